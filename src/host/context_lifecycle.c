@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Creates and destroys contexts.  Any thread may call the public functions.
- */
+/* Creates and destroys contexts.  Any thread may call the public functions. */
 #include <config.h>
 
 #include "common/cpu_info.h"

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Implements the public functions for a context's devices.  Any thread may call
- * them.
- */
+/* Implements the public functions for a context's devices.  Any thread may call
+ * them. */
 #include <config.h>
 
 #include "common/last_error.h"
@@ -82,12 +80,12 @@ enum tandem_status tandem_device_name(struct tandem_context *context,
     status = device_enter(context, device,
                           out_backend != NULL ? (const void *)out_index : NULL,
                           &found);
-    if (status != TANDEM_OK)
-        return status;
-    *out_backend = found->backend->name;
-    *out_index = found->index;
-    context_unlock(context);
-    return TANDEM_OK;
+    if (status == TANDEM_OK) {
+        *out_backend = found->backend->name;
+        *out_index = found->index;
+        context_unlock(context);
+    }
+    return status;
 }
 
 enum tandem_status tandem_device_find(struct tandem_context *context,
@@ -118,11 +116,11 @@ enum tandem_status tandem_device_is_calibrated(struct tandem_context *context,
     const enum tandem_status status =
         device_enter(context, device, out_calibrated, &found);
 
-    if (status != TANDEM_OK)
-        return status;
-    *out_calibrated = found->calibrated;
-    context_unlock(context);
-    return TANDEM_OK;
+    if (status == TANDEM_OK) {
+        *out_calibrated = found->calibrated;
+        context_unlock(context);
+    }
+    return status;
 }
 
 enum tandem_status tandem_device_profile_path(struct tandem_context *context,
@@ -133,11 +131,11 @@ enum tandem_status tandem_device_profile_path(struct tandem_context *context,
     const enum tandem_status status =
         device_enter(context, device, out_path, &found);
 
-    if (status != TANDEM_OK)
-        return status;
-    *out_path = found->profile_path;
-    context_unlock(context);
-    return TANDEM_OK;
+    if (status == TANDEM_OK) {
+        *out_path = found->profile_path;
+        context_unlock(context);
+    }
+    return status;
 }
 
 enum tandem_status
@@ -150,11 +148,11 @@ tandem_device_ignored_profiles(struct tandem_context *context, uint32_t device,
     if (out_why != NULL)
         *out_why = NULL;
     status = device_enter(context, device, out_why, &found);
-    if (status != TANDEM_OK)
-        return status;
-    *out_why = found->ignored_profiles;
-    context_unlock(context);
-    return TANDEM_OK;
+    if (status == TANDEM_OK) {
+        *out_why = found->ignored_profiles;
+        context_unlock(context);
+    }
+    return status;
 }
 
 enum tandem_status tandem_device_is_op_blocked(struct tandem_context *context,
@@ -252,8 +250,6 @@ enum tandem_status tandem_context_force_device(struct tandem_context *context,
     context_unlock(context);
     return status;
 }
-
-/* ---- waiting for all ---- */
 
 /* Waits for one device; other threads can use the device during the wait. */
 static enum tandem_status device_await(struct device *device,

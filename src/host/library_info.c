@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Implements the public functions for the version, the last error, status names
- * and the operator table.  Any thread may call them.
- */
+/* Implements the public functions for the version, the last error, status names
+ * and the operator table.  Any thread may call them. */
 #include <config.h>
 
 #include "common/last_error.h"

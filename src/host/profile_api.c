@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Implements the public functions that create a profile for a device.  Any
- * thread may call them.
- */
+/* Implements the public functions that create a profile for a device.  Any
+ * thread may call them. */
 #include <config.h>
 
 #include "common/last_error.h"

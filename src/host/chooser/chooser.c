@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Predictions, the choice of a device, and migration credit; see chooser.h.
- * The context's mutex must be held.
- */
+/* Predictions, the choice of a device, and migration credit; see chooser.h.
+ * The context's mutex must be held. */
 #include <config.h>
 
 #include "host/chooser/chooser.h"
@@ -30,13 +28,13 @@ static bool operand_is_host_accessible(const struct operand *operand,
     return operand->host_accessible >> device->id & 1;
 }
 
-/* Returns true if the device has no current copy of the operand. */
-static bool operand_away(const struct operand *operand,
-                         const struct device *device)
+/* Returns true if the device has a current copy of the operand. */
+static bool operand_is_resident(const struct operand *operand,
+                                const struct device *device)
 {
-    return !(
-        operand->current &
-        (operand_is_host_accessible(operand, device) ? HOST_BIT : device->bit));
+    return operand->current &
+           (operand_is_host_accessible(operand, device) ? HOST_BIT
+                                                        : device->bit);
 }
 
 /* Returns the predicted time to move one operand to the device.  Adds to
@@ -49,7 +47,7 @@ static double operand_transfer_ns(const struct operand *operand,
     const bool accessible = operand_is_host_accessible(operand, device);
     double ns = 0;
 
-    if (!operand_away(operand, device)) {
+    if (operand_is_resident(operand, device)) {
         if (accessible)
             *out_wait |= operand->host_writers & ~(1u << device->id);
         return 0;
@@ -183,7 +181,7 @@ static double download_predict(const struct placement_request *request,
 }
 
 /* Fills all fields of `out` except launch_ns and execute_ns, which must be
- * valid.  `use_credit` enables the migration credit.  */
+ * valid.  `use_credit` enables the migration credit. */
 static void transfers_predict(const struct placement_request *request,
                               const struct device *device, bool use_credit,
                               struct prediction *out)
@@ -362,7 +360,7 @@ static void migrations_record(struct placement_decision *decision,
         struct storage *storage = operand->storage;
         uint32_t wait = 0;
 
-        if (operand->read && operand_away(operand, device) &&
+        if (operand->read && !operand_is_resident(operand, device) &&
             storage->migration_credit_ns[device->id] > 0) {
             storage->migrated_to |= bit;
             storage->migration_cost_ns =

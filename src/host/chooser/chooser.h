@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The chooser: predicts the time of an operator on each device and picks the
+/* The chooser: predicts the time of an operator on each device and picks the
  * fastest device.  The context's mutex must be held for all functions.
  *
  *     predicted = wait + transfer + launch + run + download
@@ -36,8 +35,7 @@
  * cost, later credits of the storage are halved, cumulatively; otherwise they
  * count in full again.  A write by the host clears the credit.
  *
- * Deterministic contexts use no credit and do not learn who reads results.
- */
+ * Deterministic contexts use no credit and do not learn who reads results. */
 #ifndef TANDEM_HOST_CHOOSER_CHOOSER_H
 #define TANDEM_HOST_CHOOSER_CHOOSER_H
 

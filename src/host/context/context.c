@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The lock, the clock and the settings of a context, and its load errors; see
- * context.h.  context_lifecycle.c creates and destroys contexts.
- */
+/* The lock, the clock and the settings of a context, and its load errors; see
+ * context.h.  context_lifecycle.c creates and destroys contexts. */
 #include <config.h>
 
 #include "host/context/context.h"
@@ -36,8 +34,6 @@ enum tandem_status context_check(const struct tandem_context *context)
             "context: created before a fork; create one in this process");
     return TANDEM_OK;
 }
-
-/* ---- clock and lock ---- */
 
 uint64_t clock_ns(void)
 {
@@ -140,8 +136,6 @@ bool context_wait_released(struct tandem_context *context, uint64_t deadline_ns)
     context->float_env = host;
     return result == 0;
 }
-
-/* ---- load errors and settings ---- */
 
 void context_add_load_error(struct tandem_context *context,
                             enum tandem_log_level level, const char *format,

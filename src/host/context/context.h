@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * A context: plugins, devices, tensors and the state of the chooser.  One mutex
+/* A context: plugins, devices, tensors and the state of the chooser.  One mutex
  * guards everything that changes after creation.  "Locked" means that the
- * caller must hold this mutex.
- */
+ * caller must hold this mutex. */
 #ifndef TANDEM_HOST_CONTEXT_CONTEXT_H
 #define TANDEM_HOST_CONTEXT_CONTEXT_H
 
@@ -105,7 +103,7 @@ void context_lock(struct tandem_context *context);
 bool context_lock_until(struct tandem_context *context, uint64_t deadline_ns);
 void context_unlock(struct tandem_context *context);
 /* Unlocks, waits for context->stream_released and locks again.  Returns false
- * at deadline_ns.  Locked.  */
+ * at deadline_ns.  Locked. */
 bool context_wait_released(struct tandem_context *context,
                            uint64_t deadline_ns);
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The settings of a context: the caller's options, with environment variables
- * as defaults.  Used only before the context is shared.
- */
+/* The settings of a context: the caller's options, with environment variables
+ * as defaults.  Used only before the context is shared. */
 #ifndef TANDEM_HOST_CONTEXT_CONTEXT_OPTIONS_H
 #define TANDEM_HOST_CONTEXT_CONTEXT_OPTIONS_H
 

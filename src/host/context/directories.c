@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Checks the environment, opens and lists directories; see directories.h.
- */
+/* Checks the environment, opens and lists directories; see directories.h. */
 #include <config.h>
 
 #include "host/context/directories.h"
@@ -57,24 +55,22 @@ int directory_open_writable(const char *path, char *out_why, size_t why_bytes)
     return -1;
 }
 
-/* ---- names ---- */
-
 int names_compare_bytes(const void *left, const void *right)
 {
     return strcmp(*(char *const *)left, *(char *const *)right);
 }
 
-static bool name_add(struct directory_names *names, size_t *room,
+static bool name_add(struct directory_names *names, size_t *capacity,
                      const char *name)
 {
-    if (names->count == *room) {
-        const size_t more = *room > 0 ? 2 * *room : 16;
-        char **grown = realloc(names->names, more * sizeof(*grown));
+    if (names->count == *capacity) {
+        const size_t new_capacity = *capacity > 0 ? 2 * *capacity : 16;
+        char **grown = realloc(names->names, new_capacity * sizeof(*grown));
 
         if (grown == NULL)
             return false;
         names->names = grown;
-        *room = more;
+        *capacity = new_capacity;
     }
     names->names[names->count] = strdup(name);
     if (names->names[names->count] == NULL)
@@ -90,23 +86,23 @@ bool directory_list(int directory, bool (*wanted)(const char *name, void *user),
     /* Open the directory again: closedir closes the descriptor, and reading
      * moves its file offset. */
     const int own = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *stream = own >= 0 ? fdopendir(own) : NULL;
+    DIR *entries = own >= 0 ? fdopendir(own) : NULL;
     struct dirent *entry;
-    size_t room = 0;
-    bool good = stream != NULL;
+    size_t capacity = 0;
+    bool ok = entries != NULL;
 
     *out = (struct directory_names){0};
-    while (good && (entry = readdir(stream)) != NULL) {
+    while (ok && (entry = readdir(entries)) != NULL) {
         if (wanted(entry->d_name, user))
-            good = name_add(out, &room, entry->d_name);
+            ok = name_add(out, &capacity, entry->d_name);
     }
     if (out->count > 0)
         qsort(out->names, out->count, sizeof(*out->names), compare);
-    if (stream != NULL)
-        closedir(stream);
+    if (entries != NULL)
+        closedir(entries);
     else if (own >= 0)
         close(own);
-    return good;
+    return ok;
 }
 
 void directory_names_free(struct directory_names *names)

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Environment checks, writable directories and directory listings.  Any thread
- * may call these functions; none sets tandem_last_error.
- */
+/* Environment checks, writable directories and directory listings.  Any thread
+ * may call these functions; none sets tandem_last_error. */
 #ifndef TANDEM_HOST_CONTEXT_DIRECTORIES_H
 #define TANDEM_HOST_CONTEXT_DIRECTORIES_H
 

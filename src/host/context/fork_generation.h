@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Detects forks without a system call per check: a context stores the
- * generation at its creation, and a child process has a different one.
- */
+/* Detects forks without a system call per check: a context stores the
+ * generation at its creation, and a child process has a different one. */
 #ifndef TANDEM_HOST_CONTEXT_FORK_GENERATION_H
 #define TANDEM_HOST_CONTEXT_FORK_GENERATION_H
 

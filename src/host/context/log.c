@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Formats and filters log messages; see log.h.
- */
+/* Formats and filters log messages; see log.h. */
 #include <config.h>
 
 #include "host/context/log.h"

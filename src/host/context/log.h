@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The log: passes messages of sufficient severity to the caller's callback.
- * Any thread may log.
- */
+/* The log: passes messages of sufficient severity to the caller's callback.
+ * Any thread may log. */
 #ifndef TANDEM_HOST_CONTEXT_LOG_H
 #define TANDEM_HOST_CONTEXT_LOG_H
 

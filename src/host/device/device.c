@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Enumerates, opens and closes devices and handles their failures; see
- * device.h.  The public functions for devices are in device_api.c.
- */
+/* Enumerates, opens and closes devices and handles their failures; see
+ * device.h.  The public functions for devices are in device_api.c. */
 #include <config.h>
 
 #include "host/device/device.h"
@@ -149,11 +147,11 @@ static enum tandem_status device_add(struct tandem_context *context,
  * chosen if a calibrated device supports the operator. */
 static void uncalibrated_warn(const struct tandem_context *context)
 {
-    bool measured = false;
+    bool any_calibrated = false;
 
     for (uint32_t i = 0; i < context->device_count; i++)
-        measured |= context->devices[i]->calibrated;
-    for (uint32_t i = 0; i < context->device_count && measured; i++) {
+        any_calibrated |= context->devices[i]->calibrated;
+    for (uint32_t i = 0; i < context->device_count && any_calibrated; i++) {
         const struct device *device = context->devices[i];
 
         if (!device->calibrated && !device->duplicate &&
@@ -252,8 +250,8 @@ static uint32_t own_open_options(const struct device *device, const char **keys,
 static enum tandem_status handle_open(struct device *device)
 {
     struct tandem_context *context = device->context;
-    const uint32_t room = OWN_OPEN_KEYS + context->open_count;
-    const char **keys = calloc(2 * (size_t)room, sizeof(*keys));
+    const uint32_t capacity = OWN_OPEN_KEYS + context->open_count;
+    const char **keys = calloc(2 * (size_t)capacity, sizeof(*keys));
     struct tandem_open_options options = {
         .struct_size = sizeof(options),
         .log = log_from_plugin,
@@ -265,11 +263,11 @@ static enum tandem_status handle_open(struct device *device)
         return last_error_set(TANDEM_OUT_OF_MEMORY, "%s: no memory to open it",
                               device->label);
     options.keys = keys;
-    options.values = keys + room;
-    options.count = own_open_options(device, keys, keys + room);
+    options.values = keys + capacity;
+    options.count = own_open_options(device, keys, keys + capacity);
     for (uint32_t i = 0; i < context->open_count; i++) {
         keys[options.count] = context->open_pairs[i].key;
-        keys[room + options.count++] = context->open_pairs[i].value;
+        keys[capacity + options.count++] = context->open_pairs[i].value;
     }
     status = plugin_reply_sanitize_status(
         device->vtable->open(device->index, &options, &device->handle));

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The devices of a context: enumerated at first need, opened when first chosen
+/* The devices of a context: enumerated at first need, opened when first chosen
  * and excluded from the choice when they fail.  The context's mutex must be
- * held for all functions.
- */
+ * held for all functions. */
 #ifndef TANDEM_HOST_DEVICE_DEVICE_H
 #define TANDEM_HOST_DEVICE_DEVICE_H
 

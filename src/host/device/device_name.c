@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Parses device names and finds devices by name; see device_name.h.
- */
+/* Parses device names and finds devices by name; see device_name.h. */
 #include <config.h>
 
 #include "host/device/device_name.h"

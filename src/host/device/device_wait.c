@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Waits for devices with deadlines and stream ownership; see device_wait.h.
- */
+/* Waits for devices with deadlines and stream ownership; see device_wait.h. */
 #include <config.h>
 
 #include "host/device/device_wait.h"
@@ -12,8 +10,6 @@
 /* The hang timeout is extended by the predicted time of the pending work times
  * this factor, because work may take longer than predicted. */
 #define BACKLOG_FACTOR 10
-
-/* ---- limits ---- */
 
 /* Converts HANG_DEADLINE to a point in time.  Other deadlines stay. */
 static uint64_t deadline_resolve(const struct device *device,
@@ -46,8 +42,6 @@ static enum tandem_status wait_timed_out(struct device *device,
                           device->label);
 }
 
-/* ---- holding ---- */
-
 static void stream_acquire(struct device *device)
 {
     device->stream_owned = true;
@@ -78,8 +72,6 @@ enum tandem_status stream_owner_wait(struct device *device,
     return TANDEM_OK;
 }
 
-/* ---- waiting ---- */
-
 enum tandem_status wait_enqueued(struct device *device, uint64_t deadline_ns)
 {
     struct tandem_context *context = device->context;
@@ -89,7 +81,7 @@ enum tandem_status wait_enqueued(struct device *device, uint64_t deadline_ns)
 
     /* If no other thread uses the context, the caller's operation may block on
      * the stream itself.  With HANG_DEADLINE wait first, so that the operation
-     * is not enqueued on a stream that hangs.  */
+     * is not enqueued on a stream that hangs. */
     if (!device->busy || !(context->is_shared || deadline_ns == HANG_DEADLINE))
         return TANDEM_OK;
     status = device->vtable->event_record(device->stream, &event);

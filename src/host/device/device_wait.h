@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Waits for devices.  The context is unlocked during a wait, so that a slow or
+/* Waits for devices.  The context is unlocked during a wait, so that a slow or
  * hung device delays only the threads that need this device.  A thread that
  * waits on a stream owns the stream; other threads must wait until the stream
  * is released before they use it.
@@ -8,8 +7,7 @@
  * A wait may change the state of storages, devices and cached calls.  [may
  * wait] marks the functions that may wait.  They increment
  * context->unlock_epoch if they did, and the caller must then read the state
- * again.  The context's mutex must be held for all functions.
- */
+ * again.  The context's mutex must be held for all functions. */
 #ifndef TANDEM_HOST_DEVICE_DEVICE_WAIT_H
 #define TANDEM_HOST_DEVICE_DEVICE_WAIT_H
 
@@ -17,7 +15,7 @@
 
 /* A deadline that stands for the hang timeout (context->hang_timeout_ns) after
  * the start of the wait.  A device that exceeds this deadline is marked as
- * lost.  */
+ * lost. */
 #define HANG_DEADLINE (TANDEM_TIMEOUT_INFINITE - 1)
 
 /* [may wait]  Waits until no thread owns the device's stream. */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Checks and finds the device that all operators run on; see forced_device.h.
- */
+/* Checks and finds the device that all operators run on; see
+ * forced_device.h. */
 #include <config.h>
 
 #include "host/device/forced_device.h"
@@ -14,7 +13,7 @@
 #include <string.h>
 
 /* Returns the name of the setting that forces the device, for messages. */
-static const char *source(const struct tandem_context *context)
+static const char *setting_name(const struct tandem_context *context)
 {
     return context->forced_by_environment ? "TANDEM_DEVICE"
                                           : "the option device";
@@ -46,13 +45,13 @@ enum tandem_status forced_device_check(const struct tandem_context *context)
             TANDEM_NO_DEVICE,
             "%s: \"%.64s\" is not a device name; expected the name of a "
             "plugin, or name:number, such as opencl:1; loaded: %s",
-            source(context), name, loaded);
+            setting_name(context), name, loaded);
     if (device_backend_find(context, &parts) != NULL)
         return TANDEM_OK;
     device_not_found_message(context, &parts, why, sizeof(why));
     return last_error_set(TANDEM_NO_DEVICE,
                           "%s: there is no device \"%.64s\": %s; loaded: %s",
-                          source(context), name, why, loaded);
+                          setting_name(context), name, why, loaded);
 }
 
 enum tandem_status forced_device_find(struct tandem_context *context)
@@ -66,7 +65,7 @@ enum tandem_status forced_device_find(struct tandem_context *context)
     status = device_find(context, context->forced_name, &device);
     if (status == TANDEM_NO_DEVICE) {
         snprintf(why, sizeof(why), "%s", message_get());
-        return last_error_set(status, "%s: %s", source(context), why);
+        return last_error_set(status, "%s: %s", setting_name(context), why);
     }
     if (status != TANDEM_OK)
         return status;

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The device named in TANDEM_DEVICE or in the context's options, on which all
- * operators run.  The context must be locked or not shared yet.
- */
+/* The device named in TANDEM_DEVICE or in the context's options, on which all
+ * operators run.  The context must be locked or not shared yet. */
 #ifndef TANDEM_HOST_DEVICE_FORCED_DEVICE_H
 #define TANDEM_HOST_DEVICE_FORCED_DEVICE_H
 

@@ -122,37 +122,21 @@ static void graph_destroy_nothing(struct tandem_graph *graph)
     (void)graph;
 }
 
+#define REQUIRED_ENTRIES(X)                                                    \
+    X(last_error) X(device_count) X(device_describe) X(open) X(close)          \
+    X(alloc) X(free) X(upload) X(download) X(copy) X(fill) X(memory_stats)     \
+    X(supports) X(launch) X(gemm) X(stream_create) X(stream_destroy)           \
+    X(stream_query) X(stream_synchronize) X(stream_wait_event)                 \
+    X(event_record) X(event_destroy) X(event_query) X(event_wait)              \
+    X(synchronize)
+
 static const char *required_entry_missing(const struct tandem_backend *vtable)
 {
-#define REQUIRED(entry)                                                        \
+#define CHECK(entry)                                                           \
     if (vtable->entry == NULL)                                                 \
-    return "its vtable lacks the required entry " #entry
-    REQUIRED(last_error);
-    REQUIRED(device_count);
-    REQUIRED(device_describe);
-    REQUIRED(open);
-    REQUIRED(close);
-    REQUIRED(alloc);
-    REQUIRED(free);
-    REQUIRED(upload);
-    REQUIRED(download);
-    REQUIRED(copy);
-    REQUIRED(fill);
-    REQUIRED(memory_stats);
-    REQUIRED(supports);
-    REQUIRED(launch);
-    REQUIRED(gemm);
-    REQUIRED(stream_create);
-    REQUIRED(stream_destroy);
-    REQUIRED(stream_query);
-    REQUIRED(stream_synchronize);
-    REQUIRED(stream_wait_event);
-    REQUIRED(event_record);
-    REQUIRED(event_destroy);
-    REQUIRED(event_query);
-    REQUIRED(event_wait);
-    REQUIRED(synchronize);
-#undef REQUIRED
+        return "its vtable lacks the required entry " #entry;
+    REQUIRED_ENTRIES(CHECK)
+#undef CHECK
     if ((vtable->host_alloc == NULL) != (vtable->host_free == NULL))
         return "its vtable has only one of host_alloc and host_free";
     if ((vtable->map == NULL) != (vtable->unmap == NULL))

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Checks function tables of plugins.  Stateless; any thread may call the
- * function.
- */
+/* Checks function tables of plugins.  Stateless; any thread may call the
+ * function. */
 #ifndef TANDEM_HOST_LOADER_BACKEND_VTABLE_H
 #define TANDEM_HOST_LOADER_BACKEND_VTABLE_H
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Compares the segments of a shared object with the size of its file; see
- * elf_check.h.
- */
+/* Compares the segments of a shared object with the size of its file; see
+ * elf_check.h. */
 #include <config.h>
 
 #include "host/loader/elf_check.h"

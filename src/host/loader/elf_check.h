@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Finds truncated shared objects before the dynamic linker maps them: reading a
+/* Finds truncated shared objects before the dynamic linker maps them: reading a
  * mapped page past the end of the file kills the process with SIGBUS.  Any
- * thread may call the function.
- */
+ * thread may call the function. */
 #ifndef TANDEM_HOST_LOADER_ELF_CHECK_H
 #define TANDEM_HOST_LOADER_ELF_CHECK_H
 

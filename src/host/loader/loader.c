@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Searches directories for plugins and loads them; see loader.h.
- */
+/* Searches directories for plugins and loads them; see loader.h. */
 #include <config.h>
 
 #include "host/loader/loader.h"
@@ -84,7 +82,7 @@ static enum thread_start_state thread_start_state(struct processors *out_found)
 /* Opens a plugin under a thread state guard: its libraries may start threads.
  * Returns NULL on failure.  Sets *out_room; if *out_room is THREADS_REFUSED,
  * dlopen was not called and dlerror returns NULL. */
-static void *library_load(const char *path, enum thread_start_state *out_room)
+static void *library_load(const char *path, enum thread_start_state *out_state)
 {
     struct processors found;
     struct thread_state host;
@@ -92,10 +90,10 @@ static void *library_load(const char *path, enum thread_start_state *out_room)
 
     dlerror();
     thread_state_guard_enter(&host);
-    *out_room = thread_start_state(&found);
-    if (*out_room != THREADS_REFUSED)
+    *out_state = thread_start_state(&found);
+    if (*out_state != THREADS_REFUSED)
         library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (*out_room == THREADS_LIMITED)
+    if (*out_state == THREADS_LIMITED)
         sched_setaffinity(0, sizeof(found.sets), found.sets);
     thread_state_guard_leave(&host);
     return library;
@@ -183,12 +181,12 @@ static void plugin_report_dlopen_error(struct tandem_context *context,
 static void *library_open(struct tandem_context *context, const char *path)
 {
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
-    enum thread_start_state room;
+    enum thread_start_state thread_start;
 
     if (library != NULL)
         return library;
-    library = library_load(path, &room);
-    if (room == THREADS_LIMITED)
+    library = library_load(path, &thread_start);
+    if (thread_start == THREADS_LIMITED)
         log_message(&context->log, TANDEM_LOG_WARNING,
                     "%s: its libraries use one thread, because the system "
                     "refuses new threads: " THREADS_LIMITS " is reached",
@@ -238,7 +236,7 @@ static bool is_plugin_name(const char *name, void *user)
 }
 
 /* Compares names in byte order, but puts the CPU plugin first. */
-static int names_compare(const void *left, const void *right)
+static int plugin_names_compare(const void *left, const void *right)
 {
     const char *a = *(char *const *)left, *b = *(char *const *)right;
     const int cpu =
@@ -264,7 +262,8 @@ static void directory_load(struct tandem_context *context, const char *path)
                                "no plugins from %s: %s", path, why);
         return;
     }
-    if (!directory_list(directory, is_plugin_name, NULL, names_compare, &found))
+    if (!directory_list(directory, is_plugin_name, NULL, plugin_names_compare,
+                        &found))
         context_add_load_error(context, TANDEM_LOG_WARNING,
                                "%s: the directory could not be read completely",
                                path);

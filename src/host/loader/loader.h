@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Finds and loads backend plugins.  Called only by the thread that creates a
- * context.  Plugins stay loaded for the life of the process.
- */
+/* Finds and loads backend plugins.  Called only by the thread that creates a
+ * context.  Plugins stay loaded for the life of the process. */
 #ifndef TANDEM_HOST_LOADER_LOADER_H
 #define TANDEM_HOST_LOADER_LOADER_H
 

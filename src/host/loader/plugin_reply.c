@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Sanitizes replies of plugins; see plugin_reply.h.
- */
+/* Sanitizes replies of plugins; see plugin_reply.h. */
 #include <config.h>
 
 #include "host/loader/plugin_reply.h"
-
-#include <stddef.h>
 
 const char *plugin_reply_error(const struct tandem_backend *vtable)
 {
@@ -20,12 +16,10 @@ enum tandem_status plugin_reply_sanitize_status(enum tandem_status status)
     return (unsigned)status <= TANDEM_FAILED ? status : TANDEM_FAILED;
 }
 
-/* Returns the number of bytes of the UTF-8 character at text, or 0 if there is
- * no valid, printable character. */
-static size_t character_bytes(const unsigned char *text)
+size_t utf8_character_bytes(const unsigned char *text)
 {
     static const struct {
-        unsigned char first, last, least, most;
+        unsigned char first, last, min_second, max_second;
         size_t bytes;
     } kinds[] = {
         /* The range of the second byte excludes overlong forms, surrogates and
@@ -41,7 +35,7 @@ static size_t character_bytes(const unsigned char *text)
         if (text[0] < kinds[i].first || text[0] > kinds[i].last)
             continue;
         if (kinds[i].bytes > 1 &&
-            (text[1] < kinds[i].least || text[1] > kinds[i].most))
+            (text[1] < kinds[i].min_second || text[1] > kinds[i].max_second))
             return 0;
         for (size_t j = 2; j < kinds[i].bytes; j++) {
             if ((text[j] & 0xc0) != 0x80)
@@ -58,7 +52,7 @@ static void text_sanitize(char *text, size_t bytes)
 
     text[bytes - 1] = '\0';
     while (*at != '\0') {
-        const size_t length = character_bytes(at);
+        const size_t length = utf8_character_bytes(at);
 
         if (length == 0)
             *at = '?';

@@ -1,18 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Sanitizes replies of plugins, because a plugin may be of any age and quality.
- * Stateless; any thread may call these functions.
- */
+/* Sanitizes replies of plugins, because a plugin may be of any age and quality.
+ * Stateless; any thread may call these functions. */
 #ifndef TANDEM_HOST_LOADER_PLUGIN_REPLY_H
 #define TANDEM_HOST_LOADER_PLUGIN_REPLY_H
 
 #include "host/exported_api.h"
+
+#include <stddef.h>
 
 /* Returns the plugin's last error, or a default text if it has no error. */
 const char *plugin_reply_error(const struct tandem_backend *vtable);
 
 /* Returns status, or TANDEM_FAILED if this host does not know status. */
 enum tandem_status plugin_reply_sanitize_status(enum tandem_status status);
+
+/* Returns the number of bytes of the UTF-8 character at text, or 0 if there is
+ * no valid character or an ASCII control character. */
+size_t utf8_character_bytes(const unsigned char *text);
 
 /* Makes a device description safe to show, compare and save: terminates each
  * text, replaces control characters and invalid UTF-8, and corrects numbers out

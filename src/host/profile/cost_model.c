@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Builds and evaluates cost curves and holds the default costs; see
- * cost_model.h.
- */
+/* Builds and evaluates cost curves and holds the default costs; see
+ * cost_model.h. */
 #include <config.h>
 
 #include "host/profile/cost_model.h"
@@ -114,7 +112,7 @@ void cost_model_set_defaults(struct cost_model *model, uint32_t kind,
 }
 
 /* Sorts by x.  The sort must be stable, because cost_curve_build uses the last
- * of several points with equal x.  */
+ * of several points with equal x. */
 static void points_sort(struct curve_point *points, uint32_t count)
 {
     for (uint32_t i = 1; i < count; i++) {

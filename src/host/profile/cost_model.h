@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Predicts run times of a device: piecewise-linear cost curves and a GEMM cost
+/* Predicts run times of a device: piecewise-linear cost curves and a GEMM cost
  * grid, from a profile or from conservative defaults.  One thread at a time may
- * build a model; any thread may read a finished model.
- */
+ * build a model; any thread may read a finished model. */
 #ifndef TANDEM_HOST_PROFILE_COST_MODEL_H
 #define TANDEM_HOST_PROFILE_COST_MODEL_H
 
@@ -74,18 +72,18 @@ static inline bool cost_is_op_blocked(const struct cost_model *model,
  * COST_CURVE_COUNT if there is no such curve. */
 uint32_t cost_curve_find(const char *name);
 /* Returns the scalar named, for example, "launch", or COST_SCALAR_COUNT if
- * there is no such scalar.  */
+ * there is no such scalar. */
 uint32_t cost_scalar_find(const char *name);
 
 /* Fills the model with the defaults for an enum tandem_device_kind; their
  * origin is explained in cost_model.c.  is_synchronous is true for a device
- * that computes in the calling thread, without a driver.  */
+ * that computes in the calling thread, without a driver. */
 void cost_model_set_defaults(struct cost_model *model, uint32_t kind,
                              bool is_synchronous);
 
 /* Builds a curve from at most MAX_CURVE_POINTS points, which must be finite and
  * not negative, in any order.  The last of several points with equal x is used.
- * Sorts the array points.  */
+ * Sorts the array points. */
 void cost_curve_build(struct cost_curve *curve, struct curve_point *points,
                       uint32_t count);
 /* Returns the cost in ns at x >= 0.  The curve is constant before the first

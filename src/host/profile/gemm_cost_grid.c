@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The GEMM cost grid of a cost model; see cost_model.h.  log2(ns) is
+/* The GEMM cost grid of a cost model; see cost_model.h.  log2(ns) is
  * interpolated linearly over a grid of log2(m), log2(n) and log2(k).  At a grid
  * point that was not measured, the time of the nearest measured point is scaled
  * by the ratio of work.  Outside the grid, the time at the nearest edge of the
- * grid is scaled by this ratio, too.
- */
+ * grid is scaled by this ratio, too. */
 #include <config.h>
 
 #include "host/profile/cost_model.h"
@@ -14,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Returns the work of a product in flops.  A byte of the f32 operands counts as
+/* Returns the work of a GEMM in flops.  A byte of the f32 operands counts as
  * ten flops. */
 static double gemm_work(double m, double n, double k)
 {

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * A grid of measured GEMM times over m, n and k.  One thread at a time may
- * build a grid; any thread may read a finished grid.
- */
+/* A grid of measured GEMM times over m, n and k.  One thread at a time may
+ * build a grid; any thread may read a finished grid. */
 #ifndef TANDEM_HOST_PROFILE_GEMM_COST_GRID_H
 #define TANDEM_HOST_PROFILE_GEMM_COST_GRID_H
 

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Adds entries to a profile.  The checks accept only values that
- * profile_parser.c accepts.  Only one thread at a time may use a profile.
- */
+/* Adds entries to a profile.  The checks accept only values that
+ * profile_parser.c accepts.  Only one thread at a time may use a profile. */
 #include <config.h>
 
 #include "host/profile/profile_writer.h"
 #include "common/last_error.h"
 #include "common/operator_table.h"
+#include "host/loader/plugin_reply.h"
 
 #include <string.h>
 
@@ -55,18 +54,18 @@ static size_t point_index(const json_t *points, double x, bool *out_same)
     return count;
 }
 
-/* Inserts or, if same is true, replaces a curve's point at index place; takes
+/* Inserts or, if same is true, replaces the curve point at index; takes
  * ownership of pair.  Adds the curve to the profile if points is NULL.  Returns
  * false, with nothing changed, if memory runs out; pair may be NULL then. */
 static bool point_insert(struct tandem_profile *profile, const char *curve,
-                         json_t *points, size_t place, bool same, json_t *pair)
+                         json_t *points, size_t index, bool same, json_t *pair)
 {
     if (pair == NULL)
         return false;
     if (same)
-        return json_array_set_new(points, place, pair) == 0;
+        return json_array_set_new(points, index, pair) == 0;
     if (points != NULL)
-        return json_array_insert_new(points, place, pair) == 0;
+        return json_array_insert_new(points, index, pair) == 0;
     points = json_array();
     if (json_array_append_new(points, pair) != 0) {
         json_decref(points);
@@ -81,7 +80,7 @@ tandem_profile_add_curve_point(struct tandem_profile *profile,
 {
     enum tandem_status status = profile_check(profile);
     json_t *points;
-    size_t place;
+    size_t index;
     bool same;
 
     if (status == TANDEM_OK && curve == NULL)
@@ -95,11 +94,11 @@ tandem_profile_add_curve_point(struct tandem_profile *profile,
     if (status != TANDEM_OK)
         return status;
     points = json_object_get(profile->curves, curve);
-    place = point_index(points, x, &same);
+    index = point_index(points, x, &same);
     if (!same && json_array_size(points) == MAX_CURVE_POINTS)
         return argument_error("curve: %s has the maximum of %u points", curve,
                               MAX_CURVE_POINTS);
-    if (!point_insert(profile, curve, points, place, same,
+    if (!point_insert(profile, curve, points, index, same,
                       json_pack("[f, f]", x, ns)))
         return profile_memory_fail();
     return TANDEM_OK;
@@ -135,26 +134,14 @@ enum tandem_status tandem_profile_add_gemm_point(struct tandem_profile *profile,
  * invalid text and lack of memory with the same error. */
 static bool text_is_utf8(const char *text)
 {
-    static const uint32_t least[] = {0, 0x80, 0x800, 0x10000};
+    const unsigned char *at = (const unsigned char *)text;
 
-    while (*text != '\0') {
-        const unsigned char first = (unsigned char)*text++;
-        const uint32_t more = first < 0x80   ? 0
-                              : first < 0xe0 ? 1
-                              : first < 0xf0 ? 2
-                                             : 3;
-        uint32_t code = more == 0 ? first : first & (0x3fu >> more);
+    while (*at != '\0') {
+        const size_t bytes = *at < 0x80 ? 1 : utf8_character_bytes(at);
 
-        if ((first >= 0x80 && first < 0xc0) || first >= 0xf8)
+        if (bytes == 0)
             return false;
-        for (uint32_t i = 0; i < more; i++, text++) {
-            if (((unsigned char)*text & 0xc0u) != 0x80)
-                return false;
-            code = code << 6 | ((unsigned char)*text & 0x3fu);
-        }
-        if (code < least[more] || code > 0x10ffff ||
-            (code >= 0xd800 && code < 0xe000))
-            return false;
+        at += bytes;
     }
     return true;
 }
@@ -186,20 +173,20 @@ enum tandem_status tandem_profile_set_op_blocked(struct tandem_profile *profile,
 {
     const struct operator_row *row = operator_row(op);
     enum tandem_status status = profile_check(profile);
-    size_t place = 0;
+    size_t index = 0;
 
     if (status == TANDEM_OK && row == NULL)
         status = argument_error("op: %u is not an operator id", op);
     if (status != TANDEM_OK)
         return status;
     while (
-        place < json_array_size(profile->blocked_ops) &&
-        strcmp(json_string_value(json_array_get(profile->blocked_ops, place)),
+        index < json_array_size(profile->blocked_ops) &&
+        strcmp(json_string_value(json_array_get(profile->blocked_ops, index)),
                row->name) != 0)
-        place++;
-    if (place < json_array_size(profile->blocked_ops)) {
+        index++;
+    if (index < json_array_size(profile->blocked_ops)) {
         if (blocked == 0)
-            json_array_remove(profile->blocked_ops, place);
+            json_array_remove(profile->blocked_ops, index);
     } else if (blocked != 0 &&
                json_array_append_new(profile->blocked_ops,
                                      json_string(row->name)) != 0) {

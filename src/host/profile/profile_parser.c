@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Parses a profile and checks each of its values; see profile_reader.h.
- * Stateless.
- */
+/* Parses a profile and checks each of its values; see profile_reader.h.
+ * Stateless. */
 #include <config.h>
 
 #include "common/operator_table.h"
@@ -129,7 +127,7 @@ static bool gemm_parse(const json_t *array, struct cost_model *model,
     const size_t count = json_array_size(array);
     struct gemm_point *points;
     double floor_ns = INFINITY;
-    bool good = true;
+    bool ok = true;
 
     if (array != NULL && !json_is_array(array))
         return parse_error_set(problem, "expected an array for", "gemm");
@@ -140,16 +138,16 @@ static bool gemm_parse(const json_t *array, struct cost_model *model,
     points = calloc(count, sizeof(*points));
     if (points == NULL)
         return parse_error_set(problem, "no memory for", "gemm");
-    for (size_t i = 0; i < count && good; i++) {
-        good = gemm_point_parse(json_array_get(array, i), &points[i]);
+    for (size_t i = 0; i < count && ok; i++) {
+        ok = gemm_point_parse(json_array_get(array, i), &points[i]);
         floor_ns = fmin(floor_ns, points[i].ns);
     }
-    /* The shortest measured time is the floor for products outside the grid,
-     * because the driver's overhead does not shrink with the product. */
-    good = good && gemm_cost_grid_build(&model->gemm, points, (uint32_t)count,
-                                        floor_ns);
+    /* The shortest measured time is the floor for GEMMs outside the grid,
+     * because the driver's overhead does not shrink with the GEMM. */
+    ok = ok &&
+         gemm_cost_grid_build(&model->gemm, points, (uint32_t)count, floor_ns);
     free(points);
-    if (!good)
+    if (!ok)
         return parse_error_set(problem, "invalid points for", "gemm");
     model->calibrated = true;
     model->calibrated_classes |= 1u << TANDEM_COST_GEMM;
@@ -212,26 +210,24 @@ static bool model_parse(const json_t *root, struct cost_model *model,
                         char **out_tuning, const struct parse_error *problem)
 {
     struct cost_model *fresh = malloc(sizeof(*fresh));
-    bool good;
+    bool ok;
 
     if (fresh == NULL)
         return parse_error_set(problem, "no memory for", "profile");
     *fresh = *model;
-    good = scalars_parse(json_object_get(root, "scalars"), fresh, problem) &&
-           curves_parse(json_object_get(root, "curves"), fresh, problem) &&
-           gemm_parse(json_object_get(root, "gemm"), fresh, problem) &&
-           blocked_ops_parse(json_object_get(root, "blocked_operators"), fresh,
-                             problem) &&
-           tuning_parse(json_object_get(root, "tuning"), out_tuning, problem);
-    if (good)
+    ok = scalars_parse(json_object_get(root, "scalars"), fresh, problem) &&
+         curves_parse(json_object_get(root, "curves"), fresh, problem) &&
+         gemm_parse(json_object_get(root, "gemm"), fresh, problem) &&
+         blocked_ops_parse(json_object_get(root, "blocked_operators"), fresh,
+                           problem) &&
+         tuning_parse(json_object_get(root, "tuning"), out_tuning, problem);
+    if (ok)
         *model = *fresh;
     else
         gemm_cost_grid_free(&fresh->gemm);
     free(fresh);
-    return good;
+    return ok;
 }
-
-/* ---- match with the device ---- */
 
 static bool text_equal(const json_t *object, const char *key, const char *text)
 {

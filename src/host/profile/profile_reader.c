@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Searches for profiles and reads them; see profile_reader.h.
- */
+/* Searches for profiles and reads them; see profile_reader.h. */
 #include <config.h>
 
 #include "host/profile/profile_reader.h"
@@ -107,7 +105,7 @@ ignored_profiles_add(struct device *device, const char *format, ...)
 /* A directory that is searched for profiles. */
 struct profile_directory {
     const char *path;
-    int directory; /* descriptor, or -1 if missing or not trusted */
+    int fd; /* descriptor, or -1 if missing or not trusted */
 };
 
 static struct profile_directory profile_directory_open(struct device *device,
@@ -115,39 +113,39 @@ static struct profile_directory profile_directory_open(struct device *device,
 {
     const struct log *log = &device->context->log;
     char why[TRUST_WHY_BYTES];
-    struct profile_directory place = {path, -1};
+    struct profile_directory directory = {path, -1};
 
     if (path == NULL)
-        return place;
-    place.directory = secure_directory_open(path, TRUST_READ, why, sizeof(why));
-    if (place.directory < 0 && why[0] != '\0') {
+        return directory;
+    directory.fd = secure_directory_open(path, TRUST_READ, why, sizeof(why));
+    if (directory.fd < 0 && why[0] != '\0') {
         log_message(log, TANDEM_LOG_WARNING, "no profiles from %s: %s", path,
                     why);
         ignored_profiles_add(device, "%s: %s", path, why);
     }
-    return place;
+    return directory;
 }
 
 /* Loads the costs from a file and returns true if the file matches.  Sets
- * *foreign if the profile is for another device or driver. */
+ * *mismatch if the profile is for another device or driver. */
 static bool file_load(struct device *device, const struct profile_key *key,
-                      const struct profile_directory *place, const char *name,
-                      bool exact, bool *mismatch)
+                      const struct profile_directory *directory,
+                      const char *name, bool exact, bool *mismatch)
 {
     const struct log *log = &device->context->log;
     char why[TRUST_WHY_BYTES], path[PATH_BYTES];
     enum profile_match fit = PROFILE_MALFORMED;
     struct thread_state host;
-    char *tuning = NULL, *kept;
+    char *tuning = NULL, *path_copy;
     size_t bytes;
-    char *text = trust_read(place->directory, name, MAX_PROFILE_BYTES, &bytes,
-                            why, sizeof(why));
+    char *text = trust_read(directory->fd, name, MAX_PROFILE_BYTES, &bytes, why,
+                            sizeof(why));
 
     if (text == NULL && why[0] == '\0')
         return false;
-    snprintf(path, sizeof(path), "%s/%s", place->path, name);
-    kept = strdup(path);
-    if (kept == NULL) {
+    snprintf(path, sizeof(path), "%s/%s", directory->path, name);
+    path_copy = strdup(path);
+    if (path_copy == NULL) {
         snprintf(why, sizeof(why), "no memory for its name");
     } else if (text != NULL) {
         /* Jansson parses numbers by the locale, and may raise overflow. */
@@ -163,11 +161,11 @@ static bool file_load(struct device *device, const struct profile_key *key,
                     why);
     if (fit != PROFILE_MATCH) {
         ignored_profiles_add(device, "%s: %s", path, why);
-        free(kept);
+        free(path_copy);
         return false;
     }
     device->calibrated = device->cost.calibrated;
-    device->profile_path = kept;
+    device->profile_path = path_copy;
     device->tuning = tuning;
     log_message(log, TANDEM_LOG_INFO, "%s: profile %s%s", device->label, path,
                 exact ? "" : " (of the same model and driver)");
@@ -208,16 +206,16 @@ json_t *profile_reload_json(const struct device *device, char *out_why,
     char directory[PATH_BYTES];
     struct profile_key key;
     json_t *root = NULL;
-    int place;
+    int fd;
 
     snprintf(directory, sizeof(directory), "%.*s",
              (int)(slash - device->profile_path), device->profile_path);
     profile_key_make(device, &key);
-    place = secure_directory_open(directory, TRUST_READ, out_why, why_bytes);
-    if (place >= 0) {
-        root = profile_load_json(place, slash + 1, &key, false, out_why,
-                                 why_bytes);
-        close(place);
+    fd = secure_directory_open(directory, TRUST_READ, out_why, why_bytes);
+    if (fd >= 0) {
+        root =
+            profile_load_json(fd, slash + 1, &key, false, out_why, why_bytes);
+        close(fd);
     }
     return root;
 }
@@ -241,19 +239,19 @@ static bool is_same_model(const char *entry, void *user)
 /* Loads the first matching profile, in order of names, of the same model. */
 static bool same_model_load(struct device *device,
                             const struct profile_key *key,
-                            const struct profile_directory *place,
+                            const struct profile_directory *directory,
                             struct model_file_names *names, bool *mismatch)
 {
     struct directory_names entries;
     bool found = false;
 
-    if (!directory_list(place->directory, is_same_model, names,
+    if (!directory_list(directory->fd, is_same_model, names,
                         names_compare_bytes, &entries))
         log_message(&device->context->log, TANDEM_LOG_WARNING,
-                    "%s: not all profiles could be listed", place->path);
+                    "%s: not all profiles could be listed", directory->path);
     for (size_t i = 0; i < entries.count && !found; i++)
-        found =
-            file_load(device, key, place, entries.names[i], false, mismatch);
+        found = file_load(device, key, directory, entries.names[i], false,
+                          mismatch);
     directory_names_free(&entries);
     return found;
 }
@@ -267,25 +265,27 @@ void profile_load(struct device *device)
     struct profile_key key;
     char name[PROFILE_NAME_BYTES];
     struct model_file_names names = {.own = name};
-    bool found = false, told = false, stale = false;
+    bool found = false, own_mismatch = false, other_mismatch = false;
 
     profile_key_make(device, &key);
     profile_file_name(&key, name, sizeof(name), &names.prefix);
     for (uint32_t i = 0; i < SEARCH_PATH_LENGTH; i++)
         directories[i] = profile_directory_open(device, paths[i]);
     for (uint32_t i = 0; i < SEARCH_PATH_LENGTH && !found; i++)
-        found = directories[i].directory >= 0 &&
-                file_load(device, &key, &directories[i], name, true, &told);
+        found =
+            directories[i].fd >= 0 &&
+            file_load(device, &key, &directories[i], name, true, &own_mismatch);
     for (uint32_t i = 0; i < SEARCH_PATH_LENGTH && !found; i++)
-        found = directories[i].directory >= 0 &&
-                same_model_load(device, &key, &directories[i], &names, &stale);
-    if (!found && stale)
+        found = directories[i].fd >= 0 &&
+                same_model_load(device, &key, &directories[i], &names,
+                                &other_mismatch);
+    if (!found && other_mismatch)
         log_message(&context->log, TANDEM_LOG_WARNING,
                     "%s: calibrated only with another driver than %s: run "
                     "cl-probe --calibrate",
                     device->label, key.driver);
     for (uint32_t i = 0; i < SEARCH_PATH_LENGTH; i++) {
-        if (directories[i].directory >= 0)
-            close(directories[i].directory);
+        if (directories[i].fd >= 0)
+            close(directories[i].fd);
     }
 }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Finds and reads profiles, the files of measured costs, one for each device.
+/* Finds and reads profiles, the files of measured costs, one for each device.
  * The context's mutex must be held.
  *
  * A file is called <backend>-<device name>-<hash>.json.  In the device name, a
@@ -8,8 +7,7 @@
  * covers the UUID (or the PCI address), the driver, the plugin's version and
  * the host's processor.  A profile matches exactly if all of these are equal.
  * Without an exact match, a profile is used if its backend, device name and
- * driver are equal.
- */
+ * driver are equal. */
 #ifndef TANDEM_HOST_PROFILE_PROFILE_READER_H
 #define TANDEM_HOST_PROFILE_PROFILE_READER_H
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Creates profiles, either empty or from the existing file, and saves them; see
- * profile_writer.h.
- */
+/* Creates profiles, either empty or from the existing file, and saves them; see
+ * profile_writer.h. */
 #include <config.h>
 
 #include "host/profile/profile_writer.h"

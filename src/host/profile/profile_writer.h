@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * A profile that a program creates or edits in memory and then saves.  Only one
- * thread at a time may use it.
- */
+/* A profile that a program creates or edits in memory and then saves.  Only one
+ * thread at a time may use it. */
 #ifndef TANDEM_HOST_PROFILE_PROFILE_WRITER_H
 #define TANDEM_HOST_PROFILE_PROFILE_WRITER_H
 

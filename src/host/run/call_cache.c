@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The call cache; see call_cache.h.  The context's mutex must be held.
- */
+/* The call cache; see call_cache.h.  The context's mutex must be held. */
 #include <config.h>
 
 #include "host/run/call_cache.h"

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The call cache: calls that passed the argument check.  Programs repeat their
- * operators on the same tensors, and the dtype, shape and strides of a tensor
- * never change.  The check and the sizes that the chooser needs therefore give
- * the same result each time.  Each context has one cache, guarded by its mutex.
- */
+/* The call cache: calls that passed the argument check.  Programs repeat
+ * their operators on the same tensors, and the dtype, shape and strides of a
+ * tensor never change.  The check and the sizes that the chooser needs
+ * therefore give the same result each time.  Each context has one cache,
+ * guarded by its mutex. */
 #ifndef TANDEM_HOST_RUN_CALL_CACHE_H
 #define TANDEM_HOST_RUN_CALL_CACHE_H
 

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Wrappers of tandem_run for common operators.  Callable from any thread.
- */
+/* Wrappers of tandem_run for common operators.  Callable from any thread. */
 #include <config.h>
 
 #include "common/last_error.h"

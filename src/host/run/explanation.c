@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Implements the public functions that explain on which device an operator ran
- * or would run, and why.  They lock the context's mutex.
- */
+/* Implements the public functions that explain on which device an operator ran
+ * or would run, and why.  They lock the context's mutex. */
 #include <config.h>
 
 #include "common/last_error.h"

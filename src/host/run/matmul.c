@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Matrix multiplication of tensors: converts shapes and strides to a struct
+/* Matrix multiplication of tensors: converts shapes and strides to a struct
  * tandem_gemm.  Inputs whose strides it cannot express are copied first.
- * Callable from any thread; the functions lock the context's mutex.
- */
+ * Callable from any thread; the functions lock the context's mutex. */
 #include <config.h>
 
 #include "common/argument_check.h"
@@ -64,13 +62,13 @@ static enum tandem_status c_strides_error(const struct matrices *c)
 /* Returns the leading dimension of a matrix with `along` rows of `across`
  * contiguous elements, with `stride` elements from row to row.  Returns 0 if
  * the rows overlap or run backwards. */
-static int64_t leading(int64_t along, int64_t across, int64_t stride)
+static int64_t leading_dimension(int64_t along, int64_t across, int64_t stride)
 {
-    const int64_t least = across > 0 ? across : 1;
+    const int64_t min_ld = across > 0 ? across : 1;
 
     if (along <= 1)
-        return least;
-    return stride >= least ? stride : 0;
+        return min_ld;
+    return stride >= min_ld ? stride : 0;
 }
 
 /* Sets out->ld, out->batch_stride and *out_transposed.  Returns false if a
@@ -82,10 +80,10 @@ static bool matrix_layout(const struct matrices *from, bool may_transpose,
 
     *out_transposed = false;
     if (from->column_stride == 1 || from->columns <= 1)
-        ld = leading(from->rows, from->columns, from->row_stride);
+        ld = leading_dimension(from->rows, from->columns, from->row_stride);
     if (ld == 0 && may_transpose &&
         (from->row_stride == 1 || from->rows <= 1)) {
-        ld = leading(from->columns, from->rows, from->column_stride);
+        ld = leading_dimension(from->columns, from->rows, from->column_stride);
         *out_transposed = ld != 0;
     }
     out->ld = ld;
@@ -115,11 +113,11 @@ static bool overlaps_c(const struct tandem_tensor *input,
 
 /* Enqueues the copy of an input to a new contiguous tensor, which replaces the
  * input in matmul->tensors. */
-static enum tandem_status input_copy(struct matmul *matmul, uint32_t place,
+static enum tandem_status input_copy(struct matmul *matmul, uint32_t index,
                                      const char *name, uint32_t device)
 {
-    struct tandem_tensor *from = matmul->tensors[place],
-                         **copy = &matmul->copies[place];
+    struct tandem_tensor *from = matmul->tensors[index],
+                         **copy = &matmul->copies[index];
     const struct tandem_op op = {.struct_size = sizeof(op),
                                  .id = TANDEM_OP_COPY};
     enum tandem_status status;
@@ -131,7 +129,7 @@ static enum tandem_status input_copy(struct matmul *matmul, uint32_t place,
     if (status == TANDEM_OK)
         status = tandem_run_on(from->context, device, &op, &from, 1, copy, 1);
     if (status == TANDEM_OK)
-        matmul->tensors[place] = *copy;
+        matmul->tensors[index] = *copy;
     return status;
 }
 
@@ -142,7 +140,7 @@ void matmul_finish(struct matmul *matmul)
 }
 
 /* Converts the strides of a or b, after a copy of the tensor if necessary. */
-static enum tandem_status input_convert(struct matmul *matmul, uint32_t place,
+static enum tandem_status input_convert(struct matmul *matmul, uint32_t index,
                                         uint32_t device, const char *name,
                                         struct matrices *from,
                                         struct tandem_matrix *out,
@@ -152,7 +150,7 @@ static enum tandem_status input_convert(struct matmul *matmul, uint32_t place,
 
     if (matrix_layout(from, true, out, out_transposed))
         return TANDEM_OK;
-    status = input_copy(matmul, place, name, device);
+    status = input_copy(matmul, index, name, device);
     if (status != TANDEM_OK)
         return status;
     strides_reset(from);

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Argument checks of operator calls: handles, counts, shapes; see run.h, also
- * for the functions that need the context's mutex.
- */
+/* Argument checks of operator calls: handles, counts, shapes; see run.h, also
+ * for the functions that need the context's mutex. */
 #include <config.h>
 
 #include "common/argument_check.h"

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * A call on one device: checks for support, moves the operands, and launches;
- * see run.h.  The context's mutex must be held.
- */
+/* A call on one device: checks for support, moves the operands, and launches;
+ * see run.h.  The context's mutex must be held. */
 #include <config.h>
 
 #include "common/last_error.h"
@@ -12,6 +10,22 @@
 
 #include <string.h>
 
+/* The type of the plugin entries supports, prepare and query_ready. */
+typedef enum tandem_status
+call_entry(struct tandem_device *, const struct tandem_op *,
+           const struct tandem_tensor_desc *const *, uint32_t,
+           const struct tandem_tensor_desc *const *, uint32_t);
+
+/* Calls the entry.  The operands of a GEMM are in op->gemm. */
+static enum tandem_status entry_call(call_entry *entry, const struct call *call,
+                                     const struct device *device)
+{
+    if (call->gemm != NULL)
+        return entry(device->handle, call->op, NULL, 0, NULL, 0);
+    return entry(device->handle, call->op, call->input_descs, call->input_count,
+                 call->output_descs, call->output_count);
+}
+
 enum tandem_status call_query_support(const struct call *call,
                                       struct device *device)
 {
@@ -19,14 +33,8 @@ enum tandem_status call_query_support(const struct call *call,
 
     if (status != TANDEM_OK)
         return status;
-    if (call->gemm != NULL)
-        status = device->vtable->supports(device->handle, call->op, NULL, 0,
-                                          NULL, 0);
-    else
-        status = device->vtable->supports(
-            device->handle, call->op, call->input_descs, call->input_count,
-            call->output_descs, call->output_count);
-    status = plugin_reply_sanitize_status(status);
+    status = plugin_reply_sanitize_status(
+        entry_call(device->vtable->supports, call, device));
     if (status != TANDEM_OK)
         last_error_set(status, "%s: %s", device->label,
                        plugin_reply_error(device->vtable));
@@ -36,25 +44,12 @@ enum tandem_status call_query_support(const struct call *call,
 enum tandem_status call_query_ready(const struct call *call,
                                     struct device *device)
 {
-    const struct tandem_backend *vtable = device->vtable;
-
-    if (call->gemm != NULL)
-        return vtable->query_ready(device->handle, call->op, NULL, 0, NULL, 0);
-    return vtable->query_ready(device->handle, call->op, call->input_descs,
-                               call->input_count, call->output_descs,
-                               call->output_count);
+    return entry_call(device->vtable->query_ready, call, device);
 }
 
 void call_prepare(const struct call *call, struct device *device)
 {
-    const struct tandem_backend *vtable = device->vtable;
-
-    if (call->gemm != NULL)
-        vtable->prepare(device->handle, call->op, NULL, 0, NULL, 0);
-    else
-        vtable->prepare(device->handle, call->op, call->input_descs,
-                        call->input_count, call->output_descs,
-                        call->output_count);
+    entry_call(device->vtable->prepare, call, device);
 }
 
 static enum tandem_status gemm_launch(const struct call *call,

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The last placement decision of each thread, and its conversion to a struct
- * tandem_explanation; see run.h.
- */
+/* The last placement decision of each thread, and its conversion to a struct
+ * tandem_explanation; see run.h. */
 #include <config.h>
 
 #include "host/run/run.h"

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Prepares the placement request of a call: its operands, their sizes and
+/* Prepares the placement request of a call: its operands, their sizes and
  * locations, and the device that is forced, if any; see run.h.  The context's
- * mutex must be held.
- */
+ * mutex must be held. */
 #include <config.h>
 
 #include "common/last_error.h"

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Runs operators: chooses a device and tries the next one after a failure; see
- * run.h.  The caller of a static function must hold the context's mutex.
- */
+/* Runs operators: chooses a device and tries the next one after a failure; see
+ * run.h.  The caller of a static function must hold the context's mutex. */
 #include <config.h>
 
 #include "host/run/run.h"
@@ -151,12 +149,12 @@ static bool inputs_are_readable(struct placement_decision *decision,
                                 enum tandem_status failure)
 {
     char message[512];
-    bool kept;
+    bool readable;
 
     snprintf(message, sizeof(message), "%s", message_get());
-    kept = request_locate_operands(&decision->request) == TANDEM_OK;
+    readable = request_locate_operands(&decision->request) == TANDEM_OK;
     last_error_set(failure, "%s", message);
-    return kept;
+    return readable;
 }
 
 /* Runs the call on the fastest device that can run it. */

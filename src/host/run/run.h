@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The steps of an operator call: check the arguments, choose a device, move the
+/* The steps of an operator call: check the arguments, choose a device, move the
  * inputs, launch.  Some functions lock the context's mutex and others expect
- * the caller to hold it ("Locked").
- */
+ * the caller to hold it ("Locked"). */
 #ifndef TANDEM_HOST_RUN_RUN_H
 #define TANDEM_HOST_RUN_RUN_H
 
@@ -110,7 +108,7 @@ void call_prepare(const struct call *call, struct device *device);
 enum tandem_status call_enqueue(const struct call *call, struct device *device);
 /* [may wait, up to HANG_DEADLINE]  Moves the operands to the device and
  * launches the call.  Sets decision->request.run_cost to NULL if the function
- * waited.  */
+ * waited. */
 enum tandem_status call_launch(const struct call *call,
                                struct placement_decision *decision,
                                struct device *device);

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Moves the content of storages between the host and devices; see storage.h.
- * The context's mutex must be held.
- */
+/* Moves the content of storages between the host and devices; see storage.h.
+ * The context's mutex must be held. */
 #include <config.h>
 
 #include "common/last_error.h"

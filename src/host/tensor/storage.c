@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Memory and lifetime of storages; see storage.h.  residency.c moves content.
- * The context's mutex must be held.
- */
+/* Memory and lifetime of storages; see storage.h.  residency.c moves content.
+ * The context's mutex must be held. */
 #include <config.h>
 
 #include "host/tensor/storage.h"
@@ -27,12 +25,13 @@
 static uint64_t address_reserve(struct tandem_context *context, uint64_t bytes)
 {
     const uint64_t start = UINT64_C(1) << 63;
-    const uint64_t room = (bytes / HOST_ALIGNMENT + 1) * HOST_ALIGNMENT;
+    const uint64_t reserved_bytes =
+        (bytes / HOST_ALIGNMENT + 1) * HOST_ALIGNMENT;
     uint64_t address = context->next_address;
 
-    if (address < start || room > UINT64_MAX - address)
+    if (address < start || reserved_bytes > UINT64_MAX - address)
         address = start;
-    context->next_address = address + room;
+    context->next_address = address + reserved_bytes;
     return address;
 }
 

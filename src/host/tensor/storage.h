@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Storage: the bytes that a tensor and its views share.  The host and each
+/* Storage: the bytes that a tensor and its views share.  The host and each
  * device may have a copy; the storage tracks which copies are current.  The
  * context's mutex must be held for all functions.  Functions marked [may wait]
- * can release it meanwhile; see device_wait.h.
- */
+ * can release it meanwhile; see device_wait.h. */
 #ifndef TANDEM_HOST_TENSOR_STORAGE_H
 #define TANDEM_HOST_TENSOR_STORAGE_H
 
@@ -81,11 +79,11 @@ struct storage *storage_new(struct tandem_context *context, uint64_t bytes,
  * storages_free_pending while device work may use its host memory. */
 void storage_release(struct storage *storage);
 /* Frees the storages in context->pending_free that no device work uses any
- * more.  */
+ * more. */
 void storages_free_pending(struct tandem_context *context);
 
 /* Leaks the storages that are still in context->pending_free when the context
- * is destroyed, because a hung device may still use their memory.  */
+ * is destroyed, because a hung device may still use their memory. */
 void storages_leak_pending(struct tandem_context *context);
 
 /* Records that the library may write the elements of `desc` to a storage with

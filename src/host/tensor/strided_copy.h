@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Copies between layouts of host memory.  Strides count elements.  Stateless;
- * any thread may call these functions.
- */
+/* Copies between layouts of host memory.  Strides count elements.  Stateless;
+ * any thread may call these functions. */
 #ifndef TANDEM_HOST_TENSOR_STRIDED_COPY_H
 #define TANDEM_HOST_TENSOR_STRIDED_COPY_H
 

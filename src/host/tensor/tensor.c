@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Creates, describes and destroys tensors; see tensor.h.  tensor_io.c reads and
- * writes their content.  The public functions lock the context's mutex.
- */
+/* Creates, describes and destroys tensors; see tensor.h.  tensor_io.c reads and
+ * writes their content.  The public functions lock the context's mutex. */
 #include <config.h>
 
 #include "host/tensor/strided_copy.h"

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Tensors: a dtype, a shape and strides over a storage.  The context's mutex
- * guards a tensor's list links and its storage.
- */
+/* Tensors: a dtype, a shape and strides over a storage.  The context's mutex
+ * guards a tensor's list links and its storage. */
 #ifndef TANDEM_HOST_TENSOR_TENSOR_H
 #define TANDEM_HOST_TENSOR_TENSOR_H
 

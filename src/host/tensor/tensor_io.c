@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Content of tensors: reads and writes by the caller, synchronization with the
+/* Content of tensors: reads and writes by the caller, synchronization with the
  * host, and prefetching to devices.  The public functions lock the context's
- * mutex and may block.
- */
+ * mutex and may block. */
 #include <config.h>
 
 #include "common/argument_check.h"
