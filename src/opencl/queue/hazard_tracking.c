@@ -56,8 +56,8 @@ enum tandem_status stream_begin_use(struct tandem_stream *stream,
         stream, prior, atomic_load(&buffer->prior_seqno), &completed);
     if (status == TANDEM_OK)
         atomic_store(&buffer->synced_stream, stream->id);
-    /* Other streams need no wait either.  With multiple streams, those that
-     * waited for this block since may still have to. */
+    /* A single prior stream has completed for all streams.  If there were
+     * several, other streams may still have to wait for `stream` itself. */
     if (completed && prior != MULTIPLE_STREAMS)
         atomic_store(&buffer->prior_stream, 0);
     return status;

@@ -183,8 +183,8 @@ enum tandem_status stream_wait(struct tandem_stream *stream, cl_event event,
 }
 
 /* Uses a marker, because clFinish does not report failed commands with every
- * driver and has no timeout.  Where clFinish does report them, it is the
- * fastest wait for short work; *out_event is then NULL. */
+ * driver and has no timeout.  If the driver's clFinish does report them, it is
+ * used for short work, because it is faster; *out_event is then NULL. */
 static enum tandem_status finish_enqueue(struct tandem_stream *stream,
                                          uint64_t timeout_ns,
                                          cl_event *out_event)
