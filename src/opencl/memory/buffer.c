@@ -167,9 +167,8 @@ enum tandem_status buffer_check(const struct tandem_device *device,
                               what);
     if (!buffer_is_live(buffer))
         return last_error_set(TANDEM_INVALID_ARGUMENT,
-                              "%s: buffer %p is freed or no buffer of this "
-                              "backend",
-                              what, (const void *)buffer);
+                              "%s: buffer %p is freed or invalid", what,
+                              (const void *)buffer);
     if (buffer->device != device)
         return last_error_set(TANDEM_INVALID_ARGUMENT,
                               "%s: buffer %p belongs to another device", what,

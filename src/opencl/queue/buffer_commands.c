@@ -125,8 +125,7 @@ static enum tandem_status check_pattern(uint64_t offset, uint64_t bytes,
     if (pattern_bytes != 1 && pattern_bytes != 2 && pattern_bytes != 4 &&
         pattern_bytes != 8)
         return last_error_set(TANDEM_INVALID_ARGUMENT,
-                              "fill: pattern_bytes is %u; expected 1, 2, 4 or "
-                              "8",
+                              "fill: pattern_bytes %u is not 1, 2, 4 or 8",
                               pattern_bytes);
     if (offset % pattern_bytes != 0 || bytes % pattern_bytes != 0)
         return last_error_set(TANDEM_INVALID_ARGUMENT,
@@ -235,8 +234,7 @@ enum tandem_status buffer_unmap(struct tandem_stream *stream,
     if (!buffer_is_live(buffer) || buffer->device != stream->device ||
         atomic_load(&buffer->map_count) == 0 || memory == NULL)
         return last_error_set(TANDEM_INVALID_ARGUMENT,
-                              "unmap: buffer %p is not mapped, or memory %p is "
-                              "NULL",
+                              "unmap: buffer %p is not mapped at %p",
                               (void *)buffer, memory);
     if (memory == &empty_map) {
         atomic_fetch_sub(&buffer->map_count, 1);

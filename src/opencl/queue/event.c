@@ -38,8 +38,7 @@ static enum tandem_status event_check(const struct tandem_event *event)
 {
     if (!handle_live(&events, event))
         return last_error_set(TANDEM_INVALID_ARGUMENT,
-                              "event %p is NULL, destroyed or no event of "
-                              "this backend",
+                              "event %p is NULL, destroyed or invalid",
                               (const void *)event);
     return device_check(event->device);
 }
@@ -157,7 +156,7 @@ enum tandem_status event_enqueue_wait(struct tandem_stream *stream,
         return status;
     if (event->device != stream->device)
         return last_error_set(TANDEM_INVALID_ARGUMENT,
-                              "stream_wait_event: event %p belongs to another "
+                              "stream_wait_event: event %p is of another "
                               "device",
                               (void *)event);
     if (event->stream == stream->id || atomic_load(&event->completed))

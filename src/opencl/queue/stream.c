@@ -34,8 +34,7 @@ enum tandem_status stream_check(struct tandem_stream *stream)
 {
     if (!stream_is_live(stream))
         return last_error_set(TANDEM_INVALID_ARGUMENT,
-                              "stream %p is NULL, destroyed or no stream of "
-                              "this backend",
+                              "stream %p is NULL, destroyed or invalid",
                               (void *)stream);
     enum tandem_status status = device_check(stream->device);
     if (status != TANDEM_OK)

@@ -81,8 +81,8 @@ static bool drain_before_destroy(struct tandem_stream *stream)
     atomic_store(&device->must_leak, true);
     atomic_store(&device->lost, true);
     device_log(device, TANDEM_LOG_ERROR,
-               "%s: work has not completed after %llu ms and is not released, "
-               "nor is its memory; the device is lost",
+               "%s: work has not completed after %llu ms; its memory is never "
+               "released and the device is lost",
                device->hardware->info.name,
                (unsigned long long)device->blocking_timeout_ns / 1000000u);
     return false;
