@@ -1,13 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# embed_kernels.sh FILE.cl...: prints C source with one string a file, kernel_FILE,
-# whose #line makes a compiler's errors name the .cl file. The string contains
-# each file that it includes, directly or not, once.
+# embed_kernels.sh FILE.cl...: prints C source with one string for each file, named
+# kernel_FILE. #line directives make compiler errors name the .cl file. The string
+# contains each file that it includes, directly or indirectly, once.
 set -eu
 LC_ALL=C
 export LC_ALL
 
-# expand FILE ROOT: the file with its includes, which lie in ROOT.
+# expand FILE ROOT: prints the file with its includes, which are in ROOT.
 expand()
 {
     awk -v root="$2" '

@@ -115,7 +115,7 @@ static enum tandem_status build_and_store(struct tandem_device *device,
                                           bool stores, cl_program *out_program)
 {
     enum tandem_status status = build_source(device, text, out_program);
-    if (status == TANDEM_OK && text->patched)
+    if (status == TANDEM_OK && text->needs_ptx_rewrite)
         status = sm90a_program_build(device, text, out_program);
     if (status == TANDEM_OK && stores)
         program_cache_store(device, text, *out_program);

@@ -111,8 +111,9 @@ static bool cache_key_make(char out[KEY_BYTES],
     uint64_t source = cache_hash(CACHE_HASH_SEED, text->source);
     int length = snprintf(
         out, KEY_BYTES, "%u\n%s%s\n%016" PRIx64 "\n%s\n%s\n%s\n%s\n%s\n%s",
-        CACHE_FORMAT, text->file, text->patched ? " " PTX_REWRITE_REVISION : "",
-        source, text->options, info->name, info->vendor, info->driver_version,
+        CACHE_FORMAT, text->file,
+        text->needs_ptx_rewrite ? " " PTX_REWRITE_REVISION : "", source,
+        text->options, info->name, info->vendor, info->driver_version,
         info->platform, device->hardware->version);
     return length > 0 && length < (int)KEY_BYTES;
 }

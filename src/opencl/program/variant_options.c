@@ -318,7 +318,7 @@ void variant_text_make(struct variant_text *out, uint64_t key,
     out->file = functions[kernel].file;
     out->source = functions[kernel].source;
     out->function = functions[kernel].function;
-    out->patched = kernel == KERNEL_GEMM_WGMMA;
+    out->needs_ptx_rewrite = kernel == KERNEL_GEMM_WGMMA;
     out->options[0] = '\0';
     append(out,
            "-cl-std=CL1.2 -DGROUP_SIZE=%u -DINDEX_64BIT=%u -DSHUFFLE=%u"

@@ -76,20 +76,24 @@ END_TEST
 START_TEST(other_texts_are_refused)
 {
     const char *why;
-    refused("", "it is no text");
-    refused("\x7f" "ELF\x02", "there is not one target");
-    refused(GROUP FENCE, "there is not one target");
-    refused(".target sm_90\n" PTX, "there is not one target");
+    refused("", "it is not text");
+    refused("\x7f"
+            "ELF\x02",
+            "there is not exactly one target");
+    refused(GROUP FENCE, "there is not exactly one target");
+    refused(".target sm_90\n" PTX, "there is not exactly one target");
     refused(".target sm_90a\n" GROUP FENCE, "the target is not sm_90");
     refused(".target sm_900\n" GROUP FENCE, "the target is not sm_90");
     refused(".target sm_100\n" GROUP FENCE, "the target is not sm_90");
     refused(".target\n" GROUP FENCE, "the target is not sm_90");
-    refused(HEAD FENCE, "there is not one kernel of a fixed group");
-    refused(PTX GROUP, "there is not one kernel of a fixed group");
+    refused(HEAD FENCE, "there is not exactly one kernel with a fixed "
+                        "work-group size");
+    refused(PTX GROUP, "there is not exactly one kernel with a fixed "
+                       "work-group size");
     refused(HEAD GROUP, "no instruction is marked");
     char *out = patched(PTX "\0.target", sizeof(PTX) + 7, &why);
     ck_assert_ptr_null(out);
-    ck_assert_str_eq(why, "it is no text");
+    ck_assert_str_eq(why, "it is not text");
 }
 END_TEST
 
@@ -110,7 +114,7 @@ START_TEST(other_instructions_are_refused)
     for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
         snprintf(text, sizeof(text), "%s%s%s%s\n", HEAD, GROUP, FENCE,
                  lines[i]);
-        refused(text, "a marked instruction is not one of ours");
+        refused(text, "a marked instruction is not allowed");
     }
     refused(HEAD GROUP FENCE "ret; //@ wgmma.fence.sync.aligned;\n",
             "a mark is not at the start of a line");
@@ -164,7 +168,8 @@ START_TEST(verdicts_come_back)
     for (uint32_t i = SM90A_SELF_TEST_STARTED; i < SM90A_SELF_TEST_RESULT_COUNT;
          i++) {
         char text[SM90A_SELF_TEST_RESULT_BYTES];
-        sm90a_self_test_result_format(text, (enum sm90a_self_test_result)i, stamp);
+        sm90a_self_test_result_format(text, (enum sm90a_self_test_result)i,
+                                      stamp);
         ck_assert(sm90a_self_test_result_parse(text, stamp, &verdict));
         ck_assert_uint_eq(verdict, i);
         ck_assert((sm90a_self_test_failure_reason(verdict) == NULL) ==

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Line by line; see ptx_rewrite.h. */
+/* Rewrites PTX line by line. */
 #include "opencl/program/nvidia/ptx_rewrite.h"
 
 #include <stdbool.h>
@@ -9,178 +9,177 @@
 #define MARK "//@ "
 #define TARGET ".target sm_90"
 #define GROUP ".reqntid "
-/* Without it the assembler ignores setmaxnreg. */
+/* The assembler ignores setmaxnreg without it. */
 #define MIN_GROUPS "\n.minnctapersm 1"
-/* What the new text has more than the old one; it has fewer marks. */
+/* Maximum growth of the text.  Removed marks only shorten it. */
 #define ADDED_BYTES (1 + sizeof(MIN_GROUPS))
 
-/* A part of the text, which may hold any bytes. */
-struct piece {
+/* A part of the text. */
+struct slice {
     const char *at;
     size_t bytes;
 };
 
-struct patch {
+struct rewriter {
     char *out;
     size_t used;
-    unsigned targets, groups, instructions;
+    unsigned targets, kernels, instructions;
     const char *why;
 };
 
-static bool begins(struct piece piece, const char *with)
+static bool starts_with(struct slice slice, const char *with)
 {
     size_t length = strlen(with);
-    return piece.bytes >= length && memcmp(piece.at, with, length) == 0;
+    return slice.bytes >= length && memcmp(slice.at, with, length) == 0;
 }
 
-static bool holds(struct piece piece, const char *what)
+static bool contains(struct slice slice, const char *what)
 {
     size_t length = strlen(what);
-    for (; piece.bytes >= length; piece.at++, piece.bytes--)
-        if (memcmp(piece.at, what, length) == 0)
+    for (; slice.bytes >= length; slice.at++, slice.bytes--)
+        if (memcmp(slice.at, what, length) == 0)
             return true;
     return false;
 }
 
-static struct piece after(struct piece piece, size_t bytes)
+static struct slice after(struct slice slice, size_t bytes)
 {
-    return (struct piece){piece.at + bytes, piece.bytes - bytes};
+    return (struct slice){slice.at + bytes, slice.bytes - bytes};
 }
 
-/* Without blanks before it. */
-static struct piece trimmed(struct piece line)
+static struct slice trimmed(struct slice line)
 {
     while (line.bytes > 0 && (*line.at == ' ' || *line.at == '\t'))
         line = after(line, 1);
     return line;
 }
 
-static void put(struct patch *patch, struct piece piece)
+static void append(struct rewriter *rewriter, struct slice slice)
 {
-    memcpy(patch->out + patch->used, piece.at, piece.bytes);
-    patch->used += piece.bytes;
+    memcpy(rewriter->out + rewriter->used, slice.at, slice.bytes);
+    rewriter->used += slice.bytes;
 }
 
-/* Whether it is one of the instructions that gemm_wgmma.cl has, whole: of small
- * letters, digits, registers and punctuation, and a semicolon at the end
- * alone. */
-static bool instruction_is_known(struct piece piece)
+/* Returns true if the text is a single instruction of the kinds that
+ * gemm_wgmma.cl contains. */
+static bool instruction_is_known(struct slice slice)
 {
     static const char allowed[] = "abcdefghijklmnopqrstuvwxyz0123456789"
                                   "_.,:%{} ";
-    if (!begins(piece, "wgmma.mma_async.sync.aligned.m64n") &&
-        !begins(piece, "wgmma.fence.sync.aligned;") &&
-        !begins(piece, "wgmma.commit_group.sync.aligned;") &&
-        !begins(piece, "wgmma.wait_group.sync.aligned ") &&
-        !begins(piece, "setmaxnreg."))
+    if (!starts_with(slice, "wgmma.mma_async.sync.aligned.m64n") &&
+        !starts_with(slice, "wgmma.fence.sync.aligned;") &&
+        !starts_with(slice, "wgmma.commit_group.sync.aligned;") &&
+        !starts_with(slice, "wgmma.wait_group.sync.aligned ") &&
+        !starts_with(slice, "setmaxnreg."))
         return false;
-    for (size_t i = 0; i + 1 < piece.bytes; i++)
-        if (piece.at[i] == '\0' || strchr(allowed, piece.at[i]) == NULL)
+    for (size_t i = 0; i + 1 < slice.bytes; i++)
+        if (slice.at[i] == '\0' || strchr(allowed, slice.at[i]) == NULL)
             return false;
-    return piece.at[piece.bytes - 1] == ';';
+    return slice.at[slice.bytes - 1] == ';';
 }
 
-/* Comes after sm_90 where that is a target of its own. */
-static bool target_is_complete(struct piece rest)
+/* Returns true if `rest`, which follows "sm_90", does not continue the name. */
+static bool target_is_complete(struct slice rest)
 {
     return rest.bytes == 0 || *rest.at == ',' || *rest.at == ' ' ||
            *rest.at == '\r';
 }
 
-static bool line_rewrite(struct patch *patch, struct piece line)
+static bool line_rewrite(struct rewriter *rewriter, struct slice line)
 {
-    struct piece own = trimmed(line);
-    if (begins(own, MARK)) {
-        struct piece instruction = after(own, strlen(MARK));
+    struct slice trimmed_line = trimmed(line);
+    if (starts_with(trimmed_line, MARK)) {
+        struct slice instruction = after(trimmed_line, strlen(MARK));
         if (!instruction_is_known(instruction)) {
-            patch->why = "a marked instruction is not one of ours";
+            rewriter->why = "a marked instruction is not allowed";
             return false;
         }
-        patch->instructions++;
-        put(patch, instruction);
+        rewriter->instructions++;
+        append(rewriter, instruction);
         return true;
     }
-    if (holds(line, "//@")) {
-        patch->why = "a mark is not at the start of a line";
+    if (contains(line, "//@")) {
+        rewriter->why = "a mark is not at the start of a line";
         return false;
     }
-    if (begins(own, ".target")) {
+    if (starts_with(trimmed_line, ".target")) {
         size_t length = strlen(TARGET);
-        if (patch->targets++ > 0)
+        if (rewriter->targets++ > 0)
             return false;
-        if (!begins(own, TARGET) || !target_is_complete(after(own, length))) {
-            patch->why = "the target is not sm_90";
+        if (!starts_with(trimmed_line, TARGET) ||
+            !target_is_complete(after(trimmed_line, length))) {
+            rewriter->why = "the target is not sm_90";
             return false;
         }
-        put(patch, (struct piece){own.at, length});
-        put(patch, (struct piece){"a", 1});
-        put(patch, after(own, length));
+        append(rewriter, (struct slice){trimmed_line.at, length});
+        append(rewriter, (struct slice){"a", 1});
+        append(rewriter, after(trimmed_line, length));
         return true;
     }
-    put(patch, line);
-    if (begins(own, GROUP)) {
-        patch->groups++;
-        if (patch->groups == 1)
-            put(patch, (struct piece){MIN_GROUPS, strlen(MIN_GROUPS)});
+    append(rewriter, line);
+    if (starts_with(trimmed_line, GROUP)) {
+        rewriter->kernels++;
+        if (rewriter->kernels == 1)
+            append(rewriter, (struct slice){MIN_GROUPS, strlen(MIN_GROUPS)});
     }
     return true;
 }
 
-static bool lines_rewrite(struct patch *patch, struct piece text)
+static bool lines_rewrite(struct rewriter *rewriter, struct slice text)
 {
     while (text.bytes > 0) {
         const char *end = memchr(text.at, '\n', text.bytes);
-        struct piece line = {text.at, text.bytes};
+        struct slice line = {text.at, text.bytes};
         if (end != NULL)
             line.bytes = (size_t)(end - text.at);
-        if (!line_rewrite(patch, line))
+        if (!line_rewrite(rewriter, line))
             return false;
         text = after(text, line.bytes);
         if (end != NULL) {
-            put(patch, (struct piece){"\n", 1});
+            append(rewriter, (struct slice){"\n", 1});
             text = after(text, 1);
         }
     }
     return true;
 }
 
-/* What is wrong with the whole, or NULL. */
-static const char *ptx_error(const struct patch *patch)
+/* Returns the error in the whole text, or NULL. */
+static const char *ptx_error(const struct rewriter *rewriter)
 {
-    if (patch->targets != 1)
-        return "there is not one target";
-    if (patch->groups != 1)
-        return "there is not one kernel of a fixed group";
-    return patch->instructions == 0 ? "no instruction is marked" : NULL;
+    if (rewriter->targets != 1)
+        return "there is not exactly one target";
+    if (rewriter->kernels != 1)
+        return "there is not exactly one kernel with a fixed work-group size";
+    return rewriter->instructions == 0 ? "no instruction is marked" : NULL;
 }
 
 char *ptx_rewrite_sm90a(const char *text, size_t bytes, size_t *out_bytes,
                         const char **out_why)
 {
-    struct patch patch = {.why = "there is not one target"};
+    struct rewriter rewriter = {.why = "there is not exactly one target"};
     *out_bytes = 0;
     *out_why = NULL;
     while (bytes > 0 && text[bytes - 1] == '\0')
         bytes--;
     if (bytes == 0 || bytes > MAX_PTX_BYTES ||
         memchr(text, '\0', bytes) != NULL) {
-        *out_why = "it is no text";
+        *out_why = "it is not text";
         return NULL;
     }
-    patch.out = malloc(bytes + ADDED_BYTES);
-    if (patch.out == NULL) {
+    rewriter.out = malloc(bytes + ADDED_BYTES);
+    if (rewriter.out == NULL) {
         *out_why = "out of host memory";
         return NULL;
     }
-    bool done = lines_rewrite(&patch, (struct piece){text, bytes});
+    bool done = lines_rewrite(&rewriter, (struct slice){text, bytes});
     if (done)
-        patch.why = ptx_error(&patch);
-    if (!done || patch.why != NULL) {
-        *out_why = patch.why;
-        free(patch.out);
+        rewriter.why = ptx_error(&rewriter);
+    if (!done || rewriter.why != NULL) {
+        *out_why = rewriter.why;
+        free(rewriter.out);
         return NULL;
     }
-    patch.out[patch.used] = '\0';
-    *out_bytes = patch.used;
-    return patch.out;
+    rewriter.out[rewriter.used] = '\0';
+    *out_bytes = rewriter.used;
+    return rewriter.out;
 }

@@ -1,25 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * PTX for sm_90, as NVIDIA's compiler makes it of cl/nvidia/gemm_wgmma.cl, to
- * PTX for sm_90a, with the instructions that stand in comments there.  A pure
- * function; any thread.
+ * Rewrites the PTX that NVIDIA's compiler makes from cl/nvidia/gemm_wgmma.cl.
+ * The new PTX has the target sm_90a instead of sm_90, and contains the
+ * instructions that the source has in comments.  Pure function; any thread.
  */
 #ifndef TANDEM_OPENCL_PROGRAM_NVIDIA_PTX_REWRITE_H
 #define TANDEM_OPENCL_PROGRAM_NVIDIA_PTX_REWRITE_H
 
 #include <stddef.h>
 
-/* To be raised where another text comes of the same one: verdicts and cached
- * programs of the former are of no use then. */
+/* Increase it when the rewriting changes, so that stored self-test results and
+ * cached programs become invalid. */
 #define PTX_REWRITE_REVISION "1"
 
-/* No program of ours is nearly as long. */
+/* More than any of the plugin's programs needs. */
 #define MAX_PTX_BYTES ((size_t)4 << 20)
 
-/* text: bytes of it, of which the last ones may be 0.  The new text, ended by a
- * 0 that out_bytes does not count, which the caller frees; or NULL, with
- * out_why, where text is not what was expected, in any way, or memory is
- * short. */
+/* Returns the new text, which the caller frees.  out_bytes does not count its
+ * final NUL.  `text` may end with NULs.  Returns NULL and sets *out_why if the
+ * text is not as expected, or if host memory is exhausted. */
 char *ptx_rewrite_sm90a(const char *text, size_t bytes, size_t *out_bytes,
                         const char **out_why);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From one program's binary to another program; see sm90a_program.h. */
+/* Builds a program from another program's PTX. */
 #include "opencl/program/nvidia/sm90a_program.h"
 
 #include <stdlib.h>
@@ -15,12 +15,12 @@ static enum tandem_status ptx_build(struct tandem_device *device,
                                     cl_program *out_program)
 {
     const unsigned char *binary = (const unsigned char *)ptx;
-    cl_int code = CL_SUCCESS, of_binary = CL_SUCCESS;
+    cl_int code = CL_SUCCESS, binary_status = CL_SUCCESS;
     cl_program program =
         clCreateProgramWithBinary(device->context, 1, &device->hardware->id,
-                                  &bytes, &binary, &of_binary, &code);
+                                  &bytes, &binary, &binary_status, &code);
     if (code == CL_SUCCESS)
-        code = of_binary;
+        code = binary_status;
     if (code == CL_SUCCESS)
         code =
             clBuildProgram(program, 1, &device->hardware->id, "", NULL, NULL);
@@ -31,7 +31,7 @@ static enum tandem_status ptx_build(struct tandem_device *device,
     if (program != NULL)
         clReleaseProgram(program);
     return last_error_set(TANDEM_FAILED,
-                          "the driver refuses the patched binary of %s (%d)",
+                          "the driver rejects the sm_90a program of %s (%d)",
                           text->file, code);
 }
 
@@ -40,7 +40,7 @@ enum tandem_status sm90a_program_build(struct tandem_device *device,
                                        cl_program *program)
 {
     size_t bytes, ptx_bytes;
-    const char *why = "there is none";
+    const char *why = "there is no binary";
     enum tandem_status status = TANDEM_FAILED;
     cl_program from = *program;
     char *ptx = NULL;
@@ -49,9 +49,10 @@ enum tandem_status sm90a_program_build(struct tandem_device *device,
     if (binary != NULL)
         ptx = ptx_rewrite_sm90a((const char *)binary, bytes, &ptx_bytes, &why);
     if (ptx == NULL)
-        last_error_set(TANDEM_FAILED, "the binary of %s is not patched: %s",
+        last_error_set(TANDEM_FAILED,
+                       "the PTX of %s cannot be rewritten for sm_90a: %s",
                        text->file, why);
-    else /* its end belongs to it, as to the driver's own */
+    else /* the driver's own PTX includes the final NUL, too */
         status = ptx_build(device, text, ptx, ptx_bytes + 1, program);
     free(ptx);
     free(binary);

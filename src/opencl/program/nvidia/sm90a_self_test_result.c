@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What cl-probe found of patched programs; see sm90a_self_test_result.h. */
+/* Reads and writes the self-test result of sm_90a programs. */
 #include "opencl/program/nvidia/sm90a_self_test_result.h"
 
 #include <inttypes.h>
@@ -22,11 +22,13 @@ static const char *const words[SM90A_SELF_TEST_RESULT_COUNT] = {
 
 uint64_t sm90a_self_test_stamp(const struct platform_device *hardware)
 {
-    const char *const parts[] = {
-        kernel_gemm_wgmma,       kernel_pack_operands,
-        hardware->info.name,     hardware->info.vendor,
-        hardware->info.driver_version, hardware->info.platform,
-        hardware->version};
+    const char *const parts[] = {kernel_gemm_wgmma,
+                                 kernel_pack_operands,
+                                 hardware->info.name,
+                                 hardware->info.vendor,
+                                 hardware->info.driver_version,
+                                 hardware->info.platform,
+                                 hardware->version};
     uint64_t hash = cache_hash(CACHE_HASH_SEED, PTX_REWRITE_REVISION
                                " " SM90A_SELF_TEST_REVISION);
     for (uint32_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
@@ -46,11 +48,11 @@ uint64_t sm90a_self_test_stamp(const struct platform_device *hardware)
 }
 
 void sm90a_self_test_result_format(char out[SM90A_SELF_TEST_RESULT_BYTES],
-                                   enum sm90a_self_test_result verdict,
+                                   enum sm90a_self_test_result result,
                                    uint64_t stamp)
 {
-    snprintf(out, SM90A_SELF_TEST_RESULT_BYTES, "%s %016" PRIx64,
-             words[verdict], stamp);
+    snprintf(out, SM90A_SELF_TEST_RESULT_BYTES, "%s %016" PRIx64, words[result],
+             stamp);
 }
 
 bool sm90a_self_test_result_parse(const char *value, uint64_t stamp,
@@ -75,9 +77,9 @@ bool sm90a_self_test_result_parse(const char *value, uint64_t stamp,
     return false;
 }
 
-const char *sm90a_self_test_failure_reason(enum sm90a_self_test_result verdict)
+const char *sm90a_self_test_failure_reason(enum sm90a_self_test_result result)
 {
-    switch (verdict) {
+    switch (result) {
     case SM90A_SELF_TEST_STALE:
         return "cl-probe --calibrate has not run the self-test with this "
                "driver and version";
