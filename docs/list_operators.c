@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * list-operators - prints docs/operators.md, made from the operator table of
+ * list-operators - prints docs/operators.md from the operator table of
  * tandem/backend.h.
  */
 #include <stdio.h>
@@ -35,17 +35,20 @@ static const struct row rows[] = {TANDEM_OPERATORS(ROW)};
 static const char introduction[] =
     "# Operators\n"
     "\n"
-    "This page is printed by `docs/list-operators` from the operator table of\n"
-    "`plugin-api/tandem/backend.h`, and a test holds the two together. To"
-    " change it,\nchange the table and run `make operators`.\n"
+    "This page lists all operators with their attributes, formulas and"
+    " tolerances.\n"
+    "`docs/list-operators` prints it from the operator table of\n"
+    "`plugin-api/tandem/backend.h`, and a test compares both. To change it,"
+    " change the\ntable and run `make operators`.\n"
     "\n"
-    "*Class* says what shapes and dtypes an operator takes, *metric* and *t*"
-    " how far\na result may be from one computed in float64; both are defined"
-    " in `backend.h`\nat `enum tandem_op_class` and `enum tandem_metric`."
-    " *Attributes* come in this\norder, whole numbers in `ints`, the others"
-    " (in italics) in `floats`. *Cost* is\nthe curve of the profile that"
-    " predicts its time. Operators marked \\* need not be\nserved by a device"
-    " with `TANDEM_CAP_CORE_OPERATORS`.\n"
+    "*Class* defines the shapes and dtypes of an operator, *metric* and *t*"
+    " the maximum\ndifference from a result that is computed in float64;"
+    " `backend.h` describes them at\n`enum tandem_op_class` and"
+    " `enum tandem_metric`. *Attributes* are in the order in\nwhich they are"
+    " passed: integers in `ints`, floats (in italics) in `floats`. *Cost*"
+    " is\nthe profile's curve that predicts the time of the operator."
+    " Operators marked \\* are\noptional for a device with"
+    " `TANDEM_CAP_CORE_OPERATORS`.\n"
     "\n"
     "| No. | Name | Class | In, out | Attributes | Formula | Metric, t | Cost"
     " |\n"
@@ -56,38 +59,29 @@ static const char order_of_operations[] =
     "## Sums and products\n"
     "\n"
     "Reductions and `dot` add or multiply their elements in an unspecified"
-    " order. The\n"
-    "order depends only on the device, the shapes, the strides and the"
-    " byte offsets, so\n"
-    "that the same call gives the same bits every time.\n"
+    " order. The\norder depends only on the device, the shapes, the strides"
+    " and the byte offsets, so\nthe same call always returns the same"
+    " bits.\n"
     "\n"
     "**Sums** (`reduce_sum`, `reduce_mean`, `reduce_sum_square`,"
-    " `reduce_l2`, `dot`): The\n"
-    "error bound holds even if a partial sum leaves the range of f32. For"
-    " example, the sum\n"
-    "of 3e38, 3e38 and -3e38 is 3e38, and `reduce_l2` of 1e-25 and 1e-25"
-    " is 1.41e-25. If\n"
+    " `reduce_l2`, `dot`): The\nerror bound holds even if a partial sum"
+    " exceeds the range of f32. For example, the sum\nof 3e38, 3e38 and"
+    " -3e38 is 3e38, and `reduce_l2` of 1e-25 and 1e-25 is 1.41e-25. If\n"
     "the result itself is above the largest f32, it is infinite. The CPU"
-    " plugin adds\n"
-    "partial sums in float64. The OpenCL plugin adds in f32. It adds a row"
-    " a second time\n"
-    "with scaled elements if the sum is not finite, or if a sum of squares"
-    " or products is\n"
-    "below 2^-64.\n"
+    " plugin adds\npartial sums in float64. The OpenCL plugin adds in f32."
+    " It adds a row again with\nscaled elements if the sum is not finite, or"
+    " if a sum of squares or products is\nbelow 2^-64.\n"
     "\n"
     "**Products** (`reduce_prod`): Partial products are rounded to f32."
-    " Let P be the product\n"
-    "of all finite |x| > 1, and Q the product of all nonzero |x| < 1. If P"
-    " > 2^127 or\n"
-    "Q < 2^-125, a partial product may overflow or become subnormal in"
-    " some order. The\n"
-    "result is then unspecified: it may be any number, an infinity or NaN."
-    " In any case, the\n"
-    "result is NaN if an x is NaN, or if one x is 0 and another is"
-    " infinite. If a product\n"
-    "may leave this range, add the logarithms of its factors instead.\n";
+    " Let P be the product\nof all finite |x| > 1, and Q the product of all"
+    " nonzero |x| < 1. If P > 2^127 or\nQ < 2^-125, a partial product may"
+    " overflow or become subnormal in some order. The\nresult is then"
+    " unspecified: it may be any number, an infinity or NaN. In any case,"
+    " the\nresult is NaN if an x is NaN, or if one x is 0 and another is"
+    " infinite. If a product\nmay exceed this range, add the logarithms of"
+    " its factors instead.\n";
 
-/* In Markdown: a bar would end the cell. */
+/* Prints text with escaped Markdown characters; a bar would end a cell. */
 static void text_print(const char *text)
 {
     for (; *text != '\0'; text++) {
