@@ -17,10 +17,10 @@
 static struct handle_pool buffers =
     HANDLE_POOL(struct tandem_buffer, BUFFER_MAGIC);
 
-/* The caller of list_add and list_remove holds the mutex of the pool. */
 static void list_add(struct pool *pool, struct tandem_buffer *buffer)
 {
     struct tandem_memory_stats *stats = &pool->stats;
+    pthread_mutex_lock(&pool->mutex);
     buffer->next = pool->buffers;
     if (buffer->next != NULL)
         buffer->next->previous = buffer;
@@ -31,13 +31,13 @@ static void list_add(struct pool *pool, struct tandem_buffer *buffer)
     }
     if (stats->allocated_bytes + stats->cached_bytes > stats->peak_bytes)
         stats->peak_bytes = stats->allocated_bytes + stats->cached_bytes;
+    pthread_mutex_unlock(&pool->mutex);
 }
 
 enum tandem_status buffer_create(struct tandem_device *device, uint64_t bytes,
                                  bool internal,
                                  struct tandem_buffer **out_buffer)
 {
-    struct pool *pool = &device->pool;
     struct block *block;
     *out_buffer = NULL;
     struct tandem_buffer *buffer = handle_new(&buffers);
@@ -59,9 +59,7 @@ enum tandem_status buffer_create(struct tandem_device *device, uint64_t bytes,
     buffer->bytes = bytes;
     buffer->internal = internal;
     block_attach(block, buffer);
-    pthread_mutex_lock(&pool->mutex);
-    list_add(pool, buffer);
-    pthread_mutex_unlock(&pool->mutex);
+    list_add(&device->pool, buffer);
     *out_buffer = buffer;
     return TANDEM_OK;
 }
@@ -94,13 +92,12 @@ enum tandem_status buffer_import(struct tandem_device *device, void *memory,
     buffer->bytes = bytes;
     buffer->address = (uintptr_t)memory;
     buffer->skew = (uint32_t)((uintptr_t)memory & 63u);
-    pthread_mutex_lock(&device->pool.mutex);
     list_add(&device->pool, buffer);
-    pthread_mutex_unlock(&device->pool.mutex);
     *out_buffer = buffer;
     return TANDEM_OK;
 }
 
+/* The caller holds the mutex of the pool. */
 static void list_remove(struct pool *pool, struct tandem_buffer *buffer)
 {
     if (buffer->previous != NULL)

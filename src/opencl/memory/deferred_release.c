@@ -31,20 +31,18 @@ static void defer_mem(struct tandem_device *device, cl_mem mem, cl_event event)
     pthread_mutex_unlock(&device->pool.mutex);
 }
 
-static bool is_complete(cl_event event)
+/* Releases the memory whose commands have completed.  Returns true if none is
+ * left. */
+static bool deferred_release_collect(struct tandem_device *device)
 {
-    cl_int state = CL_QUEUED;
-    return poll_event(event, 0, &state) == CL_SUCCESS && state <= CL_COMPLETE;
-}
-
-/* Removes and returns the entries whose commands have completed. */
-static struct deferred_mem *take_completed(struct pool *pool)
-{
+    struct pool *pool = &device->pool;
     struct deferred_mem *list = NULL;
+    cl_int state;
     pthread_mutex_lock(&pool->mutex);
     for (struct deferred_mem **at = &pool->deferred; *at != NULL;) {
         struct deferred_mem *entry = *at;
-        if (!is_complete(entry->event)) {
+        if (poll_event(entry->event, 0, &state) != CL_SUCCESS ||
+            state > CL_COMPLETE) {
             at = &entry->next;
             continue;
         }
@@ -52,31 +50,16 @@ static struct deferred_mem *take_completed(struct pool *pool)
         entry->next = list;
         list = entry;
     }
+    bool none_left = pool->deferred == NULL;
     pthread_mutex_unlock(&pool->mutex);
-    return list;
-}
-
-static bool has_deferred(struct pool *pool)
-{
-    pthread_mutex_lock(&pool->mutex);
-    bool has = pool->deferred != NULL;
-    pthread_mutex_unlock(&pool->mutex);
-    return has;
-}
-
-/* Releases the memory whose commands have completed.  Returns true if none is
- * left. */
-static bool deferred_release_collect(struct tandem_device *device)
-{
-    struct pool *pool = &device->pool;
-    for (struct deferred_mem *entry = take_completed(pool), *next;
-         entry != NULL; entry = next) {
-        next = entry->next;
-        clReleaseEvent(entry->event);
-        clReleaseMemObject(entry->mem);
-        free(entry);
+    while (list != NULL) {
+        struct deferred_mem *next = list->next;
+        clReleaseEvent(list->event);
+        clReleaseMemObject(list->mem);
+        free(list);
+        list = next;
     }
-    return !has_deferred(pool);
+    return none_left;
 }
 
 bool deferred_release_finish(struct tandem_device *device, uint64_t limit_ns)

@@ -23,14 +23,8 @@ struct pinned {
     struct pinned *next;
 };
 
-/* Keeps the objects from being released here, because the command of the queue
- * has not completed.  The queue is leaked. */
-static void pinned_forget(struct pinned *pinned)
-{
-    pinned->mem = NULL;
-    pinned->queue = NULL;
-}
-
+/* After NOT_READY of deferred_release_wait_mem, the memory is released later and
+ * the queue is leaked. */
 static void pinned_release(struct tandem_device *device, struct pinned *pinned)
 {
     cl_event event = NULL;
@@ -40,8 +34,10 @@ static void pinned_release(struct tandem_device *device, struct pinned *pinned)
                                 NULL, &event) == CL_SUCCESS &&
         deferred_release_wait_mem(device, pinned->queue, pinned->mem, event,
                                   device_timeout_ns(device),
-                                  &code) == TANDEM_NOT_READY)
-        pinned_forget(pinned);
+                                  &code) == TANDEM_NOT_READY) {
+        pinned->mem = NULL;
+        pinned->queue = NULL;
+    }
     if (pinned->mem != NULL)
         clReleaseMemObject(pinned->mem);
     if (pinned->queue != NULL)
@@ -73,8 +69,10 @@ static enum tandem_status pinned_map(struct tandem_device *device,
     if (code == CL_SUCCESS)
         status = deferred_release_wait_mem(device, pinned->queue, pinned->mem,
                                            event, limit_ns, &code);
-    if (status == TANDEM_NOT_READY)
-        pinned_forget(pinned);
+    if (status == TANDEM_NOT_READY) {
+        pinned->mem = NULL;
+        pinned->queue = NULL;
+    }
     if (status != TANDEM_OK)
         return status;
     if (code == CL_OUT_OF_RESOURCES || code == CL_INVALID_BUFFER_SIZE ||
