@@ -72,7 +72,7 @@ START_TEST(a_build_that_never_ends)
     ck_assert_int_eq(launched(TANDEM_OP_NEG, buffer), TANDEM_OK);
     ck_assert_int_eq(built(TANDEM_OP_ABS), TANDEM_OK);
     GIVES_UP(ready_until(TANDEM_OP_ERF), TANDEM_FAILED);
-    said("may never end");
+    said("may never do so");
     ck_assert_int_eq(unary(TANDEM_OP_ERF, buffer), TANDEM_FAILED);
     said("blocking_timeout_ms");
     ck_assert_int_eq(unary(TANDEM_OP_ABS, buffer), TANDEM_OK);
