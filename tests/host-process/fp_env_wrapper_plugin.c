@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A plugin that is the CPU plugin called by a rough host: its launches and
- * products run in a thread whose floating-point environment was changed before,
- * and judge whether it is still so behind them.  The conformance suite over it
- * shows that results do not depend on the host's.  TANDEM_TEST_FLOAT: traps,
- * flush, down or up.  Any thread.
+ * A plugin that is the CPU plugin called by a host with an unusual
+ * floating-point environment: its launches and products run in a thread whose
+ * floating-point environment was changed before, and judge whether it is still
+ * so behind them.  The conformance suite over it shows that results do not
+ * depend on the host's.  TANDEM_TEST_FLOAT: traps, flush, down or up.  Any
+ * thread.
  */
 #include <config.h>
 
@@ -76,8 +77,8 @@ static enum tandem_status judge(enum tandem_status status,
                    after.traps != before->traps ||
                    after.flushing != before->flushing;
     return left_changed ? last_error_set(TANDEM_FAILED,
-                                      "rough: the call changed the "
-                                      "floating-point environment")
+                                         "fp-env-wrapper: the call changed the "
+                                         "floating-point environment")
                         : status;
 }
 
@@ -134,7 +135,7 @@ static void inner_load(void)
     if (!inner)
         return;
     table = *inner;
-    table.name = "rough";
+    table.name = "fp-env-wrapper";
     inner_error = inner->last_error;
     table.last_error = last_error;
     table.launch = rough_launch;

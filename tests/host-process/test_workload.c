@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Work for the tests of manners; see test_workload.h. */
+/* Work for the tests of host process isolation; see test_workload.h. */
 #include <config.h>
 
 #include <check.h>

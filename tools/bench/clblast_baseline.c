@@ -14,19 +14,18 @@
 
 struct clblast {
     const struct tandem_gemm *gemm;
-    struct direct *direct; /* the bench's */
+    struct raw_opencl *raw_opencl; /* the bench's */
     cl_mem a, b, c;
 };
 
-static cl_mem operand(struct direct *direct, const float *values,
+static cl_mem operand(struct raw_opencl *raw_opencl, const float *values,
                       uint64_t count)
 {
-    cl_mem buffer =
-        clCreateBuffer(direct->context, CL_MEM_READ_WRITE,
-                       count * sizeof(float), NULL, NULL);
+    cl_mem buffer = clCreateBuffer(raw_opencl->context, CL_MEM_READ_WRITE,
+                                   count * sizeof(float), NULL, NULL);
 
     if (buffer == NULL || values == NULL ||
-        clEnqueueWriteBuffer(direct->queue, buffer, CL_TRUE, 0,
+        clEnqueueWriteBuffer(raw_opencl->queue, buffer, CL_TRUE, 0,
                              count * sizeof(float), values, 0, NULL,
                              NULL) == CL_SUCCESS)
         return buffer;
@@ -36,17 +35,17 @@ static cl_mem operand(struct direct *direct, const float *values,
 
 struct clblast *clblast_create(struct product *p)
 {
-    struct direct *direct = direct_of(p->bench);
+    struct raw_opencl *raw_opencl = raw_opencl_of(p->bench);
     struct clblast *clblast =
-        direct == NULL ? NULL : calloc(1, sizeof *clblast);
+        raw_opencl == NULL ? NULL : calloc(1, sizeof *clblast);
 
     if (clblast == NULL)
         return NULL;
     clblast->gemm = &p->plain;
-    clblast->direct = direct;
-    clblast->a = operand(direct, p->a, product_elements(p, 'a'));
-    clblast->b = operand(direct, p->b, product_elements(p, 'b'));
-    clblast->c = operand(direct, NULL, product_elements(p, 'c'));
+    clblast->raw_opencl = raw_opencl;
+    clblast->a = operand(raw_opencl, p->a, gemm_case_elements(p, 'a'));
+    clblast->b = operand(raw_opencl, p->b, gemm_case_elements(p, 'b'));
+    clblast->c = operand(raw_opencl, NULL, gemm_case_elements(p, 'c'));
     if (clblast->a != NULL && clblast->b != NULL && clblast->c != NULL)
         return clblast;
     clblast_destroy(clblast);
@@ -57,9 +56,9 @@ void clblast_destroy(struct clblast *clblast)
 {
     if (clblast == NULL)
         return;
-    direct_free(clblast->a);
-    direct_free(clblast->b);
-    direct_free(clblast->c);
+    raw_opencl_free(clblast->a);
+    raw_opencl_free(clblast->b);
+    raw_opencl_free(clblast->c);
     free(clblast);
 }
 
@@ -78,11 +77,12 @@ static CLBlastStatusCode enqueue(struct clblast *clblast)
     if (g->batch == 1)
         return CLBlastSgemm(CLBlastLayoutRowMajor, ta, tb, m, n, k, 1,
                             clblast->a, 0, lda, clblast->b, 0, ldb, 0,
-                            clblast->c, 0, n, &clblast->direct->queue, NULL);
+                            clblast->c, 0, n, &clblast->raw_opencl->queue,
+                            NULL);
     return CLBlastSgemmStridedBatched(
         CLBlastLayoutRowMajor, ta, tb, m, n, k, 1, clblast->a, 0, lda, m * k,
-        clblast->b, 0, ldb, k * n, 0, clblast->c, 0, n, m * n,
-        (size_t)g->batch, &clblast->direct->queue, NULL);
+        clblast->b, 0, ldb, k * n, 0, clblast->c, 0, n, m * n, (size_t)g->batch,
+        &clblast->raw_opencl->queue, NULL);
 }
 
 double clblast_run(void *argument, uint64_t count)
@@ -93,7 +93,7 @@ double clblast_run(void *argument, uint64_t count)
     for (uint64_t i = 0; i < count; i++)
         if (enqueue(clblast) != CLBlastSuccess)
             return -1;
-    if (clFinish(clblast->direct->queue) != CL_SUCCESS)
+    if (clFinish(clblast->raw_opencl->queue) != CL_SUCCESS)
         return -1;
     return (double)(clock_now_ns() - start) / (double)count;
 }
@@ -102,7 +102,7 @@ bool clblast_read(struct clblast *clblast, int64_t row, float *out)
 {
     size_t bytes = (size_t)clblast->gemm->n * sizeof(float);
 
-    return clEnqueueReadBuffer(clblast->direct->queue, clblast->c, CL_TRUE,
+    return clEnqueueReadBuffer(clblast->raw_opencl->queue, clblast->c, CL_TRUE,
                                (size_t)row * bytes, bytes, out, 0, NULL,
                                NULL) == CL_SUCCESS;
 }

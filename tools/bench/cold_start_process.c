@@ -38,21 +38,22 @@ static void note(struct first *first, enum first_point point)
 }
 
 /* Makes the operator's work, launches it, reads an element. */
-static bool lane_result(struct lane *lane, const char *op, uint32_t rank,
-                        const int64_t *shape)
+static bool device_session_result(struct device_session *session,
+                                  const char *op, uint32_t rank,
+                                  const int64_t *shape)
 {
-    struct work work;
+    struct resident_op work;
     float value = 0;
-    bool ok = work_create(&work, lane, op, rank, shape) == TANDEM_OK;
+    bool ok = resident_op_create(&work, session, op, rank, shape) == TANDEM_OK;
 
     if (!ok)
         return false;
-    ok = work_launch(&work) == TANDEM_OK &&
-         lane->backend->download(lane->stream, work.c.out[0].buffer, 0,
-                                 &value, sizeof value, 0,
-                                 TANDEM_TIMEOUT_INFINITE) == TANDEM_OK &&
+    ok = resident_op_launch(&work) == TANDEM_OK &&
+         session->backend->download(session->stream, work.c.out[0].buffer, 0,
+                                    &value, sizeof value, 0,
+                                    TANDEM_TIMEOUT_INFINITE) == TANDEM_OK &&
          value > 0;
-    work_destroy(&work);
+    resident_op_destroy(&work);
     return ok;
 }
 
@@ -61,21 +62,22 @@ static bool first_tandem(struct first *first,
                          const char *device)
 {
     struct tandem_context *context;
-    struct lane lane = {0};
+    struct device_session session = {0};
     uint32_t index;
     bool ok;
 
     if (tandem_context_create(options, &context) != TANDEM_OK)
         return false;
     ok = tandem_device_find(context, device, &index) == TANDEM_OK &&
-         lane_open(&lane, context, index) == TANDEM_OK;
+         device_session_open(&session, context, index) == TANDEM_OK;
     if (ok) {
         note(first, FIRST_OPENED);
-        ok = lane_result(&lane, "add", 1, (int64_t[]){ELEMENTS});
+        ok = device_session_result(&session, "add", 1, (int64_t[]){ELEMENTS});
         note(first, FIRST_RESULT);
-        ok = ok && lane_result(&lane, "gemm", 3, (int64_t[]){SIDE, SIDE, SIDE});
+        ok = ok && device_session_result(&session, "gemm", 3,
+                                         (int64_t[]){SIDE, SIDE, SIDE});
         note(first, FIRST_PRODUCT);
-        lane_close(&lane);
+        device_session_close(&session);
     }
     tandem_context_destroy(context);
     return ok;
@@ -126,12 +128,13 @@ static bool first_chosen(struct first *first,
 }
 
 #ifdef BENCH_OPENCL
-static bool raw_result(struct direct *direct, cl_mem buffer)
+static bool raw_result(struct raw_opencl *raw_opencl, cl_mem buffer)
 {
     float value = 0;
 
-    return clEnqueueReadBuffer(direct->queue, buffer, CL_TRUE, 0, sizeof value,
-                               &value, 0, NULL, NULL) == CL_SUCCESS &&
+    return clEnqueueReadBuffer(raw_opencl->queue, buffer, CL_TRUE, 0,
+                               sizeof value, &value, 0, NULL,
+                               NULL) == CL_SUCCESS &&
            value > 0;
 }
 
@@ -139,33 +142,34 @@ static bool first_raw(struct first *first, const char *platform,
                       const char *name, uint32_t equals)
 {
     size_t n = SIDE;
-    struct direct direct;
+    struct raw_opencl raw_opencl;
     cl_mem x, y, z;
-    bool ok = raw_opencl_open(&direct, platform, name, equals) == CL_SUCCESS;
+    bool ok =
+        raw_opencl_open(&raw_opencl, platform, name, equals) == CL_SUCCESS;
 
     if (!ok) {
-        direct_close(&direct);
+        raw_opencl_close(&raw_opencl);
         return false;
     }
     note(first, FIRST_OPENED);
-    x = direct_buffer(&direct, 4 * n * n);
-    y = direct_buffer(&direct, 4 * n * n);
-    z = direct_buffer(&direct, 4 * n * n);
-    ok = direct_build(&direct) == CL_SUCCESS &&
-         direct_add(&direct, x, y, z, ELEMENTS) == CL_SUCCESS &&
-         raw_result(&direct, z);
+    x = raw_opencl_buffer(&raw_opencl, 4 * n * n);
+    y = raw_opencl_buffer(&raw_opencl, 4 * n * n);
+    z = raw_opencl_buffer(&raw_opencl, 4 * n * n);
+    ok = raw_opencl_build(&raw_opencl) == CL_SUCCESS &&
+         raw_opencl_add(&raw_opencl, x, y, z, ELEMENTS) == CL_SUCCESS &&
+         raw_result(&raw_opencl, z);
     note(first, FIRST_RESULT);
     ok = ok &&
          CLBlastSgemm(CLBlastLayoutRowMajor, CLBlastTransposeNo,
-                      CLBlastTransposeNo, n, n, n, 1, x, 0, n, y, 0, n, 0, z,
-                      0, n, &direct.queue, NULL) == CLBlastSuccess &&
-         raw_result(&direct, z);
+                      CLBlastTransposeNo, n, n, n, 1, x, 0, n, y, 0, n, 0, z, 0,
+                      n, &raw_opencl.queue, NULL) == CLBlastSuccess &&
+         raw_result(&raw_opencl, z);
     note(first, FIRST_PRODUCT);
-    direct_free(x);
-    direct_free(y);
-    direct_free(z);
+    raw_opencl_free(x);
+    raw_opencl_free(y);
+    raw_opencl_free(z);
     CLBlastClearCache();
-    direct_close(&direct);
+    raw_opencl_close(&raw_opencl);
     return ok;
 }
 #endif
@@ -173,19 +177,19 @@ static bool first_raw(struct first *first, const char *platform,
 int first_main(int argc, char **argv)
 {
     struct first first = {.start_ns = 0};
-    struct opening opening = {.count = 0};
+    struct open_options open_options = {.count = 0};
     const struct tandem_context_options options = {
         .struct_size = sizeof options,
-        .open_keys = opening.keys,
-        .open_values = opening.values,
+        .open_keys = open_options.keys,
+        .open_values = open_options.values,
         .open_count = argc < 8 ? 0 : (uint32_t)(argc - 8) / 2};
     bool ok = false;
 
-    if (argc < 8 || (argc - 8) % 2 != 0 || argc - 8 > 2 * (int)OPENING_MOST)
+    if (argc < 8 || (argc - 8) % 2 != 0 || argc - 8 > 2 * (int)MAX_OPEN_OPTIONS)
         return 2;
     for (int i = 8; i < argc; i += 2) {
-        opening.keys[opening.count] = argv[i];
-        opening.values[opening.count++] = argv[i + 1];
+        open_options.keys[open_options.count] = argv[i];
+        open_options.values[open_options.count++] = argv[i + 1];
     }
     first.start_ns = strtoull(argv[3], NULL, 10);
     if (strcmp(argv[2], "tandem") == 0)
@@ -228,20 +232,20 @@ static int spawn(pid_t *out_child, const int ends[2], char *const *arguments)
 }
 
 int cold_start_process_spawn(const char *who, const struct first_device *device,
-                const struct opening *opening, double out_ns[FIRST_POINTS],
-                char error[256])
+                             const struct open_options *open_options,
+                             double out_ns[FIRST_POINTS], char error[256])
 {
     char line[256] = "", start[32], equals[16];
-    const char *arguments[9 + 2 * OPENING_MOST] = {
+    const char *arguments[9 + 2 * MAX_OPEN_OPTIONS] = {
         "tandem-bench", FIRST_OPTION,     who,          start,
         device->text,   device->platform, device->name, equals};
     int ends[2], status = 0, read_count = 0, spawned;
     pid_t child = -1;
     FILE *from;
 
-    for (uint32_t i = 0; i < opening->count; i++) {
-        arguments[8 + 2 * i] = opening->keys[i];
-        arguments[9 + 2 * i] = opening->values[i];
+    for (uint32_t i = 0; i < open_options->count; i++) {
+        arguments[8 + 2 * i] = open_options->keys[i];
+        arguments[9 + 2 * i] = open_options->values[i];
     }
     snprintf(error, 256, "a fresh process cannot be started");
     if (pipe(ends) != 0)

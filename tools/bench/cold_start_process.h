@@ -28,8 +28,8 @@ struct first_device {
 /* Starts WHO ("tandem", "chosen", "raw") and takes its points.  0, or why
  * not in error. */
 int cold_start_process_spawn(const char *who, const struct first_device *device,
-                const struct opening *opening, double out_ns[FIRST_POINTS],
-                char error[256]);
+                             const struct open_options *open_options,
+                             double out_ns[FIRST_POINTS], char error[256]);
 
 /* What the process does: FIRST_OPTION WHO START_NS DEVICE PLATFORM NAME EQUALS
  * [KEY VALUE]...  Prints its points on one line; its exit status. */

@@ -24,16 +24,16 @@ static void print_help(FILE *out)
           "                   library's choice\n"
           "  --scale=SCALE    tiny, small, full; else small on a CPU, full on "
           "a GPU\n"
-          "  --only=TEXT      rows alone whose name has TEXT\n"
+          "  --filter=TEXT    only rows whose name contains TEXT\n"
           "  --open-option=KEY=VALUE\n"
           "                   passed on as devices are opened; may be "
           "repeated\n"
           "  --samples=N      turns of each side, 9 to 99 (9)\n"
-          "  --seed=N         of the suite choice (1)\n"
-          "  --points         prints each point of the suite choice\n"
+          "  --seed=N         of the suite placement (1)\n"
+          "  --print-points   prints each point of the suite placement\n"
           "  --list           what would be measured (--scale=full), nothing "
           "more\n"
-          "  --from=FILE      prints the result in FILE, measures nothing\n"
+          "  --input=FILE     prints the result in FILE, measures nothing\n"
           "  --compare=FILE   then prints what changed since the result in "
           "FILE\n"
           "  --format=FORMAT  text, json, markdown, svg\n"
@@ -128,7 +128,7 @@ static int take_suite(struct selection *selection, const char *name)
 }
 
 /* "KEY=VALUE", taken apart in place. */
-static int take_pair(struct opening *opening, char *text)
+static int take_pair(struct open_options *open_options, char *text)
 {
     char *equals = strchr(text, '=');
 
@@ -136,12 +136,12 @@ static int take_pair(struct opening *opening, char *text)
         return complain(
             "--open-option wants KEY=VALUE, as in max_isa=avx2, not \"%s\"",
             text);
-    if (opening->count == OPENING_MOST)
+    if (open_options->count == MAX_OPEN_OPTIONS)
         return complain("--open-option \"%s\" is one too many: %u are taken",
-                        text, OPENING_MOST);
+                        text, MAX_OPEN_OPTIONS);
     *equals = '\0';
-    opening->keys[opening->count] = text;
-    opening->values[opening->count++] = equals + 1;
+    open_options->keys[open_options->count] = text;
+    open_options->values[open_options->count++] = equals + 1;
     return -1;
 }
 
@@ -153,7 +153,7 @@ static int take_value(int option, struct command *command)
 
     switch (option) {
     case 'k':
-        return take_pair(&command->bench.opening, optarg);
+        return take_pair(&command->bench.open_options, optarg);
     case 'n':
         status = take_number("samples", MIN_SAMPLES, MAX_SAMPLES, &samples);
         command->bench.samples = (uint32_t)samples;
@@ -218,13 +218,13 @@ int options_read(int argc, char **argv, struct command *command)
     static const struct option options[] = {
         {"device", required_argument, NULL, 'd'},
         {"scale", required_argument, NULL, 'S'},
-        {"only", required_argument, NULL, 'O'},
+        {"filter", required_argument, NULL, 'O'},
         {"open-option", required_argument, NULL, 'k'},
         {"samples", required_argument, NULL, 'n'},
         {"seed", required_argument, NULL, 's'},
-        {"points", no_argument, NULL, 'p'},
+        {"print-points", no_argument, NULL, 'p'},
         {"list", no_argument, NULL, 'l'},
-        {"from", required_argument, NULL, 'r'},
+        {"input", required_argument, NULL, 'r'},
         {"compare", required_argument, NULL, 'c'},
         {"format", required_argument, NULL, 'f'},
         {"json", no_argument, NULL, 'j'},

@@ -17,12 +17,12 @@ static const double turn_ns[SCALES] = {1e5, 2e6, 2e6};
 #define MOST_TIMES 2000  /* of the work in one turn */
 #define SLOW_NS 2e8      /* a turn that takes longer gets MIN_SAMPLES */
 
-void contest_add(struct contest *contest, const char *name, bench_fn run,
-                 void *argument)
+void comparison_add(struct comparison *comparison, const char *name,
+                    bench_fn run, void *argument)
 {
-    if (contest->count < CONTEST_SIDES)
-        contest->sides[contest->count++] =
-            (struct side){name, run, argument};
+    if (comparison->count < MAX_IMPLEMENTATIONS)
+        comparison->implementations[comparison->count++] =
+            (struct implementation){name, run, argument};
 }
 
 /* ---- rows ---- */
@@ -45,27 +45,29 @@ static json_t *side_json(const char *name, double *ns, size_t count)
     struct summary s = summarise(ns, count);
 
     return json_pack("{s:s, s:f, s:f, s:i}", "name", name, "ns", s.median,
-                     "spread", s.spread, "samples", (int)s.count);
+                     "iqr_ratio", s.spread, "samples", (int)s.count);
 }
 
 void bench_times(struct bench *bench, const char *name, const char *limit,
                  const struct times *times, size_t count)
 {
-    json_t *row = row_begin(bench, name, "measured"), *sides = json_array();
+    json_t *row = row_begin(bench, name, "measured"),
+           *implementations = json_array();
 
     for (size_t i = 0; i < count; i++)
         json_array_append_new(
-            sides, side_json(times[i].name, times[i].ns, times[i].count));
+            implementations,
+            side_json(times[i].name, times[i].ns, times[i].count));
     json_object_set_new(row, "unit", json_string("ns"));
-    json_object_set_new(row, "sides", sides);
+    json_object_set_new(row, "implementations", implementations);
     if (limit != NULL)
-        json_object_set_new(row, "limit", json_string(limit));
+        json_object_set_new(row, "upper_bound", json_string(limit));
 }
 
 void bench_scalar(struct bench *bench, const char *name, const char *unit,
                   double value)
 {
-    json_t *row = row_begin(bench, name, "figure");
+    json_t *row = row_begin(bench, name, "scalar");
 
     json_object_set_new(row, "unit", json_string(unit));
     json_object_set_new(row, "value", json_real(value));
@@ -84,12 +86,12 @@ static void row_reason(struct bench *bench, const char *status,
                 bench->device_text, bench->row->name, text);
 }
 
-void bench_absent(struct bench *bench, const char *format, ...)
+void bench_unavailable(struct bench *bench, const char *format, ...)
 {
     va_list arguments;
 
     va_start(arguments, format);
-    row_reason(bench, "absent", format, arguments);
+    row_reason(bench, "unavailable", format, arguments);
     va_end(arguments);
 }
 
@@ -105,22 +107,22 @@ void bench_fail(struct bench *bench, const char *format, ...)
 
 /* ---- turns ---- */
 
-struct turns {
-    const struct side *side;
+struct round_times {
+    const struct implementation *implementation;
     uint64_t count; /* of the work in a turn */
     double ns[MAX_SAMPLES];
 };
 
 /* Compiles, allocates and wakes what the work needs; then finds how often a
  * turn does it.  The time of the last turn; negative: it failed. */
-static double warm_up(struct turns *turns, double fill_ns, uint64_t most)
+static double warm_up(struct round_times *turns, double fill_ns, uint64_t most)
 {
-    const struct side *side = turns->side;
-    double once = side->run(side->argument, 1);
+    const struct implementation *implementation = turns->implementation;
+    double once = implementation->run(implementation->argument, 1);
 
     turns->count = 1;
     if (once >= 0)
-        once = side->run(side->argument, 1);
+        once = implementation->run(implementation->argument, 1);
     while (once >= 0 && turns->count < most &&
            once * (double)turns->count < fill_ns / 2) {
         double wanted = fill_ns / fmax(once, 1);
@@ -130,7 +132,7 @@ static double warm_up(struct turns *turns, double fill_ns, uint64_t most)
                            : (uint64_t)wanted + 1;
         if (turns->count > most)
             turns->count = most;
-        once = side->run(side->argument, turns->count);
+        once = implementation->run(implementation->argument, turns->count);
     }
     return once < 0 ? -1 : once * (double)turns->count;
 }
@@ -141,75 +143,78 @@ static double warm_up(struct turns *turns, double fill_ns, uint64_t most)
 /* Samples from first to end of one side, after a run that does not count: it
  * leaves the caches, and the clocks, which follow a device's power, as this
  * side has them, not as the last one did. */
-static bool take_turn(struct turns *t, uint32_t first, uint32_t end)
+static bool take_turn(struct round_times *t, uint32_t first, uint32_t end)
 {
-    double ns = t->side->run(t->side->argument, t->count);
+    double ns = t->implementation->run(t->implementation->argument, t->count);
 
     for (uint32_t i = first; i < end && ns >= 0; i++)
-        ns = t->ns[i] = t->side->run(t->side->argument, t->count);
+        ns = t->ns[i] =
+            t->implementation->run(t->implementation->argument, t->count);
     return ns >= 0;
 }
 
 /* Who goes first changes. */
-static const char *take_turns(struct turns *turns, size_t count,
+static const char *take_turns(struct round_times *turns, size_t count,
                               uint32_t samples)
 {
     for (uint32_t i = 0; i < samples; i += STAY)
         for (size_t j = 0; j < count; j++) {
-            struct turns *t = &turns[(i / STAY + j) % count];
+            struct round_times *t = &turns[(i / STAY + j) % count];
             uint32_t end = i + STAY < samples ? i + STAY : samples;
 
             if (!take_turn(t, i, end))
-                return t->side->name;
+                return t->implementation->name;
         }
     return NULL;
 }
 
-static void contest_row(struct bench *bench, struct contest *contest,
-                        struct turns *turns, uint32_t samples)
+static void comparison_row(struct bench *bench, struct comparison *comparison,
+                           struct round_times *turns, uint32_t samples)
 {
-    struct times times[CONTEST_SIDES];
+    struct times times[MAX_IMPLEMENTATIONS];
     json_t *row;
 
-    for (size_t i = 0; i < contest->count; i++)
-        times[i] =
-            (struct times){contest->sides[i].name, turns[i].ns, samples};
-    bench_times(bench, NULL, contest->limit, times, contest->count);
+    for (size_t i = 0; i < comparison->count; i++)
+        times[i] = (struct times){comparison->implementations[i].name,
+                                  turns[i].ns, samples};
+    bench_times(bench, NULL, comparison->upper_bound, times, comparison->count);
     row = json_array_get(bench->rows, json_array_size(bench->rows) - 1);
-    json_object_set_new(row, "unit", json_string(contest->unit));
-    if (contest->work > 0)
-        json_object_set_new(row, "work", json_real(contest->work));
-    if (contest->error != NULL)
-        json_object_set(row, "error", contest->error);
+    json_object_set_new(row, "unit", json_string(comparison->unit));
+    if (comparison->work_amount > 0)
+        json_object_set_new(row, "work_amount",
+                            json_real(comparison->work_amount));
+    if (comparison->error != NULL)
+        json_object_set(row, "error", comparison->error);
 }
 
-void bench_compare(struct bench *bench, struct contest *contest)
+void bench_compare(struct bench *bench, struct comparison *comparison)
 {
-    static struct turns turns[CONTEST_SIDES];
-    uint64_t most = contest->most > 0 ? contest->most : MOST_TIMES;
+    static struct round_times turns[MAX_IMPLEMENTATIONS];
+    uint64_t most = comparison->max_iterations > 0 ? comparison->max_iterations
+                                                   : MOST_TIMES;
     uint32_t samples = bench->samples;
     const char *failed = NULL;
 
-    for (size_t i = 0; i < contest->count && failed == NULL; i++) {
+    for (size_t i = 0; i < comparison->count && failed == NULL; i++) {
         double ns;
 
-        turns[i].side = &contest->sides[i];
+        turns[i].implementation = &comparison->implementations[i];
         ns = warm_up(&turns[i], turn_ns[bench->scale], most);
         if (ns < 0)
-            failed = contest->sides[i].name;
+            failed = comparison->implementations[i].name;
         if (ns > SLOW_NS)
             samples = MIN_SAMPLES;
     }
     if (failed == NULL)
-        failed = take_turns(turns, contest->count, samples);
+        failed = take_turns(turns, comparison->count, samples);
     if (failed == NULL)
-        contest_row(bench, contest, turns, samples);
+        comparison_row(bench, comparison, turns, samples);
     else
         bench_fail(bench, "a call of %s failed: %s; %s", failed,
-                   bench->lane.backend != NULL
-                       ? bench->lane.backend->last_error()
+                   bench->session.backend != NULL
+                       ? bench->session.backend->last_error()
                        : "",
                    tandem_last_error());
-    json_decref(contest->error);
-    contest->error = NULL;
+    json_decref(comparison->error);
+    comparison->error = NULL;
 }

@@ -19,7 +19,7 @@ struct copier {
     uint64_t bytes;
     void *from, *to; /* on the host */
 #ifdef BENCH_OPENCL
-    struct direct *direct; /* the bench's */
+    struct raw_opencl *raw_opencl; /* the bench's */
     cl_mem source, target;
 #endif
 };
@@ -50,11 +50,11 @@ static bool copier_open(struct copier *copier, struct bench *bench)
     if (on_host(bench))
         return host_open(copier);
 #ifdef BENCH_OPENCL
-    copier->direct = direct_of(bench);
-    if (copier->direct == NULL)
+    copier->raw_opencl = raw_opencl_of(bench);
+    if (copier->raw_opencl == NULL)
         return false;
-    copier->source = direct_buffer(copier->direct, copier->bytes);
-    copier->target = direct_buffer(copier->direct, copier->bytes);
+    copier->source = raw_opencl_buffer(copier->raw_opencl, copier->bytes);
+    copier->target = raw_opencl_buffer(copier->raw_opencl, copier->bytes);
     return copier->source != NULL && copier->target != NULL;
 #else
     return false;
@@ -66,8 +66,8 @@ static void copier_destroy(struct copier *copier)
     if (copier == NULL)
         return;
 #ifdef BENCH_OPENCL
-    direct_free(copier->source);
-    direct_free(copier->target);
+    raw_opencl_free(copier->source);
+    raw_opencl_free(copier->target);
 #endif
     free(copier->from);
     free(copier->to);
@@ -100,7 +100,7 @@ static bool copy_all(struct copier *copier, uint64_t count)
             continue;
         }
 #ifdef BENCH_OPENCL
-        if (clEnqueueCopyBuffer(copier->direct->queue, copier->source,
+        if (clEnqueueCopyBuffer(copier->raw_opencl->queue, copier->source,
                                 copier->target, 0, 0, copier->bytes, 0, NULL,
                                 NULL) != CL_SUCCESS)
             return false;
@@ -108,7 +108,7 @@ static bool copy_all(struct copier *copier, uint64_t count)
     }
 #ifdef BENCH_OPENCL
     if (copier->from == NULL)
-        return clFinish(copier->direct->queue) == CL_SUCCESS;
+        return clFinish(copier->raw_opencl->queue) == CL_SUCCESS;
 #endif
     return true;
 }
@@ -123,13 +123,14 @@ static double copier_run(void *copier, uint64_t count)
     return (double)(clock_now_ns() - start) / (double)count;
 }
 
-void copier_contest(struct bench *bench, struct contest *contest, double bytes)
+void copy_baseline_comparison(struct bench *bench,
+                              struct comparison *comparison, double bytes)
 {
     struct copier *copier = copier_create(bench, (uint64_t)(bytes / 2));
 
     if (copier == NULL)
         return;
-    contest_add(contest, copier_name(bench), copier_run, copier);
-    bench_compare(bench, contest);
+    comparison_add(comparison, copier_name(bench), copier_run, copier);
+    bench_compare(bench, comparison);
     copier_destroy(copier);
 }

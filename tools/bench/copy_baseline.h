@@ -13,6 +13,7 @@
 const char *copier_name(const struct bench *bench);
 /* The contest, of ours so far, against a copy that reads and writes bytes bytes
  * in all. */
-void copier_contest(struct bench *bench, struct contest *contest, double bytes);
+void copy_baseline_comparison(struct bench *bench,
+                              struct comparison *comparison, double bytes);
 
 #endif

@@ -22,23 +22,23 @@ enum { A, B, BIAS, C, OPERANDS };
 /* Writes a's first element, as it is. */
 static enum tandem_status touch(struct product *p)
 {
-    struct lane *lane = &p->bench->lane;
+    struct device_session *session = &p->bench->session;
 
-    return lane->backend->fill(lane->stream, p->buffers[A], 0, sizeof *p->a,
-                               p->a, sizeof *p->a);
+    return session->backend->fill(session->stream, p->buffers[A], 0,
+                                  sizeof *p->a, p->a, sizeof *p->a);
 }
 
 static double run_gemm(struct product *p, const struct tandem_gemm *gemm,
                        uint64_t count)
 {
-    struct lane *lane = &p->bench->lane;
+    struct device_session *session = &p->bench->session;
     uint64_t start = clock_now_ns();
 
     for (uint64_t i = 0; i < count; i++)
         if ((p->kept && touch(p) != TANDEM_OK) ||
-            lane->backend->gemm(lane->stream, gemm) != TANDEM_OK)
+            session->backend->gemm(session->stream, gemm) != TANDEM_OK)
             return -1;
-    if (lane_synchronize(lane) != TANDEM_OK)
+    if (device_session_synchronize(session) != TANDEM_OK)
         return -1;
     return (double)(clock_now_ns() - start) / (double)count;
 }
@@ -61,19 +61,19 @@ static enum tandem_status launch_after(struct product *p, uint32_t id,
                                        const struct tandem_tensor_desc *c,
                                        const struct tandem_tensor_desc *bias)
 {
-    struct lane *lane = &p->bench->lane;
+    struct device_session *session = &p->bench->session;
     const struct tandem_op op = {.struct_size = sizeof op, .id = id};
     const struct tandem_tensor_desc *const in[] = {c, bias};
 
-    return lane->backend->launch(lane->stream, &op, in, bias == NULL ? 1 : 2,
-                                 &c, 1);
+    return session->backend->launch(session->stream, &op, in,
+                                    bias == NULL ? 1 : 2, &c, 1);
 }
 
 /* The product, then the bias, then relu. */
 static double run_three(void *product, uint64_t count)
 {
     struct product *p = product;
-    struct lane *lane = &p->bench->lane;
+    struct device_session *session = &p->bench->session;
     const struct tandem_tensor_desc c = {.buffer = p->buffers[C],
                                          .dtype = p->dtype,
                                          .rank = 2,
@@ -87,11 +87,11 @@ static double run_three(void *product, uint64_t count)
     uint64_t start = clock_now_ns();
 
     for (uint64_t i = 0; i < count; i++)
-        if (lane->backend->gemm(lane->stream, &p->plain) != TANDEM_OK ||
+        if (session->backend->gemm(session->stream, &p->plain) != TANDEM_OK ||
             launch_after(p, TANDEM_OP_ADD, &c, &bias) != TANDEM_OK ||
             launch_after(p, TANDEM_OP_RELU, &c, NULL) != TANDEM_OK)
             return -1;
-    if (lane_synchronize(lane) != TANDEM_OK)
+    if (device_session_synchronize(session) != TANDEM_OK)
         return -1;
     return (double)(clock_now_ns() - start) / (double)count;
 }
@@ -122,11 +122,11 @@ static double run_cblas(void *product, uint64_t count)
 
 static float *values_create(const struct product *p, char operand)
 {
-    uint64_t count = product_elements(p, operand);
+    uint64_t count = gemm_case_elements(p, operand);
     float *values = aligned_alloc(64, (count * sizeof(float) + 127) / 64 * 64);
 
     for (uint64_t i = 0; values != NULL && i < count; i++)
-        values[i] = operand == 'c' ? 0 : product_value(p, operand, i);
+        values[i] = operand == 'c' ? 0 : gemm_case_value(p, operand, i);
     return values;
 }
 
@@ -134,15 +134,15 @@ static enum tandem_status buffers_open(struct product *p)
 {
     static const char operands[OPERANDS] = {'a', 'b', '+', 'c'};
     const float *values[OPERANDS] = {p->a, p->b, p->bias_values, NULL};
-    struct lane *lane = &p->bench->lane;
+    struct device_session *session = &p->bench->session;
     enum tandem_status status = TANDEM_OK;
 
     for (int i = 0; i < OPERANDS && status == TANDEM_OK; i++) {
-        uint64_t count = product_elements(p, operands[i]);
+        uint64_t count = gemm_case_elements(p, operands[i]);
 
-        status = lane->backend->alloc(lane->device,
-                                      count * TANDEM_DTYPE_BYTES(p->dtype),
-                                      &p->buffers[i]);
+        status = session->backend->alloc(session->device,
+                                         count * TANDEM_DTYPE_BYTES(p->dtype),
+                                         &p->buffers[i]);
         if (status == TANDEM_OK && values[i] != NULL)
             status = operand_upload(p, p->buffers[i], values[i], count);
     }
@@ -191,7 +191,7 @@ static void gemm_read_row(struct product *p, const struct row *row)
     p->inputs = row_inputs(row);
     p->bias = row_has(row, "bias");
     p->relu = row_has(row, "relu");
-    p->kept = row_has(row, "kept");
+    p->kept = row_has(row, "packed");
     p->dtype = row_has(row, "f16")    ? TANDEM_F16
                : row_has(row, "bf16") ? TANDEM_BF16
                                       : TANDEM_F32;
@@ -210,29 +210,29 @@ static void gemm_read_row(struct product *p, const struct row *row)
         p->gemm.flags |= TANDEM_GEMM_TRANSPOSE_B;
     if (row_has(row, "tf32"))
         p->gemm.flags |= TANDEM_GEMM_ALLOW_TF32;
-    if (row_has(row, "fast"))
+    if (row_has(row, "normwise"))
         p->gemm.flags |= TANDEM_GEMM_ALLOW_NORMWISE_ERROR;
 }
 
-static void product_close(struct product *p)
+static void gemm_case_close(struct product *p)
 {
-    struct lane *lane = &p->bench->lane;
+    struct device_session *session = &p->bench->session;
 
-    lane_synchronize(lane);
+    device_session_synchronize(session);
 #ifdef BENCH_OPENCL
     clblast_destroy(p->clblast);
 #endif
     for (int i = 0; i < OPERANDS; i++)
-        lane->backend->free(p->buffers[i]);
+        session->backend->free(p->buffers[i]);
     free(p->a);
     free(p->b);
     free(p->bias_values);
     free(p->c);
 }
 
-static bool product_open(struct product *p, struct bench *bench)
+static bool gemm_case_open(struct product *p, struct bench *bench)
 {
-    const struct tandem_backend *backend = bench->lane.backend;
+    const struct tandem_backend *backend = bench->session.backend;
     struct tandem_op op = {.struct_size = sizeof op,
                            .id = TANDEM_OP_GEMM,
                            .gemm = &p->gemm};
@@ -242,9 +242,9 @@ static bool product_open(struct product *p, struct bench *bench)
     p->bench = bench;
     gemm_read_row(p, bench->row);
     gemm_fill(p, &p->gemm);
-    status = backend->supports(bench->lane.device, &op, NULL, 0, NULL, 0);
+    status = backend->supports(bench->session.device, &op, NULL, 0, NULL, 0);
     if (status != TANDEM_OK) {
-        bench_absent(bench, "%s", backend->last_error());
+        bench_unavailable(bench, "%s", backend->last_error());
         return false;
     }
     p->a = values_create(p, 'a');
@@ -258,8 +258,8 @@ static bool product_open(struct product *p, struct bench *bench)
         probe_fill(p, &p->probe);
         return true;
     }
-    bench_absent(bench, "no memory for it: %s", backend->last_error());
-    product_close(p);
+    bench_unavailable(bench, "no memory for it: %s", backend->last_error());
+    gemm_case_close(p);
     return false;
 }
 
@@ -267,7 +267,7 @@ static bool product_open(struct product *p, struct bench *bench)
 
 /* The errors of a side's last product, into the row's error object; the
  * entrywise one, or negative. */
-static double add_error(struct product *p, struct contest *contest,
+static double add_error(struct product *p, struct comparison *comparison,
                         const char *name, bool theirs)
 {
     size_t n = (size_t)p->gemm.n;
@@ -291,9 +291,9 @@ static double add_error(struct product *p, struct contest *contest,
     if (ok) {
         gemm_reference_errors(&p->probe, rows, p->gemm.n, &entrywise,
                               &of_largest);
-        json_object_set_new(contest->error, name,
-                            json_pack("{s:f, s:f}", "entrywise", entrywise,
-                                      "of_largest", of_largest));
+        json_object_set_new(comparison->error, name,
+                            json_pack("{s:f, s:f}", "componentwise", entrywise,
+                                      "max_relative", of_largest));
     }
     free(rows);
     return entrywise;
@@ -316,14 +316,14 @@ static double error_limit(const struct product *p)
            (p->gemm.flags & TANDEM_GEMM_ALLOW_NORMWISE_ERROR ? shared : 0);
 }
 
-static bool product_right(struct product *p, struct contest *contest)
+static bool gemm_case_is_correct(struct product *p,
+                                 struct comparison *comparison)
 {
-    double error = run_whole(p, 1) < 0
-                       ? -1
-                       : add_error(p, contest, "Tandem", false);
+    double error =
+        run_whole(p, 1) < 0 ? -1 : add_error(p, comparison, "Tandem", false);
 
     if (error < 0)
-        bench_fail(p->bench, "%s", p->bench->lane.backend->last_error());
+        bench_fail(p->bench, "%s", p->bench->session.backend->last_error());
     else if (error > error_limit(p))
         bench_fail(p->bench,
                    "wrong: an entry is off by %g of the sum of its terms' "
@@ -335,7 +335,7 @@ static bool product_right(struct product *p, struct contest *contest)
 /* ---- measuring ---- */
 
 /* The library that users would call, where the row is its plain product. */
-static void add_library(struct product *p, struct contest *contest)
+static void add_library(struct product *p, struct comparison *comparison)
 {
     const char *name = NULL;
     bench_fn run = NULL;
@@ -361,34 +361,34 @@ static void add_library(struct product *p, struct contest *contest)
 #endif
     if (name == NULL)
         return;
-    contest_add(contest, name, run, argument);
-    contest->limit = name;
+    comparison_add(comparison, name, run, argument);
+    comparison->upper_bound = name;
     if (!p->bias && run(argument, 1) >= 0)
-        add_error(p, contest, name, true);
+        add_error(p, comparison, name, true);
 }
 
 static void row_measure(struct bench *bench)
 {
     struct product p;
-    struct contest contest = {.unit = "GFLOP/s"};
+    struct comparison comparison = {.unit = "GFLOP/s"};
 
-    if (!product_open(&p, bench))
+    if (!gemm_case_open(&p, bench))
         return;
-    contest.error = json_object();
-    contest.work = 2.0 * (double)p.gemm.batch * (double)p.gemm.m *
-                   (double)p.gemm.n * (double)p.gemm.k;
-    contest_add(&contest, "Tandem", run_whole, &p);
-    if (product_right(&p, &contest)) {
+    comparison.error = json_object();
+    comparison.work_amount = 2.0 * (double)p.gemm.batch * (double)p.gemm.m *
+                             (double)p.gemm.n * (double)p.gemm.k;
+    comparison_add(&comparison, "Tandem", run_whole, &p);
+    if (gemm_case_is_correct(&p, &comparison)) {
         if (p.bias) {
-            contest_add(&contest, "the product alone", run_plain, &p);
-            contest_add(&contest, "three launches", run_three, &p);
+            comparison_add(&comparison, "the product alone", run_plain, &p);
+            comparison_add(&comparison, "three launches", run_three, &p);
         }
-        add_library(&p, &contest);
-        bench_compare(bench, &contest);
+        add_library(&p, &comparison);
+        bench_compare(bench, &comparison);
     } else {
-        json_decref(contest.error);
+        json_decref(comparison.error);
     }
-    product_close(&p);
+    gemm_case_close(&p);
 }
 
 /* On the same device, opened to keep what it packs. */
@@ -396,29 +396,30 @@ static void kept_measure(struct bench *bench)
 {
     const struct tandem_context_options options = {
         .struct_size = sizeof(options)};
-    struct lane aside = bench->lane;
+    struct device_session aside = bench->session;
     struct tandem_context *context;
 
     if (!bench_on_opencl(bench)) {
-        bench_absent(bench, "nothing is packed here");
+        bench_unavailable(bench, "nothing is packed here");
         return;
     }
     if (tandem_context_create(&options, &context) != TANDEM_OK) {
         bench_fail(bench, "%s", tandem_last_error());
         return;
     }
-    if (lane_open(&bench->lane, context, bench->device) == TANDEM_OK)
+    if (device_session_open(&bench->session, context, bench->device) ==
+        TANDEM_OK)
         row_measure(bench);
     else
         bench_fail(bench, "%s", tandem_last_error());
-    lane_close(&bench->lane);
-    bench->lane = aside;
+    device_session_close(&bench->session);
+    bench->session = aside;
     tandem_context_destroy(context);
 }
 
-void product_measure(struct bench *bench)
+void gemm_case_measure(struct bench *bench)
 {
-    if (row_has(bench->row, "kept"))
+    if (row_has(bench->row, "packed"))
         kept_measure(bench);
     else
         row_measure(bench);

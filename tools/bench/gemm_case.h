@@ -46,13 +46,13 @@ struct product {
 };
 
 /* Measures the bench's row. */
-void product_measure(struct bench *bench);
+void gemm_case_measure(struct bench *bench);
 
 /* Elements of each operand, batches included. */
-uint64_t product_elements(const struct product *p, char operand);
+uint64_t gemm_case_elements(const struct product *p, char operand);
 /* The value at an index of operand 'a', 'b' or '+' (the bias), exact in the
  * product's dtype.  pytorch_baseline.py computes the same. */
-float product_value(const struct product *p, char operand, uint64_t index);
+float gemm_case_value(const struct product *p, char operand, uint64_t index);
 
 /* Writes floats to a buffer, reads a row of n of one, in the product's
  * dtype. */

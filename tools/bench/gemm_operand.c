@@ -56,21 +56,21 @@ enum tandem_status operand_upload(const struct product *p,
                                   struct tandem_buffer *buffer,
                                   const float *values, uint64_t count)
 {
-    struct lane *lane = &p->bench->lane;
+    struct device_session *session = &p->bench->session;
     enum tandem_status status;
     uint16_t *narrow;
 
     if (p->dtype == TANDEM_F32)
-        return lane->backend->upload(lane->stream, buffer, 0, values,
-                                     count * sizeof *values, 0);
+        return session->backend->upload(session->stream, buffer, 0, values,
+                                        count * sizeof *values, 0);
     narrow = malloc(count * sizeof *narrow + 1);
     if (narrow == NULL)
         return TANDEM_OUT_OF_MEMORY;
     for (uint64_t i = 0; i < count; i++)
         narrow[i] = p->dtype == TANDEM_F16 ? half_bits(values[i])
                                            : brain_bits(values[i]);
-    status = lane->backend->upload(lane->stream, buffer, 0, narrow,
-                                   count * sizeof *narrow, 0);
+    status = session->backend->upload(session->stream, buffer, 0, narrow,
+                                      count * sizeof *narrow, 0);
     free(narrow);
     return status;
 }
@@ -86,13 +86,13 @@ static void widen(uint32_t dtype, const uint16_t *narrow, int64_t count,
 bool operand_row(const struct product *p, struct tandem_buffer *buffer,
                  int64_t row, float *out)
 {
-    struct lane *lane = &p->bench->lane;
+    struct device_session *session = &p->bench->session;
     uint64_t bytes = (uint64_t)p->gemm.n * TANDEM_DTYPE_BYTES(p->dtype);
     void *memory = p->dtype == TANDEM_F32 ? out : malloc(bytes);
     bool ok = memory != NULL &&
-              lane->backend->download(lane->stream, buffer,
-                                      (uint64_t)row * bytes, memory, bytes, 0,
-                                      TANDEM_TIMEOUT_INFINITE) == TANDEM_OK;
+              session->backend->download(
+                  session->stream, buffer, (uint64_t)row * bytes, memory, bytes,
+                  0, TANDEM_TIMEOUT_INFINITE) == TANDEM_OK;
 
     if (ok && memory != out)
         widen(p->dtype, memory, p->gemm.n, out);

@@ -47,7 +47,7 @@ static float scale(const struct product *p, char operand, uint64_t index)
     }
 }
 
-float product_value(const struct product *p, char operand, uint64_t index)
+float gemm_case_value(const struct product *p, char operand, uint64_t index)
 {
     uint32_t bits = mix((uint32_t)index + (uint32_t)operand * 0x9e3779b9u);
     float value = (float)(int32_t)((bits >> 8) - (1u << 23)) * 0x1p-23f;
@@ -60,7 +60,7 @@ float product_value(const struct product *p, char operand, uint64_t index)
     return p->inputs == UNIFORM ? value : value * scale(p, operand, index);
 }
 
-uint64_t product_elements(const struct product *p, char operand)
+uint64_t gemm_case_elements(const struct product *p, char operand)
 {
     const struct tandem_gemm *g = &p->gemm;
     int64_t one = operand == 'a'   ? g->m * g->k

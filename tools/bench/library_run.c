@@ -14,7 +14,7 @@
 #define LONG_SPOTS 4
 #define SPOTS 512
 
-static enum tandem_status trip_run(struct trip *t)
+static enum tandem_status library_run_once(struct library_run *t)
 {
     struct tandem_context *context = t->bench->context;
     bool linear = row_has(t->bench->row, "relu");
@@ -36,9 +36,9 @@ static enum tandem_status trip_run(struct trip *t)
                          t->c.inputs, t->out, t->c.outputs);
 }
 
-double library_run_host_to_host(void *trip, uint64_t count)
+double library_run_host_to_host(void *library_run, uint64_t count)
 {
-    struct trip *t = trip;
+    struct library_run *t = library_run;
     uint64_t start = clock_now_ns();
     enum tandem_status status = TANDEM_OK;
 
@@ -48,7 +48,7 @@ double library_run_host_to_host(void *trip, uint64_t count)
         if (status == TANDEM_OK && t->bias != NULL)
             status = tandem_tensor_host_written(t->bias);
         if (status == TANDEM_OK)
-            status = trip_run(t);
+            status = library_run_once(t);
         if (status == TANDEM_OK)
             status = tandem_tensor_sync(t->out[0], TANDEM_TIMEOUT_INFINITE);
     }
@@ -57,14 +57,14 @@ double library_run_host_to_host(void *trip, uint64_t count)
                : -1;
 }
 
-double trip_resident(void *trip, uint64_t count)
+double library_run_resident(void *library_run, uint64_t count)
 {
-    struct trip *t = trip;
+    struct library_run *t = library_run;
     uint64_t start = clock_now_ns();
     enum tandem_status status = TANDEM_OK;
 
     for (uint64_t i = 0; i < count && status == TANDEM_OK; i++)
-        status = trip_run(t);
+        status = library_run_once(t);
     if (status == TANDEM_OK)
         status = tandem_context_synchronize(t->bench->context,
                                             TANDEM_TIMEOUT_INFINITE);
@@ -75,7 +75,7 @@ double trip_resident(void *trip, uint64_t count)
 
 /* ---- opening ---- */
 
-static struct tandem_tensor *operand(struct trip *t,
+static struct tandem_tensor *operand(struct library_run *t,
                                      const struct tandem_tensor_desc *desc,
                                      void **out_memory)
 {
@@ -94,7 +94,7 @@ static struct tandem_tensor *operand(struct trip *t,
     return tensor;
 }
 
-static bool operands_open(struct trip *t)
+static bool operands_open(struct library_run *t)
 {
     for (uint32_t i = 0; i < t->c.inputs; i++) {
         t->in[i] = operand(t, &t->c.in[i], &t->memory[i]);
@@ -114,7 +114,7 @@ static bool operands_open(struct trip *t)
     return true;
 }
 
-bool trip_open(struct trip *t, struct bench *bench)
+bool library_run_open(struct library_run *t, struct bench *bench)
 {
     memset(t, 0, sizeof *t);
     t->bench = bench;
@@ -126,7 +126,7 @@ bool trip_open(struct trip *t, struct bench *bench)
     return false;
 }
 
-void trip_close(struct trip *t)
+void library_run_close(struct library_run *t)
 {
     if (t->bench == NULL)
         return;
@@ -144,7 +144,7 @@ void trip_close(struct trip *t)
 
 /* ---- checking ---- */
 
-static bool spots_right(struct trip *t, uint64_t first, uint64_t count)
+static bool spots_right(struct library_run *t, uint64_t first, uint64_t count)
 {
     const void *memory = t->memory[TANDEM_MAX_OPERANDS];
     bool wide = t->c.out[0].dtype == TANDEM_I64;
@@ -165,7 +165,7 @@ static bool spots_right(struct trip *t, uint64_t first, uint64_t count)
     return true;
 }
 
-bool trip_check(struct trip *t)
+bool library_run_check(struct library_run *t)
 {
     uint64_t elements = (uint64_t)desc_elements(&t->c.out[0]);
     bool flat = t->c.info->op_class == TANDEM_CLASS_UNARY ||

@@ -9,9 +9,9 @@
 #include "bench.h"
 
 /* Points into itself: never copy one.  Zeros are a closed one. */
-struct trip {
+struct library_run {
     struct bench *bench;
-    struct opcase c;
+    struct op_case c;
     void *memory[2 * TANDEM_MAX_OPERANDS]; /* inputs, then outputs */
     struct tandem_tensor *in[TANDEM_MAX_OPERANDS];
     struct tandem_tensor *out[TANDEM_MAX_OPERANDS];
@@ -19,15 +19,15 @@ struct trip {
 };
 
 /* The bench's row on its device (or the library's choice); false, having said
- * why, where it cannot be had.  trip_close accepts half-opened ones. */
-bool trip_open(struct trip *trip, struct bench *bench);
-void trip_close(struct trip *trip);
+ * why, where it cannot be had.  library_run_close accepts half-opened ones. */
+bool library_run_open(struct library_run *library_run, struct bench *bench);
+void library_run_close(struct library_run *library_run);
 /* Whether the result, brought home, is right; false having failed the row. */
-bool trip_check(struct trip *trip);
+bool library_run_check(struct library_run *library_run);
 
 /* bench_fns: the inputs were written by the host, the result is read there;
  * the inputs are where the device wants them, one wait at the end. */
-double library_run_host_to_host(void *trip, uint64_t count);
-double trip_resident(void *trip, uint64_t count);
+double library_run_host_to_host(void *library_run, uint64_t count);
+double library_run_resident(void *library_run, uint64_t count);
 
 #endif

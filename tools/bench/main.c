@@ -56,6 +56,17 @@ static int print_list(const struct command *command, FILE *out)
     return status;
 }
 
+static void document_print(const json_t *document, enum document_format format,
+                           FILE *out)
+{
+    if (format == FORMAT_JSON)
+        document_write(document, out);
+    else if (format == FORMAT_SVG)
+        plot_print(document, out);
+    else
+        tables_print(document, format == FORMAT_MARKDOWN, out);
+}
+
 static void warning_print(void *user, enum tandem_log_level level,
                           const char *message)
 {
@@ -67,10 +78,10 @@ static void warning_print(void *user, enum tandem_log_level level,
 static int measure(struct command *command, json_t **out_document)
 {
     struct bench *bench = &command->bench;
-    const struct opening *asked = &bench->opening;
+    const struct open_options *asked = &bench->open_options;
     /* Operands that are packed are so each time, but where a row says not. */
-    const char *keys[OPENING_MOST + 1] = {"pack_cache_limit_bytes"};
-    const char *values[OPENING_MOST + 1] = {"0"};
+    const char *keys[MAX_OPEN_OPTIONS + 1] = {"pack_cache_limit_bytes"};
+    const char *values[MAX_OPEN_OPTIONS + 1] = {"0"};
     const struct tandem_context_options options = {
         .struct_size = sizeof options,
         .open_keys = keys,

@@ -8,11 +8,12 @@
 
 #include <stdint.h>
 
-#define OPENING_MOST 32u
+#define MAX_OPEN_OPTIONS 32u
 
-struct opening {
+struct open_options {
     uint32_t count;
-    const char *keys[OPENING_MOST], *values[OPENING_MOST]; /* the caller's */
+    const char *keys[MAX_OPEN_OPTIONS],
+        *values[MAX_OPEN_OPTIONS]; /* the caller's */
 };
 
 #endif

@@ -84,17 +84,18 @@ void point_draw(struct point *point, uint64_t *state, const uint32_t *devices,
 
 /* ---- measuring ---- */
 
-struct trial {
+struct self_test_job {
     struct bench *bench;
     struct point *point;
-    struct opcase c;
+    struct op_case c;
     void *memory[TANDEM_MAX_OPERANDS];
     struct tandem_tensor *host[TANDEM_MAX_OPERANDS]; /* wrap memory */
     struct tandem_tensor *in[TANDEM_MAX_OPERANDS];
     struct tandem_tensor *out[TANDEM_MAX_OPERANDS];
 };
 
-static enum tandem_status trial_run(struct trial *t, uint32_t device)
+static enum tandem_status self_test_run(struct self_test_job *t,
+                                        uint32_t device)
 {
     struct tandem_context *context = t->bench->context;
     struct tandem_matmul_options options = {.struct_size = sizeof options,
@@ -108,7 +109,7 @@ static enum tandem_status trial_run(struct trial *t, uint32_t device)
 }
 
 /* Brings the inputs to where the point says, and nowhere else. */
-static enum tandem_status trial_place(struct trial *t)
+static enum tandem_status self_test_profile_directory(struct self_test_job *t)
 {
     const struct tandem_op copy = {.struct_size = sizeof copy,
                                    .id = TANDEM_OP_COPY};
@@ -141,7 +142,7 @@ static void fill_memory(void *memory, const struct tandem_tensor_desc *desc,
     }
 }
 
-static enum tandem_status make_input(struct trial *t, uint32_t i)
+static enum tandem_status make_input(struct self_test_job *t, uint32_t i)
 {
     const struct tandem_tensor_desc *desc = &t->c.in[i];
     struct tandem_context *context = t->bench->context;
@@ -160,13 +161,13 @@ static enum tandem_status make_input(struct trial *t, uint32_t i)
     return status;
 }
 
-static enum tandem_status trial_open(struct trial *t)
+static enum tandem_status self_test_open(struct self_test_job *t)
 {
     char error[OPCASE_ERROR_BYTES];
     enum tandem_status status = TANDEM_OK;
 
-    if (!opcase_build(&t->c, t->point->op, t->point->rank, t->point->shape,
-                      error))
+    if (!op_case_build(&t->c, t->point->op, t->point->rank, t->point->shape,
+                       error))
         return TANDEM_INVALID_ARGUMENT;
     for (uint32_t i = 0; i < t->c.inputs && status == TANDEM_OK; i++)
         status = make_input(t, i);
@@ -174,10 +175,10 @@ static enum tandem_status trial_open(struct trial *t)
         status = tandem_tensor_create(t->bench->context, t->c.out[i].dtype,
                                       t->c.out[i].rank, t->c.out[i].shape,
                                       &t->out[i]);
-    return status == TANDEM_OK ? trial_place(t) : status;
+    return status == TANDEM_OK ? self_test_profile_directory(t) : status;
 }
 
-static void trial_close(struct trial *t)
+static void self_test_close(struct self_test_job *t)
 {
     tandem_context_synchronize(t->bench->context, TANDEM_TIMEOUT_INFINITE);
     for (uint32_t i = 0; i < TANDEM_MAX_OPERANDS; i++) {
@@ -192,7 +193,7 @@ static void trial_close(struct trial *t)
 }
 
 /* Whether the device works on the data where it lies. */
-static bool in_place(const struct trial *t, uint32_t device)
+static bool in_place(const struct self_test_job *t, uint32_t device)
 {
     struct tandem_device_info info = {.struct_size = sizeof info};
 
@@ -205,13 +206,14 @@ static bool in_place(const struct trial *t, uint32_t device)
 }
 
 /* Negative: it failed. */
-static double time_runs(struct trial *t, uint32_t device, uint64_t count)
+static double time_runs(struct self_test_job *t, uint32_t device,
+                        uint64_t count)
 {
     uint64_t start = clock_now_ns();
     enum tandem_status status = TANDEM_OK;
 
     for (uint64_t i = 0; i < count && status == TANDEM_OK; i++)
-        status = trial_run(t, device);
+        status = self_test_run(t, device);
     if (status == TANDEM_OK)
         status = tandem_context_synchronize(t->bench->context,
                                             TANDEM_TIMEOUT_INFINITE);
@@ -221,7 +223,8 @@ static double time_runs(struct trial *t, uint32_t device, uint64_t count)
 }
 
 /* Resident data in a stream; else one by one, each with a wait. */
-static double measure_device(struct trial *t, uint32_t device, double wait_ns)
+static double measure_device(struct self_test_job *t, uint32_t device,
+                             double wait_ns)
 {
     double samples[SAMPLES], once;
     bool resident = in_place(t, device);
@@ -234,7 +237,8 @@ static double measure_device(struct trial *t, uint32_t device, double wait_ns)
     if (resident)
         count = (uint64_t)fmin(fmax(LOOP_NS / fmax(once, 1), 1), LOOP_MAX);
     for (uint32_t i = 0; i < SAMPLES; i++) {
-        if (once < 0 || (!resident && trial_place(t) != TANDEM_OK))
+        if (once < 0 ||
+            (!resident && self_test_profile_directory(t) != TANDEM_OK))
             return -1;
         once = samples[i] = time_runs(t, device, count);
     }
@@ -242,7 +246,7 @@ static double measure_device(struct trial *t, uint32_t device, double wait_ns)
     return once < 0 ? -1 : quantile(samples, SAMPLES, 0.5);
 }
 
-static enum tandem_status predict(struct trial *t)
+static enum tandem_status predict(struct self_test_job *t)
 {
     struct tandem_explanation e = {.struct_size = sizeof e};
     struct tandem_context *context = t->bench->context;
@@ -271,17 +275,18 @@ static enum tandem_status predict(struct trial *t)
 bool point_measure(struct bench *bench, struct point *point,
                    uint32_t device_count, const double *wait_ns)
 {
-    struct trial t = {.bench = bench, .point = point};
-    bool ok = trial_open(&t) == TANDEM_OK && predict(&t) == TANDEM_OK;
+    struct self_test_job t = {.bench = bench, .point = point};
+    bool ok = self_test_open(&t) == TANDEM_OK && predict(&t) == TANDEM_OK;
 
     for (uint32_t d = 0; d < device_count && ok; d++) {
         if (point->predicted_ns[d] <= 0)
             continue;
         point->measured_ns[d] = measure_device(&t, d, wait_ns[d]);
-        ok = point->measured_ns[d] >= 0 && trial_place(&t) == TANDEM_OK;
+        ok = point->measured_ns[d] >= 0 &&
+             self_test_profile_directory(&t) == TANDEM_OK;
     }
     if (!ok)
         bench_fail(bench, "%s: %s", point->op, tandem_last_error());
-    trial_close(&t);
+    self_test_close(&t);
     return ok;
 }

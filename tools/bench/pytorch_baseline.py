@@ -22,7 +22,7 @@ import statistics
 import sys
 import time
 
-SCHEMA = "tandem-bench 1"
+SCHEMA = "tandem-bench 2"
 SAMPLES = 9
 TURN_NS = 2e6  # what a turn fills
 MOST_TIMES = 2000
@@ -175,8 +175,8 @@ class Product:
             want = want.clamp_min(0)
         off = (c[rows][:, columns].double() - want).abs()
         return {
-            "entrywise": float((off / magnitude.clamp_min(1e-30)).max()),
-            "of_largest": float(off.max() / max(float(want.abs().max()),
+            "componentwise": float((off / magnitude.clamp_min(1e-30)).max()),
+            "max_relative": float(off.max() / max(float(want.abs().max()),
                                                 1e-30)),
         }
 
@@ -360,7 +360,7 @@ def run_row(torch, row, device):
     torch.backends.cuda.matmul.allow_tf32 = False
     if times is None:
         return None
-    side = {"name": side_name(device), "ns": times[0], "spread": times[1],
+    side = {"name": side_name(device), "ns": times[0], "iqr_ratio": times[1],
             "samples": SAMPLES}
     return side, product.error() if product is not None else None
 
@@ -383,13 +383,13 @@ def devices_of(torch, document, row):
     model = next((d["name"] for d in document["devices"]
                   if d["device"] == name), "")
     if cuda and torch.cuda.get_device_name() in model:
-        return cuda + (["cpu"] if row["suite"] == "reports" else [])
+        return cuda + (["cpu"] if row["suite"] == "user-cases" else [])
     return ["cpu"]
 
 
 def figure(row, ns):
     """As tandem-bench prints it."""
-    work = row.get("work", 0)
+    work = row.get("work_amount", 0)
     if work:
         return "%.4g %s" % (work / ns, row["unit"])
     for unit, size in (("s", 1e9), ("ms", 1e6), ("us", 1e3)):
@@ -400,27 +400,27 @@ def figure(row, ns):
 
 def add_side(row, side, error):
     """Into the row; PyTorch is the limit where users would take it."""
-    ours = row["sides"][0]
-    row["sides"] = [s for s in row["sides"] if s["name"] != side["name"]]
-    row["sides"].append(side)
+    ours = row["implementations"][0]
+    row["implementations"] = [s for s in row["implementations"] if s["name"] != side["name"]]
+    row["implementations"].append(side)
     if error is not None:
         row.setdefault("error", {})[side["name"]] = error
-    if row["suite"] in ("gemm", "reports"):
-        names = [s["name"] for s in row["sides"]]
+    if row["suite"] in ("gemm", "user-cases"):
+        names = [s["name"] for s in row["implementations"]]
         if side["name"] == "PyTorch CUDA" or (
-                "limit" not in row and "PyTorch CUDA" not in names):
-            row["limit"] = side["name"]
+                "upper_bound" not in row and "PyTorch CUDA" not in names):
+            row["upper_bound"] = side["name"]
     return side["ns"] / ours["ns"]
 
 
 def report(row, side, ratio, out):
     text = "  %-10s %-44s %14s" % (row.get("device", ""), row["name"],
-                                   figure(row, row["sides"][0]["ns"])
-                                   if "sides" in row else "")
+                                   figure(row, row["implementations"][0]["ns"])
+                                   if "implementations" in row else "")
     speed = "speed %.3f" % ratio if ratio is not None else ""
     print("%s  %-12s %14s (+-%2.0f%%)  %s"
           % (text, side["name"], figure(row, side["ns"]),
-             50 * side["spread"], speed), file=out, flush=True)
+             50 * side["iqr_ratio"], speed), file=out, flush=True)
 
 
 def tidy(torch, device):

@@ -21,43 +21,43 @@ static const char source[] =
     "        z[i] = x[i] + y[i];\n"
     "}\n";
 
-cl_int raw_opencl_open(struct direct *direct, const char *platform,
-                   const char *name, uint32_t equals)
+cl_int raw_opencl_open(struct raw_opencl *raw_opencl, const char *platform,
+                       const char *name, uint32_t equals)
 {
     cl_int error = CL_SUCCESS;
 
-    memset(direct, 0, sizeof *direct);
-    direct->device = reference_find(platform, name, equals);
-    if (direct->device == NULL)
+    memset(raw_opencl, 0, sizeof *raw_opencl);
+    raw_opencl->device = reference_find(platform, name, equals);
+    if (raw_opencl->device == NULL)
         return CL_DEVICE_NOT_FOUND;
-    direct->context =
-        clCreateContext(NULL, 1, &direct->device, NULL, NULL, &error);
+    raw_opencl->context =
+        clCreateContext(NULL, 1, &raw_opencl->device, NULL, NULL, &error);
     if (error == CL_SUCCESS)
-        direct->queue = clCreateCommandQueue(direct->context, direct->device,
-                                             0, &error);
+        raw_opencl->queue = clCreateCommandQueue(raw_opencl->context,
+                                                 raw_opencl->device, 0, &error);
     return error;
 }
 
-cl_int direct_build(struct direct *direct)
+cl_int raw_opencl_build(struct raw_opencl *raw_opencl)
 {
     const char *text = source;
     cl_int error = CL_SUCCESS;
 
-    direct->program = clCreateProgramWithSource(direct->context, 1, &text,
-                                                NULL, &error);
+    raw_opencl->program =
+        clCreateProgramWithSource(raw_opencl->context, 1, &text, NULL, &error);
     if (error == CL_SUCCESS)
-        error = clBuildProgram(direct->program, 1, &direct->device, "", NULL,
-                               NULL);
+        error = clBuildProgram(raw_opencl->program, 1, &raw_opencl->device, "",
+                               NULL, NULL);
     if (error == CL_SUCCESS)
-        direct->add = clCreateKernel(direct->program, "add", &error);
+        raw_opencl->add = clCreateKernel(raw_opencl->program, "add", &error);
     return error;
 }
 
-cl_int direct_add(struct direct *direct, cl_mem x, cl_mem y, cl_mem z,
-                  cl_uint n)
+cl_int raw_opencl_add(struct raw_opencl *raw_opencl, cl_mem x, cl_mem y,
+                      cl_mem z, cl_uint n)
 {
     size_t local = LOCAL_SIZE, global = (n + local - 1) / local * local;
-    cl_kernel add = direct->add;
+    cl_kernel add = raw_opencl->add;
     cl_int error = CL_SUCCESS;
 
     if (x != NULL) {
@@ -66,55 +66,56 @@ cl_int direct_add(struct direct *direct, cl_mem x, cl_mem y, cl_mem z,
         error |= clSetKernelArg(add, 2, sizeof z, &z);
         error |= clSetKernelArg(add, 3, sizeof n, &n);
     }
-    return error | clEnqueueNDRangeKernel(direct->queue, add, 1, NULL, &global,
-                                          &local, 0, NULL, NULL);
+    return error | clEnqueueNDRangeKernel(raw_opencl->queue, add, 1, NULL,
+                                          &global, &local, 0, NULL, NULL);
 }
 
-struct direct *direct_of(struct bench *bench)
+struct raw_opencl *raw_opencl_of(struct bench *bench)
 {
-    const struct tandem_device_info *info = &bench->lane.info;
+    const struct tandem_device_info *info = &bench->session.info;
     cl_int error;
 
-    if (bench->direct != NULL)
-        return bench->direct;
-    bench->direct = calloc(1, sizeof *bench->direct);
-    if (bench->direct == NULL)
+    if (bench->raw_opencl != NULL)
+        return bench->raw_opencl;
+    bench->raw_opencl = calloc(1, sizeof *bench->raw_opencl);
+    if (bench->raw_opencl == NULL)
         return NULL;
-    error = raw_opencl_open(bench->direct, info->platform, info->name,
-                        reference_equals(bench->context, bench->lane.index));
+    error =
+        raw_opencl_open(bench->raw_opencl, info->platform, info->name,
+                        reference_equals(bench->context, bench->session.index));
     if (error == CL_SUCCESS)
-        error = direct_build(bench->direct);
+        error = raw_opencl_build(bench->raw_opencl);
     if (error == CL_SUCCESS)
-        return bench->direct;
+        return bench->raw_opencl;
     bench_fail(bench, "OpenCL without Tandem fails on \"%s\" with %d",
                info->name, error);
-    direct_release(bench);
+    raw_opencl_release(bench);
     return NULL;
 }
 
-void direct_release(struct bench *bench)
+void raw_opencl_release(struct bench *bench)
 {
-    direct_close(bench->direct);
-    free(bench->direct);
-    bench->direct = NULL;
+    raw_opencl_close(bench->raw_opencl);
+    free(bench->raw_opencl);
+    bench->raw_opencl = NULL;
 }
 
-void direct_close(struct direct *direct)
+void raw_opencl_close(struct raw_opencl *raw_opencl)
 {
-    if (direct == NULL)
+    if (raw_opencl == NULL)
         return;
-    if (direct->add != NULL)
-        clReleaseKernel(direct->add);
-    if (direct->program != NULL)
-        clReleaseProgram(direct->program);
-    if (direct->queue != NULL)
-        clReleaseCommandQueue(direct->queue);
-    if (direct->context != NULL)
-        clReleaseContext(direct->context);
-    memset(direct, 0, sizeof *direct);
+    if (raw_opencl->add != NULL)
+        clReleaseKernel(raw_opencl->add);
+    if (raw_opencl->program != NULL)
+        clReleaseProgram(raw_opencl->program);
+    if (raw_opencl->queue != NULL)
+        clReleaseCommandQueue(raw_opencl->queue);
+    if (raw_opencl->context != NULL)
+        clReleaseContext(raw_opencl->context);
+    memset(raw_opencl, 0, sizeof *raw_opencl);
 }
 
-cl_mem direct_buffer(struct direct *direct, uint64_t bytes)
+cl_mem raw_opencl_buffer(struct raw_opencl *raw_opencl, uint64_t bytes)
 {
     uint64_t known = bytes < 1u << 20 ? bytes : 1u << 20, part;
     float *seed = malloc(known + 4);
@@ -125,19 +126,19 @@ cl_mem direct_buffer(struct direct *direct, uint64_t bytes)
         return NULL;
     for (uint64_t i = 0; i < known / 4; i++)
         seed[i] = seed_value(i);
-    buffer = clCreateBuffer(direct->context, CL_MEM_READ_WRITE, bytes, NULL,
+    buffer = clCreateBuffer(raw_opencl->context, CL_MEM_READ_WRITE, bytes, NULL,
                             &error);
     if (buffer != NULL)
-        error = clEnqueueWriteBuffer(direct->queue, buffer, CL_TRUE, 0, known,
-                                     seed, 0, NULL, NULL);
+        error = clEnqueueWriteBuffer(raw_opencl->queue, buffer, CL_TRUE, 0,
+                                     known, seed, 0, NULL, NULL);
     for (; buffer != NULL && error == CL_SUCCESS && known < bytes;
          known += part) {
         part = known < bytes - known ? known : bytes - known;
-        error = clEnqueueCopyBuffer(direct->queue, buffer, buffer, 0, known,
+        error = clEnqueueCopyBuffer(raw_opencl->queue, buffer, buffer, 0, known,
                                     part, 0, NULL, NULL);
     }
-    if (buffer != NULL && (error != CL_SUCCESS ||
-                           clFinish(direct->queue) != CL_SUCCESS)) {
+    if (buffer != NULL &&
+        (error != CL_SUCCESS || clFinish(raw_opencl->queue) != CL_SUCCESS)) {
         clReleaseMemObject(buffer);
         buffer = NULL;
     }
@@ -145,7 +146,7 @@ cl_mem direct_buffer(struct direct *direct, uint64_t bytes)
     return buffer;
 }
 
-void direct_free(cl_mem buffer)
+void raw_opencl_free(cl_mem buffer)
 {
     if (buffer != NULL)
         clReleaseMemObject(buffer);

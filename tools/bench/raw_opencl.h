@@ -12,7 +12,7 @@
 #define CL_TARGET_OPENCL_VERSION 120
 #include <CL/cl.h>
 
-struct direct {
+struct raw_opencl {
     cl_device_id device;
     cl_context context;
     cl_command_queue queue;
@@ -21,23 +21,23 @@ struct direct {
 };
 
 /* Finds the device (reference.h), makes a context and a queue; the OpenCL
- * error.  direct_close accepts half-built and NULL. */
-cl_int raw_opencl_open(struct direct *direct, const char *platform,
-                   const char *name, uint32_t equals);
-void direct_close(struct direct *direct);
+ * error.  raw_opencl_close accepts half-built and NULL. */
+cl_int raw_opencl_open(struct raw_opencl *raw_opencl, const char *platform,
+                       const char *name, uint32_t equals);
+void raw_opencl_close(struct raw_opencl *raw_opencl);
 /* Builds add. */
-cl_int direct_build(struct direct *direct);
+cl_int raw_opencl_build(struct raw_opencl *raw_opencl);
 /* Enqueues add of n elements; sets its arguments where x is not NULL. */
-cl_int direct_add(struct direct *direct, cl_mem x, cl_mem y, cl_mem z,
-                  cl_uint n);
+cl_int raw_opencl_add(struct raw_opencl *raw_opencl, cl_mem x, cl_mem y,
+                      cl_mem z, cl_uint n);
 
 /* That of the bench's device, opened at first use with add built; NULL, the
  * row having failed, where it cannot be had. */
-struct direct *direct_of(struct bench *bench);
-void direct_release(struct bench *bench);
+struct raw_opencl *raw_opencl_of(struct bench *bench);
+void raw_opencl_release(struct bench *bench);
 
-/* Of bytes bytes that look as lane_buffer's; NULL: failed. */
-cl_mem direct_buffer(struct direct *direct, uint64_t bytes);
-void direct_free(cl_mem buffer);
+/* Of bytes bytes that look as device_session_buffer's; NULL: failed. */
+cl_mem raw_opencl_buffer(struct raw_opencl *raw_opencl, uint64_t bytes);
+void raw_opencl_free(cl_mem buffer);
 
 #endif

@@ -12,7 +12,8 @@
 #include <string.h>
 
 #define SPOT 512               /* elements at either end */
-#define SEED_PERIOD (1u << 18) /* floats after which lane_buffer repeats */
+#define SEED_PERIOD                                                            \
+    (1u << 18) /* floats after which device_session_buffer repeats */
 #define LONG_SPOTS 4           /* of results with many inputs each */
 
 float seed_value(uint64_t index)
@@ -81,7 +82,7 @@ static double largest_of(const struct run *run, uint64_t *out_where)
     return largest;
 }
 
-static double expected_gemm(const struct opcase *c, uint64_t index)
+static double expected_gemm(const struct op_case *c, uint64_t index)
 {
     uint64_t m = (uint64_t)c->m, n = (uint64_t)c->n, k = (uint64_t)c->k;
     uint64_t batch = index / (m * n), i = index / n % m, j = index % n;
@@ -94,7 +95,7 @@ static double expected_gemm(const struct opcase *c, uint64_t index)
 }
 
 /* What goes into element index of a reduction's output: one axis or all. */
-static struct run reduced_run(const struct opcase *c, uint64_t index)
+static struct run reduced_run(const struct op_case *c, uint64_t index)
 {
     const struct tandem_tensor_desc *in = &c->in[0];
     struct run run = {0, 1, 1};
@@ -114,7 +115,7 @@ static struct run reduced_run(const struct opcase *c, uint64_t index)
     return run;
 }
 
-static double expected_reduction(const struct opcase *c, uint64_t index)
+static double expected_reduction(const struct op_case *c, uint64_t index)
 {
     struct run run = reduced_run(c, index);
     uint64_t where;
@@ -135,7 +136,7 @@ static double expected_reduction(const struct opcase *c, uint64_t index)
 }
 
 /* Along the last axis. */
-static double expected_row(const struct opcase *c, uint64_t index)
+static double expected_row(const struct op_case *c, uint64_t index)
 {
     const struct tandem_tensor_desc *in = &c->in[0];
     uint64_t columns = (uint64_t)in->shape[in->rank - 1];
@@ -156,7 +157,7 @@ static double expected_row(const struct opcase *c, uint64_t index)
     return c->inputs > 2 ? x + (double)seed_value(index % columns) : x;
 }
 
-static double expected_gather(const struct opcase *c, uint64_t index)
+static double expected_gather(const struct op_case *c, uint64_t index)
 {
     uint64_t columns = (uint64_t)c->in[0].shape[1];
     int32_t row = seed_index(index / columns, c->index_limit);
@@ -165,7 +166,7 @@ static double expected_gather(const struct opcase *c, uint64_t index)
 }
 
 /* Of a row's logits and label. */
-static double expected_cross_entropy(const struct opcase *c, uint64_t index)
+static double expected_cross_entropy(const struct op_case *c, uint64_t index)
 {
     bool gradient = c->op.id == TANDEM_OP_CROSS_ENTROPY_GRAD;
     uint64_t columns = (uint64_t)c->in[0].shape[1];
@@ -186,7 +187,7 @@ static float step_value(uint64_t index, uint32_t input)
 }
 
 /* Output number output of the first step. */
-static double expected_step(const struct opcase *c, uint32_t output,
+static double expected_step(const struct op_case *c, uint32_t output,
                             uint64_t index)
 {
     const double *f = c->floats;
@@ -203,7 +204,7 @@ static double expected_step(const struct opcase *c, uint32_t output,
     return w - f[0] * m / (1 - f[1]) / (sqrt(v / (1 - f[2])) + f[3]);
 }
 
-static double expected_unary(const struct opcase *c, double x)
+static double expected_unary(const struct op_case *c, double x)
 {
     switch (c->op.id) {
     case TANDEM_OP_RELU:
@@ -230,14 +231,14 @@ static double expected_unary(const struct opcase *c, double x)
     }
 }
 
-static bool is_norm(const struct opcase *c)
+static bool is_norm(const struct op_case *c)
 {
     return strcmp(c->info->name, "layer_norm") == 0 ||
            strcmp(c->info->name, "rms_norm") == 0;
 }
 
 /* The value of the output of that number at index. */
-static double expected(const struct opcase *c, uint32_t output, uint64_t index)
+static double expected(const struct op_case *c, uint32_t output, uint64_t index)
 {
     const struct tandem_tensor_desc *in = &c->in[0];
     uint64_t columns = in->rank > 0 ? (uint64_t)in->shape[in->rank - 1] : 1;
@@ -272,28 +273,28 @@ static bool is_near(double value, double wanted)
     return fabs(value - wanted) <= 1e-4 * fabs(wanted) + 1e-6;
 }
 
-bool check_value(const struct opcase *c, uint64_t index, double value,
+bool check_value(const struct op_case *c, uint64_t index, double value,
                  double *out_expected)
 {
     *out_expected = expected(c, 0, index);
     return is_near(value, *out_expected);
 }
 
-static bool check_range(struct bench *bench, struct work *work,
+static bool check_range(struct bench *bench, struct resident_op *work,
                         uint32_t output, uint64_t first, uint64_t count)
 {
     const struct tandem_tensor_desc *out = &work->c.out[output];
-    struct lane *lane = work->lane;
+    struct device_session *session = work->session;
     bool wide = out->dtype == TANDEM_I64;
     uint64_t bytes = wide ? sizeof(int64_t) : sizeof(float);
     int64_t integers[SPOT];
     float *floats = (float *)integers;
-    enum tandem_status status = lane->backend->download(
-        lane->stream, out->buffer, first * bytes, integers, count * bytes, 0,
+    enum tandem_status status = session->backend->download(
+        session->stream, out->buffer, first * bytes, integers, count * bytes, 0,
         TANDEM_TIMEOUT_INFINITE);
 
     if (status != TANDEM_OK) {
-        bench_fail(bench, "%s", lane->backend->last_error());
+        bench_fail(bench, "%s", session->backend->last_error());
         return false;
     }
     for (uint64_t i = 0; i < count; i++) {
@@ -311,10 +312,10 @@ static bool check_range(struct bench *bench, struct work *work,
 
 /* The inputs of an optimizer, which update some of them, are no longer alike
  * where they are looked at. */
-static enum tandem_status seed_step(struct work *work, uint64_t first,
+static enum tandem_status seed_step(struct resident_op *work, uint64_t first,
                                     uint64_t count)
 {
-    struct lane *lane = work->lane;
+    struct device_session *session = work->session;
     enum tandem_status status = TANDEM_OK;
 
     for (uint32_t i = 1; i < work->c.inputs && status == TANDEM_OK; i++) {
@@ -322,16 +323,16 @@ static enum tandem_status seed_step(struct work *work, uint64_t first,
 
         for (uint64_t j = 0; j < count; j++)
             values[j] = step_value(first + j, i);
-        status = lane->backend->upload(lane->stream, work->c.in[i].buffer,
-                                       first * sizeof *values, values,
-                                       count * sizeof *values, 0);
+        status = session->backend->upload(session->stream, work->c.in[i].buffer,
+                                          first * sizeof *values, values,
+                                          count * sizeof *values, 0);
     }
     return status;
 }
 
-bool check_work(struct bench *bench, struct work *work)
+bool check_resident_op(struct bench *bench, struct resident_op *work)
 {
-    const struct opcase *c = &work->c;
+    const struct op_case *c = &work->c;
     uint64_t elements = (uint64_t)desc_elements(&c->out[0]), count = SPOT;
     enum tandem_status status = TANDEM_OK;
     double inputs = 0;
@@ -343,8 +344,8 @@ bool check_work(struct bench *bench, struct work *work)
         if (status == TANDEM_OK)
             status = seed_step(work, elements - count, count);
     }
-    if (status != TANDEM_OK || work_stream(work, 1, &ns) != TANDEM_OK) {
-        bench_fail(bench, "%s", work->lane->backend->last_error());
+    if (status != TANDEM_OK || resident_op_stream(work, 1, &ns) != TANDEM_OK) {
+        bench_fail(bench, "%s", work->session->backend->last_error());
         return false;
     }
     for (uint32_t i = 0; i < c->inputs; i++)

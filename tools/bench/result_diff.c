@@ -15,7 +15,7 @@
 /* Two runs differ by this much where nothing changed. */
 #define LEAST_CHANGE 0.03
 
-struct tally {
+struct change_counts {
     struct table table;
     size_t same, slower, faster, gone, added, other;
 };
@@ -38,8 +38,9 @@ static const json_t *find_row(const json_t *document, const json_t *like)
     return NULL;
 }
 
-static void add_line(struct tally *tally, const json_t *row, const char *was,
-                     const char *is, const char *change, const char *beside)
+static void add_line(struct change_counts *tally, const json_t *row,
+                     const char *was, const char *is, const char *change,
+                     const char *beside)
 {
     table_row(&tally->table);
     table_cell(&tally->table, "%s %s: %s", row_text(row, "device"),
@@ -53,27 +54,32 @@ static void add_line(struct tally *tally, const json_t *row, const char *was,
 /* What the first reference that both have did: the machine's own change. */
 static void reference_change(const json_t *was, const json_t *is, char out[64])
 {
-    const json_t *sides = json_object_get(is, "sides"), *side;
+    const json_t *implementations = json_object_get(is, "implementations"),
+                 *implementation;
     size_t i;
 
     out[0] = '\0';
-    json_array_foreach(sides, i, side) {
-        const json_t *other = row_side(was, row_text(side, "name"));
+    json_array_foreach (implementations, i, implementation) {
+        const json_t *other =
+            row_implementation(was, row_text(implementation, "name"));
 
         if (i == 0 || other == NULL)
             continue;
-        snprintf(out, 64, "%.30s %+.1f%%", row_text(side, "name"),
-                 100 * (row_number(side, "ns") / row_number(other, "ns") - 1));
+        snprintf(
+            out, 64, "%.30s %+.1f%%", row_text(implementation, "name"),
+            100 * (row_number(implementation, "ns") / row_number(other, "ns") -
+                   1));
         return;
     }
 }
 
-static void compare_times(struct tally *tally, const json_t *was,
+static void compare_times(struct change_counts *tally, const json_t *was,
                           const json_t *is)
 {
-    const json_t *a = row_side(was, NULL), *b = row_side(is, NULL);
+    const json_t *a = row_implementation(was, NULL),
+                 *b = row_implementation(is, NULL);
     double change = row_number(b, "ns") / row_number(a, "ns") - 1;
-    double spread = row_number(a, "spread") + row_number(b, "spread");
+    double spread = row_number(a, "iqr_ratio") + row_number(b, "iqr_ratio");
     char before[TEXT_BYTES], after[TEXT_BYTES], text[48], beside[64];
 
     if (fabs(change) <= fmax(spread, LEAST_CHANGE)) {
@@ -87,11 +93,11 @@ static void compare_times(struct tally *tally, const json_t *was,
     snprintf(text, sizeof text, "%s %.1f%%", change > 0 ? "SLOWER" : "faster",
              100 * fabs(change));
     reference_change(was, is, beside);
-    add_line(tally, is, row_figure(before, was, a), row_figure(after, is, b),
-             text, beside);
+    add_line(tally, is, row_result_text(before, was, a),
+             row_result_text(after, is, b), text, beside);
 }
 
-static void compare_row(struct tally *tally, const json_t *was,
+static void compare_row(struct change_counts *tally, const json_t *was,
                         const json_t *is)
 {
     const char *before = row_text(was, "status");
@@ -147,10 +153,10 @@ static void print_differences(const json_t *earlier, const json_t *now,
         differ("machine", of_machine[i], json_object_get(earlier, "machine"),
                json_object_get(now, "machine"), out);
     /* Results of earlier versions do not tell that there were none. */
-    if (json_object_size(json_object_get(earlier, "options")) +
-            json_object_size(json_object_get(now, "options")) >
+    if (json_object_size(json_object_get(earlier, "open_options")) +
+            json_object_size(json_object_get(now, "open_options")) >
         0)
-        differ("devices'", "options", earlier, now, out);
+        differ("devices'", "open_options", earlier, now, out);
     json_array_foreach(json_object_get(now, "devices"), i, device) {
         was = find_device(earlier, row_text(device, "device"));
         for (size_t j = 0; was != NULL && j < 4; j++)
@@ -161,7 +167,7 @@ static void print_differences(const json_t *earlier, const json_t *now,
 size_t document_compare(const json_t *earlier, const json_t *now, FILE *out,
                         size_t *out_common)
 {
-    struct tally tally = {.table.fold = 1};
+    struct change_counts tally = {.table.fold = 1};
     const json_t *row;
     size_t i;
 

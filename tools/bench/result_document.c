@@ -21,7 +21,7 @@
 const char *const format_names[FORMATS] = {"text", "json", "markdown", "svg"};
 
 json_t *document_create(uint32_t samples, uint64_t seed,
-                        const struct opening *opening)
+                        const struct open_options *open_options)
 {
     json_t *options = json_object();
     char processor[128] = "", date[32] = "", system[256] = "";
@@ -35,16 +35,16 @@ json_t *document_create(uint32_t samples, uint64_t seed,
     if (uname(&names) == 0)
         snprintf(system, sizeof system, "%.64s %.100s %.64s", names.sysname,
                  names.release, names.machine);
-    for (uint32_t i = 0; i < opening->count; i++)
-        json_object_set_new(options, opening->keys[i],
-                            json_string(opening->values[i]));
+    for (uint32_t i = 0; i < open_options->count; i++)
+        json_object_set_new(options, open_options->keys[i],
+                            json_string(open_options->values[i]));
     return json_pack(
         "{s:s, s:s, s:s, s:{s:s, s:i, s:s}, s:i, s:I, s:o, s:[], s:[]}",
         "schema", DOCUMENT_SCHEMA, "version", tandem_version(), "date", date,
         "machine", "processor", processor, "cpus",
         (int)sysconf(_SC_NPROCESSORS_ONLN), "system", system, "samples",
-        (int)samples, "seed", (json_int_t)seed, "options", options, "devices",
-        "rows");
+        (int)samples, "seed", (json_int_t)seed, "open_options", options,
+        "devices", "rows");
 }
 
 static bool well_formed(const json_t *document)
@@ -59,7 +59,7 @@ static bool well_formed(const json_t *document)
     json_array_foreach(rows, i, row)
         if (row_text(row, "name")[0] == '\0' ||
             (strcmp(row_text(row, "status"), "measured") == 0 &&
-             row_number(row_side(row, NULL), "ns") <= 0))
+             row_number(row_implementation(row, NULL), "ns") <= 0))
             return false;
     return true;
 }
@@ -110,17 +110,6 @@ void document_write(const json_t *document, FILE *out)
     fputs("\n}\n", out);
 }
 
-void document_print(const json_t *document, enum document_format format,
-                    FILE *out)
-{
-    if (format == FORMAT_JSON)
-        document_write(document, out);
-    else if (format == FORMAT_SVG)
-        plot_print(document, out);
-    else
-        tables_print(document, format == FORMAT_MARKDOWN, out);
-}
-
 /* ---- rows ---- */
 
 const char *row_text(const json_t *row, const char *key)
@@ -135,31 +124,37 @@ double row_number(const json_t *row, const char *key)
     return json_number_value(json_object_get(row, key));
 }
 
-const json_t *row_side(const json_t *row, const char *name)
+const json_t *row_implementation(const json_t *row, const char *name)
 {
-    const json_t *sides = json_object_get(row, "sides"), *side;
+    const json_t *implementations = json_object_get(row, "implementations"),
+                 *implementation;
     size_t i;
 
     if (name == NULL)
-        return json_array_get(sides, 0);
-    json_array_foreach(sides, i, side)
-        if (strcmp(row_text(side, "name"), name) == 0)
-            return side;
+        return json_array_get(implementations, 0);
+    json_array_foreach (implementations, i, implementation)
+        if (strcmp(row_text(implementation, "name"), name) == 0)
+            return implementation;
     return NULL;
 }
 
-double row_fraction(const json_t *row)
+double row_upper_bound_fraction(const json_t *row)
 {
-    const char *limit = row_text(row, "limit");
-    const json_t *side = limit[0] == '\0' ? NULL : row_side(row, limit);
-    double ours = row_number(row_side(row, NULL), "ns");
+    const char *limit = row_text(row, "upper_bound");
+    const json_t *implementation =
+        limit[0] == '\0' ? NULL : row_implementation(row, limit);
+    double ours = row_number(row_implementation(row, NULL), "ns");
 
-    return side == NULL || ours <= 0 ? 0 : row_number(side, "ns") / ours;
+    return implementation == NULL || ours <= 0
+               ? 0
+               : row_number(implementation, "ns") / ours;
 }
 
-char *row_figure(char *out, const json_t *row, const json_t *side)
+char *row_result_text(char *out, const json_t *row,
+                      const json_t *implementation)
 {
-    double work = row_number(row, "work"), ns = row_number(side, "ns");
+    double work = row_number(row, "work_amount"),
+           ns = row_number(implementation, "ns");
     double rate = ns > 0 ? work / ns : 0;
 
     if (work <= 0)

@@ -3,25 +3,24 @@
  * The result of a run as JSON, and what is made of one: tables, a plot, a
  * comparison.  Single-threaded.
  *
- *   {"schema": "tandem-bench 1",
+ *   {"schema": "tandem-bench 2",
  *    "version": of Tandem, "date": of the start, UTC, ISO 8601,
  *    "machine": {"processor", "cpus", "system"},
  *    "devices": [{"device": "opencl", "name", "platform", "driver", "scale",
- *                 "left_out": rows too large for the scale, "seconds" in all,
- *                 "suite_seconds": {suite: seconds}}],
- *    "samples": asked for, "seed": of the suite choice,
- *    "options": {key: value that devices were opened with},
- *    "rows": [ROW]}
+ *                 "skipped_rows": rows too large for the scale, "seconds" in
+ * all, "suite_seconds": {suite: seconds}}], "samples": asked for, "seed": of
+ * the suite placement, "open_options": {key: value that devices were opened
+ * with}, "rows": [ROW]}
  *
  * A ROW has "device", "suite", "name" (together one of a kind), "op", "mode",
  * "detail", "shape", and "status":
- *   "measured"  "unit", "work" (bytes or operations; absent: the figure is
- *               the time), "sides": [{"name", "ns" (median), "spread"
+ *   "measured"  "unit", "work_amount" (bytes or operations; absent: the figure
+ * is the time), "implementations": [{"name", "ns" (median), "iqr_ratio"
  *               (between the quartiles, over the median), "samples"}], the
- *               first Tandem's; "limit": the name of the side that stands for
- *               what can be had; "error": {side: {"entrywise", "of_largest"}}
- *   "figure"    "unit", "value"
- *   "absent"    "reason": why there is nothing to measure
+ *               first Tandem's; "upper_bound": the name of the side that stands
+ * for what can be had; "error": {side: {"componentwise", "max_relative"}}
+ *   "scalar"    "unit", "value"
+ *   "unavailable" "reason": why there is nothing to measure
  *   "failed"    "reason"
  * pytorch_baseline.py adds sides ("PyTorch CUDA", "PyTorch CPU") and errors,
  * and "pytorch": {"version", "device", "tf32"} beside the rows.
@@ -36,11 +35,11 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#define DOCUMENT_SCHEMA "tandem-bench 1"
+#define DOCUMENT_SCHEMA "tandem-bench 2"
 
 /* Of this machine and moment, without devices and rows. */
 json_t *document_create(uint32_t samples, uint64_t seed,
-                        const struct opening *opening);
+                        const struct open_options *open_options);
 /* NULL, having complained, where it is no such document. */
 json_t *document_read(const char *path);
 /* One row a line, so that versions of it can be compared. */
@@ -54,8 +53,6 @@ enum document_format {
     FORMATS
 };
 extern const char *const format_names[FORMATS];
-void document_print(const json_t *document, enum document_format format,
-                    FILE *out);
 /* Tables, as text or as Markdown. */
 void tables_print(const json_t *document, bool markdown, FILE *out);
 /* The fraction of the limit of each row, by device and suite. */
@@ -73,10 +70,11 @@ size_t document_compare(const json_t *earlier, const json_t *now, FILE *out,
 const char *row_text(const json_t *row, const char *key);
 double row_number(const json_t *row, const char *key);
 /* NULL where there is no side of the name; NULL as name: Tandem's. */
-const json_t *row_side(const json_t *row, const char *name);
+const json_t *row_implementation(const json_t *row, const char *name);
 /* The limit's time over ours; 0 where the row has none. */
-double row_fraction(const json_t *row);
+double row_upper_bound_fraction(const json_t *row);
 /* The side's time in the row's unit, into room for 32 bytes. */
-char *row_figure(char *out, const json_t *row, const json_t *side);
+char *row_result_text(char *out, const json_t *row,
+                      const json_t *implementation);
 
 #endif

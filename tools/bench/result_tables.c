@@ -30,24 +30,25 @@ static void markdown_table(const struct table *table, FILE *out)
     }
 }
 
-static void spread_cell(struct table *table, const json_t *side)
+static void spread_cell(struct table *table, const json_t *implementation)
 {
-    if (row_number(side, "samples") < 2)
+    if (row_number(implementation, "samples") < 2)
         table_cell(table, "once");
     else
-        table_cell(table, "%.0f%%", 50 * row_number(side, "spread"));
+        table_cell(table, "%.0f%%",
+                   50 * row_number(implementation, "iqr_ratio"));
 }
 
 /* The error, entry by entry, beside that of the side. */
 static void error_cell(struct table *table, const json_t *row,
-                       const json_t *side)
+                       const json_t *implementation)
 {
     const json_t *errors = json_object_get(row, "error");
-    const char *name = row_text(side, "name");
+    const char *name = row_text(implementation, "name");
     const json_t *ours =
-        json_object_get(json_object_get(errors, "Tandem"), "entrywise");
+        json_object_get(json_object_get(errors, "Tandem"), "componentwise");
     const json_t *theirs =
-        json_object_get(json_object_get(errors, name), "entrywise");
+        json_object_get(json_object_get(errors, name), "componentwise");
 
     if (ours != NULL && theirs != NULL)
         table_cell(table, "%.1e : %.1e", json_number_value(ours),
@@ -55,30 +56,31 @@ static void error_cell(struct table *table, const json_t *row,
 }
 
 static void reference_cells(struct table *table, const json_t *row,
-                            const json_t *side)
+                            const json_t *implementation)
 {
-    double ours = row_number(row_side(row, NULL), "ns");
+    double ours = row_number(row_implementation(row, NULL), "ns");
     char text[TEXT_BYTES];
 
-    table_cell(table, "%s", row_text(side, "name"));
-    table_cell(table, "%s", row_figure(text, row, side));
-    spread_cell(table, side);
-    table_cell(table, "%.3f", row_number(side, "ns") / ours);
-    error_cell(table, row, side);
+    table_cell(table, "%s", row_text(implementation, "name"));
+    table_cell(table, "%s", row_result_text(text, row, implementation));
+    spread_cell(table, implementation);
+    table_cell(table, "%.3f", row_number(implementation, "ns") / ours);
+    error_cell(table, row, implementation);
 }
 
 static void measured_row(struct table *table, const json_t *row)
 {
-    const json_t *sides = json_object_get(row, "sides"), *side;
+    const json_t *implementations = json_object_get(row, "implementations"),
+                 *implementation;
     char text[TEXT_BYTES];
     size_t i;
 
-    side = json_array_get(sides, 0);
+    implementation = json_array_get(implementations, 0);
     table_row(table);
     table_cell(table, "%s", row_text(row, "name"));
-    table_cell(table, "%s", row_figure(text, row, side));
-    spread_cell(table, side);
-    json_array_foreach(sides, i, side) {
+    table_cell(table, "%s", row_result_text(text, row, implementation));
+    spread_cell(table, implementation);
+    json_array_foreach (implementations, i, implementation) {
         if (i == 0)
             continue;
         if (i > 1) {
@@ -86,7 +88,7 @@ static void measured_row(struct table *table, const json_t *row)
             for (int column = 0; column < 3; column++)
                 table_cell(table, "%s", "");
         }
-        reference_cells(table, row, side);
+        reference_cells(table, row, implementation);
     }
 }
 
@@ -100,7 +102,7 @@ static void add_row(struct table *table, const json_t *row)
     }
     table_row(table);
     table_cell(table, "%s", row_text(row, "name"));
-    if (strcmp(status, "figure") == 0)
+    if (strcmp(status, "scalar") == 0)
         table_cell(table, "%.4g %s", row_number(row, "value"),
                    row_text(row, "unit"));
     else
@@ -180,7 +182,7 @@ static void print_machine(const json_t *document, bool markdown, FILE *out)
     if (pytorch != NULL)
         fprintf(out, "%sPyTorch %s, %s\n", markdown ? "\n" : "",
                 row_text(pytorch, "version"), row_text(pytorch, "device"));
-    json_object_foreach(json_object_get(document, "options"), key, value)
+    json_object_foreach (json_object_get(document, "open_options"), key, value)
         fprintf(out, "%sopened with %s=%s\n", markdown ? "\n" : "", key,
                 json_string_value(value));
     json_array_foreach(json_object_get(document, "devices"), i, device)
@@ -193,7 +195,7 @@ static void print_machine(const json_t *document, bool markdown, FILE *out)
                 row_text(device, "platform"),
                 row_text(device, "driver")[0] == '\0' ? "" : " ",
                 row_text(device, "driver"), row_text(device, "scale"),
-                row_number(device, "left_out"),
+                row_number(device, "skipped_rows"),
                 row_number(device, "seconds"));
     fprintf(out, "%sspeed: above 1, Tandem is faster; +-: half of what lies "
                  "between the quartiles.\n",

@@ -16,7 +16,7 @@
 const char *const scale_names[SCALES] = {"tiny", "small", "full"};
 
 /* Returns the largest number of elements of a row at the list's scale. */
-static double most_elements(const struct list *list)
+static double max_elements(const struct list *list)
 {
     static const double most[SCALES] = {0x1p14, 0x1p22, 0x1p28};
 
@@ -25,7 +25,7 @@ static double most_elements(const struct list *list)
 
 double list_fitting_elements(const struct list *list)
 {
-    double elements = most_elements(list);
+    double elements = max_elements(list);
 
     if (list->device == NULL)
         return elements;
@@ -37,7 +37,7 @@ double list_fitting_elements(const struct list *list)
 }
 
 /* Returns the largest number of operations of a product at the list's scale. */
-static double most_flops(const struct list *list)
+static double max_flops(const struct list *list)
 {
     static const double most[SCALES] = {3e6, 4e9, 1.2e12};
 
@@ -52,8 +52,8 @@ static bool too_large(const struct list *list, const char *op, uint32_t rank,
     for (uint32_t axis = 0; axis < rank; axis++)
         product *= (double)shape[axis];
     if (strcmp(op, "gemm") == 0)
-        return 2 * product > most_flops(list);
-    return product > most_elements(list);
+        return 2 * product > max_flops(list);
+    return product > max_elements(list);
 }
 
 static void row_name(struct row *row)
@@ -83,7 +83,7 @@ void list_add_shape(struct list *list, const char *op, uint32_t rank,
     if (list->chosen && strcmp(mode, "stream") == 0)
         return;
     if (too_large(list, op, rank, shape)) {
-        list->left_out++;
+        list->skipped_rows++;
         return;
     }
     if (list->count == list->room) {

@@ -34,7 +34,7 @@ struct list {
     const char *suite; /* of rows that are added */
     struct row *rows;
     size_t count, room;
-    size_t left_out; /* too large for the scale */
+    size_t skipped_rows; /* too large for the scale */
 };
 
 /* Returns the largest number of elements that a row may have at the list's

@@ -12,40 +12,40 @@
 
 bool bench_on_opencl(const struct bench *bench)
 {
-    return bench->lane.backend != NULL &&
-           strcmp(bench->lane.backend->name, "opencl") == 0;
+    return bench->session.backend != NULL &&
+           strcmp(bench->session.backend->name, "opencl") == 0;
 }
 
 bool bench_on_cpu_plugin(const struct bench *bench)
 {
-    return bench->lane.backend != NULL &&
-           strcmp(bench->lane.backend->name, "cpu") == 0;
+    return bench->session.backend != NULL &&
+           strcmp(bench->session.backend->name, "cpu") == 0;
 }
 
 /* "axis=0": the axis; "all": every one. */
-static void take_axes(const struct row *row, struct opcase *c)
+static void take_axes(const struct row *row, struct op_case *c)
 {
     if (c->info->op_class != TANDEM_CLASS_REDUCE &&
         c->info->op_class != TANDEM_CLASS_ARG_REDUCE)
         return;
     if (strncmp(row->detail, "axis=", 5) == 0)
-        opcase_reduce_axes(c, 1u << (atoi(row->detail + 5) % 8));
+        op_case_reduce_axes(c, 1u << (atoi(row->detail + 5) % 8));
     else if (row_has(row, "all"))
-        opcase_reduce_axes(c, (1u << row->rank) - 1);
+        op_case_reduce_axes(c, (1u << row->rank) - 1);
 }
 
-bool bench_case(struct bench *bench, struct opcase *c)
+bool bench_case(struct bench *bench, struct op_case *c)
 {
     const struct row *row = bench->row;
     char error[OPCASE_ERROR_BYTES];
 
     if (tandem_op_by_name(row->op) == NULL) {
-        bench_absent(bench, "Tandem %s has no operator \"%s\"",
-                     tandem_version(), row->op);
+        bench_unavailable(bench, "Tandem %s has no operator \"%s\"",
+                          tandem_version(), row->op);
         return false;
     }
-    if (!opcase_build(c, row->op, row->rank, row->shape, error)) {
-        bench_absent(bench, "%s", error);
+    if (!op_case_build(c, row->op, row->rank, row->shape, error)) {
+        bench_unavailable(bench, "%s", error);
         return false;
     }
     take_axes(row, c);
@@ -54,9 +54,9 @@ bool bench_case(struct bench *bench, struct opcase *c)
 
 /* Integers of seed_index for each input of them.  Where memory is short, in
  * which no plugin had a part, true is in *out_host. */
-static enum tandem_status seed_indices(struct work *work, bool *out_host)
+static enum tandem_status seed_indices(struct resident_op *work, bool *out_host)
 {
-    struct lane *lane = work->lane;
+    struct device_session *session = work->session;
     enum tandem_status status = TANDEM_OK;
 
     for (uint32_t i = 0; i < work->c.inputs && status == TANDEM_OK; i++) {
@@ -72,14 +72,14 @@ static enum tandem_status seed_indices(struct work *work, bool *out_host)
             return TANDEM_OUT_OF_MEMORY;
         for (uint64_t j = 0; j < count; j++)
             indices[j] = seed_index(j, work->c.index_limit);
-        status = lane->backend->upload(lane->stream, in->buffer, 0, indices,
-                                       count * sizeof *indices, 0);
+        status = session->backend->upload(session->stream, in->buffer, 0,
+                                          indices, count * sizeof *indices, 0);
         free(indices);
     }
     return status;
 }
 
-bool bench_work(struct bench *bench, struct work *work)
+bool bench_resident_op(struct bench *bench, struct resident_op *work)
 {
     enum tandem_status status;
     bool host = false;
@@ -87,27 +87,27 @@ bool bench_work(struct bench *bench, struct work *work)
     memset(work, 0, sizeof *work);
     if (!bench_case(bench, &work->c))
         return false;
-    status = work_begin(work, &bench->lane);
+    status = resident_op_begin(work, &bench->session);
     if (status == TANDEM_OK) {
         status = seed_indices(work, &host);
         if (status == TANDEM_OK)
             return true;
-        work_destroy(work);
+        resident_op_destroy(work);
     }
-    const char *error =
-        host ? "no host memory for indices" : bench->lane.backend->last_error();
+    const char *error = host ? "no host memory for indices"
+                             : bench->session.backend->last_error();
     if (status == TANDEM_UNSUPPORTED || status == TANDEM_OUT_OF_MEMORY)
-        bench_absent(bench, "%s", error);
+        bench_unavailable(bench, "%s", error);
     else
         bench_fail(bench, "%s", error);
     return false;
 }
 
-double work_run(void *work, uint64_t count)
+double resident_op_run(void *work, uint64_t count)
 {
     uint64_t ns;
 
-    if (work_stream(work, count, &ns) != TANDEM_OK)
+    if (resident_op_stream(work, count, &ns) != TANDEM_OK)
         return -1;
     return (double)ns / (double)count;
 }

@@ -64,13 +64,14 @@ static void list_views(struct list *list, int64_t elements)
 
 static void list_transposes(struct list *list, int64_t elements)
 {
-    int64_t side = 1;
+    int64_t implementation = 1;
 
-    while (side * side < elements)
-        side *= 2;
-    list_add_shape(list, "transpose", 2, (int64_t[]){side, side}, "",
-                   "stream");
-    list_add_shape(list, "transpose", 2, (int64_t[]){side - 1, side - 3}, "",
+    while (implementation * implementation < elements)
+        implementation *= 2;
+    list_add_shape(list, "transpose", 2,
+                   (int64_t[]){implementation, implementation}, "", "stream");
+    list_add_shape(list, "transpose", 2,
+                   (int64_t[]){implementation - 1, implementation - 3}, "",
                    "stream");
 }
 
@@ -108,7 +109,7 @@ static void narrow(struct tandem_tensor_desc *desc, int64_t columns)
 /* Lets the work's operands be views of their buffers: all from the second
  * element on, the output from the first; the second input one row for all; or
  * rows that leave a part of each out. */
-static void view_take(const struct row *row, struct opcase *c)
+static void view_take(const struct row *row, struct op_case *c)
 {
     bool unaligned = row_has(row, "unaligned");
 
@@ -126,19 +127,19 @@ static void view_take(const struct row *row, struct opcase *c)
 }
 
 /* The beginning of the second row. */
-static bool check_view(struct bench *bench, struct work *work)
+static bool check_view(struct bench *bench, struct resident_op *work)
 {
-    struct lane *lane = &bench->lane;
+    struct device_session *session = &bench->session;
     const struct tandem_tensor_desc *a = &work->c.in[0], *b = &work->c.in[1];
     uint64_t start = (uint64_t)work->c.out[0].strides[0];
     float got[VIEW_SPOTS];
     uint64_t ns;
 
-    if (work_stream(work, 1, &ns) != TANDEM_OK ||
-        lane->backend->download(lane->stream, work->c.out[0].buffer,
-                                start * sizeof(float), got, sizeof got, 0,
-                                TANDEM_TIMEOUT_INFINITE) != TANDEM_OK) {
-        bench_fail(bench, "%s", lane->backend->last_error());
+    if (resident_op_stream(work, 1, &ns) != TANDEM_OK ||
+        session->backend->download(session->stream, work->c.out[0].buffer,
+                                   start * sizeof(float), got, sizeof got, 0,
+                                   TANDEM_TIMEOUT_INFINITE) != TANDEM_OK) {
+        bench_fail(bench, "%s", session->backend->last_error());
         return false;
     }
     for (uint64_t i = 0; i < VIEW_SPOTS; i++) {
@@ -166,19 +167,19 @@ static bool is_view(const struct row *row)
 
 void bandwidth_run(struct bench *bench)
 {
-    struct contest contest = {.unit = "GB/s"};
+    struct comparison comparison = {.unit = "GB/s"};
     bool view = is_view(bench->row);
-    struct work work;
+    struct resident_op work;
 
-    if (!bench_work(bench, &work))
+    if (!bench_resident_op(bench, &work))
         return;
     if (view)
         view_take(bench->row, &work.c);
-    contest.work = work.c.bytes;
-    contest.limit = copier_name(bench);
-    if (view ? check_view(bench, &work) : check_work(bench, &work)) {
-        contest_add(&contest, "Tandem", work_run, &work);
-        copier_contest(bench, &contest, work.c.bytes);
+    comparison.work_amount = work.c.bytes;
+    comparison.upper_bound = copier_name(bench);
+    if (view ? check_view(bench, &work) : check_resident_op(bench, &work)) {
+        comparison_add(&comparison, "Tandem", resident_op_run, &work);
+        copy_baseline_comparison(bench, &comparison, work.c.bytes);
     }
-    work_destroy(&work);
+    resident_op_destroy(&work);
 }

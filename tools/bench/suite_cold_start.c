@@ -32,7 +32,7 @@ static const char *const cache_variables[] = {
 };
 #define VARIABLES (sizeof cache_variables / sizeof cache_variables[0])
 
-void cold_list(struct list *list)
+void cold_start_list(struct list *list)
 {
     list_add(list, "first result", "", "cold caches", "process");
     list_add(list, "first result", "", "warm caches", "process");
@@ -127,19 +127,19 @@ static bool start_once(struct bench *bench, struct starts *starts,
                        const char *cache)
 {
     struct first_device device = {.text = bench->device_text,
-                                  .platform = bench->lane.info.platform,
-                                  .name = bench->lane.info.name};
+                                  .platform = bench->session.info.platform,
+                                  .name = bench->session.info.name};
     double ns[FIRST_POINTS];
     char error[256];
 
 #ifdef BENCH_OPENCL
-    device.equals = reference_equals(bench->context, bench->lane.index);
+    device.equals = reference_equals(bench->context, bench->session.index);
 #endif
     if (cache != NULL) {
         empty(cache);
         mkdir(cache, 0700);
     }
-    if (cold_start_process_spawn(starts->who, &device, &bench->opening, ns,
+    if (cold_start_process_spawn(starts->who, &device, &bench->open_options, ns,
                                  error) != 0) {
         bench_fail(bench, "%s", error);
         return false;
@@ -191,7 +191,7 @@ static bool start_all(struct bench *bench, struct starts *starts, size_t kinds,
     return ok;
 }
 
-void cold_run(struct bench *bench)
+void cold_start_run(struct bench *bench)
 {
     static struct starts starts[KINDS];
     struct temporary_caches caches;

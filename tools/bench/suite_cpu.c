@@ -105,7 +105,7 @@ static double bare_run(void *argument, uint64_t count)
     return (double)(clock_now_ns() - start) / (double)count;
 }
 
-void cpu_list(struct list *list)
+void small_ops_list(struct list *list)
 {
     for (size_t i = 0; i < CASES; i++) {
         list_add(list, cases[i].op, cases[i].shape, cases[i].detail, "stream");
@@ -115,31 +115,31 @@ void cpu_list(struct list *list)
     }
 }
 
-static bool download(struct lane *lane, const struct tandem_tensor_desc *from,
-                     void *to)
+static bool download(struct device_session *session,
+                     const struct tandem_tensor_desc *from, void *to)
 {
-    return lane->backend->download(lane->stream, from->buffer, 0, to,
-                                   (uint64_t)desc_bytes(from), 0,
-                                   TANDEM_TIMEOUT_INFINITE) == TANDEM_OK;
+    return session->backend->download(session->stream, from->buffer, 0, to,
+                                      (uint64_t)desc_bytes(from), 0,
+                                      TANDEM_TIMEOUT_INFINITE) == TANDEM_OK;
 }
 
 /* Compares the operator's result with that of the loop on the same inputs. */
-static bool loop_check(struct bench *bench, struct work *work,
+static bool loop_check(struct bench *bench, struct resident_op *work,
                        const struct bare *bare)
 {
     static _Alignas(64) float inputs[2][MAX_ELEMENTS], result[MAX_ELEMENTS];
-    const struct opcase *c = &work->c;
-    struct lane *lane = work->lane;
+    const struct op_case *c = &work->c;
+    struct device_session *session = work->session;
     uint64_t ns;
 
     for (uint32_t i = 0; i < c->inputs; i++)
-        if (!download(lane, &c->in[i], inputs[i])) {
-            bench_fail(bench, "%s", lane->backend->last_error());
+        if (!download(session, &c->in[i], inputs[i])) {
+            bench_fail(bench, "%s", session->backend->last_error());
             return false;
         }
-    if (work_stream(work, 1, &ns) != TANDEM_OK ||
-        !download(lane, &c->out[0], result)) {
-        bench_fail(bench, "%s", lane->backend->last_error());
+    if (resident_op_stream(work, 1, &ns) != TANDEM_OK ||
+        !download(session, &c->out[0], result)) {
+        bench_fail(bench, "%s", session->backend->last_error());
         return false;
     }
     bare->loop(inputs[0], inputs[1], z, bare->elements);
@@ -150,25 +150,28 @@ static bool loop_check(struct bench *bench, struct work *work,
 }
 
 /* The library without a device named: its decision is a part of it. */
-static void compare_library(struct bench *bench, struct contest *contest)
+static void compare_library(struct bench *bench, struct comparison *comparison)
 {
     uint32_t device = bench->device;
-    struct trip trip;
+    struct library_run library_run;
 
     bench->device = TANDEM_ANY_DEVICE;
-    if (trip_open(&trip, bench) && trip_check(&trip)) {
-        contest->sides[0] = (struct side){"Tandem", trip_resident, &trip};
-        bench_compare(bench, contest);
+    if (library_run_open(&library_run, bench) &&
+        library_run_check(&library_run)) {
+        comparison->implementations[0] = (struct implementation){
+            "Tandem", library_run_resident, &library_run};
+        bench_compare(bench, comparison);
     }
-    trip_close(&trip);
+    library_run_close(&library_run);
     bench->device = device;
 }
 
-void cpu_run(struct bench *bench)
+void small_ops_run(struct bench *bench)
 {
-    struct contest contest = {.unit = "ns", .limit = "C loop", .most = 20000};
+    struct comparison comparison = {
+        .unit = "ns", .upper_bound = "C loop", .max_iterations = 20000};
     struct bare bare = {.elements = bench->row->shape[0]};
-    struct work work;
+    struct resident_op work;
 
     for (size_t i = 0; i < CASES; i++)
         if (strcmp(cases[i].op, bench->row->op) == 0)
@@ -177,13 +180,13 @@ void cpu_run(struct bench *bench)
         x[i] = seed_value(i);
         y[i] = seed_value(i + 1);
     }
-    contest_add(&contest, "Tandem", work_run, &work);
-    contest_add(&contest, "C loop", bare_run, &bare);
+    comparison_add(&comparison, "Tandem", resident_op_run, &work);
+    comparison_add(&comparison, "C loop", bare_run, &bare);
     if (strcmp(bench->row->mode, "library") == 0) {
-        compare_library(bench, &contest);
-    } else if (bench_work(bench, &work)) {
+        compare_library(bench, &comparison);
+    } else if (bench_resident_op(bench, &work)) {
         if (loop_check(bench, &work, &bare))
-            bench_compare(bench, &contest);
-        work_destroy(&work);
+            bench_compare(bench, &comparison);
+        resident_op_destroy(&work);
     }
 }

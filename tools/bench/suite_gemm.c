@@ -44,11 +44,11 @@ static const struct {
     {"64x197x197x64", ""},
     {"16x512x512x512", ""},
 };
-static const char *const narrow[] = {"fast", "tf32", "f16", "bf16"};
+static const char *const narrow[] = {"normwise", "tf32", "f16", "bf16"};
 /* Operands that products of reduced precision find hard. */
 static const char *const inputs[] = {"positive", "rowscale", "columnscale",
                                      "depthscale", "extreme"};
-static const int64_t kept[] = {1024, 2048, 4096};
+static const int64_t packed_sizes[] = {1024, 2048, 4096};
 static const int64_t hard[] = {64, 1024, 4096};
 
 static void add_square(struct list *list, int64_t n, const char *detail)
@@ -72,11 +72,11 @@ void gemm_list(struct list *list)
     for (size_t i = 0; i < COUNT(inputs); i++) {
         char detail[32];
 
-        snprintf(detail, sizeof detail, "fast+%s", inputs[i]);
+        snprintf(detail, sizeof detail, "normwise+%s", inputs[i]);
         add_square(list, 2048, detail);
     }
-    for (size_t i = 0; i < COUNT(kept); i++)
-        add_square(list, kept[i], "fast+kept");
+    for (size_t i = 0; i < COUNT(packed_sizes); i++)
+        add_square(list, packed_sizes[i], "normwise+packed");
     for (size_t i = 0; i < COUNT(narrow); i++)
         for (size_t j = 0; j < COUNT(reduced); j++)
             add_square(list, reduced[j], narrow[i]);
@@ -84,5 +84,5 @@ void gemm_list(struct list *list)
 
 void gemm_run(struct bench *bench)
 {
-    product_measure(bench);
+    gemm_case_measure(bench);
 }

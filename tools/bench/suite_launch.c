@@ -17,7 +17,7 @@
 #define ELEMENTS 1024
 
 struct bare {
-    struct direct *direct;
+    struct raw_opencl *raw_opencl;
     cl_mem x, y, z;
 };
 
@@ -28,12 +28,12 @@ static double bare_launches(struct bare *bare, uint64_t count, bool arguments,
     cl_int error = CL_SUCCESS;
 
     for (uint64_t i = 0; i < count && error == CL_SUCCESS; i++) {
-        error = direct_add(bare->direct, arguments ? bare->x : NULL, bare->y,
-                           bare->z, ELEMENTS);
+        error = raw_opencl_add(bare->raw_opencl, arguments ? bare->x : NULL,
+                               bare->y, bare->z, ELEMENTS);
         if (wait)
-            error |= clFinish(bare->direct->queue);
+            error |= clFinish(bare->raw_opencl->queue);
     }
-    error |= clFinish(bare->direct->queue);
+    error |= clFinish(bare->raw_opencl->queue);
     if (error != CL_SUCCESS)
         return -1;
     return (double)(clock_now_ns() - start) / (double)count;
@@ -59,7 +59,7 @@ static double our_waits(void *work, uint64_t count)
     uint64_t ns, total = 0;
 
     for (uint64_t i = 0; i < count; i++) {
-        if (work_stream(work, 1, &ns) != TANDEM_OK)
+        if (resident_op_stream(work, 1, &ns) != TANDEM_OK)
             return -1;
         total += ns;
     }
@@ -73,49 +73,51 @@ void launch_list(struct list *list)
     list_add(list, "add", "1024", "", "library");
 }
 
-static void compare(struct bench *bench, struct work *work, struct trip *trip,
-                    struct bare *bare)
+static void compare(struct bench *bench, struct resident_op *work,
+                    struct library_run *library_run, struct bare *bare)
 {
-    struct contest contest = {.unit = "ns", .limit = "enqueue"};
+    struct comparison comparison = {.unit = "ns", .upper_bound = "enqueue"};
 
     if (strcmp(bench->row->mode, "wait") == 0) {
-        contest.limit = "enqueue, finish";
-        contest_add(&contest, "Tandem", our_waits, work);
-        contest_add(&contest, contest.limit, bare_waits, bare);
+        comparison.upper_bound = "enqueue, finish";
+        comparison_add(&comparison, "Tandem", our_waits, work);
+        comparison_add(&comparison, comparison.upper_bound, bare_waits, bare);
     } else {
         if (strcmp(bench->row->mode, "library") == 0)
-            contest_add(&contest, "Tandem", trip_resident, trip);
+            comparison_add(&comparison, "Tandem", library_run_resident,
+                           library_run);
         else
-            contest_add(&contest, "Tandem", work_run, work);
-        contest_add(&contest, contest.limit, bare_stream, bare);
-        contest_add(&contest, "set arguments, enqueue", bare_with_arguments,
-                    bare);
+            comparison_add(&comparison, "Tandem", resident_op_run, work);
+        comparison_add(&comparison, comparison.upper_bound, bare_stream, bare);
+        comparison_add(&comparison, "set arguments, enqueue",
+                       bare_with_arguments, bare);
     }
-    bench_compare(bench, &contest);
+    bench_compare(bench, &comparison);
 }
 
 void launch_run(struct bench *bench)
 {
-    struct bare bare = {.direct = direct_of(bench)};
-    struct trip trip = {0};
-    struct work work;
+    struct bare bare = {.raw_opencl = raw_opencl_of(bench)};
+    struct library_run library_run = {0};
+    struct resident_op work;
 
-    if (bare.direct == NULL || !bench_work(bench, &work))
+    if (bare.raw_opencl == NULL || !bench_resident_op(bench, &work))
         return;
-    bare.x = direct_buffer(bare.direct, 4 * ELEMENTS);
-    bare.y = direct_buffer(bare.direct, 4 * ELEMENTS);
-    bare.z = direct_buffer(bare.direct, 4 * ELEMENTS);
+    bare.x = raw_opencl_buffer(bare.raw_opencl, 4 * ELEMENTS);
+    bare.y = raw_opencl_buffer(bare.raw_opencl, 4 * ELEMENTS);
+    bare.z = raw_opencl_buffer(bare.raw_opencl, 4 * ELEMENTS);
     if (bare.x == NULL || bare.y == NULL || bare.z == NULL ||
-        direct_add(bare.direct, bare.x, bare.y, bare.z, ELEMENTS) !=
+        raw_opencl_add(bare.raw_opencl, bare.x, bare.y, bare.z, ELEMENTS) !=
             CL_SUCCESS)
         bench_fail(bench, "OpenCL without Tandem fails");
-    else if (check_work(bench, &work) && trip_open(&trip, bench))
-        compare(bench, &work, &trip, &bare);
-    trip_close(&trip);
-    direct_free(bare.x);
-    direct_free(bare.y);
-    direct_free(bare.z);
-    work_destroy(&work);
+    else if (check_resident_op(bench, &work) &&
+             library_run_open(&library_run, bench))
+        compare(bench, &work, &library_run, &bare);
+    library_run_close(&library_run);
+    raw_opencl_free(bare.x);
+    raw_opencl_free(bare.y);
+    raw_opencl_free(bare.z);
+    resident_op_destroy(&work);
 }
 
 /* ---- the pool ---- */
@@ -124,28 +126,28 @@ void launch_run(struct bench *bench)
 
 static double our_pool(void *argument, uint64_t count)
 {
-    struct lane *lane = argument;
+    struct device_session *session = argument;
     uint64_t start = clock_now_ns();
 
     for (uint64_t i = 0; i < count; i++) {
         struct tandem_buffer *buffer;
 
-        if (lane->backend->alloc(lane->device, ALLOC_BYTES, &buffer) !=
+        if (session->backend->alloc(session->device, ALLOC_BYTES, &buffer) !=
             TANDEM_OK)
             return -1;
-        lane->backend->free(buffer);
+        session->backend->free(buffer);
     }
     return (double)(clock_now_ns() - start) / (double)count;
 }
 
 static double driver_pool(void *argument, uint64_t count)
 {
-    struct direct *direct = argument;
+    struct raw_opencl *raw_opencl = argument;
     uint64_t start = clock_now_ns();
 
     for (uint64_t i = 0; i < count; i++) {
         cl_int error;
-        cl_mem buffer = clCreateBuffer(direct->context, CL_MEM_READ_WRITE,
+        cl_mem buffer = clCreateBuffer(raw_opencl->context, CL_MEM_READ_WRITE,
                                        ALLOC_BYTES, NULL, &error);
 
         if (error != CL_SUCCESS)
@@ -155,19 +157,19 @@ static double driver_pool(void *argument, uint64_t count)
     return (double)(clock_now_ns() - start) / (double)count;
 }
 
-void pool_list(struct list *list)
+void allocator_list(struct list *list)
 {
     list_add(list, "alloc + free", "", "4 MiB", "");
 }
 
-void pool_run(struct bench *bench)
+void allocator_run(struct bench *bench)
 {
-    struct contest contest = {.unit = "ns"};
-    struct direct *direct = direct_of(bench);
+    struct comparison comparison = {.unit = "ns"};
+    struct raw_opencl *raw_opencl = raw_opencl_of(bench);
 
-    if (direct == NULL)
+    if (raw_opencl == NULL)
         return;
-    contest_add(&contest, "Tandem", our_pool, &bench->lane);
-    contest_add(&contest, "create + release", driver_pool, direct);
-    bench_compare(bench, &contest);
+    comparison_add(&comparison, "Tandem", our_pool, &bench->session);
+    comparison_add(&comparison, "create + release", driver_pool, raw_opencl);
+    bench_compare(bench, &comparison);
 }

@@ -23,27 +23,27 @@ static double empty_wait(struct bench *bench, uint32_t device)
 {
     const int64_t shape[] = {16};
     double samples[WAIT_SAMPLES], launch;
-    struct lane lane;
-    struct work work;
+    struct device_session session;
+    struct resident_op work;
     uint64_t ns = 0;
     bool ok;
 
-    if (lane_open(&lane, bench->context, device) != TANDEM_OK)
+    if (device_session_open(&session, bench->context, device) != TANDEM_OK)
         return 0;
-    ok = work_create(&work, &lane, "add", 1, shape) == TANDEM_OK;
+    ok = resident_op_create(&work, &session, "add", 1, shape) == TANDEM_OK;
     if (!ok) {
-        lane_close(&lane);
+        device_session_close(&session);
         return 0;
     }
-    work_stream(&work, 1, &ns);
-    work_stream(&work, 1000, &ns);
+    resident_op_stream(&work, 1, &ns);
+    resident_op_stream(&work, 1000, &ns);
     launch = (double)ns / 1000;
     for (int i = 0; i < WAIT_SAMPLES; i++) {
-        work_stream(&work, 1, &ns);
+        resident_op_stream(&work, 1, &ns);
         samples[i] = fmax((double)ns - launch, 0);
     }
-    work_destroy(&work);
-    lane_close(&lane);
+    resident_op_destroy(&work);
+    device_session_close(&session);
     return quantile(samples, WAIT_SAMPLES, 0.5);
 }
 
@@ -166,9 +166,9 @@ static void print_points(struct bench *bench, const struct point *points,
     table_destroy(&table);
 }
 
-void choice_list(struct list *list)
+void placement_list(struct list *list)
 {
-    list_add(list, "choice", "", "", "");
+    list_add(list, "placement", "", "", "");
 }
 
 /* Those that data may lie on, since they serve operators; how many. */

@@ -34,17 +34,19 @@ const struct suite suites[SUITE_COUNT] = {
      bandwidth_list, bandwidth_run},
     {"gemm", NULL, false, "products against CLBlast or CBLAS directly",
      gemm_list, gemm_run},
-    {"cold", NULL, true, "fresh processes with empty and with filled caches",
-     cold_list, cold_run},
-    {"reports", NULL, true,
-     "operators and sizes of users' reports, resident and host to host",
-     reports_list, user_cases_run},
-    {"pool", "opencl", false, "alloc + free against clCreateBuffer",
-     OPENCL_SUITE(pool)},
-    {"cpu", "cpu", false, "operators on the CPU against a C loop",
-     cpu_list, cpu_run},
-    {"choice", NULL, true, "predicted against measured, and the choice",
-     choice_list, placement_run},
+    {"cold-start", NULL, true,
+     "fresh processes with empty and with filled caches", cold_start_list,
+     cold_start_run},
+    {"user-cases", NULL, true,
+     "operators and sizes of user reports, resident and host to host",
+     user_cases_list, user_cases_run},
+    {"allocator", "opencl", false, "alloc + free against clCreateBuffer",
+     OPENCL_SUITE(allocator)},
+    {"small-ops", "cpu", false, "operators on the CPU against a C loop",
+     small_ops_list, small_ops_run},
+    {"placement", NULL, true,
+     "predicted against measured times, and the placement", placement_list,
+     placement_run},
 };
 
 const struct suite *suite_find(const char *name)
@@ -55,7 +57,7 @@ const struct suite *suite_find(const char *name)
     return NULL;
 }
 
-static void keep_only(struct list *list, const char *only)
+static void list_filter(struct list *list, const char *only)
 {
     size_t kept = 0;
 
@@ -77,7 +79,7 @@ void selection_list(const struct selection *selection,
         suites[i].list(list);
     }
     if (selection->only != NULL)
-        keep_only(list, selection->only);
+        list_filter(list, selection->only);
 }
 
 /* ---- one device ---- */
@@ -89,7 +91,7 @@ static bool suite_applies(const struct bench *bench, const struct suite *suite)
     if (suite->run == placement_run)
         return false;
     return suite->backend == NULL ||
-           strcmp(bench->lane.backend->name, suite->backend) == 0;
+           strcmp(bench->session.backend->name, suite->backend) == 0;
 }
 
 static double seconds_since(uint64_t start)
@@ -105,7 +107,7 @@ static size_t run_suite(struct bench *bench, const struct selection *selection,
     struct progress progress;
     bool chosen = bench->device == TANDEM_ANY_DEVICE;
     struct list list = {.scale = bench->scale,
-                        .device = chosen ? NULL : &bench->lane.info,
+                        .device = chosen ? NULL : &bench->session.info,
                         .chosen = chosen};
     char step[64];
 
@@ -117,18 +119,18 @@ static size_t run_suite(struct bench *bench, const struct selection *selection,
                  suite->name, progress.terminal ? bench->row->name : "");
         progress_show(&progress, (double)i / (double)list.count, step);
         suite->run(bench);
-        if (bench->lane.backend != NULL)
-            bench->lane.backend->trim(bench->lane.device, 0);
+        if (bench->session.backend != NULL)
+            bench->session.backend->trim(bench->session.device, 0);
     }
     progress_end(&progress);
     json_object_set_new(seconds, suite->name, json_real(seconds_since(start)));
     list_destroy(&list);
-    return list.left_out;
+    return list.skipped_rows;
 }
 
 static json_t *device_json(const struct bench *bench)
 {
-    const struct tandem_device_info *info = &bench->lane.info;
+    const struct tandem_device_info *info = &bench->session.info;
     bool any = bench->device == TANDEM_ANY_DEVICE;
 
     return json_pack("{s:s, s:s, s:s, s:s, s:s}", "device", bench->device_text,
@@ -142,14 +144,14 @@ static void run_suites(struct bench *bench, const struct selection *selection,
 {
     json_t *device = device_json(bench), *seconds = json_object();
     uint64_t start = clock_now_ns();
-    size_t left_out = 0;
+    size_t skipped_rows = 0;
 
     for (size_t i = 0; i < SUITE_COUNT; i++)
         if ((!selection->any_suite || selection->suites[i]) &&
             suites[i].run != NULL && suite_applies(bench, &suites[i]))
-            left_out += run_suite(bench, selection, &suites[i], seconds);
-    json_object_set_new(device, "left_out",
-                        json_integer((json_int_t)left_out));
+            skipped_rows += run_suite(bench, selection, &suites[i], seconds);
+    json_object_set_new(device, "skipped_rows",
+                        json_integer((json_int_t)skipped_rows));
     json_object_set_new(device, "seconds", json_real(seconds_since(start)));
     json_object_set_new(device, "suite_seconds", seconds);
     json_array_append_new(json_object_get(document, "devices"), device);
@@ -160,15 +162,16 @@ static void wake(struct bench *bench)
 {
     const int64_t shape[] = {WAKE_ELEMENTS};
     uint64_t start = clock_now_ns(), ns;
-    struct work work;
+    struct resident_op work;
 
     if (bench->scale != SCALE_FULL ||
-        work_create(&work, &bench->lane, "add", 1, shape) != TANDEM_OK)
+        resident_op_create(&work, &bench->session, "add", 1, shape) !=
+            TANDEM_OK)
         return;
     while (clock_now_ns() - start < WAKE_NS &&
-           work_stream(&work, 100, &ns) == TANDEM_OK)
+           resident_op_stream(&work, 100, &ns) == TANDEM_OK)
         ;
-    work_destroy(&work);
+    resident_op_destroy(&work);
 }
 
 static enum scale scale_of(const struct selection *selection,
@@ -182,26 +185,27 @@ static enum scale scale_of(const struct selection *selection,
 static void run_device(struct bench *bench, const struct selection *selection,
                        uint32_t device, json_t *document)
 {
-    static const struct row opening = {
+    static const struct row open_options = {
         .suite = "open", .op = "open", .mode = "", .name = "open the device"};
 
     bench->device = device;
-    bench->row = &opening;
+    bench->row = &open_options;
     device_name(bench->context, device, bench->device_text);
-    if (lane_open(&bench->lane, bench->context, device) != TANDEM_OK) {
+    if (device_session_open(&bench->session, bench->context, device) !=
+        TANDEM_OK) {
         bench_fail(bench, "%s", tandem_last_error());
         return;
     }
-    bench->scale = scale_of(selection, &bench->lane.info);
-    if ((bench->lane.info.caps & TANDEM_CAP_CORE_OPERATORS) != 0) {
+    bench->scale = scale_of(selection, &bench->session.info);
+    if ((bench->session.info.caps & TANDEM_CAP_CORE_OPERATORS) != 0) {
         wake(bench);
         run_suites(bench, selection, document);
     }
 #ifdef BENCH_OPENCL
-    direct_release(bench);
+    raw_opencl_release(bench);
 #endif
-    lane_close(&bench->lane);
-    memset(&bench->lane, 0, sizeof bench->lane);
+    device_session_close(&bench->session);
+    memset(&bench->session, 0, sizeof bench->session);
 }
 
 /* What the library chooses, at the scale of the fastest kind of device. */

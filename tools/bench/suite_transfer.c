@@ -14,9 +14,9 @@
 #include <string.h>
 
 /* One side: a device's buffer and memory of the host. */
-struct carriage {
+struct transfer_case {
     struct bench *bench;
-    struct direct *direct; /* NULL: ours */
+    struct raw_opencl *raw_opencl; /* NULL: ours */
     size_t bytes;
     bool up;
     void *memory;
@@ -43,89 +43,91 @@ void transfer_list(struct list *list)
 
 /* ---- sides ---- */
 
-static enum tandem_status our_copy(struct carriage *c)
+static enum tandem_status our_copy(struct transfer_case *c)
 {
-    struct lane *lane = &c->bench->lane;
+    struct device_session *session = &c->bench->session;
 
-    return c->up ? lane->backend->upload(lane->stream, c->buffer, 0,
-                                         c->memory, c->bytes, 0)
-                 : lane->backend->download(lane->stream, c->buffer, 0,
-                                           c->memory, c->bytes, 0,
-                                           TANDEM_TIMEOUT_INFINITE);
+    return c->up ? session->backend->upload(session->stream, c->buffer, 0,
+                                            c->memory, c->bytes, 0)
+                 : session->backend->download(session->stream, c->buffer, 0,
+                                              c->memory, c->bytes, 0,
+                                              TANDEM_TIMEOUT_INFINITE);
 }
 
 /* Each upload is waited for: it counts when it has arrived. */
-static double our_copies(void *carriage, uint64_t count)
+static double our_copies(void *transfer_case, uint64_t count)
 {
-    struct carriage *c = carriage;
+    struct transfer_case *c = transfer_case;
     uint64_t start = clock_now_ns();
 
     for (uint64_t i = 0; i < count; i++)
         if (our_copy(c) != TANDEM_OK ||
-            (c->up && lane_synchronize(&c->bench->lane) != TANDEM_OK))
+            (c->up &&
+             device_session_synchronize(&c->bench->session) != TANDEM_OK))
             return -1;
     return (double)(clock_now_ns() - start) / (double)count;
 }
 
-static double raw_copies(void *carriage, uint64_t count)
+static double raw_copies(void *transfer_case, uint64_t count)
 {
-    struct carriage *c = carriage;
+    struct transfer_case *c = transfer_case;
     uint64_t start = clock_now_ns();
     cl_int error = CL_SUCCESS;
 
     for (uint64_t i = 0; i < count && error == CL_SUCCESS; i++)
-        error = c->up ? clEnqueueWriteBuffer(c->direct->queue, c->target,
-                                             CL_TRUE, 0, c->bytes, c->memory,
-                                             0, NULL, NULL)
-                      : clEnqueueReadBuffer(c->direct->queue, c->target,
-                                            CL_TRUE, 0, c->bytes, c->memory,
-                                            0, NULL, NULL);
+        error =
+            c->up
+                ? clEnqueueWriteBuffer(c->raw_opencl->queue, c->target, CL_TRUE,
+                                       0, c->bytes, c->memory, 0, NULL, NULL)
+                : clEnqueueReadBuffer(c->raw_opencl->queue, c->target, CL_TRUE,
+                                      0, c->bytes, c->memory, 0, NULL, NULL);
     return error == CL_SUCCESS
                ? (double)(clock_now_ns() - start) / (double)count
                : -1;
 }
 
-static double our_maps(void *carriage, uint64_t count)
+static double our_maps(void *transfer_case, uint64_t count)
 {
-    struct carriage *c = carriage;
-    struct lane *lane = &c->bench->lane;
+    struct transfer_case *c = transfer_case;
+    struct device_session *session = &c->bench->session;
     uint32_t flags = c->up ? TANDEM_MAP_WRITE : TANDEM_MAP_READ;
     uint64_t start = clock_now_ns();
     void *mapped;
 
     for (uint64_t i = 0; i < count; i++) {
-        if (lane->backend->map(lane->stream, c->buffer, 0, c->bytes, flags,
-                               TANDEM_TIMEOUT_INFINITE, &mapped) != TANDEM_OK)
+        if (session->backend->map(session->stream, c->buffer, 0, c->bytes,
+                                  flags, TANDEM_TIMEOUT_INFINITE,
+                                  &mapped) != TANDEM_OK)
             return -1;
         memcpy(c->up ? mapped : c->memory, c->up ? c->memory : mapped,
                c->bytes);
-        if (lane->backend->unmap(lane->stream, c->buffer, mapped) !=
+        if (session->backend->unmap(session->stream, c->buffer, mapped) !=
                 TANDEM_OK ||
-            lane_synchronize(lane) != TANDEM_OK)
+            device_session_synchronize(session) != TANDEM_OK)
             return -1;
     }
     return (double)(clock_now_ns() - start) / (double)count;
 }
 
-static double raw_maps(void *carriage, uint64_t count)
+static double raw_maps(void *transfer_case, uint64_t count)
 {
-    struct carriage *c = carriage;
+    struct transfer_case *c = transfer_case;
     cl_map_flags flags = c->up ? CL_MAP_WRITE_INVALIDATE_REGION : CL_MAP_READ;
     uint64_t start = clock_now_ns();
     cl_int error;
 
     for (uint64_t i = 0; i < count; i++) {
         void *mapped =
-            clEnqueueMapBuffer(c->direct->queue, c->target, CL_TRUE, flags, 0,
-                               c->bytes, 0, NULL, NULL, &error);
+            clEnqueueMapBuffer(c->raw_opencl->queue, c->target, CL_TRUE, flags,
+                               0, c->bytes, 0, NULL, NULL, &error);
 
         if (error != CL_SUCCESS)
             return -1;
         memcpy(c->up ? mapped : c->memory, c->up ? c->memory : mapped,
                c->bytes);
-        error = clEnqueueUnmapMemObject(c->direct->queue, c->target, mapped,
+        error = clEnqueueUnmapMemObject(c->raw_opencl->queue, c->target, mapped,
                                         0, NULL, NULL);
-        if (error != CL_SUCCESS || clFinish(c->direct->queue) != CL_SUCCESS)
+        if (error != CL_SUCCESS || clFinish(c->raw_opencl->queue) != CL_SUCCESS)
             return -1;
     }
     return (double)(clock_now_ns() - start) / (double)count;
@@ -133,72 +135,72 @@ static double raw_maps(void *carriage, uint64_t count)
 
 /* ---- memory ---- */
 
-static void *raw_pinned(struct carriage *c)
+static void *raw_pinned(struct transfer_case *c)
 {
     cl_int error;
 
-    c->pinned = clCreateBuffer(c->direct->context,
+    c->pinned = clCreateBuffer(c->raw_opencl->context,
                                CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR,
                                c->bytes, NULL, &error);
     if (c->pinned == NULL)
         return NULL;
-    return clEnqueueMapBuffer(c->direct->queue, c->pinned, CL_TRUE,
-                              CL_MAP_READ | CL_MAP_WRITE, 0, c->bytes, 0,
-                              NULL, NULL, &error);
+    return clEnqueueMapBuffer(c->raw_opencl->queue, c->pinned, CL_TRUE,
+                              CL_MAP_READ | CL_MAP_WRITE, 0, c->bytes, 0, NULL,
+                              NULL, &error);
 }
 
-static void *our_pinned(struct carriage *c)
+static void *our_pinned(struct transfer_case *c)
 {
-    struct lane *lane = &c->bench->lane;
+    struct device_session *session = &c->bench->session;
     void *memory = NULL;
 
-    lane->backend->host_alloc(lane->device, c->bytes, &memory);
+    session->backend->host_alloc(session->device, c->bytes, &memory);
     return memory;
 }
 
-static bool carriage_open(struct carriage *c, bool pinned)
+static bool transfer_case_open(struct transfer_case *c, bool pinned)
 {
-    struct lane *lane = &c->bench->lane;
+    struct device_session *session = &c->bench->session;
 
     if (pinned)
-        c->memory = c->direct != NULL ? raw_pinned(c) : our_pinned(c);
+        c->memory = c->raw_opencl != NULL ? raw_pinned(c) : our_pinned(c);
     else
         c->memory = c->pageable = aligned_alloc(4096, c->bytes);
     if (c->memory == NULL)
         return false;
     for (size_t i = 0; i < c->bytes / 4; i++)
         ((float *)c->memory)[i] = seed_value(i);
-    if (c->direct != NULL) {
-        c->target = direct_buffer(c->direct, c->bytes);
+    if (c->raw_opencl != NULL) {
+        c->target = raw_opencl_buffer(c->raw_opencl, c->bytes);
         return c->target != NULL;
     }
-    return lane_buffer(lane, c->bytes, 0, &c->buffer) == TANDEM_OK;
+    return device_session_buffer(session, c->bytes, 0, &c->buffer) == TANDEM_OK;
 }
 
-static void carriage_close(struct carriage *c)
+static void transfer_case_close(struct transfer_case *c)
 {
-    struct lane *lane = &c->bench->lane;
+    struct device_session *session = &c->bench->session;
 
     if (c->pinned != NULL) {
         if (c->memory != NULL)
-            clEnqueueUnmapMemObject(c->direct->queue, c->pinned, c->memory, 0,
-                                    NULL, NULL);
-        clFinish(c->direct->queue);
+            clEnqueueUnmapMemObject(c->raw_opencl->queue, c->pinned, c->memory,
+                                    0, NULL, NULL);
+        clFinish(c->raw_opencl->queue);
         clReleaseMemObject(c->pinned);
-    } else if (c->direct == NULL) {
-        lane_synchronize(lane);
+    } else if (c->raw_opencl == NULL) {
+        device_session_synchronize(session);
         if (c->memory != NULL && c->pageable == NULL)
-            lane->backend->host_free(lane->device, c->memory);
+            session->backend->host_free(session->device, c->memory);
     }
     free(c->pageable);
-    direct_free(c->target);
-    lane->backend->free(c->buffer);
+    raw_opencl_free(c->target);
+    session->backend->free(c->buffer);
 }
 
 /* Carries what nothing else put there, and looks at it at the far end. */
-static bool carriage_right(struct carriage *c, bench_fn run)
+static bool transfer_case_is_correct(struct transfer_case *c, bench_fn run)
 {
-    struct lane *lane = &c->bench->lane;
+    struct device_session *session = &c->bench->session;
     uint64_t last = c->bytes / 4 - 1;
     float *host = c->memory, there = 0;
     enum tandem_status status = TANDEM_OK;
@@ -208,34 +210,34 @@ static bool carriage_right(struct carriage *c, bench_fn run)
     } else {
         const float two = 2;
 
-        status = lane->backend->fill(lane->stream, c->buffer, 0, c->bytes,
-                                     &two, sizeof two);
+        status = session->backend->fill(session->stream, c->buffer, 0, c->bytes,
+                                        &two, sizeof two);
     }
     if (status == TANDEM_OK && run(c, 1) >= 0 && c->up)
-        status = lane->backend->download(lane->stream, c->buffer, 4 * last,
-                                         &there, sizeof there, 0,
-                                         TANDEM_TIMEOUT_INFINITE);
+        status = session->backend->download(session->stream, c->buffer,
+                                            4 * last, &there, sizeof there, 0,
+                                            TANDEM_TIMEOUT_INFINITE);
     if (!c->up)
         there = host[0] == 2 ? host[last] : 0;
     if (status == TANDEM_OK && there == 2)
         return true;
     bench_fail(c->bench, "wrong: what arrives is %g, not 2: %s", (double)there,
-               lane->backend->last_error());
+               session->backend->last_error());
     return false;
 }
 
 /* Asked of the plugin: not each device maps. */
-static bool maps(struct bench *bench, struct carriage *c)
+static bool maps(struct bench *bench, struct transfer_case *c)
 {
-    struct lane *lane = &bench->lane;
+    struct device_session *session = &bench->session;
     void *mapped;
 
-    if (lane->backend->map(lane->stream, c->buffer, 0, c->bytes,
-                           TANDEM_MAP_READ, TANDEM_TIMEOUT_INFINITE,
-                           &mapped) == TANDEM_OK)
-        return lane->backend->unmap(lane->stream, c->buffer, mapped) ==
+    if (session->backend->map(session->stream, c->buffer, 0, c->bytes,
+                              TANDEM_MAP_READ, TANDEM_TIMEOUT_INFINITE,
+                              &mapped) == TANDEM_OK)
+        return session->backend->unmap(session->stream, c->buffer, mapped) ==
                TANDEM_OK;
-    bench_absent(bench, "%s", lane->backend->last_error());
+    bench_unavailable(bench, "%s", session->backend->last_error());
     return false;
 }
 
@@ -244,31 +246,35 @@ void transfer_run(struct bench *bench)
     const struct row *row = bench->row;
     bool mapped = row_has(row, "mapped");
     bool pinned = row_has(row, "pinned");
-    struct carriage ours = {.bench = bench,
-                            .bytes = (size_t)row->shape[0],
-                            .up = strcmp(row->mode, "upload") == 0};
-    struct carriage raw = ours, raw_fast = ours;
-    struct contest contest = {.unit = "GB/s", .work = (double)ours.bytes};
+    struct transfer_case ours = {.bench = bench,
+                                 .bytes = (size_t)row->shape[0],
+                                 .up = strcmp(row->mode, "upload") == 0};
+    struct transfer_case raw = ours, raw_fast = ours;
+    struct comparison comparison = {.unit = "GB/s",
+                                    .work_amount = (double)ours.bytes};
     bench_fn run = mapped ? our_maps : our_copies;
 
-    raw.direct = raw_fast.direct = direct_of(bench);
-    if (raw.direct == NULL)
+    raw.raw_opencl = raw_fast.raw_opencl = raw_opencl_of(bench);
+    if (raw.raw_opencl == NULL)
         return;
-    contest_add(&contest, "Tandem", run, &ours);
-    contest_add(&contest, mapped ? "OpenCL, mapped" : "OpenCL",
-                mapped ? raw_maps : raw_copies, &raw);
-    contest.limit = contest.sides[1].name;
+    comparison_add(&comparison, "Tandem", run, &ours);
+    comparison_add(&comparison, mapped ? "OpenCL, mapped" : "OpenCL",
+                   mapped ? raw_maps : raw_copies, &raw);
+    comparison.upper_bound = comparison.implementations[1].name;
     if (!pinned) {
-        contest.limit = "OpenCL, pinned";
-        contest_add(&contest, contest.limit, raw_copies, &raw_fast);
+        comparison.upper_bound = "OpenCL, pinned";
+        comparison_add(&comparison, comparison.upper_bound, raw_copies,
+                       &raw_fast);
     }
-    if (!carriage_open(&ours, pinned) || !carriage_open(&raw, pinned) ||
-        !carriage_open(&raw_fast, true))
-        bench_absent(bench, "no memory for it: %s",
-                     bench->lane.backend->last_error());
-    else if ((!mapped || maps(bench, &ours)) && carriage_right(&ours, run))
-        bench_compare(bench, &contest);
-    carriage_close(&raw_fast);
-    carriage_close(&raw);
-    carriage_close(&ours);
+    if (!transfer_case_open(&ours, pinned) ||
+        !transfer_case_open(&raw, pinned) ||
+        !transfer_case_open(&raw_fast, true))
+        bench_unavailable(bench, "no memory for it: %s",
+                          bench->session.backend->last_error());
+    else if ((!mapped || maps(bench, &ours)) &&
+             transfer_case_is_correct(&ours, run))
+        bench_compare(bench, &comparison);
+    transfer_case_close(&raw_fast);
+    transfer_case_close(&raw);
+    transfer_case_close(&ours);
 }

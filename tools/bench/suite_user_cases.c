@@ -66,7 +66,7 @@ static void list_mode(struct list *list, const char *mode)
         list_add(list, others[i].op, others[i].shape, others[i].detail, mode);
 }
 
-void reports_list(struct list *list)
+void user_cases_list(struct list *list)
 {
     list_mode(list, "stream");
     list_mode(list, "host");
@@ -75,15 +75,15 @@ void reports_list(struct list *list)
 #ifdef BENCH_OPENCL
 /* The transfers of a round from the host to the host, without any kernel. */
 struct carrier {
-    struct direct *direct;
-    const struct opcase *c;
+    struct raw_opencl *raw_opencl;
+    const struct op_case *c;
     cl_mem buffers[TANDEM_MAX_OPERANDS + 1]; /* inputs, then output 0 */
     void *memory[TANDEM_MAX_OPERANDS + 1];
     size_t bytes[TANDEM_MAX_OPERANDS + 1];
     bool add; /* the same operator as the raw kernel */
 };
 
-static bool carrier_open(struct carrier *carrier, const struct opcase *c)
+static bool carrier_open(struct carrier *carrier, const struct op_case *c)
 {
     carrier->c = c;
     carrier->add = c->op.id == TANDEM_OP_ADD;
@@ -93,7 +93,7 @@ static bool carrier_open(struct carrier *carrier, const struct opcase *c)
 
         carrier->bytes[i] = bytes;
         carrier->memory[i] = aligned_alloc(64, (bytes + 127) / 64 * 64);
-        carrier->buffers[i] = direct_buffer(carrier->direct, bytes);
+        carrier->buffers[i] = raw_opencl_buffer(carrier->raw_opencl, bytes);
         if (carrier->memory[i] == NULL || carrier->buffers[i] == NULL)
             return false;
         memset(carrier->memory[i], 0, bytes);
@@ -104,7 +104,7 @@ static bool carrier_open(struct carrier *carrier, const struct opcase *c)
 static void carrier_close(struct carrier *carrier)
 {
     for (uint32_t i = 0; i <= TANDEM_MAX_OPERANDS; i++) {
-        direct_free(carrier->buffers[i]);
+        raw_opencl_free(carrier->buffers[i]);
         free(carrier->memory[i]);
     }
 }
@@ -112,7 +112,7 @@ static void carrier_close(struct carrier *carrier)
 static double carry(void *argument, uint64_t count)
 {
     struct carrier *carrier = argument;
-    cl_command_queue queue = carrier->direct->queue;
+    cl_command_queue queue = carrier->raw_opencl->queue;
     uint32_t inputs = carrier->c->inputs;
     uint64_t start = clock_now_ns();
     cl_int error = CL_SUCCESS;
@@ -123,9 +123,9 @@ static double carry(void *argument, uint64_t count)
                                           0, carrier->bytes[j],
                                           carrier->memory[j], 0, NULL, NULL);
         if (carrier->add)
-            error |= direct_add(carrier->direct, carrier->buffers[0],
-                                carrier->buffers[1], carrier->buffers[2],
-                                (cl_uint)(carrier->bytes[0] / 4));
+            error |= raw_opencl_add(carrier->raw_opencl, carrier->buffers[0],
+                                    carrier->buffers[1], carrier->buffers[2],
+                                    (cl_uint)(carrier->bytes[0] / 4));
         error |= clEnqueueReadBuffer(queue, carrier->buffers[inputs], CL_TRUE,
                                      0, carrier->bytes[inputs],
                                      carrier->memory[inputs], 0, NULL, NULL);
@@ -144,77 +144,81 @@ static double add_resident(void *argument, uint64_t count)
     cl_int error = CL_SUCCESS;
 
     for (uint64_t i = 0; i < count && error == CL_SUCCESS; i++)
-        error = direct_add(carrier->direct, carrier->buffers[0],
-                           carrier->buffers[1], carrier->buffers[2], n);
-    if (error != CL_SUCCESS || clFinish(carrier->direct->queue) != CL_SUCCESS)
+        error = raw_opencl_add(carrier->raw_opencl, carrier->buffers[0],
+                               carrier->buffers[1], carrier->buffers[2], n);
+    if (error != CL_SUCCESS ||
+        clFinish(carrier->raw_opencl->queue) != CL_SUCCESS)
         return -1;
     return (double)(clock_now_ns() - start) / (double)count;
 }
 
 /* What OpenCL does without Tandem. */
-static void add_carrier(struct bench *bench, struct contest *contest,
-                        struct carrier *carrier, const struct opcase *c,
+static void add_carrier(struct bench *bench, struct comparison *comparison,
+                        struct carrier *carrier, const struct op_case *c,
                         bool resident)
 {
     if (!bench_on_opencl(bench))
         return;
-    carrier->direct = direct_of(bench);
-    if (carrier->direct == NULL || !carrier_open(carrier, c))
+    carrier->raw_opencl = raw_opencl_of(bench);
+    if (carrier->raw_opencl == NULL || !carrier_open(carrier, c))
         return;
     if (resident)
-        contest_add(contest, "a plain kernel", add_resident, carrier);
+        comparison_add(comparison, "a plain kernel", add_resident, carrier);
     else
-        contest_add(contest,
-                    carrier->add ? "write, kernel, read" : "write, read",
-                    carry, carrier);
+        comparison_add(comparison,
+                       carrier->add ? "write, kernel, read" : "write, read",
+                       carry, carrier);
 }
 #endif
 
-static void contest_with_raw(struct bench *bench, struct contest *contest,
-                             const struct opcase *c, bool resident)
+static void comparison_with_raw(struct bench *bench,
+                                struct comparison *comparison,
+                                const struct op_case *c, bool resident)
 {
 #ifdef BENCH_OPENCL
-    struct carrier carrier = {.direct = NULL};
+    struct carrier carrier = {.raw_opencl = NULL};
 
-    add_carrier(bench, contest, &carrier, c, resident);
-    bench_compare(bench, contest);
+    add_carrier(bench, comparison, &carrier, c, resident);
+    bench_compare(bench, comparison);
     carrier_close(&carrier);
 #else
     (void)c;
     (void)resident;
-    bench_compare(bench, contest);
+    bench_compare(bench, comparison);
 #endif
 }
 
 static void run_host(struct bench *bench)
 {
-    struct contest contest = {.unit = "ns"};
-    struct trip trip;
+    struct comparison comparison = {.unit = "ns"};
+    struct library_run library_run;
 
-    if (trip_open(&trip, bench) && trip_check(&trip)) {
-        contest_add(&contest, "Tandem", library_run_host_to_host, &trip);
-        contest_with_raw(bench, &contest, &trip.c, false);
+    if (library_run_open(&library_run, bench) &&
+        library_run_check(&library_run)) {
+        comparison_add(&comparison, "Tandem", library_run_host_to_host,
+                       &library_run);
+        comparison_with_raw(bench, &comparison, &library_run.c, false);
     }
-    trip_close(&trip);
+    library_run_close(&library_run);
 }
 
 static void run_resident(struct bench *bench)
 {
-    struct contest contest = {.unit = "ns"};
-    struct work work;
+    struct comparison comparison = {.unit = "ns"};
+    struct resident_op work;
 
-    if (!bench_work(bench, &work))
+    if (!bench_resident_op(bench, &work))
         return;
-    if (check_work(bench, &work)) {
-        contest_add(&contest, "Tandem", work_run, &work);
+    if (check_resident_op(bench, &work)) {
+        comparison_add(&comparison, "Tandem", resident_op_run, &work);
         /* What has no equal without Tandem: a copy of as many bytes.  It is no
          * limit: PyTorch is. */
         if (bench_on_opencl(bench) && work.c.op.id == TANDEM_OP_ADD)
-            contest_with_raw(bench, &contest, &work.c, true);
+            comparison_with_raw(bench, &comparison, &work.c, true);
         else
-            copier_contest(bench, &contest, work.c.bytes);
+            copy_baseline_comparison(bench, &comparison, work.c.bytes);
     }
-    work_destroy(&work);
+    resident_op_destroy(&work);
 }
 
 void user_cases_run(struct bench *bench)
@@ -223,7 +227,7 @@ void user_cases_run(struct bench *bench)
         run_host(bench);
     else if (strcmp(bench->row->op, "gemm") == 0 &&
              tandem_op_by_name("gemm") != NULL)
-        product_measure(bench);
+        gemm_case_measure(bench);
     else if (bench->device != TANDEM_ANY_DEVICE)
         run_resident(bench);
 }

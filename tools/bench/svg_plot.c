@@ -70,12 +70,12 @@ static bool band_fill(struct band *band, const json_t *rows, size_t first,
         double fraction;
 
         row = json_array_get(rows, i);
-        fraction = row_fraction(row);
+        fraction = row_upper_bound_fraction(row);
         if (fraction <= 0)
             continue;
         if (band->limit == NULL)
-            band->limit = row_text(row, "limit");
-        band->mixed |= strcmp(band->limit, row_text(row, "limit")) != 0;
+            band->limit = row_text(row, "upper_bound");
+        band->mixed |= strcmp(band->limit, row_text(row, "upper_bound")) != 0;
         band->fractions[band->count] = fraction;
         band->names[band->count++] = row_text(row, "name");
     }
@@ -186,7 +186,7 @@ void plot_print(const json_t *document, FILE *out)
         bool any = false;
 
         for (end = next_band(rows, i); i < end; i++)
-            any |= row_fraction(json_array_get(rows, i)) > 0;
+            any |= row_upper_bound_fraction(json_array_get(rows, i)) > 0;
         bands += any;
     }
     head_print(document, TOP + BAND * (double)bands + 30, out);

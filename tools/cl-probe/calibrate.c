@@ -38,7 +38,7 @@ static bool check_operators(const struct probe_options *options,
 
 int probe_calibrate(const struct probe_options *options)
 {
-    const struct campaign campaign = {
+    const struct device_job job = {
         .verb = "calibrate",
         .limit_s = options->quick ? QUICK_LIMIT_S : FULL_LIMIT_S,
         .saves = true,
@@ -48,5 +48,5 @@ int probe_calibrate(const struct probe_options *options)
         .print = summary_print,
     };
 
-    return device_jobs_run(options, &campaign);
+    return device_jobs_run(options, &job);
 }

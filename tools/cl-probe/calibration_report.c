@@ -34,7 +34,7 @@ static void curve_read(const json_t *result, const char *name,
     }
 }
 
-static double product_value(const json_t *point, size_t index)
+static double gemm_case_value(const json_t *point, size_t index)
 {
     return json_number_value(json_array_get(point, index));
 }
@@ -48,21 +48,21 @@ static void squares_read(const json_t *result, struct curve *out)
     for (size_t i = 0; i < json_array_size(points); i++) {
         const json_t *p = json_array_get(points, i);
 
-        if (product_value(p, 0) == product_value(p, 1) &&
-            product_value(p, 1) == product_value(p, 2))
-            curve_add(out, product_value(p, 0), product_value(p, 3));
+        if (gemm_case_value(p, 0) == gemm_case_value(p, 1) &&
+            gemm_case_value(p, 1) == gemm_case_value(p, 2))
+            curve_add(out, gemm_case_value(p, 0), gemm_case_value(p, 3));
     }
 }
 
-static double gemm_peak(const json_t *result)
+static double gemm_peak_gflops(const json_t *result)
 {
     const json_t *points = json_object_get(result, "gemm");
     double best = 0;
 
     for (size_t i = 0; i < json_array_size(points); i++) {
         const json_t *p = json_array_get(points, i);
-        double rate = 2 * product_value(p, 0) * product_value(p, 1) *
-                      product_value(p, 2) / product_value(p, 3);
+        double rate = 2 * gemm_case_value(p, 0) * gemm_case_value(p, 1) *
+                      gemm_case_value(p, 2) / gemm_case_value(p, 3);
 
         best = rate > best ? rate : best;
     }
@@ -142,19 +142,19 @@ static void print_rates(const json_t *results)
         table_cell(&table, "%s", device_text(result, "device"));
         for (size_t i = 0; i < 8; i++)
             cell_rate(&table, result, rates[i].curve);
-        table_cell(&table, "%.0f GFLOP/s", gemm_peak(result));
+        table_cell(&table, "%.0f GFLOP/s", gemm_peak_gflops(result));
     }
     table_print(&table, stdout);
     table_destroy(&table);
 }
 
 /* Costs of one device as functions of a size. */
-struct contender {
+struct device_cost {
     struct curve run, upload, download;
     double bytes_up, bytes_down; /* moved, of each byte of x */
 };
 
-static double contender_ns(const struct contender *c, double x)
+static double contender_ns(const struct device_cost *c, double x)
 {
     double ns = curve_at(&c->run, x);
 
@@ -166,8 +166,8 @@ static double contender_ns(const struct contender *c, double x)
 
 /* The smallest x from which the second is the faster as far as both were
  * measured; 0: never. */
-static double crossover(const struct contender *cpu,
-                        const struct contender *device)
+static double crossover(const struct device_cost *cpu,
+                        const struct device_cost *device)
 {
     double found = 0, last, x;
 
@@ -195,7 +195,7 @@ static void cell_crossover(struct table *table, double x, double unit)
 static void row_crossover(struct table *table, const json_t *cpu,
                           const json_t *device)
 {
-    struct contender a = {.bytes_up = 0}, b = {.bytes_up = 0};
+    struct device_cost a = {.bytes_up = 0}, b = {.bytes_up = 0};
 
     curve_read(cpu, "elementwise", &a.run);
     curve_read(device, "elementwise", &b.run);

@@ -14,9 +14,9 @@
 
 #define COMPILE_SAMPLES 32
 
-struct session {
+struct calibration_run {
     bool quick;
-    struct lane lane;
+    struct device_session session;
     struct tandem_profile *profile; /* owned */
     struct child_link *link;        /* borrowed */
     json_t *result;                 /* owned */
@@ -37,49 +37,52 @@ struct session {
 };
 
 /* Begins a step with its share of the budget; ends it. */
-void step_begin(struct session *session, double weight, const char *name);
-void step_end(struct session *session);
+void step_begin(struct calibration_run *calibration, double weight,
+                const char *name);
+void step_end(struct calibration_run *calibration);
 /* ns left of the step's share; 0 when it is used up. */
-uint64_t step_left_ns(const struct session *session);
+uint64_t step_left_ns(const struct calibration_run *calibration);
 
 /* Whether compilers have taken so long that what needs another is left out. */
-bool session_late(const struct session *session);
+bool calibration_is_late(const struct calibration_run *calibration);
 
 /* Times work; its compile extends the step.  fresh: the operator was not used
  * before.  expected_ns: what one launch should take; 0 unknown. */
-enum tandem_status session_time(struct session *session, struct work *work,
-                                bool fresh, double expected_ns,
-                                struct timing *out);
+enum tandem_status calibration_time(struct calibration_run *calibration,
+                                    struct resident_op *work, bool fresh,
+                                    double expected_ns, struct timing *out);
 
 /* What was found, into the answer and the profile. */
-void calibration_add_scalar(struct session *session, const char *name,
-                            double ns);
-void session_point(struct session *session, const char *curve, double x,
-                   double ns);
-void session_product(struct session *session, int64_t m, int64_t n, int64_t k,
-                     double ns);
+void calibration_add_scalar(struct calibration_run *calibration,
+                            const char *name, double ns);
+void calibration_add_point(struct calibration_run *calibration,
+                           const char *curve, double x, double ns);
+void calibration_add_gemm_point(struct calibration_run *calibration, int64_t m,
+                                int64_t n, int64_t k, double ns);
 /* What could not be measured, and why: the plugin's last message. */
-void session_skip(struct session *session, const char *what);
+void calibration_skip(struct calibration_run *calibration, const char *what);
 /* Likewise, where a call of the plugin failed: TANDEM_OK, or its status where
  * nothing more can be had of the device. */
-enum tandem_status session_failed(struct session *session, const char *what,
-                                  enum tandem_status status);
+enum tandem_status calibration_op_failed(struct calibration_run *calibration,
+                                         const char *what,
+                                         enum tandem_status status);
 /* The operator that a curve, or "launch" or "gemm", was measured with; NULL:
  * the device serves none. */
-void session_measured(struct session *session, const char *what,
-                      const char *op);
+void calibration_set_operator(struct calibration_run *calibration,
+                              const char *what, const char *op);
 
 /* The steps.  A status that is not TANDEM_OK ends the device: a step that the
  * device does not serve is skipped with TANDEM_OK. */
-enum tandem_status measure_scalars(struct session *session);
-enum tandem_status measure_transfers(struct session *session);
-enum tandem_status measure_curves(struct session *session);
-enum tandem_status measure_products(struct session *session);
-enum tandem_status measure_tuning(struct session *session);
+enum tandem_status measure_scalars(struct calibration_run *calibration);
+enum tandem_status measure_transfers(struct calibration_run *calibration);
+enum tandem_status measure_curves(struct calibration_run *calibration);
+enum tandem_status measure_products(struct calibration_run *calibration);
+enum tandem_status measure_tuning(struct calibration_run *calibration);
 
 /* precompilation.c: before a driver is touched.  false: nothing was compiled.
  */
-bool prebuild(const struct campaign_request *request, struct child_link *link);
+bool kernels_precompile(const struct device_job_request *request,
+                        struct child_link *link);
 
 /* Weights of the steps, as they share the budget. */
 #define WEIGHT_SCALARS 1.0
@@ -87,13 +90,14 @@ bool prebuild(const struct campaign_request *request, struct child_link *link);
 #define WEIGHT_CURVE 1.0    /* each of nine */
 #define WEIGHT_PRODUCTS 5.0
 
-/* The child's work: argument is a struct campaign_request. */
+/* The child's work: argument is a struct device_job_request. */
 void measure_body(void *argument, struct child_link *link);
 
 /* tune.c, child process: what the plugin's tune finds in so long, into the
  * profile and, text by text, into out_found.  save: at each finding.  A device
  * that has nothing to tune finds nothing. */
-enum tandem_status tune_run(struct lane *lane, struct tandem_profile *profile,
-                            uint64_t budget_ns, bool save, json_t *out_found);
+enum tandem_status tune_run(struct device_session *session,
+                            struct tandem_profile *profile, uint64_t budget_ns,
+                            bool save, json_t *out_found);
 
 #endif

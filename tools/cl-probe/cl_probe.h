@@ -39,7 +39,7 @@ int probe_tune(const struct probe_options *options);
 int probe_verify(const struct probe_options *options);
 int probe_explain(const struct probe_options *options);
 int probe_clear_cache(const struct probe_options *options);
-int probe_warm(const struct probe_options *options);
+int probe_warm_cache(const struct probe_options *options);
 
 /* A context for a child, of these backends alone (NULL: all), so that the
  * others' drivers cannot disturb; with verbose, the library's messages go to

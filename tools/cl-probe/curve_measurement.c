@@ -32,8 +32,8 @@ static const uint32_t classes[] = {
 
 /* A curve being measured with one operator. */
 struct curve_run {
-    struct session *session;
-    const struct sample *sample;
+    struct calibration_run *calibration;
+    const struct representative_op *representative;
     const char *curve;
     int64_t growth;
     double expected_ns; /* of one launch of the next size; 0 unknown */
@@ -42,29 +42,31 @@ struct curve_run {
 };
 
 /* What the next size should take, buffers included, against the time left. */
-static bool size_fits(const struct curve_run *run, const struct work *last,
+static bool size_fits(const struct curve_run *run,
+                      const struct resident_op *last,
                       const struct timing *timing)
 {
     double growth = (double)run->growth;
     double launch = timing->ns * growth;
-    double batch = (double)run->session->plan.batch_ns;
+    double batch = (double)run->calibration->plan.batch_ns;
     double needed = (double)last->setup_ns * growth + 3 * launch +
                     (launch > batch ? launch : 2 * batch);
 
-    return needed < (double)step_left_ns(run->session);
+    return needed < (double)step_left_ns(run->calibration);
 }
 
-static enum tandem_status work_measure(struct curve_run *run,
-                                       struct work *work, int64_t elements)
+static enum tandem_status resident_op_measure(struct curve_run *run,
+                                              struct resident_op *work,
+                                              int64_t elements)
 {
-    struct session *session = run->session;
+    struct calibration_run *calibration = run->calibration;
     struct timing timing;
-    enum tandem_status status = session_time(session, work, run->points == 0,
-                                             run->expected_ns, &timing);
+    enum tandem_status status = calibration_time(
+        calibration, work, run->points == 0, run->expected_ns, &timing);
 
     if (status != TANDEM_OK)
         return status;
-    session_point(session, run->curve, work->c.bytes, timing.ns);
+    calibration_add_point(calibration, run->curve, work->c.bytes, timing.ns);
     run->points++;
     run->expected_ns = timing.ns * (double)run->growth;
     run->more &= size_fits(run, work, &timing) || elements < ALWAYS_ELEMENTS;
@@ -73,30 +75,30 @@ static enum tandem_status work_measure(struct curve_run *run,
 
 static enum tandem_status measure_size(struct curve_run *run, int64_t elements)
 {
-    struct session *session = run->session;
-    struct work work;
-    enum tandem_status status =
-        sample_create(run->sample, &session->lane, elements, &work);
+    struct calibration_run *calibration = run->calibration;
+    struct resident_op work;
+    enum tandem_status status = representative_op_create(
+        run->representative, &calibration->session, elements, &work);
 
-    run->more = work.c.bytes * (double)run->growth <=
-                (double)session->max_bytes;
+    run->more =
+        work.c.bytes * (double)run->growth <= (double)calibration->max_bytes;
     /* Of this size; others may be served. */
     if (status == TANDEM_UNSUPPORTED)
         return TANDEM_OK;
     if (status == TANDEM_OK)
-        status = work_measure(run, &work, elements);
+        status = resident_op_measure(run, &work, elements);
     if (status != TANDEM_OK) {
         run->more = false;
-        status = session_failed(session, run->curve, status);
+        status = calibration_op_failed(calibration, run->curve, status);
     }
-    work_destroy(&work);
+    resident_op_destroy(&work);
     return status;
 }
 
-static bool compiles_slowly(const struct session *session)
+static bool compiles_slowly(const struct calibration_run *calibration)
 {
-    return session->compile_count > 0 &&
-           session->compile_ns[0] > (double)SLOW_COMPILE_NS;
+    return calibration->compile_count > 0 &&
+           calibration->compile_ns[0] > (double)SLOW_COMPILE_NS;
 }
 
 static bool has_rows(uint32_t cost_class)
@@ -107,59 +109,62 @@ static bool has_rows(uint32_t cost_class)
 
 static enum tandem_status measure_sizes(struct curve_run *run)
 {
-    struct session *session = run->session;
+    struct calibration_run *calibration = run->calibration;
     enum tandem_status status = TANDEM_OK;
     int64_t elements = SAMPLE_FIRST;
 
-    if (has_rows(run->sample->cost_class) && session->quick &&
-        compiles_slowly(session))
+    if (has_rows(run->representative->cost_class) && calibration->quick &&
+        compiles_slowly(calibration))
         elements = LONG_ROWS;
     do {
         status = measure_size(run, elements);
-        elements *= session_late(session) ? LATE_GROWTH : run->growth;
+        elements *=
+            calibration_is_late(calibration) ? LATE_GROWTH : run->growth;
     } while (elements <= SAMPLE_LAST && run->more && status == TANDEM_OK);
     return status;
 }
 
 /* With the first operator of the class that the device serves, and the next
  * where that one fails. */
-static enum tandem_status measure_curve(struct session *session,
+static enum tandem_status measure_curve(struct calibration_run *calibration,
                                         uint32_t cost_class)
 {
-    struct sample sample = {.cost_class = cost_class};
-    struct curve_run run = {.session = session,
-                            .sample = &sample,
-                            .curve = sample_curve(cost_class)};
+    struct representative_op representative = {.cost_class = cost_class};
+    struct curve_run run = {.calibration = calibration,
+                            .representative = &representative,
+                            .curve = cost_class_curve(cost_class)};
     enum tandem_status status = TANDEM_OK;
 
     /* A square grows by 4.  Coarser steps than 2 would miss where a device
      * begins to share work among its cores. */
     run.growth = cost_class == TANDEM_COST_STRIDED ? 4 : 2;
-    step_begin(session, WEIGHT_CURVE, run.curve);
+    step_begin(calibration, WEIGHT_CURVE, run.curve);
     while (status == TANDEM_OK && run.points == 0 &&
-           representative_op_next(&sample))
-        if (sample_served(&sample, &session->lane) != 0)
+           representative_op_next(&representative))
+        if (representative_op_is_supported(&representative,
+                                           &calibration->session) != 0)
             status = measure_sizes(&run);
-    step_end(session);
+    step_end(calibration);
     if (status == TANDEM_OK)
-        session_measured(session, run.curve,
-                         run.points > 0 ? sample.info->name : NULL);
+        calibration_set_operator(calibration, run.curve,
+                                 run.points > 0 ? representative.info->name
+                                                : NULL);
     return status;
 }
 
-enum tandem_status measure_curves(struct session *session)
+enum tandem_status measure_curves(struct calibration_run *calibration)
 {
     enum tandem_status status = TANDEM_OK;
 
     for (size_t i = 0; i < sizeof classes / sizeof classes[0]; i++) {
         if (status != TANDEM_OK)
             return status;
-        status = measure_curve(session, classes[i]);
+        status = measure_curve(calibration, classes[i]);
     }
-    if (status == TANDEM_OK && session->compile_count > 0 &&
-        (session->lane.info.caps & TANDEM_CAP_JIT_COMPILATION) != 0)
-        calibration_add_scalar(session, "compile",
-                       quantile(session->compile_ns, session->compile_count,
-                                0.5));
+    if (status == TANDEM_OK && calibration->compile_count > 0 &&
+        (calibration->session.info.caps & TANDEM_CAP_JIT_COMPILATION) != 0)
+        calibration_add_scalar(
+            calibration, "compile",
+            quantile(calibration->compile_ns, calibration->compile_count, 0.5));
     return status;
 }

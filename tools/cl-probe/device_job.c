@@ -13,9 +13,10 @@
 
 /* ---- the child's side ---- */
 
-bool campaign_open(const struct campaign_request *request,
-                   struct child_link *link,
-                   struct tandem_context **out_context, struct lane *out_lane)
+bool device_job_open(const struct device_job_request *request,
+                     struct child_link *link,
+                     struct tandem_context **out_context,
+                     struct device_session *out_lane)
 {
     memset(out_lane, 0, sizeof *out_lane);
     if (probe_context(request->options, request->backend, out_context) !=
@@ -24,29 +25,30 @@ bool campaign_open(const struct campaign_request *request,
         return false;
     }
     child_progress(link, 0, "opening");
-    if (lane_open(out_lane, *out_context, request->device) == TANDEM_OK)
+    if (device_session_open(out_lane, *out_context, request->device) ==
+        TANDEM_OK)
         return true;
     child_fail(link, "%s", tandem_last_error());
-    lane_close(out_lane);
+    device_session_close(out_lane);
     tandem_context_destroy(*out_context);
     return false;
 }
 
-void campaign_revise(const struct campaign_request *request,
-                     struct child_link *link, campaign_revision_fn work)
+void device_job_edit_profile(const struct device_job_request *request,
+                             struct child_link *link, campaign_revision_fn work)
 {
     struct tandem_context *context;
     struct tandem_profile *profile = NULL;
-    struct lane lane;
+    struct device_session session;
 
-    if (!campaign_open(request, link, &context, &lane))
+    if (!device_job_open(request, link, &context, &session))
         return;
     if (tandem_profile_edit(context, request->device, &profile) == TANDEM_OK)
-        work(request, link, &lane, profile);
+        work(request, link, &session, profile);
     else
         child_fail(link, "%s", tandem_last_error());
     tandem_profile_destroy(profile);
-    lane_close(&lane);
+    device_session_close(&session);
     tandem_context_destroy(context);
 }
 
@@ -68,10 +70,9 @@ static bool device_wanted(const struct probe_options *options,
 
 /* The device's result, or what went wrong. */
 static json_t *device_run(const struct probe_options *options,
-                          const struct campaign *campaign,
-                          const json_t *device)
+                          const struct device_job *job, const json_t *device)
 {
-    struct campaign_request request = {
+    struct device_job_request request = {
         .options = options,
         .backend = device_text(device, "backend"),
         .device = (uint32_t)device_number(device, "index"),
@@ -83,10 +84,10 @@ static json_t *device_run(const struct probe_options *options,
     json_t *result;
 
     progress_begin(&progress, request.name, options->verbose);
-    if (campaign->self_test)
+    if (job->self_test)
         self_test_job_run(&request, &progress);
-    child_run(campaign->body, &request,
-              options->timeout_s > 0 ? options->timeout_s : campaign->limit_s,
+    child_run(job->body, &request,
+              options->timeout_s > 0 ? options->timeout_s : job->limit_s,
               &progress, &outcome);
     progress_end(&progress);
     result = json_incref(outcome.result);
@@ -102,8 +103,8 @@ static json_t *device_run(const struct probe_options *options,
 }
 
 static json_t *devices_run(const struct probe_options *options,
-                           const struct campaign *campaign,
-                           const json_t *devices, int *out_status)
+                           const struct device_job *job, const json_t *devices,
+                           int *out_status)
 {
     json_t *results = json_array();
 
@@ -113,10 +114,10 @@ static json_t *devices_run(const struct probe_options *options,
 
         if (!device_wanted(options, device))
             continue;
-        result = device_run(options, campaign, device);
+        result = device_run(options, job, device);
         if (json_object_get(result, "error") != NULL)
             *out_status = PROBE_FAILED;
-        if (campaign->then != NULL && !campaign->then(options, device, result))
+        if (job->then != NULL && !job->then(options, device, result))
             *out_status = PROBE_FAILED;
         fflush(stdout);
         json_array_append_new(results, result);
@@ -125,13 +126,13 @@ static json_t *devices_run(const struct probe_options *options,
 }
 
 int device_jobs_run(const struct probe_options *options,
-                 const struct campaign *campaign)
+                    const struct device_job *job)
 {
     char why[1024];
     int status;
     json_t *found, *results;
 
-    if (campaign->saves && !profile_directory_check(why, sizeof why)) {
+    if (job->saves && !profile_directory_check(why, sizeof why)) {
         probe_complain("%s", why);
         return PROBE_FAILED;
     }
@@ -140,16 +141,16 @@ int device_jobs_run(const struct probe_options *options,
         return status;
     status = json_is_true(json_object_get(found, "failed")) ? PROBE_FAILED
                                                             : PROBE_OK;
-    results = devices_run(options, campaign, json_object_get(found, "devices"),
-                          &status);
+    results =
+        devices_run(options, job, json_object_get(found, "devices"), &status);
     if (json_array_size(results) == 0) {
         probe_complain("there is no device to %s; cl-probe --list says what "
                        "is missing",
-                       campaign->verb);
+                       job->verb);
         if (status == PROBE_OK)
             status = PROBE_NO_DEVICE;
-    } else if (!options->json && campaign->print != NULL) {
-        campaign->print(results);
+    } else if (!options->json && job->print != NULL) {
+        job->print(results);
     }
     if (options->json)
         probe_print_json(json_pack("{s:O, s:O}", "results", results,

@@ -10,12 +10,12 @@
 #include "child_process.h"
 #include "cl_probe.h"
 
-struct campaign {
+struct device_job {
     const char *verb; /* "calibrate" */
     unsigned limit_s; /* a child's, unless the options say otherwise */
     bool self_test;   /* self_test_job_run comes first */
     bool saves; /* profiles: nothing is done where none can be written */
-    /* The child's work; its argument is a struct campaign_request. */
+    /* The child's work; its argument is a struct device_job_request. */
     child_fn body;
     /* Parent process, after each device: what else belongs to it, and what is
      * to be printed at once.  false: it failed.  May be NULL. */
@@ -25,7 +25,7 @@ struct campaign {
     void (*print)(const json_t *results);
 };
 
-struct campaign_request {
+struct device_job_request {
     const struct probe_options *options;
     const char *backend;
     uint32_t device; /* of the backend */
@@ -38,26 +38,28 @@ struct campaign_request {
  * { "results", "load_errors" } in JSON, a result that failed being
  * { "device", "error" }.  Returns the exit status. */
 int device_jobs_run(const struct probe_options *options,
-                 const struct campaign *campaign);
+                    const struct device_job *job);
 
 /* [blocks] Parent process: has a child try what may crash or hang the device's
  * driver and note in its profile whether it is to be used (self_test_job.c). */
-void self_test_job_run(struct campaign_request *request,
+void self_test_job_run(struct device_job_request *request,
                        struct progress *progress);
 
 /* Child process: the request's device, in a context of its own.  false, having
  * failed the child: nothing is left. */
-bool campaign_open(const struct campaign_request *request,
-                   struct child_link *link,
-                   struct tandem_context **out_context, struct lane *out_lane);
+bool device_job_open(const struct device_job_request *request,
+                     struct child_link *link,
+                     struct tandem_context **out_context,
+                     struct device_session *out_lane);
 
 /* Child process: does the work on the request's device and with its profile,
  * which the work saves; where either cannot be had, fails the child. */
-typedef void (*campaign_revision_fn)(const struct campaign_request *request,
+typedef void (*campaign_revision_fn)(const struct device_job_request *request,
                                      struct child_link *link,
-                                     struct lane *lane,
+                                     struct device_session *session,
                                      struct tandem_profile *profile);
-void campaign_revise(const struct campaign_request *request,
-                     struct child_link *link, campaign_revision_fn work);
+void device_job_edit_profile(const struct device_job_request *request,
+                             struct child_link *link,
+                             campaign_revision_fn work);
 
 #endif

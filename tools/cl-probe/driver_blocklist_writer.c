@@ -18,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-void verdicts_begin(struct driver_verdicts *verdicts)
+void driver_test_results_begin(struct driver_test_results *verdicts)
 {
     const time_t now = time(NULL);
     struct tm parts;
@@ -29,29 +29,30 @@ void verdicts_begin(struct driver_verdicts *verdicts)
                  &parts);
 }
 
-void verdicts_finish(struct driver_verdicts *verdicts)
+void driver_test_results_finish(struct driver_test_results *verdicts)
 {
     driver_records_finish(&verdicts->broken);
     icd_list_finish(&verdicts->tested);
     icd_list_finish(&verdicts->together);
 }
 
-void verdicts_good(struct driver_verdicts *verdicts, const struct icd *icd)
+void driver_test_results_are_good(struct driver_test_results *verdicts,
+                                  const struct icd *icd)
 {
     icd_list_add(&verdicts->tested, icd->file, icd->library);
 }
 
-void verdicts_broken(struct driver_verdicts *verdicts, const struct icd *icd,
-                     const char *what)
+void driver_tests_add_failure(struct driver_test_results *verdicts,
+                              const struct icd *icd, const char *what)
 {
     const struct icd_list one = {(struct icd *)icd, 1};
 
-    verdicts_good(verdicts, icd);
+    driver_test_results_are_good(verdicts, icd);
     driver_records_add(&verdicts->broken, verdicts->when, what, &one);
 }
 
-void verdicts_together(struct driver_verdicts *verdicts,
-                       const struct icd_list *list, const char *what)
+void driver_tests_run_together(struct driver_test_results *verdicts,
+                               const struct icd_list *list, const char *what)
 {
     for (uint32_t i = 0; i < list->count; i++)
         icd_list_add(&verdicts->together, list->icds[i].file,
@@ -84,7 +85,7 @@ static bool within(const struct icd_list *list, const struct icd_list *of)
 
 /* Takes over an earlier record unless it was tested anew or means a driver
  * that is gone. */
-static void keep_earlier(struct driver_verdicts *verdicts,
+static void keep_earlier(struct driver_test_results *verdicts,
                          const struct driver_record *record)
 {
     const struct icd_list *drivers = &record->drivers;
@@ -187,7 +188,8 @@ static bool remove_file(const char *cache, char *out_why)
     return false;
 }
 
-bool verdicts_write(struct driver_verdicts *verdicts, char *out_problem)
+bool driver_test_results_write(struct driver_test_results *verdicts,
+                               char *out_problem)
 {
     char cache[PATH_MAX], why[TRUST_WHY_BYTES] = "";
     struct driver_records before, system;

@@ -11,7 +11,7 @@
 
 #define DRIVER_PROBLEM_BYTES 5120u
 
-struct driver_verdicts {
+struct driver_test_results {
     struct driver_records broken;
     struct icd_list tested; /* alone, whatever came of it */
     /* Tested together, or empty. */
@@ -19,17 +19,19 @@ struct driver_verdicts {
     char when[32];
 };
 
-void verdicts_begin(struct driver_verdicts *verdicts);
-void verdicts_good(struct driver_verdicts *verdicts, const struct icd *icd);
-void verdicts_broken(struct driver_verdicts *verdicts, const struct icd *icd,
-                     const char *what);
+void driver_test_results_begin(struct driver_test_results *verdicts);
+void driver_test_results_are_good(struct driver_test_results *verdicts,
+                                  const struct icd *icd);
+void driver_tests_add_failure(struct driver_test_results *verdicts,
+                              const struct icd *icd, const char *what);
 /* what NULL: together they are well. */
-void verdicts_together(struct driver_verdicts *verdicts,
-                       const struct icd_list *list, const char *what);
+void driver_tests_run_together(struct driver_test_results *verdicts,
+                               const struct icd_list *list, const char *what);
 
 /* Puts the record in place, or removes it where nothing is on it.  false, with
  * what is wrong in out_problem, where that was not possible. */
-bool verdicts_write(struct driver_verdicts *verdicts, char *out_problem);
-void verdicts_finish(struct driver_verdicts *verdicts);
+bool driver_test_results_write(struct driver_test_results *verdicts,
+                               char *out_problem);
+void driver_test_results_finish(struct driver_test_results *verdicts);
 
 #endif

@@ -210,7 +210,7 @@ static void complain_all(json_t *problems, const char *what)
 /* Tests each driver alone; how many are broken. */
 static uint32_t test_each(struct driver_test *test, json_t *found,
                           const struct icd_list *list,
-                          struct driver_verdicts *verdicts)
+                          struct driver_test_results *verdicts)
 {
     json_t *drivers = json_object_get(found, "drivers");
     json_t *problems = json_object_get(found, "load_errors");
@@ -228,10 +228,10 @@ static uint32_t test_each(struct driver_test *test, json_t *found,
         test->icd = icd;
         if (breaks(test, driver, what, sizeof what)) {
             complain_driver(problems, icd, what);
-            verdicts_broken(verdicts, icd, what);
+            driver_tests_add_failure(verdicts, icd, what);
             broken++;
         } else if (strcmp(device_text(driver, "state"), "untested") != 0) {
-            verdicts_good(verdicts, icd);
+            driver_test_results_are_good(verdicts, icd);
         }
         json_array_append_new(drivers, driver);
     }
@@ -258,7 +258,7 @@ static void add_useless(json_t *drivers)
 bool drivers_check(const struct probe_options *options, json_t *found)
 {
     struct driver_test test = {.options = options};
-    struct driver_verdicts verdicts;
+    struct driver_test_results verdicts;
     struct icd_list list;
     char problem[DRIVER_PROBLEM_BYTES], what[160];
     bool good;
@@ -266,22 +266,22 @@ bool drivers_check(const struct probe_options *options, json_t *found)
     json_object_set_new(found, "drivers", json_array());
     if (!icd_list_find(&list))
         return true;
-    verdicts_begin(&verdicts);
+    driver_test_results_begin(&verdicts);
     good = test_each(&test, found, &list, &verdicts) == 0;
     add_useless(json_object_get(found, "drivers"));
     if (good && list.count > 1) {
         test.icd = NULL;
         if (breaks(&test, NULL, what, sizeof what)) {
             complain_all(json_object_get(found, "load_errors"), what);
-            verdicts_together(&verdicts, &list, what);
+            driver_tests_run_together(&verdicts, &list, what);
             good = false;
         } else {
-            verdicts_together(&verdicts, &list, NULL);
+            driver_tests_run_together(&verdicts, &list, NULL);
         }
     }
-    if (!verdicts_write(&verdicts, problem))
+    if (!driver_test_results_write(&verdicts, problem))
         complain(json_object_get(found, "load_errors"), problem);
-    verdicts_finish(&verdicts);
+    driver_test_results_finish(&verdicts);
     icd_list_finish(&list);
     return good;
 }

@@ -22,7 +22,7 @@
 struct question {
     const struct probe_options *options;
     const char *backends; /* those that do not crash */
-    struct opcase c;
+    struct op_case c;
     struct tandem_context *context;
     struct tandem_tensor *in[TANDEM_MAX_OPERANDS];
     struct tandem_tensor *out[TANDEM_MAX_OPERANDS];
@@ -261,7 +261,7 @@ static bool read_question(struct question *q)
                        q->options->shape, TANDEM_MAX_RANK);
         return false;
     }
-    if (!opcase_build(&q->c, q->options->op, rank, shape, error)) {
+    if (!op_case_build(&q->c, q->options->op, rank, shape, error)) {
         probe_complain("%s", error);
         return false;
     }

@@ -25,7 +25,7 @@ struct product {
 };
 
 /* A byte moved counts as much as ten floating-point operations. */
-static double product_work(const struct product *p)
+static double gemm_case_operations(const struct product *p)
 {
     double m = (double)p->m, n = (double)p->n, k = (double)p->k;
 
@@ -34,7 +34,7 @@ static double product_work(const struct product *p)
 
 static int compare_products(const void *a, const void *b)
 {
-    double x = product_work(a), y = product_work(b);
+    double x = gemm_case_operations(a), y = gemm_case_operations(b);
 
     return (x > y) - (x < y);
 }
@@ -58,77 +58,79 @@ static size_t list_products(bool quick, struct product *out)
 }
 
 /* expected_ns: of one launch, 0 unknown; set to what it took. */
-static enum tandem_status measure_product(struct session *session,
+static enum tandem_status measure_product(struct calibration_run *calibration,
                                           const struct product *p, bool first,
                                           double *expected_ns)
 {
     const int64_t shape[] = {p->m, p->n, p->k};
-    struct work work;
+    struct resident_op work;
     struct timing timing;
     enum tandem_status status =
-        work_create(&work, &session->lane, "gemm", 3, shape);
+        resident_op_create(&work, &calibration->session, "gemm", 3, shape);
 
     if (status != TANDEM_OK)
         return status;
-    status = session_time(session, &work, false, *expected_ns, &timing);
-    work_destroy(&work);
+    status = calibration_time(calibration, &work, false, *expected_ns, &timing);
+    resident_op_destroy(&work);
     if (status != TANDEM_OK)
         return status;
-    session_product(session, p->m, p->n, p->k, timing.ns);
+    calibration_add_gemm_point(calibration, p->m, p->n, p->k, timing.ns);
     *expected_ns = timing.ns;
-    if (first && (session->lane.info.caps & TANDEM_CAP_JIT_COMPILATION) != 0)
-        calibration_add_scalar(session, "gemm_compile",
-                       timing.first_ns > timing.second_ns
-                           ? (double)(timing.first_ns - timing.second_ns)
-                           : 0);
+    if (first &&
+        (calibration->session.info.caps & TANDEM_CAP_JIT_COMPILATION) != 0)
+        calibration_add_scalar(
+            calibration, "gemm_compile",
+            timing.first_ns > timing.second_ns
+                ? (double)(timing.first_ns - timing.second_ns)
+                : 0);
     return TANDEM_OK;
 }
 
-static bool product_small(const struct product *p)
+static bool gemm_case_is_small(const struct product *p)
 {
     return (double)p->m * (double)p->n * (double)p->k <=
            SMALL_SIDE * SMALL_SIDE * SMALL_SIDE;
 }
 
-enum tandem_status measure_products(struct session *session)
+enum tandem_status measure_products(struct calibration_run *calibration)
 {
     struct product products[PRODUCTS];
-    size_t count = list_products(session->quick, products);
+    size_t count = list_products(calibration->quick, products);
     enum tandem_status status = TANDEM_OK;
     double ns = 0, done = 0;
     bool late = false;
 
-    session->plan.batch_ns = BATCH_NS;
-    session->plan.batches = BATCHES;
-    step_begin(session, WEIGHT_PRODUCTS, "gemm");
+    calibration->plan.batch_ns = BATCH_NS;
+    calibration->plan.batches = BATCHES;
+    step_begin(calibration, WEIGHT_PRODUCTS, "gemm");
     for (size_t i = 0; i < count; i++) {
-        double next = product_work(&products[i]), expected_ns = 0;
+        double next = gemm_case_operations(&products[i]), expected_ns = 0;
 
         if (done > 0)
             expected_ns = ns * next / done;
-        if (expected_ns * 4 > (double)step_left_ns(session))
+        if (expected_ns * 4 > (double)step_left_ns(calibration))
             break;
-        if (late && !product_small(&products[i]))
+        if (late && !gemm_case_is_small(&products[i]))
             continue;
-        status = measure_product(session, &products[i], done == 0,
-                                 &expected_ns);
+        status =
+            measure_product(calibration, &products[i], done == 0, &expected_ns);
         if (status == TANDEM_UNSUPPORTED)
             continue; /* of this size; others may be served */
         if (status != TANDEM_OK)
             break;
         ns = expected_ns;
         done = next;
-        if (!late && session_late(session)) {
+        if (!late && calibration_is_late(calibration)) {
             late = true;
-            session->deadline_ns = clock_now_ns() + LATE_NS;
+            calibration->deadline_ns = clock_now_ns() + LATE_NS;
         }
     }
-    step_end(session);
+    step_end(calibration);
     if (status != TANDEM_OK && status != TANDEM_UNSUPPORTED)
-        status = session_failed(session, "gemm", status);
+        status = calibration_op_failed(calibration, "gemm", status);
     else
         status = TANDEM_OK;
     if (status == TANDEM_OK)
-        session_measured(session, "gemm", done > 0 ? "gemm" : NULL);
+        calibration_set_operator(calibration, "gemm", done > 0 ? "gemm" : NULL);
     return status;
 }

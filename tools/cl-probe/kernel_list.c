@@ -14,14 +14,14 @@
 #define FAILURES_KEPT 50u
 
 struct kernel_item {
-    struct work work;
+    struct resident_op work;
     bool done;
 };
 
-void kernels_start(struct kernel_list *list, struct lane *lane)
+void kernels_start(struct kernel_list *list, struct device_session *session)
 {
     memset(list, 0, sizeof *list);
-    list->lane = lane;
+    list->session = session;
     list->failures = json_array();
 }
 
@@ -38,7 +38,7 @@ static void item_fail(struct kernel_list *list, const struct kernel_item *item)
     if (json_array_size(list->failures) < FAILURES_KEPT)
         json_array_append_new(list->failures,
                               child_text("%s: %s", item->work.c.info->name,
-                                         list->lane->backend->last_error()));
+                                         list->session->backend->last_error()));
 }
 
 /* Takes an item over; false: no memory. */
@@ -56,7 +56,7 @@ static bool item_keep(struct kernel_list *list, struct kernel_item *item)
     return true;
 }
 
-/* After work_describe, which makes a product's description. */
+/* After resident_op_describe, which makes a product's description. */
 static void item_form(struct kernel_item *item, uint32_t forms)
 {
     struct tandem_gemm *gemm = &item->work.gemm;
@@ -80,17 +80,17 @@ static void item_form(struct kernel_item *item, uint32_t forms)
 static bool item_describe(struct kernel_list *list, struct kernel_item *item,
                           const char *op, const char *shape, uint32_t forms)
 {
-    struct opcase *c = &item->work.c;
+    struct op_case *c = &item->work.c;
     char error[OPCASE_ERROR_BYTES];
     int64_t extents[TANDEM_MAX_RANK];
     uint32_t rank;
 
     if (!shape_parse(shape, &rank, extents) ||
-        !opcase_build(c, op, rank, extents, error))
+        !op_case_build(c, op, rank, extents, error))
         return false;
     if ((forms & KERNEL_REPEATED) != 0 && c->inputs > 0)
         c->in[c->inputs - 1].strides[0] = 0;
-    if (work_describe(&item->work, list->lane) != TANDEM_OK)
+    if (resident_op_describe(&item->work, list->session) != TANDEM_OK)
         return false;
     item_form(item, forms);
     return true;
@@ -107,7 +107,7 @@ bool kernels_add(struct kernel_list *list, const char *op, const char *shape,
         free(item);
         return true;
     }
-    if (work_prepare(&item->work) != TANDEM_OK) {
+    if (resident_op_prepare(&item->work) != TANDEM_OK) {
         item_fail(list, item);
         item->done = true;
         list->done++;
@@ -126,7 +126,7 @@ static enum tandem_status items_ask(struct kernel_list *list,
 
         if (item->done)
             continue;
-        status = work_ready(&item->work);
+        status = resident_op_query_ready(&item->work);
         if (status == TANDEM_DEVICE_LOST)
             return status;
         if (status == TANDEM_NOT_READY) {

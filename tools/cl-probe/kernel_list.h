@@ -23,13 +23,13 @@ enum kernel_form {
 struct kernel_item;
 
 struct kernel_list {
-    struct lane *lane; /* borrowed */
+    struct device_session *session; /* borrowed */
     struct kernel_item **items;
     size_t count, done;
     json_t *failures; /* owned; texts of the first */
 };
 
-void kernels_start(struct kernel_list *list, struct lane *lane);
+void kernels_start(struct kernel_list *list, struct device_session *session);
 void kernels_finish(struct kernel_list *list);
 
 /* Has the kernels compiled in the background; forms: bits.  What the operator

@@ -18,7 +18,7 @@
 
 /* Host time of a launch, without the wait.  each_ns: what one takes; where
  * that is much, fewer of them must do. */
-static enum tandem_status time_launch(struct work *work, double each_ns,
+static enum tandem_status time_launch(struct resident_op *work, double each_ns,
                                       double *out_ns)
 {
     enum tandem_status status = TANDEM_OK;
@@ -30,16 +30,16 @@ static enum tandem_status time_launch(struct work *work, double each_ns,
         uint64_t start = clock_now_ns();
 
         for (int i = 0; i < (int)launches && status == TANDEM_OK; i++)
-            status = work_launch(work);
+            status = resident_op_launch(work);
         samples[count] = (double)(clock_now_ns() - start) / (int)launches;
         if (status == TANDEM_OK)
-            status = lane_synchronize(work->lane);
+            status = device_session_synchronize(work->session);
     }
     *out_ns = quantile(samples, count, 0.5);
     return status;
 }
 
-static enum tandem_status time_wait(struct work *work, double launch_ns,
+static enum tandem_status time_wait(struct resident_op *work, double launch_ns,
                                     double *out_ns)
 {
     enum tandem_status status = TANDEM_OK;
@@ -49,7 +49,7 @@ static enum tandem_status time_wait(struct work *work, double launch_ns,
     for (count = 0; count < SAMPLES && status == TANDEM_OK; count++) {
         uint64_t ns;
 
-        status = work_stream(work, 1, &ns);
+        status = resident_op_stream(work, 1, &ns);
         samples[count] = (double)ns - launch_ns;
     }
     *out_ns = quantile(samples, count, 0.5);
@@ -57,13 +57,13 @@ static enum tandem_status time_wait(struct work *work, double launch_ns,
     return status;
 }
 
-static enum tandem_status measure_wait(struct session *session,
-                                       struct work *work)
+static enum tandem_status measure_wait(struct calibration_run *calibration,
+                                       struct resident_op *work)
 {
     struct timing timing;
     double launch, wait;
     enum tandem_status status =
-        session_time(session, work, true, 0, &timing);
+        calibration_time(calibration, work, true, 0, &timing);
 
     if (status == TANDEM_OK)
         status = time_launch(work, timing.ns, &launch);
@@ -71,81 +71,85 @@ static enum tandem_status measure_wait(struct session *session,
         status = time_wait(work, launch, &wait);
     if (status != TANDEM_OK)
         return status;
-    calibration_add_scalar(session, "launch", launch);
-    calibration_add_scalar(session, "sync", wait);
-    session_measured(session, "launch", work->c.info->name);
+    calibration_add_scalar(calibration, "launch", launch);
+    calibration_add_scalar(calibration, "sync", wait);
+    calibration_set_operator(calibration, "launch", work->c.info->name);
     return TANDEM_OK;
 }
 
 /* The smallest work that the device serves, of whatever operator. */
-static enum tandem_status least_create(struct session *session,
-                                       struct work *work)
+static enum tandem_status least_create(struct calibration_run *calibration,
+                                       struct resident_op *work)
 {
     for (uint32_t c = 0; c < TANDEM_COST_CLASS_COUNT; c++) {
-        struct sample sample = {.cost_class = c};
+        struct representative_op representative = {.cost_class = c};
 
-        while (representative_op_next(&sample)) {
-            const int64_t elements = sample_served(&sample, &session->lane);
+        while (representative_op_next(&representative)) {
+            const int64_t elements = representative_op_is_supported(
+                &representative, &calibration->session);
 
             if (elements != 0)
-                return sample_create(&sample, &session->lane, elements, work);
+                return representative_op_create(
+                    &representative, &calibration->session, elements, work);
         }
     }
     return TANDEM_UNSUPPORTED;
 }
 
-static enum tandem_status measure_launch(struct session *session)
+static enum tandem_status measure_launch(struct calibration_run *calibration)
 {
     const int64_t shape[] = {16};
-    struct work work;
+    struct resident_op work;
     enum tandem_status status =
-        work_create(&work, &session->lane, "add", 1, shape);
+        resident_op_create(&work, &calibration->session, "add", 1, shape);
 
     if (status == TANDEM_UNSUPPORTED)
-        status = least_create(session, &work);
+        status = least_create(calibration, &work);
     if (status == TANDEM_UNSUPPORTED) {
-        session_measured(session, "launch", NULL);
+        calibration_set_operator(calibration, "launch", NULL);
         return TANDEM_OK;
     }
     if (status == TANDEM_OK)
-        status = measure_wait(session, &work);
+        status = measure_wait(calibration, &work);
     if (status != TANDEM_OK)
-        status = session_failed(session, "launch", status);
-    work_destroy(&work);
+        status = calibration_op_failed(calibration, "launch", status);
+    resident_op_destroy(&work);
     return status;
 }
 
-static enum tandem_status measure_alloc(struct session *session)
+static enum tandem_status measure_alloc(struct calibration_run *calibration)
 {
-    const struct tandem_backend *backend = session->lane.backend;
+    const struct tandem_backend *backend = calibration->session.backend;
     double samples[SAMPLES];
 
-    for (uint32_t sample = 0; sample < SAMPLES; sample++) {
+    for (uint32_t representative = 0; representative < SAMPLES;
+         representative++) {
         uint64_t start = clock_now_ns();
 
         for (int i = 0; i < ALLOCS; i++) {
             struct tandem_buffer *buffer;
             enum tandem_status status = backend->alloc(
-                session->lane.device, ALLOC_BYTES, &buffer);
+                calibration->session.device, ALLOC_BYTES, &buffer);
 
             if (status != TANDEM_OK)
                 return status;
             backend->free(buffer);
         }
-        samples[sample] = (double)(clock_now_ns() - start) / ALLOCS;
+        samples[representative] = (double)(clock_now_ns() - start) / ALLOCS;
     }
-    calibration_add_scalar(session, "alloc", quantile(samples, SAMPLES, 0.5));
+    calibration_add_scalar(calibration, "alloc",
+                           quantile(samples, SAMPLES, 0.5));
     return TANDEM_OK;
 }
 
-enum tandem_status measure_scalars(struct session *session)
+enum tandem_status measure_scalars(struct calibration_run *calibration)
 {
     enum tandem_status status;
 
-    step_begin(session, WEIGHT_SCALARS, "alloc, launch, sync");
-    status = measure_alloc(session);
+    step_begin(calibration, WEIGHT_SCALARS, "alloc, launch, sync");
+    status = measure_alloc(calibration);
     if (status == TANDEM_OK)
-        status = measure_launch(session);
-    step_end(session);
+        status = measure_launch(calibration);
+    step_end(calibration);
     return status;
 }

@@ -12,9 +12,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define GATE_LIMIT_S 60u
+#define BLOCKLIST_UPDATE_LIMIT_S 60u
 
-struct gate_request {
+struct blocklist_update_request {
     const struct probe_options *options;
     const json_t *device;
     json_t *groups;
@@ -22,7 +22,7 @@ struct gate_request {
 
 /* ---- in the child, which asks the library ---- */
 
-struct gate {
+struct blocklist_update {
     struct tandem_context *context;
     uint32_t device;
     struct tandem_profile *profile;
@@ -31,25 +31,26 @@ struct gate {
 };
 
 /* What the suite found of one operator. */
-static enum tandem_status judge(struct gate *gate, uint32_t op,
+static enum tandem_status judge(struct blocklist_update *update, uint32_t op,
                                 const char *name, const json_t *counts)
 {
     const uint32_t wrong = device_number(counts, "failed") > 0;
     uint32_t before = 0;
-    enum tandem_status status =
-        tandem_device_is_op_blocked(gate->context, gate->device, op, &before);
+    enum tandem_status status = tandem_device_is_op_blocked(
+        update->context, update->device, op, &before);
 
     if (status != TANDEM_OK || (!wrong && device_number(counts, "passed") == 0))
         return status;
     if (wrong)
-        json_array_append_new(gate->blocked, json_string(name));
+        json_array_append_new(update->blocked, json_string(name));
     else if (before)
-        json_array_append_new(gate->unblocked, json_string(name));
-    gate->changed |= wrong != before;
-    return tandem_profile_set_op_blocked(gate->profile, op, wrong);
+        json_array_append_new(update->unblocked, json_string(name));
+    update->changed |= wrong != before;
+    return tandem_profile_set_op_blocked(update->profile, op, wrong);
 }
 
-static enum tandem_status judge_all(struct gate *gate, json_t *groups)
+static enum tandem_status judge_all(struct blocklist_update *update,
+                                    json_t *groups)
 {
     enum tandem_status status = TANDEM_OK;
     const char *name;
@@ -59,42 +60,44 @@ static enum tandem_status judge_all(struct gate *gate, json_t *groups)
         const struct tandem_op_info *op = tandem_op_by_name(name);
 
         if (op != NULL && status == TANDEM_OK)
-            status = judge(gate, op->id, name, counts);
+            status = judge(update, op->id, name, counts);
     }
     return status;
 }
 
-static void gate_body(void *argument, struct child_link *link)
+static void blocklist_update_body(void *argument, struct child_link *link)
 {
-    const struct gate_request *request = argument;
-    struct gate gate = {.blocked = json_array(), .unblocked = json_array()};
+    const struct blocklist_update_request *request = argument;
+    struct blocklist_update update = {.blocked = json_array(),
+                                      .unblocked = json_array()};
     char path[4096] = "";
     enum tandem_status status;
 
     child_progress(link, 0, "writing the profile");
-    status = probe_context(request->options,
-                           device_text(request->device, "backend"),
-                           &gate.context);
+    status =
+        probe_context(request->options, device_text(request->device, "backend"),
+                      &update.context);
     if (status == TANDEM_OK)
-        status = tandem_device_find(gate.context,
+        status = tandem_device_find(update.context,
                                     device_text(request->device, "name"),
-                                    &gate.device);
+                                    &update.device);
     if (status == TANDEM_OK)
-        status = tandem_profile_edit(gate.context, gate.device,
-                                       &gate.profile);
+        status =
+            tandem_profile_edit(update.context, update.device, &update.profile);
     if (status == TANDEM_OK)
-        status = judge_all(&gate, request->groups);
-    if (status == TANDEM_OK && gate.changed)
-        status = tandem_profile_save(gate.profile, NULL, path, sizeof path);
+        status = judge_all(&update, request->groups);
+    if (status == TANDEM_OK && update.changed)
+        status = tandem_profile_save(update.profile, NULL, path, sizeof path);
     if (status != TANDEM_OK)
         child_fail(link, "%s", tandem_last_error());
     else
-        child_answer(link, json_pack("{s:o, s:o, s:o}", "blocked", gate.blocked,
-                                     "unblocked", gate.unblocked, "profile",
-                                     path[0] != '\0' ? child_text("%s", path)
-                                                     : json_null()));
-    tandem_profile_destroy(gate.profile);
-    tandem_context_destroy(gate.context);
+        child_answer(
+            link,
+            json_pack("{s:o, s:o, s:o}", "blocked", update.blocked, "unblocked",
+                      update.unblocked, "profile",
+                      path[0] != '\0' ? child_text("%s", path) : json_null()));
+    tandem_profile_destroy(update.profile);
+    tandem_context_destroy(update.context);
 }
 
 /* ---- in the parent ---- */
@@ -114,13 +117,14 @@ static bool has_operators(json_t *groups)
 void op_blocklist_update(const struct probe_options *options,
                          const json_t *device, json_t *result)
 {
-    struct gate_request request = {options, device,
-                                   json_object_get(result, "groups")};
+    struct blocklist_update_request request = {
+        options, device, json_object_get(result, "groups")};
     struct child_outcome outcome;
 
     if (!has_operators(request.groups))
         return;
-    child_run(gate_body, &request, GATE_LIMIT_S, NULL, &outcome);
+    child_run(blocklist_update_body, &request, BLOCKLIST_UPDATE_LIMIT_S, NULL,
+              &outcome);
     if (outcome.result != NULL)
         json_object_update(result, outcome.result);
     else
@@ -136,7 +140,7 @@ static void print_names(const json_t *names)
                json_string_value(json_array_get(names, i)));
 }
 
-void gate_print(const json_t *result)
+void op_blocklist_print(const json_t *result)
 {
     const json_t *blocked = json_object_get(result, "blocked");
     const json_t *unblocked = json_object_get(result, "unblocked");

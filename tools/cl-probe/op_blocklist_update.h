@@ -20,6 +20,6 @@ void op_blocklist_update(const struct probe_options *options,
                          const json_t *device, json_t *result);
 
 /* Prints these members. */
-void gate_print(const json_t *result);
+void op_blocklist_print(const json_t *result);
 
 #endif

@@ -72,23 +72,24 @@ static uint32_t helpers_wanted(void)
 }
 
 /* CLBlast's product, by the last process. */
-static void clblast_build(struct lane *lane)
+static void clblast_build(struct device_session *session)
 {
     struct kernel_list list;
 
-    kernels_start(&list, lane);
+    kernels_start(&list, session);
     if (kernels_add(&list, "gemm", "256x256x256", KERNEL_PLAIN))
         kernels_await(&list, NULL, NULL);
     kernels_finish(&list);
 }
 
 /* Every count-th kernel, from the nth on. */
-static void share_build(struct lane *lane, uint32_t nth, uint32_t count)
+static void share_build(struct device_session *session, uint32_t nth,
+                        uint32_t count)
 {
     struct kernel_list list;
     bool kept = true;
 
-    kernels_start(&list, lane);
+    kernels_start(&list, session);
     for (size_t i = nth; i < KERNELS && kept; i += count)
         kept = kernels_add(&list, kernels[i].op, kernels[i].shape,
                            kernels[i].form);
@@ -98,29 +99,30 @@ static void share_build(struct lane *lane, uint32_t nth, uint32_t count)
 }
 
 /* Whatever fails here shows again where it is measured. */
-_Noreturn static void helper_main(const struct campaign_request *request,
+_Noreturn static void helper_main(const struct device_job_request *request,
                                   uint32_t nth, uint32_t count)
 {
     struct probe_options options = *request->options;
     struct tandem_context *context;
-    struct lane lane = {0};
+    struct device_session session = {0};
 
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     options.verbose = false;
     options.clblast = nth == count;
     if (probe_context(&options, request->backend, &context) == TANDEM_OK &&
-        lane_open(&lane, context, request->device) == TANDEM_OK &&
-        (lane.info.caps & TANDEM_CAP_JIT_COMPILATION) != 0) {
+        device_session_open(&session, context, request->device) == TANDEM_OK &&
+        (session.info.caps & TANDEM_CAP_JIT_COMPILATION) != 0) {
         if (nth == count)
-            clblast_build(&lane);
+            clblast_build(&session);
         else
-            share_build(&lane, nth, count);
-        lane_close(&lane);
+            share_build(&session, nth, count);
+        device_session_close(&session);
     }
     _exit(0);
 }
 
-bool prebuild(const struct campaign_request *request, struct child_link *link)
+bool kernels_precompile(const struct device_job_request *request,
+                        struct child_link *link)
 {
     const uint32_t count = helpers_wanted();
     pid_t helpers[HELPERS + 1];

@@ -31,7 +31,7 @@ static bool place_find(char *out_path, size_t bytes)
 }
 
 /* 0, or the error. */
-static int trial_write(int directory)
+static int self_test_write(int directory)
 {
     static const char zeros[TRIAL_BYTES];
     const int file =
@@ -71,7 +71,7 @@ bool profile_directory_check(char *out_why, unsigned why_bytes)
                  path, why[0] != '\0' ? why : "it cannot be made");
         return false;
     }
-    error = trial_write(directory);
+    error = self_test_write(directory);
     close(directory);
     if (error == 0)
         return true;

@@ -29,7 +29,7 @@ static const struct {
     [TANDEM_COST_NORM] = {"norm", TANDEM_OP_LAYER_NORM},
 };
 
-const char *sample_curve(uint32_t cost_class)
+const char *cost_class_curve(uint32_t cost_class)
 {
     return usual[cost_class].curve;
 }
@@ -66,18 +66,21 @@ static bool stands_for(const struct tandem_op_info *info, uint32_t cost_class,
     return cost_class == TANDEM_COST_STRIDED && elementwise(info);
 }
 
-bool representative_op_next(struct sample *sample)
+bool representative_op_next(struct representative_op *representative)
 {
-    const uint32_t first = usual[sample->cost_class].op;
+    const uint32_t first = usual[representative->cost_class].op;
 
-    for (; sample->next < 2 * TANDEM_OP_ID_END; sample->next++) {
-        const uint32_t id = sample->next % TANDEM_OP_ID_END;
+    for (; representative->next < 2 * TANDEM_OP_ID_END;
+         representative->next++) {
+        const uint32_t id = representative->next % TANDEM_OP_ID_END;
 
-        sample->info = tandem_op_by_id(sample->next == 0 ? first : id);
-        if (sample->next == 0 ||
-            (id != first && stands_for(sample->info, sample->cost_class,
-                                       sample->next >= TANDEM_OP_ID_END))) {
-            sample->next++;
+        representative->info =
+            tandem_op_by_id(representative->next == 0 ? first : id);
+        if (representative->next == 0 ||
+            (id != first &&
+             stands_for(representative->info, representative->cost_class,
+                        representative->next >= TANDEM_OP_ID_END))) {
+            representative->next++;
             return true;
         }
     }
@@ -100,13 +103,14 @@ static uint32_t square_shape(int64_t elements, int64_t shape[3])
     return rows_shape(side * side, side, shape);
 }
 
-static uint32_t sample_shape(const struct sample *sample, int64_t elements,
-                             int64_t shape[3])
+static uint32_t
+representative_op_shape(const struct representative_op *representative,
+                        int64_t elements, int64_t shape[3])
 {
     shape[0] = elements;
-    if (sample->cost_class == TANDEM_COST_STRIDED)
+    if (representative->cost_class == TANDEM_COST_STRIDED)
         return square_shape(elements, shape);
-    switch (sample->info->op_class) {
+    switch (representative->info->op_class) {
     case TANDEM_CLASS_GEMM:
         shape[0] = shape[1] = shape[2] = elements;
         return 3;
@@ -124,40 +128,46 @@ static uint32_t sample_shape(const struct sample *sample, int64_t elements,
     }
 }
 
-static bool sample_build(const struct sample *sample, int64_t elements,
-                         struct work *work)
+static bool
+representative_op_build(const struct representative_op *representative,
+                        int64_t elements, struct resident_op *work)
 {
     char error[OPCASE_ERROR_BYTES];
     int64_t shape[3];
-    uint32_t rank = sample_shape(sample, elements, shape);
+    uint32_t rank = representative_op_shape(representative, elements, shape);
 
     memset(work, 0, sizeof *work);
-    if (!opcase_build(&work->c, sample->info->name, rank, shape, error))
+    if (!op_case_build(&work->c, representative->info->name, rank, shape,
+                       error))
         return false;
-    if (sample->cost_class == TANDEM_COST_STRIDED &&
-        sample->info->op_class != TANDEM_CLASS_TRANSPOSE)
-        opcase_turn_input(&work->c);
+    if (representative->cost_class == TANDEM_COST_STRIDED &&
+        representative->info->op_class != TANDEM_CLASS_TRANSPOSE)
+        op_case_transpose_input(&work->c);
     return true;
 }
 
-enum tandem_status sample_create(const struct sample *sample,
-                                 struct lane *lane, int64_t elements,
-                                 struct work *work)
+enum tandem_status
+representative_op_create(const struct representative_op *representative,
+                         struct device_session *session, int64_t elements,
+                         struct resident_op *work)
 {
-    return sample_build(sample, elements, work) ? work_begin(work, lane)
-                                                : TANDEM_UNSUPPORTED;
+    return representative_op_build(representative, elements, work)
+               ? resident_op_begin(work, session)
+               : TANDEM_UNSUPPORTED;
 }
 
-int64_t sample_served(const struct sample *sample, struct lane *lane)
+int64_t
+representative_op_is_supported(const struct representative_op *representative,
+                               struct device_session *session)
 {
-    const bool product = sample->info->op_class == TANDEM_CLASS_GEMM;
+    const bool product = representative->info->op_class == TANDEM_CLASS_GEMM;
     const int64_t last = product ? SAMPLE_LAST_SIDE : SAMPLE_LAST;
-    struct work work;
+    struct resident_op work;
 
     for (int64_t elements = product ? SAMPLE_FIRST_SIDE : SAMPLE_FIRST;
          elements <= last; elements *= 2)
-        if (sample_build(sample, elements, &work) &&
-            work_describe(&work, lane) == TANDEM_OK)
+        if (representative_op_build(representative, elements, &work) &&
+            resident_op_describe(&work, session) == TANDEM_OK)
             return elements;
     return 0;
 }

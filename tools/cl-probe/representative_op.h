@@ -16,22 +16,25 @@
 #define SAMPLE_LAST_SIDE INT64_C(1024)
 
 /* Set cost_class, the rest 0; representative_op_next fills info. */
-struct sample {
+struct representative_op {
     uint32_t cost_class; /* enum tandem_cost_class */
     const struct tandem_op_info *info;
     uint32_t next;
 };
 
 /* The name of the class's curve in a profile ("gemm" is none). */
-const char *sample_curve(uint32_t cost_class);
+const char *cost_class_curve(uint32_t cost_class);
 /* The next operator of the class, the usual one first; false: no more. */
-bool representative_op_next(struct sample *sample);
+bool representative_op_next(struct representative_op *representative);
 /* The least size at which the device serves it; 0: it does at none. */
-int64_t sample_served(const struct sample *sample, struct lane *lane);
-/* As work_create, with plain arguments of so many elements; for
+int64_t
+representative_op_is_supported(const struct representative_op *representative,
+                               struct device_session *session);
+/* As resident_op_create, with plain arguments of so many elements; for
  * TANDEM_COST_STRIDED the first input is a transposed view. */
-enum tandem_status sample_create(const struct sample *sample,
-                                 struct lane *lane, int64_t elements,
-                                 struct work *work);
+enum tandem_status
+representative_op_create(const struct representative_op *representative,
+                         struct device_session *session, int64_t elements,
+                         struct resident_op *work);
 
 #endif

@@ -16,16 +16,16 @@
 #include <stdio.h>
 
 /* It compiles a dozen kernels. */
-#define TRIAL_LIMIT_S 120u
+#define SELF_TEST_LIMIT_S 120u
 #define TRIAL_NS (60 * NS_PER_S)
 
 /* ---- the child's side ---- */
 
 /* In a device of its own, which the plugin opens for this alone. */
-static enum tandem_status trial_run(const struct campaign_request *request,
-                                    struct lane own,
-                                    struct tandem_profile *profile,
-                                    json_t *out_found)
+static enum tandem_status
+self_test_run(const struct device_job_request *request,
+              struct device_session own, struct tandem_profile *profile,
+              json_t *out_found)
 {
     static const char *const keys[] = {"self_test_only"}, *const values[] = {
                                                               "1"};
@@ -45,32 +45,33 @@ static enum tandem_status trial_run(const struct campaign_request *request,
     return status;
 }
 
-static void trial_lane(const struct campaign_request *request,
-                       struct child_link *link, struct lane *lane,
-                       struct tandem_profile *profile)
+static void self_test_session(const struct device_job_request *request,
+                              struct child_link *link,
+                              struct device_session *session,
+                              struct tandem_profile *profile)
 {
     json_t *found = json_object();
     enum tandem_status status = TANDEM_OK;
 
     child_progress(link, 0, "trying");
-    if (lane->backend->tune != NULL)
-        status = trial_run(request, *lane, profile, found);
+    if (session->backend->tune != NULL)
+        status = self_test_run(request, *session, profile, found);
     if (status == TANDEM_OK)
         child_answer(link, json_incref(found));
     else
-        child_fail(link, "%s (%s)", lane->backend->last_error(),
+        child_fail(link, "%s (%s)", session->backend->last_error(),
                    tandem_status_name(status));
     json_decref(found);
 }
 
-static void trial_body(void *argument, struct child_link *link)
+static void self_test_body(void *argument, struct child_link *link)
 {
-    campaign_revise(argument, link, trial_lane);
+    device_job_edit_profile(argument, link, self_test_session);
 }
 
 /* ---- the parent's side ---- */
 
-void self_test_job_run(struct campaign_request *request,
+void self_test_job_run(struct device_job_request *request,
                        struct progress *progress)
 {
     struct child_outcome outcome;
@@ -78,9 +79,9 @@ void self_test_job_run(struct campaign_request *request,
     /* There is nothing of the kind on a processor. */
     if (request->processor)
         return;
-    child_run(trial_body, request,
+    child_run(self_test_body, request,
               request->options->timeout_s > 0 ? request->options->timeout_s
-                                              : TRIAL_LIMIT_S,
+                                              : SELF_TEST_LIMIT_S,
               progress, &outcome);
     if (outcome.end == CHILD_CRASHED || outcome.end == CHILD_TIMED_OUT)
         probe_complain("%s: the self-test did not finish: %s", request->name,

@@ -24,14 +24,15 @@ struct transfer {
     void *memory;
 };
 
-static void *memory_alloc(struct session *session, bool pinned, uint64_t bytes)
+static void *memory_alloc(struct calibration_run *calibration, bool pinned,
+                          uint64_t bytes)
 {
-    struct lane *lane = &session->lane;
+    struct device_session *session = &calibration->session;
     void *memory = NULL;
 
     if (!pinned)
         memory = aligned_alloc(4096, bytes);
-    else if (lane->backend->host_alloc(lane->device, bytes, &memory) !=
+    else if (session->backend->host_alloc(session->device, bytes, &memory) !=
              TANDEM_OK)
         return NULL;
     /* A page never touched would be counted as the transfer's. */
@@ -40,16 +41,18 @@ static void *memory_alloc(struct session *session, bool pinned, uint64_t bytes)
     return memory;
 }
 
-static void memory_free(struct session *session, bool pinned, void *memory)
+static void memory_free(struct calibration_run *calibration, bool pinned,
+                        void *memory)
 {
     if (memory != NULL && pinned)
-        session->lane.backend->host_free(session->lane.device, memory);
+        calibration->session.backend->host_free(calibration->session.device,
+                                                memory);
     else
         free(memory);
 }
 
 /* Uploads one after another and one wait; downloads wait each. */
-static enum tandem_status transfer_many(struct lane *lane,
+static enum tandem_status transfer_many(struct device_session *session,
                                         const struct transfer *transfer,
                                         uint64_t bytes, uint64_t count,
                                         double *out_ns)
@@ -58,34 +61,35 @@ static enum tandem_status transfer_many(struct lane *lane,
     enum tandem_status status = TANDEM_OK;
 
     for (uint64_t i = 0; i < count && status == TANDEM_OK; i++)
-        status = transfer->upload
-                     ? lane->backend->upload(lane->stream, transfer->buffer, 0,
-                                             transfer->memory, bytes, 0)
-                     : lane->backend->download(lane->stream, transfer->buffer,
-                                               0, transfer->memory, bytes, 0,
-                                               TANDEM_TIMEOUT_INFINITE);
+        status =
+            transfer->upload
+                ? session->backend->upload(session->stream, transfer->buffer, 0,
+                                           transfer->memory, bytes, 0)
+                : session->backend->download(session->stream, transfer->buffer,
+                                             0, transfer->memory, bytes, 0,
+                                             TANDEM_TIMEOUT_INFINITE);
     if (status == TANDEM_OK)
-        status = lane_synchronize(lane);
+        status = device_session_synchronize(session);
     *out_ns = (double)(clock_now_ns() - start) / (double)count;
     return status;
 }
 
-static enum tandem_status transfer_time(struct session *session,
+static enum tandem_status transfer_time(struct calibration_run *calibration,
                                         const struct transfer *transfer,
                                         uint64_t bytes, double *out_ns)
 {
-    struct lane *lane = &session->lane;
+    struct device_session *session = &calibration->session;
     double samples[SAMPLES];
     double once;
     uint64_t count;
     uint32_t done = 0;
-    enum tandem_status status = transfer_many(lane, transfer, bytes, 2, &once);
+    enum tandem_status status =
+        transfer_many(session, transfer, bytes, 2, &once);
 
-    count = (uint64_t)((double)session->plan.batch_ns / 8 / (once + 1)) + 1;
+    count = (uint64_t)((double)calibration->plan.batch_ns / 8 / (once + 1)) + 1;
     while (status == TANDEM_OK && done < SAMPLES &&
-           (done < 3 || step_left_ns(session) > 0)) {
-        status =
-            transfer_many(lane, transfer, bytes, count, &samples[done]);
+           (done < 3 || step_left_ns(calibration) > 0)) {
+        status = transfer_many(session, transfer, bytes, count, &samples[done]);
         done++;
     }
     *out_ns = quantile(samples, done, 0.5);
@@ -93,7 +97,7 @@ static enum tandem_status transfer_time(struct session *session,
 }
 
 /* Larger and larger while the next should still fit into the time left. */
-static enum tandem_status transfer_sizes(struct session *session,
+static enum tandem_status transfer_sizes(struct calibration_run *calibration,
                                          const struct transfer *transfer,
                                          uint64_t last_bytes)
 {
@@ -102,41 +106,42 @@ static enum tandem_status transfer_sizes(struct session *session,
 
     for (uint64_t bytes = FIRST_BYTES;
          bytes <= last_bytes && status == TANDEM_OK; bytes *= GROWTH) {
-        if (ns * GROWTH * 6 > (double)step_left_ns(session) &&
+        if (ns * GROWTH * 6 > (double)step_left_ns(calibration) &&
             bytes > UINT64_C(1) << 20)
             break;
-        status = transfer_time(session, transfer, bytes, &ns);
+        status = transfer_time(calibration, transfer, bytes, &ns);
         if (status == TANDEM_OK)
-            session_point(session, transfer->curve, (double)bytes, ns);
+            calibration_add_point(calibration, transfer->curve, (double)bytes,
+                                  ns);
     }
     return status;
 }
 
-static enum tandem_status measure_transfer(struct session *session,
+static enum tandem_status measure_transfer(struct calibration_run *calibration,
                                            struct transfer *transfer,
                                            uint64_t last_bytes)
 {
-    struct lane *lane = &session->lane;
+    struct device_session *session = &calibration->session;
     enum tandem_status status;
 
-    step_begin(session, WEIGHT_TRANSFER, transfer->curve);
-    transfer->memory = memory_alloc(session, transfer->pinned, last_bytes);
+    step_begin(calibration, WEIGHT_TRANSFER, transfer->curve);
+    transfer->memory = memory_alloc(calibration, transfer->pinned, last_bytes);
     if (transfer->memory == NULL) {
-        session_skip(session, transfer->curve);
-        step_end(session);
+        calibration_skip(calibration, transfer->curve);
+        step_end(calibration);
         return TANDEM_OK;
     }
-    status = lane_buffer(lane, last_bytes, 0, &transfer->buffer);
+    status = device_session_buffer(session, last_bytes, 0, &transfer->buffer);
     if (status == TANDEM_OK)
-        status = transfer_sizes(session, transfer, last_bytes);
+        status = transfer_sizes(calibration, transfer, last_bytes);
     if (transfer->buffer != NULL)
-        lane->backend->free(transfer->buffer);
-    memory_free(session, transfer->pinned, transfer->memory);
-    step_end(session);
+        session->backend->free(transfer->buffer);
+    memory_free(calibration, transfer->pinned, transfer->memory);
+    step_end(calibration);
     return status;
 }
 
-enum tandem_status measure_transfers(struct session *session)
+enum tandem_status measure_transfers(struct calibration_run *calibration)
 {
     struct transfer transfers[] = {
         {"upload", true, false, NULL, NULL},
@@ -144,12 +149,12 @@ enum tandem_status measure_transfers(struct session *session)
         {"upload_pinned", true, true, NULL, NULL},
         {"download_pinned", false, true, NULL, NULL},
     };
-    uint64_t last_bytes = session->quick ? LAST_BYTES / 4 : LAST_BYTES;
+    uint64_t last_bytes = calibration->quick ? LAST_BYTES / 4 : LAST_BYTES;
     enum tandem_status status = TANDEM_OK;
 
-    while (last_bytes > session->max_bytes / 4 && last_bytes > FIRST_BYTES)
+    while (last_bytes > calibration->max_bytes / 4 && last_bytes > FIRST_BYTES)
         last_bytes /= GROWTH;
     for (size_t i = 0; i < 4 && status == TANDEM_OK; i++)
-        status = measure_transfer(session, &transfers[i], last_bytes);
+        status = measure_transfer(calibration, &transfers[i], last_bytes);
     return status;
 }

@@ -52,32 +52,33 @@ static void note_finding(void *user, const char *key, const char *value)
             finder->profile, NULL, finder->path, sizeof finder->path);
 }
 
-enum tandem_status tune_run(struct lane *lane, struct tandem_profile *profile,
-                            uint64_t budget_ns, bool save, json_t *out_found)
+enum tandem_status tune_run(struct device_session *session,
+                            struct tandem_profile *profile, uint64_t budget_ns,
+                            bool save, json_t *out_found)
 {
     struct finder finder = {.profile = profile, .save = save,
                             .found = out_found};
     enum tandem_status status = TANDEM_UNSUPPORTED;
 
-    if (lane->backend->tune != NULL)
-        status = lane->backend->tune(lane->device, budget_ns, note_finding,
-                                     &finder);
+    if (session->backend->tune != NULL)
+        status = session->backend->tune(session->device, budget_ns,
+                                        note_finding, &finder);
     if (finder.status != TANDEM_OK)
         return finder.status;
     return status == TANDEM_UNSUPPORTED ? TANDEM_OK : status;
 }
 
-enum tandem_status measure_tuning(struct session *session)
+enum tandem_status measure_tuning(struct calibration_run *calibration)
 {
     enum tandem_status status;
 
-    child_progress(session->link, 0.99, "tuning");
-    status = tune_run(&session->lane, session->profile,
-                      session->quick ? QUICK_NS : LONG_NS, false,
-                      json_object_get(session->result, "tuning"));
+    child_progress(calibration->link, 0.99, "tuning");
+    status = tune_run(&calibration->session, calibration->profile,
+                      calibration->quick ? QUICK_NS : LONG_NS, false,
+                      json_object_get(calibration->result, "tuning"));
     if (status == TANDEM_OK || status == TANDEM_DEVICE_LOST)
         return status;
-    session_skip(session, "tuning");
+    calibration_skip(calibration, "tuning");
     return TANDEM_OK;
 }
 
@@ -120,8 +121,8 @@ static void ticker_end(struct ticker *ticker)
         pthread_join(ticker->thread, NULL);
 }
 
-static void tune_lane(const struct campaign_request *request,
-                      struct child_link *link, struct lane *lane,
+static void tune_lane(const struct device_job_request *request,
+                      struct child_link *link, struct device_session *session,
                       struct tandem_profile *profile)
 {
     uint64_t budget_ns = budget_of(request->options) * NS_PER_S;
@@ -131,12 +132,12 @@ static void tune_lane(const struct campaign_request *request,
     enum tandem_status status;
 
     ticker_start(&ticker);
-    status = tune_run(lane, profile, budget_ns, true, found);
+    status = tune_run(session, profile, budget_ns, true, found);
     ticker_end(&ticker);
     if (status == TANDEM_OK && json_object_size(found) > 0)
         status = tandem_profile_save(profile, NULL, path, sizeof path);
     if (status != TANDEM_OK)
-        child_fail(link, "%s; %s (%s)", lane->backend->last_error(),
+        child_fail(link, "%s; %s (%s)", session->backend->last_error(),
                    tandem_last_error(), tandem_status_name(status));
     else
         child_answer(link, json_pack("{s:s, s:O, s:o}", "device",
@@ -147,7 +148,7 @@ static void tune_lane(const struct campaign_request *request,
 
 static void tune_body(void *argument, struct child_link *link)
 {
-    campaign_revise(argument, link, tune_lane);
+    device_job_edit_profile(argument, link, tune_lane);
 }
 
 /* ---- the parent's side ---- */
@@ -176,7 +177,7 @@ static bool tune_print(const struct probe_options *options,
 
 int probe_tune(const struct probe_options *options)
 {
-    const struct campaign campaign = {
+    const struct device_job job = {
         .verb = "tune",
         .limit_s = budget_of(options) + AFTER_S,
         .saves = true,
@@ -185,5 +186,5 @@ int probe_tune(const struct probe_options *options)
         .then = tune_print,
     };
 
-    return device_jobs_run(options, &campaign);
+    return device_jobs_run(options, &job);
 }

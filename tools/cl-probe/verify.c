@@ -275,7 +275,7 @@ void verify_print(const json_t *result)
            json_object_size(json_object_get(result, "groups")));
     for (size_t i = 0; i < json_array_size(failures); i++)
         printf("  %s\n", json_string_value(json_array_get(failures, i)));
-    gate_print(result);
+    op_blocklist_print(result);
 }
 
 bool verify_good(const json_t *result)

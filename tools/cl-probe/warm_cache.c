@@ -63,8 +63,8 @@ static const char *const *shapes_of(const struct tandem_op_info *info)
 
 /* As it is, and as layers of a network are; with b as it is, and as frameworks
  * keep a weight. */
-static bool product_add(struct kernel_list *list, const char *name,
-                        const char *shape)
+static bool gemm_case_add(struct kernel_list *list, const char *name,
+                          const char *shape)
 {
     static const uint32_t ends[] = {KERNEL_PLAIN, KERNEL_BIAS,
                                     KERNEL_BIAS | KERNEL_RELU,
@@ -85,7 +85,7 @@ static bool operator_add(struct kernel_list *list,
 
     for (size_t i = 0; shapes[i] != NULL && kept; i++) {
         if (info->op_class == TANDEM_CLASS_GEMM) {
-            kept = product_add(list, info->name, shapes[i]);
+            kept = gemm_case_add(list, info->name, shapes[i]);
             continue;
         }
         kept = kernels_add(list, info->name, shapes[i], KERNEL_PLAIN);
@@ -115,52 +115,51 @@ static void tell(void *link, double fraction, const char *name)
     child_progress(link, fraction, name);
 }
 
-static uint64_t kernels_built(struct lane *lane)
+static uint64_t kernels_built(struct device_session *session)
 {
     struct tandem_memory_stats stats = {.struct_size = sizeof stats};
 
-    return lane->backend->memory_stats(lane->device, &stats) == TANDEM_OK
+    return session->backend->memory_stats(session->device, &stats) == TANDEM_OK
                ? stats.cached_kernel_count
                : 0;
 }
 
-static void warm_lane(const struct campaign_request *request,
-                      struct child_link *link, struct lane *lane)
+static void warm_lane(const struct device_job_request *request,
+                      struct child_link *link, struct device_session *session)
 {
     const uint64_t start = clock_now_ns();
     struct kernel_list list;
 
-    kernels_start(&list, lane);
+    kernels_start(&list, session);
     if (!operators_add(&list, request->options->op))
         child_fail(link, "there is no memory");
     else if (!kernels_await(&list, tell, link))
-        child_fail(link, "%s", lane->backend->last_error());
+        child_fail(link, "%s", session->backend->last_error());
     else
         child_answer(
-            link,
-            json_pack("{s:s, s:I, s:I, s:f, s:O}", "device", request->name,
-                      "operators", (json_int_t)list.count, "kernels",
-                      (json_int_t)kernels_built(lane), "seconds",
-                      (double)(clock_now_ns() - start) / 1e9, "failures",
-                      list.failures));
+            link, json_pack("{s:s, s:I, s:I, s:f, s:O}", "device",
+                            request->name, "operators", (json_int_t)list.count,
+                            "kernels", (json_int_t)kernels_built(session),
+                            "seconds", (double)(clock_now_ns() - start) / 1e9,
+                            "failures", list.failures));
     kernels_finish(&list);
 }
 
 static void warm_body(void *argument, struct child_link *link)
 {
-    const struct campaign_request *request = argument;
+    const struct device_job_request *request = argument;
     struct tandem_context *context;
-    struct lane lane;
+    struct device_session session;
 
-    if (!campaign_open(request, link, &context, &lane))
+    if (!device_job_open(request, link, &context, &session))
         return;
-    if ((lane.info.caps & TANDEM_CAP_JIT_COMPILATION) != 0)
-        warm_lane(request, link, &lane);
+    if ((session.info.caps & TANDEM_CAP_JIT_COMPILATION) != 0)
+        warm_lane(request, link, &session);
     else
         child_answer(link, json_pack("{s:s, s:i, s:i, s:f, s:[]}", "device",
                                      request->name, "operators", 0, "kernels",
                                      0, "seconds", 0.0, "failures"));
-    lane_close(&lane);
+    device_session_close(&session);
     tandem_context_destroy(context);
 }
 
@@ -255,9 +254,9 @@ static void system_print(const struct probe_options *options)
            text_bytes(text, (double)bytes));
 }
 
-int probe_warm(const struct probe_options *options)
+int probe_warm_cache(const struct probe_options *options)
 {
-    const struct campaign campaign = {
+    const struct device_job job = {
         .verb = "warm",
         .limit_s = WARM_LIMIT_S,
         .body = warm_body,
@@ -271,7 +270,7 @@ int probe_warm(const struct probe_options *options)
     }
     if (options->system != NULL && !system_check(options->system))
         return PROBE_FAILED;
-    status = device_jobs_run(options, &campaign);
+    status = device_jobs_run(options, &job);
     if (options->system != NULL && !options->json && status != PROBE_NO_DEVICE)
         system_print(options);
     return status;

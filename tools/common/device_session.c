@@ -13,34 +13,36 @@
 /* What is written once from the host; the rest is copied on the device. */
 #define SEED_BYTES (UINT64_C(1) << 20)
 
-enum tandem_status lane_open(struct lane *lane, struct tandem_context *context,
-                             uint32_t device)
+enum tandem_status device_session_open(struct device_session *session,
+                                       struct tandem_context *context,
+                                       uint32_t device)
 {
     enum tandem_status status;
 
-    memset(lane, 0, sizeof *lane);
-    lane->index = device;
-    lane->info.struct_size = sizeof lane->info;
-    status = tandem_device_describe(context, device, &lane->info);
+    memset(session, 0, sizeof *session);
+    session->index = device;
+    session->info.struct_size = sizeof session->info;
+    status = tandem_device_describe(context, device, &session->info);
     if (status == TANDEM_OK)
-        status = tandem_device_backend(context, device, &lane->backend,
-                                       &lane->device);
+        status = tandem_device_backend(context, device, &session->backend,
+                                       &session->device);
     if (status == TANDEM_OK)
-        status = lane->backend->stream_create(lane->device, 0, &lane->stream);
+        status = session->backend->stream_create(session->device, 0,
+                                                 &session->stream);
     return status;
 }
 
-void lane_close(struct lane *lane)
+void device_session_close(struct device_session *session)
 {
-    if (lane->stream != NULL)
-        lane->backend->stream_destroy(lane->stream);
-    lane->stream = NULL;
+    if (session->stream != NULL)
+        session->backend->stream_destroy(session->stream);
+    session->stream = NULL;
 }
 
-enum tandem_status lane_synchronize(struct lane *lane)
+enum tandem_status device_session_synchronize(struct device_session *session)
 {
-    return lane->backend->stream_synchronize(lane->stream,
-                                             TANDEM_TIMEOUT_INFINITE);
+    return session->backend->stream_synchronize(session->stream,
+                                                TANDEM_TIMEOUT_INFINITE);
 }
 
 static void seed_fill(void *memory, uint64_t bytes, int64_t limit)
@@ -57,7 +59,7 @@ static void seed_fill(void *memory, uint64_t bytes, int64_t limit)
 }
 
 /* Doubles what is known until the buffer is full. */
-static enum tandem_status spread_seed(struct lane *lane,
+static enum tandem_status spread_seed(struct device_session *session,
                                       struct tandem_buffer *buffer,
                                       uint64_t known, uint64_t bytes)
 {
@@ -66,15 +68,16 @@ static enum tandem_status spread_seed(struct lane *lane,
     while (known < bytes && status == TANDEM_OK) {
         uint64_t part = known < bytes - known ? known : bytes - known;
 
-        status = lane->backend->copy(lane->stream, buffer, known, buffer, 0,
-                                     part);
+        status = session->backend->copy(session->stream, buffer, known, buffer,
+                                        0, part);
         known += part;
     }
     return status;
 }
 
-enum tandem_status lane_buffer(struct lane *lane, uint64_t bytes,
-                               int64_t limit, struct tandem_buffer **out)
+enum tandem_status device_session_buffer(struct device_session *session,
+                                         uint64_t bytes, int64_t limit,
+                                         struct tandem_buffer **out)
 {
     uint64_t known = bytes < SEED_BYTES ? bytes : SEED_BYTES;
     void *seed = calloc(1, known + 4);
@@ -84,13 +87,14 @@ enum tandem_status lane_buffer(struct lane *lane, uint64_t bytes,
     if (seed == NULL)
         return TANDEM_OUT_OF_MEMORY;
     seed_fill(seed, known, limit);
-    status = lane->backend->alloc(lane->device, bytes, out);
+    status = session->backend->alloc(session->device, bytes, out);
     if (status == TANDEM_OK && bytes > 0)
-        status = lane->backend->upload(lane->stream, *out, 0, seed, known, 0);
+        status =
+            session->backend->upload(session->stream, *out, 0, seed, known, 0);
     if (status == TANDEM_OK)
-        status = spread_seed(lane, *out, known, bytes);
+        status = spread_seed(session, *out, known, bytes);
     if (status != TANDEM_OK) {
-        lane->backend->free(*out);
+        session->backend->free(*out);
         *out = NULL;
     }
     free(seed);

@@ -8,7 +8,7 @@
 
 #include <tandem/host.h>
 
-struct lane {
+struct device_session {
     const struct tandem_backend *backend;
     struct tandem_device *device; /* the context's */
     struct tandem_stream *stream;
@@ -17,17 +17,19 @@ struct lane {
 };
 
 /* Opens the device if it is not open, and makes a stream.  Ends with
- * lane_close, before the context is destroyed. */
-enum tandem_status lane_open(struct lane *lane, struct tandem_context *context,
-                             uint32_t device);
-void lane_close(struct lane *lane);
+ * device_session_close, before the context is destroyed. */
+enum tandem_status device_session_open(struct device_session *session,
+                                       struct tandem_context *context,
+                                       uint32_t device);
+void device_session_close(struct device_session *session);
 /* Waits for the lane's work. */
-enum tandem_status lane_synchronize(struct lane *lane);
+enum tandem_status device_session_synchronize(struct device_session *session);
 
 /* A buffer of bytes bytes that look random: as floats from [0.5, 1.5), or as
  * i32 in [0, limit) where limit > 0. */
-enum tandem_status lane_buffer(struct lane *lane, uint64_t bytes,
-                               int64_t limit, struct tandem_buffer **out);
+enum tandem_status device_session_buffer(struct device_session *session,
+                                         uint64_t bytes, int64_t limit,
+                                         struct tandem_buffer **out);
 
 /* The device's name on the command line: "cpu", "opencl", "opencl:1". */
 #define DEVICE_NAME_BYTES 48

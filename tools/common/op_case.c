@@ -78,20 +78,20 @@ static void desc_fill(struct tandem_tensor_desc *desc, uint32_t dtype,
     }
 }
 
-static void add_input(struct opcase *c, uint32_t dtype, uint32_t rank,
+static void add_input(struct op_case *c, uint32_t dtype, uint32_t rank,
                       const int64_t *shape)
 {
     desc_fill(&c->in[c->inputs++], dtype, rank, shape);
 }
 
-static void add_output(struct opcase *c, uint32_t dtype, uint32_t rank,
+static void add_output(struct op_case *c, uint32_t dtype, uint32_t rank,
                        const int64_t *shape)
 {
     c->alias[c->outputs] = -1;
     desc_fill(&c->out[c->outputs++], dtype, rank, shape);
 }
 
-static void build_elementwise(struct opcase *c, uint32_t rank,
+static void build_elementwise(struct op_case *c, uint32_t rank,
                               const int64_t *shape)
 {
     uint32_t op_class = c->info->op_class;
@@ -109,7 +109,7 @@ static void build_elementwise(struct opcase *c, uint32_t rank,
 
 /* Inputs w g m ..., outputs w m ...: the new values take the old ones'
  * place. */
-static void build_optimizer(struct opcase *c, uint32_t rank,
+static void build_optimizer(struct op_case *c, uint32_t rank,
                             const int64_t *shape)
 {
     for (uint32_t i = 0; i < c->info->input_count; i++)
@@ -120,7 +120,7 @@ static void build_optimizer(struct opcase *c, uint32_t rank,
     }
 }
 
-static void build_transpose(struct opcase *c, uint32_t rank,
+static void build_transpose(struct op_case *c, uint32_t rank,
                             const int64_t *shape)
 {
     int64_t turned[TANDEM_MAX_RANK] = {0};
@@ -134,7 +134,7 @@ static void build_transpose(struct opcase *c, uint32_t rank,
     add_output(c, TANDEM_F32, rank, turned);
 }
 
-static void build_reduce(struct opcase *c, uint32_t rank, const int64_t *shape)
+static void build_reduce(struct op_case *c, uint32_t rank, const int64_t *shape)
 {
     c->ints[0] = rank == 0 ? 0 : INT64_C(1) << (rank - 1);
     add_input(c, TANDEM_F32, rank, shape);
@@ -144,7 +144,7 @@ static void build_reduce(struct opcase *c, uint32_t rank, const int64_t *shape)
                rank == 0 ? 0 : rank - 1, shape);
 }
 
-static const char *build_rows(struct opcase *c, uint32_t rank,
+static const char *build_rows(struct op_case *c, uint32_t rank,
                               const int64_t *shape)
 {
     if (c->info->op_class == TANDEM_CLASS_GATHER) {
@@ -166,7 +166,7 @@ static const char *build_rows(struct opcase *c, uint32_t rank,
     return NULL;
 }
 
-static const char *build_gemm(struct opcase *c, uint32_t rank,
+static const char *build_gemm(struct op_case *c, uint32_t rank,
                               const int64_t *shape)
 {
     uint32_t first = rank == 4 ? 0 : 1, operand = rank == 4 ? 3 : 2;
@@ -188,7 +188,7 @@ static const char *build_gemm(struct opcase *c, uint32_t rank,
 }
 
 /* NULL, or what shape the operator wants. */
-static const char *build_operands(struct opcase *c, uint32_t rank,
+static const char *build_operands(struct op_case *c, uint32_t rank,
                                   const int64_t *shape)
 {
     switch (c->info->op_class) {
@@ -235,7 +235,7 @@ static const char *build_operands(struct opcase *c, uint32_t rank,
     }
 }
 
-void opcase_reduce_axes(struct opcase *c, uint32_t axes)
+void op_case_reduce_axes(struct op_case *c, uint32_t axes)
 {
     const struct tandem_tensor_desc *in = &c->in[0];
     int64_t kept[TANDEM_MAX_RANK];
@@ -250,7 +250,7 @@ void opcase_reduce_axes(struct opcase *c, uint32_t axes)
     c->bytes += desc_bytes(&c->out[0]);
 }
 
-void opcase_turn_input(struct opcase *c)
+void op_case_transpose_input(struct op_case *c)
 {
     struct tandem_tensor_desc *in = &c->in[0];
 
@@ -259,7 +259,7 @@ void opcase_turn_input(struct opcase *c)
 }
 
 /* Attributes that any formula takes. */
-static void set_attributes(struct opcase *c)
+static void set_attributes(struct op_case *c)
 {
     static const double clip[] = {-1, 1};
     static const double sgd[] = {0.01, 0.9, 0, 0};
@@ -289,8 +289,8 @@ static bool shape_small(uint32_t rank, const int64_t *shape)
     return elements <= MAX_ELEMENTS;
 }
 
-bool opcase_build(struct opcase *c, const char *name, uint32_t rank,
-                  const int64_t *shape, char error[OPCASE_ERROR_BYTES])
+bool op_case_build(struct op_case *c, const char *name, uint32_t rank,
+                   const int64_t *shape, char error[OPCASE_ERROR_BYTES])
 {
     const char *wants;
 

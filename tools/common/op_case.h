@@ -11,7 +11,7 @@
 /* op points into the struct: never copy one.  Operands are row-major, their
  * buffers NULL.  A product has in[0] = a [m][k], in[1] = b [k][n] and
  * out[0] = c [m][n], with the batch before them where there is one. */
-struct opcase {
+struct op_case {
     struct tandem_op op;
     const struct tandem_op_info *info;
     int64_t ints[TANDEM_MAX_RANK];
@@ -39,14 +39,14 @@ char *shape_text(char *out, uint32_t rank, const int64_t *shape);
  * gather: of the data, with as many row indices as rows.  softmax_cross_...:
  * of the logits.  gemm: m, n, k or batch, m, n, k.  false: error says what
  * the operator wants. */
-bool opcase_build(struct opcase *c, const char *name, uint32_t rank,
-                  const int64_t *shape, char error[OPCASE_ERROR_BYTES]);
+bool op_case_build(struct op_case *c, const char *name, uint32_t rank,
+                   const int64_t *shape, char error[OPCASE_ERROR_BYTES]);
 
 /* Makes the first input, a square, a transposed view. */
-void opcase_turn_input(struct opcase *c);
+void op_case_transpose_input(struct op_case *c);
 
 /* Lets a reduction of the case take the axes of the mask instead. */
-void opcase_reduce_axes(struct opcase *c, uint32_t axes);
+void op_case_reduce_axes(struct op_case *c, uint32_t axes);
 
 double desc_bytes(const struct tandem_tensor_desc *desc);
 double desc_elements(const struct tandem_tensor_desc *desc);

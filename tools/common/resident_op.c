@@ -23,9 +23,9 @@ static struct tandem_matrix matrix_of(const struct tandem_tensor_desc *desc)
     return matrix;
 }
 
-static void set_gemm(struct work *work)
+static void set_gemm(struct resident_op *work)
 {
-    struct opcase *c = &work->c;
+    struct op_case *c = &work->c;
 
     if (c->op.id != TANDEM_OP_GEMM)
         return;
@@ -50,39 +50,41 @@ typedef enum tandem_status (*judge_fn)(
     const struct tandem_tensor_desc *const *inputs, uint32_t input_count,
     const struct tandem_tensor_desc *const *outputs, uint32_t output_count);
 
-static enum tandem_status work_judge(const struct work *work, judge_fn judge)
+static enum tandem_status resident_op_ask(const struct resident_op *work,
+                                          judge_fn judge)
 {
-    const struct opcase *c = &work->c;
+    const struct op_case *c = &work->c;
 
     if (c->op.gemm != NULL)
-        return judge(work->lane->device, &c->op, NULL, 0, NULL, 0);
-    return judge(work->lane->device, &c->op, work->in, c->inputs, work->out,
+        return judge(work->session->device, &c->op, NULL, 0, NULL, 0);
+    return judge(work->session->device, &c->op, work->in, c->inputs, work->out,
                  c->outputs);
 }
 
-enum tandem_status work_prepare(const struct work *work)
+enum tandem_status resident_op_prepare(const struct resident_op *work)
 {
-    return work_judge(work, work->lane->backend->prepare);
+    return resident_op_ask(work, work->session->backend->prepare);
 }
 
-enum tandem_status work_ready(const struct work *work)
+enum tandem_status resident_op_query_ready(const struct resident_op *work)
 {
-    return work_judge(work, work->lane->backend->query_ready);
+    return resident_op_ask(work, work->session->backend->query_ready);
 }
 
-enum tandem_status work_describe(struct work *work, struct lane *lane)
+enum tandem_status resident_op_describe(struct resident_op *work,
+                                        struct device_session *session)
 {
-    work->lane = lane;
+    work->session = session;
     work->buffer_count = 0;
     for (uint32_t i = 0; i < TANDEM_MAX_OPERANDS; i++) {
         work->in[i] = &work->c.in[i];
         work->out[i] = &work->c.out[i];
     }
     set_gemm(work);
-    return work_judge(work, lane->backend->supports);
+    return resident_op_ask(work, session->backend->supports);
 }
 
-static enum tandem_status operand_alloc(struct work *work,
+static enum tandem_status operand_alloc(struct resident_op *work,
                                         struct tandem_tensor_desc *desc,
                                         int64_t limit)
 {
@@ -95,16 +97,16 @@ static enum tandem_status operand_alloc(struct work *work,
         limit = 0;
     else if (limit == 0)
         limit = 1;
-    status = lane_buffer(work->lane, (uint64_t)desc_bytes(desc), limit,
-                         &desc->buffer);
+    status = device_session_buffer(work->session, (uint64_t)desc_bytes(desc),
+                                   limit, &desc->buffer);
     if (status == TANDEM_OK)
         work->buffers[work->buffer_count++] = desc->buffer;
     return status;
 }
 
-static enum tandem_status operands_alloc(struct work *work)
+static enum tandem_status operands_alloc(struct resident_op *work)
 {
-    struct opcase *c = &work->c;
+    struct op_case *c = &work->c;
     enum tandem_status status = TANDEM_OK;
 
     for (uint32_t i = 0; i < c->inputs && status == TANDEM_OK; i++)
@@ -115,73 +117,76 @@ static enum tandem_status operands_alloc(struct work *work)
         else
             status = operand_alloc(work, &c->out[i], 0);
     }
-    return status == TANDEM_OK ? lane_synchronize(work->lane) : status;
+    return status == TANDEM_OK ? device_session_synchronize(work->session)
+                               : status;
 }
 
-enum tandem_status work_begin(struct work *work, struct lane *lane)
+enum tandem_status resident_op_begin(struct resident_op *work,
+                                     struct device_session *session)
 {
     uint64_t start = clock_now_ns();
     enum tandem_status status;
 
-    status = work_describe(work, lane);
+    status = resident_op_describe(work, session);
     if (status == TANDEM_OK)
         status = operands_alloc(work);
     if (status != TANDEM_OK)
-        work_destroy(work);
+        resident_op_destroy(work);
     set_gemm(work);
     work->setup_ns = clock_now_ns() - start;
     return status;
 }
 
-enum tandem_status work_create(struct work *work, struct lane *lane,
-                               const char *name, uint32_t rank,
-                               const int64_t *shape)
+enum tandem_status resident_op_create(struct resident_op *work,
+                                      struct device_session *session,
+                                      const char *name, uint32_t rank,
+                                      const int64_t *shape)
 {
     char error[OPCASE_ERROR_BYTES];
 
     memset(work, 0, sizeof *work);
-    if (!opcase_build(&work->c, name, rank, shape, error))
+    if (!op_case_build(&work->c, name, rank, shape, error))
         return TANDEM_INVALID_ARGUMENT;
-    return work_begin(work, lane);
+    return resident_op_begin(work, session);
 }
 
-void work_destroy(struct work *work)
+void resident_op_destroy(struct resident_op *work)
 {
     if (work->buffer_count > 0)
-        lane_synchronize(work->lane);
+        device_session_synchronize(work->session);
     for (uint32_t i = 0; i < work->buffer_count; i++)
-        work->lane->backend->free(work->buffers[i]);
+        work->session->backend->free(work->buffers[i]);
     work->buffer_count = 0;
 }
 
-enum tandem_status work_launch(struct work *work)
+enum tandem_status resident_op_launch(struct resident_op *work)
 {
-    struct opcase *c = &work->c;
-    struct lane *lane = work->lane;
+    struct op_case *c = &work->c;
+    struct device_session *session = work->session;
 
     if (c->op.gemm != NULL)
-        return lane->backend->gemm(lane->stream, &work->gemm);
-    return lane->backend->launch(lane->stream, &c->op, work->in, c->inputs,
-                                 work->out, c->outputs);
+        return session->backend->gemm(session->stream, &work->gemm);
+    return session->backend->launch(session->stream, &c->op, work->in,
+                                    c->inputs, work->out, c->outputs);
 }
 
-enum tandem_status work_stream(struct work *work, uint64_t count,
-                               uint64_t *out_ns)
+enum tandem_status resident_op_stream(struct resident_op *work, uint64_t count,
+                                      uint64_t *out_ns)
 {
     uint64_t start = clock_now_ns();
     enum tandem_status status = TANDEM_OK;
 
     for (uint64_t i = 0; i < count && status == TANDEM_OK; i++)
-        status = work_launch(work);
+        status = resident_op_launch(work);
     if (status == TANDEM_OK)
-        status = lane_synchronize(work->lane);
+        status = device_session_synchronize(work->session);
     *out_ns = clock_now_ns() - start;
     return status;
 }
 
 /* Launches that fill batch_ns: doubled until they fill a quarter of it, then
  * in proportion. */
-static enum tandem_status find_count(struct work *work,
+static enum tandem_status find_count(struct resident_op *work,
                                      const struct timing_plan *plan,
                                      struct timing *out)
 {
@@ -191,7 +196,7 @@ static enum tandem_status find_count(struct work *work,
     while (status == TANDEM_OK && ns < plan->batch_ns / 4 &&
            count < plan->max_count) {
         count *= 4;
-        status = work_stream(work, count, &ns);
+        status = resident_op_stream(work, count, &ns);
     }
     count = count * plan->batch_ns / (ns > 0 ? ns : 1);
     count = count < 1 ? 1 : count;
@@ -199,7 +204,7 @@ static enum tandem_status find_count(struct work *work,
     return status;
 }
 
-enum tandem_status resident_op_time(struct work *work,
+enum tandem_status resident_op_time(struct resident_op *work,
                                     const struct timing_plan *plan,
                                     struct timing *out)
 {
@@ -209,9 +214,9 @@ enum tandem_status resident_op_time(struct work *work,
     uint32_t batch;
 
     memset(out, 0, sizeof *out);
-    status = work_stream(work, 1, &out->first_ns);
+    status = resident_op_stream(work, 1, &out->first_ns);
     if (status == TANDEM_OK)
-        status = work_stream(work, 1, &out->second_ns);
+        status = resident_op_stream(work, 1, &out->second_ns);
     if (status == TANDEM_OK)
         status = find_count(work, plan, out);
     for (batch = 0; batch < plan->batches && batch < TIMING_BATCHES &&
@@ -219,7 +224,7 @@ enum tandem_status resident_op_time(struct work *work,
          batch++) {
         uint64_t ns;
 
-        status = work_stream(work, out->count, &ns);
+        status = resident_op_stream(work, out->count, &ns);
         samples[batch] = (double)ns / (double)out->count;
     }
     summary = summarise(samples, batch);

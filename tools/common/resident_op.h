@@ -12,9 +12,9 @@
 #define WORK_BUFFERS (2 * TANDEM_MAX_OPERANDS)
 
 /* Points into itself: never copy one. */
-struct work {
-    struct lane *lane;
-    struct opcase c;
+struct resident_op {
+    struct device_session *session;
+    struct op_case c;
     struct tandem_gemm gemm;
     const struct tandem_tensor_desc *in[TANDEM_MAX_OPERANDS];
     const struct tandem_tensor_desc *out[TANDEM_MAX_OPERANDS];
@@ -25,24 +25,28 @@ struct work {
 
 /* TANDEM_UNSUPPORTED, before any memory is taken, where the device does not
  * serve it.  On failure nothing is left. */
-enum tandem_status work_create(struct work *work, struct lane *lane,
-                               const char *name, uint32_t rank,
-                               const int64_t *shape);
+enum tandem_status resident_op_create(struct resident_op *work,
+                                      struct device_session *session,
+                                      const char *name, uint32_t rank,
+                                      const int64_t *shape);
 /* Likewise where the caller built work->c in place. */
-enum tandem_status work_begin(struct work *work, struct lane *lane);
-/* Without memory: for work_prepare and work_ready alone, needs no
- * work_destroy.  TANDEM_UNSUPPORTED where the device does not serve it. */
-enum tandem_status work_describe(struct work *work, struct lane *lane);
+enum tandem_status resident_op_begin(struct resident_op *work,
+                                     struct device_session *session);
+/* Without memory: for resident_op_prepare and resident_op_query_ready alone,
+ * needs no resident_op_destroy.  TANDEM_UNSUPPORTED where the device does not
+ * serve it. */
+enum tandem_status resident_op_describe(struct resident_op *work,
+                                        struct device_session *session);
 /* Has the device compile what the work needs, in the background; whether that
  * is there: TANDEM_NOT_READY, or how a compile failed. */
-enum tandem_status work_prepare(const struct work *work);
-enum tandem_status work_ready(const struct work *work);
+enum tandem_status resident_op_prepare(const struct resident_op *work);
+enum tandem_status resident_op_query_ready(const struct resident_op *work);
 /* Waits for the lane's work. */
-void work_destroy(struct work *work);
-enum tandem_status work_launch(struct work *work);
+void resident_op_destroy(struct resident_op *work);
+enum tandem_status resident_op_launch(struct resident_op *work);
 /* Launches count times and waits; what that took. */
-enum tandem_status work_stream(struct work *work, uint64_t count,
-                               uint64_t *out_ns);
+enum tandem_status resident_op_stream(struct resident_op *work, uint64_t count,
+                                      uint64_t *out_ns);
 
 struct timing_plan {
     uint64_t batch_ns;  /* launches between two waits, together */
@@ -58,7 +62,7 @@ struct timing {
     uint64_t count;     /* launches of each batch */
 };
 
-enum tandem_status resident_op_time(struct work *work,
+enum tandem_status resident_op_time(struct resident_op *work,
                                     const struct timing_plan *plan,
                                     struct timing *out);
 

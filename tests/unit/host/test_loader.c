@@ -65,7 +65,7 @@ static void refused(const char *build_name, const char *reason)
 static void scripted_refused(const char *script, const char *reason)
 {
     setenv("TANDEM_TEST_PLUGIN", script, 1);
-    refused("badplugin-scripted.so", reason);
+    refused("bad-vtable-plugin.so", reason);
 }
 
 START_TEST(test_good_plugins_load)
@@ -160,10 +160,10 @@ END_TEST
 
 START_TEST(test_text_is_no_plugin)
 {
-    const char *directory = directory_with("badplugin-symbol.so");
+    const char *directory = directory_with("no-query-symbol-plugin.so");
     struct tandem_context *context;
 
-    file_write(scratch_path("with-badplugin-symbol.so/tandem-other.so"),
+    file_write(scratch_path("with-no-query-symbol-plugin.so/tandem-other.so"),
                "#!/bin/sh\necho not a shared object\n");
     context = context_at(directory);
     ck_assert_ptr_nonnull(problem_with(context, "tandem-other.so"));
@@ -193,7 +193,7 @@ END_TEST
 
 START_TEST(test_missing_symbol)
 {
-    refused("badplugin-symbol.so", TANDEM_BACKEND_QUERY_SYMBOL);
+    refused("no-query-symbol-plugin.so", TANDEM_BACKEND_QUERY_SYMBOL);
 }
 END_TEST
 
@@ -231,7 +231,7 @@ START_TEST(test_duplicate_name)
 
     setenv("TANDEM_TEST_PLUGIN", "name=cpu", 1);
     setenv("TANDEM_LOG", "info", 1);
-    context = context_at(directory_with("badplugin-scripted.so"));
+    context = context_at(directory_with("bad-vtable-plugin.so"));
     ck_assert_uint_ge(log_count(TANDEM_LOG_INFO, "tandem-other.so"), 1);
     OK(tandem_device_count(context, &count));
     ck_assert_uint_ge(count, 1);
@@ -261,7 +261,7 @@ static void accepted(const char *script)
     uint32_t count;
 
     setenv("TANDEM_TEST_PLUGIN", script, 1);
-    context = context_at(directory_with("badplugin-scripted.so"));
+    context = context_at(directory_with("bad-vtable-plugin.so"));
     ck_assert_msg(!problem_with(context, "tandem-other.so"), "%s: %s", script,
                   problem_with(context, "tandem-other.so"));
     OK(tandem_device_count(context, &count));
@@ -295,7 +295,7 @@ START_TEST(test_a_backend_whose_count_fails)
     uint32_t count = 0, device;
 
     setenv("TANDEM_TEST_PLUGIN", "count=7", 1);
-    context = context_at(directory_with("badplugin-scripted.so"));
+    context = context_at(directory_with("bad-vtable-plugin.so"));
     OK(tandem_device_count(context, &count));
     ck_assert_uint_ge(count, 1);
     FAILS(TANDEM_NO_DEVICE, tandem_device_find(context, "test", &device));
@@ -349,7 +349,7 @@ START_TEST(test_directories_that_others_may_write)
     snprintf(path, sizeof path, "%s:%s", directory, scratch_path("plugins"));
     options.plugin_path = path;
     file_copy(scratch_path("with-tandem-sim.so/tandem-zzz.so"),
-              build_path("badplugin-symbol.so"));
+              build_path("no-query-symbol-plugin.so"));
     context = context_new(&options);
     ck_assert_msg(!problem_with(context, TANDEM_BACKEND_QUERY_SYMBOL),
                   "a library in a directory open to all was loaded");
@@ -383,12 +383,12 @@ START_TEST(test_other_names_are_left_alone)
 {
     struct tandem_context *context;
 
-    directory_with("badplugin-symbol.so");
+    directory_with("no-query-symbol-plugin.so");
     ck_assert_int_eq(
-        rename(scratch_path("with-badplugin-symbol.so/tandem-other.so"),
-               scratch_path("with-badplugin-symbol.so/libother.so")),
+        rename(scratch_path("with-no-query-symbol-plugin.so/tandem-other.so"),
+               scratch_path("with-no-query-symbol-plugin.so/libother.so")),
         0);
-    context = context_at(scratch_path("with-badplugin-symbol.so"));
+    context = context_at(scratch_path("with-no-query-symbol-plugin.so"));
     ck_assert_ptr_null(problem_with(context, "libother.so"));
     tandem_context_destroy(context);
 }

@@ -36,7 +36,7 @@ static struct tandem_context *context_with_bad(const char *script)
     setenv("TANDEM_TEST_PLUGIN", script, 1);
     directory_new("bad");
     file_copy(scratch_path("bad/tandem-bad.so"),
-              build_path("badplugin-device.so"));
+              build_path("bad-device-plugin.so"));
     file_copy(scratch_path("bad/tandem-cpu.so"), build_path("tandem-cpu.so"));
     file_copy(scratch_path("bad/tandem-sim.so"), build_path("tandem-sim.so"));
     return context_new(&options);

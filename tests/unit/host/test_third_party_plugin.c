@@ -24,15 +24,15 @@ static float data[SIDE * SIDE], more[SIDE * SIDE];
 static void plugins_setup(void)
 {
     scratch_setup();
-    file_copy(scratch_path("plugins/tandem-foreign.so"),
-              build_path("tandem-foreign.so"));
+    file_copy(scratch_path("plugins/tandem-third-party.so"),
+              build_path("tandem-third-party.so"));
 }
 
 static void variables_setup(void)
 {
     environment_setup();
     unsetenv("THIRD_PARTY_PLUGIN");
-    setenv("TANDEM_BACKENDS", "cpu,foreign", 1);
+    setenv("TANDEM_BACKENDS", "cpu,third-party", 1);
     count_up(data, SIDE * SIDE);
     count_up(more, SIDE * SIDE);
 }
@@ -165,7 +165,7 @@ START_TEST(test_explanation_tells_guesses)
     }
     ck_assert_uint_eq(seen, 2);
     ck_assert_uint_eq(log_count(TANDEM_LOG_WARNING,
-                                "foreign:0: not calibrated: it is not chosen"),
+                                "third-party:0: not calibrated: not chosen if"),
                       1);
     tandem_context_destroy(context);
 }
@@ -177,13 +177,14 @@ START_TEST(test_forced_it_runs)
 
     measured("cpu", NOTHING);
     context = context_new(NULL);
-    OK(run(context, device_named(context, "foreign"), served[_i]));
-    OK(tandem_context_force_device(context, device_named(context, "foreign")));
-    ck_assert_str_eq(runs_on(context, served[_i]), "foreign");
+    OK(run(context, device_named(context, "third-party"), served[_i]));
+    OK(tandem_context_force_device(context,
+                                   device_named(context, "third-party")));
+    ck_assert_str_eq(runs_on(context, served[_i]), "third-party");
     tandem_context_destroy(context);
-    setenv("TANDEM_DEVICE", "foreign", 1);
+    setenv("TANDEM_DEVICE", "third-party", 1);
     context = context_new(NULL);
-    ck_assert_str_eq(runs_on(context, served[_i]), "foreign");
+    ck_assert_str_eq(runs_on(context, served[_i]), "third-party");
     tandem_context_destroy(context);
 }
 END_TEST
@@ -192,9 +193,9 @@ START_TEST(test_alone_it_runs)
 {
     struct tandem_context *context;
 
-    setenv("TANDEM_BACKENDS", "foreign", 1);
+    setenv("TANDEM_BACKENDS", "third-party", 1);
     context = context_new(NULL);
-    ck_assert_str_eq(runs_on(context, served[_i]), "foreign");
+    ck_assert_str_eq(runs_on(context, served[_i]), "third-party");
     ck_assert_uint_eq(log_count(TANDEM_LOG_WARNING, NULL), 0);
     FAILS(TANDEM_UNSUPPORTED, run(context, TANDEM_ANY_DEVICE, TANDEM_OP_EXP));
     tandem_context_destroy(context);
@@ -216,7 +217,7 @@ START_TEST(test_alone_in_serving_it_runs)
     tandem_profile_destroy(profile);
     tandem_context_destroy(context);
     context = context_new(NULL);
-    ck_assert_str_eq(runs_on(context, TANDEM_OP_ADD), "foreign");
+    ck_assert_str_eq(runs_on(context, TANDEM_OP_ADD), "third-party");
     ck_assert_str_eq(runs_on(context, TANDEM_OP_MUL), "cpu");
     tandem_context_destroy(context);
 }
@@ -227,7 +228,7 @@ START_TEST(test_guesses_compete_with_guesses)
 {
     struct tandem_context *context = context_new(NULL);
 
-    ck_assert_str_eq(runs_on(context, TANDEM_OP_GEMM), "foreign");
+    ck_assert_str_eq(runs_on(context, TANDEM_OP_GEMM), "third-party");
     ck_assert_str_eq(runs_on(context, TANDEM_OP_ADD), "cpu");
     ck_assert_uint_eq(log_count(TANDEM_LOG_WARNING, NULL), 0);
     tandem_context_destroy(context);
@@ -239,12 +240,12 @@ START_TEST(test_measured_it_wins_what_it_is_best_at)
     struct tandem_context *context;
 
     measured("cpu", AGES);
-    measured("foreign", NOTHING);
+    measured("third-party", NOTHING);
     context = context_new(NULL);
-    ck_assert_str_eq(runs_on(context, served[_i]), "foreign");
+    ck_assert_str_eq(runs_on(context, served[_i]), "third-party");
     ck_assert_str_eq(runs_on(context, TANDEM_OP_EXP), "cpu");
     tandem_context_destroy(context);
-    measured("foreign", 2 * AGES);
+    measured("third-party", 2 * AGES);
     context = context_new(NULL);
     ck_assert_str_eq(runs_on(context, served[_i]), "cpu");
     tandem_context_destroy(context);
@@ -258,13 +259,13 @@ START_TEST(test_measured_in_part)
     struct tandem_context *context;
 
     measured("cpu", AGES);
-    measured_part("foreign", gemm ? "gemm" : "elementwise", NOTHING);
+    measured_part("third-party", gemm ? "gemm" : "elementwise", NOTHING);
     context = context_new(NULL);
     for (int i = 0; i < 5; i++) {
         ck_assert_str_eq(runs_on(context, TANDEM_OP_GEMM),
-                         gemm ? "foreign" : "cpu");
+                         gemm ? "third-party" : "cpu");
         ck_assert_str_eq(runs_on(context, TANDEM_OP_ADD),
-                         gemm ? "cpu" : "foreign");
+                         gemm ? "cpu" : "third-party");
     }
     tandem_context_destroy(context);
 }
@@ -276,18 +277,18 @@ START_TEST(test_the_cpu_is_guessed_well_enough)
 {
     struct tandem_context *context;
 
-    setenv("TANDEM_BACKENDS", "cpu,foreign,sim", 1);
-    measured("foreign", AGES);
+    setenv("TANDEM_BACKENDS", "cpu,third-party,sim", 1);
+    measured("third-party", AGES);
     for (int round = 0; round < 2; round++) {
         context = context_new(NULL);
         for (int i = 0; i < 5; i++) {
             ck_assert_str_eq(runs_on(context, served[_i]),
-                             round == 0 ? "cpu" : "foreign");
+                             round == 0 ? "cpu" : "third-party");
             ck_assert_str_eq(runs_on(context, TANDEM_OP_EXP), "cpu");
         }
         ck_assert_uint_eq(log_count(TANDEM_LOG_WARNING, "cpu:0"), 0);
         tandem_context_destroy(context);
-        measured("foreign", NOTHING);
+        measured("third-party", NOTHING);
         log_forget();
     }
 }
@@ -296,7 +297,7 @@ END_TEST
 int main(void)
 {
     const int count = sizeof served / sizeof served[0];
-    Suite *suite = suite_create("foreign");
+    Suite *suite = suite_create("third-party");
     TCase *tests = tcase_create("a plugin of somebody else's");
 
     tcase_add_unchecked_fixture(tests, plugins_setup, scratch_teardown);

@@ -48,7 +48,7 @@ START_TEST(rows_have_names_and_fit_the_scale)
     list_add(&list, "gemm", "200x200x200", "", "stream");
     list_add(&list, "transfer", "4096", "pinned", "upload");
     ck_assert_uint_eq(list.count, 3);
-    ck_assert_uint_eq(list.left_out, 2);
+    ck_assert_uint_eq(list.skipped_rows, 2);
     ck_assert_str_eq(list.rows[0].name, "gemm 64x64x64, ta+tb");
     ck_assert_str_eq(list.rows[1].name, "add 16384, host");
     ck_assert_str_eq(list.rows[2].name, "transfer 4 KiB, pinned, upload");
@@ -79,11 +79,11 @@ START_TEST(operands_are_what_they_always_were)
 {
     struct product p = {.dtype = TANDEM_F32};
 
-    ck_assert_float_eq(product_value(&p, 'a', 0), 7407119 * 0x1p-23f);
-    ck_assert_float_eq(product_value(&p, 'b', 1000003), -229484 * 0x1p-23f);
-    ck_assert_float_eq(product_value(&p, '+', 2000006), -291850 * 0x1p-23f);
+    ck_assert_float_eq(gemm_case_value(&p, 'a', 0), 7407119 * 0x1p-23f);
+    ck_assert_float_eq(gemm_case_value(&p, 'b', 1000003), -229484 * 0x1p-23f);
+    ck_assert_float_eq(gemm_case_value(&p, '+', 2000006), -291850 * 0x1p-23f);
     p.dtype = TANDEM_BF16;
-    ck_assert_float_eq(product_value(&p, 'a', 7), -3 / 128.0f);
+    ck_assert_float_eq(gemm_case_value(&p, 'a', 7), -3 / 128.0f);
 }
 END_TEST
 
@@ -93,10 +93,10 @@ static float scale_at(enum inputs kind, char operand, int row, int column)
     struct product p = {.dtype = TANDEM_F32,
                         .gemm = {.m = M, .n = N, .k = K, .batch = 2}};
     uint64_t index = (uint64_t)(row * (operand == 'a' ? K : N) + column);
-    float alike = product_value(&p, operand, index);
+    float alike = gemm_case_value(&p, operand, index);
 
     p.inputs = kind;
-    return product_value(&p, operand, index) / alike;
+    return gemm_case_value(&p, operand, index) / alike;
 }
 
 START_TEST(hard_operands_are_scaled_as_they_say)
@@ -144,11 +144,11 @@ static void product_fill(struct product *p, bool transposed)
     if (transposed)
         p->gemm.flags = TANDEM_GEMM_TRANSPOSE_A | TANDEM_GEMM_TRANSPOSE_B;
     for (uint64_t i = 0; i < M * K; i++)
-        a[i] = product_value(p, 'a', i);
+        a[i] = gemm_case_value(p, 'a', i);
     for (uint64_t i = 0; i < K * N; i++)
-        b[i] = product_value(p, 'b', i);
+        b[i] = gemm_case_value(p, 'b', i);
     for (uint64_t i = 0; i < N; i++)
-        bias[i] = product_value(p, '+', i);
+        bias[i] = gemm_case_value(p, '+', i);
     for (int i = 0; i < M; i++)
         for (int j = 0; j < N; j++) {
             double sum = (double)bias[j];
@@ -246,7 +246,7 @@ START_TEST(operands_come_back_as_they_went)
                                        {0xbf80, 0x3f00, 0x3c00}};
     const struct tandem_backend backend = {.upload = upload,
                                            .download = download};
-    struct bench bench = {.lane = {.backend = &backend}};
+    struct bench bench = {.session = {.backend = &backend}};
     struct product p = {.bench = &bench, .dtype = dtypes[_i]};
     float values[256], row[64];
     uint16_t stored;

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Helpers that all modes share; see cl_probe.h.
+ */
+#include <config.h>
+
+#include "cl_probe.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+void probe_complain(const char *format, ...)
+{
+    va_list arguments;
+
+    fputs("cl-probe: ", stderr);
+    va_start(arguments, format);
+    vfprintf(stderr, format, arguments);
+    va_end(arguments);
+    fputc('\n', stderr);
+}
+
+void probe_print_json(json_t *json)
+{
+    json_dumpf(json, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
+    putchar('\n');
+    json_decref(json);
+}
+
+static void log_message(void *user, enum tandem_log_level level,
+                        const char *message)
+{
+    (void)user;
+    (void)level;
+    fprintf(stderr, "tandem: %s\n", message);
+}
+
+enum tandem_status probe_context(const struct probe_options *options,
+                                 const char *backends,
+                                 struct tandem_context **out_context)
+{
+    const char *const keys[] = {"test.gemm_kernel", "cache_dir",
+                                "cache_world_readable"};
+    const char *const values[] = {"clblast", options->system, "1"};
+    const uint32_t first = options->clblast ? 0 : 1;
+    struct tandem_context_options context = {
+        .struct_size = sizeof context,
+        .log = options->verbose ? log_message : NULL,
+        .open_keys = keys + first,
+        .open_values = values + first,
+        .open_count = (options->system != NULL ? 3 : 1) - first,
+    };
+
+    if (backends != NULL)
+        setenv("TANDEM_BACKENDS", backends, 1);
+    return tandem_context_create(&context, out_context);
+}
