@@ -15,55 +15,42 @@
 #include "opencl/plan/row_mapping.h"
 #include "opencl/plan/gemv_plan.h"
 
+#define FUNCTION(file, function) {#file ".cl", kernel_##file, #function}
+
 static const struct {
     const char *file, *source, *function;
 } functions[KERNEL_COUNT] = {
-    [KERNEL_ELEMENTWISE_CONTIGUOUS] = {"elementwise.cl", kernel_elementwise,
-                                       "elementwise_contiguous"},
-    [KERNEL_ELEMENTWISE_STRIDED] = {"elementwise.cl", kernel_elementwise,
-                                    "elementwise_strided"},
-    [KERNEL_ELEMENTWISE_TRANSPOSED] = {"elementwise.cl", kernel_elementwise,
-                                       "elementwise_transposed"},
-    [KERNEL_TRANSPOSE_TILED] = {"transpose.cl", kernel_transpose,
-                                "transpose_tiled"},
-    [KERNEL_GATHER] = {"gather.cl", kernel_gather, "gather"},
-    [KERNEL_OPTIMIZER] = {"optimizer.cl", kernel_optimizer, "optimizer_update"},
-    [KERNEL_REDUCE] = {"reduce.cl", kernel_reduce, "reduce"},
-    [KERNEL_REDUCE_LAST_GROUP] = {"reduce.cl", kernel_reduce, "reduce"},
-    [KERNEL_REDUCE_COMBINE_SPLITS] = {"reduce.cl", kernel_reduce,
-                                      "reduce_combine_splits"},
-    [KERNEL_SOFTMAX_SINGLE_PASS] = {"softmax.cl", kernel_softmax,
-                                    "softmax_single_pass"},
-    [KERNEL_SOFTMAX_PARTIAL_PASS] = {"softmax.cl", kernel_softmax,
-                                     "softmax_partial_pass"},
-    [KERNEL_SOFTMAX_FINAL_PASS] = {"softmax.cl", kernel_softmax,
-                                   "softmax_final_pass"},
-    [KERNEL_NORM_SINGLE_PASS] = {"norm.cl", kernel_norm, "norm_single_pass"},
-    [KERNEL_NORM_PARTIAL_PASS] = {"norm.cl", kernel_norm, "norm_partial_pass"},
-    [KERNEL_NORM_FINAL_PASS] = {"norm.cl", kernel_norm, "norm_final_pass"},
-    [KERNEL_GEMM_EPILOGUE] = {"gemm_epilogue.cl", kernel_gemm_epilogue,
-                              "gemm_epilogue"},
-    [KERNEL_GEMM_NAIVE] = {"gemm_naive.cl", kernel_gemm_naive, "gemm_naive"},
-    [KERNEL_GEMM_SIMT] = {"gemm_simt.cl", kernel_gemm_simt, "gemm_simt"},
-    [KERNEL_SPLIT_K_FIXUP] = {"split_k_fixup.cl", kernel_split_k_fixup,
-                              "split_k_fixup"},
-    [KERNEL_SPLIT_K_FIXUP_LANES] = {"split_k_fixup.cl", kernel_split_k_fixup,
-                                    "split_k_fixup_lanes"},
-    [KERNEL_SPLIT_K_FIXUP_TILES] = {"split_k_fixup.cl", kernel_split_k_fixup,
-                                    "split_k_fixup_tiles"},
-    [KERNEL_GEMV] = {"gemv.cl", kernel_gemv, "gemv"},
-    [KERNEL_GEMM_3XTF32] = {"gemm_3xtf32.cl", kernel_gemm_3xtf32,
-                            "gemm_3xtf32"},
-    [KERNEL_GEMM_MMA] = {"gemm_mma.cl", kernel_gemm_mma, "gemm_mma"},
-    [KERNEL_GEMM_WGMMA] = {"gemm_wgmma.cl", kernel_gemm_wgmma, "gemm_wgmma"},
-    [KERNEL_PACK_MAXIMA] = {"pack_operands.cl", kernel_pack_operands,
-                            "pack_row_maxima"},
-    [KERNEL_PACK_OPERANDS] = {"pack_operands.cl", kernel_pack_operands,
-                              "pack_operands"},
-    [KERNEL_PACK_SINGLE_PASS] = {"pack_operands.cl", kernel_pack_operands,
-                                 "pack_register_resident"},
-    [KERNEL_PAD_OPERANDS] = {"pad_operands.cl", kernel_pad_operands,
-                             "pad_operands"}};
+    [KERNEL_ELEMENTWISE_CONTIGUOUS] =
+        FUNCTION(elementwise, elementwise_contiguous),
+    [KERNEL_ELEMENTWISE_STRIDED] = FUNCTION(elementwise, elementwise_strided),
+    [KERNEL_ELEMENTWISE_TRANSPOSED] =
+        FUNCTION(elementwise, elementwise_transposed),
+    [KERNEL_TRANSPOSE_TILED] = FUNCTION(transpose, transpose_tiled),
+    [KERNEL_GATHER] = FUNCTION(gather, gather),
+    [KERNEL_OPTIMIZER] = FUNCTION(optimizer, optimizer_update),
+    [KERNEL_REDUCE] = FUNCTION(reduce, reduce),
+    [KERNEL_REDUCE_LAST_GROUP] = FUNCTION(reduce, reduce),
+    [KERNEL_REDUCE_COMBINE_SPLITS] = FUNCTION(reduce, reduce_combine_splits),
+    [KERNEL_SOFTMAX_SINGLE_PASS] = FUNCTION(softmax, softmax_single_pass),
+    [KERNEL_SOFTMAX_PARTIAL_PASS] = FUNCTION(softmax, softmax_partial_pass),
+    [KERNEL_SOFTMAX_FINAL_PASS] = FUNCTION(softmax, softmax_final_pass),
+    [KERNEL_NORM_SINGLE_PASS] = FUNCTION(norm, norm_single_pass),
+    [KERNEL_NORM_PARTIAL_PASS] = FUNCTION(norm, norm_partial_pass),
+    [KERNEL_NORM_FINAL_PASS] = FUNCTION(norm, norm_final_pass),
+    [KERNEL_GEMM_EPILOGUE] = FUNCTION(gemm_epilogue, gemm_epilogue),
+    [KERNEL_GEMM_NAIVE] = FUNCTION(gemm_naive, gemm_naive),
+    [KERNEL_GEMM_SIMT] = FUNCTION(gemm_simt, gemm_simt),
+    [KERNEL_SPLIT_K_FIXUP] = FUNCTION(split_k_fixup, split_k_fixup),
+    [KERNEL_SPLIT_K_FIXUP_LANES] = FUNCTION(split_k_fixup, split_k_fixup_lanes),
+    [KERNEL_SPLIT_K_FIXUP_TILES] = FUNCTION(split_k_fixup, split_k_fixup_tiles),
+    [KERNEL_GEMV] = FUNCTION(gemv, gemv),
+    [KERNEL_GEMM_3XTF32] = FUNCTION(gemm_3xtf32, gemm_3xtf32),
+    [KERNEL_GEMM_MMA] = FUNCTION(gemm_mma, gemm_mma),
+    [KERNEL_GEMM_WGMMA] = FUNCTION(gemm_wgmma, gemm_wgmma),
+    [KERNEL_PACK_MAXIMA] = FUNCTION(pack_operands, pack_row_maxima),
+    [KERNEL_PACK_OPERANDS] = FUNCTION(pack_operands, pack_operands),
+    [KERNEL_PACK_SINGLE_PASS] = FUNCTION(pack_operands, pack_register_resident),
+    [KERNEL_PAD_OPERANDS] = FUNCTION(pad_operands, pad_operands)};
 
 static const char *type_name(uint64_t key, uint32_t operand)
 {
@@ -311,6 +298,33 @@ static bool tolerates_3ulp_division(uint64_t key)
     }
 }
 
+static void append_gemm(struct variant_text *out, uint64_t key,
+                        const struct platform_device *hardware)
+{
+    append_dtypes(out, key);
+    switch (KEY_KERNEL(key)) {
+    case KERNEL_GEMM_SIMT:
+        append_simt_gemm(out, key, hardware->nvidia);
+        break;
+    case KERNEL_GEMV:
+        append_gemv(out, key, hardware->nvidia);
+        break;
+    case KERNEL_GEMM_3XTF32:
+        append_3xtf32(out, key);
+        break;
+    case KERNEL_GEMM_MMA:
+        append_mma(out, key);
+        append_rounding(out, hardware);
+        break;
+    case KERNEL_GEMM_WGMMA:
+        append_wgmma(out, key);
+        break;
+    default:
+        break;
+    }
+    append_activation(out, key);
+}
+
 void variant_text_make(struct variant_text *out, uint64_t key,
                        const struct platform_device *hardware)
 {
@@ -367,27 +381,6 @@ void variant_text_make(struct variant_text *out, uint64_t key,
         append(out, " -DRMS=%d", KEY_OP(key) == TANDEM_OP_RMS_NORM);
         append_rows(out, key);
         break;
-    case KERNEL_GEMM_3XTF32:
-        append_dtypes(out, key);
-        append_3xtf32(out, key);
-        append_activation(out, key);
-        break;
-    case KERNEL_GEMV:
-        append_dtypes(out, key);
-        append_gemv(out, key, hardware->nvidia);
-        append_activation(out, key);
-        break;
-    case KERNEL_GEMM_MMA:
-        append_dtypes(out, key);
-        append_mma(out, key);
-        append_rounding(out, hardware);
-        append_activation(out, key);
-        break;
-    case KERNEL_GEMM_WGMMA:
-        append_dtypes(out, key);
-        append_wgmma(out, key);
-        append_activation(out, key);
-        break;
     case KERNEL_PACK_MAXIMA:
     case KERNEL_PACK_OPERANDS:
     case KERNEL_PACK_SINGLE_PASS:
@@ -397,14 +390,8 @@ void variant_text_make(struct variant_text *out, uint64_t key,
     case KERNEL_PAD_OPERANDS:
         append(out, " -DBITS=%s", type_name(key, 0));
         break;
-    case KERNEL_GEMM_SIMT:
-        append_dtypes(out, key);
-        append_simt_gemm(out, key, hardware->nvidia);
-        append_activation(out, key);
-        break;
     default:
-        append_dtypes(out, key);
-        append_activation(out, key);
+        append_gemm(out, key, hardware);
         break;
     }
 }
