@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Tunable parameters of the f32 kernels that CLBlast's GEMM runs, their allowed
- * values (those of CLBlast's tuners) and the conditions between them. Of the
- * two Xgemm kernels only the first (GEMMK 0) is used, because the second one
- * needs square tiles for strided batches. Pure functions; any thread.
+ * values (those of CLBlast's tuners) and the conditions between them. Excludes
+ * the second Xgemm kernel (GEMMK 1), which needs square tiles for strided
+ * batches. Pure functions; any thread.
  */
 #ifndef TANDEM_OPENCL_GEMM_CLBLAST_PARAMETER_SPACE_H
 #define TANDEM_OPENCL_GEMM_CLBLAST_PARAMETER_SPACE_H
@@ -46,7 +46,7 @@ struct clblast_device_limits {
 
 struct clblast_kernel {
     const char *name; /* in CLBlast's API */
-    /* Checks the conditions between the values. NULL if there are none. */
+    /* Checks the conditions between the values. NULL means no condition. */
     bool (*fits)(const uint32_t *values,
                  const struct clblast_device_limits *limits);
     uint32_t count;

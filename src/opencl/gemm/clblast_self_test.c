@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Products by CLBlast against the same in double, at some of their entries. */
+/* Self-test of CLBlast: compares elements of GEMMs with double precision. */
 #include "opencl/gemm/clblast.h"
 
 #include <clblast_c.h>
@@ -12,12 +12,12 @@
 #define BATCH 2
 #define ALPHA 2.0f
 #define BETA 0.5f
-#define BEFORE 1.0f /* what c holds */
-/* Of eps = 2^-24 times the sum of the magnitudes: the sums of f32 are seen
- * below 2. */
+#define INITIAL_C 1.0f
+/* Allowed error, in units of 2^-24 times the sum of the terms' magnitudes. The
+ * error of f32 sums is below 2. */
 #define TOLERANCE 16.0
 #define SAMPLES 1024u
-#define LARGEST_SIDE 2048u
+#define MAX_SIDE 2048u
 
 struct check {
     struct tandem_device *device;
@@ -49,7 +49,7 @@ static enum tandem_status check_start(struct check *check)
             return last_error_set(TANDEM_OUT_OF_MEMORY, "out of host memory");
         clblast_self_test_fill(check->host[i], counts[i], i + 1);
         for (size_t j = 0; j < counts[i] && i == 2; j++)
-            check->host[i][j] = BEFORE;
+            check->host[i][j] = INITIAL_C;
         check->memory[i] = clCreateBuffer(
             check->device->context, CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR,
             counts[i] * sizeof(float), check->host[i], &code);
@@ -90,14 +90,14 @@ static enum tandem_status check_run(struct check *check)
     return status_from_clblast(check->device, code, "CLBlastSgemm");
 }
 
-static bool entry_right(const struct check *check, size_t entry)
+static bool is_element_correct(const struct check *check, size_t entry)
 {
     size_t m = check->m, k = check->k;
     size_t batch = entry / (m * check->n), within = entry % (m * check->n);
     const float *a = check->host[0] + batch * m * k + within % m;
     const float *b =
         check->host[1] + batch * k * check->n + within / m * k;
-    double sum = (double)BETA * BEFORE, size = sum;
+    double sum = (double)BETA * INITIAL_C, size = sum;
     for (size_t i = 0; i < k; i++) {
         double term = (double)ALPHA * (double)a[i * m] * (double)b[i];
         sum += term;
@@ -107,27 +107,27 @@ static bool entry_right(const struct check *check, size_t entry)
            TOLERANCE * 0x1p-24 * size;
 }
 
-static enum tandem_status check_judge(const struct check *check)
+static enum tandem_status check_compare(const struct check *check)
 {
     size_t count = check->m * check->n * check->batch;
     uint64_t state = 1;
     for (uint32_t i = 0; i < SAMPLES; i++) {
         state = state * 6364136223846793005u + 1442695040888963407u;
-        /* The corners of the first and of the last, too. */
+        /* The first and the last element are always compared. */
         size_t entry = i == 0   ? 0
                        : i == 1 ? count - 1
                                 : (size_t)((state >> 20) % count);
-        if (!entry_right(check, entry))
+        if (!is_element_correct(check, entry))
             return last_error_set(TANDEM_FAILED,
-                               "a product of %zu x %zu x %zu is wrong at "
-                               "element %zu: %g",
-                               check->m, check->n, check->k, entry,
-                               (double)check->host[2][entry]);
+                                  "CLBlast GEMM of %zu x %zu x %zu is wrong at "
+                                  "element %zu: %g",
+                                  check->m, check->n, check->k, entry,
+                                  (double)check->host[2][entry]);
     }
     return TANDEM_OK;
 }
 
-/* Of a size that no tile divides. */
+/* No tile size divides these sizes. */
 static enum tandem_status check_one(struct tandem_device *device, bool batched,
                                     size_t side)
 {
@@ -140,7 +140,7 @@ static enum tandem_status check_one(struct tandem_device *device, bool batched,
     if (status == TANDEM_OK)
         status = check_run(&check);
     if (status == TANDEM_OK)
-        status = check_judge(&check);
+        status = check_compare(&check);
     check_end(&check);
     return status;
 }
@@ -148,7 +148,7 @@ static enum tandem_status check_one(struct tandem_device *device, bool batched,
 enum tandem_status clblast_self_test_run(struct tandem_device *device,
                                          bool batched, uint32_t min_indirect)
 {
-    uint32_t side = min_indirect < LARGEST_SIDE ? min_indirect : LARGEST_SIDE;
+    uint32_t side = min_indirect < MAX_SIDE ? min_indirect : MAX_SIDE;
     enum tandem_status status = TANDEM_OK;
     clblast_init_once(&device->utility);
     if (min_indirect > 16)

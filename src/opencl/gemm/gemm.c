@@ -10,7 +10,8 @@
 #include "opencl/plan/operand_packing.h"
 #include "opencl/device/cl_status.h"
 
-/* What computes a GEMM: first CLBlast, if `clblast` is set, then `plan`. */
+/* How a GEMM is computed: by CLBlast if `clblast` is set, and then by `plan`.
+ */
 struct gemm_dispatch {
     bool is_zero; /* alpha a b is 0; only c and the epilogue are computed */
     bool clblast;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Matrix products, with their epilogues.  Any thread. */
+/* GEMM with its epilogue: the entries of backend.h. Any thread. */
 #ifndef TANDEM_OPENCL_GEMM_GEMM_H
 #define TANDEM_OPENCL_GEMM_GEMM_H
 
 #include "opencl/queue/stream.h"
 
-/* backend.h's gemm; the stream is live. */
+/* `stream` must be valid. */
 enum tandem_status gemm_launch(struct tandem_stream *stream,
                                const struct tandem_gemm *gemm);
 enum tandem_status gemm_prepare(struct tandem_device *device,

@@ -358,7 +358,7 @@ static uint64_t comparable_kernels(const struct gemm_cost_model *model)
 }
 
 /* Selects the fastest of our kernels and returns its time. Returns UNUSABLE_NS
- * and leaves *out unchanged if there is none. */
+ * and leaves *out unchanged if no kernel supports the GEMM. */
 static double best_kernel_ns(const struct gemm_selector *selector,
                              const struct tandem_gemm *gemm, uint64_t disabled,
                              struct gemm_selection *out)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Search for fast CLBlast parameters. Starts with CLBlast's own parameters and
- * with values that are good on GPUs. Then changes one to three values of the
- * best set, or sometimes all values, at random. Candidates are compared by the
- * time of a whole call, including CLBlast's copies of operands.
+ * with values that are good on GPUs. Every further candidate changes one to
+ * three values of the best set, or sometimes all values, at random. Candidates
+ * are compared by the time of a whole call, including CLBlast's packing.
  */
 #include <math.h>
 #include <stdio.h>

@@ -25,9 +25,9 @@
 /* A GEMM must take this factor longer than the host needs to enqueue it;
  * otherwise the measured time is the host's. */
 #define MIN_HOST_FACTOR 1.5
-/* GEMV, which is bound by memory, needs more work: rows of the matrix per
- * compute unit, the depths for so many rows, and elements per work-group if
- * each compute unit has one work-group. */
+/* GEMV is limited by memory and needs more work: rows of the matrix per compute
+ * unit, their depths, and matrix elements per work-group if each compute unit
+ * has one work-group. */
 #define GEMV_ROWS 192u
 #define GEMV_SHALLOW 512
 #define GEMV_DEEP 1536
@@ -117,10 +117,21 @@ static enum tandem_status timed_gemm_measure(struct kernel_timer *timer,
     return kernel_timer_measure(timer, timed_gemm_launch, timed, out_ns);
 }
 
+/* ---- costs of all kernels ---- */
+
+struct tuner {
+    struct kernel_timer *timer;
+    const struct tuning_results_sink *sink;
+    uint32_t units; /* compute units */
+    bool cpu;
+    /* Measured first. The time of a GEMM includes launch_ns and the time for
+     * packing; host_ns is the host's time to enqueue a kernel. */
+    double launch_ns, bytes_per_ns, host_ns;
+};
+
 /* Reports gemm.PREFIX NAME as a list of numbers, unless one is too large. */
-static void costs_report(const struct tuning_results_sink *sink,
-                         const char *prefix, const char *name,
-                         const double *values, uint32_t count)
+static void costs_report(const struct tuner *tuner, const char *prefix,
+                         const char *name, const double *values, uint32_t count)
 {
     char key[64], text[128] = "";
     snprintf(key, sizeof(key), "gemm.%s%s", prefix, name);
@@ -130,25 +141,28 @@ static void costs_report(const struct tuning_results_sink *sink,
         if (!decimal_append_double(text, sizeof(text) - 1, values[i]))
             return;
     }
-    sink->callback(sink->user, key, text);
+    tuner->sink->callback(tuner->sink->user, key, text);
 }
 
-/* ---- launches, copies ---- */
-
-/* Finds a grid of at most `groups` work-groups, as square as possible. Prefers
- * exactly `groups` if no side is more than four times the other. */
-static void grid_make(uint32_t groups, uint32_t *out_rows,
-                      uint32_t *out_columns)
+/* Initializes a GEMM that SIMT or tensor-core kernel `id` computes with at most
+ * `groups` work-groups, in a grid that is as square as possible. Uses exactly
+ * `groups` if no side of the grid is then more than four times the other. */
+static void grid_gemm_init(struct timed_gemm *out,
+                           const struct kernel_timer *timer,
+                           enum gemm_kernel_id id, uint32_t groups,
+                           int64_t depth)
 {
-    uint32_t rows = (uint32_t)sqrt((double)groups);
-    *out_rows = rows;
-    *out_columns = groups / rows;
-    for (; rows * rows * 4 > groups && rows > 0; rows--)
-        if (groups % rows == 0) {
-            *out_rows = rows;
-            *out_columns = groups / rows;
-            return;
+    const struct gemm_kernel_config *config = &gemm_configs[id];
+    uint32_t rows = (uint32_t)sqrt((double)groups), columns = groups / rows;
+    for (uint32_t r = rows; r * r * 4 > groups && r > 0; r--)
+        if (groups % r == 0) {
+            rows = r;
+            columns = groups / r;
+            break;
         }
+    timed_gemm_init(out, timer, (int64_t)rows * config->tile_m,
+                    (int64_t)columns * config->tile_n, depth, 1);
+    out->kernel = id;
 }
 
 static enum tandem_status pair_launch(struct kernel_timer *timer,
@@ -159,38 +173,27 @@ static enum tandem_status pair_launch(struct kernel_timer *timer,
     return status == TANDEM_OK ? timed_gemm_launch(timer, &pair[1]) : status;
 }
 
-/* Costs that are subtracted from the time of a GEMM, and the time that the host
- * needs to enqueue a kernel. */
-struct common_costs {
-    double launch_ns, bytes_per_ns, host_ns;
-};
-
 /* Measures what a small kernel adds after a longer one, which hides the host's
  * part, and the host's part alone. */
-static enum tandem_status tune_launch(struct kernel_timer *timer,
-                                      const struct tuning_results_sink *sink,
-                                      struct common_costs *out)
+static enum tandem_status tune_launch(struct tuner *tuner)
 {
     struct timed_gemm pair[2];
-    uint32_t rows, columns;
     double alone_ns, both_ns;
-    bool cpu = timer->device->hardware->info.kind == TANDEM_DEVICE_CPU;
-    grid_make(timer->device->gemm_selector.compute_units, &rows, &columns);
-    timed_gemm_init(&pair[0], timer,
-                    (int64_t)rows * gemm_configs[GEMM_SIMT_32X64].tile_m,
-                    (int64_t)columns * gemm_configs[GEMM_SIMT_32X64].tile_n,
-                    cpu ? CPU_DEEP : DEEP, 1);
-    timed_gemm_init(&pair[1], timer, 16, 16, 16, 1);
-    pair[0].kernel = pair[1].kernel = GEMM_SIMT_32X64;
-    enum tandem_status status = timed_gemm_measure(timer, &pair[0], &alone_ns);
+    grid_gemm_init(&pair[0], tuner->timer, GEMM_SIMT_32X64, tuner->units,
+                   tuner->cpu ? CPU_DEEP : DEEP);
+    timed_gemm_init(&pair[1], tuner->timer, 16, 16, 16, 1);
+    pair[1].kernel = GEMM_SIMT_32X64;
+    enum tandem_status status =
+        timed_gemm_measure(tuner->timer, &pair[0], &alone_ns);
     if (status == TANDEM_OK)
-        status = kernel_timer_measure(timer, pair_launch, pair, &both_ns);
+        status =
+            kernel_timer_measure(tuner->timer, pair_launch, pair, &both_ns);
     if (status == TANDEM_OK)
-        status = timed_gemm_measure(timer, &pair[1], &out->host_ns);
+        status = timed_gemm_measure(tuner->timer, &pair[1], &tuner->host_ns);
     if (status != TANDEM_OK)
         return status;
-    out->launch_ns = fmax(both_ns - alone_ns, 1);
-    costs_report(sink, "launch_ns", "", &out->launch_ns, 1);
+    tuner->launch_ns = fmax(both_ns - alone_ns, 1);
+    costs_report(tuner, "launch_ns", "", &tuner->launch_ns, 1);
     return TANDEM_OK;
 }
 
@@ -201,36 +204,32 @@ static enum tandem_status copy_launch(struct kernel_timer *timer, void *bytes)
                        half);
 }
 
-static enum tandem_status tune_bytes(struct kernel_timer *timer,
-                                     const struct tuning_results_sink *sink,
-                                     double *out_bytes_per_ns)
+static enum tandem_status tune_copy(struct tuner *tuner)
 {
-    uint64_t half =
-        timer->bytes / 2 < COPY_BYTES ? timer->bytes / 2 : COPY_BYTES;
+    uint64_t half = tuner->timer->bytes / 2;
     double ns;
+    if (half > COPY_BYTES)
+        half = COPY_BYTES;
     enum tandem_status status =
-        kernel_timer_measure(timer, copy_launch, &half, &ns);
+        kernel_timer_measure(tuner->timer, copy_launch, &half, &ns);
     if (status != TANDEM_OK)
         return status;
-    *out_bytes_per_ns = 2.0 * (double)half / ns;
-    costs_report(sink, "copy_bytes_per_ns", "", out_bytes_per_ns, 1);
+    tuner->bytes_per_ns = 2.0 * (double)half / ns;
+    costs_report(tuner, "copy_bytes_per_ns", "", &tuner->bytes_per_ns, 1);
     return TANDEM_OK;
 }
 
-/* ---- kernels ---- */
+/* ---- costs of one kernel ---- */
 
-/* What is measured of a kernel. For GEMV, the matrix is K-major or MN-major. */
+/* A kernel, and for GEMV also the layout of the matrix. */
 struct kernel_case {
     enum gemm_kernel_id id;
-    bool gemv, mn_major, cpu;
+    bool gemv, mn_major;
     uint32_t rows_per_group; /* of the GEMV matrix; 1 for other kernels */
-    const struct common_costs *common;
 };
 
-static struct kernel_case kernel_case_make(const struct kernel_timer *timer,
-                                           enum gemm_kernel_id id,
-                                           bool mn_major,
-                                           const struct common_costs *common)
+static struct kernel_case kernel_case_make(enum gemm_kernel_id id,
+                                           bool mn_major)
 {
     const struct tandem_gemm gemm = {
         .m = 1,
@@ -238,47 +237,42 @@ static struct kernel_case kernel_case_make(const struct kernel_timer *timer,
         .k = 1,
         .batch = 1,
         .flags = mn_major ? 0 : TANDEM_GEMM_TRANSPOSE_B};
-    return (struct kernel_case){
-        .id = id,
-        .gemv = gemm_configs[id].gemv_vectors != 0,
-        .mn_major = mn_major,
-        .cpu = timer->device->hardware->info.kind == TANDEM_DEVICE_CPU,
-        .rows_per_group = gemm_kernel_cost_units(&gemm, id),
-        .common = common};
-}
-
-static double packing_ns(const struct tandem_gemm *gemm,
-                         const struct kernel_case *kernel,
-                         uint32_t *out_launches)
-{
-    double bytes = (double)packing_bytes(
-        gemm, kernel->id, gemm_packed_operands(gemm, kernel->id), out_launches);
-    return *out_launches * kernel->common->launch_ns +
-           bytes / kernel->common->bytes_per_ns;
+    return (struct kernel_case){.id = id,
+                                .gemv = gemm_configs[id].gemv_vectors != 0,
+                                .mn_major = mn_major,
+                                .rows_per_group =
+                                    gemm_kernel_cost_units(&gemm, id)};
 }
 
 /* Returns true if a second kernel recomputes tiles with non-finite results. */
-static bool has_recompute_launch(enum gemm_kernel_id kernel)
+static bool has_recompute_launch(enum gemm_kernel_id id)
 {
-    return gemm_configs[kernel].is_3xtf32 ||
-           gemm_configs[kernel].mma_format == MMA_FP16X3;
+    return gemm_configs[id].is_3xtf32 ||
+           gemm_configs[id].mma_format == MMA_FP16X3;
 }
 
-/* Makes a GEMM that the kernel computes with `groups` work-groups. */
-static void case_gemm_init(struct timed_gemm *out,
-                           const struct kernel_timer *timer,
+static double packing_ns(const struct tuner *tuner,
+                         const struct timed_gemm *timed, uint32_t *out_launches)
+{
+    const struct tandem_gemm *gemm = &timed->gemm;
+    double bytes = (double)packing_bytes(
+        gemm, timed->kernel, gemm_packed_operands(gemm, timed->kernel),
+        out_launches);
+    return *out_launches * tuner->launch_ns + bytes / tuner->bytes_per_ns;
+}
+
+/* Initializes a GEMM that the kernel computes with `groups` work-groups. */
+static void case_gemm_init(struct timed_gemm *out, const struct tuner *tuner,
                            const struct kernel_case *kernel, uint32_t groups,
                            int64_t depth)
 {
     const struct gemm_kernel_config *config = &gemm_configs[kernel->id];
-    uint32_t rows, columns;
-    grid_make(groups, &rows, &columns);
+    uint64_t memory_bytes = tuner->timer->bytes;
     if (kernel->gemv)
-        timed_gemm_init(out, timer, config->gemv_vectors,
+        timed_gemm_init(out, tuner->timer, config->gemv_vectors,
                         (int64_t)groups * kernel->rows_per_group, depth, 1);
     else
-        timed_gemm_init(out, timer, (int64_t)rows * config->tile_m,
-                        (int64_t)columns * config->tile_n, depth, 1);
+        grid_gemm_init(out, tuner->timer, kernel->id, groups, depth);
     out->kernel = kernel->id;
     out->gemm.flags |=
         TANDEM_GEMM_ALLOW_TF32 | TANDEM_GEMM_ALLOW_NORMWISE_ERROR;
@@ -287,23 +281,23 @@ static void case_gemm_init(struct timed_gemm *out,
     if (kernel->mn_major)
         use_mn_major_b(out);
     /* GEMV must read its matrix from memory, not from a cache. */
-    if (kernel->gemv && !kernel->cpu && out->bytes < timer->bytes)
-        out->copies += (uint32_t)((timer->bytes - out->bytes) / out->b_bytes);
+    if (kernel->gemv && !tuner->cpu && out->bytes < memory_bytes)
+        out->copies += (uint32_t)((memory_bytes - out->bytes) / out->b_bytes);
 }
 
-static bool case_fits(const struct kernel_timer *timer,
+static bool case_fits(const struct tuner *tuner,
                       const struct kernel_case *kernel, uint32_t groups,
                       int64_t depth)
 {
     struct timed_gemm timed;
-    case_gemm_init(&timed, timer, kernel, groups, depth);
-    return timed.bytes <= timer->bytes;
+    case_gemm_init(&timed, tuner, kernel, groups, depth);
+    return timed.bytes <= tuner->timer->bytes;
 }
 
 /* Doubles both depths until the GEMM takes longer than the host needs to
  * enqueue it, or until the memory is full. Returns TANDEM_FAILED if the time
  * is used up before, because the result would be the host's time. */
-static enum tandem_status depths_raise(struct kernel_timer *timer,
+static enum tandem_status depths_raise(const struct tuner *tuner,
                                        const struct kernel_case *kernel,
                                        uint32_t groups, int64_t depths[2])
 {
@@ -311,19 +305,20 @@ static enum tandem_status depths_raise(struct kernel_timer *timer,
         struct timed_gemm timed;
         uint32_t launches;
         double ns;
-        case_gemm_init(&timed, timer, kernel, groups, depths[0]);
-        packing_ns(&timed.gemm, kernel, &launches);
+        case_gemm_init(&timed, tuner, kernel, groups, depths[0]);
+        packing_ns(tuner, &timed, &launches);
         launches += 1 + has_recompute_launch(kernel->id);
-        enum tandem_status status = timed_gemm_measure(timer, &timed, &ns);
+        enum tandem_status status =
+            timed_gemm_measure(tuner->timer, &timed, &ns);
         if (status != TANDEM_OK ||
-            ns >= MIN_HOST_FACTOR * launches * kernel->common->host_ns)
+            ns >= MIN_HOST_FACTOR * launches * tuner->host_ns)
             return status;
-        if (kernel_timer_remaining_ns(timer) == 0)
+        if (kernel_timer_remaining_ns(tuner->timer) == 0)
             return last_error_set(TANDEM_FAILED,
                                   "tune: the time budget is used up");
         /* A trial launch, because packed operands take memory, too. */
-        case_gemm_init(&timed, timer, kernel, groups, 2 * depths[1]);
-        if (timed_gemm_measure(timer, &timed, &ns) != TANDEM_OK)
+        case_gemm_init(&timed, tuner, kernel, groups, 2 * depths[1]);
+        if (timed_gemm_measure(tuner->timer, &timed, &ns) != TANDEM_OK)
             return TANDEM_OK;
         depths[0] *= 2;
         depths[1] *= 2;
@@ -332,7 +327,7 @@ static enum tandem_status depths_raise(struct kernel_timer *timer,
 
 /* Measures the time at the first depth and the time per unit of k. May increase
  * the depths. */
-static enum tandem_status groups_measure(struct kernel_timer *timer,
+static enum tandem_status groups_measure(const struct tuner *tuner,
                                          const struct kernel_case *kernel,
                                          uint32_t groups, int64_t depths[2],
                                          double *out_ns, double *out_ns_per_k)
@@ -342,11 +337,11 @@ static enum tandem_status groups_measure(struct kernel_timer *timer,
     double ns[2] = {0, 0};
     enum tandem_status status = TANDEM_OK;
     if (!kernel->gemv)
-        status = depths_raise(timer, kernel, groups, depths);
+        status = depths_raise(tuner, kernel, groups, depths);
     for (uint32_t i = 0; i < 2 && status == TANDEM_OK; i++) {
-        case_gemm_init(&timed, timer, kernel, groups, depths[i]);
-        status = timed_gemm_measure(timer, &timed, &ns[i]);
-        ns[i] -= packing_ns(&timed.gemm, kernel, &launches);
+        case_gemm_init(&timed, tuner, kernel, groups, depths[i]);
+        status = timed_gemm_measure(tuner->timer, &timed, &ns[i]);
+        ns[i] -= packing_ns(tuner, &timed, &launches);
     }
     if (status != TANDEM_OK)
         return status;
@@ -357,144 +352,134 @@ static enum tandem_status groups_measure(struct kernel_timer *timer,
 }
 
 /* Chooses the depths of k for few or for many work-groups. */
-static void depths_init(const struct kernel_timer *timer,
+static void depths_init(const struct tuner *tuner,
                         const struct kernel_case *kernel, bool many,
                         int64_t out[2])
 {
-    uint32_t units = timer->device->gemm_selector.compute_units;
-    out[0] = kernel->cpu ? CPU_SHALLOW : SHALLOW;
-    out[1] = kernel->cpu ? CPU_DEEP : DEEP;
-    if (!kernel->gemv || kernel->cpu)
+    uint32_t rows = kernel->rows_per_group;
+    out[0] = tuner->cpu ? CPU_SHALLOW : SHALLOW;
+    out[1] = tuner->cpu ? CPU_DEEP : DEEP;
+    if (!kernel->gemv || tuner->cpu)
         return;
-    out[0] = many ? GEMV_SHALLOW : GEMV_GROUP_SHALLOW / kernel->rows_per_group;
-    out[1] = many ? GEMV_DEEP : GEMV_GROUP_DEEP / kernel->rows_per_group;
-    for (;
-         !many && out[0] > SHALLOW && !case_fits(timer, kernel, units, out[1]);
+    out[0] = many ? GEMV_SHALLOW : GEMV_GROUP_SHALLOW / rows;
+    out[1] = many ? GEMV_DEEP : GEMV_GROUP_DEEP / rows;
+    for (; !many && out[0] > SHALLOW &&
+           !case_fits(tuner, kernel, tuner->units, out[1]);
          out[0] /= 2)
         out[1] /= 2;
 }
 
-static enum tandem_status tune_kernel(struct kernel_timer *timer,
-                                      enum gemm_kernel_id id, bool mn_major,
-                                      const struct common_costs *common,
-                                      const struct tuning_results_sink *sink)
+static enum tandem_status tune_kernel(const struct tuner *tuner,
+                                      enum gemm_kernel_id id, bool mn_major)
 {
-    const struct kernel_case kernel =
-        kernel_case_make(timer, id, mn_major, common);
+    const struct kernel_case kernel = kernel_case_make(id, mn_major);
     int64_t depths[2], many_depths[2];
-    double first_ns, many_ns, many_ns_per_k;
-    struct gemm_kernel_cost cost;
-    uint32_t rows = kernel.rows_per_group;
-    uint32_t units = timer->device->gemm_selector.compute_units, few = units;
+    double first_ns, ns_per_k, many_ns, many_ns_per_k;
+    uint32_t rows = kernel.rows_per_group, few = tuner->units;
     uint32_t rounds = FULL_ROUNDS * gemm_configs[id].groups_per_compute_unit;
-    if (kernel.gemv && !kernel.cpu) {
+    if (kernel.gemv && !tuner->cpu) {
         rounds = GEMV_ROWS / rows;
         /* Half of the compute units are not yet limited by memory. */
-        few = (units + 1) / 2;
+        few = (few + 1) / 2;
     }
-    depths_init(timer, &kernel, false, depths);
-    depths_init(timer, &kernel, true, many_depths);
+    depths_init(tuner, &kernel, false, depths);
+    depths_init(tuner, &kernel, true, many_depths);
     while (rounds > 1 &&
-           !case_fits(timer, &kernel, units * rounds, many_depths[1]))
+           !case_fits(tuner, &kernel, tuner->units * rounds, many_depths[1]))
         rounds--;
-    enum tandem_status status = groups_measure(timer, &kernel, few, depths,
-                                               &first_ns, &cost.latency_ns);
+    enum tandem_status status =
+        groups_measure(tuner, &kernel, few, depths, &first_ns, &ns_per_k);
     if (status == TANDEM_OK)
-        status = groups_measure(timer, &kernel, units * rounds, many_depths,
-                                &many_ns, &many_ns_per_k);
+        status = groups_measure(tuner, &kernel, tuner->units * rounds,
+                                many_depths, &many_ns, &many_ns_per_k);
     if (status != TANDEM_OK)
         return status;
-    cost.start_ns = first_ns - cost.latency_ns * (double)depths[0];
+    double start_ns = first_ns - ns_per_k * (double)depths[0];
     if (has_recompute_launch(id))
-        cost.start_ns -= common->launch_ns;
-    const double values[3] = {
-        fmax(cost.start_ns, 0), fmax(cost.latency_ns / rows, MIN_STEP_NS),
-        fmax(many_ns_per_k / (rounds * rows), MIN_STEP_NS)};
-    costs_report(sink,
+        start_ns -= tuner->launch_ns;
+    /* The fields of struct gemm_kernel_cost. */
+    const double cost[3] = {fmax(start_ns, 0),
+                            fmax(ns_per_k / rows, MIN_STEP_NS),
+                            fmax(many_ns_per_k / (rounds * rows), MIN_STEP_NS)};
+    costs_report(tuner,
                  mn_major && id != GEMV_1_MN_MAJOR ? "kernel_mn_major."
                                                    : "kernel.",
-                 gemm_configs[id].name, values, 3);
+                 gemm_configs[id].name, cost, 3);
     return TANDEM_OK;
-}
-
-static bool is_enabled(uint64_t disabled, uint32_t kernel)
-{
-    return (disabled >> kernel & 1u) == 0;
-}
-
-/* Measures GEMV with an MN-major matrix. Runs last, because the cost model can
- * derive these costs from the K-major ones. */
-static enum tandem_status
-tune_gemv_mn_major(struct kernel_timer *timer, uint64_t disabled,
-                   const struct common_costs *common,
-                   const struct tuning_results_sink *sink)
-{
-    enum tandem_status status = TANDEM_OK;
-    for (uint32_t i = 0; i < GEMM_KERNEL_COUNT && tuning_can_continue(status);
-         i++)
-        if (gemm_configs[i].gemv_vectors != 0 && i != GEMV_1_MN_MAJOR &&
-            is_enabled(disabled, i) && kernel_timer_remaining_ns(timer) > 0)
-            status =
-                tune_kernel(timer, (enum gemm_kernel_id)i, true, common, sink);
-    return status;
 }
 
 /* Measures how much an MN-major operand slows down the 3xTF32 kernel. */
-static enum tandem_status tune_mn_major(struct kernel_timer *timer,
-                                        const struct tuning_results_sink *sink)
+static enum tandem_status tune_mn_major(const struct tuner *tuner)
 {
+    const enum gemm_kernel_id id = GEMM_MMA_3XTF32_128X128;
+    uint32_t groups =
+        tuner->units * FULL_ROUNDS * gemm_configs[id].groups_per_compute_unit;
     struct timed_gemm timed;
-    uint32_t rows, columns;
     double k_major_ns, mn_major_ns;
-    const struct gemm_kernel_config *config =
-        &gemm_configs[GEMM_MMA_3XTF32_128X128];
-    grid_make(timer->device->gemm_selector.compute_units * FULL_ROUNDS *
-                  config->groups_per_compute_unit,
-              &rows, &columns);
-    timed_gemm_init(&timed, timer, (int64_t)rows * config->tile_m,
-                    (int64_t)columns * config->tile_n, DEEP, 1);
-    timed.kernel = GEMM_MMA_3XTF32_128X128;
-    enum tandem_status status = timed_gemm_measure(timer, &timed, &k_major_ns);
+    grid_gemm_init(&timed, tuner->timer, id, groups, DEEP);
+    enum tandem_status status =
+        timed_gemm_measure(tuner->timer, &timed, &k_major_ns);
     use_mn_major_b(&timed);
     if (status == TANDEM_OK)
-        status = timed_gemm_measure(timer, &timed, &mn_major_ns);
+        status = timed_gemm_measure(tuner->timer, &timed, &mn_major_ns);
     if (status != TANDEM_OK)
         return status;
-    double overhead = fmax(mn_major_ns / k_major_ns - 1, 0);
-    costs_report(sink, "mn_major_penalty", "", &overhead, 1);
+    double penalty = fmax(mn_major_ns / k_major_ns - 1, 0);
+    costs_report(tuner, "mn_major_penalty", "", &penalty, 1);
     return TANDEM_OK;
+}
+
+/* ---- all kernels ---- */
+
+/* Returns true if the kernel is enabled and there is time to measure it. */
+static bool can_tune(const struct tuner *tuner, uint32_t id)
+{
+    const struct kernel_timer *timer = tuner->timer;
+    uint64_t disabled =
+        atomic_load(&timer->device->gemm_selector.disabled_kernels);
+    return (disabled >> id & 1u) == 0 && kernel_timer_remaining_ns(timer) > 0;
+}
+
+static enum tandem_status tune_kernels(const struct tuner *tuner,
+                                       bool all_kernels)
+{
+    enum tandem_status status = TANDEM_OK;
+    /* The sm_90a kernels come first, in case the time is short. */
+    for (uint32_t i = 0; i < 2 * GEMM_KERNEL_COUNT; i++) {
+        uint32_t id = i % GEMM_KERNEL_COUNT;
+        const struct gemm_kernel_config *config = &gemm_configs[id];
+        if (tuning_can_continue(status) && can_tune(tuner, id) &&
+            config->uses_wgmma == (i < GEMM_KERNEL_COUNT) &&
+            (all_kernels || config->is_3xtf32 ||
+             config->mma_format == MMA_NONE))
+            status = tune_kernel(tuner, (enum gemm_kernel_id)id,
+                                 id == GEMV_1_MN_MAJOR);
+    }
+    if (tuning_can_continue(status) && can_tune(tuner, GEMM_MMA_3XTF32_128X128))
+        status = tune_mn_major(tuner);
+    /* GEMV with an MN-major matrix comes last, because the cost model can
+     * derive these costs from the K-major ones. */
+    for (uint32_t i = 0; i < GEMM_KERNEL_COUNT; i++)
+        if (tuning_can_continue(status) && gemm_configs[i].gemv_vectors != 0 &&
+            i != GEMV_1_MN_MAJOR && can_tune(tuner, i))
+            status = tune_kernel(tuner, (enum gemm_kernel_id)i, true);
+    return status;
 }
 
 enum tandem_status tune_gemm_costs(struct kernel_timer *timer,
                                    const struct tuning_results_sink *sink,
                                    bool all_kernels)
 {
-    uint64_t disabled =
-        atomic_load(&timer->device->gemm_selector.disabled_kernels);
-    struct common_costs common = {0, 1e9, 0};
-    enum tandem_status status = tune_launch(timer, sink, &common);
+    const struct tandem_device *device = timer->device;
+    struct tuner tuner = {.timer = timer,
+                          .sink = sink,
+                          .units = device->gemm_selector.compute_units,
+                          .cpu =
+                              device->hardware->info.kind == TANDEM_DEVICE_CPU};
+    enum tandem_status status = tune_launch(&tuner);
     if (status == TANDEM_OK)
-        status = tune_bytes(timer, sink, &common.bytes_per_ns);
-    /* The costs of the kernels depend on these two. */
-    if (status != TANDEM_OK)
-        return tuning_can_continue(status) ? TANDEM_OK : status;
-    /* The sm_90a kernels come first, in case the time is short. */
-    for (uint32_t i = 0;
-         i < 2 * GEMM_KERNEL_COUNT && tuning_can_continue(status); i++) {
-        uint32_t id = i % GEMM_KERNEL_COUNT;
-        const struct gemm_kernel_config *config = &gemm_configs[id];
-        if (is_enabled(disabled, id) && kernel_timer_remaining_ns(timer) > 0 &&
-            config->uses_wgmma == (i < GEMM_KERNEL_COUNT) &&
-            (all_kernels || config->is_3xtf32 ||
-             config->mma_format == MMA_NONE))
-            status = tune_kernel(timer, (enum gemm_kernel_id)id,
-                                 id == GEMV_1_MN_MAJOR, &common, sink);
-    }
-    if (tuning_can_continue(status) &&
-        is_enabled(disabled, GEMM_MMA_3XTF32_128X128) &&
-        kernel_timer_remaining_ns(timer) > 0)
-        status = tune_mn_major(timer, sink);
-    if (tuning_can_continue(status))
-        status = tune_gemv_mn_major(timer, disabled, &common, sink);
+        status = tune_copy(&tuner);
+    if (status == TANDEM_OK)
+        status = tune_kernels(&tuner, all_kernels);
     return tuning_can_continue(status) ? TANDEM_OK : status;
 }

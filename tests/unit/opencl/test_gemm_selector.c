@@ -671,7 +671,7 @@ END_TEST
 
 int main(void)
 {
-    TCase *tests = tcase_create("route");
+    TCase *tests = tcase_create("gemm-selector");
     /* Threads that share a loaded machine. */
     tcase_set_timeout(tests, 120);
     tcase_add_test(tests, without_measurements_the_rule_holds);
@@ -695,5 +695,5 @@ int main(void)
     tcase_add_test(tests, less_accurate_tiles_are_for_whoever_allows_them);
     tcase_add_test(tests, an_operand_is_packed_where_it_has_to_be);
     tcase_add_test(tests, wrong_values_change_nothing);
-    return runner_run_case("route", tests);
+    return runner_run_case("gemm-selector", tests);
 }

@@ -490,8 +490,8 @@ int main(void)
         fprintf(stderr, "%s\n", backend->last_error());
         return SKIPPED;
     }
-    TCase *cases = tcase_create("kept");
-    Suite *suite = suite_create("kept");
+    TCase *cases = tcase_create("pack-cache");
+    Suite *suite = suite_create("pack-cache");
     suite_add_tcase(suite, cases);
     tcase_add_test(cases, every_write_is_seen);
     tcase_add_test(cases, writes_of_another_stream_are_waited_for);
