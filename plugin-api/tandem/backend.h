@@ -759,8 +759,8 @@ struct tandem_backend {
     /* Optional. Device time between two passed events of one profiling stream.
      * Fallback: TANDEM_UNSUPPORTED. */
     enum tandem_status (*event_elapsed_ns)(struct tandem_event *start,
-                                        struct tandem_event *end,
-                                        uint64_t *out_ns);
+                                           struct tandem_event *end,
+                                           uint64_t *out_ns);
     /* Required [blocks]. Synchronizes all streams; returns the first error. */
     enum tandem_status (*synchronize)(struct tandem_device *device,
                                       uint64_t timeout_ns);

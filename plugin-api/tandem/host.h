@@ -124,7 +124,7 @@ const char *tandem_last_error(void);
  * status". Static. */
 const char *tandem_status_name(enum tandem_status status);
 
-/* ---- operators ----------------------------------------------------------- */
+/* ---- operators ---------------------------------------------------------- */
 
 /* A row of the operator table in backend.h. Static. */
 struct tandem_op_info {
@@ -142,7 +142,7 @@ struct tandem_op_info {
 const struct tandem_op_info *tandem_op_by_id(uint32_t id);
 const struct tandem_op_info *tandem_op_by_name(const char *name);
 
-/* ---- context -------------------------------------------------------------- */
+/* ---- context ------------------------------------------------------------ */
 
 struct tandem_context_options {
     size_t struct_size;
@@ -215,25 +215,25 @@ enum tandem_status tandem_device_find(struct tandem_context *context,
 /* Sets *out_calibrated to 1 if the device has a profile with measured costs,
  * else to 0. */
 enum tandem_status tandem_device_is_calibrated(struct tandem_context *context,
-                                            uint32_t device,
-                                            uint32_t *out_calibrated);
+                                               uint32_t device,
+                                               uint32_t *out_calibrated);
 /* Returns the path of the device's profile, or NULL if it has none. Valid as
  * long as the context. */
 enum tandem_status tandem_device_profile_path(struct tandem_context *context,
-                                         uint32_t device,
-                                         const char **out_path);
+                                              uint32_t device,
+                                              const char **out_path);
 /* Returns the profiles that were found but are not used, each with the reason
  * ("PATH: it was measured with another driver"), or NULL. Valid as long as the
  * context. */
 enum tandem_status
 tandem_device_ignored_profiles(struct tandem_context *context, uint32_t device,
-                              const char **out_why);
-/* Sets *out_rejects to 1 if the operator failed verification on this device
+                               const char **out_why);
+/* Sets *out_blocked to 1 if the operator failed verification on this device
  * according to its profile (tandem_profile_set_op_blocked). The device does not
  * run such an operator. */
 enum tandem_status tandem_device_is_op_blocked(struct tandem_context *context,
-                                         uint32_t device, uint32_t op,
-                                         uint32_t *out_blocked);
+                                               uint32_t device, uint32_t op,
+                                               uint32_t *out_blocked);
 /* [blocks: opens the device] Returns the plugin's function table and the open
  * device, for callers that use the plugin directly, for example to measure it.
  * Both belong to the context. */
@@ -245,7 +245,7 @@ tandem_device_backend(struct tandem_context *context, uint32_t device,
  * that was found but not loaded, and the reason. NULL if index is too large.
  * Valid as long as the context. */
 const char *tandem_context_load_error(struct tandem_context *context,
-                                   uint32_t index);
+                                      uint32_t index);
 
 /* Runs all later operators on this device, or lets the library choose again
  * (TANDEM_ANY_DEVICE). */
@@ -254,14 +254,14 @@ enum tandem_status tandem_context_force_device(struct tandem_context *context,
 /* Enables (1) or disables (0) timing. With timing, each operator is waited for,
  * and explanations contain measured_ns. Programs become slower. */
 enum tandem_status tandem_context_set_timing(struct tandem_context *context,
-                                          uint32_t enable);
+                                             uint32_t enable);
 /* [blocks] Waits for the work of all devices and returns the first error. If
  * work failed after its call returned and no other call has reported this
  * error, this function reports it once. */
 enum tandem_status tandem_context_synchronize(struct tandem_context *context,
-                                      uint64_t timeout_ns);
+                                              uint64_t timeout_ns);
 
-/* ---- tensors --------------------------------------------------------------- */
+/* ---- tensors ------------------------------------------------------------ */
 
 enum tandem_tensor_flags {
     /* The library never writes the memory. Using the tensor as an output is
@@ -326,8 +326,8 @@ enum tandem_status tandem_tensor_sync(struct tandem_tensor *tensor,
 /* [blocks] Calls tandem_tensor_sync and returns the host address of element (0,
  * ..., 0). Valid until the tensor is written or destroyed. */
 enum tandem_status tandem_tensor_host_data(struct tandem_tensor *tensor,
-                                      uint64_t timeout_ns,
-                                      const void **out_memory);
+                                           uint64_t timeout_ns,
+                                           const void **out_memory);
 /* Declares that the caller has written the wrapped memory. Copies on devices
  * become outdated. */
 enum tandem_status tandem_tensor_host_written(struct tandem_tensor *tensor);
@@ -342,7 +342,7 @@ enum tandem_status tandem_tensor_residency(const struct tandem_tensor *tensor,
                                            uint32_t *out_mask);
 #define TANDEM_RESIDENT_HOST (1u << 31)
 
-/* ---- running operators -------------------------------------------------------
+/* ---- running operators -----------------------------------------------------
  * These functions validate the call, choose a device, transfer the operands
  * that are not on it, enqueue the operator, and return before it is complete.
  * [may block]: if an input must be downloaded from another device, the call
@@ -413,7 +413,7 @@ enum tandem_status tandem_reduce(struct tandem_context *context, uint32_t op,
                                  uint32_t axes, struct tandem_tensor *x,
                                  struct tandem_tensor *y);
 
-/* ---- explanation --------------------------------------------------------------- */
+/* ---- explanation -------------------------------------------------------- */
 
 struct tandem_candidate {
     uint32_t device;
@@ -449,7 +449,7 @@ struct tandem_explanation {
 /* Explains the calling thread's last tandem_run, tandem_run_on or tandem_matmul
  * in this context. The caller sets out->struct_size. */
 enum tandem_status tandem_explain_last(struct tandem_context *context,
-                                  struct tandem_explanation *out);
+                                       struct tandem_explanation *out);
 /* Explain which device would be chosen, without running the operator.
  * tandem_explain_matmul makes the copies that tandem_matmul would make. */
 enum tandem_status tandem_explain_op(struct tandem_context *context,
@@ -472,10 +472,10 @@ typedef void (*tandem_observer_fn)(void *user,
                                    bool after);
 /* Sets the observer; NULL removes it. */
 enum tandem_status tandem_context_set_observer(struct tandem_context *context,
-                                          tandem_observer_fn observer,
-                                          void *user);
+                                               tandem_observer_fn observer,
+                                               void *user);
 
-/* ---- profiles ------------------------------------------------------------------
+/* ---- profiles --------------------------------------------------------------
  * Scalars, in ns: "launch", "sync", "alloc", "compile", "gemm_compile".
  * Transfer curves, ns as a function of x bytes: "upload", "download",
  * "upload_pinned", "download_pinned".
@@ -493,27 +493,28 @@ enum tandem_status tandem_profile_create(struct tandem_context *context,
 /* Creates a profile with everything that the device's current profile
  * contains. */
 enum tandem_status tandem_profile_edit(struct tandem_context *context,
-                                         uint32_t device,
-                                         struct tandem_profile **out_profile);
+                                       uint32_t device,
+                                       struct tandem_profile **out_profile);
 void tandem_profile_destroy(struct tandem_profile *profile);
 /* Records that the operator failed verification on the device (1), so that
  * programs which read the profile do not run it there, or that it passed
  * (0). */
 enum tandem_status tandem_profile_set_op_blocked(struct tandem_profile *profile,
-                                         uint32_t op, uint32_t blocked);
+                                                 uint32_t op, uint32_t blocked);
 enum tandem_status tandem_profile_set_scalar(struct tandem_profile *profile,
-                                         const char *name, double value);
+                                             const char *name, double value);
 /* Points may come in any order. A second point at the same x replaces the
  * first. */
 enum tandem_status
 tandem_profile_add_curve_point(struct tandem_profile *profile,
                                const char *curve, double x, double ns);
 enum tandem_status tandem_profile_add_gemm_point(struct tandem_profile *profile,
-                                       int64_t m, int64_t n, int64_t k,
-                                       double ns);
+                                                 int64_t m, int64_t n,
+                                                 int64_t k, double ns);
 /* Sets a key of the plugin's own section. */
 enum tandem_status tandem_profile_set_tuning(struct tandem_profile *profile,
-                                         const char *key, const char *value);
+                                             const char *key,
+                                             const char *value);
 /* Writes a temporary file and renames it to the profile of this device in
  * directory; NULL means the directory that tandem_context_create reads first.
  * out_path receives the path, has room for path_bytes bytes, and may be
@@ -524,8 +525,9 @@ enum tandem_status tandem_profile_save(struct tandem_profile *profile,
 /* Returns the time that the device's profile predicts for a curve (above) at x,
  * or the default if it has no such curve. */
 enum tandem_status tandem_device_predict_cost(struct tandem_context *context,
-                                      uint32_t device, const char *curve,
-                                      double x, double *out_ns);
+                                              uint32_t device,
+                                              const char *curve, double x,
+                                              double *out_ns);
 
 #ifdef __cplusplus
 }
