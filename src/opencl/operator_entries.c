@@ -12,8 +12,8 @@ static bool is_gemm(const struct tandem_op *op)
 }
 
 /* Checks the device and the operands for supports, prepare and ready. */
-static enum tandem_status judge(struct tandem_device *device,
-                                const struct op_request *request)
+static enum tandem_status check_call(struct tandem_device *device,
+                                     const struct op_request *request)
 {
     enum tandem_status status = device_check(device);
     if (status == TANDEM_OK)
@@ -21,9 +21,9 @@ static enum tandem_status judge(struct tandem_device *device,
     return status;
 }
 
-static enum tandem_status plan_of(struct tandem_device *device,
-                                  struct op_request *request,
-                                  struct launch_plan *plan)
+static enum tandem_status make_plan(struct tandem_device *device,
+                                    struct op_request *request,
+                                    struct launch_plan *plan)
 {
     request->hardware = device->hardware;
     request->group_log2 = device->programs.group_log2;
@@ -42,10 +42,10 @@ enum tandem_status operator_supports(
                                  .input_count = input_count,
                                  .output_count = output_count};
     struct launch_plan plan;
-    enum tandem_status status = judge(device, &request);
+    enum tandem_status status = check_call(device, &request);
     if (status != TANDEM_OK || is_gemm(op))
         return status;
-    return plan_of(device, &request, &plan);
+    return make_plan(device, &request, &plan);
 }
 
 enum tandem_status operator_prepare(
@@ -59,13 +59,13 @@ enum tandem_status operator_prepare(
                                  .input_count = input_count,
                                  .output_count = output_count};
     struct launch_plan plan;
-    enum tandem_status status = judge(device, &request);
+    enum tandem_status status = check_call(device, &request);
     if (status == TANDEM_OK)
         import_prepare(device);
     if (status == TANDEM_OK && is_gemm(op))
         return gemm_prepare(device, op->gemm);
     if (status == TANDEM_OK)
-        status = plan_of(device, &request, &plan);
+        status = make_plan(device, &request, &plan);
     for (uint32_t i = 0; status == TANDEM_OK && i < plan.step_count; i++)
         if (KEY_KERNEL(plan.step[i].key) != KERNEL_COPY_BUFFER)
             status = kernel_variant_prepare(device, plan.step[i].key);
@@ -94,11 +94,11 @@ enum tandem_status operator_ready(
                                  .input_count = input_count,
                                  .output_count = output_count};
     struct launch_plan plan;
-    enum tandem_status status = judge(device, &request);
+    enum tandem_status status = check_call(device, &request);
     if (status == TANDEM_OK && is_gemm(op))
         return gemm_ready(device, op->gemm);
     if (status == TANDEM_OK)
-        status = plan_of(device, &request, &plan);
+        status = make_plan(device, &request, &plan);
     for (uint32_t i = 0; status == TANDEM_OK && i < plan.step_count; i++)
         if (KEY_KERNEL(plan.step[i].key) != KERNEL_COPY_BUFFER)
             status = step_ready(device, &plan.step[i]);

@@ -52,13 +52,13 @@ static bool has_nonfinite_flags(const struct self_test *test)
     return test->format == FORMAT_FP16X3 || test->format == FORMAT_3XTF32;
 }
 
-static int64_t rows_of(const struct self_test *test, uint32_t operand)
+static int64_t operand_rows(const struct self_test *test, uint32_t operand)
 {
     return operand == OPERAND_A ? test->gemm.m : test->gemm.n;
 }
 
-static const struct tandem_matrix *matrix_of(const struct self_test *test,
-                                             uint32_t operand)
+static const struct tandem_matrix *operand_matrix(const struct self_test *test,
+                                                  uint32_t operand)
 {
     return operand == OPERAND_A ? &test->gemm.a : &test->gemm.b;
 }
@@ -85,40 +85,41 @@ static double element_set(const struct self_test *test, void *out, size_t at,
  * infinite or too large to be split. */
 static bool operand_make(struct self_test *test, uint32_t operand)
 {
-    const struct tandem_matrix *matrix = matrix_of(test, operand);
-    bool outer = operand_is_mn_major(&test->gemm, (enum operand_id)operand);
-    int64_t rows = rows_of(test, operand);
-    bool pair = has_nonfinite_flags(test),
+    const struct tandem_matrix *matrix = operand_matrix(test, operand);
+    bool mn_major = operand_is_mn_major(&test->gemm, (enum operand_id)operand);
+    int64_t rows = operand_rows(test, operand);
+    bool has_flags = has_nonfinite_flags(test),
          split = test->format == FORMAT_3XTF32;
     uint32_t seed = operand + 1;
     test->numbers[operand] =
         calloc((size_t)(rows * test->gemm.k), sizeof(*test->numbers[operand]));
     test->host[operand] =
-        calloc((size_t)((outer ? test->gemm.k : rows) * matrix->ld), 4);
+        calloc((size_t)((mn_major ? test->gemm.k : rows) * matrix->ld), 4);
     if (test->numbers[operand] == NULL || test->host[operand] == NULL)
         return false;
     for (int64_t row = 0; row < rows; row++)
         for (int64_t k = 0; k < test->gemm.k; k++) {
             seed = seed * 1664525u + 1013904223u;
             float value = (float)(int32_t)seed / 2147483648.0f;
-            if (pair && operand == OPERAND_A && row == 3)
+            if (has_flags && operand == OPERAND_A && row == 3)
                 value *= 1e-38f;
-            if (pair && row == rows - 1 && k == 5)
+            if (has_flags && row == rows - 1 && k == 5)
                 value = split && operand == OPERAND_B ? FLT_MAX : INFINITY;
-            test->numbers[operand][row * test->gemm.k + k] = element_set(
-                test, test->host[operand],
-                (size_t)(outer ? k * matrix->ld + row : row * matrix->ld + k),
-                value);
+            test->numbers[operand][row * test->gemm.k + k] =
+                element_set(test, test->host[operand],
+                            (size_t)(mn_major ? k * matrix->ld + row
+                                              : row * matrix->ld + k),
+                            value);
         }
     return true;
 }
 
 /* Returns a pitch that gives the operand the layout of the key. */
-static int64_t pitch_of(enum operand_layout lies, bool outer, int64_t rows)
+static int64_t pitch_of(enum operand_layout layout, bool mn_major, int64_t rows)
 {
-    if (lies == LAYOUT_PACKED)
-        return outer ? rows + 1 : UNALIGNED_PITCH;
-    return outer ? rows : ALIGNED_PITCH;
+    if (layout == LAYOUT_PACKED)
+        return mn_major ? rows + 1 : UNALIGNED_PITCH;
+    return mn_major ? rows : ALIGNED_PITCH;
 }
 
 static void gemm_make(struct self_test *test, uint64_t key)
@@ -185,18 +186,18 @@ static enum tandem_status self_test_prepare(struct self_test *test,
     test->queue =
         clCreateCommandQueue(device->context, device->hardware->id, 0, &code);
     for (uint32_t i = 0; i < MEMORIES && code == CL_SUCCESS; i++) {
-        bool given = i < OPERAND_COUNT;
+        bool is_input = i < OPERAND_COUNT;
         uint64_t bytes = test->plan.temp_bytes;
-        if (given)
+        if (is_input)
             bytes =
-                4 * (uint64_t)matrix_of(test, i)->ld *
+                4 * (uint64_t)operand_matrix(test, i)->ld *
                 (uint64_t)(operand_is_mn_major(&test->gemm, (enum operand_id)i)
                                ? test->gemm.k
-                               : rows_of(test, i));
+                               : operand_rows(test, i));
         test->buffers[i].mem = clCreateBuffer(
             device->context,
-            CL_MEM_READ_WRITE | (given ? CL_MEM_COPY_HOST_PTR : 0),
-            (size_t)bytes, given ? test->host[i] : NULL, &code);
+            CL_MEM_READ_WRITE | (is_input ? CL_MEM_COPY_HOST_PTR : 0),
+            (size_t)bytes, is_input ? test->host[i] : NULL, &code);
     }
     return status_from_cl(device, code, "clCreateBuffer");
 }
@@ -309,13 +310,13 @@ static bool nonfinite_flags_are_right(const struct self_test *test)
 {
     uint32_t all = test->tiles_m * test->tiles_n;
     for (uint32_t i = 0; i < nonfinite_flag_count(test); i++) {
-        uint32_t mark, tile = i % all;
+        uint32_t flag, tile = i % all;
         bool last = tile % test->tiles_m == test->tiles_m - 1 ||
                     tile / test->tiles_m == test->tiles_n - 1;
         if (test->format == FORMAT_3XTF32 && i >= all)
             last = false;
-        memcpy(&mark, test->sums + partial_sum_count(test) + i, sizeof(mark));
-        if (mark != (last ? 1u : 0u))
+        memcpy(&flag, test->sums + partial_sum_count(test) + i, sizeof(flag));
+        if (flag != (last ? 1u : 0u))
             return false;
     }
     return true;
@@ -356,9 +357,9 @@ static bool element_is_right(const struct self_test *test, int64_t i, int64_t j)
 static enum tandem_status self_test_verify(const struct self_test *test)
 {
     const struct gemm_kernel_config *config = &gemm_configs[test->tile];
-    bool pair = has_nonfinite_flags(test);
-    int64_t m = pair ? config->tile_m : test->gemm.m;
-    int64_t n = pair ? config->tile_n : test->gemm.n;
+    bool has_flags = has_nonfinite_flags(test);
+    int64_t m = has_flags ? config->tile_m : test->gemm.m;
+    int64_t n = has_flags ? config->tile_n : test->gemm.n;
     if (!nonfinite_flags_are_right(test))
         return last_error_set(TANDEM_FAILED,
                               "the kernel does not flag infinite elements");

@@ -96,7 +96,7 @@ static void append_cast(struct variant_text *out, uint64_t key)
 }
 
 /* Returns true if operators.cl has op_NAME_needs_slow_path and op_NAME_fast. */
-static bool has_rare_path(uint32_t op)
+static bool has_slow_path(uint32_t op)
 {
     switch (op) {
     case TANDEM_OP_SIN:
@@ -126,7 +126,7 @@ static void append_elementwise(struct variant_text *out, uint64_t key)
                                                                       : 3;
     append(out,
            " -DSHAPE=%u -DHAS_FAST_PATH=%d -DVECTOR=%u -DINPUTS=%u -DOUT=%s",
-           shape, has_rare_path(row->id), KEY_VEC4(key), row->inputs,
+           shape, has_slow_path(row->id), KEY_VEC4(key), row->inputs,
            type_name(key, 0));
     for (uint32_t i = 0; i < row->inputs; i++)
         append(out, " -DIN%u=%s", i, type_name(key, i + 1));

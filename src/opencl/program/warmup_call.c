@@ -219,8 +219,8 @@ static bool try_norm(struct search *search, const struct operator_row *row,
     return try_call(search, row);
 }
 
-/* The shortest row of ROW_ACCESS_SECTOR_ALIGNED that lanes keep in so many
- * fours: row_mapping.c. */
+/* Returns the shortest row of ROW_ACCESS_SECTOR_ALIGNED with KEY_COUNT vectors
+ * in each lane; see row_mapping.c. */
 static int64_t sector_aligned_row_length(uint64_t key)
 {
     int64_t lanes = (int64_t)1 << KEY_LANES_LOG2(key);
