@@ -22,21 +22,15 @@
 #define TRANSPOSED 3
 #ifndef SHAPE
 #define SHAPE CONTIGUOUS
-#endif
 /* The operator, its number of inputs, and the types of the operands. */
-#ifndef OP
 #define OP op_add
 #define INPUTS 2
 #define OUT float
 #define IN0 float
 #define IN1 float
-#endif
 /* 1 if the operands are aligned vectors of four. */
-#ifndef VECTOR
 #define VECTOR 1
-#endif
 /* 1 if OP has a fast path (math.cl). */
-#ifndef HAS_FAST_PATH
 #define HAS_FAST_PATH 0
 #endif
 /* Bit k is set if input k is contiguous along axis 1, unlike the output. */

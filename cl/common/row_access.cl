@@ -36,12 +36,10 @@
  * the vectors of local memory that each work-item fills. */
 #ifndef ROW_ELEMENTS
 #define ROW_ELEMENTS 4
+#define STAGES_PER_ITEM 2
 #endif
 #ifndef LANES_LOG2
 #define LANES_LOG2 0
-#endif
-#ifndef STAGES_PER_ITEM
-#define STAGES_PER_ITEM 2
 #endif
 
 /* F(0) to F(VECTORS_PER_ITEM - 1). */

@@ -6,14 +6,10 @@
 #define ITEM_M 8
 #define ITEM_N 4
 #define K_TILE 16
-#endif
 /* Elements of a and b that are read at a time, 4 or 1. */
-#ifndef A_VECTOR
 #define A_VECTOR 1
 #define B_VECTOR 1
-#endif
 /* Steps of k whose local-memory reads may be hoisted, which takes registers. */
-#ifndef UNROLL
 #define UNROLL 4
 #endif
 

@@ -20,9 +20,7 @@
 #define LANES 32
 #define K_UNROLL 2
 #define ITEM_ROWS 4
-#endif
 /* Elements of w and of x that are read at a time, 4 or 1. */
-#ifndef W_VECTOR
 #define W_VECTOR 1
 #define X_VECTOR 1
 #endif

@@ -25,17 +25,13 @@
 #define TILE_N 128
 #define WARP_M 64
 #define WARP_N 32
+#define A_LAYOUT LAYOUT_K_MAJOR
+#define B_LAYOUT LAYOUT_K_MAJOR
+#define STAGES 4
 #endif
 #include "gemm/gemm_common.cl"
 #include "nvidia/ptx_sm80.cl"
 
-#ifndef A_LAYOUT
-#define A_LAYOUT LAYOUT_K_MAJOR
-#define B_LAYOUT LAYOUT_K_MAJOR
-#endif
-#ifndef STAGES
-#define STAGES 4
-#endif
 
 #if FORMAT == FORMAT_TF32 || FORMAT == FORMAT_FP16X3
 typedef uint element_t;

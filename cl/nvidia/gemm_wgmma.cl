@@ -27,6 +27,8 @@
 #ifndef TILE_M
 #define TILE_M 128
 #define TILE_N 128
+#define A_LAYOUT LAYOUT_PACKED
+#define B_LAYOUT LAYOUT_PACKED
 #endif
 #include "gemm/gemm_common.cl"
 #include "nvidia/packed_layout.cl"
@@ -43,10 +45,6 @@
 #endif
 #define A_STAGE (TILE_M * LINE_BYTES)
 #define B_STAGE (TILE_N * LINE_BYTES)
-#ifndef A_LAYOUT
-#define A_LAYOUT LAYOUT_PACKED
-#define B_LAYOUT LAYOUT_PACKED
-#endif
 #define ELEMENTS_PER_16B (16 / ELEMENT_BYTES)
 /* Arrivals at the barrier of a full stage: of all producers if there are
  * asynchronous copies, and one for bulk copies. */

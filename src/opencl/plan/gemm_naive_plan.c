@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plans for the naive GEMM kernel of cl/gemm/gemm_epilogue.cl. */
+/* Plans for the naive GEMM kernel of cl/gemm/gemm_naive.cl. */
 #include "common/argument_check.h"
 #include "common/operator_table.h"
 #include "opencl/plan/gemm_params.h"
 
-/* As in cl/gemm/gemm_epilogue.cl. */
+/* As in cl/gemm/gemm_naive.cl. */
 struct multiply {
     uint64_t elements;
     uint64_t a_offset, b_offset, c_offset, bias_offset;

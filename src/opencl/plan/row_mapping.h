@@ -16,7 +16,7 @@ struct row_mapping {
     uint32_t lanes_log2, lanes_interleaved, splits, misalignments;
 };
 
-/* ACCESS of cl/common/row_access.cl. */
+/* ROW_ACCESS of cl/common/row_access.cl. */
 enum row_access {
     ROW_ACCESS_STRIDED = 0,
     ROW_ACCESS_VEC4 = 1,
