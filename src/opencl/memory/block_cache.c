@@ -38,8 +38,7 @@ void block_set_last_use(struct block *block,
                         const struct tandem_buffer *buffer)
 {
     uint64_t stream = atomic_load(&buffer->used_stream);
-    /* If the buffer was never used, the last use is that of its previous
-     * owner. */
+    /* An unused buffer keeps the last use by the previous owner. */
     if (stream != 0) {
         block->last_stream = stream;
         block->last_seqno = atomic_load(&buffer->used_seqno);

@@ -58,8 +58,7 @@ void blocks_release(struct block *list);
 
 /* The caller of these functions holds the mutex of the pool. */
 
-/* Removes a block of exactly `bytes` from the cache.  Returns NULL if there is
- * none. */
+/* Removes a block of exactly `bytes` from the cache, or returns NULL. */
 struct block *block_take(struct pool *pool, uint32_t size_class,
                          uint64_t bytes);
 /* Adds a block to the cache. */

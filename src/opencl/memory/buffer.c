@@ -64,8 +64,7 @@ enum tandem_status buffer_create(struct tandem_device *device, uint64_t bytes,
     return TANDEM_OK;
 }
 
-/* Memory of imports of 0 bytes, which OpenCL does not support.  It is never
- * read or written. */
+/* Memory of imports of 0 bytes, which OpenCL does not support. */
 static _Alignas(64) unsigned char empty_import[64];
 
 enum tandem_status buffer_import(struct tandem_device *device, void *memory,

@@ -18,13 +18,11 @@ void pool_start(struct pool *pool, uint64_t limit_bytes);
  * completed. */
 void pool_finish(struct tandem_device *device);
 
-/* Creates a buffer of at least `bytes`.  If `internal` is true, statistics do
- * not count it. */
+/* The statistics do not count an `internal` buffer. */
 enum tandem_status buffer_create(struct tandem_device *device, uint64_t bytes,
                                  bool internal,
                                  struct tandem_buffer **out_buffer);
-/* Creates a buffer in host memory, which must stay valid until
- * buffer_destroy. */
+/* The host memory must stay valid until buffer_destroy. */
 enum tandem_status buffer_import(struct tandem_device *device, void *memory,
                                  uint64_t bytes,
                                  struct tandem_buffer **out_buffer);
@@ -38,13 +36,11 @@ bool buffer_is_live(const struct tandem_buffer *buffer);
 enum tandem_status buffer_check(const struct tandem_device *device,
                                 const struct tandem_buffer *buffer,
                                 const char *what);
-/* Returns the error of the work that should have written the buffer, or
- * TANDEM_OK. */
+/* Returns the error of the work that should have written the buffer. */
 enum tandem_status buffer_check_poison(const struct tandem_buffer *buffer);
 /* Poisons a buffer of which a failed command wrote a part. */
 void buffer_poison(struct tandem_buffer *buffer, enum tandem_status status);
-/* Call this after a command wrote `written_bytes` bytes.  Clears the poison if
- * these are all bytes of the buffer. */
+/* Clears the poison if a command has written all bytes of the buffer. */
 void buffer_clear_poison(struct tandem_buffer *buffer, uint64_t written_bytes);
 /* Poisons the buffers that the stream wrote after `seqno`. */
 void pool_poison_writes(struct tandem_device *device, uint64_t stream,

@@ -14,8 +14,7 @@
  * owner. */
 enum tandem_status stream_begin_use(struct tandem_stream *stream,
                                     struct tandem_buffer *buffer);
-/* Call this after the command was enqueued.  `written` is true if it writes the
- * buffer. */
+/* Call this after the command was enqueued. */
 void stream_note_use(struct tandem_stream *stream, struct tandem_buffer *buffer,
                      bool written);
 /* Returns true if the stream sees the last write of the buffer without a wait:

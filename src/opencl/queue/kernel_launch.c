@@ -199,8 +199,7 @@ static enum tandem_status prepare_counters(struct tandem_stream *stream)
                                &stream->arrival_counters);
     if (status != TANDEM_OK)
         return status;
-    /* Set before the fill, because another thread may find a failure meanwhile
-     * and reset it. */
+    /* Set first, because another thread may find a failure and reset it. */
     atomic_store(&stream->arrival_counters_are_zero, true);
     status = buffer_fill(stream, stream->arrival_counters, 0, bytes, &zero,
                          sizeof(zero));

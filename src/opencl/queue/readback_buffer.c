@@ -37,8 +37,7 @@ enum tandem_status readback_read(struct tandem_stream *stream,
                                  void *target, uint64_t bytes,
                                  uint64_t timeout_ns)
 {
-    /* A read that timed out completes before the next one, because the queue
-     * is in order. */
+    /* The queue is in order: a read that timed out completes before this. */
     enum tandem_status status = buffer_read(
         stream, buffer, offset, stream->readback.memory, bytes, timeout_ns);
     if (status != TANDEM_OK)

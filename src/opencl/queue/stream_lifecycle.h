@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Creates and destroys streams, and visits all streams of a device.  Any
- * thread. */
+/* The life of streams, and all streams of a device.  Any thread. */
 #ifndef TANDEM_OPENCL_QUEUE_STREAM_LIFECYCLE_H
 #define TANDEM_OPENCL_QUEUE_STREAM_LIFECYCLE_H
 

@@ -104,8 +104,7 @@ static void segment_reset(struct staging_segment *segment)
     segment->used = 0;
 }
 
-/* Enqueues one marker for all ranges of the segment, because events cost
- * time. */
+/* One marker serves all ranges of the segment, because events cost time. */
 static enum tandem_status segment_add_event(struct tandem_stream *stream,
                                             struct staging_segment *segment)
 {
@@ -153,8 +152,7 @@ static enum tandem_status ring_grow(struct tandem_stream *stream)
     return TANDEM_OK;
 }
 
-/* Makes an empty segment the current one.  Leaves count 0 if there is no
- * memory. */
+/* Makes an empty segment current.  Leaves count 0 if there is no memory. */
 static enum tandem_status ring_advance(struct tandem_stream *stream)
 {
     struct staging *staging = &stream->staging;
