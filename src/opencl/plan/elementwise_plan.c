@@ -1,47 +1,50 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plans for the operators of cl/elementwise.cl. */
+/* Plans the element-wise operators: cl/elementwise.cl. */
 #include <string.h>
 
 #include "common/argument_check.h"
 #include "common/operator_table.h"
-#include "opencl/memory/buffer.h"
+#include "opencl/objects.h"
 #include "opencl/plan/kernel_step.h"
 
-/* What a GPU reads and writes at a time. */
-#define LINE_BYTES 128u
-/* A side of a tile, as in cl/elementwise.cl; and the shortest worth one. */
-#define TILE_VECTORS 64u
+/* Bytes that a GPU reads or writes with one memory transaction. */
+#define CACHE_LINE_BYTES 128u
+/* Sides of a tile of transposed operands, in vec4 and in elements, as in
+ * cl/elementwise.cl; and the shortest axis for which tiles are used. */
+#define TILE_SIDE_VEC4 64u
 #define TILE_SIDE 32u
-#define TILE_LEAST 8
+#define MIN_TILE_AXIS 8
 
-/* As in cl/elementwise.cl. */
-struct flat {
+/* Parameters of the kernels in cl/elementwise.cl.  Operand 0 is the output.
+ * Bit i of `immediate` is set if operand i is value[i].  Bit i of `broadcast`
+ * is set if operand i has one element (along the innermost axis). */
+struct contiguous_params {
     uint64_t elements;
-    uint32_t given, single, skew, reserved;
+    uint32_t immediate, broadcast, misalignment, reserved;
     float value[4];
     uint64_t offset[4];
 };
 
-struct strided {
+struct strided_params {
     uint64_t items;
-    uint32_t rank, given, single, skew;
+    uint32_t rank, immediate, broadcast, misalignment;
     float value[4];
     uint64_t offset[4];
     struct fast_divmod space;
     int64_t strides[4][TANDEM_MAX_RANK];
 };
 
-struct crossed {
-    uint64_t columns, rows, tiles_along, tiles;
-    uint32_t rank, given, single, reserved;
+struct transposed_params {
+    uint64_t columns, rows, tiles_per_row, tiles_per_plane;
+    uint32_t rank, immediate, broadcast, reserved;
     float value[4];
     uint64_t offset[4];
-    int64_t along[4], down[4];
+    int64_t column_strides[4], row_strides[4];
     struct fast_divmod space;
     int64_t strides[4][TANDEM_MAX_RANK];
 };
 
-/* Operand 0 is the output, then the inputs. */
+/* Returns the output for number 0, otherwise input number - 1. */
 static const struct tandem_tensor_desc *
 operand(const struct op_request *request, uint32_t number)
 {
@@ -59,12 +62,14 @@ static bool same_shape(const struct tandem_tensor_desc *a,
     return true;
 }
 
-/* Whether all operands are plainly contiguous, or single values: what most
- * calls are, told without laying out axes. */
-static bool plainly_flat(const struct op_request *request, uint32_t *out_single)
+/* Returns true if every operand is contiguous or a single element.  Sets bit i
+ * of *out_broadcast if operand i is a single element.  This check suffices for
+ * most calls and needs no iteration space. */
+static bool request_is_contiguous(const struct op_request *request,
+                                  uint32_t *out_broadcast)
 {
     const struct tandem_tensor_desc *out = request->outputs[0];
-    *out_single = 0;
+    *out_broadcast = 0;
     if (!tensor_contiguous(out))
         return false;
     for (uint32_t i = 0; i < request->input_count; i++) {
@@ -73,35 +78,38 @@ static bool plainly_flat(const struct op_request *request, uint32_t *out_single)
             continue;
         if (shape_elements(in->rank, in->shape) != 1)
             return false;
-        *out_single |= 2u << i;
+        *out_broadcast |= 2u << i;
     }
     return true;
 }
 
-static bool laid_out_flat(const struct layout *layout, uint32_t *out_single)
+/* Makes the same check on an iteration space, whose axes are merged. */
+static bool layout_is_contiguous(const struct layout *layout,
+                                 uint32_t *out_broadcast)
 {
-    *out_single = 0;
+    *out_broadcast = 0;
     if (!layout_contiguous(layout, 0))
         return false;
     for (uint32_t i = 1; i < layout->operands; i++) {
         if (layout->elements > 1 && layout_constant(layout, i))
-            *out_single |= 1u << i;
+            *out_broadcast |= 1u << i;
         else if (!layout_contiguous(layout, i))
             return false;
     }
     return true;
 }
 
-/* Scalars in the place of tensors, and attributes. */
+/* Sets the scalars that replace tensors, or the attributes of a unary operator.
+ * Returns a mask of the operands that are scalars. */
 static uint32_t values_fill(float *value, const struct op_request *request)
 {
     const struct tandem_op *op = request->op;
-    uint32_t given = 0, next = 0;
+    uint32_t immediate = 0, next = 0;
     if (request->input_count == 1) {
         bool bounds = op->id == TANDEM_OP_CLIP;
         for (uint32_t i = 0; i < 2 && i < op->float_count; i++)
-            value[2 + i] = bounds ? (float)op->floats[i]
-                                  : attribute_f32(op->floats[i]);
+            value[2 + i] =
+                bounds ? (float)op->floats[i] : attribute_f32(op->floats[i]);
         return 0;
     }
     bool logical = operator_row(op->id)->op_class == TANDEM_CLASS_LOGICAL;
@@ -109,31 +117,31 @@ static uint32_t values_fill(float *value, const struct op_request *request)
         if (request->inputs[i] != NULL)
             continue;
         double scalar = op->floats[next++];
-        bool truth = logical || (op->id == TANDEM_OP_WHERE && i == 0);
-        value[i + 1] = truth ? (float)(scalar != 0) : (float)scalar;
-        given |= 2u << i;
+        bool is_bool = logical || (op->id == TANDEM_OP_WHERE && i == 0);
+        value[i + 1] = is_bool ? (float)(scalar != 0) : (float)scalar;
+        immediate |= 2u << i;
     }
-    return given;
+    return immediate;
 }
 
-static bool moves(const struct op_request *request)
+static bool copies_bits(const struct op_request *request)
 {
     uint32_t op_class = operator_row(request->op->id)->op_class;
     return op_class == TANDEM_CLASS_COPY || op_class == TANDEM_CLASS_TRANSPOSE;
 }
 
 static uint64_t key_of(const struct op_request *request, uint32_t kernel,
-                       bool wide, bool vector)
+                       bool index_64bit, bool vec4)
 {
     const struct tandem_op *op = request->op;
-    uint64_t key = variant_key_vec4(vector);
-    if (moves(request)) {
+    uint64_t key = variant_key_vec4(vec4);
+    if (copies_bits(request)) {
         uint32_t type = kernel_bits_type(request->outputs[0]->dtype);
         return key | variant_key_type(0, type) | variant_key_type(1, type) |
-               variant_key_kernel(kernel, TANDEM_OP_COPY, wide,
+               variant_key_kernel(kernel, TANDEM_OP_COPY, index_64bit,
                                   request->group_log2);
     }
-    key |= variant_key_kernel(kernel, op->id, wide, request->group_log2);
+    key |= variant_key_kernel(kernel, op->id, index_64bit, request->group_log2);
     bool where = op->id == TANDEM_OP_WHERE;
     bool logical = operator_row(op->id)->op_class == TANDEM_CLASS_LOGICAL;
     key |= variant_key_type(0, kernel_type_of(request->outputs[0]->dtype));
@@ -154,140 +162,98 @@ static void offsets_fill(uint64_t *offset, const struct op_request *request)
             offset[i] = element_offset(operand(request, i));
 }
 
-static void buffers_fill(struct kernel_step *step,
-                         const struct op_request *request)
-{
-    step_add_buffer(step, request->outputs[0]->buffer, true);
-    for (uint32_t i = 0; i < request->input_count; i++)
-        step_add_buffer(step,
-                        request->inputs[i] != NULL
-                            ? request->inputs[i]->buffer
-                            : request->outputs[0]->buffer,
-                        false);
-}
-
-/* Elements between the line of the cache that tensor starts in and tensor. */
-static uint32_t line_skew(const struct tandem_tensor_desc *tensor)
+/* Returns the number of elements from the start of the tensor's first cache
+ * line to the tensor. */
+static uint32_t line_misalignment(const struct tandem_tensor_desc *tensor)
 {
     uint64_t bytes = tensor->byte_offset + buffer_misalignment(tensor->buffer);
-    return (uint32_t)(bytes % LINE_BYTES / TANDEM_DTYPE_BYTES(tensor->dtype));
+    return (uint32_t)(bytes % CACHE_LINE_BYTES /
+                      TANDEM_DTYPE_BYTES(tensor->dtype));
 }
 
-static void plan_flat(struct launch_plan *plan,
-                      const struct op_request *request, uint32_t single)
+static void plan_contiguous(struct launch_plan *plan,
+                            const struct op_request *request,
+                            uint32_t broadcast)
 {
     const struct tandem_tensor_desc *output = request->outputs[0];
     int64_t elements = shape_elements(output->rank, output->shape);
-    bool vector = true;
+    bool vec4 = true;
     for (uint32_t i = 0; i <= request->input_count; i++) {
         const struct tandem_tensor_desc *tensor = operand(request, i);
-        if (tensor != NULL && (single >> i & 1u) == 0 &&
+        if (tensor != NULL && (broadcast >> i & 1u) == 0 &&
             !tensor_is_vec4_aligned(tensor))
-            vector = false;
+            vec4 = false;
     }
+    uint64_t key = key_of(request, KERNEL_ELEMENTWISE_CONTIGUOUS,
+                          elements > MAX_32BIT_INDEX, vec4);
     struct kernel_step *step =
-        plan_add_step(plan,
-                      key_of(request, KERNEL_ELEMENTWISE_CONTIGUOUS,
-                             elements > MAX_32BIT_INDEX, vector),
-                      sizeof(struct flat));
-    struct flat *flat = (struct flat *)step->params;
-    buffers_fill(step, request);
-    flat->elements = (uint64_t)elements;
-    flat->given = values_fill(flat->value, request);
-    flat->single = single;
-    offsets_fill(flat->offset, request);
-    flat->skew = vector ? 0 : line_skew(output);
-    step_set_items(step, (flat->elements + flat->skew + 3) / 4);
+        plan_add_step(plan, key, sizeof(struct contiguous_params));
+    struct contiguous_params *out = (struct contiguous_params *)step->params;
+    step_add_operands(step, request);
+    out->elements = (uint64_t)elements;
+    out->immediate = values_fill(out->value, request);
+    out->broadcast = broadcast;
+    offsets_fill(out->offset, request);
+    out->misalignment = vec4 ? 0 : line_misalignment(output);
+    step_set_items(step, div_ceil(out->elements + out->misalignment, 4));
 }
 
-/* Whether four neighbours along the innermost axis can be one vector for
- * every operand: step 1 and aligned everywhere, or step 0. */
-static bool vector_strides(const struct layout *layout,
-                           const struct op_request *request, uint32_t given,
-                           uint32_t *out_single)
+/* Returns true if every operand i can be accessed as vec4 along axes[i], or is
+ * an input that is constant along axes[i].  Sets the bits of the constant
+ * inputs that it finds in *out_broadcast. */
+static bool operands_are_vec4(const struct layout *layout,
+                              const struct op_request *request,
+                              uint32_t immediate, const uint32_t *axes,
+                              uint32_t *out_broadcast)
 {
-    uint32_t inner = layout->rank - 1;
-    *out_single = 0;
-    if (layout->shape[inner] % 4 != 0 || layout->strides[0][inner] != 1)
-        return false;
     for (uint32_t i = 0; i < layout->operands; i++) {
-        if ((given >> i & 1u) != 0)
+        int64_t stride = layout->strides[i][axes[i]];
+        if ((immediate >> i & 1u) != 0)
             continue;
-        if (layout->strides[i][inner] == 0) {
-            *out_single |= 1u << i;
-            continue;
-        }
-        if (layout->strides[i][inner] != 1 ||
-            !tensor_is_vec4_aligned(operand(request, i)))
+        if (i > 0 && stride == 0)
+            *out_broadcast |= 1u << i;
+        else if (stride != 1 || !tensor_is_vec4_aligned(operand(request, i)) ||
+                 !strides_are_vec4(layout, i, axes[i]))
             return false;
-        for (uint32_t axis = 0; axis < inner; axis++)
-            if (layout->strides[i][axis] % 4 != 0)
-                return false;
     }
     return true;
 }
 
-/* Whether input i walks axis by 1, while the output walks the innermost. */
-static bool walks_across(const struct layout *layout, uint32_t i, uint32_t axis)
+/* Returns true if input i is contiguous along `axis`, while the output is
+ * contiguous along the innermost axis. */
+static bool input_is_transposed(const struct layout *layout, uint32_t i,
+                                uint32_t axis)
 {
     return i > 0 && layout->strides[i][axis] == 1 &&
            layout->strides[i][layout->rank - 1] > 1;
 }
 
-/* An axis that some input walks by 1 while it jumps along the innermost one, if
- * both are worth a tile; or the innermost. */
-static uint32_t crossing_axis(const struct layout *layout)
+/* Returns the axis along which a transposed input is contiguous, if this axis
+ * and the innermost axis are long enough for tiles.  Otherwise returns the
+ * innermost axis. */
+static uint32_t find_transposed_axis(const struct layout *layout)
 {
     uint32_t inner = layout->rank - 1;
     for (uint32_t i = 1; i < layout->operands; i++)
         for (uint32_t axis = 0; axis < inner; axis++)
-            if (walks_across(layout, i, axis) &&
-                layout->shape[axis] >= TILE_LEAST &&
-                layout->shape[inner] >= TILE_LEAST)
+            if (input_is_transposed(layout, i, axis) &&
+                layout->shape[axis] >= MIN_TILE_AXIS &&
+                layout->shape[inner] >= MIN_TILE_AXIS)
                 return axis;
     return inner;
 }
 
-/* Whether all operands can be read in vectors of four, each along its axis of
- * the two that cross; bits of *out_single: repeats along the innermost. */
-static bool crossed_vector(const struct layout *layout,
-                           const struct op_request *request, uint32_t given,
-                           uint32_t axis, uint32_t *out_single)
-{
-    uint32_t inner = layout->rank - 1;
-    *out_single = 0;
-    if (request->group_log2 < LARGE_GROUP_LOG2 ||
-        layout->shape[inner] % 4 != 0 || layout->shape[axis] % 4 != 0)
-        return false;
-    for (uint32_t i = 0; i < layout->operands; i++) {
-        const int64_t *strides = layout->strides[i];
-        uint32_t along = walks_across(layout, i, axis) ? axis : inner;
-        if ((given >> i & 1u) != 0)
-            continue;
-        if (i > 0 && strides[along] == 0) {
-            *out_single |= 1u << i;
-            continue;
-        }
-        if (strides[along] != 1 || !tensor_is_vec4_aligned(operand(request, i)))
-            return false;
-        for (uint32_t other = 0; other < layout->rank; other++)
-            if (other != along && strides[other] % 4 != 0)
-                return false;
-    }
-    return true;
-}
-
-static void crossed_fill(struct crossed *out, struct layout *layout,
-                         uint32_t axis, uint32_t side)
+static void transposed_fill(struct transposed_params *out,
+                            struct layout *layout, uint32_t axis, uint32_t side)
 {
     uint32_t inner = layout->rank - 1;
     out->columns = (uint64_t)layout->shape[inner];
     out->rows = (uint64_t)layout->shape[axis];
-    out->tiles_along = (out->columns + side - 1) / side;
-    out->tiles = out->tiles_along * ((out->rows + side - 1) / side);
+    out->tiles_per_row = div_ceil(out->columns, side);
+    out->tiles_per_plane = out->tiles_per_row * div_ceil(out->rows, side);
     for (uint32_t i = 0; i < layout->operands; i++) {
-        out->along[i] = layout->strides[i][inner];
-        out->down[i] = layout->strides[i][axis];
+        out->column_strides[i] = layout->strides[i][inner];
+        out->row_strides[i] = layout->strides[i][axis];
     }
     layout_remove_axis(layout, inner);
     layout_remove_axis(layout, axis);
@@ -297,83 +263,90 @@ static void crossed_fill(struct crossed *out, struct layout *layout,
         strides_fill(out->strides[i], layout, i);
 }
 
-static void plan_crossed(struct launch_plan *plan,
-                         const struct op_request *request,
-                         struct layout *layout, uint32_t axis)
+static void plan_transposed(struct launch_plan *plan,
+                            const struct op_request *request,
+                            struct layout *layout, uint32_t axis)
 {
-    uint32_t across = 0, single;
+    uint32_t inputs = 0, broadcast = 0, inner = layout->rank - 1;
+    uint32_t axes[LAYOUT_OPERANDS];
     float value[4] = {0};
-    uint32_t given = values_fill(value, request);
-    for (uint32_t i = 1; i < layout->operands; i++)
-        across |= (uint32_t)walks_across(layout, i, axis) << (i - 1);
-    bool vector = crossed_vector(layout, request, given, axis, &single);
+    uint32_t immediate = values_fill(value, request);
+    for (uint32_t i = 0; i < layout->operands; i++) {
+        bool transposed = input_is_transposed(layout, i, axis);
+        axes[i] = transposed ? axis : inner;
+        inputs |= transposed ? 1u << (i - 1) : 0;
+    }
+    bool vec4 = request->group_log2 >= LARGE_GROUP_LOG2 &&
+                layout->shape[inner] % 4 == 0 && layout->shape[axis] % 4 == 0 &&
+                operands_are_vec4(layout, request, immediate, axes, &broadcast);
+    uint64_t key = key_of(request, KERNEL_ELEMENTWISE_TRANSPOSED,
+                          needs_64bit_offset(layout), vec4) |
+                   variant_key_transposed_inputs(inputs);
     struct kernel_step *step =
-        plan_add_step(plan,
-                      key_of(request, KERNEL_ELEMENTWISE_TRANSPOSED,
-                             needs_64bit_offset(layout), vector) |
-                          variant_key_transposed_inputs(across),
-                      sizeof(struct crossed));
-    struct crossed *crossed = (struct crossed *)step->params;
-    buffers_fill(step, request);
-    memcpy(crossed->value, value, sizeof(value));
-    crossed->given = given;
-    crossed->single = single;
-    offsets_fill(crossed->offset, request);
-    bool one = (across & (across - 1)) == 0;
-    crossed_fill(crossed, layout, axis,
-                 vector && one ? TILE_VECTORS : TILE_SIDE);
-    step->groups = crossed->tiles * (uint64_t)layout->elements;
+        plan_add_step(plan, key, sizeof(struct transposed_params));
+    struct transposed_params *out = (struct transposed_params *)step->params;
+    step_add_operands(step, request);
+    memcpy(out->value, value, sizeof(value));
+    out->immediate = immediate;
+    out->broadcast = broadcast;
+    offsets_fill(out->offset, request);
+    bool is_single = (inputs & (inputs - 1)) == 0;
+    transposed_fill(out, layout, axis,
+                    vec4 && is_single ? TILE_SIDE_VEC4 : TILE_SIDE);
+    step->groups = out->tiles_per_plane * (uint64_t)layout->elements;
 }
 
 void plan_strided(struct launch_plan *plan, const struct op_request *request,
                   struct layout *layout)
 {
-    uint32_t axis = crossing_axis(layout), single, inner = layout->rank - 1;
+    uint32_t axis = find_transposed_axis(layout), inner = layout->rank - 1;
+    uint32_t broadcast = 0, axes[LAYOUT_OPERANDS];
     if (axis != inner && (1u << request->group_log2) >= TILE_SIDE) {
-        plan_crossed(plan, request, layout, axis);
+        plan_transposed(plan, request, layout, axis);
         return;
     }
     float value[4] = {0};
-    uint32_t given = values_fill(value, request);
-    bool vector = vector_strides(layout, request, given, &single);
-    struct kernel_step *step =
-        plan_add_step(plan,
-                      key_of(request, KERNEL_ELEMENTWISE_STRIDED,
-                             needs_64bit_offset(layout), vector),
-                      sizeof(struct strided));
-    struct strided *strided = (struct strided *)step->params;
-    buffers_fill(step, request);
-    memcpy(strided->value, value, sizeof(value));
-    strided->given = given;
-    strided->single = single;
-    offsets_fill(strided->offset, request);
-    if (!vector && layout_contiguous(layout, 0))
-        strided->skew = line_skew(request->outputs[0]);
-    if (vector)
-        layout_to_vec4(layout);
-    strided->items = (uint64_t)layout->elements;
-    strided->rank = layout->rank;
-    fast_divmod_fill(&strided->space, layout);
+    uint32_t immediate = values_fill(value, request);
     for (uint32_t i = 0; i < layout->operands; i++)
-        strides_fill(strided->strides[i], layout, i);
-    step_set_items(step, vector ? strided->items
-                                : (strided->items + strided->skew + 3) / 4);
+        axes[i] = inner;
+    bool vec4 = layout->shape[inner] % 4 == 0 &&
+                operands_are_vec4(layout, request, immediate, axes, &broadcast);
+    uint64_t key = key_of(request, KERNEL_ELEMENTWISE_STRIDED,
+                          needs_64bit_offset(layout), vec4);
+    struct kernel_step *step =
+        plan_add_step(plan, key, sizeof(struct strided_params));
+    struct strided_params *out = (struct strided_params *)step->params;
+    step_add_operands(step, request);
+    memcpy(out->value, value, sizeof(value));
+    out->immediate = immediate;
+    out->broadcast = broadcast;
+    offsets_fill(out->offset, request);
+    if (!vec4 && layout_contiguous(layout, 0))
+        out->misalignment = line_misalignment(request->outputs[0]);
+    if (vec4)
+        layout_to_vec4(layout);
+    out->items = (uint64_t)layout->elements;
+    out->rank = layout->rank;
+    fast_divmod_fill(&out->space, layout);
+    for (uint32_t i = 0; i < layout->operands; i++)
+        strides_fill(out->strides[i], layout, i);
+    step_set_items(step, vec4 ? out->items
+                              : div_ceil(out->items + out->misalignment, 4));
 }
 
-enum tandem_status plan_elementwise(struct launch_plan *plan,
-                                    const struct op_request *request)
+void plan_elementwise(struct launch_plan *plan,
+                      const struct op_request *request)
 {
-    uint32_t single;
+    uint32_t broadcast;
     struct layout layout;
-    if (plainly_flat(request, &single)) {
-        plan_flat(plan, request, single);
-        return TANDEM_OK;
+    if (request_is_contiguous(request, &broadcast)) {
+        plan_contiguous(plan, request, broadcast);
+        return;
     }
     layout_elementwise(&layout, request->inputs, request->input_count,
                        request->outputs, request->output_count);
-    if (laid_out_flat(&layout, &single))
-        plan_flat(plan, request, single);
+    if (layout_is_contiguous(&layout, &broadcast))
+        plan_contiguous(plan, request, broadcast);
     else
         plan_strided(plan, request, &layout);
-    return TANDEM_OK;
 }

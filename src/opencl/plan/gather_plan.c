@@ -1,37 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plans for cl/gather.cl. */
+/* Plans gathers: cl/gather.cl. */
 #include "common/argument_check.h"
 #include "opencl/plan/kernel_step.h"
 
-/* As in cl/gather.cl. */
-struct gather {
+/* Parameters of cl/gather.cl. */
+struct gather_params {
     uint64_t items;
-    uint32_t rank, vector;
+    uint32_t rank, is_vec4;
     uint64_t target_offset, data_offset, index_offset;
     int64_t axis_stride, axis_elements;
-    uint64_t outside;
+    uint64_t default_bits;
     struct fast_divmod space;
     int64_t target_strides[TANDEM_MAX_RANK];
     int64_t data_strides[TANDEM_MAX_RANK];
     int64_t index_strides[TANDEM_MAX_RANK];
 };
 
-/* Whether operand walks the innermost axis by ones in aligned fours. */
-static bool operand_vector(const struct layout *layout, uint32_t operand,
-                           const struct tandem_tensor_desc *tensor)
+/* Returns true if the operand can be read or written as aligned vec4 along the
+ * innermost axis. */
+static bool inner_axis_is_vec4(const struct layout *layout, uint32_t operand,
+                               const struct tandem_tensor_desc *tensor)
 {
     uint32_t inner = layout->rank - 1;
-    if (layout->shape[inner] % 4 != 0 || !tensor_is_vec4_aligned(tensor) ||
-        layout->strides[operand][inner] != 1)
-        return false;
-    for (uint32_t axis = 0; axis < inner; axis++)
-        if (layout->strides[operand][axis] % 4 != 0)
-            return false;
-    return true;
+    return layout->shape[inner] % 4 == 0 && tensor_is_vec4_aligned(tensor) &&
+           layout->strides[operand][inner] == 1 &&
+           strides_are_vec4(layout, operand, inner);
 }
 
-/* The bits of a quiet NaN, or 0 for what has none. */
-static uint64_t outside_bits(uint32_t dtype)
+/* Returns the value for indices that are out of range: a quiet NaN, or 0 for
+ * integers. */
+static uint64_t default_bits(uint32_t dtype)
 {
     switch (dtype) {
     case TANDEM_F16:
@@ -47,8 +45,7 @@ static uint64_t outside_bits(uint32_t dtype)
     }
 }
 
-enum tandem_status plan_gather(struct launch_plan *plan,
-                               const struct op_request *request)
+void plan_gather(struct launch_plan *plan, const struct op_request *request)
 {
     const struct tandem_tensor_desc *target = request->outputs[0];
     const struct tandem_tensor_desc *data = request->inputs[0];
@@ -62,28 +59,27 @@ enum tandem_status plan_gather(struct launch_plan *plan,
                            request->group_log2) |
         variant_key_type(0, kernel_bits_type(target->dtype)) |
         variant_key_type(1, kernel_type_of(indices->dtype));
-    struct kernel_step *step = plan_add_step(plan, key, sizeof(struct gather));
-    struct gather *gather = (struct gather *)step->params;
-    step_add_buffer(step, target->buffer, true);
-    step_add_buffer(step, data->buffer, false);
-    step_add_buffer(step, indices->buffer, false);
-    gather->vector = operand_vector(&layout, 0, target) &&
-                     operand_vector(&layout, 1, data) && axis_stride % 4 == 0 &&
-                     layout.strides[2][layout.rank - 1] == 0;
-    if (gather->vector)
+    struct kernel_step *step =
+        plan_add_step(plan, key, sizeof(struct gather_params));
+    struct gather_params *out = (struct gather_params *)step->params;
+    step_add_operands(step, request);
+    out->is_vec4 = inner_axis_is_vec4(&layout, 0, target) &&
+                   inner_axis_is_vec4(&layout, 1, data) &&
+                   axis_stride % 4 == 0 &&
+                   layout.strides[2][layout.rank - 1] == 0;
+    if (out->is_vec4)
         layout_to_vec4(&layout);
-    gather->items = (uint64_t)layout.elements;
-    gather->rank = layout.rank;
-    gather->target_offset = element_offset(target);
-    gather->data_offset = element_offset(data);
-    gather->index_offset = element_offset(indices);
-    gather->axis_stride = axis_stride;
-    gather->axis_elements = axis_elements;
-    gather->outside = outside_bits(target->dtype);
-    fast_divmod_fill(&gather->space, &layout);
-    strides_fill(gather->target_strides, &layout, 0);
-    strides_fill(gather->data_strides, &layout, 1);
-    strides_fill(gather->index_strides, &layout, 2);
-    step_set_items(step, gather->items);
-    return TANDEM_OK;
+    out->items = (uint64_t)layout.elements;
+    out->rank = layout.rank;
+    out->target_offset = element_offset(target);
+    out->data_offset = element_offset(data);
+    out->index_offset = element_offset(indices);
+    out->axis_stride = axis_stride;
+    out->axis_elements = axis_elements;
+    out->default_bits = default_bits(target->dtype);
+    fast_divmod_fill(&out->space, &layout);
+    strides_fill(out->target_strides, &layout, 0);
+    strides_fill(out->data_strides, &layout, 1);
+    strides_fill(out->index_strides, &layout, 2);
+    step_set_items(step, out->items);
 }

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of the GEMM kernels' configurations. */
+/* The table of GEMM kernel configs, and the limits that the kernels share. */
 #include "opencl/plan/gemm_kernel_configs.h"
 
 #include "common/argument_check.h"
 
+/* name, tile_m, tile_n, k_tile, group_log2, groups_per_compute_unit, is_3xtf32,
+ * simt_fallback, gemv_vectors, mma_format, uses_wgmma */
 const struct gemm_kernel_config gemm_configs[GEMM_KERNEL_COUNT] = {
     [GEMM_SIMT_128X128] = {"simt-128x128", 128, 128, 16, 7, 2, false,
                            GEMM_SIMT_128X128, 0, MMA_NONE, false},
@@ -55,15 +57,15 @@ const struct gemm_kernel_config gemm_configs[GEMM_KERNEL_COUNT] = {
                          GEMV_1_MN_MAJOR, 1, MMA_NONE, false},
 };
 
-/* 128 lines are counted in 32 bits. */
-#define MOST_LINE (INT32_MAX / 128)
+/* The offset of 128 lines must fit in 32 bits. */
+#define MAX_LD (INT32_MAX / 128)
 
 bool gemm_fits_32bit_index(const struct tandem_gemm *gemm)
 {
-    /* A chunk past the last must not wrap either, nor a tile of rows. */
-    return gemm->m < INT32_MAX && gemm->n < INT32_MAX &&
-           gemm->k < INT32_MAX && gemm->batch < INT32_MAX &&
-           gemm->a.ld < MOST_LINE && gemm->b.ld < MOST_LINE;
+    /* With <, indices past the end of the last tile do not overflow either. */
+    return gemm->m < INT32_MAX && gemm->n < INT32_MAX && gemm->k < INT32_MAX &&
+           gemm->batch < INT32_MAX && gemm->a.ld < MAX_LD &&
+           gemm->b.ld < MAX_LD;
 }
 
 bool gemm_is_all_f32(const struct tandem_gemm *gemm)
@@ -71,10 +73,10 @@ bool gemm_is_all_f32(const struct tandem_gemm *gemm)
     return gemm->dtype == TANDEM_F32 && gemm_c_dtype(gemm) == TANDEM_F32;
 }
 
-/* Padding included: a tile of 256 rows is more than any of CLBlast's
- * parameters pads to. */
-static bool counted_in_int(const struct tandem_matrix *matrix, int64_t rows,
-                           int64_t batch)
+/* Returns true if all offsets of the matrix fit in int.  CLBlast pads by less
+ * than 256 rows and columns. */
+static bool matrix_fits_int(const struct tandem_matrix *matrix, int64_t rows,
+                            int64_t batch)
 {
     double end = (double)(matrix->byte_offset / sizeof(float)) +
                  (double)matrix->batch_stride * (double)(batch - 1) +
@@ -84,12 +86,12 @@ static bool counted_in_int(const struct tandem_matrix *matrix, int64_t rows,
 
 bool clblast_supports_gemm(const struct tandem_gemm *gemm)
 {
-    bool turned_a = (gemm->flags & TANDEM_GEMM_TRANSPOSE_A) != 0;
-    bool turned_b = (gemm->flags & TANDEM_GEMM_TRANSPOSE_B) != 0;
+    bool transpose_a = (gemm->flags & TANDEM_GEMM_TRANSPOSE_A) != 0;
+    bool transpose_b = (gemm->flags & TANDEM_GEMM_TRANSPOSE_B) != 0;
+    int64_t a_rows = transpose_a ? gemm->k : gemm->m;
+    int64_t b_rows = transpose_b ? gemm->n : gemm->k;
     return gemm_is_all_f32(gemm) &&
-           counted_in_int(&gemm->a, turned_a ? gemm->k : gemm->m,
-                          gemm->batch) &&
-           counted_in_int(&gemm->b, turned_b ? gemm->n : gemm->k,
-                          gemm->batch) &&
-           counted_in_int(&gemm->c, gemm->m, gemm->batch);
+           matrix_fits_int(&gemm->a, a_rows, gemm->batch) &&
+           matrix_fits_int(&gemm->b, b_rows, gemm->batch) &&
+           matrix_fits_int(&gemm->c, gemm->m, gemm->batch);
 }

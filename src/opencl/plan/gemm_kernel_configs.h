@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The GEMM kernels of cl/, and the limits that all of them share.  Pure
- * functions; any thread. */
+/* GEMM kernel configs: the GEMM kernels of cl/ with their tile shapes, and the
+ * limits that all of them share.  Pure functions; any thread. */
 #ifndef TANDEM_OPENCL_PLAN_GEMM_KERNEL_CONFIGS_H
 #define TANDEM_OPENCL_PLAN_GEMM_KERNEL_CONFIGS_H
 
 #include <tandem/backend.h>
 
-/* Those of cl/gemm/gemm_simt.cl, of cl/nvidia/gemm_3xtf32.cl, of
- * cl/gemm/gemv.cl, of cl/nvidia/gemm_mma.cl and of cl/nvidia/gemm_wgmma.cl. */
+/* SIMT: cl/gemm/gemm_simt.cl.  GEMV: cl/gemm/gemv.cl, by number of vectors.
+ * MMA_3XTF32: cl/nvidia/gemm_3xtf32.cl.  Other MMA: cl/nvidia/gemm_mma.cl.
+ * WGMMA: cl/nvidia/gemm_wgmma.cl. */
 enum gemm_kernel_id {
     GEMM_SIMT_128X128,
     GEMM_SIMT_64X64,
@@ -24,8 +25,7 @@ enum gemm_kernel_id {
     GEMM_MMA_FP16X3_64X64,
     GEMM_MMA_16BIT_128X256,
     GEMM_MMA_16BIT_128X64,
-    GEMM_SIMT_128X64, /* of cl/gemm/gemm_simt.cl, for what others cannot do
-                         alone */
+    GEMM_SIMT_128X64, /* used only as simt_fallback */
     GEMM_WGMMA_FP16X3_128X128,
     GEMM_WGMMA_FP16X3_128X64,
     GEMM_WGMMA_3XTF32_128X128,
@@ -34,18 +34,17 @@ enum gemm_kernel_id {
     GEMM_WGMMA_TF32_128X128,
     GEMM_WGMMA_16BIT_128X128,
     GEMM_WGMMA_16BIT_128X64,
-    GEMV_1_MN_MAJOR, /* one row, by more of what lies across k */
+    GEMV_1_MN_MAJOR, /* MN-major matrix, large work-groups */
     GEMM_KERNEL_COUNT
 };
 
-/* What cl/nvidia/gemm_mma.cl and gemm_wgmma.cl multiply in a tile;
- * tensor_core_packing.h. */
+/* Number format that tensor cores multiply in gemm_mma.cl and gemm_wgmma.cl. */
 enum mma_format {
     MMA_NONE,
-    MMA_16BIT,
-    MMA_TF32,
-    MMA_FP16X3,
-    MMA_3XTF32 /* as accurate as a strict one, which it also is */
+    MMA_16BIT,  /* f16 or bf16 */
+    MMA_TF32,   /* f32, rounded to TF32 */
+    MMA_FP16X3, /* f32 as two f16 numbers with one scale per row */
+    MMA_3XTF32  /* f32 as two TF32 numbers; is_3xtf32 is set as well */
 };
 
 struct gemm_kernel_config {
@@ -72,12 +71,13 @@ extern const struct gemm_kernel_config gemm_configs[GEMM_KERNEL_COUNT];
 
 #define MAX_SPLIT_K 256u
 
-/* Whether all of it is f32. */
+/* Returns true if a, b and c are f32. */
 bool gemm_is_all_f32(const struct tandem_gemm *gemm);
-/* Whether CLBlast takes it, too: what is f32 (its routines of f16 are not for
- * all devices), and reaches no further than its kernels count, in int. */
+/* Returns true if CLBlast can compute the GEMM: all operands are f32, because
+ * CLBlast's f16 routines do not run on all devices, and all offsets fit in the
+ * int of its kernels. */
 bool clblast_supports_gemm(const struct tandem_gemm *gemm);
-/* Whether the tiles can count as far as gemm's matrices go. */
+/* Returns true if all indices of the GEMM kernels fit in 32 bits. */
 bool gemm_fits_32bit_index(const struct tandem_gemm *gemm);
 
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plans for the naive GEMM kernel of cl/gemm/gemm_naive.cl. */
+/* Plans cl/gemm/gemm_naive.cl. */
 #include "common/argument_check.h"
 #include "common/operator_table.h"
 #include "opencl/plan/gemm_params.h"
 
-/* As in cl/gemm/gemm_naive.cl. */
-struct multiply {
+/* Parameters of cl/gemm/gemm_naive.cl. */
+struct gemm_naive_params {
     uint64_t elements;
     uint64_t a_offset, b_offset, c_offset, bias_offset;
     uint64_t k, columns, plane;
@@ -22,21 +22,21 @@ void plan_naive_gemm(struct launch_plan *plan, const struct tandem_gemm *gemm,
     uint64_t elements =
         (uint64_t)gemm->m * (uint64_t)gemm->n * (uint64_t)gemm->batch;
     uint64_t key = variant_key_kernel(KERNEL_GEMM_NAIVE, 0,
-                                      elements > INT32_MAX, group_log2) |
+                                      elements > MAX_32BIT_INDEX, group_log2) |
                    variant_key_activation(gemm) | variant_key_gemm_types(gemm);
     uint32_t bytes = TANDEM_DTYPE_BYTES(gemm->dtype);
     uint32_t c_bytes = TANDEM_DTYPE_BYTES(gemm_c_dtype(gemm));
-    bool ta = (gemm->flags & TANDEM_GEMM_TRANSPOSE_A) != 0;
-    bool tb = (gemm->flags & TANDEM_GEMM_TRANSPOSE_B) != 0;
+    bool transpose_a = (gemm->flags & TANDEM_GEMM_TRANSPOSE_A) != 0;
+    bool transpose_b = (gemm->flags & TANDEM_GEMM_TRANSPOSE_B) != 0;
     plan->step_count = 0;
     plan->temp_bytes = 0;
     struct kernel_step *step =
-        plan_add_step(plan, key, sizeof(struct multiply));
+        plan_add_step(plan, key, sizeof(struct gemm_naive_params));
     step_add_buffer(step, gemm->c.buffer, true);
     step_add_buffer(step, gemm->a.buffer, false);
     step_add_buffer(step, gemm->b.buffer, false);
     step_add_buffer(step, gemm_bias_buffer(gemm), false);
-    *(struct multiply *)step->params = (struct multiply){
+    *(struct gemm_naive_params *)step->params = (struct gemm_naive_params){
         .elements = elements,
         .a_offset = gemm->a.byte_offset / bytes,
         .b_offset = gemm->b.byte_offset / bytes,
@@ -46,11 +46,11 @@ void plan_naive_gemm(struct launch_plan *plan, const struct tandem_gemm *gemm,
         .columns = (uint64_t)gemm->n,
         .plane = (uint64_t)gemm->m * (uint64_t)gemm->n,
         .a_batch = gemm->a.batch_stride,
-        .a_row = ta ? 1 : gemm->a.ld,
-        .a_step = ta ? gemm->a.ld : 1,
+        .a_row = transpose_a ? 1 : gemm->a.ld,
+        .a_step = transpose_a ? gemm->a.ld : 1,
         .b_batch = gemm->b.batch_stride,
-        .b_column = tb ? gemm->b.ld : 1,
-        .b_step = tb ? 1 : gemm->b.ld,
+        .b_column = transpose_b ? gemm->b.ld : 1,
+        .b_step = transpose_b ? 1 : gemm->b.ld,
         .ld = gemm->c.ld,
         .batch_stride = gemm->c.batch_stride,
         .bias_column = gemm->bias_kind == TANDEM_BIAS_PER_COLUMN,

@@ -1,39 +1,37 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parameters that the GEMM kernels share, their operands, and the plan for
- * cl/gemm/split_k_fixup.cl. */
+/* Fills the parameters of GEMM kernels, and plans cl/gemm/split_k_fixup.cl. */
 #include "opencl/plan/gemm_params.h"
 
 #include <string.h>
 
 #include "common/argument_check.h"
 #include "common/operator_table.h"
-#include "opencl/memory/buffer.h"
+#include "opencl/objects.h"
 
 struct gemm_operand operand_of(const struct tandem_gemm *gemm,
                                enum operand_id id)
 {
-    if (id == OPERAND_B)
-        return (struct gemm_operand){&gemm->b, gemm->n, gemm->k,
-                                     (gemm->flags & TANDEM_GEMM_TRANSPOSE_B) ==
-                                         0};
-    return (struct gemm_operand){&gemm->a, gemm->m, gemm->k,
-                                 (gemm->flags & TANDEM_GEMM_TRANSPOSE_A) != 0};
+    bool transpose_a = (gemm->flags & TANDEM_GEMM_TRANSPOSE_A) != 0;
+    bool transpose_b = (gemm->flags & TANDEM_GEMM_TRANSPOSE_B) != 0;
+    return id == OPERAND_A
+               ? (struct gemm_operand){&gemm->a, gemm->m, gemm->k, transpose_a}
+               : (struct gemm_operand){&gemm->b, gemm->n, gemm->k,
+                                       !transpose_b};
 }
 
-/* Whether all lines of a matrix start at aligned fours. */
-static bool matrix_aligned(const struct tandem_matrix *matrix, uint32_t dtype,
-                           int64_t batch)
+/* Returns true if all lines of the matrix start at aligned vec4. */
+static bool matrix_is_aligned(const struct tandem_matrix *matrix,
+                              uint32_t dtype, int64_t batch)
 {
-    uint64_t skew = buffer_misalignment(matrix->buffer);
-    return (matrix->byte_offset + skew) % (4 * TANDEM_DTYPE_BYTES(dtype)) ==
-               0 &&
+    uint64_t offset = matrix->byte_offset + buffer_misalignment(matrix->buffer);
+    return offset % (4 * TANDEM_DTYPE_BYTES(dtype)) == 0 &&
            matrix->ld % 4 == 0 && (batch == 1 || matrix->batch_stride % 4 == 0);
 }
 
 bool operand_is_vec4(const struct tandem_gemm *gemm,
                      const struct gemm_operand *operand)
 {
-    return matrix_aligned(operand->matrix, gemm->dtype, gemm->batch) &&
+    return matrix_is_aligned(operand->matrix, gemm->dtype, gemm->batch) &&
            (operand->is_mn_major ? operand->rows : operand->k) % 4 == 0;
 }
 
@@ -45,7 +43,7 @@ bool operand_is_mn_major(const struct tandem_gemm *gemm, enum operand_id id)
 bool operand_is_aligned(const struct tandem_gemm *gemm, enum operand_id id)
 {
     struct gemm_operand operand = operand_of(gemm, id);
-    return matrix_aligned(operand.matrix, gemm->dtype, gemm->batch) &&
+    return matrix_is_aligned(operand.matrix, gemm->dtype, gemm->batch) &&
            (!operand.is_mn_major || operand.rows % 4 == 0);
 }
 
@@ -62,7 +60,8 @@ uint64_t variant_key_activation(const struct tandem_gemm *gemm)
     return (uint64_t)gemm->activation << 8 | variant_key_gelu_tanh(tanh_form);
 }
 
-void operands_fill(struct gemm_params *out, const struct tandem_gemm *gemm)
+void gemm_params_set_operands(struct gemm_params *out,
+                              const struct tandem_gemm *gemm)
 {
     uint32_t bytes = TANDEM_DTYPE_BYTES(gemm->dtype);
     out->a_offset = gemm->a.byte_offset / bytes;
@@ -73,17 +72,18 @@ void operands_fill(struct gemm_params *out, const struct tandem_gemm *gemm)
     out->b_batch = gemm->b.batch_stride;
 }
 
-void product_fill(struct gemm_params *out, const struct tandem_gemm *gemm,
-                  uint32_t slice, uint32_t splits)
+void gemm_params_fill(struct gemm_params *out, const struct tandem_gemm *gemm,
+                      uint32_t k_tile, uint32_t splits)
 {
-    memset(out, 0, sizeof(*out));
-    uint32_t slices = ((uint32_t)gemm->k + slice - 1) / slice;
-    uint32_t each = (slices + splits - 1) / splits;
+    uint32_t k_tiles = (uint32_t)div_ceil((uint64_t)gemm->k, k_tile);
+    uint32_t per_split = (uint32_t)div_ceil(k_tiles, splits);
     uint32_t c_bytes = TANDEM_DTYPE_BYTES(gemm_c_dtype(gemm));
-    operands_fill(out, gemm);
+    memset(out, 0, sizeof(*out));
+    gemm_params_set_operands(out, gemm);
     out->c_offset = gemm->c.byte_offset / c_bytes;
     out->bias_offset = gemm->bias_byte_offset / c_bytes;
-    out->plane = (uint64_t)gemm->m * (uint64_t)gemm->n * (uint64_t)gemm->batch;
+    out->c_elements =
+        (uint64_t)gemm->m * (uint64_t)gemm->n * (uint64_t)gemm->batch;
     out->c_ld = gemm->c.ld;
     out->c_batch = gemm->c.batch_stride;
     out->bias_row = gemm->bias_kind == TANDEM_BIAS_PER_ROW;
@@ -91,28 +91,26 @@ void product_fill(struct gemm_params *out, const struct tandem_gemm *gemm,
     out->m = (uint32_t)gemm->m;
     out->n = (uint32_t)gemm->n;
     out->k = (uint32_t)gemm->k;
-    out->k_per_split = each * slice;
-    out->splits = (slices + each - 1) / each;
+    out->k_per_split = per_split * k_tile;
+    out->splits = (uint32_t)div_ceil(k_tiles, per_split);
     out->batch = (uint32_t)gemm->batch;
     out->alpha = (float)gemm->alpha;
     out->beta = (float)gemm->beta;
     out->slope = attribute_f32(gemm->activation_parameter);
     out->flags = gemm->bias_kind != TANDEM_BIAS_NONE ? HAS_BIAS : 0;
-    if (matrix_aligned(&gemm->c, gemm_c_dtype(gemm), gemm->batch) &&
+    if (matrix_is_aligned(&gemm->c, gemm_c_dtype(gemm), gemm->batch) &&
         gemm->n % 4 == 0)
         out->flags |= C_IS_VEC4;
 }
 
 void gemm_params_set_tiles(struct gemm_params *out, uint32_t tiles_m,
-                           uint32_t tiles_n, uint32_t parted)
+                           uint32_t tiles_n, uint32_t split_tiles)
 {
     uint32_t all = tiles_m * tiles_n * out->batch;
     out->tiles_m = tiles_m;
     out->tiles_n = tiles_n;
     out->tiles = tiles_m * tiles_n;
-    out->split_tiles = parted < all ? parted : all;
-    if (out->splits == 1)
-        out->split_tiles = 0;
+    out->split_tiles = out->splits == 1 ? 0 : min_u32(split_tiles, all);
     out->unsplit_tiles = all - out->split_tiles;
     if (out->split_tiles == 0)
         out->splits = 1;
@@ -123,46 +121,47 @@ struct tandem_buffer *gemm_bias_buffer(const struct tandem_gemm *gemm)
     return gemm->bias != NULL ? gemm->bias : gemm->c.buffer;
 }
 
-/* Work-items that share a sum, where there are few: as many as parts, but no
- * more than keep neighbours of 8, and than are of use. */
-#define FEW_SUMS 65536
-#define MOST_LANES_LOG2 5
+/* Results with at least this number of elements need no shared sums. */
+#define MIN_UNSHARED_ELEMENTS 65536
+#define MAX_FIXUP_LANES_LOG2 5
 
-static uint32_t join_lanes_log2(const struct gemm_params *product,
-                                uint32_t group_log2)
+/* Returns the number of work-items that share the sum of one element.  At least
+ * eight neighbouring elements stay in a work-group. */
+static uint32_t fixup_lanes_log2(const struct gemm_params *params,
+                                 uint32_t group_log2)
 {
-    uint32_t log2 = log2_ceil(product->splits);
-    if (product->plane >= FEW_SUMS || product->splits < 4 || group_log2 < 3)
+    if (params->c_elements >= MIN_UNSHARED_ELEMENTS || params->splits < 4 ||
+        group_log2 < 3)
         return 0;
-    log2 = log2 < MOST_LANES_LOG2 ? log2 : MOST_LANES_LOG2;
-    return log2 < group_log2 - 3 ? log2 : group_log2 - 3;
+    uint32_t log2 = min_u32(log2_ceil(params->splits), MAX_FIXUP_LANES_LOG2);
+    return min_u32(log2, group_log2 - 3);
 }
 
 void plan_split_k_fixup(struct launch_plan *plan,
                         const struct tandem_gemm *gemm,
                         const struct gemm_params *from, uint32_t group_log2)
 {
-    bool tiled = from->unsplit_tiles > 0; /* what is parted */
-    uint32_t lanes_log2 = tiled ? 0 : join_lanes_log2(from, group_log2);
-    uint32_t kernel = tiled            ? KERNEL_SPLIT_K_FIXUP_TILES
+    /* The partials are tiles, or whole results if all tiles are split. */
+    bool has_tiles = from->unsplit_tiles > 0;
+    uint32_t lanes_log2 = has_tiles ? 0 : fixup_lanes_log2(from, group_log2);
+    uint32_t kernel = has_tiles        ? KERNEL_SPLIT_K_FIXUP_TILES
                       : lanes_log2 > 0 ? KERNEL_SPLIT_K_FIXUP_LANES
                                        : KERNEL_SPLIT_K_FIXUP;
+    uint64_t items = from->c_elements << lanes_log2;
+    if (has_tiles)
+        items = (uint64_t)from->split_tiles * from->tile_m * from->tile_n / 4;
+    else if (lanes_log2 == 0 && (from->flags & C_IS_VEC4) != 0)
+        items = from->c_elements / 4;
     uint64_t key =
-        variant_key_kernel(kernel, 0, from->plane > INT32_MAX, group_log2) |
-        variant_key_gemm_types(gemm);
-    struct kernel_step *step = plan_add_step(
-        plan, key | variant_key_activation(gemm), sizeof(struct gemm_params));
+        variant_key_kernel(kernel, 0, from->c_elements > MAX_32BIT_INDEX,
+                           group_log2) |
+        variant_key_gemm_types(gemm) | variant_key_activation(gemm);
+    struct kernel_step *step = plan_add_step(plan, key, sizeof(*from));
     struct gemm_params *out = (struct gemm_params *)step->params;
     *out = *from;
     out->lanes_log2 = lanes_log2;
     step_add_buffer(step, gemm->c.buffer, true);
     step_add_buffer(step, NULL, false);
     step_add_buffer(step, gemm_bias_buffer(gemm), false);
-    if (tiled)
-        step_set_items(step, (uint64_t)from->split_tiles * from->tile_m *
-                                 from->tile_n / 4);
-    else
-        step_set_items(step, lanes_log2 == 0 && (from->flags & C_IS_VEC4) != 0
-                                 ? from->plane / 4
-                                 : from->plane << lanes_log2);
+    step_set_items(step, items);
 }

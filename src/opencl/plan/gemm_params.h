@@ -1,20 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * What the planners of matrix products share: the kernels' parameters, the
- * operands, and how parts are joined.  Pure functions; any thread.
- */
+/* Parameters, operands and key bits that the GEMM planners share.  Pure
+ * functions; any thread. */
 #ifndef TANDEM_OPENCL_PLAN_GEMM_PARAMS_H
 #define TANDEM_OPENCL_PLAN_GEMM_PARAMS_H
 
 #include "opencl/plan/gemm_plan.h"
 #include "opencl/plan/kernel_step.h"
 
-/* As in cl/gemm/gemm_common.cl. */
+/* The struct of cl/gemm/gemm_common.cl, which describes the fields. */
 struct gemm_params {
     uint64_t a_offset, b_offset, c_offset, bias_offset;
     uint64_t partial_offset, nonfinite_flags_offset;
     uint64_t tensor_maps_offset;
-    uint64_t plane;
+    uint64_t c_elements;
     int64_t a_ld, b_ld, c_ld, a_batch, b_batch, c_batch;
     int64_t bias_row, bias_column;
     uint32_t m, n, k, k_per_split;
@@ -28,6 +26,7 @@ struct gemm_params {
     uint64_t promoted_offset;
 };
 
+/* Bits of gemm_params.flags, as in cl/gemm/gemm_common.cl. */
 #define HAS_BIAS 1u
 #define C_IS_VEC4 2u
 #define ONLY_NONFINITE_TILES 4u
@@ -35,38 +34,40 @@ struct gemm_params {
 #define OPERANDS_SWAPPED 16u
 #define PROMOTES_IN_MEMORY 32u
 
-/* As in cl/gemm/gemm_dtypes.cl. */
+/* Terms of a partial sum, as in cl/gemm/gemm_dtypes.cl. */
 #define PARTIAL_TERMS 256u
 
-/* a or b as the kernels see it: rows of m, or n, by k. */
+/* Operand a with m rows, or operand b with n rows.  A row has k elements. */
 struct gemm_operand {
     const struct tandem_matrix *matrix;
     int64_t rows, k;
-    bool is_mn_major; /* neighbours in memory lie along its rows' axis */
+    bool is_mn_major; /* neighbours in memory belong to different rows */
 };
 
 struct gemm_operand operand_of(const struct tandem_gemm *gemm,
                                enum operand_id id);
-/* Whether a kernel may read it in fours. */
+/* Returns true if kernels can read the operand as aligned vec4. */
 bool operand_is_vec4(const struct tandem_gemm *gemm,
                      const struct gemm_operand *operand);
-/* Where a and b start, and their strides. */
-void operands_fill(struct gemm_params *out, const struct tandem_gemm *gemm);
-/* What does not depend on tiles, and for k in splits chunks, at most, of whole
- * slices. */
-void product_fill(struct gemm_params *out, const struct tandem_gemm *gemm,
-                  uint32_t slice, uint32_t splits);
-/* What depends on tiles, of which the last ones, parted of them, are cut into
- * the splits that were filled in, if there are several. */
+/* Sets the offsets and strides of a and b. */
+void gemm_params_set_operands(struct gemm_params *out,
+                              const struct tandem_gemm *gemm);
+/* Sets what does not depend on tiles.  Splits k into at most `splits` ranges,
+ * which are multiples of k_tile. */
+void gemm_params_fill(struct gemm_params *out, const struct tandem_gemm *gemm,
+                      uint32_t k_tile, uint32_t splits);
+/* Sets the numbers of tiles.  If `out` has several splits, the last
+ * `split_tiles` tiles use them. */
 void gemm_params_set_tiles(struct gemm_params *out, uint32_t tiles_m,
-                           uint32_t tiles_n, uint32_t parted);
-/* The key's bits of what is done last. */
+                           uint32_t tiles_n, uint32_t split_tiles);
+/* Return key bits: for the activation, and for the types of c and of a and b.
+ */
 uint64_t variant_key_activation(const struct tandem_gemm *gemm);
-/* And of what c, and a and b, are made of. */
 uint64_t variant_key_gemm_types(const struct tandem_gemm *gemm);
-/* Buffers that a kernel is not to read, or write, are c's. */
+/* Returns the bias, or c if there is no bias.  Kernels bind c for every buffer
+ * that they do not access. */
 struct tandem_buffer *gemm_bias_buffer(const struct tandem_gemm *gemm);
-/* The step that makes c of the parts. */
+/* Appends the kernel that adds the partial sums and applies the epilogue. */
 void plan_split_k_fixup(struct launch_plan *plan,
                         const struct tandem_gemm *gemm,
                         const struct gemm_params *from, uint32_t group_log2);

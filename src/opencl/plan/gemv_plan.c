@@ -1,196 +1,196 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plans for cl/gemm/gemv.cl. */
+/* Plans cl/gemm/gemv.cl. */
 #include "opencl/plan/gemv_plan.h"
 
 #include "opencl/plan/gemm_params.h"
 
-/* By narrow_log2; measured on an H200, docs/gpu-kernels.md. */
-static const struct gemv_shape along[5] = {[0] = {2, 32, 4, 7},
-                                           [2] = {2, 32, 4, 7},
-                                           [3] = {4, 32, 2, 7},
-                                           [4] = {4, 32, 2, 7}};
-static const struct gemv_shape across[5] = {[0] = {4, 64, 8, 8},
-                                            [2] = {4, 32, 8, 8},
-                                            [3] = {4, 32, 8, 8},
-                                            [4] = {4, 16, 4, 8}};
-static const struct gemv_shape broad = {4, 64, 8, GEMV_MN_MAJOR_GROUP_LOG2};
+/* Indexed by the logarithm of the number of vectors.  Measured on an H200, see
+ * docs/gpu-kernels.md. */
+static const struct gemv_shape k_major_shapes[5] = {[0] = {2, 32, 4, 7},
+                                                    [2] = {2, 32, 4, 7},
+                                                    [3] = {4, 32, 2, 7},
+                                                    [4] = {4, 32, 2, 7}};
+static const struct gemv_shape mn_major_shapes[5] = {[0] = {4, 64, 8, 8},
+                                                     [2] = {4, 32, 8, 8},
+                                                     [3] = {4, 32, 8, 8},
+                                                     [4] = {4, 16, 4, 8}};
+static const struct gemv_shape gemv_1_mn_major_shape = {
+    4, 64, 8, GEMV_MN_MAJOR_GROUP_LOG2};
 
-/* A slice of 512 lines is counted in 32 bits. */
-#define MOST_LINE (INT32_MAX / 256)
+/* The offset of a k_tile of 512 lines must fit in 32 bits. */
+#define MAX_LD (INT32_MAX / 256)
 
-/* The wide operand and the narrow one. */
-struct sides {
-    struct gemm_operand wide, narrow;
-    bool swapped; /* wide is b */
+struct gemv_operands {
+    struct gemm_operand matrix, vectors;
+    bool swapped; /* the matrix is b */
+    const struct gemv_shape *shape;
+    uint32_t max_vectors; /* of a work-group */
 };
 
-/* The longer one is wide; of two of a length, one that lies along k. */
-static struct sides sides_of(const struct tandem_gemm *gemm)
+const struct gemv_shape *gemv_shape(enum gemm_kernel_id kernel, bool mn_major)
+{
+    uint32_t log2 = log2_ceil(gemm_configs[kernel].gemv_vectors);
+    if (kernel == GEMV_1_MN_MAJOR)
+        return &gemv_1_mn_major_shape;
+    return mn_major ? &mn_major_shapes[log2] : &k_major_shapes[log2];
+}
+
+/* The operand with more rows is the matrix; if both have the same number, a
+ * K-major one. */
+static struct gemv_operands operands_of(const struct tandem_gemm *gemm,
+                                        enum gemm_kernel_id kernel)
 {
     struct gemm_operand a = operand_of(gemm, OPERAND_A);
     struct gemm_operand b = operand_of(gemm, OPERAND_B);
-    struct sides sides;
-    sides.swapped = a.rows < b.rows || (a.rows == b.rows && a.is_mn_major);
-    sides.wide = sides.swapped ? b : a;
-    sides.narrow = sides.swapped ? a : b;
-    /* A column without gaps lies along k as well. */
-    if (sides.narrow.rows == 1 && sides.narrow.matrix->ld == 1)
-        sides.narrow.is_mn_major = false;
-    return sides;
+    struct gemv_operands out;
+    out.swapped = a.rows < b.rows || (a.rows == b.rows && a.is_mn_major);
+    out.matrix = out.swapped ? b : a;
+    out.vectors = out.swapped ? a : b;
+    /* A single vector without gaps is K-major as well. */
+    if (out.vectors.rows == 1 && out.vectors.matrix->ld == 1)
+        out.vectors.is_mn_major = false;
+    out.shape = gemv_shape(kernel, out.matrix.is_mn_major);
+    out.max_vectors = gemm_configs[kernel].gemv_vectors;
+    return out;
 }
 
-const struct gemv_shape *gemv_shape(enum gemm_kernel_id tile, bool outer)
-{
-    uint32_t narrow_log2 = log2_ceil(gemm_configs[tile].gemv_vectors);
-    if (tile == GEMV_1_MN_MAJOR)
-        return &broad;
-    return outer ? &across[narrow_log2] : &along[narrow_log2];
-}
-
-static const struct gemv_shape *shape_of(const struct sides *sides,
-                                         enum gemm_kernel_id tile)
-{
-    return gemv_shape(tile, sides->wide.is_mn_major);
-}
-
-bool gemv_matrix_is_mn_major(const struct tandem_gemm *gemm)
-{
-    return sides_of(gemm).wide.is_mn_major;
-}
-
-static uint32_t shape_rows(const struct gemv_shape *shape)
+static uint32_t rows_per_group(const struct gemv_shape *shape)
 {
     return (1u << shape->group_log2) / shape->lanes * shape->rows_per_item;
 }
 
+static uint32_t row_tiles(const struct gemv_operands *operands)
+{
+    return (uint32_t)div_ceil((uint64_t)operands->matrix.rows,
+                              rows_per_group(operands->shape));
+}
+
+static uint32_t vector_tiles(const struct gemv_operands *operands)
+{
+    return (uint32_t)div_ceil((uint64_t)operands->vectors.rows,
+                              operands->max_vectors);
+}
+
+bool gemv_matrix_is_mn_major(const struct tandem_gemm *gemm)
+{
+    return operands_of(gemm, GEMV_1).matrix.is_mn_major;
+}
+
 uint32_t gemv_rows_per_group(const struct tandem_gemm *gemm,
-                             enum gemm_kernel_id tile)
+                             enum gemm_kernel_id kernel)
 {
-    struct sides sides = sides_of(gemm);
-    return shape_rows(shape_of(&sides, tile));
+    return rows_per_group(operands_of(gemm, kernel).shape);
 }
 
-uint32_t gemv_k_tile(const struct tandem_gemm *gemm, enum gemm_kernel_id tile)
+uint32_t gemv_k_tile(const struct tandem_gemm *gemm, enum gemm_kernel_id kernel)
 {
-    struct sides sides = sides_of(gemm);
-    const struct gemv_shape *shape = shape_of(&sides, tile);
-    return shape->lanes * shape->k_unroll * (sides.wide.is_mn_major ? 1 : 4);
+    struct gemv_operands operands = operands_of(gemm, kernel);
+    return operands.shape->lanes * operands.shape->k_unroll *
+           (operands.matrix.is_mn_major ? 1 : 4);
 }
 
-static uint64_t blocks_of(int64_t extent, uint32_t size)
+uint64_t gemv_groups(const struct tandem_gemm *gemm, enum gemm_kernel_id kernel)
 {
-    return ((uint64_t)extent + size - 1) / size;
-}
-
-uint64_t gemv_groups(const struct tandem_gemm *gemm, enum gemm_kernel_id tile)
-{
-    struct sides sides = sides_of(gemm);
-    return blocks_of(sides.wide.rows, shape_rows(shape_of(&sides, tile))) *
-           blocks_of(sides.narrow.rows, gemm_configs[tile].gemv_vectors) *
+    struct gemv_operands operands = operands_of(gemm, kernel);
+    return (uint64_t)row_tiles(&operands) * vector_tiles(&operands) *
            (uint64_t)gemm->batch;
 }
 
-bool gemv_supports(const struct tandem_gemm *gemm, enum gemm_kernel_id tile)
+bool gemv_supports(const struct tandem_gemm *gemm, enum gemm_kernel_id kernel)
 {
-    int64_t least = gemm->m < gemm->n ? gemm->m : gemm->n;
-    return least <= 2 * (int64_t)gemm_configs[tile].gemv_vectors &&
-           gemm->a.ld < MOST_LINE && gemm->b.ld < MOST_LINE &&
-           (tile != GEMV_1_MN_MAJOR || gemv_matrix_is_mn_major(gemm));
+    int64_t vectors = gemm->m < gemm->n ? gemm->m : gemm->n;
+    return vectors <= 2 * (int64_t)gemm_configs[kernel].gemv_vectors &&
+           gemm->a.ld < MAX_LD && gemm->b.ld < MAX_LD &&
+           (kernel != GEMV_1_MN_MAJOR || gemv_matrix_is_mn_major(gemm));
 }
 
 static uint64_t key_of(const struct tandem_gemm *gemm,
-                       const struct sides *sides, enum gemm_kernel_id tile)
+                       const struct gemv_operands *operands,
+                       enum gemm_kernel_id kernel)
 {
-    uint64_t key = variant_key_kernel(KERNEL_GEMV, 0, false,
-                                      shape_of(sides, tile)->group_log2);
-    /* Fours of a single row lie along k, whatever its leading dimension. */
-    struct gemm_operand narrow = sides->narrow;
-    struct tandem_matrix single = *narrow.matrix;
+    /* The leading dimension of a single K-major vector does not matter. */
+    struct gemm_operand vectors = operands->vectors;
+    struct tandem_matrix single = *vectors.matrix;
     single.ld = 0;
-    if (narrow.rows == 1 && !narrow.is_mn_major)
-        narrow.matrix = &single;
-    bool fours = operand_is_vec4(gemm, &narrow) &&
-                 (gemm_configs[tile].gemv_vectors > 1 || !narrow.is_mn_major);
-    return key |
-           variant_key_register_vec4(
-               log2_ceil(gemm_configs[tile].gemv_vectors)) |
-           variant_key_second_vec4(fours) |
-           variant_key_gemm(tile, sides->wide.is_mn_major,
-                            sides->narrow.is_mn_major,
-                            operand_is_vec4(gemm, &sides->wide));
+    if (vectors.rows == 1 && !vectors.is_mn_major)
+        vectors.matrix = &single;
+    bool vec4 = operand_is_vec4(gemm, &vectors) &&
+                (operands->max_vectors > 1 || !vectors.is_mn_major);
+    return variant_key_kernel(KERNEL_GEMV, 0, false,
+                              operands->shape->group_log2) |
+           variant_key_gemv_vectors(log2_ceil(operands->max_vectors)) |
+           variant_key_second_vec4(vec4) |
+           variant_key_gemm(kernel, operands->matrix.is_mn_major,
+                            vectors.is_mn_major,
+                            operand_is_vec4(gemm, &operands->matrix)) |
+           variant_key_gemm_types(gemm);
 }
 
-/* In the struct the wide operand is a. */
-static void sides_fill(struct gemm_params *out, const struct sides *sides,
-                       uint32_t bytes, enum gemm_kernel_id tile)
+/* Sets the operands and tiles.  The kernel takes the matrix as a. */
+static void params_set_operands(struct gemm_params *out,
+                                const struct gemv_operands *operands,
+                                uint32_t bytes)
 {
-    const struct tandem_matrix *wide = sides->wide.matrix;
-    const struct tandem_matrix *narrow = sides->narrow.matrix;
-    out->a_offset = wide->byte_offset / bytes;
-    out->b_offset = narrow->byte_offset / bytes;
-    out->a_ld = wide->ld;
-    out->b_ld = narrow->ld;
-    out->a_batch = wide->batch_stride;
-    out->b_batch = narrow->batch_stride;
-    gemm_params_set_tiles(
-        out,
-        (uint32_t)blocks_of(sides->wide.rows,
-                            shape_rows(shape_of(sides, tile))),
-        (uint32_t)blocks_of(sides->narrow.rows,
-                            gemm_configs[tile].gemv_vectors),
-        ALL_GEMM_TILES);
-    out->flags |= sides->swapped ? OPERANDS_SWAPPED : 0;
+    const struct tandem_matrix *matrix = operands->matrix.matrix;
+    const struct tandem_matrix *vectors = operands->vectors.matrix;
+    out->a_offset = matrix->byte_offset / bytes;
+    out->b_offset = vectors->byte_offset / bytes;
+    out->a_ld = matrix->ld;
+    out->b_ld = vectors->ld;
+    out->a_batch = matrix->batch_stride;
+    out->b_batch = vectors->batch_stride;
+    gemm_params_set_tiles(out, row_tiles(operands), vector_tiles(operands),
+                          ALL_GEMM_TILES);
+    out->flags |= operands->swapped ? OPERANDS_SWAPPED : 0;
 }
 
-/* Returns true if the kernel adds up its partial sums itself (TOTALS in
+/* Returns true if the kernel adds its partial sums itself (TOTALS in
  * cl/gemm/gemv.cl). */
 static bool has_totals(const struct tandem_gemm *gemm,
-                       const struct sides *sides, enum gemm_kernel_id tile)
+                       const struct gemv_operands *operands)
 {
-    if (gemm_configs[tile].gemv_vectors == 1)
-        return true;
-    return !sides->wide.is_mn_major && (gemm_configs[tile].gemv_vectors < 16 ||
-                                        operand_is_vec4(gemm, &sides->wide));
+    return operands->max_vectors == 1 ||
+           (!operands->matrix.is_mn_major &&
+            (operands->max_vectors < 16 ||
+             operand_is_vec4(gemm, &operands->matrix)));
 }
 
-/* Returns the least number of splits with which no sum of a kernel without
- * totals has more than PARTIAL_TERMS terms, at most MAX_SPLIT_K. */
-static uint32_t splits_least(const struct tandem_gemm *gemm,
-                             const struct sides *sides,
-                             enum gemm_kernel_id tile)
+/* Returns the smallest number of splits with which no sum of a kernel without
+ * totals has more than PARTIAL_TERMS terms, but at most MAX_SPLIT_K. */
+static uint32_t min_splits(const struct tandem_gemm *gemm,
+                           const struct gemv_operands *operands)
 {
-    uint64_t depth = PARTIAL_TERMS * shape_of(sides, tile)->lanes;
-    uint64_t splits = ((uint64_t)sides->wide.k + depth - 1) / depth;
-    if (has_totals(gemm, sides, tile))
+    uint64_t k = PARTIAL_TERMS * operands->shape->lanes;
+    uint64_t splits = div_ceil((uint64_t)operands->matrix.k, k);
+    if (has_totals(gemm, operands))
         return 1;
     return splits < MAX_SPLIT_K ? (uint32_t)splits : MAX_SPLIT_K;
 }
 
 void plan_gemv(struct launch_plan *plan, const struct tandem_gemm *gemm,
-               enum gemm_kernel_id tile, uint32_t splits, uint32_t group_log2)
+               enum gemm_kernel_id kernel, uint32_t splits, uint32_t group_log2)
 {
-    struct sides sides = sides_of(gemm);
-    uint32_t least = splits_least(gemm, &sides, tile);
-    splits = splits > least ? splits : least;
+    struct gemv_operands operands = operands_of(gemm, kernel);
     struct gemm_params params;
-    product_fill(&params, gemm, gemv_k_tile(gemm, tile), splits);
-    sides_fill(&params, &sides, TANDEM_DTYPE_BYTES(gemm->dtype), tile);
+    gemm_params_fill(&params, gemm, gemv_k_tile(gemm, kernel),
+                     max_u32(splits, min_splits(gemm, &operands)));
+    params_set_operands(&params, &operands, TANDEM_DTYPE_BYTES(gemm->dtype));
     params.partial_offset = plan->temp_bytes / sizeof(float);
-    bool parts = params.splits > 1;
-    if (parts) {
+    bool split = params.splits > 1;
+    if (split) {
         params.flags |= STORES_PARTIALS;
-        plan->temp_bytes += params.splits * params.plane * sizeof(float);
+        plan->temp_bytes += params.splits * params.c_elements * sizeof(float);
     }
-    uint64_t key = key_of(gemm, &sides, tile) | variant_key_gemm_types(gemm) |
-                   (parts ? 0 : variant_key_activation(gemm));
+    uint64_t key = key_of(gemm, &operands, kernel) |
+                   (split ? 0 : variant_key_activation(gemm));
     struct kernel_step *step = plan_add_step(plan, key, sizeof(params));
     *(struct gemm_params *)step->params = params;
-    step_add_buffer(step, gemm->c.buffer, !parts);
-    step_add_buffer(step, parts ? NULL : gemm->c.buffer, parts);
-    step_add_buffer(step, sides.wide.matrix->buffer, false);
-    step_add_buffer(step, sides.narrow.matrix->buffer, false);
+    step_add_buffer(step, gemm->c.buffer, !split);
+    step_add_buffer(step, split ? NULL : gemm->c.buffer, split);
+    step_add_buffer(step, operands.matrix.matrix->buffer, false);
+    step_add_buffer(step, operands.vectors.matrix->buffer, false);
     step_add_buffer(step, gemm_bias_buffer(gemm), false);
-    step->groups = gemv_groups(gemm, tile) * params.splits;
-    if (parts)
+    step->groups = gemv_groups(gemm, kernel) * params.splits;
+    if (split)
         plan_split_k_fixup(plan, gemm, &params, group_log2);
 }

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Kernel steps and what they need of tensors: types, offsets, alignment, and
- * axes as the kernels count them. */
+/* Kernel steps: buffers, sizes, element types, alignment and axes. */
 #include "opencl/plan/kernel_step.h"
 
 #include <string.h>
 
-#include "opencl/memory/buffer.h"
+#include "opencl/objects.h"
 
 uint32_t log2_ceil(uint64_t value)
 {
     return value <= 1 ? 0 : 64u - (uint32_t)__builtin_clzll(value - 1);
 }
 
-/* n / d = (mulhi(n, m) + n) >> s for n < 2^31: s = ceil(log2 d),
- * m = floor(2^32 (2^s - d) / d) + 1 (Granlund and Montgomery). */
+/* Computes m and s such that n / d = (mulhi(n, m) + n) >> s for n < 2^31:
+ * s = ceil(log2 d), m = floor(2^32 (2^s - d) / d) + 1 (Granlund and
+ * Montgomery, "Division by invariant integers using multiplication"). */
 static void divider_fill(uint64_t divisor, uint32_t *multiplier,
                          uint32_t *shift)
 {
@@ -61,10 +61,21 @@ void step_add_buffer(struct kernel_step *step, struct tandem_buffer *buffer,
     step->buffers[step->buffer_count++] = buffer;
 }
 
+void step_add_operands(struct kernel_step *step,
+                       const struct op_request *request)
+{
+    struct tandem_buffer *output = request->outputs[0]->buffer;
+    step_add_buffer(step, output, true);
+    for (uint32_t i = 0; i < request->input_count; i++)
+        step_add_buffer(step,
+                        request->inputs[i] != NULL ? request->inputs[i]->buffer
+                                                   : output,
+                        false);
+}
+
 void step_set_items(struct kernel_step *step, uint64_t items)
 {
-    uint32_t log2 = KEY_GROUP_LOG2(step->key);
-    step->groups = (items + ((uint64_t)1 << log2) - 1) >> log2;
+    step->groups = div_ceil(items, (uint64_t)1 << KEY_GROUP_LOG2(step->key));
 }
 
 uint64_t element_offset(const struct tandem_tensor_desc *tensor)
@@ -74,10 +85,17 @@ uint64_t element_offset(const struct tandem_tensor_desc *tensor)
 
 bool tensor_is_vec4_aligned(const struct tandem_tensor_desc *tensor)
 {
-    uint64_t skew = buffer_misalignment(tensor->buffer);
-    return (tensor->byte_offset + skew) %
-               (4u * TANDEM_DTYPE_BYTES(tensor->dtype)) ==
-           0;
+    uint64_t offset = tensor->byte_offset + buffer_misalignment(tensor->buffer);
+    return offset % (4u * TANDEM_DTYPE_BYTES(tensor->dtype)) == 0;
+}
+
+bool strides_are_vec4(const struct layout *layout, uint32_t operand,
+                      uint32_t skipped_axis)
+{
+    for (uint32_t axis = 0; axis < layout->rank; axis++)
+        if (axis != skipped_axis && layout->strides[operand][axis] % 4 != 0)
+            return false;
+    return true;
 }
 
 uint32_t kernel_type_of(uint32_t dtype)
@@ -125,8 +143,8 @@ bool needs_64bit_offset(const struct layout *layout)
         int64_t reach = 0;
         for (uint32_t axis = 0; axis < layout->rank; axis++) {
             int64_t stride = layout->strides[i][axis];
-            reach += (stride < 0 ? -stride : stride) *
-                     (layout->shape[axis] - 1);
+            reach +=
+                (stride < 0 ? -stride : stride) * (layout->shape[axis] - 1);
         }
         if (reach > MAX_32BIT_INDEX)
             return true;

@@ -1,54 +1,85 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the planners share: kernel steps, and tensors and axes as the kernels
- * take them.  Pure functions; any thread. */
+/* Kernel steps, and the helpers with which planners describe tensors and axes
+ * to kernels.  Pure functions; any thread. */
 #ifndef TANDEM_OPENCL_PLAN_KERNEL_STEP_H
 #define TANDEM_OPENCL_PLAN_KERNEL_STEP_H
 
 #include "opencl/plan/plan.h"
 
-/* As in cl/common/indexing.cl, innermost axis first. */
+/* Largest element count or offset for which kernels use 32-bit indices. */
+#define MAX_32BIT_INDEX INT32_MAX
+/* Smallest work-group for the kernels with large tiles.  Devices with smaller
+ * groups also have little local memory. */
+#define LARGE_GROUP_LOG2 6u
+
+/* Axis lengths with constants for fast division, innermost axis first.  The
+ * layout is that of cl/common/indexing.cl. */
 struct fast_divmod {
     uint64_t extent[TANDEM_MAX_RANK];
     uint32_t multiplier[TANDEM_MAX_RANK];
     uint32_t shift[TANDEM_MAX_RANK];
 };
-
 void fast_divmod_fill(struct fast_divmod *out, const struct layout *layout);
-/* One operand's strides, innermost first. */
+/* Copies the strides of one operand, innermost axis first. */
 void strides_fill(int64_t *out, const struct layout *layout, uint32_t operand);
-/* Starts a step of plan; params is zeroed for param_bytes. */
+
+/* Appends a step with `param_bytes` zeroed bytes of parameters. */
 struct kernel_step *plan_add_step(struct launch_plan *plan, uint64_t key,
                                   uint32_t param_bytes);
 void step_add_buffer(struct kernel_step *step, struct tandem_buffer *buffer,
                      bool written);
-/* Enough groups for items work-items of the key's group size. */
+/* Adds the first output and all inputs.  A scalar stands for a NULL input: the
+ * output is bound in its place and not read. */
+void step_add_operands(struct kernel_step *step,
+                       const struct op_request *request);
+/* Sets the number of groups for `items` work-items. */
 void step_set_items(struct kernel_step *step, uint64_t items);
-/* Offset in elements of the descriptor's dtype. */
+
+/* Returns the offset of the first element, in elements. */
 uint64_t element_offset(const struct tandem_tensor_desc *tensor);
-/* Whether four elements from the tensor's start on are aligned as one. */
+/* Returns true if the first four elements are aligned as one vector. */
 bool tensor_is_vec4_aligned(const struct tandem_tensor_desc *tensor);
+/* Returns true if the operand's strides are multiples of four along all axes
+ * except `skipped_axis`. */
+bool strides_are_vec4(const struct layout *layout, uint32_t operand,
+                      uint32_t skipped_axis);
+/* A value for `skipped_axis` that skips no axis. */
+#define NO_AXIS UINT32_MAX
+
+/* Return enum kernel_type: of the elements, or of an integer of their size. */
 uint32_t kernel_type_of(uint32_t dtype);
-/* By size alone. */
 uint32_t kernel_bits_type(uint32_t dtype);
-/* Groups of so many work-items are large enough for large tiles; devices whose
- * groups are smaller have little local memory, too. */
-#define LARGE_GROUP_LOG2 6u
-/* cl/transpose.cl's tiles of a type that kernel_bits_type gave, in vectors or
- * not: BLOCK, PER, SHEAR and the sides. */
+
+/* Tile of cl/transpose.cl: the macros BLOCK and PER, the store alignment in
+ * elements, and the sides of the tile in elements. */
 struct transpose_tile {
     uint32_t block, per, store_alignment, columns, rows;
 };
-struct transpose_tile transpose_tile(uint32_t type, bool vector);
-/* The smallest power of two >= value, as its logarithm. */
-uint32_t log2_ceil(uint64_t value);
-/* What indices of 32 bits count, or reach. */
-#define MAX_32BIT_INDEX INT32_MAX
+/* Returns the tile for elements of a type of kernel_bits_type. */
+struct transpose_tile transpose_tile(uint32_t type, bool vec4);
+
+/* Returns true if the number of elements exceeds MAX_32BIT_INDEX. */
 bool needs_64bit_index(const struct layout *layout);
-/* Whether elements, or places within an operand, are beyond 32 bits. */
+/* Returns true if the number of elements, or an element's offset within an
+ * operand, exceeds MAX_32BIT_INDEX. */
 bool needs_64bit_offset(const struct layout *layout);
-/* Counts in fours along the innermost axis from here on. */
+/* Makes a vec4 along the innermost axis the element of `layout`. */
 void layout_to_vec4(struct layout *layout);
-/* Takes axis out of layout. */
 void layout_remove_axis(struct layout *layout, uint32_t axis);
+
+/* Returns the logarithm of the smallest power of two >= value. */
+uint32_t log2_ceil(uint64_t value);
+static inline uint64_t div_ceil(uint64_t value, uint64_t divisor)
+{
+    return (value + divisor - 1) / divisor;
+}
+static inline uint32_t min_u32(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
+}
+static inline uint32_t max_u32(uint32_t a, uint32_t b)
+{
+    return a > b ? a : b;
+}
 
 #endif

@@ -1,146 +1,148 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which operands are packed, and plans for cl/gemm/pad_operands.cl. */
+/* Decides which operands are packed, and plans cl/gemm/pad_operands.cl. */
 #include "opencl/plan/operand_packing.h"
 
-#include "opencl/plan/tensor_core_packing.h"
 #include "opencl/plan/gemm_params.h"
+#include "opencl/plan/tensor_core_packing.h"
 
-/* As in cl/gemm/pad_operands.cl. */
-struct padding {
+/* Parameters of cl/gemm/pad_operands.cl. */
+struct pad_params {
     uint64_t from[OPERAND_COUNT], to[OPERAND_COUNT];
     int64_t ld[OPERAND_COUNT], batch[OPERAND_COUNT];
-    uint32_t length[OPERAND_COUNT], fours[OPERAND_COUNT], lines[OPERAND_COUNT],
-        batches[OPERAND_COUNT];
+    uint32_t length[OPERAND_COUNT], vectors_per_line[OPERAND_COUNT],
+        lines[OPERAND_COUNT], batches[OPERAND_COUNT];
 };
 
-/* How an operand lies in memory: lines of so many elements. */
-struct extent {
-    uint32_t lines, length, fours, batches;
+/* Lines of an operand in memory, of `length` elements. */
+struct operand_lines {
+    uint32_t lines, length, vectors_per_line, batches;
 };
 
-static struct extent extent_of(const struct tandem_gemm *gemm,
-                               const struct gemm_operand *operand)
+static struct operand_lines lines_of(const struct tandem_gemm *gemm,
+                                     const struct gemm_operand *operand)
 {
     int64_t lines = operand->is_mn_major ? operand->k : operand->rows;
     int64_t length = operand->is_mn_major ? operand->rows : operand->k;
     int64_t batches = operand->matrix->batch_stride == 0 ? 1 : gemm->batch;
-    return (struct extent){(uint32_t)lines, (uint32_t)length,
-                           (uint32_t)((length + 3) / 4), (uint32_t)batches};
+    return (struct operand_lines){(uint32_t)lines, (uint32_t)length,
+                                  (uint32_t)div_ceil((uint64_t)length, 4),
+                                  (uint32_t)batches};
 }
 
-static uint64_t fours_of(const struct extent *extent)
+static uint64_t vectors_of(const struct operand_lines *lines)
 {
-    return (uint64_t)extent->lines * extent->fours * extent->batches;
+    return (uint64_t)lines->lines * lines->vectors_per_line * lines->batches;
 }
 
 uint32_t gemm_packed_operands(const struct tandem_gemm *gemm,
-                              enum gemm_kernel_id tile)
+                              enum gemm_kernel_id kernel)
 {
-    bool fours = gemm_configs[tile].simt_fallback ==
-                 GEMM_SIMT_128X128; /* reads nothing else */
-    uint32_t needs = 0;
-    if (gemm_configs[tile].mma_format != MMA_NONE)
-        return tensor_core_packed_operands(gemm, tile);
-    if (!fours && !gemm_configs[tile].is_3xtf32)
+    const struct gemm_kernel_config *config = &gemm_configs[kernel];
+    /* These kernels read only vec4. */
+    bool needs_vec4 = config->simt_fallback == GEMM_SIMT_128X128;
+    uint32_t mask = 0;
+    if (config->mma_format != MMA_NONE)
+        return tensor_core_packed_operands(gemm, kernel);
+    if (!needs_vec4 && !config->is_3xtf32)
         return 0;
     for (uint32_t i = 0; i < OPERAND_COUNT; i++) {
         struct gemm_operand operand = operand_of(gemm, (enum operand_id)i);
-        bool taken = fours ? operand_is_vec4(gemm, &operand)
-                           : operand_is_aligned(gemm, (enum operand_id)i);
-        needs |= taken ? 0 : 1u << i;
+        bool readable = needs_vec4
+                            ? operand_is_vec4(gemm, &operand)
+                            : operand_is_aligned(gemm, (enum operand_id)i);
+        mask |= readable ? 0 : 1u << i;
     }
-    return needs;
+    return mask;
 }
 
 bool packing_fits_32bit_index(const struct tandem_gemm *gemm,
-                              enum gemm_kernel_id tile)
+                              enum gemm_kernel_id kernel)
 {
-    uint64_t fours = 0;
-    if (gemm_configs[tile].mma_format != MMA_NONE)
+    uint64_t vectors = 0;
+    if (gemm_configs[kernel].mma_format != MMA_NONE)
         return true;
-    uint32_t needs = gemm_packed_operands(gemm, tile);
+    uint32_t packed = gemm_packed_operands(gemm, kernel);
     for (uint32_t i = 0; i < OPERAND_COUNT; i++) {
         struct gemm_operand operand = operand_of(gemm, (enum operand_id)i);
-        struct extent extent = extent_of(gemm, &operand);
-        /* Doubles first: three such numbers may be more than 64 bits. */
-        if ((needs >> i & 1u) == 0)
+        struct operand_lines lines = lines_of(gemm, &operand);
+        if ((packed >> i & 1u) == 0)
             continue;
-        if ((double)extent.lines * extent.fours * extent.batches >
+        /* The product of three numbers may exceed 64 bits. */
+        if ((double)lines.lines * lines.vectors_per_line * lines.batches >
             MAX_32BIT_INDEX)
             return false;
-        fours += fours_of(&extent);
+        vectors += vectors_of(&lines);
     }
-    return fours <= MAX_32BIT_INDEX;
+    return vectors <= MAX_32BIT_INDEX;
 }
 
-uint64_t packing_bytes(const struct tandem_gemm *gemm, enum gemm_kernel_id tile,
-                       uint32_t operands, uint32_t *out_launches)
+uint64_t packing_bytes(const struct tandem_gemm *gemm,
+                       enum gemm_kernel_id kernel, uint32_t operands,
+                       uint32_t *out_launches)
 {
     uint64_t elements = 0;
-    if (gemm_configs[tile].mma_format != MMA_NONE)
-        return tensor_core_packing_bytes(gemm, tile, operands, out_launches);
+    if (gemm_configs[kernel].mma_format != MMA_NONE)
+        return tensor_core_packing_bytes(gemm, kernel, operands, out_launches);
     for (uint32_t i = 0; i < OPERAND_COUNT; i++) {
         struct gemm_operand operand = operand_of(gemm, (enum operand_id)i);
-        struct extent extent = extent_of(gemm, &operand);
+        struct operand_lines lines = lines_of(gemm, &operand);
         if ((operands >> i & 1u) != 0)
-            elements += 4 * fours_of(&extent);
+            elements += 4 * vectors_of(&lines);
     }
     *out_launches = operands != 0;
     return 2 * elements * TANDEM_DTYPE_BYTES(gemm->dtype);
 }
 
 uint64_t packing_layout_id(const struct tandem_gemm *gemm,
-                           enum gemm_kernel_id tile, enum operand_id operand)
+                           enum gemm_kernel_id kernel, enum operand_id operand)
 {
-    return gemm_configs[tile].mma_format != MMA_NONE
-               ? tensor_core_layout_id(gemm, tile, operand)
+    return gemm_configs[kernel].mma_format != MMA_NONE
+               ? tensor_core_layout_id(gemm, kernel, operand)
                : 0;
 }
 
-/* Operand i, and where it lies then. */
-static uint64_t operand_pad(struct launch_plan *plan, struct padding *padding,
-                            const struct tandem_gemm *gemm, uint32_t i,
-                            struct tandem_matrix *out)
+/* Adds operand i to the parameters and sets its padded matrix.  Returns the
+ * number of vec4 to copy. */
+static uint64_t pad_params_add(struct launch_plan *plan, struct pad_params *out,
+                               const struct tandem_gemm *gemm, uint32_t i,
+                               struct tandem_matrix *out_matrix)
 {
     uint32_t bytes = TANDEM_DTYPE_BYTES(gemm->dtype);
     struct gemm_operand operand = operand_of(gemm, (enum operand_id)i);
-    struct extent extent = extent_of(gemm, &operand);
-    const struct tandem_matrix *from = operand.matrix;
-    padding->from[i] = from->byte_offset / bytes;
-    padding->to[i] = plan->temp_bytes / (4 * bytes);
-    padding->ld[i] = from->ld;
-    padding->batch[i] = from->batch_stride;
-    padding->length[i] = extent.length;
-    padding->fours[i] = extent.fours;
-    padding->lines[i] = extent.lines;
-    padding->batches[i] = extent.batches;
-    int64_t ld = 4 * (int64_t)extent.fours;
-    *out = (struct tandem_matrix){
+    struct operand_lines lines = lines_of(gemm, &operand);
+    out->from[i] = operand.matrix->byte_offset / bytes;
+    out->to[i] = plan->temp_bytes / (4 * bytes);
+    out->ld[i] = operand.matrix->ld;
+    out->batch[i] = operand.matrix->batch_stride;
+    out->length[i] = lines.length;
+    out->vectors_per_line[i] = lines.vectors_per_line;
+    out->lines[i] = lines.lines;
+    out->batches[i] = lines.batches;
+    int64_t ld = 4 * (int64_t)lines.vectors_per_line;
+    *out_matrix = (struct tandem_matrix){
         .byte_offset = plan->temp_bytes,
         .ld = ld,
-        .batch_stride = extent.batches == 1 ? 0 : ld * (int64_t)extent.lines};
-    /* The next one starts at 16 bytes again. */
-    plan->temp_bytes += (fours_of(&extent) * 4 * bytes + 15) / 16 * 16;
-    return fours_of(&extent);
+        .batch_stride = lines.batches == 1 ? 0 : ld * (int64_t)lines.lines};
+    /* The next operand is aligned to 16 bytes. */
+    plan->temp_bytes += div_ceil(vectors_of(&lines) * 4 * bytes, 16) * 16;
+    return vectors_of(&lines);
 }
 
-static void pad_plan(struct launch_plan *plan, const struct tandem_gemm *gemm,
-                     uint32_t operands, uint32_t group_log2,
-                     struct tandem_gemm *out_packed)
+static void plan_padding(struct launch_plan *plan,
+                         const struct tandem_gemm *gemm, uint32_t operands,
+                         uint32_t group_log2, struct tandem_gemm *out_packed)
 {
     struct tandem_matrix *out[OPERAND_COUNT] = {&out_packed->a, &out_packed->b};
-    struct padding padding = {.batches = {0}};
+    struct pad_params params = {.batches = {0}};
     uint64_t items = 0;
     for (uint32_t i = 0; i < OPERAND_COUNT; i++)
         if ((operands >> i & 1u) != 0)
-            items += operand_pad(plan, &padding, gemm, i, out[i]);
-    struct kernel_step *step =
-        plan_add_step(plan,
-                      variant_key_kernel(KERNEL_PAD_OPERANDS, 0,
-                                         items > INT32_MAX, group_log2) |
-                          variant_key_type(0, kernel_bits_type(gemm->dtype)),
-                      sizeof(padding));
-    *(struct padding *)step->params = padding;
+            items += pad_params_add(plan, &params, gemm, i, out[i]);
+    uint64_t key = variant_key_kernel(KERNEL_PAD_OPERANDS, 0,
+                                      items > MAX_32BIT_INDEX, group_log2) |
+                   variant_key_type(0, kernel_bits_type(gemm->dtype));
+    struct kernel_step *step = plan_add_step(plan, key, sizeof(params));
+    *(struct pad_params *)step->params = params;
     step_add_buffer(step, NULL, true);
     step_add_buffer(step, gemm->a.buffer, false);
     step_add_buffer(step, gemm->b.buffer, false);
@@ -149,13 +151,13 @@ static void pad_plan(struct launch_plan *plan, const struct tandem_gemm *gemm,
 
 void plan_operand_packing(struct launch_plan *plan,
                           const struct tandem_gemm *gemm,
-                          enum gemm_kernel_id tile, uint32_t operands,
+                          enum gemm_kernel_id kernel, uint32_t operands,
                           uint32_t group_log2, struct tandem_gemm *out_packed)
 {
     if (operands == 0)
         return;
-    if (gemm_configs[tile].mma_format != MMA_NONE)
-        tensor_core_plan_packing(plan, gemm, tile, operands, out_packed);
+    if (gemm_configs[kernel].mma_format != MMA_NONE)
+        tensor_core_plan_packing(plan, gemm, kernel, operands, out_packed);
     else
-        pad_plan(plan, gemm, operands, group_log2, out_packed);
+        plan_padding(plan, gemm, operands, group_log2, out_packed);
 }

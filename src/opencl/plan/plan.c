@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The choice among the planners. */
+/* Selects the planner of an operator by its class. */
 #include "opencl/plan/plan.h"
 
 #include "common/argument_check.h"
 #include "common/last_error.h"
 #include "common/operator_table.h"
 
-static bool empty(const struct op_request *request)
+static bool outputs_are_empty(const struct op_request *request)
 {
     for (uint32_t i = 0; i < request->output_count; i++)
         if (shape_elements(request->outputs[i]->rank,
@@ -21,7 +21,7 @@ enum tandem_status launch_plan_make(struct launch_plan *plan,
     const struct operator_row *row = operator_row(request->op->id);
     plan->step_count = 0;
     plan->temp_bytes = 0;
-    if (empty(request))
+    if (outputs_are_empty(request))
         return TANDEM_OK;
     switch (row->op_class) {
     case TANDEM_CLASS_UNARY:
@@ -31,26 +31,35 @@ enum tandem_status launch_plan_make(struct launch_plan *plan,
     case TANDEM_CLASS_TERNARY:
     case TANDEM_CLASS_GRADIENT:
     case TANDEM_CLASS_CAST:
-        return plan_elementwise(plan, request);
+        plan_elementwise(plan, request);
+        break;
     case TANDEM_CLASS_OPTIMIZER:
-        return plan_optimizer(plan, request);
+        plan_optimizer(plan, request);
+        break;
     case TANDEM_CLASS_COPY:
     case TANDEM_CLASS_TRANSPOSE:
-        return plan_copy(plan, request);
+        plan_copy(plan, request);
+        break;
     case TANDEM_CLASS_GATHER:
-        return plan_gather(plan, request);
+        plan_gather(plan, request);
+        break;
     case TANDEM_CLASS_REDUCE:
     case TANDEM_CLASS_ARG_REDUCE:
     case TANDEM_CLASS_DOT:
-        return plan_reduce(plan, request);
+        plan_reduce(plan, request);
+        break;
     case TANDEM_CLASS_SOFTMAX:
     case TANDEM_CLASS_CROSS_ENTROPY:
-        return plan_softmax(plan, request);
+        plan_softmax(plan, request);
+        break;
     case TANDEM_CLASS_NORM:
-        return plan_norm(plan, request);
+        plan_norm(plan, request);
+        break;
     default:
         return last_error_set(TANDEM_UNSUPPORTED,
-                           "%s: the opencl backend does not serve it",
-                           row->name);
+                              "%s: the opencl plugin does not support this "
+                              "operator; use another device",
+                              row->name);
     }
+    return TANDEM_OK;
 }

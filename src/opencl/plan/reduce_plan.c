@@ -1,49 +1,51 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plans for cl/reduce.cl. */
-#include <string.h>
-
+/* Plans reductions, arg reductions and dot products: cl/reduce.cl. */
 #include "common/argument_check.h"
 #include "common/operator_table.h"
-#include "opencl/plan/kernel_step.h"
 #include "opencl/device/device_enumeration.h"
+#include "opencl/plan/kernel_step.h"
 
-/* A lane of a split takes at least so many elements. */
-#define SPLIT_LANE_ELEMENTS 32u
-#define MOST_SPLITS 4096u
-/* A lane takes sixteen elements at a time. */
-#define TURN_LOG2 4u
-/* Where lanes are costly to join, each takes so many, of rows that are long. */
-#define COSTLY_LOG2 6u
-#define COSTLY_LANES_LOG2 3u
-/* Of sums of exponentials two, as several are computed to join lanes. */
-#define EXP_LANES_LOG2 1u
-/* So many groups for each multiprocessor keep a GPU busy until the last are
- * done: of rows, and of columns, of which a group has many. */
+/* A lane of a split reads at least this number of elements. */
+#define MIN_SPLIT_LANE_ELEMENTS 32u
+#define MAX_SPLITS 4096u
+/* Elements that a lane reads per iteration. */
+#define ITERATION_LOG2 4u
+/* If combining two lanes is slow, each lane of a long row reads this number of
+ * elements, and a row has at least this number of lanes. */
+#define SLOW_LANE_ELEMENTS_LOG2 6u
+#define MIN_SLOW_LANES_LOG2 3u
+/* The minimum for sums of exponentials, which compute several exponentials to
+ * combine two lanes. */
+#define MIN_EXP_LANES_LOG2 1u
+/* Work-groups per compute unit that keep a GPU busy until the last groups end:
+ * for rows, and for columns, of which a group has many. */
 #define ROW_GROUPS 32u
 #define COLUMN_GROUPS 16u
-/* Neighbouring outputs that are read together where rows are strided; of long
- * columns whose values are quick to join, whole groups of them. */
-#define ACROSS_LOG2 5u
-#define LONG_ELEMENTS 4096u
-/* A lane of a group that joins splits has so many at most, as it reads them
- * while nobody else works. */
-#define JOINED_TURNS 16u
-/* So many outputs keep a device busy with eight lanes each to join splits. */
-#define JOIN_ACROSS 4096u
+/* Neighbouring outputs that a group reads together if rows are strided.  With
+ * long columns and fast combining, a group has only one lane per output. */
+#define INTERLEAVED_OUTPUTS_LOG2 5u
+#define LONG_COLUMN_ELEMENTS 4096u
+/* The last group combines at most this number of splits per lane, because the
+ * device has no other work then. */
+#define MAX_LAST_GROUP_SPLITS 16u
+/* With this number of outputs, lanes of the combining kernel are interleaved:
+ * few lanes per output keep a device busy. */
+#define MIN_INTERLEAVED_OUTPUTS 4096u
 
-/* As in cl/reduce.cl. */
-struct reduce {
-    uint64_t outputs, count, chunk;
+/* Parameters of cl/reduce.cl.  `outer` has the axes of outputs, `reduced` those
+ * of the elements of an output. */
+struct reduce_params {
+    uint64_t outputs, count, elements_per_split;
     uint64_t output_groups;
-    uint32_t splits, lanes_log2, across, vector;
-    uint32_t kept_rank, reduced_rank;
+    uint32_t splits, lanes_log2, lanes_interleaved, is_vec4;
+    uint32_t outer_rank, reduced_rank;
     uint64_t out_offset, in_offset, other_offset;
-    struct fast_divmod kept, reduced;
+    struct fast_divmod outer, reduced;
     int64_t out_strides[TANDEM_MAX_RANK], in_strides[TANDEM_MAX_RANK];
     int64_t reduced_strides[TANDEM_MAX_RANK], other_strides[TANDEM_MAX_RANK];
 };
 
-/* REDUCTION of cl/reduce.cl. */
+/* Returns REDUCTION of cl/reduce.cl. */
 static uint32_t reduction_of(uint32_t op)
 {
     static const struct {
@@ -60,8 +62,8 @@ static uint32_t reduction_of(uint32_t op)
     return 0;
 }
 
-/* Of kept_t in cl/reduce.cl. */
-static uint32_t part_bytes(uint32_t op)
+/* Returns the size of split_result_t in cl/reduce.cl. */
+static uint32_t split_result_bytes(uint32_t op)
 {
     switch (op) {
     case TANDEM_OP_PROD:
@@ -76,24 +78,21 @@ static uint32_t part_bytes(uint32_t op)
     }
 }
 
-/* Whether lanes are joined by a few additions, or the like. */
-static bool quick_to_join(uint32_t op)
+/* Returns true if a few instructions combine the values of two lanes. */
+static bool combines_fast(uint32_t op)
 {
     return op != TANDEM_OP_ARGMAX && op != TANDEM_OP_ARGMIN &&
            op != TANDEM_OP_LOG_SUM_EXP;
 }
 
-static void layouts_of(struct layout_reduction *out,
-                       const struct op_request *request)
+static void layouts_fill(struct layout_reduction *out,
+                         const struct op_request *request)
 {
-    const struct tandem_tensor_desc *input = request->inputs[0];
-    if (request->op->id != TANDEM_OP_DOT) {
-        layout_reduce(out, input, request->outputs[0],
-                      (uint32_t)request->op->ints[0]);
-        return;
-    }
-    layout_reduce(out, input, request->outputs[0], 1u);
-    layout_broadcast(&out->reduced, request->inputs, 2, true);
+    bool dot = request->op->id == TANDEM_OP_DOT;
+    layout_reduce(out, request->inputs[0], request->outputs[0],
+                  dot ? 1u : (uint32_t)request->op->ints[0]);
+    if (dot)
+        layout_broadcast(&out->reduced, request->inputs, 2, true);
 }
 
 static int64_t inner_stride(const struct layout *layout, uint32_t operand)
@@ -102,87 +101,99 @@ static int64_t inner_stride(const struct layout *layout, uint32_t operand)
     return stride < 0 ? -stride : stride;
 }
 
-static uint32_t lanes_log2(uint64_t count, uint32_t op)
+/* Returns the number of lanes for `count` elements without an upper limit. */
+static uint32_t preferred_lanes_log2(uint64_t count, uint32_t op)
 {
     uint32_t log2 = log2_ceil(count);
-    uint32_t lanes = log2 > TURN_LOG2 ? log2 - TURN_LOG2 : 0;
-    uint32_t fewer = log2 > COSTLY_LOG2 ? log2 - COSTLY_LOG2 : 0;
-    uint32_t least =
-        op == TANDEM_OP_LOG_SUM_EXP ? EXP_LANES_LOG2 : COSTLY_LANES_LOG2;
-    fewer = fewer > least ? fewer : least;
-    return quick_to_join(op) || lanes < fewer ? lanes : fewer;
+    uint32_t lanes = log2 > ITERATION_LOG2 ? log2 - ITERATION_LOG2 : 0;
+    uint32_t slow_lanes =
+        log2 > SLOW_LANE_ELEMENTS_LOG2 ? log2 - SLOW_LANE_ELEMENTS_LOG2 : 0;
+    slow_lanes =
+        max_u32(slow_lanes, op == TANDEM_OP_LOG_SUM_EXP ? MIN_EXP_LANES_LOG2
+                                                        : MIN_SLOW_LANES_LOG2);
+    return combines_fast(op) ? lanes : min_u32(lanes, slow_lanes);
 }
 
-/* Lanes for one output, and how many groups share its elements. */
-static void divide_work(struct reduce *out, const struct layout_reduction *by,
-                        const struct op_request *request)
+/* Returns the largest number of lanes that an output may have in a group. */
+static uint32_t max_lanes_log2(const struct reduce_params *params,
+                               const struct op_request *request)
 {
     uint32_t group_log2 = request->group_log2;
-    const struct tandem_device_info *info = &request->hardware->info;
-    uint32_t most = group_log2;
-    out->across = out->outputs > 1 && by->reduced.elements > 0 &&
-                  inner_stride(&by->kept, 1) < inner_stride(&by->reduced, 0);
-    if (out->across) {
-        uint32_t side = log2_ceil(out->outputs);
-        bool whole = quick_to_join(request->op->id) &&
-                     out->count >= LONG_ELEMENTS;
-        uint32_t limit = whole ? group_log2 : ACROSS_LOG2;
-        side = side < limit ? side : limit;
-        most = group_log2 > side ? group_log2 - side : 0;
-    }
-    uint64_t wanted = (uint64_t)info->compute_units *
-                      (info->kind == TANDEM_DEVICE_CPU ? 2u
-                       : out->across                   ? COLUMN_GROUPS
-                                                       : ROW_GROUPS);
-    out->lanes_log2 = lanes_log2(out->count, request->op->id);
-    if (out->lanes_log2 > most)
-        out->lanes_log2 = most;
-    uint64_t outputs_of_group = (uint64_t)1 << (group_log2 - out->lanes_log2);
-    out->output_groups =
-        (out->outputs + outputs_of_group - 1) / outputs_of_group;
-    uint64_t lanes = (uint64_t)1 << out->lanes_log2;
-    uint64_t splits = wanted / out->output_groups;
-    uint64_t useful = out->count / (lanes * SPLIT_LANE_ELEMENTS);
-    splits = splits < useful ? splits : useful;
-    splits = splits < MOST_SPLITS ? splits : MOST_SPLITS;
-    out->splits = 1;
-    out->chunk = out->count;
-    if (splits < 2)
-        return;
-    uint64_t unit = lanes << TURN_LOG2;
-    out->chunk = ((out->count + splits - 1) / splits + unit - 1) / unit * unit;
-    out->splits = (uint32_t)((out->count + out->chunk - 1) / out->chunk);
+    uint32_t outputs = log2_ceil(params->outputs);
+    if (!params->lanes_interleaved)
+        return group_log2;
+    if (!combines_fast(request->op->id) || params->count < LONG_COLUMN_ELEMENTS)
+        outputs = min_u32(outputs, INTERLEAVED_OUTPUTS_LOG2);
+    return group_log2 - min_u32(outputs, group_log2);
 }
 
-/* Rows that lie in aligned fours. */
-static bool rows_vector(const struct reduce *out,
+static void lanes_set(struct reduce_params *out, uint32_t lanes_log2,
+                      uint32_t group_log2)
+{
+    out->lanes_log2 = lanes_log2;
+    out->output_groups =
+        div_ceil(out->outputs, (uint64_t)1 << (group_log2 - lanes_log2));
+}
+
+/* Chooses the lanes of an output and the splits of its elements. */
+static void divide_work(struct reduce_params *out,
                         const struct layout_reduction *by,
                         const struct op_request *request)
 {
-    if (out->across || by->reduced.rank != 1 || out->count < 4 ||
-        by->reduced.strides[0][0] != 1 ||
-        !tensor_is_vec4_aligned(request->inputs[0]))
-        return false;
-    for (uint32_t i = 0; i < by->kept.rank; i++)
-        if (by->kept.strides[1][i] % 4 != 0)
-            return false;
-    return request->op->id != TANDEM_OP_DOT ||
-           (by->reduced.strides[1][0] == 1 &&
-            tensor_is_vec4_aligned(request->inputs[1]));
+    const struct tandem_device_info *info = &request->hardware->info;
+    out->lanes_interleaved =
+        out->outputs > 1 && by->reduced.elements > 0 &&
+        inner_stride(&by->kept, 1) < inner_stride(&by->reduced, 0);
+    uint32_t groups_per_unit = info->kind == TANDEM_DEVICE_CPU ? 2u
+                               : out->lanes_interleaved        ? COLUMN_GROUPS
+                                                               : ROW_GROUPS;
+    lanes_set(out,
+              min_u32(preferred_lanes_log2(out->count, request->op->id),
+                      max_lanes_log2(out, request)),
+              request->group_log2);
+    uint64_t lanes = (uint64_t)1 << out->lanes_log2;
+    uint64_t splits =
+        (uint64_t)info->compute_units * groups_per_unit / out->output_groups;
+    uint64_t max_splits = out->count / (lanes * MIN_SPLIT_LANE_ELEMENTS);
+    splits = splits < max_splits ? splits : max_splits;
+    splits = splits < MAX_SPLITS ? splits : MAX_SPLITS;
+    out->splits = 1;
+    out->elements_per_split = out->count;
+    if (splits < 2)
+        return;
+    uint64_t unit = lanes << ITERATION_LOG2;
+    out->elements_per_split =
+        div_ceil(div_ceil(out->count, splits), unit) * unit;
+    out->splits = (uint32_t)div_ceil(out->count, out->elements_per_split);
 }
 
-static void fill(struct reduce *out, const struct layout_reduction *by,
-                 const struct op_request *request)
+/* Returns true if the rows are contiguous and aligned to vec4. */
+static bool rows_are_vec4(const struct reduce_params *params,
+                          const struct layout_reduction *by,
+                          const struct op_request *request)
+{
+    bool rows = !params->lanes_interleaved && by->reduced.rank == 1 &&
+                params->count >= 4 && by->reduced.strides[0][0] == 1 &&
+                tensor_is_vec4_aligned(request->inputs[0]) &&
+                strides_are_vec4(&by->kept, 1, NO_AXIS);
+    return rows && (request->op->id != TANDEM_OP_DOT ||
+                    (by->reduced.strides[1][0] == 1 &&
+                     tensor_is_vec4_aligned(request->inputs[1])));
+}
+
+static void params_fill(struct reduce_params *out,
+                        const struct layout_reduction *by,
+                        const struct op_request *request)
 {
     out->outputs = (uint64_t)by->kept.elements;
     out->count = (uint64_t)by->reduced.elements;
     divide_work(out, by, request);
-    out->vector = rows_vector(out, by, request);
-    out->kept_rank = by->kept.rank;
+    out->is_vec4 = rows_are_vec4(out, by, request);
+    out->outer_rank = by->kept.rank;
     out->reduced_rank = by->reduced.rank;
     out->out_offset = element_offset(request->outputs[0]);
     out->in_offset = element_offset(request->inputs[0]);
-    fast_divmod_fill(&out->kept, &by->kept);
+    fast_divmod_fill(&out->outer, &by->kept);
     fast_divmod_fill(&out->reduced, &by->reduced);
     strides_fill(out->out_strides, &by->kept, 0);
     strides_fill(out->in_strides, &by->kept, 1);
@@ -193,70 +204,63 @@ static void fill(struct reduce *out, const struct layout_reduction *by,
     }
 }
 
-static void plan_join(struct launch_plan *plan,
-                      const struct op_request *request,
-                      const struct reduce *from, uint64_t key)
+static void plan_combine_splits(struct launch_plan *plan,
+                                const struct op_request *request,
+                                const struct reduce_params *from, uint64_t key)
 {
-    uint32_t group_log2 = request->group_log2;
-    struct kernel_step *step = plan_add_step(plan, key, sizeof(struct reduce));
-    struct reduce *out = (struct reduce *)step->params;
+    uint32_t group_log2 = request->group_log2, max_lanes = group_log2;
+    struct kernel_step *step = plan_add_step(plan, key, sizeof(*from));
+    struct reduce_params *out = (struct reduce_params *)step->params;
     *out = *from;
-    out->across = out->outputs >= JOIN_ACROSS;
-    uint32_t most = out->across && group_log2 > ACROSS_LOG2
-                        ? group_log2 - ACROSS_LOG2
-                        : group_log2;
-    out->lanes_log2 = log2_ceil(out->splits);
-    if (out->lanes_log2 > most)
-        out->lanes_log2 = most;
-    uint64_t outputs_of_group = (uint64_t)1 << (group_log2 - out->lanes_log2);
-    out->output_groups =
-        (out->outputs + outputs_of_group - 1) / outputs_of_group;
+    out->lanes_interleaved = out->outputs >= MIN_INTERLEAVED_OUTPUTS;
+    if (out->lanes_interleaved && group_log2 > INTERLEAVED_OUTPUTS_LOG2)
+        max_lanes -= INTERLEAVED_OUTPUTS_LOG2;
+    lanes_set(out, min_u32(log2_ceil(out->splits), max_lanes), group_log2);
     step->groups = out->output_groups;
     step_add_buffer(step, request->outputs[0]->buffer, true);
     step_add_buffer(step, NULL, false);
 }
 
-/* Whether the group that comes last joins the splits. */
-static bool joined(const struct reduce *by, const struct op_request *request)
+/* Returns true if the group that ends last combines the splits. */
+static bool last_group_combines(const struct reduce_params *params,
+                                const struct op_request *request)
 {
-    return request->has_device_scope_visibility && by->splits > 1 &&
-           by->splits <= JOINED_TURNS << by->lanes_log2 &&
-           by->output_groups <= ARRIVAL_COUNTERS;
+    return request->has_device_scope_visibility && params->splits > 1 &&
+           params->splits <= MAX_LAST_GROUP_SPLITS << params->lanes_log2 &&
+           params->output_groups <= ARRIVAL_COUNTERS;
 }
 
-enum tandem_status plan_reduce(struct launch_plan *plan,
-                               const struct op_request *request)
+void plan_reduce(struct launch_plan *plan, const struct op_request *request)
 {
     uint32_t op = request->op->id;
     struct layout_reduction by;
-    layouts_of(&by, request);
-    bool wide = needs_64bit_index(&by.kept) || needs_64bit_index(&by.reduced);
-    uint32_t reduction = reduction_of(op);
-    uint64_t key =
-        variant_key_kernel(KERNEL_REDUCE, reduction, wide, request->group_log2);
-    struct kernel_step *step = plan_add_step(plan, key, sizeof(struct reduce));
-    struct reduce *out = (struct reduce *)step->params;
-    fill(out, &by, request);
+    layouts_fill(&by, request);
+    uint64_t key = variant_key_kernel(0, reduction_of(op),
+                                      needs_64bit_index(&by.kept) ||
+                                          needs_64bit_index(&by.reduced),
+                                      request->group_log2);
+    struct kernel_step *step =
+        plan_add_step(plan, key | KERNEL_REDUCE, sizeof(struct reduce_params));
+    struct reduce_params *out = (struct reduce_params *)step->params;
+    params_fill(out, &by, request);
     step->groups = out->output_groups * out->splits;
-    /* A place for partial results must be bound even where none are made. */
+    /* The argument for split results must be bound even without splits. */
     step_add_buffer(step, request->outputs[0]->buffer, true);
     step_add_buffer(step, request->outputs[0]->buffer, true);
     step_add_buffer(step, request->inputs[0]->buffer, false);
     if (op == TANDEM_OP_DOT)
         step_add_buffer(step, request->inputs[1]->buffer, false);
     if (out->splits == 1)
-        return TANDEM_OK;
+        return;
     step->buffers[1] = NULL;
-    plan->temp_bytes = (uint64_t)out->splits * out->outputs * part_bytes(op);
-    if (joined(out, request)) {
-        step->key = variant_key_kernel(KERNEL_REDUCE_LAST_GROUP, reduction,
-                                       wide, request->group_log2);
-        step->arrival_counters = step->buffer_count;
-        step_add_buffer(step, NULL, true);
-        return TANDEM_OK;
+    plan->temp_bytes =
+        (uint64_t)out->splits * out->outputs * split_result_bytes(op);
+    if (!last_group_combines(out, request)) {
+        plan_combine_splits(plan, request, out,
+                            key | KERNEL_REDUCE_COMBINE_SPLITS);
+        return;
     }
-    plan_join(plan, request, out,
-              variant_key_kernel(KERNEL_REDUCE_COMBINE_SPLITS, reduction, wide,
-                                 request->group_log2));
-    return TANDEM_OK;
+    step->key = key | KERNEL_REDUCE_LAST_GROUP;
+    step->arrival_counters = step->buffer_count;
+    step_add_buffer(step, NULL, true);
 }

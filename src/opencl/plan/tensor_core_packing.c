@@ -1,40 +1,46 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plans for cl/nvidia/pack_operands.cl. */
+/* Plans cl/nvidia/pack_operands.cl. */
 #include "opencl/plan/tensor_core_packing.h"
 
 #include "common/operator_table.h"
-#include "opencl/memory/buffer.h"
+#include "opencl/objects.h"
 #include "opencl/plan/gemm_params.h"
 
 /* As in cl/nvidia/packed_layout.cl. */
 #define PACKED_ROWS 128
-#define LINE_BYTES 128
+#define PACKED_LINE_BYTES 128
 /* As in cl/nvidia/pack_operands.cl. */
-#define MOST_ROWS 32
-struct packing {
+#define MAXIMA_ROWS 32
+#define PACK_GROUP_LOG2 8
+struct pack_params {
     uint64_t from[2];
     int64_t row[2], depth[2], batch[2];
     uint64_t to[2], to_batch[2], scales[2], maxima[2];
-    uint32_t rows[2], blocks[2], wide[2], batches[2];
-    uint32_t k, slices, chunks, chunk;
-    uint32_t held;
+    uint32_t rows[2], blocks[2], is_vec4[2], batches[2];
+    uint32_t k, k_tiles, k_ranges, k_per_range;
+    uint32_t rows_per_group;
 };
-#define PACK_GROUP_LOG2 8
-/* Elements of the rows that a group keeps, and the most rows. */
-#define HELD_ELEMENTS (64u << PACK_GROUP_LOG2)
-#define HELD_ROWS 64u
-/* Steps of k whose largest elements a group finds. */
-#define CHUNK 256
-#define MOST_CHUNKS 16
-/* A row of slices is counted in 32 bits. */
-#define MOST_DEPTH (1 << 22)
+/* Elements that a work-group of the single-pass kernel keeps in registers, and
+ * its largest number of rows. */
+#define GROUP_ELEMENTS (64u << PACK_GROUP_LOG2)
+#define MAX_GROUP_ROWS 64u
+/* Smallest range of k in which a work-group searches the maxima, and the
+ * largest number of ranges. */
+#define MIN_K_PER_RANGE 256
+#define MAX_K_RANGES 16
+/* The offsets of a row of k_tiles must fit in 32 bits. */
+#define MAX_K (1 << 22)
+/* As in cl/nvidia/gemm_wgmma.cl and cl/nvidia/tensor_map.cl. */
+#define MAX_WGMMA_GROUPS 512u
+#define TENSOR_MAP_BYTES 128u
+#define MAX_TENSOR_MAP_STRIDE (INT64_C(1) << 36) /* bytes */
 
 enum packed_format tensor_core_format(const struct tandem_gemm *gemm,
-                                      enum gemm_kernel_id tile)
+                                      enum gemm_kernel_id kernel)
 {
-    if (gemm_configs[tile].mma_format == MMA_FP16X3)
+    if (gemm_configs[kernel].mma_format == MMA_FP16X3)
         return FORMAT_FP16X3;
-    if (gemm_configs[tile].mma_format == MMA_3XTF32)
+    if (gemm_configs[kernel].mma_format == MMA_3XTF32)
         return FORMAT_3XTF32;
     return gemm->dtype == TANDEM_F16    ? FORMAT_F16
            : gemm->dtype == TANDEM_BF16 ? FORMAT_BF16
@@ -42,71 +48,75 @@ enum packed_format tensor_core_format(const struct tandem_gemm *gemm,
 }
 
 bool tensor_core_supports(const struct tandem_gemm *gemm,
-                          enum gemm_kernel_id tile)
+                          enum gemm_kernel_id kernel)
 {
-    uint32_t allowed = gemm_configs[tile].mma_format == MMA_FP16X3
-                           ? TANDEM_GEMM_ALLOW_NORMWISE_ERROR
-                           : TANDEM_GEMM_ALLOW_TF32;
-    if (gemm->k >= MOST_DEPTH)
+    bool is_f32 = gemm->dtype == TANDEM_F32;
+    if (gemm->k >= MAX_K)
         return false;
-    if (gemm_configs[tile].mma_format == MMA_3XTF32)
-        return gemm->dtype == TANDEM_F32;
-    if (gemm_configs[tile].mma_format == MMA_16BIT)
+    switch (gemm_configs[kernel].mma_format) {
+    case MMA_3XTF32:
+        return is_f32;
+    case MMA_16BIT:
         return gemm->dtype == TANDEM_F16 || gemm->dtype == TANDEM_BF16;
-    return gemm->dtype == TANDEM_F32 && (gemm->flags & allowed) != 0;
+    case MMA_FP16X3:
+        return is_f32 && (gemm->flags & TANDEM_GEMM_ALLOW_NORMWISE_ERROR) != 0;
+    default:
+        return is_f32 && (gemm->flags & TANDEM_GEMM_ALLOW_TF32) != 0;
+    }
 }
 
-/* ---- operands ---- */
-
-/* a or b, and what is made of it. */
+/* Operand a or b with its layout and packed size. */
 struct source {
     struct gemm_operand operand;
-    uint32_t blocks, batches;
-    enum operand_layout lies;
+    uint32_t blocks, batches; /* blocks of PACKED_ROWS rows; packed batches */
+    enum operand_layout layout;
 };
 
-/* Whether lines start at multiples of sixteen bytes. */
-static bool matrix_aligned(const struct tandem_matrix *matrix,
-                           const struct tandem_gemm *gemm)
+static int64_t elements_per_16_bytes(const struct tandem_gemm *gemm)
 {
-    uint64_t skew = buffer_misalignment(matrix->buffer);
-    int64_t piece = 16 / (int64_t)dtype_bytes(gemm->dtype);
-    return (matrix->byte_offset + skew) % 16 == 0 && matrix->ld % piece == 0 &&
-           (gemm->batch == 1 || matrix->batch_stride % piece == 0);
+    return 16 / (int64_t)dtype_bytes(gemm->dtype);
 }
 
-/* As in cl/nvidia/gemm_wgmma.cl and cl/nvidia/tensor_map.cl. */
-#define MOST_GROUPS 512u
-#define MAP_BYTES 128u
-#define MAP_STEP_LIMIT (INT64_C(1) << 36)
+/* Returns true if all lines start at multiples of 16 bytes. */
+static bool matrix_is_aligned(const struct tandem_matrix *matrix,
+                              const struct tandem_gemm *gemm)
+{
+    uint64_t offset = matrix->byte_offset + buffer_misalignment(matrix->buffer);
+    int64_t elements = elements_per_16_bytes(gemm);
+    return offset % 16 == 0 && matrix->ld % elements == 0 &&
+           (gemm->batch == 1 || matrix->batch_stride % elements == 0);
+}
 
-/* Whether a tensor map can say how far apart its planes are; lines are less. */
-static bool map_reaches(const struct tandem_matrix *matrix,
-                        const struct tandem_gemm *gemm)
+/* Returns true if a tensor map can express the distance of two batches.  The
+ * distance of two lines is always small enough. */
+static bool fits_tensor_map(const struct tandem_matrix *matrix,
+                            const struct tandem_gemm *gemm)
 {
     return gemm->batch == 1 ||
            matrix->batch_stride <
-               MAP_STEP_LIMIT / (int64_t)dtype_bytes(gemm->dtype);
+               MAX_TENSOR_MAP_STRIDE / (int64_t)dtype_bytes(gemm->dtype);
 }
 
 uint64_t tensor_map_bytes(uint64_t key, uint64_t groups)
 {
-    bool mapped = KEY_KERNEL(key) == KERNEL_GEMM_WGMMA &&
-                  KEY_FORMAT(key) == FORMAT_TF32 &&
-                  (KEY_A_LAYOUT(key) == LAYOUT_K_MAJOR ||
-                   KEY_B_LAYOUT(key) == LAYOUT_K_MAJOR);
-    uint64_t at_work = groups < MOST_GROUPS ? groups : MOST_GROUPS;
-    return mapped ? at_work * OPERAND_COUNT * MAP_BYTES : 0;
+    bool uses_maps = KEY_KERNEL(key) == KERNEL_GEMM_WGMMA &&
+                     KEY_FORMAT(key) == FORMAT_TF32 &&
+                     (KEY_A_LAYOUT(key) == LAYOUT_K_MAJOR ||
+                      KEY_B_LAYOUT(key) == LAYOUT_K_MAJOR);
+    if (groups > MAX_WGMMA_GROUPS)
+        groups = MAX_WGMMA_GROUPS;
+    return uses_maps ? groups * OPERAND_COUNT * TENSOR_MAP_BYTES : 0;
 }
 
-/* How gemm_mma.cl reads it, unless it is packed all the same. */
-static enum operand_layout lies_of(const struct tandem_gemm *gemm,
-                                   enum operand_id id)
+/* Returns the layout that gemm_mma.cl reads if the kernel does not require
+ * packing. */
+static enum operand_layout layout_of(const struct tandem_gemm *gemm,
+                                     enum operand_id id)
 {
     struct gemm_operand operand = operand_of(gemm, id);
-    int64_t piece = 16 / (int64_t)dtype_bytes(gemm->dtype);
-    if (!matrix_aligned(operand.matrix, gemm) ||
-        (operand.is_mn_major && operand.rows % piece != 0))
+    if (!matrix_is_aligned(operand.matrix, gemm) ||
+        (operand.is_mn_major &&
+         operand.rows % elements_per_16_bytes(gemm) != 0))
         return LAYOUT_PACKED;
     return operand.is_mn_major ? LAYOUT_MN_MAJOR : LAYOUT_K_MAJOR;
 }
@@ -115,168 +125,156 @@ uint32_t tensor_core_key_flags(const struct tandem_gemm *gemm)
 {
     return (gemm->flags &
             (TANDEM_GEMM_ALLOW_TF32 | TANDEM_GEMM_ALLOW_NORMWISE_ERROR)) |
-           (uint32_t)lies_of(gemm, OPERAND_A) |
-           (uint32_t)lies_of(gemm, OPERAND_B) << 4;
+           (uint32_t)layout_of(gemm, OPERAND_A) |
+           (uint32_t)layout_of(gemm, OPERAND_B) << 4;
 }
 
 static struct source source_of(const struct tandem_gemm *gemm,
-                               enum gemm_kernel_id tile, enum operand_id id)
+                               enum gemm_kernel_id kernel, enum operand_id id)
 {
-    const struct gemm_kernel_config *of = &gemm_configs[tile];
-    struct source out = {.operand = operand_of(gemm, id)};
-    uint32_t size = id == OPERAND_A ? of->tile_m : of->tile_n;
-    uint64_t covered =
-        ((uint64_t)out.operand.rows + size - 1) / size * size;
-    out.blocks = (uint32_t)((covered + PACKED_ROWS - 1) / PACKED_ROWS);
-    out.batches = out.operand.matrix->batch_stride == 0
-                      ? 1
-                      : (uint32_t)gemm->batch;
-    out.lies = lies_of(gemm, id);
-    /* wgmma takes halves alone across k, and other f32 by a tensor map. */
-    if (of->mma_format == MMA_FP16X3 || of->mma_format == MMA_3XTF32 ||
-        (of->uses_wgmma && of->mma_format == MMA_TF32 &&
-         (out.lies == LAYOUT_MN_MAJOR ||
-          !map_reaches(out.operand.matrix, gemm))))
-        out.lies = LAYOUT_PACKED;
+    const struct gemm_kernel_config *config = &gemm_configs[kernel];
+    struct source out = {.operand = operand_of(gemm, id),
+                         .layout = layout_of(gemm, id)};
+    const struct tandem_matrix *matrix = out.operand.matrix;
+    uint32_t tile = id == OPERAND_A ? config->tile_m : config->tile_n;
+    uint64_t tile_rows = div_ceil((uint64_t)out.operand.rows, tile) * tile;
+    out.blocks = (uint32_t)div_ceil(tile_rows, PACKED_ROWS);
+    out.batches = matrix->batch_stride == 0 ? 1 : (uint32_t)gemm->batch;
+    /* wgmma reads only 16-bit operands MN-major.  It reads TF32 through tensor
+     * maps. */
+    if (config->mma_format == MMA_FP16X3 || config->mma_format == MMA_3XTF32 ||
+        (config->uses_wgmma && config->mma_format == MMA_TF32 &&
+         (out.layout == LAYOUT_MN_MAJOR || !fits_tensor_map(matrix, gemm))))
+        out.layout = LAYOUT_PACKED;
     return out;
 }
 
 uint64_t tensor_core_variant_key(const struct tandem_gemm *gemm,
-                                 enum gemm_kernel_id tile)
+                                 enum gemm_kernel_id kernel)
 {
-    struct source a = source_of(gemm, tile, OPERAND_A);
-    struct source b = source_of(gemm, tile, OPERAND_B);
-    uint32_t kernel =
-        gemm_configs[tile].uses_wgmma ? KERNEL_GEMM_WGMMA : KERNEL_GEMM_MMA;
-    return variant_key_kernel(kernel, 0, false, gemm_configs[tile].group_log2) |
-           variant_key_gemm(tile, a.lies, b.lies, true) |
-           variant_key_format(tensor_core_format(gemm, tile)) |
+    const struct gemm_kernel_config *config = &gemm_configs[kernel];
+    struct source a = source_of(gemm, kernel, OPERAND_A);
+    struct source b = source_of(gemm, kernel, OPERAND_B);
+    return variant_key_kernel(config->uses_wgmma ? KERNEL_GEMM_WGMMA
+                                                 : KERNEL_GEMM_MMA,
+                              0, false, config->group_log2) |
+           variant_key_gemm(kernel, a.layout, b.layout, true) |
+           variant_key_format(tensor_core_format(gemm, kernel)) |
            variant_key_gemm_types(gemm);
 }
 
-static uint64_t slices_of(const struct tandem_gemm *gemm,
-                          enum gemm_kernel_id tile)
+static uint64_t k_tiles_of(const struct tandem_gemm *gemm,
+                           enum gemm_kernel_id kernel)
 {
-    return ((uint64_t)gemm->k + gemm_configs[tile].k_tile - 1) /
-           gemm_configs[tile].k_tile;
+    return div_ceil((uint64_t)gemm->k, gemm_configs[kernel].k_tile);
 }
 
-/* Rows of a pair that a group keeps, so that they are read once; 0: they are
- * too long. */
-static uint32_t held_of(const struct tandem_gemm *gemm,
-                        enum gemm_kernel_id tile)
+/* Returns the rows of a work-group of the single-pass kernel, which keeps whole
+ * rows in registers, or 0 if the rows are too long for it. */
+static uint32_t single_pass_rows(const struct tandem_gemm *gemm,
+                                 enum gemm_kernel_id kernel)
 {
-    uint64_t depth = slices_of(gemm, tile) * gemm_configs[tile].k_tile;
-    uint32_t rows = HELD_ROWS;
-    while (rows > 2 && rows * depth > HELD_ELEMENTS)
+    uint64_t k = k_tiles_of(gemm, kernel) * gemm_configs[kernel].k_tile;
+    uint32_t rows = MAX_GROUP_ROWS;
+    while (rows > 2 && rows * k > GROUP_ELEMENTS)
         rows /= 2;
     return rows > 2 ? rows : 0;
 }
 
-/* Bytes of one batch, without scales. */
-static uint64_t plane_bytes(const struct source *source, uint64_t slices)
+/* Returns the bytes of one packed batch without scales. */
+static uint64_t packed_bytes(const struct source *source, uint64_t k_tiles)
 {
-    return source->blocks * slices * PACKED_ROWS * LINE_BYTES;
-}
-
-static uint64_t scale_bytes(const struct source *source,
-                            enum gemm_kernel_id tile)
-{
-    return gemm_configs[tile].mma_format == MMA_FP16X3
-               ? (uint64_t)source->blocks * PACKED_ROWS * sizeof(int32_t)
-               : 0;
+    return source->blocks * k_tiles * PACKED_ROWS * PACKED_LINE_BYTES;
 }
 
 uint32_t tensor_core_packed_operands(const struct tandem_gemm *gemm,
-                                     enum gemm_kernel_id tile)
+                                     enum gemm_kernel_id kernel)
 {
-    uint32_t needs = 0;
+    uint32_t mask = 0;
     for (uint32_t i = 0; i < OPERAND_COUNT; i++)
-        if (source_of(gemm, tile, (enum operand_id)i).lies == LAYOUT_PACKED)
-            needs |= 1u << i;
-    return needs;
+        if (source_of(gemm, kernel, (enum operand_id)i).layout == LAYOUT_PACKED)
+            mask |= 1u << i;
+    return mask;
 }
 
 uint64_t tensor_core_packing_bytes(const struct tandem_gemm *gemm,
-                                   enum gemm_kernel_id tile, uint32_t operands,
-                                   uint32_t *out_launches)
+                                   enum gemm_kernel_id kernel,
+                                   uint32_t operands, uint32_t *out_launches)
 {
-    bool pair = gemm_configs[tile].mma_format == MMA_FP16X3;
-    bool split = gemm_configs[tile].mma_format == MMA_3XTF32;
-    bool twice = pair && held_of(gemm, tile) == 0;
+    enum mma_format format = gemm_configs[kernel].mma_format;
+    bool two_passes =
+        format == MMA_FP16X3 && single_pass_rows(gemm, kernel) == 0;
+    /* Bytes read and written per two packed bytes.  A pass for the maxima reads
+     * once more.  3xTF32 doubles the size of the elements. */
+    uint32_t factor = two_passes ? 6 : format == MMA_3XTF32 ? 3 : 4;
     uint64_t bytes = 0;
     for (uint32_t i = 0; i < OPERAND_COUNT; i++) {
-        struct source source = source_of(gemm, tile, (enum operand_id)i);
-        /* Read, twice where long rows are scaled, and written; pairs of TF32
-         * numbers are twice as long as what is read. */
+        struct source source = source_of(gemm, kernel, (enum operand_id)i);
         if ((operands >> i & 1u) != 0)
-            bytes += (twice ? 6 : split ? 3 : 4) * source.batches *
-                     plane_bytes(&source, slices_of(gemm, tile)) / 2;
+            bytes += factor * source.batches *
+                     packed_bytes(&source, k_tiles_of(gemm, kernel)) / 2;
     }
-    *out_launches = operands == 0 ? 0 : twice ? 2 : 1;
+    *out_launches = operands == 0 ? 0 : two_passes ? 2 : 1;
     return bytes;
 }
 
 uint64_t tensor_core_layout_id(const struct tandem_gemm *gemm,
-                               enum gemm_kernel_id tile,
+                               enum gemm_kernel_id kernel,
                                enum operand_id operand)
 {
-    return 1 + (uint64_t)tensor_core_format(gemm, tile) +
-           ((uint64_t)source_of(gemm, tile, operand).blocks << 8);
+    return 1 + (uint64_t)tensor_core_format(gemm, kernel) +
+           ((uint64_t)source_of(gemm, kernel, operand).blocks << 8);
 }
 
-/* ---- packing ---- */
-
-/* The temporary's bytes from here on. */
-static uint64_t place(struct launch_plan *plan, uint64_t bytes)
+/* Appends `bytes` bytes to the temporary buffer and returns their offset. */
+static uint64_t temp_append(struct launch_plan *plan, uint64_t bytes)
 {
-    uint64_t at = plan->temp_bytes;
+    uint64_t offset = plan->temp_bytes;
     plan->temp_bytes += bytes;
-    return at;
+    return offset;
 }
 
-/* Operand i of what is packed, and where it lies then. */
-static void operand_pack(struct launch_plan *plan, struct packing *packing,
-                         uint32_t i, const struct source *source,
-                         const struct tandem_gemm *gemm,
-                         enum gemm_kernel_id tile, struct tandem_matrix *out)
+/* Adds operand i to the parameters and sets its packed matrix. */
+static void pack_params_add(struct launch_plan *plan, struct pack_params *out,
+                            uint32_t i, const struct source *source,
+                            const struct tandem_gemm *gemm, bool has_scales,
+                            struct tandem_matrix *out_matrix)
 {
     const struct gemm_operand *operand = &source->operand;
     const struct tandem_matrix *from = operand->matrix;
-    uint32_t element = dtype_bytes(gemm->dtype);
-    uint64_t plane = plane_bytes(source, packing->slices);
-    uint64_t each = plane + scale_bytes(source, tile);
-    packing->from[i] = from->byte_offset / element;
-    packing->row[i] = operand->is_mn_major ? 1 : from->ld;
-    packing->depth[i] = operand->is_mn_major ? from->ld : 1;
-    packing->batch[i] = from->batch_stride;
-    packing->rows[i] = (uint32_t)operand->rows;
-    packing->blocks[i] = source->blocks;
-    packing->batches[i] = source->batches;
-    packing->wide[i] = !operand->is_mn_major && matrix_aligned(from, gemm);
-    packing->to[i] = place(plan, each * source->batches) / 16;
-    packing->to_batch[i] = each / 16;
-    packing->scales[i] = plane / 16;
-    *out = (struct tandem_matrix){
+    uint32_t element_bytes = dtype_bytes(gemm->dtype);
+    uint64_t plane = packed_bytes(source, out->k_tiles), batch = plane;
+    if (has_scales)
+        batch += (uint64_t)source->blocks * PACKED_ROWS * sizeof(int32_t);
+    out->from[i] = from->byte_offset / element_bytes;
+    out->row[i] = operand->is_mn_major ? 1 : from->ld;
+    out->depth[i] = operand->is_mn_major ? from->ld : 1;
+    out->batch[i] = from->batch_stride;
+    out->rows[i] = (uint32_t)operand->rows;
+    out->blocks[i] = source->blocks;
+    out->batches[i] = source->batches;
+    out->is_vec4[i] = !operand->is_mn_major && matrix_is_aligned(from, gemm);
+    out->to[i] = temp_append(plan, batch * source->batches) / 16;
+    out->to_batch[i] = batch / 16;
+    out->scales[i] = plane / 16;
+    *out_matrix = (struct tandem_matrix){
         .buffer = NULL,
-        .byte_offset = packing->to[i] * 16,
-        /* Of pairs, where the scales are. */
-        .ld = (int64_t)(plane / element),
-        .batch_stride = source->batches == 1
-                            ? 0
-                            : (int64_t)(each / element)};
+        .byte_offset = out->to[i] * 16,
+        /* The offset of the scales, if there are any. */
+        .ld = (int64_t)(plane / element_bytes),
+        .batch_stride =
+            source->batches == 1 ? 0 : (int64_t)(batch / element_bytes)};
 }
 
-static void step_add(struct launch_plan *plan, uint32_t kernel,
-                     enum packed_format format, const struct packing *packing,
+static void add_step(struct launch_plan *plan, enum kernel_id kernel,
+                     enum packed_format format,
+                     const struct pack_params *params,
                      const struct tandem_gemm *gemm, uint64_t groups)
 {
-    struct kernel_step *step =
-        plan_add_step(plan,
-                      variant_key_kernel(kernel, 0, false, PACK_GROUP_LOG2) |
-                          variant_key_format(format),
-                      sizeof(*packing));
-    *(struct packing *)step->params = *packing;
+    uint64_t key = variant_key_kernel(kernel, 0, false, PACK_GROUP_LOG2) |
+                   variant_key_format(format);
+    struct kernel_step *step = plan_add_step(plan, key, sizeof(*params));
+    *(struct pack_params *)step->params = *params;
     step_add_buffer(step, NULL, true);
     step_add_buffer(step, gemm->a.buffer, false);
     step_add_buffer(step, gemm->b.buffer, false);
@@ -285,51 +283,54 @@ static void step_add(struct launch_plan *plan, uint32_t kernel,
     step->groups = groups;
 }
 
-/* What finds the rows' largest elements. */
-static void maxima_plan(struct launch_plan *plan, struct packing *packing,
-                        const struct tandem_gemm *gemm)
+/* Appends the kernel that finds the maximum of each row. */
+static void plan_row_maxima(struct launch_plan *plan,
+                            struct pack_params *params,
+                            const struct tandem_gemm *gemm)
 {
     uint64_t groups = 0;
-    uint32_t chunks = (packing->k + CHUNK - 1) / CHUNK;
-    packing->chunks = chunks < MOST_CHUNKS ? chunks : MOST_CHUNKS;
-    packing->chunk = (packing->k + packing->chunks - 1) / packing->chunks;
-    packing->chunk = (packing->chunk + 3) / 4 * 4; /* as wide reads are */
+    params->k_ranges =
+        min_u32((uint32_t)div_ceil(params->k, MIN_K_PER_RANGE), MAX_K_RANGES);
+    /* Ranges start at vec4. */
+    params->k_per_range =
+        (uint32_t)div_ceil(div_ceil(params->k, params->k_ranges), 4) * 4;
     for (uint32_t i = 0; i < OPERAND_COUNT; i++) {
-        uint64_t blocks = (uint64_t)packing->blocks[i] * packing->batches[i] *
-                          packing->chunks;
-        packing->maxima[i] =
-            place(plan, blocks * PACKED_ROWS * sizeof(uint32_t)) /
+        uint64_t blocks =
+            (uint64_t)params->blocks[i] * params->batches[i] * params->k_ranges;
+        params->maxima[i] =
+            temp_append(plan, blocks * PACKED_ROWS * sizeof(uint32_t)) /
             sizeof(uint32_t);
-        groups += blocks * (PACKED_ROWS / MOST_ROWS);
+        groups += blocks * (PACKED_ROWS / MAXIMA_ROWS);
     }
-    step_add(plan, KERNEL_PACK_MAXIMA, FORMAT_FP16X3, packing, gemm, groups);
+    add_step(plan, KERNEL_PACK_MAXIMA, FORMAT_FP16X3, params, gemm, groups);
 }
 
 void tensor_core_plan_packing(struct launch_plan *plan,
                               const struct tandem_gemm *gemm,
-                              enum gemm_kernel_id tile, uint32_t operands,
+                              enum gemm_kernel_id kernel, uint32_t operands,
                               struct tandem_gemm *out_packed)
 {
     struct tandem_matrix *out[OPERAND_COUNT] = {&out_packed->a, &out_packed->b};
-    enum packed_format format = tensor_core_format(gemm, tile);
-    struct packing packing = {.k = (uint32_t)gemm->k,
-                              .slices = (uint32_t)slices_of(gemm, tile)};
+    enum packed_format format = tensor_core_format(gemm, kernel);
+    bool has_scales = format == FORMAT_FP16X3;
+    struct pack_params params = {.k = (uint32_t)gemm->k,
+                                 .k_tiles = (uint32_t)k_tiles_of(gemm, kernel)};
     uint64_t blocks = 0;
     for (uint32_t i = 0; i < OPERAND_COUNT; i++) {
-        struct source source = source_of(gemm, tile, (enum operand_id)i);
+        struct source source = source_of(gemm, kernel, (enum operand_id)i);
         if ((operands >> i & 1u) == 0)
             continue;
-        operand_pack(plan, &packing, i, &source, gemm, tile, out[i]);
+        pack_params_add(plan, &params, i, &source, gemm, has_scales, out[i]);
         blocks += (uint64_t)source.blocks * source.batches;
     }
-    packing.held = format == FORMAT_FP16X3 ? held_of(gemm, tile) : 0;
-    if (packing.held != 0) {
-        step_add(plan, KERNEL_PACK_SINGLE_PASS, format, &packing, gemm,
-                 blocks * (PACKED_ROWS / packing.held));
+    params.rows_per_group = has_scales ? single_pass_rows(gemm, kernel) : 0;
+    if (params.rows_per_group != 0) {
+        add_step(plan, KERNEL_PACK_SINGLE_PASS, format, &params, gemm,
+                 blocks * (PACKED_ROWS / params.rows_per_group));
         return;
     }
-    if (format == FORMAT_FP16X3)
-        maxima_plan(plan, &packing, gemm);
-    step_add(plan, KERNEL_PACK_OPERANDS, format, &packing, gemm,
-             blocks * packing.slices);
+    if (has_scales)
+        plan_row_maxima(plan, &params, gemm);
+    add_step(plan, KERNEL_PACK_OPERANDS, format, &params, gemm,
+             blocks * params.k_tiles);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Variant keys: a kernel with all facts on which its source and its compiler
- * options depend, except the device, coded in 64 bits.  Pure functions; any
- * thread. */
+/* Variant keys: 64-bit codes of kernel variants.  A variant is a kernel with
+ * all facts on which its source and compiler options depend, except the device.
+ * Pure functions; any thread. */
 #ifndef TANDEM_OPENCL_PLAN_VARIANT_KEY_H
 #define TANDEM_OPENCL_PLAN_VARIANT_KEY_H
 
@@ -10,7 +10,7 @@
 
 /* The kernels of cl/. */
 enum kernel_id {
-    KERNEL_COPY_BUFFER = 0, /* none: clEnqueueCopyBuffer */
+    KERNEL_COPY_BUFFER = 0, /* no kernel, but clEnqueueCopyBuffer */
     KERNEL_ELEMENTWISE_CONTIGUOUS = 1,
     KERNEL_ELEMENTWISE_STRIDED = 2,
     KERNEL_ELEMENTWISE_TRANSPOSED = 3,
@@ -43,7 +43,7 @@ enum kernel_id {
     KERNEL_COUNT = 30
 };
 
-/* OpenCL C types, as they stand in a key. */
+/* OpenCL C types of operands. */
 enum kernel_type {
     TYPE_FLOAT = 0,
     TYPE_INT = 1,
@@ -52,46 +52,56 @@ enum kernel_type {
     TYPE_USHORT = 4,
     TYPE_UINT = 5,
     TYPE_ULONG = 6,
-    TYPE_BOOL = 7, /* a uchar of 0 or 1 */
-    TYPE_F16 = 8,  /* ushorts */
-    TYPE_BF16 = 9
+    TYPE_BOOL = 7, /* uchar with the value 0 or 1 */
+    TYPE_F16 = 8,  /* ushort */
+    TYPE_BF16 = 9  /* ushort */
 };
 
-/* A variant of a kernel in 64 bits: everything that its source and options
- * depend on, but for the device. */
+/* Fields of a key.  Kernels of different kinds use the same bits for different
+ * facts. */
 #define KEY_KERNEL(key) ((uint32_t)((key)&0xffu))
 #define KEY_OP(key) ((uint32_t)((key) >> 8 & 0xffu))
-#define KEY_TYPE(key, operand) \
+/* enum kernel_type.  Operand 0 is the output. */
+#define KEY_TYPE(key, operand)                                                 \
     ((uint32_t)((key) >> (16 + 4 * (operand)) & 0xfu))
 #define KEY_64BIT_INDEX(key) ((uint32_t)((key) >> 32 & 1u))
 #define KEY_GELU_TANH(key) ((uint32_t)((key) >> 33 & 1u))
+/* Loss gradients: 1 if the scale is so large that subnormal probabilities
+ * matter. */
+#define KEY_LARGE_LOSS_SCALE(key) KEY_GELU_TANH(key)
 #define KEY_GROUP_LOG2(key) ((uint32_t)((key) >> 34 & 0xfu))
+/* Row kernels: the number of vec4 of a row that a work-item keeps in
+ * registers. */
 #define KEY_REGISTER_VEC4_LOG2(key) ((uint32_t)((key) >> 38 & 0x7u))
+/* Element-wise kernels: bit i is set if input i is transposed. */
+#define KEY_TRANSPOSED_INPUTS(key) KEY_REGISTER_VEC4_LOG2(key)
+/* GEMV kernels: the number of vectors. */
+#define KEY_GEMV_VECTORS_LOG2(key) KEY_REGISTER_VEC4_LOG2(key)
 #define KEY_VEC4(key) ((uint32_t)((key) >> 41 & 1u))
-/* Of rows: enum row_access. */
+/* Row kernels: enum row_access. */
 #define KEY_ROW_ACCESS(key) ((uint32_t)((key) >> 42 & 7u))
-/* Of ROW_ACCESS_LOCAL_MEMORY, the elements of a row; of
- * ROW_ACCESS_SECTOR_ALIGNED, the fours that a work-item keeps, and how many of
- * these share a row; of others, 0. */
+/* Row kernels: with ROW_ACCESS_LOCAL_MEMORY the elements of a row, with
+ * ROW_ACCESS_SECTOR_ALIGNED the vec4 that a work-item keeps, otherwise 0. */
 #define KEY_COUNT(key) ((uint32_t)((key) >> 45 & 0x3fu))
+/* ROW_ACCESS_SECTOR_ALIGNED: work-items that share a row. */
 #define KEY_LANES_LOG2(key) ((uint32_t)((key) >> 51 & 0xfu))
-/* Of a product: gemm_plan.h's tile, and how a and b lie. */
+/* GEMM kernels: enum gemm_kernel_id. */
 #define KEY_GEMM_KERNEL(key) ((uint32_t)((key) >> 42 & 0x1fu))
 #define KEY_A_MN_MAJOR(key) ((uint32_t)((key) >> 47 & 1u))
 #define KEY_B_MN_MAJOR(key) ((uint32_t)((key) >> 49 & 1u))
-/* Or tensor_core_packing.h's. */
+/* Tensor-core kernels: enum operand_layout and enum packed_format. */
 #define KEY_A_LAYOUT(key) ((uint32_t)((key) >> 47 & 3u))
 #define KEY_B_LAYOUT(key) ((uint32_t)((key) >> 49 & 3u))
 #define KEY_FORMAT(key) ((uint32_t)((key) >> 52 & 7u))
-/* Whether the second operand, b or the narrow one of a skinny product, is made
- * of aligned vectors. */
+/* GEMM kernels: 1 if b, or the vectors of a GEMV, are read as aligned vec4. */
 #define KEY_SECOND_VEC4(key) ((uint32_t)((key) >> 51 & 1u))
 
-/* Operand 0 is the output. */
+/* The functions below return the bits of a key.  Callers combine them with |.
+ */
 static inline uint64_t variant_key_kernel(uint32_t kernel, uint32_t op,
-                                          bool wide, uint32_t group_log2)
+                                          bool index_64bit, uint32_t group_log2)
 {
-    return (uint64_t)kernel | (uint64_t)op << 8 | (uint64_t)wide << 32 |
+    return (uint64_t)kernel | (uint64_t)op << 8 | (uint64_t)index_64bit << 32 |
            (uint64_t)group_log2 << 34;
 }
 static inline uint64_t variant_key_type(uint32_t operand, uint32_t type)
@@ -102,51 +112,29 @@ static inline uint64_t variant_key_gelu_tanh(bool tanh_form)
 {
     return (uint64_t)tanh_form << 33;
 }
-/* Of a gradient of a loss, in its place: whether its scale lifts what is below
- * f32's range. */
-#define KEY_LARGE_LOSS_SCALE(key) KEY_GELU_TANH(key)
-static inline uint64_t variant_key_large_loss_scale(bool lifts)
+static inline uint64_t variant_key_large_loss_scale(bool large)
 {
-    return variant_key_gelu_tanh(lifts);
+    return (uint64_t)large << 33;
 }
-/* Whether a kernel's groups are of one size, whatever a device prefers. */
-static inline bool variant_key_has_fixed_group_size(uint64_t key)
+static inline uint64_t variant_key_register_vec4(uint32_t count_log2)
 {
-    return KEY_KERNEL(key) == KERNEL_GEMM_SIMT ||
-           KEY_KERNEL(key) == KERNEL_GEMM_3XTF32 ||
-           KEY_KERNEL(key) == KERNEL_GEMV ||
-           KEY_KERNEL(key) == KERNEL_GEMM_MMA ||
-           KEY_KERNEL(key) == KERNEL_GEMM_WGMMA ||
-           KEY_KERNEL(key) == KERNEL_PACK_MAXIMA ||
-           KEY_KERNEL(key) == KERNEL_PACK_OPERANDS ||
-           KEY_KERNEL(key) == KERNEL_PACK_SINGLE_PASS;
+    return (uint64_t)count_log2 << 38;
 }
-/* Whether there is anything to compile. */
-static inline bool variant_key_needs_build(uint64_t key)
-{
-    return KEY_KERNEL(key) != KERNEL_COPY_BUFFER;
-}
-
-/* Inputs that lie across the output, a bit each, where no vectors are kept. */
-#define KEY_TRANSPOSED_INPUTS(key) KEY_REGISTER_VEC4_LOG2(key)
 static inline uint64_t variant_key_transposed_inputs(uint32_t inputs)
 {
     return (uint64_t)inputs << 38;
 }
-
-/* Vectors that a work-item keeps in registers; whether rows are made of
- * aligned ones. */
-static inline uint64_t variant_key_register_vec4(uint32_t held_log2)
+static inline uint64_t variant_key_gemv_vectors(uint32_t count_log2)
 {
-    return (uint64_t)held_log2 << 38;
+    return (uint64_t)count_log2 << 38;
 }
-static inline uint64_t variant_key_vec4(bool vector)
+static inline uint64_t variant_key_vec4(bool vec4)
 {
-    return (uint64_t)vector << 41;
+    return (uint64_t)vec4 << 41;
 }
-static inline uint64_t variant_key_second_vec4(bool vector)
+static inline uint64_t variant_key_second_vec4(bool vec4)
 {
-    return (uint64_t)vector << 51;
+    return (uint64_t)vec4 << 51;
 }
 static inline uint64_t variant_key_row_access(uint32_t access)
 {
@@ -160,15 +148,39 @@ static inline uint64_t variant_key_lanes(uint32_t lanes_log2)
 {
     return (uint64_t)lanes_log2 << 51;
 }
-static inline uint64_t variant_key_gemm(uint32_t tile, uint32_t a_lies,
-                                        uint32_t b_lies, bool vector)
+/* The layouts are enum operand_layout, or 1 for MN-major. */
+static inline uint64_t variant_key_gemm(uint32_t kernel, uint32_t a_layout,
+                                        uint32_t b_layout, bool vec4)
 {
-    return (uint64_t)tile << 42 | (uint64_t)a_lies << 47 |
-           (uint64_t)b_lies << 49 | variant_key_vec4(vector);
+    return (uint64_t)kernel << 42 | (uint64_t)a_layout << 47 |
+           (uint64_t)b_layout << 49 | variant_key_vec4(vec4);
 }
 static inline uint64_t variant_key_format(uint32_t format)
 {
     return (uint64_t)format << 52;
+}
+
+/* Returns true if the kernel fixes its work-group size, so that the device's
+ * preference does not matter. */
+static inline bool variant_key_has_fixed_group_size(uint64_t key)
+{
+    switch (KEY_KERNEL(key)) {
+    case KERNEL_GEMM_SIMT:
+    case KERNEL_GEMM_3XTF32:
+    case KERNEL_GEMV:
+    case KERNEL_GEMM_MMA:
+    case KERNEL_GEMM_WGMMA:
+    case KERNEL_PACK_MAXIMA:
+    case KERNEL_PACK_OPERANDS:
+    case KERNEL_PACK_SINGLE_PASS:
+        return true;
+    default:
+        return false;
+    }
+}
+static inline bool variant_key_needs_build(uint64_t key)
+{
+    return KEY_KERNEL(key) != KERNEL_COPY_BUFFER;
 }
 
 #endif

@@ -190,7 +190,7 @@ static void append_gemv(struct variant_text *out, uint64_t key, bool nvidia)
            " -DVECTOR_COUNT=%u -DITEM_ROWS=%u -DLANES=%u -DK_UNROLL=%u "
            "-DA_MN_MAJOR=%u "
            "-DB_MN_MAJOR=%u -DW_VECTOR=%u -DX_VECTOR=%u",
-           1u << KEY_REGISTER_VEC4_LOG2(key), shape.rows_per_item, shape.lanes,
+           1u << KEY_GEMV_VECTORS_LOG2(key), shape.rows_per_item, shape.lanes,
            shape.k_unroll, KEY_A_MN_MAJOR(key), KEY_B_MN_MAJOR(key),
            KEY_VEC4(key) != 0 ? 4 : 1, KEY_SECOND_VEC4(key) != 0 ? 4 : 1);
     if (nvidia && KEY_GEMM_KERNEL(key) == GEMV_1_MN_MAJOR)

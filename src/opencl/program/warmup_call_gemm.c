@@ -116,7 +116,7 @@ static bool warmup_simt(struct warmup_call *out, uint64_t key)
 /* a is the GEMV matrix.  A vector that is not contiguous along k has gaps. */
 static bool warmup_gemv(struct warmup_call *out, uint64_t key)
 {
-    int64_t vectors = (int64_t)1 << KEY_REGISTER_VEC4_LOG2(key);
+    int64_t vectors = (int64_t)1 << KEY_GEMV_VECTORS_LOG2(key);
     bool mn_major = KEY_B_MN_MAJOR(key) != 0;
     struct gemm_shape shape = {.m = 2 * vectors < SIDE ? SIDE : 2 * vectors,
                                .n = vectors,

@@ -145,7 +145,7 @@ START_TEST(skinny_plans)
     plan_gemm(&plan, &gemm, GEMV_1, NO_SPLIT, NULL, 8);
     ck_assert_uint_eq(plan.step_count, 1);
     ck_assert_uint_eq(plan.temp_bytes, 0);
-    ck_assert_uint_eq(KEY_REGISTER_VEC4_LOG2(plan.step[0].key), 0);
+    ck_assert_uint_eq(KEY_GEMV_VECTORS_LOG2(plan.step[0].key), 0);
     ck_assert_uint_eq(KEY_A_MN_MAJOR(plan.step[0].key), 0);
     ck_assert_uint_eq(KEY_VEC4(plan.step[0].key), 1);
     ck_assert_uint_eq(KEY_SECOND_VEC4(plan.step[0].key), 1);
