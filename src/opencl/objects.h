@@ -36,19 +36,18 @@ struct tandem_device {
     cl_command_queue utility; /* for commands that belong to no stream */
     tandem_log_fn log;
     void *log_user;
-    struct cache cache;
+    struct program_cache cache;
     atomic_bool lost;
-    atomic_bool
-        must_leak; /* work did not complete: objects are never released */
-    /* Set if the driver cannot tell whether work has ended.  Host memory that
-     * the work may use is then released later; see deferred_release.h. */
+    atomic_bool must_leak; /* work did not complete; objects are not released */
+    /* The driver cannot report whether work has ended.  Host memory that the
+     * work may use is released later; see deferred_release.h. */
     atomic_bool defers_release;
     /* Time limit for builds, and for work in calls that have no timeout
      * parameter.  0 means no limit. */
     uint64_t blocking_timeout_ns;
     atomic_int shares_memory; /* result of the test in host_import.c */
     _Atomic uint32_t driver_wait_mode; /* set by event_wait.c */
-    bool has_device_scope_visibility;  /* see struct op_request in plan.h */
+    bool has_device_scope_visibility; /* see struct op_request in plan.h */
     pthread_mutex_t mutex;            /* guards streams and next_stream_id */
     struct tandem_stream *streams;
     uint64_t next_stream_id;

@@ -16,7 +16,7 @@
 int compile_lock_acquire(struct tandem_device *device, bool *out_waited)
 {
     char why[TRUST_WHY_BYTES];
-    struct cache *cache = &device->cache;
+    struct program_cache *cache = &device->cache;
     *out_waited = false;
     if ((device->hardware->quirks & QUIRK_BINARY_RACE) == 0 ||
         cache->path == NULL)

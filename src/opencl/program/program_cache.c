@@ -38,20 +38,20 @@
  * options, and for the numbers and line ends. */
 #define KEY_BYTES (6u * 128u + VARIANT_OPTION_BYTES + 256u)
 
-void program_cache_init(struct cache *cache)
+void program_cache_init(struct program_cache *cache)
 {
-    *cache = (struct cache){.directory = -1,
-                            .system = -1,
-                            .system_path = strdup(STATEDIR),
-                            .limit_bytes = DEFAULT_CACHE_LIMIT_BYTES,
-                            .compile_lock_timeout_ms =
-                                DEFAULT_COMPILE_LOCK_TIMEOUT_MS};
+    *cache = (struct program_cache){.directory = -1,
+                                    .system = -1,
+                                    .system_path = strdup(STATEDIR),
+                                    .limit_bytes = DEFAULT_CACHE_LIMIT_BYTES,
+                                    .compile_lock_timeout_ms =
+                                        DEFAULT_COMPILE_LOCK_TIMEOUT_MS};
 }
 
 static void user_directory_open(struct tandem_device *device)
 {
     char why[TRUST_WHY_BYTES];
-    struct cache *cache = &device->cache;
+    struct program_cache *cache = &device->cache;
     cache->directory = secure_directory_open(
         cache->path, cache->world_readable ? TRUST_PUBLISH : TRUST_WRITE, why,
         sizeof(why));
@@ -65,7 +65,7 @@ static void user_directory_open(struct tandem_device *device)
 static void system_directory_open(struct tandem_device *device)
 {
     char why[TRUST_WHY_BYTES];
-    struct cache *cache = &device->cache;
+    struct program_cache *cache = &device->cache;
     cache->system =
         secure_directory_open(cache->system_path, TRUST_READ, why, sizeof(why));
     if (cache->system < 0 && why[0] != '\0')
@@ -76,7 +76,7 @@ static void system_directory_open(struct tandem_device *device)
 
 void program_cache_open(struct tandem_device *device)
 {
-    struct cache *cache = &device->cache;
+    struct program_cache *cache = &device->cache;
     const struct platform_device *hardware = device->hardware;
     bool binaries_load = (hardware->quirks & QUIRK_BINARY_FATAL) == 0;
     bool binaries_are_fast = (hardware->quirks & QUIRK_BINARY_SLOW) == 0;
@@ -91,7 +91,7 @@ void program_cache_open(struct tandem_device *device)
 
 void program_cache_close(struct tandem_device *device)
 {
-    struct cache *cache = &device->cache;
+    struct program_cache *cache = &device->cache;
     if (cache->directory >= 0)
         close(cache->directory);
     if (cache->system >= 0)
@@ -170,7 +170,7 @@ cl_program program_cache_load(struct tandem_device *device,
                               const struct variant_text *text)
 {
     char key[KEY_BYTES], name[CACHE_NAME_BYTES];
-    const struct cache *cache = &device->cache;
+    const struct program_cache *cache = &device->cache;
     cl_program program = NULL;
     if ((cache->directory < 0 && cache->system < 0) ||
         !cache_key_make(key, device, text))
@@ -230,7 +230,7 @@ static bool cache_entry_add(struct cache_entry **list, size_t *count,
 }
 
 /* Deletes the least recently used files until the rest is within the limit. */
-static void program_cache_evict(const struct cache *cache)
+static void program_cache_evict(const struct program_cache *cache)
 {
     struct cache_entry *list = NULL;
     size_t count = 0;
@@ -278,7 +278,7 @@ unsigned char *program_binary_get(cl_program program, size_t max_bytes,
 void program_cache_store(struct tandem_device *device,
                          const struct variant_text *text, cl_program program)
 {
-    const struct cache *cache = &device->cache;
+    const struct program_cache *cache = &device->cache;
     char key[KEY_BYTES], name[CACHE_NAME_BYTES], why[TRUST_WHY_BYTES];
     struct cache_header header;
     size_t max_bytes = MAX_CACHE_FILE_BYTES, bytes;

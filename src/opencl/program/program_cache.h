@@ -13,7 +13,7 @@
 struct tandem_device;
 
 /* The cache of one device.  The paths are owned; NULL means no cache. */
-struct cache {
+struct program_cache {
     char *path;           /* the user's directory */
     char *system_path;    /* the system's directory, for all users */
     int directory;        /* descriptor of `path`, or -1 if it is not used */
@@ -31,7 +31,7 @@ struct cache {
 #define DEFAULT_COMPILE_LOCK_TIMEOUT_MS 60000u
 
 /* Sets the defaults: no user directory, and the installed system directory. */
-void program_cache_init(struct cache *cache);
+void program_cache_init(struct program_cache *cache);
 /* Opens the directories.  Creates `path` with mode 0700, or 0755 if it is
  * world_readable.  Logs a warning and ignores a directory that other users can
  * write to. */
