@@ -146,7 +146,7 @@ START_TEST(missing_host_memory_is_no_reason_to_free_buffers)
     script(LAYER_FAULT_CALL, "clCreateBuffer", NULL, OUT_OF_HOST_MEMORY);
     ck_assert_int_eq(plug.api->alloc(work.device, MIB, &buffer),
                      TANDEM_OUT_OF_MEMORY);
-    said("the driver found no memory of the host");
+    said("the host has too little memory");
     unsaid("free buffers");
     plug.script_set(NULL);
     end();
