@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a fresh process has to show: the program itself, started anew to be
- * timed by the suite cold.  Single-threaded.
+ * timed by the suite cold-start.  Single-threaded.
  */
 #ifndef TANDEM_BENCH_COLD_START_PROCESS_H
 #define TANDEM_BENCH_COLD_START_PROCESS_H

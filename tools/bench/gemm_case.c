@@ -266,13 +266,13 @@ static bool gemm_case_open(struct product *p, struct bench *bench)
 /* ---- errors ---- */
 
 /* The errors of a side's last product, into the row's error object; the
- * entrywise one, or negative. */
+ * componentwise one, or negative. */
 static double add_error(struct product *p, struct comparison *comparison,
                         const char *name, bool theirs)
 {
     size_t n = (size_t)p->gemm.n;
     float *rows = malloc(PROBE_SIDE * n * sizeof *rows);
-    double entrywise = -1, of_largest;
+    double componentwise = -1, max_relative;
     bool ok = rows != NULL;
 
     for (uint32_t i = 0; i < p->probe.row_count && ok; i++) {
@@ -289,14 +289,15 @@ static double add_error(struct product *p, struct comparison *comparison,
 #endif
     }
     if (ok) {
-        gemm_reference_errors(&p->probe, rows, p->gemm.n, &entrywise,
-                              &of_largest);
+        gemm_reference_errors(&p->probe, rows, p->gemm.n, &componentwise,
+                              &max_relative);
         json_object_set_new(comparison->error, name,
-                            json_pack("{s:f, s:f}", "componentwise", entrywise,
-                                      "max_relative", of_largest));
+                            json_pack("{s:f, s:f}", "componentwise",
+                                      componentwise, "max_relative",
+                                      max_relative));
     }
     free(rows);
-    return entrywise;
+    return componentwise;
 }
 
 /* As the operator table's metric has it; of reduced precision what its

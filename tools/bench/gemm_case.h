@@ -66,8 +66,8 @@ void probe_fill(const struct product *p, struct probe *probe);
 /* Errors of rows of c (as float) that were read: the largest over the
  * entry's magnitude, and over the largest result. */
 void gemm_reference_errors(const struct probe *probe, const float *rows,
-                           int64_t n, double *out_entrywise,
-                           double *out_of_largest);
+                           int64_t n, double *out_componentwise,
+                           double *out_max_relative);
 
 #ifdef BENCH_OPENCL
 /* CLBlast called directly on copies of a and b; NULL: not to be had.  run is

@@ -129,10 +129,10 @@ void probe_fill(const struct product *p, struct probe *probe)
 }
 
 void gemm_reference_errors(const struct probe *probe, const float *rows,
-                           int64_t n, double *out_entrywise,
-                           double *out_of_largest)
+                           int64_t n, double *out_componentwise,
+                           double *out_max_relative)
 {
-    double entrywise = 0, error = 0, largest = 0;
+    double componentwise = 0, error = 0, largest = 0;
 
     for (uint32_t i = 0; i < probe->row_count; i++)
         for (uint32_t j = 0; j < probe->column_count; j++) {
@@ -144,10 +144,10 @@ void gemm_reference_errors(const struct probe *probe, const float *rows,
             if (!(e <= error))
                 error = isnan(e) ? HUGE_VAL : e;
             e /= fmax(probe->magnitude[entry], 1e-30);
-            if (!(e <= entrywise))
-                entrywise = isnan(e) ? HUGE_VAL : e;
+            if (!(e <= componentwise))
+                componentwise = isnan(e) ? HUGE_VAL : e;
             largest = fmax(largest, fabs(probe->want[entry]));
         }
-    *out_entrywise = entrywise;
-    *out_of_largest = error / fmax(largest, 1e-30);
+    *out_componentwise = componentwise;
+    *out_max_relative = error / fmax(largest, 1e-30);
 }

@@ -160,29 +160,29 @@ static void product_fill(struct product *p, bool transposed)
         }
 }
 
-static void judge(const struct probe *probe, double *out_entrywise,
-                  double *out_of_largest)
+static void judge(const struct probe *probe, double *out_componentwise,
+                  double *out_max_relative)
 {
     float rows[PROBE_SIDE * N];
 
     for (uint32_t i = 0; i < probe->row_count; i++)
         memcpy(rows + i * N, c + probe->rows[i] * N, N * sizeof *c);
-    gemm_reference_errors(probe, rows, N, out_entrywise, out_of_largest);
+    gemm_reference_errors(probe, rows, N, out_componentwise, out_max_relative);
 }
 
 START_TEST(right_products_have_small_errors)
 {
     struct product p;
     struct probe probe;
-    double entrywise, of_largest;
+    double componentwise, max_relative;
 
     product_fill(&p, _i == 1);
     probe_fill(&p, &probe);
     ck_assert_uint_eq(probe.row_count, PROBE_SIDE);
     ck_assert_uint_eq(probe.column_count, PROBE_SIDE);
-    judge(&probe, &entrywise, &of_largest);
-    ck_assert_double_lt(entrywise, 1e-7);
-    ck_assert_double_lt(of_largest, 1e-7);
+    judge(&probe, &componentwise, &max_relative);
+    ck_assert_double_lt(componentwise, 1e-7);
+    ck_assert_double_lt(max_relative, 1e-7);
 }
 END_TEST
 
@@ -190,19 +190,19 @@ START_TEST(one_wrong_entry_is_seen)
 {
     struct product p;
     struct probe probe;
-    double entrywise, of_largest;
+    double componentwise, max_relative;
     float *entry;
 
     product_fill(&p, false);
     probe_fill(&p, &probe);
     entry = &c[probe.rows[3] * N + probe.columns[5]];
     *entry += 1;
-    judge(&probe, &entrywise, &of_largest);
-    ck_assert_double_gt(entrywise, 0.01);
-    ck_assert_double_gt(of_largest, 0.01);
+    judge(&probe, &componentwise, &max_relative);
+    ck_assert_double_gt(componentwise, 0.01);
+    ck_assert_double_gt(max_relative, 0.01);
     *entry = NAN;
-    judge(&probe, &entrywise, &of_largest);
-    ck_assert(isinf(entrywise) && isinf(of_largest));
+    judge(&probe, &componentwise, &max_relative);
+    ck_assert(isinf(componentwise) && isinf(max_relative));
 }
 END_TEST
 
