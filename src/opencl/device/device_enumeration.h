@@ -18,14 +18,14 @@ struct platform_device {
     struct tandem_device_info info;
     char version[128]; /* version text of the platform */
     bool nvidia;
-    uint32_t quirks;     /* set of enum quirk */
-    bool subgroups;      /* a GPU with cl_intel_subgroups */
-    bool unified;        /* reports CL_DEVICE_HOST_UNIFIED_MEMORY */
-    bool correct_divide; /* f32 division is correctly rounded */
+    uint32_t quirks;                  /* set of enum quirk */
+    bool subgroups;                   /* a GPU with cl_intel_subgroups */
+    bool unified;                     /* CL_DEVICE_HOST_UNIFIED_MEMORY */
+    bool correct_divide;              /* f32 division is correctly rounded */
     bool has_device_scope_visibility; /* see struct op_request in plan.h */
     bool tensor_cores;                /* NVIDIA tensor cores with TF32 */
-    bool tf32_to_even;    /* the PTX instruction cvt.rn.tf32 exists */
-    bool wgmma;           /* has wgmma: compute capability 9.0 only */
+    bool tf32_to_even;                /* PTX has cvt.rn.tf32 */
+    bool wgmma;                       /* compute capability 9.0 only */
     uint32_t group_limit; /* maximum work-items on a group's first axis */
     /* The context of all opens, and their number, guarded by a mutex of
      * device_lifecycle.c. */

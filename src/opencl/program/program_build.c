@@ -30,7 +30,7 @@
 struct program {
     const char *file;
     char options[VARIANT_OPTION_BYTES];
-    bool building;
+    bool is_building;
     cl_program program; /* NULL while it is being built */
     struct program *next;
 };
@@ -47,8 +47,8 @@ static enum tandem_status build_failed(struct tandem_device *device,
                           sizeof(log) - 1, log, NULL);
     device_log(device, level, "%s (%s) failed to build: %.800s", text->file,
                text->options, log);
-    if (code ==
-        CL_OUT_OF_RESOURCES) /* the compiler, not a kernel, lacks resources */
+    /* It means that the compiler, not a kernel, lacks resources. */
+    if (code == CL_OUT_OF_RESOURCES)
         code = CL_BUILD_PROGRAM_FAILURE;
     enum tandem_status status = status_from_cl(device, code, "clBuildProgram");
     char first[160], why[POCL_WHY_BYTES] = "";
@@ -176,11 +176,11 @@ static enum tandem_status program_get(struct tandem_device *device,
     enum tandem_status status = TANDEM_OK;
     pthread_mutex_lock(&programs->mutex);
     struct program *program = program_find(programs, text);
-    while (program != NULL && program->building)
+    while (program != NULL && program->is_building)
         pthread_cond_wait(&programs->changed, &programs->mutex);
     *out_program = program != NULL ? program->program : NULL;
     if (program != NULL && program->program == NULL)
-        program->building = true;
+        program->is_building = true;
     pthread_mutex_unlock(&programs->mutex);
     if (program == NULL)
         return TANDEM_OUT_OF_MEMORY;
@@ -189,7 +189,7 @@ static enum tandem_status program_get(struct tandem_device *device,
     status = load_or_build(device, text, out_program);
     pthread_mutex_lock(&programs->mutex);
     program->program = *out_program;
-    program->building = false;
+    program->is_building = false;
     pthread_cond_broadcast(&programs->changed);
     pthread_mutex_unlock(&programs->mutex);
     return status;
@@ -221,11 +221,11 @@ kernel_check_local_memory(struct tandem_device *device, cl_kernel kernel)
     if (bytes <= max_size ||
         (device->hardware->quirks & QUIRK_LOCAL_MEMORY_UNDERREPORTED) != 0)
         return TANDEM_OK;
-    return last_error_set(
-        TANDEM_FAILED,
-        "a kernel needs %llu bytes of local memory; the device has "
-        "%llu",
-        (unsigned long long)bytes, (unsigned long long)max_size);
+    return last_error_set(TANDEM_FAILED,
+                          "a kernel needs %llu bytes of local memory; the "
+                          "device has %llu",
+                          (unsigned long long)bytes,
+                          (unsigned long long)max_size);
 }
 
 /* Checks the group size of the key against the kernel's limit.  Returns
@@ -247,7 +247,8 @@ static enum tandem_status kernel_check_group_size(struct tandem_device *device,
         return kernel_check_local_memory(device, kernel);
     if (KEY_GROUP_LOG2(key) == 0 || variant_key_has_fixed_group_size(key))
         return last_error_set(TANDEM_FAILED,
-                              "a kernel runs in groups of %zu, not of %u",
+                              "a kernel allows work-groups of %zu items; %u are "
+                              "needed",
                               max_size, 1u << KEY_GROUP_LOG2(key));
     struct programs *programs = &device->programs;
     uint32_t log2 =
