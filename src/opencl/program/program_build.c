@@ -247,8 +247,8 @@ static enum tandem_status kernel_check_group_size(struct tandem_device *device,
         return kernel_check_local_memory(device, kernel);
     if (KEY_GROUP_LOG2(key) == 0 || variant_key_has_fixed_group_size(key))
         return last_error_set(TANDEM_FAILED,
-                              "a kernel allows work-groups of %zu items; %u are "
-                              "needed",
+                              "a kernel allows work-groups of %zu items; %u "
+                              "are needed",
                               max_size, 1u << KEY_GROUP_LOG2(key));
     struct programs *programs = &device->programs;
     uint32_t log2 =
