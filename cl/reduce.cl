@@ -196,7 +196,7 @@ static inline void accumulate4(struct accumulator *l, float4 x, index_t index,
 static inline void accumulate16(struct accumulator *l, float16 x, index_t index,
                                 index_t vec4_step, index_t lane_step)
 {
-    /* Of two equal neighbours the first wins. */
+    /* The first of two equal neighbours wins. */
     int8 second8 = IS_BETTER(x.odd, x.even);
     float8 x8 = select(x.even, x.odd, second8);
     int8 at8 = select((int8)(0, 2, 4, 6, 8, 10, 12, 14),

@@ -361,7 +361,7 @@ KERNEL void transpose_tiled(__global BITS *target, __global const BITS *source,
     barrier(CLK_LOCAL_MEM_FENCE);
     for (uint i = id; i < ROWS * COLUMNS; i += GROUP_SIZE) {
         uint y = i / COLUMNS, x = i % COLUMNS + lines_before - STORE_SHIFT(y);
-        /* As an unsigned number, a column before 0 is out of range. */
+        /* A column before 0 is a large unsigned number, so out of range. */
         if (row + y < rows && column + x - lines_before < columns)
             TARGET(y, x) = TILE_AT(y, x);
     }

@@ -187,7 +187,7 @@ INLINE void accumulate(float (*total)[ITEM_N], float (*sum)[ITEM_N])
 #define ROWS_PER_PASS (ITEM_ROWS_PER_GROUP * 4)
 #define STORES_AT_ONCE 4
 
-/* Where a work-item stores its sums of a pass. */
+/* The location of the sums that a work-item stores in a pass. */
 struct store_position {
     uint left;     /* rows below the first, 0 outside the result */
     uint max_left; /* the maximum for all work-items */

@@ -158,7 +158,7 @@ static inline uint copy_16b_byte_count(uint layout, uint size, uint read,
         COPY(0, B_READS, b_base, b + (count - 1) * b_step, b_source, B_LAYOUT, \
              TILE_N, copy_16b_byte_count(B_LAYOUT, TILE_N, r_, depth_));       \
     } while (0)
-/* Starts a share of the copies of the next k_tile: zeros if there is none. */
+/* Starts some of the copies of the next k_tile, or fills it with zeros. */
 #define PREFETCH(step_, steps_)                                                \
     do {                                                                       \
         COPY(A_READS *(step_) / (steps_), A_READS * ((step_) + 1) / (steps_),  \

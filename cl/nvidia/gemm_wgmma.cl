@@ -60,7 +60,7 @@
 #define BULK_BYTES                                                             \
     ((USES_BULK_COPY(A_LAYOUT) ? A_STAGE : 0) +                                \
      (USES_BULK_COPY(B_LAYOUT) ? B_STAGE : 0))
-/* As many stages as 192 KiB of local memory hold. */
+/* 192 KiB of local memory hold this number of stages. */
 #ifndef STAGES
 #define STAGES (1536 / (TILE_M + TILE_N))
 #endif
@@ -74,7 +74,7 @@
 /* A warp stores eight rows of OUT_COLUMNS columns at a time. */
 #define OUT_COLUMNS 64
 #define OUT_PITCH (OUT_COLUMNS + 8)
-/* Of these, a work-item stores OUT_VEC4S vectors, OUT_ROW_STEP rows apart. */
+/* A work-item stores OUT_VEC4S of its vectors, OUT_ROW_STEP rows apart. */
 #define OUT_VEC4S (8 * OUT_COLUMNS / 4 / 32)
 #define OUT_ROW_STEP (8 / OUT_VEC4S)
 #define OUT_ROUNDS (BLOCKS * 2 * (TILE_N / OUT_COLUMNS))
