@@ -23,8 +23,8 @@ struct pinned {
     struct pinned *next;
 };
 
-/* After NOT_READY of deferred_release_wait_mem, the memory is released later and
- * the queue is leaked. */
+/* If the unmap does not complete, the memory is released later and the queue is
+ * leaked. */
 static void pinned_release(struct tandem_device *device, struct pinned *pinned)
 {
     cl_event event = NULL;
