@@ -4,11 +4,10 @@
 
 #include <clblast_c.h>
 #include <math.h>
-#include <pthread.h>
-#include <stdatomic.h>
 #include <string.h>
 
 #include "common/thread_state_guard.h"
+#include "opencl/gemm/clblast_params.h"
 #include "opencl/program/compile_lock.h"
 #include "opencl/device/cl_status.h"
 #include "opencl/queue/hazard_tracking.h"
@@ -74,26 +73,6 @@ bool clblast_supports_alignment(struct tandem_device *device,
 uint64_t clblast_variant_key(const struct tandem_gemm *gemm)
 {
     return gemm->batch > 1 ? CLBLAST_BATCHED_KEY : CLBLAST_KEY;
-}
-
-/* CLBlast fills its table of tuned parameters at the first call of the process
- * without a lock: two threads would free each other's table. Therefore one
- * thread makes the first call, one that needs no kernel. */
-void clblast_init_once(cl_command_queue *queue)
-{
-    static atomic_bool done;
-    static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-    const size_t n = 16;
-    size_t bytes;
-    if (atomic_load_explicit(&done, memory_order_acquire))
-        return;
-    pthread_mutex_lock(&mutex);
-    if (!atomic_load_explicit(&done, memory_order_relaxed) &&
-        CLBlastSGemmTempBufferSize(CLBlastLayoutRowMajor, CLBlastTransposeNo,
-                                   CLBlastTransposeNo, n, n, n, 0, n, 0, n, 0,
-                                   n, queue, &bytes) == CLBlastSuccess)
-        atomic_store_explicit(&done, true, memory_order_release);
-    pthread_mutex_unlock(&mutex);
 }
 
 /* Runs a GEMM of side n on `memory`, and waits for it. */

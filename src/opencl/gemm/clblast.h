@@ -13,8 +13,6 @@
  * times, possibly with a larger k per call. */
 #define CLBLAST_MAX_UNSPLIT_K 512
 
-/* Must be called before any other function of CLBlast. */
-void clblast_init_once(cl_command_queue *queue);
 /* Returns true if the operands have the alignment of CLBlast's vector loads.
  * Imported memory may not have it. */
 bool clblast_supports_alignment(struct tandem_device *device,

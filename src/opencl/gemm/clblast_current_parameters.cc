@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reads CLBlast's current parameters, which only its C++ interface returns. */
-#include "opencl/gemm/clblast_overrides.h"
+#include "opencl/gemm/clblast_params.h"
 
 #include <clblast.h>
 

@@ -2,12 +2,12 @@
 /* CLBlast overrides; see clblast_overrides.h. The state belongs to the process,
  * as CLBlast's parameters do. */
 #include "opencl/gemm/clblast_overrides.h"
+#include "opencl/gemm/clblast_params.h"
 
 #include <clblast_c.h>
 #include <pthread.h>
 #include <string.h>
 
-#include "config.h"
 #include "opencl/gemm/clblast.h"
 #include "opencl/device/device.h"
 
@@ -65,44 +65,6 @@ bool clblast_overrides_parse(struct clblast_overrides *overrides,
     overrides->sets[id] = set;
     overrides->given |= 1u << id;
     return true;
-}
-
-/* ---- CLBlast's parameters ---- */
-
-static void param_names_fill(enum clblast_kernel_id id, const char *names[])
-{
-    for (uint32_t i = 0; i < clblast_kernels[id].count; i++)
-        names[i] = clblast_kernels[id].params[i].name;
-}
-
-bool clblast_params_get(cl_device_id device, enum clblast_kernel_id id,
-                        struct clblast_params *out)
-{
-#ifdef TANDEM_CLBLAST_PARAMETERS
-    const char *names[CLBLAST_MAX_PARAMS];
-    memset(out, 0, sizeof(*out));
-    param_names_fill(id, names);
-    return clblast_params_query(device, clblast_kernels[id].name,
-                                clblast_kernels[id].count, names, out->values);
-#else
-    (void)device;
-    (void)id;
-    memset(out, 0, sizeof(*out));
-    return false;
-#endif
-}
-
-int clblast_params_set(cl_device_id device, enum clblast_kernel_id id,
-                       const struct clblast_params *set)
-{
-    const char *names[CLBLAST_MAX_PARAMS];
-    size_t values[CLBLAST_MAX_PARAMS];
-    param_names_fill(id, names);
-    for (uint32_t i = 0; i < clblast_kernels[id].count; i++)
-        values[i] = set->values[i];
-    return CLBlastOverrideParameters(device, clblast_kernels[id].name,
-                                     CLBlastPrecisionSingle,
-                                     clblast_kernels[id].count, names, values);
 }
 
 /* ---- apply and restore ---- */

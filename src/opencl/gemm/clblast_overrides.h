@@ -8,12 +8,7 @@
 #ifndef TANDEM_OPENCL_GEMM_CLBLAST_OVERRIDES_H
 #define TANDEM_OPENCL_GEMM_CLBLAST_OVERRIDES_H
 
-#include "opencl/device/cl_api.h"
 #include "opencl/gemm/clblast_parameter_space.h"
-
-#ifdef __cplusplus
-extern "C" {
-#endif
 
 struct tandem_device;
 struct platform_device;
@@ -30,7 +25,7 @@ struct clblast_overrides {
 bool clblast_overrides_parse(struct clblast_overrides *overrides,
                              const struct platform_device *hardware,
                              const char *key, const char *value);
-/* Sets the overrides of `device` in CLBlast. Call clblast_init_once() first. */
+/* Sets the overrides of `device` in CLBlast. */
 void clblast_overrides_apply(struct tandem_device *device);
 /* Restores CLBlast's own parameters. The hardware must not be open. */
 void clblast_overrides_restore(const struct platform_device *hardware);
@@ -45,19 +40,4 @@ uint32_t clblast_operand_alignment(const struct platform_device *hardware);
 struct clblast_device_limits
 clblast_device_limits_get(const struct platform_device *hardware);
 
-/* Returns the parameters in use, or false if CLBlast does not tell them. */
-bool clblast_params_get(cl_device_id device, enum clblast_kernel_id id,
-                        struct clblast_params *out);
-/* Returns CLBlast's status code. */
-int clblast_params_set(cl_device_id device, enum clblast_kernel_id id,
-                       const struct clblast_params *set);
-/* Returns the values in use of `count` named parameters of an f32 kernel
- * (clblast_current_parameters.cc). */
-bool clblast_params_query(cl_device_id device, const char *kernel,
-                          uint32_t count, const char *const *names,
-                          uint32_t *out_values);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Self-test of CLBlast: compares elements of GEMMs with double precision. */
 #include "opencl/gemm/clblast.h"
+#include "opencl/gemm/clblast_params.h"
 
 #include <clblast_c.h>
 #include <math.h>

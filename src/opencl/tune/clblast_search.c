@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "opencl/gemm/clblast.h"
+#include "opencl/gemm/clblast_params.h"
 #include "opencl/device/device.h"
 #include "opencl/device/event_poll.h"
 #include "opencl/tune/tuning_candidate.h"

@@ -3,6 +3,7 @@
 #include "opencl/tune/tune.h"
 
 #include "opencl/gemm/clblast.h"
+#include "opencl/gemm/clblast_params.h"
 #include "opencl/device/device.h"
 #include "opencl/device/event_poll.h"
 

@@ -445,7 +445,7 @@ START_TEST(an_epilogue_is_remembered_and_so_is_what_is_broken)
 }
 END_TEST
 
-/* Two products that share a memo, and their selector, which differ. */
+/* Two GEMMs that share a cache entry, and their selections, which differ. */
 static struct tandem_gemm rivals[2];
 static struct gemm_selection rival_selections[2];
 
@@ -467,14 +467,14 @@ static void rivals_find(void)
     struct gemm_selection selection;
     rivals[0] = product(256, 256, 512, 1);
     gemm_selector_choose(&selector, &rivals[0], &rival_selections[0]);
-    uint32_t memo = 0;
-    while (atomic_load(&selector.cache[memo].sequence) == 0)
-        memo++;
+    uint32_t entry = 0;
+    while (atomic_load(&selector.cache[entry].sequence) == 0)
+        entry++;
     for (int64_t n = 2048;; n += 64) {
         rivals[1] = product(2048, n, 512, 1);
         memcpy(&selector, &empty, sizeof(selector));
         gemm_selector_choose(&selector, &rivals[1], &selection);
-        if (atomic_load(&selector.cache[memo].sequence) != 0 &&
+        if (atomic_load(&selector.cache[entry].sequence) != 0 &&
             !same(&selection, &rival_selections[0]))
             break;
     }

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * That what a device takes is found though the machine does something else at
- * times: kernel_timer.c alone, over a clock and a stream that this file makes
- * up.
+ * The kernel timer measures right although other processes run at times.
+ * Tests kernel_timer.c alone, with a fake clock and a fake stream.
  */
 #include <config.h>
 
@@ -128,7 +127,7 @@ static enum tandem_status measure(struct kernel_timer *timer, uint64_t ns,
     return kernel_timer_measure(timer, launch, &ns, out_ns);
 }
 
-/* What the meter finds of work that takes so long, as a share of it. */
+/* Returns the measured time of work that takes `ns`, divided by `ns`. */
 static double found(uint64_t ns, uint32_t which, uint32_t of)
 {
     struct kernel_timer timer;
