@@ -28,7 +28,6 @@ static bool operand_is_host_accessible(const struct operand *operand,
     return operand->host_accessible >> device->id & 1;
 }
 
-/* Returns true if the device has a current copy of the operand. */
 static bool operand_is_resident(const struct operand *operand,
                                 const struct device *device)
 {

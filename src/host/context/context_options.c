@@ -99,7 +99,6 @@ static void hang_timeout_read(struct tandem_context *context,
         context->hang_timeout_ns = options->hang_timeout_ms * UINT64_C(1000000);
 }
 
-/* Returns TANDEM_NUM_THREADS, or NULL if it is not set or not a number. */
 static const char *num_threads_read(const struct tandem_context *context)
 {
     const char *text = environment_get("TANDEM_NUM_THREADS");

@@ -281,6 +281,11 @@ static enum tandem_status handle_open(struct device *device)
                           plugin_reply_error(device->vtable));
 }
 
+enum tandem_status device_lost_error(const struct device *device)
+{
+    return last_error_set(TANDEM_DEVICE_LOST, "%s is lost", device->label);
+}
+
 enum tandem_status device_open(struct device *device)
 {
     struct tandem_context *context = device->context;
@@ -289,7 +294,7 @@ enum tandem_status device_open(struct device *device)
     if (device->state == DEVICE_OPEN)
         return TANDEM_OK;
     if (device->state == DEVICE_LOST)
-        return last_error_set(TANDEM_DEVICE_LOST, "%s is lost", device->label);
+        return device_lost_error(device);
     if (device->state == DEVICE_FAILED)
         return last_error_set(TANDEM_NO_DEVICE,
                               "%s could not be opened earlier", device->label);
@@ -375,7 +380,7 @@ enum tandem_status device_mark_hung(struct device *device)
     const double seconds = (double)device->context->hang_timeout_ns * 1e-9;
 
     if (device->state == DEVICE_LOST)
-        return last_error_set(TANDEM_DEVICE_LOST, "%s is lost", device->label);
+        return device_lost_error(device);
     last_error_set(TANDEM_DEVICE_LOST,
                    "%s: its work did not complete within %g s "
                    "(TANDEM_HANG_TIMEOUT_SECONDS): the device counts as lost",

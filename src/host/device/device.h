@@ -78,6 +78,8 @@ void device_destroy(struct device *device);
 enum tandem_status device_call_failed(struct device *device,
                                       enum tandem_status status,
                                       const char *what);
+/* Sets the message and returns TANDEM_DEVICE_LOST for a device that is lost. */
+enum tandem_status device_lost_error(const struct device *device);
 /* Marks the device as lost and excludes it from the choice. */
 void device_mark_lost(struct device *device);
 /* Marks the device as lost because its work does not end.  It is then never

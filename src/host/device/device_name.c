@@ -38,7 +38,6 @@ const struct backend *device_backend_find(const struct tandem_context *context,
     return NULL;
 }
 
-/* Writes a list of the plugin's devices to out. */
 static void devices_list(const struct tandem_context *context,
                          const struct backend *backend, char *out, size_t bytes)
 {

@@ -63,8 +63,7 @@ enum tandem_status stream_owner_wait(struct device *device,
 
     while (device->stream_owned) {
         if (device->state != DEVICE_OPEN)
-            return last_error_set(TANDEM_DEVICE_LOST, "%s is lost",
-                                  device->label);
+            return device_lost_error(device);
         if (!context_wait_released(device->context, deadline) &&
             device->stream_owned)
             return wait_timed_out(device, deadline_ns);
@@ -118,7 +117,7 @@ enum tandem_status wait_idle(struct device *device, uint64_t deadline_ns)
     if (status == TANDEM_NOT_READY)
         return wait_timed_out(device, deadline_ns);
     if (device->state != DEVICE_OPEN)
-        return last_error_set(TANDEM_DEVICE_LOST, "%s is lost", device->label);
+        return device_lost_error(device);
     if (status == TANDEM_OK) {
         device_mark_idle(device);
         return TANDEM_OK;
@@ -142,7 +141,7 @@ enum tandem_status wait_download(struct device *device,
     if (status == TANDEM_NOT_READY)
         return wait_timed_out(device, deadline_ns);
     if (device->state != DEVICE_OPEN)
-        return last_error_set(TANDEM_DEVICE_LOST, "%s is lost", device->label);
+        return device_lost_error(device);
     if (status != TANDEM_OK)
         return device_call_failed(device, status, "reading the tensor");
     device_mark_idle(device);

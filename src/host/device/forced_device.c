@@ -19,7 +19,6 @@ static const char *setting_name(const struct tandem_context *context)
                                           : "the option device";
 }
 
-/* Writes the names of the loaded plugins to out, for example "cpu, opencl". */
 static void plugin_names_list(const struct tandem_context *context, char *out,
                               size_t bytes)
 {

@@ -74,7 +74,7 @@ static enum tandem_status trim_nothing(struct tandem_device *device,
     return TANDEM_OK;
 }
 
-/* The fallback for prepare and ready. */
+/* The fallback for prepare and query_ready. */
 static enum tandem_status always_ready(
     struct tandem_device *device, const struct tandem_op *op,
     const struct tandem_tensor_desc *const *inputs, uint32_t input_count,

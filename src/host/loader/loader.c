@@ -43,27 +43,28 @@ static const char *library_hint(const char *error)
     return "";
 }
 
-/* An affinity mask for the largest number of processors that Linux supports. */
-struct processors {
+/* An affinity mask for the largest number of CPUs that Linux supports. */
+struct affinity_mask {
     cpu_set_t sets[8192 / CPU_SETSIZE];
 };
 
-/* OpenBLAS starts one thread less than the processors that the loading thread
+/* OpenBLAS starts one thread less than the CPUs that the loading thread
  * may run on.  If the system refuses one of these threads, OpenBLAS prints to
  * stderr and raises SIGINT. */
 enum thread_start_state {
     THREADS_START,   /* threads can start, or OpenBLAS needs none */
-    THREADS_LIMITED, /* this thread is limited to one processor for now */
+    THREADS_LIMITED, /* this thread is limited to one CPU for now */
     THREADS_REFUSED  /* a library that starts threads must not be loaded */
 };
 
 /* Checks whether OpenBLAS can start its threads and, if not, limits the calling
- * thread to one processor.  *out_found is the affinity mask before the call,
+ * thread to one CPU.  *out_found is the affinity mask before the call,
  * which the caller restores if the result is THREADS_LIMITED. */
-static enum thread_start_state thread_start_state(struct processors *out_found)
+static enum thread_start_state
+thread_start_state(struct affinity_mask *out_found)
 {
     const size_t bytes = sizeof(out_found->sets);
-    struct processors one;
+    struct affinity_mask one;
     const int here = sched_getcpu();
     int count;
 
@@ -80,11 +81,11 @@ static enum thread_start_state thread_start_state(struct processors *out_found)
 }
 
 /* Opens a plugin under a thread state guard: its libraries may start threads.
- * Returns NULL on failure.  Sets *out_room; if *out_room is THREADS_REFUSED,
+ * Returns NULL on failure.  Sets *out_state; if it is THREADS_REFUSED,
  * dlopen was not called and dlerror returns NULL. */
 static void *library_load(const char *path, enum thread_start_state *out_state)
 {
-    struct processors found;
+    struct affinity_mask found;
     struct thread_state host;
     void *library = NULL;
 

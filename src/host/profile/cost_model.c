@@ -42,7 +42,7 @@ static const char *const scalar_names[COST_SCALAR_COUNT] = {
  *   gpu  The latencies are the slow end of OpenCL drivers: 3 to 10 us for a
  *        launch, 7 to 20 us for a small transfer.  5 bytes/ns is the rate of
  *        pageable PCIe 3 transfers.  The memory is that of an integrated GPU.
- *   other  OpenCL on the host's processor: half the byte rates and a quarter
+ *   other  OpenCL on the host's CPU: half the byte rates and a quarter
  *        of the flop rate of the cpu defaults, and a driver's latencies. */
 struct defaults {
     double scalars[COST_SCALAR_COUNT];

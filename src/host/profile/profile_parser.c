@@ -237,7 +237,7 @@ static bool text_equal(const json_t *object, const char *key, const char *text)
 }
 
 /* Returns true if the profile is for key's device model and driver and, if
- * exact is true, also for the same device, plugin version and processor. */
+ * exact is true, also for the same device, plugin version and CPU. */
 static bool key_matches(const struct profile_key *key, const json_t *root,
                         bool exact)
 {

@@ -79,8 +79,9 @@ void profile_file_name(const struct profile_key *key, char *out, size_t bytes,
 
 /* ---- reading ---- */
 
-/* Appends to device->refused, which cl-probe --list shows, why a profile is not
- * used.  Does nothing if memory runs out or the text becomes too long. */
+/* Appends the reason why a profile is not used to device->ignored_profiles,
+ * which cl-probe --list shows.  Does nothing if memory runs out or the text
+ * becomes too long. */
 __attribute__((format(printf, 2, 3))) static void
 ignored_profiles_add(struct device *device, const char *format, ...)
 {

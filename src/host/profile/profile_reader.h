@@ -5,7 +5,7 @@
  * A file is called <backend>-<device name>-<hash>.json.  In the device name, a
  * dash replaces each character other than an ASCII letter or digit.  The hash
  * covers the UUID (or the PCI address), the driver, the plugin's version and
- * the host's processor.  A profile matches exactly if all of these are equal.
+ * the host's CPU.  A profile matches exactly if all of these are equal.
  * Without an exact match, a profile is used if its backend, device name and
  * driver are equal. */
 #ifndef TANDEM_HOST_PROFILE_PROFILE_READER_H

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Returns true if the call can be cached and a key can represent it. */
 static bool call_is_cacheable(const struct call *call)
 {
     const struct tandem_op *op = call->op;
@@ -156,7 +155,6 @@ static struct device *host_device_find(const struct tandem_context *context,
     return NULL;
 }
 
-/* Computes call_descriptor.host_device. */
 static struct device *host_fast_path_choose(struct tandem_context *context,
                                             struct call_descriptor *cached)
 {

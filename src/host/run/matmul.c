@@ -277,14 +277,6 @@ static enum tandem_status inputs_convert(struct matmul *matmul, uint32_t device,
     return TANDEM_OK;
 }
 
-/* Clears the sizes if c has no elements.  The batch is 1, because struct
- * tandem_gemm does not allow 0. */
-static void gemm_clear_sizes(struct tandem_gemm *gemm)
-{
-    gemm->m = gemm->n = gemm->k = 0;
-    gemm->batch = 1;
-}
-
 static enum tandem_status tensors_check(struct tandem_context *context,
                                         struct tandem_tensor *a,
                                         struct tandem_tensor *b,
@@ -347,8 +339,10 @@ static enum tandem_status gemm_init(struct matmul *matmul,
     if (status == TANDEM_OK)
         status = inputs_convert(matmul, options->device, &matrices[0],
                                 &matrices[1], gemm);
-    if (status == TANDEM_OK && matmul->tensors[3]->elements == 0)
-        gemm_clear_sizes(gemm);
+    if (status == TANDEM_OK && matmul->tensors[3]->elements == 0) {
+        gemm->m = gemm->n = gemm->k = 0;
+        gemm->batch = 1; /* struct tandem_gemm does not allow 0 */
+    }
     return status;
 }
 
@@ -375,10 +369,9 @@ enum tandem_status matmul_prepare(struct matmul *matmul,
     status = gemm_init(matmul, &own);
     if (status != TANDEM_OK)
         return status;
-    memset(&matmul->op, 0, sizeof(matmul->op));
-    matmul->op.struct_size = sizeof(matmul->op);
-    matmul->op.id = TANDEM_OP_GEMM;
-    matmul->op.gemm = &matmul->gemm;
+    matmul->op = (struct tandem_op){.struct_size = sizeof(matmul->op),
+                                    .id = TANDEM_OP_GEMM,
+                                    .gemm = &matmul->gemm};
     memset(call, 0, sizeof(*call));
     call->context = context;
     call->row = operator_row(TANDEM_OP_GEMM);

@@ -127,8 +127,7 @@ operands_make_resident(struct placement_decision *decision,
         if (status != TANDEM_OK)
             return status;
         if (device->state != DEVICE_OPEN)
-            return last_error_set(TANDEM_DEVICE_LOST, "%s is lost",
-                                  device->label);
+            return device_lost_error(device);
         unlock_epoch = context->unlock_epoch;
         status = operands_move(&decision->request, device);
     }

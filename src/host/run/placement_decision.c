@@ -30,7 +30,6 @@ static void key_make(void)
     key_made = pthread_key_create(&key, decisions_free) == 0;
 }
 
-/* Allocates the thread's decisions, which stay NULL if that fails. */
 static void decisions_allocate(void)
 {
     struct placement_decision *made;

@@ -79,7 +79,6 @@ static uint32_t cost_class_find(const struct call *call, bool contiguous)
     }
 }
 
-/* Computes the cost class and the sizes of the call from the shapes. */
 static void call_sizes_compute(const struct call *call,
                                struct call_descriptor *out)
 {
@@ -205,7 +204,6 @@ static enum tandem_status forced_device_resolve(struct call *call,
     return TANDEM_OK;
 }
 
-/* Sets the status of the devices that are blocked for the operator. */
 static void blocked_devices_note(struct placement_decision *decision)
 {
     for (uint32_t i = 0; i < TANDEM_MAX_DEVICES; i++) {

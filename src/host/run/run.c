@@ -56,7 +56,6 @@ static enum tandem_status call_execute(struct call *call,
     return TANDEM_OK;
 }
 
-/* Excludes a device that could not run the call and logs the reason. */
 static void candidate_exclude(struct call *call,
                               struct placement_decision *decision,
                               const struct device *device,
@@ -157,7 +156,6 @@ static bool inputs_are_readable(struct placement_decision *decision,
     return readable;
 }
 
-/* Runs the call on the fastest device that can run it. */
 static enum tandem_status
 call_run_on_fastest(struct call *call, struct placement_decision *decision,
                     struct call_descriptor *cached)

@@ -70,7 +70,7 @@ static struct device *source_find(const struct storage *storage)
 }
 
 /* Waits for the work on the stream of `source`, so that the download itself
- * blocks the stream only briefly.  Sets state->waiting if the mutex was
+ * blocks the stream only briefly.  Sets state->unlocked if the mutex was
  * released meanwhile. */
 static enum tandem_status source_wait(struct device *source,
                                       struct host_sync *state)
@@ -92,7 +92,6 @@ static enum tandem_status source_wait(struct device *source,
     return status;
 }
 
-/* Copies all writable layouts from the staging memory to the host copy. */
 static void writable_layouts_copy(struct storage *storage)
 {
     for (const struct writable_layout *claim = storage->writable_layouts;

@@ -86,7 +86,6 @@ static void buffers_free(struct storage *storage)
         buffer_free(storage, i);
 }
 
-/* Returns true if pending device work may use the host memory. */
 static bool host_is_in_use(const struct storage *storage)
 {
     const struct tandem_context *context = storage->context;
@@ -290,10 +289,10 @@ void storage_drop_poisoned_buffer(struct storage *storage,
         storage->host_writer = NULL;
 }
 
-/* Evaluates a move on credit when a write makes the moved copy stale.  If the
- * move saved less than it cost, later credits are halved once more; otherwise
- * they count in full again.  `stale` is the mask of stale devices. */
-static void moves_judge(struct storage *storage, uint32_t stale)
+/* Evaluates a migration when a write makes the migrated copy stale.  If the
+ * migration saved less than it cost, later credits are halved once more;
+ * otherwise they count in full again.  `stale` is a mask of devices. */
+static void migration_evaluate(struct storage *storage, uint32_t stale)
 {
     if (!(storage->migrated_to & stale))
         return;
@@ -312,7 +311,7 @@ void storage_note_host_write(struct storage *storage)
         buffer_free(storage, storage->host_writer->id);
         storage->host_writer = NULL;
     }
-    moves_judge(storage, UINT32_MAX);
+    migration_evaluate(storage, UINT32_MAX);
     memset(storage->migration_credit_ns, 0,
            sizeof(storage->migration_credit_ns));
     storage->current = HOST_BIT;
@@ -338,7 +337,7 @@ void storage_note_device_write(struct storage *storage, struct device *device)
     storage->poison = TANDEM_OK;
     storage->last_write[device->id] = device->last_launch;
     if (storage->migrated_to != 0)
-        moves_judge(storage, ~(1u << device->id));
+        migration_evaluate(storage, ~(1u << device->id));
     if (storage->unread_by_host && storage->unread_results < UINT8_MAX)
         storage->unread_results++;
     storage->unread_by_host = true;
