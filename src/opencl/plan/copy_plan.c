@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Plans copies and transposes: a buffer copy, the tiled transpose of
  * cl/transpose.cl, or the strided element-wise kernel. */
-#include "opencl/objects.h"
 #include "opencl/plan/kernel_step.h"
 
 /* Parameters of cl/transpose.cl.  Columns lie along the innermost axis of the
@@ -59,13 +58,6 @@ static uint32_t find_tiled_axis(const struct layout *layout)
         if (layout->strides[1][axis] == 1 && layout->shape[axis] >= 8)
             return axis;
     return layout->rank;
-}
-
-/* Returns the misalignment of the buffer's memory, in elements. */
-static uint32_t misalignment_elements(const struct tandem_tensor_desc *tensor)
-{
-    return buffer_misalignment(tensor->buffer) /
-           TANDEM_DTYPE_BYTES(tensor->dtype);
 }
 
 static uint64_t magnitude(int64_t stride)

@@ -31,18 +31,11 @@ static bool inner_axis_is_vec4(const struct layout *layout, uint32_t operand,
  * integers. */
 static uint64_t default_bits(uint32_t dtype)
 {
-    switch (dtype) {
-    case TANDEM_F16:
-        return 0x7e00u;
-    case TANDEM_BF16:
-        return 0x7fc0u;
-    case TANDEM_F32:
-        return 0x7fc00000u;
-    case TANDEM_F64:
-        return 0x7ff8000000000000u;
-    default:
-        return 0;
-    }
+    return dtype == TANDEM_F16    ? 0x7e00u
+           : dtype == TANDEM_BF16 ? 0x7fc0u
+           : dtype == TANDEM_F32  ? 0x7fc00000u
+           : dtype == TANDEM_F64  ? 0x7ff8000000000000u
+                                  : 0;
 }
 
 void plan_gather(struct launch_plan *plan, const struct op_request *request)

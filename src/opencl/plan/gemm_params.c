@@ -19,19 +19,19 @@ struct gemm_operand operand_of(const struct tandem_gemm *gemm,
                                        !transpose_b};
 }
 
-/* Returns true if all lines of the matrix start at aligned vec4. */
-static bool matrix_is_aligned(const struct tandem_matrix *matrix,
-                              uint32_t dtype, int64_t batch)
+bool matrix_is_aligned(const struct tandem_matrix *matrix, uint32_t dtype,
+                       int64_t batch, uint32_t elements)
 {
     uint64_t offset = matrix->byte_offset + buffer_misalignment(matrix->buffer);
-    return offset % (4 * TANDEM_DTYPE_BYTES(dtype)) == 0 &&
-           matrix->ld % 4 == 0 && (batch == 1 || matrix->batch_stride % 4 == 0);
+    return offset % (elements * TANDEM_DTYPE_BYTES(dtype)) == 0 &&
+           matrix->ld % elements == 0 &&
+           (batch == 1 || matrix->batch_stride % elements == 0);
 }
 
 bool operand_is_vec4(const struct tandem_gemm *gemm,
                      const struct gemm_operand *operand)
 {
-    return matrix_is_aligned(operand->matrix, gemm->dtype, gemm->batch) &&
+    return matrix_is_aligned(operand->matrix, gemm->dtype, gemm->batch, 4) &&
            (operand->is_mn_major ? operand->rows : operand->k) % 4 == 0;
 }
 
@@ -43,7 +43,7 @@ bool operand_is_mn_major(const struct tandem_gemm *gemm, enum operand_id id)
 bool operand_is_aligned(const struct tandem_gemm *gemm, enum operand_id id)
 {
     struct gemm_operand operand = operand_of(gemm, id);
-    return matrix_is_aligned(operand.matrix, gemm->dtype, gemm->batch) &&
+    return matrix_is_aligned(operand.matrix, gemm->dtype, gemm->batch, 4) &&
            (!operand.is_mn_major || operand.rows % 4 == 0);
 }
 
@@ -98,7 +98,7 @@ void gemm_params_fill(struct gemm_params *out, const struct tandem_gemm *gemm,
     out->beta = (float)gemm->beta;
     out->slope = attribute_f32(gemm->activation_parameter);
     out->flags = gemm->bias_kind != TANDEM_BIAS_NONE ? HAS_BIAS : 0;
-    if (matrix_is_aligned(&gemm->c, gemm_c_dtype(gemm), gemm->batch) &&
+    if (matrix_is_aligned(&gemm->c, gemm_c_dtype(gemm), gemm->batch, 4) &&
         gemm->n % 4 == 0)
         out->flags |= C_IS_VEC4;
 }

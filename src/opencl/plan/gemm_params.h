@@ -49,6 +49,10 @@ struct gemm_operand operand_of(const struct tandem_gemm *gemm,
 /* Returns true if kernels can read the operand as aligned vec4. */
 bool operand_is_vec4(const struct tandem_gemm *gemm,
                      const struct gemm_operand *operand);
+/* Returns true if all lines of the matrix start at multiples of `elements`
+ * elements in memory. */
+bool matrix_is_aligned(const struct tandem_matrix *matrix, uint32_t dtype,
+                       int64_t batch, uint32_t elements);
 /* Sets the offsets and strides of a and b. */
 void gemm_params_set_operands(struct gemm_params *out,
                               const struct tandem_gemm *gemm);

@@ -87,15 +87,6 @@ static uint64_t total_groups(const struct gemm_params *params)
            (uint64_t)params->split_tiles * params->splits;
 }
 
-/* Reserves bytes of the temporary buffer and returns their offset. */
-static uint64_t temp_reserve(struct launch_plan *plan, uint64_t bytes,
-                             uint64_t alignment)
-{
-    uint64_t offset = div_ceil(plan->temp_bytes, alignment) * alignment;
-    plan->temp_bytes = offset + bytes;
-    return offset;
-}
-
 /* Appends the step of a kernel.  `has_flags` is true if the temporary buffer
  * holds non-finite flags or tensor maps. */
 static void plan_tiles(struct launch_plan *plan, const struct tandem_gemm *gemm,
@@ -137,7 +128,7 @@ static void promoted_sums_reserve(struct launch_plan *plan,
 {
     params->flags |= PROMOTES_IN_MEMORY;
     params->promoted_offset =
-        temp_reserve(plan, sums * sizeof(float), 16) / sizeof(float);
+        plan_reserve_temp(plan, sums * sizeof(float), 16) / sizeof(float);
 }
 
 /* Sets how often gemm_mma.cl promotes 16-bit sums, and reserves memory for
@@ -207,8 +198,8 @@ static void params_set_tiles(struct gemm_params *params,
         (uint32_t)div_ceil((uint64_t)gemm->n, config->tile_n), split_tiles);
     if (!config->is_3xtf32 || gemm->beta == 0)
         return;
-    /* The fallback may compute a tile again.  So that beta * c is added only
-     * once, the fixup adds it for all tiles. */
+    /* The fallback may compute a tile again.  The fixup adds beta * c for all
+     * tiles, so that it is added only once. */
     if (params->splits == 1)
         params->k_per_split = params->k;
     params->split_tiles += params->unsplit_tiles;
@@ -234,7 +225,8 @@ static void plan_kernels(struct launch_plan *plan,
     uint64_t map_bytes = tensor_map_bytes(key, total_groups(&params));
     if (map_bytes != 0)
         params.tensor_maps_offset =
-            temp_reserve(plan, map_bytes, TENSOR_MAP_ALIGN) / sizeof(uint32_t);
+            plan_reserve_temp(plan, map_bytes, TENSOR_MAP_ALIGN) /
+            sizeof(uint32_t);
     params.partial_offset = plan->temp_bytes / sizeof(float);
     if (params.split_tiles > 0) {
         params.flags |= STORES_PARTIALS;

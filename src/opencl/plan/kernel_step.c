@@ -78,6 +78,20 @@ void step_set_items(struct kernel_step *step, uint64_t items)
     step->groups = div_ceil(items, (uint64_t)1 << KEY_GROUP_LOG2(step->key));
 }
 
+uint64_t plan_reserve_temp(struct launch_plan *plan, uint64_t bytes,
+                           uint64_t alignment)
+{
+    uint64_t offset = div_ceil(plan->temp_bytes, alignment) * alignment;
+    plan->temp_bytes = offset + bytes;
+    return offset;
+}
+
+uint32_t misalignment_elements(const struct tandem_tensor_desc *tensor)
+{
+    return buffer_misalignment(tensor->buffer) /
+           TANDEM_DTYPE_BYTES(tensor->dtype);
+}
+
 uint64_t element_offset(const struct tandem_tensor_desc *tensor)
 {
     return tensor->byte_offset / TANDEM_DTYPE_BYTES(tensor->dtype);
@@ -100,36 +114,22 @@ bool strides_are_vec4(const struct layout *layout, uint32_t operand,
 
 uint32_t kernel_type_of(uint32_t dtype)
 {
-    switch (dtype) {
-    case TANDEM_I32:
-        return TYPE_INT;
-    case TANDEM_I64:
-        return TYPE_LONG;
-    case TANDEM_U8:
-        return TYPE_UCHAR;
-    case TANDEM_BOOL:
-        return TYPE_BOOL;
-    case TANDEM_F16:
-        return TYPE_F16;
-    case TANDEM_BF16:
-        return TYPE_BF16;
-    default:
-        return TYPE_FLOAT;
-    }
+    return dtype == TANDEM_I32    ? TYPE_INT
+           : dtype == TANDEM_I64  ? TYPE_LONG
+           : dtype == TANDEM_U8   ? TYPE_UCHAR
+           : dtype == TANDEM_BOOL ? TYPE_BOOL
+           : dtype == TANDEM_F16  ? TYPE_F16
+           : dtype == TANDEM_BF16 ? TYPE_BF16
+                                  : TYPE_FLOAT;
 }
 
 uint32_t kernel_bits_type(uint32_t dtype)
 {
-    switch (TANDEM_DTYPE_BYTES(dtype)) {
-    case 1:
-        return TYPE_UCHAR;
-    case 2:
-        return TYPE_USHORT;
-    case 4:
-        return TYPE_UINT;
-    default:
-        return TYPE_ULONG;
-    }
+    uint32_t bytes = TANDEM_DTYPE_BYTES(dtype);
+    return bytes == 1   ? TYPE_UCHAR
+           : bytes == 2 ? TYPE_USHORT
+           : bytes == 4 ? TYPE_UINT
+                        : TYPE_ULONG;
 }
 
 bool needs_64bit_index(const struct layout *layout)

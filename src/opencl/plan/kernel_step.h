@@ -35,8 +35,14 @@ void step_add_operands(struct kernel_step *step,
 /* Sets the number of groups for `items` work-items. */
 void step_set_items(struct kernel_step *step, uint64_t items);
 
+/* Reserves bytes of the temporary buffer and returns their offset. */
+uint64_t plan_reserve_temp(struct launch_plan *plan, uint64_t bytes,
+                           uint64_t alignment);
+
 /* Returns the offset of the first element, in elements. */
 uint64_t element_offset(const struct tandem_tensor_desc *tensor);
+/* Returns the misalignment of the buffer's memory, in elements. */
+uint32_t misalignment_elements(const struct tandem_tensor_desc *tensor);
 /* Returns true if the first four elements are aligned as one vector. */
 bool tensor_is_vec4_aligned(const struct tandem_tensor_desc *tensor);
 /* Returns true if the operand's strides are multiples of four along all axes

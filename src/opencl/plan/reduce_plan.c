@@ -48,34 +48,25 @@ struct reduce_params {
 /* Returns REDUCTION of cl/reduce.cl. */
 static uint32_t reduction_of(uint32_t op)
 {
-    static const struct {
-        uint32_t op, reduction;
-    } table[] = {{TANDEM_OP_SUM, 1},        {TANDEM_OP_MEAN, 2},
-                 {TANDEM_OP_PROD, 3},       {TANDEM_OP_REDUCE_MAX, 4},
-                 {TANDEM_OP_REDUCE_MIN, 5}, {TANDEM_OP_SUM_SQUARE, 6},
-                 {TANDEM_OP_L2, 7},         {TANDEM_OP_LOG_SUM_EXP, 8},
-                 {TANDEM_OP_ARGMAX, 9},     {TANDEM_OP_ARGMIN, 10},
-                 {TANDEM_OP_DOT, 11}};
-    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
-        if (table[i].op == op)
-            return table[i].reduction;
-    return 0;
+    static const uint8_t reductions[TANDEM_OP_ID_END] = {
+        [TANDEM_OP_SUM] = 1,        [TANDEM_OP_MEAN] = 2,
+        [TANDEM_OP_PROD] = 3,       [TANDEM_OP_REDUCE_MAX] = 4,
+        [TANDEM_OP_REDUCE_MIN] = 5, [TANDEM_OP_SUM_SQUARE] = 6,
+        [TANDEM_OP_L2] = 7,         [TANDEM_OP_LOG_SUM_EXP] = 8,
+        [TANDEM_OP_ARGMAX] = 9,     [TANDEM_OP_ARGMIN] = 10,
+        [TANDEM_OP_DOT] = 11};
+    return reductions[op];
 }
 
 /* Returns the size of split_result_t in cl/reduce.cl. */
 static uint32_t split_result_bytes(uint32_t op)
 {
-    switch (op) {
-    case TANDEM_OP_PROD:
-    case TANDEM_OP_REDUCE_MAX:
-    case TANDEM_OP_REDUCE_MIN:
-        return 4;
-    case TANDEM_OP_ARGMAX:
-    case TANDEM_OP_ARGMIN:
+    if (op == TANDEM_OP_ARGMAX || op == TANDEM_OP_ARGMIN)
         return 16;
-    default:
-        return 8;
-    }
+    return op == TANDEM_OP_PROD || op == TANDEM_OP_REDUCE_MAX ||
+                   op == TANDEM_OP_REDUCE_MIN
+               ? 4
+               : 8;
 }
 
 /* Returns true if a few instructions combine the values of two lanes. */

@@ -3,7 +3,6 @@
 #include "opencl/plan/row_mapping.h"
 
 #include "opencl/device/device_enumeration.h"
-#include "opencl/objects.h"
 
 /* Vec4 that a work-item keeps in registers before more work-items share a row.
  * Rows in local memory have room for fewer. */
@@ -31,21 +30,11 @@ bool rows_are_vec4_aligned(const struct layout *outer, uint32_t operand,
            strides_are_vec4(outer, operand, NO_AXIS);
 }
 
-/* Returns the elements from the last multiple of `vector_elements` to the first
- * element of the buffer. */
-static uint32_t misalignment_elements(const struct tandem_tensor_desc *tensor,
-                                      uint32_t vector_elements)
-{
-    uint64_t bytes = buffer_misalignment(tensor->buffer);
-    return (uint32_t)(bytes / TANDEM_DTYPE_BYTES(tensor->dtype) %
-                      vector_elements);
-}
-
 uint32_t rows_misalignments(const struct tandem_tensor_desc *input,
                             const struct tandem_tensor_desc *output)
 {
-    return misalignment_elements(input, 4) | misalignment_elements(output, 4)
-                                                 << 2;
+    return misalignment_elements(input) % 4 | misalignment_elements(output) % 4
+                                                  << 2;
 }
 
 /* Returns true if the rows follow each other without gaps. */
@@ -96,9 +85,9 @@ static void row_groups_fill(struct row_mapping *out, uint32_t group_log2)
         div_ceil(out->rows, (uint64_t)1 << (group_log2 - out->lanes_log2));
 }
 
-/* Returns the lanes of a row without an upper limit: at least
- * 1 << min_lanes_log2, if the row has so many vec4, or the number with which
- * each lane has 1 << lane_vec4_log2 of them. */
+/* Returns the lanes for a row of 1 << vec4_log2 vec4.  Each lane has
+ * 1 << lane_vec4_log2 of them; a short row has 1 << min_lanes_log2 lanes, but
+ * no lane without elements. */
 static uint32_t lanes_for_vec4(uint32_t vec4_log2, uint32_t min_lanes_log2,
                                uint32_t lane_vec4_log2)
 {
@@ -210,7 +199,7 @@ bool row_mapping_divide(struct row_mapping *out, enum row_access access,
     out->splits = 1;
     if (access == ROW_ACCESS_SECTOR_ALIGNED)
         out->misalignments =
-            misalignment_elements(request->outputs[0], SECTOR_ELEMENTS);
+            misalignment_elements(request->outputs[0]) % SECTOR_ELEMENTS;
     if (out->count > 0 &&
         divide_register_resident(out, access, max_lanes_log2, max_vec4_log2,
                                  request, out_key))

@@ -35,16 +35,10 @@ enum form { FORM_SOFTMAX = 1, FORM_LOG = 2, FORM_LOSS = 3, FORM_GRADIENT = 4 };
 
 static enum form form_of(uint32_t op)
 {
-    switch (op) {
-    case TANDEM_OP_LOG_SOFTMAX:
-        return FORM_LOG;
-    case TANDEM_OP_CROSS_ENTROPY:
-        return FORM_LOSS;
-    case TANDEM_OP_CROSS_ENTROPY_GRAD:
-        return FORM_GRADIENT;
-    default:
-        return FORM_SOFTMAX;
-    }
+    return op == TANDEM_OP_LOG_SOFTMAX          ? FORM_LOG
+           : op == TANDEM_OP_CROSS_ENTROPY      ? FORM_LOSS
+           : op == TANDEM_OP_CROSS_ENTROPY_GRAD ? FORM_GRADIENT
+                                                : FORM_SOFTMAX;
 }
 
 static void layouts_fill(struct layout_reduction *out,

@@ -3,13 +3,12 @@
 #include "opencl/plan/tensor_core_packing.h"
 
 #include "common/operator_table.h"
-#include "opencl/objects.h"
 #include "opencl/plan/gemm_params.h"
 
-/* As in cl/nvidia/packed_layout.cl. */
+/* Defined in cl/nvidia/packed_layout.cl. */
 #define PACKED_ROWS 128
 #define PACKED_LINE_BYTES 128
-/* As in cl/nvidia/pack_operands.cl. */
+/* Defined in cl/nvidia/pack_operands.cl. */
 #define MAXIMA_ROWS 32
 #define PACK_GROUP_LOG2 8
 struct pack_params {
@@ -30,7 +29,7 @@ struct pack_params {
 #define MAX_K_RANGES 16
 /* The offsets of a row of k_tiles must fit in 32 bits. */
 #define MAX_K (1 << 22)
-/* As in cl/nvidia/gemm_wgmma.cl and cl/nvidia/tensor_map.cl. */
+/* Defined in cl/nvidia/gemm_wgmma.cl and cl/nvidia/tensor_map.cl. */
 #define MAX_WGMMA_GROUPS 512u
 #define TENSOR_MAP_BYTES 128u
 #define MAX_TENSOR_MAP_STRIDE (INT64_C(1) << 36) /* bytes */
@@ -72,19 +71,16 @@ struct source {
     enum operand_layout layout;
 };
 
-static int64_t elements_per_16_bytes(const struct tandem_gemm *gemm)
+static uint32_t elements_per_16_bytes(const struct tandem_gemm *gemm)
 {
-    return 16 / (int64_t)dtype_bytes(gemm->dtype);
+    return 16 / dtype_bytes(gemm->dtype);
 }
 
-/* Returns true if all lines start at multiples of 16 bytes. */
-static bool matrix_is_aligned(const struct tandem_matrix *matrix,
-                              const struct tandem_gemm *gemm)
+static bool matrix_is_16_byte_aligned(const struct tandem_matrix *matrix,
+                                      const struct tandem_gemm *gemm)
 {
-    uint64_t offset = matrix->byte_offset + buffer_misalignment(matrix->buffer);
-    int64_t elements = elements_per_16_bytes(gemm);
-    return offset % 16 == 0 && matrix->ld % elements == 0 &&
-           (gemm->batch == 1 || matrix->batch_stride % elements == 0);
+    return matrix_is_aligned(matrix, gemm->dtype, gemm->batch,
+                             elements_per_16_bytes(gemm));
 }
 
 /* Returns true if a tensor map can express the distance of two batches.  The
@@ -114,7 +110,7 @@ static enum operand_layout layout_of(const struct tandem_gemm *gemm,
                                      enum operand_id id)
 {
     struct gemm_operand operand = operand_of(gemm, id);
-    if (!matrix_is_aligned(operand.matrix, gemm) ||
+    if (!matrix_is_16_byte_aligned(operand.matrix, gemm) ||
         (operand.is_mn_major &&
          operand.rows % elements_per_16_bytes(gemm) != 0))
         return LAYOUT_PACKED;
@@ -226,14 +222,6 @@ uint64_t tensor_core_layout_id(const struct tandem_gemm *gemm,
            ((uint64_t)source_of(gemm, kernel, operand).blocks << 8);
 }
 
-/* Appends `bytes` bytes to the temporary buffer and returns their offset. */
-static uint64_t temp_append(struct launch_plan *plan, uint64_t bytes)
-{
-    uint64_t offset = plan->temp_bytes;
-    plan->temp_bytes += bytes;
-    return offset;
-}
-
 /* Adds operand i to the parameters and sets its packed matrix. */
 static void pack_params_add(struct launch_plan *plan, struct pack_params *out,
                             uint32_t i, const struct source *source,
@@ -253,8 +241,9 @@ static void pack_params_add(struct launch_plan *plan, struct pack_params *out,
     out->rows[i] = (uint32_t)operand->rows;
     out->blocks[i] = source->blocks;
     out->batches[i] = source->batches;
-    out->is_vec4[i] = !operand->is_mn_major && matrix_is_aligned(from, gemm);
-    out->to[i] = temp_append(plan, batch * source->batches) / 16;
+    out->is_vec4[i] =
+        !operand->is_mn_major && matrix_is_16_byte_aligned(from, gemm);
+    out->to[i] = plan_reserve_temp(plan, batch * source->batches, 1) / 16;
     out->to_batch[i] = batch / 16;
     out->scales[i] = plane / 16;
     *out_matrix = (struct tandem_matrix){
@@ -298,7 +287,8 @@ static void plan_row_maxima(struct launch_plan *plan,
         uint64_t blocks =
             (uint64_t)params->blocks[i] * params->batches[i] * params->k_ranges;
         params->maxima[i] =
-            temp_append(plan, blocks * PACKED_ROWS * sizeof(uint32_t)) /
+            plan_reserve_temp(plan, blocks * PACKED_ROWS * sizeof(uint32_t),
+                              1) /
             sizeof(uint32_t);
         groups += blocks * (PACKED_ROWS / MAXIMA_ROWS);
     }

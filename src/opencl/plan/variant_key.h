@@ -108,46 +108,22 @@ static inline uint64_t variant_key_type(uint32_t operand, uint32_t type)
 {
     return (uint64_t)type << (16 + 4 * operand);
 }
-static inline uint64_t variant_key_gelu_tanh(bool tanh_form)
-{
-    return (uint64_t)tanh_form << 33;
-}
-static inline uint64_t variant_key_large_loss_scale(bool large)
-{
-    return (uint64_t)large << 33;
-}
-static inline uint64_t variant_key_register_vec4(uint32_t count_log2)
-{
-    return (uint64_t)count_log2 << 38;
-}
-static inline uint64_t variant_key_transposed_inputs(uint32_t inputs)
-{
-    return (uint64_t)inputs << 38;
-}
-static inline uint64_t variant_key_gemv_vectors(uint32_t count_log2)
-{
-    return (uint64_t)count_log2 << 38;
-}
-static inline uint64_t variant_key_vec4(bool vec4)
-{
-    return (uint64_t)vec4 << 41;
-}
-static inline uint64_t variant_key_second_vec4(bool vec4)
-{
-    return (uint64_t)vec4 << 51;
-}
-static inline uint64_t variant_key_row_access(uint32_t access)
-{
-    return (uint64_t)access << 42;
-}
-static inline uint64_t variant_key_count(uint64_t count)
-{
-    return count << 45;
-}
-static inline uint64_t variant_key_lanes(uint32_t lanes_log2)
-{
-    return (uint64_t)lanes_log2 << 51;
-}
+#define VARIANT_KEY_BITS(name, shift)                                          \
+    static inline uint64_t name(uint64_t value)                                \
+    {                                                                          \
+        return value << (shift);                                               \
+    }
+VARIANT_KEY_BITS(variant_key_gelu_tanh, 33)
+VARIANT_KEY_BITS(variant_key_large_loss_scale, 33)
+VARIANT_KEY_BITS(variant_key_register_vec4, 38)
+VARIANT_KEY_BITS(variant_key_transposed_inputs, 38)
+VARIANT_KEY_BITS(variant_key_gemv_vectors, 38)
+VARIANT_KEY_BITS(variant_key_vec4, 41)
+VARIANT_KEY_BITS(variant_key_second_vec4, 51)
+VARIANT_KEY_BITS(variant_key_row_access, 42)
+VARIANT_KEY_BITS(variant_key_count, 45)
+VARIANT_KEY_BITS(variant_key_lanes, 51)
+VARIANT_KEY_BITS(variant_key_format, 52)
 /* The layouts are enum operand_layout, or 1 for MN-major. */
 static inline uint64_t variant_key_gemm(uint32_t kernel, uint32_t a_layout,
                                         uint32_t b_layout, bool vec4)
@@ -155,28 +131,15 @@ static inline uint64_t variant_key_gemm(uint32_t kernel, uint32_t a_layout,
     return (uint64_t)kernel << 42 | (uint64_t)a_layout << 47 |
            (uint64_t)b_layout << 49 | variant_key_vec4(vec4);
 }
-static inline uint64_t variant_key_format(uint32_t format)
-{
-    return (uint64_t)format << 52;
-}
-
 /* Returns true if the kernel fixes its work-group size, so that the device's
  * preference does not matter. */
 static inline bool variant_key_has_fixed_group_size(uint64_t key)
 {
-    switch (KEY_KERNEL(key)) {
-    case KERNEL_GEMM_SIMT:
-    case KERNEL_GEMM_3XTF32:
-    case KERNEL_GEMV:
-    case KERNEL_GEMM_MMA:
-    case KERNEL_GEMM_WGMMA:
-    case KERNEL_PACK_MAXIMA:
-    case KERNEL_PACK_OPERANDS:
-    case KERNEL_PACK_SINGLE_PASS:
-        return true;
-    default:
-        return false;
-    }
+    uint32_t kernel = KEY_KERNEL(key);
+    return kernel == KERNEL_GEMM_SIMT || kernel == KERNEL_GEMM_3XTF32 ||
+           kernel == KERNEL_GEMV || kernel == KERNEL_GEMM_MMA ||
+           kernel == KERNEL_GEMM_WGMMA || kernel == KERNEL_PACK_MAXIMA ||
+           kernel == KERNEL_PACK_OPERANDS || kernel == KERNEL_PACK_SINGLE_PASS;
 }
 static inline bool variant_key_needs_build(uint64_t key)
 {
