@@ -86,7 +86,7 @@ static void base(void)
     text.file = "file.cl";
     text.source = source;
     text.function = "function";
-    text.patched = false;
+    text.needs_ptx_rewrite = false;
     strcpy(text.options, "-DA=1 -DB=2");
     strcpy(info->name, "device");
     strcpy(info->vendor, "vendor");
@@ -103,7 +103,7 @@ static void base(void)
 CHANGE(own_source, source[0] = 'S')
 CHANGE(longer_source, strcat(source, " "))
 CHANGE(file, text.file = "filf.cl")
-CHANGE(patched, text.patched = true)
+CHANGE(needs_ptx_rewrite, text.needs_ptx_rewrite = true)
 CHANGE(options, strcpy(text.options, "-DA=1 -DB=3"))
 CHANGE(fewer_options, strcpy(text.options, "-DA=1"))
 CHANGE(name, strcpy(hardware.info.name, "devicf"))
@@ -115,8 +115,9 @@ CHANGE(moved_name, strcpy(hardware.info.name, "devicev");
        strcpy(hardware.info.vendor, "endor"))
 
 static void (*const changes[])(void) = {
-    own_source, longer_source, file,   patched,  options, fewer_options,
-    name,       vendor,        driver, platform, version, moved_name};
+    own_source,    longer_source, file,   needs_ptx_rewrite, options,
+    fewer_options, name,          vendor, driver,            platform,
+    version,       moved_name};
 #define CHANGES (int)(sizeof(changes) / sizeof(changes[0]))
 
 /* 0: the cache has none. */
