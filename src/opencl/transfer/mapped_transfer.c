@@ -12,7 +12,8 @@
 
 /* ---- one map ---- */
 
-/* Waits for a command whose enqueue returned `code`, and releases its event. */
+/* Counts a command whose enqueue returned `code`, waits for it and releases its
+ * event. */
 static enum tandem_status command_await(struct tandem_stream *stream,
                                         cl_int code, cl_event event,
                                         uint64_t limit_ns, const char *what)
@@ -21,6 +22,7 @@ static enum tandem_status command_await(struct tandem_stream *stream,
     cl_int end = CL_SUCCESS;
     if (code != CL_SUCCESS)
         return status_from_cl(device, code, what);
+    stream_next_seqno(stream);
     enum tandem_status status = stream_flush(stream);
     if (status == TANDEM_OK)
         status = wait_event(device, event, limit_ns, &end);
@@ -38,8 +40,6 @@ static enum tandem_status map(struct tandem_stream *stream, cl_mem mem,
         stream->queue, mem, CL_FALSE,
         upload ? CL_MAP_WRITE_INVALIDATE_REGION : CL_MAP_READ, (size_t)offset,
         (size_t)bytes, 0, NULL, &event, &code);
-    if (code == CL_SUCCESS)
-        stream_next_seqno(stream);
     enum tandem_status status =
         command_await(stream, code, event, limit_ns, "clEnqueueMapBuffer");
     /* If the map completes after the timeout, it is unmapped at once. */
@@ -56,8 +56,6 @@ static enum tandem_status unmap(struct tandem_stream *stream, cl_mem mem,
     cl_event event = NULL;
     cl_int code = clEnqueueUnmapMemObject(stream->queue, mem, memory, 0, NULL,
                                           &event);
-    if (code == CL_SUCCESS)
-        stream_next_seqno(stream);
     return command_await(stream, code, event, device_timeout_ns(stream->device),
                          "clEnqueueUnmapMemObject");
 }
@@ -92,8 +90,6 @@ static enum tandem_status device_copy(struct tandem_stream *stream, cl_mem from,
     cl_event event = NULL;
     cl_int code = clEnqueueCopyBuffer(stream->queue, from, to, 0, 0,
                                       TEST_BYTES, 0, NULL, &event);
-    if (code == CL_SUCCESS)
-        stream_next_seqno(stream);
     return command_await(stream, code, event, device_timeout_ns(stream->device),
                          "clEnqueueCopyBuffer");
 }
