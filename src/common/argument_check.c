@@ -34,9 +34,8 @@ enum tandem_status check_flags(const char *what, uint32_t flags, uint32_t known)
 {
     if ((flags & ~known) == 0)
         return TANDEM_OK;
-    return last_error_set(TANDEM_INVALID_ARGUMENT, "%s: flags 0x%x has unknown "
-                       "bits: 0x%x are known",
-                       what, (unsigned)flags, (unsigned)known);
+    return argument_error("%s: flags 0x%x has unknown bits: 0x%x are known",
+                          what, (unsigned)flags, (unsigned)known);
 }
 
 /* Checks the attributes that must be 0 or 1, except keepdims, which
@@ -54,10 +53,9 @@ static enum tandem_status check_choice(const struct call *call)
             continue;
         int64_t value = call->op->ints[choices[i].place];
         if (value != 0 && value != 1)
-            return last_error_set(TANDEM_INVALID_ARGUMENT,
-                               "%s: %s is %lld, neither 0 nor 1",
-                               call->row->name, choices[i].name,
-                               (long long)value);
+            return argument_error("%s: %s is %lld, neither 0 nor 1",
+                                  call->row->name, choices[i].name,
+                                  (long long)value);
     }
     return TANDEM_OK;
 }
@@ -68,21 +66,18 @@ static enum tandem_status check_attributes(const struct call *call)
     const struct tandem_op *op = call->op;
     uint32_t floats = row->floats + call->scalars;
     if (op->int_count < row->ints || (row->ints > 0 && op->ints == NULL))
-        return last_error_set(TANDEM_INVALID_ARGUMENT,
-                           "%s: needs %u integer attributes (%s), got %u",
-                           row->name, (unsigned)row->ints, row->int_names,
-                           op->ints == NULL ? 0u : (unsigned)op->int_count);
+        return argument_error("%s: needs %u integer attributes (%s), got %u",
+                              row->name, (unsigned)row->ints, row->int_names,
+                              op->ints == NULL ? 0u : (unsigned)op->int_count);
     if (op->float_count < floats || (floats > 0 && op->floats == NULL))
-        return last_error_set(
-            TANDEM_INVALID_ARGUMENT,
+        return argument_error(
             "%s: needs %u float attributes (%s%s%u scalars), got %u", row->name,
             (unsigned)floats, row->float_names, row->floats > 0 ? ", " : "",
             (unsigned)call->scalars,
             op->floats == NULL ? 0u : (unsigned)op->float_count);
     if (row->id == TANDEM_OP_ADAM && op->ints[0] < 1)
-        return last_error_set(TANDEM_INVALID_ARGUMENT,
-                           "adam: steps count from 1, got step %lld",
-                           (long long)op->ints[0]);
+        return argument_error("adam: steps count from 1, got step %lld",
+                              (long long)op->ints[0]);
     enum tandem_status status =
         check_flags(row->name, op->flags, TANDEM_OP_ALLOW_NONDETERMINISM);
     return status == TANDEM_OK ? check_choice(call) : status;
@@ -95,16 +90,13 @@ static enum tandem_status check_operands(struct call *call)
     const struct operator_row *row = call->row;
     char what[64];
     if (call->input_count != row->inputs || call->output_count != row->outputs)
-        return last_error_set(TANDEM_INVALID_ARGUMENT,
-                           "%s: takes %u inputs and gives %u outputs, got %u "
-                           "and %u",
-                           row->name, (unsigned)row->inputs,
-                           (unsigned)row->outputs, (unsigned)call->input_count,
-                           (unsigned)call->output_count);
+        return argument_error(
+            "%s: takes %u inputs and gives %u outputs, got %u and %u",
+            row->name, (unsigned)row->inputs, (unsigned)row->outputs,
+            (unsigned)call->input_count, (unsigned)call->output_count);
     if (call->inputs == NULL || call->outputs == NULL)
-        return last_error_set(TANDEM_INVALID_ARGUMENT,
-                           "%s: the array of %s is NULL", row->name,
-                           call->inputs == NULL ? "inputs" : "outputs");
+        return argument_error("%s: the array of %s is NULL", row->name,
+                              call->inputs == NULL ? "inputs" : "outputs");
     for (uint32_t i = 0; i < row->inputs + row->outputs; i++) {
         bool output = i >= row->inputs;
         uint32_t place = output ? i - row->inputs : i;
@@ -115,9 +107,8 @@ static enum tandem_status check_operands(struct call *call)
             continue;
         }
         if (tensor == NULL)
-            return last_error_set(TANDEM_INVALID_ARGUMENT, "%s: %s %u is NULL",
-                               row->name, output ? "output" : "input",
-                               (unsigned)place);
+            return argument_error("%s: %s %u is NULL", row->name,
+                                  output ? "output" : "input", (unsigned)place);
         /* Format the operand's name only if the check fails. */
         if (tensor->rank <= TANDEM_MAX_RANK &&
             check_shape("", tensor->dtype, tensor->rank, tensor->shape, NULL) ==
@@ -128,14 +119,13 @@ static enum tandem_status check_operands(struct call *call)
                            NULL);
     }
     if (call->scalars == row->inputs)
-        return last_error_set(TANDEM_INVALID_ARGUMENT,
-                           "%s: every input is NULL (a scalar); one must be a "
-                           "tensor",
-                           row->name);
+        return argument_error(
+            "%s: every input is NULL (a scalar); one must be a tensor",
+            row->name);
     return check_attributes(call);
 }
 
-/* ---- dtypes ------------------------------------------------------------- */
+/* ---- dtypes ---- */
 
 static enum tandem_status expect_dtype(const struct call *call, bool output,
                                        uint32_t place, uint32_t dtype)
@@ -144,11 +134,10 @@ static enum tandem_status expect_dtype(const struct call *call, bool output,
         output ? call->outputs[place] : call->inputs[place];
     if (tensor == NULL || tensor->dtype == dtype)
         return TANDEM_OK;
-    return last_error_set(TANDEM_INVALID_ARGUMENT,
-                       "%s: %s %u has dtype %s where %s is needed",
-                       call->row->name, output ? "output" : "input",
-                       (unsigned)place, dtype_name(tensor->dtype),
-                       dtype_name(dtype));
+    return argument_error("%s: %s %u has dtype %s where %s is needed",
+                          call->row->name, output ? "output" : "input",
+                          (unsigned)place, dtype_name(tensor->dtype),
+                          dtype_name(dtype));
 }
 
 static enum tandem_status expect_index(const struct call *call, uint32_t place)
@@ -156,9 +145,9 @@ static enum tandem_status expect_index(const struct call *call, uint32_t place)
     uint32_t dtype = call->inputs[place]->dtype;
     if (dtype == TANDEM_I32 || dtype == TANDEM_I64)
         return TANDEM_OK;
-    return last_error_set(TANDEM_INVALID_ARGUMENT,
-                       "%s: input %u has dtype %s where i32 or i64 is needed",
-                       call->row->name, (unsigned)place, dtype_name(dtype));
+    return argument_error(
+        "%s: input %u has dtype %s where i32 or i64 is needed", call->row->name,
+        (unsigned)place, dtype_name(dtype));
 }
 
 /* Checks that the inputs from first on, and all outputs if outputs is true,
@@ -200,9 +189,9 @@ static enum tandem_status check_cast(const struct call *call)
             dtype != TANDEM_BF16 && dtype != TANDEM_I32 &&
             dtype != TANDEM_I64 && dtype != TANDEM_U8 && dtype != TANDEM_BOOL)
             return last_error_set(TANDEM_UNSUPPORTED,
-                               "cast: dtype %s is not served; f32, f16, bf16, "
-                               "i32, i64, u8 and bool are",
-                               dtype_name(dtype));
+                                  "cast: dtype %s is not served; f32, f16, "
+                                  "bf16, i32, i64, u8 and bool are",
+                                  dtype_name(dtype));
     }
     return TANDEM_OK;
 }
@@ -257,7 +246,7 @@ static enum tandem_status check_dtypes(const struct call *call)
     return status == TANDEM_OK ? expect_f32(call, dtype) : status;
 }
 
-/* ---- shapes ------------------------------------------------------------- */
+/* ---- shapes ---- */
 
 static bool same_shape(const struct tandem_tensor_desc *a,
                        const struct tandem_tensor_desc *b)
@@ -283,11 +272,10 @@ static enum tandem_status shape_mismatch(const struct call *call, bool output,
                                          const struct tandem_tensor_desc *want)
 {
     char got_text[SHAPE_TEXT], want_text[SHAPE_TEXT];
-    return last_error_set(TANDEM_INVALID_ARGUMENT,
-                       "%s: %s %u has shape %s where %s is needed",
-                       call->row->name, output ? "output" : "input",
-                       (unsigned)place, shape_text(got, got_text),
-                       shape_text(want, want_text));
+    return argument_error("%s: %s %u has shape %s where %s is needed",
+                          call->row->name, output ? "output" : "input",
+                          (unsigned)place, shape_text(got, got_text),
+                          shape_text(want, want_text));
 }
 
 static enum tandem_status check_shapes(const struct call *call)
@@ -305,8 +293,8 @@ static enum tandem_status check_shapes(const struct call *call)
                        ? TANDEM_OK
                        : shape_mismatch(call, false, 0, call->inputs[0],
                                         output);
-        enum tandem_status status = infer_output(
-            call->op, call->inputs, call->input_count, i, &want);
+        enum tandem_status status =
+            infer_output(call->op, call->inputs, call->input_count, i, &want);
         if (status != TANDEM_OK)
             return status;
         if (!same_shape(output, &want))
@@ -315,7 +303,7 @@ static enum tandem_status check_shapes(const struct call *call)
     return TANDEM_OK;
 }
 
-/* ---- memory ------------------------------------------------------------- */
+/* ---- memory ---- */
 
 /* Address range [first, end) of a tensor in the backend's address space, and
  * the address of its element (0, ..., 0). */
@@ -331,7 +319,7 @@ static enum tandem_status name_operand(enum tandem_status status,
     char reason[256];
     snprintf(reason, sizeof reason, "%s", message_get());
     return last_error_set(status, "%s: %s %u: %s", name, side, (unsigned)number,
-                       reason);
+                          reason);
 }
 
 static enum tandem_status find_place(const struct call *call, bool output,
@@ -343,26 +331,23 @@ static enum tandem_status find_place(const struct call *call, bool output,
     struct memory_span memory;
     const char *side = output ? "output" : "input";
     if (tensor->buffer == NULL)
-        return last_error_set(TANDEM_INVALID_ARGUMENT,
-                           "%s: %s %u has no buffer (NULL)", call->row->name,
-                           side, (unsigned)number);
+        return argument_error("%s: %s %u has no buffer (NULL)", call->row->name,
+                              side, (unsigned)number);
     enum tandem_status status = span(user, tensor->buffer, &memory);
     if (status != TANDEM_OK)
         return name_operand(status, call->row->name, side, number);
     if (!tensor_extent(tensor, &out->first, &out->end) ||
         out->end > memory.bytes)
-        return last_error_set(TANDEM_INVALID_ARGUMENT,
-                           "%s: %s %u reaches outside its buffer of %llu bytes "
-                           "(offset %llu)",
-                           call->row->name, side, (unsigned)number,
-                           (unsigned long long)memory.bytes,
-                           (unsigned long long)tensor->byte_offset);
+        return argument_error(
+            "%s: %s %u reaches outside its buffer of %llu bytes (offset %llu)",
+            call->row->name, side, (unsigned)number,
+            (unsigned long long)memory.bytes,
+            (unsigned long long)tensor->byte_offset);
     if (tensor->byte_offset % TANDEM_DTYPE_BYTES(tensor->dtype) != 0)
-        return last_error_set(TANDEM_INVALID_ARGUMENT,
-                           "%s: %s %u starts at byte %llu, not a multiple of "
-                           "its element's size",
-                           call->row->name, side, (unsigned)number,
-                           (unsigned long long)tensor->byte_offset);
+        return argument_error("%s: %s %u starts at byte %llu, not a multiple "
+                              "of its element's size",
+                              call->row->name, side, (unsigned)number,
+                              (unsigned long long)tensor->byte_offset);
     out->first += memory.base;
     out->end += memory.base;
     out->origin = memory.base + tensor->byte_offset;
@@ -385,27 +370,25 @@ static enum tandem_status check_output(const struct call *call, uint32_t number,
     if (outputs[number].first == outputs[number].end)
         return TANDEM_OK;
     if (tensor_overlaps_itself(output))
-        return last_error_set(TANDEM_INVALID_ARGUMENT,
-                           "%s: elements of output %u overlap one another",
-                           call->row->name, (unsigned)number);
+        return argument_error("%s: elements of output %u overlap one another",
+                              call->row->name, (unsigned)number);
     for (uint32_t i = 0; i < call->input_count; i++) {
         const struct tandem_tensor_desc *input = call->inputs[i];
         if (input == NULL ||
             (in_place_allowed(call->row) && tensors_same(input, output)) ||
             !overlap(output, &outputs[number], input, &inputs[i]))
             continue;
-        return last_error_set(TANDEM_INVALID_ARGUMENT,
-                           "%s: output %u overlaps input %u%s", call->row->name,
-                           (unsigned)number, (unsigned)i,
-                           in_place_allowed(call->row)
-                               ? " without being exactly the same"
-                               : "");
+        return argument_error("%s: output %u overlaps input %u%s",
+                              call->row->name, (unsigned)number, (unsigned)i,
+                              in_place_allowed(call->row)
+                                  ? " without being exactly the same"
+                                  : "");
     }
     for (uint32_t i = 0; i < number; i++)
         if (overlap(output, &outputs[number], call->outputs[i], &outputs[i]))
-            return last_error_set(TANDEM_INVALID_ARGUMENT,
-                               "%s: outputs %u and %u overlap", call->row->name,
-                               (unsigned)i, (unsigned)number);
+            return argument_error("%s: outputs %u and %u overlap",
+                                  call->row->name, (unsigned)i,
+                                  (unsigned)number);
     return TANDEM_OK;
 }
 
@@ -424,25 +407,26 @@ static enum tandem_status check_memory(const struct call *call,
     return status;
 }
 
-/* ---- check_op ----------------------------------------------------------- */
+/* ---- check_op ---- */
 
 static enum tandem_status find_row(const struct tandem_op *op,
                                    const struct operator_row **out_row)
 {
     if (op == NULL)
-        return last_error_set(TANDEM_INVALID_ARGUMENT, "the operator is NULL");
+        return argument_error("the operator is NULL");
     enum tandem_status status = struct_size_check(
         "op", "tandem_op", op->struct_size, TANDEM_OP_MIN_SIZE_1_0);
     if (status != TANDEM_OK)
         return status;
     *out_row = operator_row(op->id);
     if (op->id == TANDEM_OP_INVALID || op->id >= TANDEM_OP_ID_END)
-        return last_error_set(TANDEM_INVALID_ARGUMENT,
-                           "there is no operator number %u", (unsigned)op->id);
+        return argument_error("there is no operator number %u",
+                              (unsigned)op->id);
     if (*out_row == NULL || op->id == TANDEM_OP_FUSED)
-        return last_error_set(TANDEM_UNSUPPORTED,
-                           "operator number %u is not served by this version",
-                           (unsigned)op->id);
+        return last_error_set(
+            TANDEM_UNSUPPORTED,
+            "operator number %u is not served by this version",
+            (unsigned)op->id);
     return TANDEM_OK;
 }
 
@@ -453,17 +437,16 @@ enum tandem_status check_op(const struct tandem_op *op,
                             uint32_t output_count, address_range_fn span,
                             const void *user)
 {
-    struct call call = {NULL, op, inputs, outputs, input_count, output_count,
-                        0};
+    struct call call = {NULL,        op,           inputs, outputs,
+                        input_count, output_count, 0};
     enum tandem_status status = find_row(op, &call.row);
     if (status != TANDEM_OK)
         return status;
     if (op->id == TANDEM_OP_GEMM) {
         if (input_count != 0 || output_count != 0)
-            return last_error_set(TANDEM_INVALID_ARGUMENT,
-                               "gemm: operands go into op->gemm, got %u inputs "
-                               "and %u outputs",
-                               (unsigned)input_count, (unsigned)output_count);
+            return argument_error(
+                "gemm: operands go into op->gemm, got %u inputs and %u outputs",
+                (unsigned)input_count, (unsigned)output_count);
         return check_gemm(op->gemm, span, user);
     }
     status = check_operands(&call);

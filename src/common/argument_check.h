@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Checks the arguments of a call against the rules of backend.h: attributes,
- * dtypes, shapes, extents and aliasing. A failed check sets the last error,
- * which names the operator, the argument and its value. Callable from any
- * thread; allocates no memory.
- */
+/* Checks the arguments of a call against the rules of backend.h: attributes,
+ * dtypes, shapes, extents and aliasing.  A failed check sets the last error,
+ * which names the operator, the argument and its value.  Callable from any
+ * thread; allocates no memory. */
 #ifndef TANDEM_COMMON_ARGUMENT_CHECK_H
 #define TANDEM_COMMON_ARGUMENT_CHECK_H
 
@@ -19,9 +17,9 @@ struct memory_span {
 /* Checks that the buffer is live and belongs to the device, and writes its
  * address range to *out. On failure, sets the last error and returns its
  * status. user is the pointer that was passed to check_op or check_gemm. */
-typedef enum tandem_status (*address_range_fn)(const void *user,
-                                             const struct tandem_buffer *buffer,
-                                             struct memory_span *out);
+typedef enum tandem_status (*address_range_fn)(
+    const void *user, const struct tandem_buffer *buffer,
+    struct memory_span *out);
 
 /* Checks a call of launch. If span is NULL (in supports, prepare and ready),
  * the buffers are not checked. For TANDEM_OP_GEMM, checks op->gemm. */
@@ -66,8 +64,7 @@ bool tensor_extent(const struct tandem_tensor_desc *tensor, uint64_t *out_first,
 
 /* Returns the number of elements of a valid shape. */
 int64_t shape_elements(uint32_t rank, const int64_t *shape);
-static inline bool
-tensor_has_elements(const struct tandem_tensor_desc *tensor)
+static inline bool tensor_has_elements(const struct tandem_tensor_desc *tensor)
 {
     for (uint32_t i = 0; i < tensor->rank; i++)
         if (tensor->shape[i] == 0)

@@ -20,8 +20,8 @@ struct operand {
 
 uint32_t gemm_c_dtype(const struct tandem_gemm *gemm)
 {
-    bool there = gemm->struct_size >=
-                 TANDEM_SIZE_THROUGH(struct tandem_gemm, c_dtype);
+    bool there =
+        gemm->struct_size >= TANDEM_SIZE_THROUGH(struct tandem_gemm, c_dtype);
     return there && gemm->c_dtype != 0 ? gemm->c_dtype : gemm->dtype;
 }
 
@@ -61,8 +61,7 @@ void gemm_args_normalize(struct tandem_gemm *out,
 {
     memset(out, 0, sizeof(*out));
     memcpy(out, gemm,
-           gemm->struct_size < sizeof(*out) ? gemm->struct_size
-                                            : sizeof(*out));
+           gemm->struct_size < sizeof(*out) ? gemm->struct_size : sizeof(*out));
     out->struct_size = sizeof(*out);
     out->c_dtype = gemm_c_dtype(gemm);
     out->alpha = gemm_factor(gemm->alpha);
@@ -94,11 +93,9 @@ static enum tandem_status check_activation(const struct tandem_gemm *gemm)
     case TANDEM_OP_GELU:
         if (gemm->activation_parameter == 0 || gemm->activation_parameter == 1)
             return TANDEM_OK;
-        return last_error_set(
-            TANDEM_INVALID_ARGUMENT,
-            "gemm: activation_parameter %g chooses no form of gelu: "
-            "0 is the erf form, 1 the tanh form",
-            gemm->activation_parameter);
+        return argument_error("gemm: activation_parameter %g chooses no form "
+                              "of gelu: 0 is the erf form, 1 the tanh form",
+                              gemm->activation_parameter);
     case TANDEM_OP_INVALID:
     case TANDEM_OP_RELU:
     case TANDEM_OP_LEAKY_RELU:
@@ -108,8 +105,8 @@ static enum tandem_status check_activation(const struct tandem_gemm *gemm)
         return TANDEM_OK;
     default:
         return last_error_set(TANDEM_UNSUPPORTED,
-                           "gemm: %s is no activation of a product",
-                           operator_name(gemm->activation));
+                              "gemm: %s is no activation of a product",
+                              operator_name(gemm->activation));
     }
 }
 
@@ -117,32 +114,29 @@ static enum tandem_status check_activation(const struct tandem_gemm *gemm)
 static enum tandem_status check_dtype(const char *what, uint32_t dtype)
 {
     if (dtype_bytes(dtype) == 0)
-        return last_error_set(TANDEM_INVALID_ARGUMENT,
-                           "gemm: unknown dtype 0x%x of %s", (unsigned)dtype,
-                           what);
+        return argument_error("gemm: unknown dtype 0x%x of %s", (unsigned)dtype,
+                              what);
     if (dtype != TANDEM_F32 && dtype != TANDEM_F16 && dtype != TANDEM_BF16)
-        return last_error_set(TANDEM_UNSUPPORTED,
-                           "gemm: dtype %s of %s is not served; f32, f16 and "
-                           "bf16 are",
-                           dtype_name(dtype), what);
+        return last_error_set(
+            TANDEM_UNSUPPORTED,
+            "gemm: dtype %s of %s is not served; f32, f16 and bf16 are",
+            dtype_name(dtype), what);
     return TANDEM_OK;
 }
 
 static enum tandem_status check_numbers(const struct tandem_gemm *gemm)
 {
     if (gemm->m < 0 || gemm->n < 0 || gemm->k < 0 || gemm->batch < 1)
-        return last_error_set(TANDEM_INVALID_ARGUMENT,
-                           "gemm: m %lld, n %lld, k %lld must not be negative "
-                           "and batch %lld at least 1",
-                           (long long)gemm->m, (long long)gemm->n,
-                           (long long)gemm->k, (long long)gemm->batch);
+        return argument_error("gemm: m %lld, n %lld, k %lld must not be "
+                              "negative and batch %lld at least 1",
+                              (long long)gemm->m, (long long)gemm->n,
+                              (long long)gemm->k, (long long)gemm->batch);
     enum tandem_status status = check_flags("gemm", gemm->flags, 15u);
     if (status != TANDEM_OK)
         return status;
     if (gemm->bias_kind > TANDEM_BIAS_PER_ROW)
-        return last_error_set(TANDEM_INVALID_ARGUMENT,
-                           "gemm: there is no kind of bias %u",
-                           (unsigned)gemm->bias_kind);
+        return argument_error("gemm: there is no kind of bias %u",
+                              (unsigned)gemm->bias_kind);
     status = check_dtype("a and b", gemm->dtype);
     if (status == TANDEM_OK)
         status = check_dtype("c", gemm_c_dtype(gemm));
@@ -154,15 +148,13 @@ static enum tandem_status check_matrix(const struct operand *operand)
     const struct tandem_tensor_desc *tensor = &operand->tensor;
     int64_t elements = 0;
     if (tensor->strides[1] < 1 || tensor->strides[1] < tensor->shape[2])
-        return last_error_set(TANDEM_INVALID_ARGUMENT,
-                           "%s: the leading dimension %lld is below its %lld "
-                           "columns",
-                           operand->name, (long long)tensor->strides[1],
-                           (long long)tensor->shape[2]);
+        return argument_error(
+            "%s: the leading dimension %lld is below its %lld columns",
+            operand->name, (long long)tensor->strides[1],
+            (long long)tensor->shape[2]);
     if (tensor->strides[0] < 0)
-        return last_error_set(TANDEM_INVALID_ARGUMENT,
-                           "%s: the batch stride %lld is negative",
-                           operand->name, (long long)tensor->strides[0]);
+        return argument_error("%s: the batch stride %lld is negative",
+                              operand->name, (long long)tensor->strides[0]);
     return check_shape(operand->name, tensor->dtype, 3, tensor->shape,
                        &elements);
 }
@@ -173,8 +165,7 @@ static enum tandem_status find_operand(struct operand *operand,
     struct memory_span memory;
     const struct tandem_tensor_desc *tensor = &operand->tensor;
     if (tensor->buffer == NULL)
-        return last_error_set(TANDEM_INVALID_ARGUMENT,
-                           "%s has no buffer (NULL)", operand->name);
+        return argument_error("%s has no buffer (NULL)", operand->name);
     enum tandem_status status = span(user, tensor->buffer, &memory);
     if (status != TANDEM_OK) {
         char reason[256];
@@ -184,12 +175,11 @@ static enum tandem_status find_operand(struct operand *operand,
     if (!tensor_extent(tensor, &operand->first, &operand->end) ||
         operand->end > memory.bytes ||
         tensor->byte_offset % TANDEM_DTYPE_BYTES(tensor->dtype) != 0)
-        return last_error_set(TANDEM_INVALID_ARGUMENT,
-                           "%s at offset %llu reaches outside its buffer "
-                           "of %llu bytes, or is not aligned",
-                           operand->name,
-                           (unsigned long long)tensor->byte_offset,
-                           (unsigned long long)memory.bytes);
+        return argument_error("%s at offset %llu reaches outside its buffer of "
+                              "%llu bytes, or is not aligned",
+                              operand->name,
+                              (unsigned long long)tensor->byte_offset,
+                              (unsigned long long)memory.bytes);
     operand->first += memory.base;
     operand->end += memory.base;
     operand->origin = memory.base + tensor->byte_offset;
@@ -203,8 +193,7 @@ static enum tandem_status check_overlap(const struct operand *c,
         tensors_disjoint(&c->tensor, &other->tensor,
                          (int64_t)(c->origin - other->origin)))
         return TANDEM_OK;
-    return last_error_set(TANDEM_INVALID_ARGUMENT, "gemm: c overlaps %s",
-                       strchr(other->name, ' ') + 1);
+    return argument_error("gemm: c overlaps %s", strchr(other->name, ' ') + 1);
 }
 
 enum tandem_status check_gemm(const struct tandem_gemm *gemm,
@@ -213,8 +202,7 @@ enum tandem_status check_gemm(const struct tandem_gemm *gemm,
     struct operand operands[4];
     uint32_t count = 3;
     if (gemm == NULL)
-        return last_error_set(TANDEM_INVALID_ARGUMENT,
-                           "gemm: the description is NULL");
+        return argument_error("gemm: the description is NULL");
     enum tandem_status status = struct_size_check(
         "gemm", "tandem_gemm", gemm->struct_size, TANDEM_GEMM_MIN_SIZE_1_0);
     if (status == TANDEM_OK)
@@ -236,20 +224,21 @@ enum tandem_status check_gemm(const struct tandem_gemm *gemm,
         int64_t size =
             gemm->bias_kind == TANDEM_BIAS_PER_COLUMN ? gemm->n : gemm->m;
         operands[count].name = "gemm: bias";
-        operands[count++].tensor = (struct tandem_tensor_desc){
-            .buffer = gemm->bias, .byte_offset = gemm->bias_byte_offset,
-            .dtype = gemm_c_dtype(gemm), .rank = 1, .shape = {size},
-            .strides = {1}};
+        operands[count++].tensor =
+            (struct tandem_tensor_desc){.buffer = gemm->bias,
+                                        .byte_offset = gemm->bias_byte_offset,
+                                        .dtype = gemm_c_dtype(gemm),
+                                        .rank = 1,
+                                        .shape = {size},
+                                        .strides = {1}};
     } else if (span != NULL && gemm->bias != NULL) {
-        return last_error_set(TANDEM_INVALID_ARGUMENT,
-                           "gemm: there is a buffer for bias, whose kind is "
-                           "none");
+        return argument_error(
+            "gemm: there is a buffer for bias, whose kind is none");
     }
     if (tensor_overlaps_itself(&operands[0].tensor))
-        return last_error_set(TANDEM_INVALID_ARGUMENT,
-                           "gemm: the matrices of c overlap one another "
-                           "(batch stride %lld)",
-                           (long long)gemm->c.batch_stride);
+        return argument_error(
+            "gemm: the matrices of c overlap one another (batch stride %lld)",
+            (long long)gemm->c.batch_stride);
     for (uint32_t i = 0; span != NULL && i < count; i++)
         if ((status = find_operand(&operands[i], span, user)) != TANDEM_OK)
             return status;

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Registers fork handlers once, and retries if the first attempt had no
- * memory. Callable from any thread.
- */
+/* Registers fork handlers once, and retries if the first attempt had no memory.
+ * Callable from any thread. */
 #ifndef TANDEM_COMMON_ATFORK_H
 #define TANDEM_COMMON_ATFORK_H
 
@@ -14,9 +12,9 @@ struct atfork {
     pthread_mutex_t mutex;
     bool registered;
 };
-#define ATFORK                               \
-    {                                        \
-        .mutex = PTHREAD_MUTEX_INITIALIZER,  \
+#define ATFORK                                                                 \
+    {                                                                          \
+        .mutex = PTHREAD_MUTEX_INITIALIZER,                                    \
     }
 
 /* Calls pthread_atfork, unless an earlier call with the same `once` succeeded.

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Replaces files atomically; see secure_file.h.
+/* Replaces files atomically; see secure_file.h.
  *
  * A writer creates a temporary file in the same directory and renames it over
  * the target. If a writer is killed, a later writer removes its temporary
- * file.
- */
+ * file. */
 #include <config.h>
 
 #include "common/secure_file.h"
@@ -37,8 +35,7 @@ static bool unfinished(const char *name)
 /* Removes the temporary files of writers that were killed. */
 static void unfinished_sweep(int directory)
 {
-    const int own =
-        openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    const int own = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *stream = own >= 0 ? fdopendir(own) : NULL;
     const struct dirent *entry;
     struct stat status;
@@ -66,18 +63,18 @@ static int unfinished_make(int directory, const char *name, char *out_name,
     int file = -1;
 
     for (int i = 0; i < 100 && file < 0 && (i == 0 || errno == EEXIST); i++) {
-        const int length = snprintf(
-            out_name, name_bytes, "%s.%lx-%x" UNFINISHED_SUFFIX, name,
-            (unsigned long)getpid(),
-            __atomic_add_fetch(&serial, 1, __ATOMIC_RELAXED));
+        const int length =
+            snprintf(out_name, name_bytes, "%s.%lx-%x" UNFINISHED_SUFFIX, name,
+                     (unsigned long)getpid(),
+                     __atomic_add_fetch(&serial, 1, __ATOMIC_RELAXED));
 
         if (length < 0 || (size_t)length >= name_bytes) {
             errno = ENAMETOOLONG;
             return -1;
         }
-        file = openat(directory, out_name,
-                      O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
-                      0600);
+        file =
+            openat(directory, out_name,
+                   O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     }
     return file;
 }
@@ -114,8 +111,8 @@ static bool parts_write(int file, const struct trust_part *parts, size_t count)
     sigemptyset(&limit);
     sigaddset(&limit, SIGXFSZ);
     pthread_sigmask(SIG_BLOCK, &limit, &host);
-    was_pending = sigpending(&pending) == 0 &&
-                  sigismember(&pending, SIGXFSZ) == 1;
+    was_pending =
+        sigpending(&pending) == 0 && sigismember(&pending, SIGXFSZ) == 1;
     for (size_t i = 0; i < count && good; i++)
         good = bytes_write(file, &parts[i]);
     error = errno;
@@ -138,8 +135,8 @@ static bool mode_set(int file, mode_t mode)
 }
 
 bool file_replace_atomically(int directory, const char *name,
-                   const struct trust_part *parts, size_t count, unsigned how,
-                   char *out_why, size_t why_bytes)
+                             const struct trust_part *parts, size_t count,
+                             unsigned how, char *out_why, size_t why_bytes)
 {
     const mode_t mode = (how & TRUST_PUBLIC) != 0 ? 0644 : 0600;
     char temporary[NAME_MAX + 1];

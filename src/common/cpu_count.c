@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Counts the available CPUs; see cpu_count.h. A control group's quota also
- * limits the groups below it, so every directory from the process's group up
- * to the mount is read. In a container, the group's path may be the host
+/* Counts the available CPUs; see cpu_count.h.  A control group's quota also
+ * limits the groups below it, so every directory from the process's group up to
+ * the mount is read.  In a container, the group's path may be the host
  * machine's, while the container sees only the end of that path, or only the
- * mount itself.
- */
+ * mount itself. */
 #include "config.h"
 
 #include "common/cpu_count.h"
@@ -20,9 +18,9 @@
 #define LINE_BYTES 2048u
 
 /* Mount points of the version 1 and 2 controllers. */
-static const char *const mounts[] = {
-    "/sys/fs/cgroup", "/sys/fs/cgroup/unified", "/sys/fs/cgroup/cpu",
-    "/sys/fs/cgroup/cpu,cpuacct"};
+static const char *const mounts[] = {"/sys/fs/cgroup", "/sys/fs/cgroup/unified",
+                                     "/sys/fs/cgroup/cpu",
+                                     "/sys/fs/cgroup/cpu,cpuacct"};
 
 static bool line_read(const char *directory, const char *name, char *out,
                       int bytes)
@@ -69,8 +67,7 @@ static uint32_t path_quota(const char *root, const char *mount,
     int top = snprintf(path, sizeof path, "%s%s", root, mount);
     if (top < 0 || (size_t)top >= sizeof path)
         return limit;
-    int length =
-        snprintf(path + top, sizeof path - (size_t)top, "%s", group);
+    int length = snprintf(path + top, sizeof path - (size_t)top, "%s", group);
     if (length < 0 || (size_t)length >= sizeof path - (size_t)top)
         path[top] = '\0';
     for (;;) {

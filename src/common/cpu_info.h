@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Names the CPU, as the system describes the machine's first one. Callable
- * from any thread.
- */
+/* Names the CPU, as the system describes the machine's first one.  Callable
+ * from any thread. */
 #ifndef TANDEM_COMMON_CPU_INFO_H
 #define TANDEM_COMMON_CPU_INFO_H
 

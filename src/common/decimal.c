@@ -62,9 +62,8 @@ bool decimal_append_double(char *text, size_t bytes, double value)
     if (!(value >= 0 && value <= DECIMAL_MAX))
         return false;
     uint64_t thousandths = (uint64_t)(value * 1000 + 0.5);
-    int length =
-        snprintf(digits, sizeof(digits), "%" PRIu64 ".%03" PRIu64,
-                 thousandths / 1000, thousandths % 1000);
+    int length = snprintf(digits, sizeof(digits), "%" PRIu64 ".%03" PRIu64,
+                          thousandths / 1000, thousandths % 1000);
     while (digits[length - 1] == '0')
         length--;
     if (digits[length - 1] == '.')

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Exclusive directory locks between processes and between threads. Callable
- * from any thread.
- */
+/* Exclusive directory locks between processes and between threads.  Callable
+ * from any thread. */
 #ifndef TANDEM_COMMON_DIRECTORY_LOCK_H
 #define TANDEM_COMMON_DIRECTORY_LOCK_H
 

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Reads and extends the blocklist of OpenCL drivers; see driver_blocklist.h.
- */
+/* Reads and extends the blocklist of OpenCL drivers; see driver_blocklist.h. */
 #include <config.h>
 
 #include "common/driver_blocklist.h"

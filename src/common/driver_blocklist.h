@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Blocklist of OpenCL drivers that crashed or hung when cl-probe queried their
+/* Blocklist of OpenCL drivers that crashed or hung when cl-probe queried their
  * devices in a child process. The OpenCL plugin runs in the host's process, so
  * it reads the blocklist first and makes no OpenCL call if all drivers of a
  * record are installed. Callable from any thread.
@@ -13,8 +12,7 @@
  * FILE is an .icd file and LIBRARY the library that it names. A record with
  * several pairs means that these drivers failed only together. A file with a
  * bad line is rejected as a whole. docs/driver-blocklist.md says where the file
- * is stored and who writes it.
- */
+ * is stored and who writes it. */
 #ifndef TANDEM_COMMON_DRIVER_BLOCKLIST_H
 #define TANDEM_COMMON_DRIVER_BLOCKLIST_H
 

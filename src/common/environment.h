@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Reads environment variables. In a program with more rights than its user
- * (setuid, for example), no variable is read. Callable from any thread.
- */
+/* Reads environment variables.  In a program with more rights than its user
+ * (setuid, for example), no variable is read.  Callable from any thread. */
 #ifndef TANDEM_COMMON_ENVIRONMENT_H
 #define TANDEM_COMMON_ENVIRONMENT_H
 

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Conversions between f32 and f16 (IEEE binary16) or bf16 (the upper half of
- * an f32). Widening is exact. Narrowing rounds to nearest, ties to even;
- * values that are too large become infinity. NaN stays NaN, and all functions
- * but bf16_value make it quiet. Pure functions; they need the default
- * floating-point environment.
- */
+/* Conversions between f32 and f16 (IEEE binary16) or bf16 (the upper half of an
+ * f32). Widening is exact.  Narrowing rounds to nearest, ties to even; values
+ * that are too large become infinity.  NaN stays NaN, and all functions but
+ * bf16_value make it quiet.  Pure functions; they need the default
+ * floating-point environment. */
 #ifndef TANDEM_COMMON_FLOAT16_H
 #define TANDEM_COMMON_FLOAT16_H
 
@@ -43,8 +41,7 @@ static inline uint16_t f16_round(float x)
     uint32_t size = float_bits(x) & 0x7fffffffu;
     /* f16 subnormals are spaced 2^-24 apart, as are f32 values from 1/2 to 1:
      * adding 1/2 rounds to that spacing. */
-    uint32_t small =
-        float_bits(float_of_bits(size) + 0.5f) - float_bits(0.5f);
+    uint32_t small = float_bits(float_of_bits(size) + 0.5f) - float_bits(0.5f);
     uint32_t normal = (size - (112u << 23) + 0xfffu + (size >> 13 & 1u)) >> 13;
     uint32_t bits = size < 0x38800000u ? small : normal;
     if (size >= 0x477ff000u) /* 65520 and more round to infinity */

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Sets the default floating-point environment (rounding, flushing of
- * subnormals, traps) in the calling thread and restores the host's. Every
+/* Sets the default floating-point environment (rounding, flushing of
+ * subnormals, traps) in the calling thread and restores the host's.  Every
  * launch may do so: the control register is read once, and written only if it
- * differs from the default. Exception flags that our arithmetic raises stay
+ * differs from the default.  Exception flags that our arithmetic raises stay
  * set, because reading the register again after the work would wait for all of
- * it. Callable from any thread.
- */
+ * it.  Callable from any thread. */
 #ifndef TANDEM_COMMON_FP_ENVIRONMENT_H
 #define TANDEM_COMMON_FP_ENVIRONMENT_H
 

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Pools of fixed-size objects that are handed to callers as handles. A freed
- * handle stays readable forever and is recognized as freed. Free slots are
+/* Pools of fixed-size objects that are handed to callers as handles.  A freed
+ * handle stays readable forever and is recognized as freed.  Free slots are
  * reused in FIFO order, and only while more than HANDLE_QUARANTINE slots are
- * free, unless memory is out. Callable from any thread; each pool has one
- * mutex.
- */
+ * free, unless memory is out.  Callable from any thread; each pool has one
+ * mutex. */
 #ifndef TANDEM_COMMON_HANDLE_POOL_H
 #define TANDEM_COMMON_HANDLE_POOL_H
 
@@ -35,11 +33,10 @@ struct handle_pool {
     struct handle_pool *next; /* next registered pool, see handle_pool.c */
     bool used;
 };
-#define HANDLE_POOL(type, magic_number)      \
-    {                                        \
-        .mutex = PTHREAD_MUTEX_INITIALIZER,  \
-        .object_bytes = sizeof(type),        \
-        .magic = (magic_number),             \
+#define HANDLE_POOL(type, magic_number)                                        \
+    {                                                                          \
+        .mutex = PTHREAD_MUTEX_INITIALIZER, .object_bytes = sizeof(type),      \
+        .magic = (magic_number),                                               \
     }
 
 /* Returns a live object, zeroed except for its handle, or NULL if memory is

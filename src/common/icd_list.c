@@ -102,8 +102,7 @@ static bool file_add(const struct search *search, const char *path)
     char library[ICD_TEXT_MAX];
     const bool useless = !icd_file_read(path, library);
 
-    return useless != search->useless ||
-           search->list->count == ICD_COUNT_MAX ||
+    return useless != search->useless || search->list->count == ICD_COUNT_MAX ||
            icd_list_add(search->list, path, library);
 }
 
@@ -185,8 +184,8 @@ static bool libraries_add(struct icd_list *list, const char *names)
         if (length > 0 && length < sizeof(name)) {
             memcpy(name, names, length);
             name[length] = '\0';
-            good = list->count == ICD_COUNT_MAX ||
-                   icd_list_add(list, name, name);
+            good =
+                list->count == ICD_COUNT_MAX || icd_list_add(list, name, name);
         }
         names = names[length] == ':' ? names + length + 1 : NULL;
     }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Lists the OpenCL drivers (ICDs) that the ICD loader would load into this
+/* Lists the OpenCL drivers (ICDs) that the ICD loader would load into this
  * process, without loading them. The sources are those of the loaders:
  *
  *   OCL_ICD_VENDORS      a directory of .icd files, one .icd file, or (ocl-icd)
@@ -11,8 +10,7 @@
  *   OCL_ICD_FILENAMES    additional libraries, separated by colons (Khronos)
  *
  * The first line of an .icd file names the driver's library. Callable from any
- * thread; opens no driver.
- */
+ * thread; opens no driver. */
 #ifndef TANDEM_COMMON_ICD_LIST_H
 #define TANDEM_COMMON_ICD_LIST_H
 
@@ -49,8 +47,7 @@ bool icd_list_find_useless(struct icd_list *out);
 
 /* Adds copies of the texts. Returns false if memory is out or the list has
  * ICD_COUNT_MAX drivers. */
-bool icd_list_add(struct icd_list *list, const char *file,
-                  const char *library);
+bool icd_list_add(struct icd_list *list, const char *file, const char *library);
 
 /* Returns true if the list has a driver with that library. */
 bool icd_list_has(const struct icd_list *list, const char *library);

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Iteration spaces: shapes and strides for visiting the elements of several
- * operands together. Broadcasting is resolved, axes of size 1 are dropped, and
- * adjacent axes are merged where all strides permit. Pure functions; the
- * descriptors must have passed argument_check.h.
- */
+/* Iteration spaces: shapes and strides for visiting the elements of several
+ * operands together.  Broadcasting is resolved, axes of size 1 are dropped, and
+ * adjacent axes are merged where all strides permit.  Pure functions; the
+ * descriptors must have passed argument_check.h. */
 #ifndef TANDEM_COMMON_ITERATION_SPACE_H
 #define TANDEM_COMMON_ITERATION_SPACE_H
 

@@ -13,7 +13,7 @@
 static _Thread_local char message[512];
 
 enum tandem_status last_error_set(enum tandem_status status, const char *format,
-                               ...)
+                                  ...)
 {
     locale_t host = locale_guard_enter();
     va_list arguments;

@@ -4,17 +4,17 @@
 
 #include <string.h>
 
-#define ROW(ID, number, name, class, inputs, outputs, int_names, ints,        \
-            float_names, floats, cost, metric, tolerance, required, formula)  \
-    {number,                                                                  \
-     TANDEM_CLASS_##class,                                                    \
-     TANDEM_COST_##cost,                                                      \
-     inputs,                                                                  \
-     outputs,                                                                 \
-     ints,                                                                    \
-     floats,                                                                  \
-     name,                                                                    \
-     int_names,                                                               \
+#define ROW(ID, number, name, class, inputs, outputs, int_names, ints,         \
+            float_names, floats, cost, metric, tolerance, required, formula)   \
+    {number,                                                                   \
+     TANDEM_CLASS_##class,                                                     \
+     TANDEM_COST_##cost,                                                       \
+     inputs,                                                                   \
+     outputs,                                                                  \
+     ints,                                                                     \
+     floats,                                                                   \
+     name,                                                                     \
+     int_names,                                                                \
      float_names},
 static const struct operator_row rows[] = {TANDEM_OPERATORS(ROW)};
 #undef ROW

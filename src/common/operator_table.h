@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Operator table of backend.h as data. Static and constant; callable from any
- * thread.
- */
+/* Operator table of backend.h as data.  Static and constant; callable from any
+ * thread. */
 #ifndef TANDEM_COMMON_OPERATOR_TABLE_H
 #define TANDEM_COMMON_OPERATOR_TABLE_H
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Diagnoses why PoCL, the OpenCL driver for CPUs, offers no device or cannot
- * compile. Callable from any thread; creates and changes no file.
- */
+/* Diagnoses why PoCL, the OpenCL driver for CPUs, offers no device or cannot
+ * compile.  Callable from any thread; creates and changes no file. */
 #ifndef TANDEM_COMMON_POCL_DIAGNOSIS_H
 #define TANDEM_COMMON_POCL_DIAGNOSIS_H
 

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Opens secure files and directories; see secure_file.h.
+/* Opens secure files and directories; see secure_file.h.
  *
  * A path is walked part by part from the root, with a descriptor for each
  * directory. This code follows links itself, so that it checks every directory
- * that affects where the path leads.
- */
+ * that affects where the path leads. */
 #include <config.h>
 
 #include "common/secure_file.h"
@@ -33,7 +31,7 @@ static void why_system(const struct why *why, int error)
              error == ENOENT ? "" : strerror(error));
 }
 
-/* ---- checks ------------------------------------------------------------- */
+/* ---- checks ---- */
 
 static bool owner_trusted(const struct stat *status)
 {
@@ -61,7 +59,7 @@ static const char *status_judge(const struct stat *status, bool sticky_serves)
     return NULL;
 }
 
-/* ---- walking ------------------------------------------------------------ */
+/* ---- walking ---- */
 
 struct walk {
     int directory;       /* descriptor of the current directory */
@@ -158,8 +156,7 @@ static int part_open(int directory, const char *part, enum trust_use use)
     if (file >= 0 || errno != ENOENT || use == TRUST_READ)
         return file;
     if (mkdirat(directory, part, 0700) == 0) {
-        if (!part_mode_set(directory, part,
-                           use == TRUST_PUBLISH ? 0755 : 0700))
+        if (!part_mode_set(directory, part, use == TRUST_PUBLISH ? 0755 : 0700))
             return -1;
     } else if (errno != EEXIST) {
         return -1;
@@ -206,7 +203,7 @@ static bool walk_step(struct walk *walk, const char *part, enum trust_use use,
 }
 
 int secure_directory_open(const char *path, enum trust_use use, char *out_why,
-                    size_t why_bytes)
+                          size_t why_bytes)
 {
     const struct why why = {out_why, why_bytes};
     struct walk walk = {.directory = -1};
@@ -225,8 +222,8 @@ int secure_directory_open(const char *path, enum trust_use use, char *out_why,
     while (good && walk_part(&walk, part))
         good = strcmp(part, ".") == 0 || walk_step(&walk, part, use, &why);
     if (good) {
-        directory = openat(walk.directory, ".",
-                           O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        directory =
+            openat(walk.directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         if (directory < 0)
             why_system(&why, errno);
     }
@@ -234,15 +231,16 @@ int secure_directory_open(const char *path, enum trust_use use, char *out_why,
     return directory;
 }
 
-/* ---- reading ------------------------------------------------------------ */
+/* ---- reading ---- */
 
 /* Opens a file and checks it. O_NONBLOCK keeps the open from blocking if the
  * name is a pipe, for example. */
 static int file_open(int directory, const char *name, struct stat *out_status,
                      const struct why *why)
 {
-    const int file = openat(directory, name, O_RDONLY | O_NOFOLLOW | O_NOCTTY |
-                                                 O_NONBLOCK | O_CLOEXEC);
+    const int file =
+        openat(directory, name,
+               O_RDONLY | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
     const char *problem = NULL;
 
     why->text[0] = '\0';
@@ -266,8 +264,7 @@ static int file_open(int directory, const char *name, struct stat *out_status,
     return -1;
 }
 
-int trust_file(int directory, const char *name, char *out_why,
-               size_t why_bytes)
+int trust_file(int directory, const char *name, char *out_why, size_t why_bytes)
 {
     const struct why why = {out_why, why_bytes};
     struct stat status;

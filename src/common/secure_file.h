@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Opens files and directories that only root and the effective user can modify
+/* Opens files and directories that only root and the effective user can modify
  * or replace. Each check applies to the open descriptor, so a name cannot be
  * exchanged between check and use. Callable from any thread; does not set the
  * last error. docs/secure-files.md gives the reasons.
  *
  * If a function fails, out_why holds the reason, or "" if the file or
- * directory does not exist.
- */
+ * directory does not exist. */
 #ifndef TANDEM_COMMON_SECURE_FILE_H
 #define TANDEM_COMMON_SECURE_FILE_H
 
@@ -18,7 +16,7 @@
 #define TRUST_WHY_BYTES 512u
 
 enum trust_use {
-    TRUST_READ,    /* may be sticky and writable by all, like /tmp */
+    TRUST_READ, /* may be sticky and writable by all, like /tmp */
     /* Created if missing, with mode 0700 regardless of the umask; must not be
      * writable by others, even if sticky. */
     TRUST_WRITE,
@@ -28,7 +26,7 @@ enum trust_use {
 /* Opens a directory by its absolute path. Returns a descriptor that the caller
  * closes, or -1 if any part of the path, including links, is not secure. */
 int secure_directory_open(const char *path, enum trust_use use, char *out_why,
-                    size_t why_bytes);
+                          size_t why_bytes);
 
 /* Opens a regular file for reading in a directory from secure_directory_open.
  * name must not contain a slash. Returns -1 if the file is not secure. */
@@ -57,7 +55,7 @@ enum trust_replacing {
  * unchanged. Exceeding the file size limit is an ordinary failure and raises
  * no signal. Also removes temporary files of writers that were killed. */
 bool file_replace_atomically(int directory, const char *name,
-                   const struct trust_part *parts, size_t count, unsigned how,
-                   char *out_why, size_t why_bytes);
+                             const struct trust_part *parts, size_t count,
+                             unsigned how, char *out_why, size_t why_bytes);
 
 #endif

@@ -12,9 +12,9 @@ const char *shape_text(const struct tandem_tensor_desc *tensor, char *text)
     size_t used = 0;
     text[used++] = '[';
     for (uint32_t i = 0; i < tensor->rank && i < TANDEM_MAX_RANK; i++)
-        used += (size_t)snprintf(text + used, SHAPE_TEXT - used, "%s%lld",
-                                 i > 0 ? ", " : "",
-                                 (long long)tensor->shape[i]);
+        used +=
+            (size_t)snprintf(text + used, SHAPE_TEXT - used, "%s%lld",
+                             i > 0 ? ", " : "", (long long)tensor->shape[i]);
     text[used++] = ']';
     text[used] = '\0';
     return text;
@@ -72,12 +72,10 @@ infer_broadcast(const struct operator_row *row,
             if (*size == 1)
                 *size = input->shape[j];
             else if (input->shape[j] != 1 && input->shape[j] != *size)
-                return last_error_set(TANDEM_INVALID_ARGUMENT,
-                                   "%s: input %u of shape %s does not "
-                                   "broadcast with %s",
-                                   row->name, (unsigned)i,
-                                   shape_text(input, left),
-                                   shape_text(out, right));
+                return argument_error(
+                    "%s: input %u of shape %s does not broadcast with %s",
+                    row->name, (unsigned)i, shape_text(input, left),
+                    shape_text(out, right));
         }
     }
     return TANDEM_OK;
@@ -90,19 +88,16 @@ infer_transpose(const struct tandem_op *op,
 {
     uint32_t seen = 0;
     if (op->int_count < input->rank || (input->rank > 0 && op->ints == NULL))
-        return last_error_set(TANDEM_INVALID_ARGUMENT,
-                           "transpose: needs %u integer attributes (perm), "
-                           "got %u",
-                           (unsigned)input->rank, (unsigned)op->int_count);
+        return argument_error(
+            "transpose: needs %u integer attributes (perm), got %u",
+            (unsigned)input->rank, (unsigned)op->int_count);
     out->rank = input->rank;
     for (uint32_t i = 0; i < input->rank; i++) {
         int64_t axis = op->ints[i];
         if (axis < 0 || axis >= input->rank || (seen >> axis & 1u) != 0)
-            return last_error_set(TANDEM_INVALID_ARGUMENT,
-                               "transpose: perm[%u] = %lld is outside rank %u "
-                               "or there twice",
-                               (unsigned)i, (long long)axis,
-                               (unsigned)input->rank);
+            return argument_error(
+                "transpose: perm[%u] = %lld is outside rank %u or there twice",
+                (unsigned)i, (long long)axis, (unsigned)input->rank);
         seen |= 1u << axis;
         out->shape[i] = input->shape[axis];
     }
@@ -121,16 +116,15 @@ static enum tandem_status check_axes(const struct operator_row *row,
 {
     uint64_t all = (UINT64_C(1) << rank) - 1u;
     if ((axes & ~all) != 0 || (axes == 0 && rank > 0))
-        return last_error_set(TANDEM_INVALID_ARGUMENT,
-                           "%s: axes mask 0x%llx names %s for rank %u",
-                           row->name, (unsigned long long)axes,
-                           axes == 0 ? "no axis" : "axes out of range",
-                           (unsigned)rank);
+        return argument_error("%s: axes mask 0x%llx names %s for rank %u",
+                              row->name, (unsigned long long)axes,
+                              axes == 0 ? "no axis" : "axes out of range",
+                              (unsigned)rank);
     if (row->op_class == TANDEM_CLASS_ARG_REDUCE && axes != all &&
         (axes & (axes - 1u)) != 0)
-        return last_error_set(TANDEM_INVALID_ARGUMENT,
-                           "%s: axes mask 0x%llx must name one axis or all %u",
-                           row->name, (unsigned long long)axes, (unsigned)rank);
+        return argument_error(
+            "%s: axes mask 0x%llx must name one axis or all %u", row->name,
+            (unsigned long long)axes, (unsigned)rank);
     return TANDEM_OK;
 }
 
@@ -145,9 +139,8 @@ static enum tandem_status infer_reduce(const struct operator_row *row,
     if (status != TANDEM_OK)
         return status;
     if (op->ints[1] != 0 && op->ints[1] != 1)
-        return last_error_set(TANDEM_INVALID_ARGUMENT,
-                           "%s: keepdims is %lld, neither 0 nor 1", row->name,
-                           (long long)op->ints[1]);
+        return argument_error("%s: keepdims is %lld, neither 0 nor 1",
+                              row->name, (long long)op->ints[1]);
     out->rank = 0;
     for (uint32_t i = 0; i < input->rank; i++) {
         bool reduce = (axes >> i & 1u) != 0;
@@ -156,10 +149,8 @@ static enum tandem_status infer_reduce(const struct operator_row *row,
             out->shape[out->rank++] = reduce ? 1 : input->shape[i];
     }
     if (needs_elements(row) && reduced == 0 && kept != 0)
-        return last_error_set(TANDEM_INVALID_ARGUMENT,
-                           "%s: the reduced axes are empty, so there is no "
-                           "result",
-                           row->name);
+        return argument_error(
+            "%s: the reduced axes are empty, so there is no result", row->name);
     return TANDEM_OK;
 }
 
@@ -168,9 +159,8 @@ static enum tandem_status check_axis(const struct operator_row *row,
 {
     if (axis >= -(int64_t)rank && axis < (int64_t)rank)
         return TANDEM_OK;
-    return last_error_set(TANDEM_INVALID_ARGUMENT,
-                       "%s: axis %lld is out of range for rank %u", row->name,
-                       (long long)axis, (unsigned)rank);
+    return argument_error("%s: axis %lld is out of range for rank %u",
+                          row->name, (long long)axis, (unsigned)rank);
 }
 
 static enum tandem_status infer_gather(const struct operator_row *row,
@@ -185,11 +175,9 @@ static enum tandem_status infer_gather(const struct operator_row *row,
     uint32_t axis =
         (uint32_t)(op->ints[0] < 0 ? op->ints[0] + data->rank : op->ints[0]);
     if (data->rank - 1 + indices->rank > TANDEM_MAX_RANK)
-        return last_error_set(TANDEM_INVALID_ARGUMENT,
-                           "gather: the result's rank %u is above the maximum "
-                           "%u",
-                           (unsigned)(data->rank - 1 + indices->rank),
-                           TANDEM_MAX_RANK);
+        return argument_error(
+            "gather: the result's rank %u is above the maximum %u",
+            (unsigned)(data->rank - 1 + indices->rank), TANDEM_MAX_RANK);
     out->rank = 0;
     for (uint32_t i = 0; i < axis; i++)
         out->shape[out->rank++] = data->shape[i];
@@ -208,26 +196,22 @@ static enum tandem_status infer_dot(const struct tandem_tensor_desc *a,
     out->rank = 0;
     if (a->rank == 1 && b->rank == 1 && a->shape[0] == b->shape[0])
         return TANDEM_OK;
-    return last_error_set(TANDEM_INVALID_ARGUMENT,
-                       "dot: inputs of shapes %s and %s where two of one "
-                       "rank-1 shape are needed",
-                       shape_text(a, left), shape_text(b, right));
+    return argument_error("dot: inputs of shapes %s and %s where two of one "
+                          "rank-1 shape are needed",
+                          shape_text(a, left), shape_text(b, right));
 }
 
-static enum tandem_status
-infer_cross_entropy(const struct operator_row *row,
-                    const struct tandem_tensor_desc *logits,
-                    const struct tandem_tensor_desc *labels,
-                    struct tandem_tensor_desc *out)
+static enum tandem_status infer_cross_entropy(
+    const struct operator_row *row, const struct tandem_tensor_desc *logits,
+    const struct tandem_tensor_desc *labels, struct tandem_tensor_desc *out)
 {
     char left[SHAPE_TEXT], right[SHAPE_TEXT];
     if (logits->rank != 2 || labels->rank != 1 ||
         logits->shape[0] != labels->shape[0])
-        return last_error_set(TANDEM_INVALID_ARGUMENT,
-                           "%s: logits of shape %s and labels of shape %s "
-                           "where [n, c] and [n] are needed",
-                           row->name, shape_text(logits, left),
-                           shape_text(labels, right));
+        return argument_error("%s: logits of shape %s and labels of shape %s "
+                              "where [n, c] and [n] are needed",
+                              row->name, shape_text(logits, left),
+                              shape_text(labels, right));
     take_shape(out, row->id == TANDEM_OP_CROSS_ENTROPY ? labels : logits);
     return TANDEM_OK;
 }
@@ -251,12 +235,11 @@ infer_norm(const struct operator_row *row, const struct tandem_op *op,
         for (uint32_t j = axis; same && j < input->rank; j++)
             same = inputs[i]->shape[j - axis] == input->shape[j];
         if (!same)
-            return last_error_set(TANDEM_INVALID_ARGUMENT,
-                               "%s: input %u has shape %s where that of the "
-                               "axes of %s from axis %u on is needed",
-                               row->name, (unsigned)i,
-                               shape_text(inputs[i], left),
-                               shape_text(input, right), (unsigned)axis);
+            return argument_error("%s: input %u has shape %s where that of the "
+                                  "axes of %s from axis %u on is needed",
+                                  row->name, (unsigned)i,
+                                  shape_text(inputs[i], left),
+                                  shape_text(input, right), (unsigned)axis);
     }
     take_shape(out, input);
     return TANDEM_OK;
@@ -286,10 +269,9 @@ enum tandem_status infer_output(const struct tandem_op *op,
     const struct operator_row *row = operator_row(op->id);
     if (row == NULL || row->inputs == 0 || input_count != row->inputs ||
         output >= row->outputs)
-        return last_error_set(TANDEM_INVALID_ARGUMENT,
-                           "%s: no output %u of %u inputs can be inferred",
-                           operator_name(op->id), (unsigned)output,
-                           (unsigned)input_count);
+        return argument_error("%s: no output %u of %u inputs can be inferred",
+                              operator_name(op->id), (unsigned)output,
+                              (unsigned)input_count);
     out->dtype = output_dtype(row, inputs, input_count, out->dtype);
     switch (row->op_class) {
     case TANDEM_CLASS_BINARY:

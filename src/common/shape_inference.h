@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Formats shapes and operand names for messages, and checks broadcasting. Pure
- * functions.
- */
+/* Formats shapes and operand names for messages, and checks broadcasting.  Pure
+ * functions. */
 #ifndef TANDEM_COMMON_SHAPE_INFERENCE_H
 #define TANDEM_COMMON_SHAPE_INFERENCE_H
 
@@ -17,8 +15,8 @@
 const char *shape_text(const struct tandem_tensor_desc *tensor, char *text);
 
 /* Writes for example "relu: input 0" into text. */
-void operand_name(char *text, size_t text_bytes,
-                  const struct operator_row *row, bool output, uint32_t place);
+void operand_name(char *text, size_t text_bytes, const struct operator_row *row,
+                  bool output, uint32_t place);
 
 /* Returns true if `from` broadcasts to exactly the shape of `to`. */
 bool shape_broadcasts(const struct tandem_tensor_desc *from,

@@ -10,10 +10,9 @@ enum tandem_status struct_size_check(const char *what, const char *type,
 {
     if (bytes >= least)
         return TANDEM_OK;
-    return last_error_set(TANDEM_INVALID_ARGUMENT,
-                       "%s.struct_size is %zu, below %zu: set it to "
-                       "sizeof(struct %s)",
-                       what, bytes, least, type);
+    return argument_error(
+        "%s.struct_size is %zu, below %zu: set it to sizeof(struct %s)", what,
+        bytes, least, type);
 }
 
 void struct_size_fill(void *out, const void *from, size_t from_bytes)

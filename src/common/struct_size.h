@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Checks the struct_size that a caller sets in a struct of the public ABI. A
+/* Checks the struct_size that a caller sets in a struct of the public ABI. A
  * struct_size of 0 was forgotten and is always an error, because all later
- * fields would count as absent. Callable from any thread.
- */
+ * fields would count as absent.  Callable from any thread. */
 #ifndef TANDEM_COMMON_STRUCT_SIZE_H
 #define TANDEM_COMMON_STRUCT_SIZE_H
 

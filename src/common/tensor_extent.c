@@ -10,25 +10,21 @@ enum tandem_status check_shape(const char *what, uint32_t dtype, uint32_t rank,
     uint32_t bytes = dtype_bytes(dtype);
     int64_t elements = 1, limit = 1;
     if (bytes == 0)
-        return last_error_set(TANDEM_INVALID_ARGUMENT, "%s: unknown dtype 0x%x",
-                           what, (unsigned)dtype);
+        return argument_error("%s: unknown dtype 0x%x", what, (unsigned)dtype);
     if (rank > TANDEM_MAX_RANK)
-        return last_error_set(TANDEM_INVALID_ARGUMENT,
-                           "%s: rank %u is above the maximum %u", what,
-                           (unsigned)rank, TANDEM_MAX_RANK);
+        return argument_error("%s: rank %u is above the maximum %u", what,
+                              (unsigned)rank, TANDEM_MAX_RANK);
     for (uint32_t i = 0; i < rank; i++) {
         if (shape[i] < 0)
-            return last_error_set(TANDEM_INVALID_ARGUMENT,
-                               "%s: axis %u has the negative size %lld", what,
-                               (unsigned)i, (long long)shape[i]);
+            return argument_error("%s: axis %u has the negative size %lld",
+                                  what, (unsigned)i, (long long)shape[i]);
         elements *= shape[i] != 0;
         if (shape[i] != 0 && __builtin_mul_overflow(limit, shape[i], &limit))
             limit = INT64_MAX;
     }
     if (limit > INT64_MAX / bytes)
-        return last_error_set(TANDEM_INVALID_ARGUMENT,
-                           "%s: the shape has too many elements to address",
-                           what);
+        return argument_error("%s: the shape has too many elements to address",
+                              what);
     if (out_elements != NULL)
         *out_elements = elements * limit;
     return TANDEM_OK;
@@ -99,9 +95,8 @@ enum tandem_status check_range(const char *what, uint64_t offset,
 {
     if (offset <= buffer_bytes && bytes <= buffer_bytes - offset)
         return TANDEM_OK;
-    return last_error_set(TANDEM_INVALID_ARGUMENT,
-                       "%s: bytes %llu + %llu lie outside the buffer's %llu",
-                       what, (unsigned long long)offset,
-                       (unsigned long long)bytes,
-                       (unsigned long long)buffer_bytes);
+    return argument_error("%s: bytes %llu + %llu lie outside the buffer's %llu",
+                          what, (unsigned long long)offset,
+                          (unsigned long long)bytes,
+                          (unsigned long long)buffer_bytes);
 }
