@@ -36,13 +36,9 @@ static const struct gemm_kernel_cost default_costs[GEMM_KERNEL_COUNT] = {
     [GEMM_WGMMA_16BIT_128X64] = {6000, 3.4, 3.4},
     [GEMV_1_MN_MAJOR] = {3000, 0.065, 0.121},
 };
-/* GEMV costs with an MN-major matrix. For kernels that are not listed, and
- * after a calibration of the K-major costs alone, they are derived from the
- * K-major ones. */
-static const struct gemm_kernel_cost default_mn_major_costs[GEMM_KERNEL_COUNT] =
-    {
-        [GEMV_1] = {3000, 0.1, 0.145},
-};
+/* step_ns of GEMV_1 with an MN-major matrix. The other GEMV costs do not depend
+ * on the layout until they are calibrated. */
+#define DEFAULT_GEMV_1_MN_MAJOR_STEP_NS 0.145
 #define DEFAULT_MN_MAJOR_PENALTY 0.02
 #define DEFAULT_LAUNCH_NS 3000
 #define DEFAULT_BYTES_PER_NS 3000
@@ -50,16 +46,13 @@ static const struct gemm_kernel_cost default_mn_major_costs[GEMM_KERNEL_COUNT] =
 #define MAX_NS 1e12
 #define MAX_SIZE 1e9 /* of m, n, k and batch */
 
-/* Scales the K-major costs by the ratio of the defaults. */
+/* Derives the costs with an MN-major matrix from those with a K-major one. */
 static struct gemm_kernel_cost mn_major_cost(struct gemm_kernel_cost cost,
                                              uint32_t kernel)
 {
-    const struct gemm_kernel_cost *k_major = &default_costs[kernel];
-    const struct gemm_kernel_cost *mn_major = &default_mn_major_costs[kernel];
-    if (mn_major->step_ns > 0) {
-        cost.latency_ns *= mn_major->latency_ns / k_major->latency_ns;
-        cost.step_ns *= mn_major->step_ns / k_major->step_ns;
-    }
+    if (kernel == GEMV_1)
+        cost.step_ns *=
+            DEFAULT_GEMV_1_MN_MAJOR_STEP_NS / default_costs[GEMV_1].step_ns;
     return cost;
 }
 
