@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tandem-bench cold: how long a fresh process takes to open a device, to its
- * first result and its first matrix product, with caches that are empty and
+ * tandem-bench cold-start: how long a fresh process takes to open a device, to
+ * its first result and its first matrix product, with caches that are empty and
  * with caches that such a process filled, against one that calls OpenCL and
  * CLBlast itself.
  */

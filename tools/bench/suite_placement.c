@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tandem-bench choice: at seeded points that calibration did not see, the
+ * tandem-bench placement: at seeded points that calibration did not see, the
  * predicted time against the measured one, and whether the device of the
  * least predicted time was the fastest.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tandem-bench reports: the operators and sizes of the reports that Tandem
+ * tandem-bench user-cases: the operators and sizes of the reports that Tandem
  * began with: data that lies on the device, and data that lies on the host
  * and is read there, on the device and where the library chooses.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Measuring one device: budget, bookkeeping and the order of the steps; see
+ * Calibration of one device: its time budget and its results; see
  * calibration_run.h.
  */
 #include <config.h>
@@ -154,101 +154,4 @@ void calibration_set_operator(struct calibration_run *calibration,
         json_array_append_new(
             json_object_get(calibration->result, "unsupported"),
             json_string(what));
-}
-
-/* A quarter of the device's memory, and of one allocation's room, at most. */
-static uint64_t working_set(const struct tandem_device_info *info)
-{
-    uint64_t bytes = UINT64_C(4) << 30;
-
-    if (info->memory_bytes > 0 && info->memory_bytes / 4 < bytes)
-        bytes = info->memory_bytes / 4;
-    if (info->max_alloc_bytes > 0 && info->max_alloc_bytes < bytes)
-        bytes = info->max_alloc_bytes;
-    return bytes;
-}
-
-static void calibration_timing_plan(struct calibration_run *calibration)
-{
-    bool quick = calibration->quick;
-
-    calibration->plan.batch_ns = (quick ? 1 : 4) * NS_PER_MS;
-    calibration->plan.batches = quick ? 5 : 9;
-    calibration->plan.max_count = 4096;
-    calibration->late_ns = clock_now_ns() + (quick ? 10 : 300) * NS_PER_S;
-    calibration->budget_ns = (quick ? 5 : 50) * NS_PER_S;
-    calibration->weight_all = WEIGHT_SCALARS + 4 * WEIGHT_TRANSFER +
-                              9 * WEIGHT_CURVE + WEIGHT_PRODUCTS;
-    calibration->weight_left = calibration->weight_all;
-    calibration->max_bytes = working_set(&calibration->session.info);
-}
-
-static enum tandem_status calibration_steps(struct calibration_run *calibration)
-{
-    enum tandem_status status = measure_scalars(calibration);
-
-    if (status == TANDEM_OK)
-        status = measure_transfers(calibration);
-    if (status == TANDEM_OK)
-        status = measure_curves(calibration);
-    if (status == TANDEM_OK)
-        status = measure_products(calibration);
-    if (status == TANDEM_OK)
-        status = measure_tuning(calibration);
-    if (status != TANDEM_OK)
-        child_fail(calibration->link, "%s (%s)",
-                   calibration->session.backend->last_error(),
-                   tandem_status_name(status));
-    return status;
-}
-
-static void calibration_save(struct calibration_run *calibration)
-{
-    char path[4096];
-
-    if (tandem_profile_save(calibration->profile, NULL, path, sizeof path) !=
-        TANDEM_OK) {
-        child_fail(calibration->link, "the profile could not be written: %s",
-                   tandem_last_error());
-        return;
-    }
-    json_object_set_new(calibration->result, "profile", child_text("%s", path));
-    child_answer(calibration->link, json_incref(calibration->result));
-}
-
-static void calibration_run_steps(struct calibration_run *calibration,
-                                  uint64_t start_ns)
-{
-    calibration_timing_plan(calibration);
-    if (calibration_steps(calibration) != TANDEM_OK)
-        return;
-    json_object_set_new(calibration->result, "seconds",
-                        json_real((double)(clock_now_ns() - start_ns) / 1e9));
-    calibration_save(calibration);
-}
-
-void measure_body(void *argument, struct child_link *link)
-{
-    const struct device_job_request *request = argument;
-    struct calibration_run calibration = {.quick = request->options->quick,
-                                          .link = link};
-    struct tandem_context *context;
-    uint64_t start_ns = clock_now_ns();
-
-    calibration.prebuilt = kernels_precompile(request, link);
-    if (!device_job_open(request, link, &context, &calibration.session))
-        return;
-    calibration.result =
-        json_pack("{s:s, s:{}, s:{}, s:{}, s:[], s:{}, s:[], s:[]}", "device",
-                  request->name, "operators", "scalars", "curves", "gemm",
-                  "tuning", "skipped", "unsupported");
-    if (tandem_profile_create(context, request->device, &calibration.profile) ==
-        TANDEM_OK)
-        calibration_run_steps(&calibration, start_ns);
-    else
-        child_fail(link, "%s", tandem_last_error());
-    tandem_profile_destroy(calibration.profile);
-    device_session_close(&calibration.session);
-    tandem_context_destroy(context);
-    json_decref(calibration.result);
 }

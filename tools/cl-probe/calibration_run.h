@@ -90,9 +90,6 @@ bool kernels_precompile(const struct device_job_request *request,
 #define WEIGHT_CURVE 1.0    /* each of nine */
 #define WEIGHT_PRODUCTS 5.0
 
-/* The child's work: argument is a struct device_job_request. */
-void measure_body(void *argument, struct child_link *link);
-
 /* tune.c, child process: what the plugin's tune finds in so long, into the
  * profile and, text by text, into out_found.  save: at each finding.  A device
  * that has nothing to tune finds nothing. */

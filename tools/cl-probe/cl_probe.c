@@ -56,3 +56,15 @@ enum tandem_status probe_context(const struct probe_options *options,
         setenv("TANDEM_BACKENDS", backends, 1);
     return tandem_context_create(&context, out_context);
 }
+
+const char *device_text(const json_t *device, const char *key)
+{
+    const char *text = json_string_value(json_object_get(device, key));
+
+    return text == NULL ? "" : text;
+}
+
+double device_number(const json_t *device, const char *key)
+{
+    return json_number_value(json_object_get(device, key));
+}

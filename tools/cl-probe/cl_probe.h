@@ -57,6 +57,11 @@ bool probe_is_program(const char *name);
 void probe_complain(const char *format, ...)
     __attribute__((format(printf, 1, 2)));
 
+/* Return a member of a device's or a result's object, or "" and 0 if it is
+ * absent. */
+const char *device_text(const json_t *device, const char *key);
+double device_number(const json_t *device, const char *key);
+
 /* Prints json on standard output and releases it. */
 void probe_print_json(json_t *json);
 

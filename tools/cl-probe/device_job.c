@@ -86,7 +86,7 @@ static json_t *device_run(const struct probe_options *options,
     progress_begin(&progress, request.name, options->verbose);
     if (job->self_test)
         self_test_job_run(&request, &progress);
-    child_run(job->body, &request,
+    child_run(job->run, &request,
               options->timeout_s > 0 ? options->timeout_s : job->limit_s,
               &progress, &outcome);
     progress_end(&progress);
@@ -117,7 +117,7 @@ static json_t *devices_run(const struct probe_options *options,
         result = device_run(options, job, device);
         if (json_object_get(result, "error") != NULL)
             *out_status = PROBE_FAILED;
-        if (job->then != NULL && !job->then(options, device, result))
+        if (job->on_result != NULL && !job->on_result(options, device, result))
             *out_status = PROBE_FAILED;
         fflush(stdout);
         json_array_append_new(results, result);

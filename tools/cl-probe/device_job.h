@@ -16,11 +16,11 @@ struct device_job {
     bool self_test;   /* self_test_job_run comes first */
     bool saves; /* profiles: nothing is done where none can be written */
     /* The child's work; its argument is a struct device_job_request. */
-    child_fn body;
+    child_fn run;
     /* Parent process, after each device: what else belongs to it, and what is
      * to be printed at once.  false: it failed.  May be NULL. */
-    bool (*then)(const struct probe_options *options, const json_t *device,
-                 json_t *result);
+    bool (*on_result)(const struct probe_options *options, const json_t *device,
+                      json_t *result);
     /* Parent process, at the end, unless in JSON; may be NULL. */
     void (*print)(const json_t *results);
 };

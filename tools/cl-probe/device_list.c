@@ -18,18 +18,6 @@
 #define FIND_LIMIT_S 60u
 #define MAX_BACKENDS 32
 
-const char *device_text(const json_t *device, const char *key)
-{
-    const char *text = json_string_value(json_object_get(device, key));
-
-    return text == NULL ? "" : text;
-}
-
-double device_number(const json_t *device, const char *key)
-{
-    return json_number_value(json_object_get(device, key));
-}
-
 bool device_is(const json_t *device, const char *name)
 {
     const char *own = device_text(device, "name");

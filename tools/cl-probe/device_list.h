@@ -22,9 +22,6 @@
 json_t *devices_find(const struct probe_options *options, const char *name,
                      int *out_exit);
 
-/* Members of a device; "" and 0 where absent. */
-const char *device_text(const json_t *device, const char *key);
-double device_number(const json_t *device, const char *key);
 /* Whether name means the device: opencl:0 is opencl. */
 bool device_is(const json_t *device, const char *name);
 

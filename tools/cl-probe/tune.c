@@ -182,8 +182,8 @@ int probe_tune(const struct probe_options *options)
         .limit_s = budget_of(options) + AFTER_S,
         .saves = true,
         .self_test = true,
-        .body = tune_body,
-        .then = tune_print,
+        .run = tune_body,
+        .on_result = tune_print,
     };
 
     return device_jobs_run(options, &job);

@@ -259,8 +259,8 @@ int probe_warm_cache(const struct probe_options *options)
     const struct device_job job = {
         .verb = "warm",
         .limit_s = WARM_LIMIT_S,
-        .body = warm_body,
-        .then = warm_print,
+        .run = warm_body,
+        .on_result = warm_print,
     };
     int status;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tandem-bench cpu: operators against a C loop: through the CPU plugin's
+ * tandem-bench small-ops: operators against a C loop: through the CPU plugin's
  * launch, and additions also through the library with its choice of a device.
  */
 #include <config.h>
