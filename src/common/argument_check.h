@@ -6,6 +6,8 @@
 #ifndef TANDEM_COMMON_ARGUMENT_CHECK_H
 #define TANDEM_COMMON_ARGUMENT_CHECK_H
 
+#include "common/tensor_extent.h"
+
 #include <tandem/backend.h>
 
 /* Address range of a buffer, in bytes. The backend chooses the address space;
@@ -47,42 +49,5 @@ void gemm_args_normalize(struct tandem_gemm *out,
  * outside known. what names the call in messages, as in "upload". */
 enum tandem_status check_flags(const char *what, uint32_t flags,
                                uint32_t known);
-
-/* Checks the byte range of a transfer against a buffer's size. */
-enum tandem_status check_range(const char *what, uint64_t offset,
-                               uint64_t bytes, uint64_t buffer_bytes);
-
-/* Checks the dtype, rank and shape only. out_elements may be NULL. */
-enum tandem_status check_shape(const char *what, uint32_t dtype, uint32_t rank,
-                               const int64_t *shape, int64_t *out_elements);
-
-/* Computes the range [first, end) of bytes that a tensor touches, relative to
- * its buffer. An empty tensor has first == end. Returns false on overflow or
- * if the range starts before the buffer. */
-bool tensor_extent(const struct tandem_tensor_desc *tensor, uint64_t *out_first,
-                   uint64_t *out_end);
-
-/* Returns the number of elements of a valid shape. */
-int64_t shape_elements(uint32_t rank, const int64_t *shape);
-static inline bool tensor_has_elements(const struct tandem_tensor_desc *tensor)
-{
-    for (uint32_t i = 0; i < tensor->rank; i++)
-        if (tensor->shape[i] == 0)
-            return false;
-    return true;
-}
-/* Writes the row-major strides of a shape, in elements. */
-void shape_strides(uint32_t rank, const int64_t *shape, int64_t *strides);
-/* Returns true if the strides are row-major. Strides of axes of size 1 are
- * ignored. */
-bool tensor_contiguous(const struct tandem_tensor_desc *tensor);
-
-/* Sets dtype, rank and shape of *out to those of the given output of a valid
- * call. For CAST, the caller sets out->dtype. For COPY, the result has the
- * input's shape, although the output may be a broadcast of it. */
-enum tandem_status infer_output(const struct tandem_op *op,
-                                const struct tandem_tensor_desc *const *inputs,
-                                uint32_t input_count, uint32_t output,
-                                struct tandem_tensor_desc *out);
 
 #endif

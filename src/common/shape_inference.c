@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "common/argument_check.h"
+#include "common/tensor_extent.h"
 #include "common/last_error.h"
 
 const char *shape_text(const struct tandem_tensor_desc *tensor, char *text)

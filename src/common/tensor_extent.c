@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checks shapes and computes strides and extents; see argument_check.h. */
-#include "common/argument_check.h"
+/* Checks shapes and computes strides and extents; see tensor_extent.h. */
+#include "common/tensor_extent.h"
 #include "common/last_error.h"
 #include "common/operator_table.h"
 

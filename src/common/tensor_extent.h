@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Shapes, strides and byte ranges of tensors.  The checks set the last error.
+ * Callable from any thread; allocates no memory. */
+#ifndef TANDEM_COMMON_TENSOR_EXTENT_H
+#define TANDEM_COMMON_TENSOR_EXTENT_H
+
+#include <tandem/backend.h>
+
+/* Checks the byte range of a transfer against a buffer's size. */
+enum tandem_status check_range(const char *what, uint64_t offset,
+                               uint64_t bytes, uint64_t buffer_bytes);
+
+/* Checks the dtype, rank and shape only. out_elements may be NULL. */
+enum tandem_status check_shape(const char *what, uint32_t dtype, uint32_t rank,
+                               const int64_t *shape, int64_t *out_elements);
+
+/* Computes the range [first, end) of bytes that a tensor touches, relative to
+ * its buffer. An empty tensor has first == end. Returns false on overflow or
+ * if the range starts before the buffer. */
+bool tensor_extent(const struct tandem_tensor_desc *tensor, uint64_t *out_first,
+                   uint64_t *out_end);
+
+/* Returns the number of elements of a valid shape. */
+int64_t shape_elements(uint32_t rank, const int64_t *shape);
+static inline bool tensor_has_elements(const struct tandem_tensor_desc *tensor)
+{
+    for (uint32_t i = 0; i < tensor->rank; i++)
+        if (tensor->shape[i] == 0)
+            return false;
+    return true;
+}
+/* Writes the row-major strides of a shape, in elements. */
+void shape_strides(uint32_t rank, const int64_t *shape, int64_t *strides);
+/* Returns true if the strides are row-major. Strides of axes of size 1 are
+ * ignored. */
+bool tensor_contiguous(const struct tandem_tensor_desc *tensor);
+
+#endif
