@@ -60,13 +60,13 @@ struct gemm_params {
 
 #define HAS_BIAS 1u
 /* c and the partials are accessed in vectors of four. */
-#define C_VECTOR 2u
+#define C_IS_VEC4 2u
 /* Groups do nothing if the non-finite flag of their tile is 0. */
 #define ONLY_NONFINITE_TILES 4u
 /* Sums of split tiles go to the partials. */
 #define STORES_PARTIALS 8u
 /* gemv.cl: the vectors are rows of c. */
-#define SWAPPED 16u
+#define OPERANDS_SWAPPED 16u
 /* Sums (gemm_mma.cl) or totals (gemm_simt.cl) go to promoted_offset. */
 #define PROMOTES_IN_MEMORY 32u
 
@@ -199,7 +199,7 @@ INLINE void epilogue_clipped(__global C_T *c, __global const C_T *bias,
                              const struct gemm_params *p)
 {
     uint left = columns_left(row, column, p);
-    if (p->flags & C_VECTOR) {
+    if (p->flags & C_IS_VEC4) {
         if (left > 0)
             epilogue_vec4(c, bias, batch, row, column, sum, p);
     } else {
@@ -217,7 +217,7 @@ INLINE void epilogue_clipped(__global C_T *c, __global const C_T *bias,
  * neighbouring work-items store neighbouring elements. */
 INLINE bool tile_uses_vec4(const struct tile *tile, const struct gemm_params *p)
 {
-    return (p->flags & C_VECTOR) != 0 ||
+    return (p->flags & C_IS_VEC4) != 0 ||
            (tile->is_split && p->unsplit_tiles > 0);
 }
 

@@ -399,7 +399,7 @@ INLINE void store_block(__global C_T *c, __global float *partial,
                         __local const float *shared,
                         const struct gemm_params *p)
 {
-    bool swapped = (p->flags & SWAPPED) != 0;
+    bool swapped = (p->flags & OPERANDS_SWAPPED) != 0;
     for (uint at = get_local_id(0); at < GROUP_ROWS * VECTOR_COUNT;
          at += GROUP_SIZE) {
         uint r = swapped ? at % GROUP_ROWS : at / VECTOR_COUNT;
@@ -427,7 +427,7 @@ KERNEL void gemv(__global C_T *c, __global float *partial,
     uint id = get_local_id(0);
     struct tile tile = tile_assign(get_group_id(0), &p);
     uint begin = tile.begin, end = tile.end;
-    bool swapped = (p.flags & SWAPPED) != 0;
+    bool swapped = (p.flags & OPERANDS_SWAPPED) != 0;
     uint first = tile.m * GROUP_ROWS, first_x = tile.n * VECTOR_COUNT;
     uint rows = (swapped ? p.n : p.m) - first;
 #if VECTOR_COUNT > 1

@@ -15,13 +15,13 @@
 KERNEL void split_k_fixup(__global C_T *c, __global const float *partial,
                           __global const C_T *bias, const struct gemm_params p)
 {
-    uint elements_per_item = p.flags & C_VECTOR ? 4 : 1;
+    uint elements_per_item = p.flags & C_IS_VEC4 ? 4 : 1;
     ulong i = (ulong)get_global_id(0) * elements_per_item;
     if (i >= p.c_elements)
         return;
     DECLARE_POSITION(i);
     partial += p.partial_offset + i;
-    if (p.flags & C_VECTOR) {
+    if (p.flags & C_IS_VEC4) {
         float4 sum = *(__global const float4 *)partial;
         for (uint split = 1; split < p.splits; ++split)
             sum += *(__global const float4 *)(partial + split * p.c_elements);

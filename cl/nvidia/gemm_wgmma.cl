@@ -484,7 +484,7 @@ INLINE bool store_tile(__global C_T *c, __global float *partial,
     const uint rows = p->m - tile->m * TILE_M;
     const uint columns = p->n - tile->n * TILE_N;
     const bool uses_fast_path =
-        !tile->is_split && (p->flags & C_VECTOR) != 0 && p->beta == 0.0f;
+        !tile->is_split && (p->flags & C_IS_VEC4) != 0 && p->beta == 0.0f;
     const bool has_row_bias = (p->flags & HAS_BIAS) != 0 && p->bias_row != 0;
     bool is_finite = true;
     float4 column_bias[TILE_N / OUT_COLUMNS];
