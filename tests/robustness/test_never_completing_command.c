@@ -519,7 +519,7 @@ START_TEST(builds_in_all_threads)
     plug.script_set(&hang);
     for (int i = 0; i < 9; i++)
         GIVES_UP(unary(ops[i], buffer), TANDEM_FAILED);
-    ck_assert_msg(strstr(plug.api->last_error(), "any of 8 threads") != NULL,
+    ck_assert_msg(strstr(plug.api->last_error(), "each of 8 threads") != NULL,
                   "\"%s\"", plug.api->last_error());
     while (plug.hanging() < 8) /* the last may be on its way */
         nanosleep(&(struct timespec){0, 1000000}, NULL);
