@@ -30,14 +30,6 @@ static bool in_place_allowed(const struct operator_row *row)
            row->op_class <= TANDEM_CLASS_OPTIMIZER;
 }
 
-enum tandem_status check_flags(const char *what, uint32_t flags, uint32_t known)
-{
-    if ((flags & ~known) == 0)
-        return TANDEM_OK;
-    return argument_error("%s: flags 0x%x has unknown bits: 0x%x are known",
-                          what, (unsigned)flags, (unsigned)known);
-}
-
 /* Checks the attributes that must be 0 or 1, except keepdims, which
  * infer_output checks. */
 static enum tandem_status check_choice(const struct call *call)
@@ -53,7 +45,7 @@ static enum tandem_status check_choice(const struct call *call)
             continue;
         int64_t value = call->op->ints[choices[i].place];
         if (value != 0 && value != 1)
-            return argument_error("%s: %s is %lld, neither 0 nor 1",
+            return argument_error("%s: %s is %lld; expected 0 or 1",
                                   call->row->name, choices[i].name,
                                   (long long)value);
     }
@@ -76,7 +68,7 @@ static enum tandem_status check_attributes(const struct call *call)
             (unsigned)call->scalars,
             op->floats == NULL ? 0u : (unsigned)op->float_count);
     if (row->id == TANDEM_OP_ADAM && op->ints[0] < 1)
-        return argument_error("adam: steps count from 1, got step %lld",
+        return argument_error("adam: step is %lld; expected at least 1",
                               (long long)op->ints[0]);
     enum tandem_status status =
         check_flags(row->name, op->flags, TANDEM_OP_ALLOW_NONDETERMINISM);
@@ -91,8 +83,8 @@ static enum tandem_status check_operands(struct call *call)
     char what[64];
     if (call->input_count != row->inputs || call->output_count != row->outputs)
         return argument_error(
-            "%s: takes %u inputs and gives %u outputs, got %u and %u",
-            row->name, (unsigned)row->inputs, (unsigned)row->outputs,
+            "%s: expected %u inputs and %u outputs, got %u and %u", row->name,
+            (unsigned)row->inputs, (unsigned)row->outputs,
             (unsigned)call->input_count, (unsigned)call->output_count);
     if (call->inputs == NULL || call->outputs == NULL)
         return argument_error("%s: the array of %s is NULL", row->name,
@@ -120,7 +112,7 @@ static enum tandem_status check_operands(struct call *call)
     }
     if (call->scalars == row->inputs)
         return argument_error(
-            "%s: every input is NULL (a scalar); one must be a tensor",
+            "%s: every input is a scalar (NULL); one must be a tensor",
             row->name);
     return check_attributes(call);
 }
@@ -134,7 +126,7 @@ static enum tandem_status expect_dtype(const struct call *call, bool output,
         output ? call->outputs[place] : call->inputs[place];
     if (tensor == NULL || tensor->dtype == dtype)
         return TANDEM_OK;
-    return argument_error("%s: %s %u has dtype %s where %s is needed",
+    return argument_error("%s: %s %u has dtype %s; expected %s",
                           call->row->name, output ? "output" : "input",
                           (unsigned)place, dtype_name(tensor->dtype),
                           dtype_name(dtype));
@@ -145,9 +137,8 @@ static enum tandem_status expect_index(const struct call *call, uint32_t place)
     uint32_t dtype = call->inputs[place]->dtype;
     if (dtype == TANDEM_I32 || dtype == TANDEM_I64)
         return TANDEM_OK;
-    return argument_error(
-        "%s: input %u has dtype %s where i32 or i64 is needed", call->row->name,
-        (unsigned)place, dtype_name(dtype));
+    return argument_error("%s: input %u has dtype %s; expected i32 or i64",
+                          call->row->name, (unsigned)place, dtype_name(dtype));
 }
 
 /* Checks that the inputs from first on, and all outputs if outputs is true,
@@ -176,8 +167,8 @@ static enum tandem_status expect_f32(const struct call *call, uint32_t dtype)
     if (dtype == TANDEM_F32)
         return TANDEM_OK;
     return last_error_set(TANDEM_UNSUPPORTED,
-                          "%s: dtype %s is not served, f32 is", call->row->name,
-                          dtype_name(dtype));
+                          "%s: dtype %s is unsupported; expected f32",
+                          call->row->name, dtype_name(dtype));
 }
 
 static enum tandem_status check_cast(const struct call *call)
@@ -188,10 +179,11 @@ static enum tandem_status check_cast(const struct call *call)
         if (dtype != TANDEM_F32 && dtype != TANDEM_F16 &&
             dtype != TANDEM_BF16 && dtype != TANDEM_I32 &&
             dtype != TANDEM_I64 && dtype != TANDEM_U8 && dtype != TANDEM_BOOL)
-            return last_error_set(TANDEM_UNSUPPORTED,
-                                  "cast: dtype %s is not served; f32, f16, "
-                                  "bf16, i32, i64, u8 and bool are",
-                                  dtype_name(dtype));
+            return last_error_set(
+                TANDEM_UNSUPPORTED,
+                "cast: dtype %s is unsupported; expected f32, "
+                "f16, bf16, i32, i64, u8 or bool",
+                dtype_name(dtype));
     }
     return TANDEM_OK;
 }
@@ -272,7 +264,7 @@ static enum tandem_status shape_mismatch(const struct call *call, bool output,
                                          const struct tandem_tensor_desc *want)
 {
     char got_text[SHAPE_TEXT], want_text[SHAPE_TEXT];
-    return argument_error("%s: %s %u has shape %s where %s is needed",
+    return argument_error("%s: %s %u has shape %s; expected %s",
                           call->row->name, output ? "output" : "input",
                           (unsigned)place, shape_text(got, got_text),
                           shape_text(want, want_text));
@@ -307,7 +299,7 @@ static enum tandem_status check_shapes(const struct call *call)
 
 /* Address range [first, end) of a tensor in the backend's address space, and
  * the address of its element (0, ..., 0). */
-struct place {
+struct tensor_range {
     uint64_t first, end, origin;
 };
 
@@ -322,9 +314,9 @@ static enum tandem_status name_operand(enum tandem_status status,
                           reason);
 }
 
-static enum tandem_status find_place(const struct call *call, bool output,
+static enum tandem_status find_range(const struct call *call, bool output,
                                      uint32_t number, address_range_fn span,
-                                     const void *user, struct place *out)
+                                     const void *user, struct tensor_range *out)
 {
     const struct tandem_tensor_desc *tensor =
         output ? call->outputs[number] : call->inputs[number];
@@ -344,8 +336,8 @@ static enum tandem_status find_place(const struct call *call, bool output,
             (unsigned long long)memory.bytes,
             (unsigned long long)tensor->byte_offset);
     if (tensor->byte_offset % TANDEM_DTYPE_BYTES(tensor->dtype) != 0)
-        return argument_error("%s: %s %u starts at byte %llu, not a multiple "
-                              "of its element's size",
+        return argument_error("%s: %s %u starts at byte %llu, which is not a "
+                              "multiple of its element size",
                               call->row->name, side, (unsigned)number,
                               (unsigned long long)tensor->byte_offset);
     out->first += memory.base;
@@ -354,8 +346,10 @@ static enum tandem_status find_place(const struct call *call, bool output,
     return TANDEM_OK;
 }
 
-static bool overlap(const struct tandem_tensor_desc *a, const struct place *at,
-                    const struct tandem_tensor_desc *b, const struct place *bt)
+static bool overlap(const struct tandem_tensor_desc *a,
+                    const struct tensor_range *at,
+                    const struct tandem_tensor_desc *b,
+                    const struct tensor_range *bt)
 {
     if (at->first >= bt->end || bt->first >= at->end)
         return false;
@@ -363,8 +357,8 @@ static bool overlap(const struct tandem_tensor_desc *a, const struct place *at,
 }
 
 static enum tandem_status check_output(const struct call *call, uint32_t number,
-                                       const struct place *inputs,
-                                       const struct place *outputs)
+                                       const struct tensor_range *inputs,
+                                       const struct tensor_range *outputs)
 {
     const struct tandem_tensor_desc *output = call->outputs[number];
     if (outputs[number].first == outputs[number].end)
@@ -395,13 +389,14 @@ static enum tandem_status check_output(const struct call *call, uint32_t number,
 static enum tandem_status check_memory(const struct call *call,
                                        address_range_fn span, const void *user)
 {
-    struct place inputs[TANDEM_MAX_OPERANDS], outputs[TANDEM_MAX_OPERANDS];
+    struct tensor_range inputs[TANDEM_MAX_OPERANDS],
+        outputs[TANDEM_MAX_OPERANDS];
     enum tandem_status status = TANDEM_OK;
     for (uint32_t i = 0; status == TANDEM_OK && i < call->input_count; i++)
         if (call->inputs[i] != NULL)
-            status = find_place(call, false, i, span, user, &inputs[i]);
+            status = find_range(call, false, i, span, user, &inputs[i]);
     for (uint32_t i = 0; status == TANDEM_OK && i < call->output_count; i++)
-        status = find_place(call, true, i, span, user, &outputs[i]);
+        status = find_range(call, true, i, span, user, &outputs[i]);
     for (uint32_t i = 0; status == TANDEM_OK && i < call->output_count; i++)
         status = check_output(call, i, inputs, outputs);
     return status;
@@ -420,12 +415,12 @@ static enum tandem_status find_row(const struct tandem_op *op,
         return status;
     *out_row = operator_row(op->id);
     if (op->id == TANDEM_OP_INVALID || op->id >= TANDEM_OP_ID_END)
-        return argument_error("there is no operator number %u",
+        return argument_error("operator number %u does not exist",
                               (unsigned)op->id);
     if (*out_row == NULL || op->id == TANDEM_OP_FUSED)
         return last_error_set(
             TANDEM_UNSUPPORTED,
-            "operator number %u is not served by this version",
+            "operator number %u is unsupported in this version",
             (unsigned)op->id);
     return TANDEM_OK;
 }
@@ -444,9 +439,10 @@ enum tandem_status check_op(const struct tandem_op *op,
         return status;
     if (op->id == TANDEM_OP_GEMM) {
         if (input_count != 0 || output_count != 0)
-            return argument_error(
-                "gemm: operands go into op->gemm, got %u inputs and %u outputs",
-                (unsigned)input_count, (unsigned)output_count);
+            return argument_error("gemm: expected the operands in op->gemm, "
+                                  "got %u inputs and %u outputs",
+                                  (unsigned)input_count,
+                                  (unsigned)output_count);
         return check_gemm(op->gemm, span, user);
     }
     status = check_operands(&call);

@@ -6,6 +6,7 @@
 #ifndef TANDEM_COMMON_ARGUMENT_CHECK_H
 #define TANDEM_COMMON_ARGUMENT_CHECK_H
 
+#include "common/struct_size.h"
 #include "common/tensor_extent.h"
 
 #include <tandem/backend.h>
@@ -44,10 +45,5 @@ double gemm_factor(double value);
  * minimal. */
 void gemm_args_normalize(struct tandem_gemm *out,
                          const struct tandem_gemm *gemm);
-
-/* Returns TANDEM_INVALID_ARGUMENT and sets the last error if flags has a bit
- * outside known. what names the call in messages, as in "upload". */
-enum tandem_status check_flags(const char *what, uint32_t flags,
-                               uint32_t known);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checks the arguments of a matrix product; see argument_check.h. */
+/* Checks the arguments of a GEMM; see argument_check.h. */
 #include <stdio.h>
 #include <string.h>
 
@@ -10,7 +10,7 @@
 #include "common/tensor_overlap.h"
 #include "common/struct_size.h"
 
-/* One operand of the product: its tensor and, after find_operand, its address
+/* One operand of the GEMM: its tensor and, after find_operand, its address
  * range and the address of its first element. */
 struct operand {
     const char *name; /* "gemm: a" */
@@ -35,8 +35,9 @@ double gemm_factor(double value)
 
 /* Sets strides that affect no address to their smallest valid value, so that
  * no later code depends on what the caller wrote. */
-static void settle_matrix(struct tandem_matrix *matrix, int64_t batch,
-                          int64_t rows, int64_t columns)
+static void matrix_normalize_strides(struct tandem_matrix *matrix,
+                                     int64_t batch, int64_t rows,
+                                     int64_t columns)
 {
     bool empty = batch < 1 || rows < 1 || columns < 1;
     if (empty || rows == 1)
@@ -45,15 +46,15 @@ static void settle_matrix(struct tandem_matrix *matrix, int64_t batch,
         matrix->batch_stride = 0;
 }
 
-static void settle_gemm(struct tandem_gemm *gemm)
+static void gemm_normalize_strides(struct tandem_gemm *gemm)
 {
     bool at = (gemm->flags & TANDEM_GEMM_TRANSPOSE_A) != 0;
     bool bt = (gemm->flags & TANDEM_GEMM_TRANSPOSE_B) != 0;
-    settle_matrix(&gemm->a, gemm->batch, at ? gemm->k : gemm->m,
-                  at ? gemm->m : gemm->k);
-    settle_matrix(&gemm->b, gemm->batch, bt ? gemm->n : gemm->k,
-                  bt ? gemm->k : gemm->n);
-    settle_matrix(&gemm->c, gemm->batch, gemm->m, gemm->n);
+    matrix_normalize_strides(&gemm->a, gemm->batch, at ? gemm->k : gemm->m,
+                             at ? gemm->m : gemm->k);
+    matrix_normalize_strides(&gemm->b, gemm->batch, bt ? gemm->n : gemm->k,
+                             bt ? gemm->k : gemm->n);
+    matrix_normalize_strides(&gemm->c, gemm->batch, gemm->m, gemm->n);
 }
 
 void gemm_args_normalize(struct tandem_gemm *out,
@@ -66,7 +67,7 @@ void gemm_args_normalize(struct tandem_gemm *out,
     out->c_dtype = gemm_c_dtype(gemm);
     out->alpha = gemm_factor(gemm->alpha);
     out->beta = gemm_factor(gemm->beta);
-    settle_gemm(out);
+    gemm_normalize_strides(out);
 }
 
 static void set_matrix(struct operand *operand, const char *name,
@@ -75,7 +76,7 @@ static void set_matrix(struct operand *operand, const char *name,
                        int64_t columns)
 {
     struct tandem_matrix settled = *matrix;
-    settle_matrix(&settled, gemm->batch, rows, columns);
+    matrix_normalize_strides(&settled, gemm->batch, rows, columns);
     operand->name = name;
     operand->tensor = (struct tandem_tensor_desc){
         .buffer = matrix->buffer,
@@ -93,8 +94,8 @@ static enum tandem_status check_activation(const struct tandem_gemm *gemm)
     case TANDEM_OP_GELU:
         if (gemm->activation_parameter == 0 || gemm->activation_parameter == 1)
             return TANDEM_OK;
-        return argument_error("gemm: activation_parameter %g chooses no form "
-                              "of gelu: 0 is the erf form, 1 the tanh form",
+        return argument_error("gemm: activation_parameter is %g; expected 0 "
+                              "(erf form of gelu) or 1 (tanh form)",
                               gemm->activation_parameter);
     case TANDEM_OP_INVALID:
     case TANDEM_OP_RELU:
@@ -104,9 +105,11 @@ static enum tandem_status check_activation(const struct tandem_gemm *gemm)
     case TANDEM_OP_SWISH:
         return TANDEM_OK;
     default:
-        return last_error_set(TANDEM_UNSUPPORTED,
-                              "gemm: %s is no activation of a product",
-                              operator_name(gemm->activation));
+        return last_error_set(
+            TANDEM_UNSUPPORTED,
+            "gemm: %s cannot be an activation; expected relu, "
+            "leaky_relu, sigmoid, tanh, swish or gelu",
+            operator_name(gemm->activation));
     }
 }
 
@@ -119,7 +122,7 @@ static enum tandem_status check_dtype(const char *what, uint32_t dtype)
     if (dtype != TANDEM_F32 && dtype != TANDEM_F16 && dtype != TANDEM_BF16)
         return last_error_set(
             TANDEM_UNSUPPORTED,
-            "gemm: dtype %s of %s is not served; f32, f16 and bf16 are",
+            "gemm: dtype %s of %s is unsupported; expected f32, f16 or bf16",
             dtype_name(dtype), what);
     return TANDEM_OK;
 }
@@ -127,15 +130,15 @@ static enum tandem_status check_dtype(const char *what, uint32_t dtype)
 static enum tandem_status check_numbers(const struct tandem_gemm *gemm)
 {
     if (gemm->m < 0 || gemm->n < 0 || gemm->k < 0 || gemm->batch < 1)
-        return argument_error("gemm: m %lld, n %lld, k %lld must not be "
-                              "negative and batch %lld at least 1",
+        return argument_error("gemm: m %lld, n %lld and k %lld must be at "
+                              "least 0, and batch %lld at least 1",
                               (long long)gemm->m, (long long)gemm->n,
                               (long long)gemm->k, (long long)gemm->batch);
     enum tandem_status status = check_flags("gemm", gemm->flags, 15u);
     if (status != TANDEM_OK)
         return status;
     if (gemm->bias_kind > TANDEM_BIAS_PER_ROW)
-        return argument_error("gemm: there is no kind of bias %u",
+        return argument_error("gemm: bias_kind %u is unknown",
                               (unsigned)gemm->bias_kind);
     status = check_dtype("a and b", gemm->dtype);
     if (status == TANDEM_OK)
@@ -149,12 +152,13 @@ static enum tandem_status check_matrix(const struct operand *operand)
     int64_t elements = 0;
     if (tensor->strides[1] < 1 || tensor->strides[1] < tensor->shape[2])
         return argument_error(
-            "%s: the leading dimension %lld is below its %lld columns",
+            "%s: ld is %lld; expected at least %lld, the number of columns",
             operand->name, (long long)tensor->strides[1],
             (long long)tensor->shape[2]);
     if (tensor->strides[0] < 0)
-        return argument_error("%s: the batch stride %lld is negative",
-                              operand->name, (long long)tensor->strides[0]);
+        return argument_error(
+            "%s: the batch stride is %lld; expected at least 0", operand->name,
+            (long long)tensor->strides[0]);
     return check_shape(operand->name, tensor->dtype, 3, tensor->shape,
                        &elements);
 }
@@ -233,7 +237,7 @@ enum tandem_status check_gemm(const struct tandem_gemm *gemm,
                                         .strides = {1}};
     } else if (span != NULL && gemm->bias != NULL) {
         return argument_error(
-            "gemm: there is a buffer for bias, whose kind is none");
+            "gemm: bias is set, but bias_kind is TANDEM_BIAS_NONE");
     }
     if (tensor_overlaps_itself(&operands[0].tensor))
         return argument_error(

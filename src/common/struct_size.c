@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checks and applies the struct_size of ABI structs; see struct_size.h. */
+/* Checks of struct_size and flags; see struct_size.h. */
 #include "common/struct_size.h"
 #include "common/last_error.h"
 
@@ -13,6 +13,15 @@ enum tandem_status struct_size_check(const char *what, const char *type,
     return argument_error(
         "%s.struct_size is %zu, below %zu: set it to sizeof(struct %s)", what,
         bytes, least, type);
+}
+
+enum tandem_status check_flags(const char *what, uint32_t flags, uint32_t known)
+{
+    if ((flags & ~known) == 0)
+        return TANDEM_OK;
+    return argument_error(
+        "%s: flags 0x%x has unknown bits; the known bits are 0x%x", what,
+        (unsigned)flags, (unsigned)known);
 }
 
 void struct_size_fill(void *out, const void *from, size_t from_bytes)

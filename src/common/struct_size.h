@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checks the struct_size that a caller sets in a struct of the public ABI. A
+/* Checks the fields by which the public ABI grows: struct_size and flags. A
  * struct_size of 0 was forgotten and is always an error, because all later
  * fields would count as absent.  Callable from any thread. */
 #ifndef TANDEM_COMMON_STRUCT_SIZE_H
@@ -18,5 +18,10 @@ enum tandem_status struct_size_check(const char *what, const char *type,
  * and struct_size_check accepted. from_bytes is sizeof *from. Keeps out's
  * struct_size and its bytes beyond from_bytes. */
 void struct_size_fill(void *out, const void *from, size_t from_bytes);
+
+/* Returns TANDEM_INVALID_ARGUMENT and sets the last error if flags has a bit
+ * outside known. what names the call in messages, as in "upload". */
+enum tandem_status check_flags(const char *what, uint32_t flags,
+                               uint32_t known);
 
 #endif
