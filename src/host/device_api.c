@@ -13,8 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Checks the arguments, locks the context and finds the device.  The context
- * stays locked only on success.  out is the caller's result pointer. */
+/* Checks the arguments and finds the device.  On success the context stays
+ * locked.  `out` is the caller's result pointer, which must not be NULL. */
 static enum tandem_status device_enter(struct tandem_context *context,
                                        uint32_t id, const void *out,
                                        struct device **out_device)
@@ -251,7 +251,7 @@ enum tandem_status tandem_context_force_device(struct tandem_context *context,
     return status;
 }
 
-/* Waits for one device; other threads can use the device during the wait. */
+/* Waits for one device's work.  Other threads can use the device meanwhile. */
 static enum tandem_status device_await(struct device *device,
                                        uint64_t deadline_ns)
 {
@@ -262,8 +262,8 @@ static enum tandem_status device_await(struct device *device,
     return status == TANDEM_OK ? wait_idle(device, deadline_ns) : status;
 }
 
-/* Returns the stored asynchronous error and clears it, so that it is reported
- * only once. */
+/* Returns the context's stored asynchronous error and clears it, so that the
+ * error is reported only once. */
 static enum tandem_status async_error_take(struct tandem_context *context)
 {
     const enum tandem_status status = context->async_error_status;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Predictions, the choice of a device, and migration credit; see chooser.h.
+/* Predicts times, chooses devices and keeps migration credit; see chooser.h.
  * The context's mutex must be held. */
 #include <config.h>
 
@@ -13,8 +13,8 @@ static double clamp_negative(double value)
     return value > 0 ? value : 0;
 }
 
-/* Returns the device with the lowest number in `current` (a mask), from which
- * the content would be downloaded, or NULL. */
+/* Returns the device from which content would be downloaded: the one with the
+ * lowest number in the mask `current`.  Returns NULL for an empty mask. */
 static const struct device *current_device(const struct tandem_context *context,
                                            uint32_t current)
 {
@@ -68,9 +68,9 @@ static double operand_transfer_ns(const struct operand *operand,
     return ns;
 }
 
-/* Returns the predicted time to forward an output from `device` to its expected
- * reader.  If that reader is this operator itself, as in an accumulation, the
- * time is 0, because the operator will run where the output is. */
+/* Returns the predicted time to forward an output from `device` to the device
+ * expected to read it next.  Returns 0 if this same operator is expected to
+ * read it, as in an accumulation, because it will run where the output is. */
 static double operand_forwarding_ns(const struct placement_request *request,
                                     const struct operand *operand,
                                     const struct device *device)
@@ -179,8 +179,8 @@ static double download_predict(const struct placement_request *request,
     return any ? ns + cost->scalars[COST_SYNC] : 0;
 }
 
-/* Fills all fields of `out` except launch_ns and execute_ns, which must be
- * valid.  `use_credit` enables the migration credit. */
+/* Completes the prediction `out`, whose launch_ns and execute_ns must be valid.
+ * Subtracts the migration credit from transfers if use_credit is true. */
 static void transfers_predict(const struct placement_request *request,
                               const struct device *device, bool use_credit,
                               struct prediction *out)
@@ -223,8 +223,8 @@ void chooser_predict(struct placement_decision *decision,
     decision->predicted |= 1u << device->id;
 }
 
-/* Returns true if device `id` with predicted time `ns` beats the best one so
- * far, which may be NULL.  The lower number wins a tie. */
+/* Returns true if device `id` with predicted time `ns` is faster than `best`,
+ * the fastest device so far or NULL.  The lower device number wins a tie. */
 static bool is_faster(double ns, uint32_t id, double best_ns,
                       const struct device *best)
 {
@@ -255,8 +255,8 @@ struct device *chooser_pick(struct tandem_context *context,
     candidates = chooser_eligible_candidates(
         context, decision->request.cost_class, candidates);
     while (candidates != 0) {
-        /* The last winner goes first, so that most other devices lose by
-         * their launch and run times alone. */
+        /* Start with the device chosen last time, so that most other devices
+         * lose by their launch and run times alone. */
         const uint32_t id = candidates >> first & 1
                                 ? first
                                 : (uint32_t)__builtin_ctz(candidates);
@@ -283,7 +283,7 @@ struct device *chooser_pick(struct tandem_context *context,
 
 /* ---- after the launch ---- */
 
-/* Adds migration credit if the device lost only because of transfers. */
+/* Adds credit to the call's storages if only transfers made `device` lose. */
 static void migration_credit_add(struct placement_decision *decision,
                                  const struct device *device, double chosen_ns)
 {
@@ -312,7 +312,7 @@ static void migration_credit_add(struct placement_decision *decision,
     }
 }
 
-/* Returns the predicted time of an operator whose inputs are all resident. */
+/* Returns the predicted time of a call whose inputs are all on the device. */
 static double resident_ns(const struct prediction *prediction)
 {
     return prediction->launch_ns + prediction->execute_ns +
@@ -320,8 +320,8 @@ static double resident_ns(const struct prediction *prediction)
            prediction->input_transfer_ns;
 }
 
-/* Returns the time saved compared with the best other device if the inputs are
- * resident on both. */
+/* Returns the time that `device` saves, compared with the best other device, if
+ * the inputs are resident on both. */
 static double migration_saving_ns(struct placement_decision *decision,
                                   const struct device *device)
 {
@@ -344,8 +344,8 @@ static double migration_saving_ns(struct placement_decision *decision,
                           resident_ns(&decision->predictions[device->id]));
 }
 
-/* Records the moves that this launch makes on credit, and distributes the time
- * that it saves among all storages moved on credit. */
+/* Records which storages this launch moves to the device on credit, and divides
+ * the time that the launch saves among all its inputs moved on credit. */
 static void migrations_record(struct placement_decision *decision,
                               const struct device *device)
 {

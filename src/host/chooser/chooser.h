@@ -43,36 +43,36 @@
 
 /* A storage that the operator uses, and its state when the call began. */
 struct operand {
-    struct storage *storage; /* not owned; may be freed later */
+    struct storage *storage; /* borrowed; may be freed after the call */
     double bytes;
     /* Masks of devices; bit d stands for device d. */
-    uint32_t current;         /* have a current copy; also HOST_BIT */
-    uint32_t host_accessible; /* would use the host copy */
-    uint32_t host_writers;    /* may be writing the host copy */
-    bool read; /* the content must be on the device before the launch */
+    uint32_t current;         /* devices (and HOST_BIT) with a current copy */
+    uint32_t host_accessible; /* devices that would use the host copy */
+    uint32_t host_writers;    /* devices that may be writing the host copy */
+    bool read;                /* the operator needs the content on the device */
     bool written;
-    bool partial; /* written in part, so the other content must survive */
+    bool partial; /* the operator overwrites only a part of the storage */
     /* Expected next reader of an output: its device number plus 1, or 0 if
      * unknown, and the operator (enum tandem_op_id) of that read. */
     uint8_t next_reader, next_reader_op;
-    bool host_read_expected; /* the caller is expected to read the output */
+    bool host_read_expected; /* the caller will probably read this output */
 };
 
 /* Cached run costs of a call on each device. */
 struct run_cost {
     uint32_t known; /* bit d is set if the times of device d are valid */
-    uint32_t last;  /* the device chosen last, plus 1; 0 means none */
+    uint32_t last;  /* number of the device chosen last plus 1; 0 means none */
     double launch_ns[TANDEM_MAX_DEVICES], execute_ns[TANDEM_MAX_DEVICES];
 };
 
-/* The operator, its sizes and its operands. */
+/* A request to choose a device for an operator call. */
 struct placement_request {
     uint32_t op;
     uint32_t cost_class;
     double elements;           /* number of elements of the largest operand */
     double bytes;              /* total bytes read and written */
-    double gemm_size[4];       /* TANDEM_COST_GEMM: m, n, k, batch */
-    struct run_cost *run_cost; /* not owned; NULL disables the caching */
+    double gemm_size[4];       /* m, n, k, batch size (TANDEM_COST_GEMM only) */
+    struct run_cost *run_cost; /* cached times, borrowed; NULL means no cache */
     uint32_t operand_count;
     struct operand operands[2 * TANDEM_MAX_OPERANDS];
 };
@@ -81,54 +81,53 @@ struct placement_request {
 struct prediction {
     double wait_ns, transfer_ns, launch_ns, execute_ns, download_ns;
     double total_ns;
-    double full_transfer_ns;  /* transfer_ns before the migration credit */
-    double input_transfer_ns; /* part of full_transfer_ns for the inputs */
+    double full_transfer_ns;  /* transfer_ns without the migration credit */
+    double input_transfer_ns; /* part of full_transfer_ns spent on inputs */
 };
 
 /* The last placement decision of a thread, kept for explanations. */
 struct placement_decision {
-    const struct tandem_context *context; /* NULL if the call failed */
+    const struct tandem_context *context; /* NULL if the operator call failed */
     uint32_t serial;                      /* serial number of the context */
     uint32_t chosen;
-    bool forced;        /* the caller or the context named the device */
-    double measured_ns; /* 0 unless the context times operators */
-    /* Masks of devices; bit d stands for device d. */
-    uint32_t predicted; /* predictions[d] is valid */
-    uint32_t failed;    /* device d failed with status[d] */
-    uint32_t
-        must_compile; /* device d must compile before it can run the call */
+    bool forced;           /* the caller or the context demanded this device */
+    double measured_ns;    /* measured time, 0 if operators are not timed */
+    uint32_t predicted;    /* bit d is set if predictions[d] is valid */
+    uint32_t failed;       /* bit d is set if device d failed with status[d] */
+    uint32_t must_compile; /* bit d is set if device d must compile first */
     uint8_t status[TANDEM_MAX_DEVICES];
     struct placement_request request;
     struct prediction predictions[TANDEM_MAX_DEVICES];
 };
 
-/* Predicts the launch and run times only.  Uses and fills request->run_cost. */
+/* Predicts only the launch time and the run time of a call.  Reads and updates
+ * the cache request->run_cost. */
 void chooser_predict_run_cost(const struct placement_request *request,
                               const struct device *device,
                               double *out_launch_ns, double *out_run_ns);
 
-/* Predicts all times on one device into decision->predictions.  Ignores the
- * migration credit, because the storages may have been freed. */
+/* Predicts all times of the call on one device and stores them in
+ * decision->predictions.  Ignores the migration credit, because the storages
+ * that hold the credit may have been freed. */
 void chooser_predict(struct placement_decision *decision,
                      const struct device *device);
 
-/* Returns the subset of `candidates` (a mask) that competes for operators of a
- * cost class.  If some candidates are calibrated for the class, only these and
- * the CPU plugin compete, because the CPU plugin's default costs are never too
- * low. */
+/* Returns the devices in `candidates` (a mask) that may run operators of a cost
+ * class.  If some are calibrated for the class, only these and the CPU plugin's
+ * devices may, because the CPU plugin's default costs are never too low. */
 uint32_t chooser_eligible_candidates(const struct tandem_context *context,
                                      uint32_t cost_class, uint32_t candidates);
 
 /* Returns the fastest eligible device in `candidates` (a mask) that has no bit
- * in decision->failed or decision->must_compile, or NULL.  The lowest number
- * wins a tie.  Does not predict the transfers of a device that loses without
- * them. */
+ * in decision->failed or decision->must_compile, or NULL.  The lowest device
+ * number wins a tie.  Does not predict the transfers of a device that would be
+ * slower even without transfers. */
 struct device *chooser_pick(struct tandem_context *context,
                             struct placement_decision *decision,
                             uint32_t candidates);
 
-/* Updates migration credits, tracked migrations and the virtual clock after a
- * launch on `device`. */
+/* Updates the migration credits, the record of migrations and the context's
+ * virtual clock after a launch on `device`. */
 void chooser_note_launch(struct placement_decision *decision,
                          struct device *device);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The lock, the clock and the settings of a context, and its load errors; see
- * context.h.  context_lifecycle.c creates and destroys contexts. */
+/* The lock, clock, settings and plugin load messages of a context; see
+ * context.h. context_lifecycle.c creates and destroys contexts. */
 #include <config.h>
 
 #include "host/context/context.h"
@@ -15,11 +15,11 @@
 struct handle_pool context_pool =
     HANDLE_POOL(struct tandem_context, 0x54434f4e);
 
-/* Shortest wait for the mutex, even for a timeout of 0.  Calls that neither
- * wait, compile nor start a device hold the mutex for less time. */
+/* Shortest time to wait for the mutex, even if the timeout is 0.  A call that
+ * need not wait for a device or a compiler holds the mutex for less time. */
 #define MIN_LOCK_WAIT_NS UINT64_C(5000000)
 
-/* Its address identifies the thread. */
+/* The address of this variable identifies the calling thread. */
 static __thread char this_thread;
 
 enum tandem_status context_check(const struct tandem_context *context)
@@ -63,7 +63,8 @@ uint64_t clock_left(uint64_t deadline_ns)
     return deadline_ns > now ? deadline_ns - now : 0;
 }
 
-/* Sets up the floating-point environment and notes the thread after locking. */
+/* Called after locking.  Sets the default floating-point environment and
+ * records whether more than one thread uses the context. */
 static void lock_acquired(struct tandem_context *context)
 {
     context->float_env = float_env_enter();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A context: plugins, devices, tensors and the state of the chooser.  One mutex
- * guards everything that changes after creation.  "Locked" means that the
- * caller must hold this mutex. */
+/* A context holds plugins, devices, tensors and the state of the chooser.  One
+ * mutex guards everything that changes after creation.  "Locked" marks
+ * functions whose caller must hold this mutex. */
 #ifndef TANDEM_HOST_CONTEXT_CONTEXT_H
 #define TANDEM_HOST_CONTEXT_CONTEXT_H
 
@@ -18,69 +18,67 @@ struct device;
 struct call_cache;
 struct storage;
 
-/* A key and its value for the plugins' open function. */
+/* A key with its value, an option for the open function of the plugins. */
 struct open_pair {
     char *key, *value;
 };
 
 struct tandem_context {
     struct handle handle;
-    uint32_t generation; /* fork_generation at creation */
-    uint32_t serial;     /* unique among all contexts of the process */
+    uint32_t generation; /* value of fork_generation at creation */
+    uint32_t serial;     /* serial number of the context in this process */
 
-    /* These fields do not change after creation. */
+    /* The fields from here to `mutex` do not change after creation. */
     struct log log;
     struct backend *backends; /* "cpu" first */
     uint32_t backend_count;
     bool deterministic;
-    char *profile_path; /* the directory searched first, or NULL */
+    char *profile_path; /* directory searched first for profiles, or NULL */
     char *cache_path;   /* the user's cache directory, or NULL */
     bool cache_usable;  /* cache_path exists and is writable */
-    char *num_threads;  /* decimal text for the plugins, or NULL */
+    char *num_threads;  /* thread count for the plugins as text, or NULL */
     char host_cpu[128]; /* CPU model name */
     struct open_pair *open_pairs;
     uint32_t open_count;
     uint64_t hang_timeout_ns; /* or TANDEM_TIMEOUT_INFINITE */
 
     pthread_mutex_t mutex;
-    struct float_env float_env;     /* saved for the thread that holds mutex */
-    pthread_cond_t stream_released; /* also signaled if a device is lost */
-    uint64_t unlock_epoch;          /* number of waits that released mutex */
-    const void
-        *first_thread; /* identifies the first thread that locked mutex */
-    bool is_shared;    /* a second thread locked mutex */
+    struct float_env float_env;     /* saved environment of the mutex's owner */
+    pthread_cond_t stream_released; /* signals a free stream or a lost device */
+    uint64_t unlock_epoch;          /* counts the waits that unlocked `mutex` */
+    const void *first_thread; /* identifies the first thread to lock mutex */
+    bool is_shared;           /* true if a second thread has locked mutex */
 
     char **load_errors; /* messages about plugins that could not be used */
     uint32_t load_error_count;
     struct device *devices[TANDEM_MAX_DEVICES];
     uint32_t device_count;
     uint32_t backends_enumerated;
-    uint32_t indices_enumerated; /* devices done of the next backend */
+    uint32_t indices_enumerated; /* devices added so far of the next backend */
     /* Masks of devices; bit d stands for device d. */
-    uint32_t usable;            /* may be chosen */
-    uint32_t zero_copy_devices; /* always compute in host memory */
-    uint32_t import_devices;    /* can import suitable host memory */
-    uint32_t calibrated[TANDEM_COST_CLASS_COUNT]; /* by cost class */
+    uint32_t usable;            /* devices that may be chosen */
+    uint32_t zero_copy_devices; /* devices that compute in host memory */
+    uint32_t import_devices;    /* devices able to import host memory */
+    uint32_t calibrated[TANDEM_COST_CLASS_COUNT]; /* one mask per cost class */
     uint32_t default_costs_are_upper_bound;
-    uint32_t op_blocked[TANDEM_OP_ID_END]; /* fail an operator, by operator */
-    char *forced_name; /* name that was not looked up yet, or NULL */
+    uint32_t op_blocked[TANDEM_OP_ID_END]; /* blocked devices per operator */
+    char *forced_name; /* forced device's name until it is found, or NULL */
     bool forced_by_environment;
-    uint32_t forced; /* device number or TANDEM_ANY_DEVICE */
+    uint32_t forced; /* number of the forced device or TANDEM_ANY_DEVICE */
     bool time_operators;
     tandem_observer_fn observer;
     void *observer_user;
 
-    double predicted_now_ns; /* virtual clock of the chooser, from creation */
-    /* The first asynchronous error that tandem_context_synchronize has not
-     * reported yet. */
+    double predicted_now_ns; /* virtual clock of the chooser, 0 at creation */
+    /* The first asynchronous error not yet reported by a synchronization. */
     enum tandem_status async_error_status;
     char async_error_message[512];
 
     struct tandem_tensor *tensors; /* linked list */
-    uint64_t tensor_serial;        /* serial of the newest tensor */
-    struct call_cache *call_cache; /* NULL before the first use */
-    struct storage *pending_free;  /* released storages that work still uses */
-    uint64_t next_address; /* for library-owned storages, see storage.h */
+    uint64_t tensor_serial;        /* serial number of the newest tensor */
+    struct call_cache *call_cache; /* call cache; NULL before first use */
+    struct storage *pending_free;  /* storages to free after pending work */
+    uint64_t next_address; /* next artificial storage address; see storage.h */
 };
 
 extern struct handle_pool context_pool;
@@ -92,32 +90,31 @@ static inline bool context_is_valid(const struct tandem_context *context)
            context->generation == fork_generation;
 }
 
-/* Returns TANDEM_OK if context_is_valid, else an error with its message set. */
+/* Returns TANDEM_OK for a valid context, else an error with its message set. */
 enum tandem_status context_check(const struct tandem_context *context);
 
-/* Locks the mutex.  A thread that holds the mutex has the default
- * floating-point environment. */
+/* Locks the mutex and sets the default floating-point environment meanwhile. */
 void context_lock(struct tandem_context *context);
-/* Locks the mutex like context_lock.  Returns false with the message set if the
- * mutex is still taken at deadline_ns (clock_ns time) and after 5 ms. */
+/* Locks the mutex like context_lock.  Sets the message and returns false if the
+ * mutex is still taken at deadline_ns (a clock_ns time) and after 5 ms. */
 bool context_lock_until(struct tandem_context *context, uint64_t deadline_ns);
 void context_unlock(struct tandem_context *context);
-/* Unlocks, waits for context->stream_released and locks again.  Returns false
- * at deadline_ns.  Locked. */
+/* Unlocks the mutex, waits for context->stream_released and locks the mutex
+ * again.  Returns false at deadline_ns.  Locked. */
 bool context_wait_released(struct tandem_context *context,
                            uint64_t deadline_ns);
 
-/* Adds a message for tandem_context_load_error and logs the message at level.
- * Locked, or called before the context is shared. */
+/* Adds a message to the list of tandem_context_load_error and logs it at
+ * `level`.  The mutex must be held unless the context is not shared yet. */
 void context_add_load_error(struct tandem_context *context,
                             enum tandem_log_level level, const char *format,
                             ...) __attribute__((format(printf, 3, 4)));
 
 /* Returns the time of the monotonic clock in ns. */
 uint64_t clock_ns(void);
-/* Converts a timeout to a clock_ns deadline.  TANDEM_TIMEOUT_INFINITE stays. */
+/* Converts a timeout to a clock_ns deadline.  Infinity stays infinite. */
 uint64_t clock_deadline(uint64_t timeout_ns);
-/* Returns the ns left until a deadline.  TANDEM_TIMEOUT_INFINITE stays. */
+/* Returns the ns left until a deadline; infinite deadlines stay infinite. */
 uint64_t clock_left(uint64_t deadline_ns);
 
 #endif

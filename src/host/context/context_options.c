@@ -11,11 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The hang timeout: its default and its largest value. */
+/* Default and largest value of the hang timeout. */
 #define DEFAULT_HANG_SECONDS 60u
 #define MAX_HANG_SECONDS 1000000000u
 
-/* Copies text, or NULL if text is NULL.  Returns false if memory runs out. */
+/* Duplicates `text`, which may be NULL.  Returns false if memory runs out. */
 static bool text_duplicate(char **out, const char *text)
 {
     *out = text != NULL ? strdup(text) : NULL;

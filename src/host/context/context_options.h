@@ -6,19 +6,19 @@
 
 #include "host/context/context.h"
 
-/* Copies the caller's options into out and checks them.  options may be NULL,
- * or shorter if the caller was compiled with an older header.  On failure sets
- * the message. */
+/* Copies the caller's options into `out` and checks them.  `options` may be
+ * NULL, or a shorter struct if the caller was compiled with an older header.
+ * On failure sets the message. */
 enum tandem_status options_read(const struct tandem_context_options *options,
                                 struct tandem_context_options *out);
 
-/* Copies the settings into the context.  Logs and ignores invalid environment
- * variables, because the caller may not control them. */
+/* Copies the options and their defaults into the context.  Logs and ignores
+ * invalid environment variables, because the caller may not control them. */
 enum tandem_status
 context_options_apply(struct tandem_context *context,
                       const struct tandem_context_options *options);
 
-/* Frees the copies, also if context_options_apply failed halfway. */
+/* Frees the copied options, even after context_options_apply failed halfway. */
 void context_options_free(struct tandem_context *context);
 
 #endif

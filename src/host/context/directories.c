@@ -83,8 +83,8 @@ bool directory_list(int directory, bool (*wanted)(const char *name, void *user),
                     void *user, int (*compare)(const void *, const void *),
                     struct directory_names *out)
 {
-    /* Open the directory again: closedir closes the descriptor, and reading
-     * moves its file offset. */
+    /* Open the directory a second time: closedir would close the caller's
+     * descriptor, and readdir would move its file offset. */
     const int own = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *entries = own >= 0 ? fdopendir(own) : NULL;
     struct dirent *entry;

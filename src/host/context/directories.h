@@ -10,8 +10,8 @@
 
 #define PATH_BYTES 4096u
 
-/* Logs environment variables that are ignored: all of ours if the program has
- * more privileges than its user (setuid), and a relative XDG_CACHE_HOME. */
+/* Logs which environment variables are ignored: all TANDEM_ variables if the
+ * program has extra privileges (setuid), and a relative XDG_CACHE_HOME. */
 void environment_warn_ignored(const struct log *log);
 
 /* Opens a directory for writing and creates it if it is missing.  Returns a
@@ -30,7 +30,7 @@ struct directory_names {
 bool directory_list(int directory, bool (*wanted)(const char *name, void *user),
                     void *user, int (*compare)(const void *, const void *),
                     struct directory_names *out);
-/* Compares names in byte order, for directory_list. */
+/* A compare function for directory_list: compares names in byte order. */
 int names_compare_bytes(const void *left, const void *right);
 void directory_names_free(struct directory_names *names);
 

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Detects forks without a system call per check: a context stores the
- * generation at its creation, and a child process has a different one. */
+/* Detects forks without a system call per check.  A context stores the value of
+ * fork_generation at its creation, and the value differs in a child process. */
 #ifndef TANDEM_HOST_CONTEXT_FORK_GENERATION_H
 #define TANDEM_HOST_CONTEXT_FORK_GENERATION_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The number of forks up to this process, plus one.  Incremented in the child
+/* Number of forks that led to this process, plus one.  Incremented in the child
  * of every fork, while the child has only one thread. */
 extern volatile uint32_t fork_generation;
 
-/* Installs the fork handler at the first call.  Returns false if memory runs
- * out.  The handle pools have their own handlers (common/handle_pool.c). */
+/* Installs, once, the fork handler that increments fork_generation.  Returns
+ * false if memory runs out.  Handle pools have fork handlers of their own. */
 bool fork_watch(void);
 
 #endif

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The log: passes messages of sufficient severity to the caller's callback.
- * Any thread may log. */
+/* Passes log messages of sufficient severity to the caller's callback.  Any
+ * thread may log. */
 #ifndef TANDEM_HOST_CONTEXT_LOG_H
 #define TANDEM_HOST_CONTEXT_LOG_H
 
 #include "host/exported_api.h"
 
 struct log {
-    tandem_log_fn function; /* NULL if messages are discarded */
+    tandem_log_fn function; /* callback; NULL discards all messages */
     void *user;
-    uint32_t level; /* the largest enum tandem_log_level that is passed on */
+    uint32_t level; /* largest tandem_log_level that reaches the callback */
 };
 
 void log_message(const struct log *log, enum tandem_log_level level,
                  const char *format, ...) __attribute__((format(printf, 3, 4)));
 
-/* The tandem_log_fn that plugins get; user points to a struct log. */
+/* The log callback that plugins get; `user` points to a struct log. */
 void log_from_plugin(void *user, enum tandem_log_level level,
                      const char *message);
 

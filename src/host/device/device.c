@@ -13,12 +13,12 @@
 #include <string.h>
 
 #define OWN_OPEN_KEYS 4u
-/* The number of opens that may run out of memory before a device counts as
- * failed.  Some drivers also report permanent failures as lack of memory. */
+/* A device counts as failed after this many attempts to open it ran out of
+ * memory.  Some drivers also report permanent failures as lack of memory. */
 #define MAX_OOM_OPEN_FAILURES 8u
 
-/* Creates the device with its description from the plugin.  If the plugin
- * cannot describe it, returns TANDEM_OK and sets *out_device to NULL. */
+/* Creates a struct device with the plugin's description.  If the plugin cannot
+ * describe the device, returns TANDEM_OK and sets *out_device to NULL. */
 static enum tandem_status device_new(struct tandem_context *context,
                                      const struct backend *backend,
                                      uint32_t index, struct device **out_device)
@@ -52,8 +52,8 @@ static enum tandem_status device_new(struct tandem_context *context,
 
 /* ---- duplicates ---- */
 
-/* Returns the device that the plugin names as the same hardware as this device,
- * or NULL if that device is unknown or could not be opened. */
+/* Returns the device that, according to the plugin, is the same hardware as
+ * `device`, or NULL if that device is unknown or could not be opened. */
 static const struct device *device_original(const struct device *device)
 {
     const struct tandem_context *context = device->context;
@@ -69,8 +69,8 @@ static const struct device *device_original(const struct device *device)
     return NULL;
 }
 
-/* Makes a duplicate usable whose original could not be opened, because another
- * driver may be able to open the same hardware. */
+/* Makes one duplicate device usable if its original could not be opened,
+ * because the duplicate's driver may be able to open the same hardware. */
 static void duplicate_promote(struct tandem_context *context)
 {
     for (uint32_t i = 0; i < context->device_count; i++) {
@@ -126,7 +126,7 @@ static enum tandem_status device_add(struct tandem_context *context,
         if (device->cost.calibrated_classes >> i & 1)
             context->calibrated[i] |= 1u << device->id;
     }
-    /* The default costs of the CPU are upper bounds, see cost_model.c. */
+    /* The CPU plugin's default costs are never too low; see cost_model.c. */
     if (strcmp(backend->name, "cpu") == 0)
         context->default_costs_are_upper_bound |= 1u << device->id;
     context->devices[context->device_count++] = device;
@@ -143,7 +143,7 @@ static enum tandem_status device_add(struct tandem_context *context,
     return TANDEM_OK;
 }
 
-/* Warns, once all devices are known, about uncalibrated devices.  They are not
+/* Warns about uncalibrated devices once all devices are known.  They are not
  * chosen if a calibrated device supports the operator. */
 static void uncalibrated_warn(const struct tandem_context *context)
 {
@@ -209,7 +209,7 @@ enum tandem_status device_get(struct tandem_context *context, uint32_t id,
     enum tandem_status status = TANDEM_OK;
 
     *out_device = NULL;
-    /* Enumerating starts all drivers, so do it only for an unknown device. */
+    /* Enumerating starts all drivers, so do it only for an unknown number. */
     if (id >= context->device_count)
         status = devices_enumerate(context, context->backend_count);
     if (status != TANDEM_OK)
@@ -276,7 +276,7 @@ static enum tandem_status handle_open(struct device *device)
         status = TANDEM_FAILED;
     if (status == TANDEM_OK)
         return TANDEM_OK;
-    device->handle = NULL; /* the plugin may have set it despite its failure */
+    device->handle = NULL; /* plugins may set the handle even on failure */
     return last_error_set(status, "%s: could not be opened: %s", device->label,
                           plugin_reply_error(device->vtable));
 }
@@ -331,8 +331,7 @@ void device_destroy(struct device *device)
 {
     if (device == NULL)
         return;
-    /* Destroying the stream or closing a hung device would block, so both are
-     * leaked. */
+    /* Leak both objects of a hung device: their destruction would block. */
     if (device->stream != NULL && !device->hung)
         device->vtable->stream_destroy(device->stream);
     if (device->handle != NULL && !device->hung)
@@ -346,7 +345,7 @@ void device_destroy(struct device *device)
 
 /* ---- failures ---- */
 
-/* Sets the state to DEVICE_LOST and wakes threads that wait for a stream. */
+/* Marks the device as lost and wakes the threads that wait for its stream. */
 static void device_exclude(struct device *device, const char *why)
 {
     struct tandem_context *context = device->context;
@@ -366,7 +365,7 @@ void device_mark_lost(struct device *device)
         device_exclude(device, plugin_reply_error(device->vtable));
 }
 
-/* Marks the device as hung.  The caller has set the message. */
+/* Marks the device as hung.  The caller must have set the error message. */
 static enum tandem_status device_hang_fail(struct device *device)
 {
     device->hung = true;

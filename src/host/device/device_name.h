@@ -7,26 +7,26 @@
 #include "host/context/context.h"
 
 struct device_name {
-    const char *backend; /* points into the parsed name; not terminated */
+    const char *backend; /* plugin's part of the parsed name; not terminated */
     size_t length;       /* bytes of backend */
-    unsigned long index; /* 0 if the name has no number */
+    unsigned long index; /* device number; 0 if the name contains none */
 };
 
-/* Parses a device name.  Returns false if name is malformed. */
+/* Parses a device name such as "opencl:1".  Returns false if malformed. */
 bool device_name_parse(const char *name, struct device_name *out);
 
-/* Returns the plugin in a device name, or NULL if it is not loaded. */
+/* Returns the loaded plugin that a device name starts with, or NULL. */
 const struct backend *device_backend_find(const struct tandem_context *context,
                                           const struct device_name *name);
 
-/* Writes the reason why a device does not exist to out.  Starts no driver. */
+/* Writes to `out` why the named device does not exist.  Starts no driver. */
 void device_not_found_message(const struct tandem_context *context,
                               const struct device_name *name, char *out,
                               size_t bytes);
 
-/* Finds a device by name.  Enumerates the backends up to the one in name, which
- * starts their drivers.  Returns TANDEM_NO_DEVICE with the message set if the
- * device does not exist, or TANDEM_OUT_OF_MEMORY. */
+/* Finds a device by name.  Enumerates all backends up to the one in `name`,
+ * which starts their drivers.  Returns TANDEM_NO_DEVICE with the message set if
+ * the device does not exist, or TANDEM_OUT_OF_MEMORY. */
 enum tandem_status device_find(struct tandem_context *context, const char *name,
                                struct device **out_device);
 

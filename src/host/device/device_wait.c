@@ -5,13 +5,13 @@
 #include "host/device/device_wait.h"
 #include "common/last_error.h"
 
-/* The timeout for the work that is left on a stream after an error. */
+/* Timeout for finishing the work that remains on a stream after an error. */
 #define RECOVERY_TIMEOUT_NS UINT64_C(10000000000)
-/* The hang timeout is extended by the predicted time of the pending work times
- * this factor, because work may take longer than predicted. */
+/* The hang timeout is extended by this factor times the predicted time of the
+ * pending work, because work may take longer than predicted. */
 #define BACKLOG_FACTOR 10
 
-/* Converts HANG_DEADLINE to a point in time.  Other deadlines stay. */
+/* Converts HANG_DEADLINE to a point in time; returns others unchanged. */
 static uint64_t deadline_resolve(const struct device *device,
                                  uint64_t deadline_ns)
 {
@@ -79,8 +79,8 @@ enum tandem_status wait_enqueued(struct device *device, uint64_t deadline_ns)
     enum tandem_status status;
 
     /* If no other thread uses the context, the caller's operation may block on
-     * the stream itself.  With HANG_DEADLINE wait first, so that the operation
-     * is not enqueued on a stream that hangs. */
+     * the stream itself.  With HANG_DEADLINE, wait here first, so that the
+     * operation is not enqueued on a stream that hangs. */
     if (!device->busy || !(context->is_shared || deadline_ns == HANG_DEADLINE))
         return TANDEM_OK;
     status = device->vtable->event_record(device->stream, &event);

@@ -4,18 +4,17 @@
  * waits on a stream owns the stream; other threads must wait until the stream
  * is released before they use it.
  *
- * A wait may change the state of storages, devices and cached calls.  [may
- * wait] marks the functions that may wait.  They increment
- * context->unlock_epoch if they did, and the caller must then read the state
+ * A wait may change the state of storages, devices and cached calls.  The mark
+ * [may wait] stands at functions that may wait.  If such a function waited, it
+ * has incremented context->unlock_epoch, and the caller must read the state
  * again.  The context's mutex must be held for all functions. */
 #ifndef TANDEM_HOST_DEVICE_DEVICE_WAIT_H
 #define TANDEM_HOST_DEVICE_DEVICE_WAIT_H
 
 #include "host/device/device.h"
 
-/* A deadline that stands for the hang timeout (context->hang_timeout_ns) after
- * the start of the wait.  A device that exceeds this deadline is marked as
- * lost. */
+/* This deadline stands for the hang timeout (context->hang_timeout_ns), counted
+ * from the start of the wait.  A device that exceeds it is marked as lost. */
 #define HANG_DEADLINE (TANDEM_TIMEOUT_INFINITE - 1)
 
 /* [may wait]  Waits until no thread owns the device's stream. */
@@ -28,25 +27,25 @@ stream_owner_wait_if_held(struct device *device, uint64_t deadline_ns)
                                 : TANDEM_OK;
 }
 
-/* [may wait]  Waits for the work enqueued so far without owning the stream, so
- * that other threads can use the stream.  Called before a blocking stream
- * operation, which reports the errors of the work.  Returns TANDEM_OK at once
- * if only one thread uses the context, unless deadline_ns is HANG_DEADLINE. */
+/* [may wait]  Waits for the device's work enqueued so far.  Other threads can
+ * use the stream during the wait.  Called before a blocking stream operation,
+ * which reports the errors of the work.  Returns TANDEM_OK at once if only one
+ * thread uses the context, unless deadline_ns is HANG_DEADLINE. */
 enum tandem_status wait_enqueued(struct device *device, uint64_t deadline_ns);
 
 /* [may wait]  Waits for all of the device's work.  Returns TANDEM_NOT_READY at
  * the deadline, or the error of the work. */
 enum tandem_status wait_idle(struct device *device, uint64_t deadline_ns);
 
-/* [waits]  Downloads the first bytes of buffer to target and blocks until this
- * is done.  No thread may own the stream, and buffer must stay allocated. */
+/* [waits]  Downloads the first `bytes` bytes of `buffer` to `target` and blocks
+ * meanwhile.  No thread may own the stream; `buffer` must stay allocated. */
 enum tandem_status wait_download(struct device *device,
                                  struct tandem_buffer *buffer, void *target,
                                  uint64_t bytes, uint64_t deadline_ns);
 
-/* [may wait]  Handles the failure of a call that enqueues work.  Returns true
- * if the stream had an error from earlier work and this error is now cleared,
- * so that the caller may retry the call. */
+/* [may wait]  Handles the failure of a plugin call that enqueues work.  Returns
+ * true if the stream had an error from earlier work and this error is now
+ * cleared, so that the caller may retry the call. */
 bool stream_recover(struct device *device);
 
 #endif

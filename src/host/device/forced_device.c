@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checks and finds the device that all operators run on; see
- * forced_device.h. */
+/* Checks and finds the forced device, which runs all operators. */
 #include <config.h>
 
 #include "host/device/forced_device.h"
@@ -12,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Returns the name of the setting that forces the device, for messages. */
+/* Returns the name of the setting that named the device, for messages. */
 static const char *setting_name(const struct tandem_context *context)
 {
     return context->forced_by_environment ? "TANDEM_DEVICE"

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The device named in TANDEM_DEVICE or in the context's options, on which all
- * operators run.  The context must be locked or not shared yet. */
+/* The forced device, named in TANDEM_DEVICE or in the context's options, runs
+ * all operators.  The context must be locked or not shared yet. */
 #ifndef TANDEM_HOST_DEVICE_FORCED_DEVICE_H
 #define TANDEM_HOST_DEVICE_FORCED_DEVICE_H
 
 #include "host/context/context.h"
 
-/* Checks, while a context is created, that the name is well-formed and that its
- * plugin is loaded.  Starts no driver.  Returns TANDEM_NO_DEVICE otherwise. */
+/* Checks, during the creation of a context, the forced device's name and that
+ * its plugin is loaded, else returns TANDEM_NO_DEVICE.  Starts no driver. */
 enum tandem_status forced_device_check(const struct tandem_context *context);
 
-/* Finds the device at first use and stores its number in context->forced.
+/* Finds the forced device at first use and sets context->forced to its number.
  * Returns TANDEM_NO_DEVICE or TANDEM_OUT_OF_MEMORY on failure. */
 enum tandem_status forced_device_find(struct tandem_context *context);
 

@@ -74,7 +74,7 @@ static enum tandem_status trim_nothing(struct tandem_device *device,
     return TANDEM_OK;
 }
 
-/* The fallback for prepare and query_ready. */
+/* Fallback for plugins without the entries prepare or query_ready. */
 static enum tandem_status always_ready(
     struct tandem_device *device, const struct tandem_op *op,
     const struct tandem_tensor_desc *const *inputs, uint32_t input_count,
@@ -202,7 +202,7 @@ const char *backend_vtable_normalize(const struct tandem_backend *vtable,
         return why;
     }
     memcpy(out, vtable, bytes < sizeof(*out) ? bytes : sizeof(*out));
-    /* An odd size may end in the middle of a pointer; clear this pointer. */
+    /* A vtable may end in the middle of a pointer; clear this pointer. */
     if (bytes < sizeof(*out)) {
         const size_t whole = bytes / sizeof(void *) * sizeof(void *);
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checks function tables of plugins.  Stateless; any thread may call the
- * function. */
+/* Checks function tables (vtables) of plugins; callable from any thread. */
 #ifndef TANDEM_HOST_LOADER_BACKEND_VTABLE_H
 #define TANDEM_HOST_LOADER_BACKEND_VTABLE_H
 
@@ -8,10 +7,10 @@
 
 #define BACKEND_NAME_BYTES 32u
 
-/* Checks a plugin's vtable, which may be NULL, and copies it to out, with
- * fallbacks for missing optional entries, so that no caller tests for NULL.
+/* Checks a plugin's vtable, which may be NULL, and copies it to `out`.
+ * Fallbacks replace missing optional entries, so that no caller tests for NULL.
  * Returns NULL on success, otherwise the reason for the rejection, either
- * static or stored in why. */
+ * static or in `why`. */
 const char *backend_vtable_normalize(const struct tandem_backend *vtable,
                                      struct tandem_backend *out, char *why,
                                      size_t why_bytes);

@@ -5,9 +5,8 @@
 #ifndef TANDEM_HOST_LOADER_ELF_CHECK_H
 #define TANDEM_HOST_LOADER_ELF_CHECK_H
 
-/* Returns NULL if the open file is a shared object for this architecture and
- * contains all its segments.  Otherwise returns what is wrong with the file, as
- * a static string. */
+/* Returns NULL if the open file is a shared object for this architecture with
+ * all its segments.  Otherwise returns a static text about what is wrong. */
 const char *elf_integrity_error(int file);
 
 #endif

@@ -18,8 +18,8 @@
 
 #define MAX_PLUGINS 16u
 
-/* Returns which packages contain the missing library that a message of dlerror
- * names, or "" if the library is not known. */
+/* `error` is a message of dlerror about a missing library.  Returns a hint
+ * on which packages contain this library, or "" if the library is not known. */
 static const char *library_hint(const char *error)
 {
     static const struct {
@@ -43,23 +43,23 @@ static const char *library_hint(const char *error)
     return "";
 }
 
-/* An affinity mask for the largest number of CPUs that Linux supports. */
+/* An affinity mask that has room for all CPUs that Linux supports. */
 struct affinity_mask {
     cpu_set_t sets[8192 / CPU_SETSIZE];
 };
 
-/* OpenBLAS starts one thread less than the CPUs that the loading thread
- * may run on.  If the system refuses one of these threads, OpenBLAS prints to
- * stderr and raises SIGINT. */
+/* OpenBLAS starts one thread less than there are CPUs on which the loading
+ * thread may run.  If the system refuses one of these threads, OpenBLAS prints
+ * to stderr and raises SIGINT. */
 enum thread_start_state {
     THREADS_START,   /* threads can start, or OpenBLAS needs none */
-    THREADS_LIMITED, /* this thread is limited to one CPU for now */
-    THREADS_REFUSED  /* a library that starts threads must not be loaded */
+    THREADS_LIMITED, /* the loading thread is limited to one CPU for now */
+    THREADS_REFUSED  /* libraries that start threads must not be loaded */
 };
 
 /* Checks whether OpenBLAS can start its threads and, if not, limits the calling
- * thread to one CPU.  *out_found is the affinity mask before the call,
- * which the caller restores if the result is THREADS_LIMITED. */
+ * thread to one CPU.  If the result is THREADS_LIMITED, the caller must restore
+ * the affinity mask *out_found later. */
 static enum thread_start_state
 thread_start_state(struct affinity_mask *out_found)
 {
@@ -80,9 +80,10 @@ thread_start_state(struct affinity_mask *out_found)
                                                       : THREADS_REFUSED;
 }
 
-/* Opens a plugin under a thread state guard: its libraries may start threads.
- * Returns NULL on failure.  Sets *out_state; if it is THREADS_REFUSED,
- * dlopen was not called and dlerror returns NULL. */
+/* Opens a plugin and guards the state of the calling thread, because the
+ * plugin's libraries may start threads.  Returns NULL on failure.  If
+ * *out_state is THREADS_REFUSED, dlopen was not called and dlerror has no
+ * message. */
 static void *library_load(const char *path, enum thread_start_state *out_state)
 {
     struct affinity_mask found;
@@ -100,8 +101,8 @@ static void *library_load(const char *path, enum thread_start_state *out_state)
     return library;
 }
 
-/* Returns true if TANDEM_BACKENDS, a list of names separated by commas, is not
- * set or contains name. */
+/* Returns true if TANDEM_BACKENDS, a list of plugin names separated by commas,
+ * is not set or contains `name`. */
 static bool backend_is_enabled(const char *name, size_t length)
 {
     const char *list = environment_get("TANDEM_BACKENDS");
@@ -129,8 +130,8 @@ static bool backend_is_loaded(const struct tandem_context *context,
     return false;
 }
 
-/* Adds the plugin to the context.  Skips a plugin whose name is already in use.
- * Returns NULL on success, otherwise the reason, either static or in why. */
+/* Adds the plugin to the context, or skips it if its name is already in use.
+ * Returns NULL on success, otherwise the reason, either static or in `why`. */
 static const char *backend_add(struct tandem_context *context, const char *path,
                                void *library, char *why, size_t why_bytes)
 {
@@ -162,7 +163,7 @@ static const char *backend_add(struct tandem_context *context, const char *path,
 }
 
 /* Reports a plugin that dlopen could not load.  If libraries are missing,
- * dlerror names the first one. */
+ * dlerror names the first missing library. */
 static void plugin_report_dlopen_error(struct tandem_context *context,
                                        const char *path)
 {
@@ -174,11 +175,11 @@ static void plugin_report_dlopen_error(struct tandem_context *context,
                            path, error, library_hint(error));
 }
 
-/* Opens the plugin at path; returns NULL on failure.  Only a plugin that is not
- * loaded yet may start threads, so RTLD_NOLOAD comes first.  The plugin is
- * opened by its path, so that debuggers and dladdr show the path.  Only a user
- * who may change the file itself can change what the path refers to, because
- * the directories were checked, too (docs/secure-files.md). */
+/* Opens the plugin at `path`; returns NULL on failure.  Only a plugin that is
+ * not loaded yet may start threads, so RTLD_NOLOAD is tried first.  Opening by
+ * path lets debuggers and dladdr show the path.  This is safe, because the
+ * directories were checked, too: only users who may change the file itself can
+ * change what the path refers to (docs/secure-files.md). */
 static void *library_open(struct tandem_context *context, const char *path)
 {
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
@@ -236,7 +237,7 @@ static bool is_plugin_name(const char *name, void *user)
            backend_is_enabled(name + 7, length - 10);
 }
 
-/* Compares names in byte order, but puts the CPU plugin first. */
+/* Compares plugin file names in byte order, but puts the CPU plugin first. */
 static int plugin_names_compare(const void *left, const void *right)
 {
     const char *a = *(char *const *)left, *b = *(char *const *)right;
@@ -279,8 +280,8 @@ static void directory_load(struct tandem_context *context, const char *path)
     close(directory);
 }
 
-/* Loads the plugins of each directory in a list separated by colons.  list may
- * be NULL. */
+/* Loads the plugins of all directories in `list`, whose elements are separated
+ * by colons.  `list` may be NULL. */
 static void list_load(struct tandem_context *context, const char *list)
 {
     char path[PATH_BYTES];

@@ -8,13 +8,13 @@
 #include "host/loader/backend_vtable.h"
 
 struct backend {
-    struct tandem_backend vtable; /* all entries set, see backend_vtable.c */
+    struct tandem_backend vtable; /* complete table, see backend_vtable.c */
     char name[BACKEND_NAME_BYTES];
 };
 
-/* Fills context->backends from the directories in option_path (may be NULL), in
- * TANDEM_PLUGIN_PATH and from the installed directory, in this order.  Returns
- * TANDEM_NO_DEVICE if no plugin could be loaded. */
+/* Loads plugins into context->backends from the directories in option_path (may
+ * be NULL), in TANDEM_PLUGIN_PATH, and from the installed directory, in this
+ * order.  Returns TANDEM_NO_DEVICE if no plugin could be loaded. */
 enum tandem_status plugins_load(struct tandem_context *context,
                                 const char *option_path);
 

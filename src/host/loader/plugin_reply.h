@@ -11,11 +11,11 @@
 /* Returns the plugin's last error, or a default text if it has no error. */
 const char *plugin_reply_error(const struct tandem_backend *vtable);
 
-/* Returns status, or TANDEM_FAILED if this host does not know status. */
+/* Returns status, or TANDEM_FAILED for a value that this host does not know. */
 enum tandem_status plugin_reply_sanitize_status(enum tandem_status status);
 
-/* Returns the number of bytes of the UTF-8 character at text, or 0 if there is
- * no valid character or an ASCII control character. */
+/* Returns the number of bytes of the UTF-8 character at `text`, or 0 if the
+ * character is invalid or an ASCII control character. */
 size_t utf8_character_bytes(const unsigned char *text);
 
 /* Makes a device description safe to show, compare and save: terminates each

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Builds and evaluates cost curves and holds the default costs; see
- * cost_model.h. */
+/* Cost curves of a device and the default costs; see cost_model.h. */
 #include <config.h>
 
 #include "host/profile/cost_model.h"
@@ -37,13 +36,13 @@ static const char *const scalar_names[COST_SCALAR_COUNT] = {
 /* The default costs favor the CPU: a GPU without a profile is chosen only for
  * clearly large work.
  *   cpu  10 bytes/ns is less than the memory bandwidth of one core of any
- *        desktop since 2015, and the slower classes are in proportion to it.
- *        20 flops/ns is a tenth of the SGEMM rate of one AVX-512 core.
- *   gpu  The latencies are the slow end of OpenCL drivers: 3 to 10 us for a
+ *        desktop since 2015; slower cost classes are in proportion to this
+ *        rate.  20 flops/ns is a tenth of the SGEMM rate of an AVX-512 core.
+ *   gpu  The latencies are those of slow OpenCL drivers: 3 to 10 us for a
  *        launch, 7 to 20 us for a small transfer.  5 bytes/ns is the rate of
- *        pageable PCIe 3 transfers.  The memory is that of an integrated GPU.
- *   other  OpenCL on the host's CPU: half the byte rates and a quarter
- *        of the flop rate of the cpu defaults, and a driver's latencies. */
+ *        pageable PCIe 3 transfers.  Memory rates are those of integrated GPUs.
+ *   other  OpenCL on the host's CPU has half the byte rates and a quarter of
+ *        the flop rate of the cpu defaults, and the latencies of a driver. */
 struct defaults {
     double scalars[COST_SCALAR_COUNT];
     double bytes_per_ns[COST_CURVE_COUNT];
@@ -111,8 +110,8 @@ void cost_model_set_defaults(struct cost_model *model, uint32_t kind,
     }
 }
 
-/* Sorts by x.  The sort must be stable, because cost_curve_build uses the last
- * of several points with equal x. */
+/* Sorts curve points by x.  The sort must be stable, because cost_curve_build
+ * uses the last of several points with equal x. */
 static void points_sort(struct curve_point *points, uint32_t count)
 {
     for (uint32_t i = 1; i < count; i++) {

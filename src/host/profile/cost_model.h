@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Predicts run times of a device: piecewise-linear cost curves and a GEMM cost
- * grid, from a profile or from conservative defaults.  One thread at a time may
- * build a model; any thread may read a finished model. */
+/* Predicts run times of a device from piecewise-linear cost curves and a GEMM
+ * cost grid.  Both come from a profile or from conservative defaults.  One
+ * thread at a time may build a model; any thread may read a finished model. */
 #ifndef TANDEM_HOST_PROFILE_COST_MODEL_H
 #define TANDEM_HOST_PROFILE_COST_MODEL_H
 
 #include "host/exported_api.h"
 #include "host/profile/gemm_cost_grid.h"
 
-/* Cost curves.  An enum tandem_cost_class is the number of the curve of that
- * class, although TANDEM_COST_GEMM's is unused.  Transfer curves follow. */
+/* Numbers of the cost curves.  A cost class's curve has the number of its enum
+ * tandem_cost_class (TANDEM_COST_GEMM's is unused).  Transfer curves follow. */
 enum cost_curve_id {
     COST_UPLOAD = TANDEM_COST_CLASS_COUNT,
     COST_DOWNLOAD,
@@ -29,19 +29,20 @@ enum cost_scalar_id {
 
 #define MAX_CURVE_POINTS 64u
 #define CURVE_INDEX_SIZE 64u
-/* Largest values that a profile may contain. */
+/* Largest cost and largest curve point x that a profile may contain. */
 #define MAX_COST_NS 1e13 /* 2.8 hours */
 #define MAX_COST_X 1e15  /* bytes */
 
-/* A line segment: at X >= x, up to the next segment, the cost is
- * ns + (X - x) * slope.  The x of the first segment is 0. */
+/* A line segment of a cost curve.  At X >= x, up to the next segment, the cost
+ * is ns + (X - x) * slope.  The x of the first segment is 0. */
 struct curve_segment {
     double x, ns, slope;
 };
 
 struct cost_curve {
     uint32_t count;
-    /* Entry i is the last segment with x <= 2^i; entry 0, that with x <= 0. */
+    /* Entry i > 0 is the number of the last segment with x <= 2^i, entry 0 the
+     * number of the last segment with x <= 0. */
     uint8_t log2_index[CURVE_INDEX_SIZE];
     struct curve_segment segments[MAX_CURVE_POINTS + 1];
 };
@@ -54,11 +55,12 @@ struct cost_model {
     double scalars[COST_SCALAR_COUNT];
     struct cost_curve curves[COST_CURVE_COUNT];
     struct gemm_cost_grid gemm;
-    double gemm_flops_per_ns;    /* used if gemm is empty */
-    bool calibrated;             /* true if any cost is from a profile */
-    uint32_t calibrated_classes; /* bit c is set for a calibrated cost class */
+    double gemm_flops_per_ns; /* GEMM rate that is used if `gemm` is empty */
+    bool calibrated;          /* true if any cost is from a profile */
+    /* Bit c is set if cost class c is calibrated */
+    uint32_t calibrated_classes;
     /* Bit id % 64 of word id / 64 is set if the profile says that the device
-     * computes operator id wrong.  The operator then never runs there. */
+     * computes operator id wrong.  The device then never runs the operator. */
     uint64_t blocked_ops[TANDEM_OP_ID_END / 64];
 };
 
@@ -68,30 +70,29 @@ static inline bool cost_is_op_blocked(const struct cost_model *model,
     return model->blocked_ops[op / 64] >> op % 64 & 1;
 }
 
-/* Returns the curve named, for example, "elementwise" or "upload", or
- * COST_CURVE_COUNT if there is no such curve. */
+/* Returns the number of the curve with a name such as "elementwise" or
+ * "upload", or COST_CURVE_COUNT if there is no such curve. */
 uint32_t cost_curve_find(const char *name);
-/* Returns the scalar named, for example, "launch", or COST_SCALAR_COUNT if
- * there is no such scalar. */
+/* Returns the number of the scalar cost with a name such as "launch", or
+ * COST_SCALAR_COUNT if there is no such scalar. */
 uint32_t cost_scalar_find(const char *name);
 
-/* Fills the model with the defaults for an enum tandem_device_kind; their
- * origin is explained in cost_model.c.  is_synchronous is true for a device
- * that computes in the calling thread, without a driver. */
+/* Fills the model with the default costs for an enum tandem_device_kind, which
+ * cost_model.c explains.  is_synchronous is true for a device that computes in
+ * the calling thread, without a driver. */
 void cost_model_set_defaults(struct cost_model *model, uint32_t kind,
                              bool is_synchronous);
 
 /* Builds a curve from at most MAX_CURVE_POINTS points, which must be finite and
- * not negative, in any order.  The last of several points with equal x is used.
- * Sorts the array points. */
+ * not negative, and sorts the points.  Uses the last of points with equal x. */
 void cost_curve_build(struct cost_curve *curve, struct curve_point *points,
                       uint32_t count);
 /* Returns the cost in ns at x >= 0.  The curve is constant before the first
  * point and continues after the last point with the last slope. */
 double cost_curve_predict(const struct cost_curve *curve, double x);
 
-/* gemm_cost_grid.c: returns the predicted ns of one m x n x k GEMM, including
- * its launch. */
+/* Returns the predicted ns of one m x n x k GEMM, including its launch.
+ * Defined in gemm_cost_grid.c. */
 double cost_predict_gemm(const struct cost_model *model, double m, double n,
                          double k);
 

@@ -12,8 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Returns the work of a GEMM in flops.  A byte of the f32 operands counts as
- * ten flops. */
+/* Returns the work of a GEMM in flops, with ten flops per operand byte. */
 static double gemm_work(double m, double n, double k)
 {
     return 2 * m * n * k + 40 * (m * k + k * n + m * n);
@@ -121,8 +120,8 @@ void gemm_cost_grid_free(struct gemm_cost_grid *grid)
     memset(grid, 0, sizeof(*grid));
 }
 
-/* Returns the index of the cell that contains value on an axis.  *out_part is
- * the position in this cell from 0 to 1.  value must be in the axis's range. */
+/* Returns the number of the interval of an axis that contains `value`, which
+ * must be in range.  *out_part is the position in the interval from 0 to 1. */
 static uint32_t axis_find(const double *logs, uint32_t count, double value,
                           double *out_part)
 {

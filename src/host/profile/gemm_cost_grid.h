@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A grid of measured GEMM times over m, n and k.  One thread at a time may
- * build a grid; any thread may read a finished grid. */
+/* A grid of measured times of matrix multiplications (GEMMs) over m, n and k.
+ * One thread at a time may build a grid; any thread may read it afterwards. */
 #ifndef TANDEM_HOST_PROFILE_GEMM_COST_GRID_H
 #define TANDEM_HOST_PROFILE_GEMM_COST_GRID_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#define MAX_GEMM_AXIS_SIZES 16u /* distinct sizes of m, n or k */
+#define MAX_GEMM_AXIS_SIZES 16u /* limit of distinct sizes for m, n or k */
 #define MAX_GEMM_POINTS 1024u
 #define MAX_GEMM_SIZE (1 << 24) /* largest m, n or k in a profile */
 
@@ -17,10 +17,10 @@ struct gemm_point {
 };
 
 struct gemm_cost_grid {
-    uint32_t counts[3]; /* sizes per axis; all 0 if nothing was measured */
-    double logs[3][MAX_GEMM_AXIS_SIZES]; /* log2 of the sizes, ascending */
+    uint32_t counts[3]; /* number of sizes per axis; all 0 for an empty grid */
+    double logs[3][MAX_GEMM_AXIS_SIZES]; /* log2 of the axis sizes, ascending */
     double floor_ns;                     /* see gemm_cost_grid_build */
-    float *log_ns; /* log2 of the ns at grid point [m][n][k] */
+    float *log_ns; /* log2 of the time in ns at grid point [m][n][k] */
 };
 
 /* Builds the grid from at most MAX_GEMM_POINTS points with sizes of at least 1

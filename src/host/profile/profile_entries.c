@@ -36,8 +36,8 @@ enum tandem_status tandem_profile_set_scalar(struct tandem_profile *profile,
     return status;
 }
 
-/* Returns the index at which x belongs in a curve's points, which are sorted by
- * x.  *out_same is true if there is a point with this x already. */
+/* Returns the index at which a point with this x belongs in a curve's sorted
+ * points.  *out_same is true if a point with this x already exists. */
 static size_t point_index(const json_t *points, double x, bool *out_same)
 {
     const size_t count = json_array_size(points);
@@ -54,9 +54,10 @@ static size_t point_index(const json_t *points, double x, bool *out_same)
     return count;
 }
 
-/* Inserts or, if same is true, replaces the curve point at index; takes
- * ownership of pair.  Adds the curve to the profile if points is NULL.  Returns
- * false, with nothing changed, if memory runs out; pair may be NULL then. */
+/* Inserts the curve point `pair` at index, or replaces the point there if
+ * `same` is true.  Takes ownership of `pair`.  Adds the curve if `points` is
+ * NULL.  Returns false, with nothing changed, if memory runs out or pair is
+ * NULL. */
 static bool point_insert(struct tandem_profile *profile, const char *curve,
                          json_t *points, size_t index, bool same, json_t *pair)
 {
@@ -130,7 +131,7 @@ enum tandem_status tandem_profile_add_gemm_point(struct tandem_profile *profile,
     return status;
 }
 
-/* Returns true if text is valid UTF-8.  Checked here because Jansson reports
+/* Returns true if the text is valid UTF-8.  Jansson's own check would report
  * invalid text and lack of memory with the same error. */
 static bool text_is_utf8(const char *text)
 {

@@ -22,7 +22,7 @@ static bool parse_error_set(const struct parse_error *problem, const char *what,
     return false;
 }
 
-/* Reads a finite number.  Returns false if it is not from low to high. */
+/* Reads a JSON number.  Returns false if it is not in the range low to high. */
 static bool number_read(const json_t *value, double low, double high,
                         double *out)
 {
@@ -32,8 +32,8 @@ static bool number_read(const json_t *value, double low, double high,
     return isfinite(*out) && *out >= low && *out <= high;
 }
 
-/* Reads a number and rounds it down to an integer.  Two different integers
- * differ by at least 1, which keeps slopes between points finite. */
+/* Reads a JSON number and rounds it down to an integer.  Different integers
+ * differ by at least 1, which keeps the slopes between curve points finite. */
 static bool integer_read(const json_t *value, double low, double high,
                          double *out)
 {
@@ -142,8 +142,8 @@ static bool gemm_parse(const json_t *array, struct cost_model *model,
         ok = gemm_point_parse(json_array_get(array, i), &points[i]);
         floor_ns = fmin(floor_ns, points[i].ns);
     }
-    /* The shortest measured time is the floor for GEMMs outside the grid,
-     * because the driver's overhead does not shrink with the GEMM. */
+    /* The shortest measured time is the lower limit for GEMMs smaller than the
+     * grid, because the driver's overhead does not shrink with the GEMM. */
     ok = ok &&
          gemm_cost_grid_build(&model->gemm, points, (uint32_t)count, floor_ns);
     free(points);
@@ -155,7 +155,7 @@ static bool gemm_parse(const json_t *array, struct cost_model *model,
 }
 
 /* Parses the names of blocked operators.  Ignores unknown names, because a
- * later version may have added the operators. */
+ * later version of the library may have added the operators. */
 static bool blocked_ops_parse(json_t *names, struct cost_model *model,
                               const struct parse_error *problem)
 {
@@ -179,8 +179,8 @@ static bool blocked_ops_parse(json_t *names, struct cost_model *model,
     return true;
 }
 
-/* Checks that the plugin's section contains only strings and converts it to
- * JSON text, which the caller frees.  A missing section leaves *out_text. */
+/* Checks that a profile's tuning section contains only strings.  Sets *out_text
+ * to its JSON text, which the caller frees, or leaves it if there is none. */
 static bool tuning_parse(json_t *tuning, char **out_text,
                          const struct parse_error *problem)
 {
@@ -204,8 +204,8 @@ static bool tuning_parse(json_t *tuning, char **out_text,
            parse_error_set(problem, "no memory for", "tuning");
 }
 
-/* Parses all sections into a copy of the model, so that an invalid profile
- * leaves the model unchanged. */
+/* Parses all sections of a profile into a copy of the cost model, so that an
+ * invalid profile leaves the model unchanged. */
 static bool model_parse(const json_t *root, struct cost_model *model,
                         char **out_tuning, const struct parse_error *problem)
 {
@@ -236,8 +236,8 @@ static bool text_equal(const json_t *object, const char *key, const char *text)
     return value != NULL && strcmp(value, text) == 0;
 }
 
-/* Returns true if the profile is for key's device model and driver and, if
- * exact is true, also for the same device, plugin version and CPU. */
+/* Returns true if the profile is for the device model and driver in `key` and,
+ * if `exact` is true, also for the same device, plugin version and CPU. */
 static bool key_matches(const struct profile_key *key, const json_t *root,
                         bool exact)
 {

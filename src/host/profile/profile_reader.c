@@ -43,7 +43,7 @@ void profile_key_make(const struct device *device, struct profile_key *out)
         out->uuid[0] = '\0';
 }
 
-/* FNV-1a over the text and its terminator, which separates the texts. */
+/* Adds a text and its terminator, which separates texts, to an FNV-1a hash. */
 static uint64_t hash_add(uint64_t hash, const char *text)
 {
     do {
@@ -106,7 +106,7 @@ ignored_profiles_add(struct device *device, const char *format, ...)
 /* A directory that is searched for profiles. */
 struct profile_directory {
     const char *path;
-    int fd; /* descriptor, or -1 if missing or not trusted */
+    int fd; /* directory descriptor; -1 if missing or not trusted */
 };
 
 static struct profile_directory profile_directory_open(struct device *device,
@@ -127,7 +127,7 @@ static struct profile_directory profile_directory_open(struct device *device,
     return directory;
 }
 
-/* Loads the costs from a file and returns true if the file matches.  Sets
+/* Loads costs from a profile file.  Returns true if the profile matches.  Sets
  * *mismatch if the profile is for another device or driver. */
 static bool file_load(struct device *device, const struct profile_key *key,
                       const struct profile_directory *directory,
@@ -149,7 +149,7 @@ static bool file_load(struct device *device, const struct profile_key *key,
     if (path_copy == NULL) {
         snprintf(why, sizeof(why), "no memory for its name");
     } else if (text != NULL) {
-        /* Jansson parses numbers by the locale, and may raise overflow. */
+        /* Jansson parses numbers by the locale and may raise FP flags. */
         thread_state_guard_enter(&host);
         fit = profile_parse(text, bytes, key, exact, &device->cost, &tuning,
                             why, sizeof(why));
@@ -222,8 +222,8 @@ json_t *profile_reload_json(const struct device *device, char *out_why,
 }
 
 struct model_file_names {
-    const char *own; /* file name of the exact profile */
-    size_t prefix;   /* length of own's prefix shared by the same model */
+    const char *own; /* file name of the exactly matching profile */
+    size_t prefix;   /* bytes of `own` shared by profiles of the same model */
 };
 
 static bool is_same_model(const char *entry, void *user)
@@ -237,7 +237,7 @@ static bool is_same_model(const char *entry, void *user)
            strcmp(entry + length - 5, ".json") == 0;
 }
 
-/* Loads the first matching profile, in order of names, of the same model. */
+/* Loads the first profile, in order of file names, of the same device model. */
 static bool same_model_load(struct device *device,
                             const struct profile_key *key,
                             const struct profile_directory *directory,

@@ -18,11 +18,10 @@
 #define PROFILE_FORMAT 2
 #define MAX_PROFILE_BYTES (1u << 20)
 #define PROFILE_NAME_BYTES 256u
-#define MAX_PROFILE_TUNING                                                     \
-    4096u /* limit for pairs, and for a value's bytes                          \
-           */
+/* Largest number of tuning pairs in a profile, and of bytes in their values. */
+#define MAX_PROFILE_TUNING 4096u
 
-/* Identifies the device and host that a profile was measured on. */
+/* Identifies the device and host on which a profile was measured. */
 struct profile_key {
     char backend[BACKEND_NAME_BYTES];
     char name[128];
@@ -34,20 +33,20 @@ struct profile_key {
 };
 
 void profile_key_make(const struct device *device, struct profile_key *out);
-/* Writes the file's name, without a directory, to out.  *out_prefix is the
- * number of characters before the hash. */
+/* Writes the name of the profile's file, without a directory, to `out`.
+ * *out_prefix is the number of characters before the hash. */
 void profile_file_name(const struct profile_key *key, char *out, size_t bytes,
                        size_t *out_prefix);
 
-/* Reads the file called name and returns its content if profile_parse accepts
- * it for key and exact.  The caller releases the result with json_decref.
- * Returns NULL with the reason in out_why; the reason is empty if the file does
- * not exist, and may be empty if memory runs out. */
+/* Reads the file `name` in `directory` and returns its content if profile_parse
+ * accepts it for `key` and `exact`.  The caller releases the result with
+ * json_decref.  Otherwise returns NULL with the reason in out_why, which is
+ * empty if the file does not exist and may be empty if memory runs out. */
 json_t *profile_load_json(int directory, const char *name,
                           const struct profile_key *key, bool exact,
                           char *out_why, size_t why_bytes);
-/* Reads and checks the device's profile file again, which must not be NULL, and
- * returns its content.  The caller releases the result with json_decref.
+/* Reads and checks the file device->profile_path, which must not be NULL, again
+ * and returns its content.  The caller releases the result with json_decref.
  * Returns NULL with the reason in out_why if the file is no longer valid. */
 json_t *profile_reload_json(const struct device *device, char *out_why,
                             size_t why_bytes);
@@ -62,11 +61,11 @@ enum profile_match {
     PROFILE_MALFORMED /* the file is malformed, or memory ran out */
 };
 
-/* profile_parser.c: checks a file's bytes and, if they are a profile for key,
- * loads the costs into model.  If exact is true, all fields of key must match,
- * otherwise only backend, name and driver.  *out_tuning gets the plugin's
- * section as JSON text, which the caller frees, or NULL.  If the result is not
- * PROFILE_MATCH, model is unchanged and out_why holds the reason. */
+/* profile_parser.c: checks the `text` of a file and, if it is a profile for
+ * `key`, loads the costs into `model`.  If `exact` is true, all fields of `key`
+ * must match, otherwise only backend, name and driver.  *out_tuning gets the
+ * tuning section as JSON text, which the caller frees, or NULL.  If the result
+ * is not PROFILE_MATCH, `model` is unchanged and out_why holds the reason. */
 enum profile_match profile_parse(const char *text, size_t bytes,
                                  const struct profile_key *key, bool exact,
                                  struct cost_model *model, char **out_tuning,

@@ -47,8 +47,8 @@ static json_t *key_json(const struct profile_key *key)
                      key->plugin_version, "host_cpu", key->host_cpu);
 }
 
-/* Adds the operators that are blocked now.  They stay blocked until the caller
- * of tandem_profile_set_op_blocked unblocks them. */
+/* Adds the names of the operators that the cost model blocks.  They stay
+ * blocked until tandem_profile_set_op_blocked unblocks them. */
 static bool blocked_ops_fill(json_t *names, const struct cost_model *model)
 {
     bool ok = names != NULL;
@@ -90,9 +90,9 @@ static bool profile_fill(struct tandem_profile *profile,
            profile->gemm != NULL && profile->tuning != NULL;
 }
 
-/* Copies measurements from the file that the device's costs came from: all of
- * them if all is true, otherwise only the tuning section.  If the file is no
- * longer valid, fails if all is true, otherwise copies nothing. */
+/* Copies measurements into the profile from the file of the device's costs.  If
+ * `all` is true, copies everything and fails if the file is no longer valid.
+ * Otherwise copies only the tuning section, if the file is still valid. */
 static enum tandem_status measurements_copy(struct tandem_profile *profile,
                                             const struct device *device,
                                             bool all)
@@ -129,8 +129,8 @@ static enum tandem_status measurements_copy(struct tandem_profile *profile,
     return TANDEM_OK;
 }
 
-/* Copies a value.  Returns NULL if memory runs out.  Checks the copy, because
- * Jansson may silently leave members out if memory runs out. */
+/* Copies a JSON value.  Returns NULL if memory runs out.  Checks the copy,
+ * because Jansson may silently leave members out if memory runs out. */
 static json_t *json_copy_checked(json_t *content, bool deep)
 {
     json_t *copy = deep ? json_deep_copy(content) : json_copy(content);
@@ -180,8 +180,8 @@ void tandem_profile_destroy(struct tandem_profile *profile)
 
 /* ---- merge with concurrent saves ---- */
 
-/* Timeout for the directory lock, which other processes hold only briefly.
- * Without the lock, a concurrent save may overwrite this one. */
+/* Timeout for the lock of the profile directory, which other processes hold
+ * only briefly.  Without the lock, a concurrent save may overwrite this one. */
 #define LOCK_MS 5000u
 
 static bool member_is_unchanged(const json_t *baseline, const json_t *edited,
@@ -193,8 +193,8 @@ static bool member_is_unchanged(const json_t *baseline, const json_t *edited,
     return before == after || json_equal(before, after);
 }
 
-/* Takes the costs from the saved file if an edited profile did not change any
- * cost.  A profile that was created empty keeps its own costs. */
+/* Copies the costs of the saved file to `out` if the profile was created from a
+ * file and changed no cost.  A profile created empty keeps its own costs. */
 static bool costs_merge(const struct tandem_profile *profile,
                         const json_t *saved, json_t *out)
 {
@@ -252,8 +252,8 @@ static bool blocked_ops_merge(const struct tandem_profile *profile,
     bool ok = names != NULL;
     size_t i;
 
-    /* Keep the saved names except those unblocked here, and add the names
-     * blocked here. */
+    /* Keep the saved operator names except those that this profile unblocked,
+     * and add the names that it blocked. */
     json_array_foreach (others, i, name) {
         if (ok && (!array_contains(baseline, name) ||
                    array_contains(profile->blocked_ops, name)))
@@ -267,9 +267,9 @@ static bool blocked_ops_merge(const struct tandem_profile *profile,
     return json_object_set_new(out, "blocked_operators", names) == 0 && ok;
 }
 
-/* Returns the content to write: the changes made here, and for unchanged
- * members the content of the saved file, which another process may have written
- * since.  Returns NULL if memory runs out. */
+/* Returns the content to write: the members changed in this profile and, for
+ * unchanged members, the content of the saved file, which another process may
+ * have written meanwhile.  Returns NULL if memory runs out. */
 static json_t *profile_merge(const struct tandem_profile *profile,
                              int directory)
 {
@@ -307,7 +307,7 @@ static char *profile_text(const struct tandem_profile *profile, int directory)
     return text;
 }
 
-/* Replaces the profile's file in directory atomically and closes directory. */
+/* Atomically replaces the profile's file in `directory`, and closes it. */
 static enum tandem_status profile_write(const struct tandem_profile *profile,
                                         const char *path, int directory)
 {

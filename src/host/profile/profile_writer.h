@@ -9,10 +9,10 @@
 struct tandem_profile {
     struct handle handle;
     struct tandem_context *context;
-    json_t *root; /* owns the members on the next line */
+    json_t *root; /* whole profile; owns the members on the next line */
     json_t *scalars, *curves, *gemm, *tuning, *blocked_ops;
-    json_t *baseline;    /* copy of root at creation or at the last save */
-    bool edits_existing; /* created from the existing file, not empty */
+    json_t *baseline;    /* copy of `root` at creation or at the last save */
+    bool edits_existing; /* the profile was created from an existing file */
     struct profile_key key;
     char file[PROFILE_NAME_BYTES];
 };
@@ -23,14 +23,14 @@ enum tandem_status profile_new_for_device(const struct device *device,
                                           bool edit,
                                           struct tandem_profile **out_profile);
 
-/* Returns TANDEM_OK for a live handle, or an error with its message set. */
+/* Returns TANDEM_OK for a live profile, or an error with its message set. */
 enum tandem_status profile_check(const struct tandem_profile *profile);
 
-/* Sets the message and returns TANDEM_OUT_OF_MEMORY. */
+/* Sets the message for lack of memory and returns TANDEM_OUT_OF_MEMORY. */
 enum tandem_status profile_memory_fail(void);
 
-/* Adds a member to object, which takes ownership of value.  Returns value, or
- * NULL if memory runs out; value may be NULL then. */
+/* Adds a member to `object`, which takes ownership of `value`.  Returns
+ * `value`, or NULL if memory runs out or `value` is NULL. */
 json_t *json_member_add(json_t *object, const char *key, json_t *value);
 
 #endif
