@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The threads that build kernel variants.  A compiler cannot be interrupted, so
+/* The threads that build kernel variants.  A compiler cannot be interrupted, so
  * a build that never ends occupies its thread.  After the blocking timeout,
- * launches of the variant fail and other variants are built by another thread.
- * If the device is closed meanwhile, that thread frees it if the build ends.
- */
+ * launches of that variant fail, and another thread builds the other variants.
+ * If the device is closed meanwhile, the occupied thread frees it if the build
+ * ends. */
 #include <errno.h>
 #include <stdio.h>
 #include <time.h>
@@ -15,8 +14,8 @@
 
 /* Compilers recurse deeply. */
 #define STACK_BYTES ((size_t)8 << 20)
-/* A variant whose build failed this often, for another reason than lack of
- * memory, is not built again. */
+/* Maximum number of failed builds of a variant.  Builds that failed because
+ * memory was exhausted do not count. */
 #define MAX_BUILD_FAILURES 3u
 
 static uint64_t now_ns(void)
@@ -47,8 +46,8 @@ void kernel_variant_set_result(struct programs *programs,
                                enum tandem_status status)
 {
     pthread_mutex_lock(&programs->mutex);
-    /* NOT_READY means that the kernel needs smaller work-groups, which are
-     * another variant.  OUT_OF_MEMORY may succeed later. */
+    /* NOT_READY means that the kernel needs smaller work-groups, for which
+     * there is another variant.  OUT_OF_MEMORY may be temporary. */
     variant->status = status;
     variant->state = status == TANDEM_OK          ? BUILD_DONE
                      : status == TANDEM_NOT_READY ? BUILD_NONE
@@ -81,7 +80,7 @@ void build_mark_running(struct kernel_variant *variant, uint64_t start_ns)
 /* ---- job list; the caller holds the mutex ---- */
 
 /* Removes and returns the first variant that no other thread has started to
- * build.  Returns NULL if there is none. */
+ * build.  Returns NULL if no variant is left. */
 static struct kernel_variant *job_pop(struct programs *programs)
 {
     struct kernel_variant *job;
@@ -117,8 +116,8 @@ static void job_add(struct programs *programs, struct kernel_variant *variant,
 
 /* ---- threads ---- */
 
-/* Waits for a job and marks it as running.  Returns NULL when the threads must
- * stop. */
+/* Waits for a queued variant and marks its build as running.  Returns NULL when
+ * the threads must stop. */
 static struct kernel_variant *job_wait(struct programs *programs,
                                        struct build_thread *thread)
 {
@@ -171,8 +170,8 @@ static void *build_thread_main(void *argument)
     return NULL;
 }
 
-/* Returns true if a thread will build the queued variants.  If must_be_idle, at
- * once.  The caller holds the mutex. */
+/* Returns true if a thread will build the queued variants.  If must_be_idle is
+ * set, the thread must not be building.  The caller holds the mutex. */
 static bool build_thread_is_available(struct tandem_device *device,
                                       bool must_be_idle)
 {
@@ -187,8 +186,8 @@ static bool build_thread_is_available(struct tandem_device *device,
     return must_be_idle ? idle != 0 : programs->thread_count > timed_out;
 }
 
-/* Starts a thread if none is available.  Returns false if no thread will build,
- * not even later.  The caller holds the mutex. */
+/* Starts a build thread if none is available.  Returns false if no thread will
+ * ever build the queued variants.  The caller holds the mutex. */
 static bool build_thread_ensure(struct tandem_device *device, bool must_be_idle)
 {
     struct programs *programs = &device->programs;
@@ -210,7 +209,7 @@ void build_enqueue(struct tandem_device *device, struct kernel_variant *variant)
 {
     struct programs *programs = &device->programs;
     pthread_mutex_lock(&programs->mutex);
-    /* Without a thread, the launch compiles. */
+    /* If no thread can be started, the launch builds the variant itself. */
     if (kernel_variant_can_build(variant) && !programs->is_stopping &&
         build_thread_ensure(device, false)) {
         job_add(programs, variant, false);
@@ -219,8 +218,8 @@ void build_enqueue(struct tandem_device *device, struct kernel_variant *variant)
     pthread_mutex_unlock(&programs->mutex);
 }
 
-/* Waits until a state changes or the build that began at start_ns times out.
- * The caller holds the mutex. */
+/* Waits until a build state or the job list changes, or until the build that
+ * began at start_ns times out.  The caller holds the mutex. */
 static void wait_for_change(struct tandem_device *device, uint64_t start_ns)
 {
     struct programs *programs = &device->programs;
@@ -245,14 +244,15 @@ enum tandem_status build_pending_status(struct tandem_device *device,
             "never do so: run it on another device, or open this one with a "
             "larger blocking_timeout_ms",
             (unsigned long long)(device->blocking_timeout_ns / 1000000u));
-    /* The job may be queued behind a build that never ends. */
+    /* The variant may be queued behind a build that never ends. */
     if (variant->state == BUILD_QUEUED)
         build_thread_ensure(device, false);
     return last_error_set(TANDEM_NOT_READY, "the operator is not compiled yet");
 }
 
-/* Queues the variant at the front.  Returns false if the caller must build it.
- * Sets *out_status to FAILED if all threads run builds that timed out. */
+/* Queues the variant before all others.  Returns false if no thread exists, so
+ * that the caller must build it.  Sets *out_status to FAILED if the builds of
+ * all threads have timed out. */
 static bool build_enqueue_first(struct tandem_device *device,
                                 struct kernel_variant *variant,
                                 enum tandem_status *out_status)
@@ -294,7 +294,7 @@ bool build_wait(struct tandem_device *device, struct kernel_variant *variant,
         wait_for_change(device, variant->state == BUILD_RUNNING
                                     ? variant->start_ns
                                     : now_ns());
-        /* The idle thread may have taken another job. */
+        /* The idle thread may have started to build another variant. */
         if (variant->state == BUILD_QUEUED)
             build_thread_ensure(device, true);
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs a small GEMM with split_k = 2 on the device and compares the partial
- * sums, before the activation, with a float64 reference. */
+/* Runs a small GEMM, whose k is split in two, on the device and compares the
+ * partial sums, before the activation, with a float64 reference. */
 #include "opencl/program/kernel_self_test.h"
 
 #include <float.h>
@@ -15,15 +15,15 @@
 #include "opencl/device/cl_status.h"
 #include "opencl/program/variant_options.h"
 
-/* Not a multiple of a k_tile or of the elements in 16 bytes.  3xTF32 kernels
- * need a multiple of 4 to read unpacked operands. */
+/* Sizes of k in the self-test, no multiple of a k_tile or of the elements in 16
+ * bytes.  3xTF32 kernels need a multiple of 4 to read unpacked operands. */
 #define MMA_K 277
 #define TF32_3X_K 276
-/* Row pitches that are a multiple of 16 bytes, or not. */
+/* Row pitches in elements; only the first is a multiple of 16 bytes. */
 #define ALIGNED_PITCH 280
 #define UNALIGNED_PITCH 281
 #define SPLITS 2
-/* Relative to the sum of the magnitudes of the products. */
+/* Tolerances, relative to the sum of the magnitudes of the products. */
 #define TF32_3X_TOLERANCE 0x1p-21
 #define FP16X3_TOLERANCE 0x1p-20
 #define TF32_TOLERANCE 0x1p-9
@@ -63,7 +63,7 @@ static const struct tandem_matrix *operand_matrix(const struct self_test *test,
     return operand == OPERAND_A ? &test->gemm.a : &test->gemm.b;
 }
 
-/* Stores an element in the format of the kernel and returns its value. */
+/* Stores `value` in the format of the kernel and returns the rounded value. */
 static double element_set(const struct self_test *test, void *out, size_t at,
                           float value)
 {
@@ -79,10 +79,10 @@ static double element_set(const struct self_test *test, void *out, size_t at,
     return (double)value;
 }
 
-/* Fills an operand with random numbers in [-1, 1) (a linear congruential
- * generator with the constants of Numerical Recipes).  For formats with
- * non-finite flags, one row is tiny and one element of the last tile is
- * infinite or too large to be split. */
+/* Fills an operand with random numbers in [-1, 1) from a linear congruential
+ * generator with the constants of Numerical Recipes.  If the kernel has
+ * non-finite flags, one row is tiny, and one element of the last tile is
+ * infinite or too large to be split into TF32 parts. */
 static bool operand_make(struct self_test *test, uint32_t operand)
 {
     const struct tandem_matrix *matrix = operand_matrix(test, operand);
@@ -114,7 +114,7 @@ static bool operand_make(struct self_test *test, uint32_t operand)
     return true;
 }
 
-/* Returns a pitch that gives the operand the layout of the key. */
+/* Returns a row pitch with which the kernel uses the operand in this layout. */
 static int64_t pitch_of(enum operand_layout layout, bool mn_major, int64_t rows)
 {
     if (layout == LAYOUT_PACKED)
@@ -240,9 +240,9 @@ static cl_int step_run(struct self_test *test, cl_kernel kernel,
     return code;
 }
 
-/* Builds and runs a step that precedes the kernel's, for example packing.  If
- * it does not complete, sets *out_left: deferred_release.h then owns the test,
- * and the program is leaked. */
+/* Builds and runs a step that precedes the tested kernel, for example packing.
+ * If the step does not complete in time, sets *out_left.  deferred_release.h
+ * then owns the test, and the program is leaked. */
 static enum tandem_status step_build_and_run(struct self_test *test,
                                              struct tandem_device *device,
                                              const struct kernel_step *step,
@@ -273,7 +273,8 @@ static enum tandem_status step_build_and_run(struct self_test *test,
     return status;
 }
 
-/* Runs the plan up to the kernel's step and reads its sums and flags. */
+/* Runs the plan up to the step of the tested kernel, and reads the partial sums
+ * and non-finite flags. */
 static enum tandem_status self_test_launch(struct self_test *test,
                                            struct tandem_device *device,
                                            uint32_t id, bool *out_left)
@@ -302,10 +303,10 @@ static enum tandem_status self_test_launch(struct self_test *test,
 
 /* ---- verification ---- */
 
-/* Tiles are numbered in column-major order, because all of them lie in one
- * band of gemm_common.cl.  3xTF32 flags only the first split, which contains
- * the infinite element.  fp16x3 flags all splits, because they share a row's
- * scale. */
+/* Returns true if exactly the tiles with infinite elements are flagged.  Tiles
+ * are numbered in column-major order, because all lie in one band of
+ * gemm_common.cl.  3xTF32 flags only the first split, which contains the
+ * infinite element.  fp16x3 flags all splits, because a row has one scale. */
 static bool nonfinite_flags_are_right(const struct self_test *test)
 {
     uint32_t all = test->tiles_m * test->tiles_n;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tests a tensor-core kernel before its first use, because its instructions are
- * outside OpenCL.  Blocks; any thread. */
+/* Tests a tensor-core kernel before its first use, because it contains
+ * instructions that OpenCL does not define.  Blocks; any thread. */
 #ifndef TANDEM_OPENCL_PROGRAM_KERNEL_SELF_TEST_H
 #define TANDEM_OPENCL_PROGRAM_KERNEL_SELF_TEST_H
 
@@ -13,13 +13,13 @@ struct tandem_device;
 
 /* Returns true if the variant's kernel uses tensor cores or wgmma. */
 bool kernel_self_test_is_needed(uint64_t key);
-/* Runs a GEMM with known numbers, including infinite ones, and compares it with
- * a float64 reference.  Packs the operands on the device if the kernel needs
- * packed ones.  Returns FAILED with a message if the results differ. */
+/* Runs a GEMM with the kernel and compares the result with a float64 reference.
+ * Some elements are infinite.  Packs the operands on the device if the kernel
+ * needs packed ones.  Returns FAILED with a message if the results differ. */
 enum tandem_status kernel_self_test_run(struct tandem_device *device,
                                         cl_kernel kernel, uint64_t key);
-/* Returns the tolerance relative to the sum of the magnitudes of the products.
- */
+/* Returns the tolerance of the self-test, relative to the sum of the magnitudes
+ * of the products. */
 double kernel_self_test_tolerance(enum gemm_kernel_id tile,
                                   enum packed_format format);
 

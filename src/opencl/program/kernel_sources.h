@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The text of cl/, embedded by embed_kernels.sh. */
+/* The source text of the kernels in cl/, embedded by embed_kernels.sh. */
 #ifndef TANDEM_OPENCL_PROGRAM_KERNEL_SOURCES_H
 #define TANDEM_OPENCL_PROGRAM_KERNEL_SOURCES_H
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of kernel variants.  build_threads.c and program_build.c build
- * them.
- */
+/* The table of a device's kernel variants, which build_threads.c and
+ * program_build.c build. */
 #include "opencl/program/kernel_variants.h"
 
 #include <stdlib.h>
@@ -11,7 +10,7 @@
 #include "opencl/device/cl_status.h"
 #include "opencl/program/variant_options.h"
 
-/* Largest work-group that is planned at first. */
+/* log2 of the largest work-group that the first plans of a device use. */
 #define MAX_GROUP_LOG2 8u
 
 static uint32_t initial_group_log2(const struct tandem_device *device)
@@ -63,8 +62,8 @@ uint64_t programs_built_count(struct programs *programs)
 
 /* ---- variants ---- */
 
-/* Returns the variant of `key` and creates it if there is none.  Returns NULL
- * if host memory is short.  The caller holds the mutex. */
+/* Returns the variant of `key`, which is created if the table has none.
+ * Returns NULL if host memory is exhausted.  The caller holds the mutex. */
 static struct kernel_variant *variant_find(struct programs *programs,
                                            uint64_t key)
 {
@@ -88,7 +87,8 @@ static struct kernel_variant *variant_find(struct programs *programs,
 
 /* ---- for launch, prepare and ready ---- */
 
-/* Builds the variant, in this thread if there is no other, and waits. */
+/* Waits until the variant is built.  Builds it here if there is no build
+ * thread. */
 static enum tandem_status
 kernel_variant_ensure_built(struct tandem_device *device,
                             struct kernel_variant *variant)

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The programs and kernel variants of a device.  Each is built once, by a build
- * thread.  A launch waits for its build until the blocking timeout.  Any
- * thread; a mutex for each device guards the tables and is never held during a
- * build.
- */
+/* The programs and kernel variants of a device.  A build thread builds each
+ * variant once, and launches wait for the build until the blocking timeout.
+ * Any thread; each device has a mutex that guards the tables and is never held
+ * during a build. */
 #ifndef TANDEM_OPENCL_PROGRAM_KERNEL_VARIANTS_H
 #define TANDEM_OPENCL_PROGRAM_KERNEL_VARIANTS_H
 
@@ -26,33 +24,34 @@ enum build_state {
     BUILD_FAILED = 4
 };
 
-/* One kernel of one program.  The variants CLBLAST_KEY and CLBLAST_BATCHED_KEY
- * stand for all kernels that CLBlast compiles itself. */
+/* A kernel with its compiler options, identified by `key`.  The variants
+ * CLBLAST_KEY and CLBLAST_BATCHED_KEY stand for all kernels of CLBlast. */
 struct kernel_variant {
     uint64_t key;
     enum build_state state;
-    enum tandem_status status; /* of the failed build */
-    uint32_t failure_count;    /* not for lack of memory */
+    enum tandem_status status; /* status of the failed build */
+    uint32_t failure_count;    /* failed builds, except out of memory */
     char message[256];
-    cl_program program; /* owned by the program table */
+    cl_program program; /* owned by the table of programs */
     struct kernel_variant *next_in_bucket, *next_job;
-    uint64_t start_ns; /* of the running build; 0 if a caller's thread builds */
+    /* Start time of the running build.  0 if a launching thread builds it. */
+    uint64_t start_ns;
     bool in_job_list;
 };
 
-/* CLBlast's kernels for single and for strided batched GEMMs. */
+/* Keys of CLBlast's kernels for single and for strided batched GEMMs. */
 #define CLBLAST_KEY ((uint64_t)1 << 60)
 #define CLBLAST_BATCHED_KEY ((uint64_t)1 << 61)
 
-/* Another thread is started only if all others are busy and a launch waits, or
- * if all their builds have timed out. */
+/* Another build thread is started only if a launch waits while all others are
+ * busy, or if the builds of all others have timed out. */
 #define MAX_BUILD_THREADS 8u
 struct build_thread {
     bool is_running;
-    uint64_t start_ns; /* of its build; 0 if it is idle */
+    uint64_t start_ns; /* start time of the build; 0 if the thread is idle */
 };
 
-/* Functions that build threads call in folders above this one. */
+/* Functions that build threads call, but that higher folders implement. */
 struct program_callbacks {
     /* Compiles CLBlast's kernels.  Blocks. */
     enum tandem_status (*clblast_compile)(struct tandem_device *device,
@@ -62,7 +61,7 @@ struct program_callbacks {
 
 struct programs {
     pthread_mutex_t mutex;
-    pthread_cond_t changed; /* a state, or the job list */
+    pthread_cond_t changed; /* signals changed build states and job lists */
     const struct program_callbacks *callbacks;
     struct kernel_variant *buckets[VARIANT_BUCKETS];
     struct program *first_program;
@@ -78,36 +77,40 @@ struct programs {
 /* `callbacks` must be static. */
 void programs_init(struct tandem_device *device,
                    const struct program_callbacks *callbacks);
-/* Releases all programs.  No build thread is left. */
+/* Releases all programs of the device.  No build thread may be running. */
 void programs_free(struct tandem_device *device);
-/* Returns true if a kernel needed smaller groups than the device allows. */
+/* Returns true if a kernel needed smaller work-groups than the device allows.
+ */
 bool programs_need_smaller_groups(const struct tandem_device *device);
-/* Returns the number of variants that were built. */
+/* Returns the number of kernel variants that were built. */
 uint64_t programs_built_count(struct programs *programs);
 
-/* Creates a cl_kernel of the step's variant, which is built first if necessary.
- * Blocks.  Returns NOT_READY if the kernel needs smaller groups than planned;
- * the caller plans again. */
+/* Creates a cl_kernel for the variant of the plan step, and first builds the
+ * variant if necessary.  Blocks.  Returns NOT_READY if the kernel needs smaller
+ * work-groups than planned, so that the caller must plan again. */
 enum tandem_status kernel_variant_create_kernel(struct tandem_device *device,
                                                 const struct kernel_step *step,
                                                 cl_kernel *out_kernel);
-/* Queues a build of the variant, unless it is built or queued. */
+/* Queues a build of the variant if it is neither built nor queued. */
 enum tandem_status kernel_variant_prepare(struct tandem_device *device,
                                           uint64_t key);
-/* Returns TANDEM_OK, NOT_READY, or the status of a failed build. */
+/* Returns TANDEM_OK if the variant is built, NOT_READY if it may be built
+ * later, or the status of the failed build. */
 enum tandem_status kernel_variant_query(struct tandem_device *device,
                                         uint64_t key);
-/* Called after a GEMM by CLBlast, which has compiled the kernels of `key`. */
+/* Marks CLBlast's kernels of `key` as built.  Called after CLBlast's first
+ * GEMM, in which CLBlast compiles them. */
 void kernel_variant_mark_ready(struct tandem_device *device, uint64_t key);
 
 /* ---- program_build.c ---- */
 
-/* Builds the variant's program and tests its kernel.  If `warms_up`, launches
- * the kernel once (warmup_call.h).  The caller does not hold the mutex. */
+/* Builds the program of the variant and tests its kernel.  If `warms_up` is
+ * set, launches the kernel once (warmup_call.h).  The caller does not hold the
+ * mutex. */
 enum tandem_status kernel_variant_build(struct tandem_device *device,
                                         struct kernel_variant *variant,
                                         bool warms_up);
-/* Releases the program table. */
+/* Releases all built programs and empties the table of programs. */
 void programs_release_built(struct programs *programs);
 static inline uint32_t log2_floor(uint64_t value)
 {
@@ -116,9 +119,9 @@ static inline uint32_t log2_floor(uint64_t value)
 
 /* ---- build_threads.c; the caller holds the mutex unless stated ---- */
 
-/* Returns true if nobody builds the variant and it may be built. */
+/* Returns true if no thread builds the variant and it may be built. */
 bool kernel_variant_can_build(const struct kernel_variant *variant);
-/* The caller does not hold the mutex. */
+/* Records the result of a build.  The caller does not hold the mutex. */
 void kernel_variant_set_result(struct programs *programs,
                                struct kernel_variant *variant,
                                enum tandem_status status);
@@ -130,17 +133,17 @@ void build_enqueue(struct tandem_device *device,
                    struct kernel_variant *variant);
 /* Queues the variant if necessary and waits for its build.  *out_status is
  * FAILED if this build, or the builds of all threads, time out.  Returns false
- * if there is no thread and the caller must build. */
+ * if no build thread exists, so that the caller must build the variant. */
 bool build_wait(struct tandem_device *device, struct kernel_variant *variant,
                 enum tandem_status *out_status);
-/* Returns FAILED if the variant's build timed out, otherwise NOT_READY.  May
- * start another build thread. */
+/* Returns FAILED if the running build of the variant has timed out, otherwise
+ * NOT_READY.  May start another build thread. */
 enum tandem_status build_pending_status(struct tandem_device *device,
                                         const struct kernel_variant *variant);
-/* start_ns is 0 if a caller's thread builds. */
+/* Marks a build as running since start_ns; 0 means not in a build thread. */
 void build_mark_running(struct kernel_variant *variant, uint64_t start_ns);
-/* Starts no more builds and waits for the running ones, except for those that
- * timed out.  The caller does not hold the mutex. */
+/* Makes the threads start no more builds, and waits for running builds except
+ * for those that timed out.  The caller does not hold the mutex. */
 void build_threads_stop(struct tandem_device *device);
 
 #endif

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Builds programs, loads them from the disk cache, and tests their kernels. Any
- * thread; the mutex of the tables is never held during a build.
- */
+/* Builds programs, loads them from the disk cache, and tests their kernels.
+ * Any thread; the mutex of the program table is never held during a build. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,12 +19,12 @@
 #include "opencl/program/variant_options.h"
 #include "opencl/program/warmup_launch.h"
 
-/* A build can fail temporarily if other processes use the compiler's files. The
- * pause before a retry is four times the one before. */
+/* A build can fail temporarily while other processes use the compiler's files.
+ * Each pause before a retry is four times as long as the previous pause. */
 #define MAX_BUILD_ATTEMPTS 3u
 #define FIRST_PAUSE_MS 30u
 
-/* Kernels with the same file and options share a program. */
+/* A program, which kernels with the same source file and options share. */
 struct program {
     const char *file;
     char options[VARIANT_OPTION_BYTES];
@@ -47,7 +45,7 @@ static enum tandem_status build_failed(struct tandem_device *device,
                           sizeof(log) - 1, log, NULL);
     device_log(device, level, "%s (%s) failed to build: %.800s", text->file,
                text->options, log);
-    /* It means that the compiler, not a kernel, lacks resources. */
+    /* In a build, this code does not mean that the device may be lost. */
     if (code == CL_OUT_OF_RESOURCES)
         code = CL_BUILD_PROGRAM_FAILURE;
     enum tandem_status status = status_from_cl(device, code, "clBuildProgram");
@@ -145,8 +143,8 @@ static enum tandem_status load_or_build(struct tandem_device *device,
 
 /* ---- the table of programs ---- */
 
-/* Finds or adds a program.  Returns NULL if host memory is exhausted.  The
- * caller holds the mutex. */
+/* Returns the table's program for the text, and adds it if missing.
+ * Returns NULL if host memory is exhausted.  The caller holds the mutex. */
 static struct program *program_find(struct programs *programs,
                                     const struct variant_text *text)
 {
@@ -228,7 +226,7 @@ kernel_check_local_memory(struct tandem_device *device, cl_kernel kernel)
                           (unsigned long long)max_size);
 }
 
-/* Checks the group size of the key against the kernel's limit.  Returns
+/* Checks the work-group size of `key` against the kernel's limit.  Returns
  * NOT_READY if the kernel needs smaller groups, which later plans then use. */
 static enum tandem_status kernel_check_group_size(struct tandem_device *device,
                                                   cl_kernel kernel,

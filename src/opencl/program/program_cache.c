@@ -34,8 +34,8 @@
 #include "opencl/program/nvidia/ptx_rewrite.h"
 #include "opencl/device/quirks.h"
 
-/* Space for six texts of at most 127 bytes that describe the device, for the
- * options, and for the numbers and line ends. */
+/* Size of a cache key: six texts of at most 127 bytes that describe the device,
+ * the compiler options, and the numbers and line ends. */
 #define KEY_BYTES (6u * 128u + VARIANT_OPTION_BYTES + 256u)
 
 void program_cache_init(struct program_cache *cache)
@@ -61,7 +61,7 @@ static void user_directory_open(struct tandem_device *device)
                    cache->path, why[0] != '\0' ? why : "it cannot be created");
 }
 
-/* A missing directory is not an error. */
+/* Opens the system's cache directory.  A missing directory is not an error. */
 static void system_directory_open(struct tandem_device *device)
 {
     char why[TRUST_WHY_BYTES];
@@ -102,7 +102,8 @@ void program_cache_close(struct tandem_device *device)
     cache->path = cache->system_path = NULL;
 }
 
-/* Returns false if the key is too long, which no device causes. */
+/* Writes the key of a program.  Returns false if it is too long (no known
+ * case). */
 static bool cache_key_make(char out[KEY_BYTES],
                            const struct tandem_device *device,
                            const struct variant_text *text)
@@ -137,8 +138,8 @@ static cl_program program_load(struct tandem_device *device,
     return NULL;
 }
 
-/* Loads the program of `key` from a directory.  `path` is for messages. Returns
- * NULL if there is no valid file. */
+/* Loads the program of `key` from a cache directory whose name, for messages,
+ * is `path`.  Returns NULL if there is no valid file. */
 static cl_program cache_file_load(struct tandem_device *device,
                                   const struct variant_text *text,
                                   const char *key, int directory,
@@ -178,7 +179,7 @@ cl_program program_cache_load(struct tandem_device *device,
     if (cache->directory >= 0)
         program =
             cache_file_load(device, text, key, cache->directory, cache->path);
-    if (program != NULL) { /* records the use for the eviction */
+    if (program != NULL) { /* records the last use */
         cache_name_make(name, key);
         utimensat(cache->directory, name, NULL, AT_SYMLINK_NOFOLLOW);
     } else if (cache->system >= 0) {
@@ -206,8 +207,8 @@ static int cache_entry_compare(const void *left, const void *right)
     return strcmp(a->name, b->name);
 }
 
-/* Adds a file to the list if its name is a cache file's.  Returns false if host
- * memory is exhausted. */
+/* Adds a file to the list if its name has the form of a cache file's name.
+ * Returns false if host memory is exhausted. */
 static bool cache_entry_add(struct cache_entry **list, size_t *count,
                             int directory, const char *name)
 {
@@ -215,7 +216,7 @@ static bool cache_entry_add(struct cache_entry **list, size_t *count,
     if (!cache_name_is_valid(name) ||
         fstatat(directory, name, &status, AT_SYMLINK_NOFOLLOW) != 0)
         return true;
-    if ((*count & (*count - 1)) == 0) { /* the list is full */
+    if ((*count & (*count - 1)) == 0) { /* the array is full */
         size_t capacity = *count > 0 ? 2 * *count : 1;
         struct cache_entry *grown = realloc(*list, capacity * sizeof(**list));
         if (grown == NULL)
@@ -229,7 +230,7 @@ static bool cache_entry_add(struct cache_entry **list, size_t *count,
     return true;
 }
 
-/* Deletes the least recently used files until the rest is within the limit. */
+/* Deletes the least recently used cache files to keep the size limit. */
 static void program_cache_evict(const struct program_cache *cache)
 {
     struct cache_entry *list = NULL;

@@ -10,7 +10,7 @@
 #define NAME_DIGITS 32u
 #define NAME_SUFFIX ".clbin"
 
-/* FNV-1a.  Changing any single byte changes the hash. */
+/* Returns the FNV-1a hash, which changes if any single byte changes. */
 static uint64_t hash(uint64_t seed, const void *data, size_t bytes)
 {
     const unsigned char *at = data;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Variant keys as compiler options.  The options contain only names from these
- * tables and numbers from the key. */
+/* Translates variant keys to compiler options.  The options contain only names
+ * from the tables in this file, and numbers from the key. */
 #include "opencl/program/variant_options.h"
 
 #include <stdarg.h>
@@ -76,7 +76,7 @@ static void append(struct variant_text *out, const char *format, ...)
     va_end(arguments);
 }
 
-/* The function of operators.cl that computes a cast. */
+/* Appends the name of the function of operators.cl that computes the cast. */
 static void append_cast(struct variant_text *out, uint64_t key)
 {
     static const char *const names[16] = {
@@ -95,7 +95,8 @@ static void append_cast(struct variant_text *out, uint64_t key)
            target != NULL ? target : "f32");
 }
 
-/* Returns true if operators.cl has op_NAME_needs_slow_path and op_NAME_fast. */
+/* Returns true if operators.cl has a fast and a slow path for the operator:
+ * op_NAME_needs_slow_path and op_NAME_fast. */
 static bool has_slow_path(uint32_t op)
 {
     switch (op) {
@@ -134,8 +135,9 @@ static void append_elementwise(struct variant_text *out, uint64_t key)
         append(out, " -DTRANSPOSED_INPUTS=%u", KEY_TRANSPOSED_INPUTS(key));
 }
 
-/* NVIDIA's compiler schedules a fully unrolled k_tile well.  Other compilers
- * run out of registers: LLVM 16 already with four steps of the largest item. */
+/* Appends the options of a SIMT GEMM kernel.  NVIDIA's compiler schedules a
+ * fully unrolled k_tile well.  Other compilers run out of registers; LLVM 16
+ * does so with four unrolled steps and the largest tile per work-item. */
 static void append_simt_gemm(struct variant_text *out, uint64_t key,
                              bool nvidia)
 {
@@ -152,7 +154,8 @@ static void append_simt_gemm(struct variant_text *out, uint64_t key,
            KEY_SECOND_VEC4(key) != 0 ? 4 : 1, nvidia ? config->k_tile : others);
 }
 
-/* A group has two or four warps.  Each warp computes 64 rows. */
+/* Appends the options of a 3xTF32 kernel.  A work-group has two or four warps,
+ * and each warp computes 64 rows. */
 static void append_3xtf32(struct variant_text *out, uint64_t key)
 {
     const struct gemm_kernel_config *config =
@@ -164,7 +167,7 @@ static void append_3xtf32(struct variant_text *out, uint64_t key)
            KEY_A_MN_MAJOR(key), KEY_B_MN_MAJOR(key));
 }
 
-/* Appends the dtypes of c and of a and b. */
+/* Appends the dtype of c and the common dtype of a and b. */
 static void append_dtypes(struct variant_text *out, uint64_t key)
 {
     static const char *const names[16] = {
@@ -174,8 +177,9 @@ static void append_dtypes(struct variant_text *out, uint64_t key)
            ab != NULL ? ab : "f32");
 }
 
-/* Devices other than NVIDIA's may have fewer registers.  There, the loop
- * prefetches half as much, and half as many lanes share half as many rows. */
+/* Appends the options of a GEMV kernel.  Devices other than NVIDIA's may have
+ * fewer registers.  For them, the loop prefetches half as much.  If the matrix
+ * is K-major, half as many lanes share half as many rows. */
 static void append_gemv(struct variant_text *out, uint64_t key, bool nvidia)
 {
     struct gemv_shape shape = *gemv_shape(
@@ -197,8 +201,9 @@ static void append_gemv(struct variant_text *out, uint64_t key, bool nvidia)
         append(out, " -DSTREAM=1");
 }
 
-/* A group has four or eight warps, in two rows.  Large tiles use as many stages
- * as fit in 192 KiB of local memory. */
+/* Appends the options of an MMA kernel.  A work-group has four or eight warps
+ * in two rows.  Large tiles use the stages that fit in 192 KiB of local memory.
+ */
 static void append_mma(struct variant_text *out, uint64_t key)
 {
     const struct gemm_kernel_config *config =
@@ -213,7 +218,7 @@ static void append_mma(struct variant_text *out, uint64_t key)
                                    : 4);
 }
 
-/* Appends the rounding of f32 to TF32. */
+/* Appends how the device rounds f32 to TF32. */
 static void append_rounding(struct variant_text *out,
                             const struct platform_device *hardware)
 {
@@ -242,7 +247,7 @@ static void append_tiled(struct variant_text *out, uint64_t key)
            tile.store_alignment, tile.columns, tile.rows);
 }
 
-/* Appends the register layout of rows; see cl/common/row_access.cl. */
+/* Appends how rows are read into registers; see cl/common/row_access.cl. */
 static void append_rows(struct variant_text *out, uint64_t key)
 {
     uint32_t count = KEY_COUNT(key), group = 1u << KEY_GROUP_LOG2(key);
@@ -259,8 +264,7 @@ static void append_rows(struct variant_text *out, uint64_t key)
     }
     uint32_t lanes_log2 = row_local_memory_lanes_log2(count);
     uint32_t four = 4u << lanes_log2;
-    /* The first and the last vector contain up to three elements of other rows.
-     */
+    /* The first and last vector contain up to 3 elements of other rows. */
     uint32_t vectors = ((group >> lanes_log2) * count + 3 + 3 + 3) / 4;
     append(out,
            " -DVECTORS_PER_ITEM=%u -DROW_ELEMENTS=%u -DLANES_LOG2=%u "

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Translates a variant key to source, kernel function and compiler options.
- * Pure functions; any thread. */
+/* Translates a variant key to a source file, kernel function and compiler
+ * options.  Pure functions; any thread. */
 #ifndef TANDEM_OPENCL_PROGRAM_VARIANT_OPTIONS_H
 #define TANDEM_OPENCL_PROGRAM_VARIANT_OPTIONS_H
 

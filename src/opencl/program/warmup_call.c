@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Warm-up calls of the operators' kernels.  For each kernel, a function tries
- * calls of growing size until the plan of one runs the variant.  In addition to
- * operator and dtypes, a variant depends on operand layouts and row lengths.
- */
+/* Finds warm-up calls for the kernels of all operators except GEMM.  Each
+ * kernel has a function that tries calls of growing size until the plan of a
+ * call runs the variant.  A variant depends on operator, dtypes, operand
+ * layouts and row lengths. */
 #include "opencl/program/warmup_call.h"
 
 #include <float.h>
@@ -12,22 +11,23 @@
 #include "common/operator_table.h"
 #include "opencl/plan/row_mapping.h"
 
-/* Numbers of compute units with which long rows stay in registers, or are split
- * among groups. */
+/* Assumed numbers of compute units.  With the first, plans keep long rows in
+ * registers; with the second, plans split them among work-groups. */
 #define SMALL_UNIT_COUNT 2u
 #define LARGE_UNIT_COUNT (1u << 20)
-/* Longest row that is tried. */
+/* log2 of the longest row that the search tries. */
 #define MAX_ROW_LOG2 24u
-/* Smallest sides that are planned as tiles, for vec4 and for scalar access. */
+/* Smallest matrix sides that plans transpose in tiles: vec4 and scalar access.
+ */
 #define TILE_VEC4 8
 #define TILE_SCALAR 9
 
-/* Memory layout of an operand. */
+/* Memory layout of an operand of a warm-up call. */
 enum warmup_layout {
     WARMUP_CONTIGUOUS,
     WARMUP_OFFSET,    /* starts at the second element of its buffer */
-    WARMUP_PITCHED,   /* a gap of one vector or element after each row */
-    WARMUP_STRIDED,   /* only every other element of memory */
+    WARMUP_PITCHED,   /* has a gap of one vector or element after each row */
+    WARMUP_STRIDED,   /* uses every other element of memory */
     WARMUP_TRANSPOSED /* the first axis is contiguous */
 };
 
@@ -46,7 +46,7 @@ struct search {
 
 /* ---- one call ---- */
 
-/* Rank 0 means a single element. */
+/* Describes an operand.  Rank 0 means a single element. */
 static void tensor_set(struct search *search, uint32_t operand, uint32_t dtype,
                        uint32_t rank, const int64_t *shape,
                        enum warmup_layout layout)
@@ -71,7 +71,7 @@ static void tensor_set(struct search *search, uint32_t operand, uint32_t dtype,
     search->bytes[operand] = tensor->byte_offset + (uint64_t)(last + 1) * bytes;
 }
 
-/* Returns true if the plan of the operator on the tensors runs the variant. */
+/* Returns true if the plan of `row` for the tensors runs the variant. */
 static bool try_call(struct search *search, const struct operator_row *row)
 {
     search->op.id = row->id;
@@ -158,7 +158,7 @@ static bool try_reduction(struct search *search, const struct operator_row *row,
     return try_call(search, row);
 }
 
-/* Tries growing lengths: short rows are not split, long ones are. */
+/* Tries reductions of growing length, because plans split only long rows. */
 static bool warmup_reduction(struct search *search)
 {
     const struct operator_row *row;
@@ -188,7 +188,7 @@ static enum warmup_layout row_layout(enum row_access access)
                                           : WARMUP_CONTIGUOUS;
 }
 
-/* One row, or four columns for VEC4_COLUMNS. */
+/* Tries a softmax or loss of one row, or of four columns for VEC4_COLUMNS. */
 static bool try_softmax(struct search *search, const struct operator_row *row,
                         int64_t count)
 {
@@ -219,8 +219,8 @@ static bool try_norm(struct search *search, const struct operator_row *row,
     return try_call(search, row);
 }
 
-/* Returns the shortest row of ROW_ACCESS_SECTOR_ALIGNED with KEY_COUNT vectors
- * in each lane; see row_mapping.c. */
+/* Returns the length of the shortest row with ROW_ACCESS_SECTOR_ALIGNED in
+ * which each lane has KEY_COUNT vectors; see row_mapping.c. */
 static int64_t sector_aligned_row_length(uint64_t key)
 {
     int64_t lanes = (int64_t)1 << KEY_LANES_LOG2(key);
@@ -292,7 +292,8 @@ static void search_start(struct search *search, struct warmup_call *out,
                                           .op = &search->op};
 }
 
-/* Has no default, so that the compiler warns about a kernel without a case. */
+/* Finds a call for the kernel.  The switch has no default case, so that the
+ * compiler warns about a kernel without a case. */
 static bool warmup_find(struct search *search)
 {
     switch ((enum kernel_id)KEY_KERNEL(search->key)) {

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The warm-up call of a kernel variant: the smallest valid call whose plan runs
- * the variant (see warmup_launch.h).  The planners make its parameters and
- * buffer sizes, as for any call.  Pure functions; any thread.
- */
+/* The warm-up call of a kernel variant: the smallest valid call whose plan runs
+ * the variant (see warmup_launch.h).  The planners make the parameters and
+ * buffer sizes of the kernel, as for any call.  Pure functions; any thread. */
 #ifndef TANDEM_OPENCL_PROGRAM_WARMUP_CALL_H
 #define TANDEM_OPENCL_PROGRAM_WARMUP_CALL_H
 
@@ -11,33 +9,35 @@
 #include "opencl/plan/plan.h"
 #include "opencl/device/device_enumeration.h"
 
-/* Maximum number of operands of a call.  Outputs come first. */
+/* Maximum number of operands of a warm-up call.  Outputs come first. */
 #define WARMUP_OPERANDS 8u
 
 struct warmup_call {
     struct launch_plan plan;
     const struct kernel_step
         *step; /* the step of `plan` that runs the variant */
-    /* Sizes of the step's buffers, rounded up to 4 bytes, because
+    /* Sizes of the buffers that the step uses, rounded up to 4 bytes, because
      * cl/transpose.cl reads whole words. */
     uint64_t bytes[MAX_STEP_BUFFERS];
-    /* Placeholders for the caller's buffers in `plan`, without memory. */
+    /* Buffers without memory that stand for the operands in `plan`. */
     struct tandem_buffer operands[WARMUP_OPERANDS];
 };
 
-/* Writes the warm-up call of a variant.  For 64-bit indices, the call needs
- * only 32 bits.  Returns false if kernel_self_test.h runs the kernel, or if no
- * call is known, which tests/unit/opencl/test_warmup_call.c reports. */
+/* Writes the warm-up call of a variant.  If the variant uses 64-bit indices,
+ * the call is still small enough for 32-bit indices.  Returns false if
+ * kernel_self_test.h runs the kernel, or if no call is known, which
+ * tests/unit/opencl/test_warmup_call.c reports. */
 bool warmup_call_make(struct warmup_call *out, uint64_t key,
                       const struct platform_device *hardware);
 
 /* ---- warmup_step.c and warmup_call_gemm.c ---- */
 
-/* Selects the step of out->plan that runs `key` and records its buffer sizes.
- * Returns false if there is none.  operand_bytes has the operands' sizes. */
+/* Selects the step of out->plan that runs `key` and records the sizes of its
+ * buffers.  Returns false if no step runs it.  operand_bytes has the operand
+ * sizes. */
 bool warmup_call_select_step(struct warmup_call *out, uint64_t key,
                              const uint64_t *operand_bytes);
-/* Returns a dtype that has the key's type of this operand. */
+/* Returns a dtype with the kernel type that the key has for the operand. */
 uint32_t warmup_call_dtype(uint64_t key, uint32_t operand);
 /* Implements warmup_call_make for the kernels of a GEMM. */
 bool warmup_call_make_gemm(struct warmup_call *out, uint64_t key);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Warm-up calls of the kernels of a GEMM. */
+/* Finds warm-up calls for the kernels of a GEMM. */
 #include "common/argument_check.h"
 #include "common/operator_table.h"
 #include "opencl/plan/tensor_core_packing.h"
@@ -9,9 +9,9 @@
 enum { C, A, B };
 
 #define SIDE 4
-/* One row more than a tile of GEMM_SIMT_32X64, so that there are two tiles. */
+/* Number of rows that needs two tiles of GEMM_SIMT_32X64. */
 #define TWO_TILES 33
-/* Rows that are too long for a group's registers. */
+/* Length of rows that do not fit in the registers of a work-group. */
 #define LONG_K 4128
 
 static void matrix_set(struct warmup_call *out, struct tandem_matrix *matrix,
@@ -35,7 +35,7 @@ static uint64_t matrix_bytes(const struct tandem_matrix *matrix, int64_t rows,
 struct gemm_shape {
     int64_t m, n, k;
     bool transposed_a, transposed_b, offset_a, offset_b;
-    uint32_t dtype; /* of a and b */
+    uint32_t dtype; /* dtype of a and b */
 };
 
 static struct tandem_gemm gemm_of(struct warmup_call *out, uint64_t key,
@@ -62,7 +62,7 @@ static struct tandem_gemm gemm_of(struct warmup_call *out, uint64_t key,
     return gemm;
 }
 
-/* Selects the step of `key` in the plan of `gemm`. */
+/* Selects the step that runs `key` in the plan of `gemm`. */
 static bool select_step(struct warmup_call *out, uint64_t key,
                         const struct tandem_gemm *gemm)
 {
@@ -86,7 +86,7 @@ static bool try_gemm(struct warmup_call *out, uint64_t key,
     return select_step(out, key, &gemm);
 }
 
-/* For the naive GEMM and for the epilogue alone. */
+/* Makes the call for the naive GEMM kernel or for the epilogue kernel. */
 static bool warmup_naive(struct warmup_call *out, uint64_t key)
 {
     struct gemm_shape shape = {
@@ -113,7 +113,8 @@ static bool warmup_simt(struct warmup_call *out, uint64_t key)
                     NO_SPLIT);
 }
 
-/* a is the GEMV matrix.  A vector that is not contiguous along k has gaps. */
+/* Makes the call for a GEMV kernel.  Its matrix is a.  A vector b that is not
+ * contiguous along k has gaps between its elements. */
 static bool warmup_gemv(struct warmup_call *out, uint64_t key)
 {
     int64_t vectors = (int64_t)1 << KEY_GEMV_VECTORS_LOG2(key);
@@ -134,7 +135,8 @@ static bool warmup_gemv(struct warmup_call *out, uint64_t key)
     return select_step(out, key, &gemm);
 }
 
-/* For the fixup of two or four splits, of all tiles or of the second tile. */
+/* Makes the call for the fixup kernel, which adds the partial sums of two or
+ * four splits, either of all tiles or of the second tile. */
 static bool warmup_fixup(struct warmup_call *out, uint64_t key)
 {
     uint32_t kernel = KEY_KERNEL(key);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Dtypes and plan steps of the warm-up calls of all operators. */
+/* Chooses dtypes and plan steps for the warm-up calls of all operators. */
 #include "opencl/program/warmup_call.h"
 
 uint32_t warmup_call_dtype(uint64_t key, uint32_t operand)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rewrites PTX line by line. */
+/* Rewrites the PTX of an NVIDIA kernel line by line. */
 #include "opencl/program/nvidia/ptx_rewrite.h"
 
 #include <stdbool.h>
@@ -9,12 +9,12 @@
 #define MARK "//@ "
 #define TARGET ".target sm_90"
 #define GROUP ".reqntid "
-/* The assembler ignores setmaxnreg without it. */
+/* Added directive; NVIDIA's assembler ignores setmaxnreg without it. */
 #define MIN_GROUPS "\n.minnctapersm 1"
-/* Maximum growth of the text.  Removed marks only shorten it. */
+/* Maximum number of bytes by which the PTX grows. */
 #define ADDED_BYTES (1 + sizeof(MIN_GROUPS))
 
-/* A part of the text. */
+/* A part of the PTX text. */
 struct slice {
     const char *at;
     size_t bytes;
@@ -60,8 +60,8 @@ static void append(struct rewriter *rewriter, struct slice slice)
     rewriter->used += slice.bytes;
 }
 
-/* Returns true if the text is a single instruction of the kinds that
- * gemm_wgmma.cl contains. */
+/* Returns true if the text is one instruction that gemm_wgmma.cl may contain.
+ */
 static bool instruction_is_known(struct slice slice)
 {
     static const char allowed[] = "abcdefghijklmnopqrstuvwxyz0123456789"
@@ -78,7 +78,7 @@ static bool instruction_is_known(struct slice slice)
     return slice.at[slice.bytes - 1] == ';';
 }
 
-/* Returns true if `rest`, which follows "sm_90", does not continue the name. */
+/* Returns true if the target's name ends after "sm_90"; `rest` follows it. */
 static bool target_is_complete(struct slice rest)
 {
     return rest.bytes == 0 || *rest.at == ',' || *rest.at == ' ' ||
@@ -143,7 +143,7 @@ static bool lines_rewrite(struct rewriter *rewriter, struct slice text)
     return true;
 }
 
-/* Returns the error in the whole text, or NULL. */
+/* Returns why the rewritten PTX is invalid, or NULL if it is valid. */
 static const char *ptx_error(const struct rewriter *rewriter)
 {
     if (rewriter->targets != 1)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Builds a program from another program's PTX. */
+/* Builds sm_90a programs from the PTX of sm_90 programs. */
 #include "opencl/program/nvidia/sm90a_program.h"
 
 #include <stdlib.h>
@@ -52,7 +52,7 @@ enum tandem_status sm90a_program_build(struct tandem_device *device,
         last_error_set(TANDEM_FAILED,
                        "the PTX of %s cannot be rewritten for sm_90a: %s",
                        text->file, why);
-    else /* the driver's own PTX includes the final NUL, too */
+    else /* binaries include the final NUL, too */
         status = ptx_build(device, text, ptx, ptx_bytes + 1, program);
     free(ptx);
     free(binary);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Programs of rewritten PTX (ptx_rewrite.h).  Any thread. */
+/* Programs built from rewritten PTX (ptx_rewrite.h).  Any thread. */
 #ifndef TANDEM_OPENCL_PROGRAM_NVIDIA_SM90A_PROGRAM_H
 #define TANDEM_OPENCL_PROGRAM_NVIDIA_SM90A_PROGRAM_H
 
@@ -10,9 +10,9 @@
 
 struct tandem_device;
 
-/* Replaces *program, which is built, by a program of its rewritten PTX. Blocks.
- * Releases the old program in any case.  Returns FAILED, and NULL in *program,
- * if the PTX is not as expected or the driver rejects the new one. */
+/* Replaces the built *program by a program from its rewritten PTX.  Blocks.
+ * Always releases the old program.  Returns FAILED and sets *program to NULL if
+ * the PTX is not as expected or the driver rejects the rewritten PTX. */
 enum tandem_status sm90a_program_build(struct tandem_device *device,
                                        const struct variant_text *text,
                                        cl_program *program);

@@ -20,7 +20,7 @@ struct platform_device;
 
 enum sm90a_self_test_result {
     SM90A_SELF_TEST_NOT_RUN,
-    SM90A_SELF_TEST_STALE, /* another driver, kernel or revision */
+    SM90A_SELF_TEST_STALE, /* result of another driver, kernel or revision */
     SM90A_SELF_TEST_STARTED,
     SM90A_SELF_TEST_FAILED,
     SM90A_SELF_TEST_PASSED,
@@ -28,18 +28,21 @@ enum sm90a_self_test_result {
 };
 
 #define SM90A_SELF_TEST_RESULT_BYTES 32u
-/* Increase it when sm90a_self_test.c changes, so that the test runs again. */
+/* Revision of the self-test.  Change it with sm90a_self_test.c to test again.
+ */
 #define SM90A_SELF_TEST_REVISION "2"
 
 uint64_t sm90a_self_test_stamp(const struct platform_device *hardware);
-/* `result` is STARTED, FAILED or PASSED. */
+/* Writes the value of the key.  `result` is STARTED, FAILED or PASSED. */
 void sm90a_self_test_result_format(char out[SM90A_SELF_TEST_RESULT_BYTES],
                                    enum sm90a_self_test_result result,
                                    uint64_t stamp);
-/* Returns false and sets *out to NOT_RUN if the value is malformed. */
+/* Parses the key's value.  Returns false and sets *out to NOT_RUN if malformed.
+ */
 bool sm90a_self_test_result_parse(const char *value, uint64_t stamp,
                                   enum sm90a_self_test_result *out);
-/* Returns for users why sm_90a programs are not used, or NULL if they are. */
+/* Returns why sm_90a programs are not used, for users, or NULL if they are
+ * used. */
 const char *sm90a_self_test_failure_reason(enum sm90a_self_test_result result);
 
 #endif
