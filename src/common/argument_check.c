@@ -9,13 +9,13 @@
 #include "common/shape_inference.h"
 #include "common/struct_size.h"
 
-/* The call that is being checked. */
+/* Arguments of the call of launch or supports that is being checked. */
 struct call {
     const struct operator_row *row;
     const struct tandem_op *op;
     const struct tandem_tensor_desc *const *inputs, *const *outputs;
     uint32_t input_count, output_count;
-    uint32_t scalars; /* NULL inputs */
+    uint32_t scalars; /* number of NULL inputs, which are scalars */
 };
 
 static bool takes_scalars(const struct operator_row *row)
@@ -30,8 +30,8 @@ static bool in_place_allowed(const struct operator_row *row)
            row->op_class <= TANDEM_CLASS_OPTIMIZER;
 }
 
-/* Checks the attributes that must be 0 or 1, except keepdims, which
- * infer_output checks. */
+/* Checks the attributes that are switches, whose value must be 0 or 1.
+ * infer_output checks the attribute keepdims. */
 static enum tandem_status check_choice(const struct call *call)
 {
     static const struct {
@@ -75,8 +75,8 @@ static enum tandem_status check_attributes(const struct call *call)
     return status == TANDEM_OK ? check_choice(call) : status;
 }
 
-/* Checks that all operands and attributes are present and that each operand
- * has a valid dtype, rank and shape. Counts the scalars in call->scalars. */
+/* Checks that all operands and attributes are present and that each operand's
+ * dtype, rank and shape is valid. Counts NULL inputs in call->scalars. */
 static enum tandem_status check_operands(struct call *call)
 {
     const struct operator_row *row = call->row;
@@ -101,7 +101,7 @@ static enum tandem_status check_operands(struct call *call)
         if (tensor == NULL)
             return argument_error("%s: %s %u is NULL", row->name,
                                   output ? "output" : "input", (unsigned)place);
-        /* Format the operand's name only if the check fails. */
+        /* Check first without the operand's name: formatting it is slow. */
         if (tensor->rank <= TANDEM_MAX_RANK &&
             check_shape("", tensor->dtype, tensor->rank, tensor->shape, NULL) ==
                 TANDEM_OK)
@@ -141,8 +141,8 @@ static enum tandem_status expect_index(const struct call *call, uint32_t place)
                           call->row->name, (unsigned)place, dtype_name(dtype));
 }
 
-/* Checks that the inputs from first on, and all outputs if outputs is true,
- * have the same dtype, and writes this dtype. NULL inputs are skipped. */
+/* Checks that the inputs from `first` on, and the outputs if `outputs` is set,
+ * have one dtype, and writes this dtype. Skips NULL inputs. */
 static enum tandem_status expect_equal(const struct call *call, uint32_t first,
                                        bool outputs, uint32_t *out_dtype)
 {
@@ -251,7 +251,7 @@ static bool same_shape(const struct tandem_tensor_desc *a,
     return true;
 }
 
-/* Returns true if all inputs must have the first input's shape. */
+/* Returns true if all inputs of the operator must have equal shapes. */
 static bool wants_equal_inputs(const struct operator_row *row)
 {
     return row->op_class == TANDEM_CLASS_GRADIENT ||
@@ -303,7 +303,7 @@ struct tensor_range {
     uint64_t first, end, origin;
 };
 
-/* Prefixes the backend's error message with the operator and operand. */
+/* Puts the operator and the operand before the backend's error message. */
 static enum tandem_status name_operand(enum tandem_status status,
                                        const char *name, const char *side,
                                        uint32_t number)

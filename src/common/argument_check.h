@@ -11,21 +11,21 @@
 
 #include <tandem/backend.h>
 
-/* Address range of a buffer, in bytes. The backend chooses the address space;
- * different memory must have different addresses in it. */
+/* Address range of a buffer, in bytes. The backend chooses the addresses.
+ * Different memory must have different addresses. */
 struct memory_span {
     uint64_t base, bytes;
 };
 
 /* Checks that the buffer is live and belongs to the device, and writes its
- * address range to *out. On failure, sets the last error and returns its
- * status. user is the pointer that was passed to check_op or check_gemm. */
+ * address range to *out. On failure, sets the last error and returns a status.
+ * user is the pointer that was passed to check_op or check_gemm. */
 typedef enum tandem_status (*address_range_fn)(
     const void *user, const struct tandem_buffer *buffer,
     struct memory_span *out);
 
-/* Checks a call of launch. If span is NULL (in supports, prepare and ready),
- * the buffers are not checked. For TANDEM_OP_GEMM, checks op->gemm. */
+/* Checks the arguments of a call of launch. The buffers are not checked if span
+ * is NULL, as in supports. For TANDEM_OP_GEMM, checks op->gemm. */
 enum tandem_status check_op(const struct tandem_op *op,
                             const struct tandem_tensor_desc *const *inputs,
                             uint32_t input_count,
@@ -35,14 +35,14 @@ enum tandem_status check_op(const struct tandem_op *op,
 
 enum tandem_status check_gemm(const struct tandem_gemm *gemm,
                               address_range_fn span, const void *user);
-/* Returns the dtype of c and bias. */
+/* Returns the dtype of the operands c and bias of a GEMM. */
 uint32_t gemm_c_dtype(const struct tandem_gemm *gemm);
-/* Returns alpha or beta rounded to f32, as the kernels use it. */
+/* Returns a GEMM's alpha or beta rounded to f32, as the kernels use it. */
 double gemm_factor(double value);
-/* Copies a gemm that check_gemm accepted, with any struct_size. The copy has
- * all fields of this version, a nonzero c_dtype, and alpha and beta rounded to
- * f32, so that all readers agree on which is 0. Unused strides become
- * minimal. */
+/* Copies a GEMM descriptor that check_gemm accepted, whatever its struct_size.
+ * The copy has all fields of this version, a nonzero c_dtype, and alpha and
+ * beta rounded to f32, so that all readers agree on which is 0. Strides that
+ * affect no address get their smallest valid value. */
 void gemm_args_normalize(struct tandem_gemm *out,
                          const struct tandem_gemm *gemm);
 

@@ -13,7 +13,7 @@
 /* One operand of the GEMM: its tensor and, after find_operand, its address
  * range and the address of its first element. */
 struct operand {
-    const char *name; /* "gemm: a" */
+    const char *name; /* name in messages, such as "gemm: a" */
     struct tandem_tensor_desc tensor;
     uint64_t first, end, origin;
 };
@@ -27,8 +27,8 @@ uint32_t gemm_c_dtype(const struct tandem_gemm *gemm)
 
 double gemm_factor(double value)
 {
-    /* volatile, because GCC 12 otherwise vectorizes two adjacent calls and
-     * omits the rounding. */
+    /* Without volatile, GCC 12 vectorizes two adjacent calls and omits the
+     * rounding. */
     volatile float rounded = (float)value;
     return rounded;
 }
@@ -113,7 +113,7 @@ static enum tandem_status check_activation(const struct tandem_gemm *gemm)
     }
 }
 
-/* what names the operands of this dtype in messages. */
+/* Checks the dtype of GEMM operands; what is their name in messages. */
 static enum tandem_status check_dtype(const char *what, uint32_t dtype)
 {
     if (dtype_bytes(dtype) == 0)

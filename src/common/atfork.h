@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Registers fork handlers once, and retries if the first attempt had no memory.
- * Callable from any thread. */
+/* Registers fork handlers once. A registration that fails for lack of memory
+ * can be tried again. Callable from any thread. */
 #ifndef TANDEM_COMMON_ATFORK_H
 #define TANDEM_COMMON_ATFORK_H
 
 #include <pthread.h>
 #include <stdbool.h>
 
-/* Registration state in static storage, initialized by ATFORK. */
+/* State of one registration, in static storage, initialized by ATFORK. */
 struct atfork {
     pthread_mutex_t mutex;
     bool registered;

@@ -54,8 +54,8 @@ static void unfinished_sweep(int directory)
         close(own);
 }
 
-/* Creates a temporary file next to name that no other thread or process uses.
- * Returns its descriptor, or -1 with errno set. */
+/* Creates a temporary file for `name` in its directory, under a unique name.
+ * Returns the file's descriptor, or -1 with errno set. */
 static int unfinished_make(int directory, const char *name, char *out_name,
                            size_t name_bytes)
 {
@@ -97,10 +97,10 @@ static bool bytes_write(int file, const struct trust_part *part)
     return true;
 }
 
-/* Writes all parts. Exceeding RLIMIT_FSIZE raises SIGXFSZ, which kills a
- * process that does not handle it. The signal is therefore blocked in this
- * thread during the writes and consumed if they raised it; the write fails
- * with EFBIG. */
+/* Writes all parts to the file. Exceeding RLIMIT_FSIZE raises SIGXFSZ, which
+ * kills a process that does not handle it. The signal is therefore blocked in
+ * this thread during the writes, and consumed if the writes raised it. The
+ * write then fails with EFBIG. */
 static bool parts_write(int file, const struct trust_part *parts, size_t count)
 {
     const struct timespec now = {0};
@@ -124,8 +124,8 @@ static bool parts_write(int file, const struct trust_part *parts, size_t count)
     return good;
 }
 
-/* Sets the mode regardless of the umask. Does not call fchmod if the mode is
- * already right, because some file systems do not support it. */
+/* Sets the file's mode regardless of the umask. Does not call fchmod if the
+ * mode is already right, because some file systems do not support it. */
 static bool mode_set(int file, mode_t mode)
 {
     struct stat status;
@@ -167,7 +167,7 @@ bool file_replace_atomically(int directory, const char *name,
                  strerror(error));
         return false;
     }
-    /* Sync the directory too, if the system supports it. */
+    /* Sync the directory, which holds the new name. Ignore a failure. */
     if ((how & TRUST_DURABLE) != 0)
         (void)fsync(directory);
     return true;

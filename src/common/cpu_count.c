@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Counts the available CPUs; see cpu_count.h.  A control group's quota also
- * limits the groups below it, so every directory from the process's group up to
- * the mount is read.  In a container, the group's path may be the host
- * machine's, while the container sees only the end of that path, or only the
- * mount itself. */
+/* Counts the available CPUs; see cpu_count.h. The quota of a Linux control
+ * group also limits the groups below it, so every directory from the process's
+ * group up to the mount point is read. In a container, the group's path may be
+ * that on the host machine, of which the container sees only the end, or
+ * nothing but the mount point. */
 #include "config.h"
 
 #include "common/cpu_count.h"
@@ -17,7 +17,7 @@
 #define PATH_BYTES 4096u
 #define LINE_BYTES 2048u
 
-/* Mount points of the version 1 and 2 controllers. */
+/* Mount points of Linux control groups of versions 1 and 2. */
 static const char *const mounts[] = {"/sys/fs/cgroup", "/sys/fs/cgroup/unified",
                                      "/sys/fs/cgroup/cpu",
                                      "/sys/fs/cgroup/cpu,cpuacct"};
@@ -37,8 +37,8 @@ static bool line_read(const char *directory, const char *name, char *out,
     return read;
 }
 
-/* Returns the quota of one directory in CPUs, rounded up, or limit if the
- * directory has no smaller quota. */
+/* Returns the CPU quota of one control group's directory, as a number of CPUs
+ * rounded up, or limit if the directory has no smaller quota. */
 static uint32_t directory_quota(const char *directory, uint32_t limit)
 {
     char text[64], length[64];
@@ -59,7 +59,7 @@ static uint32_t directory_quota(const char *directory, uint32_t limit)
     return count < (long long)limit ? (uint32_t)count : limit;
 }
 
-/* Returns the smallest quota from the group's directory up to the mount. */
+/* Returns the smallest CPU quota from the group's directory up to the mount. */
 static uint32_t path_quota(const char *root, const char *mount,
                            const char *group, uint32_t limit)
 {
@@ -79,7 +79,7 @@ static uint32_t path_quota(const char *root, const char *mount,
     }
 }
 
-/* Returns the group's path in a line of /proc/self/cgroup,
+/* Returns the control group's path in a line of /proc/self/cgroup,
  * "number:controllers:path", if the controllers include "cpu" or are empty
  * (version 2). Returns NULL otherwise. Modifies the line. */
 static const char *line_group(char *line)

@@ -8,8 +8,8 @@
 #include <string.h>
 #include <sys/utsname.h>
 
-/* Linux identifies AArch64 CPUs only by the numbers of the MIDR register.
- * These are common ones; others are shown as numbers. */
+/* Linux identifies AArch64 CPUs only by the numbers of the MIDR register. This
+ * table names common CPUs; others are shown as numbers. */
 static const struct {
     unsigned implementer, part;
     const char *name;

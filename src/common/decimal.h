@@ -8,19 +8,19 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The largest double that is parsed or written. */
+/* Maximum double that the functions below parse or write. */
 #define DECIMAL_MAX 1e15
 
-/* Parses a text of digits only; returns false for any other text. A number
- * that does not fit becomes UINT64_MAX. */
+/* Parses a text that consists of digits; returns false for any other text. A
+ * number that is too large becomes UINT64_MAX. */
 bool decimal_read(const char *text, uint64_t *out);
 /* Parses digits with at most one decimal point, and moves *text past the number
  * and the spaces around it. Returns false and leaves *text unchanged if there
  * are no digits or the number exceeds DECIMAL_MAX. */
 bool decimal_parse_double(const char **text, double *out);
 /* Appends `value` to the string in text[bytes], with at most three digits after
- * the point. Returns false and appends nothing if the number does not fit or
- * `value` is not between 0 and DECIMAL_MAX. */
+ * the point. Returns false and appends nothing if there is too little space or
+ * if `value` is not between 0 and DECIMAL_MAX. */
 bool decimal_append_double(char *text, size_t bytes, double value);
 
 #endif

@@ -28,7 +28,7 @@ void driver_records_finish(struct driver_records *records)
     *records = (struct driver_records){0};
 }
 
-/* Returns the empty slot of the next record, or NULL if memory is out or the
+/* Returns the empty slot for the next record, or NULL if memory is out or the
  * blocklist is full. */
 static struct driver_record *record_next(struct driver_records *records)
 {
@@ -80,8 +80,8 @@ driver_records_match(const struct driver_records *records,
 
 /* ---- the file ---- */
 
-/* Returns the next field of a line, zero-terminated, or NULL after the last.
- * Advances *rest. */
+/* Returns the next tab-separated field of a line, zero-terminated, or NULL
+ * after the last field. Advances *rest. */
 static char *field_take(char **rest)
 {
     char *field = *rest;

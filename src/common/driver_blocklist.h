@@ -26,8 +26,8 @@
 #define DRIVER_RECORDS_MAX 64u
 
 struct driver_record {
-    char *when; /* UTC, ISO 8601 */
-    char *what; /* for example "crashed: Segmentation fault" */
+    char *when; /* time of the failure, UTC in ISO 8601 format */
+    char *what; /* what happened, such as "crashed: Segmentation fault" */
     struct icd_list drivers;
 };
 
@@ -39,23 +39,23 @@ struct driver_records {
 enum driver_record_end {
     DRIVER_RECORD_READ,
     DRIVER_RECORD_ABSENT,
-    DRIVER_RECORD_REFUSED /* the file exists, but is not secure or not valid */
+    DRIVER_RECORD_REFUSED /* the blocklist exists, but is insecure or invalid */
 };
 
 /* Parses a zero-terminated blocklist in place and adds its records to out.
- * Returns NULL, or a static text that says what is wrong with it. */
+ * Returns NULL, or a static text that says what is wrong with the blocklist. */
 const char *driver_records_parse(char *text, size_t bytes,
                                  struct driver_records *out);
 
 /* Reads the blocklist in one directory. Unless the result is
- * DRIVER_RECORD_READ, out is empty. If it is DRIVER_RECORD_REFUSED, out_why
- * holds the reason (TRUST_WHY_BYTES bytes). */
+ * DRIVER_RECORD_READ, out is empty. If it is DRIVER_RECORD_REFUSED, out_why,
+ * which has room for TRUST_WHY_BYTES bytes, holds the reason. */
 enum driver_record_end driver_records_read(const char *directory,
                                            struct driver_records *out,
                                            char *out_why);
 
-/* Reads the blocklist in the user's cache directory (NULL if the user has
- * none), or the system's if the user's file does not exist. */
+/* Reads the blocklist in `cache`, the user's cache directory (NULL if unknown)
+ * or, if that file does not exist, in the directory `system`. */
 enum driver_record_end driver_records_find(const char *cache,
                                            const char *system,
                                            struct driver_records *out,

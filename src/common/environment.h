@@ -14,8 +14,8 @@ const char *environment_get(const char *name);
 bool environment_is_empty(const char *name);
 
 /* Writes the path of the user's cache directory, $XDG_CACHE_HOME/tandem or
- * ~/.cache/tandem. Returns false if neither base is an absolute path or the
- * path does not fit. */
+ * ~/.cache/tandem. Returns false if neither XDG_CACHE_HOME nor HOME is an
+ * absolute path or if the result does not fit. */
 bool environment_cache(char *out_path, size_t bytes);
 
 #endif

@@ -44,7 +44,7 @@ static inline uint16_t f16_round(float x)
     uint32_t small = float_bits(float_of_bits(size) + 0.5f) - float_bits(0.5f);
     uint32_t normal = (size - (112u << 23) + 0xfffu + (size >> 13 & 1u)) >> 13;
     uint32_t bits = size < 0x38800000u ? small : normal;
-    if (size >= 0x477ff000u) /* 65520 and more round to infinity */
+    if (size >= 0x477ff000u) /* magnitudes from 65520 on round to infinity */
         bits = 0x7c00u;
     if (size > 0x7f800000u)
         bits = 0x7e00u | (size >> 13 & 0x3ffu);

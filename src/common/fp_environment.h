@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sets the default floating-point environment (rounding, flushing of
- * subnormals, traps) in the calling thread and restores the host's.  Every
- * launch may do so: the control register is read once, and written only if it
- * differs from the default.  Exception flags that our arithmetic raises stay
- * set, because reading the register again after the work would wait for all of
- * it.  Callable from any thread. */
+ * subnormals, traps) in the calling thread and restores the host's. Cheap
+ * enough for every launch: the control register is read once, and written only
+ * if its value is not the default. Exception flags that our arithmetic raises
+ * stay set, because reading the register again after the work would wait for
+ * all of it. Callable from any thread. */
 #ifndef TANDEM_COMMON_FP_ENVIRONMENT_H
 #define TANDEM_COMMON_FP_ENVIRONMENT_H
 
@@ -14,7 +14,7 @@
 
 #include <xmmintrin.h>
 
-/* MXCSR. The x87 control word affects long double only, which we do not use. */
+/* The MXCSR register. The x87 control word is for long double, unused here. */
 #define FLOAT_ENV_FLAGS 0x3fu
 #define FLOAT_ENV_DEFAULT 0x1f80u
 
@@ -42,7 +42,7 @@ static inline void float_env_write(struct float_env to)
 
 #include <stdint.h>
 
-/* FPCR. The exception flags are in another register (FPSR). */
+/* The FPCR register. The exception flags are in another register, FPSR. */
 #define FLOAT_ENV_DEFAULT 0u
 
 struct float_env {
@@ -66,7 +66,7 @@ static inline void float_env_write(struct float_env to)
     __asm__ volatile("msr fpcr, %0" : : "r"(to.control));
 }
 
-#else /* any other CPU, with two or three library calls */
+#else /* any other CPU: use the functions of fenv.h */
 
 #include <fenv.h>
 
@@ -96,8 +96,8 @@ static inline void float_env_write(struct float_env to)
 
 #endif
 
-/* Compiler barriers keep arithmetic on memory operands between float_env_enter
- * and float_env_leave. */
+/* The asm statements are compiler barriers: arithmetic on memory operands stays
+ * between float_env_enter and float_env_leave. */
 static inline struct float_env float_env_enter(void)
 {
     const struct float_env host = float_env_read();

@@ -31,7 +31,7 @@ static void push_free(struct handle_pool *pool, struct handle *object)
     pool->free_count++;
 }
 
-/* The caller holds pool->mutex. Returns false if memory is out. */
+/* Adds free slots. Needs pool->mutex. Returns false if memory is out. */
 static bool add_block(struct handle_pool *pool)
 {
     size_t stride = object_stride(pool);
@@ -50,8 +50,8 @@ static bool add_block(struct handle_pool *pool)
 
 /* ---- forks ---- */
 
-/* Pools of this shared object that have been used. All their mutexes are held
- * during a fork, so that the child finds them unlocked and consistent. */
+/* Pools of this shared object that are in use. All their mutexes are held
+ * during a fork, so that the child finds the pools unlocked and consistent. */
 static pthread_mutex_t pools_mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct handle_pool *pools;
 static struct atfork pools_atfork = ATFORK;
@@ -70,7 +70,7 @@ static void pools_unlock(void)
     pthread_mutex_unlock(&pools_mutex);
 }
 
-/* Registers the pool for fork handling. Returns false if memory is out. */
+/* Adds the pool to the list `pools`. Returns false if memory is out. */
 static bool pool_enlist(struct handle_pool *pool)
 {
     if (!atfork_once(&pools_atfork, pools_lock, pools_unlock, pools_unlock))
@@ -94,7 +94,7 @@ void *handle_new(struct handle_pool *pool)
     pthread_mutex_lock(&pool->mutex);
     while (pool->free_count <= HANDLE_QUARANTINE && add_block(pool))
         continue;
-    /* If memory is out, reuse a slot earlier instead of failing. */
+    /* If add_block failed, reuse a recently freed slot instead of failing. */
     if (pool->first_free == NULL) {
         pthread_mutex_unlock(&pool->mutex);
         return NULL;

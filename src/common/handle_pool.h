@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pools of fixed-size objects that are handed to callers as handles.  A freed
- * handle stays readable forever and is recognized as freed.  Free slots are
- * reused in FIFO order, and only while more than HANDLE_QUARANTINE slots are
- * free, unless memory is out.  Callable from any thread; each pool has one
+/* Pools of fixed-size objects whose addresses are the handles that callers get.
+ * A freed handle stays readable forever and is recognized as freed. Free slots
+ * are reused in FIFO order, and only while more than HANDLE_QUARANTINE slots
+ * are free, unless memory is out. Callable from any thread; each pool has one
  * mutex. */
 #ifndef TANDEM_COMMON_HANDLE_POOL_H
 #define TANDEM_COMMON_HANDLE_POOL_H
@@ -16,9 +16,9 @@
 
 /* First member of every object in a pool. */
 struct handle {
-    uint32_t magic; /* the pool's magic while live, else 0 */
+    uint32_t magic; /* the pool's magic while the object is live, else 0 */
     uint32_t reserved;
-    struct handle *next; /* next free object */
+    struct handle *next; /* next object in the pool's free list */
 };
 
 /* Pool in static storage, initialized by HANDLE_POOL and never destroyed.
@@ -26,11 +26,11 @@ struct handle {
 struct handle_pool {
     pthread_mutex_t mutex;
     size_t object_bytes;
-    uint32_t magic; /* nonzero, distinct for each kind of object */
+    uint32_t magic; /* nonzero number, different for each kind of object */
     uint32_t free_count;
     struct handle *first_free, *last_free;
     struct handle_block *blocks;
-    struct handle_pool *next; /* next registered pool, see handle_pool.c */
+    struct handle_pool *next; /* next pool in the list of handle_pool.c */
     bool used;
 };
 #define HANDLE_POOL(type, magic_number)                                        \
@@ -39,13 +39,12 @@ struct handle_pool {
         .magic = (magic_number),                                               \
     }
 
-/* Returns a live object, zeroed except for its handle, or NULL if memory is
- * out. */
+/* Returns a new live object that is zeroed, or NULL if memory is out. */
 void *handle_new(struct handle_pool *pool);
-/* Frees a live or hidden object. NULL is accepted. */
+/* Frees an object, live or hidden by handle_hide. NULL is accepted. */
 void handle_free(struct handle_pool *pool, void *object);
-/* Makes handle_live return false for a live object. The object still occupies
- * its slot until handle_free, if that is ever called. */
+/* Makes handle_live return false for a live object. The object occupies its
+ * slot until the caller passes it to handle_free, if ever. */
 static inline void handle_hide(void *object)
 {
     ((struct handle *)object)->magic = 0;

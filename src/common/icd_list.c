@@ -53,10 +53,10 @@ void icd_list_finish(struct icd_list *list)
     *list = (struct icd_list){0};
 }
 
-/* Destination of the .icd files that a search finds. */
+/* A search for .icd files, and the list to which it adds the drivers. */
 struct search {
     struct icd_list *list;
-    bool useless; /* collect the files that name no library */
+    bool useless; /* if true, collect only .icd files that name no library */
 };
 
 static bool why(char *out_library, const char *text)
@@ -73,7 +73,7 @@ bool icd_file_read(const char *path, char *out_library)
 
     if (stat(path, &status) != 0)
         return why(out_library, strerror(errno));
-    /* Reading a pipe, for example, would block. */
+    /* Open regular files only: reading a pipe, for example, would block. */
     if (!S_ISREG(status.st_mode))
         return why(out_library, "it is no regular file");
     file = fopen(path, "re");
@@ -94,9 +94,9 @@ static bool has_suffix(const char *name)
     return length > 4 && strcmp(name + length - 4, ".icd") == 0;
 }
 
-/* Adds the file if its usefulness matches the search. Files that cannot be
- * read count as useless, because the loader skips them. Returns false if
- * memory is out. */
+/* Adds an .icd file that names a library or, if search->useless is set, one
+ * that names none. A file that cannot be read counts as naming none, because
+ * the loader skips it. Returns false if memory is out. */
 static bool file_add(const struct search *search, const char *path)
 {
     char library[ICD_TEXT_MAX];
@@ -130,7 +130,7 @@ static bool directory_add(const struct search *search, const char *directory)
     return good;
 }
 
-/* Handles an OCL_ICD_VENDORS that is not a directory. */
+/* Handles a value of OCL_ICD_VENDORS that is not a directory. */
 static bool single_add(const struct search *search, const char *name,
                        const char *directory)
 {

@@ -18,13 +18,13 @@
 #include <stdint.h>
 
 #define ICD_DIRECTORY "/etc/OpenCL/vendors"
-/* Longer paths and further drivers are skipped. */
+/* Drivers with longer paths, and drivers beyond this count, are skipped. */
 #define ICD_COUNT_MAX 64u
 #define ICD_TEXT_MAX 1024u
 
 struct icd {
-    char *file;    /* path of the .icd file, else the library */
-    char *library; /* as written in the .icd file or variable */
+    char *file;    /* path of the .icd file; without a file, the library */
+    char *library; /* library as written in the .icd file or variable */
 };
 
 struct icd_list {
@@ -37,16 +37,16 @@ struct icd_list {
  * OCL_ICD_FILENAMES. */
 const char *icd_place(const char **out_variable);
 
-/* Finds the drivers, in the order of their files' names. Returns false, with
- * an empty list, if memory is out. */
+/* Finds the drivers, sorted by the names of their .icd files. Returns false,
+ * with an empty list, if memory is out. */
 bool icd_list_find(struct icd_list *out);
 
-/* Finds the .icd files that name no library, which the loader skips. Field
- * `library` holds the reason. Returns what icd_list_find returns. */
+/* Finds the .icd files that name no library, which the loader skips. The field
+ * `library` holds the reason instead. Returns false like icd_list_find. */
 bool icd_list_find_useless(struct icd_list *out);
 
-/* Adds copies of the texts. Returns false if memory is out or the list has
- * ICD_COUNT_MAX drivers. */
+/* Adds a driver, with copies of both strings. Returns false if memory is out or
+ * the list has ICD_COUNT_MAX drivers. */
 bool icd_list_add(struct icd_list *list, const char *file, const char *library);
 
 /* Returns true if the list has a driver with that library. */
@@ -56,7 +56,7 @@ bool icd_list_has(const struct icd_list *list, const char *library);
  * bytes. If the file names none, writes the reason and returns false. */
 bool icd_file_read(const char *path, char *out_library);
 
-/* Frees the list's content and empties the list. */
+/* Frees the drivers of the list and empties it. */
 void icd_list_finish(struct icd_list *list);
 
 #endif

@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-/* This arithmetic wraps on overflow, because strides that affect no address
- * may have any value. */
+/* Arithmetic on strides that wraps on overflow, because strides that affect no
+ * address may have any value. */
 static int64_t magnitude(int64_t value)
 {
     return value < 0 ? (int64_t)(0 - (uint64_t)value) : value;
@@ -34,7 +34,7 @@ static void append_axis(struct layout *layout, int64_t extent,
         layout->strides[i][axis] = strides[i];
 }
 
-/* Gives a space of at most one element a single axis: rank is at least 1. */
+/* Gives a space of at most one element one axis, because rank is at least 1. */
 static void close_axes(struct layout *layout)
 {
     if (layout->elements != 0 && layout->rank > 0)
@@ -52,8 +52,8 @@ static void start(struct layout *layout, uint32_t operands)
     layout->elements = 1;
 }
 
-/* Returns the operand's stride along an axis, which is counted in the shape of
- * lead, or 0 where the operand is broadcast. */
+/* Returns the operand's stride along axis number `axis` of the first operand,
+ * lead, or 0 if the operand is broadcast along this axis. */
 static int64_t aligned_stride(const struct tandem_tensor_desc *operand,
                               uint32_t lead_rank, uint32_t axis)
 {
@@ -63,7 +63,7 @@ static int64_t aligned_stride(const struct tandem_tensor_desc *operand,
     return operand->shape[own] == 1 ? 0 : operand->strides[own];
 }
 
-/* Writes the axes of lead to order, sorted by decreasing stride magnitude. */
+/* Writes the axes of lead to `order`, sorted by decreasing absolute stride. */
 static void order_axes(const struct tandem_tensor_desc *lead, uint32_t *order)
 {
     for (uint32_t i = 0; i < lead->rank; i++) {

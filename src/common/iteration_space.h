@@ -21,14 +21,14 @@ struct layout {
     int64_t strides[LAYOUT_OPERANDS][TANDEM_MAX_RANK];
 };
 
-/* Builds the space over the shape of operand 0, to which the others broadcast
- * (right-aligned). A NULL operand is a scalar. Unless keep_order is set, sorts
- * the axes so that operand 0's strides decrease from outer to inner. */
+/* Builds the space over the shape of operand 0, to which other operands
+ * broadcast (right-aligned). A NULL operand is a scalar. Unless keep_order is
+ * set, sorts the axes by the strides of operand 0, largest first. */
 void layout_broadcast(struct layout *out,
                       const struct tandem_tensor_desc *const *operands,
                       uint32_t count, bool keep_order);
 
-/* Builds the space of an element-wise operator. The operands are the outputs,
+/* Builds the space of an element-wise operator. Its operands are the outputs,
  * followed by the inputs. */
 void layout_elementwise(struct layout *out,
                         const struct tandem_tensor_desc *const *inputs,
@@ -36,15 +36,16 @@ void layout_elementwise(struct layout *out,
                         const struct tandem_tensor_desc *const *outputs,
                         uint32_t output_count);
 
-/* Returns true if the operand's elements are adjacent, in order. */
+/* Returns true if the operand's elements are adjacent in memory, in order. */
 bool layout_contiguous(const struct layout *layout, uint32_t operand);
 /* Returns true if all strides of the operand are 0. */
 bool layout_constant(const struct layout *layout, uint32_t operand);
 
-/* Spaces of reductions, arg reductions, softmax and cross-entropy. kept covers
- * the remaining axes: operand 0 is the output, 1 the input. reduced covers the
- * reduced axes in row-major order: operand 0 is the input; for softmax,
- * operand 1 is the output. In layout_reduce, bit i of axes selects axis i. */
+/* Spaces of reductions, arg reductions, softmax and cross-entropy. The space
+ * `kept` covers the remaining axes, with operands 0 (output) and 1 (input). The
+ * space `reduced` covers the reduced axes in row-major order, with operand 0
+ * (input) and, for softmax, 1 (output). In layout_reduce, bit i of axes selects
+ * axis i. */
 struct layout_reduction {
     struct layout kept, reduced;
 };
@@ -57,9 +58,9 @@ void layout_softmax(struct layout_reduction *out,
                     const struct tandem_tensor_desc *output, int64_t axis);
 
 /* Spaces of layer and RMS norm, which normalize over axis and all later axes.
- * kept: operand 0 is the output, 1 the input. reduced: 0 is the input, 1 the
- * output. affine covers the same elements as reduced, in the same order: 0 is
- * the scale, 1 the bias, if there is one. */
+ * The space `kept` has operands 0 (output) and 1 (input); `reduced` has 0
+ * (input) and 1 (output). The space `affine` covers the elements of `reduced`
+ * in the same order, with operands 0 (scale) and 1 (bias, if there is one). */
 struct layout_norm {
     struct layout kept, reduced, affine;
 };
@@ -68,9 +69,9 @@ void layout_norm(struct layout_norm *out,
                  uint32_t input_count, const struct tandem_tensor_desc *output,
                  int64_t axis);
 
-/* Builds the space over the output's shape, with the operands output, data and
- * indices. An index i in [0, *out_axis_elements) adds i * (*out_axis_stride)
- * elements to the offset in data. */
+/* Builds the space of GATHER over the output's shape, with the operands output,
+ * data and indices. An index i in [0, *out_axis_elements) adds i *
+ * (*out_axis_stride) elements to the offset in data. */
 void layout_gather(struct layout *out, const struct tandem_tensor_desc *data,
                    const struct tandem_tensor_desc *indices,
                    const struct tandem_tensor_desc *output, int64_t axis,

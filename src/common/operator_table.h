@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Operator table of backend.h as data.  Static and constant; callable from any
+/* The operator table of backend.h as constant data. Callable from any
  * thread. */
 #ifndef TANDEM_COMMON_OPERATOR_TABLE_H
 #define TANDEM_COMMON_OPERATOR_TABLE_H
@@ -20,12 +20,12 @@ struct operator_row {
 /* Return the operator's row, or NULL if there is no such operator. */
 const struct operator_row *operator_row(uint32_t id);
 const struct operator_row *operator_row_by_name(const char *name);
-/* Returns the row at an index in the table's order, or NULL past the end. */
+/* Returns the row at an index in the table, or NULL past the last row. */
 const struct operator_row *operator_row_at(uint32_t index);
 
-/* Returns for example "relu", or "unknown operator". */
+/* Returns an operator's name, for example "relu", or "unknown operator". */
 const char *operator_name(uint32_t id);
-/* Returns for example "f32", or "unknown dtype". */
+/* Returns a dtype's name, for example "f32", or "unknown dtype". */
 const char *dtype_name(uint32_t dtype);
 /* Returns the size of an element in bytes, or 0 for an unknown dtype. */
 uint32_t dtype_bytes(uint32_t dtype);
@@ -41,8 +41,8 @@ static inline float attribute_f32(double value)
                ? (float)value
                : attribute_outside_f32(value);
 }
-/* Rounds an epsilon to f32. A positive epsilon becomes at least FLT_MIN,
- * because a device may flush subnormals to 0. */
+/* Rounds an attribute epsilon to f32. A positive epsilon becomes at least
+ * FLT_MIN, because a device may flush subnormals to 0. */
 float epsilon_f32(double value);
 
 #endif

@@ -44,8 +44,8 @@ static void path_shorten(char *path)
         slash[slash == path ? 1 : 0] = '\0';
 }
 
-/* Returns 0 if the user may create files in the directory, or its missing
- * parents; otherwise returns the errno. */
+/* Returns 0 if the user may create files in the directory or, if it is missing,
+ * may create the directory. Otherwise returns the errno. */
 static int path_error(const char *path)
 {
     char at[PATH_MAX];

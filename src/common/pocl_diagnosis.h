@@ -7,11 +7,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Sufficient size of any out_why. A smaller buffer truncates the text. */
+/* Sufficient size of every out_why, in bytes. Less truncates the text. */
 #define POCL_WHY_BYTES 400u
 
-/* Returns true if the environment makes PoCL abort the process when its
- * devices are listed. out_why is then the reason and what to do. */
+/* Returns true if the environment makes PoCL abort the process when its devices
+ * are listed. out_why then says why, and what to do. */
 bool pocl_aborts(char *out_why, size_t bytes);
 
 /* Returns true if the user may create files in PoCL's cache directory, or may

@@ -18,7 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define LINKS_MAX 40u /* the same limit as the kernel's */
+#define LINKS_MAX 40u /* maximum number of links in a path, as in Linux */
 
 struct why {
     char *text;
@@ -48,7 +48,7 @@ static bool others_write(const struct stat *status)
             status->st_gid != status->st_uid);
 }
 
-/* Returns what is wrong with the owner or mode, or NULL if both are secure. */
+/* Returns what is wrong with owner or mode of a file, or NULL if nothing is. */
 static const char *status_judge(const struct stat *status, bool sticky_serves)
 {
     if (!owner_trusted(status))
@@ -62,7 +62,7 @@ static const char *status_judge(const struct stat *status, bool sticky_serves)
 /* ---- walking ---- */
 
 struct walk {
-    int directory;       /* descriptor of the current directory */
+    int directory;       /* descriptor of the directory reached so far */
     unsigned links;      /* number of links followed */
     char rest[PATH_MAX]; /* path still to be walked */
     char seen[PATH_MAX]; /* path walked so far, for messages */
@@ -97,7 +97,7 @@ static bool walk_root(struct walk *walk, const struct why *why)
     return problem == NULL || walk_fail(walk, why, problem);
 }
 
-/* Moves the first part of walk->rest to out_part; returns false at the end. */
+/* Takes the first part of the path walk->rest. Returns false if it is empty. */
 static bool walk_part(struct walk *walk, char *out_part)
 {
     const char *start = walk->rest + strspn(walk->rest, "/");
@@ -116,7 +116,7 @@ static bool walk_last(const struct walk *walk)
     return walk->rest[strspn(walk->rest, "/")] == '\0';
 }
 
-/* Inserts the target of the link at file before walk->rest. */
+/* Puts the target of the link `file` before the path walk->rest. */
 static bool walk_link(struct walk *walk, int file, const struct stat *status,
                       const struct why *why)
 {
@@ -137,8 +137,8 @@ static bool walk_link(struct walk *walk, int file, const struct stat *status,
     return target[0] != '/' || walk_root(walk, why);
 }
 
-/* Sets the mode regardless of the umask. Does not call fchmodat if the mode is
- * already right, because some file systems do not support it. */
+/* Sets a directory's mode regardless of the umask. Does not call fchmodat if
+ * the mode is already right, because some file systems do not support it. */
 static bool part_mode_set(int directory, const char *part, mode_t mode)
 {
     struct stat status;
@@ -164,7 +164,7 @@ static int part_open(int directory, const char *part, enum trust_use use)
     return openat(directory, part, flags);
 }
 
-/* Walks one part: enters the directory, or follows the link. */
+/* Walks one part of the path: enters the directory or follows the link. */
 static bool walk_step(struct walk *walk, const char *part, enum trust_use use,
                       const struct why *why)
 {
@@ -272,7 +272,7 @@ int trust_file(int directory, const char *name, char *out_why, size_t why_bytes)
     return file_open(directory, name, &status, &why);
 }
 
-/* Returns true if all bytes were read. */
+/* Reads bytes bytes of the file. Returns false if that fails. */
 static bool bytes_read(int file, char *data, size_t bytes)
 {
     size_t done = 0;

@@ -12,13 +12,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Sufficient size of any out_why, in bytes. */
+/* Sufficient size of every out_why, in bytes. */
 #define TRUST_WHY_BYTES 512u
 
 enum trust_use {
-    TRUST_READ, /* may be sticky and writable by all, like /tmp */
-    /* Created if missing, with mode 0700 regardless of the umask; must not be
-     * writable by others, even if sticky. */
+    TRUST_READ, /* directory may be sticky and writable by all, like /tmp */
+    /* Directory that is created if missing, with mode 0700 regardless of the
+     * umask; not writable by others, even if sticky. */
     TRUST_WRITE,
     TRUST_PUBLISH, /* like TRUST_WRITE, but created with mode 0755 */
 };
@@ -33,27 +33,27 @@ int secure_directory_open(const char *path, enum trust_use use, char *out_why,
 int trust_file(int directory, const char *name, char *out_why,
                size_t why_bytes);
 
-/* Returns the bytes of such a file and a terminating zero; the caller frees
- * them. Returns NULL if the file is not secure, cannot be read or is larger
- * than most bytes. */
+/* Returns the bytes of a file that trust_file accepts, and a terminating zero;
+ * the caller frees them. Returns NULL if the file is not secure, cannot be read
+ * or is larger than `most` bytes. */
 char *trust_read(int directory, const char *name, size_t most,
                  size_t *out_bytes, char *out_why, size_t why_bytes);
 
-/* One of several byte ranges that are written one after another. */
+/* One of several byte ranges that are written to a file one after another. */
 struct trust_part {
     const void *data;
     size_t bytes;
 };
 
 enum trust_replacing {
-    TRUST_DURABLE = 1, /* synced to disk before the function returns */
+    TRUST_DURABLE = 1, /* the file is on disk when the function returns */
     TRUST_PUBLIC = 2   /* mode 0644 instead of 0600, regardless of the umask */
 };
 
 /* Writes the parts to a temporary file and renames it to name. how holds bits
- * of enum trust_replacing. If it fails, returns false and leaves the old file
- * unchanged. Exceeding the file size limit is an ordinary failure and raises
- * no signal. Also removes temporary files of writers that were killed. */
+ * of enum trust_replacing. On failure, returns false and leaves the old file
+ * unchanged. Exceeding the file size limit is an ordinary failure and raises no
+ * signal. Also removes temporary files of writers that were killed. */
 bool file_replace_atomically(int directory, const char *name,
                              const struct trust_part *parts, size_t count,
                              unsigned how, char *out_why, size_t why_bytes);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Formats shapes and operand names for messages, and checks broadcasting.  Pure
- * functions. */
+/* Infers output shapes, formats shapes and operand names for messages, and
+ * checks broadcasting. Callable from any thread. */
 #ifndef TANDEM_COMMON_SHAPE_INFERENCE_H
 #define TANDEM_COMMON_SHAPE_INFERENCE_H
 
@@ -8,13 +8,13 @@
 
 #include "common/operator_table.h"
 
-/* Sufficient size of any shape's text, in bytes. */
+/* Sufficient size of every shape's text, in bytes. */
 #define SHAPE_TEXT (TANDEM_MAX_RANK * 22u + 4u)
 
-/* Writes for example "[2, 3]" into text, of SHAPE_TEXT bytes; returns text. */
+/* Writes a shape as in "[2, 3]" to text, of SHAPE_TEXT bytes. Returns text. */
 const char *shape_text(const struct tandem_tensor_desc *tensor, char *text);
 
-/* Writes for example "relu: input 0" into text. */
+/* Writes an operand's name, for example "relu: input 0", to text. */
 void operand_name(char *text, size_t text_bytes, const struct operator_row *row,
                   bool output, uint32_t place);
 
@@ -23,8 +23,8 @@ bool shape_broadcasts(const struct tandem_tensor_desc *from,
                       const struct tandem_tensor_desc *to);
 
 /* Sets dtype, rank and shape of *out to those of the given output of a valid
- * call. For CAST, the caller sets out->dtype. For COPY, the result has the
- * input's shape, although the output may be a broadcast of it. */
+ * call. For CAST, the caller sets out->dtype. For COPY, sets the shape of the
+ * input, which may broadcast to that of the output. */
 enum tandem_status infer_output(const struct tandem_op *op,
                                 const struct tandem_tensor_desc *const *inputs,
                                 uint32_t input_count, uint32_t output,

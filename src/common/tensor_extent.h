@@ -6,11 +6,11 @@
 
 #include <tandem/backend.h>
 
-/* Checks the byte range of a transfer against a buffer's size. */
+/* Checks that the byte range of a transfer is inside the buffer. */
 enum tandem_status check_range(const char *what, uint64_t offset,
                                uint64_t bytes, uint64_t buffer_bytes);
 
-/* Checks the dtype, rank and shape only. out_elements may be NULL. */
+/* Checks a tensor's dtype, rank and shape. out_elements may be NULL. */
 enum tandem_status check_shape(const char *what, uint32_t dtype, uint32_t rank,
                                const int64_t *shape, int64_t *out_elements);
 
@@ -31,8 +31,8 @@ static inline bool tensor_has_elements(const struct tandem_tensor_desc *tensor)
 }
 /* Writes the row-major strides of a shape, in elements. */
 void shape_strides(uint32_t rank, const int64_t *shape, int64_t *strides);
-/* Returns true if the strides are row-major. Strides of axes of size 1 are
- * ignored. */
+/* Returns true if the tensor's strides are row-major. Strides of axes of size 1
+ * are ignored. */
 bool tensor_contiguous(const struct tandem_tensor_desc *tensor);
 
 #endif

@@ -19,9 +19,9 @@
 #include "common/argument_check.h"
 
 #define TERMS (2u * TANDEM_MAX_RANK)
-/* Number of values tried before the search gives up. */
+/* Maximum number of values that a search tries before it gives up. */
 #define STEPS 256u
-/* Larger distances, in bytes, are not searched, to exclude overflow. */
+/* Maximum span and distance that are searched, in bytes; excludes overflow. */
 #define REACH_MAX (INT64_MAX / 8)
 
 struct term {
@@ -31,7 +31,7 @@ struct term {
 struct search {
     uint32_t count, steps;
     struct term terms[TERMS]; /* strides are positive and decreasing */
-    /* Bounds of the sum of the terms from i on and the slack. */
+    /* least[i] and most[i] bound the sum of slack and the terms from i on. */
     int64_t least[TERMS + 1], most[TERMS + 1];
 };
 
@@ -90,7 +90,7 @@ static bool multiply_modulo(int64_t a, int64_t b, int64_t modulus, int64_t *out)
 
 /* ---- the search ---- */
 
-/* Adds a term whose stride is at most the last term's; low <= 0 <= high. */
+/* Adds a term; stride must not exceed the last term's; low <= 0 <= high. */
 static void term_add(struct search *search, int64_t stride, int64_t low,
                      int64_t high)
 {
@@ -104,7 +104,7 @@ static void term_add(struct search *search, int64_t stride, int64_t low,
     search->count++;
 }
 
-/* Computes search->least and search->most for the terms from first on. */
+/* Computes search->least and search->most for the terms from `first` on. */
 static void reach_find(struct search *search, uint32_t first, int64_t least,
                        int64_t most)
 {
@@ -117,8 +117,8 @@ static void reach_find(struct search *search, uint32_t first, int64_t least,
     }
 }
 
-/* Returns true if the terms p and q can sum to multiple times divisor, their
- * gcd, or if the computation would overflow. */
+/* Returns true if the terms p and q can sum to multiple * divisor, where
+ * divisor is the gcd of their strides, or if the computation would overflow. */
 static bool pair_reaches(const struct term *p, const struct term *q,
                          int64_t divisor, int64_t multiple)
 {
@@ -134,13 +134,13 @@ static bool pair_reaches(const struct term *p, const struct term *q,
     int64_t high = divide_down(multiple - modulus * q->low, stride);
     low = low < p->low ? p->low : low;
     high = high > p->high ? p->high : high;
-    /* Find the first value from low on that equals v modulo modulus. */
+    /* Find the first value from low on that is congruent to v. */
     int64_t ahead = (v - low) % modulus;
     return low + (ahead < 0 ? ahead + modulus : ahead) <= high;
 }
 
-/* Assignment of the next one or two terms: a multiple, from low to high, of
- * stride. */
+/* Possible sums of the next one or two terms: the multiples of stride by
+ * factors from low to high. */
 struct choice {
     int64_t stride, low, high;
     uint32_t terms;
@@ -169,9 +169,9 @@ static struct choice choice_make(const struct search *search, uint32_t at,
     return choice;
 }
 
-/* Returns true if the terms from at on can sum to distance, or if the search
- * gives up. Tries the middle values first, because they leave the later terms
- * a distance well within their bounds. */
+/* Returns true if the terms from number `at` on can sum to distance, or if the
+ * search gives up. Tries the middle values first, because they leave the later
+ * terms a distance well within their bounds. */
 static bool reachable(struct search *search, uint32_t at, int64_t distance)
 {
     if (distance < search->least[at] || distance > search->most[at])
@@ -221,7 +221,7 @@ static void axis_add(struct runs *runs, int64_t stride, int64_t most)
     runs->axes[at] = (struct term){stride, 0, most};
 }
 
-/* Returns false if the tensor spans more than REACH_MAX bytes. */
+/* Finds the tensor's runs. Returns false if it spans over REACH_MAX bytes. */
 static bool runs_make(struct runs *out, const struct tandem_tensor_desc *tensor)
 {
     int64_t bytes = TANDEM_DTYPE_BYTES(tensor->dtype), reach = 0;
@@ -275,8 +275,8 @@ bool tensors_disjoint(const struct tandem_tensor_desc *a,
 
 /* ---- one tensor ---- */
 
-/* Returns true if two elements coincide. If i is the outermost axis in which
- * they differ, the differences along i and the inner axes sum to 0. */
+/* Returns true if two elements have the same address. If i is the outermost
+ * axis in which their indices differ, offsets along i and inner axes cancel. */
 static bool terms_coincide(struct search *search)
 {
     for (uint32_t i = 0; i < search->count; i++) {

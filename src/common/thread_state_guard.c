@@ -38,7 +38,7 @@ static void signals_block(sigset_t *out_before)
 
 locale_t locale_guard_enter(void)
 {
-    /* This locale is static in the C library; it needs no freelocale. */
+    /* The C library's own locale object, which needs no freelocale. */
     locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
     return plain != (locale_t)0 ? uselocale(plain) : (locale_t)0;
 }

@@ -19,7 +19,7 @@
 
 struct probe {
     pthread_t thread;
-    pthread_mutex_t *gate; /* locked while the threads must stay alive */
+    pthread_mutex_t *gate; /* mutex, locked while the threads must stay alive */
     long id;
 };
 

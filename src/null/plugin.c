@@ -41,9 +41,9 @@ struct object {
     enum kind kind;
     struct object *next;
     struct object *device;
-    unsigned char *memory; /* BUFFER only; freed with the object */
+    unsigned char *memory; /* memory of a BUFFER, freed with the object */
     uint64_t bytes;
-    struct tandem_memory_stats stats; /* DEVICE only */
+    struct tandem_memory_stats stats; /* statistics of a DEVICE */
 };
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* guards objects */
 static struct object *objects;
@@ -98,8 +98,8 @@ static enum tandem_status struct_check(const void *out, const char *what)
     return TANDEM_OK;
 }
 
-/* Fills a struct whose struct_size may differ from this plugin's. No byte
- * beyond struct_size is written; fields unknown to this plugin become 0. */
+/* Fills a caller's struct, which may be shorter or longer than this plugin's.
+ * Bytes beyond struct_size stay; fields unknown to this plugin become 0. */
 static void struct_fill(void *out, const void *from, size_t bytes)
 {
     size_t theirs = *(size_t *)out;
@@ -113,7 +113,7 @@ static enum tandem_status device_describe(uint32_t index,
 {
     struct tandem_device_info info = {
         .kind = TANDEM_DEVICE_CPU,
-        .caps = 0, /* none, so the host asks supports() about each operator */
+        .caps = 0, /* no capability: the host calls supports for operators */
         .name = "null device",
         .vendor = "Tandem",
         .platform = "null",
@@ -136,9 +136,9 @@ static enum tandem_status device_describe(uint32_t index,
 
 /* ---- handles ------------------------------------------------------------ */
 
-/* Returns the live object of this kind, or NULL, with a message, for any other
- * pointer. The list is simple but slow; a hash table with one lock per bucket
- * scales better. */
+/* Returns the object of a handle if it is live and of this kind. For any other
+ * pointer, returns NULL and sets the message. The list is simple but slow; a
+ * hash table with one lock per bucket scales better. */
 static struct object *object_get(const void *handle, enum kind kind)
 {
     static const char *const names[] = {"device", "stream", "event", "buffer"};
@@ -154,8 +154,8 @@ static struct object *object_get(const void *handle, enum kind kind)
     return NULL;
 }
 
-/* Returns a new object of the device, or a new device if device is NULL.
- * Returns NULL, with a message, if memory is out. */
+/* Returns a new object of the device, or a new device if device is NULL. If
+ * memory is out, returns NULL and sets the message. */
 static void *object_new(struct object *device, enum kind kind)
 {
     struct object *object = calloc(1, sizeof *object);
@@ -194,7 +194,7 @@ static void objects_free(const void *handle)
     pthread_mutex_unlock(&mutex);
 }
 
-/* Reads the option that this plugin knows; other keys are ignored. */
+/* Reads memory_limit_bytes, the only option that this plugin knows. */
 static enum tandem_status
 options_read(const struct tandem_open_options *options, uint64_t *out_cap_bytes)
 {
@@ -343,7 +343,7 @@ static enum tandem_status flags_check(const char *what, uint32_t flags,
                 what, (unsigned)flags);
 }
 
-/* The copy completes before the return; TANDEM_TRANSFER_ASYNC permits that. */
+/* Copies before it returns, which TANDEM_TRANSFER_ASYNC permits, too. */
 static enum tandem_status upload(struct tandem_stream *stream,
                                  struct tandem_buffer *buffer, uint64_t offset,
                                  const void *source, uint64_t bytes,
@@ -463,8 +463,8 @@ supports(struct tandem_device *device, const struct tandem_op *op,
                     "set to sizeof(struct tandem_op), or its operands are "
                     "NULL");
 #ifdef WITH_CHECKS
-    /* NULL skips the checks of buffers. In launch, pass a function that
-     * returns a buffer's address range instead. */
+    /* The NULL pointer skips the checks of buffers. In launch, pass a function
+     * that returns a buffer's address range instead. */
     enum tandem_status status =
         check_op(op, inputs, input_count, outputs, output_count, NULL, NULL);
     if (status != TANDEM_OK)
@@ -520,7 +520,7 @@ static enum tandem_status stream_create(struct tandem_device *device,
     struct object *owner = object_get(device, DEVICE);
     if (owner == NULL)
         return TANDEM_INVALID_ARGUMENT;
-    /* The flag is accepted but has no effect without TANDEM_CAP_PROFILING. */
+    /* Profiling streams are accepted, but no times are measured. */
     enum tandem_status status =
         flags_check("stream_create", flags, TANDEM_STREAM_PROFILING);
     if (status != TANDEM_OK)
