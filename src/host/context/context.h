@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A context holds plugins, devices, tensors and the state of the chooser.  One
- * mutex guards everything that changes after creation.  "Locked" marks
- * functions whose caller must hold this mutex. */
+ * mutex guards everything that changes after creation.  A context is
+ * locked while a thread holds this mutex. */
 #ifndef TANDEM_HOST_CONTEXT_CONTEXT_H
 #define TANDEM_HOST_CONTEXT_CONTEXT_H
 
@@ -100,7 +100,7 @@ void context_lock(struct tandem_context *context);
 bool context_lock_until(struct tandem_context *context, uint64_t deadline_ns);
 void context_unlock(struct tandem_context *context);
 /* Unlocks the mutex, waits for context->stream_released and locks the mutex
- * again.  Returns false at deadline_ns.  Locked. */
+ * again.  Returns false at deadline_ns.  The mutex must be held. */
 bool context_wait_released(struct tandem_context *context,
                            uint64_t deadline_ns);
 

@@ -179,8 +179,8 @@ static bool blocked_ops_parse(json_t *names, struct cost_model *model,
     return true;
 }
 
-/* Checks that a profile's tuning section contains only strings.  Sets *out_text
- * to its JSON text, which the caller frees, or leaves it if there is none. */
+/* Checks that a profile's tuning section, if it has one, contains only strings.
+ * Sets *out_text to the section as JSON text, which the caller frees. */
 static bool tuning_parse(json_t *tuning, char **out_text,
                          const struct parse_error *problem)
 {

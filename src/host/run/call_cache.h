@@ -1,24 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The call cache: calls that passed the argument check.  Programs repeat
- * their operators on the same tensors, and the dtype, shape and strides of a
- * tensor never change.  The check and the sizes that the chooser needs
- * therefore give the same result each time.  Each context has one cache,
- * guarded by its mutex. */
+/* The call cache remembers calls that passed the argument check.  Programs
+ * repeat their operators on the same tensors, whose dtype, shape and strides
+ * never change.  The check and the sizes that the chooser needs therefore give
+ * the same result each time.  A context has one cache, guarded by its mutex. */
 #ifndef TANDEM_HOST_RUN_CALL_CACHE_H
 #define TANDEM_HOST_RUN_CALL_CACHE_H
 
 #include "host/run/run.h"
 
-#define CALL_CACHE_ENTRIES 128u /* call_cache_find uses 7 bits of the hash */
+#define CALL_CACHE_ENTRIES 128u /* call_cache_find indexes with 7 hash bits */
 #define MAX_CACHED_OPERANDS 7u
 #define MAX_CACHED_INTS 2u
 
-/* Calls with equal keys share an entry. */
+/* Identifies a cached call.  Calls with equal keys share a cache entry. */
 struct call_key {
     uint32_t op, int_count;
     uint32_t float_count;
     uint16_t input_count, output_count;
-    uint64_t tensors[MAX_CACHED_OPERANDS]; /* serials; 0 means a scalar */
+    uint64_t tensors[MAX_CACHED_OPERANDS]; /* tensor serials, 0 for a scalar */
     int64_t ints[MAX_CACHED_INTS];
 };
 
@@ -27,15 +26,15 @@ struct call_descriptor {
     uint32_t cost_class;
     double elements, bytes;
     double gemm_size[4]; /* see struct placement_request */
-    /* The fields about the location of the operands are not valid. */
+    /* In these operands, the fields about their location are not valid. */
     uint32_t operand_count;
     struct operand operands[MAX_CACHED_OPERANDS];
-    /* Host fast path: the synchronous device that computes in host memory, if
-     * no other device is faster when the inputs are on the host; else NULL.
+    /* Device of the host fast path: a synchronous device that computes in host
+     * memory and that no device beats if the inputs are on the host; else NULL.
      * Valid while `usable` equals the mask of usable devices. */
     struct device *host_device;
     uint32_t usable;
-    /* Bit d is set if device d supports the call and need not compile. */
+    /* Bit d is set if candidate_is_ready accepted device d for this call. */
     uint32_t ready_devices;
     double launch_ns, execute_ns; /* predicted times on host_device */
     struct run_cost run_cost;
@@ -45,20 +44,20 @@ struct call_cache {
     struct call_descriptor entries[CALL_CACHE_ENTRIES];
 };
 
-/* Returns the cache entry of the call, or NULL if such calls are not cached or
+/* Returns the cache entry for the call, or NULL if the call cannot be cached or
  * memory is exhausted.  *out_found is true if the call has passed the check
- * before.  Otherwise the entry is empty or holds another call, and belongs to
- * this call once call_key_make has set its key. */
+ * before.  Otherwise the entry is empty or holds another call, and the caller
+ * takes it over when it sets the key with call_key_make. */
 struct call_descriptor *call_cache_find(const struct call *call,
                                         bool *out_found);
 void call_key_make(const struct call *call, struct call_key *out);
 
-/* Fills all fields of a request except the operands. */
+/* Fills a placement request, except its operands, from a cached call. */
 void call_descriptor_to_request(struct call_descriptor *cached,
                                 struct placement_request *out);
 
-/* Returns the host fast path device of a cached call, or NULL.  Chooses it anew
- * if the set of usable devices has changed. */
+/* Returns the device for the host fast path of a cached call, or NULL.  Chooses
+ * the device again if the set of usable devices has changed. */
 struct device *host_fast_path_device(struct tandem_context *context,
                                      struct call_descriptor *cached);
 

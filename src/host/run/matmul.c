@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Matrix multiplication of tensors: converts shapes and strides to a struct
- * tandem_gemm.  Inputs whose strides it cannot express are copied first.
- * Callable from any thread; the functions lock the context's mutex. */
+ * tandem_gemm.  Inputs whose strides the struct cannot express are copied
+ * first.  Callable from any thread; the functions lock the context's mutex. */
 #include <config.h>
 
 #include "common/argument_check.h"
@@ -13,7 +13,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* A tensor of rank 2 or 3 as a batch of matrices.  Strides count elements. */
+/* A tensor of rank 2 or 3 as a batch of matrices, with strides in elements. */
 struct matrices {
     int64_t rows, columns, batch;
     int64_t row_stride, column_stride, batch_stride;
@@ -40,7 +40,7 @@ static enum tandem_status matrices_read(const char *name,
 }
 
 /* Replaces the strides by those of contiguous matrices, with batch stride 0.
- * For matrices that are not accessed, or that were copied. */
+ * Used for matrices that are not accessed or that were copied. */
 static void strides_reset(struct matrices *matrices)
 {
     matrices->column_stride = 1;
@@ -60,8 +60,8 @@ static enum tandem_status c_strides_error(const struct matrices *c)
 }
 
 /* Returns the leading dimension of a matrix with `along` rows of `across`
- * contiguous elements, with `stride` elements from row to row.  Returns 0 if
- * the rows overlap or run backwards. */
+ * contiguous elements, where one row starts `stride` elements after the other.
+ * Returns 0 if the rows overlap or run backwards. */
 static int64_t leading_dimension(int64_t along, int64_t across, int64_t stride)
 {
     const int64_t min_ld = across > 0 ? across : 1;
@@ -71,8 +71,8 @@ static int64_t leading_dimension(int64_t along, int64_t across, int64_t stride)
     return stride >= min_ld ? stride : 0;
 }
 
-/* Sets out->ld, out->batch_stride and *out_transposed.  Returns false if a
- * struct tandem_matrix cannot express the strides. */
+/* Sets out->ld, out->batch_stride and *out_transposed for the matrices `from`.
+ * Returns false if a struct tandem_matrix cannot express their strides. */
 static bool matrix_layout(const struct matrices *from, bool may_transpose,
                           struct tandem_matrix *out, bool *out_transposed)
 {
@@ -93,8 +93,8 @@ static bool matrix_layout(const struct matrices *from, bool may_transpose,
 
 /* ---- copies ---- */
 
-/* Returns true if c shares a byte with an input.  Must be checked before the
- * input is copied, because call_check sees only the copy. */
+/* Returns true if tensor c shares a byte with an input.  Must be checked before
+ * the input is copied, because call_check sees only the copy. */
 static bool overlaps_c(const struct tandem_tensor *input,
                        const struct tandem_tensor *c)
 {
@@ -111,8 +111,8 @@ static bool overlaps_c(const struct tandem_tensor *input,
                                        input_origin - input->desc.byte_offset));
 }
 
-/* Enqueues the copy of an input to a new contiguous tensor, which replaces the
- * input in matmul->tensors. */
+/* Enqueues the copy of a matmul input to a new contiguous tensor, which
+ * replaces the input in matmul->tensors. */
 static enum tandem_status input_copy(struct matmul *matmul, uint32_t index,
                                      const char *name, uint32_t device)
 {
@@ -139,7 +139,7 @@ void matmul_finish(struct matmul *matmul)
         tandem_tensor_destroy(matmul->copies[i]);
 }
 
-/* Converts the strides of a or b, after a copy of the tensor if necessary. */
+/* Fills `out` with the layout of input a or b.  Copies the input if needed. */
 static enum tandem_status input_convert(struct matmul *matmul, uint32_t index,
                                         uint32_t device, const char *name,
                                         struct matrices *from,
@@ -201,8 +201,8 @@ static enum tandem_status shapes_check(const struct matrices *a,
 }
 
 /* Checks the shapes and dtypes of a, b, c and the bias, if there is one.  Fills
- * `out` with a, b and c, and all fields of gemm that do not depend on the
- * strides of inputs. */
+ * `out` with the shapes and strides of a, b and c, and sets all fields of gemm
+ * that do not depend on the strides of inputs. */
 static enum tandem_status operands_check(const struct matmul *matmul,
                                          struct matrices out[3],
                                          struct tandem_gemm *gemm)
@@ -247,7 +247,7 @@ static void gemm_operand_set(const struct tandem_tensor *tensor,
     out->byte_offset = tensor->desc.byte_offset;
 }
 
-/* Copies inputs if necessary and fills the fields that depend on strides. */
+/* Copies inputs if needed and sets the gemm fields that depend on strides. */
 static enum tandem_status inputs_convert(struct matmul *matmul, uint32_t device,
                                          struct matrices *a, struct matrices *b,
                                          struct tandem_gemm *gemm)
@@ -341,7 +341,7 @@ static enum tandem_status gemm_init(struct matmul *matmul,
                                 &matrices[1], gemm);
     if (status == TANDEM_OK && matmul->tensors[3]->elements == 0) {
         gemm->m = gemm->n = gemm->k = 0;
-        gemm->batch = 1; /* struct tandem_gemm does not allow 0 */
+        gemm->batch = 1; /* struct tandem_gemm does not allow a batch of 0 */
     }
     return status;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A call on one device: checks for support, moves the operands, and launches;
- * see run.h.  The context's mutex must be held. */
+/* The steps of a call on one device: checks support, moves the operands, and
+ * launches; see run.h.  The context's mutex must be held. */
 #include <config.h>
 
 #include "common/last_error.h"
@@ -10,13 +10,13 @@
 
 #include <string.h>
 
-/* The type of the plugin entries supports, prepare and query_ready. */
+/* Type of the plugin functions `supports`, `prepare` and `query_ready`. */
 typedef enum tandem_status
 call_entry(struct tandem_device *, const struct tandem_op *,
            const struct tandem_tensor_desc *const *, uint32_t,
            const struct tandem_tensor_desc *const *, uint32_t);
 
-/* Calls the entry.  The operands of a GEMM are in op->gemm. */
+/* Calls the plugin function `entry`.  A GEMM's operands are in op->gemm. */
 static enum tandem_status entry_call(call_entry *entry, const struct call *call,
                                      const struct device *device)
 {
@@ -75,8 +75,8 @@ enum tandem_status call_enqueue(const struct call *call, struct device *device)
                                   call->output_count);
 }
 
-/* Makes every operand resident on the device.  If the function waited, another
- * thread may have moved some operands away again. */
+/* Makes every operand resident on the device.  If the function waited, call it
+ * again, because another thread may have moved operands away meanwhile. */
 static enum tandem_status operands_move(const struct placement_request *request,
                                         struct device *device)
 {
@@ -99,7 +99,7 @@ static enum tandem_status operands_move(const struct placement_request *request,
             storage_drop_poisoned_buffer(storage, device);
             status = storage_allocate_buffer(storage, device);
         }
-        /* Other zero-copy devices may still use the host copy. */
+        /* Wait for other devices that may still use the host copy. */
         if (status == TANDEM_OK && operand->written &&
             storage_is_zero_copy(storage, device))
             status = storage_wait_host_writable(
@@ -112,7 +112,7 @@ static enum tandem_status operands_move(const struct placement_request *request,
     return status;
 }
 
-/* Repeats operands_move until it does not have to wait. */
+/* Calls operands_move repeatedly until it does not wait. */
 static enum tandem_status
 operands_make_resident(struct placement_decision *decision,
                        struct device *device)
@@ -122,7 +122,7 @@ operands_make_resident(struct placement_decision *decision,
     enum tandem_status status = operands_move(&decision->request, device);
 
     while (unlock_epoch != context->unlock_epoch) {
-        /* Another thread may have replaced the cache entry. */
+        /* Another thread may have replaced the call's cache entry. */
         decision->request.run_cost = NULL;
         if (status != TANDEM_OK)
             return status;
@@ -134,8 +134,8 @@ operands_make_resident(struct placement_decision *decision,
     return status;
 }
 
-/* Registers the layouts of outputs in storages with gaps.  A later download
- * copies only registered layouts to the caller's memory. */
+/* Registers the layouts of outputs that are in storages with gaps.  A later
+ * download copies only registered layouts to the caller's memory. */
 static enum tandem_status outputs_add_writable_layouts(const struct call *call)
 {
     enum tandem_status status = TANDEM_OK;

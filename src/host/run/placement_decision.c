@@ -128,7 +128,7 @@ void explanation_fill(struct tandem_context *context,
 
         if (device->duplicate && decision->chosen != i)
             continue;
-        /* chooser_pick skips devices that lose even without transfers. */
+        /* chooser_pick leaves out devices that lose even without transfers. */
         if (!(decision->predicted >> i & 1))
             chooser_predict(decision, device);
         candidate_fill(decision, device,

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Prepares the placement request of a call: its operands, their sizes and
- * locations, and the device that is forced, if any; see run.h.  The context's
- * mutex must be held. */
+/* Prepares the placement request of a call: operands, sizes, locations, and the
+ * forced device, if any; see run.h.  The context's mutex must be held. */
 #include <config.h>
 
 #include "common/last_error.h"
@@ -11,7 +10,7 @@
 
 #include <string.h>
 
-/* Returns the entry of the tensor's storage; appends an entry if necessary. */
+/* Returns the entry of the tensor's storage in `operands`, or adds an entry. */
 static struct operand *operand_add(struct operand *operands, uint32_t *count,
                                    const struct tandem_tensor *tensor)
 {
@@ -28,7 +27,7 @@ static struct operand *operand_add(struct operand *operands, uint32_t *count,
     return operand;
 }
 
-/* Lists the storages that the call uses and returns their number. */
+/* Lists the storages that the call uses in `out` and returns their number. */
 static uint32_t operands_find(const struct call *call, struct operand *out)
 {
     uint32_t count = 0;
@@ -41,7 +40,7 @@ static uint32_t operands_find(const struct call *call, struct operand *out)
         struct operand *operand = operand_add(out, &count, call->outputs[i]);
 
         operand->written = true;
-        /* Content that the output does not cover must be kept. */
+        /* The storage content outside the output must be kept. */
         operand->partial |= !tensor_covers_storage(call->outputs[i]);
         if (call->gemm != NULL && call->gemm->beta != 0)
             operand->read = true;
@@ -59,7 +58,7 @@ static void call_sizes_add(struct call_descriptor *out,
         out->elements = elements;
 }
 
-/* Returns the cost class.  Elementwise operators and copies belong to
+/* Returns the call's cost class.  Elementwise operators and copies belong to
  * TANDEM_COST_STRIDED if an operand is not row-major. */
 static uint32_t cost_class_find(const struct call *call, bool contiguous)
 {
@@ -96,7 +95,7 @@ static void call_sizes_compute(const struct call *call,
         call_sizes_add(out, call->outputs[i]);
         contiguous &= call->outputs[i]->contiguous;
     }
-    /* Gather reads only as many data elements as it writes. */
+    /* A gather reads only as many elements of its data as it writes. */
     if (call->row->op_class == TANDEM_CLASS_GATHER) {
         out->bytes -= (double)call->inputs[0]->bytes;
         out->bytes += (double)call->outputs[0]->bytes;
@@ -111,8 +110,8 @@ static void call_sizes_compute(const struct call *call,
     }
 }
 
-/* Checks the call unless it is cached, and fills the fields of the request that
- * depend only on the shapes.  *out_cached is the cache entry, or NULL. */
+/* Checks the call unless it is in the cache, and fills the request's fields
+ * that depend only on shapes.  *out_cached is the cache entry, or NULL. */
 static enum tandem_status call_check_cached(const struct call *call,
                                             struct placement_request *request,
                                             struct call_descriptor **out_cached)
@@ -182,8 +181,8 @@ enum tandem_status request_locate_operands(struct placement_request *request)
     return TANDEM_OK;
 }
 
-/* Sets *out_forced to the device that the call or the context demands, or NULL.
- * Enumerates devices if necessary. */
+/* Sets *out_forced to the device that the call or the context demands, or to
+ * NULL if any device may run the call.  Enumerates devices if necessary. */
 static enum tandem_status forced_device_resolve(struct call *call,
                                                 struct device **out_forced)
 {

@@ -69,9 +69,9 @@ static void candidate_exclude(struct call *call,
         "%s: not run on %s: %s", call->row->name, device->label, message_get());
 }
 
-/* Returns true if the device supports the call and need not compile first.
- * Otherwise excludes the device, or marks it as not ready and starts the
- * compilation in the background. */
+/* Returns true if the device supports the call and need not compile code first.
+ * Otherwise excludes the device or, if it must compile, marks it as not ready
+ * and starts the compilation in the background. */
 static bool candidate_is_ready(struct call *call,
                                struct placement_decision *decision,
                                struct call_descriptor *cached,
@@ -122,8 +122,8 @@ forced_device_check_blocked(const struct call *call,
         device->profile_path != NULL ? device->profile_path : "");
 }
 
-/* Returns the error after all devices failed: `last`, whose message is set, or,
- * if `last` is TANDEM_NO_DEVICE, the reason why no device was tried. */
+/* Returns the error of a call that no device could run.  `last` is the error of
+ * the last device, with its message set; TANDEM_NO_DEVICE if none was tried. */
 static enum tandem_status
 no_device_fail(const struct call *call,
                const struct placement_decision *decision,
@@ -169,7 +169,7 @@ call_run_on_fastest(struct call *call, struct placement_decision *decision,
             chooser_pick(context, decision, context->usable);
 
         if (device == NULL && decision->must_compile != 0) {
-            /* No ready device is left, so wait for the compilation. */
+            /* No ready device is left, so choose one that must compile. */
             const uint32_t must_compile = decision->must_compile;
 
             decision->must_compile = 0;
@@ -196,7 +196,7 @@ call_run_on_fastest(struct call *call, struct placement_decision *decision,
     }
 }
 
-/* Returns true if the expected next reader cannot use the host copy. */
+/* Returns true if the operand's next reader probably needs a device copy. */
 static bool output_leaves_host(const struct operand *operand)
 {
     return operand->next_reader != 0 &&
@@ -278,7 +278,7 @@ enum tandem_status call_run(struct call *call)
         if (status == TANDEM_OK)
             status = call_execute(call, decision, forced);
     }
-    /* Another call may replace the cache entry before this one is explained. */
+    /* The cache entry may be replaced before this call is explained. */
     decision->request.run_cost = NULL;
     if (status != TANDEM_OK)
         decision->context = NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The steps of an operator call: check the arguments, choose a device, move the
- * inputs, launch.  Some functions lock the context's mutex and others expect
- * the caller to hold it ("Locked"). */
+ * inputs, launch.  Some functions lock the context's mutex, others require that
+ * the caller holds it. */
 #ifndef TANDEM_HOST_RUN_RUN_H
 #define TANDEM_HOST_RUN_RUN_H
 
@@ -11,7 +11,7 @@
 
 struct call_descriptor;
 
-/* An operator call.  The pointers belong to the caller. */
+/* An operator call.  Its pointers refer to objects of the caller. */
 struct call {
     struct tandem_context *context;
     const struct operator_row *row;
@@ -27,40 +27,42 @@ struct call {
     const struct tandem_tensor_desc *output_descs[TANDEM_MAX_OPERANDS];
 };
 
-/* A matrix multiplication and the call made of it.  The call points into this
- * struct, so it must not be moved. */
+/* A matrix multiplication and the operator call that runs it.  The call points
+ * into this struct, so the struct must not be moved. */
 struct matmul {
     struct call call;
     struct tandem_op op;
     struct tandem_gemm gemm;
-    struct tandem_tensor *tensors[4]; /* a, b, bias or NULL, c */
-    /* Contiguous copies that replace inputs, or NULL.  Owned. */
+    struct tandem_tensor *tensors[4]; /* the tensors a, b, bias (or NULL), c */
+    /* Contiguous copies that replace inputs, or NULL.  The struct owns them. */
     struct tandem_tensor *copies[3];
 };
 
-/* Checks the handles and the number of operands and fills `call`. */
+/* Checks an operator's handles and operand counts, and fills `call`. */
 enum tandem_status call_init(struct call *call, struct tandem_context *context,
                              uint32_t device, const struct tandem_op *op,
                              struct tandem_tensor *const *inputs,
                              uint32_t input_count,
                              struct tandem_tensor *const *outputs,
                              uint32_t output_count);
-/* matmul.c: makes a call of a matrix multiplication.  Copies inputs whose
- * strides a struct tandem_gemm cannot express.  Locks. */
+/* Makes an operator call of a matrix multiplication (matmul.c).  Copies inputs
+ * whose strides a struct tandem_gemm cannot express.  Locks the context. */
 enum tandem_status matmul_prepare(struct matmul *matmul,
                                   struct tandem_context *context,
                                   const struct tandem_matmul_options *options,
                                   struct tandem_tensor *a,
                                   struct tandem_tensor *b,
                                   struct tandem_tensor *c);
-/* Frees the copies.  Needed even if matmul_prepare failed.  Locks. */
+/* Locks the context and frees the input copies.  Must be called even if
+ * matmul_prepare failed. */
 void matmul_finish(struct matmul *matmul);
 
-/* op_call.c: returns TANDEM_OK if the operands suit the operator.  Locked. */
+/* Returns TANDEM_OK if the operands suit the operator (op_call.c).  The context
+ * must be locked. */
 enum tandem_status call_check(const struct call *call);
 
-/* Returns the value of desc.buffer: the tensor's buffer on `device`, or its
- * storage, for checks, if `device` is TANDEM_ANY_DEVICE. */
+/* Returns the value for a tensor's desc.buffer: the buffer on `device`, or the
+ * storage, for argument checks, if `device` is TANDEM_ANY_DEVICE. */
 static inline struct tandem_buffer *
 call_buffer(const struct tandem_tensor *tensor, uint32_t device)
 {
@@ -68,7 +70,8 @@ call_buffer(const struct tandem_tensor *tensor, uint32_t device)
                                        : tensor->storage->buffers[device];
 }
 
-/* Sets desc.buffer of all operands, see call_buffer.  Locked. */
+/* Sets desc.buffer of all operands to the result of call_buffer.  The context
+ * must be locked. */
 static inline void call_buffers_set(const struct call *call, uint32_t device)
 {
     for (uint32_t i = 0; i < call->input_count; i++) {
@@ -79,21 +82,22 @@ static inline void call_buffers_set(const struct call *call, uint32_t device)
         call->outputs[i]->desc.buffer = call_buffer(call->outputs[i], device);
 }
 
-/* run.c: runs the call.  Locks. */
+/* Locks the context and runs the call on the fastest device (run.c). */
 enum tandem_status call_run(struct call *call);
 
-/* placement_request.c: checks the call, finds the devices that may run it, and
- * initializes `decision`.  *out_forced is the device that must run the call, or
- * NULL.  *out_cached is the call's cache entry, or NULL.  Locked. */
+/* Checks the call, finds the devices that may run it, and initializes
+ * `decision`.  *out_forced is the device that must run the call, or NULL.
+ * *out_cached is the call's cache entry, or NULL.  The context must be locked.
+ * Defined in placement_request.c. */
 enum tandem_status call_prepare_decision(struct call *call,
                                          struct placement_decision *decision,
                                          struct device **out_forced,
                                          struct call_descriptor **out_cached);
-/* Updates the locations of the operands.  Fails if the content of an input was
- * lost or never written.  Locked. */
+/* Updates the locations of the request's operands.  Fails if the content of an
+ * input was lost or never written.  The context must be locked. */
 enum tandem_status request_locate_operands(struct placement_request *request);
 
-/* ---- op_launch.c: one device.  Locked. ---- */
+/* ---- op_launch.c: one device.  The context must be locked. ---- */
 
 /* Opens the device and returns TANDEM_OK if it supports the call. */
 enum tandem_status call_query_support(const struct call *call,
@@ -102,13 +106,12 @@ enum tandem_status call_query_support(const struct call *call,
  * TANDEM_NOT_READY if it must. */
 enum tandem_status call_query_ready(const struct call *call,
                                     struct device *device);
-/* Starts the compilation in the background. */
+/* Starts to compile the call's kernels on the device, in the background. */
 void call_prepare(const struct call *call, struct device *device);
 /* Launches the call.  The operands must be resident on the device. */
 enum tandem_status call_enqueue(const struct call *call, struct device *device);
 /* [may wait, up to HANG_DEADLINE]  Moves the operands to the device and
- * launches the call.  Sets decision->request.run_cost to NULL if the function
- * waited. */
+ * launches the call.  If the function waited, sets request.run_cost to NULL. */
 enum tandem_status call_launch(const struct call *call,
                                struct placement_decision *decision,
                                struct device *device);
@@ -116,16 +119,16 @@ enum tandem_status call_launch(const struct call *call,
 void call_note_launch(struct placement_decision *decision,
                       struct device *device);
 
-/* placement_decision.c: returns the calling thread's decision in this context,
- * allocated at first use, or NULL if memory is exhausted.  The thread owns the
- * decision. */
+/* Returns the calling thread's last placement decision in this context, which
+ * the thread owns, or NULL if memory is exhausted.  Allocated at first use. */
 struct placement_decision *
 placement_decision_get(const struct tandem_context *context);
-/* Returns the calling thread's decision, which may belong to another context,
- * or NULL if the thread has none. */
+/* Returns the calling thread's placement decision, which may belong to another
+ * context, or NULL if the thread has none. */
 struct placement_decision *
 placement_decision_find(const struct tandem_context *context);
-/* Fills `out`; predicts the devices that are not predicted yet.  Locked. */
+/* Fills `out` from the decision and predicts device times that are missing.
+ * The context must be locked. */
 void explanation_fill(struct tandem_context *context,
                       struct placement_decision *decision,
                       struct tandem_explanation *out);

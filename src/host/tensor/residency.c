@@ -36,23 +36,23 @@ enum tandem_status storage_require_content(struct storage *storage)
         "tensor: it was never written, so it has no content to read");
 }
 
-/* The state of storage_sync_host over its steps. */
+/* State that storage_sync_host keeps between its steps. */
 struct host_sync {
     uint64_t deadline_ns;
     const struct device *waited_for; /* the device last waited for, or NULL */
-    uint64_t last_launch;            /* of waited_for before that wait */
-    uint32_t waits;                  /* number of such waits */
-    bool recovered; /* an error of earlier work was cleared once */
-    bool unlocked;  /* source_wait released the mutex, so state may differ */
+    uint64_t last_launch;            /* waited_for's last launch at that wait */
+    uint32_t waits;                  /* number of waits for devices so far */
+    bool recovered; /* true if an error of earlier work was cleared already */
+    bool unlocked;  /* source_wait unlocked the mutex, so state may differ */
     bool done;      /* the download of this step succeeded */
 };
 
 /* Other threads can enqueue more work at any time.  After this many waits, the
- * download itself waits for their work. */
+ * download itself waits for the work of these threads. */
 #define MAX_WAITS 4u
 
-/* Returns a device with a current copy, preferably an idle one.  At least one
- * must exist, see storage_require_content. */
+/* Returns a device with a current copy of the storage, preferably an idle one.
+ * At least one must exist, see storage_require_content. */
 static struct device *source_find(const struct storage *storage)
 {
     struct tandem_context *context = storage->context;
@@ -69,9 +69,8 @@ static struct device *source_find(const struct storage *storage)
     return source;
 }
 
-/* Waits for the work on the stream of `source`, so that the download itself
- * blocks the stream only briefly.  Sets state->unlocked if the mutex was
- * released meanwhile. */
+/* Waits for the work on the stream of `source`, so that a download blocks the
+ * stream only briefly.  Sets state->unlocked if the mutex was unlocked. */
 static enum tandem_status source_wait(struct device *source,
                                       struct host_sync *state)
 {
@@ -104,9 +103,10 @@ static void writable_layouts_copy(struct storage *storage)
     }
 }
 
-/* Downloads the content and waits for it.  Sets state->done on success.  If an
- * error of earlier work made the download fail, clears the error once and
- * returns TANDEM_OK without state->done: the caller tries again. */
+/* Downloads a storage's content and waits for the end.  Sets state->done on
+ * success.  If an error of earlier work made the download fail, clears the
+ * error once and returns TANDEM_OK without state->done; the caller must then
+ * retry. */
 static enum tandem_status download(struct storage *storage,
                                    struct device *device, void *target,
                                    uint64_t bytes, struct host_sync *state)
@@ -135,8 +135,8 @@ static enum tandem_status download(struct storage *storage,
     return TANDEM_OK;
 }
 
-/* Waits for the device that may still write the host copy.  A download of one
- * byte through that device reports whether its work failed. */
+/* Waits for the device that may still write the host copy.  Downloads one byte
+ * through that device to learn whether its work failed. */
 static enum tandem_status host_sync_wait_writer(struct storage *storage,
                                                 struct host_sync *state)
 {
@@ -189,7 +189,7 @@ static enum tandem_status host_sync_download(struct storage *storage,
     return TANDEM_OK;
 }
 
-/* One step of storage_sync_host, repeated if it released the mutex. */
+/* One step of storage_sync_host, repeated if the step unlocked the mutex. */
 static enum tandem_status host_sync_step(struct storage *storage,
                                          struct host_sync *state)
 {
@@ -238,8 +238,8 @@ static bool needs_host_sync(const struct storage *storage,
 }
 
 /* Uploads the host copy, which must be current.  No other thread may own the
- * stream.  Clears an error of earlier work once and sets *recovered: the caller
- * then tries again. */
+ * stream.  If an error of earlier work made the upload fail, clears the error
+ * once and sets *recovered; the caller must then try again. */
 static enum tandem_status upload(struct storage *storage, struct device *device,
                                  bool *recovered)
 {
@@ -262,9 +262,9 @@ static enum tandem_status upload(struct storage *storage, struct device *device,
     return TANDEM_OK;
 }
 
-/* Plugins copy at most this much to a staging buffer.  A larger upload blocks,
- * with the mutex held, until all earlier work is done, so storage_to_device
- * waits for that work first, with the mutex released. */
+/* Plugins copy uploads of at most this size to a staging buffer.  A larger
+ * upload blocks, with the mutex held, until all earlier work is done, so
+ * storage_to_device waits for that work first, with the mutex released. */
 #define MAX_STAGED_BYTES ((uint64_t)4 << 20)
 
 enum tandem_status storage_to_device(struct storage *storage,
@@ -312,7 +312,7 @@ enum tandem_status storage_wait_host_writable(struct storage *storage,
         if (device->busy || device->stream_owned) {
             const enum tandem_status status = wait_idle(device, deadline_ns);
 
-            /* The error concerns the outputs of that work, not this call. */
+            /* Errors concern the outputs of the earlier work, not this call. */
             if (status == TANDEM_NOT_READY)
                 return status;
             if (status != TANDEM_OK && !device->hung)

@@ -20,8 +20,8 @@
 #define IMPORT_BYTES ((uint64_t)128 << 10)
 #define IMPORT_UNIT 64u
 
-/* Returns a range of artificial addresses for memory of the library, from the
- * upper half of the address space.  Starts over when that half is used up. */
+/* Returns the start of a range of artificial addresses for library memory, in
+ * the upper half of the address space.  Starts over at the end of that half. */
 static uint64_t address_reserve(struct tandem_context *context, uint64_t bytes)
 {
     const uint64_t start = UINT64_C(1) << 63;
@@ -131,7 +131,7 @@ void storages_free_pending(struct tandem_context *context)
     }
 }
 
-/* Moves the list to a global one, which keeps the storages reachable. */
+/* Moves the pending storages to a global list, which keeps them reachable. */
 void storages_leak_pending(struct tandem_context *context)
 {
     static struct storage *abandoned;
@@ -203,8 +203,8 @@ bool storage_is_importable(const struct storage *storage)
            (!storage->wrapped || storage->bytes % IMPORT_UNIT == 0);
 }
 
-/* Imports the host copy into the device if both allow it.  Otherwise the buffer
- * stays NULL.  A device that does not support the import is not asked again. */
+/* Imports the host copy into the device if both allow it.  Otherwise the
+ * storage's buffer stays NULL.  A device without import is not asked again. */
 static void buffer_import(struct storage *storage, struct device *device)
 {
     struct tandem_context *context = storage->context;
@@ -305,8 +305,8 @@ static void migration_evaluate(struct storage *storage, uint32_t stale)
 
 void storage_note_host_write(struct storage *storage)
 {
-    /* The plugin may have poisoned the buffer of the device that wrote the host
-     * copy.  A new buffer is not poisoned. */
+    /* The plugin may refuse to read the buffer of the device that wrote the
+     * host copy, if the device's work failed.  A new buffer can be read. */
     if (storage->host_writer != NULL) {
         buffer_free(storage, storage->host_writer->id);
         storage->host_writer = NULL;

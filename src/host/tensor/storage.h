@@ -2,14 +2,14 @@
 /* Storage: the bytes that a tensor and its views share.  The host and each
  * device may have a copy; the storage tracks which copies are current.  The
  * context's mutex must be held for all functions.  Functions marked [may wait]
- * can release it meanwhile; see device_wait.h. */
+ * can release the mutex meanwhile; see device_wait.h. */
 #ifndef TANDEM_HOST_TENSOR_STORAGE_H
 #define TANDEM_HOST_TENSOR_STORAGE_H
 
 #include "host/context/context.h"
 #include "host/device/device.h"
 
-/* Credits are scaled by 2^-credit_halvings; this is the largest exponent. */
+/* Largest exponent in the scale 2^-credit_halvings of migration credits. */
 #define MAX_CREDIT_HALVINGS 20u
 /* The host is no longer expected to read wrapped memory after this many
  * results were overwritten unread. */
@@ -26,27 +26,27 @@ struct storage {
     struct tandem_context *context;
     struct storage *next; /* in the list context->pending_free */
     uint32_t references;
-    bool wrapped; /* `host` is the caller's memory */
+    bool wrapped; /* true if `host` is the caller's memory */
     bool read_only;
     /* The wrapped memory has bytes between the elements that the library must
-     * not change.  Only writable_layouts are written. */
+     * not change.  The library writes only the writable_layouts. */
     bool has_gaps;
     uint64_t bytes;
     /* The address used to detect overlaps: the host address of wrapped memory,
      * otherwise a number that no other storage uses. */
     uint64_t address;
-    char *host;    /* the host copy; NULL before it is allocated */
-    char *staging; /* target of a download into memory with gaps, or NULL */
+    char *host;    /* host copy of the content; NULL before allocation */
+    char *staging; /* buffer for downloads into memory with gaps, or NULL */
     struct writable_layout *writable_layouts;
 
-    /* Current copies: HOST_BIT and device bits.  0 means that the storage was
-     * never written or that its content was lost. */
+    /* Mask of locations (HOST_BIT and device bits) with a current copy.  0
+     * means that the storage was never written or that its content was lost. */
     uint32_t current;
-    enum tandem_status poison; /* if not TANDEM_OK, the error of a read */
+    enum tandem_status poison; /* error returned by reads; TANDEM_OK if none */
     uint32_t host_used; /* devices whose pending work may use the host copy */
     /* The device from which a thread is downloading now, or NULL. */
     struct device *downloading_from;
-    char sync_byte; /* target of the download in host_sync_wait_writer */
+    char sync_byte; /* receives the one-byte download that awaits host_writer */
     /* The device whose pending work may still write the host copy, or NULL. */
     struct device *host_writer;
     struct tandem_buffer *buffers[TANDEM_MAX_DEVICES];
@@ -59,27 +59,27 @@ struct storage {
     /* Migration credit; see chooser.h. */
     float migration_credit_ns[TANDEM_MAX_DEVICES];
     uint32_t migrated_to; /* bit d is set after a move to device d on credit */
-    float migration_cost_ns;  /* predicted cost of the last such move */
-    float migration_saved_ns; /* predicted time saved by it so far */
-    uint8_t credit_halvings;  /* consecutive moves that did not pay */
+    float migration_cost_ns;  /* predicted cost of the last move on credit */
+    float migration_saved_ns; /* predicted time the last move has saved */
+    uint8_t credit_halvings;  /* consecutive moves that cost more than saved */
     /* Access history, which predicts the next reader. */
     uint8_t unread_results;  /* consecutive results overwritten unread */
-    bool unread_by_host;     /* a device wrote it, the host did not read it */
-    bool unread_by_devices;  /* a device wrote it, no device read it */
+    bool unread_by_host;     /* the host did not read the last device write */
+    bool unread_by_devices;  /* no device read the last device write */
     bool host_reads_results; /* the host has read at least one result */
-    /* First device to read the last result, plus 1, or 0; and its operator. */
+    /* Number plus 1 of the device that first read the last result, and the
+     * operator (enum tandem_op_id) of that read.  0 means no device. */
     uint8_t first_reader, first_reader_op;
 };
 
 /* Returns a storage with one reference, or NULL if memory is exhausted.
- * `wrapped` is the caller's memory; NULL means that the library allocates. */
+ * `wrapped` is memory of the caller; NULL means that the library allocates. */
 struct storage *storage_new(struct tandem_context *context, uint64_t bytes,
                             void *wrapped);
 /* Drops a reference.  The last one frees the storage, or leaves this to
- * storages_free_pending while device work may use its host memory. */
+ * storages_free_pending if device work may still use the host memory. */
 void storage_release(struct storage *storage);
-/* Frees the storages in context->pending_free that no device work uses any
- * more. */
+/* Frees the storages in context->pending_free that no device work uses. */
 void storages_free_pending(struct tandem_context *context);
 
 /* Leaks the storages that are still in context->pending_free when the context
@@ -92,8 +92,8 @@ enum tandem_status
 storage_add_writable_layout(struct storage *storage,
                             const struct tandem_tensor_desc *desc);
 
-/* Both functions allocate memory, on the host or on a device, unless the
- * storage has memory there.  Content is not moved. */
+/* These functions allocate memory for a storage, on the host or on a device,
+ * unless the storage has memory there.  They move no content. */
 enum tandem_status storage_allocate_host(struct storage *storage);
 enum tandem_status storage_allocate_buffer(struct storage *storage,
                                            struct device *device);
@@ -114,7 +114,7 @@ static inline bool storage_is_zero_copy(const struct storage *storage,
     return storage_zero_copy_devices(storage) >> device->id & 1;
 }
 
-/* Returns storage_zero_copy_devices and, in addition, the devices that will
+/* Returns the mask of the devices that use the host copy in place or will
  * import the host copy at their next use of the storage. */
 static inline uint32_t
 storage_host_accessible_devices(const struct storage *storage)
@@ -132,15 +132,15 @@ storage_host_accessible_devices(const struct storage *storage)
     return storage_zero_copy_devices(storage) | devices;
 }
 
-/* Returns the bit of `current` that stands for the device's copy. */
+/* Returns the bit of storage->current that stands for the device's copy. */
 static inline uint32_t storage_location_bit(const struct storage *storage,
                                             const struct device *device)
 {
     return storage_is_zero_copy(storage, device) ? HOST_BIT : device->bit;
 }
 
-/* Returns TANDEM_OK if there is content to read, TANDEM_INVALID_ARGUMENT if
- * there never was, otherwise the reason for the loss. */
+/* Returns TANDEM_OK if the storage has content, TANDEM_INVALID_ARGUMENT if it
+ * was never written, otherwise the error of the content's loss. */
 enum tandem_status storage_require_content(struct storage *storage);
 
 /* [may wait]  Makes the host copy current and waits for all writes to it. */
@@ -160,13 +160,13 @@ enum tandem_status storage_wait_host_writable(struct storage *storage,
  * must be current. */
 void storage_drop_device_copy(struct storage *storage, struct device *device);
 
-/* Frees the device's buffer if failed work may have poisoned it.  For use
+/* Frees the device's buffer if failed work may have made it unreadable.  Called
  * before a launch that overwrites the whole storage. */
 void storage_drop_poisoned_buffer(struct storage *storage,
                                   struct device *device);
 
 /* Record that the host wrote the storage, which makes all device copies stale,
- * or that the host read it. */
+ * or that the host read the storage. */
 void storage_note_host_write(struct storage *storage);
 void storage_note_host_read(struct storage *storage);
 /* Records that the latest launch on the device wrote the storage. */

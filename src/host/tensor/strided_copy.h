@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Copies elements between two layouts of the same shape. */
+/* Copies a tensor between two memory layouts of the same shape. */
 void strided_copy(char *target, const int64_t *target_strides,
                   const char *source, const int64_t *source_strides,
                   uint32_t rank, const int64_t *shape, uint32_t element_bytes);

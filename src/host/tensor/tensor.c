@@ -15,7 +15,7 @@
 
 struct handle_pool tensor_pool = HANDLE_POOL(struct tandem_tensor, 0x5454454e);
 
-/* The memory of wrapped tensors that have no elements. */
+/* Stands in for the memory of wrapped tensors that have no elements. */
 static _Alignas(64) char empty_memory[64];
 
 enum tandem_status tensor_check(const struct tandem_tensor *tensor,
@@ -34,7 +34,8 @@ enum tandem_status tensor_check(const struct tandem_tensor *tensor,
 /* ---- creation ---- */
 
 /* Creates a tensor and takes over the caller's reference to `storage`.  Returns
- * NULL, without taking the reference, if memory is exhausted.  Locked. */
+ * NULL, without taking the reference, if memory is exhausted.  The context must
+ * be locked. */
 static struct tandem_tensor *tensor_new(struct tandem_context *context,
                                         struct storage *storage,
                                         const struct tandem_tensor_desc *desc)
@@ -130,9 +131,9 @@ enum tandem_status tandem_tensor_create(struct tandem_context *context,
     return TANDEM_OK;
 }
 
-/* Computes the offsets, in elements, of the first and the last element relative
- * to element (0, ..., 0).  Returns false if they are too large to address.  A
- * shape without elements gives 0 and -1. */
+/* Computes the offsets, in elements, of the first and the last element in
+ * memory relative to element (0, ..., 0).  Returns false if the offsets are too
+ * large to address.  A shape without elements gives the offsets 0 and -1. */
 static bool element_range(uint32_t rank, const int64_t *shape,
                           const int64_t *strides, int64_t *out_before,
                           int64_t *out_after)
@@ -235,7 +236,7 @@ enum tandem_status tandem_tensor_wrap(struct tandem_context *context,
     return TANDEM_OK;
 }
 
-/* Sets desc->byte_offset.  Fails if the view exceeds the tensor's memory. */
+/* Sets byte_offset of a view.  Fails if it exceeds the tensor's memory. */
 static enum tandem_status view_check(const struct tandem_tensor *tensor,
                                      int64_t first_element,
                                      struct tandem_tensor_desc *desc)
@@ -297,7 +298,7 @@ enum tandem_status tandem_tensor_view(struct tandem_tensor *tensor,
 
 /* ---- destruction ---- */
 
-/* Unlinks and frees the tensor and drops its storage reference.  Locked. */
+/* Frees the tensor and drops its storage reference.  The context is locked. */
 static void tensor_free(struct tandem_tensor *tensor)
 {
     if (tensor->previous != NULL)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tensors: a dtype, a shape and strides over a storage.  The context's mutex
- * guards a tensor's list links and its storage. */
+/* A tensor is a dtype, a shape and strides over a storage.  The context's mutex
+ * guards the tensor's list links and its storage. */
 #ifndef TANDEM_HOST_TENSOR_TENSOR_H
 #define TANDEM_HOST_TENSOR_TENSOR_H
 
@@ -12,12 +12,12 @@ struct tandem_tensor {
     struct tandem_context *context;
     struct storage *storage;
     struct tandem_tensor *previous, *next; /* list context->tensors */
-    uint64_t serial; /* counts from 1 and is unique in the context */
+    uint64_t serial; /* serial number from 1, unique in the context */
     int64_t elements;
     uint64_t bytes;  /* elements times the size of an element */
     bool contiguous; /* row-major without gaps */
-    /* The tensor covers the whole storage, or is the strided tensor that was
-     * created with the storage. */
+    /* True if the tensor covers the whole storage, or is the strided tensor
+     * that was created with the storage. */
     bool whole;
     /* desc.buffer is set before each use: to the storage for argument checks,
      * to the device's buffer for plugin calls. */

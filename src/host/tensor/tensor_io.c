@@ -27,9 +27,10 @@ static enum tandem_status bytes_check(const struct tandem_tensor *tensor,
 
 /* ---- writing ---- */
 
-/* Returns a device to which a contiguous part of the storage can be uploaded,
- * so that the other content need not be downloaded first.  Returns NULL if the
- * host copy is current or no such device exists.  Locked. */
+/* Returns a device into whose copy of the storage the contiguous tensor can be
+ * uploaded, so that the other content need not be downloaded first.  Returns
+ * NULL if the host copy is current or no such device exists.
+ * The context's mutex must be held. */
 static struct device *partial_upload_device(const struct tandem_tensor *tensor)
 {
     const struct storage *storage = tensor->storage;
@@ -44,9 +45,9 @@ static struct device *partial_upload_device(const struct tandem_tensor *tensor)
     return device->state == DEVICE_OPEN ? device : NULL;
 }
 
-/* Uploads the tensor to its part of the device's copy.  TANDEM_OK without
- * *out_done means that the function waited or cleared an error of earlier work,
- * and that the caller must try again. */
+/* Uploads the tensor to its part of the device's copy of the storage.
+ * TANDEM_OK without *out_done means that the function waited or cleared an
+ * error of earlier work, and that the caller must try again. */
 static enum tandem_status partial_upload(const struct tandem_tensor *tensor,
                                          struct device *device,
                                          const void *memory, bool *recovered,
@@ -94,7 +95,7 @@ host_copy_make_writable(const struct tandem_tensor *tensor, bool *out_done)
     return status;
 }
 
-/* Writes `memory`, which is row-major, to the tensor.  Locked. */
+/* Writes row-major elements to the tensor.  The context must be locked. */
 static enum tandem_status tensor_write_content(struct tandem_tensor *tensor,
                                                const void *memory)
 {
@@ -155,8 +156,8 @@ enum tandem_status tandem_tensor_host_written(struct tandem_tensor *tensor)
 
 /* ---- reading ---- */
 
-/* Locks the context and makes the host copy current.  If `release` is set, also
- * waits for device work that reads the host copy.  On success the context stays
+/* Locks the context and makes the host copy current.  If `release` is set,
+ * waits for device work that reads this copy.  On success the context stays
  * locked. */
 static enum tandem_status tensor_lock_host_copy(struct tandem_tensor *tensor,
                                                 uint64_t timeout_ns,
@@ -239,7 +240,7 @@ enum tandem_status tandem_tensor_host_data(struct tandem_tensor *tensor,
 
 /* ---- residency ---- */
 
-/* Returns true if a current copy is available without a wait. */
+/* Returns true if a current copy of the storage is available without a wait. */
 static bool content_is_ready(const struct storage *storage)
 {
     const struct tandem_context *context = storage->context;
@@ -276,8 +277,8 @@ enum tandem_status tandem_tensor_prefetch(struct tandem_tensor *tensor,
         status = device_open(device);
     if (status == TANDEM_OK)
         status = storage_require_content(tensor->storage);
-    /* If the move had to wait for another device, it is left to the operator
-     * that needs the tensor. */
+    /* Skip a move that must wait for another device.  The operator that needs
+     * the tensor on the device moves it later. */
     if (status == TANDEM_OK && content_is_ready(tensor->storage))
         status = storage_to_device(tensor->storage, device);
     context_unlock(tensor->context);
