@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* GEMM by CLBlast; see clblast.h. */
+/* Computes GEMMs with CLBlast; see clblast.h. */
 #include "opencl/gemm/clblast.h"
 
 #include <clblast_c.h>
@@ -12,9 +12,9 @@
 #include "opencl/device/cl_status.h"
 #include "opencl/queue/hazard_tracking.h"
 
-/* Arguments of a CLBlast call in column-major order, c^T = b^T a^T. CLBlast's
- * fastest kernel is column-major; for row-major matrices it would transpose the
- * result as well. */
+/* Arguments of a CLBlast call in column-major order, which computes c^T = b^T
+ * a^T. CLBlast's fastest kernel is column-major. With row-major arguments,
+ * CLBlast would transpose the result as well. */
 struct clblast_call {
     cl_mem a, b, c;
     CLBlastTranspose transpose_a, transpose_b;
@@ -75,7 +75,7 @@ uint64_t clblast_variant_key(const struct tandem_gemm *gemm)
     return gemm->batch > 1 ? CLBLAST_BATCHED_KEY : CLBLAST_KEY;
 }
 
-/* Runs a GEMM of side n on `memory`, and waits for it. */
+/* Runs a GEMM of n x n matrices in `memory`, and waits for it. */
 static enum tandem_status warmup_launch(struct tandem_device *device,
                                         cl_command_queue queue, cl_mem memory,
                                         size_t n, bool batched)
@@ -97,12 +97,12 @@ static enum tandem_status warmup_launch(struct tandem_device *device,
 }
 
 /* CLBlast has a direct kernel for small GEMMs and an indirect one for large
- * GEMMs. On a CPU, running a large GEMM takes longer than the build, so only
- * the direct kernel is built here. */
+ * GEMMs. On a CPU device, running a large GEMM takes longer than building its
+ * kernel, so only the direct kernel is built here. */
 enum tandem_status clblast_warm(struct tandem_device *device, bool batched)
 {
     const size_t small = 16, large = 1024;
-    /* CLBlast asks for the binaries of its programs, too. */
+    /* CLBlast, too, asks the driver for binaries of programs. */
     bool waited;
     int lock = compile_lock_acquire(device, &waited);
     clblast_overrides_self_test(device, batched);
@@ -138,8 +138,7 @@ void clblast_clear_cache(void)
 
 /* ---- calls ---- */
 
-/* Returns the size of CLBlast's temporary buffer, from a cache of the stream if
- * possible. */
+/* Returns the size of CLBlast's temporary buffer, which the stream caches. */
 static enum tandem_status temp_size(struct tandem_stream *stream,
                                     const struct clblast_call *p,
                                     size_t *out_bytes)
@@ -153,7 +152,7 @@ static enum tandem_status temp_size(struct tandem_stream *stream,
         p->b_ld,
         p->c_ld,
         p->a_offset << 42 ^ p->b_offset << 21 ^ p->c_offset};
-    /* Larger offsets do not fit the shape. */
+    /* Offsets of more than 21 bits do not fit in shape[7]. */
     bool exact = (p->a_offset | p->b_offset | p->c_offset) >> 21 == 0;
     uint64_t hash = 0;
     for (uint32_t i = 0; i < 8; i++)
@@ -216,10 +215,10 @@ static enum tandem_status call_batched(struct tandem_stream *stream,
                                "CLBlastSgemmStridedBatched");
 }
 
-/* Returns how much of k one call gets. CLBlast sums all of k in one f32. If all
- * terms have the same sign, the error grows faster than the bound in backend.h,
- * which grows with sqrt(k). With these lengths it stays below 0.6 of the bound
- * (measured with a = 0.7, b = 1). */
+/* Returns the maximum k of one CLBlast call. CLBlast sums all k terms in one
+ * f32. If all terms have the same sign, the error grows faster than the bound
+ * in backend.h, which grows with sqrt(k). With the returned k, the error stays
+ * below 0.6 of the bound (measured with a = 0.7, b = 1). */
 static size_t k_per_call(size_t k)
 {
     double max = fmax(16 * sqrt((double)k), CLBLAST_MAX_UNSPLIT_K);
@@ -227,7 +226,7 @@ static size_t k_per_call(size_t k)
     return (k + calls - 1) / calls;
 }
 
-/* Splits k into several calls; each adds to c. */
+/* Splits k among several CLBlast calls. Each later call adds a product to c. */
 static enum tandem_status call_in_parts(struct tandem_stream *stream,
                                         struct clblast_call call)
 {
@@ -246,7 +245,8 @@ static enum tandem_status call_in_parts(struct tandem_stream *stream,
     return status;
 }
 
-/* Calls CLBlast for the first time with such a GEMM: CLBlast compiles in it. */
+/* Makes the first call of a device for single or for batched GEMMs, in which
+ * CLBlast compiles its kernels. */
 static enum tandem_status first_call(struct tandem_stream *stream,
                                      const struct clblast_call *call)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads CLBlast's current parameters, which only its C++ interface returns. */
+/* Reads CLBlast's current kernel parameters, which only its C++ API returns. */
 #include "opencl/gemm/clblast_params.h"
 
 #include <clblast.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CLBlast overrides; see clblast_overrides.h. The state belongs to the process,
- * as CLBlast's parameters do. */
+/* Overrides CLBlast's kernel parameters; see clblast_overrides.h. The state
+ * belongs to the process, because CLBlast's parameters do. */
 #include "opencl/gemm/clblast_overrides.h"
 #include "opencl/gemm/clblast_params.h"
 
@@ -15,21 +15,22 @@
 
 enum self_test_bit { SELF_TESTED_SINGLE = 1, SELF_TESTED_BATCHED = 2 };
 
-/* State of one device of the process; `mutex` guards it. */
+/* Overrides of one device for all opens in the process; guarded by `mutex`. */
 struct device_overrides {
     cl_device_id id;
-    uint32_t changed; /* bit i is set if kernel i has overrides */
+    uint32_t changed; /* bit i is set if CLBlast kernel i has overrides */
     struct clblast_params defaults[CLBLAST_KERNEL_COUNT];
     struct clblast_params current[CLBLAST_KERNEL_COUNT];
-    uint32_t self_tested; /* enum self_test_bit */
+    uint32_t self_tested; /* finished tests; bits of enum self_test_bit */
     bool failed;          /* the self-test failed; no override is set again */
-    uint32_t alignment;   /* in bytes; 0 if not known yet */
+    uint32_t alignment;   /* operand alignment in bytes; 0 means unknown */
 };
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct device_overrides devices[MAX_DEVICES];
 
-/* Returns NULL if there are too many devices. The caller holds the mutex. */
+/* Returns the state of a device, or NULL if there are more than MAX_DEVICES.
+ * The caller holds the mutex. */
 static struct device_overrides *device_overrides_get(cl_device_id id)
 {
     for (uint32_t i = 0; i < MAX_DEVICES; i++) {
@@ -69,8 +70,8 @@ bool clblast_overrides_parse(struct clblast_overrides *overrides,
 
 /* ---- apply and restore ---- */
 
-/* Sets an override, and saves CLBlast's own parameters before the first one.
- * The caller holds the mutex. */
+/* Sets the parameters of a CLBlast kernel. Saves CLBlast's own parameters
+ * before the first override. The caller holds the mutex. */
 static bool device_overrides_set(struct device_overrides *state,
                                  enum clblast_kernel_id id,
                                  const struct clblast_params *set)
@@ -91,7 +92,7 @@ static bool device_overrides_set(struct device_overrides *state,
     return true;
 }
 
-/* The caller holds the mutex. */
+/* Restores the parameters of all kernels. The caller holds the mutex. */
 static void device_overrides_restore(struct device_overrides *state)
 {
     for (uint32_t i = 0; i < CLBLAST_KERNEL_COUNT; i++)
@@ -137,10 +138,10 @@ void clblast_overrides_restore(const struct platform_device *hardware)
 
 /* ---- alignment ---- */
 
-/* Enough for the longest vectors of any parameters. */
+/* Alignment for the longest vector loads that any parameters select. */
 #define MAX_ALIGNMENT_BYTES 64u
 
-/* Returns one value, or false if CLBlast does not tell it. */
+/* Reads one parameter's value. Returns false if CLBlast does not report it. */
 static bool param_get(cl_device_id device, enum clblast_kernel_id id,
                       const char *name, uint32_t *out)
 {
@@ -157,7 +158,7 @@ static uint32_t operand_alignment(cl_device_id device)
 {
     static const struct {
         enum clblast_kernel_id id;
-        const char *name; /* a vector length in floats */
+        const char *name; /* parameter that is a vector length in floats */
     } lengths[] = {
         {CLBLAST_XGEMM, "VWM"},         {CLBLAST_XGEMM, "VWN"},
         {CLBLAST_XGEMM_DIRECT, "VWMD"}, {CLBLAST_XGEMM_DIRECT, "VWND"},
@@ -205,7 +206,7 @@ void clblast_overrides_self_test(struct tandem_device *device, bool batched)
         return;
     enum tandem_status status =
         clblast_self_test_run(device, batched, routine.values[0]);
-    /* These say nothing about the parameters. */
+    /* These errors do not mean that the parameters are wrong. */
     if (status == TANDEM_DEVICE_LOST || status == TANDEM_OUT_OF_MEMORY)
         return;
     pthread_mutex_lock(&mutex);

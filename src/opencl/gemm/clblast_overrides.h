@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * CLBlast parameters that replace CLBlast's own ones: tuning results with the
- * keys "clblast.KERNEL". They apply to all GEMMs of the process on the device,
- * are tested before the first use, and are removed at the last close. Any
- * thread.
- */
+/* Overrides for CLBlast's kernel parameters: tuning results with the keys
+ * "clblast.KERNEL". They apply to all GEMMs of the process on the device, are
+ * tested before the first use, and are removed when the device is last closed.
+ * Any thread. */
 #ifndef TANDEM_OPENCL_GEMM_CLBLAST_OVERRIDES_H
 #define TANDEM_OPENCL_GEMM_CLBLAST_OVERRIDES_H
 
@@ -13,29 +11,29 @@
 struct tandem_device;
 struct platform_device;
 
-/* The tuning results of a device. */
+/* Parameters of CLBlast's kernels from the tuning results of a device. */
 struct clblast_overrides {
-    uint32_t given; /* bit i is set if sets[i] is given */
+    uint32_t given; /* bit i is set if sets[i] has parameters for kernel i */
     struct clblast_params sets[CLBLAST_KERNEL_COUNT];
 };
 
-/* Takes the parameters of the CLBlast kernel `key`. Returns false if `value` is
- * malformed or does not fit the hardware. Ignores unknown kernels and returns
- * true. */
+/* Parses and stores the parameters of the CLBlast kernel `key`. Returns false
+ * if `value` is malformed or does not fit the hardware. Returns true without
+ * storing anything if the kernel is unknown. */
 bool clblast_overrides_parse(struct clblast_overrides *overrides,
                              const struct platform_device *hardware,
                              const char *key, const char *value);
-/* Sets the overrides of `device` in CLBlast. */
+/* Makes CLBlast use the overrides of `device`. */
 void clblast_overrides_apply(struct tandem_device *device);
-/* Restores CLBlast's own parameters. The hardware must not be open. */
+/* Makes CLBlast use its own parameters again. The hardware must not be open. */
 void clblast_overrides_restore(const struct platform_device *hardware);
-/* Runs CLBlast's self-test before the first GEMM, single or batched, with
- * overrides. If a result is wrong, restores CLBlast's own parameters and logs a
- * warning. Waits for the device. */
+/* Runs the self-test of single or batched CLBlast GEMMs if the overrides are
+ * still untested. If a result is wrong, restores CLBlast's own parameters and
+ * logs a warning. Waits for the device. */
 void clblast_overrides_self_test(struct tandem_device *device, bool batched);
 
-/* Returns the alignment in bytes that CLBlast's vector loads need, which
- * depends on the parameters. Call clblast_init_once() first. */
+/* Returns the operand alignment in bytes that CLBlast's vector loads need with
+ * the current parameters. Call clblast_init_once() first. */
 uint32_t clblast_operand_alignment(const struct platform_device *hardware);
 struct clblast_device_limits
 clblast_device_limits_get(const struct platform_device *hardware);

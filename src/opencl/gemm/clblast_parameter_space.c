@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parameters of CLBlast's kernels; see clblast_parameter_space.h. */
+/* Parameters of CLBlast's GEMM kernels; see clblast_parameter_space.h. */
 #include "opencl/gemm/clblast_parameter_space.h"
 
 #include <stdio.h>
@@ -12,7 +12,7 @@ static bool is_multiple(uint64_t a, uint64_t b)
     return b != 0 && a % b == 0;
 }
 
-/* Returns true if b c / d is an integer that divides a. */
+/* Returns true if b * c / d is an integer that divides a. */
 static bool is_multiple_of_quotient(uint64_t a, uint64_t b, uint64_t c,
                                     uint64_t d)
 {
@@ -22,20 +22,20 @@ static bool is_multiple_of_quotient(uint64_t a, uint64_t b, uint64_t c,
 static bool device_supports(const struct clblast_device_limits *limits,
                             uint64_t group_size, uint64_t local_floats)
 {
-    /* Some drivers use a few bytes of local memory themselves. */
+    /* Some drivers reserve a few bytes of local memory for themselves. */
     const uint64_t reserved_bytes = 64;
     return group_size <= limits->max_work_group_size &&
            local_floats * sizeof(float) + reserved_bytes <= limits->local_bytes;
 }
 
-/* Indices of the parameters in the table below. */
+/* Indices of the Xgemm kernel's parameters in clblast_kernels. */
 enum { GEMMK, KREG, KWG, KWI, MDIMA, MDIMC, MWG, NDIMB, NDIMC, NWG, SA, SB,
        STRM, STRN, VWM, VWN };
 
 static bool xgemm_fits(const uint32_t *v,
                        const struct clblast_device_limits *limits)
 {
-    /* More accumulators per work-item do not fit in registers. */
+    /* More accumulators of one work-item would not fit in registers. */
     const uint64_t max_accumulators = 128;
     return is_multiple(v[KWG], v[KWI]) &&
            is_multiple(v[MWG], v[MDIMC] * v[VWM]) &&
@@ -158,7 +158,7 @@ bool clblast_params_valid(enum clblast_kernel_id id,
 
 /* ---- text ---- */
 
-/* Parses one "NAME=1" and the spaces after it. */
+/* Parses one parameter, such as "NAME=1", and the spaces after it. */
 static bool param_parse(const struct clblast_kernel *kernel, const char **text,
                         uint32_t *out_index, uint32_t *out_value)
 {

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Tunable parameters of the f32 kernels that CLBlast's GEMM runs, their allowed
- * values (those of CLBlast's tuners) and the conditions between them. Excludes
- * the second Xgemm kernel (GEMMK 1), which needs square tiles for strided
- * batches. Pure functions; any thread.
- */
+/* Tunable parameters of the f32 kernels that CLBlast's GEMM runs, their allowed
+ * values (those of CLBlast's tuners), and the conditions that the values must
+ * meet together. Excludes the second Xgemm kernel (GEMMK 1), which needs square
+ * tiles for strided batches. Pure functions; any thread. */
 #ifndef TANDEM_OPENCL_GEMM_CLBLAST_PARAMETER_SPACE_H
 #define TANDEM_OPENCL_GEMM_CLBLAST_PARAMETER_SPACE_H
 
@@ -25,17 +23,18 @@ enum clblast_kernel_id {
 
 #define CLBLAST_MAX_PARAMS 16u
 #define CLBLAST_MAX_PARAM_VALUES 5u
-/* Size of the longest text of clblast_params_format(). */
+/* Buffer size that is sufficient for clblast_params_format(). */
 #define CLBLAST_PARAMS_TEXT_BYTES 256u
 
-/* One value for each parameter of a kernel, in the order of its `params`. */
+/* A value for each parameter of a kernel, in the order of clblast_kernel's
+ * params. */
 struct clblast_params {
     uint32_t values[CLBLAST_MAX_PARAMS];
 };
 
 struct clblast_param {
     const char *name;
-    uint32_t count; /* of allowed values; 0 means values[0] to values[1] */
+    uint32_t count; /* number of values; 0 means values[0] to values[1] */
     uint32_t values[CLBLAST_MAX_PARAM_VALUES];
 };
 
@@ -45,8 +44,9 @@ struct clblast_device_limits {
 };
 
 struct clblast_kernel {
-    const char *name; /* in CLBlast's API */
-    /* Checks the conditions between the values. NULL means no condition. */
+    const char *name; /* name of the kernel in CLBlast's API */
+    /* Returns true if the values meet all conditions. NULL means that any do.
+     */
     bool (*fits)(const uint32_t *values,
                  const struct clblast_device_limits *limits);
     uint32_t count;
@@ -55,14 +55,14 @@ struct clblast_kernel {
 
 extern const struct clblast_kernel clblast_kernels[CLBLAST_KERNEL_COUNT];
 
-/* Returns CLBLAST_KERNEL_COUNT if no kernel has this name. */
+/* Returns the kernel with this name, or CLBLAST_KERNEL_COUNT. */
 enum clblast_kernel_id clblast_kernel_find(const char *name);
-/* Returns true if each value is allowed, and the kernel runs with them on a
- * device with these limits. */
+/* Returns true if each value is allowed, and a device with these limits can run
+ * the kernel with the values. */
 bool clblast_params_valid(enum clblast_kernel_id id,
                           const struct clblast_params *set,
                           const struct clblast_device_limits *limits);
-/* Parses "NAME=1 OTHER=2", which must contain each parameter once. */
+/* Parses "NAME=1 OTHER=2", a text that must contain each parameter once. */
 bool clblast_params_parse(enum clblast_kernel_id id, const char *text,
                           struct clblast_params *out);
 void clblast_params_format(enum clblast_kernel_id id,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CLBlast's parameter table; see clblast_params.h. */
+/* Reads and sets CLBlast's kernel parameters; see clblast_params.h. */
 #include "opencl/gemm/clblast_params.h"
 
 #include <clblast_c.h>
@@ -9,9 +9,9 @@
 
 #include "config.h"
 
-/* CLBlast fills its table of tuned parameters at the first call of the process
- * without a lock: two threads would free each other's table. Therefore one
- * thread makes the first call, one that needs no kernel. */
+/* In the first call of the process, CLBlast fills its table of tuned parameters
+ * without a lock, so two threads would free each other's table. Therefore one
+ * thread makes the first call, which needs no kernel. */
 void clblast_init_once(cl_command_queue *queue)
 {
     static atomic_bool done;

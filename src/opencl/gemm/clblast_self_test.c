@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Self-test of CLBlast: compares elements of GEMMs with double precision. */
+/* Self-test of CLBlast: compares elements of GEMMs with sums in f64. */
 #include "opencl/gemm/clblast.h"
 #include "opencl/gemm/clblast_params.h"
 
@@ -14,8 +14,8 @@
 #define ALPHA 2.0f
 #define BETA 0.5f
 #define INITIAL_C 1.0f
-/* Allowed error, in units of 2^-24 times the sum of the terms' magnitudes. The
- * error of f32 sums is below 2. */
+/* Allowed error of an element, in units of 2^-24 times the sum of the
+ * magnitudes of its terms. With f32 sums, the error is below 2 units. */
 #define TOLERANCE 16.0
 #define SAMPLES 1024u
 #define MAX_SIDE 2048u
@@ -23,7 +23,7 @@
 struct check {
     struct tandem_device *device;
     cl_command_queue queue;
-    cl_mem memory[3]; /* a, b, c */
+    cl_mem memory[3]; /* matrices a, b, c */
     float *host[3];
     size_t m, n, k, batch;
 };
@@ -128,7 +128,7 @@ static enum tandem_status check_compare(const struct check *check)
     return TANDEM_OK;
 }
 
-/* No tile size divides these sizes. */
+/* Tests one GEMM. No tile size divides its m, n and k. */
 static enum tandem_status check_one(struct tandem_device *device, bool batched,
                                     size_t side)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* GEMM entries: our kernels include the epilogue; CLBlast is followed by an
- * epilogue kernel. */
+/* Entries of the plugin for GEMM. The plugin's own kernels compute the epilogue
+ * as well; after CLBlast, an epilogue kernel runs. */
 #include "opencl/gemm/gemm.h"
 
 #include "common/argument_check.h"
@@ -10,14 +10,14 @@
 #include "opencl/plan/operand_packing.h"
 #include "opencl/device/cl_status.h"
 
-/* How a GEMM is computed: by CLBlast if `clblast` is set, and then by `plan`.
- */
+/* The parts of a GEMM: a call of CLBlast, if `clblast` is set, and then the
+ * kernels of `plan`. */
 struct gemm_dispatch {
-    bool is_zero; /* alpha a b is 0; only c and the epilogue are computed */
+    bool is_zero; /* alpha a b is 0, so only beta c and the epilogue matter */
     bool clblast;
     bool naive; /* the plan uses the naive kernel, which runs everywhere */
     struct gemm_selection selection;
-    struct launch_plan plan; /* may have no steps */
+    struct launch_plan plan; /* may be empty */
 };
 
 static bool is_empty(const struct tandem_gemm *gemm)
@@ -25,14 +25,14 @@ static bool is_empty(const struct tandem_gemm *gemm)
     return gemm->m == 0 || gemm->n == 0 || gemm->batch == 0;
 }
 
-/* Returns true if the plan uses the selected kernel. */
+/* Returns true if the plan uses the kernel of `selection`. */
 static bool uses_selected_kernel(const struct gemm_dispatch *dispatch)
 {
     return !dispatch->is_zero && !dispatch->clblast && !dispatch->naive;
 }
 
-/* Returns false if neither CLBlast nor one of our fast kernels supports the
- * GEMM. */
+/* Selects CLBlast or a kernel. Returns false if neither CLBlast nor one of the
+ * plugin's fast kernels supports the GEMM. */
 static bool kernel_select(struct gemm_selection *out,
                           struct tandem_device *device,
                           const struct tandem_gemm *gemm)
@@ -53,7 +53,7 @@ static void dispatch_select(struct gemm_dispatch *out,
                             const struct tandem_gemm *gemm)
 {
     uint32_t group_log2 = device->programs.group_log2;
-    /* CLBlast rejects k = 0. */
+    /* CLBlast rejects GEMMs with k = 0. */
     out->is_zero = gemm->k == 0 || gemm->alpha == 0;
     out->plan.step_count = 0;
     out->naive = !out->is_zero && !kernel_select(&out->selection, device, gemm);
@@ -68,8 +68,8 @@ static void dispatch_select(struct gemm_dispatch *out,
                       out->is_zero ? (float)gemm->beta : 1.0f);
 }
 
-/* Disables the selected kernel if `status` says that it does not run on this
- * device. Returns true if the caller must select again. */
+/* Disables the selected kernel if `status` means that the device cannot run it.
+ * Returns true if the caller must select again. */
 static bool gemm_dispatch_disable_failed(struct tandem_device *device,
                                          const struct tandem_gemm *gemm,
                                          const struct gemm_dispatch *dispatch,
@@ -171,8 +171,8 @@ static enum tandem_status dispatch_prepare(struct tandem_stream *stream,
     return status;
 }
 
-/* Acquires cached copies of the operands that the kernel needs packed, and
- * plans with them. An entry is NULL if there is no copy. */
+/* Acquires from the pack cache copies of the operands that the kernel needs
+ * packed, and plans with them. An entry is NULL if there is no copy. */
 static void use_pack_cache(struct tandem_stream *stream,
                            const struct tandem_gemm *gemm,
                            struct gemm_dispatch *dispatch,
@@ -200,7 +200,7 @@ static void use_pack_cache(struct tandem_stream *stream,
 }
 
 /* Enqueues the plan. If there is no memory for its temporary buffer, enqueues a
- * kernel without one instead, except in deterministic mode, because that kernel
+ * kernel without one instead, unless in deterministic mode, because that kernel
  * adds in a different order. */
 static enum tandem_status plan_launch(struct tandem_stream *stream,
                                       const struct tandem_gemm *gemm,
@@ -240,7 +240,7 @@ enum tandem_status gemm_launch(struct tandem_stream *stream,
     status = plan_launch(stream, &gemm, &dispatch.plan);
     for (uint32_t i = 0; i < OPERAND_COUNT; i++)
         pack_cache_release(entries[i]);
-    /* If CLBlast ran but the epilogue did not, c is wrong. */
+    /* If CLBlast ran but the epilogue kernel did not, c has wrong values. */
     return status == TANDEM_OK || !dispatch.clblast
                ? status
                : stream_fail(stream, status);

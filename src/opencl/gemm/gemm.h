@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* GEMM with its epilogue: the entries of backend.h. Any thread. */
+/* The plugin's GEMM entries, documented in backend.h. Any thread. */
 #ifndef TANDEM_OPENCL_GEMM_GEMM_H
 #define TANDEM_OPENCL_GEMM_GEMM_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* GEMM cost model; see gemm_cost_model.h. */
+/* Predicts the costs of GEMM kernels; see gemm_cost_model.h. */
 #include "opencl/gemm/gemm_cost_model.h"
 
 #include <math.h>
@@ -7,8 +7,8 @@
 
 #include "common/decimal.h"
 
-/* Measured on an H200 with driver 580; see docs/gpu-kernels.md. Other NVIDIA
- * GPUs use them until they are calibrated. */
+/* Kernel costs, measured on an H200 with driver 580; see docs/gpu-kernels.md.
+ * Other NVIDIA GPUs use these costs until they are calibrated. */
 static const struct gemm_kernel_cost default_costs[GEMM_KERNEL_COUNT] = {
     [GEMM_SIMT_128X128] = {5000, 105, 92},
     [GEMM_SIMT_64X64] = {4200, 35, 26},
@@ -36,17 +36,17 @@ static const struct gemm_kernel_cost default_costs[GEMM_KERNEL_COUNT] = {
     [GEMM_WGMMA_16BIT_128X64] = {6000, 3.4, 3.4},
     [GEMV_1_MN_MAJOR] = {3000, 0.065, 0.121},
 };
-/* step_ns of GEMV_1 with an MN-major matrix. The other GEMV costs do not depend
- * on the layout until they are calibrated. */
+/* Cost step_ns of the kernel GEMV_1 with an MN-major matrix. The costs of the
+ * other GEMV kernels do not depend on the layout until they are calibrated. */
 #define DEFAULT_GEMV_1_MN_MAJOR_STEP_NS 0.145
 #define DEFAULT_MN_MAJOR_PENALTY 0.02
 #define DEFAULT_LAUNCH_NS 3000
 #define DEFAULT_BYTES_PER_NS 3000
 
 #define MAX_NS 1e12
-#define MAX_SIZE 1e9 /* of m, n, k and batch */
+#define MAX_SIZE 1e9 /* maximum of m, n, k and batch */
 
-/* Derives the costs with an MN-major matrix from those with a K-major one. */
+/* Derives the cost of GEMV with an MN-major matrix from the K-major cost. */
 static struct gemm_kernel_cost mn_major_cost(struct gemm_kernel_cost cost,
                                              uint32_t kernel)
 {
@@ -74,7 +74,7 @@ static bool number_parse(const char **text, double min, double max, double *out)
     return decimal_parse_double(text, out) && *out >= min && *out <= max;
 }
 
-/* Parses a value that is a single number. */
+/* Parses a tuning result that is a single number. */
 static bool single_parse(const char *value, double min, double max, double *out)
 {
     double number;
@@ -169,9 +169,9 @@ bool gemm_cost_model_parse(struct gemm_cost_model *model, const char *key,
 
 /* ---- CLBlast ---- */
 
-/* Returns the weighted mean of the logarithms of the measured rates. The weight
- * is the inverse fourth power of the distance between the sizes, so a measured
- * size gets its own rate. */
+/* Interpolates with the weighted mean of the logarithms of the measured rates.
+ * A weight is the inverse fourth power of the distance between the measured
+ * sizes and those of the GEMM, so that a measured size gets its own rate. */
 double gemm_cost_model_clblast_ns(const struct gemm_cost_model *model,
                                   const struct tandem_gemm *gemm)
 {

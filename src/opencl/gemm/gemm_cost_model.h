@@ -7,9 +7,9 @@
  *                           gemm_kernel_cost); for GEMV, latency_ns and step_ns
  *                           are per row of the matrix
  *   kernel_mn_major.KERNEL  the same for GEMV with an MN-major matrix
- *   launch_ns               time of an additional kernel
+ *   launch_ns               time of one more kernel launch
  *   copy_bytes_per_ns       speed of a kernel that only moves memory
- *   mn_major_penalty        see the field
+ *   mn_major_penalty        relative extra time for each MN-major operand
  *   clblast_times           times of CLBlast: m n k batch ns; m n k batch ns...
  *
  * Pure functions; any thread.
@@ -19,13 +19,13 @@
 
 #include "opencl/plan/gemm_plan.h"
 
-/* If every compute unit has g work-groups, a launch takes start_ns plus, for
- * each unit of k, latency_ns or g * step_ns, whichever is larger. */
+/* Cost of a kernel. If every compute unit has g work-groups, a launch takes
+ * start_ns, plus max(latency_ns, g * step_ns) for each unit of k. */
 struct gemm_kernel_cost {
     double start_ns, latency_ns, step_ns;
 };
 
-/* A measured time of CLBlast; "work" is m n k batch. */
+/* A measured time of a CLBlast GEMM; "work" is the product m n k batch. */
 struct clblast_time {
     float log2_size[4], log2_ns_per_work;
 };
@@ -35,26 +35,27 @@ struct clblast_time {
 struct gemm_cost_model {
     struct gemm_kernel_cost kernels[GEMM_KERNEL_COUNT];
     struct gemm_kernel_cost kernels_mn_major[GEMM_KERNEL_COUNT]; /* GEMV only */
-    uint32_t calibrated; /* a bit for each kernel with tuning results */
+    uint32_t calibrated; /* bit i is set if kernel i has tuning results */
     uint32_t calibrated_mn_major; /* the same for kernels_mn_major */
     double launch_ns;
     double bytes_per_ns;
-    /* Fraction of its time that an MN-major operand adds to a 3xTF32 GEMM. */
+    /* Relative extra time of a 3xTF32 GEMM for each MN-major operand. */
     double mn_major_penalty;
     uint32_t clblast_time_count; /* 0 if CLBlast was not measured */
-    double min_clblast_ns;       /* shortest measured time */
+    double min_clblast_ns;       /* shortest measured time of CLBlast */
     struct clblast_time clblast_times[MAX_CLBLAST_TIMES];
 };
 
-/* Sets the built-in costs. */
+/* Sets all costs to the built-in ones. */
 void gemm_cost_model_init(struct gemm_cost_model *model);
-/* Takes one of the keys above, without "gemm.". Returns false and changes
- * nothing if the value is malformed or out of range. Ignores unknown keys,
- * which a later version may have written, and returns true. */
+/* Parses and stores the tuning result with one of the keys above, without
+ * "gemm.". Returns false and changes nothing if the value is malformed or out
+ * of range. Ignores unknown keys, which a later version may have written, and
+ * returns true. */
 bool gemm_cost_model_parse(struct gemm_cost_model *model, const char *key,
                            const char *value);
-/* Interpolates the time of CLBlast between the measured sizes. The GEMM must
- * not be empty, and there must be at least one measured time. */
+/* Predicts the time of CLBlast by interpolation between the measured GEMM
+ * sizes. The GEMM must not be empty, and at least one time must be measured. */
 double gemm_cost_model_clblast_ns(const struct gemm_cost_model *model,
                                   const struct tandem_gemm *gemm);
 

@@ -14,25 +14,25 @@
 #include "opencl/plan/gemv_plan.h"
 #include "opencl/plan/kernel_step.h"
 
-/* With a smaller k, SIMT kernels are more accurate than 3xTF32 and fp16x3. */
+/* Minimum k for 3xTF32 and fp16x3 kernels. SIMT kernels are more accurate if k
+ * is smaller. */
 #define MIN_SPLIT_FORMAT_K 256
-/* The largest k that one work-group of a 3xTF32 kernel sums up. With k =
- * 262144, a = 0.7 and b = 1, the error is 1.32 times the bound in backend.h. */
+/* Maximum k that one work-group of a 3xTF32 kernel sums. With k = 262144, a =
+ * 0.7 and b = 1, the error would be 1.32 times the bound in backend.h. */
 #define MAX_3XTF32_K 65536
 
-/* Slowdown of SIMT kernels that read single elements; 1.2 to 1.4 on an H200. */
+/* Slowdown of SIMT kernels without vector loads; 1.2 to 1.4 on an H200. */
 #define SCALAR_ACCESS_FACTOR 1.35
-/* Time of a GEMV with a 16-bit matrix relative to f32; 0.3 to 0.55 on an H200.
- */
+/* Predicted time of a GEMV with a 16-bit matrix, relative to f32. An H200 needs
+ * 0.3 to 0.55. */
 #define GEMV_16BIT_FACTOR 0.55
 
-/* CLBlast is faster on PoCL for results with at most this many rows and
- * columns. */
+/* Up to this many rows and columns of the result, CLBlast is faster on PoCL. */
 #define TINY_SIDE 16
 
-/* Limit for the memory of partial sums. */
+/* Maximum memory in bytes for the partial sums of split-K. */
 #define MAX_SPLIT_K_BYTES ((double)(256u << 20))
-/* Split-K launches at most this many work-groups per compute unit. */
+/* Maximum number of work-groups per compute unit that split-K launches. */
 #define MAX_SPLIT_GROUPS_PER_UNIT 8
 
 /* The predicted time of a kernel that cannot be used. */
@@ -85,7 +85,7 @@ void gemm_selector_disable(struct gemm_selector *selector,
                     (uint64_t)1 << (first + kernel));
 }
 
-/* Returns a bit for each kernel that must not compute this GEMM. */
+/* Returns a bit set of the kernels that must not compute this GEMM. */
 static uint64_t disabled_for(struct gemm_selector *selector,
                              const struct tandem_gemm *gemm)
 {
@@ -97,7 +97,7 @@ static uint64_t disabled_for(struct gemm_selector *selector,
 
 /* ---- forced selection ---- */
 
-/* Parses SPLITS or SPLITS:TILES. */
+/* Parses the number of splits, and of split tiles: SPLITS or SPLITS:TILES. */
 static bool split_parse(const char *text, struct split_k *out)
 {
     char splits[16];
@@ -140,7 +140,7 @@ bool gemm_selector_force(struct gemm_selector *selector, const char *value)
     return false;
 }
 
-/* Selects the forced kernel, or another one if it does not support the GEMM. */
+/* Selects the forced kernel, or another if that does not support the GEMM. */
 static void forced_select(const struct gemm_selector *selector,
                           const struct tandem_gemm *gemm, uint64_t disabled,
                           struct gemm_selection *out)
@@ -165,7 +165,7 @@ bool gemm_has_epilogue(const struct tandem_gemm *gemm)
            gemm->activation != TANDEM_OP_INVALID;
 }
 
-/* A kernel that can compute a GEMM. */
+/* A kernel that can compute a GEMM, and the terms of its predicted time. */
 struct candidate {
     const struct gemm_cost_model *model;
     const struct tandem_gemm *gemm;
@@ -199,8 +199,8 @@ static void candidate_init(struct candidate *out,
                            .k_tiles = ceil((double)gemm->k / k_tile)};
 }
 
-/* Returns the time that the operands add to a GEMM of `ns`: for packing, and
- * for MN-major operands of the 3xTF32 kernels. */
+/* Returns the additional time that the operands cause in a GEMM that takes
+ * `ns`: for packing, and for MN-major operands of 3xTF32 kernels. */
 static double operands_ns(const struct candidate *c, double ns)
 {
     uint32_t launches;
@@ -217,8 +217,8 @@ static double operands_ns(const struct candidate *c, double ns)
     return sum;
 }
 
-/* Returns the time of `count` work-groups per compute unit, each with `depth`
- * of k. A compute unit runs groups_per_compute_unit of them at a time. */
+/* Returns the time of `count` work-groups on each compute unit, which runs
+ * groups_per_compute_unit at a time. Each group sums `depth` products. */
 static double waves_ns(const struct candidate *c, double count, double depth)
 {
     uint32_t occupancy = c->config->groups_per_compute_unit;
@@ -230,8 +230,8 @@ static double waves_ns(const struct candidate *c, double count, double depth)
     return (waves * wave_ns + rest_ns) * depth;
 }
 
-/* Returns the time of the unsplit tiles and of the split ones. The splits run
- * at the same time as the last, incomplete wave of unsplit tiles. */
+/* Returns the time of the unsplit and the split tiles of a GEMM. The splits run
+ * together with the last, incomplete wave of unsplit tiles. */
 static double tiles_ns(const struct candidate *c, const struct split_k *split)
 {
     double depth = c->k_tiles * c->k_tile;
@@ -247,13 +247,12 @@ static double tiles_ns(const struct candidate *c, const struct split_k *split)
            fmax(last_ns, c->cost->latency_ns * depth);
 }
 
-/* GEMV is limited only by memory, because a compute unit runs many of its small
- * work-groups at a time. */
+/* Returns the time of a GEMV. Memory alone limits it, because a compute unit
+ * runs many of its small work-groups at a time. */
 static double gemv_ns(const struct candidate *c, const struct split_k *split)
 {
     double rounds = c->tiles * split->splits / c->compute_units;
-    /* If there are fewer groups than compute units, each gets more bandwidth.
-     */
+    /* With fewer work-groups than compute units, each has more bandwidth. */
     double row_ns =
         fmax(c->cost->step_ns * (rounds < 1 ? rounds : ceil(rounds)),
              c->cost->latency_ns);
@@ -263,18 +262,17 @@ static double gemv_ns(const struct candidate *c, const struct split_k *split)
            ceil(c->k_tiles / split->splits);
 }
 
-/* Returns the time to write partial sums and to add them. */
+/* Returns the time to write the partial sums of split-K and to add them. */
 static double fixup_ns(const struct candidate *c, const struct split_k *split)
 {
     double split_tiles = split->split_tiles, splits = split->splits;
-    /* A 3xTF32 tile may be recomputed, so only the fixup adds beta c. */
+    /* A 3xTF32 tile may be computed twice, so only the fixup adds beta c. */
     bool adds_c = c->config->is_3xtf32 && c->gemm->beta != 0;
     double sums =
         (double)c->gemm->m * (double)c->gemm->n * (double)c->gemm->batch;
     if (split_tiles == 0 && !adds_c)
         return 0;
-    /* If only some tiles are split, their partial sums are stored as whole
-     * tiles. */
+    /* If only some tiles are split, their partial sums have full tile size. */
     if (split_tiles < c->tiles && !adds_c)
         sums = split_tiles * c->config->tile_m * c->config->tile_n;
     double bytes = sums * sizeof(float);
@@ -303,8 +301,9 @@ static double predict_ns(const struct candidate *c, const struct split_k *split)
     return ns + fixup_ns(c, split);
 }
 
-/* Finds the fastest split-K and returns its time. Splits all tiles, or those
- * that are left after full waves, or after full rounds of the compute units. */
+/* Finds the fastest split-K and returns its time. The candidates split all
+ * tiles, the tiles left after full waves, or the tiles left after all compute
+ * units got the same number of tiles. */
 static double best_split_ns(const struct candidate *c, struct split_k *out)
 {
     static const uint32_t splits[] = {2,  3,  4,  6,  8,   11,  16, 22,
@@ -317,7 +316,7 @@ static double best_split_ns(const struct candidate *c, struct split_k *out)
     *out = NO_SPLIT;
     double best_ns = predict_ns(c, out);
     for (uint32_t i = 0; i < sizeof(splits) / sizeof(splits[0]); i++) {
-        /* Each split must have at least two k tiles. */
+        /* Each split must sum at least two k_tiles. */
         if ((double)c->gemm->k < 2 * c->k_tile * splits[i])
             break;
         for (uint32_t j = 0; j < choices; j++) {
@@ -337,10 +336,9 @@ static double best_split_ns(const struct candidate *c, struct split_k *out)
     return best_ns;
 }
 
-/* Returns a bit for each kernel whose costs are comparable with calibrated
- * ones: the calibrated kernels, and tensor-core kernels of an MMA format of
- * which no kernel was calibrated, because a quick calibration skips such
- * formats. */
+/* Returns a bit set of the kernels whose costs are comparable with calibrated
+ * ones. These are the calibrated kernels and, because a quick calibration skips
+ * some MMA formats, the kernels of formats without any calibrated kernel. */
 static uint64_t comparable_kernels(const struct gemm_cost_model *model)
 {
     uint64_t known = model->calibrated;
@@ -357,8 +355,8 @@ static uint64_t comparable_kernels(const struct gemm_cost_model *model)
     return known;
 }
 
-/* Selects the fastest of our kernels and returns its time. Returns UNUSABLE_NS
- * and leaves *out unchanged if no kernel supports the GEMM. */
+/* Selects the fastest of the plugin's kernels and returns its time. Returns
+ * UNUSABLE_NS and leaves *out unchanged if no kernel supports the GEMM. */
 static double best_kernel_ns(const struct gemm_selector *selector,
                              const struct tandem_gemm *gemm, uint64_t disabled,
                              struct gemm_selection *out)
@@ -388,7 +386,7 @@ static double best_kernel_ns(const struct gemm_selector *selector,
     return best_ns;
 }
 
-/* Returns the time of CLBlast and of our epilogue kernel. */
+/* Returns the time of a GEMM by CLBlast, including our epilogue kernel. */
 static double clblast_ns(const struct gemm_selector *selector,
                          const struct tandem_gemm *gemm)
 {
@@ -419,8 +417,8 @@ void gemm_selector_compute(struct gemm_selector *selector,
         forced_select(selector, gemm, disabled, out);
         return;
     }
-    /* The built-in costs say nothing about this device, so CLBlast is used.
-     * For large k, which CLBlast would need several calls for, these SIMT
+    /* The built-in kernel costs do not apply to this device, so CLBlast is
+     * used. If k is so large that CLBlast needs several calls, these SIMT
      * kernels are faster on PoCL unless the result is tiny. */
     if (clblast && !calibrated && selector->prefer_clblast) {
         bool tiny = gemm->m <= TINY_SIDE && gemm->n <= TINY_SIDE &&
@@ -448,8 +446,7 @@ void gemm_selector_choose_without_clblast(struct gemm_selector *selector,
 
 /* ---- selection cache ---- */
 
-/* Returns the properties, other than the sizes, on which a selection depends.
- */
+/* Returns the properties of a GEMM, except sizes, that affect the selection. */
 static uint32_t selection_traits(const struct tandem_gemm *gemm)
 {
     return (gemm->flags & (TANDEM_GEMM_TRANSPOSE_A | TANDEM_GEMM_TRANSPOSE_B)) |
@@ -467,8 +464,8 @@ static uint32_t selection_traits(const struct tandem_gemm *gemm)
            (clblast_supports_gemm(gemm) ? 1u << 24 : 0);
 }
 
-/* Acquire and release order keeps the accesses to the words between the two
- * accesses to `sequence`. */
+/* Seqlock: acquire and release order keeps the accesses to the words between
+ * the two accesses to `sequence`. */
 static bool selection_cache_read(struct selection_cache_entry *entry,
                                  const uint64_t *key,
                                  struct gemm_selection *out)
@@ -487,7 +484,7 @@ static bool selection_cache_read(struct selection_cache_entry *entry,
     return true;
 }
 
-/* Does nothing if another thread is writing the entry. */
+/* Stores a selection. Does nothing if another thread is writing the entry. */
 static void selection_cache_write(struct selection_cache_entry *entry,
                                   const uint64_t *key,
                                   const struct gemm_selection *selection)

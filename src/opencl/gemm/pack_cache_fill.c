@@ -29,7 +29,7 @@ static struct pack_cache_key operand_key(const struct tandem_gemm *gemm,
     return key;
 }
 
-/* Returns a new entry with the packed operand, or NULL. */
+/* Packs the operand into a new cache entry. Returns NULL if this fails. */
 static struct pack_cache_entry *entry_pack(struct tandem_stream *stream,
                                            const struct tandem_gemm *gemm,
                                            enum gemm_kernel_id tile,
@@ -55,7 +55,7 @@ static struct pack_cache_entry *entry_pack(struct tandem_stream *stream,
         pack_cache_entry_destroy(entry);
         return NULL;
     }
-    /* Other streams wait until the operand is packed. */
+    /* Other streams wait for the packing before they use the entry. */
     atomic_store(&memory->prior_seqno, atomic_load(&stream->issued_seqno));
     atomic_store(&memory->synced_stream, 0);
     atomic_store(&memory->prior_stream, stream->id);
@@ -77,8 +77,8 @@ pack_cache_acquire_or_pack(struct tandem_stream *stream,
     bool seen_before;
     struct pack_cache_entry *entry =
         pack_cache_acquire(buffer, &key, version, &seen_before);
-    /* While another stream still writes the buffer, the packed data could mix
-     * two versions. */
+    /* If another stream still writes the buffer, the packed copy could mix two
+     * versions of the operand. */
     if (!seen_before || !stream_sees_last_write(stream, buffer))
         return entry;
     entry = entry_pack(stream, gemm, tile, id);

@@ -12,7 +12,7 @@
 #include "opencl/device/device.h"
 #include "opencl/program/kernel_variants.h"
 
-/* Compilers recurse deeply. */
+/* Stack size of a build thread, large because compilers recurse deeply. */
 #define STACK_BYTES ((size_t)8 << 20)
 /* Maximum number of failed builds of a variant.  Builds that failed because
  * memory was exhausted do not count. */

@@ -35,7 +35,7 @@ struct self_test {
     struct tandem_gemm gemm;
     enum gemm_kernel_id tile;
     enum packed_format format;
-    double *numbers[OPERAND_COUNT]; /* row-major, row_count by k */
+    double *numbers[OPERAND_COUNT]; /* operands in row-major order */
     void *host[OPERAND_COUNT];
     float *sums; /* copy of the partial sums and the non-finite flags */
     uint32_t tiles_m, tiles_n;

@@ -13,10 +13,10 @@ struct platform_device;
 #define VARIANT_OPTION_BYTES 512u
 
 struct variant_text {
-    const char *file;       /* "reduce.cl" */
-    const char *source;     /* with its includes */
+    const char *file;       /* name of the source file, such as "reduce.cl" */
+    const char *source;     /* source text with its includes */
     const char *function;   /* name of the kernel */
-    bool needs_ptx_rewrite; /* see nvidia/ptx_rewrite.h */
+    bool needs_ptx_rewrite; /* with nvidia/ptx_rewrite.h, after the build */
     char options[VARIANT_OPTION_BYTES];
 };
 

@@ -39,7 +39,7 @@ struct search {
     struct tandem_op op;
     int64_t ints[2];
     double floats[8];
-    struct tandem_tensor_desc tensors[WARMUP_OPERANDS]; /* outputs first */
+    struct tandem_tensor_desc tensors[WARMUP_OPERANDS];
     const struct tandem_tensor_desc *pointers[WARMUP_OPERANDS];
     uint64_t bytes[WARMUP_OPERANDS];
 };
@@ -331,10 +331,10 @@ static bool warmup_find(struct search *search)
     case KERNEL_PACK_OPERANDS:
     case KERNEL_PACK_SINGLE_PASS:
         return warmup_call_make_gemm(search->out, search->key);
-    case KERNEL_GEMM_3XTF32: /* run by kernel_self_test.h */
+    case KERNEL_GEMM_3XTF32: /* these kernels are run by kernel_self_test.h */
     case KERNEL_GEMM_MMA:
     case KERNEL_GEMM_WGMMA:
-    case KERNEL_COPY_BUFFER: /* none */
+    case KERNEL_COPY_BUFFER: /* has no program */
     case KERNEL_COUNT:
         return false;
     }

@@ -32,9 +32,9 @@ bool warmup_call_make(struct warmup_call *out, uint64_t key,
 
 /* ---- warmup_step.c and warmup_call_gemm.c ---- */
 
-/* Selects the step of out->plan that runs `key` and records the sizes of its
- * buffers.  Returns false if no step runs it.  operand_bytes has the operand
- * sizes. */
+/* Selects the step of out->plan that runs `key` and records its buffer sizes.
+ * Returns false if no step runs it.  operand_bytes has the sizes of the
+ * operands. */
 bool warmup_call_select_step(struct warmup_call *out, uint64_t key,
                              const uint64_t *operand_bytes);
 /* Returns a dtype with the kernel type that the key has for the operand. */
