@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * out[i] = OP(in0[i], in1[i], in2[i]) with broadcasting.
+ * Element-wise out[i] = OP(in0[i], in1[i], in2[i]) with broadcasting.
  *
- * elementwise_contiguous: all operands are contiguous or have one element.
- * elementwise_strided: any strides.
- * elementwise_transposed: inputs whose contiguous axis is not that of the
- * output
- * go through local memory in tiles of TILE x TILE, so that all reads and writes
- * are coalesced.
+ * elementwise_contiguous needs operands that are contiguous or have one
+ * element. elementwise_strided supports any strides. elementwise_transposed is
+ * for inputs that are contiguous along another axis than the output. It moves
+ * them through local memory in tiles of TILE x TILE to coalesce all accesses.
  *
  * In the first two kernels, a work-item computes four elements: one vector if
- * all operands are aligned, else four elements that are GROUP_SIZE apart.
- * Groups then begin at a cache line of the output.
+ * all operands are aligned, else four elements that are GROUP_SIZE apart. In
+ * the second case, each work-group begins at a cache line of the output.
  */
 #include "common/indexing.cl"
 #include "common/operators.cl"
@@ -22,67 +20,67 @@
 #define TRANSPOSED 3
 #ifndef SHAPE
 #define SHAPE CONTIGUOUS
-/* The operator, its number of inputs, and the types of the operands. */
+/* The operator, the number of its inputs, and the types of its operands. */
 #define OP op_add
 #define INPUTS 2
 #define OUT float
 #define IN0 float
 #define IN1 float
-/* 1 if the operands are aligned vectors of four. */
+/* 1 if all operands are accessed as aligned vectors of four elements. */
 #define VECTOR 1
-/* 1 if OP has a fast path (math.cl). */
+/* 1 if OP has a fast path for ordinary inputs (math.cl). */
 #define HAS_FAST_PATH 0
 #endif
-/* Bit k is set if input k is contiguous along axis 1, unlike the output. */
+/* Bit k is set if input k is contiguous along axis 1 (the output: axis 0). */
 #ifndef TRANSPOSED_INPUTS
 #define TRANSPOSED_INPUTS 0
 #endif
-/* The side of a tile. With vectors a larger tile is faster if it fits. */
+/* Tile side in elements. 64 is faster with vectors and one transposed input. */
 #if VECTOR && (TRANSPOSED_INPUTS & (TRANSPOSED_INPUTS - 1)) == 0
 #define TILE 64u
 #else
 #define TILE 32u
 #endif
 
-/* Copies bits of any type. */
+/* The operator of a copy. It works for elements of any type. */
 #define op_move(x, a, b) (x)
 
-/* The offsets of four operands. */
+/* The offsets of the output and of up to three inputs, in elements. */
 #if INDEX_64BIT
 typedef long4 offsets_t;
 #else
 typedef int4 offsets_t;
 #endif
 
-/* Operand 0 is out. If bit k of `immediate` is set, operand k is value[k]. If
- * bit k of `broadcast` is set, operand k has one element. An operator of one
- * input has its attributes in value[2] and value[3]. */
+/* Operand 0 is the output. If bit k of `immediate` is set, operand k is the
+ * constant value[k]. If bit k of `broadcast` is set, operand k has one element.
+ * An operator of one input has its attributes in value[2] and value[3]. */
 struct contiguous_params {
     ulong elements;
     uint immediate, broadcast;
-    uint misalignment, reserved; /* group 0 has this many elements fewer */
+    uint misalignment, reserved; /* offset of the output in its cache line */
     float value[4];
     ulong offset[4];
 };
 
 struct strided_params {
-    ulong items; /* vectors or elements */
+    ulong items; /* vectors of four elements, or elements */
     uint rank, immediate, broadcast, misalignment;
     float value[4];
     ulong offset[4];
     struct fast_divmod space;
-    long strides[4 * MAX_AXES]; /* of operand 0, then 1, ... */
+    long strides[4 * MAX_AXES]; /* strides of operand 0, then operand 1, ... */
 };
 
-/* Axes 0 and 1 are swapped between inputs. `space` has the other axes. */
+/* Axis 0 is contiguous in the output, axis 1 in transposed inputs. */
 struct transposed_params {
     ulong columns, rows; /* extents of axis 0 and axis 1 */
     ulong tiles_per_row, tiles_per_plane;
     uint rank, immediate, broadcast, reserved; /* broadcast along axis 0 */
     float value[4];
     ulong offset[4];
-    long column_strides[4], row_strides[4]; /* along axis 0 and axis 1 */
-    struct fast_divmod space;
+    long column_strides[4], row_strides[4]; /* strides along axes 0 and 1 */
+    struct fast_divmod space;               /* extents of the other axes */
     long strides[4 * MAX_AXES];
 };
 
@@ -98,8 +96,7 @@ struct transposed_params {
 #define APPLY(j) OP((IN0)x0 j, (IN1)x1 j, (IN2)x2 j)
 #endif
 
-
-/* F(k) for each input. */
+/* Expands F(k) for each input k. */
 #if INPUTS == 1
 #define EACH_INPUT(F) F(0)
 #elif INPUTS == 2
@@ -112,11 +109,11 @@ struct transposed_params {
 #define IMMEDIATE(k) ((CAT(IN, k))p.value[k + 1])
 #define VEC4(type) CAT(type, 4)
 
-/* Declares y, the four results for x0, x1 and x2. If none of the four needs the
- * slow path, all use the fast path. */
+/* Declares y, the four results of the operator for x0, x1 and x2. All four use
+ * the fast path unless one of them needs the slow path. */
 #if HAS_FAST_PATH
 #define NEEDS_SLOW_PATH(j) CAT(OP, _needs_slow_path)(INPUTS_AT(j))
-/* If the exponent is the same for all work-items, it may be a simple one. */
+/* pow with certain constant exponents needs few operations (pow_simple). */
 #if INPUTS == 1
 #define INPUTS_AT(j) x0 j, 0.0f, 0.0f
 #define IS_SIMPLE_POWER false
@@ -142,14 +139,14 @@ struct transposed_params {
     y = (VEC4(OUT))(APPLY(.s0), APPLY(.s1), APPLY(.s2), APPLY(.s3));
 #endif
 
-/* Loads operand k as a vector whose first element is at pointer. */
+/* Loads four elements of input k from `pointer` on as one vector. */
 #define LOAD_VECTOR(k, pointer)                                                \
     (IS_IMMEDIATE(k)   ? (VEC4(CAT(IN, k)))(IMMEDIATE(k))                      \
      : IS_BROADCAST(k) ? (VEC4(CAT(IN, k)))(*(pointer))                        \
                        : *(__global const VEC4(CAT(IN, k)) *)(pointer))
 
-/* Loads or stores those of four elements for which CONDITION(j) is true.
- * ELEMENT(k, j) is element j of operand k, TARGET(j) is element j of out. */
+/* Load or store four elements, but only those j for which CONDITION(j) is true.
+ * ELEMENT(k, j) is element j of input k, TARGET(j) element j of the output. */
 #define LOAD_IF(k, j, CONDITION) (CONDITION(j) ? ELEMENT(k, j) : (CAT(IN, k))0)
 #define LOAD_VEC4(k, CONDITION)                                                \
     VEC4(CAT(IN, k))                                                           \
@@ -168,7 +165,7 @@ struct transposed_params {
     STORE_IF(3, CONDITION, y)
 #define ALWAYS(j) true
 
-/* The first of the elements of a work-item that are GROUP_SIZE apart. */
+/* Index of a work-item's first element if its elements are GROUP_SIZE apart. */
 #define FIRST_ELEMENT                                                          \
     ((index_t)get_group_id(0) * (4 * GROUP_SIZE) + get_local_id(0) -           \
      p.misalignment)
@@ -215,7 +212,7 @@ KERNEL void elementwise_contiguous(__global OUT *out, INPUT_BUFFERS,
 }
 #endif
 
-/* Adds a coordinate along an axis to the offsets of all operands. */
+/* Moves the offsets of all operands by `coordinate` elements along an axis. */
 #define STRIDE(k, axis) ((offset_t)p.strides[(k)*MAX_AXES + (axis)])
 #define ADVANCE(at, axis, coordinate)                                          \
     {                                                                          \
@@ -225,7 +222,7 @@ KERNEL void elementwise_contiguous(__global OUT *out, INPUT_BUFFERS,
         at.s2 += INPUTS > 1 ? c_ * STRIDE(2, axis) : 0;                        \
         at.s3 += INPUTS > 2 ? c_ * STRIDE(3, axis) : 0;                        \
     }
-/* The offsets of element `index`: for any rank, and for a rank up to three. */
+/* Declares `at`, the offsets of all operands for element number `index`. */
 #define OFFSETS(at, index)                                                     \
     offsets_t at = (offsets_t)(0);                                             \
     {                                                                          \
@@ -257,7 +254,7 @@ KERNEL void elementwise_contiguous(__global OUT *out, INPUT_BUFFERS,
 #define OFFSET_0 s1
 #define OFFSET_1 s2
 #define OFFSET_2 s3
-/* The address of operand k at offsets `at`. */
+/* The address of an element of input k, and of the output, at offsets `at`. */
 #define FROM(k, at) (CAT(in, k) + ((long)p.offset[k + 1] + at.CAT(OFFSET_, k)))
 #define TO(at) (out + ((long)p.offset[0] + at.s0))
 
@@ -317,7 +314,7 @@ KERNEL void elementwise_strided(__global OUT *out, INPUT_BUFFERS,
 #define IS_TRANSPOSED(k) (TRANSPOSED_INPUTS >> (k)&1u)
 #define COLUMN_STRIDE(k) ((offset_t)p.column_strides[k])
 #define ROW_STRIDE(k) ((offset_t)p.row_strides[k])
-/* The address of operand k at a column and row of the plane. */
+/* Addresses of input k and of the output at a column and row of a plane. */
 #define AT(k, column, row)                                                     \
     (FROM(k, base) + ((offset_t)(column)*COLUMN_STRIDE(k + 1) +                \
                       (offset_t)(row)*ROW_STRIDE(k + 1)))
@@ -328,7 +325,7 @@ KERNEL void elementwise_strided(__global OUT *out, INPUT_BUFFERS,
 KERNEL void elementwise_transposed(__global OUT *out, INPUT_BUFFERS,
                                    const struct transposed_params p)
 {
-/* Tiles are stored by row, then column. */
+/* The tile of a transposed input, in local memory: tile[row][column]. */
 #define DECLARE(k)                                                             \
     __local CAT(IN, k) CAT(tile, k)[IS_TRANSPOSED(k) ? TILE : 1][TILE + 1];
     EACH_INPUT(DECLARE)

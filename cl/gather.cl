@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* target[...] = data[index along one axis]. A negative index counts from the
- * end. An index out of range gives default_bits. If is_vec4 is set, a work-item
- * copies four elements along the innermost axis, which must not be the gathered
- * axis and must be aligned. */
+/* Copies elements of `data`, whose position along one axis comes from
+ * `indices`, to `target`. A negative index counts from the end. An index out of
+ * range gives default_bits. If is_vec4 is set, a work-item copies four elements
+ * along the innermost axis, which must be aligned and not the gathered axis. */
 #include "common/indexing.cl"
 
 #ifndef BITS
@@ -15,7 +15,7 @@ struct gather_params {
     uint rank, is_vec4;
     ulong target_offset, data_offset, index_offset;
     long axis_stride, axis_elements;
-    ulong default_bits; /* bits of an element */
+    ulong default_bits; /* result for an index out of range */
     struct fast_divmod space;
     long target_strides[MAX_AXES];
     long data_strides[MAX_AXES];

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * layer_norm and rms_norm. layer_norm subtracts the mean of the row and divides
- * by the standard deviation; rms_norm divides by the root mean square. Both
- * multiply by the scale; layer_norm adds the bias.
+ * layer_norm subtracts the mean of the row and divides by the standard
+ * deviation. rms_norm divides by the root mean square. Both multiply the result
+ * by `scale`, and layer_norm adds `bias`.
  *
- * norm_single_pass: reads the row once and keeps it in registers
- * (row_access.cl). norm_partial_pass: a group stores the moments of one split
- * of a longer row, or of a row of several axes. norm_final_pass: combines the
- * moments of the row and writes one split.
+ * norm_single_pass reads each row once and keeps it in registers
+ * (row_access.cl). Longer rows and rows of several axes need two kernels:
+ * norm_partial_pass stores the moments (count, mean, squares) of each split of
+ * a row. norm_final_pass combines them and writes the results of a split.
  *
- * If the squares of elements overflow, or are so small next to epsilon's root
- * that they underflow, the row is summed and written again with scaled elements
+ * If the squares of elements overflow, or if they underflow and epsilon is too
+ * small to hide it, the row is summed and written again with scaled elements
  * (rescaled_sum.cl).
  */
 #define IN_STEP p.in_steps[0]
@@ -19,7 +19,7 @@
 #include "common/row_access.cl"
 #include "common/rescaled_sum.cl"
 
-/* 1 for rms_norm. */
+/* 1 for rms_norm, 0 for layer_norm. */
 #ifndef RMS
 #define RMS 0
 #endif
@@ -29,8 +29,8 @@ struct norm_params {
     float epsilon;
     ulong out_offset, in_offset, scale_offset, bias_offset;
     struct fast_divmod outer, reduced, affine;
-    long out_strides[MAX_AXES], in_strides[MAX_AXES]; /* between rows */
-    long out_steps[MAX_AXES], in_steps[MAX_AXES];     /* between elements */
+    long out_strides[MAX_AXES], in_strides[MAX_AXES]; /* strides between rows */
+    long out_steps[MAX_AXES], in_steps[MAX_AXES];     /* strides within a row */
     long scale_steps[MAX_AXES], bias_steps[MAX_AXES];
 };
 
@@ -41,15 +41,15 @@ struct norm_params {
     __global const float *restrict scale, __global const float *restrict bias,
 #endif
 
-/* Squares that underflow do not matter if epsilon is at least this large. */
+/* If epsilon is at least this large, squares that underflow are negligible. */
 #define MIN_SAFE_EPSILON 0x1p-48f
 /* Multiplying a subnormal by at most MAX_SUBNORMAL_SCALE keeps its rounding
  * error within the tolerance. Values of at least MIN_EXACT are exact. */
 #define MAX_SUBNORMAL_SCALE 16.0f
 #define MIN_EXACT 0x1p-100f
 
-/* epsilon for elements that were multiplied by SCALE_DOWN `rescales` times. It
- * stays above 0, because 0 is divided by its root if all elements are equal. */
+/* Returns epsilon scaled down if rescales > 0, and up if rescales < 0. Positive
+ * values stay positive, because equal elements result in 0 / sqrt(epsilon). */
 static inline float epsilon_rescaled(float epsilon, int rescales)
 {
     if (rescales == 0)
@@ -60,14 +60,14 @@ static inline float epsilon_rescaled(float epsilon, int rescales)
                           : 0.0f;
 }
 
-/* How to normalize an element x of a row in the second pass: (x unit - mean)
- * factor 2^n, or in rms_norm x factor 2^n. */
+/* Normalization of an element x in the second pass: layer_norm computes
+ * (x * unit - mean) * factor * 2^n, and rms_norm computes x * factor * 2^n. */
 struct norm_row {
     float unit, mean, factor;
     int n;
 };
 
-/* Updates *max_scale, the largest |scale| so far. */
+/* Scales the normalized h, adds the bias, and updates the largest |scale|. */
 static inline float affine_scalar(float h, float scale, float bias,
                                   float *max_scale)
 {
@@ -90,8 +90,8 @@ static inline float4 affine_vec4(float4 h, float4 scale, float4 bias,
     return fma(h, scale, bias);
 #endif
 }
-/* Returns true if the normalized x was rounded as a subnormal and its scale
- * makes the error visible. The row must not be rescaled. */
+/* Returns true if x, after normalization, may be subnormal and `scale` makes
+ * the rounding error visible. Must not be used for rescaled rows. */
 static inline bool affine_lost_precision(const struct norm_row *f, float x,
                                          float scale)
 {
@@ -111,7 +111,7 @@ static inline float affine_exact(const struct norm_row *f, float x, float scale,
 /* ---- rows that are kept in registers ---- */
 
 #define ADD(k) sums += CAT(x, k);
-/* Missing elements must stay 0. */
+/* Elements past a row's end must stay 0 when the mean is subtracted. */
 #define MEAN_IF_IN_RANGE(k, c) (IN_RANGE(k, c) ? mean : 0.0f)
 #define CENTER_EACH(k)                                                         \
     CAT(x, k) -= (float4)(MEAN_IF_IN_RANGE(k, 0), MEAN_IF_IN_RANGE(k, 1),      \
@@ -122,7 +122,7 @@ static inline float affine_exact(const struct norm_row *f, float x, float scale,
 #define CENTER CENTER_EACH
 #endif
 #define SQUARE(k) sums += CAT(x, k) * CAT(x, k);
-/* scale and bias are strided only if the rows are. */
+/* The scale and the bias are contiguous unless ROW_ACCESS is strided. */
 #if ROW_ACCESS == ROW_ACCESS_STRIDED
 #define SCALE(j) scale[p.scale_offset + (long)(j)*p.scale_steps[0]]
 #define BIAS(j) bias[p.bias_offset + (long)(j)*p.bias_steps[0]]
@@ -159,7 +159,7 @@ static inline float affine_exact(const struct norm_row *f, float x, float scale,
     (float4)(RESULT_SCALAR(x.s0, (j)), RESULT_SCALAR(x.s1, (j) + 1),           \
              RESULT_SCALAR(x.s2, (j) + 2), RESULT_SCALAR(x.s3, (j) + 3))
 #endif
-/* The original element j of a row, and the location of its result. */
+/* ELEMENT(j) is element j of an input row, TARGET(j) that of the output row. */
 #if ROW_ACCESS == ROW_ACCESS_LOCAL_MEMORY
 #define ELEMENT(j) in[begin + in_shift + group_row * count + (j)]
 #define TARGET(j) own[j]
@@ -170,7 +170,7 @@ static inline float affine_exact(const struct norm_row *f, float x, float scale,
 #define ELEMENT(j) in[from + (j)]
 #define TARGET(j) out[to + (j)]
 #endif
-/* Loops over the elements of a lane. */
+/* Loops over the indices j of the elements that a lane keeps. */
 #if ROW_ACCESS == ROW_ACCESS_SECTOR_ALIGNED
 #define FOR_EACH_OWN(j)                                                        \
     _Pragma("unroll 1") for (int j = FIRST_ELEMENT; j < (int)count;            \
@@ -226,8 +226,8 @@ KERNEL void norm_single_pass(__global float *out, __global const float *in,
                     affine_exact(&f, ELEMENT(j), SCALE(j), BIAS_SCALAR(j));
     }
     if (any_rescale) {
-        /* Second pass, scaled by the largest element. Infinity and NaN
-         * remain. */
+        /* Second pass with elements scaled by about 1 / largest. Infinity and
+         * NaN in the row still spread to its results. */
         float largest = 0.0f, sum = 0.0f;
         int exponent = 0;
         struct norm_row f = {1.0f, 0.0f, 0.0f, 0};
@@ -271,9 +271,9 @@ KERNEL void norm_single_pass(__global float *out, __global const float *in,
 #if ROW_ACCESS == ROW_ACCESS_VEC4 || ROW_ACCESS == ROW_ACCESS_STRIDED ||       \
     ROW_ACCESS == ROW_ACCESS_SECTOR_ALIGNED
 
-/* Moments of a set of elements: x is the count, y the mean (0 in rms_norm), z
- * the sum of squared differences from y, w the number of rescalings
- * (rescaled_sum.cl), or -1 for the empty set. */
+/* Combines the moments of two sets of elements: x is the count, y the mean (0
+ * in rms_norm), z the sum of squared differences from y, and w the number of
+ * rescalings (rescaled_sum.cl), or -1 if the set is empty. */
 static inline float4 moments_combine(float4 a, float4 b)
 {
     float n = a.x + b.x;
@@ -283,7 +283,7 @@ static inline float4 moments_combine(float4 a, float4 b)
                     a.z + b.z + deviation * deviation * (a.x * b.x / total),
                     a.w + b.w);
 }
-/* Converts moments to w rescalings. */
+/* Rescales the moments `a` so that their number of rescalings becomes w. */
 static inline float4 moments_rescale(float4 a, float w)
 {
     float unit = a.w == w ? 1.0f : a.w + 1.0f == w ? SCALE_DOWN : 0.0f;
@@ -305,8 +305,8 @@ static inline float4 lanes_combine_rescaled(float4 own,
                                             uint lanes, uint step)
     LANES_COMBINE_BODY(moments_combine_rescaled, shuffle_xor4)
 
-/* The factor with which the elements of a split must be summed again, or 1.
- * Within these bounds the moments of 2^35 splits combine without loss. */
+/* Returns the scale factor with which a split must be summed again, or 1 if its
+ * moments are so moderate that those of 2^35 splits combine without loss. */
 static inline float moments_wanted_scale(float4 a, float epsilon)
 {
     if (!(fabs(a.y) <= 0x1p40f && a.z <= 0x1p90f))
@@ -424,7 +424,7 @@ KERNEL void norm_partial_pass(__global float4 *partials,
         partials[at.split * p.rows + at.row] = own;
 }
 
-/* The distance from an element of a lane to the lane's next element. */
+/* The distance from element j of a lane to the lane's next element. */
 #if ROW_ACCESS == ROW_ACCESS_VEC4
 #define NEXT_ELEMENT(j) ((((j)-first) & 3) == 3 ? 4 * SPLIT_LANES - 3 : 1)
 #else
@@ -445,7 +445,7 @@ KERNEL void norm_final_pass(__global float *out, __global const float *in,
     if (inside)
         for (uint i = at.lane; i < p.splits; i += at.lanes) {
             float4 moments = partials[i * p.rows + at.row];
-            /* w counts the rescaled splits. */
+            /* Here w counts the splits that were rescaled. */
             moments.w = moments.x > 0.0f && moments.w != 0.0f ? 1.0f : 0.0f;
             own = moments_combine(own, moments);
         }

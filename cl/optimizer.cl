@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One optimizer step, SGD or Adam, for every element. The operands are the
- * outputs, then the inputs, which may use the same memory. */
+/* One step of the optimizer SGD or Adam for each element. The operands are the
+ * outputs followed by the inputs, and both may use the same memory. */
 #include "common/indexing.cl"
 
-/* 1 for Adam: inputs w g m v, outputs w m v. 0 for SGD: no v. */
+/* 1 for Adam (weights w, gradient g, means m and v), 0 for SGD (no v). */
 #ifndef ADAM
 #define ADAM 0
 #endif
@@ -15,19 +15,19 @@
 
 struct optimizer_params {
     ulong elements;
-    uint rank;    /* 0 if all operands are contiguous */
-    uint is_vec4; /* 1 if they are also aligned to four elements */
-    uint variant; /* SGD: Nesterov; Adam: decoupled weight decay */
+    uint rank;    /* number of axes; 0 if all operands are contiguous */
+    uint is_vec4; /* 1 if operands are contiguous, aligned vectors of four */
+    uint variant; /* 1: Nesterov momentum in SGD, decoupled decay in Adam */
     uint reserved;
     float rate, decay;
-    float beta1, one_minus_beta1; /* SGD: momentum, 1 - dampening */
+    float beta1, one_minus_beta1; /* in SGD: momentum and 1 - dampening */
     float beta2, one_minus_beta2;
-    float rate1;       /* rate / (1 - beta1^step) */
-    float correction2; /* 1 / (1 - beta2^step) */
+    float rate1;       /* corrected learning rate: rate / (1 - beta1^step) */
+    float correction2; /* bias correction of v: 1 / (1 - beta2^step) */
     float epsilon, reserved1;
     ulong offset[8];
     struct fast_divmod space;
-    long strides[OPERAND_COUNT * MAX_AXES]; /* of operand 0, then 1, ... */
+    long strides[OPERAND_COUNT * MAX_AXES]; /* strides, operand by operand */
 };
 
 #if ADAM
@@ -41,10 +41,10 @@ struct optimizer_params {
     T g = *(__global const T *)(g0 + at[4]);                                   \
     T m = *(__global const T *)(m0 + at[5]);                                   \
     T v = *(__global const T *)(v0 + at[6])
-/* Mean squares within these bounds and their terms are exact, and the bias
- * correction neither overflows nor underflows. Others are scaled for the root,
- * and so are both sides of the quotient. The mean square of finite v and g is
- * finite. */
+/* Between these bounds, the mean v of squared gradients is precise, and its
+ * bias correction neither overflows nor underflows. Outside the bounds, the
+ * root of v and both sides of the quotient are computed from scaled values. If
+ * v and g are finite, the new v is at most FLT_MAX. */
 #define MIN_EXACT_SQUARE 0x1p-100f
 #define MAX_EXACT_SQUARE 0x1p60f
 #define ANY_float(x) (x)
@@ -99,7 +99,7 @@ struct optimizer_params {
     *(__global T *)(m1 + at[1]) = m
 #endif
 
-/* The offset of operand k, for contiguous operands and for others. */
+/* Sets the offset of operand k to that of vector `item`, or of element i. */
 #define OFFSET_CONTIGUOUS(k) at[k] = p.offset[k] + (ulong)item * 4
 #define OFFSET(k)                                                              \
     at[k] = p.offset[k] + (p.rank == 0 ? i : 0);                               \

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reductions. Every output has `lanes` work-items of one group. Each
+ * Reductions. `lanes` work-items of one group compute each output. Each of them
  * accumulates its elements with sixteen loads in flight, and a tree combines
  * the accumulators. The order is fixed and there are no atomics on values, so
- * results are reproducible.
+ * results are reproducible. Work-items 0 to 7 share two outputs in two ways:
  *
  *        lanes_interleaved = 0                lanes_interleaved = 1
  *    (neighbouring lanes, one output)     (neighbouring outputs, one lane)
  *   out 0: 0 1 2 3   out 1: 4 5 6 7      out 0: 0 2 4 6   out 1: 1 3 5 7
  *
- * If there are few outputs with many elements, they are split over several
- * groups, each of which stores a partial result. reduce_combine_splits combines
- * them. With LAST_GROUP_COMBINES, the last group to arrive does so in the order
- * of the splits.
+ * If there are few outputs with many elements, the elements of an output are
+ * split over several groups, each of which stores a partial result. The partial
+ * results are combined in a fixed order, by reduce_combine_splits or, with
+ * LAST_GROUP_COMBINES, by the last group that finishes.
  */
 #include "common/lane_reduce.cl"
 #include "common/math.cl"
@@ -47,7 +47,7 @@ typedef float result_t;
 
 struct reduce_params {
     ulong outputs, count,
-        elements_per_split; /* count: elements of an output */
+        elements_per_split; /* count: input elements per output */
     ulong output_groups;
     uint splits, lanes_log2, lanes_interleaved, is_vec4;
     uint outer_rank, reduced_rank;
@@ -59,17 +59,17 @@ struct reduce_params {
 
 /* ---- accumulator of a lane, and partial that the tree combines ---- */
 
-/* IDENTITY is the value of a missing element. */
+/* IDENTITY stands for an element past the end and does not change a result. */
 #if IS_SUM
-/* Sum and its rounding error (Kahan-Babuska), so that the error does not grow
- * with the count. The error of a non-finite sum is NaN. */
+/* Sum and rounding error (Kahan-Babuska summation), so that the error does not
+ * grow with the count. The rounding error of a non-finite sum is NaN. */
 #define IDENTITY 0.0f
 #define SUMS_PRODUCTS (REDUCTION != SUM && REDUCTION != MEAN)
 struct accumulator {
     float sum, error;
 };
 typedef float partial_t;
-/* The sum of a split, and the number of its rescalings (rescaled_sum.cl). */
+/* x is the sum of a split, y its number of rescalings (rescaled_sum.cl). */
 typedef float2 split_result_t;
 
 static inline void accumulator_clear(struct accumulator *l)
@@ -106,7 +106,7 @@ static inline partial_t partial_combine(partial_t a, partial_t b)
     return a + b;
 }
 
-/* Returns the number of rescalings that the second pass needs. */
+/* Returns the rescalings a sum needs: 1 to scale down, -1 to scale up, or 0. */
 static inline float rescales_wanted(float unscaled)
 {
     if (!isfinite(unscaled))
@@ -117,7 +117,7 @@ static inline float rescale_factor(float rescales)
 {
     return rescales > 0.0f ? SCALE_DOWN : rescales < 0.0f ? SCALE_UP : 1.0f;
 }
-/* Rescales a sum `rescales` times. */
+/* Returns the sum scaled down if rescales > 0, or up if rescales < 0. */
 static inline float rescaled(float sum, float rescales)
 {
     float step = rescale_factor(rescales);
@@ -125,15 +125,15 @@ static inline float rescaled(float sum, float rescales)
         return rescales > 0.0f ? 0.0f * sum : sum;
     return SUMS_PRODUCTS ? sum * step * step : sum * step;
 }
-/* Returns true if the rescaled sum replaces the unscaled one. A rescaled sum
- * that overflows, because large terms cancel in the unscaled one, does not. */
+/* Returns true if the rescaled sum must replace the unscaled sum. A sum that
+ * overflows when it is scaled up is rejected, because its terms cancel. */
 static inline bool rescaled_sum_is_valid(float rescaled_total, float rescales)
 {
     return rescales > 0.0f || (rescales < 0.0f && isfinite(rescaled_total));
 }
 
-/* The product of x and y, both scaled by `step`. An operand that becomes
- * infinite or 0 only through the scaling must not be used. */
+/* Returns (x * step) * (y * step), in an order of multiplications in which no
+ * factor needlessly becomes infinite or 0. */
 static inline float rescaled_product(float x, float y, float step)
 {
     float unscaled = x * y, scaled_product = (x * step) * (y * step);
@@ -153,7 +153,7 @@ static inline float rescaled_product(float x, float y, float step)
 #endif
 
 #elif IS_ARG
-/* The best value and its index, or NONE if there is no element. */
+/* The best value and its index, or NONE if no element has beaten IDENTITY. */
 #define IDENTITY (REDUCTION == ARG_MAX ? -INFINITY : INFINITY)
 #define NONE (~(index_t)0)
 struct accumulator {
@@ -172,7 +172,7 @@ static inline void accumulator_clear(struct accumulator *l)
     l->value = IDENTITY;
     l->index = NONE;
 }
-/* Elements come in ascending order of their indices. The first NaN wins. */
+/* Elements must be added in ascending order of index. The first NaN wins. */
 static inline void accumulate(struct accumulator *l, float x, index_t index)
 {
     bool beaten = REDUCTION == ARG_MAX ? !(x <= l->value) : !(x >= l->value);
@@ -196,7 +196,7 @@ static inline void accumulate4(struct accumulator *l, float4 x, index_t index,
 static inline void accumulate16(struct accumulator *l, float16 x, index_t index,
                                 index_t vec4_step, index_t lane_step)
 {
-    /* The first of two equal neighbours wins. */
+    /* If two compared elements are equal, the first one wins. */
     int8 second8 = IS_BETTER(x.odd, x.even);
     float8 x8 = select(x.even, x.odd, second8);
     int8 at8 = select((int8)(0, 2, 4, 6, 8, 10, 12, 14),
@@ -217,7 +217,7 @@ static inline void accumulate16(struct accumulator *l, float16 x, index_t index,
                         : l->index;
         return;
     }
-    /* There is a NaN, or there are infinities of both signs. */
+    /* The sum is NaN, due to a NaN in x or to infinities of both signs. */
     accumulate4(l, x.lo.lo, index, lane_step);
     accumulate4(l, x.lo.hi, index + vec4_step, lane_step);
     accumulate4(l, x.hi.lo, index + 2 * vec4_step, lane_step);
@@ -231,7 +231,7 @@ static inline partial_t accumulator_partial(const struct accumulator *l)
     all.index = l->index == NONE ? ULONG_MAX : (ulong)l->index;
     return all;
 }
-/* NaN wins, then the better value, then the lower index. */
+/* NaN wins over other values. If two values are equal, the lower index wins. */
 static inline partial_t partial_combine(partial_t a, partial_t b)
 {
     bool a_nan = a.value != a.value, b_nan = b.value != b.value;
@@ -259,19 +259,19 @@ static inline partial_t partial_shuffle_xor(partial_t x, uint mask)
 }
 #endif
 #elif REDUCTION == LOG_SUM_EXP
-/* The largest x so far and the compensated sum of e^(x - largest). */
+/* The largest x so far and the sum of e^(x - largest) (Kahan summation). */
 #define IDENTITY -INFINITY
 struct accumulator {
     float largest, sum, error;
 };
-typedef float2 partial_t; /* the largest x, the sum */
+typedef float2 partial_t; /* x is the largest element, y the sum of terms */
 
 static inline void accumulator_clear(struct accumulator *l)
 {
     l->largest = -INFINITY;
     l->sum = l->error = 0.0f;
 }
-/* e^(x - largest); 0 if both are -infinity, 1 if both are +infinity. */
+/* Returns e^(x - largest): 0 if both are -infinity, 1 if both are +infinity. */
 static inline float term_of(float x, float largest)
 {
     return x != largest ? exp(x - largest) : x == -INFINITY ? 0.0f : 1.0f;
@@ -282,7 +282,7 @@ static inline float4 terms_of(float4 x, float largest)
                     term_of(x.s2, largest), term_of(x.s3, largest));
 }
 
-/* Raises the maximum to x if x is larger. x may be NaN. */
+/* Raises l->largest to x if x is larger, and scales the sum. x may be NaN. */
 static inline void accumulator_raise_max(struct accumulator *l, float x)
 {
     if (x > l->largest) {
@@ -332,7 +332,7 @@ static inline partial_t partial_combine(partial_t a, partial_t b)
     return (partial_t)(largest, y + z);
 }
 #else
-/* The product, maximum or minimum of the elements so far. */
+/* The accumulator has the product, maximum or minimum so far. */
 #define IDENTITY                                                               \
     (REDUCTION == PROD ? 1.0f : REDUCTION == MAX ? -INFINITY : INFINITY)
 struct accumulator {
@@ -372,7 +372,7 @@ static inline float combine4(float4 x)
 static inline void accumulate16(struct accumulator *l, float16 x, index_t index,
                                 index_t vec4_step, index_t lane_step)
 {
-    /* fmax and fmin ignore NaN. */
+    /* fmax and fmin ignore NaN. They are used only if there is no NaN. */
     if (!isnan(sum16(x)) && l->value == l->value) {
         float8 y = REDUCTION == MAX ? fmax(x.lo, x.hi) : fmin(x.lo, x.hi);
         float4 z = REDUCTION == MAX ? fmax(y.lo, y.hi) : fmin(y.lo, y.hi);
@@ -407,7 +407,8 @@ static inline partial_t lanes_combine(partial_t own,
 #if !IS_SUM
 typedef partial_t split_result_t;
 #endif
-/* The result of an output. rescales is the number of rescalings of a sum. */
+/* Converts the combined partial `a` of an output to its result. If `a` is a
+ * sum, `rescales` is its number of rescalings. */
 static inline result_t partial_result(partial_t a, float rescales, ulong count)
 {
 #if IS_ARG
@@ -436,13 +437,13 @@ static inline result_t partial_result(partial_t a, float rescales, ulong count)
 #define TERM(i, j) in[i]
 #endif
 
-/* The term of element j if one axis is reduced; IDENTITY from `end` on. */
+/* AXIS_TERM is the contribution of element j to a reduction over one axis. */
 #define AXIS_TERM(j)                                                           \
     TERM(base + (long)(j)*p.reduced_strides[0],                                \
          (long)p.other_offset + (long)(j)*p.other_strides[0])
 #define AXIS_TERM_OR_IDENTITY(j, end) ((j) < (end) ? AXIS_TERM(j) : IDENTITY)
 
-/* The terms of four contiguous elements from j on; IDENTITY from `end` on. */
+/* VEC4_TERMS is the contribution of four contiguous elements from j on. */
 #if REDUCTION == DOT
 #define VEC4_TERMS(j)                                                          \
     (*(__global const float4 *)(in + base + (j)) *                             \
@@ -460,7 +461,7 @@ static inline result_t partial_result(partial_t a, float rescales, ulong count)
     ((j) < (end) ? VEC4_TERMS(j) : (float4)(IDENTITY))
 
 #if IS_ARG
-/* A lane whose elements are all IDENTITY has the index of its first element. */
+/* If all elements of a lane equal IDENTITY, the index is that of the first. */
 #define START_INDEX(own, j, end)                                               \
     if ((own).index == NONE && (j) < (end))                                    \
         (own).index = (index_t)(j)
@@ -469,8 +470,8 @@ static inline result_t partial_result(partial_t a, float rescales, ulong count)
 #endif
 
 #if IS_SUM
-/* Adds the scaled elements of a lane's share of its row to `own`. The lane may
- * get other elements than in the first pass. */
+/* Adds the elements of the lane's share of a row, scaled by `step`, to `own`.
+ * The share may have other elements than in the first pass. */
 #define ADD_RESCALED_SHARE(step)                                               \
     {                                                                          \
         long base = (long)p.in_offset;                                         \
@@ -489,7 +490,7 @@ static inline result_t partial_result(partial_t a, float rescales, ulong count)
         }                                                                      \
     }
 
-/* Second pass for rows whose sums overflowed or underflowed. */
+/* Sums a row again with scaled elements if its sum over- or underflowed. */
 #define SUM_RESCALED(all, rescales)                                            \
     float rescales = at.row < p.outputs ? rescales_wanted(all) : 0.0f;         \
     if (UNLIKELY(                                                              \
@@ -506,7 +507,7 @@ static inline result_t partial_result(partial_t a, float rescales, ulong count)
 #define SPLIT_RESULT(all, rescales) (split_result_t)(all, rescales)
 #define ADD_SPLIT_RESULT(own, result) own + rescaled(result.x, -result.y)
 #define RESULT(all, rescales) partial_result(all, rescales, p.count)
-/* The same for the sums of splits. */
+/* Like SUM_RESCALED, but adds the partial sums of the splits again. */
 #define COMBINE_RESCALED(all, rescales)                                        \
     float rescales = at.row < p.outputs ? rescales_wanted(all) : 0.0f;         \
     if (UNLIKELY(                                                              \
@@ -531,8 +532,8 @@ static inline result_t partial_result(partial_t a, float rescales, ulong count)
 #define RESULT(all, rescales) partial_result(all, 0.0f, p.count)
 #endif
 
-/* A lane's share of the splits of its row. A function that returns the partial
- * would be inlined to an intrinsic that oclgrind 21.10 does not support. */
+/* Combines a lane's share of the partial results of its row. It is a macro
+ * because oclgrind 21.10 lacks an intrinsic that a function would need. */
 #define COMBINE_SPLIT_SHARE(own)                                               \
     struct accumulator empty;                                                  \
     accumulator_clear(&empty);                                                 \
@@ -541,9 +542,9 @@ static inline result_t partial_result(partial_t a, float rescales, ulong count)
         for (uint s_ = at.lane; s_ < p.splits; s_ += at.lanes)                 \
             own = ADD_SPLIT_RESULT(own, partial[s_ * p.outputs + at.row]);
 
-/* Orders writes at device scope: a group that sees a later write of this
- * work-item also sees earlier writes, including those that other work-items
- * made before a barrier with it. */
+/* Orders writes for the whole device: a group that sees a write after the fence
+ * also sees the writes before it, even those that other work-items made before
+ * a barrier with this work-item. */
 #if SHUFFLE == 1
 #define DEVICE_FENCE __asm__ volatile("membar.gl;" : : : "memory")
 #else
@@ -551,7 +552,7 @@ static inline result_t partial_result(partial_t a, float rescales, ulong count)
 #endif
 #define GROUP_BARRIER barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)
 
-/* A counter for each group of outputs, 0 before and after the kernel. */
+/* One counter of finished groups per set of outputs, 0 before and after use. */
 #if LAST_GROUP_COMBINES
 #define ARRIVAL_COUNTERS volatile __global uint *arrival_counters,
 #else

@@ -2,10 +2,10 @@
 /*
  * softmax, log_softmax, and cross-entropy with its gradient, over one axis.
  *
- * softmax_single_pass: reads the row once and keeps it in registers
- * (row_access.cl). softmax_partial_pass: a group stores the largest element of
- * one split of a longer row and the sum of e^(x - largest). softmax_final_pass:
- * combines these for the row and writes one split.
+ * softmax_single_pass reads each row once and keeps it in registers
+ * (row_access.cl). Longer rows need two kernels: softmax_partial_pass stores
+ * the largest element of each split of a row and the sum of e^(x - largest).
+ * softmax_final_pass combines these values and writes the results of a split.
  */
 #define IN_STEP p.in_stride
 #define OUT_STEP p.out_stride
@@ -18,9 +18,9 @@
 #define GRADIENT 4
 #ifndef FORM
 #define FORM SOFTMAX
-/* 1 for the gradient with a large loss scale (plan.h). */
+/* 1 for a cross-entropy gradient whose scale exceeds 16 (softmax_plan.c). */
 #define LARGE_LOSS_SCALE 0
-/* The type of the labels. */
+/* The integer type of the class labels. */
 #define LABEL int
 #endif
 struct softmax_params {
@@ -52,7 +52,7 @@ struct softmax_params {
 #define DECLARE_LABEL
 #endif
 
-/* The factor or term that all results of a row share. */
+/* Declares what a row's results share: 1 / sum, scale / sum or log(sum). */
 #if FORM == LOG_SOFTMAX
 #define DECLARE_FACTOR(sum) row_value_t log_sum = log(sum);
 #elif LARGE_LOSS_SCALE
@@ -60,10 +60,10 @@ struct softmax_params {
 #else
 #define DECLARE_FACTOR(sum) row_value_t factor = 1.0f / (sum);
 #endif
-/* EXP is what results need of an element, TERM its term of the sum: e^(x -
- * largest), or the fourth root of it for a large loss scale. The scale can
- * bring results into range whose e^(x - largest), and even its square root, is
- * subnormal. */
+/* EXP(x) is e^(x - largest), and so is TERM(EXP(x)), the summand of the row's
+ * sum. With a large loss scale, EXP(x) is the fourth root, because the scale
+ * can lift results into the normal range although e^(x - largest) and even its
+ * square root are subnormal. */
 #if LARGE_LOSS_SCALE
 #define EXP(x) exp(0.25f * ((x) - largest))
 #define TERM(e) ((e) * (e) * ((e) * (e)))
@@ -71,7 +71,7 @@ struct softmax_params {
 #define EXP(x) exp((x) - largest)
 #define TERM(e) (e)
 #endif
-/* The result of element j. x is the element, e its EXP. */
+/* The result for element j. x is the value of the element, and e is EXP(x). */
 #if FORM == LOG_SOFTMAX
 #define RESULT(x, e, j) ((x - largest) - log_sum)
 #elif FORM == GRADIENT && !LARGE_LOSS_SCALE
@@ -87,7 +87,7 @@ static inline float gradient(float e, float factor, float label_term)
 #else
 #define RESULT(x, e, j) ((e)*factor)
 #endif
-/* EXP replaces x in its register, if x is not needed and registers suffice. */
+/* EXP(x) overwrites x in registers if x is not needed and registers suffice. */
 #define STORES_EXP                                                             \
     (FORM != LOG_SOFTMAX && FORM != LOSS && VECTORS_PER_ITEM <= 16)
 #if STORES_EXP
@@ -155,9 +155,9 @@ KERNEL void softmax_single_pass(__global float *out, __global const float *in,
 #if ROW_ACCESS != ROW_ACCESS_LOCAL_MEMORY &&                                   \
     ROW_ACCESS != ROW_ACCESS_VEC4_COLUMNS
 
-/* Combines the maxima (x) and sums (y) of two parts of a row. x is -infinity
- * for an empty part. y becomes NaN for infinite elements, and so do the
- * results. */
+/* Combines the maxima (x) and the sums (y) of two parts of a row. An empty part
+ * has the maximum -infinity. If an element is +infinity, y and all results of
+ * the row are NaN. */
 static inline float2 softmax_combine(float2 a, float2 b)
 {
     float largest = fmax(a.x, b.x);
@@ -169,7 +169,7 @@ static inline float2 lanes_combine(float2 own, __local float2 *partials,
                                    uint lanes, uint step)
     LANES_COMBINE_BODY(softmax_combine, shuffle_xor2)
 
-/* Four elements, DISTANCE apart. _IF: with range tests. */
+/* Access four elements DISTANCE apart. _IF skips those outside the split. */
 #if ROW_ACCESS == ROW_ACCESS_VEC4
 #define DISTANCE 1
 #define LOAD4(j) LOAD_VEC4(in, from + (j))
@@ -210,7 +210,7 @@ static inline float2 lanes_combine(float2 own, __local float2 *partials,
     (float4)(SPLIT_RESULT(x.s0, (j)), SPLIT_RESULT(x.s1, (j) + 1),             \
              SPLIT_RESULT(x.s2, (j) + 2), SPLIT_RESULT(x.s3, (j) + 3))
 
-/* Sixteen elements of a lane from j on. */
+/* Loads sixteen elements of a lane from index j on into a, b, c and d. */
 #define LOAD_16                                                                \
     float4 a, b, c, d;                                                         \
     bool is_complete = j >= 0 && j + 3 * next + 3 * DISTANCE < end;            \
@@ -245,8 +245,8 @@ KERNEL void softmax_partial_pass(__global float2 *partials,
             own.y *= exp(own.x - highest);
             own.x = highest;
         }
-        /* If the maximum is +infinity, infinity - infinity makes the sum NaN.
-         * If it is -infinity, the sum stays finite. */
+        /* If own.x is +infinity, infinity - infinity makes the sum NaN. If
+         * own.x is -infinity, the sum stays finite. */
         float shift = own.x == -INFINITY ? 0.0f : own.x;
         own.y += sum16(exp(x - shift));
     }

@@ -1,38 +1,38 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Copies elements of type BITS with two axes swapped. Axis 0 (columns) is the
- * target's contiguous axis, axis 1 (rows) the source's. Tiles go through local
- * memory, so that both sides are accessed along their contiguous axis, in
- * vectors if they are aligned. `space` has the other axes; each of its elements
- * is a plane of tiles. elementwise.cl does other copies.
+ * Copies elements of type BITS and swaps two axes. Axis 0 (columns) is
+ * contiguous in the target, axis 1 (rows) in the source. Tiles go through local
+ * memory, so that source and target are both accessed in lines along their
+ * contiguous axis, in vectors if they are aligned. `space` has the other axes.
+ * Each of its elements is a plane of tiles. elementwise.cl does other copies.
  *
- *   source: lines of rows        tile: lines of columns     target
+ *   source: a line per column    tile: a line per row       target
  *     0 1 2 3  (column 0)          0 4 8 c                    0 4 8 c  (row 0)
  *     4 5 6 7  (column 1)          1 5 9 d                    1 5 9 d
  *
  * Elements of 8 and 16 bits are transposed in registers in blocks of BLOCK x
- * BLOCK. The tile holds words of BLOCK elements.
+ * BLOCK elements. The tile consists of words of BLOCK elements.
  */
 #include "common/indexing.cl"
 
 #ifndef BITS
 #define BITS uint
-/* Elements in a word of the tile: 4 of 8 bits, 2 of 16 bits, else 1. */
+/* Elements per word of a tile: 4 if they have 8 bits, 2 if 16 bits, else 1. */
 #define BLOCK 1
-/* 1 if the lines of both sides are aligned vectors of four. */
+/* 1 if the lines of source and target are aligned to four elements. */
 #define VECTOR 1
-/* Elements in a vector: 2 of 64 bits, else 4. */
+/* Elements per vector: 2 if they have 64 bits, else 4. */
 #define VECTOR_ELEMENTS 4
-/* Without vectors, each line of the target that a group writes begins at a
- * multiple of STORE_ALIGNMENT elements in memory, so the lines of a tile are
- * shifted against each other. A power of two; 1 with vectors. */
+/* The alignment, in elements, of what a group writes to a target line. It is a
+ * power of two, and 1 with vectors. Otherwise the lines of a tile are shifted
+ * against each other to be aligned. */
 #define STORE_ALIGNMENT (VECTOR ? 1 : 8)
-/* The sides of a tile, powers of two. Each side in vectors divides
- * GROUP_SIZE. */
+/* Columns and rows of a tile are powers of two. The number of vectors along
+ * each side divides GROUP_SIZE. */
 #define COLUMNS 64
 #define ROWS 64
 #endif
-/* 1 if lines are unaligned and accessed in words of BLOCK elements. */
+/* 1 if unaligned lines are accessed in words of BLOCK elements. */
 #define UNALIGNED_WORDS (!VECTOR && BLOCK > 1)
 #if BLOCK == 1
 typedef BITS word;
@@ -44,7 +44,7 @@ typedef uint word;
 
 struct transpose_params {
     ulong columns, rows;                  /* extents of axis 0 and axis 1 */
-    ulong tiles_per_row, tiles_per_plane; /* in a row of tiles; in a plane */
+    ulong tiles_per_row, tiles_per_plane; /* tiles in a row, tiles in a plane */
     ulong groups;
     ulong target_offset, source_offset;
     long target_pitch;        /* the target's stride along axis 1 */
@@ -54,12 +54,12 @@ struct transpose_params {
     long target_strides[MAX_AXES];
     long source_strides[MAX_AXES];
 };
-/* Elements from a 64-byte boundary to offset 0 of the target, the source. */
+/* Elements from a 64-byte boundary to offset 0 of the target or the source. */
 #define TARGET_MISALIGNMENT (p.misalignments & 0xffff)
 #define SOURCE_MISALIGNMENT (p.misalignments >> 16)
 
-/* Builds a word of the tile from element s of BLOCK lines, and a vector of the
- * target from a line of the tile. */
+/* WORD builds a word of the tile from element s of BLOCK source lines.
+ * VECTOR_OF builds a vector of the target from a line of the tile. */
 #if BLOCK == 4
 #define WORD(s) as_uint((uchar4)(line0.s, line1.s, line2.s, line3.s))
 #define LOAD_LINES(at)                                                         \
@@ -84,8 +84,8 @@ struct transpose_params {
 #endif
 #endif
 
-/* The same for single elements. Element j of a work-item is j * GROUP_SIZE
- * on. */
+/* Access to single elements of a tile. A work-item's element j comes j *
+ * GROUP_SIZE elements after its first one. */
 #define COLUMN_OF(j, side) ((id + (j)*GROUP_SIZE) % (side))
 #define LINE_OF(j, side) ((id + (j)*GROUP_SIZE) / (side))
 #define SOURCE(y, x) source[(offset_t)(y)*from_pitch + (offset_t)(x)]
@@ -125,11 +125,11 @@ struct transpose_params {
             target[(offset_t)y * to_pitch + (offset_t)x] = TILE_ELEMENT(y, x); \
     }
 
-/* Lines of the source in a tile. */
+/* Source lines in a tile. With vectors, BLOCK source lines count as one. */
 #define LINES                                                                  \
     (UNALIGNED_WORDS ? COLUMNS + STORE_ALIGNMENT : WORDS + STORE_ALIGNMENT - 1)
 
-/* A shifted tile without missing elements. */
+/* Macros for tiles whose lines are shifted to align stores to the target. */
 #define STORE_SHIFT(y)                                                         \
     ((misalignment + (y) * (uint)to_pitch) & (STORE_ALIGNMENT - 1))
 #define TARGET(y, x)                                                           \
@@ -155,12 +155,14 @@ struct transpose_params {
     }
 
 #if UNALIGNED_WORDS
-/* Both sides are words of BLOCK elements that begin anywhere in a line. A
- * work-item reads two words from each of BLOCK lines and shifts them together,
- * so that they begin at the tile. It transposes the block and stores it in the
- * tile. Each stored word of the target comes from two words of the tile. */
+/* Source and target are accessed in aligned words of BLOCK elements, but lines
+ * begin anywhere in a word. A work-item reads two words from each of BLOCK
+ * source lines and shifts them into one that begins at the tile. It transposes
+ * the block into the tile. Each word of the target is shifted together from two
+ * words of the tile. */
 #define ELEMENT_BITS (32 / BLOCK)
-/* The pitch of a tile's line. Every BLOCK lines it skips a bank. */
+/* The distance between lines of a tile in words. After every BLOCK lines,
+ * TILE_AT skips one more word to avoid bank conflicts. */
 #define PITCH (LINES / BLOCK)
 #define TILE_ELEMENTS (ROWS * PITCH + ROWS / BLOCK)
 #define TILE_AT(line, word) ((line)*PITCH + (line) / BLOCK + (word))
@@ -169,8 +171,8 @@ static inline uint word_extract(uint low, uint high, uint elements)
     return (uint)(((ulong)high << 32 | low) >> elements * ELEMENT_BITS);
 }
 
-/* Word `at` of the source's line that starts at element target_word and has
- * row_elements elements. is_complete skips all tests. */
+/* Returns word `at` of the source line with row_elements elements from
+ * target_word on. Words outside it are 0. is_complete skips the range tests. */
 static inline uint source_word(__global const uint *words, ulong target_word,
                                uint at, uint row_elements, bool exists,
                                bool is_complete)
@@ -339,7 +341,7 @@ KERNEL void transpose_tiled(__global BITS *target, __global const BITS *source,
     barrier(CLK_LOCAL_MEM_FENCE);
     TILE_STORE
 #else
-    /* The first line of the tile comes this many lines before `column`. */
+    /* The tile begins this number of source lines before `column`. */
     const uint lines_before = STORE_ALIGNMENT - 1;
     uint misalignment =
         TARGET_MISALIGNMENT + (uint)to + (uint)row * (uint)to_pitch;
@@ -361,7 +363,7 @@ KERNEL void transpose_tiled(__global BITS *target, __global const BITS *source,
     barrier(CLK_LOCAL_MEM_FENCE);
     for (uint i = id; i < ROWS * COLUMNS; i += GROUP_SIZE) {
         uint y = i / COLUMNS, x = i % COLUMNS + lines_before - STORE_SHIFT(y);
-        /* A column before 0 is a large unsigned number, so out of range. */
+        /* A column before 0 wraps to a large number, which is out of range. */
         if (row + y < rows && column + x - lines_before < columns)
             TARGET(y, x) = TILE_AT(y, x);
     }
