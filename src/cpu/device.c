@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The single device of the CPU plugin: its description, open and close, and the
- * lists of objects that an open device owns.  Callable from any thread.
- */
+/* Implements the only device of the CPU plugin, and the lists of objects that
+ * an open device owns.  Callable from any thread. */
 #include "config.h"
 
 #include <stdio.h>
@@ -76,13 +74,13 @@ enum tandem_status device_describe(uint32_t index,
 
 /* ---- open and close ----------------------------------------------------- */
 
-/* Values of the open options; 0 or NULL means the option is not set. */
+/* Values of the options of device_open; 0 or NULL means that none was given. */
 struct settings {
     uint64_t limit_bytes, threads;
     const char *max_isa;
 };
 
-/* Parses the decimal value of an open option. */
+/* Parses the decimal value of an option passed to open. */
 static enum tandem_status number_parse(const char *key, const char *value,
                                        uint64_t *out)
 {

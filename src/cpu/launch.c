@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Dispatches launch calls to the operators.  Most calls in a program are small
- * element-wise operators on contiguous tensors of one shape; a fast path
- * validates and runs these calls.  All other calls, including invalid ones, go
- * through the full check.  Any thread, but one at a time for a stream.
+ * element-wise operators on contiguous tensors of one shape.  A fast path
+ * validates and runs them; all other calls, including invalid ones, take the
+ * general path.  Any thread may call, but only one at a time for a stream.
  */
 #include "config.h"
 
@@ -19,7 +19,7 @@
 
 /* ---- the fast path ------------------------------------------------------ */
 
-/* Columns of the operator table that the fast path reads. */
+/* The columns of the operator table that the fast path needs. */
 struct shortcut {
     uint8_t op_class, inputs, ints, floats;
 };
@@ -38,8 +38,8 @@ static bool shortcut_takes(uint32_t op_class)
            op_class == TANDEM_CLASS_GRADIENT;
 }
 
-/* Returns the element count of a contiguous tensor; 0 if the tensor is not
- * contiguous or is empty. */
+/* Returns the number of elements of a contiguous tensor, or 0 if the tensor is
+ * not contiguous or is empty. */
 static int64_t dense_elements(const struct tandem_tensor_desc *tensor)
 {
     int64_t n = 1;
@@ -54,8 +54,7 @@ static int64_t dense_elements(const struct tandem_tensor_desc *tensor)
     return n;
 }
 
-/* Returns true if input is f32, contiguous and has the shape of output, which
- * is contiguous. */
+/* Returns true if `input` is contiguous f32 and has the shape of `output`. */
 static inline bool dense_alike(const struct tandem_tensor_desc *input,
                                const struct tandem_tensor_desc *output)
 {
@@ -70,8 +69,8 @@ static inline bool dense_alike(const struct tandem_tensor_desc *input,
 }
 
 /* Returns the address of the tensor's data.  Returns NULL if the buffer is not
- * a live, unmapped buffer of device, or does not hold `bytes` bytes at an
- * aligned offset. */
+ * a live, unmapped buffer of the device, or if it does not hold `bytes` bytes
+ * at an aligned offset. */
 static inline unsigned char *dense_data(const struct tandem_device *device,
                                         const struct tandem_tensor_desc *tensor,
                                         uint64_t bytes, uint64_t alignment)
@@ -86,8 +85,9 @@ static inline unsigned char *dense_data(const struct tandem_device *device,
     return buffer->base + tensor->byte_offset;
 }
 
-/* Validates a call for the fast path and fills row with its operands.  Returns
- * false if the call must take the general path; that is no error. */
+/* Validates a call for the fast path and fills `row` with its operands.
+ * Returns false if the call must take the general path, which reports
+ * errors. */
 static bool row_fill(struct row *row, struct params *params, float *scalar,
                      const struct work *work)
 {
@@ -100,7 +100,7 @@ static bool row_fill(struct row *row, struct params *params, float *scalar,
         work->input_count != shortcut->inputs || out == NULL ||
         out->dtype != (compares ? TANDEM_BOOL : TANDEM_F32))
         return false;
-    /* Only gelu has an attribute that can be invalid here. */
+    /* Only gelu has an integer attribute that can be invalid here. */
     if ((op->flags & ~(uint32_t)TANDEM_OP_ALLOW_NONDETERMINISM) != 0 ||
         (shortcut->ints > 0 && op->int_count > 0 && op->ints != NULL &&
          (op->ints[0] & ~INT64_C(1)) != 0))
@@ -207,7 +207,7 @@ static void work_run(const struct work *work)
 
 /* ---- GEMM --------------------------------------------------------------- */
 
-/* Computes a GEMM by blocks, with a workspace from the device's memory. */
+/* Computes a GEMM in blocks, with a workspace that this function allocates. */
 static enum tandem_status gemm_run_blocks(struct tandem_device *device,
                                           struct gemm_call *call)
 {
@@ -225,8 +225,8 @@ static enum tandem_status gemm_run_blocks(struct tandem_device *device,
     return TANDEM_OK;
 }
 
-/* Computes a GEMM whose arguments check_gemm has checked.  The caller has set
- * the plugin's floating-point environment. */
+/* Computes a GEMM whose arguments are valid according to check_gemm.  The
+ * caller has set the plugin's floating-point environment. */
 static enum tandem_status gemm_run_checked(struct tandem_device *device,
                                            const struct tandem_gemm *gemm)
 {

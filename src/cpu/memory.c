@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Buffers and their memory blocks.  Freed blocks stay in one free list for each
- * size class, four classes per power of two, until a trim, the memory cap or a
- * failed allocation releases them.  Callable from any thread; the device's
- * mutex guards the lists and the statistics.
+ * Buffers and their memory blocks.  Each size class has a list of free blocks,
+ * with four classes per power of two.  Free blocks are kept until a trim, the
+ * memory limit or a failed allocation releases them.  Callable from any thread;
+ * the device's mutex guards the lists and the statistics.
  */
 #include "config.h"
 
@@ -18,7 +18,7 @@
 #define BLOCK_ALIGNMENT 64u
 #define PAGE_ALIGNMENT 4096u
 
-/* Base of imports of 0 bytes, because arithmetic on NULL is undefined. */
+/* Address of imported buffers of 0 bytes: arithmetic on NULL is undefined. */
 static unsigned char empty_import[1];
 
 uint64_t memory_of_machine(void)
@@ -27,9 +27,9 @@ uint64_t memory_of_machine(void)
     return pages > 0 && bytes > 0 ? (uint64_t)pages * (uint64_t)bytes : 0;
 }
 
-/* Returns the size class of a block for `bytes` bytes, and the size of its
- * blocks: the smallest of 64, 80, 96, 112, 128, 160, ... that is large enough,
- * rounded up to BLOCK_ALIGNMENT. */
+/* Returns the size class for an allocation of `bytes` bytes and the block size
+ * of that class: the smallest of 64, 80, 96, 112, 128, 160, ... that is large
+ * enough, rounded up to BLOCK_ALIGNMENT. */
 static uint32_t size_class(uint64_t bytes, uint64_t *out_block_bytes)
 {
     if (bytes <= BLOCK_ALIGNMENT) {
@@ -45,7 +45,6 @@ static uint32_t size_class(uint64_t bytes, uint64_t *out_block_bytes)
     return (log - 6) * 4 + (uint32_t)steps;
 }
 
-/* Returns the size of the blocks of a size class. */
 static uint64_t class_bytes(uint32_t number)
 {
     uint32_t log = number / 4 + 6;
@@ -64,8 +63,8 @@ static void *block_new(uint64_t bytes)
     return block;
 }
 
-/* Frees cached blocks, the largest first, until at most keep_bytes are cached.
- * The caller holds the mutex. */
+/* Frees cached blocks, the largest first, until at most keep_bytes bytes are
+ * cached.  The caller holds the mutex. */
 static void cache_trim(struct memory *memory, uint64_t keep_bytes)
 {
     for (uint32_t i = MEMORY_CLASSES; i-- > 0;) {
@@ -79,9 +78,9 @@ static void cache_trim(struct memory *memory, uint64_t keep_bytes)
     }
 }
 
-/* Allocates a block of exactly `bytes` bytes from the system.  Trims the cache
- * if the memory cap or the system requires it.  Returns NULL on failure.  The
- * caller holds the mutex. */
+/* Allocates a block of exactly `bytes` bytes from the system.  Frees cached
+ * blocks if the memory limit or the system requires it.  Returns NULL on
+ * failure.  The caller holds the mutex. */
 static void *block_take(struct memory *memory, uint64_t bytes)
 {
     struct tandem_memory_stats *stats = &memory->stats;
@@ -102,8 +101,8 @@ static void *block_take(struct memory *memory, uint64_t bytes)
     return block;
 }
 
-/* Gives buffer a cached or a new block.  Returns false if memory is exhausted.
- * The caller holds the mutex. */
+/* Gives the buffer a cached or a new block.  Returns false if memory is
+ * exhausted.  The caller holds the mutex. */
 static bool buffer_fill(struct memory *memory, struct tandem_buffer *buffer)
 {
     uint64_t block_bytes;
@@ -115,7 +114,7 @@ static bool buffer_fill(struct memory *memory, struct tandem_buffer *buffer)
     } else {
         block = block_take(memory, block_bytes);
         if (block == NULL) {
-            /* The cap may allow the requested size but not the class size. */
+            /* The memory limit may allow the exact size, not the class size. */
             number = MEMORY_CLASSES;
             block_bytes = (buffer->bytes + BLOCK_ALIGNMENT - 1) &
                           ~(uint64_t)(BLOCK_ALIGNMENT - 1);
@@ -185,8 +184,8 @@ enum tandem_status memory_alloc(struct tandem_device *device, uint64_t bytes,
     return TANDEM_OK;
 }
 
-/* Caches the buffer's block, or frees a block without a size class.  The caller
- * holds the mutex. */
+/* Caches the buffer's block, or frees a block that belongs to no size class.
+ * The caller holds the mutex. */
 static void block_return(struct memory *memory, struct tandem_buffer *buffer)
 {
     struct free_block *block = (struct free_block *)(void *)buffer->base;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Pools of the plugin's objects, the checks of the handles that callers pass,
+ * Pools of the CPU plugin's objects, checks of the handles that callers pass,
  * and the lists of objects that an open device owns.  Callable from any thread.
  */
 #include "config.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Declarations that the files of the CPU plugin share: its objects and the
- * functions of its backend table.  Every operation completes inside the call
- * that requests it, so a stream has no queue and a recorded event is complete.
+ * Objects of the CPU plugin, and the functions of its backend table that its
+ * files implement.  Every operation completes inside the call that requests it,
+ * so a stream has no queue and a recorded event is always complete.
  */
 #ifndef TANDEM_CPU_OBJECTS_H
 #define TANDEM_CPU_OBJECTS_H
@@ -18,20 +18,20 @@
 
 #define CPU_VERSION "0.1.0"
 
-/* First member of every handle: its links in the device's list of its kind. */
+/* Links in a device's list; the first member of streams, events and buffers. */
 struct owned {
     struct handle handle;
     struct tandem_device *device;
     struct owned *next, *previous;
 };
 
-/* Link in the free list of a size class, stored in the free block itself. */
+/* Link in the list of free blocks of a size class, stored in the free block. */
 struct free_block {
     struct free_block *next;
 };
 #define MEMORY_CLASSES 192u
 
-/* Free lists and statistics; guarded by tandem_device.mutex. */
+/* Lists of free blocks, and statistics; guarded by tandem_device.mutex. */
 struct memory {
     struct free_block *free[MEMORY_CLASSES];
     struct tandem_memory_stats stats;
@@ -39,11 +39,11 @@ struct memory {
 
 struct tandem_device {
     struct handle handle;
-    pthread_mutex_t mutex; /* guards the three lists and `memory` */
+    pthread_mutex_t mutex; /* guards the object lists and `memory` */
     struct owned *streams, *events, *buffers;
     struct memory memory;
-    uint64_t machine_bytes;        /* physical memory; limits an allocation */
-    const struct kernels *kernels; /* table of the chosen instruction set */
+    uint64_t machine_bytes;        /* physical memory of the machine */
+    const struct kernels *kernels; /* kernels of the chosen instruction set */
     struct pool *pool;
 };
 
@@ -54,38 +54,39 @@ struct tandem_stream {
 
 struct tandem_event {
     struct owned owned;
-    struct tandem_stream *stream; /* only compared: may be destroyed */
+    struct tandem_stream *stream; /* only compared, since it may be freed */
     bool profiling;
-    uint64_t at_ns; /* CLOCK_MONOTONIC; set only if profiling is true */
+    uint64_t at_ns; /* time of the record call, if profiling is true */
 };
 
 struct tandem_buffer {
     struct owned owned;
     unsigned char *base;
-    uint64_t bytes;       /* size that the caller requested */
-    uint64_t block_bytes; /* size of the allocated block; 0 if imported */
-    uint32_t size_class;  /* MEMORY_CLASSES if the block is never cached */
-    uint32_t maps;        /* number of open maps; accessed atomically */
+    uint64_t bytes;       /* buffer size that the caller requested */
+    uint64_t block_bytes; /* size of the memory block; 0 if imported */
+    uint32_t size_class;  /* MEMORY_CLASSES if the block has no class */
+    uint32_t maps;        /* number of open maps, accessed atomically */
 };
 
 extern struct handle_pool device_pool, stream_pool, event_pool, buffer_pool;
 
 /* ---- objects.c ---------------------------------------------------------- */
 
-/* Return TANDEM_OK if the handle is live, else set the last error. */
+/* Return TANDEM_OK if the handle is live; otherwise set the last error. */
 enum tandem_status device_check(const struct tandem_device *device);
 enum tandem_status stream_check(const struct tandem_stream *stream);
 enum tandem_status event_check(const struct tandem_event *event);
-/* Returns TANDEM_OK if buffer is live and belongs to device. */
+/* Returns TANDEM_OK if the buffer is live and belongs to the device. */
 enum tandem_status buffer_check(const struct tandem_device *device,
                                 const struct tandem_buffer *buffer);
-/* address_range_fn that check_op calls: writes the memory range of buffer.
- * Fails unless buffer is live, unmapped and belongs to the device `user`. */
+/* Callback of check_op: writes the memory range of a buffer to `out`.  Fails
+ * unless the buffer is live, unmapped and belongs to the device `user`. */
 enum tandem_status buffer_span(const void *user,
                                const struct tandem_buffer *buffer,
                                struct memory_span *out);
-/* Allocates an object from pool and adds it to the device's list.  Returns NULL
- * if memory is exhausted.  Locks the device's mutex, as owned_free does. */
+/* Allocates an object from a handle pool and adds it to the device's list.
+ * Returns NULL if memory is exhausted. owned_new and owned_free lock the
+ * mutex. */
 void *owned_new(struct handle_pool *pool, struct tandem_device *device,
                 struct owned **list);
 void owned_free(struct handle_pool *pool, struct owned **list, void *object);
@@ -118,7 +119,7 @@ enum tandem_status memory_stats(struct tandem_device *device,
                                 struct tandem_memory_stats *out_stats);
 enum tandem_status memory_trim(struct tandem_device *device,
                                uint64_t keep_bytes);
-/* Returns the physical memory of this machine in bytes; 0 if unknown. */
+/* Returns the physical memory of this machine in bytes, or 0 if unknown. */
 uint64_t memory_of_machine(void);
 
 /* ---- transfer.c --------------------------------------------------------- */
@@ -185,7 +186,7 @@ enum tandem_status gemm_run(struct tandem_stream *stream,
 
 /* ---- operators: called with checked arguments, from the caller's thread - */
 
-/* Arguments of one call of launch. */
+/* Arguments of one launch call. */
 struct work {
     struct tandem_device *device;
     const struct tandem_op *op;
@@ -205,7 +206,7 @@ void dot_run(const struct work *work);
 void softmax_run(const struct work *work);
 void cross_entropy_run(const struct work *work);
 
-/* Returns the address of element (0, ..., 0). */
+/* Returns the address of the tensor's element (0, ..., 0). */
 static inline void *tensor_data(const struct tandem_tensor_desc *tensor)
 {
     return tensor->buffer->base + tensor->byte_offset;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Backend table and entry point of the CPU plugin; called from any thread. */
+/* Backend table and entry point of the CPU plugin.  Callable by any thread. */
 #include "config.h"
 
 #include "common/last_error.h"
@@ -48,9 +48,8 @@ static const struct tandem_backend backend = {
 
 const struct tandem_backend *tandem_backend_query(uint32_t host_abi_major)
 {
-    /* OpenBLAS was loaded with this plugin, so the guard covers every fork from
-     * now on.  If the guard fails for lack of memory, device_open tries again
-     * and reports the failure. */
+    /* OpenBLAS was loaded with this plugin, so install the fork handlers now.
+     * If memory is exhausted, device_open retries and reports the failure. */
     blas_fork_guard_install();
     return host_abi_major == TANDEM_ABI_MAJOR ? &backend : NULL;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Streams and events.  Every operation completes before its call returns, so a
- * stream is always idle, a recorded event is complete, and no wait blocks.
- * Callable from any thread.
+ * Streams and events.  Every operation completes before its call returns.  A
+ * stream is therefore always idle, a recorded event is complete, and no wait
+ * blocks.  Callable from any thread.
  */
 #include "config.h"
 

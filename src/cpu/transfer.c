@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Uploads, downloads, copies, fills and maps of buffers.  Every transfer is
- * complete when its call returns.  Any thread, but one at a time for a stream.
+ * complete when its call returns.  Any thread may call, but not two on one
+ * stream.
  */
 #include "config.h"
 
@@ -11,8 +12,8 @@
 #include "common/last_error.h"
 #include "cpu/objects.h"
 
-/* Returns TANDEM_OK if stream is live and buffer is live, unmapped, of the
- * stream's device and large enough for the range. */
+/* Returns TANDEM_OK if the stream and the buffer are live, and the buffer is
+ * unmapped, belongs to the stream's device and contains the range. */
 static enum tandem_status transfer_check(const char *what,
                                          const struct tandem_stream *stream,
                                          const struct tandem_buffer *buffer,
@@ -46,7 +47,7 @@ enum tandem_status transfer_upload(struct tandem_stream *stream,
             TANDEM_INVALID_ARGUMENT,
             "upload: source is NULL, but the size is %llu bytes",
             (unsigned long long)bytes);
-    /* The source may be the memory that the buffer was imported from. */
+    /* The ranges may overlap: `source` may lie in imported memory. */
     memmove(buffer->base + offset, source, (size_t)bytes);
     return TANDEM_OK;
 }
@@ -138,8 +139,8 @@ enum tandem_status transfer_fill(struct tandem_stream *stream,
     return TANDEM_OK;
 }
 
-/* Returns TANDEM_OK if stream and buffer are live and of one device.  The
- * buffer may be mapped. */
+/* Returns TANDEM_OK if the stream and the buffer are live and belong to the
+ * same device.  The buffer may be mapped. */
 static enum tandem_status mapped_check(const struct tandem_stream *stream,
                                        const struct tandem_buffer *buffer)
 {

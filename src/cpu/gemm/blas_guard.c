@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Thread count and fork protection of the CBLAS; see blas_guard.h. */
+/* CBLAS thread count and protection against fork; see blas_guard.h. */
 #include "config.h"
 
 #include "cpu/gemm/blas_guard.h"
@@ -13,20 +13,20 @@
 
 /* ---- forks -------------------------------------------------------------- */
 
-/* A fork polls this many times, FORK_LOOK_NS apart, until no product is in
- * progress.  The limit of 0.1 s avoids a deadlock if a signal handler forks on
- * a thread that is inside a product. */
+/* Before a fork, the prepare handler polls this many times, FORK_LOOK_NS apart,
+ * until no thread is inside a CBLAS call.  The limit of 0.1 s avoids a deadlock
+ * if a signal handler forks on a thread that is inside such a call. */
 #define FORK_LOOKS 2000
 #define FORK_LOOK_NS 50000
 
-/* Held while the number of threads is changed, and during a fork. */
+/* This mutex is held during a fork and while the CBLAS thread count changes. */
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-static _Atomic uint32_t inside;  /* threads that are inside the CBLAS */
+static _Atomic uint32_t inside;  /* threads that are inside a CBLAS call */
 static _Atomic uint32_t forks;   /* forks in progress */
 static _Atomic pthread_t holder; /* forking thread that holds `mutex`, or 0 */
 
-/* Tries to lock `mutex` for the forking thread.  Returns true if the thread
- * holds the mutex and no thread is inside the CBLAS. */
+/* Tries to lock `mutex` for the forking thread.  Returns true if that thread
+ * holds the mutex and no thread is inside a CBLAS call. */
 static bool fork_ready(void)
 {
     if (atomic_load(&holder) != pthread_self()) {
@@ -37,8 +37,8 @@ static bool fork_ready(void)
     return atomic_load(&inside) == 0;
 }
 
-/* Runs before the CBLAS's own handler, because prepare handlers run in reverse
- * order of registration and the CBLAS registered its handler first. */
+/* This prepare handler runs before the CBLAS's own handler.  Prepare handlers
+ * run in reverse order of registration, and the CBLAS registered first. */
 static void fork_prepare(void)
 {
     const struct timespec pause = {.tv_nsec = FORK_LOOK_NS};
@@ -106,9 +106,9 @@ void blas_leave(void)
 #include "common/threads.h"
 
 static _Atomic uint32_t users;
-static int found; /* thread count of the process, valid if users > 0 */
-/* Set in a child after fork if the parent had users: `found` is still valid,
- * and blas_limit must not overwrite it with the lowered count. */
+static int found; /* original CBLAS thread count, valid if users > 0 */
+/* This flag is set in a child after fork if the parent had users: `found` is
+ * still valid, and blas_limit must not overwrite it with the lowered count. */
 static atomic_bool inherited;
 
 static void threads_inherit(void)
@@ -117,8 +117,8 @@ static void threads_inherit(void)
         atomic_store(&inherited, true);
 }
 
-/* Set by a fork; cleared when the system allows enough new threads for OpenBLAS
- * to restart its own. */
+/* This flag is set by a fork.  It is cleared when the system allows enough new
+ * threads for OpenBLAS to restart its own. */
 static atomic_bool stopped;
 
 static void threads_stopped(void)
@@ -136,7 +136,7 @@ static uint32_t threads_missing(void)
     return threads > 1 ? (uint32_t)threads - 1 : 0;
 }
 
-/* Returns true if OpenBLAS can restart its threads; the caller holds `mutex` */
+/* Returns true if OpenBLAS can restart its threads.  Needs `mutex` locked. */
 static bool threads_can_restart(void)
 {
     struct thread_state host;
@@ -186,14 +186,14 @@ bool blas_limit(uint32_t threads)
 void blas_release(void)
 {
     pthread_mutex_lock(&mutex);
-    /* If the threads cannot restart, the thread count stays low. */
+    /* If the system refuses new threads, the thread count stays low. */
     bool can = threads_can_restart();
     if (atomic_fetch_sub(&users, 1) == 1 && can)
         openblas_set_num_threads(found);
     pthread_mutex_unlock(&mutex);
 }
 
-/* Returns true if core names OpenBLAS kernels that use at least AVX2. */
+/* Returns true if `core` names OpenBLAS kernels that use at least AVX2. */
 static bool core_is_wide(const char *core)
 {
     static const char *const cores[] = {"Haswell",   "Zen",
@@ -254,7 +254,7 @@ enum tandem_status blas_ready(void)
     return TANDEM_OK;
 }
 
-/* The thread count of another CBLAS is left unchanged. */
+/* Does nothing: a CBLAS other than OpenBLAS keeps its thread count. */
 bool blas_limit(uint32_t threads)
 {
     (void)threads;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Controls the threads of the CBLAS and protects its calls against fork.  The
- * host process may use the same library, so its thread count is only lowered
- * for the duration of a product and never raised.  Callable from any thread.
+ * Limits the thread count of the CBLAS and protects its calls against fork.
+ * The host process may use the same library, so the thread count is only
+ * lowered during a GEMM and never raised.  Callable from any thread.
  */
 #ifndef TANDEM_CPU_GEMM_BLAS_GUARD_H
 #define TANDEM_CPU_GEMM_BLAS_GUARD_H
@@ -14,8 +14,8 @@
 #include <tandem/backend.h>
 
 /* Limits the CBLAS to `threads` threads until blas_release.  Returns false if
- * the CBLAS is within the limit already; the caller must not call blas_release
- * in that case.  Call blas_ready first. */
+ * the CBLAS already uses at most `threads` threads; the caller must not call
+ * blas_release in that case.  Call blas_ready before blas_limit. */
 bool blas_limit(uint32_t threads);
 void blas_release(void);
 
@@ -25,22 +25,22 @@ void blas_release(void);
  * Returns TANDEM_OUT_OF_MEMORY with a message if that could happen. */
 enum tandem_status blas_ready(void);
 
-/* Enclose every call of the CBLAS.  A fork waits for calls in progress, up to a
- * timeout, and blas_enter waits for a fork in progress.  Otherwise the child
- * could inherit a CBLAS lock that another thread held, and deadlock in its next
- * product or at exit. */
+/* blas_enter and blas_leave enclose every call of the CBLAS.  A fork waits for
+ * calls in progress, up to a timeout, and blas_enter waits for a fork in
+ * progress.  Otherwise the child could inherit a CBLAS lock that another thread
+ * held, and deadlock in its next CBLAS call or at exit. */
 void blas_enter(void);
 void blas_leave(void);
-/* Installs the fork handlers that blas_enter and blas_ready rely on.  Returns
- * false if memory is exhausted. */
+/* Installs the fork handlers for blas_enter and blas_ready.  Returns false if
+ * memory is exhausted. */
 bool blas_fork_guard_install(void);
 
-/* Writes a warning to out if OpenBLAS selected kernels for an older instruction
- * set than `level`, which this processor has.  Returns false if there is no
+/* Writes a warning to `out` if this processor supports instruction set `level`,
+ * but OpenBLAS selected kernels for an older one.  Returns false if there is no
  * reason for a warning. */
 bool blas_complain(const char *level, char *out, size_t bytes);
-/* Writes " openblas:" and the name of the core whose kernels OpenBLAS runs, or
- * an empty string for another CBLAS. */
+/* Writes " openblas:" and the name of the processor type whose kernels OpenBLAS
+ * runs.  Writes an empty string if the CBLAS is not OpenBLAS. */
 void blas_name(char *out, size_t bytes);
 
 #endif

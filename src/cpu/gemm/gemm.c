@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Limits, operands and epilogue of a GEMM; see gemm.h. */
+/* Checks and prepares a GEMM, and applies bias and activation; see gemm.h. */
 #include "config.h"
 
 #include <limits.h>
@@ -16,8 +16,7 @@ static const float *matrix_data(const struct tandem_matrix *matrix)
                                          matrix->byte_offset);
 }
 
-/* Returns TANDEM_UNSUPPORTED if a dimension exceeds INT_MAX.  gemm is
- * normalized. */
+/* Returns TANDEM_UNSUPPORTED if a dimension of a GEMM exceeds INT_MAX. */
 static enum tandem_status check_sizes(const struct tandem_gemm *gemm)
 {
     int64_t largest = gemm->m > gemm->n ? gemm->m : gemm->n;

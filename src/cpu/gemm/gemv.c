@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* f32 matrix-vector products through the CBLAS.  Callable from any thread. */
+/* Matrix-vector products in f32 with the CBLAS.  Callable from any thread. */
 #include "config.h"
 
 #include <cblas.h>
@@ -8,22 +8,22 @@
 #include "cpu/gemm/blas_guard.h"
 #include "cpu/gemm/gemm.h"
 
-/* Maximum results that one task computes. */
+/* Maximum number of result elements that one task computes. */
 #define TASK_RESULTS 256
-/* Maximum number of results that are computed as dot products. */
+/* Maximum number of result elements that are computed as dot products. */
 #define MAX_DOT_LINES 2
 /* Results of max_terms. */
 #define MAX_ROW_TERMS 8192
 #define MAX_COLUMN_TERMS 2048
 #define MAX_ODD_COLUMN_TERMS 512
 
-/* y[j] = alpha * dot(x, line j of the matrix) + beta * y[j], for
- * n <= TASK_RESULTS lines of k elements. */
+/* Matrix-vector product y[j] = alpha * dot(x, line j) + beta * y[j].  A line is
+ * one of n <= TASK_RESULTS rows or columns of the matrix, with k elements. */
 struct gemv {
     const float *matrix, *x;
     float *y;
     int64_t n, k, ld, x_step, y_step;
-    bool is_strided; /* lines are columns of the matrix in memory */
+    bool is_strided; /* true if lines are columns in memory */
     float alpha, beta;
 };
 
@@ -32,7 +32,7 @@ static struct gemv gemv_of(const struct tandem_gemm *gemm, const float *a,
 {
     bool ta = (gemm->flags & TANDEM_GEMM_TRANSPOSE_A) != 0;
     bool tb = (gemm->flags & TANDEM_GEMM_TRANSPOSE_B) != 0;
-    bool row = gemm->m == 1; /* lines are b's columns if true, else a's rows */
+    bool row = gemm->m == 1; /* true if the result is one row, not a column */
     return (struct gemv){
         .matrix = row ? b : a,
         .x = row ? a : b,
@@ -47,7 +47,7 @@ static struct gemv gemv_of(const struct tandem_gemm *gemm, const float *a,
         .beta = (float)gemm->beta};
 }
 
-/* y = beta * y + the sums over `terms` terms of k, starting at term `from`. */
+/* Computes y = beta * y + sums over `terms` terms of k, from term `from` on. */
 static void sgemv_add(const struct gemv *v, int64_t from, int64_t terms,
                       float beta, float *y, int64_t y_step)
 {
@@ -58,8 +58,8 @@ static void sgemv_add(const struct gemv *v, int64_t from, int64_t terms,
                 v->x + from * v->x_step, (int)v->x_step, beta, y, (int)y_step);
 }
 
-/* Returns true if there are few enough lines for dot products and if x and each
- * line are contiguous. */
+/* Returns true if the result has few enough elements for dot products and both
+ * vectors of each dot product are contiguous. */
 static bool uses_dots(const struct gemv *v)
 {
     return v->n <= MAX_DOT_LINES && v->x_step == 1 &&
@@ -74,12 +74,10 @@ static void dots_compute(const struct gemv *v, int64_t from, int64_t terms,
                           v->x + from, 1);
 }
 
-/*
- * Returns how many terms one call of the BLAS may sum in f32.  A long sum of
- * terms of one sign loses accuracy.  Along rows OpenBLAS keeps at least 32
- * partial sums, so MAX_ROW_TERMS gives each at most 256 terms.  Along columns
- * it adds four terms at a time, but one at a time in the last n % 4 columns.
- */
+/* Returns how many terms one CBLAS call may sum in f32.  A long sum of terms of
+ * the same sign loses accuracy.  Along rows, OpenBLAS keeps at least 32 partial
+ * sums, so MAX_ROW_TERMS gives each at most 256 terms.  Along columns, OpenBLAS
+ * adds four terms at a time, but only one in the last n % 4 columns. */
 static int64_t max_terms(const struct gemv *v)
 {
     if (!v->is_strided || uses_dots(v))
@@ -93,10 +91,10 @@ static void gemv_lines_run(const struct gemv *v)
     float part[TASK_RESULTS];
     double total[TASK_RESULTS];
     blas_enter();
-    /* A BLAS may multiply x by alpha first, which can overflow or underflow
+    /* A CBLAS may multiply x by alpha first, which can overflow or underflow
      * even if the result does not.  Pass alpha only if it is 1. */
     if (v->k <= max && v->alpha == 1 && !uses_dots(v)) {
-        /* If beta is 0, the BLAS may still read y, so clear any NaN first. */
+        /* The CBLAS may read y even if beta is 0, so clear any NaN. */
         for (int64_t j = 0; j < v->n && v->beta == 0; j++)
             v->y[j * v->y_step] = 0;
         sgemv_add(v, 0, v->k, v->beta, v->y, v->y_step);
@@ -122,7 +120,7 @@ static void gemv_lines_run(const struct gemv *v)
     }
 }
 
-/* Computes n results of one batch, starting at result `from`. */
+/* Computes n results, from result `from` on, of one product of the batch. */
 static void results_compute(const struct gemm_call *call, int64_t batch,
                             int64_t from, int64_t n)
 {
@@ -144,7 +142,7 @@ static void results_compute(const struct gemm_call *call, int64_t batch,
         gemm_epilogue_apply(call, c, 0, from, n);
 }
 
-/* pool_fn: each task computes up to TASK_RESULTS results of one batch. */
+/* Thread-pool function: each task computes up to TASK_RESULTS results. */
 static void tasks_run(const void *context, int64_t first, int64_t end)
 {
     const struct gemm_call *call = context;

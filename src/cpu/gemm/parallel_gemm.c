@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Parallel GEMM.  Each task computes a block of c by the single-threaded CBLAS.
- * If c is small and k is large, k is split into ranges, whose results are added
- * at the end (split-k).  The CBLAS packs an operand again for each block that
- * needs it, but unlike the CBLAS's own threading this keeps all cores busy for
- * batches of small GEMMs and for long, narrow ones.  16-bit operands are
- * converted to f32 in the workspace, one range of k at a time.  Callable from
- * any thread.
+ * Computes a GEMM on several threads.  Each task computes one block of the
+ * result matrix c with the single-threaded CBLAS.  If c is small and the
+ * dimension k is large, k is split into ranges, whose results are added at the
+ * end (split-k).  The CBLAS packs an operand again for each block, but unlike
+ * the CBLAS's own threading this keeps all cores busy for batches of small
+ * GEMMs and for long, narrow GEMMs. 16-bit operands are converted to f32 in the
+ * workspace, one range of k at a time.  Callable from any thread.
  */
 #include "config.h"
 
@@ -17,14 +17,14 @@
 #include "cpu/gemm/blas_guard.h"
 #include "cpu/gemm/gemm.h"
 
-/* Sides of blocks are multiples of the CBLAS kernels' block sizes. */
+/* The height and width of blocks are multiples of these, to suit the CBLAS. */
 #define BLOCK_ROW_MULTIPLE 8
 #define BLOCK_COLUMN_MULTIPLE 32
-/* Multiplications per thread below which fewer threads are used. */
+/* Minimum multiply-adds per thread.  Smaller GEMMs use fewer threads. */
 #define MIN_THREAD_WORK 65536
-/* Estimated cost of packing an element, in multiplications. */
+/* Estimated cost of packing one operand element, in multiply-adds. */
 #define PACK_COST 16.0
-/* Maximum extents of a block, and of k in one BLAS call, with 16-bit types. */
+/* With 16-bit types: maximum block size, and maximum k of one CBLAS call. */
 #define MAX_16BIT_ROWS 512
 #define MAX_16BIT_COLUMNS 1024
 #define MAX_16BIT_DEPTH 512
@@ -33,27 +33,28 @@
 #define SMALL_KERNEL_TERMS 512
 #define VECTOR_TERMS 4096
 #define TINY_SIDE 8
-/* k is split if c has at most MAX_SPLIT_ELEMENTS elements and k is at least
- * MIN_SPLIT_K, into at most MAX_SPLITS ranges of at least MIN_SPLIT_DEPTH. */
+/* The dimension k is split if the result c has at most MAX_SPLIT_ELEMENTS
+ * elements and k is at least MIN_SPLIT_K.  There are at most MAX_SPLITS ranges
+ * of k, and each but the last is at least MIN_SPLIT_DEPTH long. */
 #define MAX_SPLIT_ELEMENTS 16384
 #define MIN_SPLIT_K 4096
 #define MIN_SPLIT_DEPTH 1024
 #define MAX_SPLITS 64
 #define CACHE_LINE_FLOATS 16
-/* Maximum threads inside the CBLAS at a time.  OpenBLAS prints a warning above
- * the number that it was built for, which is at least 64. */
+/* Maximum number of threads that call the CBLAS at a time.  OpenBLAS warns if
+ * more threads call it than it was built for, which is at least 64. */
 #define MAX_BLAS_THREADS 64
 
-/* The part of c, and of k, that one task computes. */
+/* The block of c, and the range of k, that one task computes. */
 struct block {
     const struct gemm_job *job;
-    int64_t batch, row, column, from; /* `from` is the first index of k */
-    int64_t rows, columns, depth;     /* depth is the extent along k */
+    int64_t batch, row, column, from; /* first index along k is `from` */
+    int64_t rows, columns, depth;     /* `depth` is the length along k */
     float *a, *b;                     /* workspace for converted operands */
     float *c;
     int64_t ld;
     float alpha, beta;
-    bool is_unsplit; /* covers all of k: bias and activation follow at once */
+    bool is_unsplit; /* true if the block covers all of k */
 };
 
 static int64_t min64(int64_t a, int64_t b)
@@ -77,9 +78,9 @@ static unsigned char *matrix_at(const struct tandem_matrix *matrix,
 
 /* ---- one block ---------------------------------------------------------- */
 
-/* Prepares c before BLAS calls add to it: converts a 16-bit c to f32 if beta is
- * not 0.  no_product means that no BLAS call follows, so beta is applied here.
- */
+/* Prepares a block of c before the CBLAS adds products to it: converts a 16-bit
+ * c to f32 if beta is not 0.  If no_product is true, no CBLAS call follows, so
+ * this function applies beta. */
 static void block_begin(const struct block *block, bool no_product)
 {
     const struct gemm_job *job = block->job;
@@ -99,7 +100,7 @@ static void block_begin(const struct block *block, bool no_product)
     }
 }
 
-/* Applies bias and activation, and converts the result to c's type. */
+/* Applies bias and activation to a block, and converts it to the type of c. */
 static void block_finish(const struct block *block)
 {
     const struct gemm_job *job = block->job;
@@ -119,9 +120,9 @@ static void block_finish(const struct block *block)
     }
 }
 
-/* Returns rows x columns elements of an operand, from (row, column) on, as f32:
- * in place, or converted into `space`.  *out_ld is the row pitch in elements.
- */
+/* Returns a rows x columns part of an operand as f32.  The part starts at (row,
+ * column).  It is used in place if it is f32, else converted into `space`.
+ * *out_ld receives the row pitch in elements. */
 static const float *operand_as_f32(const struct block *block, float *space,
                                    const struct tandem_matrix *matrix,
                                    int64_t row, int64_t column, int64_t rows,
@@ -140,13 +141,11 @@ static const float *operand_as_f32(const struct block *block, float *space,
     return space;
 }
 
-/*
- * Returns how many terms of k one call of the CBLAS may sum.  OpenBLAS blocks
- * large GEMMs along k, but its kernels for small ones accumulate all of k in
- * one f32, which is too inaccurate for terms of one sign.  If a is K-major, and
- * b is too or the block is tiny, the kernels accumulate in the lanes of a
- * vector, so the limit is higher.
- */
+/* Returns how many terms along k one CBLAS call may sum.  OpenBLAS divides
+ * large GEMMs along k, but its kernels for small GEMMs accumulate all terms in
+ * one f32, which is too inaccurate for terms of the same sign.  If a is
+ * K-major, and b is K-major or the block is tiny, the kernels accumulate in the
+ * lanes of a vector, so the limit is higher. */
 static int64_t max_terms(const struct block *block)
 {
     const struct gemm_job *job = block->job;
@@ -186,7 +185,7 @@ static void block_multiply(const struct block *block)
     }
 }
 
-/* Initializes the block with number `index`, to use workspace slot `slot`. */
+/* Initializes block number `index`, which uses workspace slot `slot`. */
 static void block_init(const struct gemm_job *job, struct block *out,
                        int64_t index, int64_t slot)
 {
@@ -227,7 +226,7 @@ static void block_init(const struct gemm_job *job, struct block *out,
     }
 }
 
-/* pool_fn: each task computes one block, or one range of k of a block. */
+/* Thread-pool function: each task computes a block of c for one range of k. */
 static void blocks_run(const void *context, int64_t first, int64_t end)
 {
     const struct gemm_job *job = context;
@@ -247,8 +246,8 @@ static void blocks_run(const void *context, int64_t first, int64_t end)
     atomic_store(&job->slot_taken[slot], 0);
 }
 
-/* pool_fn: each task computes c = alpha * (sum over the ranges of k) + beta * c
- * for one row of one batch. */
+/* Thread-pool function: each task computes c = alpha * (sum over the ranges of
+ * k) + beta * c for one row of one matrix c of the batch. */
 static void splits_combine(const void *context, int64_t first, int64_t end)
 {
     const struct gemm_job *job = context;
@@ -269,7 +268,7 @@ static void splits_combine(const void *context, int64_t first, int64_t end)
         for (int64_t split = 1; split < job->splits; split++)
             for (int64_t i = 0; i < gemm->n; i++)
                 sum[i] += sum[split * elements + i];
-        block.c = sum + elements; /* the sums of range 1 are added: scratch */
+        block.c = sum + elements; /* reuses the memory of range 1's sums */
         if (job->f32_to_c == NULL)
             block.c = (float *)(void *)matrix_at(&gemm->c, TANDEM_F32,
                                                  block.batch, block.row, 0);
@@ -283,8 +282,8 @@ static void splits_combine(const void *context, int64_t first, int64_t end)
 
 /* ---- partition ---------------------------------------------------------- */
 
-/* Returns the estimated time until the last thread finishes, in multiplications
- * per index of k, with blocks of rows x columns elements. */
+/* Returns the estimated time until the last thread finishes if blocks of c have
+ * rows x columns elements.  The unit is multiply-adds per index of k. */
 static double partition_cost(const struct gemm_job *job, int64_t threads,
                              int64_t rows, int64_t columns)
 {
@@ -296,14 +295,14 @@ static double partition_cost(const struct gemm_job *job, int64_t threads,
     return one * (double)ceil_div(count, threads);
 }
 
-/* Returns the extent of the blocks if `extent` is divided among `count`. */
+/* Returns the block size if `extent` is divided among `count` blocks. */
 static int64_t block_extent(int64_t extent, int64_t count, int64_t multiple,
                             int64_t max)
 {
     return min64(ceil_div(ceil_div(extent, count), multiple) * multiple, max);
 }
 
-/* Chooses the block size with the lowest partition_cost. */
+/* Chooses the block size with the lowest cost according to partition_cost. */
 static void block_size_choose(struct gemm_job *job)
 {
     const struct tandem_gemm *gemm = job->gemm;
@@ -356,8 +355,8 @@ static int64_t round_to_lines(int64_t elements)
     return ceil_div(elements, CACHE_LINE_FLOATS) * CACHE_LINE_FLOATS;
 }
 
-/* Computes the workspace sizes: one slot for each thread, the sums of the
- * ranges of k, and the bias in f32. */
+/* Computes the sizes of the parts of the workspace: one slot for each thread,
+ * the partial sums of the ranges of k, and the bias in f32. */
 static void workspace_size(struct gemm_job *job)
 {
     const struct tandem_gemm *gemm = job->gemm;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The cast operator.  Casts to integers truncate and saturate, and NaN becomes
- * 0.  Casts of f16 and bf16 go through f32, PACK_ELEMENTS at a time.  Runs on
- * the caller's thread and the pool's.
+ * Implements the cast operator.  Casts to integers truncate and saturate, and
+ * NaN becomes 0.  Casts of f16 and bf16 go through f32, PACK_ELEMENTS at a
+ * time.  Runs on the caller's thread and on the thread pool.
  */
 #include "config.h"
 
@@ -52,8 +52,8 @@ static uint32_t dtype_place(uint32_t dtype)
 
 struct cast {
     struct layout layout;
-    /* Cast between the operands' types, with f32 in place of a 16-bit type that
-     * is widened or narrowed. */
+    /* Cast function between the types of both operands.  It uses f32 in place
+     * of a 16-bit type that `widen` or `narrow` converts. */
     cast_fn strided;
     dense_cast_fn dense;
     void (*widen)(float *y, const uint16_t *x, int64_t n);  /* or NULL */
@@ -63,7 +63,7 @@ struct cast {
     int64_t chunks;
 };
 
-/* Copies n 16-bit elements between operands of different steps. */
+/* Copies n 16-bit elements.  The steps are the distances between elements. */
 static void move(uint16_t *to, int64_t to_step, const uint16_t *from,
                  int64_t from_step, int64_t n)
 {
@@ -80,7 +80,7 @@ static void steps_cast(const struct cast *cast, void *to, int64_t to_step,
         cast->strided(to, to_step, from, from_step, n);
 }
 
-/* Casts n <= PACK_ELEMENTS elements if widen or narrow is set. */
+/* Casts n <= PACK_ELEMENTS elements; `widen` or `narrow` must be set. */
 static void piece_cast(const struct cast *cast, void *to, int64_t to_step,
                        const void *from, int64_t from_step, int64_t n)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Casts of one element between f32, i32, i64, u8 and bool, and from integers to
- * bf16.  cast.c defines strided loops over them, vectorized_loops.h loops over
- * dense rows.  Pure functions.
+ * Casts one element between f32, i32, i64, u8 and bool, or from an integer to
+ * bf16. cast.c uses these functions in loops over strided elements, and
+ * vectorized_loops.h in loops over contiguous rows.  Pure functions.
  */
 #ifndef TANDEM_CPU_KERNELS_CAST_ELEMENT_H
 #define TANDEM_CPU_KERNELS_CAST_ELEMENT_H
@@ -14,12 +14,11 @@
 /* GCC does not vectorize a conversion that only some elements reach, because it
  * might raise an exception.  Casts to integers therefore convert every element
  * after clamping it, and then replace the results of large numbers and NaN.
- *
- * Returns x clamped to the range from low, which is negative, to high, which is
- * positive; both are the bits of an f32.  NaN becomes one of them.  The bits of
- * f32 are compared instead of their values, because vectors have a minimum of
- * integers: a negative number with larger bits is smaller, and a positive one
- * with larger bits is larger. */
+ * Returns x clamped to the range from `low`, which is negative, to `high`,
+ * which is positive.  Both limits are the bits of an f32.  NaN becomes one of
+ * the limits.  Compares the bits of f32 instead of the values, because SIMD
+ * instruction sets have a minimum of integers.  A negative f32 with larger bits
+ * is smaller, and a positive f32 with larger bits is larger. */
 static inline float clamp(float x, uint32_t low, int32_t high)
 {
     uint32_t bits = float_bits(x);
@@ -42,7 +41,7 @@ static inline int64_t f32_to_i64(float x)
     int64_t y = (int64_t)clamp(x, 0xdf000000u, 0x5effffff);
     int64_t other = x == x ? INT64_MAX : 0;
     return x < 0x1p63f ? y : other;
-#else /* AVX2 cannot convert vectors to 64-bit integers */
+#else /* AVX2 has no conversion to 64-bit integers */
     return x >= 0x1p63f    ? INT64_MAX
            : x >= -0x1p63f ? (int64_t)x
            : x < 0         ? INT64_MIN
@@ -66,16 +65,16 @@ static inline int32_t i64_to_i32(int64_t x)
 
 #define TO_U8(x) ((x) > 255 ? 255 : (x) < 0 ? 0 : (x))
 
-/* Rounds x, which is not NaN, to bf16. */
+/* Rounds a number x to bf16.  NaN is not allowed. */
 static inline uint16_t number_round(float x)
 {
     uint32_t bits = float_bits(x);
     return (uint16_t)((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
 }
 
-/* Rounds x to bf16 once.  Converting an integer of more than 24 bits to f32
- * would round it twice.  The low 8 bits matter only as zero or nonzero, so
- * they are replaced by a sticky bit, and f32 holds the rest exactly. */
+/* Rounds an integer to bf16 in one step.  Converting an integer of more than 24
+ * bits to f32 first would round twice.  Only whether the low 8 bits are zero
+ * affects the result, so one sticky bit replaces them and f32 is exact. */
 static inline uint16_t i32_to_bf16(int32_t x)
 {
     bool exact = (uint32_t)x + (1u << 24) <= 1u << 25;
@@ -83,8 +82,8 @@ static inline uint16_t i32_to_bf16(int32_t x)
     return number_round((float)((x ^ low) | (low != 0) << 7));
 }
 
-/* Rounds to f32 toward zero, sets the last bit if the result is inexact
- * (round to odd), and rounds that to bf16. */
+/* Rounds an integer to f32 toward zero, sets the last bit if that is inexact
+ * (round to odd), and rounds the f32 to bf16. */
 static inline uint16_t i64_to_bf16(int64_t x)
 {
     float nearest = (float)x;
@@ -95,7 +94,7 @@ static inline uint16_t i64_to_bf16(int64_t x)
     return number_round(float_of_bits(bits | (excess != 0)));
 }
 
-/* X(from, its type, to, its type, expression of x) */
+/* X(source name, source type, target name, target type, cast of source x) */
 #define CASTS(X)                                                               \
     X(u32, uint32_t, u32, uint32_t, x)                                         \
     X(f32, float, i32, int32_t, f32_to_i32(x))                                 \
@@ -121,7 +120,7 @@ static inline uint16_t i64_to_bf16(int64_t x)
     X(u8, uint8_t, bf16, uint16_t, float_bits(x) >> 16)                        \
     X(f16, uint16_t, f16, uint16_t, x | ((x & 0x7fffu) > 0x7c00u ? 0x200u : 0))
 
-/* Rows are the source types f32, i32, i64 and u8; a bool is read as u8 0 or 1.
+/* Rows are the source types f32, i32, i64 and u8 (and bool, read as u8 0 or 1).
  * Columns are the target types f32, i32, i64, u8, bool and bf16.  The entry of
  * f32 to bf16 holds f16 to f16, because bf16_narrow casts f32 to bf16. */
 #define CAST_TABLE                                                             \

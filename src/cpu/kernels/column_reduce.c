@@ -8,27 +8,27 @@
 #include "cpu/kernels/column_reduce.h"
 #include "cpu/kernels/reduce.h"
 
-/* Minimum rows of a chunk, maximum chunks of a block, and the number of
- * accumulators on the stack, which limits the chunks too. */
+/* Minimum rows of a chunk, maximum chunks of a column block, and number of
+ * accumulators on the stack, which also limits the number of chunks. */
 #define MIN_CHUNK_ROWS 512
 #define MAX_CHUNKS 32
 #define ACCUMULATORS (4 * MAX_COLUMNS)
-/* Minimum blocks per thread, if that leaves MIN_COLUMNS columns in each. */
+/* Minimum column blocks per thread, if each keeps at least MIN_COLUMNS. */
 #define BLOCKS_PER_THREAD 2
 #define MIN_COLUMNS 64
 
 struct column_reduction {
     const struct kernels *kernels;
-    struct pool *pool; /* runs the chunks of a block; NULL means one thread */
+    struct pool *pool; /* runs the chunks; NULL means one thread */
     uint32_t op;
     const struct layout_reduction *layout;
     const float *in;
-    void *out;     /* f32, or i64 for arg reductions */
-    int64_t width, blocks; /* columns per block, blocks per line of results */
+    void *out;     /* f32 results; i64 for argmax and argmin */
+    int64_t width, blocks; /* columns per block, blocks per row */
     int64_t chunk, chunks; /* rows per chunk, chunks per block */
 };
 
-/* The block of columns that a thread reduces. */
+/* Block of columns that one thread reduces.  Chunks divide its rows. */
 struct column_block {
     const struct column_reduction *reduction;
     const float *start;
@@ -139,7 +139,7 @@ static void chunks_run(const void *context, int64_t first, int64_t end)
     }
 }
 
-/* Combines the chunks' accumulators in order into those of chunk 0. */
+/* Combines the accumulators of all chunks, in order, into those of chunk 0. */
 static void chunks_combine(const struct column_block *block)
 {
     const struct column_reduction *reduction = block->reduction;
@@ -189,11 +189,11 @@ static void block_find(const struct column_reduction *reduction,
 {
     const struct kernels *kernels = reduction->kernels;
     const struct layout_reduction *layout = reduction->layout;
-    int64_t rows = layout->reduced.elements; /* arg reductions have one axis */
+    int64_t rows = layout->reduced.elements;
     int64_t stride = layout->reduced.strides[0][layout->reduced.rank - 1];
     int64_t step = layout->kept.strides[0][layout->kept.rank - 1];
     float best[MAX_COLUMNS];
-    float found[MAX_COLUMNS]; /* -1 if the block of rows has no new winner */
+    float found[MAX_COLUMNS]; /* new best row, otherwise -1 */
     for (int64_t i = 0; i < width; i++) {
         best[i] = start[i];
         out[i * step] = 0;
@@ -236,8 +236,8 @@ static void blocks_run(const void *context, int64_t first, int64_t end)
     }
 }
 
-/* Chooses the width of the blocks: a page of each row, or less if threads would
- * be idle.  The width does not affect the results. */
+/* Chooses the number of columns per block: a 4 KiB page of each row, or less if
+ * threads would be idle.  The results do not depend on this number. */
 static void block_width_choose(struct column_reduction *reduction,
                                int64_t threads)
 {
@@ -252,8 +252,8 @@ static void block_width_choose(struct column_reduction *reduction,
     reduction->blocks = (width + reduction->width - 1) / reduction->width;
 }
 
-/* Chooses the chunks of rows by the shape alone and not by the number of
- * threads, because the rounding of the sums depends on the chunks. */
+/* Chooses the number of rows per chunk.  The rounding of sums depends on it, so
+ * it depends on the shape alone and not on the number of threads. */
 static void chunk_rows_choose(struct column_reduction *reduction)
 {
     const struct layout *kept = &reduction->layout->kept;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Column reductions: neighboring results come from contiguous input columns, so
- * the loops reduce many columns at once, row by row.  Layouts are checked.
+ * Column reductions, for layouts in which neighboring results come from
+ * contiguous input columns.  The loops reduce many columns at once, row by row.
  */
 #ifndef TANDEM_CPU_KERNELS_COLUMN_REDUCE_H
 #define TANDEM_CPU_KERNELS_COLUMN_REDUCE_H
@@ -9,13 +9,13 @@
 #include "common/iteration_space.h"
 #include "cpu/objects.h"
 
-/* Maximum number of columns reduced together: a 4 KiB page of each row. */
+/* Maximum columns that are reduced at once: a 4 KiB page of each f32 row. */
 #define MAX_COLUMNS 1024
 
-/* Returns true if the column reduction is faster than reducing row by row. */
+/* Returns true if column_reduce_run is faster than reducing row by row. */
 bool column_reduce_supports(const struct layout_reduction *layout);
-/* Runs the reduction work->op; column_reduce_supports(layout) must be true.
- * out is i64 for argmax and argmin. */
+/* Runs the reduction of work->op. column_reduce_supports(layout) must be true.
+ * For argmax and argmin, `out` points to i64 results instead of f32. */
 void column_reduce_run(const struct work *work,
                        const struct layout_reduction *layout, const float *in,
                        float *out);

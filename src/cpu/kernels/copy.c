@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Strided copies and transposes of elements of 1, 2, 4 and 8 bytes.  If source
- * and target are contiguous along different axes, the copy is tiled to use each
- * cache line fully.  Runs on the caller's thread and the pool's.
+ * and target are contiguous along different axes, tiles are copied to use each
+ * cache line fully.  Runs on the caller's thread and on the thread pool.
  */
 #include "config.h"
 
@@ -11,17 +11,18 @@
 #include "cpu/objects.h"
 #include "cpu/kernels/elementwise.h"
 
-/* Side of a tile, and maximum elements of a row per task, in elements. */
+/* Side of a square tile, and maximum part of a row per task, in elements. */
 #define TILE 64
 #define CHUNK_ELEMENTS 4096
 
 struct copy {
-    struct layout layout; /* operand 0 is the target, 1 the source */
+    struct layout layout; /* operand 0 is the target, operand 1 the source */
     const struct kernels *kernels;
     unsigned char *base[2];
-    uint32_t bytes[2]; /* element size; both are equal */
-    int64_t row_tiles; /* tiled copy: tiles along axis rank - 2 */
-    int64_t chunks;    /* row copy: tasks per row */
+    uint32_t bytes[2]; /* element sizes of target and source, which are equal */
+    /* tiles along axis rank - 2 */
+    int64_t row_tiles;
+    int64_t chunks;    /* if copied by rows: tasks per row */
 };
 
 #define MOVE(type)                                                             \
@@ -76,7 +77,7 @@ static void copy_lines(const void *context, int64_t first, int64_t end)
     }
 }
 
-/* Copies one tile whose target rows and source columns are contiguous. */
+/* Copies a tile whose target rows and source columns are contiguous. */
 static void tile_copy(const struct copy *copy, unsigned char *to,
                       int64_t to_stride, const unsigned char *from,
                       int64_t from_stride, int64_t rows, int64_t columns)
@@ -93,8 +94,8 @@ static void tile_copy(const struct copy *copy, unsigned char *to,
                   columns, copy->bytes[0]);
 }
 
-/* pool_fn: each task copies TILE target rows of one matrix.  Axes rank - 2 and
- * rank - 1 are the matrix; the others are outer axes. */
+/* Thread-pool function: each task copies TILE target rows of one matrix.  The
+ * matrix has axes rank - 2 and rank - 1; all others are outer axes. */
 static void copy_tiles(const void *context, int64_t first, int64_t end)
 {
     const struct copy *copy = context;
@@ -104,7 +105,7 @@ static void copy_tiles(const void *context, int64_t first, int64_t end)
     int64_t to_stride = outer.strides[0][rows_axis];
     int64_t from_stride = outer.strides[1][columns_axis];
     int64_t index[TANDEM_MAX_RANK], bytes = copy->bytes[0];
-    outer.rank--; /* layout_seek skips the last axis, here the rows' */
+    outer.rank--; /* layout_seek skips the last axis: rows */
     for (int64_t task = first; task < end; task++) {
         int64_t row = task % copy->row_tiles * TILE;
         int64_t height = rows - row < TILE ? rows - row : TILE;
@@ -124,7 +125,7 @@ static void copy_tiles(const void *context, int64_t first, int64_t end)
 }
 
 /* Moves the axis along which the source is contiguous to position rank - 2.
- * Returns false if there is no such axis or if tiles would not be faster. */
+ * Returns false if no axis is contiguous or if tiles would not be faster. */
 static bool layout_tile(struct layout *layout)
 {
     uint32_t inner = layout->rank - 1;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Element-wise operators (classes UNARY to OPTIMIZER) over any strides:
- * iteration over the outer axes, division among threads, and packing of strided
- * operands.  Runs on the caller's thread and the pool's.
+ * Element-wise operators (classes UNARY to OPTIMIZER) on tensors with any
+ * strides.  Iterates over the outer axes, divides the work among threads and
+ * packs strided operands.  Runs on the caller's thread and on the thread pool.
  */
 #include "config.h"
 
@@ -14,20 +14,20 @@
 #include "cpu/objects.h"
 #include "cpu/kernels/elementwise.h"
 
-/* Elements per task: a 4 KiB page of f32. */
+/* Elements per task of the thread pool: a 4 KiB page of f32. */
 #define CHUNK_ELEMENTS 1024
-/* Shorter rows are handled several at a time, as part of a plane. */
+/* Rows with fewer elements are processed several at a time, in a plane. */
 #define SHORT_ELEMENTS 128
 #define OPERANDS 7u
 
-/* Iteration of one call.  A plane is the two innermost axes taken as one. */
+/* State of an operator call.  A plane is the two innermost axes together. */
 struct elementwise_iterator {
     struct layout layout;
     row_fn fn;
     uint32_t outputs, operands;
-    uint32_t constants; /* bit i is set if input i repeats along the row */
-    uint32_t packed;    /* bit i is set if operand i must be packed */
-    int64_t chunks;     /* tasks per row or plane */
+    uint32_t constants; /* bit i is set if input i is one repeated element */
+    uint32_t packed;    /* bit i is set if operand i is strided */
+    int64_t chunks;     /* tasks per row, or per plane */
     unsigned char *base[OPERANDS]; /* outputs, then inputs */
     uint32_t bytes[OPERANDS];      /* element sizes */
     struct params params;
@@ -91,7 +91,7 @@ void elementwise_params(struct params *out, const struct tandem_op *op)
     memcpy((type *)to + i * to_step, (const type *)from + i * from_step,       \
            sizeof(type))
 
-/* Copies n elements between operands of different steps. */
+/* Copies n elements.  The steps are the distances between elements. */
 static void elements_move(void *to, int64_t to_step, const void *from,
                           int64_t from_step, int64_t n, uint32_t bytes)
 {
@@ -101,7 +101,6 @@ static void elements_move(void *to, int64_t to_step, const void *from,
         PACK(uint8_t);
 }
 
-/* Copies one element of 4 bytes or 1 byte. */
 static inline void element_move(unsigned char *to, const unsigned char *from,
                                 uint32_t bytes)
 {
@@ -111,8 +110,9 @@ static inline void element_move(unsigned char *to, const unsigned char *from,
         *to = *from;
 }
 
-/* Copies n elements of a plane, starting at element `first`, from operand i at
- * base to the contiguous `piece`, or back if into_piece is false. */
+/* Copies n elements of a plane of operand i, starting at element `first`, to
+ * the contiguous buffer `piece`, or from `piece` to the plane if into_piece is
+ * false.  The plane starts at `base`. */
 static void plane_move(const struct elementwise_iterator *iterator, uint32_t i,
                        unsigned char *base, unsigned char *piece, int64_t first,
                        int64_t n, bool into_piece)
@@ -133,7 +133,8 @@ static void plane_move(const struct elementwise_iterator *iterator, uint32_t i,
     }
 }
 
-/* Runs the kernel on elements first <= i < end of the plane at at[]. */
+/* Runs the kernel on elements first <= i < end of a plane that starts at
+ * at[]. */
 static void plane_run(const struct elementwise_iterator *iterator,
                       unsigned char *const *at, int64_t first, int64_t end)
 {
@@ -167,8 +168,8 @@ static void plane_run(const struct elementwise_iterator *iterator,
     }
 }
 
-/* Runs the kernel on n elements at at[], and packs strided operands on the
- * stack. */
+/* Runs the kernel on n elements of a row, and packs strided operands into
+ * buffers on the stack. at[] holds the address of the row in each operand. */
 static void row_packed(const struct elementwise_iterator *iterator,
                        unsigned char *const *at, int64_t n)
 {
@@ -217,7 +218,7 @@ static void row_dense(const struct elementwise_iterator *iterator,
 
 /* ---- iteration ---------------------------------------------------------- */
 
-/* pool_fn: each task is a chunk of a row. */
+/* Thread-pool function: each task processes a chunk of a row. */
 static void chunks_run(const void *context, int64_t first, int64_t end)
 {
     const struct elementwise_iterator *iterator = context;
@@ -249,14 +250,14 @@ static void chunks_run(const void *context, int64_t first, int64_t end)
     }
 }
 
-/* pool_fn for short rows: each task is a chunk of a plane. */
+/* Thread-pool function for short rows: each task is a chunk of a plane. */
 static void planes_run(const void *context, int64_t first, int64_t end)
 {
     const struct elementwise_iterator *iterator = context;
     struct layout outer = iterator->layout;
     int64_t index[TANDEM_MAX_RANK];
     int64_t plane = outer.shape[outer.rank - 1] * outer.shape[outer.rank - 2];
-    outer.rank--; /* layout_seek skips the last axis, here the plane's */
+    outer.rank--; /* layout_seek skips the last axis of the plane */
     for (int64_t chunks; first < end; first += chunks) {
         int64_t chunk = first % iterator->chunks;
         chunks = iterator->chunks - chunk < end - first
@@ -274,7 +275,7 @@ static void planes_run(const void *context, int64_t first, int64_t end)
     }
 }
 
-/* Decides if operand i is used in slot, as a constant, or packed. */
+/* Decides if operand i is passed unchanged, as a constant, or packed. */
 static void operand_access_choose(struct elementwise_iterator *iterator,
                                   uint32_t i, bool constants, bool plane)
 {
@@ -288,7 +289,7 @@ static void operand_access_choose(struct elementwise_iterator *iterator,
         iterator->packed |= 1u << i;
 }
 
-/* Sets operand i to tensor, or to the scalar `value` if tensor is NULL. */
+/* Sets operand i to a tensor, or to the scalar `value` if `tensor` is NULL. */
 static void operand_set(struct elementwise_iterator *iterator, uint32_t i,
                         const struct tandem_tensor_desc *tensor, bool boolean,
                         double value)

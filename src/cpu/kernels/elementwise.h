@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Iteration over the outer axes of a layout, and conversion of the attributes
- * of element-wise operators.  Pure functions.
- */
+/* Functions to iterate over the rows of a tensor layout, and to convert the
+ * attributes of element-wise operators.  Pure functions. */
 #ifndef TANDEM_CPU_KERNELS_ELEMENTWISE_H
 #define TANDEM_CPU_KERNELS_ELEMENTWISE_H
 
 #include "common/iteration_space.h"
 #include "cpu/kernels/kernel_table.h"
 
-/* Converts the attributes of a checked op to the form that its row function
- * reads.  The caller has zeroed out. */
+/* Converts the attributes of a validated operator to the form that its row
+ * function reads.  The caller has cleared `out` to zero. */
 void elementwise_params(struct params *out, const struct tandem_op *op);
 
-/* Computes the index of row number `line` over all axes but the innermost. */
+/* Computes the multi-dimensional index of row number `line`.  The index covers
+ * all axes but the innermost. */
 static inline void layout_seek(const struct layout *layout, int64_t line,
                                int64_t *index)
 {
@@ -23,7 +22,7 @@ static inline void layout_seek(const struct layout *layout, int64_t line,
     }
 }
 
-/* Returns the element offset of the row at index from the operand's start. */
+/* Returns the element offset of the row at `index` from an operand's start. */
 static inline int64_t layout_offset(const struct layout *layout,
                                     uint32_t operand, const int64_t *index)
 {
@@ -33,8 +32,8 @@ static inline int64_t layout_offset(const struct layout *layout,
     return offset;
 }
 
-/* Advances index and the operands' pointers to the next row.  After the last
- * row they point to the first row again. */
+/* Advances the index and the pointers of all operands to the next row.  After
+ * the last row, the pointers point to the first row again. */
 static inline void layout_next(const struct layout *layout, int64_t *index,
                                unsigned char **pointers, const uint32_t *bytes)
 {

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The gather operator: selects slices of `data` along an axis by index.  Runs
- * on the caller's thread and the pool's.
- */
+/* The gather operator, which selects slices of a tensor along an axis by index.
+ * Runs on the caller's thread and on the thread pool. */
 #include "config.h"
 
 #include <string.h>
@@ -15,10 +13,10 @@ struct gather {
     unsigned char *base[3];
     uint32_t bytes[3];
     int64_t axis_stride, axis_elements;
-    unsigned char missing[8]; /* result of an index that is out of range */
+    unsigned char missing[8]; /* result for indices out of range */
 };
 
-/* Fills out with NaN for a floating-point dtype, else with 0. */
+/* Fills `out` with NaN if `dtype` is a floating-point type, else with 0. */
 static void missing_fill(unsigned char *out, uint32_t dtype)
 {
     static const uint32_t f32 = 0x7fc00000u;
@@ -35,8 +33,8 @@ static void missing_fill(unsigned char *out, uint32_t dtype)
         memcpy(out, &f64, sizeof f64);
 }
 
-/* Returns the address of the element of data that *index selects, or NULL if
- * the index is out of range.  Negative indices count from the end. */
+/* Returns the address of the element of `data` that *index selects, or NULL if
+ * the index is out of range.  Negative indices count from the axis end. */
 static const unsigned char *source_find(const struct gather *gather,
                                         const unsigned char *data,
                                         const unsigned char *index)
@@ -56,7 +54,8 @@ static const unsigned char *source_find(const struct gather *gather,
     return data + number * gather->axis_stride * (int64_t)gather->bytes[1];
 }
 
-/* Copies n elements that share one index.  from NULL stores `missing`. */
+/* Copies n elements that share one index.  If `from` is NULL, stores the result
+ * for indices out of range. */
 static void line_same(const struct gather *gather, unsigned char *to,
                       int64_t to_step, const unsigned char *from,
                       int64_t from_step, int64_t n)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Generic element-wise kernels in plain C.  Inputs and outputs are f32; the C
- * library computes in f64, so nearly every result is correctly rounded.  Every
- * machine supports these kernels; higher levels replace them one by one.
+ * Element-wise kernels in plain C, which run on every machine, with f32 inputs
+ * and outputs.  The kernels call the C library in f64, so nearly every result
+ * is correctly rounded.  Higher instruction set levels replace these kernels.
  */
 #include "config.h"
 
@@ -43,7 +43,7 @@ static double clip(double x, double low, double high)
     return at_least <= high || isnan(at_least) ? at_least : high;
 }
 
-/* Avoids fmin, which does not propagate NaN. */
+/* Avoids fmin and fmax, which do not propagate NaN. */
 static double hardswish(double x)
 {
     double gate = x / 6.0 + 0.5;
@@ -62,7 +62,7 @@ static float larger(float a, float b)
 
 /* ---- rows --------------------------------------------------------------- */
 
-/* Step of input i in elements: 0 if the input repeats, else 1. */
+/* Distance between elements of input i: 0 if one element repeats, else 1. */
 #define STEP(row, i) (((row)->constants >> (i)&1u) == 0)
 
 #define UNARY(name, expression)                                                \
@@ -112,7 +112,7 @@ BINARY(div, float, float, x / y)
 BINARY(pow, float, float, pow(x, y))
 BINARY(min, float, float, smaller(x, y))
 BINARY(max, float, float, larger(x, y))
-/* The inputs are the gradient (x) and the operator's input (y). */
+/* For relu_grad, x is the incoming gradient and y is the input of relu. */
 BINARY(relu_grad, float, float, y <= 0 ? 0.0f : x)
 
 static void row_where(const struct row *row)
@@ -141,7 +141,7 @@ static void row_fma(const struct row *row)
         out[i] = fmaf(a[i * a_step], b[i * b_step], c[i * c_step]);
 }
 
-/* params->f holds lr, momentum, 1 - dampening, weight_decay. */
+/* The attributes in params->f are lr, momentum, 1 - dampening, weight_decay. */
 static void row_sgd(const struct row *row)
 {
     const float *w = row->in[0], *g = row->in[1], *m = row->in[2];
@@ -157,15 +157,15 @@ static void row_sgd(const struct row *row)
     }
 }
 
-/* Rounds to f32, but limits finite values to FLT_MAX so that the mean square of
- * finite gradients stays finite. */
+/* Rounds the mean square to f32 and limits finite values to FLT_MAX, so that
+ * the mean square of finite gradients stays finite. */
 static float square_store(double square)
 {
     return square > FLT_MAX && !isinf(square) ? FLT_MAX : (float)square;
 }
 
-/* params->f holds lr, beta1, 1 - beta1, beta2, 1 - beta2, eps, weight_decay,
- * lr / (1 - beta1^step), 1 / (1 - beta2^step). */
+/* The attributes in params->f are lr, beta1, 1 - beta1, beta2, 1 - beta2, eps,
+ * weight_decay, lr / (1 - beta1^step), 1 / (1 - beta2^step). */
 static void row_adam(const struct row *row)
 {
     const float *w = row->in[0], *g = row->in[1], *m = row->in[2],

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Generic kernels in plain C, which every machine supports: reductions, softmax
- * and norms with sums in f64, transposes and 16-bit conversions.
- */
+/* Kernels in plain C, which run on every machine: reductions, softmax and norms
+ * with sums in f64, transposes, and conversions of 16-bit types. */
 #include "config.h"
 
 #include <math.h>
@@ -12,7 +10,8 @@
 #include "cpu/kernels/kernel_table.h"
 #include "cpu/kernels/vectorized_loops.h"
 
-/* Branch-free so that the compiler can vectorize the loops; propagate NaN. */
+/* `larger` and `smaller` propagate NaN.  They have no branches, so that the
+ * compiler can vectorize loops with them. */
 static inline float larger(float a, float b)
 {
     return ((a > b) | (a != a)) ? a : b;
@@ -129,7 +128,7 @@ COLUMN(product, float, a * x[i])
 COLUMN(sum, double, a + x[i])
 COLUMN(sum_square, double, a + (double)x[i] * x[i])
 
-/* A row is reduced as WIDTH columns: element i is in column i % WIDTH. */
+/* A row is reduced like a matrix: element i belongs to column i % WIDTH. */
 #define WIDTH 64
 #define ROW_EXTREME(name, better)                                              \
     static float row_##name(const float *x, int64_t n)                         \

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Detects the instruction sets of this machine and builds the kernel table of
- * each level, once per process.  Callable from any thread.
- */
+/* Detects the instruction sets of this machine.  Builds the kernel table of
+ * each instruction set level, once per process.  Callable from any thread. */
 #include "config.h"
 
 #include "cpu/kernels/kernel_table.h"
@@ -13,7 +11,7 @@
 #include <cpuid.h>
 #endif
 
-/* Instruction set level.  Each level requires all levels before it. */
+/* An instruction set level.  A level is usable if all levels before it are. */
 struct level {
     const char *name;
     bool (*present)(void);
@@ -26,15 +24,15 @@ static bool always(void)
 }
 
 #ifdef TANDEM_CPU_X86
-/* Tests CPUID directly because not every compiler's __builtin_cpu_supports
- * knows F16C.  The operating system supports F16C if it supports AVX. */
+/* Tests CPUID directly because __builtin_cpu_supports of some compilers does
+ * not know F16C.  The operating system supports F16C if it supports AVX. */
 static bool f16c_present(void)
 {
     unsigned a, b, c, d;
     return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;
 }
 
-/* The builtin checks the processor and the operating system. */
+/* __builtin_cpu_supports tests the processor and the operating system. */
 static bool avx2_present(void)
 {
     __builtin_cpu_init();

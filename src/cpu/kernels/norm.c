@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * layer_norm and rms_norm.  Contiguous rows use the kernel table; strided rows
- * are computed element by element.  Runs on the caller's thread and the pool's.
+ * Implements the operators layer_norm and rms_norm.  Contiguous rows use the
+ * kernel table; strided rows are computed element by element.  Runs on the
+ * caller's thread and on the thread pool.
  */
 #include "config.h"
 
@@ -14,20 +15,20 @@
 struct norm {
     const struct kernels *kernels;
     struct layout_norm layout;
-    const float *in, *scale, *bias; /* bias is NULL for rms_norm */
+    const float *in, *scale, *bias; /* `bias` is NULL for rms_norm */
     float *out;
     double epsilon;
     bool dense;
 };
 
-/* Returns the normalization factor of a row whose sum of squares is square. */
+/* Returns the normalization factor of a row from its sum of squares. */
 static double factor_of(const struct norm *norm, double square)
 {
     double n = (double)norm->layout.reduced.elements;
     return 1.0 / sqrt(square / n + norm->epsilon);
 }
 
-/* Iterator over the elements of a row and their scale and bias. */
+/* Iterator over the elements of a row and over its scale and bias. */
 struct walk {
     struct cursor element, affine;
     int64_t left;
@@ -73,13 +74,13 @@ static void row_strided(const struct norm *norm, const float *x, float *y)
     }
 }
 
-/* If the mean, the factor or its reciprocal exceeds these, f32 intermediate
- * results would be inaccurate, and the row is computed in f64. */
+/* If the mean or the normalization factor or its reciprocal exceeds these
+ * limits, f32 would be inaccurate, and the row is computed in f64. */
 #define MAX_MEAN 0x1p100f
 #define MAX_FACTOR 0x1p100
 
 /* Recomputes in f64 the elements whose normalized value is so small that f32
- * loses digits, and whose scale is large enough to make this visible. */
+ * loses digits and whose scale is so large that the error becomes visible. */
 static void row_lift(const struct norm *norm, const float *x, float *y,
                      float mean, double factor)
 {
@@ -92,7 +93,7 @@ static void row_lift(const struct norm *norm, const float *x, float *y,
     }
 }
 
-/* Cached answer of scales_large, computed on first use. */
+/* Cached result of scales_large, computed on first use. */
 struct scales {
     bool known, large;
 };

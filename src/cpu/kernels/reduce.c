@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Reductions and the dot product.  Computes one result at a time along the
- * reduced axes; column_reduce.c handles results from contiguous columns.  Long
- * reductions are split into chunks by their length alone, so that sums do not
- * depend on the number of threads.  Any caller's thread and the pool's.
+ * reduced axes; column_reduce.c computes results from contiguous columns.  The
+ * length alone determines how a reduction is split into chunks, so sums do not
+ * depend on the number of threads.  Runs on the caller's thread and the thread
+ * pool.
  */
 #include "config.h"
 
@@ -14,7 +15,7 @@
 #include "cpu/kernels/column_reduce.h"
 #include "cpu/kernels/reduce.h"
 
-/* Minimum elements of a chunk, and maximum chunks of one result. */
+/* Minimum elements of a chunk, and maximum number of chunks of one result. */
 #define CHUNK_ELEMENTS 8192
 #define CHUNKS 256
 
@@ -26,13 +27,13 @@ static void line_pack(float *to, const float *from, int64_t step, int64_t n)
         to[i] = from[i * step];
 }
 
-/* Processes n contiguous elements, the first of which is element `position` of
- * the operand.  Returns false to end the visit. */
+/* Function type: processes n contiguous elements of an operand, starting with
+ * element number `position`.  Returns false to stop the iteration. */
 typedef bool (*piece_fn)(void *state, const float *x, int64_t n,
                          int64_t position);
 
-/* Calls `fn` for pieces of the elements first <= i < end of the layout's
- * operand 0, which begins at `start`.  Packs strided elements. */
+/* Calls `fn` for contiguous pieces of elements first <= i < end of operand 0,
+ * which begins at `start`.  Packs strided elements. */
 static void span_visit(const struct layout *layout, const float *start,
                        int64_t first, int64_t end, piece_fn fn, void *state)
 {
@@ -95,11 +96,12 @@ double line_sum_exp(const struct kernels *kernels, const float *x, int64_t step,
 struct partial {
     const struct kernels *kernels;
     uint32_t op;
-    float value; /* Maximum, minimum or product.  In the second pass of
-                  * log_sum_exp, the maximum of all chunks. */
+    /* Maximum, minimum or product.  In the second pass of log_sum_exp, the
+     * maximum of all chunks. */
+    float value;
     bool started, shifted;
     double sum;
-    int64_t found; /* Index of the result of an arg reduction. */
+    int64_t found; /* index that argmax or argmin found */
 };
 
 static bool wants_extreme(uint32_t op)
@@ -163,7 +165,7 @@ static bool piece_find(void *state, const float *x, int64_t n, int64_t position)
     return at == n;
 }
 
-/* Combines the result of a later chunk into partial. */
+/* Combines `partial` with the partial result of a later chunk. */
 static void partial_join(struct partial *partial, const struct partial *later)
 {
     if (wants_extreme(partial->op) && !partial->shifted)
@@ -176,18 +178,18 @@ static void partial_join(struct partial *partial, const struct partial *later)
 
 struct reduction {
     const struct kernels *kernels;
-    struct pool *pool; /* runs the chunks of a result; NULL: one thread */
+    struct pool *pool; /* runs the chunks; NULL means one thread */
     uint32_t op;
     struct layout_reduction layout;
     const float *in;
-    void *out; /* f32, or i64 for arg reductions */
+    void *out; /* f32 results; i64 for argmax and argmin */
     int64_t chunk, chunks;
 };
 
 struct chunk_work {
     const struct reduction *reduction;
     const float *start;
-    struct partial first; /* initial state of each chunk */
+    struct partial first; /* initial partial result of a chunk */
     struct partial *partials;
 };
 
@@ -207,8 +209,8 @@ static void chunks_run(const void *context, int64_t first, int64_t end)
     }
 }
 
-/* Reduces all elements of the result at start.  *partial holds the initial
- * state and receives the result. */
+/* Reduces all input elements of one result, which begin at `start`. *partial
+ * holds the initial state and receives the result. */
 static void chunks_reduce(const struct reduction *reduction, const float *start,
                           struct partial *partial)
 {
@@ -251,7 +253,7 @@ static void result_make(const struct reduction *reduction, const float *start,
         reduction->op, partial.sum, partial.value, layout->elements);
 }
 
-/* Reduces a contiguous row by one kernel, with the result of result_make. */
+/* Reduces a contiguous row by one kernel call.  Same result as result_make. */
 static float row_reduce(const struct reduction *reduction, const float *x,
                         int64_t n)
 {
@@ -278,7 +280,7 @@ static float row_reduce(const struct reduction *reduction, const float *x,
     return reduction_finish(reduction->op, sum, value, n);
 }
 
-/* Returns true if row_reduce supports the reduction and the results lie on one
+/* Returns true if row_reduce supports the reduction and results form one
  * axis. */
 static bool rows_suit(const struct reduction *reduction)
 {
@@ -325,8 +327,8 @@ static void rows_run(struct reduction *reduction, struct pool *pool)
     if (n > CHUNK_ELEMENTS * (int64_t)CHUNKS)
         reduction->chunk = (n + CHUNKS - 1) / CHUNKS;
     reduction->chunks = (n + reduction->chunk - 1) / reduction->chunk;
-    /* A nested pool_run would use one thread, so either the results run in
-     * parallel or the chunks of each result do. */
+    /* A nested pool_run would use one thread.  Therefore either the results run
+     * in parallel, or the chunks of each result do. */
     if (reduction->chunks > 1 && results < 32) {
         reduction->pool = pool;
         results_run(reduction, 0, results);
@@ -338,7 +340,7 @@ static void rows_run(struct reduction *reduction, struct pool *pool)
              results, n);
 }
 
-/* Stores the results of a reduction over no elements. */
+/* Stores the results of a reduction over zero elements. */
 static void empty_run(const struct reduction *reduction)
 {
     const struct layout *kept = &reduction->layout.kept;

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Iteration over the kept and the reduced axes of a reduction.  Pure functions.
- */
+/* Iterates over the kept and reduced axes of a reduction.  Pure functions. */
 #ifndef TANDEM_CPU_KERNELS_REDUCE_H
 #define TANDEM_CPU_KERNELS_REDUCE_H
 
@@ -10,10 +8,10 @@
 #include "common/iteration_space.h"
 #include "cpu/kernels/kernel_table.h"
 
-/* Position in a layout of at most two operands, over all axes. */
+/* Position in a layout of at most two operands. */
 struct cursor {
     int64_t index[TANDEM_MAX_RANK];
-    int64_t offsets[2]; /* elements from each operand's start */
+    int64_t offsets[2]; /* offset in each operand, in elements */
 };
 
 static inline void cursor_seek(struct cursor *cursor,
@@ -29,8 +27,8 @@ static inline void cursor_seek(struct cursor *cursor,
     }
 }
 
-/* Advances by `steps` along axis.  At the end of the axis, wraps and carries
- * into the axes outside it; the steps must not go past the end of the axis. */
+/* Advances by `steps` elements along `axis`, but not past its end.  At the end
+ * of the axis, continues at its start and advances the next outer axis. */
 static inline void cursor_move(struct cursor *cursor,
                                const struct layout *layout, uint32_t axis,
                                int64_t steps)
@@ -48,9 +46,8 @@ static inline void cursor_move(struct cursor *cursor,
     }
 }
 
-/* Returns the f32 result of a reduction of n elements.  value is their product,
- * maximum or minimum.  An operator ignores `sum` or `value` if it does not need
- * that argument. */
+/* Returns the f32 result of a reduction of n elements.  `value` is the product,
+ * maximum or minimum.  Each operator uses either `sum` or `value` or both. */
 static inline float reduction_finish(uint32_t op, double sum, float value,
                                      int64_t n)
 {
@@ -71,8 +68,8 @@ static inline float reduction_finish(uint32_t op, double sum, float value,
     }
 }
 
-/* Reduce n elements that are `step` apart.  If step is not 1, the elements are
- * packed in pieces of PACK_ELEMENTS. */
+/* line_max returns the maximum of n elements that are `step` apart, and
+ * line_sum_exp the sum of e^(x - m).  They pack strided elements. */
 float line_max(const struct kernels *kernels, const float *x, int64_t step,
                int64_t n);
 double line_sum_exp(const struct kernels *kernels, const float *x, int64_t step,

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Softmax, log-softmax, cross-entropy and its gradient.  Softmax works along
- * rows, or on blocks of columns (bands) if neighboring lines of the axis are
- * contiguous.  Runs on the caller's thread and the pool's.
+ * Softmax, log-softmax, cross-entropy and the cross-entropy gradient.  Softmax
+ * works by row, or on blocks of columns (bands) if an axis other than the
+ * reduced one is contiguous.  Runs on the caller's thread and on the thread
+ * pool.
  */
 #include "config.h"
 
@@ -13,8 +14,8 @@
 #include "cpu/kernels/column_reduce.h"
 #include "cpu/kernels/reduce.h"
 
-/* Target number of elements in a band.  A band is read three times and should
- * stay in the L2 cache: 512 KiB of f32. */
+/* Target number of elements in a band of columns.  A band is read three times
+ * and should stay in the L2 cache: 512 KiB of f32. */
 #define BAND_ELEMENTS 131072
 
 struct softmax {
@@ -23,10 +24,10 @@ struct softmax {
     struct layout_reduction layout;
     const float *in;
     float *out;
-    int64_t bands, width; /* bands per line, columns per band */
+    int64_t bands, width; /* number of bands, columns per band */
 };
 
-/* y = e^(x - m) for n strided elements; returns the sum of y. */
+/* Stores y = e^(x - m) for n strided elements.  Returns the sum of y. */
 static double line_exp(const struct kernels *kernels, float *y, int64_t y_step,
                        const float *x, int64_t x_step, int64_t n, float m)
 {
@@ -94,7 +95,7 @@ static void rows_run(const void *context, int64_t first, int64_t end)
     }
 }
 
-/* y = x op z on a band, row by row; z has one value for each column. */
+/* Stores y = x op z for a band, row by row; z has one value for each column. */
 static void band_apply(const struct softmax *softmax, uint32_t op, float *y,
                        int64_t y_stride, const float *x, int64_t x_stride,
                        int64_t width, const float *z)
@@ -195,7 +196,7 @@ struct cross_entropy {
     float scale; /* factor of the gradient */
 };
 
-/* Returns the label of a row, or -1 if the label is out of range. */
+/* Returns the label (class number) of a row, or -1 if it is out of range. */
 static int64_t label_read(const struct cross_entropy *work, int64_t row)
 {
     int64_t at = row * work->label_stride;
@@ -222,12 +223,11 @@ static void losses_run(const void *context, int64_t first, int64_t end)
     }
 }
 
-/* Slightly above log(FLT_MIN) = -87.34: below that, e^x in f32 is subnormal or
- * 0. */
+/* Just above log(FLT_MIN) = -87.34; below it, e^x in f32 is subnormal or 0. */
 #define MIN_EXPONENT (-87.0f)
 
-/* Recomputes in f64 the gradients whose probability f32 cannot represent
- * accurately, so that the scale does not amplify the error. */
+/* Recomputes in f64 the gradients whose probability is too small for an
+ * accurate f32, so that the scale does not amplify the error. */
 static void gradients_lift(const struct cross_entropy *work, float *y,
                            const float *x, float m, double factor)
 {

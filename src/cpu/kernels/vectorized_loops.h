@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Kernels in plain C that the compiler vectorizes.  The file that fills the
- * kernel table of an instruction set includes this header, and so compiles
- * the kernels for that instruction set.  Pure functions; any thread.
+ * Kernels in plain C that the compiler vectorizes.  One file per instruction
+ * set includes this header and so compiles the kernels for that instruction
+ * set.  Pure functions, callable from any thread.
  */
 #ifndef TANDEM_CPU_KERNELS_VECTORIZED_LOOPS_H
 #define TANDEM_CPU_KERNELS_VECTORIZED_LOOPS_H
@@ -14,7 +14,7 @@
 
 /* ---- element-wise operators that give bool ------------------------------ */
 
-#ifndef TANDEM_SIMD_AVX512 /* AVX-512 keeps the rows of AVX2 */
+#ifndef TANDEM_SIMD_AVX512 /* AVX-512 uses the AVX2 row functions */
 BINARY(equal, float, uint8_t, x == y)
 BINARY(not_equal, float, uint8_t, x != y)
 BINARY(less, float, uint8_t, x < y)
@@ -55,7 +55,7 @@ static void row_not(const struct row *row)
 CASTS(DENSE_CAST)
 DENSE_CAST(i64, int64_t, exact_bf16, uint16_t, number_round((float)x))
 
-/* Takes the fast path if no integer has more than 24 bits, the usual case. */
+/* Casts faster if no integer has more than 24 bits, which is the usual case. */
 static void i64_any_bf16(void *to, const void *from, int64_t n)
 {
     const int64_t *in = from;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * SIMD column reductions, which combine the rows of each column.  Sums add
- * COLUMN_ROWS rows in f32 and the results in f64; a block whose f32 sum
- * overflows is added in f64 throughout.
+ * COLUMN_ROWS rows in f32 and add these block sums in f64.  If a block sum
+ * overflows f32, the block is added in f64 throughout.
  */
 #include "config.h"
 
@@ -24,7 +24,6 @@ static inline void lanes_store(float *p, int64_t n, vf x)
         vf_store_part(p, n, x);
 }
 
-/* Adds a vector to n accumulators. */
 static inline void lanes_add(double *accumulators, int64_t n, vf x)
 {
     if (n >= LANES) {
@@ -68,8 +67,8 @@ static inline void lanes_add(double *accumulators, int64_t n, vf x)
 EXTREME(max, vf_max_raw)
 EXTREME(min, vf_min_raw)
 
-/* Multiplies four rows at a time, so that the accumulators are loaded and
- * stored once for four rows, and memory is read in order. */
+/* Multiplies four rows at a time.  The accumulators are loaded and stored once
+ * for four rows, and memory is read in order. */
 static void column_product(const float *x, int64_t rows, int64_t stride,
                            int64_t columns, float *accumulators)
 {
@@ -92,9 +91,9 @@ static void column_product(const float *x, int64_t rows, int64_t stride,
         }
 }
 
-/* Processes two vectors of columns at a time, to hide the latency of the
- * dependency between rows.  The last two vectors may overlap, which is
- * harmless: searching a column twice gives the same result. */
+/* Searches two vectors of columns at a time, to hide the latency of the
+ * dependency between rows.  The last two vectors may overlap, because searching
+ * a column twice gives the same result. */
 #define FIND(name, beats)                                                      \
     static void column_##name(const float *x, int64_t rows, int64_t stride,    \
                               int64_t columns, float *best, float *found)      \
@@ -131,7 +130,7 @@ static void column_product(const float *x, int64_t rows, int64_t stride,
         }                                                                      \
     }
 
-/* Both comparisons are also true if x or y is NaN. */
+/* ABOVE and BELOW are true also if x or y is NaN. */
 #define ABOVE(x, y) vf_compare(x, y, NLE_UQ)
 #define BELOW(x, y) vf_compare(y, x, NLE_UQ)
 
@@ -153,7 +152,7 @@ static inline vf lanes_sum(const float *x, int64_t rows, int64_t stride,
     return vf_add(a, b);
 }
 
-/* Adds the same block in f64, for sums that overflow f32. */
+/* Adds such a block of rows in f64 instead, for sums that overflow f32. */
 static void lanes_sum_wide(const float *x, int64_t rows, int64_t stride,
                            int64_t n, double *accumulators)
 {

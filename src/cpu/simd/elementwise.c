@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * SIMD element-wise kernels.  The last, partial vector uses the same
- * instructions as full vectors, so that the result of an element does not
- * depend on its position.
+ * instructions as full vectors, so results do not depend on an element's
+ * position.
  */
 #include "config.h"
 
@@ -11,8 +11,8 @@
 #include "cpu/simd/simd_kernels.h"
 #include "cpu/simd/vector.h"
 
-/* Defines row_<name>, which stores `expression` of the input vector x.  The
- * statements `setup` run once before the loop. */
+/* Defines row_<name>, which stores `expression` of each input vector x.  The
+ * statements in `setup` run once before the loop. */
 #define UNARY(name, setup, expression)                                         \
     static void row_##name(const struct row *row)                              \
     {                                                                          \
@@ -40,8 +40,8 @@ static inline vf sign(vf x)
     return vf_select(vf_compare(x, zero, LT_OQ), vf_set(-1), y);
 }
 
-/* vf_max_raw and vf_min_raw return the second operand if it is NaN, so relu
- * and clip pass a NaN in x through. */
+/* If the second operand of vf_max_raw or vf_min_raw is NaN, the result is NaN.
+ * relu and clip pass x second and so return NaN if x is NaN. */
 static inline vf relu(vf x)
 {
     return vf_max_raw(vf_set(0), x);
@@ -57,7 +57,7 @@ static inline vf leaky_relu(vf x, vf alpha)
     return vf_select(vf_compare(x, vf_set(0), GE_OQ), x, vf_mul(alpha, x));
 }
 
-/* Returns e^x - 1 for x < 0.  Uses x + x^2 p(x) if x > -1/2, otherwise vf_exp,
+/* Returns e^x - 1 for x < 0: x + x^2 p(x) if x > -1/2, otherwise vf_exp(x) - 1,
  * where the subtraction loses at most one bit. */
 static inline vf expm1_below(vf x)
 {
@@ -83,8 +83,8 @@ static inline vf logistic_denominator(vf x)
     return vf_add(vf_set(1), vf_exp(vf_neg(x)));
 }
 
-/* The gate is 1 - erfc(|x| / sqrt(2)) / 2 if x >= 0.  If x < 0, the gate is the
- * subtrahend itself, which avoids cancellation in the tail. */
+/* GELU is x * gate.  If x >= 0, the gate is 1 - erfc(|x| / sqrt(2)) / 2.  If x
+ * < 0, it is erfc(|x| / sqrt(2)) / 2, which avoids cancellation. */
 static inline vf gelu_erf(vf x)
 {
     vf half = vf_mul(vf_set(0.5f),
@@ -94,7 +94,7 @@ static inline vf gelu_erf(vf x)
     return vf_mul(x, gate);
 }
 
-/* Uses (1 + tanh v) / 2 = 1 / (1 + e^(-2v)), where u = 2v. */
+/* Tanh form of GELU by (1 + tanh v) / 2 = 1 / (1 + e^(-2v)), where u = 2v. */
 static inline vf gelu_tanh(vf x)
 {
     vf cube = vf_mul(vf_mul(x, x), vf_mul(x, vf_set(0.044715f)));
@@ -120,8 +120,8 @@ static inline vf softplus(vf x)
     return vf_fma(e, p, relu(x));
 }
 
-/* Uses tanh(ln(1 + e)) = e (e + 2) / (e (e + 2) + 2), where e = e^x.  If
- * x > 20, the factor is 1 in f32; e^2 overflows only for larger x. */
+/* Mish is x * tanh(ln(1 + e)) = x * n / (n + 2), where n = e (e + 2) and e =
+ * e^x.  If x > 20, n / (n + 2) is 1 in f32; e^2 overflows only for larger x. */
 static inline vf mish(vf x)
 {
     vf e = vf_exp(x);
@@ -173,8 +173,8 @@ static void row_gelu(const struct row *row)
         row_gelu_erf(row);
 }
 
-/* vf_max_raw and vf_min_raw may ignore a NaN bound, so it is handled here: the
- * result is NaN. */
+/* If a bound of clip is NaN, all results are NaN.  This case is handled here,
+ * because vf_max_raw and vf_min_raw may ignore a NaN bound. */
 static void row_clip(const struct row *row)
 {
     float *out = row->out[0];
@@ -229,7 +229,7 @@ BINARY(div, vf_div(a, b))
 BINARY(pow, vf_pow(a, b))
 BINARY(min, vf_min(a, b))
 BINARY(max, vf_max(a, b))
-/* Input a is dy, input b is x. */
+/* For relu_grad, a is the incoming gradient and b is the input of relu. */
 BINARY(relu_grad, vf_select(vf_compare(b, vf_set(0), LE_OQ), vf_set(0), a))
 
 /* ---- three inputs ------------------------------------------------------- */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fills the kernel table of this instruction set. */
+/* Fills the kernel table of the instruction set of this compilation. */
 #include "config.h"
 
 #include "cpu/kernels/vectorized_loops.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* SIMD kernels for SGD with momentum and for Adam.  kernels/elementwise.c fills
- * their attributes, params->f. */
+/* SIMD kernels of the optimizers SGD (with momentum) and Adam.  The attributes
+ * in params->f are set by kernels/elementwise.c. */
 #include "config.h"
 
 #include <float.h>
@@ -41,12 +41,12 @@ static void row_sgd(const struct row *row)
     }
 }
 
-/* Mean squares within these bounds, and the terms that form them, keep the full
- * precision of f32, and the bias correction cannot overflow. */
+/* Limits for Adam's mean square of gradients.  Within these limits, all terms
+ * keep the full precision of f32 and the bias correction cannot overflow. */
 #define MIN_SQUARE 0x1p-100f
 #define MAX_SQUARE 0x1p60f
 
-/* Returns false if any lane is outside these bounds or NaN. */
+/* Returns false if any lane is NaN or outside MIN_SQUARE to MAX_SQUARE. */
 static inline bool squares_ordinary(vf square)
 {
     vf within = vf_min_raw(vf_max_raw(square, vf_set(MIN_SQUARE)),
@@ -54,7 +54,7 @@ static inline bool squares_ordinary(vf square)
     return vm_bits(vf_compare(within, square, NEQ_UQ)) == 0;
 }
 
-/* Returns the updated mean square.  f is params->f, here and below. */
+/* Returns the updated mean square v.  In all functions, f is params->f. */
 static inline vf mean_square(const float *f, vf v, vf gradient)
 {
     return vf_fma(vf_set(f[3]), v,
@@ -66,8 +66,8 @@ static inline vf mean_root(const float *f, vf square)
     return vf_sqrt(vf_mul(square, vf_set(f[8])));
 }
 
-/* Returns, in each lane, `large` if the square exceeds MAX_SQUARE, `small` if
- * it is below MIN_SQUARE, otherwise 1. */
+/* Returns a scale factor per lane: `large` if the mean square exceeds
+ * MAX_SQUARE, `small` if it is below MIN_SQUARE, otherwise 1. */
 static inline vf unit_of(vf square, float large, float small)
 {
     return vf_select(vf_compare(square, vf_set(MAX_SQUARE), GT_OQ),
@@ -76,9 +76,9 @@ static inline vf unit_of(vf square, float large, float small)
                                vf_set(small), vf_set(1)));
 }
 
-/* Returns mean / (root + eps) for vectors in which a square is out of bounds.
- * The root of such a square is computed from scaled inputs.  The numerator and
- * the denominator are multiplied by the same factor `wide`. */
+/* Returns mean / (root + eps) for vectors in which a mean square is out of
+ * bounds.  The root of such a mean square is computed from scaled inputs.  The
+ * numerator and the denominator are both multiplied by `wide`. */
 static inline vf quotient_any(const float *f, vf v, vf gradient, vf mean,
                               vf square)
 {
@@ -92,8 +92,8 @@ static inline vf quotient_any(const float *f, vf v, vf gradient, vf mean,
                          vf_mul(vf_set(f[5]), wide)));
 }
 
-/* Returns the square, limited to FLT_MAX in lanes where both v and the gradient
- * are finite. */
+/* Returns the mean square, limited to FLT_MAX in lanes where both v and the
+ * gradient are finite. */
 static inline vf square_store(vf square, vf v, vf gradient)
 {
     vf largest = vf_set(FLT_MAX);
@@ -107,7 +107,7 @@ static void row_adam(const struct row *row)
     const float *w = row->in[0], *g = row->in[1], *m = row->in[2],
                 *v = row->in[3];
     float *out_w = row->out[0], *out_m = row->out[1], *out_v = row->out[2];
-    float f[9]; /* A copy that the stores to the outputs cannot change. */
+    float f[9]; /* local copy, which stores to outputs cannot change */
     memcpy(f, row->params->f, sizeof(f));
     bool decoupled = row->params->flag;
     vf rate = vf_set(-f[7]), eps = vf_set(f[5]);
@@ -116,7 +116,7 @@ static void row_adam(const struct row *row)
     for (int64_t i = 0; i < row->n; i += LANES) {
         int64_t n = row->n - i;
         vf weight = part(w + i, n), gradient = part(g + i, n);
-        /* Lanes past the end get 1, so that their square is within bounds. */
+        /* Lanes past the end are 1, so that their mean square is in bounds. */
         vf old = n >= LANES ? vf_load(v + i)
                             : vf_load_part(v + i, n, vf_set(1));
         if (decoupled)

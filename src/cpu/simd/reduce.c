@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * SIMD reductions of contiguous rows.  A sum is accumulated in f32 within a
- * block of 64 vectors, in four accumulators, and in f64 across blocks, so that
- * the error does not grow with the length.  A block that overflows f32 is
+ * SIMD reductions of contiguous rows.  A sum is accumulated in f32 (four
+ * vectors) within a block of 64 vectors, and in f64 across blocks, so that the
+ * error does not grow with the length.  A block that overflows f32 is
  * recomputed in f64.
  */
 #include "config.h"
@@ -74,7 +74,6 @@ static int64_t row_find(const float *x, int64_t n, float value)
 
 /* ---- sums --------------------------------------------------------------- */
 
-/* Sums one block of n <= BLOCK elements. */
 static inline double block_sum(const float *x, int64_t n)
 {
     vf zero = vf_set(0), a = zero, b = zero, c = zero, d = zero;
@@ -126,8 +125,8 @@ static inline double block_dot(const float *x, const float *y, int64_t n)
     return vf_total(vf_add(vf_add(a, b), vf_add(c, d)));
 }
 
-/* Recomputes a block in f64 if its result is tiny, because products that are
- * subnormal in f32 lose significant bits. */
+/* Computes a dot product.  Recomputes a block in f64 if its result is tiny,
+ * because products that are subnormal in f32 lose significant bits. */
 static double row_dot(const float *x, const float *y, int64_t n)
 {
     double sum = 0;
@@ -173,7 +172,7 @@ static inline double block_square(const float *x, int64_t n, vf mean)
     return vf_total(vf_add(vf_add(a, b), vf_add(c, d)));
 }
 
-/* Recomputes tiny blocks in f64 for the same reason as row_dot. */
+/* Recomputes a block in f64 if its result is tiny; see row_dot. */
 static double row_square_about(const float *x, int64_t n, float m)
 {
     double sum = 0;
@@ -192,8 +191,8 @@ static double row_square_about(const float *x, int64_t n, float m)
     return sum;
 }
 
-/* Uses f64 throughout, because squares leave the range of f32 long before their
- * root does. */
+/* Sums squares in f64, because squares can exceed the range of f32 although the
+ * square root of their sum does not. */
 static double row_sum_square(const float *x, int64_t n)
 {
     vd a = vd_zero(), b = vd_zero(), c = vd_zero(), d = vd_zero();
@@ -216,7 +215,7 @@ static double row_sum_square(const float *x, int64_t n)
     return vd_sum(vd_add(vd_add(a, b), vd_add(c, d)));
 }
 
-/* Uses four accumulators to hide the latency of the multiplications. */
+/* Multiplies with four accumulators to hide the latency of multiplications. */
 static float row_product(const float *x, int64_t n)
 {
     vf one = vf_set(1), a = one, b = one, c = one, d = one;
@@ -240,8 +239,8 @@ static float row_product(const float *x, int64_t n)
 
 /* ---- softmax rows ------------------------------------------------------- */
 
-/* Returns the sum of e^(x - m), and stores the exponentials to y if `store` is
- * set.  The unused lanes of a partial vector hold -infinity and add 0. */
+/* Returns the sum of e^(x - m), and stores the exponentials in y if `store` is
+ * true.  Unused lanes of a partial vector are -infinity, which adds 0. */
 static inline double exp_sum(float *y, const float *x, int64_t n, float m,
                              bool store)
 {
@@ -302,9 +301,9 @@ static void row_shift(float *y, const float *x, int64_t n, float m, float l)
     }
 }
 
-/* Returns true if any |scale| is at least 2 or NaN.  The scales are combined
- * by a bitwise OR: the top exponent bit is set exactly in values of at least 2.
- */
+/* Implements norm_row.  Returns true if the magnitude of any scale is at least
+ * 2 or NaN.  Combines the scales by a bitwise OR, because the top exponent bit
+ * is set exactly in values of at least 2. */
 static bool row_norm(float *y, const float *x, int64_t n, float m,
                      float factor, const float *scale, const float *bias)
 {

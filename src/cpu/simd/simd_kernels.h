@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Functions with which the files of this folder fill the kernel table of one
- * instruction set.  Each file is compiled once per instruction set. */
+/* Functions that fill parts of the kernel table of one instruction set.  Each
+ * file of this folder is compiled once for each instruction set. */
 #ifndef TANDEM_CPU_SIMD_SIMD_KERNELS_H
 #define TANDEM_CPU_SIMD_SIMD_KERNELS_H
 

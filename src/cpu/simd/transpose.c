@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* SIMD transpose of 4-byte elements in squares of LANES x LANES. */
+/* SIMD transpose of 4-byte elements, in squares of LANES x LANES elements. */
 #include "config.h"
 
 #include <string.h>
@@ -20,8 +20,8 @@ static inline void square_transpose(uint32_t *y, int64_t y_stride,
         vf_store((float *)(void *)(y + i * y_stride), rows[i]);
 }
 
-/* Rows whose stride is a power of two map to the same cache sets.  Tiles of up
- * to TILE x TILE elements are therefore copied to a padded buffer first. */
+/* If the row stride is a power of two, rows map to the same cache sets.  Tiles
+ * of up to TILE x TILE elements are therefore copied to a padded buffer. */
 #define TILE 64
 #define TILE_STRIDE (TILE + 8)
 

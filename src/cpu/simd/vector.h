@@ -31,8 +31,8 @@
 #ifndef TANDEM_CPU_SIMD_VECTOR_H
 #define TANDEM_CPU_SIMD_VECTOR_H
 
-/* The build defines one TANDEM_SIMD_ macro for each SIMD library.  The macros
- * of the compiler only show whether CFLAGS disabled the instruction set. */
+/* The build defines one TANDEM_SIMD_ macro for each instruction set.  The
+ * compiler's own macros show only if CFLAGS disabled an instruction set. */
 #if defined(TANDEM_SIMD_AVX512)
 #if !defined(__AVX512F__) || !defined(__AVX512DQ__) ||                         \
     !defined(__AVX512BW__) || !defined(__AVX512VL__) || !defined(__F16C__) ||  \
@@ -72,7 +72,7 @@ static inline vm vf_nan(vf x)
 {
     return vf_compare(x, x, UNORD_Q);
 }
-/* Returns NaN in each lane where a or b is NaN; so does vf_min. */
+/* vf_max and vf_min return NaN in each lane where a or b is NaN. */
 static inline vf vf_max(vf a, vf b)
 {
     return vf_select(vf_nan(a), a, vf_max_raw(a, b));
@@ -93,10 +93,10 @@ static inline double vd_sum(vd x)
 
 /* ---- transcendentals ---------------------------------------------------- */
 
-/* Returns 2^n e^r, where n is x / ln 2 rounded to an integer.  e^r is 1 + r +
- * r^2 p(r), a minimax fit with an error below 2^-28.  The total error is below
- * 1.01 ulp.  Results that would be subnormal become 0, because subnormal
- * arithmetic can be a hundred times slower.  The clamp passes NaN through. */
+/* Returns e^x as 2^n e^r, where n is x / ln 2 rounded to an integer. e^r is 1 +
+ * r + r^2 p(r), a minimax fit with an error below 2^-28.  The total error is
+ * below 1.01 ulp.  Subnormal results become 0, because subnormal arithmetic can
+ * be a hundred times slower.  NaN passes through the clamp. */
 static inline vf vf_exp(vf x)
 {
     vf low = vf_set(-87.33655f);
@@ -114,8 +114,7 @@ static inline vf vf_exp(vf x)
     return vf_select(normal, vf_scale(y, n), vf_set(0));
 }
 
-/* The following functions call SLEEF and have an error of at most 1 ulp.
- * vf_log1p also covers large inputs, which SLEEF's log1p does not. */
+/* The functions below call the SLEEF library.  Their error is at most 1 ulp. */
 
 static inline vf vf_expm1(vf x)
 {
@@ -126,7 +125,7 @@ static inline vf vf_log(vf x)
     return SLEEF1(log)(x);
 }
 /* SLEEF's log1p returns infinity for inputs of 1e38 and more.  Inputs above
- * 1e30 use log, whose result is the same in f32. */
+ * 1e30 therefore use log, whose result is the same in f32. */
 static inline vf vf_log1p(vf x)
 {
     vm large = vf_compare(x, vf_set(1e30f), GT_OQ);
@@ -144,16 +143,16 @@ static inline vf vf_cos(vf x)
     return SLEEF1(cos)(x);
 }
 
-/* The polynomials below are minimax fits made for this file.  Unless a comment
- * says otherwise, their errors are below the rounding error of f32. */
+/* The functions below use polynomials p and q, which are minimax fits.  Their
+ * error is below the rounding error of f32 unless a comment says otherwise. */
 
 static inline vf vf_copy_sign(vf magnitude, vf sign)
 {
     return vf_xor(magnitude, vf_xor(vf_abs(sign), sign));
 }
 
-/* Computes x + x^3 p(x^2) if |x| < 0.65, otherwise 1 - 2 / (e^(2|x|) + 1) with
- * the sign of x.  The error is below 3 ulp. */
+/* Returns tanh(x): x + x^3 p(x^2) if |x| < 0.65, otherwise 1 - 2 / (e^(2|x|) +
+ * 1) with the sign of x.  The error is below 3 ulp. */
 static inline vf vf_tanh(vf x)
 {
     vf s = vf_mul(x, x), a = vf_abs(x);
@@ -184,8 +183,8 @@ static inline vf vf_erfc_tail(vf a)
     return vf_mul(vf_mul(t, q), vf_exp(vf_neg(vf_mul(a, a))));
 }
 
-/* Computes x p(x^2) if |x| < 1, otherwise 1 - vf_erfc_tail(|x|) with the sign
- * of x.  The error is below 4 ulp. */
+/* Returns erf(x): x p(x^2) if |x| < 1, otherwise 1 - vf_erfc_tail(|x|) with the
+ * sign of x.  The error is below 4 ulp. */
 static inline vf vf_erf(vf x)
 {
     vf s = vf_mul(x, x), a = vf_abs(x);

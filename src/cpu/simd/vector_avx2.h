@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The vector operations of vector.h with 8 lanes, for AVX2, FMA and F16C. */
+/* Vector operations of vector.h with 8 lanes for AVX2, FMA and F16C. */
 #ifndef TANDEM_CPU_SIMD_VECTOR_AVX2_H
 #define TANDEM_CPU_SIMD_VECTOR_AVX2_H
 
@@ -12,7 +12,7 @@
 #define LANES 8
 
 typedef __m256 vf;
-typedef __m256 vm; /* all bits of a lane are set or clear */
+typedef __m256 vm; /* mask: all bits of a lane are set or clear */
 typedef __m256d vd;
 
 #define SLEEF1(name) Sleef_##name##f8_u10avx2
@@ -111,7 +111,7 @@ static inline vf vf_round(vf x)
 {
     return _mm256_round_ps(x, 0x08);
 }
-/* Multiplies by two powers of 2, because f32 cannot hold 2^128 or 2^129. */
+/* Computes x * 2^n by two factors, because f32 cannot hold 2^128 or 2^129. */
 static inline vf vf_scale(vf x, vf n)
 {
     __m256i whole = _mm256_cvtps_epi32(n), half = _mm256_srai_epi32(whole, 1);
@@ -193,7 +193,7 @@ static inline vd vd_fma(vd a, vd b, vd c)
 {
     return _mm256_fmadd_pd(a, b, c);
 }
-/* Interleaves pairs of rows, then pairs of these pairs, then swaps halves. */
+/* Transposes by interleaving pairs of rows, then pairs of pairs, and halves. */
 static inline void vf_transpose(vf *r)
 {
     vf s[LANES];

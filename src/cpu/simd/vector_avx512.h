@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The vector operations of vector.h with 16 lanes, for AVX-512 F, DQ, BW and
- * VL. */
+/* Vector operations of vector.h with 16 lanes for AVX-512 F, DQ, BW and VL. */
 #ifndef TANDEM_CPU_SIMD_VECTOR_AVX512_H
 #define TANDEM_CPU_SIMD_VECTOR_AVX512_H
 

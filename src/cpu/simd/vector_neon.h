@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The vector operations of vector.h with 4 lanes, for AArch64 NEON (Advanced
- * SIMD). */
+/* Vector operations of vector.h with 4 lanes for NEON on AArch64. */
 #ifndef TANDEM_CPU_SIMD_VECTOR_NEON_H
 #define TANDEM_CPU_SIMD_VECTOR_NEON_H
 
@@ -14,7 +13,7 @@
 #define LANES 4
 
 typedef float32x4_t vf;
-typedef uint32x4_t vm; /* all bits of a lane are set or clear */
+typedef uint32x4_t vm; /* mask: all bits of a lane are set or clear */
 typedef float64x2_t vd;
 
 #define SLEEF1(name) Sleef_##name##f4_u10advsimd
@@ -103,7 +102,7 @@ static inline vf vf_round(vf x)
 {
     return vrndnq_f32(x);
 }
-/* Multiplies by two powers of 2, because f32 cannot hold 2^128 or 2^129. */
+/* Computes x * 2^n by two factors, because f32 cannot hold 2^128 or 2^129. */
 static inline vf vf_scale(vf x, vf n)
 {
     int32x4_t whole = vcvtnq_s32_f32(n), half = vshrq_n_s32(whole, 1);

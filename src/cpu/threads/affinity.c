@@ -6,7 +6,7 @@
 
 bool affinity_avoid(struct affinity *out, const int *processors, uint32_t count)
 {
-    /* Fails if the machine has more processors than cpu_set_t can hold. */
+    /* sched_getaffinity fails if cpu_set_t is too small for this machine. */
     if (sched_getaffinity(0, sizeof out->found, &out->found) != 0)
         return false;
     out->narrow = out->found;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Changes the processor affinity of the calling thread.  Callable from any
- * thread.  Takes about 1 us, or a few if the thread has to migrate. */
+/* Changes the processor affinity of the calling thread.  A call takes about 1
+ * us, or a few if the thread has to migrate.  Callable from any thread. */
 #ifndef TANDEM_CPU_THREADS_AFFINITY_H
 #define TANDEM_CPU_THREADS_AFFINITY_H
 
@@ -13,14 +13,14 @@ struct affinity {
 };
 
 /* Excludes `count` processors from the calling thread's affinity mask until
- * affinity_back: the thread migrates off them at once and does not wake up on
- * them.  Ignores numbers outside 0 to CPU_SETSIZE - 1.  Returns false and
- * changes nothing if no processor would be left or the system refuses. */
+ * affinity_back.  The thread migrates off them at once and does not wake up on
+ * them.  Ignores processor numbers outside 0 to CPU_SETSIZE - 1.  Returns false
+ * and changes nothing if no processor would be left or the system refuses. */
 bool affinity_avoid(struct affinity *out, const int *processors,
                     uint32_t count);
 
 /* Restores the mask that the calling thread had before affinity_avoid, unless
- * somebody else has changed the mask meanwhile. */
+ * other code has changed the mask meanwhile. */
 void affinity_back(const struct affinity *affinity);
 
 #endif

@@ -6,10 +6,10 @@
 
 #include <math.h>
 
-/* Maximum ratio of the parallel time to the single-threaded time: the time
- * estimates are too inaccurate to act on a smaller gain. */
+/* Maximum ratio of the parallel to the single-threaded time of a job.  The time
+ * estimates are too inaccurate to use threads for a smaller gain. */
 #define GAIN 0.9
-/* Weight of a new, slower measurement in the moving average. */
+/* Weight of a new, slower measurement in the moving average of job speeds. */
 #define RISE 0.125f
 
 uint32_t team_counted(uint32_t threads)
@@ -31,13 +31,13 @@ void team_measured(struct team_costs *known, double two, double all,
     known->cold = fmax(cold, all);
     known->each = counted > 2 ? fmax((all - two) / (counted - 2), 0) : 0;
     known->fixed = fmax(two - 2 * known->each, 0);
-    /* Two threads save half of the time, so the job must take at least twice
-     * their wake-up latency. */
+    /* Two threads save half of the single-threaded time, so a job must take at
+     * least twice their wake-up latency. */
     known->least = 2 * two;
 }
 
-/* Returns the best number of spinning threads, and the time of the job on them.
- * Minimizes fixed + each * n + alone_ns / n. */
+/* Returns the number of spinning threads that minimizes a job's time. *out_ns
+ * receives the time, fixed + each * n + alone_ns / n for n threads. */
 static uint32_t warm_team(const struct team_costs *costs, double alone_ns,
                           uint32_t limit, double *out_ns)
 {

@@ -1,54 +1,55 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Chooses the number of threads for a job.  Compares the job's estimated
- * single-threaded time with the measured wake-up latency of the threads.  The
- * functions touch only their arguments and may be called from any thread.
+ * Chooses the number of threads (the team) for a job.  Compares the job's
+ * estimated single-threaded time with the measured wake-up latency of the
+ * threads.  The functions access only their arguments; any thread may call.
  */
 #ifndef TANDEM_CPU_THREADS_TEAM_SIZE_H
 #define TANDEM_CPU_THREADS_TEAM_SIZE_H
 
 #include <stdint.h>
 
-/* Wake-up latencies in nanoseconds: the time until the threads of a job have
- * started it. */
+/* Wake-up latencies in nanoseconds.  A wake-up latency is the time from the
+ * start of a job until its threads run it. */
 struct team_costs {
-    /* Latency of 2 spinning threads, of all spinning threads, and of all
-     * threads when they sleep.  `two` is 0 before the first measurement. */
+    /* Latency of 2 spinning threads, of all threads if they spin, and of all
+     * threads if they sleep.  `two` is 0 before the first measurement. */
     double two, all, cold;
-    double least;       /* shortest job that is worth two threads */
-    double fixed, each; /* spinning: latency = fixed + each * threads */
+    double least;       /* shortest job for which two threads pay off */
+    double fixed, each; /* latency of n spinning threads: fixed + each * n */
 };
 
-/* Time that recent jobs lost because sleeping threads were not woken, and the
- * expected end of the last of these jobs.  Both in nanoseconds. */
+/* `ns` is the time that recent jobs lost because sleeping threads were not
+ * woken.  `at` is the expected end of the last of them.  Both in
+ * nanoseconds. */
 struct team_credit {
     double ns, at;
 };
 
-/* Returns how many of `threads` threads a latency measurement waits for: three
- * quarters.  If other processes use a processor, the last threads can be late
- * by a scheduler time slice, but no job waits for them. */
+/* Returns how many of `threads` threads a latency measurement waits for (three
+ * quarters).  If another process uses a processor, the last threads can be late
+ * by a scheduler time slice, but no job waits for late threads. */
 uint32_t team_counted(uint32_t threads);
 
-/* Updates `known` with new latencies of 2 spinning threads, of `threads`
- * spinning threads and of `threads` sleeping ones.  Keeps the minimum of each
- * latency over all measurements, because noise can only lengthen it. */
+/* Updates `known` with new latencies of 2 spinning threads (`two`), `threads`
+ * spinning threads (`all`) and `threads` sleeping threads (`cold`).  Keeps the
+ * minimum of all measurements, because noise can only increase a latency. */
 void team_measured(struct team_costs *known, double two, double all,
                    uint32_t threads, double cold);
 
-/* Returns the number of threads, at most limit, for a job that takes alone_ns
- * on one thread.  `awake` threads are spinning, the caller included; now_ns is
- * the current time.  Wakes sleeping threads if this job repays their wake-up
- * latency, or if the recent jobs together would have repaid it: those that
- * follow each other within spin_ns, so that awake threads would not have fallen
- * asleep in between.  Updates *credit. */
+/* Returns the number of threads, at most `limit`, for a job that takes alone_ns
+ * on one thread.  `awake` is the number of spinning threads, including the
+ * caller; now_ns is the current time.  Wakes sleeping threads if this job
+ * repays their wake-up latency, or if this and the preceding jobs together do.
+ * Only jobs that follow each other within spin_ns count, because awake threads
+ * would otherwise have fallen asleep.  Updates *credit. */
 uint32_t team_size_choose(const struct team_costs *costs,
                           struct team_credit *credit, double alone_ns,
                           uint32_t limit, uint32_t awake, double now_ns,
                           double spin_ns);
 
-/* Returns the new estimate of the nanoseconds per unit of work after a job
- * took `seen` per unit; known is the old estimate, 0 if there is none.  The
+/* Returns the new estimate of the nanoseconds per unit of work after a job took
+ * `seen` nanoseconds per unit.  `known` is the old estimate, or 0.  The
  * estimate falls at once and rises slowly, because page faults and preemption
  * can only make a job slower. */
 float team_learn(float known, float seen);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Divides large operators among worker threads; see thread_pool.h. */
+/* Divides large operators among threads; see thread_pool.h. */
 #include "config.h"
 
 #include "cpu/threads/thread_pool.h"
@@ -11,7 +11,7 @@
 #include "common/cpu_count.h"
 #include "cpu/threads/wakeup_latency.h"
 
-/* Jobs of fewer units run on the caller and are not timed. */
+/* Jobs with fewer units of work run on the calling thread and are not timed. */
 #define MIN_TIMED_UNITS 4096
 
 uint32_t pool_processors(void)
@@ -50,8 +50,8 @@ void pool_destroy(struct pool *pool)
     free(pool);
 }
 
-/* Runs and times the first tasks of a job whose rate is unknown.  Stores the
- * nanoseconds per unit in *rate and returns the number of tasks it ran. */
+/* Runs and times the first tasks of a job whose speed is unknown.  Stores the
+ * nanoseconds per unit in *rate.  Returns the number of tasks that it ran. */
 static int64_t rate_measure(const struct pool *pool, _Atomic float *rate,
                             pool_fn fn, const void *work, int64_t tasks,
                             int64_t units)
@@ -70,16 +70,16 @@ struct rest {
     int64_t first;
 };
 
-/* pool_fn for the tasks that rate_try has not run. */
+/* Thread-pool function for the tasks that rate_measure has not run. */
 static void rest_run(const void *context, int64_t first, int64_t end)
 {
     const struct rest *rest = context;
     rest->fn(rest->work, rest->first + first, rest->first + end);
 }
 
-/* Returns the number of threads for a job of alone_ns.  If more than 1, the
- * caller then holds `busy` and must unlock it.  Starts the workers on the first
- * call. */
+/* Returns the number of threads for a job that takes alone_ns on one thread.
+ * If the number is more than 1, this function has locked `busy`, and the caller
+ * must unlock it.  Starts the workers on the first call. */
 static uint32_t workers_acquire(struct pool *pool, double alone_ns,
                                 int64_t tasks, double now)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Worker threads for large operators.  The first large operator starts the
- * workers, which do not run the host's signal handlers.  A job uses them if it
- * takes longer than their wake-up latency, as measured on this machine.  After
- * a job the workers spin for about one wake-up latency, then sleep.  Any thread
- * may call.  The workers serve one caller at a time; a second caller runs its
- * job alone.
+ * workers, which do not run signal handlers of the host process.  A job uses
+ * the workers if it takes longer than their wake-up latency, as measured on
+ * this machine.  After a job the workers spin for about one wake-up latency,
+ * then sleep.  Callable from any thread.  The workers serve one caller at a
+ * time; a second caller runs its job on its own thread.
  */
 #ifndef TANDEM_CPU_THREADS_THREAD_POOL_H
 #define TANDEM_CPU_THREADS_THREAD_POOL_H
@@ -14,12 +14,12 @@
 
 struct pool;
 
-/* Runs the tasks first <= task < end. */
+/* Function type: runs the tasks first <= task < end of a job. */
 typedef void (*pool_fn)(const void *work, int64_t first, int64_t end);
 
-/* Kinds of jobs.  The pool estimates the time per unit of work of each kind
- * separately.  A kind is an operator's id, that id plus POOL_VARIANT for an
- * algorithm of the operator with another speed, or a constant of pool_kind. */
+/* The kind of a job is an operator's id, or that id plus POOL_VARIANT for an
+ * algorithm of the operator with a different speed, or a constant of pool_kind.
+ * The pool estimates the time per unit of work of each kind separately. */
 #define POOL_VARIANT 256u
 enum pool_kind {
     POOL_GEMM = 512,
@@ -28,22 +28,22 @@ enum pool_kind {
     POOL_KIND_COUNT
 };
 
-/* Creates a pool of at most `threads` threads, the caller included; 0 means one
- * for each available processor.  Returns NULL if memory is exhausted. */
+/* Creates a pool of at most `threads` threads, including the caller. 0 means
+ * one for each available processor.  Returns NULL if memory is exhausted. */
 struct pool *pool_create(uint32_t threads);
-/* Returns the maximum number of threads of a job, the caller included. */
+/* Returns the maximum number of threads of a job, including the caller. */
 uint32_t pool_threads(const struct pool *pool);
-/* Joins the workers and frees the pool.  Accepts NULL. */
+/* Ends the worker threads and frees the pool.  Accepts NULL. */
 void pool_destroy(struct pool *pool);
-/* Returns how many processors this process may use, according to its affinity
- * mask and cgroup quota. */
+/* Returns how many processors this process may use according to its affinity
+ * mask and its cgroup quota. */
 uint32_t pool_processors(void);
 
-/* Runs `tasks` tasks of `units` units of work each through fn, in any order, on
- * one or more threads, and blocks until all are complete.  The result of a task
- * must not depend on how tasks are grouped into calls of fn.  Repeated calls of
- * the same size assign the same tasks to the same threads, unless a thread
- * falls behind, so that a thread finds its data in its cache. */
+/* Runs `tasks` tasks of `units` units of work each by calling fn, in any order,
+ * on one or more threads.  Blocks until all tasks are complete.  The result of
+ * a task must not depend on how tasks are grouped into calls of fn.  Repeated
+ * calls of the same size assign the same tasks to the same threads, unless a
+ * thread falls behind, so that each thread finds its data in its cache. */
 void pool_run(struct pool *pool, uint32_t kind, pool_fn fn, const void *work,
               int64_t tasks, int64_t units);
 

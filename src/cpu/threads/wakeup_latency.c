@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Wake-up latency of worker threads; see wakeup_latency.h. */
+/* Measures the wake-up latency of worker threads; see wakeup_latency.h. */
 #include "config.h"
 
 #include "cpu/threads/wakeup_latency.h"
@@ -10,15 +10,15 @@
 
 #define LATENCY_SAMPLES 9
 #define BARRIER_TIMEOUT_NS 200000.0
-/* Bounds of the time that workers spin before they sleep. */
+/* Limits of the time that idle workers spin before they sleep. */
 #define MIN_SPIN_NS 20000.0
 #define MAX_SPIN_NS 200000.0
-/* The latencies are measured again when the jobs on fewer than all threads have
- * taken this many times the duration of the measurement. */
+/* The latencies are measured again when the jobs that ran on fewer than all
+ * threads have together taken this many times as long as the measurement. */
 #define REMEASURE_FACTOR 10.0
 
-/* Job that measures the wake-up latency: each task ends when `wanted` threads
- * have started, or after BARRIER_TIMEOUT_NS. */
+/* Job that measures the wake-up latency.  Each task ends when `wanted` threads
+ * have started a task, or after BARRIER_TIMEOUT_NS. */
 struct start_barrier {
     atomic_int arrived;
     int wanted;
@@ -40,8 +40,8 @@ static int compare_times(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Returns the median latency of `team` threads in nanoseconds.  Sleeps rest_ns
- * before each sample so that the workers fall asleep; 0 keeps them spinning. */
+/* Returns the median latency of `team` threads in nanoseconds.  Before each
+ * sample, sleeps rest_ns so that workers fall asleep; 0 keeps them spinning. */
 static double wakeup_latency_measure(struct pool *pool, uint32_t team,
                                      long rest_ns)
 {
@@ -54,7 +54,7 @@ static double wakeup_latency_measure(struct pool *pool, uint32_t team,
             nanosleep(&rest, NULL);
         double start = now_ns();
         job_run(pool, barrier_task, &pointer, team, team);
-        /* The first sample includes the creation of the threads. */
+        /* The first sample may include the creation of threads. */
         if (i >= 0)
             times[i] = now_ns() - start;
     }
@@ -80,7 +80,8 @@ void wakeup_latencies_measure(struct pool *pool)
     atomic_store(&pool->spin_ns, cold < MIN_SPIN_NS   ? MIN_SPIN_NS
                                  : cold > MAX_SPIN_NS ? MAX_SPIN_NS
                                                       : cold);
-    /* Double the interval each time: a new minimum becomes less likely. */
+    /* At least double the interval between measurements each time, because a
+     * new minimum becomes less likely. */
     double again = REMEASURE_FACTOR * (now_ns() - start);
     double before = pool->remeasure_ns < HUGE_VAL ? 2 * pool->remeasure_ns : 0;
     pool->remeasure_ns = again > before ? again : before;
@@ -97,7 +98,7 @@ void wakeup_latencies_recheck(struct pool *pool, double job_ns)
                           memory_order_relaxed);
     if (!again || pthread_mutex_trylock(&pool->busy) != 0)
         return;
-    /* A child after fork has no workers to measure. */
+    /* A child process after fork has no workers to measure. */
     if (pool->owner == getpid())
         wakeup_latencies_measure(pool);
     pthread_mutex_unlock(&pool->busy);

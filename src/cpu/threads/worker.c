@@ -2,12 +2,12 @@
 /*
  * Worker threads and the jobs that they run; see worker.h.
  *
- * One store to job_word, which the workers poll, publishes a job.  Each thread
- * owns a fixed partition of the tasks and claims it in chunks; a thread that
- * has finished its partition steals chunks of the others.  Nobody waits for a
- * worker that comes late or never (a child after fork has none): the caller
- * closes the job when no task is left to claim, and waits only for the workers
- * that have joined the job.
+ * A store to job_word, which the workers poll, publishes a job.  Each thread
+ * owns a fixed partition of the tasks and claims chunks of it.  A thread that
+ * has finished its partition steals chunks of other partitions.  No thread
+ * waits for a worker that comes late or never (a child after fork has no
+ * workers): the caller closes the job when no task is left to claim, and waits
+ * only for the workers that have joined the job.
  */
 #include "config.h"
 
@@ -21,9 +21,9 @@
 #include "common/thread_state_guard.h"
 #include "cpu/threads/affinity.h"
 
-/* Kernels need little stack; the host's default size is unknown. */
+/* Stack size of workers.  Kernels need little stack; the default is unknown. */
 #define STACK_BYTES ((size_t)1 << 20)
-/* Polls of job_word per reading of the clock. */
+/* Number of times that a thread polls between two readings of the clock. */
 #define POLLS_PER_CLOCK 32
 
 static void semaphore_wait(sem_t *semaphore)
@@ -49,8 +49,9 @@ static void sleepers_wake(struct pool *pool, uint32_t number, uint32_t team)
     }
 }
 
-/* Runs the tasks of partition `number`, then steals from the other partitions.
- * Returns the number of tasks that the calling thread ran. */
+/* Runs the tasks of the partition of thread `number`, then steals tasks of
+ * other partitions.  Returns the number of tasks that the calling thread
+ * ran. */
 static int64_t job_run_tasks(struct pool *pool, uint32_t number, uint32_t team)
 {
     int64_t done = 0;
@@ -76,7 +77,7 @@ static int64_t job_run_tasks(struct pool *pool, uint32_t number, uint32_t team)
 }
 
 /* Joins the open job and runs tasks until none is left to claim.  Returns false
- * if the job was closed meanwhile; else stores its generation in *out_seen. */
+ * if the job was closed before; else stores its generation in *out_seen. */
 static bool job_join(struct worker *worker, uint_fast64_t *out_seen)
 {
     struct pool *pool = worker->pool;
@@ -107,11 +108,11 @@ static int worker_record_cpu(struct pool *pool, uint32_t number)
 }
 
 /* Changes the affinity of a worker that is about to sleep.  The scheduler may
- * wake a thread on the processor of the waking thread, here the caller, which
- * keeps running, and leave both there for 0.1 s while other processors idle.
- * A sleeping worker therefore avoids the caller's processor.  A worker that
- * shares its processor with a lower-numbered worker avoids the processors of
- * all workers.  Returns false if the affinity is unchanged. */
+ * wake a thread on the processor of the thread that wakes it, here the caller,
+ * which keeps running.  Both can stay there for 0.1 s while other processors
+ * idle.  A sleeping worker therefore avoids the caller's processor.  A worker
+ * that shares its processor with a lower-numbered worker avoids the processors
+ * of all workers.  Returns false if the affinity is unchanged. */
 static bool worker_avoid_busy_cpus(struct worker *worker, struct affinity *out)
 {
     struct pool *pool = worker->pool;
@@ -129,7 +130,7 @@ static bool worker_avoid_busy_cpus(struct worker *worker, struct affinity *out)
     return off;
 }
 
-/* Sleeps until a job wants this worker or the pool is destroyed. */
+/* Sleeps until a job needs this worker or the pool is destroyed. */
 static void worker_sleep(struct worker *worker, uint_fast64_t seen)
 {
     struct pool *pool = worker->pool;
@@ -173,7 +174,7 @@ static void *worker_main(void *argument)
     return NULL;
 }
 
-/* Returns true if a worker of the job may still be using its fields. */
+/* Returns true if a worker of the open job may still access its fields. */
 static bool workers_are_working(struct pool *pool, uint32_t team)
 {
     for (uint32_t i = 1; i < team; i++)
@@ -182,8 +183,8 @@ static bool workers_are_working(struct pool *pool, uint32_t team)
     return false;
 }
 
-/* Resets the state in a child after fork, which inherits the workers' flags but
- * none of the worker threads. */
+/* Resets the state in a child after fork, which has no worker threads but
+ * inherits their flags. */
 static void workers_forget(struct pool *pool)
 {
     for (uint32_t i = 1; i <= pool->started; i++)
@@ -191,7 +192,7 @@ static void workers_forget(struct pool *pool)
     atomic_store(&pool->threads, 1);
 }
 
-/* Blocks until no worker uses the job: spins for spin_ns, then sleeps. */
+/* Blocks until no worker accesses the job: spins for spin_ns, then sleeps. */
 static void workers_await(struct pool *pool, uint32_t team)
 {
     double spin_ns = atomic_load(&pool->spin_ns), start = 0;
@@ -213,7 +214,7 @@ static void workers_await(struct pool *pool, uint32_t team)
     }
 }
 
-/* Divides the tasks among the threads in contiguous partitions. */
+/* Divides the tasks into one contiguous partition for each thread. */
 static void partitions_make(struct pool *pool, int64_t tasks, uint32_t team)
 {
     int64_t partition = tasks / team, rest = tasks % team, from = 0;
@@ -274,7 +275,7 @@ void workers_start(struct pool *pool)
 void workers_stop(struct pool *pool)
 {
     atomic_store(&pool->stop, true);
-    /* A child after fork has no workers to join. */
+    /* A child process after fork has no workers to join. */
     for (uint32_t i = 1; pool->owner == getpid() && i <= pool->started; i++) {
         struct worker *worker = &pool->workers[i];
         if (atomic_exchange(&worker->is_asleep, false))

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Times work on a stream of its own, with scratch memory full of random
- * numbers, until a deadline. A timer belongs to one thread.
- */
+/* Times work on a stream of its own, with scratch memory full of random
+ * numbers, until a deadline. A timer belongs to one thread. */
 #ifndef TANDEM_OPENCL_TUNE_KERNEL_TIMER_H
 #define TANDEM_OPENCL_TUNE_KERNEL_TIMER_H
 

@@ -50,8 +50,8 @@ enum tandem_status tune_gemm_costs(struct kernel_timer *timer,
 enum tandem_status tune_clblast_times(struct kernel_timer *timer,
                                       const struct tuning_results_sink *sink,
                                       uint32_t *count);
-/* clblast_search.c: searches CLBlast parameters, and leaves the best ones set in
- * CLBlast. */
+/* clblast_search.c: searches for fast CLBlast parameters, and leaves the best
+ * ones set in CLBlast. */
 enum tandem_status clblast_search_run(struct kernel_timer *timer,
                                       const struct tuning_results_sink *sink);
 /* sm90a_self_test.c: runs the self-test of the sm_90a programs if the device
