@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Predicts times, chooses devices and keeps migration credit; see chooser.h.
- * The context's mutex must be held. */
+/* Predicts times of operators, chooses devices and keeps migration credit; see
+ * chooser.h.  The context's mutex must be held. */
 #include <config.h>
 
 #include "host/chooser/chooser.h"
@@ -283,7 +283,8 @@ struct device *chooser_pick(struct tandem_context *context,
 
 /* ---- after the launch ---- */
 
-/* Adds credit to the call's storages if only transfers made `device` lose. */
+/* Adds migration credit to a call's storages if `device` was slower than the
+ * chosen device only because of transfers. */
 static void migration_credit_add(struct placement_decision *decision,
                                  const struct device *device, double chosen_ns)
 {
@@ -321,7 +322,7 @@ static double resident_ns(const struct prediction *prediction)
 }
 
 /* Returns the time that `device` saves, compared with the best other device, if
- * the inputs are resident on both. */
+ * the inputs are resident on both devices. */
 static double migration_saving_ns(struct placement_decision *decision,
                                   const struct device *device)
 {
@@ -344,8 +345,8 @@ static double migration_saving_ns(struct placement_decision *decision,
                           resident_ns(&decision->predictions[device->id]));
 }
 
-/* Records which storages this launch moves to the device on credit, and divides
- * the time that the launch saves among all its inputs moved on credit. */
+/* Records which storages this launch moves to the device on migration credit.
+ * Divides the time that it saves among all inputs moved on credit. */
 static void migrations_record(struct placement_decision *decision,
                               const struct device *device)
 {

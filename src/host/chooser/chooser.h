@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The chooser: predicts the time of an operator on each device and picks the
- * fastest device.  The context's mutex must be held for all functions.
+/* The chooser predicts the time of an operator on each candidate device and
+ * picks the fastest one.  The context's mutex must be held for all functions.
  *
  *     predicted = wait + transfer + launch + run + download
  *
@@ -45,7 +45,7 @@
 struct operand {
     struct storage *storage; /* borrowed; may be freed after the call */
     double bytes;
-    /* Masks of devices; bit d stands for device d. */
+    /* The next fields are masks of devices; bit d stands for device d. */
     uint32_t current;         /* devices (and HOST_BIT) with a current copy */
     uint32_t host_accessible; /* devices that would use the host copy */
     uint32_t host_writers;    /* devices that may be writing the host copy */

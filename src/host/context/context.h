@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A context holds plugins, devices, tensors and the state of the chooser.  One
- * mutex guards everything that changes after creation.  A context is
- * locked while a thread holds this mutex. */
+ * mutex guards everything that changes after creation.  A context is locked
+ * while a thread holds this mutex. */
 #ifndef TANDEM_HOST_CONTEXT_CONTEXT_H
 #define TANDEM_HOST_CONTEXT_CONTEXT_H
 
@@ -43,7 +43,7 @@ struct tandem_context {
     uint64_t hang_timeout_ns; /* or TANDEM_TIMEOUT_INFINITE */
 
     pthread_mutex_t mutex;
-    struct float_env float_env;     /* saved environment of the mutex's owner */
+    struct float_env float_env;     /* FP environment to restore on unlock */
     pthread_cond_t stream_released; /* signals a free stream or a lost device */
     uint64_t unlock_epoch;          /* counts the waits that unlocked `mutex` */
     const void *first_thread; /* identifies the first thread to lock mutex */
@@ -55,13 +55,15 @@ struct tandem_context {
     uint32_t device_count;
     uint32_t backends_enumerated;
     uint32_t indices_enumerated; /* devices added so far of the next backend */
-    /* Masks of devices; bit d stands for device d. */
+    /* The next fields are masks of devices; bit d stands for device d. */
     uint32_t usable;            /* devices that may be chosen */
     uint32_t zero_copy_devices; /* devices that compute in host memory */
     uint32_t import_devices;    /* devices able to import host memory */
-    uint32_t calibrated[TANDEM_COST_CLASS_COUNT]; /* one mask per cost class */
+    /* Bit d of calibrated[c] is set if device d is calibrated for class c. */
+    uint32_t calibrated[TANDEM_COST_CLASS_COUNT];
     uint32_t default_costs_are_upper_bound;
-    uint32_t op_blocked[TANDEM_OP_ID_END]; /* blocked devices per operator */
+    /* Bit d of op_blocked[op] is set if device d must not run operator op. */
+    uint32_t op_blocked[TANDEM_OP_ID_END];
     char *forced_name; /* forced device's name until it is found, or NULL */
     bool forced_by_environment;
     uint32_t forced; /* number of the forced device or TANDEM_ANY_DEVICE */
@@ -93,10 +95,10 @@ static inline bool context_is_valid(const struct tandem_context *context)
 /* Returns TANDEM_OK for a valid context, else an error with its message set. */
 enum tandem_status context_check(const struct tandem_context *context);
 
-/* Locks the mutex and sets the default floating-point environment meanwhile. */
+/* Locks the mutex; until unlock, the default FP environment is in effect. */
 void context_lock(struct tandem_context *context);
-/* Locks the mutex like context_lock.  Sets the message and returns false if the
- * mutex is still taken at deadline_ns (a clock_ns time) and after 5 ms. */
+/* Locks the mutex like context_lock.  If it is still taken at deadline_ns (a
+ * clock_ns time) and after 5 ms, sets the message and returns false. */
 bool context_lock_until(struct tandem_context *context, uint64_t deadline_ns);
 void context_unlock(struct tandem_context *context);
 /* Unlocks the mutex, waits for context->stream_released and locks the mutex
@@ -112,7 +114,7 @@ void context_add_load_error(struct tandem_context *context,
 
 /* Returns the time of the monotonic clock in ns. */
 uint64_t clock_ns(void);
-/* Converts a timeout to a clock_ns deadline.  Infinity stays infinite. */
+/* Converts a timeout to a clock_ns deadline; an infinite one stays infinite. */
 uint64_t clock_deadline(uint64_t timeout_ns);
 /* Returns the ns left until a deadline; infinite deadlines stay infinite. */
 uint64_t clock_left(uint64_t deadline_ns);

@@ -143,8 +143,8 @@ static enum tandem_status device_add(struct tandem_context *context,
     return TANDEM_OK;
 }
 
-/* Warns about uncalibrated devices once all devices are known.  They are not
- * chosen if a calibrated device supports the operator. */
+/* Warns about uncalibrated devices, which are not chosen if a calibrated device
+ * supports the operator.  Called once all devices are known. */
 static void uncalibrated_warn(const struct tandem_context *context)
 {
     bool any_calibrated = false;
@@ -209,7 +209,7 @@ enum tandem_status device_get(struct tandem_context *context, uint32_t id,
     enum tandem_status status = TANDEM_OK;
 
     *out_device = NULL;
-    /* Enumerating starts all drivers, so do it only for an unknown number. */
+    /* Enumerate devices only for an unknown number: this starts all drivers. */
     if (id >= context->device_count)
         status = devices_enumerate(context, context->backend_count);
     if (status != TANDEM_OK)
@@ -331,7 +331,7 @@ void device_destroy(struct device *device)
 {
     if (device == NULL)
         return;
-    /* Leak both objects of a hung device: their destruction would block. */
+    /* Leak the stream and handle of a hung device: freeing them would block. */
     if (device->stream != NULL && !device->hung)
         device->vtable->stream_destroy(device->stream);
     if (device->handle != NULL && !device->hung)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The devices of a context: enumerated at first need, opened when first chosen,
- * excluded when they fail.  The context's mutex must be held for all
- * functions. */
+ * excluded when they fail.  The context's mutex must always be held. */
 #ifndef TANDEM_HOST_DEVICE_DEVICE_H
 #define TANDEM_HOST_DEVICE_DEVICE_H
 
@@ -9,8 +8,8 @@
 #include "host/profile/cost_model.h"
 #include "host/loader/loader.h"
 
-/* Bit d of a memory location mask stands for device d.  This bit stands for
- * host memory, which all devices that always compute in host memory share. */
+/* The bit of host memory in a mask of memory locations, in which bit d stands
+ * for device d.  It covers all devices that always compute in host memory. */
 #define HOST_BIT TANDEM_RESIDENT_HOST
 
 enum device_state {
@@ -41,7 +40,7 @@ struct device {
     bool hung;         /* the device is lost and may never finish its work */
     bool lost_with_pending_work;
     bool busy;                      /* work was enqueued since the last wait */
-    double predicted_busy_until_ns; /* on the context's virtual clock */
+    double predicted_busy_until_ns; /* when queued work ends (virtual clock) */
 
     /* Launch numbers, counted from 1.  Launches up to `confirmed` are complete.
      * Launches in (unconfirmed_after, unconfirmed_until] may have failed, and
@@ -56,9 +55,8 @@ struct device {
     char label[BACKEND_NAME_BYTES + 12]; /* for example, "opencl:0" */
 };
 
-/* Enumerates the devices of the first backend_count backends.  On failure
- * returns TANDEM_OUT_OF_MEMORY, and the next call resumes at the same
- * device. */
+/* Enumerates the devices of the first backend_count backends.  Returns
+ * TANDEM_OUT_OF_MEMORY on failure; the next call resumes at the same device. */
 enum tandem_status devices_enumerate(struct tandem_context *context,
                                      uint32_t backend_count);
 /* Finds a device by its number; enumerates all backends if necessary. */

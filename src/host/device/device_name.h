@@ -15,7 +15,7 @@ struct device_name {
 /* Parses a device name such as "opencl:1".  Returns false if malformed. */
 bool device_name_parse(const char *name, struct device_name *out);
 
-/* Returns the loaded plugin that a device name starts with, or NULL. */
+/* Returns the loaded plugin that a device name refers to, or NULL. */
 const struct backend *device_backend_find(const struct tandem_context *context,
                                           const struct device_name *name);
 

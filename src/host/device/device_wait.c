@@ -11,7 +11,7 @@
  * pending work, because work may take longer than predicted. */
 #define BACKLOG_FACTOR 10
 
-/* Converts HANG_DEADLINE to a point in time; returns others unchanged. */
+/* Converts HANG_DEADLINE to a point in time; other deadlines are unchanged. */
 static uint64_t deadline_resolve(const struct device *device,
                                  uint64_t deadline_ns)
 {

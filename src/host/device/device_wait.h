@@ -14,7 +14,7 @@
 #include "host/device/device.h"
 
 /* This deadline stands for the hang timeout (context->hang_timeout_ns), counted
- * from the start of the wait.  A device that exceeds it is marked as lost. */
+ * from the start of a wait.  A device that exceeds it is marked as lost. */
 #define HANG_DEADLINE (TANDEM_TIMEOUT_INFINITE - 1)
 
 /* [may wait]  Waits until no thread owns the device's stream. */

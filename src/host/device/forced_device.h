@@ -6,8 +6,9 @@
 
 #include "host/context/context.h"
 
-/* Checks, during the creation of a context, the forced device's name and that
- * its plugin is loaded, else returns TANDEM_NO_DEVICE.  Starts no driver. */
+/* Checks, while a context is created, that the forced device's name is valid
+ * and its plugin loaded.  Returns TANDEM_NO_DEVICE otherwise.  Starts no
+ * driver. */
 enum tandem_status forced_device_check(const struct tandem_context *context);
 
 /* Finds the forced device at first use and sets context->forced to its number.

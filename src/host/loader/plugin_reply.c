@@ -73,7 +73,7 @@ void plugin_reply_sanitize_info(struct tandem_device_info *info, uint32_t index)
     if (info->kind < TANDEM_DEVICE_CPU ||
         info->kind > TANDEM_DEVICE_ACCELERATOR)
         info->kind = TANDEM_DEVICE_ACCELERATOR;
-    /* Plugins must name a device with a smaller index as the original. */
+    /* A duplicate's original must have a smaller index than the duplicate. */
     if (info->duplicate_of < -1 || info->duplicate_of >= (int64_t)index)
         info->duplicate_of = -1;
 }

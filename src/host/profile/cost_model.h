@@ -8,8 +8,8 @@
 #include "host/exported_api.h"
 #include "host/profile/gemm_cost_grid.h"
 
-/* Numbers of the cost curves.  A cost class's curve has the number of its enum
- * tandem_cost_class (TANDEM_COST_GEMM's is unused).  Transfer curves follow. */
+/* Cost curve numbers.  The curves of cost classes have the numbers of enum
+ * tandem_cost_class (TANDEM_COST_GEMM is unused).  Transfer curves follow. */
 enum cost_curve_id {
     COST_UPLOAD = TANDEM_COST_CLASS_COUNT,
     COST_DOWNLOAD,
@@ -77,14 +77,14 @@ uint32_t cost_curve_find(const char *name);
  * COST_SCALAR_COUNT if there is no such scalar. */
 uint32_t cost_scalar_find(const char *name);
 
-/* Fills the model with the default costs for an enum tandem_device_kind, which
- * cost_model.c explains.  is_synchronous is true for a device that computes in
+/* Fills the model with the default costs, explained in cost_model.c, for an
+ * enum tandem_device_kind.  Set is_synchronous for a device that computes in
  * the calling thread, without a driver. */
 void cost_model_set_defaults(struct cost_model *model, uint32_t kind,
                              bool is_synchronous);
 
 /* Builds a curve from at most MAX_CURVE_POINTS points, which must be finite and
- * not negative, and sorts the points.  Uses the last of points with equal x. */
+ * not negative, and sorts them.  If points have equal x, the last wins. */
 void cost_curve_build(struct cost_curve *curve, struct curve_point *points,
                       uint32_t count);
 /* Returns the cost in ns at x >= 0.  The curve is constant before the first

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Returns the work of a GEMM in flops, with ten flops per operand byte. */
+/* Returns the work of a GEMM in flops, plus ten flops per operand byte. */
 static double gemm_work(double m, double n, double k)
 {
     return 2 * m * n * k + 40 * (m * k + k * n + m * n);

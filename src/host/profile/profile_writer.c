@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Creates profiles, either empty or from the existing file, and saves them; see
- * profile_writer.h. */
+/* Creates empty profiles, edits saved ones, and saves them. */
 #include <config.h>
 
 #include "host/profile/profile_writer.h"
@@ -307,7 +306,7 @@ static char *profile_text(const struct tandem_profile *profile, int directory)
     return text;
 }
 
-/* Atomically replaces the profile's file in `directory`, and closes it. */
+/* Atomically replaces the profile's file and closes `directory`. */
 static enum tandem_status profile_write(const struct tandem_profile *profile,
                                         const char *path, int directory)
 {

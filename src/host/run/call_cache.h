@@ -26,7 +26,7 @@ struct call_descriptor {
     uint32_t cost_class;
     double elements, bytes;
     double gemm_size[4]; /* see struct placement_request */
-    /* In these operands, the fields about their location are not valid. */
+    /* In these operands, the location fields are not valid. */
     uint32_t operand_count;
     struct operand operands[MAX_CACHED_OPERANDS];
     /* Device of the host fast path: a synchronous device that computes in host

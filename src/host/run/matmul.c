@@ -60,7 +60,7 @@ static enum tandem_status c_strides_error(const struct matrices *c)
 }
 
 /* Returns the leading dimension of a matrix with `along` rows of `across`
- * contiguous elements, where one row starts `stride` elements after the other.
+ * contiguous elements, with `stride` elements from one row start to the next.
  * Returns 0 if the rows overlap or run backwards. */
 static int64_t leading_dimension(int64_t along, int64_t across, int64_t stride)
 {

@@ -106,7 +106,7 @@ static bool candidate_is_ready(struct call *call,
 }
 
 /* Fails if the forced device is blocked because it computes the operator wrong.
- * Running anyway would give wrong results silently. */
+ * Running it anyway would silently give wrong results. */
 static enum tandem_status
 forced_device_check_blocked(const struct call *call,
                             const struct placement_decision *decision,

@@ -82,7 +82,7 @@ static inline void call_buffers_set(const struct call *call, uint32_t device)
         call->outputs[i]->desc.buffer = call_buffer(call->outputs[i], device);
 }
 
-/* Locks the context and runs the call on the fastest device (run.c). */
+/* Locks the context and runs the call on the forced or the fastest device. */
 enum tandem_status call_run(struct call *call);
 
 /* Checks the call, finds the devices that may run it, and initializes

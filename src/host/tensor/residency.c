@@ -103,10 +103,9 @@ static void writable_layouts_copy(struct storage *storage)
     }
 }
 
-/* Downloads a storage's content and waits for the end.  Sets state->done on
+/* Downloads a storage's content and waits for completion.  Sets state->done on
  * success.  If an error of earlier work made the download fail, clears the
- * error once and returns TANDEM_OK without state->done; the caller must then
- * retry. */
+ * error once and returns TANDEM_OK without state->done: the caller retries. */
 static enum tandem_status download(struct storage *storage,
                                    struct device *device, void *target,
                                    uint64_t bytes, struct host_sync *state)

@@ -12,10 +12,10 @@
 #include <string.h>
 
 #define HOST_ALIGNMENT 64u
-/* Requirements on host memory that devices with nominally separate memory
- * import: the address is a multiple of PAGE_BYTES, and the size is at least
- * IMPORT_BYTES, from which a transfer counts as large.  The size of wrapped
- * memory must also be a multiple of IMPORT_UNIT. */
+/* Devices with nominally separate memory import host memory only if its address
+ * is a multiple of PAGE_BYTES and its size is at least IMPORT_BYTES, from which
+ * a transfer counts as large.  The size of wrapped memory must also be a
+ * multiple of IMPORT_UNIT. */
 #define PAGE_BYTES 4096u
 #define IMPORT_BYTES ((uint64_t)128 << 10)
 #define IMPORT_UNIT 64u
@@ -203,8 +203,8 @@ bool storage_is_importable(const struct storage *storage)
            (!storage->wrapped || storage->bytes % IMPORT_UNIT == 0);
 }
 
-/* Imports the host copy into the device if both allow it.  Otherwise the
- * storage's buffer stays NULL.  A device without import is not asked again. */
+/* Imports the host copy into the device if both allow it, else leaves the
+ * buffer NULL.  A device that cannot import host memory is not asked again. */
 static void buffer_import(struct storage *storage, struct device *device)
 {
     struct tandem_context *context = storage->context;

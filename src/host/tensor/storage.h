@@ -15,8 +15,8 @@
  * results were overwritten unread. */
 #define MAX_UNREAD_RESULTS 4u
 
-/* Elements that the library may write in wrapped memory in which other bytes
- * belong to the caller. */
+/* Layout of the elements that the library may write in wrapped memory whose
+ * other bytes belong to the caller. */
 struct writable_layout {
     struct writable_layout *next;
     struct tandem_tensor_desc desc;
@@ -50,10 +50,9 @@ struct storage {
     /* The device whose pending work may still write the host copy, or NULL. */
     struct device *host_writer;
     struct tandem_buffer *buffers[TANDEM_MAX_DEVICES];
-    /* Bit d is set if buffers[d] is the host copy, imported by a device that
-     * has its own memory. */
+    /* Bit d is set if buffers[d] is the host copy, imported by device d. */
     uint32_t imported;
-    /* Number of the last launch of device d that wrote buffers[d]. */
+    /* Number of device d's last launch that wrote buffers[d]; 0 means none. */
     uint64_t last_write[TANDEM_MAX_DEVICES];
 
     /* Migration credit; see chooser.h. */
@@ -156,8 +155,8 @@ enum tandem_status storage_wait_host_writable(struct storage *storage,
                                               uint32_t devices,
                                               uint64_t deadline_ns);
 
-/* Frees the device's own copy if the device can import the host copy, which
- * must be current. */
+/* Frees the device's own copy if the device can import the host copy instead.
+ * The host copy must be current. */
 void storage_drop_device_copy(struct storage *storage, struct device *device);
 
 /* Frees the device's buffer if failed work may have made it unreadable.  Called
@@ -165,8 +164,8 @@ void storage_drop_device_copy(struct storage *storage, struct device *device);
 void storage_drop_poisoned_buffer(struct storage *storage,
                                   struct device *device);
 
-/* Record that the host wrote the storage, which makes all device copies stale,
- * or that the host read the storage. */
+/* These functions record that the host wrote the storage, which makes all
+ * device copies stale, or that the host read the storage. */
 void storage_note_host_write(struct storage *storage);
 void storage_note_host_read(struct storage *storage);
 /* Records that the latest launch on the device wrote the storage. */

@@ -210,7 +210,7 @@ enum tandem_status tandem_tensor_sync(struct tandem_tensor *tensor,
     enum tandem_status status = tensor_check(tensor, NULL, "tensor");
 
     /* The caller may write wrapped memory after this call, so no device may
-     * read it any more. */
+     * still read the memory. */
     if (status == TANDEM_OK)
         status =
             tensor_lock_host_copy(tensor, timeout_ns, tensor->storage->wrapped);
