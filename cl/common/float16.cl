@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Conversions between f32 and the 16-bit formats f16 and bf16, which kernels
- * read and write as ushort. The same macros exist for f32. */
+/* Conversions of the 16-bit formats f16 and bf16 from and to f32. Kernels hold
+ * 16-bit values as ushort. The same macros exist for f32 itself. */
 #ifndef TANDEM_FLOAT16_CL
 #define TANDEM_FLOAT16_CL
 
@@ -15,7 +15,7 @@ typedef ushort4 bf16_t4;
 #define f32_from_f32(x) (x)
 #define f32_from_f32_vec4(x) (x)
 
-/* Core OpenCL only loads and stores halves. */
+/* Core OpenCL converts f16 only when it loads or stores a half. */
 static inline float f16_to_f32(ushort x)
 {
     return vload_half(0, (const half *)&x);

@@ -1,42 +1,40 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Options and types that all kernels share, and offsets of elements in tensors
- * of up to eight axes.
+/* Compile-time options and types that all kernels share, and the offsets of
+ * elements in tensors of up to eight axes.
  *
- * All tested compilers compile this subset of OpenCL C correctly:
- *   - Parameters are one struct passed by value. Its arrays have one dimension.
- *     The struct has no padding at its end, because rusticl ignores padding.
- *   - A work-item never indexes this struct or a private array with its own
- *     ID. llvmpipe reads another element then, or crashes.
- *   - An int converted to long is not compared with a constant, because rusticl
- *     folds the comparison incorrectly. clamp, max and unsigned comparisons are
- *     correct.
+ * All tested compilers compile kernels correctly that follow these rules:
+ * - The parameters of a kernel are one struct, passed by value. Its arrays have
+ *   one dimension. It has no padding at its end, which rusticl would ignore.
+ * - A work-item never indexes this struct or a private array with its own ID,
+ *   because llvmpipe then reads another element or crashes.
+ * - An int converted to long is not compared with a constant, because rusticl
+ *   folds this comparison incorrectly. clamp, max and unsigned compares work.
  */
 #ifndef TANDEM_INDEXING_CL
 #define TANDEM_INDEXING_CL
 
-/* Sums and products are only fused where the source calls fma. */
+/* The compiler fuses a product and a sum only where the source calls fma. */
 #pragma OPENCL FP_CONTRACT OFF
 
-/* Work-items in a work-group, a power of two. */
+/* Number of work-items in a work-group, a power of two. */
 #ifndef GROUP_SIZE
 #define GROUP_SIZE 256
 #endif
-/* How neighbouring work-items exchange values: 0 through local memory, 1 with
- * shuffles of NVIDIA's warps, 2 with shuffles of cl_intel_subgroups. */
+/* How neighbouring work-items exchange values: 0 means through local memory, 1
+ * with shuffles of NVIDIA's warps, 2 with shuffles of cl_intel_subgroups. */
 #ifndef SHUFFLE
 #define SHUFFLE 0
 #endif
-/* 1 if the device is a CPU. */
+/* 1 if the device is a CPU, else 0. */
 #ifndef IS_CPU
 #define IS_CPU 0
 #endif
-/* 1 for 64-bit indices and offsets, which 2^31 or more elements need. */
+/* 1 if indices and offsets have 64 bits, which 2^31 or more elements need. */
 #ifndef INDEX_64BIT
 #define INDEX_64BIT 0
 #endif
 
-/* The number of an element, and an offset within an operand in elements. */
+/* The number of an element in a tensor, and an offset in memory in elements. */
 #if INDEX_64BIT
 typedef ulong index_t;
 typedef long offset_t;
@@ -53,8 +51,8 @@ typedef int offset_t;
     _Pragma("unroll") for (uint i = 0; i < (count); ++i)
 #define KERNEL __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1)))
 
-/* The extents of up to eight axes, the innermost first. The multiplier and the
- * shift divide an index below 2^31 by the extent. */
+/* The extents of up to eight axes, the innermost axis first. fast_divide
+ * divides an index below 2^31 by an extent with its multiplier and shift. */
 struct fast_divmod {
     ulong extent[MAX_AXES];
     uint multiplier[MAX_AXES];
@@ -66,7 +64,7 @@ static inline uint fast_divide(uint n, uint multiplier, uint shift)
     return (mul_hi(n, multiplier) + n) >> shift;
 }
 
-/* Divides index by the extent of an axis; coordinate is the remainder. */
+/* Divides index by the extent of an axis. Sets coordinate to the remainder. */
 #if INDEX_64BIT
 #define DIVMOD(index, space, axis, coordinate)                                 \
     do {                                                                       \
@@ -84,12 +82,12 @@ static inline uint fast_divide(uint n, uint multiplier, uint shift)
     } while (0)
 #endif
 
-/* Adds to offset the offset of element `start` of a tensor of rank axes. */
+/* Adds the offset of element `start` in a tensor with `rank` axes to offset. */
 #define ADD_OFFSET(offset, start, space, rank, strides)                        \
     ADD_OFFSET_LOOP("unroll", offset, start, space, rank, strides)
-/* The same for code that rarely runs. ptxas hoists the constants of an unrolled
- * loop into code that always runs. Other compilers need the unrolled loop,
- * because they put arrays that a loop indexes into private memory. */
+/* Like ADD_OFFSET, for code that rarely runs. ptxas hoists the constants of an
+ * unrolled loop into code that always runs. Other compilers need the unrolled
+ * loop, because they put an array that a loop indexes into private memory. */
 #if SHUFFLE == 1
 #define ADD_OFFSET_ROLLED(offset, start, space, rank, strides)                 \
     ADD_OFFSET_LOOP("unroll 1", offset, start, space, rank, strides)
@@ -114,9 +112,9 @@ static inline uint fast_divide(uint n, uint multiplier, uint shift)
         }                                                                      \
     } while (0)
 
-/* Declares plane, column and row: the first element of this work-group's tile.
- * Both tile counts may be 0 if there is nothing to do. They are raised to 1,
- * because a compiler may hoist the division and CPUs trap a division by 0. */
+/* Declares plane, column and row, the position of the first element of this
+ * work-group's tile. Both tile counts are 0 if there is nothing to do. They
+ * become 1: a compiler may hoist the division, and CPUs trap a division by 0. */
 #define TILE_POSITION(tiles_per_row, tiles_per_plane, tile_columns, tile_rows) \
     index_t row_tiles_ = (index_t)max(tiles_per_row, (ulong)1);                \
     index_t tiles_ = (index_t)max(tiles_per_plane, (ulong)1);                  \
@@ -126,7 +124,8 @@ static inline uint fast_divide(uint n, uint multiplier, uint shift)
     index_t column = (within_ - tile_row_ * row_tiles_) * (tile_columns);      \
     index_t row = tile_row_ * (tile_rows);
 
-/* Branch hint. With it, PoCL 3.1 loses values that are live across barriers. */
+/* Tells NVIDIA's compiler that x is rarely true. On PoCL 3.1 such a branch hint
+ * loses values that are live across barriers. */
 #if SHUFFLE == 1
 #define UNLIKELY(x) __builtin_expect((x), 0)
 #else

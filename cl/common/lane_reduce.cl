@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Reductions over the lanes of a row, which are work-items of one work-group.
- */
+/* Reductions over the lanes of a row. Lanes are the work-items of a work-group
+ * that work on the same row. */
 #ifndef TANDEM_LANE_REDUCE_CL
 #define TANDEM_LANE_REDUCE_CL
 
@@ -61,11 +60,12 @@ static inline float2 shuffle_xor2(float2 x, uint mask)
 }
 #endif
 
-/* The body of a function (own, partials, lanes, step) that combines the values
- * `own` of `lanes` work-items in a fixed order. lanes is a power of two, and
- * the lanes are `step` work-items apart. All work-items of the group must call
- * the function, and all get the result. partials has room for GROUP_SIZE values
- * and is not used by anything else. combine must be commutative. */
+/* The body of a function with the parameters own, partials, lanes and step. It
+ * combines the values `own` of the `lanes` work-items of a row in a fixed
+ * order. lanes is a power of two, and the lanes are `step` work-items apart.
+ * All work-items of the work-group must call the function, and all get the
+ * result of their row. partials is local memory for GROUP_SIZE values that
+ * nothing else uses. combine must be commutative. */
 #ifdef SHUFFLE_WIDTH
 #define LANES_COMBINE_SHUFFLE(combine, shuffle)                                \
     uint width = SHUFFLE_WIDTH, span = lanes * step;                           \
@@ -110,8 +110,8 @@ static inline float2 shuffle_xor2(float2 x, uint mask)
         return partials[id - lane * step];                                     \
     }
 
-/* Returns true if x is true for any work-item of the group. All work-items must
- * call it. vote_word is a word of local memory that only this call uses. */
+/* Returns true if x is true for any work-item of the work-group. All work-items
+ * must call it. No other call uses the word of local memory vote_word. */
 #if SHUFFLE == 1
 #ifdef EMULATED
 bool group_vote(bool x);
@@ -148,11 +148,12 @@ static inline bool group_vote_any(bool x, __local uint *vote_word)
 }
 #endif
 
-/* Returns true if x is true for any of the rows whose lanes reduce together
- * (LANES_COMBINE_BODY). If it returns true, these lanes may all reduce once
- * more. x must be the same for all lanes of a row. If lanes is GROUP_SIZE the
- * result is x, but PoCL 3.1 then loses values that are live across the next
- * barrier, so only NVIDIA takes this shortcut. */
+/* Returns true if x is true for any row that this work-item's row reduces
+ * together with (LANES_COMBINE_BODY): rows of the same warp, if their lanes fit
+ * into one, or of the same work-group. If the result is true, all lanes of
+ * these rows may reduce once more. x must be the same for all lanes of a row.
+ * If lanes is GROUP_SIZE the result is x. Only NVIDIA takes this shortcut,
+ * because PoCL 3.1 then loses values that are live across the next barrier. */
 static inline bool rows_vote_any(bool x, __local uint *vote_word, uint lanes,
                                  uint step)
 {
@@ -167,7 +168,7 @@ static inline bool rows_vote_any(bool x, __local uint *vote_word, uint lanes,
 #endif
     return group_vote_any(x, vote_word);
 }
-/* Barrier between two reductions through the same local memory after
+/* Barrier between two reductions that use the same local memory, after
  * rows_vote_any has returned true. */
 static inline void rows_barrier(uint lanes, uint step)
 {
@@ -186,8 +187,8 @@ static inline float lanes_max(float own, __local float *partials, uint lanes,
                               uint step)
     LANES_COMBINE_BODY(fmax, shuffle_xor)
 
-/* The row, lane and split of this work-item. The lanes of a row are neighbours,
- * or, if interleaved, `step` work-items apart. */
+/* The row of this work-item, its lane and its split (part of the row). The
+ * lanes of a row are neighbours or, if interleaved, `step` work-items apart. */
 struct lane_assignment {
     uint lanes, lane, step;
     ulong row, split;

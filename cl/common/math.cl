@@ -1,23 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Functions of one or two floats with fewer instructions than the functions of
- * the OpenCL library. Results are within 5 ULP, those of pow within 11 ULP.
- * Each function computes all x in the same way, because neighbouring work-items
- * rarely take the same branch. Inputs that need another formula are rare:
- * NAME_needs_slow_path(x) is true for them, and the caller uses the library
+/* Functions of one or two floats that need fewer instructions than those of the
+ * OpenCL library. Results are within 5 ULP, those of pow within 11 ULP. Each
+ * function uses one formula for all x, because neighbouring work-items rarely
+ * take the same branch. The few inputs that need another formula are those for
+ * which NAME_needs_slow_path(x) is true. For them, the caller uses the library
  * function instead of NAME_fast(x).
  *
- * If a comment names no other source, the coefficients belong to the function
- * in that comment. They minimize the relative error (Remez exchange with 40
- * digits) and are rounded to floats. If a constant has two or three parts, all
- * but the last are rounded down, so that -0 gives -0.
- */
+ * The coefficients of the polynomials C, P, Q and S minimize the relative error
+ * (Remez exchange with 40 digits) and are rounded to floats, unless a comment
+ * says otherwise. If a constant is the sum of two or three floats, all but the
+ * last are rounded down, so that -0 gives -0. */
 #ifndef TANDEM_MATH_CL
 #define TANDEM_MATH_CL
 
 #include "common/indexing.cl"
 
-/* Unlike fmax and fmin, these return NaN if an argument is NaN. */
+/* Unlike fmax and fmin, these functions return NaN if an argument is NaN. */
 static inline float nan_max(float a, float b)
 {
     return a >= b || a != a ? a : b;
@@ -27,11 +25,11 @@ static inline float nan_min(float a, float b)
     return a <= b || a != a ? a : b;
 }
 
-/* 2^x within 3 ULP, where a subnormal result may be 0, and 1 / x within 2.5 ULP
- * for x from 1 to 2^126. OpenCL guarantees these bounds for exp2 and division.
- * NVIDIA's compiler translates these native_ functions to ex2.approx.ftz and
- * rcp.approx.ftz, whose error is 2 and 1 ULP in PTX. Other platforms give no
- * bounds for native_ functions. */
+/* FAST_EXP2 is 2^x within 3 ULP; a subnormal result may be 0. FAST_RECIPROCAL
+ * is 1 / x within 2.5 ULP for x from 1 to 2^126. OpenCL guarantees these bounds
+ * for exp2 and division. NVIDIA's compiler translates the native_ functions to
+ * ex2.approx.ftz and rcp.approx.ftz, whose errors are 2 and 1 ULP according to
+ * PTX. Other platforms give no bounds for native_ functions. */
 #if SHUFFLE == 1
 #define FAST_EXP2(x) native_exp2(x)
 #define FAST_RECIPROCAL(x) native_recip(x)
@@ -45,11 +43,12 @@ static inline float nan_min(float a, float b)
 #define sin_needs_slow_path(x) (!(fabs(x) < 32768.0f))
 #define cos_needs_slow_path sin_needs_slow_path
 
-/* sin(x + quarters pi / 2). x = j pi / 2 + r, |r| <= pi / 4. sin r is r + r^3
- * S(r^2) within 2^-28, cos r is 1 - r^2 / 2 + r^4 C(r^2) within 2^-33. */
+/* Returns sin(x + quarters pi / 2). With x = j pi / 2 + r, |r| <= pi / 4, sin r
+ * is r + r^3 S(r^2) within 2^-28, and cos r is 1 - r^2 / 2 + r^4 C(r^2) within
+ * 2^-33. */
 static inline float sin_plus_quarters(float x, uint quarters)
 {
-    float t = fma(x, 0.636619747f, 12582912.0f); /* adding 1.5 2^23 rounds */
+    float t = fma(x, 0.636619747f, 12582912.0f); /* adding 1.5 * 2^23 rounds */
     float j = t - 12582912.0f;
     float r = fma(j, -1.57079625f, x);
     r = fma(j, -7.54978942e-08f, r);
@@ -71,7 +70,8 @@ static inline float sin_plus_quarters(float x, uint quarters)
 
 /* ---- logarithms ---- */
 
-/* x = 2^e (1 + r), |r| <= 1 / 3; ln(1 + r) is r + r^2 P(r) within 2^-24.9. */
+/* Returns ln x. If x = 2^e (1 + r) with |r| <= 1 / 3, ln(1 + r) is r + r^2 P(r)
+ * within 2^-24.9. */
 static inline float log_fast(float x)
 {
     bool tiny = x < FLT_MIN;
@@ -87,13 +87,13 @@ static inline float log_fast(float x)
     p = fma(r, p, -0.499999374f);
     float exponent = fma((float)e, 0x1p-23f, tiny ? -23.0f : 0.0f);
     float y = fma(exponent, 0.693147182f, fma(r * r, p, r));
-    /* Returns x for infinity and NaN, and NaN for negative x. */
+    /* The result is x for infinity and NaN, and NaN for negative x. */
     y = x > 0.0f && x <= FLT_MAX ? y : fma(x, INFINITY, INFINITY);
     return x == 0.0f ? -INFINITY : y;
 }
 
-/* 1 + x = 2^e (1 + r), r from -1/4 to 1/2; ln(1 + r) is r + r^2 P(r) within
- * 2^-24.7. The signs are chosen so that -0 gives -0. */
+/* Returns ln(1 + x). If 1 + x = 2^e (1 + r) with r from -1/4 to 1/2, ln(1 + r)
+ * is r + r^2 P(r) within 2^-24.7. The signs are chosen so that -0 gives -0. */
 static inline float log1p_fast(float x)
 {
     int e = (0x3fbfffff - as_int(x + 1.0f)) & (int)0xff800000; /* -e 2^23 */
@@ -113,8 +113,8 @@ static inline float log1p_fast(float x)
 
 /* ---- e^x - 1 and functions of it ---- */
 
-/* e^x - 1 for x from -20 to 89, as 2^j (1 + r + r^2 P(r)) - 1, |r| <= ln 2 / 2,
- * within 2^-25.8. */
+/* Returns e^x - 1 for x from -20 to 89. The result is computed as 2^j (1 + r +
+ * r^2 P(r)) - 1 with |r| <= ln 2 / 2, within 2^-25.8. */
 static inline float expm1_in_range(float x)
 {
     float t = fma(x, 1.44269502f, 12582912.0f);
@@ -125,7 +125,7 @@ static inline float expm1_in_range(float x)
     p = fma(r, p, 0.166665435f);
     p = fma(r, p, 0.49999997f);
     p = fma(r * r, p, r);
-    /* 2^(j - 1), because 2^128 overflows. */
+    /* Uses 2^(j - 1) and doubles the result, because 2^128 overflows. */
     float power = as_float((as_int(t) << 23) + 0x3f000000);
     float y = fma(power, p, power - 0.5f);
     return y + y;
@@ -137,7 +137,8 @@ static inline float expm1_fast(float x)
     return fabs(x) < 0x1p-25f ? x : expm1_in_range(y);
 }
 
-/* x + x^3 P(x^2) below 0.5, within 2^-25.8; else 1 - 2 / (e^2|x| + 1). */
+/* Returns tanh x. If |x| < 0.5, it is x + x^3 P(x^2) within 2^-25.8. Otherwise
+ * |tanh x| is 1 - 2 / (e^(2|x|) + 1). */
 static inline float tanh_fast(float x)
 {
     float a = fabs(x), s = x * x;
@@ -150,7 +151,8 @@ static inline float tanh_fast(float x)
     return copysign(a >= 0.5f ? large : small, x);
 }
 
-/* x P(x^2) below 0.5, within 2^-24; else 1 - 2^(|x| Q(|x|)), within 2^-25. */
+/* Returns erf x. If |x| < 0.5, it is x P(x^2) within 2^-24. Otherwise |erf x|
+ * is 1 - 2^(|x| Q(|x|)) within 2^-25. */
 static inline float erf_fast(float x)
 {
     float a = fabs(x), s = x * x;
@@ -168,7 +170,8 @@ static inline float erf_fast(float x)
     return copysign(a >= 0.5f ? large : small, x);
 }
 
-/* max(x, 0) + ln(1 + e), e = e^-|x|; ln(1 + e) is e + e^2 P(e) within 2^-25. */
+/* Returns ln(1 + e^x) as max(x, 0) + ln(1 + e) with e = e^-|x|. ln(1 + e) is e
+ * + e^2 P(e) within 2^-25. */
 static inline float softplus_fast(float x)
 {
     float e = exp(-fabs(x));
@@ -183,7 +186,7 @@ static inline float softplus_fast(float x)
     return fmax(x, 0.0f) + p;
 }
 
-/* tanh(ln(1 + e)) = n / (n + 2), n = e (e + 2). */
+/* Returns x tanh(ln(1 + e)), e = e^x. tanh is n / (n + 2), n = e (e + 2). */
 static inline float mish_fast(float x)
 {
     float e = exp(fmin(x, 20.0f));
@@ -197,13 +200,13 @@ static inline float mish_fast(float x)
 #define pow_needs_slow_path(a, b)                                              \
     (as_uint(fabs(a)) - 0x00800000u >= 0x7f000000u || !(fabs(b) <= 256.0f))
 
-/* a^b in few operations. POW_IS_SIMPLE must be true for b. */
+/* Returns a^b with few operations if POW_IS_SIMPLE(b) is true. */
 #define POW_IS_SIMPLE(b)                                                       \
     (fabs(b) == 0.5f || (b) == 2.0f || (b) == 3.0f || (b) == 4.0f)
 static inline float4 pow_simple(float4 a, float b)
 {
     if (fabs(b) == 0.5f) {
-        /* pow(-infinity, 0.5) is infinity and pow(-0, 0.5) is 0. An integer
+        /* pow(-infinity, 0.5) is infinity and pow(-0, 0.5) is +0. An integer
          * operation clears the sign, because Mesa removes fabs of a root. */
         float4 root = sqrt(a == -INFINITY ? (float4)(INFINITY) : a);
         root = as_float4(as_uint4(root) & 0x7fffffffu);
@@ -213,8 +216,9 @@ static inline float4 pow_simple(float4 a, float b)
     return b == 2.0f ? square : square * (b == 3.0f ? a : square);
 }
 
-/* |a|^b = 2^(b (e + log2 m)), m from 1/2^(1/2) to 2^(1/2). log2 m is
- * 2 / ln 2 (s + s^3 ...) with s = (m - 1) / (m + 1), as a sum of two floats. */
+/* Returns a^b. |a| = 2^e m with m from 1/sqrt(2) to sqrt(2), and |a|^b is 2^(b
+ * (e + log2 m)). log2 m is 2 / ln 2 (s + s^3 ...) with s = (m - 1) / (m + 1).
+ * It is computed as a sum of two floats. */
 static inline float pow_fast(float a, float b)
 {
     int i = as_int(fabs(a));
@@ -240,8 +244,8 @@ static inline float pow_fast(float a, float b)
     float z = y + y_low;
     float z_low = y_low - (z - y);
     float r = exp2(z) * fma(z_low, 0.693147182f, 1.0f);
-    /* For negative a, the sign is that of (-1)^b. */
-    float w = b + 12582912.0f; /* adding 1.5 2^23 rounds */
+    /* If a is negative, the sign of the result is that of (-1)^b. */
+    float w = b + 12582912.0f; /* adding 1.5 * 2^23 rounds b to an integer */
     bool is_not_integer = w - 12582912.0f != b;
     r = as_float(as_uint(r) ^ (as_uint(w) << 31 & as_uint(a)));
     return a < 0.0f && is_not_integer ? NAN : r;

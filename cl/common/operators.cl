@@ -14,16 +14,16 @@
         return expression;                                                     \
     }
 
-/* Neither branch overflows, and small results keep their precision. */
+/* Computes 1 / (1 + e^-x) without overflow and precisely for small results. */
 static inline float sigmoid(float x)
 {
     float e = exp(-fabs(x));
     return (x < 0.0f ? e : 1.0f) / (1.0f + e);
 }
 
-/* The standard normal distribution function at -a for a >= 0, with an error
- * below 2^-24. A polynomial, fitted up to a = 5.5, gives the base-2 logarithm.
- * It keeps falling beyond that. */
+/* Returns the standard normal distribution function at -a for a >= 0, with an
+ * error below 2^-24. A polynomial gives the base-2 logarithm of the result. It
+ * was fitted for a up to 5.5 and keeps falling beyond that. */
 static inline float normal_cdf_negative(float a)
 {
     float p = fma(-2.834892e-06f, a, 3.93771625e-05f);
@@ -36,21 +36,21 @@ static inline float normal_cdf_negative(float a)
     return FAST_EXP2(fma(p, a, -1.0f));
 }
 
-/* x times the normal distribution function at x; 0 below -16. */
+/* x times the normal distribution function at x. The result is 0 below -16. */
 static inline float gelu_erf(float x)
 {
     float a = fmin(fabs(x), 16.0f);
     return nan_max(x, 0.0f) - a * normal_cdf_negative(a);
 }
 
-/* (1 + tanh u) / 2 = 1 / (1 + e^-2u) */
+/* Uses (1 + tanh u) / 2 = 1 / (1 + e^-2u). */
 static inline float gelu_tanh(float x)
 {
     float u = 0.7978845608028654f * (x + 0.044715f * x * x * x);
     return x / (1.0f + exp(-2.0f * u));
 }
 
-/* Computes exp for all x, because neighbours rarely have the same sign. */
+/* Evaluates exp for all x, because neighbouring x rarely have the same sign. */
 static inline float elu(float x, float alpha)
 {
     float y = x < -20.0f ? -20.0f : x;
@@ -58,8 +58,8 @@ static inline float elu(float x, float alpha)
     return x >= 0.0f ? x : alpha * e;
 }
 
-/* An operator with a fast path. A kernel that has tested several elements with
- * op_NAME_needs_slow_path calls op_NAME_fast directly. */
+/* Defines an operator with a fast path. A kernel that has tested several
+ * elements with op_NAME_needs_slow_path calls op_NAME_fast directly. */
 #define UNARY_FAST(name)                                                       \
     static inline bool op_##name##_needs_slow_path(float x, float a, float b)  \
     {                                                                          \

@@ -1,41 +1,37 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Sums whose partial sums overflow or underflow although the result is in
- * range, for reduce.cl and norm.cl.
+/* Sums for reduce.cl and norm.cl whose partial sums may overflow or underflow
+ * although the final result is in range.
  *
  * The first pass sums the row unscaled. If the sum is not finite, a second pass
  * sums the elements scaled by SCALE_DOWN. If a sum of squares or products is so
  * small that its terms are imprecise, the second pass scales the elements by
- * SCALE_UP. Ordinary elements need no second pass. Each partial sum of a row
- * carries its number of rescalings: 1 after SCALE_DOWN, -1 after SCALE_UP, else
- * 0.
- */
+ * SCALE_UP. Ordinary elements need no second pass. Each partial sum carries its
+ * number of rescalings: 1 after SCALE_DOWN, -1 after SCALE_UP, else 0. */
 #ifndef TANDEM_RESCALED_SUM_CL
 #define TANDEM_RESCALED_SUM_CL
-
 
 /* The square of the largest f32 times SCALE_DOWN is below 2^80. The square of
  * the smallest f32 times SCALE_UP is at least 2^-122. */
 #define SCALE_UP 0x1p88f
 #define SCALE_DOWN 0x1p-88f
-/* Larger sums are precise: 2^40 terms may each have an error of 2^-126. */
+/* Larger sums are precise, even if 2^40 terms have an error of 2^-126 each. */
 #define MIN_EXACT_SUM 0x1p-64f
 
-/* 2^n for n from -126 to 127. */
+/* Returns 2^n for n from -126 to 127. */
 static inline float power_of_two(int n)
 {
     return as_float((uint)(n + 127) << 23);
 }
 
-/* x 2^n with one rounding. |x| must be in [1, 2), 0, infinite or NaN. */
+/* Returns x 2^n, rounded once. |x| must be in [1, 2), 0, infinite or NaN. */
 static inline float scale_by_power(float x, int n)
 {
     int clamped = clamp(n, -226, 227), partial_n = clamp(clamped, -100, 100);
     return x * power_of_two(partial_n) * power_of_two(clamped - partial_n);
 }
 
-/* Divides x by the power of two that brings |x| into [1, 2) and adds its
- * exponent to *n. Does not change 0, infinities, NaN and their *n. */
+/* Divides x by the power of two that brings |x| into [1, 2), and adds the
+ * power's exponent to *n. Leaves 0, infinity, NaN and their *n as is. */
 static inline float normalize_exponent(float x, int *n)
 {
     if (fabs(x) < 0x1p-126f && x != 0.0f) {
@@ -50,7 +46,7 @@ static inline float normalize_exponent(float x, int *n)
     return as_float((bits & 0x807fffff) | 0x3f800000);
 }
 
-/* x y z 2^n, even if an intermediate product overflows or underflows. */
+/* Returns x y z 2^n, even if an intermediate product is out of range. */
 static inline float multiply3_scaled(float x, float y, float z, int n)
 {
     float a = normalize_exponent(x, &n), b = normalize_exponent(y, &n),

@@ -1,39 +1,38 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Access to rows whose elements are needed twice, for softmax.cl and norm.cl.
- * The lanes of a row are work-items of one group (lane_reduce.cl). They read
- * the row once and keep it in registers: VECTORS_PER_ITEM vectors of four
- * elements each, x0, x1, ...
+/* Access to rows whose elements are needed twice, for softmax.cl and norm.cl.
+ * The lanes of a row are work-items of one work-group (lane_reduce.cl). They
+ * read the row once and keep it in registers. Each lane has VECTORS_PER_ITEM
+ * vectors of four elements, which are called x0, x1, ...
  *
- * The including file defines IN_STEP and OUT_STEP, the strides along a row;
- * IDENTITY, the value of a missing element; RESULT_SCALAR(x, j), the result of
- * element j with value x; and RESULT_VEC4(x, j), the results of four elements
- * from j on or, with ROW_ACCESS_VEC4_COLUMNS, of element j of four rows.
- */
+ * The including file defines these macros. IN_STEP and OUT_STEP are the strides
+ * along a row. IDENTITY is the value of a missing element. RESULT_SCALAR(x, j)
+ * is the result of element j, whose value is x. RESULT_VEC4(x, j) is the vector
+ * of the results of four elements from j on. With ROW_ACCESS_VEC4_COLUMNS, it
+ * has the results of element j of four rows. */
 #ifndef TANDEM_ROW_ACCESS_CL
 #define TANDEM_ROW_ACCESS_CL
 
 #include "common/lane_reduce.cl"
 
-/* Memory layout of the rows. */
+/* Memory layout of the rows, and how they are read and written. */
 #define ROW_ACCESS_STRIDED 0        /* any strides */
 #define ROW_ACCESS_VEC4 1           /* aligned vectors of four elements */
 #define ROW_ACCESS_LOCAL_MEMORY 2   /* contiguous, through local memory */
-#define ROW_ACCESS_VEC4_COLUMNS 3   /* vectors of element j of four rows */
-#define ROW_ACCESS_SECTOR_ALIGNED 4 /* scalars from the output's sectors on */
+#define ROW_ACCESS_VEC4_COLUMNS 3   /* a vector is element j of four rows */
+#define ROW_ACCESS_SECTOR_ALIGNED 4 /* scalars, from a sector boundary on */
 #ifndef ROW_ACCESS
 #define ROW_ACCESS ROW_ACCESS_VEC4
 #endif
-/* For ROW_ACCESS_SECTOR_ALIGNED: elements in a sector, at most the lanes. */
+/* Number of elements in a memory sector, at most the lanes of a row. */
 #ifndef SECTOR_ELEMENTS
 #define SECTOR_ELEMENTS 8
 #endif
-/* Vectors of four elements that a work-item keeps, at most 32. */
+/* Number of vectors of four elements that a work-item keeps, at most 32. */
 #ifndef VECTORS_PER_ITEM
 #define VECTORS_PER_ITEM 1
 #endif
-/* For ROW_ACCESS_LOCAL_MEMORY: the elements of a row, log2 of its lanes, and
- * the vectors of local memory that each work-item fills. */
+/* Sizes for ROW_ACCESS_LOCAL_MEMORY: the elements of a row, log2 of the lanes
+ * of a row, and the local-memory vectors that each work-item fills. */
 #ifndef ROW_ELEMENTS
 #define ROW_ELEMENTS 4
 #define STAGES_PER_ITEM 2
@@ -42,7 +41,7 @@
 #define LANES_LOG2 0
 #endif
 
-/* F(0) to F(VECTORS_PER_ITEM - 1). */
+/* EACH(F) expands to F(0) F(1) ... F(VECTORS_PER_ITEM - 1). */
 #define EACH_1(F) F(0)
 #define EACH_2(F) EACH_1(F) F(1)
 #define EACH_3(F) EACH_2(F) F(2)
@@ -64,17 +63,17 @@
     F(26) F(27) F(28) F(29) F(30) F(31)
 #define EACH(F) CAT(EACH_, VECTORS_PER_ITEM)(F)
 
-/* The first members of the parameter struct. For ROW_ACCESS_VEC4_COLUMNS, rows
- * are counted in fours. misalignments has the elements between an aligned
- * vector and offset 0 of the input (2 bits) and the output (2 bits). For
- * ROW_ACCESS_SECTOR_ALIGNED it has the elements between a sector and offset 0
- * of the output. */
+/* The first members of the parameter struct. With ROW_ACCESS_VEC4_COLUMNS,
+ * `rows` counts groups of four rows. misalignments has the number of elements
+ * between an aligned vector and offset 0 of the input (bits 0 and 1) and of the
+ * output (bits 2 and 3). With ROW_ACCESS_SECTOR_ALIGNED, it is the number of
+ * elements between a sector boundary and offset 0 of the output. */
 #define ROW_PARAMS                                                             \
-    ulong rows, count, elements_per_split; /* count: elements of a row */      \
+    ulong rows, count, elements_per_split; /* count is a row's elements */     \
     ulong row_groups;                                                          \
     uint lanes_log2, lanes_interleaved, splits, misalignments
 
-/* The row that a work-item keeps. Neighbouring lanes belong to the same row
+/* Assigns a row to a work-item. Neighbouring work-items work on the same row
  * unless lanes_interleaved is true. */
 #if ROW_ACCESS == ROW_ACCESS_LOCAL_MEMORY
 #define ROW_COUNT ROW_ELEMENTS
@@ -91,8 +90,8 @@
 #define LANE_ASSIGNMENT(interleaved) lane_assign(p.lanes_log2, 0, 1, 0)
 #endif
 
-/* Declares the offsets of the row. Items beyond the last row read the last
- * one. */
+/* Declares the offsets of the work-item's row. Work-items that are beyond the
+ * last row read the last row. */
 #if ROW_ACCESS == ROW_ACCESS_LOCAL_MEMORY
 #define DECLARE_ROW bool inside = at.row < p.rows;
 #else
@@ -105,9 +104,9 @@
     DECLARE_SHIFT
 #endif
 
-/* For ROW_ACCESS_SECTOR_ALIGNED: the distance from the start of the output's
- * sector to the row (in a kernel that does not write the output: of the input's
- * sector), and the index of the first element of a work-item. */
+/* For ROW_ACCESS_SECTOR_ALIGNED. shift is the number of elements from a sector
+ * boundary to the start of the row in the output, or in the input if a kernel
+ * has no output. FIRST_ELEMENT is the index of a work-item's first element. */
 #if ROW_ACCESS == ROW_ACCESS_SECTOR_ALIGNED
 #define DECLARE_SHIFT                                                          \
     uint shift = ((uint)to + p.misalignments) & (SECTOR_ELEMENTS - 1);
@@ -118,7 +117,7 @@
 #define DECLARE_INPUT_SHIFT
 #endif
 
-/* The first element of a lane in its split, and the end of the split. */
+/* A split is the part of a row from `begin` to `end`. A lane starts at `j`. */
 #if ROW_ACCESS == ROW_ACCESS_SECTOR_ALIGNED
 #define SPLIT_BEGIN (long)(at.split * p.elements_per_split) - (long)shift
 #else
@@ -129,7 +128,7 @@
 #else
 #define ELEMENTS_PER_LANE 1
 #endif
-/* The lanes of a split as a constant if they are the whole group. */
+/* Number of lanes of a split, a constant if they are the whole work-group. */
 #if ROW_ACCESS == ROW_ACCESS_SECTOR_ALIGNED
 #define SPLIT_LANES (long)GROUP_SIZE
 #else
@@ -141,11 +140,11 @@
                       : begin;                                                 \
     long j = begin + (long)at.lane * ELEMENTS_PER_LANE;
 
-/* Four elements of a buffer from index i on. */
+/* Four elements of a buffer from index i on, as a vector. */
 #define LOAD_VEC4(buffer, i) (*(__global const float4 *)((buffer) + (i)))
 #define VEC4_AT(buffer, i) (*(__global float4 *)((buffer) + (i)))
 
-/* A reduced value of one row, or of four rows. */
+/* A value that was reduced over one row, or over each of four rows. */
 #if ROW_ACCESS == ROW_ACCESS_VEC4_COLUMNS
 typedef float4 row_value_t;
 #define VEC4_MAX(x) (x)
@@ -172,7 +171,7 @@ static inline row_value_t row_value_lanes_sum(row_value_t own,
 
 /* ---- loading and storing the elements in registers ---- */
 
-/* The index in the row of element c of vector k. */
+/* The index in the row of element c of a work-item's vector k. */
 #if ROW_ACCESS == ROW_ACCESS_VEC4
 #define ELEMENT_INDEX(k, c) (((k)*at.lanes + at.lane) * 4u + c)
 #elif ROW_ACCESS == ROW_ACCESS_SECTOR_ALIGNED
@@ -180,20 +179,20 @@ static inline row_value_t row_value_lanes_sum(row_value_t own,
 #elif ROW_ACCESS == ROW_ACCESS_VEC4_COLUMNS
 #define ELEMENT_INDEX(k, c) ((k)*at.lanes + at.lane)
 #elif ROW_ACCESS == ROW_ACCESS_LOCAL_MEMORY
-/* The parts of a row are in different banks. */
+/* Each lane has a contiguous part of the row, in different banks. */
 #define ELEMENT_INDEX(k, c) (at.lane * LANE_ELEMENTS + (4u * (k) + c))
 #define LANE_ELEMENTS ((ROW_ELEMENTS + (1u << LANES_LOG2) - 1) >> LANES_LOG2)
 #else
 #define ELEMENT_INDEX(k, c) ((4u * (k) + c) * at.lanes + at.lane)
 #endif
-/* A compile-time test: true if a lane has element c of vector k. */
+/* True at compile time if a lane has element c of vector k. */
 #if ROW_ACCESS == ROW_ACCESS_LOCAL_MEMORY
 #define IN_LANE(k, c) (4u * (k) + c < LANE_ELEMENTS)
 #else
 #define IN_LANE(k, c) true
 #endif
 #if ROW_ACCESS == ROW_ACCESS_SECTOR_ALIGNED
-/* Only the first and the last elements of a work-item may be out of range. */
+/* Only the first and last elements of a work-item may be outside the row. */
 #define ALWAYS_IN_RANGE(k, c)                                                  \
     (4 * (k) + c >= 1 && 4 * (k) + c + 6 <= 4 * VECTORS_PER_ITEM)
 #define IN_RANGE(k, c)                                                         \
@@ -228,7 +227,7 @@ static inline row_value_t row_value_lanes_sum(row_value_t own,
         VEC4_AT(out, OUT_OFFSET(k)) =                                          \
             RESULT_VEC4(CAT(x, k), ELEMENT_INDEX(k, 0));
 #elif ROW_ACCESS == ROW_ACCESS_SECTOR_ALIGNED
-/* With base pointers of its own, an item's loads have constant distances. */
+/* A work-item's loads have constant distances from its own base pointer. */
 #define LOAD_FROM(j) (in + (from + FIRST_ELEMENT))[(j)-FIRST_ELEMENT]
 #define STORE_TO(j) (out + (to + FIRST_ELEMENT))[(j)-FIRST_ELEMENT]
 #define LOAD_OR_IDENTITY(k, c)                                                 \
@@ -240,7 +239,7 @@ static inline row_value_t row_value_lanes_sum(row_value_t own,
                  LOAD_OR_IDENTITY(k, 2), LOAD_OR_IDENTITY(k, 3));
 #define STORE(k) STORE_EACH(k, STORE_TO)
 #else
-/* Loads always, so that no load waits for a comparison. */
+/* Always loads an element, so that no load waits for a comparison. */
 #define LOAD_OR_IDENTITY(k, c)                                                 \
     value_or_identity(LOAD_FROM(min(ELEMENT_INDEX(k, c), count - 1)),          \
                       IN_RANGE(k, c))
@@ -265,10 +264,10 @@ static inline float value_or_identity(float x, bool exists)
 
 /* ---- rows in local memory ---- */
 
-/* Local memory holds the vectors of the group's rows, one after the other. The
- * rows begin at element in_shift, and own is the row of this work-item. The
- * first and the last vector may be incomplete. The first four work-items copy
- * the elements of these that belong to the rows. */
+/* Local memory holds the rows of the work-group, one after the other, as
+ * vectors. The rows begin at element in_shift, and `own` is the row of this
+ * work-item. The first and the last vector may belong to the rows only in part.
+ * The first four work-items copy these elements one by one. */
 #if ROW_ACCESS == ROW_ACCESS_LOCAL_MEMORY
 #define STAGE_DECLARE __local float4 staged[GROUP_SIZE * STAGES_PER_ITEM + 1];
 #define EACH_STAGE(F) CAT(EACH_, STAGES_PER_ITEM)(F)

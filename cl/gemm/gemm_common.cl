@@ -1,73 +1,73 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Code that the GEMM kernels share: parameters, assignment of tiles to groups,
- * and the epilogue. gemm_simt.cl and the kernels in nvidia define TILE_M and
- * TILE_N before they include this file. */
+/* Code that the GEMM kernels share: the parameters, the assignment of tiles to
+ * work-groups, and the epilogue. gemm_simt.cl and the kernels in cl/nvidia
+ * define TILE_M and TILE_N before they include this file. */
 #ifndef TANDEM_GEMM_COMMON_CL
 #define TANDEM_GEMM_COMMON_CL
 
 #include "gemm/gemm_dtypes.cl"
 
-/* Without this attribute, Intel's compiler does not inline functions that
- * several kernels of a file use, and their calls need a stack. */
+/* Without this attribute, Intel's compiler does not inline a function that
+ * several kernels of a file use, and its calls need a stack. */
 #define INLINE __attribute__((always_inline)) static inline
 
-/* 1 if the operand is MN-major: contiguous along m or n. 0 if it is K-major. */
+/* 1 if the operand is MN-major: contiguous along m or n. 0 if it is K-major,
+ * which means contiguous along k. */
 #ifndef A_MN_MAJOR
 #define A_MN_MAJOR 0
 #define B_MN_MAJOR 1
 #endif
 
-/*
- * c = ACTIVATION(alpha a b + beta c + bias), row-major, for each batch.
+/* Parameters of c = ACTIVATION(alpha a b + beta c + bias) with row-major c.
  *
- * Stream-K: a group computes each of the first unsplit_tiles tiles. k of the
- * last split_tiles tiles is split into `splits` ranges, whose sums go to the
- * partials. The fixup kernels add them up. If all tiles are split, the partials
- * are `splits` matrices of c's shape, else they are tiles.
- */
+ * Stream-K: one work-group computes each of the first unsplit_tiles tiles. For
+ * the last split_tiles tiles, k is split into `splits` ranges, whose sums go to
+ * the partials. The fixup kernels add up the partials. If all tiles are split,
+ * the partials are `splits` matrices with the shape of c, otherwise tiles. */
 struct gemm_params {
     ulong a_offset, b_offset, c_offset, bias_offset;
     ulong partial_offset, nonfinite_flags_offset;
     ulong tensor_maps_offset; /* in uints, for gemm_wgmma.cl */
     ulong c_elements; /* batch * m * n */
     long a_ld, b_ld, c_ld, a_batch, b_batch, c_batch;
-    long bias_row, bias_column; /* strides of bias, 1 or 0 */
+    long bias_row, bias_column; /* strides of bias: 1, or 0 to broadcast */
     uint m, n, k, k_per_split;
     uint tiles_m, tiles_n, splits, batch;
     float alpha, beta, slope;
     uint flags;
-    uint lanes_log2; /* for split_k_fixup_lanes: lanes of a sum */
+    uint lanes_log2; /* log2 of split_k_fixup_lanes' lanes per sum */
     uint unsplit_tiles, split_tiles;
     uint tile_m, tile_n; /* extents of a tile */
-    uint tiles;          /* in a batch: tiles_m * tiles_n */
-    /* For PROMOTES_IN_MEMORY: the number of k_tiles between promotions, and the
-     * offset of the promoted sums. */
+    uint tiles;          /* tiles of a batch: tiles_m * tiles_n */
+    /* For PROMOTES_IN_MEMORY: the number of k_tiles after which sums are added
+     * to f32 sums in memory, and the offset of these promoted sums. */
     uint promote_interval, reserved;
     ulong promoted_offset;
 };
 
-/* Element i of a vector. */
+/* Element i of a vector of four. */
 #define ELEMENT(v, i)                                                          \
     ((i) == 0 ? (v).s0 : (i) == 1 ? (v).s1 : (i) == 2 ? (v).s2 : (v).s3)
 
-/* The offset of element (mn, k) of an operand. */
+/* The offset of the element of a or b at m or n = mn and at k. */
 #define OFFSET_AT(mn_major, ld, mn, k)                                         \
     ((mn_major) ? (k) * (ld) + (mn) : (mn) * (ld) + (k))
 
-/* Loads one element, or four aligned ones, of a or b as floats. */
+/* Loads one element of a or b, or four aligned elements, as floats. */
 #define LOAD1(from) AB_TO_F32(*(from))
 #define LOAD4(from) AB_TO_F32_VEC4(*(__global const AB_T4 *)(from))
 
 #define HAS_BIAS 1u
-/* c and the partials are accessed in vectors of four. */
+/* Flag: c and the partials are accessed as vectors of four elements. */
 #define C_IS_VEC4 2u
-/* Groups do nothing if the non-finite flag of their tile is 0. */
+/* Flag: work-groups skip a tile whose non-finite flag is 0. */
 #define ONLY_NONFINITE_TILES 4u
-/* Sums of split tiles go to the partials. */
+/* Flag: the sums of split tiles go to the partials. */
 #define STORES_PARTIALS 8u
-/* gemv.cl: the vectors are rows of c. */
+/* Flag for gemv.cl: the vectors are rows of c. */
 #define OPERANDS_SWAPPED 16u
-/* Sums (gemm_mma.cl) or totals (gemm_simt.cl) go to promoted_offset. */
+/* Flag: the promoted sums (gemm_mma.cl) or totals (gemm_simt.cl) of k_tiles are
+ * stored at promoted_offset. */
 #define PROMOTES_IN_MEMORY 32u
 
 INLINE float epilogue(float sum, float old, float bias,
@@ -79,10 +79,10 @@ INLINE float epilogue(float sum, float old, float bias,
     return ACTIVATION(x + bias, p->slope, 0.0f);
 }
 
-/* Tile rows in a band, whose groups run together and read the same operands. */
+/* Tile rows per band. Work-groups of a band read the same operands. */
 #define TILE_BAND 8u
 
-/* (m, n, batch) of a tile. Tiles are numbered down the columns of a band. */
+/* Returns (m, n, batch) of a tile. Numbers go down the columns of a band. */
 INLINE uint4 tile_from_index(uint index, const struct gemm_params *p)
 {
     uint columns = max(p->tiles_n, 1u);
@@ -95,11 +95,11 @@ INLINE uint4 tile_from_index(uint index, const struct gemm_params *p)
     return (uint4)(band * TILE_BAND + within - n * rows, n, batch, 0);
 }
 
-/* The tile of a group and its range of k. */
+/* The tile that a work-group computes, and its range of k. */
 struct tile {
     uint m, n, batch, begin, end;
     bool is_split;
-    uint partial_tile, partial_plane; /* among all partials */
+    uint partial_tile, partial_plane; /* indices among all partials */
 };
 
 INLINE struct tile tile_assign(uint group, const struct gemm_params *p)
@@ -125,9 +125,9 @@ INLINE struct tile tile_assign(uint group, const struct gemm_params *p)
     return at;
 }
 
-/* Computes the element at c, unless `inside` is false. Conditions that are the
- * same in all work-items come first, because PoCL's vectorizer otherwise stores
- * elements beyond the edge. */
+/* Applies the epilogue to a sum and stores it at c, unless `inside` is false.
+ * Conditions that are the same in all work-items come first, because PoCL's
+ * vectorizer otherwise stores elements beyond the edge. */
 INLINE void epilogue_scalar_if(__global C_T *c, __global const C_T *bias,
                                bool inside, float sum,
                                const struct gemm_params *p)
@@ -142,7 +142,7 @@ INLINE void epilogue_scalar_if(__global C_T *c, __global const C_T *bias,
         *c = C_FROM_F32(sum);
 }
 
-/* Computes four neighbours as one vector. */
+/* Like epilogue_scalar_if, for four neighbours as one vector. */
 INLINE void epilogue_vec4_if(__global C_T *c, __global const C_T *bias,
                              bool inside, float4 sum,
                              const struct gemm_params *p)
@@ -163,7 +163,7 @@ INLINE void epilogue_vec4_if(__global C_T *c, __global const C_T *bias,
         *(__global C_T4 *)c = C_FROM_F32_VEC4(sum);
 }
 
-/* The offset of element (row, column) in c and in bias. */
+/* The offsets of element (row, column) in c and in bias. */
 #define C_OFFSET                                                               \
     ((long)p->c_offset + (long)batch * p->c_batch + (long)row * p->c_ld +      \
      column)
@@ -171,7 +171,7 @@ INLINE void epilogue_vec4_if(__global C_T *c, __global const C_T *bias,
     ((long)p->bias_offset + (long)row * p->bias_row +                          \
      (long)column * p->bias_column)
 
-/* Computes element (row, column) of c from its sum, or four neighbours. */
+/* Applies the epilogue to the sum of one or four elements. Stores them in c. */
 INLINE void epilogue_scalar(__global C_T *c, __global const C_T *bias,
                             uint batch, uint row, uint column, float sum,
                             const struct gemm_params *p)
@@ -191,9 +191,8 @@ INLINE uint columns_left(uint row, uint column, const struct gemm_params *p)
     return row < p->m && column < p->n ? p->n - column : 0;
 }
 
-/* Computes up to four elements of a row, as far as the result goes. The
- * condition that is the same in all work-items comes first, because PoCL's
- * vectorizer otherwise stores elements beyond the edge. */
+/* Stores up to four elements of a row, as many as are inside the result. The
+ * order of the conditions matters: see epilogue_scalar_if. */
 INLINE void epilogue_clipped(__global C_T *c, __global const C_T *bias,
                              uint batch, uint row, uint column, float4 sum,
                              const struct gemm_params *p)
@@ -221,8 +220,8 @@ INLINE bool tile_uses_vec4(const struct tile *tile, const struct gemm_params *p)
            (tile->is_split && p->unsplit_tiles > 0);
 }
 
-/* Stores four sums from (y, x) of the tile on to c or to the partials.
- * tile_uses_vec4 must be true. */
+/* Stores the sums of the four elements from (y, x) of a tile on, in c or in the
+ * partials. tile_uses_vec4 must be true. */
 INLINE void tile_store_vec4(__global C_T *c, __global float *partial,
                             __global const C_T *bias, const struct tile *tile,
                             uint y, uint x, float4 sum,
@@ -247,7 +246,7 @@ INLINE void tile_store_vec4(__global C_T *c, __global float *partial,
     }
 }
 
-/* Stores one sum. tile_uses_vec4 must be false. */
+/* Stores the sum of element (y, x) of a tile. tile_uses_vec4 must be false. */
 INLINE void tile_store_scalar(__global C_T *c, __global float *partial,
                               __global const C_T *bias, const struct tile *tile,
                               uint y, uint x, float sum,
@@ -265,7 +264,7 @@ INLINE void tile_store_scalar(__global C_T *c, __global float *partial,
     }
 }
 
-/* Stores up to four sums, as far as the result goes. */
+/* Stores up to four sums, as many as are inside the result. */
 INLINE void tile_store_clipped(__global C_T *c, __global float *partial,
                                __global const C_T *bias,
                                const struct tile *tile, uint y, uint x,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The data types of a GEMM, f32, f16 or bf16 (float16.cl): C_ for c and bias,
- * AB_ for a and b; and the activation. */
+/* The activation and the data types of a GEMM. C_ macros are for c and bias,
+ * AB_ macros for a and b. The types are f32, f16 and bf16 (float16.cl). */
 #ifndef TANDEM_GEMM_DTYPES_CL
 #define TANDEM_GEMM_DTYPES_CL
 
@@ -15,9 +15,9 @@
 #define C_DTYPE f32
 #define AB_DTYPE f32
 #endif
-/* Maximal number of terms of a partial sum. Partial sums start at 0, because a
- * long f32 sum of terms with the same sign is always rounded in one
- * direction. */
+/* Maximal number of terms of a partial sum. Partial sums start at 0. They are
+ * needed because the rounding errors of a long f32 sum of terms with the same
+ * sign all have the same direction. */
 #define PARTIAL_TERMS 256
 #define C_T CAT(C_DTYPE, _t)
 #define C_T4 CAT(C_DTYPE, _t4)
@@ -30,7 +30,7 @@
 #define AB_TO_F32 CAT(AB_DTYPE, _to_f32)
 #define AB_TO_F32_VEC4 CAT(AB_DTYPE, _to_f32_vec4)
 
-/* Declares batch, row and column of element i. A plane is one batch. */
+/* Declares batch, row and column of element i. plane is the size of a batch. */
 #if INDEX_64BIT
 #define ELEMENT_POSITION(i, elements, plane, columns)                          \
     ulong batch = (i) / (plane), rest_ = (i) - batch * (plane);                \

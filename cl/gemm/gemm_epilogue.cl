@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The epilogue of a GEMM that a library computed, with one work-item per
- * element: c = ACTIVATION(scale c + bias). If scale is 0, c is not read.
- */
+/* Applies bias and activation to the result c of a GEMM that a library
+ * computed, with one work-item per element: c = ACTIVATION(scale c + bias). If
+ * scale is 0, c is not read. */
 #include "gemm/gemm_dtypes.cl"
 
 struct gemm_epilogue_params {
@@ -11,7 +10,7 @@ struct gemm_epilogue_params {
     ulong c_offset, bias_offset;
     ulong columns, plane; /* n, m n */
     long ld, batch_stride;
-    long bias_column, bias_row; /* strides of bias: 1 or 0 */
+    long bias_column, bias_row; /* strides of bias: 1, or 0 to broadcast */
     uint has_bias, reserved;
 };
 

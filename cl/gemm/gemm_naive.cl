@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * A GEMM with one work-item per element, for devices whose work-groups are too
- * small for gemm_simt.cl and for data types that no library supports.
- */
+/* A GEMM with one work-item per element, for devices whose work-groups are too
+ * small for gemm_simt.cl and for data types that no library supports. */
 #include "gemm/gemm_dtypes.cl"
 
 struct gemm_naive_params {

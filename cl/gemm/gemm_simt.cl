@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* GEMM in plain OpenCL C. A group of 8 x 16 work-items computes a tile of the
- * result, each work-item ITEM_M x ITEM_N elements. While one k_tile of a and b
- * is multiplied in local memory, the next one is loaded into registers. */
+/* GEMM in plain OpenCL C. A work-group of 8 x 16 work-items computes a tile of
+ * the result, each work-item ITEM_M x ITEM_N elements. A k_tile is the part of
+ * a and b for K_TILE steps of k. While one k_tile is multiplied in local
+ * memory, the next one is loaded into registers. */
 #ifndef ITEM_M
 #define ITEM_M 8
 #define ITEM_N 4
 #define K_TILE 16
-/* Elements of a and b that are read at a time, 4 or 1. */
+/* Number of elements of a and b that are read at a time, 4 or 1. */
 #define A_VECTOR 1
 #define B_VECTOR 1
-/* Steps of k whose local-memory reads may be hoisted, which takes registers. */
+/* Unrolled steps of k. Their local-memory reads may be hoisted to registers. */
 #define UNROLL 4
 #endif
 
-/* 1 if each k_tile is summed separately before its sum is added to the total.
- * The rounding error of k steps is then that of k / K_TILE + K_TILE additions.
- * This needs registers for sums and totals. Larger items do not have them and
- * add their sums to totals in global memory every PARTIAL_TERMS steps. */
+/* 1 if the products of each k_tile are summed separately and then added to the
+ * total. The rounding error of k steps is then that of k / K_TILE + K_TILE
+ * additions. Sums and totals need registers. A work-item with too many elements
+ * instead adds its sums to totals in global memory every PARTIAL_TERMS k. */
 #define ACCUMULATE_PER_K_TILE (ITEM_M * ITEM_N <= 16)
 
 #define ITEM_ROWS_PER_GROUP 8
@@ -25,7 +26,8 @@
 #define TILE_N (ITEM_COLUMNS_PER_GROUP * ITEM_N)
 #include "gemm/gemm_common.cl"
 
-/* The padding avoids bank conflicts in the columns of a k_tile. */
+/* Distances of lines of a k_tile in local memory. The padding of four elements
+ * avoids bank conflicts in its columns. */
 #define A_PITCH (TILE_M + 4)
 #define B_PITCH (TILE_N + 4)
 #define A_READS (TILE_M * K_TILE / A_VECTOR / GROUP_SIZE)
@@ -36,12 +38,12 @@ typedef float4 vector4_t;
 #define VECTOR_T(width) CAT(CAT(vector, width), _t)
 #define LOAD(width, from) CAT(LOAD, width)(from)
 
-/* MN-major operands: the number of neighbouring work-items that read along a
- * line, and the number of such runs in a line. */
+/* For MN-major operands: RUN_LENGTH neighbouring work-items read a run of
+ * elements along a line. A line has RUNS_PER_LINE runs. */
 #define RUN_LENGTH(size, width) ((width) == 1 ? 32 : (size) / (width))
 #define RUNS_PER_LINE(size, width) ((size) / (width) / RUN_LENGTH(size, width))
 
-/* The position of read r of a work-item: along m or n, and along k. */
+/* Position of a work-item's read r in the k_tile: along m or n, and along k. */
 #define MN_OF(outer, size, width, r)                                           \
     ((outer) ? (id % RUN_LENGTH(size, width) +                                 \
                 (r) % RUNS_PER_LINE(size, width) * RUN_LENGTH(size, width)) *  \
@@ -57,7 +59,7 @@ typedef float4 vector4_t;
 #define B_COLUMN(r) MN_OF(B_MN_MAJOR, TILE_N, B_VECTOR, r)
 #define B_K(r) K_OF(B_MN_MAJOR, TILE_N, B_VECTOR, r)
 
-/* Stores a read into the k_tile, which is MN-major. */
+/* Stores the result x of a read into the k_tile, which is MN-major. */
 #define STORE_READ1(k_tile, outer, o, k, x) k_tile[k][o] = (x)
 #define STORE_READ4(k_tile, outer, o, k, x)                                    \
     do {                                                                       \
@@ -73,11 +75,11 @@ typedef float4 vector4_t;
 #define STORE_READ(width, k_tile, outer, o, k, x)                              \
     CAT(STORE_READ, width)(k_tile, outer, o, k, x)
 
-/* Addresses of a work-item's reads. Many scalar reads along k have a constant
- * distance from one pointer, which takes the fewest registers; elements past
- * the edge are not read. Other operands have a pointer for each read, which is
- * faster, or an offset if pointers take too many registers; past the edge they
- * read the last element again. */
+/* Addresses of a work-item's reads. If an MN-major operand has many scalar
+ * reads, they have constant distances from one pointer, which takes the fewest
+ * registers; elements past the edge are not read. For other operands, each read
+ * has its own pointer, which is faster, or an offset if pointers take too many
+ * registers. Reads past the edge read the last element again. */
 #define A_HAS_CONSTANT_PITCH (A_MN_MAJOR && A_VECTOR == 1 && A_READS > 8)
 #define B_HAS_CONSTANT_PITCH (B_MN_MAJOR && B_VECTOR == 1 && B_READS > 8)
 #define READ_DISTANCE(size, width, r, pitch)                                   \
@@ -118,7 +120,7 @@ typedef float4 vector4_t;
 #define B_ADVANCE() ADVANCE(b, b_source, B_READS, b_step)
 #endif
 
-/* Loads the k_tile at k. Elements past the end of k are 0. */
+/* Loads the k_tile at k into registers. Elements past the end of k are 0. */
 #define PREFETCH(k_)                                                           \
     do {                                                                       \
         REPEAT (r_, A_READS) {                                                 \
@@ -183,16 +185,17 @@ INLINE void accumulate(float (*total)[ITEM_N], float (*sum)[ITEM_N])
         }
 }
 
-/* Rows that a pass stores, and stores between two tests for the end. */
+/* Tile rows that are stored in one pass, and a work-item's stores between two
+ * tests for the end of the pass. */
 #define ROWS_PER_PASS (ITEM_ROWS_PER_GROUP * 4)
 #define STORES_AT_ONCE 4
 
 /* The location of the sums that a work-item stores in a pass. */
 struct store_position {
-    uint left;     /* rows below the first, 0 outside the result */
-    uint max_left; /* the maximum for all work-items */
+    uint left;     /* rows from this one to the end, 0 outside c */
+    uint max_left; /* maximum of `left` in the work-group */
     ulong partial; /* offset in the partials */
-    ulong line;    /* distance of rows in the partials */
+    ulong line;    /* distance of two rows of the partials */
     long c, bias;  /* offsets in c and bias */
 };
 
@@ -218,8 +221,8 @@ INLINE struct store_position store_position_get(const struct tile *tile,
     return s;
 }
 
-/* Stores rows of a tile from `first` on, which are in local memory. Each store
- * has `width` elements, 4 or 1. */
+/* Stores the rows of a pass, from row `first` of the tile on, from local
+ * memory. Each store has `width` elements, 4 or 1. */
 INLINE void store_rows(__global C_T *c, __global float *partial,
                        __global const C_T *bias, const struct tile *tile,
                        uint first, __local const float *shared,
@@ -292,9 +295,9 @@ INLINE void store_tile(__global C_T *c, __global float *partial,
 }
 
 /* Returns the address of a work-item's first total, and in *line the distance
- * of rows. The totals are in the location of the result. If that is not f32 or
- * holds a c that beta still needs, they are at promoted_offset
- * (PROMOTES_IN_MEMORY). */
+ * between rows. The totals are stored where the result will be. If the result
+ * is not f32, or holds a c that beta still needs, the totals are at
+ * promoted_offset (PROMOTES_IN_MEMORY). */
 INLINE __global float *totals_address(__global C_T *c, __global float *partial,
                                       const struct tile *tile, uint y, uint x,
                                       const struct gemm_params *p, long *line)
@@ -318,17 +321,17 @@ INLINE __global float *totals_address(__global C_T *c, __global float *partial,
            (long)tile->batch * p->c_batch + (long)row * p->c_ld + column;
 }
 
-/* Rows of sums in 16 registers, and the distance of row i from the first
- * row. */
+/* The number of rows whose sums take 16 registers, and the distance of a
+ * work-item's row i from its first row. */
 #define ROWS_PER_BATCH (16 / ITEM_N)
 #define ROW_DISTANCE(i) ((i) / 4 * 4 * ITEM_ROWS_PER_GROUP + (i) % 4)
 
-/* Adds the sums to the totals and clears the sums. The first call reads no
- * totals; the last call makes the totals the sums. All loads of a batch of rows
- * come before its stores, so that they overlap. `edge` has the rows and columns
- * from the tile's first element to the end of the result. It is in local
- * memory, because compilers otherwise hoist all comparisons out of the loop and
- * keep the results in registers. */
+/* Adds the sums to the totals in memory and clears the sums. The first call
+ * reads no totals. The last call leaves the totals in `sum`. All loads of a
+ * batch of rows come before its stores, so that they overlap. `edge` has the
+ * number of rows and columns from the tile's first element to the end of the
+ * result. It is in local memory, because compilers otherwise hoist all
+ * comparisons out of the loop and keep their results in registers. */
 INLINE void totals_add(float (*sum)[ITEM_N], __global float *total, long line,
                        bool first, bool last, const struct tile *tile, uint y,
                        uint x, __local const uint *edge,
@@ -409,8 +412,8 @@ KERNEL void gemm_simt(__global C_T *c, __global float *partial,
     uint first_m = tile.m * TILE_M, first_n = tile.n * TILE_N;
     uint begin = tile.begin, end = tile.end;
 
-    /* Results past the edge are not stored. a and b point to the k_tile, and an
-     * item reads less than 2^31 elements beyond them. */
+    /* Results past the edge are not stored. a and b point to the k_tile. A
+     * work-item reads less than 2^31 elements beyond these pointers. */
     VECTOR_T(A_VECTOR) a_next[A_READS];
     VECTOR_T(B_VECTOR) b_next[B_READS];
     uint last_m = ((p.m - 1) & ~(A_MN_MAJOR ? A_VECTOR - 1u : 0u)) - first_m;
@@ -444,8 +447,8 @@ KERNEL void gemm_simt(__global C_T *c, __global float *partial,
     const long a_step = A_MN_MAJOR ? K_TILE * p.a_ld : K_TILE;
     const long b_step = B_MN_MAJOR ? K_TILE * p.b_ld : K_TILE;
 
-    /* A warp is 4 x 8 work-items, in an order in which each half of it reads
-     * few different addresses of local memory. */
+    /* A warp is 4 x 8 work-items. Their order lets each half of a warp read few
+     * different addresses of local memory. */
     uint lane = id % 32, block = id / 32;
     uint x = block % 2 * 8 + ((lane & 1) | (lane >> 1 & 6));
     uint y = block / 2 * 4 + ((lane >> 1 & 1) | (lane >> 3 & 2));
@@ -454,7 +457,7 @@ KERNEL void gemm_simt(__global C_T *c, __global float *partial,
     sums_clear(sum);
     sums_clear(total);
 
-    /* Items whose sums are all past the edge do not multiply. */
+    /* Work-items whose elements are all past the edge do not multiply. */
     const bool has_work = y * 4 < p.m - first_m && x * 4 < p.n - first_n;
     bool uses_totals = !ACCUMULATE_PER_K_TILE && end - begin > PARTIAL_TERMS;
     uint slot = 0;
@@ -491,6 +494,6 @@ KERNEL void gemm_simt(__global C_T *c, __global float *partial,
     if (ACCUMULATE_PER_K_TILE)
         accumulate(sum, total);
 
-    /* a_tiles has room for 32 rows of every tile. */
+    /* For any tile size, a_tiles has room for the 32 rows of a pass. */
     store_tile(c, partial, bias, &tile, sum, &a_tiles[0][0][0], y, x, &p);
 }

@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Product of a matrix w and a few vectors x, limited by reading w once. A
- * work-item computes ITEM_ROWS rows of w times VECTOR_COUNT vectors for every
- * LANES-th part of k. The lanes of a lane group compute the same rows.
+/* Product of a matrix w and a few vectors x. Its speed is limited by reading w
+ * once. A work-item computes ITEM_ROWS rows of w times VECTOR_COUNT vectors for
+ * every LANES-th part of k. The lanes (work-items) of a lane group compute the
+ * same rows, for example in a work-group of eight work-items:
  *
  *   W_MN_MAJOR = 0: neighbours along k    W_MN_MAJOR = 1: neighbours along rows
  *   group 0: 0 1 2 3  group 1: 4 5 6 7    group 0: 0 2 4 6  group 1: 1 3 5 7
  *   (ITEM_ROWS rows, 4 of k per step)     (4 rows, 1 of k per step)
  *
- * w is loaded into registers one k_tile ahead of its use. A single vector is,
- * too; several vectors go through local memory. A tree in local memory adds the
- * sums of a lane group.
- */
+ * w is loaded into registers one k_tile ahead of its use, and so is a single
+ * vector. Several vectors go through local memory. A tree reduction in local
+ * memory adds up the sums of a lane group. */
 #include "common/lane_reduce.cl"
 #include "gemm/gemm_common.cl"
 
@@ -20,7 +19,7 @@
 #define LANES 32
 #define K_UNROLL 2
 #define ITEM_ROWS 4
-/* Elements of w and of x that are read at a time, 4 or 1. */
+/* Number of elements of w and of x that are read at a time, 4 or 1. */
 #define W_VECTOR 1
 #define X_VECTOR 1
 #endif
@@ -28,15 +27,15 @@
 #ifndef STREAM
 #define STREAM 0
 #endif
-/* w is operand a, and x is operand b, of the parameters. */
+/* w is operand a of the parameters, and x is operand b. */
 #define W_MN_MAJOR A_MN_MAJOR
 #define X_MN_MAJOR B_MN_MAJOR
 
 #define LANE_GROUPS (GROUP_SIZE / LANES)
 #define GROUP_ROWS (LANE_GROUPS * ITEM_ROWS)
 
-/* The k_tile of x in local memory has the order of w. The padding avoids bank
- * conflicts when it is written in the other order. */
+/* The k_tile of x in local memory has the same element order as w. The padding
+ * avoids bank conflicts if the k_tile is written in the other order. */
 #if W_MN_MAJOR
 #define ITEM_LOADS 1
 #define K_TILE (LANES * K_UNROLL)
@@ -66,9 +65,8 @@ typedef float x_t;
 #define X_LOAD LOAD1
 #endif
 
-/* The position in the k_tile of read r of a work-item. Reads are coalesced. If
- * vectors of four are stored in the other order, two neighbours read along
- * k. */
+/* The position of a work-item's read r in the k_tile. Reads are coalesced. Two
+ * neighbours read along k if vectors of four are stored in the other order. */
 #if X_MN_MAJOR
 #define X_ROW(r) ((id + (r)*GROUP_SIZE) % (VECTOR_COUNT / X_VECTOR) * X_VECTOR)
 #define X_K(r) ((id + (r)*GROUP_SIZE) / (VECTOR_COUNT / X_VECTOR))
@@ -86,7 +84,7 @@ typedef float x_t;
 #define X_IN_RANGE(r)                                                          \
     (X_LOADS % GROUP_SIZE == 0 || id + (r)*GROUP_SIZE < X_LOADS)
 
-/* Loads the k_tile at k. Elements past the end of k are 0. */
+/* Loads the k_tile of x at k. Elements past the end of k are 0. */
 #define X_PREFETCH(k_)                                                         \
     do {                                                                       \
         REPEAT (r_, X_LOADS_PER_ITEM) {                                        \
@@ -123,7 +121,8 @@ typedef float x_t;
 
 /* ---- matrix w ---- */
 
-/* The k of element j of a work-item in unrolled step u, and its offset. */
+/* W_K is the k of a work-item's element j in unrolled step u, and W_OFFSET the
+ * offset of this element in the work-item's row i. */
 #if W_MN_MAJOR
 #define W_K(u, j) ((u)*LANES + lane)
 #define W_OFFSETS 4
@@ -176,7 +175,7 @@ INLINE ushort4 ushort_stream4(__global const ushort *from)
     REPEAT (i_, ITEM_LOADS)                                                    \
         w_values[u][i_] = W_LOAD(k_, u, i_)
 
-/* A single vector: the elements for a step. */
+/* The elements of a single vector for a step, in registers. */
 #define X_LD (X_MN_MAJOR ? (uint)p.b_ld : 1u)
 #define X_LOAD_SCALAR(k_, u, j)                                                \
     ((k_) + W_K(u, j) < end ? LOAD1(x + W_K(u, j) * X_LD) : 0.0f)
@@ -191,14 +190,14 @@ INLINE ushort4 ushort_stream4(__global const ushort *from)
              X_LOAD_SCALAR(k_, u, 2), X_LOAD_SCALAR(k_, u, 3))
 #endif
 
-/* The elements of x for a step. */
+/* The elements of x for a step: in registers, or a pointer to local memory. */
 #if VECTOR_COUNT == 1
 typedef float4 step_x_t;
 #else
 typedef __local const float *step_x_t;
 #endif
 
-/* Vector s at four steps of k. */
+/* Returns the elements of vector s at four steps of k. */
 INLINE float4 x_along_k(step_x_t x_values, uint s)
 {
 #if VECTOR_COUNT == 1
@@ -212,7 +211,7 @@ INLINE float4 x_along_k(step_x_t x_values, uint s)
 #endif
 }
 
-/* Four vectors from s on at one step of k. */
+/* Returns the elements of four vectors, from vector s on, at one step of k. */
 INLINE float4 x_across_k(step_x_t x_values, uint s)
 {
 #if VECTOR_COUNT == 1
@@ -222,7 +221,7 @@ INLINE float4 x_across_k(step_x_t x_values, uint s)
 #endif
 }
 
-/* Adds a step's products: ITEM_ROWS rows by four of k, or four rows by one. */
+/* Adds the products of a step: ITEM_ROWS rows at 4 k, or 4 rows at 1 k. */
 INLINE void step_add(float (*sum)[VECTOR_COUNT], const float4 *w_values,
                      step_x_t x_values)
 {
@@ -248,10 +247,9 @@ INLINE void step_add(float (*sum)[VECTOR_COUNT], const float4 *w_values,
 #endif
 }
 
-/* The depth of k in which a work-item adds PARTIAL_TERMS products to each sum.
- * Variants with many sums have no registers for totals: the host splits k so
- * that each group gets at most PARTIAL_DEPTH of it (gemv_plan.c:
- * has_totals). */
+/* The range of k in which a work-item adds PARTIAL_TERMS products to each sum.
+ * Variants with many sums have no registers for totals. The host then gives a
+ * work-group at most PARTIAL_DEPTH steps of k (gemv_plan.c: has_totals). */
 #define PARTIAL_DEPTH (PARTIAL_TERMS * LANES)
 #define HAS_TOTALS                                                             \
     (VECTOR_COUNT == 1 || (!W_MN_MAJOR && (VECTOR_COUNT < 16 || W_VECTOR == 4)))
@@ -274,8 +272,8 @@ INLINE void totals_add(float (*total)[VECTOR_COUNT], float (*sum)[VECTOR_COUNT])
 
 /* ---- reduction of a lane group ---- */
 
-/* With warps, shuffles add up the lanes of a warp. PARTIALS_LEFT partials per
- * lane group remain, each in the first lane that has it. */
+/* If the device has warps, shuffles add up the sums of the lanes in a warp.
+ * PARTIALS_LEFT partial sums per lane group remain, each in one lane. */
 #if SHUFFLE == 1 && LANE_STRIDE < 32
 #if LANES * LANE_STRIDE > 32
 #define WARP_ITEMS 32
@@ -292,7 +290,7 @@ INLINE void totals_add(float (*total)[VECTOR_COUNT], float (*sum)[VECTOR_COUNT])
 #define X_TILE_FLOATS (2 * X_FLOATS)
 #endif
 #define EXCHANGE_SLOTS (LANE_GROUPS * ((PARTIALS_LEFT + 1) / 2))
-/* Vectors whose sums go through local memory at the same time. */
+/* Number of vectors whose sums go through local memory at the same time. */
 #if VECTOR_COUNT <= 4
 #define VECTORS_AT_ONCE VECTOR_COUNT
 #else
@@ -301,7 +299,7 @@ INLINE void totals_add(float (*total)[VECTOR_COUNT], float (*sum)[VECTOR_COUNT])
                                                                 : 4)
 #endif
 #define MAX(a, b) ((a) > (b) ? (a) : (b))
-/* A few partials of a single vector are added directly, with one barrier. */
+/* Few partial sums of a single vector are added directly, with one barrier. */
 #if VECTOR_COUNT == 1 && PARTIALS_LEFT > 1 && PARTIALS_LEFT <= 16
 #define ADDS_DIRECTLY 1
 #define PARTIAL_FLOATS (PARTIALS_LEFT * GROUP_ROWS)
@@ -313,7 +311,7 @@ INLINE void totals_add(float (*total)[VECTOR_COUNT], float (*sum)[VECTOR_COUNT])
 #endif
 #define SHARED_FLOATS MAX(X_TILE_FLOATS, PARTIAL_FLOATS)
 
-/* Tree reduction of the partials in local memory. */
+/* Tree reduction of the partial sums of a lane group in local memory. */
 INLINE void partials_combine(float (*sum)[VECTOR_COUNT], __local float *shared,
                              uint lane_group, uint partial_index)
 {
@@ -339,15 +337,14 @@ INLINE void partials_combine(float (*sum)[VECTOR_COUNT], __local float *shared,
         }
 }
 
-/* The row of the group that is row i of a lane group. */
+/* Row i of a lane group as a row of the work-group. */
 #if W_MN_MAJOR && W_VECTOR == 1
 #define GROUP_ROW(i) ((i)*LANE_GROUPS + lane_group)
 #else
 #define GROUP_ROW(i) (lane_group * ITEM_ROWS + (i))
 #endif
 
-/* Adds the partials of each row. The work-item that adds a row also stores
- * it. */
+/* Adds up the partials of each row. The same work-item later stores the row. */
 INLINE void partials_add(float (*sum)[VECTOR_COUNT], __local float *shared,
                          uint lane_group, uint partial_index)
 {
@@ -364,7 +361,7 @@ INLINE void partials_add(float (*sum)[VECTOR_COUNT], __local float *shared,
     }
 }
 
-/* Leaves the sums in local memory, row by row. */
+/* Adds up the sums of a lane group and leaves them in local memory, by rows. */
 INLINE void lane_group_reduce(float (*sum)[VECTOR_COUNT], __local float *shared,
                               uint lane_group, uint lane)
 {
@@ -375,7 +372,7 @@ INLINE void lane_group_reduce(float (*sum)[VECTOR_COUNT], __local float *shared,
         REPEAT (i, ITEM_ROWS)
             REPEAT (s, VECTOR_COUNT)
                 sum[i][s] += shuffle_xor(sum[i][s], mask);
-    /* The other lanes have nothing left to add. */
+    /* The index LANES marks a lane that has nothing left to add. */
     partial_index = lane % (LANES / PARTIALS_LEFT) == 0
                         ? lane / (LANES / PARTIALS_LEFT)
                         : LANES;
@@ -436,8 +433,8 @@ KERNEL void gemv(__global C_T *c, __global float *partial,
     uint lane = W_MN_MAJOR ? id / LANE_GROUPS : id % LANES;
     uint lane_group = W_MN_MAJOR ? id % LANE_GROUPS : id / LANES;
 
-    /* Rows past the edge read the last row, and their results are not stored.
-     * An item reads less than 2^31 elements beyond the start of the k_tile. */
+    /* Rows past the edge read the last row, and their results are not stored. A
+     * work-item reads less than 2^31 elements beyond the k_tile's start. */
     uint w_offset[W_OFFSETS];
     float4 w_values[K_UNROLL][ITEM_LOADS];
     w += (long)p.a_offset + (long)tile.batch * p.a_batch +

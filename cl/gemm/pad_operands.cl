@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Copies GEMM operands so that each line is aligned to four elements and is
- * padded with zeros to a multiple of four. */
+/* Copies GEMM operands so that each line (contiguous row or column) is aligned
+ * to four elements and padded with zeros to a multiple of four. */
 #include "common/indexing.cl"
 
 /* An unsigned type with the size of an element. */
@@ -10,15 +10,15 @@
 typedef BITS bits_t;
 typedef CAT(BITS, 4) bits_t4;
 
-/* Operands a and b. An operand without batches has batch count 1. */
+/* Parameters of a and b. An operand without batches has batch count 1. */
 struct pad_params {
-    ulong from[2], to[2]; /* to: in vectors of four */
-    long ld[2], batch[2]; /* of the source */
+    ulong from[2], to[2]; /* `to` is in vectors of four */
+    long ld[2], batch[2]; /* strides of the source */
     uint length[2], vectors_per_line[2], lines[2],
         batches[2]; /* length: elements of a line */
 };
 
-/* Copies vector i of an operand. */
+/* Copies four elements of an operand to vector i of the padded copy. */
 static inline void vec4_copy(__global bits_t4 *to, __global const bits_t *from,
                              index_t i, uint length, uint vectors_per_line,
                              uint lines, long ld, long batch_stride)

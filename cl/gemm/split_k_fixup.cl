@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Split-K fixup: adds the partial sums in a fixed order and applies the
- * epilogue. */
+/* Split-K fixup: adds sums in a fixed order, applies the epilogue. */
 #include "common/lane_reduce.cl"
 #include "gemm/gemm_common.cl"
 
-/* Declares the position of element i of all batches. */
+/* Declares batch, row and column of element i of the result. */
 #define DECLARE_POSITION(i)                                                    \
     index_t columns = max(p.n, 1u), rows = max(p.m, 1u);                       \
     index_t line = (index_t)(i) / columns;                                     \
     uint column = (uint)((index_t)(i)-line * columns);                         \
     uint batch = (uint)(line / rows), row = (uint)(line - batch * rows)
 
-/* The partials are matrices. A work-item computes one or four elements. */
+/* For partials that are matrices. A work-item computes one or four elements. */
 KERNEL void split_k_fixup(__global C_T *c, __global const float *partial,
                           __global const C_T *bias, const struct gemm_params p)
 {
@@ -34,7 +33,7 @@ KERNEL void split_k_fixup(__global C_T *c, __global const float *partial,
     }
 }
 
-/* The partials are tiles. A work-item computes four columns. */
+/* For partials that are tiles. A work-item computes four columns of a row. */
 KERNEL void split_k_fixup_tiles(__global C_T *c, __global const float *partial,
                                 __global const C_T *bias,
                                 const struct gemm_params p)
@@ -58,8 +57,8 @@ KERNEL void split_k_fixup_tiles(__global C_T *c, __global const float *partial,
                      tile.s1 * p.tile_n + x, sum, &p);
 }
 
-/* The partials are matrices with few elements. 1 << lanes_log2 work-items
- * compute an element. Neighbouring items have neighbouring elements. */
+/* For partials that are matrices with few elements. 1 << lanes_log2 work-items
+ * compute an element. Neighbouring work-items have neighbouring elements. */
 KERNEL void split_k_fixup_lanes(__global C_T *c, __global const float *partial,
                                 __global const C_T *bias,
                                 const struct gemm_params p)
