@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copies elements of `data`, whose position along one axis comes from
  * `indices`, to `target`. A negative index counts from the end. An index out of
- * range gives default_bits. If is_vec4 is set, a work-item copies four elements
- * along the innermost axis, which must be aligned and not the gathered axis. */
+ * range gives default_bits. If is_vec4 is set, a work-item copies four aligned
+ * elements along the innermost axis, which must not be the gathered axis. */
 #include "common/indexing.cl"
 
 #ifndef BITS

@@ -67,7 +67,7 @@ struct norm_row {
     int n;
 };
 
-/* Scales the normalized h, adds the bias, and updates the largest |scale|. */
+/* Scales a normalized element h, adds the bias, updates the largest |scale|. */
 static inline float affine_scalar(float h, float scale, float bias,
                                   float *max_scale)
 {

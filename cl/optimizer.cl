@@ -23,7 +23,7 @@ struct optimizer_params {
     float beta1, one_minus_beta1; /* in SGD: momentum and 1 - dampening */
     float beta2, one_minus_beta2;
     float rate1;       /* corrected learning rate: rate / (1 - beta1^step) */
-    float correction2; /* bias correction of v: 1 / (1 - beta2^step) */
+    float correction2; /* correction of mean squares: 1 / (1 - beta2^step) */
     float epsilon, reserved1;
     ulong offset[8];
     struct fast_divmod space;
