@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plans copies and transposes: a buffer copy, the tiled transpose of
- * cl/transpose.cl, or the strided element-wise kernel. */
+/* Plans copies and transposes.  Each becomes a buffer copy, the tiled transpose
+ * of cl/transpose.cl, or the strided element-wise kernel. */
 #include "opencl/plan/kernel_step.h"
 
-/* Parameters of cl/transpose.cl.  Columns lie along the innermost axis of the
- * target, rows along that of the source. */
+/* Parameters of cl/transpose.cl.  Columns run along the innermost axis of the
+ * target, rows along the axis on which the source is contiguous. */
 struct transpose_params {
     uint64_t columns, rows;
     uint64_t tiles_per_row, tiles_per_plane, groups;
@@ -45,9 +45,9 @@ static void plan_buffer_copy(struct launch_plan *plan,
     step->bytes = (uint64_t)elements * TANDEM_DTYPE_BYTES(target->dtype);
 }
 
-/* Returns the axis along which the source is contiguous, if tiles of this axis
- * and the target's innermost axis are worth their cost.  Otherwise returns the
- * rank. */
+/* Returns the axis along which the source is contiguous, if a tiled swap of
+ * this axis and the target's innermost axis is worth its cost.  Otherwise
+ * returns the rank. */
 static uint32_t find_tiled_axis(const struct layout *layout)
 {
     uint32_t inner = layout->rank - 1;
@@ -70,11 +70,11 @@ static uint64_t max_u64(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
-/* Returns true if the kernel computes offsets beyond 32 bits, although no
- * element has such an offset.  With a store alignment above 1, a tile starts up
- * to store_alignment - 1 columns early, the last tile may start past the last
- * column, and with words of several elements the kernel computes the offsets of
- * a whole tile. */
+/* Returns true if the transpose kernel computes offsets beyond 32 bits,
+ * although all elements have smaller offsets.  With a store alignment above 1,
+ * a tile starts up to store_alignment - 1 columns early, and the last tile may
+ * start past the last column.  If words hold several elements, the kernel also
+ * computes the offsets of a whole tile. */
 static bool tile_needs_64bit_offset(const struct transpose_params *params,
                                     const struct transpose_tile *tile)
 {
@@ -87,7 +87,7 @@ static bool tile_needs_64bit_offset(const struct transpose_params *params,
     return extra != 0 && (source > MAX_32BIT_INDEX || target > MAX_32BIT_INDEX);
 }
 
-/* Swaps `axis` and the innermost axis through tiles in local memory. */
+/* Plans a kernel that swaps `axis` and the innermost axis in tiles. */
 static void plan_tiled(struct launch_plan *plan,
                        const struct op_request *request, struct layout *layout,
                        uint32_t axis, const struct tandem_tensor_desc *source)
@@ -116,7 +116,7 @@ static void plan_tiled(struct launch_plan *plan,
     step->key = variant_key_kernel(KERNEL_TRANSPOSE_TILED, 0, offset_64bit,
                                    request->group_log2) |
                 variant_key_type(0, type) | variant_key_vec4(vec4);
-    /* Tiles of some rows start up to store_alignment - 1 columns early. */
+    /* Tiles may start up to store_alignment - 1 columns before their row. */
     out->tiles_per_row =
         div_ceil(out->columns + tile.store_alignment - 1, tile.columns);
     out->misalignments =

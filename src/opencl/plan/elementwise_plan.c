@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plans the element-wise operators: cl/elementwise.cl. */
+/* Plans the element-wise operators, which cl/elementwise.cl computes. */
 #include <string.h>
 
 #include "common/argument_check.h"
@@ -7,17 +7,18 @@
 #include "opencl/objects.h"
 #include "opencl/plan/kernel_step.h"
 
-/* Bytes that a GPU reads or writes with one memory transaction. */
+/* Number of bytes that a GPU reads or writes with one memory transaction. */
 #define CACHE_LINE_BYTES 128u
-/* Sides of a tile of transposed operands, in vec4 and in elements, as in
- * cl/elementwise.cl; and the shortest axis for which tiles are used. */
+/* Side of a tile of transposed operands in elements, with and without vec4
+ * access (TILE in cl/elementwise.cl), and the shortest axis to use tiles. */
 #define TILE_SIDE_VEC4 64u
 #define TILE_SIDE 32u
 #define MIN_TILE_AXIS 8
 
 /* Parameters of the kernels in cl/elementwise.cl.  Operand 0 is the output.
- * Bit i of `immediate` is set if operand i is value[i].  Bit i of `broadcast`
- * is set if operand i has one element (along the innermost axis). */
+ * Bit i of `immediate` is set if operand i is the scalar value[i].  Bit i of
+ * `broadcast` is set if operand i has one element (along the innermost
+ * axis). */
 struct contiguous_params {
     uint64_t elements;
     uint32_t immediate, broadcast, misalignment, reserved;
@@ -44,7 +45,7 @@ struct transposed_params {
     int64_t strides[4][TANDEM_MAX_RANK];
 };
 
-/* Returns the output for number 0, otherwise input number - 1. */
+/* Returns the output if `number` is 0, otherwise input `number` - 1. */
 static const struct tandem_tensor_desc *
 operand(const struct op_request *request, uint32_t number)
 {
@@ -63,8 +64,8 @@ static bool same_shape(const struct tandem_tensor_desc *a,
 }
 
 /* Returns true if every operand is contiguous or a single element.  Sets bit i
- * of *out_broadcast if operand i is a single element.  This check suffices for
- * most calls and needs no iteration space. */
+ * of *out_broadcast if operand i is a single element.  Most calls pass this
+ * check, which needs no iteration space. */
 static bool request_is_contiguous(const struct op_request *request,
                                   uint32_t *out_broadcast)
 {
@@ -83,7 +84,7 @@ static bool request_is_contiguous(const struct op_request *request,
     return true;
 }
 
-/* Makes the same check on an iteration space, whose axes are merged. */
+/* Like request_is_contiguous, but checks a layout whose axes are merged. */
 static bool layout_is_contiguous(const struct layout *layout,
                                  uint32_t *out_broadcast)
 {
@@ -99,8 +100,8 @@ static bool layout_is_contiguous(const struct layout *layout,
     return true;
 }
 
-/* Sets the scalars that replace tensors, or the attributes of a unary operator.
- * Returns a mask of the operands that are scalars. */
+/* Sets value[i] to the scalar that replaces operand i, or to an attribute of a
+ * unary operator.  Returns a mask of the operands that are scalars. */
 static uint32_t values_fill(float *value, const struct op_request *request)
 {
     const struct tandem_op *op = request->op;
@@ -162,8 +163,8 @@ static void offsets_fill(uint64_t *offset, const struct op_request *request)
             offset[i] = element_offset(operand(request, i));
 }
 
-/* Returns the number of elements from the start of the tensor's first cache
- * line to the tensor. */
+/* Returns the distance from the start of a cache line to the first element of
+ * the tensor, in elements. */
 static uint32_t line_misalignment(const struct tandem_tensor_desc *tensor)
 {
     uint64_t bytes = tensor->byte_offset + buffer_misalignment(tensor->buffer);
@@ -198,9 +199,9 @@ static void plan_contiguous(struct launch_plan *plan,
     step_set_items(step, div_ceil(out->elements + out->misalignment, 4));
 }
 
-/* Returns true if every operand i can be accessed as vec4 along axes[i], or is
- * an input that is constant along axes[i].  Sets the bits of the constant
- * inputs that it finds in *out_broadcast. */
+/* Returns true if every operand i is a scalar, can be accessed as vec4 along
+ * axes[i], or is an input that is constant along axes[i].  Sets bit i of
+ * *out_broadcast for constant inputs. */
 static bool operands_are_vec4(const struct layout *layout,
                               const struct op_request *request,
                               uint32_t immediate, const uint32_t *axes,

@@ -27,8 +27,8 @@ static bool inner_axis_is_vec4(const struct layout *layout, uint32_t operand,
            strides_are_vec4(layout, operand, inner);
 }
 
-/* Returns the value for indices that are out of range: a quiet NaN, or 0 for
- * integers. */
+/* Returns the bits of the result for an index that is out of range: a quiet NaN
+ * for floats, 0 for integers. */
 static uint64_t default_bits(uint32_t dtype)
 {
     return dtype == TANDEM_F16    ? 0x7e00u

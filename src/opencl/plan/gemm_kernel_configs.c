@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of GEMM kernel configs, and the limits that the kernels share. */
+/* Table of the GEMM kernels, and checks of the sizes that they support. */
 #include "opencl/plan/gemm_kernel_configs.h"
 
 #include "common/argument_check.h"
 
-/* name, tile_m, tile_n, k_tile, group_log2, groups_per_compute_unit, is_3xtf32,
- * simt_fallback, gemv_vectors, mma_format, uses_wgmma */
+/* Fields: name, tile_m, tile_n, k_tile, group_log2, groups_per_compute_unit,
+ * is_3xtf32, simt_fallback, gemv_vectors, mma_format, uses_wgmma. */
 const struct gemm_kernel_config gemm_configs[GEMM_KERNEL_COUNT] = {
     [GEMM_SIMT_128X128] = {"simt-128x128", 128, 128, 16, 7, 2, false,
                            GEMM_SIMT_128X128, 0, MMA_NONE, false},
@@ -57,12 +57,12 @@ const struct gemm_kernel_config gemm_configs[GEMM_KERNEL_COUNT] = {
                          GEMV_1_MN_MAJOR, 1, MMA_NONE, false},
 };
 
-/* The offset of 128 lines must fit in 32 bits. */
+/* 128 times the leading dimension (ld) of a matrix must fit in 32 bits. */
 #define MAX_LD (INT32_MAX / 128)
 
 bool gemm_fits_32bit_index(const struct tandem_gemm *gemm)
 {
-    /* With <, indices past the end of the last tile do not overflow either. */
+    /* The limits are exclusive, so that indices past the last tile fit too. */
     return gemm->m < INT32_MAX && gemm->n < INT32_MAX && gemm->k < INT32_MAX &&
            gemm->batch < INT32_MAX && gemm->a.ld < MAX_LD &&
            gemm->b.ld < MAX_LD;
@@ -73,8 +73,8 @@ bool gemm_is_all_f32(const struct tandem_gemm *gemm)
     return gemm->dtype == TANDEM_F32 && gemm_c_dtype(gemm) == TANDEM_F32;
 }
 
-/* Returns true if all offsets of the matrix fit in int.  CLBlast pads by less
- * than 256 rows and columns. */
+/* Returns true if all offsets of the matrix fit in an int, even after CLBlast
+ * has padded the matrix by up to 255 rows and columns. */
 static bool matrix_fits_int(const struct tandem_matrix *matrix, int64_t rows,
                             int64_t batch)
 {

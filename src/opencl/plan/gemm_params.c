@@ -121,12 +121,12 @@ struct tandem_buffer *gemm_bias_buffer(const struct tandem_gemm *gemm)
     return gemm->bias != NULL ? gemm->bias : gemm->c.buffer;
 }
 
-/* Results with at least this number of elements need no shared sums. */
+/* If c has at least this number of elements, one work-item sums each. */
 #define MIN_UNSHARED_ELEMENTS 65536
 #define MAX_FIXUP_LANES_LOG2 5
 
-/* Returns the number of work-items that share the sum of one element.  At least
- * eight neighbouring elements stay in a work-group. */
+/* Returns log2 of the number of work-items that share the sum of one element.
+ * A work-group has at least eight neighbouring elements. */
 static uint32_t fixup_lanes_log2(const struct gemm_params *params,
                                  uint32_t group_log2)
 {
@@ -141,7 +141,7 @@ void plan_split_k_fixup(struct launch_plan *plan,
                         const struct tandem_gemm *gemm,
                         const struct gemm_params *from, uint32_t group_log2)
 {
-    /* The partials are tiles, or whole results if all tiles are split. */
+    /* Partial sums form tiles, or whole results if all tiles are split. */
     bool has_tiles = from->unsplit_tiles > 0;
     uint32_t lanes_log2 = has_tiles ? 0 : fixup_lanes_log2(from, group_log2);
     uint32_t kernel = has_tiles        ? KERNEL_SPLIT_K_FIXUP_TILES

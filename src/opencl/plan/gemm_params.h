@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parameters, operands and key bits that the GEMM planners share.  Pure
- * functions; any thread. */
+/* Kernel parameters, operands and variant key bits that all GEMM planners use.
+ * Pure functions that any thread may call. */
 #ifndef TANDEM_OPENCL_PLAN_GEMM_PARAMS_H
 #define TANDEM_OPENCL_PLAN_GEMM_PARAMS_H
 
 #include "opencl/plan/gemm_plan.h"
 #include "opencl/plan/kernel_step.h"
 
-/* The struct of cl/gemm/gemm_common.cl, which describes the fields. */
+/* The same struct as in cl/gemm/gemm_common.cl, which describes the fields. */
 struct gemm_params {
     uint64_t a_offset, b_offset, c_offset, bias_offset;
     uint64_t partial_offset, nonfinite_flags_offset;
@@ -34,14 +34,15 @@ struct gemm_params {
 #define OPERANDS_SWAPPED 16u
 #define PROMOTES_IN_MEMORY 32u
 
-/* Terms of a partial sum, as in cl/gemm/gemm_dtypes.cl. */
+/* Maximum number of terms of a partial sum, as in cl/gemm/gemm_dtypes.cl. */
 #define PARTIAL_TERMS 256u
 
-/* Operand a with m rows, or operand b with n rows.  A row has k elements. */
+/* Operand a with its m rows, or operand b, whose n columns are called rows
+ * here.  A row has k elements. */
 struct gemm_operand {
     const struct tandem_matrix *matrix;
     int64_t rows, k;
-    bool is_mn_major; /* neighbours in memory belong to different rows */
+    bool is_mn_major; /* true if neighbours in memory are of different rows */
 };
 
 struct gemm_operand operand_of(const struct tandem_gemm *gemm,
@@ -49,29 +50,27 @@ struct gemm_operand operand_of(const struct tandem_gemm *gemm,
 /* Returns true if kernels can read the operand as aligned vec4. */
 bool operand_is_vec4(const struct tandem_gemm *gemm,
                      const struct gemm_operand *operand);
-/* Returns true if all lines of the matrix start at multiples of `elements`
- * elements in memory. */
+/* Returns true if all rows of the matrix in memory (`ld` elements apart) start
+ * at multiples of `elements` elements. */
 bool matrix_is_aligned(const struct tandem_matrix *matrix, uint32_t dtype,
                        int64_t batch, uint32_t elements);
-/* Sets the offsets and strides of a and b. */
 void gemm_params_set_operands(struct gemm_params *out,
                               const struct tandem_gemm *gemm);
-/* Sets what does not depend on tiles.  Splits k into at most `splits` ranges,
- * which are multiples of k_tile. */
+/* Sets all members that do not depend on tiles.  Splits k into at most `splits`
+ * ranges, whose lengths are multiples of k_tile. */
 void gemm_params_fill(struct gemm_params *out, const struct tandem_gemm *gemm,
                       uint32_t k_tile, uint32_t splits);
-/* Sets the numbers of tiles.  If `out` has several splits, the last
- * `split_tiles` tiles use them. */
+/* Sets the numbers of tiles.  If k is split, only the last `split_tiles` tiles
+ * are computed in splits. */
 void gemm_params_set_tiles(struct gemm_params *out, uint32_t tiles_m,
                            uint32_t tiles_n, uint32_t split_tiles);
-/* Return key bits: for the activation, and for the types of c and of a and b.
- */
+/* Return variant key bits: for the activation; for the types of c, a and b. */
 uint64_t variant_key_activation(const struct tandem_gemm *gemm);
 uint64_t variant_key_gemm_types(const struct tandem_gemm *gemm);
-/* Returns the bias, or c if there is no bias.  Kernels bind c for every buffer
- * that they do not access. */
+/* Returns the buffer of the bias, or c if there is no bias.  Buffer arguments
+ * that a kernel does not access are set to c. */
 struct tandem_buffer *gemm_bias_buffer(const struct tandem_gemm *gemm);
-/* Appends the kernel that adds the partial sums and applies the epilogue. */
+/* Appends the kernel that adds partial sums and applies bias and activation. */
 void plan_split_k_fixup(struct launch_plan *plan,
                         const struct tandem_gemm *gemm,
                         const struct gemm_params *from, uint32_t group_log2);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plans whole GEMMs: operand packing, the GEMM kernel, the SIMT fallback for
- * tiles with non-finite results, and the split-K fixup. */
+/* Plans whole GEMMs: operand packing, the GEMM kernel, a SIMT kernel that
+ * recomputes tiles with non-finite results, and the sum of split-K partials. */
 #include "opencl/plan/gemm_plan.h"
 
 #include <math.h>
@@ -65,8 +65,8 @@ bool gemm_kernel_reads_scalars(const struct tandem_gemm *gemm,
            !(id_is_vec4(gemm, OPERAND_A) && id_is_vec4(gemm, OPERAND_B));
 }
 
-/* Returns the key of a kernel that has no MMA format.  `packed` is true if the
- * operands were packed as far as the kernel needs it. */
+/* Returns the variant key of a kernel without MMA format.  `packed` is true if
+ * all operands that the kernel needs packed have been packed. */
 static uint64_t simt_key(const struct tandem_gemm *gemm,
                          enum gemm_kernel_id kernel, bool packed)
 {
@@ -87,8 +87,8 @@ static uint64_t total_groups(const struct gemm_params *params)
            (uint64_t)params->split_tiles * params->splits;
 }
 
-/* Appends the step of a kernel.  `has_flags` is true if the temporary buffer
- * holds non-finite flags or tensor maps. */
+/* Appends the launch of a GEMM kernel.  `has_flags` is true if the temporary
+ * buffer holds non-finite flags or tensor maps. */
 static void plan_tiles(struct launch_plan *plan, const struct tandem_gemm *gemm,
                        uint64_t key, const struct gemm_params *params,
                        bool has_flags)
@@ -110,13 +110,13 @@ static void plan_tiles(struct launch_plan *plan, const struct tandem_gemm *gemm,
     step->groups = total_groups(params);
 }
 
-/* Sums of this number of steps of k need no promotion. */
+/* A tensor core sum of up to this number of k steps needs no promotion. */
 #define MIN_PROMOTION_STEPS 1536u
 
-/* Returns the steps of k after which sums are promoted.  Tensor cores truncate
- * when they add: a sum of positive products of f16 numbers loses up to 6.5e-9
- * of its value per step.  The loss must stay below 0.85 of the tolerance, which
- * is 8 + 2 sqrt(k) units of 2^-23. */
+/* Returns the number of k steps after which a sum is promoted (added to a
+ * total).  Tensor cores truncate when they add: a sum of positive f16 products
+ * loses up to 6.5e-9 of its value per step.  The loss must stay below 0.85 of
+ * the tolerance, which is 8 + 2 sqrt(k) units of 2^-23. */
 static uint32_t steps_per_promotion(uint32_t k)
 {
     double steps = 31 * (4 + sqrt(k));
@@ -131,8 +131,8 @@ static void promoted_sums_reserve(struct launch_plan *plan,
         plan_reserve_temp(plan, sums * sizeof(float), 16) / sizeof(float);
 }
 
-/* Sets how often gemm_mma.cl promotes 16-bit sums, and reserves memory for
- * them. */
+/* Sets how often gemm_mma.cl adds sums of 16-bit products to f32 totals, and
+ * reserves memory for the totals. */
 static void plan_mma_promotion(struct launch_plan *plan,
                                struct gemm_params *params,
                                const struct gemm_kernel_config *config)
@@ -150,8 +150,8 @@ static void plan_mma_promotion(struct launch_plan *plan,
                                   params->tile_n);
 }
 
-/* Reserves memory for the totals of the larger SIMT kernels.  The kernels keep
- * the totals in c instead if c is f32 and beta is 0. */
+/* Reserves memory for the f32 totals of the larger SIMT kernels, which keep
+ * them in c instead if c is f32 and beta is 0. */
 static void plan_simt_promotion(struct launch_plan *plan,
                                 const struct tandem_gemm *gemm,
                                 struct gemm_params *params,
@@ -198,16 +198,16 @@ static void params_set_tiles(struct gemm_params *params,
         (uint32_t)div_ceil((uint64_t)gemm->n, config->tile_n), split_tiles);
     if (!config->is_3xtf32 || gemm->beta == 0)
         return;
-    /* The fallback may compute a tile again.  The fixup adds beta * c for all
-     * tiles, so that it is added only once. */
+    /* The fallback kernel may compute a tile again.  The fixup kernel adds the
+     * beta term to all tiles, so that it is added only once. */
     if (params->splits == 1)
         params->k_per_split = params->k;
     params->split_tiles += params->unsplit_tiles;
     params->unsplit_tiles = 0;
 }
 
-/* Plans the kernel, its fallback and the fixup.  `packed` is `gemm` with the
- * operands that the kernel reads. */
+/* Plans the GEMM kernel, its SIMT fallback and the split-K fixup.  `packed` is
+ * a copy of `gemm` with packed operands where the kernel needs them. */
 static void plan_kernels(struct launch_plan *plan,
                          const struct tandem_gemm *gemm,
                          const struct tandem_gemm *packed,
@@ -237,8 +237,8 @@ static void plan_kernels(struct launch_plan *plan,
         plan_simt_promotion(plan, gemm, &params, kernel);
     params.nonfinite_flags_offset = plan->temp_bytes / sizeof(uint32_t);
     plan_tiles(plan, packed, key, &params, has_fallback || map_bytes != 0);
-    /* The packed MMA formats do not keep non-finite elements, so the fallback
-     * reads the original operands. */
+    /* Packed MMA formats cannot hold non-finite elements, so the fallback reads
+     * the original operands. */
     if (has_fallback)
         plan_fallback(plan, uses_mma ? gemm : packed, !uses_mma, &params,
                       config->simt_fallback);
@@ -250,7 +250,7 @@ void plan_gemm(struct launch_plan *plan, const struct tandem_gemm *gemm,
                enum gemm_kernel_id kernel, struct split_k split_k,
                const struct tandem_matrix *const *packed, uint32_t group_log2)
 {
-    struct tandem_gemm complete; /* the struct of older callers is shorter */
+    struct tandem_gemm complete; /* older callers have a shorter struct */
     gemm_args_normalize(&complete, gemm);
     struct tandem_gemm packed_gemm = complete;
     struct tandem_matrix *matrices[OPERAND_COUNT] = {&packed_gemm.a,

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plans of cl/gemm/gemv.cl: GEMMs with few rows or columns.  The longer operand
- * is the matrix; the rows of the other one are the vectors.  Pure functions;
- * any thread. */
+/* Plans GEMMs with few rows or columns, which cl/gemm/gemv.cl computes.  The
+ * operand with more rows is the matrix; the rows of the other operand are the
+ * vectors.  Pure functions that any thread may call. */
 #ifndef TANDEM_OPENCL_PLAN_GEMV_PLAN_H
 #define TANDEM_OPENCL_PLAN_GEMV_PLAN_H
 
 #include "opencl/plan/gemm_plan.h"
 
-/* How a work-group of cl/gemm/gemv.cl divides its matrix rows. */
+/* How a work-group of the GEMV kernel divides its matrix rows. */
 struct gemv_shape {
-    uint32_t rows_per_item; /* matrix rows of a work-item */
-    uint32_t lanes;         /* work-items that share these rows along k */
-    uint32_t k_unroll;      /* unrolled steps of k */
+    uint32_t rows_per_item; /* matrix rows per work-item */
+    uint32_t lanes;         /* work-items that share rows along k */
+    uint32_t k_unroll;      /* steps along k that are unrolled */
     uint32_t group_log2;
 };
 
@@ -19,23 +19,22 @@ struct gemv_shape {
 #define GEMV_MN_MAJOR_GROUP_LOG2 9u
 #define GEMV_MN_MAJOR_GROUP (1u << GEMV_MN_MAJOR_GROUP_LOG2)
 
-/* Returns the shape for a K-major or an MN-major matrix. */
+/* Returns the GEMV shape for a K-major or an MN-major matrix. */
 const struct gemv_shape *gemv_shape(enum gemm_kernel_id kernel, bool mn_major);
 bool gemv_matrix_is_mn_major(const struct tandem_gemm *gemm);
-/* Returns true if the GEMM has few enough vectors, its leading dimensions are
- * in range and, for GEMV_1_MN_MAJOR, its matrix is MN-major. */
+/* Returns true if `kernel` supports the number of vectors and the leading
+ * dimensions.  GEMV_1_MN_MAJOR also needs an MN-major matrix. */
 bool gemv_supports(const struct tandem_gemm *gemm, enum gemm_kernel_id kernel);
-/* Returns the number of work-groups of one split. */
+/* Returns the number of work-groups that compute the GEMM without splits. */
 uint64_t gemv_groups(const struct tandem_gemm *gemm,
                      enum gemm_kernel_id kernel);
-/* Returns the number of matrix rows of a work-group. */
 uint32_t gemv_rows_per_group(const struct tandem_gemm *gemm,
                              enum gemm_kernel_id kernel);
-/* Returns how much of k a work-group reads at a time. */
+/* Returns the number of elements along k that a work-group reads per step. */
 uint32_t gemv_k_tile(const struct tandem_gemm *gemm,
                      enum gemm_kernel_id kernel);
-/* Appends the steps of a GEMV.  Uses the temporary buffer after its current
- * contents. */
+/* Appends the kernels of a GEMV to the plan.  Their partial sums follow the
+ * current contents of the temporary buffer. */
 void plan_gemv(struct launch_plan *plan, const struct tandem_gemm *gemm,
                enum gemm_kernel_id kernel, uint32_t splits,
                uint32_t group_log2);

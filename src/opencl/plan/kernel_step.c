@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Kernel steps: buffers, sizes, element types, alignment and axes. */
+/* Builds kernel steps: sets their buffers, sizes, element types and axes. */
 #include "opencl/plan/kernel_step.h"
 
 #include <string.h>

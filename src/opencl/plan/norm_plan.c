@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plans layer norm and RMS norm: cl/norm.cl. */
+/* Plans layer norm and RMS norm, which cl/norm.cl computes. */
 #include <string.h>
 
 #include "common/operator_table.h"
 #include "opencl/device/device_enumeration.h"
 #include "opencl/plan/row_mapping.h"
 
-/* Vec4 of a row per work-item on NVIDIA GPUs, which have 255 registers per
- * work-item.  Norm kernels need more registers than softmax. */
+/* Log2 of the vec4 of a row per work-item on NVIDIA GPUs (255 registers per
+ * work-item).  Norm kernels need more registers than softmax. */
 #define NVIDIA_MAX_VEC4_LOG2 4
 
-/* Parameters of cl/norm.cl.  `outer` has the axes of rows, `reduced` those
- * within a row, `affine` those of scale and bias. */
+/* Parameters of cl/norm.cl.  `outer` has the axes that number the rows,
+ * `reduced` the axes within a row, and `affine` the axes of scale and bias. */
 struct norm_params {
     struct row_mapping by;
     uint32_t outer_rank, reduced_rank, affine_rank;
@@ -95,8 +95,9 @@ static struct kernel_step *add_step(struct launch_plan *plan, uint64_t key,
     return step;
 }
 
-/* Divides the rows.  Returns true and sets the bits of the variant key if they
- * fit in registers.  Changes *access if the access does not support splits. */
+/* Divides the rows among work-items.  Returns true and sets bits of the variant
+ * key if rows fit in registers.  Otherwise splits the rows, and changes *access
+ * if it does not support splits. */
 static bool rows_divide(struct norm_params *params,
                         const struct layout_norm *by,
                         const struct op_request *request,

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plans the optimizers SGD and Adam: cl/optimizer.cl. */
+/* Plans the optimizers SGD and Adam, which cl/optimizer.cl computes. */
 #include <math.h>
 
 #include "common/operator_table.h"
 #include "opencl/plan/kernel_step.h"
 
-/* Parameters of cl/optimizer.cl, whose `strides` ends with the operand count of
- * the optimizer.  For SGD, beta1 is the momentum and one_minus_beta1 is 1 minus
- * the dampening. */
+/* Parameters of cl/optimizer.cl, where `strides` has one row per operand of the
+ * optimizer.  For SGD, beta1 is the momentum and one_minus_beta1 is 1 minus the
+ * dampening. */
 struct optimizer_params {
     uint64_t elements;
     uint32_t rank, is_vec4, variant, reserved;
@@ -21,7 +21,7 @@ struct optimizer_params {
     int64_t strides[7][TANDEM_MAX_RANK];
 };
 
-/* Attributes: nesterov; learning rate, momentum, dampening, weight decay. */
+/* SGD attributes: nesterov; rate, momentum, dampening, weight decay. */
 static void sgd_fill(struct optimizer_params *out, const struct tandem_op *op)
 {
     out->variant = op->ints[0] != 0;
@@ -31,8 +31,8 @@ static void sgd_fill(struct optimizer_params *out, const struct tandem_op *op)
     out->decay = attribute_f32(op->floats[3]);
 }
 
-/* Attributes: step, decoupled; learning rate, beta1, beta2, epsilon, weight
- * decay. */
+/* Adam attributes: step, decoupled (weight decay); learning rate, beta1, beta2,
+ * epsilon, weight decay. */
 static void adam_fill(struct optimizer_params *out, const struct tandem_op *op)
 {
     const double *f = op->floats;
@@ -75,7 +75,7 @@ void plan_optimizer(struct launch_plan *plan, const struct op_request *request)
     struct layout layout;
     layout_elementwise(&layout, request->inputs, request->input_count,
                        request->outputs, request->output_count);
-    /* The struct of the kernel ends after the strides of its operands. */
+    /* The kernel's struct has strides only for the optimizer's operands. */
     uint32_t bytes =
         (uint32_t)(sizeof(struct optimizer_params) -
                    (7 - layout.operands) * sizeof(int64_t[TANDEM_MAX_RANK]));

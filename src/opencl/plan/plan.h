@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Launch plans: the kernels that one call enqueues, with their buffers,
- * parameters and sizes.  Planners call no driver.  Pure functions over checked
- * arguments; any thread. */
+ * parameters and sizes.  Planners are pure functions of checked arguments: they
+ * call no driver, and any thread may call them. */
 #ifndef TANDEM_OPENCL_PLAN_PLAN_H
 #define TANDEM_OPENCL_PLAN_PLAN_H
 
@@ -16,35 +16,35 @@ struct platform_device;
 #define MAX_STEP_BUFFERS 8u
 #define MAX_STEP_PARAM_BYTES 1024u
 #define MAX_PLAN_STEPS 5u
-/* Counters of a stream with which a kernel finds its last work-group.  Each is
- * a uint that is 0 before and after every kernel. */
+/* Number of arrival counters of a stream, with which a kernel finds its last
+ * work-group.  Each is a uint that is 0 before and after every kernel. */
 #define ARRIVAL_COUNTERS 1024u
 
 /* One kernel of a plan, or one clEnqueueCopyBuffer. */
 struct kernel_step {
     uint64_t key;    /* variant key */
     uint64_t groups; /* number of work-groups */
-    /* In the order of the kernel's arguments.  NULL stands for the temporary
-     * buffer of the plan.  Bit i of `written` is set if the kernel writes
-     * buffer i. */
+    /* Buffers in the order of the kernel's arguments.  NULL stands for the
+     * temporary buffer of the plan.  Bit i of `written` is set if the kernel
+     * writes buffer i. */
     struct tandem_buffer *buffers[MAX_STEP_BUFFERS];
     uint32_t buffer_count, written;
-    /* Index of the buffer that stands for the stream's arrival counters and is
-     * NULL.  0 means that the kernel has no counters. */
+    /* Index in `buffers` of the NULL that stands for the stream's arrival
+     * counters.  An index of 0 means that the kernel has no counters. */
     uint32_t arrival_counters;
     uint32_t param_bytes;
-    /* KERNEL_COPY_BUFFER: copies from buffers[1] to buffers[0], in bytes. */
+    /* For KERNEL_COPY_BUFFER from buffers[1] to buffers[0]; all in bytes. */
     uint64_t target_offset, source_offset, bytes;
     _Alignas(8) unsigned char params[MAX_STEP_PARAM_BYTES];
 };
 
 struct launch_plan {
     uint32_t step_count; /* 0: nothing to do */
-    uint64_t temp_bytes; /* size of the temporary buffer */
+    uint64_t temp_bytes; /* size of the temporary buffer in bytes */
     struct kernel_step step[MAX_PLAN_STEPS];
 };
 
-/* A checked call of launch. */
+/* A call of an operator whose arguments have been checked. */
 struct op_request {
     const struct platform_device *hardware;
     uint32_t group_log2; /* work-group size to use */
@@ -52,9 +52,9 @@ struct op_request {
     const struct tandem_tensor_desc *const *inputs;
     const struct tandem_tensor_desc *const *outputs;
     uint32_t input_count, output_count;
-    /* Work-groups can see what other groups of the same kernel wrote.  OpenCL
-     * C 1.2 does not promise this.  NVIDIA GPUs have an instruction for it from
-     * compute capability 7.0 on. */
+    /* True if work-groups see what other groups of the same kernel wrote.
+     * OpenCL C 1.2 does not promise this.  NVIDIA GPUs have an instruction for
+     * it from compute capability 7.0 on. */
     bool has_device_scope_visibility;
 };
 
@@ -62,7 +62,6 @@ struct op_request {
 enum tandem_status launch_plan_make(struct launch_plan *plan,
                                     const struct op_request *request);
 
-/* The planners of the operator classes. */
 void plan_elementwise(struct launch_plan *plan,
                       const struct op_request *request);
 void plan_optimizer(struct launch_plan *plan, const struct op_request *request);
@@ -71,9 +70,9 @@ void plan_gather(struct launch_plan *plan, const struct op_request *request);
 void plan_reduce(struct launch_plan *plan, const struct op_request *request);
 void plan_softmax(struct launch_plan *plan, const struct op_request *request);
 void plan_norm(struct launch_plan *plan, const struct op_request *request);
-/* Plans an element-wise operator, a copy or a transpose over a space that is
- * not contiguous.  The input of a transpose must be permuted already.  Changes
- * `layout`. */
+/* Plans an element-wise operator, a copy or a transpose if an operand is not
+ * contiguous.  The axes of a transpose's input must be permuted already.
+ * Changes `layout`. */
 void plan_strided(struct launch_plan *plan, const struct op_request *request,
                   struct layout *layout);
 
@@ -81,8 +80,8 @@ void plan_strided(struct launch_plan *plan, const struct op_request *request,
  * the bias and applies the activation. */
 void plan_epilogue(struct launch_plan *plan, const struct tandem_gemm *gemm,
                    uint32_t group_log2, float scale);
-/* Plans a whole GEMM with one work-item per output element.  Every device runs
- * this kernel. */
+/* Plans a GEMM kernel with one work-item per output element, which every device
+ * can run. */
 void plan_naive_gemm(struct launch_plan *plan, const struct tandem_gemm *gemm,
                      uint32_t group_log2);
 

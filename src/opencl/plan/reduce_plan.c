@@ -1,39 +1,39 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plans reductions, arg reductions and dot products: cl/reduce.cl. */
+/* Plans reductions, argmax, argmin and dot products of cl/reduce.cl. */
 #include "common/argument_check.h"
 #include "common/operator_table.h"
 #include "opencl/device/device_enumeration.h"
 #include "opencl/plan/kernel_step.h"
 
-/* A lane of a split reads at least this number of elements. */
+/* In a split row, each lane (work-item) reads at least this many elements. */
 #define MIN_SPLIT_LANE_ELEMENTS 32u
 #define MAX_SPLITS 4096u
-/* Elements that a lane reads per iteration. */
+/* Log2 of the elements that a lane (work-item) reads per iteration. */
 #define ITERATION_LOG2 4u
-/* If combining two lanes is slow, each lane of a long row reads this number of
- * elements, and a row has at least this number of lanes. */
+/* If two lanes are slow to combine: log2 of the elements that each lane of a
+ * long row reads, and of the minimum number of lanes of a row. */
 #define SLOW_LANE_ELEMENTS_LOG2 6u
 #define MIN_SLOW_LANES_LOG2 3u
-/* The minimum for sums of exponentials, which compute several exponentials to
- * combine two lanes. */
+/* Log2 of the minimum number of lanes of a row for log-sum-exp, which computes
+ * several exponentials to combine two lanes. */
 #define MIN_EXP_LANES_LOG2 1u
-/* Work-groups per compute unit that keep a GPU busy until the last groups end:
- * for rows, and for columns, of which a group has many. */
+/* Work-groups per compute unit that keep a GPU busy until the last groups end.
+ * Reductions of columns need fewer, because a group has many columns. */
 #define ROW_GROUPS 32u
 #define COLUMN_GROUPS 16u
-/* Neighbouring outputs that a group reads together if rows are strided.  With
- * long columns and fast combining, a group has only one lane per output. */
+/* Log2 of the neighbouring outputs that a group reads together if rows are
+ * strided.  Long columns that are fast to combine get one lane per output. */
 #define INTERLEAVED_OUTPUTS_LOG2 5u
 #define LONG_COLUMN_ELEMENTS 4096u
-/* The last group combines at most this number of splits per lane, because the
- * device has no other work then. */
+/* The last work-group combines at most this number of splits per lane, because
+ * the device has no other work meanwhile. */
 #define MAX_LAST_GROUP_SPLITS 16u
-/* With this number of outputs, lanes of the combining kernel are interleaved:
+/* From this number of outputs on, the combining kernel interleaves its lanes:
  * few lanes per output keep a device busy. */
 #define MIN_INTERLEAVED_OUTPUTS 4096u
 
-/* Parameters of cl/reduce.cl.  `outer` has the axes of outputs, `reduced` those
- * of the elements of an output. */
+/* Parameters of cl/reduce.cl.  `outer` has the axes of the outputs, `reduced`
+ * the axes along which elements are reduced. */
 struct reduce_params {
     uint64_t outputs, count, elements_per_split;
     uint64_t output_groups;
@@ -45,7 +45,7 @@ struct reduce_params {
     int64_t reduced_strides[TANDEM_MAX_RANK], other_strides[TANDEM_MAX_RANK];
 };
 
-/* Returns REDUCTION of cl/reduce.cl. */
+/* Returns the value of the macro REDUCTION in cl/reduce.cl. */
 static uint32_t reduction_of(uint32_t op)
 {
     static const uint8_t reductions[TANDEM_OP_ID_END] = {
@@ -92,7 +92,7 @@ static int64_t inner_stride(const struct layout *layout, uint32_t operand)
     return stride < 0 ? -stride : stride;
 }
 
-/* Returns the number of lanes for `count` elements without an upper limit. */
+/* Returns log2 of the lanes for `count` elements, without an upper limit. */
 static uint32_t preferred_lanes_log2(uint64_t count, uint32_t op)
 {
     uint32_t log2 = log2_ceil(count);
@@ -105,7 +105,7 @@ static uint32_t preferred_lanes_log2(uint64_t count, uint32_t op)
     return combines_fast(op) ? lanes : min_u32(lanes, slow_lanes);
 }
 
-/* Returns the largest number of lanes that an output may have in a group. */
+/* Returns log2 of the largest number of lanes per output in a work-group. */
 static uint32_t max_lanes_log2(const struct reduce_params *params,
                                const struct op_request *request)
 {
@@ -126,7 +126,7 @@ static void lanes_set(struct reduce_params *out, uint32_t lanes_log2,
         div_ceil(out->outputs, (uint64_t)1 << (group_log2 - lanes_log2));
 }
 
-/* Chooses the lanes of an output and the splits of its elements. */
+/* Chooses the number of lanes and the number of splits per output. */
 static void divide_work(struct reduce_params *out,
                         const struct layout_reduction *by,
                         const struct op_request *request)
@@ -212,7 +212,7 @@ static void plan_combine_splits(struct launch_plan *plan,
     step_add_buffer(step, NULL, false);
 }
 
-/* Returns true if the group that ends last combines the splits. */
+/* Returns true if the work-group that ends last combines the splits. */
 static bool last_group_combines(const struct reduce_params *params,
                                 const struct op_request *request)
 {
@@ -235,7 +235,7 @@ void plan_reduce(struct launch_plan *plan, const struct op_request *request)
     struct reduce_params *out = (struct reduce_params *)step->params;
     params_fill(out, &by, request);
     step->groups = out->output_groups * out->splits;
-    /* The argument for split results must be bound even without splits. */
+    /* The kernel argument for split results must be set even without splits. */
     step_add_buffer(step, request->outputs[0]->buffer, true);
     step_add_buffer(step, request->outputs[0]->buffer, true);
     step_add_buffer(step, request->inputs[0]->buffer, false);

@@ -4,23 +4,23 @@
 
 #include "opencl/device/device_enumeration.h"
 
-/* Vec4 that a work-item keeps in registers before more work-items share a row.
- * Rows in local memory have room for fewer. */
+/* Log2 of the vec4 that a work-item keeps before more work-items share a row,
+ * in registers and in local memory. */
 #define LANE_VEC4_LOG2 3u
 #define LOCAL_MEMORY_LANE_VEC4_LOG2 2u
-/* Rows of up to LONG_ROW_ELEMENTS use work-groups of this size, rows of up to
- * half of them groups of half the size.  More work-items with fewer registers
- * each are faster here. */
+/* Rows of up to LONG_ROW_ELEMENTS use work-groups of this size (log2).  Rows of
+ * up to half that length use half the size.  More work-items with fewer
+ * registers each are faster here. */
 #define LONG_ROW_GROUP_LOG2 10u
 #define LONG_ROW_ELEMENTS 32768u
-/* ROW_ACCESS_SECTOR_ALIGNED: cl/common/row_access.cl has macros for this number
- * of vec4 per work-item. */
+/* With ROW_ACCESS_SECTOR_ALIGNED, cl/common/row_access.cl supports up to this
+ * number of vec4 per work-item. */
 #define MAX_SECTOR_ALIGNED_VEC4 16u
-/* A lane reads 16 elements per iteration, and at most MAX_ITERATIONS times 16
- * in one split. */
+/* A lane (work-item) reads 16 elements per iteration, and takes at most
+ * MAX_ITERATIONS iterations per split. */
 #define ITERATION_ELEMENTS 16u
 #define MAX_ITERATIONS 8u
-/* Shorter rows are not split. */
+/* Rows with fewer elements are not split only to keep the device busy. */
 #define MIN_SPLIT_ELEMENTS 8192u
 
 bool rows_are_vec4_aligned(const struct layout *outer, uint32_t operand,
@@ -85,9 +85,9 @@ static void row_groups_fill(struct row_mapping *out, uint32_t group_log2)
         div_ceil(out->rows, (uint64_t)1 << (group_log2 - out->lanes_log2));
 }
 
-/* Returns the lanes for a row of 1 << vec4_log2 vec4.  Each lane has
- * 1 << lane_vec4_log2 of them; a short row has 1 << min_lanes_log2 lanes, but
- * no lane without elements. */
+/* Returns log2 of the lanes for a row of 2^vec4_log2 vec4.  Each lane has
+ * 2^lane_vec4_log2 vec4.  A short row has 2^min_lanes_log2 lanes, but no lane
+ * without elements. */
 static uint32_t lanes_for_vec4(uint32_t vec4_log2, uint32_t min_lanes_log2,
                                uint32_t lane_vec4_log2)
 {
@@ -99,15 +99,15 @@ static uint32_t lanes_for_vec4(uint32_t vec4_log2, uint32_t min_lanes_log2,
 
 uint32_t row_local_memory_lanes_log2(uint64_t count)
 {
-    /* Rows of whole cache lines would meet in the same banks of local
-     * memory. */
+    /* With few lanes, rows of whole cache lines would conflict in the banks of
+     * local memory. */
     return lanes_for_vec4(log2_ceil(div_ceil(count, 4)),
                           count % 4 == 0 ? SECTOR_ELEMENTS_LOG2 : 0,
                           LOCAL_MEMORY_LANE_VEC4_LOG2);
 }
 
-/* Returns the elements of a row, and with ROW_ACCESS_SECTOR_ALIGNED those of
- * the row before it that share its first sector. */
+/* Returns the elements of a row.  With ROW_ACCESS_SECTOR_ALIGNED, adds elements
+ * of the previous row that may share the first sector. */
 static uint64_t accessed_elements(const struct row_mapping *rows,
                                   enum row_access access)
 {
@@ -115,7 +115,7 @@ static uint64_t accessed_elements(const struct row_mapping *rows,
            (access == ROW_ACCESS_SECTOR_ALIGNED ? SECTOR_ELEMENTS - 1u : 0u);
 }
 
-/* Returns the smallest number of lanes that keep at most
+/* Returns log2 of the smallest number of lanes that keep at most
  * SECTOR_ALIGNED_LANE_ELEMENTS elements each. */
 static uint32_t sector_aligned_lanes_log2(uint64_t elements,
                                           uint32_t max_lanes_log2)
@@ -143,8 +143,8 @@ static uint32_t preferred_lanes_log2(const struct row_mapping *rows,
                           LANE_VEC4_LOG2);
 }
 
-/* Returns true if the work-items can keep whole rows in registers and the
- * device is busy with them. */
+/* Divides rows among work-items that keep them in registers.  Returns false if
+ * the rows do not fit or the device would not be busy. */
 static bool
 divide_register_resident(struct row_mapping *out, enum row_access access,
                          uint32_t max_lanes_log2, int32_t max_vec4_log2,
@@ -170,7 +170,7 @@ divide_register_resident(struct row_mapping *out, enum row_access access,
              lane_vec4 <= MAX_SECTOR_ALIGNED_VEC4));
 }
 
-/* Chooses as many splits as keep the device busy and the rounding error
+/* Splits each row often enough to keep the device busy and the rounding error
  * small. */
 static void divide_split(struct row_mapping *out, enum row_access access,
                          uint32_t max_lanes_log2,
@@ -180,7 +180,7 @@ static void divide_split(struct row_mapping *out, enum row_access access,
     out->lanes_log2 = max_lanes_log2;
     row_groups_fill(out, request->group_log2);
     uint64_t step = (uint64_t)ITERATION_ELEMENTS << max_lanes_log2;
-    /* An empty row has a result, too: that of one split. */
+    /* An empty row has a result, too, which one split computes. */
     uint64_t iterations = elements != 0 ? div_ceil(elements, step) : 1;
     uint64_t per_split = iterations * out->row_groups / busy_groups(request);
     if (per_split > MAX_ITERATIONS)

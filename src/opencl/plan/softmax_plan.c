@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plans softmax, log-softmax and cross-entropy: cl/softmax.cl. */
+/* Plans softmax, log-softmax and cross-entropy of cl/softmax.cl. */
 #include <math.h>
 #include <string.h>
 
@@ -7,13 +7,13 @@
 #include "opencl/device/device_enumeration.h"
 #include "opencl/plan/row_mapping.h"
 
-/* With interleaved lanes a work-group has at most this number of rows. */
+/* Log2 of the neighbouring rows of a work-group if lanes are interleaved. */
 #define INTERLEAVED_ROWS_LOG2 5u
-/* Twice as many columns fit in the registers of a group if they have at most
- * this number of elements. */
+/* Columns of up to this number of elements need few registers, so that twice as
+ * many of them share a work-group. */
 #define SHORT_COLUMN_ELEMENTS 256u
-/* Vec4 of a row per work-item on NVIDIA GPUs, which have 255 registers per
- * work-item. */
+/* Log2 of the vec4 of a row that a work-item keeps on NVIDIA GPUs, which have
+ * 255 registers per work-item. */
 #define NVIDIA_MAX_VEC4_LOG2 5
 /* Multiplying a subnormal probability by a larger scale would lift its rounding
  * error above the tolerance. */
@@ -58,7 +58,7 @@ static int64_t magnitude(int64_t value)
     return value < 0 ? -value : value;
 }
 
-/* Returns the largest number of work-items that may share a row. */
+/* Returns log2 of the largest number of work-items that may share a row. */
 static uint32_t max_lanes_log2(const struct softmax_params *params,
                                enum row_access access, uint32_t group_log2)
 {
@@ -73,7 +73,7 @@ static uint32_t max_lanes_log2(const struct softmax_params *params,
 }
 
 /* Returns true if neighbouring rows of the operand can be read as aligned vec4.
- * `stride` is the distance of two elements of a row. */
+ * `stride` is the distance between neighbouring elements of a row. */
 static bool columns_are_vec4(const struct layout *outer, uint32_t operand,
                              int64_t stride,
                              const struct tandem_tensor_desc *tensor)
@@ -134,7 +134,7 @@ static void params_fill(struct softmax_params *out,
     }
 }
 
-/* Sets the rows in the unit of the kernel: rows, or vec4 of rows. */
+/* Sets the number and strides of rows, or of groups of four rows (vec4). */
 static void outer_fill(struct softmax_params *out, const struct layout *outer,
                        enum row_access access)
 {
@@ -147,8 +147,9 @@ static void outer_fill(struct softmax_params *out, const struct layout *outer,
     strides_fill(out->in_strides, &rows, 1);
 }
 
-/* Divides the rows.  Returns true and sets the bits of the variant key if they
- * fit in registers.  Changes *access if the access does not support splits. */
+/* Divides the rows among work-items.  Returns true and sets bits of the variant
+ * key if rows fit in registers.  Otherwise splits the rows, and changes *access
+ * if it does not support splits. */
 static bool rows_divide(struct softmax_params *out, const struct layout *outer,
                         const struct op_request *request,
                         enum row_access *access, uint64_t *out_key)

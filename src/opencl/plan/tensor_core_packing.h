@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Operand layouts of cl/nvidia/gemm_mma.cl and gemm_wgmma.cl, and plans of
- * cl/nvidia/pack_operands.cl, which produces the packed ones.  Pure functions;
- * any thread. */
+ * cl/nvidia/pack_operands.cl, which packs operands.  Pure functions that any
+ * thread may call. */
 #ifndef TANDEM_OPENCL_PLAN_TENSOR_CORE_PACKING_H
 #define TANDEM_OPENCL_PLAN_TENSOR_CORE_PACKING_H
 
@@ -27,17 +27,17 @@ enum packed_format tensor_core_format(const struct tandem_gemm *gemm,
  * indices fit in 32 bits. */
 bool tensor_core_supports(const struct tandem_gemm *gemm,
                           enum gemm_kernel_id kernel);
-/* Returns the facts about flags and layouts on which the choice of a
- * tensor-core kernel depends, in six bits. */
+/* Returns six bits for the flags and operand layouts on which the choice of a
+ * tensor-core kernel depends. */
 uint32_t tensor_core_key_flags(const struct tandem_gemm *gemm);
-/* Returns the variant key without the activation. */
+/* Returns the variant key without bits for the activation. */
 uint64_t tensor_core_variant_key(const struct tandem_gemm *gemm,
                                  enum gemm_kernel_id kernel);
-/* Returns the bytes of tensor maps for a launch of `groups` work-groups, or 0
- * if the kernel uses none. */
+/* Returns the size in bytes of the tensor maps for a launch of `groups`
+ * work-groups, or 0 if the kernel uses none. */
 uint64_t tensor_map_bytes(uint64_t key, uint64_t groups);
 
-/* These functions serve operand_packing.h, which describes them. */
+/* Tensor-core cases of the functions that operand_packing.h describes. */
 uint32_t tensor_core_packed_operands(const struct tandem_gemm *gemm,
                                      enum gemm_kernel_id kernel);
 uint64_t tensor_core_packing_bytes(const struct tandem_gemm *gemm,
