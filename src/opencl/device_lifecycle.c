@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Opening and closing devices.  All opens of the same hardware share one
- * cl_context, because CLBlast compiles its kernels again for each context.
- */
+/* Opens and closes devices.  All opens of the same hardware share one
+ * cl_context, because CLBlast compiles its kernels again for each context. */
 #include "opencl/device_lifecycle.h"
 
 #include <stdio.h>
@@ -25,7 +23,7 @@
 #include "opencl/queue/event.h"
 #include "opencl/queue/stream_lifecycle.h"
 
-/* Default of the open key blocking_timeout_ms. */
+/* Default value of the open key blocking_timeout_ms. */
 #define DEFAULT_BLOCKING_TIMEOUT_MS 300000u
 
 /* Guards total_open_count, and `context` and `open_count` of each
@@ -59,8 +57,8 @@ static void context_release(struct tandem_device *device)
     pthread_mutex_unlock(&mutex);
 }
 
-/* Detaches a device that is never freed.  The device keeps its context, and the
- * next open creates a new one. */
+/* Detaches a device that will never be freed from its hardware.  The device
+ * keeps its context, and the next open of the hardware creates a new one. */
 static void context_leak(struct tandem_device *device)
 {
     struct platform_device *hardware =
@@ -85,7 +83,7 @@ static enum tandem_status context_acquire(struct tandem_device *device)
     if (hardware->context == NULL)
         hardware->context =
             clCreateContext(properties, 1, &hardware->id, NULL, NULL, &code);
-    /* The device holds one reference, the hardware another. */
+    /* The device and the hardware each hold a reference to the context. */
     if (hardware->context != NULL)
         code = clRetainContext(hardware->context);
     if (hardware->context != NULL && code == CL_SUCCESS) {
@@ -128,7 +126,8 @@ static enum tandem_status parse_number(const char *key, const char *value,
                           value);
 }
 
-/* Accepts unknown keys, which belong to a later version or to another part. */
+/* Stores a value of the tuning profile.  Accepts unknown keys, which other
+ * parts or a later version may have written. */
 static bool tuning_value_parse(void *user, const char *key, const char *value)
 {
     struct tandem_device *device = user;
@@ -145,7 +144,8 @@ static bool tuning_value_parse(void *user, const char *key, const char *value)
     return true;
 }
 
-/* Only warns about invalid values, because a profile affects only speed. */
+/* Applies the tuning profile.  Invalid values only cause a warning, because a
+ * profile affects only speed. */
 static void tuning_section_apply(struct tandem_device *device, const char *text)
 {
     char error[256];
@@ -157,7 +157,7 @@ static void tuning_section_apply(struct tandem_device *device, const char *text)
 }
 
 /* Enables the sm_90a programs if the profile says that they passed the
- * self-test with this driver, otherwise logs the reason. */
+ * self-test with this driver.  Otherwise logs why they are not used. */
 static void sm90a_self_test_result_apply(struct tandem_device *device)
 {
     const char *why = sm90a_self_test_failure_reason(device->sm90a_self_test);
@@ -170,23 +170,23 @@ static void sm90a_self_test_result_apply(struct tandem_device *device)
                    device->hardware->info.name, why);
 }
 
-/* Replaces *path by a copy of the value, or by NULL if the value is "". */
+/* Replaces *path by a copy of `value`, or by NULL if `value` is "". */
 static void path_replace(char **path, const char *value)
 {
     free(*path);
     *path = value[0] != '\0' ? strdup(value) : NULL;
 }
 
-/* Values of open keys that the device does not store itself. */
+/* Values of open keys that struct tandem_device does not store. */
 struct open_values {
     uint64_t memory_limit_bytes; /* 0 means no limit */
     uint64_t thread_count;       /* 0 means the default */
     uint64_t blocking_timeout_ms;
-    const char *tuning; /* NULL if there is none */
+    const char *tuning; /* NULL means no profile */
 };
 
-/* Parses keys whose value is a number, a path, or "1" for true.  Returns
- * NOT_READY for other keys. */
+/* Parses an open key whose value is a number, a path, or "1" for true.  Returns
+ * NOT_READY if the key is of another kind or unknown. */
 static enum tandem_status plain_option_parse(struct tandem_device *device,
                                              struct open_values *values,
                                              const char *key, const char *value)
@@ -226,7 +226,7 @@ static enum tandem_status plain_option_parse(struct tandem_device *device,
     return TANDEM_NOT_READY;
 }
 
-/* Ignores unknown keys. */
+/* Parses an open key.  Ignores unknown keys. */
 static enum tandem_status option_parse(struct tandem_device *device,
                                        struct open_values *values,
                                        const char *key, const char *value)
@@ -292,8 +292,8 @@ static enum tandem_status read_options(struct tandem_device *device,
     return status;
 }
 
-/* Frees the device.  Called by device_close, or by the last build thread if
- * device_close did not wait for its build. */
+/* Frees the device.  device_close calls it.  If a build was still running then,
+ * the last build thread calls it instead. */
 static void device_free(struct tandem_device *device)
 {
     programs_free(device);
@@ -354,8 +354,7 @@ enum tandem_status device_open(uint32_t index,
 }
 
 /* Leaks the device because work or a build does not complete.  The handle
- * becomes invalid for callers, and the host's log callback is not called again.
- */
+ * becomes invalid, and the host's log callback is not called again. */
 static void device_leak(struct tandem_device *device, const char *what)
 {
     device_log(device, TANDEM_LOG_ERROR,

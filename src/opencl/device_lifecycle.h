@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opens and closes devices.  Any thread. */
+/* Opens and closes the plugin's devices.  Any thread. */
 #ifndef TANDEM_OPENCL_DEVICE_LIFECYCLE_H
 #define TANDEM_OPENCL_DEVICE_LIFECYCLE_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The plugin's entries that take an operator.  backend.h says which thread may
- * call each. */
+/* The functions of the plugin's table that take an operator.  backend.h says
+ * from which threads each may be called. */
 #include "opencl/operator_entries.h"
 #include "opencl/gemm/gemm.h"
 #include "opencl/transfer/host_import.h"
@@ -11,7 +11,7 @@ static bool is_gemm(const struct tandem_op *op)
     return op != NULL && op->id == TANDEM_OP_GEMM;
 }
 
-/* Checks the device and the operands for supports, prepare and ready. */
+/* Checks device and operands for operator_supports, _prepare and _ready. */
 static enum tandem_status check_call(struct tandem_device *device,
                                      const struct op_request *request)
 {
@@ -76,8 +76,8 @@ static enum tandem_status step_ready(struct tandem_device *device,
                                      const struct kernel_step *step)
 {
     enum tandem_status status = kernel_variant_query(device, step->key);
-    /* The program may have been prepared for larger work-groups than the device
-     * then supported.  Prepare it again with the current group size. */
+    /* The kernel may have been prepared for larger work-groups than it
+     * supports.  Prepare it again with the current group size. */
     if (status == TANDEM_NOT_READY && programs_need_smaller_groups(device))
         kernel_variant_prepare(device, step->key);
     return status;

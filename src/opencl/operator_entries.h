@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Entries of the plugin's function table that take an operator.  They check
- * their own arguments.  tandem/backend.h documents them and their threads. */
+/* The functions of the plugin's table that take an operator.  They check their
+ * arguments.  tandem/backend.h documents them and their threads. */
 #ifndef TANDEM_OPENCL_OPERATOR_ENTRIES_H
 #define TANDEM_OPENCL_OPERATOR_ENTRIES_H
 

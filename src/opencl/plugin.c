@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The function table of the plugin.  Each entry checks handles and pointers,
+/* The function table of the plugin.  Each entry checks handles and pointers,
  * then calls the implementation.  An entry in which a driver may start threads
- * runs inside a thread_state_guard.  backend.h says which thread may call it.
- */
+ * runs inside a thread_state_guard.  backend.h says which thread may call each
+ * entry. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -248,7 +247,7 @@ static enum tandem_status entry_trim(struct tandem_device *device,
     if (status != TANDEM_OK)
         return status;
     pool_trim(device, keep_bytes);
-    /* Staging memory is host memory, which keep_bytes does not count. */
+    /* Staging memory is host memory, so it does not count for keep_bytes. */
     if (keep_bytes == 0) {
         streams_trim(device);
         bulk_transfer_trim(device);

@@ -8,7 +8,7 @@
 #include <CL/cl.h>
 #include <CL/cl_ext.h>
 
-/* Error code and clGetDeviceInfo queries of extensions. */
+/* An error code and clGetDeviceInfo queries of OpenCL extensions. */
 #ifndef CL_PLATFORM_NOT_FOUND_KHR
 #define CL_PLATFORM_NOT_FOUND_KHR -1001
 #endif

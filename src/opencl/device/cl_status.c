@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tables of OpenCL and CLBlast error codes, with their names and statuses. */
+/* Converts OpenCL and CLBlast error codes with tables of names and statuses. */
 #include "opencl/device/cl_status.h"
 
 #include "opencl/device/device.h"
 
-/* NVIDIA's code for a kernel that accessed memory out of bounds. */
+/* NVIDIA's error code after a kernel accessed memory out of bounds. */
 #define ILLEGAL_ACCESS_NV (-9999)
 
-/* `suspect` is set if drivers also return the code from unrelated calls after
- * the device is lost.  For example, NVIDIA's driver returns CL_OUT_OF_RESOURCES
- * or CL_INVALID_COMMAND_QUEUE after a kernel has crashed. */
+/* An error code.  `suspect` is set if drivers also return it from unrelated
+ * calls after the device is lost.  For example, NVIDIA's driver returns
+ * CL_OUT_OF_RESOURCES or CL_INVALID_COMMAND_QUEUE after a kernel crash. */
 struct code {
     int value;
     enum tandem_status status;
@@ -57,7 +57,7 @@ static const struct code cl_codes[] = {
      false},
     {0, TANDEM_FAILED, NULL, true}};
 
-/* The codes of CLBlast itself.  Its other codes are OpenCL codes. */
+/* Error codes that CLBlast defines.  Its functions also return OpenCL codes. */
 static const struct code clblast_codes[] = {
     {-1024, TANDEM_UNSUPPORTED, "not implemented", false},
     {-1022, TANDEM_FAILED, "matrix A is not a buffer", false},

@@ -8,12 +8,12 @@
 #include "opencl/device/cl_api.h"
 
 /* Returns the status of an OpenCL error code and sets the error message to
- * "CALL: NAME (code)".  Marks the device (may be NULL) as lost if the code says
- * so.  For codes that may mean a lost device, runs device_health_check, which
- * can block for HEALTH_CHECK_TIMEOUT_NS. */
+ * "CALL: NAME (code)".  Marks `device`, which may be NULL, as lost if the code
+ * means that.  For codes that may mean a lost device, runs device_health_check,
+ * which can block for HEALTH_CHECK_TIMEOUT_NS. */
 enum tandem_status status_from_cl(struct tandem_device *device, cl_int code,
                                   const char *call);
-/* Does the same for a CLBlastStatusCode. */
+/* Does the same as status_from_cl for a CLBlastStatusCode. */
 enum tandem_status status_from_clblast(struct tandem_device *device, int code,
                                        const char *call);
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The state of an opened device: its handle, log, health check and fork
- * detection. */
+/* Checks, logging, health check and fork detection of opened devices. */
 #include "opencl/device/device.h"
 
 #include <stdarg.h>
@@ -90,8 +89,8 @@ enum tandem_status command_queue_drain(cl_command_queue queue,
                                  : TANDEM_OK;
 }
 
-/* Does not convert error codes with status_from_cl, because that function calls
- * this one. */
+/* Does not convert error codes with status_from_cl, because status_from_cl
+ * calls device_health_check. */
 bool device_health_check(struct tandem_device *device)
 {
     const cl_uint zero = 0;

@@ -21,27 +21,26 @@
 
 extern struct handle_pool device_handles;
 
-/* Returns TANDEM_OK, INVALID_ARGUMENT if `device` is not a live device, or
- * DEVICE_LOST if it is lost or this process is a fork of the one that opened
- * it. */
+/* Returns TANDEM_OK if `device` can be used, or INVALID_ARGUMENT if it is not a
+ * live device.  Returns DEVICE_LOST if it is lost, or if this process is a fork
+ * of the process that opened it. */
 enum tandem_status device_check(const struct tandem_device *device);
-/* Returns true if the device completes a fill of a few bytes within
- * HEALTH_CHECK_TIMEOUT_NS.  Blocks until then. */
+/* Returns true if the device completes a test command, a fill of a few bytes,
+ * within HEALTH_CHECK_TIMEOUT_NS.  Blocks until then. */
 bool device_health_check(struct tandem_device *device);
 /* Waits until the commands of the queue have ended, successfully or not.
  * Returns NOT_READY after limit_ns, or DEVICE_LOST if a driver call fails.
- * Sets no error message and works on lost devices, because callers use it
- * while they handle an error. */
+ * Sets no error message and works on lost devices, because callers use it while
+ * they handle another error. */
 enum tandem_status command_queue_drain(cl_command_queue queue,
                                        uint64_t limit_ns);
-/* Returns blocking_timeout_ns, or TANDEM_TIMEOUT_INFINITE if there is no limit.
- */
+/* Returns blocking_timeout_ns; TANDEM_TIMEOUT_INFINITE means no limit. */
 static inline uint64_t device_timeout_ns(const struct tandem_device *device)
 {
     return device->blocking_timeout_ns != 0 ? device->blocking_timeout_ns
                                             : TANDEM_TIMEOUT_INFINITE;
 }
-/* Formats a line and passes it to the host's log callback, if there is one. */
+/* Formats a log line and passes it to the host's log callback, if any. */
 void device_log(struct tandem_device *device, enum tandem_log_level level,
                 const char *format, ...) __attribute__((format(printf, 3, 4)));
 /* Starts fork detection.  Must be called before the first OpenCL call. */

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Enumerates the devices of all platforms, GPUs first and CPUs last, and marks
- * duplicates.  The list is written once under the mutex and read without a lock
- * afterwards.
- */
+/* Enumerates the devices of all platforms, GPUs first and CPUs last, and marks
+ * duplicates.  The list is written under the mutex and later read without a
+ * lock. */
 #include "opencl/device/device_enumeration.h"
 
 #include <pthread.h>
@@ -24,22 +22,22 @@
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static atomic_bool searched;
 static cl_int search_error;
-/* The error because of which OpenCL was not called, or TANDEM_OK. */
+/* The error of the blocklist check that forbids OpenCL calls, or TANDEM_OK. */
 static enum tandem_status blocklist_status;
 static char blocklist_message[512];
-/* The platforms without a usable device. */
+/* The platforms that have no usable device, for error messages. */
 static struct no_device_diagnosis diagnosis;
 static uint32_t listed_count;
 static struct platform_device devices[MAX_DEVICES];
 
-/* Returns true if the error is temporary: memory may be available later. */
+/* Returns true if the error may be temporary, because memory was exhausted. */
 static bool is_temporary(cl_int code)
 {
     return code == CL_OUT_OF_HOST_MEMORY || code == CL_OUT_OF_RESOURCES;
 }
 
-/* Records a failure.  A temporary failure is not replaced by a later one, and a
- * platform without devices is not a failure. */
+/* Records an error of the device search, unless an earlier one is temporary.  A
+ * platform without devices is no error. */
 static void record_failure(cl_int code)
 {
     if (code != CL_SUCCESS && code != CL_DEVICE_NOT_FOUND &&
@@ -47,7 +45,7 @@ static void record_failure(cl_int code)
         search_error = code;
 }
 
-/* Returns true if an earlier platform listed this device. */
+/* Returns true if the list already contains this device. */
 static bool is_listed(cl_device_id id)
 {
     for (uint32_t i = 0; i < listed_count; i++)
@@ -65,9 +63,9 @@ static const char *name_get(cl_platform_id platform, char *out_name,
     return out_name;
 }
 
-/* Adds the platform's devices to the list. Devices that are already in the list
- * are dropped, because ocl-icd returns a platform once for each .icd file that
- * names its library. */
+/* Adds the platform's devices to the list.  Drops devices that are already
+ * listed, because ocl-icd returns a platform once for each .icd file that names
+ * its library. */
 static void devices_add(cl_platform_id platform, cl_device_id *ids,
                         cl_uint count)
 {
@@ -107,8 +105,7 @@ static int rank_of(const struct platform_device *device)
                                                             : 2;
 }
 
-/* Insertion sort.  Devices of the same kind stay in the order of the drivers.
- */
+/* Sorts the list by insertion.  Devices of one kind keep the drivers' order. */
 static void order_devices(void)
 {
     for (uint32_t i = 1; i < listed_count; i++)
@@ -200,8 +197,8 @@ enum tandem_status opencl_device_count(uint32_t *out_count)
     *out_count = 0;
     if (!atomic_load(&searched)) {
         fork_detection_start();
-        /* In a forked process, the mutex may be held by a thread that does not
-         * exist here. */
+        /* In a forked process, a thread that exists only in the parent may hold
+         * the mutex. */
         if (fork_detected())
             return last_error_set(
                 TANDEM_DEVICE_LOST,
@@ -211,8 +208,7 @@ enum tandem_status opencl_device_count(uint32_t *out_count)
         pthread_mutex_lock(&mutex);
         if (!atomic_load(&searched)) {
             search();
-            /* The next call searches again, because the failure is temporary.
-             */
+            /* Memory was exhausted, so the next call searches again. */
             if (blocklist_status == TANDEM_OUT_OF_MEMORY ||
                 is_temporary(search_error)) {
                 enum tandem_status status = no_device();

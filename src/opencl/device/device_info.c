@@ -8,8 +8,8 @@
 
 #include "opencl/device/quirks.h"
 
-/* Extensions that info.extensions reports: those that the plugin or its users
- * may need. */
+/* OpenCL extensions that the plugin or its users may need. info.extensions
+ * lists those that the device has. */
 static const char *const reported_extensions[] = {
     "cl_khr_fp16",
     "cl_khr_fp64",
@@ -26,7 +26,7 @@ static const char *const reported_extensions[] = {
     "cl_khr_external_memory",
     "cl_intel_unified_shared_memory"};
 
-/* A device with the first error of its mandatory queries. */
+/* A device, and the first error of its mandatory queries. */
 struct device_query {
     cl_device_id id;
     cl_int code;
@@ -71,7 +71,7 @@ static void query_platform_text(struct device_query *query,
 
 static cl_ulong query_number(struct device_query *query, cl_device_info what)
 {
-    cl_ulong value = 0; /* the host is little-endian: holds narrower values */
+    cl_ulong value = 0; /* also holds narrower values (little-endian) */
     return query_succeeded(query, clGetDeviceInfo(query->id, what,
                                                   sizeof(value), &value, NULL))
                ? value
@@ -85,7 +85,7 @@ static cl_ulong query_optional_number(cl_device_id id, cl_device_info what)
     return query_number(&query, what);
 }
 
-/* Returns true if `name` is a word of the space-separated list. */
+/* Returns true if the space-separated list contains `name`. */
 static bool has_extension(const char *list, const char *name)
 {
     size_t length = strlen(name);
@@ -185,8 +185,8 @@ static void query_limits(struct platform_device *out,
                            CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT) != 0;
 }
 
-/* Returns ten times the compute capability, for example 53 for 5.3. Returns 0
- * if the platform is not NVIDIA's, or if the driver does not report it. */
+/* Returns ten times NVIDIA's compute capability, for example 53 for 5.3.
+ * Returns 0 for other platforms, or if the driver does not report it. */
 static uint32_t compute_capability(const struct platform_device *device,
                                    const char *extensions)
 {
@@ -199,9 +199,9 @@ static uint32_t compute_capability(const struct platform_device *device,
                           device->id, DEVICE_COMPUTE_CAPABILITY_MINOR_NV));
 }
 
-/* PTX orders the writes of different groups from compute capability 7.0 on.
- * Tensor cores take TF32 from 8.0 on. The instruction cvt rounds to TF32, to
- * the nearest and ties to even, from 9.0 on. Only 9.0 has wgmma. */
+/* Sets what depends on the compute capability. From 7.0 on, PTX can order the
+ * writes of different work-groups. From 8.0 on, tensor cores take TF32. From
+ * 9.0 on, PTX can round to TF32 with ties to even. Only 9.0 has wgmma. */
 static void query_nvidia(struct platform_device *out, uint32_t capability)
 {
     out->has_device_scope_visibility = capability >= 70;
@@ -271,8 +271,8 @@ bool device_info_query(struct platform_device *out, cl_platform_id platform,
     if (has_extension(extensions, "cl_khr_fp16") ||
         (out->quirks & QUIRK_F16_UNLISTED) != 0)
         info->caps |= TANDEM_CAP_F16_ARITHMETIC;
-    /* A CPU device computes in host memory.  Other devices must first pass the
-     * coherence test in import_host. */
+    /* A CPU device computes in host memory. Other devices import host memory
+     * only after a test of memory coherence in host_import.c. */
     if (info->kind == TANDEM_DEVICE_CPU)
         info->caps |= TANDEM_CAP_ZERO_COPY_IMPORT;
     else if (out->unified)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Queries the properties of one OpenCL device.  Only device_enumeration.c calls
- * this function, and holds its mutex. */
+ * device_info_query, and holds the mutex of the device list. */
 #ifndef TANDEM_OPENCL_DEVICE_DEVICE_INFO_H
 #define TANDEM_OPENCL_DEVICE_DEVICE_INFO_H
 
@@ -8,7 +8,7 @@
 
 /* Fills `out` except info.duplicate_of.  Returns false if the device is not
  * available, has no compiler, is older than OpenCL 1.2 or is big-endian, or if
- * a query failed; out_code is the code of the first failed query. */
+ * a query failed.  *out_code is the error code of the first failed query. */
 bool device_info_query(struct platform_device *out, cl_platform_id platform,
                        cl_device_id id, cl_int *out_code);
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Refuses to use OpenCL if an installed driver is on the blocklist.  Called
- * under device_enumeration.c's mutex.
- */
+/* Forbids OpenCL if an installed driver is on the blocklist of broken drivers.
+ * Callers hold the mutex of device_enumeration.c. */
 #include <config.h>
 
 #include "opencl/device/driver_blocklist_check.h"
@@ -48,8 +46,8 @@ static enum tandem_status out_of_memory(void)
                           "no memory to list the OpenCL drivers");
 }
 
-/* Refuses to use OpenCL if PoCL is installed and the environment makes PoCL
- * abort the process as soon as the ICD loader starts. */
+/* Forbids OpenCL if PoCL is installed and the environment would make PoCL abort
+ * the process as soon as the ICD loader starts. */
 static enum tandem_status pocl_check(void)
 {
     char why[POCL_WHY_BYTES];

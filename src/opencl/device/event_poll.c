@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Waits for an event by polling or in a callback; see event_poll.h. */
+/* Waits for an event by polling or with a callback; see event_poll.h. */
 #include "opencl/device/event_poll.h"
 
 #include <errno.h>
@@ -9,11 +9,11 @@
 #include <sys/prctl.h>
 #include <time.h>
 
-/* Polls at full speed for this long, because most waits for small work end
+/* Polls without sleeping for this time, because most waits for small work end
  * within it. */
 #define SPIN_NS 100000u
-/* After that, sleeps for 1/256 of the time waited so far, within these limits:
- * a short wait is extended little, and a long one uses little CPU time. */
+/* Later, each sleep between polls takes 1/256 of the time waited so far, within
+ * these limits: short waits end early, and long ones use little CPU time. */
 #define MIN_SLEEP_NS 10000u
 #define MAX_SLEEP_NS 500000u
 #define SLEEP_DIVISOR 256u
@@ -58,8 +58,8 @@ static void pause_after(uint64_t spent_ns, uint64_t left_ns)
     nanosleep(&sleep, NULL);
 }
 
-/* Linux extends sleeps by the timer slack, 50 us by default.  Returns the
- * slack of the calling thread, for timer_slack_restore. */
+/* Sets the timer slack to 1 ns, because Linux extends sleeps by it (by default
+ * 50 us).  Returns the thread's old slack, for timer_slack_restore. */
 static long timer_slack_disable(void)
 {
     long slack = prctl(PR_GET_TIMERSLACK);
@@ -93,12 +93,12 @@ cl_int poll_event(cl_event event, uint64_t limit_ns, cl_int *out_state)
 
 /* ---- callback ---- */
 
-/* Freed when both the waiting thread and the driver have released it, because
- * the callback may come long after the wait has ended. */
+/* State that a waiting thread and the driver's callback share.  The last of
+ * them frees it, because the callback may come after the wait has ended. */
 struct event_waiter {
     pthread_mutex_t mutex;
     pthread_cond_t completed;
-    cl_int state; /* above CL_COMPLETE until the callback */
+    cl_int state; /* execution status; above CL_COMPLETE until the callback */
     uint32_t references;
 };
 
@@ -118,7 +118,7 @@ static struct event_waiter *event_waiter_new(void)
     return waiter;
 }
 
-/* Called with the mutex locked, returns with it unlocked. */
+/* Drops a reference.  Called with the mutex locked; unlocks it. */
 static void event_waiter_release(struct event_waiter *waiter)
 {
     bool last = --waiter->references == 0;
@@ -141,7 +141,8 @@ static void CL_CALLBACK event_waiter_signal(cl_event event, cl_int state,
     event_waiter_release(waiter);
 }
 
-/* Limits the timeout to a year, so that the sum does not overflow. */
+/* Returns the time at which the timeout ends.  Timeouts are limited to a year,
+ * so that the sum does not overflow. */
 static struct timespec deadline_after(uint64_t timeout_ns)
 {
     const uint64_t year_ns = UINT64_C(31536000000000000);
@@ -172,7 +173,7 @@ bool sleep_until_event(cl_event event, uint64_t timeout_ns, cl_int *out_state,
         continue;
     *out_state = waiter->state;
     event_waiter_release(waiter);
-    /* The callback may be late although the work has completed. */
+    /* The work may have completed although the callback has not come yet. */
     if (*out_state > CL_COMPLETE)
         *out_code = event_get_state(event, out_state);
     return true;

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Waits for events.  Without a timeout the driver's own wait is used, unless it
- * spins.  OpenCL does not report that, so the first long wait is timed.  OpenCL
- * has no waits with a timeout.  On a CPU device, the thread then sleeps until
- * the driver calls back, because polling would take CPU time from the work.
- * GPUs are polled, because their callbacks can be late (NVIDIA: 20 ms).
- */
+/* Waits for events.  A wait without a timeout uses the driver's wait function,
+ * unless that function spins.  OpenCL does not report whether it spins, so the
+ * first long wait is timed.  For waits with a timeout, OpenCL has no function.
+ * On a CPU device, the thread sleeps until the driver calls back, because
+ * polling would take CPU time from the work.  GPUs are polled, because their
+ * callbacks can be 20 ms late (NVIDIA). */
 #include "opencl/device/event_wait.h"
 
 #include <time.h>
 
 #include "opencl/device/cl_status.h"
 
-/* Minimum length of a wait that shows the mode.  A blocking wait uses almost no
- * CPU time.  A spinning wait uses all that other processes leave, which is
- * little on a loaded machine: so 1/32 of the time counts as spinning. */
+/* Minimum length of a driver wait that shows whether the driver spins.  A
+ * blocking wait uses almost no CPU time.  A spinning wait uses all that other
+ * processes leave, which is little on a loaded machine, so more than 1/32 of
+ * the time means that it spins. */
 #define MIN_TIMED_WAIT_NS 5000000u
 #define SPINNING_DIVISOR 32u
-/* An event that the driver has waited for may still report that it runs. */
+/* Time for which an event may still seem to run after the driver's wait. */
 #define STATE_DELAY_NS 1000000000u
 
 static uint64_t thread_cpu_ns(void)

@@ -1,22 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Waits for events with a timeout, and measures whether the driver's own waits
- * block or spin.  Any thread.
- */
+/* Waits for events with a timeout, and measures whether the driver's wait
+ * functions block or spin.  Any thread. */
 #ifndef TANDEM_OPENCL_DEVICE_EVENT_WAIT_H
 #define TANDEM_OPENCL_DEVICE_EVENT_WAIT_H
 
 #include "opencl/device/device.h"
 #include "opencl/device/event_poll.h"
 
-/* Returns true if waits of the driver are known to keep a CPU busy. */
+/* Returns true if the driver's wait functions are known to keep a CPU busy. */
 bool driver_wait_is_spinning(struct tandem_device *device);
 
-/* Times of the thread at the start of a driver wait. */
+/* Wall-clock and CPU time of a thread at the start of a driver wait. */
 struct driver_wait_timer {
-    uint64_t wall_ns, cpu_ns; /* wall_ns 0: the wait mode is known already */
+    uint64_t wall_ns, cpu_ns; /* wall_ns is 0 if the wait mode is known */
 };
-/* Call these before and after a driver wait.  The first long wait sets
+/* Time a driver wait: call them before and after it.  The first long wait sets
  * device->driver_wait_mode. */
 void driver_wait_timer_start(struct tandem_device *device,
                              struct driver_wait_timer *out_timer);
@@ -24,7 +22,7 @@ void driver_wait_timer_stop(struct tandem_device *device,
                             const struct driver_wait_timer *timer);
 
 /* Waits for the event.  Returns NOT_READY after timeout_ns.  *out_code is
- * negative if the command failed. */
+ * negative if the command of the event failed. */
 enum tandem_status wait_event(struct tandem_device *device, cl_event event,
                               uint64_t timeout_ns, cl_int *out_code);
 

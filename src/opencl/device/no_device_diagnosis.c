@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Explains why there is no OpenCL device. */
+/* Makes the error messages that explain why there is no OpenCL device. */
 #include <config.h>
 
 #include "opencl/device/no_device_diagnosis.h"
@@ -16,8 +16,8 @@
 
 /* ---- no platform -------------------------------------------------------- */
 
-/* Returns the number of drivers that .icd files register.  Excludes libraries
- * that an environment variable names. */
+/* Returns the number of OpenCL drivers that .icd files register.  Drivers that
+ * an environment variable names as libraries are not counted. */
 static uint32_t registered_driver_count(void)
 {
     struct icd_list drivers;
@@ -31,7 +31,7 @@ static uint32_t registered_driver_count(void)
     return count;
 }
 
-/* Writes the reason why no driver was found in `place`, which is a directory, a
+/* Writes why the ICD loader found no driver in `place`, which is a directory, a
  * file or a library. */
 static void location_explain(const char *place, char *out_why, size_t bytes)
 {

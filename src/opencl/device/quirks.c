@@ -10,24 +10,24 @@
 #define POCL "Portable Computing"
 #define RUSTICL "rusticl"
 
-/* A quirk and the conditions of the devices that have it.  A device must meet
- * every condition.  A condition that is 0 or NULL always holds. */
+/* A driver quirk and its conditions. Devices that meet all conditions have the
+ * quirk. A condition that is 0 or NULL always holds. */
 struct quirk_row {
     enum quirk quirk;
     const char *platform;            /* Part of the platform's name. */
-    unsigned long min_driver;        /* Major version of the driver. */
-    uint32_t min_compute_capability; /* Ten times NVIDIA's number. */
-    const char *missing_extension;   /* The driver does not list it. */
-    const char *behaviour;           /* Must not contain "; ". */
-    const char *source; /* A public thread, or where we recorded it. */
+    unsigned long min_driver;        /* Minimum major version of the driver. */
+    uint32_t min_compute_capability; /* Ten times NVIDIA's, such as 53. */
+    const char *missing_extension;   /* Extension that is not reported. */
+    const char *behaviour;           /* Description, without "; ". */
+    const char *source; /* Public issue about it, or where we recorded it. */
 };
 
 static const struct quirk_row rows[] = {
     /* The compiler needs "#pragma OPENCL EXTENSION cl_khr_fp16 : enable". It
-     * has no vectors of halves and no math functions for half. The driver
-     * version is the one from which OpenCL-Wrapper uses half. The compute
-     * capability is from the table of arithmetic instructions in NVIDIA's CUDA
-     * C++ Programming Guide. */
+     * has no vectors of halves and no math functions for half. OpenCL-Wrapper
+     * uses half from this driver version on. The compute capability is from the
+     * table of arithmetic instructions in NVIDIA's CUDA C++ Programming Guide.
+     */
     {.quirk = QUIRK_F16_UNLISTED,
      .platform = NVIDIA,
      .min_driver = 520,

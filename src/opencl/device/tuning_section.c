@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads the plugin's section of a profile with Jansson. */
+/* Reads the plugin's section of a tuning profile with the library Jansson. */
 #include "opencl/device/tuning_section.h"
 
 #include <jansson.h>
