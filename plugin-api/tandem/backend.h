@@ -58,19 +58,17 @@ extern "C" {
 #define TANDEM_ABI_MAJOR 1u
 #define TANDEM_ABI_MINOR 0u
 
-/* Maximum rank of a tensor. */
 #define TANDEM_MAX_RANK 8u
 /* Maximum number of inputs, and of outputs, of an operator. */
 #define TANDEM_MAX_OPERANDS 8u
-/* A timeout that never expires. */
 #define TANDEM_TIMEOUT_INFINITE UINT64_MAX
 
 /* ---- status ------------------------------------------------------------ */
 
 enum tandem_status {
     TANDEM_OK = 0,
-    /* Invalid call: a NULL, shape, dtype, range or handle (freed, or of another
-     * plugin) is wrong. The message names the argument and its values. */
+    /* The call is invalid: a pointer, shape, dtype, range or handle is wrong
+     * (freed, for example). The message names the argument and its value. */
     TANDEM_INVALID_ARGUMENT = 1,
     /* The request is valid, but this backend or device does not support it. */
     TANDEM_UNSUPPORTED = 2,
@@ -88,8 +86,8 @@ enum tandem_status {
 
 /* ---- element types ----------------------------------------------------- */
 
-/* The high byte is the type code of DLPack (DLDataTypeCode in dmlc/dlpack,
- * include/dlpack/dlpack.h), the low byte the number of bits; lanes is 1. */
+/* The high byte of an element type is its type code in DLPack (DLDataTypeCode
+ * in include/dlpack/dlpack.h), the low byte its number of bits; lanes is 1. */
 enum tandem_dtype {
     TANDEM_I8 = 0x0008,
     TANDEM_I16 = 0x0010,
@@ -103,25 +101,24 @@ enum tandem_dtype {
     TANDEM_F32 = 0x0220,
     TANDEM_F64 = 0x0240,
     TANDEM_BF16 = 0x0410,
-    TANDEM_BOOL = 0x0608 /* one byte, 0 or 1 */
+    TANDEM_BOOL = 0x0608 /* stored as one byte, 0 or 1 */
 };
-/* Number of bytes of one element. */
 #define TANDEM_DTYPE_BYTES(dtype) (((dtype)&0xffu) / 8u)
 
 /* ---- opaque handles, owned by the plugin -------------------------------- */
 
 struct tandem_device; /* an opened device */
 struct tandem_stream; /* an in-order queue of work on a device */
-struct tandem_event;  /* a point in a stream */
+struct tandem_event;  /* a point in the work of a stream */
 struct tandem_buffer; /* memory of one device */
 struct tandem_graph;  /* a captured sequence of launches */
 
-/* A tensor as a plugin sees it: a view of a buffer. Frozen for the major
- * version. byte_offset is the position of element (0, ..., 0). Strides are in
- * elements and may be 0 or negative. Every element must be inside the buffer. A
- * tensor of rank 0 has one element. If the shape contains a 0, the tensor is
- * empty and is neither read nor written. Strides that do not affect the
- * position of any element are ignored. */
+/* A tensor as a plugin sees it: a view of a buffer. byte_offset is the position
+ * of element (0, ..., 0). Strides are in elements and may be 0 or negative.
+ * Every element must be inside the buffer. A tensor of rank 0 has one element.
+ * If the shape contains a 0, the tensor is empty and is neither read nor
+ * written. Strides that do not affect the position of any element are
+ * ignored. */
 struct tandem_tensor_desc {
     struct tandem_buffer *buffer;
     uint64_t byte_offset;
@@ -235,15 +232,15 @@ enum tandem_metric {
     TANDEM_METRIC_TERM_MAGNITUDE = 9
 };
 
-/* Cost classes: operators with the same cost curve. The time of a class is
- * bound by memory, by transcendental functions, or by the access pattern. */
+/* Cost classes: the operators of a class have the same cost curve. Their time
+ * is bound by memory, by transcendental functions, or by the access pattern. */
 enum tandem_cost_class {
     TANDEM_COST_ELEMENTWISE = 0,
     TANDEM_COST_TRANSCENDENTAL = 1,
     TANDEM_COST_MULTI_TRANSCENDENTAL = 2,
     TANDEM_COST_REDUCE = 3,
     TANDEM_COST_SOFTMAX = 4,
-    TANDEM_COST_STRIDED = 5, /* copies and element-wise work with strides */
+    TANDEM_COST_STRIDED = 5, /* copies, and element-wise work with strides */
     TANDEM_COST_GATHER = 6,
     TANDEM_COST_OPTIMIZER = 7,
     TANDEM_COST_GEMM = 8,
@@ -254,9 +251,9 @@ enum tandem_cost_class {
 /* The operators. Plugins, the host, the conformance suite, cl-probe and the
  * documentation are made from this list. Numbers are part of the ABI and never
  * reused. Names are those of ONNX, else of PyTorch.
- * X(ID, number, name, class, inputs, outputs, names of integer attributes,
- *   their count, names of float attributes, their count, cost class, metric,
- *   tolerance, required, formula)
+ * X(ID, number, name, class, number of inputs, number of outputs,
+ *   names of integer attributes, their count, names of float attributes,
+ *   their count, cost class, metric, tolerance, required, formula)
  * required is 1 if devices with TANDEM_CAP_CORE_OPERATORS must support the
  * operator in f32 (LOGICAL: bool). */
 #define TANDEM_OPERATORS(X) \
@@ -338,14 +335,14 @@ enum tandem_op_id {
 #define TANDEM_OP_ENUM(ID, number, ...) TANDEM_OP_##ID = number,
     TANDEM_OPERATORS(TANDEM_OP_ENUM)
 #undef TANDEM_OP_ENUM
-    TANDEM_OP_ID_END = 256 /* every id is below this */
+    TANDEM_OP_ID_END = 256 /* greater than the id of every operator */
 };
 
 struct tandem_gemm;
 
 /* An operator with its attributes. ints and floats hold the attributes in the
  * order of the operator table. TANDEM_INVALID_ARGUMENT is returned if there are
- * fewer than in the table, or if a choice (keepdims, approximate, nesterov,
+ * fewer than in the table, or if a switch (keepdims, approximate, nesterov,
  * decoupled_weight_decay) is neither 0 nor 1. Attributes that a later minor
  * version appends are optional; without them the operator works as before.
  * floats are rounded to f32. Except for the bounds of clip, rounding makes no
@@ -357,9 +354,8 @@ struct tandem_gemm;
  * converted to the input dtype of the operator, and the shape of a rank-0
  * tensor. At least one input must be a tensor.
  *
- * program (program_bytes bytes) is for TANDEM_OP_FUSED and NULL in this minor
- * version. gemm is set only for TANDEM_OP_GEMM, which launch does not
- * accept. */
+ * program, of program_bytes bytes, is for TANDEM_OP_FUSED and is NULL in this
+ * minor version. gemm is set only for TANDEM_OP_GEMM, which launch rejects. */
 struct tandem_op {
     size_t struct_size;
     uint32_t id;    /* enum tandem_op_id */
@@ -374,18 +370,18 @@ struct tandem_op {
 };
 
 enum tandem_op_flags {
-    /* The results of equal calls may differ in bits. */
+    /* Two calls with equal arguments may give results that differ in bits. */
     TANDEM_OP_ALLOW_NONDETERMINISM = 1u << 0
 };
 
 /* A row-major matrix operand. Element (i, j) of batch b is at byte_offset +
  * (b * batch_stride + i * ld + j) * (bytes per element). ld and batch_stride
- * are ignored if they affect no position. Frozen for the major version. */
+ * are ignored if they affect the position of no element. */
 struct tandem_matrix {
     struct tandem_buffer *buffer;
     uint64_t byte_offset;
-    int64_t ld;           /* elements between rows, >= stored columns */
-    int64_t batch_stride; /* elements between batches, >= 0; 0 repeats */
+    int64_t ld;           /* elements from row to row, >= stored columns */
+    int64_t batch_stride; /* elements between batches, >= 0 (0: all the same) */
 };
 
 enum tandem_gemm_flags {
@@ -393,17 +389,17 @@ enum tandem_gemm_flags {
     TANDEM_GEMM_TRANSPOSE_B = 1u << 1, /* b is stored n x k */
     /* The inputs may be rounded to TF32 or to a similar precision. */
     TANDEM_GEMM_ALLOW_TF32 = 1u << 2,
-    /* The error bound of element (i, j) becomes normwise: with R the largest
-     * element of row i of op(a), and C that of column j of op(b), it is at most
-     * 2^-21 of the sum of the products that are its summands, plus 2^-38 k R C,
-     * plus the rounding of an f32 sum. */
+    /* The error bound becomes normwise. Let R be the largest magnitude in row i
+     * of op(a), and C that in column j of op(b). The error of element (i, j) is
+     * at most 2^-21 times the sum of the magnitudes of its products, plus 2^-38
+     * k R C, plus the rounding of an f32 sum. */
     TANDEM_GEMM_ALLOW_NORMWISE_ERROR = 1u << 3
 };
 
 enum tandem_bias {
     TANDEM_BIAS_NONE = 0,
-    TANDEM_BIAS_PER_COLUMN = 1, /* n elements, added to every row */
-    TANDEM_BIAS_PER_ROW = 2     /* m elements, added to every column */
+    TANDEM_BIAS_PER_COLUMN = 1, /* bias of n elements, added to every row */
+    TANDEM_BIAS_PER_ROW = 2     /* bias of m elements, added to every column */
 };
 
 /* c = activation(alpha * op(a) op(b) + beta * c + bias), for each batch. op(a)
@@ -418,7 +414,7 @@ enum tandem_bias {
  * (alpha, beta, bias, activation) are f32. A 16-bit c is rounded once. */
 struct tandem_gemm {
     size_t struct_size;
-    uint32_t dtype; /* of a and b */
+    uint32_t dtype; /* dtype of a and b */
     uint32_t flags; /* enum tandem_gemm_flags */
     int64_t m, n, k, batch;
     double alpha, beta;
@@ -429,7 +425,7 @@ struct tandem_gemm {
     uint32_t activation; /* TANDEM_OP_INVALID (none), RELU, LEAKY_RELU,
                             SIGMOID, TANH, GELU or SWISH */
     double activation_parameter; /* slope of LEAKY_RELU; GELU: 0 erf, 1 tanh */
-    uint32_t c_dtype;            /* of c and bias; 0 means dtype */
+    uint32_t c_dtype;            /* dtype of c and bias; 0: that of a and b */
     uint32_t reserved;           /* must be 0 */
 };
 
@@ -443,30 +439,30 @@ enum tandem_device_kind {
 
 enum tandem_device_caps {
     TANDEM_CAP_F64 = 1u << 0,
-    /* Computes in f16, on some devices only scalars, without functions. */
+    /* Kernels compute in f16, perhaps only scalars and without functions. */
     TANDEM_CAP_F16_ARITHMETIC = 1u << 1,
-    /* Computes in host memory: import_host makes no copy. */
+    /* The device computes in host memory, so import_host makes no copy. */
     TANDEM_CAP_ZERO_COPY_IMPORT = 1u << 2,
     /* launch returns before the work is done. */
     TANDEM_CAP_ASYNC = 1u << 3,
-    /* Compiles operators at first use: call query_ready before launch. */
+    /* Operators are compiled at first use: call query_ready before launch. */
     TANDEM_CAP_JIT_COMPILATION = 1u << 4,
     /* Events of streams with TANDEM_STREAM_PROFILING have device times. */
     TANDEM_CAP_PROFILING = 1u << 5,
     /* capture_begin, capture_end and graph_launch work. */
     TANDEM_CAP_CAPTURE = 1u << 6,
-    /* Supports every operator that the table marks as required. Call supports
-     * for each operator of a device without this flag. */
+    /* The device supports every operator that the table marks as required.
+     * Without this flag, call supports for each operator. */
     TANDEM_CAP_CORE_OPERATORS = 1u << 7,
-    /* open accepts the key "test.fault"; only in test plugins. */
+    /* Test plugins only: open accepts the option "test.fault". */
     TANDEM_CAP_FAULT_INJECTION = 1u << 8,
     /* CAST and GEMM accept f16 and bf16. */
     TANDEM_CAP_F16_BF16_STORAGE = 1u << 9,
-    /* Shares the host's memory, unless import_host fails. */
+    /* The device shares the host's memory; import_host tests if this works. */
     TANDEM_CAP_UNIFIED_MEMORY = 1u << 10
 };
 
-/* Filled by device_describe. Strings are UTF-8 and truncated to fit. */
+/* Properties of a device. Strings are UTF-8 and truncated to fit. */
 struct tandem_device_info {
     size_t struct_size;
     uint32_t kind; /* enum tandem_device_kind */
@@ -474,10 +470,10 @@ struct tandem_device_info {
     char name[128];
     char vendor[128];
     char platform[128];
-    char driver_version[128]; /* of the driver or library */
+    char driver_version[128]; /* version of the driver or library */
     uint8_t uuid[16];         /* zeros if unknown */
     char pci_address[24];     /* "0000:65:00.0", "" if unknown */
-    char extensions[512];     /* used by the backend, separated by spaces */
+    char extensions[512];     /* extensions in use, separated by spaces */
     uint64_t memory_bytes;
     uint64_t max_alloc_bytes;
     uint64_t local_memory_bytes;
@@ -497,21 +493,22 @@ enum tandem_log_level {
     TANDEM_LOG_DEBUG = 4
 };
 
-/* Log callback. Called from any thread, also the plugin's, possibly with
- * signals blocked, in the "C" locale and the default floating-point
- * environment. Must not call the plugin. message lives during the call and has
- * no newline. */
+/* Log callback. Called from any thread, also from the plugin's own, possibly
+ * with signals blocked, in the "C" locale and the default floating-point
+ * environment. Must not call the plugin. message is valid during the call only
+ * and has no newline. */
 typedef void (*tandem_log_fn)(void *user, enum tandem_log_level level,
                               const char *message);
 
-/* Keys for open.  A plugin ignores keys that it does not know.
+/* Keys of the options that are passed to open.  A plugin ignores unknown keys.
  *   cache_dir              directory for compiled programs (default: no cache)
  *   system_cache_dir       directory for the compiled programs of all users; it
  *                          is read if cache_dir lacks a program, and never
  *                          written; "" disables it (default: set at build time)
  *   cache_world_readable   "1": all users may read what is written to cache_dir
  *                          and to caches of drivers
- *   cache_limit_bytes      limit of cache_dir; the oldest programs are deleted
+ *   cache_limit_bytes      limit of cache_dir's size; beyond it, the least
+ *                          recently used programs are deleted
  *   memory_limit_bytes     limit of the device memory that the plugin holds
  *   pack_cache_limit_bytes OpenCL: limit of memory for packed GEMM operands; 0:
  *                          none (default: an eighth of the device memory)
@@ -521,7 +518,7 @@ typedef void (*tandem_log_fn)(void *user, enum tandem_log_level level,
  *   deterministic          "1": one kernel and GEMM path, whatever tuning says
  *   blocking_timeout_ms    OpenCL: close abandons builds and commands that take
  *                          longer; calls without a timeout that wait longer
- *                          return TANDEM_NOT_READY (300000; 0: no limit)
+ *                          return TANDEM_NOT_READY (default 300000; 0: never)
  *   tuning                 the plugin's own section of the profile, JSON text
  *   self_test_only         "1": tune runs only the sm_90a self-test, and GEMM
  *                          uses no sm_90a program
@@ -537,7 +534,7 @@ typedef void (*tandem_log_fn)(void *user, enum tandem_log_level level,
  */
 struct tandem_open_options {
     size_t struct_size;
-    uint32_t count; /* number of keys and values */
+    uint32_t count; /* number of keys, and of values */
     uint32_t reserved;
     const char *const *keys;
     const char *const *values;
@@ -548,8 +545,8 @@ struct tandem_open_options {
 /* ---- memory, streams ----------------------------------------------------- */
 
 enum tandem_transfer_flags {
-    /* The call returns at once. Until the stream has passed it, the caller does
-     * not change (upload) or use (download) the host memory. */
+    /* The call returns at once. The caller must not change (upload) or use
+     * (download) the host memory until the stream has finished the transfer. */
     TANDEM_TRANSFER_ASYNC = 1u << 0
 };
 
@@ -564,22 +561,22 @@ enum tandem_stream_flags {
 
 struct tandem_memory_stats {
     size_t struct_size;
-    uint64_t allocated_bytes;     /* in buffers that the caller holds */
-    uint64_t cached_bytes;        /* in the pool, for reuse */
-    uint64_t peak_bytes;          /* maximum of allocated + cached */
+    uint64_t allocated_bytes;     /* size of buffers that the caller holds */
+    uint64_t cached_bytes;        /* size of freed memory kept for reuse */
+    uint64_t peak_bytes;          /* maximum of allocated plus cached bytes */
     uint64_t limit_bytes;         /* 0 means no limit */
     uint64_t alloc_count;         /* successful calls of alloc */
-    uint64_t driver_alloc_count;  /* those that needed the driver */
-    uint64_t buffer_count;        /* buffers that the caller holds */
+    uint64_t driver_alloc_count;  /* calls of alloc that used the driver */
+    uint64_t buffer_count;        /* number of buffers that the caller holds */
     uint64_t cached_kernel_count; /* compiled operators in memory */
 };
 
-/* Receives a key and value of tune for the plugin's profile section. */
+/* Callback of tune: gets a key and value for the plugin's profile section. */
 typedef void (*tandem_tuning_result_fn)(void *user, const char *key,
                                         const char *value);
 
-/* Minimum struct_size of structs that the caller fills: through the last field
- * of version 1.0. Constant within the major version. */
+/* Minimum struct_size of the structs that the caller fills. It covers the
+ * fields of version 1.0 and is constant within the major version. */
 #define TANDEM_SIZE_THROUGH(type, field) \
     (offsetof(type, field) + sizeof(((type *)0)->field))
 #define TANDEM_OP_MIN_SIZE_1_0 TANDEM_SIZE_THROUGH(struct tandem_op, gemm)
@@ -597,98 +594,99 @@ struct tandem_backend {
     const char *name;    /* "cpu", "opencl": [a-z0-9_-] only */
     const char *version; /* version of the plugin */
 
-    /* Required. The message of the calling thread's last failed call, or "".
-     * Valid until the next call of the thread into the plugin. */
+    /* Required. Returns the message of the calling thread's last failed call,
+     * or "". Valid until the next call of the thread into the plugin. */
     const char *(*last_error)(void);
 
     /* -- devices -- */
-    /* Required [blocks: driver start]. The number of devices; only the first
-     * call searches for them. Without a device it returns TANDEM_NO_DEVICE, and
+    /* Required [blocks: driver start]. Counts the devices; only the first call
+     * searches for them. If there is no device, returns TANDEM_NO_DEVICE, and
      * the message says what is missing and how to provide it. */
     enum tandem_status (*device_count)(uint32_t *out_count);
-    /* Required. Fills out_info, whose struct_size the caller sets. */
+    /* Required. Describes a device. The caller sets out_info->struct_size. */
     enum tandem_status (*device_describe)(uint32_t index,
                                           struct tandem_device_info *out_info);
-    /* Required [blocks: driver start]. Opens device index; options may be NULL.
+    /* Required [blocks: driver start]. Opens a device; options may be NULL.
      * Each call returns an independent device, which the caller closes. */
     enum tandem_status (*open)(uint32_t index,
                                const struct tandem_open_options *options,
                                struct tandem_device **out_device);
-    /* Required [blocks]. Waits for the device's work, frees all its objects.
-     * Call it before exit: a driver that is still busy then may crash. */
+    /* Required [blocks]. Waits for the device's work and frees all its objects.
+     * Call it before exit: a driver that is still busy at exit may crash. */
     void (*close)(struct tandem_device *device);
-    /* Optional [blocks]. Searches for better parameters for at most budget_ns
-     * and passes each result to sink. Fallback: TANDEM_UNSUPPORTED. */
+    /* Optional [blocks]. Tunes kernel parameters for at most budget_ns and
+     * passes each result to sink. Fallback: TANDEM_UNSUPPORTED. */
     enum tandem_status (*tune)(struct tandem_device *device, uint64_t budget_ns,
                                tandem_tuning_result_fn sink, void *user);
 
     /* -- memory -- */
-    /* Required. Allocates bytes bytes or more (0 is allowed), aligned to at
-     * least 64, with undefined content. The caller frees it. Uses the pool; if
-     * memory runs out, trims the pool and retries once. TANDEM_NOT_READY: the
-     * device stayed busy until a time limit of the plugin. */
+    /* Required. Allocates at least bytes bytes (0 is allowed), aligned to at
+     * least 64, with undefined content. The caller frees the buffer. If memory
+     * runs out, trims the pool of freed memory and retries once. Returns
+     * TANDEM_NOT_READY if the device stays busy beyond a time limit. */
     enum tandem_status (*alloc)(struct tandem_device *device, uint64_t bytes,
                                 struct tandem_buffer **out_buffer);
-    /* Required. Returns at once, also if work that uses the buffer is
-     * incomplete. The memory belongs to the last stream that used it. If
-     * another stream reuses it, the device waits for that work. */
+    /* Required. Frees a buffer and returns at once, even if work that uses the
+     * buffer is incomplete. The memory belongs to the last stream that used it.
+     * If another stream reuses it, the device first waits for this work. */
     void (*free)(struct tandem_buffer *buffer);
     /* Required. Copies from host to device. source may be reused on return,
-     * except with TANDEM_TRANSFER_ASYNC. 0 bytes do nothing. TANDEM_NOT_READY:
-     * the stream stayed busy until a time limit of the plugin; the buffer is
-     * unchanged, or poisoned if partly written. */
+     * except with TANDEM_TRANSFER_ASYNC. 0 bytes do nothing. Returns
+     * TANDEM_NOT_READY if the stream stays busy until a time limit of the
+     * plugin; the buffer is then unchanged, or poisoned if partly written. */
     enum tandem_status (*upload)(struct tandem_stream *stream,
                                  struct tandem_buffer *buffer, uint64_t offset,
                                  const void *source, uint64_t bytes,
                                  uint32_t flags);
     /* Required [blocks, except with TANDEM_TRANSFER_ASYNC]. Copies from device
      * to host, after all earlier work of the stream. After TANDEM_NOT_READY the
-     * stream is unchanged and target may be partly written. target must then
-     * stay valid until the stream is idle. */
+     * stream is unchanged, and target may be partly written and must stay valid
+     * until the stream is idle. */
     enum tandem_status (*download)(struct tandem_stream *stream,
                                    struct tandem_buffer *buffer,
                                    uint64_t offset, void *target,
                                    uint64_t bytes, uint32_t flags,
                                    uint64_t timeout_ns);
-    /* Required. Copies within a device. The ranges must not overlap. */
+    /* Required. Copies within a device. The two ranges must not overlap. */
     enum tandem_status (*copy)(struct tandem_stream *stream,
                                struct tandem_buffer *target,
                                uint64_t target_offset,
                                struct tandem_buffer *source,
                                uint64_t source_offset, uint64_t bytes);
-    /* Required. Repeats pattern, which has 1, 2, 4 or 8 bytes. offset and bytes
-     * are multiples of pattern_bytes. */
+    /* Required. Fills a range with repetitions of pattern, which has 1, 2, 4 or
+     * 8 bytes. offset and bytes are multiples of pattern_bytes. */
     enum tandem_status (*fill)(struct tandem_stream *stream,
                                struct tandem_buffer *buffer, uint64_t offset,
                                uint64_t bytes, const void *pattern,
                                uint32_t pattern_bytes);
-    /* Optional. 4096-aligned memory for fast transfers. Fallback: pageable. */
+    /* Optional. Allocates 4096-aligned host memory, for fast transfers.
+     * Fallback: pageable memory. */
     enum tandem_status (*host_alloc)(struct tandem_device *device,
                                      uint64_t bytes, void **out_memory);
-    /* Optional. NULL exactly if host_alloc is NULL. */
+    /* Optional. Frees memory of host_alloc. NULL exactly if host_alloc is. */
     void (*host_free)(struct tandem_device *device, void *memory);
-    /* Optional. A buffer in the caller's memory, without a copy. The memory
-     * must outlive it and be aligned to its elements (any pointer or NULL for 0
-     * bytes). The caller does not touch it while work uses it. If a copy would
-     * be needed, and as the fallback: TANDEM_UNSUPPORTED. */
+    /* Optional. Makes a buffer in the caller's memory, which must outlive the
+     * buffer and be aligned to its elements (any pointer or NULL for 0 bytes).
+     * The caller does not touch the memory while work uses it. Fallback, and
+     * result if a copy would be needed: TANDEM_UNSUPPORTED. */
     enum tandem_status (*import_host)(struct tandem_device *device,
                                       void *memory, uint64_t bytes,
                                       struct tandem_buffer **out_buffer);
-    /* Optional [blocks]. Maps bytes of the buffer to host memory until unmap;
-     * device work on the buffer is then an error. Fallback:
+    /* Optional [blocks]. Maps a range of the buffer to host memory until unmap.
+     * Device work on the buffer is an error until then. Fallback:
      * TANDEM_UNSUPPORTED. */
     enum tandem_status (*map)(struct tandem_stream *stream,
                               struct tandem_buffer *buffer, uint64_t offset,
                               uint64_t bytes, uint32_t flags,
                               uint64_t timeout_ns, void **out_memory);
-    /* Optional. Ends a mapping. NULL exactly if map is NULL. */
+    /* Optional. Ends a mapping of map. NULL exactly if map is NULL. */
     enum tandem_status (*unmap)(struct tandem_stream *stream,
                                 struct tandem_buffer *buffer, void *memory);
-    /* Required. Fills out_stats, whose struct_size the caller sets. */
+    /* Required. Fills out_stats; the caller sets out_stats->struct_size. */
     enum tandem_status (*memory_stats)(struct tandem_device *device,
                                        struct tandem_memory_stats *out_stats);
-    /* Optional. Returns cached memory to the driver until at most keep_bytes
-     * are cached. Fallback: does nothing, TANDEM_OK. */
+    /* Optional. Returns cached memory to the driver until the cache has at most
+     * keep_bytes. Fallback: does nothing and returns TANDEM_OK. */
     enum tandem_status (*trim)(struct tandem_device *device,
                                uint64_t keep_bytes);
 
@@ -697,20 +695,21 @@ struct tandem_backend {
      * of the descriptors; their buffers may be NULL.  GEMM passes op->gemm and
      * no inputs or outputs. */
 
-    /* Required. TANDEM_OK: launch would accept it. TANDEM_UNSUPPORTED: valid,
-     * but not supported. TANDEM_INVALID_ARGUMENT: invalid anywhere. */
+    /* Required. Returns TANDEM_OK if launch would accept the call,
+     * TANDEM_UNSUPPORTED if the call is valid but not supported, or
+     * TANDEM_INVALID_ARGUMENT if it is invalid on every device. */
     enum tandem_status (*supports)(
         struct tandem_device *device, const struct tandem_op *op,
         const struct tandem_tensor_desc *const *inputs, uint32_t input_count,
         const struct tandem_tensor_desc *const *outputs, uint32_t output_count);
-    /* Optional. Starts a compilation in the background. Fallback: TANDEM_OK. */
+    /* Optional. Starts to compile in the background. Fallback: TANDEM_OK. */
     enum tandem_status (*prepare)(
         struct tandem_device *device, const struct tandem_op *op,
         const struct tandem_tensor_desc *const *inputs, uint32_t input_count,
         const struct tandem_tensor_desc *const *outputs, uint32_t output_count);
-    /* Optional. Never blocks. TANDEM_OK: launch will not compile.
-     * TANDEM_NOT_READY: launch would compile, or the compilation is under way.
-     * Another status: the compilation failed. Fallback: TANDEM_OK. */
+    /* Optional. Never blocks. Returns TANDEM_OK if launch will not compile,
+     * TANDEM_NOT_READY if launch would compile or a compilation is running, or
+     * another status if compilation failed. Fallback: TANDEM_OK. */
     enum tandem_status (*query_ready)(
         struct tandem_device *device, const struct tandem_op *op,
         const struct tandem_tensor_desc *const *inputs, uint32_t input_count,
@@ -720,30 +719,31 @@ struct tandem_backend {
      * TERNARY, GRADIENT or OPTIMIZER may be exactly one of its inputs: same
      * buffer, offset, shape and strides. Any other output that shares a byte
      * with an input, an output or itself is TANDEM_INVALID_ARGUMENT. Disjoint
-     * slices of one tensor, also transposed, are accepted; with other strides,
+     * slices of one tensor, also transposed, are accepted. With other strides,
      * a plugin that is not sure may report an overlap. */
     enum tandem_status (*launch)(
         struct tandem_stream *stream, const struct tandem_op *op,
         const struct tandem_tensor_desc *const *inputs, uint32_t input_count,
         const struct tandem_tensor_desc *const *outputs, uint32_t output_count);
-    /* Required [blocks only to compile]. Enqueues a GEMM. */
+    /* Required [blocks only to compile]. Enqueues a GEMM on the stream. */
     enum tandem_status (*gemm)(struct tandem_stream *stream,
                                const struct tandem_gemm *gemm);
 
     /* -- streams and events -- */
-    /* Required. The caller destroys the stream. */
+    /* Required. Creates a stream, which the caller destroys. */
     enum tandem_status (*stream_create)(struct tandem_device *device,
                                         uint32_t flags,
                                         struct tandem_stream **out_stream);
-    /* Required [blocks]. Waits for the work of the stream. */
+    /* Required [blocks]. Waits for the work of the stream and frees it. */
     void (*stream_destroy)(struct tandem_stream *stream);
-    /* Required. TANDEM_OK: idle. TANDEM_NOT_READY: busy. Else: sticky error. */
+    /* Required. Returns TANDEM_OK if the stream is idle, TANDEM_NOT_READY if it
+     * is busy, or the stream's sticky error. */
     enum tandem_status (*stream_query)(struct tandem_stream *stream);
-    /* Required [blocks]. Waits, returns the sticky error and clears it. */
+    /* Required [blocks]. Waits, then returns the sticky error and clears it. */
     enum tandem_status (*stream_synchronize)(struct tandem_stream *stream,
                                              uint64_t timeout_ns);
-    /* Required. Later work of stream starts after event, which may belong to
-     * another stream of the same device. */
+    /* Required. Later work of the stream starts after the event, which may
+     * belong to another stream of the same device. */
     enum tandem_status (*stream_wait_event)(struct tandem_stream *stream,
                                             struct tandem_event *event);
     /* Required. Marks the stream's current end. The caller owns the event. */
@@ -751,13 +751,13 @@ struct tandem_backend {
                                        struct tandem_event **out_event);
     /* Required. */
     void (*event_destroy)(struct tandem_event *event);
-    /* Required. TANDEM_OK: passed. TANDEM_NOT_READY: not yet. */
+    /* Required. TANDEM_OK: the event has passed. TANDEM_NOT_READY: not yet. */
     enum tandem_status (*event_query)(struct tandem_event *event);
     /* Required [blocks]. */
     enum tandem_status (*event_wait)(struct tandem_event *event,
                                      uint64_t timeout_ns);
-    /* Optional. Device time between two passed events of one profiling stream.
-     * Fallback: TANDEM_UNSUPPORTED. */
+    /* Optional. Returns the device time between two events that one profiling
+     * stream has passed. Fallback: TANDEM_UNSUPPORTED. */
     enum tandem_status (*event_elapsed_ns)(struct tandem_event *start,
                                            struct tandem_event *end,
                                            uint64_t *out_ns);
@@ -776,7 +776,6 @@ struct tandem_backend {
     void (*graph_destroy)(struct tandem_graph *graph);
 };
 
-/* Linkage of the exported function. */
 #if defined(_WIN32)
 #define TANDEM_EXPORT __declspec(dllexport)
 #else
@@ -784,9 +783,9 @@ struct tandem_backend {
 #endif
 
 /* The only exported function. Returns NULL if the plugin does not support the
- * major version host_abi_major of the host. The table never changes and is
- * valid while the plugin is loaded. Does no device work and takes no lock. May
- * be called from any thread at any time. */
+ * host's major version. The table never changes and is valid while the plugin
+ * is loaded. Does no device work and takes no lock. May be called from any
+ * thread at any time. */
 TANDEM_EXPORT const struct tandem_backend *
 tandem_backend_query(uint32_t host_abi_major);
 

@@ -103,7 +103,7 @@ extern "C" {
 
 struct tandem_context; /* plugins, devices, profiles, tensors */
 struct tandem_tensor;  /* an array in host and device memory */
-struct tandem_profile; /* measured costs of a device, being edited */
+struct tandem_profile; /* measured costs of a device, open for changes */
 
 /* Maximum number of devices of a context. */
 #define TANDEM_MAX_DEVICES 16u
@@ -113,7 +113,7 @@ struct tandem_profile; /* measured costs of a device, being edited */
  * library choose. */
 #define TANDEM_ANY_DEVICE UINT32_MAX
 
-/* The version, "0.1.0". Static. */
+/* Returns the library's version, for example "0.1.0". Static. */
 const char *tandem_version(void);
 
 /* Returns the message of the calling thread's last failed call into this
@@ -153,15 +153,15 @@ struct tandem_context_options {
      * $XDG_CACHE_HOME/tandem (or ~/.cache/tandem), then the system's
      * directory. */
     const char *profile_path;
-    const char *device; /* NULL means TANDEM_DEVICE, or any device */
-    /* Passed to open of every plugin, after the keys of the library; see
-     * backend.h. */
+    const char *device; /* device to use; NULL: that of TANDEM_DEVICE, or any */
+    /* Options that are passed to open of every plugin, after those of the
+     * library; see struct tandem_open_options. */
     const char *const *open_keys;
     const char *const *open_values;
     uint32_t open_count;
     uint32_t deterministic;  /* 1: like TANDEM_DETERMINISTIC */
-    uint32_t log_level;      /* 0: TANDEM_LOG, or TANDEM_LOG_WARNING */
-    uint32_t time_operators; /* 1: like tandem_context_set_timing */
+    uint32_t log_level;      /* 0: that of TANDEM_LOG, or TANDEM_LOG_WARNING */
+    uint32_t time_operators; /* 1: as after tandem_context_set_timing */
     tandem_log_fn log;       /* NULL means no messages */
     void *log_user;
     /* Time after which a device that blocks a call without a timeout is lost.
@@ -171,8 +171,8 @@ struct tandem_context_options {
     uint32_t reserved;
 };
 
-/* Minimum struct_size of structs that the caller fills: through the last field
- * of the first version. */
+/* Minimum struct_size of the structs that the caller fills. It covers the
+ * fields of the first version. */
 #define TANDEM_CONTEXT_OPTIONS_MIN_SIZE_0_1 \
     TANDEM_SIZE_THROUGH(struct tandem_context_options, log_user)
 
@@ -199,7 +199,7 @@ void tandem_context_destroy(struct tandem_context *context);
  * drivers, too. */
 enum tandem_status tandem_device_count(struct tandem_context *context,
                                        uint32_t *out_count);
-/* Fills out_info, whose struct_size the caller sets. */
+/* Describes a device. The caller sets out_info->struct_size. */
 enum tandem_status tandem_device_describe(struct tandem_context *context,
                                           uint32_t device,
                                           struct tandem_device_info *out_info);
@@ -251,8 +251,8 @@ const char *tandem_context_load_error(struct tandem_context *context,
  * (TANDEM_ANY_DEVICE). */
 enum tandem_status tandem_context_force_device(struct tandem_context *context,
                                                uint32_t device);
-/* Enables (1) or disables (0) timing. With timing, each operator is waited for,
- * and explanations contain measured_ns. Programs become slower. */
+/* Enables (1) or disables (0) timing. With timing, each call waits for its
+ * operator, which makes programs slower, and explanations have measured_ns. */
 enum tandem_status tandem_context_set_timing(struct tandem_context *context,
                                              uint32_t enable);
 /* [blocks] Waits for the work of all devices and returns the first error. If
@@ -264,8 +264,8 @@ enum tandem_status tandem_context_synchronize(struct tandem_context *context,
 /* ---- tensors ------------------------------------------------------------ */
 
 enum tandem_tensor_flags {
-    /* The library never writes the memory. Using the tensor as an output is
-     * TANDEM_INVALID_ARGUMENT. */
+    /* The library never writes the tensor's memory. Using the tensor as an
+     * output is TANDEM_INVALID_ARGUMENT. */
     TANDEM_TENSOR_READ_ONLY = 1u << 0
 };
 
@@ -299,7 +299,7 @@ enum tandem_status tandem_tensor_view(struct tandem_tensor *tensor,
                                       const int64_t *strides,
                                       struct tandem_tensor **out_view);
 
-/* Returns at once. Memory that running work uses is freed after the work. */
+/* Returns at once. Memory of the tensor that work still uses is freed later. */
 void tandem_tensor_destroy(struct tandem_tensor *tensor);
 
 /* Returns the dtype, rank, shape and strides. shape and strides have room for
@@ -314,7 +314,7 @@ enum tandem_status tandem_tensor_describe(const struct tandem_tensor *tensor,
  * return. */
 enum tandem_status tandem_tensor_write(struct tandem_tensor *tensor,
                                        const void *memory, uint64_t bytes);
-/* [blocks] Copies the tensor to memory, row-major. bytes as above. */
+/* [blocks] Copies the tensor to memory, row-major; bytes is as for a write. */
 enum tandem_status tandem_tensor_read(struct tandem_tensor *tensor,
                                       void *memory, uint64_t bytes,
                                       uint64_t timeout_ns);
@@ -328,16 +328,16 @@ enum tandem_status tandem_tensor_sync(struct tandem_tensor *tensor,
 enum tandem_status tandem_tensor_host_data(struct tandem_tensor *tensor,
                                            uint64_t timeout_ns,
                                            const void **out_memory);
-/* Declares that the caller has written the wrapped memory. Copies on devices
- * become outdated. */
+/* Declares that the caller has written the wrapped memory. The tensor's copies
+ * on devices become outdated. */
 enum tandem_status tandem_tensor_host_written(struct tandem_tensor *tensor);
 /* [may block: to copy from a device to the host] Copies the tensor to a device
  * before an operator needs it there. Does nothing if it would have to wait for
  * the work of another device; the operator then copies the tensor. */
 enum tandem_status tandem_tensor_prefetch(struct tandem_tensor *tensor,
                                           uint32_t device);
-/* Returns the devices with a current copy: bit d for device d, bit 31 for the
- * host. */
+/* Sets bit d of *out_mask if device d has a current copy of the tensor, and bit
+ * 31 if the host has one. */
 enum tandem_status tandem_tensor_residency(const struct tandem_tensor *tensor,
                                            uint32_t *out_mask);
 #define TANDEM_RESIDENT_HOST (1u << 31)
@@ -389,11 +389,11 @@ struct tandem_matmul_options {
     uint32_t activation; /* enum tandem_op_id, see struct tandem_gemm */
     uint32_t flags;      /* ALLOW flags of enum tandem_gemm_flags */
     double activation_parameter;
-    uint32_t device; /* TANDEM_ANY_DEVICE: the library chooses */
+    uint32_t device; /* device, or TANDEM_ANY_DEVICE: the library chooses */
 };
 #define TANDEM_MATMUL_OPTIONS_MIN_SIZE_0_1 \
     TANDEM_SIZE_THROUGH(struct tandem_matmul_options, device)
-/* options NULL means alpha 1, beta 0, no bias, no activation, any device. */
+/* If options is NULL: alpha 1, beta 0, no bias, no activation, any device. */
 enum tandem_status tandem_matmul(struct tandem_context *context,
                                  const struct tandem_matmul_options *options,
                                  struct tandem_tensor *a,
@@ -408,7 +408,7 @@ enum tandem_status tandem_binary(struct tandem_context *context, uint32_t op,
                                  struct tandem_tensor *a,
                                  struct tandem_tensor *b,
                                  struct tandem_tensor *y);
-/* Bit i of axes is axis i. keepdims follows from the rank of y. */
+/* Bit i of axes selects axis i. keepdims follows from the rank of y. */
 enum tandem_status tandem_reduce(struct tandem_context *context, uint32_t op,
                                  uint32_t axes, struct tandem_tensor *x,
                                  struct tandem_tensor *y);
@@ -417,11 +417,11 @@ enum tandem_status tandem_reduce(struct tandem_context *context, uint32_t op,
 
 struct tandem_candidate {
     uint32_t device;
-    uint32_t status; /* TANDEM_OK, or why it cannot run the operator */
-    uint32_t ready;  /* 0: not compiled yet */
+    uint32_t status; /* TANDEM_OK, or why the device cannot run it */
+    uint32_t ready;  /* 0 if the operator is not compiled yet */
     /* 1 if the device's costs of this cost class were measured, 0 if they are
      * defaults. Defaults compete only if no candidate that can run the operator
-     * has measured costs; those of the CPU plugin always compete. */
+     * has measured costs. Defaults of the CPU plugin always compete. */
     uint32_t calibrated;
     /* The parts of predicted_ns, in ns: waiting for work that uses the
      * operands, transferring operands, launching, executing, and downloading
@@ -436,11 +436,11 @@ struct tandem_explanation {
     size_t struct_size;
     uint32_t op;         /* enum tandem_op_id */
     uint32_t cost_class; /* enum tandem_cost_class */
-    double elements;     /* elements of the largest operand */
-    double bytes;        /* bytes read and written */
-    uint32_t chosen;     /* the device that runs it */
-    uint32_t forced;     /* 1: chosen by the caller */
-    double measured_ns;  /* on the chosen device; 0 if not timed */
+    double elements;     /* number of elements of the largest operand */
+    double bytes;        /* number of bytes read and written */
+    uint32_t chosen;     /* device that runs the operator */
+    uint32_t forced;     /* 1 if the caller chose the device */
+    double measured_ns;  /* time on the chosen device; 0 if not timed */
     uint32_t candidate_count;
     uint32_t reserved;
     struct tandem_candidate candidates[TANDEM_MAX_DEVICES];
@@ -466,7 +466,7 @@ tandem_explain_matmul(struct tandem_context *context,
                       struct tandem_tensor *c, struct tandem_explanation *out);
 
 /* Called in the caller's thread before an operator is launched (after is false,
- * measured_ns is 0) and after it. Must not call back into the context. */
+ * measured_ns is 0) and after the launch. Must not call into the context. */
 typedef void (*tandem_observer_fn)(void *user,
                                    const struct tandem_explanation *explanation,
                                    bool after);
@@ -503,15 +503,15 @@ enum tandem_status tandem_profile_set_op_blocked(struct tandem_profile *profile,
                                                  uint32_t op, uint32_t blocked);
 enum tandem_status tandem_profile_set_scalar(struct tandem_profile *profile,
                                              const char *name, double value);
-/* Points may come in any order. A second point at the same x replaces the
- * first. */
+/* Adds a point to a curve. The order of points is free. A second point at the
+ * same x replaces the first. */
 enum tandem_status
 tandem_profile_add_curve_point(struct tandem_profile *profile,
                                const char *curve, double x, double ns);
 enum tandem_status tandem_profile_add_gemm_point(struct tandem_profile *profile,
                                                  int64_t m, int64_t n,
                                                  int64_t k, double ns);
-/* Sets a key of the plugin's own section. */
+/* Sets a key in the plugin's own section of the profile. */
 enum tandem_status tandem_profile_set_tuning(struct tandem_profile *profile,
                                              const char *key,
                                              const char *value);
