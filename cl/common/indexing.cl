@@ -114,7 +114,7 @@ static inline uint fast_divide(uint n, uint multiplier, uint shift)
 
 /* Declares plane, column and row, the position of the first element of this
  * work-group's tile. Both tile counts are 0 if there is nothing to do. They
- * become 1: a compiler may hoist the division, and CPUs trap a division by 0. */
+ * become 1: a compiler may hoist the division, and CPUs trap divisions by 0. */
 #define TILE_POSITION(tiles_per_row, tiles_per_plane, tile_columns, tile_rows) \
     index_t row_tiles_ = (index_t)max(tiles_per_row, (ulong)1);                \
     index_t tiles_ = (index_t)max(tiles_per_plane, (ulong)1);                  \

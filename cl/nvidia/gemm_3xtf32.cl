@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * f32 GEMM on the tensor cores of NVIDIA GPUs from compute capability 8.0 on,
- * as accurate as f32. Each element is split into a high and a low TF32 number,
- * and low high + high low + high high is added up. Tensor cores truncate sums,
- * so they only add up 16 steps of k. These sums are added in f32. The lines of
- * a and b are aligned to four elements; lines of MN-major operands are padded
- * to a multiple of four.
+/* f32 GEMM on the tensor cores of NVIDIA GPUs from compute capability 8.0 on,
+ * as accurate as f32 arithmetic. Each element is the sum of a high and a low
+ * TF32 number, and the kernel adds up the products low high + high low + high
+ * high. Tensor cores truncate sums. A sum on tensor cores therefore covers only
+ * 16 steps of k, and these sums are added up in f32. Each line (contiguous row
+ * or column) of a and b is aligned to four elements. Lines of MN-major operands
+ * are padded to a multiple of four.
  *
- * All elements are multiplied by 2^36, so that the smallest have a low part
- * too. If a sum is not finite (an element is infinite or NaN, or an element or
- * product is too large), the group sets the non-finite flag of its tile, and
- * gemm_simt.cl's kernel computes the tile again afterwards. beta must therefore
- * be 0, unless sums go to the partials.
- */
-/* The tile of a group, and the tile of each of its warps. */
+ * All elements are multiplied by 2^36, so that the smallest ones have a low
+ * part. A sum is not finite if an element is infinite or NaN, or if an element
+ * or a product is too large. The work-group then sets the non-finite flag of
+ * its tile, and gemm_simt.cl's kernel computes the tile again afterwards. beta
+ * must therefore be 0, unless sums go to the partials. */
+/* The tile of a work-group, and the tile of each of its warps. */
 #ifndef TILE_M
 #define TILE_M 64
 #define TILE_N 64
@@ -27,7 +26,7 @@
 #ifndef STAGES
 #define STAGES 3
 #endif
-/* A k_tile is stored as in memory. Padding avoids bank conflicts. */
+/* A k_tile has the operand's element order. Padding avoids bank conflicts. */
 #define STAGE_PITCH(outer, size) ((outer) ? (size) + 8 : K_TILE + 4)
 #define A_PITCH STAGE_PITCH(A_MN_MAJOR, TILE_M)
 #define B_PITCH STAGE_PITCH(B_MN_MAJOR, TILE_N)
@@ -41,10 +40,10 @@
 #define A_READS (TILE_M * K_TILE / 4 / GROUP_SIZE)
 #define B_READS (TILE_N * K_TILE / 4 / GROUP_SIZE)
 #define OUT_PITCH (TILE_N + (B_MN_MAJOR ? 4 : 8))
-/* Blocks of b that are loaded before the first one is used. */
+/* Number of blocks of b that are loaded before the first of them is used. */
 #define B_BLOCKS_AHEAD 4
 
-/* Loads four elements. The address takes one register. */
+/* Loads four elements from a local-memory address, which takes one register. */
 static inline void load_4_words(uint *out, uint from)
 {
     asm volatile("ld.shared.v4.u32 {%0,%1,%2,%3}, [%4];"
@@ -53,10 +52,10 @@ static inline void load_4_words(uint *out, uint from)
                  : "memory");
 }
 
-/* Splits an element into a high TF32 number with 11 significant bits and a low
- * one, of which mma reads as many. The high part is rounded for a and truncated
- * for b. The products of two low parts are left out; they have no bias if one
- * of the low parts has none. */
+/* Split an element into a high TF32 number with 11 significant bits and a low
+ * number, of which mma also reads 11 bits. The high part is rounded for a and
+ * truncated for b. The products of two low parts are left out. They have no
+ * bias if the low parts of one operand have none. */
 static inline void split_round(uint x, uint *high, uint *low)
 {
     *high = (as_uint(as_float(x) * TF32_SPLIT_SCALE) + 0x1000u) & 0xffffe000u;
@@ -68,7 +67,7 @@ static inline void split_truncate(uint x, uint *high, uint *low)
     *low = as_uint(fma(as_float(x), TF32_SPLIT_SCALE, -as_float(*high)));
 }
 
-/* The position of read r of a work-item in the k_tile. */
+/* The position of a work-item's read r in the k_tile. */
 #define READ_ROW(outer, size, r)                                               \
     ((outer) ? id % ((size) / 4) * 4 : id / 4 + (r) * (GROUP_SIZE / 4))
 #define READ_K(outer, size, r)                                                 \
@@ -77,8 +76,8 @@ static inline void split_truncate(uint x, uint *high, uint *low)
 #define BYTES_BEFORE_END(outer, k)                                             \
     ((k) >= end ? 0u : (outer) ? 16u : min((end - (k)) * 4, 16u))
 
-/* The source of each read: a pointer, or an offset to one pointer. Experiments
- * showed which takes fewer registers. */
+/* The source of each read is a pointer, or an offset to a pointer that all
+ * reads share. Experiments showed which of the two takes fewer registers. */
 #if B_MN_MAJOR && TILE_M > 64
 #define DECLARE_SOURCES(at, reads) uint at[reads]
 #define SOURCE_INIT(from, offset) (offset)
@@ -92,7 +91,7 @@ static inline void split_truncate(uint x, uint *high, uint *low)
     REPEAT (r_, reads) at[r_] += (step)
 #endif
 
-/* Starts the copies of the k_tile at k. */
+/* Starts the asynchronous copies of the k_tile at k. */
 #define PREFETCH(k_, stage_)                                                   \
     do {                                                                       \
         if ((k_) < end) {                                                      \
@@ -116,15 +115,15 @@ static inline void split_truncate(uint x, uint *high, uint *low)
         copies_commit();                                                       \
     } while (0)
 
-/* mma gives a work-item two rows of each block of a and one column of each
- * block of b. The mapping to the rows and columns of the warp's tile is free.
- * For MN-major operands, a work-item gets neighbours, so that it loads four at
- * a time. */
+/* The mma instruction takes two rows of each block of a and one column of each
+ * block of b from a work-item. They may be any rows and columns of the warp's
+ * tile. If an operand is MN-major, they are neighbours, so that the work-item
+ * loads four elements at a time. */
 #define A_ROW(i, h, line)                                                      \
     (A_MN_MAJOR ? (i) / 2 * 32 + (line)*4 + (i) % 2 * 2 + (h)                  \
                 : (i)*16 + (h)*8 + (line))
 
-/* A block of a has 16 rows by 8 of k, a block of b 8 columns by 16 of k. */
+/* A block of a has 16 rows by 8 of k. A block of b has 8 columns by 16 of k. */
 #if A_MN_MAJOR
 #define LOAD_A()                                                               \
     REPEAT (i_, BLOCKS_M / 2)                                                  \
@@ -168,7 +167,7 @@ static inline void split_truncate(uint x, uint *high, uint *low)
 #endif
 #define SPLIT_B(j, e, y) split_truncate(y, &b_high[j][e], &b_low[j][e])
 
-/* Adds the products of a's blocks and one column of b's blocks. */
+/* Adds the products of all blocks of a and block `column` of b to the sums. */
 static inline void column_multiply(float (*sum)[BLOCKS_N][4], uint column,
                                    uint (*a_high)[2][4], uint (*a_low)[2][4],
                                    const uint *b_high, const uint *b_low)
@@ -191,8 +190,8 @@ static inline void column_multiply(float (*sum)[BLOCKS_N][4], uint column,
             sum[i][column][e] += column_sum[i][e];
 }
 
-/* Reads the group ID again. Otherwise the compiler keeps values that depend on
- * it in registers during the loop. */
+/* Reads the work-group's ID again. Otherwise the compiler keeps values that
+ * depend on the ID in registers during the loop. */
 static inline uint group_id_reload(void)
 {
     uint group;
@@ -210,7 +209,7 @@ static inline bool sums_finite(float (*sum)[BLOCKS_N][4])
     return all == 0.0f;
 }
 
-/* Stores 16 rows of each warp at a time through local memory. */
+/* Stores a tile through local memory, 16 rows of each warp at a time. */
 static inline void store_tile(__global C_T *c, __global float *partial,
                               __global const C_T *bias,
                               const struct tile *tile,
@@ -284,7 +283,7 @@ KERNEL void gemm_3xtf32(__global C_T *c, __global float *partial,
     b += (long)p.b_offset + (long)tile.batch * p.b_batch +
          OFFSET_AT(B_MN_MAJOR, p.b_ld, (long)first_n, (long)begin);
 
-    /* Rows past the edge read the last row. Their results are not stored. */
+    /* Reads past the edge read the last row. Their results are not stored. */
     DECLARE_SOURCES(a_source, A_READS);
     DECLARE_SOURCES(b_source, B_READS);
     uint a_target[A_READS], b_target[B_READS];

@@ -1,25 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * GEMM on the tensor cores of NVIDIA GPUs from compute capability 8.0 on: f16,
- * bf16, f32 rounded to TF32 (tf32), and f32 as two f16 numbers (fp16x3).
+/* GEMM on the tensor cores of NVIDIA GPUs from compute capability 8.0 on. The
+ * formats are f16, bf16, f32 rounded to TF32 (tf32), and f32 as the sum of two
+ * f16 numbers (fp16x3).
  *
- * A k_tile has 128 bytes along k of each row. Asynchronous copies bring it into
- * local memory, STAGES - 1 k_tiles ahead. Its 16-byte chunks are swizzled, so
- * that the same chunk of eight neighbouring lines is in different banks.
- * Copies, loads and products of a k_tile are one sequence without a branch,
- * which the driver's compiler interleaves.
+ * A k_tile has 128 bytes along k of each row of a and column of b. Asynchronous
+ * copies load it into local memory STAGES - 1 k_tiles ahead of its use. Its
+ * 16-byte chunks are swizzled, so that the same chunk of eight neighbouring
+ * lines is in different banks. The copies, loads and products of a k_tile are
+ * one sequence without a branch, which the driver's compiler interleaves.
  *
- * fp16x3 adds up low high + high low + high high. Tensor cores truncate sums,
- * so they only add up 16 steps of k, and these sums are added in f32. For f16
- * and bf16, a sum over all of k would be inaccurate: after promote_interval
- * k_tiles, a work-item adds its sums to f32 accumulators, which are in global
- * memory because registers do not suffice.
+ * fp16x3 adds up the products low high + high low + high high. Tensor cores
+ * truncate sums. For fp16x3, a sum on tensor cores therefore covers only 16
+ * steps of k, and these sums are added up in f32. For f16 and bf16, a sum over
+ * all of k would be inaccurate. After promote_interval k_tiles, a work-item
+ * adds its sums to f32 sums in global memory, because registers do not suffice.
  *
- * If a row or column of a tile is not finite, the group sets the tile's
- * non-finite flag, and gemm_simt.cl's kernel computes the tile again
- * afterwards.
- */
-/* The tile of a group, and the tile of each of its warps. */
+ * If an fp16x3 operand's row or column in a tile is not finite, the work-group
+ * sets the tile's non-finite flag. gemm_simt.cl's kernel then computes the tile
+ * again. */
+/* The tile of a work-group, and the tile of each of its warps. */
 #ifndef TILE_M
 #define TILE_M 128
 #define TILE_N 128
@@ -32,7 +31,6 @@
 #include "gemm/gemm_common.cl"
 #include "nvidia/ptx_sm80.cl"
 
-
 #if FORMAT == FORMAT_TF32 || FORMAT == FORMAT_FP16X3
 typedef uint element_t;
 #define ELEMENT_BYTES 4
@@ -41,9 +39,9 @@ typedef ushort element_t;
 #define ELEMENT_BYTES 2
 #endif
 #define ELEMENTS_PER_16B (16 / ELEMENT_BYTES)
-/* An MN-major TF32 operand is loaded word by word (y), or in pairs of
- * neighbours (x, mma's first operand). If b is loaded so, b is x, a is y, and
- * the result is transposed. */
+/* x and y are the first and the second operand of mma. An MN-major TF32 operand
+ * is loaded in pairs of neighbouring words as x, or word by word as y. If b is
+ * such an operand, x is b, y is a, and the result is transposed. */
 #if FORMAT == FORMAT_TF32
 #define LOADS_WORDS(layout) ((layout) == LAYOUT_MN_MAJOR)
 #else
@@ -51,7 +49,7 @@ typedef ushort element_t;
 #endif
 #define IS_TRANSPOSED LOADS_WORDS(B_LAYOUT)
 #define LINE_BYTES 128
-/* Steps of k in a k_tile, and the number of mma steps. */
+/* Number of steps of k in a k_tile, and of mma steps that multiply a k_tile. */
 #if FORMAT == FORMAT_FP16X3
 #define K_TILE 32
 #define K_STEPS 2
@@ -61,7 +59,7 @@ typedef ushort element_t;
 #define K_STEPS 4
 #define PLANES 1
 #endif
-/* The copies of the next k_tile start in all steps but the last. */
+/* The copies of the next k_tile start in all mma steps but the last. */
 #define COPY_STEPS (K_STEPS - 1)
 #define WARPS_M (TILE_M / WARP_M)
 #if IS_TRANSPOSED
@@ -76,17 +74,17 @@ typedef ushort element_t;
 #define A_READS (A_STAGE / 16 / GROUP_SIZE)
 #define B_READS (B_STAGE / 16 / GROUP_SIZE)
 #define OUT_PITCH (TILE_N + (IS_TRANSPOSED ? 4 : 8))
-/* Elements of a block of packed rows. */
+/* Number of elements in a block of packed rows. */
 #define PACKED_BLOCK (PACKED_ROWS * LINE_BYTES / ELEMENT_BYTES)
 
 /* ---- global memory to local memory ---- */
 
-/* Byte offset of 16-byte chunk `at` of a line of `bytes` bytes. */
+/* Returns the byte offset of 16-byte chunk `at` in a line of `bytes` bytes. */
 static inline uint swizzle(uint line, uint at, uint bytes)
 {
     return line * bytes + ((at ^ (line & 7)) * 16);
 }
-/* The same for MN-major TF32. A warp reads eight elements of four lines. */
+/* Like swizzle, for MN-major TF32. A warp reads 4 lines, 8 elements of each. */
 static inline uint swizzle_words(uint line, uint at, uint bytes)
 {
     return line * bytes + ((at ^ ((line & 3) * 2)) * 16);
@@ -117,8 +115,8 @@ static inline uint copy_16b_target(uint layout, uint size, uint read)
         layout == LAYOUT_MN_MAJOR ? size * ELEMENT_BYTES : LINE_BYTES);
 }
 
-/* Elements from the start of the k_tile to chunk `read`. Rows past the edge are
- * the last row, and their results are not stored. */
+/* Returns the offset in elements of chunk `read` from the start of the k_tile.
+ * Past the edge, the last row is read and its results are not stored. */
 static inline uint copy_16b_source(uint layout, uint size, uint read, uint ld,
                                    uint rows, uint k_tiles)
 {
@@ -132,7 +130,7 @@ static inline uint copy_16b_source(uint layout, uint size, uint read, uint ld,
     return min(line, rows - 1) * ld + at * ELEMENTS_PER_16B;
 }
 
-/* Bytes of a chunk in a k_tile with `depth` steps of k. */
+/* Returns the number of a chunk's bytes that are inside `depth` steps of k. */
 static inline uint copy_16b_byte_count(uint layout, uint size, uint read,
                                        uint depth)
 {
@@ -143,13 +141,13 @@ static inline uint copy_16b_byte_count(uint layout, uint size, uint read,
         return copy_16b_row(layout, size, read) < depth ? 16 : 0;
     return at < depth ? min((depth - at) * ELEMENT_BYTES, 16u) : 0;
 }
-/* Copies reads `first` to `last` of a work-item for an operand's k_tile. */
+/* Starts a work-item's copies from `first` to `last` of an operand's k_tile. */
 #define COPY(first, last, to, from, sources, layout, size, bytes)              \
     _Pragma("unroll") for (uint r_ = (first); r_ < (last); ++r_) copy_async(   \
         (to) + copy_16b_target(layout, size, r_), (from) + sources[r_], bytes)
 
-/* The last k_tile of a range may have less than K_TILE steps. It comes first,
- * so that the others need not test for the end of k. */
+/* The last k_tile of a range may have less than K_TILE steps. It is copied and
+ * multiplied first, so that no other k_tile tests for the end of k. */
 #define PREFETCH_LAST()                                                        \
     do {                                                                       \
         const uint depth_ = end - begin - (count - 1) * K_TILE;                \
@@ -158,7 +156,7 @@ static inline uint copy_16b_byte_count(uint layout, uint size, uint read,
         COPY(0, B_READS, b_base, b + (count - 1) * b_step, b_source, B_LAYOUT, \
              TILE_N, copy_16b_byte_count(B_LAYOUT, TILE_N, r_, depth_));       \
     } while (0)
-/* Starts some of the copies of the next k_tile, or fills it with zeros. */
+/* Starts some copies of the next k_tile, or of zeros if no k_tile is left. */
 #define PREFETCH(step_, steps_)                                                \
     do {                                                                       \
         COPY(A_READS *(step_) / (steps_), A_READS * ((step_) + 1) / (steps_),  \
@@ -178,11 +176,11 @@ static inline uint copy_16b_byte_count(uint layout, uint size, uint read,
 
 /* ---- local memory to registers ---- */
 
-/* The address of a work-item's part of the first blocks from `row` on in a
- * stage. For K-major operands, x takes 16 rows and y two times 8, each with a
- * half along k for each work-item; for MN-major operands it is the reverse. If
- * elements are loaded in words, two neighbours go to the two halves of x's
- * rows. */
+/* Return the address in a stage from which a work-item loads its part of the
+ * first block, which has 16 rows from `row` on and 32 bytes of k. A block is
+ * four matrices. In x, they are ordered by the half of k, then by the half of
+ * the rows. In y, the half of the rows comes first. If elements are loaded in
+ * words, two neighbours go to the two halves of x's rows. */
 static inline uint x_load_address(uint layout, uint row, uint size)
 {
     uint lane = get_local_id(0) % 32;
@@ -207,7 +205,7 @@ static inline uint y_load_address(uint layout, uint row, uint size)
     return swizzle(row + lane % 8 + lane / 16 * 8, lane / 8 % 2, LINE_BYTES);
 }
 
-/* Loads 16 rows and 32 bytes of k in the layout that mma needs. */
+/* Loads 16 rows by 32 bytes of k in the register layout that mma needs. */
 static inline void rows_load(uint *out, uint first, uint layout, uint size,
                              uint rows, uint k_step)
 {
@@ -253,8 +251,8 @@ static inline void y_rows_load(uint *out, uint first, uint layout, uint size,
 /* ---- sums ---- */
 
 #if FORMAT == FORMAT_TF32
-/* Rounds to TF32, unless the operand is packed and therefore rounded. Just
- * before the product, because products would wait for it after the load. */
+/* Rounds elements to TF32, unless the operand is packed and therefore rounded.
+ * Runs just before the product. After the load, other products would wait. */
 static inline void words_round(uint *words, uint layout)
 {
     if (layout != LAYOUT_PACKED)
@@ -314,7 +312,7 @@ static inline void words_round(uint *words, uint layout)
 #endif
 
 #if FORMAT == FORMAT_FP16X3
-/* Removes the scales of a row and a column from a sum. */
+/* Removes the scales of a sum's row and column from the sum. */
 static inline float unscale(float x, int exponent)
 {
     /* Below this exponent the result is 0. */
@@ -339,8 +337,8 @@ static inline float4 vec4_unscale(float4 x, int4 exponent)
 #define SCALED_VEC4(from, row, column) (*(__local const float4 *)(from))
 #endif
 
-/* Stores 16 rows of each warp at a time through local memory. Inlined, because
- * sums with an address are not kept in registers. */
+/* Stores a tile through local memory, 16 rows of each warp at a time. Inlined,
+ * because sums whose address is taken are not kept in registers. */
 INLINE void store_tile(__global C_T *c, __global float *partial,
                        __global const C_T *bias, const struct tile *tile,
                        float (*sum)[Y_BLOCKS][4], __local float *shared,
@@ -391,7 +389,8 @@ INLINE void store_tile(__global C_T *c, __global float *partial,
     }
 }
 
-/* The start of an operand's range of k, and the distance of its k_tiles. */
+/* Return the offset in elements of an operand's range of k, and the distance
+ * between two of its k_tiles. */
 static inline long k_range_source(uint layout, uint first, long ld, uint begin,
                                   uint k_tiles)
 {
@@ -409,7 +408,7 @@ static inline long k_tile_step(uint layout, long ld)
 }
 
 #if FORMAT == FORMAT_FP16X3
-/* Returns true if all rows and columns of the tile are finite. */
+/* Returns true if all elements of the tile's rows and columns are finite. */
 static inline bool scales_are_finite(__global const int *a_scales,
                                      __global const int *b_scales,
                                      __local uint *nonfinite)
@@ -428,8 +427,9 @@ static inline bool scales_are_finite(__global const int *a_scales,
 #endif
 
 #if FORMAT == FORMAT_F16 || FORMAT == FORMAT_BF16
-/* Adds the sums to the promoted sums and clears them. The first call reads no
- * promoted sums. The last call returns the total in `sum`. */
+/* Adds the sums to the promoted sums (f32 sums in global memory) and clears the
+ * sums. The first call does not read the promoted sums. The last call returns
+ * the totals in `sum`. */
 INLINE void sums_promote(float (*sum)[Y_BLOCKS][4], __global float4 *promoted,
                          bool first, bool last)
 {
@@ -455,7 +455,7 @@ KERNEL void gemm_mma(__global C_T *c, __global float *partial,
                      __global const C_T *bias, __global uint *nonfinite_flags,
                      const struct gemm_params p)
 {
-    /* rows_load flips address bits up to 128 bytes. */
+    /* Aligned, because rows_load flips address bits of up to 128 bytes. */
     __local uint shared[STAGES * (A_STAGE + B_STAGE) / 4]
         __attribute__((aligned(256)));
     const uint a_base = address_of(shared);

@@ -1,29 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * GEMM with wgmma on NVIDIA GPUs of compute capability 9.0: f16, bf16, f32
- * rounded to TF32 (tf32), f32 as two f16 numbers (fp16x3) and f32 as two TF32
- * numbers (3xtf32). Operands are packed by pack_operands.cl. Exceptions are
- * f16, bf16 and K-major TF32 operands whose lines have whole chunks of 16
- * bytes. Tensor maps copy such TF32 operands and round them.
+/* GEMM with the wgmma instruction on NVIDIA GPUs of compute capability 9.0. The
+ * formats are f16, bf16, f32 rounded to TF32 (tf32), and f32 as the sum of two
+ * f16 numbers (fp16x3) or of two TF32 numbers (3xtf32). pack_operands.cl packs
+ * the operands. f16, bf16 and K-major TF32 operands whose lines have whole
+ * chunks of 16 bytes need no packing. Tensor maps copy these TF32 operands and
+ * round them.
  *
- * The driver's OpenCL compiler does not support sm_90a instructions. They are
- * in comments that begin with //@, with their operands, in the program's PTX.
- * src/opencl/program/nvidia/ptx_rewrite.c turns them into instructions;
- * docs/gemm-wgmma.md says why that is safe. Without it, this file compiles but
- * multiplies nothing.
+ * The driver's OpenCL compiler does not support sm_90a instructions. In the PTX
+ * of the program, they and their operands are comments that begin with //@.
+ * src/opencl/program/nvidia/ptx_rewrite.c turns the comments into instructions;
+ * docs/gemm-wgmma.md says why that is safe. Without this step, the file
+ * compiles but multiplies nothing.
  *
  * Two producer warp groups copy k_tiles to local memory, up to STAGES ahead.
- * Two consumer warp groups multiply, each half of the tile's rows. 3xtf32 and
- * fp16x3 add up low high + high low + high high. Tensor cores truncate sums, so
- * for these formats they only add up one k_tile, in one of two sets of
- * registers, while the sums of the other are added in f32. For f16 and bf16
- * they add up MAX_K_TILES_PER_SUM k_tiles. TF32 is too imprecise for truncation
- * to matter.
+ * Two consumer warp groups multiply, each one half of the tile's rows. 3xtf32
+ * and fp16x3 add up the products low high + high low + high high. Tensor cores
+ * truncate sums. For these two formats, a sum on tensor cores therefore covers
+ * one k_tile. Sums are in two sets of registers; one set is added up in f32
+ * while the other is computed. For f16 and bf16, a sum covers
+ * MAX_K_TILES_PER_SUM k_tiles. TF32 is too imprecise for truncation to matter.
  *
- * If a row or column of a tile is not finite (fp16x3) or a sum is not finite
- * (3xtf32), the group sets the tile's non-finite flag, and gemm_simt.cl's
- * kernel computes the tile again afterwards.
- */
+ * If a row or column of a tile (fp16x3) or a sum (3xtf32) is not finite, the
+ * work-group sets the tile's non-finite flag, and gemm_simt.cl's kernel
+ * computes the tile again afterwards. */
 #ifndef TILE_M
 #define TILE_M 128
 #define TILE_N 128
@@ -46,8 +45,8 @@
 #define A_STAGE (TILE_M * LINE_BYTES)
 #define B_STAGE (TILE_N * LINE_BYTES)
 #define ELEMENTS_PER_16B (16 / ELEMENT_BYTES)
-/* Arrivals at the barrier of a full stage: of all producers if there are
- * asynchronous copies, and one for bulk copies. */
+/* Number of arrivals at the barrier of a full stage. All producers arrive if
+ * there are asynchronous copies; one more arrival is for bulk copies. */
 #define USES_TENSOR_MAP(layout)                                                \
     (FORMAT == FORMAT_TF32 && (layout) == LAYOUT_K_MAJOR)
 #define USES_BULK_COPY(layout)                                                 \
@@ -60,31 +59,32 @@
 #define BULK_BYTES                                                             \
     ((USES_BULK_COPY(A_LAYOUT) ? A_STAGE : 0) +                                \
      (USES_BULK_COPY(B_LAYOUT) ? B_STAGE : 0))
-/* 192 KiB of local memory hold this number of stages. */
+/* Number of stages, which take 192 KiB of local memory. */
 #ifndef STAGES
 #define STAGES (1536 / (TILE_M + TILE_N))
 #endif
 #define PACKED_BLOCK (PACKED_ROWS * LINE_BYTES)
-/* Bytes of 64 elements of all lines of an MN-major k_tile. */
+/* Number of bytes of 64 elements of all lines of an MN-major k_tile. */
 #define MN_MAJOR_BLOCK (64 * LINE_BYTES)
 #define MAX_K_TILES_PER_SUM 8
-/* Blocks of 64 rows of a warp group, and sums of a work-item in each block. */
+/* Number of 64-row blocks per warp group, and sums per work-item and block. */
 #define BLOCKS (TILE_M / 128)
 #define SUMS_PER_ITEM (TILE_N / 2)
 /* A warp stores eight rows of OUT_COLUMNS columns at a time. */
 #define OUT_COLUMNS 64
 #define OUT_PITCH (OUT_COLUMNS + 8)
-/* A work-item stores OUT_VEC4S of its vectors, OUT_ROW_STEP rows apart. */
+/* A work-item stores OUT_VEC4S of the vectors, OUT_ROW_STEP rows apart. */
 #define OUT_VEC4S (8 * OUT_COLUMNS / 4 / 32)
 #define OUT_ROW_STEP (8 / OUT_VEC4S)
 #define OUT_ROUNDS (BLOCKS * 2 * (TILE_N / OUT_COLUMNS))
 #define CONSUMERS 256
 #define CONSUMER_WARPS (CONSUMERS / 32)
 #define PRODUCERS 256
-/* The maximal number of active groups, each with two tensor maps, as in
- * src/opencl/plan/tensor_core_packing.c. */
+/* The maximal number of active work-groups. Each has two tensor maps.
+ * src/opencl/plan/tensor_core_packing.c has the same limit. */
 #define MAX_GROUPS 512u
-/* Half of the work-items are producers: the numbers must add up to 256. */
+/* Registers per work-item. Half of the work-items are producers, so the numbers
+ * of producers and consumers must add up to 256. */
 #if ANY_ASYNC_COPY
 #define PRODUCER_REGISTERS 56
 #else
@@ -96,8 +96,8 @@
 
 /* ---- products of a k_tile ---- */
 
-
-/* High parts are at 0 and 2, low parts at 4 and 6. */
+/* Multiplies a k_tile of split elements. a and b are descriptors of high parts.
+ * Offsets 0 and 2 select steps of the high parts, 4 and 6 of the low parts. */
 #define SPLIT_MULTIPLY(d, a, b)                                                \
     do {                                                                       \
         WGMMA_FENCE();                                                         \
@@ -114,7 +114,7 @@
     WGMMA(d[i_],                                                               \
           (a) + i_ * (64 * LINE_BYTES >> 4) + (step)*STEP_DISTANCE(A_LAYOUT),  \
           (b) + (step)*STEP_DISTANCE(B_LAYOUT), add)
-/* add is 0 for the first product, else 1. */
+/* Multiplies a k_tile. add is 0 for the first k_tile of a sum, else 1. */
 #define K_TILE_MULTIPLY(d, a, b, add)                                          \
     do {                                                                       \
         WGMMA_FENCE();                                                         \
@@ -129,7 +129,7 @@
             WGMMA_WAIT(d[i_], pending);                                        \
     } while (0)
 
-/* The next stage. parity changes each time all stages were used. */
+/* Goes to the next stage. parity flips each time all stages have been used. */
 #define STAGE_NEXT()                                                           \
     do {                                                                       \
         if (++stage == STAGES) {                                               \
@@ -151,8 +151,8 @@
         sum[0][i_] += d[i_]
 
 #if IS_SPLIT_F32
-/* No product is in flight at the loop's back edge. Otherwise the assembler
- * waits after each instruction. */
+/* No product is in flight at the end of a loop iteration. Otherwise the
+ * assembler inserts a wait after each instruction. */
 #define MULTIPLY_ALL()                                                         \
     do {                                                                       \
         float even[SUMS_PER_ITEM], odd[SUMS_PER_ITEM];                         \
@@ -203,7 +203,7 @@
         STAGE_RELEASE(previous_stage);                                         \
     } while (0)
 #else
-/* One of MAX_K_TILES_PER_SUM k_tiles, after the first. */
+/* Multiplies another one of the MAX_K_TILES_PER_SUM k_tiles of a sum. */
 #define MULTIPLY_NEXT()                                                        \
     do {                                                                       \
         STAGE_WAIT();                                                          \
@@ -237,8 +237,8 @@
 
 /* ---- copies ---- */
 
-/* Copies a k_tile of packed rows: whole blocks, or a part of one. group_step is
- * the distance of two blocks of rows. */
+/* Copies a k_tile of packed rows: whole blocks, or a part of one block.
+ * group_step is the distance in bytes between two blocks of rows. */
 static inline void packed_copy(uint to, __global const uchar *from, uint rows,
                                ulong group_step, uint barrier_at)
 {
@@ -251,7 +251,7 @@ static inline void packed_copy(uint to, __global const uchar *from, uint rows,
 }
 
 /* Copies a k_tile of `size` rows that are not packed, with `depth` steps of k.
- * Rows past the edge are the last row, and their results are not stored. */
+ * Past the edge, the last row is copied and its results are not stored. */
 static inline void rows_copy(uint to, __global const uchar *from, uint layout,
                              uint size, uint rows, ulong line_bytes, uint depth)
 {
@@ -275,7 +275,8 @@ static inline void rows_copy(uint to, __global const uchar *from, uint layout,
     }
 }
 
-/* The start of an operand's range of k, and the distance of its k_tiles. */
+/* Return the offset in bytes of an operand's range of k, and the distance
+ * between two of its k_tiles. */
 static inline ulong k_range_source(uint layout, uint first, ulong line_bytes,
                                    uint begin, uint k_tiles)
 {
@@ -294,7 +295,7 @@ static inline ulong k_tile_step(uint layout, ulong line_bytes)
                                        : LINE_BYTES;
 }
 
-/* batch_ is the operand's distance of batches, 0 if it has one. */
+/* Copies an operand's k_tile. batch_ is its batch stride, 0 for one batch. */
 #define COPY_OPERAND(to, from, layout, size, first, rows, line_bytes, batch_,  \
                      map)                                                      \
     do {                                                                       \
@@ -310,8 +311,7 @@ static inline ulong k_tile_step(uint layout, ulong line_bytes)
         (from) += k_tile_step(layout, line_bytes);                             \
     } while (0)
 
-/* Copies the k_tiles of a tile. stage_state is the next stage and its
- * parity. */
+/* Copies the k_tiles of a tile. stage_state has the next stage and parity. */
 INLINE void k_tiles_copy(uint a_to, uint b_to, __global const uchar *a,
                          __global const uchar *b,
                          __global const uint *tensor_maps,
@@ -346,7 +346,7 @@ INLINE void k_tiles_copy(uint a_to, uint b_to, __global const uchar *a,
     *stage_state = (uint2)(stage, parity);
 }
 
-/* Writes this group's tensor maps. The leader of the producers calls it. */
+/* Writes this work-group's tensor maps. Only one producer calls it. */
 static inline void tensor_maps_write(__global uint *tensor_maps,
                                      __global const uchar *a,
                                      __global const uchar *b,
@@ -375,8 +375,8 @@ static inline void tensor_maps_acquire(__global const uint *tensor_maps)
 /* ---- sums ---- */
 
 #if FORMAT == FORMAT_FP16X3
-/* The factor that removes a scale, as a product of two: the products of a row's
- * and a column's factors are at least 2^-126, or the result is 0. */
+/* Returns two factors whose product removes a scale. The product of a row's and
+ * a column's factor is at least 2^-126, or the result is 0. */
 static inline float2 scale_factors(int exponent)
 {
     int half_exponent = exponent / 2;
@@ -384,7 +384,7 @@ static inline float2 scale_factors(int exponent)
                     as_float((exponent - half_exponent + 127) << 23));
 }
 
-/* Loads the scale of a row or a column of the tile, one per work-item. */
+/* Loads the scale of one row or column of the tile per work-item. */
 static inline int scale_load(__global const uchar *a, __global const uchar *b,
                              const struct tile *tile,
                              const struct gemm_params *p)
@@ -429,7 +429,7 @@ static inline bool vec4_is_finite(float4 x)
     } while (0)
 #endif
 
-/* Stores the vectors of a round one by one, because their code is long. */
+/* Stores the vectors of a round in a loop, because the code is long. */
 #define STORE_VEC4S(row, column)                                               \
     do {                                                                       \
         _Pragma("unroll 1") for (uint i_ = 0; i_ < OUT_VEC4S; ++i_)            \
@@ -443,7 +443,7 @@ static inline bool vec4_is_finite(float4 x)
         }                                                                      \
     } while (0)
 
-/* Stores all vectors of a round at once if c is vec4 and beta is 0. */
+/* Stores all vectors of a round at once. Requires beta 0 and vectors in c. */
 #define STORE_VEC4S_FAST(row, column)                                          \
     do {                                                                       \
         float4 four_[OUT_VEC4S];                                               \
@@ -470,8 +470,8 @@ static inline bool vec4_is_finite(float4 x)
         }                                                                      \
     } while (0)
 
-/* Stores a tile through local memory of each warp, for coalesced writes.
- * Returns true if all sums were finite. */
+/* Stores a tile through each warp's part of local memory to coalesce writes.
+ * Returns false if a sum of 3xtf32 is not finite. */
 INLINE bool store_tile(__global C_T *c, __global float *partial,
                        __global const C_T *bias, const struct tile *tile,
                        float (*sum)[SUMS_PER_ITEM], __local float *out,
@@ -533,15 +533,16 @@ INLINE bool store_tile(__global C_T *c, __global float *partial,
     return is_finite;
 }
 
-/* A group computes every group_step-th tile, so that it copies the next tile's
- * k_tiles while it stores a tile. A group occupies a whole multiprocessor, so
- * there are as many active groups as multiprocessors. */
+/* A work-group computes every group_step-th tile. It copies the k_tiles of the
+ * next tile while it stores a tile. A work-group occupies a whole
+ * multiprocessor, so there are as many active work-groups as
+ * multiprocessors. */
 KERNEL void gemm_wgmma(__global C_T *c, __global float *partial,
                        __global const uchar *a_all, __global const uchar *b_all,
                        __global const C_T *bias, __global uint *nonfinite_flags,
                        const struct gemm_params p)
 {
-    /* The swizzle depends on the address within eight lines. */
+    /* Aligned to eight lines, because the swizzle uses these address bits. */
     __local uchar shared[STAGES * (A_STAGE + B_STAGE)]
         __attribute__((aligned(1024)));
     __local float out[CONSUMERS / 32 * 8 * OUT_PITCH]
@@ -583,7 +584,7 @@ KERNEL void gemm_wgmma(__global C_T *c, __global float *partial,
                                      ELEMENT_BYTES,
                          tensor_maps, &tile, full, empty, &stage_state, &p);
         }
-        /* The local memory must not be reused while copies are in flight. */
+        /* Local memory must not be freed while copies to it are in flight. */
         if (ANY_ASYNC_COPY)
             copies_end();
         return;
@@ -615,7 +616,7 @@ KERNEL void gemm_wgmma(__global C_T *c, __global float *partial,
 #endif
         MULTIPLY_ALL();
 #if FORMAT == FORMAT_FP16X3
-        /* All consumers have finished with the scales of the last tile. */
+        /* Wait until no consumer reads the scales of the previous tile. */
         consumers_wait();
         if (id < TILE_M + TILE_N)
             scales[id] = scale_factors(scale == SCALE_NOT_FINITE ? 0 : scale);

@@ -1,45 +1,44 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Packs GEMM operands for gemm_mma.cl and gemm_wgmma.cl: blocks of PACKED_ROWS
- * rows by 128 bytes of k, swizzled as in local memory. Blocks that are
- * neighbours along k are neighbours in memory. Missing elements are 0.
+/* Packs GEMM operands for gemm_mma.cl and gemm_wgmma.cl into blocks of
+ * PACKED_ROWS rows by 128 bytes of k, swizzled as in local memory. Blocks that
+ * are neighbours along k are neighbours in memory. Elements past the edges are
+ * 0.
  *
- * For fp16x3, each row is multiplied by a power of two so that the exponent of
- * its largest element is SCALED_EXPONENT. Each element is then split into two
- * f16 numbers, a high part and the rest. Elements of at least 2^-17 of the
- * largest one are as precise as f32; smaller ones have an error of at most
- * 2^-40 of the largest one.
+ * For fp16x3, each row is multiplied by a power of two, its scale, so that the
+ * exponent of its largest element is SCALED_EXPONENT. Each element is then
+ * split into two f16 numbers, a high part and the rest. Elements of at least
+ * 2^-17 times the row's largest element are as precise as f32. Smaller elements
+ * have an error of at most 2^-40 times the largest element.
  *
- * For 3xtf32, an element is split into two TF32 numbers with 11 significant
- * bits. Infinite elements, and elements that TF32_SPLIT_SCALE makes infinite,
- * become NaN.
- */
+ * For 3xtf32, an element is multiplied by TF32_SPLIT_SCALE and split into two
+ * TF32 numbers with 11 significant bits. If the element or this product is
+ * infinite, the result is NaN. */
 #include "common/indexing.cl"
 #include "nvidia/packed_layout.cl"
 
-/* An operand and its packed form, for each batch. */
+/* Operands a and b (index 0 and 1) and their packed forms, for each batch. */
 struct pack_params {
     ulong from[2];
     long row[2], depth[2], batch[2]; /* strides, in elements */
     ulong to[2];                     /* in units of 16 bytes */
-    ulong to_batch[2], scales[2];    /* distance of batches, offset of scales */
-    ulong maxima[2];                 /* in elements of maxima */
-    uint rows[2], blocks[2];         /* rows; blocks of PACKED_ROWS rows */
-    uint is_vec4[2];                 /* along k, 16 bytes are one load */
+    ulong to_batch[2], scales[2];    /* batch stride, offset of the scales */
+    ulong maxima[2];                 /* offset in maxima, in elements */
+    uint rows[2], blocks[2];         /* a block has PACKED_ROWS rows */
+    uint is_vec4[2];                 /* 1 if one load reads 16 bytes along k */
     uint batches[2];
-    uint k, k_tiles, k_ranges, k_per_range; /* ranges: for the maxima */
+    uint k, k_tiles, k_ranges, k_per_range; /* ranges for the maxima */
     uint rows_per_group;                    /* for pack_register_resident */
 };
 
 #define SCALED_EXPONENT 14
-/* Rows of a group of pack_row_maxima. */
+/* Number of rows that a work-group of pack_row_maxima handles. */
 #define MAXIMA_ROWS 32
 
 #if FORMAT == FORMAT_FP16X3
-#define READS_PER_ROW 4 /* reads of eight elements, stored as two chunks */
+#define READS_PER_ROW 4 /* a read has eight elements, stored as two chunks */
 typedef float source_t;
 #elif FORMAT == FORMAT_3XTF32
-#define READS_PER_ROW 4 /* reads of four elements, stored as two chunks */
+#define READS_PER_ROW 4 /* a read has four elements, stored as two chunks */
 typedef float source_t;
 #elif FORMAT == FORMAT_TF32
 #define READS_PER_ROW 8
@@ -76,7 +75,7 @@ static inline uint row_maximum_along_k(__global const float *from, uint begin,
     return maximum;
 }
 
-/* Finds the largest magnitude of each row in a range of k, as an integer. */
+/* Finds the largest magnitude of each row in a range of k, as f32 bits. */
 static inline void row_maxima_find(__global uint *maxima,
                                    __global const float *from, long row_step,
                                    long depth_step, uint rows, uint first,
@@ -142,7 +141,7 @@ KERNEL void pack_row_maxima(__global uint *maxima, __global const float *a,
     }
 }
 
-/* Returns the exponent that removes the scale of a row. */
+/* Returns the exponent of the power of two that removes the scale of a row. */
 static inline int scale_exponent_of(uint maximum)
 {
     if (maximum >= 0x7f800000u)
@@ -177,7 +176,7 @@ static inline float f16_to_float(ushort x)
 #define UNPACK_VEC4(out, v)                                                    \
     (out)[0] = (v).s0, (out)[1] = (v).s1, (out)[2] = (v).s2, (out)[3] = (v).s3;
 
-/* Loads the elements of a row from k on. Missing elements are 0. */
+/* Loads a chunk of elements of a row from k on. Missing elements are 0. */
 static inline void elements_read(source_t *out, __global const source_t *from,
                                  long row_step, long depth_step, uint row,
                                  uint rows, uint k, uint end, uint is_vec4)
@@ -204,7 +203,7 @@ static inline void elements_read(source_t *out, __global const source_t *from,
     }
 }
 
-/* Stores a chunk in a block, or two chunks for split elements. */
+/* Stores a chunk of a row in a block, or two chunks if elements are split. */
 #if FORMAT == FORMAT_FP16X3
 static inline void fp16_pair_make(uint4 *out_high, uint4 *out_low,
                                   const source_t *x, int scale)
@@ -265,8 +264,8 @@ static inline void chunk_store(__local uint4 *line, uint chunk, uint swizzle,
 
 #define READS_PER_ITEM (PACKED_ROWS * READS_PER_ROW / GROUP_SIZE)
 
-/* Packs the block of rows from `first` on for the k_tile at k. maxima are those
- * of the first of `chunks` ranges of k, `step` elements apart. */
+/* Packs the block of rows from `first` on for the k_tile at k. `maxima` has the
+ * row maxima of k_ranges ranges of k, which are `step` elements apart. */
 static inline void block_pack(__global uint4 *to, __global const source_t *from,
                               long row_step, long depth_step, uint rows,
                               uint first, uint k, uint end, uint is_vec4,
@@ -344,10 +343,10 @@ KERNEL void pack_operands(__global uint4 *to, __global const source_t *a,
 #if FORMAT == FORMAT_FP16X3
 /* ---- register-resident rows ---- */
 
-/* Loads of eight elements of a work-item. */
+/* Number of loads of eight elements that a work-item does. */
 #define OCTETS_PER_ITEM 8
 
-/* All loads come before the first use. */
+/* Loads all octets (eight elements) of a work-item before the first is used. */
 static inline void octets_read(source_t (*out)[8],
                                __global const source_t *from, long depth_step,
                                uint first, uint step, uint end, bool is_vec4)
@@ -372,8 +371,8 @@ static inline void octets_read(source_t (*out)[8],
         }
 }
 
-/* Returns the maximum of the values that the lanes of a row have. `shared` has
- * room for GROUP_SIZE values. */
+/* Returns the largest own_maximum of the lanes of a row. `shared` has room for
+ * GROUP_SIZE values. */
 static inline uint row_max(uint own_maximum, uint row, uint lane, uint lanes,
                            __local uint *shared)
 {
@@ -387,8 +386,8 @@ static inline uint row_max(uint own_maximum, uint row, uint lane, uint lanes,
     return maximum;
 }
 
-/* Packs register-resident rows from `first` on. `to` has the operand's
- * blocks. */
+/* Packs rows that a work-group keeps in registers, from row `first` on, into
+ * the operand's blocks at `to`. */
 static inline void resident_rows_pack(
     __global uint4 *to, __global const source_t *from, long row_step,
     long depth_step, uint rows, uint first, uint rows_per_group, uint end,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The layout of operands in memory, and the formats: f16, bf16, f32 rounded to
- * TF32, f32 as two f16 numbers (fp16x3), f32 as two TF32 numbers (3xtf32). */
+/* Memory layouts of operands, and the formats f16, bf16, f32 rounded to TF32,
+ * f32 as two f16 numbers (fp16x3) and f32 as two TF32 numbers (3xtf32). */
 #ifndef TANDEM_PACKED_LAYOUT_CL
 #define TANDEM_PACKED_LAYOUT_CL
 
@@ -13,8 +13,8 @@
 #define FORMAT FORMAT_TF32
 #endif
 
-/* K-major; MN-major with whole chunks of 16 bytes; pack_operands.cl's
- * blocks. */
+/* Layouts of an operand: K-major, MN-major with lines of whole 16-byte chunks,
+ * or the blocks that pack_operands.cl writes. */
 #define LAYOUT_K_MAJOR 0
 #define LAYOUT_MN_MAJOR 1
 #define LAYOUT_PACKED 2
@@ -26,15 +26,15 @@
 #endif
 /* Rows of a block. */
 #define PACKED_ROWS 128
-/* Replaces the scale of a row that has an infinite or NaN element. */
+/* Scale of a row that has an infinite or NaN element. */
 #define SCALE_NOT_FINITE 0x7fffffff
-/* Factor for elements of 3xtf32, so that the smallest have a low part too. */
+/* Factor for all elements of 3xtf32, so that the smallest have a low part. */
 #define TF32_SPLIT_SCALE 0x1p36f
 
 #if FORMAT == FORMAT_TF32
-/* Rounds to the nearest TF32 number, which is an f32 of which tensor cores read
- * the upper 19 bits. Ties round away from 0, or to even with cvt.rn, which is
- * one instruction from compute capability 9.0 on. */
+/* Rounds to the nearest TF32 number: an f32 whose upper 19 bits tensor cores
+ * read. cvt.rna rounds ties away from 0. cvt.rn rounds ties to even and is one
+ * instruction from compute capability 9.0 on. */
 static inline uint tf32_round(uint x)
 {
 #ifdef EMULATED

@@ -28,8 +28,7 @@ static inline uint address_of(__local const uint *at)
     return (uint)(ulong)at;
 }
 
-/* Starts a copy of 16 bytes, of which all but the first `bytes` are set to
- * 0. */
+/* Starts the copy of `bytes` bytes and of zeros for the rest of 16 bytes. */
 static inline void copy_async(uint to, __global const void *from, uint bytes)
 {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to),
@@ -42,7 +41,7 @@ static inline void copies_commit(void)
     asm volatile("cp.async.commit_group;" ::: "memory");
 }
 
-/* Waits until all work-items have at most `pending` commits in flight. */
+/* Waits until all work-items have at most `pending` committed copies left. */
 #define copies_wait(pending)                                                   \
     do {                                                                       \
         asm volatile("cp.async.wait_group %0;" ::"n"(pending) : "memory");     \
@@ -64,8 +63,9 @@ static inline void load_2_words(uint *out, uint from)
                  : "memory");
 }
 
-/* Loads four blocks of 8 lines of 16 bytes. Eight work-items give the addresses
- * of a block. An item gets the bytes lane % 4 * 4 to + 3 of line lane / 4. */
+/* Loads four blocks of 8 lines by 16 bytes. Eight work-items pass the addresses
+ * of a block's lines. From each block, a work-item gets the four bytes of line
+ * lane / 4 that begin at byte lane % 4 * 4. */
 static inline void load_matrices(uint *out, uint from)
 {
     asm volatile(
@@ -75,7 +75,7 @@ static inline void load_matrices(uint *out, uint from)
         : "memory");
 }
 
-/* The same for blocks of 8 x 8 two-byte elements, which are transposed. */
+/* Like load_matrices, but transposes blocks of 8 x 8 two-byte elements. */
 static inline void load_matrices_transposed(uint *out, uint from)
 {
     asm volatile(
@@ -93,7 +93,8 @@ static inline void load_matrices_transposed(uint *out, uint from)
 #define MMA "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
 #endif
 
-/* sum = a b and sum += a b for 16 lines of a, 8 of b and 32 bytes along k. */
+/* mma_multiply computes sum = a b, and mma_accumulate sum += a b, for 16 rows
+ * of a, 8 columns of b and 32 bytes along k. */
 static inline void mma_multiply(float *sum, const uint *a, const uint *b)
 {
     asm(MMA "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%10,%10,%10,%10};"

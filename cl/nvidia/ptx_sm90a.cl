@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Instructions of compute capability 9.0 for gemm_wgmma.cl. Some are in
- * comments, which src/opencl/program/nvidia/ptx_rewrite.c turns into
- * instructions. */
+/* Instructions of compute capability 9.0 for gemm_wgmma.cl. Some are written as
+ * PTX comments, which src/opencl/program/nvidia/ptx_rewrite.c replaces. */
 #ifndef TANDEM_PTX_SM90A_CL
 #define TANDEM_PTX_SM90A_CL
 
@@ -54,7 +53,7 @@ static inline void mbarrier_init(uint at, uint arrivals)
                  : "memory");
 }
 
-/* One work-item of the warp arrives. */
+/* The first work-item of each warp arrives at the barrier. */
 static inline void mbarrier_arrive(uint at)
 {
     asm volatile("{ .reg .pred own;\n"
@@ -64,7 +63,7 @@ static inline void mbarrier_arrive(uint at)
                  : "memory");
 }
 
-/* Arrives, and makes the barrier wait for `bytes` copied bytes. */
+/* Arrives at a barrier and makes it wait until `bytes` bytes are copied. */
 static inline void mbarrier_arrive_expect(uint at, uint bytes)
 {
     asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;" ::"r"(at),
@@ -91,7 +90,7 @@ static inline void consumers_wait(void)
     asm volatile("bar.sync 1, %0;" ::"n"(CONSUMERS) : "memory");
 }
 
-/* The same. Returns true if x is not 0 for any consumer. */
+/* Like consumers_wait. Returns true if x is not 0 for any consumer. */
 static inline bool consumers_any(uint x)
 {
     uint any;
@@ -139,7 +138,7 @@ static inline void tensor_map_acquire(__global const uint *map)
                  : "memory");
 }
 
-/* Copies the box at (k, row) of a plane of a tensor map. */
+/* Starts the copy of the box at (k, row) in a plane of a tensor map. */
 static inline void copy_tensor_box(uint to, __global const uint *map, uint k,
                                    uint row, uint plane, uint barrier_at)
 {
@@ -150,8 +149,7 @@ static inline void copy_tensor_box(uint to, __global const uint *map, uint k,
                  : "memory");
 }
 
-/* Starts a copy of 16 bytes, of which all but the first `bytes` are set to
- * 0. */
+/* Starts the copy of `bytes` bytes and of zeros for the rest of 16 bytes. */
 static inline void copy_async(uint to, __global const void *from, uint bytes)
 {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to),
@@ -159,7 +157,7 @@ static inline void copy_async(uint to, __global const void *from, uint bytes)
                  : "memory");
 }
 
-/* Arrives when this work-item's copies have completed. */
+/* Arrives at a barrier when this work-item's copies have completed. */
 static inline void copies_arrive(uint barrier_at)
 {
     asm volatile("cp.async.mbarrier.arrive.noinc.shared.b64 [%0];" ::"r"(
@@ -181,12 +179,12 @@ static inline void shared_memory_fence(void)
 
 /* ---- instructions of sm_90a ---- */
 
-/* Changes the number of registers of a warp group. */
+/* Increases or decreases the number of registers of a warp group. */
 #define SET_REGISTERS(change, count)                                           \
     asm volatile("//@ setmaxnreg." change ".sync.aligned.u32 %0;" ::"n"(count) \
                  : "memory")
 
-/* Operands i to i + 7, and i to i + 31. */
+/* The elements i to i + 7, or i to i + 31, of d as operands of asm. */
 #define SUM_OPERANDS8(d, i)                                                    \
     "+f"(d[i]), "+f"(d[(i) + 1]), "+f"(d[(i) + 2]), "+f"(d[(i) + 3]),          \
         "+f"(d[(i) + 4]), "+f"(d[(i) + 5]), "+f"(d[(i) + 6]), "+f"(d[(i) + 7])
@@ -234,8 +232,8 @@ static inline void shared_memory_fence(void)
 #endif
 #endif
 
-/* Starts d = a b, or d += a b if add is 1: 64 by TILE_N lines, 32 bytes of
- * k. */
+/* Starts d = a b, or d += a b if add is 1, for 64 rows of a, TILE_N columns of
+ * b and 32 bytes along k. */
 #define WGMMA(d, a, b, add)                                                    \
     asm volatile("//@ wgmma.mma_async.sync.aligned." WGMMA_SHAPE SUM_REGISTERS \
                  "}, " INPUT_OPERANDS WGMMA_MODIFIERS                          \
@@ -246,8 +244,7 @@ static inline void shared_memory_fence(void)
     asm volatile("//@ wgmma.fence.sync.aligned;" ::: "memory")
 #define WGMMA_COMMIT()                                                         \
     asm volatile("//@ wgmma.commit_group.sync.aligned;" ::: "memory")
-/* Waits until at most `pending` commits are in flight. d's must be
- * completed. */
+/* Waits until at most `pending` committed products are in flight, none of d. */
 #define WGMMA_WAIT(d, pending)                                                 \
     asm volatile("//@ wgmma.wait_group.sync.aligned " PENDING_OPERAND ";"      \
                  : SUM_OPERANDS(d)                                             \
@@ -256,17 +253,17 @@ static inline void shared_memory_fence(void)
 
 #endif
 
-/* The wgmma descriptor of a matrix at a local address. Its lines have 128 bytes
- * and are swizzled as pack_operands.cl writes them. Eight lines are 1024 bytes.
- * For MN-major operands, the next 64 elements of the lines are 8 KiB further
- * on. The descriptor's unit is 16 bytes. */
+/* Returns the wgmma descriptor of a matrix at a local-memory address, in units
+ * of 16 bytes. The lines of the matrix have 128 bytes and are swizzled as
+ * pack_operands.cl writes them. Eight lines take 1024 bytes. In an MN-major
+ * operand, the next 64 elements of the lines are 8 KiB further on. */
 static inline ulong matrix_descriptor(uint address, uint layout)
 {
     return (ulong)(address >> 4 & 0x3fff) |
            (ulong)(layout == LAYOUT_MN_MAJOR ? MN_MAJOR_BLOCK >> 4 : 1) << 16 |
            (ulong)64 << 32 | (ulong)1 << 62;
 }
-/* The distance of two steps of 32 bytes (K-major) or 16 lines (MN-major). */
+/* Descriptor units per step of 32 bytes (K-major) or 16 lines (MN-major). */
 #define STEP_DISTANCE(layout)                                                  \
     ((layout) == LAYOUT_MN_MAJOR ? 16 * LINE_BYTES >> 4 : 2)
 

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tensor maps describe a K-major f32 operand to the copy engine of compute
- * capability 9.0. It copies a box of rows by 128 bytes of k into local memory
- * in wgmma's swizzle, sets elements past the edges to 0 and rounds each element
- * to TF32. cuTensorMapEncodeTiled writes the same words; docs/gemm-wgmma.md
- * says how they were found. */
+ * capability 9.0. The engine copies a box of rows by 128 bytes of k into local
+ * memory in wgmma's swizzle. It sets elements past the edges to 0 and rounds
+ * each element to TF32. cuTensorMapEncodeTiled writes the same words into a
+ * map; docs/gemm-wgmma.md says how they were found. */
 #ifndef TANDEM_TENSOR_MAP_CL
 #define TANDEM_TENSOR_MAP_CL
 
 #define MAP_WORDS 32
-/* f32 rounded to TF32, rank 3, 128-byte swizzle, 256-byte L2 promotion. */
+/* Flags: f32 rounded to TF32, rank 3, 128-byte swizzle, 256-byte promotion. */
 #define MAP_FORMAT 0x763a0u
 #define MAP_LINE_BYTES 128u
 #define MAP_STRIDE_LOG2 4
 
-/* Writes the map of rows by k, with line_bytes between rows and batch_bytes
- * between planes (0 for one plane). A copy takes box_rows rows, at most 256.
- * `from` and all distances are multiples of 16 bytes, below 2^36. */
+/* Writes the map of `rows` rows by k elements, with line_bytes between rows and
+ * batch_bytes between planes (0 for one plane). A copy takes box_rows rows, at
+ * most 256. `from` and all distances are multiples of 16 bytes below 2^36. */
 static inline void tensor_map_write(__global uint *map, ulong from, uint k,
                                     uint rows, uint planes, ulong line_bytes,
                                     ulong batch_bytes, uint box_rows)
