@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Blocks of device memory and their cache; see block_cache.h. */
+/* Cache of blocks of device memory; see block_cache.h. */
 #include "opencl/memory/block_cache.h"
 
 #include <stdlib.h>
 
 #include "opencl/objects.h"
 
-/* The smallest block.  Blocks of this size share no cache line. */
+/* Size of the smallest block.  Two blocks of this size share no cache line. */
 #define MIN_BLOCK_BYTES 512u
 
 uint32_t size_class_get(uint64_t bytes, uint64_t *out_bytes)
@@ -38,7 +38,7 @@ void block_set_last_use(struct block *block,
                         const struct tandem_buffer *buffer)
 {
     uint64_t stream = atomic_load(&buffer->used_stream);
-    /* An unused buffer keeps the last use by the previous owner. */
+    /* If no stream used the buffer, the previous owner's last use remains. */
     if (stream != 0) {
         block->last_stream = stream;
         block->last_seqno = atomic_load(&buffer->used_seqno);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Allocation of blocks; see block_pool.h. */
+/* Allocates blocks of device memory; see block_pool.h. */
 #include "opencl/memory/block_pool.h"
 
 #include <stdlib.h>
@@ -37,9 +37,9 @@ void pool_trim(struct tandem_device *device, uint64_t keep_bytes)
     blocks_release(list);
 }
 
-/* Writes to a new large block.  GPU drivers allocate memory at the first use;
- * without this write a command would fail instead of alloc.  After NOT_READY
- * the memory belongs to deferred_release.c. */
+/* Writes to a new large block, because GPU drivers allocate memory at the first
+ * use: otherwise a later command would fail instead of the allocation.  After
+ * NOT_READY, deferred_release.c owns the memory. */
 static enum tandem_status block_touch(struct tandem_device *device, cl_mem mem,
                                       uint64_t bytes, cl_int *out_code)
 {
@@ -57,7 +57,7 @@ static enum tandem_status block_touch(struct tandem_device *device, cl_mem mem,
                                      device_timeout_ns(device), out_code);
 }
 
-/* Sets the error of an allocation.  `requested` is the caller's size. */
+/* Reports a failed allocation.  `requested` is the caller's size. */
 static enum tandem_status report_failure(struct tandem_device *device,
                                          uint64_t requested, cl_int code)
 {
@@ -127,8 +127,8 @@ static enum tandem_status block_create(struct tandem_device *device,
     return status;
 }
 
-/* Checks that `bytes` more fit within the memory limit.  The caller holds the
- * mutex, and releases *out_excess, cached blocks that must make room. */
+/* Checks that `bytes` more bytes fit within the memory limit.  The caller holds
+ * the pool's mutex.  It then releases the blocks *out_excess to make room. */
 static enum tandem_status check_limit(struct tandem_device *device,
                                       uint64_t bytes, struct block **out_excess)
 {
@@ -198,8 +198,8 @@ enum tandem_status block_acquire(struct tandem_device *device, uint64_t bytes,
         return last_error_set(TANDEM_OUT_OF_MEMORY,
                               "alloc: no device has %llu bytes",
                               (unsigned long long)bytes);
-    /* The block size of the class may exceed the largest allocation although
-     * `bytes` does not. */
+    /* The block size of the size class may exceed the largest allocation
+     * although `bytes` does not. */
     uint64_t max_bytes = device->hardware->info.max_alloc_bytes;
     if (block_bytes > max_bytes && bytes <= max_bytes && bytes != 0)
         block_bytes = max_bytes;

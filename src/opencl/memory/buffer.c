@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Buffers in blocks of the pool or in host memory; see buffer.h. */
+/* Buffers, whose memory is a block or host memory; see buffer.h. */
 #include "opencl/memory/buffer.h"
 
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 #include "opencl/memory/pack_cache.h"
 
 #define BUFFER_MAGIC 0x62756663u
-/* The first address of a block, above every address of host memory. */
+/* Virtual address of the first block, above all addresses of host memory. */
 #define FIRST_BLOCK_ADDRESS ((uint64_t)1 << 60)
 
 static struct handle_pool buffers =
@@ -47,7 +47,7 @@ enum tandem_status buffer_create(struct tandem_device *device, uint64_t bytes,
     enum tandem_status status = block_acquire(device, bytes, &block);
     if (status != TANDEM_OK) {
         handle_free(&buffers, buffer);
-        /* NOT_READY of a launch has another meaning: see launch_plan. */
+        /* launch_plan uses NOT_READY for another purpose, so replace it. */
         return internal && status == TANDEM_NOT_READY
                    ? last_error_set(TANDEM_OUT_OF_MEMORY,
                                     "no temporary memory: %s has not completed "
@@ -64,7 +64,7 @@ enum tandem_status buffer_create(struct tandem_device *device, uint64_t bytes,
     return TANDEM_OK;
 }
 
-/* Memory of imports of 0 bytes, which OpenCL does not support. */
+/* Memory for imports of 0 bytes, which OpenCL does not support. */
 static _Alignas(64) unsigned char empty_import[64];
 
 enum tandem_status buffer_import(struct tandem_device *device, void *memory,
@@ -96,7 +96,7 @@ enum tandem_status buffer_import(struct tandem_device *device, void *memory,
     return TANDEM_OK;
 }
 
-/* The caller holds the mutex of the pool. */
+/* Removes a buffer from the pool.  The caller holds the pool's mutex. */
 static void list_remove(struct pool *pool, struct tandem_buffer *buffer)
 {
     if (buffer->previous != NULL)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Buffers: device memory of callers and of the plugin.  Any thread.  The mutex
- * of the pool guards the list of buffers; the state of a buffer is atomic.
+ * Buffers: device memory of callers and of the plugin itself.  Any thread.  The
+ * mutex of the pool guards the list of buffers; a buffer's state is atomic.
  */
 #ifndef TANDEM_OPENCL_MEMORY_BUFFER_H
 #define TANDEM_OPENCL_MEMORY_BUFFER_H
@@ -10,39 +10,39 @@
 
 #include "opencl/objects.h"
 
-/* Value of used_stream and prior_stream: several streams used the block. */
+/* Value of used_stream and prior_stream if several streams used the block. */
 #define MULTIPLE_STREAMS UINT64_MAX
 
 void pool_start(struct pool *pool, uint64_t limit_bytes);
-/* Releases all memory, including live buffers.  All commands must have
+/* Releases all device memory, including live buffers.  All commands must have
  * completed. */
 void pool_finish(struct tandem_device *device);
 
-/* The statistics do not count an `internal` buffer. */
+/* Creates a buffer.  The statistics do not count it if `internal` is true. */
 enum tandem_status buffer_create(struct tandem_device *device, uint64_t bytes,
                                  bool internal,
                                  struct tandem_buffer **out_buffer);
-/* The host memory must stay valid until buffer_destroy. */
+/* Imports host memory, which must stay valid until buffer_destroy. */
 enum tandem_status buffer_import(struct tandem_device *device, void *memory,
                                  uint64_t bytes,
                                  struct tandem_buffer **out_buffer);
 void buffer_destroy(struct tandem_buffer *buffer);
-/* Fills all members but cached_kernel_count. */
+/* Fills the memory statistics, except for cached_kernel_count. */
 void pool_stats(struct tandem_device *device, struct tandem_memory_stats *out);
 
 bool buffer_is_live(const struct tandem_buffer *buffer);
 /* Returns INVALID_ARGUMENT if the buffer is NULL, freed, mapped, or belongs to
- * another device.  `what` is the operation, for the message. */
+ * another device.  `what` names the operation in the message. */
 enum tandem_status buffer_check(const struct tandem_device *device,
                                 const struct tandem_buffer *buffer,
                                 const char *what);
-/* Returns the error of the work that should have written the buffer. */
+/* Returns an error if the work that should have written the buffer failed. */
 enum tandem_status buffer_check_poison(const struct tandem_buffer *buffer);
-/* Poisons a buffer of which a failed command wrote a part. */
+/* Marks the buffer as poisoned, because a failed command wrote part of it. */
 void buffer_poison(struct tandem_buffer *buffer, enum tandem_status status);
 /* Clears the poison if a command has written all bytes of the buffer. */
 void buffer_clear_poison(struct tandem_buffer *buffer, uint64_t written_bytes);
-/* Poisons the buffers that the stream wrote after `seqno`. */
+/* Poisons all buffers that `stream` wrote with commands after `seqno`. */
 void pool_poison_writes(struct tandem_device *device, uint64_t stream,
                         uint64_t seqno, enum tandem_status status);
 

@@ -17,7 +17,7 @@ struct deferred_mem {
     struct deferred_mem *next;
 };
 
-/* Leaks `mem` if there is no host memory for the list. */
+/* Adds `mem` to the deferred list, or leaks it if there is no host memory. */
 static void defer_mem(struct tandem_device *device, cl_mem mem, cl_event event)
 {
     struct deferred_mem *entry = malloc(sizeof(*entry));
@@ -31,8 +31,8 @@ static void defer_mem(struct tandem_device *device, cl_mem mem, cl_event event)
     pthread_mutex_unlock(&device->pool.mutex);
 }
 
-/* Releases the memory whose commands have completed.  Returns true if none is
- * left. */
+/* Releases the deferred memory whose commands have completed.  Returns true if
+ * no deferred memory is left. */
 static bool deferred_release_collect(struct tandem_device *device)
 {
     struct pool *pool = &device->pool;
@@ -95,17 +95,17 @@ enum tandem_status deferred_release_wait_mem(struct tandem_device *device,
 
 /* ---- objects of the process ---- */
 
-/* Maximum time in which an idle queue reports that it is idle. */
+/* Time within which an idle queue must report that it is idle. */
 #define IDLE_QUERY_NS 20000000u
 
-/* A queue, or objects that may be released when all these queues are idle. */
+/* Entry for a queue, or for objects to release when all queues are idle. */
 struct deferred_release {
-    cl_command_queue queue;  /* NULL for an entry of objects */
+    cl_command_queue queue;  /* NULL if the entry has objects */
     void (*release)(void *); /* called when `queue` is idle; may be NULL */
     void *user;
     cl_mem mem;
     void *memory;                /* from malloc */
-    cl_command_queue idle_queue; /* of `mem`, without commands; may be NULL */
+    cl_command_queue idle_queue; /* queue of `mem` without commands, or NULL */
     struct deferred_release *next;
 };
 
@@ -125,8 +125,8 @@ static void list_add(struct deferred_release *list)
     pthread_mutex_unlock(&mutex);
 }
 
-/* Returns false if there is no host memory for the entry, whose objects are
- * then leaked. */
+/* Adds a copy of `from` to the list.  Returns false if there is no host memory
+ * for the copy; its objects are then leaked. */
 static bool entry_add(const struct deferred_release *from)
 {
     struct deferred_release *entry = malloc(sizeof(*entry));

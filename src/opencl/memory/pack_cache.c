@@ -32,7 +32,7 @@ static uint64_t operand_fingerprint(const struct pack_cache_key *key,
     return hash != 0 ? hash : 1;
 }
 
-/* Returns true if the fingerprint was recorded before; records it. */
+/* Records the fingerprint.  Returns true if it was recorded before. */
 static bool operand_seen_before(struct pool *pool, uint64_t fingerprint)
 {
     uint64_t *slot =
@@ -67,7 +67,7 @@ static void lru_add(struct pool *pool, struct pack_cache_entry *entry)
     pool->pack_cache_newest = entry;
 }
 
-/* Returns the memory to the pool. */
+/* Frees an entry and returns its memory to the pool. */
 static void entry_free(struct pool *pool, struct pack_cache_entry *entry)
 {
     pool->stats.cached_bytes -= entry->memory.block->bytes;
@@ -95,7 +95,7 @@ void pack_cache_invalidate(struct pool *pool, struct tandem_buffer *buffer)
         entry_remove(pool, buffer->pack_cache_entries);
 }
 
-/* Evicts the least recently used entries that nobody uses, until at most
+/* Evicts the least recently used entries that no GEMM uses, until at most
  * `bytes` are left. */
 static void evict_down_to(struct pool *pool, uint64_t bytes)
 {
@@ -123,7 +123,7 @@ void pack_cache_poison(struct pool *pool, uint64_t stream, uint64_t seqno,
             atomic_store(&at->memory.poison, status);
 }
 
-/* Returns the current entry with `key`, or NULL; removes an outdated one. */
+/* Returns the valid entry with `key`, or NULL.  Removes an outdated entry. */
 static struct pack_cache_entry *entry_find(struct pool *pool,
                                            struct tandem_buffer *buffer,
                                            const struct pack_cache_key *key,

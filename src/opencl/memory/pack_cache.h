@@ -3,19 +3,19 @@
  * Cache of packed GEMM operands: the list of entries, eviction and
  * invalidation. gemm/pack_cache_fill.c packs operands into entries.
  *
- * An entry stays until its source buffer is written or freed, until the limit
- * (open key pack_cache_limit_bytes) is reached, or until memory is needed
- * elsewhere. Its memory counts as cached. Memory that the caller imported can
- * change unnoticed and is not cached.
+ * An entry stays until its source buffer is written or freed, until the cache
+ * limit is reached (option pack_cache_limit_bytes), or until memory is needed
+ * elsewhere. The memory of entries counts as cached. Operands in imported
+ * memory are not cached, because the caller can change them unnoticed.
  *
- * Any thread; the mutex of the pool guards everything.
+ * Any thread may call these functions. The mutex of the pool guards the cache.
  */
 #ifndef TANDEM_OPENCL_MEMORY_PACK_CACHE_H
 #define TANDEM_OPENCL_MEMORY_PACK_CACHE_H
 
 #include "opencl/memory/buffer.h"
 
-/* Default limit: this fraction of the device memory. */
+/* The default limit of the cache is the device memory divided by this. */
 #define PACK_CACHE_MEMORY_DIVISOR 8u
 
 /* Identifies a packed operand within its buffer. Compared as bytes, so the
@@ -36,7 +36,7 @@ struct pack_cache_entry {
     struct pack_cache_key key;
     struct buffer_version version;
     struct tandem_device *device;
-    struct tandem_buffer *source; /* NULL after invalidation while in use */
+    struct tandem_buffer *source; /* NULL if invalidated while in use */
     struct tandem_buffer memory;  /* without a handle */
     struct tandem_matrix matrix;  /* the packed operand in `memory` */
     uint32_t users;
@@ -46,20 +46,20 @@ struct pack_cache_entry {
 
 struct buffer_version buffer_version_get(const struct tandem_buffer *buffer);
 
-/* Returns the entry of `buffer` with `key` and `version`, which stays valid
- * until pack_cache_release(), or NULL. Removes an outdated entry. If there is
- * no entry, *out_seen_before says if the operand was looked up before. */
+/* Returns the entry of `buffer` with `key` and `version`, or NULL. The entry
+ * stays valid until pack_cache_release(). Removes an outdated entry. If NULL is
+ * returned, *out_seen_before is true if the operand was looked up before. */
 struct pack_cache_entry *pack_cache_acquire(struct tandem_buffer *buffer,
                                             const struct pack_cache_key *key,
                                             struct buffer_version version,
                                             bool *out_seen_before);
 void pack_cache_release(struct pack_cache_entry *entry);
 
-/* Evicts entries so that one with `bytes` of memory fits. Returns false if the
- * memory limits leave no room. */
+/* Evicts entries so that a new entry with `bytes` of memory fits. Returns false
+ * if the memory limits leave no room. */
 bool pack_cache_make_room(struct tandem_device *device, uint64_t bytes);
-/* Returns an entry with `block` as memory that is not in the list yet. Returns
- * NULL and the block to the pool if there is no host memory. */
+/* Creates an entry with `block` as its memory, in no list. If there is no host
+ * memory, returns the block to the pool and returns NULL. */
 struct pack_cache_entry *pack_cache_entry_create(struct tandem_device *device,
                                                  struct block *block,
                                                  uint64_t bytes);
@@ -72,10 +72,10 @@ struct pack_cache_entry *
 pack_cache_insert(struct tandem_buffer *buffer, struct pack_cache_entry *entry,
                   const _Atomic uint32_t *stream_status);
 
-/* The caller of these functions holds the mutex of the pool. */
+/* The caller of the functions below holds the mutex of the pool. */
 
 void pack_cache_invalidate(struct pool *pool, struct tandem_buffer *buffer);
-/* Frees all entries that nobody uses. */
+/* Frees all entries that no GEMM uses. */
 void pack_cache_evict_unused(struct pool *pool);
 /* Poisons the entries that `stream` packed after command `seqno`. */
 void pack_cache_poison(struct pool *pool, uint64_t stream, uint64_t seqno,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Pinned host memory: a CL_MEM_ALLOC_HOST_PTR buffer that stays mapped.
- * The mutex of the pool guards the list.
+ * Pinned host memory: CL_MEM_ALLOC_HOST_PTR buffers that stay mapped.  The
+ * mutex of the pool guards the list of these buffers.
  */
 #include "opencl/memory/pinned_memory.h"
 
@@ -17,14 +17,14 @@
 struct pinned {
     cl_mem mem;
     cl_command_queue queue;
-    void *mapped; /* address of the map */
-    void *memory; /* first page boundary in the map, returned to the caller */
-    uint64_t bytes; /* usable, from `memory` */
+    void *mapped; /* address of the mapped region */
+    void *memory; /* first page boundary in the region, for the caller */
+    uint64_t bytes; /* usable bytes from `memory` on */
     struct pinned *next;
 };
 
-/* If the unmap does not complete, the memory is released later and the queue is
- * leaked. */
+/* If unmapping does not complete in time, the memory is released later and the
+ * queue is leaked. */
 static void pinned_release(struct tandem_device *device, struct pinned *pinned)
 {
     cl_event event = NULL;
@@ -45,7 +45,7 @@ static void pinned_release(struct tandem_device *device, struct pinned *pinned)
     free(pinned);
 }
 
-/* Creates and maps the buffer, with a page more than `bytes`.  On failure,
+/* Creates and maps a buffer that is one page larger than `bytes`.  On failure,
  * pinned->mapped is NULL. */
 static enum tandem_status pinned_map(struct tandem_device *device,
                                      struct pinned *pinned, uint64_t bytes,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Host memory that the driver has pinned.  Any thread. */
+/* Allocates host memory that the driver keeps pinned.  Any thread. */
 #ifndef TANDEM_OPENCL_MEMORY_PINNED_MEMORY_H
 #define TANDEM_OPENCL_MEMORY_PINNED_MEMORY_H
 
@@ -8,11 +8,11 @@
 
 struct pinned;
 
-/* Allocates pinned memory that starts at a page.  Returns NOT_READY if the
- * driver has not mapped it within limit_ns. */
+/* Allocates pinned memory that starts at a page boundary.  Returns NOT_READY if
+ * the driver has not mapped the memory within limit_ns. */
 enum tandem_status pinned_alloc(struct tandem_device *device, uint64_t bytes,
                                 uint64_t limit_ns, void **out_memory);
-/* Returns true if the range lies in one piece of pinned memory. */
+/* Returns true if the range is within one piece of pinned memory. */
 bool pinned_contains(struct tandem_device *device, const void *memory,
                      uint64_t bytes);
 void pinned_free(struct tandem_device *device, void *memory);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Commands on buffers; see buffer_commands.h. */
+/* Enqueues commands on buffers; see buffer_commands.h. */
 #include "opencl/queue/buffer_commands.h"
 
 #include "common/argument_check.h"
@@ -19,7 +19,7 @@ enum tandem_status buffer_begin_command(struct tandem_stream *stream,
     return status;
 }
 
-/* Counts a command that the driver has accepted. */
+/* Records a command on the buffer that the driver has accepted. */
 static void note_command(struct tandem_stream *stream,
                          struct tandem_buffer *buffer, bool written)
 {
@@ -163,7 +163,7 @@ enum tandem_status buffer_fill(struct tandem_stream *stream,
 
 /* ---- maps ---- */
 
-/* The address of a map of 0 bytes, which OpenCL does not support. */
+/* Result of mapping 0 bytes, which OpenCL does not support. */
 static char empty_map;
 
 static enum tandem_status check_map(struct tandem_stream *stream,
@@ -216,7 +216,7 @@ enum tandem_status buffer_map(struct tandem_stream *stream,
     status = stream_wait(stream, event, timeout_ns);
     clReleaseEvent(event);
     if (status != TANDEM_OK) {
-        /* If the map completes after the timeout, it is unmapped at once. */
+        /* A mapping that completes after the timeout is unmapped at once. */
         clEnqueueUnmapMemObject(stream->queue, buffer->mem, memory, 0, NULL,
                                 NULL);
         stream_next_seqno(stream);

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Enqueues commands that read, write, copy, fill and map buffers.  The thread
- * of the stream; the stream is live and has no sticky error.
+ * Enqueues commands that read, write, copy, fill and map buffers.  Called on
+ * the thread that uses the stream, which must be live and without sticky error.
  */
 #ifndef TANDEM_OPENCL_QUEUE_BUFFER_COMMANDS_H
 #define TANDEM_OPENCL_QUEUE_BUFFER_COMMANDS_H
 
 #include "opencl/queue/stream.h"
 
-/* Checks the buffer and the range, and makes the stream wait for the block's
- * previous owner.  `what` is the operation, for messages. */
+/* Checks the buffer and the range, and makes the stream wait for the previous
+ * owner of the buffer's memory.  `what` names the operation in messages. */
 enum tandem_status buffer_begin_command(struct tandem_stream *stream,
                                         struct tandem_buffer *buffer,
                                         uint64_t offset, uint64_t bytes,
                                         const char *what);
-/* Enqueues a write or a read after buffer_begin_command.  `event` may be NULL;
- * otherwise the caller owns the event. */
+/* Enqueue a write or a read after buffer_begin_command.  If `event` is not
+ * NULL, it receives an event that the caller owns. */
 enum tandem_status buffer_enqueue_write(struct tandem_stream *stream,
                                         struct tandem_buffer *buffer,
                                         uint64_t offset, const void *source,
@@ -26,7 +26,7 @@ enum tandem_status buffer_enqueue_read(struct tandem_stream *stream,
                                        uint64_t offset, void *target,
                                        uint64_t bytes, cl_bool blocking,
                                        cl_event *event);
-/* Enqueues a read and waits for it. */
+/* Enqueues a read of the buffer and waits until it has completed. */
 enum tandem_status buffer_read(struct tandem_stream *stream,
                                struct tandem_buffer *buffer, uint64_t offset,
                                void *target, uint64_t bytes,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Events; see event.h. */
+/* Implements events; see event.h. */
 #include "opencl/queue/event.h"
 
 #include "opencl/device/cl_status.h"
@@ -98,7 +98,7 @@ void events_finish(struct tandem_device *device)
     pthread_mutex_unlock(&mutex);
 }
 
-/* Flushes the event's stream if it still exists.  Returns its sticky error. */
+/* Flushes the event's stream, if it exists.  Returns the stream's error. */
 static enum tandem_status flush_stream(struct tandem_event *event)
 {
     struct tandem_stream *stream = stream_acquire(event->device, event->stream);

@@ -9,7 +9,7 @@ enum tandem_status event_record(struct tandem_stream *stream,
                                 struct tandem_event **out_event);
 void event_destroy(struct tandem_event *event);
 enum tandem_status event_wait(struct tandem_event *event, uint64_t timeout_ns);
-/* Makes later commands of `stream` wait for the event, on the device. */
+/* Makes later commands of `stream` wait for the event; does not block. */
 enum tandem_status event_enqueue_wait(struct tandem_stream *stream,
                                       struct tandem_event *event);
 enum tandem_status event_elapsed_ns(struct tandem_event *start,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Enqueues the steps of a launch plan.  Takes no lock and creates no OpenCL
- * object once the stream has its kernels.
+ * Enqueues the steps of a launch plan.  Kernels that the stream has used before
+ * need neither a lock nor a new OpenCL object.
  */
 #include "opencl/queue/kernel_launch.h"
 
@@ -17,7 +17,7 @@
 
 /* ---- the kernels of a stream ---- */
 
-/* Returns the slot of the key, or the empty slot where it belongs. */
+/* Returns the hash table slot of `key`, or the empty slot for a new `key`. */
 static struct stream_kernel *kernel_slot(struct stream_kernel *kernels,
                                          uint32_t slots, uint64_t key)
 {
@@ -112,7 +112,7 @@ static enum tandem_status set_arguments(struct tandem_stream *stream,
         code = clSetKernelArg(kernel->kernel, i, sizeof(cl_mem), &buffer->mem);
         kernel->bound_addresses[i] = code == CL_SUCCESS ? address : 0;
     }
-    /* Only this stream uses the kernel, so its arguments stay set. */
+    /* No other stream uses this kernel object, so its arguments stay set. */
     if (code == CL_SUCCESS &&
         (kernel->param_bytes != bytes ||
          memcmp(kernel->params, step->params, bytes) != 0)) {
@@ -185,7 +185,7 @@ static bool step_writes_output(const struct kernel_step *step,
     return false;
 }
 
-/* Creates and clears the arrival counters of the stream if necessary. */
+/* Creates the stream's arrival counters and sets them to 0, if necessary. */
 static enum tandem_status prepare_counters(struct tandem_stream *stream)
 {
     static const cl_uint zero = 0;
@@ -199,7 +199,7 @@ static enum tandem_status prepare_counters(struct tandem_stream *stream)
                                &stream->arrival_counters);
     if (status != TANDEM_OK)
         return status;
-    /* Set first, because another thread may find a failure and reset it. */
+    /* Set before the fill, because a failure in another thread may clear it. */
     atomic_store(&stream->arrival_counters_are_zero, true);
     status = buffer_fill(stream, stream->arrival_counters, 0, bytes, &zero,
                          sizeof(zero));
@@ -208,7 +208,7 @@ static enum tandem_status prepare_counters(struct tandem_stream *stream)
     return status;
 }
 
-/* Sets the buffers that the planner does not know. */
+/* Sets the step's arrival counters and temporary buffer, if it uses them. */
 static void step_bind_buffers(const struct tandem_stream *stream,
                               struct kernel_step *step,
                               struct tandem_buffer *temp)
@@ -230,7 +230,7 @@ enum tandem_status launch_steps(struct tandem_stream *stream,
         struct kernel_step *step = &plan->step[i];
         step_bind_buffers(stream, step, temp);
         status = step_launch(stream, step);
-        /* Some outputs are written and others are not. */
+        /* Some outputs were written and others never will be. */
         if (status != TANDEM_OK && output_written)
             status = stream_fail(stream, status);
         output_written = output_written || step_writes_output(step, temp);
@@ -244,7 +244,7 @@ enum tandem_status launch_plan(struct tandem_stream *stream,
     struct tandem_buffer *temp = NULL;
     struct stream_kernel *kernel;
     enum tandem_status status = TANDEM_OK;
-    /* Gets all kernels first, so that a failed build leaves no work started. */
+    /* Gets all kernels first, so that nothing is enqueued if a build fails. */
     for (uint32_t i = 0; plan->step_count > 1 && i < plan->step_count; i++)
         if (status == TANDEM_OK && variant_key_needs_build(plan->step[i].key))
             status = stream_kernel_get(stream, &plan->step[i], &kernel);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Streams: seqnos, sticky errors and waits; see stream.h. */
+/* Command numbers, sticky errors and waits of streams; see stream.h. */
 #include "opencl/queue/stream.h"
 
 #include <stdio.h>
@@ -59,9 +59,9 @@ enum tandem_status stream_fail(struct tandem_stream *stream,
     pthread_mutex_lock(&message_mutex);
     snprintf(stream->message, sizeof(stream->message), "%s", message_get());
     pthread_mutex_unlock(&message_mutex);
-    /* A kernel that failed may have left the counters nonzero.  This store
-     * comes before that of the status, because the stream may launch kernels
-     * again as soon as stream_synchronize has cleared the status. */
+    /* A failed kernel may have left arrival counters nonzero.  Their flag is
+     * stored before the status, because the stream may launch kernels again as
+     * soon as stream_synchronize has cleared the status. */
     atomic_store(&stream->arrival_counters_are_zero, false);
     atomic_store(&stream->status, (uint32_t)status);
     pool_poison_writes(stream->device, stream->id,
@@ -106,8 +106,8 @@ enum tandem_status stream_enqueue_marker(struct tandem_stream *stream,
 enum tandem_status stream_flush(struct tandem_stream *stream)
 {
     uint64_t issued = atomic_load(&stream->issued_seqno);
-    /* Stored before clFlush, so that stream_drain can lower it for a marker
-     * that a concurrent flush of another thread may have missed. */
+    /* flushed_seqno is set before clFlush, so that stream_drain can lower it
+     * for a marker that another thread's clFlush may have missed. */
     if (atomic_exchange(&stream->flushed_seqno, issued) == issued)
         return TANDEM_OK;
     cl_int code = clFlush(stream->queue);
@@ -119,9 +119,9 @@ enum tandem_status stream_flush(struct tandem_stream *stream)
 
 /* ---- waits ---- */
 
-/* Waits until the remaining commands have completed after a failure, then
- * returns `status`.  Returns NOT_READY after left_ns; the sticky error is then
- * reported by the next wait. */
+/* After a failure, waits until the remaining commands have completed and
+ * returns `status`.  Returns NOT_READY after left_ns; the next wait then
+ * reports the sticky error. */
 static enum tandem_status drain_after_failure(struct tandem_stream *stream,
                                               enum tandem_status status,
                                               uint64_t left_ns)
@@ -147,7 +147,7 @@ static enum tandem_status drain_after_failure(struct tandem_stream *stream,
                        device->hardware->info.name));
 }
 
-/* Handles a failure that a wait has found. */
+/* Records a failure that a wait has found, and drains the stream. */
 static enum tandem_status wait_failed(struct tandem_stream *stream,
                                       enum tandem_status status,
                                       uint64_t start_ns, uint64_t timeout_ns)
@@ -181,9 +181,9 @@ enum tandem_status stream_wait(struct tandem_stream *stream, cl_event event,
                : wait_failed(stream, status, start_ns, timeout_ns);
 }
 
-/* Uses a marker, because clFinish does not report failed commands with every
- * driver and has no timeout.  If the driver's clFinish does report them, it is
- * used for short work, because it is faster; *out_event is then NULL. */
+/* Enqueues a marker, because clFinish has no timeout and with some drivers does
+ * not report failed commands.  If the work is short and neither matters, calls
+ * clFinish, which is faster; *out_event is then NULL. */
 static enum tandem_status finish_enqueue(struct tandem_stream *stream,
                                          uint64_t timeout_ns,
                                          cl_event *out_event)
@@ -223,7 +223,7 @@ enum tandem_status stream_query(struct tandem_stream *stream)
     if (status != TANDEM_OK)
         return status;
     status = stream_drain(stream, 0);
-    /* Unlike a wait, reports an error before the other commands complete. */
+    /* A query reports an error even before the other commands complete. */
     enum tandem_status sticky =
         (enum tandem_status)atomic_load(&stream->status);
     return status == TANDEM_NOT_READY && sticky != TANDEM_OK
@@ -248,7 +248,7 @@ enum tandem_status stream_synchronize_live(struct tandem_stream *stream,
         &stream->status, (uint32_t)TANDEM_OK);
     if (sticky == TANDEM_OK)
         return TANDEM_OK;
-    /* Commands of a lost device may still run: stream_destroy checks it. */
+    /* stream_destroy checks whether commands of a lost device still run. */
     if (status != TANDEM_DEVICE_LOST)
         stream_mark_completed(stream, atomic_load(&stream->issued_seqno));
     return stream_report_error(stream, sticky, "the stream's work");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The life of streams, and the streams of a device; see stream_lifecycle.h. */
+/* Creates, destroys and lists streams; see stream_lifecycle.h. */
 #include "opencl/queue/stream_lifecycle.h"
 
 #include <stdio.h>
@@ -21,7 +21,7 @@ static void list_add(struct tandem_stream *stream)
     pthread_mutex_unlock(&device->mutex);
 }
 
-/* Also makes the handle invalid for callers. */
+/* Removes the stream from the list and invalidates its handle for callers. */
 static void list_remove(struct tandem_stream *stream)
 {
     struct tandem_device *device = stream->device;
@@ -62,7 +62,7 @@ enum tandem_status stream_create(struct tandem_device *device, uint32_t flags,
     return TANDEM_OK;
 }
 
-/* Waits for the stream's commands before it is destroyed.  Returns false if
+/* Waits for the commands of a stream that is being destroyed.  Returns false if
  * they may never complete, so that nothing may be released. */
 static bool drain_before_destroy(struct tandem_stream *stream)
 {
@@ -127,8 +127,8 @@ struct tandem_stream *stream_acquire(struct tandem_device *device, uint64_t id)
     return stream;
 }
 
-/* Acquires the stream with the lowest id above `id`, or returns NULL.  With
- * it, all streams can be visited without the lock of their list. */
+/* Acquires the stream with the lowest id above `id`, or returns NULL.  Callers
+ * can thus visit all streams without holding the mutex of the list. */
 static struct tandem_stream *stream_acquire_next(struct tandem_device *device,
                                                  uint64_t id)
 {

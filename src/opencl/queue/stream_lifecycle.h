@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The life of streams, and all streams of a device.  Any thread. */
+/* Creates, destroys and visits the streams of a device.  Any thread. */
 #ifndef TANDEM_OPENCL_QUEUE_STREAM_LIFECYCLE_H
 #define TANDEM_OPENCL_QUEUE_STREAM_LIFECYCLE_H
 
@@ -7,12 +7,12 @@
 
 enum tandem_status stream_create(struct tandem_device *device, uint32_t flags,
                                  struct tandem_stream **out_stream);
-/* Waits for the stream's commands.  If they do not complete in time, the device
- * is lost and nothing is released. */
+/* Waits for the stream's commands and frees the stream.  If they do not
+ * complete in time, the device is lost and nothing is released. */
 void stream_destroy(struct tandem_stream *stream);
 
 /* Returns the stream with this id, or NULL if it was destroyed.  The stream is
- * not freed before stream_release. */
+ * not freed before the caller calls stream_release. */
 struct tandem_stream *stream_acquire(struct tandem_device *device, uint64_t id);
 void stream_release(struct tandem_stream *stream);
 /* Frees the idle staging memory of every stream. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The ring of staging segments; see upload_staging.h. */
+/* Ring of staging segments for uploads; see upload_staging.h. */
 #include "opencl/queue/upload_staging.h"
 
 #include <stdlib.h>
@@ -11,14 +11,14 @@
 #include "opencl/queue/stream.h"
 
 #define PAGE_BYTES 4096u
-/* Ranges start at a cache line. */
+/* Ranges in a segment start at multiples of the cache line size. */
 #define RANGE_ALIGNMENT 64u
 
 /* ---- segments ---- */
 
-/* Maps the memory with the utility queue, because the stream's queue would wait
- * for earlier commands.  A CPU device does not need pinned memory.  Returns
- * TANDEM_OK with memory NULL if there is none. */
+/* Allocates a segment.  The utility queue maps it, because the stream's queue
+ * would wait for earlier commands.  CPU devices need no pinned memory.  Returns
+ * TANDEM_OK and leaves segment->memory NULL if there is no memory. */
 static enum tandem_status segment_create(struct tandem_device *device,
                                          struct staging_segment *segment)
 {
@@ -74,8 +74,8 @@ static void segment_free(struct tandem_device *device,
     clReleaseMemObject(segment->mem);
 }
 
-/* Returns true if the memory may be used again.  Makes a failed write from the
- * segment the sticky error: it may be reported only here. */
+/* Returns true if the segment may be used again.  If a write from the segment
+ * failed, makes this the sticky error, because no other wait may report it. */
 static bool segment_is_free(struct tandem_stream *stream,
                             const struct staging_segment *segment)
 {
@@ -104,7 +104,7 @@ static void segment_reset(struct staging_segment *segment)
     segment->used = 0;
 }
 
-/* One marker serves all ranges of the segment, because events cost time. */
+/* Adds one marker for all ranges of the segment, because events cost time. */
 static enum tandem_status segment_add_event(struct tandem_stream *stream,
                                             struct staging_segment *segment)
 {
@@ -152,7 +152,7 @@ static enum tandem_status ring_grow(struct tandem_stream *stream)
     return TANDEM_OK;
 }
 
-/* Makes an empty segment current.  Leaves count 0 if there is no memory. */
+/* Makes an empty segment current.  If there is no memory, count remains 0. */
 static enum tandem_status ring_advance(struct tandem_stream *stream)
 {
     struct staging *staging = &stream->staging;
@@ -188,7 +188,7 @@ enum tandem_status staging_reserve(struct tandem_stream *stream, uint64_t bytes,
     memset(out_range, 0, sizeof(*out_range));
     if (bytes > STAGING_SEGMENT_BYTES)
         bytes = STAGING_SEGMENT_BYTES;
-    /* Memory that was used last is still in the CPU caches. */
+    /* Reuses the current segment, which is still in the CPU caches. */
     if (staging->count != 0 && segment_is_free(stream, segment))
         segment_reset(segment);
     if (atomic_load(&stream->status) != TANDEM_OK)
@@ -201,10 +201,10 @@ enum tandem_status staging_reserve(struct tandem_stream *stream, uint64_t bytes,
     }
     out_range->memory = segment->memory + segment->used;
     out_range->bytes = bytes;
-    /* The event of an earlier write does not cover this one. */
+    /* The event of an earlier write does not cover the new write. */
     segment_drop_event(segment);
-    /* If the next range will not fit, the event of this write is cheaper than a
-     * marker. */
+    /* If the next range will not fit, an event of this write is cheaper than a
+     * separate marker. */
     if (segment->used + 2 * bytes > STAGING_SEGMENT_BYTES)
         out_range->event = &segment->event;
     return TANDEM_OK;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Upload staging: host memory of a stream to which uploads copy their source,
- * so that they do not wait for earlier commands.  The thread of the stream,
- * except for staging_trim.
+ * Upload staging: host memory of a stream.  Uploads copy their source data to
+ * it, so that they do not wait for earlier commands.  Called on the thread that
+ * uses the stream, except for staging_trim.
  *
- * The memory is a ring of segments.  It grows up to 4 MiB while the oldest
- * segment is in use; after that an upload waits until the oldest segment was
- * written to the device.  A long upload fills one segment while the previous
- * one is transferred.
+ * The memory is a ring of segments.  The ring grows up to 4 MiB while its
+ * oldest segment is in use.  After that, an upload waits until the oldest
+ * segment was written to the device.  A long upload fills one segment while the
+ * previous segment is transferred.
  */
 #ifndef TANDEM_OPENCL_QUEUE_UPLOAD_STAGING_H
 #define TANDEM_OPENCL_QUEUE_UPLOAD_STAGING_H
@@ -25,8 +25,8 @@ struct staging_segment {
     cl_mem mem; /* NULL if the memory is from aligned_alloc */
     unsigned char *memory;
     uint64_t used;  /* bytes */
-    uint64_t seqno; /* of the last write from the segment */
-    cl_event event; /* of that write or a later command; may be NULL */
+    uint64_t seqno; /* seqno of the last write that reads the segment */
+    cl_event event; /* event of the last write or a later command, or NULL */
 };
 
 struct staging {
@@ -35,7 +35,7 @@ struct staging {
     uint32_t count, current; /* the oldest segment follows the current one */
 };
 
-/* Reserved memory for a part of an upload. */
+/* Staging memory that is reserved for a part of an upload. */
 struct staging_range {
     unsigned char *memory; /* NULL if there is no memory for staging */
     uint64_t bytes;
@@ -43,17 +43,17 @@ struct staging_range {
 };
 
 void staging_start(struct staging *staging);
-/* The stream's commands must have completed, or the device must be lost. */
+/* Frees all segments.  No command may use them, unless the device is lost. */
 void staging_finish(struct tandem_stream *stream);
-/* Frees the memory, unless a command or an upload uses it.  Any thread; the
- * caller has acquired the stream. */
+/* Frees the segments, unless a command or an upload uses them.  Any thread may
+ * call this after stream_acquire. */
 void staging_trim(struct tandem_stream *stream);
 
-/* Reserves memory for the first of `bytes` bytes.  The caller holds
- * staging.mutex for this and for staging_commit. */
+/* Reserves staging memory for up to `bytes` bytes, at most one segment.  The
+ * caller holds staging.mutex until it has called staging_commit. */
 enum tandem_status staging_reserve(struct tandem_stream *stream, uint64_t bytes,
                                    struct staging_range *out_range);
-/* Call this when the write from the range was enqueued. */
+/* Call this after enqueuing the write that reads the range. */
 void staging_commit(struct tandem_stream *stream,
                     const struct staging_range *range);
 
