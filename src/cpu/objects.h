@@ -84,9 +84,8 @@ enum tandem_status buffer_check(const struct tandem_device *device,
 enum tandem_status buffer_span(const void *user,
                                const struct tandem_buffer *buffer,
                                struct memory_span *out);
-/* Allocates an object from a handle pool and adds it to the device's list.
- * Returns NULL if memory is exhausted. owned_new and owned_free lock the
- * mutex. */
+/* Allocates an object from a pool and adds it to the device's list.  Returns
+ * NULL if memory is exhausted. owned_new and owned_free lock the mutex. */
 void *owned_new(struct handle_pool *pool, struct tandem_device *device,
                 struct owned **list);
 void owned_free(struct handle_pool *pool, struct owned **list, void *object);

@@ -107,8 +107,8 @@ void blas_leave(void)
 
 static _Atomic uint32_t users;
 static int found; /* original CBLAS thread count, valid if users > 0 */
-/* This flag is set in a child after fork if the parent had users: `found` is
- * still valid, and blas_limit must not overwrite it with the lowered count. */
+/* Set in a child after fork if blas_limit was in effect: `found` is still
+ * valid, and blas_limit must not overwrite it with the lowered count. */
 static atomic_bool inherited;
 
 static void threads_inherit(void)

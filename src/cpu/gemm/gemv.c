@@ -23,7 +23,7 @@ struct gemv {
     const float *matrix, *x;
     float *y;
     int64_t n, k, ld, x_step, y_step;
-    bool is_strided; /* true if lines are columns in memory */
+    bool is_strided; /* true if lines are matrix columns */
     float alpha, beta;
 };
 

@@ -17,14 +17,14 @@
 #include "cpu/gemm/blas_guard.h"
 #include "cpu/gemm/gemm.h"
 
-/* The height and width of blocks are multiples of these, to suit the CBLAS. */
+/* Block height and width are multiples of these to suit CBLAS kernels. */
 #define BLOCK_ROW_MULTIPLE 8
 #define BLOCK_COLUMN_MULTIPLE 32
 /* Minimum multiply-adds per thread.  Smaller GEMMs use fewer threads. */
 #define MIN_THREAD_WORK 65536
 /* Estimated cost of packing one operand element, in multiply-adds. */
 #define PACK_COST 16.0
-/* With 16-bit types: maximum block size, and maximum k of one CBLAS call. */
+/* For 16-bit GEMMs: maximum block size, and maximum k of one CBLAS call. */
 #define MAX_16BIT_ROWS 512
 #define MAX_16BIT_COLUMNS 1024
 #define MAX_16BIT_DEPTH 512
@@ -48,7 +48,7 @@
 /* The block of c, and the range of k, that one task computes. */
 struct block {
     const struct gemm_job *job;
-    int64_t batch, row, column, from; /* first index along k is `from` */
+    int64_t batch, row, column, from; /* `from` is the first index along k */
     int64_t rows, columns, depth;     /* `depth` is the length along k */
     float *a, *b;                     /* workspace for converted operands */
     float *c;

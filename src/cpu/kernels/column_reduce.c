@@ -13,7 +13,7 @@
 #define MIN_CHUNK_ROWS 512
 #define MAX_CHUNKS 32
 #define ACCUMULATORS (4 * MAX_COLUMNS)
-/* Minimum column blocks per thread, if each keeps at least MIN_COLUMNS. */
+/* Minimum blocks per thread if each keeps at least MIN_COLUMNS columns. */
 #define BLOCKS_PER_THREAD 2
 #define MIN_COLUMNS 64
 
@@ -193,7 +193,7 @@ static void block_find(const struct column_reduction *reduction,
     int64_t stride = layout->reduced.strides[0][layout->reduced.rank - 1];
     int64_t step = layout->kept.strides[0][layout->kept.rank - 1];
     float best[MAX_COLUMNS];
-    float found[MAX_COLUMNS]; /* new best row, otherwise -1 */
+    float found[MAX_COLUMNS]; /* row of a new winner, or -1 if unchanged */
     for (int64_t i = 0; i < width; i++) {
         best[i] = start[i];
         out[i * step] = 0;

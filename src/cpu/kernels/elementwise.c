@@ -133,8 +133,7 @@ static void plane_move(const struct elementwise_iterator *iterator, uint32_t i,
     }
 }
 
-/* Runs the kernel on elements first <= i < end of a plane that starts at
- * at[]. */
+/* Runs the kernel on elements first <= i < end of the plane at address at[]. */
 static void plane_run(const struct elementwise_iterator *iterator,
                       unsigned char *const *at, int64_t first, int64_t end)
 {

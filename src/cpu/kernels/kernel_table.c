@@ -11,7 +11,7 @@
 #include <cpuid.h>
 #endif
 
-/* An instruction set level.  A level is usable if all levels before it are. */
+/* An instruction set level.  Each level requires all levels before it. */
 struct level {
     const char *name;
     bool (*present)(void);

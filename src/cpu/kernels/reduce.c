@@ -280,7 +280,7 @@ static float row_reduce(const struct reduction *reduction, const float *x,
     return reduction_finish(reduction->op, sum, value, n);
 }
 
-/* Returns true if row_reduce supports the reduction and results form one
+/* Returns true if row_reduce supports the reduction and the results lie on one
  * axis. */
 static bool rows_suit(const struct reduction *reduction)
 {

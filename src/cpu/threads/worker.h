@@ -16,7 +16,7 @@
 #include "cpu/threads/thread_pool.h"
 
 #define MAX_THREADS 256u
-/* Chunks per partition, so that other threads can steal from a slow thread. */
+/* Chunks per partition of tasks.  Other threads can steal chunks. */
 #define CHUNKS_PER_PARTITION 8
 /* The time per unit of work depends on the cache level that holds the data.
  * The pool estimates it for three classes of jobs: fewer than RATE_CLASS_UNITS

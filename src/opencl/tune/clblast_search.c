@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Search for fast CLBlast parameters. Starts with CLBlast's own parameters and
- * with values that are good on GPUs. Every further candidate changes one to
- * three values of the best set, or sometimes all values, at random. Candidates
- * are compared by the time of a whole call, including CLBlast's packing.
+ * Searches for fast CLBlast parameters. Starts with CLBlast's own parameters
+ * and with values that are good on GPUs. Each further candidate changes one to
+ * three values of the best set at random, or sometimes all values. Candidates
+ * are compared by the time of a whole call, which includes packing by CLBlast.
  */
 #include <math.h>
 #include <stdio.h>
@@ -16,23 +16,24 @@
 #include "opencl/tune/tuning_candidate.h"
 #include "opencl/tune/tune.h"
 
-/* Side of the matrices of large calls. */
+/* Height and width of the matrices with which candidates are timed. */
 #define SIDE 4096
 #define CPU_SIDE 512
 #define TRIED_SLOTS 4096u
-/* A candidate must take less than this fraction of the best time, because of
- * measurement noise. */
+/* A candidate is better only if it takes less than this fraction of the best
+ * time. The difference avoids decisions by measurement noise. */
 #define MIN_GAIN 0.99
 #define RANDOM_STEP_PERCENT 20u
 #define MAX_DRAWS 50000u
-/* After this many draws without a new candidate, all values are drawn. */
+/* If this many changes yield no new candidate, all values are changed. */
 #define MAX_NEAR_DRAWS 2000u
-/* A minimum size for the indirect kernel that no tuned GEMM reaches. */
+/* Matrix size that no GEMM reaches, so CLBlast always uses the direct
+ * kernel. */
 #define ALWAYS_DIRECT 65536u
-/* The largest value of GemmRoutine. */
+/* Largest value of the CLBlast parameter GemmRoutine. */
 #define MAX_INDIRECT_SIZE 2048u
 
-/* The kernels in search order, each with its share of the time. */
+/* CLBlast kernels in search order. `share` is the share of the search time. */
 static const struct {
     enum clblast_kernel_id id;
     uint32_t share;
@@ -44,8 +45,8 @@ static const struct {
 };
 #define SCHEDULED (sizeof(schedule) / sizeof(schedule[0]))
 
-/* Good values on GPUs: tiles of 128 and 64, with 8 x 8 and 8 x 4 results per
- * work-item. */
+/* Parameters that are good on GPUs: tiles of 128 and 64, with 8 x 8 and 8 x 4
+ * results per work-item. */
 static const struct {
     enum clblast_kernel_id id;
     struct clblast_params set;
@@ -87,8 +88,8 @@ static uint32_t random_below(struct search *search, uint32_t limit)
 
 /* ---- candidates ---- */
 
-/* Adds parameters to the hash set. Returns false if they are in the set already
- * or if the set is full. */
+/* Adds a parameter set to the hash set of tried sets. Returns false if it was
+ * tried already or if the hash set is full. */
 static bool tried_add(struct search *search, const struct clblast_params *set)
 {
     uint64_t hash = 0xcbf29ce484222325u;
@@ -115,8 +116,7 @@ static bool is_new_and_valid(struct search *search,
            tried_add(search, set);
 }
 
-/* Draws a valid candidate that was not tried yet. Returns false if none was
- * found. */
+/* Draws a random, valid, new candidate. Returns false if none was found. */
 static bool candidate_next(struct search *search, struct clblast_params *out)
 {
     const struct clblast_kernel *kernel =
@@ -148,8 +148,7 @@ static void best_report(struct search *search)
     search->sink->callback(search->sink->user, key, text);
 }
 
-/* Checks and times a candidate, and makes it the best one if it is faster. A
- * candidate that fails is skipped. */
+/* Checks and times a candidate, and keeps it if it is the fastest so far. */
 static enum tandem_status candidate_try(struct search *search,
                                         const struct clblast_params *set)
 {
@@ -161,7 +160,7 @@ static enum tandem_status candidate_try(struct search *search,
     if (status == TANDEM_OK)
         status = tuning_candidate_time(&search->candidate, &ns);
     search->timer->cutoff_ns = 0;
-    /* Synchronizing clears an asynchronous error of the stream. */
+    /* Waiting for the stream also clears its asynchronous error. */
     if (status != TANDEM_OK)
         kernel_timer_drain(search->timer);
     if (status == TANDEM_OK && ns > 0 && ns < MIN_GAIN * search->best_ns) {
@@ -174,7 +173,8 @@ static enum tandem_status candidate_try(struct search *search,
 
 /* ---- one kernel ---- */
 
-/* Reports parameters only if they are faster than CLBlast's own. */
+/* Searches the parameters of one CLBlast kernel. Reports parameters only if
+ * they are faster than CLBlast's own. */
 static enum tandem_status params_search(struct search *search)
 {
     struct clblast_params set;
@@ -192,7 +192,7 @@ static enum tandem_status params_search(struct search *search)
     status = tuning_candidate_time(&search->candidate, &search->best_ns);
     if (status != TANDEM_OK || search->best_ns <= 0)
         return tuning_can_continue(status) ? TANDEM_OK : status;
-    /* With such a slow compiler there is no time for a search. */
+    /* The OpenCL compiler is too slow for a search in the remaining time. */
     if (monotonic_ns() - start > remaining_ns / 2)
         return TANDEM_OK;
     for (uint32_t i = 0; i < SEEDS && status == TANDEM_OK; i++)
@@ -206,19 +206,19 @@ static enum tandem_status params_search(struct search *search)
     return status;
 }
 
-/* Sides at which the direct and the indirect kernel are compared. */
+/* Matrix sizes at which CLBlast's direct and indirect kernels are compared. */
 static const uint32_t sides[] = {64,  128, 192,  256,  384,
                                  512, 768, 1024, 1536, MAX_INDIRECT_SIZE};
 enum { SIDES = sizeof(sides) / sizeof(sides[0]) };
 
-/* Sets the minimum size of the indirect kernel: 0, or ALWAYS_DIRECT. */
+/* Makes CLBlast always use the direct kernel, or always the indirect one. */
 static void direct_kernel_force(const struct search *search, bool direct)
 {
     const struct clblast_params forced = {{direct ? ALWAYS_DIRECT : 0}};
     clblast_params_set(search->id, CLBLAST_GEMM_ROUTINE, &forced);
 }
 
-/* Finds the smallest side from which on the indirect kernel is faster. */
+/* Finds the matrix size from which on the indirect kernel is faster. */
 static enum tandem_status routine_search(struct search *search)
 {
     struct kernel_timer *timer = search->timer;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Kernel timer; see kernel_timer.h. */
+/* Times kernels with wall-clock samples; see kernel_timer.h. */
 #include <config.h>
 
 #include "opencl/tune/kernel_timer.h"
@@ -16,26 +16,25 @@
 
 #define SEED_BYTES (UINT64_C(1) << 20)
 #define MIN_BYTES (UINT64_C(4) << 20)
-/* Duration of the launches between two waits. A wait takes about 10 us. */
+/* Target time of a batch of launches. The wait after it takes about 10 us. */
 #define BATCH_NS UINT64_C(500000)
 #define MAX_LAUNCHES 256u
 #define SAMPLES 7u
-/* Discarded batches per measurement that took less than BATCH_NS / 2. */
+/* Maximum number of batches that a measurement discards as too short. */
 #define MAX_SHORT_BATCHES 8u
-/* After a preempted sample, batches get shorter down to this duration, because
- * shorter batches are preempted less often. */
+/* After a preempted sample, batches get shorter, but not shorter than this.
+ * Shorter batches are preempted less often. */
 #define MIN_BATCH_NS UINT64_C(60000)
 #define MAX_PREEMPTED_SAMPLES 24u
-/* Work that takes at least this long gets fewer samples. */
+/* Work whose launch takes at least this long gets only LONG_SAMPLES samples. */
 #define LONG_NS UINT64_C(20000000)
 #define LONG_SAMPLES 3u
 
-/* The highest exponent bit of an f16. If this bit is clear, the f16 is finite
- * and below 2. */
+/* Highest exponent bit of an f16. Without it, an f16 is finite and below 2. */
 #define F16_TOP_EXPONENT_BIT 0x4000u
 
-/* Fills `out` with random numbers in [-1, 1). Both halves of each number are
- * also valid as f16. */
+/* Fills `out` with random f32 numbers in [-1, 1). Both 16-bit halves of each
+ * number are also finite f16 numbers. */
 static void random_fill(float *out, size_t count)
 {
     uint64_t state = monotonic_ns() | 1u;
@@ -54,7 +53,8 @@ enum tandem_status kernel_timer_drain(struct kernel_timer *timer)
     return stream_synchronize(timer->stream, device_timeout_ns(timer->device));
 }
 
-/* Uploads the first SEED_BYTES, and doubles them on the device. */
+/* Fills the scratch memory with random numbers. Uploads the first SEED_BYTES
+ * and copies them repeatedly on the device. */
 static enum tandem_status memory_fill(struct kernel_timer *timer)
 {
     float *numbers = malloc(SEED_BYTES);
@@ -87,8 +87,8 @@ enum tandem_status kernel_timer_init(struct kernel_timer *timer,
     enum tandem_status status = stream_create(device, 0, &timer->stream);
     if (status != TANDEM_OK)
         return status;
-    /* Some drivers allocate at first use, so an allocation counts only after
-     * the memory was filled. */
+    /* Some drivers allocate memory at first use, so memory_fill can fail for
+     * lack of memory, too. Retry with half the size. */
     for (;; bytes /= 2) {
         status = buffer_create(device, bytes, false, &timer->memory);
         timer->bytes = bytes;
@@ -140,15 +140,15 @@ static int compare_doubles(const void *x, const void *y)
     return (a > b) - (a < b);
 }
 
-/* Returns how many launches of `ns` fill a batch. */
+/* Returns the number of launches of `ns` each that take about batch_ns. */
 static uint32_t launches_per_batch(uint64_t batch_ns, uint64_t ns)
 {
     uint64_t count = batch_ns / (ns + 1) + 1;
     return count < MAX_LAUNCHES ? (uint32_t)count : MAX_LAUNCHES;
 }
 
-/* Returns how often other threads preempted this thread; a time slice may take
- * 4 ms. Returns 0 for a CPU device, whose own threads may be the others. */
+/* Returns how often this thread was preempted, which can cost 4 ms each time.
+ * Returns 0 for a CPU device, whose own threads may preempt this thread. */
 static long preemptions(const struct kernel_timer *timer)
 {
     struct rusage usage;
@@ -159,7 +159,7 @@ static long preemptions(const struct kernel_timer *timer)
 }
 
 /* Takes samples until there are `max` of them, the deadline has passed or too
- * many samples were preempted. `ns` is the time of a single launch. */
+ * many samples were preempted. `ns` is the estimated time of one launch. */
 static enum tandem_status samples_take(struct kernel_timer *timer,
                                        kernel_timer_launch_fn launch,
                                        void *work, uint64_t ns,
@@ -182,7 +182,7 @@ static enum tandem_status samples_take(struct kernel_timer *timer,
             count = (count + 1) / 2;
         } else if (ns < batch_ns / 2 && count < MAX_LAUNCHES &&
                    short_batches < MAX_SHORT_BATCHES) {
-            /* The single launch included the wait or was disturbed. */
+            /* `ns` was too long: it included the wait or a disturbance. */
             short_batches++;
             count = launches_per_batch(batch_ns, ns / count);
         } else {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Times work on a stream of its own, with scratch memory full of random
- * numbers, until a deadline. A timer belongs to one thread. */
+/* Times work on a separate stream until a deadline, with scratch memory full of
+ * random numbers. A timer belongs to one thread. */
 #ifndef TANDEM_OPENCL_TUNE_KERNEL_TIMER_H
 #define TANDEM_OPENCL_TUNE_KERNEL_TIMER_H
 
@@ -12,36 +12,35 @@ struct kernel_timer {
     struct tandem_buffer *memory;
     uint64_t bytes;       /* size of `memory` */
     uint64_t deadline_ns; /* monotonic_ns() */
-    /* Work that takes more than twice this time is timed only once. 0 means no
-     * limit. */
+    /* If one launch takes more than twice this time, it is not measured again.
+     * 0 means no limit. */
     double cutoff_ns;
-    uint32_t aborted; /* measurements given up because of preemption */
+    uint32_t aborted; /* measurements aborted because of preemption */
 };
 
 /* Enqueues the work once. */
 typedef enum tandem_status (*kernel_timer_launch_fn)(struct kernel_timer *timer,
                                                      void *work);
 
-/* Allocates `bytes` of scratch memory, or less if the device has less. The
- * caller calls kernel_timer_finish() in any case. */
+/* Creates a timer with `bytes` of scratch memory, or less if the device has
+ * less. The caller calls kernel_timer_finish() even if this function fails. */
 enum tandem_status kernel_timer_init(struct kernel_timer *timer,
                                      struct tandem_device *device,
                                      uint64_t bytes, uint64_t budget_ns);
 void kernel_timer_finish(struct kernel_timer *timer);
-/* Waits until the device has finished the work of the timer. */
+/* Waits until the device has finished all work of the timer. */
 enum tandem_status kernel_timer_drain(struct kernel_timer *timer);
-/* Returns the time until the deadline; 0 after the deadline. */
+/* Returns the time until the deadline, or 0 if the deadline has passed. */
 uint64_t kernel_timer_remaining_ns(const struct kernel_timer *timer);
 /* Measures the time per launch in a series of launches. The result is the lower
- * quartile of several samples, because other load only adds time. Ignores the
- * first launch, which may compile, and samples during which the thread was
+ * quartile of several samples, because other load can only add time. Ignores
+ * the first launch, which may compile, and samples during which the thread was
  * preempted. Returns TANDEM_FAILED if nearly all samples were preempted or the
  * deadline passed before the first sample. */
 enum tandem_status kernel_timer_measure(struct kernel_timer *timer,
                                         kernel_timer_launch_fn launch,
                                         void *work, double *out_ns);
-/* Returns true if the device still works after one kind of work ended with
- * `status`. */
+/* Returns true if tuning can continue after an operation returned `status`. */
 bool tuning_can_continue(enum tandem_status status);
 
 #endif

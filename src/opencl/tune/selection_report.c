@@ -10,7 +10,7 @@
 #define PREFIX "gemm."
 #define TEXT_BYTES 256u
 
-/* Sides of the square matrices, and the types, in the report. */
+/* Sizes of square matrices, and data types, for which kernels are reported. */
 static const int64_t sizes[] = {256, 1024, 4096};
 static const struct {
     const char *name;
@@ -19,8 +19,8 @@ static const struct {
              {"tf32", TANDEM_F32, TANDEM_GEMM_ALLOW_TF32},
              {"f16", TANDEM_F16, 0}};
 
-/* Updates the cost model of `user`, a struct selection_report, and passes the
- * result on. */
+/* Callback for tuning results: updates the cost model of the struct
+ * selection_report `user` and passes the result on. */
 static void result_receive(void *user, const char *key, const char *value)
 {
     struct selection_report *report = user;

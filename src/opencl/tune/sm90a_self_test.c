@@ -13,13 +13,13 @@
 #include "opencl/device/event_poll.h"
 #include "opencl/tune/tune.h"
 
-/* Minimum number of tiles per work-group. */
+/* Minimum number of result tiles that each work-group computes. */
 #define ROUNDS 2u
-/* A multiple of 8, so that operands are not packed, but not of the k tile. */
+/* Length of k: a multiple of 8 to avoid packing, but not of the k tile. */
 #define DEPTH 520
-/* Compared rows and columns per tile. */
+/* Number of rows, and of columns, that are compared per result tile. */
 #define SAMPLES 8u
-/* Relative rounding error of 16-bit results. */
+/* Relative rounding error of results in f16 and bf16. */
 #define F16_ROUNDING 0x1p-11
 #define BF16_ROUNDING 0x1p-8
 
@@ -33,7 +33,7 @@ static void result_report(const struct tuning_results_sink *sink,
 
 /* ---- the GEMM ---- */
 
-/* Returns the number of tiles along m, and along n. */
+/* Returns the number of result tiles along m, which is also that along n. */
 static uint32_t tiles_per_side(const struct tandem_device *device)
 {
     uint32_t side = 1;
@@ -42,8 +42,8 @@ static uint32_t tiles_per_side(const struct tandem_device *device)
     return side;
 }
 
-/* The sizes are multiples of 8, so that operands are not packed, and the last
- * tiles are incomplete. */
+/* Returns the GEMM to test. Its sizes are multiples of 8, so that operands are
+ * not packed. The last tiles are incomplete. */
 static struct tandem_gemm test_gemm(const struct kernel_timer *timer,
                                     enum gemm_kernel_id kernel, uint32_t dtype)
 {
@@ -82,8 +82,8 @@ static double value_at(uint32_t dtype, const void *memory, int64_t at)
     return (double)(dtype == TANDEM_F16 ? f16_value(bits) : bf16_value(bits));
 }
 
-/* Fills `out` with random numbers in [-1, 1). A tile that is computed at the
- * wrong position or from old data then gets a wrong result. */
+/* Fills `out` with random numbers in [-1, 1). Random operands reveal a tile
+ * that is computed at the wrong position or from old data. */
 static void random_fill(uint32_t dtype, void *out, int64_t count, uint32_t seed)
 {
     for (int64_t i = 0; i < count; i++) {
@@ -97,7 +97,7 @@ static void random_fill(uint32_t dtype, void *out, int64_t count, uint32_t seed)
     }
 }
 
-/* Returns the index of compared row or column `nth`; differs between tiles. */
+/* Returns the index of compared row or column `nth`, which varies by tile. */
 static int64_t sample_at(uint32_t nth, uint32_t size, int64_t extent)
 {
     uint32_t band = size / SAMPLES;
@@ -108,9 +108,9 @@ static int64_t sample_at(uint32_t nth, uint32_t size, int64_t extent)
 struct samples {
     const struct tandem_gemm *gemm;
     enum gemm_kernel_id kernel;
-    uint32_t count; /* of rows, and of columns */
-    void *memory;   /* both operands; later a row of the result */
-    double *a, *b;  /* compared rows of a and columns of b, DEPTH each */
+    uint32_t count; /* number of compared rows; equals that of columns */
+    void *memory;   /* copy of both operands; later a result row */
+    double *a, *b;  /* compared rows of a and columns of b */
 };
 
 static bool samples_alloc(struct samples *out, struct tandem_device *device,
@@ -128,7 +128,7 @@ static void samples_fill(struct samples *samples)
 {
     const struct tandem_gemm *gemm = samples->gemm;
     const struct gemm_kernel_config *config = &gemm_configs[samples->kernel];
-    /* A different seed for each kernel: old results are still in memory. */
+    /* Another seed for each kernel: the memory still holds older results. */
     random_fill(gemm->dtype, samples->memory, (gemm->m + gemm->n) * DEPTH,
                 samples->kernel);
     const char *b = (const char *)samples->memory + gemm->b.byte_offset;
@@ -169,7 +169,7 @@ static bool is_element_correct(const struct samples *samples, const double *a,
     return fabs(got - sum) <= tolerance * size + rounding * fabs(sum);
 }
 
-/* Compares elements of every tile with double precision. */
+/* Compares samples of every result tile with a sum in double precision. */
 static enum tandem_status samples_compare(const struct samples *samples,
                                           struct kernel_timer *timer)
 {
@@ -198,8 +198,8 @@ static enum tandem_status samples_compare(const struct samples *samples,
     return status;
 }
 
-/* Runs a GEMM in which each work-group computes several tiles. The self-test at
- * build time (kernel_self_test.h) is too small for that. */
+/* Tests a kernel with a GEMM in which each work-group computes several tiles.
+ * The self-test after a build (kernel_self_test.h) is too small for this. */
 static enum tandem_status gemm_test(struct kernel_timer *timer,
                                     struct samples *samples,
                                     enum gemm_kernel_id kernel, uint32_t dtype)
@@ -223,7 +223,7 @@ static enum tandem_status gemm_test(struct kernel_timer *timer,
 
 /* ---- all kernels ---- */
 
-/* Returns the memory of the largest GEMM. */
+/* Returns the memory size in bytes of the largest GEMM that is tested. */
 static uint64_t scratch_bytes(struct tandem_device *device)
 {
     const struct kernel_timer timer = {.device = device};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs the measurements of the tune entry; see tune.h. */
+/* Runs the tuning measurements of a device; see tune.h. */
 #include "opencl/tune/tune.h"
 
 #include "opencl/gemm/clblast.h"
@@ -7,14 +7,15 @@
 #include "opencl/device/device.h"
 #include "opencl/device/event_poll.h"
 
-/* Room for a GEMM of 4096 and CLBlast's packed operands; on a CPU, of 1024. */
+/* Scratch memory for a GEMM of 4096 x 4096 matrices and CLBlast's packed
+ * operands; on a CPU, of 1024 x 1024 matrices. */
 #define SCRATCH_BYTES (UINT64_C(192) << 20)
 #define CPU_SCRATCH_BYTES (UINT64_C(32) << 20)
-/* The cost model is measured within this time. Only with a longer budget are
- * CLBlast parameters searched. */
+/* Time in which the cost model is measured. CLBlast parameters are searched
+ * only if the time budget is longer. */
 #define COST_MODEL_NS UINT64_C(2500000000)
-/* With a smaller budget, kernels for 16-bit or less accurate GEMM keep their
- * built-in costs. */
+/* With a smaller time budget, kernels that only 16-bit or less accurate GEMMs
+ * use are not measured. */
 #define ALL_KERNELS_NS UINT64_C(4000000000)
 
 static uint64_t scratch_bytes(const struct tandem_device *device)
@@ -27,8 +28,8 @@ static uint64_t scratch_bytes(const struct tandem_device *device)
                : bytes;
 }
 
-/* Searches CLBlast parameters and times CLBlast with the best ones. Restores
- * the parameters that CLBlast had before. */
+/* Searches CLBlast parameters and times CLBlast with the best ones. Afterwards
+ * restores the parameters that CLBlast had before. */
 static enum tandem_status tune_clblast(struct kernel_timer *timer,
                                        const struct tuning_results_sink *sink,
                                        uint32_t *time_count)
@@ -49,7 +50,7 @@ static enum tandem_status tune_clblast(struct kernel_timer *timer,
     timer->deadline_ns = end;
     if (status == TANDEM_OK)
         status = tune_clblast_times(timer, sink, time_count);
-    /* Frees the programs of all candidates. */
+    /* Free the programs that CLBlast built for all candidates. */
     clblast_clear_cache();
     for (uint32_t i = 0; i < CLBLAST_KERNEL_COUNT; i++)
         clblast_params_set(id, (enum clblast_kernel_id)i, &before[i]);
@@ -75,7 +76,7 @@ enum tandem_status tune_device(struct tandem_device *device, uint64_t budget_ns,
         status = tune_gemm_costs(&timer, sink, budget_ns >= ALL_KERNELS_NS);
     if (status == TANDEM_OK)
         status = tune_clblast_times(&timer, sink, &time_count);
-    /* Measurements that the search aborts do not matter. */
+    /* Do not count measurements that the CLBlast search aborts. */
     const uint32_t aborted = timer.aborted;
     if (status == TANDEM_OK &&
         kernel_timer_remaining_ns(&timer) > 2 * COST_MODEL_NS)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tune entry of backend.h, and the measurements that it runs. */
+/* Declares tune_device, the tune entry of the backend table, and the
+ * measurements that it runs. */
 #ifndef TANDEM_OPENCL_TUNE_TUNE_H
 #define TANDEM_OPENCL_TUNE_TUNE_H
 
@@ -19,55 +20,55 @@ enum tandem_status tune_device(struct tandem_device *device, uint64_t budget_ns,
 
 /* ---- tune_gemm_costs.c ---- */
 
-/* A GEMM on operands in the timer's memory. */
+/* A GEMM whose operands are in the scratch memory of a timer. */
 struct timed_gemm {
     struct tandem_gemm gemm;
     enum gemm_kernel_id kernel;
-    uint64_t bytes; /* that a, b and c take */
-    /* The memory holds `copies` matrices b after a. Each launch uses the next
-     * one. */
+    uint64_t bytes; /* total size of a, b and c */
+    /* The scratch memory holds a and then `copies` copies of b. Each launch
+     * uses the next copy, so that b is not in a cache. */
     uint64_t a_bytes, b_bytes;
     uint32_t copies, launches;
 };
 
-/* Initializes an f32 GEMM with transposed b. */
+/* Initializes an f32 GEMM whose operand b is transposed. */
 void timed_gemm_init(struct timed_gemm *out, const struct kernel_timer *timer,
                      int64_t m, int64_t n, int64_t k, int64_t batch);
-/* Enqueues a GEMM with kernel `kernel`, after waiting for its build. */
+/* Waits until `kernel` is built, then enqueues a GEMM with it. */
 enum tandem_status gemm_kernel_launch(struct kernel_timer *timer,
                                       const struct tandem_gemm *gemm,
                                       enum gemm_kernel_id kernel);
-/* Measures the cost model of our GEMM kernels (gemm_cost_model.h). If
- * `all_kernels` is false, skips kernels that only 16-bit or less accurate GEMM
- * may use. Skips what cannot be measured; returns an error only if the device
- * no longer works. */
+/* Measures the cost model of Tandem's GEMM kernels (gemm_cost_model.h). If
+ * `all_kernels` is false, skips kernels that only 16-bit or less accurate GEMMs
+ * use. Returns an error only if the device no longer works. */
 enum tandem_status tune_gemm_costs(struct kernel_timer *timer,
                                    const struct tuning_results_sink *sink,
                                    bool all_kernels);
 
 /* tune_clblast_times.c: times CLBlast for several shapes. Reports the times
- * only if there are at least *count of them, and then updates *count. */
+ * only if at least *count shapes were timed, and then updates *count. */
 enum tandem_status tune_clblast_times(struct kernel_timer *timer,
                                       const struct tuning_results_sink *sink,
                                       uint32_t *count);
-/* clblast_search.c: searches for fast CLBlast parameters, and leaves the best
- * ones set in CLBlast. */
+/* clblast_search.c: searches for fast CLBlast parameters. The best ones remain
+ * set in CLBlast. */
 enum tandem_status clblast_search_run(struct kernel_timer *timer,
                                       const struct tuning_results_sink *sink);
 /* sm90a_self_test.c: runs the self-test of the sm_90a programs if the device
- * may use them. Reports "started" first, so that a crash leaves that result. */
+ * may use them. First reports "started", which remains if the driver
+ * crashes. */
 enum tandem_status sm90a_self_test_run(struct tandem_device *device,
                                        uint64_t budget_ns,
                                        const struct tuning_results_sink *sink);
 
 /* ---- selection_report.c ---- */
 
-/* Passes results on, and reports afterwards which kernel they select for some
- * square matrices. The report (gemm.selected.DTYPE) is for people only. */
+/* Passes tuning results on, and then reports which kernel they select for some
+ * square matrices. The report (gemm.selected.DTYPE) is only informative. */
 struct selection_report {
-    struct tuning_results_sink input; /* pass this to the measurements */
+    struct tuning_results_sink input; /* sink to pass to the measurements */
     struct tuning_results_sink output;
-    struct gemm_selector selector; /* with the measured costs */
+    struct gemm_selector selector; /* selects by the measured costs */
 };
 void selection_report_init(struct selection_report *report,
                            struct tandem_device *device,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Times CLBlast for the cost model; see tune.h. */
+/* Times CLBlast GEMMs for the cost model; see tune.h. */
 #include <stdio.h>
 #include <string.h>
 
@@ -11,7 +11,7 @@ struct shape {
     int64_t m, n, k, batch;
 };
 
-/* Each group is sorted by cost: squares, other shapes, batches. */
+/* Squares, other shapes and batches; each group is sorted by cost. */
 static const struct shape shapes[] = {
     {64, 64, 64, 1},       {128, 128, 128, 1},    {256, 256, 256, 1},
     {512, 512, 512, 1},    {1024, 1024, 1024, 1}, {2048, 2048, 2048, 1},
@@ -29,8 +29,8 @@ static double shape_work(const struct shape *shape)
            (double)shape->batch;
 }
 
-/* Appends one entry of the list that gemm_cost_model.h describes. Returns false
- * and appends nothing if there is no room. */
+/* Appends the time of one shape to `text`, in the format of gemm_cost_model.h.
+ * Returns false and appends nothing if `text` is too small. */
 static bool time_append(char *text, size_t bytes, const struct shape *shape,
                         double ns)
 {
@@ -61,9 +61,9 @@ enum tandem_status tune_clblast_times(struct kernel_timer *timer,
 {
     char text[2048] = "";
     uint32_t timed_count = 0;
-    /* Predicts the next shape from the last one, in ns per multiply-add. A
-     * shape is skipped if one launch would take an eighth of the remaining
-     * time, because each shape is launched at least five times. */
+    /* Nanoseconds per multiply-add of the last shape, which predict the time of
+     * the next shape. Each shape is launched at least five times, so a shape is
+     * skipped if one launch would take an eighth of the remaining time. */
     double ns_per_work = 0;
     enum tandem_status status = TANDEM_OK;
     for (uint32_t i = 0; i < SHAPES && tuning_can_continue(status); i++) {

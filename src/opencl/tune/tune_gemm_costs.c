@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Measures the cost model of our GEMM kernels; see tune.h. Each kernel is timed
- * with one work-group per compute unit and with many, each at two depths of k.
- * The differences give the costs per unit of k; the rest is the start time.
+ * Measures the cost model of Tandem's GEMM kernels; see tune.h. Each kernel is
+ * timed with few and with many work-groups, each at two depths (lengths of k).
+ * The differences give the cost per unit of k; the rest is start time.
  */
 #include <math.h>
 #include <stdio.h>
@@ -15,26 +15,26 @@
 #include "opencl/plan/operand_packing.h"
 #include "opencl/tune/tune.h"
 
-/* Depths of k at which a kernel is timed. */
+/* Depths (lengths of k) at which a kernel is timed. */
 #define SHALLOW 256
 #define DEEP 1024
 #define CPU_SHALLOW 64
 #define CPU_DEEP 256
-/* "Many" work-groups fill each compute unit this often. */
+/* Number of times that "many" work-groups fill each compute unit. */
 #define FULL_ROUNDS 2u
-/* A GEMM must take this factor longer than the host needs to enqueue it;
- * otherwise the measured time is the host's. */
+/* A GEMM must take this factor longer than the host needs to enqueue it.
+ * Otherwise the host's time would be measured. */
 #define MIN_HOST_FACTOR 1.5
-/* GEMV is limited by memory and needs more work: rows of the matrix per compute
- * unit, their depths, and matrix elements per work-group if each compute unit
- * has one work-group. */
+/* GEMV is limited by memory bandwidth and needs larger matrices: matrix rows
+ * per compute unit, their lengths, and matrix elements per work-group if each
+ * compute unit has one work-group. */
 #define GEMV_ROWS 192u
 #define GEMV_SHALLOW 512
 #define GEMV_DEEP 1536
 #define GEMV_GROUP_SHALLOW 65536u
 #define GEMV_GROUP_DEEP 262144u
 #define COPY_BYTES (UINT64_C(64) << 20)
-/* The smallest cost per unit of k that a profile may contain. */
+/* Smallest cost per unit of k that a tuning profile may contain. */
 #define MIN_STEP_NS 1e-3
 
 /* ---- a GEMM in the timer's memory ---- */
@@ -45,10 +45,10 @@ static uint64_t matrix_bytes(int64_t rows, int64_t columns, int64_t batch)
     return (bytes + 255) / 256 * 256;
 }
 
-/* Places c at the end of the memory, where it overwrites hardly any operands of
- * other measurements. Scales the result so that no element of c is larger than
- * an operand's: otherwise, later GEMMs could overflow, which some kernels
- * handle by recomputing tiles. */
+/* Places the result c at the end of the memory, where it hardly overwrites
+ * operands of other measurements. Scales the result so that no element of c is
+ * larger than the operands. Otherwise, later GEMMs could overflow, and some
+ * kernels recompute tiles that overflow. */
 void timed_gemm_init(struct timed_gemm *out, const struct kernel_timer *timer,
                      int64_t m, int64_t n, int64_t k, int64_t batch)
 {
@@ -124,12 +124,12 @@ struct tuner {
     const struct tuning_results_sink *sink;
     uint32_t units; /* compute units */
     bool cpu;
-    /* Measured first. The time of a GEMM includes launch_ns and the time for
-     * packing; host_ns is the host's time to enqueue a kernel. */
+    /* These costs are measured first. The time of a GEMM includes launch_ns and
+     * the time for packing. host_ns is the host's time to enqueue a kernel. */
     double launch_ns, bytes_per_ns, host_ns;
 };
 
-/* Reports gemm.PREFIX NAME as a list of numbers, unless one is too large. */
+/* Reports gemm.<prefix><name> as a list of numbers if none is too large. */
 static void costs_report(const struct tuner *tuner, const char *prefix,
                          const char *name, const double *values, uint32_t count)
 {
@@ -145,8 +145,8 @@ static void costs_report(const struct tuner *tuner, const char *prefix,
 }
 
 /* Initializes a GEMM that SIMT or tensor-core kernel `id` computes with at most
- * `groups` work-groups, in a grid that is as square as possible. Uses exactly
- * `groups` if no side of the grid is then more than four times the other. */
+ * `groups` work-groups, in a nearly square grid. Uses exactly `groups` if
+ * neither side of the grid is then more than four times the other. */
 static void grid_gemm_init(struct timed_gemm *out,
                            const struct kernel_timer *timer,
                            enum gemm_kernel_id id, uint32_t groups,
@@ -173,8 +173,8 @@ static enum tandem_status pair_launch(struct kernel_timer *timer,
     return status == TANDEM_OK ? timed_gemm_launch(timer, &pair[1]) : status;
 }
 
-/* Measures what a small kernel adds after a longer one, which hides the host's
- * part, and the host's part alone. */
+/* Measures the time that a small kernel adds after a longer one, which hides
+ * the host's work (launch_ns). Also measures the host's work (host_ns). */
 static enum tandem_status tune_launch(struct tuner *tuner)
 {
     struct timed_gemm pair[2];
@@ -221,11 +221,11 @@ static enum tandem_status tune_copy(struct tuner *tuner)
 
 /* ---- costs of one kernel ---- */
 
-/* A kernel, and for GEMV also the layout of the matrix. */
+/* A GEMM kernel to measure, and the matrix layout if the kernel is a GEMV. */
 struct kernel_case {
     enum gemm_kernel_id id;
     bool gemv, mn_major;
-    uint32_t rows_per_group; /* of the GEMV matrix; 1 for other kernels */
+    uint32_t rows_per_group; /* rows of the GEMV matrix; else 1 */
 };
 
 static struct kernel_case kernel_case_make(enum gemm_kernel_id id,
@@ -280,7 +280,7 @@ static void case_gemm_init(struct timed_gemm *out, const struct tuner *tuner,
         out->gemm.dtype = TANDEM_F16;
     if (kernel->mn_major)
         use_mn_major_b(out);
-    /* GEMV must read its matrix from memory, not from a cache. */
+    /* Use copies of b: GEMV must read it from memory, not a cache. */
     if (kernel->gemv && !tuner->cpu && out->bytes < memory_bytes)
         out->copies += (uint32_t)((memory_bytes - out->bytes) / out->b_bytes);
 }
@@ -296,7 +296,7 @@ static bool case_fits(const struct tuner *tuner,
 
 /* Doubles both depths until the GEMM takes longer than the host needs to
  * enqueue it, or until the memory is full. Returns TANDEM_FAILED if the time
- * is used up before, because the result would be the host's time. */
+ * budget ends before, because the result would be the host's time. */
 static enum tandem_status depths_raise(const struct tuner *tuner,
                                        const struct kernel_case *kernel,
                                        uint32_t groups, int64_t depths[2])
@@ -316,7 +316,7 @@ static enum tandem_status depths_raise(const struct tuner *tuner,
         if (kernel_timer_remaining_ns(tuner->timer) == 0)
             return last_error_set(TANDEM_FAILED,
                                   "tune: the time budget is used up");
-        /* A trial launch, because packed operands take memory, too. */
+        /* Launch it once with the doubled depth: packing needs memory, too. */
         case_gemm_init(&timed, tuner, kernel, groups, 2 * depths[1]);
         if (timed_gemm_measure(tuner->timer, &timed, &ns) != TANDEM_OK)
             return TANDEM_OK;
@@ -325,8 +325,8 @@ static enum tandem_status depths_raise(const struct tuner *tuner,
     }
 }
 
-/* Measures the time at the first depth and the time per unit of k. May increase
- * the depths. */
+/* Measures the time of a GEMM with k = depths[0], and its time per unit of k.
+ * May increase the depths. */
 static enum tandem_status groups_measure(const struct tuner *tuner,
                                          const struct kernel_case *kernel,
                                          uint32_t groups, int64_t depths[2],
@@ -351,7 +351,7 @@ static enum tandem_status groups_measure(const struct tuner *tuner,
     return TANDEM_OK;
 }
 
-/* Chooses the depths of k for few or for many work-groups. */
+/* Chooses the two depths of k, which differ for few and many work-groups. */
 static void depths_init(const struct tuner *tuner,
                         const struct kernel_case *kernel, bool many,
                         int64_t out[2])
@@ -379,7 +379,7 @@ static enum tandem_status tune_kernel(const struct tuner *tuner,
     uint32_t rounds = FULL_ROUNDS * gemm_configs[id].groups_per_compute_unit;
     if (kernel.gemv && !tuner->cpu) {
         rounds = GEMV_ROWS / rows;
-        /* Half of the compute units are not yet limited by memory. */
+        /* With half of the compute units, memory is not yet the limit. */
         few = (few + 1) / 2;
     }
     depths_init(tuner, &kernel, false, depths);
@@ -397,7 +397,7 @@ static enum tandem_status tune_kernel(const struct tuner *tuner,
     double start_ns = first_ns - ns_per_k * (double)depths[0];
     if (has_recompute_launch(id))
         start_ns -= tuner->launch_ns;
-    /* The fields of struct gemm_kernel_cost. */
+    /* The order is that of the fields of struct gemm_kernel_cost. */
     const double cost[3] = {fmax(start_ns, 0),
                             fmax(ns_per_k / rows, MIN_STEP_NS),
                             fmax(many_ns_per_k / (rounds * rows), MIN_STEP_NS)};
@@ -444,7 +444,7 @@ static enum tandem_status tune_kernels(const struct tuner *tuner,
                                        bool all_kernels)
 {
     enum tandem_status status = TANDEM_OK;
-    /* The sm_90a kernels come first, in case the time is short. */
+    /* Measure the sm_90a kernels first, in case time runs out. */
     for (uint32_t i = 0; i < 2 * GEMM_KERNEL_COUNT; i++) {
         uint32_t id = i % GEMM_KERNEL_COUNT;
         const struct gemm_kernel_config *config = &gemm_configs[id];
@@ -457,8 +457,8 @@ static enum tandem_status tune_kernels(const struct tuner *tuner,
     }
     if (tuning_can_continue(status) && can_tune(tuner, GEMM_MMA_3XTF32_128X128))
         status = tune_mn_major(tuner);
-    /* GEMV with an MN-major matrix comes last, because the cost model can
-     * derive these costs from the K-major ones. */
+    /* Measure GEMV with an MN-major matrix last, because the cost model can
+     * derive these costs from those with a K-major matrix. */
     for (uint32_t i = 0; i < GEMM_KERNEL_COUNT; i++)
         if (tuning_can_continue(status) && gemm_configs[i].gemv_vectors != 0 &&
             i != GEMV_1_MN_MAJOR && can_tune(tuner, i))

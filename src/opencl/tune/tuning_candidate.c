@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checks and times CLBlast parameters; see tuning_candidate.h. */
+/* Checks and times sets of CLBlast parameters; see tuning_candidate.h. */
 #include "opencl/tune/tuning_candidate.h"
 
 #include <clblast_c.h>
@@ -16,15 +16,15 @@
 
 #define ALPHA 1.5f
 #define BETA 0.5f
-/* No operand of a check has more elements. */
+/* Maximum number of elements of a matrix in a correctness check. */
 #define CHECK_ELEMENTS (UINT64_C(1) << 17)
 #define MIN_SIDE 256
-/* CLBlast's own tuner uses this size for the direct kernel. */
+/* Matrix size for the direct kernel; CLBlast's own tuner uses this size. */
 #define DIRECT_SIDE 256
 /* Allowed error, in units of 2^-24 times the sum of the terms' magnitudes. */
 #define TOLERANCE 32.0
 
-/* Column-major sizes: the result has n columns of m elements. */
+/* Sizes of column-major matrices. The result has n columns of m elements. */
 struct call_size {
     int64_t m, n, k;
 };
@@ -41,7 +41,7 @@ void tuning_candidate_finish(struct tuning_candidate *candidate)
     memset(candidate, 0, sizeof(*candidate));
 }
 
-/* Creates a buffer and fills it with the timer's random numbers. */
+/* Creates a device buffer and fills it with the timer's random numbers. */
 static enum tandem_status buffer_make(struct tuning_candidate *candidate,
                                       struct tandem_buffer **out)
 {
@@ -111,7 +111,7 @@ static bool is_for_odd_sizes(enum clblast_kernel_id kernel)
     return kernel == CLBLAST_PAD || kernel == CLBLAST_PADTRANSPOSE;
 }
 
-/* Calls the CLBlast routine that runs the kernel. Returns CLBlast's status. */
+/* Calls the CLBlast routine that runs the kernel. Returns its status code. */
 static int routine_call(const struct tuning_candidate *candidate,
                         const struct call_size *size)
 {
@@ -151,8 +151,8 @@ candidate_launch(const struct tuning_candidate *candidate,
 
 /* ---- check ---- */
 
-/* Computes element `i` of the result in double precision. `out_scale` receives
- * the sum of the magnitudes of its terms. */
+/* Returns the expected value of result element `i`, computed in double
+ * precision. *out_scale receives the sum of the magnitudes of its terms. */
 static double expected(const struct tuning_candidate *candidate,
                        const struct call_size *size, int64_t i,
                        double *out_scale)

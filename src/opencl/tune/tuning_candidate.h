@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Checks and times a candidate, that is, a set of CLBlast parameters. The
- * caller sets the parameters in CLBlast first; they apply to the whole process.
- * A candidate belongs to one thread.
+ * Checks and times a candidate: a set of CLBlast parameters for one kernel. The
+ * caller first sets the parameters in CLBlast, where they apply to the whole
+ * process. A candidate belongs to one thread.
  */
 #ifndef TANDEM_OPENCL_TUNE_TUNING_CANDIDATE_H
 #define TANDEM_OPENCL_TUNE_TUNING_CANDIDATE_H
@@ -13,12 +13,12 @@
 struct tuning_candidate {
     struct kernel_timer *timer;
     enum clblast_kernel_id kernel;
-    struct tandem_buffer *buffers[3]; /* two inputs, and the output */
-    float *host[3];                   /* their contents in the check */
-    int64_t side; /* each buffer holds a square matrix of this side */
+    struct tandem_buffer *buffers[3]; /* two inputs and the result */
+    float *host[3];                   /* copies of the buffers for checks */
+    int64_t side; /* each buffer holds a matrix of side x side */
 };
 
-/* Allocates buffers for matrices of `side`, or of a smaller side if memory is
+/* Allocates buffers for square matrices of `side`, or smaller if memory is
  * short. */
 enum tandem_status tuning_candidate_init(struct tuning_candidate *candidate,
                                          struct kernel_timer *timer,
