@@ -23,7 +23,7 @@
 #include "opencl/queue/event.h"
 #include "opencl/queue/stream_lifecycle.h"
 
-/* Default value of the open key blocking_timeout_ms. */
+/* Default of blocking_timeout_ms, an option passed to open. */
 #define DEFAULT_BLOCKING_TIMEOUT_MS 300000u
 
 /* Guards total_open_count, and `context` and `open_count` of each
@@ -57,7 +57,7 @@ static void context_release(struct tandem_device *device)
     pthread_mutex_unlock(&mutex);
 }
 
-/* Detaches a device that will never be freed from its hardware.  The device
+/* Detaches from the hardware a device that will never be freed.  The device
  * keeps its context, and the next open of the hardware creates a new one. */
 static void context_leak(struct tandem_device *device)
 {
@@ -177,16 +177,16 @@ static void path_replace(char **path, const char *value)
     *path = value[0] != '\0' ? strdup(value) : NULL;
 }
 
-/* Values of open keys that struct tandem_device does not store. */
+/* Values of options passed to open that struct tandem_device does not store. */
 struct open_values {
     uint64_t memory_limit_bytes; /* 0 means no limit */
     uint64_t thread_count;       /* 0 means the default */
     uint64_t blocking_timeout_ms;
-    const char *tuning; /* NULL means no profile */
+    const char *tuning; /* JSON text; NULL means no profile */
 };
 
-/* Parses an open key whose value is a number, a path, or "1" for true.  Returns
- * NOT_READY if the key is of another kind or unknown. */
+/* Parses an option passed to open whose value is a number, a path, or "1" for
+ * true.  Returns NOT_READY for other options. */
 static enum tandem_status plain_option_parse(struct tandem_device *device,
                                              struct open_values *values,
                                              const char *key, const char *value)
@@ -226,7 +226,7 @@ static enum tandem_status plain_option_parse(struct tandem_device *device,
     return TANDEM_NOT_READY;
 }
 
-/* Parses an open key.  Ignores unknown keys. */
+/* Parses an option passed to open.  Ignores unknown keys. */
 static enum tandem_status option_parse(struct tandem_device *device,
                                        struct open_values *values,
                                        const char *key, const char *value)
@@ -292,8 +292,8 @@ static enum tandem_status read_options(struct tandem_device *device,
     return status;
 }
 
-/* Frees the device.  device_close calls it.  If a build was still running then,
- * the last build thread calls it instead. */
+/* Frees the device.  device_close calls this function unless a build is still
+ * running.  In that case, the last build thread calls it. */
 static void device_free(struct tandem_device *device)
 {
     programs_free(device);

@@ -32,13 +32,13 @@ enum driver_wait_mode {
 struct tandem_device {
     struct handle handle;
     const struct platform_device *hardware;
-    cl_context context;       /* shared by all opens of the hardware */
+    cl_context context;       /* shared by all opens of this hardware */
     cl_command_queue utility; /* queue for commands without a stream */
     tandem_log_fn log;
     void *log_user;
     struct program_cache cache;
     atomic_bool lost;
-    atomic_bool must_leak; /* work never completed, so nothing is released */
+    atomic_bool must_leak; /* some work never ends; nothing is released */
     /* Set if the driver cannot report whether work has ended.  Host memory that
      * the work may use is then released later; see deferred_release.h. */
     atomic_bool defers_release;
@@ -56,12 +56,12 @@ struct tandem_device {
     struct programs programs;
     struct gemm_selector gemm_selector;
     enum sm90a_self_test_result sm90a_self_test; /* from the profile */
-    bool self_test_only;  /* tune runs only the sm_90a self-test (open key) */
+    bool self_test_only;  /* option of open: only the sm_90a self-test */
     struct clblast_overrides clblast_overrides; /* from the profile */
 };
 
-/* A buffer.  The pool's mutex guards its links in the lists of buffers and of
- * pack cache entries. */
+/* A buffer.  The pool's mutex guards the list of buffers (previous, next) and
+ * the list pack_cache_entries. */
 struct tandem_buffer {
     struct handle handle;
     struct tandem_device *device;
@@ -71,14 +71,14 @@ struct tandem_buffer {
     /* Start address for overlap checks: the block's unique virtual address, or
      * the host address of imported memory. */
     uint64_t address;
-    uint32_t skew; /* bytes from a 64-byte boundary to the start */
-    bool internal; /* the plugin's own; not counted in statistics */
+    uint32_t skew; /* distance in bytes from a 64-byte boundary */
+    bool internal; /* temporary of the plugin, not in statistics */
     struct tandem_buffer *previous, *next;
-    /* Stream and command number of the last use, and of the last write. */
+    /* Stream id and command number of the last use, and of the last write. */
     _Atomic uint64_t used_stream, used_seqno;
     _Atomic uint64_t written_stream, written_seqno;
-    /* Last use of the block by the buffer that owned it before, and the id of
-     * the stream that already waits for this use. */
+    /* Last use of the block by its previous owner, and the id of the stream
+     * that already waits for this use. */
     _Atomic uint64_t prior_stream, prior_seqno, synced_stream;
     _Atomic uint32_t poison; /* status of the failed write, or TANDEM_OK */
     _Atomic uint32_t map_count;
@@ -115,16 +115,16 @@ struct readback {
     bool alloc_failed; /* allocation failed and is not repeated */
 };
 
-/* A stream, which is an in-order queue.  One thread at a time uses it, but
- * other threads may read id, queue and the seqnos under device.mutex. */
+/* A stream: an in-order queue.  One thread at a time uses it, but other threads
+ * may read id, queue and the command numbers (seqno) under device.mutex. */
 struct tandem_stream {
     struct handle handle;
     struct tandem_device *device;
     cl_command_queue queue;
-    uint64_t id; /* unique within the device, at least 1 */
+    uint64_t id; /* unique within the device; 0 is not used */
     uint32_t flags;
     uint32_t references; /* guarded by device.mutex */
-    /* Number of the last issued, completed and flushed command, from 1. */
+    /* Numbers of the last issued, completed and flushed command; from 1 on. */
     _Atomic uint64_t issued_seqno, completed_seqno, flushed_seqno;
     _Atomic uint64_t pending_bytes; /* bytes that unfinished commands use */
     _Atomic uint32_t status;        /* the sticky error, or TANDEM_OK */
@@ -143,7 +143,7 @@ struct tandem_event {
     struct handle handle;
     struct tandem_device *device;
     cl_event event;
-    uint64_t stream, seqno; /* stream id and number of the marker */
+    uint64_t stream, seqno; /* id of the stream, number of the marker command */
     bool profiling;         /* the stream records times of commands */
     _Atomic bool completed; /* the event is known to have completed */
     struct tandem_event *previous, *next;

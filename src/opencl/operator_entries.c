@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The functions of the plugin's table that take an operator.  backend.h says
- * from which threads each may be called. */
+/* Implements the plugin's functions that take an operator.  backend.h says from
+ * which threads each may be called. */
 #include "opencl/operator_entries.h"
 #include "opencl/gemm/gemm.h"
 #include "opencl/transfer/host_import.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The functions of the plugin's table that take an operator.  They check their
- * arguments.  tandem/backend.h documents them and their threads. */
+/* The plugin's functions that take an operator.  They check their arguments.
+ * tandem/backend.h documents them and says which thread may call each. */
 #ifndef TANDEM_OPENCL_OPERATOR_ENTRIES_H
 #define TANDEM_OPENCL_OPERATOR_ENTRIES_H
 

@@ -57,7 +57,7 @@ static const struct code cl_codes[] = {
      false},
     {0, TANDEM_FAILED, NULL, true}};
 
-/* Error codes that CLBlast defines.  Its functions also return OpenCL codes. */
+/* Error codes that CLBlast defines.  CLBlast also returns OpenCL codes. */
 static const struct code clblast_codes[] = {
     {-1024, TANDEM_UNSUPPORTED, "not implemented", false},
     {-1022, TANDEM_FAILED, "matrix A is not a buffer", false},

@@ -90,7 +90,7 @@ enum tandem_status command_queue_drain(cl_command_queue queue,
 }
 
 /* Does not convert error codes with status_from_cl, because status_from_cl
- * calls device_health_check. */
+ * calls this function. */
 bool device_health_check(struct tandem_device *device)
 {
     const cl_uint zero = 0;

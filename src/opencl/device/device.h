@@ -22,19 +22,19 @@
 extern struct handle_pool device_handles;
 
 /* Returns TANDEM_OK if `device` can be used, or INVALID_ARGUMENT if it is not a
- * live device.  Returns DEVICE_LOST if it is lost, or if this process is a fork
- * of the process that opened it. */
+ * live device.  Returns DEVICE_LOST if the device is lost, or if this process
+ * is a fork of the process that opened the device. */
 enum tandem_status device_check(const struct tandem_device *device);
 /* Returns true if the device completes a test command, a fill of a few bytes,
  * within HEALTH_CHECK_TIMEOUT_NS.  Blocks until then. */
 bool device_health_check(struct tandem_device *device);
 /* Waits until the commands of the queue have ended, successfully or not.
  * Returns NOT_READY after limit_ns, or DEVICE_LOST if a driver call fails.
- * Sets no error message and works on lost devices, because callers use it while
- * they handle another error. */
+ * Sets no error message and works on lost devices, because error handlers use
+ * it. */
 enum tandem_status command_queue_drain(cl_command_queue queue,
                                        uint64_t limit_ns);
-/* Returns blocking_timeout_ns; TANDEM_TIMEOUT_INFINITE means no limit. */
+/* Returns the device's blocking timeout; TANDEM_TIMEOUT_INFINITE means none. */
 static inline uint64_t device_timeout_ns(const struct tandem_device *device)
 {
     return device->blocking_timeout_ns != 0 ? device->blocking_timeout_ns

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The list of the OpenCL devices of all platforms, which the first call builds.
- * Any thread. */
+/* The list of all platforms' OpenCL devices, built by the first call.  Any
+ * thread. */
 #ifndef TANDEM_OPENCL_DEVICE_DEVICE_ENUMERATION_H
 #define TANDEM_OPENCL_DEVICE_DEVICE_ENUMERATION_H
 
@@ -8,7 +8,8 @@
 
 #include "opencl/device/cl_api.h"
 
-/* A device of a platform.  Later, only device_lifecycle.c changes it. */
+/* A device of a platform.  After its enumeration, only device_lifecycle.c
+ * changes it. */
 struct platform_device {
     cl_platform_id platform;
     cl_device_id id;
@@ -21,7 +22,7 @@ struct platform_device {
     bool correct_divide;              /* f32 division is rounded correctly */
     bool has_device_scope_visibility; /* see op_request in plan/plan.h */
     bool tensor_cores;                /* NVIDIA tensor cores that take TF32 */
-    bool tf32_to_even;                /* PTX has the instruction cvt.rn.tf32 */
+    bool tf32_to_even;                /* PTX can round to TF32 (cvt.rn.tf32) */
     bool wgmma;                       /* wgmma instructions (capability 9.0) */
     uint32_t group_limit; /* maximum work-group size on the first axis */
     /* The OpenCL context that all opens of the device share, and the number of
@@ -33,8 +34,7 @@ struct platform_device {
 /* Writes the number of devices.  If it is 0, returns an error, usually
  * NO_DEVICE, with a message that tells the user what to install. */
 enum tandem_status opencl_device_count(uint32_t *out_count);
-/* Returns device `index`.  If it does not exist, sets a message and returns
- * NULL. */
+/* Returns device `index`.  Returns NULL with a message if it does not exist. */
 struct platform_device *opencl_device_get(uint32_t index);
 
 #endif

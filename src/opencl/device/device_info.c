@@ -71,7 +71,7 @@ static void query_platform_text(struct device_query *query,
 
 static cl_ulong query_number(struct device_query *query, cl_device_info what)
 {
-    cl_ulong value = 0; /* also holds narrower values (little-endian) */
+    cl_ulong value = 0; /* also holds narrower values on little-endian */
     return query_succeeded(query, clGetDeviceInfo(query->id, what,
                                                   sizeof(value), &value, NULL))
                ? value
@@ -199,9 +199,9 @@ static uint32_t compute_capability(const struct platform_device *device,
                           device->id, DEVICE_COMPUTE_CAPABILITY_MINOR_NV));
 }
 
-/* Sets what depends on the compute capability. From 7.0 on, PTX can order the
- * writes of different work-groups. From 8.0 on, tensor cores take TF32. From
- * 9.0 on, PTX can round to TF32 with ties to even. Only 9.0 has wgmma. */
+/* Sets the features that depend on the compute capability. From 7.0 on, PTX can
+ * order writes of different work-groups. From 8.0 on, tensor cores take TF32.
+ * From 9.0 on, PTX can round to TF32, ties to even. Only 9.0 has wgmma. */
 static void query_nvidia(struct platform_device *out, uint32_t capability)
 {
     out->has_device_scope_visibility = capability >= 70;

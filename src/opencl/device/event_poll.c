@@ -9,11 +9,12 @@
 #include <sys/prctl.h>
 #include <time.h>
 
-/* Polls without sleeping for this time, because most waits for small work end
- * within it. */
+/* A wait polls without sleeping for this time, because most waits for small
+ * work end within it. */
 #define SPIN_NS 100000u
-/* Later, each sleep between polls takes 1/256 of the time waited so far, within
- * these limits: short waits end early, and long ones use little CPU time. */
+/* Later, each sleep between two polls takes 1/256 of the time waited so far,
+ * limited to 10 to 500 us.  Short waits thus end early, and long ones use
+ * little CPU time. */
 #define MIN_SLEEP_NS 10000u
 #define MAX_SLEEP_NS 500000u
 #define SLEEP_DIVISOR 256u
@@ -94,7 +95,7 @@ cl_int poll_event(cl_event event, uint64_t limit_ns, cl_int *out_state)
 /* ---- callback ---- */
 
 /* State that a waiting thread and the driver's callback share.  The last of
- * them frees it, because the callback may come after the wait has ended. */
+ * both frees it, because the callback may come after the wait has ended. */
 struct event_waiter {
     pthread_mutex_t mutex;
     pthread_cond_t completed;
@@ -118,7 +119,7 @@ static struct event_waiter *event_waiter_new(void)
     return waiter;
 }
 
-/* Drops a reference.  Called with the mutex locked; unlocks it. */
+/* Drops a reference and unlocks the mutex, which the caller has locked. */
 static void event_waiter_release(struct event_waiter *waiter)
 {
     bool last = --waiter->references == 0;

@@ -16,8 +16,8 @@ uint64_t monotonic_ns(void);
 uint64_t remaining_ns(uint64_t deadline_ns, uint64_t limit_ns);
 /* Reads the execution status of the event.  Returns an OpenCL error code. */
 cl_int event_get_state(cl_event event, cl_int *out_state);
-/* Polls until the event completes or limit_ns have passed.  *out_state is its
- * execution status, which is still above CL_COMPLETE after the timeout.
+/* Polls until the event completes or limit_ns have passed.  *out_state is the
+ * execution status of the event, which is above CL_COMPLETE after a timeout.
  * Returns the error code of the status query. */
 cl_int poll_event(cl_event event, uint64_t limit_ns, cl_int *out_state);
 /* Does the same as poll_event, but sleeps until the driver calls back.  Returns

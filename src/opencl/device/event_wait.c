@@ -17,7 +17,8 @@
  * the time means that it spins. */
 #define MIN_TIMED_WAIT_NS 5000000u
 #define SPINNING_DIVISOR 32u
-/* Time for which an event may still seem to run after the driver's wait. */
+/* Maximum time for which an event may still report that its command runs after
+ * the driver's wait has ended. */
 #define STATE_DELAY_NS 1000000000u
 
 static uint64_t thread_cpu_ns(void)

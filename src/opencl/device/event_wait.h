@@ -12,10 +12,10 @@ bool driver_wait_is_spinning(struct tandem_device *device);
 
 /* Wall-clock and CPU time of a thread at the start of a driver wait. */
 struct driver_wait_timer {
-    uint64_t wall_ns, cpu_ns; /* wall_ns is 0 if the wait mode is known */
+    uint64_t wall_ns, cpu_ns; /* wall_ns is 0 if no time is measured */
 };
-/* Time a driver wait: call them before and after it.  The first long wait sets
- * device->driver_wait_mode. */
+/* Call these functions before and after a driver wait.  They measure the first
+ * long wait and set device->driver_wait_mode. */
 void driver_wait_timer_start(struct tandem_device *device,
                              struct driver_wait_timer *out_timer);
 void driver_wait_timer_stop(struct tandem_device *device,

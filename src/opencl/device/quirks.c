@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of driver quirks; see quirks.h. */
+/* The table of known driver quirks; see quirks.h. */
 #include "opencl/device/quirks.h"
 
 #include <stdio.h>
@@ -16,8 +16,8 @@ struct quirk_row {
     enum quirk quirk;
     const char *platform;            /* Part of the platform's name. */
     unsigned long min_driver;        /* Minimum major version of the driver. */
-    uint32_t min_compute_capability; /* Ten times NVIDIA's, such as 53. */
-    const char *missing_extension;   /* Extension that is not reported. */
+    uint32_t min_compute_capability; /* Ten times the number: 53 for 5.3. */
+    const char *missing_extension;   /* The driver does not report it. */
     const char *behaviour;           /* Description, without "; ". */
     const char *source; /* Public issue about it, or where we recorded it. */
 };
@@ -26,8 +26,7 @@ static const struct quirk_row rows[] = {
     /* The compiler needs "#pragma OPENCL EXTENSION cl_khr_fp16 : enable". It
      * has no vectors of halves and no math functions for half. OpenCL-Wrapper
      * uses half from this driver version on. The compute capability is from the
-     * table of arithmetic instructions in NVIDIA's CUDA C++ Programming Guide.
-     */
+     * table of arithmetic instructions in NVIDIA's CUDA programming guide. */
     {.quirk = QUIRK_F16_UNLISTED,
      .platform = NVIDIA,
      .min_driver = 520,

@@ -102,7 +102,7 @@ static enum tandem_status warmup_launch(struct tandem_device *device,
 enum tandem_status clblast_warm(struct tandem_device *device, bool batched)
 {
     const size_t small = 16, large = 1024;
-    /* CLBlast, too, asks the driver for binaries of programs. */
+    /* CLBlast also asks drivers for binaries of programs, so take the lock. */
     bool waited;
     int lock = compile_lock_acquire(device, &waited);
     clblast_overrides_self_test(device, batched);
@@ -138,7 +138,8 @@ void clblast_clear_cache(void)
 
 /* ---- calls ---- */
 
-/* Returns the size of CLBlast's temporary buffer, which the stream caches. */
+/* Returns the size of the temporary buffer that CLBlast needs for the call. The
+ * stream has a cache of these sizes. */
 static enum tandem_status temp_size(struct tandem_stream *stream,
                                     const struct clblast_call *p,
                                     size_t *out_bytes)
@@ -152,7 +153,7 @@ static enum tandem_status temp_size(struct tandem_stream *stream,
         p->b_ld,
         p->c_ld,
         p->a_offset << 42 ^ p->b_offset << 21 ^ p->c_offset};
-    /* Offsets of more than 21 bits do not fit in shape[7]. */
+    /* The cache key has only 21 bits for each offset. */
     bool exact = (p->a_offset | p->b_offset | p->c_offset) >> 21 == 0;
     uint64_t hash = 0;
     for (uint32_t i = 0; i < 8; i++)
@@ -226,7 +227,8 @@ static size_t k_per_call(size_t k)
     return (k + calls - 1) / calls;
 }
 
-/* Splits k among several CLBlast calls. Each later call adds a product to c. */
+/* Computes the GEMM with several CLBlast calls, each with a part of k. All
+ * calls but the first add to c. */
 static enum tandem_status call_in_parts(struct tandem_stream *stream,
                                         struct clblast_call call)
 {
@@ -245,7 +247,7 @@ static enum tandem_status call_in_parts(struct tandem_stream *stream,
     return status;
 }
 
-/* Makes the first call of a device for single or for batched GEMMs, in which
+/* Makes the first single or the first batched GEMM of a device, in which
  * CLBlast compiles its kernels. */
 static enum tandem_status first_call(struct tandem_stream *stream,
                                      const struct clblast_call *call)

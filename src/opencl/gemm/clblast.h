@@ -7,12 +7,12 @@
 
 #include "opencl/queue/stream.h"
 
-/* Largest k for which CLBlast is called once. A larger k is split among several
- * calls, each possibly with a larger k than this. */
+/* Maximum k for which a GEMM is a single CLBlast call. A larger k is split
+ * among several calls, each possibly with a larger k than this. */
 #define CLBLAST_MAX_UNSPLIT_K 512
 
-/* Returns true if the operands are aligned for CLBlast's vector loads. Imported
- * memory may not be aligned. */
+/* Returns true if the operands have the alignment that CLBlast's vector loads
+ * need. Imported memory may lack it. */
 bool clblast_supports_alignment(struct tandem_device *device,
                                 const struct tandem_gemm *gemm);
 /* Returns the variant key of the CLBlast kernels that compute `gemm`:

@@ -21,7 +21,7 @@ struct device_overrides {
     uint32_t changed; /* bit i is set if CLBlast kernel i has overrides */
     struct clblast_params defaults[CLBLAST_KERNEL_COUNT];
     struct clblast_params current[CLBLAST_KERNEL_COUNT];
-    uint32_t self_tested; /* finished tests; bits of enum self_test_bit */
+    uint32_t self_tested; /* finished self-tests; bits of enum self_test_bit */
     bool failed;          /* the self-test failed; no override is set again */
     uint32_t alignment;   /* operand alignment in bytes; 0 means unknown */
 };
@@ -138,7 +138,7 @@ void clblast_overrides_restore(const struct platform_device *hardware)
 
 /* ---- alignment ---- */
 
-/* Alignment for the longest vector loads that any parameters select. */
+/* Alignment that is sufficient for CLBlast's longest vector loads. */
 #define MAX_ALIGNMENT_BYTES 64u
 
 /* Reads one parameter's value. Returns false if CLBlast does not report it. */
@@ -206,7 +206,7 @@ void clblast_overrides_self_test(struct tandem_device *device, bool batched)
         return;
     enum tandem_status status =
         clblast_self_test_run(device, batched, routine.values[0]);
-    /* These errors do not mean that the parameters are wrong. */
+    /* A self-test with these errors says nothing about the parameters. */
     if (status == TANDEM_DEVICE_LOST || status == TANDEM_OUT_OF_MEMORY)
         return;
     pthread_mutex_lock(&mutex);

@@ -26,8 +26,8 @@ enum clblast_kernel_id {
 /* Buffer size that is sufficient for clblast_params_format(). */
 #define CLBLAST_PARAMS_TEXT_BYTES 256u
 
-/* A value for each parameter of a kernel, in the order of clblast_kernel's
- * params. */
+/* A value for each parameter of a kernel, in the order of the kernel's params.
+ */
 struct clblast_params {
     uint32_t values[CLBLAST_MAX_PARAMS];
 };
@@ -45,8 +45,8 @@ struct clblast_device_limits {
 
 struct clblast_kernel {
     const char *name; /* name of the kernel in CLBlast's API */
-    /* Returns true if the values meet all conditions. NULL means that any do.
-     */
+    /* Returns true if the values meet the conditions between them. NULL if the
+     * kernel has no such conditions. */
     bool (*fits)(const uint32_t *values,
                  const struct clblast_device_limits *limits);
     uint32_t count;

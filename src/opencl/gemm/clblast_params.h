@@ -12,7 +12,8 @@ extern "C" {
 
 /* Initializes CLBlast. Must be called before any other function of CLBlast. */
 void clblast_init_once(cl_command_queue *queue);
-/* Reads the parameters of a kernel. Returns false if CLBlast hides them. */
+/* Reads the parameters that a kernel uses now. Returns false if this build
+ * cannot read CLBlast's parameters, or if reading fails. */
 bool clblast_params_get(cl_device_id device, enum clblast_kernel_id id,
                         struct clblast_params *out);
 /* Sets the parameters of a kernel. Returns CLBlast's status code. */

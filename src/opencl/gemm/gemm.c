@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Entries of the plugin for GEMM. The plugin's own kernels compute the epilogue
- * as well; after CLBlast, an epilogue kernel runs. */
+/* Implements the plugin's GEMM functions. The plugin's own kernels include the
+ * epilogue; after CLBlast, a separate epilogue kernel runs. */
 #include "opencl/gemm/gemm.h"
 
 #include "common/argument_check.h"
@@ -10,10 +10,10 @@
 #include "opencl/plan/operand_packing.h"
 #include "opencl/device/cl_status.h"
 
-/* The parts of a GEMM: a call of CLBlast, if `clblast` is set, and then the
- * kernels of `plan`. */
+/* The way in which a GEMM is computed: by a call of CLBlast, if `clblast` is
+ * set, and then by the kernels of `plan`. */
 struct gemm_dispatch {
-    bool is_zero; /* alpha a b is 0, so only beta c and the epilogue matter */
+    bool is_zero; /* alpha a b is 0; only beta c and the epilogue remain */
     bool clblast;
     bool naive; /* the plan uses the naive kernel, which runs everywhere */
     struct gemm_selection selection;
@@ -200,8 +200,8 @@ static void use_pack_cache(struct tandem_stream *stream,
 }
 
 /* Enqueues the plan. If there is no memory for its temporary buffer, enqueues a
- * kernel without one instead, unless in deterministic mode, because that kernel
- * adds in a different order. */
+ * kernel that needs none instead. Deterministic mode returns the error, because
+ * that kernel adds in a different order. */
 static enum tandem_status plan_launch(struct tandem_stream *stream,
                                       const struct tandem_gemm *gemm,
                                       struct launch_plan *plan)

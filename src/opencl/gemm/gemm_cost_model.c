@@ -46,7 +46,8 @@ static const struct gemm_kernel_cost default_costs[GEMM_KERNEL_COUNT] = {
 #define MAX_NS 1e12
 #define MAX_SIZE 1e9 /* maximum of m, n, k and batch */
 
-/* Derives the cost of GEMV with an MN-major matrix from the K-major cost. */
+/* Derives the cost of a GEMV kernel with an MN-major matrix from its cost with
+ * a K-major matrix. */
 static struct gemm_kernel_cost mn_major_cost(struct gemm_kernel_cost cost,
                                              uint32_t kernel)
 {
@@ -169,9 +170,9 @@ bool gemm_cost_model_parse(struct gemm_cost_model *model, const char *key,
 
 /* ---- CLBlast ---- */
 
-/* Interpolates with the weighted mean of the logarithms of the measured rates.
- * A weight is the inverse fourth power of the distance between the measured
- * sizes and those of the GEMM, so that a measured size gets its own rate. */
+/* Interpolates with a weighted mean of the logarithms of the measured rates. A
+ * weight is the inverse fourth power of the distance between the measured sizes
+ * and those of the GEMM, so that a measured size gets its own rate. */
 double gemm_cost_model_clblast_ns(const struct gemm_cost_model *model,
                                   const struct tandem_gemm *gemm)
 {

@@ -41,7 +41,7 @@ struct gemm_cost_model {
     double bytes_per_ns;
     /* Relative extra time of a 3xTF32 GEMM for each MN-major operand. */
     double mn_major_penalty;
-    uint32_t clblast_time_count; /* 0 if CLBlast was not measured */
+    uint32_t clblast_time_count; /* number of times; 0 means not measured */
     double min_clblast_ns;       /* shortest measured time of CLBlast */
     struct clblast_time clblast_times[MAX_CLBLAST_TIMES];
 };

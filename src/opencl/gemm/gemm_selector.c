@@ -23,11 +23,12 @@
 
 /* Slowdown of SIMT kernels without vector loads; 1.2 to 1.4 on an H200. */
 #define SCALAR_ACCESS_FACTOR 1.35
-/* Predicted time of a GEMV with a 16-bit matrix, relative to f32. An H200 needs
- * 0.3 to 0.55. */
+/* Time of a GEMV with a 16-bit matrix, relative to an f32 matrix. Measurements
+ * on an H200 are 0.3 to 0.55. */
 #define GEMV_16BIT_FACTOR 0.55
 
-/* Up to this many rows and columns of the result, CLBlast is faster on PoCL. */
+/* Largest number of rows and columns of a result for which CLBlast is faster
+ * than the plugin's kernels on PoCL. */
 #define TINY_SIDE 16
 
 /* Maximum memory in bytes for the partial sums of split-K. */
@@ -140,7 +141,8 @@ bool gemm_selector_force(struct gemm_selector *selector, const char *value)
     return false;
 }
 
-/* Selects the forced kernel, or another if that does not support the GEMM. */
+/* Selects the forced kernel, or another one if the forced one does not support
+ * the GEMM. */
 static void forced_select(const struct gemm_selector *selector,
                           const struct tandem_gemm *gemm, uint64_t disabled,
                           struct gemm_selection *out)
@@ -252,7 +254,7 @@ static double tiles_ns(const struct candidate *c, const struct split_k *split)
 static double gemv_ns(const struct candidate *c, const struct split_k *split)
 {
     double rounds = c->tiles * split->splits / c->compute_units;
-    /* With fewer work-groups than compute units, each has more bandwidth. */
+    /* With fewer groups than compute units, each group has more bandwidth. */
     double row_ns =
         fmax(c->cost->step_ns * (rounds < 1 ? rounds : ceil(rounds)),
              c->cost->latency_ns);
@@ -266,13 +268,14 @@ static double gemv_ns(const struct candidate *c, const struct split_k *split)
 static double fixup_ns(const struct candidate *c, const struct split_k *split)
 {
     double split_tiles = split->split_tiles, splits = split->splits;
-    /* A 3xTF32 tile may be computed twice, so only the fixup adds beta c. */
+    /* A 3xTF32 tile may be computed twice; only the fixup kernel adds beta c.
+     */
     bool adds_c = c->config->is_3xtf32 && c->gemm->beta != 0;
     double sums =
         (double)c->gemm->m * (double)c->gemm->n * (double)c->gemm->batch;
     if (split_tiles == 0 && !adds_c)
         return 0;
-    /* If only some tiles are split, their partial sums have full tile size. */
+    /* If only some tiles are split, the partial sums fill whole tiles. */
     if (split_tiles < c->tiles && !adds_c)
         sums = split_tiles * c->config->tile_m * c->config->tile_n;
     double bytes = sums * sizeof(float);
@@ -301,9 +304,9 @@ static double predict_ns(const struct candidate *c, const struct split_k *split)
     return ns + fixup_ns(c, split);
 }
 
-/* Finds the fastest split-K and returns its time. The candidates split all
- * tiles, the tiles left after full waves, or the tiles left after all compute
- * units got the same number of tiles. */
+/* Finds the fastest split-K and returns its time. The candidates are to split
+ * all tiles, the tiles left after full waves, or the tiles left after all
+ * compute units got the same number of tiles. */
 static double best_split_ns(const struct candidate *c, struct split_k *out)
 {
     static const uint32_t splits[] = {2,  3,  4,  6,  8,   11,  16, 22,
@@ -336,9 +339,9 @@ static double best_split_ns(const struct candidate *c, struct split_k *out)
     return best_ns;
 }
 
-/* Returns a bit set of the kernels whose costs are comparable with calibrated
- * ones. These are the calibrated kernels and, because a quick calibration skips
- * some MMA formats, the kernels of formats without any calibrated kernel. */
+/* Returns a bit set of the kernels whose predicted times can be compared. These
+ * are the calibrated kernels and, because a quick calibration skips some MMA
+ * formats, the kernels of formats without any calibrated kernel. */
 static uint64_t comparable_kernels(const struct gemm_cost_model *model)
 {
     uint64_t known = model->calibrated;
@@ -386,7 +389,7 @@ static double best_kernel_ns(const struct gemm_selector *selector,
     return best_ns;
 }
 
-/* Returns the time of a GEMM by CLBlast, including our epilogue kernel. */
+/* Returns the time of a GEMM by CLBlast and of the epilogue kernel after it. */
 static double clblast_ns(const struct gemm_selector *selector,
                          const struct tandem_gemm *gemm)
 {

@@ -35,9 +35,9 @@ struct selection_cache_entry {
 struct gemm_selector {
     struct gemm_cost_model cost_model;
     uint32_t compute_units;
-    bool prefer_clblast; /* the built-in costs do not fit this device */
-    bool deterministic;  /* open key deterministic */
-    bool forced;         /* open key test.gemm_kernel sets forced_selection */
+    bool prefer_clblast; /* the built-in kernel costs do not fit this device */
+    bool deterministic;  /* option of open */
+    bool forced;         /* set if an option of open forces a selection */
     struct gemm_selection forced_selection;
     /* Bit i is set if the driver cannot run kernel i, and bit i +
      * DISABLED_16BIT_SHIFT if it cannot run kernel i with 16-bit matrices. */
@@ -52,16 +52,17 @@ void gemm_selector_init(struct gemm_selector *selector,
 /* Enables the kernels of sm_90a programs, which are disabled at first. Call it
  * if the self-test of these programs has passed with this driver. */
 void gemm_selector_enable_sm90a(struct gemm_selector *selector);
-/* Forces the selection to the value of the open key test.gemm_kernel: clblast,
- * or KERNEL[:SPLITS[:TILES]], where TILES is the number of split tiles. Returns
- * false for any other value. */
+/* Forces the selection that an option of open, test.gemm_kernel, requests:
+ * clblast, or KERNEL[:SPLITS[:TILES]], where TILES is the number of split
+ * tiles. Returns false for any other value. */
 bool gemm_selector_force(struct gemm_selector *selector, const char *value);
 /* Selects a kernel or CLBlast for `gemm`, which must be valid and not empty. If
  * nothing supports `gemm`, the result is CLBlast. */
 void gemm_selector_compute(struct gemm_selector *selector,
                            const struct tandem_gemm *gemm,
                            struct gemm_selection *out);
-/* Does the same as gemm_selector_compute(), but faster, with a cache. */
+/* Does the same as gemm_selector_compute(), which takes microseconds, but looks
+ * in a cache first. */
 void gemm_selector_choose(struct gemm_selector *selector,
                           const struct tandem_gemm *gemm,
                           struct gemm_selection *out);
@@ -70,7 +71,8 @@ void gemm_selector_choose(struct gemm_selector *selector,
 void gemm_selector_choose_without_clblast(struct gemm_selector *selector,
                                           const struct tandem_gemm *gemm,
                                           struct gemm_selection *out);
-/* Disables a kernel that failed here, for GEMMs with the dtypes of `gemm`. */
+/* Disables a kernel that failed here, for all GEMMs with the dtypes of `gemm`.
+ */
 void gemm_selector_disable(struct gemm_selector *selector,
                            const struct tandem_gemm *gemm,
                            enum gemm_kernel_id kernel);

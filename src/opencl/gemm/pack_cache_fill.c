@@ -55,7 +55,7 @@ static struct pack_cache_entry *entry_pack(struct tandem_stream *stream,
         pack_cache_entry_destroy(entry);
         return NULL;
     }
-    /* Other streams wait for the packing before they use the entry. */
+    /* Other streams must wait for the packing before they use the entry. */
     atomic_store(&memory->prior_seqno, atomic_load(&stream->issued_seqno));
     atomic_store(&memory->synced_stream, 0);
     atomic_store(&memory->prior_stream, stream->id);

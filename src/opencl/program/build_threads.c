@@ -2,8 +2,7 @@
 /* The threads that build kernel variants.  A compiler cannot be interrupted, so
  * a build that never ends occupies its thread.  After the blocking timeout,
  * launches of that variant fail, and another thread builds the other variants.
- * If the device is closed meanwhile, the occupied thread frees it if the build
- * ends. */
+ * If the device is closed meanwhile, it is freed when the build ends. */
 #include <errno.h>
 #include <stdio.h>
 #include <time.h>
@@ -46,7 +45,7 @@ void kernel_variant_set_result(struct programs *programs,
                                enum tandem_status status)
 {
     pthread_mutex_lock(&programs->mutex);
-    /* NOT_READY means that the kernel needs smaller work-groups, for which
+    /* NOT_READY is no failure: the kernel needs smaller work-groups, for which
      * there is another variant.  OUT_OF_MEMORY may be temporary. */
     variant->status = status;
     variant->state = status == TANDEM_OK          ? BUILD_DONE
@@ -116,8 +115,8 @@ static void job_add(struct programs *programs, struct kernel_variant *variant,
 
 /* ---- threads ---- */
 
-/* Waits for a queued variant and marks its build as running.  Returns NULL when
- * the threads must stop. */
+/* Waits for a queued variant and marks its build as running.  Returns NULL if
+ * the thread must stop. */
 static struct kernel_variant *job_wait(struct programs *programs,
                                        struct build_thread *thread)
 {
@@ -244,15 +243,15 @@ enum tandem_status build_pending_status(struct tandem_device *device,
             "never do so: run it on another device, or open this one with a "
             "larger blocking_timeout_ms",
             (unsigned long long)(device->blocking_timeout_ns / 1000000u));
-    /* The variant may be queued behind a build that never ends. */
+    /* The queued variant may be waiting behind a build that never ends. */
     if (variant->state == BUILD_QUEUED)
         build_thread_ensure(device, false);
     return last_error_set(TANDEM_NOT_READY, "the operator is not compiled yet");
 }
 
-/* Queues the variant before all others.  Returns false if no thread exists, so
- * that the caller must build it.  Sets *out_status to FAILED if the builds of
- * all threads have timed out. */
+/* Queues the variant before all others.  Returns false if no build thread
+ * exists, so that the caller must build it.  Sets *out_status to FAILED if the
+ * builds of all threads have timed out. */
 static bool build_enqueue_first(struct tandem_device *device,
                                 struct kernel_variant *variant,
                                 enum tandem_status *out_status)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The lock that lets one process at a time compile with PoCL.  Any thread. */
+/* The lock that lets one process at a time build programs with PoCL.  Any
+ * thread. */
 #ifndef TANDEM_OPENCL_PROGRAM_COMPILE_LOCK_H
 #define TANDEM_OPENCL_PROGRAM_COMPILE_LOCK_H
 

@@ -16,7 +16,8 @@
 #include "opencl/program/variant_options.h"
 
 /* Sizes of k in the self-test, no multiple of a k_tile or of the elements in 16
- * bytes.  3xTF32 kernels need a multiple of 4 to read unpacked operands. */
+ * bytes.  3xTF32 kernels read unpacked operands only if k is a multiple of 4.
+ */
 #define MMA_K 277
 #define TF32_3X_K 276
 /* Row pitches in elements; only the first is a multiple of 16 bytes. */
@@ -37,7 +38,7 @@ struct self_test {
     enum packed_format format;
     double *numbers[OPERAND_COUNT]; /* operands in row-major order */
     void *host[OPERAND_COUNT];
-    float *sums; /* copy of the partial sums and the non-finite flags */
+    float *sums; /* host copy of the partial sums and non-finite flags */
     uint32_t tiles_m, tiles_n;
     struct launch_plan plan;
     struct tandem_buffer buffers[MEMORIES];
@@ -114,7 +115,8 @@ static bool operand_make(struct self_test *test, uint32_t operand)
     return true;
 }
 
-/* Returns a row pitch with which the kernel uses the operand in this layout. */
+/* Returns a row pitch: unaligned for LAYOUT_PACKED, so that the kernel cannot
+ * read the operand without packing, and aligned for other layouts. */
 static int64_t pitch_of(enum operand_layout layout, bool mn_major, int64_t rows)
 {
     if (layout == LAYOUT_PACKED)
@@ -273,8 +275,8 @@ static enum tandem_status step_build_and_run(struct self_test *test,
     return status;
 }
 
-/* Runs the plan up to the step of the tested kernel, and reads the partial sums
- * and non-finite flags. */
+/* Runs the plan up to the step of the tested kernel.  Reads the sums and flags.
+ */
 static enum tandem_status self_test_launch(struct self_test *test,
                                            struct tandem_device *device,
                                            uint32_t id, bool *out_left)
@@ -305,8 +307,9 @@ static enum tandem_status self_test_launch(struct self_test *test,
 
 /* Returns true if exactly the tiles with infinite elements are flagged.  Tiles
  * are numbered in column-major order, because all lie in one band of
- * gemm_common.cl.  3xTF32 flags only the first split, which contains the
- * infinite element.  fp16x3 flags all splits, because a row has one scale. */
+ * gemm_common.cl.  3xTF32 kernels flag only the first split, which contains the
+ * infinite element.  fp16x3 kernels flag all splits, because they share the
+ * scale of a row. */
 static bool nonfinite_flags_are_right(const struct self_test *test)
 {
     uint32_t all = test->tiles_m * test->tiles_n;

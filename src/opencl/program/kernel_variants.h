@@ -30,11 +30,11 @@ struct kernel_variant {
     uint64_t key;
     enum build_state state;
     enum tandem_status status; /* status of the failed build */
-    uint32_t failure_count;    /* failed builds, except out of memory */
+    uint32_t failure_count;    /* failed builds, except for lack of memory */
     char message[256];
     cl_program program; /* owned by the table of programs */
     struct kernel_variant *next_in_bucket, *next_job;
-    /* Start time of the running build.  0 if a launching thread builds it. */
+    /* Start time of the running build, or 0 if the launching thread builds. */
     uint64_t start_ns;
     bool in_job_list;
 };
@@ -43,15 +43,15 @@ struct kernel_variant {
 #define CLBLAST_KEY ((uint64_t)1 << 60)
 #define CLBLAST_BATCHED_KEY ((uint64_t)1 << 61)
 
-/* Another build thread is started only if a launch waits while all others are
- * busy, or if the builds of all others have timed out. */
+/* Maximum number of build threads.  Another is started only if a launch waits
+ * while all others are busy, or if the builds of all others have timed out. */
 #define MAX_BUILD_THREADS 8u
 struct build_thread {
     bool is_running;
     uint64_t start_ns; /* start time of the build; 0 if the thread is idle */
 };
 
-/* Functions that build threads call, but that higher folders implement. */
+/* Functions of higher folders that build threads call. */
 struct program_callbacks {
     /* Compiles CLBlast's kernels.  Blocks. */
     enum tandem_status (*clblast_compile)(struct tandem_device *device,
@@ -79,7 +79,7 @@ void programs_init(struct tandem_device *device,
                    const struct program_callbacks *callbacks);
 /* Releases all programs of the device.  No build thread may be running. */
 void programs_free(struct tandem_device *device);
-/* Returns true if a kernel needed smaller work-groups than the device allows.
+/* Returns true if a kernel needed smaller work-groups than its device allows.
  */
 bool programs_need_smaller_groups(const struct tandem_device *device);
 /* Returns the number of kernel variants that were built. */
@@ -127,8 +127,7 @@ void kernel_variant_set_result(struct programs *programs,
                                enum tandem_status status);
 /* Returns the status of a finished build, or NOT_READY. */
 enum tandem_status build_result(const struct kernel_variant *variant);
-/* Queues the variant if it can be built.  The caller does not hold the mutex.
- */
+/* Queues the variant if possible.  The caller does not hold the mutex. */
 void build_enqueue(struct tandem_device *device,
                    struct kernel_variant *variant);
 /* Queues the variant if necessary and waits for its build.  *out_status is
@@ -140,10 +139,11 @@ bool build_wait(struct tandem_device *device, struct kernel_variant *variant,
  * NOT_READY.  May start another build thread. */
 enum tandem_status build_pending_status(struct tandem_device *device,
                                         const struct kernel_variant *variant);
-/* Marks a build as running since start_ns; 0 means not in a build thread. */
+/* Marks a build as running since start_ns.  start_ns is 0 if a launching
+ * thread, not a build thread, builds the variant. */
 void build_mark_running(struct kernel_variant *variant, uint64_t start_ns);
-/* Makes the threads start no more builds, and waits for running builds except
- * for those that timed out.  The caller does not hold the mutex. */
+/* Makes the build threads start no more builds, and waits for running builds,
+ * except for those that timed out.  The caller does not hold the mutex. */
 void build_threads_stop(struct tandem_device *device);
 
 #endif

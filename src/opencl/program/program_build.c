@@ -29,7 +29,7 @@ struct program {
     const char *file;
     char options[VARIANT_OPTION_BYTES];
     bool is_building;
-    cl_program program; /* NULL while it is being built */
+    cl_program program; /* NULL if the program is not built */
     struct program *next;
 };
 
@@ -45,7 +45,7 @@ static enum tandem_status build_failed(struct tandem_device *device,
                           sizeof(log) - 1, log, NULL);
     device_log(device, level, "%s (%s) failed to build: %.800s", text->file,
                text->options, log);
-    /* In a build, this code does not mean that the device may be lost. */
+    /* After a build, CL_OUT_OF_RESOURCES does not mean a lost device. */
     if (code == CL_OUT_OF_RESOURCES)
         code = CL_BUILD_PROGRAM_FAILURE;
     enum tandem_status status = status_from_cl(device, code, "clBuildProgram");
@@ -143,8 +143,9 @@ static enum tandem_status load_or_build(struct tandem_device *device,
 
 /* ---- the table of programs ---- */
 
-/* Returns the table's program for the text, and adds it if missing.
- * Returns NULL if host memory is exhausted.  The caller holds the mutex. */
+/* Returns the program with the source file and options of `text` from the
+ * table, and adds it if it is missing.  Returns NULL if host memory is
+ * exhausted.  The caller holds the mutex. */
 static struct program *program_find(struct programs *programs,
                                     const struct variant_text *text)
 {

@@ -17,7 +17,7 @@ struct program_cache {
     char *path;           /* the user's directory */
     char *system_path;    /* the directory that all users share */
     int directory;        /* file descriptor of `path`; -1 means not used */
-    int system;           /* file descriptor of `system_path`, or -1 */
+    int system;           /* file descriptor of `system_path`; -1: none */
     uint64_t limit_bytes; /* maximum total size of the files in `path` */
     bool is_forced;       /* `path` is used even if the driver caches better */
     bool world_readable;  /* all users may read the files */
@@ -27,11 +27,10 @@ struct program_cache {
 };
 
 #define DEFAULT_CACHE_LIMIT_BYTES ((uint64_t)256 << 20)
-/* Lets many processes, one after the other, compile one kernel each. */
+/* Long enough that many processes, one at a time, compile a kernel each. */
 #define DEFAULT_COMPILE_LOCK_TIMEOUT_MS 60000u
 
-/* Sets the defaults: no user's directory, and the installed system directory.
- */
+/* Sets the default: the installed system directory and no user's directory. */
 void program_cache_init(struct program_cache *cache);
 /* Opens the cache directories.  Creates `path` with mode 0700, or 0755 if
  * world_readable is set.  If other users can write to a directory, logs a
@@ -39,7 +38,8 @@ void program_cache_init(struct program_cache *cache);
 void program_cache_open(struct tandem_device *device);
 void program_cache_close(struct tandem_device *device);
 
-/* Returns a built program, or NULL if the cache has no valid file for it. */
+/* Returns a program built from a cached binary, or NULL if no cache directory
+ * has a valid file for it. */
 cl_program program_cache_load(struct tandem_device *device,
                               const struct variant_text *text);
 /* Writes the program's binary to the user's directory.  Failures are logged. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writes and checks the program cache's files. */
+/* Writes and checks the files of the program cache. */
 #include "opencl/program/program_cache_file.h"
 
 #include <inttypes.h>

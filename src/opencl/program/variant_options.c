@@ -136,8 +136,8 @@ static void append_elementwise(struct variant_text *out, uint64_t key)
 }
 
 /* Appends the options of a SIMT GEMM kernel.  NVIDIA's compiler schedules a
- * fully unrolled k_tile well.  Other compilers run out of registers; LLVM 16
- * does so with four unrolled steps and the largest tile per work-item. */
+ * fully unrolled loop over k_tile well.  Other compilers run out of registers;
+ * LLVM 16 does so if it unrolls four steps of the largest tiles. */
 static void append_simt_gemm(struct variant_text *out, uint64_t key,
                              bool nvidia)
 {
@@ -178,8 +178,8 @@ static void append_dtypes(struct variant_text *out, uint64_t key)
 }
 
 /* Appends the options of a GEMV kernel.  Devices other than NVIDIA's may have
- * fewer registers.  For them, the loop prefetches half as much.  If the matrix
- * is K-major, half as many lanes share half as many rows. */
+ * fewer registers.  On these devices, the loop prefetches half as much and, if
+ * the matrix is K-major, half as many lanes share half as many rows. */
 static void append_gemv(struct variant_text *out, uint64_t key, bool nvidia)
 {
     struct gemv_shape shape = *gemv_shape(
@@ -202,8 +202,8 @@ static void append_gemv(struct variant_text *out, uint64_t key, bool nvidia)
 }
 
 /* Appends the options of an MMA kernel.  A work-group has four or eight warps
- * in two rows.  Large tiles use the stages that fit in 192 KiB of local memory.
- */
+ * in two rows.  Large tiles have as many pipeline stages as fit in 192 KiB of
+ * local memory. */
 static void append_mma(struct variant_text *out, uint64_t key)
 {
     const struct gemm_kernel_config *config =
@@ -218,7 +218,7 @@ static void append_mma(struct variant_text *out, uint64_t key)
                                    : 4);
 }
 
-/* Appends how the device rounds f32 to TF32. */
+/* Appends the option that says how the device rounds f32 to TF32. */
 static void append_rounding(struct variant_text *out,
                             const struct platform_device *hardware)
 {
@@ -247,7 +247,7 @@ static void append_tiled(struct variant_text *out, uint64_t key)
            tile.store_alignment, tile.columns, tile.rows);
 }
 
-/* Appends how rows are read into registers; see cl/common/row_access.cl. */
+/* Appends the options for reading rows; see cl/common/row_access.cl. */
 static void append_rows(struct variant_text *out, uint64_t key)
 {
     uint32_t count = KEY_COUNT(key), group = 1u << KEY_GROUP_LOG2(key);
@@ -264,7 +264,7 @@ static void append_rows(struct variant_text *out, uint64_t key)
     }
     uint32_t lanes_log2 = row_local_memory_lanes_log2(count);
     uint32_t four = 4u << lanes_log2;
-    /* The first and last vector contain up to 3 elements of other rows. */
+    /* The first and last vector of the rows contain up to 3 other elements. */
     uint32_t vectors = ((group >> lanes_log2) * count + 3 + 3 + 3) / 4;
     append(out,
            " -DVECTORS_PER_ITEM=%u -DROW_ELEMENTS=%u -DLANES_LOG2=%u "

@@ -16,7 +16,7 @@ struct variant_text {
     const char *file;       /* name of the source file, such as "reduce.cl" */
     const char *source;     /* source text with its includes */
     const char *function;   /* name of the kernel */
-    bool needs_ptx_rewrite; /* with nvidia/ptx_rewrite.h, after the build */
+    bool needs_ptx_rewrite; /* the PTX must be rewritten (ptx_rewrite.h) */
     char options[VARIANT_OPTION_BYTES];
 };
 

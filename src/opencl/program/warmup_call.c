@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Finds warm-up calls for the kernels of all operators except GEMM.  Each
- * kernel has a function that tries calls of growing size until the plan of a
- * call runs the variant.  A variant depends on operator, dtypes, operand
- * layouts and row lengths. */
+ * kernel has a function that tries calls of growing size until the plan of one
+ * of them runs the variant.  A variant depends on the operator, its dtypes,
+ * operand layouts and row lengths. */
 #include "opencl/program/warmup_call.h"
 
 #include <float.h>
@@ -11,24 +11,25 @@
 #include "common/operator_table.h"
 #include "opencl/plan/row_mapping.h"
 
-/* Assumed numbers of compute units.  With the first, plans keep long rows in
- * registers; with the second, plans split them among work-groups. */
+/* Assumed numbers of compute units.  With the small number, plans keep long
+ * rows in registers.  With the large one, they split long rows among
+ * work-groups. */
 #define SMALL_UNIT_COUNT 2u
 #define LARGE_UNIT_COUNT (1u << 20)
 /* log2 of the longest row that the search tries. */
 #define MAX_ROW_LOG2 24u
-/* Smallest matrix sides that plans transpose in tiles: vec4 and scalar access.
- */
+/* Sides of the smallest matrices that plans transpose in tiles of vec4 or
+ * scalars. */
 #define TILE_VEC4 8
 #define TILE_SCALAR 9
 
 /* Memory layout of an operand of a warm-up call. */
 enum warmup_layout {
     WARMUP_CONTIGUOUS,
-    WARMUP_OFFSET,    /* starts at the second element of its buffer */
-    WARMUP_PITCHED,   /* has a gap of one vector or element after each row */
-    WARMUP_STRIDED,   /* uses every other element of memory */
-    WARMUP_TRANSPOSED /* the first axis is contiguous */
+    WARMUP_OFFSET,    /* operand starts at its buffer's second element */
+    WARMUP_PITCHED,   /* each row has a gap of a vector or element after it */
+    WARMUP_STRIDED,   /* the operand uses every other element of its buffer */
+    WARMUP_TRANSPOSED /* the first axis is contiguous, not the last */
 };
 
 struct search {
@@ -71,7 +72,8 @@ static void tensor_set(struct search *search, uint32_t operand, uint32_t dtype,
     search->bytes[operand] = tensor->byte_offset + (uint64_t)(last + 1) * bytes;
 }
 
-/* Returns true if the plan of `row` for the tensors runs the variant. */
+/* Returns true if the plan of the operator `row`, called with the tensors of
+ * `search`, runs the variant. */
 static bool try_call(struct search *search, const struct operator_row *row)
 {
     search->op.id = row->id;
@@ -188,7 +190,8 @@ static enum warmup_layout row_layout(enum row_access access)
                                           : WARMUP_CONTIGUOUS;
 }
 
-/* Tries a softmax or loss of one row, or of four columns for VEC4_COLUMNS. */
+/* Tries a softmax or a cross-entropy loss of one row, or of four columns if the
+ * access is VEC4_COLUMNS. */
 static bool try_softmax(struct search *search, const struct operator_row *row,
                         int64_t count)
 {
@@ -292,8 +295,8 @@ static void search_start(struct search *search, struct warmup_call *out,
                                           .op = &search->op};
 }
 
-/* Finds a call for the kernel.  The switch has no default case, so that the
- * compiler warns about a kernel without a case. */
+/* Finds a call for the variant's kernel.  The switch has no default case, so
+ * that the compiler warns about a kernel without a case. */
 static bool warmup_find(struct search *search)
 {
     switch ((enum kernel_id)KEY_KERNEL(search->key)) {

@@ -19,7 +19,7 @@ struct warmup_call {
     /* Sizes of the buffers that the step uses, rounded up to 4 bytes, because
      * cl/transpose.cl reads whole words. */
     uint64_t bytes[MAX_STEP_BUFFERS];
-    /* Buffers without memory that stand for the operands in `plan`. */
+    /* Buffers without memory that represent the operands in `plan`. */
     struct tandem_buffer operands[WARMUP_OPERANDS];
 };
 
@@ -32,12 +32,11 @@ bool warmup_call_make(struct warmup_call *out, uint64_t key,
 
 /* ---- warmup_step.c and warmup_call_gemm.c ---- */
 
-/* Selects the step of out->plan that runs `key` and records its buffer sizes.
- * Returns false if no step runs it.  operand_bytes has the sizes of the
- * operands. */
+/* Selects the step of out->plan that runs `key` and records its buffer sizes,
+ * given those of the operands.  Returns false if no step runs `key`. */
 bool warmup_call_select_step(struct warmup_call *out, uint64_t key,
                              const uint64_t *operand_bytes);
-/* Returns a dtype with the kernel type that the key has for the operand. */
+/* Returns a dtype of the kernel type that `key` has for this operand. */
 uint32_t warmup_call_dtype(uint64_t key, uint32_t operand);
 /* Implements warmup_call_make for the kernels of a GEMM. */
 bool warmup_call_make_gemm(struct warmup_call *out, uint64_t key);

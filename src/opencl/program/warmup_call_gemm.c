@@ -11,7 +11,7 @@ enum { C, A, B };
 #define SIDE 4
 /* Number of rows that needs two tiles of GEMM_SIMT_32X64. */
 #define TWO_TILES 33
-/* Length of rows that do not fit in the registers of a work-group. */
+/* Value of k with which a row does not fit in the registers of a work-group. */
 #define LONG_K 4128
 
 static void matrix_set(struct warmup_call *out, struct tandem_matrix *matrix,
@@ -113,8 +113,8 @@ static bool warmup_simt(struct warmup_call *out, uint64_t key)
                     NO_SPLIT);
 }
 
-/* Makes the call for a GEMV kernel.  Its matrix is a.  A vector b that is not
- * contiguous along k has gaps between its elements. */
+/* Makes the call for a GEMV kernel.  The matrix of the GEMV is a.  A vector b
+ * that is not contiguous along k has gaps between its elements. */
 static bool warmup_gemv(struct warmup_call *out, uint64_t key)
 {
     int64_t vectors = (int64_t)1 << KEY_GEMV_VECTORS_LOG2(key);

@@ -9,7 +9,8 @@
 #define MARK "//@ "
 #define TARGET ".target sm_90"
 #define GROUP ".reqntid "
-/* Added directive; NVIDIA's assembler ignores setmaxnreg without it. */
+/* Directive that the rewriting adds, because NVIDIA's assembler ignores the
+ * instruction setmaxnreg without it. */
 #define MIN_GROUPS "\n.minnctapersm 1"
 /* Maximum number of bytes by which the PTX grows. */
 #define ADDED_BYTES (1 + sizeof(MIN_GROUPS))
@@ -60,8 +61,7 @@ static void append(struct rewriter *rewriter, struct slice slice)
     rewriter->used += slice.bytes;
 }
 
-/* Returns true if the text is one instruction that gemm_wgmma.cl may contain.
- */
+/* Returns true if the text is an instruction that gemm_wgmma.cl may contain. */
 static bool instruction_is_known(struct slice slice)
 {
     static const char allowed[] = "abcdefghijklmnopqrstuvwxyz0123456789"

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The result of cl-probe's self-test of sm_90a programs with this driver.  It
- * is the key "sm90a_self_test" of the tuning section:
+ * is the value of the key "sm90a_self_test" of the tuning section:
  *
  *   started STAMP   the self-test began and did not finish
- *   failed STAMP    something failed
+ *   failed STAMP    a part of the self-test failed
  *   passed STAMP    all results were correct
  *
  * STAMP is a hash of the device, its driver, the plugin's kernels and the
@@ -28,21 +28,20 @@ enum sm90a_self_test_result {
 };
 
 #define SM90A_SELF_TEST_RESULT_BYTES 32u
-/* Revision of the self-test.  Change it with sm90a_self_test.c to test again.
- */
+/* Revision of the self-test.  Increase it when sm90a_self_test.c changes, so
+ * that the test runs again. */
 #define SM90A_SELF_TEST_REVISION "2"
 
 uint64_t sm90a_self_test_stamp(const struct platform_device *hardware);
-/* Writes the value of the key.  `result` is STARTED, FAILED or PASSED. */
+/* Writes a value of the key; `result` must be STARTED, FAILED or PASSED. */
 void sm90a_self_test_result_format(char out[SM90A_SELF_TEST_RESULT_BYTES],
                                    enum sm90a_self_test_result result,
                                    uint64_t stamp);
-/* Parses the key's value.  Returns false and sets *out to NOT_RUN if malformed.
- */
+/* Parses a value of the key "sm90a_self_test".  Returns false and sets *out to
+ * NOT_RUN if the value is malformed. */
 bool sm90a_self_test_result_parse(const char *value, uint64_t stamp,
                                   enum sm90a_self_test_result *out);
-/* Returns why sm_90a programs are not used, for users, or NULL if they are
- * used. */
+/* Returns a text that tells users why sm_90a programs are not used, or NULL. */
 const char *sm90a_self_test_failure_reason(enum sm90a_self_test_result result);
 
 #endif
