@@ -87,7 +87,7 @@ enum tandem_status {
 /* ---- element types ----------------------------------------------------- */
 
 /* The high byte of an element type is its type code in DLPack (DLDataTypeCode
- * in include/dlpack/dlpack.h), the low byte its number of bits; lanes is 1. */
+ * in dlpack.h), the low byte its number of bits. DLPack's field lanes is 1. */
 enum tandem_dtype {
     TANDEM_I8 = 0x0008,
     TANDEM_I16 = 0x0010,
@@ -136,7 +136,7 @@ struct tandem_tensor_desc {
  *   BINARY         F, F -> F; broadcast like NumPy; scalars allowed
  *   COMPARE        F, F -> bool; broadcast, scalars like BINARY; a comparison
  *                  with NaN is false, except that not_equal is true
- *   LOGICAL        bool, bool -> bool, like BINARY; logical_not has one input
+ *   LOGICAL        bool, bool -> bool, like BINARY; not has one input
  *   TERNARY        where: bool, F, F -> F; fma: F, F, F -> F; like BINARY
  *   GRADIENT       F, F -> F; equal shapes, no broadcast
  *   OPTIMIZER      F..., equal shapes; an output is the new value of the input
@@ -149,12 +149,12 @@ struct tandem_tensor_desc {
  *                  infinity, NaN gives NaN.  A cast to bool gives x != 0
  *   COPY           one dtype of 1, 2, 4 or 8 bytes per element, any strides,
  *                  bits unchanged; the input broadcasts to the output
- *   TRANSPOSE      like COPY; output axis i is input axis ints[i], rank ints
+ *   TRANSPOSE      like COPY; output axis i is input axis ints[i]
  *   REDUCE         F -> F over the axes in the mask ints[0]: bit i is axis i;
  *                  mask 0 is allowed for rank 0 only.  The reduced axes have
  *                  size 1 (ints[1] = 1, keepdims) or are removed (ints[1] = 0)
- *   ARG_REDUCE     F -> i64, like REDUCE over one axis or all axes; the
- *                  row-major index of the first winner in the reduced axes
+ *   ARG_REDUCE     F -> i64, like REDUCE over one axis or all axes; row-major
+ *                  index, in the reduced axes, of the first maximum or minimum
  *   DOT            F[n], F[n] -> F[]
  *   SOFTMAX        F -> F along axis ints[0] (negative counts from the end)
  *   CROSS_ENTROPY  F[n][c] logits and i32 or i64 [n] labels; a label outside
@@ -424,7 +424,7 @@ struct tandem_gemm {
     uint32_t bias_kind;  /* enum tandem_bias */
     uint32_t activation; /* TANDEM_OP_INVALID (none), RELU, LEAKY_RELU,
                             SIGMOID, TANH, GELU or SWISH */
-    double activation_parameter; /* slope of LEAKY_RELU; GELU: 0 erf, 1 tanh */
+    double activation_parameter; /* LEAKY_RELU: slope. GELU: 0 erf, 1 tanh */
     uint32_t c_dtype;            /* dtype of c and bias; 0: that of a and b */
     uint32_t reserved;           /* must be 0 */
 };
@@ -439,7 +439,7 @@ enum tandem_device_kind {
 
 enum tandem_device_caps {
     TANDEM_CAP_F64 = 1u << 0,
-    /* Kernels compute in f16, perhaps only scalars and without functions. */
+    /* Kernels compute in f16; some devices lack f16 vectors and functions. */
     TANDEM_CAP_F16_ARITHMETIC = 1u << 1,
     /* The device computes in host memory, so import_host makes no copy. */
     TANDEM_CAP_ZERO_COPY_IMPORT = 1u << 2,
@@ -739,14 +739,14 @@ struct tandem_backend {
     /* Required. Returns TANDEM_OK if the stream is idle, TANDEM_NOT_READY if it
      * is busy, or the stream's sticky error. */
     enum tandem_status (*stream_query)(struct tandem_stream *stream);
-    /* Required [blocks]. Waits, then returns the sticky error and clears it. */
+    /* Required [blocks]. Waits for the stream; returns and clears its error. */
     enum tandem_status (*stream_synchronize)(struct tandem_stream *stream,
                                              uint64_t timeout_ns);
     /* Required. Later work of the stream starts after the event, which may
      * belong to another stream of the same device. */
     enum tandem_status (*stream_wait_event)(struct tandem_stream *stream,
                                             struct tandem_event *event);
-    /* Required. Marks the stream's current end. The caller owns the event. */
+    /* Required. Puts an event at the stream's end. The caller destroys it. */
     enum tandem_status (*event_record)(struct tandem_stream *stream,
                                        struct tandem_event **out_event);
     /* Required. */

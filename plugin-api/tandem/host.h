@@ -160,7 +160,7 @@ struct tandem_context_options {
     const char *const *open_values;
     uint32_t open_count;
     uint32_t deterministic;  /* 1: like TANDEM_DETERMINISTIC */
-    uint32_t log_level;      /* 0: that of TANDEM_LOG, or TANDEM_LOG_WARNING */
+    uint32_t log_level;      /* 0: the level of TANDEM_LOG, or warning */
     uint32_t time_operators; /* 1: as after tandem_context_set_timing */
     tandem_log_fn log;       /* NULL means no messages */
     void *log_user;
@@ -299,7 +299,7 @@ enum tandem_status tandem_tensor_view(struct tandem_tensor *tensor,
                                       const int64_t *strides,
                                       struct tandem_tensor **out_view);
 
-/* Returns at once. Memory of the tensor that work still uses is freed later. */
+/* Destroys a tensor at once. Memory that running work uses is freed later. */
 void tandem_tensor_destroy(struct tandem_tensor *tensor);
 
 /* Returns the dtype, rank, shape and strides. shape and strides have room for
@@ -314,7 +314,7 @@ enum tandem_status tandem_tensor_describe(const struct tandem_tensor *tensor,
  * return. */
 enum tandem_status tandem_tensor_write(struct tandem_tensor *tensor,
                                        const void *memory, uint64_t bytes);
-/* [blocks] Copies the tensor to memory, row-major; bytes is as for a write. */
+/* [blocks] Copies the tensor to memory, row-major; bytes is the exact size. */
 enum tandem_status tandem_tensor_read(struct tandem_tensor *tensor,
                                       void *memory, uint64_t bytes,
                                       uint64_t timeout_ns);
@@ -465,8 +465,8 @@ tandem_explain_matmul(struct tandem_context *context,
                       struct tandem_tensor *a, struct tandem_tensor *b,
                       struct tandem_tensor *c, struct tandem_explanation *out);
 
-/* Called in the caller's thread before an operator is launched (after is false,
- * measured_ns is 0) and after the launch. Must not call into the context. */
+/* Observer. Called in the caller's thread before an operator is launched (after
+ * is false, measured_ns is 0) and after that. Must not use the context. */
 typedef void (*tandem_observer_fn)(void *user,
                                    const struct tandem_explanation *explanation,
                                    bool after);

@@ -303,7 +303,7 @@ struct tensor_range {
     uint64_t first, end, origin;
 };
 
-/* Puts the operator and the operand before the backend's error message. */
+/* Puts the names of operator and operand before the backend's error message. */
 static enum tandem_status name_operand(enum tandem_status status,
                                        const char *name, const char *side,
                                        uint32_t number)

@@ -14,7 +14,8 @@
 
 #include <xmmintrin.h>
 
-/* The MXCSR register. The x87 control word is for long double, unused here. */
+/* Values of MXCSR, the SSE control register. The x87 control word affects only
+ * long double, which we do not use. */
 #define FLOAT_ENV_FLAGS 0x3fu
 #define FLOAT_ENV_DEFAULT 0x1f80u
 
@@ -42,7 +43,7 @@ static inline void float_env_write(struct float_env to)
 
 #include <stdint.h>
 
-/* The FPCR register. The exception flags are in another register, FPSR. */
+/* Value of FPCR, the control register. The exception flags are in FPSR. */
 #define FLOAT_ENV_DEFAULT 0u
 
 struct float_env {

@@ -31,7 +31,7 @@ static void push_free(struct handle_pool *pool, struct handle *object)
     pool->free_count++;
 }
 
-/* Adds free slots. Needs pool->mutex. Returns false if memory is out. */
+/* Adds free slots; pool->mutex is locked. Returns false if memory is out. */
 static bool add_block(struct handle_pool *pool)
 {
     size_t stride = object_stride(pool);

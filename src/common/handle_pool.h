@@ -30,7 +30,7 @@ struct handle_pool {
     uint32_t free_count;
     struct handle *first_free, *last_free;
     struct handle_block *blocks;
-    struct handle_pool *next; /* next pool in the list of handle_pool.c */
+    struct handle_pool *next; /* next pool in the list of all used pools */
     bool used;
 };
 #define HANDLE_POOL(type, magic_number)                                        \

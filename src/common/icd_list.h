@@ -41,8 +41,8 @@ const char *icd_place(const char **out_variable);
  * with an empty list, if memory is out. */
 bool icd_list_find(struct icd_list *out);
 
-/* Finds the .icd files that name no library, which the loader skips. The field
- * `library` holds the reason instead. Returns false like icd_list_find. */
+/* Finds the .icd files that name no library, which the loader skips. In *out,
+ * `library` holds the reason. Returns false if memory is out. */
 bool icd_list_find_useless(struct icd_list *out);
 
 /* Adds a driver, with copies of both strings. Returns false if memory is out or

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Sufficient size of every out_why, in bytes. Less truncates the text. */
+/* Buffer size in bytes that suffices for every out_why; less truncates it. */
 #define POCL_WHY_BYTES 400u
 
 /* Returns true if the environment makes PoCL abort the process when its devices

@@ -18,7 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define LINKS_MAX 40u /* maximum number of links in a path, as in Linux */
+#define LINKS_MAX 40u /* symbolic links per path, at most, as in Linux */
 
 struct why {
     char *text;
@@ -272,7 +272,7 @@ int trust_file(int directory, const char *name, char *out_why, size_t why_bytes)
     return file_open(directory, name, &status, &why);
 }
 
-/* Reads bytes bytes of the file. Returns false if that fails. */
+/* Fills data with bytes bytes of the file. Returns false if that fails. */
 static bool bytes_read(int file, char *data, size_t bytes)
 {
     size_t done = 0;

@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Sufficient size of every out_why, in bytes. */
+/* Buffer size, in bytes, that suffices for the text in every out_why. */
 #define TRUST_WHY_BYTES 512u
 
 enum trust_use {

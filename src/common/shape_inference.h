@@ -8,10 +8,10 @@
 
 #include "common/operator_table.h"
 
-/* Sufficient size of every shape's text, in bytes. */
+/* Buffer size, in bytes, that suffices for the text of every shape. */
 #define SHAPE_TEXT (TANDEM_MAX_RANK * 22u + 4u)
 
-/* Writes a shape as in "[2, 3]" to text, of SHAPE_TEXT bytes. Returns text. */
+/* Writes a shape, as in "[2, 3]", to text (SHAPE_TEXT bytes); returns text. */
 const char *shape_text(const struct tandem_tensor_desc *tensor, char *text);
 
 /* Writes an operand's name, for example "relu: input 0", to text. */

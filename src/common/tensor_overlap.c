@@ -5,12 +5,12 @@
  *
  *     sum of stride[i] * v[i] + slack = distance, low[i] <= v[i] <= high[i]
  *
- * A pair overlaps if a solution exists. Each axis of a adds a term, and each
- * axis of b adds one with the opposite sign; terms of equal stride are merged.
- * slack covers the contiguous runs at the bottom of both tensors. The search
- * assigns terms from the largest stride to the smallest. If axes are nested,
- * the range of the smaller terms leaves few values for each term. Two terms
- * that are steps of one axis are assigned together, as multiples of their gcd.
+ * Tensors a and b overlap if a solution exists. Each axis of a adds a term, and
+ * each axis of b adds one with the opposite sign. Terms of equal stride are
+ * merged. slack covers the contiguous runs of both tensors' innermost axes. The
+ * search assigns values to terms from the largest stride to the smallest. If a
+ * stride exceeds the range of all smaller terms, few values are possible. Two
+ * terms that are steps of one axis get a value together, a multiple of the gcd.
  */
 #include "common/tensor_overlap.h"
 
@@ -37,8 +37,8 @@ struct search {
 
 /* ---- arithmetic ---- */
 
-/* Divide rounding down and up; divisor > 0. Most quotients here are 0, so the
- * slow division is avoided for them. */
+/* Two divisions that round down and up; divisor > 0. Most quotients here are 0,
+ * so the slow division is avoided for them. */
 static int64_t divide_down(int64_t value, int64_t divisor)
 {
     if (value >= 0 && value < divisor)

@@ -5,7 +5,7 @@
  * are implemented. To make a backend from it, use your device's memory,
  * implement operators in supports and launch, and set the capabilities.
  *
- * The only Tandem header it needs is tandem/backend.h. It shows that:
+ * The plugin needs only one Tandem header, tandem/backend.h. It shows that:
  *
  *   - the table needs only its required entries; the host fills in the rest;
  *   - every failure returns a status and sets the calling thread's message;
@@ -307,9 +307,9 @@ static void buffer_free(struct tandem_buffer *buffer)
     objects_free(buffer);
 }
 
-/* Checks for a transfer that stream and buffer are live and of one device, and
- * that the range is inside the buffer. On success, *out_memory points to the
- * first byte of the range. */
+/* Checks a transfer: stream and buffer must be live and of one device, and the
+ * range must be inside the buffer. On success, *out_memory points to the first
+ * byte of the range. */
 static enum tandem_status range_get(const char *what,
                                     const struct tandem_stream *stream,
                                     const struct tandem_buffer *buffer,
