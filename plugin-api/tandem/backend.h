@@ -390,9 +390,9 @@ enum tandem_gemm_flags {
     /* The inputs may be rounded to TF32 or to a similar precision. */
     TANDEM_GEMM_ALLOW_TF32 = 1u << 2,
     /* The error bound becomes normwise. Let R be the largest magnitude in row i
-     * of op(a), and C that in column j of op(b). The error of element (i, j) is
-     * at most 2^-21 times the sum of the magnitudes of its products, plus 2^-38
-     * k R C, plus the rounding of an f32 sum. */
+     * of op(a), and C that in column j of op(b). Element (i, j) of op(a) op(b)
+     * has an error of at most 2^-21 times the sum of the magnitudes of its
+     * products, plus 2^-38 k R C, plus the rounding of an f32 sum. */
     TANDEM_GEMM_ALLOW_NORMWISE_ERROR = 1u << 3
 };
 
