@@ -14,7 +14,8 @@
 #include "cpu/kernels/elementwise.h"
 #include "cpu/objects.h"
 
-/* Larger calls take the general path, which can use several threads. */
+/* Maximum number of elements on the fast path.  Larger calls take the general
+ * path, which can use several threads. */
 #define FAST_ELEMENTS 8192
 
 /* ---- the fast path ------------------------------------------------------ */

@@ -54,7 +54,7 @@ struct tandem_stream {
 
 struct tandem_event {
     struct owned owned;
-    struct tandem_stream *stream; /* only compared, since it may be freed */
+    struct tandem_stream *stream; /* used only to compare; may be destroyed */
     bool profiling;
     uint64_t at_ns; /* time of the record call, if profiling is true */
 };

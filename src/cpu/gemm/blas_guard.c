@@ -107,8 +107,9 @@ void blas_leave(void)
 
 static _Atomic uint32_t users;
 static int found; /* original CBLAS thread count, valid if users > 0 */
-/* Set in a child after fork if blas_limit was in effect: `found` is still
- * valid, and blas_limit must not overwrite it with the lowered count. */
+/* This flag is set in a child after fork if blas_limit was in effect in the
+ * parent.  `found` is then valid, and blas_limit must not overwrite it with the
+ * lowered count. */
 static atomic_bool inherited;
 
 static void threads_inherit(void)

@@ -31,7 +31,8 @@ struct gemm_job {
     int64_t threads;
     int64_t rows, columns, depth; /* maximum extents of a block */
     int64_t row_blocks, column_blocks, splits;
-    /* Parts of a thread's workspace slot; 0 if a matrix is used in place. */
+    /* Sizes of the parts of one thread's workspace slot.  A size is 0 if the
+     * matrix is used in place. */
     int64_t a_floats, b_floats, c_floats, slot_floats;
     int64_t sum_floats, bias_floats;
     uint64_t workspace_bytes;

@@ -94,7 +94,8 @@ static inline uint16_t i64_to_bf16(int64_t x)
     return number_round(float_of_bits(bits | (excess != 0)));
 }
 
-/* X(source name, source type, target name, target type, cast of source x) */
+/* Lists the casts as X(source name, source type, target name, target type,
+ * expression that casts the source element x). */
 #define CASTS(X)                                                               \
     X(u32, uint32_t, u32, uint32_t, x)                                         \
     X(f32, float, i32, int32_t, f32_to_i32(x))                                 \
@@ -121,8 +122,9 @@ static inline uint16_t i64_to_bf16(int64_t x)
     X(f16, uint16_t, f16, uint16_t, x | ((x & 0x7fffu) > 0x7c00u ? 0x200u : 0))
 
 /* Rows are the source types f32, i32, i64 and u8 (and bool, read as u8 0 or 1).
- * Columns are the target types f32, i32, i64, u8, bool and bf16.  The entry of
- * f32 to bf16 holds f16 to f16, because bf16_narrow casts f32 to bf16. */
+ * Columns are the target types f32, i32, i64, u8, bool and bf16.  The entry for
+ * f32 to bf16 holds the cast from f16 to f16, because bf16_narrow casts f32 to
+ * bf16. */
 #define CAST_TABLE                                                             \
     {                                                                          \
         {u32_u32, f32_i32, f32_i64, f32_u8, f32_bool, f16_f16},                \

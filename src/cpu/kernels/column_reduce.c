@@ -13,13 +13,14 @@
 #define MIN_CHUNK_ROWS 512
 #define MAX_CHUNKS 32
 #define ACCUMULATORS (4 * MAX_COLUMNS)
-/* Minimum blocks per thread if each keeps at least MIN_COLUMNS columns. */
+/* Minimum number of column blocks per thread, if each block keeps at least
+ * MIN_COLUMNS columns. */
 #define BLOCKS_PER_THREAD 2
 #define MIN_COLUMNS 64
 
 struct column_reduction {
     const struct kernels *kernels;
-    struct pool *pool; /* runs the chunks; NULL means one thread */
+    struct pool *pool; /* thread pool; NULL means one thread */
     uint32_t op;
     const struct layout_reduction *layout;
     const float *in;
@@ -28,7 +29,7 @@ struct column_reduction {
     int64_t chunk, chunks; /* rows per chunk, chunks per block */
 };
 
-/* Block of columns that one thread reduces.  Chunks divide its rows. */
+/* A block of columns that one thread reduces in chunks of rows. */
 struct column_block {
     const struct column_reduction *reduction;
     const float *start;

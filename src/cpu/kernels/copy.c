@@ -20,9 +20,8 @@ struct copy {
     const struct kernels *kernels;
     unsigned char *base[2];
     uint32_t bytes[2]; /* element sizes of target and source, which are equal */
-    /* tiles along axis rank - 2 */
-    int64_t row_tiles;
-    int64_t chunks;    /* if copied by rows: tasks per row */
+    int64_t row_tiles; /* number of tiles along axis rank - 2 */
+    int64_t chunks;    /* tasks per row if copied by rows */
 };
 
 #define MOVE(type)                                                             \
@@ -105,7 +104,7 @@ static void copy_tiles(const void *context, int64_t first, int64_t end)
     int64_t to_stride = outer.strides[0][rows_axis];
     int64_t from_stride = outer.strides[1][columns_axis];
     int64_t index[TANDEM_MAX_RANK], bytes = copy->bytes[0];
-    outer.rank--; /* layout_seek skips the last axis: rows */
+    outer.rank--; /* layout_seek skips the matrix's row axis */
     for (int64_t task = first; task < end; task++) {
         int64_t row = task % copy->row_tiles * TILE;
         int64_t height = rows - row < TILE ? rows - row : TILE;

@@ -256,7 +256,7 @@ static void planes_run(const void *context, int64_t first, int64_t end)
     struct layout outer = iterator->layout;
     int64_t index[TANDEM_MAX_RANK];
     int64_t plane = outer.shape[outer.rank - 1] * outer.shape[outer.rank - 2];
-    outer.rank--; /* layout_seek skips the last axis of the plane */
+    outer.rank--; /* layout_seek skips the plane's outer axis */
     for (int64_t chunks; first < end; first += chunks) {
         int64_t chunk = first % iterator->chunks;
         chunks = iterator->chunks - chunk < end - first

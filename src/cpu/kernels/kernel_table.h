@@ -124,15 +124,15 @@ struct kernels {
                        int64_t stride, int64_t columns, const float *m,
                        double *accumulators);
     /* Find the first maximum or minimum of each column.  If the value of a row
-     * beats best[column], it is stored there and the row number is stored in
-     * found[column].  NaN beats every number, and nothing beats NaN.  `rows` is
-     * at most FIND_ROWS. */
+     * beats best[column], the value is stored in best[column] and the row
+     * number in found[column].  NaN beats every number, and nothing beats NaN.
+     * `rows` is at most FIND_ROWS. */
     void (*column_argmax)(const float *x, int64_t rows, int64_t stride,
                           int64_t columns, float *best, float *found);
     void (*column_argmin)(const float *x, int64_t rows, int64_t stride,
                           int64_t columns, float *best, float *found);
 
-    /* Stores y[c * y_stride + r] = x[r * x_stride + c] for 4-byte elements. */
+    /* Transposes 4-byte elements: y[c * y_stride + r] = x[r * x_stride + c]. */
     void (*transpose4)(uint32_t *y, int64_t y_stride, const uint32_t *x,
                        int64_t x_stride, int64_t rows, int64_t columns);
 
@@ -159,7 +159,7 @@ const struct kernels *kernels_choose(const char *limit);
 /* Returns the names of the supported levels, separated by spaces. */
 const char *kernels_levels(void);
 
-/* Stores the element-wise kernels in plain C (generic_elementwise.c). */
+/* Stores the element-wise kernels of generic_elementwise.c in `rows`. */
 void generic_elementwise_kernels(row_fn *rows);
 
 #endif

@@ -178,7 +178,7 @@ static void partial_join(struct partial *partial, const struct partial *later)
 
 struct reduction {
     const struct kernels *kernels;
-    struct pool *pool; /* runs the chunks; NULL means one thread */
+    struct pool *pool; /* thread pool; NULL means one thread */
     uint32_t op;
     struct layout_reduction layout;
     const float *in;

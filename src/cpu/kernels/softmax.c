@@ -95,7 +95,8 @@ static void rows_run(const void *context, int64_t first, int64_t end)
     }
 }
 
-/* Stores y = x op z for a band, row by row; z has one value for each column. */
+/* Stores y = x op z for a band of columns, row by row. z has one value for each
+ * column. */
 static void band_apply(const struct softmax *softmax, uint32_t op, float *y,
                        int64_t y_stride, const float *x, int64_t x_stride,
                        int64_t width, const float *z)
@@ -223,7 +224,8 @@ static void losses_run(const void *context, int64_t first, int64_t end)
     }
 }
 
-/* Just above log(FLT_MIN) = -87.34; below it, e^x in f32 is subnormal or 0. */
+/* Exponent just above log(FLT_MIN) = -87.34.  Below that, e^x in f32 is
+ * subnormal or 0. */
 #define MIN_EXPONENT (-87.0f)
 
 /* Recomputes in f64 the gradients whose probability is too small for an

@@ -152,7 +152,7 @@ static inline vf lanes_sum(const float *x, int64_t rows, int64_t stride,
     return vf_add(a, b);
 }
 
-/* Adds such a block of rows in f64 instead, for sums that overflow f32. */
+/* Sums a block of rows in f64, for blocks whose f32 sum overflows. */
 static void lanes_sum_wide(const float *x, int64_t rows, int64_t stride,
                            int64_t n, double *accumulators)
 {

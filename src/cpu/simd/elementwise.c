@@ -57,8 +57,9 @@ static inline vf leaky_relu(vf x, vf alpha)
     return vf_select(vf_compare(x, vf_set(0), GE_OQ), x, vf_mul(alpha, x));
 }
 
-/* Returns e^x - 1 for x < 0: x + x^2 p(x) if x > -1/2, otherwise vf_exp(x) - 1,
- * where the subtraction loses at most one bit. */
+/* Returns e^x - 1 for x < 0.  If x > -1/2, computes x + x^2 p(x) with a
+ * polynomial p.  Otherwise computes vf_exp(x) - 1, which loses at most one
+ * bit. */
 static inline vf expm1_below(vf x)
 {
     vf p = vf_set(0.001125923f);
@@ -94,7 +95,7 @@ static inline vf gelu_erf(vf x)
     return vf_mul(x, gate);
 }
 
-/* Tanh form of GELU by (1 + tanh v) / 2 = 1 / (1 + e^(-2v)), where u = 2v. */
+/* Tanh form of GELU.  Uses (1 + tanh v) / 2 = 1 / (1 + e^-u), where u = 2v. */
 static inline vf gelu_tanh(vf x)
 {
     vf cube = vf_mul(vf_mul(x, x), vf_mul(x, vf_set(0.044715f)));
@@ -102,7 +103,8 @@ static inline vf gelu_tanh(vf x)
     return vf_mul(x, vf_div(vf_set(1), logistic_denominator(u)));
 }
 
-/* Returns max(x, 0) + ln(1 + e), where e = e^-|x| and ln(1 + e) = e p(e). */
+/* Returns max(x, 0) + ln(1 + e), where e = e^-|x|.  A polynomial p gives ln(1 +
+ * e) = e p(e). */
 static inline vf softplus(vf x)
 {
     vf e = vf_exp(vf_neg(vf_abs(x)));

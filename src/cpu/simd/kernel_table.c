@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fills the kernel table of the instruction set of this compilation. */
+/* Fills the kernel table of one instruction set; compiled once for each set. */
 #include "config.h"
 
 #include "cpu/kernels/vectorized_loops.h"

@@ -301,9 +301,9 @@ static void row_shift(float *y, const float *x, int64_t n, float m, float l)
     }
 }
 
-/* Implements norm_row.  Returns true if the magnitude of any scale is at least
- * 2 or NaN.  Combines the scales by a bitwise OR, because the top exponent bit
- * is set exactly in values of at least 2. */
+/* Implements norm_row.  Returns true if any scale is NaN or has a magnitude of
+ * at least 2.  Combines the scales by a bitwise OR, because the top exponent
+ * bit is set exactly in values of at least 2. */
 static bool row_norm(float *y, const float *x, int64_t n, float m,
                      float factor, const float *scale, const float *bias)
 {

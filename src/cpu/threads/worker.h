@@ -16,7 +16,7 @@
 #include "cpu/threads/thread_pool.h"
 
 #define MAX_THREADS 256u
-/* Chunks per partition of tasks.  Other threads can steal chunks. */
+/* Number of chunks per partition of tasks.  Other threads can steal chunks. */
 #define CHUNKS_PER_PARTITION 8
 /* The time per unit of work depends on the cache level that holds the data.
  * The pool estimates it for three classes of jobs: fewer than RATE_CLASS_UNITS
@@ -33,7 +33,7 @@ struct worker {
     int64_t end;                                   /* end of the partition */
     alignas(CACHE_LINES)
         atomic_bool is_working; /* true while the thread may access the job */
-    atomic_bool is_asleep; /* the thread that clears it posts `wake` */
+    atomic_bool is_asleep; /* a thread that clears this flag posts `wake` */
     sem_t wake;
     uint32_t number;
     struct pool *pool;
@@ -53,9 +53,9 @@ struct pool {
      * job, of a worker when it fell asleep. */
     alignas(CACHE_LINES) atomic_int last_cpu[MAX_THREADS];
     alignas(CACHE_LINES) atomic_bool stop;
-    atomic_bool caller_sleeps; /* the thread that clears it posts `left` */
+    atomic_bool caller_sleeps; /* a thread that clears this flag posts `left` */
     _Atomic uint32_t awake;    /* number of workers that are not asleep */
-    _Atomic uint32_t threads;  /* maximum per job, including the caller */
+    _Atomic uint32_t threads;  /* maximum threads per job, with the caller */
     _Atomic double spin_ns;
     _Atomic double min_parallel_ns; /* shortest job that runs in parallel */
     /* Approximate total time of jobs on fewer than all threads since the
@@ -70,7 +70,7 @@ struct pool {
     /* The mutex `busy` guards the fields below. */
     uint32_t started; /* number of workers */
     bool is_measured;
-    pid_t owner; /* process id that started the workers */
+    pid_t owner; /* id of the process that started the workers */
     struct team_costs costs;
     struct team_credit credit;
 

@@ -16,7 +16,7 @@
 
 #define SEED_BYTES (UINT64_C(1) << 20)
 #define MIN_BYTES (UINT64_C(4) << 20)
-/* Target time of a batch of launches. The wait after it takes about 10 us. */
+/* Target time of a batch of launches. Waiting for a batch takes about 10 us. */
 #define BATCH_NS UINT64_C(500000)
 #define MAX_LAUNCHES 256u
 #define SAMPLES 7u

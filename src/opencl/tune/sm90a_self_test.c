@@ -33,7 +33,7 @@ static void result_report(const struct tuning_results_sink *sink,
 
 /* ---- the GEMM ---- */
 
-/* Returns the number of result tiles along m, which is also that along n. */
+/* Returns the number of result tiles along m, and equally along n. */
 static uint32_t tiles_per_side(const struct tandem_device *device)
 {
     uint32_t side = 1;
@@ -128,7 +128,7 @@ static void samples_fill(struct samples *samples)
 {
     const struct tandem_gemm *gemm = samples->gemm;
     const struct gemm_kernel_config *config = &gemm_configs[samples->kernel];
-    /* Another seed for each kernel: the memory still holds older results. */
+    /* Use another seed per kernel: memory still holds older results. */
     random_fill(gemm->dtype, samples->memory, (gemm->m + gemm->n) * DEPTH,
                 samples->kernel);
     const char *b = (const char *)samples->memory + gemm->b.byte_offset;

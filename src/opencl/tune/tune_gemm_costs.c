@@ -316,7 +316,7 @@ static enum tandem_status depths_raise(const struct tuner *tuner,
         if (kernel_timer_remaining_ns(tuner->timer) == 0)
             return last_error_set(TANDEM_FAILED,
                                   "tune: the time budget is used up");
-        /* Launch it once with the doubled depth: packing needs memory, too. */
+        /* Try one launch with doubled depth: packing needs memory, too. */
         case_gemm_init(&timed, tuner, kernel, groups, 2 * depths[1]);
         if (timed_gemm_measure(tuner->timer, &timed, &ns) != TANDEM_OK)
             return TANDEM_OK;
