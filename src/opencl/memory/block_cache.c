@@ -38,7 +38,7 @@ void block_set_last_use(struct block *block,
                         const struct tandem_buffer *buffer)
 {
     uint64_t stream = atomic_load(&buffer->used_stream);
-    /* If no stream used the buffer, the previous owner's last use remains. */
+    /* If no stream used the buffer, the block keeps its earlier last use. */
     if (stream != 0) {
         block->last_stream = stream;
         block->last_seqno = atomic_load(&buffer->used_seqno);

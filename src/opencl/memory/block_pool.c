@@ -57,7 +57,7 @@ static enum tandem_status block_touch(struct tandem_device *device, cl_mem mem,
                                      device_timeout_ns(device), out_code);
 }
 
-/* Reports a failed allocation.  `requested` is the caller's size. */
+/* Reports a failed allocation of `requested` bytes (the caller's size). */
 static enum tandem_status report_failure(struct tandem_device *device,
                                          uint64_t requested, cl_int code)
 {
@@ -128,7 +128,7 @@ static enum tandem_status block_create(struct tandem_device *device,
 }
 
 /* Checks that `bytes` more bytes fit within the memory limit.  The caller holds
- * the pool's mutex.  It then releases the blocks *out_excess to make room. */
+ * the pool's mutex, and later releases the blocks *out_excess to make room. */
 static enum tandem_status check_limit(struct tandem_device *device,
                                       uint64_t bytes, struct block **out_excess)
 {

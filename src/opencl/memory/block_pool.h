@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Allocates blocks of device memory within the memory limit.  Any thread. */
+/* Allocates device memory within its limit.  Callable from any thread. */
 #ifndef TANDEM_OPENCL_MEMORY_BLOCK_POOL_H
 #define TANDEM_OPENCL_MEMORY_BLOCK_POOL_H
 

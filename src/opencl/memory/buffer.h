@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Buffers: device memory of callers and of the plugin itself.  Any thread.  The
- * mutex of the pool guards the list of buffers; a buffer's state is atomic.
+ * Buffers of callers and of the plugin, callable from any thread.  The mutex of
+ * the pool guards the list of buffers; the state of a buffer is atomic.
  */
 #ifndef TANDEM_OPENCL_MEMORY_BUFFER_H
 #define TANDEM_OPENCL_MEMORY_BUFFER_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Objects that unfinished commands may use; see deferred_release.h. */
+/* Releases objects that commands no longer use; see deferred_release.h. */
 #include "opencl/memory/deferred_release.h"
 
 #include <stdlib.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Deferred release: keeps objects and host memory that unfinished commands may
- * still use, with the queues or events of these commands.  Objects are released
- * when the commands have completed.  This is checked whenever a device is
- * opened or closed, or when the plugin waits for another command.  Any thread.
+ * still use, with the queues or events of these commands.  Releases them when
+ * the commands have completed, which is checked when a device is opened or
+ * closed, or the plugin waits for another command.  Callable from any thread.
  */
 #ifndef TANDEM_OPENCL_MEMORY_DEFERRED_RELEASE_H
 #define TANDEM_OPENCL_MEMORY_DEFERRED_RELEASE_H

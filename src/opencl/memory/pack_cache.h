@@ -15,7 +15,7 @@
 
 #include "opencl/memory/buffer.h"
 
-/* The default limit of the cache is the device memory divided by this. */
+/* By default, the cache may use the device memory divided by this number. */
 #define PACK_CACHE_MEMORY_DIVISOR 8u
 
 /* Identifies a packed operand within its buffer. Compared as bytes, so the
@@ -58,8 +58,8 @@ void pack_cache_release(struct pack_cache_entry *entry);
 /* Evicts entries so that a new entry with `bytes` of memory fits. Returns false
  * if the memory limits leave no room. */
 bool pack_cache_make_room(struct tandem_device *device, uint64_t bytes);
-/* Creates an entry with `block` as its memory, in no list. If there is no host
- * memory, returns the block to the pool and returns NULL. */
+/* Creates an entry outside of any list, with `block` as its memory. If there is
+ * no host memory, returns the block to the pool and returns NULL. */
 struct pack_cache_entry *pack_cache_entry_create(struct tandem_device *device,
                                                  struct block *block,
                                                  uint64_t bytes);

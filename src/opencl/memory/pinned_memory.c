@@ -19,12 +19,12 @@ struct pinned {
     cl_command_queue queue;
     void *mapped; /* address of the mapped region */
     void *memory; /* first page boundary in the region, for the caller */
-    uint64_t bytes; /* usable bytes from `memory` on */
+    uint64_t bytes; /* number of usable bytes at `memory` */
     struct pinned *next;
 };
 
-/* If unmapping does not complete in time, the memory is released later and the
- * queue is leaked. */
+/* Releases pinned memory.  If unmapping does not complete in time, the memory
+ * is released later and the queue is leaked. */
 static void pinned_release(struct tandem_device *device, struct pinned *pinned)
 {
     cl_event event = NULL;

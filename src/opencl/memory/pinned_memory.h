@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Allocates host memory that the driver keeps pinned.  Any thread. */
+/* Host memory that the driver keeps pinned.  Callable from any thread. */
 #ifndef TANDEM_OPENCL_MEMORY_PINNED_MEMORY_H
 #define TANDEM_OPENCL_MEMORY_PINNED_MEMORY_H
 

@@ -72,9 +72,9 @@ static uint64_t max_u64(uint64_t a, uint64_t b)
 
 /* Returns true if the transpose kernel computes offsets beyond 32 bits,
  * although all elements have smaller offsets.  With a store alignment above 1,
- * a tile starts up to store_alignment - 1 columns early, and the last tile may
- * start past the last column.  If words hold several elements, the kernel also
- * computes the offsets of a whole tile. */
+ * a tile starts up to store_alignment - 1 columns before its row, and the last
+ * tile may start past the last column.  If words hold several elements, the
+ * kernel also computes the offsets of a whole tile. */
 static bool tile_needs_64bit_offset(const struct transpose_params *params,
                                     const struct transpose_tile *tile)
 {

@@ -9,16 +9,15 @@
 
 /* Number of bytes that a GPU reads or writes with one memory transaction. */
 #define CACHE_LINE_BYTES 128u
-/* Side of a tile of transposed operands in elements, with and without vec4
- * access (TILE in cl/elementwise.cl), and the shortest axis to use tiles. */
+/* Side of a tile of transposed operands, in elements, with and without vec4
+ * access (TILE in cl/elementwise.cl), and the shortest axis that is tiled. */
 #define TILE_SIDE_VEC4 64u
 #define TILE_SIDE 32u
 #define MIN_TILE_AXIS 8
 
 /* Parameters of the kernels in cl/elementwise.cl.  Operand 0 is the output.
  * Bit i of `immediate` is set if operand i is the scalar value[i].  Bit i of
- * `broadcast` is set if operand i has one element (along the innermost
- * axis). */
+ * `broadcast` is set if operand i is constant (along the innermost axis). */
 struct contiguous_params {
     uint64_t elements;
     uint32_t immediate, broadcast, misalignment, reserved;

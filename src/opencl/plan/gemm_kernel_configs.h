@@ -53,7 +53,7 @@ struct gemm_kernel_config {
      * are 0 for GEMV kernels, whose tiles depend on operand layouts. */
     uint32_t tile_m, tile_n, k_tile;
     uint32_t group_log2;
-    /* Number of work-groups for which a compute unit has registers. */
+    /* Number of work-groups that the registers of a compute unit can hold. */
     uint32_t groups_per_compute_unit;
     /* True for 3xTF32 kernels, which are as accurate as f32 but leave tiles
      * with non-finite results to simt_fallback. */

@@ -7,7 +7,7 @@
 #include "opencl/plan/gemm_plan.h"
 #include "opencl/plan/kernel_step.h"
 
-/* The same struct as in cl/gemm/gemm_common.cl, which describes the fields. */
+/* The struct of cl/gemm/gemm_common.cl, which describes its members. */
 struct gemm_params {
     uint64_t a_offset, b_offset, c_offset, bias_offset;
     uint64_t partial_offset, nonfinite_flags_offset;
@@ -56,15 +56,15 @@ bool matrix_is_aligned(const struct tandem_matrix *matrix, uint32_t dtype,
                        int64_t batch, uint32_t elements);
 void gemm_params_set_operands(struct gemm_params *out,
                               const struct tandem_gemm *gemm);
-/* Sets all members that do not depend on tiles.  Splits k into at most `splits`
- * ranges, whose lengths are multiples of k_tile. */
+/* Sets all parameters that do not depend on tiles.  Splits k into at most
+ * `splits` ranges, whose lengths are multiples of k_tile. */
 void gemm_params_fill(struct gemm_params *out, const struct tandem_gemm *gemm,
                       uint32_t k_tile, uint32_t splits);
 /* Sets the numbers of tiles.  If k is split, only the last `split_tiles` tiles
  * are computed in splits. */
 void gemm_params_set_tiles(struct gemm_params *out, uint32_t tiles_m,
                            uint32_t tiles_n, uint32_t split_tiles);
-/* Return variant key bits: for the activation; for the types of c, a and b. */
+/* Return variant key bits for the activation, or the types of c, a and b. */
 uint64_t variant_key_activation(const struct tandem_gemm *gemm);
 uint64_t variant_key_gemm_types(const struct tandem_gemm *gemm);
 /* Returns the buffer of the bias, or c if there is no bias.  Buffer arguments

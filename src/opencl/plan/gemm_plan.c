@@ -65,8 +65,8 @@ bool gemm_kernel_reads_scalars(const struct tandem_gemm *gemm,
            !(id_is_vec4(gemm, OPERAND_A) && id_is_vec4(gemm, OPERAND_B));
 }
 
-/* Returns the variant key of a kernel without MMA format.  `packed` is true if
- * all operands that the kernel needs packed have been packed. */
+/* Returns the variant key of a SIMT or 3xTF32 kernel.  `packed` is true if all
+ * operands that the kernel needs packed have been packed. */
 static uint64_t simt_key(const struct tandem_gemm *gemm,
                          enum gemm_kernel_id kernel, bool packed)
 {
@@ -88,7 +88,7 @@ static uint64_t total_groups(const struct gemm_params *params)
 }
 
 /* Appends the launch of a GEMM kernel.  `has_flags` is true if the temporary
- * buffer holds non-finite flags or tensor maps. */
+ * buffer holds flags of non-finite tiles, or tensor maps. */
 static void plan_tiles(struct launch_plan *plan, const struct tandem_gemm *gemm,
                        uint64_t key, const struct gemm_params *params,
                        bool has_flags)
@@ -237,8 +237,8 @@ static void plan_kernels(struct launch_plan *plan,
         plan_simt_promotion(plan, gemm, &params, kernel);
     params.nonfinite_flags_offset = plan->temp_bytes / sizeof(uint32_t);
     plan_tiles(plan, packed, key, &params, has_fallback || map_bytes != 0);
-    /* Packed MMA formats cannot hold non-finite elements, so the fallback reads
-     * the original operands. */
+    /* Packed tensor-core operands do not keep non-finite elements, so the
+     * fallback reads the original operands. */
     if (has_fallback)
         plan_fallback(plan, uses_mma ? gemm : packed, !uses_mma, &params,
                       config->simt_fallback);

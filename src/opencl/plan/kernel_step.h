@@ -52,7 +52,8 @@ bool strides_are_vec4(const struct layout *layout, uint32_t operand,
 /* A value for `skipped_axis` that skips no axis. */
 #define NO_AXIS UINT32_MAX
 
-/* Return the kernel_type of the elements, or of an integer of their size. */
+/* Return the enum kernel_type of elements with this dtype, or of an unsigned
+ * integer of the same size. */
 uint32_t kernel_type_of(uint32_t dtype);
 uint32_t kernel_bits_type(uint32_t dtype);
 

@@ -96,8 +96,8 @@ static struct kernel_step *add_step(struct launch_plan *plan, uint64_t key,
 }
 
 /* Divides the rows among work-items.  Returns true and sets bits of the variant
- * key if rows fit in registers.  Otherwise splits the rows, and changes *access
- * if it does not support splits. */
+ * key if rows fit in registers.  Otherwise splits the rows and, if necessary,
+ * changes *access to support splits. */
 static bool rows_divide(struct norm_params *params,
                         const struct layout_norm *by,
                         const struct op_request *request,

@@ -38,7 +38,7 @@ uint32_t gemm_packed_operands(const struct tandem_gemm *gemm,
                               enum gemm_kernel_id kernel)
 {
     const struct gemm_kernel_config *config = &gemm_configs[kernel];
-    /* Kernels with this fallback read only vec4. */
+    /* Kernels with this fallback cannot read single elements. */
     bool needs_vec4 = config->simt_fallback == GEMM_SIMT_128X128;
     uint32_t mask = 0;
     if (config->mma_format != MMA_NONE)

@@ -14,8 +14,8 @@ uint32_t gemm_packed_operands(const struct tandem_gemm *gemm,
                               enum gemm_kernel_id kernel);
 bool packing_fits_32bit_index(const struct tandem_gemm *gemm,
                               enum gemm_kernel_id kernel);
-/* Returns the bytes that packing reads and writes.  Sets *out_launches to the
- * number of packing kernels. */
+/* Returns the number of bytes that packing reads and writes.  Sets
+ * *out_launches to the number of packing kernels. */
 uint64_t packing_bytes(const struct tandem_gemm *gemm,
                        enum gemm_kernel_id kernel, uint32_t operands,
                        uint32_t *out_launches);

@@ -21,7 +21,7 @@ struct optimizer_params {
     int64_t strides[7][TANDEM_MAX_RANK];
 };
 
-/* SGD attributes: nesterov; rate, momentum, dampening, weight decay. */
+/* Attributes of SGD: nesterov, learning rate, momentum, dampening, decay. */
 static void sgd_fill(struct optimizer_params *out, const struct tandem_op *op)
 {
     out->variant = op->ints[0] != 0;
@@ -31,8 +31,8 @@ static void sgd_fill(struct optimizer_params *out, const struct tandem_op *op)
     out->decay = attribute_f32(op->floats[3]);
 }
 
-/* Adam attributes: step, decoupled (weight decay); learning rate, beta1, beta2,
- * epsilon, weight decay. */
+/* Attributes of Adam: step, decoupled (weight decay), learning rate, beta1,
+ * beta2, epsilon, weight decay. */
 static void adam_fill(struct optimizer_params *out, const struct tandem_op *op)
 {
     const double *f = op->floats;

@@ -33,7 +33,7 @@ struct kernel_step {
      * counters.  An index of 0 means that the kernel has no counters. */
     uint32_t arrival_counters;
     uint32_t param_bytes;
-    /* For KERNEL_COPY_BUFFER from buffers[1] to buffers[0]; all in bytes. */
+    /* Offsets and size in bytes of a copy from buffers[1] to buffers[0]. */
     uint64_t target_offset, source_offset, bytes;
     _Alignas(8) unsigned char params[MAX_STEP_PARAM_BYTES];
 };

@@ -10,8 +10,8 @@
 #define MAX_SPLITS 4096u
 /* Log2 of the elements that a lane (work-item) reads per iteration. */
 #define ITERATION_LOG2 4u
-/* If two lanes are slow to combine: log2 of the elements that each lane of a
- * long row reads, and of the minimum number of lanes of a row. */
+/* For reductions that combine two lanes slowly: log2 of the elements that each
+ * lane of a long row reads, and of the minimum number of lanes of a row. */
 #define SLOW_LANE_ELEMENTS_LOG2 6u
 #define MIN_SLOW_LANES_LOG2 3u
 /* Log2 of the minimum number of lanes of a row for log-sum-exp, which computes
@@ -28,8 +28,8 @@
 /* The last work-group combines at most this number of splits per lane, because
  * the device has no other work meanwhile. */
 #define MAX_LAST_GROUP_SPLITS 16u
-/* From this number of outputs on, the combining kernel interleaves its lanes:
- * few lanes per output keep a device busy. */
+/* With this number of outputs, few lanes per output keep a device busy, and the
+ * kernel that combines splits interleaves the lanes of the outputs. */
 #define MIN_INTERLEAVED_OUTPUTS 4096u
 
 /* Parameters of cl/reduce.cl.  `outer` has the axes of the outputs, `reduced`

@@ -4,8 +4,8 @@
 
 #include "opencl/device/device_enumeration.h"
 
-/* Log2 of the vec4 that a work-item keeps before more work-items share a row,
- * in registers and in local memory. */
+/* Log2 of the vec4 that a work-item keeps, in registers or in local memory,
+ * before more work-items share a row. */
 #define LANE_VEC4_LOG2 3u
 #define LOCAL_MEMORY_LANE_VEC4_LOG2 2u
 /* Rows of up to LONG_ROW_ELEMENTS use work-groups of this size (log2).  Rows of
@@ -86,8 +86,8 @@ static void row_groups_fill(struct row_mapping *out, uint32_t group_log2)
 }
 
 /* Returns log2 of the lanes for a row of 2^vec4_log2 vec4.  Each lane has
- * 2^lane_vec4_log2 vec4.  A short row has 2^min_lanes_log2 lanes, but no lane
- * without elements. */
+ * 2^lane_vec4_log2 vec4.  A short row has 2^min_lanes_log2 lanes, or fewer if
+ * lanes would be empty. */
 static uint32_t lanes_for_vec4(uint32_t vec4_log2, uint32_t min_lanes_log2,
                                uint32_t lane_vec4_log2)
 {

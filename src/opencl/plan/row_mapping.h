@@ -37,7 +37,7 @@ enum row_access {
 /* Log2 of the minimum number of vec4 columns per work-group with
  * ROW_ACCESS_VEC4_COLUMNS. */
 #define MIN_VEC4_COLUMNS_LOG2 3u
-/* The max_vec4_log2 of row_mapping_divide for devices with few registers. */
+/* Value of max_vec4_log2 (see below) for devices with few registers. */
 #define MAX_ROW_VEC4_LOG2 3
 
 /* Divides out->rows rows of out->count elements.  At most 2^max_lanes_log2

@@ -7,7 +7,8 @@
 #include "opencl/device/device_enumeration.h"
 #include "opencl/plan/row_mapping.h"
 
-/* Log2 of the neighbouring rows of a work-group if lanes are interleaved. */
+/* Log2 of the neighbouring rows that a work-group reads together if lanes are
+ * interleaved, that is, if neighbouring work-items belong to different rows. */
 #define INTERLEAVED_ROWS_LOG2 5u
 /* Columns of up to this number of elements need few registers, so that twice as
  * many of them share a work-group. */
@@ -148,8 +149,8 @@ static void outer_fill(struct softmax_params *out, const struct layout *outer,
 }
 
 /* Divides the rows among work-items.  Returns true and sets bits of the variant
- * key if rows fit in registers.  Otherwise splits the rows, and changes *access
- * if it does not support splits. */
+ * key if rows fit in registers.  Otherwise splits the rows and, if necessary,
+ * changes *access to support splits. */
 static bool rows_divide(struct softmax_params *out, const struct layout *outer,
                         const struct op_request *request,
                         enum row_access *access, uint64_t *out_key)

@@ -37,7 +37,7 @@ uint64_t tensor_core_variant_key(const struct tandem_gemm *gemm,
  * work-groups, or 0 if the kernel uses none. */
 uint64_t tensor_map_bytes(uint64_t key, uint64_t groups);
 
-/* Tensor-core cases of the functions that operand_packing.h describes. */
+/* Implement functions of operand_packing.h for tensor-core kernels. */
 uint32_t tensor_core_packed_operands(const struct tandem_gemm *gemm,
                                      enum gemm_kernel_id kernel);
 uint64_t tensor_core_packing_bytes(const struct tandem_gemm *gemm,

@@ -19,7 +19,7 @@ enum tandem_status buffer_begin_command(struct tandem_stream *stream,
     return status;
 }
 
-/* Records a command on the buffer that the driver has accepted. */
+/* Records that the driver has accepted a command on the buffer. */
 static void note_command(struct tandem_stream *stream,
                          struct tandem_buffer *buffer, bool written)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Events: markers in a stream, as backend.h defines them.  Any thread. */
+/* Events: markers in a stream (see backend.h).  Callable from any thread. */
 #ifndef TANDEM_OPENCL_QUEUE_EVENT_H
 #define TANDEM_OPENCL_QUEUE_EVENT_H
 

@@ -56,7 +56,7 @@ enum tandem_status stream_begin_use(struct tandem_stream *stream,
         stream, prior, atomic_load(&buffer->prior_seqno), &completed);
     if (status == TANDEM_OK)
         atomic_store(&buffer->synced_stream, stream->id);
-    /* If the prior stream has completed, no stream must wait for it.  After
+    /* If the prior stream has completed, no stream needs to wait for it.  After
      * several prior streams, others may still have to wait for `stream`. */
     if (completed && prior != MULTIPLE_STREAMS)
         atomic_store(&buffer->prior_stream, 0);

@@ -39,12 +39,13 @@ enum tandem_status stream_enqueue_marker(struct tandem_stream *stream,
                                          cl_event *out_event);
 enum tandem_status stream_flush(struct tandem_stream *stream);
 
-/* Makes `status` and the thread's last error message the sticky error, poisons
- * buffers that unfinished commands write, and returns `status`.  Any thread. */
+/* Makes `status` and the thread's last message the sticky error, poisons
+ * buffers that unfinished commands write, and returns `status`.  Callable from
+ * any thread. */
 enum tandem_status stream_fail(struct tandem_stream *stream,
                                enum tandem_status status);
 /* Returns `status` and sets the error message to "WHAT failed: MESSAGE", with
- * the message of the sticky error.  Any thread. */
+ * the message of the sticky error.  Callable from any thread. */
 enum tandem_status stream_report_error(struct tandem_stream *stream,
                                        enum tandem_status status,
                                        const char *what);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Creates, destroys and visits the streams of a device.  Any thread. */
+/* Creates, destroys and visits streams.  Callable from any thread. */
 #ifndef TANDEM_OPENCL_QUEUE_STREAM_LIFECYCLE_H
 #define TANDEM_OPENCL_QUEUE_STREAM_LIFECYCLE_H
 
