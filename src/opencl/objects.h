@@ -66,7 +66,7 @@ struct tandem_buffer {
     struct handle handle;
     struct tandem_device *device;
     cl_mem mem;
-    struct block *block; /* NULL if the memory is imported */
+    struct block *block; /* memory block; NULL if memory is imported */
     uint64_t bytes;
     /* Start address for overlap checks: the block's unique virtual address, or
      * the host address of imported memory. */

@@ -5,7 +5,7 @@
  *
  * Lock order: device.mutex (streams), pool.mutex (memory), programs.mutex
  * (programs), and last the mutex for messages in stream.c.  A thread that holds
- * one of them may only lock a later one.
+ * one of these mutexes may only lock a later one.
  */
 #ifndef TANDEM_OPENCL_DEVICE_DEVICE_H
 #define TANDEM_OPENCL_DEVICE_DEVICE_H

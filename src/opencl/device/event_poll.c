@@ -94,8 +94,8 @@ cl_int poll_event(cl_event event, uint64_t limit_ns, cl_int *out_state)
 
 /* ---- callback ---- */
 
-/* State that a waiting thread and the driver's callback share.  The last of
- * both frees it, because the callback may come after the wait has ended. */
+/* State that a waiting thread and the driver's callback share.  The callback
+ * may come after the wait has ended, so the last user frees the state. */
 struct event_waiter {
     pthread_mutex_t mutex;
     pthread_cond_t completed;

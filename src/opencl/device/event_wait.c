@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Waits for events.  A wait without a timeout uses the driver's wait function,
  * unless that function spins.  OpenCL does not report whether it spins, so the
- * first long wait is timed.  For waits with a timeout, OpenCL has no function.
- * On a CPU device, the thread sleeps until the driver calls back, because
- * polling would take CPU time from the work.  GPUs are polled, because their
- * callbacks can be 20 ms late (NVIDIA). */
+ * first long wait is timed.  OpenCL has no wait function with a timeout.
+ * Instead, on a CPU device, the thread sleeps until the driver calls back,
+ * because polling would take CPU time from the work.  On a GPU, the thread
+ * polls, because callbacks can be late (20 ms with NVIDIA's driver). */
 #include "opencl/device/event_wait.h"
 
 #include <time.h>

@@ -15,8 +15,8 @@ struct tandem_device;
 int compile_lock_acquire(struct tandem_device *device, bool *out_waited);
 /* Releases the compile lock.  Does nothing if `lock` is -1. */
 void compile_lock_release(int lock);
-/* Returns true if the caller, which holds `lock` or passes -1, may ask the
- * driver for the binary of a program. */
+/* Returns true if the driver may be asked for the binary of a program.  `lock`
+ * is the caller's compile lock, or -1. */
 bool compile_lock_permits_binary(const struct tandem_device *device, int lock);
 
 #endif

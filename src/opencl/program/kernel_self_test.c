@@ -275,8 +275,7 @@ static enum tandem_status step_build_and_run(struct self_test *test,
     return status;
 }
 
-/* Runs the plan up to the step of the tested kernel.  Reads the sums and flags.
- */
+/* Runs the plan up to the step of the tested kernel, and reads its results. */
 static enum tandem_status self_test_launch(struct self_test *test,
                                            struct tandem_device *device,
                                            uint32_t id, bool *out_left)

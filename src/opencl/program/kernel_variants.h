@@ -32,7 +32,7 @@ struct kernel_variant {
     enum tandem_status status; /* status of the failed build */
     uint32_t failure_count;    /* failed builds, except for lack of memory */
     char message[256];
-    cl_program program; /* owned by the table of programs */
+    cl_program program; /* owned by the program table, not by the variant */
     struct kernel_variant *next_in_bucket, *next_job;
     /* Start time of the running build, or 0 if the launching thread builds. */
     uint64_t start_ns;
@@ -119,15 +119,17 @@ static inline uint32_t log2_floor(uint64_t value)
 
 /* ---- build_threads.c; the caller holds the mutex unless stated ---- */
 
-/* Returns true if no thread builds the variant and it may be built. */
+/* Returns true if the variant may be built and no thread builds it yet. */
 bool kernel_variant_can_build(const struct kernel_variant *variant);
 /* Records the result of a build.  The caller does not hold the mutex. */
 void kernel_variant_set_result(struct programs *programs,
                                struct kernel_variant *variant,
                                enum tandem_status status);
-/* Returns the status of a finished build, or NOT_READY. */
+/* Returns the status of a finished build, or NOT_READY if it is not finished.
+ */
 enum tandem_status build_result(const struct kernel_variant *variant);
-/* Queues the variant if possible.  The caller does not hold the mutex. */
+/* Queues a build of the variant if it may be built.  The caller does not hold
+ * the mutex. */
 void build_enqueue(struct tandem_device *device,
                    struct kernel_variant *variant);
 /* Queues the variant if necessary and waits for its build.  *out_status is

@@ -24,7 +24,8 @@
 #define MAX_BUILD_ATTEMPTS 3u
 #define FIRST_PAUSE_MS 30u
 
-/* A program, which kernels with the same source file and options share. */
+/* A source file compiled with certain options.  All kernels with the same file
+ * and options share it. */
 struct program {
     const char *file;
     char options[VARIANT_OPTION_BYTES];
@@ -227,8 +228,9 @@ kernel_check_local_memory(struct tandem_device *device, cl_kernel kernel)
                           (unsigned long long)max_size);
 }
 
-/* Checks the work-group size of `key` against the kernel's limit.  Returns
- * NOT_READY if the kernel needs smaller groups, which later plans then use. */
+/* Checks the work-group size of `key` against the kernel's limit.  If the
+ * kernel needs smaller groups, makes later plans use them and returns
+ * NOT_READY. */
 static enum tandem_status kernel_check_group_size(struct tandem_device *device,
                                                   cl_kernel kernel,
                                                   uint64_t key)

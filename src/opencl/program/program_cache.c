@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The disk cache of compiled programs: the user's directory (open key
- * "cache_dir") and the system's (open key "system_cache_dir"), which is only
- * read.  cl-probe --warm-cache --system fills the system's directory.
+ * The disk cache of compiled programs: the user's directory (option "cache_dir"
+ * of open) and the system's directory (option "system_cache_dir"), which is
+ * only read.  cl-probe --warm-cache --system fills the system's directory.
  *
  * Each program has a file of its own, named by a hash of its key.  The file
  * also contains the whole key, which is compared on load: the format, the hash
@@ -11,8 +11,8 @@
  * a file is invalid, the program is built from source and the file is replaced.
  * Above the size limit, the least recently used files are deleted.
  *
- * The user's directory is not used if the driver's own cache is better.  The
- * binaries of NVIDIA's driver are PTX, which it would have to assemble again.
+ * The user's directory is not used if the driver's own cache is better.
+ * NVIDIA's binaries are PTX, which the driver would have to assemble again.
  * PoCL takes three times as long to return a binary as to compile the program.
  * rusticl ends the process when it loads an unknown binary.  docs/trust.md has
  * the measurements.

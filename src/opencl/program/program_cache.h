@@ -12,7 +12,8 @@
 
 struct tandem_device;
 
-/* The program cache of one device.  Owns the paths; NULL means not used. */
+/* The program cache of one device.  It owns the paths.  A path that is NULL
+ * means that the directory is not used. */
 struct program_cache {
     char *path;           /* the user's directory */
     char *system_path;    /* the directory that all users share */
