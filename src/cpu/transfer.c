@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Uploads, downloads, copies, fills and maps of buffers.  Every transfer is
- * complete when its call returns.  Any thread may call, but not two on one
- * stream.
+ * complete when its call returns.  Any thread may call, but only one at a time
+ * per stream.
  */
 #include "config.h"
 

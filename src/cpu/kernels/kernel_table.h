@@ -100,9 +100,10 @@ struct kernels {
 
     /* Returns the sum of (x - m)^2 over a row x; rounds each x - m to f32. */
     double (*square_about)(const float *x, int64_t n, float m);
-    /* Stores y = (x - m) * factor * scale + bias.  NULL means no bias; y may be
-     * x.  Returns true if the magnitude of a scale may exceed NORM_SCALE.  The
-     * result is then inaccurate where (x - m) * factor is subnormal. */
+    /* Stores y = (x - m) * factor * scale + bias.  If bias is NULL, adds
+     * nothing; y may be x.  Returns true if the magnitude of a scale may exceed
+     * NORM_SCALE.  The result is then inaccurate where (x - m) * factor is
+     * subnormal. */
     bool (*norm_row)(float *y, const float *x, int64_t n, float m,
                      float factor, const float *scale, const float *bias);
 

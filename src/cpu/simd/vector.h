@@ -32,7 +32,7 @@
 #define TANDEM_CPU_SIMD_VECTOR_H
 
 /* The build defines one TANDEM_SIMD_ macro for each instruction set.  The
- * compiler's own macros show only if CFLAGS disabled an instruction set. */
+ * compiler's own macros only tell if CFLAGS disabled an instruction set. */
 #if defined(TANDEM_SIMD_AVX512)
 #if !defined(__AVX512F__) || !defined(__AVX512DQ__) ||                         \
     !defined(__AVX512BW__) || !defined(__AVX512VL__) || !defined(__F16C__) ||  \
