@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Choice and timing of the path of a bulk transfer; see bulk_transfer.h. */
+/* Chooses the path of a bulk transfer and times the paths; see
+ * bulk_transfer.h. */
 #include "opencl/transfer/bulk_transfer.h"
 
 #include <string.h>
@@ -9,10 +10,10 @@
 #include "opencl/queue/buffer_commands.h"
 #include "opencl/transfer/mapped_transfer.h"
 
-/* Transfers of this size are timed separately. */
+/* Transfers of at least this size are timed separately from smaller ones. */
 #define LARGE_BYTES ((uint64_t)2 << 20)
 #define SAMPLES 3u
-/* A path must be faster than another by this factor to replace it. */
+/* A transfer path must be faster than another by this factor to replace it. */
 #define MIN_SPEEDUP 1.1
 
 static bool path_is_available(struct tandem_stream *stream,
@@ -27,8 +28,8 @@ static bool path_is_available(struct tandem_stream *stream,
             mapped_memory_is_coherent(stream, &bulk->map_coherence));
 }
 
-/* Returns the path with the fewest samples until all are timed, then the
- * fastest. */
+/* Returns the transfer path with the fewest samples until all paths are timed,
+ * then the fastest path. */
 static enum transfer_path path_choose(struct tandem_stream *stream,
                                       struct path_timing *timing,
                                       uint64_t bytes)
@@ -37,7 +38,7 @@ static enum transfer_path path_choose(struct tandem_stream *stream,
     enum transfer_path least = TRANSFER_PATH_DIRECT;
     if (path < 0 && timing->decided)
         path = (int)timing->fastest;
-    /* The ring may have been trimmed. */
+    /* The path may not be available, because the ring may have been trimmed. */
     if (path >= 0)
         return path_is_available(stream, (enum transfer_path)path, bytes)
                    ? (enum transfer_path)path
@@ -117,7 +118,7 @@ static enum tandem_status transfer_bulk(struct tandem_stream *stream,
     struct bulk_transfer *bulk = &device->bulk_transfer;
     struct path_timing *timing = &bulk->timings[upload][bytes >= LARGE_BYTES];
     enum tandem_status status;
-    /* The driver does not copy memory that is pinned already. */
+    /* The driver transfers pinned memory without a copy. */
     if (pinned_contains(device, host, bytes) ||
         pthread_mutex_trylock(&bulk->mutex) != 0)
         return transfer_direct(stream, buffer, offset, host, bytes, upload,

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Bulk transfers: large transfers of the caller's memory on a stream without
- * unfinished commands.  There are three paths.  "Direct" leaves the transfer to
- * the driver, which often copies with one thread.  "Ring" copies with several
- * threads through pinned memory.  "Mapped" copies with several threads to or
- * from the mapped buffer, if device and host share memory.  The first transfers
- * of each direction are timed on every path; later ones use the fastest.
+/* Bulk transfers are large transfers of the caller's memory on a stream without
+ * unfinished commands.  A transfer takes one of three paths.  The path "direct"
+ * leaves the transfer to the driver, which often copies with one thread. "Ring"
+ * copies with several threads through pinned memory. "Mapped" copies with
+ * several threads to or from the mapped buffer, if device and host share
+ * memory.  The first transfers of each direction are timed on every path.
+ * Later transfers use the fastest path.
  *
- * One transfer of a device at a time uses the ring or a map.  Others use the
- * direct path.
- */
+ * Only one transfer of a device at a time uses the ring or a mapped buffer.
+ * Other transfers use the direct path meanwhile. */
 #ifndef TANDEM_OPENCL_TRANSFER_BULK_TRANSFER_H
 #define TANDEM_OPENCL_TRANSFER_BULK_TRANSFER_H
 
@@ -32,7 +31,7 @@ enum transfer_path {
     TRANSFER_PATH_COUNT
 };
 
-/* Speed of the paths for one direction and size class. */
+/* Measured speed of the transfer paths for one direction and size class. */
 struct path_timing {
     uint32_t samples[TRANSFER_PATH_COUNT];
     double best_rate[TRANSFER_PATH_COUNT]; /* bytes/ns */
@@ -41,41 +40,41 @@ struct path_timing {
 };
 
 struct bulk_transfer {
-    pthread_mutex_t mutex; /* held during a transfer by ring or map */
+    pthread_mutex_t mutex; /* held while a transfer may use the ring or a map */
     struct copy_threads threads;
     struct pinned_ring ring;
     uint32_t map_coherence; /* see mapped_transfer.h */
     struct path_timing timings[2][2]; /* [upload][large] */
-    /* From the open key test.transfer_path: a path or -1, and whether uploads
-     * go through staging memory. */
+    /* Values of test.transfer_path, an option passed to open: the path that all
+     * bulk transfers use (-1 means none), and if uploads use staging memory. */
     int forced_path;
     bool force_staging;
 };
 
 void bulk_transfer_start(struct bulk_transfer *bulk, uint64_t max_threads);
-/* Parses the value of test.transfer_path.  Returns false if it is invalid. */
+/* Parses the option test.transfer_path.  Returns false if it is invalid. */
 bool bulk_transfer_force_path(struct bulk_transfer *bulk, const char *text);
-/* Call this before pinned_finish, when no transfer runs. */
+/* Ends the copy threads.  Call this before pinned_finish, without transfers. */
 void bulk_transfer_finish(struct bulk_transfer *bulk);
-/* Frees the ring, unless a transfer uses it. */
+/* Frees the ring of pinned memory, unless a transfer uses the ring. */
 void bulk_transfer_trim(struct tandem_device *device);
 
 /* Returns true if a transfer of this size is a bulk transfer.  CPU devices have
- * none, because their driver copies fast. */
+ * no bulk transfers, because their driver copies fast. */
 bool bulk_transfer_supports(const struct tandem_device *device, uint64_t bytes);
 /* Returns true if an upload should go through staging memory, so that it
- * returns before the transfer completes: the device has its own memory and the
- * source is not pinned. */
+ * returns before the transfer completes.  This requires a device with its own
+ * memory and a source that is not pinned. */
 bool bulk_transfer_prefers_staging(struct tandem_device *device,
                                    const void *source, uint64_t bytes);
-/* Copies to memory that a device will read, with copy threads if they are idle
- * and the size is worth it. */
+/* Copies to staging memory that a device will read.  Uses the copy threads if
+ * they are idle and the size is that of a bulk transfer. */
 void bulk_copy_to_staging(struct tandem_device *device, void *target,
                           const void *source, uint64_t bytes);
 /* Transfer at least MIN_BULK_BYTES on a stream without unfinished commands, and
- * wait for the end.  A download that fails may have written a part of the
- * target.  It returns NOT_READY at deadline_ns, a time of monotonic_ns; the
- * target is then still in use. */
+ * wait for the end of the transfer.  A failed download may have written a part
+ * of the target. bulk_download returns NOT_READY at deadline_ns, a time of
+ * monotonic_ns.  The target is then still in use. */
 enum tandem_status bulk_upload(struct tandem_stream *stream,
                                struct tandem_buffer *buffer, uint64_t offset,
                                const void *source, uint64_t bytes);

@@ -13,12 +13,12 @@
 #include "common/thread_state_guard.h"
 
 #define STACK_BYTES ((size_t)256 << 10)
-/* An idle thread spins for this long before it sleeps, because waking it takes
- * longer than copying a chunk. */
+/* An idle copy thread spins for this long before it sleeps, because waking a
+ * thread takes longer than copying a chunk. */
 #define SPIN_NS 200000u
 #define SPIN_ITERATIONS 32u
-/* Iterations between two checks for a fork, which can happen in a signal
- * handler during copy_threads_drain. */
+/* copy_threads_drain checks for a fork each time after this number of
+ * iterations.  A signal handler may fork meanwhile. */
 #define DRAIN_ITERATIONS 4096u
 
 static uint64_t now_ns(void)
@@ -39,7 +39,8 @@ static void relax(void)
 
 /* ---- chunks ---- */
 
-/* Stores past the CPU caches, from which a device reads more slowly. */
+/* Copies with stores that bypass the CPU caches, from which a device reads more
+ * slowly than from memory. */
 static void copy_non_temporal(unsigned char *to, const unsigned char *from,
                               uint64_t bytes)
 {
@@ -92,7 +93,7 @@ static void copy_chunk(struct copy_threads *threads, uint64_t chunk)
                               memory_order_release);
 }
 
-/* A thread that reads a limit above a chunk's number also sees its job. */
+/* A thread that reads a limit above a chunk's number also sees its copy_job. */
 bool copy_threads_run_chunk(struct copy_threads *threads)
 {
     uint64_t chunk = atomic_load_explicit(&threads->next, memory_order_relaxed);
@@ -111,7 +112,7 @@ static bool has_work(struct copy_threads *threads)
     return atomic_load(&threads->next) < atomic_load(&threads->limit);
 }
 
-/* Returns when there is work, or after SPIN_NS. */
+/* Returns when a chunk can be copied, or after SPIN_NS. */
 static void spin_for_work(struct copy_threads *threads)
 {
     uint64_t end = now_ns() + SPIN_NS;
@@ -124,7 +125,7 @@ static void spin_for_work(struct copy_threads *threads)
     } while (now_ns() < end);
 }
 
-/* Returns false if the thread must end. */
+/* Sleeps until a chunk can be copied.  Returns false if the thread must end. */
 static bool sleep_for_work(struct copy_threads *threads)
 {
     pthread_mutex_lock(&threads->mutex);

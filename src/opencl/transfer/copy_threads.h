@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Copy threads: threads of a device that copy the caller's memory to slots of
- * other memory, or back, while earlier slots are transferred.  One CPU copies
- * slower than a bus transfers.  The threads start at the first job, sleep when
- * there is none, and end with the device.
+/* Copy threads are threads of a device.  They copy the caller's memory to slots
+ * of another memory, or back, while earlier slots are transferred.  One CPU
+ * alone copies more slowly than a bus transfers.  The threads start at the
+ * first job, sleep while there is no job, and end with the device.
  *
  * Slots are divided into chunks, which the threads and the caller copy.  There
- * is one job at a time; the caller serializes jobs.  The mutex is taken only to
- * sleep and to wake up.
- */
+ * is one job at a time; the caller must serialize jobs.  The mutex is taken
+ * only to sleep and to wake threads. */
 #ifndef TANDEM_OPENCL_TRANSFER_COPY_THREADS_H
 #define TANDEM_OPENCL_TRANSFER_COPY_THREADS_H
 
@@ -20,58 +18,58 @@
 
 #define MAX_COPY_THREADS 8u
 #define MAX_COPY_SLOTS 128u
-/* Limits of the size of a chunk.  A slot has about one chunk per thread;
- * copying a smaller chunk is faster than handing it over. */
+/* Limits of the size of a chunk.  A slot has about one chunk per thread.
+ * Copying a smaller chunk takes less time than handing it over to a thread. */
 #define MIN_COPY_CHUNK_BYTES ((uint64_t)32 << 10)
 #define MAX_COPY_CHUNK_BYTES ((uint64_t)128 << 10)
 
-/* Slot s of the bytes is at ring + s % slots * slot_bytes.  slot_bytes is a
- * multiple of MAX_COPY_CHUNK_BYTES unless there is only one slot. */
+/* Slot s, the bytes from s * slot_bytes on, is at ring + s % slots *
+ * slot_bytes. slot_bytes is a multiple of MAX_COPY_CHUNK_BYTES if there are
+ * several slots. */
 struct copy_job {
     unsigned char *host, *ring;
     uint64_t bytes, slot_bytes;
     uint32_t slots; /* at most MAX_COPY_SLOTS */
-    bool to_ring;   /* otherwise to the host */
+    bool to_ring;   /* otherwise to `host` */
     /* The first bytes, which are stored to the ring past the CPU caches. */
     uint64_t non_temporal_bytes;
 };
 
 struct copy_threads {
     struct copy_job job;
-    uint64_t first_chunk; /* of the job: numbers continue across jobs */
+    uint64_t first_chunk; /* the job's; chunk numbers continue across jobs */
     uint64_t chunk_bytes;
-    _Atomic uint64_t next, limit; /* chunks from `next` to `limit` are free */
+    _Atomic uint64_t next, limit; /* chunks next to limit - 1 are unclaimed */
     _Atomic uint32_t chunks_left[MAX_COPY_SLOTS]; /* by slot */
     pthread_mutex_t mutex;
     pthread_cond_t posted;
     _Atomic uint32_t sleeping;
     bool stop;
-    pid_t process;          /* that started the threads */
-    uint32_t wanted, count; /* threads with and without the caller's */
+    pid_t process;          /* the process that started the threads */
+    uint32_t wanted, count; /* wanted includes the caller's thread */
     pthread_t ids[MAX_COPY_THREADS];
 };
 
-/* max_threads includes the caller's thread; 0 means as many as there are
- * CPUs. */
+/* max_threads includes the caller's thread; 0 means one per CPU. */
 void copy_threads_start(struct copy_threads *threads, uint64_t max_threads);
-/* Ends the threads.  There must be no job. */
+/* Ends the copy threads.  No job may be running. */
 void copy_threads_finish(struct copy_threads *threads);
 
 void copy_threads_begin(struct copy_threads *threads,
                         const struct copy_job *job);
-/* Starts the copy of slot s, the next one in order. */
+/* Lets the threads copy slot s.  Slots must be posted in order. */
 void copy_threads_post_slot(struct copy_threads *threads, uint64_t s);
-/* Returns true if slot s was copied.  It must be the last that was posted for
- * its place in the ring. */
+/* Returns true if slot s was copied.  No later slot may have been posted to the
+ * same place in the ring. */
 bool copy_threads_slot_is_copied(struct copy_threads *threads, uint64_t s);
-/* Copies a chunk in the calling thread.  Returns false if none is left. */
+/* Copies one chunk in the calling thread.  Returns false if none is left. */
 bool copy_threads_run_chunk(struct copy_threads *threads);
-/* Waits until all posted slots are copied.  Returns false if they never will
- * be, because a fork has lost the threads. */
+/* Waits until all posted slots are copied.  Returns false if this process is a
+ * fork, in which the threads do not exist, so that slots stay uncopied. */
 bool copy_threads_drain(struct copy_threads *threads);
-/* Returns true if this process is a fork of the one with the threads. */
+/* Returns true if this process is a fork of the one with the copy threads. */
 bool copy_threads_are_lost(const struct copy_threads *threads);
-/* Begins, posts and drains a job of one slot. */
+/* Copies `bytes` bytes as a job of one slot and waits for its end. */
 void copy_threads_copy(struct copy_threads *threads, void *host, void *other,
                        uint64_t bytes, bool to_other);
 

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Imports host memory.  A driver may copy memory of CL_MEM_USE_HOST_PTR, and
- * some devices with unified memory are not coherent.  A device must therefore
- * pass a coherence test without maps and transfers: the host sees what the
- * device writes, and the reverse.
- */
+/* Imports host memory as buffers.  A driver may work on a copy of memory that
+ * it gets with CL_MEM_USE_HOST_PTR, and some devices with unified memory are
+ * not coherent.  A device must therefore pass a coherence test without maps and
+ * transfers: host and device must each see what the other writes. */
 #include "opencl/transfer/host_import.h"
 
 #include <stdlib.h>
@@ -17,13 +15,13 @@
 
 #define TEST_BYTES 4096u
 #define PAGE_BYTES 4096u
-/* GPUs require sizes that are a multiple of this. */
+/* GPU drivers copy memory whose size is not a multiple of this. */
 #define SIZE_MULTIPLE 64u
 
 /* ---- test with commands ---- */
 
-/* Objects of the test with commands.  Released when its commands have
- * completed. */
+/* Objects of the coherence test with commands.  They are released when the
+ * commands of the test have completed. */
 struct coherence_test {
     unsigned char *memory;
     cl_uint read_back; /* last element of `other` */
@@ -71,8 +69,8 @@ static struct coherence_test *test_create(struct tandem_device *device)
     return NULL;
 }
 
-/* The device fills the memory and the host reads it.  Then the host writes it
- * and the device copies it to a buffer, which is read back. */
+/* The device fills the memory and the host reads it.  Afterwards the host
+ * writes it and the device copies it to a buffer, which the host reads back. */
 static enum tandem_status test_run(struct coherence_test *test,
                                    struct tandem_device *device,
                                    bool *out_shared, bool *out_deferred)
@@ -122,11 +120,11 @@ static bool commands_coherence_test(struct tandem_device *device)
 /* ---- test with a kernel ---- */
 
 #define TEST_FLOATS (TEST_BYTES / sizeof(float))
-/* Repeats find stale cache lines. */
+/* Number of runs of the test with a kernel.  Repeats find stale cache lines. */
 #define REPEATS 3
 
-/* The host writes `from`, a kernel stores -from in `to`, and the host reads
- * `to`. */
+/* The host writes memory `from`, a kernel stores its negation in `to`, and the
+ * host reads `to`. */
 static bool kernel_coherence_test(struct tandem_stream *stream,
                                   const struct op_request *request, float *from,
                                   float *to, float first)
@@ -165,7 +163,7 @@ static struct op_request test_request(const struct tandem_device *device,
                                .output_count = 1};
 }
 
-/* Drivers may treat kernels differently from commands. */
+/* Tests coherence with kernels.  Drivers may treat them unlike commands. */
 static bool kernels_coherence_test(struct tandem_device *device,
                                    unsigned char *memory)
 {
@@ -195,7 +193,7 @@ static bool kernels_coherence_test(struct tandem_device *device,
     return right;
 }
 
-/* If work does not complete, the memory is leaked. */
+/* If commands of a test do not complete, the memory they use is leaked. */
 static bool coherence_test_run(struct tandem_device *device)
 {
     if (!commands_coherence_test(device))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Transfers through mapped memory; see mapped_transfer.h. */
+/* Transfers through mapped buffers; see mapped_transfer.h. */
 #include "opencl/transfer/mapped_transfer.h"
 
 #include <string.h>
@@ -12,8 +12,8 @@
 
 /* ---- one map ---- */
 
-/* Counts a command whose enqueue returned `code`, waits for it and releases its
- * event. */
+/* If `code`, the result of an enqueue call, is success: counts the command as
+ * issued, waits for it and releases its event. */
 static enum tandem_status command_await(struct tandem_stream *stream,
                                         cl_int code, cl_event event,
                                         uint64_t limit_ns, const char *what)
@@ -42,7 +42,7 @@ static enum tandem_status map(struct tandem_stream *stream, cl_mem mem,
         (size_t)bytes, 0, NULL, &event, &code);
     enum tandem_status status =
         command_await(stream, code, event, limit_ns, "clEnqueueMapBuffer");
-    /* If the map completes after the timeout, it is unmapped at once. */
+    /* If the buffer is mapped after the timeout, it is unmapped at once. */
     if (status != TANDEM_OK && code == CL_SUCCESS &&
         clEnqueueUnmapMemObject(stream->queue, mem, *out_memory, 0, NULL,
                                 NULL) == CL_SUCCESS)
@@ -73,7 +73,7 @@ enum tandem_status mapped_transfer_run(struct tandem_stream *stream,
         map(stream, buffer->mem, offset, bytes, upload, limit_ns, &mapped);
     if (status != TANDEM_OK)
         return status;
-    if (mapped != host) /* false if the buffer was imported */
+    if (mapped != host) /* an imported buffer is mapped at `host` */
         copy_threads_copy(&stream->device->bulk_transfer.threads, host, mapped,
                           bytes, upload);
     status = unmap(stream, buffer->mem, mapped);
@@ -94,8 +94,8 @@ static enum tandem_status device_copy(struct tandem_stream *stream, cl_mem from,
                          "clEnqueueCopyBuffer");
 }
 
-/* Writes through a map, copies on the device, and reads through a map.  Returns
- * true if the host reads what it wrote. */
+/* Writes to a mapping of `from`, copies on the device, and reads a mapping of
+ * `to`.  Returns true if the host reads the values that it wrote. */
 static bool host_to_host(struct tandem_stream *stream, cl_mem from, cl_mem to,
                          unsigned char value)
 {
@@ -115,7 +115,7 @@ static bool host_to_host(struct tandem_stream *stream, cl_mem from, cl_mem to,
     return unmap(stream, to, mapped) == TANDEM_OK && same;
 }
 
-/* Repeats the copy and reverses it, to find stale cache lines. */
+/* Tests if mapped buffers are coherent.  The repeats find stale cache lines. */
 static bool coherence_test(struct tandem_stream *stream)
 {
     struct tandem_device *device = stream->device;

@@ -1,22 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Transfers through mapped memory, for devices that share the host's memory:
- * the data is copied only once.  A device is used this way only if it passes a
- * coherence test.  The thread that holds bulk_transfer.mutex.
- */
+/* Transfers through mapped buffers, for devices that share the host's memory.
+ * The data is copied only once.  A device is used this way only if it passes a
+ * test of the coherence of mapped buffers.  Only the thread that holds
+ * bulk_transfer.mutex may call these functions. */
 #ifndef TANDEM_OPENCL_TRANSFER_MAPPED_TRANSFER_H
 #define TANDEM_OPENCL_TRANSFER_MAPPED_TRANSFER_H
 
 #include "opencl/queue/stream.h"
 
-/* Returns true if the device passes the test, whose result is stored in
- * *coherence.  *coherence is 0 at first. */
+/* Returns true if the device passes the coherence test.  The first call, with
+ * *coherence 0, runs the test and stores the result in *coherence. */
 bool mapped_memory_is_coherent(struct tandem_stream *stream,
                                uint32_t *coherence);
-/* Returns false if the test has failed. */
+/* Returns false if the coherence test has failed. */
 bool mapped_memory_may_be_coherent(uint32_t coherence);
-/* Transfers like bulk_upload or bulk_download.  The map must complete within
- * limit_ns. */
+/* Transfers like bulk_upload or bulk_download.  The buffer must be mapped
+ * within limit_ns. */
 enum tandem_status mapped_transfer_run(struct tandem_stream *stream,
                                        struct tandem_buffer *buffer,
                                        uint64_t offset, void *host,

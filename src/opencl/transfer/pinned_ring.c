@@ -9,43 +9,45 @@
 #include "opencl/memory/pinned_memory.h"
 #include "opencl/queue/buffer_commands.h"
 
-/* Copy threads work on slots; a command of the device transfers several.  The
- * first command of an upload and the last of a download are small, because
- * nothing overlaps with them.  Others are larger, because the device idles
- * between commands. */
+/* A copy thread works on slots, and a device command transfers several slots.
+ * The first command of an upload and the last command of a download are small,
+ * because nothing overlaps with them.  Other commands are larger, because the
+ * device idles between commands. */
 #define SLOT_BYTES ((uint64_t)128 << 10)
 #define MAX_COMMAND_BYTES ((uint64_t)4 << 20)
 #define RING_BYTES ((uint64_t)16 << 20)
 #define MAX_COMMANDS 32u
-/* Pinning the ring takes as long as driver transfers of this size lose. */
+/* Pinning the ring takes as long as it saves in transfers of this size. */
 #define MIN_BYTES_FOR_RING ((uint64_t)32 << 20)
-/* Iterations without progress before the thread waits for an event. */
+/* Iterations without progress before the calling thread waits for an event. */
 #define IDLE_ITERATIONS 2000u
-/* The first bytes of an upload are stored past the CPU caches, from which a
- * device reads more slowly.  The cache lines of a longer upload are evicted
- * before the device reads them. */
+/* The first bytes of an upload are stored past the CPU caches, because a device
+ * reads from the caches more slowly.  If an upload is longer, the cache lines
+ * of its other bytes are evicted before the device reads them. */
 #define NON_TEMPORAL_BYTES ((uint64_t)8 << 20)
-/* Time that commands get to complete after a deadline, before the ring is
+/* Time that commands get to complete after a deadline.  Afterwards the ring is
  * given up. */
 #define GRACE_NS 1000000000u
 
-/* A part of the transfer, a number of slots. */
+/* A device command that transfers a number of slots. */
 struct command {
     uint64_t offset, bytes;
     cl_event event;
 };
 
-/* Commands pass three stages in order.  Upload: its slots are posted to the
- * copy threads (started), it is enqueued (midway), it has completed (done).
- * Download: it is enqueued, it has completed and its slots are posted, its
- * slots are copied.  The counts are the numbers of the next commands. */
+/* Commands pass three stages in order.  In an upload, a command is started when
+ * its slots are posted to the copy threads, midway when it is enqueued, and
+ * done when it has completed.  In a download, it is started when it is
+ * enqueued, midway when it has completed and its slots are posted, and done
+ * when they are copied.  Each count is the number of the next command to reach
+ * a stage. */
 struct ring_transfer {
     struct tandem_stream *stream;
     struct tandem_buffer *buffer;
     uint64_t offset;
     struct copy_threads *threads;
     const struct copy_job *job;
-    uint64_t deadline_ns; /* TANDEM_TIMEOUT_INFINITE: none */
+    uint64_t deadline_ns; /* TANDEM_TIMEOUT_INFINITE means none */
     uint64_t started, midway, done;
     uint64_t started_bytes, done_bytes;
     struct command commands[MAX_COMMANDS];
@@ -56,7 +58,7 @@ static struct command *command_at(struct ring_transfer *transfer, uint64_t i)
     return &transfer->commands[i % MAX_COMMANDS];
 }
 
-/* The next command does not wrap around the end of the ring. */
+/* Returns the size of the next command, which must not wrap around the ring. */
 static uint64_t next_bytes(const struct ring_transfer *transfer)
 {
     uint64_t started = transfer->started_bytes;
@@ -135,7 +137,7 @@ static enum tandem_status command_enqueue(struct ring_transfer *transfer,
     return status == TANDEM_OK ? stream_flush(transfer->stream) : status;
 }
 
-/* Returns NOT_READY, without a message, if the command has not completed. */
+/* Returns NOT_READY, without an error message, if the command still runs. */
 static enum tandem_status command_query(struct ring_transfer *transfer,
                                         struct command *command)
 {
@@ -149,7 +151,8 @@ static enum tandem_status command_query(struct ring_transfer *transfer,
                           code != CL_SUCCESS ? code : state, "a transfer");
 }
 
-/* Does the next possible step.  *out_progress is false if there is none. */
+/* Does the next step of an upload.  Clears *out_progress if no step is
+ * possible yet. */
 static enum tandem_status upload_step(struct ring_transfer *transfer,
                                       bool *out_progress)
 {
@@ -209,7 +212,7 @@ static enum tandem_status download_step(struct ring_transfer *transfer,
 }
 
 /* Waits after a time without progress: the device or the CPUs are busy with
- * other work, or a fork has lost the copy threads. */
+ * other work, or this process is a fork, which has no copy threads. */
 static enum tandem_status wait_idle(struct ring_transfer *transfer)
 {
     const bool upload = transfer->job->to_ring;
@@ -250,8 +253,8 @@ static enum tandem_status run_commands(struct ring_transfer *transfer)
     return status;
 }
 
-/* Waits for all commands after a failure.  Returns false if one does not
- * complete, so that the driver may still use the ring. */
+/* Waits for all commands after a failure.  Returns false if a command does not
+ * complete.  The driver may then still use the ring. */
 static bool drain_commands(struct ring_transfer *transfer)
 {
     uint64_t limit_ns = device_timeout_ns(transfer->stream->device);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Choice of the path of uploads and downloads; see transfer.h. */
+/* Chooses the path of uploads and downloads; see transfer.h. */
 #include "opencl/transfer/transfer.h"
 
 #include "common/argument_check.h"
@@ -10,9 +10,9 @@
 
 /* ---- uploads ---- */
 
-/* Waits for earlier commands before the blocking write is enqueued.  So the
- * wait has a timeout, the driver keeps no pointer to the caller's memory, and
- * an error can only come from this write. */
+/* Waits for earlier commands before it enqueues the blocking write.  Therefore
+ * the wait has a timeout, the driver keeps no pointer to the caller's memory,
+ * and an error can only come from this write. */
 static enum tandem_status write_blocking(struct tandem_stream *stream,
                                          struct tandem_buffer *buffer,
                                          uint64_t offset, const void *source,
@@ -38,7 +38,7 @@ static enum tandem_status write_blocking(struct tandem_stream *stream,
     return status;
 }
 
-/* Copies the source to staging memory, piece by piece, and writes from there.
+/* Copies the source to staging memory piece by piece and writes from there.
  * Flushes large pieces, so that their transfer overlaps with the next copy. */
 static enum tandem_status
 write_staged(struct tandem_stream *stream, struct tandem_buffer *buffer,
@@ -75,14 +75,13 @@ write_staged(struct tandem_stream *stream, struct tandem_buffer *buffer,
     return status;
 }
 
-/* On an idle stream, a blocking write of this size is faster than a copy to
- * staging memory.  A CPU device takes longer to start. */
+/* On an idle stream, a blocking write of at least this size is faster than a
+ * copy to staging memory.  CPU devices take longer to start a write. */
 #define MIN_DIRECT_BYTES MIN_BULK_BYTES
 #define MIN_DIRECT_BYTES_CPU ((uint64_t)512 << 10)
 
 /* Returns true if the upload should go through staging memory, so that it does
- * not wait for earlier work.  A larger upload would wait for free staging
- * memory. */
+ * not wait for earlier work.  A larger upload would wait for staging memory. */
 static bool is_staged(struct tandem_stream *stream, const void *source,
                       uint64_t bytes)
 {
@@ -122,12 +121,11 @@ enum tandem_status transfer_upload(struct tandem_stream *stream,
 
 /* ---- downloads ---- */
 
-/* A large transfer that has started gets at least this time plus one ns per
- * byte.  Otherwise a caller that polls with a short timeout would never get
- * it. */
+/* A download that has started gets at least this time plus one ns per byte.
+ * Otherwise a caller that polls with a short timeout would never get data. */
 #define MIN_TRANSFER_NS 1000000000u
 
-/* Returns the deadline as a time of monotonic_ns. */
+/* Returns the deadline of a download as a time of monotonic_ns. */
 static uint64_t transfer_deadline(uint64_t timeout_ns, uint64_t bytes)
 {
     const uint64_t now = monotonic_ns();
@@ -147,7 +145,7 @@ static enum tandem_status read_blocking(struct tandem_stream *stream,
     enum tandem_status status = TANDEM_OK;
     bool bulk = bulk_transfer_supports(stream->device, bytes);
     bool drains = bulk || driver_wait_is_spinning(stream->device);
-    /* Drains for the same reasons as write_blocking. */
+    /* Drains the stream for the same reasons as write_blocking. */
     if (drains)
         status = stream_drain(stream, timeout_ns);
     if (status == TANDEM_OK && bulk)

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Uploads and downloads of backend.h, and the choice of their path.  The thread
- * of the stream; the stream is live and has no sticky error.
- */
+/* Uploads and downloads of backend.h, and the choice of their path.  Only the
+ * thread that uses the stream may call these functions.  The stream must be
+ * live and have no sticky error. */
 #ifndef TANDEM_OPENCL_TRANSFER_TRANSFER_H
 #define TANDEM_OPENCL_TRANSFER_TRANSFER_H
 
