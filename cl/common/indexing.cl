@@ -8,7 +8,8 @@
  * - A work-item never indexes this struct or a private array with its own ID,
  *   because llvmpipe then reads another element or crashes.
  * - An int converted to long is not compared with a constant, because rusticl
- *   folds this comparison incorrectly. clamp, max and unsigned compares work.
+ *   folds this comparison incorrectly. rusticl compiles clamp, max and unsigned
+ *   comparisons correctly.
  */
 #ifndef TANDEM_INDEXING_CL
 #define TANDEM_INDEXING_CL
@@ -34,7 +35,7 @@
 #define INDEX_64BIT 0
 #endif
 
-/* The number of an element in a tensor, and an offset in memory in elements. */
+/* Types of an element's number in a tensor, and of an offset in elements. */
 #if INDEX_64BIT
 typedef ulong index_t;
 typedef long offset_t;
@@ -113,8 +114,9 @@ static inline uint fast_divide(uint n, uint multiplier, uint shift)
     } while (0)
 
 /* Declares plane, column and row, the position of the first element of this
- * work-group's tile. Both tile counts are 0 if there is nothing to do. They
- * become 1: a compiler may hoist the division, and CPUs trap divisions by 0. */
+ * work-group's tile. Both tile counts are 0 if there is nothing to do. They are
+ * raised to 1, because a compiler may hoist the division and CPUs trap a
+ * division by 0. */
 #define TILE_POSITION(tiles_per_row, tiles_per_plane, tile_columns, tile_rows) \
     index_t row_tiles_ = (index_t)max(tiles_per_row, (ulong)1);                \
     index_t tiles_ = (index_t)max(tiles_per_plane, (ulong)1);                  \

@@ -60,8 +60,8 @@ static inline float2 shuffle_xor2(float2 x, uint mask)
 }
 #endif
 
-/* The body of a function with the parameters own, partials, lanes and step. It
- * combines the values `own` of the `lanes` work-items of a row in a fixed
+/* The body of a function with the parameters own, partials, lanes and step,
+ * which combines the values `own` of the `lanes` work-items of a row in a fixed
  * order. lanes is a power of two, and the lanes are `step` work-items apart.
  * All work-items of the work-group must call the function, and all get the
  * result of their row. partials is local memory for GROUP_SIZE values that
@@ -111,7 +111,7 @@ static inline float2 shuffle_xor2(float2 x, uint mask)
     }
 
 /* Returns true if x is true for any work-item of the work-group. All work-items
- * must call it. No other call uses the word of local memory vote_word. */
+ * must call it. Only this call uses vote_word, a word of local memory. */
 #if SHUFFLE == 1
 #ifdef EMULATED
 bool group_vote(bool x);
@@ -148,12 +148,12 @@ static inline bool group_vote_any(bool x, __local uint *vote_word)
 }
 #endif
 
-/* Returns true if x is true for any row that this work-item's row reduces
- * together with (LANES_COMBINE_BODY): rows of the same warp, if their lanes fit
- * into one, or of the same work-group. If the result is true, all lanes of
- * these rows may reduce once more. x must be the same for all lanes of a row.
- * If lanes is GROUP_SIZE the result is x. Only NVIDIA takes this shortcut,
- * because PoCL 3.1 then loses values that are live across the next barrier. */
+/* Returns true if x is true for any of several rows: those of the same warp, if
+ * the lanes of a row fit into one, otherwise those of the work-group. If the
+ * result is true, all lanes of these rows may reduce once more
+ * (LANES_COMBINE_BODY). x must be the same for all lanes of a row. If lanes is
+ * GROUP_SIZE, the result is x. Only NVIDIA takes this shortcut, because PoCL
+ * 3.1 then loses values that are live across the next barrier. */
 static inline bool rows_vote_any(bool x, __local uint *vote_word, uint lanes,
                                  uint step)
 {

@@ -87,7 +87,7 @@ static inline float log_fast(float x)
     p = fma(r, p, -0.499999374f);
     float exponent = fma((float)e, 0x1p-23f, tiny ? -23.0f : 0.0f);
     float y = fma(exponent, 0.693147182f, fma(r * r, p, r));
-    /* The result is x for infinity and NaN, and NaN for negative x. */
+    /* The result is x if x is infinite or NaN, and NaN if x is negative. */
     y = x > 0.0f && x <= FLT_MAX ? y : fma(x, INFINITY, INFINITY);
     return x == 0.0f ? -INFINITY : y;
 }
@@ -226,7 +226,7 @@ static inline float pow_fast(float a, float b)
     float u = as_float(i - e) - 1.0f;
     float q = FAST_RECIPROCAL(u + 2.0f);
     float s = u * q;
-    /* u - 2 s is exact. */
+    /* The difference u - 2 s has no rounding error. */
     float low = fma(-s, u, fma(-2.0f, s, u)) * q;
     float t = s * s;
     float p = fma(t, 0.43090564f, 0.576756418f);

@@ -36,21 +36,22 @@ static inline float normal_cdf_negative(float a)
     return FAST_EXP2(fma(p, a, -1.0f));
 }
 
-/* x times the normal distribution function at x. The result is 0 below -16. */
+/* Returns x times the standard normal distribution at x, or 0 below -16. */
 static inline float gelu_erf(float x)
 {
     float a = fmin(fabs(x), 16.0f);
     return nan_max(x, 0.0f) - a * normal_cdf_negative(a);
 }
 
-/* Uses (1 + tanh u) / 2 = 1 / (1 + e^-2u). */
+/* Computes x (1 + tanh u) / 2 as x / (1 + e^-2u). */
 static inline float gelu_tanh(float x)
 {
     float u = 0.7978845608028654f * (x + 0.044715f * x * x * x);
     return x / (1.0f + exp(-2.0f * u));
 }
 
-/* Evaluates exp for all x, because neighbouring x rarely have the same sign. */
+/* Evaluates exp for all x, because neighbouring work-items rarely have x of the
+ * same sign. */
 static inline float elu(float x, float alpha)
 {
     float y = x < -20.0f ? -20.0f : x;

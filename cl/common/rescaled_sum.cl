@@ -14,7 +14,8 @@
  * the smallest f32 times SCALE_UP is at least 2^-122. */
 #define SCALE_UP 0x1p88f
 #define SCALE_DOWN 0x1p-88f
-/* Larger sums are precise, even if 2^40 terms have an error of 2^-126 each. */
+/* Sums of at least this size are precise, even if each of 2^40 terms has an
+ * error of 2^-126. */
 #define MIN_EXACT_SUM 0x1p-64f
 
 /* Returns 2^n for n from -126 to 127. */
@@ -31,7 +32,7 @@ static inline float scale_by_power(float x, int n)
 }
 
 /* Divides x by the power of two that brings |x| into [1, 2), and adds the
- * power's exponent to *n. Leaves 0, infinity, NaN and their *n as is. */
+ * power's exponent to *n. Leaves both unchanged if x is 0, infinite or NaN. */
 static inline float normalize_exponent(float x, int *n)
 {
     if (fabs(x) < 0x1p-126f && x != 0.0f) {

@@ -19,7 +19,7 @@
 #define ROW_ACCESS_VEC4 1           /* aligned vectors of four elements */
 #define ROW_ACCESS_LOCAL_MEMORY 2   /* contiguous, through local memory */
 #define ROW_ACCESS_VEC4_COLUMNS 3   /* a vector is element j of four rows */
-#define ROW_ACCESS_SECTOR_ALIGNED 4 /* scalars, from a sector boundary on */
+#define ROW_ACCESS_SECTOR_ALIGNED 4 /* scalars, aligned to memory sectors */
 #ifndef ROW_ACCESS
 #define ROW_ACCESS ROW_ACCESS_VEC4
 #endif
@@ -179,7 +179,8 @@ static inline row_value_t row_value_lanes_sum(row_value_t own,
 #elif ROW_ACCESS == ROW_ACCESS_VEC4_COLUMNS
 #define ELEMENT_INDEX(k, c) ((k)*at.lanes + at.lane)
 #elif ROW_ACCESS == ROW_ACCESS_LOCAL_MEMORY
-/* Each lane has a contiguous part of the row, in different banks. */
+/* Each lane has a contiguous part of the row. The parts of neighbouring lanes
+ * are in different banks of local memory. */
 #define ELEMENT_INDEX(k, c) (at.lane * LANE_ELEMENTS + (4u * (k) + c))
 #define LANE_ELEMENTS ((ROW_ELEMENTS + (1u << LANES_LOG2) - 1) >> LANES_LOG2)
 #else

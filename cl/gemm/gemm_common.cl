@@ -49,7 +49,7 @@ struct gemm_params {
 #define ELEMENT(v, i)                                                          \
     ((i) == 0 ? (v).s0 : (i) == 1 ? (v).s1 : (i) == 2 ? (v).s2 : (v).s3)
 
-/* The offset of the element of a or b at m or n = mn and at k. */
+/* Offset of the element of operand a or b at m or n = mn and at k. */
 #define OFFSET_AT(mn_major, ld, mn, k)                                         \
     ((mn_major) ? (k) * (ld) + (mn) : (mn) * (ld) + (k))
 
@@ -64,10 +64,10 @@ struct gemm_params {
 #define ONLY_NONFINITE_TILES 4u
 /* Flag: the sums of split tiles go to the partials. */
 #define STORES_PARTIALS 8u
-/* Flag for gemv.cl: the vectors are rows of c. */
+/* Flag for gemv.cl: the vectors x are rows of c instead of columns. */
 #define OPERANDS_SWAPPED 16u
-/* Flag: the promoted sums (gemm_mma.cl) or totals (gemm_simt.cl) of k_tiles are
- * stored at promoted_offset. */
+/* Flag: promoted sums (gemm_mma.cl) or totals (gemm_simt.cl) are stored at
+ * promoted_offset in global memory. */
 #define PROMOTES_IN_MEMORY 32u
 
 INLINE float epilogue(float sum, float old, float bias,
@@ -79,10 +79,12 @@ INLINE float epilogue(float sum, float old, float bias,
     return ACTIVATION(x + bias, p->slope, 0.0f);
 }
 
-/* Tile rows per band. Work-groups of a band read the same operands. */
+/* Tile rows per band. Work-groups of a band run together and read the same
+ * operands. */
 #define TILE_BAND 8u
 
-/* Returns (m, n, batch) of a tile. Numbers go down the columns of a band. */
+/* Returns (m, n, batch) of a tile. Tiles are numbered down the columns of a
+ * band of tile rows. */
 INLINE uint4 tile_from_index(uint index, const struct gemm_params *p)
 {
     uint columns = max(p->tiles_n, 1u);
@@ -171,7 +173,8 @@ INLINE void epilogue_vec4_if(__global C_T *c, __global const C_T *bias,
     ((long)p->bias_offset + (long)row * p->bias_row +                          \
      (long)column * p->bias_column)
 
-/* Applies the epilogue to the sum of one or four elements. Stores them in c. */
+/* Applies the epilogue to the sum of one element, or of four neighbours, and
+ * stores the result in c. */
 INLINE void epilogue_scalar(__global C_T *c, __global const C_T *bias,
                             uint batch, uint row, uint column, float sum,
                             const struct gemm_params *p)

@@ -15,9 +15,9 @@
 #define C_DTYPE f32
 #define AB_DTYPE f32
 #endif
-/* Maximal number of terms of a partial sum. Partial sums start at 0. They are
- * needed because the rounding errors of a long f32 sum of terms with the same
- * sign all have the same direction. */
+/* Maximal number of terms of a partial sum. A sum is split into partial sums,
+ * because the rounding errors of a long f32 sum of terms with the same sign all
+ * have the same direction. */
 #define PARTIAL_TERMS 256
 #define C_T CAT(C_DTYPE, _t)
 #define C_T4 CAT(C_DTYPE, _t4)
@@ -30,7 +30,7 @@
 #define AB_TO_F32 CAT(AB_DTYPE, _to_f32)
 #define AB_TO_F32_VEC4 CAT(AB_DTYPE, _to_f32_vec4)
 
-/* Declares batch, row and column of element i. plane is the size of a batch. */
+/* Declares batch, row and column of element i. A batch has `plane` elements. */
 #if INDEX_64BIT
 #define ELEMENT_POSITION(i, elements, plane, columns)                          \
     ulong batch = (i) / (plane), rest_ = (i) - batch * (plane);                \

@@ -10,14 +10,14 @@
 /* Number of elements of a and b that are read at a time, 4 or 1. */
 #define A_VECTOR 1
 #define B_VECTOR 1
-/* Unrolled steps of k. Their local-memory reads may be hoisted to registers. */
+/* Unrolled steps of k, whose local-memory reads may be hoisted to registers. */
 #define UNROLL 4
 #endif
 
 /* 1 if the products of each k_tile are summed separately and then added to the
  * total. The rounding error of k steps is then that of k / K_TILE + K_TILE
- * additions. Sums and totals need registers. A work-item with too many elements
- * instead adds its sums to totals in global memory every PARTIAL_TERMS k. */
+ * additions. Sums and totals need registers. If a work-item has too few, its
+ * sums are added to totals in global memory every PARTIAL_TERMS steps. */
 #define ACCUMULATE_PER_K_TILE (ITEM_M * ITEM_N <= 16)
 
 #define ITEM_ROWS_PER_GROUP 8
@@ -26,8 +26,8 @@
 #define TILE_N (ITEM_COLUMNS_PER_GROUP * ITEM_N)
 #include "gemm/gemm_common.cl"
 
-/* Distances of lines of a k_tile in local memory. The padding of four elements
- * avoids bank conflicts in its columns. */
+/* Pitches (elements from line to line) of k_tiles in local memory. The padding
+ * of four elements avoids bank conflicts in the columns of a k_tile. */
 #define A_PITCH (TILE_M + 4)
 #define B_PITCH (TILE_N + 4)
 #define A_READS (TILE_M * K_TILE / A_VECTOR / GROUP_SIZE)
@@ -43,7 +43,8 @@ typedef float4 vector4_t;
 #define RUN_LENGTH(size, width) ((width) == 1 ? 32 : (size) / (width))
 #define RUNS_PER_LINE(size, width) ((size) / (width) / RUN_LENGTH(size, width))
 
-/* Position of a work-item's read r in the k_tile: along m or n, and along k. */
+/* Position of a work-item's read number r in the k_tile: along m or n, and
+ * along k. */
 #define MN_OF(outer, size, width, r)                                           \
     ((outer) ? (id % RUN_LENGTH(size, width) +                                 \
                 (r) % RUNS_PER_LINE(size, width) * RUN_LENGTH(size, width)) *  \
@@ -175,7 +176,7 @@ INLINE void sums_clear(float (*sum)[ITEM_N])
             sum[i][j] = 0.0f;
 }
 
-/* Adds the sums to the totals and clears the sums. */
+/* Adds the sums of a work-item to its totals and clears the sums. */
 INLINE void accumulate(float (*total)[ITEM_N], float (*sum)[ITEM_N])
 {
     REPEAT (i, ITEM_M)
@@ -185,8 +186,8 @@ INLINE void accumulate(float (*total)[ITEM_N], float (*sum)[ITEM_N])
         }
 }
 
-/* Tile rows that are stored in one pass, and a work-item's stores between two
- * tests for the end of the pass. */
+/* Number of tile rows that are stored in a pass, and of stores of a work-item
+ * between two tests for the end of the pass. */
 #define ROWS_PER_PASS (ITEM_ROWS_PER_GROUP * 4)
 #define STORES_AT_ONCE 4
 

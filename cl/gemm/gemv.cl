@@ -23,7 +23,7 @@
 #define W_VECTOR 1
 #define X_VECTOR 1
 #endif
-/* 1 to load w with a streaming hint, because no element is read twice. */
+/* 1 to load w with a streaming hint, because no element of w is read twice. */
 #ifndef STREAM
 #define STREAM 0
 #endif
@@ -65,8 +65,9 @@ typedef float x_t;
 #define X_LOAD LOAD1
 #endif
 
-/* The position of a work-item's read r in the k_tile. Reads are coalesced. Two
- * neighbours read along k if vectors of four are stored in the other order. */
+/* The position of a work-item's read number r in the k_tile. Reads are
+ * coalesced. Two neighbours read along k if vectors of four are stored in the
+ * other order. */
 #if X_MN_MAJOR
 #define X_ROW(r) ((id + (r)*GROUP_SIZE) % (VECTOR_COUNT / X_VECTOR) * X_VECTOR)
 #define X_K(r) ((id + (r)*GROUP_SIZE) / (VECTOR_COUNT / X_VECTOR))
@@ -221,7 +222,8 @@ INLINE float4 x_across_k(step_x_t x_values, uint s)
 #endif
 }
 
-/* Adds the products of a step: ITEM_ROWS rows at 4 k, or 4 rows at 1 k. */
+/* Adds the products of a step: ITEM_ROWS rows at four steps of k, or four rows
+ * at one step of k. */
 INLINE void step_add(float (*sum)[VECTOR_COUNT], const float4 *w_values,
                      step_x_t x_values)
 {
@@ -248,8 +250,8 @@ INLINE void step_add(float (*sum)[VECTOR_COUNT], const float4 *w_values,
 }
 
 /* The range of k in which a work-item adds PARTIAL_TERMS products to each sum.
- * Variants with many sums have no registers for totals. The host then gives a
- * work-group at most PARTIAL_DEPTH steps of k (gemv_plan.c: has_totals). */
+ * Variants with many sums have no registers for totals. Their work-groups get
+ * at most PARTIAL_DEPTH steps of k from the host (gemv_plan.c: has_totals). */
 #define PARTIAL_DEPTH (PARTIAL_TERMS * LANES)
 #define HAS_TOTALS                                                             \
     (VECTOR_COUNT == 1 || (!W_MN_MAJOR && (VECTOR_COUNT < 16 || W_VECTOR == 4)))
@@ -337,14 +339,15 @@ INLINE void partials_combine(float (*sum)[VECTOR_COUNT], __local float *shared,
         }
 }
 
-/* Row i of a lane group as a row of the work-group. */
+/* The row of the work-group that is row i of this work-item's lane group. */
 #if W_MN_MAJOR && W_VECTOR == 1
 #define GROUP_ROW(i) ((i)*LANE_GROUPS + lane_group)
 #else
 #define GROUP_ROW(i) (lane_group * ITEM_ROWS + (i))
 #endif
 
-/* Adds up the partials of each row. The same work-item later stores the row. */
+/* Adds up the partial sums of each row. The work-item that adds up a row also
+ * stores its result later. */
 INLINE void partials_add(float (*sum)[VECTOR_COUNT], __local float *shared,
                          uint lane_group, uint partial_index)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Split-K fixup: adds sums in a fixed order, applies the epilogue. */
+/* Split-K fixup: adds up the sums of all splits in a fixed order and applies
+ * the epilogue (scaling, bias and activation). */
 #include "common/lane_reduce.cl"
 #include "gemm/gemm_common.cl"
 
@@ -10,7 +11,7 @@
     uint column = (uint)((index_t)(i)-line * columns);                         \
     uint batch = (uint)(line / rows), row = (uint)(line - batch * rows)
 
-/* For partials that are matrices. A work-item computes one or four elements. */
+/* For partial sums in matrices. A work-item computes one or four elements. */
 KERNEL void split_k_fixup(__global C_T *c, __global const float *partial,
                           __global const C_T *bias, const struct gemm_params p)
 {
@@ -33,7 +34,7 @@ KERNEL void split_k_fixup(__global C_T *c, __global const float *partial,
     }
 }
 
-/* For partials that are tiles. A work-item computes four columns of a row. */
+/* For partial sums in tiles. A work-item computes four columns of a row. */
 KERNEL void split_k_fixup_tiles(__global C_T *c, __global const float *partial,
                                 __global const C_T *bias,
                                 const struct gemm_params p)
@@ -57,7 +58,7 @@ KERNEL void split_k_fixup_tiles(__global C_T *c, __global const float *partial,
                      tile.s1 * p.tile_n + x, sum, &p);
 }
 
-/* For partials that are matrices with few elements. 1 << lanes_log2 work-items
+/* For partial sums in matrices with few elements. 1 << lanes_log2 work-items
  * compute an element. Neighbouring work-items have neighbouring elements. */
 KERNEL void split_k_fixup_lanes(__global C_T *c, __global const float *partial,
                                 __global const C_T *bias,

@@ -54,8 +54,8 @@ static inline void load_4_words(uint *out, uint from)
 
 /* Split an element into a high TF32 number with 11 significant bits and a low
  * number, of which mma also reads 11 bits. The high part is rounded for a and
- * truncated for b. The products of two low parts are left out. They have no
- * bias if the low parts of one operand have none. */
+ * truncated for b. Products of two low parts are left out. Their omission
+ * causes no bias if the low parts of one operand have none. */
 static inline void split_round(uint x, uint *high, uint *low)
 {
     *high = (as_uint(as_float(x) * TF32_SPLIT_SCALE) + 0x1000u) & 0xffffe000u;
@@ -116,14 +116,15 @@ static inline void split_truncate(uint x, uint *high, uint *low)
     } while (0)
 
 /* The mma instruction takes two rows of each block of a and one column of each
- * block of b from a work-item. They may be any rows and columns of the warp's
- * tile. If an operand is MN-major, they are neighbours, so that the work-item
- * loads four elements at a time. */
+ * block of b from a work-item. Any rows and columns of the warp's tile will do.
+ * In MN-major operands, a work-item takes neighbouring ones, so that it loads
+ * four elements at a time. */
 #define A_ROW(i, h, line)                                                      \
     (A_MN_MAJOR ? (i) / 2 * 32 + (line)*4 + (i) % 2 * 2 + (h)                  \
                 : (i)*16 + (h)*8 + (line))
 
-/* A block of a has 16 rows by 8 of k. A block of b has 8 columns by 16 of k. */
+/* A block of a has 16 rows by 8 steps of k. A block of b has 8 columns by 16
+ * steps of k. */
 #if A_MN_MAJOR
 #define LOAD_A()                                                               \
     REPEAT (i_, BLOCKS_M / 2)                                                  \

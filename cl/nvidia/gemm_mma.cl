@@ -15,9 +15,8 @@
  * all of k would be inaccurate. After promote_interval k_tiles, a work-item
  * adds its sums to f32 sums in global memory, because registers do not suffice.
  *
- * If an fp16x3 operand's row or column in a tile is not finite, the work-group
- * sets the tile's non-finite flag. gemm_simt.cl's kernel then computes the tile
- * again. */
+ * If a row or column of an fp16x3 tile is not finite, the work-group sets the
+ * tile's non-finite flag. gemm_simt.cl's kernel then computes it again. */
 /* The tile of a work-group, and the tile of each of its warps. */
 #ifndef TILE_M
 #define TILE_M 128
@@ -49,7 +48,7 @@ typedef ushort element_t;
 #endif
 #define IS_TRANSPOSED LOADS_WORDS(B_LAYOUT)
 #define LINE_BYTES 128
-/* Number of steps of k in a k_tile, and of mma steps that multiply a k_tile. */
+/* Number of steps of k in a k_tile, and of mma steps that multiply it. */
 #if FORMAT == FORMAT_FP16X3
 #define K_TILE 32
 #define K_STEPS 2
@@ -252,7 +251,8 @@ static inline void y_rows_load(uint *out, uint first, uint layout, uint size,
 
 #if FORMAT == FORMAT_TF32
 /* Rounds elements to TF32, unless the operand is packed and therefore rounded.
- * Runs just before the product. After the load, other products would wait. */
+ * This runs just before the product: right after the load, it would delay other
+ * products, which would wait for the load. */
 static inline void words_round(uint *words, uint layout)
 {
     if (layout != LAYOUT_PACKED)
@@ -315,7 +315,7 @@ static inline void words_round(uint *words, uint layout)
 /* Removes the scales of a sum's row and column from the sum. */
 static inline float unscale(float x, int exponent)
 {
-    /* Below this exponent the result is 0. */
+    /* If the exponent is lower than this, the result is 0. */
     exponent = max(exponent, -252);
     int half_exponent = exponent / 2;
     return x * as_float((half_exponent + 127) << 23) *
@@ -428,8 +428,7 @@ static inline bool scales_are_finite(__global const int *a_scales,
 
 #if FORMAT == FORMAT_F16 || FORMAT == FORMAT_BF16
 /* Adds the sums to the promoted sums (f32 sums in global memory) and clears the
- * sums. The first call does not read the promoted sums. The last call returns
- * the totals in `sum`. */
+ * sums. The first call reads no promoted sums. The last returns the totals. */
 INLINE void sums_promote(float (*sum)[Y_BLOCKS][4], __global float4 *promoted,
                          bool first, bool last)
 {
@@ -455,7 +454,7 @@ KERNEL void gemm_mma(__global C_T *c, __global float *partial,
                      __global const C_T *bias, __global uint *nonfinite_flags,
                      const struct gemm_params p)
 {
-    /* Aligned, because rows_load flips address bits of up to 128 bytes. */
+    /* Aligned to 256 bytes: rows_load flips address bits of up to 128 bytes. */
     __local uint shared[STAGES * (A_STAGE + B_STAGE) / 4]
         __attribute__((aligned(256)));
     const uint a_base = address_of(shared);

@@ -64,16 +64,16 @@
 #define STAGES (1536 / (TILE_M + TILE_N))
 #endif
 #define PACKED_BLOCK (PACKED_ROWS * LINE_BYTES)
-/* Number of bytes of 64 elements of all lines of an MN-major k_tile. */
+/* Bytes of a block: 64 elements of each line of an MN-major k_tile. */
 #define MN_MAJOR_BLOCK (64 * LINE_BYTES)
 #define MAX_K_TILES_PER_SUM 8
-/* Number of 64-row blocks per warp group, and sums per work-item and block. */
+/* Number of 64-row blocks per warp group, and of sums per item and block. */
 #define BLOCKS (TILE_M / 128)
 #define SUMS_PER_ITEM (TILE_N / 2)
 /* A warp stores eight rows of OUT_COLUMNS columns at a time. */
 #define OUT_COLUMNS 64
 #define OUT_PITCH (OUT_COLUMNS + 8)
-/* A work-item stores OUT_VEC4S of the vectors, OUT_ROW_STEP rows apart. */
+/* A work-item stores OUT_VEC4S of these vectors, OUT_ROW_STEP rows apart. */
 #define OUT_VEC4S (8 * OUT_COLUMNS / 4 / 32)
 #define OUT_ROW_STEP (8 / OUT_VEC4S)
 #define OUT_ROUNDS (BLOCKS * 2 * (TILE_N / OUT_COLUMNS))
@@ -83,8 +83,8 @@
 /* The maximal number of active work-groups. Each has two tensor maps.
  * src/opencl/plan/tensor_core_packing.c has the same limit. */
 #define MAX_GROUPS 512u
-/* Registers per work-item. Half of the work-items are producers, so the numbers
- * of producers and consumers must add up to 256. */
+/* Registers per work-item. Half of the work-items are producers, so the
+ * register numbers of producers and consumers must add up to 256. */
 #if ANY_ASYNC_COPY
 #define PRODUCER_REGISTERS 56
 #else
@@ -96,8 +96,8 @@
 
 /* ---- products of a k_tile ---- */
 
-/* Multiplies a k_tile of split elements. a and b are descriptors of high parts.
- * Offsets 0 and 2 select steps of the high parts, 4 and 6 of the low parts. */
+/* Multiplies a k_tile of split elements. a and b are wgmma descriptors. Offsets
+ * 0 and 2 select the two steps of high parts, 4 and 6 those of low parts. */
 #define SPLIT_MULTIPLY(d, a, b)                                                \
     do {                                                                       \
         WGMMA_FENCE();                                                         \
@@ -429,7 +429,8 @@ static inline bool vec4_is_finite(float4 x)
     } while (0)
 #endif
 
-/* Stores the vectors of a round in a loop, because the code is long. */
+/* Stores the vectors of a round in a loop, because the code of a store is too
+ * long to be unrolled. */
 #define STORE_VEC4S(row, column)                                               \
     do {                                                                       \
         _Pragma("unroll 1") for (uint i_ = 0; i_ < OUT_VEC4S; ++i_)            \
@@ -443,7 +444,8 @@ static inline bool vec4_is_finite(float4 x)
         }                                                                      \
     } while (0)
 
-/* Stores all vectors of a round at once. Requires beta 0 and vectors in c. */
+/* Stores all vectors of a round at once. Requires that beta is 0 and that c can
+ * be stored as vectors. */
 #define STORE_VEC4S_FAST(row, column)                                          \
     do {                                                                       \
         float4 four_[OUT_VEC4S];                                               \
@@ -535,14 +537,13 @@ INLINE bool store_tile(__global C_T *c, __global float *partial,
 
 /* A work-group computes every group_step-th tile. It copies the k_tiles of the
  * next tile while it stores a tile. A work-group occupies a whole
- * multiprocessor, so there are as many active work-groups as
- * multiprocessors. */
+ * multiprocessor, so each multiprocessor has one active work-group. */
 KERNEL void gemm_wgmma(__global C_T *c, __global float *partial,
                        __global const uchar *a_all, __global const uchar *b_all,
                        __global const C_T *bias, __global uint *nonfinite_flags,
                        const struct gemm_params p)
 {
-    /* Aligned to eight lines, because the swizzle uses these address bits. */
+    /* Aligned to eight lines, because the swizzle depends on the address. */
     __local uchar shared[STAGES * (A_STAGE + B_STAGE)]
         __attribute__((aligned(1024)));
     __local float out[CONSUMERS / 32 * 8 * OUT_PITCH]

@@ -265,7 +265,7 @@ static inline void chunk_store(__local uint4 *line, uint chunk, uint swizzle,
 #define READS_PER_ITEM (PACKED_ROWS * READS_PER_ROW / GROUP_SIZE)
 
 /* Packs the block of rows from `first` on for the k_tile at k. `maxima` has the
- * row maxima of k_ranges ranges of k, which are `step` elements apart. */
+ * row maxima of k_ranges ranges of k, with `step` elements between ranges. */
 static inline void block_pack(__global uint4 *to, __global const source_t *from,
                               long row_step, long depth_step, uint rows,
                               uint first, uint k, uint end, uint is_vec4,

@@ -26,7 +26,7 @@
 #endif
 /* Rows of a block. */
 #define PACKED_ROWS 128
-/* Scale of a row that has an infinite or NaN element. */
+/* Stands for the scale of a row that has an infinite or NaN element. */
 #define SCALE_NOT_FINITE 0x7fffffff
 /* Factor for all elements of 3xtf32, so that the smallest have a low part. */
 #define TF32_SPLIT_SCALE 0x1p36f

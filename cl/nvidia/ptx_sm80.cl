@@ -41,7 +41,7 @@ static inline void copies_commit(void)
     asm volatile("cp.async.commit_group;" ::: "memory");
 }
 
-/* Waits until all work-items have at most `pending` committed copies left. */
+/* Waits until at most `pending` groups of copies per work-item are left. */
 #define copies_wait(pending)                                                   \
     do {                                                                       \
         asm volatile("cp.async.wait_group %0;" ::"n"(pending) : "memory");     \

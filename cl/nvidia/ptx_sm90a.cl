@@ -184,7 +184,7 @@ static inline void shared_memory_fence(void)
     asm volatile("//@ setmaxnreg." change ".sync.aligned.u32 %0;" ::"n"(count) \
                  : "memory")
 
-/* The elements i to i + 7, or i to i + 31, of d as operands of asm. */
+/* Elements i to i + 7, or i to i + 31, of the array d as operands of asm. */
 #define SUM_OPERANDS8(d, i)                                                    \
     "+f"(d[i]), "+f"(d[(i) + 1]), "+f"(d[(i) + 2]), "+f"(d[(i) + 3]),          \
         "+f"(d[(i) + 4]), "+f"(d[(i) + 5]), "+f"(d[(i) + 6]), "+f"(d[(i) + 7])
@@ -244,7 +244,8 @@ static inline void shared_memory_fence(void)
     asm volatile("//@ wgmma.fence.sync.aligned;" ::: "memory")
 #define WGMMA_COMMIT()                                                         \
     asm volatile("//@ wgmma.commit_group.sync.aligned;" ::: "memory")
-/* Waits until at most `pending` committed products are in flight, none of d. */
+/* Waits until at most `pending` committed groups of products are in flight. The
+ * products of d must be complete then. */
 #define WGMMA_WAIT(d, pending)                                                 \
     asm volatile("//@ wgmma.wait_group.sync.aligned " PENDING_OPERAND ";"      \
                  : SUM_OPERANDS(d)                                             \

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Chooses the path of a bulk transfer and times the paths; see
- * bulk_transfer.h. */
+/* Times and chooses the paths of bulk transfers; see bulk_transfer.h. */
 #include "opencl/transfer/bulk_transfer.h"
 
 #include <string.h>

@@ -54,7 +54,7 @@ struct bulk_transfer {
 void bulk_transfer_start(struct bulk_transfer *bulk, uint64_t max_threads);
 /* Parses the option test.transfer_path.  Returns false if it is invalid. */
 bool bulk_transfer_force_path(struct bulk_transfer *bulk, const char *text);
-/* Ends the copy threads.  Call this before pinned_finish, without transfers. */
+/* Ends the copy threads.  Call this before pinned_finish.  No transfer runs. */
 void bulk_transfer_finish(struct bulk_transfer *bulk);
 /* Frees the ring of pinned memory, unless a transfer uses the ring. */
 void bulk_transfer_trim(struct tandem_device *device);
@@ -71,10 +71,10 @@ bool bulk_transfer_prefers_staging(struct tandem_device *device,
  * they are idle and the size is that of a bulk transfer. */
 void bulk_copy_to_staging(struct tandem_device *device, void *target,
                           const void *source, uint64_t bytes);
-/* Transfer at least MIN_BULK_BYTES on a stream without unfinished commands, and
- * wait for the end of the transfer.  A failed download may have written a part
- * of the target. bulk_download returns NOT_READY at deadline_ns, a time of
- * monotonic_ns.  The target is then still in use. */
+/* bulk_upload and bulk_download transfer at least MIN_BULK_BYTES on a stream
+ * without unfinished commands, and wait for the end.  A failed download may
+ * have written a part of the target. bulk_download returns NOT_READY at
+ * deadline_ns, a time of monotonic_ns.  The target is then still in use. */
 enum tandem_status bulk_upload(struct tandem_stream *stream,
                                struct tandem_buffer *buffer, uint64_t offset,
                                const void *source, uint64_t bytes);

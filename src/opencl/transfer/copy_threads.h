@@ -24,14 +24,13 @@
 #define MAX_COPY_CHUNK_BYTES ((uint64_t)128 << 10)
 
 /* Slot s, the bytes from s * slot_bytes on, is at ring + s % slots *
- * slot_bytes. slot_bytes is a multiple of MAX_COPY_CHUNK_BYTES if there are
- * several slots. */
+ * slot_bytes. slot_bytes is a multiple of MAX_COPY_CHUNK_BYTES if slots > 1. */
 struct copy_job {
     unsigned char *host, *ring;
     uint64_t bytes, slot_bytes;
     uint32_t slots; /* at most MAX_COPY_SLOTS */
     bool to_ring;   /* otherwise to `host` */
-    /* The first bytes, which are stored to the ring past the CPU caches. */
+    /* Number of first bytes whose stores to the ring bypass the CPU caches. */
     uint64_t non_temporal_bytes;
 };
 
@@ -39,7 +38,7 @@ struct copy_threads {
     struct copy_job job;
     uint64_t first_chunk; /* the job's; chunk numbers continue across jobs */
     uint64_t chunk_bytes;
-    _Atomic uint64_t next, limit; /* chunks next to limit - 1 are unclaimed */
+    _Atomic uint64_t next, limit; /* chunks [next, limit) are unclaimed */
     _Atomic uint32_t chunks_left[MAX_COPY_SLOTS]; /* by slot */
     pthread_mutex_t mutex;
     pthread_cond_t posted;
@@ -67,7 +66,7 @@ bool copy_threads_run_chunk(struct copy_threads *threads);
 /* Waits until all posted slots are copied.  Returns false if this process is a
  * fork, in which the threads do not exist, so that slots stay uncopied. */
 bool copy_threads_drain(struct copy_threads *threads);
-/* Returns true if this process is a fork of the one with the copy threads. */
+/* Returns true if this process is a fork, which has no copy threads. */
 bool copy_threads_are_lost(const struct copy_threads *threads);
 /* Copies `bytes` bytes as a job of one slot and waits for its end. */
 void copy_threads_copy(struct copy_threads *threads, void *host, void *other,

@@ -123,8 +123,8 @@ static bool commands_coherence_test(struct tandem_device *device)
 /* Number of runs of the test with a kernel.  Repeats find stale cache lines. */
 #define REPEATS 3
 
-/* The host writes memory `from`, a kernel stores its negation in `to`, and the
- * host reads `to`. */
+/* The host writes memory `from`, a kernel stores the negated values in `to`,
+ * and the host reads `to`. */
 static bool kernel_coherence_test(struct tandem_stream *stream,
                                   const struct op_request *request, float *from,
                                   float *to, float first)
@@ -163,7 +163,8 @@ static struct op_request test_request(const struct tandem_device *device,
                                .output_count = 1};
 }
 
-/* Tests coherence with kernels.  Drivers may treat them unlike commands. */
+/* Tests coherence with kernels, because drivers may treat kernels differently
+ * from copy commands. */
 static bool kernels_coherence_test(struct tandem_device *device,
                                    unsigned char *memory)
 {

@@ -12,8 +12,8 @@
 
 /* ---- one map ---- */
 
-/* If `code`, the result of an enqueue call, is success: counts the command as
- * issued, waits for it and releases its event. */
+/* Counts a command as issued, waits for it and releases its event, unless the
+ * enqueue call of the command failed with the error `code`. */
 static enum tandem_status command_await(struct tandem_stream *stream,
                                         cl_int code, cl_event event,
                                         uint64_t limit_ns, const char *what)

@@ -17,7 +17,7 @@
 #define MAX_COMMAND_BYTES ((uint64_t)4 << 20)
 #define RING_BYTES ((uint64_t)16 << 20)
 #define MAX_COMMANDS 32u
-/* Pinning the ring takes as long as it saves in transfers of this size. */
+/* Pinning the ring takes as long as the ring saves in this many bytes. */
 #define MIN_BYTES_FOR_RING ((uint64_t)32 << 20)
 /* Iterations without progress before the calling thread waits for an event. */
 #define IDLE_ITERATIONS 2000u
@@ -151,8 +151,7 @@ static enum tandem_status command_query(struct ring_transfer *transfer,
                           code != CL_SUCCESS ? code : state, "a transfer");
 }
 
-/* Does the next step of an upload.  Clears *out_progress if no step is
- * possible yet. */
+/* Does the next step of an upload, if one is possible: see *out_progress. */
 static enum tandem_status upload_step(struct ring_transfer *transfer,
                                       bool *out_progress)
 {
