@@ -47,7 +47,7 @@ typedef int offset_t;
 #define MAX_AXES 8
 #define CAT_(a, b) a##b
 #define CAT(a, b) CAT_(a, b)
-/* An unrolled loop. */
+/* An unrolled loop over i from 0 to count - 1. */
 #define REPEAT(i, count)                                                       \
     _Pragma("unroll") for (uint i = 0; i < (count); ++i)
 #define KERNEL __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1)))

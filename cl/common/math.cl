@@ -96,7 +96,7 @@ static inline float log_fast(float x)
  * is r + r^2 P(r) within 2^-24.7. The signs are chosen so that -0 gives -0. */
 static inline float log1p_fast(float x)
 {
-    int e = (0x3fbfffff - as_int(x + 1.0f)) & (int)0xff800000; /* -e 2^23 */
+    int e = (0x3fbfffff - as_int(x + 1.0f)) & (int)0xff800000; /* -e * 2^23 */
     float t = fma(as_float(0x40800000 + e), -0.25f, 1.0f);
     float r = as_float(as_int(x) + e) - t;
     float p = fma(r, 0.0541330464f, -0.120674275f);

@@ -15,9 +15,9 @@
 #include "common/lane_reduce.cl"
 
 /* Memory layout of the rows, and how they are read and written. */
-#define ROW_ACCESS_STRIDED 0        /* any strides */
+#define ROW_ACCESS_STRIDED 0        /* elements with any strides */
 #define ROW_ACCESS_VEC4 1           /* aligned vectors of four elements */
-#define ROW_ACCESS_LOCAL_MEMORY 2   /* contiguous, through local memory */
+#define ROW_ACCESS_LOCAL_MEMORY 2   /* contiguous rows, through local memory */
 #define ROW_ACCESS_VEC4_COLUMNS 3   /* a vector is element j of four rows */
 #define ROW_ACCESS_SECTOR_ALIGNED 4 /* scalars, aligned to memory sectors */
 #ifndef ROW_ACCESS

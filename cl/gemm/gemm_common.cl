@@ -27,7 +27,7 @@
 struct gemm_params {
     ulong a_offset, b_offset, c_offset, bias_offset;
     ulong partial_offset, nonfinite_flags_offset;
-    ulong tensor_maps_offset; /* in uints, for gemm_wgmma.cl */
+    ulong tensor_maps_offset; /* offset in uints, for gemm_wgmma.cl */
     ulong c_elements; /* batch * m * n */
     long a_ld, b_ld, c_ld, a_batch, b_batch, c_batch;
     long bias_row, bias_column; /* strides of bias: 1, or 0 to broadcast */
@@ -37,7 +37,7 @@ struct gemm_params {
     uint flags;
     uint lanes_log2; /* log2 of split_k_fixup_lanes' lanes per sum */
     uint unsplit_tiles, split_tiles;
-    uint tile_m, tile_n; /* extents of a tile */
+    uint tile_m, tile_n; /* rows and columns of a tile */
     uint tiles;          /* tiles of a batch: tiles_m * tiles_n */
     /* For PROMOTES_IN_MEMORY: the number of k_tiles after which sums are added
      * to f32 sums in memory, and the offset of these promoted sums. */

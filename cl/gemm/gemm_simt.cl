@@ -195,7 +195,7 @@ INLINE void accumulate(float (*total)[ITEM_N], float (*sum)[ITEM_N])
 struct store_position {
     uint left;     /* rows from this one to the end, 0 outside c */
     uint max_left; /* maximum of `left` in the work-group */
-    ulong partial; /* offset in the partials */
+    ulong partial; /* offset of the first sum in the partials */
     ulong line;    /* distance of two rows of the partials */
     long c, bias;  /* offsets in c and bias */
 };

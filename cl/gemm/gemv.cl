@@ -122,8 +122,8 @@ typedef float x_t;
 
 /* ---- matrix w ---- */
 
-/* W_K is the k of a work-item's element j in unrolled step u, and W_OFFSET the
- * offset of this element in the work-item's row i. */
+/* W_K is the k of element j of a load in unrolled step u. W_OFFSET is the
+ * offset of element j of load i of the step. */
 #if W_MN_MAJOR
 #define W_K(u, j) ((u)*LANES + lane)
 #define W_OFFSETS 4

@@ -52,7 +52,7 @@ typedef ushort element_t;
 #if FORMAT == FORMAT_FP16X3
 #define K_TILE 32
 #define K_STEPS 2
-#define PLANES 2 /* high and low */
+#define PLANES 2 /* high and low parts of elements */
 #else
 #define K_TILE (LINE_BYTES / ELEMENT_BYTES)
 #define K_STEPS 4

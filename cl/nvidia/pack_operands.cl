@@ -19,14 +19,14 @@
 /* Operands a and b (index 0 and 1) and their packed forms, for each batch. */
 struct pack_params {
     ulong from[2];
-    long row[2], depth[2], batch[2]; /* strides, in elements */
-    ulong to[2];                     /* in units of 16 bytes */
+    long row[2], depth[2], batch[2]; /* strides of rows, k and batches */
+    ulong to[2];                     /* offset in units of 16 bytes */
     ulong to_batch[2], scales[2];    /* batch stride, offset of the scales */
     ulong maxima[2];                 /* offset in maxima, in elements */
     uint rows[2], blocks[2];         /* a block has PACKED_ROWS rows */
     uint is_vec4[2];                 /* 1 if one load reads 16 bytes along k */
     uint batches[2];
-    uint k, k_tiles, k_ranges, k_per_range; /* ranges for the maxima */
+    uint k, k_tiles, k_ranges, k_per_range; /* ranges of k for the maxima */
     uint rows_per_group;                    /* for pack_register_resident */
 };
 

@@ -18,13 +18,13 @@
 #define LAYOUT_K_MAJOR 0
 #define LAYOUT_MN_MAJOR 1
 #define LAYOUT_PACKED 2
-/* Bytes of an element. */
+/* Number of bytes of an element. */
 #if FORMAT == FORMAT_F16 || FORMAT == FORMAT_BF16
 #define ELEMENT_BYTES 2
 #else
 #define ELEMENT_BYTES 4
 #endif
-/* Rows of a block. */
+/* Number of rows in a block of packed rows. */
 #define PACKED_ROWS 128
 /* Stands for the scale of a row that has an infinite or NaN element. */
 #define SCALE_NOT_FINITE 0x7fffffff

@@ -8,7 +8,7 @@
 #include "nvidia/packed_layout.cl"
 
 #ifdef EMULATED
-/* Defined by the emulator. */
+/* The emulator of the tests defines these functions. */
 uint address_of(__local const uint *at);
 void copy_async(uint to, __global const void *from, uint bytes);
 void copies_commit(void);

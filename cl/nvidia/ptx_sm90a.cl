@@ -5,7 +5,7 @@
 #define TANDEM_PTX_SM90A_CL
 
 #ifdef EMULATED
-/* Defined by the emulator. */
+/* The emulator of the tests defines these functions. */
 uint shared_window(__local const void *at);
 void mbarrier_init(uint at, uint arrivals);
 void mbarrier_arrive(uint at);
@@ -84,7 +84,7 @@ static inline void mbarrier_wait(uint at, uint parity)
     while (done == 0);
 }
 
-/* Barrier of the consumers. */
+/* A barrier that all consumer work-items wait for. */
 static inline void consumers_wait(void)
 {
     asm volatile("bar.sync 1, %0;" ::"n"(CONSUMERS) : "memory");
@@ -220,7 +220,7 @@ static inline void shared_memory_fence(void)
 #else
 #define WGMMA_SHAPE "m64" WGMMA_COLUMNS "k16.f32.f16.f16 {"
 #endif
-/* Transposes MN-major operands. */
+/* The last two modifiers transpose an MN-major a and b. */
 #if A_LAYOUT == LAYOUT_MN_MAJOR && B_LAYOUT == LAYOUT_MN_MAJOR
 #define WGMMA_MODIFIERS ", 1, 1, 1, 1;"
 #elif A_LAYOUT == LAYOUT_MN_MAJOR
@@ -244,8 +244,8 @@ static inline void shared_memory_fence(void)
     asm volatile("//@ wgmma.fence.sync.aligned;" ::: "memory")
 #define WGMMA_COMMIT()                                                         \
     asm volatile("//@ wgmma.commit_group.sync.aligned;" ::: "memory")
-/* Waits until at most `pending` committed groups of products are in flight. The
- * products of d must be complete then. */
+/* Waits until at most `pending` committed groups of products are in flight. d
+ * may be read afterwards if its products are not among these. */
 #define WGMMA_WAIT(d, pending)                                                 \
     asm volatile("//@ wgmma.wait_group.sync.aligned " PENDING_OPERAND ";"      \
                  : SUM_OPERANDS(d)                                             \

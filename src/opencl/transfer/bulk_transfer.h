@@ -34,8 +34,8 @@ enum transfer_path {
 /* Measured speed of the transfer paths for one direction and size class. */
 struct path_timing {
     uint32_t samples[TRANSFER_PATH_COUNT];
-    double best_rate[TRANSFER_PATH_COUNT]; /* bytes/ns */
-    uint32_t fastest;                      /* enum transfer_path */
+    double best_rate[TRANSFER_PATH_COUNT]; /* in bytes per ns */
+    uint32_t fastest;                      /* an enum transfer_path */
     bool decided;
 };
 
@@ -43,8 +43,8 @@ struct bulk_transfer {
     pthread_mutex_t mutex; /* held while a transfer may use the ring or a map */
     struct copy_threads threads;
     struct pinned_ring ring;
-    uint32_t map_coherence; /* see mapped_transfer.h */
-    struct path_timing timings[2][2]; /* [upload][large] */
+    uint32_t map_coherence; /* result of a test: mapped_transfer.h */
+    struct path_timing timings[2][2]; /* [is upload][is large] */
     /* Values of test.transfer_path, an option passed to open: the path that all
      * bulk transfers use (-1 means none), and if uploads use staging memory. */
     int forced_path;

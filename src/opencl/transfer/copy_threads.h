@@ -28,7 +28,7 @@
 struct copy_job {
     unsigned char *host, *ring;
     uint64_t bytes, slot_bytes;
-    uint32_t slots; /* at most MAX_COPY_SLOTS */
+    uint32_t slots; /* in the ring, at most MAX_COPY_SLOTS */
     bool to_ring;   /* otherwise to `host` */
     /* Number of first bytes whose stores to the ring bypass the CPU caches. */
     uint64_t non_temporal_bytes;
@@ -39,7 +39,7 @@ struct copy_threads {
     uint64_t first_chunk; /* the job's; chunk numbers continue across jobs */
     uint64_t chunk_bytes;
     _Atomic uint64_t next, limit; /* chunks [next, limit) are unclaimed */
-    _Atomic uint32_t chunks_left[MAX_COPY_SLOTS]; /* by slot */
+    _Atomic uint32_t chunks_left[MAX_COPY_SLOTS]; /* uncopied chunks by slot */
     pthread_mutex_t mutex;
     pthread_cond_t posted;
     _Atomic uint32_t sleeping;

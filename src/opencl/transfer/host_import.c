@@ -24,7 +24,7 @@
  * commands of the test have completed. */
 struct coherence_test {
     unsigned char *memory;
-    cl_uint read_back; /* last element of `other` */
+    cl_uint read_back; /* value of the last element of `other` */
     cl_command_queue queue;
     cl_mem mem, other;
 };
