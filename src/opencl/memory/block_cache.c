@@ -6,7 +6,7 @@
 
 #include "opencl/objects.h"
 
-/* Size of the smallest block.  Two blocks of this size share no cache line. */
+/* Bytes of the smallest block.  Blocks of this size share no cache line. */
 #define MIN_BLOCK_BYTES 512u
 
 uint32_t size_class_get(uint64_t bytes, uint64_t *out_bytes)
@@ -38,7 +38,7 @@ void block_set_last_use(struct block *block,
                         const struct tandem_buffer *buffer)
 {
     uint64_t stream = atomic_load(&buffer->used_stream);
-    /* If no stream used the buffer, the block keeps its earlier last use. */
+    /* If no stream used the buffer, the block keeps its older last use. */
     if (stream != 0) {
         block->last_stream = stream;
         block->last_seqno = atomic_load(&buffer->used_seqno);

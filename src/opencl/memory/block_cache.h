@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Blocks of device memory, and the cache of blocks that no buffer uses.  Any
- * thread may call these functions.  The mutex of the pool guards the cache.
+ * Blocks of device memory, and a cache of blocks that no buffer uses.  Any
+ * thread may call these functions. pool.mutex guards the cache.
  */
 #ifndef TANDEM_OPENCL_MEMORY_BLOCK_CACHE_H
 #define TANDEM_OPENCL_MEMORY_BLOCK_CACHE_H
@@ -11,10 +11,11 @@
 
 #include "opencl/device/cl_api.h"
 
-/* Eight size classes per power of two waste at most an eighth of a block. */
+/* Eight block sizes per power of two: rounding up to the next size wastes at
+ * most an eighth of a block. */
 #define SIZE_CLASS_COUNT 512u
 
-/* Number of operands that the pack cache remembers after their first use. */
+/* Number of GEMM operands that the pack cache remembers without a copy. */
 #define PACK_CACHE_FINGERPRINTS 256u
 
 /* A piece of device memory (cl_mem) that a buffer or the cache owns. */
@@ -28,7 +29,7 @@ struct block {
     struct block *next; /* in the cache */
 };
 
-/* Memory pool of a device: its buffers and cached blocks. */
+/* Memory pool of a device: its buffers and its unused blocks. */
 struct pool {
     pthread_mutex_t mutex;
     struct block *cached[SIZE_CLASS_COUNT];
@@ -36,29 +37,29 @@ struct pool {
     struct pinned *pinned;         /* see pinned_memory.c */
     struct deferred_mem *deferred; /* see deferred_release.c */
     uint64_t next_address;
-    bool exact_block_size; /* test mode without size classes */
+    bool exact_block_size; /* test mode: sizes are not rounded up */
     struct tandem_memory_stats stats;
-    /* State of pack_cache.c.  Its entries are linked in order of last use. */
+    /* State of pack_cache.c, whose entries form a list in order of last use. */
     uint64_t pack_cache_limit_bytes, pack_cache_bytes;
     struct pack_cache_entry *pack_cache_newest, *pack_cache_oldest;
     uint64_t pack_cache_fingerprints[PACK_CACHE_FINGERPRINTS];
 };
 
-/* Returns the size class for `bytes`.  Sets *out_bytes to the block size of the
- * class, or to 0 if the size overflows. */
+/* Returns the index of the smallest block size that holds `bytes`.  Sets
+ * *out_bytes to this size, or to 0 if it overflows 64 bits. */
 uint32_t size_class_get(uint64_t bytes, uint64_t *out_bytes);
 /* Gives a block to a buffer as its memory. */
 void block_attach(struct block *block, struct tandem_buffer *buffer);
-/* Copies the last use of the buffer to its block, for the next owner. */
+/* Copies the last use of the buffer to its block, for later buffers. */
 void block_set_last_use(struct block *block,
                         const struct tandem_buffer *buffer);
 /* Releases a list of blocks to the driver, which keeps memory that unfinished
- * commands use.  A driver may block here, so no mutex may be held. */
+ * commands use.  The driver may block, so the caller holds no mutex. */
 void blocks_release(struct block *list);
 
-/* The caller of the next two functions holds the mutex of the pool. */
+/* The caller of block_take and block_return holds pool.mutex. */
 
-/* Removes a block of exactly `bytes` from the cache, or returns NULL. */
+/* Removes and returns a cached block of exactly `bytes`, or returns NULL. */
 struct block *block_take(struct pool *pool, uint32_t size_class,
                          uint64_t bytes);
 void block_return(struct pool *pool, struct block *block);

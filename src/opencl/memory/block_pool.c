@@ -9,11 +9,11 @@
 #include "opencl/memory/deferred_release.h"
 #include "opencl/memory/pack_cache.h"
 
-/* Blocks of at least this size are written to when they are allocated. */
+/* Minimum size of the blocks to which block_touch writes. */
 #define MIN_TOUCHED_BYTES ((uint64_t)1 << 20)
 
-/* Empties the pack cache and removes cached blocks, the largest first, until at
- * most keep_bytes are left.  Returns the list of removed blocks. */
+/* Empties the pack cache and removes the largest unused blocks until the cached
+ * memory is at most keep_bytes.  Returns the list of removed blocks. */
 static struct block *detach_cached(struct pool *pool, uint64_t keep_bytes)
 {
     struct block *list = NULL;
@@ -37,9 +37,9 @@ void pool_trim(struct tandem_device *device, uint64_t keep_bytes)
     blocks_release(list);
 }
 
-/* Writes to a new large block, because GPU drivers allocate memory at the first
- * use: otherwise a later command would fail instead of the allocation.  After
- * NOT_READY, deferred_release.c owns the memory. */
+/* Writes to a new large block.  GPU drivers allocate memory at its first use,
+ * so a later command would otherwise fail for lack of memory.  After NOT_READY,
+ * deferred_release.c owns the memory. */
 static enum tandem_status block_touch(struct tandem_device *device, cl_mem mem,
                                       uint64_t bytes, cl_int *out_code)
 {
@@ -57,7 +57,7 @@ static enum tandem_status block_touch(struct tandem_device *device, cl_mem mem,
                                      device_timeout_ns(device), out_code);
 }
 
-/* Reports a failed allocation of `requested` bytes (the caller's size). */
+/* Reports that an allocation of `requested` bytes has failed. */
 static enum tandem_status report_failure(struct tandem_device *device,
                                          uint64_t requested, cl_int code)
 {
@@ -127,8 +127,8 @@ static enum tandem_status block_create(struct tandem_device *device,
     return status;
 }
 
-/* Checks that `bytes` more bytes fit within the memory limit.  The caller holds
- * the pool's mutex, and later releases the blocks *out_excess to make room. */
+/* Checks the memory limit for `bytes` more bytes.  The caller holds pool.mutex,
+ * and releases the blocks in *out_excess after unlocking it. */
 static enum tandem_status check_limit(struct tandem_device *device,
                                       uint64_t bytes, struct block **out_excess)
 {
@@ -147,7 +147,7 @@ static enum tandem_status check_limit(struct tandem_device *device,
                               (unsigned long long)limit);
     *out_excess =
         detach_cached(&device->pool, limit - stats->allocated_bytes - bytes);
-    /* Pack cache entries that a GEMM uses are not evicted. */
+    /* Entries of the pack cache that a GEMM uses cannot be evicted. */
     if (stats->allocated_bytes + stats->cached_bytes + bytes <= limit)
         return TANDEM_OK;
     return last_error_set(TANDEM_OUT_OF_MEMORY,
@@ -198,8 +198,8 @@ enum tandem_status block_acquire(struct tandem_device *device, uint64_t bytes,
         return last_error_set(TANDEM_OUT_OF_MEMORY,
                               "alloc: no device has %llu bytes",
                               (unsigned long long)bytes);
-    /* The block size of the size class may exceed the largest allocation
-     * although `bytes` does not. */
+    /* `bytes` may be rounded up to more than the device's largest
+     * allocation. */
     uint64_t max_bytes = device->hardware->info.max_alloc_bytes;
     if (block_bytes > max_bytes && bytes <= max_bytes && bytes != 0)
         block_bytes = max_bytes;

@@ -11,7 +11,7 @@
 #include "opencl/memory/pack_cache.h"
 
 #define BUFFER_MAGIC 0x62756663u
-/* Virtual address of the first block, above all addresses of host memory. */
+/* Virtual address of the first block.  Host memory has lower addresses. */
 #define FIRST_BLOCK_ADDRESS ((uint64_t)1 << 60)
 
 static struct handle_pool buffers =
@@ -47,7 +47,7 @@ enum tandem_status buffer_create(struct tandem_device *device, uint64_t bytes,
     enum tandem_status status = block_acquire(device, bytes, &block);
     if (status != TANDEM_OK) {
         handle_free(&buffers, buffer);
-        /* launch_plan uses NOT_READY for another purpose, so replace it. */
+        /* For callers of launch_plan, NOT_READY has another meaning. */
         return internal && status == TANDEM_NOT_READY
                    ? last_error_set(TANDEM_OUT_OF_MEMORY,
                                     "no temporary memory: %s has not completed "
@@ -64,7 +64,7 @@ enum tandem_status buffer_create(struct tandem_device *device, uint64_t bytes,
     return TANDEM_OK;
 }
 
-/* Memory for imports of 0 bytes, which OpenCL does not support. */
+/* Memory of imported buffers of 0 bytes, which OpenCL does not support. */
 static _Alignas(64) unsigned char empty_import[64];
 
 enum tandem_status buffer_import(struct tandem_device *device, void *memory,
@@ -96,7 +96,7 @@ enum tandem_status buffer_import(struct tandem_device *device, void *memory,
     return TANDEM_OK;
 }
 
-/* Removes a buffer from the pool.  The caller holds the pool's mutex. */
+/* Removes a buffer from the list of buffers.  The caller holds pool.mutex. */
 static void list_remove(struct pool *pool, struct tandem_buffer *buffer)
 {
     if (buffer->previous != NULL)

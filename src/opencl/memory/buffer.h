@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Buffers of callers and of the plugin, callable from any thread.  The mutex of
- * the pool guards the list of buffers; the state of a buffer is atomic.
+ * Buffers that callers or the plugin itself created.  Callable from any thread.
+ * pool.mutex guards the list of buffers; the state of a buffer is atomic.
  */
 #ifndef TANDEM_OPENCL_MEMORY_BUFFER_H
 #define TANDEM_OPENCL_MEMORY_BUFFER_H
@@ -14,15 +14,15 @@
 #define MULTIPLE_STREAMS UINT64_MAX
 
 void pool_start(struct pool *pool, uint64_t limit_bytes);
-/* Releases all device memory, including live buffers.  All commands must have
- * completed. */
+/* Releases all device memory, including that of live buffers.  All commands of
+ * the device must have completed. */
 void pool_finish(struct tandem_device *device);
 
-/* Creates a buffer.  The statistics do not count it if `internal` is true. */
+/* Creates a buffer.  If `internal` is true, the statistics do not count it. */
 enum tandem_status buffer_create(struct tandem_device *device, uint64_t bytes,
                                  bool internal,
                                  struct tandem_buffer **out_buffer);
-/* Imports host memory, which must stay valid until buffer_destroy. */
+/* Creates a buffer in the caller's memory, valid until buffer_destroy. */
 enum tandem_status buffer_import(struct tandem_device *device, void *memory,
                                  uint64_t bytes,
                                  struct tandem_buffer **out_buffer);
@@ -32,17 +32,17 @@ void pool_stats(struct tandem_device *device, struct tandem_memory_stats *out);
 
 bool buffer_is_live(const struct tandem_buffer *buffer);
 /* Returns INVALID_ARGUMENT if the buffer is NULL, freed, mapped, or belongs to
- * another device.  `what` names the operation in the message. */
+ * another device.  `what` names the operation in the error message. */
 enum tandem_status buffer_check(const struct tandem_device *device,
                                 const struct tandem_buffer *buffer,
                                 const char *what);
-/* Returns an error if the work that should have written the buffer failed. */
+/* Returns an error if the buffer is poisoned. */
 enum tandem_status buffer_check_poison(const struct tandem_buffer *buffer);
-/* Marks the buffer as poisoned, because a failed command wrote part of it. */
+/* Poisons the buffer, because a command that should write it has failed. */
 void buffer_poison(struct tandem_buffer *buffer, enum tandem_status status);
-/* Clears the poison if a command has written all bytes of the buffer. */
+/* Clears the poison if `written_bytes` is the size of the buffer. */
 void buffer_clear_poison(struct tandem_buffer *buffer, uint64_t written_bytes);
-/* Poisons all buffers that `stream` wrote with commands after `seqno`. */
+/* Poisons buffers written by commands of `stream` numbered above `seqno`. */
 void pool_poison_writes(struct tandem_device *device, uint64_t stream,
                         uint64_t seqno, enum tandem_status status);
 

@@ -10,14 +10,14 @@
 
 /* ---- objects of one device ---- */
 
-/* A memory object and the command that uses it. */
+/* A memory object, and the event of the command that uses it. */
 struct deferred_mem {
     cl_mem mem;
     cl_event event;
     struct deferred_mem *next;
 };
 
-/* Adds `mem` to the deferred list, or leaks it if there is no host memory. */
+/* Adds `mem` to pool.deferred, or leaks it if there is no host memory. */
 static void defer_mem(struct tandem_device *device, cl_mem mem, cl_event event)
 {
     struct deferred_mem *entry = malloc(sizeof(*entry));
@@ -31,8 +31,8 @@ static void defer_mem(struct tandem_device *device, cl_mem mem, cl_event event)
     pthread_mutex_unlock(&device->pool.mutex);
 }
 
-/* Releases the deferred memory whose commands have completed.  Returns true if
- * no deferred memory is left. */
+/* Releases the memory objects in pool.deferred whose commands have completed.
+ * Returns true if the list is then empty. */
 static bool deferred_release_collect(struct tandem_device *device)
 {
     struct pool *pool = &device->pool;
@@ -65,7 +65,7 @@ static bool deferred_release_collect(struct tandem_device *device)
 bool deferred_release_finish(struct tandem_device *device, uint64_t limit_ns)
 {
     cl_int state;
-    /* The device is being closed, so no entry is added meanwhile. */
+    /* No lock is needed: a device that is being closed adds no entries. */
     for (struct deferred_mem *at = device->pool.deferred; at != NULL;
          at = at->next)
         if (poll_event(at->event, limit_ns, &state) != CL_SUCCESS ||
@@ -95,25 +95,25 @@ enum tandem_status deferred_release_wait_mem(struct tandem_device *device,
 
 /* ---- objects of the process ---- */
 
-/* Time within which an idle queue must report that it is idle. */
+/* Timeout of a query whether a command queue is idle. */
 #define IDLE_QUERY_NS 20000000u
 
 /* Entry for a queue, or for objects to release when all queues are idle. */
 struct deferred_release {
-    cl_command_queue queue;  /* NULL if the entry has objects */
+    cl_command_queue queue;  /* NULL if the entry is for objects */
     void (*release)(void *); /* called when `queue` is idle; may be NULL */
     void *user;
     cl_mem mem;
     void *memory;                /* from malloc */
-    cl_command_queue idle_queue; /* queue of `mem` without commands, or NULL */
+    cl_command_queue idle_queue; /* queue used for `mem`, now idle; or NULL */
     struct deferred_release *next;
 };
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct deferred_release *first;
 
-/* Adds all entries of `list` in one step, because objects must stay together
- * with the queues that may use them. */
+/* Adds all entries of `list` under one lock, so that no thread sees objects
+ * without the queues that may use them. */
 static void list_add(struct deferred_release *list)
 {
     struct deferred_release **end = &list;
@@ -126,7 +126,7 @@ static void list_add(struct deferred_release *list)
 }
 
 /* Adds a copy of `from` to the list.  Returns false if there is no host memory
- * for the copy; its objects are then leaked. */
+ * for the copy; the objects of `from` are then never released. */
 static bool entry_add(const struct deferred_release *from)
 {
     struct deferred_release *entry = malloc(sizeof(*entry));

@@ -17,7 +17,7 @@ static bool version_equal(struct buffer_version a, struct buffer_version b)
     return a.stream == b.stream && a.seqno == b.seqno;
 }
 
-/* Returns a 64-bit hash (FNV-1a) of an operand; never 0. */
+/* Returns a 64-bit hash (FNV-1a) of an operand, which is never 0. */
 static uint64_t operand_fingerprint(const struct pack_cache_key *key,
                                     uint64_t address,
                                     struct buffer_version version)
@@ -32,7 +32,7 @@ static uint64_t operand_fingerprint(const struct pack_cache_key *key,
     return hash != 0 ? hash : 1;
 }
 
-/* Records the fingerprint.  Returns true if it was recorded before. */
+/* Records the hash of an operand.  Returns true if it was already recorded. */
 static bool operand_seen_before(struct pool *pool, uint64_t fingerprint)
 {
     uint64_t *slot =
@@ -67,7 +67,7 @@ static void lru_add(struct pool *pool, struct pack_cache_entry *entry)
     pool->pack_cache_newest = entry;
 }
 
-/* Frees an entry and returns its memory to the pool. */
+/* Frees an entry that is in no list and returns its memory to the pool. */
 static void entry_free(struct pool *pool, struct pack_cache_entry *entry)
 {
     pool->stats.cached_bytes -= entry->memory.block->bytes;
@@ -95,8 +95,8 @@ void pack_cache_invalidate(struct pool *pool, struct tandem_buffer *buffer)
         entry_remove(pool, buffer->pack_cache_entries);
 }
 
-/* Evicts the least recently used entries that no GEMM uses, until at most
- * `bytes` are left. */
+/* Evicts entries that no GEMM uses, the least recently used first, until the
+ * cache holds at most `bytes`. */
 static void evict_down_to(struct pool *pool, uint64_t bytes)
 {
     struct pack_cache_entry *newer;
@@ -123,7 +123,7 @@ void pack_cache_poison(struct pool *pool, uint64_t stream, uint64_t seqno,
             atomic_store(&at->memory.poison, status);
 }
 
-/* Returns the valid entry with `key`, or NULL.  Removes an outdated entry. */
+/* Returns the entry with `key`, or NULL.  Removes an invalid entry. */
 static struct pack_cache_entry *entry_find(struct pool *pool,
                                            struct tandem_buffer *buffer,
                                            const struct pack_cache_key *key,
@@ -221,8 +221,8 @@ pack_cache_insert(struct tandem_buffer *buffer, struct pack_cache_entry *entry,
         lru_add(pool, found);
         pool->pack_cache_bytes += found->memory.bytes;
     }
-    /* The stream may have failed before pack_cache_poison() could find the
-     * entry in the list. */
+    /* If the stream failed before the entry was in the list, pack_cache_poison
+     * could not find the entry. */
     uint32_t failed = atomic_load(stream_status);
     if (failed != TANDEM_OK)
         atomic_store(&found->memory.poison, failed);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Pinned host memory: CL_MEM_ALLOC_HOST_PTR buffers that stay mapped.  The
- * mutex of the pool guards the list of these buffers.
+ * Pinned host memory: CL_MEM_ALLOC_HOST_PTR buffers that stay mapped.
+ * pool.mutex guards the list of these buffers.
  */
 #include "opencl/memory/pinned_memory.h"
 
@@ -17,14 +17,14 @@
 struct pinned {
     cl_mem mem;
     cl_command_queue queue;
-    void *mapped; /* address of the mapped region */
-    void *memory; /* first page boundary in the region, for the caller */
+    void *mapped; /* address of the mapped buffer */
+    void *memory; /* first page boundary at or after `mapped` */
     uint64_t bytes; /* number of usable bytes at `memory` */
     struct pinned *next;
 };
 
-/* Releases pinned memory.  If unmapping does not complete in time, the memory
- * is released later and the queue is leaked. */
+/* Unmaps and releases pinned memory.  If unmapping exceeds the timeout, the
+ * memory is released later and the command queue never. */
 static void pinned_release(struct tandem_device *device, struct pinned *pinned)
 {
     cl_event event = NULL;
@@ -127,8 +127,8 @@ bool pinned_contains(struct tandem_device *device, const void *memory,
     return holds;
 }
 
-/* Memory of a lost device is released when the device is closed, because the
- * device may still write to it. */
+/* Does nothing if the device is lost, because it may still write to the memory,
+ * which is then released when the device is closed. */
 void pinned_free(struct tandem_device *device, void *memory)
 {
     struct pinned *found = NULL;

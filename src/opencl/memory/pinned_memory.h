@@ -9,14 +9,14 @@
 struct pinned;
 
 /* Allocates pinned memory that starts at a page boundary.  Returns NOT_READY if
- * the driver has not mapped the memory within limit_ns. */
+ * the driver needs longer than limit_ns to map the memory. */
 enum tandem_status pinned_alloc(struct tandem_device *device, uint64_t bytes,
                                 uint64_t limit_ns, void **out_memory);
-/* Returns true if the range is within one piece of pinned memory. */
+/* Returns true if the range is within memory from one pinned_alloc call. */
 bool pinned_contains(struct tandem_device *device, const void *memory,
                      uint64_t bytes);
 void pinned_free(struct tandem_device *device, void *memory);
-/* Frees the pinned memory of a device that is being closed. */
+/* Frees all pinned memory of a device that is being closed. */
 void pinned_finish(struct tandem_device *device);
 
 #endif

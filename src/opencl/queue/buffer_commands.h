@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Enqueues commands that read, write, copy, fill and map buffers.  Called on
- * the thread that uses the stream, which must be live and without sticky error.
+ * the thread that uses the stream, which must be live and have no sticky error.
  */
 #ifndef TANDEM_OPENCL_QUEUE_BUFFER_COMMANDS_H
 #define TANDEM_OPENCL_QUEUE_BUFFER_COMMANDS_H
 
 #include "opencl/queue/stream.h"
 
-/* Checks the buffer and the range, and makes the stream wait for the previous
- * owner of the buffer's memory.  `what` names the operation in messages. */
+/* Checks the buffer and the range.  Makes the stream wait for other streams
+ * that use the buffer's memory.  `what` names the operation in messages. */
 enum tandem_status buffer_begin_command(struct tandem_stream *stream,
                                         struct tandem_buffer *buffer,
                                         uint64_t offset, uint64_t bytes,
                                         const char *what);
-/* Enqueue a write or a read after buffer_begin_command.  If `event` is not
- * NULL, it receives an event that the caller owns. */
+/* Enqueue a write or a read.  Call buffer_begin_command before.  If `event` is
+ * not NULL, *event receives the command's event, which the caller owns. */
 enum tandem_status buffer_enqueue_write(struct tandem_stream *stream,
                                         struct tandem_buffer *buffer,
                                         uint64_t offset, const void *source,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Events: markers in a stream (see backend.h).  Callable from any thread. */
+/* Events that mark a position in a stream.  Callable from any thread. */
 #ifndef TANDEM_OPENCL_QUEUE_EVENT_H
 #define TANDEM_OPENCL_QUEUE_EVENT_H
 
@@ -9,12 +9,12 @@ enum tandem_status event_record(struct tandem_stream *stream,
                                 struct tandem_event **out_event);
 void event_destroy(struct tandem_event *event);
 enum tandem_status event_wait(struct tandem_event *event, uint64_t timeout_ns);
-/* Makes later commands of `stream` wait for the event; does not block. */
+/* Makes `stream`, but not the calling thread, wait for the event. */
 enum tandem_status event_enqueue_wait(struct tandem_stream *stream,
                                       struct tandem_event *event);
 enum tandem_status event_elapsed_ns(struct tandem_event *start,
                                     struct tandem_event *end, uint64_t *out_ns);
-/* Frees the events of a device that is being closed. */
+/* Frees all events of a device that is being closed. */
 void events_finish(struct tandem_device *device);
 
 #endif

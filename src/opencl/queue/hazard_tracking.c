@@ -4,7 +4,7 @@
 
 #include "opencl/device/cl_status.h"
 
-/* Makes `stream` wait for all commands that `other` has enqueued so far. */
+/* Makes `stream` wait for all commands that `other` has enqueued. */
 static enum tandem_status wait_for_stream(struct tandem_stream *stream,
                                           struct tandem_stream *other)
 {
@@ -21,7 +21,7 @@ static enum tandem_status wait_for_stream(struct tandem_stream *stream,
 
 /* Makes `stream` wait for commands of stream `prior` up to `seqno`, or for all
  * streams if `prior` is MULTIPLE_STREAMS.  *out_completed is true if there was
- * nothing to wait for.  Unlisted streams have no unfinished commands. */
+ * nothing to wait for.  Destroyed streams have no unfinished commands. */
 static enum tandem_status wait_for_prior(struct tandem_stream *stream,
                                          uint64_t prior, uint64_t seqno,
                                          bool *out_completed)
@@ -56,8 +56,8 @@ enum tandem_status stream_begin_use(struct tandem_stream *stream,
         stream, prior, atomic_load(&buffer->prior_seqno), &completed);
     if (status == TANDEM_OK)
         atomic_store(&buffer->synced_stream, stream->id);
-    /* If the prior stream has completed, no stream needs to wait for it.  After
-     * several prior streams, others may still have to wait for `stream`. */
+    /* If the prior stream has completed, no stream needs to wait for it again.
+     * After MULTIPLE_STREAMS, other streams may have to wait for `stream`. */
     if (completed && prior != MULTIPLE_STREAMS)
         atomic_store(&buffer->prior_stream, 0);
     return status;
@@ -73,7 +73,7 @@ bool stream_sees_last_write(struct tandem_stream *stream,
     if (writer == stream->id)
         return true;
     pthread_mutex_lock(&device->mutex);
-    /* A stream that is not listed has no unfinished commands. */
+    /* Streams outside the list were destroyed and have no commands left. */
     for (struct tandem_stream *other = device->streams; other != NULL;
          other = other->next)
         if (other->id == writer && atomic_load(&other->completed_seqno) < seqno)

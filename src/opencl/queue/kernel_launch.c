@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Enqueues the steps of a launch plan.  Kernels that the stream has used before
- * need neither a lock nor a new OpenCL object.
+ * Enqueues the steps of a launch plan.  If the stream has used the kernels
+ * before, no lock is taken and no OpenCL object is created.
  */
 #include "opencl/queue/kernel_launch.h"
 
@@ -17,7 +17,7 @@
 
 /* ---- the kernels of a stream ---- */
 
-/* Returns the hash table slot of `key`, or the empty slot for a new `key`. */
+/* Returns the hash table slot of the kernel with `key`, or an empty slot. */
 static struct stream_kernel *kernel_slot(struct stream_kernel *kernels,
                                          uint32_t slots, uint64_t key)
 {
@@ -112,7 +112,7 @@ static enum tandem_status set_arguments(struct tandem_stream *stream,
         code = clSetKernelArg(kernel->kernel, i, sizeof(cl_mem), &buffer->mem);
         kernel->bound_addresses[i] = code == CL_SUCCESS ? address : 0;
     }
-    /* No other stream uses this kernel object, so its arguments stay set. */
+    /* The kernel object belongs to this stream, so its arguments stay set. */
     if (code == CL_SUCCESS &&
         (kernel->param_bytes != bytes ||
          memcmp(kernel->params, step->params, bytes) != 0)) {
@@ -175,7 +175,7 @@ static enum tandem_status step_launch(struct tandem_stream *stream,
     return TANDEM_OK;
 }
 
-/* Returns true if the step writes a buffer of the caller. */
+/* Returns true if the step writes any buffer except `temp`. */
 static bool step_writes_output(const struct kernel_step *step,
                                const struct tandem_buffer *temp)
 {
@@ -185,7 +185,7 @@ static bool step_writes_output(const struct kernel_step *step,
     return false;
 }
 
-/* Creates the stream's arrival counters and sets them to 0, if necessary. */
+/* If necessary, creates the stream's arrival counters and zeroes them. */
 static enum tandem_status prepare_counters(struct tandem_stream *stream)
 {
     static const cl_uint zero = 0;
@@ -199,7 +199,7 @@ static enum tandem_status prepare_counters(struct tandem_stream *stream)
                                &stream->arrival_counters);
     if (status != TANDEM_OK)
         return status;
-    /* The flag is set first, because a failure in another thread clears it. */
+    /* Set this first, because stream_fail may clear it in another thread. */
     atomic_store(&stream->arrival_counters_are_zero, true);
     status = buffer_fill(stream, stream->arrival_counters, 0, bytes, &zero,
                          sizeof(zero));
@@ -208,7 +208,7 @@ static enum tandem_status prepare_counters(struct tandem_stream *stream)
     return status;
 }
 
-/* Sets the step's arrival counters and temporary buffer, if it uses them. */
+/* Fills in the arrival counters and the temporary buffer of the step. */
 static void step_bind_buffers(const struct tandem_stream *stream,
                               struct kernel_step *step,
                               struct tandem_buffer *temp)
@@ -230,7 +230,7 @@ enum tandem_status launch_steps(struct tandem_stream *stream,
         struct kernel_step *step = &plan->step[i];
         step_bind_buffers(stream, step, temp);
         status = step_launch(stream, step);
-        /* Some outputs were written and others never will be. */
+        /* An earlier step has written outputs that are now incomplete. */
         if (status != TANDEM_OK && output_written)
             status = stream_fail(stream, status);
         output_written = output_written || step_writes_output(step, temp);

@@ -6,35 +6,35 @@
 #include "common/argument_check.h"
 #include "opencl/queue/stream.h"
 
-/* Returns the stream's kernel for a step.  Builds the kernel if necessary. */
+/* Returns the stream's kernel object for a step.  If necessary, builds it. */
 enum tandem_status stream_kernel_get(struct tandem_stream *stream,
                                      const struct kernel_step *step,
                                      struct stream_kernel **out_kernel);
 void stream_kernels_free(struct tandem_stream *stream);
 
 /* Enqueues the steps of the plan.  Returns NOT_READY if a kernel does not
- * support the work-group size; the caller then makes a new plan.  After any
- * other failure, no output is written or the stream has a sticky error. */
+ * support its work-group size; the caller then makes a new plan.  After any
+ * other failure, no output was written or the stream has a sticky error. */
 enum tandem_status launch_plan(struct tandem_stream *stream,
                                struct launch_plan *plan);
 /* Enqueues the steps of the plan with `temp` as their temporary buffer. */
 enum tandem_status launch_steps(struct tandem_stream *stream,
                                 struct launch_plan *plan,
                                 struct tandem_buffer *temp);
-/* Returns the result of check_op: TANDEM_OK, INVALID_ARGUMENT or UNSUPPORTED.
- * Checks the tensors' buffers only if `buffers` is true. */
+/* Checks the arguments of an operator.  Returns TANDEM_OK, INVALID_ARGUMENT or
+ * UNSUPPORTED.  Checks the tensors' buffers only if `buffers` is true. */
 enum tandem_status launch_check(const struct tandem_device *device,
                                 const struct op_request *request, bool buffers);
-/* Checks, plans and enqueues one call of an operator. */
+/* Checks the arguments of an operator, plans its kernels and enqueues them. */
 enum tandem_status launch_op(struct tandem_stream *stream,
                              struct op_request *request);
-/* Context for buffer_address_range, passed as its argument `user`. */
+/* The struct to which the `user` of buffer_address_range points. */
 struct address_range_user {
     const struct tandem_device *device;
-    const char *name; /* name of the operator, for messages */
+    const char *name; /* operator name for error messages */
 };
-/* Checks the buffer and returns its address range.  The function is an
- * address_range_fn of argument_check.h. */
+/* Checks the buffer and returns its address range.  This is a callback of type
+ * address_range_fn (argument_check.h). */
 enum tandem_status buffer_address_range(const void *user,
                                         const struct tandem_buffer *buffer,
                                         struct memory_span *out);

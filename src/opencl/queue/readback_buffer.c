@@ -8,7 +8,7 @@
 #include "opencl/memory/pinned_memory.h"
 #include "opencl/queue/buffer_commands.h"
 
-/* For more bytes, the extra copy costs more than a driver wait that spins. */
+/* For more bytes, the copy from pinned memory costs more than spinning. */
 #define MAX_READBACK_BYTES ((uint64_t)256 << 10)
 
 static void alloc_memory(struct tandem_stream *stream, uint64_t timeout_ns)
@@ -37,7 +37,7 @@ enum tandem_status readback_read(struct tandem_stream *stream,
                                  void *target, uint64_t bytes,
                                  uint64_t timeout_ns)
 {
-    /* In an in-order queue, a read that timed out completes before this one. */
+    /* The queue is in-order: a download that timed out ends before this one. */
     enum tandem_status status = buffer_read(
         stream, buffer, offset, stream->readback.memory, bytes, timeout_ns);
     if (status != TANDEM_OK)

@@ -10,7 +10,7 @@
 
 #define STREAM_MAGIC 0x7374726du
 
-/* Guards stream.message, which any thread may set and read. */
+/* Guards the error message of all streams (stream.message). */
 static pthread_mutex_t message_mutex = PTHREAD_MUTEX_INITIALIZER;
 struct handle_pool stream_handles =
     HANDLE_POOL(struct tandem_stream, STREAM_MAGIC);
@@ -59,9 +59,9 @@ enum tandem_status stream_fail(struct tandem_stream *stream,
     pthread_mutex_lock(&message_mutex);
     snprintf(stream->message, sizeof(stream->message), "%s", message_get());
     pthread_mutex_unlock(&message_mutex);
-    /* A failed kernel may have left arrival counters nonzero.  Their flag is
-     * stored before the status, because the stream may launch kernels again as
-     * soon as stream_synchronize has cleared the status. */
+    /* A failed kernel may have left arrival counters nonzero.  This flag is
+     * cleared before the status is set, because the stream may launch kernels
+     * again as soon as stream_synchronize has reset the status. */
     atomic_store(&stream->arrival_counters_are_zero, false);
     atomic_store(&stream->status, (uint32_t)status);
     pool_poison_writes(stream->device, stream->id,
@@ -106,8 +106,8 @@ enum tandem_status stream_enqueue_marker(struct tandem_stream *stream,
 enum tandem_status stream_flush(struct tandem_stream *stream)
 {
     uint64_t issued = atomic_load(&stream->issued_seqno);
-    /* flushed_seqno is set before clFlush, so that stream_drain can lower it
-     * for a marker that another thread's clFlush may have missed. */
+    /* flushed_seqno is set before clFlush.  If another thread enqueues a marker
+     * that this clFlush may miss, stream_drain can then lower flushed_seqno. */
     if (atomic_exchange(&stream->flushed_seqno, issued) == issued)
         return TANDEM_OK;
     cl_int code = clFlush(stream->queue);
@@ -119,9 +119,9 @@ enum tandem_status stream_flush(struct tandem_stream *stream)
 
 /* ---- waits ---- */
 
-/* After a failure, waits until the remaining commands have completed and
- * returns `status`.  Returns NOT_READY after left_ns; the next wait then
- * reports the sticky error. */
+/* Called after a command has failed.  Waits until the remaining commands have
+ * completed and returns `status`.  Returns NOT_READY after left_ns; the next
+ * wait then reports the sticky error. */
 static enum tandem_status drain_after_failure(struct tandem_stream *stream,
                                               enum tandem_status status,
                                               uint64_t left_ns)
@@ -147,7 +147,7 @@ static enum tandem_status drain_after_failure(struct tandem_stream *stream,
                        device->hardware->info.name));
 }
 
-/* Records a failure that a wait has found, and drains the stream. */
+/* Makes the failure `status` the sticky error, and drains the stream. */
 static enum tandem_status wait_failed(struct tandem_stream *stream,
                                       enum tandem_status status,
                                       uint64_t start_ns, uint64_t timeout_ns)
@@ -181,9 +181,9 @@ enum tandem_status stream_wait(struct tandem_stream *stream, cl_event event,
                : wait_failed(stream, status, start_ns, timeout_ns);
 }
 
-/* Enqueues a marker, because clFinish has no timeout and with some drivers does
- * not report failed commands.  If the work is short and neither matters, calls
- * clFinish, which is faster; *out_event is then NULL. */
+/* Enqueues a marker to wait for.  If the timeout is infinite, the work is short
+ * and clFinish of this driver reports failed commands, calls clFinish instead,
+ * which is faster; *out_event is then NULL. */
 static enum tandem_status finish_enqueue(struct tandem_stream *stream,
                                          uint64_t timeout_ns,
                                          cl_event *out_event)
@@ -223,7 +223,7 @@ enum tandem_status stream_query(struct tandem_stream *stream)
     if (status != TANDEM_OK)
         return status;
     status = stream_drain(stream, 0);
-    /* A query reports an error even before the other commands complete. */
+    /* Returns the sticky error even if other commands have not completed. */
     enum tandem_status sticky =
         (enum tandem_status)atomic_load(&stream->status);
     return status == TANDEM_NOT_READY && sticky != TANDEM_OK
@@ -237,7 +237,7 @@ enum tandem_status stream_synchronize_live(struct tandem_stream *stream,
     enum tandem_status status = device_check(stream->device);
     if (status != TANDEM_OK)
         return status;
-    /* Waits for all commands even if there is a sticky error. */
+    /* Waits for all commands, even if the stream has a sticky error. */
     status = stream_drain(stream, timeout_ns);
     if (status == TANDEM_NOT_READY)
         return last_error_set(status,
@@ -248,7 +248,7 @@ enum tandem_status stream_synchronize_live(struct tandem_stream *stream,
         &stream->status, (uint32_t)TANDEM_OK);
     if (sticky == TANDEM_OK)
         return TANDEM_OK;
-    /* stream_destroy checks whether commands of a lost device still run. */
+    /* Commands of a lost device may still run; stream_destroy checks that. */
     if (status != TANDEM_DEVICE_LOST)
         stream_mark_completed(stream, atomic_load(&stream->issued_seqno));
     return stream_report_error(stream, sticky, "the stream's work");

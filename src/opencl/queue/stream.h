@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Streams: in-order command queues with a sticky error.  The commands of a
- * stream are numbered from 1 (seqno).  One thread at a time uses a stream.
- * Other threads only read the stream's id, queue and atomic members, while they
- * hold device.mutex or after stream_acquire.
+ * Streams: in-order command queues that keep the first error (sticky error).
+ * The commands of a stream are numbered from 1 (seqno).  One thread at a time
+ * uses a stream.  Other threads only read its id, queue and atomic members,
+ * while they hold device.mutex or between stream_acquire and stream_release.
  */
 #ifndef TANDEM_OPENCL_QUEUE_STREAM_H
 #define TANDEM_OPENCL_QUEUE_STREAM_H
@@ -20,57 +20,57 @@ enum tandem_status stream_check(struct tandem_stream *stream);
 enum tandem_status stream_query(struct tandem_stream *stream);
 enum tandem_status stream_synchronize(struct tandem_stream *stream,
                                       uint64_t timeout_ns);
-/* Synchronizes a live or acquired stream.  Any thread may call this. */
+/* Like stream_synchronize, for a live or acquired stream and any thread. */
 enum tandem_status stream_synchronize_live(struct tandem_stream *stream,
                                            uint64_t timeout_ns);
 
-/* Numbers a command that was enqueued and returns its seqno. */
+/* Assigns the next number (seqno) to an enqueued command and returns it. */
 uint64_t stream_next_seqno(struct tandem_stream *stream);
-/* Records that all commands up to `seqno` have completed. */
+/* Records that all commands up to number `seqno` have completed. */
 void stream_mark_completed(struct tandem_stream *stream, uint64_t seqno);
-/* Call this with the `code` that an enqueue has returned.  If it can mean a
- * lack of memory and *retried is false, returns freed blocks to the driver,
- * sets *retried and returns true; the caller then enqueues the command again.
- * Some drivers allocate device memory at the first use. */
+/* Call this with the `code` that an enqueue function has returned.  If `code`
+ * may mean a lack of memory and *retried is false, releases unused memory, sets
+ * *retried and returns true; the caller then enqueues the command again.  Some
+ * drivers allocate device memory when a command first uses it. */
 bool stream_trim_for_retry(struct tandem_stream *stream, cl_int code,
                            bool *retried);
-/* Enqueues a marker that gets no seqno.  The caller owns the marker's event. */
+/* Enqueues a marker command without a seqno.  The caller owns its event. */
 enum tandem_status stream_enqueue_marker(struct tandem_stream *stream,
                                          cl_event *out_event);
 enum tandem_status stream_flush(struct tandem_stream *stream);
 
-/* Makes `status` and the thread's last message the sticky error, poisons
- * buffers that unfinished commands write, and returns `status`.  Callable from
- * any thread. */
+/* Makes `status` and the last error message of the calling thread the sticky
+ * error.  Poisons buffers that unfinished commands write.  Returns `status`.
+ * Callable from any thread. */
 enum tandem_status stream_fail(struct tandem_stream *stream,
                                enum tandem_status status);
-/* Returns `status` and sets the error message to "WHAT failed: MESSAGE", with
- * the message of the sticky error.  Callable from any thread. */
+/* Returns `status` and sets the error message to "WHAT failed: MESSAGE", where
+ * MESSAGE is that of the sticky error.  Callable from any thread. */
 enum tandem_status stream_report_error(struct tandem_stream *stream,
                                        enum tandem_status status,
                                        const char *what);
 
-/* Waits for an event of the stream.  Returns NOT_READY after timeout_ns.  A
- * failure becomes the sticky error, and is returned when all unfinished
- * commands have completed. */
+/* Waits for an event of the stream, or returns NOT_READY after timeout_ns.  If
+ * the command failed, makes this the sticky error, waits until no command runs
+ * and returns the error. */
 enum tandem_status stream_wait(struct tandem_stream *stream, cl_event event,
                                uint64_t timeout_ns);
-/* Like stream_wait, but waits for all commands that were enqueued. */
+/* Like stream_wait, but waits for all commands of the stream. */
 enum tandem_status stream_drain(struct tandem_stream *stream,
                                 uint64_t timeout_ns);
 
-/* A GPU moves this many bytes in less than 100 us. */
+/* Number of bytes that a GPU reads or writes in less than 100 us. */
 #define SHORT_WAIT_BYTES ((uint64_t)8 << 20)
-/* Bytes counted per command, which takes 1 to 2 us even without data. */
+/* Bytes added per command, because even an empty one takes 1 to 2 us. */
 #define COMMAND_BYTES ((uint64_t)64 << 10)
 
-/* Returns true if the unfinished commands will probably complete soon. */
+/* Returns true if the stream's unfinished commands probably end soon. */
 static inline bool stream_wait_is_short(const struct tandem_stream *stream)
 {
     return atomic_load(&stream->pending_bytes) < SHORT_WAIT_BYTES;
 }
 
-/* Counts a command that uses buffers of `bytes` bytes as unfinished work. */
+/* Adds a command with buffers of `bytes` bytes to the unfinished work. */
 static inline void stream_add_pending(struct tandem_stream *stream,
                                       uint64_t bytes)
 {

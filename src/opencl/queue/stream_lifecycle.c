@@ -21,7 +21,7 @@ static void list_add(struct tandem_stream *stream)
     pthread_mutex_unlock(&device->mutex);
 }
 
-/* Removes the stream from the list and invalidates its handle for callers. */
+/* Removes the stream from the device's list, so that callers cannot use it. */
 static void list_remove(struct tandem_stream *stream)
 {
     struct tandem_device *device = stream->device;
@@ -63,7 +63,7 @@ enum tandem_status stream_create(struct tandem_device *device, uint32_t flags,
 }
 
 /* Waits for the commands of a stream that is being destroyed.  Returns false if
- * they may never complete, so that nothing may be released. */
+ * commands may never complete; the caller then releases nothing. */
 static bool drain_before_destroy(struct tandem_stream *stream)
 {
     struct tandem_device *device = stream->device;
@@ -128,7 +128,7 @@ struct tandem_stream *stream_acquire(struct tandem_device *device, uint64_t id)
 }
 
 /* Acquires the stream with the lowest id above `id`, or returns NULL.  Callers
- * can thus visit all streams without holding the mutex of the list. */
+ * can thus visit all streams without holding device.mutex. */
 static struct tandem_stream *stream_acquire_next(struct tandem_device *device,
                                                  uint64_t id)
 {

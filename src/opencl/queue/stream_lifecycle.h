@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Creates, destroys and visits streams.  Callable from any thread. */
+/* Creates, destroys and finds streams.  Callable from any thread. */
 #ifndef TANDEM_OPENCL_QUEUE_STREAM_LIFECYCLE_H
 #define TANDEM_OPENCL_QUEUE_STREAM_LIFECYCLE_H
 
@@ -7,17 +7,17 @@
 
 enum tandem_status stream_create(struct tandem_device *device, uint32_t flags,
                                  struct tandem_stream **out_stream);
-/* Waits for the stream's commands and frees the stream.  If they do not
- * complete in time, the device is lost and nothing is released. */
+/* Waits for the stream's commands and frees the stream.  If the commands exceed
+ * the timeout, marks the device as lost and releases nothing. */
 void stream_destroy(struct tandem_stream *stream);
 
-/* Returns the stream with this id, or NULL if it was destroyed.  The stream is
- * not freed before the caller calls stream_release. */
+/* Returns the stream with this id, or NULL if it was destroyed.  The stream
+ * stays valid until the caller calls stream_release. */
 struct tandem_stream *stream_acquire(struct tandem_device *device, uint64_t id);
 void stream_release(struct tandem_stream *stream);
-/* Frees the idle staging memory of every stream. */
+/* Frees the upload staging memory of every stream that does not use it. */
 void streams_trim(struct tandem_device *device);
-/* Synchronizes every stream and returns the first error. */
+/* Waits for the commands of every stream and returns the first error. */
 enum tandem_status streams_synchronize(struct tandem_device *device,
                                        uint64_t timeout_ns);
 

@@ -11,14 +11,14 @@
 #include "opencl/queue/stream.h"
 
 #define PAGE_BYTES 4096u
-/* Ranges in a segment start at multiples of the cache line size. */
+/* Alignment of ranges in a segment: the cache line size in bytes. */
 #define RANGE_ALIGNMENT 64u
 
 /* ---- segments ---- */
 
-/* Allocates a segment.  The utility queue maps it, because the stream's queue
- * would wait for earlier commands.  CPU devices need no pinned memory.  Returns
- * TANDEM_OK and leaves segment->memory NULL if there is no memory. */
+/* Allocates a segment.  CPU devices need no pinned memory.  Others map it with
+ * the utility queue, which does not wait for the commands of the stream.
+ * Without memory, sets segment->memory to NULL and returns TANDEM_OK. */
 static enum tandem_status segment_create(struct tandem_device *device,
                                          struct staging_segment *segment)
 {
@@ -74,8 +74,8 @@ static void segment_free(struct tandem_device *device,
     clReleaseMemObject(segment->mem);
 }
 
-/* Returns true if the segment may be used again.  If a write from the segment
- * failed, makes this the sticky error, because no other wait may report it. */
+/* Returns true if the segment may be used again.  If a write command that reads
+ * the segment failed, makes this the stream's sticky error. */
 static bool segment_is_free(struct tandem_stream *stream,
                             const struct staging_segment *segment)
 {
@@ -104,7 +104,7 @@ static void segment_reset(struct staging_segment *segment)
     segment->used = 0;
 }
 
-/* Adds one marker for all ranges of the segment, because events cost time. */
+/* Enqueues one marker for all writes from the segment, to save time. */
 static enum tandem_status segment_add_event(struct tandem_stream *stream,
                                             struct staging_segment *segment)
 {
@@ -133,7 +133,7 @@ static enum tandem_status segment_wait(struct tandem_stream *stream,
 
 /* ---- the ring ---- */
 
-/* Adds a segment between the current and the oldest one, if there is memory. */
+/* Adds a segment to the ring after the current one, if there is memory. */
 static enum tandem_status ring_grow(struct tandem_stream *stream)
 {
     struct staging *staging = &stream->staging;
@@ -152,7 +152,7 @@ static enum tandem_status ring_grow(struct tandem_stream *stream)
     return TANDEM_OK;
 }
 
-/* Makes an empty segment current.  If there is no memory, count remains 0. */
+/* Makes an empty segment current.  Without memory, the ring stays empty. */
 static enum tandem_status ring_advance(struct tandem_stream *stream)
 {
     struct staging *staging = &stream->staging;
@@ -188,7 +188,7 @@ enum tandem_status staging_reserve(struct tandem_stream *stream, uint64_t bytes,
     memset(out_range, 0, sizeof(*out_range));
     if (bytes > STAGING_SEGMENT_BYTES)
         bytes = STAGING_SEGMENT_BYTES;
-    /* Reuses the current segment, which is still in the CPU caches. */
+    /* If the current segment is free, reuse it: it is in the CPU caches. */
     if (staging->count != 0 && segment_is_free(stream, segment))
         segment_reset(segment);
     if (atomic_load(&stream->status) != TANDEM_OK)
@@ -201,10 +201,10 @@ enum tandem_status staging_reserve(struct tandem_stream *stream, uint64_t bytes,
     }
     out_range->memory = segment->memory + segment->used;
     out_range->bytes = bytes;
-    /* The event of an earlier write does not cover the new write. */
+    /* The segment's event belongs to an earlier write, not to the next one. */
     segment_drop_event(segment);
-    /* If the next range will not fit, an event of this write is cheaper than a
-     * separate marker. */
+    /* If this is probably the last write from the segment, requesting its event
+     * is cheaper than a separate marker. */
     if (segment->used + 2 * bytes > STAGING_SEGMENT_BYTES)
         out_range->event = &segment->event;
     return TANDEM_OK;
@@ -236,7 +236,7 @@ void staging_finish(struct tandem_stream *stream)
     pthread_mutex_destroy(&staging->mutex);
 }
 
-/* Frees the segments without the mutex, because a driver may block. */
+/* Frees the segments after unlocking, because the driver may block. */
 void staging_trim(struct tandem_stream *stream)
 {
     struct staging *staging = &stream->staging;

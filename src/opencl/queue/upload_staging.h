@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Upload staging: host memory of a stream.  Uploads copy their source data to
- * it, so that they do not wait for earlier commands.  Called on the thread that
- * uses the stream, except for staging_trim.
+ * Upload staging: a stream's host memory to which uploads copy their source
+ * data, so that they need not wait for earlier commands.  Called on the thread
+ * that uses the stream, except for staging_trim.
  *
  * The memory is a ring of segments.  The ring grows up to 4 MiB while its
  * oldest segment is in use.  After that, an upload waits until the oldest
@@ -22,11 +22,11 @@
 #define STAGING_BYTES (MAX_STAGING_SEGMENTS * STAGING_SEGMENT_BYTES)
 
 struct staging_segment {
-    cl_mem mem; /* NULL if the memory is from aligned_alloc */
+    cl_mem mem; /* NULL if `memory` is from aligned_alloc */
     unsigned char *memory;
     uint64_t used;  /* bytes */
-    uint64_t seqno; /* seqno of the last write that reads the segment */
-    cl_event event; /* event of the last write or a later command, or NULL */
+    uint64_t seqno; /* number of the last command that reads the segment */
+    cl_event event; /* of the command `seqno` or a later one, or NULL */
 };
 
 struct staging {
@@ -37,23 +37,23 @@ struct staging {
 
 /* Staging memory that is reserved for a part of an upload. */
 struct staging_range {
-    unsigned char *memory; /* NULL if there is no memory for staging */
+    unsigned char *memory; /* NULL if the stream has no staging memory */
     uint64_t bytes;
-    cl_event *event; /* receives the event of the write; may be NULL */
+    cl_event *event; /* where to store the event of the write, or NULL */
 };
 
 void staging_start(struct staging *staging);
-/* Frees all segments.  No command may use them, unless the device is lost. */
+/* Frees all segments.  Unless the device is lost, no command may use them. */
 void staging_finish(struct tandem_stream *stream);
-/* Frees the segments, unless a command or an upload uses them.  Any thread may
- * call this after stream_acquire. */
+/* Frees all segments, unless a command or an upload uses one.  Any thread may
+ * call this between stream_acquire and stream_release. */
 void staging_trim(struct tandem_stream *stream);
 
 /* Reserves staging memory for up to `bytes` bytes, at most one segment.  The
  * caller holds staging.mutex until it has called staging_commit. */
 enum tandem_status staging_reserve(struct tandem_stream *stream, uint64_t bytes,
                                    struct staging_range *out_range);
-/* Call this after enqueuing the write that reads the range. */
+/* Call this after enqueuing the write command that reads `range`. */
 void staging_commit(struct tandem_stream *stream,
                     const struct staging_range *range);
 
