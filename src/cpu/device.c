@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Implements the only device of the CPU plugin, and the lists of objects that
- * an open device owns.  Callable from any thread. */
+/* Describes, opens and closes the only device of the CPU plugin.  Callable from
+ * any thread. */
 #include "config.h"
 
 #include <stdio.h>
@@ -74,13 +74,13 @@ enum tandem_status device_describe(uint32_t index,
 
 /* ---- open and close ----------------------------------------------------- */
 
-/* Values of the options of device_open; 0 or NULL means that none was given. */
+/* Options passed to device_open; 0 or NULL means that an option is absent. */
 struct settings {
     uint64_t limit_bytes, threads;
     const char *max_isa;
 };
 
-/* Parses the decimal value of an option passed to open. */
+/* Parses `value`, the decimal value of option `key` of device_open. */
 static enum tandem_status number_parse(const char *key, const char *value,
                                        uint64_t *out)
 {

@@ -87,8 +87,7 @@ static inline unsigned char *dense_data(const struct tandem_device *device,
 }
 
 /* Validates a call for the fast path and fills `row` with its operands.
- * Returns false if the call must take the general path, which reports
- * errors. */
+ * Returns false if the call needs the general path, which reports errors. */
 static bool row_fill(struct row *row, struct params *params, float *scalar,
                      const struct work *work)
 {

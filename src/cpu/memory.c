@@ -27,9 +27,9 @@ uint64_t memory_of_machine(void)
     return pages > 0 && bytes > 0 ? (uint64_t)pages * (uint64_t)bytes : 0;
 }
 
-/* Returns the size class for an allocation of `bytes` bytes and the block size
- * of that class: the smallest of 64, 80, 96, 112, 128, 160, ... that is large
- * enough, rounded up to BLOCK_ALIGNMENT. */
+/* Returns the size class for `bytes` bytes. *out_block_bytes receives the block
+ * size of that class: the smallest of 64, 80, 96, 112, 128, 160, ... that is
+ * large enough, rounded up to BLOCK_ALIGNMENT. */
 static uint32_t size_class(uint64_t bytes, uint64_t *out_block_bytes)
 {
     if (bytes <= BLOCK_ALIGNMENT) {
@@ -64,7 +64,7 @@ static void *block_new(uint64_t bytes)
 }
 
 /* Frees cached blocks, the largest first, until at most keep_bytes bytes are
- * cached.  The caller holds the mutex. */
+ * cached.  The caller holds the device's mutex. */
 static void cache_trim(struct memory *memory, uint64_t keep_bytes)
 {
     for (uint32_t i = MEMORY_CLASSES; i-- > 0;) {
@@ -80,7 +80,7 @@ static void cache_trim(struct memory *memory, uint64_t keep_bytes)
 
 /* Allocates a block of exactly `bytes` bytes from the system.  Frees cached
  * blocks if the memory limit or the system requires it.  Returns NULL on
- * failure.  The caller holds the mutex. */
+ * failure.  The caller holds the device's mutex. */
 static void *block_take(struct memory *memory, uint64_t bytes)
 {
     struct tandem_memory_stats *stats = &memory->stats;
@@ -102,7 +102,7 @@ static void *block_take(struct memory *memory, uint64_t bytes)
 }
 
 /* Gives the buffer a cached or a new block.  Returns false if memory is
- * exhausted.  The caller holds the mutex. */
+ * exhausted.  The caller holds the device's mutex. */
 static bool buffer_fill(struct memory *memory, struct tandem_buffer *buffer)
 {
     uint64_t block_bytes;
@@ -114,7 +114,7 @@ static bool buffer_fill(struct memory *memory, struct tandem_buffer *buffer)
     } else {
         block = block_take(memory, block_bytes);
         if (block == NULL) {
-            /* The memory limit may allow the exact size, not the class size. */
+            /* Try the exact size: the limit may forbid only the class size. */
             number = MEMORY_CLASSES;
             block_bytes = (buffer->bytes + BLOCK_ALIGNMENT - 1) &
                           ~(uint64_t)(BLOCK_ALIGNMENT - 1);
@@ -185,7 +185,7 @@ enum tandem_status memory_alloc(struct tandem_device *device, uint64_t bytes,
 }
 
 /* Caches the buffer's block, or frees a block that belongs to no size class.
- * The caller holds the mutex. */
+ * The caller holds the device's mutex. */
 static void block_return(struct memory *memory, struct tandem_buffer *buffer)
 {
     struct free_block *block = (struct free_block *)(void *)buffer->base;

@@ -18,7 +18,7 @@
 
 #define CPU_VERSION "0.1.0"
 
-/* Links in a device's list; the first member of streams, events and buffers. */
+/* First member of streams, events and buffers; links in a device's list. */
 struct owned {
     struct handle handle;
     struct tandem_device *device;
@@ -54,7 +54,7 @@ struct tandem_stream {
 
 struct tandem_event {
     struct owned owned;
-    struct tandem_stream *stream; /* used only to compare; may be destroyed */
+    struct tandem_stream *stream; /* stream that recorded; may be destroyed */
     bool profiling;
     uint64_t at_ns; /* time of the record call, if profiling is true */
 };
@@ -65,7 +65,7 @@ struct tandem_buffer {
     uint64_t bytes;       /* buffer size that the caller requested */
     uint64_t block_bytes; /* size of the memory block; 0 if imported */
     uint32_t size_class;  /* MEMORY_CLASSES if the block has no class */
-    uint32_t maps;        /* number of open maps, accessed atomically */
+    uint32_t maps;        /* number of mapped ranges, accessed atomically */
 };
 
 extern struct handle_pool device_pool, stream_pool, event_pool, buffer_pool;
@@ -84,8 +84,8 @@ enum tandem_status buffer_check(const struct tandem_device *device,
 enum tandem_status buffer_span(const void *user,
                                const struct tandem_buffer *buffer,
                                struct memory_span *out);
-/* Allocates an object from a pool and adds it to the device's list.  Returns
- * NULL if memory is exhausted. owned_new and owned_free lock the mutex. */
+/* Allocates an object from a pool and adds it to the device's list, or returns
+ * NULL if memory is exhausted. owned_new and owned_free lock device->mutex. */
 void *owned_new(struct handle_pool *pool, struct tandem_device *device,
                 struct owned **list);
 void owned_free(struct handle_pool *pool, struct owned **list, void *object);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CBLAS thread count and protection against fork; see blas_guard.h. */
+/* Limits the CBLAS thread count and delays forks; see blas_guard.h. */
 #include "config.h"
 
 #include "cpu/gemm/blas_guard.h"
@@ -21,8 +21,8 @@
 
 /* This mutex is held during a fork and while the CBLAS thread count changes. */
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-static _Atomic uint32_t inside;  /* threads that are inside a CBLAS call */
-static _Atomic uint32_t forks;   /* forks in progress */
+static _Atomic uint32_t inside;  /* number of threads inside a CBLAS call */
+static _Atomic uint32_t forks;   /* number of forks in progress */
 static _Atomic pthread_t holder; /* forking thread that holds `mutex`, or 0 */
 
 /* Tries to lock `mutex` for the forking thread.  Returns true if that thread
@@ -37,8 +37,8 @@ static bool fork_ready(void)
     return atomic_load(&inside) == 0;
 }
 
-/* This prepare handler runs before the CBLAS's own handler.  Prepare handlers
- * run in reverse order of registration, and the CBLAS registered first. */
+/* Runs in the parent before a fork, and before the CBLAS's own prepare handler:
+ * they run in reverse order, and the CBLAS registered its handler first. */
 static void fork_prepare(void)
 {
     const struct timespec pause = {.tv_nsec = FORK_LOOK_NS};
@@ -106,10 +106,10 @@ void blas_leave(void)
 #include "common/threads.h"
 
 static _Atomic uint32_t users;
-static int found; /* original CBLAS thread count, valid if users > 0 */
-/* This flag is set in a child after fork if blas_limit was in effect in the
- * parent.  `found` is then valid, and blas_limit must not overwrite it with the
- * lowered count. */
+static int found; /* thread count before blas_limit; valid if users > 0 */
+/* True in a child process after fork if blas_limit was in effect in the parent.
+ * `found` is then valid, and blas_limit must not overwrite it with the lowered
+ * count. */
 static atomic_bool inherited;
 
 static void threads_inherit(void)
@@ -118,8 +118,8 @@ static void threads_inherit(void)
         atomic_store(&inherited, true);
 }
 
-/* This flag is set by a fork.  It is cleared when the system allows enough new
- * threads for OpenBLAS to restart its own. */
+/* True after a fork, which ends the threads of OpenBLAS, until the system
+ * allows enough new threads for OpenBLAS to restart them. */
 static atomic_bool stopped;
 
 static void threads_stopped(void)
@@ -137,7 +137,7 @@ static uint32_t threads_missing(void)
     return threads > 1 ? (uint32_t)threads - 1 : 0;
 }
 
-/* Returns true if OpenBLAS can restart its threads.  Needs `mutex` locked. */
+/* Returns true if OpenBLAS can restart its threads; `mutex` must be locked. */
 static bool threads_can_restart(void)
 {
     struct thread_state host;
@@ -187,7 +187,7 @@ bool blas_limit(uint32_t threads)
 void blas_release(void)
 {
     pthread_mutex_lock(&mutex);
-    /* If the system refuses new threads, the thread count stays low. */
+    /* If the system refuses new threads, OpenBLAS keeps the lowered count. */
     bool can = threads_can_restart();
     if (atomic_fetch_sub(&users, 1) == 1 && can)
         openblas_set_num_threads(found);

@@ -37,20 +37,21 @@ struct gemm_job {
     int64_t sum_floats, bias_floats;
     uint64_t workspace_bytes;
     float *workspace, *sums; /* partial sums of each range of k */
-    atomic_uchar *slot_taken; /* one flag per workspace slot */
+    atomic_uchar *slot_taken; /* per workspace slot: 1 if a thread uses it */
 };
 
 /* Returns TANDEM_UNSUPPORTED if a dimension exceeds the integer range of the
  * CBLAS.  The caller has validated the GEMM with check_gemm. */
 enum tandem_status gemm_supports(const struct tandem_gemm *gemm);
-/* Fills `out` for a normalized GEMM with m, n > 0.  Fails if a dimension is too
- * large for the CBLAS, or if the CBLAS cannot be used in this process. */
+/* Fills `out` for a GEMM normalized by gemm_args_normalize, with m, n > 0.
+ * Fails if the CBLAS does not support its size or cannot run in this
+ * process. */
 enum tandem_status gemm_prepare(struct gemm_call *out,
                                 const struct tandem_gemm *gemm,
                                 const struct kernels *kernels,
                                 struct pool *pool);
 
-/* Returns true if gemv_run supports the call: f32 and one row or column. */
+/* Returns true if gemv_run supports the call: f32, and c is a row or column. */
 bool gemv_supports(const struct gemm_call *call);
 void gemv_run(const struct gemm_call *call);
 

@@ -47,7 +47,7 @@ static struct gemv gemv_of(const struct tandem_gemm *gemm, const float *a,
         .beta = (float)gemm->beta};
 }
 
-/* Computes y = beta * y + sums over `terms` terms of k, from term `from` on. */
+/* Computes y = beta * y + dot products of `terms` terms from index `from`. */
 static void sgemv_add(const struct gemv *v, int64_t from, int64_t terms,
                       float beta, float *y, int64_t y_step)
 {
@@ -120,7 +120,7 @@ static void gemv_lines_run(const struct gemv *v)
     }
 }
 
-/* Computes n results, from result `from` on, of one product of the batch. */
+/* Computes n results, from number `from` on, of one GEMV of the batch. */
 static void results_compute(const struct gemm_call *call, int64_t batch,
                             int64_t from, int64_t n)
 {

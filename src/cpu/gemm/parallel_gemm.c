@@ -24,7 +24,7 @@
 #define MIN_THREAD_WORK 65536
 /* Estimated cost of packing one operand element, in multiply-adds. */
 #define PACK_COST 16.0
-/* For 16-bit GEMMs: maximum block size, and maximum k of one CBLAS call. */
+/* Maximum block height and width, and k of a CBLAS call, of 16-bit GEMMs. */
 #define MAX_16BIT_ROWS 512
 #define MAX_16BIT_COLUMNS 1024
 #define MAX_16BIT_DEPTH 512
@@ -45,7 +45,7 @@
  * more threads call it than it was built for, which is at least 64. */
 #define MAX_BLAS_THREADS 64
 
-/* The block of c, and the range of k, that one task computes. */
+/* The block of c that one task computes from one range of k. */
 struct block {
     const struct gemm_job *job;
     int64_t batch, row, column, from; /* `from` is the first index along k */
@@ -268,7 +268,7 @@ static void splits_combine(const void *context, int64_t first, int64_t end)
         for (int64_t split = 1; split < job->splits; split++)
             for (int64_t i = 0; i < gemm->n; i++)
                 sum[i] += sum[split * elements + i];
-        block.c = sum + elements; /* reuses the memory of range 1's sums */
+        block.c = sum + elements; /* reuses the memory of the sums of range 1 */
         if (job->f32_to_c == NULL)
             block.c = (float *)(void *)matrix_at(&gemm->c, TANDEM_F32,
                                                  block.batch, block.row, 0);

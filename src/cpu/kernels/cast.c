@@ -52,8 +52,8 @@ static uint32_t dtype_place(uint32_t dtype)
 
 struct cast {
     struct layout layout;
-    /* Cast function between the types of both operands.  It uses f32 in place
-     * of a 16-bit type that `widen` or `narrow` converts. */
+    /* Casts strided elements.  Its source type is f32 if `widen` is set, and
+     * its target type is f32 if `narrow` is set. */
     cast_fn strided;
     dense_cast_fn dense;
     void (*widen)(float *y, const uint16_t *x, int64_t n);  /* or NULL */

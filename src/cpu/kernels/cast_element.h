@@ -11,14 +11,14 @@
 
 #include "common/float16.h"
 
-/* GCC does not vectorize a conversion that only some elements reach, because it
- * might raise an exception.  Casts to integers therefore convert every element
- * after clamping it, and then replace the results of large numbers and NaN.
- * Returns x clamped to the range from `low`, which is negative, to `high`,
- * which is positive.  Both limits are the bits of an f32.  NaN becomes one of
- * the limits.  Compares the bits of f32 instead of the values, because SIMD
- * instruction sets have a minimum of integers.  A negative f32 with larger bits
- * is smaller, and a positive f32 with larger bits is larger. */
+/* Returns x clamped to the range from `low` (negative) to `high` (positive),
+ * both given as the bits of an f32.  NaN becomes one of the limits.  Casts to
+ * integers clamp every element, and afterwards replace the results of large
+ * numbers and NaN, because GCC does not vectorize a conversion that only some
+ * elements reach: it might raise an exception.  Compares the bits as integers,
+ * because SIMD instruction sets have integer minimum instructions.  A negative
+ * f32 with larger bits is smaller, and a positive f32 with larger bits is
+ * larger. */
 static inline float clamp(float x, uint32_t low, int32_t high)
 {
     uint32_t bits = float_bits(x);
@@ -73,8 +73,8 @@ static inline uint16_t number_round(float x)
 }
 
 /* Rounds an integer to bf16 in one step.  Converting an integer of more than 24
- * bits to f32 first would round twice.  Only whether the low 8 bits are zero
- * affects the result, so one sticky bit replaces them and f32 is exact. */
+ * bits to f32 first would round twice.  The result depends only on whether the
+ * low 8 bits are all zero, so one sticky bit replaces them and f32 is exact. */
 static inline uint16_t i32_to_bf16(int32_t x)
 {
     bool exact = (uint32_t)x + (1u << 24) <= 1u << 25;

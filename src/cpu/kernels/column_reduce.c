@@ -36,8 +36,8 @@ struct column_block {
     int64_t width;
     bool shifted;  /* true in the second pass of log_sum_exp */
     double *sums;  /* `width` sums for each chunk */
-    float *values; /* `width` products, maxima or minima for each chunk.  In the
-                    * second pass of log_sum_exp, the maxima of all chunks. */
+    float *values; /* `width` products, maxima or minima for each chunk.  In
+                    * pass 2 of log_sum_exp, `width` maxima over all chunks. */
 };
 
 static double *sums_of(const struct column_block *block, int64_t chunk)
@@ -59,7 +59,7 @@ bool column_reduce_supports(const struct layout_reduction *layout)
            layout->reduced.elements > 1;
 }
 
-/* Returns true if this pass computes `values`, false if it computes `sums`. */
+/* Returns true if the current pass computes block->values, not block->sums. */
 static bool computes_values(const struct column_block *block)
 {
     uint32_t op = block->reduction->op;
@@ -68,7 +68,7 @@ static bool computes_values(const struct column_block *block)
             op == TANDEM_OP_REDUCE_MIN || op == TANDEM_OP_LOG_SUM_EXP);
 }
 
-/* Adds `rows` rows, `stride` elements apart, to the accumulators of a chunk. */
+/* Reduces `rows` rows, `stride` elements apart, into a chunk's accumulators. */
 static void rows_add(const struct column_block *block, int64_t chunk,
                      const float *x, int64_t rows, int64_t stride)
 {
@@ -140,7 +140,7 @@ static void chunks_run(const void *context, int64_t first, int64_t end)
     }
 }
 
-/* Combines the accumulators of all chunks, in order, into those of chunk 0. */
+/* Combines the accumulators of all chunks, in order, into chunk 0's. */
 static void chunks_combine(const struct column_block *block)
 {
     const struct column_reduction *reduction = block->reduction;
@@ -194,7 +194,7 @@ static void block_find(const struct column_reduction *reduction,
     int64_t stride = layout->reduced.strides[0][layout->reduced.rank - 1];
     int64_t step = layout->kept.strides[0][layout->kept.rank - 1];
     float best[MAX_COLUMNS];
-    float found[MAX_COLUMNS]; /* row of a new winner, or -1 if unchanged */
+    float found[MAX_COLUMNS]; /* row of a new maximum or minimum, or -1 */
     for (int64_t i = 0; i < width; i++) {
         best[i] = start[i];
         out[i * step] = 0;

@@ -11,7 +11,7 @@
 #include "cpu/objects.h"
 #include "cpu/kernels/elementwise.h"
 
-/* Side of a square tile, and maximum part of a row per task, in elements. */
+/* Side of a square tile, and maximum elements of a row that one task copies. */
 #define TILE 64
 #define CHUNK_ELEMENTS 4096
 
@@ -21,7 +21,7 @@ struct copy {
     unsigned char *base[2];
     uint32_t bytes[2]; /* element sizes of target and source, which are equal */
     int64_t row_tiles; /* number of tiles along axis rank - 2 */
-    int64_t chunks;    /* tasks per row if copied by rows */
+    int64_t chunks;    /* tasks per row if the copy uses rows, not tiles */
 };
 
 #define MOVE(type)                                                             \
@@ -93,8 +93,8 @@ static void tile_copy(const struct copy *copy, unsigned char *to,
                   columns, copy->bytes[0]);
 }
 
-/* Thread-pool function: each task copies TILE target rows of one matrix.  The
- * matrix has axes rank - 2 and rank - 1; all others are outer axes. */
+/* Thread-pool function: each task copies up to TILE target rows of one matrix.
+ * A matrix spans the last two axes of the tensors. */
 static void copy_tiles(const void *context, int64_t first, int64_t end)
 {
     const struct copy *copy = context;
@@ -104,7 +104,7 @@ static void copy_tiles(const void *context, int64_t first, int64_t end)
     int64_t to_stride = outer.strides[0][rows_axis];
     int64_t from_stride = outer.strides[1][columns_axis];
     int64_t index[TANDEM_MAX_RANK], bytes = copy->bytes[0];
-    outer.rank--; /* layout_seek skips the matrix's row axis */
+    outer.rank--; /* makes layout_seek skip the matrix's row axis */
     for (int64_t task = first; task < end; task++) {
         int64_t row = task % copy->row_tiles * TILE;
         int64_t height = rows - row < TILE ? rows - row : TILE;
@@ -124,7 +124,7 @@ static void copy_tiles(const void *context, int64_t first, int64_t end)
 }
 
 /* Moves the axis along which the source is contiguous to position rank - 2.
- * Returns false if no axis is contiguous or if tiles would not be faster. */
+ * Returns false if there is no such axis or copying by tiles is not faster. */
 static bool layout_tile(struct layout *layout)
 {
     uint32_t inner = layout->rank - 1;

@@ -16,7 +16,7 @@
 
 /* Elements per task of the thread pool: a 4 KiB page of f32. */
 #define CHUNK_ELEMENTS 1024
-/* Rows with fewer elements are processed several at a time, in a plane. */
+/* Shorter rows are processed together as a plane (the two innermost axes). */
 #define SHORT_ELEMENTS 128
 #define OPERANDS 7u
 
@@ -110,9 +110,9 @@ static inline void element_move(unsigned char *to, const unsigned char *from,
         *to = *from;
 }
 
-/* Copies n elements of a plane of operand i, starting at element `first`, to
- * the contiguous buffer `piece`, or from `piece` to the plane if into_piece is
- * false.  The plane starts at `base`. */
+/* Copies n elements of a plane of operand i, from element `first` on, to the
+ * contiguous buffer `piece`, or back if into_piece is false.  The plane starts
+ * at address `base`. */
 static void plane_move(const struct elementwise_iterator *iterator, uint32_t i,
                        unsigned char *base, unsigned char *piece, int64_t first,
                        int64_t n, bool into_piece)
@@ -133,7 +133,8 @@ static void plane_move(const struct elementwise_iterator *iterator, uint32_t i,
     }
 }
 
-/* Runs the kernel on elements first <= i < end of the plane at address at[]. */
+/* Runs the kernel on elements first <= i < end of a plane. at[] holds the
+ * address of the plane in each operand. */
 static void plane_run(const struct elementwise_iterator *iterator,
                       unsigned char *const *at, int64_t first, int64_t end)
 {
@@ -256,7 +257,7 @@ static void planes_run(const void *context, int64_t first, int64_t end)
     struct layout outer = iterator->layout;
     int64_t index[TANDEM_MAX_RANK];
     int64_t plane = outer.shape[outer.rank - 1] * outer.shape[outer.rank - 2];
-    outer.rank--; /* layout_seek skips the plane's outer axis */
+    outer.rank--; /* makes layout_seek skip the plane's outer axis */
     for (int64_t chunks; first < end; first += chunks) {
         int64_t chunk = first % iterator->chunks;
         chunks = iterator->chunks - chunk < end - first
@@ -274,7 +275,7 @@ static void planes_run(const void *context, int64_t first, int64_t end)
     }
 }
 
-/* Decides if operand i is passed unchanged, as a constant, or packed. */
+/* Decides if the kernel uses operand i in place, as a constant, or packed. */
 static void operand_access_choose(struct elementwise_iterator *iterator,
                                   uint32_t i, bool constants, bool plane)
 {

@@ -54,8 +54,8 @@ static const unsigned char *source_find(const struct gather *gather,
     return data + number * gather->axis_stride * (int64_t)gather->bytes[1];
 }
 
-/* Copies n elements that share one index.  If `from` is NULL, stores the result
- * for indices out of range. */
+/* Copies n elements that the same index selects.  If `from` is NULL, stores the
+ * result for indices out of range. */
 static void line_same(const struct gather *gather, unsigned char *to,
                       int64_t to_step, const unsigned char *from,
                       int64_t from_step, int64_t n)

@@ -43,7 +43,7 @@ static double clip(double x, double low, double high)
     return at_least <= high || isnan(at_least) ? at_least : high;
 }
 
-/* Avoids fmin and fmax, which do not propagate NaN. */
+/* Does not use fmin and fmax, because they do not propagate NaN. */
 static double hardswish(double x)
 {
     double gate = x / 6.0 + 0.5;
@@ -157,7 +157,7 @@ static void row_sgd(const struct row *row)
     }
 }
 
-/* Rounds the mean square to f32 and limits finite values to FLT_MAX, so that
+/* Rounds Adam's mean square to f32 and limits finite values to FLT_MAX, so that
  * the mean square of finite gradients stays finite. */
 static float square_store(double square)
 {

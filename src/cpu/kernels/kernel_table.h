@@ -20,7 +20,7 @@
 /* Attributes of an operator in the form that its kernel reads. */
 struct params {
     float f[12];
-    bool flag; /* tanh form (gelu), nesterov (sgd), or decoupled decay (adam) */
+    bool flag; /* gelu: tanh form, sgd: nesterov, adam: decoupled decay */
 };
 
 /* Arguments of an element-wise kernel: n contiguous elements of each operand.
@@ -35,8 +35,8 @@ struct row {
 };
 typedef void (*row_fn)(const struct row *row);
 
-/* Lists as X(id, name) the element-wise operators that every instruction set
- * level implements in its own row functions. */
+/* Lists the element-wise operators that every instruction set level implements
+ * in its own row functions, as X(id, name). */
 #define ROWS_OF_ALL_LEVELS(X)                                                  \
     X(NEG, neg) X(ABS, abs) X(SIGN, sign) X(FLOOR, floor) X(CEIL, ceil)        \
     X(ROUND, round) X(SQRT, sqrt) X(RSQRT, rsqrt) X(RECIPROCAL, reciprocal)    \
@@ -47,7 +47,7 @@ typedef void (*row_fn)(const struct row *row);
     X(HARDSWISH, hardswish) X(ADD, add) X(SUB, sub) X(MUL, mul) X(DIV, div)    \
     X(POW, pow) X(MIN, min) X(MAX, max) X(WHERE, where) X(FMA, fma)            \
     X(RELU_GRAD, relu_grad)
-/* Lists as X(id, name) the operators that vectorized_loops.h implements. */
+/* Lists the operators of vectorized_loops.h that give bool, as X(id, name). */
 #define BOOL_ROWS(X)                                                           \
     X(EQUAL, equal) X(NOT_EQUAL, not_equal) X(LESS, less)                      \
     X(LESS_EQUAL, less_equal) X(GREATER, greater)                              \
@@ -101,8 +101,8 @@ struct kernels {
     /* Returns the sum of (x - m)^2 over a row x; rounds each x - m to f32. */
     double (*square_about)(const float *x, int64_t n, float m);
     /* Stores y = (x - m) * factor * scale + bias.  If bias is NULL, adds
-     * nothing; y may be x.  Returns true if the magnitude of a scale may exceed
-     * NORM_SCALE.  The result is then inaccurate where (x - m) * factor is
+     * nothing; y may be x.  Returns true if an element of `scale` may exceed
+     * NORM_SCALE in magnitude; y is then inaccurate where (x - m) * factor is
      * subnormal. */
     bool (*norm_row)(float *y, const float *x, int64_t n, float m,
                      float factor, const float *scale, const float *bias);
@@ -124,10 +124,10 @@ struct kernels {
     void (*column_exp)(float *y, int64_t y_stride, const float *x, int64_t rows,
                        int64_t stride, int64_t columns, const float *m,
                        double *accumulators);
-    /* Find the first maximum or minimum of each column.  If the value of a row
-     * beats best[column], the value is stored in best[column] and the row
-     * number in found[column].  NaN beats every number, and nothing beats NaN.
-     * `rows` is at most FIND_ROWS. */
+    /* Both functions find the first maximum or minimum of each column.  If the
+     * value of a row beats best[column], the value is stored in best[column]
+     * and the row number in found[column].  NaN beats every number, and nothing
+     * beats NaN.  `rows` is at most FIND_ROWS. */
     void (*column_argmax)(const float *x, int64_t rows, int64_t stride,
                           int64_t columns, float *best, float *found);
     void (*column_argmin)(const float *x, int64_t rows, int64_t stride,

@@ -253,7 +253,7 @@ static void result_make(const struct reduction *reduction, const float *start,
         reduction->op, partial.sum, partial.value, layout->elements);
 }
 
-/* Reduces a contiguous row by one kernel call.  Same result as result_make. */
+/* Reduces a contiguous row by one kernel call, to the result of result_make. */
 static float row_reduce(const struct reduction *reduction, const float *x,
                         int64_t n)
 {

@@ -27,8 +27,8 @@ static inline void cursor_seek(struct cursor *cursor,
     }
 }
 
-/* Advances by `steps` elements along `axis`, but not past its end.  At the end
- * of the axis, continues at its start and advances the next outer axis. */
+/* Advances by `steps` elements along `axis`; `steps` must not pass its end.  At
+ * the end, returns to its start and advances the next outer axis. */
 static inline void cursor_move(struct cursor *cursor,
                                const struct layout *layout, uint32_t axis,
                                int64_t steps)
@@ -69,7 +69,7 @@ static inline float reduction_finish(uint32_t op, double sum, float value,
 }
 
 /* line_max returns the maximum of n elements that are `step` apart, and
- * line_sum_exp the sum of e^(x - m).  They pack strided elements. */
+ * line_sum_exp returns the sum of e^(x - m).  Both pack strided elements. */
 float line_max(const struct kernels *kernels, const float *x, int64_t step,
                int64_t n);
 double line_sum_exp(const struct kernels *kernels, const float *x, int64_t step,

@@ -130,7 +130,7 @@ static void column_product(const float *x, int64_t rows, int64_t stride,
         }                                                                      \
     }
 
-/* ABOVE and BELOW are true also if x or y is NaN. */
+/* ABOVE (x > y) and BELOW (x < y) are also true if x or y is NaN. */
 #define ABOVE(x, y) vf_compare(x, y, NLE_UQ)
 #define BELOW(x, y) vf_compare(y, x, NLE_UQ)
 

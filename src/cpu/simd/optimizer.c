@@ -54,7 +54,7 @@ static inline bool squares_ordinary(vf square)
     return vm_bits(vf_compare(within, square, NEQ_UQ)) == 0;
 }
 
-/* Returns the updated mean square v.  In all functions, f is params->f. */
+/* Returns Adam's updated mean square.  In this file, f is params->f. */
 static inline vf mean_square(const float *f, vf v, vf gradient)
 {
     return vf_fma(vf_set(f[3]), v,
@@ -76,9 +76,9 @@ static inline vf unit_of(vf square, float large, float small)
                                vf_set(small), vf_set(1)));
 }
 
-/* Returns mean / (root + eps) for vectors in which a mean square is out of
- * bounds.  The root of such a mean square is computed from scaled inputs.  The
- * numerator and the denominator are both multiplied by `wide`. */
+/* Returns mean / (root + eps) for vectors with a mean square out of its limits.
+ * The root of such a mean square is computed from scaled inputs.  The numerator
+ * and the denominator are both multiplied by `wide`. */
 static inline vf quotient_any(const float *f, vf v, vf gradient, vf mean,
                               vf square)
 {
@@ -107,7 +107,7 @@ static void row_adam(const struct row *row)
     const float *w = row->in[0], *g = row->in[1], *m = row->in[2],
                 *v = row->in[3];
     float *out_w = row->out[0], *out_m = row->out[1], *out_v = row->out[2];
-    float f[9]; /* local copy, which stores to outputs cannot change */
+    float f[9]; /* copy that the stores to the outputs cannot change */
     memcpy(f, row->params->f, sizeof(f));
     bool decoupled = row->params->flag;
     vf rate = vf_set(-f[7]), eps = vf_set(f[5]);

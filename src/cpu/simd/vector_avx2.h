@@ -193,7 +193,7 @@ static inline vd vd_fma(vd a, vd b, vd c)
 {
     return _mm256_fmadd_pd(a, b, c);
 }
-/* Transposes by interleaving pairs of rows, then pairs of pairs, and halves. */
+/* Interleaves rows, then pairs of rows, and then combines vector halves. */
 static inline void vf_transpose(vf *r)
 {
     vf s[LANES];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Changes the processor affinity of the calling thread.  A call takes about 1
- * us, or a few if the thread has to migrate.  Callable from any thread. */
+ * us, or a few us if the thread must migrate.  Callable from any thread. */
 #ifndef TANDEM_CPU_THREADS_AFFINITY_H
 #define TANDEM_CPU_THREADS_AFFINITY_H
 

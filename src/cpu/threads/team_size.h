@@ -19,9 +19,8 @@ struct team_costs {
     double fixed, each; /* latency of n spinning threads: fixed + each * n */
 };
 
-/* `ns` is the time that recent jobs lost because sleeping threads were not
- * woken.  `at` is the expected end of the last of them.  Both in
- * nanoseconds. */
+/* `ns` is the time in ns that recent jobs lost because sleeping threads were
+ * not woken.  `at` is the time in ns when the last of these jobs should end. */
 struct team_credit {
     double ns, at;
 };

@@ -15,7 +15,7 @@ void wakeup_latencies_measure(struct pool *pool);
 /* Called after a job of job_ns that ran on fewer threads than possible.  The
  * caller does not hold pool->busy.  Latencies that were measured while other
  * processes used the processors could keep jobs on few threads forever.  They
- * are therefore measured again when such jobs have taken remeasure_ns. */
+ * are therefore measured again after pool->remeasure_ns of such jobs. */
 void wakeup_latencies_recheck(struct pool *pool, double job_ns);
 
 #endif

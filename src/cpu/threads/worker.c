@@ -49,9 +49,8 @@ static void sleepers_wake(struct pool *pool, uint32_t number, uint32_t team)
     }
 }
 
-/* Runs the tasks of the partition of thread `number`, then steals tasks of
- * other partitions.  Returns the number of tasks that the calling thread
- * ran. */
+/* Runs the tasks of thread `number`'s partition, then steals tasks of other
+ * partitions.  Returns the number of tasks that this call ran. */
 static int64_t job_run_tasks(struct pool *pool, uint32_t number, uint32_t team)
 {
     int64_t done = 0;
@@ -174,7 +173,7 @@ static void *worker_main(void *argument)
     return NULL;
 }
 
-/* Returns true if a worker of the open job may still access its fields. */
+/* Returns true if a worker of the job may still access the job's data. */
 static bool workers_are_working(struct pool *pool, uint32_t team)
 {
     for (uint32_t i = 1; i < team; i++)
@@ -183,8 +182,8 @@ static bool workers_are_working(struct pool *pool, uint32_t team)
     return false;
 }
 
-/* Resets the state in a child after fork, which has no worker threads but
- * inherits their flags. */
+/* Resets the pool in a child process after fork: the child has no worker
+ * threads but inherits their flags. */
 static void workers_forget(struct pool *pool)
 {
     for (uint32_t i = 1; i <= pool->started; i++)

@@ -49,8 +49,8 @@ struct pool {
     pool_fn fn;
     const void *work;
     int64_t chunk;
-    /* Last known processor of each thread, or -1: of the caller in its last
-     * job, of a worker when it fell asleep. */
+    /* Number of the processor on which the caller (thread 0) ran its last job,
+     * or a worker last fell asleep. -1 means unknown. */
     alignas(CACHE_LINES) atomic_int last_cpu[MAX_THREADS];
     alignas(CACHE_LINES) atomic_bool stop;
     atomic_bool caller_sleeps; /* a thread that clears this flag posts `left` */
@@ -84,7 +84,7 @@ void workers_start(struct pool *pool);
 /* Ends and joins the workers.  Must be the last call on a pool. */
 void workers_stop(struct pool *pool);
 /* Runs a job on `team` threads and blocks until it is complete.  Returns the
- * nanoseconds per task on the calling thread, or 0 if that ran no task. */
+ * nanoseconds per task on the calling thread, or 0 if it ran no task. */
 double job_run(struct pool *pool, pool_fn fn, const void *work, int64_t tasks,
                uint32_t team);
 
