@@ -90,9 +90,10 @@ bool kernels_precompile(const struct device_job_request *request,
 #define WEIGHT_CURVE 1.0    /* each of nine */
 #define WEIGHT_PRODUCTS 5.0
 
-/* tune.c, child process: what the plugin's tune finds in so long, into the
- * profile and, text by text, into out_found.  save: at each finding.  A device
- * that has nothing to tune finds nothing. */
+/* tuning_measurement.c, child process: runs the plugin's tune for at most
+ * budget_ns and stores each result in the profile and in out_found.  Saves the
+ * profile after each result if `save` is true.  A device that has nothing to
+ * tune adds no results. */
 enum tandem_status tune_run(struct device_session *session,
                             struct tandem_profile *profile, uint64_t budget_ns,
                             bool save, json_t *out_found);

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Work on one device after another; see device_job.h.
- */
+/* Runs a job on one device after another; see device_job.h. */
 #include <config.h>
 
 #include "device_job.h"
@@ -10,49 +8,6 @@
 
 #include <stdio.h>
 #include <string.h>
-
-/* ---- the child's side ---- */
-
-bool device_job_open(const struct device_job_request *request,
-                     struct child_link *link,
-                     struct tandem_context **out_context,
-                     struct device_session *out_lane)
-{
-    memset(out_lane, 0, sizeof *out_lane);
-    if (probe_context(request->options, request->backend, out_context) !=
-        TANDEM_OK) {
-        child_fail(link, "%s", tandem_last_error());
-        return false;
-    }
-    child_progress(link, 0, "opening");
-    if (device_session_open(out_lane, *out_context, request->device) ==
-        TANDEM_OK)
-        return true;
-    child_fail(link, "%s", tandem_last_error());
-    device_session_close(out_lane);
-    tandem_context_destroy(*out_context);
-    return false;
-}
-
-void device_job_edit_profile(const struct device_job_request *request,
-                             struct child_link *link, campaign_revision_fn work)
-{
-    struct tandem_context *context;
-    struct tandem_profile *profile = NULL;
-    struct device_session session;
-
-    if (!device_job_open(request, link, &context, &session))
-        return;
-    if (tandem_profile_edit(context, request->device, &profile) == TANDEM_OK)
-        work(request, link, &session, profile);
-    else
-        child_fail(link, "%s", tandem_last_error());
-    tandem_profile_destroy(profile);
-    device_session_close(&session);
-    tandem_context_destroy(context);
-}
-
-/* ---- the parent's side ---- */
 
 /* Says so where the device is left out. */
 static bool device_wanted(const struct probe_options *options,

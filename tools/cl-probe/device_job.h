@@ -3,8 +3,8 @@
  * Work on one device after another, each in a child process of its own with a
  * time limit, so that a driver that crashes or hangs costs that device only.
  */
-#ifndef CL_PROBE_CAMPAIGN_H
-#define CL_PROBE_CAMPAIGN_H
+#ifndef CL_PROBE_DEVICE_JOB_H
+#define CL_PROBE_DEVICE_JOB_H
 
 #include "../common/device_session.h"
 #include "child_process.h"
@@ -50,16 +50,16 @@ void self_test_job_run(struct device_job_request *request,
 bool device_job_open(const struct device_job_request *request,
                      struct child_link *link,
                      struct tandem_context **out_context,
-                     struct device_session *out_lane);
+                     struct device_session *out_session);
 
 /* Child process: does the work on the request's device and with its profile,
  * which the work saves; where either cannot be had, fails the child. */
-typedef void (*campaign_revision_fn)(const struct device_job_request *request,
+typedef void (*profile_edit_fn)(const struct device_job_request *request,
                                      struct child_link *link,
                                      struct device_session *session,
                                      struct tandem_profile *profile);
 void device_job_edit_profile(const struct device_job_request *request,
                              struct child_link *link,
-                             campaign_revision_fn work);
+                             profile_edit_fn work);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cl-probe --tune: searches for better parameters, one device after another,
- * each in a child process of its own, which saves the profile at each finding:
- * whatever ends it, what was found so far is kept.
+ * cl-probe --tune: searches for better parameters, one device after another.
+ * Each device has its own child process, which saves the profile after each
+ * result, so that a crash loses nothing.
  */
 #include <config.h>
 
@@ -20,9 +20,6 @@
 /* A compile is not broken off when the budget is used up; on a processor it
  * takes many seconds. */
 #define AFTER_S 120u
-/* With --calibrate, quick or not: what this part takes at most. */
-#define QUICK_NS (2500 * NS_PER_MS)
-#define LONG_NS (4500 * NS_PER_MS)
 #define TICK_NS 500000000
 
 static unsigned budget_of(const struct probe_options *options)
@@ -31,56 +28,6 @@ static unsigned budget_of(const struct probe_options *options)
 }
 
 /* ---- the child's side ---- */
-
-struct finder {
-    struct tandem_profile *profile;
-    bool save;
-    json_t *found;
-    enum tandem_status status; /* of the last saving */
-    char path[4096];
-};
-
-static void note_finding(void *user, const char *key, const char *value)
-{
-    struct finder *finder = user;
-
-    if (tandem_profile_set_tuning(finder->profile, key, value) != TANDEM_OK)
-        return;
-    json_object_set_new(finder->found, key, json_string(value));
-    if (finder->save)
-        finder->status = tandem_profile_save(
-            finder->profile, NULL, finder->path, sizeof finder->path);
-}
-
-enum tandem_status tune_run(struct device_session *session,
-                            struct tandem_profile *profile, uint64_t budget_ns,
-                            bool save, json_t *out_found)
-{
-    struct finder finder = {.profile = profile, .save = save,
-                            .found = out_found};
-    enum tandem_status status = TANDEM_UNSUPPORTED;
-
-    if (session->backend->tune != NULL)
-        status = session->backend->tune(session->device, budget_ns,
-                                        note_finding, &finder);
-    if (finder.status != TANDEM_OK)
-        return finder.status;
-    return status == TANDEM_UNSUPPORTED ? TANDEM_OK : status;
-}
-
-enum tandem_status measure_tuning(struct calibration_run *calibration)
-{
-    enum tandem_status status;
-
-    child_progress(calibration->link, 0.99, "tuning");
-    status = tune_run(&calibration->session, calibration->profile,
-                      calibration->quick ? QUICK_NS : LONG_NS, false,
-                      json_object_get(calibration->result, "tuning"));
-    if (status == TANDEM_OK || status == TANDEM_DEVICE_LOST)
-        return status;
-    calibration_skip(calibration, "tuning");
-    return TANDEM_OK;
-}
 
 /* Tells the parent how far the budget is used up, from a thread of its own: a
  * search may find nothing for long. */
