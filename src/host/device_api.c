@@ -13,8 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Checks the arguments and finds the device.  On success the context stays
- * locked.  `out` is the caller's result pointer, which must not be NULL. */
+/* Checks the arguments, locks the context and finds device `id`.  Unlocks the
+ * context on failure.  `out` is the caller's result pointer (not NULL). */
 static enum tandem_status device_enter(struct tandem_context *context,
                                        uint32_t id, const void *out,
                                        struct device **out_device)

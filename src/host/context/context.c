@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The lock, clock, settings and plugin load messages of a context; see
- * context.h. context_lifecycle.c creates and destroys contexts. */
+/* Implements the lock, clock, settings and plugin load messages of a context;
+ * see context.h.  context_lifecycle.c creates and destroys contexts. */
 #include <config.h>
 
 #include "host/context/context.h"
@@ -63,8 +63,8 @@ uint64_t clock_left(uint64_t deadline_ns)
     return deadline_ns > now ? deadline_ns - now : 0;
 }
 
-/* Called after locking.  Sets the default floating-point environment and
- * records whether more than one thread uses the context. */
+/* Sets the default floating-point environment and records whether more than one
+ * thread uses the context.  Runs right after the context was locked. */
 static void lock_acquired(struct tandem_context *context)
 {
     context->float_env = float_env_enter();

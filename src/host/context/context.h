@@ -18,7 +18,7 @@ struct device;
 struct call_cache;
 struct storage;
 
-/* A key with its value, an option for the open function of the plugins. */
+/* A key and its value, passed as an option to every plugin's open function. */
 struct open_pair {
     char *key, *value;
 };
@@ -35,7 +35,7 @@ struct tandem_context {
     bool deterministic;
     char *profile_path; /* directory searched first for profiles, or NULL */
     char *cache_path;   /* the user's cache directory, or NULL */
-    bool cache_usable;  /* cache_path exists and is writable */
+    bool cache_usable;  /* true if the directory cache_path is writable */
     char *num_threads;  /* thread count for the plugins as text, or NULL */
     char host_cpu[128]; /* CPU model name */
     struct open_pair *open_pairs;
@@ -43,28 +43,28 @@ struct tandem_context {
     uint64_t hang_timeout_ns; /* or TANDEM_TIMEOUT_INFINITE */
 
     pthread_mutex_t mutex;
-    struct float_env float_env;     /* FP environment to restore on unlock */
+    struct float_env float_env;     /* FP state that context_unlock restores */
     pthread_cond_t stream_released; /* signals a free stream or a lost device */
-    uint64_t unlock_epoch;          /* counts the waits that unlocked `mutex` */
-    const void *first_thread; /* identifies the first thread to lock mutex */
+    uint64_t unlock_epoch;          /* number of waits that unlocked `mutex` */
+    const void *first_thread; /* ID of the first thread that locked `mutex` */
     bool is_shared;           /* true if a second thread has locked mutex */
 
     char **load_errors; /* messages about plugins that could not be used */
     uint32_t load_error_count;
     struct device *devices[TANDEM_MAX_DEVICES];
     uint32_t device_count;
-    uint32_t backends_enumerated;
-    uint32_t indices_enumerated; /* devices added so far of the next backend */
-    /* The next fields are masks of devices; bit d stands for device d. */
+    uint32_t backends_enumerated; /* backends whose devices were all added */
+    uint32_t indices_enumerated;  /* devices added so far of the next backend */
+    /* The next three fields are masks, in which bit d stands for device d. */
     uint32_t usable;            /* devices that may be chosen */
     uint32_t zero_copy_devices; /* devices that compute in host memory */
     uint32_t import_devices;    /* devices able to import host memory */
-    /* Bit d of calibrated[c] is set if device d is calibrated for class c. */
+    /* calibrated[c] has bit d set if cost class c of device d is calibrated. */
     uint32_t calibrated[TANDEM_COST_CLASS_COUNT];
     uint32_t default_costs_are_upper_bound;
     /* Bit d of op_blocked[op] is set if device d must not run operator op. */
     uint32_t op_blocked[TANDEM_OP_ID_END];
-    char *forced_name; /* forced device's name until it is found, or NULL */
+    char *forced_name; /* name of a forced device not found yet, or NULL */
     bool forced_by_environment;
     uint32_t forced; /* number of the forced device or TANDEM_ANY_DEVICE */
     bool time_operators;
@@ -72,14 +72,14 @@ struct tandem_context {
     void *observer_user;
 
     double predicted_now_ns; /* virtual clock of the chooser, 0 at creation */
-    /* The first asynchronous error not yet reported by a synchronization. */
+    /* The first asynchronous error that no synchronization has reported yet. */
     enum tandem_status async_error_status;
     char async_error_message[512];
 
     struct tandem_tensor *tensors; /* linked list */
     uint64_t tensor_serial;        /* serial number of the newest tensor */
-    struct call_cache *call_cache; /* call cache; NULL before first use */
-    struct storage *pending_free;  /* storages to free after pending work */
+    struct call_cache *call_cache; /* NULL until the first call is cached */
+    struct storage *pending_free;  /* storages to free when their work ends */
     uint64_t next_address; /* next artificial storage address; see storage.h */
 };
 
@@ -92,13 +92,13 @@ static inline bool context_is_valid(const struct tandem_context *context)
            context->generation == fork_generation;
 }
 
-/* Returns TANDEM_OK for a valid context, else an error with its message set. */
+/* Returns TANDEM_OK for a valid context, else sets the error message. */
 enum tandem_status context_check(const struct tandem_context *context);
 
-/* Locks the mutex; until unlock, the default FP environment is in effect. */
+/* Locks the mutex and sets the default FP environment until context_unlock. */
 void context_lock(struct tandem_context *context);
-/* Locks the mutex like context_lock.  If it is still taken at deadline_ns (a
- * clock_ns time) and after 5 ms, sets the message and returns false. */
+/* Locks the mutex like context_lock, but returns false, with the error message
+ * set, at deadline_ns (a time of clock_ns).  Waits at least 5 ms. */
 bool context_lock_until(struct tandem_context *context, uint64_t deadline_ns);
 void context_unlock(struct tandem_context *context);
 /* Unlocks the mutex, waits for context->stream_released and locks the mutex
@@ -106,8 +106,8 @@ void context_unlock(struct tandem_context *context);
 bool context_wait_released(struct tandem_context *context,
                            uint64_t deadline_ns);
 
-/* Adds a message to the list of tandem_context_load_error and logs it at
- * `level`.  The mutex must be held unless the context is not shared yet. */
+/* Adds a message to context->load_errors and logs it with severity `level`. The
+ * mutex must be held unless no other thread knows the context yet. */
 void context_add_load_error(struct tandem_context *context,
                             enum tandem_log_level level, const char *format,
                             ...) __attribute__((format(printf, 3, 4)));

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The settings of a context: the caller's options, with environment variables
- * as defaults.  Used only before the context is shared. */
+/* Reads the settings of a context: the caller's options, with environment
+ * variables as defaults.  Used before other threads know the context. */
 #ifndef TANDEM_HOST_CONTEXT_CONTEXT_OPTIONS_H
 #define TANDEM_HOST_CONTEXT_CONTEXT_OPTIONS_H
 
 #include "host/context/context.h"
 
 /* Copies the caller's options into `out` and checks them.  `options` may be
- * NULL, or a shorter struct if the caller was compiled with an older header.
- * On failure sets the message. */
+ * NULL, or a shorter struct if the caller was compiled with an older header. On
+ * failure sets the error message. */
 enum tandem_status options_read(const struct tandem_context_options *options,
                                 struct tandem_context_options *out);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checks the environment, opens and lists directories; see directories.h. */
+/* Checks environment variables and lists directories; see directories.h. */
 #include <config.h>
 
 #include "host/context/directories.h"

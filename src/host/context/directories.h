@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Environment checks, writable directories and directory listings.  Any thread
- * may call these functions; none sets tandem_last_error. */
+/* Checks environment variables and opens and lists directories.  Any thread may
+ * call these functions; none sets the message of tandem_last_error. */
 #ifndef TANDEM_HOST_CONTEXT_DIRECTORIES_H
 #define TANDEM_HOST_CONTEXT_DIRECTORIES_H
 
@@ -23,10 +23,10 @@ struct directory_names {
     size_t count;
 };
 
-/* Lists the entries of a directory for which wanted returns true, sorted by
- * compare.  Does not close the descriptor.  Returns false if the directory
- * cannot be read or memory runs out; out then holds the entries found so far.
- * The caller always frees out. */
+/* Lists the entries of a directory for which the function wanted returns true,
+ * sorted by the function compare.  Does not close `directory`.  Returns false
+ * if the directory cannot be read or memory runs out; `out` then holds the
+ * entries found so far.  The caller always frees `out`. */
 bool directory_list(int directory, bool (*wanted)(const char *name, void *user),
                     void *user, int (*compare)(const void *, const void *),
                     struct directory_names *out);

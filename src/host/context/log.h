@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Passes log messages of sufficient severity to the caller's callback.  Any
+/* Passes log messages to the caller's callback if they are severe enough.  Any
  * thread may log. */
 #ifndef TANDEM_HOST_CONTEXT_LOG_H
 #define TANDEM_HOST_CONTEXT_LOG_H

@@ -52,8 +52,8 @@ static enum tandem_status device_new(struct tandem_context *context,
 
 /* ---- duplicates ---- */
 
-/* Returns the device that, according to the plugin, is the same hardware as
- * `device`, or NULL if that device is unknown or could not be opened. */
+/* Returns the device that the plugin reports as the original of the duplicate
+ * `device`, or NULL if the original is unknown or could not be opened. */
 static const struct device *device_original(const struct device *device)
 {
     const struct tandem_context *context = device->context;
@@ -209,7 +209,7 @@ enum tandem_status device_get(struct tandem_context *context, uint32_t id,
     enum tandem_status status = TANDEM_OK;
 
     *out_device = NULL;
-    /* Enumerate devices only for an unknown number: this starts all drivers. */
+    /* Enumerating starts all drivers: do it only if the number is unknown. */
     if (id >= context->device_count)
         status = devices_enumerate(context, context->backend_count);
     if (status != TANDEM_OK)

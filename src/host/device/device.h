@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The devices of a context: enumerated at first need, opened when first chosen,
- * excluded when they fail.  The context's mutex must always be held. */
+/* Enumerates devices at first need, opens them when first chosen and excludes
+ * them when they fail.  The mutex of the context must be held. */
 #ifndef TANDEM_HOST_DEVICE_DEVICE_H
 #define TANDEM_HOST_DEVICE_DEVICE_H
 
@@ -23,11 +23,11 @@ struct device {
     struct tandem_context *context;
     const struct tandem_backend *vtable;
     const struct backend *backend;
-    uint32_t id;    /* number of the device in the context */
-    uint32_t index; /* number of the device in its backend */
-    uint32_t bit;   /* location bit of its memory: 1 << id or HOST_BIT */
+    uint32_t id;    /* device number in the context */
+    uint32_t index; /* device number in its backend */
+    uint32_t bit;   /* bit of its memory in masks: 1 << id or HOST_BIT */
     enum device_state state;
-    uint32_t oom_open_failures; /* opens that failed for lack of memory */
+    uint32_t oom_open_failures; /* attempts to open that ran out of memory */
     bool is_zero_copy;          /* the device always computes in host memory */
     bool jit_compiles;          /* the plugin compiles kernels at run time */
     bool async;     /* device work may run or fail after its launch returned */
@@ -40,7 +40,7 @@ struct device {
     bool hung;         /* the device is lost and may never finish its work */
     bool lost_with_pending_work;
     bool busy;                      /* work was enqueued since the last wait */
-    double predicted_busy_until_ns; /* when queued work ends (virtual clock) */
+    double predicted_busy_until_ns; /* virtual time when the queued work ends */
 
     /* Launch numbers, counted from 1.  Launches up to `confirmed` are complete.
      * Launches in (unconfirmed_after, unconfirmed_until] may have failed, and
@@ -59,7 +59,7 @@ struct device {
  * TANDEM_OUT_OF_MEMORY on failure; the next call resumes at the same device. */
 enum tandem_status devices_enumerate(struct tandem_context *context,
                                      uint32_t backend_count);
-/* Finds a device by its number; enumerates all backends if necessary. */
+/* Finds a device by its number; enumerates all devices if necessary. */
 enum tandem_status device_get(struct tandem_context *context, uint32_t id,
                               struct device **out_device);
 
@@ -72,19 +72,19 @@ void device_destroy(struct device *device);
 
 /* Handles the failure of a plugin call that has no timeout; `what` names the
  * call in the message.  The status TANDEM_DEVICE_LOST marks the device as lost,
- * and TANDEM_NOT_READY marks it as hung.  Sets the message.  Returns `status`,
- * or TANDEM_DEVICE_LOST for a device that hangs. */
+ * and TANDEM_NOT_READY marks it as hung.  Sets the error message.  Returns
+ * `status`, or TANDEM_DEVICE_LOST for a device that hangs. */
 enum tandem_status device_call_failed(struct device *device,
                                       enum tandem_status status,
                                       const char *what);
-/* Sets the message that the device is lost and returns TANDEM_DEVICE_LOST. */
+/* Sets the error message for a lost device and returns TANDEM_DEVICE_LOST. */
 enum tandem_status device_lost_error(const struct device *device);
 /* Marks the device as lost, so that it is never chosen again. */
 void device_mark_lost(struct device *device);
 /* Marks the device as lost because its work does not end, so that no call waits
- * for the work.  Returns TANDEM_DEVICE_LOST with the message set. */
+ * for the work.  Returns TANDEM_DEVICE_LOST with the error message set. */
 enum tandem_status device_mark_hung(struct device *device);
-/* Records that all launches since the last successful wait may have failed. */
+/* Records that all launches after the last successful wait may have failed. */
 void device_mark_launches_unconfirmed(struct device *device);
 /* Stores an asynchronous error, which tandem_context_synchronize reports. */
 void device_store_async_error(struct device *device, enum tandem_status status);

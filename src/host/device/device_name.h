@@ -7,12 +7,12 @@
 #include "host/context/context.h"
 
 struct device_name {
-    const char *backend; /* plugin's part of the parsed name; not terminated */
+    const char *backend; /* plugin name within a text; not NUL-terminated */
     size_t length;       /* bytes of backend */
     unsigned long index; /* device number; 0 if the name contains none */
 };
 
-/* Parses a device name such as "opencl:1".  Returns false if malformed. */
+/* Parses a device name such as "opencl:1".  Returns false for other texts. */
 bool device_name_parse(const char *name, struct device_name *out);
 
 /* Returns the loaded plugin that a device name refers to, or NULL. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Waits for devices with deadlines and stream ownership; see device_wait.h. */
+/* Implements waits for devices with deadlines; see device_wait.h. */
 #include <config.h>
 
 #include "host/device/device_wait.h"

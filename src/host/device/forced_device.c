@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Returns the name of the setting that named the device, for messages. */
+/* Returns the setting that named the forced device, for error messages. */
 static const char *setting_name(const struct tandem_context *context)
 {
     return context->forced_by_environment ? "TANDEM_DEVICE"

@@ -6,9 +6,8 @@
 
 #include "host/context/context.h"
 
-/* Checks, while a context is created, that the forced device's name is valid
- * and its plugin loaded.  Returns TANDEM_NO_DEVICE otherwise.  Starts no
- * driver. */
+/* Checks that the forced device's name is valid and its plugin loaded, without
+ * starting a driver.  Returns TANDEM_NO_DEVICE otherwise. */
 enum tandem_status forced_device_check(const struct tandem_context *context);
 
 /* Finds the forced device at first use and sets context->forced to its number.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checks and completes vtables of plugins; see backend_vtable.h. */
+/* Checks plugin vtables and fills in missing entries; see backend_vtable.h. */
 #include <config.h>
 
 #include "host/loader/backend_vtable.h"
@@ -74,7 +74,7 @@ static enum tandem_status trim_nothing(struct tandem_device *device,
     return TANDEM_OK;
 }
 
-/* Fallback for plugins without the entries prepare or query_ready. */
+/* Stands in for the vtable entries prepare and query_ready if missing. */
 static enum tandem_status always_ready(
     struct tandem_device *device, const struct tandem_op *op,
     const struct tandem_tensor_desc *const *inputs, uint32_t input_count,
@@ -202,7 +202,7 @@ const char *backend_vtable_normalize(const struct tandem_backend *vtable,
         return why;
     }
     memcpy(out, vtable, bytes < sizeof(*out) ? bytes : sizeof(*out));
-    /* A vtable may end in the middle of a pointer; clear this pointer. */
+    /* If the vtable ends in the middle of a pointer, clear this pointer. */
     if (bytes < sizeof(*out)) {
         const size_t whole = bytes / sizeof(void *) * sizeof(void *);
 

@@ -9,8 +9,8 @@
 
 /* Checks a plugin's vtable, which may be NULL, and copies it to `out`.
  * Fallbacks replace missing optional entries, so that no caller tests for NULL.
- * Returns NULL on success, otherwise the reason for the rejection, either
- * static or in `why`. */
+ * Returns NULL on success, otherwise the reason for the rejection: a static
+ * text or `why`. */
 const char *backend_vtable_normalize(const struct tandem_backend *vtable,
                                      struct tandem_backend *out, char *why,
                                      size_t why_bytes);

@@ -18,8 +18,8 @@
 
 #define MAX_PLUGINS 16u
 
-/* `error` is a message of dlerror about a missing library.  Returns a hint
- * on which packages contain this library, or "" if the library is not known. */
+/* Returns a hint on which packages contain the library that `error`, a message
+ * of dlerror, reports as missing, or "" if the library is not known. */
 static const char *library_hint(const char *error)
 {
     static const struct {
@@ -80,10 +80,9 @@ thread_start_state(struct affinity_mask *out_found)
                                                       : THREADS_REFUSED;
 }
 
-/* Opens a plugin and guards the state of the calling thread, because the
- * plugin's libraries may start threads.  Returns NULL on failure.  If
- * *out_state is THREADS_REFUSED, dlopen was not called and dlerror has no
- * message. */
+/* Opens a plugin inside a guard (see thread_state_guard.h), because its
+ * libraries may start threads.  Returns NULL on failure.  If *out_state is
+ * THREADS_REFUSED, dlopen was not called and dlerror has no message. */
 static void *library_load(const char *path, enum thread_start_state *out_state)
 {
     struct affinity_mask found;
@@ -131,7 +130,7 @@ static bool backend_is_loaded(const struct tandem_context *context,
 }
 
 /* Adds the plugin to the context, or skips it if its name is already in use.
- * Returns NULL on success, otherwise the reason, either static or in `why`. */
+ * Returns NULL on success, otherwise the reason: a static text or `why`. */
 static const char *backend_add(struct tandem_context *context, const char *path,
                                void *library, char *why, size_t why_bytes)
 {

@@ -8,7 +8,7 @@
 #include "host/loader/backend_vtable.h"
 
 struct backend {
-    struct tandem_backend vtable; /* complete table, see backend_vtable.c */
+    struct tandem_backend vtable; /* fallbacks replace missing entries */
     char name[BACKEND_NAME_BYTES];
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sanitizes replies of plugins; see plugin_reply.h. */
+/* Replaces invalid values that plugins return; see plugin_reply.h. */
 #include <config.h>
 
 #include "host/loader/plugin_reply.h"
@@ -22,7 +22,7 @@ size_t utf8_character_bytes(const unsigned char *text)
         unsigned char first, last, min_second, max_second;
         size_t bytes;
     } kinds[] = {
-        /* The range of a character's second byte excludes overlong forms,
+        /* The range of the second UTF-8 byte excludes overlong forms,
          * surrogates and values above U+10FFFF. */
         {0x20, 0x7e, 0, 0, 1},       {0xc2, 0xdf, 0x80, 0xbf, 2},
         {0xe0, 0xe0, 0xa0, 0xbf, 3}, {0xe1, 0xec, 0x80, 0xbf, 3},
@@ -73,7 +73,7 @@ void plugin_reply_sanitize_info(struct tandem_device_info *info, uint32_t index)
     if (info->kind < TANDEM_DEVICE_CPU ||
         info->kind > TANDEM_DEVICE_ACCELERATOR)
         info->kind = TANDEM_DEVICE_ACCELERATOR;
-    /* A duplicate's original must have a smaller index than the duplicate. */
+    /* The original of a duplicate device must have the smaller index. */
     if (info->duplicate_of < -1 || info->duplicate_of >= (int64_t)index)
         info->duplicate_of = -1;
 }

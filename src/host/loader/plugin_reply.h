@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sanitizes replies of plugins, because a plugin may be of any age and quality.
- * Stateless; any thread may call these functions. */
+/* Replaces invalid values that plugins return, because plugins may be of any
+ * age and quality.  Stateless; any thread may call these functions. */
 #ifndef TANDEM_HOST_LOADER_PLUGIN_REPLY_H
 #define TANDEM_HOST_LOADER_PLUGIN_REPLY_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Cost curves of a device and the default costs; see cost_model.h. */
+/* Implements cost curves and the default costs of devices; see cost_model.h. */
 #include <config.h>
 
 #include "host/profile/cost_model.h"
@@ -175,7 +175,7 @@ double cost_curve_predict(const struct cost_curve *curve, double x)
     uint64_t bits;
     int64_t log2_index;
 
-    /* The exponent bits of the double give floor(log2(x)). */
+    /* The exponent bits of the double x give floor(log2(x)). */
     memcpy(&bits, &x, sizeof(bits));
     log2_index = (int64_t)(bits >> 52) - 1023;
     log2_index = log2_index < 0 ? 0 : log2_index;

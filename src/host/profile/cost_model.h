@@ -8,7 +8,7 @@
 #include "host/exported_api.h"
 #include "host/profile/gemm_cost_grid.h"
 
-/* Cost curve numbers.  The curves of cost classes have the numbers of enum
+/* Numbers of cost curves.  Curves of cost classes are numbered by enum
  * tandem_cost_class (TANDEM_COST_GEMM is unused).  Transfer curves follow. */
 enum cost_curve_id {
     COST_UPLOAD = TANDEM_COST_CLASS_COUNT,
@@ -41,8 +41,8 @@ struct curve_segment {
 
 struct cost_curve {
     uint32_t count;
-    /* Entry i > 0 is the number of the last segment with x <= 2^i, entry 0 the
-     * number of the last segment with x <= 0. */
+    /* Entry 0 is the index of the last segment with x <= 0, and entry i > 0 the
+     * index of the last segment with x <= 2^i. */
     uint8_t log2_index[CURVE_INDEX_SIZE];
     struct curve_segment segments[MAX_CURVE_POINTS + 1];
 };
@@ -57,7 +57,7 @@ struct cost_model {
     struct gemm_cost_grid gemm;
     double gemm_flops_per_ns; /* GEMM rate that is used if `gemm` is empty */
     bool calibrated;          /* true if any cost is from a profile */
-    /* Bit c is set if cost class c is calibrated */
+    /* Bit c is set if cost class c is calibrated. */
     uint32_t calibrated_classes;
     /* Bit id % 64 of word id / 64 is set if the profile says that the device
      * computes operator id wrong.  The device then never runs the operator. */
@@ -87,8 +87,8 @@ void cost_model_set_defaults(struct cost_model *model, uint32_t kind,
  * not negative, and sorts them.  If points have equal x, the last wins. */
 void cost_curve_build(struct cost_curve *curve, struct curve_point *points,
                       uint32_t count);
-/* Returns the cost in ns at x >= 0.  The curve is constant before the first
- * point and continues after the last point with the last slope. */
+/* Returns the cost in ns at x >= 0.  The curve is constant before its first
+ * point and keeps its last slope after its last point. */
 double cost_curve_predict(const struct cost_curve *curve, double x);
 
 /* Returns the predicted ns of one m x n x k GEMM, including its launch.

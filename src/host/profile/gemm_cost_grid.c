@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The GEMM cost grid of a cost model; see cost_model.h.  log2(ns) is
- * interpolated linearly over a grid of log2(m), log2(n) and log2(k).  At a grid
- * point that was not measured, the time of the nearest measured point is scaled
- * by the ratio of work.  Outside the grid, the time at the nearest edge of the
- * grid is scaled by this ratio, too. */
+/* Predicts GEMM times from a cost grid; see cost_model.h.  log2(ns) is
+ * interpolated linearly over a grid of log2(m), log2(n) and log2(k).  A grid
+ * point that was not measured gets the time of the nearest measured point,
+ * scaled in proportion to the work of the two GEMMs.  A point outside the grid
+ * gets the time at the nearest edge of the grid, scaled in the same way. */
 #include <config.h>
 
 #include "host/profile/cost_model.h"
@@ -120,7 +120,7 @@ void gemm_cost_grid_free(struct gemm_cost_grid *grid)
     memset(grid, 0, sizeof(*grid));
 }
 
-/* Returns the number of the interval of an axis that contains `value`, which
+/* Returns the index of the interval of an axis that contains `value`, which
  * must be in range.  *out_part is the position in the interval from 0 to 1. */
 static uint32_t axis_find(const double *logs, uint32_t count, double value,
                           double *out_part)

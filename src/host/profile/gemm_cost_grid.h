@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define MAX_GEMM_AXIS_SIZES 16u /* limit of distinct sizes for m, n or k */
+#define MAX_GEMM_AXIS_SIZES 16u /* maximum number of sizes on each axis */
 #define MAX_GEMM_POINTS 1024u
 #define MAX_GEMM_SIZE (1 << 24) /* largest m, n or k in a profile */
 
@@ -23,10 +23,10 @@ struct gemm_cost_grid {
     float *log_ns; /* log2 of the time in ns at grid point [m][n][k] */
 };
 
-/* Builds the grid from at most MAX_GEMM_POINTS points with sizes of at least 1
- * and positive ns.  Predictions for GEMMs smaller than the grid do not scale
- * below floor_ns.  Returns false if memory runs out or an axis has more than
- * MAX_GEMM_AXIS_SIZES distinct sizes; the grid is then empty. */
+/* Builds the grid from at most MAX_GEMM_POINTS points whose sizes are at least
+ * 1 and whose ns are positive.  Predictions for GEMMs smaller than the grid are
+ * not scaled down below floor_ns.  Returns false if memory runs out or an axis
+ * has over MAX_GEMM_AXIS_SIZES distinct sizes; the grid is then empty. */
 bool gemm_cost_grid_build(struct gemm_cost_grid *grid,
                           const struct gemm_point *points, uint32_t count,
                           double floor_ns);

@@ -54,10 +54,9 @@ static size_t point_index(const json_t *points, double x, bool *out_same)
     return count;
 }
 
-/* Inserts the curve point `pair` at index, or replaces the point there if
- * `same` is true.  Takes ownership of `pair`.  Adds the curve if `points` is
- * NULL.  Returns false, with nothing changed, if memory runs out or pair is
- * NULL. */
+/* Takes ownership of the point `pair` and inserts it at `index` or, if `same`
+ * is true, replaces the point there.  Adds the curve if `points` is NULL.
+ * Returns false and changes nothing if memory runs out or `pair` is NULL. */
 static bool point_insert(struct tandem_profile *profile, const char *curve,
                          json_t *points, size_t index, bool same, json_t *pair)
 {

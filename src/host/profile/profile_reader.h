@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finds and reads profiles, the files of measured costs, one for each device.
- * The context's mutex must be held.
+/* Finds and reads profiles.  A profile is a file of measured costs for one
+ * device.  The context's mutex must be held.
  *
- * A file is called <backend>-<device name>-<hash>.json.  In the device name, a
- * dash replaces each character other than an ASCII letter or digit.  The hash
- * covers the UUID (or the PCI address), the driver, the plugin's version and
- * the host's CPU.  A profile matches exactly if all of these are equal.
- * Without an exact match, a profile is used if its backend, device name and
- * driver are equal. */
+ * Profiles are called <backend>-<device name>-<hash>.json.  A dash replaces
+ * each character of the device name that is not an ASCII letter or digit.  The
+ * hash covers the UUID (or the PCI address), the driver, the plugin's version
+ * and the host's CPU.  A profile matches a device exactly if the backend, the
+ * device name and all parts of the hash are equal.  Without an exact match, a
+ * profile is used if its backend, device name and driver are equal. */
 #ifndef TANDEM_HOST_PROFILE_PROFILE_READER_H
 #define TANDEM_HOST_PROFILE_PROFILE_READER_H
 
@@ -18,7 +18,7 @@
 #define PROFILE_FORMAT 2
 #define MAX_PROFILE_BYTES (1u << 20)
 #define PROFILE_NAME_BYTES 256u
-/* Largest number of tuning pairs in a profile, and of bytes in their values. */
+/* Largest number of tuning pairs in a profile and largest length of a value. */
 #define MAX_PROFILE_TUNING 4096u
 
 /* Identifies the device and host on which a profile was measured. */
@@ -33,7 +33,7 @@ struct profile_key {
 };
 
 void profile_key_make(const struct device *device, struct profile_key *out);
-/* Writes the name of the profile's file, without a directory, to `out`.
+/* Writes the file name of the profile, without a directory, to `out`.
  * *out_prefix is the number of characters before the hash. */
 void profile_file_name(const struct profile_key *key, char *out, size_t bytes,
                        size_t *out_prefix);
@@ -45,8 +45,8 @@ void profile_file_name(const struct profile_key *key, char *out, size_t bytes,
 json_t *profile_load_json(int directory, const char *name,
                           const struct profile_key *key, bool exact,
                           char *out_why, size_t why_bytes);
-/* Reads and checks the file device->profile_path, which must not be NULL, again
- * and returns its content.  The caller releases the result with json_decref.
+/* Reads the file device->profile_path (not NULL) once more, checks it and
+ * returns its content.  The caller releases the result with json_decref.
  * Returns NULL with the reason in out_why if the file is no longer valid. */
 json_t *profile_reload_json(const struct device *device, char *out_why,
                             size_t why_bytes);
@@ -61,11 +61,11 @@ enum profile_match {
     PROFILE_MALFORMED /* the file is malformed, or memory ran out */
 };
 
-/* profile_parser.c: checks the `text` of a file and, if it is a profile for
- * `key`, loads the costs into `model`.  If `exact` is true, all fields of `key`
- * must match, otherwise only backend, name and driver.  *out_tuning gets the
- * tuning section as JSON text, which the caller frees, or NULL.  If the result
- * is not PROFILE_MATCH, `model` is unchanged and out_why holds the reason. */
+/* Checks the `text` of a file and, if it is a profile for `key`, loads the
+ * costs into `model`.  If `exact` is true, all fields of `key` must match,
+ * otherwise only backend, name and driver.  *out_tuning gets the tuning as JSON
+ * text, which the caller frees, or NULL.  If the result is not PROFILE_MATCH,
+ * `model` is unchanged and out_why is the reason.  See profile_parser.c. */
 enum profile_match profile_parse(const char *text, size_t bytes,
                                  const struct profile_key *key, bool exact,
                                  struct cost_model *model, char **out_tuning,

@@ -46,8 +46,8 @@ static json_t *key_json(const struct profile_key *key)
                      key->plugin_version, "host_cpu", key->host_cpu);
 }
 
-/* Adds the names of the operators that the cost model blocks.  They stay
- * blocked until tandem_profile_set_op_blocked unblocks them. */
+/* Adds the names of the operators that the cost model blocks.  The operators
+ * stay blocked until tandem_profile_set_op_blocked unblocks them. */
 static bool blocked_ops_fill(json_t *names, const struct cost_model *model)
 {
     bool ok = names != NULL;
@@ -89,9 +89,9 @@ static bool profile_fill(struct tandem_profile *profile,
            profile->gemm != NULL && profile->tuning != NULL;
 }
 
-/* Copies measurements into the profile from the file of the device's costs.  If
- * `all` is true, copies everything and fails if the file is no longer valid.
- * Otherwise copies only the tuning section, if the file is still valid. */
+/* Copies measurements from the file device->profile_path, if any.  If `all` is
+ * true, copies all of them and fails if the file is no longer valid.  Otherwise
+ * copies only the tuning section, if the file is still valid. */
 static enum tandem_status measurements_copy(struct tandem_profile *profile,
                                             const struct device *device,
                                             bool all)
@@ -192,8 +192,8 @@ static bool member_is_unchanged(const json_t *baseline, const json_t *edited,
     return before == after || json_equal(before, after);
 }
 
-/* Copies the costs of the saved file to `out` if the profile was created from a
- * file and changed no cost.  A profile created empty keeps its own costs. */
+/* Copies the costs of the saved file to `out` if this profile was created from
+ * a file and no cost was changed.  A profile created empty keeps its costs. */
 static bool costs_merge(const struct tandem_profile *profile,
                         const json_t *saved, json_t *out)
 {
@@ -252,7 +252,7 @@ static bool blocked_ops_merge(const struct tandem_profile *profile,
     size_t i;
 
     /* Keep the saved operator names except those that this profile unblocked,
-     * and add the names that it blocked. */
+     * and add the names that this profile blocked. */
     json_array_foreach (others, i, name) {
         if (ok && (!array_contains(baseline, name) ||
                    array_contains(profile->blocked_ops, name)))
@@ -266,8 +266,8 @@ static bool blocked_ops_merge(const struct tandem_profile *profile,
     return json_object_set_new(out, "blocked_operators", names) == 0 && ok;
 }
 
-/* Returns the content to write: the members changed in this profile and, for
- * unchanged members, the content of the saved file, which another process may
+/* Returns the content to write.  JSON members that this profile changed come
+ * from the profile; others come from the saved file, which another process may
  * have written meanwhile.  Returns NULL if memory runs out. */
 static json_t *profile_merge(const struct tandem_profile *profile,
                              int directory)

@@ -9,7 +9,7 @@
 struct tandem_profile {
     struct handle handle;
     struct tandem_context *context;
-    json_t *root; /* whole profile; owns the members on the next line */
+    json_t *root; /* whole profile; owns the values on the next line */
     json_t *scalars, *curves, *gemm, *tuning, *blocked_ops;
     json_t *baseline;    /* copy of `root` at creation or at the last save */
     bool edits_existing; /* the profile was created from an existing file */
@@ -17,19 +17,19 @@ struct tandem_profile {
     char file[PROFILE_NAME_BYTES];
 };
 
-/* Creates a profile for the device, with the measurements of the device's
- * current profile if edit is true.  The context's mutex must be held. */
+/* Creates a profile for a device with its current measurements or, if `edit` is
+ * false, only its current tuning.  The context's mutex must be held. */
 enum tandem_status profile_new_for_device(const struct device *device,
                                           bool edit,
                                           struct tandem_profile **out_profile);
 
-/* Returns TANDEM_OK for a live profile, or an error with its message set. */
+/* Returns TANDEM_OK for a live profile, else sets the error message. */
 enum tandem_status profile_check(const struct tandem_profile *profile);
 
-/* Sets the message for lack of memory and returns TANDEM_OUT_OF_MEMORY. */
+/* Sets the out-of-memory message and returns TANDEM_OUT_OF_MEMORY. */
 enum tandem_status profile_memory_fail(void);
 
-/* Adds a member to `object`, which takes ownership of `value`.  Returns
+/* Adds the member `key` to `object`, which takes ownership of `value`.  Returns
  * `value`, or NULL if memory runs out or `value` is NULL. */
 json_t *json_member_add(json_t *object, const char *key, json_t *value);
 
