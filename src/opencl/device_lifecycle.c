@@ -57,7 +57,7 @@ static void context_release(struct tandem_device *device)
     pthread_mutex_unlock(&mutex);
 }
 
-/* Detaches from the hardware a device that will never be freed.  The device
+/* Detaches a device that will never be freed from its hardware.  The device
  * keeps its context, and the next open of the hardware creates a new one. */
 static void context_leak(struct tandem_device *device)
 {
@@ -127,7 +127,7 @@ static enum tandem_status parse_number(const char *key, const char *value,
 }
 
 /* Stores a value of the tuning profile.  Accepts unknown keys, which other
- * parts or a later version may have written. */
+ * parts of the plugin or a later version may have written. */
 static bool tuning_value_parse(void *user, const char *key, const char *value)
 {
     struct tandem_device *device = user;

@@ -22,7 +22,7 @@
 
 struct platform_device;
 
-/* Behaviour of a thread in the driver's wait functions. */
+/* Result of measuring whether the driver's wait functions block or spin. */
 enum driver_wait_mode {
     DRIVER_WAIT_UNKNOWN,
     DRIVER_WAIT_BLOCKING,
@@ -45,7 +45,7 @@ struct tandem_device {
     /* Time limit for builds, and for waits in calls that have no timeout
      * parameter.  0 means no limit. */
     uint64_t blocking_timeout_ns;
-    atomic_int shares_memory; /* result of coherence test (host_import.c) */
+    atomic_int shares_memory; /* memory coherence, tested by host_import.c */
     _Atomic uint32_t driver_wait_mode; /* set by event_wait.c */
     bool has_device_scope_visibility; /* see op_request in plan/plan.h */
     pthread_mutex_t mutex;            /* guards streams and next_stream_id */
@@ -56,12 +56,12 @@ struct tandem_device {
     struct programs programs;
     struct gemm_selector gemm_selector;
     enum sm90a_self_test_result sm90a_self_test; /* from the profile */
-    bool self_test_only;  /* option of open: only the sm_90a self-test */
+    bool self_test_only;  /* option of open: tune.c runs only the self-test */
     struct clblast_overrides clblast_overrides; /* from the profile */
 };
 
-/* A buffer.  The pool's mutex guards the list of buffers (previous, next) and
- * the list pack_cache_entries. */
+/* A buffer.  pool.mutex guards the list of buffers (previous, next) and the
+ * list pack_cache_entries. */
 struct tandem_buffer {
     struct handle handle;
     struct tandem_device *device;
@@ -74,7 +74,7 @@ struct tandem_buffer {
     uint32_t skew; /* distance in bytes from a 64-byte boundary */
     bool internal; /* temporary of the plugin, not in statistics */
     struct tandem_buffer *previous, *next;
-    /* Stream id and command number of the last use, and of the last write. */
+    /* Stream id and command number of the buffer's last use and last write. */
     _Atomic uint64_t used_stream, used_seqno;
     _Atomic uint64_t written_stream, written_seqno;
     /* Last use of the block by its previous owner, and the id of the stream
@@ -112,7 +112,7 @@ struct clblast_temp_size_entry {
 /* Host memory for small downloads; see readback_buffer.h. */
 struct readback {
     void *memory;      /* pinned memory, allocated at first use */
-    bool alloc_failed; /* allocation failed and is not repeated */
+    bool alloc_failed; /* the allocation failed; it is not repeated */
 };
 
 /* A stream: an in-order queue.  One thread at a time uses it, but other threads
@@ -124,7 +124,7 @@ struct tandem_stream {
     uint64_t id; /* unique within the device; 0 is not used */
     uint32_t flags;
     uint32_t references; /* guarded by device.mutex */
-    /* Numbers of the last issued, completed and flushed command; from 1 on. */
+    /* Number, from 1 on, of the last issued, completed and flushed command. */
     _Atomic uint64_t issued_seqno, completed_seqno, flushed_seqno;
     _Atomic uint64_t pending_bytes; /* bytes that unfinished commands use */
     _Atomic uint32_t status;        /* the sticky error, or TANDEM_OK */

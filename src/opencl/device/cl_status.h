@@ -9,8 +9,8 @@
 
 /* Returns the status of an OpenCL error code and sets the error message to
  * "CALL: NAME (code)".  Marks `device`, which may be NULL, as lost if the code
- * means that.  For codes that may mean a lost device, runs device_health_check,
- * which can block for HEALTH_CHECK_TIMEOUT_NS. */
+ * says so.  For ambiguous codes, runs device_health_check, which can block for
+ * HEALTH_CHECK_TIMEOUT_NS. */
 enum tandem_status status_from_cl(struct tandem_device *device, cl_int code,
                                   const char *call);
 /* Does the same as status_from_cl for a CLBlastStatusCode. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Enumerates the devices of all platforms, GPUs first and CPUs last, and marks
- * duplicates.  The list is written under the mutex and later read without a
+ * duplicates.  A mutex guards the search.  The finished list is read without a
  * lock. */
 #include "opencl/device/device_enumeration.h"
 
@@ -30,14 +30,14 @@ static struct no_device_diagnosis diagnosis;
 static uint32_t listed_count;
 static struct platform_device devices[MAX_DEVICES];
 
-/* Returns true if the error may be temporary, because memory was exhausted. */
+/* Returns true if the error is a lack of memory, which may be temporary. */
 static bool is_temporary(cl_int code)
 {
     return code == CL_OUT_OF_HOST_MEMORY || code == CL_OUT_OF_RESOURCES;
 }
 
-/* Records an error of the device search, unless an earlier one is temporary.  A
- * platform without devices is no error. */
+/* Records an error of the device search, unless an earlier error is temporary.
+ * A platform without devices is no error. */
 static void record_failure(cl_int code)
 {
     if (code != CL_SUCCESS && code != CL_DEVICE_NOT_FOUND &&

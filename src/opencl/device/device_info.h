@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Queries the properties of one OpenCL device.  Only device_enumeration.c calls
- * device_info_query, and holds the mutex of the device list. */
+ * device_info_query, while it holds the mutex of the device list. */
 #ifndef TANDEM_OPENCL_DEVICE_DEVICE_INFO_H
 #define TANDEM_OPENCL_DEVICE_DEVICE_INFO_H
 

@@ -12,8 +12,8 @@
 /* A wait polls without sleeping for this time, because most waits for small
  * work end within it. */
 #define SPIN_NS 100000u
-/* Later, each sleep between two polls takes 1/256 of the time waited so far,
- * limited to 10 to 500 us.  Short waits thus end early, and long ones use
+/* After SPIN_NS, each sleep between two polls takes 1/256 of the time waited so
+ * far, limited to 10 to 500 us.  Short waits thus end early, and long ones use
  * little CPU time. */
 #define MIN_SLEEP_NS 10000u
 #define MAX_SLEEP_NS 500000u
@@ -119,7 +119,7 @@ static struct event_waiter *event_waiter_new(void)
     return waiter;
 }
 
-/* Drops a reference and unlocks the mutex, which the caller has locked. */
+/* Drops a reference and unlocks waiter->mutex, which the caller has locked. */
 static void event_waiter_release(struct event_waiter *waiter)
 {
     bool last = --waiter->references == 0;

@@ -11,10 +11,10 @@
 
 #include "opencl/device/cl_status.h"
 
-/* Minimum length of a driver wait that shows whether the driver spins.  A
- * blocking wait uses almost no CPU time.  A spinning wait uses all that other
- * processes leave, which is little on a loaded machine, so more than 1/32 of
- * the time means that it spins. */
+/* A driver wait of at least MIN_TIMED_WAIT_NS shows whether the driver spins.
+ * A blocking wait uses almost no CPU time.  A spinning wait uses all CPU time
+ * that other processes leave, perhaps little.  More than 1/32 of the wait's
+ * duration therefore counts as spinning. */
 #define MIN_TIMED_WAIT_NS 5000000u
 #define SPINNING_DIVISOR 32u
 /* Maximum time for which an event may still report that its command runs after

@@ -16,10 +16,10 @@ struct quirk_row {
     enum quirk quirk;
     const char *platform;            /* Part of the platform's name. */
     unsigned long min_driver;        /* Minimum major version of the driver. */
-    uint32_t min_compute_capability; /* Ten times the number: 53 for 5.3. */
-    const char *missing_extension;   /* The driver does not report it. */
+    uint32_t min_compute_capability; /* Ten times the capability: 53 for 5.3. */
+    const char *missing_extension;   /* Extension that is not reported. */
     const char *behaviour;           /* Description, without "; ". */
-    const char *source; /* Public issue about it, or where we recorded it. */
+    const char *source; /* Public issue about the quirk, or our own record. */
 };
 
 static const struct quirk_row rows[] = {

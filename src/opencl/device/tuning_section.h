@@ -14,9 +14,9 @@
 typedef bool (*tuning_section_fn)(void *user, const char *key,
                                   const char *value);
 
-/* Calls `parse` for each key-value pair, unless the JSON text is not an object
- * of strings.  In this case, or if `parse` rejects values, returns false and
- * describes the problem, or the first rejected value, in out_error. */
+/* Calls `parse` for each key-value pair.  Returns false if the JSON text is not
+ * an object of strings, or if `parse` rejects values.  In both cases, out_error
+ * describes the problem or the first rejected value. */
 bool tuning_section_read(const char *text, tuning_section_fn parse, void *user,
                          char *out_error, size_t error_bytes);
 

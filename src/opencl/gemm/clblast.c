@@ -102,7 +102,7 @@ static enum tandem_status warmup_launch(struct tandem_device *device,
 enum tandem_status clblast_warm(struct tandem_device *device, bool batched)
 {
     const size_t small = 16, large = 1024;
-    /* CLBlast also asks drivers for binaries of programs, so take the lock. */
+    /* CLBlast asks drivers for program binaries, so take the compile lock. */
     bool waited;
     int lock = compile_lock_acquire(device, &waited);
     clblast_overrides_self_test(device, batched);
@@ -153,7 +153,7 @@ static enum tandem_status temp_size(struct tandem_stream *stream,
         p->b_ld,
         p->c_ld,
         p->a_offset << 42 ^ p->b_offset << 21 ^ p->c_offset};
-    /* The cache key has only 21 bits for each offset. */
+    /* `shape`, the cache key, has only 21 bits for each offset. */
     bool exact = (p->a_offset | p->b_offset | p->c_offset) >> 21 == 0;
     uint64_t hash = 0;
     for (uint32_t i = 0; i < 8; i++)
@@ -247,8 +247,8 @@ static enum tandem_status call_in_parts(struct tandem_stream *stream,
     return status;
 }
 
-/* Makes the first single or the first batched GEMM of a device, in which
- * CLBlast compiles its kernels. */
+/* Runs the first GEMM of a device, single or batched. CLBlast compiles its
+ * kernels during this call. */
 static enum tandem_status first_call(struct tandem_stream *stream,
                                      const struct clblast_call *call)
 {

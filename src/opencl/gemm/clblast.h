@@ -8,7 +8,7 @@
 #include "opencl/queue/stream.h"
 
 /* Maximum k for which a GEMM is a single CLBlast call. A larger k is split
- * among several calls, each possibly with a larger k than this. */
+ * among several calls. The k of each call may exceed this value. */
 #define CLBLAST_MAX_UNSPLIT_K 512
 
 /* Returns true if the operands have the alignment that CLBlast's vector loads
@@ -18,15 +18,15 @@ bool clblast_supports_alignment(struct tandem_device *device,
 /* Returns the variant key of the CLBlast kernels that compute `gemm`:
  * CLBLAST_KEY or CLBLAST_BATCHED_KEY. */
 uint64_t clblast_variant_key(const struct tandem_gemm *gemm);
-/* Enqueues c = alpha a b + beta c with CLBlast. `gemm` must not be empty, and
- * clblast_supports_gemm() must return true for it. */
+/* Enqueues c = alpha * a * b + beta * c with CLBlast. `gemm` must not be empty,
+ * and clblast_supports_gemm() must return true for it. */
 enum tandem_status clblast_gemm_launch(struct tandem_stream *stream,
                                        const struct tandem_gemm *gemm);
-/* Runs small GEMMs on scratch memory, so that CLBlast compiles its kernels. */
+/* Runs GEMMs on scratch memory, so that CLBlast compiles its kernels. */
 enum tandem_status clblast_warm(struct tandem_device *device, bool batched);
-/* Runs GEMMs with CLBlast's direct and indirect kernels and compares elements
- * with sums in double precision. CLBlast uses the indirect kernel if m n k is
- * at least min_indirect cubed. Returns TANDEM_FAILED if an element is wrong. */
+/* Compares results of CLBlast's direct and indirect kernels with f64 sums.
+ * CLBlast uses the indirect kernel if m * n * k is at least min_indirect cubed.
+ * Returns TANDEM_FAILED if an element is wrong. */
 enum tandem_status clblast_self_test_run(struct tandem_device *device,
                                          bool batched, uint32_t min_indirect);
 /* Fills `out` with pseudo-random numbers in [-1, 1). */

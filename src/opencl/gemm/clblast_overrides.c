@@ -22,7 +22,7 @@ struct device_overrides {
     struct clblast_params defaults[CLBLAST_KERNEL_COUNT];
     struct clblast_params current[CLBLAST_KERNEL_COUNT];
     uint32_t self_tested; /* finished self-tests; bits of enum self_test_bit */
-    bool failed;          /* the self-test failed; no override is set again */
+    bool failed;          /* a self-test failed; overrides stay disabled */
     uint32_t alignment;   /* operand alignment in bytes; 0 means unknown */
 };
 
@@ -30,7 +30,7 @@ static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct device_overrides devices[MAX_DEVICES];
 
 /* Returns the state of a device, or NULL if there are more than MAX_DEVICES.
- * The caller holds the mutex. */
+ * The caller holds the mutex of `devices`. */
 static struct device_overrides *device_overrides_get(cl_device_id id)
 {
     for (uint32_t i = 0; i < MAX_DEVICES; i++) {
@@ -71,7 +71,7 @@ bool clblast_overrides_parse(struct clblast_overrides *overrides,
 /* ---- apply and restore ---- */
 
 /* Sets the parameters of a CLBlast kernel. Saves CLBlast's own parameters
- * before the first override. The caller holds the mutex. */
+ * before the first override. The caller holds the mutex of `devices`. */
 static bool device_overrides_set(struct device_overrides *state,
                                  enum clblast_kernel_id id,
                                  const struct clblast_params *set)
@@ -92,7 +92,7 @@ static bool device_overrides_set(struct device_overrides *state,
     return true;
 }
 
-/* Restores the parameters of all kernels. The caller holds the mutex. */
+/* Restores all kernels' parameters. The caller holds the mutex of `devices`. */
 static void device_overrides_restore(struct device_overrides *state)
 {
     for (uint32_t i = 0; i < CLBLAST_KERNEL_COUNT; i++)
@@ -141,7 +141,7 @@ void clblast_overrides_restore(const struct platform_device *hardware)
 /* Alignment that is sufficient for CLBlast's longest vector loads. */
 #define MAX_ALIGNMENT_BYTES 64u
 
-/* Reads one parameter's value. Returns false if CLBlast does not report it. */
+/* Reads a kernel parameter. Returns false if CLBlast does not report it. */
 static bool param_get(cl_device_id device, enum clblast_kernel_id id,
                       const char *name, uint32_t *out)
 {
@@ -158,7 +158,7 @@ static uint32_t operand_alignment(cl_device_id device)
 {
     static const struct {
         enum clblast_kernel_id id;
-        const char *name; /* parameter that is a vector length in floats */
+        const char *name; /* parameter that sets a vector length in floats */
     } lengths[] = {
         {CLBLAST_XGEMM, "VWM"},         {CLBLAST_XGEMM, "VWN"},
         {CLBLAST_XGEMM_DIRECT, "VWMD"}, {CLBLAST_XGEMM_DIRECT, "VWND"},
@@ -206,7 +206,7 @@ void clblast_overrides_self_test(struct tandem_device *device, bool batched)
         return;
     enum tandem_status status =
         clblast_self_test_run(device, batched, routine.values[0]);
-    /* A self-test with these errors says nothing about the parameters. */
+    /* These errors do not show that the parameters are wrong. */
     if (status == TANDEM_DEVICE_LOST || status == TANDEM_OUT_OF_MEMORY)
         return;
     pthread_mutex_lock(&mutex);

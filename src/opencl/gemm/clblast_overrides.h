@@ -25,7 +25,7 @@ bool clblast_overrides_parse(struct clblast_overrides *overrides,
                              const char *key, const char *value);
 /* Makes CLBlast use the overrides of `device`. */
 void clblast_overrides_apply(struct tandem_device *device);
-/* Makes CLBlast use its own parameters again. The hardware must not be open. */
+/* Restores CLBlast's own parameters. No device may be open on the hardware. */
 void clblast_overrides_restore(const struct platform_device *hardware);
 /* Runs the self-test of single or batched CLBlast GEMMs if the overrides are
  * still untested. If a result is wrong, restores CLBlast's own parameters and

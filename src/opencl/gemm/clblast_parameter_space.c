@@ -35,7 +35,7 @@ enum { GEMMK, KREG, KWG, KWI, MDIMA, MDIMC, MWG, NDIMB, NDIMC, NWG, SA, SB,
 static bool xgemm_fits(const uint32_t *v,
                        const struct clblast_device_limits *limits)
 {
-    /* More accumulators of one work-item would not fit in registers. */
+    /* A work-item with more accumulators would run out of registers. */
     const uint64_t max_accumulators = 128;
     return is_multiple(v[KWG], v[KWI]) &&
            is_multiple(v[MWG], v[MDIMC] * v[VWM]) &&

@@ -26,15 +26,14 @@ enum clblast_kernel_id {
 /* Buffer size that is sufficient for clblast_params_format(). */
 #define CLBLAST_PARAMS_TEXT_BYTES 256u
 
-/* A value for each parameter of a kernel, in the order of the kernel's params.
- */
+/* Values of a kernel's parameters, in the order of clblast_kernel.params. */
 struct clblast_params {
     uint32_t values[CLBLAST_MAX_PARAMS];
 };
 
 struct clblast_param {
     const char *name;
-    uint32_t count; /* number of values; 0 means values[0] to values[1] */
+    uint32_t count; /* 0 means all numbers from values[0] to [1] */
     uint32_t values[CLBLAST_MAX_PARAM_VALUES];
 };
 
@@ -45,8 +44,8 @@ struct clblast_device_limits {
 
 struct clblast_kernel {
     const char *name; /* name of the kernel in CLBlast's API */
-    /* Returns true if the values meet the conditions between them. NULL if the
-     * kernel has no such conditions. */
+    /* Returns true if the combination of values is valid. NULL means that all
+     * combinations are valid. */
     bool (*fits)(const uint32_t *values,
                  const struct clblast_device_limits *limits);
     uint32_t count;

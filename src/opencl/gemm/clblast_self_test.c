@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Self-test of CLBlast: compares elements of GEMMs with sums in f64. */
+/* Self-test of CLBlast: compares elements of GEMM results with f64 sums. */
 #include "opencl/gemm/clblast.h"
 #include "opencl/gemm/clblast_params.h"
 

@@ -13,7 +13,7 @@
 /* The way in which a GEMM is computed: by a call of CLBlast, if `clblast` is
  * set, and then by the kernels of `plan`. */
 struct gemm_dispatch {
-    bool is_zero; /* alpha a b is 0; only beta c and the epilogue remain */
+    bool is_zero; /* alpha or k is 0; only beta * c and the epilogue remain */
     bool clblast;
     bool naive; /* the plan uses the naive kernel, which runs everywhere */
     struct gemm_selection selection;
@@ -87,7 +87,7 @@ static bool gemm_dispatch_disable_failed(struct tandem_device *device,
     return true;
 }
 
-/* Calls `function` for each kernel variant of the dispatch until one fails. */
+/* Calls `function` for each kernel variant until one of the calls fails. */
 static enum tandem_status variants_visit(
     struct tandem_device *device, const struct tandem_gemm *gemm,
     const struct gemm_dispatch *dispatch,
@@ -171,8 +171,8 @@ static enum tandem_status dispatch_prepare(struct tandem_stream *stream,
     return status;
 }
 
-/* Acquires from the pack cache copies of the operands that the kernel needs
- * packed, and plans with them. An entry is NULL if there is no copy. */
+/* Acquires packed copies of the operands from the pack cache, and plans with
+ * these copies. out_entries[i] is NULL if operand i has no copy. */
 static void use_pack_cache(struct tandem_stream *stream,
                            const struct tandem_gemm *gemm,
                            struct gemm_dispatch *dispatch,
@@ -199,9 +199,9 @@ static void use_pack_cache(struct tandem_stream *stream,
                   matrices, stream->device->programs.group_log2);
 }
 
-/* Enqueues the plan. If there is no memory for its temporary buffer, enqueues a
- * kernel that needs none instead. Deterministic mode returns the error, because
- * that kernel adds in a different order. */
+/* Enqueues the plan. If there is no memory for its temporary buffer, enqueues
+ * instead a kernel that needs no such buffer. In deterministic mode, returns
+ * the error, because that kernel adds in a different order. */
 static enum tandem_status plan_launch(struct tandem_stream *stream,
                                       const struct tandem_gemm *gemm,
                                       struct launch_plan *plan)

@@ -44,7 +44,7 @@ static const struct gemm_kernel_cost default_costs[GEMM_KERNEL_COUNT] = {
 #define DEFAULT_BYTES_PER_NS 3000
 
 #define MAX_NS 1e12
-#define MAX_SIZE 1e9 /* maximum of m, n, k and batch */
+#define MAX_SIZE 1e9 /* upper limit of m, n, k and batch */
 
 /* Derives the cost of a GEMV kernel with an MN-major matrix from its cost with
  * a K-major matrix. */

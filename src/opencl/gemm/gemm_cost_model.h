@@ -7,10 +7,10 @@
  *                           gemm_kernel_cost); for GEMV, latency_ns and step_ns
  *                           are per row of the matrix
  *   kernel_mn_major.KERNEL  the same for GEMV with an MN-major matrix
- *   launch_ns               time of one more kernel launch
- *   copy_bytes_per_ns       speed of a kernel that only moves memory
+ *   launch_ns               time that each additional kernel launch takes
+ *   copy_bytes_per_ns       throughput of a kernel that only copies memory
  *   mn_major_penalty        relative extra time for each MN-major operand
- *   clblast_times           times of CLBlast: m n k batch ns; m n k batch ns...
+ *   clblast_times           measured CLBlast GEMMs: "m n k batch ns; ..."
  *
  * Pure functions; any thread.
  */
@@ -20,12 +20,12 @@
 #include "opencl/plan/gemm_plan.h"
 
 /* Cost of a kernel. If every compute unit has g work-groups, a launch takes
- * start_ns, plus max(latency_ns, g * step_ns) for each unit of k. */
+ * start_ns + k * max(latency_ns, g * step_ns). */
 struct gemm_kernel_cost {
     double start_ns, latency_ns, step_ns;
 };
 
-/* A measured time of a CLBlast GEMM; "work" is the product m n k batch. */
+/* A measured time of a CLBlast GEMM per unit of work m * n * k * batch. */
 struct clblast_time {
     float log2_size[4], log2_ns_per_work;
 };
@@ -41,12 +41,12 @@ struct gemm_cost_model {
     double bytes_per_ns;
     /* Relative extra time of a 3xTF32 GEMM for each MN-major operand. */
     double mn_major_penalty;
-    uint32_t clblast_time_count; /* number of times; 0 means not measured */
+    uint32_t clblast_time_count; /* number of entries in clblast_times */
     double min_clblast_ns;       /* shortest measured time of CLBlast */
     struct clblast_time clblast_times[MAX_CLBLAST_TIMES];
 };
 
-/* Sets all costs to the built-in ones. */
+/* Sets all costs to their built-in values. */
 void gemm_cost_model_init(struct gemm_cost_model *model);
 /* Parses and stores the tuning result with one of the keys above, without
  * "gemm.". Returns false and changes nothing if the value is malformed or out

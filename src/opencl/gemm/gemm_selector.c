@@ -33,7 +33,7 @@
 
 /* Maximum memory in bytes for the partial sums of split-K. */
 #define MAX_SPLIT_K_BYTES ((double)(256u << 20))
-/* Maximum number of work-groups per compute unit that split-K launches. */
+/* Maximum number of work-groups per compute unit in a split-K launch. */
 #define MAX_SPLIT_GROUPS_PER_UNIT 8
 
 /* The predicted time of a kernel that cannot be used. */
@@ -98,7 +98,7 @@ static uint64_t disabled_for(struct gemm_selector *selector,
 
 /* ---- forced selection ---- */
 
-/* Parses the number of splits, and of split tiles: SPLITS or SPLITS:TILES. */
+/* Parses SPLITS or SPLITS:TILES, where TILES is the number of split tiles. */
 static bool split_parse(const char *text, struct split_k *out)
 {
     char splits[16];
@@ -201,8 +201,8 @@ static void candidate_init(struct candidate *out,
                            .k_tiles = ceil((double)gemm->k / k_tile)};
 }
 
-/* Returns the additional time that the operands cause in a GEMM that takes
- * `ns`: for packing, and for MN-major operands of 3xTF32 kernels. */
+/* Returns the extra time of a GEMM that otherwise takes `ns`: the time to pack
+ * its operands, plus the penalty of 3xTF32 kernels for MN-major operands. */
 static double operands_ns(const struct candidate *c, double ns)
 {
     uint32_t launches;
@@ -219,8 +219,9 @@ static double operands_ns(const struct candidate *c, double ns)
     return sum;
 }
 
-/* Returns the time of `count` work-groups on each compute unit, which runs
- * groups_per_compute_unit at a time. Each group sums `depth` products. */
+/* Returns the time of a compute unit for `count` work-groups, of which
+ * groups_per_compute_unit run at a time. A group sums `depth` products per
+ * element. */
 static double waves_ns(const struct candidate *c, double count, double depth)
 {
     uint32_t occupancy = c->config->groups_per_compute_unit;
@@ -254,7 +255,7 @@ static double tiles_ns(const struct candidate *c, const struct split_k *split)
 static double gemv_ns(const struct candidate *c, const struct split_k *split)
 {
     double rounds = c->tiles * split->splits / c->compute_units;
-    /* With fewer groups than compute units, each group has more bandwidth. */
+    /* If there are fewer groups than units, each group has more bandwidth. */
     double row_ns =
         fmax(c->cost->step_ns * (rounds < 1 ? rounds : ceil(rounds)),
              c->cost->latency_ns);
@@ -268,14 +269,13 @@ static double gemv_ns(const struct candidate *c, const struct split_k *split)
 static double fixup_ns(const struct candidate *c, const struct split_k *split)
 {
     double split_tiles = split->split_tiles, splits = split->splits;
-    /* A 3xTF32 tile may be computed twice; only the fixup kernel adds beta c.
-     */
+    /* A 3xTF32 tile may be computed twice, so only the fixup adds beta * c. */
     bool adds_c = c->config->is_3xtf32 && c->gemm->beta != 0;
     double sums =
         (double)c->gemm->m * (double)c->gemm->n * (double)c->gemm->batch;
     if (split_tiles == 0 && !adds_c)
         return 0;
-    /* If only some tiles are split, the partial sums fill whole tiles. */
+    /* If only some tiles are split, partial sums are stored for whole tiles. */
     if (split_tiles < c->tiles && !adds_c)
         sums = split_tiles * c->config->tile_m * c->config->tile_n;
     double bytes = sums * sizeof(float);
@@ -319,7 +319,7 @@ static double best_split_ns(const struct candidate *c, struct split_k *out)
     *out = NO_SPLIT;
     double best_ns = predict_ns(c, out);
     for (uint32_t i = 0; i < sizeof(splits) / sizeof(splits[0]); i++) {
-        /* Each split must sum at least two k_tiles. */
+        /* Each split must sum over at least two tiles of k. */
         if ((double)c->gemm->k < 2 * c->k_tile * splits[i])
             break;
         for (uint32_t j = 0; j < choices; j++) {
@@ -389,7 +389,7 @@ static double best_kernel_ns(const struct gemm_selector *selector,
     return best_ns;
 }
 
-/* Returns the time of a GEMM by CLBlast and of the epilogue kernel after it. */
+/* Returns the time of CLBlast's GEMM plus the epilogue kernel after it. */
 static double clblast_ns(const struct gemm_selector *selector,
                          const struct tandem_gemm *gemm)
 {
@@ -421,8 +421,8 @@ void gemm_selector_compute(struct gemm_selector *selector,
         return;
     }
     /* The built-in kernel costs do not apply to this device, so CLBlast is
-     * used. If k is so large that CLBlast needs several calls, these SIMT
-     * kernels are faster on PoCL unless the result is tiny. */
+     * used. If k is so large that CLBlast needs several calls, the SIMT kernels
+     * below are faster on PoCL unless the result is tiny. */
     if (clblast && !calibrated && selector->prefer_clblast) {
         bool tiny = gemm->m <= TINY_SIDE && gemm->n <= TINY_SIDE &&
                     gemm->m > 1 && gemm->n > 1;
@@ -467,8 +467,8 @@ static uint32_t selection_traits(const struct tandem_gemm *gemm)
            (clblast_supports_gemm(gemm) ? 1u << 24 : 0);
 }
 
-/* Seqlock: acquire and release order keeps the accesses to the words between
- * the two accesses to `sequence`. */
+/* Reads an entry under its seqlock. Acquire order keeps the reads of the words
+ * between the two reads of `sequence`. */
 static bool selection_cache_read(struct selection_cache_entry *entry,
                                  const uint64_t *key,
                                  struct gemm_selection *out)

@@ -13,14 +13,14 @@
 struct platform_device;
 
 struct gemm_selection {
-    bool clblast;               /* use CLBlast instead of `kernel` */
+    bool clblast;               /* CLBlast runs, not `kernel` */
     enum gemm_kernel_id kernel; /* one of the plugin's own kernels */
     struct split_k split;
 };
 
-/* Entry of the selection cache: a key and the selected kernel. Seqlock: one
- * thread at a time writes, and readers take no lock. A reader discards the
- * words that it read if `sequence` was odd or has changed. */
+/* An entry of the selection cache: a key and the selected kernel, with a
+ * seqlock. One thread at a time writes, and readers take no lock. A reader
+ * discards the words that it read if `sequence` was odd or has changed. */
 #define SELECTION_KEY_WORDS 6u
 #define SELECTION_WORDS                                                        \
     (SELECTION_KEY_WORDS + (sizeof(struct gemm_selection) + 7) / 8)
@@ -57,7 +57,7 @@ void gemm_selector_enable_sm90a(struct gemm_selector *selector);
  * tiles. Returns false for any other value. */
 bool gemm_selector_force(struct gemm_selector *selector, const char *value);
 /* Selects a kernel or CLBlast for `gemm`, which must be valid and not empty. If
- * nothing supports `gemm`, the result is CLBlast. */
+ * no kernel supports `gemm`, the result is CLBlast. */
 void gemm_selector_compute(struct gemm_selector *selector,
                            const struct tandem_gemm *gemm,
                            struct gemm_selection *out);
@@ -71,8 +71,7 @@ void gemm_selector_choose(struct gemm_selector *selector,
 void gemm_selector_choose_without_clblast(struct gemm_selector *selector,
                                           const struct tandem_gemm *gemm,
                                           struct gemm_selection *out);
-/* Disables a kernel that failed here, for all GEMMs with the dtypes of `gemm`.
- */
+/* Disables a kernel that failed, for all GEMMs with the dtypes of `gemm`. */
 void gemm_selector_disable(struct gemm_selector *selector,
                            const struct tandem_gemm *gemm,
                            enum gemm_kernel_id kernel);

@@ -9,7 +9,7 @@
 
 /* Returns the cached copy of operand `id` (a or b), packed for the kernel
  * `tile`, or NULL if it is not cached. The first call for an operand only
- * records it; the second call packs it on `stream`. The caller releases the
+ * records it. The second call packs it on `stream`. The caller releases the
  * entry with pack_cache_release(). */
 struct pack_cache_entry *
 pack_cache_acquire_or_pack(struct tandem_stream *stream,

@@ -78,8 +78,8 @@ void build_mark_running(struct kernel_variant *variant, uint64_t start_ns)
 
 /* ---- job list; the caller holds the mutex ---- */
 
-/* Removes and returns the first variant that no other thread has started to
- * build.  Returns NULL if no variant is left. */
+/* Removes from the job list the first variant that no other thread has started
+ * to build, and returns it.  Returns NULL if no variant is left. */
 static struct kernel_variant *job_pop(struct programs *programs)
 {
     struct kernel_variant *job;
@@ -169,8 +169,8 @@ static void *build_thread_main(void *argument)
     return NULL;
 }
 
-/* Returns true if a thread will build the queued variants.  If must_be_idle is
- * set, the thread must not be building.  The caller holds the mutex. */
+/* Returns true if a thread will build the queued variants, or, if must_be_idle
+ * is set, if an idle thread exists.  The caller holds programs.mutex. */
 static bool build_thread_is_available(struct tandem_device *device,
                                       bool must_be_idle)
 {
@@ -186,7 +186,7 @@ static bool build_thread_is_available(struct tandem_device *device,
 }
 
 /* Starts a build thread if none is available.  Returns false if no thread will
- * ever build the queued variants.  The caller holds the mutex. */
+ * ever build the queued variants.  The caller holds programs.mutex. */
 static bool build_thread_ensure(struct tandem_device *device, bool must_be_idle)
 {
     struct programs *programs = &device->programs;
@@ -218,7 +218,7 @@ void build_enqueue(struct tandem_device *device, struct kernel_variant *variant)
 }
 
 /* Waits until a build state or the job list changes, or until the build that
- * began at start_ns times out.  The caller holds the mutex. */
+ * began at start_ns times out.  The caller holds programs.mutex. */
 static void wait_for_change(struct tandem_device *device, uint64_t start_ns)
 {
     struct programs *programs = &device->programs;
@@ -250,8 +250,8 @@ enum tandem_status build_pending_status(struct tandem_device *device,
 }
 
 /* Queues the variant before all others.  Returns false if no build thread
- * exists, so that the caller must build it.  Sets *out_status to FAILED if the
- * builds of all threads have timed out. */
+ * exists, so that the caller must build the variant.  Sets *out_status to
+ * FAILED if the builds of all threads have timed out. */
 static bool build_enqueue_first(struct tandem_device *device,
                                 struct kernel_variant *variant,
                                 enum tandem_status *out_status)
@@ -293,7 +293,7 @@ bool build_wait(struct tandem_device *device, struct kernel_variant *variant,
         wait_for_change(device, variant->state == BUILD_RUNNING
                                     ? variant->start_ns
                                     : now_ns());
-        /* The idle thread may have started to build another variant. */
+        /* The thread that was idle may have taken another job. */
         if (variant->state == BUILD_QUEUED)
             build_thread_ensure(device, true);
     }

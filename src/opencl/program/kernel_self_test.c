@@ -15,12 +15,11 @@
 #include "opencl/device/cl_status.h"
 #include "opencl/program/variant_options.h"
 
-/* Sizes of k in the self-test, no multiple of a k_tile or of the elements in 16
- * bytes.  3xTF32 kernels read unpacked operands only if k is a multiple of 4.
- */
+/* Sizes of k in the self-test, which no kernel's k_tile divides.  3xTF32
+ * kernels read unpacked operands only if k is a multiple of 4. */
 #define MMA_K 277
 #define TF32_3X_K 276
-/* Row pitches in elements; only the first is a multiple of 16 bytes. */
+/* Row pitches in elements; only ALIGNED_PITCH is a multiple of 16 bytes. */
 #define ALIGNED_PITCH 280
 #define UNALIGNED_PITCH 281
 #define SPLITS 2
@@ -81,9 +80,9 @@ static double element_set(const struct self_test *test, void *out, size_t at,
 }
 
 /* Fills an operand with random numbers in [-1, 1) from a linear congruential
- * generator with the constants of Numerical Recipes.  If the kernel has
- * non-finite flags, one row is tiny, and one element of the last tile is
- * infinite or too large to be split into TF32 parts. */
+ * generator with the constants of Numerical Recipes.  If the kernel sets
+ * non-finite flags, one row gets tiny values, and one element of the last tile
+ * is infinite or too large to be split into TF32 parts. */
 static bool operand_make(struct self_test *test, uint32_t operand)
 {
     const struct tandem_matrix *matrix = operand_matrix(test, operand);
@@ -244,7 +243,7 @@ static cl_int step_run(struct self_test *test, cl_kernel kernel,
 
 /* Builds and runs a step that precedes the tested kernel, for example packing.
  * If the step does not complete in time, sets *out_left.  deferred_release.h
- * then owns the test, and the program is leaked. */
+ * then frees the test later, and the program is leaked. */
 static enum tandem_status step_build_and_run(struct self_test *test,
                                              struct tandem_device *device,
                                              const struct kernel_step *step,
@@ -305,10 +304,10 @@ static enum tandem_status self_test_launch(struct self_test *test,
 /* ---- verification ---- */
 
 /* Returns true if exactly the tiles with infinite elements are flagged.  Tiles
- * are numbered in column-major order, because all lie in one band of
- * gemm_common.cl.  3xTF32 kernels flag only the first split, which contains the
- * infinite element.  fp16x3 kernels flag all splits, because they share the
- * scale of a row. */
+ * are numbered in column-major order, because all tiles lie in one band (see
+ * gemm_common.cl).  3xTF32 kernels flag only the first split, which contains
+ * the infinite element.  fp16x3 kernels flag all splits, because the splits
+ * share the scale of a row. */
 static bool nonfinite_flags_are_right(const struct self_test *test)
 {
     uint32_t all = test->tiles_m * test->tiles_n;

@@ -10,7 +10,7 @@
 #include "opencl/device/cl_status.h"
 #include "opencl/program/variant_options.h"
 
-/* log2 of the largest work-group in the first plans for a device. */
+/* log2 of the largest work-group size that a new device plans with. */
 #define MAX_GROUP_LOG2 8u
 
 static uint32_t initial_group_log2(const struct tandem_device *device)
@@ -62,8 +62,8 @@ uint64_t programs_built_count(struct programs *programs)
 
 /* ---- variants ---- */
 
-/* Returns the variant of `key`, which is created if the table has none.
- * Returns NULL if host memory is exhausted.  The caller holds the mutex. */
+/* Returns the variant of `key`.  Creates it if the table has none.  Returns
+ * NULL if host memory is exhausted.  The caller holds programs.mutex. */
 static struct kernel_variant *variant_find(struct programs *programs,
                                            uint64_t key)
 {

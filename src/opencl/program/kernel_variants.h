@@ -30,11 +30,11 @@ struct kernel_variant {
     uint64_t key;
     enum build_state state;
     enum tandem_status status; /* status of the failed build */
-    uint32_t failure_count;    /* failed builds, except for lack of memory */
+    uint32_t failure_count;    /* failed builds, not counting lack of memory */
     char message[256];
     cl_program program; /* owned by the program table, not by the variant */
     struct kernel_variant *next_in_bucket, *next_job;
-    /* Start time of the running build, or 0 if the launching thread builds. */
+    /* Start time of the running build, or 0 if a launch does the build. */
     uint64_t start_ns;
     bool in_job_list;
 };
@@ -43,15 +43,15 @@ struct kernel_variant {
 #define CLBLAST_KEY ((uint64_t)1 << 60)
 #define CLBLAST_BATCHED_KEY ((uint64_t)1 << 61)
 
-/* Maximum number of build threads.  Another is started only if a launch waits
- * while all others are busy, or if the builds of all others have timed out. */
+/* Maximum number of build threads.  A further thread is started only if a
+ * launch waits while all are busy, or if the builds of all have timed out. */
 #define MAX_BUILD_THREADS 8u
 struct build_thread {
     bool is_running;
     uint64_t start_ns; /* start time of the build; 0 if the thread is idle */
 };
 
-/* Functions of higher folders that build threads call. */
+/* Functions of other folders that the build threads call. */
 struct program_callbacks {
     /* Compiles CLBlast's kernels.  Blocks. */
     enum tandem_status (*clblast_compile)(struct tandem_device *device,
@@ -61,7 +61,7 @@ struct program_callbacks {
 
 struct programs {
     pthread_mutex_t mutex;
-    pthread_cond_t changed; /* signals changed build states and job lists */
+    pthread_cond_t changed; /* signals a changed build state or job list */
     const struct program_callbacks *callbacks;
     struct kernel_variant *buckets[VARIANT_BUCKETS];
     struct program *first_program;
@@ -70,7 +70,7 @@ struct programs {
     uint32_t thread_count;
     bool is_stopping;
     bool last_thread_frees_device; /* the device is closed */
-    _Atomic uint32_t group_log2; /* log2 of the work-group size to plan with */
+    _Atomic uint32_t group_log2; /* log2 of work-group size for new plans */
     uint64_t built_count;
 };
 
@@ -98,15 +98,15 @@ enum tandem_status kernel_variant_prepare(struct tandem_device *device,
  * later, or the status of the failed build. */
 enum tandem_status kernel_variant_query(struct tandem_device *device,
                                         uint64_t key);
-/* Marks CLBlast's kernels of `key` as built.  Called after CLBlast's first
- * GEMM, in which CLBlast compiles them. */
+/* Marks the CLBlast kernels that `key` stands for as built.  Called after
+ * CLBlast's first GEMM, in which CLBlast compiles them. */
 void kernel_variant_mark_ready(struct tandem_device *device, uint64_t key);
 
 /* ---- program_build.c ---- */
 
 /* Builds the program of the variant and tests its kernel.  If `warms_up` is
- * set, launches the kernel once (warmup_call.h).  The caller does not hold the
- * mutex. */
+ * set, launches the kernel once (warmup_call.h).  The caller does not hold
+ * programs.mutex. */
 enum tandem_status kernel_variant_build(struct tandem_device *device,
                                         struct kernel_variant *variant,
                                         bool warms_up);
@@ -117,11 +117,11 @@ static inline uint32_t log2_floor(uint64_t value)
     return value == 0 ? 0 : 63u - (uint32_t)__builtin_clzll(value);
 }
 
-/* ---- build_threads.c; the caller holds the mutex unless stated ---- */
+/* ---- build_threads.c; the caller holds programs.mutex unless stated ---- */
 
 /* Returns true if the variant may be built and no thread builds it yet. */
 bool kernel_variant_can_build(const struct kernel_variant *variant);
-/* Records the result of a build.  The caller does not hold the mutex. */
+/* Records the result of a build.  The caller does not hold programs.mutex. */
 void kernel_variant_set_result(struct programs *programs,
                                struct kernel_variant *variant,
                                enum tandem_status status);
@@ -129,7 +129,7 @@ void kernel_variant_set_result(struct programs *programs,
  */
 enum tandem_status build_result(const struct kernel_variant *variant);
 /* Queues a build of the variant if it may be built.  The caller does not hold
- * the mutex. */
+ * programs.mutex. */
 void build_enqueue(struct tandem_device *device,
                    struct kernel_variant *variant);
 /* Queues the variant if necessary and waits for its build.  *out_status is
@@ -145,7 +145,7 @@ enum tandem_status build_pending_status(struct tandem_device *device,
  * thread, not a build thread, builds the variant. */
 void build_mark_running(struct kernel_variant *variant, uint64_t start_ns);
 /* Makes the build threads start no more builds, and waits for running builds,
- * except for those that timed out.  The caller does not hold the mutex. */
+ * except for those that timed out.  The caller does not hold programs.mutex. */
 void build_threads_stop(struct tandem_device *device);
 
 #endif

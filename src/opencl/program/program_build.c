@@ -146,7 +146,7 @@ static enum tandem_status load_or_build(struct tandem_device *device,
 
 /* Returns the program with the source file and options of `text` from the
  * table, and adds it if it is missing.  Returns NULL if host memory is
- * exhausted.  The caller holds the mutex. */
+ * exhausted.  The caller holds programs.mutex. */
 static struct program *program_find(struct programs *programs,
                                     const struct variant_text *text)
 {
@@ -229,7 +229,7 @@ kernel_check_local_memory(struct tandem_device *device, cl_kernel kernel)
 }
 
 /* Checks the work-group size of `key` against the kernel's limit.  If the
- * kernel needs smaller groups, makes later plans use them and returns
+ * kernel needs smaller groups, makes later plans use smaller groups and returns
  * NOT_READY. */
 static enum tandem_status kernel_check_group_size(struct tandem_device *device,
                                                   cl_kernel kernel,

@@ -14,8 +14,8 @@
  * The user's directory is not used if the driver's own cache is better.
  * NVIDIA's binaries are PTX, which the driver would have to assemble again.
  * PoCL takes three times as long to return a binary as to compile the program.
- * rusticl ends the process when it loads an unknown binary.  docs/trust.md has
- * the measurements.
+ * rusticl ends the process when it loads an unknown binary.
+ * docs/secure-files.md has the measurements.
  */
 #include "opencl/program/program_cache.h"
 
@@ -138,8 +138,8 @@ static cl_program program_load(struct tandem_device *device,
     return NULL;
 }
 
-/* Loads the program of `key` from a cache directory whose name, for messages,
- * is `path`.  Returns NULL if there is no valid file. */
+/* Loads the program of `key` from a cache directory.  Messages call it `path`.
+ * Returns NULL if there is no valid file. */
 static cl_program cache_file_load(struct tandem_device *device,
                                   const struct variant_text *text,
                                   const char *key, int directory,
@@ -207,8 +207,8 @@ static int cache_entry_compare(const void *left, const void *right)
     return strcmp(a->name, b->name);
 }
 
-/* Adds a file to the list if its name has the form of a cache file's name.
- * Returns false if host memory is exhausted. */
+/* Adds a file to the list if its name is that of a cache file.  Returns false
+ * if host memory is exhausted. */
 static bool cache_entry_add(struct cache_entry **list, size_t *count,
                             int directory, const char *name)
 {

@@ -18,12 +18,12 @@ struct program_cache {
     char *path;           /* the user's directory */
     char *system_path;    /* the directory that all users share */
     int directory;        /* file descriptor of `path`; -1 means not used */
-    int system;           /* file descriptor of `system_path`; -1: none */
+    int system;           /* descriptor of `system_path`; -1 means not used */
     uint64_t limit_bytes; /* maximum total size of the files in `path` */
     bool is_forced;       /* `path` is used even if the driver caches better */
     bool world_readable;  /* all users may read the files */
     uint32_t compile_lock_timeout_ms;
-    /* Set after the compile lock timed out.  Later calls do not wait. */
+    /* Set after the compile lock timed out.  Builds no longer wait for it. */
     atomic_bool compile_lock_timed_out;
 };
 
@@ -31,7 +31,7 @@ struct program_cache {
 /* Long enough that many processes, one at a time, compile a kernel each. */
 #define DEFAULT_COMPILE_LOCK_TIMEOUT_MS 60000u
 
-/* Sets the default: the installed system directory and no user's directory. */
+/* Sets the defaults: the installed system directory, but no user directory. */
 void program_cache_init(struct program_cache *cache);
 /* Opens the cache directories.  Creates `path` with mode 0700, or 0755 if
  * world_readable is set.  If other users can write to a directory, logs a

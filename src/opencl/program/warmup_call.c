@@ -18,8 +18,8 @@
 #define LARGE_UNIT_COUNT (1u << 20)
 /* log2 of the longest row that the search tries. */
 #define MAX_ROW_LOG2 24u
-/* Sides of the smallest matrices that plans transpose in tiles of vec4 or
- * scalars. */
+/* Side lengths of the smallest matrices that plans transpose in tiles of vec4
+ * and in tiles of scalars. */
 #define TILE_VEC4 8
 #define TILE_SCALAR 9
 
@@ -27,7 +27,7 @@
 enum warmup_layout {
     WARMUP_CONTIGUOUS,
     WARMUP_OFFSET,    /* operand starts at its buffer's second element */
-    WARMUP_PITCHED,   /* each row has a gap of a vector or element after it */
+    WARMUP_PITCHED,   /* each row is followed by a gap of a vector or element */
     WARMUP_STRIDED,   /* the operand uses every other element of its buffer */
     WARMUP_TRANSPOSED /* the first axis is contiguous, not the last */
 };
@@ -191,7 +191,7 @@ static enum warmup_layout row_layout(enum row_access access)
 }
 
 /* Tries a softmax or a cross-entropy loss of one row, or of four columns if the
- * access is VEC4_COLUMNS. */
+ * row access is ROW_ACCESS_VEC4_COLUMNS. */
 static bool try_softmax(struct search *search, const struct operator_row *row,
                         int64_t count)
 {
@@ -222,8 +222,8 @@ static bool try_norm(struct search *search, const struct operator_row *row,
     return try_call(search, row);
 }
 
-/* Returns the length of the shortest row with ROW_ACCESS_SECTOR_ALIGNED in
- * which each lane has KEY_COUNT vectors; see row_mapping.c. */
+/* Returns the length of the shortest row for which row_mapping.c chooses
+ * ROW_ACCESS_SECTOR_ALIGNED with KEY_COUNT vectors per lane. */
 static int64_t sector_aligned_row_length(uint64_t key)
 {
     int64_t lanes = (int64_t)1 << KEY_LANES_LOG2(key);
@@ -334,7 +334,7 @@ static bool warmup_find(struct search *search)
     case KERNEL_PACK_OPERANDS:
     case KERNEL_PACK_SINGLE_PASS:
         return warmup_call_make_gemm(search->out, search->key);
-    case KERNEL_GEMM_3XTF32: /* these kernels are run by kernel_self_test.h */
+    case KERNEL_GEMM_3XTF32: /* kernel_self_test.h runs these kernels */
     case KERNEL_GEMM_MMA:
     case KERNEL_GEMM_WGMMA:
     case KERNEL_COPY_BUFFER: /* has no program */

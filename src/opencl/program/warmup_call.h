@@ -36,7 +36,7 @@ bool warmup_call_make(struct warmup_call *out, uint64_t key,
  * given those of the operands.  Returns false if no step runs `key`. */
 bool warmup_call_select_step(struct warmup_call *out, uint64_t key,
                              const uint64_t *operand_bytes);
-/* Returns a dtype of the kernel type that `key` has for this operand. */
+/* Returns a dtype that the kernel of `key` accepts for this operand. */
 uint32_t warmup_call_dtype(uint64_t key, uint32_t operand);
 /* Implements warmup_call_make for the kernels of a GEMM. */
 bool warmup_call_make_gemm(struct warmup_call *out, uint64_t key);

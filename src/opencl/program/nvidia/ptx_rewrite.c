@@ -12,7 +12,7 @@
 /* Directive that the rewriting adds, because NVIDIA's assembler ignores the
  * instruction setmaxnreg without it. */
 #define MIN_GROUPS "\n.minnctapersm 1"
-/* Maximum number of bytes by which the PTX grows. */
+/* Maximum number of bytes that the rewriting adds to the PTX. */
 #define ADDED_BYTES (1 + sizeof(MIN_GROUPS))
 
 /* A part of the PTX text. */
@@ -78,7 +78,7 @@ static bool instruction_is_known(struct slice slice)
     return slice.at[slice.bytes - 1] == ';';
 }
 
-/* Returns true if the target's name ends after "sm_90"; `rest` follows it. */
+/* Returns true if `rest`, the text after "sm_90", starts a new word. */
 static bool target_is_complete(struct slice rest)
 {
     return rest.bytes == 0 || *rest.at == ',' || *rest.at == ' ' ||

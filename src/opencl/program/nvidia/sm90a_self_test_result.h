@@ -33,7 +33,7 @@ enum sm90a_self_test_result {
 #define SM90A_SELF_TEST_REVISION "2"
 
 uint64_t sm90a_self_test_stamp(const struct platform_device *hardware);
-/* Writes a value of the key; `result` must be STARTED, FAILED or PASSED. */
+/* Writes a value of the key above; `result` is STARTED, FAILED or PASSED. */
 void sm90a_self_test_result_format(char out[SM90A_SELF_TEST_RESULT_BYTES],
                                    enum sm90a_self_test_result result,
                                    uint64_t stamp);
@@ -41,7 +41,7 @@ void sm90a_self_test_result_format(char out[SM90A_SELF_TEST_RESULT_BYTES],
  * NOT_RUN if the value is malformed. */
 bool sm90a_self_test_result_parse(const char *value, uint64_t stamp,
                                   enum sm90a_self_test_result *out);
-/* Returns a text that tells users why sm_90a programs are not used, or NULL. */
+/* Returns why sm_90a programs are not used, or NULL if the test has passed. */
 const char *sm90a_self_test_failure_reason(enum sm90a_self_test_result result);
 
 #endif
