@@ -114,7 +114,7 @@ static bool buffer_fill(struct memory *memory, struct tandem_buffer *buffer)
     } else {
         block = block_take(memory, block_bytes);
         if (block == NULL) {
-            /* Try the exact size: the limit may forbid only the class size. */
+            /* Try the exact size: the limit may forbid the class's size. */
             number = MEMORY_CLASSES;
             block_bytes = (buffer->bytes + BLOCK_ALIGNMENT - 1) &
                           ~(uint64_t)(BLOCK_ALIGNMENT - 1);

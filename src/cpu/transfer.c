@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Uploads, downloads, copies, fills and maps of buffers.  Every transfer is
+ * Uploads, downloads, copies, fills and maps buffers.  Every transfer is
  * complete when its call returns.  Any thread may call, but only one at a time
  * per stream.
  */

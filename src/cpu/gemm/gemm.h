@@ -29,7 +29,7 @@ struct gemm_job {
     void (*f32_to_c)(uint16_t *y, const float *x, int64_t n); /* or NULL */
     bool ta, tb; /* true if matrix a or b is transposed */
     int64_t threads;
-    int64_t rows, columns, depth; /* maximum extents of a block */
+    int64_t rows, columns, depth; /* maximum block height, width and k range */
     int64_t row_blocks, column_blocks, splits;
     /* Sizes of the parts of one thread's workspace slot.  A size is 0 if the
      * matrix is used in place. */

@@ -10,7 +10,7 @@
 
 /* Maximum number of result elements that one task computes. */
 #define TASK_RESULTS 256
-/* Maximum number of result elements that are computed as dot products. */
+/* GEMVs with at most this many results are computed as dot products. */
 #define MAX_DOT_LINES 2
 /* Results of max_terms. */
 #define MAX_ROW_TERMS 8192
@@ -23,7 +23,7 @@ struct gemv {
     const float *matrix, *x;
     float *y;
     int64_t n, k, ld, x_step, y_step;
-    bool is_strided; /* true if lines are matrix columns */
+    bool is_strided; /* true if each line is a column of the matrix */
     float alpha, beta;
 };
 

@@ -49,7 +49,7 @@
 struct block {
     const struct gemm_job *job;
     int64_t batch, row, column, from; /* `from` is the first index along k */
-    int64_t rows, columns, depth;     /* `depth` is the length along k */
+    int64_t rows, columns, depth;     /* `depth` is the number of k indices */
     float *a, *b;                     /* workspace for converted operands */
     float *c;
     int64_t ld;
@@ -295,7 +295,8 @@ static double partition_cost(const struct gemm_job *job, int64_t threads,
     return one * (double)ceil_div(count, threads);
 }
 
-/* Returns the block size if `extent` is divided among `count` blocks. */
+/* Returns the length of each of `count` blocks that divide `extent`
+ * elements. */
 static int64_t block_extent(int64_t extent, int64_t count, int64_t multiple,
                             int64_t max)
 {

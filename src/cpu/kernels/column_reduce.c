@@ -35,7 +35,7 @@ struct column_block {
     const float *start;
     int64_t width;
     bool shifted;  /* true in the second pass of log_sum_exp */
-    double *sums;  /* `width` sums for each chunk */
+    double *sums;  /* `width` partial sums for each chunk of rows */
     float *values; /* `width` products, maxima or minima for each chunk.  In
                     * pass 2 of log_sum_exp, `width` maxima over all chunks. */
 };

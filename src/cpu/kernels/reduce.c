@@ -92,7 +92,7 @@ double line_sum_exp(const struct kernels *kernels, const float *x, int64_t step,
 
 /* ---- one result --------------------------------------------------------- */
 
-/* Partial result over the elements of one chunk. */
+/* Partial result of a reduction, over the elements of one chunk. */
 struct partial {
     const struct kernels *kernels;
     uint32_t op;

@@ -107,7 +107,7 @@ static void row_adam(const struct row *row)
     const float *w = row->in[0], *g = row->in[1], *m = row->in[2],
                 *v = row->in[3];
     float *out_w = row->out[0], *out_m = row->out[1], *out_v = row->out[2];
-    float f[9]; /* copy that the stores to the outputs cannot change */
+    float f[9]; /* local copy of params->f, which does not alias outputs */
     memcpy(f, row->params->f, sizeof(f));
     bool decoupled = row->params->flag;
     vf rate = vf_set(-f[7]), eps = vf_set(f[5]);

@@ -24,9 +24,9 @@
  *   vm_load_bytes   a mask that is set where the byte is not 0
  *   vf_scale   x * 2^n, for an integer n from -126 to 129
  *   vd_low, vd_high   one half of a vf, converted to f64
- *   vf_transpose   transposes LANES vectors, the rows of a square.  AVX-512
+ *   vf_transpose   transposes a square of LANES x LANES elements.  AVX-512
  *              has none, because it uses the transpose kernel of AVX2.
- *   SLEEF1(name), SLEEF_POW   SLEEF functions of one vector, and its pow
+ *   SLEEF1(name), SLEEF_POW   name a SLEEF function of one vector, and pow
  */
 #ifndef TANDEM_CPU_SIMD_VECTOR_H
 #define TANDEM_CPU_SIMD_VECTOR_H

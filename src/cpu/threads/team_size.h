@@ -15,7 +15,7 @@ struct team_costs {
     /* Latency of 2 spinning threads, of all threads if they spin, and of all
      * threads if they sleep.  `two` is 0 before the first measurement. */
     double two, all, cold;
-    double least;       /* shortest job for which two threads pay off */
+    double least;       /* minimum duration of a job for two threads */
     double fixed, each; /* latency of n spinning threads: fixed + each * n */
 };
 

@@ -33,7 +33,7 @@ struct worker {
     int64_t end;                                   /* end of the partition */
     alignas(CACHE_LINES)
         atomic_bool is_working; /* true while the thread may access the job */
-    atomic_bool is_asleep; /* a thread that clears this flag posts `wake` */
+    atomic_bool is_asleep; /* thread that clears this posts semaphore `wake` */
     sem_t wake;
     uint32_t number;
     struct pool *pool;
@@ -53,11 +53,11 @@ struct pool {
      * or a worker last fell asleep. -1 means unknown. */
     alignas(CACHE_LINES) atomic_int last_cpu[MAX_THREADS];
     alignas(CACHE_LINES) atomic_bool stop;
-    atomic_bool caller_sleeps; /* a thread that clears this flag posts `left` */
+    atomic_bool caller_sleeps; /* the thread that clears this posts `left` */
     _Atomic uint32_t awake;    /* number of workers that are not asleep */
     _Atomic uint32_t threads;  /* maximum threads per job, with the caller */
     _Atomic double spin_ns;
-    _Atomic double min_parallel_ns; /* shortest job that runs in parallel */
+    _Atomic double min_parallel_ns; /* minimum duration of a parallel job */
     /* Approximate total time of jobs on fewer than all threads since the
      * latencies were measured, and the total that triggers a new
      * measurement. */
