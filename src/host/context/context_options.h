@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reads the settings of a context: the caller's options, with environment
- * variables as defaults.  Used before other threads know the context. */
+ * variables as defaults.  Called while no other thread knows the context. */
 #ifndef TANDEM_HOST_CONTEXT_CONTEXT_OPTIONS_H
 #define TANDEM_HOST_CONTEXT_CONTEXT_OPTIONS_H
 

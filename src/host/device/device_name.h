@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Finds devices by name, such as "opencl" or "opencl:1".  The context must be
- * locked or not shared yet. */
+ * locked or still unknown to other threads. */
 #ifndef TANDEM_HOST_DEVICE_DEVICE_NAME_H
 #define TANDEM_HOST_DEVICE_DEVICE_NAME_H
 

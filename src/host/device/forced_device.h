@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The forced device, named in TANDEM_DEVICE or in the context's options, runs
- * all operators.  The context must be locked or not shared yet. */
+ * all operators.  The context must be locked or unknown to other threads. */
 #ifndef TANDEM_HOST_DEVICE_FORCED_DEVICE_H
 #define TANDEM_HOST_DEVICE_FORCED_DEVICE_H
 
