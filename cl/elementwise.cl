@@ -8,8 +8,8 @@
  * them through local memory in tiles of TILE x TILE to coalesce all accesses.
  *
  * In the first two kernels, a work-item computes four elements: one vector if
- * all operands are aligned, else four elements that are GROUP_SIZE apart. In
- * the second case, each work-group begins at a cache line of the output.
+ * all operands are aligned, else four elements that are GROUP_SIZE apart.
+ * Without vectors, each work-group begins at a cache line of the output.
  */
 #include "common/indexing.cl"
 #include "common/operators.cl"
@@ -20,7 +20,7 @@
 #define TRANSPOSED 3
 #ifndef SHAPE
 #define SHAPE CONTIGUOUS
-/* The operator, the number of its inputs, and the types of its operands. */
+/* The operator, its number of inputs, and the element types of all operands. */
 #define OP op_add
 #define INPUTS 2
 #define OUT float
@@ -31,21 +31,21 @@
 /* 1 if OP has a fast path for ordinary inputs (math.cl). */
 #define HAS_FAST_PATH 0
 #endif
-/* Bit k is set if input k is contiguous along axis 1 (the output: axis 0). */
+/* Bit k is set if input k is contiguous along axis 1 instead of axis 0. */
 #ifndef TRANSPOSED_INPUTS
 #define TRANSPOSED_INPUTS 0
 #endif
-/* Tile side in elements. 64 is faster with vectors and one transposed input. */
+/* Side of a tile. 64 is faster with vectors and only one transposed input. */
 #if VECTOR && (TRANSPOSED_INPUTS & (TRANSPOSED_INPUTS - 1)) == 0
 #define TILE 64u
 #else
 #define TILE 32u
 #endif
 
-/* The operator of a copy. It works for elements of any type. */
+/* The operator of a copy returns its first operand, which may have any type. */
 #define op_move(x, a, b) (x)
 
-/* The offsets of the output and of up to three inputs, in elements. */
+/* Offsets in elements: s0 of the output, s1 to s3 of up to three inputs. */
 #if INDEX_64BIT
 typedef long4 offsets_t;
 #else
@@ -54,17 +54,17 @@ typedef int4 offsets_t;
 
 /* Operand 0 is the output. If bit k of `immediate` is set, operand k is the
  * constant value[k]. If bit k of `broadcast` is set, operand k has one element.
- * An operator of one input has its attributes in value[2] and value[3]. */
+ * The parameters of an operator with one input are in value[2] and value[3]. */
 struct contiguous_params {
     ulong elements;
     uint immediate, broadcast;
-    uint misalignment, reserved; /* offset of the output in its cache line */
+    uint misalignment, reserved; /* elements past a cache-line boundary */
     float value[4];
     ulong offset[4];
 };
 
 struct strided_params {
-    ulong items; /* vectors of four elements, or elements */
+    ulong items; /* vectors of four elements if VECTOR is 1, else elements */
     uint rank, immediate, broadcast, misalignment;
     float value[4];
     ulong offset[4];
@@ -96,7 +96,7 @@ struct transposed_params {
 #define APPLY(j) OP((IN0)x0 j, (IN1)x1 j, (IN2)x2 j)
 #endif
 
-/* Expands F(k) for each input k. */
+/* Expands to F(k) for each input k. */
 #if INPUTS == 1
 #define EACH_INPUT(F) F(0)
 #elif INPUTS == 2
@@ -109,8 +109,8 @@ struct transposed_params {
 #define IMMEDIATE(k) ((CAT(IN, k))p.value[k + 1])
 #define VEC4(type) CAT(type, 4)
 
-/* Declares y, the four results of the operator for x0, x1 and x2. All four use
- * the fast path unless one of them needs the slow path. */
+/* Declares y, the results for the four elements of x0, x1 and x2. All four use
+ * the operator's fast path unless one of them needs its slow path. */
 #if HAS_FAST_PATH
 #define NEEDS_SLOW_PATH(j) CAT(OP, _needs_slow_path)(INPUTS_AT(j))
 /* pow with certain constant exponents needs few operations (pow_simple). */
@@ -254,7 +254,7 @@ KERNEL void elementwise_contiguous(__global OUT *out, INPUT_BUFFERS,
 #define OFFSET_0 s1
 #define OFFSET_1 s2
 #define OFFSET_2 s3
-/* The address of an element of input k, and of the output, at offsets `at`. */
+/* Addresses of an element of input k and of the output, at the offsets `at`. */
 #define FROM(k, at) (CAT(in, k) + ((long)p.offset[k + 1] + at.CAT(OFFSET_, k)))
 #define TO(at) (out + ((long)p.offset[0] + at.s0))
 
@@ -314,7 +314,7 @@ KERNEL void elementwise_strided(__global OUT *out, INPUT_BUFFERS,
 #define IS_TRANSPOSED(k) (TRANSPOSED_INPUTS >> (k)&1u)
 #define COLUMN_STRIDE(k) ((offset_t)p.column_strides[k])
 #define ROW_STRIDE(k) ((offset_t)p.row_strides[k])
-/* Addresses of input k and of the output at a column and row of a plane. */
+/* Addresses of the element at (column, row) in input k and in the output. */
 #define AT(k, column, row)                                                     \
     (FROM(k, base) + ((offset_t)(column)*COLUMN_STRIDE(k + 1) +                \
                       (offset_t)(row)*ROW_STRIDE(k + 1)))

@@ -5,12 +5,12 @@
  * by `scale`, and layer_norm adds `bias`.
  *
  * norm_single_pass reads each row once and keeps it in registers
- * (row_access.cl). Longer rows and rows of several axes need two kernels:
- * norm_partial_pass stores the moments (count, mean, squares) of each split of
- * a row. norm_final_pass combines them and writes the results of a split.
+ * (row_access.cl). Longer rows and rows of several axes consist of splits.
+ * norm_partial_pass stores the moments (count, mean, squared deviation) of each
+ * split. norm_final_pass combines them and writes the results of a split.
  *
  * If the squares of elements overflow, or if they underflow and epsilon is too
- * small to hide it, the row is summed and written again with scaled elements
+ * small to hide the error, the row is computed again with scaled elements
  * (rescaled_sum.cl).
  */
 #define IN_STEP p.in_steps[0]
@@ -48,8 +48,8 @@ struct norm_params {
 #define MAX_SUBNORMAL_SCALE 16.0f
 #define MIN_EXACT 0x1p-100f
 
-/* Returns epsilon scaled down if rescales > 0, and up if rescales < 0. Positive
- * values stay positive, because equal elements result in 0 / sqrt(epsilon). */
+/* Returns epsilon scaled down if rescales > 0, up if rescales < 0. A positive
+ * epsilon stays positive, because equal elements divide 0 by its root. */
 static inline float epsilon_rescaled(float epsilon, int rescales)
 {
     if (rescales == 0)
@@ -60,14 +60,14 @@ static inline float epsilon_rescaled(float epsilon, int rescales)
                           : 0.0f;
 }
 
-/* Normalization of an element x in the second pass: layer_norm computes
+/* Values that normalize each element x of a row: layer_norm computes
  * (x * unit - mean) * factor * 2^n, and rms_norm computes x * factor * 2^n. */
 struct norm_row {
     float unit, mean, factor;
     int n;
 };
 
-/* Scales a normalized element h, adds the bias, updates the largest |scale|. */
+/* Returns h * scale + bias. Raises *max_scale to |scale| if that is larger. */
 static inline float affine_scalar(float h, float scale, float bias,
                                   float *max_scale)
 {
@@ -90,8 +90,8 @@ static inline float4 affine_vec4(float4 h, float4 scale, float4 bias,
     return fma(h, scale, bias);
 #endif
 }
-/* Returns true if x, after normalization, may be subnormal and `scale` makes
- * the rounding error visible. Must not be used for rescaled rows. */
+/* Returns true if the normalized x may be subnormal and `scale` amplifies its
+ * rounding error too much. Must not be called for rescaled rows. */
 static inline bool affine_lost_precision(const struct norm_row *f, float x,
                                          float scale)
 {
@@ -122,7 +122,7 @@ static inline float affine_exact(const struct norm_row *f, float x, float scale,
 #define CENTER CENTER_EACH
 #endif
 #define SQUARE(k) sums += CAT(x, k) * CAT(x, k);
-/* The scale and the bias are contiguous unless ROW_ACCESS is strided. */
+/* Scale and bias are contiguous except with ROW_ACCESS_STRIDED. */
 #if ROW_ACCESS == ROW_ACCESS_STRIDED
 #define SCALE(j) scale[p.scale_offset + (long)(j)*p.scale_steps[0]]
 #define BIAS(j) bias[p.bias_offset + (long)(j)*p.bias_steps[0]]
@@ -170,7 +170,7 @@ static inline float affine_exact(const struct norm_row *f, float x, float scale,
 #define ELEMENT(j) in[from + (j)]
 #define TARGET(j) out[to + (j)]
 #endif
-/* Loops over the indices j of the elements that a lane keeps. */
+/* Loops over the indices j of a row's elements that a work-item handles. */
 #if ROW_ACCESS == ROW_ACCESS_SECTOR_ALIGNED
 #define FOR_EACH_OWN(j)                                                        \
     _Pragma("unroll 1") for (int j = FIRST_ELEMENT; j < (int)count;            \
@@ -226,8 +226,8 @@ KERNEL void norm_single_pass(__global float *out, __global const float *in,
                     affine_exact(&f, ELEMENT(j), SCALE(j), BIAS_SCALAR(j));
     }
     if (any_rescale) {
-        /* Second pass with elements scaled by about 1 / largest. Infinity and
-         * NaN in the row still spread to its results. */
+        /* Second pass over the row with elements scaled by about 1 / largest.
+         * Infinity and NaN still propagate to the results. */
         float largest = 0.0f, sum = 0.0f;
         int exponent = 0;
         struct norm_row f = {1.0f, 0.0f, 0.0f, 0};
@@ -271,8 +271,8 @@ KERNEL void norm_single_pass(__global float *out, __global const float *in,
 #if ROW_ACCESS == ROW_ACCESS_VEC4 || ROW_ACCESS == ROW_ACCESS_STRIDED ||       \
     ROW_ACCESS == ROW_ACCESS_SECTOR_ALIGNED
 
-/* Combines the moments of two sets of elements: x is the count, y the mean (0
- * in rms_norm), z the sum of squared differences from y, and w the number of
+/* Combines the moments of two sets of elements. x is a set's count, y its mean
+ * (0 in rms_norm), z its sum of squared differences from y, and w its number of
  * rescalings (rescaled_sum.cl), or -1 if the set is empty. */
 static inline float4 moments_combine(float4 a, float4 b)
 {
@@ -305,8 +305,8 @@ static inline float4 lanes_combine_rescaled(float4 own,
                                             uint lanes, uint step)
     LANES_COMBINE_BODY(moments_combine_rescaled, shuffle_xor4)
 
-/* Returns the scale factor with which a split must be summed again, or 1 if its
- * moments are so moderate that those of 2^35 splits combine without loss. */
+/* Returns the factor that scales a split's elements in its second pass, or 1 if
+ * none is needed, because 2^35 such splits combine without losing precision. */
 static inline float moments_wanted_scale(float4 a, float epsilon)
 {
     if (!(fabs(a.y) <= 0x1p40f && a.z <= 0x1p90f))
@@ -424,7 +424,7 @@ KERNEL void norm_partial_pass(__global float4 *partials,
         partials[at.split * p.rows + at.row] = own;
 }
 
-/* The distance from element j of a lane to the lane's next element. */
+/* Distance in a row from element j of a work-item to its next element. */
 #if ROW_ACCESS == ROW_ACCESS_VEC4
 #define NEXT_ELEMENT(j) ((((j)-first) & 3) == 3 ? 4 * SPLIT_LANES - 3 : 1)
 #else
@@ -445,7 +445,7 @@ KERNEL void norm_final_pass(__global float *out, __global const float *in,
     if (inside)
         for (uint i = at.lane; i < p.splits; i += at.lanes) {
             float4 moments = partials[i * p.rows + at.row];
-            /* Here w counts the splits that were rescaled. */
+            /* own.w counts the splits that were rescaled. */
             moments.w = moments.x > 0.0f && moments.w != 0.0f ? 1.0f : 0.0f;
             own = moments_combine(own, moments);
         }

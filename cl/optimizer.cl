@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One step of the optimizer SGD or Adam for each element. The operands are the
- * outputs followed by the inputs, and both may use the same memory. */
+/* Computes one step of SGD or Adam for each element. The operands are first the
+ * outputs, then the inputs. An output may use the memory of its input. */
 #include "common/indexing.cl"
 
-/* 1 for Adam (weights w, gradient g, means m and v), 0 for SGD (no v). */
+/* 1 for Adam, 0 for SGD. w is the weight, g the gradient, m the momentum, and
+ * v, which only Adam has, the running mean of squared gradients. */
 #ifndef ADAM
 #define ADAM 0
 #endif
@@ -17,10 +18,10 @@ struct optimizer_params {
     ulong elements;
     uint rank;    /* number of axes; 0 if all operands are contiguous */
     uint is_vec4; /* 1 if operands are contiguous, aligned vectors of four */
-    uint variant; /* 1: Nesterov momentum in SGD, decoupled decay in Adam */
+    uint variant; /* 1: Nesterov momentum (SGD) or decoupled decay (Adam) */
     uint reserved;
     float rate, decay;
-    float beta1, one_minus_beta1; /* in SGD: momentum and 1 - dampening */
+    float beta1, one_minus_beta1; /* momentum and 1 - dampening in SGD */
     float beta2, one_minus_beta2;
     float rate1;       /* corrected learning rate: rate / (1 - beta1^step) */
     float correction2; /* correction of mean squares: 1 / (1 - beta2^step) */
@@ -41,10 +42,9 @@ struct optimizer_params {
     T g = *(__global const T *)(g0 + at[4]);                                   \
     T m = *(__global const T *)(m0 + at[5]);                                   \
     T v = *(__global const T *)(v0 + at[6])
-/* Between these bounds, the mean v of squared gradients is precise, and its
- * bias correction neither overflows nor underflows. Outside the bounds, the
- * root of v and both sides of the quotient are computed from scaled values. If
- * v and g are finite, the new v is at most FLT_MAX. */
+/* Between these bounds, v is precise, and its bias correction neither overflows
+ * nor underflows. Beyond them, the root of v and the quotient are computed with
+ * scaled values. If v and g are finite, the new v is at most FLT_MAX. */
 #define MIN_EXACT_SQUARE 0x1p-100f
 #define MAX_EXACT_SQUARE 0x1p60f
 #define ANY_float(x) (x)
@@ -99,7 +99,7 @@ struct optimizer_params {
     *(__global T *)(m1 + at[1]) = m
 #endif
 
-/* Sets the offset of operand k to that of vector `item`, or of element i. */
+/* Set at[k], the offset in operand k, to vector number `item` or element i. */
 #define OFFSET_CONTIGUOUS(k) at[k] = p.offset[k] + (ulong)item * 4
 #define OFFSET(k)                                                              \
     at[k] = p.offset[k] + (p.rank == 0 ? i : 0);                               \

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reductions. `lanes` work-items of one group compute each output. Each of them
- * accumulates its elements with sixteen loads in flight, and a tree combines
- * the accumulators. The order is fixed and there are no atomics on values, so
- * results are reproducible. Work-items 0 to 7 share two outputs in two ways:
+ * Reductions. `lanes` work-items of a work-group compute each output. Each of
+ * them accumulates some elements with sixteen loads in flight, and a tree
+ * combines the accumulators. The order is fixed and no values are accumulated
+ * atomically, so results are reproducible. Work-items 0 to 7 and two outputs:
  *
  *        lanes_interleaved = 0                lanes_interleaved = 1
- *    (neighbouring lanes, one output)     (neighbouring outputs, one lane)
+ *    (neighbours share an output)         (neighbours have different outputs)
  *   out 0: 0 1 2 3   out 1: 4 5 6 7      out 0: 0 2 4 6   out 1: 1 3 5 7
  *
  * If there are few outputs with many elements, the elements of an output are
- * split over several groups, each of which stores a partial result. The partial
- * results are combined in a fixed order, by reduce_combine_splits or, with
- * LAST_GROUP_COMBINES, by the last group that finishes.
+ * split over several work-groups, and each stores a partial result.
+ * reduce_combine_splits or, with LAST_GROUP_COMBINES, the last work-group that
+ * finishes combines the partial results in a fixed order.
  */
 #include "common/lane_reduce.cl"
 #include "common/math.cl"
@@ -47,7 +47,7 @@ typedef float result_t;
 
 struct reduce_params {
     ulong outputs, count,
-        elements_per_split; /* count: input elements per output */
+        elements_per_split; /* count is the number of elements per output */
     ulong output_groups;
     uint splits, lanes_log2, lanes_interleaved, is_vec4;
     uint outer_rank, reduced_rank;
@@ -59,10 +59,10 @@ struct reduce_params {
 
 /* ---- accumulator of a lane, and partial that the tree combines ---- */
 
-/* IDENTITY stands for an element past the end and does not change a result. */
+/* IDENTITY replaces elements past the end. It does not change the result. */
 #if IS_SUM
-/* Sum and rounding error (Kahan-Babuska summation), so that the error does not
- * grow with the count. The rounding error of a non-finite sum is NaN. */
+/* The sum so far and its rounding error (Kahan-Babuska summation), so that
+ * errors do not add up. If the sum is not finite, its rounding error is NaN. */
 #define IDENTITY 0.0f
 #define SUMS_PRODUCTS (REDUCTION != SUM && REDUCTION != MEAN)
 struct accumulator {
@@ -106,7 +106,7 @@ static inline partial_t partial_combine(partial_t a, partial_t b)
     return a + b;
 }
 
-/* Returns the rescalings a sum needs: 1 to scale down, -1 to scale up, or 0. */
+/* Returns how to rescale a sum: 1 means down, -1 means up, 0 means neither. */
 static inline float rescales_wanted(float unscaled)
 {
     if (!isfinite(unscaled))
@@ -125,15 +125,15 @@ static inline float rescaled(float sum, float rescales)
         return rescales > 0.0f ? 0.0f * sum : sum;
     return SUMS_PRODUCTS ? sum * step * step : sum * step;
 }
-/* Returns true if the rescaled sum must replace the unscaled sum. A sum that
- * overflows when it is scaled up is rejected, because its terms cancel. */
+/* Returns true if the rescaled sum must replace the unscaled sum. If scaling up
+ * makes a sum overflow, large terms cancel, and the unscaled sum is kept. */
 static inline bool rescaled_sum_is_valid(float rescaled_total, float rescales)
 {
     return rescales > 0.0f || (rescales < 0.0f && isfinite(rescaled_total));
 }
 
-/* Returns (x * step) * (y * step), in an order of multiplications in which no
- * factor needlessly becomes infinite or 0. */
+/* Returns (x * step) * (y * step), multiplied in an order that avoids needless
+ * overflow and underflow of intermediate products. */
 static inline float rescaled_product(float x, float y, float step)
 {
     float unscaled = x * y, scaled_product = (x * step) * (y * step);
@@ -153,7 +153,7 @@ static inline float rescaled_product(float x, float y, float step)
 #endif
 
 #elif IS_ARG
-/* The best value and its index, or NONE if no element has beaten IDENTITY. */
+/* Best value so far and its index, or NONE if no element is beyond IDENTITY. */
 #define IDENTITY (REDUCTION == ARG_MAX ? -INFINITY : INFINITY)
 #define NONE (~(index_t)0)
 struct accumulator {
@@ -217,7 +217,7 @@ static inline void accumulate16(struct accumulator *l, float16 x, index_t index,
                         : l->index;
         return;
     }
-    /* The sum is NaN, due to a NaN in x or to infinities of both signs. */
+    /* x contains a NaN, or infinities of both signs, whose sum is NaN. */
     accumulate4(l, x.lo.lo, index, lane_step);
     accumulate4(l, x.lo.hi, index + vec4_step, lane_step);
     accumulate4(l, x.hi.lo, index + 2 * vec4_step, lane_step);
@@ -259,7 +259,7 @@ static inline partial_t partial_shuffle_xor(partial_t x, uint mask)
 }
 #endif
 #elif REDUCTION == LOG_SUM_EXP
-/* The largest x so far and the sum of e^(x - largest) (Kahan summation). */
+/* Largest element so far, and the sum of e^(x - largest) (Kahan summation). */
 #define IDENTITY -INFINITY
 struct accumulator {
     float largest, sum, error;
@@ -282,7 +282,7 @@ static inline float4 terms_of(float4 x, float largest)
                     term_of(x.s2, largest), term_of(x.s3, largest));
 }
 
-/* Raises l->largest to x if x is larger, and scales the sum. x may be NaN. */
+/* Raises l->largest to x if x is larger, and scales the sum. Ignores a NaN. */
 static inline void accumulator_raise_max(struct accumulator *l, float x)
 {
     if (x > l->largest) {
@@ -372,7 +372,7 @@ static inline float combine4(float4 x)
 static inline void accumulate16(struct accumulator *l, float16 x, index_t index,
                                 index_t vec4_step, index_t lane_step)
 {
-    /* fmax and fmin ignore NaN. They are used only if there is no NaN. */
+    /* fmax and fmin ignore NaN, so they are used only if there is no NaN. */
     if (!isnan(sum16(x)) && l->value == l->value) {
         float8 y = REDUCTION == MAX ? fmax(x.lo, x.hi) : fmin(x.lo, x.hi);
         float4 z = REDUCTION == MAX ? fmax(y.lo, y.hi) : fmin(y.lo, y.hi);
@@ -407,8 +407,8 @@ static inline partial_t lanes_combine(partial_t own,
 #if !IS_SUM
 typedef partial_t split_result_t;
 #endif
-/* Converts the combined partial `a` of an output to its result. If `a` is a
- * sum, `rescales` is its number of rescalings. */
+/* Converts `a`, the combined partial results of an output, to the output's
+ * value. If `a` is a sum, `rescales` is its number of rescalings. */
 static inline result_t partial_result(partial_t a, float rescales, ulong count)
 {
 #if IS_ARG
@@ -443,7 +443,7 @@ static inline result_t partial_result(partial_t a, float rescales, ulong count)
          (long)p.other_offset + (long)(j)*p.other_strides[0])
 #define AXIS_TERM_OR_IDENTITY(j, end) ((j) < (end) ? AXIS_TERM(j) : IDENTITY)
 
-/* VEC4_TERMS is the contribution of four contiguous elements from j on. */
+/* VEC4_TERMS has the contributions of four contiguous elements from j on. */
 #if REDUCTION == DOT
 #define VEC4_TERMS(j)                                                          \
     (*(__global const float4 *)(in + base + (j)) *                             \
@@ -461,7 +461,7 @@ static inline result_t partial_result(partial_t a, float rescales, ulong count)
     ((j) < (end) ? VEC4_TERMS(j) : (float4)(IDENTITY))
 
 #if IS_ARG
-/* If all elements of a lane equal IDENTITY, the index is that of the first. */
+/* If all elements of a work-item equal IDENTITY, the first element wins. */
 #define START_INDEX(own, j, end)                                               \
     if ((own).index == NONE && (j) < (end))                                    \
         (own).index = (index_t)(j)
@@ -470,8 +470,8 @@ static inline result_t partial_result(partial_t a, float rescales, ulong count)
 #endif
 
 #if IS_SUM
-/* Adds the elements of the lane's share of a row, scaled by `step`, to `own`.
- * The share may have other elements than in the first pass. */
+/* Adds the work-item's share of a row, scaled by `step`, to accumulator `own`.
+ * The share may differ from the work-item's share in the first pass. */
 #define ADD_RESCALED_SHARE(step)                                               \
     {                                                                          \
         long base = (long)p.in_offset;                                         \
@@ -490,7 +490,7 @@ static inline result_t partial_result(partial_t a, float rescales, ulong count)
         }                                                                      \
     }
 
-/* Sums a row again with scaled elements if its sum over- or underflowed. */
+/* Sums a row again with scaled elements if its sum overflows or underflows. */
 #define SUM_RESCALED(all, rescales)                                            \
     float rescales = at.row < p.outputs ? rescales_wanted(all) : 0.0f;         \
     if (UNLIKELY(                                                              \
@@ -507,7 +507,7 @@ static inline result_t partial_result(partial_t a, float rescales, ulong count)
 #define SPLIT_RESULT(all, rescales) (split_result_t)(all, rescales)
 #define ADD_SPLIT_RESULT(own, result) own + rescaled(result.x, -result.y)
 #define RESULT(all, rescales) partial_result(all, rescales, p.count)
-/* Like SUM_RESCALED, but adds the partial sums of the splits again. */
+/* Like SUM_RESCALED, but sums the partial sums of splits, not elements. */
 #define COMBINE_RESCALED(all, rescales)                                        \
     float rescales = at.row < p.outputs ? rescales_wanted(all) : 0.0f;         \
     if (UNLIKELY(                                                              \
@@ -532,7 +532,7 @@ static inline result_t partial_result(partial_t a, float rescales, ulong count)
 #define RESULT(all, rescales) partial_result(all, 0.0f, p.count)
 #endif
 
-/* Combines a lane's share of the partial results of its row. It is a macro
+/* Combines a work-item's share of a row's partial results. This is a macro
  * because oclgrind 21.10 lacks an intrinsic that a function would need. */
 #define COMBINE_SPLIT_SHARE(own)                                               \
     struct accumulator empty;                                                  \
@@ -542,9 +542,9 @@ static inline result_t partial_result(partial_t a, float rescales, ulong count)
         for (uint s_ = at.lane; s_ < p.splits; s_ += at.lanes)                 \
             own = ADD_SPLIT_RESULT(own, partial[s_ * p.outputs + at.row]);
 
-/* Orders writes for the whole device: a group that sees a write after the fence
- * also sees the writes before it, even those that other work-items made before
- * a barrier with this work-item. */
+/* Orders writes for the whole device. Every work-group that sees a write after
+ * the fence also sees all writes before the fence, even those of other
+ * work-items that reached a barrier with this work-item before the fence. */
 #if SHUFFLE == 1
 #define DEVICE_FENCE __asm__ volatile("membar.gl;" : : : "memory")
 #else
@@ -552,7 +552,7 @@ static inline result_t partial_result(partial_t a, float rescales, ulong count)
 #endif
 #define GROUP_BARRIER barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)
 
-/* One counter of finished groups per set of outputs, 0 before and after use. */
+/* Each set of outputs has a counter of finished work-groups, 0 when unused. */
 #if LAST_GROUP_COMBINES
 #define ARRIVAL_COUNTERS volatile __global uint *arrival_counters,
 #else

@@ -3,8 +3,8 @@
  * softmax, log_softmax, and cross-entropy with its gradient, over one axis.
  *
  * softmax_single_pass reads each row once and keeps it in registers
- * (row_access.cl). Longer rows need two kernels: softmax_partial_pass stores
- * the largest element of each split of a row and the sum of e^(x - largest).
+ * (row_access.cl). Longer rows consist of splits. softmax_partial_pass stores
+ * the largest element of each split and the split's sum of e^(x - largest).
  * softmax_final_pass combines these values and writes the results of a split.
  */
 #define IN_STEP p.in_stride
@@ -18,7 +18,7 @@
 #define GRADIENT 4
 #ifndef FORM
 #define FORM SOFTMAX
-/* 1 for a cross-entropy gradient whose scale exceeds 16 (softmax_plan.c). */
+/* 1 for a cross-entropy gradient with a loss scale over 16 (softmax_plan.c). */
 #define LARGE_LOSS_SCALE 0
 /* The integer type of the class labels. */
 #define LABEL int
@@ -52,7 +52,7 @@ struct softmax_params {
 #define DECLARE_LABEL
 #endif
 
-/* Declares what a row's results share: 1 / sum, scale / sum or log(sum). */
+/* Declares the value that all results of a row use: a factor or log(sum). */
 #if FORM == LOG_SOFTMAX
 #define DECLARE_FACTOR(sum) row_value_t log_sum = log(sum);
 #elif LARGE_LOSS_SCALE
@@ -60,10 +60,10 @@ struct softmax_params {
 #else
 #define DECLARE_FACTOR(sum) row_value_t factor = 1.0f / (sum);
 #endif
-/* EXP(x) is e^(x - largest), and so is TERM(EXP(x)), the summand of the row's
- * sum. With a large loss scale, EXP(x) is the fourth root, because the scale
- * can lift results into the normal range although e^(x - largest) and even its
- * square root are subnormal. */
+/* TERM(EXP(x)) is e^(x - largest), a term of the row's sum. EXP(x) is the same
+ * value, or its fourth root if the loss scale is large. The scale may lift
+ * results into the normal range even if e^(x - largest) and its square root are
+ * subnormal. */
 #if LARGE_LOSS_SCALE
 #define EXP(x) exp(0.25f * ((x) - largest))
 #define TERM(e) ((e) * (e) * ((e) * (e)))
@@ -169,7 +169,7 @@ static inline float2 lanes_combine(float2 own, __local float2 *partials,
                                    uint lanes, uint step)
     LANES_COMBINE_BODY(softmax_combine, shuffle_xor2)
 
-/* Access four elements DISTANCE apart. _IF skips those outside the split. */
+/* LOAD4 and STORE4 access four elements of the row that are DISTANCE apart. */
 #if ROW_ACCESS == ROW_ACCESS_VEC4
 #define DISTANCE 1
 #define LOAD4(j) LOAD_VEC4(in, from + (j))
@@ -210,7 +210,7 @@ static inline float2 lanes_combine(float2 own, __local float2 *partials,
     (float4)(SPLIT_RESULT(x.s0, (j)), SPLIT_RESULT(x.s1, (j) + 1),             \
              SPLIT_RESULT(x.s2, (j) + 2), SPLIT_RESULT(x.s3, (j) + 3))
 
-/* Loads sixteen elements of a lane from index j on into a, b, c and d. */
+/* Loads a work-item's next sixteen elements, from index j on, into a to d. */
 #define LOAD_16                                                                \
     float4 a, b, c, d;                                                         \
     bool is_complete = j >= 0 && j + 3 * next + 3 * DISTANCE < end;            \
@@ -245,8 +245,8 @@ KERNEL void softmax_partial_pass(__global float2 *partials,
             own.y *= exp(own.x - highest);
             own.x = highest;
         }
-        /* If own.x is +infinity, infinity - infinity makes the sum NaN. If
-         * own.x is -infinity, the sum stays finite. */
+        /* If the maximum own.x is +infinity, infinity - infinity makes the sum
+         * NaN. If own.x is -infinity, shift is 0 and keeps the sum finite. */
         float shift = own.x == -INFINITY ? 0.0f : own.x;
         own.y += sum16(exp(x - shift));
     }

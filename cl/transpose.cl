@@ -3,8 +3,8 @@
  * Copies elements of type BITS and swaps two axes. Axis 0 (columns) is
  * contiguous in the target, axis 1 (rows) in the source. Tiles go through local
  * memory, so that source and target are both accessed in lines along their
- * contiguous axis, in vectors if they are aligned. `space` has the other axes.
- * Each of its elements is a plane of tiles. elementwise.cl does other copies.
+ * contiguous axis, in vectors if they are aligned. Each position along the
+ * other axes (`space`) is a plane of tiles. elementwise.cl does other copies.
  *
  *   source: a line per column    tile: a line per row       target
  *     0 1 2 3  (column 0)          0 4 8 c                    0 4 8 c  (row 0)
@@ -17,18 +17,18 @@
 
 #ifndef BITS
 #define BITS uint
-/* Elements per word of a tile: 4 if they have 8 bits, 2 if 16 bits, else 1. */
+/* Elements per word of a tile: 4 if BITS has 8 bits, 2 if 16 bits, else 1. */
 #define BLOCK 1
 /* 1 if the lines of source and target are aligned to four elements. */
 #define VECTOR 1
-/* Elements per vector: 2 if they have 64 bits, else 4. */
+/* Elements per vector: 2 if BITS has 64 bits, else 4. */
 #define VECTOR_ELEMENTS 4
-/* The alignment, in elements, of what a group writes to a target line. It is a
- * power of two, and 1 with vectors. Otherwise the lines of a tile are shifted
- * against each other to be aligned. */
+/* A work-group's stores to each target line begin at a multiple of this number
+ * of elements, a power of two. It is 1 if VECTOR is 1. Otherwise each line of a
+ * tile is shifted by its own distance to be aligned. */
 #define STORE_ALIGNMENT (VECTOR ? 1 : 8)
-/* Columns and rows of a tile are powers of two. The number of vectors along
- * each side divides GROUP_SIZE. */
+/* The columns and rows of a tile, both powers of two. The number of vectors
+ * along each side of the tile divides GROUP_SIZE. */
 #define COLUMNS 64
 #define ROWS 64
 #endif
@@ -54,7 +54,7 @@ struct transpose_params {
     long target_strides[MAX_AXES];
     long source_strides[MAX_AXES];
 };
-/* Elements from a 64-byte boundary to offset 0 of the target or the source. */
+/* Number of elements between a 64-byte boundary and offset 0 of a buffer. */
 #define TARGET_MISALIGNMENT (p.misalignments & 0xffff)
 #define SOURCE_MISALIGNMENT (p.misalignments >> 16)
 
@@ -84,8 +84,8 @@ struct transpose_params {
 #endif
 #endif
 
-/* Access to single elements of a tile. A work-item's element j comes j *
- * GROUP_SIZE elements after its first one. */
+/* Macros for single elements of a tile. Element j of a work-item comes
+ * j * GROUP_SIZE elements after the work-item's first element. */
 #define COLUMN_OF(j, side) ((id + (j)*GROUP_SIZE) % (side))
 #define LINE_OF(j, side) ((id + (j)*GROUP_SIZE) / (side))
 #define SOURCE(y, x) source[(offset_t)(y)*from_pitch + (offset_t)(x)]
@@ -125,7 +125,7 @@ struct transpose_params {
             target[(offset_t)y * to_pitch + (offset_t)x] = TILE_ELEMENT(y, x); \
     }
 
-/* Source lines in a tile. With vectors, BLOCK source lines count as one. */
+/* Number of source lines in a tile. With vectors, BLOCK lines count as one. */
 #define LINES                                                                  \
     (UNALIGNED_WORDS ? COLUMNS + STORE_ALIGNMENT : WORDS + STORE_ALIGNMENT - 1)
 
@@ -157,9 +157,9 @@ struct transpose_params {
 #if UNALIGNED_WORDS
 /* Source and target are accessed in aligned words of BLOCK elements, but lines
  * begin anywhere in a word. A work-item reads two words from each of BLOCK
- * source lines and shifts them into one that begins at the tile. It transposes
- * the block into the tile. Each word of the target is shifted together from two
- * words of the tile. */
+ * source lines and shifts them into one word that is aligned to the tile. It
+ * transposes these words and stores them in the tile. Each word of the target
+ * is then shifted together from two words of the tile. */
 #define ELEMENT_BITS (32 / BLOCK)
 /* The distance between lines of a tile in words. After every BLOCK lines,
  * TILE_AT skips one more word to avoid bank conflicts. */
@@ -171,8 +171,8 @@ static inline uint word_extract(uint low, uint high, uint elements)
     return (uint)(((ulong)high << 32 | low) >> elements * ELEMENT_BITS);
 }
 
-/* Returns word `at` of the source line with row_elements elements from
- * target_word on. Words outside it are 0. is_complete skips the range tests. */
+/* Returns word `at` of the source line that begins at element target_word and
+ * has row_elements elements, or 0 past its end. is_complete skips this test. */
 static inline uint source_word(__global const uint *words, ulong target_word,
                                uint at, uint row_elements, bool exists,
                                bool is_complete)
@@ -341,7 +341,7 @@ KERNEL void transpose_tiled(__global BITS *target, __global const BITS *source,
     barrier(CLK_LOCAL_MEM_FENCE);
     TILE_STORE
 #else
-    /* The tile begins this number of source lines before `column`. */
+    /* Number of source lines that the tile has before line `column`. */
     const uint lines_before = STORE_ALIGNMENT - 1;
     uint misalignment =
         TARGET_MISALIGNMENT + (uint)to + (uint)row * (uint)to_pitch;
