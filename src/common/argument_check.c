@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checks the arguments of a call of launch; see argument_check.h. */
+/* Checks the arguments of operator and GEMM calls; see argument_check.h. */
 #include <stdio.h>
 
 #include "common/argument_check.h"
@@ -9,7 +9,7 @@
 #include "common/shape_inference.h"
 #include "common/struct_size.h"
 
-/* Arguments of the call of launch or supports that is being checked. */
+/* Arguments of a call of the backend function launch or supports. */
 struct call {
     const struct operator_row *row;
     const struct tandem_op *op;
@@ -30,8 +30,8 @@ static bool in_place_allowed(const struct operator_row *row)
            row->op_class <= TANDEM_CLASS_OPTIMIZER;
 }
 
-/* Checks the attributes that are switches, whose value must be 0 or 1.
- * infer_output checks the attribute keepdims. */
+/* Checks that the attributes that switch an option on or off are 0 or 1, except
+ * keepdims, which infer_output checks. */
 static enum tandem_status check_choice(const struct call *call)
 {
     static const struct {
@@ -76,7 +76,7 @@ static enum tandem_status check_attributes(const struct call *call)
 }
 
 /* Checks that all operands and attributes are present and that each operand's
- * dtype, rank and shape is valid. Counts NULL inputs in call->scalars. */
+ * dtype, rank and shape is valid. Counts the NULL inputs in call->scalars. */
 static enum tandem_status check_operands(struct call *call)
 {
     const struct operator_row *row = call->row;
@@ -101,7 +101,7 @@ static enum tandem_status check_operands(struct call *call)
         if (tensor == NULL)
             return argument_error("%s: %s %u is NULL", row->name,
                                   output ? "output" : "input", (unsigned)place);
-        /* Check first without the operand's name: formatting it is slow. */
+        /* Check without the operand's name first: formatting names is slow. */
         if (tensor->rank <= TANDEM_MAX_RANK &&
             check_shape("", tensor->dtype, tensor->rank, tensor->shape, NULL) ==
                 TANDEM_OK)
@@ -141,8 +141,8 @@ static enum tandem_status expect_index(const struct call *call, uint32_t place)
                           call->row->name, (unsigned)place, dtype_name(dtype));
 }
 
-/* Checks that the inputs from `first` on, and the outputs if `outputs` is set,
- * have one dtype, and writes this dtype. Skips NULL inputs. */
+/* Checks that inputs `first` and later, and the outputs if `outputs` is true,
+ * have the same dtype, and writes it to *out_dtype. Skips NULL inputs. */
 static enum tandem_status expect_equal(const struct call *call, uint32_t first,
                                        bool outputs, uint32_t *out_dtype)
 {

@@ -113,7 +113,7 @@ static enum tandem_status check_activation(const struct tandem_gemm *gemm)
     }
 }
 
-/* Checks the dtype of GEMM operands. what names the operands in messages. */
+/* Checks the dtype of GEMM operands, which messages call `what`. */
 static enum tandem_status check_dtype(const char *what, uint32_t dtype)
 {
     if (dtype_bytes(dtype) == 0)

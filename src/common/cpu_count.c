@@ -2,8 +2,8 @@
 /* Counts the available CPUs; see cpu_count.h. The quota of a Linux control
  * group also limits the groups below it, so every directory from the process's
  * group up to the mount point is read. In a container, the group's path may be
- * that on the host machine, of which the container sees only the end, or
- * nothing but the mount point. */
+ * that on the host machine. The container then sees only the path's last part,
+ * or only the mount point. */
 #include "config.h"
 
 #include "common/cpu_count.h"
@@ -59,7 +59,7 @@ static uint32_t directory_quota(const char *directory, uint32_t limit)
     return count < (long long)limit ? (uint32_t)count : limit;
 }
 
-/* Returns the smallest CPU quota from the group's directory up to the mount. */
+/* Returns the smallest CPU quota of a control group and all groups above it. */
 static uint32_t path_quota(const char *root, const char *mount,
                            const char *group, uint32_t limit)
 {

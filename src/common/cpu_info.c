@@ -9,7 +9,7 @@
 #include <sys/utsname.h>
 
 /* Linux identifies AArch64 CPUs only by the numbers of the MIDR register. This
- * table names common CPUs; others are shown as numbers. */
+ * table names common CPUs; other CPUs are shown as numbers. */
 static const struct {
     unsigned implementer, part;
     const char *name;

@@ -48,8 +48,8 @@ const char *driver_records_parse(char *text, size_t bytes,
                                  struct driver_records *out);
 
 /* Reads the blocklist in one directory. Unless the result is
- * DRIVER_RECORD_READ, out is empty. If it is DRIVER_RECORD_REFUSED, out_why,
- * which has room for TRUST_WHY_BYTES bytes, holds the reason. */
+ * DRIVER_RECORD_READ, out is empty. If the result is DRIVER_RECORD_REFUSED,
+ * out_why (TRUST_WHY_BYTES bytes) holds the reason. */
 enum driver_record_end driver_records_read(const char *directory,
                                            struct driver_records *out,
                                            char *out_why);
@@ -61,12 +61,12 @@ enum driver_record_end driver_records_find(const char *cache,
                                            struct driver_records *out,
                                            char *out_why);
 
-/* Returns the first record whose drivers are all in list, or NULL. */
+/* Returns the first record whose drivers are all in `list`, NULL if none is. */
 const struct driver_record *
 driver_records_match(const struct driver_records *records,
                      const struct icd_list *list);
 
-/* Adds a record that copies the arguments. Returns false if memory is out or
+/* Adds a record with copies of the arguments. Returns false if memory is out or
  * the blocklist has DRIVER_RECORDS_MAX records. */
 bool driver_records_add(struct driver_records *records, const char *when,
                         const char *what, const struct icd_list *drivers);

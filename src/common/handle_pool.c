@@ -31,7 +31,8 @@ static void push_free(struct handle_pool *pool, struct handle *object)
     pool->free_count++;
 }
 
-/* Adds free slots; pool->mutex is locked. Returns false if memory is out. */
+/* Adds free slots. Requires a locked pool->mutex. Returns false if memory is
+ * out. */
 static bool add_block(struct handle_pool *pool)
 {
     size_t stride = object_stride(pool);
@@ -50,7 +51,7 @@ static bool add_block(struct handle_pool *pool)
 
 /* ---- forks ---- */
 
-/* Pools of this shared object that are in use. All their mutexes are held
+/* List of the pools of this shared object that are in use. All mutexes are held
  * during a fork, so that the child finds the pools unlocked and consistent. */
 static pthread_mutex_t pools_mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct handle_pool *pools;

@@ -16,7 +16,7 @@
 
 /* First member of every object in a pool. */
 struct handle {
-    uint32_t magic; /* the pool's magic while the object is live, else 0 */
+    uint32_t magic; /* pool->magic while the object is live, else 0 */
     uint32_t reserved;
     struct handle *next; /* next object in the pool's free list */
 };
@@ -41,10 +41,10 @@ struct handle_pool {
 
 /* Returns a new live object that is zeroed, or NULL if memory is out. */
 void *handle_new(struct handle_pool *pool);
-/* Frees an object, live or hidden by handle_hide. NULL is accepted. */
+/* Frees an object that is live or was hidden by handle_hide; accepts NULL. */
 void handle_free(struct handle_pool *pool, void *object);
-/* Makes handle_live return false for a live object. The object occupies its
- * slot until the caller passes it to handle_free, if ever. */
+/* Makes handle_live return false for a live object. The object keeps its slot
+ * in the pool until the caller passes it to handle_free. */
 static inline void handle_hide(void *object)
 {
     ((struct handle *)object)->magic = 0;

@@ -53,7 +53,7 @@ void icd_list_finish(struct icd_list *list)
     *list = (struct icd_list){0};
 }
 
-/* A search for .icd files, and the list to which it adds the drivers. */
+/* State of a search for .icd files, which adds drivers to `list`. */
 struct search {
     struct icd_list *list;
     bool useless; /* if true, collect only .icd files that name no library */
@@ -94,9 +94,9 @@ static bool has_suffix(const char *name)
     return length > 4 && strcmp(name + length - 4, ".icd") == 0;
 }
 
-/* Adds an .icd file that names a library or, if search->useless is set, one
- * that names none. A file that cannot be read counts as naming none, because
- * the loader skips it. Returns false if memory is out. */
+/* Adds the .icd file if it names a library or, if search->useless is true, if
+ * it names none. An unreadable file counts as one without a library, because
+ * the loader skips both. Returns false if memory is out. */
 static bool file_add(const struct search *search, const char *path)
 {
     char library[ICD_TEXT_MAX];
@@ -130,7 +130,7 @@ static bool directory_add(const struct search *search, const char *directory)
     return good;
 }
 
-/* Handles a value of OCL_ICD_VENDORS that is not a directory. */
+/* Adds the drivers if the value of OCL_ICD_VENDORS is not a directory. */
 static bool single_add(const struct search *search, const char *name,
                        const char *directory)
 {

@@ -18,12 +18,12 @@
 #include <stdint.h>
 
 #define ICD_DIRECTORY "/etc/OpenCL/vendors"
-/* Drivers with longer paths, and drivers beyond this count, are skipped. */
+/* Maximum number of drivers, and size of a path; other drivers are skipped. */
 #define ICD_COUNT_MAX 64u
 #define ICD_TEXT_MAX 1024u
 
 struct icd {
-    char *file;    /* path of the .icd file; without a file, the library */
+    char *file;    /* path of the .icd file, or the library if no file */
     char *library; /* library as written in the .icd file or variable */
 };
 
@@ -41,15 +41,15 @@ const char *icd_place(const char **out_variable);
  * with an empty list, if memory is out. */
 bool icd_list_find(struct icd_list *out);
 
-/* Finds the .icd files that name no library, which the loader skips. In *out,
- * `library` holds the reason. Returns false if memory is out. */
+/* Finds the .icd files that name no library, which the loader skips. Their
+ * field `library` gets the reason. Returns false if memory is out. */
 bool icd_list_find_useless(struct icd_list *out);
 
 /* Adds a driver, with copies of both strings. Returns false if memory is out or
  * the list has ICD_COUNT_MAX drivers. */
 bool icd_list_add(struct icd_list *list, const char *file, const char *library);
 
-/* Returns true if the list has a driver with that library. */
+/* Returns true if a driver in the list has this library. */
 bool icd_list_has(const struct icd_list *list, const char *library);
 
 /* Writes the library that an .icd file names into out_library, of ICD_TEXT_MAX

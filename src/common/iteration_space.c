@@ -34,7 +34,7 @@ static void append_axis(struct layout *layout, int64_t extent,
         layout->strides[i][axis] = strides[i];
 }
 
-/* Gives a space of at most one element one axis, because rank is at least 1. */
+/* Sets one axis, of size 0 or 1, if the space is empty or has no axis. */
 static void close_axes(struct layout *layout)
 {
     if (layout->elements != 0 && layout->rank > 0)
@@ -52,8 +52,8 @@ static void start(struct layout *layout, uint32_t operands)
     layout->elements = 1;
 }
 
-/* Returns the operand's stride along axis number `axis` of the first operand,
- * lead, or 0 if the operand is broadcast along this axis. */
+/* Returns the operand's stride along axis `axis` of the first operand, which
+ * has lead_rank axes, or 0 if the operand is broadcast along this axis. */
 static int64_t aligned_stride(const struct tandem_tensor_desc *operand,
                               uint32_t lead_rank, uint32_t axis)
 {
@@ -63,7 +63,7 @@ static int64_t aligned_stride(const struct tandem_tensor_desc *operand,
     return operand->shape[own] == 1 ? 0 : operand->strides[own];
 }
 
-/* Writes the axes of lead to `order`, sorted by decreasing absolute stride. */
+/* Writes the axes of `lead`, by decreasing absolute stride, to `order`. */
 static void order_axes(const struct tandem_tensor_desc *lead, uint32_t *order)
 {
     for (uint32_t i = 0; i < lead->rank; i++) {

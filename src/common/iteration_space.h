@@ -10,10 +10,10 @@
 
 #define LAYOUT_OPERANDS (2u * TANDEM_MAX_OPERANDS)
 
-/* Iteration space of several operands. Axis rank - 1 is the innermost. rank is
- * at least 1; a single element has shape {1} and strides 0. elements is 0 if
- * the space is empty. Strides are in elements of each operand, and 0 along
- * axes where the operand is broadcast. */
+/* Iteration space of several operands. Axis rank - 1 is the innermost. The rank
+ * is at least 1: a single element has shape {1} and strides 0. An empty space
+ * has 0 elements. Strides are in elements of each operand, and 0 along axes
+ * where the operand is broadcast. */
 struct layout {
     uint32_t rank, operands;
     int64_t elements;
@@ -36,16 +36,16 @@ void layout_elementwise(struct layout *out,
                         const struct tandem_tensor_desc *const *outputs,
                         uint32_t output_count);
 
-/* Returns true if the operand's elements are adjacent in memory, in order. */
+/* Returns true if the operand's elements are adjacent in the space's order. */
 bool layout_contiguous(const struct layout *layout, uint32_t operand);
 /* Returns true if all strides of the operand are 0. */
 bool layout_constant(const struct layout *layout, uint32_t operand);
 
 /* Spaces of reductions, arg reductions, softmax and cross-entropy. The space
- * `kept` covers the remaining axes, with operands 0 (output) and 1 (input). The
- * space `reduced` covers the reduced axes in row-major order, with operand 0
- * (input) and, for softmax, 1 (output). In layout_reduce, bit i of axes selects
- * axis i. */
+ * `kept` covers the axes that remain, with operands 0 (output) and 1 (input).
+ * The space `reduced` covers the reduced axes in row-major order, with operand
+ * 0 (input) and, for softmax, 1 (output). In layout_reduce, bit i of axes
+ * selects axis i. */
 struct layout_reduction {
     struct layout kept, reduced;
 };
@@ -57,10 +57,10 @@ void layout_softmax(struct layout_reduction *out,
                     const struct tandem_tensor_desc *input,
                     const struct tandem_tensor_desc *output, int64_t axis);
 
-/* Spaces of layer and RMS norm, which normalize over axis and all later axes.
- * The space `kept` has operands 0 (output) and 1 (input); `reduced` has 0
- * (input) and 1 (output). The space `affine` covers the elements of `reduced`
- * in the same order, with operands 0 (scale) and 1 (bias, if there is one). */
+/* Spaces of layer and RMS norm. `kept` covers the axes before `axis`, with
+ * operands 0 (output) and 1 (input). `reduced` covers the other axes, with
+ * operands 0 (input) and 1 (output). `affine` covers the elements of `reduced`
+ * in the same order, with operands 0 (scale) and 1 (bias, if any). */
 struct layout_norm {
     struct layout kept, reduced, affine;
 };
@@ -77,7 +77,7 @@ void layout_gather(struct layout *out, const struct tandem_tensor_desc *data,
                    const struct tandem_tensor_desc *output, int64_t axis,
                    int64_t *out_axis_stride, int64_t *out_axis_elements);
 
-/* Sets *out to input with its axes permuted, as TRANSPOSE reads it. */
+/* Sets *out to `input` with its axes permuted, for the operator TRANSPOSE. */
 void layout_permute(struct tandem_tensor_desc *out,
                     const struct tandem_tensor_desc *input,
                     const int64_t *permutation);

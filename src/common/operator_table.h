@@ -41,7 +41,7 @@ static inline float attribute_f32(double value)
                ? (float)value
                : attribute_outside_f32(value);
 }
-/* Rounds an attribute epsilon to f32. A positive epsilon becomes at least
+/* Rounds the attribute epsilon to f32. A positive epsilon becomes at least
  * FLT_MIN, because a device may flush subnormals to 0. */
 float epsilon_f32(double value);
 

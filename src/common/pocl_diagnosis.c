@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 /* Writes the directory in which PoCL caches compiled kernels. Returns the
- * variable that names it, or NULL if no variable does. */
+ * environment variable that names it, or NULL. */
 static const char *cache_find(char *out_path, size_t bytes)
 {
     const char *own = environment_get("POCL_CACHE_DIR");
@@ -45,7 +45,7 @@ static void path_shorten(char *path)
 }
 
 /* Returns 0 if the user may create files in the directory or, if it is missing,
- * may create the directory. Otherwise returns the errno. */
+ * may create the directory. Otherwise returns an errno value. */
 static int path_error(const char *path)
 {
     char at[PATH_MAX];

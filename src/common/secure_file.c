@@ -18,7 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define LINKS_MAX 40u /* symbolic links per path, at most, as in Linux */
+#define LINKS_MAX 40u /* maximum of symbolic links per path, as in Linux */
 
 struct why {
     char *text;
@@ -38,9 +38,9 @@ static bool owner_trusted(const struct stat *status)
     return status->st_uid == 0 || status->st_uid == geteuid();
 }
 
-/* Returns true if users other than the owner and root can write: everybody, or
- * the group of a file that root does not own. The owner's private group, whose
- * number equals the user's, does not count. */
+/* Returns true if users other than the owner and root can write: all users, or
+ * the group if root is not the owner. A group whose ID equals the owner's user
+ * ID is the owner's private group and does not count. */
 static bool others_write(const struct stat *status)
 {
     return (status->st_mode & S_IWOTH) != 0 ||
@@ -48,7 +48,7 @@ static bool others_write(const struct stat *status)
             status->st_gid != status->st_uid);
 }
 
-/* Returns what is wrong with owner or mode of a file, or NULL if nothing is. */
+/* Returns why a file's owner or mode is not secure, or NULL if both are. */
 static const char *status_judge(const struct stat *status, bool sticky_serves)
 {
     if (!owner_trusted(status))
@@ -64,7 +64,7 @@ static const char *status_judge(const struct stat *status, bool sticky_serves)
 struct walk {
     int directory;       /* descriptor of the directory reached so far */
     unsigned links;      /* number of links followed */
-    char rest[PATH_MAX]; /* path still to be walked */
+    char rest[PATH_MAX]; /* part of the path not walked yet */
     char seen[PATH_MAX]; /* path walked so far, for messages */
 };
 
@@ -97,7 +97,7 @@ static bool walk_root(struct walk *walk, const struct why *why)
     return problem == NULL || walk_fail(walk, why, problem);
 }
 
-/* Takes the first part of the path walk->rest. Returns false if it is empty. */
+/* Moves the first part of walk->rest to out_part. Returns false if none. */
 static bool walk_part(struct walk *walk, char *out_part)
 {
     const char *start = walk->rest + strspn(walk->rest, "/");
@@ -116,7 +116,7 @@ static bool walk_last(const struct walk *walk)
     return walk->rest[strspn(walk->rest, "/")] == '\0';
 }
 
-/* Puts the target of the link `file` before the path walk->rest. */
+/* Inserts the target of symbolic link `file` before the path walk->rest. */
 static bool walk_link(struct walk *walk, int file, const struct stat *status,
                       const struct why *why)
 {
@@ -272,7 +272,7 @@ int trust_file(int directory, const char *name, char *out_why, size_t why_bytes)
     return file_open(directory, name, &status, &why);
 }
 
-/* Fills data with bytes bytes of the file. Returns false if that fails. */
+/* Reads `bytes` bytes from the file to data. Returns false if that fails. */
 static bool bytes_read(int file, char *data, size_t bytes)
 {
     size_t done = 0;

@@ -33,9 +33,9 @@ int secure_directory_open(const char *path, enum trust_use use, char *out_why,
 int trust_file(int directory, const char *name, char *out_why,
                size_t why_bytes);
 
-/* Returns the bytes of a file that trust_file accepts, and a terminating zero;
- * the caller frees them. Returns NULL if the file is not secure, cannot be read
- * or is larger than `most` bytes. */
+/* Returns the content of a file that trust_file accepts, zero-terminated; the
+ * caller frees it. Returns NULL if the file is not secure, cannot be read or is
+ * larger than `most` bytes. */
 char *trust_read(int directory, const char *name, size_t most,
                  size_t *out_bytes, char *out_why, size_t why_bytes);
 
@@ -50,10 +50,10 @@ enum trust_replacing {
     TRUST_PUBLIC = 2   /* mode 0644 instead of 0600, regardless of the umask */
 };
 
-/* Writes the parts to a temporary file and renames it to name. how holds bits
- * of enum trust_replacing. On failure, returns false and leaves the old file
- * unchanged. Exceeding the file size limit is an ordinary failure and raises no
- * signal. Also removes temporary files of writers that were killed. */
+/* Writes the parts to a temporary file and renames it to name. `how` combines
+ * bits of enum trust_replacing. On failure, returns false and leaves the old
+ * file unchanged. Exceeding the file size limit is an ordinary failure and
+ * raises no signal. Also removes temporary files of killed writers. */
 bool file_replace_atomically(int directory, const char *name,
                              const struct trust_part *parts, size_t count,
                              unsigned how, char *out_why, size_t why_bytes);

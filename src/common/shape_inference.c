@@ -104,7 +104,7 @@ infer_transpose(const struct tandem_op *op,
     return TANDEM_OK;
 }
 
-/* Returns true if the operator has no result for an empty reduction. */
+/* Returns true if the operator has no result when it reduces 0 elements. */
 static bool needs_elements(const struct operator_row *row)
 {
     return row->id == TANDEM_OP_REDUCE_MAX || row->id == TANDEM_OP_REDUCE_MIN ||
@@ -216,8 +216,8 @@ static enum tandem_status infer_cross_entropy(
     return TANDEM_OK;
 }
 
-/* Infers the output shape of a norm. The scale, and the bias if present, must
- * have the shape of the input's axes from `axis` on. */
+/* Infers the output shape of layer norm or RMS norm. The scale, and the bias if
+ * present, must have the shape of the input's axes from `axis` on. */
 static enum tandem_status
 infer_norm(const struct operator_row *row, const struct tandem_op *op,
            const struct tandem_tensor_desc *const *inputs, uint32_t count,

@@ -22,9 +22,9 @@ void operand_name(char *text, size_t text_bytes, const struct operator_row *row,
 bool shape_broadcasts(const struct tandem_tensor_desc *from,
                       const struct tandem_tensor_desc *to);
 
-/* Sets dtype, rank and shape of *out to those of the given output of a valid
- * call. For CAST, the caller sets out->dtype. For COPY, sets the shape of the
- * input, which may broadcast to that of the output. */
+/* Sets dtype, rank and shape of *out to those of output number `output` of a
+ * valid call. For CAST, the caller sets out->dtype. For COPY, sets the shape of
+ * the input, which may broadcast to that of the output. */
 enum tandem_status infer_output(const struct tandem_op *op,
                                 const struct tandem_tensor_desc *const *inputs,
                                 uint32_t input_count, uint32_t output,

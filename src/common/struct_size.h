@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checks the fields by which the public ABI grows: struct_size and flags. A
+/* Checks struct_size and flags, the fields that let the public ABI grow. A
  * struct_size of 0 is always an error: the caller forgot to set the field, and
  * all other fields would count as absent. Callable from any thread. */
 #ifndef TANDEM_COMMON_STRUCT_SIZE_H
@@ -7,9 +7,9 @@
 
 #include <tandem/backend.h>
 
-/* Returns TANDEM_OK if bytes, a caller's struct_size, is at least `least`.
+/* Returns TANDEM_OK if `bytes`, a caller's struct_size, is at least `least`.
  * Otherwise sets the last error, which says to set the field to sizeof(struct
- * `type`), and returns TANDEM_INVALID_ARGUMENT. what names the struct in the
+ * `type`), and returns TANDEM_INVALID_ARGUMENT. `what` names the struct in the
  * message, as in "matmul: options". */
 enum tandem_status struct_size_check(const char *what, const char *type,
                                      size_t bytes, size_t least);
@@ -19,8 +19,8 @@ enum tandem_status struct_size_check(const char *what, const char *type,
  * struct_size and its bytes beyond from_bytes. */
 void struct_size_fill(void *out, const void *from, size_t from_bytes);
 
-/* Returns TANDEM_INVALID_ARGUMENT and sets the last error if flags has a bit
- * that is not in known. what names the call in messages, as in "upload". */
+/* Returns TANDEM_INVALID_ARGUMENT and sets the last error if `flags` has a bit
+ * that is not in `known`. `what` names the call in messages, as in "upload". */
 enum tandem_status check_flags(const char *what, uint32_t flags,
                                uint32_t known);
 

@@ -7,10 +7,11 @@
  *
  * Tensors a and b overlap if a solution exists. Each axis of a adds a term, and
  * each axis of b adds one with the opposite sign. Terms of equal stride are
- * merged. slack covers the contiguous runs of both tensors' innermost axes. The
+ * merged. slack is the distance of two bytes in contiguous runs of a and b. The
  * search assigns values to terms from the largest stride to the smallest. If a
  * stride exceeds the range of all smaller terms, few values are possible. Two
- * terms that are steps of one axis get a value together, a multiple of the gcd.
+ * terms, such as steps of 2 and 3 along one axis, may be assigned together by
+ * their sum, a multiple of the gcd.
  */
 #include "common/tensor_overlap.h"
 
@@ -21,7 +22,7 @@
 #define TERMS (2u * TANDEM_MAX_RANK)
 /* Maximum number of values that a search tries before it gives up. */
 #define STEPS 256u
-/* Maximum span and distance that are searched, in bytes; excludes overflow. */
+/* Maximum tensor span and distance in bytes; excludes integer overflow. */
 #define REACH_MAX (INT64_MAX / 8)
 
 struct term {
@@ -31,7 +32,7 @@ struct term {
 struct search {
     uint32_t count, steps;
     struct term terms[TERMS]; /* strides are positive and decreasing */
-    /* least[i] and most[i] bound the sum of slack and the terms from i on. */
+    /* The sum of slack and the terms from i on is in [least[i], most[i]]. */
     int64_t least[TERMS + 1], most[TERMS + 1];
 };
 
@@ -90,7 +91,7 @@ static bool multiply_modulo(int64_t a, int64_t b, int64_t modulus, int64_t *out)
 
 /* ---- the search ---- */
 
-/* Adds a term; stride must not exceed the last term's; low <= 0 <= high. */
+/* Adds a term. Requires stride <= last term's stride and low <= 0 <= high. */
 static void term_add(struct search *search, int64_t stride, int64_t low,
                      int64_t high)
 {
@@ -134,13 +135,13 @@ static bool pair_reaches(const struct term *p, const struct term *q,
     int64_t high = divide_down(multiple - modulus * q->low, stride);
     low = low < p->low ? p->low : low;
     high = high > p->high ? p->high : high;
-    /* Find the first value from low on that is congruent to v. */
+    /* Find the first value from low on that equals v modulo `modulus`. */
     int64_t ahead = (v - low) % modulus;
     return low + (ahead < 0 ? ahead + modulus : ahead) <= high;
 }
 
-/* Possible sums of the next one or two terms: the multiples of stride by
- * factors from low to high. */
+/* Possible sums of the next one or two terms of a search: `stride` times each
+ * integer from `low` to `high`. */
 struct choice {
     int64_t stride, low, high;
     uint32_t terms;
@@ -205,8 +206,8 @@ static bool reachable(struct search *search, uint32_t at, int64_t distance)
 /* ---- pairs ---- */
 
 /* Contiguous runs of a tensor's bytes: one run of `bytes` bytes for each
- * combination of axis values, the first at offset start. Strides are in bytes,
- * positive and decreasing. */
+ * combination of axis values, the lowest one at byte offset `start`. Strides
+ * are in bytes, positive and decreasing. */
 struct runs {
     int64_t start, bytes;
     uint32_t count;

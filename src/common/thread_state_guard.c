@@ -16,9 +16,9 @@ static bool has_handler(int number)
 /* Blocks all signals except two groups. Fault signals must stay unblocked: a
  * blocked fault kills the process without running the host's or the driver's
  * handler. SIGSYS is one of them because sandboxes use it to intercept system
- * calls. Signals that ask the process to end stay unblocked unless they have a
- * handler, which could run in the wrong thread: a driver's or a CBLAS's
- * threads never end and may be the only ones left to receive the signal. */
+ * calls. Signals that ask the process to end stay unblocked, because threads of
+ * a driver or CBLAS may be the only ones left to receive them. If such a signal
+ * has a handler, it is blocked: the handler could run in the wrong thread. */
 static void signals_block(sigset_t *out_before)
 {
     static const int faults[] = {SIGSEGV, SIGBUS,  SIGFPE,
@@ -38,7 +38,7 @@ static void signals_block(sigset_t *out_before)
 
 locale_t locale_guard_enter(void)
 {
-    /* The C library's own locale object, which needs no freelocale. */
+    /* This locale object belongs to the C library and needs no freelocale. */
     locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
     return plain != (locale_t)0 ? uselocale(plain) : (locale_t)0;
 }

@@ -12,8 +12,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Maximum number of polls for a thread that has ended, and the interval
- * between them: 100 ms in total. */
+/* Maximum number of checks if a thread still exists, and the interval between
+ * two checks: 100 ms in total. */
 #define MAX_LOOKS 1000
 #define LOOK_NS 100000
 
@@ -32,9 +32,8 @@ static void *probe_run(void *argument)
     return NULL;
 }
 
-/* Waits until the kernel has removed the threads, which may take a moment
- * after pthread_join. Returns false if a thread still exists after the last
- * poll. */
+/* Waits until the kernel has removed the threads, which may take a moment after
+ * pthread_join. Returns false if a thread still exists after the last check. */
 static bool probes_forgotten(const struct probe *probes, uint32_t count)
 {
     const struct timespec pause = {.tv_nsec = LOOK_NS};

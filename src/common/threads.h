@@ -8,11 +8,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Returns true if count more threads with default attributes can exist at the
- * same time. Starts that many, ends them and waits until the kernel has
+/* Returns true if `count` more threads with default attributes can exist at the
+ * same time. Starts these threads, ends them and waits until the kernel has
  * removed them. Call it inside a guard (common/thread_state_guard.h), because
- * the threads inherit the signal mask. Another process can reach the same
- * limit after the call. */
+ * the threads inherit the signal mask. The result may change, because other
+ * processes share the limit. */
 bool threads_can_start(uint32_t count);
 
 /* Names of the limits on the number of threads, for messages. */
