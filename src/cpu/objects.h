@@ -42,7 +42,7 @@ struct tandem_device {
     pthread_mutex_t mutex; /* guards the object lists and `memory` */
     struct owned *streams, *events, *buffers;
     struct memory memory;
-    uint64_t machine_bytes;        /* physical memory of the machine */
+    uint64_t machine_bytes;        /* physical memory of the machine in bytes */
     const struct kernels *kernels; /* kernels of the chosen instruction set */
     struct pool *pool;
 };
@@ -54,9 +54,9 @@ struct tandem_stream {
 
 struct tandem_event {
     struct owned owned;
-    struct tandem_stream *stream; /* stream that recorded; may be destroyed */
+    struct tandem_stream *stream; /* stream of event_record; may be destroyed */
     bool profiling;
-    uint64_t at_ns; /* time of the record call, if profiling is true */
+    uint64_t at_ns; /* time of the record call in ns, if profiling is true */
 };
 
 struct tandem_buffer {

@@ -36,7 +36,7 @@ struct gemm_job {
     int64_t a_floats, b_floats, c_floats, slot_floats;
     int64_t sum_floats, bias_floats;
     uint64_t workspace_bytes;
-    float *workspace, *sums; /* partial sums of each range of k */
+    float *workspace, *sums; /* `sums` holds the partial sums of each k range */
     atomic_uchar *slot_taken; /* per workspace slot: 1 if a thread uses it */
 };
 

@@ -17,7 +17,7 @@
 #include "cpu/gemm/blas_guard.h"
 #include "cpu/gemm/gemm.h"
 
-/* Block height and width are multiples of these to suit CBLAS kernels. */
+/* Block height and width are multiples of these values, for CBLAS kernels. */
 #define BLOCK_ROW_MULTIPLE 8
 #define BLOCK_COLUMN_MULTIPLE 32
 /* Minimum multiply-adds per thread.  Smaller GEMMs use fewer threads. */

@@ -25,8 +25,8 @@ struct column_reduction {
     const struct layout_reduction *layout;
     const float *in;
     void *out;     /* f32 results; i64 for argmax and argmin */
-    int64_t width, blocks; /* columns per block, blocks per row */
-    int64_t chunk, chunks; /* rows per chunk, chunks per block */
+    int64_t width, blocks; /* columns per block and blocks per row */
+    int64_t chunk, chunks; /* rows per chunk and chunks per block */
 };
 
 /* A block of columns that one thread reduces in chunks of rows. */
@@ -194,7 +194,7 @@ static void block_find(const struct column_reduction *reduction,
     int64_t stride = layout->reduced.strides[0][layout->reduced.rank - 1];
     int64_t step = layout->kept.strides[0][layout->kept.rank - 1];
     float best[MAX_COLUMNS];
-    float found[MAX_COLUMNS]; /* row of a new maximum or minimum, or -1 */
+    float found[MAX_COLUMNS]; /* row of a new maximum or minimum; -1 if none */
     for (int64_t i = 0; i < width; i++) {
         best[i] = start[i];
         out[i * step] = 0;

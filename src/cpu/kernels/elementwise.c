@@ -27,7 +27,7 @@ struct elementwise_iterator {
     uint32_t outputs, operands;
     uint32_t constants; /* bit i is set if input i is one repeated element */
     uint32_t packed;    /* bit i is set if operand i is strided */
-    int64_t chunks;     /* tasks per row, or per plane */
+    int64_t chunks;     /* number of tasks per row or plane */
     unsigned char *base[OPERANDS]; /* outputs, then inputs */
     uint32_t bytes[OPERANDS];      /* element sizes */
     struct params params;

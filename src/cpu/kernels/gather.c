@@ -13,7 +13,7 @@ struct gather {
     unsigned char *base[3];
     uint32_t bytes[3];
     int64_t axis_stride, axis_elements;
-    unsigned char missing[8]; /* result for indices out of range */
+    unsigned char missing[8]; /* output element for an index out of range */
 };
 
 /* Fills `out` with NaN if `dtype` is a floating-point type, else with 0. */

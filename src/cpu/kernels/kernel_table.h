@@ -20,7 +20,7 @@
 /* Attributes of an operator in the form that its kernel reads. */
 struct params {
     float f[12];
-    bool flag; /* gelu: tanh form, sgd: nesterov, adam: decoupled decay */
+    bool flag; /* true for tanh gelu, nesterov SGD or decoupled Adam decay */
 };
 
 /* Arguments of an element-wise kernel: n contiguous elements of each operand.

@@ -24,7 +24,7 @@ struct softmax {
     struct layout_reduction layout;
     const float *in;
     float *out;
-    int64_t bands, width; /* number of bands, columns per band */
+    int64_t bands, width; /* number of bands and columns per band */
 };
 
 /* Stores y = e^(x - m) for n strided elements.  Returns the sum of y. */
