@@ -44,7 +44,7 @@ struct norm_params {
 /* If epsilon is at least this large, squares that underflow are negligible. */
 #define MIN_SAFE_EPSILON 0x1p-48f
 /* Multiplying a subnormal by at most MAX_SUBNORMAL_SCALE keeps its rounding
- * error within the tolerance. Values of at least MIN_EXACT are exact. */
+ * error tolerable. Results of at least MIN_EXACT have no such error. */
 #define MAX_SUBNORMAL_SCALE 16.0f
 #define MIN_EXACT 0x1p-100f
 

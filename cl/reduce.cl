@@ -3,7 +3,7 @@
  * Reductions. `lanes` work-items of a work-group compute each output. Each of
  * them accumulates some elements with sixteen loads in flight, and a tree
  * combines the accumulators. The order is fixed and no values are accumulated
- * atomically, so results are reproducible. Work-items 0 to 7 and two outputs:
+ * atomically, so results are reproducible. Work-items 0 to 7 for two outputs:
  *
  *        lanes_interleaved = 0                lanes_interleaved = 1
  *    (neighbours share an output)         (neighbours have different outputs)

@@ -44,7 +44,7 @@ typedef uint word;
 
 struct transpose_params {
     ulong columns, rows;                  /* extents of axis 0 and axis 1 */
-    ulong tiles_per_row, tiles_per_plane; /* tiles in a row, tiles in a plane */
+    ulong tiles_per_row, tiles_per_plane; /* tiles of axis 0, of axes 0 and 1 */
     ulong groups;
     ulong target_offset, source_offset;
     long target_pitch;        /* the target's stride along axis 1 */
