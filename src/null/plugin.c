@@ -98,8 +98,8 @@ static enum tandem_status struct_check(const void *out, const char *what)
     return TANDEM_OK;
 }
 
-/* Fills a caller's struct, which may be shorter or longer than this plugin's.
- * Bytes beyond struct_size stay; fields unknown to this plugin become 0. */
+/* Fills a caller's struct, which may be shorter or longer than the plugin's.
+ * Leaves bytes beyond struct_size unchanged. Unknown fields become 0. */
 static void struct_fill(void *out, const void *from, size_t bytes)
 {
     size_t theirs = *(size_t *)out;
@@ -113,7 +113,7 @@ static enum tandem_status device_describe(uint32_t index,
 {
     struct tandem_device_info info = {
         .kind = TANDEM_DEVICE_CPU,
-        .caps = 0, /* no capability: the host calls supports for operators */
+        .caps = 0, /* no capabilities, so the host calls `supports` */
         .name = "null device",
         .vendor = "Tandem",
         .platform = "null",
@@ -137,8 +137,8 @@ static enum tandem_status device_describe(uint32_t index,
 /* ---- handles ------------------------------------------------------------ */
 
 /* Returns the object of a handle if it is live and of this kind. For any other
- * pointer, returns NULL and sets the message. The list is simple but slow; a
- * hash table with one lock per bucket scales better. */
+ * pointer, returns NULL and sets the message. A list of objects is simple but
+ * slow; a hash table with one lock per bucket scales better. */
 static struct object *object_get(const void *handle, enum kind kind)
 {
     static const char *const names[] = {"device", "stream", "event", "buffer"};
@@ -155,7 +155,7 @@ static struct object *object_get(const void *handle, enum kind kind)
 }
 
 /* Returns a new object of the device, or a new device if device is NULL. If
- * memory is out, returns NULL and sets the message. */
+ * memory is exhausted, returns NULL and sets the message. */
 static void *object_new(struct object *device, enum kind kind)
 {
     struct object *object = calloc(1, sizeof *object);
@@ -172,8 +172,8 @@ static void *object_new(struct object *device, enum kind kind)
     return object;
 }
 
-/* Frees the object and, for a device, all its objects. Does nothing if handle
- * is not live. */
+/* Frees the object and, if it is a device, all objects of the device. Does
+ * nothing if handle is not live. */
 static void objects_free(const void *handle)
 {
     pthread_mutex_lock(&mutex);
@@ -307,9 +307,9 @@ static void buffer_free(struct tandem_buffer *buffer)
     objects_free(buffer);
 }
 
-/* Checks a transfer: stream and buffer must be live and of one device, and the
- * range must be inside the buffer. On success, *out_memory points to the first
- * byte of the range. */
+/* Checks a transfer: stream and buffer must be live and belong to the same
+ * device, and the range must be inside the buffer. On success, *out_memory
+ * points to the first byte of the range. */
 static enum tandem_status range_get(const char *what,
                                     const struct tandem_stream *stream,
                                     const struct tandem_buffer *buffer,
@@ -343,7 +343,7 @@ static enum tandem_status flags_check(const char *what, uint32_t flags,
                 what, (unsigned)flags);
 }
 
-/* Copies before it returns, which TANDEM_TRANSFER_ASYNC permits, too. */
+/* Copies before it returns, which is also allowed for TANDEM_TRANSFER_ASYNC. */
 static enum tandem_status upload(struct tandem_stream *stream,
                                  struct tandem_buffer *buffer, uint64_t offset,
                                  const void *source, uint64_t bytes,
@@ -445,9 +445,9 @@ static bool op_known(uint32_t id)
     }
 }
 
-/* Start here: return TANDEM_OK for each call that launch accepts. check_op in
- * src/common/argument_check.h checks attributes, dtypes, shapes and aliasing
- * for you. */
+/* Start your backend here: return TANDEM_OK for each call that launch accepts.
+ * check_op in src/common/argument_check.h checks attributes, dtypes, shapes and
+ * aliasing for you. */
 static enum tandem_status
 supports(struct tandem_device *device, const struct tandem_op *op,
          const struct tandem_tensor_desc *const *inputs, uint32_t input_count,
@@ -463,8 +463,8 @@ supports(struct tandem_device *device, const struct tandem_op *op,
                     "set to sizeof(struct tandem_op), or its operands are "
                     "NULL");
 #ifdef WITH_CHECKS
-    /* The NULL pointer skips the checks of buffers. In launch, pass a function
-     * that returns a buffer's address range instead. */
+    /* The first NULL means that buffers are not checked. In launch, pass a
+     * function that returns a buffer's address range instead. */
     enum tandem_status status =
         check_op(op, inputs, input_count, outputs, output_count, NULL, NULL);
     if (status != TANDEM_OK)

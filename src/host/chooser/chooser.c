@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Predicts times of operators, chooses devices and keeps migration credit; see
- * chooser.h.  The context's mutex must be held. */
+/* Predicts times of operators, chooses devices and updates migration credits;
+ * see chooser.h.  The context's mutex must be held. */
 #include <config.h>
 
 #include "host/chooser/chooser.h"
@@ -13,8 +13,8 @@ static double clamp_negative(double value)
     return value > 0 ? value : 0;
 }
 
-/* Returns the device from which content would be downloaded: the one with the
- * lowest number in the mask `current`.  Returns NULL for an empty mask. */
+/* Returns the device from which a storage would be downloaded: the first one in
+ * `current`, the mask of devices with a current copy.  NULL means none. */
 static const struct device *current_device(const struct tandem_context *context,
                                            uint32_t current)
 {
@@ -36,8 +36,8 @@ static bool operand_is_resident(const struct operand *operand,
                                                         : device->bit);
 }
 
-/* Returns the predicted time to move one operand to the device.  Adds to
- * *out_wait the devices whose pending work must finish first. */
+/* Returns the predicted time to move one operand to the device.  Adds to the
+ * mask *out_wait the devices whose pending work must finish first. */
 static double operand_transfer_ns(const struct operand *operand,
                                   const struct device *device,
                                   uint32_t *out_wait)
@@ -68,9 +68,9 @@ static double operand_transfer_ns(const struct operand *operand,
     return ns;
 }
 
-/* Returns the predicted time to forward an output from `device` to the device
- * expected to read it next.  Returns 0 if this same operator is expected to
- * read it, as in an accumulation, because it will run where the output is. */
+/* Returns the predicted time to move an output from `device` to the device that
+ * will probably read the output next.  Returns 0 if this reader is the same
+ * operator, as in an accumulation, because it will run where the output is. */
 static double operand_forwarding_ns(const struct placement_request *request,
                                     const struct operand *operand,
                                     const struct device *device)
@@ -179,8 +179,8 @@ static double download_predict(const struct placement_request *request,
     return any ? ns + cost->scalars[COST_SYNC] : 0;
 }
 
-/* Completes the prediction `out`, whose launch_ns and execute_ns must be valid.
- * Subtracts the migration credit from transfers if use_credit is true. */
+/* Completes `out`, in which launch_ns and execute_ns are already set.  Subtracts
+ * the migration credit from transfers if use_credit is true. */
 static void transfers_predict(const struct placement_request *request,
                               const struct device *device, bool use_credit,
                               struct prediction *out)
@@ -223,8 +223,8 @@ void chooser_predict(struct placement_decision *decision,
     decision->predicted |= 1u << device->id;
 }
 
-/* Returns true if device `id` with predicted time `ns` is faster than `best`,
- * the fastest device so far or NULL.  The lower device number wins a tie. */
+/* Returns true if device number `id`, with predicted time `ns`, is faster than
+ * `best`, or if `best` is NULL.  The lower device number wins a tie. */
 static bool is_faster(double ns, uint32_t id, double best_ns,
                       const struct device *best)
 {
@@ -255,8 +255,8 @@ struct device *chooser_pick(struct tandem_context *context,
     candidates = chooser_eligible_candidates(
         context, decision->request.cost_class, candidates);
     while (candidates != 0) {
-        /* Start with the device chosen last time, so that most other devices
-         * lose by their launch and run times alone. */
+        /* Start with the device chosen last time: most others are slower even
+         * without transfers, whose prediction can then be omitted. */
         const uint32_t id = candidates >> first & 1
                                 ? first
                                 : (uint32_t)__builtin_ctz(candidates);
@@ -283,8 +283,8 @@ struct device *chooser_pick(struct tandem_context *context,
 
 /* ---- after the launch ---- */
 
-/* Adds migration credit to a call's storages if `device` was slower than the
- * chosen device only because of transfers. */
+/* Adds credit for a migration to `device` to the call's storages if only the
+ * transfers made `device` slower than the chosen device. */
 static void migration_credit_add(struct placement_decision *decision,
                                  const struct device *device, double chosen_ns)
 {
@@ -313,7 +313,7 @@ static void migration_credit_add(struct placement_decision *decision,
     }
 }
 
-/* Returns the predicted time of a call whose inputs are all on the device. */
+/* Returns the predicted time if all inputs were already on the device. */
 static double resident_ns(const struct prediction *prediction)
 {
     return prediction->launch_ns + prediction->execute_ns +
@@ -321,8 +321,8 @@ static double resident_ns(const struct prediction *prediction)
            prediction->input_transfer_ns;
 }
 
-/* Returns the time that `device` saves, compared with the best other device, if
- * the inputs are resident on both devices. */
+/* Returns the time that the call saves on `device`, compared with the fastest
+ * other device, if the inputs were already on both devices. */
 static double migration_saving_ns(struct placement_decision *decision,
                                   const struct device *device)
 {
@@ -345,8 +345,8 @@ static double migration_saving_ns(struct placement_decision *decision,
                           resident_ns(&decision->predictions[device->id]));
 }
 
-/* Records which storages this launch moves to the device on migration credit.
- * Divides the time that it saves among all inputs moved on credit. */
+/* Records which storages this launch moves to the device for migration credit.
+ * Divides the time that the launch saves among all inputs moved for credit. */
 static void migrations_record(struct placement_decision *decision,
                               const struct device *device)
 {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The call cache remembers calls that passed the argument check.  Programs
- * repeat their operators on the same tensors, whose dtype, shape and strides
- * never change.  The check and the sizes that the chooser needs therefore give
- * the same result each time.  A context has one cache, guarded by its mutex. */
+ * repeat operators on the same tensors, whose dtype, shape and strides never
+ * change.  The check and the sizes that the chooser needs then stay the same,
+ * too.  Each context has one cache, guarded by the context's mutex. */
 #ifndef TANDEM_HOST_RUN_CALL_CACHE_H
 #define TANDEM_HOST_RUN_CALL_CACHE_H
 
 #include "host/run/run.h"
 
-#define CALL_CACHE_ENTRIES 128u /* call_cache_find indexes with 7 hash bits */
+#define CALL_CACHE_ENTRIES 128u /* 2^7, as the index is 7 bits of a hash */
 #define MAX_CACHED_OPERANDS 7u
 #define MAX_CACHED_INTS 2u
 
@@ -17,7 +17,7 @@ struct call_key {
     uint32_t op, int_count;
     uint32_t float_count;
     uint16_t input_count, output_count;
-    uint64_t tensors[MAX_CACHED_OPERANDS]; /* tensor serials, 0 for a scalar */
+    uint64_t tensors[MAX_CACHED_OPERANDS]; /* tensor serials; 0 for a scalar */
     int64_t ints[MAX_CACHED_INTS];
 };
 
@@ -26,12 +26,12 @@ struct call_descriptor {
     uint32_t cost_class;
     double elements, bytes;
     double gemm_size[4]; /* see struct placement_request */
-    /* In these operands, the location fields are not valid. */
+    /* Only storage, bytes, read, written and partial of operands are valid. */
     uint32_t operand_count;
     struct operand operands[MAX_CACHED_OPERANDS];
-    /* Device of the host fast path: a synchronous device that computes in host
-     * memory and that no device beats if the inputs are on the host; else NULL.
-     * Valid while `usable` equals the mask of usable devices. */
+    /* Device of the host fast path (see run.c): a synchronous device that
+     * computes in host memory, if no other device is faster for inputs on the
+     * host; otherwise NULL.  Valid while `usable` equals context->usable. */
     struct device *host_device;
     uint32_t usable;
     /* Bit d is set if candidate_is_ready accepted device d for this call. */
@@ -46,8 +46,8 @@ struct call_cache {
 
 /* Returns the cache entry for the call, or NULL if the call cannot be cached or
  * memory is exhausted.  *out_found is true if the call has passed the check
- * before.  Otherwise the entry is empty or holds another call, and the caller
- * takes it over when it sets the key with call_key_make. */
+ * before.  Otherwise the entry is empty or holds another call.  The caller then
+ * fills the entry for this call and sets its key with call_key_make. */
 struct call_descriptor *call_cache_find(const struct call *call,
                                         bool *out_found);
 void call_key_make(const struct call *call, struct call_key *out);
@@ -56,8 +56,8 @@ void call_key_make(const struct call *call, struct call_key *out);
 void call_descriptor_to_request(struct call_descriptor *cached,
                                 struct placement_request *out);
 
-/* Returns the device for the host fast path of a cached call, or NULL.  Chooses
- * the device again if the set of usable devices has changed. */
+/* Returns the device of the host fast path (see run.c) for a cached call, or
+ * NULL.  Chooses again if the set of usable devices has changed. */
 struct device *host_fast_path_device(struct tandem_context *context,
                                      struct call_descriptor *cached);
 

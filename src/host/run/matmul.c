@@ -39,8 +39,8 @@ static enum tandem_status matrices_read(const char *name,
     return TANDEM_OK;
 }
 
-/* Replaces the strides by those of contiguous matrices, with batch stride 0.
- * Used for matrices that are not accessed or that were copied. */
+/* Replaces the strides by those of contiguous matrices, with batch stride 0,
+ * for matrices that are not accessed or were copied to contiguous memory. */
 static void strides_reset(struct matrices *matrices)
 {
     matrices->column_stride = 1;
@@ -60,8 +60,8 @@ static enum tandem_status c_strides_error(const struct matrices *c)
 }
 
 /* Returns the leading dimension of a matrix with `along` rows of `across`
- * contiguous elements, with `stride` elements from one row start to the next.
- * Returns 0 if the rows overlap or run backwards. */
+ * contiguous elements.  The rows start `stride` elements apart.  Returns 0 if
+ * the rows overlap or the stride is negative. */
 static int64_t leading_dimension(int64_t along, int64_t across, int64_t stride)
 {
     const int64_t min_ld = across > 0 ? across : 1;
@@ -71,8 +71,8 @@ static int64_t leading_dimension(int64_t along, int64_t across, int64_t stride)
     return stride >= min_ld ? stride : 0;
 }
 
-/* Sets out->ld, out->batch_stride and *out_transposed for the matrices `from`.
- * Returns false if a struct tandem_matrix cannot express their strides. */
+/* Sets out->ld, out->batch_stride and *out_transposed to the layout of `from`.
+ * Returns false if a struct tandem_matrix cannot express the strides. */
 static bool matrix_layout(const struct matrices *from, bool may_transpose,
                           struct tandem_matrix *out, bool *out_transposed)
 {
@@ -93,8 +93,8 @@ static bool matrix_layout(const struct matrices *from, bool may_transpose,
 
 /* ---- copies ---- */
 
-/* Returns true if tensor c shares a byte with an input.  Must be checked before
- * the input is copied, because call_check sees only the copy. */
+/* Returns true if the input shares a byte with the output c.  Must be called
+ * before the input is copied, because call_check sees only the copy. */
 static bool overlaps_c(const struct tandem_tensor *input,
                        const struct tandem_tensor *c)
 {
@@ -139,7 +139,7 @@ void matmul_finish(struct matmul *matmul)
         tandem_tensor_destroy(matmul->copies[i]);
 }
 
-/* Fills `out` with the layout of input a or b.  Copies the input if needed. */
+/* Fills `out` with the layout of input a or b, after a copy if necessary. */
 static enum tandem_status input_convert(struct matmul *matmul, uint32_t index,
                                         uint32_t device, const char *name,
                                         struct matrices *from,
@@ -247,7 +247,7 @@ static void gemm_operand_set(const struct tandem_tensor *tensor,
     out->byte_offset = tensor->desc.byte_offset;
 }
 
-/* Copies inputs if needed and sets the gemm fields that depend on strides. */
+/* Sets the gemm fields that depend on strides, after copies if necessary. */
 static enum tandem_status inputs_convert(struct matmul *matmul, uint32_t device,
                                          struct matrices *a, struct matrices *b,
                                          struct tandem_gemm *gemm)

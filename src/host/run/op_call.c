@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checks the handles, counts and shapes of operator calls; see run.h, which
- * also says which functions need the context's mutex. */
+/* Checks the handles, number and shapes of an operator call's tensors.
+ * run.h says which functions need the context's mutex. */
 #include <config.h>
 
 #include "common/argument_check.h"
@@ -80,7 +80,7 @@ enum tandem_status call_init(struct call *call, struct tandem_context *context,
     return TANDEM_OK;
 }
 
-/* An address_range_fn for tensor descriptors that refer to a struct storage. */
+/* Implements address_range_fn; `buffer` points to a struct storage. */
 static enum tandem_status
 storage_address_range(const void *user, const struct tandem_buffer *buffer,
                       struct memory_span *out)

@@ -16,7 +16,7 @@ call_entry(struct tandem_device *, const struct tandem_op *,
            const struct tandem_tensor_desc *const *, uint32_t,
            const struct tandem_tensor_desc *const *, uint32_t);
 
-/* Calls the plugin function `entry`.  A GEMM's operands are in op->gemm. */
+/* Calls the plugin function `entry`. op->gemm holds a GEMM's operands. */
 static enum tandem_status entry_call(call_entry *entry, const struct call *call,
                                      const struct device *device)
 {
@@ -99,7 +99,7 @@ static enum tandem_status operands_move(const struct placement_request *request,
             storage_drop_poisoned_buffer(storage, device);
             status = storage_allocate_buffer(storage, device);
         }
-        /* Wait for other devices that may still use the host copy. */
+        /* Wait until no other device uses the host copy. */
         if (status == TANDEM_OK && operand->written &&
             storage_is_zero_copy(storage, device))
             status = storage_wait_host_writable(
@@ -112,7 +112,7 @@ static enum tandem_status operands_move(const struct placement_request *request,
     return status;
 }
 
-/* Calls operands_move repeatedly until it does not wait. */
+/* Calls operands_move until a call moves all operands without a wait. */
 static enum tandem_status
 operands_make_resident(struct placement_decision *decision,
                        struct device *device)
@@ -122,7 +122,7 @@ operands_make_resident(struct placement_decision *decision,
     enum tandem_status status = operands_move(&decision->request, device);
 
     while (unlock_epoch != context->unlock_epoch) {
-        /* Another thread may have replaced the call's cache entry. */
+        /* Another thread may have replaced the cache entry of run_cost. */
         decision->request.run_cost = NULL;
         if (status != TANDEM_OK)
             return status;
@@ -134,8 +134,8 @@ operands_make_resident(struct placement_decision *decision,
     return status;
 }
 
-/* Registers the layouts of outputs that are in storages with gaps.  A later
- * download copies only registered layouts to the caller's memory. */
+/* Records the layouts of outputs in caller memory with gaps between elements.
+ * A later download writes only elements of recorded layouts to this memory. */
 static enum tandem_status outputs_add_writable_layouts(const struct call *call)
 {
     enum tandem_status status = TANDEM_OK;

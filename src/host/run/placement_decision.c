@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The decisions are on the heap, because a library loaded with dlopen gets
- * little static thread-local storage.  Contexts whose serials differ by a
- * multiple of DECISIONS_PER_THREAD share a decision. */
+/* Each thread's decisions are on the heap, because a library loaded with dlopen
+ * gets little static thread-local storage.  A context's serial number modulo
+ * DECISIONS_PER_THREAD is the index of its decision. */
 #define DECISIONS_PER_THREAD 4u
 
 static __thread struct placement_decision *decisions;
@@ -68,7 +68,7 @@ placement_decision_get(const struct tandem_context *context)
     return decision;
 }
 
-/* Returns the reason why the device could not run the call, or TANDEM_OK. */
+/* Returns the error that kept the device from the call, or TANDEM_OK. */
 static uint32_t device_status(const struct placement_decision *decision,
                               const struct device *device)
 {
@@ -128,7 +128,7 @@ void explanation_fill(struct tandem_context *context,
 
         if (device->duplicate && decision->chosen != i)
             continue;
-        /* chooser_pick leaves out devices that lose even without transfers. */
+        /* chooser_pick predicts no total time for devices that cannot win. */
         if (!(decision->predicted >> i & 1))
             chooser_predict(decision, device);
         candidate_fill(decision, device,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Prepares the placement request of a call: operands, sizes, locations, and the
- * forced device, if any; see run.h.  The context's mutex must be held. */
+/* Prepares a call's placement request: operands, sizes, locations, and the
+ * required device, if any; see run.h.  The context's mutex must be held. */
 #include <config.h>
 
 #include "common/last_error.h"
@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-/* Returns the entry of the tensor's storage in `operands`, or adds an entry. */
+/* Returns the operand for the tensor's storage.  Adds it if it is missing. */
 static struct operand *operand_add(struct operand *operands, uint32_t *count,
                                    const struct tandem_tensor *tensor)
 {
@@ -27,7 +27,7 @@ static struct operand *operand_add(struct operand *operands, uint32_t *count,
     return operand;
 }
 
-/* Lists the storages that the call uses in `out` and returns their number. */
+/* Fills `out` with the storages that the call uses and returns their number. */
 static uint32_t operands_find(const struct call *call, struct operand *out)
 {
     uint32_t count = 0;
@@ -40,7 +40,7 @@ static uint32_t operands_find(const struct call *call, struct operand *out)
         struct operand *operand = operand_add(out, &count, call->outputs[i]);
 
         operand->written = true;
-        /* The storage content outside the output must be kept. */
+        /* If the output is a part of its storage, the rest must be kept. */
         operand->partial |= !tensor_covers_storage(call->outputs[i]);
         if (call->gemm != NULL && call->gemm->beta != 0)
             operand->read = true;
@@ -95,7 +95,7 @@ static void call_sizes_compute(const struct call *call,
         call_sizes_add(out, call->outputs[i]);
         contiguous &= call->outputs[i]->contiguous;
     }
-    /* A gather reads only as many elements of its data as it writes. */
+    /* A gather reads only as many elements of input 0 as it writes. */
     if (call->row->op_class == TANDEM_CLASS_GATHER) {
         out->bytes -= (double)call->inputs[0]->bytes;
         out->bytes += (double)call->outputs[0]->bytes;
@@ -110,7 +110,7 @@ static void call_sizes_compute(const struct call *call,
     }
 }
 
-/* Checks the call unless it is in the cache, and fills the request's fields
+/* Checks the call unless it is in the call cache.  Fills the request's fields
  * that depend only on shapes.  *out_cached is the cache entry, or NULL. */
 static enum tandem_status call_check_cached(const struct call *call,
                                             struct placement_request *request,
@@ -145,7 +145,7 @@ static enum tandem_status call_check_cached(const struct call *call,
     return TANDEM_OK;
 }
 
-/* Updates the location and the expected readers of an operand. */
+/* Updates an operand's locations and expected readers from its storage. */
 static void operand_locate(struct operand *operand)
 {
     const struct storage *storage = operand->storage;
@@ -181,7 +181,7 @@ enum tandem_status request_locate_operands(struct placement_request *request)
     return TANDEM_OK;
 }
 
-/* Sets *out_forced to the device that the call or the context demands, or to
+/* Sets *out_forced to the device that the call or the context requires, or to
  * NULL if any device may run the call.  Enumerates devices if necessary. */
 static enum tandem_status forced_device_resolve(struct call *call,
                                                 struct device **out_forced)

@@ -105,8 +105,8 @@ static bool candidate_is_ready(struct call *call,
     return false;
 }
 
-/* Fails if the forced device is blocked because it computes the operator wrong.
- * Running it anyway would silently give wrong results. */
+/* Fails if the device that must run the call failed verification by cl-probe
+ * for this operator, because the results would be silently wrong. */
 static enum tandem_status
 forced_device_check_blocked(const struct call *call,
                             const struct placement_decision *decision,
@@ -122,8 +122,8 @@ forced_device_check_blocked(const struct call *call,
         device->profile_path != NULL ? device->profile_path : "");
 }
 
-/* Returns the error of a call that no device could run.  `last` is the error of
- * the last device, with its message set; TANDEM_NO_DEVICE if none was tried. */
+/* Returns the error of a call that no device could run.  `last` is the last
+ * device's error, with its message set; TANDEM_NO_DEVICE if none was tried. */
 static enum tandem_status
 no_device_fail(const struct call *call,
                const struct placement_decision *decision,
@@ -196,16 +196,16 @@ call_run_on_fastest(struct call *call, struct placement_decision *decision,
     }
 }
 
-/* Returns true if the operand's next reader probably needs a device copy. */
+/* Returns true if the output's expected next reader needs a device copy. */
 static bool output_leaves_host(const struct operand *operand)
 {
     return operand->next_reader != 0 &&
            !(operand->host_accessible >> (operand->next_reader - 1) & 1);
 }
 
-/* Host fast path, which most small operators take: launches the call at once if
- * the inputs are on the host and no device can beat the one that computes in
- * host memory.  Returns false if the caller must choose a device instead. */
+/* The host fast path, which most small operators take: launches the call at
+ * once if the inputs are on the host and the device that computes there is the
+ * fastest.  Returns false if the caller must choose a device instead. */
 static bool host_fast_path_run(struct call *call,
                                struct placement_decision *decision,
                                struct call_descriptor *cached,
@@ -278,7 +278,7 @@ enum tandem_status call_run(struct call *call)
         if (status == TANDEM_OK)
             status = call_execute(call, decision, forced);
     }
-    /* The cache entry may be replaced before this call is explained. */
+    /* run_cost is in a cache entry, which later calls may replace. */
     decision->request.run_cost = NULL;
     if (status != TANDEM_OK)
         decision->context = NULL;

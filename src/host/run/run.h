@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The steps of an operator call: check the arguments, choose a device, move the
- * inputs, launch.  Some functions lock the context's mutex, others require that
- * the caller holds it. */
+ * inputs, launch.  Each comment says if the function locks the context's mutex
+ * or if the caller must have locked it ("the context must be locked"). */
 #ifndef TANDEM_HOST_RUN_RUN_H
 #define TANDEM_HOST_RUN_RUN_H
 
@@ -34,19 +34,19 @@ struct matmul {
     struct tandem_op op;
     struct tandem_gemm gemm;
     struct tandem_tensor *tensors[4]; /* the tensors a, b, bias (or NULL), c */
-    /* Contiguous copies that replace inputs, or NULL.  The struct owns them. */
+    /* Contiguous copies of inputs, owned by this struct; NULL means no copy. */
     struct tandem_tensor *copies[3];
 };
 
-/* Checks an operator's handles and operand counts, and fills `call`. */
+/* Checks the tensors' handles and their number, and fills `call`. */
 enum tandem_status call_init(struct call *call, struct tandem_context *context,
                              uint32_t device, const struct tandem_op *op,
                              struct tandem_tensor *const *inputs,
                              uint32_t input_count,
                              struct tandem_tensor *const *outputs,
                              uint32_t output_count);
-/* Makes an operator call of a matrix multiplication (matmul.c).  Copies inputs
- * whose strides a struct tandem_gemm cannot express.  Locks the context. */
+/* Converts a matrix multiplication to an operator call (matmul.c).  Locks the
+ * context to copy inputs whose strides a struct tandem_gemm cannot express. */
 enum tandem_status matmul_prepare(struct matmul *matmul,
                                   struct tandem_context *context,
                                   const struct tandem_matmul_options *options,
@@ -57,12 +57,13 @@ enum tandem_status matmul_prepare(struct matmul *matmul,
  * matmul_prepare failed. */
 void matmul_finish(struct matmul *matmul);
 
-/* Returns TANDEM_OK if the operands suit the operator (op_call.c).  The context
- * must be locked. */
+/* Returns TANDEM_OK if the operator allows these operands (op_call.c).  The
+ * context must be locked. */
 enum tandem_status call_check(const struct call *call);
 
-/* Returns the value for a tensor's desc.buffer: the buffer on `device`, or the
- * storage, for argument checks, if `device` is TANDEM_ANY_DEVICE. */
+/* Returns the value for a tensor's desc.buffer: the tensor's buffer on
+ * `device`, or its storage, for argument checks, if `device` is
+ * TANDEM_ANY_DEVICE. */
 static inline struct tandem_buffer *
 call_buffer(const struct tandem_tensor *tensor, uint32_t device)
 {
@@ -82,7 +83,7 @@ static inline void call_buffers_set(const struct call *call, uint32_t device)
         call->outputs[i]->desc.buffer = call_buffer(call->outputs[i], device);
 }
 
-/* Locks the context and runs the call on the forced or the fastest device. */
+/* Locks the context and runs the call on the required or fastest device. */
 enum tandem_status call_run(struct call *call);
 
 /* Checks the call, finds the devices that may run it, and initializes
@@ -93,8 +94,8 @@ enum tandem_status call_prepare_decision(struct call *call,
                                          struct placement_decision *decision,
                                          struct device **out_forced,
                                          struct call_descriptor **out_cached);
-/* Updates the locations of the request's operands.  Fails if the content of an
- * input was lost or never written.  The context must be locked. */
+/* Updates the locations of the request's operands from the storages.  Fails if
+ * an input's content was lost or never written.  The context must be locked. */
 enum tandem_status request_locate_operands(struct placement_request *request);
 
 /* ---- op_launch.c: one device.  The context must be locked. ---- */
@@ -102,8 +103,8 @@ enum tandem_status request_locate_operands(struct placement_request *request);
 /* Opens the device and returns TANDEM_OK if it supports the call. */
 enum tandem_status call_query_support(const struct call *call,
                                       struct device *device);
-/* Returns TANDEM_OK if the device need not compile before the launch,
- * TANDEM_NOT_READY if it must. */
+/* Returns TANDEM_OK if the device can launch the call without compiling first,
+ * TANDEM_NOT_READY if it cannot. */
 enum tandem_status call_query_ready(const struct call *call,
                                     struct device *device);
 /* Starts to compile the call's kernels on the device, in the background. */
@@ -111,16 +112,16 @@ void call_prepare(const struct call *call, struct device *device);
 /* Launches the call.  The operands must be resident on the device. */
 enum tandem_status call_enqueue(const struct call *call, struct device *device);
 /* [may wait, up to HANG_DEADLINE]  Moves the operands to the device and
- * launches the call.  If the function waited, sets request.run_cost to NULL. */
+ * launches the call.  Sets decision->request.run_cost to NULL if it waited. */
 enum tandem_status call_launch(const struct call *call,
                                struct placement_decision *decision,
                                struct device *device);
-/* Updates the device, the storages and the chooser after a launch. */
+/* Records a launch in the device, the operands' storages and the chooser. */
 void call_note_launch(struct placement_decision *decision,
                       struct device *device);
 
-/* Returns the calling thread's last placement decision in this context, which
- * the thread owns, or NULL if memory is exhausted.  Allocated at first use. */
+/* Returns memory, owned by the calling thread, for its next placement decision
+ * in this context.  Returns NULL if memory is exhausted. */
 struct placement_decision *
 placement_decision_get(const struct tandem_context *context);
 /* Returns the calling thread's placement decision, which may belong to another

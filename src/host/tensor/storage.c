@@ -12,16 +12,16 @@
 #include <string.h>
 
 #define HOST_ALIGNMENT 64u
-/* Devices with nominally separate memory import host memory only if its address
- * is a multiple of PAGE_BYTES and its size is at least IMPORT_BYTES, from which
- * a transfer counts as large.  The size of wrapped memory must also be a
+/* A device with its own memory imports host memory (uses it in place) only if
+ * the address is a multiple of PAGE_BYTES and the size is at least
+ * IMPORT_BYTES, a large transfer.  The size of wrapped memory must also be a
  * multiple of IMPORT_UNIT. */
 #define PAGE_BYTES 4096u
 #define IMPORT_BYTES ((uint64_t)128 << 10)
 #define IMPORT_UNIT 64u
 
 /* Returns the start of a range of artificial addresses for library memory, in
- * the upper half of the address space.  Starts over at the end of that half. */
+ * the upper half of the address space.  Starts over if that half is used up. */
 static uint64_t address_reserve(struct tandem_context *context, uint64_t bytes)
 {
     const uint64_t start = UINT64_C(1) << 63;
@@ -131,7 +131,7 @@ void storages_free_pending(struct tandem_context *context)
     }
 }
 
-/* Moves the pending storages to a global list, which keeps them reachable. */
+/* Moves the pending storages to a global list, so that they stay reachable. */
 void storages_leak_pending(struct tandem_context *context)
 {
     static struct storage *abandoned;
@@ -203,8 +203,8 @@ bool storage_is_importable(const struct storage *storage)
            (!storage->wrapped || storage->bytes % IMPORT_UNIT == 0);
 }
 
-/* Imports the host copy into the device if both allow it, else leaves the
- * buffer NULL.  A device that cannot import host memory is not asked again. */
+/* Imports the host copy into the device if both allow it, otherwise leaves the
+ * buffer NULL.  A device that cannot import memory is not asked again. */
 static void buffer_import(struct storage *storage, struct device *device)
 {
     struct tandem_context *context = storage->context;
@@ -289,8 +289,8 @@ void storage_drop_poisoned_buffer(struct storage *storage,
         storage->host_writer = NULL;
 }
 
-/* Evaluates a migration when a write makes the migrated copy stale.  If the
- * migration saved less than it cost, later credits are halved once more;
+/* Evaluates a migration when a write makes the migrated copy stale.  If it
+ * saved less than it cost, the storage's later credits are halved once more;
  * otherwise they count in full again.  `stale` is a mask of devices. */
 static void migration_evaluate(struct storage *storage, uint32_t stale)
 {
@@ -305,8 +305,8 @@ static void migration_evaluate(struct storage *storage, uint32_t stale)
 
 void storage_note_host_write(struct storage *storage)
 {
-    /* The plugin may refuse to read the buffer of the device that wrote the
-     * host copy, if the device's work failed.  A new buffer can be read. */
+    /* If the work of the device that wrote the host copy failed, its plugin may
+     * refuse to read the device's buffer.  A new buffer can be read. */
     if (storage->host_writer != NULL) {
         buffer_free(storage, storage->host_writer->id);
         storage->host_writer = NULL;

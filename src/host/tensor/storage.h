@@ -9,7 +9,7 @@
 #include "host/context/context.h"
 #include "host/device/device.h"
 
-/* Largest exponent in the scale 2^-credit_halvings of migration credits. */
+/* Maximum of credit_halvings.  2^-credit_halvings scales migration credits. */
 #define MAX_CREDIT_HALVINGS 20u
 /* The host is no longer expected to read wrapped memory after this many
  * results were overwritten unread. */
@@ -29,7 +29,7 @@ struct storage {
     bool wrapped; /* true if `host` is the caller's memory */
     bool read_only;
     /* The wrapped memory has bytes between the elements that the library must
-     * not change.  The library writes only the writable_layouts. */
+     * not change.  The library writes only the elements of writable_layouts. */
     bool has_gaps;
     uint64_t bytes;
     /* The address used to detect overlaps: the host address of wrapped memory,
@@ -46,7 +46,7 @@ struct storage {
     uint32_t host_used; /* devices whose pending work may use the host copy */
     /* The device from which a thread is downloading now, or NULL. */
     struct device *downloading_from;
-    char sync_byte; /* receives the one-byte download that awaits host_writer */
+    char sync_byte; /* target of the 1-byte download that checks host_writer */
     /* The device whose pending work may still write the host copy, or NULL. */
     struct device *host_writer;
     struct tandem_buffer *buffers[TANDEM_MAX_DEVICES];
@@ -59,23 +59,23 @@ struct storage {
     float migration_credit_ns[TANDEM_MAX_DEVICES];
     uint32_t migrated_to; /* bit d is set after a move to device d on credit */
     float migration_cost_ns;  /* predicted cost of the last move on credit */
-    float migration_saved_ns; /* predicted time the last move has saved */
-    uint8_t credit_halvings;  /* consecutive moves that cost more than saved */
+    float migration_saved_ns; /* predicted time that the last move has saved */
+    uint8_t credit_halvings;  /* consecutive moves that did not pay off */
     /* Access history, which predicts the next reader. */
     uint8_t unread_results;  /* consecutive results overwritten unread */
     bool unread_by_host;     /* the host did not read the last device write */
     bool unread_by_devices;  /* no device read the last device write */
     bool host_reads_results; /* the host has read at least one result */
-    /* Number plus 1 of the device that first read the last result, and the
-     * operator (enum tandem_op_id) of that read.  0 means no device. */
+    /* Number plus 1 of the device that first read the last result (0 means
+     * none), and the operator (enum tandem_op_id) that read it there. */
     uint8_t first_reader, first_reader_op;
 };
 
 /* Returns a storage with one reference, or NULL if memory is exhausted.
- * `wrapped` is memory of the caller; NULL means that the library allocates. */
+ * `wrapped` is the caller's memory; if NULL, the library allocates memory. */
 struct storage *storage_new(struct tandem_context *context, uint64_t bytes,
                             void *wrapped);
-/* Drops a reference.  The last one frees the storage, or leaves this to
+/* Drops a reference.  After the last one, frees the storage, or leaves this to
  * storages_free_pending if device work may still use the host memory. */
 void storage_release(struct storage *storage);
 /* Frees the storages in context->pending_free that no device work uses. */
@@ -85,13 +85,13 @@ void storages_free_pending(struct tandem_context *context);
  * is destroyed, because a hung device may still use their memory. */
 void storages_leak_pending(struct tandem_context *context);
 
-/* Records that the library may write the elements of `desc` to a storage with
- * gaps.  desc->byte_offset counts from the start of the storage. */
+/* Records that the library may write the elements of `desc` in a storage with
+ * gaps (has_gaps).  desc->byte_offset counts from the storage's start. */
 enum tandem_status
 storage_add_writable_layout(struct storage *storage,
                             const struct tandem_tensor_desc *desc);
 
-/* These functions allocate memory for a storage, on the host or on a device,
+/* The next two functions allocate memory for a storage on the host or a device,
  * unless the storage has memory there.  They move no content. */
 enum tandem_status storage_allocate_host(struct storage *storage);
 enum tandem_status storage_allocate_buffer(struct storage *storage,
@@ -139,7 +139,7 @@ static inline uint32_t storage_location_bit(const struct storage *storage,
 }
 
 /* Returns TANDEM_OK if the storage has content, TANDEM_INVALID_ARGUMENT if it
- * was never written, otherwise the error of the content's loss. */
+ * was never written, otherwise the error by which the content was lost. */
 enum tandem_status storage_require_content(struct storage *storage);
 
 /* [may wait]  Makes the host copy current and waits for all writes to it. */
@@ -164,8 +164,8 @@ void storage_drop_device_copy(struct storage *storage, struct device *device);
 void storage_drop_poisoned_buffer(struct storage *storage,
                                   struct device *device);
 
-/* These functions record that the host wrote the storage, which makes all
- * device copies stale, or that the host read the storage. */
+/* The next two functions record that the host wrote the storage, which makes
+ * all device copies stale, or that the host read it. */
 void storage_note_host_write(struct storage *storage);
 void storage_note_host_read(struct storage *storage);
 /* Records that the latest launch on the device wrote the storage. */
@@ -183,9 +183,9 @@ static inline void storage_note_device_read(struct storage *storage,
     storage->unread_by_devices = false;
 }
 
-/* Returns true if the caller is expected to read the next result on the host.
- * For wrapped memory this holds unless the last MAX_UNREAD_RESULTS results were
- * overwritten unread; for other memory only if the last result was read. */
+/* Returns true if the caller is expected to read the next result on the host:
+ * for wrapped memory, unless the last MAX_UNREAD_RESULTS results were
+ * overwritten unread; for other memory, only if the last result was read. */
 static inline bool storage_read_expected(const struct storage *storage)
 {
     return storage->wrapped

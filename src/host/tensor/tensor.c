@@ -236,7 +236,7 @@ enum tandem_status tandem_tensor_wrap(struct tandem_context *context,
     return TANDEM_OK;
 }
 
-/* Sets byte_offset of a view.  Fails if it exceeds the tensor's memory. */
+/* Sets a view's byte_offset.  Fails if the view exceeds the tensor's memory. */
 static enum tandem_status view_check(const struct tandem_tensor *tensor,
                                      int64_t first_element,
                                      struct tandem_tensor_desc *desc)

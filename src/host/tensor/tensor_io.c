@@ -27,10 +27,9 @@ static enum tandem_status bytes_check(const struct tandem_tensor *tensor,
 
 /* ---- writing ---- */
 
-/* Returns a device into whose copy of the storage the contiguous tensor can be
- * uploaded, so that the other content need not be downloaded first.  Returns
- * NULL if the host copy is current or no such device exists.
- * The context's mutex must be held. */
+/* If the tensor is a contiguous part of a storage that is current only on
+ * devices, returns one of these devices: a write can upload the part there
+ * without a download.  Otherwise returns NULL.  The context must be locked. */
 static struct device *partial_upload_device(const struct tandem_tensor *tensor)
 {
     const struct storage *storage = tensor->storage;
@@ -46,8 +45,8 @@ static struct device *partial_upload_device(const struct tandem_tensor *tensor)
 }
 
 /* Uploads the tensor to its part of the device's copy of the storage.
- * TANDEM_OK without *out_done means that the function waited or cleared an
- * error of earlier work, and that the caller must try again. */
+ * TANDEM_OK with *out_done still false means that the function waited or
+ * cleared an error of earlier work, and that the caller must try again. */
 static enum tandem_status partial_upload(const struct tandem_tensor *tensor,
                                          struct device *device,
                                          const void *memory, bool *recovered,
@@ -73,8 +72,8 @@ static enum tandem_status partial_upload(const struct tandem_tensor *tensor,
     return TANDEM_OK;
 }
 
-/* Prepares the host memory for a write.  TANDEM_OK without *out_done means that
- * the function waited, and that the caller must try again. */
+/* Prepares the storage's host copy for a write.  TANDEM_OK with *out_done false
+ * means that the function waited and the caller must try again. */
 static enum tandem_status
 host_copy_make_writable(const struct tandem_tensor *tensor, bool *out_done)
 {
@@ -156,7 +155,7 @@ enum tandem_status tandem_tensor_host_written(struct tandem_tensor *tensor)
 
 /* ---- reading ---- */
 
-/* Locks the context and makes the host copy current.  If `release` is set,
+/* Locks the context and makes the host copy current.  If `release` is set, also
  * waits for device work that reads this copy.  On success the context stays
  * locked. */
 static enum tandem_status tensor_lock_host_copy(struct tandem_tensor *tensor,
