@@ -57,8 +57,8 @@ static void context_release(struct tandem_device *device)
     pthread_mutex_unlock(&mutex);
 }
 
-/* Detaches a device that will never be freed from its hardware.  The device
- * keeps its context, and the next open of the hardware creates a new one. */
+/* Detaches a leaked device from its hardware.  The device keeps its context,
+ * and the next open of the hardware creates a new one. */
 static void context_leak(struct tandem_device *device)
 {
     struct platform_device *hardware =

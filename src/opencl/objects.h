@@ -38,7 +38,7 @@ struct tandem_device {
     void *log_user;
     struct program_cache cache;
     atomic_bool lost;
-    atomic_bool must_leak; /* some work never ends; nothing is released */
+    atomic_bool must_leak; /* some work never ends, so the device is leaked */
     /* Set if the driver cannot report whether work has ended.  Host memory that
      * the work may use is then released later; see deferred_release.h. */
     atomic_bool defers_release;
@@ -124,7 +124,7 @@ struct tandem_stream {
     uint64_t id; /* unique within the device; 0 is not used */
     uint32_t flags;
     uint32_t references; /* guarded by device.mutex */
-    /* Number, from 1 on, of the last issued, completed and flushed command. */
+    /* Number of the last issued, completed, flushed command; 0 means none. */
     _Atomic uint64_t issued_seqno, completed_seqno, flushed_seqno;
     _Atomic uint64_t pending_bytes; /* bytes that unfinished commands use */
     _Atomic uint32_t status;        /* the sticky error, or TANDEM_OK */

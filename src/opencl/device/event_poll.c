@@ -59,8 +59,8 @@ static void pause_after(uint64_t spent_ns, uint64_t left_ns)
     nanosleep(&sleep, NULL);
 }
 
-/* Sets the timer slack to 1 ns, because Linux extends sleeps by it (by default
- * 50 us).  Returns the thread's old slack, for timer_slack_restore. */
+/* Sets the timer slack, by which Linux extends sleeps (50 us by default), to 1
+ * ns.  Returns the thread's old slack, for timer_slack_restore. */
 static long timer_slack_disable(void)
 {
     long slack = prctl(PR_GET_TIMERSLACK);

@@ -13,12 +13,12 @@
 
 /* A driver wait of at least MIN_TIMED_WAIT_NS shows whether the driver spins.
  * A blocking wait uses almost no CPU time.  A spinning wait uses all CPU time
- * that other processes leave, perhaps little.  More than 1/32 of the wait's
- * duration therefore counts as spinning. */
+ * that other processes leave.  This is little on a loaded machine, so CPU time
+ * of 1/32 of the wait counts as spinning. */
 #define MIN_TIMED_WAIT_NS 5000000u
 #define SPINNING_DIVISOR 32u
-/* Maximum time for which an event may still report that its command runs after
- * the driver's wait has ended. */
+/* Maximum time after the end of a driver wait for which the event may still
+ * report that its command runs. */
 #define STATE_DELAY_NS 1000000000u
 
 static uint64_t thread_cpu_ns(void)

@@ -33,7 +33,8 @@ struct clblast_params {
 
 struct clblast_param {
     const char *name;
-    uint32_t count; /* 0 means all numbers from values[0] to [1] */
+    /* Number of allowed values. 0 means all from values[0] to values[1]. */
+    uint32_t count;
     uint32_t values[CLBLAST_MAX_PARAM_VALUES];
 };
 

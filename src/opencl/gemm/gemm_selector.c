@@ -167,7 +167,7 @@ bool gemm_has_epilogue(const struct tandem_gemm *gemm)
            gemm->activation != TANDEM_OP_INVALID;
 }
 
-/* A kernel that can compute a GEMM, and the terms of its predicted time. */
+/* A kernel that can compute a GEMM, and the values that predict its time. */
 struct candidate {
     const struct gemm_cost_model *model;
     const struct tandem_gemm *gemm;
@@ -250,8 +250,8 @@ static double tiles_ns(const struct candidate *c, const struct split_k *split)
            fmax(last_ns, c->cost->latency_ns * depth);
 }
 
-/* Returns the time of a GEMV. Memory alone limits it, because a compute unit
- * runs many of its small work-groups at a time. */
+/* Returns the time of a GEMV. Only memory bandwidth limits a GEMV, because a
+ * compute unit runs many of its small work-groups at a time. */
 static double gemv_ns(const struct candidate *c, const struct split_k *split)
 {
     double rounds = c->tiles * split->splits / c->compute_units;

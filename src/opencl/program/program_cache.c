@@ -35,7 +35,7 @@
 #include "opencl/device/quirks.h"
 
 /* Size of a cache key: six texts of at most 127 bytes that describe the device,
- * the compiler options, and the numbers and line ends. */
+ * plus the compiler options, the numbers and the line ends. */
 #define KEY_BYTES (6u * 128u + VARIANT_OPTION_BYTES + 256u)
 
 void program_cache_init(struct program_cache *cache)

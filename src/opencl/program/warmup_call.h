@@ -32,8 +32,8 @@ bool warmup_call_make(struct warmup_call *out, uint64_t key,
 
 /* ---- warmup_step.c and warmup_call_gemm.c ---- */
 
-/* Selects the step of out->plan that runs `key` and records its buffer sizes,
- * given those of the operands.  Returns false if no step runs `key`. */
+/* Selects the step of out->plan that runs `key`, and computes its buffer sizes
+ * from operand_bytes.  Returns false if no step runs `key`. */
 bool warmup_call_select_step(struct warmup_call *out, uint64_t key,
                              const uint64_t *operand_bytes);
 /* Returns a dtype that the kernel of `key` accepts for this operand. */

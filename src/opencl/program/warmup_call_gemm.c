@@ -9,9 +9,9 @@
 enum { C, A, B };
 
 #define SIDE 4
-/* Number of rows that needs two tiles of GEMM_SIMT_32X64. */
+/* Number of rows for which GEMM_SIMT_32X64 needs two tiles. */
 #define TWO_TILES 33
-/* Value of k with which a row does not fit in the registers of a work-group. */
+/* Value of k for which a row does not fit in the registers of a work-group. */
 #define LONG_K 4128
 
 static void matrix_set(struct warmup_call *out, struct tandem_matrix *matrix,

@@ -7,9 +7,9 @@
 #include "opencl/device/cl_api.h"
 #include "opencl/program/warmup_call.h"
 
-/* Runs the kernel like the step of the warm-up call, on a temporary queue, with
- * buffers of exactly the needed size, and waits.  Sets the arguments of the
- * kernel, so no other thread may use it meanwhile. */
+/* Runs the kernel with the parameters of the warm-up call on a temporary queue,
+ * with buffers of exactly the needed size, and waits.  Sets the arguments of
+ * the kernel, so no other thread may use it meanwhile. */
 cl_int warmup_launch_run(cl_context context, cl_device_id device,
                          cl_kernel kernel, const struct warmup_call *call);
 
