@@ -179,8 +179,8 @@ static double download_predict(const struct placement_request *request,
     return any ? ns + cost->scalars[COST_SYNC] : 0;
 }
 
-/* Completes `out`, in which launch_ns and execute_ns are already set.  Subtracts
- * the migration credit from transfers if use_credit is true. */
+/* Sets the fields of `out` other than launch_ns and execute_ns, from which it
+ * computes the total.  Subtracts migration credit if use_credit is true. */
 static void transfers_predict(const struct placement_request *request,
                               const struct device *device, bool use_credit,
                               struct prediction *out)
@@ -345,8 +345,8 @@ static double migration_saving_ns(struct placement_decision *decision,
                           resident_ns(&decision->predictions[device->id]));
 }
 
-/* Records which storages this launch moves to the device for migration credit.
- * Divides the time that the launch saves among all inputs moved for credit. */
+/* Records which storages this launch moves to the device due to their credit.
+ * Divides the time that the launch saves among all inputs moved that way. */
 static void migrations_record(struct placement_decision *decision,
                               const struct device *device)
 {
