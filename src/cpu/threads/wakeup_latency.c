@@ -69,7 +69,7 @@ void wakeup_latencies_measure(struct pool *pool)
         return;
     double start = now_ns();
     double cold = wakeup_latency_measure(pool, threads, 100000);
-    atomic_store(&pool->spin_ns, 10 * MAX_SPIN_NS);
+    workers_spin_always(pool);
     double all = wakeup_latency_measure(pool, threads, 0);
     double two = threads > 2 ? wakeup_latency_measure(pool, 2, 0) : all;
     team_measured(&pool->costs, two, all, threads, cold);
@@ -77,9 +77,7 @@ void wakeup_latencies_measure(struct pool *pool)
     pool->min_parallel_ns = pool->costs.least > MIN_PARALLEL_NS
                                 ? pool->costs.least
                                 : MIN_PARALLEL_NS;
-    atomic_store(&pool->spin_ns, cold < MIN_SPIN_NS   ? MIN_SPIN_NS
-                                 : cold > MAX_SPIN_NS ? MAX_SPIN_NS
-                                                      : cold);
+    workers_spin_for(pool, cold);
     /* At least double the interval between measurements each time, because a
      * new minimum becomes less likely. */
     double again = REMEASURE_FACTOR * (now_ns() - start);
