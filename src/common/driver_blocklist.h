@@ -9,10 +9,10 @@
  *     tandem-opencl-driver-blocklist 1
  *     TIME <tab> WHAT HAPPENED <tab> FILE <tab> LIBRARY [<tab> FILE ...]
  *
- * FILE is an .icd file and LIBRARY the library that it names. A record with
- * several pairs means that these drivers failed only together. A file with a
- * bad line is rejected as a whole. docs/driver-blocklist.md says where the file
- * is stored and who writes it. */
+ * FILE is an .icd file and LIBRARY the library that it names. Drivers in the
+ * same record failed only together. A file with a bad line is rejected as a
+ * whole. docs/driver-blocklist.md says where the file is stored and who writes
+ * it. */
 #ifndef TANDEM_COMMON_DRIVER_BLOCKLIST_H
 #define TANDEM_COMMON_DRIVER_BLOCKLIST_H
 

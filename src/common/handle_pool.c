@@ -31,8 +31,7 @@ static void push_free(struct handle_pool *pool, struct handle *object)
     pool->free_count++;
 }
 
-/* Adds free slots. Requires a locked pool->mutex. Returns false if memory is
- * out. */
+/* Adds free slots. pool->mutex must be held. Returns false if memory is out. */
 static bool add_block(struct handle_pool *pool)
 {
     size_t stride = object_stride(pool);

@@ -37,7 +37,7 @@ static enum transfer_path path_choose(struct tandem_stream *stream,
     enum transfer_path least = TRANSFER_PATH_DIRECT;
     if (path < 0 && timing->decided)
         path = (int)timing->fastest;
-    /* The path may not be available, because the ring may have been trimmed. */
+    /* Check the path again, because the ring may have been freed since. */
     if (path >= 0)
         return path_is_available(stream, (enum transfer_path)path, bytes)
                    ? (enum transfer_path)path
@@ -117,7 +117,7 @@ static enum tandem_status transfer_bulk(struct tandem_stream *stream,
     struct bulk_transfer *bulk = &device->bulk_transfer;
     struct path_timing *timing = &bulk->timings[upload][bytes >= LARGE_BYTES];
     enum tandem_status status;
-    /* The driver transfers pinned memory without a copy. */
+    /* Leave pinned memory to the driver, which transfers it without a copy. */
     if (pinned_contains(device, host, bytes) ||
         pthread_mutex_trylock(&bulk->mutex) != 0)
         return transfer_direct(stream, buffer, offset, host, bytes, upload,

@@ -20,8 +20,8 @@
 #include "opencl/transfer/copy_threads.h"
 #include "opencl/transfer/pinned_ring.h"
 
-/* The caller's thread copies smaller transfers: see upload_staging.h and
- * readback_buffer.h. */
+/* Minimum size of a bulk transfer. The caller's thread copies smaller ones; see
+ * upload_staging.h and readback_buffer.h. */
 #define MIN_BULK_BYTES ((uint64_t)128 << 10)
 
 enum transfer_path {
@@ -31,7 +31,7 @@ enum transfer_path {
     TRANSFER_PATH_COUNT
 };
 
-/* Measured speed of the transfer paths for one direction and size class. */
+/* Speed of the transfer paths for uploads or downloads of one size class. */
 struct path_timing {
     uint32_t samples[TRANSFER_PATH_COUNT];
     double best_rate[TRANSFER_PATH_COUNT]; /* in bytes per ns */
@@ -40,13 +40,13 @@ struct path_timing {
 };
 
 struct bulk_transfer {
-    pthread_mutex_t mutex; /* held while a transfer may use the ring or a map */
+    pthread_mutex_t mutex; /* held to use the ring or a mapped buffer */
     struct copy_threads threads;
     struct pinned_ring ring;
-    uint32_t map_coherence; /* result of a test: mapped_transfer.h */
+    uint32_t map_coherence; /* see mapped_memory_is_coherent; 0 at first */
     struct path_timing timings[2][2]; /* [is upload][is large] */
-    /* Values of test.transfer_path, an option passed to open: the path that all
-     * bulk transfers use (-1 means none), and if uploads use staging memory. */
+    /* Set by test.transfer_path, an option passed to open: the path of all bulk
+     * transfers (-1 means any), and if all uploads use staging memory. */
     int forced_path;
     bool force_staging;
 };
@@ -54,7 +54,8 @@ struct bulk_transfer {
 void bulk_transfer_start(struct bulk_transfer *bulk, uint64_t max_threads);
 /* Parses the option test.transfer_path.  Returns false if it is invalid. */
 bool bulk_transfer_force_path(struct bulk_transfer *bulk, const char *text);
-/* Ends the copy threads.  Call this before pinned_finish.  No transfer runs. */
+/* Ends the copy threads. Call it before pinned_finish, when no transfer
+ * runs. */
 void bulk_transfer_finish(struct bulk_transfer *bulk);
 /* Frees the ring of pinned memory, unless a transfer uses the ring. */
 void bulk_transfer_trim(struct tandem_device *device);
@@ -72,9 +73,9 @@ bool bulk_transfer_prefers_staging(struct tandem_device *device,
 void bulk_copy_to_staging(struct tandem_device *device, void *target,
                           const void *source, uint64_t bytes);
 /* bulk_upload and bulk_download transfer at least MIN_BULK_BYTES on a stream
- * without unfinished commands, and wait for the end.  A failed download may
+ * without unfinished commands, and wait until it ends. A failed download may
  * have written a part of the target. bulk_download returns NOT_READY at
- * deadline_ns, a time of monotonic_ns.  The target is then still in use. */
+ * deadline_ns, a time of monotonic_ns. The target is then still in use. */
 enum tandem_status bulk_upload(struct tandem_stream *stream,
                                struct tandem_buffer *buffer, uint64_t offset,
                                const void *source, uint64_t bytes);

@@ -17,8 +17,8 @@
  * thread takes longer than copying a chunk. */
 #define SPIN_NS 200000u
 #define SPIN_ITERATIONS 32u
-/* copy_threads_drain checks for a fork each time after this number of
- * iterations.  A signal handler may fork meanwhile. */
+/* Iterations after which copy_threads_drain checks again if this process is a
+ * fork, because a signal handler may fork while the function waits. */
 #define DRAIN_ITERATIONS 4096u
 
 static uint64_t now_ns(void)
@@ -39,8 +39,8 @@ static void relax(void)
 
 /* ---- chunks ---- */
 
-/* Copies with stores that bypass the CPU caches, from which a device reads more
- * slowly than from memory. */
+/* Copies with stores that bypass the CPU caches, because a device reads the
+ * caches more slowly than memory. */
 static void copy_non_temporal(unsigned char *to, const unsigned char *from,
                               uint64_t bytes)
 {
@@ -112,7 +112,7 @@ static bool has_work(struct copy_threads *threads)
     return atomic_load(&threads->next) < atomic_load(&threads->limit);
 }
 
-/* Returns when a chunk can be copied, or after SPIN_NS. */
+/* Spins until a chunk can be copied, or for SPIN_NS. */
 static void spin_for_work(struct copy_threads *threads)
 {
     uint64_t end = now_ns() + SPIN_NS;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copy threads are threads of a device.  They copy the caller's memory to slots
- * of another memory, or back, while earlier slots are transferred.  One CPU
- * alone copies more slowly than a bus transfers.  The threads start at the
+ * of other memory, or back, while the device transfers other slots, because one
+ * CPU alone copies more slowly than a bus transfers.  The threads start at the
  * first job, sleep while there is no job, and end with the device.
  *
  * Slots are divided into chunks, which the threads and the caller copy.  There
- * is one job at a time; the caller must serialize jobs.  The mutex is taken
- * only to sleep and to wake threads. */
+ * is one job at a time; the caller must serialize jobs.  Threads lock
+ * copy_threads.mutex only to sleep and to wake others. */
 #ifndef TANDEM_OPENCL_TRANSFER_COPY_THREADS_H
 #define TANDEM_OPENCL_TRANSFER_COPY_THREADS_H
 
@@ -23,22 +23,22 @@
 #define MIN_COPY_CHUNK_BYTES ((uint64_t)32 << 10)
 #define MAX_COPY_CHUNK_BYTES ((uint64_t)128 << 10)
 
-/* Slot s, the bytes from s * slot_bytes on, is at ring + s % slots *
+/* Slot s holds `host` from byte s * slot_bytes on and is at ring + s % slots *
  * slot_bytes. slot_bytes is a multiple of MAX_COPY_CHUNK_BYTES if slots > 1. */
 struct copy_job {
     unsigned char *host, *ring;
     uint64_t bytes, slot_bytes;
-    uint32_t slots; /* in the ring, at most MAX_COPY_SLOTS */
+    uint32_t slots; /* number in the ring, at most MAX_COPY_SLOTS */
     bool to_ring;   /* otherwise to `host` */
-    /* Number of first bytes whose stores to the ring bypass the CPU caches. */
+    /* Number of bytes at the start that are stored past the CPU caches. */
     uint64_t non_temporal_bytes;
 };
 
 struct copy_threads {
     struct copy_job job;
-    uint64_t first_chunk; /* the job's; chunk numbers continue across jobs */
+    uint64_t first_chunk; /* job's first chunk; numbered across all jobs */
     uint64_t chunk_bytes;
-    _Atomic uint64_t next, limit; /* chunks [next, limit) are unclaimed */
+    _Atomic uint64_t next, limit; /* range of unclaimed chunks, [next, limit) */
     _Atomic uint32_t chunks_left[MAX_COPY_SLOTS]; /* uncopied chunks by slot */
     pthread_mutex_t mutex;
     pthread_cond_t posted;
@@ -49,7 +49,7 @@ struct copy_threads {
     pthread_t ids[MAX_COPY_THREADS];
 };
 
-/* max_threads includes the caller's thread; 0 means one per CPU. */
+/* max_threads includes the caller's thread; 0 means one thread per CPU. */
 void copy_threads_start(struct copy_threads *threads, uint64_t max_threads);
 /* Ends the copy threads.  No job may be running. */
 void copy_threads_finish(struct copy_threads *threads);
@@ -61,7 +61,7 @@ void copy_threads_post_slot(struct copy_threads *threads, uint64_t s);
 /* Returns true if slot s was copied.  No later slot may have been posted to the
  * same place in the ring. */
 bool copy_threads_slot_is_copied(struct copy_threads *threads, uint64_t s);
-/* Copies one chunk in the calling thread.  Returns false if none is left. */
+/* Copies one chunk in the calling thread. Returns false if no chunk is left. */
 bool copy_threads_run_chunk(struct copy_threads *threads);
 /* Waits until all posted slots are copied.  Returns false if this process is a
  * fork, in which the threads do not exist, so that slots stay uncopied. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Imports host memory as buffers.  A driver may work on a copy of memory that
- * it gets with CL_MEM_USE_HOST_PTR, and some devices with unified memory are
- * not coherent.  A device must therefore pass a coherence test without maps and
- * transfers: host and device must each see what the other writes. */
+/* Imports host memory as buffers. A driver may work on a copy of memory that it
+ * gets with CL_MEM_USE_HOST_PTR, and some devices with unified memory are not
+ * coherent. A device must therefore pass a coherence test without map and
+ * transfer commands: host and device must each see what the other writes. */
 #include "opencl/transfer/host_import.h"
 
 #include <stdlib.h>
@@ -15,13 +15,13 @@
 
 #define TEST_BYTES 4096u
 #define PAGE_BYTES 4096u
-/* GPU drivers copy memory whose size is not a multiple of this. */
+/* GPU drivers copy imported memory if its size is no multiple of this. */
 #define SIZE_MULTIPLE 64u
 
 /* ---- test with commands ---- */
 
-/* Objects of the coherence test with commands.  They are released when the
- * commands of the test have completed. */
+/* Objects of the coherence test that uses fill and copy commands. They are
+ * released when the commands have completed. */
 struct coherence_test {
     unsigned char *memory;
     cl_uint read_back; /* value of the last element of `other` */
@@ -69,8 +69,8 @@ static struct coherence_test *test_create(struct tandem_device *device)
     return NULL;
 }
 
-/* The device fills the memory and the host reads it.  Afterwards the host
- * writes it and the device copies it to a buffer, which the host reads back. */
+/* The device fills the memory and the host reads it. Afterwards the host writes
+ * the memory and the device copies it to a buffer, which the host reads. */
 static enum tandem_status test_run(struct coherence_test *test,
                                    struct tandem_device *device,
                                    bool *out_shared, bool *out_deferred)
@@ -194,7 +194,7 @@ static bool kernels_coherence_test(struct tandem_device *device,
     return right;
 }
 
-/* If commands of a test do not complete, the memory they use is leaked. */
+/* If commands of a test do not complete, the memory that they use is leaked. */
 static bool coherence_test_run(struct tandem_device *device)
 {
     if (!commands_coherence_test(device))

@@ -12,8 +12,8 @@
 
 /* ---- one map ---- */
 
-/* Counts a command as issued, waits for it and releases its event, unless the
- * enqueue call of the command failed with the error `code`. */
+/* Counts an enqueued command as issued, waits for it and releases its event. If
+ * `code`, the result of enqueuing, is an error, only reports the error. */
 static enum tandem_status command_await(struct tandem_stream *stream,
                                         cl_int code, cl_event event,
                                         uint64_t limit_ns, const char *what)
@@ -42,7 +42,7 @@ static enum tandem_status map(struct tandem_stream *stream, cl_mem mem,
         (size_t)bytes, 0, NULL, &event, &code);
     enum tandem_status status =
         command_await(stream, code, event, limit_ns, "clEnqueueMapBuffer");
-    /* If the buffer is mapped after the timeout, it is unmapped at once. */
+    /* A map command that completes after the timeout is undone at once. */
     if (status != TANDEM_OK && code == CL_SUCCESS &&
         clEnqueueUnmapMemObject(stream->queue, mem, *out_memory, 0, NULL,
                                 NULL) == CL_SUCCESS)
@@ -94,8 +94,8 @@ static enum tandem_status device_copy(struct tandem_stream *stream, cl_mem from,
                          "clEnqueueCopyBuffer");
 }
 
-/* Writes to a mapping of `from`, copies on the device, and reads a mapping of
- * `to`.  Returns true if the host reads the values that it wrote. */
+/* Writes to mapped buffer `from`, copies on the device, and reads mapped buffer
+ * `to`. Returns true if the host reads the values that it wrote. */
 static bool host_to_host(struct tandem_stream *stream, cl_mem from, cl_mem to,
                          unsigned char value)
 {
@@ -115,7 +115,7 @@ static bool host_to_host(struct tandem_stream *stream, cl_mem from, cl_mem to,
     return unmap(stream, to, mapped) == TANDEM_OK && same;
 }
 
-/* Tests if mapped buffers are coherent.  The repeats find stale cache lines. */
+/* Tests if mapped buffers are coherent. Several runs find stale cache lines. */
 static bool coherence_test(struct tandem_stream *stream)
 {
     struct tandem_device *device = stream->device;

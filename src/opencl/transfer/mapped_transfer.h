@@ -12,10 +12,10 @@
  * *coherence 0, runs the test and stores the result in *coherence. */
 bool mapped_memory_is_coherent(struct tandem_stream *stream,
                                uint32_t *coherence);
-/* Returns false if the coherence test has failed. */
+/* Returns true if the coherence test has passed or has not run yet. */
 bool mapped_memory_may_be_coherent(uint32_t coherence);
-/* Transfers like bulk_upload or bulk_download.  The buffer must be mapped
- * within limit_ns. */
+/* Transfers like bulk_upload or bulk_download. limit_ns is the timeout of the
+ * driver's command that maps the buffer. */
 enum tandem_status mapped_transfer_run(struct tandem_stream *stream,
                                        struct tandem_buffer *buffer,
                                        uint64_t offset, void *host,

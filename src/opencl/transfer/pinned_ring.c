@@ -17,16 +17,16 @@
 #define MAX_COMMAND_BYTES ((uint64_t)4 << 20)
 #define RING_BYTES ((uint64_t)16 << 20)
 #define MAX_COMMANDS 32u
-/* Pinning the ring takes as long as the ring saves in this many bytes. */
+/* Using the ring for this many bytes saves the time that pinning it takes. */
 #define MIN_BYTES_FOR_RING ((uint64_t)32 << 20)
 /* Iterations without progress before the calling thread waits for an event. */
 #define IDLE_ITERATIONS 2000u
-/* The first bytes of an upload are stored past the CPU caches, because a device
- * reads from the caches more slowly.  If an upload is longer, the cache lines
- * of its other bytes are evicted before the device reads them. */
+/* Stores of the first bytes of an upload bypass the CPU caches, because a
+ * device reads more slowly from the caches. If an upload is longer, the cache
+ * lines of its other bytes are evicted before the device reads them. */
 #define NON_TEMPORAL_BYTES ((uint64_t)8 << 20)
-/* Time that commands get to complete after a deadline.  Afterwards the ring is
- * given up. */
+/* Time after a deadline in which commands may still complete. Otherwise the
+ * ring is not used again. */
 #define GRACE_NS 1000000000u
 
 /* A device command that transfers a number of slots. */
@@ -35,12 +35,12 @@ struct command {
     cl_event event;
 };
 
-/* Commands pass three stages in order.  In an upload, a command is started when
+/* Commands pass three stages in order. In an upload, a command is started when
  * its slots are posted to the copy threads, midway when it is enqueued, and
- * done when it has completed.  In a download, it is started when it is
- * enqueued, midway when it has completed and its slots are posted, and done
- * when they are copied.  Each count is the number of the next command to reach
- * a stage. */
+ * done when it has completed. In a download, it is started when it is enqueued,
+ * midway when it has completed and its slots are posted, and done when they are
+ * copied. `started`, `midway` and `done` are the numbers of the next commands
+ * to reach a stage. */
 struct ring_transfer {
     struct tandem_stream *stream;
     struct tandem_buffer *buffer;
@@ -58,7 +58,7 @@ static struct command *command_at(struct ring_transfer *transfer, uint64_t i)
     return &transfer->commands[i % MAX_COMMANDS];
 }
 
-/* Returns the size of the next command, which must not wrap around the ring. */
+/* Returns the next command's size. A command must not cross the ring's end. */
 static uint64_t next_bytes(const struct ring_transfer *transfer)
 {
     uint64_t started = transfer->started_bytes;
@@ -151,7 +151,7 @@ static enum tandem_status command_query(struct ring_transfer *transfer,
                           code != CL_SUCCESS ? code : state, "a transfer");
 }
 
-/* Does the next step of an upload, if one is possible: see *out_progress. */
+/* Does the next step of an upload. Clears *out_progress if none is possible. */
 static enum tandem_status upload_step(struct ring_transfer *transfer,
                                       bool *out_progress)
 {
@@ -316,7 +316,7 @@ enum tandem_status pinned_ring_transfer(struct tandem_stream *stream,
     if (status == TANDEM_OK)
         return TANDEM_OK;
     if (!drain_commands(&transfer)) {
-        /* The device's list of pinned memory still owns the ring. */
+        /* Abandon the ring. The device's list of pinned memory owns it. */
         bulk->ring.memory = NULL;
         bulk->ring.unavailable = true;
     }

@@ -10,12 +10,12 @@
 
 struct pinned_ring {
     unsigned char *memory; /* NULL until the ring is allocated */
-    bool unavailable;      /* no memory, or a command that never completed */
-    uint64_t bytes_before; /* bytes transferred before the allocation */
+    bool unavailable;      /* out of memory, or a command never completed */
+    uint64_t bytes_before; /* bytes transferred before the ring's allocation */
 };
 
-/* Returns true if the device has a ring.  Allocates the ring if `force` is true
- * or if `bytes` and the earlier transfers are worth its cost. */
+/* Returns true if the device has a ring. Allocates the ring if `force` is true
+ * or if `bytes` plus earlier transfers are worth the time to pin it. */
 bool pinned_ring_is_available(struct tandem_device *device, uint64_t bytes,
                               bool force);
 /* Transfers from `host` to the buffer if `upload` is true, otherwise from the

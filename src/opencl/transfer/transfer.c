@@ -10,9 +10,9 @@
 
 /* ---- uploads ---- */
 
-/* Waits for earlier commands before it enqueues the blocking write.  Therefore
- * the wait has a timeout, the driver keeps no pointer to the caller's memory,
- * and an error can only come from this write. */
+/* Waits for earlier commands before it enqueues the blocking write, so that the
+ * wait has a timeout after which the driver keeps no pointer to the caller's
+ * memory, and so that an error can only come from this write. */
 static enum tandem_status write_blocking(struct tandem_stream *stream,
                                          struct tandem_buffer *buffer,
                                          uint64_t offset, const void *source,
@@ -38,7 +38,7 @@ static enum tandem_status write_blocking(struct tandem_stream *stream,
     return status;
 }
 
-/* Copies the source to staging memory piece by piece and writes from there.
+/* Copies the source to staging memory piece by piece and enqueues the writes.
  * Flushes large pieces, so that their transfer overlaps with the next copy. */
 static enum tandem_status
 write_staged(struct tandem_stream *stream, struct tandem_buffer *buffer,
@@ -81,7 +81,7 @@ write_staged(struct tandem_stream *stream, struct tandem_buffer *buffer,
 #define MIN_DIRECT_BYTES_CPU ((uint64_t)512 << 10)
 
 /* Returns true if the upload should go through staging memory, so that it does
- * not wait for earlier work.  A larger upload would wait for staging memory. */
+ * not wait for earlier work. Larger uploads would wait for staging memory. */
 static bool is_staged(struct tandem_stream *stream, const void *source,
                       uint64_t bytes)
 {

@@ -25,7 +25,7 @@
 #define MIN_GAIN 0.99
 #define RANDOM_STEP_PERCENT 20u
 #define MAX_DRAWS 50000u
-/* If this many changes yield no new candidate, all values are changed. */
+/* After this many draws without a new candidate, all values are changed. */
 #define MAX_NEAR_DRAWS 2000u
 /* Matrix size that no GEMM reaches, so CLBlast always uses the direct
  * kernel. */
@@ -116,7 +116,7 @@ static bool is_new_and_valid(struct search *search,
            tried_add(search, set);
 }
 
-/* Draws a random, valid, new candidate. Returns false if none was found. */
+/* Draws a random, valid, untried candidate. Returns false if it finds none. */
 static bool candidate_next(struct search *search, struct clblast_params *out)
 {
     const struct clblast_kernel *kernel =
@@ -192,7 +192,7 @@ static enum tandem_status params_search(struct search *search)
     status = tuning_candidate_time(&search->candidate, &search->best_ns);
     if (status != TANDEM_OK || search->best_ns <= 0)
         return tuning_can_continue(status) ? TANDEM_OK : status;
-    /* The OpenCL compiler is too slow for a search in the remaining time. */
+    /* Skip the search if compiling takes half of the remaining time. */
     if (monotonic_ns() - start > remaining_ns / 2)
         return TANDEM_OK;
     for (uint32_t i = 0; i < SEEDS && status == TANDEM_OK; i++)

@@ -22,8 +22,8 @@
 #define SAMPLES 7u
 /* Maximum number of batches that a measurement discards as too short. */
 #define MAX_SHORT_BATCHES 8u
-/* After a preempted sample, batches get shorter, but not shorter than this.
- * Shorter batches are preempted less often. */
+/* Minimum target time of a batch. A preempted sample halves the target time,
+ * because shorter batches are preempted less often. */
 #define MIN_BATCH_NS UINT64_C(60000)
 #define MAX_PREEMPTED_SAMPLES 24u
 /* Work whose launch takes at least this long gets only LONG_SAMPLES samples. */
@@ -140,7 +140,7 @@ static int compare_doubles(const void *x, const void *y)
     return (a > b) - (a < b);
 }
 
-/* Returns the number of launches of `ns` each that take about batch_ns. */
+/* Returns how many launches of `ns` nanoseconds each take about batch_ns. */
 static uint32_t launches_per_batch(uint64_t batch_ns, uint64_t ns)
 {
     uint64_t count = batch_ns / (ns + 1) + 1;
@@ -182,7 +182,7 @@ static enum tandem_status samples_take(struct kernel_timer *timer,
             count = (count + 1) / 2;
         } else if (ns < batch_ns / 2 && count < MAX_LAUNCHES &&
                    short_batches < MAX_SHORT_BATCHES) {
-            /* `ns` was too long: it included the wait or a disturbance. */
+            /* The estimate `ns` included the wait or a disturbance. */
             short_batches++;
             count = launches_per_batch(batch_ns, ns / count);
         } else {

@@ -10,7 +10,7 @@
 #define PREFIX "gemm."
 #define TEXT_BYTES 256u
 
-/* Sizes of square matrices, and data types, for which kernels are reported. */
+/* Sizes of square matrices and data types for which kernels are reported. */
 static const int64_t sizes[] = {256, 1024, 4096};
 static const struct {
     const char *name;

@@ -15,7 +15,7 @@
 
 /* Minimum number of result tiles that each work-group computes. */
 #define ROUNDS 2u
-/* Length of k: a multiple of 8 to avoid packing, but not of the k tile. */
+/* k of the GEMM: a multiple of 8 to avoid packing, but not of the k tile. */
 #define DEPTH 520
 /* Number of rows, and of columns, that are compared per result tile. */
 #define SAMPLES 8u
@@ -33,7 +33,7 @@ static void result_report(const struct tuning_results_sink *sink,
 
 /* ---- the GEMM ---- */
 
-/* Returns the number of result tiles along m, and equally along n. */
+/* Returns the number of result tiles along m, which is also that along n. */
 static uint32_t tiles_per_side(const struct tandem_device *device)
 {
     uint32_t side = 1;
@@ -43,7 +43,7 @@ static uint32_t tiles_per_side(const struct tandem_device *device)
 }
 
 /* Returns the GEMM to test. Its sizes are multiples of 8, so that operands are
- * not packed. The last tiles are incomplete. */
+ * not packed. The last tile in each direction is incomplete. */
 static struct tandem_gemm test_gemm(const struct kernel_timer *timer,
                                     enum gemm_kernel_id kernel, uint32_t dtype)
 {
@@ -97,7 +97,7 @@ static void random_fill(uint32_t dtype, void *out, int64_t count, uint32_t seed)
     }
 }
 
-/* Returns the index of compared row or column `nth`, which varies by tile. */
+/* Returns the index of row or column number `nth` of those to compare. */
 static int64_t sample_at(uint32_t nth, uint32_t size, int64_t extent)
 {
     uint32_t band = size / SAMPLES;
@@ -108,7 +108,7 @@ static int64_t sample_at(uint32_t nth, uint32_t size, int64_t extent)
 struct samples {
     const struct tandem_gemm *gemm;
     enum gemm_kernel_id kernel;
-    uint32_t count; /* number of compared rows; equals that of columns */
+    uint32_t count; /* number of rows, and of columns, to compare */
     void *memory;   /* copy of both operands; later a result row */
     double *a, *b;  /* compared rows of a and columns of b */
 };
@@ -128,7 +128,7 @@ static void samples_fill(struct samples *samples)
 {
     const struct tandem_gemm *gemm = samples->gemm;
     const struct gemm_kernel_config *config = &gemm_configs[samples->kernel];
-    /* Use another seed per kernel: memory still holds older results. */
+    /* Use another seed per kernel, because memory holds older results. */
     random_fill(gemm->dtype, samples->memory, (gemm->m + gemm->n) * DEPTH,
                 samples->kernel);
     const char *b = (const char *)samples->memory + gemm->b.byte_offset;
@@ -169,7 +169,7 @@ static bool is_element_correct(const struct samples *samples, const double *a,
     return fabs(got - sum) <= tolerance * size + rounding * fabs(sum);
 }
 
-/* Compares samples of every result tile with a sum in double precision. */
+/* Compares elements of every result tile with double-precision results. */
 static enum tandem_status samples_compare(const struct samples *samples,
                                           struct kernel_timer *timer)
 {

@@ -14,8 +14,8 @@
 /* Time in which the cost model is measured. CLBlast parameters are searched
  * only if the time budget is longer. */
 #define COST_MODEL_NS UINT64_C(2500000000)
-/* With a smaller time budget, kernels that only 16-bit or less accurate GEMMs
- * use are not measured. */
+/* With a smaller time budget, kernels that only 16-bit and reduced-accuracy
+ * GEMMs use are not measured. */
 #define ALL_KERNELS_NS UINT64_C(4000000000)
 
 static uint64_t scratch_bytes(const struct tandem_device *device)

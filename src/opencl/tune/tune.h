@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Declares tune_device, the tune entry of the backend table, and the
- * measurements that it runs. */
+/* Declares the measurements of a device. tune_device runs them; it is the entry
+ * `tune` of the backend table. */
 #ifndef TANDEM_OPENCL_TUNE_TUNE_H
 #define TANDEM_OPENCL_TUNE_TUNE_H
 
@@ -39,8 +39,8 @@ enum tandem_status gemm_kernel_launch(struct kernel_timer *timer,
                                       const struct tandem_gemm *gemm,
                                       enum gemm_kernel_id kernel);
 /* Measures the cost model of Tandem's GEMM kernels (gemm_cost_model.h). If
- * `all_kernels` is false, skips kernels that only 16-bit or less accurate GEMMs
- * use. Returns an error only if the device no longer works. */
+ * `all_kernels` is false, skips kernels that only 16-bit and reduced-accuracy
+ * GEMMs use. Returns an error only if the device no longer works. */
 enum tandem_status tune_gemm_costs(struct kernel_timer *timer,
                                    const struct tuning_results_sink *sink,
                                    bool all_kernels);
@@ -55,7 +55,7 @@ enum tandem_status tune_clblast_times(struct kernel_timer *timer,
 enum tandem_status clblast_search_run(struct kernel_timer *timer,
                                       const struct tuning_results_sink *sink);
 /* sm90a_self_test.c: runs the self-test of the sm_90a programs if the device
- * may use them. First reports "started", which remains if the driver
+ * may use them. First reports "started", which remains the result if the driver
  * crashes. */
 enum tandem_status sm90a_self_test_run(struct tandem_device *device,
                                        uint64_t budget_ns,
@@ -68,7 +68,7 @@ enum tandem_status sm90a_self_test_run(struct tandem_device *device,
 struct selection_report {
     struct tuning_results_sink input; /* sink to pass to the measurements */
     struct tuning_results_sink output;
-    struct gemm_selector selector; /* selects by the measured costs */
+    struct gemm_selector selector; /* selects kernels by the measured costs */
 };
 void selection_report_init(struct selection_report *report,
                            struct tandem_device *device,

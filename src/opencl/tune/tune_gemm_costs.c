@@ -2,7 +2,7 @@
 /*
  * Measures the cost model of Tandem's GEMM kernels; see tune.h. Each kernel is
  * timed with few and with many work-groups, each at two depths (lengths of k).
- * The differences give the cost per unit of k; the rest is start time.
+ * The time difference gives the cost per unit of k; the rest is start time.
  */
 #include <math.h>
 #include <stdio.h>
@@ -20,14 +20,14 @@
 #define DEEP 1024
 #define CPU_SHALLOW 64
 #define CPU_DEEP 256
-/* Number of times that "many" work-groups fill each compute unit. */
+/* With many work-groups, every compute unit is filled this many times. */
 #define FULL_ROUNDS 2u
 /* A GEMM must take this factor longer than the host needs to enqueue it.
  * Otherwise the host's time would be measured. */
 #define MIN_HOST_FACTOR 1.5
-/* GEMV is limited by memory bandwidth and needs larger matrices: matrix rows
- * per compute unit, their lengths, and matrix elements per work-group if each
- * compute unit has one work-group. */
+/* GEMV is limited by memory bandwidth and needs larger matrices. With many
+ * work-groups: rows per compute unit and two row lengths. With few work-groups:
+ * two numbers of matrix elements per work-group. */
 #define GEMV_ROWS 192u
 #define GEMV_SHALLOW 512
 #define GEMV_DEEP 1536
@@ -45,10 +45,10 @@ static uint64_t matrix_bytes(int64_t rows, int64_t columns, int64_t batch)
     return (bytes + 255) / 256 * 256;
 }
 
-/* Places the result c at the end of the memory, where it hardly overwrites
- * operands of other measurements. Scales the result so that no element of c is
- * larger than the operands. Otherwise, later GEMMs could overflow, and some
- * kernels recompute tiles that overflow. */
+/* Places the result c at the end of the scratch memory, where it rarely
+ * overwrites operands of other measurements. Scales the result so that no
+ * element of c is larger than the operands. Otherwise, later GEMMs could
+ * overflow, and some kernels recompute tiles that overflow. */
 void timed_gemm_init(struct timed_gemm *out, const struct kernel_timer *timer,
                      int64_t m, int64_t n, int64_t k, int64_t batch)
 {
@@ -124,12 +124,12 @@ struct tuner {
     const struct tuning_results_sink *sink;
     uint32_t units; /* compute units */
     bool cpu;
-    /* These costs are measured first. The time of a GEMM includes launch_ns and
-     * the time for packing. host_ns is the host's time to enqueue a kernel. */
+    /* These costs are measured first, because a GEMM's time includes launch_ns
+     * and packing. host_ns is the host's time to enqueue a kernel. */
     double launch_ns, bytes_per_ns, host_ns;
 };
 
-/* Reports gemm.<prefix><name> as a list of numbers if none is too large. */
+/* Reports `values` as gemm.<prefix><name>, unless a value is too large. */
 static void costs_report(const struct tuner *tuner, const char *prefix,
                          const char *name, const double *values, uint32_t count)
 {
@@ -173,8 +173,8 @@ static enum tandem_status pair_launch(struct kernel_timer *timer,
     return status == TANDEM_OK ? timed_gemm_launch(timer, &pair[1]) : status;
 }
 
-/* Measures the time that a small kernel adds after a longer one, which hides
- * the host's work (launch_ns). Also measures the host's work (host_ns). */
+/* Measures launch_ns, the time that a small kernel adds after a longer one that
+ * hides the host's work. Also measures host_ns, the time of the host's work. */
 static enum tandem_status tune_launch(struct tuner *tuner)
 {
     struct timed_gemm pair[2];
@@ -225,7 +225,7 @@ static enum tandem_status tune_copy(struct tuner *tuner)
 struct kernel_case {
     enum gemm_kernel_id id;
     bool gemv, mn_major;
-    uint32_t rows_per_group; /* rows of the GEMV matrix; else 1 */
+    uint32_t rows_per_group; /* rows of the GEMV matrix; other kernels: 1 */
 };
 
 static struct kernel_case kernel_case_make(enum gemm_kernel_id id,
@@ -296,7 +296,7 @@ static bool case_fits(const struct tuner *tuner,
 
 /* Doubles both depths until the GEMM takes longer than the host needs to
  * enqueue it, or until the memory is full. Returns TANDEM_FAILED if the time
- * budget ends before, because the result would be the host's time. */
+ * budget ends earlier, because the result would be the host's time. */
 static enum tandem_status depths_raise(const struct tuner *tuner,
                                        const struct kernel_case *kernel,
                                        uint32_t groups, int64_t depths[2])
@@ -379,7 +379,7 @@ static enum tandem_status tune_kernel(const struct tuner *tuner,
     uint32_t rounds = FULL_ROUNDS * gemm_configs[id].groups_per_compute_unit;
     if (kernel.gemv && !tuner->cpu) {
         rounds = GEMV_ROWS / rows;
-        /* With half of the compute units, memory is not yet the limit. */
+        /* Use half of the compute units, so that memory is not the limit. */
         few = (few + 1) / 2;
     }
     depths_init(tuner, &kernel, false, depths);

@@ -14,18 +14,18 @@ struct tuning_candidate {
     struct kernel_timer *timer;
     enum clblast_kernel_id kernel;
     struct tandem_buffer *buffers[3]; /* two inputs and the result */
-    float *host[3];                   /* copies of the buffers for checks */
+    float *host[3];                   /* contents of the buffers, for checks */
     int64_t side; /* each buffer holds a matrix of side x side */
 };
 
-/* Allocates buffers for square matrices of `side`, or smaller if memory is
- * short. */
+/* Allocates buffers for square matrices of size `side`, or of a smaller size if
+ * memory is short. */
 enum tandem_status tuning_candidate_init(struct tuning_candidate *candidate,
                                          struct kernel_timer *timer,
                                          int64_t side);
 void tuning_candidate_finish(struct tuning_candidate *candidate);
-/* Runs a small call of candidate->kernel and compares the result with double
- * precision. Returns TANDEM_FAILED if the result is wrong. */
+/* Runs a small call of candidate->kernel and compares the result with one in
+ * double precision. Returns TANDEM_FAILED if the result is wrong. */
 enum tandem_status tuning_candidate_check(struct tuning_candidate *candidate);
 /* Times a large call of candidate->kernel. */
 enum tandem_status tuning_candidate_time(struct tuning_candidate *candidate,
