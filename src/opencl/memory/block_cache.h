@@ -15,7 +15,7 @@
  * most an eighth of a block. */
 #define SIZE_CLASS_COUNT 512u
 
-/* Number of GEMM operands that the pack cache remembers without a copy. */
+/* Number of operands whose first use by a GEMM the pack cache remembers. */
 #define PACK_CACHE_FINGERPRINTS 256u
 
 /* A piece of device memory (cl_mem) that a buffer or the cache owns. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plans copies and transposes.  Each becomes a buffer copy, the tiled transpose
- * of cl/transpose.cl, or the strided element-wise kernel. */
+/* Plans copies and transposes.  A plan has one step: clEnqueueCopyBuffer, the
+ * tiled transpose of cl/transpose.cl, or the strided element-wise kernel. */
 #include "opencl/plan/kernel_step.h"
 
 /* Parameters of cl/transpose.cl.  Columns run along the innermost axis of the
@@ -45,9 +45,9 @@ static void plan_buffer_copy(struct launch_plan *plan,
     step->bytes = (uint64_t)elements * TANDEM_DTYPE_BYTES(target->dtype);
 }
 
-/* Returns the axis along which the source is contiguous, if a tiled swap of
- * this axis and the target's innermost axis is worth its cost.  Otherwise
- * returns the rank. */
+/* Returns the axis along which the source is contiguous, if swapping it with
+ * the target's innermost axis in tiles is worthwhile.  Otherwise returns the
+ * rank. */
 static uint32_t find_tiled_axis(const struct layout *layout)
 {
     uint32_t inner = layout->rank - 1;
@@ -71,8 +71,8 @@ static uint64_t max_u64(uint64_t a, uint64_t b)
 }
 
 /* Returns true if the transpose kernel computes offsets beyond 32 bits,
- * although all elements have smaller offsets.  With a store alignment above 1,
- * a tile starts up to store_alignment - 1 columns before its row, and the last
+ * although all elements have smaller offsets.  If store_alignment exceeds 1, a
+ * tile starts up to store_alignment - 1 columns before its row, and the last
  * tile may start past the last column.  If words hold several elements, the
  * kernel also computes the offsets of a whole tile. */
 static bool tile_needs_64bit_offset(const struct transpose_params *params,
@@ -87,7 +87,7 @@ static bool tile_needs_64bit_offset(const struct transpose_params *params,
     return extra != 0 && (source > MAX_32BIT_INDEX || target > MAX_32BIT_INDEX);
 }
 
-/* Plans a kernel that swaps `axis` and the innermost axis in tiles. */
+/* Appends a tiled transpose that swaps `axis` and the innermost axis. */
 static void plan_tiled(struct launch_plan *plan,
                        const struct op_request *request, struct layout *layout,
                        uint32_t axis, const struct tandem_tensor_desc *source)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plans the element-wise operators, which cl/elementwise.cl computes. */
+/* Plans element-wise operators, which kernels of cl/elementwise.cl compute. */
 #include <string.h>
 
 #include "common/argument_check.h"
@@ -9,7 +9,7 @@
 
 /* Number of bytes that a GPU reads or writes with one memory transaction. */
 #define CACHE_LINE_BYTES 128u
-/* Side of a tile of transposed operands, in elements, with and without vec4
+/* Rows and columns of a tile of transposed operands with and without vec4
  * access (TILE in cl/elementwise.cl), and the shortest axis that is tiled. */
 #define TILE_SIDE_VEC4 64u
 #define TILE_SIDE 32u
@@ -17,7 +17,7 @@
 
 /* Parameters of the kernels in cl/elementwise.cl.  Operand 0 is the output.
  * Bit i of `immediate` is set if operand i is the scalar value[i].  Bit i of
- * `broadcast` is set if operand i is constant (along the innermost axis). */
+ * `broadcast` is set if operand i is constant along the innermost axis. */
 struct contiguous_params {
     uint64_t elements;
     uint32_t immediate, broadcast, misalignment, reserved;
@@ -62,9 +62,9 @@ static bool same_shape(const struct tandem_tensor_desc *a,
     return true;
 }
 
-/* Returns true if every operand is contiguous or a single element.  Sets bit i
- * of *out_broadcast if operand i is a single element.  Most calls pass this
- * check, which needs no iteration space. */
+/* Returns true if every operand is contiguous or has a single element.  Sets
+ * bit i of *out_broadcast if operand i has a single element.  Most calls pass
+ * this check and need no struct layout. */
 static bool request_is_contiguous(const struct op_request *request,
                                   uint32_t *out_broadcast)
 {
@@ -83,7 +83,7 @@ static bool request_is_contiguous(const struct op_request *request,
     return true;
 }
 
-/* Like request_is_contiguous, but checks a layout whose axes are merged. */
+/* Like request_is_contiguous, for a layout with merged axes. */
 static bool layout_is_contiguous(const struct layout *layout,
                                  uint32_t *out_broadcast)
 {
@@ -100,7 +100,7 @@ static bool layout_is_contiguous(const struct layout *layout,
 }
 
 /* Sets value[i] to the scalar that replaces operand i, or to an attribute of a
- * unary operator.  Returns a mask of the operands that are scalars. */
+ * unary operator.  Returns a mask with a bit for each scalar operand. */
 static uint32_t values_fill(float *value, const struct op_request *request)
 {
     const struct tandem_op *op = request->op;
@@ -162,8 +162,8 @@ static void offsets_fill(uint64_t *offset, const struct op_request *request)
             offset[i] = element_offset(operand(request, i));
 }
 
-/* Returns the distance from the start of a cache line to the first element of
- * the tensor, in elements. */
+/* Returns the number of elements between the start of the cache line and the
+ * first element of the tensor. */
 static uint32_t line_misalignment(const struct tandem_tensor_desc *tensor)
 {
     uint64_t bytes = tensor->byte_offset + buffer_misalignment(tensor->buffer);
@@ -198,9 +198,9 @@ static void plan_contiguous(struct launch_plan *plan,
     step_set_items(step, div_ceil(out->elements + out->misalignment, 4));
 }
 
-/* Returns true if every operand i is a scalar, can be accessed as vec4 along
+/* Returns true if every operand i is a scalar, is aligned to vec4 along
  * axes[i], or is an input that is constant along axes[i].  Sets bit i of
- * *out_broadcast for constant inputs. */
+ * *out_broadcast if input i is constant. */
 static bool operands_are_vec4(const struct layout *layout,
                               const struct op_request *request,
                               uint32_t immediate, const uint32_t *axes,
@@ -228,7 +228,7 @@ static bool input_is_transposed(const struct layout *layout, uint32_t i,
            layout->strides[i][layout->rank - 1] > 1;
 }
 
-/* Returns the axis along which a transposed input is contiguous, if this axis
+/* Returns an axis along which a transposed input is contiguous, if this axis
  * and the innermost axis are long enough for tiles.  Otherwise returns the
  * innermost axis. */
 static uint32_t find_transposed_axis(const struct layout *layout)

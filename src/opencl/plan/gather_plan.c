@@ -16,8 +16,8 @@ struct gather_params {
     int64_t index_strides[TANDEM_MAX_RANK];
 };
 
-/* Returns true if the operand can be read or written as aligned vec4 along the
- * innermost axis. */
+/* Returns true if aligned vec4 loads or stores along the innermost axis can
+ * access the operand. */
 static bool inner_axis_is_vec4(const struct layout *layout, uint32_t operand,
                                const struct tandem_tensor_desc *tensor)
 {
@@ -27,7 +27,7 @@ static bool inner_axis_is_vec4(const struct layout *layout, uint32_t operand,
            strides_are_vec4(layout, operand, inner);
 }
 
-/* Returns the bits of the result for an index that is out of range: a quiet NaN
+/* Returns the bits of the value that an index out of range selects: a quiet NaN
  * for floats, 0 for integers. */
 static uint64_t default_bits(uint32_t dtype)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Table of the GEMM kernels, and checks of the sizes that they support. */
+/* Table of the GEMM kernels, and limits of the matrix sizes they support. */
 #include "opencl/plan/gemm_kernel_configs.h"
 
 #include "common/argument_check.h"
 
-/* Fields: name, tile_m, tile_n, k_tile, group_log2, groups_per_compute_unit,
+/* Columns: name, tile_m, tile_n, k_tile, group_log2, groups_per_compute_unit,
  * is_3xtf32, simt_fallback, gemv_vectors, mma_format, uses_wgmma. */
 const struct gemm_kernel_config gemm_configs[GEMM_KERNEL_COUNT] = {
     [GEMM_SIMT_128X128] = {"simt-128x128", 128, 128, 16, 7, 2, false,
@@ -57,12 +57,12 @@ const struct gemm_kernel_config gemm_configs[GEMM_KERNEL_COUNT] = {
                          GEMV_1_MN_MAJOR, 1, MMA_NONE, false},
 };
 
-/* 128 times the leading dimension (ld) of a matrix must fit in 32 bits. */
+/* A kernel computes up to 128 times the leading dimension (ld) in 32 bits. */
 #define MAX_LD (INT32_MAX / 128)
 
 bool gemm_fits_32bit_index(const struct tandem_gemm *gemm)
 {
-    /* The limits are exclusive, so that indices past the last tile fit too. */
+    /* Sizes are below the limits, so indices past the last tile fit. */
     return gemm->m < INT32_MAX && gemm->n < INT32_MAX && gemm->k < INT32_MAX &&
            gemm->batch < INT32_MAX && gemm->a.ld < MAX_LD &&
            gemm->b.ld < MAX_LD;
@@ -73,8 +73,8 @@ bool gemm_is_all_f32(const struct tandem_gemm *gemm)
     return gemm->dtype == TANDEM_F32 && gemm_c_dtype(gemm) == TANDEM_F32;
 }
 
-/* Returns true if all offsets of the matrix fit in an int, even after CLBlast
- * has padded the matrix by up to 255 rows and columns. */
+/* Returns true if all element offsets of the matrix fit in an int, even if
+ * CLBlast pads it by up to 255 rows and columns. */
 static bool matrix_fits_int(const struct tandem_matrix *matrix, int64_t rows,
                             int64_t batch)
 {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Configurations of the GEMM kernels in cl/, for example their tile shapes, and
- * size limits of GEMMs.  Pure functions that any thread may call. */
+/* Properties of the GEMM kernels in cl/, for example their tile sizes, and size
+ * limits of GEMMs.  Pure functions that any thread may call. */
 #ifndef TANDEM_OPENCL_PLAN_GEMM_KERNEL_CONFIGS_H
 #define TANDEM_OPENCL_PLAN_GEMM_KERNEL_CONFIGS_H
 
 #include <tandem/backend.h>
 
-/* GEMM kernels by source file.  SIMT: cl/gemm/gemm_simt.cl.  GEMV_n:
- * cl/gemm/gemv.cl for n vectors.  MMA_3XTF32: cl/nvidia/gemm_3xtf32.cl.  Other
- * MMA: cl/nvidia/gemm_mma.cl.  WGMMA: cl/nvidia/gemm_wgmma.cl. */
+/* The GEMM kernels.  SIMT kernels are in cl/gemm/gemm_simt.cl, GEMV_n (n
+ * vectors) in cl/gemm/gemv.cl, MMA_3XTF32 in cl/nvidia/gemm_3xtf32.cl, other
+ * MMA in cl/nvidia/gemm_mma.cl, and WGMMA in cl/nvidia/gemm_wgmma.cl. */
 enum gemm_kernel_id {
     GEMM_SIMT_128X128,
     GEMM_SIMT_64X64,
@@ -38,30 +38,30 @@ enum gemm_kernel_id {
     GEMM_KERNEL_COUNT
 };
 
-/* Number formats in which the tensor cores of NVIDIA GPUs multiply. */
+/* Number formats of products that NVIDIA's tensor cores compute. */
 enum mma_format {
     MMA_NONE,
     MMA_16BIT,  /* f16 or bf16 */
     MMA_TF32,   /* f32, rounded to TF32 */
-    MMA_FP16X3, /* f32 split into two f16, one scale per row */
-    MMA_3XTF32  /* f32 split into two TF32; is_3xtf32 is also set */
+    MMA_FP16X3, /* f32 as two f16 numbers, one scale per row */
+    MMA_3XTF32  /* f32 as two TF32 numbers; see is_3xtf32 */
 };
 
 struct gemm_kernel_config {
     const char *name;
-    /* Part of the result that a work-group computes, and its step along k.  All
-     * are 0 for GEMV kernels, whose tiles depend on operand layouts. */
+    /* Rows and columns of the result per work-group, and elements along k per
+     * iteration. 0 for GEMV kernels, which derive them from operand layouts. */
     uint32_t tile_m, tile_n, k_tile;
     uint32_t group_log2;
-    /* Number of work-groups that the registers of a compute unit can hold. */
+    /* Number of work-groups for which a compute unit has enough registers. */
     uint32_t groups_per_compute_unit;
-    /* True for 3xTF32 kernels, which are as accurate as f32 but leave tiles
-     * with non-finite results to simt_fallback. */
+    /* True for 3xTF32 kernels, which are as accurate as f32.  They leave result
+     * tiles with infinities or NaN to the kernel simt_fallback. */
     bool is_3xtf32;
-    /* The SIMT kernel that recomputes tiles with non-finite results, perhaps
-     * with other tile shapes.  SIMT and GEMV kernels name themselves. */
+    /* The SIMT kernel that recomputes result tiles with infinities or NaN.  For
+     * SIMT and GEMV kernels, it is the kernel itself. */
     enum gemm_kernel_id simt_fallback;
-    /* Number of vectors of a GEMV kernel; 0 for other kernels. */
+    /* Maximum number of vectors of a GEMV kernel; 0 for other kernels. */
     uint32_t gemv_vectors;
     enum mma_format mma_format;
     bool uses_wgmma; /* cl/nvidia/gemm_wgmma.cl; see docs/gemm-wgmma.md. */
@@ -73,8 +73,8 @@ extern const struct gemm_kernel_config gemm_configs[GEMM_KERNEL_COUNT];
 
 bool gemm_is_all_f32(const struct tandem_gemm *gemm);
 /* Returns true if CLBlast can compute the GEMM.  All operands must be f32,
- * because CLBlast's f16 routines do not run on all devices.  All offsets must
- * fit in an int, the type that CLBlast's kernels use for offsets. */
+ * because CLBlast's f16 routines do not run on all devices.  All element
+ * offsets must fit in an int, because CLBlast's kernels use this type. */
 bool clblast_supports_gemm(const struct tandem_gemm *gemm);
 bool gemm_fits_32bit_index(const struct tandem_gemm *gemm);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fills the parameters of GEMM kernels, and plans cl/gemm/split_k_fixup.cl. */
+/* Fills the parameters of GEMM kernels, and plans split_k_fixup.cl. */
 #include "opencl/plan/gemm_params.h"
 
 #include <string.h>
@@ -126,8 +126,8 @@ struct tandem_buffer *gemm_bias_buffer(const struct tandem_gemm *gemm)
 #define MIN_UNSHARED_ELEMENTS 65536
 #define MAX_FIXUP_LANES_LOG2 5
 
-/* Returns log2 of the number of work-items that share the sum of one element.
- * A work-group has at least eight neighbouring elements. */
+/* Returns log2 of the number of work-items that add up the partial sums of one
+ * element.  A work-group computes at least eight neighbouring elements. */
 static uint32_t fixup_lanes_log2(const struct gemm_params *params,
                                  uint32_t group_log2)
 {
@@ -142,7 +142,7 @@ void plan_split_k_fixup(struct launch_plan *plan,
                         const struct tandem_gemm *gemm,
                         const struct gemm_params *from, uint32_t group_log2)
 {
-    /* Partial sums form tiles, or whole results if all tiles are split. */
+    /* Partial sums form tiles, or whole matrices if all tiles are split. */
     bool has_tiles = from->unsplit_tiles > 0;
     uint32_t lanes_log2 = has_tiles ? 0 : fixup_lanes_log2(from, group_log2);
     uint32_t kernel = has_tiles        ? KERNEL_SPLIT_K_FIXUP_TILES

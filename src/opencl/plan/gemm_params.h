@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Kernel parameters, operands and variant key bits that all GEMM planners use.
- * Pure functions that any thread may call. */
+/* Kernel parameters, operands and variant key bits for planners of GEMMs.  Pure
+ * functions that any thread may call. */
 #ifndef TANDEM_OPENCL_PLAN_GEMM_PARAMS_H
 #define TANDEM_OPENCL_PLAN_GEMM_PARAMS_H
 
 #include "opencl/plan/gemm_plan.h"
 #include "opencl/plan/kernel_step.h"
 
-/* The struct of cl/gemm/gemm_common.cl, which describes its members. */
+/* Parameters of GEMM kernels; cl/gemm/gemm_common.cl describes the members. */
 struct gemm_params {
     uint64_t a_offset, b_offset, c_offset, bias_offset;
     uint64_t partial_offset, nonfinite_flags_offset;
@@ -26,7 +26,7 @@ struct gemm_params {
     uint64_t promoted_offset;
 };
 
-/* Bits of gemm_params.flags, as in cl/gemm/gemm_common.cl. */
+/* Bits of gemm_params.flags; cl/gemm/gemm_common.cl has the same values. */
 #define HAS_BIAS 1u
 #define C_IS_VEC4 2u
 #define ONLY_NONFINITE_TILES 4u
@@ -34,11 +34,11 @@ struct gemm_params {
 #define OPERANDS_SWAPPED 16u
 #define PROMOTES_IN_MEMORY 32u
 
-/* Maximum number of terms of a partial sum, as in cl/gemm/gemm_dtypes.cl. */
+/* Maximum number of products in a partial sum, as in cl/gemm/gemm_dtypes.cl. */
 #define PARTIAL_TERMS 256u
 
-/* Operand a with its m rows, or operand b, whose n columns are called rows
- * here.  A row has k elements. */
+/* Operand a or b of a GEMM, as rows of k elements: the m rows of a, or the n
+ * columns of b. */
 struct gemm_operand {
     const struct tandem_matrix *matrix;
     int64_t rows, k;
@@ -47,28 +47,28 @@ struct gemm_operand {
 
 struct gemm_operand operand_of(const struct tandem_gemm *gemm,
                                enum operand_id id);
-/* Returns true if kernels can read the operand as aligned vec4. */
+/* Returns true if the operand can be read with aligned vec4 loads. */
 bool operand_is_vec4(const struct tandem_gemm *gemm,
                      const struct gemm_operand *operand);
-/* Returns true if all rows of the matrix in memory (`ld` elements apart) start
+/* Returns true if the lines of the matrix, which are `ld` elements apart, start
  * at multiples of `elements` elements. */
 bool matrix_is_aligned(const struct tandem_matrix *matrix, uint32_t dtype,
                        int64_t batch, uint32_t elements);
 void gemm_params_set_operands(struct gemm_params *out,
                               const struct tandem_gemm *gemm);
-/* Sets all parameters that do not depend on tiles.  Splits k into at most
- * `splits` ranges, whose lengths are multiples of k_tile. */
+/* Sets all parameters except those of tiles.  Splits k into at most `splits`
+ * ranges, whose lengths are multiples of k_tile. */
 void gemm_params_fill(struct gemm_params *out, const struct tandem_gemm *gemm,
                       uint32_t k_tile, uint32_t splits);
-/* Sets the numbers of tiles.  If k is split, only the last `split_tiles` tiles
- * are computed in splits. */
+/* Sets how many tiles the result has.  If k is split, only the last
+ * `split_tiles` tiles are computed as several partial sums. */
 void gemm_params_set_tiles(struct gemm_params *out, uint32_t tiles_m,
                            uint32_t tiles_n, uint32_t split_tiles);
-/* Return variant key bits for the activation, or the types of c, a and b. */
+/* Return the key bits for the activation, and for types of c, a and b. */
 uint64_t variant_key_activation(const struct tandem_gemm *gemm);
 uint64_t variant_key_gemm_types(const struct tandem_gemm *gemm);
-/* Returns the buffer of the bias, or c if there is no bias.  Buffer arguments
- * that a kernel does not access are set to c. */
+/* Returns the buffer of the bias.  Without bias, returns that of c, because a
+ * kernel argument that is not accessed must be set, too. */
 struct tandem_buffer *gemm_bias_buffer(const struct tandem_gemm *gemm);
 /* Appends the kernel that adds partial sums and applies bias and activation. */
 void plan_split_k_fixup(struct launch_plan *plan,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Plans whole GEMMs: operand packing, the GEMM kernel, a SIMT kernel that
- * recomputes tiles with non-finite results, and the sum of split-K partials. */
+ * recomputes tiles with infinities or NaN, and the addition of partial sums. */
 #include "opencl/plan/gemm_plan.h"
 
 #include <math.h>
@@ -66,7 +66,7 @@ bool gemm_kernel_reads_scalars(const struct tandem_gemm *gemm,
 }
 
 /* Returns the variant key of a SIMT or 3xTF32 kernel.  `packed` is true if all
- * operands that the kernel needs packed have been packed. */
+ * operands are packed whose layout the kernel does not support. */
 static uint64_t simt_key(const struct tandem_gemm *gemm,
                          enum gemm_kernel_id kernel, bool packed)
 {
@@ -88,7 +88,7 @@ static uint64_t total_groups(const struct gemm_params *params)
 }
 
 /* Appends the launch of a GEMM kernel.  `has_flags` is true if the temporary
- * buffer holds flags of non-finite tiles, or tensor maps. */
+ * buffer holds flags of tiles with infinities or NaN, or tensor maps. */
 static void plan_tiles(struct launch_plan *plan, const struct tandem_gemm *gemm,
                        uint64_t key, const struct gemm_params *params,
                        bool has_flags)
@@ -110,13 +110,13 @@ static void plan_tiles(struct launch_plan *plan, const struct tandem_gemm *gemm,
     step->groups = total_groups(params);
 }
 
-/* A tensor core sum of up to this number of k steps needs no promotion. */
+/* Number of k steps that tensor cores can always add up without promotion. */
 #define MIN_PROMOTION_STEPS 1536u
 
-/* Returns the number of k steps after which a sum is promoted (added to a
- * total).  Tensor cores truncate when they add: a sum of positive f16 products
- * loses up to 6.5e-9 of its value per step.  The loss must stay below 0.85 of
- * the tolerance, which is 8 + 2 sqrt(k) units of 2^-23. */
+/* Returns the number of k steps after which a sum is promoted, that is, added
+ * to a separate total.  Tensor cores truncate when they add: a sum of positive
+ * f16 products loses up to 6.5e-9 of its value per step.  The loss must stay
+ * below 0.85 of the tolerance, which is (8 + 2 sqrt(k)) * 2^-23. */
 static uint32_t steps_per_promotion(uint32_t k)
 {
     double steps = 31 * (4 + sqrt(k));
@@ -131,8 +131,8 @@ static void promoted_sums_reserve(struct launch_plan *plan,
         plan_reserve_temp(plan, sums * sizeof(float), 16) / sizeof(float);
 }
 
-/* Sets how often gemm_mma.cl adds sums of 16-bit products to f32 totals, and
- * reserves memory for the totals. */
+/* Sets after how many k tiles gemm_mma.cl adds its sums of 16-bit products to
+ * f32 totals, and reserves temporary memory for the totals. */
 static void plan_mma_promotion(struct launch_plan *plan,
                                struct gemm_params *params,
                                const struct gemm_kernel_config *config)
@@ -150,8 +150,8 @@ static void plan_mma_promotion(struct launch_plan *plan,
                                   params->tile_n);
 }
 
-/* Reserves memory for the f32 totals of the larger SIMT kernels, which keep
- * them in c instead if c is f32 and beta is 0. */
+/* Reserves temporary memory for the f32 totals of SIMT kernels with large
+ * tiles.  If c is f32 and beta is 0, the kernels keep the totals in c. */
 static void plan_simt_promotion(struct launch_plan *plan,
                                 const struct tandem_gemm *gemm,
                                 struct gemm_params *params,
@@ -172,7 +172,7 @@ static uint64_t partial_bytes(const struct gemm_params *params)
     return params->splits * elements * sizeof(float);
 }
 
-/* Appends the SIMT kernel that recomputes tiles with non-finite results. */
+/* Appends the SIMT kernel that recomputes tiles with infinities or NaN. */
 static void plan_fallback(struct launch_plan *plan,
                           const struct tandem_gemm *gemm, bool packed,
                           struct gemm_params *params,
@@ -198,16 +198,16 @@ static void params_set_tiles(struct gemm_params *params,
         (uint32_t)div_ceil((uint64_t)gemm->n, config->tile_n), split_tiles);
     if (!config->is_3xtf32 || gemm->beta == 0)
         return;
-    /* The fallback kernel may compute a tile again.  The fixup kernel adds the
-     * beta term to all tiles, so that it is added only once. */
+    /* The fallback kernel may compute a tile again.  To add beta times c only
+     * once, the fixup kernel adds it to all tiles. */
     if (params->splits == 1)
         params->k_per_split = params->k;
     params->split_tiles += params->unsplit_tiles;
     params->unsplit_tiles = 0;
 }
 
-/* Plans the GEMM kernel, its SIMT fallback and the split-K fixup.  `packed` is
- * a copy of `gemm` with packed operands where the kernel needs them. */
+/* Plans the GEMM kernel, its SIMT fallback and the sum of split-K partial sums.
+ * `packed` is `gemm` with packed operands where the kernel needs them. */
 static void plan_kernels(struct launch_plan *plan,
                          const struct tandem_gemm *gemm,
                          const struct tandem_gemm *packed,
@@ -237,8 +237,8 @@ static void plan_kernels(struct launch_plan *plan,
         plan_simt_promotion(plan, gemm, &params, kernel);
     params.nonfinite_flags_offset = plan->temp_bytes / sizeof(uint32_t);
     plan_tiles(plan, packed, key, &params, has_fallback || map_bytes != 0);
-    /* Packed tensor-core operands do not keep non-finite elements, so the
-     * fallback reads the original operands. */
+    /* Operands packed for tensor cores do not preserve infinities and NaN, so
+     * the fallback kernel reads the original operands. */
     if (has_fallback)
         plan_fallback(plan, uses_mma ? gemm : packed, !uses_mma, &params,
                       config->simt_fallback);
@@ -250,7 +250,7 @@ void plan_gemm(struct launch_plan *plan, const struct tandem_gemm *gemm,
                enum gemm_kernel_id kernel, struct split_k split_k,
                const struct tandem_matrix *const *packed, uint32_t group_log2)
 {
-    struct tandem_gemm complete; /* older callers have a shorter struct */
+    struct tandem_gemm complete; /* older callers pass a shorter struct */
     gemm_args_normalize(&complete, gemm);
     struct tandem_gemm packed_gemm = complete;
     struct tandem_matrix *matrices[OPERAND_COUNT] = {&packed_gemm.a,

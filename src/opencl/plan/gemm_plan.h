@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plans launches of Tandem's own GEMM kernels, and tells the kernel selection
- * about their properties.  Pure functions that any thread may call. */
+/* Plans launches of Tandem's own GEMM kernels, and provides properties of these
+ * kernels for kernel selection.  Pure functions that any thread may call. */
 #ifndef TANDEM_OPENCL_PLAN_GEMM_PLAN_H
 #define TANDEM_OPENCL_PLAN_GEMM_PLAN_H
 
@@ -9,9 +9,9 @@
 
 enum operand_id { OPERAND_A, OPERAND_B, OPERAND_COUNT };
 
-/* Stream-K: for the last `split_tiles` tiles, k is split into at most `splits`
- * ranges.  Without splitting, `splits` is 1 and `split_tiles` is 0.  GEMV
- * kernels split all tiles or none. */
+/* Stream-K: for the last `split_tiles` tiles of the result, k is split into at
+ * most `splits` ranges.  Without splitting, `splits` is 1 and `split_tiles` is
+ * 0.  GEMV kernels split all tiles or none. */
 struct split_k {
     uint32_t splits, split_tiles;
 };
@@ -22,28 +22,27 @@ struct split_k {
  * if necessary (operand_packing.h). */
 bool gemm_kernel_supports(const struct tandem_gemm *gemm,
                           enum gemm_kernel_id kernel);
-/* Returns true if `kernel` is a SIMT kernel that reads a or b without vec4. */
+/* Returns true if `kernel` is SIMT and reads single elements of a or b. */
 bool gemm_kernel_reads_scalars(const struct tandem_gemm *gemm,
                                enum gemm_kernel_id kernel);
-/* Returns the number of work-groups that compute the GEMM without splits. */
+/* Returns the number of work-groups of the kernel if k is not split. */
 uint64_t gemm_kernel_groups(const struct tandem_gemm *gemm,
                             enum gemm_kernel_id kernel);
 uint32_t gemm_kernel_k_tile(const struct tandem_gemm *gemm,
                             enum gemm_kernel_id kernel);
-/* Returns the factor by which the cost of a k_tile (gemm_cost_model.h) is
- * multiplied: the matrix rows per work-group of a GEMV kernel, otherwise 1. */
+/* Returns the matrix rows per work-group of a GEMV kernel, or 1 for other
+ * kernels. gemm_cost_model.h multiplies the cost of a k_tile by this number. */
 uint32_t gemm_kernel_cost_units(const struct tandem_gemm *gemm,
                                 enum gemm_kernel_id kernel);
 
 bool operand_is_mn_major(const struct tandem_gemm *gemm,
                          enum operand_id operand);
-/* Returns true if a 3xTF32 kernel can read the operand without packing. */
+/* Returns true if 3xTF32 kernels can read the operand without packing. */
 bool operand_is_aligned(const struct tandem_gemm *gemm,
                         enum operand_id operand);
 
-/* Plans a GEMM that is not empty and that the kernel supports.  `packed` holds
- * the packed copies of a and b, or NULL for an operand without a copy.
- * `packed` itself may be NULL. */
+/* Plans a non-empty GEMM that the kernel supports.  `packed` is NULL or holds
+ * packed copies of a and b, with NULL for an operand without a copy. */
 void plan_gemm(struct launch_plan *plan, const struct tandem_gemm *gemm,
                enum gemm_kernel_id kernel, struct split_k split_k,
                const struct tandem_matrix *const *packed, uint32_t group_log2);

@@ -17,7 +17,7 @@ static const struct gemv_shape mn_major_shapes[5] = {[0] = {4, 64, 8, 8},
 static const struct gemv_shape gemv_1_mn_major_shape = {
     4, 64, 8, GEMV_MN_MAJOR_GROUP_LOG2};
 
-/* 512, the largest k_tile, times ld must fit in an unsigned 32-bit integer. */
+/* 512 (the largest k_tile) times ld must fit in an unsigned 32-bit integer. */
 #define MAX_LD (INT32_MAX / 256)
 
 struct gemv_operands {
@@ -35,8 +35,8 @@ const struct gemv_shape *gemv_shape(enum gemm_kernel_id kernel, bool mn_major)
     return mn_major ? &mn_major_shapes[log2] : &k_major_shapes[log2];
 }
 
-/* The operand with more rows is the matrix.  If both operands have the same
- * number of rows, a K-major operand is the matrix. */
+/* Selects the matrix: the operand with more rows, or a K-major operand if both
+ * have the same number of rows. */
 static struct gemv_operands operands_of(const struct tandem_gemm *gemm,
                                         enum gemm_kernel_id kernel)
 {
@@ -46,7 +46,7 @@ static struct gemv_operands operands_of(const struct tandem_gemm *gemm,
     out.swapped = a.rows < b.rows || (a.rows == b.rows && a.is_mn_major);
     out.matrix = out.swapped ? b : a;
     out.vectors = out.swapped ? a : b;
-    /* A single vector without gaps in memory is K-major as well. */
+    /* If the elements of a single vector are adjacent, it is K-major, too. */
     if (out.vectors.rows == 1 && out.vectors.matrix->ld == 1)
         out.vectors.is_mn_major = false;
     out.shape = gemv_shape(kernel, out.matrix.is_mn_major);
@@ -108,7 +108,7 @@ static uint64_t key_of(const struct tandem_gemm *gemm,
                        const struct gemv_operands *operands,
                        enum gemm_kernel_id kernel)
 {
-    /* The alignment check ignores the leading dimension of a single vector. */
+    /* The leading dimension does not matter for a single vector. */
     struct gemm_operand vectors = operands->vectors;
     struct tandem_matrix single = *vectors.matrix;
     single.ld = 0;
@@ -126,7 +126,7 @@ static uint64_t key_of(const struct tandem_gemm *gemm,
            variant_key_gemm_types(gemm);
 }
 
-/* Sets the operands and tiles.  The matrix is operand a of the kernel. */
+/* Sets operands and tiles.  The matrix becomes operand a of the kernel. */
 static void params_set_operands(struct gemm_params *out,
                                 const struct gemv_operands *operands,
                                 uint32_t bytes)
@@ -144,8 +144,8 @@ static void params_set_operands(struct gemm_params *out,
     out->flags |= operands->swapped ? OPERANDS_SWAPPED : 0;
 }
 
-/* Returns true if the kernel adds its partial sums to a total (HAS_TOTALS in
- * cl/gemm/gemv.cl). */
+/* Returns true if the kernel regularly adds partial sums to a total (HAS_TOTALS
+ * in cl/gemm/gemv.cl). */
 static bool has_totals(const struct tandem_gemm *gemm,
                        const struct gemv_operands *operands)
 {
@@ -155,8 +155,9 @@ static bool has_totals(const struct tandem_gemm *gemm,
              operand_is_vec4(gemm, &operands->matrix)));
 }
 
-/* Returns the smallest number of splits of k with which each sum of a kernel
- * without totals has at most PARTIAL_TERMS terms, but at most MAX_SPLIT_K. */
+/* Returns the number of splits of k that limits rounding errors: 1 for a kernel
+ * with totals, otherwise enough for sums of PARTIAL_TERMS terms, up to
+ * MAX_SPLIT_K. */
 static uint32_t min_splits(const struct tandem_gemm *gemm,
                            const struct gemv_operands *operands)
 {

@@ -7,11 +7,11 @@
 
 #include "opencl/plan/gemm_plan.h"
 
-/* How a work-group of the GEMV kernel divides its matrix rows. */
+/* Division of matrix rows among the work-items of a GEMV work-group. */
 struct gemv_shape {
     uint32_t rows_per_item; /* matrix rows per work-item */
-    uint32_t lanes;         /* work-items that share rows along k */
-    uint32_t k_unroll;      /* steps along k that are unrolled */
+    uint32_t lanes;         /* work-items among which k is divided */
+    uint32_t k_unroll;      /* unrolled iterations along k */
     uint32_t group_log2;
 };
 
@@ -25,16 +25,16 @@ bool gemv_matrix_is_mn_major(const struct tandem_gemm *gemm);
 /* Returns true if `kernel` supports the number of vectors and the leading
  * dimensions.  GEMV_1_MN_MAJOR also needs an MN-major matrix. */
 bool gemv_supports(const struct tandem_gemm *gemm, enum gemm_kernel_id kernel);
-/* Returns the number of work-groups that compute the GEMM without splits. */
+/* Returns the number of work-groups of the kernel if k is not split. */
 uint64_t gemv_groups(const struct tandem_gemm *gemm,
                      enum gemm_kernel_id kernel);
 uint32_t gemv_rows_per_group(const struct tandem_gemm *gemm,
                              enum gemm_kernel_id kernel);
-/* Returns the number of elements along k that a work-group reads per step. */
+/* Returns the number of elements along k that a work-group reads at once. */
 uint32_t gemv_k_tile(const struct tandem_gemm *gemm,
                      enum gemm_kernel_id kernel);
-/* Appends the kernels of a GEMV to the plan.  Their partial sums follow the
- * current contents of the temporary buffer. */
+/* Appends the kernels of a GEMV.  Its partial sums are placed after the
+ * temp_bytes that the plan has already reserved in the temporary buffer. */
 void plan_gemv(struct launch_plan *plan, const struct tandem_gemm *gemm,
                enum gemm_kernel_id kernel, uint32_t splits,
                uint32_t group_log2);

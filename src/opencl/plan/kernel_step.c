@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Builds kernel steps: sets their buffers, sizes, element types and axes. */
+/* Fills the struct kernel_step: buffers, sizes, element types and axes. */
 #include "opencl/plan/kernel_step.h"
 
 #include <string.h>
@@ -11,9 +11,9 @@ uint32_t log2_ceil(uint64_t value)
     return value <= 1 ? 0 : 64u - (uint32_t)__builtin_clzll(value - 1);
 }
 
-/* Computes m and s such that n / d = (mulhi(n, m) + n) >> s for n < 2^31:
- * s = ceil(log2 d), m = floor(2^32 (2^s - d) / d) + 1 (Granlund and
- * Montgomery, "Division by invariant integers using multiplication"). */
+/* Sets m and s so that n / d = (mulhi(n, m) + n) >> s for n < 2^31: s =
+ * ceil(log2 d), m = floor(2^32 (2^s - d) / d) + 1 (Granlund and Montgomery,
+ * "Division by invariant integers using multiplication"). */
 static void divider_fill(uint64_t divisor, uint32_t *multiplier,
                          uint32_t *shift)
 {

@@ -6,8 +6,8 @@
 #include "opencl/device/device_enumeration.h"
 #include "opencl/plan/row_mapping.h"
 
-/* Log2 of the vec4 of a row per work-item on NVIDIA GPUs (255 registers per
- * work-item).  Norm kernels need more registers than softmax. */
+/* Log2 of how many vec4 of a row a work-item keeps in the 255 registers of
+ * NVIDIA GPUs.  Norm kernels need more registers than softmax. */
 #define NVIDIA_MAX_VEC4_LOG2 4
 
 /* Parameters of cl/norm.cl.  `outer` has the axes that number the rows,
@@ -96,8 +96,8 @@ static struct kernel_step *add_step(struct launch_plan *plan, uint64_t key,
 }
 
 /* Divides the rows among work-items.  Returns true and sets bits of the variant
- * key if rows fit in registers.  Otherwise splits the rows and, if necessary,
- * changes *access to support splits. */
+ * key if rows fit in registers.  Otherwise splits the rows; if *access does not
+ * support splits, changes it to one that does. */
 static bool rows_divide(struct norm_params *params,
                         const struct layout_norm *by,
                         const struct op_request *request,

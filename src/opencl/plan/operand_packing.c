@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Decides which GEMM operands are packed, and plans cl/gemm/pad_operands.cl. */
+/* Selects GEMM operands to pack, and plans cl/gemm/pad_operands.cl. */
 #include "opencl/plan/operand_packing.h"
 
 #include "opencl/plan/gemm_params.h"
@@ -13,7 +13,7 @@ struct pad_params {
         lines[OPERAND_COUNT], batches[OPERAND_COUNT];
 };
 
-/* An operand in memory: contiguous lines of `length` elements each. */
+/* An operand in memory: lines (rows or columns) of `length` elements. */
 struct operand_lines {
     uint32_t lines, length, vectors_per_line, batches;
 };
@@ -38,7 +38,7 @@ uint32_t gemm_packed_operands(const struct tandem_gemm *gemm,
                               enum gemm_kernel_id kernel)
 {
     const struct gemm_kernel_config *config = &gemm_configs[kernel];
-    /* Kernels with this fallback cannot read single elements. */
+    /* Kernels with this simt_fallback read only whole vec4. */
     bool needs_vec4 = config->simt_fallback == GEMM_SIMT_128X128;
     uint32_t mask = 0;
     if (config->mma_format != MMA_NONE)
@@ -67,7 +67,7 @@ bool packing_fits_32bit_index(const struct tandem_gemm *gemm,
         struct operand_lines lines = lines_of(gemm, &operand);
         if ((packed >> i & 1u) == 0)
             continue;
-        /* The product of three 32-bit numbers may exceed 64 bits. */
+        /* The product of three 32-bit integers may exceed 64 bits. */
         if ((double)lines.lines * lines.vectors_per_line * lines.batches >
             MAX_32BIT_INDEX)
             return false;
@@ -101,8 +101,8 @@ uint64_t packing_layout_id(const struct tandem_gemm *gemm,
                : 0;
 }
 
-/* Adds operand i to the padding parameters and sets *out_matrix to its padded
- * copy.  Returns the number of vec4 to copy. */
+/* Adds operand i to the parameters of the padding kernel.  Sets *out_matrix to
+ * the padded copy, and returns the number of vec4 that the copy contains. */
 static uint64_t pad_params_add(struct launch_plan *plan, struct pad_params *out,
                                const struct tandem_gemm *gemm, uint32_t i,
                                struct tandem_matrix *out_matrix)

@@ -1,30 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Operand packing: decides which operands of a GEMM are copied before the
- * kernel reads them.  Copies have padded lines (cl/gemm/pad_operands.cl) or the
- * blocks of the tensor-core kernels (cl/nvidia/pack_operands.cl).  In masks of
- * operands, bit OPERAND_A stands for a and bit OPERAND_B for b.  Pure functions
- * that any thread may call. */
+/* Operand packing: decides which operands of a GEMM are copied before the GEMM
+ * kernel reads them.  A copy has padded rows or columns
+ * (cl/gemm/pad_operands.cl) or is divided into blocks for tensor cores
+ * (cl/nvidia/pack_operands.cl).  In masks of operands, bit OPERAND_A stands for
+ * a and bit OPERAND_B for b.  Pure functions that any thread may call. */
 #ifndef TANDEM_OPENCL_PLAN_OPERAND_PACKING_H
 #define TANDEM_OPENCL_PLAN_OPERAND_PACKING_H
 
 #include "opencl/plan/gemm_plan.h"
 
-/* Returns a mask of the operands that must be packed for the kernel. */
+/* Returns a mask of the operands that the kernel can only read packed. */
 uint32_t gemm_packed_operands(const struct tandem_gemm *gemm,
                               enum gemm_kernel_id kernel);
 bool packing_fits_32bit_index(const struct tandem_gemm *gemm,
                               enum gemm_kernel_id kernel);
 /* Returns the number of bytes that packing reads and writes.  Sets
- * *out_launches to the number of packing kernels. */
+ * *out_launches to the number of packing kernels that are launched. */
 uint64_t packing_bytes(const struct tandem_gemm *gemm,
                        enum gemm_kernel_id kernel, uint32_t operands,
                        uint32_t *out_launches);
-/* Returns a number that, with the extents of the operand, identifies the layout
- * of the packed operand. */
+/* Returns a number for the layout of the packed operand.  Operands with equal
+ * sizes and equal numbers have the same layout. */
 uint64_t packing_layout_id(const struct tandem_gemm *gemm,
                            enum gemm_kernel_id kernel, enum operand_id operand);
 /* Appends kernels that pack `operands` into the temporary buffer.  Replaces
- * these operands in `out_packed`, a copy of `gemm`, by the packed ones. */
+ * these operands with the packed ones in `out_packed`, a copy of `gemm`. */
 void plan_operand_packing(struct launch_plan *plan,
                           const struct tandem_gemm *gemm,
                           enum gemm_kernel_id kernel, uint32_t operands,

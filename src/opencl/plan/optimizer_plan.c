@@ -5,9 +5,8 @@
 #include "common/operator_table.h"
 #include "opencl/plan/kernel_step.h"
 
-/* Parameters of cl/optimizer.cl, where `strides` has one row per operand of the
- * optimizer.  For SGD, beta1 is the momentum and one_minus_beta1 is 1 minus the
- * dampening. */
+/* Parameters of cl/optimizer.cl.  `strides` has one row for each operand.  For
+ * SGD, beta1 is the momentum and one_minus_beta1 is 1 minus the dampening. */
 struct optimizer_params {
     uint64_t elements;
     uint32_t rank, is_vec4, variant, reserved;
@@ -75,7 +74,7 @@ void plan_optimizer(struct launch_plan *plan, const struct op_request *request)
     struct layout layout;
     layout_elementwise(&layout, request->inputs, request->input_count,
                        request->outputs, request->output_count);
-    /* The kernel's struct has strides only for the optimizer's operands. */
+    /* The kernel's struct has strides for this optimizer's operands only. */
     uint32_t bytes =
         (uint32_t)(sizeof(struct optimizer_params) -
                    (7 - layout.operands) * sizeof(int64_t[TANDEM_MAX_RANK]));

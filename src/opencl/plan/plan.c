@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Selects the function that plans an operator by the operator's class. */
+/* Calls the planning function for an operator. */
 #include "opencl/plan/plan.h"
 
 #include "common/argument_check.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Launch plans: the kernels that one call enqueues, with their buffers,
- * parameters and sizes.  Planners are pure functions of checked arguments: they
+/* Launch plans: the kernels that one call of an operator enqueues, with their
+ * buffers, parameters and sizes.  The functions that make plans are pure: they
  * call no driver, and any thread may call them. */
 #ifndef TANDEM_OPENCL_PLAN_PLAN_H
 #define TANDEM_OPENCL_PLAN_PLAN_H
@@ -16,21 +16,21 @@ struct platform_device;
 #define MAX_STEP_BUFFERS 8u
 #define MAX_STEP_PARAM_BYTES 1024u
 #define MAX_PLAN_STEPS 5u
-/* Number of arrival counters of a stream, with which a kernel finds its last
- * work-group.  Each is a uint that is 0 before and after every kernel. */
+/* Number of arrival counters per stream, in which a kernel counts its finished
+ * work-groups.  They are uints that are 0 before and after every kernel. */
 #define ARRIVAL_COUNTERS 1024u
 
-/* One kernel of a plan, or one clEnqueueCopyBuffer. */
+/* One step of a plan: a kernel launch or one clEnqueueCopyBuffer. */
 struct kernel_step {
     uint64_t key;    /* variant key */
     uint64_t groups; /* number of work-groups */
-    /* Buffers in the order of the kernel's arguments.  NULL stands for the
-     * temporary buffer of the plan.  Bit i of `written` is set if the kernel
-     * writes buffer i. */
+    /* Buffer arguments of the kernel, in order.  NULL stands for the temporary
+     * buffer of the plan.  Bit i of `written` is set if the kernel writes
+     * buffer i. */
     struct tandem_buffer *buffers[MAX_STEP_BUFFERS];
     uint32_t buffer_count, written;
-    /* Index in `buffers` of the NULL that stands for the stream's arrival
-     * counters.  An index of 0 means that the kernel has no counters. */
+    /* Index in `buffers` of the argument for the stream's arrival counters,
+     * which is NULL in the plan. 0 means that the kernel uses no counters. */
     uint32_t arrival_counters;
     uint32_t param_bytes;
     /* Offsets and size in bytes of a copy from buffers[1] to buffers[0]. */
@@ -52,9 +52,9 @@ struct op_request {
     const struct tandem_tensor_desc *const *inputs;
     const struct tandem_tensor_desc *const *outputs;
     uint32_t input_count, output_count;
-    /* True if work-groups see what other groups of the same kernel wrote.
-     * OpenCL C 1.2 does not promise this.  NVIDIA GPUs have an instruction for
-     * it from compute capability 7.0 on. */
+    /* True if a work-group sees what other work-groups of the same kernel have
+     * written.  OpenCL C 1.2 does not promise this.  NVIDIA GPUs have an
+     * instruction for it from compute capability 7.0 on. */
     bool has_device_scope_visibility;
 };
 
@@ -70,8 +70,8 @@ void plan_gather(struct launch_plan *plan, const struct op_request *request);
 void plan_reduce(struct launch_plan *plan, const struct op_request *request);
 void plan_softmax(struct launch_plan *plan, const struct op_request *request);
 void plan_norm(struct launch_plan *plan, const struct op_request *request);
-/* Plans an element-wise operator, a copy or a transpose if an operand is not
- * contiguous.  The axes of a transpose's input must be permuted already.
+/* Plans an element-wise operator, copy or transpose with operands that are not
+ * contiguous.  For a transpose, the axes of the input are already permuted.
  * Changes `layout`. */
 void plan_strided(struct launch_plan *plan, const struct op_request *request,
                   struct layout *layout);

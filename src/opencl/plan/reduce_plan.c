@@ -1,39 +1,40 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plans reductions, argmax, argmin and dot products of cl/reduce.cl. */
+/* Plans reductions, argmax, argmin and dot products (cl/reduce.cl). */
 #include "common/argument_check.h"
 #include "common/operator_table.h"
 #include "opencl/device/device_enumeration.h"
 #include "opencl/plan/kernel_step.h"
 
-/* In a split row, each lane (work-item) reads at least this many elements. */
+/* If a row is split, each work-item reads at least this many elements. */
 #define MIN_SPLIT_LANE_ELEMENTS 32u
 #define MAX_SPLITS 4096u
-/* Log2 of the elements that a lane (work-item) reads per iteration. */
+/* Log2 of the elements that a lane (a work-item) reads per loop iteration. */
 #define ITERATION_LOG2 4u
-/* For reductions that combine two lanes slowly: log2 of the elements that each
- * lane of a long row reads, and of the minimum number of lanes of a row. */
+/* For reductions in which combining two lanes is slow: log2 of the elements per
+ * lane in a long row, and log2 of the minimum number of lanes per row. */
 #define SLOW_LANE_ELEMENTS_LOG2 6u
 #define MIN_SLOW_LANES_LOG2 3u
-/* Log2 of the minimum number of lanes of a row for log-sum-exp, which computes
- * several exponentials to combine two lanes. */
+/* Log2 of the minimum number of lanes per row for log-sum-exp, where combining
+ * two lanes takes several exponentials. */
 #define MIN_EXP_LANES_LOG2 1u
-/* Work-groups per compute unit that keep a GPU busy until the last groups end.
+/* Number of work-groups per compute unit that keeps a GPU busy until the end.
  * Reductions of columns need fewer, because a group has many columns. */
 #define ROW_GROUPS 32u
 #define COLUMN_GROUPS 16u
-/* Log2 of the neighbouring outputs that a group reads together if rows are
- * strided.  Long columns that are fast to combine get one lane per output. */
+/* Log2 of the number of neighbouring outputs per work-group if rows are
+ * strided.  Rows from LONG_COLUMN_ELEMENTS on get one lane if lanes combine
+ * fast. */
 #define INTERLEAVED_OUTPUTS_LOG2 5u
 #define LONG_COLUMN_ELEMENTS 4096u
-/* The last work-group combines at most this number of splits per lane, because
- * the device has no other work meanwhile. */
+/* Maximum number of splits per lane that the last work-group combines.  The
+ * rest of the device is idle meanwhile. */
 #define MAX_LAST_GROUP_SPLITS 16u
-/* With this number of outputs, few lanes per output keep a device busy, and the
- * kernel that combines splits interleaves the lanes of the outputs. */
+/* From this number of outputs on, few lanes per output keep a device busy.  The
+ * kernel that combines splits then interleaves the lanes of the outputs. */
 #define MIN_INTERLEAVED_OUTPUTS 4096u
 
-/* Parameters of cl/reduce.cl.  `outer` has the axes of the outputs, `reduced`
- * the axes along which elements are reduced. */
+/* Parameters of cl/reduce.cl.  `outer` describes the axes of the outputs,
+ * `reduced` the axes along which elements are reduced. */
 struct reduce_params {
     uint64_t outputs, count, elements_per_split;
     uint64_t output_groups;
@@ -69,7 +70,7 @@ static uint32_t split_result_bytes(uint32_t op)
                : 8;
 }
 
-/* Returns true if a few instructions combine the values of two lanes. */
+/* Returns true if few instructions combine the results of two lanes. */
 static bool combines_fast(uint32_t op)
 {
     return op != TANDEM_OP_ARGMAX && op != TANDEM_OP_ARGMIN &&
@@ -92,7 +93,7 @@ static int64_t inner_stride(const struct layout *layout, uint32_t operand)
     return stride < 0 ? -stride : stride;
 }
 
-/* Returns log2 of the lanes for `count` elements, without an upper limit. */
+/* Returns log2 of the lanes for a row, before max_lanes_log2 limits them. */
 static uint32_t preferred_lanes_log2(uint64_t count, uint32_t op)
 {
     uint32_t log2 = log2_ceil(count);
@@ -126,7 +127,7 @@ static void lanes_set(struct reduce_params *out, uint32_t lanes_log2,
         div_ceil(out->outputs, (uint64_t)1 << (group_log2 - lanes_log2));
 }
 
-/* Chooses the number of lanes and the number of splits per output. */
+/* Chooses how many lanes and how many splits compute each output. */
 static void divide_work(struct reduce_params *out,
                         const struct layout_reduction *by,
                         const struct op_request *request)
@@ -212,7 +213,7 @@ static void plan_combine_splits(struct launch_plan *plan,
     step_add_buffer(step, NULL, false);
 }
 
-/* Returns true if the work-group that ends last combines the splits. */
+/* Returns true if the work-group that ends last combines the split results. */
 static bool last_group_combines(const struct reduce_params *params,
                                 const struct op_request *request)
 {
@@ -235,7 +236,7 @@ void plan_reduce(struct launch_plan *plan, const struct op_request *request)
     struct reduce_params *out = (struct reduce_params *)step->params;
     params_fill(out, &by, request);
     step->groups = out->output_groups * out->splits;
-    /* The kernel argument for split results must be set even without splits. */
+    /* Without splits, the argument for split results is the output. */
     step_add_buffer(step, request->outputs[0]->buffer, true);
     step_add_buffer(step, request->outputs[0]->buffer, true);
     step_add_buffer(step, request->inputs[0]->buffer, false);

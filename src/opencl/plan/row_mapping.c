@@ -4,23 +4,23 @@
 
 #include "opencl/device/device_enumeration.h"
 
-/* Log2 of the vec4 that a work-item keeps, in registers or in local memory,
- * before more work-items share a row. */
+/* Log2 of how many vec4 a work-item keeps in registers or in local memory.
+ * Longer rows are shared by more work-items. */
 #define LANE_VEC4_LOG2 3u
 #define LOCAL_MEMORY_LANE_VEC4_LOG2 2u
-/* Rows of up to LONG_ROW_ELEMENTS use work-groups of this size (log2).  Rows of
- * up to half that length use half the size.  More work-items with fewer
- * registers each are faster here. */
+/* Log2 of the work-group size for rows of up to LONG_ROW_ELEMENTS.  Rows of up
+ * to half that length use half the size.  More work-items with fewer registers
+ * each are faster here. */
 #define LONG_ROW_GROUP_LOG2 10u
 #define LONG_ROW_ELEMENTS 32768u
-/* With ROW_ACCESS_SECTOR_ALIGNED, cl/common/row_access.cl supports up to this
- * number of vec4 per work-item. */
+/* Maximum number of vec4 per work-item that cl/common/row_access.cl supports
+ * with ROW_ACCESS_SECTOR_ALIGNED. */
 #define MAX_SECTOR_ALIGNED_VEC4 16u
-/* A lane (work-item) reads 16 elements per iteration, and takes at most
- * MAX_ITERATIONS iterations per split. */
+/* A lane (a work-item) reads 16 elements per iteration.  A split has at most
+ * MAX_ITERATIONS iterations. */
 #define ITERATION_ELEMENTS 16u
 #define MAX_ITERATIONS 8u
-/* Rows with fewer elements are not split only to keep the device busy. */
+/* Rows with fewer elements are not split just to occupy an idle device. */
 #define MIN_SPLIT_ELEMENTS 8192u
 
 bool rows_are_vec4_aligned(const struct layout *outer, uint32_t operand,
@@ -37,7 +37,7 @@ uint32_t rows_misalignments(const struct tandem_tensor_desc *input,
                                                   << 2;
 }
 
-/* Returns true if the rows follow each other without gaps. */
+/* Returns true if the rows are adjacent in memory, without gaps. */
 static bool rows_are_adjacent(const struct layout *outer, uint32_t operand,
                               uint64_t count)
 {
@@ -56,7 +56,7 @@ enum row_access row_access_unaligned(const struct row_mapping *rows,
                : ROW_ACCESS_STRIDED;
 }
 
-/* Returns the number of work-groups that keep the device busy. */
+/* Returns the number of work-groups that is enough to keep the device busy. */
 static uint64_t busy_groups(const struct op_request *request)
 {
     const struct tandem_device_info *info = &request->hardware->info;
@@ -85,9 +85,9 @@ static void row_groups_fill(struct row_mapping *out, uint32_t group_log2)
         div_ceil(out->rows, (uint64_t)1 << (group_log2 - out->lanes_log2));
 }
 
-/* Returns log2 of the lanes for a row of 2^vec4_log2 vec4.  Each lane has
- * 2^lane_vec4_log2 vec4.  A short row has 2^min_lanes_log2 lanes, or fewer if
- * lanes would be empty. */
+/* Returns log2 of the number of lanes for a row of 2^vec4_log2 vec4.  Each lane
+ * has 2^lane_vec4_log2 vec4.  Short rows have 2^min_lanes_log2 lanes, but no
+ * lane without a vec4. */
 static uint32_t lanes_for_vec4(uint32_t vec4_log2, uint32_t min_lanes_log2,
                                uint32_t lane_vec4_log2)
 {
@@ -99,15 +99,15 @@ static uint32_t lanes_for_vec4(uint32_t vec4_log2, uint32_t min_lanes_log2,
 
 uint32_t row_local_memory_lanes_log2(uint64_t count)
 {
-    /* With few lanes, rows of whole cache lines would conflict in the banks of
-     * local memory. */
+    /* If the row length is a multiple of four, at least eight lanes per row
+     * avoid bank conflicts in local memory. */
     return lanes_for_vec4(log2_ceil(div_ceil(count, 4)),
                           count % 4 == 0 ? SECTOR_ELEMENTS_LOG2 : 0,
                           LOCAL_MEMORY_LANE_VEC4_LOG2);
 }
 
-/* Returns the elements of a row.  With ROW_ACCESS_SECTOR_ALIGNED, adds elements
- * of the previous row that may share the first sector. */
+/* Returns the number of elements read per row.  With ROW_ACCESS_SECTOR_ALIGNED,
+ * it includes elements of the previous row in the first memory sector. */
 static uint64_t accessed_elements(const struct row_mapping *rows,
                                   enum row_access access)
 {
@@ -115,8 +115,8 @@ static uint64_t accessed_elements(const struct row_mapping *rows,
            (access == ROW_ACCESS_SECTOR_ALIGNED ? SECTOR_ELEMENTS - 1u : 0u);
 }
 
-/* Returns log2 of the smallest number of lanes that keep at most
- * SECTOR_ALIGNED_LANE_ELEMENTS elements each. */
+/* Returns log2 of the smallest number of lanes with which each lane keeps at
+ * most SECTOR_ALIGNED_LANE_ELEMENTS elements. */
 static uint32_t sector_aligned_lanes_log2(uint64_t elements,
                                           uint32_t max_lanes_log2)
 {
@@ -144,7 +144,7 @@ static uint32_t preferred_lanes_log2(const struct row_mapping *rows,
 }
 
 /* Divides rows among work-items that keep them in registers.  Returns false if
- * the rows do not fit or the device would not be busy. */
+ * the rows do not fit or too few work-groups would have work. */
 static bool
 divide_register_resident(struct row_mapping *out, enum row_access access,
                          uint32_t max_lanes_log2, int32_t max_vec4_log2,
@@ -170,8 +170,8 @@ divide_register_resident(struct row_mapping *out, enum row_access access,
              lane_vec4 <= MAX_SECTOR_ALIGNED_VEC4));
 }
 
-/* Splits each row often enough to keep the device busy and the rounding error
- * small. */
+/* Splits each row into enough parts to keep the device busy and the rounding
+ * error small. */
 static void divide_split(struct row_mapping *out, enum row_access access,
                          uint32_t max_lanes_log2,
                          const struct op_request *request)
@@ -180,12 +180,12 @@ static void divide_split(struct row_mapping *out, enum row_access access,
     out->lanes_log2 = max_lanes_log2;
     row_groups_fill(out, request->group_log2);
     uint64_t step = (uint64_t)ITERATION_ELEMENTS << max_lanes_log2;
-    /* An empty row has a result, too, which one split computes. */
+    /* An empty row needs one split, which writes its result. */
     uint64_t iterations = elements != 0 ? div_ceil(elements, step) : 1;
     uint64_t per_split = iterations * out->row_groups / busy_groups(request);
     if (per_split > MAX_ITERATIONS)
         per_split = MAX_ITERATIONS;
-    /* All splits have about the same length. */
+    /* Rounding the number of splits first makes their lengths similar. */
     uint64_t splits = div_ceil(iterations, per_split < 1 ? 1 : per_split);
     out->elements_per_split = div_ceil(iterations, splits) * step;
     splits = div_ceil(elements, out->elements_per_split);

@@ -10,8 +10,8 @@
 struct row_mapping {
     uint64_t rows, count; /* number of rows; elements per row */
     uint64_t elements_per_split;
-    uint64_t row_groups;        /* work-groups for all rows, per split */
-    uint32_t lanes_log2;        /* log2 of work-items that share a row */
+    uint64_t row_groups;        /* work-groups for one split of each row */
+    uint32_t lanes_log2;        /* log2 of work-items per row */
     uint32_t lanes_interleaved; /* 1 if neighbouring items share no row */
     uint32_t splits, misalignments;
 };
@@ -25,45 +25,45 @@ enum row_access {
     ROW_ACCESS_SECTOR_ALIGNED = 4
 };
 
-/* Log2 of the elements of a memory sector, as in cl/common/row_access.cl.  This
- * number of lanes reads whole cache lines. */
+/* Log2 of the elements of a memory sector, as in cl/common/row_access.cl.  The
+ * same number of lanes, with a vec4 each, reads a whole cache line. */
 #define SECTOR_ELEMENTS_LOG2 3u
 #define SECTOR_ELEMENTS (1 << SECTOR_ELEMENTS_LOG2)
-/* With ROW_ACCESS_SECTOR_ALIGNED, a work-item keeps this number of elements
- * before more work-items share a row. */
+/* With ROW_ACCESS_SECTOR_ALIGNED: number of elements that a work-item keeps.
+ * Longer rows are shared by more work-items. */
 #define SECTOR_ALIGNED_LANE_ELEMENTS 20
-/* Unaligned rows with fewer elements than this may use local memory. */
+/* Unaligned rows with fewer elements than this can use local memory. */
 #define LOCAL_MEMORY_ROW_LIMIT 48
-/* Log2 of the minimum number of vec4 columns per work-group with
- * ROW_ACCESS_VEC4_COLUMNS. */
+/* Log2 of the minimum number of groups of four rows that a work-group reads
+ * with ROW_ACCESS_VEC4_COLUMNS. */
 #define MIN_VEC4_COLUMNS_LOG2 3u
-/* Value of max_vec4_log2 (see below) for devices with few registers. */
+/* Argument max_vec4_log2 of row_mapping_divide if there are few registers. */
 #define MAX_ROW_VEC4_LOG2 3
 
 /* Divides out->rows rows of out->count elements.  At most 2^max_lanes_log2
  * work-items share a row.  Each keeps at most 2^max_vec4_log2 vec4 in
  * registers, or none if max_vec4_log2 is negative.  If the rows fit in
  * registers, returns true and sets register and lane bits of the variant key.
- * Otherwise splits each row, which ROW_ACCESS_LOCAL_MEMORY and
- * ROW_ACCESS_VEC4_COLUMNS do not support. */
+ * Otherwise splits each row and returns false.  ROW_ACCESS_LOCAL_MEMORY and
+ * ROW_ACCESS_VEC4_COLUMNS do not support splits. */
 bool row_mapping_divide(struct row_mapping *out, enum row_access access,
                         uint32_t max_lanes_log2, int32_t max_vec4_log2,
                         const struct op_request *request, uint64_t *out_key);
-/* Returns log2 of the work-items that share a row in local memory. */
+/* Returns log2 of the work-items per row with ROW_ACCESS_LOCAL_MEMORY. */
 uint32_t row_local_memory_lanes_log2(uint64_t count);
-/* Returns log2 of the work-group size, which is larger than requested if the
- * rows are long. */
+/* Returns log2 of the work-group size: the requested size, or a larger one if
+ * the rows are long. */
 uint32_t row_mapping_group_log2(const struct row_mapping *rows,
                                 const struct op_request *request);
-/* Returns true if all rows of the operand are aligned to vec4. */
+/* Returns true if all rows of the operand can be read as aligned vec4. */
 bool rows_are_vec4_aligned(const struct layout *outer, uint32_t operand,
                            const struct tandem_tensor_desc *tensor);
-/* Returns how many elements each buffer starts after a vec4 boundary: bits 0
- * and 1 for the input, bits 2 and 3 for the output. */
+/* Returns how many elements each buffer starts after a vec4 boundary: input in
+ * bits 0 and 1, output in bits 2 and 3. */
 uint32_t rows_misalignments(const struct tandem_tensor_desc *input,
                             const struct tandem_tensor_desc *output);
-/* Returns the row access for contiguous rows that are not aligned to vec4.  In
- * `outer`, operand 0 is the output and operand 1 the input. */
+/* Returns how to access contiguous rows that are not aligned to vec4.  In
+ * `outer`, operand 0 is the output and operand 1 is the input. */
 enum row_access row_access_unaligned(const struct row_mapping *rows,
                                      const struct layout *outer);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plans softmax, log-softmax and cross-entropy of cl/softmax.cl. */
+/* Plans softmax, log-softmax and cross-entropy (cl/softmax.cl). */
 #include <math.h>
 #include <string.h>
 
@@ -7,17 +7,17 @@
 #include "opencl/device/device_enumeration.h"
 #include "opencl/plan/row_mapping.h"
 
-/* Log2 of the neighbouring rows that a work-group reads together if lanes are
- * interleaved, that is, if neighbouring work-items belong to different rows. */
+/* Log2 of the number of rows that a work-group has if lanes are interleaved,
+ * that is, if neighbouring work-items belong to different rows. */
 #define INTERLEAVED_ROWS_LOG2 5u
-/* Columns of up to this number of elements need few registers, so that twice as
- * many of them share a work-group. */
+/* Columns of up to this number of elements need few registers, so that a
+ * work-group has twice as many of them. */
 #define SHORT_COLUMN_ELEMENTS 256u
-/* Log2 of the vec4 of a row that a work-item keeps on NVIDIA GPUs, which have
+/* Log2 of how many vec4 of a row a work-item keeps on NVIDIA GPUs, which have
  * 255 registers per work-item. */
 #define NVIDIA_MAX_VEC4_LOG2 5
-/* Multiplying a subnormal probability by a larger scale would lift its rounding
- * error above the tolerance. */
+/* Largest scale of a loss gradient at which rounding errors of subnormal
+ * probabilities stay within the tolerance. */
 #define MAX_SUBNORMAL_SCALE 16.0f
 
 /* Parameters of cl/softmax.cl. */
@@ -59,7 +59,7 @@ static int64_t magnitude(int64_t value)
     return value < 0 ? -value : value;
 }
 
-/* Returns log2 of the largest number of work-items that may share a row. */
+/* Returns log2 of the maximum number of work-items that share a row. */
 static uint32_t max_lanes_log2(const struct softmax_params *params,
                                enum row_access access, uint32_t group_log2)
 {
@@ -73,8 +73,8 @@ static uint32_t max_lanes_log2(const struct softmax_params *params,
     return group_log2 > rows ? group_log2 - rows : 0;
 }
 
-/* Returns true if neighbouring rows of the operand can be read as aligned vec4.
- * `stride` is the distance between neighbouring elements of a row. */
+/* Returns true if aligned vec4 loads can read elements of four neighbouring
+ * rows.  `stride` is the distance between neighbouring elements of a row. */
 static bool columns_are_vec4(const struct layout *outer, uint32_t operand,
                              int64_t stride,
                              const struct tandem_tensor_desc *tensor)
@@ -135,7 +135,7 @@ static void params_fill(struct softmax_params *out,
     }
 }
 
-/* Sets the number and strides of rows, or of groups of four rows (vec4). */
+/* Sets the number and strides of rows (with vec4: of groups of four rows). */
 static void outer_fill(struct softmax_params *out, const struct layout *outer,
                        enum row_access access)
 {
@@ -149,8 +149,8 @@ static void outer_fill(struct softmax_params *out, const struct layout *outer,
 }
 
 /* Divides the rows among work-items.  Returns true and sets bits of the variant
- * key if rows fit in registers.  Otherwise splits the rows and, if necessary,
- * changes *access to support splits. */
+ * key if rows fit in registers.  Otherwise splits the rows; if *access does not
+ * support splits, changes it to one that does. */
 static bool rows_divide(struct softmax_params *out, const struct layout *outer,
                         const struct op_request *request,
                         enum row_access *access, uint64_t *out_key)

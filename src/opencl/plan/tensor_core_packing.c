@@ -19,17 +19,17 @@ struct pack_params {
     uint32_t k, k_tiles, k_ranges, k_per_range;
     uint32_t rows_per_group;
 };
-/* Limits of a work-group of the single-pass packing kernel: elements that it
- * keeps in registers, and rows. */
+/* Maximum number of elements in the registers of a work-group, and of rows per
+ * work-group, for the kernel that packs in a single pass. */
 #define GROUP_ELEMENTS (64u << PACK_GROUP_LOG2)
 #define MAX_GROUP_ROWS 64u
-/* To find row maxima, k is divided into at most MAX_K_RANGES ranges of at least
- * MIN_K_PER_RANGE. */
+/* The kernel that finds row maxima divides k into ranges of up to
+ * MIN_K_PER_RANGE elements, or into MAX_K_RANGES longer ranges. */
 #define MIN_K_PER_RANGE 256
 #define MAX_K_RANGES 16
-/* Offsets in the k_tiles of a block of packed rows must fit in 32 bits. */
+/* Limit of k, so that offsets in a block of packed rows fit in 32 bits. */
 #define MAX_K (1 << 22)
-/* Defined in cl/nvidia/gemm_wgmma.cl and cl/nvidia/tensor_map.cl. */
+/* Same values as in cl/nvidia/gemm_wgmma.cl and cl/nvidia/tensor_map.cl. */
 #define MAX_WGMMA_GROUPS 512u
 #define TENSOR_MAP_BYTES 128u
 #define MAX_TENSOR_MAP_STRIDE (INT64_C(1) << 36) /* bytes */
@@ -67,7 +67,7 @@ bool tensor_core_supports(const struct tandem_gemm *gemm,
 /* Operand a or b with its layout and the size of its packed copy. */
 struct source {
     struct gemm_operand operand;
-    uint32_t blocks, batches; /* blocks of PACKED_ROWS rows; packed batches */
+    uint32_t blocks, batches; /* blocks of PACKED_ROWS rows, batches to pack */
     enum operand_layout layout;
 };
 
@@ -83,8 +83,8 @@ static bool matrix_is_16_byte_aligned(const struct tandem_matrix *matrix,
                              elements_per_16_bytes(gemm));
 }
 
-/* Returns true if a tensor map can express the distance between batches.  The
- * distance between lines is always small enough. */
+/* Returns true if the distance between batches fits in a tensor map.  The
+ * distance between rows or columns always fits. */
 static bool fits_tensor_map(const struct tandem_matrix *matrix,
                             const struct tandem_gemm *gemm)
 {
@@ -104,8 +104,8 @@ uint64_t tensor_map_bytes(uint64_t key, uint64_t groups)
     return uses_maps ? groups * OPERAND_COUNT * TENSOR_MAP_BYTES : 0;
 }
 
-/* Returns the layout in which gemm_mma.cl reads the operand if the kernel does
- * not require packing. */
+/* Returns the layout in which gemm_mma.cl reads the operand, if the number
+ * format does not require packing. */
 static enum operand_layout layout_of(const struct tandem_gemm *gemm,
                                      enum operand_id id)
 {
@@ -136,8 +136,8 @@ static struct source source_of(const struct tandem_gemm *gemm,
     uint64_t tile_rows = div_ceil((uint64_t)out.operand.rows, tile) * tile;
     out.blocks = (uint32_t)div_ceil(tile_rows, PACKED_ROWS);
     out.batches = matrix->batch_stride == 0 ? 1 : (uint32_t)gemm->batch;
-    /* wgmma can read MN-major operands only if they have 16 bits.  It reads
-     * TF32 through tensor maps. */
+    /* wgmma instructions read MN-major operands only if elements have 16 bits.
+     * TF32 operands are read through tensor maps. */
     if (config->mma_format == MMA_FP16X3 || config->mma_format == MMA_3XTF32 ||
         (config->uses_wgmma && config->mma_format == MMA_TF32 &&
          (out.layout == LAYOUT_MN_MAJOR || !fits_tensor_map(matrix, gemm))))
@@ -165,8 +165,8 @@ static uint64_t k_tiles_of(const struct tandem_gemm *gemm,
     return div_ceil((uint64_t)gemm->k, gemm_configs[kernel].k_tile);
 }
 
-/* Returns the rows per work-group of the single-pass packing kernel, which
- * keeps whole rows in registers.  Returns 0 if the rows are too long for it. */
+/* Returns the rows per work-group of the kernel that packs in a single pass and
+ * keeps whole rows in registers.  Returns 0 if rows are too long for it. */
 static uint32_t single_pass_rows(const struct tandem_gemm *gemm,
                                  enum gemm_kernel_id kernel)
 {
@@ -177,7 +177,7 @@ static uint32_t single_pass_rows(const struct tandem_gemm *gemm,
     return rows > 2 ? rows : 0;
 }
 
-/* Returns the size of one packed batch without scales, in bytes. */
+/* Returns the size of one packed batch in bytes, not counting its scales. */
 static uint64_t packed_bytes(const struct source *source, uint64_t k_tiles)
 {
     return source->blocks * k_tiles * PACKED_ROWS * PACKED_LINE_BYTES;
@@ -200,8 +200,8 @@ uint64_t tensor_core_packing_bytes(const struct tandem_gemm *gemm,
     enum mma_format format = gemm_configs[kernel].mma_format;
     bool two_passes =
         format == MMA_FP16X3 && single_pass_rows(gemm, kernel) == 0;
-    /* Bytes read and written per two packed bytes.  A separate pass for row
-     * maxima reads once more. 3xTF32 doubles the size of the elements. */
+    /* Number of bytes read and written for two packed bytes.  With two passes,
+     * packing reads twice. 3xTF32 packs an element into twice its size. */
     uint32_t factor = two_passes ? 6 : format == MMA_3XTF32 ? 3 : 4;
     uint64_t bytes = 0;
     for (uint32_t i = 0; i < OPERAND_COUNT; i++) {
@@ -222,7 +222,7 @@ uint64_t tensor_core_layout_id(const struct tandem_gemm *gemm,
            ((uint64_t)source_of(gemm, kernel, operand).blocks << 8);
 }
 
-/* Adds operand i to the parameters and sets *out_matrix to its packed copy. */
+/* Adds operand i to the parameters; sets *out_matrix to its packed copy. */
 static void pack_params_add(struct launch_plan *plan, struct pack_params *out,
                             uint32_t i, const struct source *source,
                             const struct tandem_gemm *gemm, bool has_scales,
@@ -249,7 +249,7 @@ static void pack_params_add(struct launch_plan *plan, struct pack_params *out,
     *out_matrix = (struct tandem_matrix){
         .buffer = NULL,
         .byte_offset = out->to[i] * 16,
-        /* Packed matrices store the offset of their scales here, if any. */
+        /* For a packed matrix, `ld` is the offset of the scales. */
         .ld = (int64_t)(plane / element_bytes),
         .batch_stride =
             source->batches == 1 ? 0 : (int64_t)(batch / element_bytes)};
@@ -279,7 +279,7 @@ static void plan_row_maxima(struct launch_plan *plan,
     uint64_t groups = 0;
     params->k_ranges =
         min_u32((uint32_t)div_ceil(params->k, MIN_K_PER_RANGE), MAX_K_RANGES);
-    /* Ranges start at multiples of four elements. */
+    /* Makes every range of k start at a multiple of four elements. */
     params->k_per_range =
         (uint32_t)div_ceil(div_ceil(params->k, params->k_ranges), 4) * 4;
     for (uint32_t i = 0; i < OPERAND_COUNT; i++) {

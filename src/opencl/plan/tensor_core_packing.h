@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Operand layouts of cl/nvidia/gemm_mma.cl and gemm_wgmma.cl, and plans of
- * cl/nvidia/pack_operands.cl, which packs operands.  Pure functions that any
- * thread may call. */
+/* Operand layouts of gemm_mma.cl and gemm_wgmma.cl in cl/nvidia, and plans of
+ * the kernels that pack operands (cl/nvidia/pack_operands.cl).  Pure functions
+ * that any thread may call. */
 #ifndef TANDEM_OPENCL_PLAN_TENSOR_CORE_PACKING_H
 #define TANDEM_OPENCL_PLAN_TENSOR_CORE_PACKING_H
 
 #include "opencl/plan/gemm_plan.h"
 
-/* How a tensor-core kernel reads an operand, and the number format of packed
- * operands.  The values are those of cl/nvidia/packed_layout.cl. */
+/* Layouts in which tensor-core kernels read operands, and number formats of
+ * packed operands. cl/nvidia/packed_layout.cl has the same values. */
 enum operand_layout { LAYOUT_K_MAJOR, LAYOUT_MN_MAJOR, LAYOUT_PACKED };
 enum packed_format {
     FORMAT_F16,
@@ -23,21 +23,20 @@ enum packed_format {
 
 enum packed_format tensor_core_format(const struct tandem_gemm *gemm,
                                       enum gemm_kernel_id kernel);
-/* Returns true if the dtypes and flags of the GEMM allow the kernel, and its
- * indices fit in 32 bits. */
+/* Returns true if the kernel supports the dtypes, flags and k of the GEMM. */
 bool tensor_core_supports(const struct tandem_gemm *gemm,
                           enum gemm_kernel_id kernel);
-/* Returns six bits for the flags and operand layouts on which the choice of a
- * tensor-core kernel depends. */
+/* Returns six bits with the flags and operand layouts of the GEMM on which the
+ * choice between tensor-core kernels depends. */
 uint32_t tensor_core_key_flags(const struct tandem_gemm *gemm);
-/* Returns the variant key without bits for the activation. */
+/* Returns the kernel's variant key, without bits for the activation. */
 uint64_t tensor_core_variant_key(const struct tandem_gemm *gemm,
                                  enum gemm_kernel_id kernel);
 /* Returns the size in bytes of the tensor maps for a launch of `groups`
- * work-groups, or 0 if the kernel uses none. */
+ * work-groups, or 0 if the kernel reads no operand through tensor maps. */
 uint64_t tensor_map_bytes(uint64_t key, uint64_t groups);
 
-/* Implement functions of operand_packing.h for tensor-core kernels. */
+/* These implement functions of operand_packing.h for tensor-core kernels. */
 uint32_t tensor_core_packed_operands(const struct tandem_gemm *gemm,
                                      enum gemm_kernel_id kernel);
 uint64_t tensor_core_packing_bytes(const struct tandem_gemm *gemm,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Variant keys: 64-bit codes of kernel variants.  A variant is a kernel with
- * everything except the device on which its source and options depend.  Pure
- * functions that any thread may call. */
+/* Variant keys: 64-bit codes that identify kernel variants.  On one device, the
+ * key determines the source and build options of a kernel.  Pure functions that
+ * any thread may call. */
 #ifndef TANDEM_OPENCL_PLAN_VARIANT_KEY_H
 #define TANDEM_OPENCL_PLAN_VARIANT_KEY_H
 
@@ -43,7 +43,7 @@ enum kernel_id {
     KERNEL_COUNT = 30
 };
 
-/* OpenCL C types of operands. */
+/* OpenCL C types of operand elements. */
 enum kernel_type {
     TYPE_FLOAT = 0,
     TYPE_INT = 1,
@@ -57,8 +57,8 @@ enum kernel_type {
     TYPE_BF16 = 9  /* ushort */
 };
 
-/* Fields of a variant key.  Kernels of different kinds use the same bits for
- * different fields. */
+/* Fields of a variant key.  Some fields share bits, because they belong to
+ * different kernels. */
 #define KEY_KERNEL(key) ((uint32_t)((key)&0xffu))
 #define KEY_OP(key) ((uint32_t)((key) >> 8 & 0xffu))
 /* The enum kernel_type of an operand.  Operand 0 is the output. */
@@ -66,37 +66,37 @@ enum kernel_type {
     ((uint32_t)((key) >> (16 + 4 * (operand)) & 0xfu))
 #define KEY_64BIT_INDEX(key) ((uint32_t)((key) >> 32 & 1u))
 #define KEY_GELU_TANH(key) ((uint32_t)((key) >> 33 & 1u))
-/* For loss gradients: 1 if the scale is so large that errors of subnormal
- * probabilities matter. */
+/* For loss gradients: 1 if the scale is so large that rounding errors of
+ * subnormal probabilities exceed the tolerance. */
 #define KEY_LARGE_LOSS_SCALE(key) KEY_GELU_TANH(key)
 #define KEY_GROUP_LOG2(key) ((uint32_t)((key) >> 34 & 0xfu))
-/* For row kernels: log2 of the vec4 of a row that a work-item keeps in
- * registers. */
+/* For softmax and norm kernels: log2 of how many vec4 of a row a work-item
+ * keeps in registers. */
 #define KEY_REGISTER_VEC4_LOG2(key) ((uint32_t)((key) >> 38 & 0x7u))
 /* For element-wise kernels: bit i is set if input i is transposed. */
 #define KEY_TRANSPOSED_INPUTS(key) KEY_REGISTER_VEC4_LOG2(key)
 /* For GEMV kernels: log2 of the number of vectors. */
 #define KEY_GEMV_VECTORS_LOG2(key) KEY_REGISTER_VEC4_LOG2(key)
 #define KEY_VEC4(key) ((uint32_t)((key) >> 41 & 1u))
-/* For row kernels: enum row_access. */
+/* For softmax and norm kernels: the value of enum row_access. */
 #define KEY_ROW_ACCESS(key) ((uint32_t)((key) >> 42 & 7u))
-/* For row kernels: elements per row with ROW_ACCESS_LOCAL_MEMORY, vec4 per
- * work-item with ROW_ACCESS_SECTOR_ALIGNED, otherwise 0. */
+/* With ROW_ACCESS_LOCAL_MEMORY: elements per row.  With
+ * ROW_ACCESS_SECTOR_ALIGNED: vec4 per work-item.  Otherwise 0. */
 #define KEY_COUNT(key) ((uint32_t)((key) >> 45 & 0x3fu))
 /* With ROW_ACCESS_SECTOR_ALIGNED: log2 of the work-items that share a row. */
 #define KEY_LANES_LOG2(key) ((uint32_t)((key) >> 51 & 0xfu))
-/* For GEMM kernels: enum gemm_kernel_id. */
+/* For GEMM kernels: the value of enum gemm_kernel_id. */
 #define KEY_GEMM_KERNEL(key) ((uint32_t)((key) >> 42 & 0x1fu))
 #define KEY_A_MN_MAJOR(key) ((uint32_t)((key) >> 47 & 1u))
 #define KEY_B_MN_MAJOR(key) ((uint32_t)((key) >> 49 & 1u))
-/* For tensor-core kernels: enum operand_layout and enum packed_format. */
+/* For tensor-core kernels: values of enum operand_layout and packed_format. */
 #define KEY_A_LAYOUT(key) ((uint32_t)((key) >> 47 & 3u))
 #define KEY_B_LAYOUT(key) ((uint32_t)((key) >> 49 & 3u))
 #define KEY_FORMAT(key) ((uint32_t)((key) >> 52 & 7u))
 /* For GEMM kernels: 1 if b (GEMV: the vectors) is read as aligned vec4. */
 #define KEY_SECOND_VEC4(key) ((uint32_t)((key) >> 51 & 1u))
 
-/* The functions below return bits of a key.  Callers combine them with |. */
+/* The functions below return bits of a variant key, to be combined with |. */
 static inline uint64_t variant_key_kernel(uint32_t kernel, uint32_t op,
                                           bool index_64bit, uint32_t group_log2)
 {
@@ -123,15 +123,15 @@ VARIANT_KEY_BITS(variant_key_row_access, 42)
 VARIANT_KEY_BITS(variant_key_count, 45)
 VARIANT_KEY_BITS(variant_key_lanes, 51)
 VARIANT_KEY_BITS(variant_key_format, 52)
-/* a_layout and b_layout are enum operand_layout, or 1 for MN-major. */
+/* a_layout and b_layout are from enum operand_layout, or 1 for MN-major. */
 static inline uint64_t variant_key_gemm(uint32_t kernel, uint32_t a_layout,
                                         uint32_t b_layout, bool vec4)
 {
     return (uint64_t)kernel << 42 | (uint64_t)a_layout << 47 |
            (uint64_t)b_layout << 49 | variant_key_vec4(vec4);
 }
-/* Returns true if the kernel fixes its work-group size, so that the device's
- * preference does not matter. */
+/* Returns true if the kernel determines its work-group size, independently of
+ * the size that is best for the device. */
 static inline bool variant_key_has_fixed_group_size(uint64_t key)
 {
     uint32_t kernel = KEY_KERNEL(key);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Streams: in-order command queues that keep the first error (sticky error).
- * The commands of a stream are numbered from 1 (seqno).  One thread at a time
- * uses a stream.  Other threads only read its id, queue and atomic members,
- * while they hold device.mutex or between stream_acquire and stream_release.
+ * Streams: in-order command queues that keep an error until it is reported
+ * (sticky error).  The commands of a stream are numbered from 1 (seqno).  One
+ * thread at a time uses a stream.  Other threads only read its id, queue and
+ * atomic members, while they hold device.mutex or have acquired the stream.
  */
 #ifndef TANDEM_OPENCL_QUEUE_STREAM_H
 #define TANDEM_OPENCL_QUEUE_STREAM_H
