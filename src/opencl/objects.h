@@ -126,7 +126,7 @@ struct tandem_stream {
     uint32_t references; /* guarded by device.mutex */
     /* Number of the last issued, completed, flushed command; 0 means none. */
     _Atomic uint64_t issued_seqno, completed_seqno, flushed_seqno;
-    _Atomic uint64_t pending_bytes; /* bytes that unfinished commands use */
+    _Atomic uint64_t pending_bytes; /* memory of unfinished commands in bytes */
     _Atomic uint32_t status;        /* the sticky error, or TANDEM_OK */
     char message[256];              /* message of the sticky error */
     struct stream_kernel *kernels; /* hash table with open addressing */
@@ -144,7 +144,7 @@ struct tandem_event {
     struct tandem_device *device;
     cl_event event;
     uint64_t stream, seqno; /* id of the stream, number of the marker command */
-    bool profiling;         /* the stream records times of commands */
+    bool profiling;         /* the stream measures times of its commands */
     _Atomic bool completed; /* the event is known to have completed */
     struct tandem_event *previous, *next;
 };

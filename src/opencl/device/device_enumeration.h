@@ -14,7 +14,7 @@ struct platform_device {
     cl_platform_id platform;
     cl_device_id id;
     struct tandem_device_info info;
-    char version[128]; /* OpenCL version text of the platform */
+    char version[128]; /* OpenCL version string of the platform */
     bool nvidia;
     uint32_t quirks;                  /* driver quirks; bits of enum quirk */
     bool subgroups;                   /* GPU that has cl_intel_subgroups */

@@ -17,7 +17,7 @@ struct quirk_row {
     const char *platform;            /* Part of the platform's name. */
     unsigned long min_driver;        /* Minimum major version of the driver. */
     uint32_t min_compute_capability; /* Ten times the capability: 53 for 5.3. */
-    const char *missing_extension;   /* Extension that is not reported. */
+    const char *missing_extension;   /* Extension the driver does not list. */
     const char *behaviour;           /* Description, without "; ". */
     const char *source; /* Public issue about the quirk, or our own record. */
 };

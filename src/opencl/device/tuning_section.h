@@ -10,7 +10,7 @@
 /* Maximum number of key-value pairs.  A section with more is rejected. */
 #define MAX_TUNING_PAIRS 4096u
 
-/* Receives one key-value pair.  Returns false if the value is invalid. */
+/* Callback for one key-value pair.  Returns false if the value is invalid. */
 typedef bool (*tuning_section_fn)(void *user, const char *key,
                                   const char *value);
 

@@ -14,7 +14,7 @@ struct platform_device;
 
 struct gemm_selection {
     bool clblast;               /* CLBlast runs, not `kernel` */
-    enum gemm_kernel_id kernel; /* one of the plugin's own kernels */
+    enum gemm_kernel_id kernel; /* the plugin's own kernel that runs otherwise */
     struct split_k split;
 };
 

@@ -23,7 +23,7 @@
 #define ALIGNED_PITCH 280
 #define UNALIGNED_PITCH 281
 #define SPLITS 2
-/* Tolerances, relative to the sum of the magnitudes of the products. */
+/* Tolerances per format, relative to the sum of the products' magnitudes. */
 #define TF32_3X_TOLERANCE 0x1p-21
 #define FP16X3_TOLERANCE 0x1p-20
 #define TF32_TOLERANCE 0x1p-9

@@ -29,7 +29,7 @@ enum build_state {
 struct kernel_variant {
     uint64_t key;
     enum build_state state;
-    enum tandem_status status; /* status of the failed build */
+    enum tandem_status status; /* status if the build failed */
     uint32_t failure_count;    /* failed builds, not counting lack of memory */
     char message[256];
     cl_program program; /* owned by the program table, not by the variant */

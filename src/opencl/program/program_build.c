@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Builds programs, loads them from the disk cache, and tests their kernels.
- * Any thread; the mutex of the program table is never held during a build. */
+ * Any thread; programs.mutex is never held during a build. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
