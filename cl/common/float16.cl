@@ -15,7 +15,7 @@ typedef ushort4 bf16_t4;
 #define f32_from_f32(x) (x)
 #define f32_from_f32_vec4(x) (x)
 
-/* Core OpenCL converts f16 only when it loads or stores a half. */
+/* Without cl_khr_fp16, only vload_half and vstore_half convert f16 values. */
 static inline float f16_to_f32(ushort x)
 {
     return vload_half(0, (const half *)&x);

@@ -2,11 +2,11 @@
 /* Compile-time options and types that all kernels share, and the offsets of
  * elements in tensors of up to eight axes.
  *
- * All tested compilers compile kernels correctly that follow these rules:
- * - The parameters of a kernel are one struct, passed by value. Its arrays have
- *   one dimension. It has no padding at its end, which rusticl would ignore.
- * - A work-item never indexes this struct or a private array with its own ID,
- *   because llvmpipe then reads another element or crashes.
+ * All tested compilers correctly compile kernels that follow these rules:
+ * - The parameters of a kernel are one struct, passed by value, without padding
+ *   at its end, which rusticl would ignore. Its arrays have one dimension.
+ * - A work-item never indexes an array of this struct or a private array with
+ *   its own ID, because llvmpipe then reads another element or crashes.
  * - An int converted to long is not compared with a constant, because rusticl
  *   folds this comparison incorrectly. rusticl compiles clamp, max and unsigned
  *   comparisons correctly.
@@ -22,7 +22,7 @@
 #define GROUP_SIZE 256
 #endif
 /* How neighbouring work-items exchange values: 0 means through local memory, 1
- * with shuffles of NVIDIA's warps, 2 with shuffles of cl_intel_subgroups. */
+ * by shuffles in NVIDIA's warps, 2 by shuffles of cl_intel_subgroups. */
 #ifndef SHUFFLE
 #define SHUFFLE 0
 #endif
@@ -35,7 +35,7 @@
 #define INDEX_64BIT 0
 #endif
 
-/* Types of an element's number in a tensor, and of an offset in elements. */
+/* index_t is the index of an element, offset_t an offset in elements. */
 #if INDEX_64BIT
 typedef ulong index_t;
 typedef long offset_t;
@@ -52,8 +52,8 @@ typedef int offset_t;
     _Pragma("unroll") for (uint i = 0; i < (count); ++i)
 #define KERNEL __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1)))
 
-/* The extents of up to eight axes, the innermost axis first. fast_divide
- * divides an index below 2^31 by an extent with its multiplier and shift. */
+/* Extents of up to eight axes, starting with the innermost. fast_divide divides
+ * an index below 2^31 by an extent with its multiplier and shift. */
 struct fast_divmod {
     ulong extent[MAX_AXES];
     uint multiplier[MAX_AXES];
@@ -83,12 +83,12 @@ static inline uint fast_divide(uint n, uint multiplier, uint shift)
     } while (0)
 #endif
 
-/* Adds the offset of element `start` in a tensor with `rank` axes to offset. */
+/* Adds the offset of a tensor's element number `start` to `offset`. */
 #define ADD_OFFSET(offset, start, space, rank, strides)                        \
     ADD_OFFSET_LOOP("unroll", offset, start, space, rank, strides)
-/* Like ADD_OFFSET, for code that rarely runs. ptxas hoists the constants of an
- * unrolled loop into code that always runs. Other compilers need the unrolled
- * loop, because they put an array that a loop indexes into private memory. */
+/* Like ADD_OFFSET, for code that rarely runs. NVIDIA's compiler would hoist the
+ * constants of an unrolled loop into code that always runs. Other compilers
+ * would put an array that a rolled loop indexes into private memory. */
 #if SHUFFLE == 1
 #define ADD_OFFSET_ROLLED(offset, start, space, rank, strides)                 \
     ADD_OFFSET_LOOP("unroll 1", offset, start, space, rank, strides)
@@ -113,10 +113,9 @@ static inline uint fast_divide(uint n, uint multiplier, uint shift)
         }                                                                      \
     } while (0)
 
-/* Declares plane, column and row, the position of the first element of this
- * work-group's tile. Both tile counts are 0 if there is nothing to do. They are
- * raised to 1, because a compiler may hoist the division and CPUs trap a
- * division by 0. */
+/* Declares plane, column and row of the first element of this work-group's
+ * tile. Tile counts of 0 (nothing to do) are raised to 1, because a compiler
+ * may hoist the division, and CPUs trap on a division by 0. */
 #define TILE_POSITION(tiles_per_row, tiles_per_plane, tile_columns, tile_rows) \
     index_t row_tiles_ = (index_t)max(tiles_per_row, (ulong)1);                \
     index_t tiles_ = (index_t)max(tiles_per_plane, (ulong)1);                  \
@@ -126,8 +125,8 @@ static inline uint fast_divide(uint n, uint multiplier, uint shift)
     index_t column = (within_ - tile_row_ * row_tiles_) * (tile_columns);      \
     index_t row = tile_row_ * (tile_rows);
 
-/* Tells NVIDIA's compiler that x is rarely true. On PoCL 3.1 such a branch hint
- * loses values that are live across barriers. */
+/* Tells NVIDIA's compiler that x is rarely true. With such a branch hint, PoCL
+ * 3.1 loses values that are live across barriers. */
 #if SHUFFLE == 1
 #define UNLIKELY(x) __builtin_expect((x), 0)
 #else

@@ -60,11 +60,11 @@ static inline float2 shuffle_xor2(float2 x, uint mask)
 }
 #endif
 
-/* The body of a function with the parameters own, partials, lanes and step,
- * which combines the values `own` of the `lanes` work-items of a row in a fixed
- * order. lanes is a power of two, and the lanes are `step` work-items apart.
- * All work-items of the work-group must call the function, and all get the
- * result of their row. partials is local memory for GROUP_SIZE values that
+/* The body of a function with the parameters own, partials, lanes and step. It
+ * combines the values `own` of the `lanes` work-items of a row in a fixed
+ * order. These work-items are `step` work-items apart. lanes is a power of two.
+ * All work-items of the work-group must call the function, and each gets the
+ * result of its row. partials is local memory for GROUP_SIZE values that
  * nothing else uses. combine must be commutative. */
 #ifdef SHUFFLE_WIDTH
 #define LANES_COMBINE_SHUFFLE(combine, shuffle)                                \
@@ -111,7 +111,7 @@ static inline float2 shuffle_xor2(float2 x, uint mask)
     }
 
 /* Returns true if x is true for any work-item of the work-group. All work-items
- * must call it. Only this call uses vote_word, a word of local memory. */
+ * must call it. Nothing else may use vote_word, a word in local memory. */
 #if SHUFFLE == 1
 #ifdef EMULATED
 bool group_vote(bool x);
@@ -148,12 +148,12 @@ static inline bool group_vote_any(bool x, __local uint *vote_word)
 }
 #endif
 
-/* Returns true if x is true for any of several rows: those of the same warp, if
- * the lanes of a row fit into one, otherwise those of the work-group. If the
- * result is true, all lanes of these rows may reduce once more
- * (LANES_COMBINE_BODY). x must be the same for all lanes of a row. If lanes is
- * GROUP_SIZE, the result is x. Only NVIDIA takes this shortcut, because PoCL
- * 3.1 then loses values that are live across the next barrier. */
+/* Returns true if x is true for any row of this warp, or for any row of the
+ * work-group if a row's lanes do not fit into a warp. If the result is true,
+ * all lanes of these rows may reduce once more (LANES_COMBINE_BODY). x must be
+ * the same for all lanes of a row. If the work-group has a single row, NVIDIA
+ * needs no vote. With this shortcut, PoCL 3.1 would lose values that are live
+ * across the next barrier. */
 static inline bool rows_vote_any(bool x, __local uint *vote_word, uint lanes,
                                  uint step)
 {
@@ -168,8 +168,8 @@ static inline bool rows_vote_any(bool x, __local uint *vote_word, uint lanes,
 #endif
     return group_vote_any(x, vote_word);
 }
-/* Barrier between two reductions that use the same local memory, after
- * rows_vote_any has returned true. */
+/* Separates two reductions that use the same local memory, after rows_vote_any
+ * has returned true for them. */
 static inline void rows_barrier(uint lanes, uint step)
 {
 #if SHUFFLE == 1 && defined SHUFFLE_WIDTH
@@ -187,8 +187,8 @@ static inline float lanes_max(float own, __local float *partials, uint lanes,
                               uint step)
     LANES_COMBINE_BODY(fmax, shuffle_xor)
 
-/* The row of this work-item, its lane and its split (part of the row). The
- * lanes of a row are neighbours or, if interleaved, `step` work-items apart. */
+/* The row, the lane and the split (part of the row) of a work-item.
+ * Neighbouring lanes are `step` work-items apart, 1 unless interleaved. */
 struct lane_assignment {
     uint lanes, lane, step;
     ulong row, split;

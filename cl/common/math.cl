@@ -2,9 +2,9 @@
 /* Functions of one or two floats that need fewer instructions than those of the
  * OpenCL library. Results are within 5 ULP, those of pow within 11 ULP. Each
  * function uses one formula for all x, because neighbouring work-items rarely
- * take the same branch. The few inputs that need another formula are those for
- * which NAME_needs_slow_path(x) is true. For them, the caller uses the library
- * function instead of NAME_fast(x).
+ * take the same branch. If NAME_needs_slow_path(x) is true, x is one of the few
+ * inputs that need another formula, and the caller uses the library function
+ * instead of NAME_fast(x).
  *
  * The coefficients of the polynomials C, P, Q and S minimize the relative error
  * (Remez exchange with 40 digits) and are rounded to floats, unless a comment
@@ -43,9 +43,9 @@ static inline float nan_min(float a, float b)
 #define sin_needs_slow_path(x) (!(fabs(x) < 32768.0f))
 #define cos_needs_slow_path sin_needs_slow_path
 
-/* Returns sin(x + quarters pi / 2). With x = j pi / 2 + r, |r| <= pi / 4, sin r
- * is r + r^3 S(r^2) within 2^-28, and cos r is 1 - r^2 / 2 + r^4 C(r^2) within
- * 2^-33. */
+/* Returns sin(x + quarters * pi / 2). With x = j * pi / 2 + r and
+ * |r| <= pi / 4, sin r is r + r^3 * S(r^2) within 2^-28, and cos r is
+ * 1 - r^2 / 2 + r^4 * C(r^2) within 2^-33. */
 static inline float sin_plus_quarters(float x, uint quarters)
 {
     float t = fma(x, 0.636619747f, 12582912.0f); /* adding 1.5 * 2^23 rounds */
@@ -70,8 +70,8 @@ static inline float sin_plus_quarters(float x, uint quarters)
 
 /* ---- logarithms ---- */
 
-/* Returns ln x. If x = 2^e (1 + r) with |r| <= 1 / 3, ln(1 + r) is r + r^2 P(r)
- * within 2^-24.9. */
+/* Returns ln x. If x = 2^e * (1 + r) with |r| <= 1 / 3, ln(1 + r) is
+ * r + r^2 * P(r) within 2^-24.9. */
 static inline float log_fast(float x)
 {
     bool tiny = x < FLT_MIN;
@@ -92,8 +92,8 @@ static inline float log_fast(float x)
     return x == 0.0f ? -INFINITY : y;
 }
 
-/* Returns ln(1 + x). If 1 + x = 2^e (1 + r) with r from -1/4 to 1/2, ln(1 + r)
- * is r + r^2 P(r) within 2^-24.7. The signs are chosen so that -0 gives -0. */
+/* Returns ln(1 + x). If 1 + x = 2^e * (1 + r) with r from -1/4 to 1/2,
+ * ln(1 + r) is r + r^2 * P(r) within 2^-24.7. The signs let -0 give -0. */
 static inline float log1p_fast(float x)
 {
     int e = (0x3fbfffff - as_int(x + 1.0f)) & (int)0xff800000; /* -e * 2^23 */
@@ -113,8 +113,8 @@ static inline float log1p_fast(float x)
 
 /* ---- e^x - 1 and functions of it ---- */
 
-/* Returns e^x - 1 for x from -20 to 89. The result is computed as 2^j (1 + r +
- * r^2 P(r)) - 1 with |r| <= ln 2 / 2, within 2^-25.8. */
+/* Returns e^x - 1 for x from -20 to 89, computed within 2^-25.8 as
+ * 2^j * (1 + r + r^2 * P(r)) - 1 with |r| <= ln 2 / 2. */
 static inline float expm1_in_range(float x)
 {
     float t = fma(x, 1.44269502f, 12582912.0f);
@@ -137,8 +137,8 @@ static inline float expm1_fast(float x)
     return fabs(x) < 0x1p-25f ? x : expm1_in_range(y);
 }
 
-/* Returns tanh x. If |x| < 0.5, it is x + x^3 P(x^2) within 2^-25.8. Otherwise
- * |tanh x| is 1 - 2 / (e^(2|x|) + 1). */
+/* Returns tanh x. If |x| < 0.5, tanh x is x + x^3 * P(x^2) within 2^-25.8.
+ * Otherwise, |tanh x| is 1 - 2 / (e^(2 * |x|) + 1). */
 static inline float tanh_fast(float x)
 {
     float a = fabs(x), s = x * x;
@@ -151,8 +151,8 @@ static inline float tanh_fast(float x)
     return copysign(a >= 0.5f ? large : small, x);
 }
 
-/* Returns erf x. If |x| < 0.5, it is x P(x^2) within 2^-24. Otherwise |erf x|
- * is 1 - 2^(|x| Q(|x|)) within 2^-25. */
+/* Returns erf x. If |x| < 0.5, erf x is x * P(x^2) within 2^-24. Otherwise,
+ * |erf x| is 1 - 2^(|x| * Q(|x|)) within 2^-25. */
 static inline float erf_fast(float x)
 {
     float a = fabs(x), s = x * x;
@@ -170,8 +170,8 @@ static inline float erf_fast(float x)
     return copysign(a >= 0.5f ? large : small, x);
 }
 
-/* Returns ln(1 + e^x) as max(x, 0) + ln(1 + e) with e = e^-|x|. ln(1 + e) is e
- * + e^2 P(e) within 2^-25. */
+/* Returns ln(1 + exp x) as max(x, 0) + ln(1 + e) with e = exp(-|x|). ln(1 + e)
+ * is e + e^2 * P(e) within 2^-25. */
 static inline float softplus_fast(float x)
 {
     float e = exp(-fabs(x));
@@ -186,7 +186,7 @@ static inline float softplus_fast(float x)
     return fmax(x, 0.0f) + p;
 }
 
-/* Returns x tanh(ln(1 + e)), e = e^x. tanh is n / (n + 2), n = e (e + 2). */
+/* Returns x * tanh(ln(1 + exp x)) without computing tanh or ln. */
 static inline float mish_fast(float x)
 {
     float e = exp(fmin(x, 20.0f));
@@ -200,13 +200,13 @@ static inline float mish_fast(float x)
 #define pow_needs_slow_path(a, b)                                              \
     (as_uint(fabs(a)) - 0x00800000u >= 0x7f000000u || !(fabs(b) <= 256.0f))
 
-/* Returns a^b with few operations if POW_IS_SIMPLE(b) is true. */
+/* Returns a^b with few operations. POW_IS_SIMPLE(b) must be true. */
 #define POW_IS_SIMPLE(b)                                                       \
     (fabs(b) == 0.5f || (b) == 2.0f || (b) == 3.0f || (b) == 4.0f)
 static inline float4 pow_simple(float4 a, float b)
 {
     if (fabs(b) == 0.5f) {
-        /* pow(-infinity, 0.5) is infinity and pow(-0, 0.5) is +0. An integer
+        /* pow(-infinity, 0.5) is infinity, pow(-0, 0.5) is +0. An integer
          * operation clears the sign, because Mesa removes fabs of a root. */
         float4 root = sqrt(a == -INFINITY ? (float4)(INFINITY) : a);
         root = as_float4(as_uint4(root) & 0x7fffffffu);
@@ -216,9 +216,9 @@ static inline float4 pow_simple(float4 a, float b)
     return b == 2.0f ? square : square * (b == 3.0f ? a : square);
 }
 
-/* Returns a^b. |a| = 2^e m with m from 1/sqrt(2) to sqrt(2), and |a|^b is 2^(b
- * (e + log2 m)). log2 m is 2 / ln 2 (s + s^3 ...) with s = (m - 1) / (m + 1).
- * It is computed as a sum of two floats. */
+/* Returns a^b. With |a| = 2^e * m and m from 1/sqrt(2) to sqrt(2), |a|^b is
+ * 2^(b * (e + log2 m)). log2 m is 2 / ln 2 * (s + s^3 / 3 + ...) with
+ * s = (m - 1) / (m + 1), computed as a sum of two floats. */
 static inline float pow_fast(float a, float b)
 {
     int i = as_int(fabs(a));
@@ -226,7 +226,7 @@ static inline float pow_fast(float a, float b)
     float u = as_float(i - e) - 1.0f;
     float q = FAST_RECIPROCAL(u + 2.0f);
     float s = u * q;
-    /* The difference u - 2 s has no rounding error. */
+    /* The difference u - 2 * s has no rounding error. */
     float low = fma(-s, u, fma(-2.0f, s, u)) * q;
     float t = s * s;
     float p = fma(t, 0.43090564f, 0.576756418f);

@@ -21,9 +21,9 @@ static inline float sigmoid(float x)
     return (x < 0.0f ? e : 1.0f) / (1.0f + e);
 }
 
-/* Returns the standard normal distribution function at -a for a >= 0, with an
- * error below 2^-24. A polynomial gives the base-2 logarithm of the result. It
- * was fitted for a up to 5.5 and keeps falling beyond that. */
+/* Returns the cumulative standard normal distribution at -a for a >= 0, with an
+ * error below 2^-24. A polynomial, which was fitted for a up to 5.5 and keeps
+ * falling beyond, gives the base-2 logarithm of the result. */
 static inline float normal_cdf_negative(float a)
 {
     float p = fma(-2.834892e-06f, a, 3.93771625e-05f);
@@ -36,22 +36,22 @@ static inline float normal_cdf_negative(float a)
     return FAST_EXP2(fma(p, a, -1.0f));
 }
 
-/* Returns x times the standard normal distribution at x, or 0 below -16. */
+/* Returns x times the cumulative normal distribution at x, or 0 if x < -16. */
 static inline float gelu_erf(float x)
 {
     float a = fmin(fabs(x), 16.0f);
     return nan_max(x, 0.0f) - a * normal_cdf_negative(a);
 }
 
-/* Computes x (1 + tanh u) / 2 as x / (1 + e^-2u). */
+/* Computes x * (1 + tanh u) / 2 as x / (1 + e^(-2 * u)). */
 static inline float gelu_tanh(float x)
 {
     float u = 0.7978845608028654f * (x + 0.044715f * x * x * x);
     return x / (1.0f + exp(-2.0f * u));
 }
 
-/* Evaluates exp for all x, because neighbouring work-items rarely have x of the
- * same sign. */
+/* Evaluates e^x - 1 even if it is not needed: a branch would save nothing,
+ * because neighbouring work-items rarely have x of the same sign. */
 static inline float elu(float x, float alpha)
 {
     float y = x < -20.0f ? -20.0f : x;
@@ -107,10 +107,10 @@ UNARY(none, x)
 
 /* ---- truth values ---- */
 
-/* Returns 1 if x is true, else 0. On a CPU the 1 is not a constant, because
- * LLVM compiles a vector of "x ? 1 : 0" to a masked load of constants. AVX-512
- * takes 100 ns for a masked load without an active lane if the page was never
- * read, which is the case until the first x is true. */
+/* Returns 1 if x is true, else 0. On CPUs, the 1 is a function's result,
+ * because LLVM compiles a vector of "x ? 1 : 0" to a masked load of constants.
+ * AVX-512 takes 100 ns for a masked load without an active lane if the page was
+ * never read, which is the case until the first x is true. */
 #if IS_CPU
 #define UCHAR_TRUE ((uchar)get_num_groups(1))
 #else
@@ -196,7 +196,7 @@ static inline uchar long_to_uchar(long x)
 
 /* Converts an integer to f32 with 24 significant bits, rounding to odd: the
  * last bit is 1 if other bits were lost. Rounding the result to 16 bits then
- * gives the same value as rounding x. */
+ * gives the same value as rounding the integer. */
 #define ROUND_TO_ODD(name, type, bits, unsigned_type)                          \
     static inline float name(type x)                                           \
     {                                                                          \

@@ -10,8 +10,8 @@
 #ifndef TANDEM_RESCALED_SUM_CL
 #define TANDEM_RESCALED_SUM_CL
 
-/* The square of the largest f32 times SCALE_DOWN is below 2^80. The square of
- * the smallest f32 times SCALE_UP is at least 2^-122. */
+/* If x is the largest f32, (x * SCALE_DOWN)^2 is below 2^80. If x is the
+ * smallest positive f32, (x * SCALE_UP)^2 is 2^-122. */
 #define SCALE_UP 0x1p88f
 #define SCALE_DOWN 0x1p-88f
 /* Sums of at least this size are precise, even if each of 2^40 terms has an
@@ -24,7 +24,7 @@ static inline float power_of_two(int n)
     return as_float((uint)(n + 127) << 23);
 }
 
-/* Returns x 2^n, rounded once. |x| must be in [1, 2), 0, infinite or NaN. */
+/* Returns x * 2^n, rounded once. |x| must be in [1, 2), 0, infinite or NaN. */
 static inline float scale_by_power(float x, int n)
 {
     int clamped = clamp(n, -226, 227), partial_n = clamp(clamped, -100, 100);
@@ -32,7 +32,7 @@ static inline float scale_by_power(float x, int n)
 }
 
 /* Divides x by the power of two that brings |x| into [1, 2), and adds the
- * power's exponent to *n. Leaves both unchanged if x is 0, infinite or NaN. */
+ * power's exponent to *n. Does nothing if x is 0, infinite or NaN. */
 static inline float normalize_exponent(float x, int *n)
 {
     if (fabs(x) < 0x1p-126f && x != 0.0f) {
@@ -47,7 +47,7 @@ static inline float normalize_exponent(float x, int *n)
     return as_float((bits & 0x807fffff) | 0x3f800000);
 }
 
-/* Returns x y z 2^n, even if an intermediate product is out of range. */
+/* Returns x * y * z * 2^n, even if an intermediate product is out of range. */
 static inline float multiply3_scaled(float x, float y, float z, int n)
 {
     float a = normalize_exponent(x, &n), b = normalize_exponent(y, &n),

@@ -2,24 +2,24 @@
 /* Access to rows whose elements are needed twice, for softmax.cl and norm.cl.
  * The lanes of a row are work-items of one work-group (lane_reduce.cl). They
  * read the row once and keep it in registers. Each lane has VECTORS_PER_ITEM
- * vectors of four elements, which are called x0, x1, ...
+ * vectors of four elements, the variables x0, x1, ...
  *
- * The including file defines these macros. IN_STEP and OUT_STEP are the strides
- * along a row. IDENTITY is the value of a missing element. RESULT_SCALAR(x, j)
- * is the result of element j, whose value is x. RESULT_VEC4(x, j) is the vector
- * of the results of four elements from j on. With ROW_ACCESS_VEC4_COLUMNS, it
- * has the results of element j of four rows. */
+ * The including file defines these macros: IN_STEP and OUT_STEP are the strides
+ * of the input and the output along a row. IDENTITY is the value of a missing
+ * element. RESULT_SCALAR(x, j) is the result for element j, whose value is x.
+ * RESULT_VEC4(x, j) is a vector of results: of four elements from j on, or of
+ * element j of four rows with ROW_ACCESS_VEC4_COLUMNS. */
 #ifndef TANDEM_ROW_ACCESS_CL
 #define TANDEM_ROW_ACCESS_CL
 
 #include "common/lane_reduce.cl"
 
-/* Memory layout of the rows, and how they are read and written. */
+/* How the rows lie in memory, and how they are read and written. */
 #define ROW_ACCESS_STRIDED 0        /* elements with any strides */
 #define ROW_ACCESS_VEC4 1           /* aligned vectors of four elements */
 #define ROW_ACCESS_LOCAL_MEMORY 2   /* contiguous rows, through local memory */
-#define ROW_ACCESS_VEC4_COLUMNS 3   /* a vector is element j of four rows */
-#define ROW_ACCESS_SECTOR_ALIGNED 4 /* scalars, aligned to memory sectors */
+#define ROW_ACCESS_VEC4_COLUMNS 3   /* vectors across four rows */
+#define ROW_ACCESS_SECTOR_ALIGNED 4 /* elements, aligned to memory sectors */
 #ifndef ROW_ACCESS
 #define ROW_ACCESS ROW_ACCESS_VEC4
 #endif
@@ -31,8 +31,8 @@
 #ifndef VECTORS_PER_ITEM
 #define VECTORS_PER_ITEM 1
 #endif
-/* Sizes for ROW_ACCESS_LOCAL_MEMORY: the elements of a row, log2 of the lanes
- * of a row, and the local-memory vectors that each work-item fills. */
+/* Sizes for ROW_ACCESS_LOCAL_MEMORY: the length of a row, the vectors in local
+ * memory that each work-item fills, and log2 of the number of a row's lanes. */
 #ifndef ROW_ELEMENTS
 #define ROW_ELEMENTS 4
 #define STAGES_PER_ITEM 2
@@ -64,12 +64,12 @@
 #define EACH(F) CAT(EACH_, VECTORS_PER_ITEM)(F)
 
 /* The first members of the parameter struct. With ROW_ACCESS_VEC4_COLUMNS,
- * `rows` counts groups of four rows. misalignments has the number of elements
- * between an aligned vector and offset 0 of the input (bits 0 and 1) and of the
- * output (bits 2 and 3). With ROW_ACCESS_SECTOR_ALIGNED, it is the number of
- * elements between a sector boundary and offset 0 of the output. */
+ * `rows` counts groups of four rows. Bits 0 and 1 of misalignments are the
+ * number of elements from an aligned vector to offset 0 of the input, bits 2
+ * and 3 that of the output. With ROW_ACCESS_SECTOR_ALIGNED, misalignments is
+ * the number of elements from a sector boundary to offset 0 of the output. */
 #define ROW_PARAMS                                                             \
-    ulong rows, count, elements_per_split; /* count is a row's elements */     \
+    ulong rows, count, elements_per_split; /* count is the length of a row */  \
     ulong row_groups;                                                          \
     uint lanes_log2, lanes_interleaved, splits, misalignments
 
@@ -90,8 +90,8 @@
 #define LANE_ASSIGNMENT(interleaved) lane_assign(p.lanes_log2, 0, 1, 0)
 #endif
 
-/* Declares the offsets of the work-item's row. Work-items that are beyond the
- * last row read the last row. */
+/* Declares the offsets of the work-item's row in the input and the output.
+ * Work-items beyond the last row read the last row. */
 #if ROW_ACCESS == ROW_ACCESS_LOCAL_MEMORY
 #define DECLARE_ROW bool inside = at.row < p.rows;
 #else
@@ -104,8 +104,8 @@
     DECLARE_SHIFT
 #endif
 
-/* For ROW_ACCESS_SECTOR_ALIGNED. shift is the number of elements from a sector
- * boundary to the start of the row in the output, or in the input if a kernel
+/* For ROW_ACCESS_SECTOR_ALIGNED: `shift` is the number of elements from a
+ * sector boundary to the row's start in the output, or in the input if a kernel
  * has no output. FIRST_ELEMENT is the index of a work-item's first element. */
 #if ROW_ACCESS == ROW_ACCESS_SECTOR_ALIGNED
 #define DECLARE_SHIFT                                                          \
@@ -117,7 +117,7 @@
 #define DECLARE_INPUT_SHIFT
 #endif
 
-/* A split is the part of a row from `begin` to `end`. A lane starts at `j`. */
+/* A split is part of a row, `begin` to `end`. A lane's first element is `j`. */
 #if ROW_ACCESS == ROW_ACCESS_SECTOR_ALIGNED
 #define SPLIT_BEGIN (long)(at.split * p.elements_per_split) - (long)shift
 #else
@@ -128,7 +128,7 @@
 #else
 #define ELEMENTS_PER_LANE 1
 #endif
-/* Number of lanes of a split, a constant if they are the whole work-group. */
+/* Number of lanes of a split. Constant if a split uses the whole work-group. */
 #if ROW_ACCESS == ROW_ACCESS_SECTOR_ALIGNED
 #define SPLIT_LANES (long)GROUP_SIZE
 #else
@@ -144,7 +144,7 @@
 #define LOAD_VEC4(buffer, i) (*(__global const float4 *)((buffer) + (i)))
 #define VEC4_AT(buffer, i) (*(__global float4 *)((buffer) + (i)))
 
-/* A value that was reduced over one row, or over each of four rows. */
+/* Result of a reduction of one row, or one result for each of four rows. */
 #if ROW_ACCESS == ROW_ACCESS_VEC4_COLUMNS
 typedef float4 row_value_t;
 #define VEC4_MAX(x) (x)
@@ -171,7 +171,7 @@ static inline row_value_t row_value_lanes_sum(row_value_t own,
 
 /* ---- loading and storing the elements in registers ---- */
 
-/* The index in the row of element c of a work-item's vector k. */
+/* Index in the row of element c (0 to 3) of vector k of a work-item. */
 #if ROW_ACCESS == ROW_ACCESS_VEC4
 #define ELEMENT_INDEX(k, c) (((k)*at.lanes + at.lane) * 4u + c)
 #elif ROW_ACCESS == ROW_ACCESS_SECTOR_ALIGNED
@@ -180,20 +180,20 @@ static inline row_value_t row_value_lanes_sum(row_value_t own,
 #define ELEMENT_INDEX(k, c) ((k)*at.lanes + at.lane)
 #elif ROW_ACCESS == ROW_ACCESS_LOCAL_MEMORY
 /* Each lane has a contiguous part of the row. The parts of neighbouring lanes
- * are in different banks of local memory. */
+ * start in different banks of local memory. */
 #define ELEMENT_INDEX(k, c) (at.lane * LANE_ELEMENTS + (4u * (k) + c))
 #define LANE_ELEMENTS ((ROW_ELEMENTS + (1u << LANES_LOG2) - 1) >> LANES_LOG2)
 #else
 #define ELEMENT_INDEX(k, c) ((4u * (k) + c) * at.lanes + at.lane)
 #endif
-/* True at compile time if a lane has element c of vector k. */
+/* Compile-time constant: true if a lane's part has an element c of vector k. */
 #if ROW_ACCESS == ROW_ACCESS_LOCAL_MEMORY
 #define IN_LANE(k, c) (4u * (k) + c < LANE_ELEMENTS)
 #else
 #define IN_LANE(k, c) true
 #endif
 #if ROW_ACCESS == ROW_ACCESS_SECTOR_ALIGNED
-/* Only the first and last elements of a work-item may be outside the row. */
+/* Only a work-item's first element and last five can be outside the row. */
 #define ALWAYS_IN_RANGE(k, c)                                                  \
     (4 * (k) + c >= 1 && 4 * (k) + c + 6 <= 4 * VECTORS_PER_ITEM)
 #define IN_RANGE(k, c)                                                         \
@@ -228,7 +228,7 @@ static inline row_value_t row_value_lanes_sum(row_value_t own,
         VEC4_AT(out, OUT_OFFSET(k)) =                                          \
             RESULT_VEC4(CAT(x, k), ELEMENT_INDEX(k, 0));
 #elif ROW_ACCESS == ROW_ACCESS_SECTOR_ALIGNED
-/* A work-item's loads have constant distances from its own base pointer. */
+/* All elements of a work-item have constant distances from one base pointer. */
 #define LOAD_FROM(j) (in + (from + FIRST_ELEMENT))[(j)-FIRST_ELEMENT]
 #define STORE_TO(j) (out + (to + FIRST_ELEMENT))[(j)-FIRST_ELEMENT]
 #define LOAD_OR_IDENTITY(k, c)                                                 \
@@ -240,7 +240,7 @@ static inline row_value_t row_value_lanes_sum(row_value_t own,
                  LOAD_OR_IDENTITY(k, 2), LOAD_OR_IDENTITY(k, 3));
 #define STORE(k) STORE_EACH(k, STORE_TO)
 #else
-/* Always loads an element, so that no load waits for a comparison. */
+/* Loads the last element for a missing one, so that no load has to wait. */
 #define LOAD_OR_IDENTITY(k, c)                                                 \
     value_or_identity(LOAD_FROM(min(ELEMENT_INDEX(k, c), count - 1)),          \
                       IN_RANGE(k, c))
@@ -265,10 +265,10 @@ static inline float value_or_identity(float x, bool exists)
 
 /* ---- rows in local memory ---- */
 
-/* Local memory holds the rows of the work-group, one after the other, as
- * vectors. The rows begin at element in_shift, and `own` is the row of this
- * work-item. The first and the last vector may belong to the rows only in part.
- * The first four work-items copy these elements one by one. */
+/* Local memory holds consecutive rows, copied as aligned vectors. `own` is the
+ * row of this work-item. The first row starts at element in_shift. The first
+ * and the last vector may have elements outside the rows. The first four
+ * work-items therefore copy the elements of these two vectors one by one. */
 #if ROW_ACCESS == ROW_ACCESS_LOCAL_MEMORY
 #define STAGE_DECLARE __local float4 staged[GROUP_SIZE * STAGES_PER_ITEM + 1];
 #define EACH_STAGE(F) CAT(EACH_, STAGES_PER_ITEM)(F)

@@ -8,7 +8,7 @@
 #include "gemm/gemm_dtypes.cl"
 
 /* Without this attribute, Intel's compiler does not inline a function that
- * several kernels of a file use, and its calls need a stack. */
+ * several kernels of a file use, and calling the function needs a stack. */
 #define INLINE __attribute__((always_inline)) static inline
 
 /* 1 if the operand is MN-major: contiguous along m or n. 0 if it is K-major,
@@ -18,12 +18,12 @@
 #define B_MN_MAJOR 1
 #endif
 
-/* Parameters of c = ACTIVATION(alpha a b + beta c + bias) with row-major c.
+/* Parameters of c = ACTIVATION(alpha * a * b + beta * c + bias), c row-major.
  *
  * Stream-K: one work-group computes each of the first unsplit_tiles tiles. For
  * the last split_tiles tiles, k is split into `splits` ranges, whose sums go to
- * the partials. The fixup kernels add up the partials. If all tiles are split,
- * the partials are `splits` matrices with the shape of c, otherwise tiles. */
+ * the partials (partial sums). The fixup kernels add up the partials. If all
+ * tiles are split, the partials are matrices like c, otherwise tiles. */
 struct gemm_params {
     ulong a_offset, b_offset, c_offset, bias_offset;
     ulong partial_offset, nonfinite_flags_offset;
@@ -35,12 +35,12 @@ struct gemm_params {
     uint tiles_m, tiles_n, splits, batch;
     float alpha, beta, slope;
     uint flags;
-    uint lanes_log2; /* log2 of split_k_fixup_lanes' lanes per sum */
+    uint lanes_log2; /* log2 of lanes per sum, for split_k_fixup_lanes */
     uint unsplit_tiles, split_tiles;
     uint tile_m, tile_n; /* rows and columns of a tile */
-    uint tiles;          /* tiles of a batch: tiles_m * tiles_n */
-    /* For PROMOTES_IN_MEMORY: the number of k_tiles after which sums are added
-     * to f32 sums in memory, and the offset of these promoted sums. */
+    uint tiles;          /* tiles of a matrix: tiles_m * tiles_n */
+    /* With PROMOTES_IN_MEMORY, sums are added to promoted sums (f32 sums in
+     * memory, at promoted_offset) every promote_interval k_tiles. */
     uint promote_interval, reserved;
     ulong promoted_offset;
 };
@@ -49,7 +49,7 @@ struct gemm_params {
 #define ELEMENT(v, i)                                                          \
     ((i) == 0 ? (v).s0 : (i) == 1 ? (v).s1 : (i) == 2 ? (v).s2 : (v).s3)
 
-/* Offset of the element of operand a or b at m or n = mn and at k. */
+/* Offset of the element of a or b at index mn along m or n, and k along k. */
 #define OFFSET_AT(mn_major, ld, mn, k)                                         \
     ((mn_major) ? (k) * (ld) + (mn) : (mn) * (ld) + (k))
 
@@ -64,7 +64,7 @@ struct gemm_params {
 #define ONLY_NONFINITE_TILES 4u
 /* Flag: the sums of split tiles go to the partials. */
 #define STORES_PARTIALS 8u
-/* Flag for gemv.cl: the vectors x are rows of c instead of columns. */
+/* Flag for gemv.cl: w times a vector x is a row of c, not a column. */
 #define OPERANDS_SWAPPED 16u
 /* Flag: promoted sums (gemm_mma.cl) or totals (gemm_simt.cl) are stored at
  * promoted_offset in global memory. */
@@ -79,12 +79,12 @@ INLINE float epilogue(float sum, float old, float bias,
     return ACTIVATION(x + bias, p->slope, 0.0f);
 }
 
-/* Tile rows per band. Work-groups of a band run together and read the same
- * operands. */
+/* Number of tile rows in a band. Work-groups of a band run at the same time and
+ * read the same operands. */
 #define TILE_BAND 8u
 
-/* Returns (m, n, batch) of a tile. Tiles are numbered down the columns of a
- * band of tile rows. */
+/* Returns (m, n, batch) of a tile, m and n in tiles. In a band of tile rows,
+ * tiles are numbered column by column. */
 INLINE uint4 tile_from_index(uint index, const struct gemm_params *p)
 {
     uint columns = max(p->tiles_n, 1u);
@@ -101,7 +101,7 @@ INLINE uint4 tile_from_index(uint index, const struct gemm_params *p)
 struct tile {
     uint m, n, batch, begin, end;
     bool is_split;
-    uint partial_tile, partial_plane; /* indices among all partials */
+    uint partial_tile, partial_plane; /* indices in the partials */
 };
 
 INLINE struct tile tile_assign(uint group, const struct gemm_params *p)
@@ -127,9 +127,9 @@ INLINE struct tile tile_assign(uint group, const struct gemm_params *p)
     return at;
 }
 
-/* Applies the epilogue to a sum and stores it at c, unless `inside` is false.
+/* Applies the epilogue to a sum and stores the result at c if `inside` is true.
  * Conditions that are the same in all work-items come first, because PoCL's
- * vectorizer otherwise stores elements beyond the edge. */
+ * vectorizer otherwise stores elements beyond the edge of c. */
 INLINE void epilogue_scalar_if(__global C_T *c, __global const C_T *bias,
                                bool inside, float sum,
                                const struct gemm_params *p)
@@ -144,7 +144,7 @@ INLINE void epilogue_scalar_if(__global C_T *c, __global const C_T *bias,
         *c = C_FROM_F32(sum);
 }
 
-/* Like epilogue_scalar_if, for four neighbours as one vector. */
+/* Like epilogue_scalar_if, for a vector of four neighbouring elements. */
 INLINE void epilogue_vec4_if(__global C_T *c, __global const C_T *bias,
                              bool inside, float4 sum,
                              const struct gemm_params *p)
@@ -188,14 +188,14 @@ INLINE void epilogue_vec4(__global C_T *c, __global const C_T *bias, uint batch,
     epilogue_vec4_if(c + C_OFFSET, bias + BIAS_OFFSET, true, sum, p);
 }
 
-/* Returns the number of columns from `column` to the end of the result. */
+/* Returns the number of columns of c from `column` on, 0 outside c. */
 INLINE uint columns_left(uint row, uint column, const struct gemm_params *p)
 {
     return row < p->m && column < p->n ? p->n - column : 0;
 }
 
-/* Stores up to four elements of a row, as many as are inside the result. The
- * order of the conditions matters: see epilogue_scalar_if. */
+/* Stores up to four elements of a row, as many as are inside c. The order of
+ * the conditions matters: see epilogue_scalar_if. */
 INLINE void epilogue_clipped(__global C_T *c, __global const C_T *bias,
                              uint batch, uint row, uint column, float4 sum,
                              const struct gemm_params *p)
@@ -223,8 +223,8 @@ INLINE bool tile_uses_vec4(const struct tile *tile, const struct gemm_params *p)
            (tile->is_split && p->unsplit_tiles > 0);
 }
 
-/* Stores the sums of the four elements from (y, x) of a tile on, in c or in the
- * partials. tile_uses_vec4 must be true. */
+/* Stores the sums of four elements of a tile, from row y and column x on, in c
+ * or in the partials. tile_uses_vec4 must be true. */
 INLINE void tile_store_vec4(__global C_T *c, __global float *partial,
                             __global const C_T *bias, const struct tile *tile,
                             uint y, uint x, float4 sum,
@@ -249,7 +249,7 @@ INLINE void tile_store_vec4(__global C_T *c, __global float *partial,
     }
 }
 
-/* Stores the sum of element (y, x) of a tile. tile_uses_vec4 must be false. */
+/* Stores the sum of a tile's element (y, x). tile_uses_vec4 must be false. */
 INLINE void tile_store_scalar(__global C_T *c, __global float *partial,
                               __global const C_T *bias, const struct tile *tile,
                               uint y, uint x, float sum,
@@ -267,7 +267,7 @@ INLINE void tile_store_scalar(__global C_T *c, __global float *partial,
     }
 }
 
-/* Stores up to four sums, as many as are inside the result. */
+/* Stores up to four sums of a row of a tile, as many as are inside c. */
 INLINE void tile_store_clipped(__global C_T *c, __global float *partial,
                                __global const C_T *bias,
                                const struct tile *tile, uint y, uint x,

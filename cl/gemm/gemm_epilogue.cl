@@ -8,7 +8,7 @@ struct gemm_epilogue_params {
     ulong elements;
     float scale, slope;
     ulong c_offset, bias_offset;
-    ulong columns, plane; /* n and m * n */
+    ulong columns, plane; /* columns = n, plane = m * n */
     long ld, batch_stride;
     long bias_column, bias_row; /* strides of bias: 1, or 0 to broadcast */
     uint has_bias, reserved;

@@ -6,7 +6,7 @@
 struct gemm_naive_params {
     ulong elements;
     ulong a_offset, b_offset, c_offset, bias_offset;
-    ulong k, columns, plane;                                /* k, n and m * n */
+    ulong k, columns, plane;                                /* plane is m * n */
     long a_batch, a_row, a_step, b_batch, b_column, b_step; /* step: along k */
     long ld, batch_stride;
     long bias_column, bias_row;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* GEMM in plain OpenCL C. A work-group of 8 x 16 work-items computes a tile of
- * the result, each work-item ITEM_M x ITEM_N elements. A k_tile is the part of
- * a and b for K_TILE steps of k. While one k_tile is multiplied in local
- * memory, the next one is loaded into registers. */
+ * the result, and each work-item ITEM_M x ITEM_N elements of the tile. A k_tile
+ * is the part of a and b for K_TILE steps of k. While one k_tile is multiplied
+ * in local memory, the next one is loaded into registers. */
 #ifndef ITEM_M
 #define ITEM_M 8
 #define ITEM_N 4
@@ -10,14 +10,14 @@
 /* Number of elements of a and b that are read at a time, 4 or 1. */
 #define A_VECTOR 1
 #define B_VECTOR 1
-/* Unrolled steps of k, whose local-memory reads may be hoisted to registers. */
+/* Number of steps of k to unroll. Their local-memory reads may be hoisted. */
 #define UNROLL 4
 #endif
 
 /* 1 if the products of each k_tile are summed separately and then added to the
  * total. The rounding error of k steps is then that of k / K_TILE + K_TILE
- * additions. Sums and totals need registers. If a work-item has too few, its
- * sums are added to totals in global memory every PARTIAL_TERMS steps. */
+ * additions. Both sums and totals need registers. If a work-item has too few,
+ * it adds its sums to totals in global memory every PARTIAL_TERMS steps. */
 #define ACCUMULATE_PER_K_TILE (ITEM_M * ITEM_N <= 16)
 
 #define ITEM_ROWS_PER_GROUP 8
@@ -39,7 +39,7 @@ typedef float4 vector4_t;
 #define LOAD(width, from) CAT(LOAD, width)(from)
 
 /* For MN-major operands: RUN_LENGTH neighbouring work-items read a run of
- * elements along a line. A line has RUNS_PER_LINE runs. */
+ * elements along a line of the k_tile. A line has RUNS_PER_LINE runs. */
 #define RUN_LENGTH(size, width) ((width) == 1 ? 32 : (size) / (width))
 #define RUNS_PER_LINE(size, width) ((size) / (width) / RUN_LENGTH(size, width))
 
@@ -76,9 +76,9 @@ typedef float4 vector4_t;
 #define STORE_READ(width, k_tile, outer, o, k, x)                              \
     CAT(STORE_READ, width)(k_tile, outer, o, k, x)
 
-/* Addresses of a work-item's reads. If an MN-major operand has many scalar
+/* How a work-item addresses its reads. If an MN-major operand has many scalar
  * reads, they have constant distances from one pointer, which takes the fewest
- * registers; elements past the edge are not read. For other operands, each read
+ * registers. Reads past the edge are left out. For other operands, each read
  * has its own pointer, which is faster, or an offset if pointers take too many
  * registers. Reads past the edge read the last element again. */
 #define A_HAS_CONSTANT_PITCH (A_MN_MAJOR && A_VECTOR == 1 && A_READS > 8)
@@ -186,17 +186,17 @@ INLINE void accumulate(float (*total)[ITEM_N], float (*sum)[ITEM_N])
         }
 }
 
-/* Number of tile rows that are stored in a pass, and of stores of a work-item
- * between two tests for the end of the pass. */
+/* A pass stores ROWS_PER_PASS rows of a tile. A work-item makes STORES_AT_ONCE
+ * stores between two tests for the end of the pass. */
 #define ROWS_PER_PASS (ITEM_ROWS_PER_GROUP * 4)
 #define STORES_AT_ONCE 4
 
-/* The location of the sums that a work-item stores in a pass. */
+/* Position of the sums that a work-item stores in a pass. */
 struct store_position {
-    uint left;     /* rows from this one to the end, 0 outside c */
+    uint left;     /* rows left from the first one on, 0 outside c */
     uint max_left; /* maximum of `left` in the work-group */
-    ulong partial; /* offset of the first sum in the partials */
-    ulong line;    /* distance of two rows of the partials */
+    ulong partial; /* offset in the partials */
+    ulong line;    /* elements from row to row of the partials */
     long c, bias;  /* offsets in c and bias */
 };
 
@@ -222,8 +222,8 @@ INLINE struct store_position store_position_get(const struct tile *tile,
     return s;
 }
 
-/* Stores the rows of a pass, from row `first` of the tile on, from local
- * memory. Each store has `width` elements, 4 or 1. */
+/* Stores the rows of a pass, which begins at row `first` of the tile, from
+ * local memory. Each store has `width` elements, 4 or 1. */
 INLINE void store_rows(__global C_T *c, __global float *partial,
                        __global const C_T *bias, const struct tile *tile,
                        uint first, __local const float *shared,
@@ -297,7 +297,7 @@ INLINE void store_tile(__global C_T *c, __global float *partial,
 
 /* Returns the address of a work-item's first total, and in *line the distance
  * between rows. The totals are stored where the result will be. If the result
- * is not f32, or holds a c that beta still needs, the totals are at
+ * is not f32, or if beta still needs the old c, the totals are at
  * promoted_offset (PROMOTES_IN_MEMORY). */
 INLINE __global float *totals_address(__global C_T *c, __global float *partial,
                                       const struct tile *tile, uint y, uint x,
@@ -322,17 +322,17 @@ INLINE __global float *totals_address(__global C_T *c, __global float *partial,
            (long)tile->batch * p->c_batch + (long)row * p->c_ld + column;
 }
 
-/* The number of rows whose sums take 16 registers, and the distance of a
- * work-item's row i from its first row. */
+/* ROWS_PER_BATCH rows have 16 sums, which take 16 registers. ROW_DISTANCE(i) is
+ * the number of tile rows from a work-item's first row to its row i. */
 #define ROWS_PER_BATCH (16 / ITEM_N)
 #define ROW_DISTANCE(i) ((i) / 4 * 4 * ITEM_ROWS_PER_GROUP + (i) % 4)
 
 /* Adds the sums to the totals in memory and clears the sums. The first call
  * reads no totals. The last call leaves the totals in `sum`. All loads of a
- * batch of rows come before its stores, so that they overlap. `edge` has the
- * number of rows and columns from the tile's first element to the end of the
- * result. It is in local memory, because compilers otherwise hoist all
- * comparisons out of the loop and keep their results in registers. */
+ * batch of rows come before its stores, so that the loads overlap. `edge` has
+ * the number of rows and columns from the tile's first element to the end of c.
+ * It is in local memory, because compilers otherwise hoist all comparisons out
+ * of the loop and keep their results in registers. */
 INLINE void totals_add(float (*sum)[ITEM_N], __global float *total, long line,
                        bool first, bool last, const struct tile *tile, uint y,
                        uint x, __local const uint *edge,
@@ -413,8 +413,8 @@ KERNEL void gemm_simt(__global C_T *c, __global float *partial,
     uint first_m = tile.m * TILE_M, first_n = tile.n * TILE_N;
     uint begin = tile.begin, end = tile.end;
 
-    /* Results past the edge are not stored. a and b point to the k_tile. A
-     * work-item reads less than 2^31 elements beyond these pointers. */
+    /* a and b point to the current k_tile. A work-item reads less than 2^31
+     * elements beyond. Results past the edge of c are not stored. */
     VECTOR_T(A_VECTOR) a_next[A_READS];
     VECTOR_T(B_VECTOR) b_next[B_READS];
     uint last_m = ((p.m - 1) & ~(A_MN_MAJOR ? A_VECTOR - 1u : 0u)) - first_m;
@@ -495,6 +495,6 @@ KERNEL void gemm_simt(__global C_T *c, __global float *partial,
     if (ACCUMULATE_PER_K_TILE)
         accumulate(sum, total);
 
-    /* For any tile size, a_tiles has room for the 32 rows of a pass. */
+    /* store_tile reuses a_tiles, which always has room for 32 rows. */
     store_tile(c, partial, bias, &tile, sum, &a_tiles[0][0][0], y, x, &p);
 }
