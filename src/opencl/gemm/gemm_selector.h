@@ -14,7 +14,7 @@ struct platform_device;
 
 struct gemm_selection {
     bool clblast;               /* CLBlast runs, not `kernel` */
-    enum gemm_kernel_id kernel; /* the plugin's own kernel that runs otherwise */
+    enum gemm_kernel_id kernel; /* otherwise, the plugin's own kernel */
     struct split_k split;
 };
 
