@@ -39,9 +39,9 @@ enum tandem_status check_gemm(const struct tandem_gemm *gemm,
 uint32_t gemm_c_dtype(const struct tandem_gemm *gemm);
 /* Returns a GEMM's alpha or beta rounded to f32, as the kernels use it. */
 double gemm_factor(double value);
-/* Copies a GEMM descriptor that check_gemm accepted, whatever its struct_size.
- * The copy has all fields of this version, a nonzero c_dtype, and alpha and
- * beta rounded to f32, so that all code agrees if they are 0. Strides that
+/* Copies a GEMM descriptor that check_gemm accepted, with any struct_size. The
+ * copy has all fields of this version, a nonzero c_dtype, and alpha and beta
+ * rounded to f32, so that all code agrees whether they are 0. Strides that
  * affect no address get their smallest valid value. */
 void gemm_args_normalize(struct tandem_gemm *out,
                          const struct tandem_gemm *gemm);

@@ -113,7 +113,7 @@ static enum tandem_status check_activation(const struct tandem_gemm *gemm)
     }
 }
 
-/* Checks the dtype of GEMM operands, which messages call `what`. */
+/* Checks the dtype of GEMM operands. `what` is their name in error messages. */
 static enum tandem_status check_dtype(const char *what, uint32_t dtype)
 {
     if (dtype_bytes(dtype) == 0)

@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 #define UNFINISHED_SUFFIX ".part"
-/* Seconds without a change after which a temporary file has no writer. */
+/* Seconds without a change after which a temporary file counts as abandoned. */
 #define UNFINISHED_SECONDS 3600
 
 static bool unfinished(const char *name)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Decimal numbers in options, variables and profiles, independent of the
- * locale. Callable from any thread. */
+/* Decimal numbers in options, environment variables and tuning profiles,
+ * independent of the locale. Callable from any thread. */
 #ifndef TANDEM_COMMON_DECIMAL_H
 #define TANDEM_COMMON_DECIMAL_H
 

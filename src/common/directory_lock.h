@@ -7,8 +7,8 @@
 #include <stdint.h>
 
 /* Locks an open directory and returns a descriptor for lock_release. Waits at
- * most most_ms milliseconds while another holder has the lock. Returns -1 on
- * timeout, or if the file system does not support locks. */
+ * most most_ms milliseconds while another process or thread holds the lock.
+ * Returns -1 on timeout, or if the file system does not support locks. */
 int lock_take(int directory, uint32_t most_ms);
 /* Unlocks and closes the descriptor. Does nothing if lock is -1. */
 void lock_release(int lock);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sets the default floating-point environment (rounding, flushing of
- * subnormals, traps) in the calling thread and restores the host program's.
- * Cheap enough for every launch: the control register is read once, and written
- * only if its value is not the default. Exception flags that our arithmetic
- * raises stay set, because reading the register again would wait for the
- * arithmetic to end. Callable from any thread. */
+ * subnormals, traps) in the calling thread and restores that of the host
+ * program. Cheap enough for every launch: the control register is read once,
+ * and written only if its value is not the default. Exception flags that our
+ * arithmetic raises stay set, because reading the register again would wait for
+ * the arithmetic to end. Callable from any thread. */
 #ifndef TANDEM_COMMON_FP_ENVIRONMENT_H
 #define TANDEM_COMMON_FP_ENVIRONMENT_H
 

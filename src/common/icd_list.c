@@ -53,7 +53,7 @@ void icd_list_finish(struct icd_list *list)
     *list = (struct icd_list){0};
 }
 
-/* State of a search for .icd files, which adds drivers to `list`. */
+/* State of a search for .icd files. The search adds drivers to `list`. */
 struct search {
     struct icd_list *list;
     bool useless; /* if true, collect only .icd files that name no library */

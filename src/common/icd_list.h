@@ -23,7 +23,7 @@
 #define ICD_TEXT_MAX 1024u
 
 struct icd {
-    char *file;    /* path of the .icd file, or the library if no file */
+    char *file;    /* path of the .icd file, or else of the library */
     char *library; /* library as written in the .icd file or variable */
 };
 

@@ -97,7 +97,7 @@ static bool walk_root(struct walk *walk, const struct why *why)
     return problem == NULL || walk_fail(walk, why, problem);
 }
 
-/* Moves the first part of walk->rest to out_part. Returns false if none. */
+/* Takes the first part of walk->rest. Returns false if walk->rest is empty. */
 static bool walk_part(struct walk *walk, char *out_part)
 {
     const char *start = walk->rest + strspn(walk->rest, "/");

@@ -27,8 +27,8 @@ void thread_state_guard_enter(struct thread_state *out_host);
 /* Restores the state that thread_state_guard_enter saved. */
 void thread_state_guard_leave(const struct thread_state *host);
 
-/* Sets only the "C" locale, so that formatted numbers have a point. Returns
- * the host's locale for locale_guard_leave. */
+/* Sets only the "C" locale, so that formatted numbers have a decimal point.
+ * Returns the host's locale for locale_guard_leave. */
 locale_t locale_guard_enter(void);
 void locale_guard_leave(locale_t host);
 

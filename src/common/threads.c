@@ -12,8 +12,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Maximum number of checks if a thread still exists, and the interval between
- * two checks: 100 ms in total. */
+/* Maximum number of checks that ended threads are gone, and the interval
+ * between two checks: 100 ms in total. */
 #define MAX_LOOKS 1000
 #define LOOK_NS 100000
 

@@ -52,7 +52,7 @@ struct bulk_transfer {
 };
 
 void bulk_transfer_start(struct bulk_transfer *bulk, uint64_t max_threads);
-/* Parses the option test.transfer_path.  Returns false if it is invalid. */
+/* Parses the option test.transfer_path. Returns false if `text` is invalid. */
 bool bulk_transfer_force_path(struct bulk_transfer *bulk, const char *text);
 /* Ends the copy threads. Call it before pinned_finish, when no transfer
  * runs. */
@@ -73,7 +73,7 @@ bool bulk_transfer_prefers_staging(struct tandem_device *device,
 void bulk_copy_to_staging(struct tandem_device *device, void *target,
                           const void *source, uint64_t bytes);
 /* bulk_upload and bulk_download transfer at least MIN_BULK_BYTES on a stream
- * without unfinished commands, and wait until it ends. A failed download may
+ * without unfinished commands, and wait for completion. A failed download may
  * have written a part of the target. bulk_download returns NOT_READY at
  * deadline_ns, a time of monotonic_ns. The target is then still in use. */
 enum tandem_status bulk_upload(struct tandem_stream *stream,

@@ -93,7 +93,7 @@ static void copy_chunk(struct copy_threads *threads, uint64_t chunk)
                               memory_order_release);
 }
 
-/* A thread that reads a limit above a chunk's number also sees its copy_job. */
+/* A thread that reads a limit above a chunk's number also sees the copy_job. */
 bool copy_threads_run_chunk(struct copy_threads *threads)
 {
     uint64_t chunk = atomic_load_explicit(&threads->next, memory_order_relaxed);
@@ -112,7 +112,7 @@ static bool has_work(struct copy_threads *threads)
     return atomic_load(&threads->next) < atomic_load(&threads->limit);
 }
 
-/* Spins until a chunk can be copied, or for SPIN_NS. */
+/* Spins until a chunk can be copied, for at most SPIN_NS nanoseconds. */
 static void spin_for_work(struct copy_threads *threads)
 {
     uint64_t end = now_ns() + SPIN_NS;

@@ -42,7 +42,7 @@ static enum tandem_status map(struct tandem_stream *stream, cl_mem mem,
         (size_t)bytes, 0, NULL, &event, &code);
     enum tandem_status status =
         command_await(stream, code, event, limit_ns, "clEnqueueMapBuffer");
-    /* A map command that completes after the timeout is undone at once. */
+    /* Unmap the buffer even if the map command completes after the timeout. */
     if (status != TANDEM_OK && code == CL_SUCCESS &&
         clEnqueueUnmapMemObject(stream->queue, mem, *out_memory, 0, NULL,
                                 NULL) == CL_SUCCESS)

@@ -25,11 +25,11 @@
  * device reads more slowly from the caches. If an upload is longer, the cache
  * lines of its other bytes are evicted before the device reads them. */
 #define NON_TEMPORAL_BYTES ((uint64_t)8 << 20)
-/* Time after a deadline in which commands may still complete. Otherwise the
- * ring is not used again. */
+/* Time after a deadline in which commands may still complete. If they do not,
+ * the ring is not used again. */
 #define GRACE_NS 1000000000u
 
-/* A device command that transfers a number of slots. */
+/* A device command that transfers several slots of the ring. */
 struct command {
     uint64_t offset, bytes;
     cl_event event;

@@ -15,11 +15,11 @@ struct pinned_ring {
 };
 
 /* Returns true if the device has a ring. Allocates the ring if `force` is true
- * or if `bytes` plus earlier transfers are worth the time to pin it. */
+ * or if `bytes` plus earlier transfers justify the time to pin the ring. */
 bool pinned_ring_is_available(struct tandem_device *device, uint64_t bytes,
                               bool force);
 /* Transfers from `host` to the buffer if `upload` is true, otherwise from the
- * buffer to `host`.  Returns NOT_READY at deadline_ns. */
+ * buffer to `host`. Returns NOT_READY if deadline_ns passes first. */
 enum tandem_status pinned_ring_transfer(struct tandem_stream *stream,
                                         struct tandem_buffer *buffer,
                                         uint64_t offset, unsigned char *host,

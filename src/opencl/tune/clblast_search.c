@@ -218,7 +218,7 @@ static void direct_kernel_force(const struct search *search, bool direct)
     clblast_params_set(search->id, CLBLAST_GEMM_ROUTINE, &forced);
 }
 
-/* Finds the matrix size from which on the indirect kernel is faster. */
+/* Finds the matrix size at and above which the indirect kernel is faster. */
 static enum tandem_status routine_search(struct search *search)
 {
     struct kernel_timer *timer = search->timer;
