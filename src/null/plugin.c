@@ -14,8 +14,8 @@
  *     a freed handle, or one of another kind or device, is rejected.
  *
  * All work is finished when its call returns, so no call waits and a stream
- * never has a pending error. Callable from any thread, one per stream at a
- * time.
+ * never has a pending error. Any thread may call the plugin, but two threads
+ * must not use the same stream at the same time.
  */
 #include <pthread.h>
 #include <stdarg.h>
@@ -34,8 +34,8 @@
 
 #define MEMORY_BYTES ((uint64_t)1 << 32)
 
-/* Object behind a handle. backend.h leaves struct tandem_device and the other
- * handle types opaque, so all of them are pointers to struct object. */
+/* Object to which a handle points. In backend.h, struct tandem_device and the
+ * other handle types are opaque, so a handle can point to any struct. */
 enum kind { DEVICE, STREAM, EVENT, BUFFER };
 struct object {
     enum kind kind;
@@ -463,7 +463,7 @@ supports(struct tandem_device *device, const struct tandem_op *op,
                     "set to sizeof(struct tandem_op), or its operands are "
                     "NULL");
 #ifdef WITH_CHECKS
-    /* The first NULL means that buffers are not checked. In launch, pass a
+    /* The first NULL turns off the checks of buffers. In launch, pass a
      * function that returns a buffer's address range instead. */
     enum tandem_status status =
         check_op(op, inputs, input_count, outputs, output_count, NULL, NULL);

@@ -17,7 +17,7 @@ struct call_key {
     uint32_t op, int_count;
     uint32_t float_count;
     uint16_t input_count, output_count;
-    uint64_t tensors[MAX_CACHED_OPERANDS]; /* tensor serials; 0 for a scalar */
+    uint64_t tensors[MAX_CACHED_OPERANDS]; /* serial numbers, 0 for a scalar */
     int64_t ints[MAX_CACHED_INTS];
 };
 
@@ -26,7 +26,7 @@ struct call_descriptor {
     uint32_t cost_class;
     double elements, bytes;
     double gemm_size[4]; /* see struct placement_request */
-    /* Only storage, bytes, read, written and partial of operands are valid. */
+    /* In operands, only storage, bytes, read, written and partial are valid. */
     uint32_t operand_count;
     struct operand operands[MAX_CACHED_OPERANDS];
     /* Device of the host fast path (see run.c): a synchronous device that

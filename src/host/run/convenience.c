@@ -42,7 +42,7 @@ enum tandem_status tandem_binary(struct tandem_context *context, uint32_t op,
     struct tandem_tensor *const inputs[] = {a, b};
     enum tandem_status status = operand_counts_check(op, 2, "tandem_binary");
 
-    /* tandem_run would take a NULL input as a scalar, which has no value. */
+    /* tandem_run reads a NULL input as a scalar, but none is passed here. */
     if (status == TANDEM_OK && (a == NULL || b == NULL))
         status = argument_error("%s: %s: NULL", operator_name(op),
                                 a == NULL ? "a" : "b");

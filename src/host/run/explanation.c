@@ -92,7 +92,7 @@ static enum tandem_status call_explain(struct call *call,
     status = call_prepare_decision(call, &decision, &forced, &cached);
     if (status == TANDEM_OK) {
         candidates_query_support(call, &decision, forced);
-        /* Choose as if no device had to compile, which happens only once. */
+        /* Do not avoid devices that must compile: they compile only once. */
         must_compile = decision.must_compile;
         decision.must_compile = 0;
         chosen = chooser_pick(context, &decision, context->usable);

@@ -139,7 +139,7 @@ void matmul_finish(struct matmul *matmul)
         tandem_tensor_destroy(matmul->copies[i]);
 }
 
-/* Fills `out` with the layout of input a or b, after a copy if necessary. */
+/* Fills `out` with the layout of input a or b, which is copied if necessary. */
 static enum tandem_status input_convert(struct matmul *matmul, uint32_t index,
                                         uint32_t device, const char *name,
                                         struct matrices *from,
@@ -247,7 +247,7 @@ static void gemm_operand_set(const struct tandem_tensor *tensor,
     out->byte_offset = tensor->desc.byte_offset;
 }
 
-/* Sets the gemm fields that depend on strides, after copies if necessary. */
+/* Sets the gemm fields that depend on strides; copies inputs if necessary. */
 static enum tandem_status inputs_convert(struct matmul *matmul, uint32_t device,
                                          struct matrices *a, struct matrices *b,
                                          struct tandem_gemm *gemm)

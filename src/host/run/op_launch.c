@@ -122,7 +122,7 @@ operands_make_resident(struct placement_decision *decision,
     enum tandem_status status = operands_move(&decision->request, device);
 
     while (unlock_epoch != context->unlock_epoch) {
-        /* Another thread may have replaced the cache entry of run_cost. */
+        /* Another thread may have replaced what run_cost points to. */
         decision->request.run_cost = NULL;
         if (status != TANDEM_OK)
             return status;

@@ -68,7 +68,7 @@ placement_decision_get(const struct tandem_context *context)
     return decision;
 }
 
-/* Returns the error that kept the device from the call, or TANDEM_OK. */
+/* Returns the error that excluded the device from the call, or TANDEM_OK. */
 static uint32_t device_status(const struct placement_decision *decision,
                               const struct device *device)
 {

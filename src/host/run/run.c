@@ -278,7 +278,7 @@ enum tandem_status call_run(struct call *call)
         if (status == TANDEM_OK)
             status = call_execute(call, decision, forced);
     }
-    /* run_cost is in a cache entry, which later calls may replace. */
+    /* run_cost points into a cache entry, which later calls may replace. */
     decision->request.run_cost = NULL;
     if (status != TANDEM_OK)
         decision->context = NULL;

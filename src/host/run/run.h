@@ -11,7 +11,7 @@
 
 struct call_descriptor;
 
-/* An operator call.  Its pointers refer to objects of the caller. */
+/* An operator call.  It does not own the objects to which it points. */
 struct call {
     struct tandem_context *context;
     const struct operator_row *row;
@@ -21,7 +21,7 @@ struct call {
     struct tandem_tensor *const *inputs;
     struct tandem_tensor *const *outputs;
     uint32_t input_count, output_count;
-    uint32_t device;          /* the requested device, or TANDEM_ANY_DEVICE */
+    uint32_t device;          /* requested device number or TANDEM_ANY_DEVICE */
     struct tandem_gemm *gemm; /* NULL except for tandem_matmul */
     const struct tandem_tensor_desc *input_descs[TANDEM_MAX_OPERANDS];
     const struct tandem_tensor_desc *output_descs[TANDEM_MAX_OPERANDS];

@@ -48,7 +48,7 @@ struct host_sync {
 };
 
 /* Maximum number of waits for source devices before a download.  Other threads
- * may enqueue more work after each wait; the download waits for the rest. */
+ * may enqueue work after each wait; the download waits for such work. */
 #define MAX_WAITS 4u
 
 /* Returns a device with a current copy of the storage, preferably an idle one.

@@ -131,7 +131,7 @@ void storages_free_pending(struct tandem_context *context)
     }
 }
 
-/* Moves the pending storages to a global list, so that they stay reachable. */
+/* Moves the pending storages to a global list, which leak checkers reach. */
 void storages_leak_pending(struct tandem_context *context)
 {
     static struct storage *abandoned;
@@ -203,8 +203,8 @@ bool storage_is_importable(const struct storage *storage)
            (!storage->wrapped || storage->bytes % IMPORT_UNIT == 0);
 }
 
-/* Imports the host copy into the device if both allow it, otherwise leaves the
- * buffer NULL.  A device that cannot import memory is not asked again. */
+/* Imports the host copy into the device if memory and device allow it, else
+ * leaves the buffer NULL.  A device that cannot import is not asked again. */
 static void buffer_import(struct storage *storage, struct device *device)
 {
     struct tandem_context *context = storage->context;
@@ -289,9 +289,9 @@ void storage_drop_poisoned_buffer(struct storage *storage,
         storage->host_writer = NULL;
 }
 
-/* Evaluates a migration when a write makes the migrated copy stale.  If it
- * saved less than it cost, the storage's later credits are halved once more;
- * otherwise they count in full again.  `stale` is a mask of devices. */
+/* Evaluates a move due to migration credit when a write makes the copies of the
+ * devices in `stale` (a mask) stale.  If the move saved less than it cost, the
+ * storage's later credits are halved once more; otherwise they count fully. */
 static void migration_evaluate(struct storage *storage, uint32_t stale)
 {
     if (!(storage->migrated_to & stale))

@@ -36,7 +36,7 @@ struct storage {
      * otherwise a number that no other storage uses. */
     uint64_t address;
     char *host;    /* host copy of the content; NULL before allocation */
-    char *staging; /* buffer for downloads into memory with gaps, or NULL */
+    char *staging; /* temporary target of downloads if has_gaps, or NULL */
     struct writable_layout *writable_layouts;
 
     /* Mask of locations (HOST_BIT and device bits) with a current copy.  0
@@ -44,7 +44,7 @@ struct storage {
     uint32_t current;
     enum tandem_status poison; /* error returned by reads; TANDEM_OK if none */
     uint32_t host_used; /* devices whose pending work may use the host copy */
-    /* The device from which a thread is downloading now, or NULL. */
+    /* The device from which a thread is downloading content now, or NULL. */
     struct device *downloading_from;
     char sync_byte; /* target of the 1-byte download that checks host_writer */
     /* The device whose pending work may still write the host copy, or NULL. */
@@ -57,14 +57,14 @@ struct storage {
 
     /* Migration credit; see chooser.h. */
     float migration_credit_ns[TANDEM_MAX_DEVICES];
-    uint32_t migrated_to; /* bit d is set after a move to device d on credit */
-    float migration_cost_ns;  /* predicted cost of the last move on credit */
-    float migration_saved_ns; /* predicted time that the last move has saved */
+    uint32_t migrated_to; /* bit d is set if credit led to a move to device d */
+    float migration_cost_ns;  /* predicted time of the last such move */
+    float migration_saved_ns; /* predicted time that this move has saved */
     uint8_t credit_halvings;  /* consecutive moves that did not pay off */
     /* Access history, which predicts the next reader. */
     uint8_t unread_results;  /* consecutive results overwritten unread */
-    bool unread_by_host;     /* the host did not read the last device write */
-    bool unread_by_devices;  /* no device read the last device write */
+    bool unread_by_host;     /* host has not read what a device wrote last */
+    bool unread_by_devices;  /* no device has read what a device wrote last */
     bool host_reads_results; /* the host has read at least one result */
     /* Number plus 1 of the device that first read the last result (0 means
      * none), and the operator (enum tandem_op_id) that read it there. */

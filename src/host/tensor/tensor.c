@@ -131,9 +131,9 @@ enum tandem_status tandem_tensor_create(struct tandem_context *context,
     return TANDEM_OK;
 }
 
-/* Computes the offsets, in elements, of the first and the last element in
- * memory relative to element (0, ..., 0).  Returns false if the offsets are too
- * large to address.  A shape without elements gives the offsets 0 and -1. */
+/* Computes the offsets of the elements with the lowest and the highest address
+ * from element (0, ..., 0), in elements.  Returns false if they are too large
+ * to address.  A shape without elements gives the offsets 0 and -1. */
 static bool element_range(uint32_t rank, const int64_t *shape,
                           const int64_t *strides, int64_t *out_before,
                           int64_t *out_after)

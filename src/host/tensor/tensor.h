@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A tensor is a dtype, a shape and strides over a storage.  The context's mutex
- * guards the tensor's list links and its storage. */
+/* A tensor describes elements in a storage by dtype, shape and strides.  The
+ * context's mutex guards the tensor's list links and its storage. */
 #ifndef TANDEM_HOST_TENSOR_TENSOR_H
 #define TANDEM_HOST_TENSOR_TENSOR_H
 
@@ -14,7 +14,7 @@ struct tandem_tensor {
     struct tandem_tensor *previous, *next; /* list context->tensors */
     uint64_t serial; /* serial number from 1, unique in the context */
     int64_t elements;
-    uint64_t bytes;  /* elements times the size of an element */
+    uint64_t bytes;  /* total size of the elements */
     bool contiguous; /* row-major without gaps */
     /* True if the tensor covers the whole storage, or is the strided tensor
      * that was created with the storage. */
