@@ -27,8 +27,7 @@
 #define MAX_DRAWS 50000u
 /* After this many draws without a new candidate, all values are changed. */
 #define MAX_NEAR_DRAWS 2000u
-/* Matrix size that no GEMM reaches, so CLBlast always uses the direct
- * kernel. */
+/* Matrix size that no GEMM reaches: CLBlast always uses its direct kernel. */
 #define ALWAYS_DIRECT 65536u
 /* Largest value of the CLBlast parameter GemmRoutine. */
 #define MAX_INDIRECT_SIZE 2048u
