@@ -27,15 +27,15 @@
 #ifndef STREAM
 #define STREAM 0
 #endif
-/* w is operand a of the parameters, and x is operand b. */
+/* In gemm_params, matrix w is operand a, and the vectors x are operand b. */
 #define W_MN_MAJOR A_MN_MAJOR
 #define X_MN_MAJOR B_MN_MAJOR
 
 #define LANE_GROUPS (GROUP_SIZE / LANES)
 #define GROUP_ROWS (LANE_GROUPS * ITEM_ROWS)
 
-/* The k_tile of x in local memory has the same element order as w. The padding
- * avoids bank conflicts if the k_tile is written in the other order. */
+/* The k_tile of x in local memory is MN-major or K-major like w. Padding avoids
+ * bank conflicts if x has the other order in global memory. */
 #if W_MN_MAJOR
 #define ITEM_LOADS 1
 #define K_TILE (LANES * K_UNROLL)
@@ -65,9 +65,9 @@ typedef float x_t;
 #define X_LOAD LOAD1
 #endif
 
-/* The position of a work-item's read number r in the k_tile. Reads are
- * coalesced. Two neighbours read along k if vectors of four are stored in the
- * other order. */
+/* Position of a work-item's read number r in the k_tile: vector and k. Reads
+ * are coalesced. If vectors of four are transposed when they are stored, two
+ * neighbouring work-items read along k. */
 #if X_MN_MAJOR
 #define X_ROW(r) ((id + (r)*GROUP_SIZE) % (VECTOR_COUNT / X_VECTOR) * X_VECTOR)
 #define X_K(r) ((id + (r)*GROUP_SIZE) / (VECTOR_COUNT / X_VECTOR))
@@ -123,7 +123,7 @@ typedef float x_t;
 /* ---- matrix w ---- */
 
 /* W_K is the k of element j of a load in unrolled step u. W_OFFSET is the
- * offset of element j of load i of the step. */
+ * offset in w of element j of load i in step u. */
 #if W_MN_MAJOR
 #define W_K(u, j) ((u)*LANES + lane)
 #define W_OFFSETS 4
@@ -176,7 +176,7 @@ INLINE ushort4 ushort_stream4(__global const ushort *from)
     REPEAT (i_, ITEM_LOADS)                                                    \
         w_values[u][i_] = W_LOAD(k_, u, i_)
 
-/* The elements of a single vector for a step, in registers. */
+/* With a single vector x, its elements for a step are loaded into registers. */
 #define X_LD (X_MN_MAJOR ? (uint)p.b_ld : 1u)
 #define X_LOAD_SCALAR(k_, u, j)                                                \
     ((k_) + W_K(u, j) < end ? LOAD1(x + W_K(u, j) * X_LD) : 0.0f)
@@ -222,8 +222,8 @@ INLINE float4 x_across_k(step_x_t x_values, uint s)
 #endif
 }
 
-/* Adds the products of a step: ITEM_ROWS rows at four steps of k, or four rows
- * at one step of k. */
+/* Adds a step's products to the sums: ITEM_ROWS rows at four steps of k, or
+ * four rows at one step of k. */
 INLINE void step_add(float (*sum)[VECTOR_COUNT], const float4 *w_values,
                      step_x_t x_values)
 {
@@ -301,7 +301,7 @@ INLINE void totals_add(float (*total)[VECTOR_COUNT], float (*sum)[VECTOR_COUNT])
                                                                 : 4)
 #endif
 #define MAX(a, b) ((a) > (b) ? (a) : (b))
-/* Few partial sums of a single vector are added directly, with one barrier. */
+/* A single vector's partial sums are added directly if there are few. */
 #if VECTOR_COUNT == 1 && PARTIALS_LEFT > 1 && PARTIALS_LEFT <= 16
 #define ADDS_DIRECTLY 1
 #define PARTIAL_FLOATS (PARTIALS_LEFT * GROUP_ROWS)
@@ -339,7 +339,7 @@ INLINE void partials_combine(float (*sum)[VECTOR_COUNT], __local float *shared,
         }
 }
 
-/* The row of the work-group that is row i of this work-item's lane group. */
+/* Index in the work-group's rows of row i of this work-item's lane group. */
 #if W_MN_MAJOR && W_VECTOR == 1
 #define GROUP_ROW(i) ((i)*LANE_GROUPS + lane_group)
 #else
@@ -364,7 +364,7 @@ INLINE void partials_add(float (*sum)[VECTOR_COUNT], __local float *shared,
     }
 }
 
-/* Adds up the sums of a lane group and leaves them in local memory, by rows. */
+/* Adds up the sums of a lane group. Leaves totals in local memory, by rows. */
 INLINE void lane_group_reduce(float (*sum)[VECTOR_COUNT], __local float *shared,
                               uint lane_group, uint lane)
 {
@@ -393,7 +393,7 @@ INLINE void lane_group_reduce(float (*sum)[VECTOR_COUNT], __local float *shared,
 #endif
 }
 
-/* Stores the sums from local memory with coalesced writes. */
+/* Stores the totals, which are in local memory, with coalesced writes. */
 INLINE void store_block(__global C_T *c, __global float *partial,
                         __global const C_T *bias, struct tile tile,
                         __local const float *shared,

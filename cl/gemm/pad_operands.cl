@@ -10,12 +10,12 @@
 typedef BITS bits_t;
 typedef CAT(BITS, 4) bits_t4;
 
-/* Parameters of a and b. An operand without batches has batch count 1. */
+/* Parameters of a (index 0) and b (index 1). batches is at least 1. */
 struct pad_params {
-    ulong from[2], to[2]; /* `to` is in vectors of four */
-    long ld[2], batch[2]; /* strides of the operand that is copied */
+    ulong from[2], to[2]; /* offsets; `to` is in vectors of four */
+    long ld[2], batch[2]; /* strides of the source operand */
     uint length[2], vectors_per_line[2], lines[2],
-        batches[2]; /* length is a line's elements */
+        batches[2]; /* length is in elements */
 };
 
 /* Copies four elements of an operand to vector i of the padded copy. */

@@ -11,7 +11,7 @@
     uint column = (uint)((index_t)(i)-line * columns);                         \
     uint batch = (uint)(line / rows), row = (uint)(line - batch * rows)
 
-/* For partial sums in matrices. A work-item computes one or four elements. */
+/* Adds up partial sums in matrices. A work-item computes 1 or 4 elements. */
 KERNEL void split_k_fixup(__global C_T *c, __global const float *partial,
                           __global const C_T *bias, const struct gemm_params p)
 {
@@ -34,7 +34,7 @@ KERNEL void split_k_fixup(__global C_T *c, __global const float *partial,
     }
 }
 
-/* For partial sums in tiles. A work-item computes four columns of a row. */
+/* Adds up partial sums in tiles. A work-item computes four columns of a row. */
 KERNEL void split_k_fixup_tiles(__global C_T *c, __global const float *partial,
                                 __global const C_T *bias,
                                 const struct gemm_params p)
@@ -58,7 +58,7 @@ KERNEL void split_k_fixup_tiles(__global C_T *c, __global const float *partial,
                      tile.s1 * p.tile_n + x, sum, &p);
 }
 
-/* For partial sums in matrices with few elements. 1 << lanes_log2 work-items
+/* Adds up partial sums in matrices with few elements. 2^lanes_log2 work-items
  * compute an element. Neighbouring work-items have neighbouring elements. */
 KERNEL void split_k_fixup_lanes(__global C_T *c, __global const float *partial,
                                 __global const C_T *bias,

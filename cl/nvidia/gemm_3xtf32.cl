@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* f32 GEMM on the tensor cores of NVIDIA GPUs from compute capability 8.0 on,
  * as accurate as f32 arithmetic. Each element is the sum of a high and a low
- * TF32 number, and the kernel adds up the products low high + high low + high
- * high. Tensor cores truncate sums. A sum on tensor cores therefore covers only
- * 16 steps of k, and these sums are added up in f32. Each line (contiguous row
- * or column) of a and b is aligned to four elements. Lines of MN-major operands
- * are padded to a multiple of four.
+ * TF32 number, and the kernel adds up the products low * high + high * low +
+ * high * high. Tensor cores truncate sums. A sum on tensor cores therefore
+ * covers only 16 steps of k, and these sums are added up in f32. Each line
+ * (contiguous row or column) of a and b is aligned to four elements. Lines of
+ * MN-major operands are padded to a multiple of four.
  *
  * All elements are multiplied by 2^36, so that the smallest ones have a low
  * part. A sum is not finite if an element is infinite or NaN, or if an element
@@ -26,7 +26,7 @@
 #ifndef STAGES
 #define STAGES 3
 #endif
-/* A k_tile has the operand's element order. Padding avoids bank conflicts. */
+/* A k_tile is MN-major if its operand is. Padding avoids bank conflicts. */
 #define STAGE_PITCH(outer, size) ((outer) ? (size) + 8 : K_TILE + 4)
 #define A_PITCH STAGE_PITCH(A_MN_MAJOR, TILE_M)
 #define B_PITCH STAGE_PITCH(B_MN_MAJOR, TILE_N)
@@ -43,7 +43,7 @@
 /* Number of blocks of b that are loaded before the first of them is used. */
 #define B_BLOCKS_AHEAD 4
 
-/* Loads four elements from a local-memory address, which takes one register. */
+/* Loads four elements. Their address in local memory takes one register. */
 static inline void load_4_words(uint *out, uint from)
 {
     asm volatile("ld.shared.v4.u32 {%0,%1,%2,%3}, [%4];"
@@ -52,9 +52,9 @@ static inline void load_4_words(uint *out, uint from)
                  : "memory");
 }
 
-/* Split an element into a high TF32 number with 11 significant bits and a low
- * number, of which mma also reads 11 bits. The high part is rounded for a and
- * truncated for b. Products of two low parts are left out. Their omission
+/* Both functions split an element into a high TF32 number with 11 significant
+ * bits and a low number, of which mma also reads 11 bits. The high part is
+ * rounded for a and truncated for b. Leaving out the products of two low parts
  * causes no bias if the low parts of one operand have none. */
 static inline void split_round(uint x, uint *high, uint *low)
 {
@@ -67,12 +67,12 @@ static inline void split_truncate(uint x, uint *high, uint *low)
     *low = as_uint(fma(as_float(x), TF32_SPLIT_SCALE, -as_float(*high)));
 }
 
-/* The position of a work-item's read r in the k_tile. */
+/* Position of a work-item's read number r in the k_tile. */
 #define READ_ROW(outer, size, r)                                               \
     ((outer) ? id % ((size) / 4) * 4 : id / 4 + (r) * (GROUP_SIZE / 4))
 #define READ_K(outer, size, r)                                                 \
     ((outer) ? id / ((size) / 4) + (r) * (GROUP_SIZE * 4 / (size)) : id % 4 * 4)
-/* The number of bytes of a read that are before the end of k. */
+/* Number of bytes of a 16-byte read that are before the end of k. */
 #define BYTES_BEFORE_END(outer, k)                                             \
     ((k) >= end ? 0u : (outer) ? 16u : min((end - (k)) * 4, 16u))
 

@@ -6,17 +6,17 @@
  * A k_tile has 128 bytes along k of each row of a and column of b. Asynchronous
  * copies load it into local memory STAGES - 1 k_tiles ahead of its use. Its
  * 16-byte chunks are swizzled, so that the same chunk of eight neighbouring
- * lines is in different banks. The copies, loads and products of a k_tile are
- * one sequence without a branch, which the driver's compiler interleaves.
+ * lines is in different banks. The copies, loads and products of a k_tile have
+ * no branch, so that the driver's compiler can interleave them.
  *
- * fp16x3 adds up the products low high + high low + high high. Tensor cores
- * truncate sums. For fp16x3, a sum on tensor cores therefore covers only 16
- * steps of k, and these sums are added up in f32. For f16 and bf16, a sum over
- * all of k would be inaccurate. After promote_interval k_tiles, a work-item
- * adds its sums to f32 sums in global memory, because registers do not suffice.
+ * fp16x3 adds up the products low * high + high * low + high * high. Tensor
+ * cores truncate sums. For fp16x3, a sum on tensor cores therefore covers only
+ * 16 steps of k, and these sums are added up in f32. For f16 and bf16, a sum
+ * over all of k would be inaccurate. Every promote_interval k_tiles, sums are
+ * added to f32 sums in global memory, because registers do not suffice.
  *
  * If a row or column of an fp16x3 tile is not finite, the work-group sets the
- * tile's non-finite flag. gemm_simt.cl's kernel then computes it again. */
+ * non-finite flag. gemm_simt.cl's kernel then computes the tile again. */
 /* The tile of a work-group, and the tile of each of its warps. */
 #ifndef TILE_M
 #define TILE_M 128
@@ -38,9 +38,9 @@ typedef ushort element_t;
 #define ELEMENT_BYTES 2
 #endif
 #define ELEMENTS_PER_16B (16 / ELEMENT_BYTES)
-/* x and y are the first and the second operand of mma. An MN-major TF32 operand
- * is loaded in pairs of neighbouring words as x, or word by word as y. If b is
- * such an operand, x is b, y is a, and the result is transposed. */
+/* x and y are the operands of mma: a and b, or b and a if b is MN-major TF32.
+ * The result is then transposed. MN-major TF32 is loaded in pairs of
+ * neighbouring words as x, or word by word as y. */
 #if FORMAT == FORMAT_TF32
 #define LOADS_WORDS(layout) ((layout) == LAYOUT_MN_MAJOR)
 #else
@@ -48,7 +48,7 @@ typedef ushort element_t;
 #endif
 #define IS_TRANSPOSED LOADS_WORDS(B_LAYOUT)
 #define LINE_BYTES 128
-/* Number of steps of k in a k_tile, and of mma steps that multiply it. */
+/* Number of steps of k in a k_tile, and of mma steps that multiply a k_tile. */
 #if FORMAT == FORMAT_FP16X3
 #define K_TILE 32
 #define K_STEPS 2
@@ -58,7 +58,7 @@ typedef ushort element_t;
 #define K_STEPS 4
 #define PLANES 1
 #endif
-/* The copies of the next k_tile start in all mma steps but the last. */
+/* Each mma step of a k_tile but the last starts copies of the next k_tile. */
 #define COPY_STEPS (K_STEPS - 1)
 #define WARPS_M (TILE_M / WARP_M)
 #if IS_TRANSPOSED
@@ -78,7 +78,7 @@ typedef ushort element_t;
 
 /* ---- global memory to local memory ---- */
 
-/* Returns the byte offset of 16-byte chunk `at` in a line of `bytes` bytes. */
+/* Returns the swizzled offset in bytes of 16-byte chunk `at` of a line. */
 static inline uint swizzle(uint line, uint at, uint bytes)
 {
     return line * bytes + ((at ^ (line & 7)) * 16);
@@ -114,7 +114,7 @@ static inline uint copy_16b_target(uint layout, uint size, uint read)
         layout == LAYOUT_MN_MAJOR ? size * ELEMENT_BYTES : LINE_BYTES);
 }
 
-/* Returns the offset in elements of chunk `read` from the start of the k_tile.
+/* Returns the offset in elements of a work-item's chunk `read` in the k_tile.
  * Past the edge, the last row is read and its results are not stored. */
 static inline uint copy_16b_source(uint layout, uint size, uint read, uint ld,
                                    uint rows, uint k_tiles)
@@ -129,7 +129,7 @@ static inline uint copy_16b_source(uint layout, uint size, uint read, uint ld,
     return min(line, rows - 1) * ld + at * ELEMENTS_PER_16B;
 }
 
-/* Returns the number of a chunk's bytes that are inside `depth` steps of k. */
+/* Returns how many bytes of a chunk are inside the first `depth` steps of k. */
 static inline uint copy_16b_byte_count(uint layout, uint size, uint read,
                                        uint depth)
 {
@@ -140,13 +140,13 @@ static inline uint copy_16b_byte_count(uint layout, uint size, uint read,
         return copy_16b_row(layout, size, read) < depth ? 16 : 0;
     return at < depth ? min((depth - at) * ELEMENT_BYTES, 16u) : 0;
 }
-/* Starts a work-item's copies from `first` to `last` of an operand's k_tile. */
+/* Starts a work-item's copies `first` to `last` - 1 of an operand's k_tile. */
 #define COPY(first, last, to, from, sources, layout, size, bytes)              \
     _Pragma("unroll") for (uint r_ = (first); r_ < (last); ++r_) copy_async(   \
         (to) + copy_16b_target(layout, size, r_), (from) + sources[r_], bytes)
 
-/* The last k_tile of a range may have less than K_TILE steps. It is copied and
- * multiplied first, so that no other k_tile tests for the end of k. */
+/* The last k_tile of a range of k may have less than K_TILE steps. It is copied
+ * and multiplied first, so that no other k_tile tests for the end of k. */
 #define PREFETCH_LAST()                                                        \
     do {                                                                       \
         const uint depth_ = end - begin - (count - 1) * K_TILE;                \
@@ -155,7 +155,8 @@ static inline uint copy_16b_byte_count(uint layout, uint size, uint read,
         COPY(0, B_READS, b_base, b + (count - 1) * b_step, b_source, B_LAYOUT, \
              TILE_N, copy_16b_byte_count(B_LAYOUT, TILE_N, r_, depth_));       \
     } while (0)
-/* Starts some copies of the next k_tile, or of zeros if no k_tile is left. */
+/* Starts part step_ of steps_ of the next k_tile's copies. Copies zeros if no
+ * k_tile is left. */
 #define PREFETCH(step_, steps_)                                                \
     do {                                                                       \
         COPY(A_READS *(step_) / (steps_), A_READS * ((step_) + 1) / (steps_),  \
@@ -175,11 +176,11 @@ static inline uint copy_16b_byte_count(uint layout, uint size, uint read,
 
 /* ---- local memory to registers ---- */
 
-/* Return the address in a stage from which a work-item loads its part of the
- * first block, which has 16 rows from `row` on and 32 bytes of k. A block is
- * four matrices. In x, they are ordered by the half of k, then by the half of
- * the rows. In y, the half of the rows comes first. If elements are loaded in
- * words, two neighbours go to the two halves of x's rows. */
+/* These functions return the address in a stage from which a work-item loads
+ * its part of the first block. A block has 16 rows, from `row` on, by 32 bytes
+ * of k, and consists of four matrices. In x, the first two matrices have the
+ * first half of k. In y, they have the first half of the rows. If elements are
+ * loaded in words, two neighbours go to the two halves of x's rows. */
 static inline uint x_load_address(uint layout, uint row, uint size)
 {
     uint lane = get_local_id(0) % 32;
@@ -251,8 +252,8 @@ static inline void y_rows_load(uint *out, uint first, uint layout, uint size,
 
 #if FORMAT == FORMAT_TF32
 /* Rounds elements to TF32, unless the operand is packed and therefore rounded.
- * This runs just before the product: right after the load, it would delay other
- * products, which would wait for the load. */
+ * This runs just before the product, because other products would wait for the
+ * load if elements were rounded right after the load. */
 static inline void words_round(uint *words, uint layout)
 {
     if (layout != LAYOUT_PACKED)
@@ -268,7 +269,7 @@ static inline void words_round(uint *words, uint layout)
 #define ROUND(buffer, i)
 #endif
 
-/* Adds the products of a step while the blocks of the next step are loaded. */
+/* Adds the products of an mma step and loads the blocks of the next step. */
 #if FORMAT == FORMAT_FP16X3
 #define MULTIPLY_STEP(buffer, next_buffer, next_step)                          \
     REPEAT (j, Y_BLOCKS / 2) {                                                 \
@@ -389,8 +390,8 @@ INLINE void store_tile(__global C_T *c, __global float *partial,
     }
 }
 
-/* Return the offset in elements of an operand's range of k, and the distance
- * between two of its k_tiles. */
+/* k_range_source returns the offset in elements of an operand's range of k, and
+ * k_tile_step the distance between two of the operand's k_tiles. */
 static inline long k_range_source(uint layout, uint first, long ld, uint begin,
                                   uint k_tiles)
 {
@@ -408,7 +409,7 @@ static inline long k_tile_step(uint layout, long ld)
 }
 
 #if FORMAT == FORMAT_FP16X3
-/* Returns true if all elements of the tile's rows and columns are finite. */
+/* Returns true if the tile's rows of a and columns of b are finite. */
 static inline bool scales_are_finite(__global const int *a_scales,
                                      __global const int *b_scales,
                                      __local uint *nonfinite)
@@ -454,7 +455,7 @@ KERNEL void gemm_mma(__global C_T *c, __global float *partial,
                      __global const C_T *bias, __global uint *nonfinite_flags,
                      const struct gemm_params p)
 {
-    /* Aligned to 256 bytes: rows_load flips address bits of up to 128 bytes. */
+    /* Aligned to 256 bytes, because rows_load flips address bits 5 to 7. */
     __local uint shared[STAGES * (A_STAGE + B_STAGE) / 4]
         __attribute__((aligned(256)));
     const uint a_base = address_of(shared);

@@ -13,12 +13,12 @@
  * compiles but multiplies nothing.
  *
  * Two producer warp groups copy k_tiles to local memory, up to STAGES ahead.
- * Two consumer warp groups multiply, each one half of the tile's rows. 3xtf32
- * and fp16x3 add up the products low high + high low + high high. Tensor cores
- * truncate sums. For these two formats, a sum on tensor cores therefore covers
- * one k_tile. Sums are in two sets of registers; one set is added up in f32
- * while the other is computed. For f16 and bf16, a sum covers
- * MAX_K_TILES_PER_SUM k_tiles. TF32 is too imprecise for truncation to matter.
+ * Two consumer warp groups each multiply half of the tile's rows. 3xtf32 and
+ * fp16x3 add up the products low * high + high * low + high * high. Tensor
+ * cores truncate sums. For these two formats, a sum on tensor cores therefore
+ * covers one k_tile. There are two sets of registers for such sums: one is
+ * added to f32 totals while tensor cores compute the other. For f16 and bf16, a
+ * sum covers MAX_K_TILES_PER_SUM k_tiles. Truncation does not matter for TF32.
  *
  * If a row or column of a tile (fp16x3) or a sum (3xtf32) is not finite, the
  * work-group sets the tile's non-finite flag, and gemm_simt.cl's kernel
@@ -45,8 +45,8 @@
 #define A_STAGE (TILE_M * LINE_BYTES)
 #define B_STAGE (TILE_N * LINE_BYTES)
 #define ELEMENTS_PER_16B (16 / ELEMENT_BYTES)
-/* Number of arrivals at the barrier of a full stage. All producers arrive if
- * there are asynchronous copies; one more arrival is for bulk copies. */
+/* Number of arrivals that make a stage full: one of each producer if there are
+ * asynchronous copies, and one for all bulk copies if there are any. */
 #define USES_TENSOR_MAP(layout)                                                \
     (FORMAT == FORMAT_TF32 && (layout) == LAYOUT_K_MAJOR)
 #define USES_BULK_COPY(layout)                                                 \
@@ -64,16 +64,16 @@
 #define STAGES (1536 / (TILE_M + TILE_N))
 #endif
 #define PACKED_BLOCK (PACKED_ROWS * LINE_BYTES)
-/* Bytes of a block: 64 elements of each line of an MN-major k_tile. */
+/* Size in bytes of 64 elements of each line of an MN-major k_tile. */
 #define MN_MAJOR_BLOCK (64 * LINE_BYTES)
 #define MAX_K_TILES_PER_SUM 8
-/* Number of 64-row blocks per warp group, and of sums per item and block. */
+/* Number of 64-row blocks of a warp group, and a work-item's sums per block. */
 #define BLOCKS (TILE_M / 128)
 #define SUMS_PER_ITEM (TILE_N / 2)
-/* A warp stores eight rows of OUT_COLUMNS columns at a time. */
+/* In a round, each warp stores eight rows of OUT_COLUMNS columns. */
 #define OUT_COLUMNS 64
 #define OUT_PITCH (OUT_COLUMNS + 8)
-/* A work-item stores OUT_VEC4S of these vectors, OUT_ROW_STEP rows apart. */
+/* In a round, a work-item stores OUT_VEC4S vectors, OUT_ROW_STEP rows apart. */
 #define OUT_VEC4S (8 * OUT_COLUMNS / 4 / 32)
 #define OUT_ROW_STEP (8 / OUT_VEC4S)
 #define OUT_ROUNDS (BLOCKS * 2 * (TILE_N / OUT_COLUMNS))
@@ -83,8 +83,8 @@
 /* The maximal number of active work-groups. Each has two tensor maps.
  * src/opencl/plan/tensor_core_packing.c has the same limit. */
 #define MAX_GROUPS 512u
-/* Registers per work-item. Half of the work-items are producers, so the
- * register numbers of producers and consumers must add up to 256. */
+/* Number of registers per work-item. Half of the work-items are producers, so
+ * the numbers for producers and consumers must add up to 256. */
 #if ANY_ASYNC_COPY
 #define PRODUCER_REGISTERS 56
 #else
@@ -96,8 +96,8 @@
 
 /* ---- products of a k_tile ---- */
 
-/* Multiplies a k_tile of split elements. a and b are wgmma descriptors. Offsets
- * 0 and 2 select the two steps of high parts, 4 and 6 those of low parts. */
+/* Multiplies a k_tile of split elements. Added to the wgmma descriptors a and
+ * b, 0 and 2 select the two steps of high parts, 4 and 6 those of low parts. */
 #define SPLIT_MULTIPLY(d, a, b)                                                \
     do {                                                                       \
         WGMMA_FENCE();                                                         \
@@ -203,7 +203,7 @@
         STAGE_RELEASE(previous_stage);                                         \
     } while (0)
 #else
-/* Multiplies another one of the MAX_K_TILES_PER_SUM k_tiles of a sum. */
+/* Multiplies the next of the MAX_K_TILES_PER_SUM k_tiles of a sum. */
 #define MULTIPLY_NEXT()                                                        \
     do {                                                                       \
         STAGE_WAIT();                                                          \
@@ -275,8 +275,8 @@ static inline void rows_copy(uint to, __global const uchar *from, uint layout,
     }
 }
 
-/* Return the offset in bytes of an operand's range of k, and the distance
- * between two of its k_tiles. */
+/* k_range_source returns the offset in bytes of an operand's range of k, and
+ * k_tile_step the distance between two of the operand's k_tiles. */
 static inline ulong k_range_source(uint layout, uint first, ulong line_bytes,
                                    uint begin, uint k_tiles)
 {
@@ -295,7 +295,7 @@ static inline ulong k_tile_step(uint layout, ulong line_bytes)
                                        : LINE_BYTES;
 }
 
-/* Copies an operand's k_tile. batch_ is its batch stride, 0 for one batch. */
+/* Copies an operand's k_tile. batch_ is the batch stride, 0 for one batch. */
 #define COPY_OPERAND(to, from, layout, size, first, rows, line_bytes, batch_,  \
                      map)                                                      \
     do {                                                                       \
@@ -311,7 +311,7 @@ static inline ulong k_tile_step(uint layout, ulong line_bytes)
         (from) += k_tile_step(layout, line_bytes);                             \
     } while (0)
 
-/* Copies the k_tiles of a tile. stage_state has the next stage and parity. */
+/* Copies a tile's k_tiles. stage_state is the next stage and its parity. */
 INLINE void k_tiles_copy(uint a_to, uint b_to, __global const uchar *a,
                          __global const uchar *b,
                          __global const uint *tensor_maps,
@@ -375,8 +375,8 @@ static inline void tensor_maps_acquire(__global const uint *tensor_maps)
 /* ---- sums ---- */
 
 #if FORMAT == FORMAT_FP16X3
-/* Returns two factors whose product removes a scale. The product of a row's and
- * a column's factor is at least 2^-126, or the result is 0. */
+/* Returns two factors whose product removes a scale. If the product of a row's
+ * and a column's factor is below 2^-126, the result is 0. */
 static inline float2 scale_factors(int exponent)
 {
     int half_exponent = exponent / 2;
@@ -384,7 +384,7 @@ static inline float2 scale_factors(int exponent)
                     as_float((exponent - half_exponent + 127) << 23));
 }
 
-/* Loads the scale of one row or column of the tile per work-item. */
+/* Each work-item loads the scale of one row or column of the tile. */
 static inline int scale_load(__global const uchar *a, __global const uchar *b,
                              const struct tile *tile,
                              const struct gemm_params *p)
@@ -429,8 +429,8 @@ static inline bool vec4_is_finite(float4 x)
     } while (0)
 #endif
 
-/* Stores the vectors of a round in a loop, because the code of a store is too
- * long to be unrolled. */
+/* Stores a work-item's vectors of a round in a loop, because the code of a
+ * store is too long to be unrolled. */
 #define STORE_VEC4S(row, column)                                               \
     do {                                                                       \
         _Pragma("unroll 1") for (uint i_ = 0; i_ < OUT_VEC4S; ++i_)            \
@@ -444,8 +444,8 @@ static inline bool vec4_is_finite(float4 x)
         }                                                                      \
     } while (0)
 
-/* Stores all vectors of a round at once. Requires that beta is 0 and that c can
- * be stored as vectors. */
+/* Stores a work-item's vectors of a round without a loop. beta must be 0, and
+ * C_IS_VEC4 must be set. */
 #define STORE_VEC4S_FAST(row, column)                                          \
     do {                                                                       \
         float4 four_[OUT_VEC4S];                                               \
@@ -473,7 +473,7 @@ static inline bool vec4_is_finite(float4 x)
     } while (0)
 
 /* Stores a tile through each warp's part of local memory to coalesce writes.
- * Returns false if a sum of 3xtf32 is not finite. */
+ * For 3xtf32, returns false if a sum is not finite. */
 INLINE bool store_tile(__global C_T *c, __global float *partial,
                        __global const C_T *bias, const struct tile *tile,
                        float (*sum)[SUMS_PER_ITEM], __local float *out,

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Packs GEMM operands for gemm_mma.cl and gemm_wgmma.cl into blocks of
- * PACKED_ROWS rows by 128 bytes of k, swizzled as in local memory. Blocks that
- * are neighbours along k are neighbours in memory. Elements past the edges are
- * 0.
+ * PACKED_ROWS rows by 128 bytes of k, swizzled as in local memory. Neighbouring
+ * blocks along k are neighbours in memory. Elements past the edges are 0.
  *
  * For fp16x3, each row is multiplied by a power of two, its scale, so that the
  * exponent of its largest element is SCALED_EXPONENT. Each element is then
@@ -16,13 +15,13 @@
 #include "common/indexing.cl"
 #include "nvidia/packed_layout.cl"
 
-/* Operands a and b (index 0 and 1) and their packed forms, for each batch. */
+/* Layouts of operands a (index 0) and b (index 1) and of their packed forms. */
 struct pack_params {
     ulong from[2];
     long row[2], depth[2], batch[2]; /* strides of rows, k and batches */
     ulong to[2];                     /* offset in units of 16 bytes */
-    ulong to_batch[2], scales[2];    /* batch stride, offset of the scales */
-    ulong maxima[2];                 /* offset in maxima, in elements */
+    ulong to_batch[2], scales[2];    /* packed batch stride, scales' offset */
+    ulong maxima[2];                 /* offset in the row maxima */
     uint rows[2], blocks[2];         /* a block has PACKED_ROWS rows */
     uint is_vec4[2];                 /* 1 if one load reads 16 bytes along k */
     uint batches[2];
@@ -62,7 +61,7 @@ static inline uint row_maximum_along_k(__global const float *from, uint begin,
                                        uint end, uint is_vec4)
 {
     uint maximum = 0, lane = get_local_id(0) % 32;
-    /* The elements after the last complete vector may be outside the buffer. */
+    /* Elements after the last complete vector are loaded one by one. */
     const uint vec4_end = is_vec4 ? end / 4 * 4 : begin;
     for (uint k = begin + lane * 4; k < vec4_end; k += 128) {
         float4 x = *(__global const float4 *)(from + k);
@@ -141,7 +140,7 @@ KERNEL void pack_row_maxima(__global uint *maxima, __global const float *a,
     }
 }
 
-/* Returns the exponent of the power of two that removes the scale of a row. */
+/* Returns the exponent of the power of two that removes a row's scale. */
 static inline int scale_exponent_of(uint maximum)
 {
     if (maximum >= 0x7f800000u)
@@ -264,8 +263,8 @@ static inline void chunk_store(__local uint4 *line, uint chunk, uint swizzle,
 
 #define READS_PER_ITEM (PACKED_ROWS * READS_PER_ROW / GROUP_SIZE)
 
-/* Packs the block of rows from `first` on for the k_tile at k. `maxima` has the
- * row maxima of k_ranges ranges of k, with `step` elements between ranges. */
+/* Packs the block of rows from `first` on for the k_tile at k. `maxima` has
+ * each row's maximum in k_ranges ranges of k, `step` elements apart. */
 static inline void block_pack(__global uint4 *to, __global const source_t *from,
                               long row_step, long depth_step, uint rows,
                               uint first, uint k, uint end, uint is_vec4,
@@ -343,10 +342,10 @@ KERNEL void pack_operands(__global uint4 *to, __global const source_t *a,
 #if FORMAT == FORMAT_FP16X3
 /* ---- register-resident rows ---- */
 
-/* Number of loads of eight elements that a work-item does. */
+/* Number of octets (eight elements) that a work-item loads. */
 #define OCTETS_PER_ITEM 8
 
-/* Loads all octets (eight elements) of a work-item before the first is used. */
+/* Loads all octets of a work-item before the first one is used. */
 static inline void octets_read(source_t (*out)[8],
                                __global const source_t *from, long depth_step,
                                uint first, uint step, uint end, bool is_vec4)

@@ -26,7 +26,7 @@
 #endif
 /* Number of rows in a block of packed rows. */
 #define PACKED_ROWS 128
-/* Stands for the scale of a row that has an infinite or NaN element. */
+/* Marks a row with an infinite or NaN element, in place of the row's scale. */
 #define SCALE_NOT_FINITE 0x7fffffff
 /* Factor for all elements of 3xtf32, so that the smallest have a low part. */
 #define TF32_SPLIT_SCALE 0x1p36f

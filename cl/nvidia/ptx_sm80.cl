@@ -28,7 +28,7 @@ static inline uint address_of(__local const uint *at)
     return (uint)(ulong)at;
 }
 
-/* Starts the copy of `bytes` bytes and of zeros for the rest of 16 bytes. */
+/* Starts to copy 16 bytes: `bytes` bytes of the source, then zeros. */
 static inline void copy_async(uint to, __global const void *from, uint bytes)
 {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to),
@@ -41,7 +41,7 @@ static inline void copies_commit(void)
     asm volatile("cp.async.commit_group;" ::: "memory");
 }
 
-/* Waits until at most `pending` groups of copies per work-item are left. */
+/* Waits until at most `pending` copy groups per work-item are in flight. */
 #define copies_wait(pending)                                                   \
     do {                                                                       \
         asm volatile("cp.async.wait_group %0;" ::"n"(pending) : "memory");     \
@@ -64,8 +64,8 @@ static inline void load_2_words(uint *out, uint from)
 }
 
 /* Loads four blocks of 8 lines by 16 bytes. Eight work-items pass the addresses
- * of a block's lines. From each block, a work-item gets the four bytes of line
- * lane / 4 that begin at byte lane % 4 * 4. */
+ * of one block's lines. From each block, a work-item gets the four bytes of
+ * line lane / 4 that begin at byte lane % 4 * 4. */
 static inline void load_matrices(uint *out, uint from)
 {
     asm volatile(
@@ -93,8 +93,8 @@ static inline void load_matrices_transposed(uint *out, uint from)
 #define MMA "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
 #endif
 
-/* mma_multiply computes sum = a b, and mma_accumulate sum += a b, for 16 rows
- * of a, 8 columns of b and 32 bytes along k. */
+/* mma_multiply computes sum = a * b, and mma_accumulate sum += a * b, for 16
+ * rows of a, 8 columns of b and 32 bytes along k. */
 static inline void mma_multiply(float *sum, const uint *a, const uint *b)
 {
     asm(MMA "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%10,%10,%10,%10};"

@@ -84,13 +84,13 @@ static inline void mbarrier_wait(uint at, uint parity)
     while (done == 0);
 }
 
-/* A barrier that all consumer work-items wait for. */
+/* Waits until all consumer work-items have called this function. */
 static inline void consumers_wait(void)
 {
     asm volatile("bar.sync 1, %0;" ::"n"(CONSUMERS) : "memory");
 }
 
-/* Like consumers_wait. Returns true if x is not 0 for any consumer. */
+/* Like consumers_wait, but returns true if x is not 0 for any consumer. */
 static inline bool consumers_any(uint x)
 {
     uint any;
@@ -138,7 +138,7 @@ static inline void tensor_map_acquire(__global const uint *map)
                  : "memory");
 }
 
-/* Starts the copy of the box at (k, row) in a plane of a tensor map. */
+/* Starts to copy the box at (k, row, plane) of a tensor map's operand. */
 static inline void copy_tensor_box(uint to, __global const uint *map, uint k,
                                    uint row, uint plane, uint barrier_at)
 {
@@ -149,7 +149,7 @@ static inline void copy_tensor_box(uint to, __global const uint *map, uint k,
                  : "memory");
 }
 
-/* Starts the copy of `bytes` bytes and of zeros for the rest of 16 bytes. */
+/* Starts to copy 16 bytes: `bytes` bytes of the source, then zeros. */
 static inline void copy_async(uint to, __global const void *from, uint bytes)
 {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to),
@@ -157,7 +157,7 @@ static inline void copy_async(uint to, __global const void *from, uint bytes)
                  : "memory");
 }
 
-/* Arrives at a barrier when this work-item's copies have completed. */
+/* Arrives at a barrier once all earlier copies of this work-item complete. */
 static inline void copies_arrive(uint barrier_at)
 {
     asm volatile("cp.async.mbarrier.arrive.noinc.shared.b64 [%0];" ::"r"(
@@ -171,7 +171,7 @@ static inline void copies_end(void)
     asm volatile("cp.async.wait_all;" ::: "memory");
 }
 
-/* Makes local memory that work-items wrote visible to bulk copies and wgmma. */
+/* Makes work-items' writes to local memory visible to bulk copies and wgmma. */
 static inline void shared_memory_fence(void)
 {
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
@@ -179,7 +179,7 @@ static inline void shared_memory_fence(void)
 
 /* ---- instructions of sm_90a ---- */
 
-/* Increases or decreases the number of registers of a warp group. */
+/* Changes a warp group's number of registers per work-item to `count`. */
 #define SET_REGISTERS(change, count)                                           \
     asm volatile("//@ setmaxnreg." change ".sync.aligned.u32 %0;" ::"n"(count) \
                  : "memory")
@@ -232,8 +232,8 @@ static inline void shared_memory_fence(void)
 #endif
 #endif
 
-/* Starts d = a b, or d += a b if add is 1, for 64 rows of a, TILE_N columns of
- * b and 32 bytes along k. */
+/* Starts d = a * b, or d += a * b if add is 1, for 64 rows of a, TILE_N columns
+ * of b and 32 bytes along k. */
 #define WGMMA(d, a, b, add)                                                    \
     asm volatile("//@ wgmma.mma_async.sync.aligned." WGMMA_SHAPE SUM_REGISTERS \
                  "}, " INPUT_OPERANDS WGMMA_MODIFIERS                          \
@@ -254,8 +254,8 @@ static inline void shared_memory_fence(void)
 
 #endif
 
-/* Returns the wgmma descriptor of a matrix at a local-memory address, in units
- * of 16 bytes. The lines of the matrix have 128 bytes and are swizzled as
+/* Returns the wgmma descriptor of a matrix at a local-memory address. Its unit
+ * is 16 bytes. The lines of the matrix have 128 bytes and are swizzled as
  * pack_operands.cl writes them. Eight lines take 1024 bytes. In an MN-major
  * operand, the next 64 elements of the lines are 8 KiB further on. */
 static inline ulong matrix_descriptor(uint address, uint layout)
@@ -264,7 +264,7 @@ static inline ulong matrix_descriptor(uint address, uint layout)
            (ulong)(layout == LAYOUT_MN_MAJOR ? MN_MAJOR_BLOCK >> 4 : 1) << 16 |
            (ulong)64 << 32 | (ulong)1 << 62;
 }
-/* Descriptor units per step of 32 bytes (K-major) or 16 lines (MN-major). */
+/* Descriptor units per step: 32 bytes (K-major) or 16 lines (MN-major). */
 #define STEP_DISTANCE(layout)                                                  \
     ((layout) == LAYOUT_MN_MAJOR ? 16 * LINE_BYTES >> 4 : 2)
 

@@ -8,14 +8,14 @@
 #define TANDEM_TENSOR_MAP_CL
 
 #define MAP_WORDS 32
-/* Flags: f32 rounded to TF32, rank 3, 128-byte swizzle, 256-byte promotion. */
+/* Flags: f32 rounded to TF32, rank 3, 128 B swizzle, 256 B L2 promotion. */
 #define MAP_FORMAT 0x763a0u
 #define MAP_LINE_BYTES 128u
 #define MAP_STRIDE_LOG2 4
 
-/* Writes the map of `rows` rows by k elements, with line_bytes between rows and
- * batch_bytes between planes (0 for one plane). A copy takes box_rows rows, at
- * most 256. `from` and all distances are multiples of 16 bytes below 2^36. */
+/* Writes the map of a matrix of `rows` rows by k elements, line_bytes between
+ * rows, batch_bytes between planes (0 for one plane). A copy takes box_rows
+ * rows, at most 256. `from` and distances are multiples of 16 below 2^36. */
 static inline void tensor_map_write(__global uint *map, ulong from, uint k,
                                     uint rows, uint planes, ulong line_bytes,
                                     ulong batch_bytes, uint box_rows)
