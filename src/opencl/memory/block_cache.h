@@ -26,7 +26,7 @@ struct block {
     uint32_t size_class;
     /* Stream id and command number of the last use; id 0 means no use. */
     uint64_t last_stream, last_seqno;
-    struct block *next; /* in the cache */
+    struct block *next; /* next block in the cache */
 };
 
 /* Memory pool of a device: its buffers and its unused blocks. */
@@ -50,7 +50,7 @@ struct pool {
 uint32_t size_class_get(uint64_t bytes, uint64_t *out_bytes);
 /* Gives a block to a buffer as its memory. */
 void block_attach(struct block *block, struct tandem_buffer *buffer);
-/* Copies the last use of the buffer to its block, for later buffers. */
+/* Records in the block which command of the buffer used it last. */
 void block_set_last_use(struct block *block,
                         const struct tandem_buffer *buffer);
 /* Releases a list of blocks to the driver, which keeps memory that unfinished

@@ -22,7 +22,7 @@ void pool_finish(struct tandem_device *device);
 enum tandem_status buffer_create(struct tandem_device *device, uint64_t bytes,
                                  bool internal,
                                  struct tandem_buffer **out_buffer);
-/* Creates a buffer in the caller's memory, valid until buffer_destroy. */
+/* Makes a buffer of host memory that the caller keeps until buffer_destroy. */
 enum tandem_status buffer_import(struct tandem_device *device, void *memory,
                                  uint64_t bytes,
                                  struct tandem_buffer **out_buffer);
@@ -36,7 +36,7 @@ bool buffer_is_live(const struct tandem_buffer *buffer);
 enum tandem_status buffer_check(const struct tandem_device *device,
                                 const struct tandem_buffer *buffer,
                                 const char *what);
-/* Returns an error if the buffer is poisoned. */
+/* Returns an error if the buffer is poisoned (a write to it has failed). */
 enum tandem_status buffer_check_poison(const struct tandem_buffer *buffer);
 /* Poisons the buffer, because a command that should write it has failed. */
 void buffer_poison(struct tandem_buffer *buffer, enum tandem_status status);

@@ -123,7 +123,7 @@ void pack_cache_poison(struct pool *pool, uint64_t stream, uint64_t seqno,
             atomic_store(&at->memory.poison, status);
 }
 
-/* Returns the entry with `key`, or NULL.  Removes it if it is outdated. */
+/* Returns the valid entry with `key`, or NULL.  Removes an outdated entry. */
 static struct pack_cache_entry *entry_find(struct pool *pool,
                                            struct tandem_buffer *buffer,
                                            const struct pack_cache_key *key,

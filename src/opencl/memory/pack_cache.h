@@ -23,7 +23,7 @@
 struct pack_cache_key {
     uint64_t byte_offset;
     int64_t rows, depth, ld, batch_stride, batches;
-    uint64_t layout; /* packing_layout_id() */
+    uint64_t layout; /* from packing_layout_id */
     uint32_t mn_major, dtype;
 };
 
@@ -40,8 +40,8 @@ struct pack_cache_entry {
     struct tandem_buffer memory;  /* without a handle */
     struct tandem_matrix matrix;  /* the packed operand in `memory` */
     uint32_t users;
-    struct pack_cache_entry *next;          /* same source */
-    struct pack_cache_entry *newer, *older; /* by last use */
+    struct pack_cache_entry *next;          /* next entry of `source` */
+    struct pack_cache_entry *newer, *older; /* order of last use */
 };
 
 struct buffer_version buffer_version_get(const struct tandem_buffer *buffer);

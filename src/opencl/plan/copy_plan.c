@@ -45,9 +45,9 @@ static void plan_buffer_copy(struct launch_plan *plan,
     step->bytes = (uint64_t)elements * TANDEM_DTYPE_BYTES(target->dtype);
 }
 
-/* Returns the axis along which the source is contiguous, if swapping it with
- * the target's innermost axis in tiles is worthwhile.  Otherwise returns the
- * rank. */
+/* Returns the axis along which the source is contiguous, if it is worthwhile to
+ * swap this axis and the target's innermost axis in tiles.  Otherwise returns
+ * the rank. */
 static uint32_t find_tiled_axis(const struct layout *layout)
 {
     uint32_t inner = layout->rank - 1;
@@ -116,7 +116,7 @@ static void plan_tiled(struct launch_plan *plan,
     step->key = variant_key_kernel(KERNEL_TRANSPOSE_TILED, 0, offset_64bit,
                                    request->group_log2) |
                 variant_key_type(0, type) | variant_key_vec4(vec4);
-    /* Tiles may start up to store_alignment - 1 columns before their row. */
+    /* Includes the columns by which tiles may start before their row. */
     out->tiles_per_row =
         div_ceil(out->columns + tile.store_alignment - 1, tile.columns);
     out->misalignments =

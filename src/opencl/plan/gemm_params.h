@@ -56,8 +56,8 @@ bool matrix_is_aligned(const struct tandem_matrix *matrix, uint32_t dtype,
                        int64_t batch, uint32_t elements);
 void gemm_params_set_operands(struct gemm_params *out,
                               const struct tandem_gemm *gemm);
-/* Sets all parameters except those of tiles.  Splits k into at most `splits`
- * ranges, whose lengths are multiples of k_tile. */
+/* Sets all parameters except the numbers of tiles.  Splits k into at most
+ * `splits` ranges, whose lengths are multiples of k_tile. */
 void gemm_params_fill(struct gemm_params *out, const struct tandem_gemm *gemm,
                       uint32_t k_tile, uint32_t splits);
 /* Sets how many tiles the result has.  If k is split, only the last

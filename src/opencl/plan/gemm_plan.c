@@ -65,8 +65,8 @@ bool gemm_kernel_reads_scalars(const struct tandem_gemm *gemm,
            !(id_is_vec4(gemm, OPERAND_A) && id_is_vec4(gemm, OPERAND_B));
 }
 
-/* Returns the variant key of a SIMT or 3xTF32 kernel.  `packed` is true if all
- * operands are packed whose layout the kernel does not support. */
+/* Returns the variant key of a SIMT or 3xTF32 kernel.  `packed` is true if
+ * operands that the kernel cannot read directly are packed copies. */
 static uint64_t simt_key(const struct tandem_gemm *gemm,
                          enum gemm_kernel_id kernel, bool packed)
 {

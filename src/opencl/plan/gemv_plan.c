@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plans cl/gemm/gemv.cl. */
+/* Plans the kernels of cl/gemm/gemv.cl, which multiply a matrix and vectors. */
 #include "opencl/plan/gemv_plan.h"
 
 #include "opencl/plan/gemm_params.h"
@@ -22,9 +22,9 @@ static const struct gemv_shape gemv_1_mn_major_shape = {
 
 struct gemv_operands {
     struct gemm_operand matrix, vectors;
-    bool swapped; /* the matrix is b */
+    bool swapped; /* true if the matrix is b */
     const struct gemv_shape *shape;
-    uint32_t max_vectors; /* of a work-group */
+    uint32_t max_vectors; /* maximum per work-group */
 };
 
 const struct gemv_shape *gemv_shape(enum gemm_kernel_id kernel, bool mn_major)

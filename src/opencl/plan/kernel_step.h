@@ -43,7 +43,7 @@ uint64_t plan_reserve_temp(struct launch_plan *plan, uint64_t bytes,
 uint64_t element_offset(const struct tandem_tensor_desc *tensor);
 /* Returns how far the buffer starts after a 64-byte boundary, in elements. */
 uint32_t misalignment_elements(const struct tandem_tensor_desc *tensor);
-/* Returns true if an aligned vec4 load can read the first four elements. */
+/* Returns true if an aligned vec4 load can read the tensor's first elements. */
 bool tensor_is_vec4_aligned(const struct tandem_tensor_desc *tensor);
 /* Returns true if the operand's strides are multiples of four along all axes
  * except `skipped_axis`. */

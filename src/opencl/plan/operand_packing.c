@@ -67,7 +67,7 @@ bool packing_fits_32bit_index(const struct tandem_gemm *gemm,
         struct operand_lines lines = lines_of(gemm, &operand);
         if ((packed >> i & 1u) == 0)
             continue;
-        /* The product of three 32-bit integers may exceed 64 bits. */
+        /* Uses double, because a product of three uint32_t may overflow. */
         if ((double)lines.lines * lines.vectors_per_line * lines.batches >
             MAX_32BIT_INDEX)
             return false;

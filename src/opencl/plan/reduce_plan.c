@@ -22,8 +22,8 @@
 #define ROW_GROUPS 32u
 #define COLUMN_GROUPS 16u
 /* Log2 of the number of neighbouring outputs per work-group if rows are
- * strided.  Rows from LONG_COLUMN_ELEMENTS on get one lane if lanes combine
- * fast. */
+ * strided.  Rows of LONG_COLUMN_ELEMENTS or more get one lane each if combining
+ * is fast. */
 #define INTERLEAVED_OUTPUTS_LOG2 5u
 #define LONG_COLUMN_ELEMENTS 4096u
 /* Maximum number of splits per lane that the last work-group combines.  The

@@ -86,8 +86,8 @@ static void row_groups_fill(struct row_mapping *out, uint32_t group_log2)
 }
 
 /* Returns log2 of the number of lanes for a row of 2^vec4_log2 vec4.  Each lane
- * has 2^lane_vec4_log2 vec4.  Short rows have 2^min_lanes_log2 lanes, but no
- * lane without a vec4. */
+ * has 2^lane_vec4_log2 vec4.  Short rows have 2^min_lanes_log2 lanes, or fewer,
+ * so that each lane has a vec4. */
 static uint32_t lanes_for_vec4(uint32_t vec4_log2, uint32_t min_lanes_log2,
                                uint32_t lane_vec4_log2)
 {
@@ -144,7 +144,7 @@ static uint32_t preferred_lanes_log2(const struct row_mapping *rows,
 }
 
 /* Divides rows among work-items that keep them in registers.  Returns false if
- * the rows do not fit or too few work-groups would have work. */
+ * the rows do not fit or would occupy too few work-groups. */
 static bool
 divide_register_resident(struct row_mapping *out, enum row_access access,
                          uint32_t max_lanes_log2, int32_t max_vec4_log2,
@@ -185,7 +185,7 @@ static void divide_split(struct row_mapping *out, enum row_access access,
     uint64_t per_split = iterations * out->row_groups / busy_groups(request);
     if (per_split > MAX_ITERATIONS)
         per_split = MAX_ITERATIONS;
-    /* Rounding the number of splits first makes their lengths similar. */
+    /* Distributes the iterations evenly over the splits. */
     uint64_t splits = div_ceil(iterations, per_split < 1 ? 1 : per_split);
     out->elements_per_split = div_ceil(iterations, splits) * step;
     splits = div_ceil(elements, out->elements_per_split);

@@ -6,7 +6,7 @@
 
 #include "opencl/plan/kernel_step.h"
 
-/* ROW_PARAMS of cl/common/row_access.cl. */
+/* The struct of the macro ROW_PARAMS in cl/common/row_access.cl. */
 struct row_mapping {
     uint64_t rows, count; /* number of rows; elements per row */
     uint64_t elements_per_split;

@@ -31,7 +31,7 @@ struct softmax_params {
     int64_t out_strides[TANDEM_MAX_RANK], in_strides[TANDEM_MAX_RANK];
 };
 
-/* FORM of cl/softmax.cl. */
+/* Values of the macro FORM in cl/softmax.cl. */
 enum form { FORM_SOFTMAX = 1, FORM_LOG = 2, FORM_LOSS = 3, FORM_GRADIENT = 4 };
 
 static enum form form_of(uint32_t op)

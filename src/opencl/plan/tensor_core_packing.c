@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plans cl/nvidia/pack_operands.cl. */
+/* Plans the packing kernels of cl/nvidia/pack_operands.cl. */
 #include "opencl/plan/tensor_core_packing.h"
 
 #include "common/operator_table.h"
@@ -32,7 +32,7 @@ struct pack_params {
 /* Same values as in cl/nvidia/gemm_wgmma.cl and cl/nvidia/tensor_map.cl. */
 #define MAX_WGMMA_GROUPS 512u
 #define TENSOR_MAP_BYTES 128u
-#define MAX_TENSOR_MAP_STRIDE (INT64_C(1) << 36) /* bytes */
+#define MAX_TENSOR_MAP_STRIDE (INT64_C(1) << 36) /* in bytes */
 
 enum packed_format tensor_core_format(const struct tandem_gemm *gemm,
                                       enum gemm_kernel_id kernel)
@@ -67,7 +67,7 @@ bool tensor_core_supports(const struct tandem_gemm *gemm,
 /* Operand a or b with its layout and the size of its packed copy. */
 struct source {
     struct gemm_operand operand;
-    uint32_t blocks, batches; /* blocks of PACKED_ROWS rows, batches to pack */
+    uint32_t blocks, batches; /* number of blocks of rows; number of batches */
     enum operand_layout layout;
 };
 

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The kernels of cl/. */
+/* All kernels in the folder cl/. */
 enum kernel_id {
     KERNEL_COPY_BUFFER = 0, /* no kernel, but clEnqueueCopyBuffer */
     KERNEL_ELEMENTWISE_CONTIGUOUS = 1,
@@ -53,8 +53,8 @@ enum kernel_type {
     TYPE_UINT = 5,
     TYPE_ULONG = 6,
     TYPE_BOOL = 7, /* uchar with the value 0 or 1 */
-    TYPE_F16 = 8,  /* ushort */
-    TYPE_BF16 = 9  /* ushort */
+    TYPE_F16 = 8,  /* in a ushort */
+    TYPE_BF16 = 9  /* in a ushort */
 };
 
 /* Fields of a variant key.  Some fields share bits, because they belong to

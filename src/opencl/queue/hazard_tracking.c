@@ -57,7 +57,7 @@ enum tandem_status stream_begin_use(struct tandem_stream *stream,
     if (status == TANDEM_OK)
         atomic_store(&buffer->synced_stream, stream->id);
     /* If the prior stream has completed, no stream needs to wait for it again.
-     * After MULTIPLE_STREAMS, other streams may have to wait for `stream`. */
+     * If `prior` is MULTIPLE_STREAMS, others may have to wait for `stream`. */
     if (completed && prior != MULTIPLE_STREAMS)
         atomic_store(&buffer->prior_stream, 0);
     return status;

@@ -199,7 +199,7 @@ static enum tandem_status prepare_counters(struct tandem_stream *stream)
                                &stream->arrival_counters);
     if (status != TANDEM_OK)
         return status;
-    /* The flag is set before the fill, because stream_fail may clear it. */
+    /* Set before the fill: stream_fail in another thread may clear it. */
     atomic_store(&stream->arrival_counters_are_zero, true);
     status = buffer_fill(stream, stream->arrival_counters, 0, bytes, &zero,
                          sizeof(zero));

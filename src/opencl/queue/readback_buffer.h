@@ -13,7 +13,7 @@
  * Allocates the buffer at the first call, which may take up to timeout_ns. */
 bool readback_supports(struct tandem_stream *stream, uint64_t bytes,
                        uint64_t timeout_ns);
-/* Downloads by way of pinned memory.  NOT_READY leaves `target` unchanged. */
+/* Downloads through pinned memory.  Changes `target` only if successful. */
 enum tandem_status readback_read(struct tandem_stream *stream,
                                  struct tandem_buffer *buffer, uint64_t offset,
                                  void *target, uint64_t bytes,

@@ -20,7 +20,7 @@ enum tandem_status stream_check(struct tandem_stream *stream);
 enum tandem_status stream_query(struct tandem_stream *stream);
 enum tandem_status stream_synchronize(struct tandem_stream *stream,
                                       uint64_t timeout_ns);
-/* Like stream_synchronize, for a live or acquired stream and any thread. */
+/* Like stream_synchronize, but any thread may call it on acquired streams. */
 enum tandem_status stream_synchronize_live(struct tandem_stream *stream,
                                            uint64_t timeout_ns);
 
@@ -61,7 +61,7 @@ enum tandem_status stream_drain(struct tandem_stream *stream,
 
 /* Number of bytes that a GPU reads or writes in less than 100 us. */
 #define SHORT_WAIT_BYTES ((uint64_t)8 << 20)
-/* Bytes added per command, because even an empty one takes 1 to 2 us. */
+/* Cost of a command in bytes: it takes 1 to 2 us even without data. */
 #define COMMAND_BYTES ((uint64_t)64 << 10)
 
 /* Returns true if the stream's unfinished commands probably end soon. */

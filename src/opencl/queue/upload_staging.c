@@ -104,7 +104,7 @@ static void segment_reset(struct staging_segment *segment)
     segment->used = 0;
 }
 
-/* Enqueues one marker for all writes from the segment, to save time. */
+/* Enqueues one marker for all writes from the segment: events cost time. */
 static enum tandem_status segment_add_event(struct tandem_stream *stream,
                                             struct staging_segment *segment)
 {

@@ -24,9 +24,9 @@
 struct staging_segment {
     cl_mem mem; /* NULL if `memory` is from aligned_alloc */
     unsigned char *memory;
-    uint64_t used;  /* bytes */
+    uint64_t used;  /* number of used bytes */
     uint64_t seqno; /* number of the last command that reads the segment */
-    cl_event event; /* of the command `seqno` or a later one, or NULL */
+    cl_event event; /* event of command `seqno` or later, or NULL */
 };
 
 struct staging {
