@@ -10,9 +10,6 @@
 
 #define LATENCY_SAMPLES 9
 #define BARRIER_TIMEOUT_NS 200000.0
-/* Limits of the time that idle workers spin before they sleep. */
-#define MIN_SPIN_NS 20000.0
-#define MAX_SPIN_NS 200000.0
 /* The latencies are measured again when the jobs that ran on fewer than all
  * threads have together taken this many times as long as the measurement. */
 #define REMEASURE_FACTOR 10.0

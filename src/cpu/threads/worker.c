@@ -25,6 +25,9 @@
 #define STACK_BYTES ((size_t)1 << 20)
 /* Number of times that a thread polls between two readings of the clock. */
 #define POLLS_PER_CLOCK 32
+/* Limits of the time that an idle worker spins before it sleeps. */
+#define MIN_SPIN_NS 20000.0
+#define MAX_SPIN_NS 200000.0
 
 static void semaphore_wait(sem_t *semaphore)
 {
@@ -127,6 +130,18 @@ static bool worker_avoid_busy_cpus(struct worker *worker, struct affinity *out)
                (count > 1 && affinity_avoid(out, seen, 1));
     worker_record_cpu(pool, worker->number);
     return off;
+}
+
+void workers_spin_for(struct pool *pool, double wakeup_ns)
+{
+    atomic_store(&pool->spin_ns, wakeup_ns < MIN_SPIN_NS   ? MIN_SPIN_NS
+                                 : wakeup_ns > MAX_SPIN_NS ? MAX_SPIN_NS
+                                                           : wakeup_ns);
+}
+
+void workers_spin_always(struct pool *pool)
+{
+    atomic_store(&pool->spin_ns, 10 * MAX_SPIN_NS);
 }
 
 /* Sleeps until a job needs this worker or the pool is destroyed. */

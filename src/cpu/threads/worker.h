@@ -81,6 +81,10 @@ struct pool {
  * one thread is started for each processor that the caller may use.  If the
  * system refuses a thread, the pool works with fewer threads. */
 void workers_start(struct pool *pool);
+/* Sets how long idle workers spin before they sleep: about one wake-up latency,
+ * or longer than any measurement of it takes. */
+void workers_spin_for(struct pool *pool, double wakeup_ns);
+void workers_spin_always(struct pool *pool);
 /* Ends and joins the workers.  Must be the last call on a pool. */
 void workers_stop(struct pool *pool);
 /* Runs a job on `team` threads and blocks until it is complete.  Returns the
