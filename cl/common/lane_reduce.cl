@@ -168,8 +168,8 @@ static inline bool rows_vote_any(bool x, __local uint *vote_word, uint lanes,
 #endif
     return group_vote_any(x, vote_word);
 }
-/* Separates two reductions that use the same local memory, after rows_vote_any
- * has returned true for them. */
+/* Separates two reductions in the same local memory by a barrier, after
+ * rows_vote_any has returned true for them. */
 static inline void rows_barrier(uint lanes, uint step)
 {
 #if SHUFFLE == 1 && defined SHUFFLE_WIDTH

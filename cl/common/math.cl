@@ -48,7 +48,8 @@ static inline float nan_min(float a, float b)
  * 1 - r^2 / 2 + r^4 * C(r^2) within 2^-33. */
 static inline float sin_plus_quarters(float x, uint quarters)
 {
-    float t = fma(x, 0.636619747f, 12582912.0f); /* adding 1.5 * 2^23 rounds */
+    /* Adding 12582912, which is 1.5 * 2^23, rounds to an integer. */
+    float t = fma(x, 0.636619747f, 12582912.0f);
     float j = t - 12582912.0f;
     float r = fma(j, -1.57079625f, x);
     r = fma(j, -7.54978942e-08f, r);
@@ -93,7 +94,7 @@ static inline float log_fast(float x)
 }
 
 /* Returns ln(1 + x). If 1 + x = 2^e * (1 + r) with r from -1/4 to 1/2,
- * ln(1 + r) is r + r^2 * P(r) within 2^-24.7. The signs let -0 give -0. */
+ * ln(1 + r) is r + r^2 * P(r) within 2^-24.7. The result for -0 is -0. */
 static inline float log1p_fast(float x)
 {
     int e = (0x3fbfffff - as_int(x + 1.0f)) & (int)0xff800000; /* -e * 2^23 */

@@ -63,7 +63,7 @@
     F(26) F(27) F(28) F(29) F(30) F(31)
 #define EACH(F) CAT(EACH_, VECTORS_PER_ITEM)(F)
 
-/* The first members of the parameter struct. With ROW_ACCESS_VEC4_COLUMNS,
+/* The first members of a kernel's parameters. With ROW_ACCESS_VEC4_COLUMNS,
  * `rows` counts groups of four rows. Bits 0 and 1 of misalignments are the
  * number of elements from an aligned vector to offset 0 of the input, bits 2
  * and 3 that of the output. With ROW_ACCESS_SECTOR_ALIGNED, misalignments is

@@ -28,7 +28,7 @@ struct gemm_params {
     ulong a_offset, b_offset, c_offset, bias_offset;
     ulong partial_offset, nonfinite_flags_offset;
     ulong tensor_maps_offset; /* offset in uints, for gemm_wgmma.cl */
-    ulong c_elements; /* batch * m * n */
+    ulong c_elements; /* elements of c: batch * m * n */
     long a_ld, b_ld, c_ld, a_batch, b_batch, c_batch;
     long bias_row, bias_column; /* strides of bias: 1, or 0 to broadcast */
     uint m, n, k, k_per_split;
@@ -97,7 +97,7 @@ INLINE uint4 tile_from_index(uint index, const struct gemm_params *p)
     return (uint4)(band * TILE_BAND + within - n * rows, n, batch, 0);
 }
 
-/* The tile that a work-group computes, and its range of k. */
+/* The tile and the range of k that a work-group computes. */
 struct tile {
     uint m, n, batch, begin, end;
     bool is_split;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Applies bias and activation to the result c of a GEMM that a library
- * computed, with one work-item per element: c = ACTIVATION(scale c + bias). If
- * scale is 0, c is not read. */
+ * computed, with one work-item per element: c = ACTIVATION(scale * c + bias).
+ * If scale is 0, c is not read. */
 #include "gemm/gemm_dtypes.cl"
 
 struct gemm_epilogue_params {

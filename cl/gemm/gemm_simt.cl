@@ -414,7 +414,7 @@ KERNEL void gemm_simt(__global C_T *c, __global float *partial,
     uint begin = tile.begin, end = tile.end;
 
     /* a and b point to the current k_tile. A work-item reads less than 2^31
-     * elements beyond. Results past the edge of c are not stored. */
+     * elements beyond them. Results past the edge of c are not stored. */
     VECTOR_T(A_VECTOR) a_next[A_READS];
     VECTOR_T(B_VECTOR) b_next[B_READS];
     uint last_m = ((p.m - 1) & ~(A_MN_MAJOR ? A_VECTOR - 1u : 0u)) - first_m;
@@ -458,7 +458,7 @@ KERNEL void gemm_simt(__global C_T *c, __global float *partial,
     sums_clear(sum);
     sums_clear(total);
 
-    /* Work-items whose elements are all past the edge do not multiply. */
+    /* Work-items whose elements are all past the edge of c do not multiply. */
     const bool has_work = y * 4 < p.m - first_m && x * 4 < p.n - first_n;
     bool uses_totals = !ACCUMULATE_PER_K_TILE && end - begin > PARTIAL_TERMS;
     uint slot = 0;

@@ -12,7 +12,7 @@
  * or a product is too large. The work-group then sets the non-finite flag of
  * its tile, and gemm_simt.cl's kernel computes the tile again afterwards. beta
  * must therefore be 0, unless sums go to the partials. */
-/* The tile of a work-group, and the tile of each of its warps. */
+/* Size of the tile of a work-group, and of the tile of each of its warps. */
 #ifndef TILE_M
 #define TILE_M 64
 #define TILE_N 64
@@ -202,7 +202,7 @@ static inline uint group_id_reload(void)
 
 static inline bool sums_finite(float (*sum)[BLOCKS_N][4])
 {
-    float all = 0.0f; /* infinity times 0 is NaN */
+    float all = 0.0f; /* infinity * 0 is NaN */
     REPEAT (i, BLOCKS_M)
         REPEAT (j, BLOCKS_N)
             REPEAT (e, 4)

@@ -17,7 +17,7 @@
  *
  * If a row or column of an fp16x3 tile is not finite, the work-group sets the
  * non-finite flag. gemm_simt.cl's kernel then computes the tile again. */
-/* The tile of a work-group, and the tile of each of its warps. */
+/* Size of the tile of a work-group, and of the tile of each of its warps. */
 #ifndef TILE_M
 #define TILE_M 128
 #define TILE_N 128
@@ -428,7 +428,7 @@ static inline bool scales_are_finite(__global const int *a_scales,
 #endif
 
 #if FORMAT == FORMAT_F16 || FORMAT == FORMAT_BF16
-/* Adds the sums to the promoted sums (f32 sums in global memory) and clears the
+/* Adds the sums to promoted sums (f32 sums in global memory) and clears the
  * sums. The first call reads no promoted sums. The last returns the totals. */
 INLINE void sums_promote(float (*sum)[Y_BLOCKS][4], __global float4 *promoted,
                          bool first, bool last)

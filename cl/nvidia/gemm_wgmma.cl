@@ -64,7 +64,7 @@
 #define STAGES (1536 / (TILE_M + TILE_N))
 #endif
 #define PACKED_BLOCK (PACKED_ROWS * LINE_BYTES)
-/* Size in bytes of 64 elements of each line of an MN-major k_tile. */
+/* Bytes of a block: 64 elements of each line of an MN-major k_tile. */
 #define MN_MAJOR_BLOCK (64 * LINE_BYTES)
 #define MAX_K_TILES_PER_SUM 8
 /* Number of 64-row blocks of a warp group, and a work-item's sums per block. */

@@ -63,7 +63,7 @@ static inline void mbarrier_arrive(uint at)
                  : "memory");
 }
 
-/* Arrives at a barrier and makes it wait until `bytes` bytes are copied. */
+/* Arrives at a barrier, which then also waits for the copy of `bytes` bytes. */
 static inline void mbarrier_arrive_expect(uint at, uint bytes)
 {
     asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;" ::"r"(at),
