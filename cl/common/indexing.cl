@@ -86,10 +86,9 @@ static inline uint fast_divide(uint n, uint multiplier, uint shift)
 /* Adds the offset of a tensor's element number `start` to `offset`. */
 #define ADD_OFFSET(offset, start, space, rank, strides)                        \
     ADD_OFFSET_LOOP("unroll", offset, start, space, rank, strides)
-/* Like ADD_OFFSET, for code that rarely runs. NVIDIA's compiler does not unroll
- * the loop, or it would hoist constants into code that always runs. Other
- * compilers would put an array that a rolled loop indexes into private
- * memory. */
+/* Like ADD_OFFSET, for code that rarely runs. NVIDIA's compiler would hoist an
+ * unrolled loop's constants into code that always runs, others would put an
+ * array that a rolled loop indexes into private memory. */
 #if SHUFFLE == 1
 #define ADD_OFFSET_ROLLED(offset, start, space, rank, strides)                 \
     ADD_OFFSET_LOOP("unroll 1", offset, start, space, rank, strides)
