@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "host/profile/profile_reader.h"
+#include "host/profile/profile_search.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 

@@ -6,7 +6,7 @@
 #include "host/device/device.h"
 #include "common/last_error.h"
 #include "host/loader/plugin_reply.h"
-#include "host/profile/profile_reader.h"
+#include "host/profile/profile_search.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parses a profile and checks each of its values; see profile_reader.h.
+/* Parses a profile and checks each of its values; see profile_search.h.
  * Stateless. */
 #include <config.h>
 
 #include "common/operator_table.h"
-#include "host/profile/profile_reader.h"
+#include "host/profile/profile_search.h"
 
 #include <math.h>
 #include <stdlib.h>

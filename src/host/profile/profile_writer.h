@@ -4,7 +4,7 @@
 #ifndef TANDEM_HOST_PROFILE_PROFILE_WRITER_H
 #define TANDEM_HOST_PROFILE_PROFILE_WRITER_H
 
-#include "host/profile/profile_reader.h"
+#include "host/profile/profile_search.h"
 
 struct tandem_profile {
     struct handle handle;

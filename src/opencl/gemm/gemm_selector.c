@@ -8,6 +8,7 @@
 #include "common/argument_check.h"
 #include "common/decimal.h"
 #include "opencl/gemm/clblast.h"
+#include "opencl/gemm/split_k_choice.h"
 #include "opencl/plan/tensor_core_packing.h"
 #include "opencl/plan/operand_packing.h"
 #include "opencl/device/device_enumeration.h"
@@ -17,27 +18,10 @@
 /* Minimum k for 3xTF32 and fp16x3 kernels. SIMT kernels are more accurate if k
  * is smaller. */
 #define MIN_SPLIT_FORMAT_K 256
-/* Maximum k that one work-group of a 3xTF32 kernel sums. With k = 262144, a =
- * 0.7 and b = 1, the error would be 1.32 times the bound in backend.h. */
-#define MAX_3XTF32_K 65536
-
-/* Slowdown of SIMT kernels without vector loads; 1.2 to 1.4 on an H200. */
-#define SCALAR_ACCESS_FACTOR 1.35
-/* Time of a GEMV with a 16-bit matrix, relative to an f32 matrix. Measurements
- * on an H200 are 0.3 to 0.55. */
-#define GEMV_16BIT_FACTOR 0.55
 
 /* Largest number of rows and columns of a result for which CLBlast is faster
  * than the plugin's kernels on PoCL. */
 #define TINY_SIDE 16
-
-/* Maximum memory in bytes for the partial sums of split-K. */
-#define MAX_SPLIT_K_BYTES ((double)(256u << 20))
-/* Maximum number of work-groups per compute unit in a split-K launch. */
-#define MAX_SPLIT_GROUPS_PER_UNIT 8
-
-/* The predicted time of a kernel that cannot be used. */
-#define UNUSABLE_NS 1e30
 
 _Static_assert(GEMM_KERNEL_COUNT <= DISABLED_16BIT_SHIFT,
                "disabled_kernels has two bits for each kernel");
@@ -167,178 +151,6 @@ bool gemm_has_epilogue(const struct tandem_gemm *gemm)
            gemm->activation != TANDEM_OP_INVALID;
 }
 
-/* A kernel that can compute a GEMM, and the values that predict its time. */
-struct candidate {
-    const struct gemm_cost_model *model;
-    const struct tandem_gemm *gemm;
-    enum gemm_kernel_id kernel;
-    const struct gemm_kernel_config *config;
-    const struct gemm_kernel_cost *cost;
-    double compute_units;
-    double tiles; /* work-groups without split-K */
-    double k_tile, k_tiles;
-};
-
-static void candidate_init(struct candidate *out,
-                           const struct gemm_selector *selector,
-                           const struct tandem_gemm *gemm,
-                           enum gemm_kernel_id kernel)
-{
-    const struct gemm_cost_model *model = &selector->cost_model;
-    const struct gemm_kernel_config *config = &gemm_configs[kernel];
-    bool mn_major = config->gemv_vectors != 0 && gemv_matrix_is_mn_major(gemm);
-    double k_tile = gemm_kernel_k_tile(gemm, kernel);
-    *out =
-        (struct candidate){.model = model,
-                           .gemm = gemm,
-                           .kernel = kernel,
-                           .config = config,
-                           .cost = mn_major ? &model->kernels_mn_major[kernel]
-                                            : &model->kernels[kernel],
-                           .compute_units = selector->compute_units,
-                           .tiles = (double)gemm_kernel_groups(gemm, kernel),
-                           .k_tile = k_tile,
-                           .k_tiles = ceil((double)gemm->k / k_tile)};
-}
-
-/* Returns the extra time of a GEMM that otherwise takes `ns`: the time to pack
- * its operands, plus the penalty of 3xTF32 kernels for MN-major operands. */
-static double operands_ns(const struct candidate *c, double ns)
-{
-    uint32_t launches;
-    double bytes = (double)packing_bytes(
-        c->gemm, c->kernel, gemm_packed_operands(c->gemm, c->kernel),
-        &launches);
-    double sum =
-        launches * c->model->launch_ns + bytes / c->model->bytes_per_ns;
-    for (uint32_t i = 0; i < OPERAND_COUNT && c->config->is_3xtf32 &&
-                         c->config->mma_format == MMA_NONE;
-         i++)
-        if (operand_is_mn_major(c->gemm, (enum operand_id)i))
-            sum += ns * c->model->mn_major_penalty;
-    return sum;
-}
-
-/* Returns the time of a compute unit for `count` work-groups, of which
- * groups_per_compute_unit run at a time. A group sums `depth` products per
- * element. */
-static double waves_ns(const struct candidate *c, double count, double depth)
-{
-    uint32_t occupancy = c->config->groups_per_compute_unit;
-    double waves = floor(count / occupancy);
-    double wave_ns = fmax(c->cost->step_ns * occupancy, c->cost->latency_ns);
-    double rest_ns = (count - waves * occupancy) * c->cost->step_ns;
-    if (rest_ns > 0 && rest_ns < c->cost->latency_ns)
-        rest_ns = c->cost->latency_ns;
-    return (waves * wave_ns + rest_ns) * depth;
-}
-
-/* Returns the time of the unsplit and the split tiles of a GEMM. The splits run
- * together with the last, incomplete wave of unsplit tiles. */
-static double tiles_ns(const struct candidate *c, const struct split_k *split)
-{
-    double depth = c->k_tiles * c->k_tile;
-    double split_depth = ceil(c->k_tiles / split->splits) * c->k_tile;
-    double split_tiles = split->split_tiles;
-    double unsplit = ceil((c->tiles - split_tiles) / c->compute_units);
-    double splits = ceil(split_tiles * split->splits / c->compute_units);
-    double last = fmod(unsplit, c->config->groups_per_compute_unit);
-    if (last == 0 || splits == 0)
-        return waves_ns(c, unsplit, depth) + waves_ns(c, splits, split_depth);
-    double last_ns = (last * depth + splits * split_depth) * c->cost->step_ns;
-    return waves_ns(c, unsplit - last, depth) +
-           fmax(last_ns, c->cost->latency_ns * depth);
-}
-
-/* Returns the time of a GEMV. Only memory bandwidth limits a GEMV, because a
- * compute unit runs many of its small work-groups at a time. */
-static double gemv_ns(const struct candidate *c, const struct split_k *split)
-{
-    double rounds = c->tiles * split->splits / c->compute_units;
-    /* If there are fewer groups than units, each group has more bandwidth. */
-    double row_ns =
-        fmax(c->cost->step_ns * (rounds < 1 ? rounds : ceil(rounds)),
-             c->cost->latency_ns);
-    if (c->config->gemv_vectors == 1 && TANDEM_DTYPE_BYTES(c->gemm->dtype) == 2)
-        row_ns *= GEMV_16BIT_FACTOR;
-    return row_ns * gemm_kernel_cost_units(c->gemm, c->kernel) * c->k_tile *
-           ceil(c->k_tiles / split->splits);
-}
-
-/* Returns the time to write the partial sums of split-K and to add them. */
-static double fixup_ns(const struct candidate *c, const struct split_k *split)
-{
-    double split_tiles = split->split_tiles, splits = split->splits;
-    /* A 3xTF32 tile may be computed twice, so only the fixup adds beta * c. */
-    bool adds_c = c->config->is_3xtf32 && c->gemm->beta != 0;
-    double sums =
-        (double)c->gemm->m * (double)c->gemm->n * (double)c->gemm->batch;
-    if (split_tiles == 0 && !adds_c)
-        return 0;
-    /* If only some tiles are split, partial sums are stored for whole tiles. */
-    if (split_tiles < c->tiles && !adds_c)
-        sums = split_tiles * c->config->tile_m * c->config->tile_n;
-    double bytes = sums * sizeof(float);
-    if (bytes * splits > MAX_SPLIT_K_BYTES)
-        return UNUSABLE_NS;
-    return c->model->launch_ns + bytes * (splits + 1) / c->model->bytes_per_ns;
-}
-
-static double predict_ns(const struct candidate *c, const struct split_k *split)
-{
-    double ns = c->cost->start_ns;
-    bool all_split = split->split_tiles >= c->tiles;
-    double group_k = (double)c->gemm->k / (all_split ? split->splits : 1);
-    if (c->config->is_3xtf32 && group_k > MAX_3XTF32_K)
-        return UNUSABLE_NS;
-    if (c->config->gemv_vectors != 0)
-        ns += gemv_ns(c, split);
-    else if (gemm_kernel_reads_scalars(c->gemm, c->kernel))
-        ns += SCALAR_ACCESS_FACTOR * tiles_ns(c, split);
-    else
-        ns += tiles_ns(c, split);
-    ns += operands_ns(c, ns);
-    /* A second launch recomputes tiles with non-finite results. */
-    if (c->config->is_3xtf32 || c->config->mma_format == MMA_FP16X3)
-        ns += c->model->launch_ns;
-    return ns + fixup_ns(c, split);
-}
-
-/* Finds the fastest split-K and returns its time. The candidates are to split
- * all tiles, the tiles left after full waves, or the tiles left after all
- * compute units got the same number of tiles. */
-static double best_split_ns(const struct candidate *c, struct split_k *out)
-{
-    static const uint32_t splits[] = {2,  3,  4,  6,  8,   11,  16, 22,
-                                      32, 48, 64, 96, 128, 192, 256};
-    const double split_tiles[] = {
-        c->tiles,
-        fmod(c->tiles, c->compute_units * c->config->groups_per_compute_unit),
-        fmod(c->tiles, c->compute_units)};
-    uint32_t choices = c->config->gemv_vectors != 0 ? 1 : 3;
-    *out = NO_SPLIT;
-    double best_ns = predict_ns(c, out);
-    for (uint32_t i = 0; i < sizeof(splits) / sizeof(splits[0]); i++) {
-        /* Each split must sum over at least two tiles of k. */
-        if ((double)c->gemm->k < 2 * c->k_tile * splits[i])
-            break;
-        for (uint32_t j = 0; j < choices; j++) {
-            const struct split_k split = {splits[i], (uint32_t)split_tiles[j]};
-            if (split_tiles[j] == 0 ||
-                split_tiles[j] * splits[i] >
-                    MAX_SPLIT_GROUPS_PER_UNIT * c->compute_units ||
-                (j > 0 && split_tiles[j] == split_tiles[j - 1]))
-                continue;
-            double ns = predict_ns(c, &split);
-            if (ns < best_ns) {
-                best_ns = ns;
-                *out = split;
-            }
-        }
-    }
-    return best_ns;
-}
-
 /* Returns a bit set of the kernels whose predicted times can be compared. These
  * are the calibrated kernels and, because a quick calibration skips some MMA
  * formats, the kernels of formats without any calibrated kernel. */
@@ -368,7 +180,7 @@ static double best_kernel_ns(const struct gemm_selector *selector,
     if (selector->cost_model.calibrated != 0 && gemm_is_all_f32(gemm))
         disabled |= ~comparable_kernels(&selector->cost_model);
     for (uint32_t i = 0; i < GEMM_KERNEL_COUNT; i++) {
-        struct candidate c;
+        struct gemm_candidate c;
         struct split_k split;
         enum gemm_kernel_id kernel = (enum gemm_kernel_id)i;
         const struct gemm_kernel_config *config = &gemm_configs[i];
@@ -377,10 +189,11 @@ static double best_kernel_ns(const struct gemm_selector *selector,
              gemm->k < MIN_SPLIT_FORMAT_K) ||
             !gemm_kernel_supports(gemm, kernel))
             continue;
-        candidate_init(&c, selector, gemm, kernel);
+        gemm_candidate_init(&c, &selector->cost_model, selector->compute_units,
+                            gemm, kernel);
         if (c.tiles * MAX_SPLIT_K > INT32_MAX)
             continue;
-        double ns = best_split_ns(&c, &split);
+        double ns = split_k_choose(&c, &split);
         if (ns < best_ns) {
             best_ns = ns;
             *out = (struct gemm_selection){.kernel = kernel, .split = split};

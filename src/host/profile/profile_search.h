@@ -8,8 +8,8 @@
  * and the host's CPU.  A profile matches a device exactly if the backend, the
  * device name and all parts of the hash are equal.  Without an exact match, a
  * profile is used if its backend, device name and driver are equal. */
-#ifndef TANDEM_HOST_PROFILE_PROFILE_READER_H
-#define TANDEM_HOST_PROFILE_PROFILE_READER_H
+#ifndef TANDEM_HOST_PROFILE_PROFILE_SEARCH_H
+#define TANDEM_HOST_PROFILE_PROFILE_SEARCH_H
 
 #include "host/device/device.h"
 

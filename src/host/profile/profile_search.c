@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Searches for profiles and reads them; see profile_reader.h. */
+/* Searches for profiles and reads them; see profile_search.h. */
 #include <config.h>
 
-#include "host/profile/profile_reader.h"
+#include "host/profile/profile_search.h"
 #include "common/thread_state_guard.h"
 #include "host/context/directories.h"
 
