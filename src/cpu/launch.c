@@ -8,7 +8,6 @@
 #include "config.h"
 
 #include "common/fp_environment.h"
-#include "common/last_error.h"
 #include "common/operator_table.h"
 #include "cpu/gemm/gemm.h"
 #include "cpu/kernels/elementwise.h"

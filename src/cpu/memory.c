@@ -8,7 +8,6 @@
 #include "config.h"
 
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "common/last_error.h"

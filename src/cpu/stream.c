@@ -8,7 +8,6 @@
 
 #include <time.h>
 
-#include "common/argument_check.h"
 #include "common/last_error.h"
 #include "cpu/objects.h"
 

@@ -11,7 +11,6 @@
 #include "host/device/device_wait.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 /* Checks the arguments, locks the context and finds device `id`.  Unlocks the
  * context on failure.  `out` is the caller's result pointer (not NULL). */

@@ -47,8 +47,8 @@ struct tandem_device {
     uint64_t blocking_timeout_ns;
     atomic_int shares_memory; /* memory coherence, tested by host_import.c */
     _Atomic uint32_t driver_wait_mode; /* set by event_wait.c */
-    bool has_device_scope_visibility; /* see op_request in plan/plan.h */
-    pthread_mutex_t mutex;            /* guards streams and next_stream_id */
+    bool has_device_scope_visibility;  /* see op_request in plan/plan.h */
+    pthread_mutex_t mutex;             /* guards streams and next_stream_id */
     struct tandem_stream *streams;
     uint64_t next_stream_id;
     struct pool pool;
@@ -56,7 +56,7 @@ struct tandem_device {
     struct programs programs;
     struct gemm_selector gemm_selector;
     enum sm90a_self_test_result sm90a_self_test; /* from the profile */
-    bool self_test_only;  /* option of open: tune.c runs only the self-test */
+    bool self_test_only; /* option of open: tune.c runs only the self-test */
     struct clblast_overrides clblast_overrides; /* from the profile */
 };
 
@@ -129,7 +129,7 @@ struct tandem_stream {
     _Atomic uint64_t pending_bytes; /* memory of unfinished commands in bytes */
     _Atomic uint32_t status;        /* the sticky error, or TANDEM_OK */
     char message[256];              /* message of the sticky error */
-    struct stream_kernel *kernels; /* hash table with open addressing */
+    struct stream_kernel *kernels;  /* hash table with open addressing */
     uint32_t kernel_slots, kernel_count;
     struct clblast_temp_size_entry clblast_temp_sizes[CLBLAST_TEMP_SIZE_COUNT];
     struct staging staging;

@@ -4,7 +4,6 @@
  * runs inside a thread_state_guard.  backend.h says which thread may call each
  * entry. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "common/argument_check.h"
 #include "common/thread_state_guard.h"

@@ -8,7 +8,6 @@
 #include "bench.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define SPOT 512               /* elements at either end */

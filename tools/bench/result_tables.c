@@ -8,7 +8,6 @@
 
 #include "../common/text_table.h"
 
-#include <math.h>
 #include <string.h>
 
 static void markdown_table(const struct table *table, FILE *out)

@@ -4,14 +4,11 @@
  */
 #include <config.h>
 
-#include "device_list.h"
 #include "calibration_run.h"
 #include "calibration_report.h"
 #include "verify.h"
 
 #include "../common/clock.h"
-
-#include <stdio.h>
 
 #define QUICK_LIMIT_S 120u
 #define FULL_LIMIT_S 900u

@@ -10,9 +10,6 @@
 #include "../common/clock.h"
 #include "../common/statistics.h"
 
-#include <stdio.h>
-#include <string.h>
-
 /* A first launch that took so much longer than the second compiled. */
 #define COMPILE_VISIBLE_NS (2 * NS_PER_MS)
 

@@ -9,7 +9,6 @@
 #include "child_process.h"
 #include "common/icd_list.h"
 #include "common/pocl_diagnosis.h"
-#include "device_list.h"
 #include "driver_blocklist_writer.h"
 
 #include <dlfcn.h>

@@ -7,10 +7,8 @@
 #include "op_blocklist_update.h"
 
 #include "child_process.h"
-#include "device_list.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 
 #define BLOCKLIST_UPDATE_LIMIT_S 60u
 

@@ -8,12 +8,9 @@
 #include <config.h>
 
 #include "device_job.h"
-#include "device_list.h"
 #include "calibration_run.h"
 
 #include "../common/clock.h"
-
-#include <stdio.h>
 
 /* It compiles a dozen kernels. */
 #define SELF_TEST_LIMIT_S 120u

@@ -6,7 +6,6 @@
  */
 #include <config.h>
 
-#include "device_list.h"
 #include "calibration_run.h"
 
 #include "../common/clock.h"
@@ -14,7 +13,6 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
-#include <string.h>
 
 #define BUDGET_S 60u
 /* A compile is not broken off when the budget is used up; on a processor it

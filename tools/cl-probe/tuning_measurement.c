@@ -3,7 +3,6 @@
 #include <config.h>
 
 #include "calibration_run.h"
-#include "device_list.h"
 
 #include "../common/clock.h"
 

@@ -7,7 +7,6 @@
 #include <config.h>
 
 #include "device_job.h"
-#include "device_list.h"
 #include "kernel_list.h"
 
 #include "../common/clock.h"
@@ -17,7 +16,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>

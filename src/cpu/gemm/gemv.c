@@ -33,18 +33,18 @@ static struct gemv gemv_of(const struct tandem_gemm *gemm, const float *a,
     bool ta = (gemm->flags & TANDEM_GEMM_TRANSPOSE_A) != 0;
     bool tb = (gemm->flags & TANDEM_GEMM_TRANSPOSE_B) != 0;
     bool row = gemm->m == 1; /* true if the result is one row, not a column */
-    return (struct gemv){
-        .matrix = row ? b : a,
-        .x = row ? a : b,
-        .y = c,
-        .n = n,
-        .k = gemm->k,
-        .ld = row ? gemm->b.ld : gemm->a.ld,
-        .x_step = row ? (ta ? gemm->a.ld : 1) : (tb ? 1 : gemm->b.ld),
-        .y_step = row ? 1 : gemm->c.ld,
-        .is_strided = row ? !tb : ta,
-        .alpha = (float)gemm->alpha,
-        .beta = (float)gemm->beta};
+    return (struct gemv){.matrix = row ? b : a,
+                         .x = row ? a : b,
+                         .y = c,
+                         .n = n,
+                         .k = gemm->k,
+                         .ld = row ? gemm->b.ld : gemm->a.ld,
+                         .x_step = row ? (ta ? gemm->a.ld : 1)
+                                       : (tb ? 1 : gemm->b.ld),
+                         .y_step = row ? 1 : gemm->c.ld,
+                         .is_strided = row ? !tb : ta,
+                         .alpha = (float)gemm->alpha,
+                         .beta = (float)gemm->beta};
 }
 
 /* Computes y = beta * y + dot products of `terms` terms from index `from`. */
@@ -133,8 +133,7 @@ static void results_compute(const struct gemm_call *call, int64_t batch,
                              : (gemm->flags & TANDEM_GEMM_TRANSPOSE_A) == 0;
     int64_t skip = from * (!is_contiguous ? 1 : row ? gemm->b.ld : gemm->a.ld);
     c += from * (row ? 1 : gemm->c.ld);
-    struct gemv v =
-        gemv_of(gemm, row ? a : a + skip, row ? b + skip : b, c, n);
+    struct gemv v = gemv_of(gemm, row ? a : a + skip, row ? b + skip : b, c, n);
     gemv_lines_run(&v);
     for (int64_t i = 0; !row && i < n; i++)
         gemm_epilogue_apply(call, c + i * gemm->c.ld, from + i, 0, 1);

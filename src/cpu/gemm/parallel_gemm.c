@@ -167,10 +167,10 @@ static void block_multiply(const struct block *block)
         int64_t from = block->from + done;
         int64_t depth = min64(terms, block->depth - done);
         int a_ld, b_ld;
-        const float *a = operand_as_f32(
-            block, block->a, &gemm->a, ta ? from : block->row,
-            ta ? block->row : from, ta ? depth : block->rows,
-            ta ? block->rows : depth, &a_ld);
+        const float *a =
+            operand_as_f32(block, block->a, &gemm->a, ta ? from : block->row,
+                           ta ? block->row : from, ta ? depth : block->rows,
+                           ta ? block->rows : depth, &a_ld);
         const float *b = operand_as_f32(
             block, block->b, &gemm->b, tb ? block->column : from,
             tb ? from : block->column, tb ? block->columns : depth,
@@ -178,8 +178,8 @@ static void block_multiply(const struct block *block)
         blas_enter();
         cblas_sgemm(CblasRowMajor, ta ? CblasTrans : CblasNoTrans,
                     tb ? CblasTrans : CblasNoTrans, (int)block->rows,
-                    (int)block->columns, (int)depth, block->alpha, a, a_ld,
-                    b, b_ld, done == 0 ? block->beta : 1.0f, block->c,
+                    (int)block->columns, (int)depth, block->alpha, a, a_ld, b,
+                    b_ld, done == 0 ? block->beta : 1.0f, block->c,
                     (int)block->ld);
         blas_leave();
     }
@@ -207,8 +207,7 @@ static void block_init(const struct gemm_job *job, struct block *out,
     out->is_unsplit = job->splits == 1;
     out->ld = out->columns;
     if (job->workspace != NULL) {
-        out->a = job->workspace +
-                 slot * job->slot_floats;
+        out->a = job->workspace + slot * job->slot_floats;
         out->b = out->a + job->a_floats;
         out->c = out->b + job->b_floats;
     }
@@ -290,8 +289,8 @@ static double partition_cost(const struct gemm_job *job, int64_t threads,
     const struct tandem_gemm *gemm = job->gemm;
     int64_t count = ceil_div(gemm->m, rows) * ceil_div(gemm->n, columns) *
                     gemm->batch * job->splits;
-    double one = (double)rows * (double)columns +
-                 PACK_COST * (double)(rows + columns);
+    double one =
+        (double)rows * (double)columns + PACK_COST * (double)(rows + columns);
     return one * (double)ceil_div(count, threads);
 }
 

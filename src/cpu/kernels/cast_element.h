@@ -128,9 +128,9 @@ static inline uint16_t i64_to_bf16(int64_t x)
 #define CAST_TABLE                                                             \
     {                                                                          \
         {u32_u32, f32_i32, f32_i64, f32_u8, f32_bool, f16_f16},                \
-        {i32_f32, u32_u32, i32_i64, i32_u8, i32_bool, i32_bf16},               \
-        {i64_f32, i64_i32, i64_i64, i64_u8, i64_bool, i64_bf16},               \
-        {u8_f32, u8_i32, u8_i64, u8_u8, u8_bool, u8_bf16},                     \
+            {i32_f32, u32_u32, i32_i64, i32_u8, i32_bool, i32_bf16},           \
+            {i64_f32, i64_i32, i64_i64, i64_u8, i64_bool, i64_bf16},           \
+            {u8_f32, u8_i32, u8_i64, u8_u8, u8_bool, u8_bf16},                 \
     }
 
 #endif

@@ -3,7 +3,6 @@
 #include "config.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "cpu/kernels/column_reduce.h"
 #include "cpu/kernels/reduce.h"
@@ -24,7 +23,7 @@ struct column_reduction {
     uint32_t op;
     const struct layout_reduction *layout;
     const float *in;
-    void *out;     /* f32 results; i64 for argmax and argmin */
+    void *out;             /* f32 results; i64 for argmax and argmin */
     int64_t width, blocks; /* columns per block and blocks per row */
     int64_t chunk, chunks; /* rows per chunk and chunks per block */
 };
@@ -91,8 +90,8 @@ static void rows_add(const struct column_block *block, int64_t chunk,
         break;
     case TANDEM_OP_LOG_SUM_EXP:
         if (block->shifted)
-            kernels->column_exp(NULL, 0, x, rows, stride, width,
-                                block->values, sums_of(block, chunk));
+            kernels->column_exp(NULL, 0, x, rows, stride, width, block->values,
+                                sums_of(block, chunk));
         else
             kernels->column_max(x, rows, stride, width,
                                 values_of(block, chunk));
@@ -179,9 +178,8 @@ static void block_reduce(const struct column_reduction *reduction,
         block_pass(&block);
     }
     for (int64_t i = 0; i < width; i++)
-        out[i * step] =
-            reduction_finish(reduction->op, sums[i], values[i],
-                             layout->reduced.elements);
+        out[i * step] = reduction_finish(reduction->op, sums[i], values[i],
+                                         layout->reduced.elements);
 }
 
 /* Stores the argmax or argmin of each column of a block. */
@@ -203,10 +201,9 @@ static void block_find(const struct column_reduction *reduction,
         int64_t block = rows - done < FIND_ROWS ? rows - done : FIND_ROWS;
         for (int64_t i = 0; i < width; i++)
             found[i] = -1;
-        (reduction->op == TANDEM_OP_ARGMIN
-             ? kernels->column_argmin
-             : kernels->column_argmax)(start + done * stride, block, stride,
-                                       width, best, found);
+        (reduction->op == TANDEM_OP_ARGMIN ? kernels->column_argmin
+                                           : kernels->column_argmax)(
+            start + done * stride, block, stride, width, best, found);
         for (int64_t i = 0; i < width; i++)
             if (found[i] >= 0)
                 out[i * step] = done + (int64_t)found[i];
@@ -260,8 +257,8 @@ static void chunk_rows_choose(struct column_reduction *reduction)
     const struct layout *kept = &reduction->layout->kept;
     int64_t rows = reduction->layout->reduced.elements;
     int64_t width = kept->shape[kept->rank - 1];
-    int64_t most = width < MAX_COLUMNS ? ACCUMULATORS / width
-                                   : ACCUMULATORS / MAX_COLUMNS;
+    int64_t most =
+        width < MAX_COLUMNS ? ACCUMULATORS / width : ACCUMULATORS / MAX_COLUMNS;
     most = most < MAX_CHUNKS ? most : MAX_CHUNKS;
     reduction->chunk = MIN_CHUNK_ROWS;
     if (rows > MIN_CHUNK_ROWS * most)
@@ -276,10 +273,10 @@ void column_reduce_run(const struct work *work,
     int64_t rows = layout->reduced.elements;
     int64_t width = layout->kept.shape[layout->kept.rank - 1];
     struct column_reduction reduction = {.kernels = work->device->kernels,
-                              .op = work->op->id,
-                              .layout = layout,
-                              .in = in,
-                              .out = out};
+                                         .op = work->op->id,
+                                         .layout = layout,
+                                         .in = in,
+                                         .out = out};
     int64_t threads = pool_threads(work->device->pool);
     block_width_choose(&reduction, threads);
     chunk_rows_choose(&reduction);

@@ -99,8 +99,8 @@ static double row_square_about(const float *x, int64_t n, float m)
     return sum;
 }
 
-static bool row_norm(float *y, const float *x, int64_t n, float m,
-                     float factor, const float *scale, const float *bias)
+static bool row_norm(float *y, const float *x, int64_t n, float m, float factor,
+                     const float *scale, const float *bias)
 {
     bool large = false;
     for (int64_t i = 0; i < n; i++) {
@@ -124,7 +124,7 @@ static bool row_norm(float *y, const float *x, int64_t n, float m,
 
 COLUMN(max, float, larger(a, x[i]))
 COLUMN(min, float, smaller(a, x[i]))
-COLUMN(product, float, a * x[i])
+COLUMN(product, float, a *x[i])
 COLUMN(sum, double, a + x[i])
 COLUMN(sum_square, double, a + (double)x[i] * x[i])
 

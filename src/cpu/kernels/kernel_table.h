@@ -38,21 +38,25 @@ typedef void (*row_fn)(const struct row *row);
 /* Lists the element-wise operators that every instruction set level implements
  * in its own row functions, as X(id, name). */
 #define ROWS_OF_ALL_LEVELS(X)                                                  \
-    X(NEG, neg) X(ABS, abs) X(SIGN, sign) X(FLOOR, floor) X(CEIL, ceil)        \
-    X(ROUND, round) X(SQRT, sqrt) X(RSQRT, rsqrt) X(RECIPROCAL, reciprocal)    \
-    X(EXP, exp) X(EXPM1, expm1) X(LOG, log) X(LOG1P, log1p) X(SIN, sin)        \
-    X(COS, cos) X(TANH, tanh) X(ERF, erf) X(SIGMOID, sigmoid) X(RELU, relu)    \
-    X(LEAKY_RELU, leaky_relu) X(ELU, elu) X(CLIP, clip) X(SWISH, swish)        \
-    X(GELU, gelu) X(SOFTPLUS, softplus) X(MISH, mish)                          \
-    X(HARDSWISH, hardswish) X(ADD, add) X(SUB, sub) X(MUL, mul) X(DIV, div)    \
-    X(POW, pow) X(MIN, min) X(MAX, max) X(WHERE, where) X(FMA, fma)            \
-    X(RELU_GRAD, relu_grad)
+    X(NEG, neg)                                                                \
+    X(ABS, abs) X(SIGN, sign) X(FLOOR, floor) X(CEIL, ceil) X(ROUND, round)    \
+        X(SQRT, sqrt) X(RSQRT, rsqrt) X(RECIPROCAL, reciprocal) X(EXP, exp)    \
+            X(EXPM1, expm1) X(LOG, log) X(LOG1P, log1p) X(SIN, sin)            \
+                X(COS, cos) X(TANH, tanh) X(ERF, erf) X(SIGMOID, sigmoid)      \
+                    X(RELU, relu) X(LEAKY_RELU, leaky_relu) X(ELU, elu)        \
+                        X(CLIP, clip) X(SWISH, swish) X(GELU, gelu)            \
+                            X(SOFTPLUS, softplus) X(MISH, mish)                \
+                                X(HARDSWISH, hardswish) X(ADD, add)            \
+                                    X(SUB, sub) X(MUL, mul) X(DIV, div)        \
+                                        X(POW, pow) X(MIN, min) X(MAX, max)    \
+                                            X(WHERE, where) X(FMA, fma)        \
+                                                X(RELU_GRAD, relu_grad)
 /* Lists the operators of vectorized_loops.h that give bool, as X(id, name). */
 #define BOOL_ROWS(X)                                                           \
-    X(EQUAL, equal) X(NOT_EQUAL, not_equal) X(LESS, less)                      \
-    X(LESS_EQUAL, less_equal) X(GREATER, greater)                              \
-    X(GREATER_EQUAL, greater_equal) X(AND, and) X(OR, or) X(XOR, xor)          \
-    X(NOT, not)
+    X(EQUAL, equal)                                                            \
+    X(NOT_EQUAL, not_equal) X(LESS, less) X(LESS_EQUAL, less_equal)            \
+        X(GREATER, greater) X(GREATER_EQUAL, greater_equal) X(AND, and)        \
+            X(OR, or) X(XOR, xor) X(NOT, not )
 
 /* Argument X for the lists above: stores row_<name> in the table `rows`. */
 #define ROW_FILL(number, name) rows[TANDEM_OP_##number] = row_##name;
@@ -104,8 +108,8 @@ struct kernels {
      * nothing; y may be x.  Returns true if an element of `scale` may exceed
      * NORM_SCALE in magnitude; y is then inaccurate where (x - m) * factor is
      * subnormal. */
-    bool (*norm_row)(float *y, const float *x, int64_t n, float m,
-                     float factor, const float *scale, const float *bias);
+    bool (*norm_row)(float *y, const float *x, int64_t n, float m, float factor,
+                     const float *scale, const float *bias);
 
     /* Column reductions combine `rows` rows into one accumulator for each
      * column.  `stride` is the distance between rows in elements. */

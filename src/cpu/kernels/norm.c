@@ -66,8 +66,8 @@ static void row_strided(const struct norm *norm, const float *x, float *y)
     double factor = factor_of(norm, square);
     for (walk_start(&walk, norm); walk.left > 0; walk_move(&walk, norm)) {
         double d = (double)x[walk.element.offsets[0]] - mean;
-        double result = d * factor *
-                        (double)norm->scale[walk.affine.offsets[0]];
+        double result =
+            d * factor * (double)norm->scale[walk.affine.offsets[0]];
         if (norm->bias != NULL)
             result += (double)norm->bias[walk.affine.offsets[1]];
         y[walk.element.offsets[1]] = (float)result;
@@ -86,8 +86,7 @@ static void row_lift(const struct norm *norm, const float *x, float *y,
 {
     for (int64_t i = 0; i < norm->layout.reduced.elements; i++) {
         double h = (double)(x[i] - mean) * factor;
-        if (h != 0 && fabs(h) < 0x1p-100 &&
-            fabsf(norm->scale[i]) > NORM_SCALE)
+        if (h != 0 && fabs(h) < 0x1p-100 && fabsf(norm->scale[i]) > NORM_SCALE)
             y[i] = (float)(h * (double)norm->scale[i] +
                            (norm->bias != NULL ? (double)norm->bias[i] : 0.0));
     }
@@ -152,8 +151,8 @@ void norm_run(const struct work *work)
         .epsilon = (double)epsilon_f32(work->op->floats[0]),
     };
     const struct layout_norm *layout = &norm.layout;
-    layout_norm(&norm.layout, work->inputs, work->input_count,
-                work->outputs[0], work->op->ints[0]);
+    layout_norm(&norm.layout, work->inputs, work->input_count, work->outputs[0],
+                work->op->ints[0]);
     int64_t n = layout->reduced.elements;
     if (layout->kept.elements == 0 || n == 0)
         return;

@@ -179,8 +179,7 @@ void softmax_run(const struct work *work)
                                                   : softmax.width;
     softmax.bands = (extent + softmax.width - 1) / softmax.width;
     pool_run(work->device->pool, work->op->id + POOL_VARIANT, bands_run,
-             &softmax,
-             kept->elements / extent * softmax.bands,
+             &softmax, kept->elements / extent * softmax.bands,
              n * ((extent + softmax.bands - 1) / softmax.bands));
 }
 
@@ -285,7 +284,6 @@ void cross_entropy_run(const struct work *work)
         .scale = gradient ? attribute_f32(work->op->floats[0]) : 0.0f,
     };
     pool_run(work->device->pool, work->op->id,
-             gradient ? gradients_run : losses_run,
-             &entropy, logits->shape[0],
+             gradient ? gradients_run : losses_run, &entropy, logits->shape[0],
              logits->shape[1]);
 }

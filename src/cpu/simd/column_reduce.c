@@ -86,8 +86,7 @@ static void column_product(const float *x, int64_t rows, int64_t stride,
         for (int64_t i = 0; i < columns; i += LANES) {
             int64_t n = columns - i;
             vf old = lanes_load(accumulators + i, n);
-            lanes_store(accumulators + i, n,
-                        vf_mul(old, lanes_load(x + i, n)));
+            lanes_store(accumulators + i, n, vf_mul(old, lanes_load(x + i, n)));
         }
 }
 

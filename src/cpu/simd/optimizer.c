@@ -49,8 +49,8 @@ static void row_sgd(const struct row *row)
 /* Returns false if any lane is NaN or outside MIN_SQUARE to MAX_SQUARE. */
 static inline bool squares_ordinary(vf square)
 {
-    vf within = vf_min_raw(vf_max_raw(square, vf_set(MIN_SQUARE)),
-                           vf_set(MAX_SQUARE));
+    vf within =
+        vf_min_raw(vf_max_raw(square, vf_set(MIN_SQUARE)), vf_set(MAX_SQUARE));
     return vm_bits(vf_compare(within, square, NEQ_UQ)) == 0;
 }
 
@@ -84,12 +84,11 @@ static inline vf quotient_any(const float *f, vf v, vf gradient, vf mean,
 {
     vf unit = unit_of(square, 0x1p-70f, 0x1p96f);
     vf wide = unit_of(square, 0x1p-1f, 0x1p24f);
-    vf scaled = mean_square(f, vf_mul(vf_mul(v, unit), unit),
-                            vf_mul(gradient, unit));
-    return vf_div(vf_mul(mean, wide),
-                  vf_fma(mean_root(f, scaled),
-                         unit_of(square, 0x1p69f, 0x1p-72f),
-                         vf_mul(vf_set(f[5]), wide)));
+    vf scaled =
+        mean_square(f, vf_mul(vf_mul(v, unit), unit), vf_mul(gradient, unit));
+    return vf_div(vf_mul(mean, wide), vf_fma(mean_root(f, scaled),
+                                             unit_of(square, 0x1p69f, 0x1p-72f),
+                                             vf_mul(vf_set(f[5]), wide)));
 }
 
 /* Returns the mean square, limited to FLT_MAX in lanes where both v and the
@@ -117,8 +116,8 @@ static void row_adam(const struct row *row)
         int64_t n = row->n - i;
         vf weight = part(w + i, n), gradient = part(g + i, n);
         /* Lanes past the end are 1, so that their mean square is in bounds. */
-        vf old = n >= LANES ? vf_load(v + i)
-                            : vf_load_part(v + i, n, vf_set(1));
+        vf old =
+            n >= LANES ? vf_load(v + i) : vf_load_part(v + i, n, vf_set(1));
         if (decoupled)
             weight = vf_fma(shrink, weight, weight);
         else

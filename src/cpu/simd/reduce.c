@@ -45,9 +45,8 @@ static inline double vf_total(vf x)
         vf_store(lanes, raw(a, b));                                            \
         for (int m = LANES / 2; m > 0; m /= 2)                                 \
             for (int j = 0; j < m; j++)                                        \
-                lanes[j] =                                                     \
-                    lanes[j + m] scalar_less lanes[j] ? lanes[j + m]           \
-                                                      : lanes[j];              \
+                lanes[j] = lanes[j + m] scalar_less lanes[j] ? lanes[j + m]    \
+                                                             : lanes[j];       \
         return lanes[0];                                                       \
     }
 
@@ -304,8 +303,8 @@ static void row_shift(float *y, const float *x, int64_t n, float m, float l)
 /* Implements norm_row.  Returns true if any scale is NaN or has a magnitude of
  * at least 2.  Combines the scales by a bitwise OR, because the top exponent
  * bit is set exactly in values of at least 2. */
-static bool row_norm(float *y, const float *x, int64_t n, float m,
-                     float factor, const float *scale, const float *bias)
+static bool row_norm(float *y, const float *x, int64_t n, float m, float factor,
+                     const float *scale, const float *bias)
 {
     vf mean = vf_set(m), f = vf_set(factor), zero = vf_set(0), bits = zero;
     float lanes[LANES];
@@ -314,8 +313,8 @@ static bool row_norm(float *y, const float *x, int64_t n, float m,
         vf h = vf_mul(vf_sub(vf_load(x + i), mean), f);
         vf s = vf_load(scale + i);
         bits = vf_or(bits, s);
-        vf_store(y + i, bias != NULL ? vf_fma(h, s, vf_load(bias + i))
-                                     : vf_mul(h, s));
+        vf_store(y + i,
+                 bias != NULL ? vf_fma(h, s, vf_load(bias + i)) : vf_mul(h, s));
     }
     if (i < n) {
         vf h = vf_mul(vf_sub(vf_load_part(x + i, n - i, zero), mean), f);

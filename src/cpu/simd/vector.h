@@ -37,7 +37,8 @@
 #if !defined(__AVX512F__) || !defined(__AVX512DQ__) ||                         \
     !defined(__AVX512BW__) || !defined(__AVX512VL__) || !defined(__F16C__) ||  \
     !defined(__FMA__)
-#error "CFLAGS disable AVX-512, which this file needs: remove -mno-avx512f and \
+#error                                                                         \
+    "CFLAGS disable AVX-512, which this file needs: remove -mno-avx512f and \
 the like; the library chooses the instruction set at run time"
 #endif
 #include "cpu/simd/vector_avx512.h"

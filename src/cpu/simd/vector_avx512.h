@@ -62,9 +62,9 @@ static inline void vf_store_bf16(uint16_t *p, vf x)
         _mm512_add_epi32(bits,
                          _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff))),
         16);
-    __m512i y = _mm512_mask_or_epi32(rounded,
-                                     _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q),
-                                     high, _mm512_set1_epi32(0x40));
+    __m512i y =
+        _mm512_mask_or_epi32(rounded, _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q),
+                             high, _mm512_set1_epi32(0x40));
     _mm256_storeu_si256((__m256i *)(void *)p, _mm512_cvtepi32_epi16(y));
 }
 static inline vf vf_add(vf a, vf b)

@@ -6,7 +6,6 @@
 #include "host/chooser/chooser.h"
 
 #include <math.h>
-#include <string.h>
 
 static double clamp_negative(double value)
 {

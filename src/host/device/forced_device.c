@@ -9,7 +9,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* Returns the setting that named the forced device, for error messages. */
 static const char *setting_name(const struct tandem_context *context)

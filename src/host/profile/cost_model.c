@@ -5,7 +5,6 @@
 #include "host/profile/cost_model.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 static const char *const curve_names[COST_CURVE_COUNT] = {

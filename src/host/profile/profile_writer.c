@@ -9,7 +9,6 @@
 #include "common/thread_state_guard.h"
 #include "host/context/directories.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

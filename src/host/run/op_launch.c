@@ -8,8 +8,6 @@
 #include "host/run/run.h"
 #include "host/device/device_wait.h"
 
-#include <string.h>
-
 /* Type of the plugin functions `supports`, `prepare` and `query_ready`. */
 typedef enum tandem_status
 call_entry(struct tandem_device *, const struct tandem_op *,

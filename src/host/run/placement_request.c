@@ -3,7 +3,6 @@
  * required device, if any; see run.h.  The context's mutex must be held. */
 #include <config.h>
 
-#include "common/last_error.h"
 #include "host/device/forced_device.h"
 #include "host/run/call_cache.h"
 #include "host/run/run.h"

@@ -17,7 +17,10 @@ struct code {
     bool suspect;
 };
 
-#define CODE(code, status, suspect) {code, TANDEM_##status, #code, suspect}
+#define CODE(code, status, suspect)                                            \
+    {                                                                          \
+        code, TANDEM_##status, #code, suspect                                  \
+    }
 
 static const struct code cl_codes[] = {
     CODE(CL_DEVICE_NOT_FOUND, NO_DEVICE, false),

@@ -11,8 +11,8 @@
 
 /* The OpenCL platforms that have no usable device. */
 struct no_device_diagnosis {
-    char names[200];    /* platform names, separated by commas */
-    bool pocl, rusticl; /* set if `names` includes PoCL or rusticl */
+    char names[200];         /* platform names, separated by commas */
+    bool pocl, rusticl;      /* set if `names` includes PoCL or rusticl */
     uint32_t unusable_count; /* number of listed devices that cannot be used */
 };
 

@@ -7,7 +7,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "opencl/device/device.h"
 #include "opencl/device/cl_status.h"
 
 #define BATCH 2
@@ -75,8 +74,8 @@ static enum tandem_status check_run(struct check *check)
     int code;
     if (check->batch > 1)
         code = CLBlastSgemmStridedBatched(
-            CLBlastLayoutColMajor, CLBlastTransposeNo, CLBlastTransposeNo, m,
-            n, k, ALPHA, check->memory[0], 0, m, m * k, check->memory[1], 0, k,
+            CLBlastLayoutColMajor, CLBlastTransposeNo, CLBlastTransposeNo, m, n,
+            k, ALPHA, check->memory[0], 0, m, m * k, check->memory[1], 0, k,
             k * n, BETA, check->memory[2], 0, m, m * n, check->batch,
             &check->queue, NULL);
     else
@@ -96,8 +95,7 @@ static bool is_element_correct(const struct check *check, size_t entry)
     size_t m = check->m, k = check->k;
     size_t batch = entry / (m * check->n), within = entry % (m * check->n);
     const float *a = check->host[0] + batch * m * k + within % m;
-    const float *b =
-        check->host[1] + batch * k * check->n + within / m * k;
+    const float *b = check->host[1] + batch * k * check->n + within / m * k;
     double sum = (double)BETA * INITIAL_C, size = sum;
     for (size_t i = 0; i < k; i++) {
         double term = (double)ALPHA * (double)a[i * m] * (double)b[i];

@@ -8,7 +8,6 @@
 #include "opencl/gemm/pack_cache_fill.h"
 #include "opencl/queue/kernel_launch.h"
 #include "opencl/plan/operand_packing.h"
-#include "opencl/device/cl_status.h"
 
 /* The way in which a GEMM is computed: by a call of CLBlast, if `clblast` is
  * set, and then by the kernels of `plan`. */

@@ -190,7 +190,7 @@ double gemm_cost_model_clblast_ns(const struct gemm_cost_model *model,
         sum += weight * time->log2_ns_per_work;
         weights += weight;
     }
-    double ns = (double)exp2f(sum / weights + size[0] + size[1] + size[2] +
-                              size[3]);
+    double ns =
+        (double)exp2f(sum / weights + size[0] + size[1] + size[2] + size[3]);
     return fmax(ns, model->min_clblast_ns);
 }

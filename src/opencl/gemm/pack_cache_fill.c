@@ -13,8 +13,7 @@ static struct pack_cache_key operand_key(const struct tandem_gemm *gemm,
                                          enum gemm_kernel_id tile,
                                          enum operand_id id)
 {
-    const struct tandem_matrix *matrix =
-        id == OPERAND_A ? &gemm->a : &gemm->b;
+    const struct tandem_matrix *matrix = id == OPERAND_A ? &gemm->a : &gemm->b;
     struct pack_cache_key key;
     memset(&key, 0, sizeof(key));
     key.byte_offset = matrix->byte_offset;

@@ -34,8 +34,7 @@ void block_attach(struct block *block, struct tandem_buffer *buffer)
                           memory_order_relaxed);
 }
 
-void block_set_last_use(struct block *block,
-                        const struct tandem_buffer *buffer)
+void block_set_last_use(struct block *block, const struct tandem_buffer *buffer)
 {
     uint64_t stream = atomic_load(&buffer->used_stream);
     /* If no stream used the buffer, the block keeps its older last use. */

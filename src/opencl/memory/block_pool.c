@@ -156,9 +156,10 @@ static enum tandem_status check_limit(struct tandem_device *device,
                           (unsigned long long)bytes, (unsigned long long)limit);
 }
 
-static enum tandem_status block_create_within_limit(
-    struct tandem_device *device, uint64_t requested, uint64_t bytes,
-    uint32_t size_class, struct block **out_block)
+static enum tandem_status
+block_create_within_limit(struct tandem_device *device, uint64_t requested,
+                          uint64_t bytes, uint32_t size_class,
+                          struct block **out_block)
 {
     struct pool *pool = &device->pool;
     struct block *excess;

@@ -79,10 +79,9 @@ enum tandem_status buffer_import(struct tandem_device *device, void *memory,
                               "import_host: out of host memory");
     if (bytes == 0)
         memory = empty_import;
-    buffer->mem =
-        clCreateBuffer(device->context, CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR,
-                       bytes > 0 ? (size_t)bytes : sizeof(empty_import), memory,
-                       &code);
+    buffer->mem = clCreateBuffer(
+        device->context, CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR,
+        bytes > 0 ? (size_t)bytes : sizeof(empty_import), memory, &code);
     if (code != CL_SUCCESS) {
         handle_free(&buffers, buffer);
         return status_from_cl(device, code, "clCreateBuffer of host memory");

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-
 struct buffer_version buffer_version_get(const struct tandem_buffer *buffer)
 {
     return (struct buffer_version){atomic_load(&buffer->written_stream),
@@ -240,8 +239,7 @@ struct pack_cache_entry *pack_cache_acquire(struct tandem_buffer *buffer,
     pthread_mutex_lock(&pool->mutex);
     struct pack_cache_entry *entry =
         entry_use(pool, entry_find(pool, buffer, key, version));
-    *out_seen_before =
-        entry == NULL && operand_seen_before(pool, fingerprint);
+    *out_seen_before = entry == NULL && operand_seen_before(pool, fingerprint);
     pthread_mutex_unlock(&pool->mutex);
     return entry;
 }

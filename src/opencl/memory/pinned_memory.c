@@ -17,8 +17,8 @@
 struct pinned {
     cl_mem mem;
     cl_command_queue queue;
-    void *mapped; /* address of the mapped buffer */
-    void *memory; /* first page boundary at or after `mapped` */
+    void *mapped;   /* address of the mapped buffer */
+    void *memory;   /* first page boundary at or after `mapped` */
     uint64_t bytes; /* number of usable bytes at `memory` */
     struct pinned *next;
 };

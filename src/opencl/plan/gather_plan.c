@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Plans gathers: cl/gather.cl. */
-#include "common/argument_check.h"
 #include "opencl/plan/kernel_step.h"
 
 /* Parameters of cl/gather.cl. */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Plans reductions, argmax, argmin and dot products (cl/reduce.cl). */
-#include "common/argument_check.h"
 #include "common/operator_table.h"
 #include "opencl/device/device_enumeration.h"
 #include "opencl/plan/kernel_step.h"

@@ -70,7 +70,7 @@ struct programs {
     uint32_t thread_count;
     bool is_stopping;
     bool last_thread_frees_device; /* the device is closed */
-    _Atomic uint32_t group_log2; /* log2 of work-group size for new plans */
+    _Atomic uint32_t group_log2;   /* log2 of work-group size for new plans */
     uint64_t built_count;
 };
 

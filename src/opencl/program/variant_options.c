@@ -15,7 +15,10 @@
 #include "opencl/plan/row_mapping.h"
 #include "opencl/plan/gemv_plan.h"
 
-#define FUNCTION(file, function) {#file ".cl", kernel_##file, #function}
+#define FUNCTION(file, function)                                               \
+    {                                                                          \
+#file ".cl", kernel_##file, #function                                  \
+    }
 
 static const struct {
     const char *file, *source, *function;

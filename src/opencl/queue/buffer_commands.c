@@ -105,9 +105,9 @@ enum tandem_status buffer_copy(struct tandem_stream *stream,
     cl_int code;
     bool retried = false;
     do
-        code = clEnqueueCopyBuffer(
-            stream->queue, source->mem, target->mem, (size_t)source_offset,
-            (size_t)target_offset, (size_t)bytes, 0, NULL, NULL);
+        code = clEnqueueCopyBuffer(stream->queue, source->mem, target->mem,
+                                   (size_t)source_offset, (size_t)target_offset,
+                                   (size_t)bytes, 0, NULL, NULL);
     while (stream_trim_for_retry(stream, code, &retried));
     if (code != CL_SUCCESS)
         return status_from_cl(stream->device, code, "clEnqueueCopyBuffer");
@@ -151,8 +151,8 @@ enum tandem_status buffer_fill(struct tandem_stream *stream,
     bool retried = false;
     do
         code = clEnqueueFillBuffer(stream->queue, buffer->mem, pattern,
-                                   pattern_bytes, (size_t)offset,
-                                   (size_t)bytes, 0, NULL, NULL);
+                                   pattern_bytes, (size_t)offset, (size_t)bytes,
+                                   0, NULL, NULL);
     while (stream_trim_for_retry(stream, code, &retried));
     if (code != CL_SUCCESS)
         return status_from_cl(stream->device, code, "clEnqueueFillBuffer");
@@ -206,8 +206,8 @@ enum tandem_status buffer_map(struct tandem_stream *stream,
     bool retried = false;
     do
         memory = clEnqueueMapBuffer(stream->queue, buffer->mem, CL_FALSE,
-                                    map_flags, (size_t)offset, (size_t)bytes,
-                                    0, NULL, &event, &code);
+                                    map_flags, (size_t)offset, (size_t)bytes, 0,
+                                    NULL, &event, &code);
     while (stream_trim_for_retry(stream, code, &retried));
     if (code != CL_SUCCESS)
         return status_from_cl(stream->device, code, "clEnqueueMapBuffer");

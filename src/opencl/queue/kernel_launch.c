@@ -64,8 +64,7 @@ static enum tandem_status kernel_create(struct tandem_stream *stream,
         return last_error_set(TANDEM_OUT_OF_MEMORY,
                               "launch: out of host memory");
     }
-    *out_kernel =
-        kernel_slot(stream->kernels, stream->kernel_slots, step->key);
+    *out_kernel = kernel_slot(stream->kernels, stream->kernel_slots, step->key);
     **out_kernel = created;
     stream->kernel_count++;
     return TANDEM_OK;
@@ -136,15 +135,15 @@ static enum tandem_status enqueue(struct tandem_stream *stream,
     cl_int code;
     bool retried = false;
     do
-        code = kernel != NULL
-                   ? clEnqueueNDRangeKernel(stream->queue, kernel->kernel, 1,
-                                            NULL, &global, &local, 0, NULL,
-                                            NULL)
-                   : clEnqueueCopyBuffer(
-                         stream->queue, step->buffers[1]->mem,
-                         step->buffers[0]->mem, (size_t)step->source_offset,
-                         (size_t)step->target_offset, (size_t)step->bytes, 0,
-                         NULL, NULL);
+        code =
+            kernel != NULL
+                ? clEnqueueNDRangeKernel(stream->queue, kernel->kernel, 1, NULL,
+                                         &global, &local, 0, NULL, NULL)
+                : clEnqueueCopyBuffer(stream->queue, step->buffers[1]->mem,
+                                      step->buffers[0]->mem,
+                                      (size_t)step->source_offset,
+                                      (size_t)step->target_offset,
+                                      (size_t)step->bytes, 0, NULL, NULL);
     while (stream_trim_for_retry(stream, code, &retried));
     if (code != CL_SUCCESS)
         return status_from_cl(stream->device, code,

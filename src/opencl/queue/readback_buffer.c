@@ -14,10 +14,10 @@
 static void alloc_memory(struct tandem_stream *stream, uint64_t timeout_ns)
 {
     uint64_t limit_ns = device_timeout_ns(stream->device);
-    enum tandem_status status = pinned_alloc(
-        stream->device, MAX_READBACK_BYTES,
-        timeout_ns < limit_ns ? timeout_ns : limit_ns,
-        &stream->readback.memory);
+    enum tandem_status status =
+        pinned_alloc(stream->device, MAX_READBACK_BYTES,
+                     timeout_ns < limit_ns ? timeout_ns : limit_ns,
+                     &stream->readback.memory);
     stream->readback.alloc_failed =
         status != TANDEM_OK && status != TANDEM_NOT_READY;
 }

@@ -81,9 +81,9 @@ void stream_mark_completed(struct tandem_stream *stream, uint64_t seqno)
 bool stream_trim_for_retry(struct tandem_stream *stream, cl_int code,
                            bool *retried)
 {
-    if (*retried || (code != CL_MEM_OBJECT_ALLOCATION_FAILURE &&
-                     code != CL_OUT_OF_RESOURCES &&
-                     code != CL_OUT_OF_HOST_MEMORY))
+    if (*retried ||
+        (code != CL_MEM_OBJECT_ALLOCATION_FAILURE &&
+         code != CL_OUT_OF_RESOURCES && code != CL_OUT_OF_HOST_MEMORY))
         return false;
     pool_trim(stream->device, 0);
     *retried = true;

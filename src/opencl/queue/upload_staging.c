@@ -86,8 +86,8 @@ static bool segment_is_free(struct tandem_stream *stream,
         event_get_state(segment->event, &state) != CL_SUCCESS)
         return false;
     if (state < 0)
-        stream_fail(stream, status_from_cl(stream->device, state,
-                                           "an earlier upload"));
+        stream_fail(stream,
+                    status_from_cl(stream->device, state, "an earlier upload"));
     return state <= CL_COMPLETE;
 }
 

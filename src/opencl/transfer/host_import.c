@@ -94,8 +94,8 @@ static enum tandem_status test_run(struct coherence_test *test,
                                TEST_BYTES, 0, NULL, NULL);
     if (code == CL_SUCCESS)
         code = clEnqueueReadBuffer(test->queue, test->other, CL_FALSE, last,
-                                   sizeof(test->read_back), &test->read_back,
-                                   0, NULL, &event);
+                                   sizeof(test->read_back), &test->read_back, 0,
+                                   NULL, &event);
     status = status_from_cl(device, code, "import_host");
     if (status == TANDEM_OK)
         status = deferred_release_wait(device, test->queue, event, test_free,
@@ -146,10 +146,8 @@ static bool kernel_coherence_test(struct tandem_stream *stream,
 
 static const struct tandem_op test_op = {.struct_size = sizeof(test_op),
                                          .id = TANDEM_OP_NEG};
-static const struct tandem_tensor_desc test_desc = {.dtype = TANDEM_F32,
-                                                    .rank = 1,
-                                                    .shape = {TEST_FLOATS},
-                                                    .strides = {1}};
+static const struct tandem_tensor_desc test_desc = {
+    .dtype = TANDEM_F32, .rank = 1, .shape = {TEST_FLOATS}, .strides = {1}};
 
 static struct op_request test_request(const struct tandem_device *device,
                                       const struct tandem_tensor_desc **in,
@@ -174,17 +172,17 @@ static bool kernels_coherence_test(struct tandem_device *device,
     struct tandem_buffer *from = NULL, *to = NULL;
     struct tandem_stream *stream = NULL;
     float *floats = (float *)(void *)memory;
-    bool right = buffer_import(device, memory, TEST_BYTES, &from) ==
-                     TANDEM_OK &&
-                 buffer_import(device, memory + TEST_BYTES, TEST_BYTES,
-                               &to) == TANDEM_OK &&
-                 stream_create(device, 0, &stream) == TANDEM_OK;
+    bool right =
+        buffer_import(device, memory, TEST_BYTES, &from) == TANDEM_OK &&
+        buffer_import(device, memory + TEST_BYTES, TEST_BYTES, &to) ==
+            TANDEM_OK &&
+        stream_create(device, 0, &stream) == TANDEM_OK;
     descs[0].buffer = from;
     descs[1].buffer = to;
     for (int i = 0; i < REPEATS && right; i++)
-        right = kernel_coherence_test(stream, &request, floats,
-                                      floats + TEST_FLOATS,
-                                      (float)(i * 4096 + 1));
+        right =
+            kernel_coherence_test(stream, &request, floats,
+                                  floats + TEST_FLOATS, (float)(i * 4096 + 1));
     if (stream != NULL)
         stream_destroy(stream);
     if (from != NULL)

@@ -54,8 +54,8 @@ static enum tandem_status unmap(struct tandem_stream *stream, cl_mem mem,
                                 void *memory)
 {
     cl_event event = NULL;
-    cl_int code = clEnqueueUnmapMemObject(stream->queue, mem, memory, 0, NULL,
-                                          &event);
+    cl_int code =
+        clEnqueueUnmapMemObject(stream->queue, mem, memory, 0, NULL, &event);
     return command_await(stream, code, event, device_timeout_ns(stream->device),
                          "clEnqueueUnmapMemObject");
 }
@@ -88,8 +88,8 @@ static enum tandem_status device_copy(struct tandem_stream *stream, cl_mem from,
                                       cl_mem to)
 {
     cl_event event = NULL;
-    cl_int code = clEnqueueCopyBuffer(stream->queue, from, to, 0, 0,
-                                      TEST_BYTES, 0, NULL, &event);
+    cl_int code = clEnqueueCopyBuffer(stream->queue, from, to, 0, 0, TEST_BYTES,
+                                      0, NULL, &event);
     return command_await(stream, code, event, device_timeout_ns(stream->device),
                          "clEnqueueCopyBuffer");
 }
@@ -103,8 +103,7 @@ static bool host_to_host(struct tandem_stream *stream, cl_mem from, cl_mem to,
     const uint64_t limit_ns = device_timeout_ns(stream->device);
     void *mapped;
     memset(want, value, sizeof(want));
-    if (map(stream, from, 0, TEST_BYTES, true, limit_ns, &mapped) !=
-        TANDEM_OK)
+    if (map(stream, from, 0, TEST_BYTES, true, limit_ns, &mapped) != TANDEM_OK)
         return false;
     memcpy(mapped, want, sizeof(want));
     if (unmap(stream, from, mapped) != TANDEM_OK ||

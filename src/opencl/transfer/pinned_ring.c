@@ -267,9 +267,9 @@ static bool drain_commands(struct ring_transfer *transfer)
         cl_int state = CL_QUEUED;
         if (event == NULL)
             continue;
-        completed = poll_event(event, completed ? limit_ns : 0, &state) ==
-                        CL_SUCCESS &&
-                    state <= CL_COMPLETE && completed;
+        completed =
+            poll_event(event, completed ? limit_ns : 0, &state) == CL_SUCCESS &&
+            state <= CL_COMPLETE && completed;
         clReleaseEvent(event);
     }
     return completed;
@@ -328,9 +328,9 @@ enum tandem_status pinned_ring_transfer(struct tandem_stream *stream,
 static void alloc_ring(struct tandem_device *device, struct pinned_ring *ring)
 {
     void *memory;
-    ring->unavailable = pinned_alloc(device, RING_BYTES,
-                                     device_timeout_ns(device),
-                                     &memory) != TANDEM_OK;
+    ring->unavailable =
+        pinned_alloc(device, RING_BYTES, device_timeout_ns(device), &memory) !=
+        TANDEM_OK;
     ring->memory = memory;
 }
 

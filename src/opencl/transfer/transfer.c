@@ -131,9 +131,8 @@ static uint64_t transfer_deadline(uint64_t timeout_ns, uint64_t bytes)
     const uint64_t now = monotonic_ns();
     if (timeout_ns < MIN_TRANSFER_NS + bytes)
         timeout_ns = MIN_TRANSFER_NS + bytes;
-    return timeout_ns < TANDEM_TIMEOUT_INFINITE - now
-               ? now + timeout_ns
-               : TANDEM_TIMEOUT_INFINITE;
+    return timeout_ns < TANDEM_TIMEOUT_INFINITE - now ? now + timeout_ns
+                                                      : TANDEM_TIMEOUT_INFINITE;
 }
 
 static enum tandem_status read_blocking(struct tandem_stream *stream,
@@ -149,8 +148,8 @@ static enum tandem_status read_blocking(struct tandem_stream *stream,
     if (drains)
         status = stream_drain(stream, timeout_ns);
     if (status == TANDEM_OK && bulk)
-        status = bulk_download(stream, buffer, offset, target, bytes,
-                               deadline_ns);
+        status =
+            bulk_download(stream, buffer, offset, target, bytes, deadline_ns);
     else if (status == TANDEM_OK && drains &&
              timeout_ns == TANDEM_TIMEOUT_INFINITE)
         status = buffer_enqueue_read(stream, buffer, offset, target, bytes,

@@ -5,13 +5,10 @@
  * three values of the best set at random, or sometimes all values. Candidates
  * are compared by the time of a whole call, which includes packing by CLBlast.
  */
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "opencl/gemm/clblast.h"
 #include "opencl/gemm/clblast_params.h"
-#include "opencl/device/device.h"
 #include "opencl/device/event_poll.h"
 #include "opencl/tune/tuning_candidate.h"
 #include "opencl/tune/tune.h"

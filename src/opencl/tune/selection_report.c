@@ -5,8 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "opencl/device/device.h"
-
 #define PREFIX "gemm."
 #define TEXT_BYTES 256u
 

@@ -10,7 +10,6 @@
 #include "opencl/queue/kernel_launch.h"
 #include "opencl/program/kernel_self_test.h"
 #include "opencl/transfer/transfer.h"
-#include "opencl/device/event_poll.h"
 #include "opencl/tune/tune.h"
 
 /* Minimum number of result tiles that each work-group computes. */
@@ -92,8 +91,8 @@ static void random_fill(uint32_t dtype, void *out, int64_t count, uint32_t seed)
         if (dtype == TANDEM_F32)
             ((float *)out)[i] = value;
         else
-            ((uint16_t *)out)[i] = dtype == TANDEM_F16 ? f16_round(value)
-                                                       : bf16_round(value);
+            ((uint16_t *)out)[i] =
+                dtype == TANDEM_F16 ? f16_round(value) : bf16_round(value);
     }
 }
 

@@ -5,7 +5,6 @@
 #include "opencl/gemm/clblast.h"
 #include "opencl/gemm/clblast_params.h"
 #include "opencl/device/device.h"
-#include "opencl/device/event_poll.h"
 
 /* Scratch memory for a GEMM of 4096 x 4096 matrices and CLBlast's packed
  * operands; on a CPU, of 1024 x 1024 matrices. */
@@ -21,8 +20,8 @@
 static uint64_t scratch_bytes(const struct tandem_device *device)
 {
     const struct tandem_device_info *info = &device->hardware->info;
-    uint64_t bytes = info->kind == TANDEM_DEVICE_CPU ? CPU_SCRATCH_BYTES
-                                                     : SCRATCH_BYTES;
+    uint64_t bytes =
+        info->kind == TANDEM_DEVICE_CPU ? CPU_SCRATCH_BYTES : SCRATCH_BYTES;
     return info->memory_bytes != 0 && info->memory_bytes / 8 < bytes
                ? info->memory_bytes / 8
                : bytes;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Times CLBlast GEMMs for the cost model; see tune.h. */
-#include <stdio.h>
 #include <string.h>
 
 #include "common/decimal.h"

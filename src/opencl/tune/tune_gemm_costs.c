@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "opencl/device/device.h"
 #include "common/decimal.h"
 #include "opencl/queue/buffer_commands.h"
 #include "opencl/queue/kernel_launch.h"
