@@ -145,7 +145,9 @@ static void reproduce_print(const struct suite *suite)
     printf("  again: tandem-conformance %s %s -k %u --seed %llu --level %s",
            options->plugin, suite->group, options->device,
            (unsigned long long)options->seed,
-           options->full ? "full" : "standard");
+           options->full    ? "full"
+           : options->smoke ? "smoke"
+                            : "standard");
     for (uint32_t i = 0; i < options->open_count; i++)
         printf(" --open-option %s=%s", options->open_keys[i],
                options->open_values[i]);
