@@ -35,8 +35,7 @@ static enum tandem_status place_on(struct question *q, uint32_t device,
                                    struct tandem_tensor *tensor)
 {
     static uint64_t zero;
-    struct tandem_op copy = {.struct_size = sizeof copy,
-                             .id = TANDEM_OP_COPY};
+    struct tandem_op copy = {.struct_size = sizeof copy, .id = TANDEM_OP_COPY};
     struct tandem_tensor *one;
     enum tandem_status status =
         tandem_tensor_wrap(q->context, &zero, desc->dtype, 0, NULL, NULL,
@@ -139,8 +138,7 @@ static json_t *explanation_json(struct question *q,
 
     device_name(q->context, e->chosen, chosen);
     for (uint32_t i = 0; i < e->candidate_count; i++)
-        json_array_append_new(candidates,
-                              candidate_json(q, &e->candidates[i]));
+        json_array_append_new(candidates, candidate_json(q, &e->candidates[i]));
     return json_pack("{s:s, s:s, s:s, s:f, s:f, s:s, s:b, s:o}", "op",
                      q->options->op, "shape", q->options->shape, "resident",
                      q->options->resident ? q->options->resident : "host",
@@ -153,8 +151,8 @@ static void explain_body(void *argument, struct child_link *link)
 {
     struct question *q = argument;
     struct tandem_explanation explanation = {0};
-    enum tandem_status status = probe_context(q->options, q->backends,
-                                              &q->context);
+    enum tandem_status status =
+        probe_context(q->options, q->backends, &q->context);
 
     child_progress(link, 0, "opening devices");
     if (status == TANDEM_OK)
@@ -208,8 +206,8 @@ static void print_answer(const struct probe_options *options,
                          const json_t *answer)
 {
     static const char *const headings[] = {
-        "  device", "wait",      "transfer", "launch",    "run",
-        "return",   "predicted", "ready",    "calibrated"};
+        "  device", "wait",      "transfer", "launch",    "execute",
+        "download", "predicted", "ready",    "calibrated"};
     const json_t *candidates = json_object_get(answer, "candidates");
     struct table table = {.fold = 6}; /* the sum, and what is behind it */
     char text[TEXT_BYTES];
@@ -240,7 +238,8 @@ static bool has_device(const json_t *found, const char *name)
     for (size_t i = 0; name != NULL && strcmp(name, "host") != 0; i++) {
         if (i == json_array_size(devices)) {
             probe_complain("there is no device \"%s\"; cl-probe --list names "
-                           "those that there are", name);
+                           "those that there are",
+                           name);
             return false;
         }
         if (device_is(json_array_get(devices, i), name))
