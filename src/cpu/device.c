@@ -80,7 +80,7 @@ struct settings {
     const char *max_isa;
 };
 
-/* Parses `value`, the decimal value of option `key` of device_open. */
+/* Parses `value`, the decimal string of device_open's option `key`. */
 static enum tandem_status number_parse(const char *key, const char *value,
                                        uint64_t *out)
 {

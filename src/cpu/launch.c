@@ -13,8 +13,8 @@
 #include "cpu/kernels/elementwise.h"
 #include "cpu/objects.h"
 
-/* Maximum number of elements on the fast path.  Larger calls take the general
- * path, which can use several threads. */
+/* Maximum number of elements of a call on the fast path.  Larger calls take the
+ * general path, which can use several threads. */
 #define FAST_ELEMENTS 8192
 
 /* ---- the fast path ------------------------------------------------------ */
@@ -99,7 +99,7 @@ static bool row_fill(struct row *row, struct params *params, float *scalar,
         work->input_count != shortcut->inputs || out == NULL ||
         out->dtype != (compares ? TANDEM_BOOL : TANDEM_F32))
         return false;
-    /* Only gelu has an integer attribute that can be invalid here. */
+    /* Only gelu among these operators has an integer attribute. */
     if ((op->flags & ~(uint32_t)TANDEM_OP_ALLOW_NONDETERMINISM) != 0 ||
         (shortcut->ints > 0 && op->int_count > 0 && op->ints != NULL &&
          (op->ints[0] & ~INT64_C(1)) != 0))

@@ -17,7 +17,8 @@
 #define BLOCK_ALIGNMENT 64u
 #define PAGE_ALIGNMENT 4096u
 
-/* Address of imported buffers of 0 bytes: arithmetic on NULL is undefined. */
+/* Address of imported buffers of 0 bytes, since arithmetic on NULL is
+ * invalid. */
 static unsigned char empty_import[1];
 
 uint64_t memory_of_machine(void)
@@ -100,7 +101,7 @@ static void *block_take(struct memory *memory, uint64_t bytes)
     return block;
 }
 
-/* Gives the buffer a cached or a new block.  Returns false if memory is
+/* Assigns a cached or new block to the buffer.  Returns false if memory is
  * exhausted.  The caller holds the device's mutex. */
 static bool buffer_fill(struct memory *memory, struct tandem_buffer *buffer)
 {
@@ -113,7 +114,7 @@ static bool buffer_fill(struct memory *memory, struct tandem_buffer *buffer)
     } else {
         block = block_take(memory, block_bytes);
         if (block == NULL) {
-            /* Try the exact size: the limit may forbid the class's size. */
+            /* Try the exact size, which may be within the memory limit. */
             number = MEMORY_CLASSES;
             block_bytes = (buffer->bytes + BLOCK_ALIGNMENT - 1) &
                           ~(uint64_t)(BLOCK_ALIGNMENT - 1);
@@ -183,8 +184,8 @@ enum tandem_status memory_alloc(struct tandem_device *device, uint64_t bytes,
     return TANDEM_OK;
 }
 
-/* Caches the buffer's block, or frees a block that belongs to no size class.
- * The caller holds the device's mutex. */
+/* Caches the buffer's block, or frees it if it belongs to no size class.  The
+ * caller holds the device's mutex. */
 static void block_return(struct memory *memory, struct tandem_buffer *buffer)
 {
     struct free_block *block = (struct free_block *)(void *)buffer->base;

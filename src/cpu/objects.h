@@ -18,7 +18,7 @@
 
 #define CPU_VERSION "0.1.0"
 
-/* First member of streams, events and buffers; links in a device's list. */
+/* First member of streams, events and buffers; links them in device lists. */
 struct owned {
     struct handle handle;
     struct tandem_device *device;
@@ -31,7 +31,7 @@ struct free_block {
 };
 #define MEMORY_CLASSES 192u
 
-/* Lists of free blocks, and statistics; guarded by tandem_device.mutex. */
+/* Lists of free blocks, and statistics.  The device's mutex guards both. */
 struct memory {
     struct free_block *free[MEMORY_CLASSES];
     struct tandem_memory_stats stats;
@@ -43,7 +43,7 @@ struct tandem_device {
     struct owned *streams, *events, *buffers;
     struct memory memory;
     uint64_t machine_bytes;        /* physical memory of the machine in bytes */
-    const struct kernels *kernels; /* kernels of the chosen instruction set */
+    const struct kernels *kernels; /* kernels of the instruction set in use */
     struct pool *pool;
 };
 
@@ -54,9 +54,9 @@ struct tandem_stream {
 
 struct tandem_event {
     struct owned owned;
-    struct tandem_stream *stream; /* stream of event_record; may be destroyed */
+    struct tandem_stream *stream; /* recording stream; it may be destroyed */
     bool profiling;
-    uint64_t at_ns; /* time of the record call in ns, if profiling is true */
+    uint64_t at_ns; /* time of the record call in ns; needs `profiling` */
 };
 
 struct tandem_buffer {
@@ -64,7 +64,7 @@ struct tandem_buffer {
     unsigned char *base;
     uint64_t bytes;       /* buffer size that the caller requested */
     uint64_t block_bytes; /* size of the memory block; 0 if imported */
-    uint32_t size_class;  /* MEMORY_CLASSES if the block has no class */
+    uint32_t size_class;  /* MEMORY_CLASSES if the block has no size class */
     uint32_t maps;        /* number of mapped ranges, accessed atomically */
 };
 
@@ -72,7 +72,7 @@ extern struct handle_pool device_pool, stream_pool, event_pool, buffer_pool;
 
 /* ---- objects.c ---------------------------------------------------------- */
 
-/* Return TANDEM_OK if the handle is live; otherwise set the last error. */
+/* Return TANDEM_OK for a live handle; otherwise return and record an error. */
 enum tandem_status device_check(const struct tandem_device *device);
 enum tandem_status stream_check(const struct tandem_stream *stream);
 enum tandem_status event_check(const struct tandem_event *event);

@@ -19,7 +19,7 @@
 #define FORK_LOOKS 2000
 #define FORK_LOOK_NS 50000
 
-/* This mutex is held during a fork and while the CBLAS thread count changes. */
+/* Mutex that is held during a fork and while the CBLAS thread count changes. */
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic uint32_t inside;  /* number of threads inside a CBLAS call */
 static _Atomic uint32_t forks;   /* number of forks in progress */
@@ -37,8 +37,8 @@ static bool fork_ready(void)
     return atomic_load(&inside) == 0;
 }
 
-/* Runs in the parent before a fork, and before the CBLAS's own prepare handler:
- * they run in reverse order, and the CBLAS registered its handler first. */
+/* Runs in the parent process before a fork.  Prepare handlers run in reverse
+ * order of registration, so this one runs before the older one of the CBLAS. */
 static void fork_prepare(void)
 {
     const struct timespec pause = {.tv_nsec = FORK_LOOK_NS};
@@ -107,9 +107,9 @@ void blas_leave(void)
 
 static _Atomic uint32_t users;
 static int found; /* thread count before blas_limit; valid if users > 0 */
-/* True in a child process after fork if blas_limit was in effect in the parent.
- * `found` is then valid, and blas_limit must not overwrite it with the lowered
- * count. */
+/* True in a child process if its parent forked while blas_limit was in effect.
+ * `found` then holds the original thread count, which must not be overwritten
+ * with the lowered count. */
 static atomic_bool inherited;
 
 static void threads_inherit(void)
@@ -118,8 +118,8 @@ static void threads_inherit(void)
         atomic_store(&inherited, true);
 }
 
-/* True after a fork, which ends the threads of OpenBLAS, until the system
- * allows enough new threads for OpenBLAS to restart them. */
+/* True after a fork ended the threads of OpenBLAS.  Becomes false when the
+ * system allows enough new threads for OpenBLAS to restart all of them. */
 static atomic_bool stopped;
 
 static void threads_stopped(void)
@@ -188,7 +188,8 @@ bool blas_limit(uint32_t threads)
 void blas_release(void)
 {
     pthread_mutex_lock(&mutex);
-    /* If the system refuses new threads, OpenBLAS keeps the lowered count. */
+    /* If the system refuses threads, OpenBLAS keeps the lowered thread
+     * count. */
     bool can = threads_can_restart();
     if (atomic_fetch_sub(&users, 1) == 1 && can)
         openblas_set_num_threads(found);

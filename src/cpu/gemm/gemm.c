@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checks and prepares a GEMM, and applies bias and activation; see gemm.h. */
+/* Checks and prepares GEMMs, and applies bias and activation; see gemm.h. */
 #include "config.h"
 
 #include <limits.h>

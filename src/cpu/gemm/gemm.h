@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* GEMM with the CBLAS library. launch.c calls gemm_prepare, then gemv_run or
- * parallel_gemm_prepare and parallel_gemm_run.  Callable from any thread. */
+/* GEMM with the CBLAS library.  launch.c calls gemm_prepare, and then either
+ * gemv_run or the functions of parallel_gemm.c.  Callable from any thread. */
 #ifndef TANDEM_CPU_GEMM_GEMM_H
 #define TANDEM_CPU_GEMM_GEMM_H
 
@@ -19,8 +19,8 @@ struct gemm_call {
     struct params params; /* attributes of the activation */
 };
 
-/* A GEMM divided into blocks of the result c, and if splits > 1, into ranges of
- * the dimension k.  Workspace sizes are in f32 elements. */
+/* A GEMM divided into blocks of the result c.  If splits > 1, each block is
+ * also divided into ranges of k.  Sizes are in f32 elements. */
 struct gemm_job {
     struct gemm_call *call;
     const struct tandem_gemm *gemm;
@@ -29,38 +29,38 @@ struct gemm_job {
     void (*f32_to_c)(uint16_t *y, const float *x, int64_t n); /* or NULL */
     bool ta, tb; /* true if matrix a or b is transposed */
     int64_t threads;
-    int64_t rows, columns, depth; /* maximum block height, width and k range */
+    int64_t rows, columns, depth; /* maximum block height, width, k range */
     int64_t row_blocks, column_blocks, splits;
-    /* Sizes of the parts of one thread's workspace slot.  A size is 0 if the
-     * matrix is used in place. */
+    /* Sizes of the parts of one thread's workspace slot.  The size of a part is
+     * 0 if its matrix is used in place. */
     int64_t a_floats, b_floats, c_floats, slot_floats;
     int64_t sum_floats, bias_floats;
     uint64_t workspace_bytes;
     float *workspace, *sums; /* `sums` holds the partial sums of each k range */
-    atomic_uchar *slot_taken; /* per workspace slot: 1 if a thread uses it */
+    atomic_uchar *slot_taken; /* for each workspace slot, 1 if it is in use */
 };
 
 /* Returns TANDEM_UNSUPPORTED if a dimension exceeds the integer range of the
  * CBLAS.  The caller has validated the GEMM with check_gemm. */
 enum tandem_status gemm_supports(const struct tandem_gemm *gemm);
 /* Fills `out` for a GEMM normalized by gemm_args_normalize, with m, n > 0.
- * Fails if the CBLAS does not support its size or cannot run in this
+ * Fails if the CBLAS does not support the GEMM's size or cannot run in this
  * process. */
 enum tandem_status gemm_prepare(struct gemm_call *out,
                                 const struct tandem_gemm *gemm,
                                 const struct kernels *kernels,
                                 struct pool *pool);
 
-/* Returns true if gemv_run supports the call: f32, and c is a row or column. */
+/* Returns true if gemv_run supports the call: all types are f32, c is one row
+ * or column, k > 0, and alpha is not 0. */
 bool gemv_supports(const struct gemm_call *call);
 void gemv_run(const struct gemm_call *call);
 
 /* Divides the GEMM into blocks and computes job->workspace_bytes. */
 void parallel_gemm_prepare(struct gemm_job *job, struct gemm_call *call);
 /* Returns false if parallel_gemm_run accepts NULL as the workspace.  An f32
- * GEMM needs a workspace only to split k, and does not split k without it. */
+ * GEMM uses a workspace only to split k; without one, it does not split k. */
 bool parallel_gemm_needs_workspace(const struct gemm_job *job);
-/* Computes the GEMM.  The caller owns the workspace. */
 void parallel_gemm_run(struct gemm_job *job, void *workspace);
 
 /* Applies bias and activation to n f32 elements at c.  These elements belong to

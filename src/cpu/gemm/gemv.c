@@ -10,15 +10,16 @@
 
 /* Maximum number of result elements that one task computes. */
 #define TASK_RESULTS 256
-/* GEMVs with at most this many results are computed as dot products. */
+/* Maximum number of results for which a GEMV is computed as dot products. */
 #define MAX_DOT_LINES 2
 /* Results of max_terms. */
 #define MAX_ROW_TERMS 8192
 #define MAX_COLUMN_TERMS 2048
 #define MAX_ODD_COLUMN_TERMS 512
 
-/* Matrix-vector product y[j] = alpha * dot(x, line j) + beta * y[j].  A line is
- * one of n <= TASK_RESULTS rows or columns of the matrix, with k elements. */
+/* Matrix-vector product y[j] = alpha * dot(x, line j) + beta * y[j].  The n
+ * lines are rows or columns of the matrix, with k elements each.  n is at most
+ * TASK_RESULTS. */
 struct gemv {
     const float *matrix, *x;
     float *y;
@@ -47,7 +48,8 @@ static struct gemv gemv_of(const struct tandem_gemm *gemm, const float *a,
                          .beta = (float)gemm->beta};
 }
 
-/* Computes y = beta * y + dot products of `terms` terms from index `from`. */
+/* Stores y = beta * y + dot products over k indices from <= i < from +
+ * terms. */
 static void sgemv_add(const struct gemv *v, int64_t from, int64_t terms,
                       float beta, float *y, int64_t y_step)
 {
@@ -75,9 +77,10 @@ static void dots_compute(const struct gemv *v, int64_t from, int64_t terms,
 }
 
 /* Returns how many terms one CBLAS call may sum in f32.  A long sum of terms of
- * the same sign loses accuracy.  Along rows, OpenBLAS keeps at least 32 partial
- * sums, so MAX_ROW_TERMS gives each at most 256 terms.  Along columns, OpenBLAS
- * adds four terms at a time, but only one in the last n % 4 columns. */
+ * the same sign loses accuracy.  If lines are rows, OpenBLAS keeps at least 32
+ * partial sums per line, so MAX_ROW_TERMS gives each sum at most 256 terms.  If
+ * lines are columns, OpenBLAS adds four terms at a time, but only one in the
+ * last n % 4 columns. */
 static int64_t max_terms(const struct gemv *v)
 {
     if (!v->is_strided || uses_dots(v))
@@ -94,7 +97,7 @@ static void gemv_lines_run(const struct gemv *v)
     /* A CBLAS may multiply x by alpha first, which can overflow or underflow
      * even if the result does not.  Pass alpha only if it is 1. */
     if (v->k <= max && v->alpha == 1 && !uses_dots(v)) {
-        /* The CBLAS may read y even if beta is 0, so clear any NaN. */
+        /* The CBLAS may read y even if beta is 0, so remove any NaN from y. */
         for (int64_t j = 0; j < v->n && v->beta == 0; j++)
             v->y[j * v->y_step] = 0;
         sgemv_add(v, 0, v->k, v->beta, v->y, v->y_step);
@@ -120,7 +123,7 @@ static void gemv_lines_run(const struct gemv *v)
     }
 }
 
-/* Computes n results, from number `from` on, of one GEMV of the batch. */
+/* Computes n result elements of one GEMV of the batch, from index `from` on. */
 static void results_compute(const struct gemm_call *call, int64_t batch,
                             int64_t from, int64_t n)
 {

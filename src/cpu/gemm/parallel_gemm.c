@@ -17,14 +17,14 @@
 #include "cpu/gemm/blas_guard.h"
 #include "cpu/gemm/gemm.h"
 
-/* Block height and width are multiples of these values, for CBLAS kernels. */
+/* Block height and width are multiples of these values, to suit the CBLAS. */
 #define BLOCK_ROW_MULTIPLE 8
 #define BLOCK_COLUMN_MULTIPLE 32
 /* Minimum multiply-adds per thread.  Smaller GEMMs use fewer threads. */
 #define MIN_THREAD_WORK 65536
 /* Estimated cost of packing one operand element, in multiply-adds. */
 #define PACK_COST 16.0
-/* Maximum block height and width, and k of a CBLAS call, of 16-bit GEMMs. */
+/* Limits for 16-bit GEMMs: block height, block width, and k of a CBLAS call. */
 #define MAX_16BIT_ROWS 512
 #define MAX_16BIT_COLUMNS 1024
 #define MAX_16BIT_DEPTH 512
@@ -35,14 +35,14 @@
 #define TINY_SIDE 8
 /* The dimension k is split if the result c has at most MAX_SPLIT_ELEMENTS
  * elements and k is at least MIN_SPLIT_K.  There are at most MAX_SPLITS ranges
- * of k, and each but the last is at least MIN_SPLIT_DEPTH long. */
+ * of k.  Each range except the last has at least MIN_SPLIT_DEPTH indices. */
 #define MAX_SPLIT_ELEMENTS 16384
 #define MIN_SPLIT_K 4096
 #define MIN_SPLIT_DEPTH 1024
 #define MAX_SPLITS 64
 #define CACHE_LINE_FLOATS 16
 /* Maximum number of threads that call the CBLAS at a time.  OpenBLAS warns if
- * more threads call it than it was built for, which is at least 64. */
+ * more threads call it than its build supports.  Builds support at least 64. */
 #define MAX_BLAS_THREADS 64
 
 /* The block of c that one task computes from one range of k. */
@@ -80,7 +80,7 @@ static unsigned char *matrix_at(const struct tandem_matrix *matrix,
 
 /* Prepares a block of c before the CBLAS adds products to it: converts a 16-bit
  * c to f32 if beta is not 0.  If no_product is true, no CBLAS call follows, so
- * this function applies beta. */
+ * this function multiplies by beta. */
 static void block_begin(const struct block *block, bool no_product)
 {
     const struct gemm_job *job = block->job;
@@ -121,8 +121,8 @@ static void block_finish(const struct block *block)
 }
 
 /* Returns a rows x columns part of an operand as f32.  The part starts at (row,
- * column).  It is used in place if it is f32, else converted into `space`.
- * *out_ld receives the row pitch in elements. */
+ * column).  An f32 operand is used in place.  A 16-bit operand is converted
+ * into `space`.  *out_ld receives the row pitch in elements. */
 static const float *operand_as_f32(const struct block *block, float *space,
                                    const struct tandem_matrix *matrix,
                                    int64_t row, int64_t column, int64_t rows,
@@ -143,9 +143,9 @@ static const float *operand_as_f32(const struct block *block, float *space,
 
 /* Returns how many terms along k one CBLAS call may sum.  OpenBLAS divides
  * large GEMMs along k, but its kernels for small GEMMs accumulate all terms in
- * one f32, which is too inaccurate for terms of the same sign.  If a is
- * K-major, and b is K-major or the block is tiny, the kernels accumulate in the
- * lanes of a vector, so the limit is higher. */
+ * one f32, which is too inaccurate for terms of the same sign.  The limit is
+ * higher if a is contiguous along k, and b is contiguous along k or the block
+ * is tiny, because the kernels then accumulate in the lanes of a vector. */
 static int64_t max_terms(const struct block *block)
 {
     const struct gemm_job *job = block->job;
@@ -185,7 +185,7 @@ static void block_multiply(const struct block *block)
     }
 }
 
-/* Initializes block number `index`, which uses workspace slot `slot`. */
+/* Initializes the block of task `index`, which uses workspace slot `slot`. */
 static void block_init(const struct gemm_job *job, struct block *out,
                        int64_t index, int64_t slot)
 {
@@ -294,8 +294,8 @@ static double partition_cost(const struct gemm_job *job, int64_t threads,
     return one * (double)ceil_div(count, threads);
 }
 
-/* Returns the length of each of `count` blocks that divide `extent`
- * elements. */
+/* Returns the block length, a multiple of `multiple` and at most `max`, that
+ * divides `extent` elements into about `count` blocks. */
 static int64_t block_extent(int64_t extent, int64_t count, int64_t multiple,
                             int64_t max)
 {
@@ -355,8 +355,8 @@ static int64_t round_to_lines(int64_t elements)
     return ceil_div(elements, CACHE_LINE_FLOATS) * CACHE_LINE_FLOATS;
 }
 
-/* Computes the sizes of the parts of the workspace: one slot for each thread,
- * the partial sums of the ranges of k, and the bias in f32. */
+/* Computes the sizes of the parts of the workspace.  It holds one slot per
+ * thread, the partial sums of all ranges of k, and the bias in f32. */
 static void workspace_size(struct gemm_job *job)
 {
     const struct tandem_gemm *gemm = job->gemm;

@@ -63,7 +63,7 @@ struct cast {
     int64_t chunks;
 };
 
-/* Copies n 16-bit elements.  The steps are the distances between elements. */
+/* Copies n 16-bit elements.  The steps are the strides in elements. */
 static void move(uint16_t *to, int64_t to_step, const uint16_t *from,
                  int64_t from_step, int64_t n)
 {

@@ -7,13 +7,13 @@
 #include "cpu/kernels/column_reduce.h"
 #include "cpu/kernels/reduce.h"
 
-/* Minimum rows of a chunk, maximum chunks of a column block, and number of
- * accumulators on the stack, which also limits the number of chunks. */
+/* Minimum rows of a chunk and maximum chunks of a column block.  The number of
+ * accumulators on the stack also limits the number of chunks. */
 #define MIN_CHUNK_ROWS 512
 #define MAX_CHUNKS 32
 #define ACCUMULATORS (4 * MAX_COLUMNS)
-/* Minimum number of column blocks per thread, if each block keeps at least
- * MIN_COLUMNS columns. */
+/* Minimum number of column blocks per thread.  MIN_COLUMNS, the minimum number
+ * of columns per block, has priority. */
 #define BLOCKS_PER_THREAD 2
 #define MIN_COLUMNS 64
 
@@ -24,8 +24,8 @@ struct column_reduction {
     const struct layout_reduction *layout;
     const float *in;
     void *out;             /* f32 results; i64 for argmax and argmin */
-    int64_t width, blocks; /* columns per block and blocks per row */
-    int64_t chunk, chunks; /* rows per chunk and chunks per block */
+    int64_t width, blocks; /* columns per block; blocks per row */
+    int64_t chunk, chunks; /* rows per chunk; chunks per block */
 };
 
 /* A block of columns that one thread reduces in chunks of rows. */
@@ -58,7 +58,7 @@ bool column_reduce_supports(const struct layout_reduction *layout)
            layout->reduced.elements > 1;
 }
 
-/* Returns true if the current pass computes block->values, not block->sums. */
+/* Returns true if this pass computes products, maxima or minima, not sums. */
 static bool computes_values(const struct column_block *block)
 {
     uint32_t op = block->reduction->op;
@@ -67,7 +67,7 @@ static bool computes_values(const struct column_block *block)
             op == TANDEM_OP_REDUCE_MIN || op == TANDEM_OP_LOG_SUM_EXP);
 }
 
-/* Reduces `rows` rows, `stride` elements apart, into a chunk's accumulators. */
+/* Combines rows, `stride` elements apart, with the accumulators of a chunk. */
 static void rows_add(const struct column_block *block, int64_t chunk,
                      const float *x, int64_t rows, int64_t stride)
 {
@@ -139,7 +139,7 @@ static void chunks_run(const void *context, int64_t first, int64_t end)
     }
 }
 
-/* Combines the accumulators of all chunks, in order, into chunk 0's. */
+/* Combines the accumulators of all chunks, in order, in those of chunk 0. */
 static void chunks_combine(const struct column_block *block)
 {
     const struct column_reduction *reduction = block->reduction;
@@ -234,8 +234,8 @@ static void blocks_run(const void *context, int64_t first, int64_t end)
     }
 }
 
-/* Chooses the number of columns per block: a 4 KiB page of each row, or less if
- * threads would be idle.  The results do not depend on this number. */
+/* Chooses the number of columns per block: 4 KiB of each row, or less if
+ * threads would be idle otherwise.  It does not affect results. */
 static void block_width_choose(struct column_reduction *reduction,
                                int64_t threads)
 {
@@ -250,8 +250,8 @@ static void block_width_choose(struct column_reduction *reduction,
     reduction->blocks = (width + reduction->width - 1) / reduction->width;
 }
 
-/* Chooses the number of rows per chunk.  The rounding of sums depends on it, so
- * it depends on the shape alone and not on the number of threads. */
+/* Chooses the number of rows per chunk.  The number affects the rounding of
+ * sums, so it must not depend on the number of threads. */
 static void chunk_rows_choose(struct column_reduction *reduction)
 {
     const struct layout *kept = &reduction->layout->kept;

@@ -14,8 +14,8 @@
 
 /* Returns true if column_reduce_run is faster than reducing row by row. */
 bool column_reduce_supports(const struct layout_reduction *layout);
-/* Runs the reduction of work->op. column_reduce_supports(layout) must be true.
- * For argmax and argmin, `out` points to i64 results instead of f32. */
+/* Runs reduction work->op on a layout that column_reduce_supports.  `out`
+ * points to f32 results, or i64 results for argmax and argmin. */
 void column_reduce_run(const struct work *work,
                        const struct layout_reduction *layout, const float *in,
                        float *out);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Strided copies and transposes of elements of 1, 2, 4 and 8 bytes.  If source
- * and target are contiguous along different axes, tiles are copied to use each
- * cache line fully.  Runs on the caller's thread and on the thread pool.
+ * and target are contiguous along different axes, square tiles are copied to
+ * use each cache line fully.  Runs on the caller's thread and on the thread
+ * pool.
  */
 #include "config.h"
 
@@ -11,7 +12,7 @@
 #include "cpu/objects.h"
 #include "cpu/kernels/elementwise.h"
 
-/* Side of a square tile, and maximum elements of a row that one task copies. */
+/* Side of a square tile in elements; maximum elements of a row per task. */
 #define TILE 64
 #define CHUNK_ELEMENTS 4096
 
@@ -21,7 +22,7 @@ struct copy {
     unsigned char *base[2];
     uint32_t bytes[2]; /* element sizes of target and source, which are equal */
     int64_t row_tiles; /* number of tiles along axis rank - 2 */
-    int64_t chunks;    /* tasks per row if the copy uses rows, not tiles */
+    int64_t chunks;    /* tasks per row if the copy does not use tiles */
 };
 
 #define MOVE(type)                                                             \

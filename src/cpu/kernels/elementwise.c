@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Element-wise operators (classes UNARY to OPTIMIZER) on tensors with any
- * strides.  Iterates over the outer axes, divides the work among threads and
- * packs strided operands.  Runs on the caller's thread and on the thread pool.
+ * strides.  Iterates over the outer axes, divides the work among threads, and
+ * copies strided operands to contiguous buffers (packs them).  Runs on the
+ * caller's thread and on the thread pool.
  */
 #include "config.h"
 
@@ -16,7 +17,7 @@
 
 /* Elements per task of the thread pool: a 4 KiB page of f32. */
 #define CHUNK_ELEMENTS 1024
-/* Shorter rows are processed together as a plane (the two innermost axes). */
+/* Rows with fewer elements are processed together, as planes of two axes. */
 #define SHORT_ELEMENTS 128
 #define OPERANDS 7u
 
@@ -26,7 +27,7 @@ struct elementwise_iterator {
     row_fn fn;
     uint32_t outputs, operands;
     uint32_t constants; /* bit i is set if input i is one repeated element */
-    uint32_t packed;    /* bit i is set if operand i is strided */
+    uint32_t packed;    /* bit i is set if operand i must be packed */
     int64_t chunks;     /* number of tasks per row or plane */
     unsigned char *base[OPERANDS]; /* outputs, then inputs */
     uint32_t bytes[OPERANDS];      /* element sizes */
@@ -91,7 +92,7 @@ void elementwise_params(struct params *out, const struct tandem_op *op)
     memcpy((type *)to + i * to_step, (const type *)from + i * from_step,       \
            sizeof(type))
 
-/* Copies n elements.  The steps are the distances between elements. */
+/* Copies n elements.  The steps are the strides of target and source. */
 static void elements_move(void *to, int64_t to_step, const void *from,
                           int64_t from_step, int64_t n, uint32_t bytes)
 {
@@ -111,8 +112,8 @@ static inline void element_move(unsigned char *to, const unsigned char *from,
 }
 
 /* Copies n elements of a plane of operand i, from element `first` on, to the
- * contiguous buffer `piece`, or back if into_piece is false.  The plane starts
- * at address `base`. */
+ * contiguous buffer `piece`.  If into_piece is false, copies them from `piece`
+ * back to the plane.  The plane starts at address `base`. */
 static void plane_move(const struct elementwise_iterator *iterator, uint32_t i,
                        unsigned char *base, unsigned char *piece, int64_t first,
                        int64_t n, bool into_piece)
@@ -275,7 +276,8 @@ static void planes_run(const void *context, int64_t first, int64_t end)
     }
 }
 
-/* Decides if the kernel uses operand i in place, as a constant, or packed. */
+/* Selects how the kernel reads operand i: in place, as a constant, or
+ * packed. */
 static void operand_access_choose(struct elementwise_iterator *iterator,
                                   uint32_t i, bool constants, bool plane)
 {

@@ -11,8 +11,8 @@
  * function reads.  The caller has cleared `out` to zero. */
 void elementwise_params(struct params *out, const struct tandem_op *op);
 
-/* Computes the multi-dimensional index of row number `line`.  The index covers
- * all axes but the innermost. */
+/* Computes the multi-dimensional index of row number `line`, along all axes
+ * except the innermost. */
 static inline void layout_seek(const struct layout *layout, int64_t line,
                                int64_t *index)
 {

@@ -34,7 +34,7 @@ static void missing_fill(unsigned char *out, uint32_t dtype)
 }
 
 /* Returns the address of the element of `data` that *index selects, or NULL if
- * the index is out of range.  Negative indices count from the axis end. */
+ * it is out of range.  A negative index counts from the end of the axis. */
 static const unsigned char *source_find(const struct gather *gather,
                                         const unsigned char *data,
                                         const unsigned char *index)
@@ -54,8 +54,8 @@ static const unsigned char *source_find(const struct gather *gather,
     return data + number * gather->axis_stride * (int64_t)gather->bytes[1];
 }
 
-/* Copies n elements that the same index selects.  If `from` is NULL, stores the
- * result for indices out of range. */
+/* Copies n elements that one index selects.  If `from` is NULL, the index is
+ * out of range, and all n results are gather->missing. */
 static void line_same(const struct gather *gather, unsigned char *to,
                       int64_t to_step, const unsigned char *from,
                       int64_t from_step, int64_t n)

@@ -43,7 +43,6 @@ static double clip(double x, double low, double high)
     return at_least <= high || isnan(at_least) ? at_least : high;
 }
 
-/* Does not use fmin and fmax, because they do not propagate NaN. */
 static double hardswish(double x)
 {
     double gate = x / 6.0 + 0.5;
@@ -62,7 +61,7 @@ static float larger(float a, float b)
 
 /* ---- rows --------------------------------------------------------------- */
 
-/* Distance between elements of input i: 0 if one element repeats, else 1. */
+/* Stride of input i: 0 if the input is one element that repeats, else 1. */
 #define STEP(row, i) (((row)->constants >> (i)&1u) == 0)
 
 #define UNARY(name, expression)                                                \

@@ -128,7 +128,7 @@ COLUMN(product, float, a *x[i])
 COLUMN(sum, double, a + x[i])
 COLUMN(sum_square, double, a + (double)x[i] * x[i])
 
-/* A row is reduced like a matrix: element i belongs to column i % WIDTH. */
+/* Reduces a row like a matrix of WIDTH columns, and then the column results. */
 #define WIDTH 64
 #define ROW_EXTREME(name, better)                                              \
     static float row_##name(const float *x, int64_t n)                         \
@@ -146,8 +146,8 @@ COLUMN(sum_square, double, a + (double)x[i] * x[i])
         return value;                                                          \
     }
 
-/* Multiplies WIDTH columns of elements independently, so that the compiler can
- * vectorize the loop. */
+/* Multiplies the elements of a row in WIDTH independent products, so that the
+ * compiler can vectorize the loop. */
 static float row_product(const float *x, int64_t n)
 {
     float values[WIDTH], product = 1.0f;

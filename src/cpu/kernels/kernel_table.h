@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Table of the CPU plugin's kernels (inner loops), one table for each
- * instruction set level.  The levels are generic C, AVX2 and AVX-512; on
- * AArch64, generic C and NEON.  Each level copies the table of the level below
- * and replaces the kernels that it speeds up.  The caller has checked all
- * memory.  Callable from any thread.
- *
- * A kernel computes the same bits for an element at any position in the row, so
- * that results depend neither on strides nor on the number of threads.
+ * Tables of the CPU plugin's kernels (inner loops), one for each instruction
+ * set level.  The levels are generic C, AVX2 and AVX-512; on AArch64, generic C
+ * and NEON.  Each level copies the table of the level below and replaces the
+ * kernels that it speeds up.  The caller has checked all memory ranges.
+ * Callable from any thread.  A kernel computes the same bits for an element at
+ * any position in the row, so that results depend neither on strides nor on the
+ * number of threads.
  */
 #ifndef TANDEM_CPU_KERNELS_KERNEL_TABLE_H
 #define TANDEM_CPU_KERNELS_KERNEL_TABLE_H
@@ -20,7 +19,7 @@
 /* Attributes of an operator in the form that its kernel reads. */
 struct params {
     float f[12];
-    bool flag; /* true for tanh gelu, nesterov SGD or decoupled Adam decay */
+    bool flag; /* true for tanh GELU, Nesterov SGD or decoupled decay */
 };
 
 /* Arguments of an element-wise kernel: n contiguous elements of each operand.
@@ -51,26 +50,26 @@ typedef void (*row_fn)(const struct row *row);
                                         X(POW, pow) X(MIN, min) X(MAX, max)    \
                                             X(WHERE, where) X(FMA, fma)        \
                                                 X(RELU_GRAD, relu_grad)
-/* Lists the operators of vectorized_loops.h that give bool, as X(id, name). */
+/* Lists the operators with bool results of vectorized_loops.h, X(id, name). */
 #define BOOL_ROWS(X)                                                           \
     X(EQUAL, equal)                                                            \
     X(NOT_EQUAL, not_equal) X(LESS, less) X(LESS_EQUAL, less_equal)            \
         X(GREATER, greater) X(GREATER_EQUAL, greater_equal) X(AND, and)        \
             X(OR, or) X(XOR, xor) X(NOT, not )
 
-/* Argument X for the lists above: stores row_<name> in the table `rows`. */
+/* Argument X of the lists above; stores the function row_<name> in `rows`. */
 #define ROW_FILL(number, name) rows[TANDEM_OP_##number] = row_##name;
 
-/* Number of elements of a strided operand that are packed at a time. */
+/* Number of strided elements that are copied to a contiguous buffer at once. */
 #define PACK_ELEMENTS 512
 /* Number of rows that a column sum adds in f32, before it continues in f64. */
 #define COLUMN_ROWS 32
-/* Maximum rows of a column_argmax call, because an f32 holds the row number. */
+/* Maximum rows per column_argmax call, which stores row numbers as f32. */
 #define FIND_ROWS 4096
 
-/* Largest magnitude of a scale for which norm_row is always accurate in f32.
- * Multiplying a subnormal by at most NORM_SCALE keeps its rounding error within
- * the tolerance of the norms. */
+/* norm_row is always accurate if no scale has a larger magnitude.  Multiplying
+ * a subnormal by at most NORM_SCALE keeps its rounding error within the
+ * tolerance of layer_norm and rms_norm. */
 #define NORM_SCALE 16.0f
 
 /* Function that casts n contiguous elements.  The operands do not overlap. */
@@ -102,7 +101,7 @@ struct kernels {
     /* Stores y = x - m - l; y may be x. */
     void (*shift_row)(float *y, const float *x, int64_t n, float m, float l);
 
-    /* Returns the sum of (x - m)^2 over a row x; rounds each x - m to f32. */
+    /* Returns the sum of (x - m)^2 over a row x, with x - m rounded to f32. */
     double (*square_about)(const float *x, int64_t n, float m);
     /* Stores y = (x - m) * factor * scale + bias.  If bias is NULL, adds
      * nothing; y may be x.  Returns true if an element of `scale` may exceed
@@ -128,10 +127,10 @@ struct kernels {
     void (*column_exp)(float *y, int64_t y_stride, const float *x, int64_t rows,
                        int64_t stride, int64_t columns, const float *m,
                        double *accumulators);
-    /* Both functions find the first maximum or minimum of each column.  If the
-     * value of a row beats best[column], the value is stored in best[column]
-     * and the row number in found[column].  NaN beats every number, and nothing
-     * beats NaN.  `rows` is at most FIND_ROWS. */
+    /* Find the first maximum (column_argmax) or minimum (column_argmin) of each
+     * column.  If the value of a row beats best[column], the value is stored in
+     * best[column] and the row number in found[column].  NaN beats every
+     * number, and nothing beats NaN.  `rows` is at most FIND_ROWS. */
     void (*column_argmax)(const float *x, int64_t rows, int64_t stride,
                           int64_t columns, float *best, float *found);
     void (*column_argmin)(const float *x, int64_t rows, int64_t stride,
@@ -151,15 +150,15 @@ struct kernels {
     const dense_cast_fn (*casts)[CAST_TARGETS];
 };
 
-/* kernels_generic fills the whole table, the other functions a part of it. */
+/* kernels_generic fills the table; the other functions replace entries. */
 void kernels_generic(struct kernels *table);
 void kernels_avx2(struct kernels *table);
 void kernels_avx512(struct kernels *table);
 void kernels_neon(struct kernels *table);
 
 /* Returns the table of the highest level that this machine supports, up to the
- * level named `limit`: "generic", "avx2" or "avx512" on x86-64, "generic" or
- * "neon" on AArch64.  NULL means no limit.  Returns NULL for any other name. */
+ * level `limit`: "generic", "avx2" or "avx512" on x86-64, "generic" or "neon"
+ * on AArch64.  A NULL limit means no limit.  Returns NULL for other names. */
 const struct kernels *kernels_choose(const char *limit);
 /* Returns the names of the supported levels, separated by spaces. */
 const char *kernels_levels(void);

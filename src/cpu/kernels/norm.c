@@ -21,7 +21,7 @@ struct norm {
     bool dense;
 };
 
-/* Returns the normalization factor of a row from its sum of squares. */
+/* Returns the normalization factor of a row with sum of squares `square`. */
 static double factor_of(const struct norm *norm, double square)
 {
     double n = (double)norm->layout.reduced.elements;
@@ -74,13 +74,13 @@ static void row_strided(const struct norm *norm, const float *x, float *y)
     }
 }
 
-/* If the mean or the normalization factor or its reciprocal exceeds these
- * limits, f32 would be inaccurate, and the row is computed in f64. */
+/* Limits for f32.  A row is computed in f64 if the magnitude of its mean, its
+ * normalization factor or the factor's reciprocal is larger. */
 #define MAX_MEAN 0x1p100f
 #define MAX_FACTOR 0x1p100
 
-/* Recomputes in f64 the elements whose normalized value is so small that f32
- * loses digits and whose scale is so large that the error becomes visible. */
+/* Recomputes elements in f64 if their normalized value is so small that f32
+ * loses digits, and their scale is so large that the error becomes visible. */
 static void row_lift(const struct norm *norm, const float *x, float *y,
                      float mean, double factor)
 {
@@ -92,7 +92,7 @@ static void row_lift(const struct norm *norm, const float *x, float *y,
     }
 }
 
-/* Cached result of scales_large, computed on first use. */
+/* Result of scales_large, which computes it on the first call. */
 struct scales {
     bool known, large;
 };

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reductions and the dot product.  Computes one result at a time along the
- * reduced axes; column_reduce.c computes results from contiguous columns.  The
- * length alone determines how a reduction is split into chunks, so sums do not
- * depend on the number of threads.  Runs on the caller's thread and the thread
- * pool.
+ * Reductions and the dot product.  Computes one result at a time;
+ * column_reduce.c computes the results of many columns at once.  Only the
+ * number of elements determines the chunks, so sums do not depend on the number
+ * of threads.  Runs on the caller's thread and the thread pool.
  */
 #include "config.h"
 
@@ -15,7 +14,7 @@
 #include "cpu/kernels/column_reduce.h"
 #include "cpu/kernels/reduce.h"
 
-/* Minimum elements of a chunk, and maximum number of chunks of one result. */
+/* Minimum elements of a chunk, and maximum number of chunks per result. */
 #define CHUNK_ELEMENTS 8192
 #define CHUNKS 256
 
@@ -27,13 +26,13 @@ static void line_pack(float *to, const float *from, int64_t step, int64_t n)
         to[i] = from[i * step];
 }
 
-/* Function type: processes n contiguous elements of an operand, starting with
- * element number `position`.  Returns false to stop the iteration. */
+/* Callback type: processes n contiguous elements, from element number
+ * `position` on.  Returns false to stop the iteration. */
 typedef bool (*piece_fn)(void *state, const float *x, int64_t n,
                          int64_t position);
 
-/* Calls `fn` for contiguous pieces of elements first <= i < end of operand 0,
- * which begins at `start`.  Packs strided elements. */
+/* Calls `fn` for elements first <= i < end of operand 0, which begins at
+ * `start`, in contiguous pieces.  Copies strided elements to a buffer first. */
 static void span_visit(const struct layout *layout, const float *start,
                        int64_t first, int64_t end, piece_fn fn, void *state)
 {
@@ -96,12 +95,12 @@ double line_sum_exp(const struct kernels *kernels, const float *x, int64_t step,
 struct partial {
     const struct kernels *kernels;
     uint32_t op;
-    /* Maximum, minimum or product.  In the second pass of log_sum_exp, the
-     * maximum of all chunks. */
+    /* Maximum, minimum or product of the elements so far.  In the second pass
+     * of log_sum_exp, the maximum over all chunks. */
     float value;
     bool started, shifted;
     double sum;
-    int64_t found; /* index that argmax or argmin found */
+    int64_t found; /* result of argmax or argmin */
 };
 
 static bool wants_extreme(uint32_t op)
@@ -253,7 +252,7 @@ static void result_make(const struct reduction *reduction, const float *start,
         reduction->op, partial.sum, partial.value, layout->elements);
 }
 
-/* Reduces a contiguous row by one kernel call, to the result of result_make. */
+/* Reduces a contiguous row by one kernel call.  Returns the row's result. */
 static float row_reduce(const struct reduction *reduction, const float *x,
                         int64_t n)
 {
@@ -280,7 +279,7 @@ static float row_reduce(const struct reduction *reduction, const float *x,
     return reduction_finish(reduction->op, sum, value, n);
 }
 
-/* Returns true if row_reduce supports the reduction and the results lie on one
+/* Returns true if row_reduce supports the reduction and the result has one
  * axis. */
 static bool rows_suit(const struct reduction *reduction)
 {

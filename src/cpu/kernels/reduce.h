@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Iterates over the kept and reduced axes of a reduction.  Pure functions. */
+/* Functions to iterate over the axes of a reduction.  Pure functions. */
 #ifndef TANDEM_CPU_KERNELS_REDUCE_H
 #define TANDEM_CPU_KERNELS_REDUCE_H
 
@@ -27,8 +27,8 @@ static inline void cursor_seek(struct cursor *cursor,
     }
 }
 
-/* Advances by `steps` elements along `axis`; `steps` must not pass its end.  At
- * the end, returns to its start and advances the next outer axis. */
+/* Advances by `steps` elements along `axis`, at most to its end.  From the end,
+ * it returns to the start and advances by 1 along the next outer axis. */
 static inline void cursor_move(struct cursor *cursor,
                                const struct layout *layout, uint32_t axis,
                                int64_t steps)
@@ -46,8 +46,9 @@ static inline void cursor_move(struct cursor *cursor,
     }
 }
 
-/* Returns the f32 result of a reduction of n elements.  `value` is the product,
- * maximum or minimum.  Each operator uses either `sum` or `value` or both. */
+/* Returns the f32 result of a reduction of n elements.  `value` is their
+ * product, maximum or minimum.  Only log_sum_exp uses both `sum` and
+ * `value`. */
 static inline float reduction_finish(uint32_t op, double sum, float value,
                                      int64_t n)
 {
@@ -68,8 +69,8 @@ static inline float reduction_finish(uint32_t op, double sum, float value,
     }
 }
 
-/* line_max returns the maximum of n elements that are `step` apart, and
- * line_sum_exp returns the sum of e^(x - m).  Both pack strided elements. */
+/* For n elements x that are `step` apart, line_max returns the maximum, and
+ * line_sum_exp returns the sum of e^(x - m). */
 float line_max(const struct kernels *kernels, const float *x, int64_t step,
                int64_t n);
 double line_sum_exp(const struct kernels *kernels, const float *x, int64_t step,

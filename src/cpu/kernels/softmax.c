@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Softmax, log-softmax, cross-entropy and the cross-entropy gradient.  Softmax
- * works by row, or on blocks of columns (bands) if an axis other than the
- * reduced one is contiguous.  Runs on the caller's thread and on the thread
- * pool.
+ * works row by row, or on blocks of columns (bands) if the contiguous axis is
+ * not the reduced one.  Runs on the caller's thread and on the thread pool.
  */
 #include "config.h"
 
@@ -14,8 +13,8 @@
 #include "cpu/kernels/column_reduce.h"
 #include "cpu/kernels/reduce.h"
 
-/* Target number of elements in a band of columns.  A band is read three times
- * and should stay in the L2 cache: 512 KiB of f32. */
+/* Target number of elements in a band of columns.  A band (512 KiB of f32) is
+ * read three times and should fit into the L2 cache. */
 #define BAND_ELEMENTS 131072
 
 struct softmax {
@@ -24,7 +23,7 @@ struct softmax {
     struct layout_reduction layout;
     const float *in;
     float *out;
-    int64_t bands, width; /* number of bands and columns per band */
+    int64_t bands, width; /* number of bands; columns per band */
 };
 
 /* Stores y = e^(x - m) for n strided elements.  Returns the sum of y. */
@@ -95,8 +94,8 @@ static void rows_run(const void *context, int64_t first, int64_t end)
     }
 }
 
-/* Stores y = x op z for a band of columns, row by row. z has one value for each
- * column. */
+/* Applies operator `op` to each row of a band: y = x op z.  z has one value for
+ * each column. */
 static void band_apply(const struct softmax *softmax, uint32_t op, float *y,
                        int64_t y_stride, const float *x, int64_t x_stride,
                        int64_t width, const float *z)
@@ -196,7 +195,7 @@ struct cross_entropy {
     float scale; /* factor of the gradient */
 };
 
-/* Returns the label (class number) of a row, or -1 if it is out of range. */
+/* Returns the label (class number) of a row, or -1 if the label is invalid. */
 static int64_t label_read(const struct cross_entropy *work, int64_t row)
 {
     int64_t at = row * work->label_stride;
@@ -223,12 +222,12 @@ static void losses_run(const void *context, int64_t first, int64_t end)
     }
 }
 
-/* Exponent just above log(FLT_MIN) = -87.34.  Below that, e^x in f32 is
- * subnormal or 0. */
+/* Exponent just above log(FLT_MIN) = -87.34.  For a smaller x, e^x in f32 can
+ * be subnormal or 0. */
 #define MIN_EXPONENT (-87.0f)
 
-/* Recomputes in f64 the gradients whose probability is too small for an
- * accurate f32, so that the scale does not amplify the error. */
+/* Recomputes gradients in f64 if the probability of their class is too small
+ * for an accurate f32, because the scale can amplify the error. */
 static void gradients_lift(const struct cross_entropy *work, float *y,
                            const float *x, float m, double factor)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Kernels in plain C that the compiler vectorizes.  One file per instruction
- * set includes this header and so compiles the kernels for that instruction
- * set.  Pure functions, callable from any thread.
+ * Kernels in plain C that the compiler vectorizes.  For each instruction set,
+ * one file includes this header to compile the kernels for it.  Pure functions,
+ * callable from any thread.
  */
 #ifndef TANDEM_CPU_KERNELS_VECTORIZED_LOOPS_H
 #define TANDEM_CPU_KERNELS_VECTORIZED_LOOPS_H
@@ -55,7 +55,7 @@ static void row_not(const struct row *row)
 CASTS(DENSE_CAST)
 DENSE_CAST(i64, int64_t, exact_bf16, uint16_t, number_round((float)x))
 
-/* Casts i64 to bf16, faster if no integer has more than 24 bits. */
+/* Casts i64 to bf16.  Faster if all integers have at most 24 bits. */
 static void i64_any_bf16(void *to, const void *from, int64_t n)
 {
     const int64_t *in = from;
