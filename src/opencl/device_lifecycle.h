@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opens and closes the plugin's devices.  Any thread. */
+/* Opens and closes the plugin's devices.  May be called from any thread. */
 #ifndef TANDEM_OPENCL_DEVICE_LIFECYCLE_H
 #define TANDEM_OPENCL_DEVICE_LIFECYCLE_H
 

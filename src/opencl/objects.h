@@ -32,7 +32,7 @@ enum driver_wait_mode {
 struct tandem_device {
     struct handle handle;
     const struct platform_device *hardware;
-    cl_context context;       /* shared by all opens of this hardware */
+    cl_context context;       /* shared by all opens of the hardware */
     cl_command_queue utility; /* queue for commands without a stream */
     tandem_log_fn log;
     void *log_user;
@@ -45,7 +45,7 @@ struct tandem_device {
     /* Time limit for builds, and for waits in calls that have no timeout
      * parameter.  0 means no limit. */
     uint64_t blocking_timeout_ns;
-    atomic_int shares_memory; /* memory coherence, tested by host_import.c */
+    atomic_int shares_memory; /* result of host_import.c's coherence test */
     _Atomic uint32_t driver_wait_mode; /* set by event_wait.c */
     bool has_device_scope_visibility;  /* see op_request in plan/plan.h */
     pthread_mutex_t mutex;             /* guards streams and next_stream_id */
@@ -56,7 +56,7 @@ struct tandem_device {
     struct programs programs;
     struct gemm_selector gemm_selector;
     enum sm90a_self_test_result sm90a_self_test; /* from the profile */
-    bool self_test_only; /* option of open: tune.c runs only the self-test */
+    bool self_test_only; /* tuning runs only the self-test */
     struct clblast_overrides clblast_overrides; /* from the profile */
 };
 
@@ -72,20 +72,20 @@ struct tandem_buffer {
      * the host address of imported memory. */
     uint64_t address;
     uint32_t skew; /* distance in bytes from a 64-byte boundary */
-    bool internal; /* temporary of the plugin, not in statistics */
+    bool internal; /* temporary buffer that statistics do not count */
     struct tandem_buffer *previous, *next;
     /* Stream id and command number of the buffer's last use and last write. */
     _Atomic uint64_t used_stream, used_seqno;
     _Atomic uint64_t written_stream, written_seqno;
-    /* Last use of the block by its previous owner, and the id of the stream
-     * that already waits for this use. */
+    /* Last use of the memory block by its previous buffer, and the id of the
+     * stream that already waits for this use. */
     _Atomic uint64_t prior_stream, prior_seqno, synced_stream;
     _Atomic uint32_t poison; /* status of the failed write, or TANDEM_OK */
     _Atomic uint32_t map_count;
-    struct pack_cache_entry *pack_cache_entries; /* packed copies of its data */
+    struct pack_cache_entry *pack_cache_entries; /* packed copies for GEMMs */
 };
 
-/* Returns the distance of the buffer from a 64-byte boundary.  NULL gives 0. */
+/* Returns the buffer's distance from a 64-byte boundary, or 0 for NULL. */
 static inline uint32_t buffer_misalignment(const struct tandem_buffer *buffer)
 {
     return buffer != NULL ? buffer->skew : 0;
@@ -95,10 +95,10 @@ static inline uint32_t buffer_misalignment(const struct tandem_buffer *buffer)
 struct stream_kernel {
     uint64_t key; /* variant key; 0 marks an empty slot */
     cl_kernel kernel;
-    /* Addresses of the memory blocks that are set as arguments; 0 means
-     * imported memory or not set.  Block addresses are never reused. */
+    /* Addresses of the memory blocks that are set as kernel arguments. 0 means
+     * imported memory or no argument.  Block addresses are never reused. */
     uint64_t bound_addresses[MAX_STEP_BUFFERS];
-    uint32_t param_bytes; /* size of `params`; 0 before the first launch */
+    uint32_t param_bytes; /* bytes in `params`; 0 before the first launch */
     unsigned char *params;
 };
 
@@ -124,12 +124,12 @@ struct tandem_stream {
     uint64_t id; /* unique within the device; 0 is not used */
     uint32_t flags;
     uint32_t references; /* guarded by device.mutex */
-    /* Number of the last issued, completed, flushed command; 0 means none. */
+    /* Number of the last command issued, completed, flushed; 0 means none. */
     _Atomic uint64_t issued_seqno, completed_seqno, flushed_seqno;
-    _Atomic uint64_t pending_bytes; /* memory of unfinished commands in bytes */
+    _Atomic uint64_t pending_bytes; /* memory that unfinished commands use */
     _Atomic uint32_t status;        /* the sticky error, or TANDEM_OK */
     char message[256];              /* message of the sticky error */
-    struct stream_kernel *kernels;  /* hash table with open addressing */
+    struct stream_kernel *kernels;  /* hash table of stream kernels */
     uint32_t kernel_slots, kernel_count;
     struct clblast_temp_size_entry clblast_temp_sizes[CLBLAST_TEMP_SIZE_COUNT];
     struct staging staging;
@@ -144,7 +144,7 @@ struct tandem_event {
     struct tandem_device *device;
     cl_event event;
     uint64_t stream, seqno; /* id of the stream, number of the marker command */
-    bool profiling;         /* the stream measures times of its commands */
+    bool profiling;         /* the event's stream measures times */
     _Atomic bool completed; /* the event is known to have completed */
     struct tandem_event *previous, *next;
 };

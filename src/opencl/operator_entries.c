@@ -11,8 +11,8 @@ static bool is_gemm(const struct tandem_op *op)
     return op != NULL && op->id == TANDEM_OP_GEMM;
 }
 
-/* Checks device and operands of a call that launches nothing (for example
- * operator_supports). */
+/* Checks device and operands of a call that launches no kernel, such as
+ * operator_supports. */
 static enum tandem_status check_call(struct tandem_device *device,
                                      const struct op_request *request)
 {

@@ -246,7 +246,7 @@ static enum tandem_status entry_trim(struct tandem_device *device,
     if (status != TANDEM_OK)
         return status;
     pool_trim(device, keep_bytes);
-    /* Staging memory is host memory, which keep_bytes does not count. */
+    /* keep_bytes does not count staging memory, because it is host memory. */
     if (keep_bytes == 0) {
         streams_trim(device);
         bulk_transfer_trim(device);

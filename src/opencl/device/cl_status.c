@@ -7,9 +7,10 @@
 /* NVIDIA's error code after a kernel accessed memory out of bounds. */
 #define ILLEGAL_ACCESS_NV (-9999)
 
-/* An error code.  `suspect` is set if drivers also return it from unrelated
- * calls after the device is lost.  For example, NVIDIA's driver returns
- * CL_OUT_OF_RESOURCES or CL_INVALID_COMMAND_QUEUE after a kernel crash. */
+/* An error code.  `suspect` is set if drivers also return the code from
+ * unrelated calls after the device is lost.  For example, NVIDIA's driver
+ * returns CL_OUT_OF_RESOURCES or CL_INVALID_COMMAND_QUEUE after a kernel
+ * crash. */
 struct code {
     int value;
     enum tandem_status status;

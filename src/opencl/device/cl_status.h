@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Converts error codes of OpenCL and CLBlast to statuses.  Any thread. */
+/* Converts error codes of OpenCL and CLBlast to statuses.  Thread-safe. */
 #ifndef TANDEM_OPENCL_DEVICE_CL_STATUS_H
 #define TANDEM_OPENCL_DEVICE_CL_STATUS_H
 
@@ -8,12 +8,12 @@
 #include "opencl/device/cl_api.h"
 
 /* Returns the status of an OpenCL error code and sets the error message to
- * "CALL: NAME (code)".  Marks `device`, which may be NULL, as lost if the code
- * says so.  For ambiguous codes, runs device_health_check, which can block for
- * HEALTH_CHECK_TIMEOUT_NS. */
+ * "CALL: NAME (code)".  Marks the device as lost if the code means this.
+ * `device` may be NULL.  For ambiguous codes, runs device_health_check, which
+ * can block for HEALTH_CHECK_TIMEOUT_NS. */
 enum tandem_status status_from_cl(struct tandem_device *device, cl_int code,
                                   const char *call);
-/* Does the same as status_from_cl for a CLBlastStatusCode. */
+/* Does the same as status_from_cl for an error code of CLBlast. */
 enum tandem_status status_from_clblast(struct tandem_device *device, int code,
                                        const char *call);
 

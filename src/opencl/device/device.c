@@ -89,8 +89,8 @@ enum tandem_status command_queue_drain(cl_command_queue queue,
                                  : TANDEM_OK;
 }
 
-/* Does not convert error codes with status_from_cl, because status_from_cl
- * calls this function. */
+/* The health check must not call status_from_cl, because status_from_cl calls
+ * the health check. */
 bool device_health_check(struct tandem_device *device)
 {
     const cl_uint zero = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The state of an opened device: log, health check and fork detection.
- * device_lifecycle.h opens and closes devices.  Any thread.
+ * device_lifecycle.h opens and closes devices.  Thread-safe.
  *
  * Lock order: device.mutex (streams), pool.mutex (memory), programs.mutex
  * (programs), and last the mutex for messages in stream.c.  A thread that holds

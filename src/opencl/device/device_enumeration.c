@@ -45,7 +45,7 @@ static void record_failure(cl_int code)
         search_error = code;
 }
 
-/* Returns true if the list already contains this device. */
+/* Returns true if the device list already contains the device `id`. */
 static bool is_listed(cl_device_id id)
 {
     for (uint32_t i = 0; i < listed_count; i++)
@@ -197,8 +197,8 @@ enum tandem_status opencl_device_count(uint32_t *out_count)
     *out_count = 0;
     if (!atomic_load(&searched)) {
         fork_detection_start();
-        /* In a forked process, a thread that exists only in the parent may hold
-         * the mutex. */
+        /* If a thread held the mutex during the fork, nothing unlocks it in the
+         * child process. */
         if (fork_detected())
             return last_error_set(
                 TANDEM_DEVICE_LOST,

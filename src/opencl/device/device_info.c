@@ -71,7 +71,7 @@ static void query_platform_text(struct device_query *query,
 
 static cl_ulong query_number(struct device_query *query, cl_device_info what)
 {
-    cl_ulong value = 0; /* narrower results fit, too, on little-endian */
+    cl_ulong value = 0; /* a 32-bit result fits on little-endian hosts */
     return query_succeeded(query, clGetDeviceInfo(query->id, what,
                                                   sizeof(value), &value, NULL))
                ? value

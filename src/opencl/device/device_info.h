@@ -6,9 +6,9 @@
 
 #include "opencl/device/device_enumeration.h"
 
-/* Fills `out` except info.duplicate_of.  Returns false if the device is not
- * available, has no compiler, is older than OpenCL 1.2 or is big-endian, or if
- * a query failed.  *out_code is the error code of the first failed query. */
+/* Fills `out` except info.duplicate_of.  Returns false if a query failed or if
+ * the device is unavailable, big-endian, without a compiler, or older than
+ * OpenCL 1.2.  *out_code is the error code of the first failed query. */
 bool device_info_query(struct platform_device *out, cl_platform_id platform,
                        cl_device_id id, cl_int *out_code);
 

@@ -99,7 +99,7 @@ cl_int poll_event(cl_event event, uint64_t limit_ns, cl_int *out_state)
 struct event_waiter {
     pthread_mutex_t mutex;
     pthread_cond_t completed;
-    cl_int state; /* execution status; above CL_COMPLETE until the callback */
+    cl_int state; /* execution status of the event, set by the callback */
     uint32_t references;
 };
 
@@ -119,7 +119,7 @@ static struct event_waiter *event_waiter_new(void)
     return waiter;
 }
 
-/* Drops a reference and unlocks waiter->mutex, which the caller has locked. */
+/* Drops a reference to the waiter and unlocks the locked waiter->mutex. */
 static void event_waiter_release(struct event_waiter *waiter)
 {
     bool last = --waiter->references == 0;
@@ -174,7 +174,7 @@ bool sleep_until_event(cl_event event, uint64_t timeout_ns, cl_int *out_state,
         continue;
     *out_state = waiter->state;
     event_waiter_release(waiter);
-    /* The work may have completed although the callback has not come yet. */
+    /* The event may have completed before the driver calls the callback. */
     if (*out_state > CL_COMPLETE)
         *out_code = event_get_state(event, out_state);
     return true;

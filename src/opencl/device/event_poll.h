@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Waits for an event without the driver's wait functions.  Sets no error
- * message.  Any thread. */
+ * message.  May be called from any thread. */
 #ifndef TANDEM_OPENCL_DEVICE_EVENT_POLL_H
 #define TANDEM_OPENCL_DEVICE_EVENT_POLL_H
 
@@ -14,14 +14,14 @@ uint64_t monotonic_ns(void);
 /* Returns the time left until deadline_ns, but at most limit_ns.  The deadline
  * may be TANDEM_TIMEOUT_INFINITE. */
 uint64_t remaining_ns(uint64_t deadline_ns, uint64_t limit_ns);
-/* Reads the execution status of the event.  Returns an OpenCL error code. */
+/* Writes the execution status of the event.  Returns an OpenCL error code. */
 cl_int event_get_state(cl_event event, cl_int *out_state);
 /* Polls until the event completes or limit_ns have passed.  *out_state is the
  * execution status of the event, which is above CL_COMPLETE after a timeout.
  * Returns the error code of the status query. */
 cl_int poll_event(cl_event event, uint64_t limit_ns, cl_int *out_state);
-/* Does the same as poll_event, but sleeps until the driver calls back.  Returns
- * false if the driver does not support callbacks. */
+/* Does the same as poll_event, but sleeps until the driver calls a callback.
+ * Returns false if the driver does not support callbacks. */
 bool sleep_until_event(cl_event event, uint64_t timeout_ns, cl_int *out_state,
                        cl_int *out_code);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Waits for events with a timeout, and measures whether the driver's wait
- * functions block or spin.  Any thread. */
+ * functions block or spin.  May be called from any thread. */
 #ifndef TANDEM_OPENCL_DEVICE_EVENT_WAIT_H
 #define TANDEM_OPENCL_DEVICE_EVENT_WAIT_H
 

@@ -13,7 +13,7 @@
 struct no_device_diagnosis {
     char names[200];         /* platform names, separated by commas */
     bool pocl, rusticl;      /* set if `names` includes PoCL or rusticl */
-    uint32_t unusable_count; /* number of listed devices that cannot be used */
+    uint32_t unusable_count; /* number of devices that cannot be used */
 };
 
 /* Adds the name of a platform to the diagnosis. */

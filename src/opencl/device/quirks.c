@@ -14,19 +14,19 @@
  * quirk. A condition that is 0 or NULL always holds. */
 struct quirk_row {
     enum quirk quirk;
-    const char *platform;            /* Part of the platform's name. */
+    const char *platform;            /* Text in the platform's name. */
     unsigned long min_driver;        /* Minimum major version of the driver. */
-    uint32_t min_compute_capability; /* Ten times the capability: 53 for 5.3. */
-    const char *missing_extension;   /* Extension the driver does not list. */
-    const char *behaviour;           /* Description, without "; ". */
+    uint32_t min_compute_capability; /* Minimum capability: 53 means 5.3. */
+    const char *missing_extension;   /* Extension missing in driver's list. */
+    const char *behaviour;           /* Description; must not contain "; ". */
     const char *source; /* Public issue about the quirk, or our own record. */
 };
 
 static const struct quirk_row rows[] = {
     /* The compiler needs "#pragma OPENCL EXTENSION cl_khr_fp16 : enable". It
-     * has no vectors of halves and no math functions for half. OpenCL-Wrapper
-     * uses half from this driver version on. The compute capability is from the
-     * table of arithmetic instructions in NVIDIA's CUDA programming guide. */
+     * has no vectors of halves and no math functions for half. The minimum
+     * driver version is from the project OpenCL-Wrapper, the compute capability
+     * from the arithmetic table in NVIDIA's CUDA programming guide. */
     {.quirk = QUIRK_F16_UNLISTED,
      .platform = NVIDIA,
      .min_driver = 520,

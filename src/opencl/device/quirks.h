@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Known driver quirks: behaviour that a driver does not report, or in which it
- * differs from other drivers.  Pure functions; any thread. */
+ * differs from other drivers.  Pure, thread-safe functions. */
 #ifndef TANDEM_OPENCL_DEVICE_QUIRKS_H
 #define TANDEM_OPENCL_DEVICE_QUIRKS_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reads the plugin's section of a tuning profile: JSON text of one object whose
- * values are strings.  Any thread. */
+ * values are strings.  May be called from any thread. */
 #ifndef TANDEM_OPENCL_DEVICE_TUNING_SECTION_H
 #define TANDEM_OPENCL_DEVICE_TUNING_SECTION_H
 

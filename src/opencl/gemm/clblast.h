@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Computes GEMMs with CLBlast. CLBlast's program cache belongs to the process,
  * is keyed by context and device, and has its own mutexes (seen in CLBlast's
- * source; not documented). Any thread. */
+ * source; not documented). Thread-safe. */
 #ifndef TANDEM_OPENCL_GEMM_CLBLAST_H
 #define TANDEM_OPENCL_GEMM_CLBLAST_H
 
 #include "opencl/queue/stream.h"
 
-/* Maximum k for which a GEMM is a single CLBlast call. A larger k is split
- * among several calls. The k of each call may exceed this value. */
+/* Maximum k for which a GEMM is a single CLBlast call. A GEMM with a larger k
+ * becomes several calls. */
 #define CLBLAST_MAX_UNSPLIT_K 512
 
 /* Returns true if the operands have the alignment that CLBlast's vector loads

@@ -206,7 +206,7 @@ void clblast_overrides_self_test(struct tandem_device *device, bool batched)
         return;
     enum tandem_status status =
         clblast_self_test_run(device, batched, routine.values[0]);
-    /* These errors do not show that the parameters are wrong. */
+    /* A lost device or a lack of memory does not prove wrong parameters. */
     if (status == TANDEM_DEVICE_LOST || status == TANDEM_OUT_OF_MEMORY)
         return;
     pthread_mutex_lock(&mutex);

@@ -2,7 +2,7 @@
 /* Overrides for CLBlast's kernel parameters: tuning results with the keys
  * "clblast.KERNEL". They apply to all GEMMs of the process on the device, are
  * tested before the first use, and are removed when the device is last closed.
- * Any thread. */
+ * Thread-safe. */
 #ifndef TANDEM_OPENCL_GEMM_CLBLAST_OVERRIDES_H
 #define TANDEM_OPENCL_GEMM_CLBLAST_OVERRIDES_H
 

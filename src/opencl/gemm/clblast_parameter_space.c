@@ -51,7 +51,7 @@ enum {
 static bool xgemm_fits(const uint32_t *v,
                        const struct clblast_device_limits *limits)
 {
-    /* A work-item with more accumulators would run out of registers. */
+    /* A work-item with more than 128 accumulators needs too many registers. */
     const uint64_t max_accumulators = 128;
     return is_multiple(v[KWG], v[KWI]) &&
            is_multiple(v[MWG], v[MDIMC] * v[VWM]) &&

@@ -2,7 +2,7 @@
 /* Tunable parameters of the f32 kernels that CLBlast's GEMM runs, their allowed
  * values (those of CLBlast's tuners), and the conditions that the values must
  * meet together. Excludes the second Xgemm kernel (GEMMK 1), which needs square
- * tiles for strided batches. Pure functions; any thread. */
+ * tiles for strided batches. Pure, thread-safe functions. */
 #ifndef TANDEM_OPENCL_GEMM_CLBLAST_PARAMETER_SPACE_H
 #define TANDEM_OPENCL_GEMM_CLBLAST_PARAMETER_SPACE_H
 
@@ -33,7 +33,7 @@ struct clblast_params {
 
 struct clblast_param {
     const char *name;
-    /* Number of allowed values. 0 means all from values[0] to values[1]. */
+    /* Number of allowed values. 0 allows all from values[0] to values[1]. */
     uint32_t count;
     uint32_t values[CLBLAST_MAX_PARAM_VALUES];
 };
@@ -55,7 +55,7 @@ struct clblast_kernel {
 
 extern const struct clblast_kernel clblast_kernels[CLBLAST_KERNEL_COUNT];
 
-/* Returns the kernel with this name, or CLBLAST_KERNEL_COUNT. */
+/* Returns the kernel called `name`, or CLBLAST_KERNEL_COUNT if unknown. */
 enum clblast_kernel_id clblast_kernel_find(const char *name);
 /* Returns true if each value is allowed, and a device with these limits can run
  * the kernel with the values. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CLBlast's table of kernel parameters; a process has only one. Any thread. */
+/* CLBlast's table of kernel parameters; a process has only one. Thread-safe. */
 #ifndef TANDEM_OPENCL_GEMM_CLBLAST_PARAMS_H
 #define TANDEM_OPENCL_GEMM_CLBLAST_PARAMS_H
 

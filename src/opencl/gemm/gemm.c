@@ -9,8 +9,8 @@
 #include "opencl/queue/kernel_launch.h"
 #include "opencl/plan/operand_packing.h"
 
-/* The way in which a GEMM is computed: by a call of CLBlast, if `clblast` is
- * set, and then by the kernels of `plan`. */
+/* The way in which a GEMM is computed. If `clblast` is set, CLBlast runs first.
+ * The kernels of `plan` run after it. */
 struct gemm_dispatch {
     bool is_zero; /* alpha or k is 0; only beta * c and the epilogue remain */
     bool clblast;
@@ -24,7 +24,7 @@ static bool is_empty(const struct tandem_gemm *gemm)
     return gemm->m == 0 || gemm->n == 0 || gemm->batch == 0;
 }
 
-/* Returns true if the plan uses the kernel of `selection`. */
+/* Returns true if the plan runs the kernel that the selector selected. */
 static bool uses_selected_kernel(const struct gemm_dispatch *dispatch)
 {
     return !dispatch->is_zero && !dispatch->clblast && !dispatch->naive;
@@ -86,7 +86,7 @@ static bool gemm_dispatch_disable_failed(struct tandem_device *device,
     return true;
 }
 
-/* Calls `function` for each kernel variant until one of the calls fails. */
+/* Calls `function` for each variant that the GEMM needs, until a call fails. */
 static enum tandem_status variants_visit(
     struct tandem_device *device, const struct tandem_gemm *gemm,
     const struct gemm_dispatch *dispatch,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The plugin's GEMM functions, which backend.h documents. Any thread. */
+/* The plugin's GEMM functions, which backend.h documents. Thread-safe. */
 #ifndef TANDEM_OPENCL_GEMM_GEMM_H
 #define TANDEM_OPENCL_GEMM_GEMM_H
 

@@ -12,7 +12,7 @@
  *   mn_major_penalty        relative extra time for each MN-major operand
  *   clblast_times           measured CLBlast GEMMs: "m n k batch ns; ..."
  *
- * Pure functions; any thread.
+ * Pure, thread-safe functions.
  */
 #ifndef TANDEM_OPENCL_GEMM_GEMM_COST_MODEL_H
 #define TANDEM_OPENCL_GEMM_GEMM_COST_MODEL_H
@@ -48,7 +48,7 @@ struct gemm_cost_model {
 
 /* Sets all costs to their built-in values. */
 void gemm_cost_model_init(struct gemm_cost_model *model);
-/* Parses and stores the tuning result with one of the keys above, without
+/* Parses and stores the tuning result of a cost. `key` lacks the prefix
  * "gemm.". Returns false and changes nothing if the value is malformed or out
  * of range. Ignores unknown keys, which a later version may have written, and
  * returns true. */

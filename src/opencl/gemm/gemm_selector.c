@@ -82,7 +82,7 @@ static uint64_t disabled_for(struct gemm_selector *selector,
 
 /* ---- forced selection ---- */
 
-/* Parses SPLITS or SPLITS:TILES, where TILES is the number of split tiles. */
+/* Parses a split-K text: SPLITS or SPLITS:TILES (number of split tiles). */
 static bool split_parse(const char *text, struct split_k *out)
 {
     char splits[16];
@@ -234,8 +234,8 @@ void gemm_selector_compute(struct gemm_selector *selector,
         return;
     }
     /* The built-in kernel costs do not apply to this device, so CLBlast is
-     * used. If k is so large that CLBlast needs several calls, the SIMT kernels
-     * below are faster on PoCL unless the result is tiny. */
+     * used. On PoCL, SIMT kernels are faster if k is so large that CLBlast
+     * needs several calls, unless the result is tiny. */
     if (clblast && !calibrated && selector->prefer_clblast) {
         bool tiny = gemm->m <= TINY_SIDE && gemm->n <= TINY_SIDE &&
                     gemm->m > 1 && gemm->n > 1;
@@ -280,8 +280,8 @@ static uint32_t selection_traits(const struct tandem_gemm *gemm)
            (clblast_supports_gemm(gemm) ? 1u << 24 : 0);
 }
 
-/* Reads an entry under its seqlock. Acquire order keeps the reads of the words
- * between the two reads of `sequence`. */
+/* Reads a cache entry under its seqlock. Acquire order keeps the reads of the
+ * words between the two reads of `sequence`. */
 static bool selection_cache_read(struct selection_cache_entry *entry,
                                  const uint64_t *key,
                                  struct gemm_selection *out)
@@ -300,7 +300,7 @@ static bool selection_cache_read(struct selection_cache_entry *entry,
     return true;
 }
 
-/* Stores a selection. Does nothing if another thread is writing the entry. */
+/* Writes a cache entry, but not while another thread is writing it. */
 static void selection_cache_write(struct selection_cache_entry *entry,
                                   const uint64_t *key,
                                   const struct gemm_selection *selection)

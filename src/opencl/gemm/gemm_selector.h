@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Selects how a GEMM is computed, by predicted time: with CLBlast, or with one
- * of the plugin's own kernels and a certain split-K. Any thread. */
+ * of the plugin's own kernels and a certain split-K. Thread-safe. */
 #ifndef TANDEM_OPENCL_GEMM_GEMM_SELECTOR_H
 #define TANDEM_OPENCL_GEMM_GEMM_SELECTOR_H
 
@@ -13,8 +13,8 @@
 struct platform_device;
 
 struct gemm_selection {
-    bool clblast;               /* CLBlast runs, not `kernel` */
-    enum gemm_kernel_id kernel; /* otherwise, the plugin's own kernel */
+    bool clblast;               /* CLBlast is selected */
+    enum gemm_kernel_id kernel; /* used if CLBlast is not selected */
     struct split_k split;
 };
 
@@ -37,7 +37,7 @@ struct gemm_selector {
     uint32_t compute_units;
     bool prefer_clblast; /* the built-in kernel costs do not fit this device */
     bool deterministic;  /* option of open */
-    bool forced;         /* set if an option of open forces a selection */
+    bool forced;         /* the option test.gemm_kernel is set */
     struct gemm_selection forced_selection;
     /* Bit i is set if the driver cannot run kernel i, and bit i +
      * DISABLED_16BIT_SHIFT if it cannot run kernel i with 16-bit matrices. */
@@ -52,17 +52,17 @@ void gemm_selector_init(struct gemm_selector *selector,
 /* Enables the kernels of sm_90a programs, which are disabled at first. Call it
  * if the self-test of these programs has passed with this driver. */
 void gemm_selector_enable_sm90a(struct gemm_selector *selector);
-/* Forces the selection that an option of open, test.gemm_kernel, requests:
- * clblast, or KERNEL[:SPLITS[:TILES]], where TILES is the number of split
- * tiles. Returns false for any other value. */
+/* Forces the selection that test.gemm_kernel, an option passed to open,
+ * requests: clblast, or KERNEL[:SPLITS[:TILES]], which splits TILES tiles.
+ * Returns false for any other value. */
 bool gemm_selector_force(struct gemm_selector *selector, const char *value);
 /* Selects a kernel or CLBlast for `gemm`, which must be valid and not empty. If
  * no kernel supports `gemm`, the result is CLBlast. */
 void gemm_selector_compute(struct gemm_selector *selector,
                            const struct tandem_gemm *gemm,
                            struct gemm_selection *out);
-/* Does the same as gemm_selector_compute(), which takes microseconds, but looks
- * in a cache first. */
+/* Does the same as gemm_selector_compute(), but looks in a cache first, because
+ * that function takes microseconds. */
 void gemm_selector_choose(struct gemm_selector *selector,
                           const struct tandem_gemm *gemm,
                           struct gemm_selection *out);

@@ -60,8 +60,8 @@ static double operands_ns(const struct gemm_candidate *c, double ns)
 }
 
 /* Returns the time of a compute unit for `count` work-groups, of which
- * groups_per_compute_unit run at a time. A group sums `depth` products per
- * element. */
+ * groups_per_compute_unit run at a time. Each work-group sums `depth` products
+ * per element of its tile. */
 static double waves_ns(const struct gemm_candidate *c, double count,
                        double depth)
 {
@@ -74,8 +74,8 @@ static double waves_ns(const struct gemm_candidate *c, double count,
     return (waves * wave_ns + rest_ns) * depth;
 }
 
-/* Returns the time of the unsplit and the split tiles of a GEMM. The splits run
- * together with the last, incomplete wave of unsplit tiles. */
+/* Returns the time of the unsplit and the split tiles of a GEMM. Split tiles
+ * run together with the last, incomplete wave of unsplit tiles. */
 static double tiles_ns(const struct gemm_candidate *c,
                        const struct split_k *split)
 {
@@ -98,7 +98,7 @@ static double gemv_ns(const struct gemm_candidate *c,
                       const struct split_k *split)
 {
     double rounds = c->tiles * split->splits / c->compute_units;
-    /* If there are fewer groups than units, each group has more bandwidth. */
+    /* With fewer work-groups than compute units, each has more bandwidth. */
     double row_ns =
         fmax(c->cost->step_ns * (rounds < 1 ? rounds : ceil(rounds)),
              c->cost->latency_ns);
@@ -113,7 +113,7 @@ static double fixup_ns(const struct gemm_candidate *c,
                        const struct split_k *split)
 {
     double split_tiles = split->split_tiles, splits = split->splits;
-    /* A 3xTF32 tile may be computed twice, so only the fixup adds beta * c. */
+    /* 3xTF32 tiles may be computed twice, so the fixup kernel adds beta * c. */
     bool adds_c = c->config->is_3xtf32 && c->gemm->beta != 0;
     double sums =
         (double)c->gemm->m * (double)c->gemm->n * (double)c->gemm->batch;
@@ -143,7 +143,7 @@ static double predict_ns(const struct gemm_candidate *c,
     else
         ns += tiles_ns(c, split);
     ns += operands_ns(c, ns);
-    /* A second launch recomputes tiles with non-finite results. */
+    /* A second launch recomputes tiles that have non-finite results. */
     if (c->config->is_3xtf32 || c->config->mma_format == MMA_FP16X3)
         ns += c->model->launch_ns;
     return ns + fixup_ns(c, split);

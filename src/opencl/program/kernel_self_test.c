@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs a small GEMM, whose k is split in two, on the device and compares the
- * partial sums, before the activation, with a float64 reference. */
+/* Runs a small GEMM, whose k is split in two, on the device.  Compares the
+ * partial sum of each half of k with a float64 reference. */
 #include "opencl/program/kernel_self_test.h"
 
 #include <float.h>
@@ -23,7 +23,7 @@
 #define ALIGNED_PITCH 280
 #define UNALIGNED_PITCH 281
 #define SPLITS 2
-/* Tolerances per format, relative to the sum of the products' magnitudes. */
+/* Tolerances, relative to the sum of the magnitudes of the products. */
 #define TF32_3X_TOLERANCE 0x1p-21
 #define FP16X3_TOLERANCE 0x1p-20
 #define TF32_TOLERANCE 0x1p-9
@@ -63,7 +63,7 @@ static const struct tandem_matrix *operand_matrix(const struct self_test *test,
     return operand == OPERAND_A ? &test->gemm.a : &test->gemm.b;
 }
 
-/* Stores `value` in the format of the kernel and returns the rounded value. */
+/* Stores `value` in the kernel's number format.  Returns the rounded value. */
 static double element_set(const struct self_test *test, void *out, size_t at,
                           float value)
 {
@@ -242,8 +242,8 @@ static cl_int step_run(struct self_test *test, cl_kernel kernel,
 }
 
 /* Builds and runs a step that precedes the tested kernel, for example packing.
- * If the step does not complete in time, sets *out_left.  deferred_release.h
- * then frees the test later, and the program is leaked. */
+ * If the step does not complete in time, sets *out_left.  The test's memory is
+ * then freed later, and the program is leaked. */
 static enum tandem_status step_build_and_run(struct self_test *test,
                                              struct tandem_device *device,
                                              const struct kernel_step *step,
@@ -274,7 +274,7 @@ static enum tandem_status step_build_and_run(struct self_test *test,
     return status;
 }
 
-/* Runs the plan up to the step of the tested kernel, and reads its results. */
+/* Runs the plan up to the tested kernel and downloads the kernel's results. */
 static enum tandem_status self_test_launch(struct self_test *test,
                                            struct tandem_device *device,
                                            uint32_t id, bool *out_left)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tests a tensor-core kernel before its first use, because it contains
- * instructions that OpenCL does not define.  Blocks; any thread. */
+ * instructions that OpenCL does not define.  Blocks.  Thread-safe. */
 #ifndef TANDEM_OPENCL_PROGRAM_KERNEL_SELF_TEST_H
 #define TANDEM_OPENCL_PROGRAM_KERNEL_SELF_TEST_H
 

@@ -10,7 +10,7 @@
 #include "opencl/device/cl_status.h"
 #include "opencl/program/variant_options.h"
 
-/* log2 of the largest work-group size that a new device plans with. */
+/* log2 of the largest work-group size for plans on a newly opened device. */
 #define MAX_GROUP_LOG2 8u
 
 static uint32_t initial_group_log2(const struct tandem_device *device)

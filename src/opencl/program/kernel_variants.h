@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The programs and kernel variants of a device.  A build thread builds each
  * variant once, and launches wait for the build until the blocking timeout.
- * Any thread; each device has a mutex that guards the tables and is never held
- * during a build. */
+ * Thread-safe.  Each device has a mutex that guards the tables and is never
+ * held during a build. */
 #ifndef TANDEM_OPENCL_PROGRAM_KERNEL_VARIANTS_H
 #define TANDEM_OPENCL_PROGRAM_KERNEL_VARIANTS_H
 
@@ -29,10 +29,10 @@ enum build_state {
 struct kernel_variant {
     uint64_t key;
     enum build_state state;
-    enum tandem_status status; /* status if the build failed */
+    enum tandem_status status; /* error of the failed build */
     uint32_t failure_count;    /* failed builds, not counting lack of memory */
     char message[256];
-    cl_program program; /* owned by the program table, not by the variant */
+    cl_program program; /* owned by the program table */
     struct kernel_variant *next_in_bucket, *next_job;
     /* Start time of the running build, or 0 if a launch does the build. */
     uint64_t start_ns;
@@ -69,7 +69,7 @@ struct programs {
     struct build_thread threads[MAX_BUILD_THREADS];
     uint32_t thread_count;
     bool is_stopping;
-    bool last_thread_frees_device; /* the device is closed */
+    bool last_thread_frees_device; /* set by device_close */
     _Atomic uint32_t group_log2;   /* log2 of work-group size for new plans */
     uint64_t built_count;
 };
@@ -79,8 +79,7 @@ void programs_init(struct tandem_device *device,
                    const struct program_callbacks *callbacks);
 /* Releases all programs of the device.  No build thread may be running. */
 void programs_free(struct tandem_device *device);
-/* Returns true if a kernel needed smaller work-groups than its device allows.
- */
+/* Returns true if a kernel has made new plans use smaller work-groups. */
 bool programs_need_smaller_groups(const struct tandem_device *device);
 /* Returns the number of kernel variants that were built. */
 uint64_t programs_built_count(struct programs *programs);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Builds programs, loads them from the disk cache, and tests their kernels.
- * Any thread; programs.mutex is never held during a build. */
+ * Thread-safe. programs.mutex is never held during a build. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,7 +46,7 @@ static enum tandem_status build_failed(struct tandem_device *device,
                           sizeof(log) - 1, log, NULL);
     device_log(device, level, "%s (%s) failed to build: %.800s", text->file,
                text->options, log);
-    /* After a build, CL_OUT_OF_RESOURCES does not mean a lost device. */
+    /* If a build returns CL_OUT_OF_RESOURCES, the device is not lost. */
     if (code == CL_OUT_OF_RESOURCES)
         code = CL_BUILD_PROGRAM_FAILURE;
     enum tandem_status status = status_from_cl(device, code, "clBuildProgram");
@@ -145,8 +145,8 @@ static enum tandem_status load_or_build(struct tandem_device *device,
 /* ---- the table of programs ---- */
 
 /* Returns the program with the source file and options of `text` from the
- * table, and adds it if it is missing.  Returns NULL if host memory is
- * exhausted.  The caller holds programs.mutex. */
+ * program table.  Adds a missing program to the table.  Returns NULL if host
+ * memory is exhausted.  The caller holds programs.mutex. */
 static struct program *program_find(struct programs *programs,
                                     const struct variant_text *text)
 {

@@ -102,8 +102,7 @@ void program_cache_close(struct tandem_device *device)
     cache->path = cache->system_path = NULL;
 }
 
-/* Writes the key of a program.  Returns false if it is too long (no known
- * case). */
+/* Writes the key of a program.  Returns false if the key is too long. */
 static bool cache_key_make(char out[KEY_BYTES],
                            const struct tandem_device *device,
                            const struct variant_text *text)
@@ -138,8 +137,8 @@ static cl_program program_load(struct tandem_device *device,
     return NULL;
 }
 
-/* Loads the program of `key` from a cache directory.  Messages call it `path`.
- * Returns NULL if there is no valid file. */
+/* Loads the program of `key` from a cache directory, whose name for messages is
+ * `path`.  Returns NULL if there is no valid file. */
 static cl_program cache_file_load(struct tandem_device *device,
                                   const struct variant_text *text,
                                   const char *key, int directory,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The disk cache of compiled programs.  Any thread, any number of processes. */
+/* The disk cache of compiled programs.  Safe for threads and processes. */
 #ifndef TANDEM_OPENCL_PROGRAM_PROGRAM_CACHE_H
 #define TANDEM_OPENCL_PROGRAM_PROGRAM_CACHE_H
 
@@ -12,8 +12,8 @@
 
 struct tandem_device;
 
-/* The program cache of one device.  It owns the paths.  A path that is NULL
- * means that the directory is not used. */
+/* The program cache of one device.  It owns the paths.  A directory whose path
+ * is NULL is not used. */
 struct program_cache {
     char *path;           /* the user's directory */
     char *system_path;    /* the directory that all users share */
@@ -21,14 +21,14 @@ struct program_cache {
     int system;           /* descriptor of `system_path`; -1 means not used */
     uint64_t limit_bytes; /* maximum total size of the files in `path` */
     bool is_forced;       /* `path` is used even if the driver caches better */
-    bool world_readable;  /* all users may read the files */
+    bool world_readable;  /* all users may read the cache */
     uint32_t compile_lock_timeout_ms;
-    /* Set after the compile lock timed out.  Builds no longer wait for it. */
+    /* Set after the compile lock timed out.  Builds then do not wait for it. */
     atomic_bool compile_lock_timed_out;
 };
 
 #define DEFAULT_CACHE_LIMIT_BYTES ((uint64_t)256 << 20)
-/* Long enough that many processes, one at a time, compile a kernel each. */
+/* In this time, many processes can each compile a kernel, one at a time. */
 #define DEFAULT_COMPILE_LOCK_TIMEOUT_MS 60000u
 
 /* Sets the defaults: the installed system directory, but no user directory. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The format of the program cache's files: a header, the key of the program and
- * the binary of the program.  Pure functions without OpenCL; any thread. */
+ * the binary of the program.  Pure, thread-safe functions. */
 #ifndef TANDEM_OPENCL_PROGRAM_PROGRAM_CACHE_FILE_H
 #define TANDEM_OPENCL_PROGRAM_PROGRAM_CACHE_FILE_H
 

@@ -79,7 +79,7 @@ static void append(struct variant_text *out, const char *format, ...)
     va_end(arguments);
 }
 
-/* Appends the name of the function of operators.cl that computes the cast. */
+/* Adds an option that names the function of operators.cl for the cast. */
 static void append_cast(struct variant_text *out, uint64_t key)
 {
     static const char *const names[16] = {
@@ -138,9 +138,9 @@ static void append_elementwise(struct variant_text *out, uint64_t key)
         append(out, " -DTRANSPOSED_INPUTS=%u", KEY_TRANSPOSED_INPUTS(key));
 }
 
-/* Appends the options of a SIMT GEMM kernel.  NVIDIA's compiler schedules a
- * fully unrolled loop over k_tile well.  Other compilers run out of registers;
- * LLVM 16 does so if it unrolls four steps of the largest tiles. */
+/* Adds the compiler options of a SIMT GEMM kernel.  NVIDIA's compiler schedules
+ * a fully unrolled loop over k_tile well.  Other compilers run out of
+ * registers; LLVM 16 does so if it unrolls four steps of the largest tiles. */
 static void append_simt_gemm(struct variant_text *out, uint64_t key,
                              bool nvidia)
 {
@@ -157,8 +157,8 @@ static void append_simt_gemm(struct variant_text *out, uint64_t key,
            KEY_SECOND_VEC4(key) != 0 ? 4 : 1, nvidia ? config->k_tile : others);
 }
 
-/* Appends the options of a 3xTF32 kernel.  A work-group has two or four warps,
- * and each warp computes 64 rows. */
+/* Adds the compiler options of a 3xTF32 kernel.  A work-group has two or four
+ * warps, and each warp computes 64 rows. */
 static void append_3xtf32(struct variant_text *out, uint64_t key)
 {
     const struct gemm_kernel_config *config =
@@ -170,7 +170,7 @@ static void append_3xtf32(struct variant_text *out, uint64_t key)
            KEY_A_MN_MAJOR(key), KEY_B_MN_MAJOR(key));
 }
 
-/* Appends the dtype of c and the common dtype of a and b. */
+/* Adds compiler options for the dtype of c and the dtype of a and b. */
 static void append_dtypes(struct variant_text *out, uint64_t key)
 {
     static const char *const names[16] = {
@@ -180,9 +180,9 @@ static void append_dtypes(struct variant_text *out, uint64_t key)
            ab != NULL ? ab : "f32");
 }
 
-/* Appends the options of a GEMV kernel.  Devices other than NVIDIA's may have
- * fewer registers.  On these devices, the loop prefetches half as much and, if
- * the matrix is K-major, half as many lanes share half as many rows. */
+/* Adds the compiler options of a GEMV kernel.  Devices other than NVIDIA's may
+ * have fewer registers.  On these devices, the loop prefetches half as much
+ * and, if the matrix is K-major, half as many lanes share half as many rows. */
 static void append_gemv(struct variant_text *out, uint64_t key, bool nvidia)
 {
     struct gemv_shape shape = *gemv_shape(
@@ -204,9 +204,9 @@ static void append_gemv(struct variant_text *out, uint64_t key, bool nvidia)
         append(out, " -DSTREAM=1");
 }
 
-/* Appends the options of an MMA kernel.  A work-group has four or eight warps
- * in two rows.  Large tiles have as many pipeline stages as fit in 192 KiB of
- * local memory. */
+/* Adds the compiler options of an MMA kernel.  A work-group has four or eight
+ * warps in two rows.  Large tiles have as many pipeline stages as fit in 192
+ * KiB of local memory. */
 static void append_mma(struct variant_text *out, uint64_t key)
 {
     const struct gemm_kernel_config *config =
@@ -221,7 +221,7 @@ static void append_mma(struct variant_text *out, uint64_t key)
                                    : 4);
 }
 
-/* Appends the option that says how the device rounds f32 to TF32. */
+/* Adds the compiler option that says how the device rounds f32 to TF32. */
 static void append_rounding(struct variant_text *out,
                             const struct platform_device *hardware)
 {
@@ -250,7 +250,7 @@ static void append_tiled(struct variant_text *out, uint64_t key)
            tile.store_alignment, tile.columns, tile.rows);
 }
 
-/* Appends the options for reading rows; see cl/common/row_access.cl. */
+/* Adds the compiler options for reading rows (cl/common/row_access.cl). */
 static void append_rows(struct variant_text *out, uint64_t key)
 {
     uint32_t count = KEY_COUNT(key), group = 1u << KEY_GROUP_LOG2(key);
@@ -267,7 +267,7 @@ static void append_rows(struct variant_text *out, uint64_t key)
     }
     uint32_t lanes_log2 = row_local_memory_lanes_log2(count);
     uint32_t four = 4u << lanes_log2;
-    /* The first and last vector may have up to 3 elements outside the rows. */
+    /* The first and last vector may each have 3 elements outside the rows. */
     uint32_t vectors = ((group >> lanes_log2) * count + 3 + 3 + 3) / 4;
     append(out,
            " -DVECTORS_PER_ITEM=%u -DROW_ELEMENTS=%u -DLANES_LOG2=%u "

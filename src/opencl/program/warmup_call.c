@@ -29,7 +29,7 @@ enum warmup_layout {
     WARMUP_OFFSET,    /* operand starts at its buffer's second element */
     WARMUP_PITCHED,   /* each row is followed by a gap of a vector or element */
     WARMUP_STRIDED,   /* the operand uses every other element of its buffer */
-    WARMUP_TRANSPOSED /* the first axis is contiguous, not the last */
+    WARMUP_TRANSPOSED /* the first axis is contiguous, not the last axis */
 };
 
 struct search {

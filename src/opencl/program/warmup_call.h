@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The warm-up call of a kernel variant: the smallest valid call whose plan runs
  * the variant (see warmup_launch.h).  The planners make the parameters and
- * buffer sizes of the kernel, as for any call.  Pure functions; any thread. */
+ * buffer sizes of the kernel, as for any call.  Pure, thread-safe functions. */
 #ifndef TANDEM_OPENCL_PROGRAM_WARMUP_CALL_H
 #define TANDEM_OPENCL_PROGRAM_WARMUP_CALL_H
 
@@ -36,7 +36,7 @@ bool warmup_call_make(struct warmup_call *out, uint64_t key,
  * from operand_bytes.  Returns false if no step runs `key`. */
 bool warmup_call_select_step(struct warmup_call *out, uint64_t key,
                              const uint64_t *operand_bytes);
-/* Returns a dtype that the kernel of `key` accepts for this operand. */
+/* Returns a dtype that the kernel of `key` accepts for operand `operand`. */
 uint32_t warmup_call_dtype(uint64_t key, uint32_t operand);
 /* Implements warmup_call_make for the kernels of a GEMM. */
 bool warmup_call_make_gemm(struct warmup_call *out, uint64_t key);

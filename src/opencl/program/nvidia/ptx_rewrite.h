@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rewrites the PTX that NVIDIA's compiler makes from cl/nvidia/gemm_wgmma.cl.
  * The target becomes sm_90a instead of sm_90, and marked comments of the source
- * become instructions.  Pure function; any thread. */
+ * become instructions.  Pure, thread-safe function. */
 #ifndef TANDEM_OPENCL_PROGRAM_NVIDIA_PTX_REWRITE_H
 #define TANDEM_OPENCL_PROGRAM_NVIDIA_PTX_REWRITE_H
 

@@ -52,7 +52,7 @@ enum tandem_status sm90a_program_build(struct tandem_device *device,
         last_error_set(TANDEM_FAILED,
                        "the PTX of %s cannot be rewritten for sm_90a: %s",
                        text->file, why);
-    else /* NVIDIA's own PTX includes the final NUL, too */
+    else /* NVIDIA's PTX includes its final NUL */
         status = ptx_build(device, text, ptx, ptx_bytes + 1, program);
     free(ptx);
     free(binary);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Programs built from rewritten PTX (ptx_rewrite.h).  Any thread. */
+/* Programs built from rewritten PTX (ptx_rewrite.h).  Thread-safe. */
 #ifndef TANDEM_OPENCL_PROGRAM_NVIDIA_SM90A_PROGRAM_H
 #define TANDEM_OPENCL_PROGRAM_NVIDIA_SM90A_PROGRAM_H
 

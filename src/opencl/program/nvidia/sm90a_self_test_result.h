@@ -8,7 +8,7 @@
  *   passed STAMP    all results were correct
  *
  * STAMP is a hash of the device, its driver, the plugin's kernels and the
- * revision of the self-test.  Any thread.
+ * revision of the self-test.  Thread-safe.
  */
 #ifndef TANDEM_OPENCL_PROGRAM_NVIDIA_SM90A_SELF_TEST_RESULT_H
 #define TANDEM_OPENCL_PROGRAM_NVIDIA_SM90A_SELF_TEST_RESULT_H
@@ -33,7 +33,7 @@ enum sm90a_self_test_result {
 #define SM90A_SELF_TEST_REVISION "2"
 
 uint64_t sm90a_self_test_stamp(const struct platform_device *hardware);
-/* Writes a value of the key above; `result` is STARTED, FAILED or PASSED. */
+/* Writes the stored text of `result`, which is STARTED, FAILED or PASSED. */
 void sm90a_self_test_result_format(char out[SM90A_SELF_TEST_RESULT_BYTES],
                                    enum sm90a_self_test_result result,
                                    uint64_t stamp);
