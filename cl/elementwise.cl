@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Element-wise out[i] = OP(in0[i], in1[i], in2[i]) with broadcasting.
+ * Computes out[i] = OP(in0[i], in1[i], in2[i]) for each i, with broadcasting.
  *
  * elementwise_contiguous needs operands that are contiguous or have one
  * element. elementwise_strided supports any strides. elementwise_transposed is
- * for inputs that are contiguous along another axis than the output. It moves
- * them through local memory in tiles of TILE x TILE to coalesce all accesses.
- *
- * In the first two kernels, a work-item computes four elements: one vector if
- * all operands are aligned, else four elements that are GROUP_SIZE apart.
- * Without vectors, each work-group begins at a cache line of the output.
+ * for inputs that are contiguous along another axis than the output. It copies
+ * these inputs through local memory in tiles to coalesce all accesses.
+ * In the other kernels, a work-item computes a vector of four elements if all
+ * operands are aligned to vectors. Otherwise, it computes four elements that
+ * are GROUP_SIZE apart, and a work-group begins at a cache line of the output.
  */
 #include "common/indexing.cl"
 #include "common/operators.cl"
@@ -35,7 +34,7 @@
 #ifndef TRANSPOSED_INPUTS
 #define TRANSPOSED_INPUTS 0
 #endif
-/* Side of a tile. 64 is faster with vectors and only one transposed input. */
+/* Side of a tile. 64 is faster than 32 for vectors of one transposed input. */
 #if VECTOR && (TRANSPOSED_INPUTS & (TRANSPOSED_INPUTS - 1)) == 0
 #define TILE 64u
 #else
@@ -45,7 +44,7 @@
 /* The operator of a copy returns its first operand, which may have any type. */
 #define op_move(x, a, b) (x)
 
-/* Offsets in elements: s0 of the output, s1 to s3 of up to three inputs. */
+/* Offsets in elements: s0 is for the output, s1 to s3 are for the inputs. */
 #if INDEX_64BIT
 typedef long4 offsets_t;
 #else
@@ -54,17 +53,18 @@ typedef int4 offsets_t;
 
 /* Operand 0 is the output. If bit k of `immediate` is set, operand k is the
  * constant value[k]. If bit k of `broadcast` is set, operand k has one element.
- * The parameters of an operator with one input are in value[2] and value[3]. */
+ * The parameters of an operator with one input are in value[2] and value[3].
+ * The output begins `misalignment` elements after a cache-line boundary. */
 struct contiguous_params {
     ulong elements;
     uint immediate, broadcast;
-    uint misalignment, reserved; /* elements past a cache-line boundary */
+    uint misalignment, reserved;
     float value[4];
     ulong offset[4];
 };
 
 struct strided_params {
-    ulong items; /* vectors of four elements if VECTOR is 1, else elements */
+    ulong items; /* number of vectors if VECTOR is 1, else of elements */
     uint rank, immediate, broadcast, misalignment;
     float value[4];
     ulong offset[4];
@@ -80,7 +80,7 @@ struct transposed_params {
     float value[4];
     ulong offset[4];
     long column_strides[4], row_strides[4]; /* strides along axes 0 and 1 */
-    struct fast_divmod space;               /* extents of the other axes */
+    struct fast_divmod space;               /* extents of axes 2 and higher */
     long strides[4 * MAX_AXES];
 };
 
@@ -109,11 +109,11 @@ struct transposed_params {
 #define IMMEDIATE(k) ((CAT(IN, k))p.value[k + 1])
 #define VEC4(type) CAT(type, 4)
 
-/* Declares y, the results for the four elements of x0, x1 and x2. All four use
- * the operator's fast path unless one of them needs its slow path. */
+/* Declares y, the vector of OP's results for the vectors x0, x1 and x2. All
+ * four elements use OP's fast path unless one of them needs OP's slow path. */
 #if HAS_FAST_PATH
 #define NEEDS_SLOW_PATH(j) CAT(OP, _needs_slow_path)(INPUTS_AT(j))
-/* pow with certain constant exponents needs few operations (pow_simple). */
+/* pow_simple computes pow with certain constant exponents in few operations. */
 #if INPUTS == 1
 #define INPUTS_AT(j) x0 j, 0.0f, 0.0f
 #define IS_SIMPLE_POWER false
@@ -145,7 +145,7 @@ struct transposed_params {
      : IS_BROADCAST(k) ? (VEC4(CAT(IN, k)))(*(pointer))                        \
                        : *(__global const VEC4(CAT(IN, k)) *)(pointer))
 
-/* Load or store four elements, but only those j for which CONDITION(j) is true.
+/* Macros that load or store each of four elements j if CONDITION(j) is true.
  * ELEMENT(k, j) is element j of input k, TARGET(j) element j of the output. */
 #define LOAD_IF(k, j, CONDITION) (CONDITION(j) ? ELEMENT(k, j) : (CAT(IN, k))0)
 #define LOAD_VEC4(k, CONDITION)                                                \

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Copies elements of `data` to `target`. `indices` gives their positions along
- * one axis. A negative index counts from the end. If an index is out of range,
- * the target gets default_bits. If is_vec4 is set, a work-item copies four
- * aligned elements along the innermost axis, which must not be gathered. */
+/* Copies elements of `data` to `target`. `indices` has their positions along
+ * one axis of `data`. A negative index counts from the end. An index out of
+ * range stores default_bits. If is_vec4 is set, a work-item copies four aligned
+ * elements along the innermost axis, which must not be the indexed axis. */
 #include "common/indexing.cl"
 
 #ifndef BITS
@@ -15,7 +15,7 @@ struct gather_params {
     uint rank, is_vec4;
     ulong target_offset, data_offset, index_offset;
     long axis_stride, axis_elements;
-    ulong default_bits; /* result if an index is out of range */
+    ulong default_bits; /* value stored if an index is out of range */
     struct fast_divmod space;
     long target_strides[MAX_AXES];
     long data_strides[MAX_AXES];

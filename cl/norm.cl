@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * layer_norm subtracts the mean of the row and divides by the standard
- * deviation. rms_norm divides by the root mean square. Both multiply the result
- * by `scale`, and layer_norm adds `bias`.
+ * layer_norm subtracts the mean of a row from its elements and divides them by
+ * the standard deviation. rms_norm divides the elements by their root mean
+ * square. Both multiply the result by `scale`, and layer_norm adds `bias`.
  *
  * norm_single_pass reads each row once and keeps it in registers
- * (row_access.cl). Longer rows and rows of several axes consist of splits.
- * norm_partial_pass stores the moments (count, mean, squared deviation) of each
- * split. norm_final_pass combines them and writes the results of a split.
+ * (row_access.cl). Longer rows and rows of several axes are divided into
+ * splits. norm_partial_pass stores the moments (count, mean, squared deviation)
+ * of each split. norm_final_pass combines the moments of all splits of a row.
  *
- * If the squares of elements overflow, or if they underflow and epsilon is too
- * small to hide the error, the row is computed again with scaled elements
- * (rescaled_sum.cl).
+ * A row is computed again with scaled elements (rescaled_sum.cl) if squares of
+ * its elements overflow, or if they underflow and epsilon is too small to hide
+ * the error.
  */
 #define IN_STEP p.in_steps[0]
 #define OUT_STEP p.out_steps[0]
@@ -44,12 +44,12 @@ struct norm_params {
 /* If epsilon is at least this large, squares that underflow are negligible. */
 #define MIN_SAFE_EPSILON 0x1p-48f
 /* Multiplying a subnormal by at most MAX_SUBNORMAL_SCALE keeps its rounding
- * error tolerable. Results of at least MIN_EXACT have no such error. */
+ * error tolerable. Normalized values >= MIN_EXACT have no such error. */
 #define MAX_SUBNORMAL_SCALE 16.0f
 #define MIN_EXACT 0x1p-100f
 
 /* Returns epsilon scaled down if rescales > 0, up if rescales < 0. A positive
- * epsilon stays positive, because equal elements divide 0 by its root. */
+ * epsilon stays positive, so that equal elements do not cause 0 / 0. */
 static inline float epsilon_rescaled(float epsilon, int rescales)
 {
     if (rescales == 0)
@@ -67,7 +67,7 @@ struct norm_row {
     int n;
 };
 
-/* Returns h * scale + bias. Raises *max_scale to |scale| if that is larger. */
+/* Returns h * scale + bias. Sets *max_scale to max(*max_scale, |scale|). */
 static inline float affine_scalar(float h, float scale, float bias,
                                   float *max_scale)
 {
@@ -111,7 +111,7 @@ static inline float affine_exact(const struct norm_row *f, float x, float scale,
 /* ---- rows that are kept in registers ---- */
 
 #define ADD(k) sums += CAT(x, k);
-/* Elements past a row's end must stay 0 when the mean is subtracted. */
+/* Elements past a row's end must stay 0, so no mean is subtracted from them. */
 #define MEAN_IF_IN_RANGE(k, c) (IN_RANGE(k, c) ? mean : 0.0f)
 #define CENTER_EACH(k)                                                         \
     CAT(x, k) -= (float4)(MEAN_IF_IN_RANGE(k, 0), MEAN_IF_IN_RANGE(k, 1),      \
@@ -159,7 +159,7 @@ static inline float affine_exact(const struct norm_row *f, float x, float scale,
     (float4)(RESULT_SCALAR(x.s0, (j)), RESULT_SCALAR(x.s1, (j) + 1),           \
              RESULT_SCALAR(x.s2, (j) + 2), RESULT_SCALAR(x.s3, (j) + 3))
 #endif
-/* ELEMENT(j) is element j of an input row, TARGET(j) that of the output row. */
+/* ELEMENT(j) is element j of the input row, TARGET(j) of the output row. */
 #if ROW_ACCESS == ROW_ACCESS_LOCAL_MEMORY
 #define ELEMENT(j) in[begin + in_shift + group_row * count + (j)]
 #define TARGET(j) own[j]
@@ -170,7 +170,7 @@ static inline float affine_exact(const struct norm_row *f, float x, float scale,
 #define ELEMENT(j) in[from + (j)]
 #define TARGET(j) out[to + (j)]
 #endif
-/* Loops over the indices j of a row's elements that a work-item handles. */
+/* Loops over the indices j of the row's elements that a work-item handles. */
 #if ROW_ACCESS == ROW_ACCESS_SECTOR_ALIGNED
 #define FOR_EACH_OWN(j)                                                        \
     _Pragma("unroll 1") for (int j = FIRST_ELEMENT; j < (int)count;            \
@@ -226,8 +226,8 @@ KERNEL void norm_single_pass(__global float *out, __global const float *in,
                     affine_exact(&f, ELEMENT(j), SCALE(j), BIAS_SCALAR(j));
     }
     if (any_rescale) {
-        /* Second pass over the row with elements scaled by about 1 / largest.
-         * Infinity and NaN still propagate to the results. */
+        /* Second pass over the row, with elements divided by about the largest
+         * one. Infinity and NaN still propagate to the results. */
         float largest = 0.0f, sum = 0.0f;
         int exponent = 0;
         struct norm_row f = {1.0f, 0.0f, 0.0f, 0};
@@ -271,9 +271,9 @@ KERNEL void norm_single_pass(__global float *out, __global const float *in,
 #if ROW_ACCESS == ROW_ACCESS_VEC4 || ROW_ACCESS == ROW_ACCESS_STRIDED ||       \
     ROW_ACCESS == ROW_ACCESS_SECTOR_ALIGNED
 
-/* Combines the moments of two sets of elements. x is a set's count, y its mean
- * (0 in rms_norm), z its sum of squared differences from y, and w its number of
- * rescalings (rescaled_sum.cl), or -1 if the set is empty. */
+/* Combines the moments of two sets of elements: x is the number of elements, y
+ * their mean (0 in rms_norm), z their sum of squared differences from y, and w
+ * their number of rescalings (rescaled_sum.cl), or -1 if the set is empty. */
 static inline float4 moments_combine(float4 a, float4 b)
 {
     float n = a.x + b.x;
@@ -283,7 +283,7 @@ static inline float4 moments_combine(float4 a, float4 b)
                     a.z + b.z + deviation * deviation * (a.x * b.x / total),
                     a.w + b.w);
 }
-/* Rescales the moments `a` so that their number of rescalings becomes w. */
+/* Returns the moments `a` rescaled from a.w to w rescalings. */
 static inline float4 moments_rescale(float4 a, float w)
 {
     float unit = a.w == w ? 1.0f : a.w + 1.0f == w ? SCALE_DOWN : 0.0f;
@@ -305,8 +305,8 @@ static inline float4 lanes_combine_rescaled(float4 own,
                                             uint lanes, uint step)
     LANES_COMBINE_BODY(moments_combine_rescaled, shuffle_xor4)
 
-/* Returns the factor that scales a split's elements in its second pass, or 1 if
- * none is needed, because 2^35 such splits combine without losing precision. */
+/* Returns the factor that scales a split's elements in a second pass. Returns 1
+ * if 2^35 such splits can be combined precisely without a second pass. */
 static inline float moments_wanted_scale(float4 a, float epsilon)
 {
     if (!(fabs(a.y) <= 0x1p40f && a.z <= 0x1p90f))
@@ -424,7 +424,7 @@ KERNEL void norm_partial_pass(__global float4 *partials,
         partials[at.split * p.rows + at.row] = own;
 }
 
-/* Distance in a row from element j of a work-item to its next element. */
+/* Number of elements from element j of a work-item to its next element. */
 #if ROW_ACCESS == ROW_ACCESS_VEC4
 #define NEXT_ELEMENT(j) ((((j)-first) & 3) == 3 ? 4 * SPLIT_LANES - 3 : 1)
 #else
@@ -445,7 +445,7 @@ KERNEL void norm_final_pass(__global float *out, __global const float *in,
     if (inside)
         for (uint i = at.lane; i < p.splits; i += at.lanes) {
             float4 moments = partials[i * p.rows + at.row];
-            /* own.w counts the splits that were rescaled. */
+            /* own.w counts the splits whose elements were rescaled. */
             moments.w = moments.x > 0.0f && moments.w != 0.0f ? 1.0f : 0.0f;
             own = moments_combine(own, moments);
         }

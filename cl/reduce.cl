@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reductions. `lanes` work-items of a work-group compute each output. Each of
- * them accumulates some elements with sixteen loads in flight, and a tree
- * combines the accumulators. The order is fixed and no values are accumulated
- * atomically, so results are reproducible. Work-items 0 to 7 for two outputs:
+ * Reductions. Each output is computed by `lanes` work-items of a work-group.
+ * Each work-item accumulates some elements with sixteen loads in flight. A tree
+ * reduction combines the accumulators in a fixed order and without atomics, so
+ * results are reproducible. Example: work-items 0 to 7 compute two outputs.
  *
  *        lanes_interleaved = 0                lanes_interleaved = 1
  *    (neighbours share an output)         (neighbours have different outputs)
  *   out 0: 0 1 2 3   out 1: 4 5 6 7      out 0: 0 2 4 6   out 1: 1 3 5 7
  *
  * If there are few outputs with many elements, the elements of an output are
- * split over several work-groups, and each stores a partial result.
- * reduce_combine_splits or, with LAST_GROUP_COMBINES, the last work-group that
- * finishes combines the partial results in a fixed order.
+ * split over several work-groups, and each stores a partial result. The kernel
+ * reduce_combine_splits combines these results in a fixed order. If
+ * LAST_GROUP_COMBINES is 1, the last work-group that finishes combines them.
  */
 #include "common/lane_reduce.cl"
 #include "common/math.cl"
@@ -47,7 +47,7 @@ typedef float result_t;
 
 struct reduce_params {
     ulong outputs, count,
-        elements_per_split; /* count is the number of elements per output */
+        elements_per_split; /* count is the number of inputs per output */
     ulong output_groups;
     uint splits, lanes_log2, lanes_interleaved, is_vec4;
     uint outer_rank, reduced_rank;
@@ -59,10 +59,10 @@ struct reduce_params {
 
 /* ---- accumulator of a lane, and partial that the tree combines ---- */
 
-/* IDENTITY replaces elements past the end. It does not change the result. */
+/* Elements past the end of a row count as IDENTITY, which changes no result. */
 #if IS_SUM
-/* The sum so far and its rounding error (Kahan-Babuska summation), so that
- * errors do not add up. If the sum is not finite, its rounding error is NaN. */
+/* The sum so far and its rounding error, so that rounding errors do not add up
+ * (Kahan-Babuska summation). If the sum is not finite, the error is NaN. */
 #define IDENTITY 0.0f
 #define SUMS_PRODUCTS (REDUCTION != SUM && REDUCTION != MEAN)
 struct accumulator {
@@ -125,8 +125,8 @@ static inline float rescaled(float sum, float rescales)
         return rescales > 0.0f ? 0.0f * sum : sum;
     return SUMS_PRODUCTS ? sum * step * step : sum * step;
 }
-/* Returns true if the rescaled sum must replace the unscaled sum. If scaling up
- * makes a sum overflow, large terms cancel, and the unscaled sum is kept. */
+/* Returns true if the rescaled sum must replace the unscaled sum. If a sum
+ * overflows when it is scaled up, the unscaled sum is kept. */
 static inline bool rescaled_sum_is_valid(float rescaled_total, float rescales)
 {
     return rescales > 0.0f || (rescales < 0.0f && isfinite(rescaled_total));
@@ -153,7 +153,7 @@ static inline float rescaled_product(float x, float y, float step)
 #endif
 
 #elif IS_ARG
-/* Best value so far and its index, or NONE if no element is beyond IDENTITY. */
+/* Best value so far, and its index: NONE if no value beats IDENTITY. */
 #define IDENTITY (REDUCTION == ARG_MAX ? -INFINITY : INFINITY)
 #define NONE (~(index_t)0)
 struct accumulator {
@@ -172,7 +172,7 @@ static inline void accumulator_clear(struct accumulator *l)
     l->value = IDENTITY;
     l->index = NONE;
 }
-/* Elements must be added in ascending order of index. The first NaN wins. */
+/* Must be called in ascending order of `index`. The first NaN is the result. */
 static inline void accumulate(struct accumulator *l, float x, index_t index)
 {
     bool beaten = REDUCTION == ARG_MAX ? !(x <= l->value) : !(x >= l->value);
@@ -196,7 +196,7 @@ static inline void accumulate4(struct accumulator *l, float4 x, index_t index,
 static inline void accumulate16(struct accumulator *l, float16 x, index_t index,
                                 index_t vec4_step, index_t lane_step)
 {
-    /* If two compared elements are equal, the first one wins. */
+    /* If two elements are equal, the one with the lower index is kept. */
     int8 second8 = IS_BETTER(x.odd, x.even);
     float8 x8 = select(x.even, x.odd, second8);
     int8 at8 = select((int8)(0, 2, 4, 6, 8, 10, 12, 14),
@@ -231,7 +231,7 @@ static inline partial_t accumulator_partial(const struct accumulator *l)
     all.index = l->index == NONE ? ULONG_MAX : (ulong)l->index;
     return all;
 }
-/* NaN wins over other values. If two values are equal, the lower index wins. */
+/* A NaN wins over numbers. If two values are equal, the lower index wins. */
 static inline partial_t partial_combine(partial_t a, partial_t b)
 {
     bool a_nan = a.value != a.value, b_nan = b.value != b.value;
@@ -259,12 +259,12 @@ static inline partial_t partial_shuffle_xor(partial_t x, uint mask)
 }
 #endif
 #elif REDUCTION == LOG_SUM_EXP
-/* Largest element so far, and the sum of e^(x - largest) (Kahan summation). */
+/* Largest element so far, and Kahan sum of e^(x - largest) for elements x. */
 #define IDENTITY -INFINITY
 struct accumulator {
     float largest, sum, error;
 };
-typedef float2 partial_t; /* x is the largest element, y the sum of terms */
+typedef float2 partial_t; /* largest element x, sum y of e^(element - x) */
 
 static inline void accumulator_clear(struct accumulator *l)
 {
@@ -282,7 +282,7 @@ static inline float4 terms_of(float4 x, float largest)
                     term_of(x.s2, largest), term_of(x.s3, largest));
 }
 
-/* Raises l->largest to x if x is larger, and scales the sum. Ignores a NaN. */
+/* If x > l->largest, sets l->largest to x and adapts the sum. Ignores NaN. */
 static inline void accumulator_raise_max(struct accumulator *l, float x)
 {
     if (x > l->largest) {
@@ -437,13 +437,13 @@ static inline result_t partial_result(partial_t a, float rescales, ulong count)
 #define TERM(i, j) in[i]
 #endif
 
-/* AXIS_TERM is the contribution of element j to a reduction over one axis. */
+/* AXIS_TERM(j) is the term of element j in a reduction over one axis. */
 #define AXIS_TERM(j)                                                           \
     TERM(base + (long)(j)*p.reduced_strides[0],                                \
          (long)p.other_offset + (long)(j)*p.other_strides[0])
 #define AXIS_TERM_OR_IDENTITY(j, end) ((j) < (end) ? AXIS_TERM(j) : IDENTITY)
 
-/* VEC4_TERMS has the contributions of four contiguous elements from j on. */
+/* VEC4_TERMS(j) is the vector of the terms of elements j to j + 3. */
 #if REDUCTION == DOT
 #define VEC4_TERMS(j)                                                          \
     (*(__global const float4 *)(in + base + (j)) *                             \
@@ -461,7 +461,7 @@ static inline result_t partial_result(partial_t a, float rescales, ulong count)
     ((j) < (end) ? VEC4_TERMS(j) : (float4)(IDENTITY))
 
 #if IS_ARG
-/* If all elements of a work-item equal IDENTITY, the first element wins. */
+/* A work-item whose elements all equal IDENTITY selects the first of them. */
 #define START_INDEX(own, j, end)                                               \
     if ((own).index == NONE && (j) < (end))                                    \
         (own).index = (index_t)(j)
@@ -470,8 +470,8 @@ static inline result_t partial_result(partial_t a, float rescales, ulong count)
 #endif
 
 #if IS_SUM
-/* Adds the work-item's share of a row, scaled by `step`, to accumulator `own`.
- * The share may differ from the work-item's share in the first pass. */
+/* Adds the work-item's share of a row's elements, scaled by `step`, to `own`.
+ * The share may have other elements than in the first, unscaled pass. */
 #define ADD_RESCALED_SHARE(step)                                               \
     {                                                                          \
         long base = (long)p.in_offset;                                         \
@@ -507,7 +507,7 @@ static inline result_t partial_result(partial_t a, float rescales, ulong count)
 #define SPLIT_RESULT(all, rescales) (split_result_t)(all, rescales)
 #define ADD_SPLIT_RESULT(own, result) own + rescaled(result.x, -result.y)
 #define RESULT(all, rescales) partial_result(all, rescales, p.count)
-/* Like SUM_RESCALED, but sums the partial sums of splits, not elements. */
+/* Sums the splits' sums again, scaled, if the total overflows or underflows. */
 #define COMBINE_RESCALED(all, rescales)                                        \
     float rescales = at.row < p.outputs ? rescales_wanted(all) : 0.0f;         \
     if (UNLIKELY(                                                              \
@@ -532,8 +532,8 @@ static inline result_t partial_result(partial_t a, float rescales, ulong count)
 #define RESULT(all, rescales) partial_result(all, 0.0f, p.count)
 #endif
 
-/* Combines a work-item's share of a row's partial results. This is a macro
- * because oclgrind 21.10 lacks an intrinsic that a function would need. */
+/* Combines the work-item's share of a row's partial results in `own`. It is a
+ * macro because a function needs an intrinsic that oclgrind 21.10 lacks. */
 #define COMBINE_SPLIT_SHARE(own)                                               \
     struct accumulator empty;                                                  \
     accumulator_clear(&empty);                                                 \
@@ -552,7 +552,7 @@ static inline result_t partial_result(partial_t a, float rescales, ulong count)
 #endif
 #define GROUP_BARRIER barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)
 
-/* Each set of outputs has a counter of finished work-groups, 0 when unused. */
+/* Counters of finished splits for each group of outputs, 0 between launches. */
 #if LAST_GROUP_COMBINES
 #define ARRIVAL_COUNTERS volatile __global uint *arrival_counters,
 #else

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * softmax, log_softmax, and cross-entropy with its gradient, over one axis.
+ * Computes softmax, log_softmax, cross-entropy and its gradient over one axis.
  *
  * softmax_single_pass reads each row once and keeps it in registers
- * (row_access.cl). Longer rows consist of splits. softmax_partial_pass stores
- * the largest element of each split and the split's sum of e^(x - largest).
- * softmax_final_pass combines these values and writes the results of a split.
+ * (row_access.cl). Longer rows are split: softmax_partial_pass stores the
+ * largest element of each split and the split's sum of e^(x - largest).
+ * softmax_final_pass combines these values of all splits of a row.
  */
 #define IN_STEP p.in_stride
 #define OUT_STEP p.out_stride
@@ -52,7 +52,7 @@ struct softmax_params {
 #define DECLARE_LABEL
 #endif
 
-/* Declares the value that all results of a row use: a factor or log(sum). */
+/* Declares log(sum), or the factor that multiplies all results of the row. */
 #if FORM == LOG_SOFTMAX
 #define DECLARE_FACTOR(sum) row_value_t log_sum = log(sum);
 #elif LARGE_LOSS_SCALE
@@ -60,10 +60,10 @@ struct softmax_params {
 #else
 #define DECLARE_FACTOR(sum) row_value_t factor = 1.0f / (sum);
 #endif
-/* TERM(EXP(x)) is e^(x - largest), a term of the row's sum. EXP(x) is the same
- * value, or its fourth root if the loss scale is large. The scale may lift
- * results into the normal range even if e^(x - largest) and its square root are
- * subnormal. */
+/* TERM(EXP(x)) is e^(x - largest), which is summed over the row. EXP(x) is the
+ * same value, or its fourth root if the loss scale is large. A large loss scale
+ * may lift results into the normal range even if e^(x - largest) and its square
+ * root are subnormal. */
 #if LARGE_LOSS_SCALE
 #define EXP(x) exp(0.25f * ((x) - largest))
 #define TERM(e) ((e) * (e) * ((e) * (e)))
@@ -87,7 +87,7 @@ static inline float gradient(float e, float factor, float label_term)
 #else
 #define RESULT(x, e, j) ((e)*factor)
 #endif
-/* EXP(x) overwrites x in registers if x is not needed and registers suffice. */
+/* 1 if EXP(x) replaces x in its register, so that it is computed once. */
 #define STORES_EXP                                                             \
     (FORM != LOG_SOFTMAX && FORM != LOSS && VECTORS_PER_ITEM <= 16)
 #if STORES_EXP
@@ -155,9 +155,9 @@ KERNEL void softmax_single_pass(__global float *out, __global const float *in,
 #if ROW_ACCESS != ROW_ACCESS_LOCAL_MEMORY &&                                   \
     ROW_ACCESS != ROW_ACCESS_VEC4_COLUMNS
 
-/* Combines the maxima (x) and the sums (y) of two parts of a row. An empty part
- * has the maximum -infinity. If an element is +infinity, y and all results of
- * the row are NaN. */
+/* Combines the maxima x and the sums y of e^(element - x) of two parts of a
+ * row. An empty part has the maximum -infinity. If an element is +infinity, y
+ * and all results of the row are NaN. */
 static inline float2 softmax_combine(float2 a, float2 b)
 {
     float largest = fmax(a.x, b.x);
@@ -210,7 +210,7 @@ static inline float2 lanes_combine(float2 own, __local float2 *partials,
     (float4)(SPLIT_RESULT(x.s0, (j)), SPLIT_RESULT(x.s1, (j) + 1),             \
              SPLIT_RESULT(x.s2, (j) + 2), SPLIT_RESULT(x.s3, (j) + 3))
 
-/* Loads a work-item's next sixteen elements, from index j on, into a to d. */
+/* Loads a work-item's next sixteen elements, from element j on, into a to d. */
 #define LOAD_16                                                                \
     float4 a, b, c, d;                                                         \
     bool is_complete = j >= 0 && j + 3 * next + 3 * DISTANCE < end;            \

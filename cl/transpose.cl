@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Copies elements of type BITS and swaps two axes. Axis 0 (columns) is
- * contiguous in the target, axis 1 (rows) in the source. Tiles go through local
- * memory, so that source and target are both accessed in lines along their
- * contiguous axis, in vectors if they are aligned. Each position along the
- * other axes (`space`) is a plane of tiles. elementwise.cl does other copies.
+ * Copies elements of type BITS and swaps two axes. Axis 0 is contiguous in the
+ * target, axis 1 in the source. A tile in local memory receives columns of the
+ * source, which are contiguous there, and is stored in rows, which are
+ * contiguous in the target. Each position along the axes from 2 on (`space`)
+ * has a plane of tiles. elementwise.cl does other copies.
  *
  *   source: a line per column    tile: a line per row       target
  *     0 1 2 3  (column 0)          0 4 8 c                    0 4 8 c  (row 0)
@@ -19,20 +19,20 @@
 #define BITS uint
 /* Elements per word of a tile: 4 if BITS has 8 bits, 2 if 16 bits, else 1. */
 #define BLOCK 1
-/* 1 if the lines of source and target are aligned to four elements. */
+/* 1 if source columns and target rows are aligned to four elements. */
 #define VECTOR 1
 /* Elements per vector: 2 if BITS has 64 bits, else 4. */
 #define VECTOR_ELEMENTS 4
-/* A work-group's stores to each target line begin at a multiple of this number
- * of elements, a power of two. It is 1 if VECTOR is 1. Otherwise each line of a
- * tile is shifted by its own distance to be aligned. */
+/* In each target row, the stores of a work-group begin at a multiple of this
+ * number of elements, a power of two. It is 1 if VECTOR is 1. If it is larger,
+ * each row of a tile is shifted by its own distance to be aligned. */
 #define STORE_ALIGNMENT (VECTOR ? 1 : 8)
-/* The columns and rows of a tile, both powers of two. The number of vectors
- * along each side of the tile divides GROUP_SIZE. */
+/* Numbers of columns and rows of a tile, both powers of two. GROUP_SIZE is a
+ * multiple of the number of vectors in each column and row of a tile. */
 #define COLUMNS 64
 #define ROWS 64
 #endif
-/* 1 if unaligned lines are accessed in words of BLOCK elements. */
+/* 1 if unaligned columns and rows are accessed in words of BLOCK elements. */
 #define UNALIGNED_WORDS (!VECTOR && BLOCK > 1)
 #if BLOCK == 1
 typedef BITS word;
@@ -44,7 +44,7 @@ typedef uint word;
 
 struct transpose_params {
     ulong columns, rows;                  /* extents of axis 0 and axis 1 */
-    ulong tiles_per_row, tiles_per_plane; /* tiles of axis 0, of axes 0 and 1 */
+    ulong tiles_per_row, tiles_per_plane; /* planes of tiles span axes 0, 1 */
     ulong groups;
     ulong target_offset, source_offset;
     long target_pitch;        /* the target's stride along axis 1 */
@@ -54,12 +54,12 @@ struct transpose_params {
     long target_strides[MAX_AXES];
     long source_strides[MAX_AXES];
 };
-/* Number of elements between a 64-byte boundary and offset 0 of a buffer. */
+/* Number of elements from a 64-byte boundary to the start of a buffer. */
 #define TARGET_MISALIGNMENT (p.misalignments & 0xffff)
 #define SOURCE_MISALIGNMENT (p.misalignments >> 16)
 
-/* WORD builds a word of the tile from element s of BLOCK source lines.
- * VECTOR_OF builds a vector of the target from a line of the tile. */
+/* WORD(s) builds a word of the tile from element s of BLOCK source columns.
+ * VECTOR_OF builds vector x of a target row from `line`, a row of the tile. */
 #if BLOCK == 4
 #define WORD(s) as_uint((uchar4)(line0.s, line1.s, line2.s, line3.s))
 #define LOAD_LINES(at)                                                         \
@@ -84,8 +84,8 @@ struct transpose_params {
 #endif
 #endif
 
-/* Macros for single elements of a tile. Element j of a work-item comes
- * j * GROUP_SIZE elements after the work-item's first element. */
+/* Macros that copy single elements. Element j of a work-item comes j *
+ * GROUP_SIZE elements after the work-item's first element. */
 #define COLUMN_OF(j, side) ((id + (j)*GROUP_SIZE) % (side))
 #define LINE_OF(j, side) ((id + (j)*GROUP_SIZE) / (side))
 #define SOURCE(y, x) source[(offset_t)(y)*from_pitch + (offset_t)(x)]
@@ -125,11 +125,11 @@ struct transpose_params {
             target[(offset_t)y * to_pitch + (offset_t)x] = TILE_ELEMENT(y, x); \
     }
 
-/* Number of source lines in a tile. With vectors, BLOCK lines count as one. */
+/* Number of source columns in a tile. Vectors pack BLOCK columns into one. */
 #define LINES                                                                  \
     (UNALIGNED_WORDS ? COLUMNS + STORE_ALIGNMENT : WORDS + STORE_ALIGNMENT - 1)
 
-/* Macros for tiles whose lines are shifted to align stores to the target. */
+/* Macros for tiles whose rows are shifted to align stores to the target. */
 #define STORE_SHIFT(y)                                                         \
     ((misalignment + (y) * (uint)to_pitch) & (STORE_ALIGNMENT - 1))
 #define TARGET(y, x)                                                           \
@@ -155,13 +155,13 @@ struct transpose_params {
     }
 
 #if UNALIGNED_WORDS
-/* Source and target are accessed in aligned words of BLOCK elements, but lines
- * begin anywhere in a word. A work-item reads two words from each of BLOCK
- * source lines and shifts them into one word that is aligned to the tile. It
- * transposes these words and stores them in the tile. Each word of the target
- * is then shifted together from two words of the tile. */
+/* Source and target are accessed in aligned words of BLOCK elements, but
+ * columns and rows begin anywhere in a word. A work-item reads two words from
+ * each of BLOCK source columns and shifts them into one word that is aligned to
+ * the tile. It transposes these words and stores them in the tile. Each word of
+ * the target is then combined from two words of the tile by a shift. */
 #define ELEMENT_BITS (32 / BLOCK)
-/* The distance between lines of a tile in words. After every BLOCK lines,
+/* Number of words from one row of a tile to the next. After every BLOCK rows,
  * TILE_AT skips one more word to avoid bank conflicts. */
 #define PITCH (LINES / BLOCK)
 #define TILE_ELEMENTS (ROWS * PITCH + ROWS / BLOCK)
@@ -171,8 +171,8 @@ static inline uint word_extract(uint low, uint high, uint elements)
     return (uint)(((ulong)high << 32 | low) >> elements * ELEMENT_BITS);
 }
 
-/* Returns word `at` of the source line that begins at element target_word and
- * has row_elements elements, or 0 past its end. is_complete skips this test. */
+/* Returns word `at` of the source column that begins at element target_word. If
+ * is_complete is false, words after the first row_elements elements are 0. */
 static inline uint source_word(__global const uint *words, ulong target_word,
                                uint at, uint row_elements, bool exists,
                                bool is_complete)
@@ -341,7 +341,7 @@ KERNEL void transpose_tiled(__global BITS *target, __global const BITS *source,
     barrier(CLK_LOCAL_MEM_FENCE);
     TILE_STORE
 #else
-    /* Number of source lines that the tile has before line `column`. */
+    /* Number of extra source columns at the start of the tile. */
     const uint lines_before = STORE_ALIGNMENT - 1;
     uint misalignment =
         TARGET_MISALIGNMENT + (uint)to + (uint)row * (uint)to_pitch;
@@ -363,7 +363,7 @@ KERNEL void transpose_tiled(__global BITS *target, __global const BITS *source,
     barrier(CLK_LOCAL_MEM_FENCE);
     for (uint i = id; i < ROWS * COLUMNS; i += GROUP_SIZE) {
         uint y = i / COLUMNS, x = i % COLUMNS + lines_before - STORE_SHIFT(y);
-        /* A column before 0 wraps to a large number, which is out of range. */
+        /* A negative column wraps to a large number, which is out of range. */
         if (row + y < rows && column + x - lines_before < columns)
             TARGET(y, x) = TILE_AT(y, x);
     }
