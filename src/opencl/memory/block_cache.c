@@ -6,7 +6,7 @@
 
 #include "opencl/objects.h"
 
-/* Bytes of the smallest block.  Blocks of this size share no cache line. */
+/* Size of the smallest block in bytes.  It is a multiple of cache lines. */
 #define MIN_BLOCK_BYTES 512u
 
 uint32_t size_class_get(uint64_t bytes, uint64_t *out_bytes)
@@ -37,7 +37,7 @@ void block_attach(struct block *block, struct tandem_buffer *buffer)
 void block_set_last_use(struct block *block, const struct tandem_buffer *buffer)
 {
     uint64_t stream = atomic_load(&buffer->used_stream);
-    /* If no stream used the buffer, the block keeps its older last use. */
+    /* If no stream used this buffer, an earlier buffer used the block last. */
     if (stream != 0) {
         block->last_stream = stream;
         block->last_seqno = atomic_load(&buffer->used_seqno);

@@ -11,8 +11,8 @@
 
 #include "opencl/device/cl_api.h"
 
-/* Eight block sizes per power of two: rounding up to the next size wastes at
- * most an eighth of a block. */
+/* Number of block sizes, eight per power of two.  Rounding a size up to the
+ * next block size wastes at most an eighth of the block. */
 #define SIZE_CLASS_COUNT 512u
 
 /* Number of operands whose first use by a GEMM the pack cache remembers. */
@@ -24,7 +24,7 @@ struct block {
     uint64_t bytes;
     uint64_t address; /* see struct tandem_buffer */
     uint32_t size_class;
-    /* Stream id and command number of the last use; id 0 means no use. */
+    /* Stream id and number of the last command that used the block, or 0. */
     uint64_t last_stream, last_seqno;
     struct block *next; /* next block in the cache */
 };
@@ -37,9 +37,9 @@ struct pool {
     struct pinned *pinned;         /* see pinned_memory.c */
     struct deferred_mem *deferred; /* see deferred_release.c */
     uint64_t next_address;
-    bool exact_block_size; /* test mode: sizes are not rounded up */
+    bool exact_block_size; /* test mode: block sizes are not rounded up */
     struct tandem_memory_stats stats;
-    /* State of pack_cache.c, whose entries form a list in order of last use. */
+    /* State of the pack cache; its entries form a list in order of last use. */
     uint64_t pack_cache_limit_bytes, pack_cache_bytes;
     struct pack_cache_entry *pack_cache_newest, *pack_cache_oldest;
     uint64_t pack_cache_fingerprints[PACK_CACHE_FINGERPRINTS];
@@ -48,18 +48,18 @@ struct pool {
 /* Returns the index of the smallest block size that holds `bytes`.  Sets
  * *out_bytes to this size, or to 0 if it overflows 64 bits. */
 uint32_t size_class_get(uint64_t bytes, uint64_t *out_bytes);
-/* Gives a block to a buffer as its memory. */
+/* Makes the block the memory of the buffer. */
 void block_attach(struct block *block, struct tandem_buffer *buffer);
-/* Records in the block which command of the buffer used it last. */
+/* Records in the block the last command that used its buffer. */
 void block_set_last_use(struct block *block,
                         const struct tandem_buffer *buffer);
 /* Releases a list of blocks to the driver, which keeps memory that unfinished
- * commands use.  The driver may block, so the caller holds no mutex. */
+ * commands use.  The driver may block, so the caller must hold no mutex. */
 void blocks_release(struct block *list);
 
 /* The caller of block_take and block_return holds pool.mutex. */
 
-/* Removes and returns a cached block of exactly `bytes`, or returns NULL. */
+/* Takes a block of exactly `bytes` bytes from the cache, or returns NULL. */
 struct block *block_take(struct pool *pool, uint32_t size_class,
                          uint64_t bytes);
 void block_return(struct pool *pool, struct block *block);

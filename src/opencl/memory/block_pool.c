@@ -9,7 +9,7 @@
 #include "opencl/memory/deferred_release.h"
 #include "opencl/memory/pack_cache.h"
 
-/* Minimum size of the blocks to which block_touch writes. */
+/* Minimum size in bytes of the new blocks to which block_touch writes. */
 #define MIN_TOUCHED_BYTES ((uint64_t)1 << 20)
 
 /* Empties the pack cache and removes the largest unused blocks until the cached
@@ -37,9 +37,9 @@ void pool_trim(struct tandem_device *device, uint64_t keep_bytes)
     blocks_release(list);
 }
 
-/* Writes to a new large block.  GPU drivers allocate memory at its first use,
- * so a later command would otherwise fail for lack of memory.  After NOT_READY,
- * deferred_release.c owns the memory. */
+/* Writes to a new block if it is large.  GPU drivers allocate memory at its
+ * first use, so without this write a later command could fail for lack of
+ * memory.  If the result is NOT_READY, deferred_release.c owns the memory. */
 static enum tandem_status block_touch(struct tandem_device *device, cl_mem mem,
                                       uint64_t bytes, cl_int *out_code)
 {
@@ -127,8 +127,8 @@ static enum tandem_status block_create(struct tandem_device *device,
     return status;
 }
 
-/* Checks the memory limit for `bytes` more bytes.  The caller holds pool.mutex,
- * and releases the blocks in *out_excess after unlocking it. */
+/* Checks the device's memory limit for `bytes` more bytes.  The caller holds
+ * pool.mutex, and after unlocking it releases the blocks in *out_excess. */
 static enum tandem_status check_limit(struct tandem_device *device,
                                       uint64_t bytes, struct block **out_excess)
 {
@@ -199,8 +199,7 @@ enum tandem_status block_acquire(struct tandem_device *device, uint64_t bytes,
         return last_error_set(TANDEM_OUT_OF_MEMORY,
                               "alloc: no device has %llu bytes",
                               (unsigned long long)bytes);
-    /* `bytes` may be rounded up to more than the device's largest
-     * allocation. */
+    /* Rounding up must not exceed the largest allocation of the device. */
     uint64_t max_bytes = device->hardware->info.max_alloc_bytes;
     if (block_bytes > max_bytes && bytes <= max_bytes && bytes != 0)
         block_bytes = max_bytes;

@@ -47,7 +47,7 @@ enum tandem_status buffer_create(struct tandem_device *device, uint64_t bytes,
     enum tandem_status status = block_acquire(device, bytes, &block);
     if (status != TANDEM_OK) {
         handle_free(&buffers, buffer);
-        /* For callers of launch_plan, NOT_READY has another meaning. */
+        /* Callers of launch_plan would make a new plan after NOT_READY. */
         return internal && status == TANDEM_NOT_READY
                    ? last_error_set(TANDEM_OUT_OF_MEMORY,
                                     "no temporary memory: %s has not completed "

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Buffers that callers or the plugin itself created.  Callable from any thread.
- * pool.mutex guards the list of buffers; the state of a buffer is atomic.
+ * Buffers that callers or the plugin itself created.  Any thread may call these
+ * functions. pool.mutex guards the list of buffers; their state is atomic.
  */
 #ifndef TANDEM_OPENCL_MEMORY_BUFFER_H
 #define TANDEM_OPENCL_MEMORY_BUFFER_H
@@ -18,7 +18,7 @@ void pool_start(struct pool *pool, uint64_t limit_bytes);
  * the device must have completed. */
 void pool_finish(struct tandem_device *device);
 
-/* Creates a buffer.  If `internal` is true, the statistics do not count it. */
+/* Creates a buffer.  The memory statistics do not count `internal` buffers. */
 enum tandem_status buffer_create(struct tandem_device *device, uint64_t bytes,
                                  bool internal,
                                  struct tandem_buffer **out_buffer);
@@ -27,7 +27,7 @@ enum tandem_status buffer_import(struct tandem_device *device, void *memory,
                                  uint64_t bytes,
                                  struct tandem_buffer **out_buffer);
 void buffer_destroy(struct tandem_buffer *buffer);
-/* Fills the memory statistics, except for cached_kernel_count. */
+/* Fills all members of the memory statistics except cached_kernel_count. */
 void pool_stats(struct tandem_device *device, struct tandem_memory_stats *out);
 
 bool buffer_is_live(const struct tandem_buffer *buffer);
@@ -40,7 +40,7 @@ enum tandem_status buffer_check(const struct tandem_device *device,
 enum tandem_status buffer_check_poison(const struct tandem_buffer *buffer);
 /* Poisons the buffer, because a command that should write it has failed. */
 void buffer_poison(struct tandem_buffer *buffer, enum tandem_status status);
-/* Clears the poison if `written_bytes` is the size of the buffer. */
+/* Removes the buffer's poison if `written_bytes` is the buffer's size. */
 void buffer_clear_poison(struct tandem_buffer *buffer, uint64_t written_bytes);
 /* Poisons buffers written by commands of `stream` numbered above `seqno`. */
 void pool_poison_writes(struct tandem_device *device, uint64_t stream,

@@ -65,7 +65,7 @@ static bool deferred_release_collect(struct tandem_device *device)
 bool deferred_release_finish(struct tandem_device *device, uint64_t limit_ns)
 {
     cl_int state;
-    /* No lock is needed: a device that is being closed adds no entries. */
+    /* No lock is needed: the list of a device being closed does not grow. */
     for (struct deferred_mem *at = device->pool.deferred; at != NULL;
          at = at->next)
         if (poll_event(at->event, limit_ns, &state) != CL_SUCCESS ||
@@ -95,17 +95,17 @@ enum tandem_status deferred_release_wait_mem(struct tandem_device *device,
 
 /* ---- objects of the process ---- */
 
-/* Timeout of a query whether a command queue is idle. */
+/* Maximum time to query whether a command queue is idle, in nanoseconds. */
 #define IDLE_QUERY_NS 20000000u
 
-/* Entry for a queue, or for objects to release when all queues are idle. */
+/* List entry: a queue, or objects to release when all queues are idle. */
 struct deferred_release {
     cl_command_queue queue;  /* NULL if the entry is for objects */
-    void (*release)(void *); /* called when `queue` is idle; may be NULL */
+    void (*release)(void *); /* called when `queue` is idle; or NULL */
     void *user;
     cl_mem mem;
     void *memory;                /* from malloc */
-    cl_command_queue idle_queue; /* queue used for `mem`, now idle; or NULL */
+    cl_command_queue idle_queue; /* idle queue that used `mem`, or NULL */
     struct deferred_release *next;
 };
 

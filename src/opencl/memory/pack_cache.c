@@ -66,7 +66,7 @@ static void lru_add(struct pool *pool, struct pack_cache_entry *entry)
     pool->pack_cache_newest = entry;
 }
 
-/* Frees an entry that is in no list and returns its memory to the pool. */
+/* Frees an entry that is not in the cache.  Its memory returns to the pool. */
 static void entry_free(struct pool *pool, struct pack_cache_entry *entry)
 {
     pool->stats.cached_bytes -= entry->memory.block->bytes;
@@ -122,7 +122,7 @@ void pack_cache_poison(struct pool *pool, uint64_t stream, uint64_t seqno,
             atomic_store(&at->memory.poison, status);
 }
 
-/* Returns the valid entry with `key`, or NULL.  Removes an outdated entry. */
+/* Returns the valid entry with `key`, or NULL.  Frees the entry if outdated. */
 static struct pack_cache_entry *entry_find(struct pool *pool,
                                            struct tandem_buffer *buffer,
                                            const struct pack_cache_key *key,
@@ -220,8 +220,8 @@ pack_cache_insert(struct tandem_buffer *buffer, struct pack_cache_entry *entry,
         lru_add(pool, found);
         pool->pack_cache_bytes += found->memory.bytes;
     }
-    /* If the stream failed before the entry was in the list, pack_cache_poison
-     * could not find the entry. */
+    /* If the stream failed before the entry was added to the cache,
+     * pack_cache_poison has not poisoned the entry. */
     uint32_t failed = atomic_load(stream_status);
     if (failed != TANDEM_OK)
         atomic_store(&found->memory.poison, failed);

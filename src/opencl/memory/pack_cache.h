@@ -36,7 +36,7 @@ struct pack_cache_entry {
     struct pack_cache_key key;
     struct buffer_version version;
     struct tandem_device *device;
-    struct tandem_buffer *source; /* NULL after the entry was invalidated */
+    struct tandem_buffer *source; /* operand's buffer; NULL if invalidated */
     struct tandem_buffer memory;  /* without a handle */
     struct tandem_matrix matrix;  /* the packed operand in `memory` */
     uint32_t users;
@@ -46,9 +46,9 @@ struct pack_cache_entry {
 
 struct buffer_version buffer_version_get(const struct tandem_buffer *buffer);
 
-/* Returns the entry of `buffer` with `key` and `version`, or NULL. The entry
- * stays valid until pack_cache_release(). Removes an outdated entry. Sets
- * *out_seen_before to true if an earlier call asked for this operand. */
+/* Returns the entry of `buffer` with `key` and `version`, or NULL.  It stays
+ * valid until pack_cache_release().  Removes an entry with another version.
+ * Sets *out_seen_before to true if an earlier call asked for this operand. */
 struct pack_cache_entry *pack_cache_acquire(struct tandem_buffer *buffer,
                                             const struct pack_cache_key *key,
                                             struct buffer_version version,
@@ -58,8 +58,8 @@ void pack_cache_release(struct pack_cache_entry *entry);
 /* Evicts entries so that a new entry with `bytes` of memory fits. Returns false
  * if the limits of the cache and of the device leave no room. */
 bool pack_cache_make_room(struct tandem_device *device, uint64_t bytes);
-/* Creates an entry with `block` as its memory and adds it to no list. If there
- * is no host memory, returns the block to the pool and returns NULL. */
+/* Creates an entry with `block` as its memory, outside the cache.  If there is
+ * no host memory, returns the block to the pool and returns NULL. */
 struct pack_cache_entry *pack_cache_entry_create(struct tandem_device *device,
                                                  struct block *block,
                                                  uint64_t bytes);

@@ -24,7 +24,7 @@ struct pinned {
 };
 
 /* Unmaps and releases pinned memory.  If unmapping exceeds the timeout, the
- * memory is released later and the command queue never. */
+ * memory is released later, but the command queue is never released. */
 static void pinned_release(struct tandem_device *device, struct pinned *pinned)
 {
     cl_event event = NULL;
@@ -127,8 +127,8 @@ bool pinned_contains(struct tandem_device *device, const void *memory,
     return holds;
 }
 
-/* Does nothing if the device is lost, because it may still write to the memory,
- * which is then released when the device is closed. */
+/* Frees nothing if the device is lost, because it may still write to the
+ * memory.  The memory is then released when the device is closed. */
 void pinned_free(struct tandem_device *device, void *memory)
 {
     struct pinned *found = NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Host memory that the driver keeps pinned.  Callable from any thread. */
+/* Pinned host memory.  Any thread may call the functions of this file. */
 #ifndef TANDEM_OPENCL_MEMORY_PINNED_MEMORY_H
 #define TANDEM_OPENCL_MEMORY_PINNED_MEMORY_H
 
@@ -12,7 +12,7 @@ struct pinned;
  * the driver needs longer than limit_ns to map the memory. */
 enum tandem_status pinned_alloc(struct tandem_device *device, uint64_t bytes,
                                 uint64_t limit_ns, void **out_memory);
-/* Returns true if the range is within memory from one pinned_alloc call. */
+/* Returns true if one pinned_alloc call allocated all bytes of the range. */
 bool pinned_contains(struct tandem_device *device, const void *memory,
                      uint64_t bytes);
 void pinned_free(struct tandem_device *device, void *memory);

@@ -45,9 +45,8 @@ static void plan_buffer_copy(struct launch_plan *plan,
     step->bytes = (uint64_t)elements * TANDEM_DTYPE_BYTES(target->dtype);
 }
 
-/* Returns the axis along which the source is contiguous, if it is worthwhile to
- * swap this axis and the target's innermost axis in tiles.  Otherwise returns
- * the rank. */
+/* If a tiled transpose is worthwhile, returns the axis along which the source
+ * is contiguous.  Otherwise returns the rank. */
 static uint32_t find_tiled_axis(const struct layout *layout)
 {
     uint32_t inner = layout->rank - 1;
@@ -72,9 +71,9 @@ static uint64_t max_u64(uint64_t a, uint64_t b)
 
 /* Returns true if the transpose kernel computes offsets beyond 32 bits,
  * although all elements have smaller offsets.  If store_alignment exceeds 1, a
- * tile starts up to store_alignment - 1 columns before its row, and the last
- * tile may start past the last column.  If words hold several elements, the
- * kernel also computes the offsets of a whole tile. */
+ * tile may start up to store_alignment - 1 columns early, and the last tile may
+ * start past the last column.  The kernel then also computes the offsets of a
+ * whole tile, even if the matrix is smaller. */
 static bool tile_needs_64bit_offset(const struct transpose_params *params,
                                     const struct transpose_tile *tile)
 {
@@ -87,7 +86,7 @@ static bool tile_needs_64bit_offset(const struct transpose_params *params,
     return extra != 0 && (source > MAX_32BIT_INDEX || target > MAX_32BIT_INDEX);
 }
 
-/* Appends a tiled transpose that swaps `axis` and the innermost axis. */
+/* Plans a tiled transpose that swaps `axis` and the innermost axis. */
 static void plan_tiled(struct launch_plan *plan,
                        const struct op_request *request, struct layout *layout,
                        uint32_t axis, const struct tandem_tensor_desc *source)
@@ -116,7 +115,7 @@ static void plan_tiled(struct launch_plan *plan,
     step->key = variant_key_kernel(KERNEL_TRANSPOSE_TILED, 0, offset_64bit,
                                    request->group_log2) |
                 variant_key_type(0, type) | variant_key_vec4(vec4);
-    /* Includes the columns by which tiles may start before their row. */
+    /* Counts also the columns by which a tile may start before its row. */
     out->tiles_per_row =
         div_ceil(out->columns + tile.store_alignment - 1, tile.columns);
     out->misalignments =

@@ -9,8 +9,8 @@
 
 /* Number of bytes that a GPU reads or writes with one memory transaction. */
 #define CACHE_LINE_BYTES 128u
-/* Rows and columns of a tile of transposed operands with and without vec4
- * access (TILE in cl/elementwise.cl), and the shortest axis that is tiled. */
+/* Rows and columns of a tile of transposed operands, with and without vec4
+ * (TILE in cl/elementwise.cl), and the minimum length of a tiled axis. */
 #define TILE_SIDE_VEC4 64u
 #define TILE_SIDE 32u
 #define MIN_TILE_AXIS 8
@@ -200,7 +200,7 @@ static void plan_contiguous(struct launch_plan *plan,
 
 /* Returns true if every operand i is a scalar, is aligned to vec4 along
  * axes[i], or is an input that is constant along axes[i].  Sets bit i of
- * *out_broadcast if input i is constant. */
+ * *out_broadcast if input i is constant along axes[i]. */
 static bool operands_are_vec4(const struct layout *layout,
                               const struct op_request *request,
                               uint32_t immediate, const uint32_t *axes,

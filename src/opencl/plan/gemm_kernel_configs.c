@@ -57,12 +57,12 @@ const struct gemm_kernel_config gemm_configs[GEMM_KERNEL_COUNT] = {
                          GEMV_1_MN_MAJOR, 1, MMA_NONE, false},
 };
 
-/* A kernel computes up to 128 times the leading dimension (ld) in 32 bits. */
+/* Maximum leading dimension (ld): kernels compute up to 128 * ld in 32 bits. */
 #define MAX_LD (INT32_MAX / 128)
 
 bool gemm_fits_32bit_index(const struct tandem_gemm *gemm)
 {
-    /* Sizes are below the limits, so indices past the last tile fit. */
+    /* Below these limits, indices past the last tile fit in 32 bits, too. */
     return gemm->m < INT32_MAX && gemm->n < INT32_MAX && gemm->k < INT32_MAX &&
            gemm->batch < INT32_MAX && gemm->a.ld < MAX_LD &&
            gemm->b.ld < MAX_LD;
@@ -73,8 +73,8 @@ bool gemm_is_all_f32(const struct tandem_gemm *gemm)
     return gemm->dtype == TANDEM_F32 && gemm_c_dtype(gemm) == TANDEM_F32;
 }
 
-/* Returns true if all element offsets of the matrix fit in an int, even if
- * CLBlast pads it by up to 255 rows and columns. */
+/* Returns true if all element offsets of the matrix, padded by CLBlast with up
+ * to 255 rows and columns, fit in an int. */
 static bool matrix_fits_int(const struct tandem_matrix *matrix, int64_t rows,
                             int64_t batch)
 {

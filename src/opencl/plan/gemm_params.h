@@ -42,7 +42,7 @@ struct gemm_params {
 struct gemm_operand {
     const struct tandem_matrix *matrix;
     int64_t rows, k;
-    bool is_mn_major; /* true if neighbours in memory are of different rows */
+    bool is_mn_major; /* true if adjacent elements are of different rows */
 };
 
 struct gemm_operand operand_of(const struct tandem_gemm *gemm,
@@ -50,13 +50,13 @@ struct gemm_operand operand_of(const struct tandem_gemm *gemm,
 /* Returns true if the operand can be read with aligned vec4 loads. */
 bool operand_is_vec4(const struct tandem_gemm *gemm,
                      const struct gemm_operand *operand);
-/* Returns true if the lines of the matrix, which are `ld` elements apart, start
- * at multiples of `elements` elements. */
+/* Returns true if the stored rows of the matrix, which are `ld` elements apart,
+ * start at multiples of `elements` elements. */
 bool matrix_is_aligned(const struct tandem_matrix *matrix, uint32_t dtype,
                        int64_t batch, uint32_t elements);
 void gemm_params_set_operands(struct gemm_params *out,
                               const struct tandem_gemm *gemm);
-/* Sets all parameters except the numbers of tiles.  Splits k into at most
+/* Sets all GEMM parameters except the numbers of tiles.  Splits k into at most
  * `splits` ranges, whose lengths are multiples of k_tile. */
 void gemm_params_fill(struct gemm_params *out, const struct tandem_gemm *gemm,
                       uint32_t k_tile, uint32_t splits);
@@ -64,13 +64,13 @@ void gemm_params_fill(struct gemm_params *out, const struct tandem_gemm *gemm,
  * `split_tiles` tiles are computed as several partial sums. */
 void gemm_params_set_tiles(struct gemm_params *out, uint32_t tiles_m,
                            uint32_t tiles_n, uint32_t split_tiles);
-/* Return the key bits for the activation, and for types of c, a and b. */
+/* Return the variant key bits of the activation and of the operands' types. */
 uint64_t variant_key_activation(const struct tandem_gemm *gemm);
 uint64_t variant_key_gemm_types(const struct tandem_gemm *gemm);
 /* Returns the buffer of the bias.  Without bias, returns that of c, because a
  * kernel argument that is not accessed must be set, too. */
 struct tandem_buffer *gemm_bias_buffer(const struct tandem_gemm *gemm);
-/* Appends the kernel that adds partial sums and applies bias and activation. */
+/* Plans the kernel that adds partial sums and applies bias and activation. */
 void plan_split_k_fixup(struct launch_plan *plan,
                         const struct tandem_gemm *gemm,
                         const struct gemm_params *from, uint32_t group_log2);

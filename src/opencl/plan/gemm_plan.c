@@ -66,7 +66,7 @@ bool gemm_kernel_reads_scalars(const struct tandem_gemm *gemm,
 }
 
 /* Returns the variant key of a SIMT or 3xTF32 kernel.  `packed` is true if
- * operands that the kernel cannot read directly are packed copies. */
+ * packed copies replace operands that the kernel cannot read directly. */
 static uint64_t simt_key(const struct tandem_gemm *gemm,
                          enum gemm_kernel_id kernel, bool packed)
 {
@@ -87,7 +87,7 @@ static uint64_t total_groups(const struct gemm_params *params)
            (uint64_t)params->split_tiles * params->splits;
 }
 
-/* Appends the launch of a GEMM kernel.  `has_flags` is true if the temporary
+/* Plans the launch of a GEMM kernel.  `has_flags` is true if the temporary
  * buffer holds flags of tiles with infinities or NaN, or tensor maps. */
 static void plan_tiles(struct launch_plan *plan, const struct tandem_gemm *gemm,
                        uint64_t key, const struct gemm_params *params,
@@ -172,7 +172,7 @@ static uint64_t partial_bytes(const struct gemm_params *params)
     return params->splits * elements * sizeof(float);
 }
 
-/* Appends the SIMT kernel that recomputes tiles with infinities or NaN. */
+/* Plans the SIMT kernel that recomputes tiles with infinities or NaN. */
 static void plan_fallback(struct launch_plan *plan,
                           const struct tandem_gemm *gemm, bool packed,
                           struct gemm_params *params,
@@ -250,7 +250,7 @@ void plan_gemm(struct launch_plan *plan, const struct tandem_gemm *gemm,
                enum gemm_kernel_id kernel, struct split_k split_k,
                const struct tandem_matrix *const *packed, uint32_t group_log2)
 {
-    struct tandem_gemm complete; /* older callers pass a shorter struct */
+    struct tandem_gemm complete; /* `gemm` may lack newer members */
     gemm_args_normalize(&complete, gemm);
     struct tandem_gemm packed_gemm = complete;
     struct tandem_matrix *matrices[OPERAND_COUNT] = {&packed_gemm.a,

@@ -35,8 +35,8 @@ const struct gemv_shape *gemv_shape(enum gemm_kernel_id kernel, bool mn_major)
     return mn_major ? &mn_major_shapes[log2] : &k_major_shapes[log2];
 }
 
-/* Selects the matrix: the operand with more rows, or a K-major operand if both
- * have the same number of rows. */
+/* Selects the matrix and the vectors.  The matrix is the operand with more
+ * rows, or a K-major operand if both have the same number of rows. */
 static struct gemv_operands operands_of(const struct tandem_gemm *gemm,
                                         enum gemm_kernel_id kernel)
 {
@@ -46,7 +46,7 @@ static struct gemv_operands operands_of(const struct tandem_gemm *gemm,
     out.swapped = a.rows < b.rows || (a.rows == b.rows && a.is_mn_major);
     out.matrix = out.swapped ? b : a;
     out.vectors = out.swapped ? a : b;
-    /* If the elements of a single vector are adjacent, it is K-major, too. */
+    /* A single vector of adjacent elements can be read as K-major. */
     if (out.vectors.rows == 1 && out.vectors.matrix->ld == 1)
         out.vectors.is_mn_major = false;
     out.shape = gemv_shape(kernel, out.matrix.is_mn_major);
@@ -126,7 +126,7 @@ static uint64_t key_of(const struct tandem_gemm *gemm,
            variant_key_gemm_types(gemm);
 }
 
-/* Sets operands and tiles.  The matrix becomes operand a of the kernel. */
+/* Sets the parameters for operands and tiles.  The matrix becomes operand a. */
 static void params_set_operands(struct gemm_params *out,
                                 const struct gemv_operands *operands,
                                 uint32_t bytes)

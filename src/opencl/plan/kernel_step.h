@@ -35,7 +35,7 @@ void step_add_operands(struct kernel_step *step,
 /* Sets the number of work-groups to the minimum for `items` work-items. */
 void step_set_items(struct kernel_step *step, uint64_t items);
 
-/* Reserves `bytes` of the temporary buffer and returns their byte offset. */
+/* Reserves `bytes` bytes of the temporary buffer and returns their offset. */
 uint64_t plan_reserve_temp(struct launch_plan *plan, uint64_t bytes,
                            uint64_t alignment);
 
@@ -70,7 +70,7 @@ bool needs_64bit_index(const struct layout *layout);
 /* Returns true if the number of elements or the largest offset of an operand
  * exceeds MAX_32BIT_INDEX. */
 bool needs_64bit_offset(const struct layout *layout);
-/* Divides the innermost axis by four, so that it counts vec4. */
+/* Divides the length of the innermost axis by four, so that it counts vec4. */
 void layout_to_vec4(struct layout *layout);
 void layout_remove_axis(struct layout *layout, uint32_t axis);
 

@@ -96,8 +96,8 @@ static struct kernel_step *add_step(struct launch_plan *plan, uint64_t key,
 }
 
 /* Divides the rows among work-items.  Returns true and sets bits of the variant
- * key if rows fit in registers.  Otherwise splits the rows; if *access does not
- * support splits, changes it to one that does. */
+ * key if rows fit in registers.  Otherwise splits the rows.  If *access does
+ * not support splits, changes it to a value that does. */
 static bool rows_divide(struct norm_params *params,
                         const struct layout_norm *by,
                         const struct op_request *request,

@@ -23,8 +23,8 @@ uint64_t packing_bytes(const struct tandem_gemm *gemm,
  * sizes and equal numbers have the same layout. */
 uint64_t packing_layout_id(const struct tandem_gemm *gemm,
                            enum gemm_kernel_id kernel, enum operand_id operand);
-/* Appends kernels that pack `operands` into the temporary buffer.  Replaces
- * these operands with the packed ones in `out_packed`, a copy of `gemm`. */
+/* Plans kernels that pack `operands` into the temporary buffer.  Replaces these
+ * operands of `out_packed`, a copy of `gemm`, with the packed ones. */
 void plan_operand_packing(struct launch_plan *plan,
                           const struct tandem_gemm *gemm,
                           enum gemm_kernel_id kernel, uint32_t operands,

@@ -29,8 +29,8 @@ struct kernel_step {
      * buffer i. */
     struct tandem_buffer *buffers[MAX_STEP_BUFFERS];
     uint32_t buffer_count, written;
-    /* Index in `buffers` of the argument for the stream's arrival counters,
-     * which is NULL in the plan. 0 means that the kernel uses no counters. */
+    /* Index in `buffers` of the kernel's argument for arrival counters.  The
+     * launch sets this buffer. 0 means that the kernel uses no counters. */
     uint32_t arrival_counters;
     uint32_t param_bytes;
     /* Offsets and size in bytes of a copy from buffers[1] to buffers[0]. */

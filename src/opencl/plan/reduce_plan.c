@@ -16,8 +16,8 @@
 /* Log2 of the minimum number of lanes per row for log-sum-exp, where combining
  * two lanes takes several exponentials. */
 #define MIN_EXP_LANES_LOG2 1u
-/* Number of work-groups per compute unit that keeps a GPU busy until the end.
- * Reductions of columns need fewer, because a group has many columns. */
+/* Number of work-groups per compute unit that keeps a GPU busy until the kernel
+ * ends.  Reductions of columns need fewer, because a group has many columns. */
 #define ROW_GROUPS 32u
 #define COLUMN_GROUPS 16u
 /* Log2 of the number of neighbouring outputs per work-group if rows are
@@ -212,7 +212,7 @@ static void plan_combine_splits(struct launch_plan *plan,
     step_add_buffer(step, NULL, false);
 }
 
-/* Returns true if the work-group that ends last combines the split results. */
+/* Returns true if the last work-group to finish combines the split results. */
 static bool last_group_combines(const struct reduce_params *params,
                                 const struct op_request *request)
 {
@@ -235,7 +235,7 @@ void plan_reduce(struct launch_plan *plan, const struct op_request *request)
     struct reduce_params *out = (struct reduce_params *)step->params;
     params_fill(out, &by, request);
     step->groups = out->output_groups * out->splits;
-    /* Without splits, the argument for split results is the output. */
+    /* Without splits, the output replaces the buffer of split results. */
     step_add_buffer(step, request->outputs[0]->buffer, true);
     step_add_buffer(step, request->outputs[0]->buffer, true);
     step_add_buffer(step, request->inputs[0]->buffer, false);

@@ -4,8 +4,8 @@
 
 #include "opencl/device/device_enumeration.h"
 
-/* Log2 of how many vec4 a work-item keeps in registers or in local memory.
- * Longer rows are shared by more work-items. */
+/* Log2 of how many vec4 of a row a work-item keeps in registers or in local
+ * memory.  More work-items share a longer row. */
 #define LANE_VEC4_LOG2 3u
 #define LOCAL_MEMORY_LANE_VEC4_LOG2 2u
 /* Log2 of the work-group size for rows of up to LONG_ROW_ELEMENTS.  Rows of up

@@ -37,7 +37,7 @@ enum row_access {
 /* Log2 of the minimum number of groups of four rows that a work-group reads
  * with ROW_ACCESS_VEC4_COLUMNS. */
 #define MIN_VEC4_COLUMNS_LOG2 3u
-/* Argument max_vec4_log2 of row_mapping_divide if there are few registers. */
+/* Argument max_vec4_log2 of row_mapping_divide if registers are few. */
 #define MAX_ROW_VEC4_LOG2 3
 
 /* Divides out->rows rows of out->count elements.  At most 2^max_lanes_log2

@@ -10,8 +10,8 @@
 /* Log2 of the number of rows that a work-group has if lanes are interleaved,
  * that is, if neighbouring work-items belong to different rows. */
 #define INTERLEAVED_ROWS_LOG2 5u
-/* Columns of up to this number of elements need few registers, so that a
- * work-group has twice as many of them. */
+/* Columns of up to this number of elements need few registers.  A work-group
+ * then processes twice as many columns. */
 #define SHORT_COLUMN_ELEMENTS 256u
 /* Log2 of how many vec4 of a row a work-item keeps on NVIDIA GPUs, which have
  * 255 registers per work-item. */
@@ -149,8 +149,8 @@ static void outer_fill(struct softmax_params *out, const struct layout *outer,
 }
 
 /* Divides the rows among work-items.  Returns true and sets bits of the variant
- * key if rows fit in registers.  Otherwise splits the rows; if *access does not
- * support splits, changes it to one that does. */
+ * key if rows fit in registers.  Otherwise splits the rows.  If *access does
+ * not support splits, changes it to a value that does. */
 static bool rows_divide(struct softmax_params *out, const struct layout *outer,
                         const struct op_request *request,
                         enum row_access *access, uint64_t *out_key)

@@ -83,8 +83,8 @@ static bool matrix_is_16_byte_aligned(const struct tandem_matrix *matrix,
                              elements_per_16_bytes(gemm));
 }
 
-/* Returns true if the distance between batches fits in a tensor map.  The
- * distance between rows or columns always fits. */
+/* Returns true if a tensor map can store the distance between batches.  It can
+ * always store the distance between rows or columns. */
 static bool fits_tensor_map(const struct tandem_matrix *matrix,
                             const struct tandem_gemm *gemm)
 {
@@ -200,8 +200,8 @@ uint64_t tensor_core_packing_bytes(const struct tandem_gemm *gemm,
     enum mma_format format = gemm_configs[kernel].mma_format;
     bool two_passes =
         format == MMA_FP16X3 && single_pass_rows(gemm, kernel) == 0;
-    /* Number of bytes read and written for two packed bytes.  With two passes,
-     * packing reads twice. 3xTF32 packs an element into twice its size. */
+    /* Number of bytes that packing reads and writes per two packed bytes.  Two
+     * passes read the operand twice. 3xTF32 doubles the size of elements. */
     uint32_t factor = two_passes ? 6 : format == MMA_3XTF32 ? 3 : 4;
     uint64_t bytes = 0;
     for (uint32_t i = 0; i < OPERAND_COUNT; i++) {
@@ -222,7 +222,7 @@ uint64_t tensor_core_layout_id(const struct tandem_gemm *gemm,
            ((uint64_t)source_of(gemm, kernel, operand).blocks << 8);
 }
 
-/* Adds operand i to the parameters; sets *out_matrix to its packed copy. */
+/* Adds operand i to the parameters.  Sets *out_matrix to its packed copy. */
 static void pack_params_add(struct launch_plan *plan, struct pack_params *out,
                             uint32_t i, const struct source *source,
                             const struct tandem_gemm *gemm, bool has_scales,
@@ -249,7 +249,7 @@ static void pack_params_add(struct launch_plan *plan, struct pack_params *out,
     *out_matrix = (struct tandem_matrix){
         .buffer = NULL,
         .byte_offset = out->to[i] * 16,
-        /* For a packed matrix, `ld` is the offset of the scales. */
+        /* In a packed matrix, `ld` is the offset of the row scales. */
         .ld = (int64_t)(plane / element_bytes),
         .batch_stride =
             source->batches == 1 ? 0 : (int64_t)(batch / element_bytes)};

@@ -93,7 +93,8 @@ enum kernel_type {
 #define KEY_A_LAYOUT(key) ((uint32_t)((key) >> 47 & 3u))
 #define KEY_B_LAYOUT(key) ((uint32_t)((key) >> 49 & 3u))
 #define KEY_FORMAT(key) ((uint32_t)((key) >> 52 & 7u))
-/* For GEMM kernels: 1 if b (GEMV: the vectors) is read as aligned vec4. */
+/* For GEMM kernels: 1 if b is read as aligned vec4.  For GEMV kernels: 1 if the
+ * vectors are read as aligned vec4. */
 #define KEY_SECOND_VEC4(key) ((uint32_t)((key) >> 51 & 1u))
 
 /* The functions below return bits of a variant key, to be combined with |. */

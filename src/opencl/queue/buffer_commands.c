@@ -19,7 +19,7 @@ enum tandem_status buffer_begin_command(struct tandem_stream *stream,
     return status;
 }
 
-/* Numbers a command that was enqueued, and records that it uses `buffer`. */
+/* Numbers an enqueued command, and records that the command uses `buffer`. */
 static void note_command(struct tandem_stream *stream,
                          struct tandem_buffer *buffer, bool written)
 {
@@ -163,7 +163,7 @@ enum tandem_status buffer_fill(struct tandem_stream *stream,
 
 /* ---- maps ---- */
 
-/* Address returned for a map of 0 bytes, which OpenCL does not support. */
+/* Address of a mapped range of 0 bytes, which OpenCL does not support. */
 static char empty_map;
 
 static enum tandem_status check_map(struct tandem_stream *stream,
@@ -216,7 +216,7 @@ enum tandem_status buffer_map(struct tandem_stream *stream,
     status = stream_wait(stream, event, timeout_ns);
     clReleaseEvent(event);
     if (status != TANDEM_OK) {
-        /* If the buffer is mapped after the timeout, it is unmapped at once. */
+        /* If the driver maps the buffer too late, it is unmapped at once. */
         clEnqueueUnmapMemObject(stream->queue, buffer->mem, memory, 0, NULL,
                                 NULL);
         stream_next_seqno(stream);

@@ -10,7 +10,7 @@
 
 static struct handle_pool events =
     HANDLE_POOL(struct tandem_event, EVENT_MAGIC);
-/* Guards the list of events that were not destroyed. */
+/* Mutex that guards the list of events that were not destroyed. */
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct tandem_event *first_event;
 
@@ -98,7 +98,7 @@ void events_finish(struct tandem_device *device)
     pthread_mutex_unlock(&mutex);
 }
 
-/* Flushes the event's stream, if it exists, and returns the sticky error. */
+/* Flushes the event's stream, if it exists, and returns its sticky error. */
 static enum tandem_status flush_stream(struct tandem_event *event)
 {
     struct tandem_stream *stream = stream_acquire(event->device, event->stream);

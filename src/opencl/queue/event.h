@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Events that mark a position in a stream.  Callable from any thread. */
+/* Events mark a position in a stream.  Any thread may call these functions. */
 #ifndef TANDEM_OPENCL_QUEUE_EVENT_H
 #define TANDEM_OPENCL_QUEUE_EVENT_H
 

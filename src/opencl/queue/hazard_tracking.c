@@ -19,9 +19,9 @@ static enum tandem_status wait_for_stream(struct tandem_stream *stream,
     return status_from_cl(stream->device, code, "clEnqueueBarrier");
 }
 
-/* Makes `stream` wait for commands of stream `prior` up to `seqno`, or for all
- * streams if `prior` is MULTIPLE_STREAMS.  *out_completed is true if there was
- * nothing to wait for.  Destroyed streams have no unfinished commands. */
+/* Makes `stream` wait for the commands up to number `seqno` of the stream with
+ * id `prior`.  MULTIPLE_STREAMS means all commands of all other streams.
+ * *out_completed is true if these commands had already completed. */
 static enum tandem_status wait_for_prior(struct tandem_stream *stream,
                                          uint64_t prior, uint64_t seqno,
                                          bool *out_completed)
@@ -56,8 +56,8 @@ enum tandem_status stream_begin_use(struct tandem_stream *stream,
         stream, prior, atomic_load(&buffer->prior_seqno), &completed);
     if (status == TANDEM_OK)
         atomic_store(&buffer->synced_stream, stream->id);
-    /* If the prior stream has completed, no stream needs to wait for it again.
-     * If `prior` is MULTIPLE_STREAMS, others may have to wait for `stream`. */
+    /* If these commands have completed, no stream needs to wait for them again.
+     * For MULTIPLE_STREAMS, other streams may have to wait for `stream`. */
     if (completed && prior != MULTIPLE_STREAMS)
         atomic_store(&buffer->prior_stream, 0);
     return status;

@@ -198,7 +198,7 @@ static enum tandem_status prepare_counters(struct tandem_stream *stream)
                                &stream->arrival_counters);
     if (status != TANDEM_OK)
         return status;
-    /* Set before the fill: stream_fail in another thread may clear it. */
+    /* Set before the fill, as stream_fail in another thread may clear it. */
     atomic_store(&stream->arrival_counters_are_zero, true);
     status = buffer_fill(stream, stream->arrival_counters, 0, bytes, &zero,
                          sizeof(zero));
@@ -207,7 +207,7 @@ static enum tandem_status prepare_counters(struct tandem_stream *stream)
     return status;
 }
 
-/* Fills in the arrival counters and the temporary buffer of the step. */
+/* Sets the step's buffer arguments for arrival counters and temporary data. */
 static void step_bind_buffers(const struct tandem_stream *stream,
                               struct kernel_step *step,
                               struct tandem_buffer *temp)

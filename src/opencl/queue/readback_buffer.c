@@ -8,7 +8,7 @@
 #include "opencl/memory/pinned_memory.h"
 #include "opencl/queue/buffer_commands.h"
 
-/* For more bytes, the copy from pinned memory costs more than spinning. */
+/* Maximum size of a download.  Beyond it, copying costs more than spinning. */
 #define MAX_READBACK_BYTES ((uint64_t)256 << 10)
 
 static void alloc_memory(struct tandem_stream *stream, uint64_t timeout_ns)

@@ -119,9 +119,9 @@ enum tandem_status stream_flush(struct tandem_stream *stream)
 
 /* ---- waits ---- */
 
-/* Called after a command has failed.  Waits until the remaining commands have
- * completed and returns `status`.  Returns NOT_READY after left_ns; the next
- * wait then reports the sticky error. */
+/* Called after a command has failed.  Waits up to left_ns until the remaining
+ * commands have completed, then returns `status`.  After a timeout, returns
+ * NOT_READY, and the next wait reports the sticky error. */
 static enum tandem_status drain_after_failure(struct tandem_stream *stream,
                                               enum tandem_status status,
                                               uint64_t left_ns)
@@ -181,9 +181,9 @@ enum tandem_status stream_wait(struct tandem_stream *stream, cl_event event,
                : wait_failed(stream, status, start_ns, timeout_ns);
 }
 
-/* Enqueues a marker to wait for.  If the timeout is infinite, the work is short
- * and clFinish of this driver reports failed commands, calls clFinish instead,
- * which is faster; *out_event is then NULL. */
+/* Enqueues a marker for whose event the caller waits.  Calls the faster
+ * clFinish instead and sets *out_event to NULL if the timeout is infinite, the
+ * work is short, and clFinish of this driver reports failed commands. */
 static enum tandem_status finish_enqueue(struct tandem_stream *stream,
                                          uint64_t timeout_ns,
                                          cl_event *out_event)

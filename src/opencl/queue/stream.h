@@ -51,8 +51,8 @@ enum tandem_status stream_report_error(struct tandem_stream *stream,
                                        const char *what);
 
 /* Waits for an event of the stream, or returns NOT_READY after timeout_ns.  If
- * the command failed, makes this the sticky error, waits until no command runs
- * and returns the error. */
+ * the event's command failed, makes this failure the sticky error, waits until
+ * no command runs and returns the error. */
 enum tandem_status stream_wait(struct tandem_stream *stream, cl_event event,
                                uint64_t timeout_ns);
 /* Like stream_wait, but waits for all commands of the stream. */
@@ -61,7 +61,7 @@ enum tandem_status stream_drain(struct tandem_stream *stream,
 
 /* Number of bytes that a GPU reads or writes in less than 100 us. */
 #define SHORT_WAIT_BYTES ((uint64_t)8 << 20)
-/* Cost of a command in bytes: it takes 1 to 2 us even without data. */
+/* Cost of a command, as a number of bytes: it takes 1 to 2 us even if empty. */
 #define COMMAND_BYTES ((uint64_t)64 << 10)
 
 /* Returns true if the stream's unfinished commands probably end soon. */
@@ -70,7 +70,7 @@ static inline bool stream_wait_is_short(const struct tandem_stream *stream)
     return atomic_load(&stream->pending_bytes) < SHORT_WAIT_BYTES;
 }
 
-/* Adds a command with buffers of `bytes` bytes to the unfinished work. */
+/* Counts a command with buffers of `bytes` bytes as unfinished work. */
 static inline void stream_add_pending(struct tandem_stream *stream,
                                       uint64_t bytes)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Creates, destroys and finds streams.  Callable from any thread. */
+/* Creates, destroys and finds streams.  Any thread may call these functions. */
 #ifndef TANDEM_OPENCL_QUEUE_STREAM_LIFECYCLE_H
 #define TANDEM_OPENCL_QUEUE_STREAM_LIFECYCLE_H
 

@@ -16,8 +16,8 @@
 
 /* ---- segments ---- */
 
-/* Allocates a segment.  CPU devices need no pinned memory.  Others map it with
- * the utility queue, which does not wait for the commands of the stream.
+/* Allocates a segment.  CPU devices need no pinned memory.  Other devices map
+ * it with the utility queue, which does not wait for the stream's commands.
  * Without memory, sets segment->memory to NULL and returns TANDEM_OK. */
 static enum tandem_status segment_create(struct tandem_device *device,
                                          struct staging_segment *segment)
@@ -236,7 +236,7 @@ void staging_finish(struct tandem_stream *stream)
     pthread_mutex_destroy(&staging->mutex);
 }
 
-/* Frees the segments after unlocking, because the driver may block. */
+/* Frees the segments after unlocking staging.mutex: the driver may block. */
 void staging_trim(struct tandem_stream *stream)
 {
     struct staging *staging = &stream->staging;

@@ -43,7 +43,7 @@ struct staging_range {
 };
 
 void staging_start(struct staging *staging);
-/* Frees all segments.  Unless the device is lost, no command may use them. */
+/* Frees all segments.  No command may use them, unless the device is lost. */
 void staging_finish(struct tandem_stream *stream);
 /* Frees all segments, unless a command or an upload uses one.  Any thread may
  * call this between stream_acquire and stream_release. */
