@@ -101,7 +101,7 @@ static enum tandem_status check_operands(struct call *call)
         if (tensor == NULL)
             return argument_error("%s: %s %u is NULL", row->name,
                                   output ? "output" : "input", (unsigned)place);
-        /* Check without the operand's name first: formatting names is slow. */
+        /* Formatting names is slow, so the first check passes no name. */
         if (tensor->rank <= TANDEM_MAX_RANK &&
             check_shape("", tensor->dtype, tensor->rank, tensor->shape, NULL) ==
                 TANDEM_OK)
@@ -303,7 +303,7 @@ struct tensor_range {
     uint64_t first, end, origin;
 };
 
-/* Puts the names of operator and operand before the backend's error message. */
+/* Prepends the names of operator and operand to the backend's error message. */
 static enum tandem_status name_operand(enum tandem_status status,
                                        const char *name, const char *side,
                                        uint32_t number)

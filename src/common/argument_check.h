@@ -17,15 +17,15 @@ struct memory_span {
     uint64_t base, bytes;
 };
 
-/* Callback: checks that the buffer is live and belongs to the device, and
- * writes its address range to *out. On failure, sets the last error and returns
- * a status. user is the pointer that was passed to check_op or check_gemm. */
+/* Callback: checks that a buffer is live and belongs to the device, and writes
+ * its address range to *out. On failure, sets the last error and returns a
+ * status. user is the pointer that was passed to check_op or check_gemm. */
 typedef enum tandem_status (*address_range_fn)(
     const void *user, const struct tandem_buffer *buffer,
     struct memory_span *out);
 
-/* Checks the arguments of the backend functions launch and supports (span NULL:
- * buffers are not checked). For TANDEM_OP_GEMM, checks op->gemm. */
+/* Checks the arguments of the backend functions launch and supports. If span is
+ * NULL, buffers are not checked. For TANDEM_OP_GEMM, checks op->gemm. */
 enum tandem_status check_op(const struct tandem_op *op,
                             const struct tandem_tensor_desc *const *inputs,
                             uint32_t input_count,
@@ -39,10 +39,10 @@ enum tandem_status check_gemm(const struct tandem_gemm *gemm,
 uint32_t gemm_c_dtype(const struct tandem_gemm *gemm);
 /* Returns a GEMM's alpha or beta rounded to f32, as the kernels use it. */
 double gemm_factor(double value);
-/* Copies a GEMM descriptor that check_gemm accepted, with any struct_size. The
- * copy has all fields of this version, a nonzero c_dtype, and alpha and beta
- * rounded to f32, so that all code agrees whether they are 0. Strides that
- * affect no address get their smallest valid value. */
+/* Copies a GEMM descriptor that check_gemm accepted, of any version of the
+ * struct. The copy has all fields of this version and a nonzero c_dtype. Its
+ * alpha and beta are rounded to f32, so that all code agrees on whether they
+ * are 0. Strides that affect no address get their smallest valid value. */
 void gemm_args_normalize(struct tandem_gemm *out,
                          const struct tandem_gemm *gemm);
 

@@ -10,10 +10,10 @@
 #include "common/tensor_overlap.h"
 #include "common/struct_size.h"
 
-/* One operand of the GEMM: its tensor and, after find_operand, its address
- * range and the address of its first element. */
+/* Operand of the GEMM: its tensor, its address range and the address of its
+ * first element. find_operand sets the addresses. */
 struct operand {
-    const char *name; /* name in messages, such as "gemm: a" */
+    const char *name; /* operand's name in messages, as in "gemm: a" */
     struct tandem_tensor_desc tensor;
     uint64_t first, end, origin;
 };
@@ -27,8 +27,8 @@ uint32_t gemm_c_dtype(const struct tandem_gemm *gemm)
 
 double gemm_factor(double value)
 {
-    /* Without volatile, GCC 12 vectorizes two adjacent calls and omits the
-     * rounding. */
+    /* Without volatile, GCC 12 vectorizes two adjacent calls of gemm_factor and
+     * omits the rounding to f32. */
     volatile float rounded = (float)value;
     return rounded;
 }
@@ -113,7 +113,7 @@ static enum tandem_status check_activation(const struct tandem_gemm *gemm)
     }
 }
 
-/* Checks the dtype of GEMM operands. `what` is their name in error messages. */
+/* Checks the dtype of GEMM operands. `what` names the operands in messages. */
 static enum tandem_status check_dtype(const char *what, uint32_t dtype)
 {
     if (dtype_bytes(dtype) == 0)

@@ -54,8 +54,8 @@ static void unfinished_sweep(int directory)
         close(own);
 }
 
-/* Creates a temporary file for `name` in its directory, under a unique name.
- * Returns the file's descriptor, or -1 with errno set. */
+/* Creates a temporary file with a unique name that starts with `name`. Returns
+ * the file's descriptor, or -1 with errno set. */
 static int unfinished_make(int directory, const char *name, char *out_name,
                            size_t name_bytes)
 {
@@ -167,7 +167,7 @@ bool file_replace_atomically(int directory, const char *name,
                  strerror(error));
         return false;
     }
-    /* Sync the directory, which holds the new name. Ignore a failure. */
+    /* Sync the directory, which holds the new name. Ignore a failed sync. */
     if ((how & TRUST_DURABLE) != 0)
         (void)fsync(directory);
     return true;

@@ -10,8 +10,8 @@
  * limit. root is put before "/proc" and "/sys"; it is "" except in tests. */
 uint32_t quota_processors(const char *root, uint32_t limit);
 
-/* Returns the number of CPUs in the calling thread's affinity mask, limited by
- * the quota; at least 1. */
+/* Returns the number of CPUs in the calling thread's affinity mask, or the
+ * control groups' CPU quota if that is smaller. The result is at least 1. */
 uint32_t cpu_count_available(void);
 
 #endif

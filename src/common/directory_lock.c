@@ -27,8 +27,8 @@ int lock_take(int directory, uint32_t most_ms)
     return -1;
 }
 
-/* Unlocks explicitly, because close does not unlock while a forked child has a
- * copy of the descriptor. */
+/* Unlocks the directory before closing the descriptor: close does not unlock it
+ * while a forked child has a copy of the descriptor. */
 void lock_release(int lock)
 {
     if (lock < 0)

@@ -10,7 +10,7 @@
  * most most_ms milliseconds while another process or thread holds the lock.
  * Returns -1 on timeout, or if the file system does not support locks. */
 int lock_take(int directory, uint32_t most_ms);
-/* Unlocks and closes the descriptor. Does nothing if lock is -1. */
+/* Unlocks the directory and closes the lock's descriptor. Ignores lock -1. */
 void lock_release(int lock);
 
 #endif

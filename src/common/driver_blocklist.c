@@ -28,8 +28,8 @@ void driver_records_finish(struct driver_records *records)
     *records = (struct driver_records){0};
 }
 
-/* Returns the empty slot for the next record, or NULL if memory is out or the
- * blocklist is full. */
+/* Returns the slot of the blocklist's next record, or NULL if memory is out or
+ * the blocklist is full. */
 static struct driver_record *record_next(struct driver_records *records)
 {
     if (records->records == NULL)

@@ -61,13 +61,13 @@ enum driver_record_end driver_records_find(const char *cache,
                                            struct driver_records *out,
                                            char *out_why);
 
-/* Returns the first record whose drivers are all in `list`, NULL if none is. */
+/* Returns the first record whose drivers are all in `list`, or else NULL. */
 const struct driver_record *
 driver_records_match(const struct driver_records *records,
                      const struct icd_list *list);
 
-/* Adds a record with copies of the arguments. Returns false if memory is out or
- * the blocklist has DRIVER_RECORDS_MAX records. */
+/* Adds a record with copies of the arguments to the blocklist. Returns false if
+ * memory is out or the blocklist has DRIVER_RECORDS_MAX records. */
 bool driver_records_add(struct driver_records *records, const char *when,
                         const char *what, const struct icd_list *drivers);
 

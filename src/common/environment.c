@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Returns the variable's value, or NULL if it is unset or must not be read. */
+/* Returns the variable's value, or NULL if it is unset or not safe to read. */
 static const char *value_get(const char *name)
 {
 #ifdef HAVE_SECURE_GETENV

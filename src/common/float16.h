@@ -24,8 +24,8 @@ static inline float float_of_bits(uint32_t bits)
     return x;
 }
 
-/* The multiplication by 2^112 converts the exponent bias from 15 to 127 and
- * also normalizes subnormals. */
+/* Converts f16 to f32. The multiplication by 2^112 converts the exponent bias
+ * from 15 to 127 and also normalizes subnormals. */
 static inline float f16_value(uint16_t x)
 {
     uint32_t sign = (uint32_t)(x & 0x8000u) << 16, size = x & 0x7fffu;
@@ -39,8 +39,8 @@ static inline uint16_t f16_round(float x)
 {
     uint32_t sign = float_bits(x) >> 16 & 0x8000u;
     uint32_t size = float_bits(x) & 0x7fffffffu;
-    /* f16 subnormals are spaced 2^-24 apart, as are f32 values from 1/2 to 1:
-     * adding 1/2 rounds to that spacing. */
+    /* f16 subnormals are spaced 2^-24 apart, as are f32 values from 1/2 to 1.
+     * Adding 1/2 to an f32 value therefore rounds it to that spacing. */
     uint32_t small = float_bits(float_of_bits(size) + 0.5f) - float_bits(0.5f);
     uint32_t normal = (size - (112u << 23) + 0xfffu + (size >> 13 & 1u)) >> 13;
     uint32_t bits = size < 0x38800000u ? small : normal;

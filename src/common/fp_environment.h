@@ -43,7 +43,7 @@ static inline void float_env_write(struct float_env to)
 
 #include <stdint.h>
 
-/* Value of FPCR, the control register. The exception flags are in FPSR. */
+/* Value of FPCR, the AArch64 control register. Exception flags are in FPSR. */
 #define FLOAT_ENV_DEFAULT 0u
 
 struct float_env {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Pools of fixed-size objects whose addresses are the handles that callers get.
  * A freed handle stays readable forever and is recognized as freed. Free slots
- * are reused in FIFO order, and only while more than HANDLE_QUARANTINE slots
- * are free, unless memory is out. Callable from any thread; each pool has one
- * mutex. */
+ * are reused in FIFO order. A pool reuses slots only while more than
+ * HANDLE_QUARANTINE slots are free, or if memory is out. Callable from any
+ * thread; each pool has one mutex. */
 #ifndef TANDEM_COMMON_HANDLE_POOL_H
 #define TANDEM_COMMON_HANDLE_POOL_H
 

@@ -94,9 +94,9 @@ static bool has_suffix(const char *name)
     return length > 4 && strcmp(name + length - 4, ".icd") == 0;
 }
 
-/* Adds the .icd file if it names a library or, if search->useless is true, if
- * it names none. An unreadable file counts as one without a library, because
- * the loader skips both. Returns false if memory is out. */
+/* Adds the .icd file to the list if the file names a library. If
+ * search->useless is true, adds only files that name none. An unreadable file
+ * counts as one that names none. Returns false if memory is out. */
 static bool file_add(const struct search *search, const char *path)
 {
     char library[ICD_TEXT_MAX];
@@ -130,7 +130,7 @@ static bool directory_add(const struct search *search, const char *directory)
     return good;
 }
 
-/* Adds the drivers if the value of OCL_ICD_VENDORS is not a directory. */
+/* Adds the drivers that OCL_ICD_VENDORS names if it names no directory. */
 static bool single_add(const struct search *search, const char *name,
                        const char *directory)
 {

@@ -18,7 +18,7 @@
 #include <stdint.h>
 
 #define ICD_DIRECTORY "/etc/OpenCL/vendors"
-/* Maximum number of drivers, and size of a path; other drivers are skipped. */
+/* Maximum number of drivers, and of bytes of a path. Others are skipped. */
 #define ICD_COUNT_MAX 64u
 #define ICD_TEXT_MAX 1024u
 
@@ -41,12 +41,12 @@ const char *icd_place(const char **out_variable);
  * with an empty list, if memory is out. */
 bool icd_list_find(struct icd_list *out);
 
-/* Finds the .icd files that name no library, which the loader skips. Their
- * field `library` gets the reason. Returns false if memory is out. */
+/* Finds the .icd files that name no library, which the loader skips. The field
+ * `library` holds the reason. Returns false if memory is out. */
 bool icd_list_find_useless(struct icd_list *out);
 
-/* Adds a driver, with copies of both strings. Returns false if memory is out or
- * the list has ICD_COUNT_MAX drivers. */
+/* Adds a driver to the list, with copies of both strings. Returns false if
+ * memory is out or the list has ICD_COUNT_MAX drivers. */
 bool icd_list_add(struct icd_list *list, const char *file, const char *library);
 
 /* Returns true if a driver in the list has this library. */
@@ -56,7 +56,6 @@ bool icd_list_has(const struct icd_list *list, const char *library);
  * bytes. If the file names none, writes the reason and returns false. */
 bool icd_file_read(const char *path, char *out_library);
 
-/* Frees the drivers of the list and empties it. */
 void icd_list_finish(struct icd_list *list);
 
 #endif

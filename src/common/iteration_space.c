@@ -16,8 +16,8 @@ static int64_t product(int64_t a, int64_t b)
     return (int64_t)((uint64_t)a * (uint64_t)b);
 }
 
-/* Appends an innermost axis. Merges it with the previous innermost axis if
- * every operand's strides permit. */
+/* Appends an innermost axis to the space. Merges it with the previous innermost
+ * axis if every operand's strides permit. */
 static void append_axis(struct layout *layout, int64_t extent,
                         const int64_t *strides)
 {
@@ -34,7 +34,7 @@ static void append_axis(struct layout *layout, int64_t extent,
         layout->strides[i][axis] = strides[i];
 }
 
-/* Sets one axis, of size 0 or 1, if the space is empty or has no axis. */
+/* Gives the space one axis, of size 0 or 1, if it is empty or has no axis. */
 static void close_axes(struct layout *layout)
 {
     if (layout->elements != 0 && layout->rank > 0)
@@ -52,8 +52,8 @@ static void start(struct layout *layout, uint32_t operands)
     layout->elements = 1;
 }
 
-/* Returns the operand's stride along axis `axis` of the first operand, which
- * has lead_rank axes, or 0 if the operand is broadcast along this axis. */
+/* Returns the operand's stride along an axis of the first operand, whose rank
+ * is lead_rank. Returns 0 if the operand is broadcast along this axis. */
 static int64_t aligned_stride(const struct tandem_tensor_desc *operand,
                               uint32_t lead_rank, uint32_t axis)
 {

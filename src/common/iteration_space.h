@@ -44,8 +44,8 @@ bool layout_constant(const struct layout *layout, uint32_t operand);
 /* Spaces of reductions, arg reductions, softmax and cross-entropy. The space
  * `kept` covers the axes that remain, with operands 0 (output) and 1 (input).
  * The space `reduced` covers the reduced axes in row-major order, with operand
- * 0 (input) and, for softmax, 1 (output). In layout_reduce, bit i of axes
- * selects axis i. */
+ * 0 (input) and, for softmax, 1 (output). layout_reduce reduces axis i if bit i
+ * of its argument `axes` is set. */
 struct layout_reduction {
     struct layout kept, reduced;
 };
@@ -58,9 +58,9 @@ void layout_softmax(struct layout_reduction *out,
                     const struct tandem_tensor_desc *output, int64_t axis);
 
 /* Spaces of layer and RMS norm. `kept` covers the axes before `axis`, with
- * operands 0 (output) and 1 (input). `reduced` covers the other axes, with
- * operands 0 (input) and 1 (output). `affine` covers the elements of `reduced`
- * in the same order, with operands 0 (scale) and 1 (bias, if any). */
+ * operands 0 (output) and 1 (input). `reduced` covers `axis` and later axes,
+ * with operands 0 (input) and 1 (output). `affine` covers the elements of
+ * `reduced` in the same order, with operands 0 (scale) and 1 (bias, if any). */
 struct layout_norm {
     struct layout kept, reduced, affine;
 };

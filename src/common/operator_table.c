@@ -21,8 +21,8 @@ static const struct operator_row rows[] = {TANDEM_OPERATORS(ROW)};
 
 #define ROW_COUNT (sizeof rows / sizeof rows[0])
 
-/* index_of_id maps an operator id to its index in the array `rows` plus 1; 0
- * means that the id is unused. */
+/* index_of_id maps an operator id to its index in the array `rows` plus 1. The
+ * value 0 means that no operator has this id. */
 enum {
 #define INDEX(ID, ...) INDEX_##ID,
     TANDEM_OPERATORS(INDEX)

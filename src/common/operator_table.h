@@ -17,10 +17,10 @@ struct operator_row {
     const char *name, *int_names, *float_names;
 };
 
-/* Return the operator's row, or NULL if there is no such operator. */
+/* Both functions return an operator's row, or NULL for an unknown operator. */
 const struct operator_row *operator_row(uint32_t id);
 const struct operator_row *operator_row_by_name(const char *name);
-/* Returns the row at an index in the table, or NULL past the last row. */
+/* Returns the table's row at an index, or NULL past the last row. */
 const struct operator_row *operator_row_at(uint32_t index);
 
 /* Returns an operator's name, for example "relu", or "unknown operator". */

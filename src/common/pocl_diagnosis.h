@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Buffer size in bytes that holds every out_why. Less truncates the text. */
+/* Buffer size, in bytes, that suffices for the text in every out_why. */
 #define POCL_WHY_BYTES 400u
 
 /* Returns true if the environment makes PoCL abort the process when its devices

@@ -18,7 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define LINKS_MAX 40u /* maximum of symbolic links per path, as in Linux */
+#define LINKS_MAX 40u /* maximum symbolic links per path, as in Linux */
 
 struct why {
     char *text;
@@ -97,7 +97,7 @@ static bool walk_root(struct walk *walk, const struct why *why)
     return problem == NULL || walk_fail(walk, why, problem);
 }
 
-/* Takes the first part of walk->rest. Returns false if walk->rest is empty. */
+/* Takes the first part of the remaining path. Returns false if none remains. */
 static bool walk_part(struct walk *walk, char *out_part)
 {
     const char *start = walk->rest + strspn(walk->rest, "/");
@@ -116,7 +116,7 @@ static bool walk_last(const struct walk *walk)
     return walk->rest[strspn(walk->rest, "/")] == '\0';
 }
 
-/* Inserts the target of symbolic link `file` before the path walk->rest. */
+/* Inserts the target of symbolic link `file` before the remaining path. */
 static bool walk_link(struct walk *walk, int file, const struct stat *status,
                       const struct why *why)
 {
@@ -272,7 +272,6 @@ int trust_file(int directory, const char *name, char *out_why, size_t why_bytes)
     return file_open(directory, name, &status, &why);
 }
 
-/* Reads `bytes` bytes from the file to data. Returns false if that fails. */
 static bool bytes_read(int file, char *data, size_t bytes)
 {
     size_t done = 0;

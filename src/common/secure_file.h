@@ -46,7 +46,7 @@ struct trust_part {
 };
 
 enum trust_replacing {
-    TRUST_DURABLE = 1, /* the file is on disk when the function returns */
+    TRUST_DURABLE = 1, /* the file is synced to disk before returning */
     TRUST_PUBLIC = 2   /* mode 0644 instead of 0600, regardless of the umask */
 };
 

@@ -20,7 +20,6 @@ enum tandem_status check_shape(const char *what, uint32_t dtype, uint32_t rank,
 bool tensor_extent(const struct tandem_tensor_desc *tensor, uint64_t *out_first,
                    uint64_t *out_end);
 
-/* Returns the number of elements of a valid shape. */
 int64_t shape_elements(uint32_t rank, const int64_t *shape);
 static inline bool tensor_has_elements(const struct tandem_tensor_desc *tensor)
 {

@@ -22,7 +22,7 @@
 #define TERMS (2u * TANDEM_MAX_RANK)
 /* Maximum number of values that a search tries before it gives up. */
 #define STEPS 256u
-/* Maximum tensor span and distance in bytes; excludes integer overflow. */
+/* Maximum tensor span and distance in bytes. Prevents integer overflow. */
 #define REACH_MAX (INT64_MAX / 8)
 
 struct term {
@@ -32,14 +32,14 @@ struct term {
 struct search {
     uint32_t count, steps;
     struct term terms[TERMS]; /* strides are positive and decreasing */
-    /* The sum of slack and the terms from i on is in [least[i], most[i]]. */
+    /* Bounds of the sum of slack and of the terms number i and higher. */
     int64_t least[TERMS + 1], most[TERMS + 1];
 };
 
 /* ---- arithmetic ---- */
 
-/* Two divisions that round down and up; divisor > 0. Most quotients here are 0,
- * so the slow division is avoided for them. */
+/* Two functions that divide and round down or up; divisor > 0. Most quotients
+ * are 0, so the functions avoid the slow division for them. */
 static int64_t divide_down(int64_t value, int64_t divisor)
 {
     if (value >= 0 && value < divisor)
@@ -91,7 +91,7 @@ static bool multiply_modulo(int64_t a, int64_t b, int64_t modulus, int64_t *out)
 
 /* ---- the search ---- */
 
-/* Adds a term. Requires stride <= last term's stride and low <= 0 <= high. */
+/* Adds a term. Its stride must be <= the last one's, and low <= 0 <= high. */
 static void term_add(struct search *search, int64_t stride, int64_t low,
                      int64_t high)
 {
@@ -105,7 +105,7 @@ static void term_add(struct search *search, int64_t stride, int64_t low,
     search->count++;
 }
 
-/* Computes search->least and search->most for the terms from `first` on. */
+/* Computes the bounds least[i] and most[i] for the terms i >= first. */
 static void reach_find(struct search *search, uint32_t first, int64_t least,
                        int64_t most)
 {
@@ -135,7 +135,7 @@ static bool pair_reaches(const struct term *p, const struct term *q,
     int64_t high = divide_down(multiple - modulus * q->low, stride);
     low = low < p->low ? p->low : low;
     high = high > p->high ? p->high : high;
-    /* Find the first value from low on that equals v modulo `modulus`. */
+    /* Find the smallest value >= low that equals v modulo `modulus`. */
     int64_t ahead = (v - low) % modulus;
     return low + (ahead < 0 ? ahead + modulus : ahead) <= high;
 }
@@ -276,8 +276,8 @@ bool tensors_disjoint(const struct tandem_tensor_desc *a,
 
 /* ---- one tensor ---- */
 
-/* Returns true if two elements have the same address. If i is the outermost
- * axis in which their indices differ, offsets along i and inner axes cancel. */
+/* Returns true if two elements have the same address. From the outermost axis i
+ * in which their indices differ, their offsets along the axes cancel. */
 static bool terms_coincide(struct search *search)
 {
     for (uint32_t i = 0; i < search->count; i++) {

@@ -12,14 +12,14 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Maximum number of checks that ended threads are gone, and the interval
- * between two checks: 100 ms in total. */
+/* Maximum number of checks for threads that still exist, and the interval
+ * between two checks. All checks together take about 100 ms. */
 #define MAX_LOOKS 1000
 #define LOOK_NS 100000
 
 struct probe {
     pthread_t thread;
-    pthread_mutex_t *gate; /* mutex, locked while the threads must stay alive */
+    pthread_mutex_t *gate; /* mutex, held while the threads must stay alive */
     long id;
 };
 

@@ -15,7 +15,7 @@
  * processes share the limit. */
 bool threads_can_start(uint32_t count);
 
-/* Names of the limits on the number of threads, for messages. */
+/* Names of the system's limits on the number of threads, for messages. */
 #define THREADS_LIMITS                                                         \
     "the limit on the user's processes (ulimit -u, RLIMIT_NPROC), on the "     \
     "control group's (pids.max), or memory"

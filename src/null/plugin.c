@@ -343,7 +343,7 @@ static enum tandem_status flags_check(const char *what, uint32_t flags,
                 what, (unsigned)flags);
 }
 
-/* Copies before it returns, which is also allowed for TANDEM_TRANSFER_ASYNC. */
+/* Copies the data before it returns, even for TANDEM_TRANSFER_ASYNC. */
 static enum tandem_status upload(struct tandem_stream *stream,
                                  struct tandem_buffer *buffer, uint64_t offset,
                                  const void *source, uint64_t bytes,
@@ -502,7 +502,7 @@ static enum tandem_status gemm(struct tandem_stream *stream,
 
 /* ---- streams and events ------------------------------------------------- */
 
-/* Returns TANDEM_OK for a live object, because no work is ever pending. */
+/* Returns TANDEM_OK if the object is live. No work is ever pending. */
 static enum tandem_status live(const void *handle, enum kind kind)
 {
     return object_get(handle, kind) != NULL ? TANDEM_OK

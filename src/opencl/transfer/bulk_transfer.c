@@ -27,8 +27,8 @@ static bool path_is_available(struct tandem_stream *stream,
             mapped_memory_is_coherent(stream, &bulk->map_coherence));
 }
 
-/* Returns the transfer path with the fewest samples until all paths are timed,
- * then the fastest path. */
+/* Returns the transfer path with the fewest samples until all paths are timed.
+ * Afterwards returns the fastest path. */
 static enum transfer_path path_choose(struct tandem_stream *stream,
                                       struct path_timing *timing,
                                       uint64_t bytes)
@@ -37,7 +37,7 @@ static enum transfer_path path_choose(struct tandem_stream *stream,
     enum transfer_path least = TRANSFER_PATH_DIRECT;
     if (path < 0 && timing->decided)
         path = (int)timing->fastest;
-    /* Check the path again, because the ring may have been freed since. */
+    /* Check again if the path is usable: the ring may have been freed. */
     if (path >= 0)
         return path_is_available(stream, (enum transfer_path)path, bytes)
                    ? (enum transfer_path)path

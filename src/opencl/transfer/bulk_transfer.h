@@ -20,8 +20,8 @@
 #include "opencl/transfer/copy_threads.h"
 #include "opencl/transfer/pinned_ring.h"
 
-/* Minimum size of a bulk transfer. The caller's thread copies smaller ones; see
- * upload_staging.h and readback_buffer.h. */
+/* Minimum size of a bulk transfer. The caller's thread copies smaller
+ * transfers; see upload_staging.h and readback_buffer.h. */
 #define MIN_BULK_BYTES ((uint64_t)128 << 10)
 
 enum transfer_path {
@@ -40,13 +40,14 @@ struct path_timing {
 };
 
 struct bulk_transfer {
-    pthread_mutex_t mutex; /* held to use the ring or a mapped buffer */
+    pthread_mutex_t mutex; /* held while the ring or a mapped buffer is used */
     struct copy_threads threads;
     struct pinned_ring ring;
-    uint32_t map_coherence; /* see mapped_memory_is_coherent; 0 at first */
+    uint32_t map_coherence; /* coherence test's result; 0 if it has not run */
     struct path_timing timings[2][2]; /* [is upload][is large] */
-    /* Set by test.transfer_path, an option passed to open: the path of all bulk
-     * transfers (-1 means any), and if all uploads use staging memory. */
+    /* Both are set by test.transfer_path, an option passed to open. forced_path
+     * is the path of all bulk transfers, or -1. If force_staging is true, all
+     * uploads use staging memory. */
     int forced_path;
     bool force_staging;
 };
@@ -54,8 +55,8 @@ struct bulk_transfer {
 void bulk_transfer_start(struct bulk_transfer *bulk, uint64_t max_threads);
 /* Parses the option test.transfer_path. Returns false if `text` is invalid. */
 bool bulk_transfer_force_path(struct bulk_transfer *bulk, const char *text);
-/* Ends the copy threads. Call it before pinned_finish, when no transfer
- * runs. */
+/* Ends the copy threads. No transfer may be running. bulk_transfer_finish must
+ * be called before pinned_finish. */
 void bulk_transfer_finish(struct bulk_transfer *bulk);
 /* Frees the ring of pinned memory, unless a transfer uses the ring. */
 void bulk_transfer_trim(struct tandem_device *device);
@@ -68,8 +69,8 @@ bool bulk_transfer_supports(const struct tandem_device *device, uint64_t bytes);
  * memory and a source that is not pinned. */
 bool bulk_transfer_prefers_staging(struct tandem_device *device,
                                    const void *source, uint64_t bytes);
-/* Copies to staging memory that a device will read.  Uses the copy threads if
- * they are idle and the size is that of a bulk transfer. */
+/* Copies the caller's data to staging memory. Uses the copy threads if they are
+ * idle and the size is that of a bulk transfer. */
 void bulk_copy_to_staging(struct tandem_device *device, void *target,
                           const void *source, uint64_t bytes);
 /* bulk_upload and bulk_download transfer at least MIN_BULK_BYTES on a stream

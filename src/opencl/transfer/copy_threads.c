@@ -18,7 +18,7 @@
 #define SPIN_NS 200000u
 #define SPIN_ITERATIONS 32u
 /* Iterations after which copy_threads_drain checks again if this process is a
- * fork, because a signal handler may fork while the function waits. */
+ * fork: a signal handler may fork while copy_threads_drain waits for slots. */
 #define DRAIN_ITERATIONS 4096u
 
 static uint64_t now_ns(void)
@@ -39,8 +39,8 @@ static void relax(void)
 
 /* ---- chunks ---- */
 
-/* Copies with stores that bypass the CPU caches, because a device reads the
- * caches more slowly than memory. */
+/* Copies with stores that bypass the CPU caches, because a device reads cached
+ * data more slowly than data in memory. */
 static void copy_non_temporal(unsigned char *to, const unsigned char *from,
                               uint64_t bytes)
 {
@@ -93,7 +93,7 @@ static void copy_chunk(struct copy_threads *threads, uint64_t chunk)
                               memory_order_release);
 }
 
-/* A thread that reads a limit above a chunk's number also sees the copy_job. */
+/* If a thread reads `limit` above a chunk's number, it sees the chunk's job. */
 bool copy_threads_run_chunk(struct copy_threads *threads)
 {
     uint64_t chunk = atomic_load_explicit(&threads->next, memory_order_relaxed);
@@ -112,7 +112,7 @@ static bool has_work(struct copy_threads *threads)
     return atomic_load(&threads->next) < atomic_load(&threads->limit);
 }
 
-/* Spins until a chunk can be copied, for at most SPIN_NS nanoseconds. */
+/* Spins until a chunk can be copied, but at most SPIN_NS nanoseconds. */
 static void spin_for_work(struct copy_threads *threads)
 {
     uint64_t end = now_ns() + SPIN_NS;

@@ -23,20 +23,20 @@
 #define MIN_COPY_CHUNK_BYTES ((uint64_t)32 << 10)
 #define MAX_COPY_CHUNK_BYTES ((uint64_t)128 << 10)
 
-/* Slot s holds `host` from byte s * slot_bytes on and is at ring + s % slots *
- * slot_bytes. slot_bytes is a multiple of MAX_COPY_CHUNK_BYTES if slots > 1. */
+/* Slot s of a job is at host + s * slot_bytes and at ring + slot_bytes * (s %
+ * slots). slot_bytes is a multiple of MAX_COPY_CHUNK_BYTES if slots > 1. */
 struct copy_job {
     unsigned char *host, *ring;
     uint64_t bytes, slot_bytes;
-    uint32_t slots; /* number in the ring, at most MAX_COPY_SLOTS */
+    uint32_t slots; /* slots in the ring, at most MAX_COPY_SLOTS */
     bool to_ring;   /* otherwise to `host` */
-    /* Number of bytes at the start that are stored past the CPU caches. */
+    /* Stores of this many bytes, the job's first, bypass the CPU caches. */
     uint64_t non_temporal_bytes;
 };
 
 struct copy_threads {
     struct copy_job job;
-    uint64_t first_chunk; /* job's first chunk; numbered across all jobs */
+    uint64_t first_chunk; /* number of the job's first chunk in all jobs */
     uint64_t chunk_bytes;
     _Atomic uint64_t next, limit; /* range of unclaimed chunks, [next, limit) */
     _Atomic uint32_t chunks_left[MAX_COPY_SLOTS]; /* uncopied chunks by slot */
@@ -44,8 +44,8 @@ struct copy_threads {
     pthread_cond_t posted;
     _Atomic uint32_t sleeping;
     bool stop;
-    pid_t process;          /* the process that started the threads */
-    uint32_t wanted, count; /* wanted includes the caller's thread */
+    pid_t process;          /* process that started the threads */
+    uint32_t wanted, count; /* wanted counts the caller's thread, too */
     pthread_t ids[MAX_COPY_THREADS];
 };
 
@@ -56,19 +56,19 @@ void copy_threads_finish(struct copy_threads *threads);
 
 void copy_threads_begin(struct copy_threads *threads,
                         const struct copy_job *job);
-/* Lets the threads copy slot s.  Slots must be posted in order. */
+/* Lets the threads copy slot s. The caller must post slots in order. */
 void copy_threads_post_slot(struct copy_threads *threads, uint64_t s);
 /* Returns true if slot s was copied.  No later slot may have been posted to the
  * same place in the ring. */
 bool copy_threads_slot_is_copied(struct copy_threads *threads, uint64_t s);
 /* Copies one chunk in the calling thread. Returns false if no chunk is left. */
 bool copy_threads_run_chunk(struct copy_threads *threads);
-/* Waits until all posted slots are copied.  Returns false if this process is a
- * fork, in which the threads do not exist, so that slots stay uncopied. */
+/* Waits until all posted slots are copied. Returns false if this process is a
+ * fork. A fork has no copy threads, so slots stay uncopied. */
 bool copy_threads_drain(struct copy_threads *threads);
 /* Returns true if this process is a fork, which has no copy threads. */
 bool copy_threads_are_lost(const struct copy_threads *threads);
-/* Copies `bytes` bytes as a job of one slot and waits for its end. */
+/* Copies `bytes` bytes as a job of one slot and waits until the job is done. */
 void copy_threads_copy(struct copy_threads *threads, void *host, void *other,
                        uint64_t bytes, bool to_other);
 

@@ -15,7 +15,7 @@
 
 #define TEST_BYTES 4096u
 #define PAGE_BYTES 4096u
-/* GPU drivers copy imported memory if its size is no multiple of this. */
+/* GPU drivers copy imported memory unless its size is a multiple of this. */
 #define SIZE_MULTIPLE 64u
 
 /* ---- test with commands ---- */
@@ -24,7 +24,7 @@
  * released when the commands have completed. */
 struct coherence_test {
     unsigned char *memory;
-    cl_uint read_back; /* value of the last element of `other` */
+    cl_uint read_back; /* value of the last element of buffer `other` */
     cl_command_queue queue;
     cl_mem mem, other;
 };

@@ -13,7 +13,7 @@
 /* ---- one map ---- */
 
 /* Counts an enqueued command as issued, waits for it and releases its event. If
- * `code`, the result of enqueuing, is an error, only reports the error. */
+ * enqueuing failed with the error `code`, only reports the error. */
 static enum tandem_status command_await(struct tandem_stream *stream,
                                         cl_int code, cl_event event,
                                         uint64_t limit_ns, const char *what)
@@ -94,8 +94,8 @@ static enum tandem_status device_copy(struct tandem_stream *stream, cl_mem from,
                          "clEnqueueCopyBuffer");
 }
 
-/* Writes to mapped buffer `from`, copies on the device, and reads mapped buffer
- * `to`. Returns true if the host reads the values that it wrote. */
+/* The host writes to `from`, the device copies it to `to`, and the host reads
+ * `to`; both are mapped. Returns true if the host reads what it wrote. */
 static bool host_to_host(struct tandem_stream *stream, cl_mem from, cl_mem to,
                          unsigned char value)
 {

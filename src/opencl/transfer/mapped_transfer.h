@@ -8,8 +8,8 @@
 
 #include "opencl/queue/stream.h"
 
-/* Returns true if the device passes the coherence test.  The first call, with
- * *coherence 0, runs the test and stores the result in *coherence. */
+/* Returns true if the device passes the coherence test. If *coherence is 0,
+ * runs the test and stores its result in *coherence. */
 bool mapped_memory_is_coherent(struct tandem_stream *stream,
                                uint32_t *coherence);
 /* Returns true if the coherence test has passed or has not run yet. */

@@ -17,7 +17,7 @@
 #define MAX_COMMAND_BYTES ((uint64_t)4 << 20)
 #define RING_BYTES ((uint64_t)16 << 20)
 #define MAX_COMMANDS 32u
-/* Using the ring for this many bytes saves the time that pinning it takes. */
+/* After this many bytes, the ring has saved the time that pinning it takes. */
 #define MIN_BYTES_FOR_RING ((uint64_t)32 << 20)
 /* Iterations without progress before the calling thread waits for an event. */
 #define IDLE_ITERATIONS 2000u
@@ -137,7 +137,7 @@ static enum tandem_status command_enqueue(struct ring_transfer *transfer,
     return status == TANDEM_OK ? stream_flush(transfer->stream) : status;
 }
 
-/* Returns NOT_READY, without an error message, if the command still runs. */
+/* Returns NOT_READY, with no error message, if the command is still running. */
 static enum tandem_status command_query(struct ring_transfer *transfer,
                                         struct command *command)
 {
@@ -316,7 +316,7 @@ enum tandem_status pinned_ring_transfer(struct tandem_stream *stream,
     if (status == TANDEM_OK)
         return TANDEM_OK;
     if (!drain_commands(&transfer)) {
-        /* Abandon the ring. The device's list of pinned memory owns it. */
+        /* Abandon the ring's memory, which the list of pinned memory owns. */
         bulk->ring.memory = NULL;
         bulk->ring.unavailable = true;
     }

@@ -11,7 +11,7 @@
 struct pinned_ring {
     unsigned char *memory; /* NULL until the ring is allocated */
     bool unavailable;      /* out of memory, or a command never completed */
-    uint64_t bytes_before; /* bytes transferred before the ring's allocation */
+    uint64_t bytes_before; /* bytes transferred before the ring existed */
 };
 
 /* Returns true if the device has a ring. Allocates the ring if `force` is true

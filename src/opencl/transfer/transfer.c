@@ -10,9 +10,9 @@
 
 /* ---- uploads ---- */
 
-/* Waits for earlier commands before it enqueues the blocking write, so that the
- * wait has a timeout after which the driver keeps no pointer to the caller's
- * memory, and so that an error can only come from this write. */
+/* Waits for earlier commands and then enqueues a blocking write. The wait has a
+ * timeout, after which the driver holds no pointer to the caller's memory. An
+ * error of the write cannot come from an earlier command. */
 static enum tandem_status write_blocking(struct tandem_stream *stream,
                                          struct tandem_buffer *buffer,
                                          uint64_t offset, const void *source,

@@ -22,14 +22,14 @@
 #define MIN_GAIN 0.99
 #define RANDOM_STEP_PERCENT 20u
 #define MAX_DRAWS 50000u
-/* After this many draws without a new candidate, all values are changed. */
+/* After this many failed draws, the next draws change all values. */
 #define MAX_NEAR_DRAWS 2000u
-/* Matrix size that no GEMM reaches: CLBlast always uses its direct kernel. */
+/* Value of GemmRoutine with which CLBlast always uses its direct kernel. */
 #define ALWAYS_DIRECT 65536u
 /* Largest value of the CLBlast parameter GemmRoutine. */
 #define MAX_INDIRECT_SIZE 2048u
 
-/* CLBlast kernels in search order. `share` is the share of the search time. */
+/* CLBlast kernels in search order. `share`: relative search time. */
 static const struct {
     enum clblast_kernel_id id;
     uint32_t share;
@@ -112,7 +112,7 @@ static bool is_new_and_valid(struct search *search,
            tried_add(search, set);
 }
 
-/* Draws a random, valid, untried candidate. Returns false if it finds none. */
+/* Draws a random, valid, untried candidate. Returns false after MAX_DRAWS. */
 static bool candidate_next(struct search *search, struct clblast_params *out)
 {
     const struct clblast_kernel *kernel =
@@ -156,7 +156,7 @@ static enum tandem_status candidate_try(struct search *search,
     if (status == TANDEM_OK)
         status = tuning_candidate_time(&search->candidate, &ns);
     search->timer->cutoff_ns = 0;
-    /* Waiting for the stream also clears its asynchronous error. */
+    /* Waiting for the stream also clears the stream's asynchronous error. */
     if (status != TANDEM_OK)
         kernel_timer_drain(search->timer);
     if (status == TANDEM_OK && ns > 0 && ns < MIN_GAIN * search->best_ns) {

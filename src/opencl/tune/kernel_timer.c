@@ -87,8 +87,8 @@ enum tandem_status kernel_timer_init(struct kernel_timer *timer,
     enum tandem_status status = stream_create(device, 0, &timer->stream);
     if (status != TANDEM_OK)
         return status;
-    /* Some drivers allocate memory at first use, so memory_fill can fail for
-     * lack of memory, too. Retry with half the size. */
+    /* Some drivers allocate memory when it is first used, so memory_fill can
+     * fail for lack of memory. Retry with half the size. */
     for (;; bytes /= 2) {
         status = buffer_create(device, bytes, false, &timer->memory);
         timer->bytes = bytes;
@@ -182,7 +182,7 @@ static enum tandem_status samples_take(struct kernel_timer *timer,
             count = (count + 1) / 2;
         } else if (ns < batch_ns / 2 && count < MAX_LAUNCHES &&
                    short_batches < MAX_SHORT_BATCHES) {
-            /* The estimate `ns` included the wait or a disturbance. */
+            /* `ns` was too long, because waiting or other load added time. */
             short_batches++;
             count = launches_per_batch(batch_ns, ns / count);
         } else {

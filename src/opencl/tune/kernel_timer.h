@@ -12,8 +12,8 @@ struct kernel_timer {
     struct tandem_buffer *memory;
     uint64_t bytes;       /* size of `memory` */
     uint64_t deadline_ns; /* monotonic_ns() */
-    /* If one launch takes more than twice this time, it is not measured again.
-     * 0 means no limit. */
+    /* If one launch takes more than twice this time, its time is the result and
+     * no samples are taken. 0 means no limit. */
     double cutoff_ns;
     uint32_t aborted; /* measurements aborted because of preemption */
 };

@@ -17,8 +17,8 @@ static const struct {
              {"tf32", TANDEM_F32, TANDEM_GEMM_ALLOW_TF32},
              {"f16", TANDEM_F16, 0}};
 
-/* Callback for tuning results: updates the cost model of the struct
- * selection_report `user` and passes the result on. */
+/* Receives a tuning result. `user` is a struct selection_report. Updates its
+ * cost model and passes the result on to its output. */
 static void result_receive(void *user, const char *key, const char *value)
 {
     struct selection_report *report = user;

@@ -14,7 +14,7 @@
 
 /* Minimum number of result tiles that each work-group computes. */
 #define ROUNDS 2u
-/* k of the GEMM: a multiple of 8 to avoid packing, but not of the k tile. */
+/* k: a multiple of 8, which needs no packing; the last k tile is incomplete. */
 #define DEPTH 520
 /* Number of rows, and of columns, that are compared per result tile. */
 #define SAMPLES 8u
@@ -32,7 +32,7 @@ static void result_report(const struct tuning_results_sink *sink,
 
 /* ---- the GEMM ---- */
 
-/* Returns the number of result tiles along m, which is also that along n. */
+/* Returns the number of result tiles along m. It is the same along n. */
 static uint32_t tiles_per_side(const struct tandem_device *device)
 {
     uint32_t side = 1;
@@ -96,7 +96,7 @@ static void random_fill(uint32_t dtype, void *out, int64_t count, uint32_t seed)
     }
 }
 
-/* Returns the index of row or column number `nth` of those to compare. */
+/* Returns the index of the nth row or column to compare. */
 static int64_t sample_at(uint32_t nth, uint32_t size, int64_t extent)
 {
     uint32_t band = size / SAMPLES;
@@ -127,7 +127,7 @@ static void samples_fill(struct samples *samples)
 {
     const struct tandem_gemm *gemm = samples->gemm;
     const struct gemm_kernel_config *config = &gemm_configs[samples->kernel];
-    /* Use another seed per kernel, because memory holds older results. */
+    /* Use a new seed: the memory still holds the results of the last kernel. */
     random_fill(gemm->dtype, samples->memory, (gemm->m + gemm->n) * DEPTH,
                 samples->kernel);
     const char *b = (const char *)samples->memory + gemm->b.byte_offset;

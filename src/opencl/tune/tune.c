@@ -7,7 +7,7 @@
 #include "opencl/device/device.h"
 
 /* Scratch memory for a GEMM of 4096 x 4096 matrices and CLBlast's packed
- * operands; on a CPU, of 1024 x 1024 matrices. */
+ * operands. On a CPU, the matrices are 1024 x 1024. */
 #define SCRATCH_BYTES (UINT64_C(192) << 20)
 #define CPU_SCRATCH_BYTES (UINT64_C(32) << 20)
 /* Time in which the cost model is measured. CLBlast parameters are searched

@@ -66,7 +66,7 @@ enum tandem_status sm90a_self_test_run(struct tandem_device *device,
 /* Passes tuning results on, and then reports which kernel they select for some
  * square matrices. The report (gemm.selected.DTYPE) is only informative. */
 struct selection_report {
-    struct tuning_results_sink input; /* sink to pass to the measurements */
+    struct tuning_results_sink input; /* sink for the measurements' results */
     struct tuning_results_sink output;
     struct gemm_selector selector; /* selects kernels by the measured costs */
 };

@@ -21,12 +21,12 @@
 #define CPU_DEEP 256
 /* With many work-groups, every compute unit is filled this many times. */
 #define FULL_ROUNDS 2u
-/* A GEMM must take this factor longer than the host needs to enqueue it.
+/* A GEMM must take this many times longer than the host needs to enqueue it.
  * Otherwise the host's time would be measured. */
 #define MIN_HOST_FACTOR 1.5
-/* GEMV is limited by memory bandwidth and needs larger matrices. With many
- * work-groups: rows per compute unit and two row lengths. With few work-groups:
- * two numbers of matrix elements per work-group. */
+/* GEMV is limited by memory bandwidth and needs larger matrices. Many
+ * work-groups are measured with two row lengths and GEMV_ROWS rows per compute
+ * unit. Few are measured with two numbers of elements per work-group. */
 #define GEMV_ROWS 192u
 #define GEMV_SHALLOW 512
 #define GEMV_DEEP 1536
@@ -123,8 +123,8 @@ struct tuner {
     const struct tuning_results_sink *sink;
     uint32_t units; /* compute units */
     bool cpu;
-    /* These costs are measured first, because a GEMM's time includes launch_ns
-     * and packing. host_ns is the host's time to enqueue a kernel. */
+    /* Costs measured before the GEMMs, whose times include launch_ns and
+     * packing. host_ns is the host's time to enqueue a kernel. */
     double launch_ns, bytes_per_ns, host_ns;
 };
 
@@ -224,7 +224,7 @@ static enum tandem_status tune_copy(struct tuner *tuner)
 struct kernel_case {
     enum gemm_kernel_id id;
     bool gemv, mn_major;
-    uint32_t rows_per_group; /* rows of the GEMV matrix; other kernels: 1 */
+    uint32_t rows_per_group; /* matrix rows per work-group of a GEMV; else 1 */
 };
 
 static struct kernel_case kernel_case_make(enum gemm_kernel_id id,
@@ -279,7 +279,7 @@ static void case_gemm_init(struct timed_gemm *out, const struct tuner *tuner,
         out->gemm.dtype = TANDEM_F16;
     if (kernel->mn_major)
         use_mn_major_b(out);
-    /* Use copies of b: GEMV must read it from memory, not a cache. */
+    /* Use copies of b, so that GEMV reads b from memory, not from a cache. */
     if (kernel->gemv && !tuner->cpu && out->bytes < memory_bytes)
         out->copies += (uint32_t)((memory_bytes - out->bytes) / out->b_bytes);
 }
@@ -315,7 +315,7 @@ static enum tandem_status depths_raise(const struct tuner *tuner,
         if (kernel_timer_remaining_ns(tuner->timer) == 0)
             return last_error_set(TANDEM_FAILED,
                                   "tune: the time budget is used up");
-        /* Try one launch with doubled depth: packing needs memory, too. */
+        /* Launch a GEMM of doubled depth, since its packing may lack memory. */
         case_gemm_init(&timed, tuner, kernel, groups, 2 * depths[1]);
         if (timed_gemm_measure(tuner->timer, &timed, &ns) != TANDEM_OK)
             return TANDEM_OK;
@@ -396,7 +396,7 @@ static enum tandem_status tune_kernel(const struct tuner *tuner,
     double start_ns = first_ns - ns_per_k * (double)depths[0];
     if (has_recompute_launch(id))
         start_ns -= tuner->launch_ns;
-    /* The order is that of the fields of struct gemm_kernel_cost. */
+    /* The values are in the order of the fields of struct gemm_kernel_cost. */
     const double cost[3] = {fmax(start_ns, 0),
                             fmax(ns_per_k / rows, MIN_STEP_NS),
                             fmax(many_ns_per_k / (rounds * rows), MIN_STEP_NS)};

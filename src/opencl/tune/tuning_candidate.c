@@ -24,7 +24,7 @@
 /* Allowed error, in units of 2^-24 times the sum of the terms' magnitudes. */
 #define TOLERANCE 32.0
 
-/* GEMM size of column-major matrices. The result has n columns and m rows. */
+/* Size of a GEMM of column-major matrices. The result has m rows, n columns. */
 struct call_size {
     int64_t m, n, k;
 };

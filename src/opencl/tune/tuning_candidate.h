@@ -24,8 +24,8 @@ enum tandem_status tuning_candidate_init(struct tuning_candidate *candidate,
                                          struct kernel_timer *timer,
                                          int64_t side);
 void tuning_candidate_finish(struct tuning_candidate *candidate);
-/* Runs a small call of candidate->kernel and compares the result with one in
- * double precision. Returns TANDEM_FAILED if the result is wrong. */
+/* Runs a small call of candidate->kernel and compares its result with a
+ * double-precision result. Returns TANDEM_FAILED if the result is wrong. */
 enum tandem_status tuning_candidate_check(struct tuning_candidate *candidate);
 /* Times a large call of candidate->kernel. */
 enum tandem_status tuning_candidate_time(struct tuning_candidate *candidate,
