@@ -22,20 +22,20 @@
 #define GROUP_SIZE 256
 #endif
 /* How neighbouring work-items exchange values: 0 means through local memory, 1
- * by shuffles in NVIDIA's warps, 2 by shuffles of cl_intel_subgroups. */
+ * means by shuffles within NVIDIA's warps, 2 means by shuffles of
+ * cl_intel_subgroups. */
 #ifndef SHUFFLE
 #define SHUFFLE 0
 #endif
-/* 1 if the device is a CPU, else 0. */
 #ifndef IS_CPU
 #define IS_CPU 0
 #endif
-/* 1 if indices and offsets have 64 bits, which 2^31 or more elements need. */
+/* 1 for 64-bit indices and offsets, for tensors of at least 2^31 elements. */
 #ifndef INDEX_64BIT
 #define INDEX_64BIT 0
 #endif
 
-/* index_t is for indices of elements, offset_t for offsets in elements. */
+/* index_t holds the index of an element, offset_t an offset in elements. */
 #if INDEX_64BIT
 typedef ulong index_t;
 typedef long offset_t;
@@ -52,8 +52,8 @@ typedef int offset_t;
     _Pragma("unroll") for (uint i = 0; i < (count); ++i)
 #define KERNEL __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1)))
 
-/* Extents of up to eight axes, starting with the innermost. fast_divide divides
- * an index below 2^31 by an extent with its multiplier and shift. */
+/* Extents of up to eight axes, the innermost axis first. fast_divide divides an
+ * index below 2^31 by an extent, using this extent's multiplier and shift. */
 struct fast_divmod {
     ulong extent[MAX_AXES];
     uint multiplier[MAX_AXES];
@@ -83,12 +83,12 @@ static inline uint fast_divide(uint n, uint multiplier, uint shift)
     } while (0)
 #endif
 
-/* Adds the offset of a tensor's element number `start` to `offset`. */
+/* Adds the offset of element number `start` of a tensor to `offset`. */
 #define ADD_OFFSET(offset, start, space, rank, strides)                        \
     ADD_OFFSET_LOOP("unroll", offset, start, space, rank, strides)
-/* Like ADD_OFFSET, for code that rarely runs. NVIDIA's compiler would hoist an
- * unrolled loop's constants into code that always runs, others would put an
- * array that a rolled loop indexes into private memory. */
+/* Like ADD_OFFSET, for code that rarely runs. NVIDIA's compiler does not unroll
+ * the loop, because it would hoist the loop's constants into code that always
+ * runs. Other compilers unroll it to keep the indexed arrays in registers. */
 #if SHUFFLE == 1
 #define ADD_OFFSET_ROLLED(offset, start, space, rank, strides)                 \
     ADD_OFFSET_LOOP("unroll 1", offset, start, space, rank, strides)
@@ -113,7 +113,7 @@ static inline uint fast_divide(uint n, uint multiplier, uint shift)
         }                                                                      \
     } while (0)
 
-/* Declares plane, column and row of the first element of this work-group's
+/* Declares plane, column and row of the first element in this work-group's
  * tile. Tile counts of 0 (nothing to do) are raised to 1, because a compiler
  * may hoist the division, and CPUs trap on a division by 0. */
 #define TILE_POSITION(tiles_per_row, tiles_per_plane, tile_columns, tile_rows) \
@@ -125,8 +125,8 @@ static inline uint fast_divide(uint n, uint multiplier, uint shift)
     index_t column = (within_ - tile_row_ * row_tiles_) * (tile_columns);      \
     index_t row = tile_row_ * (tile_rows);
 
-/* Tells NVIDIA's compiler that x is rarely true. With such a branch hint, PoCL
- * 3.1 loses values that are live across barriers. */
+/* Tells NVIDIA's compiler that x is rarely true. Other compilers get no hint,
+ * because PoCL 3.1 would lose values that are live across barriers. */
 #if SHUFFLE == 1
 #define UNLIKELY(x) __builtin_expect((x), 0)
 #else

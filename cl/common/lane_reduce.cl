@@ -65,7 +65,7 @@ static inline float2 shuffle_xor2(float2 x, uint mask)
  * order. These work-items are `step` work-items apart. lanes is a power of two.
  * All work-items of the work-group must call the function, and each gets the
  * result of its row. partials is local memory for GROUP_SIZE values that
- * nothing else uses. combine must be commutative. */
+ * nothing else uses. The operator `combine` must be commutative. */
 #ifdef SHUFFLE_WIDTH
 #define LANES_COMBINE_SHUFFLE(combine, shuffle)                                \
     uint width = SHUFFLE_WIDTH, span = lanes * step;                           \
@@ -110,8 +110,8 @@ static inline float2 shuffle_xor2(float2 x, uint mask)
         return partials[id - lane * step];                                     \
     }
 
-/* Returns true if x is true for any work-item of the work-group. All work-items
- * must call it. Nothing else may use vote_word, a word in local memory. */
+/* Returns true if x is true for any work-item of the work-group. All of them
+ * must call this function. Nothing else may use vote_word in local memory. */
 #if SHUFFLE == 1
 #ifdef EMULATED
 bool group_vote(bool x);
@@ -148,12 +148,11 @@ static inline bool group_vote_any(bool x, __local uint *vote_word)
 }
 #endif
 
-/* Returns true if x is true for any row of this warp, or for any row of the
- * work-group if a row's lanes do not fit into a warp. If the result is true,
- * all lanes of these rows may reduce once more (LANES_COMBINE_BODY). x must be
- * the same for all lanes of a row. If the work-group has a single row, NVIDIA
- * needs no vote. With this shortcut, PoCL 3.1 would lose values that are live
- * across the next barrier. */
+/* Returns true if x is true for any row of this warp. If a row's lanes do not
+ * fit into a warp, all rows of the work-group count. If the result is true, all
+ * lanes of these rows may start another reduction. x must be the same for all
+ * lanes of a row. A single row needs no vote. Only NVIDIA skips this vote,
+ * because PoCL 3.1 would lose values that are live across the next barrier. */
 static inline bool rows_vote_any(bool x, __local uint *vote_word, uint lanes,
                                  uint step)
 {
@@ -168,8 +167,8 @@ static inline bool rows_vote_any(bool x, __local uint *vote_word, uint lanes,
 #endif
     return group_vote_any(x, vote_word);
 }
-/* Separates two reductions in the same local memory by a barrier, after
- * rows_vote_any has returned true for them. */
+/* A barrier between two reductions that use the same local memory. Call this
+ * function only if rows_vote_any has returned true. */
 static inline void rows_barrier(uint lanes, uint step)
 {
 #if SHUFFLE == 1 && defined SHUFFLE_WIDTH
@@ -187,8 +186,8 @@ static inline float lanes_max(float own, __local float *partials, uint lanes,
                               uint step)
     LANES_COMBINE_BODY(fmax, shuffle_xor)
 
-/* The row, the lane and the split (part of the row) of a work-item.
- * Neighbouring lanes are `step` work-items apart, 1 unless interleaved. */
+/* The row, the lane and the split (part of the row) assigned to a work-item.
+ * Neighbouring lanes of a row are `step` work-items apart. */
 struct lane_assignment {
     uint lanes, lane, step;
     ulong row, split;

@@ -201,7 +201,7 @@ static inline float mish_fast(float x)
 #define pow_needs_slow_path(a, b)                                              \
     (as_uint(fabs(a)) - 0x00800000u >= 0x7f000000u || !(fabs(b) <= 256.0f))
 
-/* Returns a^b with few operations. POW_IS_SIMPLE(b) must be true. */
+/* Returns a^b for an exponent b that POW_IS_SIMPLE accepts. */
 #define POW_IS_SIMPLE(b)                                                       \
     (fabs(b) == 0.5f || (b) == 2.0f || (b) == 3.0f || (b) == 4.0f)
 static inline float4 pow_simple(float4 a, float b)

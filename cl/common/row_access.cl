@@ -17,13 +17,13 @@
 /* How the rows lie in memory, and how they are read and written. */
 #define ROW_ACCESS_STRIDED 0        /* elements with any strides */
 #define ROW_ACCESS_VEC4 1           /* aligned vectors of four elements */
-#define ROW_ACCESS_LOCAL_MEMORY 2   /* contiguous rows, through local memory */
+#define ROW_ACCESS_LOCAL_MEMORY 2   /* rows copied through local memory */
 #define ROW_ACCESS_VEC4_COLUMNS 3   /* vectors across four rows */
-#define ROW_ACCESS_SECTOR_ALIGNED 4 /* elements, aligned to memory sectors */
+#define ROW_ACCESS_SECTOR_ALIGNED 4 /* scalars, aligned to memory sectors */
 #ifndef ROW_ACCESS
 #define ROW_ACCESS ROW_ACCESS_VEC4
 #endif
-/* Number of elements in a memory sector, at most the lanes of a row. */
+/* Number of elements in a memory sector. A row has at least as many lanes. */
 #ifndef SECTOR_ELEMENTS
 #define SECTOR_ELEMENTS 8
 #endif
@@ -31,8 +31,8 @@
 #ifndef VECTORS_PER_ITEM
 #define VECTORS_PER_ITEM 1
 #endif
-/* Sizes for ROW_ACCESS_LOCAL_MEMORY: the length of a row, the vectors in local
- * memory that each work-item fills, and log2 of the number of a row's lanes. */
+/* Sizes for ROW_ACCESS_LOCAL_MEMORY: the length of a row, the number of vectors
+ * that a work-item copies to local memory, and log2 of a row's lanes. */
 #ifndef ROW_ELEMENTS
 #define ROW_ELEMENTS 4
 #define STAGES_PER_ITEM 2
@@ -63,18 +63,18 @@
     F(26) F(27) F(28) F(29) F(30) F(31)
 #define EACH(F) CAT(EACH_, VECTORS_PER_ITEM)(F)
 
-/* The first members of a kernel's parameters. With ROW_ACCESS_VEC4_COLUMNS,
- * `rows` counts groups of four rows. Bits 0 and 1 of misalignments are the
- * number of elements from an aligned vector to offset 0 of the input, bits 2
- * and 3 that of the output. With ROW_ACCESS_SECTOR_ALIGNED, misalignments is
- * the number of elements from a sector boundary to offset 0 of the output. */
+/* The first kernel parameters. With ROW_ACCESS_VEC4_COLUMNS, `rows` counts
+ * groups of four rows. Bits 0 and 1 of misalignments are the number of elements
+ * from an aligned vector to offset 0 of the input. Bits 2 and 3 are the same
+ * number for the output. With ROW_ACCESS_SECTOR_ALIGNED, misalignments is the
+ * number of elements from a sector boundary to offset 0 of the output. */
 #define ROW_PARAMS                                                             \
     ulong rows, count, elements_per_split; /* count is the length of a row */  \
     ulong row_groups;                                                          \
     uint lanes_log2, lanes_interleaved, splits, misalignments
 
 /* Assigns a row to a work-item. Neighbouring work-items work on the same row
- * unless lanes_interleaved is true. */
+ * unless the parameter lanes_interleaved is true. */
 #if ROW_ACCESS == ROW_ACCESS_LOCAL_MEMORY
 #define ROW_COUNT ROW_ELEMENTS
 #else
@@ -117,7 +117,8 @@
 #define DECLARE_INPUT_SHIFT
 #endif
 
-/* A split is part of a row, `begin` to `end`. A lane's first element is `j`. */
+/* Macros that declare a split (part of a row) from index `begin` to `end`. The
+ * first element of a lane has index `j`. */
 #if ROW_ACCESS == ROW_ACCESS_SECTOR_ALIGNED
 #define SPLIT_BEGIN (long)(at.split * p.elements_per_split) - (long)shift
 #else
@@ -128,7 +129,7 @@
 #else
 #define ELEMENTS_PER_LANE 1
 #endif
-/* Number of lanes of a split. Constant if a split uses the whole work-group. */
+/* Number of lanes of a split, a constant if all work-items share the split. */
 #if ROW_ACCESS == ROW_ACCESS_SECTOR_ALIGNED
 #define SPLIT_LANES (long)GROUP_SIZE
 #else
@@ -140,7 +141,6 @@
                       : begin;                                                 \
     long j = begin + (long)at.lane * ELEMENTS_PER_LANE;
 
-/* Four elements of a buffer from index i on, as a vector. */
 #define LOAD_VEC4(buffer, i) (*(__global const float4 *)((buffer) + (i)))
 #define VEC4_AT(buffer, i) (*(__global float4 *)((buffer) + (i)))
 
@@ -171,7 +171,7 @@ static inline row_value_t row_value_lanes_sum(row_value_t own,
 
 /* ---- loading and storing the elements in registers ---- */
 
-/* Index in the row of element c (0 to 3) of vector k of a work-item. */
+/* Index in its row of element c (0 to 3) of a work-item's vector k. */
 #if ROW_ACCESS == ROW_ACCESS_VEC4
 #define ELEMENT_INDEX(k, c) (((k)*at.lanes + at.lane) * 4u + c)
 #elif ROW_ACCESS == ROW_ACCESS_SECTOR_ALIGNED
@@ -186,14 +186,14 @@ static inline row_value_t row_value_lanes_sum(row_value_t own,
 #else
 #define ELEMENT_INDEX(k, c) ((4u * (k) + c) * at.lanes + at.lane)
 #endif
-/* Compile-time constant: true if a lane's part has an element c of vector k. */
+/* Compile-time test if element c of vector k is in a lane's part of the row. */
 #if ROW_ACCESS == ROW_ACCESS_LOCAL_MEMORY
 #define IN_LANE(k, c) (4u * (k) + c < LANE_ELEMENTS)
 #else
 #define IN_LANE(k, c) true
 #endif
 #if ROW_ACCESS == ROW_ACCESS_SECTOR_ALIGNED
-/* Only a work-item's first element and last five can be outside the row. */
+/* Only the first and the last five elements of a work-item can be outside. */
 #define ALWAYS_IN_RANGE(k, c)                                                  \
     (4 * (k) + c >= 1 && 4 * (k) + c + 6 <= 4 * VECTORS_PER_ITEM)
 #define IN_RANGE(k, c)                                                         \
@@ -228,7 +228,7 @@ static inline row_value_t row_value_lanes_sum(row_value_t own,
         VEC4_AT(out, OUT_OFFSET(k)) =                                          \
             RESULT_VEC4(CAT(x, k), ELEMENT_INDEX(k, 0));
 #elif ROW_ACCESS == ROW_ACCESS_SECTOR_ALIGNED
-/* All elements of a work-item have constant distances from one base pointer. */
+/* All elements of a work-item are at constant offsets from one base pointer. */
 #define LOAD_FROM(j) (in + (from + FIRST_ELEMENT))[(j)-FIRST_ELEMENT]
 #define STORE_TO(j) (out + (to + FIRST_ELEMENT))[(j)-FIRST_ELEMENT]
 #define LOAD_OR_IDENTITY(k, c)                                                 \
@@ -240,7 +240,8 @@ static inline row_value_t row_value_lanes_sum(row_value_t own,
                  LOAD_OR_IDENTITY(k, 2), LOAD_OR_IDENTITY(k, 3));
 #define STORE(k) STORE_EACH(k, STORE_TO)
 #else
-/* Loads the last element for a missing one, so that no load has to wait. */
+/* Loads the row's last element in place of a missing element, so that no load
+ * has to wait for a comparison. */
 #define LOAD_OR_IDENTITY(k, c)                                                 \
     value_or_identity(LOAD_FROM(min(ELEMENT_INDEX(k, c), count - 1)),          \
                       IN_RANGE(k, c))
@@ -265,10 +266,10 @@ static inline float value_or_identity(float x, bool exists)
 
 /* ---- rows in local memory ---- */
 
-/* Local memory holds consecutive rows, copied as aligned vectors. `own` is the
- * row of this work-item. The first row starts at element in_shift. The first
- * and the last vector may have elements outside the rows. The first four
- * work-items therefore copy the elements of these two vectors one by one. */
+/* Local memory holds consecutive rows, copied as aligned vectors. The pointer
+ * `own` is this work-item's row. The first row starts at element in_shift. The
+ * first and the last vector may cover elements outside these rows. The first
+ * four work-items therefore copy these two vectors element by element. */
 #if ROW_ACCESS == ROW_ACCESS_LOCAL_MEMORY
 #define STAGE_DECLARE __local float4 staged[GROUP_SIZE * STAGES_PER_ITEM + 1];
 #define EACH_STAGE(F) CAT(EACH_, STAGES_PER_ITEM)(F)

@@ -8,7 +8,7 @@
 #include "gemm/gemm_dtypes.cl"
 
 /* Without this attribute, Intel's compiler does not inline a function that
- * several kernels of a file use, and calling the function needs a stack. */
+ * several kernels of a file use, and each call needs a stack. */
 #define INLINE __attribute__((always_inline)) static inline
 
 /* 1 if the operand is MN-major: contiguous along m or n. 0 if it is K-major,
@@ -21,52 +21,51 @@
 /* Parameters of c = ACTIVATION(alpha * a * b + beta * c + bias), c row-major.
  *
  * Stream-K: one work-group computes each of the first unsplit_tiles tiles. For
- * the last split_tiles tiles, k is split into `splits` ranges, whose sums go to
- * the partials (partial sums). The fixup kernels add up the partials. If all
- * tiles are split, the partials are matrices like c, otherwise tiles. */
+ * the last split_tiles tiles, k is split into `splits` ranges, whose sums are
+ * stored as partials (partial sums). The fixup kernels add up the partials. If
+ * all tiles are split, the partials form matrices like c, otherwise tiles. */
 struct gemm_params {
     ulong a_offset, b_offset, c_offset, bias_offset;
     ulong partial_offset, nonfinite_flags_offset;
     ulong tensor_maps_offset; /* offset in uints, for gemm_wgmma.cl */
-    ulong c_elements; /* elements of c: batch * m * n */
+    ulong c_elements; /* number of elements of c: batch * m * n */
     long a_ld, b_ld, c_ld, a_batch, b_batch, c_batch;
-    long bias_row, bias_column; /* strides of bias: 1, or 0 to broadcast */
+    long bias_row, bias_column; /* strides of bias: 1, or 0 to broadcast bias */
     uint m, n, k, k_per_split;
     uint tiles_m, tiles_n, splits, batch;
     float alpha, beta, slope;
     uint flags;
-    uint lanes_log2; /* log2 of lanes per sum, for split_k_fixup_lanes */
+    uint lanes_log2; /* log2 of work-items per sum in split_k_fixup_lanes */
     uint unsplit_tiles, split_tiles;
-    uint tile_m, tile_n; /* rows and columns of a tile */
-    uint tiles;          /* tiles of a matrix: tiles_m * tiles_n */
-    /* With PROMOTES_IN_MEMORY, sums are added to promoted sums (f32 sums in
-     * memory, at promoted_offset) every promote_interval k_tiles. */
+    uint tile_m, tile_n; /* number of rows and columns of a tile */
+    uint tiles;          /* number of tiles of a matrix: tiles_m * tiles_n */
+    /* Every promote_interval k_tiles, sums are added to f32 sums in global
+     * memory, at promoted_offset (flag PROMOTES_IN_MEMORY). */
     uint promote_interval, reserved;
     ulong promoted_offset;
 };
 
-/* Element i of a vector of four. */
 #define ELEMENT(v, i)                                                          \
     ((i) == 0 ? (v).s0 : (i) == 1 ? (v).s1 : (i) == 2 ? (v).s2 : (v).s3)
 
-/* Offset of the element of a or b at index mn along m or n, and k along k. */
+/* Offset of an element of a or b. Its indices are mn (along m or n) and k. */
 #define OFFSET_AT(mn_major, ld, mn, k)                                         \
     ((mn_major) ? (k) * (ld) + (mn) : (mn) * (ld) + (k))
 
-/* Loads one element of a or b, or four aligned elements, as floats. */
+/* Loads one element or four aligned elements of a or b as f32. */
 #define LOAD1(from) AB_TO_F32(*(from))
 #define LOAD4(from) AB_TO_F32_VEC4(*(__global const AB_T4 *)(from))
 
 #define HAS_BIAS 1u
 /* Flag: c and the partials are accessed as vectors of four elements. */
 #define C_IS_VEC4 2u
-/* Flag: work-groups skip a tile whose non-finite flag is 0. */
+/* Flag: only tiles whose non-finite flag is set are computed. */
 #define ONLY_NONFINITE_TILES 4u
-/* Flag: the sums of split tiles go to the partials. */
+/* Flag: the sums of split tiles are stored as partial sums. */
 #define STORES_PARTIALS 8u
-/* Flag for gemv.cl: w times a vector x is a row of c, not a column. */
+/* Flag for gemv.cl: a product of w and a vector is a row of c, not a column. */
 #define OPERANDS_SWAPPED 16u
-/* Flag: promoted sums (gemm_mma.cl) or totals (gemm_simt.cl) are stored at
+/* Flag: gemm_mma.cl and gemm_simt.cl add their sums to f32 sums at
  * promoted_offset in global memory. */
 #define PROMOTES_IN_MEMORY 32u
 
@@ -83,8 +82,8 @@ INLINE float epilogue(float sum, float old, float bias,
  * read the same operands. */
 #define TILE_BAND 8u
 
-/* Returns (m, n, batch) of a tile, m and n in tiles. In a band of tile rows,
- * tiles are numbered column by column. */
+/* Returns the position (m, n, batch) of a tile. m and n count tiles. In a band
+ * of tile rows, tiles are numbered column by column. */
 INLINE uint4 tile_from_index(uint index, const struct gemm_params *p)
 {
     uint columns = max(p->tiles_n, 1u);
@@ -128,7 +127,7 @@ INLINE struct tile tile_assign(uint group, const struct gemm_params *p)
 }
 
 /* Applies the epilogue to a sum and stores the result at c if `inside` is true.
- * Conditions that are the same in all work-items come first, because PoCL's
+ * Conditions that are equal in all work-items are tested first, because PoCL's
  * vectorizer otherwise stores elements beyond the edge of c. */
 INLINE void epilogue_scalar_if(__global C_T *c, __global const C_T *bias,
                                bool inside, float sum,
@@ -144,7 +143,7 @@ INLINE void epilogue_scalar_if(__global C_T *c, __global const C_T *bias,
         *c = C_FROM_F32(sum);
 }
 
-/* Like epilogue_scalar_if, for a vector of four neighbouring elements. */
+/* Like epilogue_scalar_if, for the sums of four neighbouring elements. */
 INLINE void epilogue_vec4_if(__global C_T *c, __global const C_T *bias,
                              bool inside, float4 sum,
                              const struct gemm_params *p)
@@ -165,7 +164,6 @@ INLINE void epilogue_vec4_if(__global C_T *c, __global const C_T *bias,
         *(__global C_T4 *)c = C_FROM_F32_VEC4(sum);
 }
 
-/* The offsets of element (row, column) in c and in bias. */
 #define C_OFFSET                                                               \
     ((long)p->c_offset + (long)batch * p->c_batch + (long)row * p->c_ld +      \
      column)
@@ -188,14 +186,14 @@ INLINE void epilogue_vec4(__global C_T *c, __global const C_T *bias, uint batch,
     epilogue_vec4_if(c + C_OFFSET, bias + BIAS_OFFSET, true, sum, p);
 }
 
-/* Returns the number of columns of c from `column` on, 0 outside c. */
+/* Returns the number of columns from `column` to the end of c, 0 outside c. */
 INLINE uint columns_left(uint row, uint column, const struct gemm_params *p)
 {
     return row < p->m && column < p->n ? p->n - column : 0;
 }
 
-/* Stores up to four elements of a row, as many as are inside c. The order of
- * the conditions matters: see epilogue_scalar_if. */
+/* Applies the epilogue to four neighbouring sums of a row. Stores the results
+ * that are inside c. epilogue_scalar_if explains the order of conditions. */
 INLINE void epilogue_clipped(__global C_T *c, __global const C_T *bias,
                              uint batch, uint row, uint column, float4 sum,
                              const struct gemm_params *p)
@@ -267,7 +265,7 @@ INLINE void tile_store_scalar(__global C_T *c, __global float *partial,
     }
 }
 
-/* Stores up to four sums of a row of a tile, as many as are inside c. */
+/* Stores four neighbouring sums of a tile's row, except those outside c. */
 INLINE void tile_store_clipped(__global C_T *c, __global float *partial,
                                __global const C_T *bias,
                                const struct tile *tile, uint y, uint x,

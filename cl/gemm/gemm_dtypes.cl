@@ -30,7 +30,7 @@
 #define AB_TO_F32 CAT(AB_DTYPE, _to_f32)
 #define AB_TO_F32_VEC4 CAT(AB_DTYPE, _to_f32_vec4)
 
-/* Splits i into batch, row and column. A matrix has `plane` elements. */
+/* Declares batch, row and column of element i. A matrix has plane elements. */
 #if INDEX_64BIT
 #define ELEMENT_POSITION(i, elements, plane, columns)                          \
     ulong batch = (i) / (plane), rest_ = (i) - batch * (plane);                \

@@ -8,9 +8,9 @@ struct gemm_epilogue_params {
     ulong elements;
     float scale, slope;
     ulong c_offset, bias_offset;
-    ulong columns, plane; /* columns = n, plane = m * n */
+    ulong columns, plane; /* columns is n, plane is m * n */
     long ld, batch_stride;
-    long bias_column, bias_row; /* strides of bias: 1, or 0 to broadcast */
+    long bias_column, bias_row; /* strides of bias: 1, or 0 to broadcast bias */
     uint has_bias, reserved;
 };
 

@@ -7,17 +7,17 @@
 #define ITEM_M 8
 #define ITEM_N 4
 #define K_TILE 16
-/* Number of elements of a and b that are read at a time, 4 or 1. */
+/* Number of elements that one read of a or of b loads, 4 or 1. */
 #define A_VECTOR 1
 #define B_VECTOR 1
-/* Number of steps of k to unroll. Their local-memory reads may be hoisted. */
+/* Number of steps of k in one iteration of the unrolled loop. */
 #define UNROLL 4
 #endif
 
 /* 1 if the products of each k_tile are summed separately and then added to the
  * total. The rounding error of k steps is then that of k / K_TILE + K_TILE
- * additions. Both sums and totals need registers. If a work-item has too few,
- * it adds its sums to totals in global memory every PARTIAL_TERMS steps. */
+ * additions. Both sums and totals need registers. If registers are too few,
+ * sums are added to totals in global memory every PARTIAL_TERMS steps. */
 #define ACCUMULATE_PER_K_TILE (ITEM_M * ITEM_N <= 16)
 
 #define ITEM_ROWS_PER_GROUP 8
@@ -26,8 +26,8 @@
 #define TILE_N (ITEM_COLUMNS_PER_GROUP * ITEM_N)
 #include "gemm/gemm_common.cl"
 
-/* Pitches (elements from line to line) of k_tiles in local memory. The padding
- * of four elements avoids bank conflicts in the columns of a k_tile. */
+/* Pitches (elements from one line to the next) of k_tiles in local memory. A
+ * padding of four elements avoids bank conflicts in the columns of a k_tile. */
 #define A_PITCH (TILE_M + 4)
 #define B_PITCH (TILE_N + 4)
 #define A_READS (TILE_M * K_TILE / A_VECTOR / GROUP_SIZE)
@@ -43,8 +43,8 @@ typedef float4 vector4_t;
 #define RUN_LENGTH(size, width) ((width) == 1 ? 32 : (size) / (width))
 #define RUNS_PER_LINE(size, width) ((size) / (width) / RUN_LENGTH(size, width))
 
-/* Position of a work-item's read number r in the k_tile: along m or n, and
- * along k. */
+/* Position in the k_tile of a work-item's read number r: the index along m or
+ * n, and the index along k. */
 #define MN_OF(outer, size, width, r)                                           \
     ((outer) ? (id % RUN_LENGTH(size, width) +                                 \
                 (r) % RUNS_PER_LINE(size, width) * RUN_LENGTH(size, width)) *  \
@@ -60,7 +60,7 @@ typedef float4 vector4_t;
 #define B_COLUMN(r) MN_OF(B_MN_MAJOR, TILE_N, B_VECTOR, r)
 #define B_K(r) K_OF(B_MN_MAJOR, TILE_N, B_VECTOR, r)
 
-/* Stores the result x of a read into the k_tile, which is MN-major. */
+/* Stores the elements x of one read in the k_tile. The k_tile is MN-major. */
 #define STORE_READ1(k_tile, outer, o, k, x) k_tile[k][o] = (x)
 #define STORE_READ4(k_tile, outer, o, k, x)                                    \
     do {                                                                       \
@@ -76,11 +76,11 @@ typedef float4 vector4_t;
 #define STORE_READ(width, k_tile, outer, o, k, x)                              \
     CAT(STORE_READ, width)(k_tile, outer, o, k, x)
 
-/* How a work-item addresses its reads. If an MN-major operand has many scalar
- * reads, they have constant distances from one pointer, which takes the fewest
- * registers. Reads past the edge are left out. For other operands, each read
- * has its own pointer, which is faster, or an offset if pointers take too many
- * registers. Reads past the edge read the last element again. */
+/* How a work-item addresses its reads of a and b. If an MN-major operand needs
+ * many scalar reads, they have constant strides from one pointer. This takes
+ * the fewest registers. Reads past the edge are skipped. For other operands,
+ * each read has its own pointer, or an offset if pointers take too many
+ * registers. Pointers are faster. Reads past the edge load the last element. */
 #define A_HAS_CONSTANT_PITCH (A_MN_MAJOR && A_VECTOR == 1 && A_READS > 8)
 #define B_HAS_CONSTANT_PITCH (B_MN_MAJOR && B_VECTOR == 1 && B_READS > 8)
 #define READ_DISTANCE(size, width, r, pitch)                                   \
@@ -121,7 +121,7 @@ typedef float4 vector4_t;
 #define B_ADVANCE() ADVANCE(b, b_source, B_READS, b_step)
 #endif
 
-/* Loads the k_tile at k into registers. Elements past the end of k are 0. */
+/* Loads the k_tile from k on into registers. Elements past the end are 0. */
 #define PREFETCH(k_)                                                           \
     do {                                                                       \
         REPEAT (r_, A_READS) {                                                 \
@@ -193,7 +193,7 @@ INLINE void accumulate(float (*total)[ITEM_N], float (*sum)[ITEM_N])
 
 /* Position of the sums that a work-item stores in a pass. */
 struct store_position {
-    uint left;     /* rows left from the first one on, 0 outside c */
+    uint left;     /* rows of c from the first sum on, 0 outside c */
     uint max_left; /* maximum of `left` in the work-group */
     ulong partial; /* offset in the partials */
     ulong line;    /* elements from row to row of the partials */
@@ -222,8 +222,8 @@ INLINE struct store_position store_position_get(const struct tile *tile,
     return s;
 }
 
-/* Stores the rows of a pass, which begins at row `first` of the tile, from
- * local memory. Each store has `width` elements, 4 or 1. */
+/* Stores the rows of a pass, which are in local memory. The pass begins at row
+ * `first` of the tile. Each store has `width` elements, 4 or 1. */
 INLINE void store_rows(__global C_T *c, __global float *partial,
                        __global const C_T *bias, const struct tile *tile,
                        uint first, __local const float *shared,
@@ -295,9 +295,9 @@ INLINE void store_tile(__global C_T *c, __global float *partial,
     }
 }
 
-/* Returns the address of a work-item's first total, and in *line the distance
- * between rows. The totals are stored where the result will be. If the result
- * is not f32, or if beta still needs the old c, the totals are at
+/* Returns the address of a work-item's first total. Sets *line to the number of
+ * elements between rows. The totals are stored where the result will be. If the
+ * result is not f32, or if beta still needs the old c, the totals are at
  * promoted_offset (PROMOTES_IN_MEMORY). */
 INLINE __global float *totals_address(__global C_T *c, __global float *partial,
                                       const struct tile *tile, uint y, uint x,
@@ -322,8 +322,8 @@ INLINE __global float *totals_address(__global C_T *c, __global float *partial,
            (long)tile->batch * p->c_batch + (long)row * p->c_ld + column;
 }
 
-/* ROWS_PER_BATCH rows have 16 sums, which take 16 registers. ROW_DISTANCE(i) is
- * the number of tile rows from a work-item's first row to its row i. */
+/* A batch of rows has 16 sums, which take 16 registers. ROW_DISTANCE(i) is the
+ * number of tile rows from a work-item's first row to its row i. */
 #define ROWS_PER_BATCH (16 / ITEM_N)
 #define ROW_DISTANCE(i) ((i) / 4 * 4 * ITEM_ROWS_PER_GROUP + (i) % 4)
 
@@ -413,8 +413,9 @@ KERNEL void gemm_simt(__global C_T *c, __global float *partial,
     uint first_m = tile.m * TILE_M, first_n = tile.n * TILE_N;
     uint begin = tile.begin, end = tile.end;
 
-    /* a and b point to the current k_tile. A work-item reads less than 2^31
-     * elements beyond them. Results past the edge of c are not stored. */
+    /* a and b point to the current k_tile. All reads are less than 2^31
+     * elements beyond these pointers. Results past the edge of c are not
+     * stored. */
     VECTOR_T(A_VECTOR) a_next[A_READS];
     VECTOR_T(B_VECTOR) b_next[B_READS];
     uint last_m = ((p.m - 1) & ~(A_MN_MAJOR ? A_VECTOR - 1u : 0u)) - first_m;
@@ -495,6 +496,6 @@ KERNEL void gemm_simt(__global C_T *c, __global float *partial,
     if (ACCUMULATE_PER_K_TILE)
         accumulate(sum, total);
 
-    /* store_tile reuses a_tiles, which always has room for 32 rows. */
+    /* store_tile reuses the memory of a_tiles, which has room for 32 rows. */
     store_tile(c, partial, bias, &tile, sum, &a_tiles[0][0][0], y, x, &p);
 }

@@ -19,7 +19,7 @@
 #define LANES 32
 #define K_UNROLL 2
 #define ITEM_ROWS 4
-/* Number of elements of w and of x that are read at a time, 4 or 1. */
+/* Number of elements that one read of w or of x loads, 4 or 1. */
 #define W_VECTOR 1
 #define X_VECTOR 1
 #endif
@@ -65,7 +65,7 @@ typedef float x_t;
 #define X_LOAD LOAD1
 #endif
 
-/* Position of a work-item's read number r in the k_tile: vector and k. Reads
+/* Position in the k_tile of a work-item's read number r: vector and k. Reads
  * are coalesced. If vectors of four are transposed when they are stored, two
  * neighbouring work-items read along k. */
 #if X_MN_MAJOR
@@ -85,7 +85,7 @@ typedef float x_t;
 #define X_IN_RANGE(r)                                                          \
     (X_LOADS % GROUP_SIZE == 0 || id + (r)*GROUP_SIZE < X_LOADS)
 
-/* Loads the k_tile of x at k. Elements past the end of k are 0. */
+/* Loads the k_tile of x from k on. Elements past the end are 0. */
 #define X_PREFETCH(k_)                                                         \
     do {                                                                       \
         REPEAT (r_, X_LOADS_PER_ITEM) {                                        \
@@ -122,8 +122,8 @@ typedef float x_t;
 
 /* ---- matrix w ---- */
 
-/* W_K is the k of element j of a load in unrolled step u. W_OFFSET is the
- * offset in w of element j of load i in step u. */
+/* W_K is the index along k of element j of a load in unrolled step u. W_OFFSET
+ * is the offset in w of element j of load i in step u. */
 #if W_MN_MAJOR
 #define W_K(u, j) ((u)*LANES + lane)
 #define W_OFFSETS 4
@@ -176,7 +176,7 @@ INLINE ushort4 ushort_stream4(__global const ushort *from)
     REPEAT (i_, ITEM_LOADS)                                                    \
         w_values[u][i_] = W_LOAD(k_, u, i_)
 
-/* With a single vector x, its elements for a step are loaded into registers. */
+/* If there is a single vector x, its elements are loaded into registers. */
 #define X_LD (X_MN_MAJOR ? (uint)p.b_ld : 1u)
 #define X_LOAD_SCALAR(k_, u, j)                                                \
     ((k_) + W_K(u, j) < end ? LOAD1(x + W_K(u, j) * X_LD) : 0.0f)
@@ -222,8 +222,8 @@ INLINE float4 x_across_k(step_x_t x_values, uint s)
 #endif
 }
 
-/* Adds a step's products to the sums: ITEM_ROWS rows at four steps of k, or
- * four rows at one step of k. */
+/* Adds the products of a step to the sums. A step has ITEM_ROWS rows by four
+ * elements along k, or four rows by one element. */
 INLINE void step_add(float (*sum)[VECTOR_COUNT], const float4 *w_values,
                      step_x_t x_values)
 {
@@ -301,7 +301,7 @@ INLINE void totals_add(float (*total)[VECTOR_COUNT], float (*sum)[VECTOR_COUNT])
                                                                 : 4)
 #endif
 #define MAX(a, b) ((a) > (b) ? (a) : (b))
-/* A single vector's partial sums are added directly if there are few. */
+/* 1 if one work-item adds up all partial sums of a row, without a tree. */
 #if VECTOR_COUNT == 1 && PARTIALS_LEFT > 1 && PARTIALS_LEFT <= 16
 #define ADDS_DIRECTLY 1
 #define PARTIAL_FLOATS (PARTIALS_LEFT * GROUP_ROWS)
@@ -339,7 +339,7 @@ INLINE void partials_combine(float (*sum)[VECTOR_COUNT], __local float *shared,
         }
 }
 
-/* Index in the work-group's rows of row i of this work-item's lane group. */
+/* Index of row i of this work-item's lane group among the group's rows. */
 #if W_MN_MAJOR && W_VECTOR == 1
 #define GROUP_ROW(i) ((i)*LANE_GROUPS + lane_group)
 #else
@@ -364,7 +364,7 @@ INLINE void partials_add(float (*sum)[VECTOR_COUNT], __local float *shared,
     }
 }
 
-/* Adds up the sums of a lane group. Leaves totals in local memory, by rows. */
+/* Adds up the sums of a lane group. The totals are left in local memory. */
 INLINE void lane_group_reduce(float (*sum)[VECTOR_COUNT], __local float *shared,
                               uint lane_group, uint lane)
 {
@@ -436,8 +436,8 @@ KERNEL void gemv(__global C_T *c, __global float *partial,
     uint lane = W_MN_MAJOR ? id / LANE_GROUPS : id % LANES;
     uint lane_group = W_MN_MAJOR ? id % LANE_GROUPS : id / LANES;
 
-    /* Rows past the edge read the last row, and their results are not stored. A
-     * work-item reads less than 2^31 elements beyond the k_tile's start. */
+    /* Reads past the last row load that row. Their results are not stored. All
+     * reads are less than 2^31 elements beyond the k_tile's start. */
     uint w_offset[W_OFFSETS];
     float4 w_values[K_UNROLL][ITEM_LOADS];
     w += (long)p.a_offset + (long)tile.batch * p.a_batch +

@@ -10,7 +10,7 @@
 typedef BITS bits_t;
 typedef CAT(BITS, 4) bits_t4;
 
-/* Parameters of a (index 0) and b (index 1). batches is at least 1. */
+/* Parameters of operands a (index 0) and b (index 1). batches is at least 1. */
 struct pad_params {
     ulong from[2], to[2]; /* offsets; `to` is in vectors of four */
     long ld[2], batch[2]; /* strides of the source operand */
@@ -33,7 +33,6 @@ static inline void vec4_copy(__global bits_t4 *to, __global const bits_t *from,
                       elements_left > 3 ? from[3] : (bits_t)0);
 }
 
-/* Each work-item copies four elements. */
 KERNEL void pad_operands(__global bits_t4 *to, __global const bits_t *a,
                          __global const bits_t *b, const struct pad_params p)
 {

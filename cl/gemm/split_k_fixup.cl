@@ -4,14 +4,13 @@
 #include "common/lane_reduce.cl"
 #include "gemm/gemm_common.cl"
 
-/* Declares batch, row and column of element i of the result. */
 #define DECLARE_POSITION(i)                                                    \
     index_t columns = max(p.n, 1u), rows = max(p.m, 1u);                       \
     index_t line = (index_t)(i) / columns;                                     \
     uint column = (uint)((index_t)(i)-line * columns);                         \
     uint batch = (uint)(line / rows), row = (uint)(line - batch * rows)
 
-/* Adds up partial sums in matrices. A work-item computes 1 or 4 elements. */
+/* Adds up partial sums stored as matrices, 1 or 4 elements per work-item. */
 KERNEL void split_k_fixup(__global C_T *c, __global const float *partial,
                           __global const C_T *bias, const struct gemm_params p)
 {
@@ -34,7 +33,7 @@ KERNEL void split_k_fixup(__global C_T *c, __global const float *partial,
     }
 }
 
-/* Adds up partial sums in tiles. A work-item computes four columns of a row. */
+/* Adds up partial sums stored tile by tile, four elements per work-item. */
 KERNEL void split_k_fixup_tiles(__global C_T *c, __global const float *partial,
                                 __global const C_T *bias,
                                 const struct gemm_params p)
@@ -58,8 +57,8 @@ KERNEL void split_k_fixup_tiles(__global C_T *c, __global const float *partial,
                      tile.s1 * p.tile_n + x, sum, &p);
 }
 
-/* Adds up partial sums in matrices with few elements. 2^lanes_log2 work-items
- * compute an element. Neighbouring work-items have neighbouring elements. */
+/* Adds up partial sums stored as matrices with few elements. 2^lanes_log2
+ * work-items compute an element. Neighbours compute neighbouring elements. */
 KERNEL void split_k_fixup_lanes(__global C_T *c, __global const float *partial,
                                 __global const C_T *bias,
                                 const struct gemm_params p)

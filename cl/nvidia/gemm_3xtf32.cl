@@ -43,7 +43,7 @@
 /* Number of blocks of b that are loaded before the first of them is used. */
 #define B_BLOCKS_AHEAD 4
 
-/* Loads four elements. Their address in local memory takes one register. */
+/* Loads four elements from local memory. The address takes one register. */
 static inline void load_4_words(uint *out, uint from)
 {
     asm volatile("ld.shared.v4.u32 {%0,%1,%2,%3}, [%4];"
@@ -54,8 +54,8 @@ static inline void load_4_words(uint *out, uint from)
 
 /* Both functions split an element into a high TF32 number with 11 significant
  * bits and a low number, of which mma also reads 11 bits. The high part is
- * rounded for a and truncated for b. Leaving out the products of two low parts
- * causes no bias if the low parts of one operand have none. */
+ * rounded for a and truncated for b. Rounding makes the low parts of a
+ * unbiased. Leaving out the products of two low parts then causes no bias. */
 static inline void split_round(uint x, uint *high, uint *low)
 {
     *high = (as_uint(as_float(x) * TF32_SPLIT_SCALE) + 0x1000u) & 0xffffe000u;
@@ -117,8 +117,8 @@ static inline void split_truncate(uint x, uint *high, uint *low)
 
 /* The mma instruction takes two rows of each block of a and one column of each
  * block of b from a work-item. Any rows and columns of the warp's tile will do.
- * In MN-major operands, a work-item takes neighbouring ones, so that it loads
- * four elements at a time. */
+ * In MN-major operands, a work-item takes neighbouring rows or columns, so that
+ * it loads four elements at a time. */
 #define A_ROW(i, h, line)                                                      \
     (A_MN_MAJOR ? (i) / 2 * 32 + (line)*4 + (i) % 2 * 2 + (h)                  \
                 : (i)*16 + (h)*8 + (line))
@@ -284,7 +284,7 @@ KERNEL void gemm_3xtf32(__global C_T *c, __global float *partial,
     b += (long)p.b_offset + (long)tile.batch * p.b_batch +
          OFFSET_AT(B_MN_MAJOR, p.b_ld, (long)first_n, (long)begin);
 
-    /* Reads past the edge read the last row. Their results are not stored. */
+    /* Reads past the last row load that row. Their results are not stored. */
     DECLARE_SOURCES(a_source, A_READS);
     DECLARE_SOURCES(b_source, B_READS);
     uint a_target[A_READS], b_target[B_READS];

@@ -38,9 +38,9 @@ typedef ushort element_t;
 #define ELEMENT_BYTES 2
 #endif
 #define ELEMENTS_PER_16B (16 / ELEMENT_BYTES)
-/* x and y are the operands of mma: a and b, or b and a if b is MN-major TF32.
- * The result is then transposed. MN-major TF32 is loaded in pairs of
- * neighbouring words as x, or word by word as y. */
+/* x and y are the operands of mma: normally a and b. If b is MN-major TF32,
+ * they are b and a, and the result is transposed. MN-major TF32 is loaded in
+ * pairs of neighbouring words as x, or word by word as y. */
 #if FORMAT == FORMAT_TF32
 #define LOADS_WORDS(layout) ((layout) == LAYOUT_MN_MAJOR)
 #else
@@ -58,7 +58,7 @@ typedef ushort element_t;
 #define K_STEPS 4
 #define PLANES 1
 #endif
-/* Each mma step of a k_tile but the last starts copies of the next k_tile. */
+/* All mma steps of a k_tile except the last start copies of the next k_tile. */
 #define COPY_STEPS (K_STEPS - 1)
 #define WARPS_M (TILE_M / WARP_M)
 #if IS_TRANSPOSED
@@ -73,7 +73,6 @@ typedef ushort element_t;
 #define A_READS (A_STAGE / 16 / GROUP_SIZE)
 #define B_READS (B_STAGE / 16 / GROUP_SIZE)
 #define OUT_PITCH (TILE_N + (IS_TRANSPOSED ? 4 : 8))
-/* Number of elements in a block of packed rows. */
 #define PACKED_BLOCK (PACKED_ROWS * LINE_BYTES / ELEMENT_BYTES)
 
 /* ---- global memory to local memory ---- */
@@ -114,8 +113,8 @@ static inline uint copy_16b_target(uint layout, uint size, uint read)
         layout == LAYOUT_MN_MAJOR ? size * ELEMENT_BYTES : LINE_BYTES);
 }
 
-/* Returns the offset in elements of a work-item's chunk `read` in the k_tile.
- * Past the edge, the last row is read and its results are not stored. */
+/* Returns the offset, in elements, of a work-item's chunk `read` in the k_tile.
+ * Past the last row, the last row is read, and the results are not stored. */
 static inline uint copy_16b_source(uint layout, uint size, uint read, uint ld,
                                    uint rows, uint k_tiles)
 {
@@ -155,8 +154,8 @@ static inline uint copy_16b_byte_count(uint layout, uint size, uint read,
         COPY(0, B_READS, b_base, b + (count - 1) * b_step, b_source, B_LAYOUT, \
              TILE_N, copy_16b_byte_count(B_LAYOUT, TILE_N, r_, depth_));       \
     } while (0)
-/* Starts part step_ of steps_ of the next k_tile's copies. Copies zeros if no
- * k_tile is left. */
+/* Divides the copies of the next k_tile into steps_ parts and starts part
+ * step_. Copies zeros if no k_tile is left. */
 #define PREFETCH(step_, steps_)                                                \
     do {                                                                       \
         COPY(A_READS *(step_) / (steps_), A_READS * ((step_) + 1) / (steps_),  \
@@ -313,10 +312,10 @@ static inline void words_round(uint *words, uint layout)
 #endif
 
 #if FORMAT == FORMAT_FP16X3
-/* Removes the scales of a sum's row and column from the sum. */
+/* Multiplies x by 2^exponent, which undoes the scaling of row and column. */
 static inline float unscale(float x, int exponent)
 {
-    /* If the exponent is lower than this, the result is 0. */
+    /* If the exponent is below -252, the result is 0 in any case. */
     exponent = max(exponent, -252);
     int half_exponent = exponent / 2;
     return x * as_float((half_exponent + 127) << 23) *
@@ -338,8 +337,8 @@ static inline float4 vec4_unscale(float4 x, int4 exponent)
 #define SCALED_VEC4(from, row, column) (*(__local const float4 *)(from))
 #endif
 
-/* Stores a tile through local memory, 16 rows of each warp at a time. Inlined,
- * because sums whose address is taken are not kept in registers. */
+/* Stores a tile through local memory, 16 rows of each warp at a time. Without
+ * inlining, sums whose address is passed would not be kept in registers. */
 INLINE void store_tile(__global C_T *c, __global float *partial,
                        __global const C_T *bias, const struct tile *tile,
                        float (*sum)[Y_BLOCKS][4], __local float *shared,
@@ -390,8 +389,8 @@ INLINE void store_tile(__global C_T *c, __global float *partial,
     }
 }
 
-/* k_range_source returns the offset in elements of an operand's range of k, and
- * k_tile_step the distance between two of the operand's k_tiles. */
+/* k_range_source returns the offset of an operand's range of k, k_tile_step the
+ * distance between two of its k_tiles. Both are in elements. */
 static inline long k_range_source(uint layout, uint first, long ld, uint begin,
                                   uint k_tiles)
 {
@@ -429,7 +428,8 @@ static inline bool scales_are_finite(__global const int *a_scales,
 
 #if FORMAT == FORMAT_F16 || FORMAT == FORMAT_BF16
 /* Adds the sums to promoted sums (f32 sums in global memory) and clears the
- * sums. The first call reads no promoted sums. The last returns the totals. */
+ * sums. The first call reads no promoted sums. The last call leaves the totals
+ * in `sum`. */
 INLINE void sums_promote(float (*sum)[Y_BLOCKS][4], __global float4 *promoted,
                          bool first, bool last)
 {

@@ -45,8 +45,8 @@
 #define A_STAGE (TILE_M * LINE_BYTES)
 #define B_STAGE (TILE_N * LINE_BYTES)
 #define ELEMENTS_PER_16B (16 / ELEMENT_BYTES)
-/* Number of arrivals that make a stage full: one of each producer if there are
- * asynchronous copies, and one for all bulk copies if there are any. */
+/* Number of arrivals at a stage's barrier when the stage is full: one by each
+ * producer if there are asynchronous copies, and one for all bulk copies. */
 #define USES_TENSOR_MAP(layout)                                                \
     (FORMAT == FORMAT_TF32 && (layout) == LAYOUT_K_MAJOR)
 #define USES_BULK_COPY(layout)                                                 \
@@ -70,10 +70,10 @@
 /* Number of 64-row blocks of a warp group, and a work-item's sums per block. */
 #define BLOCKS (TILE_M / 128)
 #define SUMS_PER_ITEM (TILE_N / 2)
-/* In a round, each warp stores eight rows of OUT_COLUMNS columns. */
+/* A tile is stored in rounds: in each, a warp stores 8 rows by 64 columns. */
 #define OUT_COLUMNS 64
 #define OUT_PITCH (OUT_COLUMNS + 8)
-/* In a round, a work-item stores OUT_VEC4S vectors, OUT_ROW_STEP rows apart. */
+/* A work-item stores OUT_VEC4S vectors per round, OUT_ROW_STEP rows apart. */
 #define OUT_VEC4S (8 * OUT_COLUMNS / 4 / 32)
 #define OUT_ROW_STEP (8 / OUT_VEC4S)
 #define OUT_ROUNDS (BLOCKS * 2 * (TILE_N / OUT_COLUMNS))
@@ -83,8 +83,8 @@
 /* The maximal number of active work-groups. Each has two tensor maps.
  * src/opencl/plan/tensor_core_packing.c has the same limit. */
 #define MAX_GROUPS 512u
-/* Number of registers per work-item. Half of the work-items are producers, so
- * the numbers for producers and consumers must add up to 256. */
+/* Number of registers of each producer and each consumer. A multiprocessor has
+ * 65536 registers for 256 of each, so the two numbers must add up to 256. */
 #if ANY_ASYNC_COPY
 #define PRODUCER_REGISTERS 56
 #else
@@ -96,8 +96,8 @@
 
 /* ---- products of a k_tile ---- */
 
-/* Multiplies a k_tile of split elements. Added to the wgmma descriptors a and
- * b, 0 and 2 select the two steps of high parts, 4 and 6 those of low parts. */
+/* Multiplies a k_tile of elements split into high and low parts. In the wgmma
+ * descriptors a and b, +0 and +2 select high parts, +4 and +6 low parts. */
 #define SPLIT_MULTIPLY(d, a, b)                                                \
     do {                                                                       \
         WGMMA_FENCE();                                                         \
@@ -203,7 +203,7 @@
         STAGE_RELEASE(previous_stage);                                         \
     } while (0)
 #else
-/* Multiplies the next of the MAX_K_TILES_PER_SUM k_tiles of a sum. */
+/* Adds the products of another k_tile, up to MAX_K_TILES_PER_SUM, to a sum. */
 #define MULTIPLY_NEXT()                                                        \
     do {                                                                       \
         STAGE_WAIT();                                                          \
@@ -251,7 +251,7 @@ static inline void packed_copy(uint to, __global const uchar *from, uint rows,
 }
 
 /* Copies a k_tile of `size` rows that are not packed, with `depth` steps of k.
- * Past the edge, the last row is copied and its results are not stored. */
+ * Past the last row, the last row is copied, and the results are not stored. */
 static inline void rows_copy(uint to, __global const uchar *from, uint layout,
                              uint size, uint rows, ulong line_bytes, uint depth)
 {
@@ -275,8 +275,8 @@ static inline void rows_copy(uint to, __global const uchar *from, uint layout,
     }
 }
 
-/* k_range_source returns the offset in bytes of an operand's range of k, and
- * k_tile_step the distance between two of the operand's k_tiles. */
+/* k_range_source returns the offset of an operand's range of k, k_tile_step the
+ * distance between two of its k_tiles. Both are in bytes. */
 static inline ulong k_range_source(uint layout, uint first, ulong line_bytes,
                                    uint begin, uint k_tiles)
 {
@@ -295,7 +295,7 @@ static inline ulong k_tile_step(uint layout, ulong line_bytes)
                                        : LINE_BYTES;
 }
 
-/* Copies an operand's k_tile. batch_ is the batch stride, 0 for one batch. */
+/* Copies an operand's k_tile. A batch stride batch_ of 0 means one matrix. */
 #define COPY_OPERAND(to, from, layout, size, first, rows, line_bytes, batch_,  \
                      map)                                                      \
     do {                                                                       \
@@ -375,8 +375,8 @@ static inline void tensor_maps_acquire(__global const uint *tensor_maps)
 /* ---- sums ---- */
 
 #if FORMAT == FORMAT_FP16X3
-/* Returns two factors whose product removes a scale. If the product of a row's
- * and a column's factor is below 2^-126, the result is 0. */
+/* Returns two factors whose product undoes a row's or column's scaling. If the
+ * product of a row's and a column's factor is below 2^-126, the result is 0. */
 static inline float2 scale_factors(int exponent)
 {
     int half_exponent = exponent / 2;
@@ -429,8 +429,8 @@ static inline bool vec4_is_finite(float4 x)
     } while (0)
 #endif
 
-/* Stores a work-item's vectors of a round in a loop, because the code of a
- * store is too long to be unrolled. */
+/* Stores the vectors that a work-item has in a round of store_tile. This is a
+ * loop, because the code of a store is too long to be unrolled. */
 #define STORE_VEC4S(row, column)                                               \
     do {                                                                       \
         _Pragma("unroll 1") for (uint i_ = 0; i_ < OUT_VEC4S; ++i_)            \
@@ -444,8 +444,8 @@ static inline bool vec4_is_finite(float4 x)
         }                                                                      \
     } while (0)
 
-/* Stores a work-item's vectors of a round without a loop. beta must be 0, and
- * C_IS_VEC4 must be set. */
+/* Stores the vectors that a work-item has in a round of store_tile, without a
+ * loop. beta must be 0, and C_IS_VEC4 must be set. */
 #define STORE_VEC4S_FAST(row, column)                                          \
     do {                                                                       \
         float4 four_[OUT_VEC4S];                                               \
@@ -543,7 +543,7 @@ KERNEL void gemm_wgmma(__global C_T *c, __global float *partial,
                        __global const C_T *bias, __global uint *nonfinite_flags,
                        const struct gemm_params p)
 {
-    /* Aligned to eight lines, because the swizzle depends on the address. */
+    /* Aligned to 1024 bytes, because the swizzle depends on the address. */
     __local uchar shared[STAGES * (A_STAGE + B_STAGE)]
         __attribute__((aligned(1024)));
     __local float out[CONSUMERS / 32 * 8 * OUT_PITCH]

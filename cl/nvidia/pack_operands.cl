@@ -21,7 +21,7 @@ struct pack_params {
     long row[2], depth[2], batch[2]; /* strides of rows, k and batches */
     ulong to[2];                     /* offset in units of 16 bytes */
     ulong to_batch[2], scales[2];    /* packed batch stride, scales' offset */
-    ulong maxima[2];                 /* offset in the row maxima */
+    ulong maxima[2];                 /* offset in the buffer of row maxima */
     uint rows[2], blocks[2];         /* a block has PACKED_ROWS rows */
     uint is_vec4[2];                 /* 1 if one load reads 16 bytes along k */
     uint batches[2];
@@ -140,7 +140,7 @@ KERNEL void pack_row_maxima(__global uint *maxima, __global const float *a,
     }
 }
 
-/* Returns the exponent of the power of two that removes a row's scale. */
+/* Returns the exponent of the power of two that undoes a row's scaling. */
 static inline int scale_exponent_of(uint maximum)
 {
     if (maximum >= 0x7f800000u)

@@ -18,13 +18,11 @@
 #define LAYOUT_K_MAJOR 0
 #define LAYOUT_MN_MAJOR 1
 #define LAYOUT_PACKED 2
-/* Number of bytes of an element. */
 #if FORMAT == FORMAT_F16 || FORMAT == FORMAT_BF16
 #define ELEMENT_BYTES 2
 #else
 #define ELEMENT_BYTES 4
 #endif
-/* Number of rows in a block of packed rows. */
 #define PACKED_ROWS 128
 /* Marks a row with an infinite or NaN element, in place of the row's scale. */
 #define SCALE_NOT_FINITE 0x7fffffff
@@ -32,8 +30,8 @@
 #define TF32_SPLIT_SCALE 0x1p36f
 
 #if FORMAT == FORMAT_TF32
-/* Rounds to the nearest TF32 number: an f32 whose upper 19 bits tensor cores
- * read. cvt.rna rounds ties away from 0. cvt.rn rounds ties to even and is one
+/* Rounds to the nearest TF32 number. Tensor cores read its upper 19 bits.
+ * cvt.rna rounds ties away from 0. cvt.rn rounds ties to even and is a single
  * instruction from compute capability 9.0 on. */
 static inline uint tf32_round(uint x)
 {

@@ -28,7 +28,7 @@ static inline uint address_of(__local const uint *at)
     return (uint)(ulong)at;
 }
 
-/* Starts to copy 16 bytes: `bytes` bytes of the source, then zeros. */
+/* Starts to copy `bytes` bytes of the source, padded with zeros to 16 bytes. */
 static inline void copy_async(uint to, __global const void *from, uint bytes)
 {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to),

@@ -149,7 +149,7 @@ static inline void copy_tensor_box(uint to, __global const uint *map, uint k,
                  : "memory");
 }
 
-/* Starts to copy 16 bytes: `bytes` bytes of the source, then zeros. */
+/* Starts to copy `bytes` bytes of the source, padded with zeros to 16 bytes. */
 static inline void copy_async(uint to, __global const void *from, uint bytes)
 {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to),
@@ -220,7 +220,7 @@ static inline void shared_memory_fence(void)
 #else
 #define WGMMA_SHAPE "m64" WGMMA_COLUMNS "k16.f32.f16.f16 {"
 #endif
-/* The last two modifiers transpose an MN-major a and b. */
+/* The last two modifiers transpose a and b if they are MN-major. */
 #if A_LAYOUT == LAYOUT_MN_MAJOR && B_LAYOUT == LAYOUT_MN_MAJOR
 #define WGMMA_MODIFIERS ", 1, 1, 1, 1;"
 #elif A_LAYOUT == LAYOUT_MN_MAJOR
@@ -245,7 +245,7 @@ static inline void shared_memory_fence(void)
 #define WGMMA_COMMIT()                                                         \
     asm volatile("//@ wgmma.commit_group.sync.aligned;" ::: "memory")
 /* Waits until at most `pending` committed groups of products are in flight. d
- * may be read afterwards if its products are not among these. */
+ * may be read if its products are not in flight. */
 #define WGMMA_WAIT(d, pending)                                                 \
     asm volatile("//@ wgmma.wait_group.sync.aligned " PENDING_OPERAND ";"      \
                  : SUM_OPERANDS(d)                                             \
@@ -264,7 +264,7 @@ static inline ulong matrix_descriptor(uint address, uint layout)
            (ulong)(layout == LAYOUT_MN_MAJOR ? MN_MAJOR_BLOCK >> 4 : 1) << 16 |
            (ulong)64 << 32 | (ulong)1 << 62;
 }
-/* Descriptor units per step: 32 bytes (K-major) or 16 lines (MN-major). */
+/* Distance between steps in descriptor units: 32 bytes or 16 lines. */
 #define STEP_DISTANCE(layout)                                                  \
     ((layout) == LAYOUT_MN_MAJOR ? 16 * LINE_BYTES >> 4 : 2)
 

@@ -13,9 +13,9 @@
 #define MAP_LINE_BYTES 128u
 #define MAP_STRIDE_LOG2 4
 
-/* Writes the map of a matrix of `rows` rows by k elements, line_bytes between
- * rows, batch_bytes between planes (0 for one plane). A copy takes box_rows
- * rows, at most 256. `from` and distances are multiples of 16 below 2^36. */
+/* Writes the tensor map of matrices at `from` of `rows` rows by k elements.
+ * Rows are line_bytes apart, matrices batch_bytes (0 means one matrix). A copy
+ * takes box_rows rows, at most 256. All distances are multiples of 16. */
 static inline void tensor_map_write(__global uint *map, ulong from, uint k,
                                     uint rows, uint planes, ulong line_bytes,
                                     ulong batch_bytes, uint box_rows)
