@@ -36,7 +36,7 @@ static bool is_temporary(cl_int code)
     return code == CL_OUT_OF_HOST_MEMORY || code == CL_OUT_OF_RESOURCES;
 }
 
-/* Records an error of the device search, unless an earlier error is temporary.
+/* Records an error of the device search, unless the recorded one is temporary.
  * A platform without devices is no error. */
 static void record_failure(cl_int code)
 {

@@ -17,8 +17,8 @@
  * of 1/32 of the wait counts as spinning. */
 #define MIN_TIMED_WAIT_NS 5000000u
 #define SPINNING_DIVISOR 32u
-/* Maximum time after the end of a driver wait for which the event may still
- * report that its command runs. */
+/* Maximum time from the end of a driver wait until the event reports that its
+ * command has completed. */
 #define STATE_DELAY_NS 1000000000u
 
 static uint64_t thread_cpu_ns(void)

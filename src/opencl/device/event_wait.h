@@ -14,8 +14,8 @@ bool driver_wait_is_spinning(struct tandem_device *device);
 struct driver_wait_timer {
     uint64_t wall_ns, cpu_ns; /* wall_ns is 0 if no time is measured */
 };
-/* Call these functions before and after a driver wait.  They measure the first
- * long wait and set device->driver_wait_mode. */
+/* driver_wait_timer_start and _stop enclose each driver wait.  They measure the
+ * first long wait and set device->driver_wait_mode. */
 void driver_wait_timer_start(struct tandem_device *device,
                              struct driver_wait_timer *out_timer);
 void driver_wait_timer_stop(struct tandem_device *device,

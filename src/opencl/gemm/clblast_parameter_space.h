@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tunable parameters of the f32 kernels that CLBlast's GEMM runs, their allowed
  * values (those of CLBlast's tuners), and the conditions that the values must
- * meet together. Excludes the second Xgemm kernel (GEMMK 1), which needs square
- * tiles for strided batches. Pure, thread-safe functions. */
+ * meet together. The second Xgemm kernel (GEMMK 1) is not listed, because it
+ * needs square tiles for strided batches. Pure, thread-safe functions. */
 #ifndef TANDEM_OPENCL_GEMM_CLBLAST_PARAMETER_SPACE_H
 #define TANDEM_OPENCL_GEMM_CLBLAST_PARAMETER_SPACE_H
 

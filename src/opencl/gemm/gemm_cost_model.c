@@ -46,8 +46,8 @@ static const struct gemm_kernel_cost default_costs[GEMM_KERNEL_COUNT] = {
 #define MAX_NS 1e12
 #define MAX_SIZE 1e9 /* upper limit of m, n, k and batch */
 
-/* Derives the cost of a GEMV kernel with an MN-major matrix from its cost with
- * a K-major matrix. */
+/* Returns the cost of a GEMV kernel with an MN-major matrix. `cost` is the cost
+ * of the same kernel with a K-major matrix. */
 static struct gemm_kernel_cost mn_major_cost(struct gemm_kernel_cost cost,
                                              uint32_t kernel)
 {

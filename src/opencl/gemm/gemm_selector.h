@@ -36,7 +36,7 @@ struct gemm_selector {
     struct gemm_cost_model cost_model;
     uint32_t compute_units;
     bool prefer_clblast; /* the built-in kernel costs do not fit this device */
-    bool deterministic;  /* option of open */
+    bool deterministic;  /* option passed to open */
     bool forced;         /* the option test.gemm_kernel is set */
     struct gemm_selection forced_selection;
     /* Bit i is set if the driver cannot run kernel i, and bit i +

@@ -169,8 +169,9 @@ static void *build_thread_main(void *argument)
     return NULL;
 }
 
-/* Returns true if a thread will build the queued variants, or, if must_be_idle
- * is set, if an idle thread exists.  The caller holds programs.mutex. */
+/* Returns true if a thread will build the queued variants.  If must_be_idle is
+ * set, returns true only if a thread is idle.  The caller holds
+ * programs.mutex. */
 static bool build_thread_is_available(struct tandem_device *device,
                                       bool must_be_idle)
 {
@@ -249,9 +250,9 @@ enum tandem_status build_pending_status(struct tandem_device *device,
     return last_error_set(TANDEM_NOT_READY, "the operator is not compiled yet");
 }
 
-/* Queues the variant before all others.  Returns false if no build thread
- * exists, so that the caller must build the variant.  Sets *out_status to
- * FAILED if the builds of all threads have timed out. */
+/* Puts the variant at the start of the job list.  Returns false if no build
+ * thread exists, so that the caller must build the variant.  Sets *out_status
+ * to FAILED if the builds of all threads have timed out. */
 static bool build_enqueue_first(struct tandem_device *device,
                                 struct kernel_variant *variant,
                                 enum tandem_status *out_status)
@@ -293,7 +294,7 @@ bool build_wait(struct tandem_device *device, struct kernel_variant *variant,
         wait_for_change(device, variant->state == BUILD_RUNNING
                                     ? variant->start_ns
                                     : now_ns());
-        /* The thread that was idle may have taken another job. */
+        /* The thread that was idle may have started another build. */
         if (variant->state == BUILD_QUEUED)
             build_thread_ensure(device, true);
     }

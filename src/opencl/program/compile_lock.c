@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* When PoCL 3.1 returns the binary of a program, it reads a directory of its
- * cache that another process may have moved away.  PoCL then crashes (up to 15
- * of 64 processes that started with empty caches).  Builds can fail as well. */
+/* The lock prevents crashes in PoCL 3.1.  To return a program's binary, PoCL
+ * reads a cache directory that another process may have moved away.  Up to 15
+ * of 64 processes that started with empty caches crashed.  Builds can fail as
+ * well. */
 #include "opencl/program/compile_lock.h"
 
 #include <unistd.h>

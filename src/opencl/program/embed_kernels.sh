@@ -46,7 +46,7 @@ printf '/* SPDX-License-Identifier: Apache-2.0 */\n'
 printf '/* Made by src/opencl/program/embed_kernels.sh. */\n#include "opencl/program/kernel_sources.h"\n'
 for file; do
     base=${file##*/}
-    root=${file%/cl/*}/cl # what includes name
+    root=${file%/cl/*}/cl # folder of the include paths
     printf '\nconst char kernel_%s[] =\n' "${base%.cl}"
     expand "$file" "$root" |
         sed -e 's/\\/\\\\/g' -e 's/"/\\"/g' -e 's/^/    "/' -e 's/$/\\n"/'

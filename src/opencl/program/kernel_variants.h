@@ -124,8 +124,7 @@ bool kernel_variant_can_build(const struct kernel_variant *variant);
 void kernel_variant_set_result(struct programs *programs,
                                struct kernel_variant *variant,
                                enum tandem_status status);
-/* Returns the status of a finished build, or NOT_READY if it is not finished.
- */
+/* Returns the status of the variant's build, NOT_READY until the build ends. */
 enum tandem_status build_result(const struct kernel_variant *variant);
 /* Queues a build of the variant if it may be built.  The caller does not hold
  * programs.mutex. */

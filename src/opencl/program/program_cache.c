@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The disk cache of compiled programs: the user's directory (option "cache_dir"
- * of open) and the system's directory (option "system_cache_dir"), which is
- * only read.  cl-probe --warm-cache --system fills the system's directory.
+ * passed to open) and the system's (option "system_cache_dir").  The plugin
+ * only reads the system's directory; cl-probe --warm-cache --system fills it.
  *
  * Each program has a file of its own, named by a hash of its key.  The file
  * also contains the whole key, which is compared on load: the format, the hash
@@ -206,7 +206,7 @@ static int cache_entry_compare(const void *left, const void *right)
     return strcmp(a->name, b->name);
 }
 
-/* Adds a file to the list if its name is that of a cache file.  Returns false
+/* Adds a file to the list of cache files if its name is valid.  Returns false
  * if host memory is exhausted. */
 static bool cache_entry_add(struct cache_entry **list, size_t *count,
                             int directory, const char *name)

@@ -43,7 +43,7 @@ void program_cache_close(struct tandem_device *device);
  * has a valid file for it. */
 cl_program program_cache_load(struct tandem_device *device,
                               const struct variant_text *text);
-/* Writes the program's binary to the user's directory.  Failures are logged. */
+/* Writes the program's binary to the user's cache directory.  Logs failures. */
 void program_cache_store(struct tandem_device *device,
                          const struct variant_text *text, cl_program program);
 /* Returns the binary of a program that is built for one device; the caller

@@ -113,7 +113,7 @@ static bool warmup_simt(struct warmup_call *out, uint64_t key)
                     NO_SPLIT);
 }
 
-/* Makes the call for a GEMV kernel.  The matrix of the GEMV is a.  A vector b
+/* Makes the call for a GEMV kernel.  The operand a is the matrix.  A vector b
  * that is not contiguous along k has gaps between its elements. */
 static bool warmup_gemv(struct warmup_call *out, uint64_t key)
 {
