@@ -141,8 +141,9 @@ static enum tandem_status expect_index(const struct call *call, uint32_t place)
                           call->row->name, (unsigned)place, dtype_name(dtype));
 }
 
-/* Checks that inputs `first` and later, and the outputs if `outputs` is true,
- * have the same dtype, and writes it to *out_dtype. Skips NULL inputs. */
+/* Checks that inputs number `first` and later have the same dtype, and writes
+ * this dtype to *out_dtype. If `outputs` is true, the outputs must have it,
+ * too. Skips NULL inputs. */
 static enum tandem_status expect_equal(const struct call *call, uint32_t first,
                                        bool outputs, uint32_t *out_dtype)
 {

@@ -54,8 +54,8 @@ enum driver_record_end driver_records_read(const char *directory,
                                            struct driver_records *out,
                                            char *out_why);
 
-/* Reads the blocklist in `cache`, the user's cache directory (NULL if unknown)
- * or, if that file does not exist, in the directory `system`. */
+/* Reads the blocklist in `cache`, the user's cache directory (may be NULL). If
+ * this file does not exist, reads the one in the directory `system`. */
 enum driver_record_end driver_records_find(const char *cache,
                                            const char *system,
                                            struct driver_records *out,

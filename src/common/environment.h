@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Returns the value, or NULL if empty, unset or not safe to read. */
+/* Returns a variable's value, or NULL if empty, unset or not safe to read. */
 const char *environment_get(const char *name);
 
 /* Returns true if the variable is set to an empty value. */

@@ -18,7 +18,7 @@
 #include <stdint.h>
 
 #define ICD_DIRECTORY "/etc/OpenCL/vendors"
-/* Maximum number of drivers, and of bytes of a path. Others are skipped. */
+/* Maximum numbers of drivers and of path bytes. Other drivers are skipped. */
 #define ICD_COUNT_MAX 64u
 #define ICD_TEXT_MAX 1024u
 

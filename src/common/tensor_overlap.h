@@ -21,7 +21,7 @@ bool tensors_disjoint(const struct tandem_tensor_desc *a,
                       const struct tandem_tensor_desc *b,
                       int64_t distance_bytes);
 
-/* Returns true if both have equal buffer, offset, dtype, shape and strides. */
+/* Returns true if buffer, offset, dtype, shape and strides of a and b agree. */
 bool tensors_same(const struct tandem_tensor_desc *a,
                   const struct tandem_tensor_desc *b);
 

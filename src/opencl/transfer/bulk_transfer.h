@@ -45,9 +45,9 @@ struct bulk_transfer {
     struct pinned_ring ring;
     uint32_t map_coherence; /* coherence test's result; 0 if it has not run */
     struct path_timing timings[2][2]; /* [is upload][is large] */
-    /* Both are set by test.transfer_path, an option passed to open. forced_path
-     * is the path of all bulk transfers, or -1. If force_staging is true, all
-     * uploads use staging memory. */
+    /* Two fields set by test.transfer_path, an option passed to open.
+     * forced_path is the path of all bulk transfers, or -1. If force_staging is
+     * true, all uploads use staging memory. */
     int forced_path;
     bool force_staging;
 };

@@ -23,8 +23,9 @@
 #define MIN_COPY_CHUNK_BYTES ((uint64_t)32 << 10)
 #define MAX_COPY_CHUNK_BYTES ((uint64_t)128 << 10)
 
-/* Slot s of a job is at host + s * slot_bytes and at ring + slot_bytes * (s %
- * slots). slot_bytes is a multiple of MAX_COPY_CHUNK_BYTES if slots > 1. */
+/* Slot s of a job holds the bytes at host + s * slot_bytes. The slot is stored
+ * at ring + slot_bytes * (s % slots). slot_bytes is a multiple of
+ * MAX_COPY_CHUNK_BYTES if slots > 1. */
 struct copy_job {
     unsigned char *host, *ring;
     uint64_t bytes, slot_bytes;

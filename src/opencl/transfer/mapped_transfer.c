@@ -94,8 +94,8 @@ static enum tandem_status device_copy(struct tandem_stream *stream, cl_mem from,
                          "clEnqueueCopyBuffer");
 }
 
-/* The host writes to `from`, the device copies it to `to`, and the host reads
- * `to`; both are mapped. Returns true if the host reads what it wrote. */
+/* The host writes mapped buffer `from`, the device copies `from` to `to`, and
+ * the host reads mapped buffer `to`. Returns true if the values match. */
 static bool host_to_host(struct tandem_stream *stream, cl_mem from, cl_mem to,
                          unsigned char value)
 {

@@ -22,7 +22,7 @@
 #define MIN_GAIN 0.99
 #define RANDOM_STEP_PERCENT 20u
 #define MAX_DRAWS 50000u
-/* After this many failed draws, the next draws change all values. */
+/* If this many draws find no new candidate, later draws change all values. */
 #define MAX_NEAR_DRAWS 2000u
 /* Value of GemmRoutine with which CLBlast always uses its direct kernel. */
 #define ALWAYS_DIRECT 65536u

@@ -14,7 +14,7 @@
 
 /* Minimum number of result tiles that each work-group computes. */
 #define ROUNDS 2u
-/* k: a multiple of 8, which needs no packing; the last k tile is incomplete. */
+/* k of the GEMM. Multiples of 8 need no packing. The last k tile is partial. */
 #define DEPTH 520
 /* Number of rows, and of columns, that are compared per result tile. */
 #define SAMPLES 8u
