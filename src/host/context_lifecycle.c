@@ -62,7 +62,7 @@ static void context_free(struct tandem_context *context)
     free(context->cache_path);
     context_options_free(context);
     free(context->call_cache);
-    context->log.function = NULL; /* plugins of hung devices may log later */
+    context->log.function = NULL; /* a hung device's plugin may still log */
     if (context->generation == fork_generation)
         locks_free(context);
     handle_free(&context_pool, context);

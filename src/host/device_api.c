@@ -12,8 +12,8 @@
 
 #include <stdlib.h>
 
-/* Checks the arguments, locks the context and finds device `id`.  Unlocks the
- * context on failure.  `out` is the caller's result pointer (not NULL). */
+/* Checks the arguments, locks the context and finds device number `id`.  On
+ * failure unlocks the context.  `out` is the caller's result pointer. */
 static enum tandem_status device_enter(struct tandem_context *context,
                                        uint32_t id, const void *out,
                                        struct device **out_device)

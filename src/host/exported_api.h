@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Includes the public header with default visibility, so that only its
- * functions are exported.  Every file of the host library includes this
- * file. */
+/* Includes tandem/host.h with default visibility, so that the library exports
+ * only the functions of this header.  Every file of the host library includes
+ * it. */
 #ifndef TANDEM_HOST_EXPORTED_API_H
 #define TANDEM_HOST_EXPORTED_API_H
 

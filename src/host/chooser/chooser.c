@@ -12,8 +12,8 @@ static double clamp_negative(double value)
     return value > 0 ? value : 0;
 }
 
-/* Returns the device from which a storage would be downloaded: the first one in
- * `current`, the mask of devices with a current copy.  NULL means none. */
+/* Returns the first device with a current copy of a storage, from which the
+ * storage would be downloaded.  `current` is a mask.  NULL means none. */
 static const struct device *current_device(const struct tandem_context *context,
                                            uint32_t current)
 {
@@ -68,8 +68,8 @@ static double operand_transfer_ns(const struct operand *operand,
 }
 
 /* Returns the predicted time to move an output from `device` to the device that
- * will probably read the output next.  Returns 0 if this reader is the same
- * operator, as in an accumulation, because it will run where the output is. */
+ * will probably read it next.  Returns 0 if the operator itself is that reader,
+ * as in an accumulation, because it will run where the output is. */
 static double operand_forwarding_ns(const struct placement_request *request,
                                     const struct operand *operand,
                                     const struct device *device)
@@ -178,8 +178,8 @@ static double download_predict(const struct placement_request *request,
     return any ? ns + cost->scalars[COST_SYNC] : 0;
 }
 
-/* Sets the fields of `out` other than launch_ns and execute_ns, from which it
- * computes the total.  Subtracts migration credit if use_credit is true. */
+/* Fills in all predicted times in `out` but launch_ns and execute_ns, which the
+ * caller has set.  Subtracts migration credit if use_credit is true. */
 static void transfers_predict(const struct placement_request *request,
                               const struct device *device, bool use_credit,
                               struct prediction *out)
@@ -254,8 +254,8 @@ struct device *chooser_pick(struct tandem_context *context,
     candidates = chooser_eligible_candidates(
         context, decision->request.cost_class, candidates);
     while (candidates != 0) {
-        /* Start with the device chosen last time: most others are slower even
-         * without transfers, whose prediction can then be omitted. */
+        /* Start with the device chosen last time: most other devices are slower
+         * even without transfers, so their transfers need not be predicted. */
         const uint32_t id = candidates >> first & 1
                                 ? first
                                 : (uint32_t)__builtin_ctz(candidates);
@@ -282,8 +282,8 @@ struct device *chooser_pick(struct tandem_context *context,
 
 /* ---- after the launch ---- */
 
-/* Adds credit for a migration to `device` to the call's storages if only the
- * transfers made `device` slower than the chosen device. */
+/* Adds migration credit for `device` to the call's storages if `device` would
+ * have been faster than the chosen device without transfers. */
 static void migration_credit_add(struct placement_decision *decision,
                                  const struct device *device, double chosen_ns)
 {
@@ -312,7 +312,7 @@ static void migration_credit_add(struct placement_decision *decision,
     }
 }
 
-/* Returns the predicted time if all inputs were already on the device. */
+/* Returns the predicted time of the call if all inputs were on the device. */
 static double resident_ns(const struct prediction *prediction)
 {
     return prediction->launch_ns + prediction->execute_ns +
@@ -320,8 +320,8 @@ static double resident_ns(const struct prediction *prediction)
            prediction->input_transfer_ns;
 }
 
-/* Returns the time that the call saves on `device`, compared with the fastest
- * other device, if the inputs were already on both devices. */
+/* Returns the time that the call saves by running on `device` instead of the
+ * fastest other device, if the inputs were already on both devices. */
 static double migration_saving_ns(struct placement_decision *decision,
                                   const struct device *device)
 {

@@ -41,18 +41,18 @@
 
 #include "host/tensor/storage.h"
 
-/* A storage that the operator uses, and the storage's state before the call. */
+/* A storage that an operator uses, and its state before the operator runs. */
 struct operand {
     struct storage *storage; /* not owned; may be freed after the call */
     double bytes;
     /* The next fields are masks of devices; bit d stands for device d. */
     uint32_t current;         /* devices (and HOST_BIT) with a current copy */
-    uint32_t host_accessible; /* devices that use the host copy in place */
+    uint32_t host_accessible; /* devices that access the host copy in place */
     uint32_t host_writers;    /* devices that may be writing the host copy */
-    bool read;                /* the device needs the storage's old content */
+    bool read;                /* the operator needs the storage's old content */
     bool written;
     bool partial; /* the operator overwrites only a part of the storage */
-    /* Expected next reader of an output: number of the device plus 1 (0 means
+    /* Device expected to read an output next (device number plus 1; 0 means
      * unknown), and the operator (enum tandem_op_id) that will read there. */
     uint8_t next_reader, next_reader_op;
     bool host_read_expected; /* the caller will probably read this output */
@@ -61,7 +61,7 @@ struct operand {
 /* Cached predictions of a call's launch and run times on each device. */
 struct run_cost {
     uint32_t known; /* bit d is set if the times of device d are valid */
-    uint32_t last;  /* number of the device chosen last plus 1; 0 means none */
+    uint32_t last;  /* 1 + number of the device chosen last; 0 means none */
     double launch_ns[TANDEM_MAX_DEVICES], execute_ns[TANDEM_MAX_DEVICES];
 };
 
@@ -70,9 +70,9 @@ struct placement_request {
     uint32_t op;
     uint32_t cost_class;
     double elements;           /* number of elements of the largest operand */
-    double bytes;              /* total bytes read and written */
+    double bytes;              /* total bytes that the call reads and writes */
     double gemm_size[4];       /* m, n, k, batch size (TANDEM_COST_GEMM only) */
-    struct run_cost *run_cost; /* cached times, not owned; NULL means none */
+    struct run_cost *run_cost; /* cached predictions, not owned, or NULL */
     uint32_t operand_count;
     struct operand operands[2 * TANDEM_MAX_OPERANDS];
 };
@@ -81,16 +81,16 @@ struct placement_request {
 struct prediction {
     double wait_ns, transfer_ns, launch_ns, execute_ns, download_ns;
     double total_ns;
-    double full_transfer_ns;  /* transfer_ns if no migration credit existed */
-    double input_transfer_ns; /* part of full_transfer_ns that inputs take */
+    double full_transfer_ns;  /* transfer_ns without migration credit */
+    double input_transfer_ns; /* transfer time of inputs, without credit */
 };
 
 /* The last placement decision of a thread, kept for explanations. */
 struct placement_decision {
-    const struct tandem_context *context; /* NULL if the operator call failed */
+    const struct tandem_context *context; /* context; NULL if the call failed */
     uint32_t serial;                      /* serial number of the context */
     uint32_t chosen;
-    bool forced;           /* true if caller or context required `chosen` */
+    bool forced;           /* caller or context required this device */
     double measured_ns;    /* measured time of the call; 0 if not timed */
     uint32_t predicted;    /* bit d is set if predictions[d] is valid */
     uint32_t failed;       /* bit d is set if device d failed with status[d] */
@@ -107,26 +107,26 @@ void chooser_predict_run_cost(const struct placement_request *request,
                               double *out_launch_ns, double *out_run_ns);
 
 /* Predicts all times of the call on one device and stores them in
- * decision->predictions.  Ignores the migration credit, because the storages
- * that hold the credit may have been freed. */
+ * decision->predictions.  Ignores migration credit, because the storages may
+ * have been freed by now. */
 void chooser_predict(struct placement_decision *decision,
                      const struct device *device);
 
 /* Returns the devices in the mask `candidates` that may run operators of a cost
- * class.  If some are calibrated for the class, excludes all others except the
- * CPU plugin's devices, whose default costs are never too low. */
+ * class.  If some are calibrated for the class, removes uncalibrated ones
+ * except the CPU plugin's devices, whose default costs are never too low. */
 uint32_t chooser_eligible_candidates(const struct tandem_context *context,
                                      uint32_t cost_class, uint32_t candidates);
 
-/* Returns the fastest eligible device in `candidates` (a mask) that has no bit
- * in decision->failed or decision->must_compile; NULL means none.  The lowest
- * device number wins a tie.  Does not predict the transfers of a device that
- * would be slower even without transfers. */
+/* Returns the device in the mask `candidates` with the shortest predicted time,
+ * or NULL if no device is eligible.  Ignores devices that failed or must
+ * compile.  The lowest device number wins a tie.  Predicts no transfers for a
+ * device that would be slower even without them. */
 struct device *chooser_pick(struct tandem_context *context,
                             struct placement_decision *decision,
                             uint32_t candidates);
 
-/* Updates the storages' migration credits and migration records, and the
+/* Updates the operands' migration credits and migration records, and the
  * context's virtual clock, after a launch on `device`. */
 void chooser_note_launch(struct placement_decision *decision,
                          struct device *device);

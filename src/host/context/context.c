@@ -15,11 +15,11 @@
 struct handle_pool context_pool =
     HANDLE_POOL(struct tandem_context, 0x54434f4e);
 
-/* Shortest time to wait for the mutex, even if the timeout is 0.  A call that
- * need not wait for a device or a compiler holds the mutex for less time. */
+/* Shortest time to wait for a context's mutex, even if the timeout is 0.  Calls
+ * that do not wait for a device or compiler hold the mutex for less time. */
 #define MIN_LOCK_WAIT_NS UINT64_C(5000000)
 
-/* The address of this variable identifies the calling thread. */
+/* The address of this thread-local variable identifies the calling thread. */
 static __thread char this_thread;
 
 enum tandem_status context_check(const struct tandem_context *context)
@@ -64,7 +64,7 @@ uint64_t clock_left(uint64_t deadline_ns)
 }
 
 /* Sets the default floating-point environment and records whether more than one
- * thread uses the context.  Runs right after the context was locked. */
+ * thread uses the context.  Called right after the mutex was locked. */
 static void lock_acquired(struct tandem_context *context)
 {
     context->float_env = float_env_enter();

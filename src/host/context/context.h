@@ -18,7 +18,7 @@ struct device;
 struct call_cache;
 struct storage;
 
-/* A key and its value, passed as an option to every plugin's open function. */
+/* A key and its value, an option that each plugin's open function gets. */
 struct open_pair {
     char *key, *value;
 };
@@ -28,7 +28,7 @@ struct tandem_context {
     uint32_t generation; /* value of fork_generation at creation */
     uint32_t serial;     /* serial number of the context in this process */
 
-    /* The fields from here to `mutex` do not change after creation. */
+    /* The fields up to hang_timeout_ns do not change after creation. */
     struct log log;
     struct backend *backends; /* "cpu" first */
     uint32_t backend_count;
@@ -43,9 +43,9 @@ struct tandem_context {
     uint64_t hang_timeout_ns; /* or TANDEM_TIMEOUT_INFINITE */
 
     pthread_mutex_t mutex;
-    struct float_env float_env;     /* FP state that context_unlock restores */
+    struct float_env float_env;     /* caller's FP state, restored on unlock */
     pthread_cond_t stream_released; /* signals a free stream or a lost device */
-    uint64_t unlock_epoch;          /* number of waits that unlocked `mutex` */
+    uint64_t unlock_epoch;          /* number of waits with `mutex` unlocked */
     const void *first_thread; /* ID of the first thread that locked `mutex` */
     bool is_shared;           /* true if a second thread has locked mutex */
 
@@ -53,18 +53,18 @@ struct tandem_context {
     uint32_t load_error_count;
     struct device *devices[TANDEM_MAX_DEVICES];
     uint32_t device_count;
-    uint32_t backends_enumerated; /* backends whose devices were all added */
-    uint32_t indices_enumerated;  /* devices added so far of the next backend */
+    uint32_t backends_enumerated; /* number of fully enumerated backends */
+    uint32_t indices_enumerated;  /* devices found so far in the next backend */
     /* The next three fields are masks, in which bit d stands for device d. */
-    uint32_t usable;            /* devices that may be chosen */
+    uint32_t usable;            /* devices that may run operators */
     uint32_t zero_copy_devices; /* devices that compute in host memory */
     uint32_t import_devices;    /* devices able to import host memory */
-    /* calibrated[c] has bit d set if cost class c of device d is calibrated. */
+    /* calibrated[c]: mask of devices that have measured costs of class c. */
     uint32_t calibrated[TANDEM_COST_CLASS_COUNT];
     uint32_t default_costs_are_upper_bound;
     /* Bit d of op_blocked[op] is set if device d must not run operator op. */
     uint32_t op_blocked[TANDEM_OP_ID_END];
-    char *forced_name; /* name of a forced device not found yet, or NULL */
+    char *forced_name; /* name of the forced device until found, or NULL */
     bool forced_by_environment;
     uint32_t forced; /* number of the forced device or TANDEM_ANY_DEVICE */
     bool time_operators;
@@ -78,8 +78,8 @@ struct tandem_context {
 
     struct tandem_tensor *tensors; /* linked list */
     uint64_t tensor_serial;        /* serial number of the newest tensor */
-    struct call_cache *call_cache; /* NULL until the first call is cached */
-    struct storage *pending_free;  /* storages to free when their work ends */
+    struct call_cache *call_cache; /* cache of calls, or NULL before use */
+    struct storage *pending_free;  /* list of storages to free when idle */
     uint64_t next_address; /* next artificial storage address; see storage.h */
 };
 
@@ -92,31 +92,31 @@ static inline bool context_is_valid(const struct tandem_context *context)
            context->generation == fork_generation;
 }
 
-/* Returns TANDEM_OK for a valid context, else sets the error message. */
+/* Returns TANDEM_OK for a valid context.  Otherwise sets the error message. */
 enum tandem_status context_check(const struct tandem_context *context);
 
-/* Locks the mutex and sets the default FP environment until context_unlock. */
+/* Locks the context and sets the default FP environment until the unlock. */
 void context_lock(struct tandem_context *context);
-/* Locks the mutex like context_lock, but returns false, with the error message
- * set, at deadline_ns (a time of clock_ns).  Waits at least 5 ms. */
+/* Locks the context like context_lock, but at deadline_ns (a time of clock_ns)
+ * gives up and returns false with the message set.  Waits at least 5 ms. */
 bool context_lock_until(struct tandem_context *context, uint64_t deadline_ns);
 void context_unlock(struct tandem_context *context);
-/* Unlocks the mutex, waits for context->stream_released and locks the mutex
- * again.  Returns false at deadline_ns.  The mutex must be held. */
+/* Unlocks the context until a device's stream is released, and locks it again.
+ * Returns false at deadline_ns.  The mutex must be held. */
 bool context_wait_released(struct tandem_context *context,
                            uint64_t deadline_ns);
 
-/* Adds a message to context->load_errors and logs it with severity `level`. The
- * mutex must be held unless no other thread knows the context yet. */
+/* Adds a message about an unusable plugin to context->load_errors and logs it.
+ * The mutex must be held unless no other thread knows the context yet. */
 void context_add_load_error(struct tandem_context *context,
                             enum tandem_log_level level, const char *format,
                             ...) __attribute__((format(printf, 3, 4)));
 
 /* Returns the time of the monotonic clock in ns. */
 uint64_t clock_ns(void);
-/* Converts a timeout to a clock_ns deadline; an infinite one stays infinite. */
+/* Converts a timeout to a time of clock_ns; TANDEM_TIMEOUT_INFINITE stays. */
 uint64_t clock_deadline(uint64_t timeout_ns);
-/* Returns the ns left until a deadline; infinite deadlines stay infinite. */
+/* Returns the ns left until a deadline; TANDEM_TIMEOUT_INFINITE stays. */
 uint64_t clock_left(uint64_t deadline_ns);
 
 #endif

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Default and largest value of the hang timeout. */
+/* Default and maximum of the timeout after which a device counts as hung. */
 #define DEFAULT_HANG_SECONDS 60u
 #define MAX_HANG_SECONDS 1000000000u
 

@@ -12,13 +12,13 @@
 enum tandem_status options_read(const struct tandem_context_options *options,
                                 struct tandem_context_options *out);
 
-/* Copies the options and their defaults into the context.  Logs and ignores
- * invalid environment variables, because the caller may not control them. */
+/* Copies options and the defaults of missing ones into the context.  Ignores
+ * and logs invalid environment variables, which the caller may not control. */
 enum tandem_status
 context_options_apply(struct tandem_context *context,
                       const struct tandem_context_options *options);
 
-/* Frees the copied options, even after context_options_apply failed halfway. */
+/* Frees the context's copied options, even if only some of them were copied. */
 void context_options_free(struct tandem_context *context);
 
 #endif

@@ -23,14 +23,14 @@ struct directory_names {
     size_t count;
 };
 
-/* Lists the entries of a directory for which the function wanted returns true,
- * sorted by the function compare.  Does not close `directory`.  Returns false
- * if the directory cannot be read or memory runs out; `out` then holds the
- * entries found so far.  The caller always frees `out`. */
+/* Lists the entries of a directory for which the function `wanted` returns
+ * true, sorted by the function `compare`.  Does not close `directory`.  Returns
+ * false if the directory cannot be read or memory runs out; `out` then holds
+ * the entries found so far.  The caller always frees `out`. */
 bool directory_list(int directory, bool (*wanted)(const char *name, void *user),
                     void *user, int (*compare)(const void *, const void *),
                     struct directory_names *out);
-/* A compare function for directory_list: compares names in byte order. */
+/* Compares two file names in byte order; may be passed to directory_list. */
 int names_compare_bytes(const void *left, const void *right);
 void directory_names_free(struct directory_names *names);
 

@@ -11,8 +11,8 @@
  * of every fork, while the child has only one thread. */
 extern volatile uint32_t fork_generation;
 
-/* Installs, once, the fork handler that increments fork_generation.  Returns
- * false if memory runs out.  Handle pools have fork handlers of their own. */
+/* Installs the fork handler that increments fork_generation, if not yet
+ * installed.  Returns false if memory runs out. */
 bool fork_watch(void);
 
 #endif

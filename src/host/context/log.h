@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Passes log messages to the caller's callback if they are severe enough.  Any
- * thread may log. */
+/* Passes sufficiently severe log messages to the caller's callback.  The
+ * functions may be called from any thread. */
 #ifndef TANDEM_HOST_CONTEXT_LOG_H
 #define TANDEM_HOST_CONTEXT_LOG_H
 
@@ -9,13 +9,13 @@
 struct log {
     tandem_log_fn function; /* callback; NULL discards all messages */
     void *user;
-    uint32_t level; /* largest tandem_log_level that reaches the callback */
+    uint32_t level; /* least severe tandem_log_level to report */
 };
 
 void log_message(const struct log *log, enum tandem_log_level level,
                  const char *format, ...) __attribute__((format(printf, 3, 4)));
 
-/* The log callback that plugins get; `user` points to a struct log. */
+/* Log callback that plugins call with `user`, a pointer to a struct log. */
 void log_from_plugin(void *user, enum tandem_log_level level,
                      const char *message);
 

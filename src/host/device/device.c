@@ -13,12 +13,12 @@
 #include <string.h>
 
 #define OWN_OPEN_KEYS 4u
-/* A device counts as failed after this many attempts to open it ran out of
- * memory.  Some drivers also report permanent failures as lack of memory. */
+/* After this many failures for lack of memory to open it, a device counts as
+ * failed.  Some drivers also report permanent failures as lack of memory. */
 #define MAX_OOM_OPEN_FAILURES 8u
 
-/* Creates a struct device with the plugin's description.  If the plugin cannot
- * describe the device, returns TANDEM_OK and sets *out_device to NULL. */
+/* Creates a struct device with the description that the plugin returns.  If the
+ * plugin returns none, returns TANDEM_OK and sets *out_device to NULL. */
 static enum tandem_status device_new(struct tandem_context *context,
                                      const struct backend *backend,
                                      uint32_t index, struct device **out_device)
@@ -52,8 +52,8 @@ static enum tandem_status device_new(struct tandem_context *context,
 
 /* ---- duplicates ---- */
 
-/* Returns the device that the plugin reports as the original of the duplicate
- * `device`, or NULL if the original is unknown or could not be opened. */
+/* Returns the original of a duplicate device (the same hardware) as reported by
+ * the plugin, or NULL if it is unknown or could not be opened. */
 static const struct device *device_original(const struct device *device)
 {
     const struct tandem_context *context = device->context;
@@ -143,8 +143,8 @@ static enum tandem_status device_add(struct tandem_context *context,
     return TANDEM_OK;
 }
 
-/* Warns about uncalibrated devices, which are not chosen if a calibrated device
- * supports the operator.  Called once all devices are known. */
+/* Warns about uncalibrated devices, which do not run operators that a
+ * calibrated device supports.  Called after all devices were enumerated. */
 static void uncalibrated_warn(const struct tandem_context *context)
 {
     bool any_calibrated = false;
@@ -209,7 +209,7 @@ enum tandem_status device_get(struct tandem_context *context, uint32_t id,
     enum tandem_status status = TANDEM_OK;
 
     *out_device = NULL;
-    /* Enumerating starts all drivers: do it only if the number is unknown. */
+    /* Enumeration starts all drivers, so do it only for an unknown number. */
     if (id >= context->device_count)
         status = devices_enumerate(context, context->backend_count);
     if (status != TANDEM_OK)
@@ -276,7 +276,7 @@ static enum tandem_status handle_open(struct device *device)
         status = TANDEM_FAILED;
     if (status == TANDEM_OK)
         return TANDEM_OK;
-    device->handle = NULL; /* plugins may set the handle even on failure */
+    device->handle = NULL; /* a plugin may set the handle and still fail */
     return last_error_set(status, "%s: could not be opened: %s", device->label,
                           plugin_reply_error(device->vtable));
 }
@@ -392,8 +392,8 @@ enum tandem_status device_call_failed(struct device *device,
                                       const char *what)
 {
     status = plugin_reply_sanitize_status(status);
-    /* The call has no timeout, so TANDEM_NOT_READY means that the plugin gave
-     * up waiting for hung work. */
+    /* The plugin call has no timeout, so TANDEM_NOT_READY means that the plugin
+     * gave up waiting for hung work. */
     if (status == TANDEM_NOT_READY) {
         last_error_set(TANDEM_DEVICE_LOST,
                        "%s: %s waited for work that does not complete (%s): "

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Enumerates devices at first need, opens them when first chosen and excludes
- * them when they fail.  The mutex of the context must be held. */
+/* Enumerates devices at first need, opens a device when it is first chosen and
+ * never again chooses one that failed.  The context's mutex must be held. */
 #ifndef TANDEM_HOST_DEVICE_DEVICE_H
 #define TANDEM_HOST_DEVICE_DEVICE_H
 
@@ -25,26 +25,26 @@ struct device {
     const struct backend *backend;
     uint32_t id;    /* device number in the context */
     uint32_t index; /* device number in its backend */
-    uint32_t bit;   /* bit of its memory in masks: 1 << id or HOST_BIT */
+    uint32_t bit;   /* mask bit of the device's memory: 1 << id or HOST_BIT */
     enum device_state state;
-    uint32_t oom_open_failures; /* attempts to open that ran out of memory */
+    uint32_t oom_open_failures; /* failures to open for lack of memory */
     bool is_zero_copy;          /* the device always computes in host memory */
     bool jit_compiles;          /* the plugin compiles kernels at run time */
-    bool async;     /* device work may run or fail after its launch returned */
-    bool duplicate; /* another usable device is the same hardware */
+    bool async;     /* work may run, and fail, after the launch returned */
+    bool duplicate; /* same hardware as another usable device */
     bool calibrated;
     struct tandem_device *handle;
     struct tandem_stream *stream;
 
-    bool stream_owned; /* a waiting thread owns the stream (device_wait.h) */
-    bool hung;         /* the device is lost and may never finish its work */
+    bool stream_owned; /* a waiting thread owns `stream` (device_wait.h) */
+    bool hung;         /* lost, and may never finish its work */
     bool lost_with_pending_work;
-    bool busy;                      /* work was enqueued since the last wait */
-    double predicted_busy_until_ns; /* virtual time when the queued work ends */
+    bool busy;                      /* work was enqueued after the last wait */
+    double predicted_busy_until_ns; /* virtual end time of the queued work */
 
-    /* Launch numbers, counted from 1.  Launches up to `confirmed` are complete.
-     * Launches in (unconfirmed_after, unconfirmed_until] may have failed, and
-     * the plugin may refuse to read the buffers that they wrote. */
+    /* Numbers of the device's launches, from 1.  Launches up to `confirmed` are
+     * complete.  Launches after unconfirmed_after up to unconfirmed_until may
+     * have failed.  The plugin may refuse to read buffers that they wrote. */
     uint64_t last_launch, confirmed, unconfirmed_after, unconfirmed_until;
 
     struct cost_model cost;
@@ -59,19 +59,19 @@ struct device {
  * TANDEM_OUT_OF_MEMORY on failure; the next call resumes at the same device. */
 enum tandem_status devices_enumerate(struct tandem_context *context,
                                      uint32_t backend_count);
-/* Finds a device by its number; enumerates all devices if necessary. */
+/* Finds a device by its number.  Enumerates all devices if necessary. */
 enum tandem_status device_get(struct tandem_context *context, uint32_t id,
                               struct device **out_device);
 
 /* Opens the device if it is not open.  A device that cannot be opened is never
- * chosen again; lack of memory has this effect only after several attempts. */
+ * chosen again.  Lack of memory has this effect only after several attempts. */
 enum tandem_status device_open(struct device *device);
 /* Closes and frees the device, which may be NULL.  If the device hangs, leaks
- * the plugin's objects, because closing them would block. */
+ * the plugin's handles, because closing them would block. */
 void device_destroy(struct device *device);
 
-/* Handles the failure of a plugin call that has no timeout; `what` names the
- * call in the message.  The status TANDEM_DEVICE_LOST marks the device as lost,
+/* Handles a failed plugin call that has no timeout.  `what` names the call in
+ * the error message.  The status TANDEM_DEVICE_LOST marks the device as lost,
  * and TANDEM_NOT_READY marks it as hung.  Sets the error message.  Returns
  * `status`, or TANDEM_DEVICE_LOST for a device that hangs. */
 enum tandem_status device_call_failed(struct device *device,
@@ -82,11 +82,11 @@ enum tandem_status device_lost_error(const struct device *device);
 /* Marks the device as lost, so that it is never chosen again. */
 void device_mark_lost(struct device *device);
 /* Marks the device as lost because its work does not end, so that no call waits
- * for the work.  Returns TANDEM_DEVICE_LOST with the error message set. */
+ * for it.  Sets the error message and returns TANDEM_DEVICE_LOST. */
 enum tandem_status device_mark_hung(struct device *device);
 /* Records that all launches after the last successful wait may have failed. */
 void device_mark_launches_unconfirmed(struct device *device);
-/* Stores an asynchronous error, which tandem_context_synchronize reports. */
+/* Stores an error of earlier work, which tandem_context_synchronize reports. */
 void device_store_async_error(struct device *device, enum tandem_status status);
 /* Records that all work of the device completed successfully. */
 void device_mark_idle(struct device *device);

@@ -15,18 +15,18 @@ struct device_name {
 /* Parses a device name such as "opencl:1".  Returns false for other texts. */
 bool device_name_parse(const char *name, struct device_name *out);
 
-/* Returns the loaded plugin that a device name refers to, or NULL. */
+/* Returns the loaded plugin that a device name contains, or NULL. */
 const struct backend *device_backend_find(const struct tandem_context *context,
                                           const struct device_name *name);
 
-/* Writes to `out` why the named device does not exist.  Starts no driver. */
+/* Writes to `out` why no device has this name.  Starts no driver. */
 void device_not_found_message(const struct tandem_context *context,
                               const struct device_name *name, char *out,
                               size_t bytes);
 
-/* Finds a device by name.  Enumerates all backends up to the one in `name`,
- * which starts their drivers.  Returns TANDEM_NO_DEVICE with the message set if
- * the device does not exist, or TANDEM_OUT_OF_MEMORY. */
+/* Finds a device by name.  Enumerates the devices of all plugins up to the
+ * named one, which starts their drivers.  Returns TANDEM_NO_DEVICE with the
+ * error message set if there is no such device, or TANDEM_OUT_OF_MEMORY. */
 enum tandem_status device_find(struct tandem_context *context, const char *name,
                                struct device **out_device);
 

@@ -5,10 +5,10 @@
 #include "host/device/device_wait.h"
 #include "common/last_error.h"
 
-/* Timeout for finishing the work that remains on a stream after an error. */
+/* Timeout for the work that is still on a stream after an error. */
 #define RECOVERY_TIMEOUT_NS UINT64_C(10000000000)
-/* The hang timeout is extended by this factor times the predicted time of the
- * pending work, because work may take longer than predicted. */
+/* The hang timeout grows by this factor times the predicted time of the pending
+ * work, because work may take longer than predicted. */
 #define BACKLOG_FACTOR 10
 
 /* Converts HANG_DEADLINE to a point in time; other deadlines are unchanged. */
@@ -31,8 +31,8 @@ static uint64_t deadline_resolve(const struct device *device,
                : TANDEM_TIMEOUT_INFINITE;
 }
 
-/* Handles a wait that reached its deadline: marks the device as hung if the
- * deadline was HANG_DEADLINE.  Returns an error with its message set. */
+/* Handles a wait that reached its deadline.  If this was HANG_DEADLINE, marks
+ * the device as hung.  Sets the error message and returns an error. */
 static enum tandem_status wait_timed_out(struct device *device,
                                          uint64_t deadline_ns)
 {
@@ -78,9 +78,9 @@ enum tandem_status wait_enqueued(struct device *device, uint64_t deadline_ns)
     uint64_t deadline;
     enum tandem_status status;
 
-    /* If no other thread uses the context, the caller's operation may block on
-     * the stream itself.  With HANG_DEADLINE, wait here first, so that the
-     * operation is not enqueued on a stream that hangs. */
+    /* If no other thread uses the context, the caller's next operation may
+     * itself block on the stream.  With HANG_DEADLINE, wait here first, so that
+     * the operation is not enqueued on a stream that hangs. */
     if (!device->busy || !(context->is_shared || deadline_ns == HANG_DEADLINE))
         return TANDEM_OK;
     status = device->vtable->event_record(device->stream, &event);

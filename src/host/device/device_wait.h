@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Waits for devices.  The context is unlocked during a wait, so that a slow or
  * hung device delays only the threads that need this device.  A thread that
- * waits on a stream owns the stream; other threads must wait until the stream
- * is released before they use it.
- *
- * A wait may change the state of storages, devices and cached calls.  The mark
- * [may wait] stands at functions that may wait.  If such a function waited, it
- * has incremented context->unlock_epoch, and the caller must read the state
- * again.  The context's mutex must be held for all functions. */
+ * waits on a device's stream owns the stream; other threads must not use it
+ * until it is released.  A wait may change the state of storages, devices and
+ * cached calls.  The mark [may wait] stands at functions that may wait.  If
+ * such a function waited, it has incremented context->unlock_epoch, and the
+ * caller must read the state again.  The context's mutex must be held for all
+ * functions. */
 #ifndef TANDEM_HOST_DEVICE_DEVICE_WAIT_H
 #define TANDEM_HOST_DEVICE_DEVICE_WAIT_H
 
@@ -27,25 +26,25 @@ stream_owner_wait_if_held(struct device *device, uint64_t deadline_ns)
                                 : TANDEM_OK;
 }
 
-/* [may wait]  Waits for the device's work enqueued so far.  Other threads can
- * use the stream during the wait.  Called before a blocking stream operation,
- * which reports the errors of the work.  Returns TANDEM_OK at once if only one
- * thread uses the context, unless deadline_ns is HANG_DEADLINE. */
+/* [may wait]  Waits for the device's work enqueued so far, before a stream
+ * operation that blocks and that reports the errors of the work.  Other threads
+ * can use the stream during the wait.  If only one thread uses the context,
+ * returns at once unless deadline_ns is HANG_DEADLINE. */
 enum tandem_status wait_enqueued(struct device *device, uint64_t deadline_ns);
 
 /* [may wait]  Waits for all of the device's work.  Returns TANDEM_NOT_READY at
  * the deadline, or the error of the work. */
 enum tandem_status wait_idle(struct device *device, uint64_t deadline_ns);
 
-/* [waits]  Downloads the first `bytes` bytes of `buffer` to `target` and blocks
+/* [waits]  Downloads `bytes` bytes from the start of `buffer` and blocks
  * meanwhile.  No thread may own the stream; `buffer` must stay allocated. */
 enum tandem_status wait_download(struct device *device,
                                  struct tandem_buffer *buffer, void *target,
                                  uint64_t bytes, uint64_t deadline_ns);
 
-/* [may wait]  Handles the failure of a plugin call that enqueues work.  Returns
- * true if the stream had an error from earlier work and this error is now
- * cleared, so that the caller may retry the call. */
+/* [may wait]  Handles a failed plugin call that enqueues work.  Returns true if
+ * the cause was an error of earlier work on the stream.  This error is now
+ * cleared, and the caller may retry the call. */
 bool stream_recover(struct device *device);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checks and finds the forced device, which runs all operators. */
+/* Checks and finds the device that the user forced to run all operators. */
 #include <config.h>
 
 #include "host/device/forced_device.h"
@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Returns the setting that named the forced device, for error messages. */
+/* Returns the name of the setting that forced a device, for error messages. */
 static const char *setting_name(const struct tandem_context *context)
 {
     return context->forced_by_environment ? "TANDEM_DEVICE"

@@ -6,8 +6,8 @@
 
 #include "host/context/context.h"
 
-/* Checks that the forced device's name is valid and its plugin loaded, without
- * starting a driver.  Returns TANDEM_NO_DEVICE otherwise. */
+/* Checks that the forced device's name is valid and its plugin loaded.  Starts
+ * no driver.  Returns TANDEM_NO_DEVICE if the check fails. */
 enum tandem_status forced_device_check(const struct tandem_context *context);
 
 /* Finds the forced device at first use and sets context->forced to its number.

@@ -74,7 +74,7 @@ static enum tandem_status trim_nothing(struct tandem_device *device,
     return TANDEM_OK;
 }
 
-/* Stands in for the vtable entries prepare and query_ready if missing. */
+/* Replaces missing vtable entries `prepare` and `query_ready`. */
 static enum tandem_status always_ready(
     struct tandem_device *device, const struct tandem_op *op,
     const struct tandem_tensor_desc *const *inputs, uint32_t input_count,
@@ -202,7 +202,7 @@ const char *backend_vtable_normalize(const struct tandem_backend *vtable,
         return why;
     }
     memcpy(out, vtable, bytes < sizeof(*out) ? bytes : sizeof(*out));
-    /* If the vtable ends in the middle of a pointer, clear this pointer. */
+    /* If the vtable ends in the middle of a function pointer, clear it. */
     if (bytes < sizeof(*out)) {
         const size_t whole = bytes / sizeof(void *) * sizeof(void *);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checks function tables (vtables) of plugins; callable from any thread. */
+/* Checks function tables (vtables) of plugins.  Any thread may do so. */
 #ifndef TANDEM_HOST_LOADER_BACKEND_VTABLE_H
 #define TANDEM_HOST_LOADER_BACKEND_VTABLE_H
 

@@ -5,8 +5,8 @@
 #ifndef TANDEM_HOST_LOADER_ELF_CHECK_H
 #define TANDEM_HOST_LOADER_ELF_CHECK_H
 
-/* Returns NULL if the open file is a shared object for this architecture with
- * all its segments.  Otherwise returns a static text about what is wrong. */
+/* Returns NULL if the open file is a complete shared object for this CPU
+ * architecture.  Otherwise returns a static text that says what is wrong. */
 const char *elf_integrity_error(int file);
 
 #endif

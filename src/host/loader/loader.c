@@ -18,8 +18,8 @@
 
 #define MAX_PLUGINS 16u
 
-/* Returns a hint on which packages contain the library that `error`, a message
- * of dlerror, reports as missing, or "" if the library is not known. */
+/* Returns a hint on which packages contain the missing library that the dlerror
+ * message `error` names, or "" if the library is not known. */
 static const char *library_hint(const char *error)
 {
     static const struct {
@@ -43,16 +43,16 @@ static const char *library_hint(const char *error)
     return "";
 }
 
-/* An affinity mask that has room for all CPUs that Linux supports. */
+/* A CPU affinity mask that has room for all CPUs that Linux supports. */
 struct affinity_mask {
     cpu_set_t sets[8192 / CPU_SETSIZE];
 };
 
-/* OpenBLAS starts one thread less than there are CPUs on which the loading
- * thread may run.  If the system refuses one of these threads, OpenBLAS prints
- * to stderr and raises SIGINT. */
+/* OpenBLAS starts one thread for each CPU on which the loading thread may run,
+ * except one.  If the system refuses one of these threads, OpenBLAS prints to
+ * stderr and raises SIGINT. */
 enum thread_start_state {
-    THREADS_START,   /* threads can start, or OpenBLAS needs none */
+    THREADS_START,   /* all threads can start, or none is needed */
     THREADS_LIMITED, /* the loading thread is limited to one CPU for now */
     THREADS_REFUSED  /* libraries that start threads must not be loaded */
 };
@@ -130,7 +130,7 @@ static bool backend_is_loaded(const struct tandem_context *context,
 }
 
 /* Adds the plugin to the context, or skips it if its name is already in use.
- * Returns NULL on success, otherwise the reason: a static text or `why`. */
+ * Returns NULL on success, otherwise the error: a static text or `why`. */
 static const char *backend_add(struct tandem_context *context, const char *path,
                                void *library, char *why, size_t why_bytes)
 {
@@ -174,8 +174,8 @@ static void plugin_report_dlopen_error(struct tandem_context *context,
                            path, error, library_hint(error));
 }
 
-/* Opens the plugin at `path`; returns NULL on failure.  Only a plugin that is
- * not loaded yet may start threads, so RTLD_NOLOAD is tried first.  Opening by
+/* Opens the plugin at `path`.  Returns NULL on failure.  A plugin that is
+ * already loaded starts no threads, so RTLD_NOLOAD is tried first.  Opening by
  * path lets debuggers and dladdr show the path.  This is safe, because the
  * directories were checked, too: only users who may change the file itself can
  * change what the path refers to (docs/secure-files.md). */
@@ -279,8 +279,8 @@ static void directory_load(struct tandem_context *context, const char *path)
     close(directory);
 }
 
-/* Loads the plugins of all directories in `list`, whose elements are separated
- * by colons.  `list` may be NULL. */
+/* Loads the plugins in the directories in `list`, which are separated by
+ * colons.  `list` may be NULL. */
 static void list_load(struct tandem_context *context, const char *list)
 {
     char path[PATH_BYTES];
@@ -305,7 +305,7 @@ static void list_load(struct tandem_context *context, const char *list)
     }
 }
 
-/* Moves the CPU plugin to the front, because its devices must come first. */
+/* Moves the CPU plugin to the front, so that its devices have low numbers. */
 static void cpu_plugin_move_first(struct tandem_context *context)
 {
     for (uint32_t i = 1; i < context->backend_count; i++) {

@@ -22,8 +22,8 @@ size_t utf8_character_bytes(const unsigned char *text)
         unsigned char first, last, min_second, max_second;
         size_t bytes;
     } kinds[] = {
-        /* The range of the second UTF-8 byte excludes overlong forms,
-         * surrogates and values above U+10FFFF. */
+        /* The second byte's range excludes overlong UTF-8 forms, surrogates and
+         * values above U+10FFFF. */
         {0x20, 0x7e, 0, 0, 1},       {0xc2, 0xdf, 0x80, 0xbf, 2},
         {0xe0, 0xe0, 0xa0, 0xbf, 3}, {0xe1, 0xec, 0x80, 0xbf, 3},
         {0xed, 0xed, 0x80, 0x9f, 3}, {0xee, 0xef, 0x80, 0xbf, 3},
@@ -73,7 +73,7 @@ void plugin_reply_sanitize_info(struct tandem_device_info *info, uint32_t index)
     if (info->kind < TANDEM_DEVICE_CPU ||
         info->kind > TANDEM_DEVICE_ACCELERATOR)
         info->kind = TANDEM_DEVICE_ACCELERATOR;
-    /* The original of a duplicate device must have the smaller index. */
+    /* A duplicate device must have a greater index than its original. */
     if (info->duplicate_of < -1 || info->duplicate_of >= (int64_t)index)
         info->duplicate_of = -1;
 }

@@ -8,10 +8,10 @@
 
 #include <stddef.h>
 
-/* Returns the plugin's last error, or a default text if it has no error. */
+/* Returns the plugin's last error message, or a default text if it has none. */
 const char *plugin_reply_error(const struct tandem_backend *vtable);
 
-/* Returns status, or TANDEM_FAILED for a value that this host does not know. */
+/* Returns `status`, or TANDEM_FAILED if this host does not know the value. */
 enum tandem_status plugin_reply_sanitize_status(enum tandem_status status);
 
 /* Returns the number of bytes of the UTF-8 character at `text`, or 0 if the

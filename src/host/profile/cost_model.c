@@ -174,7 +174,7 @@ double cost_curve_predict(const struct cost_curve *curve, double x)
     uint64_t bits;
     int64_t log2_index;
 
-    /* The exponent bits of the double x give floor(log2(x)). */
+    /* The exponent bits of the double x contain floor(log2(x)). */
     memcpy(&bits, &x, sizeof(bits));
     log2_index = (int64_t)(bits >> 52) - 1023;
     log2_index = log2_index < 0 ? 0 : log2_index;

@@ -8,7 +8,7 @@
 #include "host/exported_api.h"
 #include "host/profile/gemm_cost_grid.h"
 
-/* Numbers of cost curves.  Curves of cost classes are numbered by enum
+/* Numbers of cost curves.  The curves of cost classes have the numbers of enum
  * tandem_cost_class (TANDEM_COST_GEMM is unused).  Transfer curves follow. */
 enum cost_curve_id {
     COST_UPLOAD = TANDEM_COST_CLASS_COUNT,
@@ -29,7 +29,7 @@ enum cost_scalar_id {
 
 #define MAX_CURVE_POINTS 64u
 #define CURVE_INDEX_SIZE 64u
-/* Largest cost and largest curve point x that a profile may contain. */
+/* Largest cost in ns and largest curve point x that a profile may contain. */
 #define MAX_COST_NS 1e13 /* 2.8 hours */
 #define MAX_COST_X 1e15  /* bytes */
 
@@ -41,8 +41,8 @@ struct curve_segment {
 
 struct cost_curve {
     uint32_t count;
-    /* Entry 0 is the index of the last segment with x <= 0, and entry i > 0 the
-     * index of the last segment with x <= 2^i. */
+    /* Index for fast lookups.  Entry 0 is the number of the last segment with x
+     * <= 0.  Entry i > 0 is the number of the last segment with x <= 2^i. */
     uint8_t log2_index[CURVE_INDEX_SIZE];
     struct curve_segment segments[MAX_CURVE_POINTS + 1];
 };
@@ -55,9 +55,9 @@ struct cost_model {
     double scalars[COST_SCALAR_COUNT];
     struct cost_curve curves[COST_CURVE_COUNT];
     struct gemm_cost_grid gemm;
-    double gemm_flops_per_ns; /* GEMM rate that is used if `gemm` is empty */
+    double gemm_flops_per_ns; /* GEMM rate to use if `gemm` is empty */
     bool calibrated;          /* true if any cost is from a profile */
-    /* Bit c is set if cost class c is calibrated. */
+    /* Bit c is set if a profile has the costs of cost class c. */
     uint32_t calibrated_classes;
     /* Bit id % 64 of word id / 64 is set if the profile says that the device
      * computes operator id wrong.  The device then never runs the operator. */
@@ -77,21 +77,21 @@ uint32_t cost_curve_find(const char *name);
  * COST_SCALAR_COUNT if there is no such scalar. */
 uint32_t cost_scalar_find(const char *name);
 
-/* Fills the model with the default costs, explained in cost_model.c, for an
- * enum tandem_device_kind.  Set is_synchronous for a device that computes in
- * the calling thread, without a driver. */
+/* Fills the model with the default costs (see cost_model.c) of a device kind
+ * (enum tandem_device_kind). is_synchronous is true for a device that computes
+ * in the calling thread, without a driver. */
 void cost_model_set_defaults(struct cost_model *model, uint32_t kind,
                              bool is_synchronous);
 
 /* Builds a curve from at most MAX_CURVE_POINTS points, which must be finite and
- * not negative, and sorts them.  If points have equal x, the last wins. */
+ * not negative, and sorts them.  If points have equal x, the last one wins. */
 void cost_curve_build(struct cost_curve *curve, struct curve_point *points,
                       uint32_t count);
-/* Returns the cost in ns at x >= 0.  The curve is constant before its first
- * point and keeps its last slope after its last point. */
+/* Returns a curve's cost in ns at x >= 0.  The curve is constant before its
+ * first point and keeps its last slope after its last point. */
 double cost_curve_predict(const struct cost_curve *curve, double x);
 
-/* Returns the predicted ns of one m x n x k GEMM, including its launch.
+/* Returns the predicted time in ns of one m x n x k GEMM, including its launch.
  * Defined in gemm_cost_grid.c. */
 double cost_predict_gemm(const struct cost_model *model, double m, double n,
                          double k);

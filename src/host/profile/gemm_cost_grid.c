@@ -50,8 +50,8 @@ static double distance(const double a[3], const double b[3])
     return sum;
 }
 
-/* Returns the measured ns at the grid point `at`, or an estimate scaled from
- * the nearest measured point. */
+/* Returns the measured time in ns at the grid point `at`, or an estimate scaled
+ * from the nearest measured point. */
 static double point_estimate(const double at[3],
                              const struct gemm_point *points, uint32_t count,
                              double floor_ns)
@@ -120,7 +120,7 @@ void gemm_cost_grid_free(struct gemm_cost_grid *grid)
     memset(grid, 0, sizeof(*grid));
 }
 
-/* Returns the index of the interval of an axis that contains `value`, which
+/* Returns the index of the interval of a grid axis that contains `value`, which
  * must be in range.  *out_part is the position in the interval from 0 to 1. */
 static uint32_t axis_find(const double *logs, uint32_t count, double value,
                           double *out_part)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Adds entries to a profile.  The checks accept only values that
+/* Adds entries to a profile.  The functions accept only values that
  * profile_parser.c accepts.  Only one thread at a time may use a profile. */
 #include <config.h>
 
@@ -36,7 +36,7 @@ enum tandem_status tandem_profile_set_scalar(struct tandem_profile *profile,
     return status;
 }
 
-/* Returns the index at which a point with this x belongs in a curve's sorted
+/* Returns the index at which a point with this x belongs among a curve's sorted
  * points.  *out_same is true if a point with this x already exists. */
 static size_t point_index(const json_t *points, double x, bool *out_same)
 {
@@ -54,9 +54,10 @@ static size_t point_index(const json_t *points, double x, bool *out_same)
     return count;
 }
 
-/* Takes ownership of the point `pair` and inserts it at `index` or, if `same`
- * is true, replaces the point there.  Adds the curve if `points` is NULL.
- * Returns false and changes nothing if memory runs out or `pair` is NULL. */
+/* Takes ownership of the point `pair` and inserts it in the curve at `index`
+ * or, if `same` is true, replaces the point there.  Adds the curve if `points`
+ * is NULL.  Returns false and changes nothing if memory runs out or pair is
+ * NULL. */
 static bool point_insert(struct tandem_profile *profile, const char *curve,
                          json_t *points, size_t index, bool same, json_t *pair)
 {

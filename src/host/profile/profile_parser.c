@@ -22,7 +22,7 @@ static bool parse_error_set(const struct parse_error *problem, const char *what,
     return false;
 }
 
-/* Reads a JSON number.  Returns false if it is not in the range low to high. */
+/* Reads a JSON number.  Returns false if it is not between `low` and `high`. */
 static bool number_read(const json_t *value, double low, double high,
                         double *out)
 {
@@ -142,8 +142,8 @@ static bool gemm_parse(const json_t *array, struct cost_model *model,
         ok = gemm_point_parse(json_array_get(array, i), &points[i]);
         floor_ns = fmin(floor_ns, points[i].ns);
     }
-    /* The shortest measured time is the lower limit for GEMMs smaller than the
-     * grid, because the driver's overhead does not shrink with the GEMM. */
+    /* The shortest measured time is the least prediction for GEMMs smaller than
+     * the grid, because the driver's overhead does not shrink with the GEMM. */
     ok = ok &&
          gemm_cost_grid_build(&model->gemm, points, (uint32_t)count, floor_ns);
     free(points);
@@ -236,8 +236,8 @@ static bool text_equal(const json_t *object, const char *key, const char *text)
     return value != NULL && strcmp(value, text) == 0;
 }
 
-/* Returns true if the profile is for the device model and driver in `key` and,
- * if `exact` is true, also for the same device, plugin version and CPU. */
+/* Returns true if the profile is for the device model and driver in `key`.  If
+ * `exact` is true, the device, plugin version and CPU must also be equal. */
 static bool key_matches(const struct profile_key *key, const json_t *root,
                         bool exact)
 {

@@ -43,7 +43,7 @@ void profile_key_make(const struct device *device, struct profile_key *out)
         out->uuid[0] = '\0';
 }
 
-/* Adds a text, and its terminator as a separator, to an FNV-1a hash. */
+/* Adds a text and its terminating NUL, as a separator, to an FNV-1a hash. */
 static uint64_t hash_add(uint64_t hash, const char *text)
 {
     do {
@@ -127,8 +127,8 @@ static struct profile_directory profile_directory_open(struct device *device,
     return directory;
 }
 
-/* Loads the costs from a profile.  Returns true if it matches the device.  Sets
- * *mismatch if the profile is for another device or driver. */
+/* Loads the costs from a profile file.  Returns true if the profile matches the
+ * device.  Sets *mismatch if it is for another device or driver. */
 static bool file_load(struct device *device, const struct profile_key *key,
                       const struct profile_directory *directory,
                       const char *name, bool exact, bool *mismatch)
@@ -149,7 +149,7 @@ static bool file_load(struct device *device, const struct profile_key *key,
     if (path_copy == NULL) {
         snprintf(why, sizeof(why), "no memory for its name");
     } else if (text != NULL) {
-        /* Jansson uses the locale to read numbers and may raise FP flags. */
+        /* Jansson's number parser uses the locale and may raise FP flags. */
         thread_state_guard_enter(&host);
         fit = profile_parse(text, bytes, key, exact, &device->cost, &tuning,
                             why, sizeof(why));
@@ -222,8 +222,8 @@ json_t *profile_reload_json(const struct device *device, char *out_why,
 }
 
 struct model_file_names {
-    const char *own; /* file name of the exactly matching profile */
-    size_t prefix;   /* bytes of `own` that all profiles of the model share */
+    const char *own; /* file name of the device's own profile */
+    size_t prefix;   /* length of the prefix before the hash */
 };
 
 static bool is_same_model(const char *entry, void *user)
@@ -237,7 +237,7 @@ static bool is_same_model(const char *entry, void *user)
            strcmp(entry + length - 5, ".json") == 0;
 }
 
-/* Loads the first profile, in order of file names, of the same device model. */
+/* Loads the first profile, by file name, for the same device model. */
 static bool same_model_load(struct device *device,
                             const struct profile_key *key,
                             const struct profile_directory *directory,

@@ -18,7 +18,7 @@
 #define PROFILE_FORMAT 2
 #define MAX_PROFILE_BYTES (1u << 20)
 #define PROFILE_NAME_BYTES 256u
-/* Largest number of tuning pairs in a profile and largest length of a value. */
+/* Maximum number of tuning pairs in a profile and maximum length of a value. */
 #define MAX_PROFILE_TUNING 4096u
 
 /* Identifies the device and host on which a profile was measured. */
@@ -38,21 +38,21 @@ void profile_key_make(const struct device *device, struct profile_key *out);
 void profile_file_name(const struct profile_key *key, char *out, size_t bytes,
                        size_t *out_prefix);
 
-/* Reads the file `name` in `directory` and returns its content if profile_parse
- * accepts it for `key` and `exact`.  The caller releases the result with
+/* Reads the profile `name` in `directory` and returns its content if
+ * profile_parse accepts it for `key` and `exact`.  The caller releases it with
  * json_decref.  Otherwise returns NULL with the reason in out_why, which is
  * empty if the file does not exist and may be empty if memory runs out. */
 json_t *profile_load_json(int directory, const char *name,
                           const struct profile_key *key, bool exact,
                           char *out_why, size_t why_bytes);
-/* Reads the file device->profile_path (not NULL) once more, checks it and
+/* Reads the profile device->profile_path (not NULL) again, checks it and
  * returns its content.  The caller releases the result with json_decref.
  * Returns NULL with the reason in out_why if the file is no longer valid. */
 json_t *profile_reload_json(const struct device *device, char *out_why,
                             size_t why_bytes);
 
 /* Searches for the device's profile and loads its costs.  Logs invalid files.
- * If there is no valid profile, the default costs stay. */
+ * Without a valid profile, the device keeps the default costs. */
 void profile_load(struct device *device);
 
 enum profile_match {
@@ -61,11 +61,11 @@ enum profile_match {
     PROFILE_MALFORMED /* the file is malformed, or memory ran out */
 };
 
-/* Checks the `text` of a file and, if it is a profile for `key`, loads the
- * costs into `model`.  If `exact` is true, all fields of `key` must match,
- * otherwise only backend, name and driver.  *out_tuning gets the tuning as JSON
- * text, which the caller frees, or NULL.  If the result is not PROFILE_MATCH,
- * `model` is unchanged and out_why is the reason.  See profile_parser.c. */
+/* Checks the `text` of a profile file.  If it is for `key`, loads its costs
+ * into `model`.  If `exact` is true, all fields of `key` must match, otherwise
+ * only backend, name and driver.  *out_tuning gets the tuning as JSON text,
+ * which the caller frees, or NULL.  If the result is not PROFILE_MATCH, `model`
+ * is unchanged and out_why is the reason.  See profile_parser.c. */
 enum profile_match profile_parse(const char *text, size_t bytes,
                                  const struct profile_key *key, bool exact,
                                  struct cost_model *model, char **out_tuning,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Creates empty profiles, edits saved ones, and saves them. */
+/* Creates empty profiles, edits saved profiles, and saves profiles. */
 #include <config.h>
 
 #include "host/profile/profile_writer.h"
@@ -45,8 +45,8 @@ static json_t *key_json(const struct profile_key *key)
                      key->plugin_version, "host_cpu", key->host_cpu);
 }
 
-/* Adds the names of the operators that the cost model blocks.  The operators
- * stay blocked until tandem_profile_set_op_blocked unblocks them. */
+/* Adds the operators that the cost model blocks to the profile.  They stay
+ * blocked until tandem_profile_set_op_blocked unblocks them. */
 static bool blocked_ops_fill(json_t *names, const struct cost_model *model)
 {
     bool ok = names != NULL;
@@ -88,9 +88,9 @@ static bool profile_fill(struct tandem_profile *profile,
            profile->gemm != NULL && profile->tuning != NULL;
 }
 
-/* Copies measurements from the file device->profile_path, if any.  If `all` is
- * true, copies all of them and fails if the file is no longer valid.  Otherwise
- * copies only the tuning section, if the file is still valid. */
+/* Copies measurements from the file device->profile_path, if there is one.  If
+ * `all` is true, copies all of them, and fails if the file is no longer valid.
+ * Otherwise copies only the tuning section, if the file is still valid. */
 static enum tandem_status measurements_copy(struct tandem_profile *profile,
                                             const struct device *device,
                                             bool all)
@@ -192,7 +192,7 @@ static bool member_is_unchanged(const json_t *baseline, const json_t *edited,
 }
 
 /* Copies the costs of the saved file to `out` if this profile was created from
- * a file and no cost was changed.  A profile created empty keeps its costs. */
+ * that file and no cost was changed.  Other profiles keep their costs. */
 static bool costs_merge(const struct tandem_profile *profile,
                         const json_t *saved, json_t *out)
 {
@@ -250,8 +250,8 @@ static bool blocked_ops_merge(const struct tandem_profile *profile,
     bool ok = names != NULL;
     size_t i;
 
-    /* Keep the saved operator names except those that this profile unblocked,
-     * and add the names that this profile blocked. */
+    /* Keep the operator names in the saved file except those that this profile
+     * unblocked, and add the names that this profile blocked. */
     json_array_foreach (others, i, name) {
         if (ok && (!array_contains(baseline, name) ||
                    array_contains(profile->blocked_ops, name)))
@@ -265,9 +265,9 @@ static bool blocked_ops_merge(const struct tandem_profile *profile,
     return json_object_set_new(out, "blocked_operators", names) == 0 && ok;
 }
 
-/* Returns the content to write.  JSON members that this profile changed come
- * from the profile; others come from the saved file, which another process may
- * have written meanwhile.  Returns NULL if memory runs out. */
+/* Returns the profile to write.  JSON members that the program changed come
+ * from this profile.  Others come from the saved file, which another process
+ * may have written meanwhile.  Returns NULL if memory runs out. */
 static json_t *profile_merge(const struct tandem_profile *profile,
                              int directory)
 {
@@ -289,7 +289,7 @@ static json_t *profile_merge(const struct tandem_profile *profile,
 
 /* ---- saving ---- */
 
-/* Returns the merged profile as JSON text, which the caller frees, or NULL. */
+/* Returns the JSON text to write, which the caller frees, or NULL. */
 static char *profile_text(const struct tandem_profile *profile, int directory)
 {
     json_t *root = profile_merge(profile, directory);
@@ -305,7 +305,7 @@ static char *profile_text(const struct tandem_profile *profile, int directory)
     return text;
 }
 
-/* Atomically replaces the profile's file and closes `directory`. */
+/* Replaces the profile's file atomically and closes `directory`. */
 static enum tandem_status profile_write(const struct tandem_profile *profile,
                                         const char *path, int directory)
 {

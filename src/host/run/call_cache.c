@@ -17,8 +17,8 @@ static bool call_is_cacheable(const struct call *call)
         (op->int_count > 0 && op->ints == NULL) ||
         (op->float_count > 0 && op->floats == NULL))
         return false;
-    /* If an output's memory has gaps, operand.partial depends on the layouts
-     * written there so far, so the call cannot be cached. */
+    /* If an output's memory has gaps, the result of the argument check depends
+     * on earlier writes to the memory, so the call cannot be cached. */
     for (uint32_t i = 0; i < call->output_count; i++) {
         if (call->outputs[i]->storage->has_gaps)
             return false;
@@ -31,8 +31,8 @@ static uint64_t input_serial(const struct call *call, uint32_t input)
     return call->inputs[input] != NULL ? call->inputs[input]->serial : 0;
 }
 
-/* Returns the form of a GEMM's GELU activation: 0 for erf or no GELU, 1 for
- * tanh, 2 for an invalid form.  Each valid form has its own kernels. */
+/* Returns the formula of a GEMM's GELU activation: 0 for erf or no GELU, 1 for
+ * tanh, 2 for an invalid formula.  Each valid formula has its own kernels. */
 static int64_t gelu_form(const struct tandem_gemm *gemm)
 {
     if (gemm->activation != TANDEM_OP_GELU || gemm->activation_parameter == 0)
@@ -44,7 +44,7 @@ static int64_t attribute(const struct call *call, uint32_t k)
 {
     const struct tandem_gemm *gemm = call->gemm;
 
-    /* Adam calls with a valid step number (at least 1) share a cache entry. */
+    /* Adam calls with any step number of at least 1 share a cache entry. */
     if (gemm == NULL && k == 0 && call->op->id == TANDEM_OP_ADAM)
         return call->op->ints[0] < 1 ? call->op->ints[0] : 1;
     if (gemm == NULL)

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The call cache remembers calls that passed the argument check.  Programs
- * repeat operators on the same tensors, whose dtype, shape and strides never
- * change.  The check and the sizes that the chooser needs then stay the same,
- * too.  Each context has one cache, guarded by the context's mutex. */
+/* The call cache remembers operator calls that passed the argument check.
+ * Programs repeat operators on the same tensors, whose dtype, shape and strides
+ * never change.  A repeated call needs no second check, and its cost class and
+ * sizes are known.  The context's mutex guards its one cache. */
 #ifndef TANDEM_HOST_RUN_CALL_CACHE_H
 #define TANDEM_HOST_RUN_CALL_CACHE_H
 
 #include "host/run/run.h"
 
-#define CALL_CACHE_ENTRIES 128u /* 2^7, as the index is 7 bits of a hash */
+#define CALL_CACHE_ENTRIES 128u /* the index is 7 bits of a hash */
 #define MAX_CACHED_OPERANDS 7u
 #define MAX_CACHED_INTS 2u
 
@@ -17,7 +17,7 @@ struct call_key {
     uint32_t op, int_count;
     uint32_t float_count;
     uint16_t input_count, output_count;
-    uint64_t tensors[MAX_CACHED_OPERANDS]; /* serial numbers, 0 for a scalar */
+    uint64_t tensors[MAX_CACHED_OPERANDS]; /* tensors' serial numbers or 0 */
     int64_t ints[MAX_CACHED_INTS];
 };
 
@@ -26,15 +26,14 @@ struct call_descriptor {
     uint32_t cost_class;
     double elements, bytes;
     double gemm_size[4]; /* see struct placement_request */
-    /* In operands, only storage, bytes, read, written and partial are valid. */
+    /* Fields other than storage, bytes, read, written and partial are unset. */
     uint32_t operand_count;
     struct operand operands[MAX_CACHED_OPERANDS];
-    /* Device of the host fast path (see run.c): a synchronous device that
-     * computes in host memory, if no other device is faster for inputs on the
-     * host; otherwise NULL.  Valid while `usable` equals context->usable. */
+    /* Device that runs this call at once if all inputs are on the host (see
+     * run.c).  NULL means that the chooser must compare the devices. */
     struct device *host_device;
-    uint32_t usable;
-    /* Bit d is set if candidate_is_ready accepted device d for this call. */
+    uint32_t usable; /* context->usable when host_device was chosen */
+    /* Mask of devices that support the call and need not compile first. */
     uint32_t ready_devices;
     double launch_ns, execute_ns; /* predicted times on host_device */
     struct run_cost run_cost;
@@ -56,8 +55,8 @@ void call_key_make(const struct call *call, struct call_key *out);
 void call_descriptor_to_request(struct call_descriptor *cached,
                                 struct placement_request *out);
 
-/* Returns the device of the host fast path (see run.c) for a cached call, or
- * NULL.  Chooses again if the set of usable devices has changed. */
+/* Returns cached->host_device.  Chooses this device again if the context's set
+ * of usable devices has changed. */
 struct device *host_fast_path_device(struct tandem_context *context,
                                      struct call_descriptor *cached);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Wrappers of tandem_run for common operators.  Callable from any thread. */
+/* Functions that run common operators.  Any thread may call them. */
 #include <config.h>
 
 #include "common/last_error.h"
@@ -42,7 +42,7 @@ enum tandem_status tandem_binary(struct tandem_context *context, uint32_t op,
     struct tandem_tensor *const inputs[] = {a, b};
     enum tandem_status status = operand_counts_check(op, 2, "tandem_binary");
 
-    /* tandem_run reads a NULL input as a scalar, but none is passed here. */
+    /* Unlike tandem_run, this function rejects NULL, which means a scalar. */
     if (status == TANDEM_OK && (a == NULL || b == NULL))
         status = argument_error("%s: %s: NULL", operator_name(op),
                                 a == NULL ? "a" : "b");

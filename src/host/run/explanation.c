@@ -51,7 +51,7 @@ enum tandem_status tandem_explain_last(struct tandem_context *context,
     return status;
 }
 
-/* Records which devices do not support the call or must compile kernels. */
+/* Records in the decision which devices cannot run the call or must compile. */
 static void candidates_query_support(struct call *call,
                                      struct placement_decision *decision,
                                      const struct device *forced)
@@ -92,7 +92,7 @@ static enum tandem_status call_explain(struct call *call,
     status = call_prepare_decision(call, &decision, &forced, &cached);
     if (status == TANDEM_OK) {
         candidates_query_support(call, &decision, forced);
-        /* Do not avoid devices that must compile: they compile only once. */
+        /* Include devices that must compile, because they compile only once. */
         must_compile = decision.must_compile;
         decision.must_compile = 0;
         chosen = chooser_pick(context, &decision, context->usable);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Matrix multiplication of tensors: converts shapes and strides to a struct
  * tandem_gemm.  Inputs whose strides the struct cannot express are copied
- * first.  Callable from any thread; the functions lock the context's mutex. */
+ * first.  Any thread may call the functions, which lock the context's mutex. */
 #include <config.h>
 
 #include "common/argument_check.h"
@@ -39,8 +39,8 @@ static enum tandem_status matrices_read(const char *name,
     return TANDEM_OK;
 }
 
-/* Replaces the strides by those of contiguous matrices, with batch stride 0,
- * for matrices that are not accessed or were copied to contiguous memory. */
+/* Sets the strides of contiguous matrices, with batch stride 0.  Used for
+ * matrices that are not accessed or were copied to contiguous memory. */
 static void strides_reset(struct matrices *matrices)
 {
     matrices->column_stride = 1;
@@ -93,7 +93,7 @@ static bool matrix_layout(const struct matrices *from, bool may_transpose,
 
 /* ---- copies ---- */
 
-/* Returns true if the input shares a byte with the output c.  Must be called
+/* Returns true if a matmul input shares a byte with the output.  Must be called
  * before the input is copied, because call_check sees only the copy. */
 static bool overlaps_c(const struct tandem_tensor *input,
                        const struct tandem_tensor *c)
@@ -139,7 +139,7 @@ void matmul_finish(struct matmul *matmul)
         tandem_tensor_destroy(matmul->copies[i]);
 }
 
-/* Fills `out` with the layout of input a or b, which is copied if necessary. */
+/* Fills `out` with the layout of input a or b, after a copy if necessary. */
 static enum tandem_status input_convert(struct matmul *matmul, uint32_t index,
                                         uint32_t device, const char *name,
                                         struct matrices *from,
@@ -247,7 +247,7 @@ static void gemm_operand_set(const struct tandem_tensor *tensor,
     out->byte_offset = tensor->desc.byte_offset;
 }
 
-/* Sets the gemm fields that depend on strides; copies inputs if necessary. */
+/* Sets the gemm fields that depend on strides.  Copies inputs if necessary. */
 static enum tandem_status inputs_convert(struct matmul *matmul, uint32_t device,
                                          struct matrices *a, struct matrices *b,
                                          struct tandem_gemm *gemm)
@@ -296,8 +296,8 @@ static enum tandem_status tensors_check(struct tandem_context *context,
     return status;
 }
 
-/* Copies the caller's options, which may be of an older version of the struct.
- * If `from` is NULL, `out` gets the defaults. */
+/* Copies the caller's matmul options, which may be of an older version of the
+ * struct.  If `from` is NULL, `out` gets the defaults. */
 static enum tandem_status options_read(const struct tandem_matmul_options *from,
                                        struct tandem_matmul_options *out)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checks the handles, number and shapes of an operator call's tensors.
- * run.h says which functions need the context's mutex. */
+/* Checks the handles, number and shapes of an operator call's tensors. run.h
+ * says which of the functions need the context's mutex. */
 #include <config.h>
 
 #include "common/argument_check.h"
@@ -80,7 +80,7 @@ enum tandem_status call_init(struct call *call, struct tandem_context *context,
     return TANDEM_OK;
 }
 
-/* Implements address_range_fn; `buffer` points to a struct storage. */
+/* Returns the address range of a storage; `buffer` points to the storage. */
 static enum tandem_status
 storage_address_range(const void *user, const struct tandem_buffer *buffer,
                       struct memory_span *out)

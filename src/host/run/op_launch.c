@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The steps of a call on one device: checks support, moves the operands, and
- * launches; see run.h.  The context's mutex must be held. */
+/* Checks that a device supports an operator call, moves the operands there, and
+ * launches the operator; see run.h.  The context's mutex must be held. */
 #include <config.h>
 
 #include "common/last_error.h"
@@ -14,7 +14,8 @@ call_entry(struct tandem_device *, const struct tandem_op *,
            const struct tandem_tensor_desc *const *, uint32_t,
            const struct tandem_tensor_desc *const *, uint32_t);
 
-/* Calls the plugin function `entry`. op->gemm holds a GEMM's operands. */
+/* Calls the plugin function `entry` with the operands (for a GEMM,
+ * op->gemm). */
 static enum tandem_status entry_call(call_entry *entry, const struct call *call,
                                      const struct device *device)
 {
@@ -73,8 +74,8 @@ enum tandem_status call_enqueue(const struct call *call, struct device *device)
                                   call->output_count);
 }
 
-/* Makes every operand resident on the device.  If the function waited, call it
- * again, because another thread may have moved operands away meanwhile. */
+/* Moves inputs to the device and allocates outputs there.  After a wait, call
+ * it again, because another thread may have moved operands away meanwhile. */
 static enum tandem_status operands_move(const struct placement_request *request,
                                         struct device *device)
 {
@@ -97,7 +98,7 @@ static enum tandem_status operands_move(const struct placement_request *request,
             storage_drop_poisoned_buffer(storage, device);
             status = storage_allocate_buffer(storage, device);
         }
-        /* Wait until no other device uses the host copy. */
+        /* Other devices must not use the host copy while it is written. */
         if (status == TANDEM_OK && operand->written &&
             storage_is_zero_copy(storage, device))
             status = storage_wait_host_writable(
@@ -110,7 +111,7 @@ static enum tandem_status operands_move(const struct placement_request *request,
     return status;
 }
 
-/* Calls operands_move until a call moves all operands without a wait. */
+/* Repeats operands_move until it moves all operands without a wait. */
 static enum tandem_status
 operands_make_resident(struct placement_decision *decision,
                        struct device *device)
@@ -120,7 +121,7 @@ operands_make_resident(struct placement_decision *decision,
     enum tandem_status status = operands_move(&decision->request, device);
 
     while (unlock_epoch != context->unlock_epoch) {
-        /* Another thread may have replaced what run_cost points to. */
+        /* Another thread may have replaced the cache entry of run_cost. */
         decision->request.run_cost = NULL;
         if (status != TANDEM_OK)
             return status;
@@ -132,8 +133,8 @@ operands_make_resident(struct placement_decision *decision,
     return status;
 }
 
-/* Records the layouts of outputs in caller memory with gaps between elements.
- * A later download writes only elements of recorded layouts to this memory. */
+/* Records the layouts of outputs with gaps between elements in caller memory.
+ * Later downloads to this memory write only elements of recorded layouts. */
 static enum tandem_status outputs_add_writable_layouts(const struct call *call)
 {
     enum tandem_status status = TANDEM_OK;

@@ -68,7 +68,7 @@ placement_decision_get(const struct tandem_context *context)
     return decision;
 }
 
-/* Returns the error that excluded the device from the call, or TANDEM_OK. */
+/* Returns the error that stopped the call on the device, or TANDEM_OK. */
 static uint32_t device_status(const struct placement_decision *decision,
                               const struct device *device)
 {
@@ -128,7 +128,7 @@ void explanation_fill(struct tandem_context *context,
 
         if (device->duplicate && decision->chosen != i)
             continue;
-        /* chooser_pick predicts no total time for devices that cannot win. */
+        /* chooser_pick predicts no total time for devices that are too slow. */
         if (!(decision->predicted >> i & 1))
             chooser_predict(decision, device);
         candidate_fill(decision, device,

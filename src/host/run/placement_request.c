@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Prepares a call's placement request: operands, sizes, locations, and the
- * required device, if any; see run.h.  The context's mutex must be held. */
+/* Prepares a call's placement request: operands, sizes, current locations, and
+ * the required device, if any; see run.h.  The context's mutex must be held. */
 #include <config.h>
 
 #include "host/device/forced_device.h"
@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-/* Returns the operand for the tensor's storage.  Adds it if it is missing. */
+/* Returns the request's operand for a tensor's storage.  Adds it if missing. */
 static struct operand *operand_add(struct operand *operands, uint32_t *count,
                                    const struct tandem_tensor *tensor)
 {
@@ -39,7 +39,7 @@ static uint32_t operands_find(const struct call *call, struct operand *out)
         struct operand *operand = operand_add(out, &count, call->outputs[i]);
 
         operand->written = true;
-        /* If the output is a part of its storage, the rest must be kept. */
+        /* If the output is only a part of its storage, keep the other bytes. */
         operand->partial |= !tensor_covers_storage(call->outputs[i]);
         if (call->gemm != NULL && call->gemm->beta != 0)
             operand->read = true;

@@ -23,8 +23,8 @@ static void observer_call(struct call *call,
     context->observer(context->observer_user, &explanation, after);
 }
 
-/* Runs the call on the device: moves operands, launches, and measures the time
- * if the context asks for it.  May wait. */
+/* Runs the call on the device: moves the operands, launches the operator, and
+ * measures the time if the context asks for it.  May wait. */
 static enum tandem_status call_execute(struct call *call,
                                        struct placement_decision *decision,
                                        struct device *device)
@@ -70,8 +70,8 @@ static void candidate_exclude(struct call *call,
 }
 
 /* Returns true if the device supports the call and need not compile code first.
- * Otherwise excludes the device or, if it must compile, marks it as not ready
- * and starts the compilation in the background. */
+ * A device that must compile is marked as not ready and compiles in the
+ * background.  Any other device is excluded from this call. */
 static bool candidate_is_ready(struct call *call,
                                struct placement_decision *decision,
                                struct call_descriptor *cached,
@@ -105,8 +105,8 @@ static bool candidate_is_ready(struct call *call,
     return false;
 }
 
-/* Fails if the device that must run the call failed verification by cl-probe
- * for this operator, because the results would be silently wrong. */
+/* Fails if cl-probe found that the device that must run the call computes this
+ * operator wrong, because the results would be silently wrong. */
 static enum tandem_status
 forced_device_check_blocked(const struct call *call,
                             const struct placement_decision *decision,
@@ -142,8 +142,8 @@ no_device_fail(const struct call *call,
                           call->row->name);
 }
 
-/* Updates the operand locations after a failure.  Returns true if all inputs
- * can still be read.  Preserves the error message of the failure. */
+/* Updates the operands' locations after a failed launch.  Returns true if all
+ * inputs can still be read.  Preserves the error message of the failure. */
 static bool inputs_are_readable(struct placement_decision *decision,
                                 enum tandem_status failure)
 {
@@ -169,7 +169,7 @@ call_run_on_fastest(struct call *call, struct placement_decision *decision,
             chooser_pick(context, decision, context->usable);
 
         if (device == NULL && decision->must_compile != 0) {
-            /* No ready device is left, so choose one that must compile. */
+            /* No device is ready, so choose one that must compile first. */
             const uint32_t must_compile = decision->must_compile;
 
             decision->must_compile = 0;
@@ -187,8 +187,8 @@ call_run_on_fastest(struct call *call, struct placement_decision *decision,
         candidate_exclude(call, decision, device, status);
         if (unlock_epoch == context->unlock_epoch)
             continue;
-        /* The mutex was released: another call may have replaced the cache
-         * entry, and devices may be lost. */
+        /* The mutex was released.  Another call may have replaced the cache
+         * entry, and devices may have been lost. */
         cached = NULL;
         decision->predicted = 0;
         if (!inputs_are_readable(decision, status))
@@ -196,16 +196,16 @@ call_run_on_fastest(struct call *call, struct placement_decision *decision,
     }
 }
 
-/* Returns true if the output's expected next reader needs a device copy. */
+/* Returns true if the output's expected reader needs a copy on a device. */
 static bool output_leaves_host(const struct operand *operand)
 {
     return operand->next_reader != 0 &&
            !(operand->host_accessible >> (operand->next_reader - 1) & 1);
 }
 
-/* The host fast path, which most small operators take: launches the call at
- * once if the inputs are on the host and the device that computes there is the
- * fastest.  Returns false if the caller must choose a device instead. */
+/* The host fast path, which most small operators take.  If the inputs are on
+ * the host and the device that computes there is the fastest, launches the call
+ * at once.  Returns false if the caller must choose a device instead. */
 static bool host_fast_path_run(struct call *call,
                                struct placement_decision *decision,
                                struct call_descriptor *cached,

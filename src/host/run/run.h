@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The steps of an operator call: check the arguments, choose a device, move the
- * inputs, launch.  Each comment says if the function locks the context's mutex
- * or if the caller must have locked it ("the context must be locked"). */
+ * inputs, launch.  Comments say if a function locks the context's mutex or if
+ * the caller must have locked it ("the context must be locked"). */
 #ifndef TANDEM_HOST_RUN_RUN_H
 #define TANDEM_HOST_RUN_RUN_H
 
@@ -11,7 +11,7 @@
 
 struct call_descriptor;
 
-/* An operator call.  It does not own the objects to which it points. */
+/* An operator call.  The struct does not own the objects to which it points. */
 struct call {
     struct tandem_context *context;
     const struct operator_row *row;
@@ -57,13 +57,13 @@ enum tandem_status matmul_prepare(struct matmul *matmul,
  * matmul_prepare failed. */
 void matmul_finish(struct matmul *matmul);
 
-/* Returns TANDEM_OK if the operator allows these operands (op_call.c).  The
- * context must be locked. */
+/* Returns TANDEM_OK if the operator accepts the call's operands (op_call.c).
+ * The context must be locked. */
 enum tandem_status call_check(const struct call *call);
 
 /* Returns the value for a tensor's desc.buffer: the tensor's buffer on
- * `device`, or its storage, for argument checks, if `device` is
- * TANDEM_ANY_DEVICE. */
+ * `device`.  For argument checks, `device` is TANDEM_ANY_DEVICE, and the value
+ * is the tensor's storage. */
 static inline struct tandem_buffer *
 call_buffer(const struct tandem_tensor *tensor, uint32_t device)
 {
@@ -109,27 +109,27 @@ enum tandem_status call_query_ready(const struct call *call,
                                     struct device *device);
 /* Starts to compile the call's kernels on the device, in the background. */
 void call_prepare(const struct call *call, struct device *device);
-/* Launches the call.  The operands must be resident on the device. */
+/* Launches the call.  The operands must already be on the device. */
 enum tandem_status call_enqueue(const struct call *call, struct device *device);
-/* [may wait, up to HANG_DEADLINE]  Moves the operands to the device and
- * launches the call.  Sets decision->request.run_cost to NULL if it waited. */
+/* [may wait, up to HANG_DEADLINE]  Moves the operands to the device and launches
+ * the call.  A wait sets decision->request.run_cost to NULL. */
 enum tandem_status call_launch(const struct call *call,
                                struct placement_decision *decision,
                                struct device *device);
-/* Records a launch in the device, the operands' storages and the chooser. */
+/* Updates the device, the operands' storages and the chooser after a launch. */
 void call_note_launch(struct placement_decision *decision,
                       struct device *device);
 
-/* Returns memory, owned by the calling thread, for its next placement decision
- * in this context.  Returns NULL if memory is exhausted. */
+/* Returns memory for the calling thread's next placement decision in this
+ * context, or NULL if memory is exhausted.  The thread owns the memory. */
 struct placement_decision *
 placement_decision_get(const struct tandem_context *context);
-/* Returns the calling thread's placement decision, which may belong to another
- * context, or NULL if the thread has none. */
+/* Returns the calling thread's last placement decision, or NULL if it has none.
+ * The decision may belong to another context. */
 struct placement_decision *
 placement_decision_find(const struct tandem_context *context);
-/* Fills `out` from the decision and predicts device times that are missing.
- * The context must be locked. */
+/* Converts the decision to an explanation.  Predicts device times that are
+ * missing.  The context must be locked. */
 void explanation_fill(struct tandem_context *context,
                       struct placement_decision *decision,
                       struct tandem_explanation *out);

@@ -39,12 +39,12 @@ enum tandem_status storage_require_content(struct storage *storage)
 /* State that storage_sync_host keeps between its steps. */
 struct host_sync {
     uint64_t deadline_ns;
-    const struct device *waited_for; /* the device last waited for, or NULL */
+    const struct device *waited_for; /* device of the last wait, or NULL */
     uint64_t last_launch;            /* waited_for->last_launch at that wait */
     uint32_t waits;                  /* number of waits for devices so far */
-    bool recovered; /* true if an error of earlier work was cleared already */
-    bool unlocked;  /* source_wait released the context's mutex meanwhile */
-    bool done;      /* the download of this step succeeded */
+    bool recovered;                  /* an error of earlier work was cleared */
+    bool unlocked;                   /* a wait released the context's mutex */
+    bool done;                       /* the step's download succeeded */
 };
 
 /* Maximum number of waits for source devices before a download.  Other threads
@@ -52,7 +52,7 @@ struct host_sync {
 #define MAX_WAITS 4u
 
 /* Returns a device with a current copy of the storage, preferably an idle one.
- * Call storage_require_content first, which ensures that one exists. */
+ * The caller must have ensured that a copy exists (storage_require_content). */
 static struct device *source_find(const struct storage *storage)
 {
     struct tandem_context *context = storage->context;
@@ -69,8 +69,8 @@ static struct device *source_find(const struct storage *storage)
     return source;
 }
 
-/* Waits for the work on the stream of `source`, so that a download blocks the
- * stream only briefly.  Sets state->unlocked if the mutex was released. */
+/* Waits for the work on the stream of `source`, so that the next download is
+ * short.  Sets state->unlocked if the mutex was released. */
 static enum tandem_status source_wait(struct device *source,
                                       struct host_sync *state)
 {
@@ -103,9 +103,9 @@ static void writable_layouts_copy(struct storage *storage)
     }
 }
 
-/* Downloads a storage's content and waits for completion.  Sets state->done on
- * success.  If an error of earlier work made the download fail, clears the
- * error once and returns TANDEM_OK without state->done: callers must retry. */
+/* Downloads a storage's content and blocks until it arrives.  Sets state->done
+ * on success.  If an error of earlier work made the download fail, clears the
+ * error once and returns TANDEM_OK without state->done; callers must retry. */
 static enum tandem_status download(struct storage *storage,
                                    struct device *device, void *target,
                                    uint64_t bytes, struct host_sync *state)
@@ -134,8 +134,8 @@ static enum tandem_status download(struct storage *storage,
     return TANDEM_OK;
 }
 
-/* Waits for the device that may still write the host copy, if any.  Downloads
- * one byte through that device to learn whether its work failed. */
+/* Waits for the device that may still write the host copy, if there is one.
+ * Downloads one byte through that device to learn whether its work failed. */
 static enum tandem_status host_sync_wait_writer(struct storage *storage,
                                                 struct host_sync *state)
 {
@@ -188,7 +188,7 @@ static enum tandem_status host_sync_download(struct storage *storage,
     return TANDEM_OK;
 }
 
-/* One step of storage_sync_host, repeated if it released the mutex. */
+/* One step of storage_sync_host.  If it released the mutex, it is repeated. */
 static enum tandem_status host_sync_step(struct storage *storage,
                                          struct host_sync *state)
 {
@@ -238,7 +238,7 @@ static bool needs_host_sync(const struct storage *storage,
 
 /* Uploads the host copy, which must be current.  No other thread may own the
  * device's stream.  If an error of earlier work made the upload fail, clears
- * the error once and sets *recovered; the caller must then try again. */
+ * the error once and sets *recovered.  The caller must then try again. */
 static enum tandem_status upload(struct storage *storage, struct device *device,
                                  bool *recovered)
 {
@@ -311,7 +311,7 @@ enum tandem_status storage_wait_host_writable(struct storage *storage,
         if (device->busy || device->stream_owned) {
             const enum tandem_status status = wait_idle(device, deadline_ns);
 
-            /* An error concerns the outputs of earlier work, not this call. */
+            /* The error is from earlier work, not from this call. */
             if (status == TANDEM_NOT_READY)
                 return status;
             if (status != TANDEM_OK && !device->hung)

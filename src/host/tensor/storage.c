@@ -12,9 +12,9 @@
 #include <string.h>
 
 #define HOST_ALIGNMENT 64u
-/* A device with its own memory imports host memory (uses it in place) only if
- * the address is a multiple of PAGE_BYTES and the size is at least
- * IMPORT_BYTES, a large transfer.  The size of wrapped memory must also be a
+/* A device with its own memory uses host memory in place (imports it) only if
+ * the address is a multiple of PAGE_BYTES and the size at least IMPORT_BYTES,
+ * so that transfers would be slow.  The size of wrapped memory must also be a
  * multiple of IMPORT_UNIT. */
 #define PAGE_BYTES 4096u
 #define IMPORT_BYTES ((uint64_t)128 << 10)
@@ -93,7 +93,7 @@ static bool host_is_in_use(const struct storage *storage)
     for (uint32_t i = 0; i < context->device_count; i++) {
         const struct device *device = context->devices[i];
 
-        /* A hung device may resume its work later. */
+        /* A hung device may later resume work that uses the host copy. */
         if ((storage->host_used >> i & 1) &&
             (device->busy || device->hung || device->lost_with_pending_work))
             return true;
@@ -131,7 +131,7 @@ void storages_free_pending(struct tandem_context *context)
     }
 }
 
-/* Moves the pending storages to a global list, which leak checkers reach. */
+/* Moves context->pending_free to a global list that leak checkers find. */
 void storages_leak_pending(struct tandem_context *context)
 {
     static struct storage *abandoned;
@@ -175,7 +175,7 @@ storage_add_writable_layout(struct storage *storage,
 }
 
 /* Memory that devices may import fills whole pages, so that no other allocation
- * shares the last page. */
+ * shares its last page. */
 enum tandem_status storage_allocate_host(struct storage *storage)
 {
     const size_t alignment =
@@ -203,8 +203,8 @@ bool storage_is_importable(const struct storage *storage)
            (!storage->wrapped || storage->bytes % IMPORT_UNIT == 0);
 }
 
-/* Imports the host copy into the device if memory and device allow it, else
- * leaves the buffer NULL.  A device that cannot import is not asked again. */
+/* Imports the host copy into the device if both allow it, else leaves the
+ * device's buffer NULL.  A device that cannot import is not asked again. */
 static void buffer_import(struct storage *storage, struct device *device)
 {
     struct tandem_context *context = storage->context;
@@ -289,8 +289,8 @@ void storage_drop_poisoned_buffer(struct storage *storage,
         storage->host_writer = NULL;
 }
 
-/* Evaluates a move due to migration credit when a write makes the copies of the
- * devices in `stale` (a mask) stale.  If the move saved less than it cost, the
+/* Called when a write makes the copies of the devices in the mask `stale`
+ * stale.  If a move due to migration credit saved less time than it cost, the
  * storage's later credits are halved once more; otherwise they count fully. */
 static void migration_evaluate(struct storage *storage, uint32_t stale)
 {
@@ -305,8 +305,8 @@ static void migration_evaluate(struct storage *storage, uint32_t stale)
 
 void storage_note_host_write(struct storage *storage)
 {
-    /* If the work of the device that wrote the host copy failed, its plugin may
-     * refuse to read the device's buffer.  A new buffer can be read. */
+    /* If a device wrote the host copy and its work failed, its plugin may
+     * refuse to read the device's buffer.  The plugin can read a new buffer. */
     if (storage->host_writer != NULL) {
         buffer_free(storage, storage->host_writer->id);
         storage->host_writer = NULL;

@@ -9,7 +9,7 @@
 #include "host/context/context.h"
 #include "host/device/device.h"
 
-/* Maximum of credit_halvings.  2^-credit_halvings scales migration credits. */
+/* Maximum of credit_halvings.  Migration credits count 2^-credit_halvings. */
 #define MAX_CREDIT_HALVINGS 20u
 /* The host is no longer expected to read wrapped memory after this many
  * results were overwritten unread. */
@@ -24,9 +24,9 @@ struct writable_layout {
 
 struct storage {
     struct tandem_context *context;
-    struct storage *next; /* in the list context->pending_free */
+    struct storage *next; /* next in context->pending_free */
     uint32_t references;
-    bool wrapped; /* true if `host` is the caller's memory */
+    bool wrapped; /* `host` is the caller's memory */
     bool read_only;
     /* The wrapped memory has bytes between the elements that the library must
      * not change.  The library writes only the elements of writable_layouts. */
@@ -36,13 +36,13 @@ struct storage {
      * otherwise a number that no other storage uses. */
     uint64_t address;
     char *host;    /* host copy of the content; NULL before allocation */
-    char *staging; /* temporary target of downloads if has_gaps, or NULL */
+    char *staging; /* temporary download target if has_gaps, or NULL */
     struct writable_layout *writable_layouts;
 
     /* Mask of locations (HOST_BIT and device bits) with a current copy.  0
      * means that the storage was never written or that its content was lost. */
     uint32_t current;
-    enum tandem_status poison; /* error returned by reads; TANDEM_OK if none */
+    enum tandem_status poison; /* error that reads return, or TANDEM_OK */
     uint32_t host_used; /* devices whose pending work may use the host copy */
     /* The device from which a thread is downloading content now, or NULL. */
     struct device *downloading_from;
@@ -57,14 +57,14 @@ struct storage {
 
     /* Migration credit; see chooser.h. */
     float migration_credit_ns[TANDEM_MAX_DEVICES];
-    uint32_t migrated_to; /* bit d is set if credit led to a move to device d */
-    float migration_cost_ns;  /* predicted time of the last such move */
+    uint32_t migrated_to;     /* bit d: credit caused a move to device d */
+    float migration_cost_ns;  /* predicted time that the last such move took */
     float migration_saved_ns; /* predicted time that this move has saved */
     uint8_t credit_halvings;  /* consecutive moves that did not pay off */
-    /* Access history, which predicts the next reader. */
+    /* Access history, which predicts the next reader of the storage. */
     uint8_t unread_results;  /* consecutive results overwritten unread */
-    bool unread_by_host;     /* host has not read what a device wrote last */
-    bool unread_by_devices;  /* no device has read what a device wrote last */
+    bool unread_by_host;     /* the host has not read the last device result */
+    bool unread_by_devices;  /* no device has read the last device result */
     bool host_reads_results; /* the host has read at least one result */
     /* Number plus 1 of the device that first read the last result (0 means
      * none), and the operator (enum tandem_op_id) that read it there. */
@@ -75,8 +75,8 @@ struct storage {
  * `wrapped` is the caller's memory; if NULL, the library allocates memory. */
 struct storage *storage_new(struct tandem_context *context, uint64_t bytes,
                             void *wrapped);
-/* Drops a reference.  After the last one, frees the storage, or leaves this to
- * storages_free_pending if device work may still use the host memory. */
+/* Drops a reference.  After the last one, frees the storage.  If device work
+ * may still use the host memory, storages_free_pending frees it later. */
 void storage_release(struct storage *storage);
 /* Frees the storages in context->pending_free that no device work uses. */
 void storages_free_pending(struct tandem_context *context);
@@ -92,7 +92,7 @@ storage_add_writable_layout(struct storage *storage,
                             const struct tandem_tensor_desc *desc);
 
 /* The next two functions allocate memory for a storage on the host or a device,
- * unless the storage has memory there.  They move no content. */
+ * unless it already has memory there.  They move no content. */
 enum tandem_status storage_allocate_host(struct storage *storage);
 enum tandem_status storage_allocate_buffer(struct storage *storage,
                                            struct device *device);
@@ -139,13 +139,13 @@ static inline uint32_t storage_location_bit(const struct storage *storage,
 }
 
 /* Returns TANDEM_OK if the storage has content, TANDEM_INVALID_ARGUMENT if it
- * was never written, otherwise the error by which the content was lost. */
+ * was never written, otherwise the error that lost the content. */
 enum tandem_status storage_require_content(struct storage *storage);
 
 /* [may wait]  Makes the host copy current and waits for all writes to it. */
 enum tandem_status storage_sync_host(struct storage *storage,
                                      uint64_t deadline_ns);
-/* [may wait, up to HANG_DEADLINE]  Makes the copy of a device current. */
+/* [may wait, up to HANG_DEADLINE]  Makes the copy on a device current. */
 enum tandem_status storage_to_device(struct storage *storage,
                                      struct device *device);
 
@@ -155,17 +155,17 @@ enum tandem_status storage_wait_host_writable(struct storage *storage,
                                               uint32_t devices,
                                               uint64_t deadline_ns);
 
-/* Frees the device's own copy if the device can import the host copy instead.
- * The host copy must be current. */
+/* Frees the device's own copy if the device can use the host copy in place
+ * instead.  The host copy must be current. */
 void storage_drop_device_copy(struct storage *storage, struct device *device);
 
-/* Frees the device's buffer if failed work may have made it unreadable.  Called
- * before a launch that overwrites the whole storage. */
+/* Frees the device's buffer if the plugin may refuse to read it after failed
+ * work.  Called before a launch that overwrites the whole storage. */
 void storage_drop_poisoned_buffer(struct storage *storage,
                                   struct device *device);
 
 /* The next two functions record that the host wrote the storage, which makes
- * all device copies stale, or that the host read it. */
+ * all device copies stale, or that the host read the storage. */
 void storage_note_host_write(struct storage *storage);
 void storage_note_host_read(struct storage *storage);
 /* Records that the latest launch on the device wrote the storage. */
@@ -183,9 +183,9 @@ static inline void storage_note_device_read(struct storage *storage,
     storage->unread_by_devices = false;
 }
 
-/* Returns true if the caller is expected to read the next result on the host:
- * for wrapped memory, unless the last MAX_UNREAD_RESULTS results were
- * overwritten unread; for other memory, only if the last result was read. */
+/* Returns true if the caller is expected to read the next result on the host.
+ * Wrapped memory: unless the last MAX_UNREAD_RESULTS results were overwritten
+ * unread.  Other memory: only if the last result was read. */
 static inline bool storage_read_expected(const struct storage *storage)
 {
     return storage->wrapped

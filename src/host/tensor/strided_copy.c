@@ -46,7 +46,7 @@ void strided_copy(char *target, const int64_t *target_strides,
 
         row_copy(target, target_strides[inner], source, source_strides[inner],
                  shape[inner], element_bytes);
-        /* Advance the index to the next row.  The last axis changes fastest. */
+        /* Advance `index` to the next row.  The last axis changes fastest. */
         for (;;) {
             if (axis-- == 0)
                 return;

@@ -11,8 +11,8 @@
 void strided_copy(char *target, const int64_t *target_strides,
                   const char *source, const int64_t *source_strides,
                   uint32_t rank, const int64_t *shape, uint32_t element_bytes);
-/* Returns true if the elements fill contiguous memory in any order, without
- * gaps or overlaps.  Strides may be negative. */
+/* Returns true if a tensor's elements fill contiguous memory in any order,
+ * without gaps or overlaps.  Strides may be negative. */
 bool strides_are_dense(uint32_t rank, const int64_t *shape,
                        const int64_t *strides);
 

@@ -14,7 +14,7 @@
 
 struct handle_pool tensor_pool = HANDLE_POOL(struct tandem_tensor, 0x5454454e);
 
-/* Stands in for the memory of wrapped tensors that have no elements. */
+/* Replaces the memory of wrapped tensors that have no elements. */
 static _Alignas(64) char empty_memory[64];
 
 enum tandem_status tensor_check(const struct tandem_tensor *tensor,
@@ -32,9 +32,9 @@ enum tandem_status tensor_check(const struct tandem_tensor *tensor,
 
 /* ---- creation ---- */
 
-/* Creates a tensor and takes over the caller's reference to `storage`.  Returns
- * NULL, without taking the reference, if memory is exhausted.  The context must
- * be locked. */
+/* Creates a tensor and takes over the caller's reference to `storage`.  If
+ * memory is exhausted, returns NULL, and the caller keeps the reference.  The
+ * context must be locked. */
 static struct tandem_tensor *tensor_new(struct tandem_context *context,
                                         struct storage *storage,
                                         const struct tandem_tensor_desc *desc)
@@ -130,9 +130,9 @@ enum tandem_status tandem_tensor_create(struct tandem_context *context,
     return TANDEM_OK;
 }
 
-/* Computes the offsets of the elements with the lowest and the highest address
- * from element (0, ..., 0), in elements.  Returns false if they are too large
- * to address.  A shape without elements gives the offsets 0 and -1. */
+/* Computes the offsets, in elements from element (0, ..., 0), of the elements
+ * with the lowest and the highest address.  Returns false if an offset is too
+ * large to address.  A shape without elements gives the offsets 0 and -1. */
 static bool element_range(uint32_t rank, const int64_t *shape,
                           const int64_t *strides, int64_t *out_before,
                           int64_t *out_after)

@@ -12,7 +12,7 @@ struct tandem_tensor {
     struct tandem_context *context;
     struct storage *storage;
     struct tandem_tensor *previous, *next; /* list context->tensors */
-    uint64_t serial; /* serial number from 1, unique in the context */
+    uint64_t serial; /* number unique in the context, from 1 */
     int64_t elements;
     uint64_t bytes;  /* total size of the elements */
     bool contiguous; /* row-major without gaps */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Content of tensors: reads and writes by the caller, synchronization with the
- * host, and prefetching to devices.  The public functions lock the context's
- * mutex and may block. */
+/* Reads, writes and synchronizes the content of tensors on behalf of the
+ * caller, and prefetches it to devices.  The public functions lock the
+ * context's mutex and may block. */
 #include <config.h>
 
 #include "common/argument_check.h"
@@ -28,8 +28,8 @@ static enum tandem_status bytes_check(const struct tandem_tensor *tensor,
 /* ---- writing ---- */
 
 /* If the tensor is a contiguous part of a storage that is current only on
- * devices, returns one of these devices: a write can upload the part there
- * without a download.  Otherwise returns NULL.  The context must be locked. */
+ * devices, returns one of them: a write can upload the part there without a
+ * download.  Otherwise returns NULL.  The context must be locked. */
 static struct device *partial_upload_device(const struct tandem_tensor *tensor)
 {
     const struct storage *storage = tensor->storage;
@@ -44,9 +44,9 @@ static struct device *partial_upload_device(const struct tandem_tensor *tensor)
     return device->state == DEVICE_OPEN ? device : NULL;
 }
 
-/* Uploads the tensor to its part of the device's copy of the storage.
- * TANDEM_OK with *out_done still false means that the function waited or
- * cleared an error of earlier work, and that the caller must try again. */
+/* Uploads the tensor to its part of the device's copy of the storage.  If the
+ * function waited or cleared an error of earlier work, returns TANDEM_OK but
+ * *out_done stays false.  The caller must then try again. */
 static enum tandem_status partial_upload(const struct tandem_tensor *tensor,
                                          struct device *device,
                                          const void *memory, bool *recovered,
@@ -72,8 +72,8 @@ static enum tandem_status partial_upload(const struct tandem_tensor *tensor,
     return TANDEM_OK;
 }
 
-/* Prepares the storage's host copy for a write.  TANDEM_OK with *out_done false
- * means that the function waited and the caller must try again. */
+/* Prepares the storage's host copy for a write.  If the function waited, it
+ * returns TANDEM_OK but *out_done is false.  The caller must then try again. */
 static enum tandem_status
 host_copy_make_writable(const struct tandem_tensor *tensor, bool *out_done)
 {
@@ -81,7 +81,7 @@ host_copy_make_writable(const struct tandem_tensor *tensor, bool *out_done)
     const uint64_t unlock_epoch = storage->context->unlock_epoch;
     enum tandem_status status = TANDEM_OK;
 
-    /* Content outside the tensor must be on the host before the write. */
+    /* The storage's other content must be on the host before the write. */
     if (!tensor_covers_storage(tensor) && (storage->current & ~HOST_BIT) != 0)
         status = storage_sync_host(storage, HANG_DEADLINE);
     if (status == TANDEM_OK)
@@ -276,8 +276,8 @@ enum tandem_status tandem_tensor_prefetch(struct tandem_tensor *tensor,
         status = device_open(device);
     if (status == TANDEM_OK)
         status = storage_require_content(tensor->storage);
-    /* Skip a move that must wait for another device.  The operator that needs
-     * the tensor on the device moves it later. */
+    /* Skip the move if it must wait for another device.  The operator that
+     * needs the tensor on the device moves it later. */
     if (status == TANDEM_OK && content_is_ready(tensor->storage))
         status = storage_to_device(tensor->storage, device);
     context_unlock(tensor->context);
