@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The structs behind the plugin's handles, which all folders use. */
+/* The structs of the plugin's handles: devices, buffers, streams, events. */
 #ifndef TANDEM_OPENCL_OBJECTS_H
 #define TANDEM_OPENCL_OBJECTS_H
 
@@ -32,7 +32,7 @@ enum driver_wait_mode {
 struct tandem_device {
     struct handle handle;
     const struct platform_device *hardware;
-    cl_context context;       /* shared by all opens of the hardware */
+    cl_context context;       /* context shared by all opens of the hardware */
     cl_command_queue utility; /* queue for commands without a stream */
     tandem_log_fn log;
     void *log_user;
@@ -129,7 +129,7 @@ struct tandem_stream {
     _Atomic uint64_t pending_bytes; /* memory that unfinished commands use */
     _Atomic uint32_t status;        /* the sticky error, or TANDEM_OK */
     char message[256];              /* message of the sticky error */
-    struct stream_kernel *kernels;  /* hash table of stream kernels */
+    struct stream_kernel *kernels;  /* hash table of the stream's kernels */
     uint32_t kernel_slots, kernel_count;
     struct clblast_temp_size_entry clblast_temp_sizes[CLBLAST_TEMP_SIZE_COUNT];
     struct staging staging;

@@ -105,7 +105,7 @@ static int rank_of(const struct platform_device *device)
                                                             : 2;
 }
 
-/* Sorts the list by insertion.  Devices of one kind keep the drivers' order. */
+/* Sorts the device list.  Devices of one kind keep the order of the drivers. */
 static void order_devices(void)
 {
     for (uint32_t i = 1; i < listed_count; i++)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The list of all platforms' OpenCL devices, built by the first call.  Any
- * thread. */
+/* The OpenCL devices of all platforms, listed by the first call.
+ * Thread-safe. */
 #ifndef TANDEM_OPENCL_DEVICE_DEVICE_ENUMERATION_H
 #define TANDEM_OPENCL_DEVICE_DEVICE_ENUMERATION_H
 
@@ -34,7 +34,7 @@ struct platform_device {
 /* Writes the number of devices.  If it is 0, returns an error, usually
  * NO_DEVICE, with a message that tells the user what to install. */
 enum tandem_status opencl_device_count(uint32_t *out_count);
-/* Returns device `index`.  Returns NULL with a message if it does not exist. */
+/* Returns device `index` of the list, or NULL with an error message. */
 struct platform_device *opencl_device_get(uint32_t index);
 
 #endif

@@ -19,7 +19,7 @@ struct quirk_row {
     uint32_t min_compute_capability; /* Minimum capability: 53 means 5.3. */
     const char *missing_extension;   /* Extension missing in driver's list. */
     const char *behaviour;           /* Description; must not contain "; ". */
-    const char *source; /* Public issue about the quirk, or our own record. */
+    const char *source; /* Public issue, project document or "observed". */
 };
 
 static const struct quirk_row rows[] = {

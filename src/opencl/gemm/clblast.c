@@ -75,7 +75,7 @@ uint64_t clblast_variant_key(const struct tandem_gemm *gemm)
     return gemm->batch > 1 ? CLBLAST_BATCHED_KEY : CLBLAST_KEY;
 }
 
-/* Runs a GEMM of n x n matrices in `memory`, and waits for it. */
+/* Runs a GEMM of n x n matrices in the buffer `memory`. Waits for its end. */
 static enum tandem_status warmup_launch(struct tandem_device *device,
                                         cl_command_queue queue, cl_mem memory,
                                         size_t n, bool batched)

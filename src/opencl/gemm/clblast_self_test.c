@@ -112,7 +112,7 @@ static enum tandem_status check_compare(const struct check *check)
     uint64_t state = 1;
     for (uint32_t i = 0; i < SAMPLES; i++) {
         state = state * 6364136223846793005u + 1442695040888963407u;
-        /* The first and the last element are always compared. */
+        /* The first and the last element of c are always compared. */
         size_t entry = i == 0   ? 0
                        : i == 1 ? count - 1
                                 : (size_t)((state >> 20) % count);

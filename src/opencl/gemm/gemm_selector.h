@@ -14,7 +14,7 @@ struct platform_device;
 
 struct gemm_selection {
     bool clblast;               /* CLBlast is selected */
-    enum gemm_kernel_id kernel; /* used if CLBlast is not selected */
+    enum gemm_kernel_id kernel; /* kernel used if CLBlast is not selected */
     struct split_k split;
 };
 

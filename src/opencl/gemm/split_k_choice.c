@@ -98,7 +98,7 @@ static double gemv_ns(const struct gemm_candidate *c,
                       const struct split_k *split)
 {
     double rounds = c->tiles * split->splits / c->compute_units;
-    /* With fewer work-groups than compute units, each has more bandwidth. */
+    /* With fewer groups than compute units, each group has more bandwidth. */
     double row_ns =
         fmax(c->cost->step_ns * (rounds < 1 ? rounds : ceil(rounds)),
              c->cost->latency_ns);

@@ -29,10 +29,10 @@ enum build_state {
 struct kernel_variant {
     uint64_t key;
     enum build_state state;
-    enum tandem_status status; /* error of the failed build */
+    enum tandem_status status; /* error if the build failed */
     uint32_t failure_count;    /* failed builds, not counting lack of memory */
     char message[256];
-    cl_program program; /* owned by the program table */
+    cl_program program; /* program owned by the program table */
     struct kernel_variant *next_in_bucket, *next_job;
     /* Start time of the running build, or 0 if a launch does the build. */
     uint64_t start_ns;
