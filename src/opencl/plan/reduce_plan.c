@@ -9,20 +9,20 @@
 #define MAX_SPLITS 4096u
 /* Log2 of the elements that a lane (a work-item) reads per loop iteration. */
 #define ITERATION_LOG2 4u
-/* For reductions in which combining two lanes is slow: log2 of the elements per
- * lane in a long row, and log2 of the minimum number of lanes per row. */
+/* For reductions that combine the results of lanes slowly: log2 of the elements
+ * per lane in a long row, and log2 of the minimum number of lanes per row. */
 #define SLOW_LANE_ELEMENTS_LOG2 6u
 #define MIN_SLOW_LANES_LOG2 3u
-/* Log2 of the minimum number of lanes per row for log-sum-exp, where combining
- * two lanes takes several exponentials. */
+/* Log2 of the minimum number of lanes per row for log-sum-exp, which computes
+ * several exponentials to combine the results of two lanes. */
 #define MIN_EXP_LANES_LOG2 1u
 /* Number of work-groups per compute unit that keeps a GPU busy until the kernel
  * ends.  Reductions of columns need fewer, because a group has many columns. */
 #define ROW_GROUPS 32u
 #define COLUMN_GROUPS 16u
 /* Log2 of the number of neighbouring outputs per work-group if rows are
- * strided.  Rows of LONG_COLUMN_ELEMENTS or more get one lane each if combining
- * is fast. */
+ * strided.  Rows of LONG_COLUMN_ELEMENTS or more elements get one lane each if
+ * the results of two lanes are fast to combine. */
 #define INTERLEAVED_OUTPUTS_LOG2 5u
 #define LONG_COLUMN_ELEMENTS 4096u
 /* Maximum number of splits per lane that the last work-group combines.  The
@@ -92,7 +92,7 @@ static int64_t inner_stride(const struct layout *layout, uint32_t operand)
     return stride < 0 ? -stride : stride;
 }
 
-/* Returns log2 of the lanes for a row, before max_lanes_log2 limits them. */
+/* Returns log2 of the preferred number of lanes per row. */
 static uint32_t preferred_lanes_log2(uint64_t count, uint32_t op)
 {
     uint32_t log2 = log2_ceil(count);

@@ -8,9 +8,9 @@
  * memory.  More work-items share a longer row. */
 #define LANE_VEC4_LOG2 3u
 #define LOCAL_MEMORY_LANE_VEC4_LOG2 2u
-/* Log2 of the work-group size for rows of up to LONG_ROW_ELEMENTS.  Rows of up
- * to half that length use half the size.  More work-items with fewer registers
- * each are faster here. */
+/* Log2 of the work-group size for rows of up to LONG_ROW_ELEMENTS elements.
+ * Rows of up to half that length use half that size.  For such rows, more
+ * work-items with fewer registers each are faster. */
 #define LONG_ROW_GROUP_LOG2 10u
 #define LONG_ROW_ELEMENTS 32768u
 /* Maximum number of vec4 per work-item that cl/common/row_access.cl supports
@@ -20,7 +20,7 @@
  * MAX_ITERATIONS iterations. */
 #define ITERATION_ELEMENTS 16u
 #define MAX_ITERATIONS 8u
-/* Rows with fewer elements are not split just to occupy an idle device. */
+/* Rows with fewer elements are not split merely to use idle compute units. */
 #define MIN_SPLIT_ELEMENTS 8192u
 
 bool rows_are_vec4_aligned(const struct layout *outer, uint32_t operand,

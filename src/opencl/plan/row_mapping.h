@@ -12,7 +12,7 @@ struct row_mapping {
     uint64_t elements_per_split;
     uint64_t row_groups;        /* work-groups for one split of each row */
     uint32_t lanes_log2;        /* log2 of work-items per row */
-    uint32_t lanes_interleaved; /* 1 if neighbouring items share no row */
+    uint32_t lanes_interleaved; /* 1 if neighbouring work-items share no row */
     uint32_t splits, misalignments;
 };
 
@@ -40,9 +40,9 @@ enum row_access {
 /* Argument max_vec4_log2 of row_mapping_divide if registers are few. */
 #define MAX_ROW_VEC4_LOG2 3
 
-/* Divides out->rows rows of out->count elements.  At most 2^max_lanes_log2
- * work-items share a row.  Each keeps at most 2^max_vec4_log2 vec4 in
- * registers, or none if max_vec4_log2 is negative.  If the rows fit in
+/* Divides out->rows rows of out->count elements among work-items.  At most
+ * 2^max_lanes_log2 work-items share a row.  Each keeps at most 2^max_vec4_log2
+ * vec4 in registers, or none if max_vec4_log2 is negative.  If the rows fit in
  * registers, returns true and sets register and lane bits of the variant key.
  * Otherwise splits each row and returns false.  ROW_ACCESS_LOCAL_MEMORY and
  * ROW_ACCESS_VEC4_COLUMNS do not support splits. */

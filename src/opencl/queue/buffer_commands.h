@@ -9,13 +9,13 @@
 #include "opencl/queue/stream.h"
 
 /* Checks the buffer and the range.  Makes the stream wait for other streams
- * that use the buffer's memory.  `what` names the operation in messages. */
+ * that use the buffer's memory.  Error messages name the operation `what`. */
 enum tandem_status buffer_begin_command(struct tandem_stream *stream,
                                         struct tandem_buffer *buffer,
                                         uint64_t offset, uint64_t bytes,
                                         const char *what);
-/* Enqueue a write or a read.  Call buffer_begin_command before.  If `event` is
- * not NULL, *event receives the command's event, which the caller owns. */
+/* Enqueue a write or read of a buffer.  Call buffer_begin_command first.
+ * Unless `event` is NULL, *event receives an event that the caller owns. */
 enum tandem_status buffer_enqueue_write(struct tandem_stream *stream,
                                         struct tandem_buffer *buffer,
                                         uint64_t offset, const void *source,

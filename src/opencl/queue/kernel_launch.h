@@ -28,7 +28,7 @@ enum tandem_status launch_check(const struct tandem_device *device,
 /* Checks the arguments of an operator, plans its kernels and enqueues them. */
 enum tandem_status launch_op(struct tandem_stream *stream,
                              struct op_request *request);
-/* The struct to which the `user` of buffer_address_range points. */
+/* The struct to which the argument `user` of buffer_address_range points. */
 struct address_range_user {
     const struct tandem_device *device;
     const char *name; /* operator name for error messages */

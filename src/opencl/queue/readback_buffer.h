@@ -9,7 +9,7 @@
 
 #include "opencl/queue/stream.h"
 
-/* Returns true if a download of `bytes` should use the readback buffer.
+/* Returns true if a download of `bytes` bytes should use the readback buffer.
  * Allocates the buffer at the first call, which may take up to timeout_ns. */
 bool readback_supports(struct tandem_stream *stream, uint64_t bytes,
                        uint64_t timeout_ns);

@@ -60,8 +60,8 @@ enum tandem_status stream_fail(struct tandem_stream *stream,
     snprintf(stream->message, sizeof(stream->message), "%s", message_get());
     pthread_mutex_unlock(&message_mutex);
     /* A failed kernel may have left arrival counters nonzero.  Records this
-     * before the status, because the stream may launch kernels again as soon as
-     * stream_synchronize has reset the status. */
+     * before setting the status, because the stream may launch kernels again as
+     * soon as stream_synchronize has reset the status. */
     atomic_store(&stream->arrival_counters_are_zero, false);
     atomic_store(&stream->status, (uint32_t)status);
     pool_poison_writes(stream->device, stream->id,

@@ -41,11 +41,11 @@ enum tandem_status stream_flush(struct tandem_stream *stream);
 
 /* Makes `status` and the last error message of the calling thread the sticky
  * error.  Poisons buffers that unfinished commands write.  Returns `status`.
- * Callable from any thread. */
+ * Any thread may call this. */
 enum tandem_status stream_fail(struct tandem_stream *stream,
                                enum tandem_status status);
 /* Returns `status` and sets the error message to "WHAT failed: MESSAGE", where
- * MESSAGE is that of the sticky error.  Callable from any thread. */
+ * MESSAGE is that of the sticky error.  Any thread may call this. */
 enum tandem_status stream_report_error(struct tandem_stream *stream,
                                        enum tandem_status status,
                                        const char *what);
