@@ -19,7 +19,7 @@
 
 /* ---- the fast path ------------------------------------------------------ */
 
-/* The columns of the operator table that the fast path needs. */
+/* The values of TANDEM_OPERATORS that the fast path needs for an operator. */
 struct shortcut {
     uint8_t op_class, inputs, ints, floats;
 };
@@ -85,7 +85,7 @@ static inline unsigned char *dense_data(const struct tandem_device *device,
     return buffer->base + tensor->byte_offset;
 }
 
-/* Validates a call for the fast path and fills `row` with its operands.
+/* Validates a launch call for the fast path and stores its operands in `row`.
  * Returns false if the call needs the general path, which reports errors. */
 static bool row_fill(struct row *row, struct params *params, float *scalar,
                      const struct work *work)

@@ -17,8 +17,7 @@
 #define BLOCK_ALIGNMENT 64u
 #define PAGE_ALIGNMENT 4096u
 
-/* Address of imported buffers of 0 bytes, since arithmetic on NULL is
- * invalid. */
+/* Address of imported buffers of 0 bytes (arithmetic on NULL is invalid). */
 static unsigned char empty_import[1];
 
 uint64_t memory_of_machine(void)

@@ -13,7 +13,7 @@
 #include "cpu/objects.h"
 
 /* Returns TANDEM_OK if the stream and the buffer are live, and the buffer is
- * unmapped, belongs to the stream's device and contains the range. */
+ * unmapped, belongs to the stream's device and contains the byte range. */
 static enum tandem_status transfer_check(const char *what,
                                          const struct tandem_stream *stream,
                                          const struct tandem_buffer *buffer,
@@ -47,7 +47,7 @@ enum tandem_status transfer_upload(struct tandem_stream *stream,
             TANDEM_INVALID_ARGUMENT,
             "upload: source is NULL, but the size is %llu bytes",
             (unsigned long long)bytes);
-    /* The ranges may overlap: `source` may lie in imported memory. */
+    /* The ranges may overlap, because `source` may lie in imported memory. */
     memmove(buffer->base + offset, source, (size_t)bytes);
     return TANDEM_OK;
 }

@@ -188,8 +188,7 @@ bool blas_limit(uint32_t threads)
 void blas_release(void)
 {
     pthread_mutex_lock(&mutex);
-    /* If the system refuses threads, OpenBLAS keeps the lowered thread
-     * count. */
+    /* If the system refuses threads, OpenBLAS keeps the lowered count. */
     bool can = threads_can_restart();
     if (atomic_fetch_sub(&users, 1) == 1 && can)
         openblas_set_num_threads(found);

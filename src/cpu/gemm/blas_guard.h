@@ -35,9 +35,8 @@ void blas_leave(void);
  * memory is exhausted. */
 bool blas_fork_guard_install(void);
 
-/* Writes a warning to `out` if this processor supports instruction set `level`,
- * but OpenBLAS selected kernels for an older one.  Returns false if it writes
- * no warning. */
+/* Writes a warning to `out` and returns true if this processor supports
+ * instruction set `level`, but OpenBLAS selected kernels for an older one. */
 bool blas_complain(const char *level, char *out, size_t bytes);
 /* Writes " openblas:" and the name of the processor type whose kernels OpenBLAS
  * runs.  Writes an empty string if the CBLAS is not OpenBLAS. */

@@ -44,7 +44,7 @@ struct gemm_job {
  * CBLAS.  The caller has validated the GEMM with check_gemm. */
 enum tandem_status gemm_supports(const struct tandem_gemm *gemm);
 /* Fills `out` for a GEMM normalized by gemm_args_normalize, with m, n > 0.
- * Fails if the CBLAS does not support the GEMM's size or cannot run in this
+ * Fails if the CBLAS does not support the size or cannot run in this
  * process. */
 enum tandem_status gemm_prepare(struct gemm_call *out,
                                 const struct tandem_gemm *gemm,

@@ -18,8 +18,7 @@
 #define MAX_ODD_COLUMN_TERMS 512
 
 /* Matrix-vector product y[j] = alpha * dot(x, line j) + beta * y[j].  The n
- * lines are rows or columns of the matrix, with k elements each.  n is at most
- * TASK_RESULTS. */
+ * lines (at most TASK_RESULTS) are rows or columns of the matrix. */
 struct gemv {
     const float *matrix, *x;
     float *y;
@@ -48,8 +47,8 @@ static struct gemv gemv_of(const struct tandem_gemm *gemm, const float *a,
                          .beta = (float)gemm->beta};
 }
 
-/* Stores y = beta * y + dot products over k indices from <= i < from +
- * terms. */
+/* Computes y[j] = beta * y[j] + dot(x, line j), where the dot product has
+ * `terms` terms, starting with element `from` of x and of the line. */
 static void sgemv_add(const struct gemv *v, int64_t from, int64_t terms,
                       float beta, float *y, int64_t y_step)
 {
@@ -76,8 +75,8 @@ static void dots_compute(const struct gemv *v, int64_t from, int64_t terms,
                           v->x + from, 1);
 }
 
-/* Returns how many terms one CBLAS call may sum in f32.  A long sum of terms of
- * the same sign loses accuracy.  If lines are rows, OpenBLAS keeps at least 32
+/* Returns how many terms one CBLAS call may sum in f32.  Long sums of terms of
+ * one sign lose accuracy.  If lines are rows, OpenBLAS keeps at least 32
  * partial sums per line, so MAX_ROW_TERMS gives each sum at most 256 terms.  If
  * lines are columns, OpenBLAS adds four terms at a time, but only one in the
  * last n % 4 columns. */

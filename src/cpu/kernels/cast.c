@@ -52,8 +52,8 @@ static uint32_t dtype_place(uint32_t dtype)
 
 struct cast {
     struct layout layout;
-    /* Casts strided elements.  Its source type is f32 if `widen` is set, and
-     * its target type is f32 if `narrow` is set. */
+    /* Function that casts strided elements.  The source type is f32 if `widen`
+     * is set, and the target type is f32 if `narrow` is set. */
     cast_fn strided;
     dense_cast_fn dense;
     void (*widen)(float *y, const uint16_t *x, int64_t n);  /* or NULL */
@@ -80,7 +80,7 @@ static void steps_cast(const struct cast *cast, void *to, int64_t to_step,
         cast->strided(to, to_step, from, from_step, n);
 }
 
-/* Casts n <= PACK_ELEMENTS elements; `widen` or `narrow` must be set. */
+/* Casts n <= PACK_ELEMENTS elements from or to a 16-bit type, through f32. */
 static void piece_cast(const struct cast *cast, void *to, int64_t to_step,
                        const void *from, int64_t from_step, int64_t n)
 {

@@ -16,9 +16,8 @@
  * integers clamp every element, and afterwards replace the results of large
  * numbers and NaN, because GCC does not vectorize a conversion that only some
  * elements reach: it might raise an exception.  Compares the bits as integers,
- * because SIMD instruction sets have integer minimum instructions.  A negative
- * f32 with larger bits is smaller, and a positive f32 with larger bits is
- * larger. */
+ * because SIMD instruction sets have integer minimum instructions.  Larger bits
+ * mean a smaller negative f32 or a larger positive f32. */
 static inline float clamp(float x, uint32_t low, int32_t high)
 {
     uint32_t bits = float_bits(x);
@@ -41,7 +40,7 @@ static inline int64_t f32_to_i64(float x)
     int64_t y = (int64_t)clamp(x, 0xdf000000u, 0x5effffff);
     int64_t other = x == x ? INT64_MAX : 0;
     return x < 0x1p63f ? y : other;
-#else /* AVX2 has no conversion to 64-bit integers */
+#else /* AVX2 cannot convert f32 to 64-bit integers */
     return x >= 0x1p63f    ? INT64_MAX
            : x >= -0x1p63f ? (int64_t)x
            : x < 0         ? INT64_MIN
@@ -121,10 +120,10 @@ static inline uint16_t i64_to_bf16(int64_t x)
     X(u8, uint8_t, bf16, uint16_t, float_bits(x) >> 16)                        \
     X(f16, uint16_t, f16, uint16_t, x | ((x & 0x7fffu) > 0x7c00u ? 0x200u : 0))
 
-/* Rows are the source types f32, i32, i64 and u8 (and bool, read as u8 0 or 1).
- * Columns are the target types f32, i32, i64, u8, bool and bf16.  The entry for
- * f32 to bf16 holds the cast from f16 to f16, because bf16_narrow casts f32 to
- * bf16. */
+/* Cast functions.  Rows are the source types f32, i32, i64, and u8 (also for
+ * bool).  Columns are the target types f32, i32, i64, u8, bool and bf16.  The
+ * entry for f32 to bf16 holds the cast from f16 to f16, because bf16_narrow
+ * casts f32 to bf16. */
 #define CAST_TABLE                                                             \
     {                                                                          \
         {u32_u32, f32_i32, f32_i64, f32_u8, f32_bool, f16_f16},                \

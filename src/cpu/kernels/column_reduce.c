@@ -182,7 +182,6 @@ static void block_reduce(const struct column_reduction *reduction,
                                          layout->reduced.elements);
 }
 
-/* Stores the argmax or argmin of each column of a block. */
 static void block_find(const struct column_reduction *reduction,
                        const float *start, int64_t *out, int64_t width)
 {

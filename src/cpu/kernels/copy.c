@@ -2,8 +2,7 @@
 /*
  * Strided copies and transposes of elements of 1, 2, 4 and 8 bytes.  If source
  * and target are contiguous along different axes, square tiles are copied to
- * use each cache line fully.  Runs on the caller's thread and on the thread
- * pool.
+ * use cache lines fully.  Runs on the caller's thread and on the thread pool.
  */
 #include "config.h"
 

@@ -92,7 +92,7 @@ void elementwise_params(struct params *out, const struct tandem_op *op)
     memcpy((type *)to + i * to_step, (const type *)from + i * from_step,       \
            sizeof(type))
 
-/* Copies n elements.  The steps are the strides of target and source. */
+/* Copies n elements.  The steps are strides in elements. */
 static void elements_move(void *to, int64_t to_step, const void *from,
                           int64_t from_step, int64_t n, uint32_t bytes)
 {
@@ -276,8 +276,7 @@ static void planes_run(const void *context, int64_t first, int64_t end)
     }
 }
 
-/* Selects how the kernel reads operand i: in place, as a constant, or
- * packed. */
+/* Selects how a kernel uses operand i: in place, as a constant, or packed. */
 static void operand_access_choose(struct elementwise_iterator *iterator,
                                   uint32_t i, bool constants, bool plane)
 {

@@ -140,7 +140,7 @@ static void row_fma(const struct row *row)
         out[i] = fmaf(a[i * a_step], b[i * b_step], c[i * c_step]);
 }
 
-/* The attributes in params->f are lr, momentum, 1 - dampening, weight_decay. */
+/* params->f holds lr, momentum, 1 - dampening, weight_decay, in this order. */
 static void row_sgd(const struct row *row)
 {
     const float *w = row->in[0], *g = row->in[1], *m = row->in[2];
@@ -163,7 +163,7 @@ static float square_store(double square)
     return square > FLT_MAX && !isinf(square) ? FLT_MAX : (float)square;
 }
 
-/* The attributes in params->f are lr, beta1, 1 - beta1, beta2, 1 - beta2, eps,
+/* params->f holds, in this order, lr, beta1, 1 - beta1, beta2, 1 - beta2, eps,
  * weight_decay, lr / (1 - beta1^step), 1 / (1 - beta2^step). */
 static void row_adam(const struct row *row)
 {

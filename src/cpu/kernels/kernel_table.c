@@ -11,7 +11,7 @@
 #include <cpuid.h>
 #endif
 
-/* An instruction set level.  Each level requires all levels before it. */
+/* An instruction set level.  Each level requires all preceding levels. */
 struct level {
     const char *name;
     bool (*present)(void);

@@ -2,11 +2,11 @@
 /*
  * Tables of the CPU plugin's kernels (inner loops), one for each instruction
  * set level.  The levels are generic C, AVX2 and AVX-512; on AArch64, generic C
- * and NEON.  Each level copies the table of the level below and replaces the
- * kernels that it speeds up.  The caller has checked all memory ranges.
- * Callable from any thread.  A kernel computes the same bits for an element at
- * any position in the row, so that results depend neither on strides nor on the
- * number of threads.
+ * and NEON.  Each level copies the table of the level below and replaces some
+ * kernels.  The caller has checked all memory ranges.  Callable from any
+ * thread.  A kernel computes the same bits for an element at any position in
+ * the row, so that results depend neither on strides nor on the number of
+ * threads.
  */
 #ifndef TANDEM_CPU_KERNELS_KERNEL_TABLE_H
 #define TANDEM_CPU_KERNELS_KERNEL_TABLE_H

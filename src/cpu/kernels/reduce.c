@@ -188,7 +188,7 @@ struct reduction {
 struct chunk_work {
     const struct reduction *reduction;
     const float *start;
-    struct partial first; /* initial partial result of a chunk */
+    struct partial first; /* initial state of each chunk's result */
     struct partial *partials;
 };
 
@@ -279,8 +279,7 @@ static float row_reduce(const struct reduction *reduction, const float *x,
     return reduction_finish(reduction->op, sum, value, n);
 }
 
-/* Returns true if row_reduce supports the reduction and the result has one
- * axis. */
+/* Returns true if dense_rows_run supports the reduction. */
 static bool rows_suit(const struct reduction *reduction)
 {
     const struct layout *kept = &reduction->layout.kept;

@@ -47,8 +47,7 @@ static inline void cursor_move(struct cursor *cursor,
 }
 
 /* Returns the f32 result of a reduction of n elements.  `value` is their
- * product, maximum or minimum.  Only log_sum_exp uses both `sum` and
- * `value`. */
+ * product, maximum or minimum.  Only log_sum_exp uses both. */
 static inline float reduction_finish(uint32_t op, double sum, float value,
                                      int64_t n)
 {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * SIMD element-wise kernels.  The last, partial vector uses the same
- * instructions as full vectors, so results do not depend on an element's
- * position.
+ * SIMD element-wise kernels.  The last, partial vector uses the instructions of
+ * full vectors, so results do not depend on an element's position.
  */
 #include "config.h"
 
@@ -11,8 +10,8 @@
 #include "cpu/simd/simd_kernels.h"
 #include "cpu/simd/vector.h"
 
-/* Defines row_<name>, which stores `expression` of each input vector x.  The
- * statements in `setup` run once before the loop. */
+/* Defines row_<name>, which stores `expression` for each input vector x.  The
+ * statements `setup` run once, before the loop. */
 #define UNARY(name, setup, expression)                                         \
     static void row_##name(const struct row *row)                              \
     {                                                                          \
@@ -41,7 +40,7 @@ static inline vf sign(vf x)
 }
 
 /* If the second operand of vf_max_raw or vf_min_raw is NaN, the result is NaN.
- * relu and clip pass x second and so return NaN if x is NaN. */
+ * relu and clip pass x as the second operand, and so return NaN if x is NaN. */
 static inline vf relu(vf x)
 {
     return vf_max_raw(vf_set(0), x);
@@ -103,8 +102,8 @@ static inline vf gelu_tanh(vf x)
     return vf_mul(x, vf_div(vf_set(1), logistic_denominator(u)));
 }
 
-/* Returns max(x, 0) + ln(1 + e), where e = e^-|x|.  A polynomial p gives ln(1 +
- * e) = e p(e). */
+/* Returns max(x, 0) + ln(1 + e), where e = e^-|x|.  A polynomial p
+ * approximates ln(1 + e) / e. */
 static inline vf softplus(vf x)
 {
     vf e = vf_exp(vf_neg(vf_abs(x)));

@@ -7,7 +7,7 @@
 #include "cpu/simd/simd_kernels.h"
 #include "cpu/simd/vector.h"
 
-/* The last, partial vector is copied through a buffer of a full vector. */
+/* Converts the last, partial vector in a buffer that holds a full vector. */
 #define WIDEN(name)                                                            \
     static void name##_widen(float *y, const uint16_t *x, int64_t n)           \
     {                                                                          \

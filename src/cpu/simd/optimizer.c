@@ -41,7 +41,7 @@ static void row_sgd(const struct row *row)
     }
 }
 
-/* Limits for Adam's mean square of gradients.  Within these limits, all terms
+/* Limits for Adam's mean square of gradients.  Within these limits, its terms
  * keep the full precision of f32 and the bias correction cannot overflow. */
 #define MIN_SQUARE 0x1p-100f
 #define MAX_SQUARE 0x1p60f
@@ -54,7 +54,7 @@ static inline bool squares_ordinary(vf square)
     return vm_bits(vf_compare(within, square, NEQ_UQ)) == 0;
 }
 
-/* Returns Adam's updated mean square.  In this file, f is params->f. */
+/* Returns Adam's updated mean square.  f holds the attributes params->f. */
 static inline vf mean_square(const float *f, vf v, vf gradient)
 {
     return vf_fma(vf_set(f[3]), v,
@@ -76,9 +76,9 @@ static inline vf unit_of(vf square, float large, float small)
                                vf_set(small), vf_set(1)));
 }
 
-/* Returns mean / (root + eps) for vectors with a mean square out of its limits.
- * The root of such a mean square is computed from scaled inputs.  The numerator
- * and the denominator are both multiplied by `wide`. */
+/* Returns mean / (root + eps) if a lane's mean square is outside its limits.
+ * The root of such a mean square is computed from scaled inputs.  The factor
+ * `wide` multiplies both the numerator and the denominator. */
 static inline vf quotient_any(const float *f, vf v, vf gradient, vf mean,
                               vf square)
 {
@@ -106,7 +106,7 @@ static void row_adam(const struct row *row)
     const float *w = row->in[0], *g = row->in[1], *m = row->in[2],
                 *v = row->in[3];
     float *out_w = row->out[0], *out_m = row->out[1], *out_v = row->out[2];
-    float f[9]; /* local copy of params->f, which does not alias outputs */
+    float f[9]; /* copy of params->f that cannot overlap outputs */
     memcpy(f, row->params->f, sizeof(f));
     bool decoupled = row->params->flag;
     vf rate = vf_set(-f[7]), eps = vf_set(f[5]);
@@ -115,7 +115,7 @@ static void row_adam(const struct row *row)
     for (int64_t i = 0; i < row->n; i += LANES) {
         int64_t n = row->n - i;
         vf weight = part(w + i, n), gradient = part(g + i, n);
-        /* Lanes past the end are 1, so that their mean square is in bounds. */
+        /* Unused lanes are 1, so that their mean square is within limits. */
         vf old =
             n >= LANES ? vf_load(v + i) : vf_load_part(v + i, n, vf_set(1));
         if (decoupled)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * SIMD reductions of contiguous rows.  A sum is accumulated in f32 (four
- * vectors) within a block of 64 vectors, and in f64 across blocks, so that the
- * error does not grow with the length.  A block that overflows f32 is
- * recomputed in f64.
+ * SIMD reductions of contiguous rows.  A block of 64 vectors is summed in f32,
+ * in four vectors.  Block sums are added in f64, so that the error does not
+ * grow with the length of the row.  If a block's sum overflows f32, the block
+ * is recomputed in f64.
  */
 #include "config.h"
 
@@ -124,8 +124,8 @@ static inline double block_dot(const float *x, const float *y, int64_t n)
     return vf_total(vf_add(vf_add(a, b), vf_add(c, d)));
 }
 
-/* Computes a dot product.  Recomputes a block in f64 if its result is tiny,
- * because products that are subnormal in f32 lose significant bits. */
+/* Computes a dot product.  Recomputes a block of elements in f64 if its sum is
+ * tiny, because products that are subnormal in f32 lose significant bits. */
 static double row_dot(const float *x, const float *y, int64_t n)
 {
     double sum = 0;
@@ -171,7 +171,7 @@ static inline double block_square(const float *x, int64_t n, vf mean)
     return vf_total(vf_add(vf_add(a, b), vf_add(c, d)));
 }
 
-/* Recomputes a block in f64 if its result is tiny; see row_dot. */
+/* Recomputes a block of elements in f64 if its sum is tiny; see row_dot. */
 static double row_square_about(const float *x, int64_t n, float m)
 {
     double sum = 0;
@@ -214,7 +214,7 @@ static double row_sum_square(const float *x, int64_t n)
     return vd_sum(vd_add(vd_add(a, b), vd_add(c, d)));
 }
 
-/* Multiplies with four accumulators to hide the latency of multiplications. */
+/* Multiplies in four accumulators, to hide the latency of multiplications. */
 static float row_product(const float *x, int64_t n)
 {
     vf one = vf_set(1), a = one, b = one, c = one, d = one;
@@ -301,8 +301,8 @@ static void row_shift(float *y, const float *x, int64_t n, float m, float l)
 }
 
 /* Implements norm_row.  Returns true if any scale is NaN or has a magnitude of
- * at least 2.  Combines the scales by a bitwise OR, because the top exponent
- * bit is set exactly in values of at least 2. */
+ * at least 2.  Combines the scales by a bitwise OR: an f32 has its top exponent
+ * bit set exactly if it is NaN or at least 2 in magnitude. */
 static bool row_norm(float *y, const float *x, int64_t n, float m, float factor,
                      const float *scale, const float *bias)
 {

@@ -4,35 +4,35 @@
  * once per instruction set, and ISA(name) appends the name of that set.
  * vector_avx512.h, vector_avx2.h and vector_neon.h each define:
  *
- *   ISA_NAME   the name of the instruction set in kernels_choose
+ *   ISA_NAME   the name of the instruction set for kernels_choose
  *   LANES      the number of f32 lanes in a vector
  *   vf, vd     a vector of LANES f32, and a vector of LANES / 2 f64
  *   vm         a mask, the result of comparing two vf
  *
  *   vf_load_part, vf_store_part   load or store the first n lanes, where
- *              0 < n < LANES.  The load takes the other lanes from `fill`.
+ *              0 < n < LANES.  The loaded vector has the other lanes of `fill`.
  *   vf_load_f16, vf_store_f16, vf_load_bf16, vf_store_bf16   convert LANES
  *              16-bit elements, with the rounding of common/float16.h
  *   vf_andnot  ~a & b
- *   vf_max_raw, vf_min_raw   the machine instruction.  If a or b is NaN, the
+ *   vf_max_raw, vf_min_raw   the processor instruction.  If a or b is NaN, the
  *              result is b on x86 and NaN on NEON.
  *   vf_compare(a, b, how)   `how` is a predicate of AVX: EQ_OQ LT_OQ LE_OQ
  *              GT_OQ GE_OQ (false for NaN), NEQ_UQ (true for NaN), NLE_UQ
  *              (not a <= b, true for NaN), UNORD_Q (a or b is NaN)
  *   vf_select  a in the lanes where the mask is set, otherwise b
  *   vm_bits    the mask as an integer with one bit per lane
- *   vm_load_bytes   a mask that is set where the byte is not 0
+ *   vm_load_bytes   a mask that is set in lanes whose byte is not 0
  *   vf_scale   x * 2^n, for an integer n from -126 to 129
- *   vd_low, vd_high   one half of a vf, converted to f64
+ *   vd_low, vd_high   the lower or upper half of a vf, converted to f64
  *   vf_transpose   transposes a square of LANES x LANES elements.  AVX-512
  *              has none, because it uses the transpose kernel of AVX2.
- *   SLEEF1(name), SLEEF_POW   name a SLEEF function of one vector, and pow
+ *   SLEEF1(name), SLEEF_POW   SLEEF's vector functions `name` and pow
  */
 #ifndef TANDEM_CPU_SIMD_VECTOR_H
 #define TANDEM_CPU_SIMD_VECTOR_H
 
 /* The build defines one TANDEM_SIMD_ macro for each instruction set.  The
- * compiler's own macros only tell if CFLAGS disabled an instruction set. */
+ * compiler's macros show only if CFLAGS disable the instruction set. */
 #if defined(TANDEM_SIMD_AVX512)
 #if !defined(__AVX512F__) || !defined(__AVX512DQ__) ||                         \
     !defined(__AVX512BW__) || !defined(__AVX512VL__) || !defined(__F16C__) ||  \
@@ -94,10 +94,10 @@ static inline double vd_sum(vd x)
 
 /* ---- transcendentals ---------------------------------------------------- */
 
-/* Returns e^x as 2^n e^r, where n is x / ln 2 rounded to an integer. e^r is 1 +
- * r + r^2 p(r), a minimax fit with an error below 2^-28.  The total error is
+/* Returns e^x as 2^n e^r, where n is x / ln 2 rounded to an integer.  e^r is 1
+ * + r + r^2 p(r), a minimax fit with an error below 2^-28.  The total error is
  * below 1.01 ulp.  Subnormal results become 0, because subnormal arithmetic can
- * be a hundred times slower.  NaN passes through the clamp. */
+ * be a hundred times slower.  If x is NaN, the result is NaN. */
 static inline vf vf_exp(vf x)
 {
     vf low = vf_set(-87.33655f);

@@ -12,7 +12,7 @@
 #define LANES 8
 
 typedef __m256 vf;
-typedef __m256 vm; /* mask: all bits of a lane are set or clear */
+typedef __m256 vm; /* mask: the bits of a lane are all set or all clear */
 typedef __m256d vd;
 
 #define SLEEF1(name) Sleef_##name##f8_u10avx2
@@ -111,7 +111,7 @@ static inline vf vf_round(vf x)
 {
     return _mm256_round_ps(x, 0x08);
 }
-/* Computes x * 2^n by two factors, because f32 cannot hold 2^128 or 2^129. */
+/* Multiplies x by 2^n in two steps, because f32 cannot hold 2^128 or 2^129. */
 static inline vf vf_scale(vf x, vf n)
 {
     __m256i whole = _mm256_cvtps_epi32(n), half = _mm256_srai_epi32(whole, 1);
@@ -193,7 +193,7 @@ static inline vd vd_fma(vd a, vd b, vd c)
 {
     return _mm256_fmadd_pd(a, b, c);
 }
-/* Interleaves rows, then pairs of rows, and then combines vector halves. */
+/* Interleaves single rows, then pairs of rows, and then halves of vectors. */
 static inline void vf_transpose(vf *r)
 {
     vf s[LANES];

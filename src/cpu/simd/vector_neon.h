@@ -13,7 +13,7 @@
 #define LANES 4
 
 typedef float32x4_t vf;
-typedef uint32x4_t vm; /* mask: all bits of a lane are set or clear */
+typedef uint32x4_t vm; /* mask: the bits of a lane are all set or all clear */
 typedef float64x2_t vd;
 
 #define SLEEF1(name) Sleef_##name##f4_u10advsimd
@@ -101,7 +101,7 @@ static inline vf vf_round(vf x)
 {
     return vrndnq_f32(x);
 }
-/* Computes x * 2^n by two factors, because f32 cannot hold 2^128 or 2^129. */
+/* Multiplies x by 2^n in two steps, because f32 cannot hold 2^128 or 2^129. */
 static inline vf vf_scale(vf x, vf n)
 {
     int32x4_t whole = vcvtnq_s32_f32(n), half = vshrq_n_s32(whole, 1);

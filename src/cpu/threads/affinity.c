@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Excludes processors from a thread's affinity mask; see affinity.h. */
+/* Removes processors from a thread's affinity mask; see affinity.h. */
 #include "config.h"
 
 #include "cpu/threads/affinity.h"

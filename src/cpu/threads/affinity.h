@@ -12,15 +12,15 @@ struct affinity {
     cpu_set_t found, narrow;
 };
 
-/* Excludes `count` processors from the calling thread's affinity mask until
- * affinity_back.  The thread migrates off them at once and does not wake up on
- * them.  Ignores processor numbers outside 0 to CPU_SETSIZE - 1.  Returns false
- * and changes nothing if no processor would be left or the system refuses. */
+/* Removes `count` processors from the calling thread's affinity mask, until
+ * affinity_back.  The thread leaves these processors at once and does not wake
+ * up on them.  Ignores processor numbers outside 0 to CPU_SETSIZE - 1.  Returns
+ * false and changes nothing if no processor would be left or the call fails. */
 bool affinity_avoid(struct affinity *out, const int *processors,
                     uint32_t count);
 
 /* Restores the mask that the calling thread had before affinity_avoid, unless
- * other code has changed the mask meanwhile. */
+ * other code has changed the mask since then. */
 void affinity_back(const struct affinity *affinity);
 
 #endif

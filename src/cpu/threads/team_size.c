@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-/* Maximum ratio of the parallel to the single-threaded time of a job.  The time
+/* Maximum ratio of a job's parallel time to its single-threaded time.  The time
  * estimates are too inaccurate to use threads for a smaller gain. */
 #define GAIN 0.9
 /* Weight of a new, slower measurement in the moving average of job speeds. */

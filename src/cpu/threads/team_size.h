@@ -12,15 +12,15 @@
 /* Wake-up latencies in nanoseconds.  A wake-up latency is the time from the
  * start of a job until its threads run it. */
 struct team_costs {
-    /* Latency of 2 spinning threads, of all threads if they spin, and of all
-     * threads if they sleep.  `two` is 0 before the first measurement. */
+    /* Latency of two spinning threads, all spinning threads, and all sleeping
+     * threads.  `two` is 0 before the first measurement. */
     double two, all, cold;
     double least;       /* minimum duration of a job for two threads */
     double fixed, each; /* latency of n spinning threads: fixed + each * n */
 };
 
 /* `ns` is the time in ns that recent jobs lost because sleeping threads were
- * not woken.  `at` is the time in ns when the last of these jobs should end. */
+ * not woken.  `at` is the expected end time in ns of the last of these jobs. */
 struct team_credit {
     double ns, at;
 };
@@ -38,8 +38,8 @@ void team_measured(struct team_costs *known, double two, double all,
 
 /* Returns the number of threads, at most `limit`, for a job that takes alone_ns
  * on one thread.  `awake` is the number of spinning threads, including the
- * caller; now_ns is the current time.  Wakes sleeping threads if this job
- * repays their wake-up latency, or if this and the preceding jobs together do.
+ * caller; now_ns is the current time.  Includes sleeping threads if this job,
+ * alone or together with the preceding jobs, repays their wake-up latency.
  * Only jobs that follow each other within spin_ns count, because awake threads
  * would otherwise have fallen asleep.  Updates *credit. */
 uint32_t team_size_choose(const struct team_costs *costs,

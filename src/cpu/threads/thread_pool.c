@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Divides large operators among threads; see thread_pool.h. */
+/* Divides the work of operators among threads; see thread_pool.h. */
 #include "config.h"
 
 #include "cpu/threads/thread_pool.h"
@@ -78,8 +78,8 @@ static void rest_run(const void *context, int64_t first, int64_t end)
 }
 
 /* Returns the number of threads for a job that takes alone_ns on one thread.
- * If the number is more than 1, this function has locked pool->busy, and the
- * caller must unlock it.  Starts the workers on the first call. */
+ * If the number is more than 1, the function locks pool->busy, and the caller
+ * unlocks it.  Starts the workers on the first call. */
 static uint32_t workers_acquire(struct pool *pool, double alone_ns,
                                 int64_t tasks, double now)
 {

@@ -14,12 +14,12 @@
 
 struct pool;
 
-/* Function type: runs the tasks first <= task < end of a job. */
+/* Type of a function that runs the tasks first <= task < end of a job. */
 typedef void (*pool_fn)(const void *work, int64_t first, int64_t end);
 
-/* The kind of a job is a constant of enum pool_kind or an operator's id, plus
- * POOL_VARIANT for a second algorithm of the operator with another speed.  The
- * pool estimates the time per unit of work of each kind separately. */
+/* The kind of a job is a constant of enum pool_kind or an operator's id.
+ * POOL_VARIANT is added for an operator's second algorithm.  The pool estimates
+ * the time per unit of work for each kind separately. */
 #define POOL_VARIANT 256u
 enum pool_kind {
     POOL_GEMM = 512,

@@ -10,12 +10,12 @@
 
 #define LATENCY_SAMPLES 9
 #define BARRIER_TIMEOUT_NS 200000.0
-/* The latencies are measured again when the jobs that ran on fewer than all
- * threads have together taken this many times as long as the measurement. */
+/* The latencies are measured again when the total time of jobs on fewer than
+ * all threads is this multiple of the time of the last measurement. */
 #define REMEASURE_FACTOR 10.0
 
-/* Job that measures the wake-up latency.  Each task ends when `wanted` threads
- * have started a task, or after BARRIER_TIMEOUT_NS. */
+/* Job that measures the wake-up latency.  Each task ends when `wanted` tasks
+ * have started, or after BARRIER_TIMEOUT_NS. */
 struct start_barrier {
     atomic_int arrived;
     int wanted;
@@ -38,7 +38,7 @@ static int compare_times(const void *a, const void *b)
 }
 
 /* Returns the median latency of `team` threads in nanoseconds.  Before each
- * sample, sleeps rest_ns so that workers fall asleep; 0 keeps them spinning. */
+ * sample, waits rest_ns, so that the workers sleep; if 0, they spin. */
 static double wakeup_latency_measure(struct pool *pool, uint32_t team,
                                      long rest_ns)
 {
@@ -51,7 +51,7 @@ static double wakeup_latency_measure(struct pool *pool, uint32_t team,
             nanosleep(&rest, NULL);
         double start = now_ns();
         job_run(pool, barrier_task, &pointer, team, team);
-        /* The first sample may include the creation of threads. */
+        /* The first run may include the creation of threads, so drop it. */
         if (i >= 0)
             times[i] = now_ns() - start;
     }

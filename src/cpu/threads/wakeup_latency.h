@@ -5,8 +5,8 @@
 
 #include "cpu/threads/worker.h"
 
-/* Minimum length of a job that runs in parallel.  No machine wakes its threads
- * in half of this time. */
+/* Minimum duration in ns of a job that runs in parallel.  No machine wakes its
+ * threads in half of this time. */
 #define MIN_PARALLEL_NS 1000.0
 
 /* Measures the wake-up latencies of sleeping and of spinning workers, and sets
@@ -15,7 +15,7 @@ void wakeup_latencies_measure(struct pool *pool);
 /* Called after a job of job_ns that ran on fewer threads than possible.  The
  * caller does not hold pool->busy.  Latencies that were measured while other
  * processes used the processors could keep jobs on few threads forever.  They
- * are therefore measured again after pool->remeasure_ns of such jobs. */
+ * are measured again after pool->remeasure_ns of such jobs. */
 void wakeup_latencies_recheck(struct pool *pool, double job_ns);
 
 #endif

@@ -21,9 +21,9 @@
 #include "common/thread_state_guard.h"
 #include "cpu/threads/affinity.h"
 
-/* Stack size of workers.  Kernels need little stack; the default is unknown. */
+/* Stack size of workers.  Kernels need little stack; system defaults vary. */
 #define STACK_BYTES ((size_t)1 << 20)
-/* Number of times that a thread polls between two readings of the clock. */
+/* Number of times that a waiting thread polls between two clock readings. */
 #define POLLS_PER_CLOCK 32
 /* Limits of the time that an idle worker spins before it sleeps. */
 #define MIN_SPIN_NS 20000.0
@@ -40,8 +40,8 @@ static uint32_t job_word_team(uint_fast64_t job_word)
     return (uint32_t)(job_word & 0xffff);
 }
 
-/* Wakes the two children of worker `number` in a binary tree, so that all
- * workers wake in a logarithmic number of steps. */
+/* Wakes the two children of worker `number` in a binary tree of workers, so
+ * that all workers wake up in a logarithmic number of steps. */
 static void sleepers_wake(struct pool *pool, uint32_t number, uint32_t team)
 {
     for (uint32_t i = 2 * number + 1; i <= 2 * number + 2 && i < team; i++) {
@@ -78,8 +78,9 @@ static int64_t job_run_tasks(struct pool *pool, uint32_t number, uint32_t team)
     return done;
 }
 
-/* Joins the open job and runs tasks until none is left to claim.  Returns false
- * if the job was closed before; else stores its generation in *out_seen. */
+/* Joins the open job and runs tasks until none is left.  Returns false if no
+ * open job needs the worker; otherwise stores the job's generation in
+ * *out_seen. */
 static bool job_join(struct worker *worker, uint_fast64_t *out_seen)
 {
     struct pool *pool = worker->pool;
@@ -111,10 +112,11 @@ static int worker_record_cpu(struct pool *pool, uint32_t number)
 
 /* Changes the affinity of a worker that is about to sleep.  The scheduler may
  * wake a thread on the processor of the thread that wakes it, here the caller,
- * which keeps running.  Both can stay there for 0.1 s while other processors
- * idle.  A sleeping worker therefore avoids the caller's processor.  A worker
- * that shares its processor with a lower-numbered worker avoids the processors
- * of all workers.  Returns false if the affinity is unchanged. */
+ * which keeps running.  Both threads can then stay on that processor for 0.1 s
+ * while other processors idle.  A sleeping worker therefore avoids the caller's
+ * processor.  A worker that shares its processor with a lower-numbered worker
+ * avoids the processors of all workers.  Returns false if the affinity is
+ * unchanged. */
 static bool worker_avoid_busy_cpus(struct worker *worker, struct affinity *out)
 {
     struct pool *pool = worker->pool;
@@ -206,7 +208,7 @@ static void workers_forget(struct pool *pool)
     atomic_store(&pool->threads, 1);
 }
 
-/* Blocks until no worker accesses the job: spins for spin_ns, then sleeps. */
+/* Waits until no worker accesses the job: spins for spin_ns, then sleeps. */
 static void workers_await(struct pool *pool, uint32_t team)
 {
     double spin_ns = atomic_load(&pool->spin_ns), start = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* State of a thread pool, its worker threads, and the jobs that they run.  The
- * caller of a function holds pool->busy unless a comment says otherwise. */
+/* State of a thread pool, its worker threads, and the jobs that they run.
+ * Callers of the functions hold pool->busy unless a comment says otherwise. */
 #ifndef TANDEM_CPU_THREADS_WORKER_H
 #define TANDEM_CPU_THREADS_WORKER_H
 
@@ -16,10 +16,10 @@
 #include "cpu/threads/thread_pool.h"
 
 #define MAX_THREADS 256u
-/* Number of chunks per partition of tasks.  Other threads can steal chunks. */
+/* Chunks per partition (the tasks of one thread).  Threads steal chunks. */
 #define CHUNKS_PER_PARTITION 8
-/* The time per unit of work depends on the cache level that holds the data.
- * The pool estimates it for three classes of jobs: fewer than RATE_CLASS_UNITS
+/* The time per unit of work depends on the cache level of the data.  The pool
+ * estimates this time for three classes of jobs: fewer than RATE_CLASS_UNITS
  * units, fewer than RATE_CLASS_UNITS * RATE_CLASS_FACTOR, and more. */
 #define RATE_CLASS_COUNT 3
 #define RATE_CLASS_UNITS 65536.0
@@ -53,14 +53,13 @@ struct pool {
      * or a worker last fell asleep. -1 means unknown. */
     alignas(CACHE_LINES) atomic_int last_cpu[MAX_THREADS];
     alignas(CACHE_LINES) atomic_bool stop;
-    atomic_bool caller_sleeps; /* the thread that clears this posts `left` */
+    atomic_bool caller_sleeps; /* the clearing thread posts semaphore `left` */
     _Atomic uint32_t awake;    /* number of workers that are not asleep */
     _Atomic uint32_t threads;  /* maximum threads per job, with the caller */
     _Atomic double spin_ns;
     _Atomic double min_parallel_ns; /* minimum duration of a parallel job */
-    /* Approximate total time of jobs on fewer than all threads since the
-     * latencies were measured, and the total that triggers a new
-     * measurement. */
+    /* Approximate total time of jobs on fewer than all threads since the last
+     * measurement of latencies, and the total that triggers the next. */
     _Atomic double small_team_ns, remeasure_ns;
     sem_t left;
     /* Estimated nanoseconds per unit of work on one thread; 0 if unknown. */
@@ -81,14 +80,14 @@ struct pool {
  * one thread is started for each processor that the caller may use.  If the
  * system refuses a thread, the pool works with fewer threads. */
 void workers_start(struct pool *pool);
-/* Sets how long idle workers spin before they sleep: about one wake-up latency,
- * or longer than any measurement of it takes. */
+/* Set how long idle workers spin before they sleep: about one wake-up latency,
+ * or, for measurements, longer than one measurement takes. */
 void workers_spin_for(struct pool *pool, double wakeup_ns);
 void workers_spin_always(struct pool *pool);
 /* Ends and joins the workers.  Must be the last call on a pool. */
 void workers_stop(struct pool *pool);
 /* Runs a job on `team` threads and blocks until it is complete.  Returns the
- * nanoseconds per task on the calling thread, or 0 if it ran no task. */
+ * nanoseconds per task on the calling thread, or 0 if it ran none. */
 double job_run(struct pool *pool, pool_fn fn, const void *work, int64_t tasks,
                uint32_t team);
 
@@ -99,7 +98,7 @@ static inline double now_ns(void)
     return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
 }
 
-/* Pauses briefly in favor of the other hardware thread of the core. */
+/* Pauses briefly, to leave the core to its other hardware thread. */
 static inline void cpu_pause(void)
 {
 #if defined(__x86_64__) || defined(__i386__)
