@@ -36,7 +36,7 @@ static inline float normal_cdf_negative(float a)
     return FAST_EXP2(fma(p, a, -1.0f));
 }
 
-/* Returns x times the cumulative normal distribution at x, or 0 if x < -16. */
+/* Returns x * (cumulative standard normal distribution at x), 0 if x < -16. */
 static inline float gelu_erf(float x)
 {
     float a = fmin(fabs(x), 16.0f);

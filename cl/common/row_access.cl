@@ -14,7 +14,7 @@
 
 #include "common/lane_reduce.cl"
 
-/* How the rows lie in memory, and how they are read and written. */
+/* Memory layouts of rows, and how the rows are read and written. */
 #define ROW_ACCESS_STRIDED 0        /* elements with any strides */
 #define ROW_ACCESS_VEC4 1           /* aligned vectors of four elements */
 #define ROW_ACCESS_LOCAL_MEMORY 2   /* rows copied through local memory */
@@ -27,7 +27,7 @@
 #ifndef SECTOR_ELEMENTS
 #define SECTOR_ELEMENTS 8
 #endif
-/* Number of vectors of four elements that a work-item keeps, at most 32. */
+/* Number of vectors of four elements in a work-item's registers, at most 32. */
 #ifndef VECTORS_PER_ITEM
 #define VECTORS_PER_ITEM 1
 #endif
@@ -63,11 +63,12 @@
     F(26) F(27) F(28) F(29) F(30) F(31)
 #define EACH(F) CAT(EACH_, VECTORS_PER_ITEM)(F)
 
-/* The first kernel parameters. With ROW_ACCESS_VEC4_COLUMNS, `rows` counts
- * groups of four rows. Bits 0 and 1 of misalignments are the number of elements
- * from an aligned vector to offset 0 of the input. Bits 2 and 3 are the same
- * number for the output. With ROW_ACCESS_SECTOR_ALIGNED, misalignments is the
- * number of elements from a sector boundary to offset 0 of the output. */
+/* The first members of a kernel's parameters. With ROW_ACCESS_VEC4_COLUMNS,
+ * `rows` counts groups of four rows. Bits 0 and 1 of misalignments are the
+ * number of elements from an aligned vector to offset 0 of the input. Bits 2
+ * and 3 are the same number for the output. With ROW_ACCESS_SECTOR_ALIGNED,
+ * misalignments is the number of elements from a sector boundary to offset 0 of
+ * the output. */
 #define ROW_PARAMS                                                             \
     ulong rows, count, elements_per_split; /* count is the length of a row */  \
     ulong row_groups;                                                          \
@@ -186,14 +187,14 @@ static inline row_value_t row_value_lanes_sum(row_value_t own,
 #else
 #define ELEMENT_INDEX(k, c) ((4u * (k) + c) * at.lanes + at.lane)
 #endif
-/* Compile-time test if element c of vector k is in a lane's part of the row. */
+/* True at compile time if element c of vector k is in a lane's part. */
 #if ROW_ACCESS == ROW_ACCESS_LOCAL_MEMORY
 #define IN_LANE(k, c) (4u * (k) + c < LANE_ELEMENTS)
 #else
 #define IN_LANE(k, c) true
 #endif
 #if ROW_ACCESS == ROW_ACCESS_SECTOR_ALIGNED
-/* Only the first and the last five elements of a work-item can be outside. */
+/* Only a work-item's first element and its last five can be outside the row. */
 #define ALWAYS_IN_RANGE(k, c)                                                  \
     (4 * (k) + c >= 1 && 4 * (k) + c + 6 <= 4 * VECTORS_PER_ITEM)
 #define IN_RANGE(k, c)                                                         \
@@ -266,10 +267,10 @@ static inline float value_or_identity(float x, bool exists)
 
 /* ---- rows in local memory ---- */
 
-/* Local memory holds consecutive rows, copied as aligned vectors. The pointer
- * `own` is this work-item's row. The first row starts at element in_shift. The
- * first and the last vector may cover elements outside these rows. The first
- * four work-items therefore copy these two vectors element by element. */
+/* Local memory holds consecutive rows, copied as aligned vectors. `own` points
+ * to this work-item's row. The first row starts at element in_shift. The first
+ * and the last vector may cover elements outside these rows. The first four
+ * work-items therefore copy these two vectors element by element. */
 #if ROW_ACCESS == ROW_ACCESS_LOCAL_MEMORY
 #define STAGE_DECLARE __local float4 staged[GROUP_SIZE * STAGES_PER_ITEM + 1];
 #define EACH_STAGE(F) CAT(EACH_, STAGES_PER_ITEM)(F)

@@ -213,8 +213,8 @@ INLINE void epilogue_clipped(__global C_T *c, __global const C_T *bias,
 }
 
 #ifdef TILE_M
-/* Returns true if the sums of a tile are stored as vectors of four. Otherwise
- * neighbouring work-items store neighbouring elements. */
+/* Returns true if the sums of a tile are stored as vectors of four elements.
+ * Otherwise neighbouring work-items store neighbouring elements. */
 INLINE bool tile_uses_vec4(const struct tile *tile, const struct gemm_params *p)
 {
     return (p->flags & C_IS_VEC4) != 0 ||

@@ -78,9 +78,10 @@ typedef float4 vector4_t;
 
 /* How a work-item addresses its reads of a and b. If an MN-major operand needs
  * many scalar reads, they have constant strides from one pointer. This takes
- * the fewest registers. Reads past the edge are skipped. For other operands,
- * each read has its own pointer, or an offset if pointers take too many
- * registers. Pointers are faster. Reads past the edge load the last element. */
+ * the fewest registers. Reads past the operand's edge are skipped. For other
+ * operands, each read has its own pointer, or an offset if pointers take too
+ * many registers. Pointers are faster. Reads past the edge load the last
+ * element again. */
 #define A_HAS_CONSTANT_PITCH (A_MN_MAJOR && A_VECTOR == 1 && A_READS > 8)
 #define B_HAS_CONSTANT_PITCH (B_MN_MAJOR && B_VECTOR == 1 && B_READS > 8)
 #define READ_DISTANCE(size, width, r, pitch)                                   \
@@ -194,7 +195,7 @@ INLINE void accumulate(float (*total)[ITEM_N], float (*sum)[ITEM_N])
 /* Position of the sums that a work-item stores in a pass. */
 struct store_position {
     uint left;     /* rows of c from the first sum on, 0 outside c */
-    uint max_left; /* maximum of `left` in the work-group */
+    uint max_left; /* largest `left` of all work-items */
     ulong partial; /* offset in the partials */
     ulong line;    /* elements from row to row of the partials */
     long c, bias;  /* offsets in c and bias */

@@ -65,9 +65,9 @@ typedef float x_t;
 #define X_LOAD LOAD1
 #endif
 
-/* Position in the k_tile of a work-item's read number r: vector and k. Reads
- * are coalesced. If vectors of four are transposed when they are stored, two
- * neighbouring work-items read along k. */
+/* Position in the k_tile of a work-item's read number r: vector and index along
+ * k. Reads are coalesced. If vectors of four are transposed when they are
+ * stored, two neighbouring work-items read along k. */
 #if X_MN_MAJOR
 #define X_ROW(r) ((id + (r)*GROUP_SIZE) % (VECTOR_COUNT / X_VECTOR) * X_VECTOR)
 #define X_K(r) ((id + (r)*GROUP_SIZE) / (VECTOR_COUNT / X_VECTOR))
@@ -249,9 +249,9 @@ INLINE void step_add(float (*sum)[VECTOR_COUNT], const float4 *w_values,
 #endif
 }
 
-/* The range of k in which a work-item adds PARTIAL_TERMS products to each sum.
- * Variants with many sums have no registers for totals. Their work-groups get
- * at most PARTIAL_DEPTH steps of k from the host (gemv_plan.c: has_totals). */
+/* Number of steps of k in which a work-item adds PARTIAL_TERMS products to each
+ * sum. Variants with many sums have no registers for totals. The host gives
+ * them at most PARTIAL_DEPTH steps of k (gemv_plan.c: has_totals). */
 #define PARTIAL_DEPTH (PARTIAL_TERMS * LANES)
 #define HAS_TOTALS                                                             \
     (VECTOR_COUNT == 1 || (!W_MN_MAJOR && (VECTOR_COUNT < 16 || W_VECTOR == 4)))
@@ -339,7 +339,7 @@ INLINE void partials_combine(float (*sum)[VECTOR_COUNT], __local float *shared,
         }
 }
 
-/* Index of row i of this work-item's lane group among the group's rows. */
+/* Index of row i of this work-item's lane group in the work-group's tile. */
 #if W_MN_MAJOR && W_VECTOR == 1
 #define GROUP_ROW(i) ((i)*LANE_GROUPS + lane_group)
 #else

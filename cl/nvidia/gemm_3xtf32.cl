@@ -11,7 +11,7 @@
  * part. A sum is not finite if an element is infinite or NaN, or if an element
  * or a product is too large. The work-group then sets the non-finite flag of
  * its tile, and gemm_simt.cl's kernel computes the tile again afterwards. beta
- * must therefore be 0, unless sums go to the partials. */
+ * must therefore be 0, unless the sums are stored as partial sums. */
 /* Size of the tile of a work-group, and of the tile of each of its warps. */
 #ifndef TILE_M
 #define TILE_M 64
@@ -26,7 +26,7 @@
 #ifndef STAGES
 #define STAGES 3
 #endif
-/* A k_tile is MN-major if its operand is. Padding avoids bank conflicts. */
+/* A k_tile has the layout of its operand. Padding avoids bank conflicts. */
 #define STAGE_PITCH(outer, size) ((outer) ? (size) + 8 : K_TILE + 4)
 #define A_PITCH STAGE_PITCH(A_MN_MAJOR, TILE_M)
 #define B_PITCH STAGE_PITCH(B_MN_MAJOR, TILE_N)
@@ -52,10 +52,10 @@ static inline void load_4_words(uint *out, uint from)
                  : "memory");
 }
 
-/* Both functions split an element into a high TF32 number with 11 significant
- * bits and a low number, of which mma also reads 11 bits. The high part is
- * rounded for a and truncated for b. Rounding makes the low parts of a
- * unbiased. Leaving out the products of two low parts then causes no bias. */
+/* split_round and split_truncate split an element into a high TF32 number with
+ * 11 significant bits and a low number, of which mma also reads 11 bits. The
+ * high part is rounded for a and truncated for b. Rounding makes the low parts
+ * of a unbiased, so leaving out products of two low parts causes no bias. */
 static inline void split_round(uint x, uint *high, uint *low)
 {
     *high = (as_uint(as_float(x) * TF32_SPLIT_SCALE) + 0x1000u) & 0xffffe000u;
@@ -91,7 +91,7 @@ static inline void split_truncate(uint x, uint *high, uint *low)
     REPEAT (r_, reads) at[r_] += (step)
 #endif
 
-/* Starts the asynchronous copies of the k_tile at k. */
+/* Starts the asynchronous copies of the k_tile that begins at k. */
 #define PREFETCH(k_, stage_)                                                   \
     do {                                                                       \
         if ((k_) < end) {                                                      \

@@ -113,7 +113,7 @@ static inline uint copy_16b_target(uint layout, uint size, uint read)
         layout == LAYOUT_MN_MAJOR ? size * ELEMENT_BYTES : LINE_BYTES);
 }
 
-/* Returns the offset, in elements, of a work-item's chunk `read` in the k_tile.
+/* Returns the offset, in elements, of a work-item's 16-byte chunk number read.
  * Past the last row, the last row is read, and the results are not stored. */
 static inline uint copy_16b_source(uint layout, uint size, uint read, uint ld,
                                    uint rows, uint k_tiles)

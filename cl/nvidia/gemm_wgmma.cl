@@ -46,7 +46,8 @@
 #define B_STAGE (TILE_N * LINE_BYTES)
 #define ELEMENTS_PER_16B (16 / ELEMENT_BYTES)
 /* Number of arrivals at a stage's barrier when the stage is full: one by each
- * producer if there are asynchronous copies, and one for all bulk copies. */
+ * producer if there are asynchronous copies, and one for all bulk copies, if
+ * any. */
 #define USES_TENSOR_MAP(layout)                                                \
     (FORMAT == FORMAT_TF32 && (layout) == LAYOUT_K_MAJOR)
 #define USES_BULK_COPY(layout)                                                 \
@@ -59,7 +60,7 @@
 #define BULK_BYTES                                                             \
     ((USES_BULK_COPY(A_LAYOUT) ? A_STAGE : 0) +                                \
      (USES_BULK_COPY(B_LAYOUT) ? B_STAGE : 0))
-/* Number of stages, which take 192 KiB of local memory. */
+/* Number of stages, which together take 192 KiB of local memory. */
 #ifndef STAGES
 #define STAGES (1536 / (TILE_M + TILE_N))
 #endif
@@ -67,7 +68,7 @@
 /* Bytes of a block: 64 elements of each line of an MN-major k_tile. */
 #define MN_MAJOR_BLOCK (64 * LINE_BYTES)
 #define MAX_K_TILES_PER_SUM 8
-/* Number of 64-row blocks of a warp group, and a work-item's sums per block. */
+/* Number of 64-row blocks per warp group, and of a work-item's sums in each. */
 #define BLOCKS (TILE_M / 128)
 #define SUMS_PER_ITEM (TILE_N / 2)
 /* A tile is stored in rounds: in each, a warp stores 8 rows by 64 columns. */
@@ -295,7 +296,7 @@ static inline ulong k_tile_step(uint layout, ulong line_bytes)
                                        : LINE_BYTES;
 }
 
-/* Copies an operand's k_tile. A batch stride batch_ of 0 means one matrix. */
+/* Copies an operand's k_tile. A batch stride of 0 means one matrix. */
 #define COPY_OPERAND(to, from, layout, size, first, rows, line_bytes, batch_,  \
                      map)                                                      \
     do {                                                                       \

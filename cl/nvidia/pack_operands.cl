@@ -20,7 +20,7 @@ struct pack_params {
     ulong from[2];
     long row[2], depth[2], batch[2]; /* strides of rows, k and batches */
     ulong to[2];                     /* offset in units of 16 bytes */
-    ulong to_batch[2], scales[2];    /* packed batch stride, scales' offset */
+    ulong to_batch[2], scales[2];    /* batch stride, offset of the scales */
     ulong maxima[2];                 /* offset in the buffer of row maxima */
     uint rows[2], blocks[2];         /* a block has PACKED_ROWS rows */
     uint is_vec4[2];                 /* 1 if one load reads 16 bytes along k */

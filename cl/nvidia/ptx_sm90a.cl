@@ -90,7 +90,7 @@ static inline void consumers_wait(void)
     asm volatile("bar.sync 1, %0;" ::"n"(CONSUMERS) : "memory");
 }
 
-/* Like consumers_wait, but returns true if x is not 0 for any consumer. */
+/* Like consumers_wait, but returns true if any consumer's x is not 0. */
 static inline bool consumers_any(uint x)
 {
     uint any;
@@ -254,17 +254,17 @@ static inline void shared_memory_fence(void)
 
 #endif
 
-/* Returns the wgmma descriptor of a matrix at a local-memory address. Its unit
- * is 16 bytes. The lines of the matrix have 128 bytes and are swizzled as
- * pack_operands.cl writes them. Eight lines take 1024 bytes. In an MN-major
- * operand, the next 64 elements of the lines are 8 KiB further on. */
+/* Returns the wgmma descriptor of a matrix at a local-memory address. The
+ * descriptor's unit is 16 bytes. The lines of the matrix have 128 bytes and are
+ * swizzled as pack_operands.cl writes them. Eight lines take 1024 bytes. In an
+ * MN-major operand, the next 64 elements of the lines are 8 KiB further on. */
 static inline ulong matrix_descriptor(uint address, uint layout)
 {
     return (ulong)(address >> 4 & 0x3fff) |
            (ulong)(layout == LAYOUT_MN_MAJOR ? MN_MAJOR_BLOCK >> 4 : 1) << 16 |
            (ulong)64 << 32 | (ulong)1 << 62;
 }
-/* Distance between steps in descriptor units: 32 bytes or 16 lines. */
+/* Distance between two steps of k, in the descriptor's units of 16 bytes. */
 #define STEP_DISTANCE(layout)                                                  \
     ((layout) == LAYOUT_MN_MAJOR ? 16 * LINE_BYTES >> 4 : 2)
 

@@ -14,8 +14,9 @@
 #define MAP_STRIDE_LOG2 4
 
 /* Writes the tensor map of matrices at `from` of `rows` rows by k elements.
- * Rows are line_bytes apart, matrices batch_bytes (0 means one matrix). A copy
- * takes box_rows rows, at most 256. All distances are multiples of 16. */
+ * Rows are line_bytes apart, matrices batch_bytes (0 means a single matrix). A
+ * copy takes box_rows rows, at most 256. `from`, line_bytes and batch_bytes
+ * must be multiples of 16. */
 static inline void tensor_map_write(__global uint *map, ulong from, uint k,
                                     uint rows, uint planes, ulong line_bytes,
                                     ulong batch_bytes, uint box_rows)
