@@ -114,9 +114,9 @@ void context_add_load_error(struct tandem_context *context,
 
 /* Returns the time of the monotonic clock in ns. */
 uint64_t clock_ns(void);
-/* Converts a timeout to a time of clock_ns; TANDEM_TIMEOUT_INFINITE stays. */
+/* Converts a timeout to a clock_ns time, but keeps TANDEM_TIMEOUT_INFINITE. */
 uint64_t clock_deadline(uint64_t timeout_ns);
-/* Returns the ns left until a deadline; TANDEM_TIMEOUT_INFINITE stays. */
+/* Returns the ns left until a deadline, or TANDEM_TIMEOUT_INFINITE. */
 uint64_t clock_left(uint64_t deadline_ns);
 
 #endif

@@ -13,7 +13,7 @@
 #include <string.h>
 
 #define OWN_OPEN_KEYS 4u
-/* After this many failures for lack of memory to open it, a device counts as
+/* After this many failures to open it for lack of memory, a device counts as
  * failed.  Some drivers also report permanent failures as lack of memory. */
 #define MAX_OOM_OPEN_FAILURES 8u
 

@@ -7,8 +7,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define MAX_GEMM_AXIS_SIZES 16u /* maximum number of sizes of m, of n or of k  \
-                                 */
+#define MAX_GEMM_AXIS_SIZES                                                    \
+    16u /* maximum number of sizes of m, of n or of k                          \
+         */
 #define MAX_GEMM_POINTS 1024u
 #define MAX_GEMM_SIZE (1 << 24) /* largest m, n or k in a profile */
 
@@ -19,7 +20,7 @@ struct gemm_point {
 
 struct gemm_cost_grid {
     uint32_t counts[3]; /* number of sizes of m, n, k; all 0 if empty */
-    double logs[3][MAX_GEMM_AXIS_SIZES]; /* log2 of the sizes, ascending */
+    double logs[3][MAX_GEMM_AXIS_SIZES]; /* log2 of m, n and k, ascending */
     double floor_ns;                     /* see gemm_cost_grid_build */
     float *log_ns; /* log2 of the time in ns at [m][n][k] */
 };

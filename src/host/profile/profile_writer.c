@@ -192,7 +192,7 @@ static bool member_is_unchanged(const json_t *baseline, const json_t *edited,
 }
 
 /* Copies the costs of the saved file to `out` if this profile was created from
- * that file and no cost was changed.  Other profiles keep their costs. */
+ * a file and no cost was changed.  Other profiles keep their costs. */
 static bool costs_merge(const struct tandem_profile *profile,
                         const json_t *saved, json_t *out)
 {

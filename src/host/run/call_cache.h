@@ -17,7 +17,7 @@ struct call_key {
     uint32_t op, int_count;
     uint32_t float_count;
     uint16_t input_count, output_count;
-    uint64_t tensors[MAX_CACHED_OPERANDS]; /* tensors' serial numbers or 0 */
+    uint64_t tensors[MAX_CACHED_OPERANDS]; /* serial numbers, 0 for a scalar */
     int64_t ints[MAX_CACHED_INTS];
 };
 
@@ -26,7 +26,7 @@ struct call_descriptor {
     uint32_t cost_class;
     double elements, bytes;
     double gemm_size[4]; /* see struct placement_request */
-    /* Fields other than storage, bytes, read, written and partial are unset. */
+    /* Only the fields storage, bytes, read, written and partial are valid. */
     uint32_t operand_count;
     struct operand operands[MAX_CACHED_OPERANDS];
     /* Device that runs this call at once if all inputs are on the host (see

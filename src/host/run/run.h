@@ -111,8 +111,8 @@ enum tandem_status call_query_ready(const struct call *call,
 void call_prepare(const struct call *call, struct device *device);
 /* Launches the call.  The operands must already be on the device. */
 enum tandem_status call_enqueue(const struct call *call, struct device *device);
-/* [may wait, up to HANG_DEADLINE]  Moves the operands to the device and launches
- * the call.  A wait sets decision->request.run_cost to NULL. */
+/* [may wait, up to HANG_DEADLINE]  Moves the operands to the device and
+ * launches the call.  If it waited, decision->request.run_cost is NULL. */
 enum tandem_status call_launch(const struct call *call,
                                struct placement_decision *decision,
                                struct device *device);

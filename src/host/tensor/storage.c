@@ -203,8 +203,8 @@ bool storage_is_importable(const struct storage *storage)
            (!storage->wrapped || storage->bytes % IMPORT_UNIT == 0);
 }
 
-/* Imports the host copy into the device if both allow it, else leaves the
- * device's buffer NULL.  A device that cannot import is not asked again. */
+/* Imports the host copy into the device if possible, else leaves the device's
+ * buffer NULL.  A device that cannot import is not asked again. */
 static void buffer_import(struct storage *storage, struct device *device)
 {
     struct tandem_context *context = storage->context;

@@ -9,7 +9,7 @@
 #include "host/context/context.h"
 #include "host/device/device.h"
 
-/* Maximum of credit_halvings.  Migration credits count 2^-credit_halvings. */
+/* Maximum number of times that a storage's migration credits are halved. */
 #define MAX_CREDIT_HALVINGS 20u
 /* The host is no longer expected to read wrapped memory after this many
  * results were overwritten unread. */
