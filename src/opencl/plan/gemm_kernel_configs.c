@@ -62,7 +62,7 @@ const struct gemm_kernel_config gemm_configs[GEMM_KERNEL_COUNT] = {
 
 bool gemm_fits_32bit_index(const struct tandem_gemm *gemm)
 {
-    /* Below these limits, indices past the last tile fit in 32 bits, too. */
+    /* Below these limits, even indices past the last tile fit in 32 bits. */
     return gemm->m < INT32_MAX && gemm->n < INT32_MAX && gemm->k < INT32_MAX &&
            gemm->batch < INT32_MAX && gemm->a.ld < MAX_LD &&
            gemm->b.ld < MAX_LD;

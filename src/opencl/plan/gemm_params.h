@@ -67,8 +67,8 @@ void gemm_params_set_tiles(struct gemm_params *out, uint32_t tiles_m,
 /* Return the variant key bits of the activation and of the operands' types. */
 uint64_t variant_key_activation(const struct tandem_gemm *gemm);
 uint64_t variant_key_gemm_types(const struct tandem_gemm *gemm);
-/* Returns the buffer of the bias.  Without bias, returns that of c, because a
- * kernel argument that is not accessed must be set, too. */
+/* Returns the buffer of the bias.  Without bias, returns the buffer of c,
+ * because the argument must be set even if the kernel does not access it. */
 struct tandem_buffer *gemm_bias_buffer(const struct tandem_gemm *gemm);
 /* Plans the kernel that adds partial sums and applies bias and activation. */
 void plan_split_k_fixup(struct launch_plan *plan,

@@ -39,7 +39,7 @@ struct kernel_step {
 };
 
 struct launch_plan {
-    uint32_t step_count; /* 0 means nothing to do */
+    uint32_t step_count; /* 0 if there is nothing to do */
     uint64_t temp_bytes; /* size of the temporary buffer in bytes */
     struct kernel_step step[MAX_PLAN_STEPS];
 };

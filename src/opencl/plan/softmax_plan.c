@@ -135,7 +135,7 @@ static void params_fill(struct softmax_params *out,
     }
 }
 
-/* Sets the number and strides of rows (with vec4: of groups of four rows). */
+/* Sets the number and strides of rows, or of groups of four rows with vec4. */
 static void outer_fill(struct softmax_params *out, const struct layout *outer,
                        enum row_access access)
 {

@@ -216,7 +216,7 @@ enum tandem_status buffer_map(struct tandem_stream *stream,
     status = stream_wait(stream, event, timeout_ns);
     clReleaseEvent(event);
     if (status != TANDEM_OK) {
-        /* If the driver maps the buffer too late, it is unmapped at once. */
+        /* Unmaps the buffer at once if the driver maps it after the timeout. */
         clEnqueueUnmapMemObject(stream->queue, buffer->mem, memory, 0, NULL,
                                 NULL);
         stream_next_seqno(stream);

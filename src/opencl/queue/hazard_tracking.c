@@ -56,8 +56,8 @@ enum tandem_status stream_begin_use(struct tandem_stream *stream,
         stream, prior, atomic_load(&buffer->prior_seqno), &completed);
     if (status == TANDEM_OK)
         atomic_store(&buffer->synced_stream, stream->id);
-    /* If these commands have completed, no stream needs to wait for them again.
-     * For MULTIPLE_STREAMS, other streams may have to wait for `stream`. */
+    /* If stream `prior` has completed, no stream needs to wait for it again.
+     * In the case of MULTIPLE_STREAMS, others may have to wait for `stream`. */
     if (completed && prior != MULTIPLE_STREAMS)
         atomic_store(&buffer->prior_stream, 0);
     return status;

@@ -8,7 +8,7 @@
 #include "opencl/memory/pinned_memory.h"
 #include "opencl/queue/buffer_commands.h"
 
-/* Maximum size of a download.  Beyond it, copying costs more than spinning. */
+/* Maximum bytes of a download through pinned memory, which adds a copy. */
 #define MAX_READBACK_BYTES ((uint64_t)256 << 10)
 
 static void alloc_memory(struct tandem_stream *stream, uint64_t timeout_ns)

@@ -152,7 +152,7 @@ static enum tandem_status ring_grow(struct tandem_stream *stream)
     return TANDEM_OK;
 }
 
-/* Makes an empty segment current.  Without memory, the ring stays empty. */
+/* Makes an empty segment current.  Without memory, a new ring stays empty. */
 static enum tandem_status ring_advance(struct tandem_stream *stream)
 {
     struct staging *staging = &stream->staging;
