@@ -7,9 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define MAX_GEMM_AXIS_SIZES                                                    \
-    16u /* maximum number of sizes of m, of n or of k                          \
-         */
+#define MAX_GEMM_AXIS_SIZES 16u /* maximum number of sizes of m, n or k */
 #define MAX_GEMM_POINTS 1024u
 #define MAX_GEMM_SIZE (1 << 24) /* largest m, n or k in a profile */
 
