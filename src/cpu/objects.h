@@ -54,9 +54,9 @@ struct tandem_stream {
 
 struct tandem_event {
     struct owned owned;
-    struct tandem_stream *stream; /* recording stream; it may be destroyed */
+    struct tandem_stream *stream; /* stream of the record call; may be gone */
     bool profiling;
-    uint64_t at_ns; /* time of the record call in ns; needs `profiling` */
+    uint64_t at_ns; /* time of the record call in ns, if profiling is true */
 };
 
 struct tandem_buffer {

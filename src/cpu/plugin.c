@@ -48,7 +48,7 @@ static const struct tandem_backend backend = {
 
 const struct tandem_backend *tandem_backend_query(uint32_t host_abi_major)
 {
-    /* OpenBLAS was loaded with this plugin, so install its fork handlers now.
+    /* OpenBLAS was loaded with this plugin, so install the fork handlers now.
      * If memory is exhausted, device_open retries and reports the failure. */
     blas_fork_guard_install();
     return host_abi_major == TANDEM_ABI_MAJOR ? &backend : NULL;

@@ -20,7 +20,7 @@ struct gemm_call {
 };
 
 /* A GEMM divided into blocks of the result c.  If splits > 1, each block is
- * also divided into ranges of k.  Sizes are in f32 elements. */
+ * also divided into ranges of k.  Workspace sizes are in floats. */
 struct gemm_job {
     struct gemm_call *call;
     const struct tandem_gemm *gemm;

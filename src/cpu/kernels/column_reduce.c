@@ -234,7 +234,7 @@ static void blocks_run(const void *context, int64_t first, int64_t end)
 }
 
 /* Chooses the number of columns per block: 4 KiB of each row, or less if
- * threads would be idle otherwise.  It does not affect results. */
+ * threads would be idle otherwise.  This number does not affect results. */
 static void block_width_choose(struct column_reduction *reduction,
                                int64_t threads)
 {

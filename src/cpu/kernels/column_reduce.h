@@ -12,7 +12,7 @@
 /* Maximum columns that are reduced at once: a 4 KiB page of each f32 row. */
 #define MAX_COLUMNS 1024
 
-/* Returns true if column_reduce_run is faster than reducing row by row. */
+/* Returns true if column_reduce_run is faster than one reduction per result. */
 bool column_reduce_supports(const struct layout_reduction *layout);
 /* Runs reduction work->op on a layout that column_reduce_supports.  `out`
  * points to f32 results, or i64 results for argmax and argmin. */

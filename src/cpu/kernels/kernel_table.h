@@ -19,7 +19,7 @@
 /* Attributes of an operator in the form that its kernel reads. */
 struct params {
     float f[12];
-    bool flag; /* true for tanh GELU, Nesterov SGD or decoupled decay */
+    bool flag; /* true for tanh GELU, Nesterov SGD, decoupled weight decay */
 };
 
 /* Arguments of an element-wise kernel: n contiguous elements of each operand.
@@ -50,7 +50,7 @@ typedef void (*row_fn)(const struct row *row);
                                         X(POW, pow) X(MIN, min) X(MAX, max)    \
                                             X(WHERE, where) X(FMA, fma)        \
                                                 X(RELU_GRAD, relu_grad)
-/* Lists the operators with bool results of vectorized_loops.h, X(id, name). */
+/* Lists vectorized_loops.h's operators with bool results, as X(id, name). */
 #define BOOL_ROWS(X)                                                           \
     X(EQUAL, equal)                                                            \
     X(NOT_EQUAL, not_equal) X(LESS, less) X(LESS_EQUAL, less_equal)            \
@@ -67,9 +67,9 @@ typedef void (*row_fn)(const struct row *row);
 /* Maximum rows per column_argmax call, which stores row numbers as f32. */
 #define FIND_ROWS 4096
 
-/* norm_row is always accurate if no scale has a larger magnitude.  Multiplying
- * a subnormal by at most NORM_SCALE keeps its rounding error within the
- * tolerance of layer_norm and rms_norm. */
+/* norm_row is always accurate if no scale exceeds NORM_SCALE in magnitude.
+ * Multiplying a subnormal by at most NORM_SCALE keeps its rounding error within
+ * the tolerance of layer_norm and rms_norm. */
 #define NORM_SCALE 16.0f
 
 /* Function that casts n contiguous elements.  The operands do not overlap. */

@@ -28,7 +28,8 @@ static inline void cursor_seek(struct cursor *cursor,
 }
 
 /* Advances by `steps` elements along `axis`, at most to its end.  From the end,
- * it returns to the start and advances by 1 along the next outer axis. */
+ * the cursor returns to the start and advances by 1 along the next outer
+ * axis. */
 static inline void cursor_move(struct cursor *cursor,
                                const struct layout *layout, uint32_t axis,
                                int64_t steps)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * SIMD reductions of contiguous rows.  A block of 64 vectors is summed in f32,
- * in four vectors.  Block sums are added in f64, so that the error does not
- * grow with the length of the row.  If a block's sum overflows f32, the block
- * is recomputed in f64.
+ * in four accumulators.  Block sums are added in f64, so that the error does
+ * not grow with the length of the row.  If a block's sum overflows f32, the
+ * block is recomputed in f64.
  */
 #include "config.h"
 

@@ -15,7 +15,7 @@ struct team_costs {
     /* Latency of two spinning threads, all spinning threads, and all sleeping
      * threads.  `two` is 0 before the first measurement. */
     double two, all, cold;
-    double least;       /* minimum duration of a job for two threads */
+    double least;       /* minimum duration of a two-thread job */
     double fixed, each; /* latency of n spinning threads: fixed + each * n */
 };
 

@@ -38,7 +38,8 @@ static int compare_times(const void *a, const void *b)
 }
 
 /* Returns the median latency of `team` threads in nanoseconds.  Before each
- * sample, waits rest_ns, so that the workers sleep; if 0, they spin. */
+ * sample, waits rest_ns so that workers fall asleep.  If rest_ns is 0, workers
+ * keep spinning. */
 static double wakeup_latency_measure(struct pool *pool, uint32_t team,
                                      long rest_ns)
 {

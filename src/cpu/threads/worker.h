@@ -16,7 +16,7 @@
 #include "cpu/threads/thread_pool.h"
 
 #define MAX_THREADS 256u
-/* Chunks per partition (the tasks of one thread).  Threads steal chunks. */
+/* Chunks per partition (one thread's tasks).  Other threads steal chunks. */
 #define CHUNKS_PER_PARTITION 8
 /* The time per unit of work depends on the cache level of the data.  The pool
  * estimates this time for three classes of jobs: fewer than RATE_CLASS_UNITS
