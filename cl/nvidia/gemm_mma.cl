@@ -312,7 +312,7 @@ static inline void words_round(uint *words, uint layout)
 #endif
 
 #if FORMAT == FORMAT_FP16X3
-/* Multiplies x by 2^exponent, which undoes the scaling of row and column. */
+/* Multiplies a sum by 2^exponent to undo the scaling of a's row, b's column. */
 static inline float unscale(float x, int exponent)
 {
     /* If the exponent is below -252, the result is 0 in any case. */

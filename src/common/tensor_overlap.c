@@ -276,8 +276,8 @@ bool tensors_disjoint(const struct tandem_tensor_desc *a,
 
 /* ---- one tensor ---- */
 
-/* Returns true if two elements have the same address. From the outermost axis i
- * in which their indices differ, their offsets along the axes cancel. */
+/* Returns true if any two elements have the same address. Tries each axis i as
+ * the outermost one in which the indices of two such elements differ. */
 static bool terms_coincide(struct search *search)
 {
     for (uint32_t i = 0; i < search->count; i++) {

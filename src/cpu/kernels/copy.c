@@ -11,7 +11,7 @@
 #include "cpu/objects.h"
 #include "cpu/kernels/elementwise.h"
 
-/* Side of a square tile in elements; maximum elements of a row per task. */
+/* Side of a square tile, and maximum part of a row per task, in elements. */
 #define TILE 64
 #define CHUNK_ELEMENTS 4096
 

@@ -12,8 +12,8 @@ static double clamp_negative(double value)
     return value > 0 ? value : 0;
 }
 
-/* Returns the first device with a current copy of a storage, from which the
- * storage would be downloaded.  `current` is a mask.  NULL means none. */
+/* Returns the first device of the mask `current`, or NULL if it is empty.
+ * Downloads use the first device that has a current copy. */
 static const struct device *current_device(const struct tandem_context *context,
                                            uint32_t current)
 {

@@ -233,9 +233,9 @@ void gemm_selector_compute(struct gemm_selector *selector,
         forced_select(selector, gemm, disabled, out);
         return;
     }
-    /* The built-in kernel costs do not apply to this device, so CLBlast is
-     * used. On PoCL, SIMT kernels are faster if k is so large that CLBlast
-     * needs several calls, unless the result is tiny. */
+    /* The built-in kernel costs are wrong for uncalibrated devices other than
+     * NVIDIA's, so these use CLBlast. An exception is a large k, for which
+     * CLBlast needs several calls, unless the result is tiny. */
     if (clblast && !calibrated && selector->prefer_clblast) {
         bool tiny = gemm->m <= TINY_SIDE && gemm->n <= TINY_SIDE &&
                     gemm->m > 1 && gemm->n > 1;

@@ -36,7 +36,7 @@ struct pack_cache_entry {
     struct pack_cache_key key;
     struct buffer_version version;
     struct tandem_device *device;
-    struct tandem_buffer *source; /* operand's buffer; NULL if invalidated */
+    struct tandem_buffer *source; /* operand's buffer; NULL after a write */
     struct tandem_buffer memory;  /* without a handle */
     struct tandem_matrix matrix;  /* the packed operand in `memory` */
     uint32_t users;

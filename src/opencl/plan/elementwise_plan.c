@@ -9,8 +9,8 @@
 
 /* Number of bytes that a GPU reads or writes with one memory transaction. */
 #define CACHE_LINE_BYTES 128u
-/* Rows and columns of a tile of transposed operands, with and without vec4
- * (TILE in cl/elementwise.cl), and the minimum length of a tiled axis. */
+/* Side of a tile of transposed operands in elements (TILE in
+ * cl/elementwise.cl), and the minimum length of an axis that is tiled. */
 #define TILE_SIDE_VEC4 64u
 #define TILE_SIDE 32u
 #define MIN_TILE_AXIS 8

@@ -39,7 +39,7 @@ void step_set_items(struct kernel_step *step, uint64_t items);
 uint64_t plan_reserve_temp(struct launch_plan *plan, uint64_t bytes,
                            uint64_t alignment);
 
-/* Returns the offset in the buffer of a tensor's first element, in elements. */
+/* Returns the offset of a tensor's first element in its buffer, in elements. */
 uint64_t element_offset(const struct tandem_tensor_desc *tensor);
 /* Returns how far the buffer starts after a 64-byte boundary, in elements. */
 uint32_t misalignment_elements(const struct tandem_tensor_desc *tensor);

@@ -131,8 +131,9 @@ enum tandem_status build_result(const struct kernel_variant *variant);
 void build_enqueue(struct tandem_device *device,
                    struct kernel_variant *variant);
 /* Queues the variant if necessary and waits for its build.  *out_status is
- * FAILED if this build, or the builds of all threads, time out.  Returns false
- * if no build thread exists, so that the caller must build the variant. */
+ * FAILED if this build times out, or if all build threads are stuck in builds
+ * that timed out.  Returns false if no build thread exists; the caller must
+ * then build the variant. */
 bool build_wait(struct tandem_device *device, struct kernel_variant *variant,
                 enum tandem_status *out_status);
 /* Returns FAILED if the running build of the variant has timed out, otherwise

@@ -102,7 +102,7 @@ void program_cache_close(struct tandem_device *device)
     cache->path = cache->system_path = NULL;
 }
 
-/* Writes the key of a program.  Returns false if the key is too long. */
+/* Writes a program's cache key to out.  Returns false if it is too long. */
 static bool cache_key_make(char out[KEY_BYTES],
                            const struct tandem_device *device,
                            const struct variant_text *text)

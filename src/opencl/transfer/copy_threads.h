@@ -37,7 +37,7 @@ struct copy_job {
 
 struct copy_threads {
     struct copy_job job;
-    uint64_t first_chunk; /* number of the job's first chunk in all jobs */
+    uint64_t first_chunk; /* number of chunks of all earlier jobs */
     uint64_t chunk_bytes;
     _Atomic uint64_t next, limit; /* range of unclaimed chunks, [next, limit) */
     _Atomic uint32_t chunks_left[MAX_COPY_SLOTS]; /* uncopied chunks by slot */

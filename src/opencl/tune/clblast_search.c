@@ -18,7 +18,7 @@
 #define CPU_SIDE 512
 #define TRIED_SLOTS 4096u
 /* A candidate is better only if it takes less than this fraction of the best
- * time. The difference avoids decisions by measurement noise. */
+ * time, so that measurement noise does not decide. */
 #define MIN_GAIN 0.99
 #define RANDOM_STEP_PERCENT 20u
 #define MAX_DRAWS 50000u

@@ -315,7 +315,7 @@ static enum tandem_status depths_raise(const struct tuner *tuner,
         if (kernel_timer_remaining_ns(tuner->timer) == 0)
             return last_error_set(TANDEM_FAILED,
                                   "tune: the time budget is used up");
-        /* Try a GEMM of doubled depth: its packing may run out of memory. */
+        /* Stop if the packing of a GEMM with twice the k lacks memory. */
         case_gemm_init(&timed, tuner, kernel, groups, 2 * depths[1]);
         if (timed_gemm_measure(tuner->timer, &timed, &ns) != TANDEM_OK)
             return TANDEM_OK;

@@ -27,7 +27,7 @@ void tuning_candidate_finish(struct tuning_candidate *candidate);
 /* Runs a small call of candidate->kernel and compares its result with a
  * double-precision result. Returns TANDEM_FAILED if the result is wrong. */
 enum tandem_status tuning_candidate_check(struct tuning_candidate *candidate);
-/* Times a large call of candidate->kernel. */
+/* Times candidate->kernel on large matrices. */
 enum tandem_status tuning_candidate_time(struct tuning_candidate *candidate,
                                          double *out_ns);
 /* Times a GEMM of square matrices. */
