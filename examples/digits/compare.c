@@ -12,7 +12,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { CHOSEN, CPU, OPENCL, CONTENDERS, ROUNDS = 15, LEAST_ROUNDS = 3 };
+enum { CHOSEN, CPU, OPENCL, CONTENDERS, ROUNDS = 15, MIN_ROUNDS = 3 };
 
 /* No more rounds, and no more warming up, after as many seconds; and as many
  * epochs a round as take this long, so that a round outlasts what else the
@@ -45,7 +45,7 @@ static bool succeeded(const struct contender *one, enum tandem_status status)
     return status == TANDEM_OK;
 }
 
-/* false: failed.  Where the device does not exist, context stays NULL. */
+/* Returns false on failure.  If there is no such device, context stays NULL. */
 static bool contender_open(struct contender *one, const struct table *train,
                            const struct table *held, uint32_t batch,
                            uint64_t seed)
@@ -170,7 +170,7 @@ static bool contenders_run(struct contender *all)
             return false;
     start = now_seconds();
     for (int round = 0; round < ROUNDS; round++) {
-        if (round >= LEAST_ROUNDS && now_seconds() - start > rounds_seconds)
+        if (round >= MIN_ROUNDS && now_seconds() - start > rounds_seconds)
             break;
         for (int i = 0; i < CONTENDERS; i++)
             if (!contender_run(&all[(round + i) % CONTENDERS]))
