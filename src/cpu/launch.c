@@ -179,10 +179,8 @@ static void work_run(const struct work *work)
         transpose_run(work);
         break;
     case TANDEM_CLASS_REDUCE:
-        reduce_run(work);
-        break;
     case TANDEM_CLASS_ARG_REDUCE:
-        argument_reduce_run(work);
+        reduce_run(work);
         break;
     case TANDEM_CLASS_DOT:
         dot_run(work);

@@ -200,7 +200,6 @@ void transpose_run(const struct work *work);
 void gather_run(const struct work *work);
 void norm_run(const struct work *work);
 void reduce_run(const struct work *work);
-void argument_reduce_run(const struct work *work);
 void dot_run(const struct work *work);
 void softmax_run(const struct work *work);
 void cross_entropy_run(const struct work *work);

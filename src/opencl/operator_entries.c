@@ -11,6 +11,18 @@ static bool is_gemm(const struct tandem_op *op)
     return op != NULL && op->id == TANDEM_OP_GEMM;
 }
 
+static struct op_request op_request_of(
+    const struct tandem_op *op, const struct tandem_tensor_desc *const *inputs,
+    uint32_t input_count, const struct tandem_tensor_desc *const *outputs,
+    uint32_t output_count)
+{
+    return (struct op_request){.op = op,
+                               .inputs = inputs,
+                               .outputs = outputs,
+                               .input_count = input_count,
+                               .output_count = output_count};
+}
+
 /* Checks device and operands of a call that launches no kernel, such as
  * operator_supports. */
 static enum tandem_status check_call(struct tandem_device *device,
@@ -37,11 +49,8 @@ enum tandem_status operator_supports(
     const struct tandem_tensor_desc *const *inputs, uint32_t input_count,
     const struct tandem_tensor_desc *const *outputs, uint32_t output_count)
 {
-    struct op_request request = {.op = op,
-                                 .inputs = inputs,
-                                 .outputs = outputs,
-                                 .input_count = input_count,
-                                 .output_count = output_count};
+    struct op_request request =
+        op_request_of(op, inputs, input_count, outputs, output_count);
     struct launch_plan plan;
     enum tandem_status status = check_call(device, &request);
     if (status != TANDEM_OK || is_gemm(op))
@@ -54,11 +63,8 @@ enum tandem_status operator_prepare(
     const struct tandem_tensor_desc *const *inputs, uint32_t input_count,
     const struct tandem_tensor_desc *const *outputs, uint32_t output_count)
 {
-    struct op_request request = {.op = op,
-                                 .inputs = inputs,
-                                 .outputs = outputs,
-                                 .input_count = input_count,
-                                 .output_count = output_count};
+    struct op_request request =
+        op_request_of(op, inputs, input_count, outputs, output_count);
     struct launch_plan plan;
     enum tandem_status status = check_call(device, &request);
     if (status == TANDEM_OK)
@@ -89,11 +95,8 @@ enum tandem_status operator_ready(
     const struct tandem_tensor_desc *const *inputs, uint32_t input_count,
     const struct tandem_tensor_desc *const *outputs, uint32_t output_count)
 {
-    struct op_request request = {.op = op,
-                                 .inputs = inputs,
-                                 .outputs = outputs,
-                                 .input_count = input_count,
-                                 .output_count = output_count};
+    struct op_request request =
+        op_request_of(op, inputs, input_count, outputs, output_count);
     struct launch_plan plan;
     enum tandem_status status = check_call(device, &request);
     if (status == TANDEM_OK && is_gemm(op))

@@ -372,22 +372,6 @@ void reduce_run(const struct work *work)
         rows_run(&reduction, work->device->pool);
 }
 
-void argument_reduce_run(const struct work *work)
-{
-    struct reduction reduction = {.kernels = work->device->kernels,
-                                  .op = work->op->id};
-    layout_reduce(&reduction.layout, work->inputs[0], work->outputs[0],
-                  (uint32_t)work->op->ints[0]);
-    if (reduction.layout.kept.elements == 0)
-        return;
-    reduction.in = tensor_data(work->inputs[0]);
-    reduction.out = tensor_data(work->outputs[0]);
-    if (column_reduce_supports(&reduction.layout))
-        column_reduce_run(work, &reduction.layout, reduction.in, reduction.out);
-    else
-        rows_run(&reduction, work->device->pool);
-}
-
 /* ---- dot ---------------------------------------------------------------- */
 
 struct dot {
