@@ -33,6 +33,8 @@ enum exit_code {
 
 struct options {
     uint64_t seed, first, cases;
+    uint64_t
+        block_cases; /* consecutive cases that share operators and dtypes */
     const struct op_row *only;
     bool verbose;
     struct backend_options open;
@@ -61,8 +63,11 @@ static void usage_print(FILE *file)
             "      --cases NUMBER      how many, 1000 where not given\n"
             "      --first NUMBER      the first one's number, 0 where not "
             "given: a case\n"
-            "                          depends on the seed and its number "
-            "alone\n"
+            "                          depends on the seed, its number and "
+            "--block alone\n"
+            "      --block CASES       how many cases in a row share their few "
+            "operators\n"
+            "                          and dtypes, %u where not given\n"
             "      --op NAME           this operator alone\n"
             "      --open-option KEY=VALUE\n"
             "                          passed to open; may be repeated\n"
@@ -71,7 +76,8 @@ static void usage_print(FILE *file)
             "  -V, --version           the version\n\n"
             "Exit status: 0 no case failed, 1 some did, 2 usage, 4 there were "
             "valid calls and\nthe plugins computed none of them, 77 there is "
-            "no such device.\n");
+            "no such device.\n",
+            DEFAULT_BLOCK_CASES);
 }
 
 static bool number_parse(const char *text, uint64_t *out_number)
@@ -99,6 +105,7 @@ static const struct option long_options[] = {
     {"seed", required_argument, NULL, 's'},
     {"cases", required_argument, NULL, 'n'},
     {"first", required_argument, NULL, 'f'},
+    {"block", required_argument, NULL, 'b'},
     {"op", required_argument, NULL, 'p'},
     {"open-option", required_argument, NULL, 'o'},
     {"verbose", no_argument, NULL, 'v'},
@@ -116,6 +123,9 @@ static bool option_take(struct options *options, int option)
         return number_parse(optarg, &options->cases) && options->cases > 0;
     case 'f':
         return number_parse(optarg, &options->first);
+    case 'b':
+        return number_parse(optarg, &options->block_cases) &&
+               options->block_cases > 0;
     case 'p':
         options->only = op_find_name(optarg);
         return options->only != NULL;
@@ -134,7 +144,8 @@ static void options_parse(int argc, char **argv, struct options *options)
 {
     int option;
 
-    *options = (struct options){.seed = 1, .cases = 1000};
+    *options = (struct options){
+        .seed = 1, .cases = 1000, .block_cases = DEFAULT_BLOCK_CASES};
     while ((option = getopt_long(argc, argv, "vhV", long_options, NULL)) !=
            -1) {
         if (option == 'h') {
@@ -215,9 +226,10 @@ static void failure_print(const struct run *run, const struct problem *problem,
         fputs("\r\033[K", stderr);
     problem_text(problem, call, sizeof(call));
     printf("FAILED case %" PRIu64 ": %s\n  %s: %s\n  again: --seed=%" PRIu64
-           " --first=%" PRIu64 " --cases=1%s%s\n",
+           " --first=%" PRIu64 " --block=%" PRIu64 " --cases=1%s%s\n",
            problem->number, call, path, text, run->options.seed,
-           problem->number, run->options.only != NULL ? " --op=" : "",
+           problem->number, run->options.block_cases,
+           run->options.only != NULL ? " --op=" : "",
            run->options.only != NULL ? run->options.only->name : "");
 }
 
@@ -284,7 +296,8 @@ static void case_run(struct run *run, uint64_t number)
     watched_high = (sig_atomic_t)(number >> 32);
     watched_low = (sig_atomic_t)(number & UINT32_MAX);
     alarm(CASE_SECONDS);
-    problem_make(&problem, run->options.seed, number, run->options.only);
+    problem_make(&problem, run->options.seed, number,
+                 number / run->options.block_cases, run->options.only);
     for (uint32_t i = 0; i < run->count; i++)
         attempt_run(&attempts[i], &run->backends[i], &problem);
     if (!problem_judge(run, &problem, attempts))

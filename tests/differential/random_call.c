@@ -87,13 +87,13 @@ static void block_make(struct block *block, uint64_t seed, uint64_t number,
 }
 
 void problem_make(struct problem *problem, uint64_t seed, uint64_t number,
-                  const struct op_row *only)
+                  uint64_t block_number, const struct op_row *only)
 {
     struct random random;
     struct block block;
 
     memset(problem, 0, sizeof(*problem));
-    block_make(&block, seed, number / BLOCK_CASES, only);
+    block_make(&block, seed, block_number, only);
     random_seed(&random, seed + 0x9e3779b97f4a7c15u * (number + 1), "case");
     problem->number = number;
     problem->row = block.rows[random_below(&random, BLOCK_OPERATORS)];

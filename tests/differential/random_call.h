@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One random call: an operator, its attributes and operands, and what a plugin
- * must answer.  The same seed and number give the same problem on every
- * machine.  Problems belong to one thread; nothing here asks a plugin.
+ * must answer.  The same seed, number and block number give the same problem on
+ * every machine.  Problems belong to one thread; nothing here asks a plugin.
  */
 #ifndef TANDEM_DIFFERENTIAL_RANDOM_CALL_H
 #define TANDEM_DIFFERENTIAL_RANDOM_CALL_H
@@ -46,9 +46,10 @@ struct problem {
     size_t struct_size; /* of the op */
 };
 
-/* only: the one operator, or NULL. */
+/* The block's number decides which operators and dtypes the case may have.
+ * only: the one operator, or NULL. */
 void problem_make(struct problem *problem, uint64_t seed, uint64_t number,
-                  const struct op_row *only);
+                  uint64_t block_number, const struct op_row *only);
 void problem_finish(struct problem *problem);
 /* One line: the operator, its attributes and its operands. */
 void problem_text(const struct problem *problem, char *text, size_t size);
@@ -69,7 +70,7 @@ void call_make_invalid(struct problem *problem, struct random *random);
 
 /* Cases come in blocks, whose operators and dtypes are few, since a device
  * compiles each kernel at its first use. */
-#define BLOCK_CASES 500u
+#define DEFAULT_BLOCK_CASES 500u
 #define BLOCK_OPERATORS 4u
 struct block {
     const struct op_row *rows[BLOCK_OPERATORS];
