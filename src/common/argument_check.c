@@ -11,20 +11,20 @@
 
 /* Arguments of a call of the backend function launch or supports. */
 struct call {
-    const struct operator_row *row;
+    const struct operator_info *row;
     const struct tandem_op *op;
     const struct tandem_tensor_desc *const *inputs, *const *outputs;
     uint32_t input_count, output_count;
     uint32_t scalars; /* number of NULL inputs, which are scalars */
 };
 
-static bool takes_scalars(const struct operator_row *row)
+static bool takes_scalars(const struct operator_info *row)
 {
     return row->op_class >= TANDEM_CLASS_BINARY &&
            row->op_class <= TANDEM_CLASS_TERNARY && row->inputs > 1;
 }
 
-static bool in_place_allowed(const struct operator_row *row)
+static bool in_place_allowed(const struct operator_info *row)
 {
     return row->op_class >= TANDEM_CLASS_UNARY &&
            row->op_class <= TANDEM_CLASS_OPTIMIZER;
@@ -54,7 +54,7 @@ static enum tandem_status check_choice(const struct call *call)
 
 static enum tandem_status check_attributes(const struct call *call)
 {
-    const struct operator_row *row = call->row;
+    const struct operator_info *row = call->row;
     const struct tandem_op *op = call->op;
     uint32_t floats = row->floats + call->scalars;
     if (op->int_count < row->ints || (row->ints > 0 && op->ints == NULL))
@@ -79,7 +79,7 @@ static enum tandem_status check_attributes(const struct call *call)
  * dtype, rank and shape is valid. Counts the NULL inputs in call->scalars. */
 static enum tandem_status check_operands(struct call *call)
 {
-    const struct operator_row *row = call->row;
+    const struct operator_info *row = call->row;
     char what[64];
     if (call->input_count != row->inputs || call->output_count != row->outputs)
         return argument_error(
@@ -253,7 +253,7 @@ static bool same_shape(const struct tandem_tensor_desc *a,
 }
 
 /* Returns true if all inputs of the operator must have equal shapes. */
-static bool wants_equal_inputs(const struct operator_row *row)
+static bool wants_equal_inputs(const struct operator_info *row)
 {
     return row->op_class == TANDEM_CLASS_GRADIENT ||
            row->op_class == TANDEM_CLASS_OPTIMIZER;
@@ -310,7 +310,7 @@ static enum tandem_status name_operand(enum tandem_status status,
                                        uint32_t number)
 {
     char reason[256];
-    snprintf(reason, sizeof reason, "%s", message_get());
+    snprintf(reason, sizeof reason, "%s", last_error_get());
     return last_error_set(status, "%s: %s %u: %s", name, side, (unsigned)number,
                           reason);
 }
@@ -321,7 +321,7 @@ static enum tandem_status find_range(const struct call *call, bool output,
 {
     const struct tandem_tensor_desc *tensor =
         output ? call->outputs[number] : call->inputs[number];
-    struct memory_span memory;
+    struct address_range memory;
     const char *side = output ? "output" : "input";
     if (tensor->buffer == NULL)
         return argument_error("%s: %s %u has no buffer (NULL)", call->row->name,
@@ -406,7 +406,7 @@ static enum tandem_status check_memory(const struct call *call,
 /* ---- check_op ---- */
 
 static enum tandem_status find_row(const struct tandem_op *op,
-                                   const struct operator_row **out_row)
+                                   const struct operator_info **out_row)
 {
     if (op == NULL)
         return argument_error("the operator is NULL");
@@ -414,7 +414,7 @@ static enum tandem_status find_row(const struct tandem_op *op,
         "op", "tandem_op", op->struct_size, TANDEM_OP_MIN_SIZE_1_0);
     if (status != TANDEM_OK)
         return status;
-    *out_row = operator_row(op->id);
+    *out_row = operator_lookup(op->id);
     if (op->id == TANDEM_OP_INVALID || op->id >= TANDEM_OP_ID_END)
         return argument_error("operator number %u does not exist",
                               (unsigned)op->id);

@@ -13,7 +13,7 @@
 
 /* Address range of a buffer, in bytes. The backend chooses the addresses.
  * Different memory must have different addresses. */
-struct memory_span {
+struct address_range {
     uint64_t base, bytes;
 };
 
@@ -22,7 +22,7 @@ struct memory_span {
  * status. user is the pointer that was passed to check_op or check_gemm. */
 typedef enum tandem_status (*address_range_fn)(
     const void *user, const struct tandem_buffer *buffer,
-    struct memory_span *out);
+    struct address_range *out);
 
 /* Checks the arguments of the backend functions launch and supports. If span is
  * NULL, buffers are not checked. For TANDEM_OP_GEMM, checks op->gemm. */

@@ -166,14 +166,14 @@ static enum tandem_status check_matrix(const struct operand *operand)
 static enum tandem_status find_operand(struct operand *operand,
                                        address_range_fn span, const void *user)
 {
-    struct memory_span memory;
+    struct address_range memory;
     const struct tandem_tensor_desc *tensor = &operand->tensor;
     if (tensor->buffer == NULL)
         return argument_error("%s has no buffer (NULL)", operand->name);
     enum tandem_status status = span(user, tensor->buffer, &memory);
     if (status != TANDEM_OK) {
         char reason[256];
-        snprintf(reason, sizeof reason, "%s", message_get());
+        snprintf(reason, sizeof reason, "%s", last_error_get());
         return last_error_set(status, "%s: %s", operand->name, reason);
     }
     if (!tensor_extent(tensor, &operand->first, &operand->end) ||

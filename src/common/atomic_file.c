@@ -79,7 +79,7 @@ static int unfinished_make(int directory, const char *name, char *out_name,
     return file;
 }
 
-static bool bytes_write(int file, const struct trust_part *part)
+static bool bytes_write(int file, const struct file_part *part)
 {
     const char *at = part->data;
     size_t left = part->bytes;
@@ -101,7 +101,7 @@ static bool bytes_write(int file, const struct trust_part *part)
  * kills a process that does not handle it. The signal is therefore blocked in
  * this thread during the writes, and consumed if the writes raised it. The
  * write then fails with EFBIG. */
-static bool parts_write(int file, const struct trust_part *parts, size_t count)
+static bool parts_write(int file, const struct file_part *parts, size_t count)
 {
     const struct timespec now = {0};
     sigset_t limit, host, pending;
@@ -135,10 +135,10 @@ static bool mode_set(int file, mode_t mode)
 }
 
 bool file_replace_atomically(int directory, const char *name,
-                             const struct trust_part *parts, size_t count,
+                             const struct file_part *parts, size_t count,
                              unsigned how, char *out_why, size_t why_bytes)
 {
-    const mode_t mode = (how & TRUST_PUBLIC) != 0 ? 0644 : 0600;
+    const mode_t mode = (how & REPLACE_PUBLIC) != 0 ? 0644 : 0600;
     char temporary[NAME_MAX + 1];
     bool good;
     int error, file;
@@ -151,7 +151,7 @@ bool file_replace_atomically(int directory, const char *name,
         return false;
     }
     good = parts_write(file, parts, count) && mode_set(file, mode) &&
-           ((how & TRUST_DURABLE) == 0 || fsync(file) == 0);
+           ((how & REPLACE_DURABLE) == 0 || fsync(file) == 0);
     error = errno;
     if (close(file) != 0 && good) {
         error = errno;
@@ -168,7 +168,7 @@ bool file_replace_atomically(int directory, const char *name,
         return false;
     }
     /* Sync the directory, which holds the new name. Ignore a failed sync. */
-    if ((how & TRUST_DURABLE) != 0)
+    if ((how & REPLACE_DURABLE) != 0)
         (void)fsync(directory);
     return true;
 }

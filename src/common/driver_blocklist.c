@@ -149,8 +149,8 @@ enum driver_record_end driver_records_read(const char *directory,
                                            struct driver_records *out,
                                            char *out_why)
 {
-    const int place =
-        secure_directory_open(directory, TRUST_READ, out_why, TRUST_WHY_BYTES);
+    const int place = secure_directory_open(directory, SECURE_READ, out_why,
+                                            SECURE_WHY_BYTES);
     const char *problem;
     char *text;
     size_t bytes;
@@ -159,8 +159,8 @@ enum driver_record_end driver_records_read(const char *directory,
     if (place < 0)
         return out_why[0] == '\0' ? DRIVER_RECORD_ABSENT
                                   : DRIVER_RECORD_REFUSED;
-    text = trust_read(place, DRIVER_RECORD_NAME, DRIVER_RECORD_BYTES_MAX,
-                      &bytes, out_why, TRUST_WHY_BYTES);
+    text = secure_file_read(place, DRIVER_RECORD_NAME, DRIVER_RECORD_BYTES_MAX,
+                            &bytes, out_why, SECURE_WHY_BYTES);
     close(place);
     if (text == NULL)
         return out_why[0] == '\0' ? DRIVER_RECORD_ABSENT
@@ -170,7 +170,7 @@ enum driver_record_end driver_records_read(const char *directory,
     if (problem == NULL)
         return DRIVER_RECORD_READ;
     driver_records_finish(out);
-    snprintf(out_why, TRUST_WHY_BYTES, "%s", problem);
+    snprintf(out_why, SECURE_WHY_BYTES, "%s", problem);
     return DRIVER_RECORD_REFUSED;
 }
 

@@ -49,7 +49,7 @@ const char *driver_records_parse(char *text, size_t bytes,
 
 /* Reads the blocklist in one directory. Unless the result is
  * DRIVER_RECORD_READ, out is empty. If the result is DRIVER_RECORD_REFUSED,
- * out_why (TRUST_WHY_BYTES bytes) holds the reason. */
+ * out_why (SECURE_WHY_BYTES bytes) holds the reason. */
 enum driver_record_end driver_records_read(const char *directory,
                                            struct driver_records *out,
                                            char *out_why);

@@ -18,38 +18,38 @@ static int64_t product(int64_t a, int64_t b)
 
 /* Appends an innermost axis to the space. Merges it with the previous innermost
  * axis if every operand's strides permit. */
-static void append_axis(struct layout *layout, int64_t extent,
+static void append_axis(struct iteration_space *space, int64_t extent,
                         const int64_t *strides)
 {
-    layout->elements *= extent;
+    space->elements *= extent;
     if (extent == 1)
         return;
-    bool merge = layout->rank > 0;
-    uint32_t last = layout->rank - 1;
-    for (uint32_t i = 0; merge && i < layout->operands; i++)
-        merge = layout->strides[i][last] == product(strides[i], extent);
-    uint32_t axis = merge ? last : layout->rank++;
-    layout->shape[axis] = merge ? layout->shape[axis] * extent : extent;
-    for (uint32_t i = 0; i < layout->operands; i++)
-        layout->strides[i][axis] = strides[i];
+    bool merge = space->rank > 0;
+    uint32_t last = space->rank - 1;
+    for (uint32_t i = 0; merge && i < space->operands; i++)
+        merge = space->strides[i][last] == product(strides[i], extent);
+    uint32_t axis = merge ? last : space->rank++;
+    space->shape[axis] = merge ? space->shape[axis] * extent : extent;
+    for (uint32_t i = 0; i < space->operands; i++)
+        space->strides[i][axis] = strides[i];
 }
 
 /* Gives the space one axis, of size 0 or 1, if it is empty or has no axis. */
-static void close_axes(struct layout *layout)
+static void close_axes(struct iteration_space *space)
 {
-    if (layout->elements != 0 && layout->rank > 0)
+    if (space->elements != 0 && space->rank > 0)
         return;
-    layout->rank = 1;
-    layout->shape[0] = layout->elements != 0;
-    for (uint32_t i = 0; i < layout->operands; i++)
-        layout->strides[i][0] = 0;
+    space->rank = 1;
+    space->shape[0] = space->elements != 0;
+    for (uint32_t i = 0; i < space->operands; i++)
+        space->strides[i][0] = 0;
 }
 
-static void start(struct layout *layout, uint32_t operands)
+static void start(struct iteration_space *space, uint32_t operands)
 {
-    layout->rank = 0;
-    layout->operands = operands;
-    layout->elements = 1;
+    space->rank = 0;
+    space->operands = operands;
+    space->elements = 1;
 }
 
 /* Returns the operand's stride along an axis of the first operand, whose rank
@@ -77,13 +77,13 @@ static void order_axes(const struct tandem_tensor_desc *lead, uint32_t *order)
     }
 }
 
-void layout_broadcast(struct layout *out,
-                      const struct tandem_tensor_desc *const *operands,
-                      uint32_t count, bool keep_order)
+void space_broadcast(struct iteration_space *out,
+                     const struct tandem_tensor_desc *const *operands,
+                     uint32_t count, bool keep_order)
 {
     const struct tandem_tensor_desc *lead = operands[0];
     uint32_t order[TANDEM_MAX_RANK];
-    int64_t strides[LAYOUT_OPERANDS];
+    int64_t strides[SPACE_OPERANDS];
     for (uint32_t i = 0; i < lead->rank; i++)
         order[i] = i;
     if (!keep_order)
@@ -97,37 +97,37 @@ void layout_broadcast(struct layout *out,
     close_axes(out);
 }
 
-void layout_elementwise(struct layout *out,
-                        const struct tandem_tensor_desc *const *inputs,
-                        uint32_t input_count,
-                        const struct tandem_tensor_desc *const *outputs,
-                        uint32_t output_count)
+void space_elementwise(struct iteration_space *out,
+                       const struct tandem_tensor_desc *const *inputs,
+                       uint32_t input_count,
+                       const struct tandem_tensor_desc *const *outputs,
+                       uint32_t output_count)
 {
-    const struct tandem_tensor_desc *operands[LAYOUT_OPERANDS];
+    const struct tandem_tensor_desc *operands[SPACE_OPERANDS];
     for (uint32_t i = 0; i < output_count; i++)
         operands[i] = outputs[i];
     for (uint32_t i = 0; i < input_count; i++)
         operands[output_count + i] = inputs[i];
-    layout_broadcast(out, operands, output_count + input_count, false);
+    space_broadcast(out, operands, output_count + input_count, false);
 }
 
-bool layout_contiguous(const struct layout *layout, uint32_t operand)
+bool space_contiguous(const struct iteration_space *space, uint32_t operand)
 {
-    return layout->elements <= 1 ||
-           (layout->rank == 1 && layout->strides[operand][0] == 1);
+    return space->elements <= 1 ||
+           (space->rank == 1 && space->strides[operand][0] == 1);
 }
 
-bool layout_constant(const struct layout *layout, uint32_t operand)
+bool space_constant(const struct iteration_space *space, uint32_t operand)
 {
-    for (uint32_t i = 0; i < layout->rank; i++)
-        if (layout->strides[operand][i] != 0)
+    for (uint32_t i = 0; i < space->rank; i++)
+        if (space->strides[operand][i] != 0)
             return false;
     return true;
 }
 
-void layout_reduce(struct layout_reduction *out,
-                   const struct tandem_tensor_desc *input,
-                   const struct tandem_tensor_desc *output, uint32_t axes)
+void space_reduce(struct reduction_spaces *out,
+                  const struct tandem_tensor_desc *input,
+                  const struct tandem_tensor_desc *output, uint32_t axes)
 {
     bool keepdims = output->rank == input->rank;
     uint32_t own = 0;
@@ -148,9 +148,9 @@ void layout_reduce(struct layout_reduction *out,
     close_axes(&out->reduced);
 }
 
-void layout_softmax(struct layout_reduction *out,
-                    const struct tandem_tensor_desc *input,
-                    const struct tandem_tensor_desc *output, int64_t axis)
+void space_softmax(struct reduction_spaces *out,
+                   const struct tandem_tensor_desc *input,
+                   const struct tandem_tensor_desc *output, int64_t axis)
 {
     uint32_t along = (uint32_t)(axis < 0 ? axis + input->rank : axis);
     start(&out->kept, 2);
@@ -167,10 +167,10 @@ void layout_softmax(struct layout_reduction *out,
     close_axes(&out->reduced);
 }
 
-void layout_norm(struct layout_norm *out,
-                 const struct tandem_tensor_desc *const *inputs,
-                 uint32_t input_count, const struct tandem_tensor_desc *output,
-                 int64_t axis)
+void space_norm(struct norm_spaces *out,
+                const struct tandem_tensor_desc *const *inputs,
+                uint32_t input_count, const struct tandem_tensor_desc *output,
+                int64_t axis)
 {
     const struct tandem_tensor_desc *input = inputs[0];
     uint32_t first = (uint32_t)(axis < 0 ? axis + input->rank : axis);
@@ -195,10 +195,11 @@ void layout_norm(struct layout_norm *out,
     close_axes(&out->affine);
 }
 
-void layout_gather(struct layout *out, const struct tandem_tensor_desc *data,
-                   const struct tandem_tensor_desc *indices,
-                   const struct tandem_tensor_desc *output, int64_t axis,
-                   int64_t *out_axis_stride, int64_t *out_axis_elements)
+void space_gather(struct iteration_space *out,
+                  const struct tandem_tensor_desc *data,
+                  const struct tandem_tensor_desc *indices,
+                  const struct tandem_tensor_desc *output, int64_t axis,
+                  int64_t *out_axis_stride, int64_t *out_axis_elements)
 {
     uint32_t along = (uint32_t)(axis < 0 ? axis + data->rank : axis);
     start(out, 3);
@@ -217,9 +218,9 @@ void layout_gather(struct layout *out, const struct tandem_tensor_desc *data,
     *out_axis_stride = *out_axis_elements > 1 ? data->strides[along] : 0;
 }
 
-void layout_permute(struct tandem_tensor_desc *out,
-                    const struct tandem_tensor_desc *input,
-                    const int64_t *permutation)
+void space_permute(struct tandem_tensor_desc *out,
+                   const struct tandem_tensor_desc *input,
+                   const int64_t *permutation)
 {
     *out = *input;
     for (uint32_t i = 0; i < input->rank; i++) {

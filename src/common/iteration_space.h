@@ -8,78 +8,79 @@
 
 #include <tandem/backend.h>
 
-#define LAYOUT_OPERANDS (2u * TANDEM_MAX_OPERANDS)
+#define SPACE_OPERANDS (2u * TANDEM_MAX_OPERANDS)
 
 /* Iteration space of several operands. Axis rank - 1 is the innermost. The rank
  * is at least 1: a single element has shape {1} and strides 0. An empty space
  * has 0 elements. Strides are in elements of each operand, and 0 along axes
  * where the operand is broadcast. */
-struct layout {
+struct iteration_space {
     uint32_t rank, operands;
     int64_t elements;
     int64_t shape[TANDEM_MAX_RANK];
-    int64_t strides[LAYOUT_OPERANDS][TANDEM_MAX_RANK];
+    int64_t strides[SPACE_OPERANDS][TANDEM_MAX_RANK];
 };
 
 /* Builds the space over the shape of operand 0, to which other operands
  * broadcast (right-aligned). A NULL operand is a scalar. Unless keep_order is
  * set, sorts the axes by the strides of operand 0, largest first. */
-void layout_broadcast(struct layout *out,
-                      const struct tandem_tensor_desc *const *operands,
-                      uint32_t count, bool keep_order);
+void space_broadcast(struct iteration_space *out,
+                     const struct tandem_tensor_desc *const *operands,
+                     uint32_t count, bool keep_order);
 
 /* Builds the space of an element-wise operator. Its operands are the outputs,
  * followed by the inputs. */
-void layout_elementwise(struct layout *out,
-                        const struct tandem_tensor_desc *const *inputs,
-                        uint32_t input_count,
-                        const struct tandem_tensor_desc *const *outputs,
-                        uint32_t output_count);
+void space_elementwise(struct iteration_space *out,
+                       const struct tandem_tensor_desc *const *inputs,
+                       uint32_t input_count,
+                       const struct tandem_tensor_desc *const *outputs,
+                       uint32_t output_count);
 
 /* Returns true if the operand's elements are adjacent in the space's order. */
-bool layout_contiguous(const struct layout *layout, uint32_t operand);
+bool space_contiguous(const struct iteration_space *space, uint32_t operand);
 /* Returns true if all strides of the operand are 0. */
-bool layout_constant(const struct layout *layout, uint32_t operand);
+bool space_constant(const struct iteration_space *space, uint32_t operand);
 
 /* Spaces of reductions, arg reductions, softmax and cross-entropy. The space
  * `kept` covers the axes that remain, with operands 0 (output) and 1 (input).
  * The space `reduced` covers the reduced axes in row-major order, with operand
- * 0 (input) and, for softmax, 1 (output). layout_reduce reduces axis i if bit i
+ * 0 (input) and, for softmax, 1 (output). space_reduce reduces axis i if bit i
  * of its argument `axes` is set. */
-struct layout_reduction {
-    struct layout kept, reduced;
+struct reduction_spaces {
+    struct iteration_space kept, reduced;
 };
-void layout_reduce(struct layout_reduction *out,
-                   const struct tandem_tensor_desc *input,
-                   const struct tandem_tensor_desc *output, uint32_t axes);
+void space_reduce(struct reduction_spaces *out,
+                  const struct tandem_tensor_desc *input,
+                  const struct tandem_tensor_desc *output, uint32_t axes);
 /* Builds the spaces of softmax along axis, which may be negative. */
-void layout_softmax(struct layout_reduction *out,
-                    const struct tandem_tensor_desc *input,
-                    const struct tandem_tensor_desc *output, int64_t axis);
+void space_softmax(struct reduction_spaces *out,
+                   const struct tandem_tensor_desc *input,
+                   const struct tandem_tensor_desc *output, int64_t axis);
 
 /* Spaces of layer and RMS norm. `kept` covers the axes before `axis`, with
  * operands 0 (output) and 1 (input). `reduced` covers `axis` and later axes,
  * with operands 0 (input) and 1 (output). `affine` covers the elements of
  * `reduced` in the same order, with operands 0 (scale) and 1 (bias, if any). */
-struct layout_norm {
-    struct layout kept, reduced, affine;
+struct norm_spaces {
+    struct iteration_space kept, reduced, affine;
 };
-void layout_norm(struct layout_norm *out,
-                 const struct tandem_tensor_desc *const *inputs,
-                 uint32_t input_count, const struct tandem_tensor_desc *output,
-                 int64_t axis);
+void space_norm(struct norm_spaces *out,
+                const struct tandem_tensor_desc *const *inputs,
+                uint32_t input_count, const struct tandem_tensor_desc *output,
+                int64_t axis);
 
 /* Builds the space of GATHER over the output's shape, with the operands output,
  * data and indices. An index i in [0, *out_axis_elements) adds i *
  * (*out_axis_stride) elements to the offset in data. */
-void layout_gather(struct layout *out, const struct tandem_tensor_desc *data,
-                   const struct tandem_tensor_desc *indices,
-                   const struct tandem_tensor_desc *output, int64_t axis,
-                   int64_t *out_axis_stride, int64_t *out_axis_elements);
+void space_gather(struct iteration_space *out,
+                  const struct tandem_tensor_desc *data,
+                  const struct tandem_tensor_desc *indices,
+                  const struct tandem_tensor_desc *output, int64_t axis,
+                  int64_t *out_axis_stride, int64_t *out_axis_elements);
 
 /* Sets *out to `input` with its axes permuted, for the operator TRANSPOSE. */
-void layout_permute(struct tandem_tensor_desc *out,
-                    const struct tandem_tensor_desc *input,
-                    const int64_t *permutation);
+void space_permute(struct tandem_tensor_desc *out,
+                   const struct tandem_tensor_desc *input,
+                   const int64_t *permutation);
 
 #endif

@@ -24,7 +24,7 @@ enum tandem_status last_error_set(enum tandem_status status, const char *format,
     return status;
 }
 
-const char *message_get(void)
+const char *last_error_get(void)
 {
     return message;
 }

@@ -12,7 +12,7 @@ enum tandem_status last_error_set(enum tandem_status status, const char *format,
 #define argument_error(...) last_error_set(TANDEM_INVALID_ARGUMENT, __VA_ARGS__)
 /* Returns the calling thread's message, "" if none was set. The text is valid
  * until the thread's next call of last_error_set. */
-const char *message_get(void);
+const char *last_error_get(void);
 /* Returns a status's name, as in "invalid argument", or "unknown status". */
 const char *status_name(enum tandem_status status);
 

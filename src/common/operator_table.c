@@ -16,7 +16,7 @@
      name,                                                                     \
      int_names,                                                                \
      float_names},
-static const struct operator_row rows[] = {TANDEM_OPERATORS(ROW)};
+static const struct operator_info rows[] = {TANDEM_OPERATORS(ROW)};
 #undef ROW
 
 #define ROW_COUNT (sizeof rows / sizeof rows[0])
@@ -34,14 +34,14 @@ static const uint8_t index_of_id[TANDEM_OP_ID_END] = {
 #undef SLOT
 };
 
-const struct operator_row *operator_row(uint32_t id)
+const struct operator_info *operator_lookup(uint32_t id)
 {
     if (id >= TANDEM_OP_ID_END || index_of_id[id] == 0)
         return NULL;
     return &rows[index_of_id[id] - 1];
 }
 
-const struct operator_row *operator_row_by_name(const char *name)
+const struct operator_info *operator_row_by_name(const char *name)
 {
     for (uint32_t i = 0; name != NULL && i < ROW_COUNT; i++)
         if (strcmp(rows[i].name, name) == 0)
@@ -49,14 +49,14 @@ const struct operator_row *operator_row_by_name(const char *name)
     return NULL;
 }
 
-const struct operator_row *operator_row_at(uint32_t index)
+const struct operator_info *operator_row_at(uint32_t index)
 {
     return index < ROW_COUNT ? &rows[index] : NULL;
 }
 
 const char *operator_name(uint32_t id)
 {
-    const struct operator_row *row = operator_row(id);
+    const struct operator_info *row = operator_lookup(id);
     return row != NULL ? row->name : "unknown operator";
 }
 

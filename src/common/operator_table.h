@@ -9,7 +9,7 @@
 
 #include <tandem/backend.h>
 
-struct operator_row {
+struct operator_info {
     uint32_t id;
     uint32_t op_class;   /* enum tandem_op_class */
     uint32_t cost_class; /* enum tandem_cost_class */
@@ -18,10 +18,10 @@ struct operator_row {
 };
 
 /* Both functions return an operator's row, or NULL for an unknown operator. */
-const struct operator_row *operator_row(uint32_t id);
-const struct operator_row *operator_row_by_name(const char *name);
+const struct operator_info *operator_lookup(uint32_t id);
+const struct operator_info *operator_row_by_name(const char *name);
 /* Returns the table's row at an index, or NULL past the last row. */
-const struct operator_row *operator_row_at(uint32_t index);
+const struct operator_info *operator_row_at(uint32_t index);
 
 /* Returns an operator's name, for example "relu", or "unknown operator". */
 const char *operator_name(uint32_t id);

@@ -148,15 +148,16 @@ static bool part_mode_set(int directory, const char *part, mode_t mode)
            fchmodat(directory, part, mode, 0) == 0;
 }
 
-static int part_open(int directory, const char *part, enum trust_use use)
+static int part_open(int directory, const char *part, enum secure_use use)
 {
     const int flags = O_PATH | O_NOFOLLOW | O_CLOEXEC;
     const int file = openat(directory, part, flags);
 
-    if (file >= 0 || errno != ENOENT || use == TRUST_READ)
+    if (file >= 0 || errno != ENOENT || use == SECURE_READ)
         return file;
     if (mkdirat(directory, part, 0700) == 0) {
-        if (!part_mode_set(directory, part, use == TRUST_PUBLISH ? 0755 : 0700))
+        if (!part_mode_set(directory, part,
+                           use == SECURE_PUBLISH ? 0755 : 0700))
             return -1;
     } else if (errno != EEXIST) {
         return -1;
@@ -165,7 +166,7 @@ static int part_open(int directory, const char *part, enum trust_use use)
 }
 
 /* Walks one part of the path: enters the directory or follows the link. */
-static bool walk_step(struct walk *walk, const char *part, enum trust_use use,
+static bool walk_step(struct walk *walk, const char *part, enum secure_use use,
                       const struct why *why)
 {
     const size_t seen = strlen(walk->seen);
@@ -198,11 +199,11 @@ static bool walk_step(struct walk *walk, const char *part, enum trust_use use,
     walk_move(walk, file);
     if (!S_ISDIR(status.st_mode))
         return walk_fail(walk, why, "is no directory");
-    problem = status_judge(&status, use == TRUST_READ || !walk_last(walk));
+    problem = status_judge(&status, use == SECURE_READ || !walk_last(walk));
     return problem == NULL || walk_fail(walk, why, problem);
 }
 
-int secure_directory_open(const char *path, enum trust_use use, char *out_why,
+int secure_directory_open(const char *path, enum secure_use use, char *out_why,
                           size_t why_bytes)
 {
     const struct why why = {out_why, why_bytes};
@@ -264,7 +265,8 @@ static int file_open(int directory, const char *name, struct stat *out_status,
     return -1;
 }
 
-int trust_file(int directory, const char *name, char *out_why, size_t why_bytes)
+int secure_file_open(int directory, const char *name, char *out_why,
+                     size_t why_bytes)
 {
     const struct why why = {out_why, why_bytes};
     struct stat status;
@@ -288,8 +290,8 @@ static bool bytes_read(int file, char *data, size_t bytes)
     return true;
 }
 
-char *trust_read(int directory, const char *name, size_t most,
-                 size_t *out_bytes, char *out_why, size_t why_bytes)
+char *secure_file_read(int directory, const char *name, size_t most,
+                       size_t *out_bytes, char *out_why, size_t why_bytes)
 {
     const struct why why = {out_why, why_bytes};
     struct stat status;

@@ -13,49 +13,49 @@
 #include <stddef.h>
 
 /* Buffer size, in bytes, that suffices for the text in every out_why. */
-#define TRUST_WHY_BYTES 512u
+#define SECURE_WHY_BYTES 512u
 
-enum trust_use {
-    TRUST_READ, /* directory may be sticky and writable by all, like /tmp */
+enum secure_use {
+    SECURE_READ, /* directory may be sticky and writable by all, like /tmp */
     /* Directory that is created if missing, with mode 0700 regardless of the
      * umask; not writable by others, even if sticky. */
-    TRUST_WRITE,
-    TRUST_PUBLISH, /* like TRUST_WRITE, but created with mode 0755 */
+    SECURE_WRITE,
+    SECURE_PUBLISH, /* like SECURE_WRITE, but created with mode 0755 */
 };
 
 /* Opens a directory by its absolute path. Returns a descriptor that the caller
  * closes, or -1 if any part of the path, including links, is not secure. */
-int secure_directory_open(const char *path, enum trust_use use, char *out_why,
+int secure_directory_open(const char *path, enum secure_use use, char *out_why,
                           size_t why_bytes);
 
 /* Opens a regular file for reading in a directory from secure_directory_open.
  * name must not contain a slash. Returns -1 if the file is not secure. */
-int trust_file(int directory, const char *name, char *out_why,
-               size_t why_bytes);
+int secure_file_open(int directory, const char *name, char *out_why,
+                     size_t why_bytes);
 
-/* Returns the content of a file that trust_file accepts, zero-terminated; the
- * caller frees it. Returns NULL if the file is not secure, cannot be read or is
- * larger than `most` bytes. */
-char *trust_read(int directory, const char *name, size_t most,
-                 size_t *out_bytes, char *out_why, size_t why_bytes);
+/* Returns the content of a file that secure_file_open accepts, zero-terminated;
+ * the caller frees it. Returns NULL if the file is not secure, cannot be read
+ * or is larger than `most` bytes. */
+char *secure_file_read(int directory, const char *name, size_t most,
+                       size_t *out_bytes, char *out_why, size_t why_bytes);
 
 /* One of several byte ranges that are written to a file one after another. */
-struct trust_part {
+struct file_part {
     const void *data;
     size_t bytes;
 };
 
-enum trust_replacing {
-    TRUST_DURABLE = 1, /* the file is synced to disk before returning */
-    TRUST_PUBLIC = 2   /* mode 0644 instead of 0600, regardless of the umask */
+enum replace_option {
+    REPLACE_DURABLE = 1, /* the file is synced to disk before returning */
+    REPLACE_PUBLIC = 2 /* mode 0644 instead of 0600, regardless of the umask */
 };
 
 /* Writes the parts to a temporary file and renames it to name. `how` combines
- * bits of enum trust_replacing. On failure, returns false and leaves the old
+ * bits of enum replace_option. On failure, returns false and leaves the old
  * file unchanged. Exceeding the file size limit is an ordinary failure and
  * raises no signal. Also removes temporary files of killed writers. */
 bool file_replace_atomically(int directory, const char *name,
-                             const struct trust_part *parts, size_t count,
+                             const struct file_part *parts, size_t count,
                              unsigned how, char *out_why, size_t why_bytes);
 
 #endif

@@ -20,8 +20,8 @@ const char *shape_text(const struct tandem_tensor_desc *tensor, char *text)
     return text;
 }
 
-void operand_name(char *text, size_t text_bytes, const struct operator_row *row,
-                  bool output, uint32_t place)
+void operand_name(char *text, size_t text_bytes,
+                  const struct operator_info *row, bool output, uint32_t place)
 {
     snprintf(text, text_bytes, "%s: %s %u", row->name,
              output ? "output" : "input", (unsigned)place);
@@ -49,7 +49,7 @@ static void take_shape(struct tandem_tensor_desc *out,
 }
 
 static enum tandem_status
-infer_broadcast(const struct operator_row *row,
+infer_broadcast(const struct operator_info *row,
                 const struct tandem_tensor_desc *const *inputs, uint32_t count,
                 struct tandem_tensor_desc *out)
 {
@@ -105,13 +105,13 @@ infer_transpose(const struct tandem_op *op,
 }
 
 /* Returns true if the operator has no result when it reduces 0 elements. */
-static bool needs_elements(const struct operator_row *row)
+static bool needs_elements(const struct operator_info *row)
 {
     return row->id == TANDEM_OP_REDUCE_MAX || row->id == TANDEM_OP_REDUCE_MIN ||
            row->op_class == TANDEM_CLASS_ARG_REDUCE;
 }
 
-static enum tandem_status check_axes(const struct operator_row *row,
+static enum tandem_status check_axes(const struct operator_info *row,
                                      uint64_t axes, uint32_t rank)
 {
     uint64_t all = (UINT64_C(1) << rank) - 1u;
@@ -128,7 +128,7 @@ static enum tandem_status check_axes(const struct operator_row *row,
     return TANDEM_OK;
 }
 
-static enum tandem_status infer_reduce(const struct operator_row *row,
+static enum tandem_status infer_reduce(const struct operator_info *row,
                                        const struct tandem_op *op,
                                        const struct tandem_tensor_desc *input,
                                        struct tandem_tensor_desc *out)
@@ -154,7 +154,7 @@ static enum tandem_status infer_reduce(const struct operator_row *row,
     return TANDEM_OK;
 }
 
-static enum tandem_status check_axis(const struct operator_row *row,
+static enum tandem_status check_axis(const struct operator_info *row,
                                      int64_t axis, uint32_t rank)
 {
     if (axis >= -(int64_t)rank && axis < (int64_t)rank)
@@ -163,7 +163,7 @@ static enum tandem_status check_axis(const struct operator_row *row,
                           row->name, (long long)axis, (unsigned)rank);
 }
 
-static enum tandem_status infer_gather(const struct operator_row *row,
+static enum tandem_status infer_gather(const struct operator_info *row,
                                        const struct tandem_op *op,
                                        const struct tandem_tensor_desc *data,
                                        const struct tandem_tensor_desc *indices,
@@ -202,7 +202,7 @@ static enum tandem_status infer_dot(const struct tandem_tensor_desc *a,
 }
 
 static enum tandem_status infer_cross_entropy(
-    const struct operator_row *row, const struct tandem_tensor_desc *logits,
+    const struct operator_info *row, const struct tandem_tensor_desc *logits,
     const struct tandem_tensor_desc *labels, struct tandem_tensor_desc *out)
 {
     char left[SHAPE_TEXT], right[SHAPE_TEXT];
@@ -219,7 +219,7 @@ static enum tandem_status infer_cross_entropy(
 /* Infers the output shape of layer norm or RMS norm. The scale, and the bias if
  * present, must have the shape of the input's axes from `axis` on. */
 static enum tandem_status
-infer_norm(const struct operator_row *row, const struct tandem_op *op,
+infer_norm(const struct operator_info *row, const struct tandem_op *op,
            const struct tandem_tensor_desc *const *inputs, uint32_t count,
            struct tandem_tensor_desc *out)
 {
@@ -245,7 +245,7 @@ infer_norm(const struct operator_row *row, const struct tandem_op *op,
     return TANDEM_OK;
 }
 
-static uint32_t output_dtype(const struct operator_row *row,
+static uint32_t output_dtype(const struct operator_info *row,
                              const struct tandem_tensor_desc *const *inputs,
                              uint32_t count, uint32_t given)
 {
@@ -266,7 +266,7 @@ enum tandem_status infer_output(const struct tandem_op *op,
                                 uint32_t input_count, uint32_t output,
                                 struct tandem_tensor_desc *out)
 {
-    const struct operator_row *row = operator_row(op->id);
+    const struct operator_info *row = operator_lookup(op->id);
     if (row == NULL || row->inputs == 0 || input_count != row->inputs ||
         output >= row->outputs)
         return argument_error("%s: no output %u of %u inputs can be inferred",

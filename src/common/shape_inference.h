@@ -15,8 +15,8 @@
 const char *shape_text(const struct tandem_tensor_desc *tensor, char *text);
 
 /* Writes an operand's name, for example "relu: input 0", to text. */
-void operand_name(char *text, size_t text_bytes, const struct operator_row *row,
-                  bool output, uint32_t place);
+void operand_name(char *text, size_t text_bytes,
+                  const struct operator_info *row, bool output, uint32_t place);
 
 /* Returns true if `from` broadcasts to exactly the shape of `to`. */
 bool shape_broadcasts(const struct tandem_tensor_desc *from,

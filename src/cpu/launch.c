@@ -168,7 +168,7 @@ static bool launch_fast(const struct work *work)
 
 static void work_run(const struct work *work)
 {
-    switch (operator_row(work->op->id)->op_class) {
+    switch (operator_lookup(work->op->id)->op_class) {
     case TANDEM_CLASS_CAST:
         cast_run(work);
         break;

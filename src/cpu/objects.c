@@ -57,7 +57,7 @@ enum tandem_status buffer_check(const struct tandem_device *device,
 
 enum tandem_status buffer_span(const void *user,
                                const struct tandem_buffer *buffer,
-                               struct memory_span *out)
+                               struct address_range *out)
 {
     enum tandem_status status = buffer_check(user, buffer);
     if (status != TANDEM_OK)

@@ -83,7 +83,7 @@ enum tandem_status buffer_check(const struct tandem_device *device,
  * unless the buffer is live, unmapped and belongs to the device `user`. */
 enum tandem_status buffer_span(const void *user,
                                const struct tandem_buffer *buffer,
-                               struct memory_span *out);
+                               struct address_range *out);
 /* Allocates an object from a pool and adds it to the device's list, or returns
  * NULL if memory is exhausted. owned_new and owned_free lock device->mutex. */
 void *owned_new(struct handle_pool *pool, struct tandem_device *device,

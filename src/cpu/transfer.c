@@ -19,7 +19,7 @@ static enum tandem_status transfer_check(const char *what,
                                          const struct tandem_buffer *buffer,
                                          uint64_t offset, uint64_t bytes)
 {
-    struct memory_span span;
+    struct address_range span;
     char why[128];
     enum tandem_status status = stream_check(stream);
     if (status != TANDEM_OK)
@@ -27,7 +27,7 @@ static enum tandem_status transfer_check(const char *what,
     status = buffer_span(stream->owned.device, buffer, &span);
     if (status == TANDEM_OK)
         return check_range(what, offset, bytes, span.bytes);
-    snprintf(why, sizeof why, "%s", message_get());
+    snprintf(why, sizeof why, "%s", last_error_get());
     return last_error_set(status, "%s: %s", what, why);
 }
 

@@ -36,7 +36,7 @@ static void locks_free(struct tandem_context *context)
 
 static void cache_directory_find(struct tandem_context *context)
 {
-    char path[PATH_BYTES], why[TRUST_WHY_BYTES];
+    char path[PATH_BYTES], why[SECURE_WHY_BYTES];
     int directory;
 
     if (!environment_cache(path, sizeof(path)))

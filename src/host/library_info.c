@@ -14,7 +14,7 @@ const char *tandem_version(void)
 
 const char *tandem_last_error(void)
 {
-    return message_get();
+    return last_error_get();
 }
 
 const char *tandem_status_name(enum tandem_status status)
@@ -52,7 +52,7 @@ const struct tandem_op_info *tandem_op_by_id(uint32_t id)
 
 const struct tandem_op_info *tandem_op_by_name(const char *name)
 {
-    const struct operator_row *row =
+    const struct operator_info *row =
         name != NULL ? operator_row_by_name(name) : NULL;
 
     return row != NULL ? tandem_op_by_id(row->id) : NULL;

@@ -55,7 +55,7 @@ static _Thread_local char message[256];
 static const char *last_error(void)
 {
 #ifdef WITH_CHECKS
-    return message_get();
+    return last_error_get();
 #else
     return message;
 #endif

@@ -108,7 +108,7 @@ static enum tandem_status context_acquire(struct tandem_device *device)
     if (device->context != NULL)
         context_release(device);
     char why[256];
-    snprintf(why, sizeof(why), "%s", message_get());
+    snprintf(why, sizeof(why), "%s", last_error_get());
     return last_error_set(
         TANDEM_NO_DEVICE,
         "open: the driver cannot create a context or queue: %s", why);

@@ -63,7 +63,7 @@ static _Thread_local bool left_changed;
 
 static const char *last_error(void)
 {
-    return left_changed ? message_get() : inner_error();
+    return left_changed ? last_error_get() : inner_error();
 }
 
 /* Whether the environment is as it was; and brings back the default one. */
@@ -82,20 +82,18 @@ static enum tandem_status judge(enum tandem_status status,
                         : status;
 }
 
-static enum tandem_status
-rough_launch(struct tandem_stream *stream, const struct tandem_op *op,
-             const struct tandem_tensor_desc *const *inputs,
-             uint32_t input_count,
-             const struct tandem_tensor_desc *const *outputs,
-             uint32_t output_count)
+static enum tandem_status rough_launch(
+    struct tandem_stream *stream, const struct tandem_op *op,
+    const struct tandem_tensor_desc *const *inputs, uint32_t input_count,
+    const struct tandem_tensor_desc *const *outputs, uint32_t output_count)
 {
     struct control before;
     enum tandem_status status;
 
     environment_set();
     before = control_read();
-    status = inner->launch(stream, op, inputs, input_count, outputs,
-                           output_count);
+    status =
+        inner->launch(stream, op, inputs, input_count, outputs, output_count);
     return judge(status, &before);
 }
 

@@ -42,7 +42,7 @@ static bool command_run(char *const *words)
 
 /* The source, and a function that calls the kernel with a step's buffers and
  * parameters. */
-static bool source_write(const char *path, const struct variant_text *text,
+static bool source_write(const char *path, const struct variant_source *text,
                          uint32_t buffers)
 {
     char name[64], type[64] = "";
@@ -54,8 +54,9 @@ static bool source_write(const char *path, const struct variant_text *text,
     FILE *file = fopen(path, "we");
     if (file == NULL)
         return false;
-    fprintf(file, "%s\nvoid run(__global void **b, __global const void *p)\n"
-                  "{\n    %s(",
+    fprintf(file,
+            "%s\nvoid run(__global void **b, __global const void *p)\n"
+            "{\n    %s(",
             text->source, text->function);
     for (uint32_t i = 0; i < buffers; i++)
         fprintf(file, "b[%u], ", i);
@@ -66,9 +67,9 @@ static bool source_write(const char *path, const struct variant_text *text,
 static run_function *kernel_build(const struct kernel_step *step)
 {
     char source[4096], object[4096], *words[MOST_WORDS + 1];
-    struct variant_text text;
+    struct variant_source text;
     uint32_t count = 0;
-    variant_text_make(&text, step->key, compiler->hardware);
+    variant_source_make(&text, step->key, compiler->hardware);
     snprintf(source, sizeof(source), "%s/%u.cl", compiler->directory,
              kernel_count);
     snprintf(object, sizeof(object), "%s/%u.so", compiler->directory,

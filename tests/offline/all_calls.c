@@ -50,7 +50,7 @@ struct search {
     struct tandem_tensor_desc results[TANDEM_MAX_OPERANDS];
     const struct tandem_tensor_desc *inputs[TANDEM_MAX_OPERANDS];
     const struct tandem_tensor_desc *outputs[TANDEM_MAX_OPERANDS];
-    const struct operator_row *row;
+    const struct operator_info *row;
     bool valid; /* some call of row was */
 };
 
@@ -107,7 +107,7 @@ static void call_try(struct search *search, uint32_t scalars)
 {
     struct launch_plan plan;
     struct op_request *request = &search->request;
-    const struct operator_row *row = search->row;
+    const struct operator_info *row = search->row;
     request->input_count = row->inputs;
     request->output_count = row->outputs;
     for (uint32_t i = 0; i < row->inputs; i++)
@@ -133,7 +133,7 @@ static void call_try(struct search *search, uint32_t scalars)
 
 /* ---- all calls of an operator ---- */
 
-static uint32_t scalar_choices(const struct operator_row *row)
+static uint32_t scalar_choices(const struct operator_info *row)
 {
     bool takes = row->op_class >= TANDEM_CLASS_BINARY &&
                  row->op_class <= TANDEM_CLASS_TERNARY;
@@ -290,8 +290,8 @@ static void halves_try(struct search *search, struct tandem_gemm *gemm)
     for (uint32_t i = 0; i < 2 * COUNT(dtypes); i++) {
         gemm->dtype = dtypes[i / 2][0];
         gemm->c_dtype = dtypes[i / 2][1];
-        gemm->flags = i % 2 ? 0
-                            : TANDEM_GEMM_TRANSPOSE_A | TANDEM_GEMM_TRANSPOSE_B;
+        gemm->flags =
+            i % 2 ? 0 : TANDEM_GEMM_TRANSPOSE_A | TANDEM_GEMM_TRANSPOSE_B;
         gemm->a.ld = gemm->b.ld = gemm->k + (i % 2 ? 0 : 1);
         tiles_try(search, gemm, 0, GEMM_KERNEL_COUNT);
         plan_naive_gemm(&plan, gemm, search->request.group_log2);
@@ -395,7 +395,7 @@ bool keys_find(struct keys *out, const struct platform_device *hardware,
             continue;
         if (!search.valid) {
             fprintf(stderr, "%s: no call that is tried is valid: %s\n",
-                    search.row->name, message_get());
+                    search.row->name, last_error_get());
             return false;
         }
     }

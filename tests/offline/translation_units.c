@@ -226,7 +226,7 @@ static void undefs_write(FILE *file, const char *own)
         fprintf(file, "#undef %.*s\n", (int)strcspn(word + 2, "="), word + 2);
 }
 
-static void variant_write(struct unit *unit, const struct variant_text *text,
+static void variant_write(struct unit *unit, const struct variant_source *text,
                           const char *own)
 {
     struct names names, macros;
@@ -249,7 +249,7 @@ static void variant_write(struct unit *unit, const struct variant_text *text,
 
 static struct unit *unit_open(struct unit *units, uint32_t *count,
                               const char *directory,
-                              const struct variant_text *text,
+                              const struct variant_source *text,
                               const char *shared, uint32_t variants)
 {
     uint32_t number = 1;
@@ -310,9 +310,9 @@ bool units_write(const char *directory, const struct keys *keys)
     uint32_t count = 0;
     bool opened = true;
     for (uint32_t i = 0; opened && i < keys->count; i++) {
-        struct variant_text text;
+        struct variant_source text;
         struct options options;
-        variant_text_make(&text, keys->key[i], &hardware);
+        variant_source_make(&text, keys->key[i], &hardware);
         options_split(&options, text.source, text.options);
         struct unit *unit = unit_open(units, &count, directory, &text,
                                       options.shared, keys->count);

@@ -14,7 +14,7 @@
 /* address_range_fn; user is the device, locked. */
 static enum tandem_status span_of(const void *user,
                                   const struct tandem_buffer *handle,
-                                  struct memory_span *out)
+                                  struct address_range *out)
 {
     struct sim_buffer *buffer;
     enum tandem_status status =
@@ -31,25 +31,23 @@ static enum tandem_status span_of(const void *user,
 static enum tandem_status served(const struct sim_device *device, uint32_t id)
 {
     if (id < TANDEM_OP_ID_END && device->script.decline[id])
-        return last_error_set(TANDEM_UNSUPPORTED,
-                           "%s: declined by sim.decline", operator_name(id));
+        return last_error_set(TANDEM_UNSUPPORTED, "%s: declined by sim.decline",
+                              operator_name(id));
     return TANDEM_OK;
 }
 
-enum tandem_status
-operator_supports(struct tandem_device *handle, const struct tandem_op *op,
-                  const struct tandem_tensor_desc *const *inputs,
-                  uint32_t input_count,
-                  const struct tandem_tensor_desc *const *outputs,
-                  uint32_t output_count)
+enum tandem_status operator_supports(
+    struct tandem_device *handle, const struct tandem_op *op,
+    const struct tandem_tensor_desc *const *inputs, uint32_t input_count,
+    const struct tandem_tensor_desc *const *outputs, uint32_t output_count)
 {
     struct sim_device *device;
     enum tandem_status status = device_lock(handle, &device);
 
     if (status != TANDEM_OK)
         return status;
-    status = check_op(op, inputs, input_count, outputs, output_count, NULL,
-                      NULL);
+    status =
+        check_op(op, inputs, input_count, outputs, output_count, NULL, NULL);
     if (status == TANDEM_OK)
         status = served(device, op->id);
     if (status == TANDEM_OK) {
@@ -85,8 +83,8 @@ readiness_begin(struct tandem_device *handle, const struct tandem_op *op,
 
     if (status != TANDEM_OK)
         return status;
-    status = check_op(op, inputs, input_count, outputs, output_count, NULL,
-                      NULL);
+    status =
+        check_op(op, inputs, input_count, outputs, output_count, NULL, NULL);
     if (status == TANDEM_OK)
         status = served(*out_device, op->id);
     if (status != TANDEM_OK)
@@ -94,16 +92,14 @@ readiness_begin(struct tandem_device *handle, const struct tandem_op *op,
     return status;
 }
 
-enum tandem_status
-operator_prepare(struct tandem_device *handle, const struct tandem_op *op,
-                 const struct tandem_tensor_desc *const *inputs,
-                 uint32_t input_count,
-                 const struct tandem_tensor_desc *const *outputs,
-                 uint32_t output_count)
+enum tandem_status operator_prepare(
+    struct tandem_device *handle, const struct tandem_op *op,
+    const struct tandem_tensor_desc *const *inputs, uint32_t input_count,
+    const struct tandem_tensor_desc *const *outputs, uint32_t output_count)
 {
     struct sim_device *device;
-    enum tandem_status status = readiness_begin(
-        handle, op, inputs, input_count, outputs, output_count, &device);
+    enum tandem_status status = readiness_begin(handle, op, inputs, input_count,
+                                                outputs, output_count, &device);
 
     if (status != TANDEM_OK)
         return status;
@@ -112,16 +108,14 @@ operator_prepare(struct tandem_device *handle, const struct tandem_op *op,
     return device_unlock(device, TANDEM_OK);
 }
 
-enum tandem_status
-operator_ready(struct tandem_device *handle, const struct tandem_op *op,
-               const struct tandem_tensor_desc *const *inputs,
-               uint32_t input_count,
-               const struct tandem_tensor_desc *const *outputs,
-               uint32_t output_count)
+enum tandem_status operator_ready(
+    struct tandem_device *handle, const struct tandem_op *op,
+    const struct tandem_tensor_desc *const *inputs, uint32_t input_count,
+    const struct tandem_tensor_desc *const *outputs, uint32_t output_count)
 {
     struct sim_device *device;
-    enum tandem_status status = readiness_begin(
-        handle, op, inputs, input_count, outputs, output_count, &device);
+    enum tandem_status status = readiness_begin(handle, op, inputs, input_count,
+                                                outputs, output_count, &device);
 
     if (status != TANDEM_OK)
         return status;
@@ -167,9 +161,9 @@ static enum tandem_status operand_copy(struct command *command, uint32_t index,
     memory = ((struct sim_buffer *)operand->buffer)->memory;
     if (index < command->input_count && memory->poison != TANDEM_OK)
         return last_error_set(memory->poison,
-                           "%s: the work that should have written input %u "
-                           "failed",
-                           operator_name(command->op.id), index);
+                              "%s: the work that should have written input %u "
+                              "failed",
+                              operator_name(command->op.id), index);
     command->operands[index].buffer = memory->inner;
     command_use(command, memory);
     if (index < command->input_count)
@@ -201,12 +195,10 @@ static enum tandem_status op_copy(struct command *command,
 }
 
 /* Locked.  Enqueues a call that check_op accepted. */
-static enum tandem_status
-launch_enqueue(struct sim_stream *stream, const struct tandem_op *op,
-               const struct tandem_tensor_desc *const *inputs,
-               uint32_t input_count,
-               const struct tandem_tensor_desc *const *outputs,
-               uint32_t output_count)
+static enum tandem_status launch_enqueue(
+    struct sim_stream *stream, const struct tandem_op *op,
+    const struct tandem_tensor_desc *const *inputs, uint32_t input_count,
+    const struct tandem_tensor_desc *const *outputs, uint32_t output_count)
 {
     struct command *command = command_new(COMMAND_LAUNCH);
     enum tandem_status status;
@@ -235,12 +227,10 @@ launch_enqueue(struct sim_stream *stream, const struct tandem_op *op,
 static enum tandem_status gemm_enqueue(struct sim_stream *stream,
                                        const struct tandem_gemm *gemm);
 
-enum tandem_status
-operator_launch(struct tandem_stream *handle, const struct tandem_op *op,
-                const struct tandem_tensor_desc *const *inputs,
-                uint32_t input_count,
-                const struct tandem_tensor_desc *const *outputs,
-                uint32_t output_count)
+enum tandem_status operator_launch(
+    struct tandem_stream *handle, const struct tandem_op *op,
+    const struct tandem_tensor_desc *const *inputs, uint32_t input_count,
+    const struct tandem_tensor_desc *const *outputs, uint32_t output_count)
 {
     struct sim_stream *stream;
     enum tandem_status status = stream_lock(handle, &stream);
@@ -278,9 +268,9 @@ static enum tandem_status gemm_operand(struct command *command,
         return TANDEM_OK;
     memory = ((struct sim_buffer *)*buffer)->memory;
     if (!output && memory->poison != TANDEM_OK)
-        return last_error_set(memory->poison,
-                           "gemm: the work that should have written %s failed",
-                           what);
+        return last_error_set(
+            memory->poison, "gemm: the work that should have written %s failed",
+            what);
     command_use(command, memory);
     if (!output)
         command->read_count = command->memory_count;

@@ -97,9 +97,9 @@ static enum tandem_status fault_parse(struct sim_script *out, const char *text)
         return TANDEM_OK;
     }
     return last_error_set(TANDEM_INVALID_ARGUMENT,
-                       "open: test.fault is \"%s\"; it must be "
-                       "launch:N:STATUS or wait:N",
-                       text);
+                          "open: test.fault is \"%s\"; it must be "
+                          "launch:N:STATUS or wait:N",
+                          text);
 }
 
 static enum tandem_status decline_parse(struct sim_script *out,
@@ -107,15 +107,15 @@ static enum tandem_status decline_parse(struct sim_script *out,
 {
     while (*text) {
         const size_t length = strcspn(text, ",");
-        const struct operator_row *row;
+        const struct operator_info *row;
         char name[64];
 
         snprintf(name, sizeof name, "%.*s", (int)length, text);
         row = operator_row_by_name(name);
         if (!row)
             return last_error_set(TANDEM_INVALID_ARGUMENT,
-                               "open: sim.decline names no operator \"%s\"",
-                               name);
+                                  "open: sim.decline names no operator \"%s\"",
+                                  name);
         out->decline[row->id] = true;
         text += length + (text[length] == ',');
     }

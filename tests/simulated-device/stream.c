@@ -27,7 +27,7 @@ static void stream_fail(struct sim_stream *stream, struct command *command,
     stream->error = status;
     stream->error_position = stream->executed + 1;
     snprintf(stream->error_message, sizeof stream->error_message, "%s",
-             message_get());
+             last_error_get());
 }
 
 /* The stream that the first command waits for, or NULL. */
@@ -53,7 +53,7 @@ static void stream_step(struct sim_stream *stream)
     }
     if (status == TANDEM_OK && stream->device->lost)
         status = last_error_set(TANDEM_DEVICE_LOST, "sim: device %u is lost",
-                             stream->device->index);
+                                stream->device->index);
     if (status == TANDEM_OK)
         status = command_run(stream->device, command);
     if (status != TANDEM_OK)
@@ -138,11 +138,11 @@ enum tandem_status wait_begin(struct sim_device *device, uint64_t timeout_ns)
         return TANDEM_OK;
     if (timeout_ns != TANDEM_TIMEOUT_INFINITE)
         return last_error_set(TANDEM_NOT_READY,
-                           "sim: scripted to hang: %llu ns ran out",
-                           (unsigned long long)timeout_ns);
+                              "sim: scripted to hang: %llu ns ran out",
+                              (unsigned long long)timeout_ns);
     device->lost = true;
     return last_error_set(TANDEM_DEVICE_LOST,
-                       "sim: scripted to hang without a timeout: lost");
+                          "sim: scripted to hang without a timeout: lost");
 }
 
 enum tandem_status stream_reach(struct sim_stream *stream, uint64_t position,
@@ -151,15 +151,14 @@ enum tandem_status stream_reach(struct sim_stream *stream, uint64_t position,
     if (timeout_ns == 0 && stream->executed < position) {
         if (!stream_hangs(stream))
             stream_step(stream);
-        return last_error_set(TANDEM_NOT_READY,
-                           "sim: %llu commands are under way",
-                           (unsigned long long)(position - stream->executed +
-                                                1));
+        return last_error_set(
+            TANDEM_NOT_READY, "sim: %llu commands are under way",
+            (unsigned long long)(position - stream->executed + 1));
     }
     if (!stream_advance(stream, position, timeout_ns))
         return last_error_set(TANDEM_NOT_READY,
-                           "sim: a command hangs: %llu ns ran out",
-                           (unsigned long long)timeout_ns);
+                              "sim: a command hangs: %llu ns ran out",
+                              (unsigned long long)timeout_ns);
     if (stream->error != TANDEM_OK && stream->error_position <= position)
         return stream_error(stream);
     return TANDEM_OK;
@@ -175,8 +174,8 @@ static enum tandem_status stream_hold(struct tandem_stream *handle,
 
     if (!handle_live(&stream_pool, stream))
         return last_error_set(TANDEM_INVALID_ARGUMENT,
-                           "sim: stream %p is NULL or was destroyed",
-                           (void *)handle);
+                              "sim: stream %p is NULL or was destroyed",
+                              (void *)handle);
     pthread_mutex_lock(&stream->device->mutex);
     *out_stream = stream;
     return TANDEM_OK;
@@ -189,10 +188,10 @@ static enum tandem_status stream_hold_present(struct tandem_stream *handle,
     enum tandem_status status = stream_hold(handle, out_stream);
 
     if (status == TANDEM_OK && (*out_stream)->device->lost)
-        return device_unlock(
-            (*out_stream)->device,
-            last_error_set(TANDEM_DEVICE_LOST, "sim: device %u is lost",
-                        (*out_stream)->device->index));
+        return device_unlock((*out_stream)->device,
+                             last_error_set(TANDEM_DEVICE_LOST,
+                                            "sim: device %u is lost",
+                                            (*out_stream)->device->index));
     return status;
 }
 
@@ -225,18 +224,19 @@ enum tandem_status stream_create(struct tandem_device *handle, uint32_t flags,
 
     if (!out_stream)
         return last_error_set(TANDEM_INVALID_ARGUMENT,
-                           "stream_create: out_stream is NULL");
+                              "stream_create: out_stream is NULL");
     *out_stream = NULL;
     if (flags & ~(uint32_t)TANDEM_STREAM_PROFILING)
         return last_error_set(TANDEM_INVALID_ARGUMENT,
-                           "stream_create: flags are %#x", flags);
+                              "stream_create: flags are %#x", flags);
     status = device_lock(handle, &device);
     if (status != TANDEM_OK)
         return status;
     stream = handle_new(&stream_pool);
     if (!stream)
-        return device_unlock(device, last_error_set(TANDEM_OUT_OF_MEMORY,
-                                                 "stream_create: no memory"));
+        return device_unlock(
+            device,
+            last_error_set(TANDEM_OUT_OF_MEMORY, "stream_create: no memory"));
     stream->device = device;
     stream->flags = flags;
     stream->next = device->streams;
@@ -332,10 +332,11 @@ enum tandem_status stream_wait_event(struct tandem_stream *handle,
     if (!handle_live(&event_pool, event) || event->device != stream->device)
         return device_unlock(
             stream->device,
-            last_error_set(TANDEM_INVALID_ARGUMENT,
-                        "stream_wait_event: event %p is NULL, was destroyed or "
-                        "is of another device",
-                        (void *)event_handle));
+            last_error_set(
+                TANDEM_INVALID_ARGUMENT,
+                "stream_wait_event: event %p is NULL, was destroyed or "
+                "is of another device",
+                (void *)event_handle));
     if (!event->stream || event->stream == stream)
         return device_unlock(stream->device, TANDEM_OK);
     command = command_new(COMMAND_WAIT);
@@ -364,7 +365,7 @@ enum tandem_status device_synchronize(struct tandem_device *handle,
 
         if (own != TANDEM_OK && status == TANDEM_OK) {
             status = own;
-            snprintf(message, sizeof message, "%s", message_get());
+            snprintf(message, sizeof message, "%s", last_error_get());
         }
         if (own != TANDEM_NOT_READY && own != TANDEM_DEVICE_LOST)
             s->error = TANDEM_OK;

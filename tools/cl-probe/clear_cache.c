@@ -106,7 +106,7 @@ static void print_clearing(const struct clearing *clearing, const char *path)
 
 int probe_clear_cache(const struct probe_options *options)
 {
-    char path[PATH_MAX], why[TRUST_WHY_BYTES];
+    char path[PATH_MAX], why[SECURE_WHY_BYTES];
     struct clearing clearing = {.directory = -1};
 
     if (!environment_cache(path, sizeof path)) {
@@ -115,7 +115,7 @@ int probe_clear_cache(const struct probe_options *options)
         return PROBE_FAILED;
     }
     clearing.directory =
-        secure_directory_open(path, TRUST_READ, why, sizeof why);
+        secure_directory_open(path, SECURE_READ, why, sizeof why);
     if (clearing.directory < 0 && why[0] != '\0') {
         probe_complain("%s is left alone: %s", path, why);
         return PROBE_FAILED;

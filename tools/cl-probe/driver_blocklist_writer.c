@@ -90,8 +90,8 @@ static void keep_earlier(struct driver_test_results *verdicts,
 {
     const struct icd_list *drivers = &record->drivers;
 
-    if (within(drivers, drivers->count == 1 ? &verdicts->tested
-                                            : &verdicts->together))
+    if (within(drivers,
+               drivers->count == 1 ? &verdicts->tested : &verdicts->together))
         return;
     for (uint32_t i = 0; i < drivers->count; i++) {
         if (gone(&drivers->icds[i]))
@@ -155,20 +155,21 @@ static char *compose(const struct driver_records *records, size_t *out_bytes)
 static bool write_file(const struct driver_records *records, const char *cache,
                        char *out_why)
 {
-    struct trust_part part;
+    struct file_part part;
     int place;
     char *text = compose(records, &part.bytes);
     bool good;
 
     if (text == NULL) {
-        snprintf(out_why, TRUST_WHY_BYTES, "no memory");
+        snprintf(out_why, SECURE_WHY_BYTES, "no memory");
         return false;
     }
     part.data = text;
-    place = secure_directory_open(cache, TRUST_WRITE, out_why, TRUST_WHY_BYTES);
+    place =
+        secure_directory_open(cache, SECURE_WRITE, out_why, SECURE_WHY_BYTES);
     good = place >= 0 &&
            file_replace_atomically(place, DRIVER_RECORD_NAME, &part, 1,
-                                   TRUST_DURABLE, out_why, TRUST_WHY_BYTES);
+                                   REPLACE_DURABLE, out_why, SECURE_WHY_BYTES);
     if (place >= 0)
         close(place);
     free(text);
@@ -184,22 +185,23 @@ static bool remove_file(const char *cache, char *out_why)
     if (length < 0 || (size_t)length >= sizeof path || unlink(path) == 0 ||
         errno == ENOENT || errno == ENOTDIR)
         return true;
-    snprintf(out_why, TRUST_WHY_BYTES, "%s", strerror(errno));
+    snprintf(out_why, SECURE_WHY_BYTES, "%s", strerror(errno));
     return false;
 }
 
 bool driver_test_results_write(struct driver_test_results *verdicts,
                                char *out_problem)
 {
-    char cache[PATH_MAX], why[TRUST_WHY_BYTES] = "";
+    char cache[PATH_MAX], why[SECURE_WHY_BYTES] = "";
     struct driver_records before, system;
     bool has_cache, good;
 
     has_cache = environment_cache(cache, sizeof cache);
-    if (driver_records_find(has_cache ? cache : NULL, STATEDIR, &before,
-                            why) == DRIVER_RECORD_REFUSED)
+    if (driver_records_find(has_cache ? cache : NULL, STATEDIR, &before, why) ==
+        DRIVER_RECORD_REFUSED)
         probe_complain("the record of broken OpenCL drivers was not usable "
-                       "and is written anew: %s", why);
+                       "and is written anew: %s",
+                       why);
     for (uint32_t i = 0; i < before.count; i++)
         keep_earlier(verdicts, &before.records[i]);
     driver_records_finish(&before);

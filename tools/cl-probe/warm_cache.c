@@ -30,15 +30,17 @@
  * What an operator cannot take, and what is there twice, is left out. */
 static const char *const flat_shapes[] = {"1048576", "1024x1000", NULL};
 static const char *const row_shapes[] = {
-    "16777216",  "4096x10",    "4096x64",    "4096x128",   "4096x256",
-    "4096x512",  "4096x768",   "4096x1000",  "4096x1024",  "1024x2048",
-    "1024x4096", "1024x8192",  "512x16384",  "512x32000",  "64x131072",
+    "16777216",   "4096x10",   "4096x64",   "4096x128",  "4096x256",
+    "4096x512",   "4096x768",  "4096x1000", "4096x1024", "1024x2048",
+    "1024x4096",  "1024x8192", "512x16384", "512x32000", "64x131072",
     "16x1048576", NULL};
-static const char *const gemm_shapes[] = {
-    "16x16x16",       "64x64x64",      "128x128x128",   "256x256x256",
-    "512x512x512",    "1024x1024x1024", "2048x2048x2048", "1000x1000x1000",
-    "1x1024x1024",    "1024x1x1024",   "64x64x4096",    "64x1024x784",
-    "16x64x64x64",    NULL};
+static const char *const gemm_shapes[] = {"16x16x16",       "64x64x64",
+                                          "128x128x128",    "256x256x256",
+                                          "512x512x512",    "1024x1024x1024",
+                                          "2048x2048x2048", "1000x1000x1000",
+                                          "1x1024x1024",    "1024x1x1024",
+                                          "64x64x4096",     "64x1024x784",
+                                          "16x64x64x64",    NULL};
 
 static const char *const *shapes_of(const struct tandem_op_info *info)
 {
@@ -219,10 +221,10 @@ static bool warm_print(const struct probe_options *options,
 /* Opens, or makes, the directory for all users. */
 static bool system_check(const char *path)
 {
-    char why[TRUST_WHY_BYTES];
+    char why[SECURE_WHY_BYTES];
     struct stat status;
     const int directory =
-        secure_directory_open(path, TRUST_PUBLISH, why, sizeof why);
+        secure_directory_open(path, SECURE_PUBLISH, why, sizeof why);
     bool good = directory >= 0;
 
     if (!good)

@@ -51,7 +51,7 @@ static uint32_t dtype_place(uint32_t dtype)
 }
 
 struct cast {
-    struct layout layout;
+    struct iteration_space space;
     /* Function that casts strided elements.  The source type is f32 if `widen`
      * is set, and the target type is f32 if `narrow` is set. */
     cast_fn strided;
@@ -128,27 +128,26 @@ static void line_cast(const struct cast *cast, unsigned char *to,
 static void cast_rows(const void *context, int64_t first, int64_t end)
 {
     const struct cast *cast = context;
-    const struct layout *layout = &cast->layout;
-    uint32_t inner = layout->rank - 1;
-    int64_t extent = layout->shape[inner], index[TANDEM_MAX_RANK];
+    const struct iteration_space *space = &cast->space;
+    uint32_t inner = space->rank - 1;
+    int64_t extent = space->shape[inner], index[TANDEM_MAX_RANK];
     int64_t chunk = first % cast->chunks;
     unsigned char *at[2];
-    layout_seek(layout, first / cast->chunks, index);
+    space_seek(space, first / cast->chunks, index);
     for (uint32_t i = 0; i < 2; i++)
         at[i] = cast->base[i] +
-                layout_offset(layout, i, index) * (int64_t)cast->bytes[i];
+                space_offset(space, i, index) * (int64_t)cast->bytes[i];
     for (int64_t task = first; task < end; task++) {
         int64_t skip = chunk * CHUNK_ELEMENTS;
         int64_t n =
             extent - skip < CHUNK_ELEMENTS ? extent - skip : CHUNK_ELEMENTS;
-        int64_t to = layout->strides[0][inner],
-                from = layout->strides[1][inner];
+        int64_t to = space->strides[0][inner], from = space->strides[1][inner];
         line_cast(cast, at[0] + skip * to * (int64_t)cast->bytes[0], to,
                   at[1] + skip * from * (int64_t)cast->bytes[1], from, n);
         if (++chunk < cast->chunks)
             continue;
         chunk = 0;
-        layout_next(layout, index, at, cast->bytes);
+        space_next(space, index, at, cast->bytes);
     }
 }
 
@@ -177,8 +176,8 @@ void cast_run(const struct work *work)
     struct cast cast;
     const struct tandem_tensor_desc *operands[2] = {work->outputs[0],
                                                     work->inputs[0]};
-    layout_broadcast(&cast.layout, operands, 2, false);
-    if (cast.layout.elements == 0)
+    space_broadcast(&cast.space, operands, 2, false);
+    if (cast.space.elements == 0)
         return;
     cast_choose(&cast, work->device->kernels, operands[1]->dtype,
                 operands[0]->dtype);
@@ -186,9 +185,9 @@ void cast_run(const struct work *work)
         cast.base[i] = tensor_data(operands[i]);
         cast.bytes[i] = TANDEM_DTYPE_BYTES(operands[i]->dtype);
     }
-    int64_t extent = cast.layout.shape[cast.layout.rank - 1];
+    int64_t extent = cast.space.shape[cast.space.rank - 1];
     cast.chunks = (extent + CHUNK_ELEMENTS - 1) / CHUNK_ELEMENTS;
     pool_run(work->device->pool, TANDEM_OP_CAST, cast_rows, &cast,
-             cast.layout.elements / extent * cast.chunks,
+             cast.space.elements / extent * cast.chunks,
              (extent + cast.chunks - 1) / cast.chunks);
 }

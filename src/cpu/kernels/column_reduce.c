@@ -21,7 +21,7 @@ struct column_reduction {
     const struct kernels *kernels;
     struct pool *pool; /* thread pool; NULL means one thread */
     uint32_t op;
-    const struct layout_reduction *layout;
+    const struct reduction_spaces *spaces;
     const float *in;
     void *out;             /* f32 results; i64 for argmax and argmin */
     int64_t width, blocks; /* columns per block; blocks per row */
@@ -49,13 +49,13 @@ static float *values_of(const struct column_block *block, int64_t chunk)
     return block->values + chunk * block->width;
 }
 
-bool column_reduce_supports(const struct layout_reduction *layout)
+bool column_reduce_supports(const struct reduction_spaces *spaces)
 {
-    uint32_t inner = layout->kept.rank - 1;
-    return layout->kept.strides[1][inner] == 1 &&
-           layout->kept.shape[inner] >= 4 &&
-           layout->reduced.strides[0][layout->reduced.rank - 1] != 1 &&
-           layout->reduced.elements > 1;
+    uint32_t inner = spaces->kept.rank - 1;
+    return spaces->kept.strides[1][inner] == 1 &&
+           spaces->kept.shape[inner] >= 4 &&
+           spaces->reduced.strides[0][spaces->reduced.rank - 1] != 1 &&
+           spaces->reduced.elements > 1;
 }
 
 /* Returns true if this pass computes products, maxima or minima, not sums. */
@@ -119,7 +119,7 @@ static void chunks_run(const void *context, int64_t first, int64_t end)
 {
     const struct column_block *block = context;
     const struct column_reduction *reduction = block->reduction;
-    const struct layout *rows = &reduction->layout->reduced;
+    const struct iteration_space *rows = &reduction->spaces->reduced;
     uint32_t inner = rows->rank - 1;
     for (int64_t chunk = first; chunk < end; chunk++) {
         int64_t from = chunk * reduction->chunk;
@@ -167,10 +167,10 @@ static void block_pass(const struct column_block *block)
 static void block_reduce(const struct column_reduction *reduction,
                          const float *start, float *out, int64_t width)
 {
-    const struct layout_reduction *layout = reduction->layout;
+    const struct reduction_spaces *spaces = reduction->spaces;
     double sums[ACCUMULATORS];
     float values[ACCUMULATORS];
-    int64_t step = layout->kept.strides[0][layout->kept.rank - 1];
+    int64_t step = spaces->kept.strides[0][spaces->kept.rank - 1];
     struct column_block block = {reduction, start, width, false, sums, values};
     block_pass(&block);
     if (reduction->op == TANDEM_OP_LOG_SUM_EXP) {
@@ -179,17 +179,17 @@ static void block_reduce(const struct column_reduction *reduction,
     }
     for (int64_t i = 0; i < width; i++)
         out[i * step] = reduction_finish(reduction->op, sums[i], values[i],
-                                         layout->reduced.elements);
+                                         spaces->reduced.elements);
 }
 
 static void block_find(const struct column_reduction *reduction,
                        const float *start, int64_t *out, int64_t width)
 {
     const struct kernels *kernels = reduction->kernels;
-    const struct layout_reduction *layout = reduction->layout;
-    int64_t rows = layout->reduced.elements;
-    int64_t stride = layout->reduced.strides[0][layout->reduced.rank - 1];
-    int64_t step = layout->kept.strides[0][layout->kept.rank - 1];
+    const struct reduction_spaces *spaces = reduction->spaces;
+    int64_t rows = spaces->reduced.elements;
+    int64_t stride = spaces->reduced.strides[0][spaces->reduced.rank - 1];
+    int64_t step = spaces->kept.strides[0][spaces->kept.rank - 1];
     float best[MAX_COLUMNS];
     float found[MAX_COLUMNS]; /* row of a new maximum or minimum; -1 if none */
     for (int64_t i = 0; i < width; i++) {
@@ -212,7 +212,7 @@ static void block_find(const struct column_reduction *reduction,
 static void blocks_run(const void *context, int64_t first, int64_t end)
 {
     const struct column_reduction *reduction = context;
-    const struct layout *kept = &reduction->layout->kept;
+    const struct iteration_space *kept = &reduction->spaces->kept;
     uint32_t inner = kept->rank - 1;
     for (int64_t task = first; task < end; task++) {
         int64_t column = task % reduction->blocks * reduction->width;
@@ -238,7 +238,7 @@ static void blocks_run(const void *context, int64_t first, int64_t end)
 static void block_width_choose(struct column_reduction *reduction,
                                int64_t threads)
 {
-    const struct layout *kept = &reduction->layout->kept;
+    const struct iteration_space *kept = &reduction->spaces->kept;
     int64_t width = kept->shape[kept->rank - 1];
     int64_t lines = kept->elements / width;
     reduction->width = MAX_COLUMNS;
@@ -253,8 +253,8 @@ static void block_width_choose(struct column_reduction *reduction,
  * sums, so it must not depend on the number of threads. */
 static void chunk_rows_choose(struct column_reduction *reduction)
 {
-    const struct layout *kept = &reduction->layout->kept;
-    int64_t rows = reduction->layout->reduced.elements;
+    const struct iteration_space *kept = &reduction->spaces->kept;
+    int64_t rows = reduction->spaces->reduced.elements;
     int64_t width = kept->shape[kept->rank - 1];
     int64_t most =
         width < MAX_COLUMNS ? ACCUMULATORS / width : ACCUMULATORS / MAX_COLUMNS;
@@ -266,20 +266,20 @@ static void chunk_rows_choose(struct column_reduction *reduction)
 }
 
 void column_reduce_run(const struct work *work,
-                       const struct layout_reduction *layout, const float *in,
+                       const struct reduction_spaces *spaces, const float *in,
                        float *out)
 {
-    int64_t rows = layout->reduced.elements;
-    int64_t width = layout->kept.shape[layout->kept.rank - 1];
+    int64_t rows = spaces->reduced.elements;
+    int64_t width = spaces->kept.shape[spaces->kept.rank - 1];
     struct column_reduction reduction = {.kernels = work->device->kernels,
                                          .op = work->op->id,
-                                         .layout = layout,
+                                         .spaces = spaces,
                                          .in = in,
                                          .out = out};
     int64_t threads = pool_threads(work->device->pool);
     block_width_choose(&reduction, threads);
     chunk_rows_choose(&reduction);
-    int64_t tasks = layout->kept.elements / width * reduction.blocks;
+    int64_t tasks = spaces->kept.elements / width * reduction.blocks;
     bool finds =
         reduction.op == TANDEM_OP_ARGMAX || reduction.op == TANDEM_OP_ARGMIN;
     if (tasks < threads && reduction.chunks > 1 && !finds) {

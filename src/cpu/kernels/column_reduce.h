@@ -13,11 +13,11 @@
 #define MAX_COLUMNS 1024
 
 /* Returns true if column_reduce_run is faster than one reduction per result. */
-bool column_reduce_supports(const struct layout_reduction *layout);
-/* Runs reduction work->op on a layout that column_reduce_supports.  `out`
+bool column_reduce_supports(const struct reduction_spaces *spaces);
+/* Runs reduction work->op on a space that column_reduce_supports.  `out`
  * points to f32 results, or i64 results for argmax and argmin. */
 void column_reduce_run(const struct work *work,
-                       const struct layout_reduction *layout, const float *in,
+                       const struct reduction_spaces *spaces, const float *in,
                        float *out);
 
 #endif

@@ -16,7 +16,8 @@
 #define CHUNK_ELEMENTS 4096
 
 struct copy {
-    struct layout layout; /* operand 0 is the target, operand 1 the source */
+    struct iteration_space
+        space; /* operand 0 is the target, operand 1 the source */
     const struct kernels *kernels;
     unsigned char *base[2];
     uint32_t bytes[2]; /* element sizes of target and source, which are equal */
@@ -53,26 +54,25 @@ static void line_copy(void *to, int64_t to_step, const void *from,
 static void copy_lines(const void *context, int64_t first, int64_t end)
 {
     const struct copy *copy = context;
-    const struct layout *layout = &copy->layout;
-    uint32_t inner = layout->rank - 1;
-    int64_t extent = layout->shape[inner], index[TANDEM_MAX_RANK];
+    const struct iteration_space *space = &copy->space;
+    uint32_t inner = space->rank - 1;
+    int64_t extent = space->shape[inner], index[TANDEM_MAX_RANK];
     int64_t chunk = first % copy->chunks, bytes = copy->bytes[0];
     unsigned char *at[2];
-    layout_seek(layout, first / copy->chunks, index);
+    space_seek(space, first / copy->chunks, index);
     for (uint32_t i = 0; i < 2; i++)
-        at[i] = copy->base[i] + layout_offset(layout, i, index) * bytes;
+        at[i] = copy->base[i] + space_offset(space, i, index) * bytes;
     for (int64_t task = first; task < end; task++) {
         int64_t skip = chunk * CHUNK_ELEMENTS;
         int64_t n =
             extent - skip < CHUNK_ELEMENTS ? extent - skip : CHUNK_ELEMENTS;
-        int64_t to = layout->strides[0][inner],
-                from = layout->strides[1][inner];
+        int64_t to = space->strides[0][inner], from = space->strides[1][inner];
         line_copy(at[0] + skip * to * bytes, to, at[1] + skip * from * bytes,
                   from, n, copy->bytes[0]);
         if (++chunk < copy->chunks)
             continue;
         chunk = 0;
-        layout_next(layout, index, at, copy->bytes);
+        space_next(space, index, at, copy->bytes);
     }
 }
 
@@ -98,22 +98,22 @@ static void tile_copy(const struct copy *copy, unsigned char *to,
 static void copy_tiles(const void *context, int64_t first, int64_t end)
 {
     const struct copy *copy = context;
-    struct layout outer = copy->layout;
+    struct iteration_space outer = copy->space;
     uint32_t rows_axis = outer.rank - 2, columns_axis = outer.rank - 1;
     int64_t rows = outer.shape[rows_axis], columns = outer.shape[columns_axis];
     int64_t to_stride = outer.strides[0][rows_axis];
     int64_t from_stride = outer.strides[1][columns_axis];
     int64_t index[TANDEM_MAX_RANK], bytes = copy->bytes[0];
-    outer.rank--; /* makes layout_seek skip the matrix's row axis */
+    outer.rank--; /* makes space_seek skip the matrix's row axis */
     for (int64_t task = first; task < end; task++) {
         int64_t row = task % copy->row_tiles * TILE;
         int64_t height = rows - row < TILE ? rows - row : TILE;
-        layout_seek(&outer, task / copy->row_tiles, index);
+        space_seek(&outer, task / copy->row_tiles, index);
         unsigned char *to =
             copy->base[0] +
-            (layout_offset(&outer, 0, index) + row * to_stride) * bytes;
+            (space_offset(&outer, 0, index) + row * to_stride) * bytes;
         const unsigned char *from =
-            copy->base[1] + (layout_offset(&outer, 1, index) + row) * bytes;
+            copy->base[1] + (space_offset(&outer, 1, index) + row) * bytes;
         for (int64_t column = 0; column < columns; column += TILE) {
             int64_t width = columns - column < TILE ? columns - column : TILE;
             tile_copy(copy, to + column * bytes, to_stride,
@@ -125,26 +125,26 @@ static void copy_tiles(const void *context, int64_t first, int64_t end)
 
 /* Moves the axis along which the source is contiguous to position rank - 2.
  * Returns false if there is no such axis or copying by tiles is not faster. */
-static bool layout_tile(struct layout *layout)
+static bool space_tile(struct iteration_space *space)
 {
-    uint32_t inner = layout->rank - 1;
-    if (layout->rank < 2 || layout->strides[0][inner] != 1 ||
-        layout->strides[1][inner] == 1 || layout->strides[1][inner] == 0 ||
-        layout->shape[inner] < 4)
+    uint32_t inner = space->rank - 1;
+    if (space->rank < 2 || space->strides[0][inner] != 1 ||
+        space->strides[1][inner] == 1 || space->strides[1][inner] == 0 ||
+        space->shape[inner] < 4)
         return false;
     for (uint32_t axis = 0; axis < inner; axis++) {
-        if (layout->strides[1][axis] != 1 || layout->shape[axis] < 4)
+        if (space->strides[1][axis] != 1 || space->shape[axis] < 4)
             continue;
-        int64_t shape = layout->shape[axis];
-        int64_t to = layout->strides[0][axis];
+        int64_t shape = space->shape[axis];
+        int64_t to = space->strides[0][axis];
         for (uint32_t i = axis; i + 1 < inner; i++) {
-            layout->shape[i] = layout->shape[i + 1];
-            layout->strides[0][i] = layout->strides[0][i + 1];
-            layout->strides[1][i] = layout->strides[1][i + 1];
+            space->shape[i] = space->shape[i + 1];
+            space->strides[0][i] = space->strides[0][i + 1];
+            space->strides[1][i] = space->strides[1][i + 1];
         }
-        layout->shape[inner - 1] = shape;
-        layout->strides[0][inner - 1] = to;
-        layout->strides[1][inner - 1] = 1;
+        space->shape[inner - 1] = shape;
+        space->strides[0][inner - 1] = to;
+        space->strides[1][inner - 1] = 1;
         return true;
     }
     return false;
@@ -156,27 +156,26 @@ static void copy_between(const struct work *work,
 {
     struct copy copy = {.kernels = work->device->kernels};
     const struct tandem_tensor_desc *operands[2] = {to, from};
-    layout_broadcast(&copy.layout, operands, 2, false);
-    if (copy.layout.elements == 0)
+    space_broadcast(&copy.space, operands, 2, false);
+    if (copy.space.elements == 0)
         return;
     for (uint32_t i = 0; i < 2; i++) {
         copy.base[i] = tensor_data(operands[i]);
         copy.bytes[i] = TANDEM_DTYPE_BYTES(to->dtype);
     }
-    if (layout_tile(&copy.layout)) {
-        int64_t rows = copy.layout.shape[copy.layout.rank - 2];
-        int64_t columns = copy.layout.shape[copy.layout.rank - 1];
+    if (space_tile(&copy.space)) {
+        int64_t rows = copy.space.shape[copy.space.rank - 2];
+        int64_t columns = copy.space.shape[copy.space.rank - 1];
         copy.row_tiles = (rows + TILE - 1) / TILE;
         pool_run(work->device->pool, work->op->id + POOL_VARIANT, copy_tiles,
-                 &copy,
-                 copy.layout.elements / (rows * columns) * copy.row_tiles,
+                 &copy, copy.space.elements / (rows * columns) * copy.row_tiles,
                  (rows + copy.row_tiles - 1) / copy.row_tiles * columns);
         return;
     }
-    int64_t extent = copy.layout.shape[copy.layout.rank - 1];
+    int64_t extent = copy.space.shape[copy.space.rank - 1];
     copy.chunks = (extent + CHUNK_ELEMENTS - 1) / CHUNK_ELEMENTS;
     pool_run(work->device->pool, work->op->id, copy_lines, &copy,
-             copy.layout.elements / extent * copy.chunks,
+             copy.space.elements / extent * copy.chunks,
              (extent + copy.chunks - 1) / copy.chunks);
 }
 
@@ -188,6 +187,6 @@ void copy_run(const struct work *work)
 void transpose_run(const struct work *work)
 {
     struct tandem_tensor_desc permuted;
-    layout_permute(&permuted, work->inputs[0], work->op->ints);
+    space_permute(&permuted, work->inputs[0], work->op->ints);
     copy_between(work, work->outputs[0], &permuted);
 }

@@ -23,7 +23,7 @@
 
 /* State of an operator call.  A plane is the two innermost axes together. */
 struct elementwise_iterator {
-    struct layout layout;
+    struct iteration_space space;
     row_fn fn;
     uint32_t outputs, operands;
     uint32_t constants; /* bit i is set if input i is one repeated element */
@@ -118,10 +118,10 @@ static void plane_move(const struct elementwise_iterator *iterator, uint32_t i,
                        unsigned char *base, unsigned char *piece, int64_t first,
                        int64_t n, bool into_piece)
 {
-    uint32_t inner = iterator->layout.rank - 1, bytes = iterator->bytes[i];
-    int64_t extent = iterator->layout.shape[inner];
-    int64_t step = iterator->layout.strides[i][inner] * (int64_t)bytes;
-    int64_t outer = iterator->layout.strides[i][inner - 1] * (int64_t)bytes;
+    uint32_t inner = iterator->space.rank - 1, bytes = iterator->bytes[i];
+    int64_t extent = iterator->space.shape[inner];
+    int64_t step = iterator->space.strides[i][inner] * (int64_t)bytes;
+    int64_t outer = iterator->space.strides[i][inner - 1] * (int64_t)bytes;
     int64_t column = first % extent;
     unsigned char *line = base + first / extent * outer;
     for (int64_t done = 0; done < n; line += outer, column = 0) {
@@ -175,14 +175,14 @@ static void row_packed(const struct elementwise_iterator *iterator,
                        unsigned char *const *at, int64_t n)
 {
     uint32_t buffers[OPERANDS][PACK_ELEMENTS];
-    uint32_t inner = iterator->layout.rank - 1;
+    uint32_t inner = iterator->space.rank - 1;
     struct row row = {.constants = iterator->constants,
                       .params = &iterator->params};
     for (int64_t done = 0; done < n; done += row.n) {
         unsigned char *from[OPERANDS];
         row.n = n - done < PACK_ELEMENTS ? n - done : PACK_ELEMENTS;
         for (uint32_t i = 0; i < iterator->operands; i++) {
-            int64_t step = iterator->layout.strides[i][inner];
+            int64_t step = iterator->space.strides[i][inner];
             bool output = i < iterator->outputs;
             from[i] = at[i] + done * step * (int64_t)iterator->bytes[i];
             void *memory = from[i];
@@ -200,7 +200,7 @@ static void row_packed(const struct elementwise_iterator *iterator,
         iterator->fn(&row);
         for (uint32_t i = 0; i < iterator->outputs; i++)
             if ((iterator->packed >> i & 1u) != 0)
-                elements_move(from[i], iterator->layout.strides[i][inner],
+                elements_move(from[i], iterator->space.strides[i][inner],
                               buffers[i], 1, row.n, iterator->bytes[i]);
     }
 }
@@ -223,15 +223,15 @@ static void row_dense(const struct elementwise_iterator *iterator,
 static void chunks_run(const void *context, int64_t first, int64_t end)
 {
     const struct elementwise_iterator *iterator = context;
-    const struct layout *layout = &iterator->layout;
-    uint32_t inner = layout->rank - 1;
-    int64_t extent = layout->shape[inner], index[TANDEM_MAX_RANK];
+    const struct iteration_space *space = &iterator->space;
+    uint32_t inner = space->rank - 1;
+    int64_t extent = space->shape[inner], index[TANDEM_MAX_RANK];
     unsigned char *start[OPERANDS], *at[OPERANDS];
     int64_t line = first / iterator->chunks, chunk = first % iterator->chunks;
-    layout_seek(layout, line, index);
+    space_seek(space, line, index);
     for (uint32_t i = 0; i < iterator->operands; i++)
-        start[i] = iterator->base[i] + layout_offset(layout, i, index) *
-                                           (int64_t)iterator->bytes[i];
+        start[i] = iterator->base[i] +
+                   space_offset(space, i, index) * (int64_t)iterator->bytes[i];
     while (first < end) {
         int64_t chunks = iterator->chunks - chunk < end - first
                              ? iterator->chunks - chunk
@@ -239,7 +239,7 @@ static void chunks_run(const void *context, int64_t first, int64_t end)
         int64_t skip = chunk * CHUNK_ELEMENTS, n = chunks * CHUNK_ELEMENTS;
         n = extent - skip < n ? extent - skip : n;
         for (uint32_t i = 0; i < iterator->operands; i++)
-            at[i] = start[i] + skip * layout->strides[i][inner] *
+            at[i] = start[i] + skip * space->strides[i][inner] *
                                    (int64_t)iterator->bytes[i];
         if (iterator->packed != 0)
             row_packed(iterator, at, n);
@@ -247,7 +247,7 @@ static void chunks_run(const void *context, int64_t first, int64_t end)
             row_dense(iterator, at, n);
         first += chunks;
         chunk = 0;
-        layout_next(layout, index, start, iterator->bytes);
+        space_next(space, index, start, iterator->bytes);
     }
 }
 
@@ -255,10 +255,10 @@ static void chunks_run(const void *context, int64_t first, int64_t end)
 static void planes_run(const void *context, int64_t first, int64_t end)
 {
     const struct elementwise_iterator *iterator = context;
-    struct layout outer = iterator->layout;
+    struct iteration_space outer = iterator->space;
     int64_t index[TANDEM_MAX_RANK];
     int64_t plane = outer.shape[outer.rank - 1] * outer.shape[outer.rank - 2];
-    outer.rank--; /* makes layout_seek skip the plane's outer axis */
+    outer.rank--; /* makes space_seek skip the plane's outer axis */
     for (int64_t chunks; first < end; first += chunks) {
         int64_t chunk = first % iterator->chunks;
         chunks = iterator->chunks - chunk < end - first
@@ -268,9 +268,9 @@ static void planes_run(const void *context, int64_t first, int64_t end)
                 to = from + chunks * CHUNK_ELEMENTS;
         to = plane < to ? plane : to;
         unsigned char *at[OPERANDS];
-        layout_seek(&outer, first / iterator->chunks, index);
+        space_seek(&outer, first / iterator->chunks, index);
         for (uint32_t i = 0; i < iterator->operands; i++)
-            at[i] = iterator->base[i] + layout_offset(&outer, i, index) *
+            at[i] = iterator->base[i] + space_offset(&outer, i, index) *
                                             (int64_t)iterator->bytes[i];
         plane_run(iterator, at, from, to);
     }
@@ -280,10 +280,10 @@ static void planes_run(const void *context, int64_t first, int64_t end)
 static void operand_access_choose(struct elementwise_iterator *iterator,
                                   uint32_t i, bool constants, bool plane)
 {
-    const struct layout *layout = &iterator->layout;
-    uint32_t inner = layout->rank - 1;
-    int64_t extent = layout->shape[inner], step = layout->strides[i][inner];
-    int64_t outer = plane ? layout->strides[i][inner - 1] : 0;
+    const struct iteration_space *space = &iterator->space;
+    uint32_t inner = space->rank - 1;
+    int64_t extent = space->shape[inner], step = space->strides[i][inner];
+    int64_t outer = plane ? space->strides[i][inner - 1] : 0;
     if (constants && i >= iterator->outputs && step == 0 && outer == 0)
         iterator->constants |= 1u << (i - iterator->outputs);
     else if ((step != 1 && extent > 1) || (plane && outer != extent))
@@ -317,11 +317,11 @@ static bool takes_constants(uint32_t op_class)
 void elementwise_run(const struct work *work)
 {
     struct elementwise_iterator iterator;
-    const struct operator_row *about = operator_row(work->op->id);
+    const struct operator_info *about = operator_lookup(work->op->id);
     uint32_t scalars = 0, op_class = about->op_class;
-    layout_elementwise(&iterator.layout, work->inputs, work->input_count,
-                       work->outputs, work->output_count);
-    if (iterator.layout.elements == 0)
+    space_elementwise(&iterator.space, work->inputs, work->input_count,
+                      work->outputs, work->output_count);
+    if (iterator.space.elements == 0)
         return;
     iterator.fn = work->device->kernels->rows[work->op->id];
     iterator.outputs = work->output_count;
@@ -329,8 +329,8 @@ void elementwise_run(const struct work *work)
     iterator.constants = iterator.packed = 0;
     memset(&iterator.params, 0, sizeof iterator.params);
     elementwise_params(&iterator.params, work->op);
-    int64_t extent = iterator.layout.shape[iterator.layout.rank - 1];
-    bool plane = iterator.layout.rank > 1 && extent < SHORT_ELEMENTS;
+    int64_t extent = iterator.space.shape[iterator.space.rank - 1];
+    bool plane = iterator.space.rank > 1 && extent < SHORT_ELEMENTS;
     for (uint32_t i = 0; i < iterator.operands; i++) {
         bool output = i < iterator.outputs;
         uint32_t slot = output ? i : i - iterator.outputs;
@@ -343,11 +343,11 @@ void elementwise_run(const struct work *work)
         operand_access_choose(&iterator, i, takes_constants(op_class), plane);
     }
     if (plane)
-        extent *= iterator.layout.shape[iterator.layout.rank - 2];
+        extent *= iterator.space.shape[iterator.space.rank - 2];
     iterator.chunks = (extent + CHUNK_ELEMENTS - 1) / CHUNK_ELEMENTS;
     pool_run(work->device->pool,
              work->op->id + (iterator.packed != 0 ? POOL_VARIANT : 0),
              plane ? planes_run : chunks_run, &iterator,
-             iterator.layout.elements / extent * iterator.chunks,
+             iterator.space.elements / extent * iterator.chunks,
              (extent + iterator.chunks - 1) / iterator.chunks);
 }

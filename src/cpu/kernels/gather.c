@@ -9,7 +9,7 @@
 #include "cpu/kernels/elementwise.h"
 
 struct gather {
-    struct layout layout; /* operands: output, data, indices */
+    struct iteration_space space; /* operands: output, data, indices */
     unsigned char *base[3];
     uint32_t bytes[3];
     int64_t axis_stride, axis_elements;
@@ -74,16 +74,16 @@ static void line_same(const struct gather *gather, unsigned char *to,
 static void gather_lines(const void *context, int64_t first, int64_t end)
 {
     const struct gather *gather = context;
-    const struct layout *layout = &gather->layout;
-    uint32_t inner = layout->rank - 1;
-    int64_t extent = layout->shape[inner], index[TANDEM_MAX_RANK];
+    const struct iteration_space *space = &gather->space;
+    uint32_t inner = space->rank - 1;
+    int64_t extent = space->shape[inner], index[TANDEM_MAX_RANK];
     int64_t steps[3];
     unsigned char *at[3];
-    layout_seek(layout, first, index);
+    space_seek(space, first, index);
     for (uint32_t i = 0; i < 3; i++) {
         at[i] = gather->base[i] +
-                layout_offset(layout, i, index) * (int64_t)gather->bytes[i];
-        steps[i] = layout->strides[i][inner];
+                space_offset(space, i, index) * (int64_t)gather->bytes[i];
+        steps[i] = space->strides[i][inner];
     }
     for (int64_t line = first; line < end; line++) {
         if (steps[2] == 0)
@@ -98,7 +98,7 @@ static void gather_lines(const void *context, int64_t first, int64_t end)
                               at[1] + i * steps[1] * (int64_t)gather->bytes[1],
                               at[2] + i * steps[2] * (int64_t)gather->bytes[2]),
                           0, 1);
-        layout_next(layout, index, at, gather->bytes);
+        space_next(space, index, at, gather->bytes);
     }
 }
 
@@ -107,17 +107,16 @@ void gather_run(const struct work *work)
     struct gather gather;
     const struct tandem_tensor_desc *operands[3] = {
         work->outputs[0], work->inputs[0], work->inputs[1]};
-    layout_gather(&gather.layout, operands[1], operands[2], operands[0],
-                  work->op->ints[0], &gather.axis_stride,
-                  &gather.axis_elements);
-    if (gather.layout.elements == 0)
+    space_gather(&gather.space, operands[1], operands[2], operands[0],
+                 work->op->ints[0], &gather.axis_stride, &gather.axis_elements);
+    if (gather.space.elements == 0)
         return;
     for (uint32_t i = 0; i < 3; i++) {
         gather.base[i] = tensor_data(operands[i]);
         gather.bytes[i] = TANDEM_DTYPE_BYTES(operands[i]->dtype);
     }
     missing_fill(gather.missing, operands[0]->dtype);
-    int64_t extent = gather.layout.shape[gather.layout.rank - 1];
+    int64_t extent = gather.space.shape[gather.space.rank - 1];
     pool_run(work->device->pool, work->op->id, gather_lines, &gather,
-             gather.layout.elements / extent, extent);
+             gather.space.elements / extent, extent);
 }

@@ -14,7 +14,7 @@
 
 struct norm {
     const struct kernels *kernels;
-    struct layout_norm layout;
+    struct norm_spaces spaces;
     const float *in, *scale, *bias; /* `bias` is NULL for rms_norm */
     float *out;
     double epsilon;
@@ -24,7 +24,7 @@ struct norm {
 /* Returns the normalization factor of a row with sum of squares `square`. */
 static double factor_of(const struct norm *norm, double square)
 {
-    double n = (double)norm->layout.reduced.elements;
+    double n = (double)norm->spaces.reduced.elements;
     return 1.0 / sqrt(square / n + norm->epsilon);
 }
 
@@ -36,15 +36,15 @@ struct walk {
 
 static void walk_start(struct walk *walk, const struct norm *norm)
 {
-    cursor_seek(&walk->element, &norm->layout.reduced, 0);
-    cursor_seek(&walk->affine, &norm->layout.affine, 0);
-    walk->left = norm->layout.reduced.elements;
+    cursor_seek(&walk->element, &norm->spaces.reduced, 0);
+    cursor_seek(&walk->affine, &norm->spaces.affine, 0);
+    walk->left = norm->spaces.reduced.elements;
 }
 
 static void walk_move(struct walk *walk, const struct norm *norm)
 {
-    const struct layout *reduced = &norm->layout.reduced;
-    const struct layout *affine = &norm->layout.affine;
+    const struct iteration_space *reduced = &norm->spaces.reduced;
+    const struct iteration_space *affine = &norm->spaces.affine;
     cursor_move(&walk->element, reduced, reduced->rank - 1, 1);
     cursor_move(&walk->affine, affine, affine->rank - 1, 1);
     walk->left--;
@@ -57,7 +57,7 @@ static void row_strided(const struct norm *norm, const float *x, float *y)
     if (norm->bias != NULL) {
         for (walk_start(&walk, norm); walk.left > 0; walk_move(&walk, norm))
             mean += (double)x[walk.element.offsets[0]];
-        mean /= (double)norm->layout.reduced.elements;
+        mean /= (double)norm->spaces.reduced.elements;
     }
     for (walk_start(&walk, norm); walk.left > 0; walk_move(&walk, norm)) {
         double d = (double)x[walk.element.offsets[0]] - mean;
@@ -84,7 +84,7 @@ static void row_strided(const struct norm *norm, const float *x, float *y)
 static void row_lift(const struct norm *norm, const float *x, float *y,
                      float mean, double factor)
 {
-    for (int64_t i = 0; i < norm->layout.reduced.elements; i++) {
+    for (int64_t i = 0; i < norm->spaces.reduced.elements; i++) {
         double h = (double)(x[i] - mean) * factor;
         if (h != 0 && fabs(h) < 0x1p-100 && fabsf(norm->scale[i]) > NORM_SCALE)
             y[i] = (float)(h * (double)norm->scale[i] +
@@ -100,7 +100,7 @@ struct scales {
 /* Returns true if the magnitude of any scale exceeds NORM_SCALE. */
 static bool scales_large(struct scales *scales, const struct norm *norm)
 {
-    int64_t n = norm->layout.reduced.elements;
+    int64_t n = norm->spaces.reduced.elements;
     if (!scales->known)
         scales->large = !(norm->kernels->max(norm->scale, n) <= NORM_SCALE &&
                           norm->kernels->min(norm->scale, n) >= -NORM_SCALE);
@@ -112,7 +112,7 @@ static void row_dense(const struct norm *norm, const float *x, float *y,
                       struct scales *scales)
 {
     const struct kernels *kernels = norm->kernels;
-    int64_t n = norm->layout.reduced.elements;
+    int64_t n = norm->spaces.reduced.elements;
     float mean = 0;
     if (norm->bias != NULL)
         mean = (float)(kernels->sum(x, n) / (double)n);
@@ -129,7 +129,7 @@ static void row_dense(const struct norm *norm, const float *x, float *y,
 static void rows_run(const void *context, int64_t first, int64_t end)
 {
     const struct norm *norm = context;
-    const struct layout *kept = &norm->layout.kept;
+    const struct iteration_space *kept = &norm->spaces.kept;
     struct scales scales = {false, false};
     struct cursor cursor;
     cursor_seek(&cursor, kept, first);
@@ -150,20 +150,20 @@ void norm_run(const struct work *work)
         .kernels = work->device->kernels,
         .epsilon = (double)epsilon_f32(work->op->floats[0]),
     };
-    const struct layout_norm *layout = &norm.layout;
-    layout_norm(&norm.layout, work->inputs, work->input_count, work->outputs[0],
-                work->op->ints[0]);
-    int64_t n = layout->reduced.elements;
-    if (layout->kept.elements == 0 || n == 0)
+    const struct norm_spaces *spaces = &norm.spaces;
+    space_norm(&norm.spaces, work->inputs, work->input_count, work->outputs[0],
+               work->op->ints[0]);
+    int64_t n = spaces->reduced.elements;
+    if (spaces->kept.elements == 0 || n == 0)
         return;
     norm.in = tensor_data(work->inputs[0]);
     norm.scale = tensor_data(work->inputs[1]);
     norm.bias = work->input_count > 2 ? tensor_data(work->inputs[2]) : NULL;
     norm.out = tensor_data(work->outputs[0]);
-    norm.dense = layout_contiguous(&layout->reduced, 0) &&
-                 layout_contiguous(&layout->reduced, 1) &&
-                 layout_contiguous(&layout->affine, 0) &&
-                 (norm.bias == NULL || layout_contiguous(&layout->affine, 1));
+    norm.dense = space_contiguous(&spaces->reduced, 0) &&
+                 space_contiguous(&spaces->reduced, 1) &&
+                 space_contiguous(&spaces->affine, 0) &&
+                 (norm.bias == NULL || space_contiguous(&spaces->affine, 1));
     pool_run(work->device->pool, work->op->id, rows_run, &norm,
-             layout->kept.elements, n);
+             spaces->kept.elements, n);
 }

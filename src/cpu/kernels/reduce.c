@@ -33,16 +33,16 @@ typedef bool (*piece_fn)(void *state, const float *x, int64_t n,
 
 /* Calls `fn` for elements first <= i < end of operand 0, which begins at
  * `start`, in contiguous pieces.  Copies strided elements to a buffer first. */
-static void span_visit(const struct layout *layout, const float *start,
+static void span_visit(const struct iteration_space *space, const float *start,
                        int64_t first, int64_t end, piece_fn fn, void *state)
 {
     float packed[PACK_ELEMENTS];
-    uint32_t inner = layout->rank - 1;
-    int64_t step = layout->strides[0][inner];
+    uint32_t inner = space->rank - 1;
+    int64_t step = space->strides[0][inner];
     struct cursor cursor;
-    cursor_seek(&cursor, layout, first);
+    cursor_seek(&cursor, space, first);
     while (first < end) {
-        int64_t n = layout->shape[inner] - cursor.index[inner];
+        int64_t n = space->shape[inner] - cursor.index[inner];
         const float *x = start + cursor.offsets[0];
         if (n > end - first)
             n = end - first;
@@ -55,7 +55,7 @@ static void span_visit(const struct layout *layout, const float *start,
         if (!fn(state, x, n, first))
             return;
         first += n;
-        cursor_move(&cursor, layout, inner, n);
+        cursor_move(&cursor, space, inner, n);
     }
 }
 
@@ -179,7 +179,7 @@ struct reduction {
     const struct kernels *kernels;
     struct pool *pool; /* thread pool; NULL means one thread */
     uint32_t op;
-    struct layout_reduction layout;
+    struct reduction_spaces spaces;
     const float *in;
     void *out; /* f32 results; i64 for argmax and argmin */
     int64_t chunk, chunks;
@@ -196,14 +196,14 @@ static void chunks_run(const void *context, int64_t first, int64_t end)
 {
     const struct chunk_work *work = context;
     const struct reduction *reduction = work->reduction;
-    const struct layout *layout = &reduction->layout.reduced;
+    const struct iteration_space *space = &reduction->spaces.reduced;
     for (int64_t i = first; i < end; i++) {
         int64_t from = i * reduction->chunk;
-        int64_t to = layout->elements - from < reduction->chunk
-                         ? layout->elements
+        int64_t to = space->elements - from < reduction->chunk
+                         ? space->elements
                          : from + reduction->chunk;
         work->partials[i] = work->first;
-        span_visit(layout, work->start, from, to, piece_reduce,
+        span_visit(space, work->start, from, to, piece_reduce,
                    &work->partials[i]);
     }
 }
@@ -216,8 +216,8 @@ static void chunks_reduce(const struct reduction *reduction, const float *start,
     struct partial partials[CHUNKS];
     struct chunk_work work = {reduction, start, *partial, partials};
     if (reduction->chunks == 1) {
-        span_visit(&reduction->layout.reduced, start, 0,
-                   reduction->layout.reduced.elements, piece_reduce, partial);
+        span_visit(&reduction->spaces.reduced, start, 0,
+                   reduction->spaces.reduced.elements, piece_reduce, partial);
         return;
     }
     partials[0] = *partial; /* silences a maybe-uninitialized warning */
@@ -234,13 +234,13 @@ static void chunks_reduce(const struct reduction *reduction, const float *start,
 static void result_make(const struct reduction *reduction, const float *start,
                         int64_t out_offset)
 {
-    const struct layout *layout = &reduction->layout.reduced;
+    const struct iteration_space *space = &reduction->spaces.reduced;
     struct partial partial;
     partial_start(&partial, reduction->kernels, reduction->op);
     chunks_reduce(reduction, start, &partial);
     if (reduction->op == TANDEM_OP_ARGMAX ||
         reduction->op == TANDEM_OP_ARGMIN) {
-        span_visit(layout, start, 0, layout->elements, piece_find, &partial);
+        span_visit(space, start, 0, space->elements, piece_find, &partial);
         ((int64_t *)reduction->out)[out_offset] = partial.found;
         return;
     }
@@ -249,7 +249,7 @@ static void result_make(const struct reduction *reduction, const float *start,
         chunks_reduce(reduction, start, &partial);
     }
     ((float *)reduction->out)[out_offset] = reduction_finish(
-        reduction->op, partial.sum, partial.value, layout->elements);
+        reduction->op, partial.sum, partial.value, space->elements);
 }
 
 /* Reduces a contiguous row by one kernel call.  Returns the row's result. */
@@ -282,8 +282,8 @@ static float row_reduce(const struct reduction *reduction, const float *x,
 /* Returns true if dense_rows_run supports the reduction. */
 static bool rows_suit(const struct reduction *reduction)
 {
-    const struct layout *kept = &reduction->layout.kept;
-    const struct layout *along = &reduction->layout.reduced;
+    const struct iteration_space *kept = &reduction->spaces.kept;
+    const struct iteration_space *along = &reduction->spaces.reduced;
     uint32_t op = reduction->op;
     return reduction->chunks == 1 && kept->rank == 1 && along->rank == 1 &&
            (along->strides[0][0] == 1 || along->elements == 1) &&
@@ -294,8 +294,8 @@ static bool rows_suit(const struct reduction *reduction)
 static void dense_rows_run(const void *context, int64_t first, int64_t end)
 {
     const struct reduction *reduction = context;
-    const struct layout *kept = &reduction->layout.kept;
-    int64_t n = reduction->layout.reduced.elements;
+    const struct iteration_space *kept = &reduction->spaces.kept;
+    int64_t n = reduction->spaces.reduced.elements;
     float *out = reduction->out;
     for (int64_t i = first; i < end; i++)
         out[i * kept->strides[0][0]] =
@@ -305,7 +305,7 @@ static void dense_rows_run(const void *context, int64_t first, int64_t end)
 static void results_run(const void *context, int64_t first, int64_t end)
 {
     const struct reduction *reduction = context;
-    const struct layout *kept = &reduction->layout.kept;
+    const struct iteration_space *kept = &reduction->spaces.kept;
     struct cursor cursor;
     cursor_seek(&cursor, kept, first);
     for (int64_t i = first; i < end; i++) {
@@ -319,8 +319,8 @@ static void results_run(const void *context, int64_t first, int64_t end)
 
 static void rows_run(struct reduction *reduction, struct pool *pool)
 {
-    int64_t n = reduction->layout.reduced.elements;
-    int64_t results = reduction->layout.kept.elements;
+    int64_t n = reduction->spaces.reduced.elements;
+    int64_t results = reduction->spaces.kept.elements;
     reduction->chunk = CHUNK_ELEMENTS;
     if (n > CHUNK_ELEMENTS * (int64_t)CHUNKS)
         reduction->chunk = (n + CHUNKS - 1) / CHUNKS;
@@ -341,7 +341,7 @@ static void rows_run(struct reduction *reduction, struct pool *pool)
 /* Stores the results of a reduction over zero elements. */
 static void empty_run(const struct reduction *reduction)
 {
-    const struct layout *kept = &reduction->layout.kept;
+    const struct iteration_space *kept = &reduction->spaces.kept;
     float value = reduction->op == TANDEM_OP_MEAN          ? NAN
                   : reduction->op == TANDEM_OP_PROD        ? 1.0f
                   : reduction->op == TANDEM_OP_LOG_SUM_EXP ? -INFINITY
@@ -358,16 +358,16 @@ void reduce_run(const struct work *work)
 {
     struct reduction reduction = {.kernels = work->device->kernels,
                                   .op = work->op->id};
-    layout_reduce(&reduction.layout, work->inputs[0], work->outputs[0],
-                  (uint32_t)work->op->ints[0]);
-    if (reduction.layout.kept.elements == 0)
+    space_reduce(&reduction.spaces, work->inputs[0], work->outputs[0],
+                 (uint32_t)work->op->ints[0]);
+    if (reduction.spaces.kept.elements == 0)
         return;
     reduction.in = tensor_data(work->inputs[0]);
     reduction.out = tensor_data(work->outputs[0]);
-    if (reduction.layout.reduced.elements == 0)
+    if (reduction.spaces.reduced.elements == 0)
         empty_run(&reduction);
-    else if (column_reduce_supports(&reduction.layout))
-        column_reduce_run(work, &reduction.layout, reduction.in, reduction.out);
+    else if (column_reduce_supports(&reduction.spaces))
+        column_reduce_run(work, &reduction.spaces, reduction.in, reduction.out);
     else
         rows_run(&reduction, work->device->pool);
 }

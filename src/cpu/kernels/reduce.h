@@ -8,22 +8,22 @@
 #include "common/iteration_space.h"
 #include "cpu/kernels/kernel_table.h"
 
-/* Position in a layout of at most two operands. */
+/* Position in a space of at most two operands. */
 struct cursor {
     int64_t index[TANDEM_MAX_RANK];
     int64_t offsets[2]; /* offset in each operand, in elements */
 };
 
 static inline void cursor_seek(struct cursor *cursor,
-                               const struct layout *layout, int64_t element)
+                               const struct iteration_space *space,
+                               int64_t element)
 {
     cursor->offsets[0] = cursor->offsets[1] = 0;
-    for (uint32_t axis = layout->rank; axis-- > 0;) {
-        cursor->index[axis] = element % layout->shape[axis];
-        element /= layout->shape[axis];
+    for (uint32_t axis = space->rank; axis-- > 0;) {
+        cursor->index[axis] = element % space->shape[axis];
+        element /= space->shape[axis];
         for (uint32_t i = 0; i < 2; i++)
-            cursor->offsets[i] +=
-                cursor->index[axis] * layout->strides[i][axis];
+            cursor->offsets[i] += cursor->index[axis] * space->strides[i][axis];
     }
 }
 
@@ -31,17 +31,16 @@ static inline void cursor_seek(struct cursor *cursor,
  * the cursor returns to the start and advances by 1 along the next outer
  * axis. */
 static inline void cursor_move(struct cursor *cursor,
-                               const struct layout *layout, uint32_t axis,
-                               int64_t steps)
+                               const struct iteration_space *space,
+                               uint32_t axis, int64_t steps)
 {
     cursor->index[axis] += steps;
     for (uint32_t i = 0; i < 2; i++)
-        cursor->offsets[i] += steps * layout->strides[i][axis];
-    while (cursor->index[axis] == layout->shape[axis] && axis > 0) {
+        cursor->offsets[i] += steps * space->strides[i][axis];
+    while (cursor->index[axis] == space->shape[axis] && axis > 0) {
         for (uint32_t i = 0; i < 2; i++)
-            cursor->offsets[i] +=
-                layout->strides[i][axis - 1] -
-                layout->shape[axis] * layout->strides[i][axis];
+            cursor->offsets[i] += space->strides[i][axis - 1] -
+                                  space->shape[axis] * space->strides[i][axis];
         cursor->index[axis--] = 0;
         cursor->index[axis]++;
     }

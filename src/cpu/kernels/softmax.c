@@ -20,7 +20,7 @@
 struct softmax {
     const struct kernels *kernels;
     bool logarithm;
-    struct layout_reduction layout;
+    struct reduction_spaces spaces;
     const float *in;
     float *out;
     int64_t bands, width; /* number of bands; columns per band */
@@ -72,8 +72,8 @@ static void rows_run(const void *context, int64_t first, int64_t end)
 {
     const struct softmax *softmax = context;
     const struct kernels *kernels = softmax->kernels;
-    const struct layout *kept = &softmax->layout.kept;
-    const struct layout *along = &softmax->layout.reduced;
+    const struct iteration_space *kept = &softmax->spaces.kept;
+    const struct iteration_space *along = &softmax->spaces.reduced;
     int64_t n = along->shape[0];
     int64_t x_step = n > 1 ? along->strides[0][0] : 1;
     int64_t y_step = n > 1 ? along->strides[1][0] : 1;
@@ -100,7 +100,7 @@ static void band_apply(const struct softmax *softmax, uint32_t op, float *y,
                        int64_t y_stride, const float *x, int64_t x_stride,
                        int64_t width, const float *z)
 {
-    for (int64_t i = 0; i < softmax->layout.reduced.shape[0]; i++) {
+    for (int64_t i = 0; i < softmax->spaces.reduced.shape[0]; i++) {
         struct row row = {
             .n = width, .in = {x + i * x_stride, z}, .out = {y + i * y_stride}};
         softmax->kernels->rows[op](&row);
@@ -111,7 +111,7 @@ static void band_run(const struct softmax *softmax, const float *x, float *y,
                      int64_t width)
 {
     const struct kernels *kernels = softmax->kernels;
-    const struct layout *along = &softmax->layout.reduced;
+    const struct iteration_space *along = &softmax->spaces.reduced;
     int64_t n = along->shape[0], x_stride = along->strides[0][0],
             y_stride = along->strides[1][0];
     float m[MAX_COLUMNS], factors[MAX_COLUMNS];
@@ -138,7 +138,7 @@ static void band_run(const struct softmax *softmax, const float *x, float *y,
 static void bands_run(const void *context, int64_t first, int64_t end)
 {
     const struct softmax *softmax = context;
-    const struct layout *kept = &softmax->layout.kept;
+    const struct iteration_space *kept = &softmax->spaces.kept;
     int64_t extent = kept->shape[kept->rank - 1];
     for (int64_t task = first; task < end; task++) {
         int64_t column = task % softmax->bands * softmax->width;
@@ -157,16 +157,16 @@ void softmax_run(const struct work *work)
         .kernels = work->device->kernels,
         .logarithm = work->op->id == TANDEM_OP_LOG_SOFTMAX,
     };
-    const struct layout *kept = &softmax.layout.kept;
-    layout_softmax(&softmax.layout, work->inputs[0], work->outputs[0],
-                   work->op->ints[0]);
-    int64_t n = softmax.layout.reduced.elements;
+    const struct iteration_space *kept = &softmax.spaces.kept;
+    space_softmax(&softmax.spaces, work->inputs[0], work->outputs[0],
+                  work->op->ints[0]);
+    int64_t n = softmax.spaces.reduced.elements;
     if (kept->elements == 0 || n == 0)
         return;
     softmax.in = tensor_data(work->inputs[0]);
     softmax.out = tensor_data(work->outputs[0]);
     int64_t extent = kept->shape[kept->rank - 1];
-    if (!column_reduce_supports(&softmax.layout) ||
+    if (!column_reduce_supports(&softmax.spaces) ||
         kept->strides[0][kept->rank - 1] != 1) {
         pool_run(work->device->pool, work->op->id, rows_run, &softmax,
                  kept->elements, n);

@@ -45,7 +45,7 @@ void environment_warn_ignored(const struct log *log)
 int directory_open_writable(const char *path, char *out_why, size_t why_bytes)
 {
     const int directory =
-        secure_directory_open(path, TRUST_WRITE, out_why, why_bytes);
+        secure_directory_open(path, SECURE_WRITE, out_why, why_bytes);
 
     if (directory < 0 ||
         faccessat(directory, ".", W_OK | X_OK, AT_EACCESS) == 0)

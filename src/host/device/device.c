@@ -319,7 +319,7 @@ enum tandem_status device_open(struct device *device)
         device->state = DEVICE_FAILED;
         context->usable &= ~(1u << device->id);
         log_message(&context->log, TANDEM_LOG_WARNING, "not used: %s",
-                    message_get());
+                    last_error_get());
         duplicate_promote(context);
         return status;
     }
@@ -370,7 +370,7 @@ static enum tandem_status device_hang_fail(struct device *device)
 {
     device->hung = true;
     if (device->state != DEVICE_LOST)
-        device_exclude(device, message_get());
+        device_exclude(device, last_error_get());
     return TANDEM_DEVICE_LOST;
 }
 
@@ -419,7 +419,7 @@ void device_store_async_error(struct device *device, enum tandem_status status)
 {
     struct tandem_context *context = device->context;
     const char *why =
-        device->hung ? message_get() : plugin_reply_error(device->vtable);
+        device->hung ? last_error_get() : plugin_reply_error(device->vtable);
 
     device_mark_launches_unconfirmed(device);
     log_message(&context->log, TANDEM_LOG_WARNING,

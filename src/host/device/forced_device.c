@@ -61,7 +61,7 @@ enum tandem_status forced_device_find(struct tandem_context *context)
         return TANDEM_OK;
     status = device_find(context, context->forced_name, &device);
     if (status == TANDEM_NO_DEVICE) {
-        snprintf(why, sizeof(why), "%s", message_get());
+        snprintf(why, sizeof(why), "%s", last_error_get());
         return last_error_set(status, "%s: %s", setting_name(context), why);
     }
     if (status != TANDEM_OK)

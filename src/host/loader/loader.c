@@ -198,9 +198,9 @@ static void *library_open(struct tandem_context *context, const char *path)
 static void plugin_load(struct tandem_context *context, int directory,
                         const char *name, const char *path)
 {
-    char why[TRUST_WHY_BYTES];
+    char why[SECURE_WHY_BYTES];
     const char *problem = why;
-    const int file = trust_file(directory, name, why, sizeof(why));
+    const int file = secure_file_open(directory, name, why, sizeof(why));
     void *library;
 
     if (file >= 0) {
@@ -248,10 +248,10 @@ static int plugin_names_compare(const void *left, const void *right)
 
 static void directory_load(struct tandem_context *context, const char *path)
 {
-    char file[PATH_BYTES], why[TRUST_WHY_BYTES];
+    char file[PATH_BYTES], why[SECURE_WHY_BYTES];
     struct directory_names found;
     const int directory =
-        secure_directory_open(path, TRUST_READ, why, sizeof(why));
+        secure_directory_open(path, SECURE_READ, why, sizeof(why));
 
     if (directory < 0 && why[0] == '\0') {
         log_message(&context->log, TANDEM_LOG_INFO,

@@ -172,7 +172,7 @@ enum tandem_status tandem_profile_set_tuning(struct tandem_profile *profile,
 enum tandem_status tandem_profile_set_op_blocked(struct tandem_profile *profile,
                                                  uint32_t op, uint32_t blocked)
 {
-    const struct operator_row *row = operator_row(op);
+    const struct operator_info *row = operator_lookup(op);
     enum tandem_status status = profile_check(profile);
     size_t index = 0;
 

@@ -167,7 +167,7 @@ static bool blocked_ops_parse(json_t *names, struct cost_model *model,
                                "blocked_operators");
     for (size_t i = 0; i < count; i++) {
         const char *name = json_string_value(json_array_get(names, i));
-        const struct operator_row *row;
+        const struct operator_info *row;
 
         if (name == NULL)
             return parse_error_set(problem, "expected operator names in",

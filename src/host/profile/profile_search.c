@@ -87,7 +87,7 @@ ignored_profiles_add(struct device *device, const char *format, ...)
 {
     const size_t used =
         device->ignored_profiles != NULL ? strlen(device->ignored_profiles) : 0;
-    char text[PATH_BYTES + TRUST_WHY_BYTES + 16];
+    char text[PATH_BYTES + SECURE_WHY_BYTES + 16];
     va_list arguments;
     char *grown;
 
@@ -113,12 +113,12 @@ static struct profile_directory profile_directory_open(struct device *device,
                                                        const char *path)
 {
     const struct log *log = &device->context->log;
-    char why[TRUST_WHY_BYTES];
+    char why[SECURE_WHY_BYTES];
     struct profile_directory directory = {path, -1};
 
     if (path == NULL)
         return directory;
-    directory.fd = secure_directory_open(path, TRUST_READ, why, sizeof(why));
+    directory.fd = secure_directory_open(path, SECURE_READ, why, sizeof(why));
     if (directory.fd < 0 && why[0] != '\0') {
         log_message(log, TANDEM_LOG_WARNING, "no profiles from %s: %s", path,
                     why);
@@ -134,13 +134,13 @@ static bool file_load(struct device *device, const struct profile_key *key,
                       const char *name, bool exact, bool *mismatch)
 {
     const struct log *log = &device->context->log;
-    char why[TRUST_WHY_BYTES], path[PATH_BYTES];
+    char why[SECURE_WHY_BYTES], path[PATH_BYTES];
     enum profile_match fit = PROFILE_MALFORMED;
     struct thread_state host;
     char *tuning = NULL, *path_copy;
     size_t bytes;
-    char *text = trust_read(directory->fd, name, MAX_PROFILE_BYTES, &bytes, why,
-                            sizeof(why));
+    char *text = secure_file_read(directory->fd, name, MAX_PROFILE_BYTES,
+                                  &bytes, why, sizeof(why));
 
     if (text == NULL && why[0] == '\0')
         return false;
@@ -182,8 +182,8 @@ json_t *profile_load_json(int directory, const char *name,
     json_t *root = NULL;
     char *tuning = NULL;
     size_t bytes;
-    char *text = trust_read(directory, name, MAX_PROFILE_BYTES, &bytes, out_why,
-                            why_bytes);
+    char *text = secure_file_read(directory, name, MAX_PROFILE_BYTES, &bytes,
+                                  out_why, why_bytes);
 
     if (text != NULL && scratch != NULL) {
         thread_state_guard_enter(&host);
@@ -212,7 +212,7 @@ json_t *profile_reload_json(const struct device *device, char *out_why,
     snprintf(directory, sizeof(directory), "%.*s",
              (int)(slash - device->profile_path), device->profile_path);
     profile_key_make(device, &key);
-    fd = secure_directory_open(directory, TRUST_READ, out_why, why_bytes);
+    fd = secure_directory_open(directory, SECURE_READ, out_why, why_bytes);
     if (fd >= 0) {
         root =
             profile_load_json(fd, slash + 1, &key, false, out_why, why_bytes);

@@ -98,7 +98,7 @@ static enum tandem_status measurements_copy(struct tandem_profile *profile,
     static const char *const members[] = {"tuning", "measured_at", "scalars",
                                           "curves", "gemm"};
     const size_t count = all ? sizeof(members) / sizeof(members[0]) : 1;
-    char why[TRUST_WHY_BYTES];
+    char why[SECURE_WHY_BYTES];
     json_t *saved;
 
     if (device->profile_path == NULL)
@@ -271,7 +271,7 @@ static bool blocked_ops_merge(const struct tandem_profile *profile,
 static json_t *profile_merge(const struct tandem_profile *profile,
                              int directory)
 {
-    char why[TRUST_WHY_BYTES];
+    char why[SECURE_WHY_BYTES];
     json_t *saved = profile_load_json(directory, profile->file, &profile->key,
                                       true, why, sizeof(why));
     json_t *out = json_copy_checked(profile->root, false);
@@ -309,8 +309,8 @@ static char *profile_text(const struct tandem_profile *profile, int directory)
 static enum tandem_status profile_write(const struct tandem_profile *profile,
                                         const char *path, int directory)
 {
-    struct trust_part whole = {NULL, 0};
-    char why[TRUST_WHY_BYTES];
+    struct file_part whole = {NULL, 0};
+    char why[SECURE_WHY_BYTES];
     enum tandem_status status = TANDEM_OK;
     char *text;
 
@@ -318,7 +318,7 @@ static enum tandem_status profile_write(const struct tandem_profile *profile,
 
     text = profile_text(profile, directory);
     if (text != NULL)
-        whole = (struct trust_part){text, strlen(text)};
+        whole = (struct file_part){text, strlen(text)};
     if (text == NULL)
         status = profile_memory_fail();
     else if (whole.bytes > MAX_PROFILE_BYTES)
@@ -326,7 +326,7 @@ static enum tandem_status profile_write(const struct tandem_profile *profile,
             argument_error("the profile has %zu bytes; expected at most %u",
                            whole.bytes, MAX_PROFILE_BYTES);
     else if (!file_replace_atomically(directory, profile->file, &whole, 1,
-                                      TRUST_DURABLE, why, sizeof(why)))
+                                      REPLACE_DURABLE, why, sizeof(why)))
         status = last_error_set(TANDEM_FAILED, "%s/%s: %s", path, profile->file,
                                 why);
     free(text);
@@ -339,7 +339,7 @@ enum tandem_status tandem_profile_save(struct tandem_profile *profile,
                                        const char *directory, char *out_path,
                                        size_t path_bytes)
 {
-    char path[PATH_BYTES], why[TRUST_WHY_BYTES];
+    char path[PATH_BYTES], why[SECURE_WHY_BYTES];
     json_t *baseline;
     int length, directory_fd;
     enum tandem_status status = profile_check(profile);

@@ -10,7 +10,7 @@
 static enum tandem_status operand_counts_check(uint32_t op, uint32_t inputs,
                                                const char *function)
 {
-    const struct operator_row *row = operator_row(op);
+    const struct operator_info *row = operator_lookup(op);
 
     if (row == NULL)
         return argument_error("op: %u is not an operator id", op);

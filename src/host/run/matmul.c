@@ -374,7 +374,7 @@ enum tandem_status matmul_prepare(struct matmul *matmul,
                                     .gemm = &matmul->gemm};
     memset(call, 0, sizeof(*call));
     call->context = context;
-    call->row = operator_row(TANDEM_OP_GEMM);
+    call->row = operator_lookup(TANDEM_OP_GEMM);
     call->op = &matmul->op;
     call->inputs = matmul->tensors;
     call->outputs = matmul->tensors + 3;

@@ -41,7 +41,7 @@ enum tandem_status call_init(struct call *call, struct tandem_context *context,
         return context_check(context);
     if (op == NULL)
         return argument_error("op: NULL");
-    call->row = operator_row(op->id);
+    call->row = operator_lookup(op->id);
     if (call->row == NULL)
         return argument_error("op: %u is not an operator id", op->id);
     if (op->id == TANDEM_OP_GEMM)
@@ -83,7 +83,7 @@ enum tandem_status call_init(struct call *call, struct tandem_context *context,
 /* Returns the address range of a storage; `buffer` points to the storage. */
 static enum tandem_status
 storage_address_range(const void *user, const struct tandem_buffer *buffer,
-                      struct memory_span *out)
+                      struct address_range *out)
 {
     const struct storage *storage = (const struct storage *)buffer;
 

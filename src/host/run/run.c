@@ -63,10 +63,11 @@ static void candidate_exclude(struct call *call,
 {
     decision->failed |= 1u << device->id;
     decision->status[device->id] = (uint8_t)status;
-    log_message(
-        &call->context->log,
-        status == TANDEM_UNSUPPORTED ? TANDEM_LOG_DEBUG : TANDEM_LOG_WARNING,
-        "%s: not run on %s: %s", call->row->name, device->label, message_get());
+    log_message(&call->context->log,
+                status == TANDEM_UNSUPPORTED ? TANDEM_LOG_DEBUG
+                                             : TANDEM_LOG_WARNING,
+                "%s: not run on %s: %s", call->row->name, device->label,
+                last_error_get());
 }
 
 /* Returns true if the device supports the call and need not compile code first.
@@ -150,7 +151,7 @@ static bool inputs_are_readable(struct placement_decision *decision,
     char message[512];
     bool readable;
 
-    snprintf(message, sizeof(message), "%s", message_get());
+    snprintf(message, sizeof(message), "%s", last_error_get());
     readable = request_locate_operands(&decision->request) == TANDEM_OK;
     last_error_set(failure, "%s", message);
     return readable;

@@ -14,7 +14,7 @@ struct call_descriptor;
 /* An operator call.  The struct does not own the objects to which it points. */
 struct call {
     struct tandem_context *context;
-    const struct operator_row *row;
+    const struct operator_info *row;
     const struct tandem_op *op;
     /* For tandem_matmul, the inputs are a, b and the bias, if there is one; the
      * output is c. */

@@ -154,7 +154,7 @@ static void search(void)
     blocklist_status = driver_blocklist_check();
     if (blocklist_status != TANDEM_OK) {
         snprintf(blocklist_message, sizeof(blocklist_message), "%s",
-                 message_get());
+                 last_error_get());
         return;
     }
     search_error = clGetPlatformIDs(MAX_PLATFORMS, platforms, &count);

@@ -15,7 +15,7 @@
 #include "common/pocl_diagnosis.h"
 #include "common/secure_file.h"
 
-static char warning[TRUST_WHY_BYTES + 64];
+static char warning[SECURE_WHY_BYTES + 64];
 
 const char *driver_blocklist_warning(void)
 {
@@ -67,7 +67,7 @@ static enum tandem_status pocl_check(void)
 
 enum tandem_status driver_blocklist_check(void)
 {
-    char cache[PATH_MAX], why[TRUST_WHY_BYTES];
+    char cache[PATH_MAX], why[SECURE_WHY_BYTES];
     const char *setting = environment_get("TANDEM_OPENCL_BLOCKLIST");
     const bool has_cache = environment_cache(cache, sizeof(cache));
     const struct driver_record *match;

@@ -222,5 +222,5 @@ void clblast_overrides_self_test(struct tandem_device *device, bool batched)
             device, TANDEM_LOG_WARNING,
             "%s: CLBlast parameters of the profile are not used, because "
             "their self-test failed: %s",
-            device->hardware->info.name, message_get());
+            device->hardware->info.name, last_error_get());
 }

@@ -80,7 +80,7 @@ static bool gemm_dispatch_disable_failed(struct tandem_device *device,
     device_log(device, TANDEM_LOG_WARNING,
                "gemm: kernel %s is disabled on %s: %s",
                gemm_configs[dispatch->selection.kernel].name,
-               device->hardware->info.name, message_get());
+               device->hardware->info.name, last_error_get());
     gemm_selector_disable(&device->gemm_selector, gemm,
                           dispatch->selection.kernel);
     return true;

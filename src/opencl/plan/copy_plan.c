@@ -47,16 +47,16 @@ static void plan_buffer_copy(struct launch_plan *plan,
 
 /* If a tiled transpose is worthwhile, returns the axis along which the source
  * is contiguous.  Otherwise returns the rank. */
-static uint32_t find_tiled_axis(const struct layout *layout)
+static uint32_t find_tiled_axis(const struct iteration_space *space)
 {
-    uint32_t inner = layout->rank - 1;
-    if (layout->strides[0][inner] != 1 || layout->strides[1][inner] == 1 ||
-        layout->strides[1][inner] == 0 || layout->shape[inner] < 8)
-        return layout->rank;
+    uint32_t inner = space->rank - 1;
+    if (space->strides[0][inner] != 1 || space->strides[1][inner] == 1 ||
+        space->strides[1][inner] == 0 || space->shape[inner] < 8)
+        return space->rank;
     for (uint32_t axis = 0; axis < inner; axis++)
-        if (layout->strides[1][axis] == 1 && layout->shape[axis] >= 8)
+        if (space->strides[1][axis] == 1 && space->shape[axis] >= 8)
             return axis;
-    return layout->rank;
+    return space->rank;
 }
 
 static uint64_t magnitude(int64_t stride)
@@ -88,26 +88,27 @@ static bool tile_needs_64bit_offset(const struct transpose_params *params,
 
 /* Plans a tiled transpose that swaps `axis` and the innermost axis. */
 static void plan_tiled(struct launch_plan *plan,
-                       const struct op_request *request, struct layout *layout,
-                       uint32_t axis, const struct tandem_tensor_desc *source)
+                       const struct op_request *request,
+                       struct iteration_space *space, uint32_t axis,
+                       const struct tandem_tensor_desc *source)
 {
     const struct tandem_tensor_desc *target = request->outputs[0];
-    uint32_t inner = layout->rank - 1, type = kernel_bits_type(target->dtype);
+    uint32_t inner = space->rank - 1, type = kernel_bits_type(target->dtype);
     struct kernel_step *step =
         plan_add_step(plan, 0, sizeof(struct transpose_params));
     struct transpose_params *out = (struct transpose_params *)step->params;
     step_add_buffer(step, target->buffer, true);
     step_add_buffer(step, source->buffer, false);
-    out->columns = (uint64_t)layout->shape[inner];
-    out->rows = (uint64_t)layout->shape[axis];
-    out->target_pitch = layout->strides[0][axis];
-    out->source_pitch = layout->strides[1][inner];
-    bool offset_64bit = needs_64bit_offset(layout);
-    layout_remove_axis(layout, inner);
-    layout_remove_axis(layout, axis);
+    out->columns = (uint64_t)space->shape[inner];
+    out->rows = (uint64_t)space->shape[axis];
+    out->target_pitch = space->strides[0][axis];
+    out->source_pitch = space->strides[1][inner];
+    bool offset_64bit = needs_64bit_offset(space);
+    space_remove_axis(space, inner);
+    space_remove_axis(space, axis);
     bool vec4 = out->target_pitch % 4 == 0 && out->source_pitch % 4 == 0 &&
-                strides_are_vec4(layout, 0, NO_AXIS) &&
-                strides_are_vec4(layout, 1, NO_AXIS) &&
+                strides_are_vec4(space, 0, NO_AXIS) &&
+                strides_are_vec4(space, 1, NO_AXIS) &&
                 tensor_is_vec4_aligned(target) &&
                 tensor_is_vec4_aligned(source);
     struct transpose_tile tile = transpose_tile(type, vec4);
@@ -121,35 +122,35 @@ static void plan_tiled(struct launch_plan *plan,
     out->misalignments =
         misalignment_elements(target) | misalignment_elements(source) << 16;
     out->tiles_per_plane = out->tiles_per_row * div_ceil(out->rows, tile.rows);
-    out->groups = out->tiles_per_plane * (uint64_t)layout->elements;
+    out->groups = out->tiles_per_plane * (uint64_t)space->elements;
     out->target_offset = element_offset(target);
     out->source_offset = element_offset(source);
-    out->rank = layout->rank;
-    fast_divmod_fill(&out->space, layout);
-    strides_fill(out->target_strides, layout, 0);
-    strides_fill(out->source_strides, layout, 1);
+    out->rank = space->rank;
+    fast_divmod_fill(&out->space, space);
+    strides_fill(out->target_strides, space, 0);
+    strides_fill(out->source_strides, space, 1);
     step->groups = out->groups;
 }
 
 void plan_copy(struct launch_plan *plan, const struct op_request *request)
 {
-    struct layout layout;
+    struct iteration_space space;
     struct tandem_tensor_desc permuted;
     const struct tandem_tensor_desc *source = request->inputs[0];
     if (request->op->id == TANDEM_OP_TRANSPOSE) {
-        layout_permute(&permuted, source, request->op->ints);
+        space_permute(&permuted, source, request->op->ints);
         source = &permuted;
     }
-    layout_elementwise(&layout, &source, 1, request->outputs, 1);
-    if (layout_contiguous(&layout, 0) && layout_contiguous(&layout, 1)) {
-        plan_buffer_copy(plan, request->outputs[0], source, layout.elements);
+    space_elementwise(&space, &source, 1, request->outputs, 1);
+    if (space_contiguous(&space, 0) && space_contiguous(&space, 1)) {
+        plan_buffer_copy(plan, request->outputs[0], source, space.elements);
         return;
     }
     struct op_request moved = *request;
     moved.inputs = &source;
-    uint32_t axis = find_tiled_axis(&layout);
-    if (axis < layout.rank && request->group_log2 >= LARGE_GROUP_LOG2)
-        plan_tiled(plan, request, &layout, axis, source);
+    uint32_t axis = find_tiled_axis(&space);
+    if (axis < space.rank && request->group_log2 >= LARGE_GROUP_LOG2)
+        plan_tiled(plan, request, &space, axis, source);
     else
-        plan_strided(plan, &moved, &layout);
+        plan_strided(plan, &moved, &space);
 }

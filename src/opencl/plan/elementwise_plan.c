@@ -64,7 +64,7 @@ static bool same_shape(const struct tandem_tensor_desc *a,
 
 /* Returns true if every operand is contiguous or has a single element.  Sets
  * bit i of *out_broadcast if operand i has a single element.  Most calls pass
- * this check and need no struct layout. */
+ * this check and need no iteration space. */
 static bool request_is_contiguous(const struct op_request *request,
                                   uint32_t *out_broadcast)
 {
@@ -83,17 +83,17 @@ static bool request_is_contiguous(const struct op_request *request,
     return true;
 }
 
-/* Like request_is_contiguous, for a layout with merged axes. */
-static bool layout_is_contiguous(const struct layout *layout,
-                                 uint32_t *out_broadcast)
+/* Like request_is_contiguous, for a space with merged axes. */
+static bool space_is_contiguous(const struct iteration_space *space,
+                                uint32_t *out_broadcast)
 {
     *out_broadcast = 0;
-    if (!layout_contiguous(layout, 0))
+    if (!space_contiguous(space, 0))
         return false;
-    for (uint32_t i = 1; i < layout->operands; i++) {
-        if (layout->elements > 1 && layout_constant(layout, i))
+    for (uint32_t i = 1; i < space->operands; i++) {
+        if (space->elements > 1 && space_constant(space, i))
             *out_broadcast |= 1u << i;
-        else if (!layout_contiguous(layout, i))
+        else if (!space_contiguous(space, i))
             return false;
     }
     return true;
@@ -112,7 +112,7 @@ static uint32_t values_fill(float *value, const struct op_request *request)
                 bounds ? (float)op->floats[i] : attribute_f32(op->floats[i]);
         return 0;
     }
-    bool logical = operator_row(op->id)->op_class == TANDEM_CLASS_LOGICAL;
+    bool logical = operator_lookup(op->id)->op_class == TANDEM_CLASS_LOGICAL;
     for (uint32_t i = 0; i < request->input_count; i++) {
         if (request->inputs[i] != NULL)
             continue;
@@ -126,7 +126,7 @@ static uint32_t values_fill(float *value, const struct op_request *request)
 
 static bool copies_bits(const struct op_request *request)
 {
-    uint32_t op_class = operator_row(request->op->id)->op_class;
+    uint32_t op_class = operator_lookup(request->op->id)->op_class;
     return op_class == TANDEM_CLASS_COPY || op_class == TANDEM_CLASS_TRANSPOSE;
 }
 
@@ -143,7 +143,7 @@ static uint64_t key_of(const struct op_request *request, uint32_t kernel,
     }
     key |= variant_key_kernel(kernel, op->id, index_64bit, request->group_log2);
     bool where = op->id == TANDEM_OP_WHERE;
-    bool logical = operator_row(op->id)->op_class == TANDEM_CLASS_LOGICAL;
+    bool logical = operator_lookup(op->id)->op_class == TANDEM_CLASS_LOGICAL;
     key |= variant_key_type(0, kernel_type_of(request->outputs[0]->dtype));
     for (uint32_t i = 0; i < request->input_count; i++) {
         const struct tandem_tensor_desc *in = request->inputs[i];
@@ -201,19 +201,19 @@ static void plan_contiguous(struct launch_plan *plan,
 /* Returns true if every operand i is a scalar, is aligned to vec4 along
  * axes[i], or is an input that is constant along axes[i].  Sets bit i of
  * *out_broadcast if input i is constant along axes[i]. */
-static bool operands_are_vec4(const struct layout *layout,
+static bool operands_are_vec4(const struct iteration_space *space,
                               const struct op_request *request,
                               uint32_t immediate, const uint32_t *axes,
                               uint32_t *out_broadcast)
 {
-    for (uint32_t i = 0; i < layout->operands; i++) {
-        int64_t stride = layout->strides[i][axes[i]];
+    for (uint32_t i = 0; i < space->operands; i++) {
+        int64_t stride = space->strides[i][axes[i]];
         if ((immediate >> i & 1u) != 0)
             continue;
         if (i > 0 && stride == 0)
             *out_broadcast |= 1u << i;
         else if (stride != 1 || !tensor_is_vec4_aligned(operand(request, i)) ||
-                 !strides_are_vec4(layout, i, axes[i]))
+                 !strides_are_vec4(space, i, axes[i]))
             return false;
     }
     return true;
@@ -221,66 +221,67 @@ static bool operands_are_vec4(const struct layout *layout,
 
 /* Returns true if input i is contiguous along `axis`, while the output is
  * contiguous along the innermost axis. */
-static bool input_is_transposed(const struct layout *layout, uint32_t i,
+static bool input_is_transposed(const struct iteration_space *space, uint32_t i,
                                 uint32_t axis)
 {
-    return i > 0 && layout->strides[i][axis] == 1 &&
-           layout->strides[i][layout->rank - 1] > 1;
+    return i > 0 && space->strides[i][axis] == 1 &&
+           space->strides[i][space->rank - 1] > 1;
 }
 
 /* Returns an axis along which a transposed input is contiguous, if this axis
  * and the innermost axis are long enough for tiles.  Otherwise returns the
  * innermost axis. */
-static uint32_t find_transposed_axis(const struct layout *layout)
+static uint32_t find_transposed_axis(const struct iteration_space *space)
 {
-    uint32_t inner = layout->rank - 1;
-    for (uint32_t i = 1; i < layout->operands; i++)
+    uint32_t inner = space->rank - 1;
+    for (uint32_t i = 1; i < space->operands; i++)
         for (uint32_t axis = 0; axis < inner; axis++)
-            if (input_is_transposed(layout, i, axis) &&
-                layout->shape[axis] >= MIN_TILE_AXIS &&
-                layout->shape[inner] >= MIN_TILE_AXIS)
+            if (input_is_transposed(space, i, axis) &&
+                space->shape[axis] >= MIN_TILE_AXIS &&
+                space->shape[inner] >= MIN_TILE_AXIS)
                 return axis;
     return inner;
 }
 
 static void transposed_fill(struct transposed_params *out,
-                            struct layout *layout, uint32_t axis, uint32_t side)
+                            struct iteration_space *space, uint32_t axis,
+                            uint32_t side)
 {
-    uint32_t inner = layout->rank - 1;
-    out->columns = (uint64_t)layout->shape[inner];
-    out->rows = (uint64_t)layout->shape[axis];
+    uint32_t inner = space->rank - 1;
+    out->columns = (uint64_t)space->shape[inner];
+    out->rows = (uint64_t)space->shape[axis];
     out->tiles_per_row = div_ceil(out->columns, side);
     out->tiles_per_plane = out->tiles_per_row * div_ceil(out->rows, side);
-    for (uint32_t i = 0; i < layout->operands; i++) {
-        out->column_strides[i] = layout->strides[i][inner];
-        out->row_strides[i] = layout->strides[i][axis];
+    for (uint32_t i = 0; i < space->operands; i++) {
+        out->column_strides[i] = space->strides[i][inner];
+        out->row_strides[i] = space->strides[i][axis];
     }
-    layout_remove_axis(layout, inner);
-    layout_remove_axis(layout, axis);
-    out->rank = layout->rank;
-    fast_divmod_fill(&out->space, layout);
-    for (uint32_t i = 0; i < layout->operands; i++)
-        strides_fill(out->strides[i], layout, i);
+    space_remove_axis(space, inner);
+    space_remove_axis(space, axis);
+    out->rank = space->rank;
+    fast_divmod_fill(&out->space, space);
+    for (uint32_t i = 0; i < space->operands; i++)
+        strides_fill(out->strides[i], space, i);
 }
 
 static void plan_transposed(struct launch_plan *plan,
                             const struct op_request *request,
-                            struct layout *layout, uint32_t axis)
+                            struct iteration_space *space, uint32_t axis)
 {
-    uint32_t inputs = 0, broadcast = 0, inner = layout->rank - 1;
-    uint32_t axes[LAYOUT_OPERANDS];
+    uint32_t inputs = 0, broadcast = 0, inner = space->rank - 1;
+    uint32_t axes[SPACE_OPERANDS];
     float value[4] = {0};
     uint32_t immediate = values_fill(value, request);
-    for (uint32_t i = 0; i < layout->operands; i++) {
-        bool transposed = input_is_transposed(layout, i, axis);
+    for (uint32_t i = 0; i < space->operands; i++) {
+        bool transposed = input_is_transposed(space, i, axis);
         axes[i] = transposed ? axis : inner;
         inputs |= transposed ? 1u << (i - 1) : 0;
     }
     bool vec4 = request->group_log2 >= LARGE_GROUP_LOG2 &&
-                layout->shape[inner] % 4 == 0 && layout->shape[axis] % 4 == 0 &&
-                operands_are_vec4(layout, request, immediate, axes, &broadcast);
+                space->shape[inner] % 4 == 0 && space->shape[axis] % 4 == 0 &&
+                operands_are_vec4(space, request, immediate, axes, &broadcast);
     uint64_t key = key_of(request, KERNEL_ELEMENTWISE_TRANSPOSED,
-                          needs_64bit_offset(layout), vec4) |
+                          needs_64bit_offset(space), vec4) |
                    variant_key_transposed_inputs(inputs);
     struct kernel_step *step =
         plan_add_step(plan, key, sizeof(struct transposed_params));
@@ -291,28 +292,28 @@ static void plan_transposed(struct launch_plan *plan,
     out->broadcast = broadcast;
     offsets_fill(out->offset, request);
     bool is_single = (inputs & (inputs - 1)) == 0;
-    transposed_fill(out, layout, axis,
+    transposed_fill(out, space, axis,
                     vec4 && is_single ? TILE_SIDE_VEC4 : TILE_SIDE);
-    step->groups = out->tiles_per_plane * (uint64_t)layout->elements;
+    step->groups = out->tiles_per_plane * (uint64_t)space->elements;
 }
 
 void plan_strided(struct launch_plan *plan, const struct op_request *request,
-                  struct layout *layout)
+                  struct iteration_space *space)
 {
-    uint32_t axis = find_transposed_axis(layout), inner = layout->rank - 1;
-    uint32_t broadcast = 0, axes[LAYOUT_OPERANDS];
+    uint32_t axis = find_transposed_axis(space), inner = space->rank - 1;
+    uint32_t broadcast = 0, axes[SPACE_OPERANDS];
     if (axis != inner && (1u << request->group_log2) >= TILE_SIDE) {
-        plan_transposed(plan, request, layout, axis);
+        plan_transposed(plan, request, space, axis);
         return;
     }
     float value[4] = {0};
     uint32_t immediate = values_fill(value, request);
-    for (uint32_t i = 0; i < layout->operands; i++)
+    for (uint32_t i = 0; i < space->operands; i++)
         axes[i] = inner;
-    bool vec4 = layout->shape[inner] % 4 == 0 &&
-                operands_are_vec4(layout, request, immediate, axes, &broadcast);
+    bool vec4 = space->shape[inner] % 4 == 0 &&
+                operands_are_vec4(space, request, immediate, axes, &broadcast);
     uint64_t key = key_of(request, KERNEL_ELEMENTWISE_STRIDED,
-                          needs_64bit_offset(layout), vec4);
+                          needs_64bit_offset(space), vec4);
     struct kernel_step *step =
         plan_add_step(plan, key, sizeof(struct strided_params));
     struct strided_params *out = (struct strided_params *)step->params;
@@ -321,15 +322,15 @@ void plan_strided(struct launch_plan *plan, const struct op_request *request,
     out->immediate = immediate;
     out->broadcast = broadcast;
     offsets_fill(out->offset, request);
-    if (!vec4 && layout_contiguous(layout, 0))
+    if (!vec4 && space_contiguous(space, 0))
         out->misalignment = line_misalignment(request->outputs[0]);
     if (vec4)
-        layout_to_vec4(layout);
-    out->items = (uint64_t)layout->elements;
-    out->rank = layout->rank;
-    fast_divmod_fill(&out->space, layout);
-    for (uint32_t i = 0; i < layout->operands; i++)
-        strides_fill(out->strides[i], layout, i);
+        space_to_vec4(space);
+    out->items = (uint64_t)space->elements;
+    out->rank = space->rank;
+    fast_divmod_fill(&out->space, space);
+    for (uint32_t i = 0; i < space->operands; i++)
+        strides_fill(out->strides[i], space, i);
     step_set_items(step, vec4 ? out->items
                               : div_ceil(out->items + out->misalignment, 4));
 }
@@ -338,15 +339,15 @@ void plan_elementwise(struct launch_plan *plan,
                       const struct op_request *request)
 {
     uint32_t broadcast;
-    struct layout layout;
+    struct iteration_space space;
     if (request_is_contiguous(request, &broadcast)) {
         plan_contiguous(plan, request, broadcast);
         return;
     }
-    layout_elementwise(&layout, request->inputs, request->input_count,
-                       request->outputs, request->output_count);
-    if (layout_is_contiguous(&layout, &broadcast))
+    space_elementwise(&space, request->inputs, request->input_count,
+                      request->outputs, request->output_count);
+    if (space_is_contiguous(&space, &broadcast))
         plan_contiguous(plan, request, broadcast);
     else
-        plan_strided(plan, request, &layout);
+        plan_strided(plan, request, &space);
 }

@@ -17,13 +17,14 @@ struct gather_params {
 
 /* Returns true if aligned vec4 loads or stores along the innermost axis can
  * access the operand. */
-static bool inner_axis_is_vec4(const struct layout *layout, uint32_t operand,
+static bool inner_axis_is_vec4(const struct iteration_space *space,
+                               uint32_t operand,
                                const struct tandem_tensor_desc *tensor)
 {
-    uint32_t inner = layout->rank - 1;
-    return layout->shape[inner] % 4 == 0 && tensor_is_vec4_aligned(tensor) &&
-           layout->strides[operand][inner] == 1 &&
-           strides_are_vec4(layout, operand, inner);
+    uint32_t inner = space->rank - 1;
+    return space->shape[inner] % 4 == 0 && tensor_is_vec4_aligned(tensor) &&
+           space->strides[operand][inner] == 1 &&
+           strides_are_vec4(space, operand, inner);
 }
 
 /* Returns the bits of the value that an index out of range selects: a quiet NaN
@@ -42,12 +43,12 @@ void plan_gather(struct launch_plan *plan, const struct op_request *request)
     const struct tandem_tensor_desc *target = request->outputs[0];
     const struct tandem_tensor_desc *data = request->inputs[0];
     const struct tandem_tensor_desc *indices = request->inputs[1];
-    struct layout layout;
+    struct iteration_space space;
     int64_t axis_stride, axis_elements;
-    layout_gather(&layout, data, indices, target, request->op->ints[0],
-                  &axis_stride, &axis_elements);
+    space_gather(&space, data, indices, target, request->op->ints[0],
+                 &axis_stride, &axis_elements);
     uint64_t key =
-        variant_key_kernel(KERNEL_GATHER, 0, needs_64bit_index(&layout),
+        variant_key_kernel(KERNEL_GATHER, 0, needs_64bit_index(&space),
                            request->group_log2) |
         variant_key_type(0, kernel_bits_type(target->dtype)) |
         variant_key_type(1, kernel_type_of(indices->dtype));
@@ -55,23 +56,23 @@ void plan_gather(struct launch_plan *plan, const struct op_request *request)
         plan_add_step(plan, key, sizeof(struct gather_params));
     struct gather_params *out = (struct gather_params *)step->params;
     step_add_operands(step, request);
-    out->is_vec4 = inner_axis_is_vec4(&layout, 0, target) &&
-                   inner_axis_is_vec4(&layout, 1, data) &&
+    out->is_vec4 = inner_axis_is_vec4(&space, 0, target) &&
+                   inner_axis_is_vec4(&space, 1, data) &&
                    axis_stride % 4 == 0 &&
-                   layout.strides[2][layout.rank - 1] == 0;
+                   space.strides[2][space.rank - 1] == 0;
     if (out->is_vec4)
-        layout_to_vec4(&layout);
-    out->items = (uint64_t)layout.elements;
-    out->rank = layout.rank;
+        space_to_vec4(&space);
+    out->items = (uint64_t)space.elements;
+    out->rank = space.rank;
     out->target_offset = element_offset(target);
     out->data_offset = element_offset(data);
     out->index_offset = element_offset(indices);
     out->axis_stride = axis_stride;
     out->axis_elements = axis_elements;
     out->default_bits = default_bits(target->dtype);
-    fast_divmod_fill(&out->space, &layout);
-    strides_fill(out->target_strides, &layout, 0);
-    strides_fill(out->data_strides, &layout, 1);
-    strides_fill(out->index_strides, &layout, 2);
+    fast_divmod_fill(&out->space, &space);
+    strides_fill(out->target_strides, &space, 0);
+    strides_fill(out->data_strides, &space, 1);
+    strides_fill(out->index_strides, &space, 2);
     step_set_items(step, out->items);
 }

@@ -25,19 +25,21 @@ static void divider_fill(uint64_t divisor, uint32_t *multiplier,
             (uint32_t)((((((uint64_t)1 << s) - divisor) << 32) / divisor) + 1);
 }
 
-void fast_divmod_fill(struct fast_divmod *out, const struct layout *layout)
+void fast_divmod_fill(struct fast_divmod *out,
+                      const struct iteration_space *space)
 {
-    for (uint32_t i = 0; i < layout->rank; i++) {
-        out->extent[i] = (uint64_t)layout->shape[layout->rank - 1 - i];
+    for (uint32_t i = 0; i < space->rank; i++) {
+        out->extent[i] = (uint64_t)space->shape[space->rank - 1 - i];
         if (out->extent[i] != 0)
             divider_fill(out->extent[i], &out->multiplier[i], &out->shift[i]);
     }
 }
 
-void strides_fill(int64_t *out, const struct layout *layout, uint32_t operand)
+void strides_fill(int64_t *out, const struct iteration_space *space,
+                  uint32_t operand)
 {
-    for (uint32_t i = 0; i < layout->rank; i++)
-        out[i] = layout->strides[operand][layout->rank - 1 - i];
+    for (uint32_t i = 0; i < space->rank; i++)
+        out[i] = space->strides[operand][space->rank - 1 - i];
 }
 
 struct kernel_step *plan_add_step(struct launch_plan *plan, uint64_t key,
@@ -103,11 +105,11 @@ bool tensor_is_vec4_aligned(const struct tandem_tensor_desc *tensor)
     return offset % (4u * TANDEM_DTYPE_BYTES(tensor->dtype)) == 0;
 }
 
-bool strides_are_vec4(const struct layout *layout, uint32_t operand,
+bool strides_are_vec4(const struct iteration_space *space, uint32_t operand,
                       uint32_t skipped_axis)
 {
-    for (uint32_t axis = 0; axis < layout->rank; axis++)
-        if (axis != skipped_axis && layout->strides[operand][axis] % 4 != 0)
+    for (uint32_t axis = 0; axis < space->rank; axis++)
+        if (axis != skipped_axis && space->strides[operand][axis] % 4 != 0)
             return false;
     return true;
 }
@@ -132,42 +134,41 @@ uint32_t kernel_bits_type(uint32_t dtype)
                         : TYPE_ULONG;
 }
 
-bool needs_64bit_index(const struct layout *layout)
+bool needs_64bit_index(const struct iteration_space *space)
 {
-    return layout->elements > MAX_32BIT_INDEX;
+    return space->elements > MAX_32BIT_INDEX;
 }
 
-bool needs_64bit_offset(const struct layout *layout)
+bool needs_64bit_offset(const struct iteration_space *space)
 {
-    for (uint32_t i = 0; i < layout->operands; i++) {
+    for (uint32_t i = 0; i < space->operands; i++) {
         int64_t reach = 0;
-        for (uint32_t axis = 0; axis < layout->rank; axis++) {
-            int64_t stride = layout->strides[i][axis];
-            reach +=
-                (stride < 0 ? -stride : stride) * (layout->shape[axis] - 1);
+        for (uint32_t axis = 0; axis < space->rank; axis++) {
+            int64_t stride = space->strides[i][axis];
+            reach += (stride < 0 ? -stride : stride) * (space->shape[axis] - 1);
         }
         if (reach > MAX_32BIT_INDEX)
             return true;
     }
-    return needs_64bit_index(layout);
+    return needs_64bit_index(space);
 }
 
-void layout_to_vec4(struct layout *layout)
+void space_to_vec4(struct iteration_space *space)
 {
-    uint32_t inner = layout->rank - 1;
-    layout->shape[inner] /= 4;
-    layout->elements /= 4;
-    for (uint32_t i = 0; i < layout->operands; i++)
-        layout->strides[i][inner] *= 4;
+    uint32_t inner = space->rank - 1;
+    space->shape[inner] /= 4;
+    space->elements /= 4;
+    for (uint32_t i = 0; i < space->operands; i++)
+        space->strides[i][inner] *= 4;
 }
 
-void layout_remove_axis(struct layout *layout, uint32_t axis)
+void space_remove_axis(struct iteration_space *space, uint32_t axis)
 {
-    layout->elements /= layout->shape[axis];
-    layout->rank--;
-    for (uint32_t i = axis; i < layout->rank; i++) {
-        layout->shape[i] = layout->shape[i + 1];
-        for (uint32_t k = 0; k < layout->operands; k++)
-            layout->strides[k][i] = layout->strides[k][i + 1];
+    space->elements /= space->shape[axis];
+    space->rank--;
+    for (uint32_t i = axis; i < space->rank; i++) {
+        space->shape[i] = space->shape[i + 1];
+        for (uint32_t k = 0; k < space->operands; k++)
+            space->strides[k][i] = space->strides[k][i + 1];
     }
 }

@@ -19,9 +19,11 @@ struct fast_divmod {
     uint32_t multiplier[TANDEM_MAX_RANK];
     uint32_t shift[TANDEM_MAX_RANK];
 };
-void fast_divmod_fill(struct fast_divmod *out, const struct layout *layout);
+void fast_divmod_fill(struct fast_divmod *out,
+                      const struct iteration_space *space);
 /* Copies the strides of one operand, starting with the innermost axis. */
-void strides_fill(int64_t *out, const struct layout *layout, uint32_t operand);
+void strides_fill(int64_t *out, const struct iteration_space *space,
+                  uint32_t operand);
 
 /* Adds a step to the plan.  Its `param_bytes` bytes of parameters are zero. */
 struct kernel_step *plan_add_step(struct launch_plan *plan, uint64_t key,
@@ -47,7 +49,7 @@ uint32_t misalignment_elements(const struct tandem_tensor_desc *tensor);
 bool tensor_is_vec4_aligned(const struct tandem_tensor_desc *tensor);
 /* Returns true if the operand's strides are multiples of four along all axes
  * except `skipped_axis`. */
-bool strides_are_vec4(const struct layout *layout, uint32_t operand,
+bool strides_are_vec4(const struct iteration_space *space, uint32_t operand,
                       uint32_t skipped_axis);
 /* Value of `skipped_axis` if no axis is skipped. */
 #define NO_AXIS UINT32_MAX
@@ -66,13 +68,13 @@ struct transpose_tile {
 struct transpose_tile transpose_tile(uint32_t type, bool vec4);
 
 /* Returns true if the number of elements exceeds MAX_32BIT_INDEX. */
-bool needs_64bit_index(const struct layout *layout);
+bool needs_64bit_index(const struct iteration_space *space);
 /* Returns true if the number of elements or the largest offset of an operand
  * exceeds MAX_32BIT_INDEX. */
-bool needs_64bit_offset(const struct layout *layout);
+bool needs_64bit_offset(const struct iteration_space *space);
 /* Divides the length of the innermost axis by four, so that it counts vec4. */
-void layout_to_vec4(struct layout *layout);
-void layout_remove_axis(struct layout *layout, uint32_t axis);
+void space_to_vec4(struct iteration_space *space);
+void space_remove_axis(struct iteration_space *space, uint32_t axis);
 
 /* Returns log2 of the smallest power of two that is at least `value`. */
 uint32_t log2_ceil(uint64_t value);

@@ -24,7 +24,7 @@ struct norm_params {
 };
 
 /* Returns true if the rows, scale and bias are aligned to vec4. */
-static bool operands_are_vec4(const struct layout_norm *by,
+static bool operands_are_vec4(const struct norm_spaces *by,
                               const struct op_request *request)
 {
     if (by->reduced.elements % 4 != 0 ||
@@ -37,13 +37,13 @@ static bool operands_are_vec4(const struct layout_norm *by,
     return true;
 }
 
-static bool has_one_axis(const struct layout_norm *by)
+static bool has_one_axis(const struct norm_spaces *by)
 {
     return by->reduced.rank == 1 && by->affine.rank == 1;
 }
 
 static enum row_access access_of(const struct norm_params *params,
-                                 const struct layout_norm *by,
+                                 const struct norm_spaces *by,
                                  const struct op_request *request)
 {
     if (!has_one_axis(by) || by->reduced.strides[0][0] != 1 ||
@@ -57,7 +57,7 @@ static enum row_access access_of(const struct norm_params *params,
                : row_access_unaligned(&params->by, &by->kept);
 }
 
-static void params_fill(struct norm_params *out, const struct layout_norm *by,
+static void params_fill(struct norm_params *out, const struct norm_spaces *by,
                         const struct op_request *request)
 {
     out->by.rows = (uint64_t)by->kept.elements;
@@ -99,7 +99,7 @@ static struct kernel_step *add_step(struct launch_plan *plan, uint64_t key,
  * key if rows fit in registers.  Otherwise splits the rows.  If *access does
  * not support splits, changes it to a value that does. */
 static bool rows_divide(struct norm_params *params,
-                        const struct layout_norm *by,
+                        const struct norm_spaces *by,
                         const struct op_request *request,
                         enum row_access *access, uint64_t *out_key)
 {
@@ -117,11 +117,11 @@ static bool rows_divide(struct norm_params *params,
 
 void plan_norm(struct launch_plan *plan, const struct op_request *request)
 {
-    struct layout_norm by;
+    struct norm_spaces by;
     struct norm_params params = {0};
     uint64_t register_key;
-    layout_norm(&by, request->inputs, request->input_count, request->outputs[0],
-                request->op->ints[0]);
+    space_norm(&by, request->inputs, request->input_count, request->outputs[0],
+               request->op->ints[0]);
     params_fill(&params, &by, request);
     struct op_request grouped = *request;
     if (has_one_axis(&by))

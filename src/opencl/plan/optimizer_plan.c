@@ -51,45 +51,45 @@ static void adam_fill(struct optimizer_params *out, const struct tandem_op *op)
 static void operands_fill(struct kernel_step *step,
                           struct optimizer_params *out,
                           const struct op_request *request,
-                          const struct layout *layout)
+                          const struct iteration_space *space)
 {
     bool contiguous = true, aligned = true;
-    for (uint32_t i = 0; i < layout->operands; i++) {
+    for (uint32_t i = 0; i < space->operands; i++) {
         bool output = i < request->output_count;
         const struct tandem_tensor_desc *tensor =
             output ? request->outputs[i]
                    : request->inputs[i - request->output_count];
         step_add_buffer(step, tensor->buffer, output);
         out->offset[i] = element_offset(tensor);
-        strides_fill(out->strides[i], layout, i);
-        contiguous = contiguous && layout_contiguous(layout, i);
+        strides_fill(out->strides[i], space, i);
+        contiguous = contiguous && space_contiguous(space, i);
         aligned = aligned && tensor_is_vec4_aligned(tensor);
     }
-    out->rank = contiguous ? 0 : layout->rank;
+    out->rank = contiguous ? 0 : space->rank;
     out->is_vec4 = contiguous && aligned;
 }
 
 void plan_optimizer(struct launch_plan *plan, const struct op_request *request)
 {
-    struct layout layout;
-    layout_elementwise(&layout, request->inputs, request->input_count,
-                       request->outputs, request->output_count);
+    struct iteration_space space;
+    space_elementwise(&space, request->inputs, request->input_count,
+                      request->outputs, request->output_count);
     /* The kernel's struct has strides for this optimizer's operands only. */
     uint32_t bytes =
         (uint32_t)(sizeof(struct optimizer_params) -
-                   (7 - layout.operands) * sizeof(int64_t[TANDEM_MAX_RANK]));
+                   (7 - space.operands) * sizeof(int64_t[TANDEM_MAX_RANK]));
     uint64_t key =
         variant_key_kernel(KERNEL_OPTIMIZER, request->op->id,
-                           needs_64bit_index(&layout), request->group_log2);
+                           needs_64bit_index(&space), request->group_log2);
     struct kernel_step *step = plan_add_step(plan, key, bytes);
     struct optimizer_params *out = (struct optimizer_params *)step->params;
     if (request->op->id == TANDEM_OP_ADAM)
         adam_fill(out, request->op);
     else
         sgd_fill(out, request->op);
-    out->elements = (uint64_t)layout.elements;
-    operands_fill(step, out, request, &layout);
-    fast_divmod_fill(&out->space, &layout);
+    out->elements = (uint64_t)space.elements;
+    operands_fill(step, out, request, &space);
+    fast_divmod_fill(&out->space, &space);
     step_set_items(step,
                    out->is_vec4 ? div_ceil(out->elements, 4) : out->elements);
 }

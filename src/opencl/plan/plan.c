@@ -18,7 +18,7 @@ static bool outputs_are_empty(const struct op_request *request)
 enum tandem_status launch_plan_make(struct launch_plan *plan,
                                     const struct op_request *request)
 {
-    const struct operator_row *row = operator_row(request->op->id);
+    const struct operator_info *row = operator_lookup(request->op->id);
     plan->step_count = 0;
     plan->temp_bytes = 0;
     if (outputs_are_empty(request))

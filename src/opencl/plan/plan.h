@@ -72,9 +72,9 @@ void plan_softmax(struct launch_plan *plan, const struct op_request *request);
 void plan_norm(struct launch_plan *plan, const struct op_request *request);
 /* Plans an element-wise operator, copy or transpose with operands that are not
  * contiguous.  For a transpose, the axes of the input are already permuted.
- * Changes `layout`. */
+ * Changes `space`. */
 void plan_strided(struct launch_plan *plan, const struct op_request *request,
-                  struct layout *layout);
+                  struct iteration_space *space);
 
 /* Plans the kernel that multiplies the result of a GEMM by `scale`, then adds
  * the bias and applies the activation. */

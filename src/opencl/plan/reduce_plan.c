@@ -76,19 +76,20 @@ static bool combines_fast(uint32_t op)
            op != TANDEM_OP_LOG_SUM_EXP;
 }
 
-static void layouts_fill(struct layout_reduction *out,
+static void layouts_fill(struct reduction_spaces *out,
                          const struct op_request *request)
 {
     bool dot = request->op->id == TANDEM_OP_DOT;
-    layout_reduce(out, request->inputs[0], request->outputs[0],
-                  dot ? 1u : (uint32_t)request->op->ints[0]);
+    space_reduce(out, request->inputs[0], request->outputs[0],
+                 dot ? 1u : (uint32_t)request->op->ints[0]);
     if (dot)
-        layout_broadcast(&out->reduced, request->inputs, 2, true);
+        space_broadcast(&out->reduced, request->inputs, 2, true);
 }
 
-static int64_t inner_stride(const struct layout *layout, uint32_t operand)
+static int64_t inner_stride(const struct iteration_space *space,
+                            uint32_t operand)
 {
-    int64_t stride = layout->strides[operand][layout->rank - 1];
+    int64_t stride = space->strides[operand][space->rank - 1];
     return stride < 0 ? -stride : stride;
 }
 
@@ -128,7 +129,7 @@ static void lanes_set(struct reduce_params *out, uint32_t lanes_log2,
 
 /* Chooses how many lanes and how many splits compute each output. */
 static void divide_work(struct reduce_params *out,
-                        const struct layout_reduction *by,
+                        const struct reduction_spaces *by,
                         const struct op_request *request)
 {
     const struct tandem_device_info *info = &request->hardware->info;
@@ -160,7 +161,7 @@ static void divide_work(struct reduce_params *out,
 
 /* Returns true if the rows are contiguous and aligned to vec4. */
 static bool rows_are_vec4(const struct reduce_params *params,
-                          const struct layout_reduction *by,
+                          const struct reduction_spaces *by,
                           const struct op_request *request)
 {
     bool rows = !params->lanes_interleaved && by->reduced.rank == 1 &&
@@ -173,7 +174,7 @@ static bool rows_are_vec4(const struct reduce_params *params,
 }
 
 static void params_fill(struct reduce_params *out,
-                        const struct layout_reduction *by,
+                        const struct reduction_spaces *by,
                         const struct op_request *request)
 {
     out->outputs = (uint64_t)by->kept.elements;
@@ -224,7 +225,7 @@ static bool last_group_combines(const struct reduce_params *params,
 void plan_reduce(struct launch_plan *plan, const struct op_request *request)
 {
     uint32_t op = request->op->id;
-    struct layout_reduction by;
+    struct reduction_spaces by;
     layouts_fill(&by, request);
     uint64_t key = variant_key_kernel(0, reduction_of(op),
                                       needs_64bit_index(&by.kept) ||

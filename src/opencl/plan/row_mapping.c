@@ -23,7 +23,8 @@
 /* Rows with fewer elements are not split merely to use idle compute units. */
 #define MIN_SPLIT_ELEMENTS 8192u
 
-bool rows_are_vec4_aligned(const struct layout *outer, uint32_t operand,
+bool rows_are_vec4_aligned(const struct iteration_space *outer,
+                           uint32_t operand,
                            const struct tandem_tensor_desc *tensor)
 {
     return tensor_is_vec4_aligned(tensor) &&
@@ -38,15 +39,15 @@ uint32_t rows_misalignments(const struct tandem_tensor_desc *input,
 }
 
 /* Returns true if the rows are adjacent in memory, without gaps. */
-static bool rows_are_adjacent(const struct layout *outer, uint32_t operand,
-                              uint64_t count)
+static bool rows_are_adjacent(const struct iteration_space *outer,
+                              uint32_t operand, uint64_t count)
 {
     return outer->rank == 1 && (outer->elements == 1 ||
                                 outer->strides[operand][0] == (int64_t)count);
 }
 
 enum row_access row_access_unaligned(const struct row_mapping *rows,
-                                     const struct layout *outer)
+                                     const struct iteration_space *outer)
 {
     if (rows->count >= LOCAL_MEMORY_ROW_LIMIT)
         return ROW_ACCESS_SECTOR_ALIGNED;

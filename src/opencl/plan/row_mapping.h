@@ -56,7 +56,8 @@ uint32_t row_local_memory_lanes_log2(uint64_t count);
 uint32_t row_mapping_group_log2(const struct row_mapping *rows,
                                 const struct op_request *request);
 /* Returns true if all rows of the operand can be read as aligned vec4. */
-bool rows_are_vec4_aligned(const struct layout *outer, uint32_t operand,
+bool rows_are_vec4_aligned(const struct iteration_space *outer,
+                           uint32_t operand,
                            const struct tandem_tensor_desc *tensor);
 /* Returns how many elements each buffer starts after a vec4 boundary: input in
  * bits 0 and 1, output in bits 2 and 3. */
@@ -65,6 +66,6 @@ uint32_t rows_misalignments(const struct tandem_tensor_desc *input,
 /* Returns how to access contiguous rows that are not aligned to vec4.  In
  * `outer`, operand 0 is the output and operand 1 is the input. */
 enum row_access row_access_unaligned(const struct row_mapping *rows,
-                                     const struct layout *outer);
+                                     const struct iteration_space *outer);
 
 #endif

@@ -42,16 +42,16 @@ static enum form form_of(uint32_t op)
                                                 : FORM_SOFTMAX;
 }
 
-static void layouts_fill(struct layout_reduction *out,
+static void layouts_fill(struct reduction_spaces *out,
                          const struct op_request *request, enum form form)
 {
     const struct tandem_tensor_desc *input = request->inputs[0];
     const struct tandem_tensor_desc *output = request->outputs[0];
     if (form == FORM_LOSS)
-        layout_reduce(out, input, output, 2u);
+        space_reduce(out, input, output, 2u);
     else
-        layout_softmax(out, input, output,
-                       form == FORM_GRADIENT ? 1 : request->op->ints[0]);
+        space_softmax(out, input, output,
+                      form == FORM_GRADIENT ? 1 : request->op->ints[0]);
 }
 
 static int64_t magnitude(int64_t value)
@@ -75,8 +75,8 @@ static uint32_t max_lanes_log2(const struct softmax_params *params,
 
 /* Returns true if aligned vec4 loads can read elements of four neighbouring
  * rows.  `stride` is the distance between neighbouring elements of a row. */
-static bool columns_are_vec4(const struct layout *outer, uint32_t operand,
-                             int64_t stride,
+static bool columns_are_vec4(const struct iteration_space *outer,
+                             uint32_t operand, int64_t stride,
                              const struct tandem_tensor_desc *tensor)
 {
     uint32_t inner = outer->rank - 1;
@@ -86,7 +86,7 @@ static bool columns_are_vec4(const struct layout *outer, uint32_t operand,
 }
 
 static enum row_access access_of(const struct softmax_params *params,
-                                 const struct layout *outer,
+                                 const struct iteration_space *outer,
                                  const struct op_request *request,
                                  enum form form)
 {
@@ -109,7 +109,7 @@ static enum row_access access_of(const struct softmax_params *params,
 }
 
 static void params_fill(struct softmax_params *out,
-                        const struct layout_reduction *by,
+                        const struct reduction_spaces *by,
                         const struct op_request *request, enum form form)
 {
     const struct tandem_tensor_desc *input = request->inputs[0];
@@ -136,12 +136,13 @@ static void params_fill(struct softmax_params *out,
 }
 
 /* Sets the number and strides of rows, or of groups of four rows with vec4. */
-static void outer_fill(struct softmax_params *out, const struct layout *outer,
+static void outer_fill(struct softmax_params *out,
+                       const struct iteration_space *outer,
                        enum row_access access)
 {
-    struct layout rows = *outer;
+    struct iteration_space rows = *outer;
     if (access == ROW_ACCESS_VEC4_COLUMNS)
-        layout_to_vec4(&rows);
+        space_to_vec4(&rows);
     out->by.rows = (uint64_t)rows.elements;
     fast_divmod_fill(&out->outer, &rows);
     strides_fill(out->out_strides, &rows, 0);
@@ -151,7 +152,8 @@ static void outer_fill(struct softmax_params *out, const struct layout *outer,
 /* Divides the rows among work-items.  Returns true and sets bits of the variant
  * key if rows fit in registers.  Otherwise splits the rows.  If *access does
  * not support splits, changes it to a value that does. */
-static bool rows_divide(struct softmax_params *out, const struct layout *outer,
+static bool rows_divide(struct softmax_params *out,
+                        const struct iteration_space *outer,
                         const struct op_request *request,
                         enum row_access *access, uint64_t *out_key)
 {
@@ -201,7 +203,7 @@ static void plan_split(struct launch_plan *plan,
 void plan_softmax(struct launch_plan *plan, const struct op_request *request)
 {
     enum form form = form_of(request->op->id);
-    struct layout_reduction by;
+    struct reduction_spaces by;
     struct softmax_params params = {0};
     uint64_t register_key;
     layouts_fill(&by, request, form);

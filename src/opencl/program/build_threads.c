@@ -56,7 +56,7 @@ void kernel_variant_set_result(struct programs *programs,
         programs->built_count++;
     else
         snprintf(variant->message, sizeof(variant->message), "%s",
-                 message_get());
+                 last_error_get());
     pthread_cond_broadcast(&programs->changed);
     pthread_mutex_unlock(&programs->mutex);
 }

@@ -14,14 +14,14 @@
 
 int compile_lock_acquire(struct tandem_device *device, bool *out_waited)
 {
-    char why[TRUST_WHY_BYTES];
+    char why[SECURE_WHY_BYTES];
     struct program_cache *cache = &device->cache;
     *out_waited = false;
     if ((device->hardware->quirks & QUIRK_BINARY_RACE) == 0 ||
         cache->path == NULL)
         return -1;
     int directory = secure_directory_open(
-        cache->path, cache->world_readable ? TRUST_PUBLISH : TRUST_WRITE, why,
+        cache->path, cache->world_readable ? SECURE_PUBLISH : SECURE_WRITE, why,
         sizeof(why));
     if (directory < 0)
         return -1;

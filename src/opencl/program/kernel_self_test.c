@@ -249,10 +249,10 @@ static enum tandem_status step_build_and_run(struct self_test *test,
                                              const struct kernel_step *step,
                                              bool *out_left)
 {
-    struct variant_text text;
+    struct variant_source text;
     cl_int code;
     cl_kernel kernel = NULL;
-    variant_text_make(&text, step->key, device->hardware);
+    variant_source_make(&text, step->key, device->hardware);
     cl_program program = clCreateProgramWithSource(device->context, 1,
                                                    &text.source, NULL, &code);
     if (code == CL_SUCCESS)

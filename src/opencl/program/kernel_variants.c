@@ -123,7 +123,7 @@ enum tandem_status kernel_variant_create_kernel(struct tandem_device *device,
                                                 const struct kernel_step *step,
                                                 cl_kernel *out_kernel)
 {
-    struct variant_text text;
+    struct variant_source text;
     cl_int code = CL_SUCCESS;
     *out_kernel = NULL;
     struct kernel_variant *variant =
@@ -133,7 +133,7 @@ enum tandem_status kernel_variant_create_kernel(struct tandem_device *device,
     enum tandem_status status = kernel_variant_ensure_built(device, variant);
     if (status != TANDEM_OK)
         return status;
-    variant_text_make(&text, step->key, device->hardware);
+    variant_source_make(&text, step->key, device->hardware);
     *out_kernel = clCreateKernel(variant->program, text.function, &code);
     return status_from_cl(device, code, "clCreateKernel");
 }

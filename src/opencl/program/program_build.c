@@ -38,7 +38,7 @@ struct program {
 
 static enum tandem_status build_failed(struct tandem_device *device,
                                        cl_program program,
-                                       const struct variant_text *text,
+                                       const struct variant_source *text,
                                        cl_int code, enum tandem_log_level level)
 {
     char log[4096] = "";
@@ -64,7 +64,7 @@ static enum tandem_status build_failed(struct tandem_device *device,
 }
 
 static enum tandem_status build_once(struct tandem_device *device,
-                                     const struct variant_text *text,
+                                     const struct variant_source *text,
                                      enum tandem_log_level level,
                                      cl_program *out_program)
 {
@@ -92,7 +92,7 @@ static void pause_ms(uint32_t ms)
 }
 
 static enum tandem_status build_source(struct tandem_device *device,
-                                       const struct variant_text *text,
+                                       const struct variant_source *text,
                                        cl_program *out_program)
 {
     enum tandem_status status = TANDEM_OK;
@@ -110,7 +110,7 @@ static enum tandem_status build_source(struct tandem_device *device,
 }
 
 static enum tandem_status build_and_store(struct tandem_device *device,
-                                          const struct variant_text *text,
+                                          const struct variant_source *text,
                                           bool stores, cl_program *out_program)
 {
     enum tandem_status status = build_source(device, text, out_program);
@@ -123,7 +123,7 @@ static enum tandem_status build_and_store(struct tandem_device *device,
 
 /* Loads the program from the disk cache or builds it from source. */
 static enum tandem_status load_or_build(struct tandem_device *device,
-                                        const struct variant_text *text,
+                                        const struct variant_source *text,
                                         cl_program *out_program)
 {
     *out_program = program_cache_load(device, text);
@@ -148,7 +148,7 @@ static enum tandem_status load_or_build(struct tandem_device *device,
  * program table.  Adds a missing program to the table.  Returns NULL if host
  * memory is exhausted.  The caller holds programs.mutex. */
 static struct program *program_find(struct programs *programs,
-                                    const struct variant_text *text)
+                                    const struct variant_source *text)
 {
     struct program *at = programs->first_program;
     while (at != NULL &&
@@ -169,7 +169,7 @@ static struct program *program_find(struct programs *programs,
 }
 
 static enum tandem_status program_get(struct tandem_device *device,
-                                      const struct variant_text *text,
+                                      const struct variant_source *text,
                                       cl_program *out_program)
 {
     struct programs *programs = &device->programs;
@@ -280,10 +280,10 @@ static enum tandem_status build_guarded(struct tandem_device *device,
                                         struct kernel_variant *variant,
                                         bool warms_up)
 {
-    struct variant_text text;
+    struct variant_source text;
     cl_int code = CL_SUCCESS;
     cl_program program;
-    variant_text_make(&text, variant->key, device->hardware);
+    variant_source_make(&text, variant->key, device->hardware);
     enum tandem_status status = program_get(device, &text, &program);
     if (status != TANDEM_OK)
         return status;

@@ -50,10 +50,10 @@ void program_cache_init(struct program_cache *cache)
 
 static void user_directory_open(struct tandem_device *device)
 {
-    char why[TRUST_WHY_BYTES];
+    char why[SECURE_WHY_BYTES];
     struct program_cache *cache = &device->cache;
     cache->directory = secure_directory_open(
-        cache->path, cache->world_readable ? TRUST_PUBLISH : TRUST_WRITE, why,
+        cache->path, cache->world_readable ? SECURE_PUBLISH : SECURE_WRITE, why,
         sizeof(why));
     if (cache->directory < 0)
         device_log(device, TANDEM_LOG_WARNING,
@@ -64,10 +64,10 @@ static void user_directory_open(struct tandem_device *device)
 /* Opens the system's cache directory.  A missing directory is not an error. */
 static void system_directory_open(struct tandem_device *device)
 {
-    char why[TRUST_WHY_BYTES];
+    char why[SECURE_WHY_BYTES];
     struct program_cache *cache = &device->cache;
-    cache->system =
-        secure_directory_open(cache->system_path, TRUST_READ, why, sizeof(why));
+    cache->system = secure_directory_open(cache->system_path, SECURE_READ, why,
+                                          sizeof(why));
     if (cache->system < 0 && why[0] != '\0')
         device_log(device, TANDEM_LOG_WARNING,
                    "compiled programs in %s are not used: %s",
@@ -105,7 +105,7 @@ void program_cache_close(struct tandem_device *device)
 /* Writes a program's cache key to out.  Returns false if it is too long. */
 static bool cache_key_make(char out[KEY_BYTES],
                            const struct tandem_device *device,
-                           const struct variant_text *text)
+                           const struct variant_source *text)
 {
     const struct tandem_device_info *info = &device->hardware->info;
     uint64_t source = cache_hash(CACHE_HASH_SEED, text->source);
@@ -121,7 +121,7 @@ static bool cache_key_make(char out[KEY_BYTES],
 /* ---- reading ---- */
 
 static cl_program program_load(struct tandem_device *device,
-                               const struct variant_text *text,
+                               const struct variant_source *text,
                                const unsigned char *binary, size_t bytes)
 {
     cl_int code = CL_SUCCESS, binary_status = CL_SUCCESS;
@@ -140,15 +140,15 @@ static cl_program program_load(struct tandem_device *device,
 /* Loads the program of `key` from a cache directory, whose name for messages is
  * `path`.  Returns NULL if there is no valid file. */
 static cl_program cache_file_load(struct tandem_device *device,
-                                  const struct variant_text *text,
+                                  const struct variant_source *text,
                                   const char *key, int directory,
                                   const char *path)
 {
-    char name[CACHE_NAME_BYTES], why[TRUST_WHY_BYTES];
+    char name[CACHE_NAME_BYTES], why[SECURE_WHY_BYTES];
     size_t bytes, binary_bytes;
     cache_name_make(name, key);
-    void *data = trust_read(directory, name, MAX_CACHE_FILE_BYTES, &bytes, why,
-                            sizeof(why));
+    void *data = secure_file_read(directory, name, MAX_CACHE_FILE_BYTES, &bytes,
+                                  why, sizeof(why));
     const unsigned char *binary =
         data != NULL ? cache_binary_find(data, bytes, key, &binary_bytes)
                      : NULL;
@@ -167,7 +167,7 @@ static cl_program cache_file_load(struct tandem_device *device,
 }
 
 cl_program program_cache_load(struct tandem_device *device,
-                              const struct variant_text *text)
+                              const struct variant_source *text)
 {
     char key[KEY_BYTES], name[CACHE_NAME_BYTES];
     const struct program_cache *cache = &device->cache;
@@ -276,10 +276,10 @@ unsigned char *program_binary_get(cl_program program, size_t max_bytes,
 }
 
 void program_cache_store(struct tandem_device *device,
-                         const struct variant_text *text, cl_program program)
+                         const struct variant_source *text, cl_program program)
 {
     const struct program_cache *cache = &device->cache;
-    char key[KEY_BYTES], name[CACHE_NAME_BYTES], why[TRUST_WHY_BYTES];
+    char key[KEY_BYTES], name[CACHE_NAME_BYTES], why[SECURE_WHY_BYTES];
     struct cache_header header;
     size_t max_bytes = MAX_CACHE_FILE_BYTES, bytes;
     if (cache->directory < 0 || !cache_key_make(key, device, text))
@@ -294,10 +294,10 @@ void program_cache_store(struct tandem_device *device,
         return;
     cache_header_make(&header, key, binary, bytes);
     cache_name_make(name, key);
-    const struct trust_part parts[] = {
+    const struct file_part parts[] = {
         {&header, sizeof(header)}, {key, strlen(key)}, {binary, bytes}};
     if (file_replace_atomically(cache->directory, name, parts, 3,
-                                cache->world_readable ? TRUST_PUBLIC : 0, why,
+                                cache->world_readable ? REPLACE_PUBLIC : 0, why,
                                 sizeof(why)))
         program_cache_evict(cache);
     else

@@ -42,10 +42,10 @@ void program_cache_close(struct tandem_device *device);
 /* Returns a program built from a cached binary, or NULL if no cache directory
  * has a valid file for it. */
 cl_program program_cache_load(struct tandem_device *device,
-                              const struct variant_text *text);
+                              const struct variant_source *text);
 /* Writes the program's binary to the user's cache directory.  Logs failures. */
 void program_cache_store(struct tandem_device *device,
-                         const struct variant_text *text, cl_program program);
+                         const struct variant_source *text, cl_program program);
 /* Returns the binary of a program that is built for one device; the caller
  * frees it.  Returns NULL if it cannot be read or is larger than max_bytes. */
 unsigned char *program_binary_get(cl_program program, size_t max_bytes,

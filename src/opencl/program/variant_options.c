@@ -66,10 +66,10 @@ static const char *type_name(uint64_t key, uint32_t operand)
     return name != NULL ? name : "float";
 }
 
-static void append(struct variant_text *out, const char *format, ...)
+static void append(struct variant_source *out, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-static void append(struct variant_text *out, const char *format, ...)
+static void append(struct variant_source *out, const char *format, ...)
 {
     size_t used = strlen(out->options);
     va_list arguments;
@@ -80,7 +80,7 @@ static void append(struct variant_text *out, const char *format, ...)
 }
 
 /* Adds an option that names the function of operators.cl for the cast. */
-static void append_cast(struct variant_text *out, uint64_t key)
+static void append_cast(struct variant_source *out, uint64_t key)
 {
     static const char *const names[16] = {
         [TYPE_FLOAT] = "f32", [TYPE_INT] = "i32",   [TYPE_LONG] = "i64",
@@ -112,9 +112,9 @@ static bool has_slow_path(uint32_t op)
     }
 }
 
-static void append_elementwise(struct variant_text *out, uint64_t key)
+static void append_elementwise(struct variant_source *out, uint64_t key)
 {
-    const struct operator_row *row = operator_row(KEY_OP(key));
+    const struct operator_info *row = operator_lookup(KEY_OP(key));
     if (row == NULL)
         return;
     if (row->op_class == TANDEM_CLASS_CAST)
@@ -141,7 +141,7 @@ static void append_elementwise(struct variant_text *out, uint64_t key)
 /* Adds the compiler options of a SIMT GEMM kernel.  NVIDIA's compiler schedules
  * a fully unrolled loop over k_tile well.  Other compilers run out of
  * registers; LLVM 16 does so if it unrolls four steps of the largest tiles. */
-static void append_simt_gemm(struct variant_text *out, uint64_t key,
+static void append_simt_gemm(struct variant_source *out, uint64_t key,
                              bool nvidia)
 {
     const struct gemm_kernel_config *config =
@@ -159,7 +159,7 @@ static void append_simt_gemm(struct variant_text *out, uint64_t key,
 
 /* Adds the compiler options of a 3xTF32 kernel.  A work-group has two or four
  * warps, and each warp computes 64 rows. */
-static void append_3xtf32(struct variant_text *out, uint64_t key)
+static void append_3xtf32(struct variant_source *out, uint64_t key)
 {
     const struct gemm_kernel_config *config =
         &gemm_configs[KEY_GEMM_KERNEL(key)];
@@ -171,7 +171,7 @@ static void append_3xtf32(struct variant_text *out, uint64_t key)
 }
 
 /* Adds compiler options for the dtype of c and the dtype of a and b. */
-static void append_dtypes(struct variant_text *out, uint64_t key)
+static void append_dtypes(struct variant_source *out, uint64_t key)
 {
     static const char *const names[16] = {
         [TYPE_FLOAT] = "f32", [TYPE_F16] = "f16", [TYPE_BF16] = "bf16"};
@@ -183,7 +183,7 @@ static void append_dtypes(struct variant_text *out, uint64_t key)
 /* Adds the compiler options of a GEMV kernel.  Devices other than NVIDIA's may
  * have fewer registers.  On these devices, the loop prefetches half as much
  * and, if the matrix is K-major, half as many lanes share half as many rows. */
-static void append_gemv(struct variant_text *out, uint64_t key, bool nvidia)
+static void append_gemv(struct variant_source *out, uint64_t key, bool nvidia)
 {
     struct gemv_shape shape = *gemv_shape(
         (enum gemm_kernel_id)KEY_GEMM_KERNEL(key), KEY_A_MN_MAJOR(key) != 0);
@@ -207,7 +207,7 @@ static void append_gemv(struct variant_text *out, uint64_t key, bool nvidia)
 /* Adds the compiler options of an MMA kernel.  A work-group has four or eight
  * warps in two rows.  Large tiles have as many pipeline stages as fit in 192
  * KiB of local memory. */
-static void append_mma(struct variant_text *out, uint64_t key)
+static void append_mma(struct variant_source *out, uint64_t key)
 {
     const struct gemm_kernel_config *config =
         &gemm_configs[KEY_GEMM_KERNEL(key)];
@@ -222,13 +222,13 @@ static void append_mma(struct variant_text *out, uint64_t key)
 }
 
 /* Adds the compiler option that says how the device rounds f32 to TF32. */
-static void append_rounding(struct variant_text *out,
+static void append_rounding(struct variant_source *out,
                             const struct platform_device *hardware)
 {
     append(out, " -DTF32_TO_EVEN=%d", hardware->tf32_to_even);
 }
 
-static void append_wgmma(struct variant_text *out, uint64_t key)
+static void append_wgmma(struct variant_source *out, uint64_t key)
 {
     const struct gemm_kernel_config *config =
         &gemm_configs[KEY_GEMM_KERNEL(key)];
@@ -238,7 +238,7 @@ static void append_wgmma(struct variant_text *out, uint64_t key)
            KEY_B_LAYOUT(key));
 }
 
-static void append_tiled(struct variant_text *out, uint64_t key)
+static void append_tiled(struct variant_source *out, uint64_t key)
 {
     struct transpose_tile tile =
         transpose_tile(KEY_TYPE(key, 0), KEY_VEC4(key) != 0);
@@ -251,7 +251,7 @@ static void append_tiled(struct variant_text *out, uint64_t key)
 }
 
 /* Adds the compiler options for reading rows (cl/common/row_access.cl). */
-static void append_rows(struct variant_text *out, uint64_t key)
+static void append_rows(struct variant_source *out, uint64_t key)
 {
     uint32_t count = KEY_COUNT(key), group = 1u << KEY_GROUP_LOG2(key);
     append(out, " -DROW_ACCESS=%u", KEY_ROW_ACCESS(key));
@@ -276,9 +276,9 @@ static void append_rows(struct variant_text *out, uint64_t key)
            (vectors + group - 1) / group);
 }
 
-static void append_activation(struct variant_text *out, uint64_t key)
+static void append_activation(struct variant_source *out, uint64_t key)
 {
-    const struct operator_row *row = operator_row(KEY_OP(key));
+    const struct operator_info *row = operator_lookup(KEY_OP(key));
     if (row != NULL)
         append(out, " -DACTIVATION=op_%s%s", row->name,
                KEY_GELU_TANH(key) ? "_tanh" : "");
@@ -305,7 +305,7 @@ static bool tolerates_3ulp_division(uint64_t key)
     }
 }
 
-static void append_gemm(struct variant_text *out, uint64_t key,
+static void append_gemm(struct variant_source *out, uint64_t key,
                         const struct platform_device *hardware)
 {
     append_dtypes(out, key);
@@ -332,8 +332,8 @@ static void append_gemm(struct variant_text *out, uint64_t key,
     append_activation(out, key);
 }
 
-void variant_text_make(struct variant_text *out, uint64_t key,
-                       const struct platform_device *hardware)
+void variant_source_make(struct variant_source *out, uint64_t key,
+                         const struct platform_device *hardware)
 {
     uint32_t kernel = KEY_KERNEL(key);
     out->file = functions[kernel].file;

@@ -12,7 +12,7 @@ struct platform_device;
 
 #define VARIANT_OPTION_BYTES 512u
 
-struct variant_text {
+struct variant_source {
     const char *file;       /* name of the source file, such as "reduce.cl" */
     const char *source;     /* source text with its includes */
     const char *function;   /* name of the kernel */
@@ -20,7 +20,7 @@ struct variant_text {
     char options[VARIANT_OPTION_BYTES];
 };
 
-void variant_text_make(struct variant_text *out, uint64_t key,
-                       const struct platform_device *hardware);
+void variant_source_make(struct variant_source *out, uint64_t key,
+                         const struct platform_device *hardware);
 
 #endif

@@ -74,7 +74,7 @@ static void tensor_set(struct search *search, uint32_t operand, uint32_t dtype,
 
 /* Returns true if the plan of the operator `row`, called with the tensors of
  * `search`, runs the variant. */
-static bool try_call(struct search *search, const struct operator_row *row)
+static bool try_call(struct search *search, const struct operator_info *row)
 {
     search->op.id = row->id;
     search->op.float_count = row->floats;
@@ -93,7 +93,7 @@ static bool warmup_elementwise(struct search *search)
 {
     uint64_t key = search->key;
     uint32_t kernel = KEY_KERNEL(key);
-    const struct operator_row *row = operator_row(KEY_OP(key));
+    const struct operator_info *row = operator_lookup(KEY_OP(key));
     bool vector = KEY_VEC4(key) != 0;
     int64_t flat[] = {1, 4}, strided[] = {2, vector ? 4 : 3};
     int64_t side = vector ? TILE_VEC4 : TILE_SCALAR, crossed[] = {side, side};
@@ -124,7 +124,7 @@ static bool warmup_tiled(struct search *search)
     uint32_t dtype = warmup_call_dtype(search->key, 0);
     tensor_set(search, 0, dtype, 2, shape, WARMUP_CONTIGUOUS);
     tensor_set(search, 1, dtype, 2, shape, WARMUP_TRANSPOSED);
-    return try_call(search, operator_row(TANDEM_OP_COPY));
+    return try_call(search, operator_lookup(TANDEM_OP_COPY));
 }
 
 static bool warmup_gather(struct search *search)
@@ -133,12 +133,12 @@ static bool warmup_gather(struct search *search)
     for (uint32_t i = 0; i < 3; i++)
         tensor_set(search, i, warmup_call_dtype(search->key, i == 2 ? 1 : 0), 1,
                    shape, WARMUP_CONTIGUOUS);
-    return try_call(search, operator_row(TANDEM_OP_GATHER));
+    return try_call(search, operator_lookup(TANDEM_OP_GATHER));
 }
 
 static bool warmup_optimizer(struct search *search)
 {
-    const struct operator_row *row = operator_row(KEY_OP(search->key));
+    const struct operator_info *row = operator_lookup(KEY_OP(search->key));
     const int64_t shape[] = {4};
     search->ints[0] = 1;
     for (uint32_t i = 0; row != NULL && i < row->outputs + row->inputs; i++)
@@ -148,8 +148,8 @@ static bool warmup_optimizer(struct search *search)
 
 /* ---- reductions ---- */
 
-static bool try_reduction(struct search *search, const struct operator_row *row,
-                          int64_t count)
+static bool try_reduction(struct search *search,
+                          const struct operator_info *row, int64_t count)
 {
     bool index = row->op_class == TANDEM_CLASS_ARG_REDUCE;
     search->ints[0] = 1; /* a mask of axes */
@@ -163,7 +163,7 @@ static bool try_reduction(struct search *search, const struct operator_row *row,
 /* Tries reductions of growing length, because plans split only long rows. */
 static bool warmup_reduction(struct search *search)
 {
-    const struct operator_row *row;
+    const struct operator_info *row;
     search->request.has_device_scope_visibility =
         KEY_KERNEL(search->key) == KERNEL_REDUCE_LAST_GROUP;
     search->hardware.info.compute_units = LARGE_UNIT_COUNT;
@@ -192,7 +192,7 @@ static enum warmup_layout row_layout(enum row_access access)
 
 /* Tries a softmax or a cross-entropy loss of one row, or of four columns if the
  * row access is ROW_ACCESS_VEC4_COLUMNS. */
-static bool try_softmax(struct search *search, const struct operator_row *row,
+static bool try_softmax(struct search *search, const struct operator_info *row,
                         int64_t count)
 {
     enum row_access access = (enum row_access)KEY_ROW_ACCESS(search->key);
@@ -209,7 +209,7 @@ static bool try_softmax(struct search *search, const struct operator_row *row,
     return try_call(search, row);
 }
 
-static bool try_norm(struct search *search, const struct operator_row *row,
+static bool try_norm(struct search *search, const struct operator_info *row,
                      int64_t count)
 {
     enum row_access access = (enum row_access)KEY_ROW_ACCESS(search->key);
@@ -235,10 +235,10 @@ static int64_t sector_aligned_row_length(uint64_t key)
     return count < LOCAL_MEMORY_ROW_LIMIT ? LOCAL_MEMORY_ROW_LIMIT : count;
 }
 
-typedef bool (*try_row)(struct search *search, const struct operator_row *row,
+typedef bool (*try_row)(struct search *search, const struct operator_info *row,
                         int64_t count);
 
-static bool try_lengths(struct search *search, const struct operator_row *row,
+static bool try_lengths(struct search *search, const struct operator_info *row,
                         bool in_registers, try_row try)
 {
     enum row_access access = (enum row_access)KEY_ROW_ACCESS(search->key);
@@ -259,7 +259,7 @@ static bool warmup_rows(struct search *search, bool in_registers)
     bool norm = kernel == KERNEL_NORM_SINGLE_PASS ||
                 kernel == KERNEL_NORM_PARTIAL_PASS ||
                 kernel == KERNEL_NORM_FINAL_PASS;
-    const struct operator_row *row;
+    const struct operator_info *row;
     search->hardware.info.compute_units =
         in_registers ? SMALL_UNIT_COUNT : LARGE_UNIT_COUNT;
     for (uint32_t i = 0; (row = operator_row_at(i)) != NULL; i++) {

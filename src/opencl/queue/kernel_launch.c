@@ -263,7 +263,7 @@ enum tandem_status launch_plan(struct tandem_stream *stream,
 
 enum tandem_status buffer_address_range(const void *user,
                                         const struct tandem_buffer *buffer,
-                                        struct memory_span *out)
+                                        struct address_range *out)
 {
     const struct address_range_user *from = user;
     enum tandem_status status = buffer_check(from->device, buffer, from->name);

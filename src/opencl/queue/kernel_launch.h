@@ -37,6 +37,6 @@ struct address_range_user {
  * address_range_fn (argument_check.h). */
 enum tandem_status buffer_address_range(const void *user,
                                         const struct tandem_buffer *buffer,
-                                        struct memory_span *out);
+                                        struct address_range *out);
 
 #endif

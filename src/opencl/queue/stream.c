@@ -57,7 +57,7 @@ enum tandem_status stream_fail(struct tandem_stream *stream,
                                enum tandem_status status)
 {
     pthread_mutex_lock(&message_mutex);
-    snprintf(stream->message, sizeof(stream->message), "%s", message_get());
+    snprintf(stream->message, sizeof(stream->message), "%s", last_error_get());
     pthread_mutex_unlock(&message_mutex);
     /* A failed kernel may have left arrival counters nonzero.  Records this
      * before setting the status, because the stream may launch kernels again as

@@ -166,7 +166,7 @@ enum tandem_status streams_synchronize(struct tandem_device *device,
         enum tandem_status status = stream_synchronize_live(stream, timeout_ns);
         if (first == TANDEM_OK && status != TANDEM_OK) {
             first = status;
-            snprintf(message, sizeof(message), "%s", message_get());
+            snprintf(message, sizeof(message), "%s", last_error_get());
         }
         stream_release(stream);
     }

@@ -277,7 +277,7 @@ enum tandem_status sm90a_self_test_run(struct tandem_device *device,
         if (result != TANDEM_OK)
             device_log(device, TANDEM_LOG_WARNING,
                        "%s: GEMM does not use wgmma: the self-test failed: %s",
-                       device->hardware->info.name, message_get());
+                       device->hardware->info.name, last_error_get());
         result_report(sink,
                       result == TANDEM_OK ? SM90A_SELF_TEST_PASSED
                                           : SM90A_SELF_TEST_FAILED,

@@ -16,14 +16,14 @@
 /* Buffers of the tests are spans; their handles point to them. */
 static enum tandem_status span_of(const void *user,
                                   const struct tandem_buffer *buffer,
-                                  struct memory_span *out)
+                                  struct address_range *out)
 {
     (void)user;
-    *out = *(const struct memory_span *)(const void *)buffer;
+    *out = *(const struct address_range *)(const void *)buffer;
     return TANDEM_OK;
 }
 
-static struct memory_span memory_x = {4096, 4096}, memory_y = {16384, 4096};
+static struct address_range memory_x = {4096, 4096}, memory_y = {16384, 4096};
 #define X ((struct tandem_buffer *)(void *)&memory_x)
 #define Y ((struct tandem_buffer *)(void *)&memory_y)
 
@@ -54,9 +54,9 @@ static enum tandem_status judge(uint32_t id, const int64_t *ints, uint32_t n,
                            .float_count = 4,
                            .floats = zero};
     last_error_set(TANDEM_OK, "%s", "");
-    enum tandem_status status =
-        check_op(&op, inputs, operator_row(id)->inputs, &out, 1, span_of, NULL);
-    ck_assert_msg((status == TANDEM_OK) == (message_get()[0] == '\0') ||
+    enum tandem_status status = check_op(
+        &op, inputs, operator_lookup(id)->inputs, &out, 1, span_of, NULL);
+    ck_assert_msg((status == TANDEM_OK) == (last_error_get()[0] == '\0') ||
                       status == TANDEM_OK,
                   "a refusal without a message");
     return status;
@@ -64,17 +64,17 @@ static enum tandem_status judge(uint32_t id, const int64_t *ints, uint32_t n,
 
 START_TEST(table_is_consistent)
 {
-    const struct operator_row *row;
+    const struct operator_info *row;
     uint32_t count = 0;
     for (; (row = operator_row_at(count)) != NULL; count++) {
-        ck_assert_ptr_eq(operator_row(row->id), row);
+        ck_assert_ptr_eq(operator_lookup(row->id), row);
         ck_assert_ptr_eq(operator_row_by_name(row->name), row);
         ck_assert_uint_le(row->inputs, TANDEM_MAX_OPERANDS);
         ck_assert_uint_lt(row->cost_class, TANDEM_COST_CLASS_COUNT);
     }
     ck_assert_uint_gt(count, 60);
-    ck_assert_ptr_null(operator_row(0));
-    ck_assert_ptr_null(operator_row(TANDEM_OP_ID_END));
+    ck_assert_ptr_null(operator_lookup(0));
+    ck_assert_ptr_null(operator_lookup(TANDEM_OP_ID_END));
     ck_assert_ptr_null(operator_row_by_name("nothing"));
 }
 END_TEST
@@ -165,60 +165,60 @@ END_TEST
 
 START_TEST(layouts_merge_axes)
 {
-    struct layout layout;
+    struct iteration_space space;
     struct tandem_tensor_desc a = tensor(X, 0, TANDEM_F32, 3, SHAPE(2, 3, 4));
     struct tandem_tensor_desc column = tensor(X, 0, TANDEM_F32, 2, SHAPE(3, 1));
-    const struct tandem_tensor_desc *same[] = {&a, &a}, *mixed[] = {&a, &column,
-                                                                     NULL};
-    layout_broadcast(&layout, same, 2, false);
-    ck_assert_uint_eq(layout.rank, 1);
-    ck_assert_int_eq(layout.shape[0], 24);
-    ck_assert(layout_contiguous(&layout, 0) && layout_contiguous(&layout, 1));
-    layout_broadcast(&layout, mixed, 3, false);
-    ck_assert_uint_eq(layout.rank, 3);
-    ck_assert_int_eq(layout.strides[1][1], 1);
-    ck_assert_int_eq(layout.strides[1][2], 0);
-    ck_assert(layout_constant(&layout, 2) && !layout_constant(&layout, 1));
+    const struct tandem_tensor_desc *same[] = {&a, &a},
+                                    *mixed[] = {&a, &column, NULL};
+    space_broadcast(&space, same, 2, false);
+    ck_assert_uint_eq(space.rank, 1);
+    ck_assert_int_eq(space.shape[0], 24);
+    ck_assert(space_contiguous(&space, 0) && space_contiguous(&space, 1));
+    space_broadcast(&space, mixed, 3, false);
+    ck_assert_uint_eq(space.rank, 3);
+    ck_assert_int_eq(space.strides[1][1], 1);
+    ck_assert_int_eq(space.strides[1][2], 0);
+    ck_assert(space_constant(&space, 2) && !space_constant(&space, 1));
     a.shape[1] = 0;
-    layout_broadcast(&layout, same, 2, false);
-    ck_assert_int_eq(layout.elements, 0);
-    ck_assert_int_eq(layout.shape[0], 0);
+    space_broadcast(&space, same, 2, false);
+    ck_assert_int_eq(space.elements, 0);
+    ck_assert_int_eq(space.shape[0], 0);
     a.rank = 0;
-    layout_broadcast(&layout, same, 2, false);
-    ck_assert_int_eq(layout.elements, 1);
-    ck_assert_uint_eq(layout.rank, 1);
+    space_broadcast(&space, same, 2, false);
+    ck_assert_int_eq(space.elements, 1);
+    ck_assert_uint_eq(space.rank, 1);
 }
 END_TEST
 
 START_TEST(layouts_put_the_fastest_axis_inside)
 {
-    struct layout layout;
+    struct iteration_space space;
     struct tandem_tensor_desc a = tensor(X, 0, TANDEM_F32, 2, SHAPE(2, 3));
     struct tandem_tensor_desc out = a;
     out.strides[0] = 1;
     out.strides[1] = 2;
     const struct tandem_tensor_desc *operands[] = {&out, &a};
-    layout_broadcast(&layout, operands, 2, false);
-    ck_assert_int_eq(layout.shape[0], 3);
-    ck_assert_int_eq(layout.strides[0][1], 1);
-    ck_assert_int_eq(layout.strides[1][1], 3);
-    layout_broadcast(&layout, operands, 2, true);
-    ck_assert_int_eq(layout.shape[0], 2);
+    space_broadcast(&space, operands, 2, false);
+    ck_assert_int_eq(space.shape[0], 3);
+    ck_assert_int_eq(space.strides[0][1], 1);
+    ck_assert_int_eq(space.strides[1][1], 3);
+    space_broadcast(&space, operands, 2, true);
+    ck_assert_int_eq(space.shape[0], 2);
 }
 END_TEST
 
 START_TEST(reductions_split_axes)
 {
-    struct layout_reduction split;
+    struct reduction_spaces split;
     struct tandem_tensor_desc a = tensor(X, 0, TANDEM_F32, 3, SHAPE(2, 3, 4));
     struct tandem_tensor_desc out = tensor(Y, 0, TANDEM_F32, 1, SHAPE(3));
-    layout_reduce(&split, &a, &out, 5);
+    space_reduce(&split, &a, &out, 5);
     ck_assert_int_eq(split.kept.elements, 3);
     ck_assert_int_eq(split.kept.strides[1][0], 4);
     ck_assert_int_eq(split.reduced.elements, 8);
     ck_assert_uint_eq(split.reduced.rank, 2);
     ck_assert_int_eq(split.reduced.strides[0][0], 12);
-    layout_reduce(&split, &a, &out, 6);
+    space_reduce(&split, &a, &out, 6);
     ck_assert_uint_eq(split.reduced.rank, 1);
     ck_assert_int_eq(split.reduced.shape[0], 12);
 }
@@ -234,8 +234,12 @@ static enum tandem_status judge_gemm(struct tandem_gemm gemm)
 
 START_TEST(products_are_judged)
 {
-    struct tandem_gemm good = {.m = 4, .n = 5, .k = 6, .alpha = 1,
-                               .a = {X, 0, 6, 0}, .b = {X, 512, 5, 0},
+    struct tandem_gemm good = {.m = 4,
+                               .n = 5,
+                               .k = 6,
+                               .alpha = 1,
+                               .a = {X, 0, 6, 0},
+                               .b = {X, 512, 5, 0},
                                .c = {Y, 0, 5, 0}};
     struct tandem_gemm bad;
     ck_assert_int_eq(judge_gemm(good), TANDEM_OK);

@@ -32,7 +32,7 @@
 #define SHARED_GROUP 100
 
 static char scratch[256];
-static char why[TRUST_WHY_BYTES];
+static char why[SECURE_WHY_BYTES];
 
 /* ---- scratch directory ---- */
 
@@ -64,7 +64,7 @@ static void scratch_setup(void)
 {
     const char *root = getenv("TMPDIR");
 
-    snprintf(scratch, sizeof(scratch), "%s/tandem-trust-XXXXXX",
+    snprintf(scratch, sizeof(scratch), "%s/tandem-secure-XXXXXX",
              root != NULL ? root : "/tmp");
     ck_assert_ptr_nonnull(mkdtemp(scratch));
     ck_assert_int_eq(chmod(scratch, 0755), 0);
@@ -114,7 +114,7 @@ static int descriptors(void)
 
 /* ---- directories ---- */
 
-static void directory_good(const char *path, enum trust_use use)
+static void directory_good(const char *path, enum secure_use use)
 {
     const int directory = secure_directory_open(path, use, why, sizeof(why));
 
@@ -123,7 +123,7 @@ static void directory_good(const char *path, enum trust_use use)
 }
 
 /* reason "": there is no such directory. */
-static void directory_bad(const char *path, enum trust_use use,
+static void directory_bad(const char *path, enum secure_use use,
                           const char *reason)
 {
     const int before = descriptors();
@@ -140,25 +140,25 @@ START_TEST(test_paths)
 {
     char path[5000];
 
-    directory_good("/", TRUST_READ);
+    directory_good("/", SECURE_READ);
     directory_make("good", 0755);
-    directory_good(at("good"), TRUST_READ);
-    directory_good(at("good//./"), TRUST_READ);
-    directory_good(at("good/../good"), TRUST_READ);
-    directory_bad("", TRUST_READ, "relative");
-    directory_bad("tmp", TRUST_READ, "relative");
-    directory_bad("./tmp", TRUST_WRITE, "relative");
-    directory_bad(at("nothing"), TRUST_READ, "");
-    directory_bad(at("nothing/below"), TRUST_READ, "");
+    directory_good(at("good"), SECURE_READ);
+    directory_good(at("good//./"), SECURE_READ);
+    directory_good(at("good/../good"), SECURE_READ);
+    directory_bad("", SECURE_READ, "relative");
+    directory_bad("tmp", SECURE_READ, "relative");
+    directory_bad("./tmp", SECURE_WRITE, "relative");
+    directory_bad(at("nothing"), SECURE_READ, "");
+    directory_bad(at("nothing/below"), SECURE_READ, "");
     text_write(at("file"), "text");
-    directory_bad(at("file"), TRUST_READ, "is no directory");
-    directory_bad(at("file/below"), TRUST_WRITE, "is no directory");
+    directory_bad(at("file"), SECURE_READ, "is no directory");
+    directory_bad(at("file/below"), SECURE_WRITE, "is no directory");
     memset(path, 'x', sizeof(path) - 1);
     path[sizeof(path) - 1] = '\0';
     path[0] = '/';
-    directory_bad(path, TRUST_READ, "too long");
+    directory_bad(path, SECURE_READ, "too long");
     path[400] = '\0';
-    directory_bad(path, TRUST_READ, "name");
+    directory_bad(path, SECURE_READ, "name");
 }
 END_TEST
 
@@ -167,18 +167,18 @@ START_TEST(test_directories_that_others_write)
     directory_make("open", 0777);
     directory_make("open/below", 0755);
     directory_make("open/below/deep", 0755);
-    directory_bad(at("open"), TRUST_READ, "/open can be written by others");
-    directory_bad(at("open/below"), TRUST_READ, "/open can be written");
-    directory_bad(at("open/below/deep"), TRUST_READ, "/open can be written");
-    directory_bad(at("open/below/deep"), TRUST_WRITE, "/open can be written");
+    directory_bad(at("open"), SECURE_READ, "/open can be written by others");
+    directory_bad(at("open/below"), SECURE_READ, "/open can be written");
+    directory_bad(at("open/below/deep"), SECURE_READ, "/open can be written");
+    directory_bad(at("open/below/deep"), SECURE_WRITE, "/open can be written");
     directory_make("good", 0755);
-    directory_bad(at("open/../good"), TRUST_READ, "/open can be written");
+    directory_bad(at("open/../good"), SECURE_READ, "/open can be written");
     /* What is sticky keeps each user's entries his own. */
     directory_make("open", 01777);
-    directory_good(at("open"), TRUST_READ);
-    directory_good(at("open/below"), TRUST_READ);
-    directory_good(at("open/below"), TRUST_WRITE);
-    directory_bad(at("open"), TRUST_WRITE, "/open can be written by others");
+    directory_good(at("open"), SECURE_READ);
+    directory_good(at("open/below"), SECURE_READ);
+    directory_good(at("open/below"), SECURE_WRITE);
+    directory_bad(at("open"), SECURE_WRITE, "/open can be written by others");
 }
 END_TEST
 
@@ -193,18 +193,18 @@ START_TEST(test_links_on_the_way)
     ck_assert_int_eq(symlink("loop", at("loop")), 0);
     ck_assert_int_eq(symlink("nothing", at("dangling")), 0);
     ck_assert_int_eq(symlink("../good", at("open/in")), 0);
-    directory_good(at("link"), TRUST_READ);
-    directory_good(at("link/"), TRUST_WRITE);
-    directory_good(at("absolute"), TRUST_READ);
-    directory_bad(at("astray"), TRUST_READ, "/open can be written");
-    directory_bad(at("loop"), TRUST_READ, "leads nowhere");
-    directory_bad(at("dangling"), TRUST_READ, "");
+    directory_good(at("link"), SECURE_READ);
+    directory_good(at("link/"), SECURE_WRITE);
+    directory_good(at("absolute"), SECURE_READ);
+    directory_bad(at("astray"), SECURE_READ, "/open can be written");
+    directory_bad(at("loop"), SECURE_READ, "leads nowhere");
+    directory_bad(at("dangling"), SECURE_READ, "");
     /* The directory is good, but others say which one it is. */
-    directory_bad(at("open/in"), TRUST_READ, "/open can be written");
+    directory_bad(at("open/in"), SECURE_READ, "/open can be written");
     if (geteuid() != 0)
         return;
     owner_set(at("link"), STRANGER, STRANGER);
-    directory_bad(at("link"), TRUST_READ, "another user's link");
+    directory_bad(at("link"), SECURE_READ, "another user's link");
 }
 END_TEST
 
@@ -213,16 +213,16 @@ START_TEST(test_directories_are_made)
     struct stat status;
 
     directory_make("open", 0777);
-    directory_bad(at("open/new"), TRUST_WRITE, "/open can be written");
+    directory_bad(at("open/new"), SECURE_WRITE, "/open can be written");
     ck_assert_int_ne(access(at("open/new"), F_OK), 0);
-    directory_good(at("a/b/c"), TRUST_WRITE);
+    directory_good(at("a/b/c"), SECURE_WRITE);
     ck_assert_int_eq(stat(at("a"), &status), 0);
     ck_assert_uint_eq(status.st_mode & 07777, 0700);
     ck_assert_int_eq(stat(at("a/b/c"), &status), 0);
     ck_assert_uint_eq(status.st_mode & 07777, 0700);
     /* A umask that takes everything leaves what its owner can use. */
     umask(0777);
-    directory_good(at("shut/d"), TRUST_WRITE);
+    directory_good(at("shut/d"), SECURE_WRITE);
     umask(0);
     ck_assert_int_eq(stat(at("shut"), &status), 0);
     ck_assert_uint_eq(status.st_mode & 07777, 0700);
@@ -239,16 +239,16 @@ START_TEST(test_owners)
     directory_make("theirs", 0755);
     owner_set(at("theirs"), STRANGER, STRANGER);
     directory_make("theirs/below", 0755);
-    directory_bad(at("theirs"), TRUST_READ, "belongs to another user");
-    directory_bad(at("theirs/below"), TRUST_READ, "belongs to another user");
+    directory_bad(at("theirs"), SECURE_READ, "belongs to another user");
+    directory_bad(at("theirs/below"), SECURE_READ, "belongs to another user");
     text_write(at("file"), "text");
     ck_assert_int_eq(seteuid(STRANGER), 0);
-    directory_good(at("theirs/below"), TRUST_READ);
+    directory_good(at("theirs/below"), SECURE_READ);
     ck_assert_int_eq(seteuid(0), 0);
     ck_assert_int_eq(seteuid(STRANGER + 1), 0);
-    directory_good(scratch, TRUST_READ);
-    directory_bad(at("theirs"), TRUST_READ, "belongs to another user");
-    directory_bad(at("mine"), TRUST_WRITE, "ermission");
+    directory_good(scratch, SECURE_READ);
+    directory_bad(at("theirs"), SECURE_READ, "belongs to another user");
+    directory_bad(at("mine"), SECURE_WRITE, "ermission");
     ck_assert_int_eq(seteuid(0), 0);
 }
 END_TEST
@@ -261,18 +261,18 @@ START_TEST(test_groups)
         return;
     directory_make("group", 0775);
     owner_set(at("group"), 0, SHARED_GROUP);
-    directory_good(at("group"), TRUST_READ);
+    directory_good(at("group"), SECURE_READ);
     ck_assert_int_eq(seteuid(STRANGER), 0);
-    directory_good(at("group"), TRUST_READ);
+    directory_good(at("group"), SECURE_READ);
     ck_assert_int_eq(seteuid(0), 0);
     owner_set(at("group"), STRANGER, SHARED_GROUP);
     ck_assert_int_eq(seteuid(STRANGER), 0);
-    directory_bad(at("group"), TRUST_READ, "can be written by others");
+    directory_bad(at("group"), SECURE_READ, "can be written by others");
     ck_assert_int_eq(seteuid(0), 0);
     owner_set(at("group"), STRANGER, STRANGER);
     ck_assert_int_eq(seteuid(STRANGER), 0);
-    directory_good(at("group"), TRUST_READ);
-    directory_good(at("group/below"), TRUST_WRITE);
+    directory_good(at("group"), SECURE_READ);
+    directory_good(at("group/below"), SECURE_WRITE);
     ck_assert_int_eq(seteuid(0), 0);
 }
 END_TEST
@@ -283,14 +283,14 @@ static int place;
 
 static void place_open(void)
 {
-    place = secure_directory_open(directory_make("place", 0755), TRUST_READ,
+    place = secure_directory_open(directory_make("place", 0755), SECURE_READ,
                                   why, sizeof(why));
     ck_assert_int_ge(place, 0);
 }
 
 static void file_good(const char *name)
 {
-    const int file = trust_file(place, name, why, sizeof(why));
+    const int file = secure_file_open(place, name, why, sizeof(why));
 
     ck_assert_msg(file >= 0, "%s: %s", name, why);
     close(file);
@@ -300,7 +300,7 @@ static void file_bad(const char *name, const char *reason)
 {
     const int before = descriptors();
 
-    ck_assert_msg(trust_file(place, name, why, sizeof(why)) == -1,
+    ck_assert_msg(secure_file_open(place, name, why, sizeof(why)) == -1,
                   "%s was trusted", name);
     ck_assert_int_eq(descriptors(), before);
     ck_assert_msg(reason[0] != '\0' ? strstr(why, reason) != NULL
@@ -325,10 +325,9 @@ START_TEST(test_kinds_of_files)
     file_bad("directory", "no regular file");
     snprintf(address.sun_path, sizeof(address.sun_path), "%s",
              at("place/socket"));
-    ck_assert_int_eq(bind(listener, (struct sockaddr *)&address,
-                          sizeof(address)),
-                     0);
-    ck_assert_int_eq(trust_file(place, "socket", why, sizeof(why)), -1);
+    ck_assert_int_eq(
+        bind(listener, (struct sockaddr *)&address, sizeof(address)), 0);
+    ck_assert_int_eq(secure_file_open(place, "socket", why, sizeof(why)), -1);
     ck_assert_str_ne(why, "");
     close(listener);
     close(place);
@@ -371,18 +370,20 @@ START_TEST(test_reading)
 
     place_open();
     text_write(at("place/file"), "some text");
-    text = trust_read(place, "file", 9, &bytes, why, sizeof(why));
+    text = secure_file_read(place, "file", 9, &bytes, why, sizeof(why));
     ck_assert_str_eq(text, "some text");
     ck_assert_uint_eq(bytes, 9);
     free(text);
-    ck_assert_ptr_null(trust_read(place, "file", 8, &bytes, why, sizeof(why)));
+    ck_assert_ptr_null(
+        secure_file_read(place, "file", 8, &bytes, why, sizeof(why)));
     ck_assert_ptr_nonnull(strstr(why, "larger than 8 bytes"));
     ck_assert_uint_eq(bytes, 0);
     text_write(at("place/empty"), "");
-    text = trust_read(place, "empty", 9, &bytes, why, sizeof(why));
+    text = secure_file_read(place, "empty", 9, &bytes, why, sizeof(why));
     ck_assert_str_eq(text, "");
     free(text);
-    ck_assert_ptr_null(trust_read(place, "no", 9, &bytes, why, sizeof(why)));
+    ck_assert_ptr_null(
+        secure_file_read(place, "no", 9, &bytes, why, sizeof(why)));
     ck_assert_str_eq(why, "");
     close(place);
 }
@@ -420,7 +421,8 @@ START_TEST(test_names_that_change)
         names_change();
     while (seen < 5000 || refused < 5000) {
         size_t bytes;
-        char *text = trust_read(place, "name", 100, &bytes, why, sizeof(why));
+        char *text =
+            secure_file_read(place, "name", 100, &bytes, why, sizeof(why));
 
         if (text != NULL)
             ck_assert_str_eq(text, "good");
@@ -438,16 +440,17 @@ END_TEST
 
 static bool text_replace(const char *name, const char *text)
 {
-    const struct trust_part parts[] = {{text, 1}, {text + 1, strlen(text) - 1}};
+    const struct file_part parts[] = {{text, 1}, {text + 1, strlen(text) - 1}};
 
-    return file_replace_atomically(place, name, parts, 2, TRUST_DURABLE, why,
-                         sizeof(why));
+    return file_replace_atomically(place, name, parts, 2, REPLACE_DURABLE, why,
+                                   sizeof(why));
 }
 
 static void text_is(const char *name, const char *expected)
 {
     size_t bytes;
-    char *text = trust_read(place, name, 1 << 20, &bytes, why, sizeof(why));
+    char *text =
+        secure_file_read(place, name, 1 << 20, &bytes, why, sizeof(why));
 
     ck_assert_msg(text != NULL, "%s: %s", name, why);
     ck_assert_str_eq(text, expected);
@@ -506,13 +509,13 @@ END_TEST
  * it. */
 START_TEST(test_publishing)
 {
-    const struct trust_part part = {"text", 4};
+    const struct file_part part = {"text", 4};
     const mode_t before = umask(077);
     struct stat status;
 
     directory_make("old", 0750);
-    directory_good(at("a/b"), TRUST_PUBLISH);
-    directory_good(at("old/new"), TRUST_PUBLISH);
+    directory_good(at("a/b"), SECURE_PUBLISH);
+    directory_good(at("old/new"), SECURE_PUBLISH);
     ck_assert_int_eq(stat(at("a"), &status), 0);
     ck_assert_uint_eq(status.st_mode & 07777, 0755);
     ck_assert_int_eq(stat(at("a/b"), &status), 0);
@@ -520,9 +523,9 @@ START_TEST(test_publishing)
     ck_assert_int_eq(stat(at("old"), &status), 0);
     ck_assert_uint_eq(status.st_mode & 07777, 0750);
     directory_make("sticky", 01777);
-    directory_bad(at("sticky"), TRUST_PUBLISH, "can be written by others");
+    directory_bad(at("sticky"), SECURE_PUBLISH, "can be written by others");
     place_open();
-    ck_assert(file_replace_atomically(place, "file", &part, 1, TRUST_PUBLIC,
+    ck_assert(file_replace_atomically(place, "file", &part, 1, REPLACE_PUBLIC,
                                       why, sizeof(why)));
     ck_assert_int_eq(stat(at("place/file"), &status), 0);
     ck_assert_uint_eq(status.st_mode & 07777, 0644);
@@ -686,17 +689,18 @@ START_TEST(test_writers_at_once)
         if (child[i] != 0)
             continue;
         for (int round = 0; round < 100; round++) {
-            const struct trust_part part = {text[i], sizeof(text[i]) - 1};
+            const struct file_part part = {text[i], sizeof(text[i]) - 1};
 
             if (!file_replace_atomically(place, "file", &part, 1, 0, why,
-                               sizeof(why)))
+                                         sizeof(why)))
                 _exit(1);
         }
         _exit(0);
     }
     for (int round = 0; round < 500; round++) {
         size_t bytes;
-        char *seen = trust_read(place, "file", 20000, &bytes, why, sizeof(why));
+        char *seen =
+            secure_file_read(place, "file", 20000, &bytes, why, sizeof(why));
 
         ck_assert_msg(seen != NULL, "%s", why);
         ck_assert(seen[0] >= 'a' && seen[0] <= 'c');
@@ -716,7 +720,7 @@ END_TEST
 
 int main(void)
 {
-    TCase *tests = tcase_create("trust");
+    TCase *tests = tcase_create("secure_file");
 
     tcase_add_checked_fixture(tests, scratch_setup, scratch_teardown);
     tcase_add_test(tests, test_paths);
@@ -736,5 +740,5 @@ int main(void)
     tcase_add_test(tests, test_a_limit_that_the_host_knows);
     tcase_add_test(tests, test_a_writer_that_is_killed);
     tcase_add_test(tests, test_writers_at_once);
-    return runner_run_case("trust", tests);
+    return runner_run_case("secure_file", tests);
 }

@@ -20,7 +20,7 @@
 
 static struct platform_device hardware;
 static struct tandem_device device;
-static struct variant_text text;
+static struct variant_source text;
 static char source[16];
 static uint64_t binary; /* of the program that is stored next */
 
@@ -115,9 +115,9 @@ CHANGE(moved_name, strcpy(hardware.info.name, "devicev");
        strcpy(hardware.info.vendor, "endor"))
 
 static void (*const changes[])(void) = {
-    own_source,    longer_source, file,   needs_ptx_rewrite, options,
-    fewer_options, name,          vendor, driver,            platform,
-    version,       moved_name};
+    own_source, longer_source, file,    needs_ptx_rewrite,
+    options,    fewer_options, name,    vendor,
+    driver,     platform,      version, moved_name};
 #define CHANGES (int)(sizeof(changes) / sizeof(changes[0]))
 
 /* 0: the cache has none. */

@@ -44,9 +44,9 @@ static bool bench_open(struct bench *bench)
 static cl_int kernel_make(const struct bench *bench, uint64_t key,
                           cl_kernel *out_kernel)
 {
-    struct variant_text text;
+    struct variant_source text;
     cl_int code;
-    variant_text_make(&text, key, &bench->compiled);
+    variant_source_make(&text, key, &bench->compiled);
     cl_program program =
         clCreateProgramWithSource(bench->context, 1, &text.source, NULL, &code);
     if (code == CL_SUCCESS)
@@ -159,8 +159,8 @@ int main(int argc, char **argv)
     }
     if (!bench_open(&bench))
         return 77;
-    bool right = keys_make(&keys, &bench, argc, argv) &&
-                 samples_run(&bench, &keys);
+    bool right =
+        keys_make(&keys, &bench, argc, argv) && samples_run(&bench, &keys);
     free(keys.key);
     clReleaseContext(bench.context);
     return right ? 0 : 1;

@@ -10,7 +10,7 @@
 #include "opencl/device/cl_status.h"
 
 static enum tandem_status ptx_build(struct tandem_device *device,
-                                    const struct variant_text *text,
+                                    const struct variant_source *text,
                                     const char *ptx, size_t bytes,
                                     cl_program *out_program)
 {
@@ -36,7 +36,7 @@ static enum tandem_status ptx_build(struct tandem_device *device,
 }
 
 enum tandem_status sm90a_program_build(struct tandem_device *device,
-                                       const struct variant_text *text,
+                                       const struct variant_source *text,
                                        cl_program *program)
 {
     size_t bytes, ptx_bytes;

@@ -14,7 +14,7 @@ struct tandem_device;
  * Always releases the old program.  Returns FAILED and sets *program to NULL if
  * the PTX is not as expected or the driver rejects the rewritten PTX. */
 enum tandem_status sm90a_program_build(struct tandem_device *device,
-                                       const struct variant_text *text,
+                                       const struct variant_source *text,
                                        cl_program *program);
 
 #endif

@@ -34,14 +34,14 @@ uint64_t sm90a_self_test_stamp(const struct platform_device *hardware)
     for (uint32_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
         hash = cache_hash(hash, parts[i]);
     for (uint32_t i = 0; i < GEMM_KERNEL_COUNT; i++) {
-        struct variant_text text;
+        struct variant_source text;
         if (!gemm_configs[i].uses_wgmma)
             continue;
-        variant_text_make(&text,
-                          variant_key_kernel(KERNEL_GEMM_WGMMA, 0, false,
-                                             gemm_configs[i].group_log2) |
-                              variant_key_gemm(i, 0, 0, true),
-                          hardware);
+        variant_source_make(&text,
+                            variant_key_kernel(KERNEL_GEMM_WGMMA, 0, false,
+                                               gemm_configs[i].group_log2) |
+                                variant_key_gemm(i, 0, 0, true),
+                            hardware);
         hash = cache_hash(hash, text.options);
     }
     return hash;
