@@ -16,11 +16,11 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 
 #define HEAD                                                                   \
-    "{\"format\":2,\"device\":{\"backend\":\"sim\","                           \
+    "{\"format\":2,\"device\":{\"backend\":\"simulated\","                     \
     "\"name\":\"Device\",\"uuid\":\"\",\"pci\":\"0000:01:00.0\","              \
     "\"driver\":\"1\",\"plugin_version\":\"1\",\"host_cpu\":\"cpu\"},"
 
-static const struct profile_key key = {.backend = "sim",
+static const struct profile_key key = {.backend = "simulated",
                                        .name = "Device",
                                        .uuid = "",
                                        .pci = "0000:01:00.0",

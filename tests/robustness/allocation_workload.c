@@ -22,7 +22,7 @@
 struct work {
     const struct workload_paths *paths;
     struct tandem_context *context;
-    uint32_t cpu, sim;
+    uint32_t cpu, simulated;
     struct tandem_tensor *x, *y, *own, *scalar, *a, *b, *c, *gaps, *large;
     struct tandem_tensor *views[VIEWS];
     float x_data[N], y_data[N], a_data[ROWS * ROWS], gap_data[2 * N];
@@ -93,29 +93,29 @@ static bool call_left(enum tandem_status status, const char *call,
 
 /* Makes a call, and where an allocation failed makes it again.  Its value:
  * whether it succeeded at last. */
-#define TRY_SAYING(call, say)                                                \
-    __extension__({                                                          \
-        bool again_ = true, good_ = false;                                   \
-        for (int attempt_ = 0; again_; attempt_++) {                         \
-            call_enter();                                                    \
-            const enum tandem_status status_ = (call);                       \
-            good_ = call_left(status_, #call, say, attempt_, &again_);       \
-        }                                                                    \
-        good_;                                                               \
+#define TRY_SAYING(call, say)                                                  \
+    __extension__({                                                            \
+        bool again_ = true, good_ = false;                                     \
+        for (int attempt_ = 0; again_; attempt_++) {                           \
+            call_enter();                                                      \
+            const enum tandem_status status_ = (call);                         \
+            good_ = call_left(status_, #call, say, attempt_, &again_);         \
+        }                                                                      \
+        good_;                                                                 \
     })
 #define TRY(call) TRY_SAYING(call, tandem_last_error())
 /* The same, and what the call makes is NULL where it failed. */
-#define MAKE(out, call)                                                      \
-    __extension__({                                                          \
-        *(out) = (void *)&failed_before;                                     \
-        const bool made_ = TRY(call);                                        \
-        must(made_ == (*(out) != NULL), #call ": out");                      \
-        made_;                                                               \
+#define MAKE(out, call)                                                        \
+    __extension__({                                                            \
+        *(out) = (void *)&failed_before;                                       \
+        const bool made_ = TRY(call);                                          \
+        must(made_ == (*(out) != NULL), #call ": out");                        \
+        made_;                                                                 \
     })
-#define DO(call)                                                             \
-    do {                                                                     \
-        if (!(call))                                                         \
-            return false;                                                    \
+#define DO(call)                                                               \
+    do {                                                                       \
+        if (!(call))                                                           \
+            return false;                                                      \
     } while (0)
 
 /* ---- contexts ---- */
@@ -138,8 +138,9 @@ static bool context_whole(struct work *work, bool calibrated)
     call_enter();
     const bool whole =
         tandem_device_find(work->context, "cpu", &work->cpu) == TANDEM_OK &&
-        tandem_device_find(work->context, "sim", &work->sim) == TANDEM_OK &&
-        tandem_device_is_calibrated(work->context, work->sim, &found) ==
+        tandem_device_find(work->context, "simulated", &work->simulated) ==
+            TANDEM_OK &&
+        tandem_device_is_calibrated(work->context, work->simulated, &found) ==
             TANDEM_OK &&
         found == calibrated;
     allocation_leave();
@@ -204,7 +205,7 @@ static bool profile_write(struct work *work)
     bool good;
 
     DO(MAKE(&profile,
-            tandem_profile_create(work->context, work->sim, &profile)));
+            tandem_profile_create(work->context, work->simulated, &profile)));
     good = profile_collect(profile) &&
            TRY(tandem_profile_save(profile, NULL, path, sizeof path));
     allocation_enter();
@@ -218,13 +219,13 @@ static bool profile_use(struct work *work)
     const char *path = NULL;
     double ns = 0;
 
-    DO(TRY(tandem_device_profile_path(work->context, work->sim, &path)));
+    DO(TRY(tandem_device_profile_path(work->context, work->simulated, &path)));
     must(path != NULL && path[0] == '/', "the profile's path");
-    DO(TRY(tandem_device_predict_cost(work->context, work->sim, "launch", 0,
-                                      &ns)));
+    DO(TRY(tandem_device_predict_cost(work->context, work->simulated, "launch",
+                                      0, &ns)));
     must(ns == 1000, "the scalar that was written");
-    DO(TRY(tandem_device_predict_cost(work->context, work->sim, "upload", 1e6,
-                                      &ns)));
+    DO(TRY(tandem_device_predict_cost(work->context, work->simulated, "upload",
+                                      1e6, &ns)));
     must(fabs(ns - 1e6) < 1, "the curve that was written");
     return true;
 }
@@ -237,10 +238,10 @@ static bool devices_use(struct work *work)
     const char *name = NULL;
     uint32_t index = 9;
 
-    DO(TRY(tandem_device_describe(work->context, work->sim, &info)));
+    DO(TRY(tandem_device_describe(work->context, work->simulated, &info)));
     must(strcmp(info.name, "Simulated GPU 0") == 0, "the device's name");
-    DO(TRY(tandem_device_name(work->context, work->sim, &name, &index)));
-    must(strcmp(name, "sim") == 0 && index == 0, "the backend's name");
+    DO(TRY(tandem_device_name(work->context, work->simulated, &name, &index)));
+    must(strcmp(name, "simulated") == 0 && index == 0, "the backend's name");
     must(tandem_context_load_error(work->context, 0) == NULL, "no problem");
     return true;
 }
@@ -251,11 +252,9 @@ static bool plugin_launch(const struct tandem_backend *table,
                           struct tandem_stream *stream,
                           struct tandem_buffer *buffer)
 {
-    const struct tandem_tensor_desc desc = {
-        buffer, 0, TANDEM_F32, 1, {N}, {1}};
+    const struct tandem_tensor_desc desc = {buffer, 0, TANDEM_F32, 1, {N}, {1}};
     const struct tandem_tensor_desc *operand = &desc;
-    const struct tandem_op op = {.struct_size = sizeof op,
-                                 .id = TANDEM_OP_NEG};
+    const struct tandem_op op = {.struct_size = sizeof op, .id = TANDEM_OP_NEG};
     struct tandem_event *start = NULL, *end = NULL;
     uint64_t ns;
     bool good = PLUGIN(table->event_record(stream, &start)) &&
@@ -285,8 +284,8 @@ static bool plugin_memory(const struct work *work,
     /* The host library's stands in for it where a plugin has none. */
     DO(TRY_SAYING(table->host_alloc(device, 4096, &memory), "no room"));
     table->host_free(device, memory);
-    DO(PLUGIN(table->upload(stream, buffers[0], 0, work->x_data, sizeof got,
-                            0)));
+    DO(PLUGIN(
+        table->upload(stream, buffers[0], 0, work->x_data, sizeof got, 0)));
     DO(plugin_launch(table, stream, buffers[0]));
     DO(PLUGIN(table->copy(stream, buffers[1], 0, buffers[0], 0, sizeof got)));
     DO(PLUGIN(table->fill(stream, buffers[1], 0, 4, &two, 4)));
@@ -348,20 +347,20 @@ static bool tensors_make(struct work *work)
                                          &n, NULL, 0, &work->x)));
     DO(MAKE(&work->y, tandem_tensor_wrap(context, work->y_data, TANDEM_F32, 1,
                                          &n, NULL, 0, &work->y)));
-    DO(MAKE(&work->own, tandem_tensor_create(context, TANDEM_F32, 1, &n,
-                                             &work->own)));
-    DO(MAKE(&work->scalar, tandem_tensor_create(context, TANDEM_F32, 0, NULL,
-                                                &work->scalar)));
-    DO(MAKE(&work->a, tandem_tensor_wrap(context, work->a_data, TANDEM_F32, 2,
-                                         matrix, NULL, TANDEM_TENSOR_READ_ONLY,
-                                         &work->a)));
-    DO(MAKE(&work->b, tandem_tensor_create(context, TANDEM_F32, 2, matrix,
-                                           &work->b)));
-    DO(MAKE(&work->c, tandem_tensor_create(context, TANDEM_F32, 2, matrix,
-                                           &work->c)));
-    DO(MAKE(&work->gaps, tandem_tensor_wrap(context, work->gap_data,
-                                            TANDEM_F32, 1, &n, &every_other, 0,
-                                            &work->gaps)));
+    DO(MAKE(&work->own,
+            tandem_tensor_create(context, TANDEM_F32, 1, &n, &work->own)));
+    DO(MAKE(&work->scalar,
+            tandem_tensor_create(context, TANDEM_F32, 0, NULL, &work->scalar)));
+    DO(MAKE(&work->a,
+            tandem_tensor_wrap(context, work->a_data, TANDEM_F32, 2, matrix,
+                               NULL, TANDEM_TENSOR_READ_ONLY, &work->a)));
+    DO(MAKE(&work->b,
+            tandem_tensor_create(context, TANDEM_F32, 2, matrix, &work->b)));
+    DO(MAKE(&work->c,
+            tandem_tensor_create(context, TANDEM_F32, 2, matrix, &work->c)));
+    DO(MAKE(&work->gaps,
+            tandem_tensor_wrap(context, work->gap_data, TANDEM_F32, 1, &n,
+                               &every_other, 0, &work->gaps)));
     DO(MAKE(&work->large, tandem_tensor_create(context, TANDEM_F32, 1, &large,
                                                &work->large)));
     for (int i = 0; i < VIEWS; i++)
@@ -390,8 +389,7 @@ static bool one(struct work *work, uint32_t device, uint32_t id,
 {
     const struct tandem_op op = {.struct_size = sizeof op, .id = id};
 
-    return TRY(
-        tandem_run_on(work->context, device, &op, &in, 1, &out, 1));
+    return TRY(tandem_run_on(work->context, device, &op, &in, 1, &out, 1));
 }
 
 /* From the host to one device, to the other and home. */
@@ -400,16 +398,16 @@ static bool tensors_move(struct work *work)
     const void *data = NULL;
     uint32_t mask = 0;
 
-    DO(one(work, work->sim, TANDEM_OP_NEG, work->x, work->own));
+    DO(one(work, work->simulated, TANDEM_OP_NEG, work->x, work->own));
     DO(one(work, work->cpu, TANDEM_OP_NEG, work->own, work->y));
     DO(TRY(tandem_tensor_sync(work->y, TANDEM_TIMEOUT_INFINITE)));
     must(memcmp(work->y_data, work->x_data, sizeof work->x_data) == 0,
          "x through both devices");
     DO(TRY(tandem_tensor_host_written(work->x)));
-    DO(TRY(tandem_tensor_prefetch(work->x, work->sim)));
+    DO(TRY(tandem_tensor_prefetch(work->x, work->simulated)));
     DO(TRY(tandem_tensor_residency(work->x, &mask)));
-    must(mask >> work->sim & 1, "residency after a prefetch");
-    DO(one(work, work->sim, TANDEM_OP_ABS, work->x, work->own));
+    must(mask >> work->simulated & 1, "residency after a prefetch");
+    DO(one(work, work->simulated, TANDEM_OP_ABS, work->x, work->own));
     DO(TRY(tandem_tensor_host_data(work->own, TANDEM_TIMEOUT_INFINITE, &data)));
     must(memcmp(data, work->x_data, sizeof work->x_data) == 0, "data");
     DO(TRY(tandem_tensor_write(work->own, work->y_data, sizeof work->y_data)));
@@ -424,14 +422,14 @@ static bool gaps_use(struct work *work)
     float got[N / 2];
     bool good;
 
-    DO(one(work, work->sim, TANDEM_OP_NEG, work->x, work->gaps));
+    DO(one(work, work->simulated, TANDEM_OP_NEG, work->x, work->gaps));
     DO(TRY(tandem_tensor_sync(work->gaps, TANDEM_TIMEOUT_INFINITE)));
     for (int i = 0; i < N; i++)
         must(work->gap_data[2 * i] == -work->x_data[i] &&
                  (i == N - 1 || work->gap_data[2 * i + 1] == 7),
              "a result with gaps");
     DO(MAKE(&half, tandem_tensor_view(work->gaps, 0, 1, &n, &stride, &half)));
-    good = one(work, work->sim, TANDEM_OP_ABS, half, half) &&
+    good = one(work, work->simulated, TANDEM_OP_ABS, half, half) &&
            TRY(tandem_tensor_read(half, got, sizeof got,
                                   TANDEM_TIMEOUT_INFINITE)) &&
            TRY(tandem_tensor_write(half, got, sizeof got));
@@ -449,15 +447,12 @@ static bool gaps_use(struct work *work)
 static bool operators_use(struct work *work)
 {
     struct tandem_context *context = work->context;
-    struct tandem_explanation explanation = {.struct_size =
-                                                 sizeof explanation};
-    const struct tandem_op op = {.struct_size = sizeof op,
-                                 .id = TANDEM_OP_ADD};
+    struct tandem_explanation explanation = {.struct_size = sizeof explanation};
+    const struct tandem_op op = {.struct_size = sizeof op, .id = TANDEM_OP_ADD};
     float sum = 0;
 
     DO(TRY(tandem_unary(context, TANDEM_OP_NEG, work->x, work->own)));
-    DO(TRY(tandem_binary(context, TANDEM_OP_SUB, work->x, work->own,
-                         work->y)));
+    DO(TRY(tandem_binary(context, TANDEM_OP_SUB, work->x, work->own, work->y)));
     DO(TRY(tandem_reduce(context, TANDEM_OP_SUM, 1, work->y, work->scalar)));
     DO(TRY(tandem_explain_last(context, &explanation)));
     must(explanation.op == TANDEM_OP_SUM, "what is explained");
@@ -473,19 +468,16 @@ static bool operators_use(struct work *work)
 static bool products_use(struct work *work)
 {
     struct tandem_matmul_options options = {
-        .struct_size = sizeof options, .alpha = 1, .device = work->sim};
-    struct tandem_explanation explanation = {.struct_size =
-                                                 sizeof explanation};
+        .struct_size = sizeof options, .alpha = 1, .device = work->simulated};
+    struct tandem_explanation explanation = {.struct_size = sizeof explanation};
     float got[ROWS * ROWS];
 
-    DO(TRY(tandem_matmul(work->context, &options, work->a, work->a,
-                         work->b)));
+    DO(TRY(tandem_matmul(work->context, &options, work->a, work->a, work->b)));
     options.device = work->cpu;
-    DO(TRY(tandem_matmul(work->context, &options, work->b, work->a,
-                         work->c)));
+    DO(TRY(tandem_matmul(work->context, &options, work->b, work->a, work->c)));
     DO(TRY(tandem_matmul(work->context, NULL, work->a, work->c, work->b)));
-    DO(TRY(tandem_explain_matmul(work->context, NULL, work->a, work->b,
-                                 work->c, &explanation)));
+    DO(TRY(tandem_explain_matmul(work->context, NULL, work->a, work->b, work->c,
+                                 &explanation)));
     DO(TRY(
         tandem_tensor_read(work->b, got, sizeof got, TANDEM_TIMEOUT_INFINITE)));
     for (int i = 0; i < ROWS * ROWS; i++)
@@ -532,7 +524,7 @@ static bool observers_use(struct work *work)
     DO(TRY(tandem_context_set_timing(work->context, 0)));
     DO(good);
     must(calls >= 2, "the observer's calls");
-    DO(TRY(tandem_context_force_device(work->context, work->sim)));
+    DO(TRY(tandem_context_force_device(work->context, work->simulated)));
     DO(TRY(tandem_unary(work->context, TANDEM_OP_NEG, work->own, work->y)));
     DO(TRY(tandem_context_force_device(work->context, TANDEM_ANY_DEVICE)));
     return TRY(
@@ -544,9 +536,8 @@ static void *thread_main(void *argument)
 {
     struct work *work = argument;
 
-    return one(work, TANDEM_ANY_DEVICE, TANDEM_OP_NEG, work->x, work->y)
-               ? work
-               : NULL;
+    return one(work, TANDEM_ANY_DEVICE, TANDEM_OP_NEG, work->x, work->y) ? work
+                                                                         : NULL;
 }
 
 static bool thread_use(struct work *work)
@@ -564,7 +555,7 @@ static bool thread_use(struct work *work)
 static bool work_do(struct work *work)
 {
     return devices_use(work) && profile_use(work) &&
-           plugin_use(work, work->cpu) && plugin_use(work, work->sim) &&
+           plugin_use(work, work->cpu) && plugin_use(work, work->simulated) &&
            plugin_open(work) && tensors_make(work) && tensors_move(work) &&
            gaps_use(work) && operators_use(work) && products_use(work) &&
            large_use(work) && observers_use(work) && thread_use(work);

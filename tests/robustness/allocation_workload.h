@@ -8,7 +8,7 @@
 #define TANDEM_TESTS_MEMORY_WORKLOAD_H
 
 struct workload_paths {
-    const char *plugins;  /* with tandem-cpu.so and tandem-sim.so */
+    const char *plugins;  /* with tandem-cpu.so and tandem-simulated.so */
     const char *profiles; /* a directory that is there and can be written */
 };
 

@@ -80,7 +80,7 @@ void allocation_leave(void)
  * us. */
 static bool caller_counts(const void *caller)
 {
-    static const char *const others[] = {"tandem-sim.so", "/libopenblas",
+    static const char *const others[] = {"tandem-simulated.so", "/libopenblas",
                                          "/ld-"};
     struct dl_find_object object;
 

@@ -34,8 +34,7 @@ static enum tandem_status negate(struct tandem_context *context,
                                  uint32_t device, struct tandem_tensor *in,
                                  struct tandem_tensor *out)
 {
-    const struct tandem_op op = {.struct_size = sizeof op,
-                                 .id = TANDEM_OP_NEG};
+    const struct tandem_op op = {.struct_size = sizeof op, .id = TANDEM_OP_NEG};
 
     return tandem_run_on(context, device, &op, &in, 1, &out, 1);
 }
@@ -57,12 +56,12 @@ static uint32_t fill(struct tandem_context *context, uint32_t device,
     for (;;) {
         ck_assert_uint_lt(++count, most);
         tensors[count] = vector_new(context, N);
-        const enum tandem_status status = negate(
-            context, device, tensors[count - 1], tensors[count]);
+        const enum tandem_status status =
+            negate(context, device, tensors[count - 1], tensors[count]);
         if (status == TANDEM_OK)
             continue;
         ck_assert_int_eq(status, TANDEM_OUT_OF_MEMORY);
-        ck_assert_ptr_nonnull(strstr(tandem_last_error(), "sim"));
+        ck_assert_ptr_nonnull(strstr(tandem_last_error(), "simulated"));
         return count;
     }
 }
@@ -71,26 +70,26 @@ START_TEST(test_cap)
 {
     struct tandem_context *context = context_with(
         (const char *const[]){"memory_limit_bytes", CAP_TEXT, NULL});
-    const uint32_t sim = device_named(context, "sim");
+    const uint32_t simulated = device_named(context, "simulated");
     struct tandem_tensor *tensors[16];
     uint32_t count, mask;
 
     count_up(ramp, N);
-    count = fill(context, sim, tensors, 16);
+    count = fill(context, simulated, tensors, 16);
     ck_assert_uint_eq(count, CAP / sizeof ramp);
-    ck_assert_uint_le(stats_of(context, "sim").peak_bytes, CAP);
+    ck_assert_uint_le(stats_of(context, "simulated").peak_bytes, CAP);
     /* Elsewhere it goes on, and nothing was lost. */
     OK(tandem_unary(context, TANDEM_OP_NEG, tensors[count - 1],
                     tensors[count]));
     OK(tandem_tensor_residency(tensors[count], &mask));
-    ck_assert_uint_eq(mask >> sim & 1, 0);
+    ck_assert_uint_eq(mask >> simulated & 1, 0);
     for (uint32_t i = 0; i <= count; i++)
         holds(tensors[i], i % 2 == 0 ? 1 : -1);
     /* Room that was made is used. */
     tandem_tensor_destroy(tensors[1]);
-    OK(negate(context, sim, tensors[2], tensors[count]));
+    OK(negate(context, simulated, tensors[2], tensors[count]));
     holds(tensors[count], -1);
-    ck_assert_uint_le(stats_of(context, "sim").peak_bytes, CAP);
+    ck_assert_uint_le(stats_of(context, "simulated").peak_bytes, CAP);
     tandem_context_destroy(context);
 }
 END_TEST
@@ -123,7 +122,7 @@ END_TEST
 /* Tensors that can be described and never be held. */
 START_TEST(test_nobody_has_so_much)
 {
-    const char *const devices[] = {"cpu", "sim"};
+    const char *const devices[] = {"cpu", "simulated"};
     const int64_t shape = INT64_C(1) << 60;
     struct tandem_context *context = context_new(NULL);
     struct tandem_tensor *small = vector_wrap(context, ramp, N), *out;
@@ -143,8 +142,7 @@ START_TEST(test_nobody_has_so_much)
         FAILS(TANDEM_OUT_OF_MEMORY,
               tandem_run_on(context, device, &copy, &one, 1, &large, 1));
     }
-    FAILS(TANDEM_OUT_OF_MEMORY,
-          tandem_run(context, &copy, &one, 1, &large, 1));
+    FAILS(TANDEM_OUT_OF_MEMORY, tandem_run(context, &copy, &one, 1, &large, 1));
     FAILS(TANDEM_INVALID_ARGUMENT, tandem_tensor_write(large, ramp, 4));
     FAILS(TANDEM_INVALID_ARGUMENT,
           tandem_tensor_read(large, got, sizeof got, 0));

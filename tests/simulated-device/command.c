@@ -13,7 +13,8 @@ struct command *command_new(enum command_kind kind)
     struct command *command = calloc(1, sizeof *command);
 
     if (!command)
-        last_error_set(TANDEM_OUT_OF_MEMORY, "sim: no memory for a command");
+        last_error_set(TANDEM_OUT_OF_MEMORY,
+                       "simulated: no memory for a command");
     else
         command->kind = kind;
     return command;
@@ -52,10 +53,9 @@ static enum tandem_status launch_run(struct sim_device *device,
     for (uint32_t i = 0; i < count; i++)
         operands[i] = command->present[i] ? &command->operands[i] : NULL;
     COUNT(device, executed, 1);
-    return inner_backend()->launch(device->inner_stream, &command->op, operands,
-                                   command->input_count,
-                                   operands + command->input_count,
-                                   command->output_count);
+    return inner_backend()->launch(
+        device->inner_stream, &command->op, operands, command->input_count,
+        operands + command->input_count, command->output_count);
 }
 
 /* What the CPU plugin does for the command, without waiting. */
@@ -97,12 +97,13 @@ enum tandem_status command_run(struct sim_device *device,
     enum tandem_status status;
 
     if (command->fault != TANDEM_OK)
-        return last_error_set(command->fault, "sim: scripted fault");
+        return last_error_set(command->fault, "simulated: scripted fault");
     for (uint32_t i = 0; i < command->read_count; i++)
         if (command->memories[i]->poison != TANDEM_OK)
-            return last_error_set(command->memories[i]->poison,
-                               "sim: the work that should have written an "
-                               "input failed");
+            return last_error_set(
+                command->memories[i]->poison,
+                "simulated: the work that should have written an "
+                "input failed");
     status = inner_run(device, command);
     if (status == TANDEM_OK)
         status = inner_backend()->stream_synchronize(device->inner_stream,

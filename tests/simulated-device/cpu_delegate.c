@@ -27,7 +27,7 @@ static void inner_load(void)
     if (!dladdr((void *)&inner_once, &info) || !info.dli_fname ||
         !(slash = strrchr(info.dli_fname, '/'))) {
         snprintf(inner_problem, sizeof inner_problem,
-                 "sim: cannot tell where this plugin lies");
+                 "simulated: cannot tell where this plugin lies");
         return;
     }
     snprintf(path, sizeof path, "%.*s/tandem-cpu.so",
@@ -35,7 +35,7 @@ static void inner_load(void)
     object = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!object) {
         snprintf(inner_problem, sizeof inner_problem,
-                 "sim: needs the CPU plugin beside it: %s", dlerror());
+                 "simulated: needs the CPU plugin beside it: %s", dlerror());
         return;
     }
     symbol = dlsym(object, TANDEM_BACKEND_QUERY_SYMBOL);
@@ -43,7 +43,8 @@ static void inner_load(void)
     inner = query ? query(TANDEM_ABI_MAJOR) : NULL;
     if (!inner)
         snprintf(inner_problem, sizeof inner_problem,
-                 "sim: the CPU plugin does not serve ABI %u", TANDEM_ABI_MAJOR);
+                 "simulated: the CPU plugin does not serve ABI %u",
+                 TANDEM_ABI_MAJOR);
 }
 
 const struct tandem_backend *inner_backend(void)
@@ -56,5 +57,5 @@ const struct tandem_backend *inner_backend(void)
 
 enum tandem_status inner_failed(enum tandem_status status)
 {
-    return last_error_set(status, "sim: %s", inner->last_error());
+    return last_error_set(status, "simulated: %s", inner->last_error());
 }

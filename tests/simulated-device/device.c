@@ -22,13 +22,13 @@ enum tandem_status device_lock(struct tandem_device *handle,
 
     if (!handle_live(&device_pool, device))
         return last_error_set(TANDEM_INVALID_ARGUMENT,
-                           "sim: device %p is NULL or was closed",
-                           (void *)handle);
+                              "simulated: device %p is NULL or was closed",
+                              (void *)handle);
     pthread_mutex_lock(&device->mutex);
     if (device->lost) {
         pthread_mutex_unlock(&device->mutex);
-        return last_error_set(TANDEM_DEVICE_LOST, "sim: device %u is lost",
-                           device->index);
+        return last_error_set(TANDEM_DEVICE_LOST,
+                              "simulated: device %u is lost", device->index);
     }
     *out_device = device;
     return TANDEM_OK;
@@ -45,13 +45,14 @@ enum tandem_status device_count(uint32_t *out_count)
 {
     if (!out_count)
         return last_error_set(TANDEM_INVALID_ARGUMENT,
-                           "device_count: out_count is NULL");
+                              "device_count: out_count is NULL");
     *out_count = 0;
     if (!inner_backend())
         return TANDEM_NO_DEVICE;
     if (script_device_count() == 0)
-        return last_error_set(TANDEM_NO_DEVICE,
-                           "sim: TANDEM_SIM_DEVICES asks for no device");
+        return last_error_set(
+            TANDEM_NO_DEVICE,
+            "simulated: TANDEM_SIM_DEVICES asks for no device");
     *out_count = script_device_count();
     return TANDEM_OK;
 }
@@ -95,7 +96,7 @@ enum tandem_status device_describe(uint32_t index,
 
     if (!out_info)
         return last_error_set(TANDEM_INVALID_ARGUMENT,
-                           "device_describe: out_info is NULL");
+                              "device_describe: out_info is NULL");
     status = struct_size_check("out_info", "tandem_device_info",
                                out_info->struct_size, sizeof(size_t));
     if (status == TANDEM_OK)
@@ -104,8 +105,8 @@ enum tandem_status device_describe(uint32_t index,
         return status;
     if (index >= count)
         return last_error_set(TANDEM_NO_DEVICE,
-                           "device_describe: index is %u of %u devices", index,
-                           count);
+                              "device_describe: index is %u of %u devices",
+                              index, count);
     memset(&info, 0, sizeof info);
     info_fill(index, &info);
     struct_size_fill(out_info, &info, sizeof info);
@@ -119,9 +120,8 @@ static enum tandem_status inner_open(struct sim_device *device,
     static const char *const passed[] = {"num_threads", "max_isa",
                                          "deterministic"};
     const char *keys[3], *values[3];
-    struct tandem_open_options inner = {.struct_size = sizeof inner,
-                                        .keys = keys,
-                                        .values = values};
+    struct tandem_open_options inner = {
+        .struct_size = sizeof inner, .keys = keys, .values = values};
     enum tandem_status status;
 
     for (size_t i = 0; i < 3; i++) {
@@ -157,16 +157,17 @@ options_check(const struct tandem_open_options *options)
     if (!options)
         return TANDEM_OK;
     if (options->struct_size < sizeof *options)
-        return last_error_set(TANDEM_INVALID_ARGUMENT,
-                           "open: options' struct_size is %zu, at least %zu is "
-                           "needed",
-                           options->struct_size, sizeof *options);
+        return last_error_set(
+            TANDEM_INVALID_ARGUMENT,
+            "open: options' struct_size is %zu, at least %zu is "
+            "needed",
+            options->struct_size, sizeof *options);
     for (uint32_t i = 0; i < options->count; i++)
         if (!options->keys || !options->values || !options->keys[i] ||
             !options->values[i])
             return last_error_set(TANDEM_INVALID_ARGUMENT,
-                               "open: key or value %u of %u is NULL", i,
-                               options->count);
+                                  "open: key or value %u of %u is NULL", i,
+                                  options->count);
     return TANDEM_OK;
 }
 
@@ -243,10 +244,10 @@ enum tandem_status device_memory_stats(struct tandem_device *handle,
 
     if (!handle_live(&device_pool, device))
         return last_error_set(TANDEM_INVALID_ARGUMENT,
-                           "memory_stats: device is NULL or was closed");
+                              "memory_stats: device is NULL or was closed");
     if (!out_stats)
         return last_error_set(TANDEM_INVALID_ARGUMENT,
-                           "memory_stats: out_stats is NULL");
+                              "memory_stats: out_stats is NULL");
     if (struct_size_check("out_stats", "tandem_memory_stats",
                           out_stats->struct_size, sizeof(size_t)) != TANDEM_OK)
         return TANDEM_INVALID_ARGUMENT;

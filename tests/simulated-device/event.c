@@ -18,7 +18,7 @@ enum tandem_status event_record(struct tandem_stream *handle,
 
     if (!out_event)
         return last_error_set(TANDEM_INVALID_ARGUMENT,
-                           "event_record: out_event is NULL");
+                              "event_record: out_event is NULL");
     *out_event = NULL;
     status = stream_lock(handle, &stream);
     if (status != TANDEM_OK)
@@ -27,7 +27,7 @@ enum tandem_status event_record(struct tandem_stream *handle,
     event = handle_new(&event_pool);
     if (!event)
         return device_unlock(device, last_error_set(TANDEM_OUT_OF_MEMORY,
-                                                 "event_record: no memory"));
+                                                    "event_record: no memory"));
     event->device = device;
     event->stream = stream;
     event->position = stream->enqueued;
@@ -62,8 +62,8 @@ static enum tandem_status event_lock(struct tandem_event *handle,
 
     if (!handle_live(&event_pool, event))
         return last_error_set(TANDEM_INVALID_ARGUMENT,
-                           "sim: event %p is NULL or was destroyed",
-                           (void *)handle);
+                              "simulated: event %p is NULL or was destroyed",
+                              (void *)handle);
     *out_event = event;
     return device_lock((struct tandem_device *)event->device, &device);
 }
@@ -122,30 +122,31 @@ static enum tandem_status elapsed(const struct sim_event *start,
         start->device != end->device || start->stream != end->stream ||
         end->position < start->position)
         return last_error_set(TANDEM_INVALID_ARGUMENT,
-                           "event_elapsed_ns: start and end are not in this "
-                           "order of one profiling stream");
+                              "event_elapsed_ns: start and end are not in this "
+                              "order of one profiling stream");
     if (end->stream && end->stream->executed < end->position)
         return last_error_set(TANDEM_NOT_READY,
-                           "event_elapsed_ns: end has not passed");
+                              "event_elapsed_ns: end has not passed");
     *out_ns =
         (end->position - start->position) * end->device->script.elapsed_ns;
     return TANDEM_OK;
 }
 
 enum tandem_status event_elapsed_ns(struct tandem_event *start_handle,
-                                 struct tandem_event *end_handle,
-                                 uint64_t *out_ns)
+                                    struct tandem_event *end_handle,
+                                    uint64_t *out_ns)
 {
     struct sim_event *start = (struct sim_event *)start_handle, *end;
     enum tandem_status status;
 
     if (!out_ns)
         return last_error_set(TANDEM_INVALID_ARGUMENT,
-                           "event_elapsed_ns: out_ns is NULL");
+                              "event_elapsed_ns: out_ns is NULL");
     *out_ns = 0;
     if (!handle_live(&event_pool, start))
-        return last_error_set(TANDEM_INVALID_ARGUMENT,
-                           "event_elapsed_ns: start is NULL or was destroyed");
+        return last_error_set(
+            TANDEM_INVALID_ARGUMENT,
+            "event_elapsed_ns: start is NULL or was destroyed");
     status = event_lock(end_handle, &end);
     if (status != TANDEM_OK)
         return status;

@@ -18,7 +18,7 @@ static enum tandem_status span_of(const void *user,
 {
     struct sim_buffer *buffer;
     enum tandem_status status =
-        buffer_check(user, "sim: operand", handle, &buffer);
+        buffer_check(user, "simulated: operand", handle, &buffer);
 
     if (status != TANDEM_OK)
         return status;
@@ -31,7 +31,8 @@ static enum tandem_status span_of(const void *user,
 static enum tandem_status served(const struct sim_device *device, uint32_t id)
 {
     if (id < TANDEM_OP_ID_END && device->script.decline[id])
-        return last_error_set(TANDEM_UNSUPPORTED, "%s: declined by sim.decline",
+        return last_error_set(TANDEM_UNSUPPORTED,
+                              "%s: declined by simulated.decline",
                               operator_name(id));
     return TANDEM_OK;
 }

@@ -113,9 +113,9 @@ static enum tandem_status decline_parse(struct sim_script *out,
         snprintf(name, sizeof name, "%.*s", (int)length, text);
         row = operator_row_by_name(name);
         if (!row)
-            return last_error_set(TANDEM_INVALID_ARGUMENT,
-                                  "open: sim.decline names no operator \"%s\"",
-                                  name);
+            return last_error_set(
+                TANDEM_INVALID_ARGUMENT,
+                "open: simulated.decline names no operator \"%s\"", name);
         out->decline[row->id] = true;
         text += length + (text[length] == ',');
     }
@@ -148,17 +148,17 @@ enum tandem_status script_read(struct sim_script *out, uint32_t device,
 
     memset(out, 0, sizeof *out);
     out->elapsed_ns = 1000;
-    if ((text = setting(options, "sim.ready", "TANDEM_SIM_READY")))
+    if ((text = setting(options, "simulated.ready", "TANDEM_SIM_READY")))
         out->ready = ready_parse(text);
-    if ((text = setting(options, "sim.elapsed_ns", "TANDEM_SIM_ELAPSED")))
+    if ((text = setting(options, "simulated.elapsed_ns", "TANDEM_SIM_ELAPSED")))
         out->elapsed_ns = strtoull(text, NULL, 10);
     text = setting(options, "test.fault", "TANDEM_SIM_FAULT");
-    if (text && !excepted(options, "sim.fault_device", device))
+    if (text && !excepted(options, "simulated.fault_device", device))
         status = fault_parse(out, text);
-    text = setting(options, "sim.hang", "TANDEM_SIM_HANG");
-    if (text && !excepted(options, "sim.hang_device", device))
+    text = setting(options, "simulated.hang", "TANDEM_SIM_HANG");
+    if (text && !excepted(options, "simulated.hang_device", device))
         out->hang_launch = strtoull(text, NULL, 10);
-    text = setting(options, "sim.decline", "TANDEM_SIM_DECLINE");
+    text = setting(options, "simulated.decline", "TANDEM_SIM_DECLINE");
     if (status == TANDEM_OK && text)
         status = decline_parse(out, text);
     return status;

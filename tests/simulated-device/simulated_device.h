@@ -1,24 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The simulated GPU's extra export: what it was asked to do.  For tests, which
- * look the function up by dlsym in the loaded tandem-sim.so.  Any thread.
+ * look the function up by dlsym in the loaded tandem-simulated.so.  Any thread.
  *
- * The plugin has the backend name "sim" and is scripted from outside:
+ * The plugin has the backend name "simulated" and is scripted from outside:
  *
  *   environment           key of open       meaning
  *   TANDEM_SIM_DEVICES                      number of devices (default 1)
- *   TANDEM_SIM_READY      sim.ready         ready(): "always" (default),
+ *   TANDEM_SIM_READY      simulated.ready         ready(): "always" (default),
  *                                           "never", or a number: that many
  *                                           polls after prepare(), for each
  *                                           operator id
- *   TANDEM_SIM_DECLINE    sim.decline       operators not served, by commas;
- *                                           from the environment it takes
- *                                           TANDEM_CAP_CORE_OPERATORS away too
- *   TANDEM_SIM_ELAPSED    sim.elapsed_ns    event_elapsed_ns per command
+ *   TANDEM_SIM_DECLINE    simulated.decline       operators not served, by
+ * commas; from the environment it takes TANDEM_CAP_CORE_OPERATORS away too
+ *   TANDEM_SIM_ELAPSED    simulated.elapsed_ns    event_elapsed_ns per command
  * between the events (default 1000) TANDEM_SIM_FAULT      test.fault        as
- * in backend.h sim.fault_device  the only device that fails TANDEM_SIM_HANG
- * sim.hang          the N-th launch (from 1) of the device never ends
- *                         sim.hang_device   the only device that hangs
+ * in backend.h simulated.fault_device  the only device that fails
+ * TANDEM_SIM_HANG simulated.hang          the N-th launch (from 1) of the
+ * device never ends simulated.hang_device   the only device that hangs
  *   TANDEM_SIM_DUPLICATES                   "2:0,3:1": device 2 is device 0
  *                                           seen through another driver, ...
  *   TANDEM_SIM_DRIVER                       its version (default "1")
@@ -45,10 +44,10 @@ struct sim_counters {
     uint64_t uploads, upload_bytes;
     uint64_t downloads, download_bytes;
     uint64_t copies, fills;
-    uint64_t launches, gemms;  /* enqueued */
-    uint64_t executed;         /* launches and products that ran */
-    uint64_t waits;            /* blocking calls, polls not counted */
-    uint64_t polls;            /* queries, and waits with timeout 0 */
+    uint64_t launches, gemms; /* enqueued */
+    uint64_t executed;        /* launches and products that ran */
+    uint64_t waits;           /* blocking calls, polls not counted */
+    uint64_t polls;           /* queries, and waits with timeout 0 */
     uint64_t prepares, readies;
     uint64_t blocking_compiles; /* launches of what was not ready */
     uint64_t streams, events;   /* created */

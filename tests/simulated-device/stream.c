@@ -52,8 +52,9 @@ static void stream_step(struct sim_stream *stream)
         return;
     }
     if (status == TANDEM_OK && stream->device->lost)
-        status = last_error_set(TANDEM_DEVICE_LOST, "sim: device %u is lost",
-                                stream->device->index);
+        status =
+            last_error_set(TANDEM_DEVICE_LOST, "simulated: device %u is lost",
+                           stream->device->index);
     if (status == TANDEM_OK)
         status = command_run(stream->device, command);
     if (status != TANDEM_OK)
@@ -138,11 +139,12 @@ enum tandem_status wait_begin(struct sim_device *device, uint64_t timeout_ns)
         return TANDEM_OK;
     if (timeout_ns != TANDEM_TIMEOUT_INFINITE)
         return last_error_set(TANDEM_NOT_READY,
-                              "sim: scripted to hang: %llu ns ran out",
+                              "simulated: scripted to hang: %llu ns ran out",
                               (unsigned long long)timeout_ns);
     device->lost = true;
-    return last_error_set(TANDEM_DEVICE_LOST,
-                          "sim: scripted to hang without a timeout: lost");
+    return last_error_set(
+        TANDEM_DEVICE_LOST,
+        "simulated: scripted to hang without a timeout: lost");
 }
 
 enum tandem_status stream_reach(struct sim_stream *stream, uint64_t position,
@@ -152,12 +154,12 @@ enum tandem_status stream_reach(struct sim_stream *stream, uint64_t position,
         if (!stream_hangs(stream))
             stream_step(stream);
         return last_error_set(
-            TANDEM_NOT_READY, "sim: %llu commands are under way",
+            TANDEM_NOT_READY, "simulated: %llu commands are under way",
             (unsigned long long)(position - stream->executed + 1));
     }
     if (!stream_advance(stream, position, timeout_ns))
         return last_error_set(TANDEM_NOT_READY,
-                              "sim: a command hangs: %llu ns ran out",
+                              "simulated: a command hangs: %llu ns ran out",
                               (unsigned long long)timeout_ns);
     if (stream->error != TANDEM_OK && stream->error_position <= position)
         return stream_error(stream);
@@ -174,7 +176,7 @@ static enum tandem_status stream_hold(struct tandem_stream *handle,
 
     if (!handle_live(&stream_pool, stream))
         return last_error_set(TANDEM_INVALID_ARGUMENT,
-                              "sim: stream %p is NULL or was destroyed",
+                              "simulated: stream %p is NULL or was destroyed",
                               (void *)handle);
     pthread_mutex_lock(&stream->device->mutex);
     *out_stream = stream;
@@ -190,7 +192,7 @@ static enum tandem_status stream_hold_present(struct tandem_stream *handle,
     if (status == TANDEM_OK && (*out_stream)->device->lost)
         return device_unlock((*out_stream)->device,
                              last_error_set(TANDEM_DEVICE_LOST,
-                                            "sim: device %u is lost",
+                                            "simulated: device %u is lost",
                                             (*out_stream)->device->index));
     return status;
 }

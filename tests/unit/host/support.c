@@ -135,8 +135,8 @@ void scratch_setup(void)
     directory_make(scratch_path("plugins"));
     file_copy(scratch_path("plugins/tandem-cpu.so"),
               build_path("tandem-cpu.so"));
-    file_copy(scratch_path("plugins/tandem-sim.so"),
-              build_path("tandem-sim.so"));
+    file_copy(scratch_path("plugins/tandem-simulated.so"),
+              build_path("tandem-simulated.so"));
 }
 
 void scratch_teardown(void)
@@ -213,8 +213,8 @@ uint32_t device_named(struct tandem_context *context, const char *name)
 
 /* ---- costs ---- */
 
-double cost(struct tandem_context *context, uint32_t device,
-                   const char *curve, double x)
+double cost(struct tandem_context *context, uint32_t device, const char *curve,
+            double x)
 {
     double ns = -1;
 
@@ -231,7 +231,7 @@ uint32_t calibrated(struct tandem_context *context, uint32_t device)
 }
 
 struct tandem_profile *profile_new(struct tandem_context *context,
-                                          const char *device)
+                                   const char *device)
 {
     struct tandem_profile *profile = NULL;
 
@@ -283,7 +283,8 @@ uint32_t log_count(enum tandem_log_level level, const char *text)
 
 static void *sim_symbol(const char *name)
 {
-    void *object = dlopen(scratch_path("plugins/tandem-sim.so"), RTLD_NOW);
+    void *object =
+        dlopen(scratch_path("plugins/tandem-simulated.so"), RTLD_NOW);
     void *symbol;
 
     ck_assert_msg(object != NULL, "%s", dlerror());

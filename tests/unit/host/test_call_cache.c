@@ -15,12 +15,12 @@
 #define ELEMENTS (N * N)
 
 static struct tandem_context *context;
-static uint32_t sim, cpu;
+static uint32_t simulated, cpu;
 
 static void context_setup(void)
 {
     context = context_new(NULL);
-    sim = device_named(context, "sim");
+    simulated = device_named(context, "simulated");
     cpu = device_named(context, "cpu");
 }
 
@@ -158,7 +158,7 @@ static void product_run(uint32_t device, const struct product *p,
 /* Each after each. */
 START_TEST(test_a_product_after_another)
 {
-    const uint32_t devices[] = {sim, cpu, TANDEM_ANY_DEVICE};
+    const uint32_t devices[] = {simulated, cpu, TANDEM_ANY_DEVICE};
     struct tandem_tensor *c = matrix_new(context, N, N);
 
     for (int d = 0; d < 3; d++)
@@ -178,7 +178,7 @@ static enum tandem_status product_bad(struct tandem_tensor *c, double beta,
                                                   .beta = beta,
                                                   .activation = activation,
                                                   .flags = flags,
-                                                  .device = sim};
+                                                  .device = simulated};
 
     return tandem_matmul(context, &options, as[0].tensor, bs[0].tensor, c);
 }
@@ -209,7 +209,7 @@ static enum tandem_status axis_run(uint32_t id, int64_t axis, int64_t flag,
                                  .int_count = id == TANDEM_OP_SUM ? 2 : 1,
                                  .ints = ints};
 
-    return tandem_run_on(context, sim, &op, &x, 1, &y, 1);
+    return tandem_run_on(context, simulated, &op, &x, 1, &y, 1);
 }
 
 START_TEST(test_another_axis_on_the_same_tensors)
@@ -251,7 +251,7 @@ static enum tandem_status adam_run(int64_t step, struct tandem_tensor **tensors)
                                  .float_count = 5,
                                  .floats = floats};
 
-    return tandem_run_on(context, sim, &op, tensors, 4, outputs, 3);
+    return tandem_run_on(context, simulated, &op, tensors, 4, outputs, 3);
 }
 
 START_TEST(test_steps_count_from_one)
@@ -282,7 +282,7 @@ static void negate(struct tandem_tensor *x, struct tandem_tensor *y, int turn)
     for (int i = 0; i < N; i++)
         numbers[i] = (float)(turn * N + i + 1);
     OK(tandem_tensor_write(x, numbers, sizeof numbers));
-    OK(tandem_run_on(context, sim, &op, &x, 1, &y, 1));
+    OK(tandem_run_on(context, simulated, &op, &x, 1, &y, 1));
     OK(tandem_tensor_read(y, numbers, sizeof numbers, TANDEM_TIMEOUT_INFINITE));
     for (int i = 0; i < N; i++)
         ck_assert_float_eq(numbers[i], -(float)(turn * N + i + 1));

@@ -145,7 +145,7 @@ static struct tandem_context *scripted(const struct script *cpu,
                                        const struct script *gpu)
 {
     script_save("cpu", cpu);
-    script_save("sim", gpu);
+    script_save("simulated", gpu);
     return context_new(NULL);
 }
 
@@ -190,7 +190,7 @@ START_TEST(test_every_class_flips_at_its_crossover)
 {
     const struct class_case *of = &classes[_i];
     struct tandem_context *context = crossing(of->cost_class);
-    const uint32_t sim = device_named(context, "sim");
+    const uint32_t simulated = device_named(context, "simulated");
     const double crossover = GPU_FIXED / (1 - GPU_SLOPE);
     const int64_t middle =
         (int64_t)((crossover - of->bytes_more) / of->bytes_each);
@@ -198,20 +198,20 @@ START_TEST(test_every_class_flips_at_its_crossover)
     uint32_t before = 0;
 
     for (int i = -40; i <= 40; i++) {
-        const int64_t n =
-            llabs(i) <= 4 ? middle + i
-                          : (int64_t)((double)middle * exp2(i / 20.0));
+        const int64_t n = llabs(i) <= 4
+                              ? middle + i
+                              : (int64_t)((double)middle * exp2(i / 20.0));
         struct described call = described(context, of, n);
         struct tandem_explanation e = explained(context, &call);
 
         near(e.bytes, call.bytes);
         ck_assert_uint_eq(e.cost_class, of->cost_class);
         ck_assert_uint_eq(e.op, of->op);
-        ck_assert_msg(e.chosen == (call.bytes < crossover ? 0 : sim),
+        ck_assert_msg(e.chosen == (call.bytes < crossover ? 0 : simulated),
                       "%s of %lld: device %u", tandem_op_by_id(of->op)->name,
                       (long long)n, e.chosen);
         near(candidate_of(&e, 0)->predicted_ns, call.bytes);
-        near(candidate_of(&e, sim)->predicted_ns,
+        near(candidate_of(&e, simulated)->predicted_ns,
              GPU_FIXED + GPU_SLOPE * call.bytes);
         flips += e.chosen != before;
         before = e.chosen;
@@ -232,7 +232,7 @@ START_TEST(test_every_class_flips_at_its_crossover)
 END_TEST
 
 static const int64_t products[][3] = {
-    {16, 16, 16}, {16, 16, 256}, {256, 16, 16}, {256, 256, 16},
+    {16, 16, 16},    {16, 16, 256}, {256, 16, 16}, {256, 256, 16},
     {256, 256, 256}, {1, 256, 256}, {256, 1, 16}};
 
 /* The script moves the crossover to either side of each product. */
@@ -244,13 +244,13 @@ START_TEST(test_products_flip)
     struct tandem_explanation e = {.struct_size = sizeof e};
     struct tandem_context *context;
     struct tandem_tensor *a, *b, *c;
-    uint32_t sim;
+    uint32_t simulated;
 
     cpu.gemm_base = 1;
     gpu.gemm_base = 0.1;
     gpu.gemm_fixed = work * (_i % 2 ? 0.88 : 0.92);
     context = scripted(&cpu, &gpu);
-    sim = device_named(context, "sim");
+    simulated = device_named(context, "simulated");
     a = matrix_wrap(context, pool[0], s[0], s[2]);
     b = matrix_wrap(context, pool[1], s[2], s[1]);
     c = matrix_wrap(context, pool[2], s[0], s[1]);
@@ -258,9 +258,9 @@ START_TEST(test_products_flip)
     ck_assert_uint_eq(e.cost_class, TANDEM_COST_GEMM);
     ck_assert_uint_eq(e.op, TANDEM_OP_GEMM);
     ck_assert_double_eq_tol(candidate_of(&e, 0)->predicted_ns / work, 1, 1e-4);
-    ck_assert_double_eq_tol(candidate_of(&e, sim)->predicted_ns / work,
+    ck_assert_double_eq_tol(candidate_of(&e, simulated)->predicted_ns / work,
                             _i % 2 ? 0.98 : 1.02, 1e-4);
-    ck_assert_uint_eq(e.chosen, _i % 2 ? sim : 0);
+    ck_assert_uint_eq(e.chosen, _i % 2 ? simulated : 0);
     OK(tandem_matmul(context, NULL, a, b, c));
     ck_assert_uint_eq(last_choice(context), e.chosen);
     tandem_context_destroy(context);
@@ -280,7 +280,7 @@ START_TEST(test_batched_products)
     struct tandem_explanation e = {.struct_size = sizeof e};
     struct tandem_context *context;
     struct tandem_tensor *a, *b, *c;
-    uint32_t sim;
+    uint32_t simulated;
 
     ck_assert_ptr_nonnull(zeros);
     cpu.gemm_base = 1;
@@ -289,7 +289,7 @@ START_TEST(test_batched_products)
     gpu.gemm_fixed = 3 * work;
     gpu.launch = 2.5 * work;
     context = scripted(&cpu, &gpu);
-    sim = device_named(context, "sim");
+    simulated = device_named(context, "simulated");
     OK(tandem_tensor_create(context, TANDEM_F32, 3, a_shape, &a));
     OK(tandem_tensor_create(context, TANDEM_F32, 3, b_shape, &b));
     OK(tandem_tensor_create(context, TANDEM_F32, 3, c_shape, &c));
@@ -300,11 +300,11 @@ START_TEST(test_batched_products)
     near(candidate_of(&e, 0)->launch_ns, 100);
     ck_assert_double_eq_tol(candidate_of(&e, 0)->execute_ns,
                             (double)batch * (work - 100), 1e-4 * work);
-    near(candidate_of(&e, sim)->launch_ns, 2.5 * work);
-    ck_assert_double_eq_tol(candidate_of(&e, sim)->execute_ns / work,
+    near(candidate_of(&e, simulated)->launch_ns, 2.5 * work);
+    ck_assert_double_eq_tol(candidate_of(&e, simulated)->execute_ns / work,
                             0.75 * (double)batch, 1e-4 * (double)batch);
     /* The launch is paid for by many. */
-    ck_assert_uint_eq(e.chosen, batch > 10 ? sim : 0);
+    ck_assert_uint_eq(e.chosen, batch > 10 ? simulated : 0);
     tandem_context_destroy(context);
     free(zeros);
 }
@@ -327,7 +327,7 @@ START_TEST(test_strided_operands_use_the_strided_curve)
     y = matrix_wrap(context, pool[1], 30, 20);
     OK(tandem_explain_op(context, &op, &x, 1, &y, 1, &e));
     ck_assert_uint_eq(e.cost_class, TANDEM_COST_STRIDED);
-    ck_assert_uint_eq(e.chosen, device_named(context, "sim"));
+    ck_assert_uint_eq(e.chosen, device_named(context, "simulated"));
     tandem_context_destroy(context);
 }
 END_TEST
@@ -355,11 +355,11 @@ START_TEST(test_parts_match_the_script)
     struct described call;
     struct tandem_explanation e;
     const struct tandem_candidate *c;
-    uint32_t sim;
+    uint32_t simulated;
 
     parts_script(&cpu, &gpu);
     context = scripted(&cpu, &gpu);
-    sim = device_named(context, "sim");
+    simulated = device_named(context, "simulated");
     call = described(context, &classes[0], 1000);
     e = explained(context, &call);
     parts_add_up(&e);
@@ -375,7 +375,7 @@ START_TEST(test_parts_match_the_script)
     near(c->wait_ns, 0);
     near(c->download_ns, 0);
 
-    c = candidate_of(&e, sim);
+    c = candidate_of(&e, simulated);
     near(c->launch_ns, 700);
     near(c->execute_ns, 900 + 0.25 * 12000 - 700);
     near(c->transfer_ns, 2 * line_at(gpu.upload, 4000));
@@ -384,14 +384,14 @@ START_TEST(test_parts_match_the_script)
     near(c->download_ns, gpu.sync + line_at(gpu.download, 4000));
 
     /* One input less to move, then none. */
-    OK(tandem_tensor_prefetch(call.inputs[0], sim));
+    OK(tandem_tensor_prefetch(call.inputs[0], simulated));
     e = explained(context, &call);
     parts_add_up(&e);
-    near(candidate_of(&e, sim)->transfer_ns, line_at(gpu.upload, 4000));
+    near(candidate_of(&e, simulated)->transfer_ns, line_at(gpu.upload, 4000));
     near(candidate_of(&e, 0)->transfer_ns, 0);
-    OK(tandem_tensor_prefetch(call.inputs[1], sim));
+    OK(tandem_tensor_prefetch(call.inputs[1], simulated));
     e = explained(context, &call);
-    near(candidate_of(&e, sim)->transfer_ns, 0);
+    near(candidate_of(&e, simulated)->transfer_ns, 0);
     tandem_context_destroy(context);
 }
 END_TEST
@@ -403,13 +403,14 @@ START_TEST(test_waiting_and_downloading_are_predicted)
     struct described call, next;
     struct tandem_explanation e;
     const struct tandem_candidate *c;
-    uint32_t sim;
+    uint32_t simulated;
 
     parts_script(&cpu, &gpu);
     context = scripted(&cpu, &gpu);
-    sim = device_named(context, "sim");
+    simulated = device_named(context, "simulated");
     call = described(context, &classes[1], 1000);
-    OK(tandem_run_on(context, sim, &call.op, call.inputs, 1, call.outputs, 1));
+    OK(tandem_run_on(context, simulated, &call.op, call.inputs, 1, call.outputs,
+                     1));
     next = call;
     next.inputs[0] = call.outputs[0];
     next.outputs[0] = call.inputs[0];
@@ -419,8 +420,8 @@ START_TEST(test_waiting_and_downloading_are_predicted)
     near(c->transfer_ns, line_at(gpu.download, 4000));
     ck_assert_double_ge(c->wait_ns, gpu.sync);
     ck_assert_double_le(c->wait_ns, gpu.sync + 900 + 0.25 * 8000);
-    near(candidate_of(&e, sim)->transfer_ns, 0);
-    near(candidate_of(&e, sim)->wait_ns, 0);
+    near(candidate_of(&e, simulated)->transfer_ns, 0);
+    near(candidate_of(&e, simulated)->wait_ns, 0);
     OK(tandem_context_synchronize(context, TANDEM_TIMEOUT_INFINITE));
     e = explained(context, &next);
     near(candidate_of(&e, 0)->wait_ns, 0);
@@ -435,20 +436,20 @@ START_TEST(test_a_read_is_expected_and_predicted)
     struct tandem_context *context;
     struct described call, other;
     struct tandem_explanation e;
-    uint32_t sim;
+    uint32_t simulated;
 
     parts_script(&cpu, &gpu);
     context = scripted(&cpu, &gpu);
-    sim = device_named(context, "sim");
+    simulated = device_named(context, "simulated");
     call = described(context, &classes[1], 1000);
     for (int i = 0; i < 10; i++) {
-        OK(tandem_run_on(context, sim, &call.op, call.inputs, 1, call.outputs,
-                         1));
+        OK(tandem_run_on(context, simulated, &call.op, call.inputs, 1,
+                         call.outputs, 1));
         OK(tandem_tensor_sync(call.outputs[0], TANDEM_TIMEOUT_INFINITE));
     }
     e = explained(context, &call);
     parts_add_up(&e);
-    near(candidate_of(&e, sim)->download_ns,
+    near(candidate_of(&e, simulated)->download_ns,
          gpu.sync + line_at(gpu.download, 4000));
     near(candidate_of(&e, 0)->download_ns, 0);
     /* What reads it, and what writes another tensor, owes nothing for it. */
@@ -457,14 +458,14 @@ START_TEST(test_a_read_is_expected_and_predicted)
     other.outputs[0] = vector_new(context, 1000);
     e = explained(context, &other);
     parts_add_up(&e);
-    near(candidate_of(&e, sim)->download_ns, 0);
+    near(candidate_of(&e, simulated)->download_ns, 0);
     /* Nor does one whose results were overwritten unread, often enough. */
     for (int i = 0; i < 10; i++)
-        OK(tandem_run_on(context, sim, &call.op, call.inputs, 1, call.outputs,
-                         1));
+        OK(tandem_run_on(context, simulated, &call.op, call.inputs, 1,
+                         call.outputs, 1));
     e = explained(context, &call);
     parts_add_up(&e);
-    near(candidate_of(&e, sim)->download_ns, 0);
+    near(candidate_of(&e, simulated)->download_ns, 0);
     tandem_context_destroy(context);
 }
 END_TEST
@@ -485,14 +486,14 @@ START_TEST(test_residency_flips_the_choice)
 {
     struct script cpu, gpu;
     struct tandem_context *context = moving(&cpu, &gpu);
-    const uint32_t sim = device_named(context, "sim");
+    const uint32_t simulated = device_named(context, "simulated");
     struct described call = described(context, &classes[1], 1000);
     struct tandem_explanation e = explained(context, &call);
 
     ck_assert_uint_eq(e.chosen, 0);
-    OK(tandem_tensor_prefetch(call.inputs[0], sim));
+    OK(tandem_tensor_prefetch(call.inputs[0], simulated));
     e = explained(context, &call);
-    ck_assert_uint_eq(e.chosen, sim);
+    ck_assert_uint_eq(e.chosen, simulated);
     OK(tandem_tensor_host_written(call.inputs[0]));
     e = explained(context, &call);
     ck_assert_uint_eq(e.chosen, 0);
@@ -520,7 +521,7 @@ START_TEST(test_weights_move_after_the_predicted_uses)
     static const int64_t sizes[] = {1000, 2000, 4000, 16000};
     struct script cpu, gpu;
     struct tandem_context *context = moving(&cpu, &gpu);
-    const uint32_t sim = device_named(context, "sim");
+    const uint32_t simulated = device_named(context, "simulated");
     const int64_t n = sizes[_i];
     struct described call = described(context, &classes[1], n);
     const double x = 8.0 * (double)n;
@@ -530,7 +531,7 @@ START_TEST(test_weights_move_after_the_predicted_uses)
 
     for (int i = 0; i < expected + 5; i++) {
         run(context, &call);
-        ck_assert_msg(last_choice(context) == (i < expected ? 0 : sim),
+        ck_assert_msg(last_choice(context) == (i < expected ? 0 : simulated),
                       "use %d of %lld elements on device %u, expected %d on "
                       "the CPU",
                       i, (long long)n, last_choice(context), expected);
@@ -597,17 +598,17 @@ START_TEST(test_the_cpu_works_while_a_kernel_compiles)
     struct tandem_context *context;
     struct sim_counters before, after;
     struct described call;
-    uint32_t sim;
+    uint32_t simulated;
     int on_cpu = 0;
 
     setenv("TANDEM_SIM_READY", "3", 1);
     context = free_gpu();
-    sim = device_named(context, "sim");
+    simulated = device_named(context, "simulated");
     call = described(context, &classes[1], 100);
     before = counters_read(0);
     while (run(context, &call), last_choice(context) == 0)
         ck_assert_int_lt(++on_cpu, 20);
-    ck_assert_uint_eq(last_choice(context), sim);
+    ck_assert_uint_eq(last_choice(context), simulated);
     ck_assert_int_ge(on_cpu, 1);
     after = counters_since(0, &before);
     ck_assert_uint_eq(after.blocking_compiles, 0);
@@ -615,7 +616,7 @@ START_TEST(test_the_cpu_works_while_a_kernel_compiles)
     ck_assert_uint_eq(after.launches, 1);
     for (int i = 0; i < 5; i++) {
         run(context, &call);
-        ck_assert_uint_eq(last_choice(context), sim);
+        ck_assert_uint_eq(last_choice(context), simulated);
     }
     tandem_context_destroy(context);
 }
@@ -642,7 +643,8 @@ START_TEST(test_a_kernel_that_is_never_ready)
         ck_assert_uint_eq(last_choice(context), 0);
     }
     OK(tandem_explain_last(context, &e));
-    ck_assert_uint_eq(candidate_of(&e, device_named(context, "sim"))->ready, 0);
+    ck_assert_uint_eq(
+        candidate_of(&e, device_named(context, "simulated"))->ready, 0);
     ck_assert_uint_eq(candidate_of(&e, 0)->ready, 1);
     after = counters_since(0, &before);
     ck_assert_uint_eq(after.blocking_compiles, 0);
@@ -657,14 +659,15 @@ START_TEST(test_a_forced_device_compiles)
     struct tandem_context *context;
     struct sim_counters before = counters_read(0);
     struct described call;
-    uint32_t sim;
+    uint32_t simulated;
 
     setenv("TANDEM_SIM_READY", "never", 1);
     context = free_gpu();
-    sim = device_named(context, "sim");
+    simulated = device_named(context, "simulated");
     call = described(context, &classes[1], 100);
-    OK(tandem_run_on(context, sim, &call.op, call.inputs, 1, call.outputs, 1));
-    ck_assert_uint_eq(last_choice(context), sim);
+    OK(tandem_run_on(context, simulated, &call.op, call.inputs, 1, call.outputs,
+                     1));
+    ck_assert_uint_eq(last_choice(context), simulated);
     ck_assert_uint_eq(counters_since(0, &before).blocking_compiles, 1);
     tandem_context_destroy(context);
 }
@@ -697,22 +700,22 @@ START_TEST(test_what_a_device_declines_goes_elsewhere)
     struct tandem_context *context;
     struct tandem_explanation e = {.struct_size = sizeof e};
     struct described declined, served;
-    uint32_t sim;
+    uint32_t simulated;
 
     setenv("TANDEM_SIM_DECLINE", "tanh,gemm", 1);
     context = free_gpu();
-    sim = device_named(context, "sim");
+    simulated = device_named(context, "simulated");
     declined = described(context, &classes[1], 100);
     served = described(context, &classes[2], 100);
     run(context, &declined);
     ck_assert_uint_eq(last_choice(context), 0);
     run(context, &served);
-    ck_assert_uint_eq(last_choice(context), sim);
+    ck_assert_uint_eq(last_choice(context), simulated);
     e = explained(context, &declined);
-    ck_assert_uint_eq(candidate_of(&e, sim)->status, TANDEM_UNSUPPORTED);
+    ck_assert_uint_eq(candidate_of(&e, simulated)->status, TANDEM_UNSUPPORTED);
     ck_assert_uint_eq(e.chosen, 0);
     FAILS(TANDEM_UNSUPPORTED,
-          tandem_run_on(context, sim, &declined.op, declined.inputs, 1,
+          tandem_run_on(context, simulated, &declined.op, declined.inputs, 1,
                         declined.outputs, 1));
     tandem_context_destroy(context);
 }
@@ -729,7 +732,7 @@ START_TEST(test_the_cheapest_of_several_gpus)
     script_all(&cpu, 1e6, 0);
     script_save("cpu", &cpu);
     for (int i = 0; i < 3; i++) {
-        char name[] = "sim:0";
+        char name[] = "simulated:0";
 
         name[4] = (char)('0' + i);
         script_all(&gpu, i == _i ? 100 : 200, 0);
@@ -739,7 +742,8 @@ START_TEST(test_the_cheapest_of_several_gpus)
     call = described(context, &classes[1], 100);
     e = explained(context, &call);
     ck_assert_uint_eq(e.candidate_count, 4);
-    ck_assert_uint_eq(e.chosen, device_named(context, "sim") + (uint32_t)_i);
+    ck_assert_uint_eq(e.chosen,
+                      device_named(context, "simulated") + (uint32_t)_i);
     run(context, &call);
     ck_assert_uint_eq(last_choice(context), e.chosen);
     tandem_context_destroy(context);

@@ -15,8 +15,7 @@
 
 static uint32_t chosen(struct tandem_context *context)
 {
-    struct tandem_explanation explanation = {.struct_size =
-                                                 sizeof explanation};
+    struct tandem_explanation explanation = {.struct_size = sizeof explanation};
 
     OK(tandem_explain_last(context, &explanation));
     return explanation.chosen;
@@ -40,39 +39,44 @@ static uint32_t relu_device(struct tandem_context *context)
 
 START_TEST(test_names_of_statuses)
 {
-    static const char *const names[] = {
-        "ok",        "invalid argument", "unsupported", "no device",
-        "out of memory", "not ready",    "device lost", "failed"};
+    static const char *const names[] = {"ok",
+                                        "invalid argument",
+                                        "unsupported",
+                                        "no device",
+                                        "out of memory",
+                                        "not ready",
+                                        "device lost",
+                                        "failed"};
 
     for (uint32_t i = 0; i < 8; i++)
         ck_assert_str_eq(tandem_status_name((enum tandem_status)i), names[i]);
     ck_assert_str_eq(tandem_status_name((enum tandem_status)8),
                      "unknown status");
-    ck_assert_str_eq(tandem_status_name((enum tandem_status)-1),
+    ck_assert_str_eq(tandem_status_name((enum tandem_status) - 1),
                      "unknown status");
     ck_assert_str_eq(tandem_version(), PACKAGE_VERSION);
 }
 END_TEST
 
-#define ROW(ID, number, op_name, op_class_, inputs, outputs, ints, n_ints,   \
-            floats, n_floats, cost, metric_, tolerance_, required_, formula_) \
-    info = tandem_op_by_id(number);                                           \
-    ck_assert_ptr_nonnull(info);                                             \
-    ck_assert_ptr_eq(info, tandem_op_by_name(op_name));                      \
-    ck_assert_uint_eq(info->struct_size, sizeof *info);                      \
-    ck_assert_uint_eq(info->id, number);                                     \
-    ck_assert_str_eq(info->name, op_name);                                   \
-    ck_assert_uint_eq(info->op_class, TANDEM_CLASS_##op_class_);             \
-    ck_assert_uint_eq(info->cost_class, TANDEM_COST_##cost);                 \
-    ck_assert_uint_eq(info->metric, TANDEM_METRIC_##metric_);                \
-    ck_assert_uint_eq(info->input_count, inputs);                            \
-    ck_assert_uint_eq(info->output_count, outputs);                          \
-    ck_assert_uint_eq(info->int_count, n_ints);                              \
-    ck_assert_uint_eq(info->float_count, n_floats);                          \
-    ck_assert_uint_eq(info->required, required_);                            \
-    ck_assert_double_eq(info->tolerance, tolerance_);                        \
-    ck_assert_str_eq(info->int_names, ints);                                 \
-    ck_assert_str_eq(info->float_names, floats);                             \
+#define ROW(ID, number, op_name, op_class_, inputs, outputs, ints, n_ints,     \
+            floats, n_floats, cost, metric_, tolerance_, required_, formula_)  \
+    info = tandem_op_by_id(number);                                            \
+    ck_assert_ptr_nonnull(info);                                               \
+    ck_assert_ptr_eq(info, tandem_op_by_name(op_name));                        \
+    ck_assert_uint_eq(info->struct_size, sizeof *info);                        \
+    ck_assert_uint_eq(info->id, number);                                       \
+    ck_assert_str_eq(info->name, op_name);                                     \
+    ck_assert_uint_eq(info->op_class, TANDEM_CLASS_##op_class_);               \
+    ck_assert_uint_eq(info->cost_class, TANDEM_COST_##cost);                   \
+    ck_assert_uint_eq(info->metric, TANDEM_METRIC_##metric_);                  \
+    ck_assert_uint_eq(info->input_count, inputs);                              \
+    ck_assert_uint_eq(info->output_count, outputs);                            \
+    ck_assert_uint_eq(info->int_count, n_ints);                                \
+    ck_assert_uint_eq(info->float_count, n_floats);                            \
+    ck_assert_uint_eq(info->required, required_);                              \
+    ck_assert_double_eq(info->tolerance, tolerance_);                          \
+    ck_assert_str_eq(info->int_names, ints);                                   \
+    ck_assert_str_eq(info->float_names, floats);                               \
     ck_assert_str_eq(info->formula, formula_);
 
 START_TEST(test_operator_table)
@@ -94,17 +98,17 @@ START_TEST(test_devices_are_described)
 {
     struct tandem_device_info info = {.struct_size = sizeof info};
     struct tandem_context *context;
-    uint32_t count, sim;
+    uint32_t count, simulated;
 
     setenv("TANDEM_SIM_DEVICES", "3", 1);
     context = context_new(NULL);
     OK(tandem_device_count(context, &count));
-    sim = device_named(context, "sim");
-    ck_assert_uint_eq(device_named(context, "sim:0"), sim);
-    ck_assert_uint_eq(device_named(context, "sim:1"), sim + 1);
-    ck_assert_uint_eq(device_named(context, "sim:2"), sim + 2);
-    ck_assert_uint_le(sim + 3, count);
-    OK(tandem_device_describe(context, sim + 2, &info));
+    simulated = device_named(context, "simulated");
+    ck_assert_uint_eq(device_named(context, "simulated:0"), simulated);
+    ck_assert_uint_eq(device_named(context, "simulated:1"), simulated + 1);
+    ck_assert_uint_eq(device_named(context, "simulated:2"), simulated + 2);
+    ck_assert_uint_le(simulated + 3, count);
+    OK(tandem_device_describe(context, simulated + 2, &info));
     ck_assert_str_eq(info.name, "Simulated GPU 2");
     ck_assert_uint_eq(info.kind, TANDEM_DEVICE_GPU);
     OK(tandem_device_describe(context, 0, &info));
@@ -118,8 +122,7 @@ END_TEST
  * is found. */
 START_TEST(test_a_device_by_name_starts_no_other)
 {
-    const struct tandem_op op = {.struct_size = sizeof op,
-                                 .id = TANDEM_OP_NEG};
+    const struct tandem_op op = {.struct_size = sizeof op, .id = TANDEM_OP_NEG};
     struct tandem_device_info info = {.struct_size = sizeof info};
     struct tandem_context *context;
     const struct tandem_backend *backend;
@@ -139,9 +142,9 @@ START_TEST(test_a_device_by_name_starts_no_other)
     OK(tandem_run_on(context, cpu, &op, &x, 1, &y, 1));
     OK(tandem_tensor_sync(y, TANDEM_TIMEOUT_INFINITE));
     ck_assert_uint_eq(log_count(TANDEM_LOG_INFO, ": cpu:0"), 1);
-    ck_assert_uint_eq(log_count(TANDEM_LOG_INFO, ": sim:0"), 0);
+    ck_assert_uint_eq(log_count(TANDEM_LOG_INFO, ": simulated:0"), 0);
     OK(tandem_run(context, &op, &x, 1, &y, 1));
-    ck_assert_uint_eq(log_count(TANDEM_LOG_INFO, ": sim:0"), 1);
+    ck_assert_uint_eq(log_count(TANDEM_LOG_INFO, ": simulated:0"), 1);
     tandem_context_destroy(context);
 }
 END_TEST
@@ -163,9 +166,16 @@ END_TEST
 
 START_TEST(test_devices_that_are_not_there)
 {
-    static const char *const names[] = {"",      "none",  "cpu:1", "sim:1",
-                                        "sim:",  "sim:x", ":0",    "sim:-1",
-                                        "sim:0x", "sim:4294967296"};
+    static const char *const names[] = {"",
+                                        "none",
+                                        "cpu:1",
+                                        "simulated:1",
+                                        "simulated:",
+                                        "simulated:x",
+                                        ":0",
+                                        "simulated:-1",
+                                        "simulated:0x",
+                                        "simulated:4294967296"};
     struct tandem_context *context = context_new(NULL);
     uint32_t device;
 
@@ -188,9 +198,10 @@ START_TEST(test_the_environment_forces_a_device)
     struct tandem_context *context;
 
     setenv("TANDEM_SIM_DEVICES", "2", 1);
-    setenv("TANDEM_DEVICE", "sim:1", 1);
+    setenv("TANDEM_DEVICE", "simulated:1", 1);
     context = context_new(NULL);
-    ck_assert_uint_eq(relu_device(context), device_named(context, "sim:1"));
+    ck_assert_uint_eq(relu_device(context),
+                      device_named(context, "simulated:1"));
     tandem_context_destroy(context);
     setenv("TANDEM_DEVICE", "cpu", 1);
     context = context_new(NULL);
@@ -201,12 +212,12 @@ END_TEST
 
 START_TEST(test_the_option_forces_a_device)
 {
-    const struct tandem_context_options options = {.device = "sim"};
+    const struct tandem_context_options options = {.device = "simulated"};
     struct tandem_context *context;
 
     setenv("TANDEM_DEVICE", "cpu", 1);
     context = context_new(&options);
-    ck_assert_uint_eq(relu_device(context), device_named(context, "sim"));
+    ck_assert_uint_eq(relu_device(context), device_named(context, "simulated"));
     tandem_context_destroy(context);
 }
 END_TEST
@@ -235,9 +246,8 @@ START_TEST(test_a_device_that_cannot_be)
         {":0", "\":0\" is not a device name"},
     };
     struct tandem_context *context;
-    struct tandem_context_options options = {.struct_size = sizeof options,
-                                             .plugin_path =
-                                                 scratch_path("plugins")};
+    struct tandem_context_options options = {
+        .struct_size = sizeof options, .plugin_path = scratch_path("plugins")};
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         setenv("TANDEM_DEVICE", cases[i].name, 1);
@@ -246,7 +256,7 @@ START_TEST(test_a_device_that_cannot_be)
         ck_assert_ptr_null(context);
         error_has("TANDEM_DEVICE");
         error_has(cases[i].told);
-        error_has("loaded: cpu, sim");
+        error_has("loaded: cpu, simulated");
         setenv("TANDEM_DEVICE", "cpu", 1);
         options.device = cases[i].name;
         FAILS(TANDEM_NO_DEVICE, tandem_context_create(&options, &context));
@@ -270,14 +280,15 @@ START_TEST(test_forcing_a_device_that_is_not_there)
     struct tandem_tensor *tx, *ty;
 
     setenv("TANDEM_SIM_DEVICES", "2", 1);
-    setenv("TANDEM_DEVICE", "sim:7", 1);
+    setenv("TANDEM_DEVICE", "simulated:7", 1);
     context = context_new(NULL);
     tx = vector_wrap(context, &x, 1);
     ty = vector_wrap(context, &y, 1);
     for (int i = 0; i < 2; i++) {
         FAILS(TANDEM_NO_DEVICE, tandem_unary(context, TANDEM_OP_NEG, tx, ty));
-        error_has("TANDEM_DEVICE: there is no device \"sim:7\": the plugin "
-                  "has sim:0, sim:1");
+        error_has(
+            "TANDEM_DEVICE: there is no device \"simulated:7\": the plugin "
+            "has simulated:0, simulated:1");
         ck_assert_float_eq(y, 2);
     }
     /* Until another is. */
@@ -292,12 +303,11 @@ END_TEST
 START_TEST(test_force_device)
 {
     struct tandem_context *context = context_new(NULL);
-    const uint32_t sim = device_named(context, "sim");
-    struct tandem_explanation explanation = {.struct_size =
-                                                 sizeof explanation};
+    const uint32_t simulated = device_named(context, "simulated");
+    struct tandem_explanation explanation = {.struct_size = sizeof explanation};
 
-    OK(tandem_context_force_device(context, sim));
-    ck_assert_uint_eq(relu_device(context), sim);
+    OK(tandem_context_force_device(context, simulated));
+    ck_assert_uint_eq(relu_device(context), simulated);
     OK(tandem_explain_last(context, &explanation));
     ck_assert_uint_eq(explanation.forced, 1);
     OK(tandem_context_force_device(context, 0));
@@ -318,8 +328,8 @@ START_TEST(test_nothing_is_calibrated_without_a_profile)
 
     OK(tandem_device_is_calibrated(context, 0, &calibrated));
     ck_assert_uint_eq(calibrated, 0);
-    OK(tandem_device_is_calibrated(context, device_named(context, "sim"),
-                                &calibrated));
+    OK(tandem_device_is_calibrated(context, device_named(context, "simulated"),
+                                   &calibrated));
     ck_assert_uint_eq(calibrated, 0);
     tandem_context_destroy(context);
 }
@@ -330,8 +340,8 @@ static void log_levels(const char *text, bool warnings)
 {
     struct tandem_context *context;
     uint32_t before = log_count(TANDEM_LOG_WARNING, NULL);
-    const struct tandem_context_options options = {
-        .plugin_path = scratch_path("noise")};
+    const struct tandem_context_options options = {.plugin_path =
+                                                       scratch_path("noise")};
 
     directory_make(scratch_path("noise"));
     file_copy(scratch_path("noise/tandem-cpu.so"), build_path("tandem-cpu.so"));
@@ -362,8 +372,8 @@ START_TEST(test_contexts_are_independent)
 {
     struct tandem_context *one = context_new(NULL), *two = context_new(NULL);
 
-    OK(tandem_context_force_device(one, device_named(one, "sim")));
-    ck_assert_uint_eq(relu_device(one), device_named(one, "sim"));
+    OK(tandem_context_force_device(one, device_named(one, "simulated")));
+    ck_assert_uint_eq(relu_device(one), device_named(one, "simulated"));
     OK(tandem_context_force_device(two, 0));
     ck_assert_uint_eq(relu_device(two), 0);
     tandem_context_destroy(one);
@@ -404,8 +414,7 @@ START_TEST(test_a_duplicate_is_not_chosen)
 {
     struct script cpu = script_free(), gpu = script_free();
     struct tandem_explanation e = {.struct_size = sizeof e};
-    const struct tandem_op op = {.struct_size = sizeof op,
-                                 .id = TANDEM_OP_NEG};
+    const struct tandem_op op = {.struct_size = sizeof op, .id = TANDEM_OP_NEG};
     struct tandem_context *context;
     struct tandem_tensor *x, *y;
     float data[64], out[64];
@@ -415,10 +424,10 @@ START_TEST(test_a_duplicate_is_not_chosen)
     script_all(&cpu, 1e6, 0);
     script_all(&gpu, 1e5, 0);
     script_save("cpu", &cpu);
-    script_save("sim:0", &gpu);
-    script_save("sim:2", &gpu);
+    script_save("simulated:0", &gpu);
+    script_save("simulated:2", &gpu);
     gpu = script_free();
-    script_save("sim:1", &gpu); /* it would win */
+    script_save("simulated:1", &gpu); /* it would win */
     context = context_new(NULL);
     count_up(data, 64);
     x = vector_wrap(context, data, 64);
@@ -426,14 +435,14 @@ START_TEST(test_a_duplicate_is_not_chosen)
     for (int i = 0; i < 10; i++) {
         OK(tandem_unary(context, TANDEM_OP_NEG, x, y));
         OK(tandem_explain_last(context, &e));
-        ck_assert_uint_eq(e.chosen, device_named(context, "sim:0"));
+        ck_assert_uint_eq(e.chosen, device_named(context, "simulated:0"));
         ck_assert_uint_eq(e.candidate_count, 3);
     }
     OK(tandem_tensor_sync(y, TANDEM_TIMEOUT_INFINITE));
     ck_assert_uint_eq(counters_read(1).opens, 0);
     /* Who asks for it by name gets it. */
-    OK(tandem_run_on(context, device_named(context, "sim:1"), &op, &x, 1, &y,
-                     1));
+    OK(tandem_run_on(context, device_named(context, "simulated:1"), &op, &x, 1,
+                     &y, 1));
     OK(tandem_tensor_sync(y, TANDEM_TIMEOUT_INFINITE));
     ck_assert_float_eq(out[3], -4);
     ck_assert_uint_eq(counters_read(1).opens, 1);
@@ -456,7 +465,7 @@ START_TEST(test_a_duplicate_serves_where_the_first_does_not_open)
     for (int i = 0; i < 3; i++) {
         char name[16];
 
-        snprintf(name, sizeof name, "sim:%d", i);
+        snprintf(name, sizeof name, "simulated:%d", i);
         script_save(name, &gpu);
     }
     setenv("TANDEM_SIM_OPEN", "7:0", 1);
@@ -470,7 +479,7 @@ START_TEST(test_a_duplicate_serves_where_the_first_does_not_open)
         ck_assert_float_eq(out[3], -4);
     }
     OK(tandem_explain_last(context, &e));
-    ck_assert_uint_eq(e.chosen, device_named(context, "sim:1"));
+    ck_assert_uint_eq(e.chosen, device_named(context, "simulated:1"));
     ck_assert_uint_eq(counters_read(2).opens, 0);
     tandem_context_destroy(context);
 }

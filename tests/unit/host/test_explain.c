@@ -15,13 +15,13 @@
 #define N 256
 static float x[N], y[N], z[N];
 static struct tandem_context *context;
-static uint32_t sim;
+static uint32_t simulated;
 static struct tandem_tensor *tx, *ty, *tz;
 
 static void context_setup(void)
 {
     context = context_new(NULL);
-    sim = device_named(context, "sim");
+    simulated = device_named(context, "simulated");
     count_up(x, N);
     tx = vector_wrap(context, x, N);
     ty = vector_wrap(context, y, N);
@@ -57,11 +57,11 @@ START_TEST(test_the_last_operator_is_explained)
     e = last();
     ck_assert_uint_eq(e.op, TANDEM_OP_EXP);
     /* Explaining another does not change what was last run. */
-    OK(tandem_explain_op(context,
-                         &(struct tandem_op){.struct_size =
-                                                 sizeof(struct tandem_op),
-                                             .id = TANDEM_OP_ERF},
-                         &tx, 1, &ty, 1, &e));
+    OK(tandem_explain_op(
+        context,
+        &(struct tandem_op){.struct_size = sizeof(struct tandem_op),
+                            .id = TANDEM_OP_ERF},
+        &tx, 1, &ty, 1, &e));
     ck_assert_uint_eq(e.op, TANDEM_OP_ERF);
     ck_assert_uint_eq(last().op, TANDEM_OP_EXP);
 }
@@ -119,11 +119,11 @@ START_TEST(test_measuring)
     OK(tandem_context_set_timing(context, 1));
     OK(tandem_unary(context, TANDEM_OP_NEG, tx, ty));
     ck_assert_double_gt(last().measured_ns, 0);
-    OK(tandem_run_on(context, sim, &op, &tx, 1, &ty, 1));
+    OK(tandem_run_on(context, simulated, &op, &tx, 1, &ty, 1));
     ck_assert_double_gt(last().measured_ns, 0);
-    ck_assert_uint_eq(last().chosen, sim);
+    ck_assert_uint_eq(last().chosen, simulated);
     OK(tandem_context_set_timing(context, 0));
-    OK(tandem_run_on(context, sim, &op, &tx, 1, &ty, 1));
+    OK(tandem_run_on(context, simulated, &op, &tx, 1, &ty, 1));
     ck_assert_double_eq(last().measured_ns, 0);
     FAILS(TANDEM_INVALID_ARGUMENT, tandem_context_set_timing(context, 2));
     FAILS(TANDEM_INVALID_ARGUMENT, tandem_context_set_timing(NULL, 1));
@@ -136,7 +136,7 @@ START_TEST(test_measuring_waits_for_the_work)
     const struct sim_counters before = counters_read(0);
 
     OK(tandem_context_set_timing(context, 1));
-    OK(tandem_run_on(context, sim, &op, &tx, 1, &ty, 1));
+    OK(tandem_run_on(context, simulated, &op, &tx, 1, &ty, 1));
     ck_assert_uint_eq(counters_since(0, &before).executed, 1);
 }
 END_TEST
@@ -180,12 +180,12 @@ START_TEST(test_observers_see_every_operator)
     ck_assert(seen.last_after);
     ck_assert_uint_eq(seen.op, TANDEM_OP_NEG);
     ck_assert_uint_eq(seen.chosen, 0);
-    OK(tandem_run_on(context, sim, &op, &tx, 1, &ty, 1));
+    OK(tandem_run_on(context, simulated, &op, &tx, 1, &ty, 1));
     ck_assert_uint_eq(seen.befores, 2);
     ck_assert_uint_eq(seen.op, TANDEM_OP_ABS);
-    ck_assert_uint_eq(seen.chosen, sim);
+    ck_assert_uint_eq(seen.chosen, simulated);
     OK(tandem_context_set_timing(context, 1));
-    OK(tandem_run_on(context, sim, &op, &tx, 1, &ty, 1));
+    OK(tandem_run_on(context, simulated, &op, &tx, 1, &ty, 1));
     ck_assert_double_eq(seen.measured_before, 0);
     ck_assert_double_gt(seen.measured_after, 0);
     /* What is refused was not launched. */
@@ -217,9 +217,11 @@ START_TEST(test_matmul)
     const int64_t shape_a[2] = {M, K}, shape_b[2] = {K, W};
     const int64_t strides_a[2] = {turn_a ? 1 : K, turn_a ? M : 1};
     const int64_t strides_b[2] = {turn_b ? 1 : W, turn_b ? K : 1};
-    struct tandem_matmul_options options = {
-        .struct_size = sizeof options, .alpha = 2, .beta = 0.5,
-        .activation = TANDEM_OP_RELU, .device = on_sim ? sim : 0};
+    struct tandem_matmul_options options = {.struct_size = sizeof options,
+                                            .alpha = 2,
+                                            .beta = 0.5,
+                                            .activation = TANDEM_OP_RELU,
+                                            .device = on_sim ? simulated : 0};
     float a[M * K], b[K * W], c[M * W], row[W], before[M * W];
     struct tandem_tensor *ta, *tb, *tc = matrix_wrap(context, c, M, W);
 
@@ -274,9 +276,11 @@ START_TEST(test_matmul_of_16_bits)
     const uint32_t dtype = _i & 1 ? TANDEM_F16 : TANDEM_BF16;
     const bool wide = _i & 2, on_sim = _i & 4;
     const int64_t shape[3][2] = {{M, K}, {K, W}, {M, W}};
-    struct tandem_matmul_options options = {
-        .struct_size = sizeof options, .alpha = 1001,
-        .device = _i & 8 ? TANDEM_ANY_DEVICE : on_sim ? sim : 0};
+    struct tandem_matmul_options options = {.struct_size = sizeof options,
+                                            .alpha = 1001,
+                                            .device = _i & 8 ? TANDEM_ANY_DEVICE
+                                                      : on_sim ? simulated
+                                                               : 0};
     float a[M * K], b[K * W], c[M * W], row[W];
     uint16_t narrow_c[M * W], narrow_row[W];
     struct tandem_tensor *wide_a = matrix_wrap(context, a, M, K);
@@ -323,8 +327,9 @@ START_TEST(test_matmul_batches)
 {
     const int64_t shape_a[3] = {3, 2, 2}, shape_b[3] = {1, 2, 2};
     float a[12], b[4] = {1, 1, 0, 1}, c[12];
-    struct tandem_matmul_options options = {
-        .struct_size = sizeof options, .alpha = 1, .device = _i ? sim : 0};
+    struct tandem_matmul_options options = {.struct_size = sizeof options,
+                                            .alpha = 1,
+                                            .device = _i ? simulated : 0};
     struct tandem_tensor *ta, *tb, *tc;
 
     count_up(a, 12);
@@ -367,16 +372,18 @@ END_TEST
 START_TEST(test_scalars_stand_for_inputs)
 {
     const double two = 2;
-    struct tandem_op op = {.struct_size = sizeof op, .id = TANDEM_OP_POW,
-                           .float_count = 1, .floats = &two};
+    struct tandem_op op = {.struct_size = sizeof op,
+                           .id = TANDEM_OP_POW,
+                           .float_count = 1,
+                           .floats = &two};
     struct tandem_tensor *inputs[2] = {tx, NULL};
 
-    OK(tandem_run_on(context, _i ? sim : 0, &op, inputs, 2, &ty, 1));
+    OK(tandem_run_on(context, _i ? simulated : 0, &op, inputs, 2, &ty, 1));
     OK(tandem_tensor_sync(ty, TANDEM_TIMEOUT_INFINITE));
     ck_assert_float_eq_tol(y[2], 9, 1e-4f);
     inputs[0] = NULL;
     inputs[1] = tx;
-    OK(tandem_run_on(context, _i ? sim : 0, &op, inputs, 2, &ty, 1));
+    OK(tandem_run_on(context, _i ? simulated : 0, &op, inputs, 2, &ty, 1));
     OK(tandem_tensor_sync(ty, TANDEM_TIMEOUT_INFINITE));
     ck_assert_float_eq_tol(y[2], 8, 1e-4f);
 }

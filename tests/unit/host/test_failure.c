@@ -15,9 +15,8 @@
 
 #define N 64
 
-static void run_on(struct tandem_context *context, uint32_t device,
-                   uint32_t id, struct tandem_tensor *x,
-                   struct tandem_tensor *y)
+static void run_on(struct tandem_context *context, uint32_t device, uint32_t id,
+                   struct tandem_tensor *x, struct tandem_tensor *y)
 {
     const struct tandem_op op = {.struct_size = sizeof op, .id = id};
 
@@ -38,7 +37,7 @@ static struct tandem_context *failing(const char *fault)
 START_TEST(test_work_that_fails_later)
 {
     struct tandem_context *context = failing("launch:3:7");
-    const uint32_t sim = device_named(context, "sim");
+    const uint32_t simulated = device_named(context, "simulated");
     float x[N], y[4][N];
     struct tandem_tensor *tx = vector_wrap(context, x, N), *ty[4];
 
@@ -46,7 +45,7 @@ START_TEST(test_work_that_fails_later)
     for (int i = 0; i < 4; i++)
         ty[i] = vector_wrap(context, y[i], N);
     for (int i = 0; i < 4; i++)
-        run_on(context, sim, TANDEM_OP_NEG, i ? ty[i - 1] : tx, ty[i]);
+        run_on(context, simulated, TANDEM_OP_NEG, i ? ty[i - 1] : tx, ty[i]);
     FAILS(TANDEM_FAILED, tandem_tensor_sync(ty[2], TANDEM_TIMEOUT_INFINITE));
     FAILS(TANDEM_FAILED, tandem_tensor_sync(ty[3], TANDEM_TIMEOUT_INFINITE));
     FAILS(TANDEM_FAILED, tandem_tensor_read(ty[3], y[3], sizeof y[3],
@@ -58,8 +57,8 @@ START_TEST(test_work_that_fails_later)
     ck_assert_float_eq(y[0][4], -5);
     ck_assert_float_eq(y[1][4], 5);
     /* Written again, they are good again, and the device goes on. */
-    run_on(context, sim, TANDEM_OP_ABS, ty[0], ty[2]);
-    run_on(context, sim, TANDEM_OP_NEG, ty[2], ty[3]);
+    run_on(context, simulated, TANDEM_OP_ABS, ty[0], ty[2]);
+    run_on(context, simulated, TANDEM_OP_NEG, ty[2], ty[3]);
     OK(tandem_tensor_sync(ty[2], TANDEM_TIMEOUT_INFINITE));
     OK(tandem_tensor_sync(ty[3], TANDEM_TIMEOUT_INFINITE));
     ck_assert_float_eq(y[2][4], 5);
@@ -71,13 +70,13 @@ END_TEST
 START_TEST(test_synchronize_reports_the_error_once)
 {
     struct tandem_context *context = failing("launch:1:7");
-    const uint32_t sim = device_named(context, "sim");
+    const uint32_t simulated = device_named(context, "simulated");
     float x[N], y[N];
     struct tandem_tensor *tx = vector_wrap(context, x, N);
     struct tandem_tensor *ty = vector_wrap(context, y, N);
 
     count_up(x, N);
-    run_on(context, sim, TANDEM_OP_NEG, tx, ty);
+    run_on(context, simulated, TANDEM_OP_NEG, tx, ty);
     FAILS(TANDEM_FAILED,
           tandem_context_synchronize(context, TANDEM_TIMEOUT_INFINITE));
     OK(tandem_context_synchronize(context, TANDEM_TIMEOUT_INFINITE));
@@ -93,17 +92,17 @@ END_TEST
 START_TEST(test_host_written_cures)
 {
     struct tandem_context *context = failing("launch:1:7");
-    const uint32_t sim = device_named(context, "sim");
+    const uint32_t simulated = device_named(context, "simulated");
     float x[N], y[N];
     struct tandem_tensor *tx = vector_wrap(context, x, N);
     struct tandem_tensor *ty = vector_wrap(context, y, N);
 
     count_up(x, N);
-    run_on(context, sim, TANDEM_OP_NEG, tx, ty);
+    run_on(context, simulated, TANDEM_OP_NEG, tx, ty);
     FAILS(TANDEM_FAILED, tandem_tensor_sync(ty, TANDEM_TIMEOUT_INFINITE));
     memcpy(y, x, sizeof y);
     OK(tandem_tensor_host_written(ty));
-    run_on(context, sim, TANDEM_OP_NEG, ty, tx);
+    run_on(context, simulated, TANDEM_OP_NEG, ty, tx);
     OK(tandem_tensor_sync(tx, TANDEM_TIMEOUT_INFINITE));
     ck_assert_float_eq(x[1], -2);
     tandem_context_destroy(context);
@@ -114,16 +113,15 @@ START_TEST(test_out_of_device_memory)
 {
     const char *const pairs[] = {"memory_limit_bytes", "1000", NULL};
     struct tandem_context *context = context_with(pairs);
-    const uint32_t sim = device_named(context, "sim");
-    const struct tandem_op op = {.struct_size = sizeof op,
-                                 .id = TANDEM_OP_NEG};
+    const uint32_t simulated = device_named(context, "simulated");
+    const struct tandem_op op = {.struct_size = sizeof op, .id = TANDEM_OP_NEG};
     float x[N * 8], y[N * 8];
     struct tandem_tensor *tx = vector_wrap(context, x, N * 8);
     struct tandem_tensor *ty = vector_wrap(context, y, N * 8);
 
     count_up(x, N * 8);
     FAILS(TANDEM_OUT_OF_MEMORY,
-          tandem_run_on(context, sim, &op, &tx, 1, &ty, 1));
+          tandem_run_on(context, simulated, &op, &tx, 1, &ty, 1));
     /* On any device it still runs. */
     OK(tandem_unary(context, TANDEM_OP_NEG, tx, ty));
     OK(tandem_tensor_sync(ty, TANDEM_TIMEOUT_INFINITE));
@@ -143,20 +141,20 @@ START_TEST(test_a_lost_device_is_left_out)
     float x[N], y[N], z[N];
     struct tandem_tensor *tx, *ty, *tz;
     enum tandem_status status;
-    uint32_t sim;
+    uint32_t simulated;
 
     script_all(&cpu, 1e6, 0);
     script_save("cpu", &cpu);
-    script_save("sim", &gpu);
+    script_save("simulated", &gpu);
     context = context_with(pairs);
-    sim = device_named(context, "sim");
+    simulated = device_named(context, "simulated");
     count_up(x, N);
     tx = vector_wrap(context, x, N);
     ty = vector_wrap(context, y, N);
     tz = vector_wrap(context, z, N);
     OK(tandem_unary(context, TANDEM_OP_NEG, tx, tz));
     OK(tandem_explain_last(context, &e));
-    ck_assert_uint_eq(e.chosen, sim);
+    ck_assert_uint_eq(e.chosen, simulated);
     OK(tandem_tensor_sync(tz, TANDEM_TIMEOUT_INFINITE));
     OK(tandem_unary(context, TANDEM_OP_NEG, tz, ty));
     OK(tandem_unary(context, TANDEM_OP_NEG, ty, ty)); /* loses it */
@@ -169,11 +167,11 @@ START_TEST(test_a_lost_device_is_left_out)
         OK(tandem_tensor_sync(ty, TANDEM_TIMEOUT_INFINITE));
         ck_assert_float_eq(y[7], 8);
     }
-    status = tandem_run_on(context, sim,
-                           &(struct tandem_op){.struct_size =
-                                                   sizeof(struct tandem_op),
-                                               .id = TANDEM_OP_ABS},
-                           &tx, 1, &ty, 1);
+    status = tandem_run_on(
+        context, simulated,
+        &(struct tandem_op){.struct_size = sizeof(struct tandem_op),
+                            .id = TANDEM_OP_ABS},
+        &tx, 1, &ty, 1);
     ck_assert_int_eq(status, TANDEM_DEVICE_LOST);
     tandem_context_destroy(context);
 }
@@ -182,15 +180,15 @@ END_TEST
 START_TEST(test_data_on_a_lost_device_is_gone)
 {
     struct tandem_context *context = failing("launch:2:6");
-    const uint32_t sim = device_named(context, "sim");
+    const uint32_t simulated = device_named(context, "simulated");
     float x[N], y[N], z[N];
     struct tandem_tensor *tx = vector_wrap(context, x, N);
     struct tandem_tensor *ty = vector_wrap(context, y, N);
     struct tandem_tensor *tz = vector_wrap(context, z, N);
 
     count_up(x, N);
-    run_on(context, sim, TANDEM_OP_NEG, tx, ty);
-    run_on(context, sim, TANDEM_OP_NEG, ty, tz);
+    run_on(context, simulated, TANDEM_OP_NEG, tx, ty);
+    run_on(context, simulated, TANDEM_OP_NEG, ty, tz);
     FAILS(TANDEM_DEVICE_LOST, tandem_tensor_sync(tz, TANDEM_TIMEOUT_INFINITE));
     FAILS(TANDEM_DEVICE_LOST, tandem_tensor_sync(ty, TANDEM_TIMEOUT_INFINITE));
     FAILS(TANDEM_DEVICE_LOST, tandem_unary(context, TANDEM_OP_NEG, ty, tz));
@@ -205,13 +203,13 @@ END_TEST
 START_TEST(test_a_wait_that_never_ends)
 {
     struct tandem_context *context = failing("wait:1");
-    const uint32_t sim = device_named(context, "sim");
+    const uint32_t simulated = device_named(context, "simulated");
     float x[N], y[N];
     struct tandem_tensor *tx = vector_wrap(context, x, N);
     struct tandem_tensor *ty = vector_wrap(context, y, N);
 
     count_up(x, N);
-    run_on(context, sim, TANDEM_OP_NEG, tx, ty);
+    run_on(context, simulated, TANDEM_OP_NEG, tx, ty);
     FAILS(TANDEM_NOT_READY, tandem_tensor_sync(ty, 1000));
     OK(tandem_tensor_sync(ty, TANDEM_TIMEOUT_INFINITE));
     ck_assert_float_eq(y[0], -1);
@@ -222,7 +220,7 @@ END_TEST
 START_TEST(test_a_poll_does_not_wait)
 {
     struct tandem_context *context = context_new(NULL);
-    const uint32_t sim = device_named(context, "sim");
+    const uint32_t simulated = device_named(context, "simulated");
     float x[N], y[N];
     struct tandem_tensor *tx = vector_wrap(context, x, N);
     struct tandem_tensor *ty = vector_wrap(context, y, N);
@@ -230,7 +228,7 @@ START_TEST(test_a_poll_does_not_wait)
     int polls = 0;
 
     count_up(x, N);
-    run_on(context, sim, TANDEM_OP_NEG, tx, ty);
+    run_on(context, simulated, TANDEM_OP_NEG, tx, ty);
     before = counters_read(0);
     while (tandem_tensor_sync(ty, 0) == TANDEM_NOT_READY)
         ck_assert_int_lt(++polls, 100);
@@ -272,10 +270,10 @@ static int in_child(child_fn child, struct tandem_context *context,
     return WEXITSTATUS(status);
 }
 
-#define CHILD(condition)                                                     \
-    do {                                                                     \
-        if (!(condition))                                                    \
-            return __LINE__ % 250 + 1;                                       \
+#define CHILD(condition)                                                       \
+    do {                                                                       \
+        if (!(condition))                                                      \
+            return __LINE__ % 250 + 1;                                         \
     } while (0)
 
 /* Every call with what was inherited says so; a fresh context works. */
@@ -319,13 +317,13 @@ static int child_of_used(struct tandem_context *context,
 START_TEST(test_a_child_that_inherits)
 {
     struct tandem_context *context = context_new(NULL);
-    const uint32_t sim = device_named(context, "sim");
+    const uint32_t simulated = device_named(context, "simulated");
     float x[N], y[N];
     struct tandem_tensor *tx = vector_wrap(context, x, N);
     struct tandem_tensor *ty = vector_wrap(context, y, N);
 
     count_up(x, N);
-    run_on(context, sim, TANDEM_OP_NEG, tx, ty);
+    run_on(context, simulated, TANDEM_OP_NEG, tx, ty);
     ck_assert_int_eq(in_child(child_of_used, context, tx, ty), 0);
     /* The parent goes on as if nothing had happened. */
     OK(tandem_tensor_sync(ty, TANDEM_TIMEOUT_INFINITE));
@@ -414,16 +412,16 @@ END_TEST
 
 struct worker {
     struct tandem_context *context;
-    uint32_t sim, number;
+    uint32_t simulated, number;
     const char *failure; /* libcheck's assertions are for one thread */
 };
 
-#define MUST(call)                                                           \
-    do {                                                                     \
-        if ((call) != TANDEM_OK) {                                           \
-            worker->failure = #call;                                         \
-            return NULL;                                                     \
-        }                                                                    \
+#define MUST(call)                                                             \
+    do {                                                                       \
+        if ((call) != TANDEM_OK) {                                             \
+            worker->failure = #call;                                           \
+            return NULL;                                                       \
+        }                                                                      \
     } while (0)
 
 /* Chains on both devices; the result of round r is known exactly. */
@@ -445,11 +443,11 @@ static void *worker_run(void *argument)
     for (int round = 0; round < ROUNDS; round++) {
         MUST(tandem_tensor_wrap(context, x, TANDEM_F32, 1, &n, NULL, 0, &tx));
         MUST(tandem_tensor_create(context, TANDEM_F32, 1, &n, &ty));
-        MUST(tandem_run_on(context, round % 2 ? worker->sim : 0, &neg, &tx, 1,
-                           &ty, 1));
+        MUST(tandem_run_on(context, round % 2 ? worker->simulated : 0, &neg,
+                           &tx, 1, &ty, 1));
         MUST(tandem_binary(context, TANDEM_OP_SUB, tx, ty, ty)); /* 2 x */
-        MUST(tandem_run_on(context, round % 3 ? worker->sim : 0, &neg, &ty, 1,
-                           &ty, 1));
+        MUST(tandem_run_on(context, round % 3 ? worker->simulated : 0, &neg,
+                           &ty, 1, &ty, 1));
         MUST(tandem_tensor_read(ty, y, (uint64_t)n * 4,
                                 TANDEM_TIMEOUT_INFINITE));
         for (int64_t i = 0; i < n; i++)
@@ -484,8 +482,8 @@ START_TEST(test_threads_share_a_context)
     pthread_t threads[THREADS];
 
     for (uint32_t i = 0; i < THREADS; i++) {
-        workers[i] = (struct worker){context, device_named(context, "sim"), i,
-                                     NULL};
+        workers[i] = (struct worker){
+            context, device_named(context, "simulated"), i, NULL};
         ck_assert_int_eq(
             pthread_create(&threads[i], NULL, worker_run, &workers[i]), 0);
     }

@@ -19,13 +19,13 @@
 static const struct tandem_op negate = {.struct_size = sizeof negate,
                                         .id = TANDEM_OP_NEG};
 
-/* The first launch on sim:0 never ends; with fault it fails once it is
+/* The first launch on simulated:0 never ends; with fault it fails once it is
  * released. */
 static struct tandem_context *failing(uint32_t hang_timeout_ms,
                                       const char *fault)
 {
-    static const char *const keys[] = {"sim.hang", "sim.hang_device",
-                                       "test.fault"};
+    static const char *const keys[] = {"simulated.hang",
+                                       "simulated.hang_device", "test.fault"};
     const char *const values[] = {"1", "0", fault};
     const struct tandem_context_options options = {
         .struct_size = sizeof options,
@@ -45,7 +45,7 @@ static struct tandem_context *hanging(uint32_t hang_timeout_ms)
 
 struct vectors {
     struct tandem_context *context;
-    uint32_t sim;
+    uint32_t simulated;
     float x[N], y[N], z[N];
     struct tandem_tensor *tx, *ty, *tz;
     int started; /* for another thread: all of this is set */
@@ -55,12 +55,12 @@ struct vectors {
 static void vectors_start(struct vectors *v, struct tandem_context *context)
 {
     v->context = context;
-    v->sim = device_named(context, "sim");
+    v->simulated = device_named(context, "simulated");
     count_up(v->x, N);
     v->tx = vector_wrap(context, v->x, N);
     v->ty = vector_wrap(context, v->y, N);
     v->tz = vector_wrap(context, v->z, N);
-    OK(tandem_run_on(context, v->sim, &negate, &v->tx, 1, &v->ty, 1));
+    OK(tandem_run_on(context, v->simulated, &negate, &v->tx, 1, &v->ty, 1));
     __atomic_store_n(&v->started, 1, __ATOMIC_RELEASE);
 }
 
@@ -91,7 +91,7 @@ START_TEST(test_an_input_on_a_device_that_hangs)
     FAILS(TANDEM_DEVICE_LOST,
           tandem_tensor_sync(v.ty, TANDEM_TIMEOUT_INFINITE));
     FAILS(TANDEM_DEVICE_LOST,
-          tandem_run_on(v.context, v.sim, &negate, &v.tx, 1, &v.tz, 1));
+          tandem_run_on(v.context, v.simulated, &negate, &v.tx, 1, &v.tz, 1));
     cpu_serves(&v);
     /* Written again it is whole again. */
     OK(tandem_unary(v.context, TANDEM_OP_NEG, v.tx, v.ty));
@@ -113,8 +113,8 @@ START_TEST(test_a_large_input_for_a_device_that_hangs)
     vectors_start(&v, hanging(SHORT_MS));
     tensor = vector_wrap(v.context, memory, large);
     OK(tandem_tensor_create(v.context, TANDEM_F32, 1, &large, &result));
-    FAILS(TANDEM_DEVICE_LOST,
-          tandem_run_on(v.context, v.sim, &negate, &tensor, 1, &result, 1));
+    FAILS(TANDEM_DEVICE_LOST, tandem_run_on(v.context, v.simulated, &negate,
+                                            &tensor, 1, &result, 1));
     ck_assert_ptr_nonnull(strstr(tandem_last_error(), "did not complete"));
     cpu_serves(&v);
     tandem_context_destroy(v.context);
@@ -129,7 +129,7 @@ START_TEST(test_whatever_device_is_chosen)
 
     script_all(&gpu, 1e6, 0);
     script_save("cpu", &cpu);
-    script_save("sim", &gpu);
+    script_save("simulated", &gpu);
     vectors_start(&v, hanging(SHORT_MS));
     FAILS(TANDEM_DEVICE_LOST,
           tandem_unary(v.context, TANDEM_OP_NEG, v.ty, v.tz));
@@ -200,7 +200,7 @@ START_TEST(test_a_measured_operator)
     vectors_start(&v, hanging(SHORT_MS));
     OK(tandem_context_set_timing(v.context, 1));
     /* It was launched; that it does not end is told where it is read. */
-    OK(tandem_run_on(v.context, v.sim, &negate, &v.tx, 1, &v.tz, 1));
+    OK(tandem_run_on(v.context, v.simulated, &negate, &v.tx, 1, &v.tz, 1));
     FAILS(TANDEM_DEVICE_LOST,
           tandem_tensor_sync(v.tz, TANDEM_TIMEOUT_INFINITE));
     FAILS(TANDEM_DEVICE_LOST,
@@ -258,7 +258,7 @@ static void *stuck_run(void *argument)
     return NULL;
 }
 
-/* Starts a thread that waits for sim:0, and waits until it does. */
+/* Starts a thread that waits for simulated:0, and waits until it does. */
 static pthread_t stuck_start(struct stuck *stuck)
 {
     const uint64_t before = counters_read(0).waits;
@@ -288,8 +288,8 @@ static enum tandem_status stuck_write(struct vectors *v)
 {
     const int64_t half = N / 2;
     struct tandem_tensor *view = NULL;
-    enum tandem_status status = tandem_tensor_view(v->ty, 0, 1, &half,
-                                                   &(int64_t){2}, &view);
+    enum tandem_status status =
+        tandem_tensor_view(v->ty, 0, 1, &half, &(int64_t){2}, &view);
 
     if (status == TANDEM_OK)
         status = tandem_tensor_write(view, v->x, sizeof v->x / 2);
@@ -310,7 +310,7 @@ static enum tandem_status stuck_synchronize(struct vectors *v)
 /* All that does not need the device goes on, on another device too. */
 static void others_go_on(struct vectors *v)
 {
-    uint32_t other = device_named(v->context, "sim:1"), count;
+    uint32_t other = device_named(v->context, "simulated:1"), count;
     const struct tandem_backend *backend;
     struct tandem_device *device;
     struct tandem_explanation e = {.struct_size = sizeof e};
@@ -392,10 +392,11 @@ START_TEST(test_a_device_that_another_thread_waits_for)
     v.started = 0;
     script_all(&cpu, 1e6, 0);
     script_save("cpu", &cpu);
-    script_save("sim", &gpu);
+    script_save("simulated", &gpu);
     thread = stuck_start(&stuck);
     cpu_serves(&v);
-    ck_assert_uint_ge(log_count(TANDEM_LOG_WARNING, "not run on sim:0"), 1);
+    ck_assert_uint_ge(log_count(TANDEM_LOG_WARNING, "not run on simulated:0"),
+                      1);
     FAILS(TANDEM_DEVICE_LOST,
           tandem_run_on(v.context, 0, &negate, &v.ty, 1, &v.tz, 1));
     hangs_release();

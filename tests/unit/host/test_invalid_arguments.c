@@ -24,14 +24,14 @@ static void says(const char *text)
 static float x[N], y[N];
 static struct tandem_context *context, *other;
 static struct tandem_tensor *tx, *ty, *foreign, *freed;
-static uint32_t sim;
+static uint32_t simulated;
 static struct sim_counters before;
 
 static void input_setup(void)
 {
     context = context_new(NULL);
     other = context_new(NULL);
-    sim = device_named(context, "sim");
+    simulated = device_named(context, "simulated");
     count_up(x, N);
     memset(y, 0x5a, sizeof y);
     tx = vector_wrap(context, x, N);
@@ -109,10 +109,10 @@ END_TEST
 
 START_TEST(test_options)
 {
-    struct tandem_context_options options = {
-        .struct_size = sizeof options,
-        .plugin_path = scratch_path("plugins"),
-        .open_count = 1};
+    struct tandem_context_options options = {.struct_size = sizeof options,
+                                             .plugin_path =
+                                                 scratch_path("plugins"),
+                                             .open_count = 1};
     const char *const keys[1] = {"max_isa"}, *const none[1] = {NULL};
     struct tandem_context *made = NULL;
 
@@ -136,8 +136,8 @@ START_TEST(test_sizes_of_options)
                              TANDEM_MATMUL_OPTIONS_MIN_SIZE_0_1};
     const size_t sizes[2][4] = {{0, 4, sizeof(void *), least[0] - 1},
                                 {0, 4, sizeof(void *), least[1] - 1}};
-    struct tandem_context_options options = {
-        .plugin_path = scratch_path("plugins")};
+    struct tandem_context_options options = {.plugin_path =
+                                                 scratch_path("plugins")};
     struct tandem_matmul_options how = {.alpha = 2,
                                         .device = TANDEM_ANY_DEVICE};
     struct tandem_explanation e = {.struct_size = sizeof e};
@@ -189,7 +189,7 @@ START_TEST(test_sizes_that_were_forgotten)
     BAD(tandem_run(context, &none, &tx, 1, &ty, 1));
     says("op.struct_size");
     says("sizeof(struct tandem_op)");
-    BAD(tandem_run_on(context, sim, &none, &tx, 1, &ty, 1));
+    BAD(tandem_run_on(context, simulated, &none, &tx, 1, &ty, 1));
     says("op.struct_size");
     e.struct_size = sizeof e;
     BAD(tandem_explain_op(context, &none, &tx, 1, &ty, 1, &e));
@@ -389,9 +389,8 @@ END_TEST
 
 START_TEST(test_products)
 {
-    struct tandem_matmul_options options = {.struct_size = sizeof options,
-                                            .alpha = 1,
-                                            .device = TANDEM_ANY_DEVICE};
+    struct tandem_matmul_options options = {
+        .struct_size = sizeof options, .alpha = 1, .device = TANDEM_ANY_DEVICE};
     struct tandem_explanation e = {.struct_size = sizeof e};
     struct tandem_tensor *a = matrix_wrap(context, x, 3, 4);
     struct tandem_tensor *b = matrix_wrap(context, x, 4, 3);

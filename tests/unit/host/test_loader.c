@@ -79,9 +79,9 @@ START_TEST(test_good_plugins_load)
     OK(tandem_device_name(context, 0, &backend, &index));
     ck_assert_str_eq(backend, "cpu");
     ck_assert_uint_eq(index, 0);
-    ck_assert_uint_lt(device_named(context, "sim"), count);
+    ck_assert_uint_lt(device_named(context, "simulated"), count);
     ck_assert_ptr_null(problem_with(context, "tandem-cpu.so"));
-    ck_assert_ptr_null(problem_with(context, "tandem-sim.so"));
+    ck_assert_ptr_null(problem_with(context, "tandem-simulated.so"));
     context_works(context);
     tandem_context_destroy(context);
 }
@@ -95,7 +95,7 @@ START_TEST(test_the_environment_names_plugins)
     setenv("TANDEM_PLUGIN_PATH", scratch_path("plugins"), 1);
     context = context_new(&options);
     ck_assert_uint_eq(device_named(context, "cpu"), 0);
-    device_named(context, "sim");
+    device_named(context, "simulated");
     tandem_context_destroy(context);
 }
 END_TEST
@@ -108,12 +108,12 @@ START_TEST(test_the_environment_names_backends)
     setenv("TANDEM_BACKENDS", "cpu", 1);
     context = context_new(NULL);
     ck_assert_uint_eq(device_named(context, "cpu"), 0);
-    FAILS(TANDEM_NO_DEVICE, tandem_device_find(context, "sim", &device));
+    FAILS(TANDEM_NO_DEVICE, tandem_device_find(context, "simulated", &device));
     context_works(context);
     tandem_context_destroy(context);
-    setenv("TANDEM_BACKENDS", "sim,cpu", 1);
+    setenv("TANDEM_BACKENDS", "simulated,cpu", 1);
     context = context_new(NULL);
-    device_named(context, "sim");
+    device_named(context, "simulated");
     ck_assert_uint_eq(device_named(context, "cpu"), 0);
     tandem_context_destroy(context);
 }
@@ -174,8 +174,8 @@ END_TEST
 
 START_TEST(test_empty_and_cut_files_are_no_plugins)
 {
-    const char *directory = directory_with("tandem-sim.so");
-    const char *file = scratch_path("with-tandem-sim.so/tandem-other.so");
+    const char *directory = directory_with("tandem-simulated.so");
+    const char *file = scratch_path("with-tandem-simulated.so/tandem-other.so");
     struct tandem_context *context;
 
     ck_assert_int_eq(truncate(file, 3000), 0);
@@ -305,14 +305,14 @@ START_TEST(test_a_backend_whose_count_fails)
 }
 END_TEST
 
-/* Whether a context at with-tandem-sim.so has the sim device. */
+/* Whether a context at with-tandem-simulated.so has the simulated device. */
 static bool sim_is_used(void)
 {
     struct tandem_context *context =
-        context_at(scratch_path("with-tandem-sim.so"));
+        context_at(scratch_path("with-tandem-simulated.so"));
     uint32_t device;
     const bool used =
-        tandem_device_find(context, "sim", &device) == TANDEM_OK;
+        tandem_device_find(context, "simulated", &device) == TANDEM_OK;
 
     context_works(context);
     tandem_context_destroy(context);
@@ -321,8 +321,8 @@ static bool sim_is_used(void)
 
 START_TEST(test_files_that_others_may_write)
 {
-    const char *directory = directory_with("tandem-sim.so");
-    const char *file = scratch_path("with-tandem-sim.so/tandem-other.so");
+    const char *directory = directory_with("tandem-simulated.so");
+    const char *file = scratch_path("with-tandem-simulated.so/tandem-other.so");
 
     ck_assert(sim_is_used());
     ck_assert_int_eq(chmod(file, 0666), 0);
@@ -340,7 +340,7 @@ END_TEST
 
 START_TEST(test_directories_that_others_may_write)
 {
-    const char *directory = directory_with("tandem-sim.so");
+    const char *directory = directory_with("tandem-simulated.so");
     struct tandem_context_options options = {.struct_size = sizeof options};
     struct tandem_context *context;
     char path[8192];
@@ -348,7 +348,7 @@ START_TEST(test_directories_that_others_may_write)
     ck_assert_int_eq(chmod(directory, 0777), 0);
     snprintf(path, sizeof path, "%s:%s", directory, scratch_path("plugins"));
     options.plugin_path = path;
-    file_copy(scratch_path("with-tandem-sim.so/tandem-zzz.so"),
+    file_copy(scratch_path("with-tandem-simulated.so/tandem-zzz.so"),
               build_path("no-query-symbol-plugin.so"));
     context = context_new(&options);
     ck_assert_msg(!problem_with(context, TANDEM_BACKEND_QUERY_SYMBOL),
@@ -364,16 +364,16 @@ START_TEST(test_links_and_directories_are_no_plugins)
     struct tandem_context *context;
     uint32_t device;
 
-    directory_with("tandem-sim.so");
+    directory_with("tandem-simulated.so");
     ck_assert_int_eq(
-        remove(scratch_path("with-tandem-sim.so/tandem-other.so")), 0);
+        remove(scratch_path("with-tandem-simulated.so/tandem-other.so")), 0);
     ck_assert_int_eq(
-        symlink(scratch_path("plugins/tandem-sim.so"),
-                scratch_path("with-tandem-sim.so/tandem-sim.so")),
+        symlink(scratch_path("plugins/tandem-simulated.so"),
+                scratch_path("with-tandem-simulated.so/tandem-simulated.so")),
         0);
-    directory_make(scratch_path("with-tandem-sim.so/tandem-dir.so"));
-    context = context_at(scratch_path("with-tandem-sim.so"));
-    FAILS(TANDEM_NO_DEVICE, tandem_device_find(context, "sim", &device));
+    directory_make(scratch_path("with-tandem-simulated.so/tandem-dir.so"));
+    context = context_at(scratch_path("with-tandem-simulated.so"));
+    FAILS(TANDEM_NO_DEVICE, tandem_device_find(context, "simulated", &device));
     context_works(context);
     tandem_context_destroy(context);
 }
@@ -404,8 +404,8 @@ START_TEST(test_fallbacks_fill_the_table)
     struct tandem_buffer *buffer = NULL;
     void *memory = NULL;
 
-    OK(tandem_device_backend(context, device_named(context, "sim"), &table,
-                             &device));
+    OK(tandem_device_backend(context, device_named(context, "simulated"),
+                             &table, &device));
 #define IS_THERE(entry) ck_assert_msg(table->entry != NULL, #entry);
     REQUIRED_ENTRIES(IS_THERE)
     OPTIONAL_ENTRIES(IS_THERE)
@@ -437,7 +437,7 @@ START_TEST(test_creation_touches_no_device)
 
     ck_assert_uint_eq(counters_since(UINT32_MAX, &before).opens, 0);
     context_works(context); /* small: the CPU's */
-    device_named(context, "sim");
+    device_named(context, "simulated");
     ck_assert_uint_eq(counters_since(UINT32_MAX, &before).opens, 0);
     tandem_context_destroy(context);
 }
@@ -448,19 +448,19 @@ START_TEST(test_a_device_that_does_not_open)
     struct tandem_context *context;
     float x[4] = {1, -2, 3, -4}, y[4];
     struct tandem_tensor *tx, *ty;
-    uint32_t sim;
+    uint32_t simulated;
 
     setenv("TANDEM_SIM_OPEN", "3", 1);
     context = context_new(NULL);
-    sim = device_named(context, "sim");
+    simulated = device_named(context, "simulated");
     tx = vector_wrap(context, x, 4);
     ty = vector_wrap(context, y, 4);
     FAILS(TANDEM_NO_DEVICE,
-          tandem_run_on(context, sim,
-                        &(struct tandem_op){.struct_size =
-                                                sizeof(struct tandem_op),
-                                            .id = TANDEM_OP_NEG},
-                        &tx, 1, &ty, 1));
+          tandem_run_on(
+              context, simulated,
+              &(struct tandem_op){.struct_size = sizeof(struct tandem_op),
+                                  .id = TANDEM_OP_NEG},
+              &tx, 1, &ty, 1));
     OK(tandem_unary(context, TANDEM_OP_NEG, tx, ty));
     OK(tandem_tensor_sync(ty, TANDEM_TIMEOUT_INFINITE));
     ck_assert_float_eq(y[3], 4);

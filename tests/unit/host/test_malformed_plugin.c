@@ -38,7 +38,8 @@ static struct tandem_context *context_with_bad(const char *script)
     file_copy(scratch_path("bad/tandem-bad.so"),
               build_path("bad-device-plugin.so"));
     file_copy(scratch_path("bad/tandem-cpu.so"), build_path("tandem-cpu.so"));
-    file_copy(scratch_path("bad/tandem-sim.so"), build_path("tandem-sim.so"));
+    file_copy(scratch_path("bad/tandem-simulated.so"),
+              build_path("tandem-simulated.so"));
     return context_new(&options);
 }
 
@@ -46,13 +47,11 @@ static struct tandem_context *context_with_bad(const char *script)
 static enum tandem_status bad_run(struct tandem_context *context, float *x,
                                   float *y)
 {
-    const struct tandem_op op = {.struct_size = sizeof op,
-                                 .id = TANDEM_OP_NEG};
+    const struct tandem_op op = {.struct_size = sizeof op, .id = TANDEM_OP_NEG};
     struct tandem_tensor *tx = vector_wrap(context, x, 1);
     struct tandem_tensor *ty = vector_wrap(context, y, 1);
-    enum tandem_status status =
-        tandem_run_on(context, device_named(context, "bad"), &op, &tx, 1, &ty,
-                      1);
+    enum tandem_status status = tandem_run_on(
+        context, device_named(context, "bad"), &op, &tx, 1, &ty, 1);
 
     if (status == TANDEM_OK)
         status = tandem_tensor_sync(ty, 1000000);
@@ -206,7 +205,8 @@ START_TEST(test_many_plugins_in_a_directory)
     directory_new("many");
     for (int i = 0; i < 200; i++)
         file_write(scratch_path("many/tandem-%03d.so", i), "no plugin");
-    file_copy(scratch_path("many/tandem-sim.so"), build_path("tandem-sim.so"));
+    file_copy(scratch_path("many/tandem-simulated.so"),
+              build_path("tandem-simulated.so"));
     file_copy(scratch_path("many/tandem-cpu.so"), build_path("tandem-cpu.so"));
     context = context_new(&options);
     while (problems < 200) {
@@ -219,7 +219,7 @@ START_TEST(test_many_plugins_in_a_directory)
     }
     ck_assert_ptr_null(tandem_context_load_error(context, problems));
     ck_assert_uint_eq(device_named(context, "cpu"), 0);
-    device_named(context, "sim");
+    device_named(context, "simulated");
     context_works(context);
     tandem_context_destroy(context);
 }
@@ -235,10 +235,11 @@ START_TEST(test_the_same_plugin_again)
     uint32_t count = 0;
 
     directory_new("twice");
-    file_copy(scratch_path("twice/tandem-sim.so"), build_path("tandem-sim.so"));
+    file_copy(scratch_path("twice/tandem-simulated.so"),
+              build_path("tandem-simulated.so"));
     file_copy(scratch_path("twice/tandem-cpu.so"), build_path("tandem-cpu.so"));
     file_copy(scratch_path("twice/tandem-aaa.so"), build_path("tandem-cpu.so"));
-    ck_assert_int_eq(link(scratch_path("twice/tandem-sim.so"),
+    ck_assert_int_eq(link(scratch_path("twice/tandem-simulated.so"),
                           scratch_path("twice/tandem-zzz.so")),
                      0);
     ck_assert_int_eq(symlink("twice", scratch_path("alias")), 0);
@@ -264,8 +265,8 @@ START_TEST(test_directories_not_to_be_trusted)
 
     directory_new("open");
     directory_new("open/in");
-    file_copy(scratch_path("open/in/tandem-sim.so"),
-              build_path("tandem-sim.so"));
+    file_copy(scratch_path("open/in/tandem-simulated.so"),
+              build_path("tandem-simulated.so"));
     file_copy(scratch_path("open/in/tandem-cpu.so"),
               build_path("tandem-cpu.so"));
     directory_new("good");
@@ -273,14 +274,13 @@ START_TEST(test_directories_not_to_be_trusted)
     snprintf(path, sizeof path, "%s:%s", scratch_path("open/in"),
              scratch_path("good"));
     context = context_new(&both);
-    device_named(context, "sim");
+    device_named(context, "simulated");
     tandem_context_destroy(context);
     ck_assert_int_eq(chmod(scratch_path("open"), 0777), 0);
     context = context_new(&both);
-    FAILS(TANDEM_NO_DEVICE, tandem_device_find(context, "sim", &device));
-    ck_assert_uint_eq(log_count(TANDEM_LOG_WARNING,
-                                "/open can be written by others"),
-                      1);
+    FAILS(TANDEM_NO_DEVICE, tandem_device_find(context, "simulated", &device));
+    ck_assert_uint_eq(
+        log_count(TANDEM_LOG_WARNING, "/open can be written by others"), 1);
     context_works(context);
     tandem_context_destroy(context);
     ck_assert_int_eq(chmod(scratch_path("open"), 0700), 0);
@@ -288,10 +288,9 @@ START_TEST(test_directories_not_to_be_trusted)
         return;
     ck_assert_int_eq(chown(scratch_path("open/in"), STRANGER, STRANGER), 0);
     context = context_new(&both);
-    FAILS(TANDEM_NO_DEVICE, tandem_device_find(context, "sim", &device));
-    ck_assert_uint_eq(log_count(TANDEM_LOG_WARNING,
-                                "/open/in belongs to another user"),
-                      1);
+    FAILS(TANDEM_NO_DEVICE, tandem_device_find(context, "simulated", &device));
+    ck_assert_uint_eq(
+        log_count(TANDEM_LOG_WARNING, "/open/in belongs to another user"), 1);
     tandem_context_destroy(context);
 }
 END_TEST
@@ -308,25 +307,25 @@ static const char *const steered[] = {
  * is not done, and the log names it.  plain: run as any program, it is. */
 static int secure_child(const char *plugins, bool plain)
 {
-    const struct tandem_context_options options = {
-        .struct_size = sizeof options,
-        .plugin_path = plugins,
-        .log = log_capture};
+    const struct tandem_context_options options = {.struct_size =
+                                                       sizeof options,
+                                                   .plugin_path = plugins,
+                                                   .log = log_capture};
     struct tandem_context *context;
     struct tandem_profile *profile;
     uint32_t device, refused = 0;
     char path[4096];
-    bool sim;
+    bool simulated;
 
     if (tandem_context_create(&options, &context) != TANDEM_OK)
         return 2;
     /* TANDEM_BACKENDS asks for the CPU alone. */
-    sim = tandem_device_find(context, "sim", &device) == TANDEM_OK;
+    simulated = tandem_device_find(context, "simulated", &device) == TANDEM_OK;
     for (size_t i = 0; i < STEERED; i++)
         refused += log_count(TANDEM_LOG_WARNING, steered[i]) > 0;
     if (plain)
-        return !sim && refused == 0 ? 0 : 3;
-    if (!sim || refused != STEERED)
+        return !simulated && refused == 0 ? 0 : 3;
+    if (!simulated || refused != STEERED)
         return 4;
     /* TANDEM_PROFILE_DIR and XDG_CACHE_HOME name directories. */
     if (tandem_profile_create(context, device, &profile) != TANDEM_OK ||

@@ -32,8 +32,8 @@ static float x[N], y[N], square[16 * 16];
 static void round_run(struct tandem_context *context, uint32_t device,
                       struct tandem_tensor *tx, struct tandem_tensor *ty)
 {
-    struct tandem_matmul_options options = {.struct_size = sizeof options,
-                                            .alpha = 1, .device = device};
+    struct tandem_matmul_options options = {
+        .struct_size = sizeof options, .alpha = 1, .device = device};
     struct tandem_op op = {.struct_size = sizeof op};
     struct tandem_tensor *own = vector_new(context, N), *sum;
     struct tandem_tensor *a = matrix_wrap(context, square, 16, 16);
@@ -47,8 +47,8 @@ static void round_run(struct tandem_context *context, uint32_t device,
     op.id = TANDEM_OP_RELU;
     OK(tandem_run_on(context, device, &op, &own, 1, &ty, 1));
     op.id = TANDEM_OP_ADD;
-    OK(tandem_run_on(context, device, &op,
-                     (struct tandem_tensor *[]){own, ty}, 2, &ty, 1));
+    OK(tandem_run_on(context, device, &op, (struct tandem_tensor *[]){own, ty},
+                     2, &ty, 1));
     OK(tandem_tensor_create(context, TANDEM_F32, 0, NULL, &sum));
     op.id = TANDEM_OP_SUM;
     op.int_count = 2;
@@ -118,7 +118,7 @@ START_TEST(test_sim)
     const struct sim_counters start = counters_read(0);
     struct sim_counters end;
 
-    no_growth("sim", operators_of(100000));
+    no_growth("simulated", operators_of(100000));
     end = counters_since(0, &start);
     ck_assert_uint_eq(end.allocs, end.frees);
     ck_assert_uint_eq(end.streams, end.streams_destroyed);
@@ -140,7 +140,7 @@ START_TEST(test_contexts)
         struct tandem_tensor *ty = vector_wrap(context, y, N);
 
         round_run(context, 0, tx, ty);
-        round_run(context, device_named(context, "sim"), tx, ty);
+        round_run(context, device_named(context, "simulated"), tx, ty);
         tandem_context_destroy(context);
         if (i == 50)
             resident = resident_bytes();

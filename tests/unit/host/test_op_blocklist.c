@@ -24,7 +24,7 @@ static void gpu_favour(void)
     slow.gemm_base = 100;
     free_of_charge.gemm_base = 1;
     script_save("cpu", &slow);
-    script_save("sim", &free_of_charge);
+    script_save("simulated", &free_of_charge);
 }
 
 static void rejection_save(const char *device, uint32_t op, uint32_t rejected)
@@ -73,25 +73,25 @@ static enum tandem_status run_on(struct tandem_context *context,
 START_TEST(test_rejected_operator_runs_elsewhere)
 {
     struct tandem_context *context;
-    uint32_t cpu, sim;
+    uint32_t cpu, simulated;
 
     gpu_favour();
     context = context_new(NULL);
     cpu = device_named(context, "cpu");
-    sim = device_named(context, "sim");
-    ck_assert_uint_eq(runs_on(context, TANDEM_OP_EXP), sim);
-    ck_assert_uint_eq(runs_on(context, TANDEM_OP_RELU), sim);
+    simulated = device_named(context, "simulated");
+    ck_assert_uint_eq(runs_on(context, TANDEM_OP_EXP), simulated);
+    ck_assert_uint_eq(runs_on(context, TANDEM_OP_RELU), simulated);
     tandem_context_destroy(context);
 
-    rejection_save("sim", TANDEM_OP_EXP, 1);
+    rejection_save("simulated", TANDEM_OP_EXP, 1);
     context = context_new(NULL);
     ck_assert_uint_eq(runs_on(context, TANDEM_OP_EXP), cpu);
-    ck_assert_uint_eq(runs_on(context, TANDEM_OP_RELU), sim);
+    ck_assert_uint_eq(runs_on(context, TANDEM_OP_RELU), simulated);
     tandem_context_destroy(context);
 
-    rejection_save("sim", TANDEM_OP_EXP, 0);
+    rejection_save("simulated", TANDEM_OP_EXP, 0);
     context = context_new(NULL);
-    ck_assert_uint_eq(runs_on(context, TANDEM_OP_EXP), sim);
+    ck_assert_uint_eq(runs_on(context, TANDEM_OP_EXP), simulated);
     tandem_context_destroy(context);
 }
 END_TEST
@@ -99,19 +99,19 @@ END_TEST
 START_TEST(test_asked_for_is_an_error)
 {
     struct tandem_context_options options = {.struct_size = sizeof options,
-                                             .device = "sim"};
+                                             .device = "simulated"};
     struct tandem_context *context;
-    uint32_t sim;
+    uint32_t simulated;
 
     gpu_favour();
-    rejection_save("sim", TANDEM_OP_EXP, 1);
+    rejection_save("simulated", TANDEM_OP_EXP, 1);
     context = context_new(NULL);
-    sim = device_named(context, "sim");
-    FAILS(TANDEM_UNSUPPORTED, run_on(context, sim, TANDEM_OP_EXP));
+    simulated = device_named(context, "simulated");
+    FAILS(TANDEM_UNSUPPORTED, run_on(context, simulated, TANDEM_OP_EXP));
     ck_assert_ptr_nonnull(
-        strstr(tandem_last_error(), "exp: sim:0 failed verification"));
+        strstr(tandem_last_error(), "exp: simulated:0 failed verification"));
     ck_assert_ptr_nonnull(strstr(tandem_last_error(), "cl-probe --verify"));
-    OK(run_on(context, sim, TANDEM_OP_LOG));
+    OK(run_on(context, simulated, TANDEM_OP_LOG));
     OK(run_on(context, device_named(context, "cpu"), TANDEM_OP_EXP));
     tandem_context_destroy(context);
 
@@ -127,7 +127,7 @@ START_TEST(test_rejected_everywhere_is_an_error)
 {
     struct tandem_context *context;
 
-    rejection_save("sim", TANDEM_OP_EXP, 1);
+    rejection_save("simulated", TANDEM_OP_EXP, 1);
     rejection_save("cpu", TANDEM_OP_EXP, 1);
     context = context_new(NULL);
     FAILS(TANDEM_UNSUPPORTED,
@@ -148,20 +148,20 @@ START_TEST(test_cpu_is_rejected_as_well)
 
     script_all(&slow, 1000, 1);
     script_save("cpu", &quick);
-    script_save("sim", &slow);
+    script_save("simulated", &slow);
     rejection_save("cpu", TANDEM_OP_EXP, 1);
     context = context_new(NULL);
     ck_assert_uint_eq(runs_on(context, TANDEM_OP_LOG),
                       device_named(context, "cpu"));
     ck_assert_uint_eq(runs_on(context, TANDEM_OP_EXP),
-                      device_named(context, "sim"));
+                      device_named(context, "simulated"));
     x = vector_wrap(context, data, ELEMENTS);
     y = vector_new(context, ELEMENTS);
     for (int i = 0; i < 5; i++)
         OK(tandem_unary(context, TANDEM_OP_LOG, x, y));
     OK(tandem_unary(context, TANDEM_OP_EXP, x, y));
     OK(tandem_explain_last(context, &why));
-    ck_assert_uint_eq(why.chosen, device_named(context, "sim"));
+    ck_assert_uint_eq(why.chosen, device_named(context, "simulated"));
     tandem_context_destroy(context);
 }
 END_TEST
@@ -175,7 +175,7 @@ START_TEST(test_rejected_product)
     struct tandem_tensor *a, *b, *c;
 
     gpu_favour();
-    rejection_save("sim", TANDEM_OP_GEMM, 1);
+    rejection_save("simulated", TANDEM_OP_GEMM, 1);
     context = context_new(NULL);
     a = matrix_wrap(context, data, 256, 256);
     b = matrix_wrap(context, data, 256, 256);
@@ -183,7 +183,7 @@ START_TEST(test_rejected_product)
     OK(tandem_matmul(context, NULL, a, b, c));
     OK(tandem_explain_last(context, &why));
     ck_assert_uint_eq(why.chosen, device_named(context, "cpu"));
-    options.device = device_named(context, "sim");
+    options.device = device_named(context, "simulated");
     FAILS(TANDEM_UNSUPPORTED, tandem_matmul(context, &options, a, b, c));
     tandem_context_destroy(context);
 }
@@ -199,7 +199,7 @@ START_TEST(test_explanation_says_so)
     uint32_t seen = 0;
 
     gpu_favour();
-    rejection_save("sim", TANDEM_OP_EXP, 1);
+    rejection_save("simulated", TANDEM_OP_EXP, 1);
     context = context_new(NULL);
     x = vector_wrap(context, data, ELEMENTS);
     y = vector_new(context, ELEMENTS);
@@ -212,12 +212,12 @@ START_TEST(test_explanation_says_so)
         }
         ck_assert_uint_eq(why.chosen, device_named(context, "cpu"));
         for (uint32_t i = 0; i < why.candidate_count; i++) {
-            const bool sim =
-                why.candidates[i].device == device_named(context, "sim");
+            const bool simulated =
+                why.candidates[i].device == device_named(context, "simulated");
 
             ck_assert_uint_eq(why.candidates[i].status,
-                              sim ? TANDEM_UNSUPPORTED : TANDEM_OK);
-            seen += sim;
+                              simulated ? TANDEM_UNSUPPORTED : TANDEM_OK);
+            seen += simulated;
         }
     }
     ck_assert_uint_eq(seen, 2);
@@ -229,48 +229,50 @@ END_TEST
 START_TEST(test_profile_keeps_both)
 {
     struct tandem_context *context;
-    uint32_t sim, is = 9;
+    uint32_t simulated, is = 9;
     double ns = 0;
 
-    rejection_save("sim", TANDEM_OP_EXP, 1);
+    rejection_save("simulated", TANDEM_OP_EXP, 1);
     context = context_new(NULL);
-    OK(tandem_device_is_calibrated(context, device_named(context, "sim"), &is));
+    OK(tandem_device_is_calibrated(context, device_named(context, "simulated"),
+                                   &is));
     ck_assert_uint_eq(is, 0);
     tandem_context_destroy(context);
 
     gpu_favour(); /* makes profiles from nothing */
     context = context_new(NULL);
-    sim = device_named(context, "sim");
-    FAILS(TANDEM_UNSUPPORTED, run_on(context, sim, TANDEM_OP_EXP));
-    OK(tandem_device_is_calibrated(context, sim, &is));
+    simulated = device_named(context, "simulated");
+    FAILS(TANDEM_UNSUPPORTED, run_on(context, simulated, TANDEM_OP_EXP));
+    OK(tandem_device_is_calibrated(context, simulated, &is));
     ck_assert_uint_eq(is, 1);
     tandem_context_destroy(context);
 
-    rejection_save("sim", TANDEM_OP_TANH, 1);
-    rejection_save("sim", TANDEM_OP_TANH, 1);
-    rejection_save("sim", TANDEM_OP_EXP, 0);
+    rejection_save("simulated", TANDEM_OP_TANH, 1);
+    rejection_save("simulated", TANDEM_OP_TANH, 1);
+    rejection_save("simulated", TANDEM_OP_EXP, 0);
     context = context_new(NULL);
-    FAILS(TANDEM_UNSUPPORTED, run_on(context, sim, TANDEM_OP_TANH));
-    OK(run_on(context, sim, TANDEM_OP_EXP));
-    OK(tandem_device_is_op_blocked(context, sim, TANDEM_OP_TANH, &is));
+    FAILS(TANDEM_UNSUPPORTED, run_on(context, simulated, TANDEM_OP_TANH));
+    OK(run_on(context, simulated, TANDEM_OP_EXP));
+    OK(tandem_device_is_op_blocked(context, simulated, TANDEM_OP_TANH, &is));
     ck_assert_uint_eq(is, 1);
-    OK(tandem_device_is_op_blocked(context, sim, TANDEM_OP_EXP, &is));
+    OK(tandem_device_is_op_blocked(context, simulated, TANDEM_OP_EXP, &is));
     ck_assert_uint_eq(is, 0);
-    OK(tandem_device_predict_cost(context, sim, "transcendental", 1000, &ns));
+    OK(tandem_device_predict_cost(context, simulated, "transcendental", 1000,
+                                  &ns));
     ck_assert_double_lt(ns, 1);
     tandem_context_destroy(context);
 }
 END_TEST
 
 static const char *const hostile[] = {
-    "3",      "\"exp\"", "{\"exp\": 1}",         "[\"exp\", 3]",
+    "3",      "\"exp\"",     "{\"exp\": 1}",   "[\"exp\", 3]",
     "[null]", "[[\"exp\"]]", "[\"relu\", {}]",
 };
 
 static void rejected_write(const char *value)
 {
     static const char line[] = "\"blocked_operators\": [";
-    const char *path = script_path("sim");
+    const char *path = script_path("simulated");
     char *text = file_read(path), *at = strstr(text, line);
     char *end = at != NULL ? strchr(at, ']') : NULL;
     char *changed = NULL;
@@ -291,7 +293,7 @@ START_TEST(test_hostile_lists_are_refused)
     gpu_favour();
     rejected_write(hostile[_i]);
     context = context_new(NULL);
-    OK(run_on(context, device_named(context, "sim"), TANDEM_OP_EXP));
+    OK(run_on(context, device_named(context, "simulated"), TANDEM_OP_EXP));
     ck_assert_uint_eq(log_count(TANDEM_LOG_WARNING, "blocked_operators"), 1);
     tandem_context_destroy(context);
 }
@@ -306,7 +308,7 @@ START_TEST(test_unknown_names_are_another_version_s)
     log_forget();
     context = context_new(NULL);
     FAILS(TANDEM_UNSUPPORTED,
-          run_on(context, device_named(context, "sim"), TANDEM_OP_EXP));
+          run_on(context, device_named(context, "simulated"), TANDEM_OP_EXP));
     ck_assert_uint_eq(log_count(TANDEM_LOG_WARNING, NULL), 0);
     tandem_context_destroy(context);
 }
@@ -320,8 +322,7 @@ START_TEST(test_bad_arguments)
 
     FAILS(TANDEM_INVALID_ARGUMENT, tandem_profile_edit(context, 0, NULL));
     FAILS(TANDEM_INVALID_ARGUMENT, tandem_profile_edit(NULL, 0, &profile));
-    FAILS(TANDEM_INVALID_ARGUMENT,
-          tandem_profile_edit(context, 15, &profile));
+    FAILS(TANDEM_INVALID_ARGUMENT, tandem_profile_edit(context, 15, &profile));
     ck_assert_ptr_null(profile);
     FAILS(TANDEM_INVALID_ARGUMENT,
           tandem_profile_set_op_blocked(NULL, TANDEM_OP_EXP, 1));
@@ -346,13 +347,13 @@ START_TEST(test_revising_a_file_that_went_bad)
 {
     struct tandem_context *context;
     struct tandem_profile *profile = NULL;
-    uint32_t sim;
+    uint32_t simulated;
 
     gpu_favour();
     context = context_new(NULL);
-    sim = device_named(context, "sim");
-    file_write(script_path("sim"), "{}");
-    FAILS(TANDEM_FAILED, tandem_profile_edit(context, sim, &profile));
+    simulated = device_named(context, "simulated");
+    file_write(script_path("simulated"), "{}");
+    FAILS(TANDEM_FAILED, tandem_profile_edit(context, simulated, &profile));
     ck_assert_ptr_null(profile);
     tandem_context_destroy(context);
 }

@@ -32,7 +32,8 @@ START_TEST(test_round_trip)
                                          "optimizer",
                                          "norm"};
     struct tandem_context *context = context_new(NULL);
-    struct tandem_profile *profile = profile_new(context, _i ? "sim" : "cpu");
+    struct tandem_profile *profile =
+        profile_new(context, _i ? "simulated" : "cpu");
     char path[4096] = "";
     uint32_t device;
 
@@ -50,22 +51,22 @@ START_TEST(test_round_trip)
                   "saved to %s", path);
 
     context = context_new(NULL);
-    device = device_named(context, _i ? "sim" : "cpu");
+    device = device_named(context, _i ? "simulated" : "cpu");
     ck_assert_uint_eq(calibrated(context, device), 1);
-    ck_assert_uint_eq(calibrated(context,
-                                 device_named(context, _i ? "cpu" : "sim")),
-                      0);
+    ck_assert_uint_eq(
+        calibrated(context, device_named(context, _i ? "cpu" : "simulated")),
+        0);
     for (int i = 0; i < 13; i++) {
-        ck_assert_double_eq_tol(cost(context, device, curves[i], 1000),
-                                300 + i, 1e-9);
-        ck_assert_double_eq_tol(cost(context, device, curves[i], 1500),
-                                400 + i, 1e-9);
-        ck_assert_double_eq_tol(cost(context, device, curves[i], 2000),
-                                500 + i, 1e-9);
-        ck_assert_double_eq_tol(cost(context, device, curves[i], 3000),
-                                700 + i, 1e-9);
-        ck_assert_double_eq_tol(cost(context, device, curves[i], 4000),
-                                900 + i, 1e-9);
+        ck_assert_double_eq_tol(cost(context, device, curves[i], 1000), 300 + i,
+                                1e-9);
+        ck_assert_double_eq_tol(cost(context, device, curves[i], 1500), 400 + i,
+                                1e-9);
+        ck_assert_double_eq_tol(cost(context, device, curves[i], 2000), 500 + i,
+                                1e-9);
+        ck_assert_double_eq_tol(cost(context, device, curves[i], 3000), 700 + i,
+                                1e-9);
+        ck_assert_double_eq_tol(cost(context, device, curves[i], 4000), 900 + i,
+                                1e-9);
         ck_assert_double_eq_tol(cost(context, device, curves[i], 6000),
                                 1300 + i, 1e-9);
         ck_assert_double_eq_tol(cost(context, device, curves[i], 10), 300 + i,
@@ -83,17 +84,19 @@ START_TEST(test_another_driver)
     struct tandem_context *context;
 
     script_all(&script, 123, 0);
-    script_save("sim", &script);
+    script_save("simulated", &script);
     setenv("TANDEM_SIM_DRIVER", "2", 1);
     context = context_new(NULL);
-    ck_assert_uint_eq(calibrated(context, device_named(context, "sim")), 0);
+    ck_assert_uint_eq(calibrated(context, device_named(context, "simulated")),
+                      0);
     ck_assert_uint_eq(log_count(TANDEM_LOG_WARNING, "another driver than 2"),
                       1);
     ck_assert_uint_eq(log_count(TANDEM_LOG_WARNING, NULL), 1);
     tandem_context_destroy(context);
-    script_save("sim", &script);
+    script_save("simulated", &script);
     context = context_new(NULL);
-    ck_assert_uint_eq(calibrated(context, device_named(context, "sim")), 1);
+    ck_assert_uint_eq(calibrated(context, device_named(context, "simulated")),
+                      1);
     tandem_context_destroy(context);
 }
 END_TEST
@@ -101,15 +104,14 @@ END_TEST
 START_TEST(test_scalars_and_products_round_trip)
 {
     struct script script = script_free(), none = script_free();
-    struct tandem_explanation explanation = {.struct_size =
-                                                 sizeof explanation};
+    struct tandem_explanation explanation = {.struct_size = sizeof explanation};
     struct tandem_context *context;
     struct tandem_tensor *a, *b, *c;
     static float data[16 * 16];
 
     script.launch = 700;
     script.gemm_base = 2;
-    script_save("sim", &script);
+    script_save("simulated", &script);
     none.gemm_base = 100;
     script_save("cpu", &none);
     context = context_new(NULL);
@@ -125,7 +127,7 @@ START_TEST(test_scalars_and_products_round_trip)
         ck_assert_double_eq_tol(candidate->execute_ns + candidate->launch_ns,
                                 base * 4096, base);
     }
-    ck_assert_uint_eq(explanation.chosen, device_named(context, "sim"));
+    ck_assert_uint_eq(explanation.chosen, device_named(context, "simulated"));
     tandem_context_destroy(context);
 }
 END_TEST
@@ -133,7 +135,7 @@ END_TEST
 START_TEST(test_tuning_is_kept)
 {
     struct tandem_context *context = context_new(NULL);
-    struct tandem_profile *profile = profile_new(context, "sim");
+    struct tandem_profile *profile = profile_new(context, "simulated");
     char path[4096];
     char *text;
 
@@ -154,13 +156,13 @@ END_TEST
 
 START_TEST(test_the_file_is_named)
 {
-    const char *saved = script_path("sim"), *path = "";
+    const char *saved = script_path("simulated"), *path = "";
     const struct script script = script_free();
     struct tandem_context *context;
 
-    script_save("sim", &script);
+    script_save("simulated", &script);
     context = context_new(NULL);
-    OK(tandem_device_profile_path(context, device_named(context, "sim"),
+    OK(tandem_device_profile_path(context, device_named(context, "simulated"),
                                   &path));
     ck_assert_ptr_nonnull(path);
     ck_assert_str_eq(path, saved);
@@ -176,7 +178,7 @@ START_TEST(test_saving_leaves_one_file)
         struct script script = script_free();
 
         script_all(&script, i, 0);
-        script_save("sim", &script);
+        script_save("simulated", &script);
     }
     ck_assert_uint_eq(directory_count(scratch_path("profiles")), 1);
 }
@@ -185,7 +187,7 @@ END_TEST
 START_TEST(test_a_directory_of_the_caller)
 {
     struct tandem_context *context = context_new(NULL);
-    struct tandem_profile *profile = profile_new(context, "sim");
+    struct tandem_profile *profile = profile_new(context, "simulated");
     char path[4096], tiny[4];
 
     directory_make(scratch_path("elsewhere"));
@@ -202,15 +204,15 @@ START_TEST(test_a_directory_of_the_caller)
     /* By the environment, too. */
     setenv("TANDEM_PROFILE_DIR", scratch_path("elsewhere"), 1);
     {
-        struct tandem_context_options options = {
-            .struct_size = sizeof options,
-            .plugin_path = scratch_path("plugins")};
+        struct tandem_context_options options = {.struct_size = sizeof options,
+                                                 .plugin_path =
+                                                     scratch_path("plugins")};
 
         OK(tandem_context_create(&options, &context));
     }
     ck_assert_double_eq_tol(
-        cost(context, device_named(context, "sim"), "transcendental", 10), 77,
-        1e-9);
+        cost(context, device_named(context, "simulated"), "transcendental", 10),
+        77, 1e-9);
     tandem_context_destroy(context);
     directory_remove(scratch_path("elsewhere"));
 }
@@ -226,7 +228,7 @@ START_TEST(test_the_users_cache)
     struct stat status;
 
     OK(tandem_context_create(&options, &context));
-    profile = profile_new(context, "sim");
+    profile = profile_new(context, "simulated");
     OK(tandem_profile_add_curve_point(profile, "transcendental", 10, 88));
     OK(tandem_profile_save(profile, NULL, path, sizeof path));
     tandem_profile_destroy(profile);
@@ -236,8 +238,8 @@ START_TEST(test_the_users_cache)
     ck_assert_uint_eq(status.st_mode & 0777, 0700);
     OK(tandem_context_create(&options, &context));
     ck_assert_double_eq_tol(
-        cost(context, device_named(context, "sim"), "transcendental", 10), 88,
-        1e-9);
+        cost(context, device_named(context, "simulated"), "transcendental", 10),
+        88, 1e-9);
     tandem_context_destroy(context);
 }
 END_TEST
@@ -245,7 +247,7 @@ END_TEST
 START_TEST(test_saving_where_nothing_can_be_written)
 {
     struct tandem_context *context = context_new(NULL);
-    struct tandem_profile *profile = profile_new(context, "sim");
+    struct tandem_profile *profile = profile_new(context, "simulated");
     char path[4096] = "x";
 
     OK(tandem_profile_add_curve_point(profile, "transcendental", 10, 77));
@@ -254,9 +256,9 @@ START_TEST(test_saving_where_nothing_can_be_written)
                                          path, sizeof path),
                      TANDEM_OK);
     ck_assert_str_ne(tandem_last_error(), "");
-    ck_assert_int_ne(tandem_profile_save(profile, "/proc/nothing", path,
-                                         sizeof path),
-                     TANDEM_OK);
+    ck_assert_int_ne(
+        tandem_profile_save(profile, "/proc/nothing", path, sizeof path),
+        TANDEM_OK);
     tandem_profile_destroy(profile);
     tandem_context_destroy(context);
 }
@@ -268,7 +270,7 @@ START_TEST(test_bad_values_are_refused)
 {
     static const double bad[] = {-1, NAN, INFINITY, -INFINITY, 1e300};
     struct tandem_context *context = context_new(NULL);
-    struct tandem_profile *profile = profile_new(context, "sim"), *none;
+    struct tandem_profile *profile = profile_new(context, "simulated"), *none;
 
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         FAILS(TANDEM_INVALID_ARGUMENT,
@@ -309,8 +311,7 @@ START_TEST(test_bad_values_are_refused)
     FAILS(TANDEM_INVALID_ARGUMENT, tandem_profile_save(NULL, NULL, NULL, 0));
     FAILS(TANDEM_INVALID_ARGUMENT, tandem_profile_create(NULL, 0, &none));
     FAILS(TANDEM_INVALID_ARGUMENT, tandem_profile_create(context, 0, NULL));
-    FAILS(TANDEM_INVALID_ARGUMENT,
-          tandem_profile_create(context, 15, &none));
+    FAILS(TANDEM_INVALID_ARGUMENT, tandem_profile_create(context, 15, &none));
     ck_assert_ptr_null(none);
     tandem_profile_destroy(profile);
     FAILS(TANDEM_INVALID_ARGUMENT,

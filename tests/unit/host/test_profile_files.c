@@ -87,21 +87,22 @@ static double default_exp, default_upload;
 static void defaults_read(void)
 {
     struct tandem_context *context = context_new(NULL);
-    const uint32_t sim = device_named(context, "sim");
+    const uint32_t simulated = device_named(context, "simulated");
 
-    default_exp = cost(context, sim, "transcendental", 1e6);
-    default_upload = cost(context, sim, "upload", 1e6);
+    default_exp = cost(context, simulated, "transcendental", 1e6);
+    default_upload = cost(context, simulated, "upload", 1e6);
     tandem_context_destroy(context);
 }
 
 static bool at_defaults(struct tandem_context *context)
 {
-    const uint32_t sim = device_named(context, "sim");
+    const uint32_t simulated = device_named(context, "simulated");
 
-    return calibrated(context, sim) == 0 &&
-           fabs(cost(context, sim, "transcendental", 1e6) - default_exp) <
+    return calibrated(context, simulated) == 0 &&
+           fabs(cost(context, simulated, "transcendental", 1e6) - default_exp) <
                1e-9 &&
-           fabs(cost(context, sim, "upload", 1e6) - default_upload) < 1e-9;
+           fabs(cost(context, simulated, "upload", 1e6) - default_upload) <
+               1e-9;
 }
 
 /* The predictions are the defaults, a warning says reason, and all works. */
@@ -129,17 +130,17 @@ static const char *good_save(void)
     struct script script = script_free();
 
     script_all(&script, SAVED_NS, 0);
-    script_save("sim", &script);
-    return script_path("sim");
+    script_save("simulated", &script);
+    return script_path("simulated");
 }
 
 static void good_holds(void)
 {
     struct tandem_context *context = context_new(NULL);
 
-    ck_assert_double_eq_tol(
-        cost(context, device_named(context, "sim"), "transcendental", 1e6),
-        SAVED_NS, 1e-9);
+    ck_assert_double_eq_tol(cost(context, device_named(context, "simulated"),
+                                 "transcendental", 1e6),
+                            SAVED_NS, 1e-9);
     tandem_context_destroy(context);
 }
 
@@ -147,7 +148,7 @@ START_TEST(test_wrong_files)
 {
 
     defaults_read();
-    file_write(script_path("sim"), wrong_files[_i]);
+    file_write(script_path("simulated"), wrong_files[_i]);
     defaults_hold("");
 }
 END_TEST
@@ -165,11 +166,11 @@ static void text_write(const char *path, const char *text, size_t bytes)
 static void part_write(const char *replacement)
 {
     const struct script script = script_free();
-    const char *path = script_path("sim");
+    const char *path = script_path("simulated");
     char *text, *device, *end, *out;
     size_t room;
 
-    script_save("sim", &script);
+    script_save("simulated", &script);
     text = file_read(path);
     room = strlen(text) + strlen(replacement) + 256;
     device = strstr(text, "\"device\"");
@@ -193,7 +194,7 @@ START_TEST(test_cut_files)
     size_t bytes;
 
     defaults_read();
-    path = script_path("sim");
+    path = script_path("simulated");
     part_write("\"curves\": {\"transcendental\": [[1, 4], [3, 8]]}");
     text = file_read(path);
     bytes = strlen(text);
@@ -228,9 +229,10 @@ START_TEST(test_a_right_part_is_taken)
     part_write("\"curves\": {\"transcendental\": [[1, 4], [3, 8]]}");
     context = context_new(NULL);
     ck_assert_double_eq_tol(
-        cost(context, device_named(context, "sim"), "transcendental", 2), 6,
-        1e-9);
-    ck_assert_uint_eq(calibrated(context, device_named(context, "sim")), 1);
+        cost(context, device_named(context, "simulated"), "transcendental", 2),
+        6, 1e-9);
+    ck_assert_uint_eq(calibrated(context, device_named(context, "simulated")),
+                      1);
     tandem_context_destroy(context);
 }
 END_TEST
@@ -248,7 +250,7 @@ START_TEST(test_deep_files)
     ck_assert_ptr_nonnull(text);
     ck_assert(_i != 0 || depth >= 500000);
     defaults_read();
-    path = script_path("sim");
+    path = script_path("simulated");
     for (size_t i = 0; i < depth; i++)
         memcpy(text + i * length, opening, length);
     text_write(path, text, depth * length);
@@ -284,7 +286,7 @@ START_TEST(test_an_embedded_zero)
     size_t bytes;
 
     defaults_read();
-    path = script_path("sim");
+    path = script_path("simulated");
     part_write("\"curves\": {\"transcendental\": [[1, 4], [3, 8]]}");
     text = file_read(path);
     bytes = strlen(text) + 1; /* whole JSON, a zero behind it */
@@ -323,16 +325,16 @@ END_TEST
 START_TEST(test_points_that_nearly_coincide)
 {
     struct tandem_context *context;
-    uint32_t sim;
+    uint32_t simulated;
 
     part_write(
         "\"curves\": {\"transcendental\": [[0, 0], [1e-320, 1e13], [1, 5]]},"
         "\"gemm\": [[1, 1, 1, 5], [1.0000000000000002, 1, 1, 9]]");
     context = context_new(NULL);
-    sim = device_named(context, "sim");
+    simulated = device_named(context, "simulated");
     for (int i = -20; i < 40; i++) {
         const double ns =
-            cost(context, sim, "transcendental", i < 0 ? 0 : ldexp(1, i));
+            cost(context, simulated, "transcendental", i < 0 ? 0 : ldexp(1, i));
 
         ck_assert(isfinite(ns) && ns >= 0);
     }
@@ -407,10 +409,10 @@ END_TEST
 
 START_TEST(test_relative_directories)
 {
-    struct tandem_context_options options = {
-        .struct_size = sizeof options,
-        .plugin_path = scratch_path("plugins"),
-        .log = log_capture};
+    struct tandem_context_options options = {.struct_size = sizeof options,
+                                             .plugin_path =
+                                                 scratch_path("plugins"),
+                                             .log = log_capture};
     struct tandem_context *context;
     struct tandem_profile *profile;
     char path[4096];
@@ -426,10 +428,11 @@ START_TEST(test_relative_directories)
                                 "\"cache\" ignored: expected an absolute"),
                       1);
     /* By HOME, which is absolute. */
-    profile = profile_new(context, "sim");
+    profile = profile_new(context, "simulated");
     OK(tandem_profile_add_curve_point(profile, "transcendental", 10, 77));
     OK(tandem_profile_save(profile, NULL, path, sizeof path));
-    ck_assert_ptr_nonnull(strstr(path, scratch_path(".cache/tandem/sim")));
+    ck_assert_ptr_nonnull(
+        strstr(path, scratch_path(".cache/tandem/simulated")));
     ck_assert_int_eq(unlink(path), 0);
     tandem_profile_destroy(profile);
     tandem_context_destroy(context);
@@ -451,7 +454,8 @@ START_TEST(test_an_unreadable_file)
     ck_assert_int_eq(chmod(scratch_path("profiles"), 0755), 0);
     ck_assert_int_eq(chmod(scratch_path("plugins"), 0755), 0);
     ck_assert_int_eq(chmod(scratch_path("plugins/tandem-cpu.so"), 0755), 0);
-    ck_assert_int_eq(chmod(scratch_path("plugins/tandem-sim.so"), 0755), 0);
+    ck_assert_int_eq(chmod(scratch_path("plugins/tandem-simulated.so"), 0755),
+                     0);
     ck_assert_int_eq(seteuid(STRANGER), 0);
     defaults_hold("ermission denied");
     ck_assert_int_eq(seteuid(0), 0);
@@ -461,9 +465,9 @@ END_TEST
 /* Under this device's name, but of another. */
 START_TEST(test_another_devices_file)
 {
-    static const char *const keys[] = {"\"uuid\"", "\"pci\"",
+    static const char *const keys[] = {"\"uuid\"",           "\"pci\"",
                                        "\"plugin_version\"", "\"host_cpu\"",
-                                       "\"name\"", "\"backend\""};
+                                       "\"name\"",           "\"backend\""};
     const char *path;
     char *text;
 
@@ -509,7 +513,8 @@ END_TEST
 
 static struct tandem_profile *other_profile(void)
 {
-    struct tandem_profile *profile = profile_new(context_new(NULL), "sim");
+    struct tandem_profile *profile =
+        profile_new(context_new(NULL), "simulated");
 
     OK(tandem_profile_add_curve_point(profile, "transcendental", 10, 77));
     return profile;
@@ -588,9 +593,9 @@ START_TEST(test_writers_keep_what_others_wrote)
     uint32_t device, rejects = 0;
     char path[4096], *text;
 
-    script_save("sim", &script);
+    script_save("simulated", &script);
     context = context_new(NULL);
-    device = device_named(context, "sim");
+    device = device_named(context, "simulated");
     costs = revision_new(context, device);
     tuned = revision_new(context, device);
     judged = revision_new(context, device);
@@ -613,7 +618,7 @@ START_TEST(test_writers_keep_what_others_wrote)
     tandem_context_destroy(context);
 
     context = context_new(NULL);
-    device = device_named(context, "sim");
+    device = device_named(context, "simulated");
     text = file_read(path);
     ck_assert_double_eq(cost(context, device, "sync", 0), 321);
     ck_assert_ptr_nonnull(strstr(text, "\"one\": \"11\""));
@@ -637,9 +642,9 @@ START_TEST(test_a_new_profile_keeps_what_was_judged_meanwhile)
     uint32_t device, rejects = 0;
     char path[4096], *text;
 
-    script_save("sim", &script);
+    script_save("simulated", &script);
     context = context_new(NULL);
-    device = device_named(context, "sim");
+    device = device_named(context, "simulated");
     OK(tandem_profile_create(context, device, &fresh));
     judged = revision_new(context, device);
     OK(tandem_profile_set_scalar(fresh, "sync", 123));
@@ -651,7 +656,7 @@ START_TEST(test_a_new_profile_keeps_what_was_judged_meanwhile)
     tandem_context_destroy(context);
 
     context = context_new(NULL);
-    device = device_named(context, "sim");
+    device = device_named(context, "simulated");
     text = file_read(path);
     ck_assert_double_eq(cost(context, device, "sync", 0), 123);
     ck_assert_ptr_null(strstr(text, "\"launch\""));
@@ -688,7 +693,7 @@ END_TEST
 START_TEST(test_directories_that_are_not_written)
 {
     struct tandem_context *context = context_new(NULL);
-    struct tandem_profile *profile = profile_new(context, "sim");
+    struct tandem_profile *profile = profile_new(context, "simulated");
 
     good_save();
     ck_assert_int_eq(chmod(scratch_path("profiles"), 0777), 0);
@@ -715,7 +720,7 @@ END_TEST
 START_TEST(test_more_than_a_file_may_hold)
 {
     struct tandem_context *context = context_new(NULL);
-    struct tandem_profile *profile = profile_new(context, "sim");
+    struct tandem_profile *profile = profile_new(context, "simulated");
     char key[32], value[4001];
 
     good_save();
@@ -759,8 +764,7 @@ int main(void)
     tcase_add_test(tests, test_a_writer_that_is_killed);
     tcase_add_test(tests, test_a_profile_is_on_the_disk_before_its_name);
     tcase_add_test(tests, test_writers_keep_what_others_wrote);
-    tcase_add_test(tests,
-                   test_a_new_profile_keeps_what_was_judged_meanwhile);
+    tcase_add_test(tests, test_a_new_profile_keeps_what_was_judged_meanwhile);
     tcase_add_test(tests, test_modes);
     tcase_add_test(tests, test_directories_that_are_not_written);
     tcase_add_test(tests, test_more_than_a_file_may_hold);

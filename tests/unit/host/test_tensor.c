@@ -13,7 +13,7 @@
 #define N 64
 
 static struct tandem_context *context;
-static uint32_t sim;
+static uint32_t simulated;
 
 static void run_on(uint32_t device, uint32_t id, struct tandem_tensor *x,
                    struct tandem_tensor *y)
@@ -26,7 +26,7 @@ static void run_on(uint32_t device, uint32_t id, struct tandem_tensor *x,
 static void context_setup(void)
 {
     context = context_new(NULL);
-    sim = device_named(context, "sim");
+    simulated = device_named(context, "simulated");
 }
 
 static void context_teardown(void)
@@ -34,7 +34,7 @@ static void context_teardown(void)
     tandem_context_destroy(context);
 }
 
-#define ON_SIM (1u << sim)
+#define ON_SIM (1u << simulated)
 /* The CPU computes where the host has its data: bit 0 goes with it. */
 #define ON_HOST (TANDEM_RESIDENT_HOST | 1u)
 
@@ -51,8 +51,8 @@ START_TEST(test_no_transfer_twice)
     count_up(x, N);
     OK(tandem_tensor_host_written(tx));
     for (int i = 0; i < 10; i++) {
-        run_on(sim, TANDEM_OP_NEG, tx, ty);
-        run_on(sim, TANDEM_OP_ABS, ty, tz);
+        run_on(simulated, TANDEM_OP_NEG, tx, ty);
+        run_on(simulated, TANDEM_OP_ABS, ty, tz);
     }
     moved = counters_since(0, &before);
     ck_assert_uint_eq(moved.launches, 20);
@@ -81,11 +81,11 @@ START_TEST(test_nothing_runs_before_a_wait)
     struct sim_counters before, moved;
 
     count_up(x, N);
-    run_on(sim, TANDEM_OP_NEG, tx, ty);
+    run_on(simulated, TANDEM_OP_NEG, tx, ty);
     OK(tandem_context_synchronize(context, TANDEM_TIMEOUT_INFINITE));
     before = counters_read(0);
     for (int i = 0; i < 20; i++)
-        run_on(sim, TANDEM_OP_NEG, tx, ty);
+        run_on(simulated, TANDEM_OP_NEG, tx, ty);
     moved = counters_since(0, &before);
     ck_assert_uint_eq(moved.launches, 20);
     ck_assert_uint_eq(moved.executed, 0);
@@ -106,7 +106,7 @@ START_TEST(test_an_output_is_not_uploaded)
 
     count_up(x, N);
     memset(y, 0, sizeof y);
-    run_on(sim, TANDEM_OP_NEG, tx, ty);
+    run_on(simulated, TANDEM_OP_NEG, tx, ty);
     ck_assert_uint_eq(counters_since(0, &before).upload_bytes, sizeof x);
     OK(tandem_tensor_sync(ty, TANDEM_TIMEOUT_INFINITE));
     ck_assert_float_eq(y[5], -6);
@@ -123,10 +123,10 @@ START_TEST(test_the_cpu_and_the_gpu_take_turns)
     struct sim_counters before = counters_read(0), moved;
 
     count_up(x, N);
-    run_on(0, TANDEM_OP_NEG, tx, ty);   /* host */
-    run_on(sim, TANDEM_OP_ABS, ty, tz); /* y up */
-    run_on(0, TANDEM_OP_NEG, tz, tw);   /* z down */
-    run_on(sim, TANDEM_OP_ABS, tw, tw); /* w up, in place */
+    run_on(0, TANDEM_OP_NEG, tx, ty);         /* host */
+    run_on(simulated, TANDEM_OP_ABS, ty, tz); /* y up */
+    run_on(0, TANDEM_OP_NEG, tz, tw);         /* z down */
+    run_on(simulated, TANDEM_OP_ABS, tw, tw); /* w up, in place */
     OK(tandem_tensor_sync(tw, TANDEM_TIMEOUT_INFINITE));
     moved = counters_since(0, &before);
     ck_assert_uint_eq(moved.uploads, 2);
@@ -147,13 +147,13 @@ START_TEST(test_host_written_makes_copies_stale)
     struct sim_counters before;
 
     count_up(x, N);
-    run_on(sim, TANDEM_OP_NEG, tx, ty);
+    run_on(simulated, TANDEM_OP_NEG, tx, ty);
     OK(tandem_tensor_sync(ty, TANDEM_TIMEOUT_INFINITE));
     x[3] = 50;
     OK(tandem_tensor_host_written(tx));
     ck_assert_uint_eq(residency(tx), ON_HOST);
     before = counters_read(0);
-    run_on(sim, TANDEM_OP_NEG, tx, ty);
+    run_on(simulated, TANDEM_OP_NEG, tx, ty);
     OK(tandem_tensor_sync(ty, TANDEM_TIMEOUT_INFINITE));
     ck_assert_float_eq(y[3], -50);
     ck_assert_uint_eq(counters_since(0, &before).uploads, 1);
@@ -168,10 +168,10 @@ START_TEST(test_prefetch_moves_once)
     struct sim_counters before = counters_read(0), moved;
 
     count_up(x, N);
-    OK(tandem_tensor_prefetch(tx, sim));
+    OK(tandem_tensor_prefetch(tx, simulated));
     ck_assert_uint_eq(residency(tx), ON_SIM | ON_HOST);
-    OK(tandem_tensor_prefetch(tx, sim));
-    run_on(sim, TANDEM_OP_NEG, tx, ty);
+    OK(tandem_tensor_prefetch(tx, simulated));
+    run_on(simulated, TANDEM_OP_NEG, tx, ty);
     moved = counters_since(0, &before);
     ck_assert_uint_eq(moved.uploads, 1);
     ck_assert_uint_eq(moved.executed, 0);
@@ -191,11 +191,11 @@ START_TEST(test_prefetch_between_devices)
     tandem_context_destroy(context);
     setenv("TANDEM_SIM_DEVICES", "2", 1);
     context_setup();
-    other = device_named(context, "sim:1");
+    other = device_named(context, "simulated:1");
     tx = vector_wrap(context, x, N);
     ty = vector_new(context, N);
     count_up(x, N);
-    run_on(sim, TANDEM_OP_NEG, tx, ty);
+    run_on(simulated, TANDEM_OP_NEG, tx, ty);
     OK(tandem_tensor_prefetch(ty, other));
     run_on(other, TANDEM_OP_NEG, ty, ty);
     ck_assert_uint_eq(residency(ty), 1u << other);
@@ -215,7 +215,7 @@ START_TEST(test_write_and_read)
     count_up(x, N);
     OK(tandem_tensor_write(t, x, sizeof x));
     memset(x, 0, sizeof x); /* may be reused at once */
-    run_on(sim, TANDEM_OP_NEG, t, t);
+    run_on(simulated, TANDEM_OP_NEG, t, t);
     OK(tandem_tensor_read(t, y, sizeof y, TANDEM_TIMEOUT_INFINITE));
     ck_assert_float_eq(y[N - 1], -N);
     OK(tandem_tensor_host_data(t, TANDEM_TIMEOUT_INFINITE, &data));
@@ -237,8 +237,7 @@ START_TEST(test_reading_what_was_never_written)
           tandem_tensor_read(t, y, sizeof y, TANDEM_TIMEOUT_INFINITE));
     FAILS(TANDEM_INVALID_ARGUMENT,
           tandem_tensor_host_data(t, TANDEM_TIMEOUT_INFINITE, &data));
-    FAILS(TANDEM_INVALID_ARGUMENT,
-          tandem_unary(context, TANDEM_OP_NEG, t, u));
+    FAILS(TANDEM_INVALID_ARGUMENT, tandem_unary(context, TANDEM_OP_NEG, t, u));
     ck_assert_uint_eq(residency(u), 0);
     OK(tandem_tensor_write(t, y, sizeof y));
     OK(tandem_unary(context, TANDEM_OP_NEG, t, u));
@@ -253,7 +252,7 @@ START_TEST(test_a_write_overrules_every_copy)
     float fresh[N];
 
     count_up(x, N);
-    run_on(sim, TANDEM_OP_NEG, t, t);
+    run_on(simulated, TANDEM_OP_NEG, t, t);
     for (int i = 0; i < N; i++)
         fresh[i] = 7;
     OK(tandem_tensor_write(t, fresh, sizeof fresh));
@@ -275,7 +274,7 @@ START_TEST(test_read_only_memory)
     OK(tandem_tensor_wrap(context, x, TANDEM_F32, 1, &shape, NULL,
                           TANDEM_TENSOR_READ_ONLY, &t));
     OK(tandem_unary(context, TANDEM_OP_NEG, t, u));
-    run_on(sim, TANDEM_OP_NEG, t, u);
+    run_on(simulated, TANDEM_OP_NEG, t, u);
     FAILS(TANDEM_INVALID_ARGUMENT, tandem_unary(context, TANDEM_OP_NEG, u, t));
     FAILS(TANDEM_INVALID_ARGUMENT, tandem_unary(context, TANDEM_OP_NEG, t, t));
     FAILS(TANDEM_INVALID_ARGUMENT, tandem_tensor_write(t, y, sizeof y));
@@ -300,7 +299,7 @@ START_TEST(test_gaps_of_wrapped_memory_are_untouched)
     }
     OK(tandem_tensor_wrap(context, x, TANDEM_F32, 2, shape, strides, 0, &tx));
     OK(tandem_tensor_wrap(context, y, TANDEM_F32, 2, shape, strides, 0, &ty));
-    run_on(_i ? sim : 0, TANDEM_OP_NEG, tx, ty);
+    run_on(_i ? simulated : 0, TANDEM_OP_NEG, tx, ty);
     /* What the caller writes into a gap meanwhile stays. */
     y[4] = -77;
     OK(tandem_tensor_sync(ty, TANDEM_TIMEOUT_INFINITE));
@@ -320,7 +319,7 @@ START_TEST(test_negative_and_zero_strides)
 
     OK(tandem_tensor_wrap(context, x + 5, TANDEM_F32, 2, shape, strides,
                           TANDEM_TENSOR_READ_ONLY, &tx));
-    run_on(_i ? sim : 0, TANDEM_OP_NEG, tx, ty);
+    run_on(_i ? simulated : 0, TANDEM_OP_NEG, tx, ty);
     OK(tandem_tensor_sync(ty, TANDEM_TIMEOUT_INFINITE));
     for (int i = 0; i < 12; i++)
         ck_assert_float_eq(y[i], -x[5 - i % 6]);
@@ -337,15 +336,15 @@ START_TEST(test_a_view_shares_memory_and_residency)
 
     count_up(x, 12);
     OK(tandem_tensor_view(t, 1, 1, column, step, &view));
-    run_on(sim, TANDEM_OP_NEG, t, t);
+    run_on(simulated, TANDEM_OP_NEG, t, t);
     ck_assert_uint_eq(residency(view), residency(t));
     before = counters_read(0);
-    run_on(sim, TANDEM_OP_ABS, view, ty);
+    run_on(simulated, TANDEM_OP_ABS, view, ty);
     ck_assert_uint_eq(counters_since(0, &before).uploads, 0);
     OK(tandem_tensor_sync(ty, TANDEM_TIMEOUT_INFINITE));
     for (int i = 0; i < 4; i++)
         ck_assert_float_eq(y[i], (float)(3 * i + 2));
-    run_on(sim, TANDEM_OP_NEG, view, view); /* one column of t */
+    run_on(simulated, TANDEM_OP_NEG, view, view); /* one column of t */
     OK(tandem_tensor_sync(t, TANDEM_TIMEOUT_INFINITE));
     for (int i = 0; i < 12; i++)
         ck_assert_float_eq(x[i], i % 3 == 1 ? (float)(i + 1) : -(float)(i + 1));
@@ -362,7 +361,7 @@ START_TEST(test_views_written_on_different_devices)
     count_up(x, 8);
     OK(tandem_tensor_view(t, 0, 1, half, NULL, &low));
     OK(tandem_tensor_view(t, 4, 1, half, NULL, &high));
-    run_on(sim, TANDEM_OP_NEG, low, low);
+    run_on(simulated, TANDEM_OP_NEG, low, low);
     run_on(0, TANDEM_OP_NEG, high, high);
     OK(tandem_tensor_sync(t, TANDEM_TIMEOUT_INFINITE));
     for (int i = 0; i < 8; i++)
@@ -380,7 +379,7 @@ START_TEST(test_a_view_keeps_the_memory)
     OK(tandem_tensor_write(t, x, sizeof x));
     OK(tandem_tensor_view(t, 8, 1, four, NULL, &view));
     tandem_tensor_destroy(t);
-    run_on(sim, TANDEM_OP_NEG, view, view);
+    run_on(simulated, TANDEM_OP_NEG, view, view);
     OK(tandem_tensor_read(view, y, sizeof y, TANDEM_TIMEOUT_INFINITE));
     ck_assert_float_eq(y[0], -9);
     FAILS(TANDEM_INVALID_ARGUMENT,
@@ -398,13 +397,13 @@ START_TEST(test_transposed_and_broadcast_views)
     struct tandem_tensor *ty = matrix_wrap(context, y, 3, 2);
 
     OK(tandem_tensor_view(t, 0, 2, turned, steps, &view));
-    run_on(sim, TANDEM_OP_COPY, view, ty);
+    run_on(simulated, TANDEM_OP_COPY, view, ty);
     OK(tandem_tensor_sync(ty, TANDEM_TIMEOUT_INFINITE));
     for (int i = 0; i < 6; i++)
         ck_assert_float_eq(y[i], x[i % 2 * 3 + i / 2]);
     tandem_tensor_destroy(view);
     OK(tandem_tensor_view(t, 1, 2, row, repeat, &view));
-    run_on(sim, TANDEM_OP_COPY, view, ty);
+    run_on(simulated, TANDEM_OP_COPY, view, ty);
     OK(tandem_tensor_sync(ty, TANDEM_TIMEOUT_INFINITE));
     for (int i = 0; i < 6; i++)
         ck_assert_float_eq(y[i], x[1 + i % 2]);
@@ -467,12 +466,12 @@ START_TEST(test_empty_and_scalar_tensors)
     OK(tandem_tensor_create(context, TANDEM_F32, 2, none, &e));
     OK(tandem_tensor_create(context, TANDEM_F32, 2, none, &f));
     OK(tandem_tensor_write(e, NULL, 0));
-    run_on(sim, TANDEM_OP_NEG, e, f);
+    run_on(simulated, TANDEM_OP_NEG, e, f);
     OK(tandem_unary(context, TANDEM_OP_NEG, e, f));
     OK(tandem_tensor_read(f, NULL, 0, TANDEM_TIMEOUT_INFINITE));
     OK(tandem_tensor_wrap(context, &x, TANDEM_F32, 0, NULL, NULL, 0, &s));
     OK(tandem_tensor_wrap(context, &y, TANDEM_F32, 0, NULL, NULL, 0, &t));
-    run_on(sim, TANDEM_OP_NEG, s, t);
+    run_on(simulated, TANDEM_OP_NEG, s, t);
     OK(tandem_tensor_sync(t, TANDEM_TIMEOUT_INFINITE));
     ck_assert_float_eq(y, -5);
 }
@@ -487,8 +486,8 @@ START_TEST(test_destroying_what_work_uses)
     struct sim_counters before = counters_read(0);
 
     count_up(x, N);
-    run_on(sim, TANDEM_OP_NEG, tx, middle);
-    run_on(sim, TANDEM_OP_NEG, middle, ty);
+    run_on(simulated, TANDEM_OP_NEG, tx, middle);
+    run_on(simulated, TANDEM_OP_NEG, middle, ty);
     tandem_tensor_destroy(middle);
     tandem_tensor_destroy(tx);
     ck_assert_uint_eq(counters_since(0, &before).executed, 0);
@@ -506,7 +505,7 @@ START_TEST(test_buffers_end_with_their_tensors)
     for (int i = 0; i < 100; i++) {
         struct tandem_tensor *t = vector_wrap(context, x, N);
 
-        run_on(sim, TANDEM_OP_NEG, t, t);
+        run_on(simulated, TANDEM_OP_NEG, t, t);
         OK(tandem_tensor_sync(t, TANDEM_TIMEOUT_INFINITE));
         tandem_tensor_destroy(t);
     }

@@ -69,9 +69,8 @@ static enum tandem_status run(struct tandem_context *context, uint32_t device,
 {
     const struct tandem_op op = {.struct_size = sizeof op, .id = id};
     const struct tandem_op_info *info = tandem_op_by_id(id);
-    struct tandem_matmul_options options = {.struct_size = sizeof options,
-                                            .alpha = 1,
-                                            .device = device};
+    struct tandem_matmul_options options = {
+        .struct_size = sizeof options, .alpha = 1, .device = device};
     struct tandem_tensor *in[2], *out;
     enum tandem_status status;
 
@@ -84,8 +83,8 @@ static enum tandem_status run(struct tandem_context *context, uint32_t device,
         in[0] = vector_wrap(context, data, N);
         in[1] = vector_wrap(context, more, N);
         out = vector_new(context, N);
-        status = tandem_run_on(context, device, &op, in, info->input_count,
-                               &out, 1);
+        status =
+            tandem_run_on(context, device, &op, in, info->input_count, &out, 1);
     }
     tandem_tensor_destroy(in[0]);
     tandem_tensor_destroy(in[1]);
@@ -277,7 +276,7 @@ START_TEST(test_the_cpu_is_guessed_well_enough)
 {
     struct tandem_context *context;
 
-    setenv("TANDEM_BACKENDS", "cpu,third-party,sim", 1);
+    setenv("TANDEM_BACKENDS", "cpu,third-party,simulated", 1);
     measured("third-party", AGES);
     for (int round = 0; round < 2; round++) {
         context = context_new(NULL);
@@ -303,8 +302,7 @@ int main(void)
     tcase_add_unchecked_fixture(tests, plugins_setup, scratch_teardown);
     tcase_add_checked_fixture(tests, variables_setup, NULL);
     suite_add_tcase(suite, tests);
-    tcase_add_loop_test(tests, test_guesses_do_not_beat_measurements, 0,
-                        count);
+    tcase_add_loop_test(tests, test_guesses_do_not_beat_measurements, 0, count);
     tcase_add_test(tests, test_no_debt_pays_for_guesses);
     tcase_add_test(tests, test_explanation_tells_guesses);
     tcase_add_loop_test(tests, test_forced_it_runs, 0, count);
