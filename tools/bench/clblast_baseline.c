@@ -33,7 +33,7 @@ static cl_mem operand(struct raw_opencl *raw_opencl, const float *values,
     return NULL;
 }
 
-struct clblast *clblast_create(struct product *p)
+struct clblast *clblast_create(struct gemm_case *p)
 {
     struct raw_opencl *raw_opencl = raw_opencl_of(p->bench);
     struct clblast *clblast =

@@ -14,7 +14,7 @@
 /* What a turn fills where its work is short. */
 static const double turn_ns[SCALES] = {1e5, 2e6, 2e6};
 
-#define MOST_TIMES 2000  /* of the work in one turn */
+#define MAX_REPEATS 2000 /* of the work in one turn */
 #define SLOW_NS 2e8      /* a turn that takes longer gets MIN_SAMPLES */
 
 void comparison_add(struct comparison *comparison, const char *name,
@@ -191,7 +191,7 @@ void bench_compare(struct bench *bench, struct comparison *comparison)
 {
     static struct round_times turns[MAX_IMPLEMENTATIONS];
     uint64_t most = comparison->max_iterations > 0 ? comparison->max_iterations
-                                                   : MOST_TIMES;
+                                                   : MAX_REPEATS;
     uint32_t samples = bench->samples;
     const char *failed = NULL;
 

@@ -14,8 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Two blocks of memory, which the copier owns. */
-struct copier {
+/* Source and target of a copy.  Owns both. */
+struct copy_baseline {
     uint64_t bytes;
     void *from, *to; /* on the host */
 #ifdef BENCH_OPENCL
@@ -29,93 +29,93 @@ static bool on_host(const struct bench *bench)
     return !bench_on_opencl(bench);
 }
 
-const char *copier_name(const struct bench *bench)
+const char *copy_baseline_name(const struct bench *bench)
 {
     return on_host(bench) ? "memcpy" : "device copy";
 }
 
-static bool host_open(struct copier *copier)
+static bool host_open(struct copy_baseline *copy)
 {
-    copier->from = malloc(copier->bytes);
-    copier->to = malloc(copier->bytes);
-    if (copier->from == NULL || copier->to == NULL)
+    copy->from = malloc(copy->bytes);
+    copy->to = malloc(copy->bytes);
+    if (copy->from == NULL || copy->to == NULL)
         return false;
-    memset(copier->from, 1, copier->bytes);
-    memset(copier->to, 2, copier->bytes);
+    memset(copy->from, 1, copy->bytes);
+    memset(copy->to, 2, copy->bytes);
     return true;
 }
 
-static bool copier_open(struct copier *copier, struct bench *bench)
+static bool copy_open(struct copy_baseline *copy, struct bench *bench)
 {
     if (on_host(bench))
-        return host_open(copier);
+        return host_open(copy);
 #ifdef BENCH_OPENCL
-    copier->raw_opencl = raw_opencl_of(bench);
-    if (copier->raw_opencl == NULL)
+    copy->raw_opencl = raw_opencl_of(bench);
+    if (copy->raw_opencl == NULL)
         return false;
-    copier->source = raw_opencl_buffer(copier->raw_opencl, copier->bytes);
-    copier->target = raw_opencl_buffer(copier->raw_opencl, copier->bytes);
-    return copier->source != NULL && copier->target != NULL;
+    copy->source = raw_opencl_buffer(copy->raw_opencl, copy->bytes);
+    copy->target = raw_opencl_buffer(copy->raw_opencl, copy->bytes);
+    return copy->source != NULL && copy->target != NULL;
 #else
     return false;
 #endif
 }
 
-static void copier_destroy(struct copier *copier)
+static void copy_destroy(struct copy_baseline *copy)
 {
-    if (copier == NULL)
+    if (copy == NULL)
         return;
 #ifdef BENCH_OPENCL
-    raw_opencl_free(copier->source);
-    raw_opencl_free(copier->target);
+    raw_opencl_free(copy->source);
+    raw_opencl_free(copy->target);
 #endif
-    free(copier->from);
-    free(copier->to);
-    free(copier);
+    free(copy->from);
+    free(copy->to);
+    free(copy);
 }
 
 /* Returns NULL and fails the run if the memory is not available. */
-static struct copier *copier_create(struct bench *bench, uint64_t bytes)
+static struct copy_baseline *copy_create(struct bench *bench, uint64_t bytes)
 {
-    struct copier *copier = calloc(1, sizeof *copier);
+    struct copy_baseline *copy = calloc(1, sizeof *copy);
 
-    if (copier == NULL)
+    if (copy == NULL)
         return NULL;
-    copier->bytes = bytes;
-    if (copier_open(copier, bench))
-        return copier;
+    copy->bytes = bytes;
+    if (copy_open(copy, bench))
+        return copy;
     bench_fail(bench, "no memory for a copy of %llu bytes",
                (unsigned long long)bytes);
-    copier_destroy(copier);
+    copy_destroy(copy);
     return NULL;
 }
 
-static bool copy_all(struct copier *copier, uint64_t count)
+static bool copy_all(struct copy_baseline *copy, uint64_t count)
 {
     for (uint64_t i = 0; i < count; i++) {
-        if (copier->from != NULL) {
-            memcpy(copier->to, copier->from, copier->bytes);
+        if (copy->from != NULL) {
+            memcpy(copy->to, copy->from, copy->bytes);
             /* So that no copy is taken for superfluous. */
-            __asm__ volatile("" : : "r"(copier->to) : "memory");
+            __asm__ volatile("" : : "r"(copy->to) : "memory");
             continue;
         }
 #ifdef BENCH_OPENCL
-        if (clEnqueueCopyBuffer(copier->raw_opencl->queue, copier->source,
-                                copier->target, 0, 0, copier->bytes, 0, NULL,
+        if (clEnqueueCopyBuffer(copy->raw_opencl->queue, copy->source,
+                                copy->target, 0, 0, copy->bytes, 0, NULL,
                                 NULL) != CL_SUCCESS)
             return false;
 #endif
     }
 #ifdef BENCH_OPENCL
-    if (copier->from == NULL)
-        return clFinish(copier->raw_opencl->queue) == CL_SUCCESS;
+    if (copy->from == NULL)
+        return clFinish(copy->raw_opencl->queue) == CL_SUCCESS;
 #endif
     return true;
 }
 
-static double copier_run(void *copier, uint64_t count)
+static double copy_run(void *copy, uint64_t count)
 {
-    struct copier *c = copier;
+    struct copy_baseline *c = copy;
     uint64_t start = clock_now_ns();
 
     if (!copy_all(c, count))
@@ -126,11 +126,11 @@ static double copier_run(void *copier, uint64_t count)
 void copy_baseline_comparison(struct bench *bench,
                               struct comparison *comparison, double bytes)
 {
-    struct copier *copier = copier_create(bench, (uint64_t)(bytes / 2));
+    struct copy_baseline *copy = copy_create(bench, (uint64_t)(bytes / 2));
 
-    if (copier == NULL)
+    if (copy == NULL)
         return;
-    comparison_add(comparison, copier_name(bench), copier_run, copier);
+    comparison_add(comparison, copy_baseline_name(bench), copy_run, copy);
     bench_compare(bench, comparison);
-    copier_destroy(copier);
+    copy_destroy(copy);
 }

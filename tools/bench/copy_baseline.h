@@ -10,7 +10,7 @@
 #include "bench.h"
 
 /* "memcpy", "device copy". */
-const char *copier_name(const struct bench *bench);
+const char *copy_baseline_name(const struct bench *bench);
 /* The contest, of ours so far, against a copy that reads and writes bytes bytes
  * in all. */
 void copy_baseline_comparison(struct bench *bench,

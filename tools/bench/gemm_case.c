@@ -20,7 +20,7 @@ enum { A, B, BIAS, C, OPERANDS };
 /* ---- sides ---- */
 
 /* Writes a's first element, as it is. */
-static enum tandem_status touch(struct product *p)
+static enum tandem_status touch(struct gemm_case *p)
 {
     struct device_session *session = &p->bench->session;
 
@@ -28,14 +28,14 @@ static enum tandem_status touch(struct product *p)
                                   sizeof *p->a, p->a, sizeof *p->a);
 }
 
-static double run_gemm(struct product *p, const struct tandem_gemm *gemm,
+static double run_gemm(struct gemm_case *p, const struct tandem_gemm *gemm,
                        uint64_t count)
 {
     struct device_session *session = &p->bench->session;
     uint64_t start = clock_now_ns();
 
     for (uint64_t i = 0; i < count; i++)
-        if ((p->kept && touch(p) != TANDEM_OK) ||
+        if ((p->packed && touch(p) != TANDEM_OK) ||
             session->backend->gemm(session->stream, gemm) != TANDEM_OK)
             return -1;
     if (device_session_synchronize(session) != TANDEM_OK)
@@ -43,21 +43,21 @@ static double run_gemm(struct product *p, const struct tandem_gemm *gemm,
     return (double)(clock_now_ns() - start) / (double)count;
 }
 
-static double run_whole(void *product, uint64_t count)
+static double run_whole(void *argument, uint64_t count)
 {
-    struct product *p = product;
+    struct gemm_case *p = argument;
 
     return run_gemm(p, &p->gemm, count);
 }
 
-static double run_plain(void *product, uint64_t count)
+static double run_plain(void *argument, uint64_t count)
 {
-    struct product *p = product;
+    struct gemm_case *p = argument;
 
     return run_gemm(p, &p->plain, count);
 }
 
-static enum tandem_status launch_after(struct product *p, uint32_t id,
+static enum tandem_status launch_after(struct gemm_case *p, uint32_t id,
                                        const struct tandem_tensor_desc *c,
                                        const struct tandem_tensor_desc *bias)
 {
@@ -70,9 +70,9 @@ static enum tandem_status launch_after(struct product *p, uint32_t id,
 }
 
 /* The product, then the bias, then relu. */
-static double run_three(void *product, uint64_t count)
+static double run_three(void *argument, uint64_t count)
 {
-    struct product *p = product;
+    struct gemm_case *p = argument;
     struct device_session *session = &p->bench->session;
     const struct tandem_tensor_desc c = {.buffer = p->buffers[C],
                                          .dtype = p->dtype,
@@ -97,30 +97,29 @@ static double run_three(void *product, uint64_t count)
 }
 
 #ifdef BENCH_CBLAS
-static double run_cblas(void *product, uint64_t count)
+static double run_cblas(void *argument, uint64_t count)
 {
-    struct product *p = product;
+    struct gemm_case *p = argument;
     const struct tandem_gemm *g = &p->plain;
     int m = (int)g->m, n = (int)g->n, k = (int)g->k;
     uint64_t start = clock_now_ns();
 
     for (uint64_t i = 0; i < count; i++)
         for (int64_t batch = 0; batch < g->batch; batch++)
-            cblas_sgemm(CblasRowMajor,
-                        g->flags & TANDEM_GEMM_TRANSPOSE_A ? CblasTrans
-                                                           : CblasNoTrans,
-                        g->flags & TANDEM_GEMM_TRANSPOSE_B ? CblasTrans
-                                                           : CblasNoTrans,
-                        m, n, k, 1, p->a + batch * g->m * g->k,
-                        (int)g->a.ld, p->b + batch * g->k * g->n,
-                        (int)g->b.ld, 0, p->c + batch * g->m * g->n, n);
+            cblas_sgemm(
+                CblasRowMajor,
+                g->flags & TANDEM_GEMM_TRANSPOSE_A ? CblasTrans : CblasNoTrans,
+                g->flags & TANDEM_GEMM_TRANSPOSE_B ? CblasTrans : CblasNoTrans,
+                m, n, k, 1, p->a + batch * g->m * g->k, (int)g->a.ld,
+                p->b + batch * g->k * g->n, (int)g->b.ld, 0,
+                p->c + batch * g->m * g->n, n);
     return (double)(clock_now_ns() - start) / (double)count;
 }
 #endif
 
 /* ---- operands ---- */
 
-static float *values_create(const struct product *p, char operand)
+static float *values_create(const struct gemm_case *p, char operand)
 {
     uint64_t count = gemm_case_elements(p, operand);
     float *values = aligned_alloc(64, (count * sizeof(float) + 127) / 64 * 64);
@@ -130,7 +129,7 @@ static float *values_create(const struct product *p, char operand)
     return values;
 }
 
-static enum tandem_status buffers_open(struct product *p)
+static enum tandem_status buffers_open(struct gemm_case *p)
 {
     static const char operands[OPERANDS] = {'a', 'b', '+', 'c'};
     const float *values[OPERANDS] = {p->a, p->b, p->bias_values, NULL};
@@ -149,15 +148,15 @@ static enum tandem_status buffers_open(struct product *p)
     return status;
 }
 
-static void gemm_fill(struct product *p, struct tandem_gemm *g)
+static void gemm_fill(struct gemm_case *p, struct tandem_gemm *g)
 {
     bool ta = (g->flags & TANDEM_GEMM_TRANSPOSE_A) != 0;
     bool tb = (g->flags & TANDEM_GEMM_TRANSPOSE_B) != 0;
 
-    g->a = (struct tandem_matrix){p->buffers[A], 0, ta ? g->m : g->k,
-                                  g->m * g->k};
-    g->b = (struct tandem_matrix){p->buffers[B], 0, tb ? g->k : g->n,
-                                  g->k * g->n};
+    g->a =
+        (struct tandem_matrix){p->buffers[A], 0, ta ? g->m : g->k, g->m * g->k};
+    g->b =
+        (struct tandem_matrix){p->buffers[B], 0, tb ? g->k : g->n, g->k * g->n};
     g->c = (struct tandem_matrix){p->buffers[C], 0, g->n, g->m * g->n};
     g->bias = NULL;
     g->bias_kind = TANDEM_BIAS_NONE;
@@ -173,9 +172,8 @@ static void gemm_fill(struct product *p, struct tandem_gemm *g)
 
 static enum inputs row_inputs(const struct row *row)
 {
-    static const char *const words[] = {"",           "positive",
-                                        "rowscale",   "columnscale",
-                                        "depthscale", "extreme"};
+    static const char *const words[] = {
+        "", "positive", "rowscale", "columnscale", "depthscale", "extreme"};
     int inputs = UNIFORM;
 
     for (int i = POSITIVE; i <= EXTREME; i++)
@@ -184,14 +182,14 @@ static enum inputs row_inputs(const struct row *row)
     return (enum inputs)inputs;
 }
 
-static void gemm_read_row(struct product *p, const struct row *row)
+static void gemm_read_row(struct gemm_case *p, const struct row *row)
 {
     const int64_t *mnk = row->shape + (row->rank == 4 ? 1 : 0);
 
     p->inputs = row_inputs(row);
     p->bias = row_has(row, "bias");
     p->relu = row_has(row, "relu");
-    p->kept = row_has(row, "packed");
+    p->packed = row_has(row, "packed");
     p->dtype = row_has(row, "f16")    ? TANDEM_F16
                : row_has(row, "bf16") ? TANDEM_BF16
                                       : TANDEM_F32;
@@ -214,7 +212,7 @@ static void gemm_read_row(struct product *p, const struct row *row)
         p->gemm.flags |= TANDEM_GEMM_ALLOW_NORMWISE_ERROR;
 }
 
-static void gemm_case_close(struct product *p)
+static void gemm_case_close(struct gemm_case *p)
 {
     struct device_session *session = &p->bench->session;
 
@@ -230,12 +228,11 @@ static void gemm_case_close(struct product *p)
     free(p->c);
 }
 
-static bool gemm_case_open(struct product *p, struct bench *bench)
+static bool gemm_case_open(struct gemm_case *p, struct bench *bench)
 {
     const struct tandem_backend *backend = bench->session.backend;
-    struct tandem_op op = {.struct_size = sizeof op,
-                           .id = TANDEM_OP_GEMM,
-                           .gemm = &p->gemm};
+    struct tandem_op op = {
+        .struct_size = sizeof op, .id = TANDEM_OP_GEMM, .gemm = &p->gemm};
     enum tandem_status status;
 
     memset(p, 0, sizeof *p);
@@ -255,7 +252,7 @@ static bool gemm_case_open(struct product *p, struct bench *bench)
                  : buffers_open(p);
     if (status == TANDEM_OK) {
         gemm_fill(p, &p->gemm);
-        probe_fill(p, &p->probe);
+        samples_fill(p, &p->samples);
         return true;
     }
     bench_unavailable(bench, "no memory for it: %s", backend->last_error());
@@ -267,29 +264,28 @@ static bool gemm_case_open(struct product *p, struct bench *bench)
 
 /* The errors of a side's last product, into the row's error object; the
  * componentwise one, or negative. */
-static double add_error(struct product *p, struct comparison *comparison,
+static double add_error(struct gemm_case *p, struct comparison *comparison,
                         const char *name, bool theirs)
 {
     size_t n = (size_t)p->gemm.n;
-    float *rows = malloc(PROBE_SIDE * n * sizeof *rows);
+    float *rows = malloc(SAMPLE_SIDE * n * sizeof *rows);
     double componentwise = -1, max_relative;
     bool ok = rows != NULL;
 
-    for (uint32_t i = 0; i < p->probe.row_count && ok; i++) {
+    for (uint32_t i = 0; i < p->samples.row_count && ok; i++) {
         float *row = rows + i * n;
 
         if (!theirs)
-            ok = operand_row(p, p->buffers[C], p->probe.rows[i], row);
+            ok = operand_row(p, p->buffers[C], p->samples.rows[i], row);
         else if (p->c != NULL)
-            memcpy(row, p->c + (size_t)p->probe.rows[i] * n,
-                   n * sizeof *row);
+            memcpy(row, p->c + (size_t)p->samples.rows[i] * n, n * sizeof *row);
 #ifdef BENCH_OPENCL
         else
-            ok = clblast_read(p->clblast, p->probe.rows[i], row);
+            ok = clblast_read(p->clblast, p->samples.rows[i], row);
 #endif
     }
     if (ok) {
-        gemm_reference_errors(&p->probe, rows, p->gemm.n, &componentwise,
+        gemm_reference_errors(&p->samples, rows, p->gemm.n, &componentwise,
                               &max_relative);
         json_object_set_new(comparison->error, name,
                             json_pack("{s:f, s:f}", "componentwise",
@@ -304,7 +300,7 @@ static double add_error(struct product *p, struct comparison *comparison,
  * rounding may do at most; of shared scales what backend.h allows, for the sum
  * of a product's magnitudes is about k / 4 times its operands' scales, and
  * depthscale's largest elements are 2^10. */
-static double error_limit(const struct product *p)
+static double error_limit(const struct gemm_case *p)
 {
     double k = (double)p->gemm.k;
     double shared = 0x1p-21 + (p->inputs == DEPTHSCALE ? 0x1p-15 : 0x1p-35);
@@ -317,7 +313,7 @@ static double error_limit(const struct product *p)
            (p->gemm.flags & TANDEM_GEMM_ALLOW_NORMWISE_ERROR ? shared : 0);
 }
 
-static bool gemm_case_is_correct(struct product *p,
+static bool gemm_case_is_correct(struct gemm_case *p,
                                  struct comparison *comparison)
 {
     double error =
@@ -336,7 +332,7 @@ static bool gemm_case_is_correct(struct product *p,
 /* ---- measuring ---- */
 
 /* The library that users would call, where the row is its plain product. */
-static void add_library(struct product *p, struct comparison *comparison)
+static void add_library(struct gemm_case *p, struct comparison *comparison)
 {
     const char *name = NULL;
     bench_fn run = NULL;
@@ -370,7 +366,7 @@ static void add_library(struct product *p, struct comparison *comparison)
 
 static void row_measure(struct bench *bench)
 {
-    struct product p;
+    struct gemm_case p;
     struct comparison comparison = {.unit = "GFLOP/s"};
 
     if (!gemm_case_open(&p, bench))
@@ -393,10 +389,10 @@ static void row_measure(struct bench *bench)
 }
 
 /* On the same device, opened to keep what it packs. */
-static void kept_measure(struct bench *bench)
+static void packed_weights_measure(struct bench *bench)
 {
-    const struct tandem_context_options options = {
-        .struct_size = sizeof(options)};
+    const struct tandem_context_options options = {.struct_size =
+                                                       sizeof(options)};
     struct device_session aside = bench->session;
     struct tandem_context *context;
 
@@ -421,7 +417,7 @@ static void kept_measure(struct bench *bench)
 void gemm_case_measure(struct bench *bench)
 {
     if (row_has(bench->row, "packed"))
-        kept_measure(bench);
+        packed_weights_measure(bench);
     else
         row_measure(bench);
 }

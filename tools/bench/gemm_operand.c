@@ -19,8 +19,7 @@ static uint16_t half_bits(float value)
         return 0;
     while (units >> exponent > 1)
         exponent++;
-    return (uint16_t)((value < 0 ? 0x8000u : 0u) |
-                      (exponent + 8) << 10 |
+    return (uint16_t)((value < 0 ? 0x8000u : 0u) | (exponent + 8) << 10 |
                       ((units << (10 - exponent)) & 0x3ffu));
 }
 
@@ -52,7 +51,7 @@ static float brain_value(uint16_t narrow)
     return value;
 }
 
-enum tandem_status operand_upload(const struct product *p,
+enum tandem_status operand_upload(const struct gemm_case *p,
                                   struct tandem_buffer *buffer,
                                   const float *values, uint64_t count)
 {
@@ -83,7 +82,7 @@ static void widen(uint32_t dtype, const uint16_t *narrow, int64_t count,
                                      : brain_value(narrow[i]);
 }
 
-bool operand_row(const struct product *p, struct tandem_buffer *buffer,
+bool operand_row(const struct gemm_case *p, struct tandem_buffer *buffer,
                  int64_t row, float *out)
 {
     struct device_session *session = &p->bench->session;

@@ -25,7 +25,7 @@ static int power(uint64_t i)
     return (int)(mix((uint32_t)i + 3000) % 21) - 10;
 }
 
-static float scale(const struct product *p, char operand, uint64_t index)
+static float scale(const struct gemm_case *p, char operand, uint64_t index)
 {
     uint64_t n = (uint64_t)p->gemm.n, k = (uint64_t)p->gemm.k;
     uint64_t m = (uint64_t)p->gemm.m;
@@ -47,7 +47,7 @@ static float scale(const struct product *p, char operand, uint64_t index)
     }
 }
 
-float gemm_case_value(const struct product *p, char operand, uint64_t index)
+float gemm_case_value(const struct gemm_case *p, char operand, uint64_t index)
 {
     uint32_t bits = mix((uint32_t)index + (uint32_t)operand * 0x9e3779b9u);
     float value = (float)(int32_t)((bits >> 8) - (1u << 23)) * 0x1p-23f;
@@ -60,7 +60,7 @@ float gemm_case_value(const struct product *p, char operand, uint64_t index)
     return p->inputs == UNIFORM ? value : value * scale(p, operand, index);
 }
 
-uint64_t gemm_case_elements(const struct product *p, char operand)
+uint64_t gemm_case_elements(const struct gemm_case *p, char operand)
 {
     const struct tandem_gemm *g = &p->gemm;
     int64_t one = operand == 'a'   ? g->m * g->k
@@ -72,24 +72,25 @@ uint64_t gemm_case_elements(const struct product *p, char operand)
 
 static uint32_t draw_indices(int64_t *out, int64_t extent, uint32_t seed)
 {
-    uint32_t count = extent < PROBE_SIDE ? (uint32_t)extent : PROBE_SIDE;
+    uint32_t count = extent < SAMPLE_SIDE ? (uint32_t)extent : SAMPLE_SIDE;
 
     for (uint32_t i = 0; i < count; i++)
-        out[i] = extent <= PROBE_SIDE
+        out[i] = extent <= SAMPLE_SIDE
                      ? (int64_t)i
                      : (int64_t)(mix(seed + i) % (uint64_t)extent);
     return count;
 }
 
-static void probe_entry(const struct product *p, struct probe *probe,
-                        uint32_t i, uint32_t j, const float *column)
+static void sample_entry(const struct gemm_case *p,
+                         struct sampled_entries *samples, uint32_t i,
+                         uint32_t j, const float *column)
 {
     const struct tandem_gemm *g = &p->gemm;
     bool turned = (g->flags & TANDEM_GEMM_TRANSPOSE_A) != 0;
-    const float *row = p->a + probe->rows[i] * (turned ? 1 : g->k);
+    const float *row = p->a + samples->rows[i] * (turned ? 1 : g->k);
     int64_t step = turned ? g->m : 1;
     double sum = 0, magnitude = 0;
-    uint32_t entry = i * PROBE_SIDE + j;
+    uint32_t entry = i * SAMPLE_SIDE + j;
 
     for (int64_t q = 0; q < g->k; q++) {
         double term = (double)row[q * step] * (double)column[q];
@@ -98,55 +99,55 @@ static void probe_entry(const struct product *p, struct probe *probe,
         magnitude += fabs(term);
     }
     if (p->bias) {
-        double bias = (double)p->bias_values[probe->columns[j]];
+        double bias = (double)p->bias_values[samples->columns[j]];
 
         sum += bias;
         magnitude += fabs(bias);
     }
-    probe->want[entry] = p->relu && sum < 0 ? 0 : sum;
-    probe->magnitude[entry] = magnitude;
+    samples->want[entry] = p->relu && sum < 0 ? 0 : sum;
+    samples->magnitude[entry] = magnitude;
 }
 
-void probe_fill(const struct product *p, struct probe *probe)
+void samples_fill(const struct gemm_case *p, struct sampled_entries *samples)
 {
     const struct tandem_gemm *g = &p->gemm;
     bool turned = (g->flags & TANDEM_GEMM_TRANSPOSE_B) != 0;
     float *column = malloc((size_t)g->k * sizeof *column);
 
-    probe->row_count = draw_indices(probe->rows, g->m, 1000);
-    probe->column_count = draw_indices(probe->columns, g->n, 2000);
-    for (uint32_t j = 0; j < probe->column_count && column != NULL; j++) {
-        int64_t at = probe->columns[j];
+    samples->row_count = draw_indices(samples->rows, g->m, 1000);
+    samples->column_count = draw_indices(samples->columns, g->n, 2000);
+    for (uint32_t j = 0; j < samples->column_count && column != NULL; j++) {
+        int64_t at = samples->columns[j];
 
         for (int64_t q = 0; q < g->k; q++)
             column[q] = p->b[turned ? at * g->k + q : q * g->n + at];
-        for (uint32_t i = 0; i < probe->row_count; i++)
-            probe_entry(p, probe, i, j, column);
+        for (uint32_t i = 0; i < samples->row_count; i++)
+            sample_entry(p, samples, i, j, column);
     }
     if (column == NULL)
-        probe->row_count = 0;
+        samples->row_count = 0;
     free(column);
 }
 
-void gemm_reference_errors(const struct probe *probe, const float *rows,
-                           int64_t n, double *out_componentwise,
-                           double *out_max_relative)
+void gemm_reference_errors(const struct sampled_entries *samples,
+                           const float *rows, int64_t n,
+                           double *out_componentwise, double *out_max_relative)
 {
     double componentwise = 0, error = 0, largest = 0;
 
-    for (uint32_t i = 0; i < probe->row_count; i++)
-        for (uint32_t j = 0; j < probe->column_count; j++) {
-            uint32_t entry = i * PROBE_SIDE + j;
-            double got = (double)rows[i * n + probe->columns[j]];
-            double e = fabs(got - probe->want[entry]);
+    for (uint32_t i = 0; i < samples->row_count; i++)
+        for (uint32_t j = 0; j < samples->column_count; j++) {
+            uint32_t entry = i * SAMPLE_SIDE + j;
+            double got = (double)rows[i * n + samples->columns[j]];
+            double e = fabs(got - samples->want[entry]);
 
             /* So that a NaN is the largest error of all. */
             if (!(e <= error))
                 error = isnan(e) ? HUGE_VAL : e;
-            e /= fmax(probe->magnitude[entry], 1e-30);
+            e /= fmax(samples->magnitude[entry], 1e-30);
             if (!(e <= componentwise))
                 componentwise = isnan(e) ? HUGE_VAL : e;
-            largest = fmax(largest, fabs(probe->want[entry]));
+            largest = fmax(largest, fabs(samples->want[entry]));
         }
     *out_componentwise = componentwise;
     *out_max_relative = error / fmax(largest, 1e-30);

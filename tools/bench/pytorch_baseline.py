@@ -25,7 +25,7 @@ import time
 SCHEMA = "tandem-bench 2"
 SAMPLES = 9
 TURN_NS = 2e6  # what a turn fills
-MOST_TIMES = 2000
+MAX_REPEATS = 2000
 SLOW_NS = 1e9  # on the CPU, rows that take longer are left out
 PROBE_SIDE = 32
 MASK = 0xFFFFFFFF
@@ -51,9 +51,9 @@ def measure(run, wait, slow_ns=math.inf):
     if once > slow_ns:
         return None
     count = 1
-    while count < MOST_TIMES and once * count < TURN_NS / 2:
+    while count < MAX_REPEATS and once * count < TURN_NS / 2:
         wanted = int(TURN_NS / max(once, 1)) + 1
-        count = min(8 * count, wanted, MOST_TIMES)
+        count = min(8 * count, wanted, MAX_REPEATS)
         once = turn(count)
     samples = [turn(count) for _ in range(SAMPLES)]
     low, middle, high = statistics.quantiles(samples, n=4, method="inclusive")

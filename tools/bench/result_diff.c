@@ -13,7 +13,7 @@
 #include <string.h>
 
 /* Two runs differ by this much where nothing changed. */
-#define LEAST_CHANGE 0.03
+#define MIN_REPORTED_CHANGE 0.03
 
 struct change_counts {
     struct table table;
@@ -26,29 +26,29 @@ static const json_t *find_row(const json_t *document, const json_t *like)
     const json_t *row;
     size_t i;
 
-    json_array_foreach(json_object_get(document, "rows"), i, row) {
+    json_array_foreach (json_object_get(document, "rows"), i, row) {
         bool same = true;
 
         for (size_t j = 0; j < sizeof keys / sizeof keys[0]; j++)
-            same = same && strcmp(row_text(row, keys[j]),
-                                  row_text(like, keys[j])) == 0;
+            same = same &&
+                   strcmp(row_text(row, keys[j]), row_text(like, keys[j])) == 0;
         if (same)
             return row;
     }
     return NULL;
 }
 
-static void add_line(struct change_counts *tally, const json_t *row,
+static void add_line(struct change_counts *counts, const json_t *row,
                      const char *was, const char *is, const char *change,
                      const char *beside)
 {
-    table_row(&tally->table);
-    table_cell(&tally->table, "%s %s: %s", row_text(row, "device"),
+    table_row(&counts->table);
+    table_cell(&counts->table, "%s %s: %s", row_text(row, "device"),
                row_text(row, "suite"), row_text(row, "name"));
-    table_cell(&tally->table, "%s", was);
-    table_cell(&tally->table, "%s", is);
-    table_cell(&tally->table, "%s", change);
-    table_cell(&tally->table, "%s", beside);
+    table_cell(&counts->table, "%s", was);
+    table_cell(&counts->table, "%s", is);
+    table_cell(&counts->table, "%s", change);
+    table_cell(&counts->table, "%s", beside);
 }
 
 /* What the first reference that both have did: the machine's own change. */
@@ -73,7 +73,7 @@ static void reference_change(const json_t *was, const json_t *is, char out[64])
     }
 }
 
-static void compare_times(struct change_counts *tally, const json_t *was,
+static void compare_times(struct change_counts *counts, const json_t *was,
                           const json_t *is)
 {
     const json_t *a = row_implementation(was, NULL),
@@ -82,32 +82,32 @@ static void compare_times(struct change_counts *tally, const json_t *was,
     double spread = row_number(a, "iqr_ratio") + row_number(b, "iqr_ratio");
     char before[TEXT_BYTES], after[TEXT_BYTES], text[48], beside[64];
 
-    if (fabs(change) <= fmax(spread, LEAST_CHANGE)) {
-        tally->same++;
+    if (fabs(change) <= fmax(spread, MIN_REPORTED_CHANGE)) {
+        counts->same++;
         return;
     }
     if (change > 0)
-        tally->slower++;
+        counts->slower++;
     else
-        tally->faster++;
+        counts->faster++;
     snprintf(text, sizeof text, "%s %.1f%%", change > 0 ? "SLOWER" : "faster",
              100 * fabs(change));
     reference_change(was, is, beside);
-    add_line(tally, is, row_result_text(before, was, a),
+    add_line(counts, is, row_result_text(before, was, a),
              row_result_text(after, is, b), text, beside);
 }
 
-static void compare_row(struct change_counts *tally, const json_t *was,
+static void compare_row(struct change_counts *counts, const json_t *was,
                         const json_t *is)
 {
     const char *before = row_text(was, "status");
     const char *after = row_text(is, "status");
 
     if (strcmp(before, after) != 0) {
-        tally->other++;
-        add_line(tally, is, before, after, "", "");
+        counts->other++;
+        add_line(counts, is, before, after, "", "");
     } else if (strcmp(after, "measured") == 0) {
-        compare_times(tally, was, is);
+        compare_times(counts, was, is);
     }
 }
 
@@ -132,7 +132,7 @@ static const json_t *find_device(const json_t *document, const char *name)
     const json_t *device;
     size_t i;
 
-    json_array_foreach(json_object_get(document, "devices"), i, device)
+    json_array_foreach (json_object_get(document, "devices"), i, device)
         if (strcmp(row_text(device, "device"), name) == 0)
             return device;
     return NULL;
@@ -157,7 +157,7 @@ static void print_differences(const json_t *earlier, const json_t *now,
             json_object_size(json_object_get(now, "open_options")) >
         0)
         differ("devices'", "open_options", earlier, now, out);
-    json_array_foreach(json_object_get(now, "devices"), i, device) {
+    json_array_foreach (json_object_get(now, "devices"), i, device) {
         was = find_device(earlier, row_text(device, "device"));
         for (size_t j = 0; was != NULL && j < 4; j++)
             differ(row_text(device, "device"), of_device[j], was, device, out);
@@ -167,38 +167,38 @@ static void print_differences(const json_t *earlier, const json_t *now,
 size_t document_compare(const json_t *earlier, const json_t *now, FILE *out,
                         size_t *out_common)
 {
-    struct change_counts tally = {.table.fold = 1};
+    struct change_counts counts = {.table.fold = 1};
     const json_t *row;
     size_t i;
 
     print_differences(earlier, now, out);
-    table_row(&tally.table);
-    table_cell(&tally.table, "against %s of %s", row_text(earlier, "version"),
+    table_row(&counts.table);
+    table_cell(&counts.table, "against %s of %s", row_text(earlier, "version"),
                row_text(earlier, "date"));
-    table_cell(&tally.table, "was");
-    table_cell(&tally.table, "is");
-    table_cell(&tally.table, "time");
-    table_cell(&tally.table, "its reference");
-    json_array_foreach(json_object_get(now, "rows"), i, row) {
+    table_cell(&counts.table, "was");
+    table_cell(&counts.table, "is");
+    table_cell(&counts.table, "time");
+    table_cell(&counts.table, "its reference");
+    json_array_foreach (json_object_get(now, "rows"), i, row) {
         const json_t *was = find_row(earlier, row);
 
         if (was == NULL)
-            tally.added++;
+            counts.added++;
         else
-            compare_row(&tally, was, row);
+            compare_row(&counts, was, row);
     }
-    json_array_foreach(json_object_get(earlier, "rows"), i, row)
+    json_array_foreach (json_object_get(earlier, "rows"), i, row)
         if (find_row(now, row) == NULL) {
-            tally.gone++;
-            add_line(&tally, row, "", "", "not in this run", "");
+            counts.gone++;
+            add_line(&counts, row, "", "", "not in this run", "");
         }
-    table_print(&tally.table, out);
-    table_destroy(&tally.table);
+    table_print(&counts.table, out);
+    table_destroy(&counts.table);
     fprintf(out,
             "  %zu slower, %zu faster, %zu within the spread, %zu of another "
             "status, %zu new, %zu not in this run\n",
-            tally.slower, tally.faster, tally.same, tally.other, tally.added,
-            tally.gone);
-    *out_common = json_array_size(json_object_get(now, "rows")) - tally.added;
-    return tally.slower;
+            counts.slower, counts.faster, counts.same, counts.other,
+            counts.added, counts.gone);
+    *out_common = json_array_size(json_object_get(now, "rows")) - counts.added;
+    return counts.slower;
 }

@@ -29,7 +29,7 @@ static const struct {
 /* All states in one pass, in place: of half as many elements, since five or
  * seven operands are read or written. */
 static const char *const optimizers[] = {"sgd", "adam"};
-static const char *const flat_ops[] = {"add",  "copy", "relu", "gelu",
+static const char *const flat_ops[] = {"add",  "copy", "relu",   "gelu",
                                        "tanh", "exp",  "sigmoid"};
 static const char *const reductions[] = {"reduce_sum", "reduce_max", "argmax"};
 
@@ -176,7 +176,7 @@ void bandwidth_run(struct bench *bench)
     if (view)
         view_take(bench->row, &work.c);
     comparison.work_amount = work.c.bytes;
-    comparison.upper_bound = copier_name(bench);
+    comparison.upper_bound = copy_baseline_name(bench);
     if (view ? check_view(bench, &work) : check_resident_op(bench, &work)) {
         comparison_add(&comparison, "Tandem", resident_op_run, &work);
         copy_baseline_comparison(bench, &comparison, work.c.bytes);

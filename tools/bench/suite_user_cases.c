@@ -23,7 +23,7 @@
 
 static const int64_t sizes[] = {1000, 10000, 100000, 1000000};
 static const char *const flat_ops[] = {
-    "add", "dot",     "relu", "leaky_relu", "elu",
+    "add",  "dot",     "relu", "leaky_relu", "elu",
     "clip", "sigmoid", "tanh", "swish",      "gelu",
 };
 static const char *const row_ops[] = {"softmax", "log_softmax"};
@@ -74,7 +74,7 @@ void user_cases_list(struct list *list)
 
 #ifdef BENCH_OPENCL
 /* The transfers of a round from the host to the host, without any kernel. */
-struct carrier {
+struct round_trip {
     struct raw_opencl *raw_opencl;
     const struct op_case *c;
     cl_mem buffers[TANDEM_MAX_OPERANDS + 1]; /* inputs, then output 0 */
@@ -83,52 +83,55 @@ struct carrier {
     bool add; /* the same operator as the raw kernel */
 };
 
-static bool carrier_open(struct carrier *carrier, const struct op_case *c)
+static bool round_trip_open(struct round_trip *round_trip,
+                            const struct op_case *c)
 {
-    carrier->c = c;
-    carrier->add = c->op.id == TANDEM_OP_ADD;
+    round_trip->c = c;
+    round_trip->add = c->op.id == TANDEM_OP_ADD;
     for (uint32_t i = 0; i <= c->inputs; i++) {
         uint64_t bytes =
             (uint64_t)desc_bytes(i < c->inputs ? &c->in[i] : &c->out[0]);
 
-        carrier->bytes[i] = bytes;
-        carrier->memory[i] = aligned_alloc(64, (bytes + 127) / 64 * 64);
-        carrier->buffers[i] = raw_opencl_buffer(carrier->raw_opencl, bytes);
-        if (carrier->memory[i] == NULL || carrier->buffers[i] == NULL)
+        round_trip->bytes[i] = bytes;
+        round_trip->memory[i] = aligned_alloc(64, (bytes + 127) / 64 * 64);
+        round_trip->buffers[i] =
+            raw_opencl_buffer(round_trip->raw_opencl, bytes);
+        if (round_trip->memory[i] == NULL || round_trip->buffers[i] == NULL)
             return false;
-        memset(carrier->memory[i], 0, bytes);
+        memset(round_trip->memory[i], 0, bytes);
     }
     return true;
 }
 
-static void carrier_close(struct carrier *carrier)
+static void round_trip_close(struct round_trip *round_trip)
 {
     for (uint32_t i = 0; i <= TANDEM_MAX_OPERANDS; i++) {
-        raw_opencl_free(carrier->buffers[i]);
-        free(carrier->memory[i]);
+        raw_opencl_free(round_trip->buffers[i]);
+        free(round_trip->memory[i]);
     }
 }
 
 static double carry(void *argument, uint64_t count)
 {
-    struct carrier *carrier = argument;
-    cl_command_queue queue = carrier->raw_opencl->queue;
-    uint32_t inputs = carrier->c->inputs;
+    struct round_trip *round_trip = argument;
+    cl_command_queue queue = round_trip->raw_opencl->queue;
+    uint32_t inputs = round_trip->c->inputs;
     uint64_t start = clock_now_ns();
     cl_int error = CL_SUCCESS;
 
     for (uint64_t i = 0; i < count && error == CL_SUCCESS; i++) {
         for (uint32_t j = 0; j < inputs; j++)
-            error |= clEnqueueWriteBuffer(queue, carrier->buffers[j], CL_FALSE,
-                                          0, carrier->bytes[j],
-                                          carrier->memory[j], 0, NULL, NULL);
-        if (carrier->add)
-            error |= raw_opencl_add(carrier->raw_opencl, carrier->buffers[0],
-                                    carrier->buffers[1], carrier->buffers[2],
-                                    (cl_uint)(carrier->bytes[0] / 4));
-        error |= clEnqueueReadBuffer(queue, carrier->buffers[inputs], CL_TRUE,
-                                     0, carrier->bytes[inputs],
-                                     carrier->memory[inputs], 0, NULL, NULL);
+            error |= clEnqueueWriteBuffer(queue, round_trip->buffers[j],
+                                          CL_FALSE, 0, round_trip->bytes[j],
+                                          round_trip->memory[j], 0, NULL, NULL);
+        if (round_trip->add)
+            error |=
+                raw_opencl_add(round_trip->raw_opencl, round_trip->buffers[0],
+                               round_trip->buffers[1], round_trip->buffers[2],
+                               (cl_uint)(round_trip->bytes[0] / 4));
+        error |= clEnqueueReadBuffer(queue, round_trip->buffers[inputs],
+                                     CL_TRUE, 0, round_trip->bytes[inputs],
+                                     round_trip->memory[inputs], 0, NULL, NULL);
     }
     return error == CL_SUCCESS
                ? (double)(clock_now_ns() - start) / (double)count
@@ -138,36 +141,37 @@ static double carry(void *argument, uint64_t count)
 /* An addition of resident data, by the raw kernel. */
 static double add_resident(void *argument, uint64_t count)
 {
-    struct carrier *carrier = argument;
-    cl_uint n = (cl_uint)(carrier->bytes[0] / sizeof(float));
+    struct round_trip *round_trip = argument;
+    cl_uint n = (cl_uint)(round_trip->bytes[0] / sizeof(float));
     uint64_t start = clock_now_ns();
     cl_int error = CL_SUCCESS;
 
     for (uint64_t i = 0; i < count && error == CL_SUCCESS; i++)
-        error = raw_opencl_add(carrier->raw_opencl, carrier->buffers[0],
-                               carrier->buffers[1], carrier->buffers[2], n);
+        error =
+            raw_opencl_add(round_trip->raw_opencl, round_trip->buffers[0],
+                           round_trip->buffers[1], round_trip->buffers[2], n);
     if (error != CL_SUCCESS ||
-        clFinish(carrier->raw_opencl->queue) != CL_SUCCESS)
+        clFinish(round_trip->raw_opencl->queue) != CL_SUCCESS)
         return -1;
     return (double)(clock_now_ns() - start) / (double)count;
 }
 
 /* What OpenCL does without Tandem. */
 static void add_carrier(struct bench *bench, struct comparison *comparison,
-                        struct carrier *carrier, const struct op_case *c,
+                        struct round_trip *round_trip, const struct op_case *c,
                         bool resident)
 {
     if (!bench_on_opencl(bench))
         return;
-    carrier->raw_opencl = raw_opencl_of(bench);
-    if (carrier->raw_opencl == NULL || !carrier_open(carrier, c))
+    round_trip->raw_opencl = raw_opencl_of(bench);
+    if (round_trip->raw_opencl == NULL || !round_trip_open(round_trip, c))
         return;
     if (resident)
-        comparison_add(comparison, "a plain kernel", add_resident, carrier);
+        comparison_add(comparison, "a plain kernel", add_resident, round_trip);
     else
         comparison_add(comparison,
-                       carrier->add ? "write, kernel, read" : "write, read",
-                       carry, carrier);
+                       round_trip->add ? "write, kernel, read" : "write, read",
+                       carry, round_trip);
 }
 #endif
 
@@ -176,11 +180,11 @@ static void comparison_with_raw(struct bench *bench,
                                 const struct op_case *c, bool resident)
 {
 #ifdef BENCH_OPENCL
-    struct carrier carrier = {.raw_opencl = NULL};
+    struct round_trip round_trip = {.raw_opencl = NULL};
 
-    add_carrier(bench, comparison, &carrier, c, resident);
+    add_carrier(bench, comparison, &round_trip, c, resident);
     bench_compare(bench, comparison);
-    carrier_close(&carrier);
+    round_trip_close(&round_trip);
 #else
     (void)c;
     (void)resident;

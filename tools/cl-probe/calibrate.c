@@ -34,7 +34,8 @@ static void calibration_timing_plan(struct calibration_run *calibration)
     calibration->plan.batch_ns = (quick ? 1 : 4) * NS_PER_MS;
     calibration->plan.batches = quick ? 5 : 9;
     calibration->plan.max_count = 4096;
-    calibration->late_ns = clock_now_ns() + (quick ? 10 : 300) * NS_PER_S;
+    calibration->compile_deadline_ns =
+        clock_now_ns() + (quick ? 10 : 300) * NS_PER_S;
     calibration->budget_ns = (quick ? 5 : 50) * NS_PER_S;
     calibration->weight_all = WEIGHT_SCALARS + 4 * WEIGHT_TRANSFER +
                               9 * WEIGHT_CURVE + WEIGHT_PRODUCTS;

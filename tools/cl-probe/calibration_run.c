@@ -48,7 +48,7 @@ uint64_t step_left_ns(const struct calibration_run *calibration)
 
 bool calibration_is_late(const struct calibration_run *calibration)
 {
-    return clock_now_ns() > calibration->late_ns;
+    return clock_now_ns() > calibration->compile_deadline_ns;
 }
 
 static void note_compile(struct calibration_run *calibration,

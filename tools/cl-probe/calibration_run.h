@@ -23,12 +23,12 @@ struct calibration_run {
     struct timing_plan plan;
     uint64_t max_bytes; /* of all operands of one measurement */
 
-    uint64_t budget_ns;    /* not yet used */
-    double weight_left;    /* of the steps not yet begun */
+    uint64_t budget_ns; /* not yet used */
+    double weight_left; /* of the steps not yet begun */
     double weight_all;
     uint64_t step_start_ns, step_compile_ns;
-    uint64_t deadline_ns;  /* of the present step */
-    uint64_t late_ns;      /* from then on nothing more is compiled */
+    uint64_t deadline_ns;         /* of the present step */
+    uint64_t compile_deadline_ns; /* from then on nothing more is compiled */
 
     /* Of operators met for the first time. */
     double compile_ns[COMPILE_SAMPLES];

@@ -18,47 +18,48 @@
 #include <time.h>
 #include <unistd.h>
 
-void driver_test_results_begin(struct driver_test_results *verdicts)
+void driver_test_results_begin(struct driver_test_results *results)
 {
     const time_t now = time(NULL);
     struct tm parts;
 
-    memset(verdicts, 0, sizeof *verdicts);
+    memset(results, 0, sizeof *results);
     if (gmtime_r(&now, &parts) != NULL)
-        strftime(verdicts->when, sizeof verdicts->when, "%Y-%m-%dT%H:%M:%SZ",
+        strftime(results->when, sizeof results->when, "%Y-%m-%dT%H:%M:%SZ",
                  &parts);
 }
 
-void driver_test_results_finish(struct driver_test_results *verdicts)
+void driver_test_results_finish(struct driver_test_results *results)
 {
-    driver_records_finish(&verdicts->broken);
-    icd_list_finish(&verdicts->tested);
-    icd_list_finish(&verdicts->together);
+    driver_records_finish(&results->broken);
+    icd_list_finish(&results->tested);
+    icd_list_finish(&results->together);
 }
 
-void driver_test_results_are_good(struct driver_test_results *verdicts,
-                                  const struct icd *icd)
+void driver_test_results_add_working(struct driver_test_results *results,
+                                     const struct icd *icd)
 {
-    icd_list_add(&verdicts->tested, icd->file, icd->library);
+    icd_list_add(&results->tested, icd->file, icd->library);
 }
 
-void driver_tests_add_failure(struct driver_test_results *verdicts,
-                              const struct icd *icd, const char *what)
+void driver_test_results_add_broken(struct driver_test_results *results,
+                                    const struct icd *icd, const char *what)
 {
     const struct icd_list one = {(struct icd *)icd, 1};
 
-    driver_test_results_are_good(verdicts, icd);
-    driver_records_add(&verdicts->broken, verdicts->when, what, &one);
+    driver_test_results_add_working(results, icd);
+    driver_records_add(&results->broken, results->when, what, &one);
 }
 
-void driver_tests_run_together(struct driver_test_results *verdicts,
-                               const struct icd_list *list, const char *what)
+void driver_test_results_add_group(struct driver_test_results *results,
+                                   const struct icd_list *list,
+                                   const char *what)
 {
     for (uint32_t i = 0; i < list->count; i++)
-        icd_list_add(&verdicts->together, list->icds[i].file,
+        icd_list_add(&results->together, list->icds[i].file,
                      list->icds[i].library);
     if (what != NULL)
-        driver_records_add(&verdicts->broken, verdicts->when, what, list);
+        driver_records_add(&results->broken, results->when, what, list);
 }
 
 /* ---- what was on record before ---- */
@@ -85,19 +86,19 @@ static bool within(const struct icd_list *list, const struct icd_list *of)
 
 /* Takes over an earlier record unless it was tested anew or means a driver
  * that is gone. */
-static void keep_earlier(struct driver_test_results *verdicts,
+static void keep_earlier(struct driver_test_results *results,
                          const struct driver_record *record)
 {
     const struct icd_list *drivers = &record->drivers;
 
     if (within(drivers,
-               drivers->count == 1 ? &verdicts->tested : &verdicts->together))
+               drivers->count == 1 ? &results->tested : &results->together))
         return;
     for (uint32_t i = 0; i < drivers->count; i++) {
         if (gone(&drivers->icds[i]))
             return;
     }
-    driver_records_add(&verdicts->broken, record->when, record->what, drivers);
+    driver_records_add(&results->broken, record->when, record->what, drivers);
 }
 
 /* ---- the file ---- */
@@ -189,7 +190,7 @@ static bool remove_file(const char *cache, char *out_why)
     return false;
 }
 
-bool driver_test_results_write(struct driver_test_results *verdicts,
+bool driver_test_results_write(struct driver_test_results *results,
                                char *out_problem)
 {
     char cache[PATH_MAX], why[SECURE_WHY_BYTES] = "";
@@ -203,14 +204,14 @@ bool driver_test_results_write(struct driver_test_results *verdicts,
                        "and is written anew: %s",
                        why);
     for (uint32_t i = 0; i < before.count; i++)
-        keep_earlier(verdicts, &before.records[i]);
+        keep_earlier(results, &before.records[i]);
     driver_records_finish(&before);
     driver_records_read(STATEDIR, &system, why);
     if (!has_cache) {
         snprintf(why, sizeof why, "neither XDG_CACHE_HOME nor HOME says where");
-        good = verdicts->broken.count == 0 && system.count == 0;
-    } else if (verdicts->broken.count > 0 || system.count > 0) {
-        good = write_file(&verdicts->broken, cache, why);
+        good = results->broken.count == 0 && system.count == 0;
+    } else if (results->broken.count > 0 || system.count > 0) {
+        good = write_file(&results->broken, cache, why);
     } else {
         good = remove_file(cache, why);
     }

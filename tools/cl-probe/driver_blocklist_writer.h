@@ -19,19 +19,20 @@ struct driver_test_results {
     char when[32];
 };
 
-void driver_test_results_begin(struct driver_test_results *verdicts);
-void driver_test_results_are_good(struct driver_test_results *verdicts,
-                                  const struct icd *icd);
-void driver_tests_add_failure(struct driver_test_results *verdicts,
-                              const struct icd *icd, const char *what);
+void driver_test_results_begin(struct driver_test_results *results);
+void driver_test_results_add_working(struct driver_test_results *results,
+                                     const struct icd *icd);
+void driver_test_results_add_broken(struct driver_test_results *results,
+                                    const struct icd *icd, const char *what);
 /* what NULL: together they are well. */
-void driver_tests_run_together(struct driver_test_results *verdicts,
-                               const struct icd_list *list, const char *what);
+void driver_test_results_add_group(struct driver_test_results *results,
+                                   const struct icd_list *list,
+                                   const char *what);
 
 /* Puts the record in place, or removes it where nothing is on it.  false, with
  * what is wrong in out_problem, where that was not possible. */
-bool driver_test_results_write(struct driver_test_results *verdicts,
+bool driver_test_results_write(struct driver_test_results *results,
                                char *out_problem);
-void driver_test_results_finish(struct driver_test_results *verdicts);
+void driver_test_results_finish(struct driver_test_results *results);
 
 #endif

@@ -39,8 +39,8 @@ static json_t *library_json(const struct icd *icd, const char *error,
                             const char **out_state)
 {
     const size_t length = strlen(icd->library);
-    const bool own = strncmp(error, icd->library, length) == 0 &&
-                     error[length] == ':';
+    const bool own =
+        strncmp(error, icd->library, length) == 0 && error[length] == ':';
 
     if (own && strstr(error, strerror(ENOENT)) != NULL) {
         *out_state = "missing";
@@ -155,11 +155,11 @@ static bool breaks(const struct driver_test *test, json_t *driver,
     if (broken)
         snprintf(out_what, what_bytes, "%s", outcome.what);
     if (driver != NULL) {
-        json_object_set_new(
-            driver, "state",
-            json_string(broken           ? "broken"
-                        : result == NULL ? "untested"
-                                         : device_text(result, "state")));
+        json_object_set_new(driver, "state",
+                            json_string(broken ? "broken"
+                                        : result == NULL
+                                            ? "untested"
+                                            : device_text(result, "state")));
         json_object_set_new(
             driver, "devices",
             json_integer((json_int_t)device_number(result, "devices")));
@@ -209,7 +209,7 @@ static void complain_all(json_t *problems, const char *what)
 /* Tests each driver alone; how many are broken. */
 static uint32_t test_each(struct driver_test *test, json_t *found,
                           const struct icd_list *list,
-                          struct driver_test_results *verdicts)
+                          struct driver_test_results *results)
 {
     json_t *drivers = json_object_get(found, "drivers");
     json_t *problems = json_object_get(found, "load_errors");
@@ -217,8 +217,8 @@ static uint32_t test_each(struct driver_test *test, json_t *found,
 
     for (uint32_t i = 0; i < list->count; i++) {
         const struct icd *icd = &list->icds[i];
-        json_t *driver = json_pack("{s:s, s:s}", "file", icd->file, "library",
-                                   icd->library);
+        json_t *driver =
+            json_pack("{s:s, s:s}", "file", icd->file, "library", icd->library);
         char what[160];
 
         if (driver == NULL)
@@ -227,10 +227,10 @@ static uint32_t test_each(struct driver_test *test, json_t *found,
         test->icd = icd;
         if (breaks(test, driver, what, sizeof what)) {
             complain_driver(problems, icd, what);
-            driver_tests_add_failure(verdicts, icd, what);
+            driver_test_results_add_broken(results, icd, what);
             broken++;
         } else if (strcmp(device_text(driver, "state"), "untested") != 0) {
-            driver_test_results_are_good(verdicts, icd);
+            driver_test_results_add_working(results, icd);
         }
         json_array_append_new(drivers, driver);
     }
@@ -246,18 +246,17 @@ static void add_useless(json_t *drivers)
         return;
     for (uint32_t i = 0; i < list.count; i++)
         json_array_append_new(
-            drivers,
-            json_pack("{s:o, s:s, s:s, s:i, s:s}", "file",
-                      child_text("%s", list.icds[i].file), "library", "",
-                      "state", "unreadable", "devices", 0, "message",
-                      list.icds[i].library));
+            drivers, json_pack("{s:o, s:s, s:s, s:i, s:s}", "file",
+                               child_text("%s", list.icds[i].file), "library",
+                               "", "state", "unreadable", "devices", 0,
+                               "message", list.icds[i].library));
     icd_list_finish(&list);
 }
 
 bool drivers_check(const struct probe_options *options, json_t *found)
 {
     struct driver_test test = {.options = options};
-    struct driver_test_results verdicts;
+    struct driver_test_results results;
     struct icd_list list;
     char problem[DRIVER_PROBLEM_BYTES], what[160];
     bool good;
@@ -265,22 +264,22 @@ bool drivers_check(const struct probe_options *options, json_t *found)
     json_object_set_new(found, "drivers", json_array());
     if (!icd_list_find(&list))
         return true;
-    driver_test_results_begin(&verdicts);
-    good = test_each(&test, found, &list, &verdicts) == 0;
+    driver_test_results_begin(&results);
+    good = test_each(&test, found, &list, &results) == 0;
     add_useless(json_object_get(found, "drivers"));
     if (good && list.count > 1) {
         test.icd = NULL;
         if (breaks(&test, NULL, what, sizeof what)) {
             complain_all(json_object_get(found, "load_errors"), what);
-            driver_tests_run_together(&verdicts, &list, what);
+            driver_test_results_add_group(&results, &list, what);
             good = false;
         } else {
-            driver_tests_run_together(&verdicts, &list, NULL);
+            driver_test_results_add_group(&results, &list, NULL);
         }
     }
-    if (!driver_test_results_write(&verdicts, problem))
+    if (!driver_test_results_write(&results, problem))
         complain(json_object_get(found, "load_errors"), problem);
-    driver_test_results_finish(&verdicts);
+    driver_test_results_finish(&results);
     icd_list_finish(&list);
     return good;
 }

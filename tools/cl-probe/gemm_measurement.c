@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Matrix products over a grid of m, n and k, the smallest first, until the
+ * Matrix sizes over a grid of m, n and k, the smallest first, until the
  * time is used up.  Child process.
  */
 #include <config.h>
@@ -11,21 +11,21 @@
 #include <stdlib.h>
 
 #define SIDES 9
-#define PRODUCTS (SIDES * SIDES * SIDES)
+#define MAX_SIZES (SIDES * SIDES * SIDES)
 /* There are many of them, and each has neighbours: less time for each. */
 #define BATCH_NS NS_PER_MS
 #define BATCHES 5
-/* A library of OpenCL kernels has others, to be compiled, for large products:
+/* A library of OpenCL kernels has others, to be compiled, for large sizes:
  * when it is late, only small ones are measured, for so long at most. */
 #define SMALL_SIDE 256.0
 #define LATE_NS NS_PER_S
 
-struct product {
+struct gemm_size {
     int64_t m, n, k;
 };
 
 /* A byte moved counts as much as ten floating-point operations. */
-static double gemm_case_operations(const struct product *p)
+static double gemm_case_operations(const struct gemm_size *p)
 {
     double m = (double)p->m, n = (double)p->n, k = (double)p->k;
 
@@ -40,10 +40,10 @@ static int compare_products(const void *a, const void *b)
 }
 
 /* A whole grid: the host interpolates between its points. */
-static size_t list_products(bool quick, struct product *out)
+static size_t list_sizes(bool quick, struct gemm_size *out)
 {
     static const int64_t coarse[] = {8, 32, 128, 512, 2048};
-    static const int64_t fine[SIDES] = {4,   16,  64,   128, 256,
+    static const int64_t fine[SIDES] = {4,   16,   64,   128, 256,
                                         512, 1024, 2048, 4096};
     const int64_t *sides = quick ? coarse : fine;
     size_t side_count = quick ? 5 : SIDES, count = 0;
@@ -51,15 +51,14 @@ static size_t list_products(bool quick, struct product *out)
     for (size_t m = 0; m < side_count; m++)
         for (size_t n = 0; n < side_count; n++)
             for (size_t k = 0; k < side_count; k++)
-                out[count++] =
-                    (struct product){sides[m], sides[n], sides[k]};
+                out[count++] = (struct gemm_size){sides[m], sides[n], sides[k]};
     qsort(out, count, sizeof *out, compare_products);
     return count;
 }
 
 /* expected_ns: of one launch, 0 unknown; set to what it took. */
 static enum tandem_status measure_product(struct calibration_run *calibration,
-                                          const struct product *p, bool first,
+                                          const struct gemm_size *p, bool first,
                                           double *expected_ns)
 {
     const int64_t shape[] = {p->m, p->n, p->k};
@@ -86,7 +85,7 @@ static enum tandem_status measure_product(struct calibration_run *calibration,
     return TANDEM_OK;
 }
 
-static bool gemm_case_is_small(const struct product *p)
+static bool gemm_case_is_small(const struct gemm_size *p)
 {
     return (double)p->m * (double)p->n * (double)p->k <=
            SMALL_SIDE * SMALL_SIDE * SMALL_SIDE;
@@ -94,8 +93,8 @@ static bool gemm_case_is_small(const struct product *p)
 
 enum tandem_status measure_products(struct calibration_run *calibration)
 {
-    struct product products[PRODUCTS];
-    size_t count = list_products(calibration->quick, products);
+    struct gemm_size sizes[MAX_SIZES];
+    size_t count = list_sizes(calibration->quick, sizes);
     enum tandem_status status = TANDEM_OK;
     double ns = 0, done = 0;
     bool late = false;
@@ -104,16 +103,16 @@ enum tandem_status measure_products(struct calibration_run *calibration)
     calibration->plan.batches = BATCHES;
     step_begin(calibration, WEIGHT_PRODUCTS, "gemm");
     for (size_t i = 0; i < count; i++) {
-        double next = gemm_case_operations(&products[i]), expected_ns = 0;
+        double next = gemm_case_operations(&sizes[i]), expected_ns = 0;
 
         if (done > 0)
             expected_ns = ns * next / done;
         if (expected_ns * 4 > (double)step_left_ns(calibration))
             break;
-        if (late && !gemm_case_is_small(&products[i]))
+        if (late && !gemm_case_is_small(&sizes[i]))
             continue;
         status =
-            measure_product(calibration, &products[i], done == 0, &expected_ns);
+            measure_product(calibration, &sizes[i], done == 0, &expected_ns);
         if (status == TANDEM_UNSUPPORTED)
             continue; /* of this size; others may be served */
         if (status != TANDEM_OK)

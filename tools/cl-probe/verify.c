@@ -144,10 +144,10 @@ static void take_case(struct verification *v, const json_t *line)
         return;
     v->failed++;
     if (json_array_size(v->failures) < FAILURES_KEPT)
-        json_array_append_new(
-            v->failures,
-            json_sprintf("%s: %s: %s", group, device_text(line, "case"),
-                         device_text(line, "note")));
+        json_array_append_new(v->failures,
+                              json_sprintf("%s: %s: %s", group,
+                                           device_text(line, "case"),
+                                           device_text(line, "note")));
 }
 
 static void take_line(struct verification *v, const char *text,
@@ -169,11 +169,11 @@ static void take_line(struct verification *v, const char *text,
 
 static void answer(struct verification *v, struct child_link *link, int state)
 {
-    bool judged = WIFEXITED(state) &&
-                  (WEXITSTATUS(state) <= 1 ||
-                   WEXITSTATUS(state) == SUITE_NOTHING_PASSED);
+    bool completed =
+        WIFEXITED(state) &&
+        (WEXITSTATUS(state) <= 1 || WEXITSTATUS(state) == SUITE_NOTHING_PASSED);
 
-    if (!judged || v->passed + v->failed + v->skipped == 0 ||
+    if (!completed || v->passed + v->failed + v->skipped == 0 ||
         (WEXITSTATUS(state) == 1 && v->failed == 0)) {
         child_fail(link, "the conformance suite did not end well (%s %d): %s",
                    WIFEXITED(state) ? "exit status" : "signal",
@@ -181,10 +181,10 @@ static void answer(struct verification *v, struct child_link *link, int state)
                    v->last_words);
         return;
     }
-    child_answer(link, json_pack("{s:I, s:I, s:I, s:o, s:o}", "passed",
-                                 v->passed, "failed", v->failed, "skipped",
-                                 v->skipped, "groups", v->groups, "failures",
-                                 v->failures));
+    child_answer(link,
+                 json_pack("{s:I, s:I, s:I, s:o, s:o}", "passed", v->passed,
+                           "failed", v->failed, "skipped", v->skipped, "groups",
+                           v->groups, "failures", v->failures));
 }
 
 static void verify_body(void *argument, struct child_link *link)
@@ -226,15 +226,13 @@ static json_t *outcome_json(const char *name, struct child_outcome *outcome)
     return result;
 }
 
-json_t *verify_device(const struct probe_options *options,
-                      const json_t *device, const char *program,
-                      const char *only)
+json_t *verify_device(const struct probe_options *options, const json_t *device,
+                      const char *program, const char *only)
 {
     unsigned limit_s = options->timeout_s ? options->timeout_s : VERIFY_LIMIT_S;
     const char *name = device_text(device, "name");
-    struct verification v = {.options = options,
-                             .program = program,
-                             .only = only};
+    struct verification v = {
+        .options = options, .program = program, .only = only};
     struct child_outcome outcome;
     struct progress progress;
     char plugin[VERIFY_PATH_BYTES];
@@ -295,7 +293,7 @@ static void operators_require(json_t *result)
     if (json_object_get(result, "error") != NULL ||
         device_number(result, "failed") > 0)
         return;
-    json_object_foreach(json_object_get(result, "groups"), name, counts) {
+    json_object_foreach (json_object_get(result, "groups"), name, counts) {
         if (tandem_op_by_name(name) == NULL)
             continue;
         if (device_number(counts, "passed") > 0)
@@ -315,9 +313,8 @@ static json_t *verify_all(const struct probe_options *options,
     json_t *results = json_array();
 
     for (size_t i = 0; i < json_array_size(devices); i++) {
-        json_t *result =
-            verify_device(options, json_array_get(devices, i), program,
-                          options->op);
+        json_t *result = verify_device(options, json_array_get(devices, i),
+                                       program, options->op);
 
         operators_require(result);
         if (!verify_good(result))
@@ -346,8 +343,7 @@ int probe_verify(const struct probe_options *options)
         return PROBE_FAILED;
     }
     if (!profile_directory_check(why, sizeof why))
-        probe_complain("warning: what is found wrong cannot be noted: %s",
-                       why);
+        probe_complain("warning: what is found wrong cannot be noted: %s", why);
     found = devices_find(options, options->device, &status);
     if (found == NULL)
         return status;
