@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The monotonic clock, in ns.  Any thread.
- */
+/* The monotonic clock, in ns.  May be read from any thread. */
 #ifndef TOOLS_CLOCK_H
 #define TOOLS_CLOCK_H
 

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * One device with a stream; see device_session.h.
- */
+/* Device sessions; see device_session.h. */
 #include <config.h>
 
 #include "device_session.h"
@@ -10,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What is written once from the host; the rest is copied on the device. */
+/* Bytes that are uploaded; copies on the device fill the rest of a buffer. */
 #define SEED_BYTES (UINT64_C(1) << 20)
 
 enum tandem_status device_session_open(struct device_session *session,
@@ -58,7 +56,7 @@ static void seed_fill(void *memory, uint64_t bytes, int64_t limit)
     }
 }
 
-/* Doubles what is known until the buffer is full. */
+/* Fills the buffer with copies of its first `known` bytes. */
 static enum tandem_status spread_seed(struct device_session *session,
                                       struct tandem_buffer *buffer,
                                       uint64_t known, uint64_t bytes)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Operators with plain arguments of a shape; see op_case.h.
+ * Operators with their operand shapes; see op_case.h.
  */
 #include <config.h>
 
@@ -97,8 +97,8 @@ static void build_elementwise(struct op_case *c, uint32_t rank,
     uint32_t op_class = c->info->op_class;
     bool logical = op_class == TANDEM_CLASS_LOGICAL;
     uint32_t in = logical ? TANDEM_BOOL : TANDEM_F32;
-    uint32_t out = logical || op_class == TANDEM_CLASS_COMPARE ? TANDEM_BOOL
-                                                                : TANDEM_F32;
+    uint32_t out =
+        logical || op_class == TANDEM_CLASS_COMPARE ? TANDEM_BOOL : TANDEM_F32;
 
     for (uint32_t i = 0; i < c->info->input_count; i++)
         add_input(c, i == 0 && c->op.id == TANDEM_OP_WHERE ? TANDEM_BOOL : in,
@@ -107,8 +107,8 @@ static void build_elementwise(struct op_case *c, uint32_t rank,
                shape);
 }
 
-/* Inputs w g m ..., outputs w m ...: the new values take the old ones'
- * place. */
+/* The inputs are w, g, m and v; the outputs are w, m and v, each of which
+ * overwrites the input of its name. */
 static void build_optimizer(struct op_case *c, uint32_t rank,
                             const int64_t *shape)
 {
@@ -140,7 +140,7 @@ static void build_reduce(struct op_case *c, uint32_t rank, const int64_t *shape)
     add_input(c, TANDEM_F32, rank, shape);
     add_output(c,
                c->info->op_class == TANDEM_CLASS_ARG_REDUCE ? TANDEM_I64
-                                                             : TANDEM_F32,
+                                                            : TANDEM_F32,
                rank == 0 ? 0 : rank - 1, shape);
 }
 
@@ -161,8 +161,8 @@ static const char *build_rows(struct op_case *c, uint32_t rank,
     c->index_limit = shape[1];
     add_input(c, TANDEM_F32, 2, shape);
     add_input(c, TANDEM_I32, 1, shape);
-    add_output(c, TANDEM_F32,
-               c->op.id == TANDEM_OP_CROSS_ENTROPY_GRAD ? 2 : 1, shape);
+    add_output(c, TANDEM_F32, c->op.id == TANDEM_OP_CROSS_ENTROPY_GRAD ? 2 : 1,
+               shape);
     return NULL;
 }
 
@@ -187,7 +187,7 @@ static const char *build_gemm(struct op_case *c, uint32_t rank,
     return NULL;
 }
 
-/* NULL, or what shape the operator wants. */
+/* Returns NULL, or the shape that the operator requires instead. */
 static const char *build_operands(struct op_case *c, uint32_t rank,
                                   const int64_t *shape)
 {
@@ -258,7 +258,7 @@ void op_case_transpose_input(struct op_case *c)
     in->strides[1] = in->shape[0];
 }
 
-/* Attributes that any formula takes. */
+/* Sets attributes that are valid for every operator. */
 static void set_attributes(struct op_case *c)
 {
     static const double clip[] = {-1, 1};
@@ -279,7 +279,8 @@ static void set_attributes(struct op_case *c)
     c->op.floats = c->floats;
 }
 
-/* No operand has more elements than the product of the extents. */
+/* Returns true if no operand exceeds MAX_ELEMENTS.  No operand has more
+ * elements than the product of the extents. */
 static bool shape_small(uint32_t rank, const int64_t *shape)
 {
     double elements = 1;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Output that must not be lost unseen; see program_output.h.
+ * Detects lost output; see program_output.h.
  */
 #include <config.h>
 
@@ -16,7 +16,7 @@ void output_begin(void)
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
         const int flags = fd == STDIN_FILENO ? O_WRONLY : O_RDONLY;
 
-        /* The lowest number that is free is this one. */
+        /* open returns the lowest free descriptor, which is fd. */
         if (fcntl(fd, F_GETFD) < 0 && errno == EBADF)
             (void)open("/dev/null", flags);
     }

@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a program prints, and whether it arrived.  For main alone, before
- * other threads are started and after they have ended.
+ * Detects output that could not be written.  Called by main only, while the
+ * process has a single thread.
  */
-#ifndef TOOLS_OUTPUT_H
-#define TOOLS_OUTPUT_H
+#ifndef TOOLS_PROGRAM_OUTPUT_H
+#define TOOLS_PROGRAM_OUTPUT_H
 
 #include <stdbool.h>
 #include <stdio.h>
 
-/* The first call of main.  A standard stream that is closed is opened so that
- * it fails; else the next file that is opened, a profile or a driver's, would
- * have its number and get what is printed. */
+/* Must be the first call of main.  Opens closed standard streams such that
+ * reading and writing fail.  Otherwise the next file to be opened would get
+ * the stream's descriptor, and output would be written into it. */
 void output_begin(void);
 
-/* Closes the stream.  false: some of what was written is lost, and standard
- * error says so, as "PROGRAM: NAME: No space left on device". */
+/* Closes the stream.  Returns false if some output was lost, and prints a
+ * message such as "PROGRAM: NAME: No space left on device" to stderr. */
 bool output_close(FILE *out, const char *program, const char *name);
 
-/* The last call of main: closes standard output.  Returns the exit status:
- * this one, but failed where it is 0 and output was lost. */
+/* Must be the last call of main.  Closes standard output.  Returns the exit
+ * status: `failed` if `status` is 0 and output was lost, else `status`. */
 int output_end(const char *program, int status, int failed);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A progress bar on standard error, drawn only where that is a terminal.
+ * A progress bar on standard error, drawn only if that is a terminal.
  */
-#ifndef TOOLS_PROGRESS_H
-#define TOOLS_PROGRESS_H
+#ifndef TOOLS_PROGRESS_BAR_H
+#define TOOLS_PROGRESS_BAR_H
 
 #include <stdbool.h>
 
@@ -13,12 +13,12 @@ struct progress {
     char step[64];
 };
 
-/* verbose: where there is no bar, a line for each step. */
+/* verbose: prints a line for each step if there is no bar. */
 void progress_begin(struct progress *progress, const char *title, bool verbose);
-/* fraction in [0, 1]. */
+/* `fraction` of the work in [0, 1] is done; `step` names the current step. */
 void progress_show(struct progress *progress, double fraction,
                    const char *step);
-/* Wipes the bar. */
+/* Erases the bar. */
 void progress_end(struct progress *progress);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Operators on resident data, and their times; see resident_op.h.
+ * Launches and times operators; see resident_op.h.
  */
 #include <config.h>
 
@@ -44,20 +44,20 @@ static void set_gemm(struct resident_op *work)
     c->op.gemm = &work->gemm;
 }
 
-/* Of the entries that judge or prepare an operator. */
-typedef enum tandem_status (*judge_fn)(
+/* Type of the vtable functions `supports`, `prepare` and `query_ready`. */
+typedef enum tandem_status (*query_fn)(
     struct tandem_device *device, const struct tandem_op *op,
     const struct tandem_tensor_desc *const *inputs, uint32_t input_count,
     const struct tandem_tensor_desc *const *outputs, uint32_t output_count);
 
 static enum tandem_status resident_op_ask(const struct resident_op *work,
-                                          judge_fn judge)
+                                          query_fn query)
 {
     const struct op_case *c = &work->c;
 
     if (c->op.gemm != NULL)
-        return judge(work->session->device, &c->op, NULL, 0, NULL, 0);
-    return judge(work->session->device, &c->op, work->in, c->inputs, work->out,
+        return query(work->session->device, &c->op, NULL, 0, NULL, 0);
+    return query(work->session->device, &c->op, work->in, c->inputs, work->out,
                  c->outputs);
 }
 
@@ -184,8 +184,8 @@ enum tandem_status resident_op_stream(struct resident_op *work, uint64_t count,
     return status;
 }
 
-/* Launches that fill batch_ns: doubled until they fill a quarter of it, then
- * in proportion. */
+/* Sets out->count to the number of launches that take about plan->batch_ns.
+ * Tries four times as many launches until they take a quarter of batch_ns. */
 static enum tandem_status find_count(struct resident_op *work,
                                      const struct timing_plan *plan,
                                      struct timing *out)
@@ -219,8 +219,8 @@ enum tandem_status resident_op_time(struct resident_op *work,
         status = resident_op_stream(work, 1, &out->second_ns);
     if (status == TANDEM_OK)
         status = find_count(work, plan, out);
-    for (batch = 0; batch < plan->batches && batch < TIMING_BATCHES &&
-                    status == TANDEM_OK;
+    for (batch = 0;
+         batch < plan->batches && batch < TIMING_BATCHES && status == TANDEM_OK;
          batch++) {
         uint64_t ns;
 

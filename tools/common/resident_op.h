@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An operator on resident data of one lane, to be launched again and again,
- * and how long that takes.  A work belongs to its lane's thread.
+ * Launches and times an operator whose operands stay in device memory.  An
+ * object is used by the thread of its device session.
  */
-#ifndef TOOLS_WORK_H
-#define TOOLS_WORK_H
+#ifndef TOOLS_RESIDENT_OP_H
+#define TOOLS_RESIDENT_OP_H
 
 #include "device_session.h"
 #include "op_case.h"
 
 #define WORK_BUFFERS (2 * TANDEM_MAX_OPERANDS)
 
-/* Points into itself: never copy one. */
+/* Must not be copied, because it contains pointers into itself. */
 struct resident_op {
     struct device_session *session;
     struct op_case c;
@@ -20,45 +20,47 @@ struct resident_op {
     const struct tandem_tensor_desc *out[TANDEM_MAX_OPERANDS];
     struct tandem_buffer *buffers[WORK_BUFFERS];
     uint32_t buffer_count;
-    uint64_t setup_ns; /* what making the buffers took */
+    uint64_t setup_ns; /* time to create and fill the buffers */
 };
 
-/* TANDEM_UNSUPPORTED, before any memory is taken, where the device does not
- * serve it.  On failure nothing is left. */
+/* Builds the operator's case (op_case.h) and its buffers.  Returns
+ * TANDEM_UNSUPPORTED, before it allocates memory, if the device does not
+ * support the operator.  A failed call leaves nothing to destroy. */
 enum tandem_status resident_op_create(struct resident_op *work,
                                       struct device_session *session,
                                       const char *name, uint32_t rank,
                                       const int64_t *shape);
-/* Likewise where the caller built work->c in place. */
+/* Like resident_op_create, for a case that the caller built in work->c. */
 enum tandem_status resident_op_begin(struct resident_op *work,
                                      struct device_session *session);
-/* Without memory: for resident_op_prepare and resident_op_query_ready alone,
- * needs no resident_op_destroy.  TANDEM_UNSUPPORTED where the device does not
- * serve it. */
+/* Like resident_op_begin, without buffers.  The object may only be passed to
+ * resident_op_prepare and resident_op_query_ready, and needs no destroy. */
 enum tandem_status resident_op_describe(struct resident_op *work,
                                         struct device_session *session);
-/* Has the device compile what the work needs, in the background; whether that
- * is there: TANDEM_NOT_READY, or how a compile failed. */
+/* resident_op_prepare makes the device compile the operator's kernels in the
+ * background.  resident_op_query_ready returns TANDEM_NOT_READY while they
+ * compile, then TANDEM_OK or the error of the compilation. */
 enum tandem_status resident_op_prepare(const struct resident_op *work);
 enum tandem_status resident_op_query_ready(const struct resident_op *work);
-/* Waits for the lane's work. */
+/* [blocks] Waits for the session's stream, then frees the buffers. */
 void resident_op_destroy(struct resident_op *work);
 enum tandem_status resident_op_launch(struct resident_op *work);
-/* Launches count times and waits; what that took. */
+/* [blocks] Launches the operator `count` times and waits.  Sets *out_ns to the
+ * time of all launches together. */
 enum tandem_status resident_op_stream(struct resident_op *work, uint64_t count,
                                       uint64_t *out_ns);
 
 struct timing_plan {
-    uint64_t batch_ns;  /* launches between two waits, together */
-    uint32_t batches;   /* median of so many, at most TIMING_BATCHES */
-    uint64_t max_count; /* launches between two waits, at most */
+    uint64_t batch_ns;  /* wanted time of the launches between two waits */
+    uint32_t batches;   /* number of such batches, at most TIMING_BATCHES */
+    uint64_t max_count; /* maximum number of launches in a batch */
 };
 #define TIMING_BATCHES 33
 
 struct timing {
-    double ns;          /* of one launch in a stream: the median */
-    uint64_t first_ns;  /* the first launch and its wait: compiles included */
-    uint64_t second_ns; /* the second and its wait */
+    double ns;          /* time of one launch: the median over the batches */
+    uint64_t first_ns;  /* first launch and wait, with compilation */
+    uint64_t second_ns; /* second launch and wait */
     uint64_t count;     /* launches of each batch */
 };
 

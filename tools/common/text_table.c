@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tables of text; see table.h.
+ * Tables of text; see text_table.h.
  */
 #include <config.h>
 
@@ -14,8 +14,8 @@
 
 #define INDENT 2u /* of all lines */
 #define GAP 2u    /* between columns */
-#define FOLDED 4u /* indent of a row's further lines */
-/* A sentence with less room than this begins in a line of its own. */
+#define FOLDED 4u /* indent of a row's second and later lines */
+/* A text of table_text gets its own line if fewer columns remain. */
 #define TEXT_LEAST 30u
 
 void table_row(struct table *table)
@@ -77,14 +77,14 @@ void table_text(struct table *table, const char *format, ...)
 
 /* ---- printing ---- */
 
-/* How a table is laid out. */
-struct layout {
-    size_t terminal; /* columns that there are */
+/* Position of each column on the terminal. */
+struct table_layout {
+    size_t terminal; /* width in columns */
     size_t widths[TABLE_COLUMNS];
-    size_t line[TABLE_COLUMNS]; /* of a row's lines, the one of the column */
+    size_t line[TABLE_COLUMNS]; /* line of each row that has the column */
 };
 
-/* How many cells of a row stand in columns. */
+/* Returns the number of the row's cells, without the text of table_text. */
 static size_t row_cells(const struct table_row *row)
 {
     size_t count = TABLE_COLUMNS;
@@ -94,7 +94,7 @@ static size_t row_cells(const struct table_row *row)
     return row->text ? count - 1 : count;
 }
 
-static void widths_find(const struct table *table, struct layout *layout)
+static void widths_find(const struct table *table, struct table_layout *layout)
 {
     for (size_t i = 0; i < table->rows; i++) {
         const struct table_row *row = &table->row[i];
@@ -103,18 +103,18 @@ static void widths_find(const struct table *table, struct layout *layout)
         for (size_t column = 0; column < cells; column++) {
             const size_t width = text_columns(row->cells[column]);
 
-            /* What stands alone needs no column. */
-            if (width > layout->widths[column] && (column > 0 || cells > 1 ||
-                                                   row->text))
+            /* The only cell of a row may be wider than its column. */
+            if (width > layout->widths[column] &&
+                (column > 0 || cells > 1 || row->text))
                 layout->widths[column] = width;
         }
     }
 }
 
-/* Begins further lines where it has to, and at fold, where that is not 0.
- * Returns how many lines a row has. */
+/* Assigns columns to lines.  Breaks before a column that does not fit and, if
+ * `fold` is not 0, before that column.  Returns the number of lines per row. */
 static size_t lines_find(const struct table *table, size_t fold,
-                         struct layout *layout)
+                         struct table_layout *layout)
 {
     size_t line = 0, at = INDENT;
 
@@ -135,7 +135,7 @@ static size_t lines_find(const struct table *table, size_t fold,
 }
 
 static void layout_find(const struct table *table, FILE *out,
-                        struct layout *layout)
+                        struct table_layout *layout)
 {
     memset(layout, 0, sizeof *layout);
     layout->terminal = output_columns(out);
@@ -149,7 +149,7 @@ static void blanks_print(FILE *out, size_t count)
     fprintf(out, "%*s", (int)count, "");
 }
 
-/* The bytes of the longest word, at least its columns. */
+/* Returns the length of the longest word in bytes. */
 static size_t text_longest(const char *text)
 {
     size_t longest = 0;
@@ -163,8 +163,8 @@ static size_t text_longest(const char *text)
     return longest;
 }
 
-/* A sentence behind what is printed up to column at, from start on or in a
- * line of its own. */
+/* Prints a text at column `start`, or in its own line if it does not fit there.
+ * The current line is printed up to column `at`. */
 static void text_print(const char *text, size_t at, size_t start,
                        size_t terminal, FILE *out)
 {
@@ -180,14 +180,14 @@ static void text_print(const char *text, size_t at, size_t start,
     text_wrap(out, text, start, start, terminal);
 }
 
-/* One line of a row from column on; returns the column after it.  Lines after
- * the first are left out where nothing stands there. */
+/* Prints the line of a row that begins with `column`, and returns the first
+ * column of the next line.  Skips second and later lines that are empty. */
 static size_t line_print(const struct table_row *row, size_t column,
-                         const struct layout *layout, FILE *out)
+                         const struct table_layout *layout, FILE *out)
 {
     const size_t cells = row_cells(row), line = layout->line[column];
     size_t at = line == 0 ? INDENT : FOLDED, end = column, start = at;
-    size_t last = column; /* behind it nothing stands */
+    size_t last = column; /* end of the non-empty cells */
 
     for (; end < cells && layout->line[end] == line; end++)
         if (row->cells[end][0] != '\0')
@@ -202,7 +202,7 @@ static size_t line_print(const struct table_row *row, size_t column,
         const size_t pad =
             layout->widths[i] > width ? layout->widths[i] - width : 0;
 
-        /* The first of a line is flush left. */
+        /* The first cell of a line is left-aligned. */
         if (i > column)
             blanks_print(out, GAP + pad);
         fputs(row->cells[i], out);
@@ -221,7 +221,7 @@ static size_t line_print(const struct table_row *row, size_t column,
 
 void table_print(const struct table *table, FILE *out)
 {
-    struct layout layout;
+    struct table_layout layout;
 
     layout_find(table, out, &layout);
     for (size_t i = 0; i < table->rows; i++) {

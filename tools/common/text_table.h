@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tables of text with aligned columns, and figures with their units.  One
- * table is used by one thread.
+ * Tables of text with aligned columns, and numbers with units.
  *
- * A table that is too wide for the terminal is folded: each row goes on in
- * further lines, with the same columns in each row's second line, and so on.
+ * A table that is too wide for the terminal is folded: each row takes several
+ * lines, and every row breaks its lines before the same columns.
  */
-#ifndef TOOLS_TABLE_H
-#define TOOLS_TABLE_H
+#ifndef TOOLS_TEXT_TABLE_H
+#define TOOLS_TEXT_TABLE_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -18,36 +17,39 @@
 
 struct table_row {
     char *cells[TABLE_COLUMNS];
-    bool text; /* the last cell is one of table_text */
+    bool text; /* the last cell comes from table_text */
 };
 
-/* Zero-initialise, but for fold; table_destroy at the end. */
+/* The caller sets all fields to 0, except for `fold`, and calls table_destroy
+ * at the end. */
 struct table {
-    size_t columns;    /* of the widest row */
-    size_t rows, room; /* rows begun */
+    size_t columns;    /* of the row with the most columns */
+    size_t rows, room; /* rows in use, and allocated */
     struct table_row *row;
-    size_t column; /* the next cell of the last row */
-    size_t fold;   /* where a row that is too wide goes on in another line, if
-                      that is enough; 0: where it has to */
+    size_t column; /* of the next cell in the last row */
+    size_t fold;   /* preferred column for a line break in rows that are too
+                      wide; 0 if any will do */
 };
 
-/* Begins a row; the first is the heading. */
+/* Begins a row.  The first row is the heading. */
 void table_row(struct table *table);
 /* Appends a cell to the last row. */
 void table_cell(struct table *table, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-/* Ends the row with a sentence: it takes the room of all columns that are left,
- * and as many lines as it needs. */
+/* Ends the row with a text that takes the width of all remaining columns, and
+ * as many lines as it needs. */
 void table_text(struct table *table, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-/* The first column is flush left, the others flush right. */
+/* Prints the table.  The first column is left-aligned, the others
+ * right-aligned. */
 void table_print(const struct table *table, FILE *out);
 void table_destroy(struct table *table);
 
-/* Into room for TEXT_BYTES bytes, which they return. */
+/* Write a number with its unit to `out`, which has TEXT_BYTES bytes; return
+ * `out`. */
 #define TEXT_BYTES 32
-char *text_ns(char *out, double ns);        /* "12.3 us" */
-char *text_bytes(char *out, double bytes);  /* "1.5 GiB" */
+char *text_ns(char *out, double ns);                 /* "12.3 us" */
+char *text_bytes(char *out, double bytes);           /* "1.5 GiB" */
 char *text_rate(char *out, double bytes, double ns); /* "12.3 GB/s" */
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Breaking lines; see text_wrap.h.
+ * Breaks text into lines; see text_wrap.h.
  */
 #include <config.h>
 
@@ -29,7 +29,8 @@ size_t output_columns(FILE *out)
     return COLUMNS_DEFAULT;
 }
 
-/* Of the first bytes of text: those that begin a character. */
+/* Returns the width of the first `bytes` bytes of the text: the number of bytes
+ * that begin a character. */
 static size_t part_columns(const char *text, size_t bytes)
 {
     size_t columns = 0;

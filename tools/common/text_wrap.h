@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Text that fits the terminal.  Widths are columns: one a character of UTF-8,
- * of which none is taken apart.  Any thread.
+ * Breaks text into lines that fit the terminal.  Each UTF-8 character counts as
+ * one column.
  */
-#ifndef TOOLS_WRAP_H
-#define TOOLS_WRAP_H
+#ifndef TOOLS_TEXT_WRAP_H
+#define TOOLS_TEXT_WRAP_H
 
 #include <stddef.h>
 #include <stdio.h>
 
-/* The columns that there are: COLUMNS, where that is a number of 20 or more;
- * else the terminal's; 80 where the stream is none. */
+/* Returns the width of the output in columns: the environment variable COLUMNS
+ * if it is at least 20, else the terminal's width, else 80. */
 size_t output_columns(FILE *out);
 
-/* The columns that text takes. */
+/* Returns the width of the text in columns. */
 size_t text_columns(const char *text);
 
-/* Prints text from column start on, breaking lines at blanks so that they have
- * columns at most; lines after the first begin at column indent.  What has no
- * blank, as a path, stays whole.  Ends with a newline. */
+/* Prints the text and a newline.  The cursor is at column `start`.  Breaks
+ * lines at blanks so that they have at most `columns` columns; a longer word is
+ * not broken.  Lines after the first begin at column `indent`. */
 void text_wrap(FILE *out, const char *text, size_t start, size_t indent,
                size_t columns);
 
