@@ -66,11 +66,14 @@ static void call_enter(void)
     allocation_enter();
 }
 
-/* Plugins that could not be loaded for want of memory are left out, which the
- * log says; a context without any is TANDEM_NO_DEVICE.
- * What a call said; true: it succeeded.  again: whether to make it again. */
-static bool call_left(enum tandem_status status, const char *call,
-                      const char *message, int attempt, bool *out_again)
+/*
+ * Evaluates the status of a call and returns true if the call succeeded.
+ * *out_again is set if the caller should repeat the call. If memory runs out,
+ * plugins that could not be loaded are skipped with a log message; a context
+ * without any plugin fails with TANDEM_NO_DEVICE.
+ */
+static bool call_finish(enum tandem_status status, const char *call,
+                        const char *message, int attempt, bool *out_again)
 {
     const bool failed = allocation_failed() > failed_before;
 
@@ -91,26 +94,31 @@ static bool call_left(enum tandem_status status, const char *call,
     return false;
 }
 
-/* Makes a call, and where an allocation failed makes it again.  Its value:
- * whether it succeeded at last. */
-#define TRY_SAYING(call, say)                                                  \
+/*
+ * Makes a call and repeats it if an allocation failed. Evaluates to true if
+ * the last attempt succeeded.
+ */
+#define TRY_WITH_MESSAGE(call, say)                                            \
     __extension__({                                                            \
-        bool again_ = true, good_ = false;                                     \
-        for (int attempt_ = 0; again_; attempt_++) {                           \
+        bool retry_ = true, succeeded_ = false;                                \
+        for (int attempt_ = 0; retry_; attempt_++) {                           \
             call_enter();                                                      \
             const enum tandem_status status_ = (call);                         \
-            good_ = call_left(status_, #call, say, attempt_, &again_);         \
+            succeeded_ = call_finish(status_, #call, say, attempt_, &retry_);  \
         }                                                                      \
-        good_;                                                                 \
+        succeeded_;                                                            \
     })
-#define TRY(call) TRY_SAYING(call, tandem_last_error())
-/* The same, and what the call makes is NULL where it failed. */
+#define TRY(call) TRY_WITH_MESSAGE(call, tandem_last_error())
+/*
+ * Like TRY, for a call that creates an object. The object must be NULL if the
+ * call failed.
+ */
 #define MAKE(out, call)                                                        \
     __extension__({                                                            \
         *(out) = (void *)&failed_before;                                       \
-        const bool made_ = TRY(call);                                          \
-        must(made_ == (*(out) != NULL), #call ": out");                        \
-        made_;                                                                 \
+        const bool created_ = TRY(call);                                       \
+        must(created_ == (*(out) != NULL), #call ": out");                     \
+        created_;                                                              \
     })
 #define DO(call)                                                               \
     do {                                                                       \
@@ -128,9 +136,11 @@ static void context_end(struct work *work)
     work->context = NULL;
 }
 
-/* A plugin or a profile that could not be read for want of memory is left
- * out, and the log says so. */
-static bool context_whole(struct work *work, bool calibrated)
+/*
+ * Creates a context. If a plugin or a profile cannot be read because memory
+ * runs out, it is skipped with a log message.
+ */
+static bool context_new(struct work *work, bool calibrated)
 {
     uint32_t found = 0, count = 0;
 
@@ -168,7 +178,7 @@ static bool context_begin(struct work *work, bool calibrated)
     for (int attempt = 0; attempt < 2; attempt++) {
         DO(MAKE(&work->context,
                 tandem_context_create(&options, &work->context)));
-        if (context_whole(work, calibrated))
+        if (context_new(work, calibrated))
             return true;
         context_end(work);
     }
@@ -246,7 +256,7 @@ static bool devices_use(struct work *work)
     return true;
 }
 
-#define PLUGIN(call) TRY_SAYING(call, table->last_error())
+#define PLUGIN(call) TRY_WITH_MESSAGE(call, table->last_error())
 
 static bool plugin_launch(const struct tandem_backend *table,
                           struct tandem_stream *stream,
@@ -281,8 +291,8 @@ static bool plugin_memory(const struct work *work,
 
     DO(PLUGIN(table->alloc(device, sizeof got, &buffers[0])));
     DO(PLUGIN(table->alloc(device, 1 << 20, &buffers[1])));
-    /* The host library's stands in for it where a plugin has none. */
-    DO(TRY_SAYING(table->host_alloc(device, 4096, &memory), "no room"));
+    /* If a plugin has no host_alloc, the host library substitutes its own. */
+    DO(TRY_WITH_MESSAGE(table->host_alloc(device, 4096, &memory), "no room"));
     table->host_free(device, memory);
     DO(PLUGIN(
         table->upload(stream, buffers[0], 0, work->x_data, sizeof got, 0)));
@@ -297,7 +307,7 @@ static bool plugin_memory(const struct work *work,
     return PLUGIN(table->trim(device, 0));
 }
 
-/* The plugin's own table, a stream and buffers. */
+/* Uses the plugin's own function table, a stream and buffers. */
 static bool plugin_use(struct work *work, uint32_t id)
 {
     const struct tandem_backend *table = NULL;
@@ -316,7 +326,7 @@ static bool plugin_use(struct work *work, uint32_t id)
     return good;
 }
 
-/* A device that the context does not keep. */
+/* Opens and closes a device outside the context. */
 static bool plugin_open(const struct work *work)
 {
     const struct tandem_open_options options = {.struct_size = sizeof options};
@@ -392,7 +402,7 @@ static bool one(struct work *work, uint32_t device, uint32_t id,
     return TRY(tandem_run_on(work->context, device, &op, &in, 1, &out, 1));
 }
 
-/* From the host to one device, to the other and home. */
+/* Moves data from the host to one device, then to the other, then back. */
 static bool tensors_move(struct work *work)
 {
     const void *data = NULL;
@@ -414,7 +424,7 @@ static bool tensors_move(struct work *work)
     return true;
 }
 
-/* Results with bytes of others' between them. */
+/* Downloads results into tensors with gaps that belong to other data. */
 static bool gaps_use(struct work *work)
 {
     struct tandem_tensor *half = NULL;
@@ -465,7 +475,7 @@ static bool operators_use(struct work *work)
     return true;
 }
 
-static bool products_use(struct work *work)
+static bool gemm_use(struct work *work)
 {
     struct tandem_matmul_options options = {
         .struct_size = sizeof options, .alpha = 1, .device = work->simulated};
@@ -485,7 +495,7 @@ static bool products_use(struct work *work)
     return true;
 }
 
-/* Large enough for the CPU plugin's threads. */
+/* Large enough to start the CPU plugin's threads. */
 static bool large_use(struct work *work)
 {
     float sum = 0;
@@ -531,7 +541,7 @@ static bool observers_use(struct work *work)
         tandem_context_synchronize(work->context, TANDEM_TIMEOUT_INFINITE));
 }
 
-/* A thread's own records. */
+/* Makes calls in a second thread, which has its own thread-local state. */
 static void *thread_main(void *argument)
 {
     struct work *work = argument;
@@ -550,14 +560,14 @@ static bool thread_use(struct work *work)
     return result != NULL;
 }
 
-/* ---- all of it ---- */
+/* ---- the whole workload ---- */
 
-static bool work_do(struct work *work)
+static bool workload_all(struct work *work)
 {
     return devices_use(work) && profile_use(work) &&
            plugin_use(work, work->cpu) && plugin_use(work, work->simulated) &&
            plugin_open(work) && tensors_make(work) && tensors_move(work) &&
-           gaps_use(work) && operators_use(work) && products_use(work) &&
+           gaps_use(work) && operators_use(work) && gemm_use(work) &&
            large_use(work) && observers_use(work) && thread_use(work);
 }
 
@@ -576,7 +586,7 @@ void workload_run(const struct workload_paths *paths)
     context_end(&work);
     if (!context_begin(&work, true))
         return;
-    work_do(&work);
+    workload_all(&work);
     tensors_end(&work);
     context_end(&work);
 }

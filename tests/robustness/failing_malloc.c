@@ -13,7 +13,10 @@
 
 #include "failing_malloc.h"
 
-/* glibc's own, by the names under which a replaced malloc reaches them. */
+/*
+ * The names under which glibc exports its own functions to a replacement of
+ * malloc.
+ */
 void *__libc_malloc(size_t bytes);
 void *__libc_calloc(size_t count, size_t bytes);
 void *__libc_realloc(void *memory, size_t bytes);
@@ -35,8 +38,11 @@ static uint64_t live, counted, failed, fail_at;
 static enum allocation_mode fail_mode;
 static struct block first_failure;
 static bool traced;
-/* Of this thread: calls entered; not 0 while it is in here already. */
-static __thread int inside, busy;
+/*
+ * Number of library calls that this thread is in; and nonzero while this
+ * thread is in the functions below.
+ */
+static __thread int call_depth, in_wrapper;
 
 void allocation_trace(void)
 {
@@ -47,10 +53,10 @@ void allocation_fail(uint64_t n, enum allocation_mode mode)
 {
     void *frames[2];
 
-    /* The first one loads libraries. */
-    busy++;
+    /* The first call of backtrace() loads libraries. */
+    in_wrapper++;
     backtrace(frames, 2);
-    busy--;
+    in_wrapper--;
     counted = failed = 0;
     fail_at = n;
     fail_mode = mode;
@@ -68,23 +74,25 @@ uint64_t allocation_live(void)
 
 void allocation_enter(void)
 {
-    inside++;
+    call_depth++;
 }
 
 void allocation_leave(void)
 {
-    inside--;
+    call_depth--;
 }
 
-/* Whether caller, code that asked for memory, is of ours or was called for
- * us. */
-static bool caller_counts(const void *caller)
+/*
+ * Returns true if the code that asked for memory belongs to this project or
+ * was called by it.
+ */
+static bool is_caller_counted(const void *caller)
 {
     static const char *const others[] = {"tandem-simulated.so", "/libopenblas",
                                          "/ld-"};
     struct dl_find_object object;
 
-    if (inside == 0 || busy > 0)
+    if (call_depth == 0 || in_wrapper > 0)
         return false;
     if (_dl_find_object((void *)(uintptr_t)caller, &object) != 0)
         return true;
@@ -97,13 +105,13 @@ static bool caller_counts(const void *caller)
 
 static void frames_take(struct block *block)
 {
-    busy++;
+    in_wrapper++;
     block->depth = backtrace(block->frames, FRAMES);
-    busy--;
+    in_wrapper--;
 }
 
-/* Counts an allocation; whether it is to fail. */
-static bool fails(void)
+/* Counts an allocation and returns true if it must fail. */
+static bool allocation_must_fail(void)
 {
     bool fail;
 
@@ -145,7 +153,7 @@ static void *block_add(void *memory)
     return memory;
 }
 
-/* Whether memory was one of the counted. */
+/* Forgets a block. Returns true if the block was one of the counted blocks. */
 static bool block_remove(const void *memory)
 {
     uint32_t i = place_of(memory), hole;
@@ -160,7 +168,9 @@ static bool block_remove(const void *memory)
         return false;
     }
     live--;
-    /* Those behind it move up, where the hole would hide them. */
+    /*
+     * Entries behind the hole move up if a search would no longer find them.
+     */
     for (hole = i;;) {
         uint32_t home;
 
@@ -199,14 +209,14 @@ void allocation_live_print(void)
 
 #define CALLER __builtin_return_address(0)
 
-/* What the libraries find before glibc's. */
+/* The dynamic linker finds these definitions before glibc's. */
 #pragma GCC visibility push(default)
 
 void *malloc(size_t bytes)
 {
-    if (!caller_counts(CALLER))
+    if (!is_caller_counted(CALLER))
         return __libc_malloc(bytes);
-    if (fails()) {
+    if (allocation_must_fail()) {
         errno = ENOMEM;
         return NULL;
     }
@@ -215,9 +225,9 @@ void *malloc(size_t bytes)
 
 void *calloc(size_t count, size_t bytes)
 {
-    if (!caller_counts(CALLER))
+    if (!is_caller_counted(CALLER))
         return __libc_calloc(count, bytes);
-    if (fails()) {
+    if (allocation_must_fail()) {
         errno = ENOMEM;
         return NULL;
     }
@@ -226,11 +236,11 @@ void *calloc(size_t count, size_t bytes)
 
 void *realloc(void *memory, size_t bytes)
 {
-    const bool counts = caller_counts(CALLER);
+    const bool counts = is_caller_counted(CALLER);
     bool known;
     void *grown;
 
-    if (counts && bytes > 0 && fails()) {
+    if (counts && bytes > 0 && allocation_must_fail()) {
         errno = ENOMEM;
         return NULL;
     }
@@ -253,9 +263,9 @@ void free(void *memory)
 static void *memalign_counted(const void *caller, size_t alignment,
                               size_t bytes)
 {
-    if (!caller_counts(caller))
+    if (!is_caller_counted(caller))
         return __libc_memalign(alignment, bytes);
-    if (fails()) {
+    if (allocation_must_fail()) {
         errno = ENOMEM;
         return NULL;
     }
@@ -283,7 +293,7 @@ int pthread_create(pthread_t *out_thread, const pthread_attr_t *attributes,
     static int (*real)(pthread_t *, const pthread_attr_t *, void *(*)(void *),
                        void *);
 
-    if (caller_counts(CALLER) && fails())
+    if (is_caller_counted(CALLER) && allocation_must_fail())
         return EAGAIN;
     if (real == NULL) {
         void *symbol = dlsym(RTLD_NEXT, "pthread_create");
@@ -298,16 +308,16 @@ void *dlopen(const char *path, int mode)
     static void *(*real)(const char *, int);
     void *object;
 
-    if (caller_counts(CALLER) && fails())
+    if (is_caller_counted(CALLER) && allocation_must_fail())
         return NULL;
     if (real == NULL) {
         void *symbol = dlsym(RTLD_NEXT, "dlopen");
 
         memcpy(&real, &symbol, sizeof real);
     }
-    busy++;
+    in_wrapper++;
     object = real(path, mode);
-    busy--;
+    in_wrapper--;
     return object;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which faults there are to be had; see fault_sweep.h. */
+/* Enumerates the faults to inject; see fault_sweep.h. */
 #include "fault_sweep.h"
 
 #include <inttypes.h>
@@ -13,7 +13,7 @@
 #include "../support/seed.h"
 #include "../opencl-layer/heap_tracking.h"
 
-/* Of a case: that it took so long is told. */
+/* Cases that take longer are reported. */
 #define SLOW_MS 2000u
 
 struct plug plug;
@@ -22,7 +22,7 @@ static const struct sweep_subject *subject;
 static char label[512];
 /* beyond: cases that made fewer calls than their script waits for. */
 static uint64_t cases, delivered, beyond, failures, asked_last;
-static bool thorough, delivered_last;
+static bool all_cases, delivered_last;
 static uint64_t seed = 1;
 
 static uint64_t random_below(uint64_t limit)
@@ -55,7 +55,7 @@ uint64_t sweep_case(void)
     return cases;
 }
 
-/* ---- what is left ---- */
+/* ---- object and heap counts ---- */
 
 struct sweep_state sweep_state_take(void)
 {
@@ -63,10 +63,12 @@ struct sweep_state sweep_state_take(void)
                                 heap_bytes()};
 }
 
-/* Objects of a kind more than before; those whose release was made to fail
- * are the driver's. */
-static uint64_t left(const struct layer_counts *before,
-                     const struct layer_counts *after, int object)
+/*
+ * Returns how many more objects of a kind there are than before, without those
+ * whose release was made to fail.
+ */
+static uint64_t objects_left(const struct layer_counts *before,
+                             const struct layer_counts *after, int object)
 {
     return plug_alive(after, object) - plug_alive(before, object) -
            (after->unreleased[object] - before->unreleased[object]);
@@ -76,7 +78,7 @@ bool sweep_queues_left(const struct sweep_state *before)
 {
     const struct layer_counts now = plug_counts(&plug);
 
-    return left(&before->counts, &now, LAYER_QUEUE) != 0;
+    return objects_left(&before->counts, &now, LAYER_QUEUE) != 0;
 }
 
 void sweep_state_check(const struct sweep_state *before, bool heap)
@@ -85,14 +87,14 @@ void sweep_state_check(const struct sweep_state *before, bool heap)
     char text[128];
 
     for (int i = 0; i < LAYER_OBJECTS; i++) {
-        if (left(&before->counts, &after, i) == 0)
+        if (objects_left(&before->counts, &after, i) == 0)
             continue;
         snprintf(text, sizeof text, "%" PRIu64 " %s left",
-                 left(&before->counts, &after, i), plug_objects[i]);
+                 objects_left(&before->counts, &after, i), plug_objects[i]);
         sweep_report(text);
     }
-    if (!heap || (heap_blocks() == before->blocks &&
-                  heap_bytes() == before->bytes))
+    if (!heap ||
+        (heap_blocks() == before->blocks && heap_bytes() == before->bytes))
         return;
     snprintf(text, sizeof text,
              "%" PRIu64 " heap blocks became %" PRIu64 ", %" PRIu64
@@ -114,7 +116,7 @@ static void case_run(const struct layer_script *script)
     alarm(0);
     delivered += delivered_last;
     beyond += !delivered_last && asked_last < script->nth;
-    if (thorough && now_ms() - start_ms >= SLOW_MS)
+    if (all_cases && now_ms() - start_ms >= SLOW_MS)
         printf("%s: %" PRIu64 " ms\n", label, now_ms() - start_ms);
 }
 
@@ -127,7 +129,7 @@ void sweep_fault_ends(void)
     plug.script_set(NULL);
 }
 
-/* How often each function is called by the workload. */
+/* The number of calls that the workload makes to each function. */
 struct profile {
     uint64_t calls, commands, buffers;
     uint64_t of[LAYER_MOST_FUNCTIONS];
@@ -140,7 +142,7 @@ static struct profile profile_take(void)
     const char *name;
 
     snprintf(label, sizeof label, "without a fault");
-    for (int i = 0; i < 2; i++) /* the second compiles nothing */
+    for (int i = 0; i < 2; i++) /* The second pass compiles nothing. */
         case_run(&nothing);
     plug.script_set(&nothing);
     subject->pass();
@@ -166,11 +168,14 @@ static void describe(const char *name, const struct layer_script *script)
              script->pick, script->times);
 }
 
-/* Call nth of function (NULL: all), with every code of what it hits there, or
- * with the one that pick chooses. */
-static void call_fails(const char *name, enum layer_fault fault,
-                       const char *function, uint64_t nth, uint64_t times,
-                       bool every)
+/*
+ * Runs a case in which call nth of the function fails (NULL: of any function),
+ * with every error code that the function may return, or with one code that
+ * pick selects.
+ */
+static void fail_call(const char *name, enum layer_fault fault,
+                      const char *function, uint64_t nth, uint64_t times,
+                      bool every)
 {
     struct layer_script script = {.fault = fault,
                                   .function = function,
@@ -191,37 +196,43 @@ static void call_fails(const char *name, enum layer_fault fault,
     }
 }
 
-/* Of the cases since these numbers that made as many calls as it takes, half at
- * least must have met their fault: a sweep that meets none shows nothing. */
+/*
+ * Checks that the fault occurred in at least half of the cases since these
+ * counts, without those that made too few calls. A sweep whose faults do not
+ * occur tests nothing.
+ */
 static void delivery_check(const char *name, uint64_t cases_before,
                            uint64_t delivered_before, uint64_t beyond_before)
 {
     const uint64_t run = cases - cases_before - (beyond - beyond_before);
-    const uint64_t met = delivered - delivered_before;
+    const uint64_t occurred = delivered - delivered_before;
 
-    if (met > 0 && met * 2 >= run)
+    if (occurred > 0 && occurred * 2 >= run)
         return;
     failures++;
     fprintf(stderr, "FAIL %s: %" PRIu64 " of %" PRIu64 " cases met a fault\n",
-            name, met, run);
+            name, occurred, run);
 }
 
-/* Each nth from 1 to most, or some of them by chance.  How often a wait asks
- * whether a command is over depends on the machine's load: where a case made
- * fewer calls than the profile counted, the next are taken from those. */
-static void sweep(const char *name, enum layer_fault fault, uint64_t most,
-                  uint64_t times, uint64_t some)
+/*
+ * Runs a case for each nth from 1 to last, or for some random ones. The number
+ * of queries that a wait makes depends on the machine's load. If a case made
+ * fewer calls than the profile counted, later cases are limited to that
+ * number.
+ */
+static void sweep(const char *name, enum layer_fault fault, uint64_t last,
+                  uint64_t times, uint64_t random_count)
 {
-    const bool each = thorough || some > most;
-    const uint64_t rounds = each ? most : some;
-    const uint64_t start = cases, start_ms = now_ms(), met = delivered;
+    const bool each = all_cases || random_count > last;
+    const uint64_t rounds = each ? last : random_count;
+    const uint64_t start = cases, start_ms = now_ms(), occurred = delivered;
     const uint64_t beyond_before = beyond;
 
     for (uint64_t i = 1; i <= rounds; i++) {
-        call_fails(name, fault, NULL, each ? i : 1 + random_below(most), times,
-                   thorough && times == 1);
-        if (!delivered_last && asked_last > 0 && asked_last < most)
-            most = asked_last;
+        fail_call(name, fault, NULL, each ? i : 1 + random_below(last), times,
+                  all_cases && times == 1);
+        if (!delivered_last && asked_last > 0 && asked_last < last)
+            last = asked_last;
         if (i % 100 == 0 || i == rounds)
             printf("%s: call %" PRIu64 " of %" PRIu64 ", %" PRIu64
                    " cases, %" PRIu64 " s\n",
@@ -229,21 +240,21 @@ static void sweep(const char *name, enum layer_fault fault, uint64_t most,
                    (now_ms() - start_ms) / 1000);
         fflush(stdout);
     }
-    delivery_check(name, start, met, beyond_before);
+    delivery_check(name, start, occurred, beyond_before);
 }
 
-/* Every function once at least. */
+/* Sweeps over each function at least once. */
 static void sweep_functions(const struct profile *profile)
 {
-    const uint64_t start = cases, met = delivered;
+    const uint64_t start = cases, occurred = delivered;
     const char *name;
     uint64_t calls;
 
     for (uint32_t i = 0; (name = plug.function(i, &calls)); i++)
         if (profile->of[i] > 0)
-            call_fails("function", LAYER_FAULT_CALL, name,
-                       1 + random_below(profile->of[i]), 1, false);
-    delivery_check("function", start, met, beyond);
+            fail_call("function", LAYER_FAULT_CALL, name,
+                      1 + random_below(profile->of[i]), 1, false);
+    delivery_check("function", start, occurred, beyond);
 }
 
 static void on_alarm(int signal_number)
@@ -254,8 +265,11 @@ static void on_alarm(int signal_number)
     _exit(99);
 }
 
-/* One case, as its label names it: FAULT NTH PICK TIMES [FUNCTION]. */
-static void by_hand(char **from)
+/*
+ * Runs one case that the command line describes: FAULT NTH PICK TIMES
+ * [FUNCTION].
+ */
+static void command_line_case(char **from)
 {
     const struct layer_script script = {
         .fault = (enum layer_fault)atoi(from[0]),
@@ -266,11 +280,11 @@ static void by_hand(char **from)
         .spare_releases = strcmp(from[3], "1") != 0,
         .build_log = "scripted failure"};
 
-    const uint64_t start = cases, met = delivered;
+    const uint64_t start = cases, occurred = delivered;
 
     describe("by hand", &script);
     case_run(&script);
-    delivery_check("by hand", start, met, beyond);
+    delivery_check("by hand", start, occurred, beyond);
 }
 
 static int chosen(int count, char **names, const char *name)
@@ -282,7 +296,7 @@ static int chosen(int count, char **names, const char *name)
 static void sweep_all(int argc, char **argv, const struct profile *profile)
 {
     if (argc >= 6 && strcmp(argv[1], "case") == 0)
-        by_hand(argv + 2);
+        command_line_case(argv + 2);
     if (chosen(argc, argv, "function"))
         sweep_functions(profile);
     if (chosen(argc, argv, "once"))
@@ -312,7 +326,7 @@ int sweep_main(int argc, char **argv, const struct sweep_subject *of)
     subject = of;
     signal(SIGALRM, on_alarm);
     seed = test_seed();
-    thorough = text && strcmp(text, "1") == 0;
+    all_cases = text && strcmp(text, "1") == 0;
     setenv("TANDEM_LAYER_OBJECT_CACHE", "1", 0);
     snprintf(name, sizeof name, "%s%s", subject->name,
              getenv("TANDEM_LAYER_GPU") ? "-gpu" : "");

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The frame of the workload: opening, sections, and the calls that most of
- * them make. */
+/*
+ * The frame of the workload: opening a device, running sections, and calls
+ * that most sections make.
+ */
 #include "opencl_workload.h"
 
 #include <dlfcn.h>
@@ -23,7 +25,7 @@ const struct tandem_backend *workload_plugin(const char *path)
     return symbol ? query(TANDEM_ABI_MAJOR) : NULL;
 }
 
-bool mistake(struct workload *work, const char *what)
+bool record_violation(struct workload *work, const char *what)
 {
     if (!work->wrong[0])
         snprintf(work->wrong, sizeof work->wrong, "%s: %s", work->section,
@@ -31,7 +33,8 @@ bool mistake(struct workload *work, const char *what)
     return false;
 }
 
-bool step(struct workload *work, enum tandem_status status, const char *call)
+bool call_succeeded(struct workload *work, enum tandem_status status,
+                    const char *call)
 {
     const char *message;
     char text[256];
@@ -41,15 +44,15 @@ bool step(struct workload *work, enum tandem_status status, const char *call)
     message = work->api->last_error();
     if (status == TANDEM_OK) {
         snprintf(text, sizeof text, "%s is OK on a lost device", call);
-        mistake(work, text);
+        record_violation(work, text);
     } else if (status > TANDEM_FAILED || message[0] == '\0') {
         snprintf(text, sizeof text, "%s: status %d, message \"%s\"", call,
                  (int)status, message);
-        mistake(work, text);
+        record_violation(work, text);
     } else if (work->lost && status != TANDEM_DEVICE_LOST) {
         snprintf(text, sizeof text, "%s on a lost device: %d", call,
                  (int)status);
-        mistake(work, text);
+        record_violation(work, text);
     }
     if (work->status == TANDEM_OK) {
         work->status = status;
@@ -79,9 +82,9 @@ bool workload_open(struct workload *work, const char *const *pairs)
     work->device = NULL;
     status = work->api->open(0, &options, &work->device);
     if (status != TANDEM_OK && work->device)
-        mistake(work, "open failed and gave a device");
-    step(work, status, "open");
-    work->lost = false; /* it was not this device */
+        record_violation(work, "open failed and gave a device");
+    call_succeeded(work, status, "open");
+    work->lost = false; /* The loss concerned another device. */
     return status == TANDEM_OK;
 }
 
@@ -115,40 +118,43 @@ static const struct section sections[] = {
     {"products", section_products},
     {"housekeeping", section_housekeeping}};
 
-/* The section on a stream of its own.  What it left on the stream is told by
- * the wait, and cleared, so that the next section starts clean. */
+/*
+ * Runs a section on its own stream. Waiting on the stream reports and clears
+ * its errors, so that the next section starts without one.
+ */
 static bool section_run(struct workload *work, const struct section *section)
 {
-    bool held;
+    bool passed;
 
     work->section = section->name;
     work->status = TANDEM_OK;
     work->stream = NULL;
-    held = step(work, work->api->stream_create(work->device, 0, &work->stream),
-                "stream_create");
-    if (!held && work->stream)
-        mistake(work, "stream_create failed and gave a stream");
-    if (held) {
-        held = section->run(work);
-        held &= step(work,
-                     work->api->stream_synchronize(work->stream,
-                                                   TANDEM_TIMEOUT_INFINITE),
-                     "stream_synchronize");
+    passed = call_succeeded(
+        work, work->api->stream_create(work->device, 0, &work->stream),
+        "stream_create");
+    if (!passed && work->stream)
+        record_violation(work, "stream_create failed and gave a stream");
+    if (passed) {
+        passed = section->run(work);
+        passed &= call_succeeded(work,
+                                 work->api->stream_synchronize(
+                                     work->stream, TANDEM_TIMEOUT_INFINITE),
+                                 "stream_synchronize");
     }
     work->api->stream_destroy(work->stream);
-    return held;
+    return passed;
 }
 
 void workload_run(struct workload *work,
-                  void (*called)(struct workload *work, bool held))
+                  void (*called)(struct workload *work, bool passed))
 {
     for (size_t i = 0; i < sizeof sections / sizeof *sections; i++) {
-        bool held;
+        bool passed;
 
-        held = section_run(work, &sections[i]);
-        work->failures += !held;
+        passed = section_run(work, &sections[i]);
+        work->failures += !passed;
         if (called)
-            called(work, held);
+            called(work, passed);
     }
 }
 
@@ -161,11 +167,11 @@ bool buffer_new(struct workload *work, uint64_t bytes,
         work->api->alloc(work->device, bytes, out_buffer);
 
     if (status != TANDEM_OK && *out_buffer)
-        mistake(work, "alloc failed and gave a buffer");
-    return step(work, status, "alloc");
+        record_violation(work, "alloc failed and gave a buffer");
+    return call_succeeded(work, status, "alloc");
 }
 
-void ramp(float *out, uint32_t count, float first, float by)
+void fill_ramp(float *out, uint32_t count, float first, float by)
 {
     for (uint32_t i = 0; i < count; i++)
         out[i] = first + (float)i * by;
@@ -174,31 +180,30 @@ void ramp(float *out, uint32_t count, float first, float by)
 bool upload(struct workload *work, struct tandem_buffer *buffer,
             const void *source, uint64_t bytes)
 {
-    return step(work,
-                work->api->upload(work->stream, buffer, 0, source, bytes, 0),
-                "upload");
+    return call_succeeded(
+        work, work->api->upload(work->stream, buffer, 0, source, bytes, 0),
+        "upload");
 }
 
 static bool near(float got, float want)
 {
-    return got == want ||
-           fabsf(got - want) <= 1e-4f * fmaxf(1.0f, fabsf(want));
+    return got == want || fabsf(got - want) <= 1e-4f * fmaxf(1.0f, fabsf(want));
 }
 
-bool holds(struct workload *work, struct tandem_buffer *buffer,
-           const float *want, uint32_t count, const char *what)
+bool content_matches(struct workload *work, struct tandem_buffer *buffer,
+                     const float *want, uint32_t count, const char *what)
 {
-    /* What a lost device may still write to outlives it. */
+    /* A lost device may still write to this buffer later. */
     static float got[LARGEST];
     const uint64_t bytes = (uint64_t)count * sizeof(float);
     char text[256];
     uint32_t i = 0;
 
     memset(got, 0xff, bytes);
-    if (!step(work,
-              work->api->download(work->stream, buffer, 0, got, bytes, 0,
-                                  TANDEM_TIMEOUT_INFINITE),
-              "download"))
+    if (!call_succeeded(work,
+                        work->api->download(work->stream, buffer, 0, got, bytes,
+                                            0, TANDEM_TIMEOUT_INFINITE),
+                        "download"))
         return false;
     while (i < count && near(got[i], want[i]))
         i++;
@@ -206,13 +211,12 @@ bool holds(struct workload *work, struct tandem_buffer *buffer,
         return true;
     snprintf(text, sizeof text, "%s: element %u is %g, not %g", what, i,
              (double)got[i], (double)want[i]);
-    return mistake(work, text);
+    return record_violation(work, text);
 }
 
 struct tandem_tensor_desc vector(struct tandem_buffer *buffer, int64_t count)
 {
-    return (struct tandem_tensor_desc){buffer, 0,       TANDEM_F32,
-                                       1,      {count}, {1}};
+    return (struct tandem_tensor_desc){buffer, 0, TANDEM_F32, 1, {count}, {1}};
 }
 
 bool launch(struct workload *work, uint32_t id, const double *floats,
@@ -227,10 +231,10 @@ bool launch(struct workload *work, uint32_t id, const double *floats,
                                  .ints = ints,
                                  .floats = floats};
 
-    return step(work,
-                work->api->launch(work->stream, &op, operands, inputs, &output,
-                                  1),
-                "launch");
+    return call_succeeded(
+        work,
+        work->api->launch(work->stream, &op, operands, inputs, &output, 1),
+        "launch");
 }
 
 bool launch_add(struct workload *work, struct tandem_buffer *out,

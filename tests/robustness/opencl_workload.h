@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Work that touches the whole of a plugin through backend.h, in sections that
- * each make what they need, look at what they computed and free it all, so
- * that whatever fails in one section, the next has a device in order.  One
- * thread.
+ * A workload that uses all of a plugin through backend.h. Each section creates
+ * what it needs, checks what it computed and frees everything, so that a
+ * failure in one section does not affect the next.
+ *
+ * Call it from one thread.
  */
 #ifndef TANDEM_TESTS_LAYER_WORKLOAD_H
 #define TANDEM_TESTS_LAYER_WORKLOAD_H
@@ -12,60 +13,72 @@
 #include <tandem/backend.h>
 
 #define WORKLOAD_TEXT 1024
-/* The most elements of a buffer. */
+/* The largest number of elements of a buffer. */
 #define LARGEST (1200u << 10)
 
 struct workload {
     const struct tandem_backend *api;
     struct tandem_device *device;
-    struct tandem_stream *stream; /* of the section under way */
-    uint32_t unsupported; /* calls that this device does not serve */
-    /* A call said TANDEM_DEVICE_LOST. */
+    struct tandem_stream *stream; /* The stream of the current section. */
+    /* The number of calls that this device does not support. */
+    uint32_t unsupported;
+    /* A call returned TANDEM_DEVICE_LOST. */
     bool lost;
-    enum tandem_status status; /* of the section, its first failure */
-    const char *call;          /* that failed */
-    uint32_t failures;         /* sections that failed */
-    const char *section;       /* under way, or that failed last */
-    char failed[WORKLOAD_TEXT]; /* the first failure: section, call, message */
-    /* What must never be, whatever fails: a wrong number, a wrong status.
-     * Empty: nothing of that kind. */
+    enum tandem_status status; /* The first failure of the section. */
+    const char *call;          /* The call that failed. */
+    uint32_t failures;         /* The number of sections that failed. */
+    /* The current section, or the last one that failed. */
+    const char *section;
+    /* The first failure: section, call, message. */
+    char failed[WORKLOAD_TEXT];
+    /*
+     * The first violation that no fault excuses: a wrong number or a wrong
+     * status. Empty if no violation occurred.
+     */
     char wrong[WORKLOAD_TEXT];
 };
 
-/* The plugin's table, NULL where it does not load. */
+/* Returns the plugin's table, or NULL if the plugin cannot be loaded. */
 const struct tandem_backend *workload_plugin(const char *path);
-/* Opens device 0 with these keys and values, ended by NULL. */
+/* Opens device 0 with pairs of keys and values that end with NULL. */
 bool workload_open(struct workload *work, const char *const *pairs);
 void workload_close(struct workload *work);
-/* All sections.  called (or NULL) is told after each whether it held. */
+/*
+ * Runs all sections. After each section, called (may be NULL) receives whether
+ * it passed.
+ */
 void workload_run(struct workload *work,
                   void (*called)(struct workload *work, bool held));
 
 /* ---- for sections and for tests of single faults ---- */
 
-/* Notes in wrong what must never be; false. */
-bool mistake(struct workload *work, const char *what);
-/* Notes what a call returned; true where that was TANDEM_OK. */
-bool step(struct workload *work, enum tandem_status status, const char *call);
+/* Records a violation in wrong. Returns false. */
+bool record_violation(struct workload *work, const char *what);
+/* Records what a call returned. Returns true if that was TANDEM_OK. */
+bool call_succeeded(struct workload *work, enum tandem_status status,
+                    const char *call);
 bool buffer_new(struct workload *work, uint64_t bytes,
                 struct tandem_buffer **out_buffer);
-/* Element i is first + i * by. */
-void ramp(float *out, uint32_t count, float first, float by);
+/* Sets element i to first + i * by. */
+void fill_ramp(float *out, uint32_t count, float first, float by);
 bool upload(struct workload *work, struct tandem_buffer *buffer,
             const void *source, uint64_t bytes);
-/* Downloads and compares. */
-bool holds(struct workload *work, struct tandem_buffer *buffer,
-           const float *want, uint32_t count, const char *what);
+/* Downloads the buffer and compares its content. */
+bool content_matches(struct workload *work, struct tandem_buffer *buffer,
+                     const float *want, uint32_t count, const char *what);
 struct tandem_tensor_desc vector(struct tandem_buffer *buffer, int64_t count);
 bool launch(struct workload *work, uint32_t id, const double *floats,
             uint32_t float_count, const int64_t *ints, uint32_t int_count,
             const struct tandem_tensor_desc *const *operands, uint32_t inputs,
             const struct tandem_tensor_desc *output);
-/* out = a + by, over count elements. */
+/* Computes out = a + by for count elements. */
 bool launch_add(struct workload *work, struct tandem_buffer *out,
                 struct tandem_buffer *a, double by, int64_t count);
 
-/* workload_parts.c, workload_gemm.c: each true where it held. */
+/*
+ * Sections in workload_parts.c and workload_gemm.c. Each returns true if it
+ * passed.
+ */
 bool section_memory(struct workload *work);
 bool section_large(struct workload *work);
 bool section_pinned(struct workload *work);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The plugin behind the layer; see plugin_under_layer.h. */
+/* Loads the plugin with the test layer below it; see plugin_under_layer.h. */
 #include "plugin_under_layer.h"
 
 #include <dirent.h>
@@ -18,7 +18,10 @@ const char *const plug_objects[LAYER_OBJECTS] = {
     "contexts", "queues", "memory objects", "programs",
     "kernels",  "events", "samplers"};
 
-/* dlsym's void * becomes a function by way of memory. */
+/*
+ * Converts the void * of dlsym to a function pointer through memory, as ISO C
+ * requires.
+ */
 static bool find(void *library, const char *name, void *out_function)
 {
     void *symbol = dlsym(library, name);

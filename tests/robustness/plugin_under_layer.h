@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The plugin behind the layer, for tests of faults: both loaded, and the
- * layer's functions at hand.  One thread.
+ * Loads the plugin and the OpenCL layer below it, and the layer's control
+ * functions. For fault tests with one thread.
  */
 #ifndef TANDEM_TESTS_LAYER_PLUG_H
 #define TANDEM_TESTS_LAYER_PLUG_H
@@ -28,19 +28,24 @@ struct plug {
 
 extern const char *const plug_objects[LAYER_OBJECTS];
 
-/* The layer alone, from .libs of the build directory, in which the test runs:
- * whatever OpenCL is used from then on, libtandem's too, is behind it. */
+/*
+ * Loads the layer from .libs of the build directory, which is the working
+ * directory of tests. All later OpenCL calls of the process go through the
+ * layer, libtandem's included.
+ */
 void plug_layer(struct plug *plug);
-/* And the plugin; touches no OpenCL. */
+/* Loads the layer and the plugin without calling OpenCL. */
 void plug_load(struct plug *plug);
-/* Likewise, and asks for devices.  False, with a line on stderr, where there
- * is no OpenCL. */
+/*
+ * Loads the layer and the plugin and lists the devices. Returns false, with a
+ * line on stderr, if there is no OpenCL.
+ */
 bool plug_start(struct plug *plug);
 struct layer_counts plug_counts(const struct plug *plug);
-/* Objects of a kind that are alive, references counted. */
+/* Returns the number of live references to objects of a kind. */
 uint64_t plug_alive(const struct layer_counts *counts, int object);
 
-/* The path of a cache directory for the test, empty. */
+/* Writes the path of an empty cache directory for the test. */
 void plug_cache(char *out, size_t room, const char *name);
 void plug_cache_remove(const char *path);
 

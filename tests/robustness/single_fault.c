@@ -23,11 +23,11 @@ void device_new(const char *key, const char *value)
     work.api = plug.api;
     before = plug_counts(&plug);
     ck_assert_msg(workload_open(&work, pairs), "%s", work.failed);
-    ck_assert_int_eq(
-        plug.api->stream_create(work.device, 0, &work.stream), TANDEM_OK);
+    ck_assert_int_eq(plug.api->stream_create(work.device, 0, &work.stream),
+                     TANDEM_OK);
 }
 
-void none_left(void)
+void expect_no_object_left(void)
 {
     const struct layer_counts after = plug_counts(&plug);
 
@@ -57,7 +57,7 @@ struct tandem_buffer *ramp_new(void)
     float values[N];
     struct tandem_buffer *buffer;
 
-    ramp(values, N, 1.0f, 1.0f);
+    fill_ramp(values, N, 1.0f, 1.0f);
     ck_assert(buffer_new(&work, sizeof values, &buffer));
     ck_assert(upload(&work, buffer, values, sizeof values));
     return buffer;
@@ -82,7 +82,7 @@ ask(uint32_t id, __typeof__(((struct tandem_backend *)0)->query_ready) entry)
     return entry(work.device, &op, &operand, 1, &operand, 1);
 }
 
-enum tandem_status ready_until(uint32_t id)
+enum tandem_status query_ready_wait(uint32_t id)
 {
     const struct timespec pause = {0, 5000000};
     enum tandem_status status = TANDEM_NOT_READY;
@@ -94,13 +94,13 @@ enum tandem_status ready_until(uint32_t id)
     return status;
 }
 
-void said(const char *text)
+void expect_message(const char *text)
 {
     ck_assert_msg(strstr(plug.api->last_error(), text) != NULL, "\"%s\"",
                   plug.api->last_error());
 }
 
-bool contexts_gone(void)
+bool is_context_released(void)
 {
     const struct layer_counts now = plug_counts(&plug);
 

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory that runs out: each allocation of a workload fails in its turn, alone
- * and with all that follow, in a process of its own that has used nothing
- * before.  Nothing crashes, every failure is told, nothing is lost, and what
- * is tried again is right.  TANDEM_TEST_LONG=1: all of them; else some of
- * those with all that follow.  TANDEM_TEST_ALLOCATION=N: the N-th alone.
+ * Runs out of memory: each allocation of a workload fails, alone and together
+ * with all later ones, in a new process each time. The process must not crash,
+ * must report each failure, must not leak, and must compute correct results
+ * when it repeats the call.
+ *
+ * TANDEM_TEST_LONG=1 tests all allocations; otherwise only some of them fail
+ * together with all later ones. TANDEM_TEST_ALLOCATION=N tests the N-th alone.
  */
 #include <config.h>
 
@@ -22,13 +24,15 @@
 #include "unit/host/support.h"
 #include "allocation_workload.h"
 
-/* What a process tells of itself. */
+/* Report of a child process. */
 struct report {
-    uint64_t failed; /* allocations */
-    uint64_t live;   /* blocks, after another run that did not fail */
+    uint64_t failed; /* The number of allocations that failed. */
+    /* The number of live blocks after a second run without failures. */
+    uint64_t live;
 };
 
-static struct report *report; /* shared with the processes */
+/* Memory that is shared with the child processes. */
+static struct report *report;
 
 static void profiles_forget(const char *path)
 {
@@ -36,7 +40,7 @@ static void profiles_forget(const char *path)
     directory_make(path);
 }
 
-/* In a process of its own: the workload with a failure, then without. */
+/* Runs the workload with a failure, then without, in a child process. */
 static void process_main(uint64_t n, enum allocation_mode mode)
 {
     const struct workload_paths paths = {scratch_path("plugins"),
@@ -44,7 +48,7 @@ static void process_main(uint64_t n, enum allocation_mode mode)
 
     if (getenv("TANDEM_TEST_ALLOCATION") != NULL)
         allocation_trace();
-    tzset(); /* what the C library keeps */
+    tzset(); /* Allocates what the C library never frees. */
     profiles_forget(paths.profiles);
     allocation_fail(n, mode);
     workload_run(&paths);
@@ -69,8 +73,7 @@ static struct report process_run(uint64_t n, enum allocation_mode mode,
         process_main(n, mode);
         if (live > 0 && report->live != live) {
             fprintf(stderr, "%llu blocks live, not %llu\n",
-                    (unsigned long long)report->live,
-                    (unsigned long long)live);
+                    (unsigned long long)report->live, (unsigned long long)live);
             allocation_live_print();
             allocation_failure_print();
             _exit(1);
@@ -87,7 +90,7 @@ static struct report process_run(uint64_t n, enum allocation_mode mode,
     return *report;
 }
 
-static void each_fails(enum allocation_mode mode, uint64_t step)
+static void each_fails(enum allocation_mode mode, uint64_t call_succeeded)
 {
     const char *only = getenv("TANDEM_TEST_ALLOCATION");
     const uint64_t first = only != NULL ? strtoull(only, NULL, 10) : 1;
@@ -96,8 +99,8 @@ static void each_fails(enum allocation_mode mode, uint64_t step)
 
     ck_assert_uint_gt(whole.live, 0);
     while (process_run(n, mode, whole.live).failed > 0 && only == NULL)
-        n += step;
-    /* The workload is no small one. */
+        n += call_succeeded;
+    /* The workload must be large enough to test something. */
     ck_assert(only != NULL || n > 200);
 }
 
@@ -124,7 +127,7 @@ int main(void)
                   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (report == MAP_FAILED)
         return EXIT_FAILURE;
-    /* OpenBLAS need not be loaded by each process anew. */
+    /* Makes OpenBLAS start faster in each process. */
     setenv("OPENBLAS_NUM_THREADS", "1", 1);
     (void)dlopen("libopenblas.so.0", RTLD_NOW);
     tcase_set_timeout(tests, 1200);

@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Work of the OpenCL plugin that fails after its launch returned: the rules
- * of backend.h (Errors, Sticky), as the conformance suite has them for devices
- * that can be told to fail.
+ * Work of the OpenCL plugin that fails after its launch returned. Checks the
+ * rules of backend.h (Errors, Sticky), like the conformance suite does for
+ * devices that can inject errors.
  */
 #include <stdlib.h>
 #include <time.h>
 
 #include "single_fault.h"
 
-#define OUT_OF_MEMORY (-4)   /* CL_MEM_OBJECT_ALLOCATION_FAILURE */
-#define INVALID_EVENT (-58)  /* the one call's */
-#define ILLEGAL_ACCESS (-9999) /* NVIDIA's: the device is lost */
+#define OUT_OF_MEMORY (-4) /* CL_MEM_OBJECT_ALLOCATION_FAILURE */
+/* An error of one call; the device keeps working. */
+#define INVALID_EVENT (-58)
+/* NVIDIA's code for an illegal access; the device is lost. */
+#define ILLEGAL_ACCESS (-9999)
 
-/* Elements enough for several groups. */
+/* Enough elements for several work-groups. */
 #define LONG 120000
 
 static struct tandem_buffer *a, *b, *c;
@@ -24,8 +26,7 @@ static enum tandem_status add(struct tandem_stream *stream,
                               struct tandem_buffer *in)
 {
     const struct tandem_tensor_desc from = vector(in, N), to = vector(out, N);
-    const struct tandem_tensor_desc *inputs[2] = {&from, NULL},
-                                    *output = &to;
+    const struct tandem_tensor_desc *inputs[2] = {&from, NULL}, *output = &to;
     const double one = 1.0;
     const struct tandem_op op = {.struct_size = sizeof op,
                                  .id = TANDEM_OP_ADD,
@@ -43,39 +44,43 @@ static enum tandem_status read_back(struct tandem_buffer *buffer)
                               TANDEM_TIMEOUT_INFINITE);
 }
 
-/* first, first + 1, ... */
-static void holds_ramp(struct tandem_buffer *buffer, float first,
-                       const char *what)
+/* Checks that the buffer contains first, first + 1, ... */
+static void expect_ramp(struct tandem_buffer *buffer, float first,
+                        const char *what)
 {
     float values[N];
 
-    ramp(values, N, first, 1.0f);
-    ck_assert_msg(holds(&work, buffer, values, N, what), "%s %s", work.failed,
-                  work.wrong);
+    fill_ramp(values, N, first, 1.0f);
+    ck_assert_msg(content_matches(&work, buffer, values, N, what), "%s %s",
+                  work.failed, work.wrong);
 }
 
-/* Three buffers; b = a + 1 is accepted, and fails by this code. */
-static void fail_late(int code)
+/*
+ * Creates three buffers. The launch of b = a + 1 succeeds, but its command
+ * fails with this code.
+ */
+static void async_error_inject(int code)
 {
-    const struct layer_script late = {.fault = LAYER_FAULT_AFTER_ENQUEUE,
-                                      .function = "clEnqueueNDRangeKernel",
-                                      .nth = 1,
-                                      .times = 1,
-                                      .code = code};
+    const struct layer_script after_enqueue = {
+        .fault = LAYER_FAULT_AFTER_ENQUEUE,
+        .function = "clEnqueueNDRangeKernel",
+        .nth = 1,
+        .times = 1,
+        .code = code};
 
-    ramp(ramp_values, N, 1.0f, 1.0f);
+    fill_ramp(ramp_values, N, 1.0f, 1.0f);
     device_new(NULL, NULL);
     a = ramp_new();
     b = ramp_new();
     c = ramp_new();
     ck_assert_int_eq(add(work.stream, b, a), TANDEM_OK);
     ck_assert_int_eq(synchronize(), TANDEM_OK);
-    plug.script_set(&late);
+    plug.script_set(&after_enqueue);
     ck_assert_int_eq(add(work.stream, b, a), TANDEM_OK);
 }
 
-/* Until the stream has noticed, without clearing. */
-static void noticed(enum tandem_status want)
+/* Waits until the stream has recorded the error, without clearing it. */
+static void stream_error_wait(enum tandem_status want)
 {
     const struct timespec pause = {0, 1000000};
     enum tandem_status status = TANDEM_NOT_READY;
@@ -91,17 +96,17 @@ static void end(void)
 {
     plug.script_set(NULL);
     workload_close(&work);
-    none_left();
+    expect_no_object_left();
 }
 
-/* Everything that is enqueued on a stream with an error returns it. */
-static void stays_until_told(int code, enum tandem_status want)
+/* Checks that every command on a stream with an error returns that error. */
+static void error_is_sticky(int code, enum tandem_status want)
 {
     struct tandem_event *event = NULL;
     const float seven = 7.0f;
 
-    fail_late(code);
-    noticed(want);
+    async_error_inject(code);
+    stream_error_wait(want);
     ck_assert_int_eq(plug.api->stream_query(work.stream), want);
     ck_assert_int_eq(add(work.stream, c, a), want);
     ck_assert_str_ne(plug.api->last_error(), "");
@@ -118,28 +123,28 @@ static void stays_until_told(int code, enum tandem_status want)
     ck_assert_str_ne(plug.api->last_error(), "");
     ck_assert_int_eq(synchronize(), TANDEM_OK);
     ck_assert_int_eq(plug.api->stream_query(work.stream), TANDEM_OK);
-    holds_ramp(c, 1.0f, "what was enqueued on the error");
-    holds_ramp(a, 1.0f, "the input of what failed");
+    expect_ramp(c, 1.0f, "what was enqueued on the error");
+    expect_ramp(a, 1.0f, "the input of what failed");
     ck_assert_int_eq(add(work.stream, c, a), TANDEM_OK);
-    holds_ramp(c, 2.0f, "later work");
+    expect_ramp(c, 2.0f, "later work");
     end();
 }
 
-START_TEST(a_failure_stays_until_it_is_told)
+START_TEST(an_error_is_sticky_until_reported)
 {
-    stays_until_told(INVALID_EVENT, TANDEM_FAILED);
+    error_is_sticky(INVALID_EVENT, TANDEM_FAILED);
 }
 END_TEST
 
-START_TEST(out_of_memory_stays_until_it_is_told)
+START_TEST(out_of_memory_is_sticky_until_reported)
 {
-    stays_until_told(OUT_OF_MEMORY, TANDEM_OUT_OF_MEMORY);
+    error_is_sticky(OUT_OF_MEMORY, TANDEM_OUT_OF_MEMORY);
 }
 END_TEST
 
-START_TEST(a_download_tells_and_clears_nothing)
+START_TEST(a_download_does_not_clear_the_error)
 {
-    fail_late(INVALID_EVENT);
+    async_error_inject(INVALID_EVENT);
     ck_assert_int_eq(read_back(b), TANDEM_FAILED);
     ck_assert_str_ne(plug.api->last_error(), "");
     ck_assert_int_eq(synchronize(), TANDEM_FAILED);
@@ -148,11 +153,11 @@ START_TEST(a_download_tells_and_clears_nothing)
 }
 END_TEST
 
-START_TEST(event_wait_tells_and_clears_nothing)
+START_TEST(event_wait_does_not_clear_the_error)
 {
     struct tandem_event *event = NULL;
 
-    fail_late(INVALID_EVENT);
+    async_error_inject(INVALID_EVENT);
     ck_assert_int_eq(plug.api->event_record(work.stream, &event), TANDEM_OK);
     ck_assert_int_eq(plug.api->event_wait(event, TANDEM_TIMEOUT_INFINITE),
                      TANDEM_FAILED);
@@ -163,9 +168,9 @@ START_TEST(event_wait_tells_and_clears_nothing)
 }
 END_TEST
 
-START_TEST(synchronize_of_the_device_tells_and_clears)
+START_TEST(device_synchronize_reports_and_clears_the_error)
 {
-    fail_late(INVALID_EVENT);
+    async_error_inject(INVALID_EVENT);
     ck_assert_int_eq(
         plug.api->synchronize(work.device, TANDEM_TIMEOUT_INFINITE),
         TANDEM_FAILED);
@@ -176,8 +181,11 @@ START_TEST(synchronize_of_the_device_tells_and_clears)
 }
 END_TEST
 
-/* Reads of what was not written, in every way, once the stream is clear. */
-static void poisoned(void)
+/*
+ * Checks that no kind of read accepts a poisoned buffer after the stream's
+ * error was cleared.
+ */
+static void expect_poisoned(void)
 {
     enum tandem_status status;
 
@@ -191,74 +199,80 @@ static void poisoned(void)
     synchronize();
 }
 
-/* Cured by overwriting all of it, not half. */
-static void poisoned_and_cured(bool by_fill)
+/*
+ * Checks that writing the whole buffer clears the poison, and writing half of
+ * it does not.
+ */
+static void poison_is_cleared(bool by_fill)
 {
     const float one = 1.0f;
     float values[N];
 
-    fail_late(INVALID_EVENT);
+    async_error_inject(INVALID_EVENT);
     ck_assert_int_eq(synchronize(), TANDEM_FAILED);
-    poisoned();
-    ramp(values, N, 1.0f, 0.0f);
-    ck_assert_int_eq(plug.api->upload(work.stream, b, 0, values,
-                                      sizeof values / 2, 0),
-                     TANDEM_OK);
+    expect_poisoned();
+    fill_ramp(values, N, 1.0f, 0.0f);
+    ck_assert_int_eq(
+        plug.api->upload(work.stream, b, 0, values, sizeof values / 2, 0),
+        TANDEM_OK);
     ck_assert_int_eq(read_back(b), TANDEM_FAILED);
     synchronize();
-    ck_assert_int_eq(by_fill ? plug.api->fill(work.stream, b, 0, sizeof values,
-                                              &one, sizeof one)
-                             : plug.api->upload(work.stream, b, 0, values,
-                                                sizeof values, 0),
-                     TANDEM_OK);
-    ck_assert(holds(&work, b, values, N, "a buffer that was cured"));
+    ck_assert_int_eq(
+        by_fill
+            ? plug.api->fill(work.stream, b, 0, sizeof values, &one, sizeof one)
+            : plug.api->upload(work.stream, b, 0, values, sizeof values, 0),
+        TANDEM_OK);
+    ck_assert(content_matches(&work, b, values, N, "a buffer that was cured"));
     ck_assert_int_eq(add(work.stream, c, b), TANDEM_OK);
-    ramp(values, N, 2.0f, 0.0f);
-    ck_assert(holds(&work, c, values, N, "work on it"));
+    fill_ramp(values, N, 2.0f, 0.0f);
+    ck_assert(content_matches(&work, c, values, N, "work on it"));
     end();
 }
 
-START_TEST(poison_is_cured_by_a_fill)
+START_TEST(poison_is_cleared_by_a_fill)
 {
-    poisoned_and_cured(true);
+    poison_is_cleared(true);
 }
 END_TEST
 
-START_TEST(poison_is_cured_by_an_upload)
+START_TEST(poison_is_cleared_by_an_upload)
 {
-    poisoned_and_cured(false);
+    poison_is_cleared(false);
 }
 END_TEST
 
-/* Enqueued before anyone knew: its outputs must not pass for good. */
-START_TEST(work_behind_a_failure_is_not_done)
+/*
+ * The second command was enqueued before the failure was known. Its output
+ * must count as invalid too.
+ */
+START_TEST(work_after_a_failure_is_poisoned)
 {
     enum tandem_status status;
 
-    fail_late(INVALID_EVENT);
+    async_error_inject(INVALID_EVENT);
     status = add(work.stream, c, b);
     ck_assert(status == TANDEM_OK || status == TANDEM_FAILED);
     ck_assert_int_eq(synchronize(), TANDEM_FAILED);
     if (status == TANDEM_OK)
         ck_assert_int_eq(read_back(c), TANDEM_FAILED);
     else
-        holds_ramp(c, 1.0f, "the output of a launch that was refused");
+        expect_ramp(c, 1.0f, "the output of a launch that was refused");
     end();
 }
 END_TEST
 
-START_TEST(another_stream_goes_on)
+START_TEST(another_stream_still_works)
 {
     struct tandem_stream *first, *other = NULL;
 
-    fail_late(INVALID_EVENT);
-    noticed(TANDEM_FAILED);
+    async_error_inject(INVALID_EVENT);
+    stream_error_wait(TANDEM_FAILED);
     ck_assert_int_eq(plug.api->stream_create(work.device, 0, &other),
                      TANDEM_OK);
     ck_assert_int_eq(add(other, c, c), TANDEM_OK);
     first = work.stream;
     work.stream = other;
-    holds_ramp(c, 2.0f, "the other's work");
+    expect_ramp(c, 2.0f, "the other's work");
     work.stream = first;
     ck_assert_int_eq(plug.api->stream_query(first), TANDEM_FAILED);
     plug.api->stream_destroy(other);
@@ -266,8 +280,8 @@ START_TEST(another_stream_goes_on)
 }
 END_TEST
 
-/* How often a sum whose splits meet has had its counters cleared. */
-static uint64_t clears_of_a_sum(void)
+/* Returns how often the counters of a split reduction were cleared. */
+static uint64_t sum_counter_clears(void)
 {
     const struct tandem_tensor_desc ones = vector(c, LONG),
                                     total = {a, 0, TANDEM_F32, 0, {0}, {0}};
@@ -276,14 +290,14 @@ static uint64_t clears_of_a_sum(void)
     const float want = LONG;
     const uint64_t before = plug_counts(&plug).fills;
 
-    ck_assert_msg(launch(&work, TANDEM_OP_SUM, NULL, 0, all, 2, &operand, 1,
-                         &total) &&
-                      holds(&work, a, &want, 1, "a sum of ones"),
-                  "%s %s", work.failed, work.wrong);
+    ck_assert_msg(
+        launch(&work, TANDEM_OP_SUM, NULL, 0, all, 2, &operand, 1, &total) &&
+            content_matches(&work, a, &want, 1, "a sum of ones"),
+        "%s %s", work.failed, work.wrong);
     return plug_counts(&plug).fills - before;
 }
 
-/* What failed may have left them anywhere. */
+/* A failed reduction may leave the counters with any value. */
 START_TEST(counters_are_cleared_after_a_failure)
 {
     const float one = 1.0f;
@@ -296,23 +310,23 @@ START_TEST(counters_are_cleared_after_a_failure)
     ck_assert_int_eq(
         plug.api->fill(work.stream, c, 0, LONG * sizeof one, &one, 4),
         TANDEM_OK);
-    ck_assert_uint_eq(clears_of_a_sum(), 1);
-    ck_assert_uint_eq(clears_of_a_sum(), 0);
+    ck_assert_uint_eq(sum_counter_clears(), 1);
+    ck_assert_uint_eq(sum_counter_clears(), 0);
     script(LAYER_FAULT_AFTER_ENQUEUE, "clEnqueueNDRangeKernel", NULL,
            INVALID_EVENT);
     ck_assert_int_eq(unary(TANDEM_OP_NEG, b), TANDEM_OK);
     ck_assert_int_eq(synchronize(), TANDEM_FAILED);
     plug.script_set(NULL);
-    ck_assert_uint_eq(clears_of_a_sum(), 1);
-    ck_assert_uint_eq(clears_of_a_sum(), 0);
+    ck_assert_uint_eq(sum_counter_clears(), 1);
+    ck_assert_uint_eq(sum_counter_clears(), 0);
     end();
 }
 END_TEST
 
-START_TEST(a_lost_device_stays_lost)
+START_TEST(a_lost_device_remains_lost)
 {
-    fail_late(ILLEGAL_ACCESS);
-    noticed(TANDEM_DEVICE_LOST);
+    async_error_inject(ILLEGAL_ACCESS);
+    stream_error_wait(TANDEM_DEVICE_LOST);
     plug.script_set(NULL);
     for (int i = 0; i < 2; i++) {
         ck_assert_int_eq(synchronize(), TANDEM_DEVICE_LOST);
@@ -326,7 +340,7 @@ START_TEST(a_lost_device_stays_lost)
     device_new(NULL, NULL);
     a = ramp_new();
     ck_assert_int_eq(add(work.stream, a, a), TANDEM_OK);
-    holds_ramp(a, 2.0f, "work on the device opened anew");
+    expect_ramp(a, 2.0f, "work on the device opened anew");
     end();
 }
 END_TEST
@@ -340,16 +354,16 @@ int main(void)
     if (!plug_start(&plug))
         return 77;
     suite_add_tcase(suite, tests);
-    tcase_add_test(tests, a_failure_stays_until_it_is_told);
-    tcase_add_test(tests, out_of_memory_stays_until_it_is_told);
-    tcase_add_test(tests, a_download_tells_and_clears_nothing);
-    tcase_add_test(tests, event_wait_tells_and_clears_nothing);
-    tcase_add_test(tests, synchronize_of_the_device_tells_and_clears);
-    tcase_add_test(tests, poison_is_cured_by_a_fill);
-    tcase_add_test(tests, poison_is_cured_by_an_upload);
-    tcase_add_test(tests, work_behind_a_failure_is_not_done);
-    tcase_add_test(tests, another_stream_goes_on);
+    tcase_add_test(tests, an_error_is_sticky_until_reported);
+    tcase_add_test(tests, out_of_memory_is_sticky_until_reported);
+    tcase_add_test(tests, a_download_does_not_clear_the_error);
+    tcase_add_test(tests, event_wait_does_not_clear_the_error);
+    tcase_add_test(tests, device_synchronize_reports_and_clears_the_error);
+    tcase_add_test(tests, poison_is_cleared_by_a_fill);
+    tcase_add_test(tests, poison_is_cleared_by_an_upload);
+    tcase_add_test(tests, work_after_a_failure_is_poisoned);
+    tcase_add_test(tests, another_stream_still_works);
     tcase_add_test(tests, counters_are_cleared_after_a_failure);
-    tcase_add_test(tests, a_lost_device_stays_lost);
+    tcase_add_test(tests, a_lost_device_remains_lost);
     return single_main(suite);
 }

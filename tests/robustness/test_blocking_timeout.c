@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The OpenCL plugin while a build, or work, does not end: nobody waits for it
- * for ever, and what does not need it goes on.
- *
- * What hangs hangs until the test releases it; what does not may take longer
- * than the limit all the same where that runs out, and is asked again then, as
- * a host would.
+ * The OpenCL plugin while a build or a command never completes: no call waits
+ * without limit, and calls that do not need it work. A test releases what it
+ * made hang. Other builds and commands may take longer than the timeout on a
+ * slow machine, so the test repeats such calls, as a host would.
  */
 #include <stdlib.h>
 #include <time.h>
@@ -18,8 +16,8 @@
 static const struct timespec moment = {0, 5000000};
 #define MOMENTS 24000
 
-/* The launch of what is built in time, or a little later. */
-static enum tandem_status launched(uint32_t id, struct tandem_buffer *buffer)
+/* Launches a kernel and repeats the launch while its build is not finished. */
+static enum tandem_status launch_wait(uint32_t id, struct tandem_buffer *buffer)
 {
     enum tandem_status status = unary(id, buffer);
 
@@ -30,8 +28,8 @@ static enum tandem_status launched(uint32_t id, struct tandem_buffer *buffer)
     return status;
 }
 
-/* Likewise in the background. */
-static enum tandem_status built(uint32_t id)
+/* Waits for a build in the background. */
+static enum tandem_status build_wait(uint32_t id)
 {
     enum tandem_status status = ask(id, plug.api->query_ready);
 
@@ -42,24 +40,24 @@ static enum tandem_status built(uint32_t id)
     return status;
 }
 
-static void closed(void)
+static void expect_close(void)
 {
     ck_assert_int_eq(synchronize(), TANDEM_OK);
     workload_close(&work);
-    none_left();
+    expect_no_object_left();
 }
 
-/* What never ends was released, so that the process can end. */
-static void released_and_gone(void)
+/* Releases the hanging work, so that the process can end. */
+static void hang_release(void)
 {
     plug.release();
-    for (int i = 0; i < MOMENTS && !contexts_gone(); i++)
+    for (int i = 0; i < MOMENTS && !is_context_released(); i++)
         nanosleep(&moment, NULL);
-    none_left();
+    expect_no_object_left();
 }
 
-/* In the background, in a launch, and behind it. */
-START_TEST(a_build_that_never_ends)
+/* The build hangs in the background, in a launch, and behind another build. */
+START_TEST(a_build_that_never_completes)
 {
     struct tandem_buffer *buffer;
 
@@ -69,22 +67,22 @@ START_TEST(a_build_that_never_ends)
     ck_assert_int_eq(ask(TANDEM_OP_ERF, plug.api->prepare), TANDEM_OK);
     ck_assert_int_eq(ask(TANDEM_OP_ABS, plug.api->prepare), TANDEM_OK);
     clock_goes(true);
-    ck_assert_int_eq(launched(TANDEM_OP_NEG, buffer), TANDEM_OK);
-    ck_assert_int_eq(built(TANDEM_OP_ABS), TANDEM_OK);
-    GIVES_UP(ready_until(TANDEM_OP_ERF), TANDEM_FAILED);
-    said("may never do so");
+    ck_assert_int_eq(launch_wait(TANDEM_OP_NEG, buffer), TANDEM_OK);
+    ck_assert_int_eq(build_wait(TANDEM_OP_ABS), TANDEM_OK);
+    GIVES_UP(query_ready_wait(TANDEM_OP_ERF), TANDEM_FAILED);
+    expect_message("may never do so");
     ck_assert_int_eq(unary(TANDEM_OP_ERF, buffer), TANDEM_FAILED);
-    said("blocking_timeout_ms");
+    expect_message("blocking_timeout_ms");
     ck_assert_int_eq(unary(TANDEM_OP_ABS, buffer), TANDEM_OK);
     plug.release();
     ck_assert_int_eq(unary(TANDEM_OP_NEG, buffer), TANDEM_OK);
-    ck_assert_int_eq(built(TANDEM_OP_ERF), TANDEM_OK);
+    ck_assert_int_eq(build_wait(TANDEM_OP_ERF), TANDEM_OK);
     ck_assert_int_eq(unary(TANDEM_OP_ERF, buffer), TANDEM_OK);
-    closed();
+    expect_close();
 }
 END_TEST
 
-START_TEST(close_leaves_a_build_that_never_ends)
+START_TEST(close_leaks_a_build_that_never_completes)
 {
     struct tandem_buffer *buffer;
 
@@ -96,7 +94,7 @@ START_TEST(close_leaves_a_build_that_never_ends)
         nanosleep(&moment, NULL);
     ck_assert_uint_eq(plug.hanging(), 1);
     workload_close(&work);
-    released_and_gone();
+    hang_release();
 }
 END_TEST
 
@@ -110,19 +108,19 @@ START_TEST(a_build_that_fails_says_why)
            -11 /* CL_BUILD_PROGRAM_FAILURE */);
     for (int i = 0; i < 5; i++) {
         ck_assert_int_eq(unary(TANDEM_OP_ERF, buffer), TANDEM_FAILED);
-        said("line 1 is wrong");
+        expect_message("line 1 is wrong");
     }
     ck_assert_uint_eq(plug_counts(&plug).faults, 9);
     ck_assert_int_eq(ask(TANDEM_OP_ERF, plug.api->query_ready), TANDEM_FAILED);
     ck_assert_int_eq(unary(TANDEM_OP_NEG, buffer), TANDEM_OK);
     plug.script_set(NULL);
     workload_close(&work);
-    none_left();
+    expect_no_object_left();
 }
 END_TEST
 
 /* PoCL reads the variable once, when it lists its devices. */
-START_TEST(a_build_without_pocls_cache_says_so)
+START_TEST(a_build_without_pocls_cache_is_reported)
 {
     const char *cache = getenv("POCL_CACHE_DIR");
     char *saved = cache != NULL ? strdup(cache) : NULL;
@@ -136,9 +134,10 @@ START_TEST(a_build_without_pocls_cache_says_so)
     script(LAYER_FAULT_CALL, "clBuildProgram", "-DOP=op_erf ",
            -11 /* CL_BUILD_PROGRAM_FAILURE */);
     ck_assert_int_eq(unary(TANDEM_OP_ERF, buffer), TANDEM_FAILED);
-    said(strstr(info.platform, "Portable Computing") != NULL
-             ? "/dev/null/cache (from POCL_CACHE_DIR) cannot be written"
-             : "line 1 is wrong");
+    expect_message(
+        strstr(info.platform, "Portable Computing") != NULL
+            ? "/dev/null/cache (from POCL_CACHE_DIR) cannot be written"
+            : "line 1 is wrong");
     plug.script_set(NULL);
     if (saved != NULL)
         setenv("POCL_CACHE_DIR", saved, 1);
@@ -146,7 +145,7 @@ START_TEST(a_build_without_pocls_cache_says_so)
         unsetenv("POCL_CACHE_DIR");
     free(saved);
     workload_close(&work);
-    none_left();
+    expect_no_object_left();
 }
 END_TEST
 
@@ -167,18 +166,18 @@ START_TEST(work_that_does_not_end)
         plug.api->stream_synchronize(work.stream, TANDEM_TIMEOUT_INFINITE),
         TANDEM_OK);
     workload_close(&work);
-    none_left();
+    expect_no_object_left();
 }
 END_TEST
 
-/* The last: what is left alone stays so. */
-START_TEST(close_leaves_work_that_does_not_end)
+/* This test runs last, because the device leaks on purpose. */
+START_TEST(close_leaks_work_that_never_completes)
 {
     struct tandem_buffer *buffer;
 
     device_new(SHORT);
     buffer = ramp_new();
-    ck_assert_int_eq(launched(TANDEM_OP_NEG, buffer), TANDEM_OK);
+    ck_assert_int_eq(launch_wait(TANDEM_OP_NEG, buffer), TANDEM_OK);
     ck_assert_int_eq(synchronize(), TANDEM_OK);
     script(LAYER_FAULT_ENDLESS, "clEnqueueNDRangeKernel", NULL, 0);
     ck_assert_int_eq(unary(TANDEM_OP_NEG, buffer), TANDEM_OK);
@@ -189,7 +188,7 @@ START_TEST(close_leaves_work_that_does_not_end)
     ck_assert_int_eq(plug.api->alloc(work.device, 64, &buffer),
                      TANDEM_INVALID_ARGUMENT);
     device_new(SHORT);
-    ck_assert_int_eq(launched(TANDEM_OP_NEG, ramp_new()), TANDEM_OK);
+    ck_assert_int_eq(launch_wait(TANDEM_OP_NEG, ramp_new()), TANDEM_OK);
     ck_assert_int_eq(synchronize(), TANDEM_OK);
     workload_close(&work);
 }
@@ -204,11 +203,11 @@ int main(void)
     if (!plug_start(&plug))
         return 77;
     suite_add_tcase(suite, tests);
-    tcase_add_test(tests, a_build_that_never_ends);
-    tcase_add_test(tests, close_leaves_a_build_that_never_ends);
+    tcase_add_test(tests, a_build_that_never_completes);
+    tcase_add_test(tests, close_leaks_a_build_that_never_completes);
     tcase_add_test(tests, a_build_that_fails_says_why);
-    tcase_add_test(tests, a_build_without_pocls_cache_says_so);
+    tcase_add_test(tests, a_build_without_pocls_cache_is_reported);
     tcase_add_test(tests, work_that_does_not_end);
-    tcase_add_test(tests, close_leaves_work_that_does_not_end);
+    tcase_add_test(tests, close_leaks_work_that_never_completes);
     return single_main(suite);
 }

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Large transfers of the OpenCL plugin, through pinned memory, by a map and by
- * staging memory, while OpenCL fails: what arrives is right, or the call says
- * that it is not; nothing is left, and the device works afterwards or says that
- * it is lost.
- *
- * fault_sweep.h says how to call it.
+ * Large transfers of the OpenCL plugin through pinned memory, a map and
+ * staging memory while OpenCL calls fail: the data is correct or the call
+ * returns an error, nothing leaks, and afterwards the device works or reports
+ * that it is lost. See fault_sweep.h for the arguments.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,21 +13,24 @@
 #include "fault_sweep.h"
 #include "opencl_workload.h"
 
-/* More than all slots of the ring, and no whole number of any. */
+/* More than all slots of the ring, and not a multiple of the slot size. */
 #define COUNT ((17u << 18) + 321u)
 #define BYTES ((uint64_t)COUNT * sizeof(float))
-/* A part that is large enough, and begins between. */
+/*
+ * A part that is large enough for the ring and does not start on a slot
+ * boundary.
+ */
 #define PART_FIRST 1003u
 #define PART_COUNT (300000u)
 
 static struct workload work;
 static float in[COUNT], out[COUNT];
 
-static const char *const ways[][5] = {
+static const char *const transfer_paths[][5] = {
     {"cache_dir", sweep_cache, "test.transfer_path", "ring", NULL},
     {"cache_dir", sweep_cache, "test.transfer_path", "mapped", NULL},
     {"cache_dir", sweep_cache, "test.transfer_path", "staged", NULL}};
-#define WAYS (sizeof ways / sizeof *ways)
+#define TRANSFER_PATHS (sizeof transfer_paths / sizeof *transfer_paths)
 
 static void details(void)
 {
@@ -43,60 +44,68 @@ static bool download(struct tandem_buffer *buffer, uint32_t first,
                      uint32_t count)
 {
     memset(out, 0xff, count * sizeof(float));
-    return step(&work,
-                work.api->download(work.stream, buffer, first * sizeof(float),
-                                   out, count * sizeof(float), 0,
-                                   TANDEM_TIMEOUT_INFINITE),
-                "download") &&
+    return call_succeeded(&work,
+                          work.api->download(work.stream, buffer,
+                                             first * sizeof(float), out,
+                                             count * sizeof(float), 0,
+                                             TANDEM_TIMEOUT_INFINITE),
+                          "download") &&
            (memcmp(out, in + first, count * sizeof(float)) == 0 ||
-            mistake(&work, "what comes back is not what was sent"));
+            record_violation(&work, "what comes back is not what was sent"));
 }
 
 static bool transfers(struct tandem_buffer *buffer)
 {
-    bool held;
+    bool passed;
 
-    ramp(in, COUNT, 1.0f, 0.25f);
-    held = upload(&work, buffer, in, BYTES) && download(buffer, 0, COUNT);
-    if (!held)
+    fill_ramp(in, COUNT, 1.0f, 0.25f);
+    passed = upload(&work, buffer, in, BYTES) && download(buffer, 0, COUNT);
+    if (!passed)
         return false;
-    ramp(in + PART_FIRST, PART_COUNT, -5.0f, 1.0f);
-    if (!step(&work, work.api->trim(work.device, 0), "trim"))
+    fill_ramp(in + PART_FIRST, PART_COUNT, -5.0f, 1.0f);
+    if (!call_succeeded(&work, work.api->trim(work.device, 0), "trim"))
         return false;
-    return step(&work,
-                work.api->upload(work.stream, buffer,
-                                 PART_FIRST * sizeof(float), in + PART_FIRST,
-                                 PART_COUNT * sizeof(float), 0),
-                "upload of a part") &&
+    return call_succeeded(
+               &work,
+               work.api->upload(work.stream, buffer, PART_FIRST * sizeof(float),
+                                in + PART_FIRST, PART_COUNT * sizeof(float), 0),
+               "upload of a part") &&
            download(buffer, PART_FIRST - 3, PART_COUNT + 7) &&
            download(buffer, 0, COUNT);
 }
 
-/* On a stream of its own; what it left there is told by the wait. */
+/*
+ * Runs the transfers on a new stream. The wait reports errors that the stream
+ * still has.
+ */
 static bool transfers_run(void)
 {
     struct tandem_buffer *buffer = NULL;
-    bool held;
+    bool passed;
 
     work.section = "transfers";
     work.status = TANDEM_OK;
     work.stream = NULL;
-    held = step(&work, work.api->stream_create(work.device, 0, &work.stream),
-                "stream_create");
-    if (held) {
-        held = buffer_new(&work, BYTES, &buffer) && transfers(buffer);
+    passed = call_succeeded(
+        &work, work.api->stream_create(work.device, 0, &work.stream),
+        "stream_create");
+    if (passed) {
+        passed = buffer_new(&work, BYTES, &buffer) && transfers(buffer);
         work.api->free(buffer);
-        held &= step(
+        passed &= call_succeeded(
             &work,
             work.api->stream_synchronize(work.stream, TANDEM_TIMEOUT_INFINITE),
             "stream_synchronize");
     }
     work.api->stream_destroy(work.stream);
-    return held;
+    return passed;
 }
 
-/* Without a fault, on the device or on another one. */
-static void whole_again(const char *const *pairs, bool lost)
+/*
+ * Runs the transfers without a fault, on the device or, if it is lost, on a
+ * newly opened one.
+ */
+static void expect_transfers_pass(const char *const *pairs, bool lost)
 {
     work.failed[0] = '\0';
     if (lost) {
@@ -112,9 +121,9 @@ static void whole_again(const char *const *pairs, bool lost)
     workload_close(&work);
 }
 
-/* What a lost device may still use is given back when the next is opened. */
-static void kept_settle(const struct sweep_state *before,
-                        const char *const *pairs)
+/* Opens the device until it has released the queues of the lost device. */
+static void lost_queues_wait(const struct sweep_state *before,
+                             const char *const *pairs)
 {
     const struct timespec pause = {0, 5000000};
 
@@ -125,73 +134,80 @@ static void kept_settle(const struct sweep_state *before,
     }
 }
 
-/* The script's n-th call is in one of the ways: the others see no fault. */
+/*
+ * The script counts calls across all transfer paths, so the fault occurs in
+ * one of them.
+ */
 static void one_case(const struct layer_script *script)
 {
     const struct sweep_state before = sweep_state_take();
-    bool opened[WAYS], held, lost = false;
+    bool opened[TRANSFER_PATHS], passed, lost = false;
 
     memset(&work, 0, sizeof work);
     work.api = plug.api;
     plug.script_set(script);
-    for (size_t i = 0; i < WAYS; i++) {
+    for (size_t i = 0; i < TRANSFER_PATHS; i++) {
         const uint64_t faults = plug_counts(&plug).faults;
 
-        opened[i] = workload_open(&work, ways[i]);
+        opened[i] = workload_open(&work, transfer_paths[i]);
         if (!opened[i])
             continue;
-        held = transfers_run();
-        if (!held && plug_counts(&plug).faults == faults)
+        passed = transfers_run();
+        if (!passed && plug_counts(&plug).faults == faults)
             sweep_report("transfers fail by themselves");
         lost = work.lost;
-        if (i + 1 < WAYS)
+        if (i + 1 < TRANSFER_PATHS)
             workload_close(&work);
-        work.lost &= i + 1 == WAYS;
+        work.lost &= i + 1 == TRANSFER_PATHS;
     }
     sweep_fault_ends();
-    if (opened[WAYS - 1])
-        whole_again(ways[WAYS - 1], lost);
-    kept_settle(&before, ways[0]);
+    if (opened[TRANSFER_PATHS - 1])
+        expect_transfers_pass(transfer_paths[TRANSFER_PATHS - 1], lost);
+    lost_queues_wait(&before, transfer_paths[0]);
     sweep_state_check(&before, true);
     if (work.wrong[0])
         sweep_report("what must never be");
 }
 
-/* Without being told which way, until that is decided, and after the ring was
- * given back. */
-static bool contest(void)
+/*
+ * Runs transfers without a fixed path until the plugin has selected one, and
+ * again after the ring was freed.
+ */
+static bool path_selection_run(void)
 {
     static const char *const pairs[] = {"cache_dir", "", NULL};
     struct tandem_buffer *buffer = NULL;
-    bool held = true;
+    bool passed = true;
 
     memset(&work, 0, sizeof work);
     work.api = plug.api;
     if (!workload_open(&work, pairs))
         return false;
-    ramp(in, COUNT, 1.0f, 0.25f);
-    held = step(&work, work.api->stream_create(work.device, 0, &work.stream),
-                "stream_create") &&
-           buffer_new(&work, BYTES, &buffer);
-    for (uint32_t i = 0; i < 24 && held; i++) {
+    fill_ramp(in, COUNT, 1.0f, 0.25f);
+    passed = call_succeeded(
+                 &work, work.api->stream_create(work.device, 0, &work.stream),
+                 "stream_create") &&
+             buffer_new(&work, BYTES, &buffer);
+    for (uint32_t i = 0; i < 24 && passed; i++) {
         in[i] = -1.0f;
         if (i >= 14)
-            held = step(&work, work.api->trim(work.device, 0), "trim");
-        held = held && upload(&work, buffer, in, BYTES) &&
-               download(buffer, 0, COUNT);
+            passed =
+                call_succeeded(&work, work.api->trim(work.device, 0), "trim");
+        passed = passed && upload(&work, buffer, in, BYTES) &&
+                 download(buffer, 0, COUNT);
     }
     work.api->free(buffer);
     work.api->stream_destroy(work.stream);
     workload_close(&work);
-    if (!held)
+    if (!passed)
         details();
-    return held;
+    return passed;
 }
 
 static void pass(void)
 {
-    for (size_t i = 0; i < WAYS; i++) {
-        if (!workload_open(&work, ways[i]))
+    for (size_t i = 0; i < TRANSFER_PATHS; i++) {
+        if (!workload_open(&work, transfer_paths[i]))
             continue;
         transfers_run();
         workload_close(&work);
@@ -209,9 +225,9 @@ int main(int argc, char **argv)
                                                  .later = 25,
                                                  .lazy = 4};
 
-    /* The ring is for GPUs. */
+    /* The ring is used for GPUs only. */
     setenv("TANDEM_LAYER_GPU", "1", 1);
-    if (plug_start(&plug) && !contest())
+    if (plug_start(&plug) && !path_selection_run())
         return 1;
     return sweep_main(argc, argv, &subject);
 }

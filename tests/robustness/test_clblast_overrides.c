@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * CLBlast's parameters from a profile: taken, ignored where they are none,
- * dropped with a warning where CLBlast fails, or is wrong, with them; and
- * results that are right in any case.
+ * CLBlast parameters from a profile are used; invalid ones are ignored; and
+ * those with which CLBlast fails or computes wrong results are dropped with a
+ * warning. The results are correct in each case.
  */
 #include <math.h>
 #include <stdio.h>
@@ -64,8 +64,8 @@ static struct tandem_buffer *buffer_of(const float *values)
     return buffer;
 }
 
-/* A product by CLBlast is right. */
-static void multiply(void)
+/* Checks the result of a GEMM by CLBlast. */
+static void gemm_check(void)
 {
     static float a[ELEMENTS], b[ELEMENTS], c[ELEMENTS];
 
@@ -103,7 +103,7 @@ static void multiply(void)
     plug.api->free(z);
 }
 
-START_TEST(no_sets_are_ignored)
+START_TEST(invalid_overrides_are_ignored)
 {
     static const char *const wrong[] = {
         "{\"clblast.GemmRoutine\": \"\"}",
@@ -130,18 +130,18 @@ START_TEST(no_sets_are_ignored)
         close_device();
     }
     open_with(wrong[0], "0");
-    multiply();
+    gemm_check();
     close_device();
 }
 END_TEST
 
 START_TEST(others_are_let_be)
 {
-    /* Xgemv is a kernel of CLBlast that no operator uses. */
+    /* Xgemv is a CLBlast kernel that no operator uses. */
     open_with("{\"clblast.Later\": \"X=1\", \"else\": \"y\", "
               "\"clblast.Xgemv\": \"WGS1=64 WPT1=1\"}",
               "0");
-    multiply();
+    gemm_check();
     ck_assert_uint_eq(warnings, 0);
     close_device();
     open_with("[]", "1");
@@ -150,18 +150,20 @@ START_TEST(others_are_let_be)
 }
 END_TEST
 
-/* Builds with the set, so that its build was asked for with it. */
-START_TEST(good_ones_are_used)
+/*
+ * The build for this check succeeds, so CLBlast was built with the parameters.
+ */
+START_TEST(valid_overrides_are_used)
 {
     uint64_t before = plug_counts(&plug).builds;
 
     open_with("{" GOOD "}", "1");
-    multiply();
+    gemm_check();
     uint64_t own = plug_counts(&plug).builds;
     close_device();
     open_with("{" GOOD "}", "0");
-    multiply();
-    multiply();
+    gemm_check();
+    gemm_check();
     ck_assert_msg(warnings == 0, "%s", warning);
     ck_assert_uint_gt(plug_counts(&plug).builds, own);
     close_device();
@@ -169,28 +171,31 @@ START_TEST(good_ones_are_used)
 }
 END_TEST
 
-/* By a warning that has text in it; what the script does is done once. */
-static void dropped(const struct layer_script *once, const char *text)
+/*
+ * Checks that the parameters are dropped with a warning that contains text.
+ * The script injects its fault once.
+ */
+static void expect_dropped(const struct layer_script *once, const char *text)
 {
     open_with("{" GOOD "}", "0");
     plug.script_set(once);
-    multiply();
+    gemm_check();
     plug.script_set(NULL);
     ck_assert_msg(warnings == 1 &&
                       strstr(warning, "self-test failed") != NULL &&
                       strstr(warning, text) != NULL,
                   "%u: %s", warnings, warning);
-    multiply();
+    gemm_check();
     ck_assert_uint_eq(warnings, 1);
     close_device();
-    /* And not taken again. */
+    /* The parameters are not used again. */
     open_with("{" GOOD "}", "0");
-    multiply();
+    gemm_check();
     ck_assert_uint_eq(warnings, 0);
     close_device();
 }
 
-START_TEST(failing_ones_are_dropped)
+START_TEST(failing_overrides_are_dropped)
 {
     const struct layer_script once = {.fault = LAYER_FAULT_CALL,
                                       .function = "clEnqueueNDRangeKernel",
@@ -199,11 +204,11 @@ START_TEST(failing_ones_are_dropped)
                                       .times = 1,
                                       .code = -54};
 
-    dropped(&once, "CL_INVALID_WORK_GROUP_SIZE");
+    expect_dropped(&once, "CL_INVALID_WORK_GROUP_SIZE");
 }
 END_TEST
 
-START_TEST(wrong_ones_are_dropped)
+START_TEST(wrong_overrides_are_dropped)
 {
     const struct layer_script once = {.fault = LAYER_FAULT_WRONG,
                                       .function = "clEnqueueNDRangeKernel",
@@ -211,7 +216,7 @@ START_TEST(wrong_ones_are_dropped)
                                       .nth = 1,
                                       .times = 1};
 
-    dropped(&once, "is wrong at element");
+    expect_dropped(&once, "is wrong at element");
 }
 END_TEST
 
@@ -220,8 +225,10 @@ int main(void)
     TCase *tests = tcase_create("parameters");
     int status = 0;
 
-    /* What was dropped is not taken again by the process: one more has what is
-     * wrong.  No OpenCL was used yet. */
+    /*
+     * The process does not use dropped parameters again, so a child process
+     * tests parameters that compute wrong results. OpenCL was not used yet.
+     */
     const pid_t other = fork();
     if (other < 0)
         return 99;
@@ -230,18 +237,17 @@ int main(void)
         return 77;
     tcase_set_timeout(tests, 120);
     if (other == 0) {
-        tcase_add_test(tests, wrong_ones_are_dropped);
+        tcase_add_test(tests, wrong_overrides_are_dropped);
     } else {
-        tcase_add_test(tests, no_sets_are_ignored);
+        tcase_add_test(tests, invalid_overrides_are_ignored);
         tcase_add_test(tests, others_are_let_be);
-        tcase_add_test(tests, good_ones_are_used);
-        tcase_add_test(tests, failing_ones_are_dropped);
+        tcase_add_test(tests, valid_overrides_are_used);
+        tcase_add_test(tests, failing_overrides_are_dropped);
     }
     Suite *suite = suite_create("parameters");
     suite_add_tcase(suite, tests);
     const int own = single_main(suite);
-    if (other != 0 &&
-        (waitpid(other, &status, 0) != other || status != 0))
+    if (other != 0 && (waitpid(other, &status, 0) != other || status != 0))
         return EXIT_FAILURE;
     return own;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Programs on disk while another process has its turn: its lock of the cache's
- * directory is one that this test holds.  PoCL's binaries are then not asked
- * for, and what is computed is right all the same.
+ * Cached programs while another process holds the compile lock, which this
+ * test takes in the cache directory. The plugin must not ask PoCL for binaries
+ * then, and its results are correct all the same.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -32,7 +32,7 @@ static int directory_open(void)
 
 static char aside[4096];
 
-/* All that is kept, from one directory to the other. */
+/* Moves all cached files from one directory to another. */
 static void files_move(const char *from, const char *to)
 {
     DIR *stream = opendir(from);
@@ -63,8 +63,8 @@ static unsigned files_kept(void)
     return count;
 }
 
-/* Since the script was set. */
-static uint64_t calls_of(const char *function)
+/* Returns the number of calls since the script was set. */
+static uint64_t call_count(const char *function)
 {
     const char *name;
     uint64_t calls;
@@ -76,9 +76,11 @@ static uint64_t calls_of(const char *function)
     return 0;
 }
 
-/* A negation by a device of its own, which waits so long for its turn.  Whether
- * programs were compiled from their source. */
-static bool work_done(const char *turn_ms)
+/*
+ * Computes a negation on a new device with this timeout for the compile lock.
+ * Returns true if programs were compiled from source.
+ */
+static bool compiled_from_source(const char *lock_timeout_ms)
 {
     const struct layer_script nothing = {.fault = LAYER_FAULT_CALL, .nth = 0};
     const char *const pairs[] = {"cache_dir",
@@ -86,7 +88,7 @@ static bool work_done(const char *turn_ms)
                                  "test.force_program_cache",
                                  "1",
                                  "test.compile_lock_timeout_ms",
-                                 turn_ms,
+                                 lock_timeout_ms,
                                  NULL};
     struct tandem_buffer *buffer;
     bool compiled;
@@ -109,43 +111,45 @@ static bool work_done(const char *turn_ms)
             TANDEM_OK);
         ck_assert(got == -(float)(i + 1));
     }
-    compiled = calls_of("clCreateProgramWithSource") > 0;
+    compiled = call_count("clCreateProgramWithSource") > 0;
     plug.api->free(buffer);
     plug.api->stream_destroy(work.stream);
     workload_close(&work);
     return compiled;
 }
 
-START_TEST(no_binary_is_asked_for_without_the_turn)
+START_TEST(no_binary_is_requested_without_the_lock)
 {
     int other = directory_open();
 
     ck_assert_int_eq(flock(other, LOCK_EX), 0);
-    ck_assert(work_done("20"));
-    ck_assert_uint_eq(calls_of("clGetProgramInfo"), 0);
+    ck_assert(compiled_from_source("20"));
+    ck_assert_uint_eq(call_count("clGetProgramInfo"), 0);
     ck_assert_uint_eq(files_kept(), 0);
     close(other);
 }
 END_TEST
 
-/* The turn is taken and ended, and the next process compiles nothing. */
-START_TEST(what_is_compiled_in_turn_is_kept)
+/* The lock is taken and released, and the next process compiles nothing. */
+START_TEST(programs_compiled_under_the_lock_are_cached)
 {
     int other = directory_open();
 
-    ck_assert(work_done("60000"));
-    ck_assert_uint_gt(calls_of("clGetProgramInfo"), 0);
+    ck_assert(compiled_from_source("60000"));
+    ck_assert_uint_gt(call_count("clGetProgramInfo"), 0);
     ck_assert_uint_gt(files_kept(), 0);
     ck_assert_int_eq(flock(other, LOCK_EX | LOCK_NB), 0);
-    /* What is there needs no turn. */
-    ck_assert(!work_done("20"));
-    ck_assert_uint_eq(calls_of("clGetProgramInfo"), 0);
+    /* Cached programs are used without the lock. */
+    ck_assert(!compiled_from_source("20"));
+    ck_assert_uint_eq(call_count("clGetProgramInfo"), 0);
     close(other);
 }
 END_TEST
 
-/* As another process that compiles the same: it ends its turn once that is
- * kept. */
+/*
+ * Acts as another process that compiles the same program. It releases the lock
+ * when the program is cached.
+ */
 static void *other_compiles(void *turn)
 {
     nanosleep(&(struct timespec){0, 500000000}, NULL);
@@ -154,7 +158,7 @@ static void *other_compiles(void *turn)
     return NULL;
 }
 
-START_TEST(what_was_compiled_meanwhile_is_found)
+START_TEST(programs_compiled_meanwhile_are_found)
 {
     int other = directory_open();
     pthread_t thread;
@@ -163,7 +167,7 @@ START_TEST(what_was_compiled_meanwhile_is_found)
     ck_assert_uint_eq(files_kept(), 0);
     ck_assert_int_eq(flock(other, LOCK_EX), 0);
     ck_assert_int_eq(pthread_create(&thread, NULL, other_compiles, &other), 0);
-    ck_assert(!work_done("60000"));
+    ck_assert(!compiled_from_source("60000"));
     ck_assert_int_eq(pthread_join(thread, NULL), 0);
 }
 END_TEST
@@ -174,7 +178,7 @@ int main(void)
     TCase *tests = tcase_create("turn");
     int status;
 
-    /* Another driver's binaries are asked for in no turn. */
+    /* For other drivers, binaries are requested without the lock. */
     setenv("OCL_ICD_VENDORS", "/etc/OpenCL/vendors/pocl.icd", 1);
     if (!plug_start(&plug))
         return 77;
@@ -183,9 +187,9 @@ int main(void)
     if (mkdir(aside, 0700) != 0 && errno != EEXIST)
         return 99;
     suite_add_tcase(suite, tests);
-    tcase_add_test(tests, no_binary_is_asked_for_without_the_turn);
-    tcase_add_test(tests, what_is_compiled_in_turn_is_kept);
-    tcase_add_test(tests, what_was_compiled_meanwhile_is_found);
+    tcase_add_test(tests, no_binary_is_requested_without_the_lock);
+    tcase_add_test(tests, programs_compiled_under_the_lock_are_cached);
+    tcase_add_test(tests, programs_compiled_meanwhile_are_found);
     status = single_main(suite);
     plug_cache_remove(aside);
     plug_cache_remove(directory);

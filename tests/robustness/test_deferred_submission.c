@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The OpenCL plugin on a driver that begins commands as late as OpenCL allows:
- * when they are flushed, or when somebody waits.  Then memory that is used too
- * early, a wait for what was not flushed, and a source that is written from
- * after its upload returned all show, on the device for processors and as a
- * GPU (this program runs itself for that).
+ * The OpenCL plugin on a driver that starts commands as late as OpenCL allows:
+ * on a flush or a wait. This reveals memory that is used too early, waits for
+ * commands that were not flushed, and uploads that still read their source
+ * after they returned. The program runs on the CPU device and, in a child
+ * process, on the same device reported as a GPU.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -15,14 +15,16 @@
 #include "single_fault.h"
 
 #define BYTES (N * sizeof(float))
-/* Of a stream's staging memory (src/opencl/queue/upload_staging.h), which
- * has 8. */
+/*
+ * Size of a chunk of a stream's staging memory
+ * (src/opencl/queue/upload_staging.h), which has 8 chunks.
+ */
 #define CHUNK ((size_t)512 << 10)
 #define MINUTE_NS UINT64_C(60000000000)
 
 static struct tandem_stream *streams[3];
 static uint64_t unflushed;
-static uint64_t first_seed; /* of the sizes of uploads */
+static uint64_t first_seed; /* Seed of the upload sizes. */
 
 static void start(enum layer_defer_submission mode)
 {
@@ -43,7 +45,7 @@ static void end(void)
     for (int i = 1; i < 3; i++)
         plug.api->stream_destroy(streams[i]);
     workload_close(&work);
-    none_left();
+    expect_no_object_left();
     ck_assert_msg(now == unflushed,
                   "%" PRIu64 " commands were waited for and not flushed",
                   now - unflushed);
@@ -64,17 +66,17 @@ static struct tandem_buffer *block_new(void)
     return buffer;
 }
 
-/* All elements, by an upload. */
+/* Uploads all elements. */
 static void put(int on, struct tandem_buffer *buffer, float value)
 {
     float values[N];
 
-    ramp(values, N, value, 0);
+    fill_ramp(values, N, value, 0);
     ck_assert_int_eq(plug.api->upload(streams[on], buffer, 0, values, BYTES, 0),
                      TANDEM_OK);
 }
 
-/* Elements of half 0 or 1. */
+/* Fills half 0 or half 1 of the elements. */
 static void fill_half(int on, struct tandem_buffer *buffer, int half,
                       float value)
 {
@@ -83,7 +85,8 @@ static void fill_half(int on, struct tandem_buffer *buffer, int half,
                      TANDEM_OK);
 }
 
-static void halves_are(struct tandem_buffer *buffer, float first, float second)
+static void expect_halves(struct tandem_buffer *buffer, float first,
+                          float second)
 {
     float values[N];
 
@@ -106,11 +109,14 @@ static uint64_t blocks_made(void)
     return stats.driver_alloc_count;
 }
 
-/* ---- memory that another stream had ---- */
+/* ---- memory that another stream used before ---- */
 
-/* Written by streams 0 to users - 1, then freed; had by so many who did not
- * use it; then written by stream 2, of which one half is written by last. */
-static void handed_on(int users, int idle, int last)
+/*
+ * Streams 0 to users - 1 write a block and free it; idle owners allocate and
+ * free it without using it; then stream 2 writes it, the half `last` at the
+ * end.
+ */
+static void block_reuse(int users, int idle, int last)
 {
     struct tandem_buffer *buffer;
     uint64_t made;
@@ -131,28 +137,28 @@ static void handed_on(int users, int idle, int last)
     synchronize_on(last);
     synchronize_on(0);
     synchronize_on(1);
-    halves_are(buffer, 7.0f, 8.0f);
+    expect_halves(buffer, 7.0f, 8.0f);
     plug.api->free(buffer);
     end();
 }
 
-START_TEST(a_block_waits_for_whoever_used_it_last)
+START_TEST(a_block_waits_for_its_last_user)
 {
-    handed_on(1, 0, 2);
-    handed_on(2, 0, 2);
+    block_reuse(1, 0, 2);
+    block_reuse(2, 0, 2);
 }
 END_TEST
 
-START_TEST(also_where_owners_between_did_not_use_it)
+START_TEST(a_block_waits_for_its_last_user_across_idle_owners)
 {
-    handed_on(1, 1, 2);
-    handed_on(1, 3, 2);
-    handed_on(2, 1, 2);
+    block_reuse(1, 1, 2);
+    block_reuse(1, 3, 2);
+    block_reuse(2, 1, 2);
 }
 END_TEST
 
-/* Each of two streams that use it waits. */
-START_TEST(also_on_the_second_stream_that_uses_it)
+/* Each of the two streams that use the block must wait. */
+START_TEST(each_stream_that_uses_a_block_waits)
 {
     struct tandem_buffer *buffer;
 
@@ -166,7 +172,7 @@ START_TEST(also_on_the_second_stream_that_uses_it)
     synchronize_on(2);
     synchronize_on(1);
     synchronize_on(0);
-    halves_are(buffer, 7.0f, 8.0f);
+    expect_halves(buffer, 7.0f, 8.0f);
     plug.api->free(buffer);
     end();
 }
@@ -174,8 +180,8 @@ END_TEST
 
 /* ---- events ---- */
 
-/* By every kind of wait, in turn: each has something new to wait for. */
-START_TEST(waits_flush_what_they_wait_for)
+/* Tests each kind of wait with new work to wait for. */
+START_TEST(waits_flush_the_work)
 {
     const uint64_t timeouts[] = {TANDEM_TIMEOUT_INFINITE, MINUTE_NS};
     struct tandem_event *event;
@@ -191,7 +197,10 @@ START_TEST(waits_flush_what_they_wait_for)
         ck_assert_int_eq(plug.api->event_record(streams[0], &event), TANDEM_OK);
         if (turn / 2 == 1)
             put(0, buffer, (float)turn + 0.5f);
-        /* The work was flushed, but what a wait adds to it was not. */
+        /*
+         * The work was flushed before the wait, but the command that the wait
+         * enqueues was not.
+         */
         if (turn / 2 >= 2)
             plug.api->event_wait(event, 0);
         status = turn / 2 < 2 ? plug.api->event_wait(event, timeout_ns)
@@ -202,13 +211,13 @@ START_TEST(waits_flush_what_they_wait_for)
         ck_assert_int_eq(plug.api->event_wait(event, 0), TANDEM_OK);
         plug.api->event_destroy(event);
     }
-    halves_are(buffer, 7.0f, 7.0f);
+    expect_halves(buffer, 7.0f, 7.0f);
     end();
 }
 END_TEST
 
-/* Who asks whether work is done sees to it that it will be. */
-START_TEST(questions_flush_what_they_ask_about)
+/* A query whether work is complete must ensure that the work will complete. */
+START_TEST(queries_flush_the_work)
 {
     struct tandem_buffer *buffer;
     struct tandem_event *event;
@@ -246,8 +255,10 @@ static void follow(int on, int behind)
     plug.api->event_destroy(event);
 }
 
-/* Round and round three streams, each of which copies what the one before has
- * written, and waits before it writes what the next one still reads. */
+/*
+ * Three streams in a cycle. Each copies what the previous one has written, and
+ * waits before it overwrites what the next one still reads.
+ */
 START_TEST(streams_wait_for_each_other)
 {
     struct tandem_buffer *at[3];
@@ -270,7 +281,7 @@ START_TEST(streams_wait_for_each_other)
             if (turn % 7 == 6) {
                 synchronize_on(next);
                 follow(0, next);
-                halves_are(at[next], value, value);
+                expect_halves(at[next], value, value);
                 follow(next, 0);
                 follow(on, 0);
             }
@@ -280,7 +291,7 @@ START_TEST(streams_wait_for_each_other)
 }
 END_TEST
 
-/* ---- uploads whose writes are held back ---- */
+/* ---- uploads whose writes are deferred ---- */
 
 static unsigned char pattern(size_t at, size_t seed)
 {
@@ -298,9 +309,11 @@ static size_t size_of(uint64_t *seed)
     return 1 + (*seed >> 32) % most;
 }
 
-/* Of sizes by chance, one after another, each source spoiled when its upload
- * returned; all is looked at when all is enqueued. */
-static void uploads_mixed(uint64_t seed)
+/*
+ * Uploads random sizes in sequence and overwrites each source when its upload
+ * has returned. Checks all data at the end.
+ */
+static void random_uploads(uint64_t seed)
 {
     static unsigned char source[3 * CHUNK];
     const size_t all = 24 * CHUNK;
@@ -342,19 +355,19 @@ static void uploads_mixed(uint64_t seed)
     free(seen);
 }
 
-START_TEST(a_source_is_free_though_its_write_is_held_back)
+START_TEST(a_source_is_reusable_while_its_write_is_deferred)
 {
     for (uint64_t i = 0; i < 4; i++) {
         start(LAYER_HOLD_WAIT);
-        uploads_mixed(first_seed + i);
-        uploads_mixed(first_seed + i + 100);
+        random_uploads(first_seed + i);
+        random_uploads(first_seed + i + 100);
         end();
     }
 }
 END_TEST
 
-/* What is trimmed meanwhile is no memory that a write still reads. */
-START_TEST(a_trim_leaves_what_writes_still_read)
+/* trim must not free memory that a write still reads. */
+START_TEST(a_trim_does_not_free_memory_of_pending_writes)
 {
     struct tandem_buffer *buffer;
 
@@ -364,7 +377,7 @@ START_TEST(a_trim_leaves_what_writes_still_read)
         put(0, buffer, (float)i);
         ck_assert_int_eq(plug.api->trim(work.device, 0), TANDEM_OK);
         put(1, buffer, -1.0f);
-        halves_are(buffer, (float)i, (float)i);
+        expect_halves(buffer, (float)i, (float)i);
         synchronize_on(1);
     }
     end();
@@ -384,13 +397,13 @@ int main(void)
         return 77;
     first_seed = test_seed();
     suite_add_tcase(suite, tests);
-    tcase_add_test(tests, a_block_waits_for_whoever_used_it_last);
-    tcase_add_test(tests, also_where_owners_between_did_not_use_it);
-    tcase_add_test(tests, also_on_the_second_stream_that_uses_it);
-    tcase_add_test(tests, waits_flush_what_they_wait_for);
-    tcase_add_test(tests, questions_flush_what_they_ask_about);
+    tcase_add_test(tests, a_block_waits_for_its_last_user);
+    tcase_add_test(tests, a_block_waits_for_its_last_user_across_idle_owners);
+    tcase_add_test(tests, each_stream_that_uses_a_block_waits);
+    tcase_add_test(tests, waits_flush_the_work);
+    tcase_add_test(tests, queries_flush_the_work);
     tcase_add_test(tests, streams_wait_for_each_other);
-    tcase_add_test(tests, a_source_is_free_though_its_write_is_held_back);
-    tcase_add_test(tests, a_trim_leaves_what_writes_still_read);
+    tcase_add_test(tests, a_source_is_reusable_while_its_write_is_deferred);
+    tcase_add_test(tests, a_trim_does_not_free_memory_of_pending_writes);
     return single_main(suite);
 }

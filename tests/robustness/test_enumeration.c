@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The OpenCL plugin while OpenCL fails to list and to describe its devices.
- * Each call between the first question and an open device fails in a process
- * of its own, forked before OpenCL is touched: there is a status, or the same
- * device as ever; and afterwards the device is found and works, unless the
- * driver said that it never will.
+ * The OpenCL plugin while OpenCL fails to list and to describe devices. Each
+ * call between the first query and an open device fails in a child process
+ * that was forked before OpenCL was used. The plugin returns an error or
+ * describes the same device. Afterwards the device is found and works, unless
+ * the driver reported a permanent error.
  *
- * Each call with one code that CONFORMANCE_SEED picks; TANDEM_TEST_LONG=1:
- * with all.
+ * Each call fails with one code that CONFORMANCE_SEED selects, or with all
+ * codes if TANDEM_TEST_LONG=1.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -24,30 +24,36 @@
 #define OUT_OF_RESOURCES (-5)
 #define OUT_OF_HOST_MEMORY (-6)
 
-/* What a child tells its parent. */
-struct told {
-    struct tandem_device_info info; /* without a fault */
+/* Report of a child process to its parent. */
+struct report {
+    /* The device information without a fault. */
+    struct tandem_device_info info;
     uint64_t calls;
-    uint32_t codes; /* that the failed function may give */
+    /* The number of codes that the failed function may return. */
+    uint32_t codes;
     uint64_t faults;
-    char wrong[WORKLOAD_TEXT];
+    char violation[WORKLOAD_TEXT];
 };
 
 static struct plug plug;
 static struct workload work;
-static struct told *told; /* shared with the children */
+static struct report
+    *report; /* Memory that is shared with the child processes. */
 static char label[256];
 static uint64_t cases, delivered, failures;
 
-static void wrong(const char *what)
+static void violation_report(const char *what)
 {
-    if (!told->wrong[0])
-        snprintf(told->wrong, sizeof told->wrong, "%s (%s)", what,
+    if (!report->violation[0])
+        snprintf(report->violation, sizeof report->violation, "%s (%s)", what,
                  plug.api->last_error());
 }
 
-/* Whether device 0 is there, as it was described without a fault. */
-static bool found(enum tandem_status *out_status)
+/*
+ * Returns true if device 0 exists and its description is the one without a
+ * fault.
+ */
+static bool device_found(enum tandem_status *out_status)
 {
     struct tandem_device_info info = {.struct_size = sizeof info};
     uint32_t count = 99;
@@ -56,37 +62,39 @@ static bool found(enum tandem_status *out_status)
     if (*out_status == TANDEM_OK)
         *out_status = plug.api->device_describe(0, &info);
     else if (count != 0)
-        wrong("device_count failed and gave a count");
-    if (*out_status == TANDEM_OK && told->info.struct_size != 0 &&
-        memcmp(&info, &told->info, sizeof info) != 0)
-        wrong("a device is described otherwise than without a fault");
-    if (*out_status == TANDEM_OK && told->info.struct_size == 0)
-        told->info = info;
+        violation_report("device_count failed and gave a count");
+    if (*out_status == TANDEM_OK && report->info.struct_size != 0 &&
+        memcmp(&info, &report->info, sizeof info) != 0)
+        violation_report(
+            "a device is described otherwise than without a fault");
+    if (*out_status == TANDEM_OK && report->info.struct_size == 0)
+        report->info = info;
     return *out_status == TANDEM_OK;
 }
 
-static bool works(void)
+static bool device_works(void)
 {
     memset(&work, 0, sizeof work);
     work.api = plug.api;
     if (!workload_open(&work, (const char *const[]){"cache_dir", "", NULL}))
         return false;
     work.section = "memory";
-    if (!step(&work, work.api->stream_create(work.device, 0, &work.stream),
-              "stream_create"))
+    if (!call_succeeded(&work,
+                        work.api->stream_create(work.device, 0, &work.stream),
+                        "stream_create"))
         return false;
     section_memory(&work);
     work.api->stream_destroy(work.stream);
     workload_close(&work);
     if (work.wrong[0])
-        wrong(work.wrong);
+        violation_report(work.wrong);
     return !work.failed[0];
 }
 
-/* Whether what failed was one call, which said "not now". */
-static bool passes(int32_t code)
+/* Returns true if the code is a temporary failure of one call. */
+static bool is_temporary(int32_t code)
 {
-    return told->faults == 1 &&
+    return report->faults == 1 &&
            (code == OUT_OF_RESOURCES || code == OUT_OF_HOST_MEMORY);
 }
 
@@ -98,17 +106,19 @@ static void child(const struct layer_script *script)
 
     alarm(120);
     plug.script_set(script);
-    if (!found(&status) &&
+    if (!device_found(&status) &&
         (status > TANDEM_FAILED || plug.api->last_error()[0] == '\0'))
-        wrong("no clear status");
-    told->calls = plug_counts(&plug).calls;
-    told->faults = plug_counts(&plug).faults;
+        violation_report("no clear status");
+    report->calls = plug_counts(&plug).calls;
+    report->faults = plug_counts(&plug).faults;
     function = plug.failed(&code);
-    told->codes = plug.codes(function);
+    report->codes = plug.codes(function);
     plug.script_set(NULL);
-    if (found(&status) ? !works() : told->faults == 0 || passes(code))
-        wrong("the device is not found afterwards, or does not work");
-    if (told->faults > 0 && told->wrong[0])
+    if (device_found(&status) ? !device_works()
+                              : report->faults == 0 || is_temporary(code))
+        violation_report(
+            "the device is not found afterwards, or does not work");
+    if (report->faults > 0 && report->violation[0])
         fprintf(stderr, "%s gave %d\n", function, code);
 }
 
@@ -117,8 +127,8 @@ static void one_case(const struct layer_script *script)
     int state = 0;
     pid_t pid;
 
-    told->wrong[0] = '\0';
-    told->faults = 0;
+    report->violation[0] = '\0';
+    report->faults = 0;
     cases++;
     pid = fork();
     if (pid == 0) {
@@ -126,22 +136,23 @@ static void one_case(const struct layer_script *script)
         _exit(0);
     }
     if (pid < 0 || waitpid(pid, &state, 0) != pid || state != 0)
-        snprintf(told->wrong, sizeof told->wrong, "the process ended by %d",
-                 state);
-    delivered += told->faults > 0;
-    if (!told->wrong[0])
+        snprintf(report->violation, sizeof report->violation,
+                 "the process ended by %d", state);
+    delivered += report->faults > 0;
+    if (!report->violation[0])
         return;
     failures++;
-    fprintf(stderr, "FAIL %s: %s\n", label, told->wrong);
+    fprintf(stderr, "FAIL %s: %s\n", label, report->violation);
 }
 
-/* Call nth with all codes, or one by chance; for ever if lasting. */
+/*
+ * Lets call nth fail with all codes or with a random one; permanently if
+ * `times` says so.
+ */
 static void call_fails(uint64_t nth, uint64_t times, uint32_t first, bool all)
 {
-    struct layer_script script = {.fault = LAYER_FAULT_CALL,
-                                  .nth = nth,
-                                  .times = times,
-                                  .pick = first};
+    struct layer_script script = {
+        .fault = LAYER_FAULT_CALL, .nth = nth, .times = times, .pick = first};
     const uint32_t last = first;
 
     do {
@@ -150,7 +161,7 @@ static void call_fails(uint64_t nth, uint64_t times, uint32_t first, bool all)
                  times);
         one_case(&script);
         script.pick++;
-    } while (all && told->faults > 0 && script.pick < last + told->codes);
+    } while (all && report->faults > 0 && script.pick < last + report->codes);
 }
 
 int main(void)
@@ -162,14 +173,14 @@ int main(void)
 
     const uint32_t seed = (uint32_t)test_seed();
 
-    told = mmap(NULL, sizeof *told, PROT_READ | PROT_WRITE,
-                MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (told == MAP_FAILED)
+    report = mmap(NULL, sizeof *report, PROT_READ | PROT_WRITE,
+                  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (report == MAP_FAILED)
         return 99;
     plug_load(&plug);
     snprintf(label, sizeof label, "without a fault");
     one_case(&nothing);
-    calls = told->calls;
+    calls = report->calls;
     if (failures > 0)
         return 1;
     for (uint64_t n = 1; n <= calls; n++) {

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The OpenCL plugin while OpenCL fails: for each call of a workload that
- * touches the whole plugin, with each error that the function may return,
- * the plugin gives a status and no wrong number, holds no object and no heap
- * block afterwards, and either works again on the same device or says that it
- * is lost.
- *
- * fault_sweep.h says how to call it.
+ * The OpenCL plugin while OpenCL calls fail: for each call of a workload that
+ * uses the whole plugin, and for each error that the function may return, the
+ * plugin returns an error and no wrong number, holds no object and no heap
+ * block afterwards, and works again on the same device or reports that it is
+ * lost. See fault_sweep.h for the arguments.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -19,11 +17,11 @@
 
 static struct workload work;
 
-/* As a GPU, reductions are joined as NVIDIA's are. */
-static const char *const processor[] = {"cache_dir", sweep_cache, NULL};
-static const char *const gpu[] = {"cache_dir", sweep_cache,
-                                  "test.device_scope_visibility", "1", NULL};
-static const char *const *pairs = processor;
+/* On a GPU, reductions are combined as on NVIDIA devices. */
+static const char *const cpu_options[] = {"cache_dir", sweep_cache, NULL};
+static const char *const gpu_options[] = {
+    "cache_dir", sweep_cache, "test.device_scope_visibility", "1", NULL};
+static const char *const *pairs = cpu_options;
 
 static void details(void)
 {
@@ -36,12 +34,12 @@ static void details(void)
 static uint64_t faults_before;
 static bool once;
 
-/* Whatever follows the section in which the only fault was must hold. */
-static void section_done(struct workload *on, bool held)
+/* All sections after the one with the single fault must pass. */
+static void section_done(struct workload *on, bool passed)
 {
     const uint64_t faults = plug_counts(&plug).faults;
 
-    if (once && !held && !on->lost && faults_before > 0) {
+    if (once && !passed && !on->lost && faults_before > 0) {
         char text[WORKLOAD_TEXT];
 
         snprintf(text, sizeof text, "section %s fails after the fault: %s: %d",
@@ -52,8 +50,8 @@ static void section_done(struct workload *on, bool held)
     faults_before = faults;
 }
 
-/* The same device, without a fault. */
-static void work_again(void)
+/* Runs the workload on the same device without a fault. */
+static void expect_workload_passes(void)
 {
     work.failures = 0;
     work.failed[0] = '\0';
@@ -62,9 +60,11 @@ static void work_again(void)
         sweep_report("the device does not work afterwards, nor is it lost");
 }
 
-/* All sections have freed what they had: nothing is counted as used, whatever
- * failed.  When: before which end of the case. */
-static void none_used(const char *when)
+/*
+ * Checks that no memory counts as allocated, because all sections have freed
+ * their buffers. when: for the message, the point in the case.
+ */
+static void expect_nothing_allocated(const char *when)
 {
     struct tandem_memory_stats stats = {.struct_size = sizeof stats};
     char text[WORKLOAD_TEXT];
@@ -78,17 +78,22 @@ static void none_used(const char *when)
     sweep_report(text);
 }
 
-/* Every call says so; step notes what does not. */
-static void still_lost(void)
+/*
+ * Checks that every call returns TANDEM_DEVICE_LOST. step() records other
+ * results.
+ */
+static void expect_device_lost(void)
 {
     workload_run(&work, NULL);
     if (!work.lost)
         sweep_report("a lost device came back");
 }
 
-/* What a lost device may still use is kept until the driver says that it does
- * not: it is asked whenever a device is opened. */
-static void kept_settle(const struct sweep_state *before)
+/*
+ * Opens the device until it has released what a lost device may still have
+ * used.
+ */
+static void lost_queues_wait(const struct sweep_state *before)
 {
     const struct timespec pause = {0, 5000000};
 
@@ -99,7 +104,7 @@ static void kept_settle(const struct sweep_state *before)
     }
 }
 
-static void open_anew(void)
+static void device_reopen(void)
 {
     char first[WORKLOAD_TEXT];
 
@@ -130,24 +135,24 @@ static void one_case(const struct layer_script *script)
     if (opened)
         workload_run(&work, section_done);
     if (opened)
-        none_used("under the fault");
+        expect_nothing_allocated("under the fault");
     if (script->nth == 0 && work.failures > 0)
         sweep_report("the workload fails by itself");
     lost = opened && work.lost;
-    /* Half of the devices are closed while the fault goes on. */
+    /* Half of the devices are closed while calls still fail. */
     early = opened && !once && sweep_case() % 2 == 0;
     if (early)
         workload_close(&work);
     sweep_fault_ends();
     if (opened && work.device) {
-        lost ? still_lost() : work_again();
-        none_used("afterwards");
+        lost ? expect_device_lost() : expect_workload_passes();
+        expect_nothing_allocated("afterwards");
         workload_close(&work);
     }
     if (lost || early || !opened) {
         work.failures = 0;
-        open_anew();
-        kept_settle(&before);
+        device_reopen();
+        lost_queues_wait(&before);
     }
     sweep_state_check(&before, true);
     if (work.wrong[0])
@@ -173,6 +178,6 @@ int main(int argc, char **argv)
                                                  .lazy = 10};
 
     if (getenv("TANDEM_LAYER_GPU") != NULL)
-        pairs = gpu;
+        pairs = gpu_options;
     return sweep_main(argc, argv, &subject);
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Imported memory on drivers that keep a copy of it: ones that see what the
- * host writes and not the other way round, the reverse, neither, and ones of
- * which that is so for kernels alone.  As a processor and as a GPU.
+ * Imported memory on drivers that work on a copy of it: drivers that see the
+ * host's writes but whose own writes the host does not see, the reverse,
+ * neither, and drivers that behave so for kernels only. Runs for a CPU device
+ * and for a GPU.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -13,9 +14,11 @@
 
 static _Alignas(PAGE) float memory[PAGE / sizeof(float)];
 
-/* What import_host says of a driver that is so; imported, the memory is the
- * device's and the host's. */
-static enum tandem_status imported(const char *how)
+/*
+ * Returns the status of import_host on a driver with this behaviour. If the
+ * import succeeds, checks that device and host see the same memory.
+ */
+static enum tandem_status import_status(const char *how)
 {
     struct tandem_buffer *buffer = NULL;
     enum tandem_status status;
@@ -26,7 +29,7 @@ static enum tandem_status imported(const char *how)
     device_new(NULL, NULL);
     status = plug.api->import_host(work.device, memory, PAGE, &buffer);
     if (status == TANDEM_OK) {
-        ramp(memory, N, 1.0f, 1.0f);
+        fill_ramp(memory, N, 1.0f, 1.0f);
         ck_assert_int_eq(unary(TANDEM_OP_NEG, buffer), TANDEM_OK);
         ck_assert_int_eq(synchronize(), TANDEM_OK);
         for (int i = 0; !how && i < N; i++)
@@ -34,61 +37,61 @@ static enum tandem_status imported(const char *how)
         plug.api->free(buffer);
     } else {
         ck_assert_ptr_null(buffer);
-        said("works on a copy of host memory");
+        expect_message("works on a copy of host memory");
     }
     workload_close(&work);
-    none_left();
+    expect_no_object_left();
     unsetenv("TANDEM_LAYER_NONCOHERENT_IMPORT");
     return status;
 }
 
-START_TEST(what_is_shared_is_taken)
+START_TEST(shared_memory_is_imported)
 {
-    ck_assert_int_eq(imported(NULL), TANDEM_OK);
+    ck_assert_int_eq(import_status(NULL), TANDEM_OK);
 }
 END_TEST
 
-START_TEST(a_copy_is_found_out)
+START_TEST(a_copy_is_detected)
 {
-    ck_assert_int_eq(imported("1"), TANDEM_UNSUPPORTED);
+    ck_assert_int_eq(import_status("1"), TANDEM_UNSUPPORTED);
 }
 END_TEST
 
-/* Each direction by itself. */
-START_TEST(what_the_device_writes_must_reach_the_host)
+/* Tests each direction alone. */
+START_TEST(device_writes_must_reach_the_host)
 {
-    ck_assert_int_eq(imported("in"), TANDEM_UNSUPPORTED);
+    ck_assert_int_eq(import_status("in"), TANDEM_UNSUPPORTED);
 }
 END_TEST
 
-START_TEST(what_the_host_writes_must_reach_the_device)
+START_TEST(host_writes_must_reach_the_device)
 {
-    ck_assert_int_eq(imported("out"), TANDEM_UNSUPPORTED);
+    ck_assert_int_eq(import_status("out"), TANDEM_UNSUPPORTED);
 }
 END_TEST
 
-/* A processor's kernels have no memory of their own. */
-static enum tandem_status of_kernels(void)
+/* Kernels of a CPU device do not have separate memory. */
+static enum tandem_status kernel_import_status(void)
 {
     return getenv("TANDEM_LAYER_GPU") ? TANDEM_UNSUPPORTED : TANDEM_OK;
 }
 
-START_TEST(so_must_what_kernels_write)
+START_TEST(host_must_read_kernel_writes)
 {
-    ck_assert_int_eq(imported("in-kernels"), of_kernels());
+    ck_assert_int_eq(import_status("in-kernels"), kernel_import_status());
 }
 END_TEST
 
-START_TEST(and_what_kernels_read)
+START_TEST(device_must_read_host_writes_in_kernels)
 {
-    ck_assert_int_eq(imported("out-kernels"), of_kernels());
+    ck_assert_int_eq(import_status("out-kernels"), kernel_import_status());
 }
 END_TEST
 
-/* Not only the first time. */
-START_TEST(and_again)
+/* The result must be the same for a second import. */
+START_TEST(a_second_import_has_the_same_result)
 {
-    ck_assert_int_eq(imported("once-kernels"), of_kernels());
+    ck_assert_int_eq(import_status("once-kernels"), kernel_import_status());
 }
 END_TEST
 
@@ -104,12 +107,12 @@ int main(void)
     if (!plug_start(&plug))
         return 77;
     suite_add_tcase(suite, tests);
-    tcase_add_test(tests, what_is_shared_is_taken);
-    tcase_add_test(tests, a_copy_is_found_out);
-    tcase_add_test(tests, what_the_device_writes_must_reach_the_host);
-    tcase_add_test(tests, what_the_host_writes_must_reach_the_device);
-    tcase_add_test(tests, so_must_what_kernels_write);
-    tcase_add_test(tests, and_what_kernels_read);
-    tcase_add_test(tests, and_again);
+    tcase_add_test(tests, shared_memory_is_imported);
+    tcase_add_test(tests, a_copy_is_detected);
+    tcase_add_test(tests, device_writes_must_reach_the_host);
+    tcase_add_test(tests, host_writes_must_reach_the_device);
+    tcase_add_test(tests, host_must_read_kernel_writes);
+    tcase_add_test(tests, device_must_read_host_writes_in_kernels);
+    tcase_add_test(tests, a_second_import_has_the_same_result);
     return single_main(suite);
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sums whose groups meet, while the work-item that says of its group that it
- * has arrived goes on and the others lag behind: the group that comes last must
- * find what all of them wrote.  The kernels are compiled with an atomic_inc
- * that makes the first to arrive linger until the last one has joined.
+ * Split reductions in which the last work-group combines the results of all.
+ * The work-item that signals the group's arrival continues while the others
+ * lag behind; the last group must nevertheless see what all items wrote. The
+ * kernels are compiled with an atomic_inc that delays the first group until
+ * the last one has arrived.
  */
 #include <stdlib.h>
 
@@ -12,10 +13,12 @@
 #define ROWS 20000
 #define COLUMNS 32
 
-/* Each waits for another one to arrive, and the last but one until the last has
- * begun to join, and so long that it is over; not for ever, as groups may come
- * one after another. */
-static const char lingers[] =
+/*
+ * Each group waits for the next arrival, and the second last one also until
+ * the last group has started to combine and may have finished. The waits are
+ * bounded, because a device may run groups one after another.
+ */
+static const char delayed_atomic_inc[] =
     "__attribute__((unused))\n"
     "static uint late_inc(volatile __global uint *p, uint splits)\n"
     "{\n"
@@ -33,8 +36,10 @@ static const char lingers[] =
     "}\n"
     "#define atomic_inc(at) late_inc(at, p.splits)\n";
 
-/* Sums of columns, of which a group has several, each written by an item of
- * its own; element (i, j) is (i + j + turn) % 7. */
+/*
+ * Column sums in which each work-group has several columns, each written by
+ * its own work-item. Element (i, j) is (i + j + turn) % 7.
+ */
 START_TEST(the_last_group_finds_all_that_was_written)
 {
     static float x[ROWS * COLUMNS], got[COLUMNS];
@@ -73,7 +78,7 @@ START_TEST(the_last_group_finds_all_that_was_written)
         }
     }
     workload_close(&work);
-    none_left();
+    expect_no_object_left();
 }
 END_TEST
 
@@ -82,7 +87,7 @@ int main(void)
     Suite *suite = suite_create("joined");
     TCase *tests = tcase_create("joined");
 
-    setenv("TANDEM_LAYER_SOURCE_PREFIX", lingers, 1);
+    setenv("TANDEM_LAYER_SOURCE_PREFIX", delayed_atomic_inc, 1);
     setenv("POCL_MAX_PTHREAD_COUNT", "8", 1);
     if (!plug_start(&plug))
         return 77;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory that the driver refuses, and buffers of which a part was written: what
- * is counted and what is told.  As a processor and as a GPU.
+ * Memory that the driver refuses to allocate, and buffers of which only a part
+ * was written: the memory statistics and the error messages. Runs for a CPU
+ * device and for a GPU.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -11,13 +12,14 @@
 #include "single_fault.h"
 
 #define MIB ((uint64_t)1 << 20)
-#define INVALID_VALUE (-30)     /* the one call's */
-#define OUT_OF_MEMORY (-4)      /* CL_MEM_OBJECT_ALLOCATION_FAILURE */
+#define INVALID_VALUE                                                          \
+    (-30)                  /* An error of one call; the device keeps working. */
+#define OUT_OF_MEMORY (-4) /* CL_MEM_OBJECT_ALLOCATION_FAILURE */
 #define OUT_OF_HOST_MEMORY (-6)
-#define LARGE ((size_t)3 << 19) /* three chunks of staging memory */
-#define MOST ((size_t)4 << 20)  /* all of that */
+#define LARGE ((size_t)3 << 19)        /* Three chunks of staging memory. */
+#define MEMORY_LIMIT ((size_t)4 << 20) /* The limit of the device's memory. */
 
-static unsigned char source[MOST], seen[MOST];
+static unsigned char source[MEMORY_LIMIT], seen[MEMORY_LIMIT];
 
 static struct tandem_memory_stats stats(void)
 {
@@ -31,13 +33,16 @@ static void end(void)
 {
     plug.script_set(NULL);
     workload_close(&work);
-    none_left();
+    expect_no_object_left();
 }
 
 /* ---- what is counted ---- */
 
-/* Again and again, of all sizes; then what the cap leaves is to be had. */
-static void refused(enum layer_fault fault)
+/*
+ * Repeats refused allocations of all sizes; then all memory within the limit
+ * must be available.
+ */
+static void refused_allocations(enum layer_fault fault)
 {
     const uint64_t sizes[] = {1, 4096, MIB, 3 * MIB, 8 * MIB};
     struct tandem_buffer *buffer;
@@ -67,19 +72,19 @@ static void refused(enum layer_fault fault)
 
 START_TEST(refused_memory_is_not_counted)
 {
-    refused(LAYER_FAULT_CALL);
+    refused_allocations(LAYER_FAULT_CALL);
 }
 END_TEST
 
-START_TEST(memory_that_is_not_there_is_not_counted)
+START_TEST(memory_the_driver_lacks_is_not_counted)
 {
-    refused(LAYER_FAULT_LAZY);
-    refused(LAYER_FAULT_LAZY_LATER);
+    refused_allocations(LAYER_FAULT_LAZY);
+    refused_allocations(LAYER_FAULT_LAZY_LATER);
 }
 END_TEST
 
-/* The cap's own refusal. */
-START_TEST(what_a_cap_refuses_is_not_counted)
+/* The limit itself refuses the allocation. */
+START_TEST(memory_over_the_limit_is_not_counted)
 {
     struct tandem_buffer *kept, *buffer;
 
@@ -98,15 +103,15 @@ START_TEST(what_a_cap_refuses_is_not_counted)
 }
 END_TEST
 
-/* ---- what is told ---- */
+/* ---- error messages ---- */
 
-static void unsaid(const char *text)
+static void expect_no_message(const char *text)
 {
     ck_assert_msg(strstr(plug.api->last_error(), text) == NULL,
                   "\"%s\" says \"%s\"", plug.api->last_error(), text);
 }
 
-/* Whatever size classes the pool has, what is asked for decides. */
+/* The requested size is compared, whatever size classes the pool has. */
 START_TEST(the_largest_allocation_is_named)
 {
     struct tandem_device_info info = {.struct_size = sizeof info};
@@ -122,17 +127,17 @@ START_TEST(the_largest_allocation_is_named)
     ck_assert_int_eq(
         plug.api->alloc(work.device, info.max_alloc_bytes + 1, &buffer),
         TANDEM_OUT_OF_MEMORY);
-    said(asked);
-    said(most);
-    unsaid("free buffers");
+    expect_message(asked);
+    expect_message(most);
+    expect_no_message("free buffers");
     if (plug.api->alloc(work.device, info.max_alloc_bytes, &buffer) ==
         TANDEM_OK) {
         plug.api->free(buffer);
         ck_assert_int_eq(plug.api->trim(work.device, 0), TANDEM_OK);
-    } else { /* a machine with less memory than the driver says */
+    } else { /* A machine with less memory than the driver reports. */
         snprintf(asked, sizeof asked, "no %" PRIu64 " bytes in one piece",
                  info.max_alloc_bytes);
-        said(asked);
+        expect_message(asked);
     }
     end();
 }
@@ -146,14 +151,14 @@ START_TEST(missing_host_memory_is_no_reason_to_free_buffers)
     script(LAYER_FAULT_CALL, "clCreateBuffer", NULL, OUT_OF_HOST_MEMORY);
     ck_assert_int_eq(plug.api->alloc(work.device, MIB, &buffer),
                      TANDEM_OUT_OF_MEMORY);
-    said("the host has too little memory");
-    unsaid("free buffers");
+    expect_message("the host has too little memory");
+    expect_no_message("free buffers");
     plug.script_set(NULL);
     end();
 }
 END_TEST
 
-/* ---- buffers that were written in part ---- */
+/* ---- buffers that were partly written ---- */
 
 static struct tandem_buffer *filled_new(uint64_t bytes, unsigned char byte)
 {
@@ -178,8 +183,8 @@ static enum tandem_status read_all(struct tandem_buffer *buffer, size_t bytes)
                               TANDEM_TIMEOUT_INFINITE);
 }
 
-/* The nth write, however the bytes are written, is refused. */
-static void writes_fail(const char *function, uint64_t nth)
+/* Lets the nth write fail, whatever command writes the bytes. */
+static void write_fails(const char *function, uint64_t nth)
 {
     const struct layer_script wanted = {.fault = LAYER_FAULT_CALL,
                                         .function = function,
@@ -190,8 +195,11 @@ static void writes_fail(const char *function, uint64_t nth)
     plug.script_set(&wanted);
 }
 
-/* No way to read it, but all of it can be written anew. */
-static void half_written(struct tandem_buffer *buffer, size_t bytes)
+/*
+ * Checks that the buffer cannot be read in any way, but can be written again
+ * as a whole.
+ */
+static void expect_partly_written(struct tandem_buffer *buffer, size_t bytes)
 {
     struct tandem_buffer *other = filled_new(bytes, 1);
     const struct tandem_tensor_desc from = vector(buffer, N),
@@ -201,7 +209,7 @@ static void half_written(struct tandem_buffer *buffer, size_t bytes)
                                  .id = TANDEM_OP_COPY};
 
     ck_assert_int_eq(read_all(buffer, bytes), TANDEM_FAILED);
-    said("overwrite all of it");
+    expect_message("overwrite all of it");
     ck_assert_int_eq(plug.api->copy(work.stream, other, 0, buffer, 0, bytes),
                      TANDEM_FAILED);
     ck_assert_int_eq(plug.api->launch(work.stream, &op, &input, 1, &output, 1),
@@ -215,29 +223,32 @@ static void half_written(struct tandem_buffer *buffer, size_t bytes)
     plug.api->free(other);
 }
 
-/* Behind work, and so by way of staging memory; nth: of its three pieces. */
-START_TEST(an_upload_that_fails_midway_is_told)
+/*
+ * The upload follows other work, so it uses staging memory. nth: which of its
+ * three pieces fails.
+ */
+START_TEST(an_upload_that_fails_midway_is_reported)
 {
     struct tandem_buffer *buffer;
 
     device_new(NULL, NULL);
     buffer = filled_new(LARGE, 9);
-    writes_fail("clEnqueueWriteBuffer", (uint64_t)_i);
+    write_fails("clEnqueueWriteBuffer", (uint64_t)_i);
     ck_assert_int_eq(upload_all(buffer, LARGE), TANDEM_FAILED);
     plug.script_set(NULL);
-    half_written(buffer, LARGE);
+    expect_partly_written(buffer, LARGE);
     end();
 }
 END_TEST
 
-/* Nothing was written, so what it had is there yet. */
-START_TEST(an_upload_that_fails_at_once_leaves_all)
+/* Nothing was written, so the buffer keeps its content. */
+START_TEST(an_upload_that_fails_at_once_changes_nothing)
 {
     struct tandem_buffer *buffer;
 
     device_new(NULL, NULL);
     buffer = filled_new(LARGE, 9);
-    writes_fail("clEnqueueWriteBuffer", 1);
+    write_fails("clEnqueueWriteBuffer", 1);
     ck_assert_int_eq(upload_all(buffer, LARGE), TANDEM_FAILED);
     plug.script_set(NULL);
     ck_assert_int_eq(read_all(buffer, LARGE), TANDEM_OK);
@@ -248,28 +259,28 @@ START_TEST(an_upload_that_fails_at_once_leaves_all)
 }
 END_TEST
 
-/* On an idle stream, in each way there is for large transfers. */
-START_TEST(a_large_upload_that_fails_is_told)
+/* The stream is idle; tests each transfer path for large transfers. */
+START_TEST(a_large_upload_that_fails_is_reported)
 {
     static const struct {
-        const char *way, *function;
+        const char *transfer_path, *function;
         uint64_t nth;
-    } ways[] = {{"direct", "clEnqueueWriteBuffer", 1},
-                {"ring", "clEnqueueWriteBuffer", 2},
-                {"staged", "clEnqueueWriteBuffer", 2},
-                {"mapped", "clEnqueueUnmapMemObject", 1}};
+    } cases[] = {{"direct", "clEnqueueWriteBuffer", 1},
+                 {"ring", "clEnqueueWriteBuffer", 2},
+                 {"staged", "clEnqueueWriteBuffer", 2},
+                 {"mapped", "clEnqueueUnmapMemObject", 1}};
     struct tandem_buffer *buffer;
 
-    device_new("test.transfer_path", ways[_i].way);
-    buffer = filled_new(MOST, 9);
-    /* What is tried first is tried before. */
+    device_new("test.transfer_path", cases[_i].transfer_path);
+    buffer = filled_new(MEMORY_LIMIT, 9);
+    /* The transfer path is selected before the fault. */
     ck_assert_int_eq(synchronize(), TANDEM_OK);
-    ck_assert_int_eq(upload_all(buffer, MOST), TANDEM_OK);
+    ck_assert_int_eq(upload_all(buffer, MEMORY_LIMIT), TANDEM_OK);
     ck_assert_int_eq(synchronize(), TANDEM_OK);
-    writes_fail(ways[_i].function, ways[_i].nth);
-    ck_assert_int_eq(upload_all(buffer, MOST), TANDEM_FAILED);
+    write_fails(cases[_i].function, cases[_i].nth);
+    ck_assert_int_eq(upload_all(buffer, MEMORY_LIMIT), TANDEM_FAILED);
     plug.script_set(NULL);
-    half_written(buffer, MOST);
+    expect_partly_written(buffer, MEMORY_LIMIT);
     end();
 }
 END_TEST
@@ -287,12 +298,12 @@ int main(void)
         return 77;
     suite_add_tcase(suite, tests);
     tcase_add_test(tests, refused_memory_is_not_counted);
-    tcase_add_test(tests, memory_that_is_not_there_is_not_counted);
-    tcase_add_test(tests, what_a_cap_refuses_is_not_counted);
+    tcase_add_test(tests, memory_the_driver_lacks_is_not_counted);
+    tcase_add_test(tests, memory_over_the_limit_is_not_counted);
     tcase_add_test(tests, the_largest_allocation_is_named);
     tcase_add_test(tests, missing_host_memory_is_no_reason_to_free_buffers);
-    tcase_add_loop_test(tests, an_upload_that_fails_midway_is_told, 2, 4);
-    tcase_add_test(tests, an_upload_that_fails_at_once_leaves_all);
-    tcase_add_loop_test(tests, a_large_upload_that_fails_is_told, 0, 4);
+    tcase_add_loop_test(tests, an_upload_that_fails_midway_is_reported, 2, 4);
+    tcase_add_test(tests, an_upload_that_fails_at_once_changes_nothing);
+    tcase_add_loop_test(tests, a_large_upload_that_fails_is_reported, 0, 4);
     return single_main(suite);
 }

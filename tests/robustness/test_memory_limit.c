@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * More memory than there may be: a cap on a device's memory, and sizes that
- * nobody has, through the host library.  What the plugins themselves say to
- * that is in the conformance suite.
+ * Requests for more memory than available through the host library: a limit on
+ * a device's memory, and sizes that no device has. The conformance suite tests
+ * the plugins' own errors.
  */
 #include <config.h>
 
@@ -11,11 +11,11 @@
 
 #include "unit/host/support.h"
 
-#define N 65536 /* 256 KiB */
+#define N 65536 /* 256 KiB. */
 #define CAP_TEXT "1100000"
 #define CAP 1100000u
 
-static float ramp[N], got[N];
+static float fill_ramp[N], got[N];
 
 static struct tandem_memory_stats stats_of(struct tandem_context *context,
                                            const char *name)
@@ -39,20 +39,23 @@ static enum tandem_status negate(struct tandem_context *context,
     return tandem_run_on(context, device, &op, &in, 1, &out, 1);
 }
 
-static void holds(struct tandem_tensor *tensor, float factor)
+static void content_matches(struct tandem_tensor *tensor, float factor)
 {
     OK(tandem_tensor_read(tensor, got, sizeof got, TANDEM_TIMEOUT_INFINITE));
     for (int i = 0; i < N; i++)
-        ck_assert_float_eq(got[i], factor * ramp[i]);
+        ck_assert_float_eq(got[i], factor * fill_ramp[i]);
 }
 
-/* Tensors until the device has no room: the last one fails, and no other. */
+/*
+ * Creates tensors until the device's memory is full. Only the last one may
+ * fail.
+ */
 static uint32_t fill(struct tandem_context *context, uint32_t device,
                      struct tandem_tensor **tensors, uint32_t most)
 {
     uint32_t count = 0;
 
-    tensors[0] = vector_wrap(context, ramp, N);
+    tensors[0] = vector_wrap(context, fill_ramp, N);
     for (;;) {
         ck_assert_uint_lt(++count, most);
         tensors[count] = vector_new(context, N);
@@ -66,7 +69,7 @@ static uint32_t fill(struct tandem_context *context, uint32_t device,
     }
 }
 
-START_TEST(test_cap)
+START_TEST(test_memory_limit)
 {
     struct tandem_context *context = context_with(
         (const char *const[]){"memory_limit_bytes", CAP_TEXT, NULL});
@@ -74,28 +77,28 @@ START_TEST(test_cap)
     struct tandem_tensor *tensors[16];
     uint32_t count, mask;
 
-    count_up(ramp, N);
+    count_up(fill_ramp, N);
     count = fill(context, simulated, tensors, 16);
-    ck_assert_uint_eq(count, CAP / sizeof ramp);
+    ck_assert_uint_eq(count, CAP / sizeof fill_ramp);
     ck_assert_uint_le(stats_of(context, "simulated").peak_bytes, CAP);
-    /* Elsewhere it goes on, and nothing was lost. */
+    /* Operators on another device still work, and no data was lost. */
     OK(tandem_unary(context, TANDEM_OP_NEG, tensors[count - 1],
                     tensors[count]));
     OK(tandem_tensor_residency(tensors[count], &mask));
     ck_assert_uint_eq(mask >> simulated & 1, 0);
     for (uint32_t i = 0; i <= count; i++)
-        holds(tensors[i], i % 2 == 0 ? 1 : -1);
-    /* Room that was made is used. */
+        content_matches(tensors[i], i % 2 == 0 ? 1 : -1);
+    /* Memory that was freed is used again. */
     tandem_tensor_destroy(tensors[1]);
     OK(negate(context, simulated, tensors[2], tensors[count]));
-    holds(tensors[count], -1);
+    content_matches(tensors[count], -1);
     ck_assert_uint_le(stats_of(context, "simulated").peak_bytes, CAP);
     tandem_context_destroy(context);
 }
 END_TEST
 
-/* Freed blocks of one size make room for another. */
-START_TEST(test_cap_trims)
+/* Freed blocks of one size are released for blocks of another size. */
+START_TEST(test_memory_limit_trims)
 {
     struct tandem_context *context = context_with(
         (const char *const[]){"memory_limit_bytes", CAP_TEXT, NULL});
@@ -119,36 +122,39 @@ START_TEST(test_cap_trims)
 }
 END_TEST
 
-/* Tensors that can be described and never be held. */
-START_TEST(test_nobody_has_so_much)
+/* Tensors whose shape is valid and whose size no device can allocate. */
+START_TEST(test_tensors_larger_than_any_device)
 {
     const char *const devices[] = {"cpu", "simulated"};
     const int64_t shape = INT64_C(1) << 60;
     struct tandem_context *context = context_new(NULL);
-    struct tandem_tensor *small = vector_wrap(context, ramp, N), *out;
+    struct tandem_tensor *small = vector_wrap(context, fill_ramp, N), *out;
     struct tandem_tensor *large, *other, *one;
     const struct tandem_op copy = {.struct_size = sizeof copy,
                                    .id = TANDEM_OP_COPY};
 
-    count_up(ramp, N);
+    count_up(fill_ramp, N);
     OK(tandem_tensor_create(context, TANDEM_F32, 1, &shape, &large));
     OK(tandem_tensor_create(context, TANDEM_F32, 1, &shape, &other));
-    one = vector_wrap(context, ramp, 1);
+    one = vector_wrap(context, fill_ramp, 1);
     for (int i = 0; i < 2; i++) {
         const uint32_t device = device_named(context, devices[i]);
 
         FAILS(TANDEM_INVALID_ARGUMENT,
-              negate(context, device, large, other)); /* never written */
+              negate(context, device, large, other)); /* Never written. */
         FAILS(TANDEM_OUT_OF_MEMORY,
               tandem_run_on(context, device, &copy, &one, 1, &large, 1));
     }
     FAILS(TANDEM_OUT_OF_MEMORY, tandem_run(context, &copy, &one, 1, &large, 1));
-    FAILS(TANDEM_INVALID_ARGUMENT, tandem_tensor_write(large, ramp, 4));
+    FAILS(TANDEM_INVALID_ARGUMENT, tandem_tensor_write(large, fill_ramp, 4));
     FAILS(TANDEM_INVALID_ARGUMENT,
           tandem_tensor_read(large, got, sizeof got, 0));
     FAILS(TANDEM_INVALID_ARGUMENT,
           tandem_tensor_sync(large, TANDEM_TIMEOUT_INFINITE));
-    /* All the addresses that they stand for are not in the way of others. */
+    /*
+     * The address space that these tensors reserve must not exhaust that of
+     * others.
+     */
     for (int i = 0; i < 8; i++) {
         OK(tandem_tensor_create(context, TANDEM_F32, 1, &shape, &other));
         FAILS(TANDEM_OUT_OF_MEMORY,
@@ -156,7 +162,7 @@ START_TEST(test_nobody_has_so_much)
     }
     out = vector_new(context, N);
     OK(tandem_binary(context, TANDEM_OP_ADD, small, small, out));
-    holds(out, 2);
+    content_matches(out, 2);
     tandem_context_destroy(context);
 }
 END_TEST
@@ -166,8 +172,8 @@ int main(void)
     Suite *suite = suite_create("caps");
     TCase *tests = case_new(suite, "caps");
 
-    tcase_add_test(tests, test_cap);
-    tcase_add_test(tests, test_cap_trims);
-    tcase_add_test(tests, test_nobody_has_so_much);
+    tcase_add_test(tests, test_memory_limit);
+    tcase_add_test(tests, test_memory_limit_trims);
+    tcase_add_test(tests, test_tensors_larger_than_any_device);
     return suite_run(suite);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The OpenCL plugin on a GPU whose commands do not end: calls that have no
- * timeout of their own return all the same, keep what the driver may still
- * use, and work again once it has ended.  The limit runs out where a test says
- * so, and for nothing that ends.
+ * The OpenCL plugin on a GPU whose commands do not complete: calls without a
+ * timeout parameter return all the same, memory that the driver may still use
+ * is not freed, and the calls work again once the command has completed. The
+ * blocking timeout expires only where a test wants it.
  */
 #include <check.h>
 #include <inttypes.h>
@@ -23,7 +23,9 @@
 #define SHORT_MS "300"
 #define LONG_MS "100000"
 #define MIB ((uint64_t)1 << 20)
-#define CHUNK (MIB / 2) /* of a stream's staging memory, which has 8 */
+#define CHUNK                                                                  \
+    (MIB / 2) /* Chunk size of a stream's staging memory, which has 8 chunks.  \
+               */
 #define LARGE (5 * MIB)
 
 static struct plug plug;
@@ -32,13 +34,12 @@ static struct layer_counts before;
 static bool found_at_once;
 static unsigned char source[LARGE], target[LARGE];
 
-/* key NULL: no more than the limit. */
+/* Opens a device with this timeout and one more open key. key may be NULL. */
 static void device_with(const char *limit_ms, const char *key,
                         const char *value)
 {
-    const char *const pairs[] = {"cache_dir", "",  "blocking_timeout_ms",
-                                 limit_ms,    key, value,
-                                 NULL};
+    const char *const pairs[] = {
+        "cache_dir", "", "blocking_timeout_ms", limit_ms, key, value, NULL};
 
     memset(&work, 0, sizeof work);
     work.api = plug.api;
@@ -48,13 +49,14 @@ static void device_with(const char *limit_ms, const char *key,
                      TANDEM_OK);
 }
 
-/* way: of large transfers; NULL: as it comes. */
-static void device_of(const char *limit_ms, const char *way)
+/* path: the transfer path for large transfers, or NULL for the default. */
+static void device_with_path(const char *limit_ms, const char *transfer_path)
 {
-    device_with(limit_ms, way != NULL ? "test.transfer_path" : NULL, way);
+    device_with(limit_ms, transfer_path != NULL ? "test.transfer_path" : NULL,
+                transfer_path);
 }
 
-static void none_left(void)
+static void expect_no_object_left(void)
 {
     const struct layer_counts after = plug_counts(&plug);
 
@@ -83,7 +85,7 @@ static enum tandem_status alloc(uint64_t bytes, struct tandem_buffer **out)
 
 static void device_new(const char *limit_ms)
 {
-    device_of(limit_ms, NULL);
+    device_with_path(limit_ms, NULL);
 }
 
 static enum tandem_status upload_some(struct tandem_buffer *buffer,
@@ -104,8 +106,8 @@ static enum tandem_status synchronize(uint64_t timeout_ns)
     return plug.api->stream_synchronize(work.stream, timeout_ns);
 }
 
-/* What had to be left may take its time to end. */
-static bool later(int attempt, enum tandem_status status)
+/* Retries while deferred releases are pending, because these may take time. */
+static bool retry_later(int attempt, enum tandem_status status)
 {
     nanosleep(&(struct timespec){0, attempt != 0 ? 10000000 : 0}, NULL);
     return status == TANDEM_NOT_READY && attempt < 6000;
@@ -116,20 +118,20 @@ static struct tandem_buffer *alloc_later(uint64_t bytes)
     struct tandem_buffer *buffer = NULL;
     enum tandem_status status = TANDEM_NOT_READY;
 
-    for (int i = 0; later(i, status); i++)
+    for (int i = 0; retry_later(i, status); i++)
         status = alloc(bytes, &buffer);
     ck_assert_int_eq(status, TANDEM_OK);
     return buffer;
 }
 
-/* The buffer takes content and gives it back. */
-static void serves(struct tandem_buffer *buffer, uint64_t bytes)
+/* Checks that the buffer can be written and read. */
+static void expect_buffer_works(struct tandem_buffer *buffer, uint64_t bytes)
 {
     enum tandem_status status = TANDEM_NOT_READY;
 
     for (uint64_t i = 0; i < bytes; i++)
         source[i] = (unsigned char)(i * 7 + bytes / 3);
-    for (int i = 0; later(i, status); i++)
+    for (int i = 0; retry_later(i, status); i++)
         status = upload_some(buffer, bytes);
     ck_assert_int_eq(status, TANDEM_OK);
     ck_assert_int_eq(plug.api->download(work.stream, buffer, 0, target, bytes,
@@ -141,7 +143,7 @@ static void serves(struct tandem_buffer *buffer, uint64_t bytes)
 static void close_clean(void)
 {
     workload_close(&work);
-    none_left();
+    expect_no_object_left();
 }
 
 START_TEST(a_search_that_had_no_memory_is_made_again)
@@ -154,8 +156,8 @@ START_TEST(a_search_that_had_no_memory_is_made_again)
 }
 END_TEST
 
-/* How often the driver was asked about an event, since the script was set. */
-static uint64_t questions(void)
+/* Returns the number of event queries since the script was set. */
+static uint64_t event_queries(void)
 {
     uint64_t calls = 0;
     const char *name;
@@ -166,17 +168,19 @@ static uint64_t questions(void)
     return calls;
 }
 
-/* While what somebody waited for in vain is under way yet, others ask, once
- * for each, and do not wait. */
+/*
+ * While a command that a call gave up waiting for is still running,
+ * allocations query it once each and do not wait.
+ */
 static void allocations_do_not_wait(int count)
 {
     struct tandem_buffer *buffer;
 
     for (int i = 0; i < count; i++) {
-        const uint64_t before_it = questions();
+        const uint64_t before_it = event_queries();
 
         GIVES_UP(alloc(2 * MIB, &buffer), TANDEM_NOT_READY);
-        ck_assert_uint_le(questions() - before_it, (uint64_t)i + 4);
+        ck_assert_uint_le(event_queries() - before_it, (uint64_t)i + 4);
     }
 }
 
@@ -191,8 +195,8 @@ START_TEST(an_allocation)
     allocations_do_not_wait(5);
     ck_assert_int_eq(alloc(CHUNK, &small), TANDEM_OK);
     plug.release();
-    serves(alloc_later(2 * MIB), 2 * MIB);
-    serves(small, CHUNK);
+    expect_buffer_works(alloc_later(2 * MIB), 2 * MIB);
+    expect_buffer_works(small, CHUNK);
     close_clean();
 }
 END_TEST
@@ -210,7 +214,7 @@ START_TEST(an_upload_for_which_there_is_no_room)
     GIVES_UP(upload_some(buffer, CHUNK), TANDEM_NOT_READY);
     plug.release();
     ck_assert_int_eq(synchronize(TANDEM_TIMEOUT_INFINITE), TANDEM_OK);
-    serves(buffer, CHUNK);
+    expect_buffer_works(buffer, CHUNK);
     close_clean();
 }
 END_TEST
@@ -225,7 +229,7 @@ START_TEST(an_upload_that_waits_for_the_work_before_it)
     ck_assert_int_eq(fill(buffer), TANDEM_OK);
     GIVES_UP(upload_some(buffer, LARGE), TANDEM_NOT_READY);
     plug.release();
-    serves(buffer, LARGE);
+    expect_buffer_works(buffer, LARGE);
     close_clean();
 }
 END_TEST
@@ -241,16 +245,15 @@ START_TEST(memory_that_is_to_be_pinned)
     script(LAYER_FAULT_ENDLESS, "clEnqueueMapBuffer", 1);
     GIVES_UP(upload_some(buffer, 64), TANDEM_NOT_READY);
     plug.release();
-    serves(buffer, 64);
+    expect_buffer_works(buffer, 64);
     script(LAYER_FAULT_ENDLESS, "clEnqueueUnmapMemObject", 1);
     GIVES_UP(plug.api->trim(work.device, 0), TANDEM_OK);
     plug.release();
-    serves(buffer, 64);
+    expect_buffer_works(buffer, 64);
     script(LAYER_FAULT_ENDLESS, "clEnqueueMapBuffer", 1);
-    GIVES_UP(plug.api->host_alloc(work.device, 64, &memory),
-             TANDEM_NOT_READY);
+    GIVES_UP(plug.api->host_alloc(work.device, 64, &memory), TANDEM_NOT_READY);
     plug.release();
-    for (int i = 0; later(i, status); i++)
+    for (int i = 0; retry_later(i, status); i++)
         status = plug.api->host_alloc(work.device, 64, &memory);
     ck_assert_int_eq(status, TANDEM_OK);
     plug.api->host_free(work.device, memory);
@@ -258,8 +261,8 @@ START_TEST(memory_that_is_to_be_pinned)
 }
 END_TEST
 
-/* Calls of another thread's. */
-struct other {
+/* A thread that makes calls at the same time. */
+struct other_thread {
     pthread_t thread;
     enum tandem_status (*call)(void);
     enum tandem_status status;
@@ -268,25 +271,28 @@ struct other {
 
 static void *other_run(void *argument)
 {
-    struct other *other = argument;
+    struct other_thread *other_thread = argument;
 
-    other->status = other->call();
-    atomic_store(&other->done, true);
+    other_thread->status = other_thread->call();
+    atomic_store(&other_thread->done, true);
     return NULL;
 }
 
-static void other_start(struct other *other, enum tandem_status (*call)(void))
+static void other_start(struct other_thread *other_thread,
+                        enum tandem_status (*call)(void))
 {
-    *other = (struct other){.call = call};
-    ck_assert_int_eq(pthread_create(&other->thread, NULL, other_run, other), 0);
+    *other_thread = (struct other_thread){.call = call};
+    ck_assert_int_eq(
+        pthread_create(&other_thread->thread, NULL, other_run, other_thread),
+        0);
 }
 
-/* Whether it comes to an end while something else does not. */
-static bool other_ends(struct other *other)
+/* Returns true if the other thread finishes while a command does not. */
+static bool other_thread_ends(struct other_thread *other_thread)
 {
-    for (int i = 0; i < 3000 && !atomic_load(&other->done); i++)
+    for (int i = 0; i < 3000 && !atomic_load(&other_thread->done); i++)
         nanosleep(&(struct timespec){0, 10000000}, NULL);
-    return atomic_load(&other->done);
+    return atomic_load(&other_thread->done);
 }
 
 static enum tandem_status trim(void)
@@ -308,25 +314,25 @@ START_TEST(a_trim_holds_up_nobody)
 {
     const uint64_t unmaps = plug_counts(&plug).unmaps;
     struct tandem_buffer *buffer;
-    struct other trims, others;
+    struct other_thread trims, others;
     bool ends;
 
     device_new(LONG_MS);
     ck_assert_int_eq(alloc(CHUNK, &buffer), TANDEM_OK);
-    serves(buffer, 64);
+    expect_buffer_works(buffer, 64);
     script(LAYER_FAULT_ENDLESS, "clEnqueueUnmapMemObject", 1);
     other_start(&trims, trim);
     while (plug_counts(&plug).unmaps == unmaps)
         nanosleep(&(struct timespec){0, 1000000}, NULL);
     other_start(&others, stream_come_and_go);
-    ends = other_ends(&others) && !atomic_load(&trims.done);
+    ends = other_thread_ends(&others) && !atomic_load(&trims.done);
     plug.release();
     pthread_join(others.thread, NULL);
     pthread_join(trims.thread, NULL);
     ck_assert(ends);
     ck_assert_int_eq(others.status, TANDEM_OK);
     ck_assert_int_eq(trims.status, TANDEM_OK);
-    serves(buffer, 64);
+    expect_buffer_works(buffer, 64);
     close_clean();
 }
 END_TEST
@@ -341,7 +347,7 @@ static enum tandem_status wait_event(void)
 START_TEST(an_event_s_wait_holds_up_nobody)
 {
     struct tandem_buffer *buffer;
-    struct other waits, others;
+    struct other_thread waits, others;
     bool ends;
 
     device_new(LONG_MS);
@@ -353,7 +359,7 @@ START_TEST(an_event_s_wait_holds_up_nobody)
     while (plug.hanging() == 0)
         nanosleep(&(struct timespec){0, 1000000}, NULL);
     other_start(&others, stream_come_and_go);
-    ends = other_ends(&others) && !atomic_load(&waits.done);
+    ends = other_thread_ends(&others) && !atomic_load(&waits.done);
     plug.release();
     pthread_join(others.thread, NULL);
     pthread_join(waits.thread, NULL);
@@ -379,11 +385,11 @@ static enum tandem_status look(void)
     return plug.api->memory_stats(work.device, &stats);
 }
 
-/* For which the cap has what is cached given back. */
+/* The memory limit makes this allocation release cached blocks. */
 START_TEST(an_allocation_within_a_cap_holds_up_nobody)
 {
     struct tandem_buffer *buffer;
-    struct other allocates, others;
+    struct other_thread allocates, others;
     bool ends;
 
     device_with(LONG_MS, "memory_limit_bytes", "3145728");
@@ -394,7 +400,7 @@ START_TEST(an_allocation_within_a_cap_holds_up_nobody)
     while (plug.hanging() == 0)
         nanosleep(&(struct timespec){0, 1000000}, NULL);
     other_start(&others, look);
-    ends = other_ends(&others) && !atomic_load(&allocates.done);
+    ends = other_thread_ends(&others) && !atomic_load(&allocates.done);
     plug.release();
     pthread_join(others.thread, NULL);
     pthread_join(allocates.thread, NULL);
@@ -405,8 +411,10 @@ START_TEST(an_allocation_within_a_cap_holds_up_nobody)
 }
 END_TEST
 
-/* The wait finds the failure, and what is behind it does not end: by the second
- * marker, which the wait for that enqueues. */
+/*
+ * The wait finds the failure, and the work behind it never completes: the
+ * second marker, which the wait enqueues, hangs.
+ */
 static void fail_and_go_on(struct tandem_buffer *buffer)
 {
     script(LAYER_FAULT_AFTER_ENQUEUE, "clEnqueueFillBuffer", 1);
@@ -428,7 +436,7 @@ START_TEST(a_failure_does_not_lengthen_a_wait)
     plug.release();
     ck_assert_int_eq(synchronize(TANDEM_TIMEOUT_INFINITE), TANDEM_FAILED);
     ck_assert_int_eq(synchronize(TANDEM_TIMEOUT_INFINITE), TANDEM_OK);
-    serves(buffer, CHUNK);
+    expect_buffer_works(buffer, CHUNK);
     close_clean();
 }
 END_TEST
@@ -462,7 +470,7 @@ static enum tandem_status unary(uint32_t id, struct tandem_buffer *buffer)
     return plug.api->launch(work.stream, &op, &operand, 1, &operand, 1);
 }
 
-/* What the first import builds was built with what was prepared before. */
+/* The first import builds its kernel from programs that were loaded before. */
 START_TEST(an_import_waits_for_no_compiler)
 {
     static _Alignas(4096) unsigned char memory[4096];
@@ -471,7 +479,7 @@ START_TEST(an_import_waits_for_no_compiler)
 
     device_new(LONG_MS);
     ck_assert_int_eq(prepare(TANDEM_OP_ABS), TANDEM_OK);
-    for (int i = 0; later(i, ask(TANDEM_OP_ABS)); i++)
+    for (int i = 0; retry_later(i, ask(TANDEM_OP_ABS)); i++)
         continue;
     ck_assert_int_eq(ask(TANDEM_OP_ABS), TANDEM_OK);
     builds = plug_counts(&plug).builds;
@@ -483,7 +491,7 @@ START_TEST(an_import_waits_for_no_compiler)
 }
 END_TEST
 
-/* A device that does not answer shares nothing. */
+/* A device that does not respond cannot share memory. */
 START_TEST(an_import_that_does_not_end)
 {
     static _Alignas(4096) unsigned char memory[4096];
@@ -492,16 +500,15 @@ START_TEST(an_import_that_does_not_end)
     device_new(SHORT_MS);
     script(LAYER_FAULT_ENDLESS,
            _i == 0 ? "clEnqueueFillBuffer" : "clEnqueueReadBuffer", 1);
-    GIVES_UP(
-        plug.api->import_host(work.device, memory, sizeof memory, &buffer),
-        TANDEM_UNSUPPORTED);
+    GIVES_UP(plug.api->import_host(work.device, memory, sizeof memory, &buffer),
+             TANDEM_UNSUPPORTED);
     ck_assert_ptr_null(buffer);
     plug.release();
     close_clean();
 }
 END_TEST
 
-/* Nine operators, and eight threads that build. */
+/* Nine operators, built by eight threads. */
 START_TEST(builds_in_all_threads)
 {
     static const uint32_t ops[] = {
@@ -521,7 +528,7 @@ START_TEST(builds_in_all_threads)
         GIVES_UP(unary(ops[i], buffer), TANDEM_FAILED);
     ck_assert_msg(strstr(plug.api->last_error(), "each of 8 threads") != NULL,
                   "\"%s\"", plug.api->last_error());
-    while (plug.hanging() < 8) /* the last may be on its way */
+    while (plug.hanging() < 8) /* The last build may have just started. */
         nanosleep(&(struct timespec){0, 1000000}, NULL);
     ck_assert_int_eq(ask(TANDEM_OP_COS), TANDEM_NOT_READY);
     plug.release();
@@ -536,52 +543,56 @@ START_TEST(builds_in_all_threads)
 }
 END_TEST
 
-/* A download has the caller's time, and a little, though the transfer itself is
- * what does not end. */
+/*
+ * A download waits for the caller's timeout plus a short time, even if the
+ * transfer itself never completes.
+ */
 START_TEST(a_download_that_does_not_end)
 {
     static const struct {
-        const char *way, *function;
+        const char *transfer_path, *function;
     } cases[] = {{"direct", "clEnqueueReadBuffer"},
                  {"ring", "clEnqueueReadBuffer"},
                  {"mapped", "clEnqueueMapBuffer"}};
     struct tandem_buffer *buffer;
     time_t start;
 
-    device_of(LONG_MS, cases[_i].way);
+    device_with_path(LONG_MS, cases[_i].transfer_path);
     ck_assert_int_eq(alloc(LARGE, &buffer), TANDEM_OK);
-    serves(buffer, LARGE);
+    expect_buffer_works(buffer, LARGE);
     start = time(NULL);
     script(LAYER_FAULT_ENDLESS, cases[_i].function, 1);
-    GIVES_UP(plug.api->download(work.stream, buffer, 0, target, LARGE, 0,
-                                50000000),
-             TANDEM_NOT_READY);
+    GIVES_UP(
+        plug.api->download(work.stream, buffer, 0, target, LARGE, 0, 50000000),
+        TANDEM_NOT_READY);
     ck_assert_int_lt(time(NULL) - start, 60);
     plug.release();
     ck_assert_int_eq(synchronize(TANDEM_TIMEOUT_INFINITE), TANDEM_OK);
-    /* One that may take no time gets the little. */
+    /* A download with timeout 0 still gets the short time. */
     memset(target, 0, LARGE);
-    ck_assert_int_eq(plug.api->download(work.stream, buffer, 0, target, LARGE,
-                                        0, 0),
-                     TANDEM_OK);
+    ck_assert_int_eq(
+        plug.api->download(work.stream, buffer, 0, target, LARGE, 0, 0),
+        TANDEM_OK);
     ck_assert_int_eq(memcmp(source, target, LARGE), 0);
-    serves(buffer, LARGE);
+    expect_buffer_works(buffer, LARGE);
     close_clean();
 }
 END_TEST
 
-/* A wait that fails does not say that the work has ended: what the driver may
- * still read stays though the stream goes. */
+/*
+ * A failed wait does not mean that the work has ended. Memory that the driver
+ * may still read survives the stream.
+ */
 START_TEST(a_loss_while_an_upload_is_under_way)
 {
-    const struct layer_script dead = {
-        .fault = LAYER_FAULT_CALL,
-        .function = "clEnqueueMarkerWithWaitList",
-        .nth = 1,
-        .times = UINT64_MAX,
-        .code = -36 /* CL_INVALID_COMMAND_QUEUE */};
+    const struct layer_script dead = {.fault = LAYER_FAULT_CALL,
+                                      .function = "clEnqueueMarkerWithWaitList",
+                                      .nth = 1,
+                                      .times = UINT64_MAX,
+                                      .code =
+                                          -36 /* CL_INVALID_COMMAND_QUEUE */};
     struct tandem_buffer *buffer;
-    struct layer_counts held, now;
+    struct layer_counts passed, now;
 
     device_new(SHORT_MS);
     ck_assert_int_eq(alloc(CHUNK, &buffer), TANDEM_OK);
@@ -589,20 +600,22 @@ START_TEST(a_loss_while_an_upload_is_under_way)
     ck_assert_int_eq(fill(buffer), TANDEM_OK);
     ck_assert_int_eq(upload_some(buffer, CHUNK), TANDEM_OK);
     plug.script_set(&dead);
-    held = plug_counts(&plug);
+    passed = plug_counts(&plug);
     ck_assert_int_eq(synchronize(TANDEM_TIMEOUT_INFINITE), TANDEM_DEVICE_LOST);
     plug.api->stream_destroy(work.stream);
     work.stream = NULL;
     now = plug_counts(&plug);
     ck_assert_uint_eq(plug_alive(&now, LAYER_MEMORY),
-                      plug_alive(&held, LAYER_MEMORY));
+                      plug_alive(&passed, LAYER_MEMORY));
     plug.release();
     workload_close(&work);
 }
 END_TEST
 
-/* The last two: what is left alone stays so, and the next open has another
- * context. */
+/*
+ * These two tests run last, because they leak on purpose and the next open
+ * uses a new OpenCL context.
+ */
 START_TEST(a_failure_before_work_that_never_ends)
 {
     struct tandem_buffer *buffer;
@@ -615,9 +628,9 @@ START_TEST(a_failure_before_work_that_never_ends)
     workload_close(&work);
     device_new(SHORT_MS);
     ck_assert_int_eq(alloc(CHUNK, &buffer), TANDEM_OK);
-    serves(buffer, CHUNK);
+    expect_buffer_works(buffer, CHUNK);
     workload_close(&work);
-    none_left();
+    expect_no_object_left();
     plug.release();
 }
 END_TEST
@@ -633,9 +646,9 @@ START_TEST(close_leaves_memory_that_is_in_use)
     workload_close(&work);
     clock_goes(false);
     device_new(SHORT_MS);
-    serves(alloc_later(2 * MIB), 2 * MIB);
+    expect_buffer_works(alloc_later(2 * MIB), 2 * MIB);
     workload_close(&work);
-    none_left();
+    expect_no_object_left();
     plug.release();
 }
 END_TEST
@@ -646,7 +659,7 @@ int main(void)
     TCase *tests = tcase_create("endless");
     uint32_t count;
 
-    /* A wait that does not end fails the test. */
+    /* A wait that never returns fails the test. */
     alarm(300);
     setenv("TANDEM_LAYER_GPU", "1", 1);
     setenv("TANDEM_LAYER_FAULT", "call:clGetPlatformIDs:1:-6", 1);

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The OpenCL plugin under a layer that counts: every object that it makes is
- * released, nothing grows while it works, and nothing is read back and
- * nothing waits until the caller asks.  One process: OpenCL does not survive
- * a fork.  TANDEM_TEST_LONG=1: a million operators; TANDEM_TEST_OPERATORS: so
- * many.
+ * The OpenCL plugin over a layer that counts objects: every object is
+ * released, nothing grows while the plugin works, and the plugin neither reads
+ * back data nor waits before the caller asks for it. All tests run in one
+ * process, because OpenCL does not survive a fork.
+ *
+ * TANDEM_TEST_LONG=1 runs a million operators; TANDEM_TEST_OPERATORS sets
+ * another number.
  */
 #include <config.h>
 
@@ -45,32 +47,33 @@ static struct tandem_context *opencl_new(uint32_t *out_device)
     return context;
 }
 
-/* Tensors that stay where they are put. */
-struct kept {
+/* Tensors that remain on their devices during all rounds. */
+struct round_tensors {
     struct tandem_context *context;
     uint32_t device;
     struct tandem_tensor *x, *y, *a, *c, *sum;
 };
 
-static struct kept kept_new(struct tandem_context *context, uint32_t device)
+static struct round_tensors round_tensors_new(struct tandem_context *context,
+                                              uint32_t device)
 {
-    struct kept kept = {.context = context, .device = device};
+    struct round_tensors tensors = {.context = context, .device = device};
 
     count_up(x, N);
     for (int i = 0; i < 256; i++)
         square[i] = i % 17 == 0;
-    kept.x = vector_new(context, N);
-    kept.y = vector_new(context, N);
-    kept.a = matrix_new(context, 16, 16);
-    kept.c = matrix_new(context, 16, 16);
-    OK(tandem_tensor_create(context, TANDEM_F32, 0, NULL, &kept.sum));
-    OK(tandem_tensor_write(kept.x, x, sizeof x));
-    OK(tandem_tensor_write(kept.a, square, sizeof square));
-    return kept;
+    tensors.x = vector_new(context, N);
+    tensors.y = vector_new(context, N);
+    tensors.a = matrix_new(context, 16, 16);
+    tensors.c = matrix_new(context, 16, 16);
+    OK(tandem_tensor_create(context, TANDEM_F32, 0, NULL, &tensors.sum));
+    OK(tandem_tensor_write(tensors.x, x, sizeof x));
+    OK(tandem_tensor_write(tensors.a, square, sizeof square));
+    return tensors;
 }
 
-static void one(const struct kept *kept, uint32_t id, struct tandem_tensor *in,
-                struct tandem_tensor *out)
+static void operator_run(const struct round_tensors *tensors, uint32_t id,
+                         struct tandem_tensor *in, struct tandem_tensor *out)
 {
     static const int64_t axes[2] = {1, 0};
     struct tandem_op op = {.struct_size = sizeof op, .id = id};
@@ -79,37 +82,38 @@ static void one(const struct kept *kept, uint32_t id, struct tandem_tensor *in,
         op.int_count = tandem_op_by_id(id)->int_count;
         op.ints = id == TANDEM_OP_SUM ? axes : axes + 1;
     }
-    OK(tandem_run_on(kept->context, kept->device, &op, &in, 1, &out, 1));
+    OK(tandem_run_on(tensors->context, tensors->device, &op, &in, 1, &out, 1));
 }
 
 #define ROUND_OPERATORS 8u
 
-static void round_run(const struct kept *kept)
+static void round_run(const struct round_tensors *tensors)
 {
     struct tandem_matmul_options options = {
-        .struct_size = sizeof options, .alpha = 1, .device = kept->device};
-    struct tandem_tensor *passing = vector_new(kept->context, N);
+        .struct_size = sizeof options, .alpha = 1, .device = tensors->device};
+    struct tandem_tensor *temporary = vector_new(tensors->context, N);
 
-    one(kept, TANDEM_OP_NEG, kept->x, kept->y);
-    one(kept, TANDEM_OP_EXP, kept->y, passing);
-    one(kept, TANDEM_OP_RELU, passing, kept->y);
-    one(kept, TANDEM_OP_SOFTMAX, kept->y, passing);
-    one(kept, TANDEM_OP_ABS, passing, kept->y);
-    one(kept, TANDEM_OP_SUM, kept->y, kept->sum);
-    OK(tandem_matmul(kept->context, &options, kept->a, kept->a, kept->c));
-    one(kept, TANDEM_OP_NEG, kept->c, kept->c);
-    tandem_tensor_destroy(passing);
+    operator_run(tensors, TANDEM_OP_NEG, tensors->x, tensors->y);
+    operator_run(tensors, TANDEM_OP_EXP, tensors->y, temporary);
+    operator_run(tensors, TANDEM_OP_RELU, temporary, tensors->y);
+    operator_run(tensors, TANDEM_OP_SOFTMAX, tensors->y, temporary);
+    operator_run(tensors, TANDEM_OP_ABS, temporary, tensors->y);
+    operator_run(tensors, TANDEM_OP_SUM, tensors->y, tensors->sum);
+    OK(tandem_matmul(tensors->context, &options, tensors->a, tensors->a,
+                     tensors->c));
+    operator_run(tensors, TANDEM_OP_NEG, tensors->c, tensors->c);
+    tandem_tensor_destroy(temporary);
 }
 
-/* Reads what the rounds computed; true for any number of them. */
-static void results_hold(const struct kept *kept)
+/* Checks the results, which are the same after any number of rounds. */
+static void expect_results(const struct round_tensors *tensors)
 {
     float sum = 0, c[256];
 
-    OK(tandem_tensor_read(kept->sum, &sum, sizeof sum,
+    OK(tandem_tensor_read(tensors->sum, &sum, sizeof sum,
                           TANDEM_TIMEOUT_INFINITE));
     ck_assert_float_eq_tol(sum, 1, 1e-4f);
-    OK(tandem_tensor_read(kept->c, c, sizeof c, TANDEM_TIMEOUT_INFINITE));
+    OK(tandem_tensor_read(tensors->c, c, sizeof c, TANDEM_TIMEOUT_INFINITE));
     for (int i = 0; i < 256; i++)
         ck_assert_float_eq(c[i], -square[i]);
 }
@@ -118,17 +122,17 @@ START_TEST(test_nothing_waits_before_a_read)
 {
     struct tandem_context *context;
     struct layer_counts before, after;
-    struct kept kept;
+    struct round_tensors tensors;
     uint32_t device;
 
     context = opencl_new(&device);
-    kept = kept_new(context, device);
+    tensors = round_tensors_new(context, device);
     for (int i = 0; i < 2; i++)
-        round_run(&kept); /* compiles */
+        round_run(&tensors); /* The first round compiles. */
     OK(tandem_context_synchronize(context, TANDEM_TIMEOUT_INFINITE));
     before = plug_counts(&plug);
     for (int i = 0; i < 20; i++)
-        round_run(&kept);
+        round_run(&tensors);
     after = plug_counts(&plug);
     ck_assert_uint_ge(after.kernels - before.kernels, 20 * ROUND_OPERATORS);
     ck_assert_uint_eq(after.waits, before.waits);
@@ -136,18 +140,21 @@ START_TEST(test_nothing_waits_before_a_read)
     ck_assert_uint_eq(after.writes, before.writes);
     ck_assert_uint_eq(after.maps, before.maps);
     ck_assert_uint_eq(after.builds, before.builds);
-    /* CLBlast makes a kernel for each product, and a device that shares the
-     * host's memory a buffer over that of each new tensor; no more. */
+    /*
+     * CLBlast creates a kernel for each GEMM, and a device that shares the
+     * host's memory creates a buffer for each new tensor. No other objects may
+     * be created.
+     */
     ck_assert_uint_le(after.created[LAYER_KERNEL],
                       before.created[LAYER_KERNEL] + 20);
     ck_assert_uint_le(after.created[LAYER_MEMORY],
                       before.created[LAYER_MEMORY] + 20);
-    results_hold(&kept);
+    expect_results(&tensors);
     tandem_context_destroy(context);
 }
 END_TEST
 
-/* Pieces of the plugin's staging memory, its STAGING_SEGMENT_BYTES. */
+/* The plugin's STAGING_SEGMENT_BYTES. */
 #define CHUNK ((size_t)512 << 10)
 
 static void upload_sizes(const struct tandem_backend *table,
@@ -177,8 +184,10 @@ static void launch_some(const struct tandem_backend *table,
                          TANDEM_OK);
 }
 
-/* An upload copies its source and waits for nothing.  What it asks of the
- * driver for that is mapped once, which counts as a wait. */
+/*
+ * An upload copies its source and does not wait. Mapping the staging memory
+ * once counts as a wait.
+ */
 START_TEST(test_uploads_wait_for_nothing)
 {
     const struct tandem_backend *table = NULL;
@@ -196,7 +205,7 @@ START_TEST(test_uploads_wait_for_nothing)
     OK(table->stream_create(handle, 0, &stream));
     OK(table->alloc(handle, 2 * CHUNK, &buffer));
     upload_sizes(table, stream, buffer, bytes);
-    launch_some(table, stream, buffer); /* compiles */
+    launch_some(table, stream, buffer); /* The first launch compiles. */
     for (int i = 0; i < 20; i++) {
         OK(table->stream_synchronize(stream, TANDEM_TIMEOUT_INFINITE));
         before = plug_counts(&plug);
@@ -218,8 +227,10 @@ START_TEST(test_uploads_wait_for_nothing)
 }
 END_TEST
 
-/* Drivers that compile take memory and give it back all the time, so peaks are
- * compared: those of the second quarter with those of the second half. */
+/*
+ * Drivers that compile allocate and free memory all the time, so the test
+ * compares the peak of the second quarter with that of the second half.
+ */
 static void peak_note(uint64_t peaks[2], uint64_t round, uint64_t rounds)
 {
     uint64_t *peak = &peaks[round >= rounds / 2];
@@ -252,17 +263,17 @@ START_TEST(test_no_growth)
     struct layer_counts end;
     struct tandem_context *context;
     uint64_t peaks[2] = {0, 0};
-    struct kept kept;
+    struct round_tensors tensors;
     uint32_t device;
 
     context = opencl_new(&device);
-    kept = kept_new(context, device);
+    tensors = round_tensors_new(context, device);
     late = early;
     OK(tandem_device_backend(context, device, &table, &handle));
     for (uint64_t i = 0; i < rounds; i++) {
-        round_run(&kept);
+        round_run(&tensors);
         if (i % 64 == 63)
-            results_hold(&kept);
+            expect_results(&tensors);
         peak_note(peaks, i, rounds);
         if (i == rounds / 4) {
             OK(tandem_context_synchronize(context, TANDEM_TIMEOUT_INFINITE));
@@ -286,12 +297,12 @@ START_TEST(test_no_growth)
     ck_assert_msg(peaks[1] <= peaks[0] + (4u << 20),
                   "%llu resident bytes became %llu",
                   (unsigned long long)peaks[0], (unsigned long long)peaks[1]);
-    results_hold(&kept);
+    expect_results(&tensors);
     tandem_context_destroy(context);
 }
 END_TEST
 
-/* After the last context, all that was made is gone. */
+/* After the last context is destroyed, all objects are released. */
 START_TEST(test_all_is_released)
 {
     struct layer_counts end;
@@ -299,11 +310,12 @@ START_TEST(test_all_is_released)
 
     for (int i = 0; i < 3; i++) {
         struct tandem_context *context = opencl_new(&device);
-        struct kept kept = kept_new(context, device);
+        struct round_tensors tensors = round_tensors_new(context, device);
 
-        round_run(&kept);
-        results_hold(&kept);
-        round_run(&kept); /* destroyed with work under way */
+        round_run(&tensors);
+        expect_results(&tensors);
+        round_run(
+            &tensors); /* The context is destroyed while work is running. */
         tandem_context_destroy(context);
     }
     end = plug_counts(&plug);

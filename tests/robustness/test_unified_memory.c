@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * libtandem with a GPU that shares the host's memory, which OpenCL on a
- * processor says to be behind the layer: operands go there and results come
- * back by each way that the plugin has, right every time, and never by maps
- * that do not keep what the host writes; and tensors that it and the CPU plugin
- * work on lie in one memory, where the driver shares it indeed.
+ * libtandem with a GPU that shares the host's memory. The layer makes OpenCL
+ * on a CPU report such a device. Operands and results use each transfer path
+ * of the plugin and are correct each time, and no map is used that does not
+ * preserve the host's writes. Tensors that the GPU and the CPU plugin both use
+ * occupy one memory if the driver really shares it.
  */
 #include <config.h>
 
@@ -15,20 +15,29 @@
 #include "unit/host/support.h"
 #include "plugin_under_layer.h"
 
-/* No multiple of any piece or slot; each has a contest of its own. */
+/*
+ * Not a multiple of a slot or page size. Transfer paths are selected for each
+ * of the two sizes separately.
+ */
 #define SMALL 50077
 #define LARGE ((1 << 19) + 1077)
-/* Enough for each way to have had its turns, and for the ring to be made. */
+/*
+ * Enough rounds for each transfer path to be timed, and for the ring to be
+ * created.
+ */
 #define ROUNDS 12
 
-/* Of a round of both sizes: two operands and a result. */
+/* The transfers of a round for both sizes: two operands and a result each. */
 #define TRANSFERS 6u
 
-/* Tensors that are shared: large enough, and no whole pages. */
+/*
+ * The number of elements of a shared tensor: large enough to be shared, and
+ * not whole pages.
+ */
 #define SHARED (LARGE - 1)
 #define SHARED_BYTES (SHARED * sizeof(float))
-/* What a device is asked for to hear whether its work has failed. */
-#define TOLD_BYTES 1u
+/* The device is read by this many bytes to find out if its work has failed. */
+#define ERROR_QUERY_BYTES 1u
 
 static struct plug plug;
 static float x[LARGE], y[LARGE], sum[LARGE];
@@ -52,23 +61,24 @@ static void gpu_setup(void)
     setenv("TANDEM_LAYER_GPU", "1", 1);
 }
 
-/* way NULL: by contest. */
-static struct tandem_context *unified_new(const char *way, uint32_t *out_gpu)
+/* path NULL means that the plugin selects the path. */
+static struct tandem_context *unified_new(const char *transfer_path,
+                                          uint32_t *out_gpu)
 {
     const char *const keys[] = {"test.transfer_path"};
     const struct tandem_context_options options = {
         .plugin_path = scratch_path("opencl"),
         .log_level = TANDEM_LOG_DEBUG,
         .open_keys = keys,
-        .open_values = &way,
-        .open_count = way != NULL};
+        .open_values = &transfer_path,
+        .open_count = transfer_path != NULL};
     struct tandem_context *context = context_new(&options);
 
     OK(tandem_device_find(context, "opencl", out_gpu));
     return context;
 }
 
-/* sum = x + y on the GPU, with new numbers. */
+/* Computes sum = x + y with new numbers on the GPU. */
 static void add_round(struct tandem_context *context, uint32_t gpu,
                       int64_t count, int round)
 {
@@ -95,12 +105,15 @@ static void add_round(struct tandem_context *context, uint32_t gpu,
     tandem_tensor_destroy(out);
 }
 
-/* Maps of that many rounds, of both sizes or the larger one. */
-static uint64_t maps_of(const char *way, int rounds, bool both)
+/*
+ * Returns the number of maps in that many rounds, of both sizes or only the
+ * larger one.
+ */
+static uint64_t map_count(const char *transfer_path, int rounds, bool both)
 {
     struct layer_counts before, after;
     uint32_t gpu;
-    struct tandem_context *context = unified_new(way, &gpu);
+    struct tandem_context *context = unified_new(transfer_path, &gpu);
 
     before = plug_counts(&plug);
     for (int i = 0; i < rounds; i++) {
@@ -113,10 +126,11 @@ static uint64_t maps_of(const char *way, int rounds, bool both)
     return after.maps - before.maps;
 }
 
-START_TEST(test_every_way_carries_what_is_right)
+START_TEST(test_each_transfer_path_is_correct)
 {
-    static const char *const ways[] = {"direct", "ring", "staged", "mapped"};
-    uint64_t maps = maps_of(ways[_i], 2, true);
+    static const char *const transfer_paths[] = {"direct", "ring", "staged",
+                                                 "mapped"};
+    uint64_t maps = map_count(transfer_paths[_i], 2, true);
 
     if (_i == 3)
         ck_assert_uint_ge(maps, 2 * TRANSFERS);
@@ -125,25 +139,25 @@ END_TEST
 
 START_TEST(test_path_timing_decides)
 {
-    maps_of(NULL, ROUNDS, false);
+    map_count(NULL, ROUNDS, false);
     ck_assert_uint_ge(log_count(TANDEM_LOG_DEBUG, "uploads use"), 1);
     ck_assert_uint_ge(log_count(TANDEM_LOG_DEBUG, "downloads use"), 1);
 }
 END_TEST
 
-START_TEST(test_maps_that_lose_writes_are_found_out)
+START_TEST(test_maps_that_lose_writes_are_detected)
 {
     uint64_t maps;
 
     setenv("TANDEM_LAYER_STALE_MAP", "1", 1);
-    maps = maps_of("mapped", 2, true);
-    /* The round trip's alone. */
+    maps = map_count("mapped", 2, true);
+    /* The one map is that of the round-trip check. */
     ck_assert_uint_ge(maps, 1);
     ck_assert_uint_lt(maps, 2 * TRANSFERS);
 }
 END_TEST
 
-/* ---- one memory ---- */
+/* ---- shared memory ---- */
 
 struct pair {
     struct tandem_context *context;
@@ -159,12 +173,11 @@ static struct pair pair_new(void)
     return pair;
 }
 
-/* to = -from. */
+/* Computes to = -from. */
 static void negate(const struct pair *pair, uint32_t device,
                    struct tandem_tensor *from, struct tandem_tensor *to)
 {
-    const struct tandem_op op = {.struct_size = sizeof op,
-                                 .id = TANDEM_OP_NEG};
+    const struct tandem_op op = {.struct_size = sizeof op, .id = TANDEM_OP_NEG};
 
     OK(tandem_run_on(pair->context, device, &op, &from, 1, &to, 1));
 }
@@ -203,9 +216,12 @@ static uint64_t bytes_moved(void)
     return counts.bytes;
 }
 
-/* The device negates, the CPU negates back, the host reads and writes, again
- * and again.  Returns what a round after the first moved at most. */
-static uint64_t rounds_move(const struct pair *pair, int rounds)
+/*
+ * In each round the device negates, the CPU negates back, and the host reads
+ * and writes. Returns the largest number of bytes moved in a round after the
+ * first.
+ */
+static uint64_t rounds_moved_bytes(const struct pair *pair, int rounds)
 {
     struct tandem_tensor *a = vector_new(pair->context, SHARED);
     struct tandem_tensor *b = vector_new(pair->context, SHARED);
@@ -237,7 +253,7 @@ START_TEST(test_tensors_of_both_devices_are_not_copied)
 {
     const struct pair pair = pair_new();
 
-    ck_assert_uint_le(rounds_move(&pair, 6), 4 * TOLD_BYTES);
+    ck_assert_uint_le(rounds_moved_bytes(&pair, 6), 4 * ERROR_QUERY_BYTES);
     ck_assert_uint_eq(log_count(TANDEM_LOG_WARNING, NULL), 0);
     tandem_context_destroy(pair.context);
 }
@@ -249,15 +265,18 @@ START_TEST(test_memory_that_is_not_shared_is_copied)
 
     setenv("TANDEM_LAYER_NONCOHERENT_IMPORT", "1", 1);
     pair = pair_new();
-    ck_assert_uint_ge(rounds_move(&pair, 6), 2 * SHARED_BYTES);
-    rounds_move(&pair, 2);
+    ck_assert_uint_ge(rounds_moved_bytes(&pair, 6), 2 * SHARED_BYTES);
+    rounds_moved_bytes(&pair, 2);
     ck_assert_uint_eq(log_count(TANDEM_LOG_WARNING, "tensors are copied"), 1);
     ck_assert_uint_eq(log_count(TANDEM_LOG_WARNING, NULL), 1);
     tandem_context_destroy(pair.context);
 }
 END_TEST
 
-/* The round trip is made by kernels, too, and believed as little. */
+/*
+ * The round trip is also checked with kernels, and a failed check has the same
+ * effect.
+ */
 START_TEST(test_a_round_trip_that_fails_means_copies)
 {
     const struct layer_script script = {
@@ -272,7 +291,7 @@ START_TEST(test_a_round_trip_that_fails_means_copies)
     uint64_t moved;
 
     plug.script_set(&script);
-    moved = rounds_move(&pair, 3);
+    moved = rounds_moved_bytes(&pair, 3);
     counts = plug_counts(&plug);
     plug.script_set(NULL);
     ck_assert_uint_eq(counts.faults, 1);
@@ -282,9 +301,11 @@ START_TEST(test_a_round_trip_that_fails_means_copies)
 }
 END_TEST
 
-/* The caller's pages are computed on where they lie; what is no whole page is
- * copied, and so is what is small. */
-START_TEST(test_the_callers_pages_are_used)
+/*
+ * The device computes in place on whole pages of the caller's memory. Partial
+ * pages and small tensors are copied.
+ */
+START_TEST(test_pages_of_the_caller_are_used_in_place)
 {
     const struct pair pair = pair_new();
     const int64_t elements = SHARED_BYTES / 4096 * 1024;
@@ -310,7 +331,8 @@ START_TEST(test_the_callers_pages_are_used)
         }
         moved = bytes_moved() - before;
         if (kind == 0)
-            ck_assert_uint_lt(moved, 65536); /* of the round trip */
+            ck_assert_uint_lt(moved,
+                              65536); /* Bytes of the round-trip check. */
         else
             ck_assert_uint_ge(moved, 2 * 4 * (uint64_t)counts[kind]);
         tandem_tensor_destroy(a);
@@ -321,9 +343,11 @@ START_TEST(test_the_callers_pages_are_used)
 }
 END_TEST
 
-/* What the device may still read is neither written by the host nor by the
- * CPU's operators, and what it may still use at all is not freed. */
-START_TEST(test_nobody_writes_what_the_device_uses)
+/*
+ * Neither the host nor the CPU's operators may write to memory that the device
+ * may still read, and memory that the device may still use is not freed.
+ */
+START_TEST(test_memory_in_use_is_not_written_or_freed)
 {
     const struct pair pair = pair_new();
 
@@ -360,8 +384,7 @@ START_TEST(test_a_shared_tensor_is_everywhere_and_costs_no_transfer)
     struct tandem_tensor *a = vector_new(pair.context, SHARED);
     struct tandem_tensor *b = vector_new(pair.context, SHARED);
     struct tandem_explanation out = {.struct_size = sizeof out};
-    const uint32_t all =
-        TANDEM_RESIDENT_HOST | 1u << pair.cpu | 1u << pair.gpu;
+    const uint32_t all = TANDEM_RESIDENT_HOST | 1u << pair.cpu | 1u << pair.gpu;
 
     numbers_write(a, 1);
     negate(&pair, pair.gpu, a, b);
@@ -369,7 +392,10 @@ START_TEST(test_a_shared_tensor_is_everywhere_and_costs_no_transfer)
     for (uint32_t i = 0; i < out.candidate_count; i++)
         ck_assert_double_eq(out.candidates[i].transfer_ns, 0);
     ck_assert_uint_eq(residency(a), all);
-    /* It had no memory on the host, where it is now. */
+    /*
+     * The tensor had no host memory before; now its only copy is on the
+     * device.
+     */
     ck_assert_uint_eq(residency(b), 1u << pair.gpu);
     content_check(b, 1, -1);
     negate(&pair, pair.gpu, a, b);
@@ -388,14 +414,14 @@ int main(void)
     tcase_set_timeout(tests, 240);
     tcase_add_unchecked_fixture(tests, plugins_setup, scratch_teardown);
     tcase_add_checked_fixture(tests, gpu_setup, NULL);
-    tcase_add_loop_test(tests, test_every_way_carries_what_is_right, 0, 4);
+    tcase_add_loop_test(tests, test_each_transfer_path_is_correct, 0, 4);
     tcase_add_test(tests, test_path_timing_decides);
-    tcase_add_test(tests, test_maps_that_lose_writes_are_found_out);
+    tcase_add_test(tests, test_maps_that_lose_writes_are_detected);
     tcase_add_test(tests, test_tensors_of_both_devices_are_not_copied);
     tcase_add_test(tests, test_memory_that_is_not_shared_is_copied);
     tcase_add_test(tests, test_a_round_trip_that_fails_means_copies);
-    tcase_add_test(tests, test_the_callers_pages_are_used);
-    tcase_add_test(tests, test_nobody_writes_what_the_device_uses);
+    tcase_add_test(tests, test_pages_of_the_caller_are_used_in_place);
+    tcase_add_test(tests, test_memory_in_use_is_not_written_or_freed);
     tcase_add_test(tests,
                    test_a_shared_tensor_is_everywhere_and_costs_no_transfer);
     suite_add_tcase(suite, tests);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The section of matrix products: plain, strided, with an epilogue, batched,
- * and large enough for a temporary buffer. */
+/*
+ * The GEMM section: plain, strided, with an epilogue, batched, and large
+ * enough for a temporary buffer.
+ */
 #include "opencl_workload.h"
 
 #include <stdlib.h>
@@ -8,7 +10,7 @@
 
 #define SIDE 24
 #define BATCH 2
-#define PITCH 32 /* elements from row to row */
+#define PITCH 32 /* Elements from one row to the next. */
 #define ELEMENTS (BATCH * SIDE * PITCH)
 #define BYTES (ELEMENTS * sizeof(float))
 
@@ -34,7 +36,7 @@ static struct tandem_gemm product(const struct operands *on, int64_t batch)
                                 .c = {on->c, 0, PITCH, stride}};
 }
 
-/* want = a b by definition, plus by, where positive if relu. */
+/* Computes want = a b by definition, plus by; then relu if set. */
 static void reference(int batch, float by, bool relu)
 {
     memset(want, 0, sizeof want);
@@ -55,10 +57,11 @@ static bool multiply(struct workload *work, const struct operands *on,
 {
     const uint32_t zero = 0;
 
-    return step(work, work->api->fill(work->stream, on->c, 0, BYTES, &zero, 4),
-                "fill") &&
-           step(work, work->api->gemm(work->stream, gemm), what) &&
-           holds(work, on->c, want, ELEMENTS, what);
+    return call_succeeded(
+               work, work->api->fill(work->stream, on->c, 0, BYTES, &zero, 4),
+               "fill") &&
+           call_succeeded(work, work->api->gemm(work->stream, gemm), what) &&
+           content_matches(work, on->c, want, ELEMENTS, what);
 }
 
 static bool products(struct workload *work, const struct operands *on)
@@ -83,24 +86,24 @@ bool section_products(struct workload *work)
 {
     const float minus = -20.0f;
     struct operands on = {NULL, NULL, NULL, NULL};
-    bool held;
+    bool passed;
 
     for (int i = 0; i < ELEMENTS; i++) {
         a[i] = (float)(i % 7 - 3);
         b[i] = (float)(i % 5 - 2);
     }
-    held = buffer_new(work, BYTES, &on.a) && buffer_new(work, BYTES, &on.b) &&
-           buffer_new(work, BYTES, &on.c) &&
-           buffer_new(work, SIDE * sizeof(float), &on.bias) &&
-           upload(work, on.a, a, BYTES) && upload(work, on.b, b, BYTES) &&
-           step(work,
-                work->api->fill(work->stream, on.bias, 0, SIDE * sizeof(float),
-                                &minus, 4),
-                "fill") &&
-           products(work, &on);
+    passed = buffer_new(work, BYTES, &on.a) && buffer_new(work, BYTES, &on.b) &&
+             buffer_new(work, BYTES, &on.c) &&
+             buffer_new(work, SIDE * sizeof(float), &on.bias) &&
+             upload(work, on.a, a, BYTES) && upload(work, on.b, b, BYTES) &&
+             call_succeeded(work,
+                            work->api->fill(work->stream, on.bias, 0,
+                                            SIDE * sizeof(float), &minus, 4),
+                            "fill") &&
+             products(work, &on);
     work->api->free(on.a);
     work->api->free(on.b);
     work->api->free(on.c);
     work->api->free(on.bias);
-    return held;
+    return passed;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The sections of the workload, but for products. */
+/* All sections of the workload except GEMM. */
 #include "opencl_workload.h"
 
 #include <math.h>
@@ -8,27 +8,32 @@
 
 #define N 1000u
 #define BYTES (N * sizeof(float))
-/* Above what is staged in pieces; LARGEST is above all staging memory. */
+/*
+ * Larger than uploads that are staged in pieces; LARGEST is larger than all
+ * staging memory.
+ */
 #define LARGE (400u << 10)
 
 static float in[LARGEST], want[LARGEST];
 
-/* Two buffers, the first of them in[]; then work; then both are freed. */
+/*
+ * Creates two buffers, fills the first with in[], runs the work and frees
+ * both.
+ */
 static bool with_two(struct workload *work, uint32_t count,
-                     bool (*run)(struct workload *work,
-                                 struct tandem_buffer *a,
+                     bool (*run)(struct workload *work, struct tandem_buffer *a,
                                  struct tandem_buffer *b))
 {
     const uint64_t bytes = (uint64_t)count * sizeof(float);
     struct tandem_buffer *a = NULL, *b = NULL;
-    bool held;
+    bool passed;
 
-    ramp(in, count, 1.0f, 0.5f);
-    held = buffer_new(work, bytes, &a) && buffer_new(work, bytes, &b) &&
-           upload(work, a, in, bytes) && run(work, a, b);
+    fill_ramp(in, count, 1.0f, 0.5f);
+    passed = buffer_new(work, bytes, &a) && buffer_new(work, bytes, &b) &&
+             upload(work, a, in, bytes) && run(work, a, b);
     work->api->free(a);
     work->api->free(b);
-    return held;
+    return passed;
 }
 
 static bool move(struct workload *work, struct tandem_buffer *a,
@@ -39,11 +44,14 @@ static bool move(struct workload *work, struct tandem_buffer *a,
 
     for (uint32_t i = 0; i < N; i++)
         want[i] = i < 4 ? 7.0f : i < 14 ? in[i - 4] : in[i];
-    return step(work, api->copy(work->stream, b, 0, a, 0, BYTES), "copy") &&
-           step(work, api->copy(work->stream, b, 16, a, 0, 40), "copy") &&
-           step(work, api->fill(work->stream, b, 0, 16, &seven, 4), "fill") &&
-           holds(work, b, want, N, "copies and a fill") &&
-           holds(work, a, in, N, "the source");
+    return call_succeeded(work, api->copy(work->stream, b, 0, a, 0, BYTES),
+                          "copy") &&
+           call_succeeded(work, api->copy(work->stream, b, 16, a, 0, 40),
+                          "copy") &&
+           call_succeeded(work, api->fill(work->stream, b, 0, 16, &seven, 4),
+                          "fill") &&
+           content_matches(work, b, want, N, "copies and a fill") &&
+           content_matches(work, a, in, N, "the source");
 }
 
 bool section_memory(struct workload *work)
@@ -51,7 +59,7 @@ bool section_memory(struct workload *work)
     return with_two(work, N, move);
 }
 
-/* By way of staging, directly, and with the caller waiting. */
+/* Transfers through staging memory, directly, and while the caller waits. */
 static bool move_large(struct workload *work, struct tandem_buffer *a,
                        struct tandem_buffer *b)
 {
@@ -63,15 +71,17 @@ static bool move_large(struct workload *work, struct tandem_buffer *a,
         return false;
     in[0] = 77.0f;
     want[0] = 78.0f;
-    return step(work,
-                api->upload(work->stream, a, 0, in, LARGE * sizeof(float), 0),
-                "upload behind work") &&
-           step(work,
-                api->upload(work->stream, a, 0, in, LARGEST * sizeof(float),
-                            TANDEM_TRANSFER_ASYNC),
-                "asynchronous upload") &&
+    return call_succeeded(
+               work,
+               api->upload(work->stream, a, 0, in, LARGE * sizeof(float), 0),
+               "upload behind work") &&
+           call_succeeded(work,
+                          api->upload(work->stream, a, 0, in,
+                                      LARGEST * sizeof(float),
+                                      TANDEM_TRANSFER_ASYNC),
+                          "asynchronous upload") &&
            launch_add(work, b, a, 1.0, LARGEST) &&
-           holds(work, b, want, LARGEST, "large uploads");
+           content_matches(work, b, want, LARGEST, "large uploads");
 }
 
 bool section_large(struct workload *work)
@@ -84,32 +94,33 @@ bool section_pinned(struct workload *work)
     const struct tandem_backend *api = work->api;
     struct tandem_buffer *a = NULL;
     void *memory = NULL;
-    bool held;
+    bool passed;
 
-    held = step(work, api->host_alloc(work->device, BYTES, &memory),
-                "host_alloc") &&
-           buffer_new(work, BYTES, &a);
-    if (held) {
-        ramp(memory, N, 3.0f, 1.0f);
-        ramp(want, N, 4.0f, 1.0f);
-        held =
+    passed = call_succeeded(work, api->host_alloc(work->device, BYTES, &memory),
+                            "host_alloc") &&
+             buffer_new(work, BYTES, &a);
+    if (passed) {
+        fill_ramp(memory, N, 3.0f, 1.0f);
+        fill_ramp(want, N, 4.0f, 1.0f);
+        passed =
             upload(work, a, memory, BYTES) && launch_add(work, a, a, 1.0, N) &&
-            step(work,
-                 api->download(work->stream, a, 0, memory, BYTES,
-                               TANDEM_TRANSFER_ASYNC, 0),
-                 "asynchronous download") &&
-            step(work,
-                 api->stream_synchronize(work->stream, TANDEM_TIMEOUT_INFINITE),
-                 "stream_synchronize") &&
+            call_succeeded(work,
+                           api->download(work->stream, a, 0, memory, BYTES,
+                                         TANDEM_TRANSFER_ASYNC, 0),
+                           "asynchronous download") &&
+            call_succeeded(
+                work,
+                api->stream_synchronize(work->stream, TANDEM_TIMEOUT_INFINITE),
+                "stream_synchronize") &&
             (memcmp(memory, want, BYTES) == 0 ||
-             mistake(work, "wrong bytes in pinned memory"));
+             record_violation(work, "wrong bytes in pinned memory"));
     }
-    /* Where a wait failed, the download may be under way all the same. */
-    if (!held && memory)
+    /* If the wait failed, the download may still be running. */
+    if (!passed && memory)
         api->stream_synchronize(work->stream, TANDEM_TIMEOUT_INFINITE);
     api->free(a);
     api->host_free(work->device, memory);
-    return held;
+    return passed;
 }
 
 bool section_import(struct workload *work)
@@ -117,26 +128,26 @@ bool section_import(struct workload *work)
     static _Alignas(4096) float memory[1024];
     struct tandem_buffer *a = NULL;
     enum tandem_status status;
-    bool held = true;
+    bool passed = true;
 
-    ramp(memory, 1024, 0.0f, 1.0f);
-    ramp(want, 1024, 2.0f, 1.0f);
+    fill_ramp(memory, 1024, 0.0f, 1.0f);
+    fill_ramp(want, 1024, 2.0f, 1.0f);
     status = work->api->import_host(work->device, memory, 4096, &a);
-    /* It may be that this device works on a copy. */
+    /* The device may work on a copy. */
     if (status != TANDEM_UNSUPPORTED)
-        held = step(work, status, "import_host") &&
-               launch_add(work, a, a, 2.0, 1024) &&
-               step(work,
-                    work->api->stream_synchronize(work->stream,
-                                                  TANDEM_TIMEOUT_INFINITE),
-                    "stream_synchronize") &&
-               (memcmp(memory, want, 4096) == 0 ||
-                mistake(work, "wrong bytes in imported memory"));
+        passed = call_succeeded(work, status, "import_host") &&
+                 launch_add(work, a, a, 2.0, 1024) &&
+                 call_succeeded(work,
+                                work->api->stream_synchronize(
+                                    work->stream, TANDEM_TIMEOUT_INFINITE),
+                                "stream_synchronize") &&
+                 (memcmp(memory, want, 4096) == 0 ||
+                  record_violation(work, "wrong bytes in imported memory"));
     else
         work->unsupported++;
     work->api->stream_synchronize(work->stream, TANDEM_TIMEOUT_INFINITE);
     work->api->free(a);
-    return held;
+    return passed;
 }
 
 static bool map_both(struct workload *work, struct tandem_buffer *a,
@@ -144,22 +155,23 @@ static bool map_both(struct workload *work, struct tandem_buffer *a,
 {
     const struct tandem_backend *api = work->api;
     void *memory = NULL;
-    bool held;
+    bool passed;
 
     (void)b;
-    if (!step(work,
-              api->map(work->stream, a, 0, BYTES,
-                       TANDEM_MAP_READ | TANDEM_MAP_WRITE,
-                       TANDEM_TIMEOUT_INFINITE, &memory),
-              "map"))
+    if (!call_succeeded(work,
+                        api->map(work->stream, a, 0, BYTES,
+                                 TANDEM_MAP_READ | TANDEM_MAP_WRITE,
+                                 TANDEM_TIMEOUT_INFINITE, &memory),
+                        "map"))
         return false;
-    held = memcmp(memory, in, BYTES) == 0 ||
-           mistake(work, "wrong bytes in a map");
-    if (held)
-        ramp(memory, N, -1.0f, 2.0f);
-    ramp(want, N, -1.0f, 2.0f);
-    return step(work, api->unmap(work->stream, a, memory), "unmap") && held &&
-           holds(work, a, want, N, "what was written through a map");
+    passed = memcmp(memory, in, BYTES) == 0 ||
+             record_violation(work, "wrong bytes in a map");
+    if (passed)
+        fill_ramp(memory, N, -1.0f, 2.0f);
+    fill_ramp(want, N, -1.0f, 2.0f);
+    return call_succeeded(work, api->unmap(work->stream, a, memory), "unmap") &&
+           passed &&
+           content_matches(work, a, want, N, "what was written through a map");
 }
 
 bool section_map(struct workload *work)
@@ -167,27 +179,27 @@ bool section_map(struct workload *work)
     return with_two(work, N, map_both);
 }
 
-/* Flat, strided (b = a transposed), softmax over the rows, gather. */
+/* Contiguous, strided (b = a transposed), softmax over rows, gather. */
 static bool operators(struct workload *work, struct tandem_buffer *a,
                       struct tandem_buffer *b)
 {
     static const int64_t last = -1;
-    const struct tandem_tensor_desc rows = {
-        a, 0, TANDEM_F32, 2, {25, 40}, {40, 1}};
-    const struct tandem_tensor_desc columns = {
-        b, 0, TANDEM_F32, 2, {25, 40}, {1, 25}};
+    const struct tandem_tensor_desc rows = {a, 0,        TANDEM_F32,
+                                            2, {25, 40}, {40, 1}};
+    const struct tandem_tensor_desc columns = {b, 0,        TANDEM_F32,
+                                               2, {25, 40}, {1, 25}};
     const struct tandem_tensor_desc *from = &rows, *to = &columns;
 
     for (uint32_t i = 0; i < 25; i++)
         for (uint32_t j = 0; j < 40; j++)
             want[j * 25 + i] = -in[i * 40 + j];
     if (!launch(work, TANDEM_OP_NEG, NULL, 0, NULL, 0, &from, 1, to) ||
-        !holds(work, b, want, N, "neg with strides") ||
+        !content_matches(work, b, want, N, "neg with strides") ||
         !launch(work, TANDEM_OP_COPY, NULL, 0, NULL, 0, &to, 1, from))
         return false;
     for (uint32_t i = 0; i < N; i++)
         want[i] = -in[i];
-    if (!holds(work, a, want, N, "copy with strides") ||
+    if (!content_matches(work, a, want, N, "copy with strides") ||
         !launch(work, TANDEM_OP_SOFTMAX, NULL, 0, &last, 1, &from, 1, to))
         return false;
     for (uint32_t j = 0; j < 40; j++)
@@ -198,7 +210,7 @@ static bool operators(struct workload *work, struct tandem_buffer *a,
                 sum += expf(-0.5f * (float)k);
             want[j * 25 + i] = expf(-0.5f * (float)j) / sum;
         }
-    return holds(work, b, want, N, "softmax");
+    return content_matches(work, b, want, N, "softmax");
 }
 
 bool section_operators(struct workload *work)
@@ -218,11 +230,11 @@ static bool reduce(struct workload *work, struct tandem_buffer *a,
     want[0] = in[LARGE - 1];
     if (!launch(work, TANDEM_OP_REDUCE_MAX, NULL, 0, whole, 2, &operand, 1,
                 &to) ||
-        !holds(work, b, want, 1, "a maximum"))
+        !content_matches(work, b, want, 1, "a maximum"))
         return false;
     want[0] = (in[0] + in[LARGE - 1]) / 2.0f;
     return launch(work, TANDEM_OP_MEAN, NULL, 0, whole, 2, &operand, 1, &to) &&
-           holds(work, b, want, 1, "a mean");
+           content_matches(work, b, want, 1, "a mean");
 }
 
 bool section_reduce(struct workload *work)
@@ -237,7 +249,7 @@ static bool optimize(struct workload *work, struct tandem_buffer *w,
     const double floats[4] = {0.5, 0, 0, 0};
     struct tandem_buffer *m = NULL;
     const uint32_t zero = 0;
-    bool held = buffer_new(work, BYTES, &m);
+    bool passed = buffer_new(work, BYTES, &m);
     const struct tandem_tensor_desc weights = vector(w, N),
                                     gradient = vector(g, N),
                                     momentum = vector(m, N);
@@ -253,17 +265,19 @@ static bool optimize(struct workload *work, struct tandem_buffer *w,
 
     for (uint32_t i = 0; i < N; i++)
         want[i] = in[i] - 0.5f * in[i];
-    held = held &&
-           step(work, work->api->fill(work->stream, m, 0, BYTES, &zero, 4),
-                "fill") &&
-           step(work, work->api->copy(work->stream, g, 0, w, 0, BYTES),
-                "copy") &&
-           step(work,
-                work->api->launch(work->stream, &op, inputs, 3, outputs, 2),
-                "launch of an optimizer") &&
-           holds(work, w, want, N, "a step of an optimizer");
+    passed =
+        passed &&
+        call_succeeded(work,
+                       work->api->fill(work->stream, m, 0, BYTES, &zero, 4),
+                       "fill") &&
+        call_succeeded(work, work->api->copy(work->stream, g, 0, w, 0, BYTES),
+                       "copy") &&
+        call_succeeded(
+            work, work->api->launch(work->stream, &op, inputs, 3, outputs, 2),
+            "launch of an optimizer") &&
+        content_matches(work, w, want, N, "a step of an optimizer");
     work->api->free(m);
-    return held;
+    return passed;
 }
 
 bool section_optimizer(struct workload *work)
@@ -271,7 +285,7 @@ bool section_optimizer(struct workload *work)
     return with_two(work, N, optimize);
 }
 
-/* Until the background has made up its mind. */
+/* Waits until the background build has finished. */
 static enum tandem_status ready_wait(struct workload *work,
                                      const struct tandem_op *op,
                                      const struct tandem_tensor_desc *operand)
@@ -293,19 +307,19 @@ static bool prepare(struct workload *work, struct tandem_buffer *a,
 {
     const struct tandem_tensor_desc tensor = vector(a, N);
     const struct tandem_tensor_desc *operand = &tensor;
-    const struct tandem_op op = {.struct_size = sizeof op,
-                                 .id = TANDEM_OP_ABS};
+    const struct tandem_op op = {.struct_size = sizeof op, .id = TANDEM_OP_ABS};
 
     (void)b;
-    return step(work,
-                work->api->prepare(work->device, &op, &operand, 1, &operand,
-                                   1),
-                "prepare") &&
-           step(work, ready_wait(work, &op, operand), "ready") &&
-           step(work,
-                work->api->launch(work->stream, &op, &operand, 1, &operand, 1),
-                "launch of what was prepared") &&
-           holds(work, a, in, N, "what was prepared");
+    return call_succeeded(
+               work,
+               work->api->prepare(work->device, &op, &operand, 1, &operand, 1),
+               "prepare") &&
+           call_succeeded(work, ready_wait(work, &op, operand), "ready") &&
+           call_succeeded(
+               work,
+               work->api->launch(work->stream, &op, &operand, 1, &operand, 1),
+               "launch of what was prepared") &&
+           content_matches(work, a, in, N, "what was prepared");
 }
 
 bool section_prepare(struct workload *work)
@@ -320,23 +334,25 @@ static bool pass(struct workload *work, struct tandem_buffer *a,
 {
     const struct tandem_backend *api = work->api;
     struct tandem_event *event = NULL;
-    bool held;
+    bool passed;
 
-    ramp(want, N, 2.0f, 0.5f);
-    held =
+    fill_ramp(want, N, 2.0f, 0.5f);
+    passed =
         launch_add(work, b, a, 1.0, N) &&
-        step(work, api->event_record(work->stream, &event), "event_record") &&
-        step(work, api->event_wait(event, TANDEM_TIMEOUT_INFINITE),
-             "event_wait") &&
-        step(work, api->event_query(event), "event_query") &&
-        step(work, api->event_wait(event, 1000000000u),
-             "event_wait with a limit") &&
-        step(work, api->stream_synchronize(work->stream, 60000000000u),
-             "stream_synchronize with a limit") &&
-        step(work, api->stream_query(work->stream), "stream_query") &&
-        holds(work, b, want, N, "what an event passed");
+        call_succeeded(work, api->event_record(work->stream, &event),
+                       "event_record") &&
+        call_succeeded(work, api->event_wait(event, TANDEM_TIMEOUT_INFINITE),
+                       "event_wait") &&
+        call_succeeded(work, api->event_query(event), "event_query") &&
+        call_succeeded(work, api->event_wait(event, 1000000000u),
+                       "event_wait with a limit") &&
+        call_succeeded(work,
+                       api->stream_synchronize(work->stream, 60000000000u),
+                       "stream_synchronize with a limit") &&
+        call_succeeded(work, api->stream_query(work->stream), "stream_query") &&
+        content_matches(work, b, want, N, "what an event passed");
     api->event_destroy(event);
-    return held;
+    return passed;
 }
 
 bool section_events(struct workload *work)
@@ -351,34 +367,38 @@ static bool profile(struct workload *work, struct tandem_buffer *a,
     struct tandem_stream *plain = work->stream, *timed = NULL;
     struct tandem_event *from = NULL, *to = NULL;
     uint64_t ns = 0;
-    bool held;
+    bool passed;
 
-    held = step(work, api->stream_synchronize(plain, TANDEM_TIMEOUT_INFINITE),
-                "stream_synchronize") &&
-           step(work,
-                api->stream_create(work->device, TANDEM_STREAM_PROFILING,
-                                   &timed),
-                "stream_create for profiling");
-    if (held) {
+    passed = call_succeeded(
+                 work, api->stream_synchronize(plain, TANDEM_TIMEOUT_INFINITE),
+                 "stream_synchronize") &&
+             call_succeeded(work,
+                            api->stream_create(work->device,
+                                               TANDEM_STREAM_PROFILING, &timed),
+                            "stream_create for profiling");
+    if (passed) {
         work->stream = timed;
-        ramp(want, N, 2.0f, 0.5f);
-        held =
-            step(work, api->event_record(timed, &from), "event_record") &&
+        fill_ramp(want, N, 2.0f, 0.5f);
+        passed =
+            call_succeeded(work, api->event_record(timed, &from),
+                           "event_record") &&
             launch_add(work, b, a, 1.0, N) &&
-            step(work, api->event_record(timed, &to), "event_record") &&
-            step(work, api->event_wait(to, TANDEM_TIMEOUT_INFINITE),
-                 "event_wait") &&
-            step(work, api->event_elapsed_ns(from, to, &ns),
-                 "event_elapsed_ns") &&
-            holds(work, b, want, N, "what was timed") &&
-            step(work, api->stream_synchronize(timed, TANDEM_TIMEOUT_INFINITE),
-                 "stream_synchronize");
+            call_succeeded(work, api->event_record(timed, &to),
+                           "event_record") &&
+            call_succeeded(work, api->event_wait(to, TANDEM_TIMEOUT_INFINITE),
+                           "event_wait") &&
+            call_succeeded(work, api->event_elapsed_ns(from, to, &ns),
+                           "event_elapsed_ns") &&
+            content_matches(work, b, want, N, "what was timed") &&
+            call_succeeded(
+                work, api->stream_synchronize(timed, TANDEM_TIMEOUT_INFINITE),
+                "stream_synchronize");
         work->stream = plain;
     }
     api->event_destroy(from);
     api->event_destroy(to);
     api->stream_destroy(timed);
-    return held;
+    return passed;
 }
 
 bool section_profiling(struct workload *work)
@@ -386,7 +406,7 @@ bool section_profiling(struct workload *work)
     return with_two(work, N, profile);
 }
 
-/* Two streams in turn, and a block that changes hands without a wait. */
+/* Two streams alternate, and a block changes its owner without a wait. */
 static bool cross(struct workload *work, struct tandem_buffer *a,
                   struct tandem_buffer *b)
 {
@@ -394,43 +414,47 @@ static bool cross(struct workload *work, struct tandem_buffer *a,
     struct tandem_stream *first = work->stream, *second = NULL;
     struct tandem_buffer *again = NULL;
     struct tandem_event *event = NULL;
-    bool held;
+    bool passed;
 
-    held = step(work, api->stream_create(work->device, 0, &second),
-                "stream_create") &&
-           launch_add(work, b, a, 1.0, N) &&
-           step(work, api->event_record(first, &event), "event_record") &&
-           step(work, api->stream_wait_event(second, event),
-                "stream_wait_event");
-    if (held) {
+    passed = call_succeeded(work, api->stream_create(work->device, 0, &second),
+                            "stream_create") &&
+             launch_add(work, b, a, 1.0, N) &&
+             call_succeeded(work, api->event_record(first, &event),
+                            "event_record") &&
+             call_succeeded(work, api->stream_wait_event(second, event),
+                            "stream_wait_event");
+    if (passed) {
         work->stream = second;
-        ramp(want, N, 4.0f, 0.5f);
-        held =
+        fill_ramp(want, N, 4.0f, 0.5f);
+        passed =
             launch_add(work, b, b, 2.0, N) &&
-            holds(work, b, want, N, "work behind an event") &&
-            step(work, api->stream_synchronize(second, TANDEM_TIMEOUT_INFINITE),
-                 "stream_synchronize");
+            content_matches(work, b, want, N, "work behind an event") &&
+            call_succeeded(
+                work, api->stream_synchronize(second, TANDEM_TIMEOUT_INFINITE),
+                "stream_synchronize");
         work->stream = first;
     }
-    if (held && buffer_new(work, BYTES, &again) &&
+    if (passed && buffer_new(work, BYTES, &again) &&
         launch_add(work, again, a, 3.0, N)) {
-        api->free(again); /* with the work that uses it under way */
-        held = buffer_new(work, BYTES, &again);
+        api->free(again); /* The work that uses the buffer is still running. */
+        passed = buffer_new(work, BYTES, &again);
         work->stream = second;
-        ramp(want, N, 6.0f, 0.5f);
-        held =
-            held && launch_add(work, again, a, 5.0, N) &&
-            holds(work, again, want, N, "a block that changed hands") &&
-            step(work, api->stream_synchronize(second, TANDEM_TIMEOUT_INFINITE),
-                 "stream_synchronize");
+        fill_ramp(want, N, 6.0f, 0.5f);
+        passed =
+            passed && launch_add(work, again, a, 5.0, N) &&
+            content_matches(work, again, want, N,
+                            "a block that changed hands") &&
+            call_succeeded(
+                work, api->stream_synchronize(second, TANDEM_TIMEOUT_INFINITE),
+                "stream_synchronize");
         work->stream = first;
     } else {
-        held = false;
+        passed = false;
     }
     api->free(again);
     api->event_destroy(event);
     api->stream_destroy(second);
-    return held;
+    return passed;
 }
 
 bool section_streams(struct workload *work)
@@ -443,16 +467,17 @@ bool section_housekeeping(struct workload *work)
     const struct tandem_backend *api = work->api;
     struct tandem_memory_stats stats = {.struct_size = sizeof stats};
     struct tandem_buffer *large = NULL;
-    bool held;
+    bool passed;
 
-    held = buffer_new(work, 2u << 20, &large);
+    passed = buffer_new(work, 2u << 20, &large);
     api->free(large);
-    return held &&
-           step(work, api->memory_stats(work->device, &stats),
-                "memory_stats") &&
+    return passed &&
+           call_succeeded(work, api->memory_stats(work->device, &stats),
+                          "memory_stats") &&
            ((stats.buffer_count == 0 && stats.allocated_bytes == 0) ||
-            mistake(work, "buffers that nobody holds")) &&
-           step(work, api->trim(work->device, 0), "trim") &&
-           step(work, api->synchronize(work->device, TANDEM_TIMEOUT_INFINITE),
-                "synchronize");
+            record_violation(work, "buffers that nobody holds")) &&
+           call_succeeded(work, api->trim(work->device, 0), "trim") &&
+           call_succeeded(
+               work, api->synchronize(work->device, TANDEM_TIMEOUT_INFINITE),
+               "synchronize");
 }
