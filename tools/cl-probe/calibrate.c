@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cl-probe --calibrate: measures one device after another.
+ * Implements cl-probe --calibrate, which measures one device after another.
  */
 #include <config.h>
 
@@ -15,7 +15,8 @@
 
 /* ---- child process ---- */
 
-/* A quarter of the device's memory, and of one allocation's room, at most. */
+/* Returns how many bytes a measurement may use: 4 GiB, but at most a quarter of
+ * the device's memory, and at most its largest allocation. */
 static uint64_t working_set(const struct tandem_device_info *info)
 {
     uint64_t bytes = UINT64_C(4) << 30;
@@ -115,8 +116,8 @@ static void calibrate_body(void *argument, struct child_link *link)
 
 /* ---- parent process ---- */
 
-/* Checks what the device computes, too; a quick calibration keeps what an
- * earlier check found. */
+/* Runs the conformance suite on the device.  A quick calibration skips this and
+ * keeps the results of an earlier run. */
 static bool check_operators(const struct probe_options *options,
                             const json_t *device, json_t *result)
 {

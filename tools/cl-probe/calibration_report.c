@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Tables of what a calibration measured, and where another device overtakes
- * the CPU; see calibration_report.h.
- */
+/* Prints the results of a calibration, and the sizes from which another device
+ * is faster than the CPU; see calibration_report.h. */
 #include <config.h>
 
 #include "calibration_report.h"
@@ -16,7 +14,7 @@
 #include <string.h>
 
 #define SCAN_STEP 1.05
-/* Of one element of an addition: two read, one written. */
+/* Bytes per element of an f32 addition: two are read, one is written. */
 #define ADD_BYTES 12.0
 
 static void curve_read(const json_t *result, const char *name,
@@ -39,7 +37,7 @@ static double gemm_case_value(const json_t *point, size_t index)
     return json_number_value(json_array_get(point, index));
 }
 
-/* The curve of square products over n. */
+/* Reads the times of n x n x n GEMMs as a curve over n. */
 static void squares_read(const json_t *result, struct curve *out)
 {
     const json_t *points = json_object_get(result, "gemm");
@@ -80,7 +78,7 @@ static void cell_scalar(struct table *table, const json_t *result,
                value == NULL ? "-" : text_ns(text, json_number_value(value)));
 }
 
-/* The rate of the curve's largest size. */
+/* Adds a cell with the rate at the curve's largest size. */
 static void cell_rate(struct table *table, const json_t *result,
                       const char *name)
 {
@@ -128,7 +126,9 @@ static void print_rates(const json_t *results)
         {"add", "elementwise"},         {"exp", "transcendental"},
         {"softmax", "softmax"},         {"transpose", "strided"},
     };
-    struct table table = {.fold = 5}; /* transfers; operators */
+    struct table table = {
+        .fold =
+            5}; /* the transfers are before the break, the operators after */
 
     table_row(&table);
     table_cell(&table, "device");
@@ -151,7 +151,7 @@ static void print_rates(const json_t *results)
 /* Costs of one device as functions of a size. */
 struct device_cost {
     struct curve run, upload, download;
-    double bytes_up, bytes_down; /* moved, of each byte of x */
+    double bytes_up, bytes_down; /* moved for each byte of x */
 };
 
 static double contender_ns(const struct device_cost *c, double x)
@@ -164,8 +164,8 @@ static double contender_ns(const struct device_cost *c, double x)
     return ns;
 }
 
-/* The smallest x from which the second is the faster as far as both were
- * measured; 0: never. */
+/* Returns the smallest x from which `device` is faster than `cpu` at all
+ * measured sizes, or 0 if there is none. */
 static double crossover(const struct device_cost *cpu,
                         const struct device_cost *device)
 {
@@ -248,7 +248,7 @@ static void print_crossovers(const json_t *results)
     table_destroy(&table);
 }
 
-/* What programs therefore never run there beside a device that has it. */
+/* Prints the operators that the device does not support. */
 static void print_unsupported(const json_t *result)
 {
     const json_t *names = json_object_get(result, "unsupported");
@@ -260,8 +260,8 @@ static void print_unsupported(const json_t *result)
         printf("\n");
 }
 
-/* Which kernels its costs choose for products of some sizes, and whether a
- * search could make these faster. */
+/* Prints which GEMM kernels the profile chooses for some sizes, and whether
+ * cl-probe --tune could make them faster. */
 static void print_routes(const json_t *result)
 {
     static const char *const dtypes[] = {"f32", "tf32", "f16"};

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Calibration of one device: its time budget and its results; see
- * calibration_run.h.
- */
+/* Time budget and results of a calibration; see calibration_run.h. */
 #include <config.h>
 
 #include "calibration_run.h"
@@ -10,7 +7,9 @@
 #include "../common/clock.h"
 #include "../common/statistics.h"
 
-/* A first launch that took so much longer than the second compiled. */
+/* The first launch compiled a kernel if it took this much longer than the
+ * second.
+ */
 #define COMPILE_VISIBLE_NS (2 * NS_PER_MS)
 
 void step_begin(struct calibration_run *calibration, double weight,
@@ -66,7 +65,7 @@ static void note_compile(struct calibration_run *calibration,
             compile > 0 ? compile : 0;
 }
 
-/* As many batches as half the time left has room for. */
+/* Returns how many batches fit into half of the time left. */
 static uint32_t batches_for(const struct calibration_run *calibration,
                             double expected_ns)
 {

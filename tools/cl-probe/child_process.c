@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Child processes; see child_process.h.  What crosses the pipe is one JSON
- * object a line: {"fraction", "step"}, {"result"} or {"error"}.
+ * Child processes; see child_process.h.  A child writes one JSON object per
+ * line to the pipe: {"fraction", "step"}, {"result"} or {"error"}.
  */
 #include <config.h>
 
@@ -23,19 +23,19 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* How long a child may take to close its devices after its answer. */
+/* Time limit for closing the devices after the answer. */
 #define CLOSING_S 10u
 
 struct child_link {
     FILE *out;
 };
 
-/* The parent's side of a child. */
+/* The parent's data about a child. */
 struct child {
     pid_t pid;
     int fd;
     uint64_t deadline_ns;
-    char *text; /* what was read and is not yet a whole line */
+    char *text; /* received bytes of an incomplete line */
     size_t used, room;
     char step[64];
     struct progress *progress;
@@ -55,8 +55,8 @@ static void link_send(struct child_link *link, json_t *message)
 
 void child_progress(struct child_link *link, double fraction, const char *step)
 {
-    link_send(link, json_pack("{s:f, s:s}", "fraction", fraction, "step",
-                              step));
+    link_send(link,
+              json_pack("{s:f, s:s}", "fraction", fraction, "step", step));
 }
 
 void child_answer(struct child_link *link, json_t *result)
@@ -64,7 +64,8 @@ void child_answer(struct child_link *link, json_t *result)
     link_send(link, json_pack("{s:o}", "result", result));
 }
 
-/* Of what text was shortened to, too. */
+/* Returns the text as JSON.  If it is not valid UTF-8, replaces its non-ASCII
+ * bytes by '?'. */
 static json_t *text_json(char *text)
 {
     json_t *json = json_string(text);
@@ -99,8 +100,9 @@ json_t *child_text(const char *format, ...)
     return text_json(text);
 }
 
-/* A group of its own, so that compilers a driver started end with it; no core
- * file; no life after the parent's. */
+/* Prepares the child process.  It gets its own process group, so that compilers
+ * started by a driver can be killed with it, writes no core file, and is killed
+ * when the parent dies. */
 static void child_begin(pid_t parent)
 {
     struct rlimit none = {0, 0};
@@ -110,7 +112,7 @@ static void child_begin(pid_t parent)
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent)
         _exit(1);
-    /* What the parent could not write is not the child's to write. */
+    /* Output that the parent buffered must not be written twice. */
     __fpurge(stdout);
     dup2(STDERR_FILENO, STDOUT_FILENO);
 }
@@ -125,7 +127,7 @@ _Noreturn static void child_main(child_fn body, void *argument, int fd,
         _exit(1);
     body(argument, &link);
     fflush(NULL);
-    /* A driver's exit handlers have no say. */
+    /* Exit without running the exit handlers of drivers. */
     _exit(0);
 }
 
@@ -150,16 +152,16 @@ static void take_message(struct child *child, json_t *message)
     child->outcome->result = json_incref(result);
     child->outcome->end = result != NULL ? CHILD_ANSWERED : CHILD_FAILED;
     if (error != NULL)
-        snprintf(child->outcome->message, sizeof child->outcome->message,
-                 "%s", error);
+        snprintf(child->outcome->message, sizeof child->outcome->message, "%s",
+                 error);
 }
 
 static void take_lines(struct child *child)
 {
     char *line = child->text, *end;
 
-    while ((end = memchr(line, '\n',
-                         child->used - (size_t)(line - child->text)))) {
+    while ((
+        end = memchr(line, '\n', child->used - (size_t)(line - child->text)))) {
         json_t *message = json_loadb(line, (size_t)(end - line), 0, NULL);
 
         if (message != NULL)
@@ -171,7 +173,7 @@ static void take_lines(struct child *child)
     memmove(child->text, line, child->used);
 }
 
-/* false at the end of the pipe. */
+/* Reads from the pipe and handles complete lines.  Returns false at its end. */
 static bool child_read(struct child *child)
 {
     ssize_t got;
@@ -182,8 +184,7 @@ static bool child_read(struct child *child)
         if (child->text == NULL)
             abort();
     }
-    got = read(child->fd, child->text + child->used,
-               child->room - child->used);
+    got = read(child->fd, child->text + child->used, child->room - child->used);
     if (got < 0)
         return errno == EINTR || errno == EAGAIN;
     child->used += (size_t)got;
@@ -191,7 +192,8 @@ static bool child_read(struct child *child)
     return got > 0;
 }
 
-/* Until the pipe ends (true) or the time has run out (false). */
+/* Reads until the pipe ends, then returns true, or until the deadline, then
+ * returns false. */
 static bool child_listen(struct child *child)
 {
     for (;;) {
@@ -208,7 +210,8 @@ static bool child_listen(struct child *child)
     }
 }
 
-/* The time limit holds for a child that closed its pipe and stays, too. */
+/* Waits until the child exits.  Returns false at the deadline, which also
+ * applies to a child that closed its pipe but does not exit. */
 static bool child_reap(struct child *child, int *out_state)
 {
     const struct timespec pause = {0, 2000000};

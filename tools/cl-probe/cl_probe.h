@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cl-probe: what its parts share.  The parent process is single-threaded and
- * never creates a context: everything that may touch a driver runs in a child
- * process (child_process.h) and answers in JSON.
+ * Declarations that all modes of cl-probe share.  The parent process is
+ * single-threaded and never creates a context.  Code that may load a driver
+ * runs in a child process (child_process.h), which answers in JSON.
  */
 #ifndef CL_PROBE_H
 #define CL_PROBE_H
@@ -14,25 +14,32 @@ enum probe_exit {
     PROBE_OK = 0,
     PROBE_FAILED = 1, /* a device or a check failed */
     PROBE_USAGE = 2,
-    PROBE_NO_DEVICE = 3 /* there is none, or none of that name */
+    PROBE_NO_DEVICE = 3 /* no device, or no device of the given name */
 };
 
 struct probe_options {
-    const char *device;   /* restricts to one; NULL: all */
-    const char *forced;   /* --explain: TANDEM_DEVICE, which main unsets */
-    const char *resident; /* --explain: where the data lies; NULL: the host */
-    const char *op,
-        *shape; /* --explain; --verify, --warm-cache: op alone, or NULL */
-    const char *system; /* --warm-cache: the directory for all users, or NULL */
-    unsigned timeout_s; /* a child's; 0: the mode's own */
-    unsigned budget_s;     /* --tune: a device's; 0: the default */
-    unsigned driver_timeout_s; /* an OpenCL driver's; 0: the default */
-    bool one_op; /* --operator was given */
-    bool clblast; /* a context whose products are CLBlast's alone */
+    /* Name of the only device to use, or NULL for all. */
+    const char *device;
+    /* --explain: value of TANDEM_DEVICE, which main unsets. */
+    const char *forced;
+    /* --explain: name of the device that holds the data, or NULL for the host.
+     */
+    const char *resident;
+    /* --explain: operator and shape.  --verify and --warm-cache: the only
+     * operator to use, or NULL. */
+    const char *op, *shape;
+    /* --warm-cache: directory shared by all users, or NULL. */
+    const char *system;
+    /* Time limits; 0 for the default. */
+    unsigned timeout_s;        /* of one child process */
+    unsigned budget_s;         /* of --tune for one device */
+    unsigned driver_timeout_s; /* of the test of an OpenCL driver */
+    bool one_op;               /* --operator was given */
+    bool clblast;              /* the context uses CLBlast for every GEMM */
     bool json, quick, verbose;
 };
 
-/* Each mode prints its answer and returns the exit status. */
+/* The modes.  Each prints its result and returns the exit status. */
 int probe_list(const struct probe_options *options);
 int probe_calibrate(const struct probe_options *options);
 int probe_tune(const struct probe_options *options);
@@ -41,28 +48,28 @@ int probe_explain(const struct probe_options *options);
 int probe_clear_cache(const struct probe_options *options);
 int probe_warm_cache(const struct probe_options *options);
 
-/* A context for a child, of these backends alone (NULL: all), so that the
- * others' drivers cannot disturb; with verbose, the library's messages go to
- * standard error.  With a directory for all users, that is where compiled
- * programs go. */
+/* Creates a context in a child process.  `backends` names the plugins to load,
+ * separated by commas; NULL loads all.  With options->verbose, the library logs
+ * to standard error.  With options->system, compiled programs are stored in
+ * that directory. */
 enum tandem_status probe_context(const struct probe_options *options,
                                  const char *backends,
                                  struct tandem_context **out_context);
 
-/* Whether a file of a cache is a compiled program by its name, which is a
- * number of 32 digits and ".clbin". */
+/* Returns true if `name` is the file name of a cached program: 32 hexadecimal
+ * digits and ".clbin". */
 bool probe_is_program(const char *name);
 
-/* "cl-probe: ..." on standard error. */
+/* Prints "cl-probe: " and the message to standard error. */
 void probe_complain(const char *format, ...)
     __attribute__((format(printf, 1, 2)));
 
-/* Return a member of a device's or a result's object, or "" and 0 if it is
+/* Return a member of a device's or a result's object, or "" or 0 if it is
  * absent. */
 const char *device_text(const json_t *device, const char *key);
 double device_number(const json_t *device, const char *key);
 
-/* Prints json on standard output and releases it. */
+/* Prints `json` to standard output and releases it. */
 void probe_print_json(json_t *json);
 
 #endif

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cl-probe --clear-cache: removes what the library keeps only to be quicker,
- * compiled programs.  Profiles and the record of broken drivers stay: they were
- * measured, and nothing makes them anew by itself.  Parent process only; asks
- * no driver.
+ * Implements cl-probe --clear-cache, which removes compiled programs.  Keeps
+ * profiles and the driver blocklist, because they are not recreated
+ * automatically.  Parent process only; loads no driver.
  */
 #include <config.h>
 
@@ -32,7 +31,8 @@ struct clearing {
     json_int_t removed, bytes, kept, failed;
 };
 
-/* Whether name ends with that many digits of a number, and then suffix. */
+/* Returns true if `name` ends with `digits` hexadecimal digits and the suffix.
+ */
 static bool numbered(const char *name, size_t digits, const char *suffix)
 {
     const size_t length = strlen(name), end = digits + strlen(suffix);
@@ -48,14 +48,15 @@ bool probe_is_program(const char *name)
            numbered(name, PROGRAM_DIGITS, PROGRAM_SUFFIX);
 }
 
-/* A profile, "BACKEND-DEVICE-NUMBER.json", or the record of drivers. */
+/* Returns true for a profile, "BACKEND-DEVICE-NUMBER.json", or the blocklist.
+ */
 static bool is_measured(const char *name)
 {
     return numbered(name, PROFILE_DIGITS, ".json") ||
            strcmp(name, DRIVER_RECORD_NAME) == 0;
 }
 
-/* What others put there is left alone, and not counted. */
+/* Removes the file if it is a compiled program.  Ignores files of others. */
 static void clear_entry(struct clearing *clearing, const char *name)
 {
     struct stat status;
@@ -75,7 +76,7 @@ static void clear_entry(struct clearing *clearing, const char *name)
     }
 }
 
-/* Takes the descriptor over. */
+/* Clears clearing->directory and closes this descriptor. */
 static bool clear_directory(struct clearing *clearing)
 {
     DIR *entries = fdopendir(clearing->directory);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One curve for each cost class: time over bytes read and written, of an
- * operator that stands for the class.  Child process.
+ * Measures one curve for each cost class: the time of a representative operator
+ * over the bytes that it reads and writes.  Child process only.
  */
 #include <config.h>
 
@@ -10,14 +10,16 @@
 #include "calibration_run.h"
 #include "representative_op.h"
 
-/* Up to here whatever the time. */
+/* Sizes up to this one are measured even if the time is used up. */
 #define ALWAYS_ELEMENTS (INT64_C(1) << 16)
-#define LATE_GROWTH 16 /* when compilers took long: sizes may need others */
-#define LONG_ROWS (INT64_C(1) << 10) /* from here on rows are of one length */
-/* From here a compiler is slow: one length of row must do. */
+#define LATE_GROWTH 16 /* growth of sizes after compile_deadline_ns */
+#define LONG_ROWS                                                              \
+    (INT64_C(1) << 10) /* all rows of larger sizes have one length */
+/* A compiler that takes longer than this is slow; then only one row length is
+ * measured. */
 #define SLOW_COMPILE_NS (NS_PER_S / 2)
 
-/* In the order of measuring. */
+/* Cost classes in the order of measurement. */
 static const uint32_t classes[] = {
     TANDEM_COST_ELEMENTWISE,
     TANDEM_COST_TRANSCENDENTAL,
@@ -30,18 +32,18 @@ static const uint32_t classes[] = {
     TANDEM_COST_OPTIMIZER,
 };
 
-/* A curve being measured with one operator. */
+/* Measurement of a curve with one operator. */
 struct curve_run {
     struct calibration_run *calibration;
     const struct representative_op *representative;
     const char *curve;
     int64_t growth;
-    double expected_ns; /* of one launch of the next size; 0 unknown */
+    double expected_ns; /* of one launch of the next size; 0 if unknown */
     uint32_t points;
-    bool more; /* a larger size may follow */
+    bool more; /* the next size fits into the time left */
 };
 
-/* What the next size should take, buffers included, against the time left. */
+/* Returns true if the next size, with its buffers, fits into the time left. */
 static bool size_fits(const struct curve_run *run,
                       const struct resident_op *last,
                       const struct timing *timing)
@@ -82,7 +84,7 @@ static enum tandem_status measure_size(struct curve_run *run, int64_t elements)
 
     run->more =
         work.c.bytes * (double)run->growth <= (double)calibration->max_bytes;
-    /* Of this size; others may be served. */
+    /* The device may support other sizes. */
     if (status == TANDEM_UNSUPPORTED)
         return TANDEM_OK;
     if (status == TANDEM_OK)
@@ -124,8 +126,8 @@ static enum tandem_status measure_sizes(struct curve_run *run)
     return status;
 }
 
-/* With the first operator of the class that the device serves, and the next
- * where that one fails. */
+/* Measures the curve with the first operator of the class that the device
+ * supports, or with the next one if a launch fails. */
 static enum tandem_status measure_curve(struct calibration_run *calibration,
                                         uint32_t cost_class)
 {
@@ -135,8 +137,8 @@ static enum tandem_status measure_curve(struct calibration_run *calibration,
                             .curve = cost_class_curve(cost_class)};
     enum tandem_status status = TANDEM_OK;
 
-    /* A square grows by 4.  Coarser steps than 2 would miss where a device
-     * begins to share work among its cores. */
+    /* The size of a square matrix grows by 4.  For the others, a step greater
+     * than 2 would miss the size at which a device uses all its cores. */
     run.growth = cost_class == TANDEM_COST_STRIDED ? 4 : 2;
     step_begin(calibration, WEIGHT_CURVE, run.curve);
     while (status == TANDEM_OK && run.points == 0 &&

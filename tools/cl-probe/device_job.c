@@ -9,7 +9,9 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Says so where the device is left out. */
+/* Returns true if the job runs on the device; otherwise prints why it is
+ * skipped.
+ */
 static bool device_wanted(const struct probe_options *options,
                           const json_t *device)
 {
@@ -23,7 +25,7 @@ static bool device_wanted(const struct probe_options *options,
     return false;
 }
 
-/* The device's result, or what went wrong. */
+/* Returns the device's result, or an object with the member "error". */
 static json_t *device_run(const struct probe_options *options,
                           const struct device_job *job, const json_t *device)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Work on one device after another, each in a child process of its own with a
- * time limit, so that a driver that crashes or hangs costs that device only.
+ * Runs a job on one device after another.  Each device has its own child
+ * process with a time limit, so a driver that crashes or hangs affects only its
+ * device.
  */
 #ifndef CL_PROBE_DEVICE_JOB_H
 #define CL_PROBE_DEVICE_JOB_H
@@ -12,54 +13,55 @@
 
 struct device_job {
     const char *verb; /* "calibrate" */
-    unsigned limit_s; /* a child's, unless the options say otherwise */
+    unsigned limit_s; /* time limit of a child, unless --timeout sets another */
     bool self_test;   /* self_test_job_run comes first */
-    bool saves; /* profiles: nothing is done where none can be written */
-    /* The child's work; its argument is a struct device_job_request. */
+    bool saves; /* saves profiles; fails early if they cannot be written */
+    /* Runs in the child.  The argument is a struct device_job_request. */
     child_fn run;
-    /* Parent process, after each device: what else belongs to it, and what is
-     * to be printed at once.  false: it failed.  May be NULL. */
+    /* Runs in the parent after each device.  May add to the result and print
+     * it. Returns false if the device failed.  May be NULL. */
     bool (*on_result)(const struct probe_options *options, const json_t *device,
                       json_t *result);
-    /* Parent process, at the end, unless in JSON; may be NULL. */
+    /* Runs in the parent at the end, unless with --json.  May be NULL. */
     void (*print)(const json_t *results);
 };
 
 struct device_job_request {
     const struct probe_options *options;
     const char *backend;
-    uint32_t device; /* of the backend */
+    uint32_t device; /* index of the device in its backend */
     const char *name;
-    bool processor; /* the host's own, which compiles for itself */
+    bool processor; /* the device is the host CPU */
 };
 
-/* [blocks] Parent process: the devices that the options name; the same hardware
- * seen through another driver only when it is asked for by name.  Prints
- * { "results", "load_errors" } in JSON, a result that failed being
- * { "device", "error" }.  Returns the exit status. */
+/* [blocks] Runs the job on the devices that the options select.  A device that
+ * is listed a second time, through another driver, is only used if the options
+ * name it.  With --json prints { "results", "load_errors" }; a failed result is
+ * { "device", "error" }.  Returns the exit status.  Parent process only. */
 int device_jobs_run(const struct probe_options *options,
                     const struct device_job *job);
 
-/* [blocks] Parent process: has a child try what may crash or hang the device's
- * driver and note in its profile whether it is to be used (self_test_job.c). */
+/* [blocks] Runs the plugin's self-tests, which may crash the driver, in a child
+ * and saves their results in the profile (self_test_job.c).  Parent only. */
 void self_test_job_run(struct device_job_request *request,
                        struct progress *progress);
 
-/* Child process: the request's device, in a context of its own.  false, having
- * failed the child: nothing is left. */
+/* Opens the request's device in a new context.  On failure reports the error
+ * with child_fail, returns false and leaves nothing open.  Child process only.
+ */
 bool device_job_open(const struct device_job_request *request,
                      struct child_link *link,
                      struct tandem_context **out_context,
                      struct device_session *out_session);
 
-/* Child process: does the work on the request's device and with its profile,
- * which the work saves; where either cannot be had, fails the child. */
+/* device_job_edit_profile opens the request's device and profile and calls
+ * `work`, which saves the profile.  Reports with child_fail if it cannot open
+ * them.  Child process only. */
 typedef void (*profile_edit_fn)(const struct device_job_request *request,
-                                     struct child_link *link,
-                                     struct device_session *session,
-                                     struct tandem_profile *profile);
+                                struct child_link *link,
+                                struct device_session *session,
+                                struct tandem_profile *profile);
 void device_job_edit_profile(const struct device_job_request *request,
-                             struct child_link *link,
-                             profile_edit_fn work);
+                             struct child_link *link, profile_edit_fn work);
 
 #endif

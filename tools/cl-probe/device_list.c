@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finds and describes devices; see device_list.h.
+ * Finds the devices and describes them as JSON; see device_list.h.
  */
 #include <config.h>
 
@@ -71,14 +71,13 @@ static json_t *uuid_json(const uint8_t uuid[16])
     if (memcmp(uuid, unknown, 16) == 0)
         return json_null();
     for (size_t i = 0; i < 16; i++)
-        used += (size_t)snprintf(text + used, sizeof text - used, "%s%02x",
-                                 i == 4 || i == 6 || i == 8 || i == 10 ? "-"
-                                                                       : "",
-                                 uuid[i]);
+        used += (size_t)snprintf(
+            text + used, sizeof text - used, "%s%02x",
+            i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", uuid[i]);
     return json_string(text);
 }
 
-/* Text from a driver need not be UTF-8. */
+/* Returns the text as JSON.  Text from a driver may be invalid UTF-8. */
 static json_t *text_json(const char *text)
 {
     json_t *json = json_string(text);
@@ -149,7 +148,7 @@ static json_t *duplicate_json(const char *backend, int32_t duplicate_of)
     return json_string(name);
 }
 
-/* Operators that were found wrong. */
+/* Returns the names of the operators that the device computes wrong. */
 static json_t *blocked_json(struct tandem_context *context, uint32_t device)
 {
     json_t *out = json_array();
@@ -253,7 +252,8 @@ static int compare_names(const void *a, const void *b)
     return x_cpu != y_cpu ? y_cpu - x_cpu : strcmp(x, y);
 }
 
-/* Whether name is among those between commas; NULL: all are. */
+/* Returns true if the comma-separated list contains `name`, is empty or is
+ * NULL. */
 static bool listed(const char *list, const char *name)
 {
     size_t length = strlen(name);
@@ -274,7 +274,7 @@ struct names {
     size_t count;
 };
 
-/* tandem-NAME.so */
+/* Adds NAME of the path of a plugin, tandem-NAME.so. */
 static void add_file(struct names *names, const char *path)
 {
     const char *start = strrchr(path, '/') + strlen("/tandem-");
@@ -307,7 +307,8 @@ static void add_folder(struct names *names, const char *folder)
     globfree(&files);
 }
 
-/* Only names: the library judges the files. */
+/* Finds the names of the plugins.  The library checks the files when it loads
+ * them. */
 static void names_find(struct names *names)
 {
     const char *variable = secure_getenv("TANDEM_PLUGIN_PATH");
@@ -340,12 +341,12 @@ static void add_backend(json_t *found, const char *backend)
 {
     const char *before = device_text(found, "backends");
 
-    json_object_set_new(found, "backends",
-                        json_sprintf("%s%s%s", before,
-                                     before[0] == '\0' ? "" : ",", backend));
+    json_object_set_new(
+        found, "backends",
+        json_sprintf("%s%s%s", before, before[0] == '\0' ? "" : ",", backend));
 }
 
-/* backend NULL: whatever the library finds. */
+/* Queries the plugin `backend`, or if it is NULL all plugins of the library. */
 static void find_backend(json_t *found, const struct probe_options *options,
                          const char *backend)
 {
@@ -374,8 +375,8 @@ static void find_backend(json_t *found, const struct probe_options *options,
     child_outcome_destroy(&outcome);
 }
 
-/* Without a driver that takes its process down: the library would not touch
- * it either. */
+/* Returns false if the backend is OpenCL and a driver is broken.  The library
+ * would not load this driver either. */
 static bool drivers_good(json_t *found, const struct probe_options *options,
                          const char *backend)
 {
@@ -385,7 +386,7 @@ static bool drivers_good(json_t *found, const struct probe_options *options,
     return false;
 }
 
-/* Whether the plugin could have the device of that name; NULL: any. */
+/* Returns true if the device `name` could belong to the plugin, or is NULL. */
 static bool may_have(const char *backend, const char *name)
 {
     size_t length = strlen(backend);
@@ -419,7 +420,8 @@ json_t *devices_find(const struct probe_options *options, const char *name,
                     ? PROBE_FAILED
                     : PROBE_NO_DEVICE;
     probe_complain("there is no device \"%s\"; cl-probe --list names those "
-                   "that there are", name);
+                   "that there are",
+                   name);
     json_decref(found);
     return NULL;
 }

@@ -1,28 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The devices of this machine as JSON, found in one child process a plugin,
- * so that a driver that crashes or hangs costs its plugin only:
+ * Lists the devices of this machine as JSON.  Each plugin is queried in its own
+ * child process, so a driver that crashes or hangs affects only its plugin:
  *
  *   { "version", "devices": [ { "name", "backend", "index", ... } ],
  *     "load_errors": [ "..." ], "backends": "cpu,opencl", "failed": false,
  *     "drivers": [ ... ] }
  *
- * index counts within the backend; backends are those that answered; failed
- * says that one crashed or hung; drivers (driver_test.h) is there where the
- * OpenCL plugin was looked at.  Parent process only.
+ * "index" is the device's index in its backend.  "backends" names the plugins
+ * that answered.  "failed" is true if a plugin crashed or hung.  "drivers"
+ * (driver_test.h) is present if the OpenCL plugin was queried.  Parent only.
  */
-#ifndef CL_PROBE_DEVICES_H
-#define CL_PROBE_DEVICES_H
+#ifndef CL_PROBE_DEVICE_LIST_H
+#define CL_PROBE_DEVICE_LIST_H
 
 #include "cl_probe.h"
 
-/* name leaves one device (NULL: all), and looks at its plugin alone.  NULL,
- * having complained, where there is none of that name; *out_exit is then the
- * exit status. */
+/* Returns the list of all devices, or of the device `name` if it is not NULL;
+ * then only its plugin is queried.  If there is no such device, prints a
+ * message, sets *out_exit to the exit status and returns NULL. */
 json_t *devices_find(const struct probe_options *options, const char *name,
                      int *out_exit);
 
-/* Whether name means the device: opencl:0 is opencl. */
+/* Returns true if `name` selects the device.  "opencl" and "opencl:0" select
+ * the same device. */
 bool device_is(const json_t *device, const char *name);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The record of broken OpenCL drivers, written; see driver_blocklist_writer.h.
+ * Writes the driver blocklist; see driver_blocklist_writer.h.
  */
 #include <config.h>
 
@@ -64,7 +64,7 @@ void driver_test_results_add_group(struct driver_test_results *results,
 
 /* ---- what was on record before ---- */
 
-/* Whether the driver is no longer there, or another in its place. */
+/* Returns true if the driver was removed or replaced by another. */
 static bool gone(const struct icd *icd)
 {
     char library[ICD_TEXT_MAX];
@@ -84,8 +84,8 @@ static bool within(const struct icd_list *list, const struct icd_list *of)
     return true;
 }
 
-/* Takes over an earlier record unless it was tested anew or means a driver
- * that is gone. */
+/* Keeps an earlier entry unless this run tested its drivers or one of them was
+ * removed. */
 static void keep_earlier(struct driver_test_results *results,
                          const struct driver_record *record)
 {
@@ -103,7 +103,7 @@ static void keep_earlier(struct driver_test_results *results,
 
 /* ---- the file ---- */
 
-/* A field: nothing in it may end it. */
+/* Writes a field, without the characters that end a field. */
 static void put_text(FILE *out, const char *text)
 {
     for (; *text != '\0'; text++) {
@@ -113,7 +113,7 @@ static void put_text(FILE *out, const char *text)
     }
 }
 
-/* The record is read from anywhere. */
+/* Writes an absolute path, because readers have other current directories. */
 static void put_file(FILE *out, const struct icd *icd)
 {
     char *full = NULL;
@@ -124,7 +124,8 @@ static void put_file(FILE *out, const struct icd *icd)
     free(full);
 }
 
-/* The file's text, to be freed; NULL: no memory. */
+/* Returns the text of the file, which the caller frees, or NULL if memory is
+ * exhausted. */
 static char *compose(const struct driver_records *records, size_t *out_bytes)
 {
     char *text = NULL;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writing the record of broken OpenCL drivers (src/common/driver_blocklist.h):
- * what was found now, and what was on record before and could not be tested
- * again.  Parent process only.
+ * Writes the blocklist of broken OpenCL drivers
+ * (src/common/driver_blocklist.h). Combines the results of this run with
+ * earlier entries of drivers that this run did not test.  Parent process only.
  */
-#ifndef CL_PROBE_DRIVER_RECORD_H
-#define CL_PROBE_DRIVER_RECORD_H
+#ifndef CL_PROBE_DRIVER_BLOCKLIST_WRITER_H
+#define CL_PROBE_DRIVER_BLOCKLIST_WRITER_H
 
 #include "common/driver_blocklist.h"
 
@@ -13,8 +13,8 @@
 
 struct driver_test_results {
     struct driver_records broken;
-    struct icd_list tested; /* alone, whatever came of it */
-    /* Tested together, or empty. */
+    struct icd_list tested; /* tested alone, working or broken */
+    /* Tested together; may be empty. */
     struct icd_list together;
     char when[32];
 };
@@ -24,13 +24,14 @@ void driver_test_results_add_working(struct driver_test_results *results,
                                      const struct icd *icd);
 void driver_test_results_add_broken(struct driver_test_results *results,
                                     const struct icd *icd, const char *what);
-/* what NULL: together they are well. */
+/* Adds the result of the drivers of `list` together.  `what` says how they
+ * failed, or is NULL if they work. */
 void driver_test_results_add_group(struct driver_test_results *results,
                                    const struct icd_list *list,
                                    const char *what);
 
-/* Puts the record in place, or removes it where nothing is on it.  false, with
- * what is wrong in out_problem, where that was not possible. */
+/* Replaces the blocklist, or removes it if it would be empty.  On failure
+ * returns false and writes the reason to out_problem (DRIVER_PROBLEM_BYTES). */
 bool driver_test_results_write(struct driver_test_results *results,
                                char *out_problem);
 void driver_test_results_finish(struct driver_test_results *results);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Testing OpenCL drivers; see driver_test.h.
+ * Tests OpenCL drivers; see driver_test.h.
  */
 #include <config.h>
 
@@ -21,20 +21,21 @@
 
 struct driver_test {
     const struct probe_options *options;
-    const struct icd *icd; /* NULL: all drivers together */
+    const struct icd *icd; /* NULL to test all drivers together */
 };
 
 /* ---- in the child ---- */
 
-/* Leaves this one driver: ocl-icd goes by the file; Khronos' loader takes the
- * library, and finds no directory of that name. */
+/* Makes the ICD loader load only this driver.  ocl-icd reads OCL_ICD_VENDORS.
+ * Khronos' loader reads OCL_ICD_FILENAMES, and finds no directory with the name
+ * in OCL_ICD_VENDORS. */
 static void choose_driver(const struct icd *icd)
 {
     setenv("OCL_ICD_VENDORS", icd->file, 1);
     setenv("OCL_ICD_FILENAMES", icd->library, 1);
 }
 
-/* Why the driver's library cannot be used. */
+/* Returns the reason why the driver's library cannot be loaded. */
 static json_t *library_json(const struct icd *icd, const char *error,
                             const char **out_state)
 {
@@ -53,7 +54,8 @@ static json_t *library_json(const struct icd *icd, const char *error,
     return child_text("its library does not load: %s", error);
 }
 
-/* The driver's platforms, as the loader asks for them; -1: it is no driver. */
+/* Returns the number of platforms, queried like the ICD loader does, or -1 if
+ * the library is not an OpenCL driver. */
 static int platforms_count(void *library)
 {
     typedef void *(*address_fn)(const char *name);
@@ -71,7 +73,7 @@ static int platforms_count(void *library)
     return platforms(0, NULL, &count) == 0 ? (int)count : 0;
 }
 
-/* Why there is no device. */
+/* Returns the reason why the driver has no device. */
 static json_t *excuse_json(const struct icd *icd, const char **out_state)
 {
     void *library = dlopen(icd->library, RTLD_LAZY);
@@ -102,7 +104,7 @@ static json_t *excuse_json(const struct icd *icd, const char **out_state)
                       hint);
 }
 
-/* What there is to say of no device. */
+/* Reports to the parent that there is no device, and why. */
 static void answer_empty(struct child_link *link, const struct icd *icd)
 {
     const char *state = "empty";
@@ -138,8 +140,8 @@ static void driver_body(void *argument, struct child_link *link)
 
 /* ---- in the parent ---- */
 
-/* One child; true where the driver, or all together, took it down.  out_what
- * is then what happened. */
+/* Tests the driver, or all together, in a child.  If the child crashed or hung,
+ * returns true and writes to out_what what happened. */
 static bool breaks(const struct driver_test *test, json_t *driver,
                    char *out_what, size_t what_bytes)
 {
@@ -206,7 +208,7 @@ static void complain_all(json_t *problems, const char *what)
     complain(problems, text);
 }
 
-/* Tests each driver alone; how many are broken. */
+/* Tests each driver alone.  Returns the number of broken drivers. */
 static uint32_t test_each(struct driver_test *test, json_t *found,
                           const struct icd_list *list,
                           struct driver_test_results *results)
@@ -237,7 +239,7 @@ static uint32_t test_each(struct driver_test *test, json_t *found,
     return broken;
 }
 
-/* The files that name no driver. */
+/* Adds the .icd files that name no driver. */
 static void add_useless(json_t *drivers)
 {
     struct icd_list list;

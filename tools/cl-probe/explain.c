@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cl-probe --explain: what the chooser would do with an operator, and why.
- * The question is asked in a child process.
+ * Implements cl-probe --explain, which prints the device that the chooser would
+ * select for an operator, and the costs.  A child process asks the library.
  */
 #include <config.h>
 
@@ -18,18 +18,19 @@
 
 #define EXPLAIN_LIMIT_S 120u
 
-/* In the child: an operator's tensors. */
+/* An operator and its tensors, in the child. */
 struct question {
     const struct probe_options *options;
-    const char *backends; /* those that do not crash */
+    const char *backends; /* plugins that did not crash */
     struct op_case c;
     struct tandem_context *context;
     struct tandem_tensor *in[TANDEM_MAX_OPERANDS];
     struct tandem_tensor *out[TANDEM_MAX_OPERANDS];
-    const char *problem; /* NULL: the library's last error */
+    const char
+        *problem; /* error message; NULL for the last error of the library */
 };
 
-/* A tensor that lies on the device alone: one element, repeated there. */
+/* Makes a tensor valid only on the device, by copying one element to all. */
 static enum tandem_status place_on(struct question *q, uint32_t device,
                                    const struct tandem_tensor_desc *desc,
                                    struct tandem_tensor *tensor)
@@ -63,7 +64,8 @@ static enum tandem_status make_input(struct question *q, uint32_t i,
         return status == TANDEM_OK ? place_on(q, device, desc, q->in[i])
                                    : status;
     }
-    /* Addresses alone: nothing reads them, and the process ends soon. */
+    /* Only reserves addresses.  Nobody reads the memory; the process ends soon.
+     */
     memory = mmap(NULL, (size_t)desc_bytes(desc) + 64, PROT_READ | PROT_WRITE,
                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED) {
@@ -163,7 +165,7 @@ static void explain_body(void *argument, struct child_link *link)
         child_fail(link, "%s", q->problem ? q->problem : tandem_last_error());
     else
         child_answer(link, explanation_json(q, &explanation));
-    /* The tensors go with the context. */
+    /* This destroys the tensors, too. */
     tandem_context_destroy(q->context);
 }
 
@@ -209,7 +211,8 @@ static void print_answer(const struct probe_options *options,
         "  device", "wait",      "transfer", "launch",    "execute",
         "download", "predicted", "ready",    "calibrated"};
     const json_t *candidates = json_object_get(answer, "candidates");
-    struct table table = {.fold = 6}; /* the sum, and what is behind it */
+    struct table table = {
+        .fold = 6}; /* the sum and later columns go to the second line */
     char text[TEXT_BYTES];
 
     printf("%s of %s, %s read and written, data on %s%s\n\n",
@@ -267,7 +270,7 @@ static bool read_question(struct question *q)
     return true;
 }
 
-/* --device stands for TANDEM_DEVICE, and comes before it; NULL: neither. */
+/* Returns the value of --device, or else of TANDEM_DEVICE, or NULL. */
 static const char *forced_device(const struct probe_options *options)
 {
     if (options->device != NULL)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Matrix sizes over a grid of m, n and k, the smallest first, until the
- * time is used up.  Child process.
+ * Measures GEMM over a grid of m, n and k, the smallest sizes first, until the
+ * time is used up.  Child process only.
  */
 #include <config.h>
 
@@ -12,11 +12,12 @@
 
 #define SIDES 9
 #define MAX_SIZES (SIDES * SIDES * SIDES)
-/* There are many of them, and each has neighbours: less time for each. */
+/* Each size gets little time, because there are many and neighbouring sizes
+ * have similar times. */
 #define BATCH_NS NS_PER_MS
 #define BATCHES 5
-/* A library of OpenCL kernels has others, to be compiled, for large sizes:
- * when it is late, only small ones are measured, for so long at most. */
+/* Large sizes may need further kernels.  After compile_deadline_ns only sizes
+ * up to SMALL_SIDE are measured, for at most LATE_NS. */
 #define SMALL_SIDE 256.0
 #define LATE_NS NS_PER_S
 
@@ -24,7 +25,8 @@ struct gemm_size {
     int64_t m, n, k;
 };
 
-/* A byte moved counts as much as ten floating-point operations. */
+/* Returns the cost of a size for sorting.  One byte counts as ten
+ * floating-point operations. */
 static double gemm_case_operations(const struct gemm_size *p)
 {
     double m = (double)p->m, n = (double)p->n, k = (double)p->k;
@@ -39,7 +41,9 @@ static int compare_products(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* A whole grid: the host interpolates between its points. */
+/* Lists a complete grid, because the host library interpolates between its
+ * points.
+ */
 static size_t list_sizes(bool quick, struct gemm_size *out)
 {
     static const int64_t coarse[] = {8, 32, 128, 512, 2048};
@@ -56,7 +60,8 @@ static size_t list_sizes(bool quick, struct gemm_size *out)
     return count;
 }
 
-/* expected_ns: of one launch, 0 unknown; set to what it took. */
+/* *expected_ns is the expected time of one launch, 0 if unknown; the function
+ * sets it to the measured time. */
 static enum tandem_status measure_product(struct calibration_run *calibration,
                                           const struct gemm_size *p, bool first,
                                           double *expected_ns)
@@ -114,7 +119,7 @@ enum tandem_status measure_products(struct calibration_run *calibration)
         status =
             measure_product(calibration, &sizes[i], done == 0, &expected_ns);
         if (status == TANDEM_UNSUPPORTED)
-            continue; /* of this size; others may be served */
+            continue; /* the device may support other sizes */
         if (status != TANDEM_OK)
             break;
         ns = expected_ns;

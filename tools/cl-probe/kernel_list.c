@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Kernels that a device is to compile; see kernel_list.h.
+ * Compiles kernels in advance; see kernel_list.h.
  */
 #include <config.h>
 
@@ -41,7 +41,8 @@ static void item_fail(struct kernel_list *list, const struct kernel_item *item)
                                          list->session->backend->last_error()));
 }
 
-/* Takes an item over; false: no memory. */
+/* Appends the item and takes ownership.  Returns false if memory is exhausted.
+ */
 static bool item_keep(struct kernel_list *list, struct kernel_item *item)
 {
     struct kernel_item **grown =
@@ -56,7 +57,7 @@ static bool item_keep(struct kernel_list *list, struct kernel_item *item)
     return true;
 }
 
-/* After resident_op_describe, which makes a product's description. */
+/* Applies the forms to the GEMM that resident_op_describe made. */
 static void item_form(struct kernel_item *item, uint32_t forms)
 {
     struct tandem_gemm *gemm = &item->work.gemm;
@@ -76,7 +77,7 @@ static void item_form(struct kernel_item *item, uint32_t forms)
         gemm->activation = TANDEM_OP_GELU;
 }
 
-/* What is there is judged; false: it is no work for this device. */
+/* Returns false if the operator or the device does not support the call. */
 static bool item_describe(struct kernel_list *list, struct kernel_item *item,
                           const char *op, const char *shape, uint32_t forms)
 {
@@ -115,7 +116,7 @@ bool kernels_add(struct kernel_list *list, const char *op, const char *shape,
     return item_keep(list, item);
 }
 
-/* One round; *out_name: the first that is waited for. */
+/* Queries all items once.  Sets *out_name to the first that still compiles. */
 static enum tandem_status items_ask(struct kernel_list *list,
                                     const char **out_name)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What an operator costs however small it is: launching, waiting, taking
- * memory from the pool.  Child process.
+ * Measures the costs that do not depend on the size: launch, wait, and
+ * allocation from the pool.  Child process only.
  */
 #include <config.h>
 
@@ -11,13 +11,13 @@
 #include "representative_op.h"
 
 #define SAMPLES 33
-#define LAUNCHES 256 /* of a sample, at most */
+#define LAUNCHES 256 /* maximum number of launches in a sample */
 #define SAMPLE_NS (10.0 * NS_PER_MS)
 #define ALLOCS 64
 #define ALLOC_BYTES (UINT64_C(1) << 20)
 
-/* Host time of a launch, without the wait.  each_ns: what one takes; where
- * that is much, fewer of them must do. */
+/* Measures the host time of a launch, without the wait.  each_ns is the time of
+ * one launch; the longer it is, the fewer launches are in a sample. */
 static enum tandem_status time_launch(struct resident_op *work, double each_ns,
                                       double *out_ns)
 {
@@ -77,7 +77,7 @@ static enum tandem_status measure_wait(struct calibration_run *calibration,
     return TANDEM_OK;
 }
 
-/* The smallest work that the device serves, of whatever operator. */
+/* Creates the smallest call of any operator that the device supports. */
 static enum tandem_status least_create(struct calibration_run *calibration,
                                        struct resident_op *work)
 {

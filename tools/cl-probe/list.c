@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cl-probe --list: the devices under clinfo-style headings, and what could
- * not be used.  Parent process only.
+ * Implements cl-probe --list, which prints the devices in the style of clinfo,
+ * and the plugins and drivers that cannot be used.  Parent process only.
  */
 #include <config.h>
 
@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Where what a heading says begins. */
+/* Column of the values. */
 #define COLUMN 30
 
 static void line(const char *heading, const char *text)
@@ -110,7 +110,7 @@ static void print_device(const json_t *device)
     printf("\n");
 }
 
-/* "LIBRARY: what is true of it". */
+/* Adds a row such as "LIBRARY: 1 device". */
 static void driver_row(struct table *table, const json_t *driver)
 {
     const char *state = device_text(driver, "state");
@@ -120,7 +120,7 @@ static void driver_row(struct table *table, const json_t *driver)
 
     table_row(table);
     table_cell(table, "%s", device_text(driver, "file"));
-    /* Why it could not be tested is among what is not usable. */
+    /* The reason is printed with the list of what cannot be used. */
     if (strcmp(state, "untested") == 0)
         table_text(table, "%s%suntested", library, between);
     else if (strcmp(state, "ok") == 0)
@@ -152,8 +152,8 @@ static void print_sentences(const char *heading, const json_t *sentences)
     printf("%s\n", heading);
     for (size_t i = 0; i < json_array_size(sentences); i++) {
         printf("  ");
-        text_wrap(stdout, json_string_value(json_array_get(sentences, i)), 2,
-                  4, output_columns(stdout));
+        text_wrap(stdout, json_string_value(json_array_get(sentences, i)), 2, 4,
+                  output_columns(stdout));
     }
     printf("\n");
 }

@@ -134,7 +134,7 @@ static bool take_seconds(const char *option, unsigned *out)
     return false;
 }
 
-/* Sets the mode; false, having complained, where there are two. */
+/* Sets the mode.  If there are two, prints a message and returns false. */
 static bool set_mode(enum mode *mode, enum mode wanted)
 {
     if (*mode != MODE_NONE && *mode != wanted) {
@@ -146,7 +146,7 @@ static bool set_mode(enum mode *mode, enum mode wanted)
     return true;
 }
 
-/* false, having complained, where the option is not understood. */
+/* Handles one option.  If it is invalid, prints a message and returns false. */
 static bool take_option(int option, struct probe_options *options,
                         enum mode *mode)
 {
@@ -192,11 +192,11 @@ static bool take_option(int option, struct probe_options *options,
     case OPTION_DRIVER_TIMEOUT:
         return take_seconds("--driver-timeout", &options->driver_timeout_s);
     default:
-        return false; /* getopt complained */
+        return false; /* getopt printed a message */
     }
 }
 
-/* What follows the options, and what goes together. */
+/* Checks the arguments after the options, and combinations of options. */
 static bool check_options(struct probe_options *options, enum mode mode,
                           int argc, char **argv)
 {
@@ -260,7 +260,7 @@ static int run(int argc, char **argv)
     enum mode mode = MODE_NONE;
     int option;
 
-    /* Children load one plugin each, and ask about all devices. */
+    /* Each child process loads one plugin and queries all its devices. */
     unsetenv("TANDEM_DEVICE");
     while ((option = getopt_long(argc, argv, "hV", long_options, NULL)) != -1) {
         if (option == 'h') {

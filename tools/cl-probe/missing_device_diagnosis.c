@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Hints about missing OpenCL devices; see missing_device_diagnosis.h.
+ * Finds reasons for missing OpenCL devices; see missing_device_diagnosis.h.
  */
 #include <config.h>
 
@@ -19,8 +19,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-__attribute__((format(printf, 2, 3))) static void
-add(json_t *sentences, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static void add(json_t *sentences,
+                                                      const char *format, ...)
 {
     char text[1024];
     va_list arguments;
@@ -56,7 +56,7 @@ void hints_drivers(json_t *sentences)
 
 /* ---- hardware ---- */
 
-/* A number of a file of sysfs, as in "0x10de"; 0 where there is none. */
+/* Returns the number in a sysfs file, such as "0x10de", or 0. */
 static unsigned long file_number(const char *directory, const char *name)
 {
     char path[4200], text[32] = "";
@@ -72,7 +72,8 @@ static unsigned long file_number(const char *directory, const char *name)
     return strtoul(text, NULL, 16);
 }
 
-/* The driver of a library with one of the names, by blanks, in its own. */
+/* Finds the .icd file of a driver whose library name contains one of the
+ * blank-separated names. */
 static bool registered(const char *names, char *out_file, size_t bytes)
 {
     struct icd_list list;
@@ -117,7 +118,7 @@ static void hint_gpu(json_t *sentences, const char *directory)
     const unsigned long vendor = file_number(directory, "vendor");
     char file[ICD_TEXT_MAX];
 
-    /* Class 3 is displays. */
+    /* PCI class 3 is display controllers. */
     if (file_number(directory, "class") >> 16 != 3)
         return;
     for (size_t i = 0; i < sizeof vendors / sizeof vendors[0]; i++) {
@@ -128,7 +129,7 @@ static void hint_gpu(json_t *sentences, const char *directory)
         if (registered(vendors[i].libraries, file, sizeof file))
             add(sentences,
                 "there is a GPU of %s (PCI %.32s), and its OpenCL driver is "
-                "registered (%.200s): what came of it stands among the drivers",
+                "registered (%.200s): see the list of drivers",
                 vendors[i].name, address, file);
         else
             add(sentences,

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Why there may be no OpenCL device: what this machine's files say.  Each
- * function appends a sentence for each thing found wanting, and opens no
- * device.
+ * Finds reasons why there is no OpenCL device in files of this machine.  Each
+ * function appends one sentence for each problem.  No function opens a device.
  */
-#ifndef CL_PROBE_HINTS_H
-#define CL_PROBE_HINTS_H
+#ifndef CL_PROBE_MISSING_DEVICE_DIAGNOSIS_H
+#define CL_PROBE_MISSING_DEVICE_DIAGNOSIS_H
 
 #include <jansson.h>
 
-/* All of these, of this machine. */
+/* Makes all the checks below on this machine. */
 void missing_opencl_diagnose(json_t *sentences);
 
-/* That no driver is registered. */
+/* Reports that no OpenCL driver is registered. */
 void hints_drivers(json_t *sentences);
-/* The GPUs among the PCI devices whose directories the pattern names, and what
- * brings their drivers. */
+/* Reports each GPU with its OpenCL driver, or with the package that has it.
+ * `pattern` is the glob pattern of the directories of PCI devices. */
 void hints_gpus(json_t *sentences, const char *pattern);
-/* The device files that this user may not open, and who may. */
+/* Reports device files that this user may not open, and the group that may.
+ * `pattern` is their glob pattern. */
 void hints_files(json_t *sentences, const char *pattern);
 
 #endif

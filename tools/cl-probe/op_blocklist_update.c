@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The accuracy gate; see op_blocklist_update.h.
+ * Updates the list of wrong operators; see op_blocklist_update.h.
  */
 #include <config.h>
 
@@ -28,7 +28,7 @@ struct blocklist_update {
     bool changed;
 };
 
-/* What the suite found of one operator. */
+/* Updates one operator with its counts of passed and failed cases. */
 static enum tandem_status judge(struct blocklist_update *update, uint32_t op,
                                 const char *name, const json_t *counts)
 {
@@ -54,7 +54,7 @@ static enum tandem_status judge_all(struct blocklist_update *update,
     const char *name;
     json_t *counts;
 
-    json_object_foreach(groups, name, counts) {
+    json_object_foreach (groups, name, counts) {
         const struct tandem_op_info *op = tandem_op_by_name(name);
 
         if (op != NULL && status == TANDEM_OK)
@@ -105,7 +105,7 @@ static bool has_operators(json_t *groups)
     const char *name;
     json_t *counts;
 
-    json_object_foreach(groups, name, counts) {
+    json_object_foreach (groups, name, counts) {
         if (tandem_op_by_name(name) != NULL)
             return true;
     }

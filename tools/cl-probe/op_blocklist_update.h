@@ -1,25 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The accuracy gate: what a device was found to compute wrong is noted in its
- * profile, so that programs do not run it there, until it is found right.
- * Parent process only.
+ * Updates the list of operators, in a device's profile, that the device
+ * computes wrong.  Programs do not run these operators on the device.  Parent
+ * only.
  */
-#ifndef CL_PROBE_GATE_H
-#define CL_PROBE_GATE_H
+#ifndef CL_PROBE_OP_BLOCKLIST_UPDATE_H
+#define CL_PROBE_OP_BLOCKLIST_UPDATE_H
 
 #include "cl_probe.h"
 
-/* Brings the device's profile into line with a result of verify.h, and adds to
- * it
+/* Updates the device's profile with a result of verify.h, and adds to the
+ * result
  *
  *   "blocked": [ NAME ], "unblocked": [ NAME ], "profile": PATH or null
  *
- * the operators that failed now and those that had failed before and are used
- * again; or "blocklist_error", why the profile could not be written. */
+ * the operators that failed, and the operators that failed before and are
+ * correct now; or "blocklist_error", the reason why the profile was not
+ * written. */
 void op_blocklist_update(const struct probe_options *options,
                          const json_t *device, json_t *result);
 
-/* Prints these members. */
+/* Prints the members that op_blocklist_update added. */
 void op_blocklist_print(const json_t *result);
 
 #endif

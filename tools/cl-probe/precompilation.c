@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What calibration will launch, compiled beforehand by several processes at
- * once: most drivers compile one program at a time in a process, and keep what
- * they compiled on disk, or the plugin does.  What is missing then is compiled
- * where it is launched.
+ * Compiles the kernels of a calibration in several processes at once, since
+ * most drivers compile one program at a time in a process.  The driver or the
+ * plugin caches the programs on disk.  Kernels that are missing are compiled at
+ * their first launch.
  */
 #include <config.h>
 
@@ -18,8 +18,9 @@
 
 #define HELPERS 8u
 
-/* The longest compiles first, as helpers take them in turn.  Not there: what
- * tells how long a compile takes, add, and the smallest product. */
+/* Kernels that take long to compile come first; the processes take them in
+ * turn. Kernels of add and of the smallest GEMM are missing, because the
+ * calibration measures with them how long a compilation takes. */
 static const struct {
     const char *op, *shape;
     enum kernel_form form;
@@ -71,7 +72,7 @@ static uint32_t helpers_wanted(void)
     return count < HELPERS ? count : HELPERS;
 }
 
-/* CLBlast's product, by the last process. */
+/* Compiles CLBlast's GEMM, in the last process. */
 static void clblast_build(struct device_session *session)
 {
     struct kernel_list list;
@@ -82,7 +83,7 @@ static void clblast_build(struct device_session *session)
     kernels_finish(&list);
 }
 
-/* Every count-th kernel, from the nth on. */
+/* Compiles every count-th kernel, beginning with kernel nth. */
 static void share_build(struct device_session *session, uint32_t nth,
                         uint32_t count)
 {
@@ -98,7 +99,7 @@ static void share_build(struct device_session *session, uint32_t nth,
     kernels_finish(&list);
 }
 
-/* Whatever fails here shows again where it is measured. */
+/* Ignores errors, because the measurement will meet and report them. */
 _Noreturn static void helper_main(const struct device_job_request *request,
                                   uint32_t nth, uint32_t count)
 {
@@ -127,7 +128,7 @@ bool kernels_precompile(const struct device_job_request *request,
     const uint32_t count = helpers_wanted();
     pid_t helpers[HELPERS + 1];
 
-    /* A processor's compiler keeps it busy enough. */
+    /* CPU devices compile with several threads already. */
     if (count < 2 || request->processor)
         return false;
     child_progress(link, 0, "compiling");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The directory of profiles; see profile_directory.h.
+ * Checks the profile directory; see profile_directory.h.
  */
 #include <config.h>
 
@@ -16,10 +16,10 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A profile is smaller. */
+/* Larger than any profile. */
 #define TRIAL_BYTES 65536
 
-/* As the library chooses it. */
+/* Finds the directory in the same way as the library. */
 static bool place_find(char *out_path, size_t bytes)
 {
     const char *path = environment_get("TANDEM_PROFILE_DIR");
@@ -30,7 +30,7 @@ static bool place_find(char *out_path, size_t bytes)
     return strlen(path) < bytes;
 }
 
-/* 0, or the error. */
+/* Returns 0 or errno. */
 static int self_test_write(int directory)
 {
     static const char zeros[TRIAL_BYTES];
@@ -39,7 +39,7 @@ static int self_test_write(int directory)
     int error = 0;
 
     if (file < 0 && (errno == EOPNOTSUPP || errno == EISDIR)) {
-        /* The file system has no nameless files. */
+        /* The file system does not support O_TMPFILE. */
         return faccessat(directory, ".", W_OK | X_OK, AT_EACCESS) == 0 ? 0
                                                                        : errno;
     }

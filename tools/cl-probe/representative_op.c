@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which operator stands for a cost class on a device; see representative_op.h.
+ * Selects operators that represent cost classes; see representative_op.h.
  */
 #include <config.h>
 
@@ -8,10 +8,10 @@
 
 #include <string.h>
 
-#define ROW 1024     /* of reductions, softmax and norms */
-#define SHORT_ROW 64 /* no more than SAMPLE_FIRST */
+#define ROW 1024     /* row length of reductions, softmax and norms */
+#define SHORT_ROW 64 /* at most SAMPLE_FIRST */
 
-/* What is measured where the device serves it. */
+/* The usual operator of each cost class, and the name of its curve. */
 static const struct {
     const char *curve;
     uint32_t op;
@@ -34,8 +34,8 @@ const char *cost_class_curve(uint32_t cost_class)
     return usual[cost_class].curve;
 }
 
-/* Whether libtandem counts the operator to TANDEM_COST_STRIDED where an operand
- * has strides. */
+/* Returns true if libtandem uses TANDEM_COST_STRIDED for the operator when an
+ * operand is strided. */
 static bool elementwise(const struct tandem_op_info *info)
 {
     switch (info->op_class) {
@@ -52,8 +52,8 @@ static bool elementwise(const struct tandem_op_info *info)
     }
 }
 
-/* Whether libtandem takes the costs of the class for the operator: by its row
- * of the table, or (second) with other strides than the row is about. */
+/* Returns true if libtandem uses the costs of the class for the operator: those
+ * of its table entry or, if `second`, those for strided operands. */
 static bool stands_for(const struct tandem_op_info *info, uint32_t cost_class,
                        bool second)
 {
@@ -121,7 +121,7 @@ representative_op_shape(const struct representative_op *representative,
     case TANDEM_CLASS_SOFTMAX:
     case TANDEM_CLASS_CROSS_ENTROPY:
     case TANDEM_CLASS_NORM:
-        /* Two lengths of row: each may be a kernel to be compiled. */
+        /* Only two row lengths, since each may need its own kernel. */
         return rows_shape(elements, elements < ROW ? SHORT_ROW : ROW, shape);
     default:
         return 1;

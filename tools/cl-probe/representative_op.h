@@ -1,36 +1,39 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Operators that stand for a cost class: the usual one, and where a device does
- * not serve it any other whose costs libtandem takes from the same class.
- * Child process.
+ * Selects the operator whose time is measured for a cost class: the usual one
+ * or, if the device does not support it, another operator of the class. Child
+ * process only.
  */
-#ifndef CL_PROBE_SAMPLE_H
-#define CL_PROBE_SAMPLE_H
+#ifndef CL_PROBE_REPRESENTATIVE_OP_H
+#define CL_PROBE_REPRESENTATIVE_OP_H
 
 #include "../common/resident_op.h"
 
-/* Sizes in elements, powers of two; of products the side. */
+/* Smallest and largest size, in elements, and for GEMM side of a square matrix.
+ * All are powers of two. */
 #define SAMPLE_FIRST (INT64_C(1) << 6)
 #define SAMPLE_LAST (INT64_C(1) << 26)
 #define SAMPLE_FIRST_SIDE INT64_C(16)
 #define SAMPLE_LAST_SIDE INT64_C(1024)
 
-/* Set cost_class, the rest 0; representative_op_next fills info. */
+/* The caller sets cost_class, and the other fields to 0. representative_op_next
+ * sets `info`. */
 struct representative_op {
     uint32_t cost_class; /* enum tandem_cost_class */
     const struct tandem_op_info *info;
     uint32_t next;
 };
 
-/* The name of the class's curve in a profile ("gemm" is none). */
+/* Returns the name of the class's curve in a profile. */
 const char *cost_class_curve(uint32_t cost_class);
-/* The next operator of the class, the usual one first; false: no more. */
+/* Selects the next operator of the class, the usual one first.  Returns false
+ * if there is none left. */
 bool representative_op_next(struct representative_op *representative);
-/* The least size at which the device serves it; 0: it does at none. */
+/* Returns the smallest size at which the device supports the operator, or 0. */
 int64_t
 representative_op_is_supported(const struct representative_op *representative,
                                struct device_session *session);
-/* As resident_op_create, with plain arguments of so many elements; for
+/* Like resident_op_create, with operands of `elements` elements.  For
  * TANDEM_COST_STRIDED the first input is a transposed view. */
 enum tandem_status
 representative_op_create(const struct representative_op *representative,

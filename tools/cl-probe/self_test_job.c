@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What may crash or hang a driver, tried in a child process before anything
- * else, for the plugin's section of the profile.  It tells first that it tries,
- * and then what came of it, and each is saved at once: so whatever ends the
- * child, what it leaves is true.
+ * Runs the plugin's self-tests, which may crash or hang the driver, in a child
+ * process before the calibration.  The plugin reports the start of each test
+ * and then its result, and the child saves each report in the profile at once.
+ * So the profile is right even if the child is killed.
  */
 #include <config.h>
 
@@ -12,13 +12,13 @@
 
 #include "../common/clock.h"
 
-/* It compiles a dozen kernels. */
+/* The tests compile about twelve kernels. */
 #define SELF_TEST_LIMIT_S 120u
 #define TRIAL_NS (60 * NS_PER_S)
 
 /* ---- the child's side ---- */
 
-/* In a device of its own, which the plugin opens for this alone. */
+/* Runs the tests on a device handle that is opened only for them. */
 static enum tandem_status
 self_test_run(const struct device_job_request *request,
               struct device_session own, struct tandem_profile *profile,
@@ -73,7 +73,7 @@ void self_test_job_run(struct device_job_request *request,
 {
     struct child_outcome outcome;
 
-    /* There is nothing of the kind on a processor. */
+    /* There are no such tests for CPUs. */
     if (request->processor)
         return;
     child_run(self_test_body, request,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Uploads and downloads, of ordinary and of pinned memory: time over bytes.
- * Child process.
+ * Measures the time of uploads and downloads over their size, with pageable and
+ * with pinned memory.  Child process only.
  */
 #include <config.h>
 
@@ -35,7 +35,7 @@ static void *memory_alloc(struct calibration_run *calibration, bool pinned,
     else if (session->backend->host_alloc(session->device, bytes, &memory) !=
              TANDEM_OK)
         return NULL;
-    /* A page never touched would be counted as the transfer's. */
+    /* Otherwise the transfer's time would contain page faults. */
     if (memory != NULL)
         memset(memory, 1, bytes);
     return memory;
@@ -51,7 +51,8 @@ static void memory_free(struct calibration_run *calibration, bool pinned,
         free(memory);
 }
 
-/* Uploads one after another and one wait; downloads wait each. */
+/* Measures `count` transfers: uploads with one wait at the end, downloads with
+ * one wait each. */
 static enum tandem_status transfer_many(struct device_session *session,
                                         const struct transfer *transfer,
                                         uint64_t bytes, uint64_t count,
@@ -96,7 +97,7 @@ static enum tandem_status transfer_time(struct calibration_run *calibration,
     return status;
 }
 
-/* Larger and larger while the next should still fit into the time left. */
+/* Measures growing sizes while the next one fits into the time left. */
 static enum tandem_status transfer_sizes(struct calibration_run *calibration,
                                          const struct transfer *transfer,
                                          uint64_t last_bytes)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cl-probe --tune: searches for better parameters, one device after another.
- * Each device has its own child process, which saves the profile after each
- * result, so that a crash loses nothing.
+ * Implements cl-probe --tune, which searches for better kernel parameters, one
+ * device after another.  The child process of a device saves the profile after
+ * each result, so a crash loses nothing.
  */
 #include <config.h>
 
@@ -15,8 +15,8 @@
 #include <stdio.h>
 
 #define BUDGET_S 60u
-/* A compile is not broken off when the budget is used up; on a processor it
- * takes many seconds. */
+/* Extra time for a compilation that runs when the budget ends.  It takes many
+ * seconds on a CPU device. */
 #define AFTER_S 120u
 #define TICK_NS 500000000
 
@@ -27,8 +27,8 @@ static unsigned budget_of(const struct probe_options *options)
 
 /* ---- the child's side ---- */
 
-/* Tells the parent how far the budget is used up, from a thread of its own: a
- * search may find nothing for long. */
+/* A thread that reports to the parent which fraction of the budget is used,
+ * since a search may have no result for a long time. */
 struct ticker {
     struct child_link *link;
     uint64_t budget_ns;
@@ -85,9 +85,9 @@ static void tune_lane(const struct device_job_request *request,
         child_fail(link, "%s; %s (%s)", session->backend->last_error(),
                    tandem_last_error(), tandem_status_name(status));
     else
-        child_answer(link, json_pack("{s:s, s:O, s:o}", "device",
-                                     request->name, "tuning", found,
-                                     "profile", child_text("%s", path)));
+        child_answer(link, json_pack("{s:s, s:O, s:o}", "device", request->name,
+                                     "tuning", found, "profile",
+                                     child_text("%s", path)));
     json_decref(found);
 }
 
@@ -115,7 +115,7 @@ static bool tune_print(const struct probe_options *options,
         return true;
     }
     printf("%s: written to %s\n", name, device_text(result, "profile"));
-    json_object_foreach(found, key, value)
+    json_object_foreach (found, key, value)
         printf("  %s: %s\n", key, json_string_value(value));
     return true;
 }

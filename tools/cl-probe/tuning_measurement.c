@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs a plugin's tune and stores the results in a profile; in the child. */
+/* Runs a plugin's tune function and stores the results in a profile. */
 #include <config.h>
 
 #include "calibration_run.h"
 
 #include "../common/clock.h"
 
-/* Time limits of the tuning step of --calibrate, quick or not. */
+/* Time limits of the tuning step of --calibrate, with and without --quick. */
 #define QUICK_NS (2500 * NS_PER_MS)
 #define LONG_NS (4500 * NS_PER_MS)
 
@@ -26,16 +26,16 @@ static void tuning_sink_add(void *user, const char *key, const char *value)
         return;
     json_object_set_new(sink->found, key, json_string(value));
     if (sink->save)
-        sink->status = tandem_profile_save(
-            sink->profile, NULL, sink->path, sizeof sink->path);
+        sink->status = tandem_profile_save(sink->profile, NULL, sink->path,
+                                           sizeof sink->path);
 }
 
 enum tandem_status tune_run(struct device_session *session,
                             struct tandem_profile *profile, uint64_t budget_ns,
                             bool save, json_t *out_found)
 {
-    struct tuning_sink sink = {.profile = profile, .save = save,
-                            .found = out_found};
+    struct tuning_sink sink = {
+        .profile = profile, .save = save, .found = out_found};
     enum tandem_status status = TANDEM_UNSUPPORTED;
 
     if (session->backend->tune != NULL)

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cl-probe --verify: runs the conformance suite, which holds the float64
- * references, against each device: the program tandem-conformance that is
- * installed beside this one, in a child process.  See verify.h.
+ * Implements cl-probe --verify, which runs the program tandem-conformance on
+ * each device, in a child process; see verify.h.
  */
 #include <config.h>
 
@@ -32,8 +31,8 @@ struct verification {
     uint32_t device;     /* of the backend */
     const char *plugin;  /* path */
     const char *program; /* tandem-conformance's path */
-    const char *only;    /* its OP, or NULL */
-    /* What the program said. */
+    const char *only;    /* its argument OP, or NULL */
+    /* The program's results. */
     json_t *groups, *failures;
     json_int_t passed, failed, skipped;
     char last_words[256];
@@ -41,7 +40,7 @@ struct verification {
 
 /* ---- where the plugin and the program are ---- */
 
-/* A path is bytes, and need be no text that JSON takes. */
+/* Returns a path as an array of bytes, since it may be invalid UTF-8. */
 static json_t *path_json(const char *path)
 {
     json_t *bytes = json_array();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Checking what a device computes: the conformance suite, run against it, and
- * the gate (op_blocklist_update.h) that follows.  Parent process only.
+ * Checks what a device computes with the conformance suite, and updates the
+ * list of wrong operators in its profile (op_blocklist_update.h).  Parent only.
  */
 #ifndef CL_PROBE_VERIFY_H
 #define CL_PROBE_VERIFY_H
@@ -12,26 +12,25 @@
 
 #define VERIFY_PATH_BYTES (PATH_MAX + 32)
 
-/* Looks for tandem-conformance beside this program; in a build tree, a folder
- * above it. */
+/* Finds the program tandem-conformance in the directory of this program or, in
+ * a build tree, in its parent directory.  Returns false if it is missing. */
 bool verify_find_program(char out[VERIFY_PATH_BYTES]);
 
-/* [blocks]  Runs the suite, of which only names an operator, a group, or
- * "operators" (NULL: all), against the device:
+/* [blocks] Runs the conformance suite on the device.  `only` is the name of an
+ * operator or a group, or "operators"; NULL runs all.  Returns
  *
  *   { "device", "passed", "failed", "skipped", "groups": { NAME: { "passed",
  *     "failed", "skipped" } }, "failures": [ "..." ] }
  *   { "device", "error" }
  *
- * with the gate's members where there are operators among the groups. */
-json_t *verify_device(const struct probe_options *options,
-                      const json_t *device, const char *program,
-                      const char *only);
+ * with the members of op_blocklist_update if operators were tested. */
+json_t *verify_device(const struct probe_options *options, const json_t *device,
+                      const char *program, const char *only);
 
-/* For people. */
+/* Prints the result as text. */
 void verify_print(const json_t *result);
 
-/* Whether all is well in such a result. */
+/* Returns true if the result has no failure and no error. */
 bool verify_good(const json_t *result);
 
 #endif

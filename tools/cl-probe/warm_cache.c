@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cl-probe --warm-cache: has each device compile the kernels of the operators,
- * so that programs find them in the driver's cache and in the plugin's: the
- * user's, or with --system a directory for all users.
+ * Implements cl-probe --warm-cache, which makes each device compile the kernels
+ * of all operators, so that programs find them in the caches of the driver and
+ * the plugin.  With --system, the plugin's cache is a directory for all users.
  */
 #include <config.h>
 
@@ -25,9 +25,10 @@
 
 /* ---- what is compiled ---- */
 
-/* Kernels differ by operator, and these by the length of rows or the extents,
- * too: the lengths are where the plugin changes its way, and common ones.
- * What an operator cannot take, and what is there twice, is left out. */
+/* Shapes to compile kernels for.  Kernels of some operators depend on the
+ * length of rows or on the extents.  The list has common lengths, and lengths
+ * at which the plugin chooses another kernel.  Duplicates and unsupported
+ * shapes are ignored. */
 static const char *const flat_shapes[] = {"1048576", "1024x1000", NULL};
 static const char *const row_shapes[] = {
     "16777216",   "4096x10",   "4096x64",   "4096x128",  "4096x256",
@@ -61,8 +62,8 @@ static const char *const *shapes_of(const struct tandem_op_info *info)
 
 /* ---- the child's side ---- */
 
-/* As it is, and as layers of a network are; with b as it is, and as frameworks
- * keep a weight. */
+/* Adds a GEMM with and without bias and activation, with b and with b
+ * transposed, as frameworks store weights. */
 static bool gemm_case_add(struct kernel_list *list, const char *name,
                           const char *shape)
 {
@@ -89,7 +90,7 @@ static bool operator_add(struct kernel_list *list,
             continue;
         }
         kept = kernels_add(list, info->name, shapes[i], KERNEL_PLAIN);
-        /* A vector beside a matrix. */
+        /* A matrix and a row, which is broadcast. */
         if (kept && info->op_class == TANDEM_CLASS_BINARY && i > 0)
             kept = kernels_add(list, info->name, shapes[i], KERNEL_REPEATED);
     }
@@ -165,7 +166,7 @@ static void warm_body(void *argument, struct child_link *link)
 
 /* ---- the parent's side ---- */
 
-/* Programs in the directory for all users, and their bytes. */
+/* Counts the programs in the directory for all users, and their bytes. */
 static void programs_count(const char *path, json_int_t *out_count,
                            json_int_t *out_bytes)
 {
@@ -218,7 +219,7 @@ static bool warm_print(const struct probe_options *options,
     return good;
 }
 
-/* Opens, or makes, the directory for all users. */
+/* Creates the directory for all users if it is missing, and checks it. */
 static bool system_check(const char *path)
 {
     char why[SECURE_WHY_BYTES];
