@@ -136,7 +136,7 @@ static bool mode_set(int file, mode_t mode)
 
 bool file_replace_atomically(int directory, const char *name,
                              const struct file_part *parts, size_t count,
-                             unsigned how, char *out_why, size_t why_bytes)
+                             unsigned how, char *out_why)
 {
     const mode_t mode = (how & REPLACE_PUBLIC) != 0 ? 0644 : 0600;
     char temporary[NAME_MAX + 1];
@@ -147,7 +147,8 @@ bool file_replace_atomically(int directory, const char *name,
     file = unfinished_make(directory, name, temporary, sizeof(temporary));
     out_why[0] = '\0';
     if (file < 0) {
-        snprintf(out_why, why_bytes, "it cannot be made: %s", strerror(errno));
+        snprintf(out_why, SECURE_WHY_BYTES, "it cannot be made: %s",
+                 strerror(errno));
         return false;
     }
     good = parts_write(file, parts, count) && mode_set(file, mode) &&
@@ -163,7 +164,7 @@ bool file_replace_atomically(int directory, const char *name,
     }
     if (!good) {
         unlinkat(directory, temporary, 0);
-        snprintf(out_why, why_bytes, "it cannot be written: %s",
+        snprintf(out_why, SECURE_WHY_BYTES, "it cannot be written: %s",
                  strerror(error));
         return false;
     }

@@ -149,8 +149,7 @@ enum driver_record_end driver_records_read(const char *directory,
                                            struct driver_records *out,
                                            char *out_why)
 {
-    const int place = secure_directory_open(directory, SECURE_READ, out_why,
-                                            SECURE_WHY_BYTES);
+    const int place = secure_directory_open(directory, SECURE_READ, out_why);
     const char *problem;
     char *text;
     size_t bytes;
@@ -160,7 +159,7 @@ enum driver_record_end driver_records_read(const char *directory,
         return out_why[0] == '\0' ? DRIVER_RECORD_ABSENT
                                   : DRIVER_RECORD_REFUSED;
     text = secure_file_read(place, DRIVER_RECORD_NAME, DRIVER_RECORD_BYTES_MAX,
-                            &bytes, out_why, SECURE_WHY_BYTES);
+                            &bytes, out_why);
     close(place);
     if (text == NULL)
         return out_why[0] == '\0' ? DRIVER_RECORD_ABSENT

@@ -20,15 +20,11 @@
 
 #define LINKS_MAX 40u /* maximum symbolic links per path, as in Linux */
 
-struct why {
-    char *text;
-    size_t bytes;
-};
-
-static void why_system(const struct why *why, int error)
+/* Writes the text of errno, or "" for a file that does not exist, to why. */
+static void why_system(char *why)
 {
-    snprintf(why->text, why->bytes, "%s",
-             error == ENOENT ? "" : strerror(error));
+    snprintf(why, SECURE_WHY_BYTES, "%s",
+             errno == ENOENT ? "" : strerror(errno));
 }
 
 /* ---- checks ---- */
@@ -68,10 +64,9 @@ struct walk {
     char seen[PATH_MAX]; /* path walked so far, for messages */
 };
 
-static bool walk_fail(const struct walk *walk, const struct why *why,
-                      const char *what)
+static bool walk_fail(const struct walk *walk, char *why, const char *what)
 {
-    snprintf(why->text, why->bytes, "%.256s %s",
+    snprintf(why, SECURE_WHY_BYTES, "%.256s %s",
              walk->seen[0] != '\0' ? walk->seen : "/", what);
     return false;
 }
@@ -83,7 +78,7 @@ static void walk_move(struct walk *walk, int directory)
     walk->directory = directory;
 }
 
-static bool walk_root(struct walk *walk, const struct why *why)
+static bool walk_root(struct walk *walk, char *why)
 {
     const int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
     struct stat status;
@@ -111,14 +106,9 @@ static bool walk_part(struct walk *walk, char *out_part)
     return true;
 }
 
-static bool walk_last(const struct walk *walk)
-{
-    return walk->rest[strspn(walk->rest, "/")] == '\0';
-}
-
 /* Inserts the target of symbolic link `file` before the remaining path. */
 static bool walk_link(struct walk *walk, int file, const struct stat *status,
-                      const struct why *why)
+                      char *why)
 {
     char target[PATH_MAX];
     const ssize_t length = readlinkat(file, "", target, sizeof(target));
@@ -167,26 +157,23 @@ static int part_open(int directory, const char *part, enum secure_use use)
 
 /* Walks one part of the path: enters the directory or follows the link. */
 static bool walk_step(struct walk *walk, const char *part, enum secure_use use,
-                      const struct why *why)
+                      char *why)
 {
     const size_t seen = strlen(walk->seen);
+    const int file = part_open(walk->directory, part, use);
     const char *problem;
     struct stat status;
-    int file;
+    bool last;
 
-    file = part_open(walk->directory, part, use);
-    if (file < 0) {
-        why_system(why, errno);
+    if (file < 0 || fstat(file, &status) != 0) {
+        why_system(why);
+        if (file >= 0)
+            close(file);
         return false;
     }
     if (seen + strlen(part) + 2 <= sizeof(walk->seen)) {
         walk->seen[seen] = '/';
         memcpy(walk->seen + seen + 1, part, strlen(part) + 1);
-    }
-    if (fstat(file, &status) != 0) {
-        why_system(why, errno);
-        close(file);
-        return false;
     }
     if (S_ISLNK(status.st_mode)) {
         const bool good = walk_link(walk, file, &status, why);
@@ -199,14 +186,13 @@ static bool walk_step(struct walk *walk, const char *part, enum secure_use use,
     walk_move(walk, file);
     if (!S_ISDIR(status.st_mode))
         return walk_fail(walk, why, "is no directory");
-    problem = status_judge(&status, use == SECURE_READ || !walk_last(walk));
+    last = walk->rest[strspn(walk->rest, "/")] == '\0';
+    problem = status_judge(&status, use == SECURE_READ || !last);
     return problem == NULL || walk_fail(walk, why, problem);
 }
 
-int secure_directory_open(const char *path, enum secure_use use, char *out_why,
-                          size_t why_bytes)
+int secure_directory_open(const char *path, enum secure_use use, char *out_why)
 {
-    const struct why why = {out_why, why_bytes};
     struct walk walk = {.directory = -1};
     char part[PATH_MAX];
     bool good;
@@ -214,20 +200,17 @@ int secure_directory_open(const char *path, enum secure_use use, char *out_why,
 
     out_why[0] = '\0';
     if (path[0] != '/' || strlen(path) >= sizeof(walk.rest)) {
-        snprintf(out_why, why_bytes, "it is %s",
+        snprintf(out_why, SECURE_WHY_BYTES, "it is %s",
                  path[0] != '/' ? "relative" : "too long");
         return -1;
     }
     memcpy(walk.rest, path, strlen(path) + 1);
-    good = walk_root(&walk, &why);
+    good = walk_root(&walk, out_why);
     while (good && walk_part(&walk, part))
-        good = strcmp(part, ".") == 0 || walk_step(&walk, part, use, &why);
-    if (good) {
-        directory =
-            openat(walk.directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        if (directory < 0)
-            why_system(&why, errno);
-    }
+        good = strcmp(part, ".") == 0 || walk_step(&walk, part, use, out_why);
+    if (good && (directory = openat(walk.directory, ".",
+                                    O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0)
+        why_system(out_why);
     walk_move(&walk, -1);
     return directory;
 }
@@ -237,19 +220,19 @@ int secure_directory_open(const char *path, enum secure_use use, char *out_why,
 /* Opens a file and checks it. O_NONBLOCK keeps the open from blocking if the
  * name is a pipe, for example. */
 static int file_open(int directory, const char *name, struct stat *out_status,
-                     const struct why *why)
+                     char *why)
 {
     const int file =
         openat(directory, name,
                O_RDONLY | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
     const char *problem = NULL;
 
-    why->text[0] = '\0';
+    why[0] = '\0';
     if (file < 0) {
         if (errno == ELOOP)
-            snprintf(why->text, why->bytes, "it is a link");
+            snprintf(why, SECURE_WHY_BYTES, "it is a link");
         else
-            why_system(why, errno);
+            why_system(why);
         return -1;
     }
     if (fstat(file, out_status) != 0)
@@ -260,18 +243,16 @@ static int file_open(int directory, const char *name, struct stat *out_status,
         problem = status_judge(out_status, false);
     if (problem == NULL)
         return file;
-    snprintf(why->text, why->bytes, "it %s", problem);
+    snprintf(why, SECURE_WHY_BYTES, "it %s", problem);
     close(file);
     return -1;
 }
 
-int secure_file_open(int directory, const char *name, char *out_why,
-                     size_t why_bytes)
+int secure_file_open(int directory, const char *name, char *out_why)
 {
-    const struct why why = {out_why, why_bytes};
     struct stat status;
 
-    return file_open(directory, name, &status, &why);
+    return file_open(directory, name, &status, out_why);
 }
 
 static bool bytes_read(int file, char *data, size_t bytes)
@@ -291,27 +272,28 @@ static bool bytes_read(int file, char *data, size_t bytes)
 }
 
 char *secure_file_read(int directory, const char *name, size_t most,
-                       size_t *out_bytes, char *out_why, size_t why_bytes)
+                       size_t *out_bytes, char *out_why)
 {
-    const struct why why = {out_why, why_bytes};
     struct stat status;
     char *data = NULL;
-    const int file = file_open(directory, name, &status, &why);
+    const int file = file_open(directory, name, &status, out_why);
 
     *out_bytes = 0;
     if (file < 0)
         return NULL;
-    if ((uint64_t)status.st_size > most) {
-        snprintf(out_why, why_bytes, "it is larger than %zu bytes", most);
-    } else if ((data = malloc((size_t)status.st_size + 1)) == NULL) {
-        snprintf(out_why, why_bytes, "no memory to read it");
-    } else if (!bytes_read(file, data, (size_t)status.st_size)) {
-        snprintf(out_why, why_bytes, "it cannot be read whole");
+    const size_t bytes = (size_t)status.st_size;
+    if (bytes > most) {
+        snprintf(out_why, SECURE_WHY_BYTES, "it is larger than %zu bytes",
+                 most);
+    } else if ((data = malloc(bytes + 1)) == NULL) {
+        snprintf(out_why, SECURE_WHY_BYTES, "no memory to read it");
+    } else if (!bytes_read(file, data, bytes)) {
+        snprintf(out_why, SECURE_WHY_BYTES, "it cannot be read whole");
         free(data);
         data = NULL;
     } else {
-        data[status.st_size] = '\0';
-        *out_bytes = (size_t)status.st_size;
+        data[bytes] = '\0';
+        *out_bytes = bytes;
     }
     close(file);
     return data;

@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Buffer size, in bytes, that suffices for the text in every out_why. */
+/* Size, in bytes, of the buffer to which every out_why points. */
 #define SECURE_WHY_BYTES 512u
 
 enum secure_use {
@@ -25,19 +25,17 @@ enum secure_use {
 
 /* Opens a directory by its absolute path. Returns a descriptor that the caller
  * closes, or -1 if any part of the path, including links, is not secure. */
-int secure_directory_open(const char *path, enum secure_use use, char *out_why,
-                          size_t why_bytes);
+int secure_directory_open(const char *path, enum secure_use use, char *out_why);
 
 /* Opens a regular file for reading in a directory from secure_directory_open.
  * name must not contain a slash. Returns -1 if the file is not secure. */
-int secure_file_open(int directory, const char *name, char *out_why,
-                     size_t why_bytes);
+int secure_file_open(int directory, const char *name, char *out_why);
 
 /* Returns the content of a file that secure_file_open accepts, zero-terminated;
  * the caller frees it. Returns NULL if the file is not secure, cannot be read
  * or is larger than `most` bytes. */
 char *secure_file_read(int directory, const char *name, size_t most,
-                       size_t *out_bytes, char *out_why, size_t why_bytes);
+                       size_t *out_bytes, char *out_why);
 
 /* One of several byte ranges that are written to a file one after another. */
 struct file_part {
@@ -56,6 +54,6 @@ enum replace_option {
  * raises no signal. Also removes temporary files of killed writers. */
 bool file_replace_atomically(int directory, const char *name,
                              const struct file_part *parts, size_t count,
-                             unsigned how, char *out_why, size_t why_bytes);
+                             unsigned how, char *out_why);
 
 #endif

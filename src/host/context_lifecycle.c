@@ -42,7 +42,7 @@ static void cache_directory_find(struct tandem_context *context)
     if (!environment_cache(path, sizeof(path)))
         return;
     context->cache_path = strdup(path);
-    directory = directory_open_writable(path, why, sizeof(why));
+    directory = directory_open_writable(path, why);
     context->cache_usable = context->cache_path != NULL && directory >= 0;
     if (directory >= 0)
         close(directory);

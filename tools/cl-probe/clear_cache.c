@@ -115,8 +115,7 @@ int probe_clear_cache(const struct probe_options *options)
                        "is");
         return PROBE_FAILED;
     }
-    clearing.directory =
-        secure_directory_open(path, SECURE_READ, why, sizeof why);
+    clearing.directory = secure_directory_open(path, SECURE_READ, why);
     if (clearing.directory < 0 && why[0] != '\0') {
         probe_complain("%s is left alone: %s", path, why);
         return PROBE_FAILED;

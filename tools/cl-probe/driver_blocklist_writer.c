@@ -167,11 +167,10 @@ static bool write_file(const struct driver_records *records, const char *cache,
         return false;
     }
     part.data = text;
-    place =
-        secure_directory_open(cache, SECURE_WRITE, out_why, SECURE_WHY_BYTES);
-    good = place >= 0 &&
-           file_replace_atomically(place, DRIVER_RECORD_NAME, &part, 1,
-                                   REPLACE_DURABLE, out_why, SECURE_WHY_BYTES);
+    place = secure_directory_open(cache, SECURE_WRITE, out_why);
+    good =
+        place >= 0 && file_replace_atomically(place, DRIVER_RECORD_NAME, &part,
+                                              1, REPLACE_DURABLE, out_why);
     if (place >= 0)
         close(place);
     free(text);

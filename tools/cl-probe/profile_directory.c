@@ -63,7 +63,7 @@ bool profile_directory_check(char *out_why, unsigned why_bytes)
                  "XDG_CACHE_HOME or HOME to an absolute path");
         return false;
     }
-    directory = secure_directory_open(path, SECURE_WRITE, why, sizeof why);
+    directory = secure_directory_open(path, SECURE_WRITE, why);
     if (directory < 0) {
         snprintf(out_why, why_bytes,
                  "no profile can be written to %.400s: %s; make it usable, or "

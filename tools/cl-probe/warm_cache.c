@@ -224,8 +224,7 @@ static bool system_check(const char *path)
 {
     char why[SECURE_WHY_BYTES];
     struct stat status;
-    const int directory =
-        secure_directory_open(path, SECURE_PUBLISH, why, sizeof why);
+    const int directory = secure_directory_open(path, SECURE_PUBLISH, why);
     bool good = directory >= 0;
 
     if (!good)

@@ -42,15 +42,14 @@ void environment_warn_ignored(const struct log *log)
     }
 }
 
-int directory_open_writable(const char *path, char *out_why, size_t why_bytes)
+int directory_open_writable(const char *path, char *out_why)
 {
-    const int directory =
-        secure_directory_open(path, SECURE_WRITE, out_why, why_bytes);
+    const int directory = secure_directory_open(path, SECURE_WRITE, out_why);
 
     if (directory < 0 ||
         faccessat(directory, ".", W_OK | X_OK, AT_EACCESS) == 0)
         return directory;
-    snprintf(out_why, why_bytes, "%s", strerror(errno));
+    snprintf(out_why, SECURE_WHY_BYTES, "%s", strerror(errno));
     close(directory);
     return -1;
 }

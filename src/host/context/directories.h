@@ -15,8 +15,9 @@
 void environment_warn_ignored(const struct log *log);
 
 /* Opens a directory for writing and creates it if it is missing.  Returns a
- * descriptor that the caller closes, or -1 with the reason in out_why. */
-int directory_open_writable(const char *path, char *out_why, size_t why_bytes);
+ * descriptor that the caller closes, or -1.  out_why then holds the reason and
+ * has SECURE_WHY_BYTES bytes. */
+int directory_open_writable(const char *path, char *out_why);
 
 struct directory_names {
     char **names;

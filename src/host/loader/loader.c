@@ -200,7 +200,7 @@ static void plugin_load(struct tandem_context *context, int directory,
 {
     char why[SECURE_WHY_BYTES];
     const char *problem = why;
-    const int file = secure_file_open(directory, name, why, sizeof(why));
+    const int file = secure_file_open(directory, name, why);
     void *library;
 
     if (file >= 0) {
@@ -250,8 +250,7 @@ static void directory_load(struct tandem_context *context, const char *path)
 {
     char file[PATH_BYTES], why[SECURE_WHY_BYTES];
     struct directory_names found;
-    const int directory =
-        secure_directory_open(path, SECURE_READ, why, sizeof(why));
+    const int directory = secure_directory_open(path, SECURE_READ, why);
 
     if (directory < 0 && why[0] == '\0') {
         log_message(&context->log, TANDEM_LOG_INFO,

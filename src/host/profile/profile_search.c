@@ -118,7 +118,7 @@ static struct profile_directory profile_directory_open(struct device *device,
 
     if (path == NULL)
         return directory;
-    directory.fd = secure_directory_open(path, SECURE_READ, why, sizeof(why));
+    directory.fd = secure_directory_open(path, SECURE_READ, why);
     if (directory.fd < 0 && why[0] != '\0') {
         log_message(log, TANDEM_LOG_WARNING, "no profiles from %s: %s", path,
                     why);
@@ -139,8 +139,8 @@ static bool file_load(struct device *device, const struct profile_key *key,
     struct thread_state host;
     char *tuning = NULL, *path_copy;
     size_t bytes;
-    char *text = secure_file_read(directory->fd, name, MAX_PROFILE_BYTES,
-                                  &bytes, why, sizeof(why));
+    char *text =
+        secure_file_read(directory->fd, name, MAX_PROFILE_BYTES, &bytes, why);
 
     if (text == NULL && why[0] == '\0')
         return false;
@@ -175,20 +175,20 @@ static bool file_load(struct device *device, const struct profile_key *key,
 
 json_t *profile_load_json(int directory, const char *name,
                           const struct profile_key *key, bool exact,
-                          char *out_why, size_t why_bytes)
+                          char *out_why)
 {
     struct cost_model *scratch = calloc(1, sizeof(*scratch));
     struct thread_state host;
     json_t *root = NULL;
     char *tuning = NULL;
     size_t bytes;
-    char *text = secure_file_read(directory, name, MAX_PROFILE_BYTES, &bytes,
-                                  out_why, why_bytes);
+    char *text =
+        secure_file_read(directory, name, MAX_PROFILE_BYTES, &bytes, out_why);
 
     if (text != NULL && scratch != NULL) {
         thread_state_guard_enter(&host);
         if (profile_parse(text, bytes, key, exact, scratch, &tuning, out_why,
-                          why_bytes) == PROFILE_MATCH) {
+                          SECURE_WHY_BYTES) == PROFILE_MATCH) {
             gemm_cost_grid_free(&scratch->gemm);
             root = json_loadb(text, bytes, 0, NULL);
         }
@@ -200,8 +200,7 @@ json_t *profile_load_json(int directory, const char *name,
     return root;
 }
 
-json_t *profile_reload_json(const struct device *device, char *out_why,
-                            size_t why_bytes)
+json_t *profile_reload_json(const struct device *device, char *out_why)
 {
     const char *slash = strrchr(device->profile_path, '/');
     char directory[PATH_BYTES];
@@ -212,10 +211,9 @@ json_t *profile_reload_json(const struct device *device, char *out_why,
     snprintf(directory, sizeof(directory), "%.*s",
              (int)(slash - device->profile_path), device->profile_path);
     profile_key_make(device, &key);
-    fd = secure_directory_open(directory, SECURE_READ, out_why, why_bytes);
+    fd = secure_directory_open(directory, SECURE_READ, out_why);
     if (fd >= 0) {
-        root =
-            profile_load_json(fd, slash + 1, &key, false, out_why, why_bytes);
+        root = profile_load_json(fd, slash + 1, &key, false, out_why);
         close(fd);
     }
     return root;

@@ -40,16 +40,16 @@ void profile_file_name(const struct profile_key *key, char *out, size_t bytes,
 
 /* Reads the profile `name` in `directory` and returns its content if
  * profile_parse accepts it for `key` and `exact`.  The caller releases it with
- * json_decref.  Otherwise returns NULL with the reason in out_why, which is
- * empty if the file does not exist and may be empty if memory runs out. */
+ * json_decref.  Otherwise returns NULL with the reason in out_why
+ * (SECURE_WHY_BYTES bytes), which is empty if the file does not exist and may
+ * be empty if memory runs out. */
 json_t *profile_load_json(int directory, const char *name,
                           const struct profile_key *key, bool exact,
-                          char *out_why, size_t why_bytes);
+                          char *out_why);
 /* Reads the profile device->profile_path (not NULL) again, checks it and
  * returns its content.  The caller releases the result with json_decref.
- * Returns NULL with the reason in out_why if the file is no longer valid. */
-json_t *profile_reload_json(const struct device *device, char *out_why,
-                            size_t why_bytes);
+ * If the file is no longer valid, returns NULL with the reason in out_why. */
+json_t *profile_reload_json(const struct device *device, char *out_why);
 
 /* Searches for the device's profile and loads its costs.  Logs invalid files.
  * Without a valid profile, the device keeps the default costs. */

@@ -103,7 +103,7 @@ static enum tandem_status measurements_copy(struct tandem_profile *profile,
 
     if (device->profile_path == NULL)
         return TANDEM_OK;
-    saved = profile_reload_json(device, why, sizeof(why));
+    saved = profile_reload_json(device, why);
     if (saved == NULL && !all)
         return TANDEM_OK;
     if (saved == NULL)
@@ -272,8 +272,8 @@ static json_t *profile_merge(const struct tandem_profile *profile,
                              int directory)
 {
     char why[SECURE_WHY_BYTES];
-    json_t *saved = profile_load_json(directory, profile->file, &profile->key,
-                                      true, why, sizeof(why));
+    json_t *saved =
+        profile_load_json(directory, profile->file, &profile->key, true, why);
     json_t *out = json_copy_checked(profile->root, false);
 
     if (saved != NULL && out != NULL &&
@@ -326,7 +326,7 @@ static enum tandem_status profile_write(const struct tandem_profile *profile,
             argument_error("the profile has %zu bytes; expected at most %u",
                            whole.bytes, MAX_PROFILE_BYTES);
     else if (!file_replace_atomically(directory, profile->file, &whole, 1,
-                                      REPLACE_DURABLE, why, sizeof(why)))
+                                      REPLACE_DURABLE, why))
         status = last_error_set(TANDEM_FAILED, "%s/%s: %s", path, profile->file,
                                 why);
     free(text);
@@ -365,7 +365,7 @@ enum tandem_status tandem_profile_save(struct tandem_profile *profile,
         (out_path != NULL && (size_t)length >= path_bytes))
         return argument_error("path_bytes: %zu is too small for %s/%s",
                               path_bytes, directory, profile->file);
-    directory_fd = directory_open_writable(directory, why, sizeof(why));
+    directory_fd = directory_open_writable(directory, why);
     if (directory_fd < 0)
         return last_error_set(TANDEM_FAILED,
                               "%s: no profile can be written there: %s",

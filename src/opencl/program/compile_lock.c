@@ -21,8 +21,8 @@ int compile_lock_acquire(struct tandem_device *device, bool *out_waited)
         cache->path == NULL)
         return -1;
     int directory = secure_directory_open(
-        cache->path, cache->world_readable ? SECURE_PUBLISH : SECURE_WRITE, why,
-        sizeof(why));
+        cache->path, cache->world_readable ? SECURE_PUBLISH : SECURE_WRITE,
+        why);
     if (directory < 0)
         return -1;
     int lock = lock_take(directory, 0);

@@ -53,8 +53,8 @@ static void user_directory_open(struct tandem_device *device)
     char why[SECURE_WHY_BYTES];
     struct program_cache *cache = &device->cache;
     cache->directory = secure_directory_open(
-        cache->path, cache->world_readable ? SECURE_PUBLISH : SECURE_WRITE, why,
-        sizeof(why));
+        cache->path, cache->world_readable ? SECURE_PUBLISH : SECURE_WRITE,
+        why);
     if (cache->directory < 0)
         device_log(device, TANDEM_LOG_WARNING,
                    "cache_dir %s is not used: %s; programs are not cached",
@@ -66,8 +66,7 @@ static void system_directory_open(struct tandem_device *device)
 {
     char why[SECURE_WHY_BYTES];
     struct program_cache *cache = &device->cache;
-    cache->system = secure_directory_open(cache->system_path, SECURE_READ, why,
-                                          sizeof(why));
+    cache->system = secure_directory_open(cache->system_path, SECURE_READ, why);
     if (cache->system < 0 && why[0] != '\0')
         device_log(device, TANDEM_LOG_WARNING,
                    "compiled programs in %s are not used: %s",
@@ -147,8 +146,8 @@ static cl_program cache_file_load(struct tandem_device *device,
     char name[CACHE_NAME_BYTES], why[SECURE_WHY_BYTES];
     size_t bytes, binary_bytes;
     cache_name_make(name, key);
-    void *data = secure_file_read(directory, name, MAX_CACHE_FILE_BYTES, &bytes,
-                                  why, sizeof(why));
+    void *data =
+        secure_file_read(directory, name, MAX_CACHE_FILE_BYTES, &bytes, why);
     const unsigned char *binary =
         data != NULL ? cache_binary_find(data, bytes, key, &binary_bytes)
                      : NULL;
@@ -297,8 +296,8 @@ void program_cache_store(struct tandem_device *device,
     const struct file_part parts[] = {
         {&header, sizeof(header)}, {key, strlen(key)}, {binary, bytes}};
     if (file_replace_atomically(cache->directory, name, parts, 3,
-                                cache->world_readable ? REPLACE_PUBLIC : 0, why,
-                                sizeof(why)))
+                                cache->world_readable ? REPLACE_PUBLIC : 0,
+                                why))
         program_cache_evict(cache);
     else
         device_log(device, TANDEM_LOG_WARNING, "%s/%s is not cached: %s",

@@ -116,7 +116,7 @@ static int descriptors(void)
 
 static void directory_good(const char *path, enum secure_use use)
 {
-    const int directory = secure_directory_open(path, use, why, sizeof(why));
+    const int directory = secure_directory_open(path, use, why);
 
     ck_assert_msg(directory >= 0, "%s: %s", path, why);
     close(directory);
@@ -128,8 +128,8 @@ static void directory_bad(const char *path, enum secure_use use,
 {
     const int before = descriptors();
 
-    ck_assert_msg(secure_directory_open(path, use, why, sizeof(why)) == -1,
-                  "%s was trusted", path);
+    ck_assert_msg(secure_directory_open(path, use, why) == -1, "%s was trusted",
+                  path);
     ck_assert_int_eq(descriptors(), before);
     ck_assert_msg(reason[0] != '\0' ? strstr(why, reason) != NULL
                                     : why[0] == '\0',
@@ -283,14 +283,14 @@ static int place;
 
 static void place_open(void)
 {
-    place = secure_directory_open(directory_make("place", 0755), SECURE_READ,
-                                  why, sizeof(why));
+    place =
+        secure_directory_open(directory_make("place", 0755), SECURE_READ, why);
     ck_assert_int_ge(place, 0);
 }
 
 static void file_good(const char *name)
 {
-    const int file = secure_file_open(place, name, why, sizeof(why));
+    const int file = secure_file_open(place, name, why);
 
     ck_assert_msg(file >= 0, "%s: %s", name, why);
     close(file);
@@ -300,8 +300,8 @@ static void file_bad(const char *name, const char *reason)
 {
     const int before = descriptors();
 
-    ck_assert_msg(secure_file_open(place, name, why, sizeof(why)) == -1,
-                  "%s was trusted", name);
+    ck_assert_msg(secure_file_open(place, name, why) == -1, "%s was trusted",
+                  name);
     ck_assert_int_eq(descriptors(), before);
     ck_assert_msg(reason[0] != '\0' ? strstr(why, reason) != NULL
                                     : why[0] == '\0',
@@ -327,7 +327,7 @@ START_TEST(test_kinds_of_files)
              at("place/socket"));
     ck_assert_int_eq(
         bind(listener, (struct sockaddr *)&address, sizeof(address)), 0);
-    ck_assert_int_eq(secure_file_open(place, "socket", why, sizeof(why)), -1);
+    ck_assert_int_eq(secure_file_open(place, "socket", why), -1);
     ck_assert_str_ne(why, "");
     close(listener);
     close(place);
@@ -370,20 +370,18 @@ START_TEST(test_reading)
 
     place_open();
     text_write(at("place/file"), "some text");
-    text = secure_file_read(place, "file", 9, &bytes, why, sizeof(why));
+    text = secure_file_read(place, "file", 9, &bytes, why);
     ck_assert_str_eq(text, "some text");
     ck_assert_uint_eq(bytes, 9);
     free(text);
-    ck_assert_ptr_null(
-        secure_file_read(place, "file", 8, &bytes, why, sizeof(why)));
+    ck_assert_ptr_null(secure_file_read(place, "file", 8, &bytes, why));
     ck_assert_ptr_nonnull(strstr(why, "larger than 8 bytes"));
     ck_assert_uint_eq(bytes, 0);
     text_write(at("place/empty"), "");
-    text = secure_file_read(place, "empty", 9, &bytes, why, sizeof(why));
+    text = secure_file_read(place, "empty", 9, &bytes, why);
     ck_assert_str_eq(text, "");
     free(text);
-    ck_assert_ptr_null(
-        secure_file_read(place, "no", 9, &bytes, why, sizeof(why)));
+    ck_assert_ptr_null(secure_file_read(place, "no", 9, &bytes, why));
     ck_assert_str_eq(why, "");
     close(place);
 }
@@ -421,8 +419,7 @@ START_TEST(test_names_that_change)
         names_change();
     while (seen < 5000 || refused < 5000) {
         size_t bytes;
-        char *text =
-            secure_file_read(place, "name", 100, &bytes, why, sizeof(why));
+        char *text = secure_file_read(place, "name", 100, &bytes, why);
 
         if (text != NULL)
             ck_assert_str_eq(text, "good");
@@ -442,15 +439,13 @@ static bool text_replace(const char *name, const char *text)
 {
     const struct file_part parts[] = {{text, 1}, {text + 1, strlen(text) - 1}};
 
-    return file_replace_atomically(place, name, parts, 2, REPLACE_DURABLE, why,
-                                   sizeof(why));
+    return file_replace_atomically(place, name, parts, 2, REPLACE_DURABLE, why);
 }
 
 static void text_is(const char *name, const char *expected)
 {
     size_t bytes;
-    char *text =
-        secure_file_read(place, name, 1 << 20, &bytes, why, sizeof(why));
+    char *text = secure_file_read(place, name, 1 << 20, &bytes, why);
 
     ck_assert_msg(text != NULL, "%s: %s", name, why);
     ck_assert_str_eq(text, expected);
@@ -525,8 +520,8 @@ START_TEST(test_publishing)
     directory_make("sticky", 01777);
     directory_bad(at("sticky"), SECURE_PUBLISH, "can be written by others");
     place_open();
-    ck_assert(file_replace_atomically(place, "file", &part, 1, REPLACE_PUBLIC,
-                                      why, sizeof(why)));
+    ck_assert(
+        file_replace_atomically(place, "file", &part, 1, REPLACE_PUBLIC, why));
     ck_assert_int_eq(stat(at("place/file"), &status), 0);
     ck_assert_uint_eq(status.st_mode & 07777, 0644);
     text_is("file", "text");
@@ -691,16 +686,14 @@ START_TEST(test_writers_at_once)
         for (int round = 0; round < 100; round++) {
             const struct file_part part = {text[i], sizeof(text[i]) - 1};
 
-            if (!file_replace_atomically(place, "file", &part, 1, 0, why,
-                                         sizeof(why)))
+            if (!file_replace_atomically(place, "file", &part, 1, 0, why))
                 _exit(1);
         }
         _exit(0);
     }
     for (int round = 0; round < 500; round++) {
         size_t bytes;
-        char *seen =
-            secure_file_read(place, "file", 20000, &bytes, why, sizeof(why));
+        char *seen = secure_file_read(place, "file", 20000, &bytes, why);
 
         ck_assert_msg(seen != NULL, "%s", why);
         ck_assert(seen[0] >= 'a' && seen[0] <= 'c');
