@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The invalid calls of launch; see mistakes.h.
- */
+/* Table of invalid calls of launch; see mistakes.h. */
 #include "mistakes.h"
 
 #include <string.h>
 
 #define BYTES MISTAKE_BYTES
-/* A mistake that is in a buffer and that the header calls invalid. */
-#define BUFFER (IN_BUFFER | ALWAYS_INVALID)
+/* Flags of a mistake in a buffer that the header requires to be rejected. */
+#define INVALID_BUFFER (IN_BUFFER | ALWAYS_INVALID)
 
 static void tensor_set(struct tandem_tensor_desc *desc, uint32_t dtype,
                        uint32_t rank, int64_t rows, int64_t columns)
@@ -21,13 +19,13 @@ static void tensor_set(struct tandem_tensor_desc *desc, uint32_t dtype,
     desc->strides[1] = 1;
 }
 
-/* Changes the operands of operators that do not map [3,4] to [3,4]. */
+/* Changes the shapes for operators that do not map [3,4] to [3,4]. */
 static void shapes_adjust(struct mistaken_call *p)
 {
     switch (p->op.id) {
     case TANDEM_OP_SUM:
     case TANDEM_OP_REDUCE_MAX:
-        p->ints[0] = 2; /* the columns */
+        p->ints[0] = 2; /* The columns. */
         tensor_set(&p->outs[0], TANDEM_F32, 1, 3, 0);
         break;
     case TANDEM_OP_ARGMAX:
@@ -67,7 +65,7 @@ static void shapes_adjust(struct mistaken_call *p)
         p->ins[0].dtype = TANDEM_BOOL;
         break;
     case TANDEM_OP_ADAM:
-        p->ints[0] = 1; /* the step */
+        p->ints[0] = 1; /* The step. */
         break;
     default:
         break;
@@ -215,19 +213,25 @@ const struct call_mistake call_mistakes[] = {
     {"output dtype 0", TANDEM_OP_NEG, dtype_zero, 0},
     {"an input dtype that differs", TANDEM_OP_NEG, dtype_input, MAYBE_LATER},
     {"an output dtype that differs", TANDEM_OP_NEG, dtype_output, MAYBE_LATER},
-    {"an input without a buffer", TANDEM_OP_NEG, buffer_null, BUFFER},
-    {"an output without a buffer", TANDEM_OP_NEG, output_buffer_null, BUFFER},
-    {"an input of another device", TANDEM_OP_NEG, buffer_foreign, BUFFER},
-    {"an output of another device", TANDEM_OP_NEG, output_foreign, BUFFER},
-    {"a freed input", TANDEM_OP_NEG, buffer_freed, BUFFER},
-    {"a freed output", TANDEM_OP_NEG, output_freed, BUFFER},
-    {"an input past the end", TANDEM_OP_NEG, offset_past, BUFFER},
-    {"an output past the end", TANDEM_OP_NEG, output_offset_past, BUFFER},
-    {"an offset that wraps around", TANDEM_OP_ABS, offset_absurd, BUFFER},
-    {"an offset within an element", TANDEM_OP_NEG, offset_odd, BUFFER},
-    {"a stride to before the buffer", TANDEM_OP_NEG, stride_before, BUFFER},
-    {"a stride of 2^62", TANDEM_OP_CEIL, stride_absurd, BUFFER},
-    {"a stride of -2^63", TANDEM_OP_SIGN, stride_least, BUFFER},
+    {"an input without a buffer", TANDEM_OP_NEG, buffer_null, INVALID_BUFFER},
+    {"an output without a buffer", TANDEM_OP_NEG, output_buffer_null,
+     INVALID_BUFFER},
+    {"an input of another device", TANDEM_OP_NEG, buffer_foreign,
+     INVALID_BUFFER},
+    {"an output of another device", TANDEM_OP_NEG, output_foreign,
+     INVALID_BUFFER},
+    {"a freed input", TANDEM_OP_NEG, buffer_freed, INVALID_BUFFER},
+    {"a freed output", TANDEM_OP_NEG, output_freed, INVALID_BUFFER},
+    {"an input past the end", TANDEM_OP_NEG, offset_past, INVALID_BUFFER},
+    {"an output past the end", TANDEM_OP_NEG, output_offset_past,
+     INVALID_BUFFER},
+    {"an offset that wraps around", TANDEM_OP_ABS, offset_absurd,
+     INVALID_BUFFER},
+    {"an offset within an element", TANDEM_OP_NEG, offset_odd, INVALID_BUFFER},
+    {"a stride to before the buffer", TANDEM_OP_NEG, stride_before,
+     INVALID_BUFFER},
+    {"a stride of 2^62", TANDEM_OP_CEIL, stride_absurd, INVALID_BUFFER},
+    {"a stride of -2^63", TANDEM_OP_SIGN, stride_least, INVALID_BUFFER},
     {"shapes that do not broadcast", TANDEM_OP_ADD, shape_differs, 0},
     {"an output that is not the broadcast", TANDEM_OP_ADD, output_differs, 0},
     {"a scalar without a value", TANDEM_OP_ADD, input_null, 0},

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Cast, copy, transpose and gather: every pair or width of dtypes over
- * shapes and strides.
+ * Cast, copy, transpose and gather: each pair of dtypes, or each element
+ * width, over shapes and strides.
  */
 #include "launch_check.h"
 #include "inputs.h"
@@ -14,7 +14,7 @@ static const uint32_t cast_dtypes[] = {TANDEM_F32, TANDEM_I32,  TANDEM_I64,
                                        TANDEM_BF16};
 #define CAST_DTYPES (sizeof(cast_dtypes) / sizeof(cast_dtypes[0]))
 
-/* One or more of each width that COPY, TRANSPOSE and GATHER take. */
+/* At least one dtype of each width that COPY, TRANSPOSE and GATHER support. */
 static const uint32_t moved_dtypes[] = {TANDEM_F32, TANDEM_U8,  TANDEM_I16,
                                         TANDEM_I64, TANDEM_I32, TANDEM_BOOL,
                                         TANDEM_F16, TANDEM_F64, TANDEM_BF16};
@@ -83,9 +83,9 @@ static void cast_run(struct suite *suite, const struct op_row *row,
                     dtype_text(to), form->name))
         return;
     call_init(&call, row);
-    call.required = narrow ? suite_has(suite, TANDEM_CAP_F16_BF16_STORAGE)
-                           : from != to &&
-                                 (from == TANDEM_F32 || to == TANDEM_F32);
+    call.required =
+        narrow ? suite_has_capability(suite, TANDEM_CAP_F16_BF16_STORAGE)
+               : from != to && (from == TANDEM_F32 || to == TANDEM_F32);
     operand_init(&call.inputs[0], &suite->random, from, form->rank, form->shape,
                  form->in, false);
     if (dtype_has_16_bits(to))
@@ -99,24 +99,28 @@ static void cast_run(struct suite *suite, const struct op_row *row,
     case_end(suite);
 }
 
-/* All pairs would be many kernels to compile. */
-static bool pair_usual(uint32_t from, uint32_t to)
+/* Testing all pairs would compile too many kernels. */
+static bool pair_is_common(uint32_t from, uint32_t to)
 {
     return from == TANDEM_F32 || to == TANDEM_F32 ||
            (!dtype_has_16_bits(from) && !dtype_has_16_bits(to));
 }
 
-/* In a smoke run pairs take turns, so that each dtype is on either side. */
-static bool pair_wanted(const struct suite *suite, uint32_t i, uint32_t j)
+/*
+ * A smoke run selects pairs by the seed, so that each dtype occurs as source
+ * and target.
+ */
+static bool pair_is_selected(const struct suite *suite, uint32_t i, uint32_t j)
 {
     uint32_t from = cast_dtypes[i], to = cast_dtypes[j];
     bool narrow = dtype_has_16_bits(from) || dtype_has_16_bits(to);
 
-    return pair_usual(from, to) && (!suite->options->smoke || narrow ||
-                                    (suite->options->seed + i + j) % 3 == 0);
+    return pair_is_common(from, to) &&
+           (!suite->options->smoke || narrow ||
+            (suite->options->seed + i + j) % 3 == 0);
 }
 
-/* Every number of 16 bits. */
+/* Tests all 65536 values of a 16-bit dtype. */
 static void numbers_run(struct suite *suite, const struct op_row *row,
                         uint32_t from, uint32_t to)
 {
@@ -127,7 +131,7 @@ static void numbers_run(struct suite *suite, const struct op_row *row,
                     dtype_text(to)))
         return;
     call_init(&call, row);
-    call.required = suite_has(suite, TANDEM_CAP_F16_BF16_STORAGE);
+    call.required = suite_has_capability(suite, TANDEM_CAP_F16_BF16_STORAGE);
     operand_init(&call.inputs[0], &suite->random, from, 1, shape, LAYOUT_DENSE,
                  false);
     for (int64_t i = 0; i < shape[0]; i++)
@@ -139,8 +143,10 @@ static void numbers_run(struct suite *suite, const struct op_row *row,
     case_end(suite);
 }
 
-/* Integers near the first ones that f32 does not hold, and all within 2^25:
- * halfway between two neighbours in bf16, or one off. */
+/*
+ * Integers near the first ones that f32 cannot represent, and integers up to
+ * 2^25 that are halfway between two neighbours in bf16 or off by one.
+ */
 static void integers_run(struct suite *suite, const struct op_row *row,
                          uint32_t from)
 {
@@ -150,7 +156,7 @@ static void integers_run(struct suite *suite, const struct op_row *row,
     if (!case_begin(suite, row->name, "%s near 2^24 to bf16", dtype_text(from)))
         return;
     call_init(&call, row);
-    call.required = suite_has(suite, TANDEM_CAP_F16_BF16_STORAGE);
+    call.required = suite_has_capability(suite, TANDEM_CAP_F16_BF16_STORAGE);
     operand_init(&call.inputs[0], &suite->random, from, 1, shape, LAYOUT_OFFSET,
                  false);
     for (int64_t i = 0; i < shape[0]; i++) {
@@ -176,8 +182,8 @@ static void casts_run(struct suite *suite, const struct op_row *row)
         for (uint32_t j = 0; j < CAST_DTYPES; j++) {
             uint32_t from = i == 0 ? TANDEM_F16 : TANDEM_BF16;
             uint32_t to = cast_dtypes[j];
-            bool usual = to == TANDEM_F32 ||
-                         (dtype_has_16_bits(to) && to != from);
+            bool usual =
+                to == TANDEM_F32 || (dtype_has_16_bits(to) && to != from);
 
             if (usual || !suite->options->smoke)
                 numbers_run(suite, row, from, to);
@@ -190,7 +196,7 @@ static void casts_run(struct suite *suite, const struct op_row *row)
         for (uint32_t j = 0; j < CAST_DTYPES; j++)
             for (uint32_t f = 0; f < MOVE_FORMS; f++)
                 if (form_chosen(suite, &choice,
-                                f == 3 && pair_wanted(suite, i, j), 12))
+                                f == 3 && pair_is_selected(suite, i, j), 12))
                     cast_run(suite, row, cast_dtypes[i], cast_dtypes[j],
                              &move_forms[f]);
 }
@@ -329,7 +335,10 @@ static const struct gather_form gather_forms[] = {
     {false, 3, {2, 3, 4}, 0, 3, {2, 1, 3}}, {false, 2, {1797, 64}, 0, 1, {512}},
 };
 
-/* In range counting from either end; sometimes far or just outside. */
+/*
+ * Indices in range, counted from either end; some are just or far out of
+ * range.
+ */
 static void indices_fill(struct operand *operand, struct random *random,
                          int64_t length)
 {

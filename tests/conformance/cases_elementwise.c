@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The element-wise operators (unary, binary, comparisons, logical, ternary
- * and gradients) over one table of forms: shapes, broadcasting, scalars,
- * strides, in place, special values.
+ * The element-wise operators (unary, binary, comparisons, logical, ternary and
+ * gradients) over one table of forms: shapes, broadcasting, scalars, strides,
+ * in place, special values.
  */
 #include "launch_check.h"
 #include "inputs.h"
@@ -19,26 +19,33 @@
         layout, 0, 0                                                           \
     }
 
-/* How an input differs from the output: its layout, leading axes that it
- * lacks, and (after these) a mask of the output's axes where it has 1. */
+/*
+ * How an input differs from the output: its layout, the number of leading axes
+ * that it lacks, and a mask of the remaining axes in which it has size 1.
+ */
 struct form_input {
     enum operand_layout layout;
     uint32_t drop, ones;
 };
 
 enum form_level {
-    CORE,   /* every run */
-    ALWAYS, /* every run but a smoke one: there a seeded choice */
-    SOME,   /* in a standard run: a seeded choice for each operator */
-    FULL    /* --level full */
+    CORE, /* Runs at every level. */
+    /* Runs at every level, but a smoke run selects some by the seed. */
+    ALWAYS,
+    SOME, /* A standard run selects some for each operator by the seed. */
+    FULL  /* Runs with --level full. */
 };
 
 enum form_kind {
     PLAIN,
-    BROADCAST, /* not for UNARY and GRADIENT */
-    SCALARS,   /* likewise; scalars is a mask of inputs that are NULL */
-    IN_PLACE,  /* output is input number in_place; not where dtypes differ */
-    SPECIALS   /* every special value (with every other) */
+    BROADCAST, /* Not for UNARY and GRADIENT. */
+    /*
+     * Not for UNARY and GRADIENT; scalars is a mask of inputs that are NULL.
+     */
+    SCALARS,
+    /* The output is input number in_place; not if their dtypes differ. */
+    IN_PLACE,
+    SPECIALS /* Each combination of special values. */
 };
 
 struct form {
@@ -192,7 +199,8 @@ static uint32_t input_dtype(const struct op_row *row, uint32_t i)
     return TANDEM_F32;
 }
 
-static bool form_suits(const struct form *form, const struct op_row *row)
+static bool form_supports_operator(const struct form *form,
+                                   const struct op_row *row)
 {
     uint32_t all = (1u << row->inputs) - 1u;
 
@@ -207,7 +215,7 @@ static bool form_suits(const struct form *form, const struct op_row *row)
     return true;
 }
 
-/* Attribute values: alpha of leaky_relu and elu, bounds of clip. */
+/* Sets the attributes: alpha of leaky_relu and elu, bounds of clip. */
 static void attributes_fill(struct suite *suite, struct call *call)
 {
     struct random *random = &suite->random;
@@ -221,7 +229,7 @@ static void attributes_fill(struct suite *suite, struct call *call)
     }
 }
 
-/* The k-th scalar, in the order of the NULL inputs. */
+/* Returns the k-th scalar, in the order of the NULL inputs. */
 static double scalar_value(struct random *random, const struct op_row *row,
                            uint32_t i)
 {
@@ -256,7 +264,7 @@ static void input_build(struct suite *suite, struct call *call,
     operand_fill(&call->inputs[i], &suite->random, call->row->id);
 }
 
-/* Comparisons need equal values, min and max need ties. */
+/* Creates equal elements, which comparisons, min and max need to be tested. */
 static void ties_make(struct suite *suite, struct call *call)
 {
     struct operand *a = &call->inputs[0], *b = &call->inputs[1];
@@ -269,8 +277,11 @@ static void ties_make(struct suite *suite, struct call *call)
             operand_set(b, i, operand_get(a, i));
 }
 
-/* Input i counts the i-th digit of the element's number; one past the
- * specials are values near the operator's points. */
+/*
+ * Input i takes the i-th digit of the element's number as the index of its
+ * value. The index after the special values stands for values near the
+ * operator's special points.
+ */
 static void specials_fill(struct suite *suite, struct call *call)
 {
     int64_t radix = input_special_count() + 4;
@@ -323,7 +334,10 @@ static void form_run(struct suite *suite, const struct op_row *row,
     case_end(suite);
 }
 
-/* Powers by one value, of which some are computed in ways of their own. */
+/*
+ * Powers with a single exponent, because implementations compute some
+ * exponents separately.
+ */
 static void powers_run(struct suite *suite, const struct op_row *row)
 {
     static const double powers[] = {0.5, -0.5, 2, 3, 4, -2};
@@ -348,7 +362,7 @@ static void powers_run(struct suite *suite, const struct op_row *row)
     }
 }
 
-/* Bounds of clip that are no numbers, or out of order. */
+/* Bounds of clip that are NaN or out of order. */
 static void bounds_run(struct suite *suite, const struct op_row *row)
 {
     static const double nan = (double)NAN, infinite = (double)INFINITY;
@@ -376,8 +390,11 @@ static void bounds_run(struct suite *suite, const struct op_row *row)
     }
 }
 
-/* Slopes that f32 does not hold: none is 0 or infinite.  No subnormal inputs,
- * which the largest slopes would lift to where their digits count. */
+/*
+ * Slopes that f32 cannot represent: none may become 0 or infinite. Inputs are
+ * not subnormal, because the largest slopes would scale their rounding errors
+ * into the normal range.
+ */
 static void slopes_run(struct suite *suite, const struct op_row *row)
 {
     static const double slopes[] = {1e-46, -1e-46, 1e-320, 1e39, -1e300};
@@ -404,7 +421,7 @@ static void slopes_run(struct suite *suite, const struct op_row *row)
     }
 }
 
-/* A form that nobody thought of. */
+/* Runs a random form. */
 static void random_form_run(struct suite *suite, const struct op_row *row,
                             uint32_t number, struct random *random)
 {
@@ -421,7 +438,7 @@ static void random_form_run(struct suite *suite, const struct op_row *row,
     }
     if (class_broadcasts(row->op_class) && row->inputs > 1)
         form.kind = BROADCAST;
-    /* One input has the whole shape. */
+    /* One input has the shape of the output. */
     for (uint32_t i = 0; i < 3; i++) {
         form.in[i].layout = LAYOUT_RANDOM;
         if (i == number % row->inputs)
@@ -433,9 +450,13 @@ static void random_form_run(struct suite *suite, const struct op_row *row,
     form_run(suite, row, &form);
 }
 
-/* In a smoke run operators take turns, so that each form is some of theirs: one
- * in so many, of which there are most with one input, and few with three. */
-static uint32_t form_turns(const struct op_row *row, enum form_level level)
+/*
+ * Returns the number of smoke runs in which a form runs once. Operators with
+ * more inputs run their forms more often, because there are fewer of these
+ * operators.
+ */
+static uint32_t form_smoke_period(const struct op_row *row,
+                                  enum form_level level)
 {
     if (row->inputs == 1)
         return level == ALWAYS ? 8 : 24;
@@ -444,8 +465,9 @@ static uint32_t form_turns(const struct op_row *row, enum form_level level)
     return level == ALWAYS ? 1 : 2;
 }
 
-static bool form_wanted(const struct suite *suite, const struct op_row *row,
-                        uint32_t number, bool chosen)
+static bool form_is_selected(const struct suite *suite,
+                             const struct op_row *row, uint32_t number,
+                             bool chosen)
 {
     enum form_level level = forms[number].level;
     uint64_t turn = suite->options->seed + row->id + number;
@@ -454,12 +476,15 @@ static bool form_wanted(const struct suite *suite, const struct op_row *row,
         return true;
     if (level == FULL || suite->options->filter != NULL)
         return level != FULL;
-    /* Each kernel of these two takes some compilers half a minute. */
+    /*
+     * Some compilers need half a minute for each kernel of these two
+     * operators.
+     */
     if (suite->options->smoke &&
         (row->id == TANDEM_OP_SIN || row->id == TANDEM_OP_COS))
         return false;
     if (suite->options->smoke)
-        return turn % form_turns(row, level) == 0;
+        return turn % form_smoke_period(row, level) == 0;
     return level == ALWAYS || chosen;
 }
 
@@ -474,7 +499,8 @@ static void operator_run(struct suite *suite, const struct op_row *row)
     for (uint32_t i = 0; i < FORM_COUNT; i++) {
         bool chosen = random_once_in(&choice, 3);
 
-        if (form_wanted(suite, row, i, chosen) && form_suits(&forms[i], row))
+        if (form_is_selected(suite, row, i, chosen) &&
+            form_supports_operator(&forms[i], row))
             form_run(suite, row, &forms[i]);
     }
     for (uint32_t i = 0; i < randoms; i++)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reductions, norms, softmax, cross-entropy and matrix products of values from
- * 1e-38 to 3e38: of one magnitude, of all at once, and such that what is on the
- * way to a result is out of f32's range where the result is not.
+ * Reductions, norms, softmax, cross-entropy and GEMM of values from 1e-38 to
+ * 3e38: all of one magnitude, of mixed magnitudes, and such that an
+ * intermediate value leaves the range of f32 while the result does not.
  */
 #include "launch_check.h"
 #include "gemm_case.h"
@@ -14,7 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Exponents of 2 that values have. */
+/* Range of binary exponents of the values. */
 struct magnitude {
     const char *name;
     int low, high;
@@ -53,11 +53,11 @@ static void fill(struct operand *operand, struct random *random,
     }
 }
 
-/* ---- reductions: [outer, n, inner] over the axis in the middle ---- */
+/* ---- reductions: [outer, n, inner] over the middle axis ---- */
 
 enum balance {
-    PLAIN,    /* any signs */
-    BALANCED, /* the second half undoes the first */
+    PLAIN,    /* Any signs. */
+    BALANCED, /* The second half cancels the first. */
     BALANCES
 };
 
@@ -113,7 +113,10 @@ static void reduce_run(struct suite *suite, const struct op_row *row,
     case_end(suite);
 }
 
-/* At the full level every magnitude has all shapes, else the next one. */
+/*
+ * At the full level each magnitude is tested with all shapes, otherwise with
+ * the next shape.
+ */
 static void reductions_run(struct suite *suite, const struct op_row *row)
 {
     bool full = suite->options->full;
@@ -127,15 +130,15 @@ static void reductions_run(struct suite *suite, const struct op_row *row)
                                (enum balance)balance);
 }
 
-/* ---- a few numbers, as users met them ---- */
+/* ---- examples from bug reports ---- */
 
-struct known {
+struct example {
     uint32_t op;
     int64_t n;
     float values[6];
 };
 
-static const struct known knowns[] = {
+static const struct example knowns[] = {
     {TANDEM_OP_L2, 2, {1e20f, 1e20f}},
     {TANDEM_OP_L2, 2, {1e-25f, 1e-25f}},
     {TANDEM_OP_L2, 1, {1e-22f}},
@@ -151,25 +154,25 @@ static const struct known knowns[] = {
     {TANDEM_OP_PROD, 4, {1e30f, 1e-30f, -INFINITY, INFINITY}},
     {TANDEM_OP_PROD, 4, {1e30f, 1e30f, 0.0f, INFINITY}},
     {TANDEM_OP_PROD, 4, {1e-30f, 1e-30f, NAN, 1e-30f}},
-    /* Unspecified values, but the same ones in both runs. */
+    /* The values are unspecified, but must be the same in both runs. */
     {TANDEM_OP_PROD, 4, {1e30f, 1e30f, 1e-30f, 1e-30f}},
     {TANDEM_OP_PROD, 3, {0x1p-140f, 1e38f, 3.0f}},
 };
 
-static void known_run(struct suite *suite, const struct op_row *row,
-                      const struct known *known, uint32_t number)
+static void example_run(struct suite *suite, const struct op_row *row,
+                        const struct example *example, uint32_t number)
 {
     struct call call;
 
     if (!case_begin(suite, row->name, "magnitude known %u [%d]", number,
-                    (int)known->n))
+                    (int)example->n))
         return;
     call_init(&call, row);
     call.ints[0] = 1;
-    operand_init(&call.inputs[0], &suite->random, TANDEM_F32, 1, &known->n, D,
+    operand_init(&call.inputs[0], &suite->random, TANDEM_F32, 1, &example->n, D,
                  false);
-    for (int64_t i = 0; i < known->n; i++)
-        set(&call.inputs[0], i, (double)known->values[i]);
+    for (int64_t i = 0; i < example->n; i++)
+        set(&call.inputs[0], i, (double)example->values[i]);
     operand_init(&call.outputs[0], &suite->random, TANDEM_F32, 0, NULL, D,
                  true);
     call_run(suite, &call);
@@ -177,11 +180,11 @@ static void known_run(struct suite *suite, const struct op_row *row,
     case_end(suite);
 }
 
-static void knowns_run(struct suite *suite, const struct op_row *row)
+static void examples_run(struct suite *suite, const struct op_row *row)
 {
     for (uint32_t i = 0; i < sizeof(knowns) / sizeof(knowns[0]); i++)
         if (knowns[i].op == row->id)
-            known_run(suite, row, &knowns[i], i);
+            example_run(suite, row, &knowns[i], i);
 }
 
 /* ---- dot ---- */
@@ -203,7 +206,7 @@ static void dot_run(struct suite *suite, const struct op_row *row, int64_t n,
         reduce_fill(&call.inputs[i], &suite->random, &line, i == 0 ? a : b,
                     i == 0 ? balance : PLAIN);
     }
-    /* The same factor for what undoes another one. */
+    /* The same factor for the value that cancels another one. */
     for (int64_t i = 0; balance == BALANCED && i < n / 2; i++)
         operand_set(&call.inputs[1], i + n / 2,
                     operand_get(&call.inputs[1], i));
@@ -225,7 +228,7 @@ static void dots_run(struct suite *suite, const struct op_row *row)
             dot_run(suite, row, lengths[next % 3], &magnitudes[i],
                     &magnitudes[(k + i) % MAGNITUDES],
                     (enum balance)(next / 3 % BALANCES));
-    /* Many products that are subnormal. */
+    /* Many subnormal products. */
     dot_run(suite, row, 300007, &magnitudes[2], &magnitudes[2], PLAIN);
 }
 
@@ -320,8 +323,10 @@ static void softmax_run(struct suite *suite, const struct op_row *row,
     case_end(suite);
 }
 
-/* Logits down to -width: most probabilities are below f32's range, and the
- * scale lifts them back. */
+/*
+ * Logits down to -width: most probabilities are below the range of f32, and
+ * the scale brings the results back into the range.
+ */
 static void loss_run(struct suite *suite, const struct op_row *row,
                      double scale, double width, int64_t n)
 {
@@ -365,11 +370,13 @@ static void losses_run(struct suite *suite, const struct op_row *row)
                     loss_run(suite, row, scales[i], widths[k], classes[c]);
 }
 
-/* ---- matrix products ---- */
+/* ---- GEMM ---- */
 
-/* Products of a and b are in f32's range, but products of alpha and either one
- * are not. */
-static void products_run(struct suite *suite)
+/*
+ * Products of a and b are in the range of f32, but products of alpha and a or
+ * b are not.
+ */
+static void gemms_run(struct suite *suite)
 {
     static const struct gemm_form forms[] = {
         {SIZES(1, 40, 12)},
@@ -402,7 +409,7 @@ void cases_magnitude(struct suite *suite)
             continue;
         switch (row->op_class) {
         case TANDEM_CLASS_REDUCE:
-            knowns_run(suite, row);
+            examples_run(suite, row);
             if (row->id != TANDEM_OP_PROD)
                 reductions_run(suite, row);
             break;
@@ -420,7 +427,7 @@ void cases_magnitude(struct suite *suite)
             losses_run(suite, row);
             break;
         case TANDEM_CLASS_GEMM:
-            products_run(suite);
+            gemms_run(suite);
             break;
         default:
             break;

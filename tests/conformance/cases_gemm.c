@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gemm: shapes with 0, 1 and primes, transposes, leading dimensions, batches,
- * alpha and beta, bias and activation, dtypes; NaN where nothing may be read.
+ * alpha and beta, bias and activation, dtypes. Elements that must not be read
+ * are NaN.
  */
 #include "gemm_case.h"
 
 static const struct gemm_form forms[] = {
     {SIZES(64, 64, 64), .always = true},
     {SIZES(1, 1, 1), .always = true},
-    {SIZES(9, 10, 11), .bias = COLUMN, .old = true, .always = true},
+    {SIZES(9, 10, 11), .bias = COLUMN, .version_1_0 = true, .always = true},
     {SIZES(31, 37, 41), .always = true},
     {SIZES(31, 37, 41), .flags = TA, .always = true},
     {SIZES(31, 37, 41), .flags = TB, .always = true},
@@ -22,12 +23,12 @@ static const struct gemm_form forms[] = {
     {SIZES(97, 1, 53), .always = true},
     {SIZES(97, 1, 53), .flags = TA},
     {SIZES(1, 97, 53), .flags = TB},
-    {SIZES(1, 1, 1), .junk = true, .always = true},
-    {SIZES(1, 97, 53), .flags = TB, .bias = COLUMN, .junk = true,
+    {SIZES(1, 1, 1), .invalid_strides = true, .always = true},
+    {SIZES(1, 97, 53), .flags = TB, .bias = COLUMN, .invalid_strides = true,
      .always = true},
-    {SIZES(40, 37, 1), .flags = TA, .junk = true, .always = true},
-    {SIZES(5, 6, 0), .batch = 3, .junk = true},
-    {SIZES(0, 5, 7), .batch = 3, .junk = true},
+    {SIZES(40, 37, 1), .flags = TA, .invalid_strides = true, .always = true},
+    {SIZES(5, 6, 0), .batch = 3, .invalid_strides = true},
+    {SIZES(0, 5, 7), .batch = 3, .invalid_strides = true},
     {SIZES(1, 1, 1021)},
     {SIZES(53, 61, 1)},
     {SIZES(6, 1, 35), .always = true},
@@ -79,7 +80,7 @@ static const struct gemm_form forms[] = {
      .activation = TANDEM_OP_RELU},
     {SIZES(128, 10, 256), .bias = COLUMN, .activation = TANDEM_OP_RELU,
      .always = true},
-    /* Deep enough to be summed in parts, and several. */
+    /* Several matrices with k large enough for a split along k. */
     {SIZES(5, 7, 4103), .batch = 3, .pad = {1, 0, 2}, .always = true},
     {SIZES(7, 5, 5120), .batch = 2, .beta = -0.5, .repeat = 2, .always = true},
     {SIZES(33, 17, 8195), .flags = TA, .bias = ROW, .beta = 1},
@@ -96,9 +97,9 @@ static const struct gemm_form forms[] = {
 #define FORM_COUNT (sizeof(forms) / sizeof(forms[0]))
 
 /*
- * Long sums of products whose rounding errors have one direction: by kernels
- * for one result, few rows or columns, small and large products; split along k
- * and whole.
+ * Long sums whose rounding errors have the same sign, in the shapes of all
+ * kernels: one result, few rows or columns, small and large matrices, with and
+ * without a split along k.
  */
 static const struct gemm_form long_sums[] = {
     {SIZES(1, 1, 1024), .always = true},
@@ -143,7 +144,7 @@ static void long_sums_run(struct suite *suite)
     }
 }
 
-/* A product with a narrow side: what kernels of their own serve. */
+/* A GEMM with one small dimension, for which there are separate kernels. */
 static void narrow_form_run(struct suite *suite, struct random *random)
 {
     static const int64_t narrow[] = {1, 1, 2, 3, 4, 5, 8, 10, 16, 17, 31, 32};
@@ -151,8 +152,10 @@ static void narrow_form_run(struct suite *suite, struct random *random)
     struct gemm_form form = {0};
     int64_t thin = narrow[random_below(random, 12)], wide;
 
-    /* Some are large enough to be cut among threads, or deep enough to be cut
-     * along k. */
+    /*
+     * Some are large enough to be divided among threads, or have a k large
+     * enough to be split.
+     */
     switch (random_below(random, 4)) {
     case 0:
         wide = random_between(random, 1, 20);
@@ -167,7 +170,7 @@ static void narrow_form_run(struct suite *suite, struct random *random)
         form.k = random_between(random, 1, 300);
         break;
     }
-    /* Whole vectors, at times. */
+    /* Sometimes a size that is a multiple of the vector width. */
     if (random_once_in(random, 2)) {
         wide = (wide + 3) / 4 * 4;
         form.k = (form.k + 3) / 4 * 4;
@@ -179,7 +182,7 @@ static void narrow_form_run(struct suite *suite, struct random *random)
                      ? random_between(random, 2, 5)
                      : 1;
     form.bias = (uint32_t)random_below(random, 3);
-    form.activation = random_once_in(random, 2) ? TANDEM_OP_INVALID
+    form.activation = random_once_in(random, 2)   ? TANDEM_OP_INVALID
                       : random_once_in(random, 2) ? TANDEM_OP_RELU
                                                   : TANDEM_OP_GELU;
     form.alpha = random_once_in(random, 2) ? 1.0 : 0.5;
@@ -219,6 +222,6 @@ void cases_gemm(struct suite *suite)
         gemm_random_run(suite, &choice, 0, 0);
     for (uint32_t i = 0; i < (full ? 300u : smoke ? 8u : 24u); i++)
         narrow_form_run(suite, &choice);
-    gemm_16_run(suite);
-    gemm_allowed_run(suite);
+    gemm_16bit_run(suite);
+    gemm_relaxed_run(suite);
 }

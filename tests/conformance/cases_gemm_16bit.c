@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * gemm of f16 and bf16, in every combination with f32: the roundings' ends,
- * and one or more of all that gemm can do.
+ * gemm of f16 and bf16, in each combination with f32: the limits of rounding,
+ * and each feature of gemm at least once.
  */
 #include "gemm_case.h"
 
 #include <string.h>
 
-/* For operands of 16 bits, in whichever dtype: c near its largest numbers (of
- * alpha 0, alpha is such), c and all else subnormal in f16, NaN. */
+/*
+ * For 16-bit operands: c near its largest value (if alpha is 0, alpha itself
+ * is large), c and all operands subnormal in f16, NaN.
+ */
 static const struct gemm_form forms_16[] = {
     {SIZES(31, 37, 41), .always = true},
     {SIZES(40, 72, 64), .always = true},
@@ -34,7 +36,10 @@ static const struct gemm_form forms_16[] = {
     {SIZES(31, 37, 41), .alpha = NEAR_LARGEST, .always = true},
     {SIZES(31, 37, 41), .alpha = 0.25, .scale = 0x1p-8, .always = true},
     {SIZES(31, 37, 41), .alpha = 0x1p24, .scale = 0x1p-17, .always = true},
-    /* Sums that only grow: what adders cut off does not cancel. */
+    /*
+     * Sums that only grow, so that errors from truncating adders do not
+     * cancel.
+     */
     {SIZES(24, 64, 8192), .positive = true, .scale = 0x1p-4},
     {SIZES(24, 40, 65536), .positive = true, .scale = 0x1p-4,
      .full_only = true},
@@ -56,14 +61,16 @@ static const struct {
 };
 #define PAIR_COUNT (sizeof(pairs) / sizeof(pairs[0]))
 
-void gemm_16_run(struct suite *suite)
+void gemm_16bit_run(struct suite *suite)
 {
     const char *filter = suite->options->filter;
     bool full = suite->options->full, smoke = suite->options->smoke;
     struct random choice;
 
-    /* A part of a name that others have, too, stands for these others: where
-     * kernels are compiled, these here take longer. */
+    /*
+     * A filter that other cases match too selects only the others, because
+     * these cases take longer on devices that compile kernels.
+     */
     if (filter != NULL && strstr(filter, "f16") == NULL)
         return;
     random_seed(&choice, suite->options->seed, "gemm of 16 bits");

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * gemm of f32 where the caller allows TF32, or an error relative to the largest
- * elements of rows and columns: tiles' and slices' edges, and elements that are
- * not finite, tiny or huge.
+ * gemm of f32 if the caller allows TF32 or a normwise error: sizes at the
+ * boundaries of tiles and k-slices, and elements that are not finite, tiny or
+ * huge.
  */
 #include "gemm_case.h"
 
@@ -29,7 +29,7 @@ static const struct gemm_form forms[] = {
 };
 #define FORM_COUNT (sizeof(forms) / sizeof(forms[0]))
 
-void gemm_allowed_run(struct suite *suite)
+void gemm_relaxed_run(struct suite *suite)
 {
     static const uint32_t flags[] = {TANDEM_GEMM_ALLOW_TF32,
                                      TANDEM_GEMM_ALLOW_NORMWISE_ERROR};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * layer_norm and rms_norm over the last axes: short and long rows, strides,
- * large means, rows without spread, special values.
+ * large means, constant rows, special values.
  */
 #include "launch_check.h"
 #include "inputs.h"
@@ -28,11 +28,35 @@ static const struct row_form forms[] = {
     {"specials [3,400]", false, false, 2, {3, 400}, D, D, D, 0, 0},
     {"[4,9,13]", true, false, 3, {4, 9, 13}, D, D, D, 3, 0},
     {"[3,4,5,8]", false, false, 4, {3, 4, 5, 8}, D, D, D, 3, 0},
-    {"offset [7,32]", false, false, 2, {7, 32}, LAYOUT_OFFSET, LAYOUT_OFFSET,
-     LAYOUT_OFFSET, 3, 0},
-    {"padded [9,23]", false, false, 2, {9, 23}, LAYOUT_PADDED, D,
-     LAYOUT_PADDED, 3, 0},
-    {"transposed [19,21]", true, false, 2, {19, 21}, LAYOUT_REVERSED, D, D, 3,
+    {"offset [7,32]",
+     false,
+     false,
+     2,
+     {7, 32},
+     LAYOUT_OFFSET,
+     LAYOUT_OFFSET,
+     LAYOUT_OFFSET,
+     3,
+     0},
+    {"padded [9,23]",
+     false,
+     false,
+     2,
+     {9, 23},
+     LAYOUT_PADDED,
+     D,
+     LAYOUT_PADDED,
+     3,
+     0},
+    {"transposed [19,21]",
+     true,
+     false,
+     2,
+     {19, 21},
+     LAYOUT_REVERSED,
+     D,
+     D,
+     3,
      0},
     {"any [5,6,7]", true, false, 3, {5, 6, 7}, ANY, ANY, ANY, 3, 0},
     {"any [2,3,4,2,3]", true, false, 5, {2, 3, 4, 2, 3}, ANY, ANY, ANY, 3, 0},
@@ -43,7 +67,7 @@ static const struct row_form forms[] = {
 };
 #define FORM_COUNT (sizeof(forms) / sizeof(forms[0]))
 
-/* Squares of all stay within f32. */
+/* All squares are in the range of f32. */
 static void values_fill(struct operand *operand, struct random *random,
                         double scale, double shift)
 {
@@ -56,7 +80,7 @@ static void values_fill(struct operand *operand, struct random *random,
                         bits_from_float(specials[random_u64(random) % 5]));
 }
 
-/* ---- epsilons that f32 does not hold ---- */
+/* ---- values of epsilon that f32 cannot represent ---- */
 
 /* Rows of zeros, of one value, of size and -size, and of ordinary values. */
 static void rows_fill(struct operand *operand, struct random *random,

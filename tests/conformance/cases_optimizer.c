@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Optimizers: one step over shapes, strides and attributes, in place and not,
- * and several steps in a row on the device's own state.
+ * Optimizers: one step over shapes, strides and attributes, in place and out
+ * of place, and several steps in sequence on the device's own state.
  */
 #include "launch_check.h"
 #include "inputs.h"
@@ -10,11 +10,11 @@
 #include <float.h>
 #include <math.h>
 
-/* Which outputs lie over the inputs of the same letter. */
-enum placing {
+/* Which outputs share the memory of the corresponding inputs. */
+enum placement {
     PLACE_APART,
-    PLACE_OVER,  /* all: w, m, v in place */
-    PLACE_WEIGHT /* w alone */
+    PLACE_ALL,   /* All: w, m and v in place. */
+    PLACE_WEIGHT /* Only w. */
 };
 
 struct optimizer_form {
@@ -23,29 +23,29 @@ struct optimizer_form {
     uint32_t rank;
     int64_t shape[TANDEM_MAX_RANK];
     enum operand_layout layout;
-    enum placing placing;
+    enum placement placement;
 };
 
 #define D LAYOUT_DENSE
 
 static const struct optimizer_form forms[] = {
     {"rank 0", false, 0, {0}, D, PLACE_APART},
-    {"[0]", false, 1, {0}, D, PLACE_OVER},
-    {"[1]", false, 1, {1}, D, PLACE_OVER},
+    {"[0]", false, 1, {0}, D, PLACE_ALL},
+    {"[1]", false, 1, {1}, D, PLACE_ALL},
     {"[1021]", true, 1, {1021}, D, PLACE_APART},
-    {"[1021] in place", true, 1, {1021}, D, PLACE_OVER},
+    {"[1021] in place", true, 1, {1021}, D, PLACE_ALL},
     {"[513] weight in place", false, 1, {513}, D, PLACE_WEIGHT},
-    {"[64,256] in place", true, 2, {64, 256}, D, PLACE_OVER},
-    {"[70001] in place", false, 1, {70001}, D, PLACE_OVER},
-    {"offset [519] in place", true, 1, {519}, LAYOUT_OFFSET, PLACE_OVER},
+    {"[64,256] in place", true, 2, {64, 256}, D, PLACE_ALL},
+    {"[70001] in place", false, 1, {70001}, D, PLACE_ALL},
+    {"offset [519] in place", true, 1, {519}, LAYOUT_OFFSET, PLACE_ALL},
     {"offset [333]", false, 1, {333}, LAYOUT_OFFSET, PLACE_APART},
     {"strided [9,17]", true, 2, {9, 17}, LAYOUT_RANDOM, PLACE_APART},
-    {"strided [9,17] in place", false, 2, {9, 17}, LAYOUT_RANDOM, PLACE_OVER},
-    {"transposed [31,33]", false, 2, {31, 33}, LAYOUT_REVERSED, PLACE_OVER},
+    {"strided [9,17] in place", false, 2, {9, 17}, LAYOUT_RANDOM, PLACE_ALL},
+    {"transposed [31,33]", false, 2, {31, 33}, LAYOUT_REVERSED, PLACE_ALL},
 };
 
-/* Input that output k renews: w is 0, m is 2, v is 3. */
-static int32_t renewed(uint32_t output)
+/* Returns the input that output k updates: w is 0, m is 2, v is 3. */
+static int32_t updated_input(uint32_t output)
 {
     return output == 0 ? 0 : (int32_t)output + 1;
 }
@@ -78,7 +78,7 @@ static void attributes_fill(struct call *call, uint32_t variant)
         adam_attributes(call, variant);
 }
 
-/* w of 1, g of 0.1, m of 0.05, v a small square. */
+/* Elements of w are about 1, of g 0.1, of m 0.05, and of v a small square. */
 static void inputs_fill(struct suite *suite, struct call *call,
                         const struct optimizer_form *form)
 {
@@ -87,7 +87,9 @@ static void inputs_fill(struct suite *suite, struct call *call,
     for (uint32_t i = 0; i < call->row->inputs; i++) {
         struct operand *operand = &call->inputs[i];
 
-        /* Laid out as an output, which it may be: no element twice. */
+        /*
+         * The layout is valid for an output: no two elements share an address.
+         */
         operand_init(operand, &suite->random, TANDEM_F32, form->rank,
                      form->shape, form->layout, true);
         operand_fill_normal(operand, &suite->random, scales[i], 0.0);
@@ -110,11 +112,11 @@ static void form_run(struct suite *suite, const struct op_row *row,
     attributes_fill(&call, variant);
     inputs_fill(suite, &call, form);
     for (uint32_t k = 0; k < row->outputs; k++) {
-        bool over = form->placing == PLACE_OVER ||
-                    (form->placing == PLACE_WEIGHT && k == 0);
+        bool over = form->placement == PLACE_ALL ||
+                    (form->placement == PLACE_WEIGHT && k == 0);
 
         if (over)
-            call.alias[k] = renewed(k);
+            call.alias[k] = updated_input(k);
         else
             operand_init(&call.outputs[k], &suite->random, TANDEM_F32,
                          form->rank, form->shape, form->layout, true);
@@ -124,8 +126,10 @@ static void form_run(struct suite *suite, const struct op_row *row,
     case_end(suite);
 }
 
-/* Steps of one case, each from what the reference expects of the one before:
- * the state is carried on by writing the expected values into the inputs. */
+/*
+ * Prepares the next step of a case: the inputs become what the reference
+ * expects as the result of the previous step.
+ */
 static void state_advance(struct call *call)
 {
     struct dense dense[TANDEM_MAX_OPERANDS];
@@ -144,7 +148,7 @@ static void state_advance(struct call *call)
                    w->desc.shape);
     reference_compute(&reference, expected);
     for (uint32_t k = 0; k < call->row->outputs; k++) {
-        struct operand *input = &call->inputs[renewed(k)];
+        struct operand *input = &call->inputs[updated_input(k)];
 
         for (int64_t e = 0; e < input->elements; e++)
             operand_set(input, e, bits_from_float((float)expected[k].real[e]));
@@ -169,10 +173,11 @@ static void steps_run(struct suite *suite, const struct op_row *row)
     inputs_fill(suite, &call, &form);
     for (int64_t e = 0; e < call.inputs[0].elements; e++) {
         for (uint32_t k = 1; k < row->outputs; k++)
-            operand_set(&call.inputs[renewed(k)], e, 0); /* a fresh state */
+            operand_set(&call.inputs[updated_input(k)], e,
+                        0); /* The initial state. */
     }
     for (uint32_t k = 0; k < row->outputs; k++)
-        call.alias[k] = renewed(k);
+        call.alias[k] = updated_input(k);
     for (int64_t step = 1; step <= 6 && !suite->case_failed; step++) {
         if (row->id == TANDEM_OP_ADAM)
             call.ints[0] = step;
@@ -184,12 +189,14 @@ static void steps_run(struct suite *suite, const struct op_row *row)
     case_end(suite);
 }
 
-/* ---- gradients whose squares leave f32's range, attributes that do ---- */
+/*
+ * ---- gradients whose squares and attributes that leave the range of f32 ----
+ */
 
-/* What a state and its gradient are like. */
+/* Magnitudes of a gradient and a state. */
 struct extreme {
     const char *name;
-    double g, m, v; /* sizes; m and v of 0: a fresh state */
+    double g, m, v; /* m and v of 0 stand for the initial state. */
     int64_t step;
     double eps;
 };
@@ -213,7 +220,7 @@ static const struct extreme extremes[] = {
     {"0 epsilon 1e-40", 0, 0, 0, 1, 1e-40},
 };
 
-/* size, or somewhat more, of any sign. */
+/* Returns a value of about this size, of either sign. */
 static double value_near(struct random *random, double size)
 {
     double x = fmin(size * random_uniform(random, 1.0, 1.1), FLT_MAX);
@@ -221,8 +228,10 @@ static double value_near(struct random *random, double size)
     return random_once_in(random, 2) ? -x : x;
 }
 
-/* Every 37th element is an ordinary one, every 41st has a gradient that is no
- * number or infinite; every second weight is 0, so that the step is all. */
+/*
+ * Every 37th element is ordinary, and every 41st has a gradient that is NaN or
+ * infinite. Every second weight is 0, so that the result is the step itself.
+ */
 static void extreme_fill(struct call *call, struct random *random,
                          const struct extreme *extreme)
 {
@@ -264,13 +273,13 @@ static void extreme_run(struct suite *suite, const struct op_row *row,
                      layout, true);
     extreme_fill(&call, &suite->random, extreme);
     for (uint32_t k = 0; k < row->outputs; k++)
-        call.alias[k] = renewed(k);
+        call.alias[k] = updated_input(k);
     call_run(suite, &call);
     call_finish(&call);
     case_end(suite);
 }
 
-/* Factors too large for f32, of what is 0. */
+/* Factors too large for f32, applied to elements that are 0. */
 static void factor_run(struct suite *suite, const struct op_row *row,
                        uint32_t place, double factor)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reductions, arg reductions and dot: every mask of axes of ranks up to 4,
- * kept and dropped, long rows and many short ones, strides, special values.
+ * Reductions, arg reductions and dot: each mask of axes for ranks up to 4,
+ * with axes kept and dropped, long rows and many short ones, strides, special
+ * values.
  */
 #include "launch_check.h"
 #include "inputs.h"
@@ -13,10 +14,11 @@
 
 enum values {
     VALUES_NORMAL,
-    VALUES_TIES,    /* few different values */
-    VALUES_OFFSET,  /* large mean, small spread */
-    VALUES_SPECIAL, /* some NaN, some infinite, zeros of both signs */
-    VALUES_NEGATIVE /* all below 0, so that a 0 that slips in shows */
+    VALUES_TIES,    /* Few different values. */
+    VALUES_OFFSET,  /* A large mean and a small spread. */
+    VALUES_SPECIAL, /* Some NaN, some infinite, zeros of both signs. */
+    /* All negative, so that a wrong initial value of 0 is detected. */
+    VALUES_NEGATIVE
 };
 
 struct reduce_form {
@@ -208,9 +210,9 @@ static double special_value(struct random *random, uint32_t op, double usual)
 
     if (kind < 5)
         return specials[kind];
-    /* Whole rows of one infinity: the other lanes are set by values_fill. */
+    /* Whole rows of one infinity. values_fill sets the other elements. */
     if (kind == 5 && op != TANDEM_OP_PROD)
-        return 0x1p-140; /* subnormal */
+        return 0x1p-140; /* Subnormal. */
     return usual;
 }
 
@@ -225,7 +227,7 @@ static void values_fill(struct operand *operand, struct random *random,
             x = special_value(random, op, x);
         operand_set(operand, i, bits_from_float((float)x));
     }
-    /* The first row all +inf, the second all -inf. */
+    /* The first row is all +inf, the second all -inf. */
     for (int64_t i = 0;
          values == VALUES_SPECIAL && i < 2 * row && i < operand->elements; i++)
         operand_set(operand, i, i < row ? 0x7f800000u : 0xff800000u);
@@ -255,7 +257,10 @@ static bool one_or_all_axes(const struct reduce_form *form)
     return form->axes == all || (form->axes & (form->axes - 1)) == 0;
 }
 
-/* max, min, argmax and argmin of nothing are errors, tested elsewhere. */
+/*
+ * max, min, argmax and argmin of an empty row are errors, which other cases
+ * test.
+ */
 static bool empty_allowed(const struct op_row *row)
 {
     return row->op_class == TANDEM_CLASS_REDUCE &&

@@ -30,11 +30,35 @@ static const struct row_form forms[] = {
     {"specials [3,400]", false, false, 2, {3, 400}, D, D, D, 0, 0},
     {"[4,9,13]", false, false, 3, {4, 9, 13}, D, D, D, 3, 0},
     {"[3,4,5,6]", false, false, 4, {3, 4, 5, 6}, D, D, D, 3, 0},
-    {"offset [7,31]", false, false, 2, {7, 31}, LAYOUT_OFFSET, D,
-     LAYOUT_OFFSET, 3, 0},
-    {"padded [9,23]", false, false, 2, {9, 23}, LAYOUT_PADDED, D,
-     LAYOUT_PADDED, 3, 0},
-    {"transposed [19,21]", false, false, 2, {19, 21}, LAYOUT_REVERSED, D, D, 3,
+    {"offset [7,31]",
+     false,
+     false,
+     2,
+     {7, 31},
+     LAYOUT_OFFSET,
+     D,
+     LAYOUT_OFFSET,
+     3,
+     0},
+    {"padded [9,23]",
+     false,
+     false,
+     2,
+     {9, 23},
+     LAYOUT_PADDED,
+     D,
+     LAYOUT_PADDED,
+     3,
+     0},
+    {"transposed [19,21]",
+     false,
+     false,
+     2,
+     {19, 21},
+     LAYOUT_REVERSED,
+     D,
+     D,
+     3,
      0},
     {"any [5,6,7]", true, false, 3, {5, 6, 7}, ANY, D, ANY, 3, 0},
     {"any [2,3,4,2,3]", false, false, 5, {2, 3, 4, 2, 3}, ANY, D, ANY, 3, 0},
@@ -63,7 +87,7 @@ static void values_fill(struct operand *operand, struct random *random,
 {
     if (scale == 0.0) {
         specials_fill(operand, random);
-    } else if (scale > 1e30) { /* up to the ends of f32, never infinite */
+    } else if (scale > 1e30) { /* Up to the limits of f32, never infinite. */
         for (int64_t i = 0; i < operand->elements; i++)
             operand_set(operand, i,
                         bits_from_float(
@@ -100,11 +124,11 @@ static void loss_run(struct suite *suite, const struct op_row *row,
     operand_init(&call.inputs[1], &suite->random, label_dtype, 1, shape, layout,
                  false);
     for (int64_t i = 0; i < shape[0]; i++) {
-        int64_t label = shape[1] != 0
-                            ? random_between(&suite->random, 0, shape[1] - 1)
-                            : 0;
+        int64_t label =
+            shape[1] != 0 ? random_between(&suite->random, 0, shape[1] - 1) : 0;
 
-        if (random_once_in(&suite->random, 12)) /* outside: NaN in the row */
+        /* Out of range: the row becomes NaN. */
+        if (random_once_in(&suite->random, 12))
             label = random_once_in(&suite->random, 2) ? shape[1] : -1;
         operand_set(&call.inputs[1], i, bits_from_integer(label_dtype, label));
     }
@@ -115,14 +139,14 @@ static void loss_run(struct suite *suite, const struct op_row *row,
     case_end(suite);
 }
 
-/* In a smoke run each is of one dtype of labels. */
+/* A smoke run tests each operator with one dtype of labels. */
 static void losses_run(struct suite *suite, const struct op_row *row)
 {
     bool smoke = suite->options->smoke;
     static const struct loss_form loss_forms[] = {
-        {128, 10, false, 4},  {1, 1, false, 2},     {7, 1, false, 2},
-        {1, 1021, false, 3},  {2003, 3, false, 2},  {17, 65, true, 3},
-        {0, 10, false, 1},    {33, 100, false, 50}, {64, 1000, false, 3},
+        {128, 10, false, 4},   {1, 1, false, 2},     {7, 1, false, 2},
+        {1, 1021, false, 3},   {2003, 3, false, 2},  {17, 65, true, 3},
+        {0, 10, false, 1},     {33, 100, false, 50}, {64, 1000, false, 3},
         {13, 40, false, 1e38}, {9, 0, false, 1}};
 
     for (uint32_t i = 0; i < sizeof(loss_forms) / sizeof(loss_forms[0]); i++) {

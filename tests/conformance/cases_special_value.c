@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Reductions, arg reductions, softmax and norms of rows in which exactly one
- * element is NaN, infinite, -0 or subnormal: first, last and in between, so
- * that each way on which an element comes into its row's result is tried by
- * itself.
+ * element is NaN, infinite, -0 or subnormal. The element is the first, the
+ * last or between, so that each code path that reads an element is tested
+ * separately.
  */
 #include "launch_check.h"
 #include "inputs.h"
@@ -12,7 +12,7 @@
 
 #include <math.h>
 
-/* Rows along the axis in the middle; of norms, along the last two. */
+/* Rows along the middle axis; for norms, along the last two axes. */
 struct single_form {
     int64_t outer, n, inner;
     enum operand_layout layout;
@@ -20,12 +20,10 @@ struct single_form {
 };
 
 static const struct single_form forms[] = {
-    {20, 9, 1, D, false},    {20, 131, 1, D, true},
-    {20, 1021, 1, D, true},  {20, 4100, 1, D, false},
-    {3, 20011, 1, D, false}, {1, 70001, 1, D, false},
-    {1, 40004, 1, D, true},  {1, 9, 20, D, false},
-    {1, 300, 20, D, false},  {2, 4099, 5, D, false},
-    {4, 67, 5, ANY, true},   {20, 515, 1, ANY, false},
+    {20, 9, 1, D, false},    {20, 131, 1, D, true},   {20, 1021, 1, D, true},
+    {20, 4100, 1, D, false}, {3, 20011, 1, D, false}, {1, 70001, 1, D, false},
+    {1, 40004, 1, D, true},  {1, 9, 20, D, false},    {1, 300, 20, D, false},
+    {2, 4099, 5, D, false},  {4, 67, 5, ANY, true},   {20, 515, 1, ANY, false},
 };
 #define FORMS (sizeof(forms) / sizeof(forms[0]))
 
@@ -44,7 +42,10 @@ static void ordinary_fill(struct operand *operand, struct random *random,
                     bits_from_float((float)input_factor(random, n)));
 }
 
-/* Of rows of n elements, step apart, one element each. */
+/*
+ * Sets one element of each row of n elements to a special value. step is the
+ * stride of an element in its row.
+ */
 static void singles_set(struct operand *operand, struct random *random,
                         int64_t n, int64_t step, uint32_t first)
 {
@@ -77,7 +78,7 @@ static void form_run(struct suite *suite, const struct op_row *row,
                     (int)in[0], (int)in[1], (int)in[2]))
         return;
     call_init(&call, row);
-    call.ints[0] = all ? 1 : 2; /* an axis; a mask of axes */
+    call.ints[0] = all ? 1 : 2; /* An axis, or a mask of axes. */
     if (row->floats > 0)
         call.floats[0] = 1e-5;
     operand_init(&call.inputs[0], &suite->random, TANDEM_F32, 3, in,
@@ -97,7 +98,10 @@ static void form_run(struct suite *suite, const struct op_row *row,
     case_end(suite);
 }
 
-/* Few rows are run once for each special value and place. */
+/*
+ * If there are few rows, the case is repeated for each special value and
+ * position.
+ */
 static void forms_run(struct suite *suite, const struct op_row *row)
 {
     const struct suite_options *options = suite->options;

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * What the cases of the contract share.  See contract.h.
- */
+/* Functions that the contract cases share; see contract.h. */
 #include "contract.h"
 
 #include "operand.h"
@@ -68,9 +66,9 @@ enum tandem_status vector_download(struct suite *suite,
                                SUITE_TIMEOUT_NS);
 }
 
-bool vector_holds(struct suite *suite, struct tandem_stream *stream,
-                  struct vector *vector, float first, float step,
-                  const char *what)
+bool expect_vector(struct suite *suite, struct tandem_stream *stream,
+                   struct vector *vector, float first, float step,
+                   const char *what)
 {
     enum tandem_status status = vector_download(suite, stream, vector);
 
@@ -103,7 +101,7 @@ enum tandem_status launch_add(struct suite *suite, struct tandem_stream *stream,
 
     status = suite->api.launch(stream == NULL ? suite->stream : stream, &op,
                                ins, 2, outs, 1);
-    /* All three may be changed as soon as launch returns. */
+    /* The caller may change all three as soon as launch has returned. */
     memset(&in, 0x5a, sizeof(in));
     memset(&out, 0x5a, sizeof(out));
     memset(&op, 0x5a, sizeof(op));
@@ -111,7 +109,7 @@ enum tandem_status launch_add(struct suite *suite, struct tandem_stream *stream,
     return status;
 }
 
-/* supports of launch_add over so many elements. */
+/* Returns the result of supports for launch_add over this many elements. */
 static enum tandem_status add_supports(struct suite *suite,
                                        struct tandem_device *device,
                                        int64_t elements)
@@ -128,7 +126,7 @@ static enum tandem_status add_supports(struct suite *suite,
                                ins, 2, outs, 1);
 }
 
-bool needs_add(struct suite *suite, struct tandem_device *device)
+bool require_add(struct suite *suite, struct tandem_device *device)
 {
     static const int64_t lengths[] = {1, 64, 777, 1000, 4096, 300000};
 
@@ -147,7 +145,7 @@ bool needs_add(struct suite *suite, struct tandem_device *device)
 
 bool needs_cap(struct suite *suite, uint32_t cap, const char *name)
 {
-    if (suite_has(suite, cap))
+    if (suite_has_capability(suite, cap))
         return true;
     case_skip(suite, "needs %s", name);
     return false;
@@ -178,8 +176,8 @@ void sleep_ms(unsigned ms)
     nanosleep(&time, NULL);
 }
 
-bool expect_refusal(struct suite *suite, enum tandem_status got,
-                    enum tandem_status want, const char *what)
+bool expect_error(struct suite *suite, enum tandem_status got,
+                  enum tandem_status want, const char *what)
 {
     const char *message = plugin_message(suite);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Contract cases: outputs that overlap inputs, other outputs or themselves.
- * (Outputs that are exactly an input are among the operators' own cases.)
+ * The operators' own cases test outputs that are exactly an input.
  */
 #include "contract.h"
 
@@ -11,13 +11,13 @@
 
 #define GROUP "alias"
 
-/* What is launched: descriptors over one buffer of 4096 bytes. */
+/* The arguments of a launch: descriptors over one buffer of 4096 bytes. */
 struct overlap {
     const char *name;
     uint32_t op;
     enum tandem_status want;
     uint32_t inputs, outputs;
-    struct tandem_tensor_desc descs[6]; /* inputs, then outputs */
+    struct tandem_tensor_desc descs[6]; /* Inputs, then outputs. */
     int64_t ints[2];
     double floats[5];
 };
@@ -220,8 +220,11 @@ static const struct overlap overlaps[] = {
      TANDEM_OK,
      1,
      1,
-     {{.byte_offset = 40, .dtype = TANDEM_F32, .rank = 2,
-       .shape = {0, 5}, .strides = {5, 1}},
+     {{.byte_offset = 40,
+       .dtype = TANDEM_F32,
+       .rank = 2,
+       .shape = {0, 5},
+       .strides = {5, 1}},
       FLAT(0, 5)},
      {1, 0},
      {0}},
@@ -259,7 +262,10 @@ static const struct overlap overlaps[] = {
      {0}},
 };
 
-/* Attributes as the table lists them: TRANSPOSE has one for each axis. */
+/*
+ * The table gives the number of attributes, except that TRANSPOSE has one for
+ * each axis.
+ */
 static struct tandem_op overlap_op(const struct overlap *overlap)
 {
     const struct op_row *row = op_find(overlap->op);
@@ -294,8 +300,8 @@ static void overlap_launch(struct suite *suite, const struct overlap *overlap,
         expect(suite, status, TANDEM_OK, "launch");
         stream_finish(suite, NULL);
     } else {
-        expect_refusal(suite, status, overlap->want, "launch");
-        vector_holds(suite, NULL, all, 1.0f, 1.0f, "the refused buffer");
+        expect_error(suite, status, overlap->want, "launch");
+        expect_vector(suite, NULL, all, 1.0f, 1.0f, "the refused buffer");
     }
 }
 

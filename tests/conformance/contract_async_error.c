@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Contract cases: work that fails after its call returned TANDEM_OK, and
- * waits that never end, on devices that can be told to fail (test.fault).
+ * Contract cases: work that fails after its call returned TANDEM_OK, and waits
+ * that never end, on devices that can inject errors (test.fault).
  */
 #include "contract.h"
 
@@ -12,23 +12,25 @@
 #define N 1000
 #define BYTES (N * sizeof(float))
 
-/* A device whose second launch fails: a (0, 1, 2, ...) was read by it, b was
- * to be written, c is another buffer, also 0, 1, 2, ... */
-struct failing {
+/*
+ * A device whose second launch fails. The launch reads a (0, 1, 2, ...) and
+ * writes b; c is another buffer with 0, 1, 2, ...
+ */
+struct failing_device {
     struct tandem_device *device;
     struct tandem_stream *stream;
     struct vector a, b, c;
     enum tandem_status want;
 };
 
-static bool failing_open(struct suite *suite, struct failing *f,
+static bool failing_open(struct suite *suite, struct failing_device *f,
                          const char *fault)
 {
     memset(f, 0, sizeof(*f));
     return needs_cap(suite, TANDEM_CAP_FAULT_INJECTION, "fault injection") &&
            EXPECT_OK(suite,
                      suite_open(suite, "test.fault", fault, &f->device)) &&
-           needs_add(suite, f->device) &&
+           require_add(suite, f->device) &&
            EXPECT_OK(suite,
                      suite->api.stream_create(f->device, 0, &f->stream)) &&
            vector_new(suite, f->device, f->stream, &f->a, N, 0.0f, 1.0f) &&
@@ -36,7 +38,7 @@ static bool failing_open(struct suite *suite, struct failing *f,
            vector_new(suite, f->device, f->stream, &f->c, N, 0.0f, 1.0f);
 }
 
-static void failing_close(struct suite *suite, struct failing *f)
+static void failing_close(struct suite *suite, struct failing_device *f)
 {
     vector_free(suite, &f->a);
     vector_free(suite, &f->b);
@@ -45,14 +47,17 @@ static void failing_close(struct suite *suite, struct failing *f)
         suite->api.close(f->device);
 }
 
-static enum tandem_status synchronize(struct suite *suite, struct failing *f)
+static enum tandem_status synchronize(struct suite *suite,
+                                      struct failing_device *f)
 {
     return suite->api.stream_synchronize(f->stream, SUITE_TIMEOUT_NS);
 }
 
-/* Launches one that succeeds and one that will fail, and waits, without
- * clearing, until the stream has noticed. */
-static bool fail_second(struct suite *suite, struct failing *f,
+/*
+ * Makes one launch that succeeds and one that fails later, and waits until the
+ * stream has recorded the error, without clearing it.
+ */
+static bool fail_second(struct suite *suite, struct failing_device *f,
                         enum tandem_status want)
 {
     char fault[40];
@@ -77,8 +82,8 @@ static void message_check(struct suite *suite)
     EXPECT(suite, plugin_message(suite)[0] != '\0');
 }
 
-/* Everything that is enqueued on a stream with an error returns it. */
-static void enqueues_refused(struct suite *suite, struct failing *f)
+/* Checks that all enqueue functions return the error of the stream. */
+static void expect_enqueue_errors(struct suite *suite, struct failing_device *f)
 {
     const struct tandem_backend *api = &suite->api;
     float seven = 7.0f, values[4] = {0};
@@ -104,24 +109,24 @@ static void enqueues_refused(struct suite *suite, struct failing *f)
 
 static void case_sticky(struct suite *suite, enum tandem_status want)
 {
-    struct failing f = {0};
+    struct failing_device f = {0};
 
     if (!case_begin(suite, GROUP, "sticky until synchronize: %s",
                     status_text(want)))
         return;
     if (fail_second(suite, &f, want)) {
-        enqueues_refused(suite, &f);
+        expect_enqueue_errors(suite, &f);
         expect(suite, synchronize(suite, &f), want, "stream_synchronize");
         message_check(suite);
         expect(suite, synchronize(suite, &f), TANDEM_OK,
                "stream_synchronize, the second time");
         EXPECT_OK(suite, suite->api.stream_query(f.stream));
-        vector_holds(suite, f.stream, &f.c, 0.0f, 1.0f,
-                     "what was enqueued on the error");
-        vector_holds(suite, f.stream, &f.a, 0.0f, 1.0f,
-                     "the input of what failed");
+        expect_vector(suite, f.stream, &f.c, 0.0f, 1.0f,
+                      "what was enqueued on the error");
+        expect_vector(suite, f.stream, &f.a, 0.0f, 1.0f,
+                      "the input of what failed");
         EXPECT_OK(suite, launch_add(suite, f.stream, &f.c, &f.a, 1.0));
-        vector_holds(suite, f.stream, &f.c, 1.0f, 1.0f, "later work");
+        expect_vector(suite, f.stream, &f.c, 1.0f, 1.0f, "later work");
     }
     failing_close(suite, &f);
     case_end(suite);
@@ -129,7 +134,7 @@ static void case_sticky(struct suite *suite, enum tandem_status want)
 
 static void case_download_reports(struct suite *suite)
 {
-    struct failing f = {0};
+    struct failing_device f = {0};
 
     if (!case_begin(suite, GROUP, "a blocking download reports the error"))
         return;
@@ -148,7 +153,7 @@ static void case_download_reports(struct suite *suite)
 
 static void case_event_reports(struct suite *suite)
 {
-    struct failing f = {0};
+    struct failing_device f = {0};
     struct tandem_event *event = NULL;
 
     if (!case_begin(suite, GROUP,
@@ -170,7 +175,7 @@ static void case_event_reports(struct suite *suite)
 
 static void case_device_reports(struct suite *suite)
 {
-    struct failing f = {0};
+    struct failing_device f = {0};
 
     if (!case_begin(suite, GROUP, "synchronize reports and clears the error"))
         return;
@@ -185,8 +190,11 @@ static void case_device_reports(struct suite *suite)
     case_end(suite);
 }
 
-/* Reads of a poisoned buffer, in every way, once the stream is clear. */
-static void poison_refused(struct suite *suite, struct failing *f)
+/*
+ * Checks that no kind of read accepts a poisoned buffer after the stream's
+ * error was cleared.
+ */
+static void expect_poison(struct suite *suite, struct failing_device *f)
 {
     const struct tandem_backend *api = &suite->api;
     enum tandem_status status;
@@ -206,7 +214,7 @@ static void poison_refused(struct suite *suite, struct failing *f)
 
 static void case_poison(struct suite *suite, bool by_fill)
 {
-    struct failing f = {0};
+    struct failing_device f = {0};
     float values[N], seven = 7.0f;
 
     if (!case_begin(suite, GROUP, "a poisoned buffer, cured by %s",
@@ -216,7 +224,7 @@ static void case_poison(struct suite *suite, bool by_fill)
         values[i] = 7.0f;
     if (fail_second(suite, &f, TANDEM_FAILED)) {
         expect(suite, synchronize(suite, &f), TANDEM_FAILED, "synchronize");
-        poison_refused(suite, &f);
+        expect_poison(suite, &f);
         EXPECT_OK(suite, suite->api.upload(f.stream, f.b.buffer, 0, values,
                                            BYTES / 2, 0));
         expect(suite, vector_download(suite, f.stream, &f.b), TANDEM_FAILED,
@@ -228,18 +236,21 @@ static void case_poison(struct suite *suite, bool by_fill)
         else
             EXPECT_OK(suite, suite->api.upload(f.stream, f.b.buffer, 0, values,
                                                BYTES, 0));
-        vector_holds(suite, f.stream, &f.b, 7.0f, 0.0f, "the cured buffer");
+        expect_vector(suite, f.stream, &f.b, 7.0f, 0.0f, "the cured buffer");
         EXPECT_OK(suite, launch_add(suite, f.stream, &f.c, &f.b, 1.0));
-        vector_holds(suite, f.stream, &f.c, 8.0f, 0.0f, "work on it");
+        expect_vector(suite, f.stream, &f.c, 8.0f, 0.0f, "work on it");
     }
     failing_close(suite, &f);
     case_end(suite);
 }
 
-/* Enqueued before anyone knew: its outputs must not pass for good. */
+/*
+ * The dependent work is enqueued before the failure is known; its outputs must
+ * be poisoned too.
+ */
 static void case_dependents(struct suite *suite)
 {
-    struct failing f = {0};
+    struct failing_device f = {0};
     enum tandem_status status;
 
     if (!case_begin(suite, GROUP, "work behind the failure is not done"))
@@ -254,17 +265,17 @@ static void case_dependents(struct suite *suite)
             expect(suite, vector_download(suite, f.stream, &f.c), TANDEM_FAILED,
                    "download of what the launch behind wrote");
         else
-            vector_holds(suite, f.stream, &f.c, 0.0f, 1.0f,
-                         "the output of a refused launch");
+            expect_vector(suite, f.stream, &f.c, 0.0f, 1.0f,
+                          "the output of a refused launch");
     }
     failing_close(suite, &f);
     case_end(suite);
 }
 
-/* The error is one stream's: another one goes on. */
+/* The error belongs to one stream; another stream keeps working. */
 static void case_other_stream(struct suite *suite)
 {
-    struct failing f = {0};
+    struct failing_device f = {0};
     struct tandem_stream *other = NULL;
 
     if (!case_begin(suite, GROUP, "another stream goes on"))
@@ -272,7 +283,7 @@ static void case_other_stream(struct suite *suite)
     if (fail_second(suite, &f, TANDEM_FAILED) &&
         EXPECT_OK(suite, suite->api.stream_create(f.device, 0, &other))) {
         EXPECT_OK(suite, launch_add(suite, other, &f.c, &f.c, 3.0));
-        vector_holds(suite, other, &f.c, 3.0f, 1.0f, "the other's work");
+        expect_vector(suite, other, &f.c, 3.0f, 1.0f, "the other's work");
         expect(suite, suite->api.stream_query(f.stream), TANDEM_FAILED,
                "the first stream still");
         suite->api.stream_destroy(other);
@@ -283,7 +294,7 @@ static void case_other_stream(struct suite *suite)
 
 static void case_lost(struct suite *suite)
 {
-    struct failing f = {0};
+    struct failing_device f = {0};
 
     if (!case_begin(suite, GROUP, "a lost device stays lost"))
         return;
@@ -299,11 +310,11 @@ static void case_lost(struct suite *suite)
                TANDEM_DEVICE_LOST, "synchronize");
     }
     failing_close(suite, &f);
-    f = (struct failing){0};
+    f = (struct failing_device){0};
     if (!suite->case_skipped && failing_open(suite, &f, "launch:1000000:7")) {
         EXPECT_OK(suite, launch_add(suite, f.stream, &f.b, &f.a, 1.0));
-        vector_holds(suite, f.stream, &f.b, 1.0f, 1.0f,
-                     "work on the device opened anew");
+        expect_vector(suite, f.stream, &f.b, 1.0f, 1.0f,
+                      "work on the device opened anew");
     }
     failing_close(suite, &f);
     case_end(suite);
@@ -312,7 +323,7 @@ static void case_lost(struct suite *suite)
 static void case_endless(struct suite *suite)
 {
     uint64_t timeout_ns = 50ull * 1000000u;
-    struct failing f = {0};
+    struct failing_device f = {0};
 
     if (!case_begin(suite, GROUP, "a wait that never ends times out"))
         return;
@@ -322,7 +333,7 @@ static void case_endless(struct suite *suite)
                TANDEM_NOT_READY, "the endless stream_synchronize");
         message_check(suite);
         expect(suite, synchronize(suite, &f), TANDEM_OK, "the next one");
-        vector_holds(suite, f.stream, &f.b, 1.0f, 1.0f, "the work");
+        expect_vector(suite, f.stream, &f.b, 1.0f, 1.0f, "the work");
     }
     failing_close(suite, &f);
     case_end(suite);

@@ -32,16 +32,16 @@ static void case_replay(struct suite *suite)
     if (!case_begin(suite, GROUP, "recorded, not run; replayed three times"))
         return;
     if (needs_cap(suite, TANDEM_CAP_CAPTURE, "capture") &&
-        needs_add(suite, NULL) &&
+        require_add(suite, NULL) &&
         EXPECT(suite, suite->api.capture_begin != NULL) &&
         vector_new(suite, NULL, NULL, &a, N, 0.0f, 1.0f) &&
         vector_new(suite, NULL, NULL, &b, N, 0.0f, 0.0f)) {
         graph = captured(suite, &a, &b);
-        vector_holds(suite, NULL, &a, 0.0f, 1.0f, "a after the capture");
+        expect_vector(suite, NULL, &a, 0.0f, 1.0f, "a after the capture");
         for (int i = 0; graph != NULL && i < 3; i++)
             EXPECT_OK(suite, suite->api.graph_launch(suite->stream, graph));
-        vector_holds(suite, NULL, &a, 3.0f, 1.0f, "a");
-        vector_holds(suite, NULL, &b, 13.0f, 1.0f, "b");
+        expect_vector(suite, NULL, &a, 3.0f, 1.0f, "a");
+        expect_vector(suite, NULL, &b, 13.0f, 1.0f, "b");
         suite->api.graph_destroy(graph);
     }
     vector_free(suite, &a);
@@ -53,7 +53,7 @@ static void case_declined(struct suite *suite)
 {
     if (!case_begin(suite, GROUP, "declined where it does not work"))
         return;
-    if (suite_has(suite, TANDEM_CAP_CAPTURE) ||
+    if (suite_has_capability(suite, TANDEM_CAP_CAPTURE) ||
         suite->api.capture_begin == NULL)
         case_skip(suite, "%s",
                   suite->api.capture_begin == NULL

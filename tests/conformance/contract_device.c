@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Contract cases: the table itself, describing, opening and closing devices,
+ * Contract cases: the function table, describing, opening and closing devices,
  * messages.
  */
 #include "contract.h"
@@ -69,7 +69,7 @@ static void case_describe(struct suite *suite)
     case_end(suite);
 }
 
-/* A host that knows only the first fields. */
+/* The host knows only the first fields of the struct. */
 static void case_describe_short(struct suite *suite)
 {
     struct tandem_device_info info;
@@ -125,31 +125,31 @@ static void case_bad_open(struct suite *suite)
         return;
     status = suite->api.open(UINT32_MAX, NULL, &device);
     if (status != TANDEM_NO_DEVICE)
-        expect_refusal(suite, status, TANDEM_INVALID_ARGUMENT,
-                       "open of device 4294967295");
+        expect_error(suite, status, TANDEM_INVALID_ARGUMENT,
+                     "open of device 4294967295");
     EXPECT(suite, device == NULL);
     status = suite->api.device_describe(UINT32_MAX, &info);
     if (status != TANDEM_NO_DEVICE)
-        expect_refusal(suite, status, TANDEM_INVALID_ARGUMENT,
-                       "describe of device 4294967295");
-    expect_refusal(suite, suite->api.device_describe(index, NULL),
-                   TANDEM_INVALID_ARGUMENT, "describe into NULL");
-    expect_refusal(suite, suite->api.device_count(NULL),
-                   TANDEM_INVALID_ARGUMENT, "device_count into NULL");
+        expect_error(suite, status, TANDEM_INVALID_ARGUMENT,
+                     "describe of device 4294967295");
+    expect_error(suite, suite->api.device_describe(index, NULL),
+                 TANDEM_INVALID_ARGUMENT, "describe into NULL");
+    expect_error(suite, suite->api.device_count(NULL), TANDEM_INVALID_ARGUMENT,
+                 "device_count into NULL");
     info.struct_size = 0;
-    expect_refusal(suite, suite->api.device_describe(index, &info),
-                   TANDEM_INVALID_ARGUMENT, "describe into a struct_size of 0");
-    expect_refusal(suite, suite->api.open(index, NULL, NULL),
-                   TANDEM_INVALID_ARGUMENT, "open into NULL");
+    expect_error(suite, suite->api.device_describe(index, &info),
+                 TANDEM_INVALID_ARGUMENT, "describe into a struct_size of 0");
+    expect_error(suite, suite->api.open(index, NULL, NULL),
+                 TANDEM_INVALID_ARGUMENT, "open into NULL");
     device = (struct tandem_device *)(void *)suite;
-    expect_refusal(suite, suite->api.open(index, &options, &device),
-                   TANDEM_INVALID_ARGUMENT, "open with one option and no keys");
+    expect_error(suite, suite->api.open(index, &options, &device),
+                 TANDEM_INVALID_ARGUMENT, "open with one option and no keys");
     EXPECT(suite, device == NULL);
     device = (struct tandem_device *)(void *)suite;
     options = (struct tandem_open_options){.struct_size = 0};
-    expect_refusal(suite, suite->api.open(index, &options, &device),
-                   TANDEM_INVALID_ARGUMENT,
-                   "open with options whose struct_size is 0");
+    expect_error(suite, suite->api.open(index, &options, &device),
+                 TANDEM_INVALID_ARGUMENT,
+                 "open with options whose struct_size is 0");
     EXPECT(suite, device == NULL);
     case_end(suite);
 }
@@ -171,10 +171,10 @@ static void case_open_close(struct suite *suite)
             vector_new(suite, second, stream, &vector, 1000, 1.0f, 1.0f)) {
             suite->api.close(first);
             first = NULL;
-            vector_holds(suite, stream, &vector, 1.0f, 1.0f,
-                         "a buffer after another device was closed");
+            expect_vector(suite, stream, &vector, 1.0f, 1.0f,
+                          "a buffer after another device was closed");
         }
-        /* the stream and the buffer belong to it and go with it */
+        /* Closing the device frees the stream and the buffer. */
         suite->api.close(second);
         vector.buffer = NULL;
         vector_free(suite, &vector);

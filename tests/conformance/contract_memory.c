@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Contract cases: buffers, statistics, the cap, trim, memory that host and
- * device share.
+ * Contract cases: buffers, statistics, the memory limit, trim, memory that
+ * host and device share.
  */
 #include "contract.h"
 
@@ -128,7 +128,7 @@ static void case_growth(struct suite *suite)
 
     if (!case_begin(suite, GROUP, "nothing grows over many operations"))
         return;
-    if (needs_add(suite, NULL) && work_many(suite, 200)) {
+    if (require_add(suite, NULL) && work_many(suite, 200)) {
         before = stats_read(suite, NULL);
         if (work_many(suite, count)) {
             after = stats_read(suite, NULL);
@@ -176,7 +176,7 @@ static void case_cap(struct suite *suite)
     EXPECT(suite, stats.allocated_bytes + stats.cached_bytes <= 16u * MIB);
     while (count > 0)
         suite->api.free(buffers[--count]);
-    /* the cache must give way to another size */
+    /* The device must release cached blocks for another size. */
     if (EXPECT_OK(suite, suite->api.alloc(device, 12u * MIB, &more)))
         suite->api.free(more);
     suite->api.close(device);
@@ -205,7 +205,7 @@ static void case_trim(struct suite *suite)
             stats = stats_read(suite, NULL);
             EXPECT(suite, stats.cached_bytes == 0);
             EXPECT(suite, stats.allocated_bytes >= 20000);
-            vector_holds(suite, NULL, &kept, 1.0f, 2.0f, "what was kept");
+            expect_vector(suite, NULL, &kept, 1.0f, 2.0f, "what was kept");
         }
         vector_free(suite, &kept);
     }
@@ -247,7 +247,10 @@ static void case_host_alloc(struct suite *suite)
     case_end(suite);
 }
 
-/* The device reads what the host wrote and the host what the device wrote. */
+/*
+ * The device reads what the host wrote, and the host reads what the device
+ * wrote.
+ */
 static void import_use(struct suite *suite, float *memory,
                        struct tandem_buffer *buffer)
 {
@@ -277,27 +280,33 @@ static void case_import(struct suite *suite)
     if (!case_begin(suite, GROUP, "import_host shares the caller's memory"))
         return;
     if (suite->api.import_host == NULL) {
-        EXPECT(suite, !suite_has(suite, TANDEM_CAP_ZERO_COPY_IMPORT));
+        EXPECT(suite,
+               !suite_has_capability(suite, TANDEM_CAP_ZERO_COPY_IMPORT));
         case_skip(suite, "import_host is left to the loader");
-    } else if (needs_add(suite, NULL)) {
+    } else if (require_add(suite, NULL)) {
         memory = aligned_alloc(4096, 4096 * sizeof(float));
         status = suite->api.import_host(suite->device, memory,
                                         4096 * sizeof(float), &buffer);
         if (status == TANDEM_UNSUPPORTED) {
-            EXPECT(suite, !suite_has(suite, TANDEM_CAP_ZERO_COPY_IMPORT));
+            EXPECT(suite,
+                   !suite_has_capability(suite, TANDEM_CAP_ZERO_COPY_IMPORT));
             EXPECT(suite, buffer == NULL);
             case_skip(suite, "import_host: %s", plugin_message(suite));
         } else if (expect(suite, status, TANDEM_OK, "import_host")) {
             import_use(suite, memory, buffer);
             suite->api.free(buffer);
-            EXPECT(suite, memory[1] == 5.0f); /* free leaves it as it is */
+            /* free does not change the memory. */
+            EXPECT(suite, memory[1] == 5.0f);
         }
         free(memory);
     }
     case_end(suite);
 }
 
-/* Of no bytes, at NULL or anywhere: what else it takes of buffers is taken. */
+/*
+ * Imports 0 bytes at NULL and elsewhere. The buffer is valid in calls with 0
+ * bytes.
+ */
 static void case_import_empty(struct suite *suite)
 {
     static char bytes[8];
@@ -309,8 +318,8 @@ static void case_import_empty(struct suite *suite)
         case_skip(suite, "import_host is left to the loader");
     for (uint32_t i = 0; suite->api.import_host != NULL && i < 3; i++) {
         struct vector empty = {NULL, 0, NULL};
-        enum tandem_status status = suite->api.import_host(
-            suite->device, places[i], 0, &empty.buffer);
+        enum tandem_status status =
+            suite->api.import_host(suite->device, places[i], 0, &empty.buffer);
 
         if (status == TANDEM_UNSUPPORTED) {
             EXPECT(suite, empty.buffer == NULL);
@@ -321,7 +330,7 @@ static void case_import_empty(struct suite *suite)
             continue;
         EXPECT_OK(suite, suite->api.upload(suite->stream, empty.buffer, 0,
                                            bytes, 0, 0));
-        if (needs_add(suite, NULL))
+        if (require_add(suite, NULL))
             EXPECT_OK(suite, launch_add(suite, NULL, &empty, &empty, 2.0));
         stream_finish(suite, NULL);
         suite->api.free(empty.buffer);
@@ -338,7 +347,7 @@ static void case_import_unaligned(struct suite *suite)
     if (case_begin(suite, GROUP, "import_host of memory anywhere")) {
         if (suite->api.import_host == NULL) {
             case_skip(suite, "import_host is left to the loader");
-        } else if (needs_add(suite, NULL)) {
+        } else if (require_add(suite, NULL)) {
             status = suite->api.import_host(suite->device, memory + 3,
                                             4096 * sizeof(float), &buffer);
             if (status == TANDEM_OK) {
@@ -354,7 +363,7 @@ static void case_import_unaligned(struct suite *suite)
     free(memory);
 }
 
-/* Of no bytes, wherever it begins. */
+/* Maps 0 bytes at different offsets. */
 static void map_nothing(struct suite *suite, struct vector *vector,
                         uint32_t flags)
 {
@@ -417,7 +426,7 @@ static void case_map(struct suite *suite)
         return;
     if (suite->api.map == NULL)
         case_skip(suite, "map is left to the loader");
-    else if (needs_add(suite, NULL) &&
+    else if (require_add(suite, NULL) &&
              vector_new(suite, NULL, NULL, &vector, 1000, 0.0f, 1.0f))
         map_use(suite, &vector);
     vector_free(suite, &vector);
@@ -434,7 +443,7 @@ static void case_map_busy(struct suite *suite)
         return;
     if (suite->api.map == NULL) {
         case_skip(suite, "map is left to the loader");
-    } else if (needs_add(suite, NULL) &&
+    } else if (require_add(suite, NULL) &&
                vector_new(suite, NULL, NULL, &vector, 1000, 0.0f, 1.0f)) {
         status = suite->api.map(suite->stream, vector.buffer, 0, 4000,
                                 TANDEM_MAP_READ, SUITE_TIMEOUT_NS, &memory);
@@ -444,7 +453,7 @@ static void case_map_busy(struct suite *suite)
             EXPECT_OK(suite,
                       suite->api.unmap(suite->stream, vector.buffer, memory));
             EXPECT_OK(suite, launch_add(suite, NULL, &vector, &vector, 1.0));
-            vector_holds(suite, NULL, &vector, 1.0f, 1.0f, "after unmap");
+            expect_vector(suite, NULL, &vector, 1.0f, 1.0f, "after unmap");
         } else {
             expect(suite, status, TANDEM_UNSUPPORTED, "map");
             case_skip(suite, "map: %s", plugin_message(suite));
@@ -454,7 +463,10 @@ static void case_map_busy(struct suite *suite)
     case_end(suite);
 }
 
-/* A buffer freed while work uses it, and taken at once on another stream. */
+/*
+ * Frees a buffer that work still uses, and allocates it at once for another
+ * stream.
+ */
 static void case_free_busy(struct suite *suite)
 {
     struct tandem_stream *other = NULL;
@@ -463,7 +475,7 @@ static void case_free_busy(struct suite *suite)
 
     if (!case_begin(suite, GROUP, "freed while in use, reused elsewhere"))
         return;
-    if (!needs_add(suite, NULL) ||
+    if (!require_add(suite, NULL) ||
         !EXPECT_OK(suite, suite->api.stream_create(suite->device, 0, &other)))
         goto out;
     for (int round = 0; round < 8 && !suite->case_failed; round++) {
@@ -477,9 +489,9 @@ static void case_free_busy(struct suite *suite)
         a.buffer = NULL;
         vector_new(suite, NULL, other, &c, n, -1.0f, 0.0f);
         EXPECT_OK(suite, launch_add(suite, other, &c, &c, -1.0));
-        vector_holds(suite, NULL, &b, base + 4.0f, 1.0f,
-                     "the result of work on a freed buffer");
-        vector_holds(suite, other, &c, -2.0f, 0.0f, "the new buffer");
+        expect_vector(suite, NULL, &b, base + 4.0f, 1.0f,
+                      "the result of work on a freed buffer");
+        expect_vector(suite, other, &c, -2.0f, 0.0f, "the new buffer");
         vector_free(suite, &a);
         vector_free(suite, &b);
         vector_free(suite, &c);

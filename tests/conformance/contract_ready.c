@@ -1,64 +1,66 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Contract cases: prepare and ready.
- */
+/* Contract cases: prepare and query_ready. */
 #include "contract.h"
 
 #include "operator_list.h"
 
 #define GROUP "ready"
-/* A device that compiles becomes ready within this, however slow its
- * compiler is: 12,000 polls, 10 ms apart. */
+/*
+ * A device that compiles becomes ready within this number of polls, 10 ms
+ * apart, on any compiler.
+ */
 #define POLLS 12000
 #define POLL_MS 10u
 
-/* A call that is asked about; its descriptors carry no buffers. */
-struct question {
+/* A call for prepare and query_ready. Its descriptors have no buffers. */
+struct query_call {
     struct tandem_op op;
     struct tandem_tensor_desc descs[2];
     const struct tandem_tensor_desc *ins[1], *outs[1];
     int64_t ints[2];
 };
 
-static void question_set(struct question *question, uint32_t id)
+static void query_call_set(struct query_call *query_call, uint32_t id)
 {
-    *question = (struct question){.ints = {1, 1}};
-    question->descs[0] = flat_desc(NULL, TANDEM_F32, 777);
-    question->descs[1] = flat_desc(NULL, TANDEM_F32, 777);
-    question->op.struct_size = sizeof(question->op);
-    question->op.id = id;
+    *query_call = (struct query_call){.ints = {1, 1}};
+    query_call->descs[0] = flat_desc(NULL, TANDEM_F32, 777);
+    query_call->descs[1] = flat_desc(NULL, TANDEM_F32, 777);
+    query_call->op.struct_size = sizeof(query_call->op);
+    query_call->op.id = id;
     if (id == TANDEM_OP_SUM) {
-        question->descs[1].shape[0] = 1;
-        question->op.int_count = 2;
+        query_call->descs[1].shape[0] = 1;
+        query_call->op.int_count = 2;
     } else if (id == TANDEM_OP_SOFTMAX) {
-        question->ints[0] = 0;
-        question->op.int_count = 1;
+        query_call->ints[0] = 0;
+        query_call->op.int_count = 1;
     }
-    question->op.ints = question->op.int_count != 0 ? question->ints : NULL;
-    question->ins[0] = &question->descs[0];
-    question->outs[0] = &question->descs[1];
+    query_call->op.ints =
+        query_call->op.int_count != 0 ? query_call->ints : NULL;
+    query_call->ins[0] = &query_call->descs[0];
+    query_call->outs[0] = &query_call->descs[1];
 }
 
-typedef enum tandem_status (*ask_fn)(struct tandem_device *,
-                                     const struct tandem_op *,
-                                     const struct tandem_tensor_desc *const *,
-                                     uint32_t,
-                                     const struct tandem_tensor_desc *const *,
-                                     uint32_t);
+typedef enum tandem_status (*query_fn)(struct tandem_device *,
+                                       const struct tandem_op *,
+                                       const struct tandem_tensor_desc *const *,
+                                       uint32_t,
+                                       const struct tandem_tensor_desc *const *,
+                                       uint32_t);
 
-static enum tandem_status ask(struct tandem_device *device, ask_fn function,
-                              const struct question *question)
+static enum tandem_status query(struct tandem_device *device, query_fn function,
+                                const struct query_call *query_call)
 {
-    return function(device, &question->op, question->ins, 1, question->outs, 1);
+    return function(device, &query_call->op, query_call->ins, 1,
+                    query_call->outs, 1);
 }
 
-static bool polled_ready(struct suite *suite, struct tandem_device *device,
-                         const struct question *question)
+static bool poll_until_ready(struct suite *suite, struct tandem_device *device,
+                             const struct query_call *query_call)
 {
     enum tandem_status status = TANDEM_NOT_READY;
 
     for (int i = 0; i < POLLS && status == TANDEM_NOT_READY; i++) {
-        status = ask(device, suite->api.query_ready, question);
+        status = query(device, suite->api.query_ready, query_call);
         if (status == TANDEM_NOT_READY)
             sleep_ms(POLL_MS);
     }
@@ -67,31 +69,31 @@ static bool polled_ready(struct suite *suite, struct tandem_device *device,
 
 static void case_protocol(struct suite *suite, uint32_t id)
 {
-    struct question question;
+    struct query_call query_call;
     struct tandem_device *device = NULL;
     enum tandem_status status;
 
     if (!case_begin(suite, GROUP, "%s is ready some time after prepare",
                     op_find(id)->name))
         return;
-    question_set(&question, id);
+    query_call_set(&query_call, id);
     if (suite->api.query_ready == NULL || suite->api.prepare == NULL) {
-        EXPECT(suite, !suite_has(suite, TANDEM_CAP_JIT_COMPILATION));
+        EXPECT(suite, !suite_has_capability(suite, TANDEM_CAP_JIT_COMPILATION));
         case_skip(suite, "prepare and ready are left to the loader");
     } else if (EXPECT_OK(suite, suite_open(suite, NULL, NULL, &device))) {
-        status = ask(device, suite->api.supports, &question);
+        status = query(device, suite->api.supports, &query_call);
         if (status == TANDEM_UNSUPPORTED) {
             case_skip(suite, "needs the operator %s", op_find(id)->name);
         } else if (expect(suite, status, TANDEM_OK, "supports")) {
-            status = ask(device, suite->api.query_ready, &question);
+            status = query(device, suite->api.query_ready, &query_call);
             if (status != TANDEM_NOT_READY)
                 expect(suite, status, TANDEM_OK, "ready before prepare");
-            expect(suite, ask(device, suite->api.prepare, &question), TANDEM_OK,
-                   "prepare");
-            polled_ready(suite, device, &question);
-            expect(suite, ask(device, suite->api.prepare, &question), TANDEM_OK,
-                   "prepare of what is ready");
-            expect(suite, ask(device, suite->api.query_ready, &question),
+            expect(suite, query(device, suite->api.prepare, &query_call),
+                   TANDEM_OK, "prepare");
+            poll_until_ready(suite, device, &query_call);
+            expect(suite, query(device, suite->api.prepare, &query_call),
+                   TANDEM_OK, "prepare of what is ready");
+            expect(suite, query(device, suite->api.query_ready, &query_call),
                    TANDEM_OK, "ready, once it was");
         }
     }
@@ -100,58 +102,61 @@ static void case_protocol(struct suite *suite, uint32_t id)
     case_end(suite);
 }
 
-/* Whether the device serves it; the case is skipped where not. */
-static bool needs_question(struct suite *suite, struct tandem_device *device,
-                           const struct question *question)
+/* Returns true if the device supports the call; otherwise skips the case. */
+static bool require_query_call(struct suite *suite,
+                               struct tandem_device *device,
+                               const struct query_call *query_call)
 {
-    enum tandem_status status = ask(device, suite->api.supports, question);
+    enum tandem_status status = query(device, suite->api.supports, query_call);
 
     if (status == TANDEM_UNSUPPORTED)
         case_skip(suite, "needs the operator %s",
-                  op_find(question->op.id)->name);
+                  op_find(query_call->op.id)->name);
     else
         expect(suite, status, TANDEM_OK, "supports of what is launched");
     return status == TANDEM_OK;
 }
 
-/* Right after prepare, while a compile may be under way. */
+/* Launches right after prepare, while a compile may be running. */
 static void case_launch_meanwhile(struct suite *suite)
 {
     struct tandem_device *device = NULL;
     struct tandem_stream *stream = NULL;
-    struct question question;
+    struct query_call query_call;
     struct vector a = {0};
 
     if (!case_begin(suite, GROUP, "launch does not need ready"))
         return;
-    question_set(&question, TANDEM_OP_ABS);
+    query_call_set(&query_call, TANDEM_OP_ABS);
     if (EXPECT_OK(suite, suite_open(suite, NULL, NULL, &device)) &&
-        needs_add(suite, device) && needs_question(suite, device, &question) &&
+        require_add(suite, device) &&
+        require_query_call(suite, device, &query_call) &&
         EXPECT_OK(suite, suite->api.stream_create(device, 0, &stream)) &&
         vector_new(suite, device, stream, &a, 777, 0.0f, -1.0f)) {
         if (suite->api.prepare != NULL)
-            expect(suite, ask(device, suite->api.prepare, &question), TANDEM_OK,
-                   "prepare");
-        question.descs[0].buffer = question.descs[1].buffer = a.buffer;
-        EXPECT_OK(suite, suite->api.launch(stream, &question.op, question.ins,
-                                           1, question.outs, 1));
+            expect(suite, query(device, suite->api.prepare, &query_call),
+                   TANDEM_OK, "prepare");
+        query_call.descs[0].buffer = query_call.descs[1].buffer = a.buffer;
+        EXPECT_OK(suite,
+                  suite->api.launch(stream, &query_call.op, query_call.ins, 1,
+                                    query_call.outs, 1));
         EXPECT_OK(suite, launch_add(suite, stream, &a, &a, 1.0));
-        vector_holds(suite, stream, &a, 1.0f, 1.0f, "|x| + 1");
+        expect_vector(suite, stream, &a, 1.0f, 1.0f, "|x| + 1");
         if (suite->api.query_ready != NULL && suite->api.prepare != NULL)
-            polled_ready(suite, device, &question);
+            poll_until_ready(suite, device, &query_call);
     }
     if (device != NULL)
-        suite->api.close(device); /* a compile may still be under way */
+        suite->api.close(device); /* A compile may still be running. */
     a.buffer = NULL;
     vector_free(suite, &a);
     case_end(suite);
 }
 
-/* Closed at once, with compiles under way. */
+/* Closes the device while compiles are running. */
 static void case_close_meanwhile(struct suite *suite)
 {
     struct tandem_device *device = NULL;
-    struct question question;
+    struct query_call query_call;
 
     if (!case_begin(suite, GROUP, "close while operators are prepared"))
         return;
@@ -164,8 +169,8 @@ static void case_close_meanwhile(struct suite *suite)
         for (uint32_t i = 0; i < 4; i++) {
             enum tandem_status status;
 
-            question_set(&question, ids[i]);
-            status = ask(device, suite->api.prepare, &question);
+            query_call_set(&query_call, ids[i]);
+            status = query(device, suite->api.prepare, &query_call);
             if (status != TANDEM_UNSUPPORTED)
                 expect(suite, status, TANDEM_OK, "prepare");
         }

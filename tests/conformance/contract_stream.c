@@ -19,11 +19,11 @@ static void case_order(struct suite *suite)
 
     if (!case_begin(suite, GROUP, "launches of a stream run in order"))
         return;
-    if (needs_add(suite, NULL) &&
+    if (require_add(suite, NULL) &&
         vector_new(suite, NULL, NULL, &a, N, 0.0f, 1.0f)) {
         for (int i = 0; i < LAUNCHES; i++)
             EXPECT_OK(suite, launch_add(suite, NULL, &a, &a, 1.0));
-        vector_holds(suite, NULL, &a, (float)LAUNCHES, 1.0f, "a chain");
+        expect_vector(suite, NULL, &a, (float)LAUNCHES, 1.0f, "a chain");
     }
     vector_free(suite, &a);
     case_end(suite);
@@ -31,7 +31,7 @@ static void case_order(struct suite *suite)
 
 #define PASSES 20
 
-/* Passes the vector between two streams, each waiting for the other. */
+/* Copies the vector between two streams in turn; each waits for the other. */
 static void ping_pong(struct suite *suite, struct vector *a,
                       struct tandem_stream *one, struct tandem_stream *two)
 {
@@ -47,11 +47,11 @@ static void ping_pong(struct suite *suite, struct vector *a,
         if (!EXPECT_OK(suite, suite->api.event_record(from, &event)))
             break;
         EXPECT_OK(suite, suite->api.stream_wait_event(to, event));
-        /* The header does not say that the wait outlives the event. */
+        /* The header does not guarantee that the wait outlives the event. */
         kept[i] = event;
     }
-    vector_holds(suite, one, a, 5.0f * PASSES, 1.0f,
-                 "a chain over two streams");
+    expect_vector(suite, one, a, 5.0f * PASSES, 1.0f,
+                  "a chain over two streams");
     for (int i = 0; i < PASSES; i++)
         suite->api.event_destroy(kept[i]);
 }
@@ -63,7 +63,7 @@ static void case_across(struct suite *suite)
 
     if (!case_begin(suite, GROUP, "an event orders two streams"))
         return;
-    if (needs_add(suite, NULL) &&
+    if (require_add(suite, NULL) &&
         EXPECT_OK(suite, suite->api.stream_create(suite->device, 0, &one)) &&
         EXPECT_OK(suite, suite->api.stream_create(suite->device, 0, &two)) &&
         vector_new(suite, NULL, one, &a, N, 0.0f, 1.0f))
@@ -89,7 +89,7 @@ static void case_events(struct suite *suite)
 
     if (!case_begin(suite, GROUP, "events: query, poll, wait"))
         return;
-    if (needs_add(suite, NULL) &&
+    if (require_add(suite, NULL) &&
         vector_new(suite, NULL, NULL, &a, N, 0.0f, 1.0f)) {
         EXPECT_OK(suite, api->event_record(suite->stream, &early));
         for (int i = 0; i < 20; i++)
@@ -103,7 +103,7 @@ static void case_events(struct suite *suite)
         EXPECT_OK(suite, api->event_query(early));
         EXPECT_OK(suite, api->event_wait(early, 0));
         EXPECT_OK(suite, api->event_wait(late, TANDEM_TIMEOUT_INFINITE));
-        vector_holds(suite, NULL, &a, 20.0f, 1.0f, "the chain");
+        expect_vector(suite, NULL, &a, 20.0f, 1.0f, "the chain");
     }
     api->event_destroy(early);
     api->event_destroy(late);
@@ -120,7 +120,7 @@ static void case_polls(struct suite *suite)
 
     if (!case_begin(suite, GROUP, "a timeout of 0 polls, and work ends"))
         return;
-    if (needs_add(suite, NULL) &&
+    if (require_add(suite, NULL) &&
         vector_new(suite, NULL, NULL, &a, N, 0.0f, 1.0f)) {
         for (int i = 0; i < 20; i++)
             EXPECT_OK(suite, launch_add(suite, NULL, &a, &a, 1.0));
@@ -138,13 +138,13 @@ static void case_polls(struct suite *suite)
                       "synchronize with 0");
         EXPECT_OK(suite, api->synchronize(suite->device, SUITE_TIMEOUT_NS));
         EXPECT_OK(suite, api->stream_query(suite->stream));
-        vector_holds(suite, NULL, &a, 21.0f, 1.0f, "the chain");
+        expect_vector(suite, NULL, &a, 21.0f, 1.0f, "the chain");
     }
     vector_free(suite, &a);
     case_end(suite);
 }
 
-/* A download that ran out of time may go on; the stream stays usable. */
+/* A download that timed out may continue; the stream remains usable. */
 static void case_download_poll(struct suite *suite)
 {
     static float values[N];
@@ -153,7 +153,7 @@ static void case_download_poll(struct suite *suite)
 
     if (!case_begin(suite, GROUP, "a download with a timeout of 0"))
         return;
-    if (needs_add(suite, NULL) &&
+    if (require_add(suite, NULL) &&
         vector_new(suite, NULL, NULL, &a, N, 0.0f, 1.0f)) {
         for (int i = 0; i < 20; i++)
             EXPECT_OK(suite, launch_add(suite, NULL, &a, &a, 1.0));
@@ -161,7 +161,7 @@ static void case_download_poll(struct suite *suite)
                                      sizeof(values), 0, 0);
         waited_or_not(suite, status, "download with 0");
         stream_finish(suite, NULL);
-        vector_holds(suite, NULL, &a, 20.0f, 1.0f, "the chain");
+        expect_vector(suite, NULL, &a, 20.0f, 1.0f, "the chain");
     }
     vector_free(suite, &a);
     case_end(suite);
@@ -180,7 +180,10 @@ static void elapsed_check(struct suite *suite, struct tandem_stream *stream,
         EXPECT_OK(suite, api->event_record(stream, &end)) &&
         EXPECT_OK(suite, api->event_wait(end, SUITE_TIMEOUT_NS))) {
         EXPECT_OK(suite, api->event_elapsed_ns(start, end, &ns));
-        /* no clock is trusted here: only that it is one, and forwards */
+        /*
+         * The test relies on no clock: the time must only be positive and
+         * plausible.
+         */
         EXPECT(suite, ns < 3600ull * 1000000000ull);
     }
     api->event_destroy(start);
@@ -195,13 +198,14 @@ static void case_elapsed(struct suite *suite)
     if (!case_begin(suite, GROUP, "elapsed time of a profiling stream"))
         return;
     if (needs_cap(suite, TANDEM_CAP_PROFILING, "profiling") &&
-        needs_add(suite, NULL) && EXPECT(suite, suite->api.event_elapsed_ns) &&
+        require_add(suite, NULL) &&
+        EXPECT(suite, suite->api.event_elapsed_ns) &&
         EXPECT_OK(suite,
                   suite->api.stream_create(suite->device,
                                            TANDEM_STREAM_PROFILING, &stream)) &&
         vector_new(suite, NULL, stream, &a, N, 0.0f, 1.0f)) {
         elapsed_check(suite, stream, &a);
-        vector_holds(suite, stream, &a, 2.0f, 1.0f, "the chain");
+        expect_vector(suite, stream, &a, 2.0f, 1.0f, "the chain");
     }
     suite->api.stream_destroy(stream);
     vector_free(suite, &a);
@@ -228,7 +232,10 @@ static void case_elapsed_refused(struct suite *suite)
     case_end(suite);
 }
 
-/* Destroyed with work under way: the work is waited for, nothing is lost. */
+/*
+ * Destroys a stream while work is running: the work completes and no result is
+ * lost.
+ */
 static void case_destroy_busy(struct suite *suite)
 {
     struct tandem_stream *stream = NULL;
@@ -236,14 +243,14 @@ static void case_destroy_busy(struct suite *suite)
 
     if (!case_begin(suite, GROUP, "a stream destroyed while it works"))
         return;
-    if (needs_add(suite, NULL) &&
+    if (require_add(suite, NULL) &&
         EXPECT_OK(suite, suite->api.stream_create(suite->device, 0, &stream)) &&
         vector_new(suite, NULL, stream, &a, N, 0.0f, 1.0f)) {
         for (int i = 0; i < 20; i++)
             EXPECT_OK(suite, launch_add(suite, stream, &a, &a, 1.0));
         suite->api.stream_destroy(stream);
         stream = NULL;
-        vector_holds(suite, NULL, &a, 20.0f, 1.0f, "the work");
+        expect_vector(suite, NULL, &a, 20.0f, 1.0f, "the work");
     }
     suite->api.stream_destroy(stream);
     suite->api.stream_destroy(NULL);
@@ -273,7 +280,7 @@ static void case_many(struct suite *suite)
     case_end(suite);
 }
 
-/* One thread's work; it touches the suite through the plugin alone. */
+/* The work of one thread. It uses only the plugin, not the suite. */
 struct worker {
     struct suite *suite;
     pthread_t thread;
@@ -335,7 +342,7 @@ static void case_threads(struct suite *suite)
 
     if (!case_begin(suite, GROUP, "threads, each with its stream"))
         return;
-    if (needs_add(suite, NULL)) {
+    if (require_add(suite, NULL)) {
         for (; started < THREADS; started++) {
             struct worker *worker = &workers[started];
 

@@ -28,7 +28,8 @@ static void bytes_fill(unsigned char *bytes, uint64_t count, uint64_t seed)
 
 struct bench {
     struct tandem_buffer *buffer;
-    unsigned char *model, *scratch; /* what the buffer must hold; work area */
+    /* The expected content of the buffer, and a work area. */
+    unsigned char *model, *scratch;
 };
 
 static bool bench_new(struct suite *suite, struct bench *bench)
@@ -67,7 +68,7 @@ static void bench_check(struct suite *suite, struct bench *bench,
     }
 }
 
-/* The source is overwritten as soon as upload returned. */
+/* The source is overwritten as soon as upload has returned. */
 static void case_upload(struct suite *suite)
 {
     struct bench bench;
@@ -185,7 +186,7 @@ static void case_copy(struct suite *suite)
                                          to.buffer, 8u << 20, 77777));
         memcpy(to.model + 100, to.model + (8u << 20), 77777);
         EXPECT_OK(suite, suite->api.copy(suite->stream, to.buffer, 4096,
-                                         to.buffer, 0, 4096)); /* adjacent */
+                                         to.buffer, 0, 4096)); /* Adjacent. */
         memcpy(to.model + 4096, to.model, 4096);
         bench_check(suite, &to, "the target");
         bench_check(suite, &from, "the source");
@@ -245,7 +246,7 @@ static void case_nothing(struct suite *suite)
     case_end(suite);
 }
 
-/* Transfers and launches of one stream happen in the order of the calls. */
+/* Transfers and launches of one stream execute in the order of the calls. */
 static void case_order(struct suite *suite)
 {
     struct vector a, b;
@@ -253,7 +254,7 @@ static void case_order(struct suite *suite)
 
     if (!case_begin(suite, GROUP, "transfers and launches keep their order"))
         return;
-    if (needs_add(suite, NULL)) {
+    if (require_add(suite, NULL)) {
         int64_t n = 100003;
         uint64_t bytes = (uint64_t)n * sizeof(float);
 
@@ -268,8 +269,8 @@ static void case_order(struct suite *suite)
             pattern = 0.0f;
             EXPECT_OK(suite, suite->api.fill(suite->stream, b.buffer, 0, bytes,
                                              &pattern, 4));
-            vector_holds(suite, NULL, &a, 7.0f, 0.0f, "a");
-            vector_holds(suite, NULL, &b, 0.0f, 0.0f, "b");
+            expect_vector(suite, NULL, &a, 7.0f, 0.0f, "a");
+            expect_vector(suite, NULL, &b, 0.0f, 0.0f, "b");
         }
         vector_free(suite, &a);
         vector_free(suite, &b);

@@ -123,10 +123,10 @@ uint64_t bits_from_float(float value)
     return bits;
 }
 
-/* What tells the float dtypes apart. */
+/* Parameters of a binary floating-point format. */
 struct format {
-    int digits;  /* of a normal number, in binary */
-    int least;   /* the exponent of the smallest subnormal */
+    int digits; /* Significant bits of a normal number. */
+    int least;  /* The exponent of the smallest subnormal. */
     double largest;
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One matrix product under test; see gemm_case.h. */
+/* Runs one GEMM under test; see gemm_case.h. */
 #include "gemm_case.h"
 #include "element_value.h"
 #include "operand.h"
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One matrix operand with the whole of its buffer. */
+/* One matrix operand and the content of its buffer. */
 struct matrix {
     struct tandem_matrix desc;
     uint32_t dtype;
@@ -21,7 +21,7 @@ struct matrix {
     unsigned char *result;
 };
 
-struct product {
+struct gemm_case {
     struct suite *suite;
     const struct gemm_form *form;
     struct tandem_gemm gemm;
@@ -43,7 +43,7 @@ static void matrix_init(struct matrix *matrix, uint32_t dtype, int64_t rows,
     matrix->desc.batch_stride = repeat ? 0 : rows * matrix->desc.ld + pad;
     matrix->desc.byte_offset = lead * bytes;
     elements = lead + matrix->batch * (rows * matrix->desc.ld + pad) + 16;
-    if (operands_tight() && matrix->batch * rows * columns > 0)
+    if (operands_have_exact_buffers() && matrix->batch * rows * columns > 0)
         elements = lead + (matrix->batch - 1) * matrix->desc.batch_stride +
                    (rows - 1) * matrix->desc.ld + columns;
     matrix->bytes = (uint64_t)elements * bytes;
@@ -52,8 +52,8 @@ static void matrix_init(struct matrix *matrix, uint32_t dtype, int64_t rows,
     memset(matrix->image, OPERAND_GAP, matrix->bytes);
 }
 
-/* Far too small a stride, or far too large a one, where it is ignored. */
-static void strides_spoil(struct matrix *matrix)
+/* Sets strides that the plugin must ignore to invalid values. */
+static void unused_strides_invalidate(struct matrix *matrix)
 {
     const bool empty = matrix->batch * matrix->rows * matrix->columns == 0;
     const bool large = matrix->columns % 2 != 0;
@@ -98,7 +98,9 @@ static void matrix_fill(struct matrix *matrix, struct random *random,
     }
 }
 
-/* The element of a pattern at k; in_b: of b, else of a. */
+/*
+ * Returns the element of a pattern at k, of b if in_b is set, otherwise of a.
+ */
 static double pattern_value(enum gemm_pattern pattern, bool in_b, int64_t k)
 {
     static const double period[] = {0.7, 1.3, 0.1, 1.9, 1.1, 0.3, 1.7};
@@ -110,7 +112,10 @@ static double pattern_value(enum gemm_pattern pattern, bool in_b, int64_t k)
     return in_b ? 1.0 : 0.7;
 }
 
-/* along_rows: k counts the rows of the stored matrix, else the columns. */
+/*
+ * along_rows: k is the row index of the stored matrix, otherwise the column
+ * index.
+ */
 static void matrix_fill_pattern(struct matrix *matrix,
                                 enum gemm_pattern pattern, bool in_b,
                                 bool along_rows)
@@ -157,43 +162,49 @@ static bool matrix_download(struct suite *suite, struct matrix *matrix)
                   TANDEM_OK, "download of a matrix");
 }
 
-static void matrices_init(struct product *product)
+static void matrices_init(struct gemm_case *gemm_case)
 {
-    const struct gemm_form *f = product->form;
+    const struct gemm_form *f = gemm_case->form;
     bool ta = (f->flags & TA) != 0, tb = (f->flags & TB) != 0;
-    struct random *random = &product->suite->random;
+    struct random *random = &gemm_case->suite->random;
     uint32_t dtype = f->dtype != 0 ? f->dtype : TANDEM_F32;
     uint32_t c_dtype = f->c_dtype != 0 ? f->c_dtype : dtype;
     double scale = f->scale != 0.0 ? f->scale : 1.0;
     double tilt = f->tilt != 0.0 ? f->tilt : 1.0;
 
-    matrix_init(&product->a, dtype, ta ? f->k : f->m, ta ? f->m : f->k,
+    matrix_init(&gemm_case->a, dtype, ta ? f->k : f->m, ta ? f->m : f->k,
                 f->batch, f->pad[0], (f->repeat & 1u) != 0, f->lead);
-    matrix_init(&product->b, dtype, tb ? f->n : f->k, tb ? f->k : f->n,
+    matrix_init(&gemm_case->b, dtype, tb ? f->n : f->k, tb ? f->k : f->n,
                 f->batch, f->pad[1], (f->repeat & 2u) != 0, f->lead);
-    matrix_init(&product->c, c_dtype, f->m, f->n, f->batch, f->pad[2], false,
+    matrix_init(&gemm_case->c, c_dtype, f->m, f->n, f->batch, f->pad[2], false,
                 f->lead);
-    matrix_init(&product->bias, c_dtype, 1, f->bias == ROW ? f->m : f->n, 1, 0,
-                true, f->lead);
-    if (f->junk) {
-        strides_spoil(&product->a);
-        strides_spoil(&product->b);
-        strides_spoil(&product->c);
+    matrix_init(&gemm_case->bias, c_dtype, 1, f->bias == ROW ? f->m : f->n, 1,
+                0, true, f->lead);
+    if (f->invalid_strides) {
+        unused_strides_invalidate(&gemm_case->a);
+        unused_strides_invalidate(&gemm_case->b);
+        unused_strides_invalidate(&gemm_case->c);
     }
     if (f->pattern != PATTERN_RANDOM) {
-        matrix_fill_pattern(&product->a, f->pattern, false, ta);
-        matrix_fill_pattern(&product->b, f->pattern, true, !tb);
+        matrix_fill_pattern(&gemm_case->a, f->pattern, false, ta);
+        matrix_fill_pattern(&gemm_case->b, f->pattern, true, !tb);
     } else {
-        matrix_fill(&product->a, random, f->special, f->positive, scale * tilt);
-        matrix_fill(&product->b, random, f->special, f->positive, scale / tilt);
+        matrix_fill(&gemm_case->a, random, f->special, f->positive,
+                    scale * tilt);
+        matrix_fill(&gemm_case->b, random, f->special, f->positive,
+                    scale / tilt);
     }
-    matrix_fill(&product->bias, random, false, false, 1.0);
-    if ((float)f->beta != 0.0f) /* else c stays NaN: it must not be read */
-        matrix_fill(&product->c, random, false, false, 1.0);
+    matrix_fill(&gemm_case->bias, random, false, false, 1.0);
+    /* Otherwise c keeps its NaN, because it must not be read. */
+    if ((float)f->beta != 0.0f)
+        matrix_fill(&gemm_case->c, random, false, false, 1.0);
 }
 
-/* The products' deviation is the root of k. */
-static double alpha_of(const struct gemm_form *form, uint32_t c_dtype)
+/*
+ * The standard deviation of a sum of k products is proportional to the root of
+ * k.
+ */
+static double scaled_alpha(const struct gemm_form *form, uint32_t c_dtype)
 {
     if (form->alpha != NEAR_LARGEST)
         return form->alpha;
@@ -201,49 +212,50 @@ static double alpha_of(const struct gemm_form *form, uint32_t c_dtype)
            (0.7 * sqrt((double)form->k));
 }
 
-static void gemm_fill(struct product *product)
+static void gemm_fill(struct gemm_case *gemm_case)
 {
-    const struct gemm_form *f = product->form;
+    const struct gemm_form *f = gemm_case->form;
 
-    product->gemm =
-        (struct tandem_gemm){.struct_size = sizeof(product->gemm),
-                             .dtype = product->a.dtype,
+    gemm_case->gemm =
+        (struct tandem_gemm){.struct_size = sizeof(gemm_case->gemm),
+                             .dtype = gemm_case->a.dtype,
                              .c_dtype = f->c_dtype,
                              .flags = f->flags,
                              .m = f->m,
                              .n = f->n,
                              .k = f->k,
                              .batch = f->batch,
-                             .alpha = alpha_of(f, product->c.dtype),
+                             .alpha = scaled_alpha(f, gemm_case->c.dtype),
                              .beta = f->beta,
-                             .a = product->a.desc,
-                             .b = product->b.desc,
-                             .c = product->c.desc,
+                             .a = gemm_case->a.desc,
+                             .b = gemm_case->b.desc,
+                             .c = gemm_case->c.desc,
                              .bias_kind = f->bias,
                              .activation = f->activation,
                              .activation_parameter = f->activation_parameter};
-    if (f->old) { /* what lies behind its struct is not c_dtype */
-        product->gemm.struct_size = TANDEM_GEMM_MIN_SIZE_1_0;
-        product->gemm.c_dtype = TANDEM_BF16;
+    /* A caller of version 1.0 has other data in place of c_dtype. */
+    if (f->version_1_0) {
+        gemm_case->gemm.struct_size = TANDEM_GEMM_MIN_SIZE_1_0;
+        gemm_case->gemm.c_dtype = TANDEM_BF16;
     }
     if (f->bias != TANDEM_BIAS_NONE) {
-        product->gemm.bias = product->bias.desc.buffer;
-        product->gemm.bias_byte_offset = product->bias.desc.byte_offset;
+        gemm_case->gemm.bias = gemm_case->bias.desc.buffer;
+        gemm_case->gemm.bias_byte_offset = gemm_case->bias.desc.byte_offset;
     }
 }
 
-static void elements_check(struct product *product, unsigned char *again)
+static void elements_check(struct gemm_case *gemm_case, unsigned char *again)
 {
-    struct suite *suite = product->suite;
-    struct matrix *c = &product->c;
+    struct suite *suite = gemm_case->suite;
+    struct matrix *c = &gemm_case->c;
     struct expected expected;
-    int64_t shape[3] = {product->form->batch, product->form->m,
-                        product->form->n};
+    int64_t shape[3] = {gemm_case->form->batch, gemm_case->form->m,
+                        gemm_case->form->n};
     int64_t at[3] = {0, 0, 0}, wrong = 0, unequal = 0;
     uint32_t bytes = TANDEM_DTYPE_BYTES(c->dtype);
 
-    reference_gemm(&product->gemm, product->a.image, product->b.image, c->image,
-                   product->bias.image, &expected);
+    reference_gemm(&gemm_case->gemm, gemm_case->a.image, gemm_case->b.image,
+                   c->image, gemm_case->bias.image, &expected);
     for (int64_t i = 0; i < expected.elements; i++) {
         unsigned char *here = matrix_element(c, c->result, at[0], at[1], at[2]);
         unsigned char *there = matrix_element(c, again, at[0], at[1], at[2]);
@@ -258,7 +270,7 @@ static void elements_check(struct product *product, unsigned char *again)
                       "expected %.12g, off by %.3g tolerances",
                       at[0], at[1], at[2], bits_real(c->dtype, bits),
                       expected.real[i], error);
-        /* so that what is left are the gaps */
+        /* Restores the elements, so that only the gaps are compared below. */
         memcpy(here, matrix_element(c, c->image, at[0], at[1], at[2]), bytes);
         index_next(3, shape, at);
     }
@@ -281,68 +293,69 @@ static void input_check(struct suite *suite, struct matrix *matrix,
         case_fail(suite, "%s was changed", name);
 }
 
-static void product_twice(struct product *product)
+static void gemm_run_twice(struct gemm_case *gemm_case)
 {
-    struct suite *suite = product->suite;
-    unsigned char *again = must_allocate(product->c.bytes);
+    struct suite *suite = gemm_case->suite;
+    unsigned char *again = must_allocate(gemm_case->c.bytes);
 
     for (int run = 0; run < 2; run++) {
-        if ((run > 0 && !matrix_upload(suite, &product->c)) ||
-            !EXPECT_OK(suite, suite->api.gemm(suite->stream, &product->gemm)) ||
-            !matrix_download(suite, &product->c))
+        if ((run > 0 && !matrix_upload(suite, &gemm_case->c)) ||
+            !EXPECT_OK(suite,
+                       suite->api.gemm(suite->stream, &gemm_case->gemm)) ||
+            !matrix_download(suite, &gemm_case->c))
             break;
         if (run == 0)
-            memcpy(again, product->c.result, product->c.bytes);
+            memcpy(again, gemm_case->c.result, gemm_case->c.bytes);
         else
-            elements_check(product, again);
+            elements_check(gemm_case, again);
     }
-    input_check(suite, &product->a, "a");
-    input_check(suite, &product->b, "b");
-    input_check(suite, &product->bias, "bias");
+    input_check(suite, &gemm_case->a, "a");
+    input_check(suite, &gemm_case->b, "b");
+    input_check(suite, &gemm_case->bias, "bias");
     free(again);
 }
 
-static bool product_of_16_bits(const struct product *product)
+static bool gemm_is_16_bit(const struct gemm_case *gemm_case)
 {
-    return dtype_has_16_bits(product->a.dtype) ||
-           dtype_has_16_bits(product->c.dtype);
+    return dtype_has_16_bits(gemm_case->a.dtype) ||
+           dtype_has_16_bits(gemm_case->c.dtype);
 }
 
-static void product_run(struct product *product)
+static void gemm_case_run(struct gemm_case *gemm_case)
 {
-    struct suite *suite = product->suite;
+    struct suite *suite = gemm_case->suite;
     struct tandem_op op = {.struct_size = sizeof(op),
                            .id = TANDEM_OP_GEMM,
-                           .gemm = &product->gemm};
+                           .gemm = &gemm_case->gemm};
     enum tandem_status status;
 
-    matrices_init(product);
-    if (!matrix_upload(suite, &product->a) ||
-        !matrix_upload(suite, &product->b) ||
-        !matrix_upload(suite, &product->c) ||
-        !matrix_upload(suite, &product->bias))
+    matrices_init(gemm_case);
+    if (!matrix_upload(suite, &gemm_case->a) ||
+        !matrix_upload(suite, &gemm_case->b) ||
+        !matrix_upload(suite, &gemm_case->c) ||
+        !matrix_upload(suite, &gemm_case->bias))
         return;
-    gemm_fill(product);
+    gemm_fill(gemm_case);
     status = suite->api.supports(suite->device, &op, NULL, 0, NULL, 0);
     if (status == TANDEM_OK) {
-        product_twice(product);
+        gemm_run_twice(gemm_case);
         return;
     }
     if (!expect(suite, status, TANDEM_UNSUPPORTED, "supports(gemm)"))
         return;
-    if (suite_has(suite, product_of_16_bits(product)
-                             ? TANDEM_CAP_F16_BF16_STORAGE
-                             : TANDEM_CAP_CORE_OPERATORS))
+    if (suite_has_capability(suite, gemm_is_16_bit(gemm_case)
+                                        ? TANDEM_CAP_F16_BF16_STORAGE
+                                        : TANDEM_CAP_CORE_OPERATORS))
         case_fail(suite, "a required operator was declined: %s",
                   plugin_message(suite));
-    expect(suite, suite->api.gemm(suite->stream, &product->gemm),
+    expect(suite, suite->api.gemm(suite->stream, &gemm_case->gemm),
            TANDEM_UNSUPPORTED, "gemm of what supports() declined");
     case_skip(suite, "declined");
 }
 
 static void form_run(struct suite *suite, const struct gemm_form *form)
 {
-    struct product product = {.suite = suite, .form = form};
+    struct gemm_case gemm_case = {.suite = suite, .form = form};
     const struct op_row *activation = op_find(form->activation);
     static const char *const patterns[] = {"", " constant", " periodic",
                                            " alternating"};
@@ -354,13 +367,13 @@ static void form_run(struct suite *suite, const struct gemm_form *form)
     if (!case_begin(suite, "gemm",
                     "%s%s%s%s%lldx%lldx%lld batch %lld%s%s alpha %g beta %g "
                     "pad %d,%d,%d lead %u repeat %u bias %u %s%s%s%s%s%s",
-                    form->flags & TANDEM_GEMM_ALLOW_TF32         ? "tf32 "
+                    form->flags & TANDEM_GEMM_ALLOW_TF32             ? "tf32 "
                     : form->flags & TANDEM_GEMM_ALLOW_NORMWISE_ERROR ? "scaled "
-                                                                 : "",
+                                                                     : "",
                     form->dtype != 0 ? dtype_text(form->dtype) : "",
                     form->c_dtype != 0 ? " to " : "",
-                    form->c_dtype != 0 ? c_text : "",
-                    (long long)form->m, (long long)form->n, (long long)form->k,
+                    form->c_dtype != 0 ? c_text : "", (long long)form->m,
+                    (long long)form->n, (long long)form->k,
                     (long long)form->batch, form->flags & TA ? " A^T" : "",
                     form->flags & TB ? " B^T" : "", form->alpha, form->beta,
                     (int)form->pad[0], (int)form->pad[1], (int)form->pad[2],
@@ -369,32 +382,32 @@ static void form_run(struct suite *suite, const struct gemm_form *form)
                     form->special    ? " specials"
                     : form->positive ? " positive"
                                      : "",
-                    patterns[form->pattern], form->old ? " old" : "", tilt,
-                    form->junk ? " junk" : ""))
+                    patterns[form->pattern], form->version_1_0 ? " old" : "",
+                    tilt, form->invalid_strides ? " junk" : ""))
         return;
-    product_run(&product);
-    matrix_finish(suite, &product.a);
-    matrix_finish(suite, &product.b);
-    matrix_finish(suite, &product.c);
-    matrix_finish(suite, &product.bias);
+    gemm_case_run(&gemm_case);
+    matrix_finish(suite, &gemm_case.a);
+    matrix_finish(suite, &gemm_case.b);
+    matrix_finish(suite, &gemm_case.c);
+    matrix_finish(suite, &gemm_case.bias);
     case_end(suite);
 }
 
 void gemm_form_run(struct suite *suite, const struct gemm_form *form)
 {
-    struct gemm_form whole = *form;
+    struct gemm_form complete = *form;
 
-    if (whole.batch == 0)
-        whole.batch = 1;
-    if (whole.alpha == 0.0)
-        whole.alpha = 1;
-    else if (whole.alpha == ZERO)
-        whole.alpha = 0;
-    form_run(suite, &whole);
+    if (complete.batch == 0)
+        complete.batch = 1;
+    if (complete.alpha == 0.0)
+        complete.alpha = 1;
+    else if (complete.alpha == ZERO)
+        complete.alpha = 0;
+    form_run(suite, &complete);
 }
 
-void gemm_random_run(struct suite *suite, struct random *random,
-                     uint32_t dtype, uint32_t c_dtype)
+void gemm_random_run(struct suite *suite, struct random *random, uint32_t dtype,
+                     uint32_t c_dtype)
 {
     static const uint32_t activations[] = {
         TANDEM_OP_INVALID,    TANDEM_OP_INVALID, TANDEM_OP_RELU,

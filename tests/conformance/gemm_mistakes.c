@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The invalid matrix products; see mistakes.h.
- */
+/* Table of invalid calls of gemm; see mistakes.h. */
 #include "mistakes.h"
 
 #include <math.h>
 
 #define BYTES MISTAKE_BYTES
-/* A mistake that is in a buffer and that the header calls invalid. */
-#define BUFFER (IN_BUFFER | ALWAYS_INVALID)
+/* Flags of a mistake in a buffer that the header requires to be rejected. */
+#define INVALID_BUFFER (IN_BUFFER | ALWAYS_INVALID)
 
 void mistaken_gemm_reset(struct mistaken_gemm *p)
 {
@@ -116,21 +114,21 @@ const struct gemm_mistake gemm_mistakes[] = {
     {"gemm with c's ld too small", ld_c, 0},
     {"gemm with a negative ld", ld_negative, 0},
     {"gemm with stride 0 for c", stride_zero, 0},
-    {"gemm with batches of c that overlap", stride_overlaps, BUFFER},
+    {"gemm with batches of c that overlap", stride_overlaps, INVALID_BUFFER},
     {"gemm with a before its buffer", stride_negative, IN_BUFFER},
-    {"gemm without a", a_null, BUFFER},
-    {"gemm without c", c_null, BUFFER},
-    {"gemm with a of another device", a_foreign, BUFFER},
-    {"gemm with c of another device", c_foreign, BUFFER},
-    {"gemm with b freed", b_freed, BUFFER},
-    {"gemm with a past the end", a_past, BUFFER},
-    {"gemm with c past the end", c_past, BUFFER},
-    {"gemm with an offset that wraps around", offset_absurd, BUFFER},
-    {"gemm with an offset within an element", offset_odd, BUFFER},
-    {"gemm without its bias", bias_null, BUFFER},
+    {"gemm without a", a_null, INVALID_BUFFER},
+    {"gemm without c", c_null, INVALID_BUFFER},
+    {"gemm with a of another device", a_foreign, INVALID_BUFFER},
+    {"gemm with c of another device", c_foreign, INVALID_BUFFER},
+    {"gemm with b freed", b_freed, INVALID_BUFFER},
+    {"gemm with a past the end", a_past, INVALID_BUFFER},
+    {"gemm with c past the end", c_past, INVALID_BUFFER},
+    {"gemm with an offset that wraps around", offset_absurd, INVALID_BUFFER},
+    {"gemm with an offset within an element", offset_odd, INVALID_BUFFER},
+    {"gemm without its bias", bias_null, INVALID_BUFFER},
     {"gemm with an unknown bias", bias_kind, 0},
-    {"gemm with a bias of no kind", bias_unkind, BUFFER},
-    {"gemm with bias past the end", bias_past, BUFFER},
+    {"gemm with a bias of no kind", bias_unkind, INVALID_BUFFER},
+    {"gemm with bias past the end", bias_past, INVALID_BUFFER},
     {"gemm with the activation add", activation_add, MAYBE_LATER},
     {"gemm with an unknown activation", activation_unknown, MAYBE_LATER},
     {"gemm with form 0.5 of gelu", gelu_half, 0},
@@ -139,9 +137,9 @@ const struct gemm_mistake gemm_mistakes[] = {
     {"gemm with form 1e-300 of gelu", gelu_tiny, 0},
     {"gemm with form NaN of gelu", gelu_nan, 0},
     {"gemm with unknown flags", flags_unknown, ALWAYS_INVALID},
-    {"gemm with c over a", overlaps_a, BUFFER},
-    {"gemm with c over b", overlaps_b, BUFFER},
-    {"gemm with c over bias", overlaps_bias, BUFFER},
+    {"gemm with c over a", overlaps_a, INVALID_BUFFER},
+    {"gemm with c over b", overlaps_b, INVALID_BUFFER},
+    {"gemm with c over bias", overlaps_bias, INVALID_BUFFER},
 };
 _Static_assert(sizeof(gemm_mistakes) / sizeof(gemm_mistakes[0]) ==
                    GEMM_MISTAKES,

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Values of inputs.  See inputs.h.
- */
+/* Values of inputs; see inputs.h. */
 #include "inputs.h"
 
 #include "element_value.h"
@@ -11,7 +9,10 @@
 
 #define POINTS 8u
 
-/* Where an operator is used, and where its formula changes its way. */
+/*
+ * The usual range of an operator's input, and the points where its formula
+ * changes.
+ */
 struct domain {
     uint32_t op;
     double low, high;
@@ -54,12 +55,12 @@ static const struct domain usual = {0, -4, 4, 2, {0, 1}};
 
 static const uint32_t special_bits[] = {
     0x00000000, 0x80000000, 0x3f800000, 0xbf800000, /* 0, 1 */
-    0x7f800000, 0xff800000, 0x7fc00000, 0xffc00001, /* infinite, NaN */
+    0x7f800000, 0xff800000, 0x7fc00000, 0xffc00001, /* infinities, NaN */
     0x7f7fffff, 0xff7fffff, 0x00800000, 0x80800000, /* FLT_MAX, FLT_MIN */
-    0x00000001, 0x80000001, 0x007fffff, 0x807fffff, /* subnormal */
+    0x00000001, 0x80000001, 0x007fffff, 0x807fffff, /* subnormals */
     0x00400000, 0x40000000, 0xc0000000, 0x3f000000, /* 2, 0.5 */
     0x40490fdb, 0x4b800000, 0xcb000001, 0x5f000000, /* pi, 2^24, 2^63 */
-    0x7f000000, 0x33800000, 0x42b17218, 0xc2aeac50, /* large, eps, 88.7 */
+    0x7f000000, 0x33800000, 0x42b17218, 0xc2aeac50, /* large, epsilon, 88.7 */
 };
 
 uint32_t input_special_count(void)
@@ -81,7 +82,7 @@ static const struct domain *domain_of(uint32_t op)
     return &usual;
 }
 
-/* Within 16 neighbours of the point, or 2^-8 of it. */
+/* Returns a value within 16 neighbours of the point, or within 2^-8 of it. */
 float input_near(struct random *random, uint32_t op)
 {
     const struct domain *domain = domain_of(op);
@@ -121,7 +122,7 @@ static uint64_t integer_value(struct random *random, uint32_t dtype)
 
     if (dtype == TANDEM_BOOL)
         return bits & 1u;
-    /* All magnitudes, so that narrowing saturates at times. */
+    /* All magnitudes, so that a narrowing cast sometimes saturates. */
     return bits_from_integer(dtype, (int64_t)bits >> random_below(random, 64));
 }
 
@@ -130,7 +131,7 @@ static uint64_t value_bits(struct random *random, uint32_t dtype, uint32_t op)
     if (dtype == TANDEM_F32)
         return bits_from_float(input_value(random, op));
     return dtype_has_16_bits(dtype) ? random_u64(random)
-                                  : integer_value(random, dtype);
+                                    : integer_value(random, dtype);
 }
 
 void operand_fill(struct operand *operand, struct random *random, uint32_t op)
@@ -141,8 +142,11 @@ void operand_fill(struct operand *operand, struct random *random, uint32_t op)
         operand_set(operand, i, value_bits(random, operand->desc.dtype, op));
 }
 
-/* Between two neighbours of the narrower dtype, or one step of dtype off; past
- * its largest number lies what would be the next. */
+/*
+ * Returns a value halfway between two neighbours of the narrower dtype, or off
+ * by one unit of dtype. Beyond the largest number of the narrower dtype, the
+ * next power of two counts as its neighbour.
+ */
 static uint64_t tie_bits(struct random *random, uint32_t dtype,
                          uint32_t narrower)
 {
@@ -161,7 +165,7 @@ static uint64_t tie_bits(struct random *random, uint32_t dtype,
         bits = bits_from_float((float)low) + (uint64_t)step;
         return random_once_in(random, 2) ? bits | 0x80000000u : bits;
     }
-    /* Integers: as large as they are in dtype. */
+    /* Halves the value until it is in the range of the integer dtype. */
     while (fabs(low) >= ldexp(1.0, dtype == TANDEM_I32 ? 31 : 63))
         low /= 2;
     return (uint64_t)((int64_t)low + step) *
@@ -172,8 +176,8 @@ void operand_fill_ties(struct operand *operand, struct random *random,
                        uint32_t op, uint32_t narrower)
 {
     uint32_t dtype = operand->desc.dtype;
-    bool ties = dtype == TANDEM_F32 || dtype == TANDEM_I32 ||
-                dtype == TANDEM_I64;
+    bool ties =
+        dtype == TANDEM_F32 || dtype == TANDEM_I32 || dtype == TANDEM_I64;
 
     for (int64_t i = 0; i < operand->elements; i++)
         operand_set(operand, i,

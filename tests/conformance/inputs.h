@@ -8,25 +8,33 @@
 #include "operand.h"
 #include "random.h"
 
-/* A value of an element-wise operator's input: usual, near the operator's
- * special points, of any exponent, or special (NaN, infinite, 0, subnormal,
- * the largest). */
+/*
+ * Returns a value for an input of an element-wise operator: usual, near the
+ * operator's special points, of any exponent, or special (NaN, infinite, 0,
+ * subnormal, the largest).
+ */
 float input_value(struct random *random, uint32_t op);
-/* The special values, and how many. */
+/* The special values and their number. */
 float input_special(uint32_t number);
 uint32_t input_special_count(void);
-/* Values near the operator's special points: number of them is a small
- * multiple of the points. */
+/*
+ * Returns a value near one of the operator's special points. number is a small
+ * multiple of the number of points.
+ */
 float input_near(struct random *random, uint32_t op);
 
-/* Fills with input_value (F32), any bits (F16, BF16), 0 or 1 (BOOL), or any
- * integer. */
+/*
+ * Fills with input_value (F32), any bits (F16, BF16), 0 or 1 (BOOL), or any
+ * integer.
+ */
 void operand_fill(struct operand *operand, struct random *random, uint32_t op);
-/* Likewise, half of them where a narrower float dtype has its ties, its ends
- * and their neighbours. */
+/*
+ * Fills like operand_fill, but half of the values are ties, limits and their
+ * neighbours for rounding to a narrower float dtype.
+ */
 void operand_fill_ties(struct operand *operand, struct random *random,
                        uint32_t op, uint32_t narrower);
-/* Normal values times scale plus shift. */
+/* Fills with normally distributed values times scale plus shift. */
 void operand_fill_normal(struct operand *operand, struct random *random,
                          double scale, double shift);
 /* Returns one of n factors whose product is specified: no partial product
@@ -34,7 +42,7 @@ void operand_fill_normal(struct operand *operand, struct random *random,
  * powers of two, and the others differ from 1 by about 32 / n.  One factor in
  * three is negative. */
 double input_factor(struct random *random, int64_t n);
-/* Any bits. */
+/* Fills with random bits. */
 void operand_fill_bits(struct operand *operand, struct random *random);
 
 #endif

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Bad input to gemm: each case makes one mistake in a valid product.
- */
+/* Invalid arguments of gemm: each case makes one mistake in a valid GEMM. */
 #include "contract.h"
 
 #include "mistakes.h"
@@ -20,16 +18,16 @@ static enum tandem_status supports(struct suite *suite,
     return suite->api.supports(suite->device, &op, NULL, 0, NULL, 0);
 }
 
-static void refused_check(struct suite *suite, const struct mistaken_gemm *p,
-                          const struct gemm_mistake *mistake)
+static void error_check(struct suite *suite, const struct mistaken_gemm *p,
+                        const struct gemm_mistake *mistake)
 {
     enum tandem_status status = suite->api.gemm(suite->stream, p->pointer);
     const bool unsupported =
         status == TANDEM_UNSUPPORTED && !(mistake->flags & ALWAYS_INVALID);
 
-    expect_refusal(suite, status,
-                   unsupported ? TANDEM_UNSUPPORTED : TANDEM_INVALID_ARGUMENT,
-                   mistake->name);
+    expect_error(suite, status,
+                 unsupported ? TANDEM_UNSUPPORTED : TANDEM_INVALID_ARGUMENT,
+                 mistake->name);
     if (mistake->flags & (IN_BUFFER | IN_SIZE))
         return;
     status = supports(suite, p);
@@ -58,7 +56,7 @@ static void mistake_run(struct suite *suite, const struct gemm_mistake *mistake,
     if (!expect(suite, status, TANDEM_OK, "supports of the valid product"))
         return;
     mistake->make(p);
-    refused_check(suite, p, mistake);
+    error_check(suite, p, mistake);
     if (EXPECT_OK(suite, suite->api.download(suite->stream, p->buffer, 0, after,
                                              BYTES, 0, SUITE_TIMEOUT_NS)) &&
         memcmp(after, before, BYTES) != 0)
@@ -94,8 +92,8 @@ static void case_no_stream(struct suite *suite)
     if (!case_begin(suite, GROUP, "gemm on no stream"))
         return;
     mistaken_gemm_reset(&product);
-    expect_refusal(suite, suite->api.gemm(NULL, &product.gemm),
-                   TANDEM_INVALID_ARGUMENT, "gemm on no stream");
+    expect_error(suite, suite->api.gemm(NULL, &product.gemm),
+                 TANDEM_INVALID_ARGUMENT, "gemm on no stream");
     case_end(suite);
 }
 

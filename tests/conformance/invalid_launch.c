@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Bad input to supports, launch, prepare and ready: each case makes one mistake
- * in a valid call of one operator.  The call must be refused, nothing may be
- * written, and the device must work as before.
+ * Invalid arguments of supports, launch, prepare and query_ready: each case
+ * makes one mistake in a valid call of one operator. The call must return an
+ * error, must not write anything, and the device must work as before.
  */
 #include "contract.h"
 
@@ -40,15 +40,15 @@ static void unchanged_check(struct suite *suite, const struct mistaken_call *p,
         case_fail(suite, "the refused launch wrote the buffer");
 }
 
-static void refused_check(struct suite *suite, const struct mistaken_call *p,
-                          const struct call_mistake *mistake)
+static void error_check(struct suite *suite, const struct mistaken_call *p,
+                        const struct call_mistake *mistake)
 {
     enum tandem_status status = launch(suite, p);
     const bool unsupported =
         status == TANDEM_UNSUPPORTED && !(mistake->flags & ALWAYS_INVALID);
 
-    expect_refusal(suite, status, unsupported ? TANDEM_UNSUPPORTED : BAD,
-                   "launch");
+    expect_error(suite, status, unsupported ? TANDEM_UNSUPPORTED : BAD,
+                 "launch");
     if (mistake->flags & (IN_BUFFER | IN_SIZE))
         return;
     status = supports(suite, p);
@@ -56,9 +56,11 @@ static void refused_check(struct suite *suite, const struct mistaken_call *p,
         expect(suite, status, BAD, "supports of what launch refused");
 }
 
-/* Sets p to a valid call of the operator.  If that operator is not served, and
- * has one input and no attributes, sets p to a call of another such operator.
- * Returns what supports says about the call. */
+/*
+ * Sets p to a valid call of the operator. If that operator is not supported,
+ * and has one input and no attributes, sets p to a call of another such
+ * operator. Returns what supports returns for the call.
+ */
 static enum tandem_status operator_choose(struct suite *suite,
                                           struct mistaken_call *p,
                                           const struct op_row *row)
@@ -95,7 +97,7 @@ static void mistake_run(struct suite *suite, struct mistaken_call *p,
     if (!expect(suite, status, TANDEM_OK, "supports of the valid call"))
         return;
     mistake->make(p);
-    refused_check(suite, p, mistake);
+    error_check(suite, p, mistake);
     unchanged_check(suite, p, before);
     mistaken_call_reset(p, p->row);
     expect(suite, launch(suite, p), TANDEM_OK, "the valid call afterwards");
@@ -132,16 +134,16 @@ static void case_no_device(struct suite *suite)
 
     if (!case_begin(suite, GROUP, "no stream, no device"))
         return;
-    expect_refusal(suite, api->launch(NULL, &op, descs, 1, descs, 1), BAD,
-                   "launch on no stream");
-    expect_refusal(suite, api->supports(NULL, &op, descs, 1, descs, 1), BAD,
-                   "supports of no device");
+    expect_error(suite, api->launch(NULL, &op, descs, 1, descs, 1), BAD,
+                 "launch on no stream");
+    expect_error(suite, api->supports(NULL, &op, descs, 1, descs, 1), BAD,
+                 "supports of no device");
     if (api->prepare != NULL)
-        expect_refusal(suite, api->prepare(NULL, &op, descs, 1, descs, 1), BAD,
-                       "prepare on no device");
+        expect_error(suite, api->prepare(NULL, &op, descs, 1, descs, 1), BAD,
+                     "prepare on no device");
     if (api->query_ready != NULL)
-        expect_refusal(suite, api->query_ready(NULL, &op, descs, 1, descs, 1),
-                       BAD, "ready of no device");
+        expect_error(suite, api->query_ready(NULL, &op, descs, 1, descs, 1),
+                     BAD, "ready of no device");
     case_end(suite);
 }
 

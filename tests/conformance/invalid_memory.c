@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Bad input to the functions of memory, streams and events: NULL, freed and
- * foreign handles, ranges out of bounds, patterns and flags that are none.
+ * Invalid arguments of the functions for memory, streams and events: NULL,
+ * freed handles, handles of another device, ranges out of bounds, invalid
+ * patterns and flags.
  */
 #include "contract.h"
 
@@ -35,7 +36,7 @@ static bool pair_open(struct suite *suite, struct pair *pair)
                                         pair->host, BYTES, 0));
 }
 
-/* The buffer is as it was and still works. */
+/* Checks that the buffer is unchanged and still works. */
 static void pair_close(struct suite *suite, struct pair *pair)
 {
     unsigned char now[BYTES];
@@ -50,9 +51,9 @@ static void pair_close(struct suite *suite, struct pair *pair)
 }
 
 #define REFUSED(what, call)                                                    \
-    expect_refusal(suite, call, TANDEM_INVALID_ARGUMENT, what)
+    expect_error(suite, call, TANDEM_INVALID_ARGUMENT, what)
 
-static void bad_upload(struct suite *suite, struct pair *pair)
+static void invalid_upload(struct suite *suite, struct pair *pair)
 {
     const struct tandem_backend *api = &suite->api;
     struct tandem_stream *s = pair->stream;
@@ -74,7 +75,7 @@ static void bad_upload(struct suite *suite, struct pair *pair)
             api->upload(s, b, 0, host + 4, 4, 1u << 31));
 }
 
-static void bad_download(struct suite *suite, struct pair *pair)
+static void invalid_download(struct suite *suite, struct pair *pair)
 {
     const struct tandem_backend *api = &suite->api;
     struct tandem_stream *s = pair->stream;
@@ -94,7 +95,7 @@ static void bad_download(struct suite *suite, struct pair *pair)
             api->download(s, b, 0, host, 4, 1u << 31, t));
 }
 
-static void bad_copy_fill(struct suite *suite, struct pair *pair)
+static void invalid_copy_fill(struct suite *suite, struct pair *pair)
 {
     const struct tandem_backend *api = &suite->api;
     struct tandem_stream *s = pair->stream;
@@ -122,7 +123,7 @@ static void bad_copy_fill(struct suite *suite, struct pair *pair)
     REFUSED("fill of a foreign buffer", api->fill(s, foreign, 0, 4, host, 1));
 }
 
-static void bad_create(struct suite *suite, struct pair *pair)
+static void invalid_create(struct suite *suite, struct pair *pair)
 {
     const struct tandem_backend *api = &suite->api;
     struct tandem_buffer *buffer = pair->buffer;
@@ -151,7 +152,7 @@ static void bad_create(struct suite *suite, struct pair *pair)
             api->memory_stats(suite->device, &stats));
 }
 
-static void bad_stream(struct suite *suite, struct pair *pair)
+static void invalid_stream(struct suite *suite, struct pair *pair)
 {
     const struct tandem_backend *api = &suite->api;
     struct tandem_event *foreign = NULL;
@@ -176,8 +177,8 @@ static void bad_stream(struct suite *suite, struct pair *pair)
     }
 }
 
-/* Optional entries. */
-static void bad_shared(struct suite *suite, struct pair *pair)
+/* Optional functions of the table. */
+static void invalid_shared(struct suite *suite, struct pair *pair)
 {
     const struct tandem_backend *api = &suite->api;
     struct tandem_buffer *buffer;
@@ -203,7 +204,7 @@ static void bad_shared(struct suite *suite, struct pair *pair)
         REFUSED("trim of no device", api->trim(NULL, 0));
 }
 
-static void bad_map(struct suite *suite, struct pair *pair)
+static void invalid_map(struct suite *suite, struct pair *pair)
 {
     const struct tandem_backend *api = &suite->api;
     struct tandem_stream *s = pair->stream;
@@ -232,8 +233,8 @@ static void bad_map(struct suite *suite, struct pair *pair)
             api->unmap(s, pair->buffer, pair->host));
 }
 
-/* A handle that was freed is recognised, not followed. */
-static void bad_freed(struct suite *suite, struct pair *pair)
+/* A freed handle must be recognised without being dereferenced. */
+static void freed_handles(struct suite *suite, struct pair *pair)
 {
     const struct tandem_backend *api = &suite->api;
     struct tandem_buffer *freed = NULL;
@@ -251,7 +252,7 @@ static void bad_freed(struct suite *suite, struct pair *pair)
             api->copy(pair->stream, pair->buffer, 0, freed, 0, 4));
     REFUSED("fill of a freed buffer",
             api->fill(pair->stream, freed, 0, 4, host, 1));
-    api->free(freed); /* twice: nothing happens */
+    api->free(freed); /* The second free does nothing. */
 }
 
 void invalid_memory_run(struct suite *suite)
@@ -259,14 +260,14 @@ void invalid_memory_run(struct suite *suite)
     static const struct {
         const char *name;
         void (*run)(struct suite *suite, struct pair *pair);
-    } cases[] = {{"upload", bad_upload},
-                 {"download", bad_download},
-                 {"copy and fill", bad_copy_fill},
-                 {"what is made", bad_create},
-                 {"streams and events", bad_stream},
-                 {"memory that is shared", bad_shared},
-                 {"map", bad_map},
-                 {"freed buffers", bad_freed}};
+    } cases[] = {{"upload", invalid_upload},
+                 {"download", invalid_download},
+                 {"copy and fill", invalid_copy_fill},
+                 {"what is made", invalid_create},
+                 {"streams and events", invalid_stream},
+                 {"memory that is shared", invalid_shared},
+                 {"map", invalid_map},
+                 {"freed buffers", freed_handles}};
     static struct pair pair;
 
     for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {

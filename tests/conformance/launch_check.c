@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Launches under test.  See launch_check.h.
- *
- * The outputs are poisoned with another byte in the second run, so that an
- * element that was never written cannot pass twice; the elements must have
- * the same bits both times and every other byte must still be poison.
+ * Runs launches under test; see launch_check.h. The outputs are filled with a
+ * different byte in the second run, so that an element that is never written
+ * is wrong in one of them. The elements must have the same bits in both runs,
+ * and every other byte must keep its fill value.
  */
 #include "launch_check.h"
 
@@ -19,13 +18,14 @@
 
 static const unsigned char poison[RUNS] = {0xa5, 0xff};
 
-/* The device's side of a call. */
+/* The device objects of a call. */
 struct run {
     struct suite *suite;
     struct call *call;
     struct tandem_op op;
     struct tandem_buffer *inputs[TANDEM_MAX_OPERANDS];
-    struct tandem_buffer *outputs[TANDEM_MAX_OPERANDS]; /* NULL: aliased */
+    /* NULL if the output is an input. */
+    struct tandem_buffer *outputs[TANDEM_MAX_OPERANDS];
     struct tandem_tensor_desc descs[2 * TANDEM_MAX_OPERANDS];
     const struct tandem_tensor_desc *ins[TANDEM_MAX_OPERANDS];
     const struct tandem_tensor_desc *outs[TANDEM_MAX_OPERANDS];
@@ -110,12 +110,12 @@ static void operands_text(const struct call *call, char *text, size_t size)
     }
 }
 
-/* Says once, before the first failure's details, what was called. */
+/* Prints the call once, before the first failure. */
 static void call_describe(struct suite *suite, const struct call *call)
 {
     char text[420];
 
-    if (suite->reports != 0 || !case_reports(suite))
+    if (suite->reports != 0 || !case_prints_failures(suite))
         return;
     operands_text(call, text, sizeof(text));
     case_fail(suite, "%s: %s", call->row->name, text);
@@ -174,7 +174,7 @@ static bool run_allocate(struct run *run)
     return expect(suite, status, TANDEM_OK, "alloc and upload of operands");
 }
 
-/* Fresh poison in the outputs, fresh values in inputs that were overwritten. */
+/* Refills the outputs, and restores inputs that were overwritten. */
 static bool run_prepare(struct run *run, int number)
 {
     struct suite *suite = run->suite;
@@ -247,7 +247,10 @@ static bool run_inputs_unchanged(struct run *run)
     return same;
 }
 
-/* Every byte of the buffer that is no element must be as it was. */
+/*
+ * Checks that all bytes of the buffer that do not belong to an element are
+ * unchanged.
+ */
 static void gaps_check(struct suite *suite, const struct call *call,
                        const struct operand *operand, uint32_t k,
                        const unsigned char *before, const unsigned char *after)
@@ -327,7 +330,7 @@ static void element_report(struct run *run, uint32_t k,
               k, at, got, want, error, values);
 }
 
-/* flushed is NULL where no input is subnormal. */
+/* flushed is NULL if no input is subnormal. */
 static void output_check(struct run *run, uint32_t k,
                          const struct expected *expected,
                          const struct expected *flushed)
@@ -430,13 +433,14 @@ static void run_check(struct run *run)
         dense_finish(&dense[i]);
 }
 
-/* Declined: launch must say so as well, and write nothing. */
+/* The operator is unsupported: launch must say so too, and write nothing. */
 static void run_declined(struct run *run)
 {
     struct suite *suite = run->suite;
     struct call *call = run->call;
 
-    if (call->required && suite_has(suite, TANDEM_CAP_CORE_OPERATORS)) {
+    if (call->required &&
+        suite_has_capability(suite, TANDEM_CAP_CORE_OPERATORS)) {
         call_describe(suite, call);
         case_fail(suite, "a required operator was declined: %s",
                   plugin_message(suite));

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One launch under test: the operator with its attributes and operands, run
- * twice over differently poisoned outputs and judged element by element.
+ * One launch under test: the operator with its attributes and operands. The
+ * launch runs twice over differently filled outputs, and each element is
+ * compared with the reference.
  */
 #ifndef TANDEM_CONFORMANCE_LAUNCH_CHECK_H
 #define TANDEM_CONFORMANCE_LAUNCH_CHECK_H
@@ -18,19 +19,24 @@ struct call {
     uint32_t int_count, float_count;
     struct operand inputs[TANDEM_MAX_OPERANDS];
     struct operand outputs[TANDEM_MAX_OPERANDS];
-    /* Output k is input alias[k], or a tensor of its own (-1). */
+    /* Output k is input alias[k], or has its own tensor (-1). */
     int32_t alias[TANDEM_MAX_OPERANDS];
-    bool required; /* declining is a failure on a device that has the caps */
+    /*
+     * An unsupported operator is a failure if the device has the capabilities.
+     */
+    bool required;
 };
 
 void call_init(struct call *call, const struct op_row *row);
 void call_finish(struct call *call);
 
-/* Runs the call and fails the case where anything is wrong. */
+/* Runs the call and fails the case if a result is wrong. */
 void call_run(struct suite *suite, struct call *call);
 
-/* The shape that the inputs of an element-wise call broadcast to, and the
- * dtype of its output. */
+/*
+ * Computes the shape to which the inputs of an element-wise call broadcast,
+ * and the dtype of its output.
+ */
 uint32_t call_out_dtype(const struct op_row *row);
 
 /* Allocates a buffer of the operand's size and uploads its image. */

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tandem-conformance: runs the conformance suite against one device of one
- * backend plugin.  It needs nothing but the plugin and backend.h.
- *
- * The last line is "N passed, N failed, N skipped".
+ * backend plugin. It needs only the plugin and backend.h. The last line is "N
+ * passed, N failed, N skipped".
  */
 #include "config.h"
 
@@ -55,7 +54,10 @@ static void text_write(const char *text)
     (void)written;
 }
 
-/* A plugin crashed or hangs: say where, in what a signal handler may call. */
+/*
+ * Reports in which case a plugin crashed or hung. Uses only async-signal-safe
+ * functions.
+ */
 static void crash_report(int number)
 {
     text_write(number == SIGALRM ? "\ntandem-conformance: hangs in "
@@ -72,7 +74,7 @@ static void crash_report(int number)
     raise(number);
 }
 
-/* dlopen looks into the system's directories for a name without a slash. */
+/* dlopen searches the system's directories for a name without a slash. */
 static void *plugin_open(const char *path)
 {
     char here[4096];
@@ -152,9 +154,9 @@ static bool plugin_load(struct suite *suite)
     return true;
 }
 
-/* What there is to say where the device cannot be used. */
-static enum exit_code device_refused(struct suite *suite, const char *call,
-                                     enum tandem_status status)
+/* Reports why the device cannot be used. */
+static enum exit_code device_error_report(struct suite *suite, const char *call,
+                                          enum tandem_status status)
 {
     fprintf(stderr, "tandem-conformance: %s: %s: %s\n", call,
             status_text(status), plugin_message(suite));
@@ -167,7 +169,7 @@ static enum exit_code device_open(struct suite *suite)
     enum tandem_status status = suite->api.device_count(&count);
 
     if (status != TANDEM_OK)
-        return device_refused(suite, "device_count", status);
+        return device_error_report(suite, "device_count", status);
     if (suite->options->device >= count) {
         fprintf(stderr, "tandem-conformance: device %u: there are %u\n",
                 suite->options->device, count);
@@ -176,22 +178,21 @@ static enum exit_code device_open(struct suite *suite)
     suite->info.struct_size = sizeof(suite->info);
     status = suite->api.device_describe(suite->options->device, &suite->info);
     if (status != TANDEM_OK)
-        return device_refused(suite, "device_describe", status);
+        return device_error_report(suite, "device_describe", status);
     status = suite_open(suite, NULL, NULL, &suite->device);
     if (status != TANDEM_OK)
-        return device_refused(suite, "open", status);
+        return device_error_report(suite, "open", status);
     status = suite->api.stream_create(suite->device, 0, &suite->stream);
     if (status != TANDEM_OK)
-        return device_refused(suite, "stream_create", status);
+        return device_error_report(suite, "stream_create", status);
     return EXIT_PASSED;
 }
 
 static void groups_run(struct suite *suite)
 {
     for (uint32_t i = 0; i < GROUP_COUNT; i++)
-        if (groups[i].name == NULL ||
-            (!suite->options->operators &&
-             group_selected(suite, groups[i].name)))
+        if (groups[i].name == NULL || (!suite->options->operators &&
+                                       group_selected(suite, groups[i].name)))
             groups[i].run(suite);
 }
 
@@ -257,7 +258,7 @@ int main(int argc, char **argv)
     enum exit_code code;
 
     output_begin();
-    /* So that nothing is lost where a plugin crashes. */
+    /* Line buffering, so that the output is complete if a plugin crashes. */
     setvbuf(stdout, NULL, _IOLBF, BUFSIZ);
     if (!options_parse(argc, argv, &options, &code))
         return output_end(PROGRAM, (int)code, EXIT_FAILED);
@@ -266,7 +267,7 @@ int main(int argc, char **argv)
         return output_end(PROGRAM, (int)result_code(&suite), EXIT_FAILED);
     }
     if (options.exact_buffers)
-        operands_tighten();
+        operands_set_exact_buffers();
     suite.terminal = isatty(STDERR_FILENO) != 0;
     watched = &suite;
     if (!plugin_load(&suite))

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Two tables of invalid calls, one of launch and one of gemm.  Each entry
- * changes a valid call by one mistake.  The conformance suite checks what
- * tandem/backend.h says about such calls; tests/plugin checks what Tandem's own
- * plugins promise in addition.  The functions only fill in structs and may be
+ * Two tables of invalid calls, one of launch and one of gemm. Each entry makes
+ * one mistake in a valid call. The conformance suite checks what
+ * tandem/backend.h requires for such calls; tests/plugin checks what Tandem's
+ * own plugins promise in addition. The functions only fill structs and may be
  * called from any thread.
  */
 #ifndef TANDEM_CONFORMANCE_MISTAKES_H
@@ -17,20 +17,28 @@
 #define MISTAKE_BYTES 4096u
 
 enum mistake_flags {
-    /* The header requires TANDEM_INVALID_ARGUMENT, whatever operators the
-     * plugin serves.  A plugin may answer TANDEM_UNSUPPORTED to the other
-     * mistakes, because the header does not say which status comes first if a
-     * call is neither valid nor served. */
+    /*
+     * The header requires TANDEM_INVALID_ARGUMENT, whatever operators the
+     * plugin supports. For other mistakes a plugin may return
+     * TANDEM_UNSUPPORTED, because the header does not say which status comes
+     * first if a call is neither valid nor supported.
+     */
     ALWAYS_INVALID = 1,
-    /* Only launch and gemm see the mistake; supports does not look at
-     * buffers. */
+    /*
+     * Only launch and gemm detect the mistake; supports does not check
+     * buffers.
+     */
     IN_BUFFER = 2,
-    /* The sizes overflow.  The header does not require supports to see it. */
+    /*
+     * The sizes overflow. The header does not require supports to detect it.
+     */
     IN_SIZE = 4,
-    /* A later version of the header may define the call, so even Tandem's own
-     * plugins may answer TANDEM_UNSUPPORTED. */
+    /*
+     * A later version of the header may define the call, so even Tandem's own
+     * plugins may return TANDEM_UNSUPPORTED.
+     */
     MAYBE_LATER = 8,
-    /* There is no operator that a message could name. */
+    /* The call has no valid operator to name in a message. */
     UNNAMED = 16
 };
 
@@ -42,8 +50,10 @@ enum mistake_flags {
 /* The arguments of supports, prepare and launch.  All operands are in one
  * buffer: input i starts at byte 512 i, output k at byte 2048 + 512 k. */
 struct mistaken_call {
-    /* The caller sets these three: a buffer of MISTAKE_BYTES bytes, one of
-     * another device and one that was freed. */
+    /*
+     * The caller sets these: a buffer of MISTAKE_BYTES bytes, one of another
+     * device and one that was freed.
+     */
     struct tandem_buffer *buffer, *foreign, *freed;
 
     const struct op_row *row;
@@ -58,14 +68,14 @@ struct mistaken_call {
     uint32_t in_count, out_count;
 };
 
-/* Sets everything but the buffers to a valid call of the operator. */
+/* Sets all fields except the buffers to a valid call of the operator. */
 void mistaken_call_reset(struct mistaken_call *p, const struct op_row *row);
 
 struct call_mistake {
     const char *name;
-    uint32_t op; /* operator of the valid call */
+    uint32_t op; /* The operator of the valid call. */
     void (*make)(struct mistaken_call *p);
-    uint32_t flags; /* enum mistake_flags */
+    uint32_t flags; /* enum mistake_flags. */
 };
 
 #define CALL_MISTAKES 97u
@@ -76,21 +86,23 @@ extern const struct call_mistake call_mistakes[CALL_MISTAKES];
 struct mistaken_gemm {
     /* The same buffers as in struct mistaken_call, set by the caller. */
     struct tandem_buffer *buffer, *foreign, *freed;
-    /* The caller sets this if the product has no bias and no activation. */
+    /* The caller sets this if the GEMM has no bias and no activation. */
     bool plain;
 
     struct tandem_gemm gemm;
     const struct tandem_gemm *pointer;
 };
 
-/* Sets the product to a valid one: two batches of 3 x 5 = (3 x 4)(4 x 5), with
- * a bias and an activation unless it is plain. */
+/*
+ * Sets the GEMM to a valid one: two batches of 3 x 5 = (3 x 4)(4 x 5), with a
+ * bias and an activation unless it is plain.
+ */
 void mistaken_gemm_reset(struct mistaken_gemm *p);
 
 struct gemm_mistake {
     const char *name;
     void (*make)(struct mistaken_gemm *p);
-    uint32_t flags; /* enum mistake_flags */
+    uint32_t flags; /* enum mistake_flags. */
 };
 
 #define GEMM_MISTAKES 45u

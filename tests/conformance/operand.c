@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Operands of calls under test.  See operand.h.
- */
+/* Operands of calls under test; see operand.h. */
 #include "operand.h"
 
 #include "element_value.h"
@@ -13,12 +11,12 @@
 
 static bool exact_buffers;
 
-void operands_tighten(void)
+void operands_set_exact_buffers(void)
 {
     exact_buffers = true;
 }
 
-bool operands_tight(void)
+bool operands_have_exact_buffers(void)
 {
     return exact_buffers;
 }
@@ -60,17 +58,20 @@ static int64_t at_least_one(int64_t n)
     return n < 1 ? 1 : n;
 }
 
-/* What a layout asks for. */
-struct arrangement {
-    uint32_t order[TANDEM_MAX_RANK]; /* innermost axis first */
-    int64_t pad[TANDEM_MAX_RANK];    /* elements after each axis of order */
-    int64_t step;                    /* of the innermost axis */
-    int64_t lead, trail;             /* elements before and after */
-    uint32_t negative, zero;         /* masks of axes */
-    bool junk;                       /* axes of one element get any stride */
+/* Parameters of a memory layout. */
+struct layout_parameters {
+    uint32_t order[TANDEM_MAX_RANK]; /* The innermost axis first. */
+    /* Elements after each axis, in the order above. */
+    int64_t pad[TANDEM_MAX_RANK];
+    int64_t step; /* The stride of the innermost axis. */
+    /* Elements before and after the tensor. */
+    int64_t lead, trail;
+    uint32_t negative, zero; /* Masks of axes. */
+    /* Axes of size 1 have arbitrary strides. */
+    bool arbitrary;
 };
 
-static void order_shuffle(struct arrangement *a, struct random *random,
+static void order_shuffle(struct layout_parameters *a, struct random *random,
                           uint32_t rank)
 {
     for (uint32_t i = rank; i > 1; i--) {
@@ -90,7 +91,7 @@ static uint32_t axes_some(struct random *random, uint32_t rank)
     return axes != 0 ? axes : all;
 }
 
-static void arrange_random(struct arrangement *a, struct random *random,
+static void arrange_random(struct layout_parameters *a, struct random *random,
                            uint32_t rank, bool output)
 {
     if (random_once_in(random, 2))
@@ -105,13 +106,14 @@ static void arrange_random(struct arrangement *a, struct random *random,
     if (!output && random_once_in(random, 4))
         a->zero = axes_some(random, rank);
     a->lead = random_between(random, 0, 9);
-    a->junk = true;
+    a->arbitrary = true;
 }
 
-static void arrange(struct arrangement *a, struct random *random, uint32_t rank,
-                    uint32_t bytes, enum operand_layout layout, bool output)
+static void arrange(struct layout_parameters *a, struct random *random,
+                    uint32_t rank, uint32_t bytes, enum operand_layout layout,
+                    bool output)
 {
-    *a = (struct arrangement){.step = 1};
+    *a = (struct layout_parameters){.step = 1};
     for (uint32_t i = 0; i < rank; i++)
         a->order[i] = rank - 1u - i;
     a->lead = random_between(random, 0, 2) * (256 / bytes);
@@ -148,8 +150,8 @@ static void arrange(struct arrangement *a, struct random *random, uint32_t rank,
     }
 }
 
-/* A stride that no address depends on. */
-static int64_t stride_junk(struct random *random)
+/* Returns a stride for an axis that no address depends on. */
+static int64_t stride_arbitrary(struct random *random)
 {
     switch (random_below(random, 4)) {
     case 0:
@@ -161,11 +163,14 @@ static int64_t stride_junk(struct random *random)
     }
 }
 
-/* Fills the strides; *out_before and the result are the elements before and
- * from element (0, ..., 0) that the tensor reaches. */
+/*
+ * Fills the strides. Returns the number of elements that the tensor reaches
+ * from element (0, ..., 0) on, and in *out_before the number of those before
+ * it.
+ */
 static int64_t strides_fill(struct tandem_tensor_desc *desc,
-                            const struct arrangement *a, struct random *random,
-                            int64_t *out_before)
+                            const struct layout_parameters *a,
+                            struct random *random, int64_t *out_before)
 {
     const bool empty = shape_count(desc->rank, desc->shape) == 0;
     int64_t stride = a->step, after = 1;
@@ -180,8 +185,8 @@ static int64_t strides_fill(struct tandem_tensor_desc *desc,
             continue;
         }
         desc->strides[axis] = stride;
-        if (a->junk && (n == 1 || empty))
-            desc->strides[axis] = stride_junk(random);
+        if (a->arbitrary && (n == 1 || empty))
+            desc->strides[axis] = stride_arbitrary(random);
         else if (a->negative & (1u << axis)) {
             desc->strides[axis] = -stride;
             *out_before += (n - 1) * stride;
@@ -208,8 +213,10 @@ static void offsets_fill(struct operand *operand)
     }
 }
 
-/* The buffer, of which the tensor takes before elements up to (0, ..., 0) and
- * after from there on. */
+/*
+ * Creates the buffer. The tensor reaches `before` elements before element (0,
+ * ..., 0) and `after` elements from there on.
+ */
 static void memory_make(struct operand *operand, int64_t before, int64_t after,
                         int64_t lead, int64_t trail)
 {
@@ -240,7 +247,7 @@ void operand_init(struct operand *operand, struct random *random,
                   uint32_t dtype, uint32_t rank, const int64_t *shape,
                   enum operand_layout layout, bool output)
 {
-    struct arrangement a;
+    struct layout_parameters a;
     int64_t before, after;
 
     desc_make(operand, dtype, rank, shape);
@@ -259,7 +266,7 @@ void operand_init_strided(struct operand *operand, uint32_t dtype,
 
     desc_make(operand, dtype, rank, shape);
     for (uint32_t i = 0; i < rank; i++) {
-        /* Strides of an empty tensor may be anything. */
+        /* The strides of an empty tensor are arbitrary. */
         int64_t reach =
             operand->elements == 0 ? 0 : (shape[i] - 1) * strides[i];
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One operand of a call under test: a tensor's descriptor, the bytes of the
- * whole buffer as they are uploaded (the image), and where in it each element
- * lies.  Bytes of the buffer that belong to no element are canaries.
+ * One operand of a call under test: the tensor's descriptor, the content of
+ * the whole buffer as it is uploaded (the image), and the offset of each
+ * element in the buffer. Bytes that do not belong to an element must not
+ * change.
  */
 #ifndef TANDEM_CONFORMANCE_OPERAND_H
 #define TANDEM_CONFORMANCE_OPERAND_H
@@ -12,44 +13,52 @@
 #include <tandem/backend.h>
 
 enum operand_layout {
-    LAYOUT_DENSE,    /* row-major, aligned start */
-    LAYOUT_OFFSET,   /* row-major, an odd number of elements into the buffer */
-    LAYOUT_PADDED,   /* a gap after each row */
-    LAYOUT_STEP,     /* every second or third element */
-    LAYOUT_REVERSED, /* the first axis is the innermost, as a transposed view */
-    LAYOUT_PERMUTED, /* axes in any order in memory */
-    LAYOUT_NEGATIVE, /* some axes run backwards */
-    LAYOUT_ZERO,     /* some axes repeat; inputs only */
-    LAYOUT_RANDOM,   /* any of all that; no repeats for outputs */
+    LAYOUT_DENSE, /* Row-major, aligned. */
+    /* Row-major, starts an odd number of elements into the buffer. */
+    LAYOUT_OFFSET,
+    LAYOUT_PADDED, /* A gap after each row. */
+    LAYOUT_STEP,   /* Every second or third element. */
+    /* The first axis is the innermost, like a transposed view. */
+    LAYOUT_REVERSED,
+    LAYOUT_PERMUTED, /* The axes are in any order in memory. */
+    LAYOUT_NEGATIVE, /* Some strides are negative. */
+    LAYOUT_ZERO,     /* Some strides are 0; inputs only. */
+    LAYOUT_RANDOM,   /* Any combination; no stride of 0 for outputs. */
     LAYOUT_COUNT
 };
 
-/* The byte of input gaps: all ones, a NaN in every float dtype. */
+/* The byte in gaps of inputs: all ones, a NaN in every float dtype. */
 #define OPERAND_GAP 0xff
 
 struct operand {
-    bool present; /* false: passed as NULL, with the value below */
+    bool present; /* If false, the operand is NULL with the value below. */
     double scalar;
     struct tandem_tensor_desc desc;
     int64_t elements;
-    int64_t *offsets; /* bytes into the buffer, elements in row-major order */
-    uint64_t bytes;   /* of the buffer */
+    /* Byte offsets into the buffer, elements in row-major order. */
+    int64_t *offsets;
+    uint64_t bytes; /* Size of the buffer. */
     unsigned char *image;
 };
 
-/* Ends the program where memory is out. */
+/* Ends the program if memory runs out. */
 void *must_allocate(uint64_t bytes);
 
-/* From now on, nothing lies behind an operand in its buffer. */
-void operands_tighten(void);
-bool operands_tight(void);
+/*
+ * Makes all later buffers end directly after the last element of their
+ * operand.
+ */
+void operands_set_exact_buffers(void);
+bool operands_have_exact_buffers(void);
 
-/* shape is copied; every byte of the image is OPERAND_GAP. */
+/* Copies the shape and sets every byte of the image to OPERAND_GAP. */
 void operand_init(struct operand *operand, struct random *random,
                   uint32_t dtype, uint32_t rank, const int64_t *shape,
                   enum operand_layout layout, bool output);
-/* Likewise with these strides, lead elements before all that the tensor reaches
- * and trail after it. */
+/*
+ * Initializes the operand with these strides. The buffer has lead elements
+ * before the tensor and trail elements after it.
+ */
 void operand_init_strided(struct operand *operand, uint32_t dtype,
                           uint32_t rank, const int64_t *shape,
                           const int64_t *strides, int64_t lead, int64_t trail);
@@ -58,27 +67,29 @@ void operand_finish(struct operand *operand);
 
 void operand_set(struct operand *operand, int64_t element, uint64_t bits);
 uint64_t operand_get(const struct operand *operand, int64_t element);
-/* "f32[2,3] strides[3,1] offset 64". */
+/* Writes a text like "f32[2,3] strides[3,1] offset 64". */
 void operand_text(const struct operand *operand, char *text, size_t size);
 
-/* Elements of a shape. */
+/* Returns the number of elements of a shape. */
 int64_t shape_count(uint32_t rank, const int64_t *shape);
-/* Steps to the next element in row-major order. */
+/* Advances the index to the next element in row-major order. */
 void index_next(uint32_t rank, const int64_t *shape, int64_t *index);
-/* "[2,3]" */
+/* Writes a text like "[2,3]". */
 void shape_text(uint32_t rank, const int64_t *shape, char *text, size_t size);
 
-/* The elements of an operand, gathered in row-major order of a shape that the
- * operand broadcasts to. */
+/*
+ * The elements of an operand in row-major order of a shape to which the
+ * operand broadcasts.
+ */
 struct dense {
     uint32_t dtype, rank;
     int64_t shape[TANDEM_MAX_RANK];
     int64_t elements;
     uint64_t *bits;
-    bool flush; /* read subnormals as zeros */
+    bool flush; /* Reads subnormal values as zeros. */
 };
 
-/* scalar_dtype: what a NULL input is converted to. */
+/* scalar_dtype: the dtype to which a NULL input is converted. */
 void dense_load(struct dense *dense, const struct operand *operand,
                 uint32_t scalar_dtype, uint32_t rank, const int64_t *shape);
 void dense_finish(struct dense *dense);

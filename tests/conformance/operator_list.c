@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The operator table of backend.h as the suite reads it.  See table.h.
- */
+/* Reads the operator table of backend.h; see operator_list.h. */
 #include "operator_list.h"
 
 #include <string.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The operator table of backend.h as the suite reads it.  Written apart from
- * the project's own reader of the table, as everything here is, so that a
- * mistake there shows.
+ * The suite's reader of the operator table of backend.h. The suite does not
+ * use the library's reader, so that the tests can find mistakes in the
+ * library's.
  */
 #ifndef TANDEM_CONFORMANCE_OPERATOR_LIST_H
 #define TANDEM_CONFORMANCE_OPERATOR_LIST_H
@@ -20,7 +20,7 @@ struct op_row {
 extern const struct op_row op_table[];
 extern const uint32_t op_table_count;
 
-/* NULL where there is none. */
+/* Returns NULL if there is no such operator. */
 const struct op_row *op_find(uint32_t id);
 const struct op_row *op_find_name(const char *name);
 

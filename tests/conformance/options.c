@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Reading the command line; see options.h.
- */
+/* Reads the command line; see options.h. */
 #include "config.h"
 
 #include "options.h"
@@ -49,9 +47,9 @@ static void usage_print(void)
             printf("  %-14s %s\n", groups[i].name, groups[i].about);
 }
 
-/* What is wrong with the command line; false. */
-__attribute__((format(printf, 1, 2))) static bool complain(const char *format,
-                                                           ...)
+/* Prints an error about the command line. Returns false. */
+__attribute__((format(printf, 1, 2))) static bool
+option_error(const char *format, ...)
 {
     va_list arguments;
 
@@ -72,8 +70,8 @@ static bool take_number(const char *name, uint64_t most, uint64_t *out_number)
     if (errno == 0 && optarg[0] >= '0' && optarg[0] <= '9' && *end == '\0' &&
         *out_number <= most)
         return true;
-    return complain("--%s wants a whole number from 0 to %llu, not \"%s\"",
-                    name, (unsigned long long)most, optarg);
+    return option_error("--%s wants a whole number from 0 to %llu, not \"%s\"",
+                        name, (unsigned long long)most, optarg);
 }
 
 static bool take_level(struct suite_options *options)
@@ -81,22 +79,23 @@ static bool take_level(struct suite_options *options)
     options->full = strcmp(optarg, "full") == 0;
     options->smoke = strcmp(optarg, "smoke") == 0;
     return options->full || options->smoke || strcmp(optarg, "standard") == 0 ||
-           complain("--level wants smoke, standard or full, not \"%s\"",
-                    optarg);
+           option_error("--level wants smoke, standard or full, not \"%s\"",
+                        optarg);
 }
 
-/* "KEY=VALUE", taken apart in place. */
+/* Splits "KEY=VALUE" in place. */
 static bool take_pair(struct suite_options *options, char *text)
 {
     char *equals = strchr(text, '=');
 
     if (equals == NULL || equals == text)
-        return complain(
+        return option_error(
             "--open-option wants KEY=VALUE, as in max_isa=avx2, not \"%s\"",
             text);
     if (options->open_count == SUITE_MAX_OPTIONS)
-        return complain("--open-option \"%s\" is one too many: %u are taken",
-                        text, SUITE_MAX_OPTIONS);
+        return option_error(
+            "--open-option \"%s\" is one too many: %u are taken", text,
+            SUITE_MAX_OPTIONS);
     *equals = '\0';
     options->open_keys[options->open_count] = text;
     options->open_values[options->open_count++] = equals + 1;
@@ -128,7 +127,9 @@ static const struct option long_options[] = {
     {NULL, 0, NULL, 0},
 };
 
-/* False, having complained: the option or its value is not understood. */
+/*
+ * Returns false with an error message if the option or its value is invalid.
+ */
 static bool option_take(struct suite_options *options, int option)
 {
     uint64_t number;
@@ -161,7 +162,7 @@ static bool option_take(struct suite_options *options, int option)
         options->verbose = true;
         return true;
     default:
-        return false; /* getopt complained */
+        return false; /* getopt has printed an error. */
     }
 }
 
@@ -176,9 +177,9 @@ static bool only_known(const char *only)
 static bool operands_take(int argc, char **argv, struct suite_options *options)
 {
     if (argc - optind < 1)
-        return complain("which plugin? PLUGIN.so is missing");
+        return option_error("which plugin? PLUGIN.so is missing");
     if (argc - optind > 2)
-        return complain("\"%s\" is not understood", argv[optind + 2]);
+        return option_error("\"%s\" is not understood", argv[optind + 2]);
     options->plugin = argv[optind];
     options->only = argv[optind + 1];
     if (options->only != NULL && strcmp(options->only, "operators") == 0) {
@@ -186,8 +187,9 @@ static bool operands_take(int argc, char **argv, struct suite_options *options)
         options->only = NULL;
     }
     return options->only == NULL || only_known(options->only) ||
-           complain("%s: no such operator or group (--help lists the groups)",
-                    options->only);
+           option_error(
+               "%s: no such operator or group (--help lists the groups)",
+               options->only);
 }
 
 static bool usage_fail(enum exit_code *out_code)

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The command line of tandem-conformance.  Main thread.
- */
+/* The command line of tandem-conformance. Call it from the main thread. */
 #ifndef TANDEM_CONFORMANCE_OPTIONS_H
 #define TANDEM_CONFORMANCE_OPTIONS_H
 
@@ -14,21 +12,23 @@ enum exit_code {
     EXIT_FAILED = 1,
     EXIT_USAGE = 2,
     EXIT_NO_DEVICE = 3,
-    EXIT_NOTHING_PASSED = 4 /* no case ran, or all were skipped */
+    EXIT_NOTHING_PASSED = 4 /* No case ran, or all were skipped. */
 };
 
 /* The groups of cases, in the order in which they run. */
 struct group {
-    const char *name; /* NULL: operators by their own names */
+    const char *name; /* NULL if each operator is its own group. */
     void (*run)(struct suite *suite);
     const char *about;
 };
 #define GROUP_COUNT 20
 extern const struct group groups[GROUP_COUNT];
 
-/* Reads the command line.  false: the program ends with *out_code, --help or
- * --version having been printed, or what is wrong said on standard error.  The
- * texts are argv's. */
+/*
+ * Reads the command line. Returns false if the program must end with
+ * *out_code: --help or --version was printed, or an error. The options point
+ * into argv.
+ */
 bool options_parse(int argc, char **argv, struct suite_options *options,
                    enum exit_code *out_code);
 

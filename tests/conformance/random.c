@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Seeded random numbers (the SplitMix64 sequence).  See random.h.
- */
+/* Seeded random numbers (the SplitMix64 sequence); see random.h. */
 #include "random.h"
 
 #include <math.h>

@@ -15,17 +15,20 @@ struct random {
 
 void random_seed(struct random *random, uint64_t seed, const char *name);
 uint64_t random_u64(struct random *random);
-/* In [0, limit); limit 0 gives 0. */
+/* Returns a number in [0, limit), or 0 if limit is 0. */
 uint64_t random_below(struct random *random, uint64_t limit);
-/* In [low, high]. */
+/* Returns a number in [low, high]. */
 int64_t random_between(struct random *random, int64_t low, int64_t high);
-/* True once in n. */
+/* Returns true with probability 1 / n. */
 bool random_once_in(struct random *random, uint64_t n);
-/* In [low, high). */
+/* Returns a number in [low, high). */
 double random_uniform(struct random *random, double low, double high);
-/* Mean 0, variance 1. */
+/* Returns a normally distributed number with mean 0 and variance 1. */
 double random_normal(struct random *random);
-/* Any finite f32: all exponents equally often, subnormals included. */
+/*
+ * Returns any finite f32. All exponents are equally likely, subnormals
+ * included.
+ */
 float random_wide(struct random *random);
 
 #endif

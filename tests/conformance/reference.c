@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Expected values and the judgement of results.  See reference.h.
- */
+/* Expected values and the check of results; see reference.h. */
 #include "reference.h"
 
 #include "element_value.h"
@@ -62,18 +60,19 @@ static bool exact_accepts(uint32_t dtype, double want, double got)
 
     if (isnan(want))
         return isnan(got);
-    return got == rounded ||
-           (got == 0.0 && fabs(rounded) < (double)FLT_MIN);
+    return got == rounded || (got == 0.0 && fabs(rounded) < (double)FLT_MIN);
 }
 
-/* Returns true if got is 0 and a number within the tolerance is subnormal: that
- * may be flushed. */
+/*
+ * Returns true if got is 0 and a number within the tolerance is subnormal and
+ * may therefore be flushed.
+ */
 static bool flushed(double want, double tolerance, double got)
 {
     return got == 0.0 && fabs(want) - tolerance < (double)FLT_MIN;
 }
 
-/* Whether got is what some number within the tolerance is rounded to. */
+/* Returns true if got is the rounding of some number within the tolerance. */
 static bool narrow_accepts(uint32_t dtype, double want, double tolerance,
                            double got, double *out_error)
 {
@@ -97,7 +96,8 @@ static bool real_accepts(double want, double tolerance, double got,
         return isnan(want) && isnan(got);
     if (isinf(want))
         return got == want;
-    if (isinf(got)) /* what may be beyond the end of f32 rounds so */
+    /* A value that may exceed the range of f32 may round to infinity. */
+    if (isinf(got))
         return (got > 0.0 ? want : -want) + tolerance > (double)FLT_MAX;
     *out_error = got == want ? 0.0 : fabs(got - want) / tolerance;
     return *out_error <= 1.0 || flushed(want, tolerance, got);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What every operator must give, in float64 or better, and how far a result
- * may be from it by the operator's metric (enum tandem_metric).  Pure
- * functions over dense copies of the inputs; no plugin is asked.
+ * Computes the expected results of each operator in float64 or better, and the
+ * allowed error of a result by the operator's metric (enum tandem_metric).
+ * Pure functions over dense copies of the inputs, without a plugin.
  */
 #ifndef TANDEM_CONFORMANCE_REFERENCE_H
 #define TANDEM_CONFORMANCE_REFERENCE_H
@@ -11,22 +11,25 @@
 #include "operator_list.h"
 
 enum expected_kind {
-    EXPECTED_REAL,    /* real within tolerance */
-    EXPECTED_INTEGER, /* integer, exactly */
-    EXPECTED_BITS     /* these bits; where real is a NaN: any NaN */
+    EXPECTED_REAL,    /* A real number within a tolerance. */
+    EXPECTED_INTEGER, /* An exact integer. */
+    EXPECTED_BITS     /* Exact bits; if real is NaN, any NaN. */
 };
 
 /* The expected elements of one output, in row-major order. */
 struct expected {
     enum expected_kind kind;
-    bool exact; /* the metric is EXACT: real, once rounded */
+    bool exact; /* The metric is EXACT: real, rounded once. */
     int64_t elements;
     double *real;
-    double *tolerance; /* absolute; infinite: a NaN or a zero will do */
-    /* The least tolerance of subnormal results, whose last digit is coarser
-     * than a relative metric allows. */
+    /* Absolute. Infinite means that a NaN or a zero is accepted. */
+    double *tolerance;
+    /*
+     * The minimum tolerance of subnormal results, whose spacing is coarser
+     * than a relative metric allows.
+     */
     double subnormal_tolerance;
-    int64_t *integer; /* or bits */
+    int64_t *integer; /* Or bits. */
     /* True for an element whose value backend.h does not specify: any value is
      * accepted, unless real is NaN.  NULL if all elements are specified. */
     bool *unspecified;
@@ -35,13 +38,17 @@ struct expected {
 void expected_init(struct expected *expected, enum expected_kind kind,
                    int64_t elements);
 void expected_finish(struct expected *expected);
-/* Whether an element of an output is as it must be; *out_error is how far
- * off, in units of the tolerance (infinite where the metric has none). */
+/*
+ * Returns true if an element of an output is acceptable. *out_error is its
+ * error in units of the tolerance, or infinite if the metric has no tolerance.
+ */
 bool expected_accepts(const struct expected *expected, int64_t element,
                       uint32_t dtype, uint64_t bits, double *out_error);
 
-/* A call as the reference sees it.  inputs of element-wise operators are
- * broadcast to the output's shape. */
+/*
+ * The arguments of a call. Inputs of element-wise operators are broadcast to
+ * the shape of the output.
+ */
 struct reference {
     const struct op_row *row;
     const int64_t *ints;
@@ -51,10 +58,10 @@ struct reference {
     const int64_t *out_shape;
 };
 
-/* Fills row->outputs expected values; end each with expected_finish. */
+/* Fills row->outputs expected values; release each with expected_finish. */
 void reference_compute(const struct reference *call, struct expected *out);
 
-/* By class; called by reference_compute. */
+/* Implementations for the operator classes, called by reference_compute. */
 void reference_elementwise(const struct reference *call, struct expected *out);
 void reference_cast(const struct reference *call, struct expected *out);
 void reference_transpose(const struct reference *call, struct expected *out);
@@ -66,22 +73,26 @@ void reference_cross_entropy(const struct reference *call,
 void reference_norm(const struct reference *call, struct expected *out);
 void reference_optimizer(const struct reference *call, struct expected *out);
 
-/* 2 eps of the metrics. */
+/* Two epsilons of f32, the unit of the metrics. */
 #define REFERENCE_2EPS 0x1p-23
-/* A float attribute as an operator counts with it: itself, except that f32's
- * smallest and largest stand for what is nearer to 0 and further from it. */
+/*
+ * Returns a float attribute as operators use it: clamped to the range between
+ * the smallest and the largest magnitude of f32.
+ */
 double reference_attribute(double value);
-/* An epsilon: at least 2^-126 if it is positive. */
+/* Returns epsilon, but at least 2^-126 if it is positive. */
 double reference_epsilon(double value);
-/* subnormal_tolerance of the metrics that are relative to a scale. */
+/* The subnormal_tolerance of metrics that are relative to a scale. */
 #define REFERENCE_SUBNORMAL (8 * 0x1p-149)
 double reference_ulp(double tolerance, double real);
-/* The value of a unary operator, also for gemm's activations. */
+/* Returns the value of a unary operator; also used for gemm's activations. */
 double reference_unary(uint32_t id, double x, const int64_t *ints,
                        const double *floats);
 
-/* The elements of gemm's c in row-major order, batches outermost.  The images
- * are of whole buffers; bias may be NULL. */
+/*
+ * Computes the elements of gemm's c in row-major order, batches outermost. The
+ * images contain whole buffers; bias may be NULL.
+ */
 struct tandem_gemm;
 void reference_gemm(const struct tandem_gemm *gemm, const unsigned char *a,
                     const unsigned char *b, const unsigned char *c,

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Expected values of cast, transpose and gather.  See reference.h.
- */
+/* Expected values of cast, transpose and gather; see reference.h. */
 #include "reference.h"
 
 #include "element_value.h"
@@ -72,7 +70,7 @@ void reference_cast(const struct reference *call, struct expected *out)
             out->integer[i] = cast_integer(in, i, call->out_dtype);
         else if (dtype_is_float(in->dtype))
             out->real[i] = dense_real(in, i);
-        else /* rounded once, from the whole integer */
+        else /* Rounded once, from the exact integer. */
             out->real[i] =
                 integer_rounded(call->out_dtype, dense_integer(in, i));
     }
@@ -102,7 +100,10 @@ void reference_transpose(const struct reference *call, struct expected *out)
     }
 }
 
-/* Element i of the output: before the axis, within indices, after it. */
+/*
+ * Element i of the output decomposes into the part before the axis, the index,
+ * and the part after the axis.
+ */
 void reference_gather(const struct reference *call, struct expected *out)
 {
     const struct dense *data = &call->inputs[0], *indices = &call->inputs[1];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Expected values of the element-wise operators: unary, binary, comparisons,
- * logical, ternary and gradients.  See reference.h.
+ * logical, ternary and gradients; see reference.h.
  */
 #include "reference.h"
 
@@ -21,8 +21,10 @@ static long double softplus(long double x)
 
 static long double gelu(long double x, bool tanh_form)
 {
-    /* (1 + tanh u) / 2 is sigmoid(2 u), (1 + erf u) / 2 is erfc(-u) / 2:
-     * these lose no digits in the tail. */
+    /*
+     * (1 + tanh u) / 2 is sigmoid(2 u), and (1 + erf u) / 2 is erfc(-u) / 2.
+     * These forms lose no precision in the tail.
+     */
     if (tanh_form) {
         long double u = 0.797884560802865355879892119868763737L *
                         (x + 0.044715L * x * x * x);
@@ -210,7 +212,9 @@ static double real_value(const struct reference *call, int64_t i)
     return reference_unary(id, x, call->ints, call->floats);
 }
 
-/* ULP_PLUS_INPUT and TERM_MAGNITUDE (hardswish) are relative to x. */
+/*
+ * The metrics ULP_PLUS_INPUT and TERM_MAGNITUDE (hardswish) are relative to x.
+ */
 static double tolerance_of(const struct op_row *row, double r, double x)
 {
     switch (row->metric) {
@@ -244,7 +248,7 @@ void reference_elementwise(const struct reference *call, struct expected *out)
         double x = relative ? dense_real(&call->inputs[0], i) : 0.0;
 
         out->real[i] = real_value(call, i);
-        /* inf times 0 by the formula, 0 in the limit. */
+        /* The formula gives inf times 0; the limit is 0. */
         if (relative && x == (double)-INFINITY)
             out->real[i] = (double)NAN;
         out->tolerance[i] = tolerance_of(row, out->real[i], x);

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Expected values of gemm.  See reference.h.
- */
+/* Expected values of gemm; see reference.h. */
 #include "reference.h"
 
 #include "element_value.h"
@@ -51,7 +49,7 @@ static double bias_at(const struct tandem_gemm *gemm, const unsigned char *bias,
                       gemm->bias_kind == TANDEM_BIAS_PER_ROW ? row : column);
 }
 
-static double activated(const struct tandem_gemm *gemm, double x)
+static double activation_apply(const struct tandem_gemm *gemm, double x)
 {
     int64_t tanh_form = gemm->activation_parameter == 1.0;
 
@@ -61,50 +59,59 @@ static double activated(const struct tandem_gemm *gemm, double x)
                            &gemm->activation_parameter);
 }
 
-/* What backend.h's flags add; largest: of a row's elements and a column's, the
- * product. */
-static double allowed(const struct tandem_gemm *gemm, double scale,
-                      double largest)
+/*
+ * Returns the additional error that backend.h allows with the flags. largest
+ * is the product of the largest magnitudes in a's row and b's column.
+ */
+static double allowed_error(const struct tandem_gemm *gemm, double scale,
+                            double largest)
 {
-    double more = 0.0;
+    double flag_error = 0.0;
 
     if (gemm->dtype != TANDEM_F32)
         return 0.0;
-    /* Digits of TF32, cut off or rounded. */
+    /* Inputs are truncated or rounded to the precision of TF32. */
     if (gemm->flags & TANDEM_GEMM_ALLOW_TF32)
-        more = 0x1p-9 * scale;
+        flag_error = 0x1p-9 * scale;
     if (gemm->flags & TANDEM_GEMM_ALLOW_NORMWISE_ERROR)
-        more += 0x1p-21 * scale + 0x1p-38 * (double)gemm->k *
-                                      fabs(gemm->alpha) * largest;
-    return more;
+        flag_error += 0x1p-21 * scale +
+                      0x1p-38 * (double)gemm->k * fabs(gemm->alpha) * largest;
+    return flag_error;
 }
 
 static double tolerance_of(const struct tandem_gemm *gemm, double scale,
-                           double more, double real)
+                           double flag_error, double real)
 {
     double tolerance =
         (op_find(TANDEM_OP_GEMM)->tolerance + 2.0 * sqrt((double)gemm->k)) *
             REFERENCE_2EPS * scale +
-        more;
+        flag_error;
 
     if (gemm->activation == TANDEM_OP_INVALID)
         return tolerance;
     tolerance *= 2.0;
-    /* However small the argument, this result is near 1/2. */
+    /* The result is near 1/2 for an argument of any small size. */
     if (gemm->activation == TANDEM_OP_SIGMOID)
         tolerance += reference_ulp(op_find(TANDEM_OP_SIGMOID)->tolerance, real);
     return tolerance;
 }
 
-/* Columns of b that are summed side by side. */
+/* The number of columns of b that are summed together. */
 #define STRIP 8
 
-/* One batch's operands in float64, laid out as the sums read them: those of one
- * element in the order of k, STRIP elements at a time. */
+/*
+ * The operands of one batch in float64, in the order in which the sums read
+ * them.
+ */
 struct operands {
-    double *a; /* row by row */
-    double *b; /* strip by strip, in each k by k; columns past n are zeros */
-    double *most_a, *most_b; /* the largest of each row and column */
+    double *a; /* In row-major order. */
+    /*
+     * In strips of STRIP columns, each in the order of k. Columns past n are
+     * zeros.
+     */
+    double *b;
+    /* The largest magnitude of each row of a and each column of b. */
+    double *largest_a, *largest_b;
 };
 
 static int64_t strips_of(const struct tandem_gemm *gemm)
@@ -120,16 +127,16 @@ static void operands_init(struct operands *operands,
 
     operands->a = must_allocate(m * k * sizeof(double));
     operands->b = must_allocate(k * columns * sizeof(double));
-    operands->most_a = must_allocate(m * sizeof(double));
-    operands->most_b = must_allocate(columns * sizeof(double));
+    operands->largest_a = must_allocate(m * sizeof(double));
+    operands->largest_b = must_allocate(columns * sizeof(double));
 }
 
 static void operands_finish(struct operands *operands)
 {
     free(operands->a);
     free(operands->b);
-    free(operands->most_a);
-    free(operands->most_b);
+    free(operands->largest_a);
+    free(operands->largest_b);
 }
 
 static void operands_fill_a(struct operands *operands,
@@ -147,7 +154,7 @@ static void operands_fill_a(struct operands *operands,
                              row, p);
             most = fmax(most, fabs(*to++));
         }
-        operands->most_a[row] = most;
+        operands->largest_a[row] = most;
     }
 }
 
@@ -163,18 +170,19 @@ static void operands_fill_b(struct operands *operands,
 
         to += column % STRIP;
         for (int64_t p = 0; p < gemm->k; p++, to += STRIP) {
-            *to = column < gemm->n
-                      ? operand_at(&gemm->b, gemm->dtype, image, transposed,
-                                   batch, p, column)
-                      : 0.0;
+            *to = column < gemm->n ? operand_at(&gemm->b, gemm->dtype, image,
+                                                transposed, batch, p, column)
+                                   : 0.0;
             most = fmax(most, fabs(*to));
         }
-        operands->most_b[column] = most;
+        operands->largest_b[column] = most;
     }
 }
 
-/* A row of a times a strip of b: the sums of the products, and of their
- * magnitudes. */
+/*
+ * Multiplies a row of a by a strip of b. Computes the sums of the products and
+ * of their magnitudes.
+ */
 static void strip_sum(int64_t k, const double *a, const double *b, double *sums,
                       double *scales)
 {
@@ -191,27 +199,27 @@ static void strip_sum(int64_t k, const double *a, const double *b, double *sums,
     memcpy(scales, scale, sizeof(scale));
 }
 
-/* What follows the sum of an element; largest: see allowed. */
+/* Computes an element from its sum; largest: see allowed_error. */
 static void element_fill(const struct tandem_gemm *gemm, const unsigned char *c,
                          const unsigned char *bias, const int64_t *at,
                          double sum, double scale, double largest,
                          struct expected *out)
 {
     int64_t i = (at[0] * gemm->m + at[1]) * gemm->n + at[2];
-    double before = 0.0, added, more;
+    double before = 0.0, added, flag_error;
 
     if ((float)gemm->beta != 0.0f)
-        before = gemm->beta * matrix_at(&gemm->c, c_dtype_of(gemm), c, at[0],
-                                        at[1], at[2]);
+        before = gemm->beta *
+                 matrix_at(&gemm->c, c_dtype_of(gemm), c, at[0], at[1], at[2]);
     added = bias_at(gemm, bias, at[1], at[2]);
-    /* What a and b hold does not matter then. */
+    /* In this case a and b are not read. */
     if (gemm->k == 0 || (float)gemm->alpha == 0.0f)
         sum = scale = largest = 0.0;
-    more = allowed(gemm, fabs(gemm->alpha) * scale, largest);
+    flag_error = allowed_error(gemm, fabs(gemm->alpha) * scale, largest);
     scale = fabs(gemm->alpha) * scale + fabs(before) + fabs(added);
     sum *= gemm->alpha;
-    out->real[i] = activated(gemm, sum + before + added);
-    out->tolerance[i] = tolerance_of(gemm, scale, more, out->real[i]);
+    out->real[i] = activation_apply(gemm, sum + before + added);
+    out->tolerance[i] = tolerance_of(gemm, scale, flag_error, out->real[i]);
 }
 
 static void row_fill(const struct tandem_gemm *gemm,
@@ -227,9 +235,9 @@ static void row_fill(const struct tandem_gemm *gemm,
         if (column % STRIP == 0)
             strip_sum(gemm->k, operands->a + row * gemm->k,
                       operands->b + column * gemm->k, sums, scales);
-        element_fill(gemm, c, bias, at, sums[column % STRIP],
-                     scales[column % STRIP],
-                     operands->most_a[row] * operands->most_b[column], out);
+        element_fill(
+            gemm, c, bias, at, sums[column % STRIP], scales[column % STRIP],
+            operands->largest_a[row] * operands->largest_b[column], out);
     }
 }
 

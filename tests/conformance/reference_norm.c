@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Expected values of layer_norm and rms_norm.  See reference.h.
- */
+/* Expected values of layer_norm and rms_norm; see reference.h. */
 #include "reference.h"
 
 #include <math.h>
 
-/* What is known of a row of count elements from begin on. */
+/* Statistics of a row of count elements that starts at begin. */
 struct moments {
     long double mean, magnitude, divisor;
 };
@@ -69,11 +67,10 @@ void reference_norm(const struct reference *call, struct expected *out)
                 layer_element(call, &row, i, i - begin, out);
                 continue;
             }
-            out->real[i] =
-                (double)(dense_real(in, i) / row.divisor *
-                         dense_real(&call->inputs[1], i - begin));
-            out->tolerance[i] = call->row->tolerance * REFERENCE_2EPS *
-                                fabs(out->real[i]);
+            out->real[i] = (double)(dense_real(in, i) / row.divisor *
+                                    dense_real(&call->inputs[1], i - begin));
+            out->tolerance[i] =
+                call->row->tolerance * REFERENCE_2EPS * fabs(out->real[i]);
         }
     }
 }

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Expected values of the optimizers' steps.  See reference.h.
- *
- * The scale of an output is the sum of the magnitudes of its terms; where a
- * term is a sum itself, the magnitudes of that sum's terms are what counts.
+ * Expected values of the optimizers' steps; see reference.h. The scale of an
+ * output is the sum of the magnitudes of its terms. If a term is a sum itself,
+ * the magnitudes of that sum's terms are added.
  */
 #include "reference.h"
 
@@ -80,7 +79,7 @@ static void adam(const struct reference *call, int64_t i, struct step *w,
     w->value -= update;
 }
 
-/* A v that is finite stays so. */
+/* A finite v remains finite. */
 static void saturate(struct step *v)
 {
     const long double most = FLT_MAX;

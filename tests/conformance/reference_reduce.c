@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Expected values of reductions, arg reductions, dot, softmax and
- * cross-entropy.  See reference.h.
- *
- * Each element of the input belongs to one slot: the elements that are
- * reduced together.  Slots are numbered as the kept axes in row-major order.
+ * cross-entropy; see reference.h. Each element of the input belongs to one
+ * slot: the elements that are reduced together. Slots are numbered in
+ * row-major order of the remaining axes.
  */
 #include "reference.h"
 
@@ -13,17 +12,17 @@
 
 struct slot {
     long double sum, magnitude, exponentials;
-    long double product; /* times 2^exponent */
+    long double product; /* Times 2^exponent. */
     int64_t exponent;
     /* log2 of the product of all finite |x| above 1, and of all nonzero |x|
      * below 1: P and Q of TANDEM_METRIC_PROD. */
     double log2_above, log2_below;
-    double max, min, largest; /* largest finite |x| */
+    double max, min, largest; /* The largest finite |x|. */
     int64_t count, max_at, min_at;
     bool nan;
 };
 
-/* The slot of each element; *out_count is the number of slots. */
+/* Returns the slot of each element; *out_count is the number of slots. */
 static int64_t *slots_of(const struct dense *in, uint32_t axes,
                          int64_t *out_count)
 {
@@ -60,7 +59,7 @@ static void slot_multiply(struct slot *slot, double x)
 }
 
 /* Returns true if a partial product may leave the normal range of f32. */
-static bool product_unspecified(const struct slot *slot)
+static bool prod_is_unspecified(const struct slot *slot)
 {
     return slot->log2_above > 127.0 || slot->log2_below < -125.0;
 }
@@ -88,8 +87,9 @@ static void slot_add(struct slot *slot, double x, long double summand)
     slot->count++;
 }
 
-/* The sum of e^(x - max) of each slot, 1 more than what is needed only where
- * max is infinite: there the sum is not used. */
+/*
+ * Adds up e^(x - max) for each slot. If max is infinite, the sum is not used.
+ */
 static void exponentials_add(struct slot *slots, const int64_t *slot_of,
                              const struct dense *in)
 {
@@ -140,7 +140,7 @@ static double log_sum(const struct slot *slot)
     return (double)(slot->max + logl(slot->exponentials));
 }
 
-static double product_of(const struct slot *slot)
+static double slot_prod(const struct slot *slot)
 {
     int64_t exponent = slot->exponent > 4096    ? 4096
                        : slot->exponent < -4096 ? -4096
@@ -160,7 +160,7 @@ static double slot_value(uint32_t id, const struct slot *slot,
         *out_scale = (double)(slot->magnitude / n);
         return (double)(slot->sum / n);
     case TANDEM_OP_PROD:
-        return product_of(slot);
+        return slot_prod(slot);
     case TANDEM_OP_REDUCE_MAX:
         return slot->nan ? (double)NAN : slot->max;
     case TANDEM_OP_REDUCE_MIN:
@@ -225,13 +225,13 @@ void reference_reduce(const struct reference *call, struct expected *out)
         out->real[i] = slot_value(row->id, &slots[i], &scale);
         out->tolerance[i] = slot_tolerance(row, &slots[i], out->real[i], scale);
         if (out->unspecified != NULL)
-            out->unspecified[i] = product_unspecified(&slots[i]);
+            out->unspecified[i] = prod_is_unspecified(&slots[i]);
     }
     free(slots);
     free(slot_of);
 }
 
-/* e^(x - m) / sum, its logarithm, for one element. */
+/* Returns e^(x - m) / sum, or its logarithm, for one element. */
 static double softmax_value(bool logarithm, const struct slot *slot, double x)
 {
     long double d = (long double)x - slot->max;

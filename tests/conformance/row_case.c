@@ -4,8 +4,10 @@
 #include "launch_check.h"
 #include "inputs.h"
 
-/* axis may be negative, as the operator takes it.  Further inputs have the
- * shape from there on. */
+/*
+ * axis may be negative, as the operator accepts it. Further inputs have the
+ * shape from that axis on.
+ */
 static void form_run(struct suite *suite, const struct op_row *row,
                      const struct row_form *form, int64_t axis,
                      row_fill_fn *fill)

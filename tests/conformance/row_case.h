@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Operators over rows (softmax, norms) under test: what tells one case from
- * another, and its run along each axis.
+ * Test cases of operators over rows (softmax, norms): their parameters, and
+ * the function that runs them along each axis.
  */
 #ifndef TANDEM_CONFORMANCE_ROW_CASE_H
 #define TANDEM_CONFORMANCE_ROW_CASE_H
@@ -15,8 +15,10 @@ struct row_form {
     bool always, full_only;
     uint32_t rank;
     int64_t shape[TANDEM_MAX_RANK];
-    enum operand_layout in, rest, out; /* rest: of inputs after the first */
-    double scale, shift; /* of the normal values; scale 0: specials */
+    /* rest: the layout of inputs after the first. */
+    enum operand_layout in, rest, out;
+    /* Scale and shift of normal values; scale 0 stands for special values. */
+    double scale, shift;
 };
 
 #define D LAYOUT_DENSE
@@ -26,7 +28,7 @@ struct row_form {
 typedef void row_fill_fn(struct operand *operand, struct random *random,
                          double scale, double shift);
 
-/* The forms along each axis, as the run's level has it. */
+/* Runs the forms along each axis that the level selects. */
 void row_forms_run(struct suite *suite, const struct op_row *row,
                    const struct row_form *forms, uint32_t count,
                    row_fill_fn *fill);

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Cases: selection, counting and reporting.  See suite.h.
- */
+/* Selects, counts and reports test cases; see suite.h. */
 #include "suite.h"
 
 #include <stdarg.h>
@@ -10,7 +8,7 @@
 #include <unistd.h>
 
 #define REPORTS_PER_CASE 4u
-/* A case that takes longer than this hangs.  Compilers are slow at times. */
+/* Timeout of a case, generous because some compilers are slow. */
 #define CASE_SECONDS 900u
 
 bool group_selected(const struct suite *suite, const char *group)
@@ -133,7 +131,7 @@ void case_skip(struct suite *suite, const char *format, ...)
     va_end(arguments);
 }
 
-bool case_reports(const struct suite *suite)
+bool case_prints_failures(const struct suite *suite)
 {
     return suite->reports < REPORTS_PER_CASE;
 }
@@ -164,7 +162,7 @@ void case_fail(struct suite *suite, const char *format, ...)
     va_end(arguments);
     if (!suite->case_failed)
         memcpy(suite->note, text, sizeof(text));
-    if (!suite->options->json && case_reports(suite)) {
+    if (!suite->options->json && case_prints_failures(suite)) {
         progress_clear(suite);
         if (suite->reports == 0) {
             printf("FAILED %s: %s\n", suite->group, suite->name);
@@ -219,8 +217,10 @@ bool expect(struct suite *suite, enum tandem_status got,
     return false;
 }
 
-/* A warning is no failure, but whoever reads the report wants it: a kernel
- * that was left alone, say, after which another one was tested. */
+/*
+ * A warning is not a failure, but it may explain a later one in the report,
+ * for example that a kernel was disabled and another one was tested.
+ */
 static void warning_print(void *user, enum tandem_log_level level,
                           const char *message)
 {
@@ -237,11 +237,10 @@ enum tandem_status suite_open(struct suite *suite, const char *key,
     const char *keys[SUITE_MAX_OPTIONS + 1];
     const char *values[SUITE_MAX_OPTIONS + 1];
     uint32_t count = options->open_count;
-    struct tandem_open_options open = {
-        .struct_size = sizeof(open),
-        .keys = keys,
-        .values = values,
-        .log = warning_print};
+    struct tandem_open_options open = {.struct_size = sizeof(open),
+                                       .keys = keys,
+                                       .values = values,
+                                       .log = warning_print};
 
     for (uint32_t i = 0; i < count; i++) {
         keys[i] = options->open_keys[i];
@@ -255,7 +254,7 @@ enum tandem_status suite_open(struct suite *suite, const char *key,
     return suite->api.open(options->device, &open, out_device);
 }
 
-bool suite_has(const struct suite *suite, uint32_t cap)
+bool suite_has_capability(const struct suite *suite, uint32_t cap)
 {
     return (suite->info.caps & cap) != 0;
 }
