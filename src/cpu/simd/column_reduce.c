@@ -9,27 +9,13 @@
 #include <math.h>
 
 #include "cpu/simd/simd_kernels.h"
-#include "cpu/simd/vector.h"
-
-static inline vf lanes_load(const float *p, int64_t n)
-{
-    return n >= LANES ? vf_load(p) : vf_load_part(p, n, vf_set(0));
-}
-
-static inline void lanes_store(float *p, int64_t n, vf x)
-{
-    if (n >= LANES)
-        vf_store(p, x);
-    else
-        vf_store_part(p, n, x);
-}
 
 static inline void lanes_add(double *accumulators, int64_t n, vf x)
 {
     if (n >= LANES) {
-        vd_store(accumulators, vd_add(vd_load(accumulators), vd_low(x)));
+        vd_store(accumulators, vd_load(accumulators) + vd_low(x));
         accumulators += LANES / 2;
-        vd_store(accumulators, vd_add(vd_load(accumulators), vd_high(x)));
+        vd_store(accumulators, vd_load(accumulators) + vd_high(x));
         return;
     }
     float lanes[LANES];
@@ -38,30 +24,31 @@ static inline void lanes_add(double *accumulators, int64_t n, vf x)
         accumulators[i] += lanes[i];
 }
 
+/* Returns the end of the block of up to COLUMN_ROWS rows that begins at row
+ * `first`. */
+static inline int64_t block_end(int64_t first, int64_t rows)
+{
+    return rows - first < COLUMN_ROWS ? rows : first + COLUMN_ROWS;
+}
+
 #define EXTREME(name, raw)                                                     \
-    static void name##_block(const float *x, int64_t rows, int64_t stride,     \
-                             int64_t columns, float *accumulators)             \
-    {                                                                          \
-        for (int64_t i = 0; i < columns; i += LANES) {                         \
-            int64_t n = columns - i;                                           \
-            vf a = lanes_load(accumulators + i, n), nan = a;                   \
-            for (int64_t row = 0; row < rows; row++) {                         \
-                vf p = lanes_load(x + row * stride + i, n);                    \
-                nan = vf_select(vf_nan(p), p, nan);                            \
-                a = raw(a, p);                                                 \
-            }                                                                  \
-            a = vf_select(vf_nan(nan), nan, a);                                \
-            lanes_store(accumulators + i, n, a);                               \
-        }                                                                      \
-    }                                                                          \
     static void column_##name(const float *x, int64_t rows, int64_t stride,    \
                               int64_t columns, float *accumulators)            \
     {                                                                          \
-        for (int64_t done = 0; done < rows; done += COLUMN_ROWS)               \
-            name##_block(x + done * stride,                                    \
-                         rows - done < COLUMN_ROWS ? rows - done               \
-                                                   : COLUMN_ROWS,              \
-                         stride, columns, accumulators);                       \
+        for (int64_t done = 0; done < rows; done += COLUMN_ROWS) {             \
+            int64_t end = block_end(done, rows);                               \
+            for (int64_t i = 0; i < columns; i += LANES) {                     \
+                int64_t n = columns - i;                                       \
+                vf a = lanes_load(accumulators + i, n), nan = a;               \
+                for (int64_t row = done; row < end; row++) {                   \
+                    vf p = lanes_load(x + row * stride + i, n);                \
+                    nan = vf_select(vf_nan(p), p, nan);                        \
+                    a = raw(a, p);                                             \
+                }                                                              \
+                a = vf_select(vf_nan(nan), nan, a);                            \
+                lanes_store(accumulators + i, n, a);                           \
+            }                                                                  \
+        }                                                                      \
     }
 
 EXTREME(max, vf_max_raw)
@@ -76,17 +63,17 @@ static void column_product(const float *x, int64_t rows, int64_t stride,
     for (; row + 4 <= rows; row += 4, x += 4 * stride)
         for (int64_t i = 0; i < columns; i += LANES) {
             int64_t n = columns - i;
-            vf a = vf_mul(lanes_load(x + i, n), lanes_load(x + stride + i, n));
-            vf b = vf_mul(lanes_load(x + 2 * stride + i, n),
-                          lanes_load(x + 3 * stride + i, n));
+            vf a = lanes_load(x + i, n) * lanes_load(x + stride + i, n);
+            vf b = lanes_load(x + 2 * stride + i, n) *
+                   lanes_load(x + 3 * stride + i, n);
             vf old = lanes_load(accumulators + i, n);
-            lanes_store(accumulators + i, n, vf_mul(old, vf_mul(a, b)));
+            lanes_store(accumulators + i, n, old * (a * b));
         }
     for (; row < rows; row++, x += stride)
         for (int64_t i = 0; i < columns; i += LANES) {
             int64_t n = columns - i;
             vf old = lanes_load(accumulators + i, n);
-            lanes_store(accumulators + i, n, vf_mul(old, lanes_load(x + i, n)));
+            lanes_store(accumulators + i, n, old * lanes_load(x + i, n));
         }
 }
 
@@ -99,8 +86,7 @@ static void column_product(const float *x, int64_t rows, int64_t stride,
     {                                                                          \
         int64_t n = columns < LANES ? columns : LANES, last = columns - n;     \
         for (int64_t done = 0; done < rows; done += COLUMN_ROWS) {             \
-            int64_t end =                                                      \
-                rows - done < COLUMN_ROWS ? rows : done + COLUMN_ROWS;         \
+            int64_t end = block_end(done, rows);                               \
             for (int64_t next = 0; next < columns; next += 2 * LANES) {        \
                 int64_t i = next < last ? next : last;                         \
                 int64_t j = next + LANES < last ? next + LANES : last;         \
@@ -143,12 +129,12 @@ static inline vf lanes_sum(const float *x, int64_t rows, int64_t stride,
     vf a = vf_set(0), b = a;
     int64_t row = 0;
     for (; row + 2 <= rows; row += 2) {
-        a = vf_add(a, lanes_load(x + row * stride, n));
-        b = vf_add(b, lanes_load(x + (row + 1) * stride, n));
+        a += lanes_load(x + row * stride, n);
+        b += lanes_load(x + (row + 1) * stride, n);
     }
     if (row < rows)
-        a = vf_add(a, lanes_load(x + row * stride, n));
-    return vf_add(a, b);
+        a += lanes_load(x + row * stride, n);
+    return a + b;
 }
 
 /* Sums a block of rows in f64, for blocks whose f32 sum overflows. */
@@ -165,7 +151,7 @@ static void column_sum(const float *x, int64_t rows, int64_t stride,
 {
     vf largest = vf_set(3.402823466e38f);
     for (int64_t done = 0; done < rows; done += COLUMN_ROWS) {
-        int64_t height = rows - done < COLUMN_ROWS ? rows - done : COLUMN_ROWS;
+        int64_t height = block_end(done, rows) - done;
         const float *block = x + done * stride;
         for (int64_t i = 0; i < columns; i += LANES) {
             int64_t n = columns - i < LANES ? columns - i : LANES;
@@ -179,36 +165,29 @@ static void column_sum(const float *x, int64_t rows, int64_t stride,
     }
 }
 
-static void sum_square_block(const float *x, int64_t rows, int64_t stride,
-                             int64_t columns, double *accumulators)
-{
-    int64_t i = 0;
-    for (; i + LANES <= columns; i += LANES) {
-        vd a = vd_load(accumulators + i);
-        vd b = vd_load(accumulators + i + LANES / 2);
-        for (int64_t row = 0; row < rows; row++) {
-            vf p = vf_load(x + row * stride + i);
-            vd low = vd_low(p), high = vd_high(p);
-            a = vd_fma(low, low, a);
-            b = vd_fma(high, high, b);
-        }
-        vd_store(accumulators + i, a);
-        vd_store(accumulators + i + LANES / 2, b);
-    }
-    for (; i < columns; i++)
-        for (int64_t row = 0; row < rows; row++) {
-            double p = x[row * stride + i];
-            accumulators[i] = fma(p, p, accumulators[i]);
-        }
-}
-
 static void column_sum_square(const float *x, int64_t rows, int64_t stride,
                               int64_t columns, double *accumulators)
 {
-    for (int64_t done = 0; done < rows; done += COLUMN_ROWS)
-        sum_square_block(x + done * stride,
-                         rows - done < COLUMN_ROWS ? rows - done : COLUMN_ROWS,
-                         stride, columns, accumulators);
+    for (int64_t done = 0; done < rows; done += COLUMN_ROWS) {
+        int64_t end = block_end(done, rows), i = 0;
+        for (; i + LANES <= columns; i += LANES) {
+            vd a = vd_load(accumulators + i);
+            vd b = vd_load(accumulators + i + LANES / 2);
+            for (int64_t row = done; row < end; row++) {
+                vf p = vf_load(x + row * stride + i);
+                vd low = vd_low(p), high = vd_high(p);
+                a = vd_fma(low, low, a);
+                b = vd_fma(high, high, b);
+            }
+            vd_store(accumulators + i, a);
+            vd_store(accumulators + i + LANES / 2, b);
+        }
+        for (; i < columns; i++)
+            for (int64_t row = done; row < end; row++) {
+                double p = x[row * stride + i];
+                accumulators[i] = fma(p, p, accumulators[i]);
+            }
+    }
 }
 
 static void column_exp(float *y, int64_t y_stride, const float *x, int64_t rows,
@@ -216,14 +195,14 @@ static void column_exp(float *y, int64_t y_stride, const float *x, int64_t rows,
                        double *accumulators)
 {
     for (int64_t done = 0; done < rows; done += COLUMN_ROWS) {
-        int64_t end = rows - done < COLUMN_ROWS ? rows : done + COLUMN_ROWS;
+        int64_t end = block_end(done, rows);
         for (int64_t i = 0; i < columns; i += LANES) {
             int64_t n = columns - i;
             vf shift = lanes_load(m + i, n), sum = vf_set(0);
             for (int64_t row = done; row < end; row++) {
                 vf p = lanes_load(x + row * stride + i, n);
-                vf e = vf_exp(vf_sub(p, shift));
-                sum = vf_add(sum, e);
+                vf e = vf_exp(p - shift);
+                sum += e;
                 if (y != NULL)
                     lanes_store(y + row * y_stride + i, n, e);
             }

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * SIMD element-wise kernels.  The last, partial vector uses the instructions of
- * full vectors, so results do not depend on an element's position.
+ * SIMD element-wise kernels and conversions of f16 and bf16.  The last, partial
+ * vector uses the instructions of full vectors, so results do not depend on an
+ * element's position.
  */
 #include "config.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "cpu/simd/simd_kernels.h"
-#include "cpu/simd/vector.h"
 
 /* Defines row_<name>, which stores `expression` for each input vector x.  The
  * statements `setup` run once, before the loop. */
@@ -53,7 +54,7 @@ static inline vf clip(vf x, vf low, vf high)
 
 static inline vf leaky_relu(vf x, vf alpha)
 {
-    return vf_select(vf_compare(x, vf_set(0), GE_OQ), x, vf_mul(alpha, x));
+    return vf_select(vf_compare(x, vf_set(0), GE_OQ), x, alpha * x);
 }
 
 /* Returns e^x - 1 for x < 0.  If x > -1/2, computes x + x^2 p(x) with a
@@ -66,47 +67,46 @@ static inline vf expm1_below(vf x)
     p = vf_fma(p, x, vf_set(0.04163205f));
     p = vf_fma(p, x, vf_set(0.16666289f));
     p = vf_fma(p, x, vf_set(0.49999985f));
-    vf near = vf_fma(vf_mul(x, x), p, x);
+    vf near = vf_fma(x * x, p, x);
     return vf_select(vf_compare(x, vf_set(-0.5f), GT_OQ), near,
-                     vf_sub(vf_exp(x), vf_set(1)));
+                     vf_exp(x) - vf_set(1));
 }
 
 static inline vf elu(vf x, vf alpha)
 {
     return vf_select(vf_compare(x, vf_set(0), GE_OQ), x,
-                     vf_mul(alpha, expm1_below(x)));
+                     alpha * expm1_below(x));
 }
 
 /* Returns 1 + e^-x. */
 static inline vf logistic_denominator(vf x)
 {
-    return vf_add(vf_set(1), vf_exp(vf_neg(x)));
+    return vf_set(1) + vf_exp(-x);
 }
 
 /* GELU is x * gate.  If x >= 0, the gate is 1 - erfc(|x| / sqrt(2)) / 2.  If x
  * < 0, it is erfc(|x| / sqrt(2)) / 2, which avoids cancellation. */
 static inline vf gelu_erf(vf x)
 {
-    vf half = vf_mul(vf_set(0.5f),
-                     vf_erfc_tail(vf_abs(vf_mul(x, vf_set(0.70710678f)))));
-    vf gate = vf_select(vf_compare(x, vf_set(0), GE_OQ),
-                        vf_sub(vf_set(1), half), half);
-    return vf_mul(x, gate);
+    vf half = vf_set(0.5f) * vf_erfc_tail(vf_abs(x * vf_set(0.70710678f)));
+    vf gate =
+        vf_select(vf_compare(x, vf_set(0), GE_OQ), vf_set(1) - half, half);
+    return x * gate;
 }
 
 /* Tanh form of GELU.  Uses (1 + tanh v) / 2 = 1 / (1 + e^-u), where u = 2v. */
 static inline vf gelu_tanh(vf x)
 {
-    vf cube = vf_mul(vf_mul(x, x), vf_mul(x, vf_set(0.044715f)));
-    vf u = vf_mul(vf_set(1.5957691f), vf_add(x, cube));
-    return vf_mul(x, vf_div(vf_set(1), logistic_denominator(u)));
+    vf cube = x * x * (x * vf_set(0.044715f));
+    vf u = vf_set(1.5957691f) * (x + cube);
+    return x * (vf_set(1) / logistic_denominator(u));
 }
 
 /* Returns max(x, 0) + ln(1 + e), where e = e^-|x|.  A polynomial p
  * approximates ln(1 + e) / e. */
 static inline vf softplus(vf x)
 {
-    vf e = vf_exp(vf_neg(vf_abs(x)));
+    vf e = vf_exp(-vf_abs(x));
     vf p = vf_set(0.0020302644f);
     p = vf_fma(p, e, vf_set(-0.013407651f));
     p = vf_fma(p, e, vf_set(0.0414785f));
@@ -126,40 +126,40 @@ static inline vf softplus(vf x)
 static inline vf mish(vf x)
 {
     vf e = vf_exp(x);
-    vf n = vf_mul(e, vf_add(e, vf_set(2)));
-    vf y = vf_mul(x, vf_div(n, vf_add(n, vf_set(2))));
+    vf n = e * (e + vf_set(2));
+    vf y = x * (n / (n + vf_set(2)));
     return vf_select(vf_compare(x, vf_set(20), GT_OQ), x, y);
 }
 
 static inline vf hardswish(vf x)
 {
-    vf gate = vf_add(vf_div(x, vf_set(6)), vf_set(0.5f));
-    return vf_mul(x, clip(gate, vf_set(0), vf_set(1)));
+    vf gate = x / vf_set(6) + vf_set(0.5f);
+    return x * clip(gate, vf_set(0), vf_set(1));
 }
 
-UNARY(neg, NOTHING, vf_neg(x))
+UNARY(neg, NOTHING, -x)
 UNARY(abs, NOTHING, vf_abs(x))
 UNARY(sign, NOTHING, sign(x))
 UNARY(floor, NOTHING, vf_floor(x))
 UNARY(ceil, NOTHING, vf_ceil(x))
 UNARY(round, NOTHING, vf_round(x))
 UNARY(sqrt, NOTHING, vf_sqrt(x))
-UNARY(rsqrt, NOTHING, vf_div(vf_set(1), vf_sqrt(x)))
-UNARY(reciprocal, NOTHING, vf_div(vf_set(1), x))
+UNARY(rsqrt, NOTHING, vf_set(1) / vf_sqrt(x))
+UNARY(reciprocal, NOTHING, vf_set(1) / x)
 UNARY(exp, NOTHING, vf_exp(x))
-UNARY(expm1, NOTHING, vf_expm1(x))
-UNARY(log, NOTHING, vf_log(x))
+UNARY(expm1, NOTHING, SLEEF1(expm1)(x))
+UNARY(log, NOTHING, SLEEF1(log)(x))
 UNARY(log1p, NOTHING, vf_log1p(x))
-UNARY(sin, NOTHING, vf_sin(x))
-UNARY(cos, NOTHING, vf_cos(x))
+UNARY(sin, NOTHING, SLEEF1(sin)(x))
+UNARY(cos, NOTHING, SLEEF1(cos)(x))
 UNARY(tanh, NOTHING, vf_tanh(x))
 UNARY(erf, NOTHING, vf_erf(x))
-UNARY(sigmoid, NOTHING, vf_div(vf_set(1), logistic_denominator(x)))
+UNARY(sigmoid, NOTHING, vf_set(1) / logistic_denominator(x))
 UNARY(relu, NOTHING, relu(x))
 UNARY(leaky_relu, vf alpha = F(0), leaky_relu(x, alpha))
 UNARY(elu, vf alpha = F(0), elu(x, alpha))
 UNARY(clip_within, vf low = F(0); vf high = F(1), clip(x, low, high))
-UNARY(swish, NOTHING, vf_div(x, logistic_denominator(x)))
+UNARY(swish, NOTHING, x / logistic_denominator(x))
 UNARY(gelu_erf, NOTHING, gelu_erf(x))
 UNARY(gelu_tanh, NOTHING, gelu_tanh(x))
 UNARY(softplus, NOTHING, softplus(x))
@@ -223,11 +223,11 @@ static void row_clip(const struct row *row)
         }                                                                      \
     }
 
-BINARY(add, vf_add(a, b))
-BINARY(sub, vf_sub(a, b))
-BINARY(mul, vf_mul(a, b))
-BINARY(div, vf_div(a, b))
-BINARY(pow, vf_pow(a, b))
+BINARY(add, a + b)
+BINARY(sub, a - b)
+BINARY(mul, (a * b))
+BINARY(div, a / b)
+BINARY(pow, SLEEF_POW(a, b))
 BINARY(min, vf_min(a, b))
 BINARY(max, vf_max(a, b))
 /* For relu_grad, a is the incoming gradient and b is the input of relu. */
@@ -253,10 +253,7 @@ static void row_where(const struct row *row)
     bool a_repeats = (row->constants & 2u) != 0;
     bool b_repeats = (row->constants & 4u) != 0;
     vf a = vf_set(*pa), b = vf_set(*pb);
-    uint8_t bytes[LANES];
-    for (int j = 0; j < LANES; j++)
-        bytes[j] = *condition;
-    vm mask = vm_load_bytes(bytes);
+    vm mask = vf_compare(vf_set(*condition), vf_set(0), NEQ_UQ);
     for (; i + LANES <= n; i += LANES) {
         mask = repeats ? mask : vm_load_bytes(condition + i);
         a = a_repeats ? a : vf_load(pa + i);
@@ -294,7 +291,47 @@ static void row_fma(const struct row *row)
     }
 }
 
-void ISA(elementwise_rows)(row_fn *rows)
+/* ---- f16 and bf16 ------------------------------------------------------- */
+
+/* Converts the last, partial vector in a buffer that holds a full vector. */
+#define WIDEN(name)                                                            \
+    static void name##_widen(float *y, const uint16_t *x, int64_t n)           \
+    {                                                                          \
+        uint16_t part[LANES] = {0};                                            \
+        float wide[LANES];                                                     \
+        int64_t i = 0;                                                         \
+        for (; i + LANES <= n; i += LANES)                                     \
+            vf_store(y + i, vf_load_##name(x + i));                            \
+        if (i == n)                                                            \
+            return;                                                            \
+        memcpy(part, x + i, (size_t)(n - i) * sizeof *x);                      \
+        vf_store(wide, vf_load_##name(part));                                  \
+        memcpy(y + i, wide, (size_t)(n - i) * sizeof *y);                      \
+    }
+#define NARROW(name)                                                           \
+    static void name##_narrow(uint16_t *y, const float *x, int64_t n)          \
+    {                                                                          \
+        uint16_t part[LANES];                                                  \
+        int64_t i = 0;                                                         \
+        for (; i + LANES <= n; i += LANES)                                     \
+            vf_store_##name(y + i, vf_load(x + i));                            \
+        if (i == n)                                                            \
+            return;                                                            \
+        vf_store_##name(part, vf_load_part(x + i, n - i, vf_set(0)));          \
+        memcpy(y + i, part, (size_t)(n - i) * sizeof *y);                      \
+    }
+
+WIDEN(f16)
+WIDEN(bf16)
+NARROW(f16)
+NARROW(bf16)
+
+void ISA(elementwise_kernels)(struct kernels *table)
 {
+    row_fn *rows = table->rows;
     ROWS_OF_ALL_LEVELS(ROW_FILL)
+    table->f16_widen = f16_widen;
+    table->f16_narrow = f16_narrow;
+    table->bf16_widen = bf16_widen;
+    table->bf16_narrow = bf16_narrow;
 }

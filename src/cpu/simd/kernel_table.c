@@ -4,7 +4,6 @@
 
 #include "cpu/kernels/vectorized_loops.h"
 #include "cpu/simd/simd_kernels.h"
-#include "cpu/simd/vector.h"
 
 void ISA(kernels)(struct kernels *table)
 {
@@ -12,10 +11,9 @@ void ISA(kernels)(struct kernels *table)
 #ifndef TANDEM_SIMD_AVX512 /* AVX-512 keeps the transpose kernel of AVX2. */
     ISA(transpose_kernels)(table);
 #endif
-    ISA(elementwise_rows)(table->rows);
-    ISA(optimizer_rows)(table->rows);
+    ISA(elementwise_kernels)(table);
+    ISA(optimizer_kernels)(table);
     ISA(reduce_kernels)(table);
     ISA(column_kernels)(table);
-    ISA(float16_kernels)(table);
     loop_kernels(table);
 }

@@ -7,20 +7,6 @@
 #include <string.h>
 
 #include "cpu/simd/simd_kernels.h"
-#include "cpu/simd/vector.h"
-
-static inline vf part(const float *p, int64_t n)
-{
-    return n >= LANES ? vf_load(p) : vf_load_part(p, n, vf_set(0));
-}
-
-static inline void part_store(float *p, int64_t n, vf x)
-{
-    if (n >= LANES)
-        vf_store(p, x);
-    else
-        vf_store_part(p, n, x);
-}
 
 static void row_sgd(const struct row *row)
 {
@@ -32,12 +18,12 @@ static void row_sgd(const struct row *row)
     bool nesterov = row->params->flag;
     for (int64_t i = 0; i < row->n; i += LANES) {
         int64_t n = row->n - i;
-        vf weight = part(w + i, n);
-        vf d = vf_fma(decay, weight, part(g + i, n));
-        vf velocity = vf_fma(momentum, part(m + i, n), vf_mul(rest, d));
+        vf weight = lanes_load(w + i, n);
+        vf d = vf_fma(decay, weight, lanes_load(g + i, n));
+        vf velocity = vf_fma(momentum, lanes_load(m + i, n), rest * d);
         vf step = nesterov ? vf_fma(momentum, velocity, d) : velocity;
-        part_store(out_m + i, n, velocity);
-        part_store(out_w + i, n, vf_fma(rate, step, weight));
+        lanes_store(out_m + i, n, velocity);
+        lanes_store(out_w + i, n, vf_fma(rate, step, weight));
     }
 }
 
@@ -57,13 +43,12 @@ static inline bool squares_ordinary(vf square)
 /* Returns Adam's updated mean square.  f holds the attributes params->f. */
 static inline vf mean_square(const float *f, vf v, vf gradient)
 {
-    return vf_fma(vf_set(f[3]), v,
-                  vf_mul(vf_mul(vf_set(f[4]), gradient), gradient));
+    return vf_fma(vf_set(f[3]), v, vf_set(f[4]) * gradient * gradient);
 }
 
 static inline vf mean_root(const float *f, vf square)
 {
-    return vf_sqrt(vf_mul(square, vf_set(f[8])));
+    return vf_sqrt(square * vf_set(f[8]));
 }
 
 /* Returns a scale factor per lane: `large` if the mean square exceeds
@@ -84,11 +69,10 @@ static inline vf quotient_any(const float *f, vf v, vf gradient, vf mean,
 {
     vf unit = unit_of(square, 0x1p-70f, 0x1p96f);
     vf wide = unit_of(square, 0x1p-1f, 0x1p24f);
-    vf scaled =
-        mean_square(f, vf_mul(vf_mul(v, unit), unit), vf_mul(gradient, unit));
-    return vf_div(vf_mul(mean, wide), vf_fma(mean_root(f, scaled),
-                                             unit_of(square, 0x1p69f, 0x1p-72f),
-                                             vf_mul(vf_set(f[5]), wide)));
+    vf scaled = mean_square(f, v * unit * unit, gradient * unit);
+    return mean * wide /
+           vf_fma(mean_root(f, scaled), unit_of(square, 0x1p69f, 0x1p-72f),
+                  vf_set(f[5]) * wide);
 }
 
 /* Returns the mean square, limited to FLT_MAX in lanes where both v and the
@@ -114,7 +98,7 @@ static void row_adam(const struct row *row)
     vf decay = vf_set(decoupled ? 0.0f : f[6]);
     for (int64_t i = 0; i < row->n; i += LANES) {
         int64_t n = row->n - i;
-        vf weight = part(w + i, n), gradient = part(g + i, n);
+        vf weight = lanes_load(w + i, n), gradient = lanes_load(g + i, n);
         /* Unused lanes are 1, so that their mean square is within limits. */
         vf old =
             n >= LANES ? vf_load(v + i) : vf_load_part(v + i, n, vf_set(1));
@@ -122,23 +106,23 @@ static void row_adam(const struct row *row)
             weight = vf_fma(shrink, weight, weight);
         else
             gradient = vf_fma(decay, weight, gradient);
-        vf mean = vf_fma(vf_set(f[1]), part(m + i, n),
-                         vf_mul(vf_set(f[2]), gradient));
+        vf mean =
+            vf_fma(vf_set(f[1]), lanes_load(m + i, n), vf_set(f[2]) * gradient);
         vf square = mean_square(f, old, gradient), quotient;
         if (__builtin_expect(squares_ordinary(square), 1)) {
-            quotient = vf_div(mean, vf_add(mean_root(f, square), eps));
+            quotient = mean / (mean_root(f, square) + eps);
         } else {
             quotient = quotient_any(f, old, gradient, mean, square);
             square = square_store(square, old, gradient);
         }
-        part_store(out_m + i, n, mean);
-        part_store(out_v + i, n, square);
-        part_store(out_w + i, n, vf_fma(rate, quotient, weight));
+        lanes_store(out_m + i, n, mean);
+        lanes_store(out_v + i, n, square);
+        lanes_store(out_w + i, n, vf_fma(rate, quotient, weight));
     }
 }
 
-void ISA(optimizer_rows)(row_fn *rows)
+void ISA(optimizer_kernels)(struct kernels *table)
 {
-    rows[TANDEM_OP_SGD] = row_sgd;
-    rows[TANDEM_OP_ADAM] = row_adam;
+    table->rows[TANDEM_OP_SGD] = row_sgd;
+    table->rows[TANDEM_OP_ADAM] = row_adam;
 }

@@ -10,13 +10,12 @@
 #include <math.h>
 
 #include "cpu/simd/simd_kernels.h"
-#include "cpu/simd/vector.h"
 
 #define BLOCK (64 * LANES)
 
 static inline double vf_total(vf x)
 {
-    return vd_sum(vd_add(vd_low(x), vd_high(x)));
+    return vd_sum(vd_low(x) + vd_high(x));
 }
 
 /* ---- extremes ----------------------------------------------------------- */
@@ -59,8 +58,7 @@ static int64_t row_find(const float *x, int64_t n, float value)
     bool wants_nan = isnan(value);
     int64_t i = 0;
     for (; i < n; i += LANES) {
-        vf p = n - i >= LANES ? vf_load(x + i)
-                              : vf_load_part(x + i, n - i, vf_set(0));
+        vf p = lanes_load(x + i, n - i);
         uint32_t bits = wants_nan ? vm_bits(vf_nan(p))
                                   : vm_bits(vf_compare(p, wanted, EQ_OQ));
         if (bits != 0) {
@@ -78,16 +76,16 @@ static inline double block_sum(const float *x, int64_t n)
     vf zero = vf_set(0), a = zero, b = zero, c = zero, d = zero;
     int64_t i = 0;
     for (; i + 4 * LANES <= n; i += 4 * LANES) {
-        a = vf_add(a, vf_load(x + i));
-        b = vf_add(b, vf_load(x + i + LANES));
-        c = vf_add(c, vf_load(x + i + 2 * LANES));
-        d = vf_add(d, vf_load(x + i + 3 * LANES));
+        a += vf_load(x + i);
+        b += vf_load(x + i + LANES);
+        c += vf_load(x + i + 2 * LANES);
+        d += vf_load(x + i + 3 * LANES);
     }
     for (; i + LANES <= n; i += LANES)
-        a = vf_add(a, vf_load(x + i));
+        a += vf_load(x + i);
     if (i < n)
-        b = vf_add(b, vf_load_part(x + i, n - i, zero));
-    return vf_total(vf_add(vf_add(a, b), vf_add(c, d)));
+        b += vf_load_part(x + i, n - i, zero);
+    return vf_total((a + b) + (c + d));
 }
 
 static double row_sum(const float *x, int64_t n)
@@ -121,7 +119,7 @@ static inline double block_dot(const float *x, const float *y, int64_t n)
     if (i < n)
         b = vf_fma(vf_load_part(x + i, n - i, zero),
                    vf_load_part(y + i, n - i, zero), b);
-    return vf_total(vf_add(vf_add(a, b), vf_add(c, d)));
+    return vf_total((a + b) + (c + d));
 }
 
 /* Computes a dot product.  Recomputes a block of elements in f64 if its sum is
@@ -144,7 +142,7 @@ static double row_dot(const float *x, const float *y, int64_t n)
 
 static inline vf centered(const float *x, vf mean)
 {
-    return vf_sub(vf_load(x), mean);
+    return vf_load(x) - mean;
 }
 
 static inline double block_square(const float *x, int64_t n, vf mean)
@@ -165,10 +163,10 @@ static inline double block_square(const float *x, int64_t n, vf mean)
         a = vf_fma(p, p, a);
     }
     if (i < n) {
-        vf p = vf_sub(vf_load_part(x + i, n - i, mean), mean);
+        vf p = vf_load_part(x + i, n - i, mean) - mean;
         b = vf_fma(p, p, b);
     }
-    return vf_total(vf_add(vf_add(a, b), vf_add(c, d)));
+    return vf_total((a + b) + (c + d));
 }
 
 /* Recomputes a block of elements in f64 if its sum is tiny; see row_dot. */
@@ -194,7 +192,7 @@ static double row_square_about(const float *x, int64_t n, float m)
  * square root of their sum does not. */
 static double row_sum_square(const float *x, int64_t n)
 {
-    vd a = vd_zero(), b = vd_zero(), c = vd_zero(), d = vd_zero();
+    vd a = {0}, b = {0}, c = {0}, d = {0};
     int64_t i = 0;
     for (; i + 2 * LANES <= n; i += 2 * LANES) {
         vf p = vf_load(x + i), q = vf_load(x + i + LANES);
@@ -205,13 +203,12 @@ static double row_sum_square(const float *x, int64_t n)
         d = vd_fma(q1, q1, d);
     }
     for (; i < n; i += LANES) {
-        vf p = n - i >= LANES ? vf_load(x + i)
-                              : vf_load_part(x + i, n - i, vf_set(0));
+        vf p = lanes_load(x + i, n - i);
         vd p0 = vd_low(p), p1 = vd_high(p);
         a = vd_fma(p0, p0, a);
         b = vd_fma(p1, p1, b);
     }
-    return vd_sum(vd_add(vd_add(a, b), vd_add(c, d)));
+    return vd_sum((a + b) + (c + d));
 }
 
 /* Multiplies in four accumulators, to hide the latency of multiplications. */
@@ -221,16 +218,16 @@ static float row_product(const float *x, int64_t n)
     float lanes[LANES], product = 1;
     int64_t i = 0;
     for (; i + 4 * LANES <= n; i += 4 * LANES) {
-        a = vf_mul(a, vf_load(x + i));
-        b = vf_mul(b, vf_load(x + i + LANES));
-        c = vf_mul(c, vf_load(x + i + 2 * LANES));
-        d = vf_mul(d, vf_load(x + i + 3 * LANES));
+        a *= vf_load(x + i);
+        b *= vf_load(x + i + LANES);
+        c *= vf_load(x + i + 2 * LANES);
+        d *= vf_load(x + i + 3 * LANES);
     }
     for (; i + LANES <= n; i += LANES)
-        a = vf_mul(a, vf_load(x + i));
+        a *= vf_load(x + i);
     if (i < n)
-        b = vf_mul(b, vf_load_part(x + i, n - i, one));
-    vf_store(lanes, vf_mul(vf_mul(a, b), vf_mul(c, d)));
+        b *= vf_load_part(x + i, n - i, one);
+    vf_store(lanes, a * b * (c * d));
     for (i = 0; i < LANES; i++)
         product *= lanes[i];
     return product;
@@ -249,17 +246,17 @@ static inline double exp_sum(float *y, const float *x, int64_t n, float m,
         int64_t end = n - i < BLOCK ? n : i + BLOCK;
         vf total = vf_set(0);
         for (; i + LANES <= end; i += LANES) {
-            vf e = vf_exp(vf_sub(vf_load(x + i), shift));
+            vf e = vf_exp(vf_load(x + i) - shift);
             if (store)
                 vf_store(y + i, e);
-            total = vf_add(total, e);
+            total += e;
         }
         if (i < end) {
             vf p = vf_load_part(x + i, end - i, rest);
-            vf e = vf_exp(vf_sub(p, shift));
+            vf e = vf_exp(p - shift);
             if (store)
                 vf_store_part(y + i, end - i, e);
-            total = vf_add(total, e);
+            total += e;
             i = end;
         }
         sum += vf_total(total);
@@ -282,10 +279,10 @@ static void row_scale(float *y, const float *x, int64_t n, float scale)
     vf factor = vf_set(scale);
     int64_t i = 0;
     for (; i + LANES <= n; i += LANES)
-        vf_store(y + i, vf_mul(vf_load(x + i), factor));
+        vf_store(y + i, vf_load(x + i) * factor);
     if (i < n)
         vf_store_part(y + i, n - i,
-                      vf_mul(vf_load_part(x + i, n - i, factor), factor));
+                      vf_load_part(x + i, n - i, factor) * factor);
 }
 
 static void row_shift(float *y, const float *x, int64_t n, float m, float l)
@@ -293,10 +290,10 @@ static void row_shift(float *y, const float *x, int64_t n, float m, float l)
     vf first = vf_set(m), second = vf_set(l);
     int64_t i = 0;
     for (; i + LANES <= n; i += LANES)
-        vf_store(y + i, vf_sub(vf_sub(vf_load(x + i), first), second));
+        vf_store(y + i, vf_load(x + i) - first - second);
     if (i < n) {
         vf p = vf_load_part(x + i, n - i, first);
-        vf_store_part(y + i, n - i, vf_sub(vf_sub(p, first), second));
+        vf_store_part(y + i, n - i, p - first - second);
     }
 }
 
@@ -310,20 +307,20 @@ static bool row_norm(float *y, const float *x, int64_t n, float m, float factor,
     float lanes[LANES];
     int64_t i = 0;
     for (; i + LANES <= n; i += LANES) {
-        vf h = vf_mul(vf_sub(vf_load(x + i), mean), f);
-        vf s = vf_load(scale + i);
+        vf h = (vf_load(x + i) - mean) * f;
+        vf s = vf_load(scale + i), z = h * s;
         bits = vf_or(bits, s);
-        vf_store(y + i,
-                 bias != NULL ? vf_fma(h, s, vf_load(bias + i)) : vf_mul(h, s));
+        if (bias != NULL)
+            z = vf_fma(h, s, vf_load(bias + i));
+        vf_store(y + i, z);
     }
     if (i < n) {
-        vf h = vf_mul(vf_sub(vf_load_part(x + i, n - i, zero), mean), f);
-        vf s = vf_load_part(scale + i, n - i, zero);
+        vf h = (vf_load_part(x + i, n - i, zero) - mean) * f;
+        vf s = vf_load_part(scale + i, n - i, zero), z = h * s;
         bits = vf_or(bits, s);
-        vf_store_part(y + i, n - i,
-                      bias != NULL
-                          ? vf_fma(h, s, vf_load_part(bias + i, n - i, zero))
-                          : vf_mul(h, s));
+        if (bias != NULL)
+            z = vf_fma(h, s, vf_load_part(bias + i, n - i, zero));
+        vf_store_part(y + i, n - i, z);
     }
     vf_store(lanes, vf_abs(bits));
     bool large = false;

@@ -7,11 +7,10 @@
 #include "cpu/kernels/kernel_table.h"
 #include "cpu/simd/vector.h"
 
-void ISA(elementwise_rows)(row_fn *rows);
-void ISA(optimizer_rows)(row_fn *rows);
+void ISA(elementwise_kernels)(struct kernels *table);
+void ISA(optimizer_kernels)(struct kernels *table);
 void ISA(reduce_kernels)(struct kernels *table);
 void ISA(column_kernels)(struct kernels *table);
 void ISA(transpose_kernels)(struct kernels *table);
-void ISA(float16_kernels)(struct kernels *table);
 
 #endif

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "cpu/simd/simd_kernels.h"
-#include "cpu/simd/vector.h"
 
 static inline void square_transpose(uint32_t *y, int64_t y_stride,
                                     const uint32_t *x, int64_t x_stride)

@@ -6,7 +6,8 @@
  *
  *   ISA_NAME   the name of the instruction set for kernels_choose
  *   LANES      the number of f32 lanes in a vector
- *   vf, vd     a vector of LANES f32, and a vector of LANES / 2 f64
+ *   vf, vd     a vector of LANES f32, and a vector of LANES / 2 f64.  The
+ *              compiler provides the operators + - * / for both.
  *   vm         a mask, the result of comparing two vf
  *
  *   vf_load_part, vf_store_part   load or store the first n lanes, where
@@ -26,7 +27,8 @@
  *   vd_low, vd_high   the lower or upper half of a vf, converted to f64
  *   vf_transpose   transposes a square of LANES x LANES elements.  AVX-512
  *              has none, because it uses the transpose kernel of AVX2.
- *   SLEEF1(name), SLEEF_POW   SLEEF's vector functions `name` and pow
+ *   SLEEF1(name), SLEEF_POW   the functions `name` and pow of the SLEEF
+ *              library, whose error is at most 1 ulp
  */
 #ifndef TANDEM_CPU_SIMD_VECTOR_H
 #define TANDEM_CPU_SIMD_VECTOR_H
@@ -57,13 +59,42 @@ TANDEM_SIMD_NEON"
 
 /* ---- functions of all instruction sets ---------------------------------- */
 
+/* Vectors in arrays, which may start at any element. */
+typedef vf vf_unaligned __attribute__((aligned(sizeof(float)), may_alias));
+typedef vd vd_unaligned __attribute__((aligned(sizeof(double)), may_alias));
+
+static inline vf vf_load(const float *p)
+{
+    return *(const vf_unaligned *)p;
+}
+static inline void vf_store(float *p, vf x)
+{
+    *(vf_unaligned *)p = x;
+}
+static inline vd vd_load(const double *p)
+{
+    return *(const vd_unaligned *)p;
+}
+static inline void vd_store(double *p, vd x)
+{
+    *(vd_unaligned *)p = x;
+}
+/* Loads or stores n lanes, but at most a full vector.  Lanes that are not
+ * loaded are 0. */
+static inline vf lanes_load(const float *p, int64_t n)
+{
+    return n >= LANES ? vf_load(p) : vf_load_part(p, n, vf_set(0));
+}
+static inline void lanes_store(float *p, int64_t n, vf x)
+{
+    if (n >= LANES)
+        vf_store(p, x);
+    else
+        vf_store_part(p, n, x);
+}
 static inline vf vf_sign_bit(void)
 {
     return vf_set(-0.0f);
-}
-static inline vf vf_neg(vf x)
-{
-    return vf_xor(x, vf_sign_bit());
 }
 static inline vf vf_abs(vf x)
 {
@@ -103,7 +134,7 @@ static inline vf vf_exp(vf x)
     vf low = vf_set(-87.33655f);
     vm normal = vf_compare(x, low, NLE_UQ);
     x = vf_min_raw(vf_set(89), vf_max_raw(low, x));
-    vf n = vf_round(vf_mul(x, vf_set(1.44269504f)));
+    vf n = vf_round(x * vf_set(1.44269504f));
     vf r = vf_fma(n, vf_set(-0.693145752f), x);
     r = vf_fma(n, vf_set(-1.42860677e-06f), r);
     vf p = vf_set(0.00138214463f);
@@ -111,20 +142,10 @@ static inline vf vf_exp(vf x)
     p = vf_fma(p, r, vf_set(0.0416682549f));
     p = vf_fma(p, r, vf_set(0.166665211f));
     p = vf_fma(p, r, vf_set(0.49999994f));
-    vf y = vf_add(vf_fma(vf_mul(r, r), p, r), vf_set(1));
+    vf y = vf_fma(r * r, p, r) + vf_set(1);
     return vf_select(normal, vf_scale(y, n), vf_set(0));
 }
 
-/* The functions below call the SLEEF library.  Their error is at most 1 ulp. */
-
-static inline vf vf_expm1(vf x)
-{
-    return SLEEF1(expm1)(x);
-}
-static inline vf vf_log(vf x)
-{
-    return SLEEF1(log)(x);
-}
 /* SLEEF's log1p returns infinity for inputs of 1e38 and more.  Inputs above
  * 1e30 therefore use log, whose result is the same in f32. */
 static inline vf vf_log1p(vf x)
@@ -134,14 +155,6 @@ static inline vf vf_log1p(vf x)
     if (vm_bits(large) != 0)
         y = vf_select(large, SLEEF1(log)(x), y);
     return y;
-}
-static inline vf vf_sin(vf x)
-{
-    return SLEEF1(sin)(x);
-}
-static inline vf vf_cos(vf x)
-{
-    return SLEEF1(cos)(x);
 }
 
 /* The functions below use polynomials p and q, which are minimax fits.  Their
@@ -156,15 +169,15 @@ static inline vf vf_copy_sign(vf magnitude, vf sign)
  * 1) with the sign of x.  The error is below 3 ulp. */
 static inline vf vf_tanh(vf x)
 {
-    vf s = vf_mul(x, x), a = vf_abs(x);
+    vf s = x * x, a = vf_abs(x);
     vf p = vf_set(-0.005528634f);
     p = vf_fma(p, s, vf_set(0.020483317f));
     p = vf_fma(p, s, vf_set(-0.053692967f));
     p = vf_fma(p, s, vf_set(0.13330899f));
     p = vf_fma(p, s, vf_set(-0.33333263f));
-    vf near = vf_fma(vf_mul(x, s), p, x);
-    vf e = vf_add(vf_exp(vf_add(a, a)), vf_set(1));
-    vf far = vf_sub(vf_set(1), vf_div(vf_set(2), e));
+    vf near = vf_fma(x * s, p, x);
+    vf e = vf_exp(a + a) + vf_set(1);
+    vf far = vf_set(1) - vf_set(2) / e;
     return vf_select(vf_compare(a, vf_set(0.65f), LT_OQ), near,
                      vf_copy_sign(far, x));
 }
@@ -173,7 +186,7 @@ static inline vf vf_tanh(vf x)
  * The absolute error is below 2^-24. */
 static inline vf vf_erfc_tail(vf a)
 {
-    vf t = vf_div(vf_set(1), vf_fma(a, vf_set(0.5f), vf_set(1)));
+    vf t = vf_set(1) / vf_fma(a, vf_set(0.5f), vf_set(1));
     vf q = vf_set(0.061555434f);
     q = vf_fma(q, t, vf_set(-0.23137289f));
     q = vf_fma(q, t, vf_set(0.14808178f));
@@ -181,14 +194,14 @@ static inline vf vf_erfc_tail(vf a)
     q = vf_fma(q, t, vf_set(0.14656979f));
     q = vf_fma(q, t, vf_set(0.31686112f));
     q = vf_fma(q, t, vf_set(0.27764937f));
-    return vf_mul(vf_mul(t, q), vf_exp(vf_neg(vf_mul(a, a))));
+    return t * q * vf_exp(-(a * a));
 }
 
 /* Returns erf(x): x p(x^2) if |x| < 1, otherwise 1 - vf_erfc_tail(|x|) with the
  * sign of x.  The error is below 4 ulp. */
 static inline vf vf_erf(vf x)
 {
-    vf s = vf_mul(x, x), a = vf_abs(x);
+    vf s = x * x, a = vf_abs(x);
     vf p = vf_set(7.8538607e-05f);
     p = vf_fma(p, s, vf_set(-0.0008010194f));
     p = vf_fma(p, s, vf_set(0.0051883277f));
@@ -196,14 +209,9 @@ static inline vf vf_erf(vf x)
     p = vf_fma(p, s, vf_set(0.11283585f));
     p = vf_fma(p, s, vf_set(-0.37612626f));
     p = vf_fma(p, s, vf_set(1.1283791f));
-    vf far = vf_sub(vf_set(1), vf_erfc_tail(a));
-    return vf_select(vf_compare(a, vf_set(1), LT_OQ), vf_mul(x, p),
+    vf far = vf_set(1) - vf_erfc_tail(a);
+    return vf_select(vf_compare(a, vf_set(1), LT_OQ), x * p,
                      vf_copy_sign(far, x));
-}
-
-static inline vf vf_pow(vf a, vf b)
-{
-    return SLEEF_POW(a, b);
 }
 
 #endif

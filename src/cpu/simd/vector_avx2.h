@@ -22,14 +22,6 @@ static inline vf vf_set(float x)
 {
     return _mm256_set1_ps(x);
 }
-static inline vf vf_load(const float *p)
-{
-    return _mm256_loadu_ps(p);
-}
-static inline void vf_store(float *p, vf x)
-{
-    _mm256_storeu_ps(p, x);
-}
 static inline __m256i part_mask(int64_t n)
 {
     return _mm256_cmpgt_epi32(_mm256_set1_epi32((int)n),
@@ -74,22 +66,6 @@ static inline void vf_store_bf16(uint16_t *p, vf x)
     _mm_storeu_si128((__m128i *)(void *)p,
                      _mm_packus_epi32(_mm256_castsi256_si128(y),
                                       _mm256_extracti128_si256(y, 1)));
-}
-static inline vf vf_add(vf a, vf b)
-{
-    return _mm256_add_ps(a, b);
-}
-static inline vf vf_sub(vf a, vf b)
-{
-    return _mm256_sub_ps(a, b);
-}
-static inline vf vf_mul(vf a, vf b)
-{
-    return _mm256_mul_ps(a, b);
-}
-static inline vf vf_div(vf a, vf b)
-{
-    return _mm256_div_ps(a, b);
 }
 static inline vf vf_fma(vf a, vf b, vf c)
 {
@@ -165,10 +141,6 @@ static inline vm vm_load_bytes(const uint8_t *p)
     return _mm256_castsi256_ps(
         _mm256_cmpgt_epi32(lanes, _mm256_setzero_si256()));
 }
-static inline vd vd_zero(void)
-{
-    return _mm256_setzero_pd();
-}
 static inline vd vd_low(vf x)
 {
     return _mm256_cvtps_pd(_mm256_castps256_ps128(x));
@@ -176,18 +148,6 @@ static inline vd vd_low(vf x)
 static inline vd vd_high(vf x)
 {
     return _mm256_cvtps_pd(_mm256_extractf128_ps(x, 1));
-}
-static inline vd vd_load(const double *p)
-{
-    return _mm256_loadu_pd(p);
-}
-static inline void vd_store(double *p, vd x)
-{
-    _mm256_storeu_pd(p, x);
-}
-static inline vd vd_add(vd a, vd b)
-{
-    return _mm256_add_pd(a, b);
 }
 static inline vd vd_fma(vd a, vd b, vd c)
 {

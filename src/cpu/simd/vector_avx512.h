@@ -22,14 +22,6 @@ static inline vf vf_set(float x)
 {
     return _mm512_set1_ps(x);
 }
-static inline vf vf_load(const float *p)
-{
-    return _mm512_loadu_ps(p);
-}
-static inline void vf_store(float *p, vf x)
-{
-    _mm512_storeu_ps(p, x);
-}
 static inline vf vf_load_part(const float *p, int64_t n, vf fill)
 {
     return _mm512_mask_loadu_ps(fill, (vm)((1u << n) - 1), p);
@@ -66,22 +58,6 @@ static inline void vf_store_bf16(uint16_t *p, vf x)
         _mm512_mask_or_epi32(rounded, _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q),
                              high, _mm512_set1_epi32(0x40));
     _mm256_storeu_si256((__m256i *)(void *)p, _mm512_cvtepi32_epi16(y));
-}
-static inline vf vf_add(vf a, vf b)
-{
-    return _mm512_add_ps(a, b);
-}
-static inline vf vf_sub(vf a, vf b)
-{
-    return _mm512_sub_ps(a, b);
-}
-static inline vf vf_mul(vf a, vf b)
-{
-    return _mm512_mul_ps(a, b);
-}
-static inline vf vf_div(vf a, vf b)
-{
-    return _mm512_div_ps(a, b);
 }
 static inline vf vf_fma(vf a, vf b, vf c)
 {
@@ -149,10 +125,6 @@ static inline vm vm_load_bytes(const uint8_t *p)
     __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)p);
     return _mm_test_epi8_mask(bytes, bytes);
 }
-static inline vd vd_zero(void)
-{
-    return _mm512_setzero_pd();
-}
 static inline vd vd_low(vf x)
 {
     return _mm512_cvtps_pd(_mm512_castps512_ps256(x));
@@ -160,18 +132,6 @@ static inline vd vd_low(vf x)
 static inline vd vd_high(vf x)
 {
     return _mm512_cvtps_pd(_mm512_extractf32x8_ps(x, 1));
-}
-static inline vd vd_load(const double *p)
-{
-    return _mm512_loadu_pd(p);
-}
-static inline void vd_store(double *p, vd x)
-{
-    _mm512_storeu_pd(p, x);
-}
-static inline vd vd_add(vd a, vd b)
-{
-    return _mm512_add_pd(a, b);
 }
 static inline vd vd_fma(vd a, vd b, vd c)
 {

@@ -23,14 +23,6 @@ static inline vf vf_set(float x)
 {
     return vdupq_n_f32(x);
 }
-static inline vf vf_load(const float *p)
-{
-    return vld1q_f32(p);
-}
-static inline void vf_store(float *p, vf x)
-{
-    vst1q_f32(p, x);
-}
 static inline vf vf_load_part(const float *p, int64_t n, vf fill)
 {
     vf x = vld1q_lane_f32(p, fill, 0);
@@ -64,22 +56,6 @@ static inline void vf_store_bf16(uint16_t *p, vf x)
     uint32x4_t rounded = vaddq_u32(bits, vaddq_u32(odd, vdupq_n_u32(0x7fff)));
     uint32x4_t quiet = vorrq_u32(bits, vdupq_n_u32(0x400000));
     vst1_u16(p, vshrn_n_u32(vbslq_u32(vceqq_f32(x, x), rounded, quiet), 16));
-}
-static inline vf vf_add(vf a, vf b)
-{
-    return vaddq_f32(a, b);
-}
-static inline vf vf_sub(vf a, vf b)
-{
-    return vsubq_f32(a, b);
-}
-static inline vf vf_mul(vf a, vf b)
-{
-    return vmulq_f32(a, b);
-}
-static inline vf vf_div(vf a, vf b)
-{
-    return vdivq_f32(a, b);
 }
 static inline vf vf_fma(vf a, vf b, vf c)
 {
@@ -192,10 +168,6 @@ static inline vm vm_load_bytes(const uint8_t *p)
     uint32x4_t lanes = vmovl_u16(vget_low_u16(words));
     return vtstq_u32(lanes, lanes);
 }
-static inline vd vd_zero(void)
-{
-    return vdupq_n_f64(0);
-}
 static inline vd vd_low(vf x)
 {
     return vcvt_f64_f32(vget_low_f32(x));
@@ -203,18 +175,6 @@ static inline vd vd_low(vf x)
 static inline vd vd_high(vf x)
 {
     return vcvt_high_f64_f32(x);
-}
-static inline vd vd_load(const double *p)
-{
-    return vld1q_f64(p);
-}
-static inline void vd_store(double *p, vd x)
-{
-    vst1q_f64(p, x);
-}
-static inline vd vd_add(vd a, vd b)
-{
-    return vaddq_f64(a, b);
 }
 static inline vd vd_fma(vd a, vd b, vd c)
 {
