@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Describes, opens and closes the only device of the CPU plugin.  Callable from
- * any thread. */
+/* Backend table and entry point of the CPU plugin.  Describes, opens and closes
+ * the plugin's only device.  May be called from any thread. */
 #include "config.h"
 
 #include <stdio.h>
@@ -14,58 +14,56 @@
 #include "cpu/gemm/blas_guard.h"
 #include "cpu/objects.h"
 
+#define CPU_VERSION "0.1.0"
+
 /* ---- description -------------------------------------------------------- */
 
 static void info_fill(struct tandem_device_info *info)
 {
     char clock[32];
-    memset(info, 0, sizeof *info);
-    info->kind = TANDEM_DEVICE_CPU;
-    info->caps = TANDEM_CAP_ZERO_COPY_IMPORT | TANDEM_CAP_PROFILING |
-                 TANDEM_CAP_CORE_OPERATORS | TANDEM_CAP_F16_BF16_STORAGE;
+    *info = (struct tandem_device_info){
+        .kind = TANDEM_DEVICE_CPU,
+        .caps = TANDEM_CAP_ZERO_COPY_IMPORT | TANDEM_CAP_PROFILING |
+                TANDEM_CAP_CORE_OPERATORS | TANDEM_CAP_F16_BF16_STORAGE,
+        .platform = "CPU",
+        .driver_version = "tandem-cpu " CPU_VERSION,
+        .memory_bytes = memory_of_machine(),
+        .compute_units = pool_processors(),
+        .max_work_group_size = 1,
+        .duplicate_of = -1,
+    };
+    info->max_alloc_bytes = info->memory_bytes;
     processor_name(info->name, sizeof info->name);
     processor_value("vendor_id", info->vendor, sizeof info->vendor);
-    snprintf(info->platform, sizeof info->platform, "CPU");
-    snprintf(info->driver_version, sizeof info->driver_version,
-             "tandem-cpu " CPU_VERSION);
     size_t used = (size_t)snprintf(info->extensions, sizeof info->extensions,
                                    "%s", kernels_levels());
     blas_name(info->extensions + used, sizeof info->extensions - used);
-    info->memory_bytes = memory_of_machine();
-    info->max_alloc_bytes = info->memory_bytes;
-    info->compute_units = pool_processors();
-    info->max_work_group_size = 1;
     processor_value("cpu MHz", clock, sizeof clock);
     info->clock_mhz = (uint32_t)strtoul(clock, NULL, 10);
-    info->duplicate_of = -1;
 }
 
-enum tandem_status device_count(uint32_t *out_count)
+static enum tandem_status device_count(uint32_t *out_count)
 {
     if (out_count == NULL)
-        return last_error_set(TANDEM_INVALID_ARGUMENT,
-                              "device_count: out_count is NULL");
+        return argument_error("device_count: out_count is NULL");
     *out_count = 1;
     return TANDEM_OK;
 }
 
-enum tandem_status device_describe(uint32_t index,
-                                   struct tandem_device_info *out_info)
+static enum tandem_status device_describe(uint32_t index,
+                                          struct tandem_device_info *out_info)
 {
     struct tandem_device_info info;
     if (out_info == NULL)
-        return last_error_set(TANDEM_INVALID_ARGUMENT,
-                              "device_describe: out_info is NULL");
+        return argument_error("device_describe: out_info is NULL");
     enum tandem_status status =
         struct_size_check("device_describe: out_info", "tandem_device_info",
                           out_info->struct_size, sizeof(size_t));
     if (status != TANDEM_OK)
         return status;
     if (index != 0)
-        return last_error_set(
-            TANDEM_INVALID_ARGUMENT,
-            "device_describe: device %u does not exist; the only "
-            "device is 0",
+        return argument_error(
+            "device_describe: device %u does not exist; the only device is 0",
             (unsigned)index);
     info_fill(&info);
     struct_size_fill(out_info, &info, sizeof info);
@@ -80,21 +78,10 @@ struct settings {
     const char *max_isa;
 };
 
-/* Parses `value`, the decimal string of device_open's option `key`. */
-static enum tandem_status number_parse(const char *key, const char *value,
-                                       uint64_t *out)
-{
-    if (decimal_read(value, out))
-        return TANDEM_OK;
-    return last_error_set(TANDEM_INVALID_ARGUMENT,
-                          "open: %s is \"%s\"; expected a decimal number", key,
-                          value);
-}
-
 static enum tandem_status
 settings_read(const struct tandem_open_options *options, struct settings *out)
 {
-    memset(out, 0, sizeof *out);
+    *out = (struct settings){0};
     if (options == NULL)
         return TANDEM_OK;
     enum tandem_status status = struct_size_check(
@@ -104,23 +91,22 @@ settings_read(const struct tandem_open_options *options, struct settings *out)
         return status;
     if (options->count > 0 &&
         (options->keys == NULL || options->values == NULL))
-        return last_error_set(TANDEM_INVALID_ARGUMENT,
-                              "open: keys or values is NULL, but count is %u",
+        return argument_error("open: keys or values is NULL, but count is %u",
                               (unsigned)options->count);
     for (uint32_t i = 0; i < options->count; i++) {
         const char *key = options->keys[i], *value = options->values[i];
-        status = TANDEM_OK;
+        uint64_t *number = NULL;
         if (key == NULL || value == NULL)
-            return last_error_set(TANDEM_INVALID_ARGUMENT,
-                                  "open: key or value %u is NULL", (unsigned)i);
+            return argument_error("open: key or value %u is NULL", (unsigned)i);
         if (strcmp(key, "memory_limit_bytes") == 0)
-            status = number_parse(key, value, &out->limit_bytes);
+            number = &out->limit_bytes;
         else if (strcmp(key, "num_threads") == 0)
-            status = number_parse(key, value, &out->threads);
+            number = &out->threads;
         else if (strcmp(key, "max_isa") == 0)
             out->max_isa = value;
-        if (status != TANDEM_OK)
-            return status;
+        if (number != NULL && !decimal_read(value, number))
+            return argument_error(
+                "open: %s is \"%s\"; expected a decimal number", key, value);
     }
     return TANDEM_OK;
 }
@@ -139,14 +125,13 @@ static void device_log(const struct tandem_open_options *options,
         options->log(options->log_user, TANDEM_LOG_WARNING, complaint);
 }
 
-enum tandem_status device_open(uint32_t index,
-                               const struct tandem_open_options *options,
-                               struct tandem_device **out_device)
+static enum tandem_status device_open(uint32_t index,
+                                      const struct tandem_open_options *options,
+                                      struct tandem_device **out_device)
 {
     struct settings settings;
     if (out_device == NULL)
-        return last_error_set(TANDEM_INVALID_ARGUMENT,
-                              "open: out_device is NULL");
+        return argument_error("open: out_device is NULL");
     *out_device = NULL;
     if (index != 0)
         return last_error_set(
@@ -158,8 +143,7 @@ enum tandem_status device_open(uint32_t index,
         return status;
     const struct kernels *kernels = kernels_choose(settings.max_isa);
     if (kernels == NULL)
-        return last_error_set(TANDEM_INVALID_ARGUMENT,
-                              "open: max_isa \"%s\" is unknown on this CPU "
+        return argument_error("open: max_isa \"%s\" is unknown on this CPU "
                               "architecture; it has %s",
                               settings.max_isa, kernels_levels());
     struct tandem_device *device = handle_new(&device_pool);
@@ -180,7 +164,7 @@ enum tandem_status device_open(uint32_t index,
     return TANDEM_OK;
 }
 
-void device_close(struct tandem_device *device)
+static void device_close(struct tandem_device *device)
 {
     if (!handle_live(&device_pool, device))
         return;
@@ -194,4 +178,54 @@ void device_close(struct tandem_device *device)
     pool_destroy(device->pool);
     pthread_mutex_destroy(&device->mutex);
     handle_free(&device_pool, device);
+}
+
+/* ---- backend table ------------------------------------------------------ */
+
+static const struct tandem_backend backend = {
+    .struct_size = sizeof backend,
+    .abi_major = TANDEM_ABI_MAJOR,
+    .abi_minor = TANDEM_ABI_MINOR,
+    .name = "cpu",
+    .version = CPU_VERSION,
+    .last_error = last_error_get,
+    .device_count = device_count,
+    .device_describe = device_describe,
+    .open = device_open,
+    .close = device_close,
+    .alloc = memory_alloc,
+    .free = memory_free,
+    .upload = transfer_upload,
+    .download = transfer_download,
+    .copy = transfer_copy,
+    .fill = transfer_fill,
+    .host_alloc = memory_host_alloc,
+    .host_free = memory_host_free,
+    .import_host = memory_import_host,
+    .map = transfer_map,
+    .unmap = transfer_unmap,
+    .memory_stats = memory_stats,
+    .trim = memory_trim,
+    .supports = launch_supports,
+    .launch = launch_run,
+    .gemm = gemm_run,
+    .stream_create = stream_create,
+    .stream_destroy = stream_destroy,
+    .stream_query = stream_check,
+    .stream_synchronize = stream_synchronize,
+    .stream_wait_event = stream_wait_event,
+    .event_record = event_record,
+    .event_destroy = event_destroy,
+    .event_query = event_check,
+    .event_wait = event_wait,
+    .event_elapsed_ns = event_elapsed_ns,
+    .synchronize = device_synchronize,
+};
+
+const struct tandem_backend *tandem_backend_query(uint32_t host_abi_major)
+{
+    /* OpenBLAS was loaded with this plugin, so install the fork handlers now.
+     * If memory is exhausted, device_open retries and reports the failure. */
+    blas_fork_guard_install();
+    return host_abi_major == TANDEM_ABI_MAJOR ? &backend : NULL;
 }

@@ -166,42 +166,6 @@ static bool launch_fast(const struct work *work)
     return true;
 }
 
-static void work_run(const struct work *work)
-{
-    switch (operator_lookup(work->op->id)->op_class) {
-    case TANDEM_CLASS_CAST:
-        cast_run(work);
-        break;
-    case TANDEM_CLASS_COPY:
-        copy_run(work);
-        break;
-    case TANDEM_CLASS_TRANSPOSE:
-        transpose_run(work);
-        break;
-    case TANDEM_CLASS_REDUCE:
-    case TANDEM_CLASS_ARG_REDUCE:
-        reduce_run(work);
-        break;
-    case TANDEM_CLASS_DOT:
-        dot_run(work);
-        break;
-    case TANDEM_CLASS_SOFTMAX:
-        softmax_run(work);
-        break;
-    case TANDEM_CLASS_CROSS_ENTROPY:
-        cross_entropy_run(work);
-        break;
-    case TANDEM_CLASS_NORM:
-        norm_run(work);
-        break;
-    case TANDEM_CLASS_GATHER:
-        gather_run(work);
-        break;
-    default:
-        elementwise_run(work);
-    }
-}
-
 /* ---- GEMM --------------------------------------------------------------- */
 
 /* Computes a GEMM in blocks, with a workspace that this function allocates. */
@@ -214,7 +178,7 @@ static enum tandem_status gemm_run_blocks(struct tandem_device *device,
     if (job.workspace_bytes > 0) {
         enum tandem_status status =
             memory_alloc(device, job.workspace_bytes, &workspace);
-        if (status != TANDEM_OK && parallel_gemm_needs_workspace(&job))
+        if (status != TANDEM_OK && job.needs_workspace)
             return status;
     }
     parallel_gemm_run(&job, workspace == NULL ? NULL : workspace->base);
@@ -256,6 +220,20 @@ enum tandem_status gemm_run(struct tandem_stream *stream,
 
 /* ---- general path ------------------------------------------------------- */
 
+/* Function of each operator class; elementwise_run runs the other classes. */
+static void (*const class_functions[])(const struct work *work) = {
+    [TANDEM_CLASS_CAST] = cast_run,
+    [TANDEM_CLASS_COPY] = copy_run,
+    [TANDEM_CLASS_TRANSPOSE] = transpose_run,
+    [TANDEM_CLASS_REDUCE] = reduce_run,
+    [TANDEM_CLASS_ARG_REDUCE] = reduce_run,
+    [TANDEM_CLASS_DOT] = dot_run,
+    [TANDEM_CLASS_SOFTMAX] = softmax_run,
+    [TANDEM_CLASS_CROSS_ENTROPY] = cross_entropy_run,
+    [TANDEM_CLASS_GATHER] = gather_run,
+    [TANDEM_CLASS_NORM] = norm_run,
+};
+
 static enum tandem_status launch_checked(const struct work *work)
 {
     enum tandem_status status =
@@ -265,7 +243,11 @@ static enum tandem_status launch_checked(const struct work *work)
         return status;
     if (work->op->id == TANDEM_OP_GEMM)
         return gemm_run_checked(work->device, work->op->gemm);
-    work_run(work);
+    uint32_t op_class = operator_lookup(work->op->id)->op_class;
+    if (class_functions[op_class] != NULL)
+        class_functions[op_class](work);
+    else
+        elementwise_run(work);
     return TANDEM_OK;
 }
 

@@ -2,8 +2,8 @@
 /*
  * Buffers and their memory blocks.  Each size class has a list of free blocks,
  * with four classes per power of two.  Free blocks are kept until a trim, the
- * memory limit or a failed allocation releases them.  Callable from any thread;
- * the device's mutex guards the lists and the statistics.
+ * memory limit or a failed allocation releases them.  May be called from any
+ * thread; the device's mutex guards the lists and the statistics.
  */
 #include "config.h"
 
@@ -26,30 +26,25 @@ uint64_t memory_of_machine(void)
     return pages > 0 && bytes > 0 ? (uint64_t)pages * (uint64_t)bytes : 0;
 }
 
-/* Returns the size class for `bytes` bytes. *out_block_bytes receives the block
- * size of that class: the smallest of 64, 80, 96, 112, 128, 160, ... that is
- * large enough, rounded up to BLOCK_ALIGNMENT. */
-static uint32_t size_class(uint64_t bytes, uint64_t *out_block_bytes)
+static uint64_t block_align(uint64_t bytes)
 {
-    if (bytes <= BLOCK_ALIGNMENT) {
-        *out_block_bytes = BLOCK_ALIGNMENT;
-        return 0;
-    }
-    uint32_t log = 63u - (uint32_t)__builtin_clzll(bytes - 1);
-    uint64_t step = (uint64_t)1 << (log - 2);
-    uint64_t steps = (bytes - ((uint64_t)1 << log) + step - 1) / step;
-    uint64_t size = ((uint64_t)1 << log) + steps * step;
-    *out_block_bytes =
-        (size + BLOCK_ALIGNMENT - 1) & ~(uint64_t)(BLOCK_ALIGNMENT - 1);
-    return (log - 6) * 4 + (uint32_t)steps;
+    return (bytes + BLOCK_ALIGNMENT - 1) & ~(uint64_t)(BLOCK_ALIGNMENT - 1);
 }
 
+/* Returns the block size of a size class: 64, 80, 96, 112, 128, 160, ..., and
+ * rounded up to BLOCK_ALIGNMENT. */
 static uint64_t class_bytes(uint32_t number)
 {
-    uint32_t log = number / 4 + 6;
-    uint64_t size =
-        ((uint64_t)1 << log) + (number % 4) * ((uint64_t)1 << (log - 2));
-    return (size + BLOCK_ALIGNMENT - 1) & ~(uint64_t)(BLOCK_ALIGNMENT - 1);
+    return block_align((uint64_t)(4 + number % 4) << (number / 4 + 4));
+}
+
+/* Returns the smallest size class for `bytes` bytes. */
+static uint32_t size_class(uint64_t bytes)
+{
+    if (bytes <= BLOCK_ALIGNMENT)
+        return 0;
+    uint32_t log = 63u - (uint32_t)__builtin_clzll(bytes - 1);
+    return (log - 6) * 4 + (uint32_t)((bytes - 1) >> (log - 2)) - 3;
 }
 
 static void *block_new(uint64_t bytes)
@@ -100,61 +95,56 @@ static void *block_take(struct memory *memory, uint64_t bytes)
     return block;
 }
 
-/* Assigns a cached or new block to the buffer.  Returns false if memory is
- * exhausted.  The caller holds the device's mutex. */
+/* Assigns a cached or new block to the buffer and counts the allocation.
+ * Returns false if memory is exhausted.  The caller holds the device's mutex.
+ */
 static bool buffer_fill(struct memory *memory, struct tandem_buffer *buffer)
 {
-    uint64_t block_bytes;
-    uint32_t number = size_class(buffer->bytes, &block_bytes);
+    struct tandem_memory_stats *stats = &memory->stats;
+    uint32_t number = size_class(buffer->bytes);
+    uint64_t block_bytes = class_bytes(number);
     struct free_block *block = memory->free[number];
     if (block != NULL) {
         memory->free[number] = block->next;
-        memory->stats.cached_bytes -= block_bytes;
+        stats->cached_bytes -= block_bytes;
     } else {
         block = block_take(memory, block_bytes);
         if (block == NULL) {
             /* Try the exact size, which may be within the memory limit. */
             number = MEMORY_CLASSES;
-            block_bytes = (buffer->bytes + BLOCK_ALIGNMENT - 1) &
-                          ~(uint64_t)(BLOCK_ALIGNMENT - 1);
+            block_bytes = block_align(buffer->bytes);
             block = block_take(memory, block_bytes);
         }
         if (block == NULL)
             return false;
-        memory->stats.driver_alloc_count++;
+        stats->driver_alloc_count++;
     }
-    buffer->base = (unsigned char *)block;
+    buffer->base = (void *)block;
     buffer->block_bytes = block_bytes;
     buffer->size_class = number;
-    return true;
-}
-
-static void count_taken(struct tandem_memory_stats *stats, uint64_t bytes)
-{
-    stats->allocated_bytes += bytes;
+    stats->allocated_bytes += block_bytes;
     stats->alloc_count++;
     stats->buffer_count++;
     if (stats->allocated_bytes + stats->cached_bytes > stats->peak_bytes)
         stats->peak_bytes = stats->allocated_bytes + stats->cached_bytes;
+    return true;
 }
 
 enum tandem_status memory_alloc(struct tandem_device *device, uint64_t bytes,
                                 struct tandem_buffer **out_buffer)
 {
     if (out_buffer == NULL)
-        return last_error_set(TANDEM_INVALID_ARGUMENT,
-                              "alloc: out_buffer is NULL");
+        return argument_error("alloc: out_buffer is NULL");
     *out_buffer = NULL;
     enum tandem_status status = device_check(device);
     if (status != TANDEM_OK)
         return status;
-    uint64_t most = device->machine_bytes;
-    if (bytes > most)
+    if (bytes > device->machine_bytes)
         return last_error_set(
             TANDEM_OUT_OF_MEMORY,
-            "alloc: %llu bytes are more than the %llu bytes of "
-            "physical memory",
-            (unsigned long long)bytes, (unsigned long long)most);
+            "alloc: %llu bytes are more than the %llu bytes of physical memory",
+            (unsigned long long)bytes,
+            (unsigned long long)device->machine_bytes);
     struct tandem_buffer *buffer = handle_new(&buffer_pool);
     if (buffer == NULL)
         return last_error_set(TANDEM_OUT_OF_MEMORY,
@@ -163,10 +153,8 @@ enum tandem_status memory_alloc(struct tandem_device *device, uint64_t bytes,
     buffer->bytes = bytes;
     pthread_mutex_lock(&device->mutex);
     bool filled = buffer_fill(&device->memory, buffer);
-    if (filled) {
-        count_taken(&device->memory.stats, buffer->block_bytes);
+    if (filled)
         owned_link(&device->buffers, &buffer->owned);
-    }
     struct tandem_memory_stats stats = device->memory.stats;
     pthread_mutex_unlock(&device->mutex);
     if (!filled) {
@@ -187,7 +175,7 @@ enum tandem_status memory_alloc(struct tandem_device *device, uint64_t bytes,
  * caller holds the device's mutex. */
 static void block_return(struct memory *memory, struct tandem_buffer *buffer)
 {
-    struct free_block *block = (struct free_block *)(void *)buffer->base;
+    struct free_block *block = (void *)buffer->base;
     memory->stats.buffer_count--;
     if (buffer->block_bytes == 0) /* imported */
         return;
@@ -218,22 +206,18 @@ enum tandem_status memory_import_host(struct tandem_device *device,
                                       struct tandem_buffer **out_buffer)
 {
     if (out_buffer == NULL)
-        return last_error_set(TANDEM_INVALID_ARGUMENT,
-                              "import_host: out_buffer is NULL");
+        return argument_error("import_host: out_buffer is NULL");
     *out_buffer = NULL;
     enum tandem_status status = device_check(device);
     if (status != TANDEM_OK)
         return status;
     if (memory == NULL && bytes > 0)
-        return last_error_set(
-            TANDEM_INVALID_ARGUMENT,
+        return argument_error(
             "import_host: memory is NULL, but the size is %llu bytes",
             (unsigned long long)bytes);
     if (bytes > UINTPTR_MAX - (uintptr_t)memory)
-        return last_error_set(
-            TANDEM_INVALID_ARGUMENT,
-            "import_host: %llu bytes from memory on exceed the "
-            "address space",
+        return argument_error(
+            "import_host: %llu bytes from memory on exceed the address space",
             (unsigned long long)bytes);
     struct tandem_buffer *buffer = handle_new(&buffer_pool);
     if (buffer == NULL)
@@ -254,8 +238,7 @@ enum tandem_status memory_host_alloc(struct tandem_device *device,
                                      uint64_t bytes, void **out_memory)
 {
     if (out_memory == NULL)
-        return last_error_set(TANDEM_INVALID_ARGUMENT,
-                              "host_alloc: out_memory is NULL");
+        return argument_error("host_alloc: out_memory is NULL");
     *out_memory = NULL;
     enum tandem_status status = device_check(device);
     if (status != TANDEM_OK)
@@ -284,8 +267,7 @@ enum tandem_status memory_stats(struct tandem_device *device,
     if (status != TANDEM_OK)
         return status;
     if (out_stats == NULL)
-        return last_error_set(TANDEM_INVALID_ARGUMENT,
-                              "memory_stats: out_stats is NULL");
+        return argument_error("memory_stats: out_stats is NULL");
     status = struct_size_check("memory_stats: out_stats", "tandem_memory_stats",
                                out_stats->struct_size, sizeof(size_t));
     if (status != TANDEM_OK)

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Pools of the CPU plugin's objects, checks of the handles that callers pass,
- * and the lists of objects that an open device owns.  Callable from any thread.
- */
+/* Pools of the CPU plugin's objects, checks of the handles that callers pass,
+ * and the lists of objects that an open device owns. */
 #include "config.h"
 
 #include "common/last_error.h"
@@ -15,44 +13,45 @@ struct handle_pool buffer_pool = HANDLE_POOL(struct tandem_buffer, 0x63627566u);
 
 /* ---- checks ------------------------------------------------------------- */
 
+/* Returns TANDEM_OK if `handle` is a live object of `pool`.  Otherwise sets an
+ * error that calls the object `name` and says that the handle is not `what`. */
+static enum tandem_status handle_check(const struct handle_pool *pool,
+                                       const void *handle, const char *name,
+                                       const char *what)
+{
+    if (handle_live(pool, handle))
+        return TANDEM_OK;
+    if (handle == NULL)
+        return argument_error("the %s handle is NULL", name);
+    return argument_error("the %s handle is invalid: not %s", name, what);
+}
+
 enum tandem_status device_check(const struct tandem_device *device)
 {
-    if (handle_live(&device_pool, device))
-        return TANDEM_OK;
-    return last_error_set(
-        TANDEM_INVALID_ARGUMENT, "the device handle is %s",
-        device == NULL ? "NULL" : "invalid: not a device, or it was closed");
+    return handle_check(&device_pool, device, "device",
+                        "a device, or it was closed");
 }
 
-enum tandem_status stream_check(const struct tandem_stream *stream)
+enum tandem_status stream_check(struct tandem_stream *stream)
 {
-    if (handle_live(&stream_pool, stream))
-        return TANDEM_OK;
-    return last_error_set(
-        TANDEM_INVALID_ARGUMENT, "the stream handle is %s",
-        stream == NULL ? "NULL" : "invalid: not a stream, or it was destroyed");
+    return handle_check(&stream_pool, stream, "stream",
+                        "a stream, or it was destroyed");
 }
 
-enum tandem_status event_check(const struct tandem_event *event)
+enum tandem_status event_check(struct tandem_event *event)
 {
-    if (handle_live(&event_pool, event))
-        return TANDEM_OK;
-    return last_error_set(
-        TANDEM_INVALID_ARGUMENT, "the event handle is %s",
-        event == NULL ? "NULL" : "invalid: not an event, or it was destroyed");
+    return handle_check(&event_pool, event, "event",
+                        "an event, or it was destroyed");
 }
 
 enum tandem_status buffer_check(const struct tandem_device *device,
                                 const struct tandem_buffer *buffer)
 {
-    if (!handle_live(&buffer_pool, buffer))
-        return last_error_set(
-            TANDEM_INVALID_ARGUMENT, "the buffer handle is %s",
-            buffer == NULL ? "NULL" : "invalid: not a buffer, or it was freed");
-    if (buffer->owned.device != device)
-        return last_error_set(TANDEM_INVALID_ARGUMENT,
-                              "the buffer belongs to another device");
-    return TANDEM_OK;
+    enum tandem_status status = handle_check(&buffer_pool, buffer, "buffer",
+                                             "a buffer, or it was freed");
+    if (status == TANDEM_OK && buffer->owned.device != device)
+        return argument_error("the buffer belongs to another device");
+    return status;
 }
 
 enum tandem_status buffer_span(const void *user,
@@ -63,8 +62,7 @@ enum tandem_status buffer_span(const void *user,
     if (status != TANDEM_OK)
         return status;
     if (__atomic_load_n(&buffer->maps, __ATOMIC_RELAXED) != 0)
-        return last_error_set(TANDEM_INVALID_ARGUMENT,
-                              "the buffer is mapped; unmap it first");
+        return argument_error("the buffer is mapped; unmap it first");
     out->base = (uint64_t)(uintptr_t)buffer->base;
     out->bytes = buffer->bytes;
     return TANDEM_OK;
@@ -89,26 +87,4 @@ void owned_unlink(struct owned **list, struct owned *object)
         object->previous->next = object->next;
     else
         *list = object->next;
-}
-
-void *owned_new(struct handle_pool *pool, struct tandem_device *device,
-                struct owned **list)
-{
-    struct owned *object = handle_new(pool);
-    if (object == NULL)
-        return NULL;
-    object->device = device;
-    pthread_mutex_lock(&device->mutex);
-    owned_link(list, object);
-    pthread_mutex_unlock(&device->mutex);
-    return object;
-}
-
-void owned_free(struct handle_pool *pool, struct owned **list, void *object)
-{
-    struct owned *owned = object;
-    pthread_mutex_lock(&owned->device->mutex);
-    owned_unlink(list, owned);
-    pthread_mutex_unlock(&owned->device->mutex);
-    handle_free(pool, object);
 }

@@ -16,8 +16,6 @@
 #include "cpu/kernels/kernel_table.h"
 #include "cpu/threads/thread_pool.h"
 
-#define CPU_VERSION "0.1.0"
-
 /* First member of streams, events and buffers; links them in device lists. */
 struct owned {
     struct handle handle;
@@ -72,10 +70,11 @@ extern struct handle_pool device_pool, stream_pool, event_pool, buffer_pool;
 
 /* ---- objects.c ---------------------------------------------------------- */
 
-/* Return TANDEM_OK for a live handle; otherwise return and record an error. */
+/* Return TANDEM_OK for a live handle; otherwise return and record an error.
+ * stream_check and event_check also serve as stream_query and event_query. */
 enum tandem_status device_check(const struct tandem_device *device);
-enum tandem_status stream_check(const struct tandem_stream *stream);
-enum tandem_status event_check(const struct tandem_event *event);
+enum tandem_status stream_check(struct tandem_stream *stream);
+enum tandem_status event_check(struct tandem_event *event);
 /* Returns TANDEM_OK if the buffer is live and belongs to the device. */
 enum tandem_status buffer_check(const struct tandem_device *device,
                                 const struct tandem_buffer *buffer);
@@ -84,24 +83,9 @@ enum tandem_status buffer_check(const struct tandem_device *device,
 enum tandem_status buffer_span(const void *user,
                                const struct tandem_buffer *buffer,
                                struct address_range *out);
-/* Allocates an object from a pool and adds it to the device's list, or returns
- * NULL if memory is exhausted. owned_new and owned_free lock device->mutex. */
-void *owned_new(struct handle_pool *pool, struct tandem_device *device,
-                struct owned **list);
-void owned_free(struct handle_pool *pool, struct owned **list, void *object);
 /* The caller of owned_link and owned_unlink holds the device's mutex. */
 void owned_link(struct owned **list, struct owned *object);
 void owned_unlink(struct owned **list, struct owned *object);
-
-/* ---- device.c: called from any thread ----------------------------------- */
-
-enum tandem_status device_count(uint32_t *out_count);
-enum tandem_status device_describe(uint32_t index,
-                                   struct tandem_device_info *out_info);
-enum tandem_status device_open(uint32_t index,
-                               const struct tandem_open_options *options,
-                               struct tandem_device **out_device);
-void device_close(struct tandem_device *device);
 
 /* ---- memory.c ----------------------------------------------------------- */
 
@@ -153,7 +137,6 @@ enum tandem_status transfer_unmap(struct tandem_stream *stream,
 enum tandem_status stream_create(struct tandem_device *device, uint32_t flags,
                                  struct tandem_stream **out_stream);
 void stream_destroy(struct tandem_stream *stream);
-enum tandem_status stream_query(struct tandem_stream *stream);
 enum tandem_status stream_synchronize(struct tandem_stream *stream,
                                       uint64_t timeout_ns);
 enum tandem_status stream_wait_event(struct tandem_stream *stream,
@@ -161,7 +144,6 @@ enum tandem_status stream_wait_event(struct tandem_stream *stream,
 enum tandem_status event_record(struct tandem_stream *stream,
                                 struct tandem_event **out_event);
 void event_destroy(struct tandem_event *event);
-enum tandem_status event_query(struct tandem_event *event);
 enum tandem_status event_wait(struct tandem_event *event, uint64_t timeout_ns);
 enum tandem_status event_elapsed_ns(struct tandem_event *start,
                                     struct tandem_event *end, uint64_t *out_ns);
@@ -208,6 +190,17 @@ void cross_entropy_run(const struct work *work);
 static inline void *tensor_data(const struct tandem_tensor_desc *tensor)
 {
     return tensor->buffer->base + tensor->byte_offset;
+}
+
+static inline int64_t min64(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Returns n / divisor, rounded up. */
+static inline int64_t ceil_div(int64_t n, int64_t divisor)
+{
+    return (n + divisor - 1) / divisor;
 }
 
 #endif

@@ -2,7 +2,7 @@
 /*
  * Streams and events.  Every operation completes before its call returns.  A
  * stream is therefore always idle, a recorded event is complete, and no wait
- * blocks.  Callable from any thread.
+ * blocks.  May be called from any thread.
  */
 #include "config.h"
 
@@ -11,12 +11,36 @@
 #include "common/last_error.h"
 #include "cpu/objects.h"
 
+/* Allocates a stream or an event and adds it to `list` of the device.  Returns
+ * NULL if memory is exhausted. */
+static void *owned_new(struct handle_pool *pool, struct tandem_device *device,
+                       struct owned **list)
+{
+    struct owned *object = handle_new(pool);
+    if (object == NULL)
+        return NULL;
+    object->device = device;
+    pthread_mutex_lock(&device->mutex);
+    owned_link(list, object);
+    pthread_mutex_unlock(&device->mutex);
+    return object;
+}
+
+static void owned_free(struct handle_pool *pool, struct owned **list,
+                       void *object)
+{
+    struct owned *owned = object;
+    pthread_mutex_lock(&owned->device->mutex);
+    owned_unlink(list, owned);
+    pthread_mutex_unlock(&owned->device->mutex);
+    handle_free(pool, object);
+}
+
 enum tandem_status stream_create(struct tandem_device *device, uint32_t flags,
                                  struct tandem_stream **out_stream)
 {
     if (out_stream == NULL)
-        return last_error_set(TANDEM_INVALID_ARGUMENT,
-                              "stream_create: out_stream is NULL");
+        return argument_error("stream_create: out_stream is NULL");
     *out_stream = NULL;
     enum tandem_status status = device_check(device);
     if (status != TANDEM_OK)
@@ -40,11 +64,6 @@ void stream_destroy(struct tandem_stream *stream)
         owned_free(&stream_pool, &stream->owned.device->streams, stream);
 }
 
-enum tandem_status stream_query(struct tandem_stream *stream)
-{
-    return stream_check(stream);
-}
-
 enum tandem_status stream_synchronize(struct tandem_stream *stream,
                                       uint64_t timeout_ns)
 {
@@ -59,10 +78,8 @@ enum tandem_status stream_wait_event(struct tandem_stream *stream,
     if (status == TANDEM_OK)
         status = event_check(event);
     if (status == TANDEM_OK && event->owned.device != stream->owned.device)
-        return last_error_set(
-            TANDEM_INVALID_ARGUMENT,
-            "stream_wait_event: the event belongs to another device than "
-            "the stream");
+        return argument_error("stream_wait_event: the event belongs to another "
+                              "device than the stream");
     return status;
 }
 
@@ -70,8 +87,7 @@ enum tandem_status event_record(struct tandem_stream *stream,
                                 struct tandem_event **out_event)
 {
     if (out_event == NULL)
-        return last_error_set(TANDEM_INVALID_ARGUMENT,
-                              "event_record: out_event is NULL");
+        return argument_error("event_record: out_event is NULL");
     *out_event = NULL;
     enum tandem_status status = stream_check(stream);
     if (status != TANDEM_OK)
@@ -100,11 +116,6 @@ void event_destroy(struct tandem_event *event)
         owned_free(&event_pool, &event->owned.device->events, event);
 }
 
-enum tandem_status event_query(struct tandem_event *event)
-{
-    return event_check(event);
-}
-
 enum tandem_status event_wait(struct tandem_event *event, uint64_t timeout_ns)
 {
     (void)timeout_ns;
@@ -115,8 +126,7 @@ enum tandem_status event_elapsed_ns(struct tandem_event *start,
                                     struct tandem_event *end, uint64_t *out_ns)
 {
     if (out_ns == NULL)
-        return last_error_set(TANDEM_INVALID_ARGUMENT,
-                              "event_elapsed_ns: out_ns is NULL");
+        return argument_error("event_elapsed_ns: out_ns is NULL");
     *out_ns = 0;
     enum tandem_status status = event_check(start);
     if (status == TANDEM_OK)
@@ -124,15 +134,11 @@ enum tandem_status event_elapsed_ns(struct tandem_event *start,
     if (status != TANDEM_OK)
         return status;
     if (start->stream != end->stream || !start->profiling || !end->profiling)
-        return last_error_set(
-            TANDEM_INVALID_ARGUMENT,
-            "event_elapsed_ns: both events must be recorded on one "
-            "stream that has TANDEM_STREAM_PROFILING");
+        return argument_error("event_elapsed_ns: both events must be recorded "
+                              "on one stream that has TANDEM_STREAM_PROFILING");
     if (end->at_ns < start->at_ns)
-        return last_error_set(
-            TANDEM_INVALID_ARGUMENT,
-            "event_elapsed_ns: the end event was recorded before the "
-            "start event");
+        return argument_error("event_elapsed_ns: the end event was recorded "
+                              "before the start event");
     *out_ns = end->at_ns - start->at_ns;
     return TANDEM_OK;
 }

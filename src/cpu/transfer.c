@@ -15,7 +15,7 @@
 /* Returns TANDEM_OK if the stream and the buffer are live, and the buffer is
  * unmapped, belongs to the stream's device and contains the byte range. */
 static enum tandem_status transfer_check(const char *what,
-                                         const struct tandem_stream *stream,
+                                         struct tandem_stream *stream,
                                          const struct tandem_buffer *buffer,
                                          uint64_t offset, uint64_t bytes)
 {
@@ -31,25 +31,35 @@ static enum tandem_status transfer_check(const char *what,
     return last_error_set(status, "%s: %s", what, why);
 }
 
+/* Checks the arguments of transfer `what` between a buffer and the host memory
+ * `memory`, which error messages call `name`. */
+static enum tandem_status
+host_transfer_check(const char *what, struct tandem_stream *stream,
+                    const struct tandem_buffer *buffer, uint64_t offset,
+                    uint64_t bytes, uint32_t flags, const char *name,
+                    const void *memory)
+{
+    enum tandem_status status =
+        transfer_check(what, stream, buffer, offset, bytes);
+    if (status == TANDEM_OK)
+        status = check_flags(what, flags, TANDEM_TRANSFER_ASYNC);
+    if (status == TANDEM_OK && bytes > 0 && memory == NULL)
+        return argument_error("%s: %s is NULL, but the size is %llu bytes",
+                              what, name, (unsigned long long)bytes);
+    return status;
+}
+
 enum tandem_status transfer_upload(struct tandem_stream *stream,
                                    struct tandem_buffer *buffer,
                                    uint64_t offset, const void *source,
                                    uint64_t bytes, uint32_t flags)
 {
-    enum tandem_status status =
-        transfer_check("upload", stream, buffer, offset, bytes);
-    if (status == TANDEM_OK)
-        status = check_flags("upload", flags, TANDEM_TRANSFER_ASYNC);
-    if (status != TANDEM_OK || bytes == 0)
-        return status;
-    if (source == NULL)
-        return last_error_set(
-            TANDEM_INVALID_ARGUMENT,
-            "upload: source is NULL, but the size is %llu bytes",
-            (unsigned long long)bytes);
+    enum tandem_status status = host_transfer_check(
+        "upload", stream, buffer, offset, bytes, flags, "source", source);
     /* The ranges may overlap, because `source` may lie in imported memory. */
-    memmove(buffer->base + offset, source, (size_t)bytes);
-    return TANDEM_OK;
+    if (status == TANDEM_OK && bytes > 0)
+        memmove(buffer->base + offset, source, (size_t)bytes);
+    return status;
 }
 
 enum tandem_status transfer_download(struct tandem_stream *stream,
@@ -59,19 +69,11 @@ enum tandem_status transfer_download(struct tandem_stream *stream,
                                      uint64_t timeout_ns)
 {
     (void)timeout_ns;
-    enum tandem_status status =
-        transfer_check("download", stream, buffer, offset, bytes);
-    if (status == TANDEM_OK)
-        status = check_flags("download", flags, TANDEM_TRANSFER_ASYNC);
-    if (status != TANDEM_OK || bytes == 0)
-        return status;
-    if (target == NULL)
-        return last_error_set(
-            TANDEM_INVALID_ARGUMENT,
-            "download: target is NULL, but the size is %llu bytes",
-            (unsigned long long)bytes);
-    memmove(target, buffer->base + offset, (size_t)bytes);
-    return TANDEM_OK;
+    enum tandem_status status = host_transfer_check(
+        "download", stream, buffer, offset, bytes, flags, "target", target);
+    if (status == TANDEM_OK && bytes > 0)
+        memmove(target, buffer->base + offset, (size_t)bytes);
+    return status;
 }
 
 enum tandem_status transfer_copy(struct tandem_stream *stream,
@@ -90,10 +92,9 @@ enum tandem_status transfer_copy(struct tandem_stream *stream,
     const unsigned char *from = source->base + source_offset;
     unsigned char *to = target->base + target_offset;
     if (from < to + bytes && to < from + bytes)
-        return last_error_set(
-            TANDEM_INVALID_ARGUMENT,
-            "copy: the source range (%llu bytes at offset %llu) and "
-            "the target range (offset %llu) overlap",
+        return argument_error(
+            "copy: the source range (%llu bytes at offset %llu) and the target "
+            "range (offset %llu) overlap",
             (unsigned long long)bytes, (unsigned long long)source_offset,
             (unsigned long long)target_offset);
     memcpy(to, from, (size_t)bytes);
@@ -108,18 +109,15 @@ enum tandem_status transfer_fill(struct tandem_stream *stream,
     unsigned char copy[8];
     if (pattern == NULL || (pattern_bytes != 1 && pattern_bytes != 2 &&
                             pattern_bytes != 4 && pattern_bytes != 8))
-        return last_error_set(
-            TANDEM_INVALID_ARGUMENT,
-            "fill: the pattern is NULL or has %u bytes; expected 1, "
-            "2, 4 or 8",
+        return argument_error(
+            "fill: the pattern is NULL or has %u bytes; expected 1, 2, 4 or 8",
             (unsigned)pattern_bytes);
     if (offset % pattern_bytes != 0 || bytes % pattern_bytes != 0)
-        return last_error_set(
-            TANDEM_INVALID_ARGUMENT,
-            "fill: offset %llu and size %llu must be multiples of "
-            "the pattern's %u bytes",
-            (unsigned long long)offset, (unsigned long long)bytes,
-            (unsigned)pattern_bytes);
+        return argument_error("fill: offset %llu and size %llu must be "
+                              "multiples of the pattern's %u bytes",
+                              (unsigned long long)offset,
+                              (unsigned long long)bytes,
+                              (unsigned)pattern_bytes);
     enum tandem_status status =
         transfer_check("fill", stream, buffer, offset, bytes);
     if (status != TANDEM_OK || bytes == 0)
@@ -141,7 +139,7 @@ enum tandem_status transfer_fill(struct tandem_stream *stream,
 
 /* Returns TANDEM_OK if the stream and the buffer are live and belong to the
  * same device.  The buffer may be mapped. */
-static enum tandem_status mapped_check(const struct tandem_stream *stream,
+static enum tandem_status mapped_check(struct tandem_stream *stream,
                                        const struct tandem_buffer *buffer)
 {
     enum tandem_status status = stream_check(stream);
@@ -156,8 +154,7 @@ enum tandem_status transfer_map(struct tandem_stream *stream,
 {
     (void)timeout_ns;
     if (out_memory == NULL)
-        return last_error_set(TANDEM_INVALID_ARGUMENT,
-                              "map: out_memory is NULL");
+        return argument_error("map: out_memory is NULL");
     *out_memory = NULL;
     enum tandem_status status = mapped_check(stream, buffer);
     if (status == TANDEM_OK)
@@ -167,8 +164,7 @@ enum tandem_status transfer_map(struct tandem_stream *stream,
     if (status != TANDEM_OK)
         return status;
     if (flags == 0)
-        return last_error_set(TANDEM_INVALID_ARGUMENT,
-                              "map: flags are 0; expected TANDEM_MAP_READ, "
+        return argument_error("map: flags are 0; expected TANDEM_MAP_READ, "
                               "TANDEM_MAP_WRITE or both");
     __atomic_fetch_add(&buffer->maps, 1, __ATOMIC_RELAXED);
     *out_memory = buffer->base + offset;
@@ -184,8 +180,7 @@ enum tandem_status transfer_unmap(struct tandem_stream *stream,
     const unsigned char *at = memory;
     if (at == NULL || at < buffer->base || at > buffer->base + buffer->bytes ||
         __atomic_load_n(&buffer->maps, __ATOMIC_RELAXED) == 0)
-        return last_error_set(
-            TANDEM_INVALID_ARGUMENT,
+        return argument_error(
             "unmap: the memory is not mapped from this buffer");
     __atomic_fetch_sub(&buffer->maps, 1, __ATOMIC_RELAXED);
     return TANDEM_OK;

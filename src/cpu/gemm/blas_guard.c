@@ -6,10 +6,47 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
 #include <time.h>
+#ifdef HAVE_OPENBLAS_SET_NUM_THREADS
+#include <cblas.h>
+#endif
 
 #include "common/atfork.h"
 #include "common/last_error.h"
+#include "common/thread_state_guard.h"
+#include "common/threads.h"
+
+#ifndef HAVE_OPENBLAS_SET_NUM_THREADS
+/* Replacements for a CBLAS other than OpenBLAS.  Such a CBLAS keeps its thread
+ * count. */
+static int openblas_get_num_threads(void)
+{
+    return 1;
+}
+
+static void openblas_set_num_threads(int threads)
+{
+    (void)threads;
+}
+
+static const char *openblas_get_corename(void)
+{
+    return NULL;
+}
+#endif
+
+static _Atomic uint32_t users; /* number of blas_limit calls in effect */
+static int found; /* thread count before blas_limit; valid if users > 0 */
+/* True in a child process if its parent forked while blas_limit was in effect.
+ * `found` then holds the original thread count, which must not be overwritten
+ * with the lowered count. */
+static atomic_bool inherited;
+/* True after a fork ended the threads of OpenBLAS.  Becomes false when the
+ * system allows enough new threads for OpenBLAS to restart all of them. */
+static atomic_bool stopped;
 
 /* ---- forks -------------------------------------------------------------- */
 
@@ -47,11 +84,9 @@ static void fork_prepare(void)
         nanosleep(&pause, NULL);
 }
 
-static void threads_stopped(void);
-
 static void fork_parent(void)
 {
-    threads_stopped();
+    atomic_store(&stopped, true);
     atomic_fetch_sub(&forks, 1);
     if (atomic_load(&holder) != pthread_self())
         return;
@@ -59,16 +94,15 @@ static void fork_parent(void)
     pthread_mutex_unlock(&mutex);
 }
 
-static void threads_inherit(void);
-
 static void fork_child(void)
 {
     pthread_mutex_init(&mutex, NULL);
     atomic_store(&holder, (pthread_t)0);
     atomic_store(&inside, 0);
     atomic_store(&forks, 0);
-    threads_stopped();
-    threads_inherit();
+    atomic_store(&stopped, true);
+    if (atomic_exchange(&users, 0) > 0)
+        atomic_store(&inherited, true);
 }
 
 bool blas_fork_guard_install(void)
@@ -94,38 +128,6 @@ void blas_leave(void)
 }
 
 /* ---- threads ------------------------------------------------------------ */
-
-#ifdef HAVE_OPENBLAS_SET_NUM_THREADS
-
-#include <cblas.h>
-#include <stdio.h>
-#include <string.h>
-#include <strings.h>
-
-#include "common/thread_state_guard.h"
-#include "common/threads.h"
-
-static _Atomic uint32_t users;
-static int found; /* thread count before blas_limit; valid if users > 0 */
-/* True in a child process if its parent forked while blas_limit was in effect.
- * `found` then holds the original thread count, which must not be overwritten
- * with the lowered count. */
-static atomic_bool inherited;
-
-static void threads_inherit(void)
-{
-    if (atomic_exchange(&users, 0) > 0)
-        atomic_store(&inherited, true);
-}
-
-/* True after a fork ended the threads of OpenBLAS.  Becomes false when the
- * system allows enough new threads for OpenBLAS to restart all of them. */
-static atomic_bool stopped;
-
-static void threads_stopped(void)
-{
-    atomic_store(&stopped, true);
-}
 
 /* Returns how many threads OpenBLAS would start, not counting the calling
  * thread.  The caller holds `mutex`. */
@@ -163,24 +165,23 @@ enum tandem_status blas_ready(void)
         return TANDEM_OK;
     return last_error_set(
         TANDEM_OUT_OF_MEMORY,
-        "gemm: OpenBLAS must start %u threads again after a "
-        "fork, but the system refuses them because of " THREADS_LIMITS
-        "; raise it, or set "
+        "gemm: OpenBLAS must start %u threads again after a fork, but the "
+        "system refuses them because of " THREADS_LIMITS "; raise it, or set "
         "OPENBLAS_NUM_THREADS=1 in the environment",
         (unsigned)missing);
 }
 
-bool blas_limit(uint32_t threads)
+bool blas_limit(void)
 {
     if (atomic_load(&users) == 0 && !atomic_load(&inherited) &&
-        openblas_get_num_threads() <= (int)threads)
+        openblas_get_num_threads() <= 1)
         return false;
     pthread_mutex_lock(&mutex);
     if (atomic_load(&users) == 0 && !atomic_exchange(&inherited, false))
         found = openblas_get_num_threads();
     atomic_fetch_add(&users, 1);
-    if (openblas_get_num_threads() > (int)threads)
-        openblas_set_num_threads((int)threads);
+    if (openblas_get_num_threads() > 1)
+        openblas_set_num_threads(1);
     pthread_mutex_unlock(&mutex);
     return true;
 }
@@ -211,7 +212,8 @@ bool blas_complain(const char *level, char *out, size_t bytes)
 {
     const char *core = openblas_get_corename();
     bool avx512 = strcmp(level, "avx512") == 0;
-    if ((!avx512 && strcmp(level, "avx2") != 0) || core_is_wide(core))
+    if ((!avx512 && strcmp(level, "avx2") != 0) || core == NULL ||
+        core_is_wide(core))
         return false;
     snprintf(out, bytes,
              "GEMM is slow: OpenBLAS runs its %s kernels on this "
@@ -224,47 +226,7 @@ bool blas_complain(const char *level, char *out, size_t bytes)
 
 void blas_name(char *out, size_t bytes)
 {
-    snprintf(out, bytes, " openblas:%s", openblas_get_corename());
+    const char *core = openblas_get_corename();
+    snprintf(out, bytes, "%s%s",
+             core == NULL ? "" : " openblas:", core == NULL ? "" : core);
 }
-
-#else
-
-void blas_name(char *out, size_t bytes)
-{
-    if (bytes > 0)
-        *out = '\0';
-}
-
-bool blas_complain(const char *level, char *out, size_t bytes)
-{
-    (void)level;
-    (void)out;
-    (void)bytes;
-    return false;
-}
-
-static void threads_inherit(void)
-{
-}
-
-static void threads_stopped(void)
-{
-}
-
-enum tandem_status blas_ready(void)
-{
-    return TANDEM_OK;
-}
-
-/* Does nothing: a CBLAS other than OpenBLAS keeps its thread count. */
-bool blas_limit(uint32_t threads)
-{
-    (void)threads;
-    return false;
-}
-
-void blas_release(void)
-{
-}
-
-#endif

@@ -2,21 +2,20 @@
 /*
  * Limits the thread count of the CBLAS and protects its calls against fork.
  * The host process may use the same library, so the thread count is only
- * lowered during a GEMM and never raised.  Callable from any thread.
+ * lowered during a GEMM and never raised.  May be called from any thread.
  */
 #ifndef TANDEM_CPU_GEMM_BLAS_GUARD_H
 #define TANDEM_CPU_GEMM_BLAS_GUARD_H
 
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
 
 #include <tandem/backend.h>
 
-/* Limits the CBLAS to `threads` threads until blas_release.  Returns false if
- * the CBLAS already uses at most `threads` threads; the caller must not call
- * blas_release in that case.  Call blas_ready before blas_limit. */
-bool blas_limit(uint32_t threads);
+/* Limits the CBLAS to one thread until blas_release.  Returns false if the
+ * CBLAS already uses one thread; the caller must not call blas_release in that
+ * case. Call blas_ready before blas_limit. */
+bool blas_limit(void);
 void blas_release(void);
 
 /* Checks that OpenBLAS can restart its threads.  OpenBLAS ends them before a

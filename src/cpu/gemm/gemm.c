@@ -10,10 +10,9 @@
 #include "cpu/gemm/blas_guard.h"
 #include "cpu/gemm/gemm.h"
 
-static const float *matrix_data(const struct tandem_matrix *matrix)
+static void *matrix_data(const struct tandem_matrix *matrix)
 {
-    return (const float *)(const void *)(matrix->buffer->base +
-                                         matrix->byte_offset);
+    return matrix->buffer->base + matrix->byte_offset;
 }
 
 /* Returns TANDEM_UNSUPPORTED if a dimension of a GEMM exceeds INT_MAX. */
@@ -48,18 +47,14 @@ enum tandem_status gemm_prepare(struct gemm_call *out,
         status = blas_ready();
     if (status != TANDEM_OK)
         return status;
-    memset(out, 0, sizeof *out);
-    out->gemm = gemm;
-    out->kernels = kernels;
-    out->pool = pool;
+    *out = (struct gemm_call){.gemm = gemm, .kernels = kernels, .pool = pool};
     if (gemm->k > 0) {
         out->a = matrix_data(&gemm->a);
         out->b = matrix_data(&gemm->b);
     }
-    out->c = (float *)(void *)(gemm->c.buffer->base + gemm->c.byte_offset);
+    out->c = matrix_data(&gemm->c);
     if (gemm->bias_kind != TANDEM_BIAS_NONE)
-        out->bias = (const float *)(const void *)(gemm->bias->base +
-                                                  gemm->bias_byte_offset);
+        out->bias = (const void *)(gemm->bias->base + gemm->bias_byte_offset);
     out->params.f[0] = attribute_f32(gemm->activation_parameter);
     out->params.flag =
         gemm->activation == TANDEM_OP_GELU && gemm->activation_parameter == 1.0;

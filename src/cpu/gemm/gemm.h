@@ -36,6 +36,9 @@ struct gemm_job {
     int64_t a_floats, b_floats, c_floats, slot_floats;
     int64_t sum_floats, bias_floats;
     uint64_t workspace_bytes;
+    /* False if all types are f32.  Such a GEMM uses a workspace only to split
+     * k; without a workspace, the GEMM does not split k. */
+    bool needs_workspace;
     float *workspace, *sums; /* `sums` holds the partial sums of each k range */
     atomic_uchar *slot_taken; /* for each workspace slot, 1 if it is in use */
 };
@@ -58,9 +61,7 @@ void gemv_run(const struct gemm_call *call);
 
 /* Divides the GEMM into blocks and computes job->workspace_bytes. */
 void parallel_gemm_prepare(struct gemm_job *job, struct gemm_call *call);
-/* Returns false if parallel_gemm_run accepts NULL as the workspace.  An f32
- * GEMM uses a workspace only to split k; without one, it does not split k. */
-bool parallel_gemm_needs_workspace(const struct gemm_job *job);
+/* Accepts NULL as the workspace if job->needs_workspace is false. */
 void parallel_gemm_run(struct gemm_job *job, void *workspace);
 
 /* Applies bias and activation to n f32 elements at c.  These elements belong to

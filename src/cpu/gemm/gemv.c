@@ -27,24 +27,30 @@ struct gemv {
     float alpha, beta;
 };
 
-static struct gemv gemv_of(const struct tandem_gemm *gemm, const float *a,
-                           const float *b, float *c, int64_t n)
+/* Returns the product that computes n results of GEMV number `batch`, from
+ * index `from` on. */
+static struct gemv gemv_of(const struct gemm_call *call, int64_t batch,
+                           int64_t from, int64_t n)
 {
+    const struct tandem_gemm *gemm = call->gemm;
     bool ta = (gemm->flags & TANDEM_GEMM_TRANSPOSE_A) != 0;
     bool tb = (gemm->flags & TANDEM_GEMM_TRANSPOSE_B) != 0;
     bool row = gemm->m == 1; /* true if the result is one row, not a column */
-    return (struct gemv){.matrix = row ? b : a,
-                         .x = row ? a : b,
-                         .y = c,
-                         .n = n,
-                         .k = gemm->k,
-                         .ld = row ? gemm->b.ld : gemm->a.ld,
-                         .x_step = row ? (ta ? gemm->a.ld : 1)
-                                       : (tb ? 1 : gemm->b.ld),
-                         .y_step = row ? 1 : gemm->c.ld,
-                         .is_strided = row ? !tb : ta,
-                         .alpha = (float)gemm->alpha,
-                         .beta = (float)gemm->beta};
+    const struct tandem_matrix *matrix = row ? &gemm->b : &gemm->a;
+    const struct tandem_matrix *vector = row ? &gemm->a : &gemm->b;
+    struct gemv v = {.n = n,
+                     .k = gemm->k,
+                     .ld = matrix->ld,
+                     .x_step = (row ? ta : !tb) ? vector->ld : 1,
+                     .y_step = row ? 1 : gemm->c.ld,
+                     .is_strided = row ? !tb : ta,
+                     .alpha = (float)gemm->alpha,
+                     .beta = (float)gemm->beta};
+    v.matrix = (row ? call->b : call->a) + batch * matrix->batch_stride +
+               from * (v.is_strided ? 1 : v.ld);
+    v.x = (row ? call->a : call->b) + batch * vector->batch_stride;
+    v.y = call->c + batch * gemm->c.batch_stride + from * v.y_step;
+    return v;
 }
 
 /* Computes y[j] = beta * y[j] + dot(x, line j), where the dot product has
@@ -105,7 +111,7 @@ static void gemv_lines_run(const struct gemv *v)
     }
     memset(total, 0, (size_t)v->n * sizeof total[0]);
     for (int64_t from = 0; from < v->k; from += max) {
-        int64_t terms = v->k - from < max ? v->k - from : max;
+        int64_t terms = min64(v->k - from, max);
         memset(part, 0, (size_t)v->n * sizeof part[0]);
         if (uses_dots(v))
             dots_compute(v, from, terms, part);
@@ -122,39 +128,26 @@ static void gemv_lines_run(const struct gemv *v)
     }
 }
 
-/* Computes n result elements of one GEMV of the batch, from index `from` on. */
-static void results_compute(const struct gemm_call *call, int64_t batch,
-                            int64_t from, int64_t n)
+static int64_t result_count(const struct tandem_gemm *gemm)
 {
-    const struct tandem_gemm *gemm = call->gemm;
-    const float *a = call->a + batch * gemm->a.batch_stride;
-    const float *b = call->b + batch * gemm->b.batch_stride;
-    float *c = call->c + batch * gemm->c.batch_stride;
-    bool row = gemm->m == 1;
-    bool is_contiguous = row ? (gemm->flags & TANDEM_GEMM_TRANSPOSE_B) != 0
-                             : (gemm->flags & TANDEM_GEMM_TRANSPOSE_A) == 0;
-    int64_t skip = from * (!is_contiguous ? 1 : row ? gemm->b.ld : gemm->a.ld);
-    c += from * (row ? 1 : gemm->c.ld);
-    struct gemv v = gemv_of(gemm, row ? a : a + skip, row ? b + skip : b, c, n);
-    gemv_lines_run(&v);
-    for (int64_t i = 0; !row && i < n; i++)
-        gemm_epilogue_apply(call, c + i * gemm->c.ld, from + i, 0, 1);
-    if (row)
-        gemm_epilogue_apply(call, c, 0, from, n);
+    return gemm->m == 1 ? gemm->n : gemm->m;
 }
 
 /* Thread-pool function: each task computes up to TASK_RESULTS results. */
 static void tasks_run(const void *context, int64_t first, int64_t end)
 {
     const struct gemm_call *call = context;
-    const struct tandem_gemm *gemm = call->gemm;
-    int64_t results = gemm->m == 1 ? gemm->n : gemm->m;
-    int64_t tasks = (results + TASK_RESULTS - 1) / TASK_RESULTS; /* per batch */
+    int64_t results = result_count(call->gemm);
+    int64_t tasks = ceil_div(results, TASK_RESULTS); /* tasks per GEMV */
     for (int64_t task = first; task < end; task++) {
         int64_t from = task % tasks * TASK_RESULTS;
-        int64_t n =
-            results - from < TASK_RESULTS ? results - from : TASK_RESULTS;
-        results_compute(call, task / tasks, from, n);
+        int64_t n = min64(results - from, TASK_RESULTS);
+        struct gemv v = gemv_of(call, task / tasks, from, n);
+        gemv_lines_run(&v);
+        if (call->gemm->m == 1)
+            gemm_epilogue_apply(call, v.y, 0, from, n);
+        for (int64_t i = 0; call->gemm->m != 1 && i < n; i++)
+            gemm_epilogue_apply(call, v.y + i * v.y_step, from + i, 0, 1);
     }
 }
 
@@ -169,11 +162,11 @@ bool gemv_supports(const struct gemm_call *call)
 void gemv_run(const struct gemm_call *call)
 {
     const struct tandem_gemm *gemm = call->gemm;
-    int64_t results = gemm->m == 1 ? gemm->n : gemm->m;
-    int64_t tasks = (results + TASK_RESULTS - 1) / TASK_RESULTS;
-    bool limited = blas_limit(1);
+    int64_t results = result_count(gemm);
+    int64_t tasks = ceil_div(results, TASK_RESULTS);
+    bool limited = blas_limit();
     pool_run(call->pool, POOL_GEMV, tasks_run, call, gemm->batch * tasks,
-             gemm->k * (results + tasks - 1) / tasks);
+             gemm->k * ceil_div(results, tasks));
     if (limited)
         blas_release();
 }

@@ -57,23 +57,21 @@ struct block {
     bool is_unsplit; /* true if the block covers all of k */
 };
 
-static int64_t min64(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-static int64_t ceil_div(int64_t n, int64_t divisor)
-{
-    return (n + divisor - 1) / divisor;
-}
-
-static unsigned char *matrix_at(const struct tandem_matrix *matrix,
-                                uint32_t dtype, int64_t batch, int64_t row,
-                                int64_t column)
+static void *matrix_at(const struct tandem_matrix *matrix, uint32_t dtype,
+                       int64_t batch, int64_t row, int64_t column)
 {
     int64_t at = batch * matrix->batch_stride + row * matrix->ld + column;
     return matrix->buffer->base + matrix->byte_offset +
            at * (int64_t)TANDEM_DTYPE_BYTES(dtype);
+}
+
+/* Returns the address in matrix c of the first element of the block's row
+ * number `row`. */
+static void *c_at(const struct block *block, int64_t row)
+{
+    const struct tandem_gemm *gemm = block->job->gemm;
+    return matrix_at(&gemm->c, gemm->c_dtype, block->batch, block->row + row,
+                     block->column);
 }
 
 /* ---- one block ---------------------------------------------------------- */
@@ -84,17 +82,12 @@ static unsigned char *matrix_at(const struct tandem_matrix *matrix,
 static void block_begin(const struct block *block, bool no_product)
 {
     const struct gemm_job *job = block->job;
-    const struct tandem_gemm *gemm = job->gemm;
     bool converts =
         block->is_unsplit && job->f32_to_c != NULL && block->beta != 0;
     for (int64_t i = 0; (converts || no_product) && i < block->rows; i++) {
         float *c = block->c + i * block->ld;
         if (converts)
-            job->c_to_f32(c,
-                          (const uint16_t *)(const void *)matrix_at(
-                              &gemm->c, gemm->c_dtype, block->batch,
-                              block->row + i, block->column),
-                          block->columns);
+            job->c_to_f32(c, c_at(block, i), block->columns);
         for (int64_t j = 0; no_product && j < block->columns; j++)
             c[j] = block->beta == 0 ? 0.0f : c[j] * block->beta;
     }
@@ -113,31 +106,31 @@ static void block_finish(const struct block *block)
         gemm_epilogue_apply(job->call, c, block->row + i, block->column,
                             block->columns);
         if (job->f32_to_c != NULL)
-            job->f32_to_c((uint16_t *)(void *)matrix_at(
-                              &gemm->c, gemm->c_dtype, block->batch,
-                              block->row + i, block->column),
-                          c, block->columns);
+            job->f32_to_c(c_at(block, i), c, block->columns);
     }
 }
 
 /* Returns a rows x columns part of an operand as f32.  The part starts at (row,
- * column).  An f32 operand is used in place.  A 16-bit operand is converted
- * into `space`.  *out_ld receives the row pitch in elements. */
+ * column).  If `transposed` is true, these arguments describe the transposed
+ * matrix.  An f32 operand is used in place.  A 16-bit operand is converted into
+ * `space`.  *out_ld receives the row pitch in elements. */
 static const float *operand_as_f32(const struct block *block, float *space,
                                    const struct tandem_matrix *matrix,
-                                   int64_t row, int64_t column, int64_t rows,
-                                   int64_t columns, int *out_ld)
+                                   bool transposed, int64_t row, int64_t column,
+                                   int64_t rows, int64_t columns, int *out_ld)
 {
     const struct gemm_job *job = block->job;
-    const unsigned char *from =
-        matrix_at(matrix, job->gemm->dtype, block->batch, row, column);
-    *out_ld = (int)matrix->ld;
+    int64_t lines = transposed ? columns : rows;
+    int64_t width = transposed ? rows : columns;
+    const void *from =
+        matrix_at(matrix, job->gemm->dtype, block->batch,
+                  transposed ? column : row, transposed ? row : column);
+    *out_ld = (int)(job->ab_to_f32 == NULL ? matrix->ld : width);
     if (job->ab_to_f32 == NULL)
-        return (const float *)(const void *)from;
-    const uint16_t *x = (const uint16_t *)(const void *)from;
-    for (int64_t i = 0; i < rows; i++)
-        job->ab_to_f32(space + i * columns, x + i * matrix->ld, columns);
-    *out_ld = (int)columns;
+        return from;
+    const uint16_t *x = from;
+    for (int64_t i = 0; i < lines; i++)
+        job->ab_to_f32(space + i * width, x + i * matrix->ld, width);
     return space;
 }
 
@@ -161,23 +154,20 @@ static void block_multiply(const struct block *block)
 {
     const struct gemm_job *job = block->job;
     const struct tandem_gemm *gemm = job->gemm;
-    bool ta = job->ta, tb = job->tb;
     int64_t terms = max_terms(block);
     for (int64_t done = 0; done < block->depth; done += terms) {
         int64_t from = block->from + done;
         int64_t depth = min64(terms, block->depth - done);
         int a_ld, b_ld;
         const float *a =
-            operand_as_f32(block, block->a, &gemm->a, ta ? from : block->row,
-                           ta ? block->row : from, ta ? depth : block->rows,
-                           ta ? block->rows : depth, &a_ld);
-        const float *b = operand_as_f32(
-            block, block->b, &gemm->b, tb ? block->column : from,
-            tb ? from : block->column, tb ? block->columns : depth,
-            tb ? depth : block->columns, &b_ld);
+            operand_as_f32(block, block->a, &gemm->a, job->ta, block->row, from,
+                           block->rows, depth, &a_ld);
+        const float *b =
+            operand_as_f32(block, block->b, &gemm->b, job->tb, from,
+                           block->column, depth, block->columns, &b_ld);
         blas_enter();
-        cblas_sgemm(CblasRowMajor, ta ? CblasTrans : CblasNoTrans,
-                    tb ? CblasTrans : CblasNoTrans, (int)block->rows,
+        cblas_sgemm(CblasRowMajor, job->ta ? CblasTrans : CblasNoTrans,
+                    job->tb ? CblasTrans : CblasNoTrans, (int)block->rows,
                     (int)block->columns, (int)depth, block->alpha, a, a_ld, b,
                     b_ld, done == 0 ? block->beta : 1.0f, block->c,
                     (int)block->ld);
@@ -185,44 +175,42 @@ static void block_multiply(const struct block *block)
     }
 }
 
-/* Initializes the block of task `index`, which uses workspace slot `slot`. */
-static void block_init(const struct gemm_job *job, struct block *out,
-                       int64_t index, int64_t slot)
+/* Returns the block of task `index`, which uses workspace slot `slot`. */
+static struct block block_of(const struct gemm_job *job, int64_t index,
+                             int64_t slot)
 {
     const struct tandem_gemm *gemm = job->gemm;
-    int64_t split = index % job->splits;
-    memset(out, 0, sizeof *out);
-    out->job = job;
-    index /= job->splits;
-    out->column = index % job->column_blocks * job->columns;
-    index /= job->column_blocks;
-    out->row = index % job->row_blocks * job->rows;
-    out->batch = index / job->row_blocks;
-    out->rows = min64(job->rows, gemm->m - out->row);
-    out->columns = min64(job->columns, gemm->n - out->column);
-    out->from = split * job->depth;
-    out->depth = min64(job->depth, gemm->k - out->from);
-    out->alpha = (float)gemm->alpha;
-    out->beta = (float)gemm->beta;
-    out->is_unsplit = job->splits == 1;
-    out->ld = out->columns;
+    int64_t split = index % job->splits, tile = index / job->splits;
+    int64_t row_tile = tile / job->column_blocks;
+    struct block out = {.job = job,
+                        .batch = row_tile / job->row_blocks,
+                        .row = row_tile % job->row_blocks * job->rows,
+                        .column = tile % job->column_blocks * job->columns,
+                        .from = split * job->depth,
+                        .alpha = (float)gemm->alpha,
+                        .beta = (float)gemm->beta,
+                        .is_unsplit = job->splits == 1};
+    out.rows = min64(job->rows, gemm->m - out.row);
+    out.columns = min64(job->columns, gemm->n - out.column);
+    out.depth = min64(job->depth, gemm->k - out.from);
+    out.ld = out.columns;
     if (job->workspace != NULL) {
-        out->a = job->workspace + slot * job->slot_floats;
-        out->b = out->a + job->a_floats;
-        out->c = out->b + job->b_floats;
+        out.a = job->workspace + slot * job->slot_floats;
+        out.b = out.a + job->a_floats;
+        out.c = out.b + job->b_floats;
     }
-    if (!out->is_unsplit) {
-        out->c = job->sums +
-                 (out->batch * job->splits + split) * gemm->m * gemm->n +
-                 out->row * gemm->n + out->column;
-        out->ld = gemm->n;
-        out->alpha = 1;
-        out->beta = 0;
+    if (!out.is_unsplit) {
+        out.c = job->sums +
+                (out.batch * job->splits + split) * gemm->m * gemm->n +
+                out.row * gemm->n + out.column;
+        out.ld = gemm->n;
+        out.alpha = 1;
+        out.beta = 0;
     } else if (job->c_floats == 0) {
-        out->c = (float *)(void *)matrix_at(&gemm->c, TANDEM_F32, out->batch,
-                                            out->row, out->column);
-        out->ld = gemm->c.ld;
+        out.c = c_at(&out, 0);
+        out.ld = gemm->c.ld;
     }
+    return out;
 }
 
 /* Thread-pool function: each task computes a block of c for one range of k. */
@@ -234,8 +222,7 @@ static void blocks_run(const void *context, int64_t first, int64_t end)
     while (atomic_exchange(&job->slot_taken[slot], 1) != 0)
         slot = slot + 1 < job->threads ? slot + 1 : 0;
     for (int64_t index = first; index < end; index++) {
-        struct block block;
-        block_init(job, &block, index, slot);
+        struct block block = block_of(job, index, slot);
         block_begin(&block, !multiplies);
         if (multiplies)
             block_multiply(&block);
@@ -269,8 +256,7 @@ static void splits_combine(const void *context, int64_t first, int64_t end)
                 sum[i] += sum[split * elements + i];
         block.c = sum + elements; /* reuses the memory of the sums of range 1 */
         if (job->f32_to_c == NULL)
-            block.c = (float *)(void *)matrix_at(&gemm->c, TANDEM_F32,
-                                                 block.batch, block.row, 0);
+            block.c = c_at(&block, 0);
         block_begin(&block, false);
         for (int64_t i = 0; i < gemm->n; i++)
             block.c[i] =
@@ -306,9 +292,8 @@ static int64_t block_extent(int64_t extent, int64_t count, int64_t multiple,
 static void block_size_choose(struct gemm_job *job)
 {
     const struct tandem_gemm *gemm = job->gemm;
-    bool is_f32 = job->ab_to_f32 == NULL && job->f32_to_c == NULL;
-    int64_t max_rows = is_f32 ? gemm->m : MAX_16BIT_ROWS;
-    int64_t max_columns = is_f32 ? gemm->n : MAX_16BIT_COLUMNS;
+    int64_t max_rows = job->needs_workspace ? MAX_16BIT_ROWS : gemm->m;
+    int64_t max_columns = job->needs_workspace ? MAX_16BIT_COLUMNS : gemm->n;
     double work = (double)gemm->batch * (double)gemm->m * (double)gemm->n *
                   (double)gemm->k / MIN_THREAD_WORK;
     int64_t threads =
@@ -395,17 +380,13 @@ void parallel_gemm_prepare(struct gemm_job *job, struct gemm_call *call)
     job->f32_to_c = bf16_c                        ? kernels->bf16_narrow
                     : gemm->c_dtype == TANDEM_F16 ? kernels->f16_narrow
                                                   : NULL;
+    job->needs_workspace = job->ab_to_f32 != NULL || job->f32_to_c != NULL;
     job->ta = (gemm->flags & TANDEM_GEMM_TRANSPOSE_A) != 0;
     job->tb = (gemm->flags & TANDEM_GEMM_TRANSPOSE_B) != 0;
     job->threads = min64(pool_threads(call->pool), MAX_BLAS_THREADS);
     split_k_choose(job, true);
     block_size_choose(job);
     workspace_size(job);
-}
-
-bool parallel_gemm_needs_workspace(const struct gemm_job *job)
-{
-    return job->ab_to_f32 != NULL || job->f32_to_c != NULL;
 }
 
 void parallel_gemm_run(struct gemm_job *job, void *workspace)
@@ -428,7 +409,7 @@ void parallel_gemm_run(struct gemm_job *job, void *workspace)
         job->c_to_f32(bias, from, job->bias_floats);
         job->call->bias = bias;
     }
-    bool limited = blas_limit(1);
+    bool limited = blas_limit();
     pool_run(pool, POOL_GEMM, blocks_run, job,
              gemm->batch * job->row_blocks * job->column_blocks * job->splits,
              job->rows * job->columns * (job->depth + 1));
