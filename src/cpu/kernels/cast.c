@@ -7,7 +7,6 @@
 #include "config.h"
 
 #include "cpu/kernels/cast_element.h"
-#include "cpu/objects.h"
 #include "cpu/kernels/elementwise.h"
 
 #define CHUNK_ELEMENTS 2048
@@ -51,16 +50,13 @@ static uint32_t dtype_place(uint32_t dtype)
 }
 
 struct cast {
-    struct iteration_space space;
+    struct rows rows; /* operands: target and source */
     /* Function that casts strided elements.  The source type is f32 if `widen`
      * is set, and the target type is f32 if `narrow` is set. */
     cast_fn strided;
     dense_cast_fn dense;
     void (*widen)(float *y, const uint16_t *x, int64_t n);  /* or NULL */
     void (*narrow)(uint16_t *y, const float *x, int64_t n); /* or NULL */
-    unsigned char *base[2];
-    uint32_t bytes[2];
-    int64_t chunks;
 };
 
 /* Copies n 16-bit elements.  The steps are the strides in elements. */
@@ -110,45 +106,30 @@ static void piece_cast(const struct cast *cast, void *to, int64_t to_step,
         move(to, to_step, packed, 1, n);
 }
 
-static void line_cast(const struct cast *cast, unsigned char *to,
-                      int64_t to_step, const unsigned char *from,
-                      int64_t from_step, int64_t n)
+/* Casts a part of a row.  The parameters are those of row_part_fn. */
+static void part_cast(const void *context, unsigned char *const *at,
+                      int64_t first, int64_t end)
 {
-    int64_t to_bytes = to_step * (int64_t)cast->bytes[0];
-    int64_t from_bytes = from_step * (int64_t)cast->bytes[1];
-    if (cast->widen == NULL && cast->narrow == NULL) {
-        steps_cast(cast, to, to_step, from, from_step, n);
-        return;
-    }
-    for (int64_t i = 0; i < n; i += PACK_ELEMENTS)
-        piece_cast(cast, to + i * to_bytes, to_step, from + i * from_bytes,
-                   from_step, n - i < PACK_ELEMENTS ? n - i : PACK_ELEMENTS);
+    const struct cast *cast = context;
+    uint32_t inner = cast->rows.space.rank - 1;
+    int64_t to_step = cast->rows.space.strides[0][inner];
+    int64_t from_step = cast->rows.space.strides[1][inner];
+    int64_t to_bytes = to_step * (int64_t)cast->rows.bytes[0];
+    int64_t from_bytes = from_step * (int64_t)cast->rows.bytes[1];
+    if (cast->widen == NULL && cast->narrow == NULL)
+        steps_cast(cast, at[0] + first * to_bytes, to_step,
+                   at[1] + first * from_bytes, from_step, end - first);
+    else
+        for (; first < end; first += PACK_ELEMENTS)
+            piece_cast(cast, at[0] + first * to_bytes, to_step,
+                       at[1] + first * from_bytes, from_step,
+                       min64(end - first, PACK_ELEMENTS));
 }
 
 static void cast_rows(const void *context, int64_t first, int64_t end)
 {
     const struct cast *cast = context;
-    const struct iteration_space *space = &cast->space;
-    uint32_t inner = space->rank - 1;
-    int64_t extent = space->shape[inner], index[TANDEM_MAX_RANK];
-    int64_t chunk = first % cast->chunks;
-    unsigned char *at[2];
-    space_seek(space, first / cast->chunks, index);
-    for (uint32_t i = 0; i < 2; i++)
-        at[i] = cast->base[i] +
-                space_offset(space, i, index) * (int64_t)cast->bytes[i];
-    for (int64_t task = first; task < end; task++) {
-        int64_t skip = chunk * CHUNK_ELEMENTS;
-        int64_t n =
-            extent - skip < CHUNK_ELEMENTS ? extent - skip : CHUNK_ELEMENTS;
-        int64_t to = space->strides[0][inner], from = space->strides[1][inner];
-        line_cast(cast, at[0] + skip * to * (int64_t)cast->bytes[0], to,
-                  at[1] + skip * from * (int64_t)cast->bytes[1], from, n);
-        if (++chunk < cast->chunks)
-            continue;
-        chunk = 0;
-        space_next(space, index, at, cast->bytes);
-    }
+    rows_visit(&cast->rows, first, end, part_cast, cast);
 }
 
 static void cast_choose(struct cast *cast, const struct kernels *kernels,
@@ -176,18 +157,11 @@ void cast_run(const struct work *work)
     struct cast cast;
     const struct tandem_tensor_desc *operands[2] = {work->outputs[0],
                                                     work->inputs[0]};
-    space_broadcast(&cast.space, operands, 2, false);
-    if (cast.space.elements == 0)
+    space_broadcast(&cast.rows.space, operands, 2, false);
+    if (cast.rows.space.elements == 0)
         return;
     cast_choose(&cast, work->device->kernels, operands[1]->dtype,
                 operands[0]->dtype);
-    for (uint32_t i = 0; i < 2; i++) {
-        cast.base[i] = tensor_data(operands[i]);
-        cast.bytes[i] = TANDEM_DTYPE_BYTES(operands[i]->dtype);
-    }
-    int64_t extent = cast.space.shape[cast.space.rank - 1];
-    cast.chunks = (extent + CHUNK_ELEMENTS - 1) / CHUNK_ELEMENTS;
-    pool_run(work->device->pool, TANDEM_OP_CAST, cast_rows, &cast,
-             cast.space.elements / extent * cast.chunks,
-             (extent + cast.chunks - 1) / cast.chunks);
+    rows_set(&cast.rows, operands, CHUNK_ELEMENTS);
+    rows_run(&cast.rows, work->device->pool, TANDEM_OP_CAST, cast_rows, &cast);
 }

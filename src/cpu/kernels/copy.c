@@ -8,7 +8,6 @@
 
 #include <string.h>
 
-#include "cpu/objects.h"
 #include "cpu/kernels/elementwise.h"
 
 /* Side of a square tile, and maximum part of a row per task, in elements. */
@@ -16,13 +15,9 @@
 #define CHUNK_ELEMENTS 4096
 
 struct copy {
-    struct iteration_space
-        space; /* operand 0 is the target, operand 1 the source */
+    struct rows rows; /* operands: target and source, of one element size */
     const struct kernels *kernels;
-    unsigned char *base[2];
-    uint32_t bytes[2]; /* element sizes of target and source, which are equal */
     int64_t row_tiles; /* number of tiles along axis rank - 2 */
-    int64_t chunks;    /* tasks per row if the copy does not use tiles */
 };
 
 #define MOVE(type)                                                             \
@@ -51,29 +46,24 @@ static void line_copy(void *to, int64_t to_step, const void *from,
     }
 }
 
+/* Copies a part of a row.  The parameters are those of row_part_fn. */
+static void part_copy(const void *context, unsigned char *const *at,
+                      int64_t first, int64_t end)
+{
+    const struct rows *rows = context;
+    uint32_t inner = rows->space.rank - 1, bytes = rows->bytes[0];
+    int64_t to_step = rows->space.strides[0][inner];
+    int64_t from_step = rows->space.strides[1][inner];
+    /* A longer memcpy could bypass the caches. */
+    for (; first < end; first += CHUNK_ELEMENTS)
+        line_copy(at[0] + first * to_step * (int64_t)bytes, to_step,
+                  at[1] + first * from_step * (int64_t)bytes, from_step,
+                  min64(end - first, CHUNK_ELEMENTS), bytes);
+}
+
 static void copy_lines(const void *context, int64_t first, int64_t end)
 {
-    const struct copy *copy = context;
-    const struct iteration_space *space = &copy->space;
-    uint32_t inner = space->rank - 1;
-    int64_t extent = space->shape[inner], index[TANDEM_MAX_RANK];
-    int64_t chunk = first % copy->chunks, bytes = copy->bytes[0];
-    unsigned char *at[2];
-    space_seek(space, first / copy->chunks, index);
-    for (uint32_t i = 0; i < 2; i++)
-        at[i] = copy->base[i] + space_offset(space, i, index) * bytes;
-    for (int64_t task = first; task < end; task++) {
-        int64_t skip = chunk * CHUNK_ELEMENTS;
-        int64_t n =
-            extent - skip < CHUNK_ELEMENTS ? extent - skip : CHUNK_ELEMENTS;
-        int64_t to = space->strides[0][inner], from = space->strides[1][inner];
-        line_copy(at[0] + skip * to * bytes, to, at[1] + skip * from * bytes,
-                  from, n, copy->bytes[0]);
-        if (++chunk < copy->chunks)
-            continue;
-        chunk = 0;
-        space_next(space, index, at, copy->bytes);
-    }
+    rows_visit(context, first, end, part_copy, context);
 }
 
 /* Copies a tile whose target rows and source columns are contiguous. */
@@ -81,16 +71,15 @@ static void tile_copy(const struct copy *copy, unsigned char *to,
                       int64_t to_stride, const unsigned char *from,
                       int64_t from_stride, int64_t rows, int64_t columns)
 {
-    int64_t bytes = copy->bytes[0];
+    int64_t bytes = copy->rows.bytes[0];
     if (bytes == 4) {
-        copy->kernels->transpose4((uint32_t *)(void *)to, to_stride,
-                                  (const uint32_t *)(const void *)from,
+        copy->kernels->transpose4((void *)to, to_stride, (const void *)from,
                                   from_stride, columns, rows);
         return;
     }
     for (int64_t i = 0; i < rows; i++)
         line_copy(to + i * to_stride * bytes, 1, from + i * bytes, from_stride,
-                  columns, copy->bytes[0]);
+                  columns, copy->rows.bytes[0]);
 }
 
 /* Thread-pool function: each task copies up to TILE target rows of one matrix.
@@ -98,24 +87,24 @@ static void tile_copy(const struct copy *copy, unsigned char *to,
 static void copy_tiles(const void *context, int64_t first, int64_t end)
 {
     const struct copy *copy = context;
-    struct iteration_space outer = copy->space;
+    struct iteration_space outer = copy->rows.space;
     uint32_t rows_axis = outer.rank - 2, columns_axis = outer.rank - 1;
     int64_t rows = outer.shape[rows_axis], columns = outer.shape[columns_axis];
     int64_t to_stride = outer.strides[0][rows_axis];
     int64_t from_stride = outer.strides[1][columns_axis];
-    int64_t index[TANDEM_MAX_RANK], bytes = copy->bytes[0];
+    int64_t index[TANDEM_MAX_RANK], bytes = copy->rows.bytes[0];
     outer.rank--; /* makes space_seek skip the matrix's row axis */
     for (int64_t task = first; task < end; task++) {
         int64_t row = task % copy->row_tiles * TILE;
-        int64_t height = rows - row < TILE ? rows - row : TILE;
+        int64_t height = min64(rows - row, TILE);
         space_seek(&outer, task / copy->row_tiles, index);
         unsigned char *to =
-            copy->base[0] +
+            copy->rows.base[0] +
             (space_offset(&outer, 0, index) + row * to_stride) * bytes;
         const unsigned char *from =
-            copy->base[1] + (space_offset(&outer, 1, index) + row) * bytes;
+            copy->rows.base[1] + (space_offset(&outer, 1, index) + row) * bytes;
         for (int64_t column = 0; column < columns; column += TILE) {
-            int64_t width = columns - column < TILE ? columns - column : TILE;
+            int64_t width = min64(columns - column, TILE);
             tile_copy(copy, to + column * bytes, to_stride,
                       from + column * from_stride * bytes, from_stride, height,
                       width);
@@ -155,28 +144,24 @@ static void copy_between(const struct work *work,
                          const struct tandem_tensor_desc *from)
 {
     struct copy copy = {.kernels = work->device->kernels};
+    struct iteration_space *space = &copy.rows.space;
     const struct tandem_tensor_desc *operands[2] = {to, from};
-    space_broadcast(&copy.space, operands, 2, false);
-    if (copy.space.elements == 0)
+    space_broadcast(space, operands, 2, false);
+    if (space->elements == 0)
         return;
-    for (uint32_t i = 0; i < 2; i++) {
-        copy.base[i] = tensor_data(operands[i]);
-        copy.bytes[i] = TANDEM_DTYPE_BYTES(to->dtype);
-    }
-    if (space_tile(&copy.space)) {
-        int64_t rows = copy.space.shape[copy.space.rank - 2];
-        int64_t columns = copy.space.shape[copy.space.rank - 1];
-        copy.row_tiles = (rows + TILE - 1) / TILE;
-        pool_run(work->device->pool, work->op->id + POOL_VARIANT, copy_tiles,
-                 &copy, copy.space.elements / (rows * columns) * copy.row_tiles,
-                 (rows + copy.row_tiles - 1) / copy.row_tiles * columns);
+    bool is_tiled = space_tile(space);
+    rows_set(&copy.rows, operands, CHUNK_ELEMENTS);
+    if (!is_tiled) {
+        rows_run(&copy.rows, work->device->pool, work->op->id, copy_lines,
+                 &copy.rows);
         return;
     }
-    int64_t extent = copy.space.shape[copy.space.rank - 1];
-    copy.chunks = (extent + CHUNK_ELEMENTS - 1) / CHUNK_ELEMENTS;
-    pool_run(work->device->pool, work->op->id, copy_lines, &copy,
-             copy.space.elements / extent * copy.chunks,
-             (extent + copy.chunks - 1) / copy.chunks);
+    int64_t rows = space->shape[space->rank - 2];
+    int64_t columns = space->shape[space->rank - 1];
+    copy.row_tiles = ceil_div(rows, TILE);
+    pool_run(work->device->pool, work->op->id + POOL_VARIANT, copy_tiles, &copy,
+             space->elements / (rows * columns) * copy.row_tiles,
+             ceil_div(rows, copy.row_tiles) * columns);
 }
 
 void copy_run(const struct work *work)

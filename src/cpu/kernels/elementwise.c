@@ -10,27 +10,25 @@
 #include <math.h>
 #include <string.h>
 
-#include "common/iteration_space.h"
 #include "common/operator_table.h"
-#include "cpu/objects.h"
 #include "cpu/kernels/elementwise.h"
 
 /* Elements per task of the thread pool: a 4 KiB page of f32. */
 #define CHUNK_ELEMENTS 1024
 /* Rows with fewer elements are processed together, as planes of two axes. */
 #define SHORT_ELEMENTS 128
-#define OPERANDS 7u
 
-/* State of an operator call.  A plane is the two innermost axes together. */
+/* State of an operator call. */
 struct elementwise_iterator {
-    struct iteration_space space;
+    struct rows rows; /* operands: the outputs, then the inputs */
+    /* If is_plane is true, a row consists of the two innermost axes (a plane),
+     * and rows.space.rank does not count the last axis. */
+    bool is_plane;
+    uint32_t inner; /* last axis */
     row_fn fn;
     uint32_t outputs, operands;
     uint32_t constants; /* bit i is set if input i is one repeated element */
     uint32_t packed;    /* bit i is set if operand i must be packed */
-    int64_t chunks;     /* number of tasks per row or plane */
-    unsigned char *base[OPERANDS]; /* outputs, then inputs */
-    uint32_t bytes[OPERANDS];      /* element sizes */
     struct params params;
     union {
         float f;
@@ -118,14 +116,15 @@ static void plane_move(const struct elementwise_iterator *iterator, uint32_t i,
                        unsigned char *base, unsigned char *piece, int64_t first,
                        int64_t n, bool into_piece)
 {
-    uint32_t inner = iterator->space.rank - 1, bytes = iterator->bytes[i];
-    int64_t extent = iterator->space.shape[inner];
-    int64_t step = iterator->space.strides[i][inner] * (int64_t)bytes;
-    int64_t outer = iterator->space.strides[i][inner - 1] * (int64_t)bytes;
+    const struct iteration_space *space = &iterator->rows.space;
+    uint32_t inner = iterator->inner, bytes = iterator->rows.bytes[i];
+    int64_t extent = space->shape[inner];
+    int64_t step = space->strides[i][inner] * (int64_t)bytes;
+    int64_t outer = space->strides[i][inner - 1] * (int64_t)bytes;
     int64_t column = first % extent;
     unsigned char *line = base + first / extent * outer;
     for (int64_t done = 0; done < n; line += outer, column = 0) {
-        int64_t end = extent - column < n - done ? extent : column + n - done;
+        int64_t end = min64(extent, column + n - done);
         for (; column < end; column++, done++, piece += bytes)
             if (into_piece)
                 element_move(piece, line + column * step, bytes);
@@ -134,159 +133,120 @@ static void plane_move(const struct elementwise_iterator *iterator, uint32_t i,
     }
 }
 
-/* Runs the kernel on elements first <= i < end of a plane. at[] holds the
- * address of the plane in each operand. */
-static void plane_run(const struct elementwise_iterator *iterator,
-                      unsigned char *const *at, int64_t first, int64_t end)
+/* Does what plane_move does, but for a row or a plane. */
+static void piece_move(const struct elementwise_iterator *iterator, uint32_t i,
+                       unsigned char *base, void *piece, int64_t first,
+                       int64_t n, bool into_piece)
 {
-    uint32_t buffers[OPERANDS][PACK_ELEMENTS];
-    struct row row = {.constants = iterator->constants,
-                      .params = &iterator->params};
-    for (; first < end; first += row.n) {
-        row.n = end - first < PACK_ELEMENTS ? end - first : PACK_ELEMENTS;
-        for (uint32_t i = 0; i < iterator->operands; i++) {
-            bool output = i < iterator->outputs;
-            bool repeats =
-                !output &&
-                (iterator->constants >> (i - iterator->outputs) & 1u) != 0;
-            void *memory =
-                at[i] + (repeats ? 0 : first * (int64_t)iterator->bytes[i]);
-            if ((iterator->packed >> i & 1u) != 0) {
-                memory = buffers[i];
-                if (!output)
-                    plane_move(iterator, i, at[i], memory, first, row.n, true);
-            }
-            if (output)
-                row.out[i] = memory;
-            else
-                row.in[i - iterator->outputs] = memory;
-        }
-        iterator->fn(&row);
-        for (uint32_t i = 0; i < iterator->outputs; i++)
-            if ((iterator->packed >> i & 1u) != 0)
-                plane_move(iterator, i, at[i], (unsigned char *)buffers[i],
-                           first, row.n, false);
-    }
-}
-
-/* Runs the kernel on n elements of a row, and packs strided operands into
- * buffers on the stack. at[] holds the address of the row in each operand. */
-static void row_packed(const struct elementwise_iterator *iterator,
-                       unsigned char *const *at, int64_t n)
-{
-    uint32_t buffers[OPERANDS][PACK_ELEMENTS];
-    uint32_t inner = iterator->space.rank - 1;
-    struct row row = {.constants = iterator->constants,
-                      .params = &iterator->params};
-    for (int64_t done = 0; done < n; done += row.n) {
-        unsigned char *from[OPERANDS];
-        row.n = n - done < PACK_ELEMENTS ? n - done : PACK_ELEMENTS;
-        for (uint32_t i = 0; i < iterator->operands; i++) {
-            int64_t step = iterator->space.strides[i][inner];
-            bool output = i < iterator->outputs;
-            from[i] = at[i] + done * step * (int64_t)iterator->bytes[i];
-            void *memory = from[i];
-            if ((iterator->packed >> i & 1u) != 0) {
-                memory = buffers[i];
-                if (!output)
-                    elements_move(memory, 1, from[i], step, row.n,
-                                  iterator->bytes[i]);
-            }
-            if (output)
-                row.out[i] = memory;
-            else
-                row.in[i - iterator->outputs] = memory;
-        }
-        iterator->fn(&row);
-        for (uint32_t i = 0; i < iterator->outputs; i++)
-            if ((iterator->packed >> i & 1u) != 0)
-                elements_move(from[i], iterator->space.strides[i][inner],
-                              buffers[i], 1, row.n, iterator->bytes[i]);
-    }
-}
-
-static void row_dense(const struct elementwise_iterator *iterator,
-                      unsigned char *const *at, int64_t n)
-{
-    struct row row = {
-        .n = n, .constants = iterator->constants, .params = &iterator->params};
-    for (uint32_t i = 0; i < iterator->outputs; i++)
-        row.out[i] = at[i];
-    for (uint32_t i = iterator->outputs; i < iterator->operands; i++)
-        row.in[i - iterator->outputs] = at[i];
-    iterator->fn(&row);
+    uint32_t bytes = iterator->rows.bytes[i];
+    int64_t step = iterator->rows.space.strides[i][iterator->inner];
+    unsigned char *start = base + first * step * (int64_t)bytes;
+    if (iterator->is_plane)
+        plane_move(iterator, i, base, piece, first, n, into_piece);
+    else if (into_piece)
+        elements_move(piece, 1, start, step, n, bytes);
+    else
+        elements_move(start, step, piece, 1, n, bytes);
 }
 
 /* ---- iteration ---------------------------------------------------------- */
 
-/* Thread-pool function: each task processes a chunk of a row. */
+/* Runs the kernel on a part of a row or plane, and packs strided operands into
+ * buffers on the stack.  The parameters are those of row_part_fn. */
+static void part_packed(const void *context, unsigned char *const *at,
+                        int64_t first, int64_t end)
+{
+    const struct elementwise_iterator *iterator = context;
+    uint32_t buffers[ROW_OPERANDS][PACK_ELEMENTS], packed = iterator->packed;
+    struct row row = {.constants = iterator->constants,
+                      .params = &iterator->params};
+    for (; first < end; first += row.n) {
+        row.n = min64(end - first, PACK_ELEMENTS);
+        for (uint32_t i = 0; i < iterator->operands; i++) {
+            bool output = i < iterator->outputs;
+            uint32_t slot = output ? i : i - iterator->outputs;
+            bool repeats = !output && (iterator->constants >> slot & 1u) != 0;
+            int64_t skip = repeats ? 0 : first;
+            void *memory = at[i] + skip * (int64_t)iterator->rows.bytes[i];
+            if ((packed >> i & 1u) != 0) {
+                memory = buffers[i];
+                if (!output)
+                    piece_move(iterator, i, at[i], memory, first, row.n, true);
+            }
+            if (output)
+                row.out[slot] = memory;
+            else
+                row.in[slot] = memory;
+        }
+        iterator->fn(&row);
+        for (uint32_t i = 0; i < iterator->outputs; i++)
+            if ((packed >> i & 1u) != 0)
+                piece_move(iterator, i, at[i], buffers[i], first, row.n, false);
+    }
+}
+
+/* Runs the kernel on a part of a row without packing any operand. */
+static void part_dense(const void *context, unsigned char *const *at,
+                       int64_t first, int64_t end)
+{
+    const struct elementwise_iterator *iterator = context;
+    struct row row = {.n = end - first,
+                      .constants = iterator->constants,
+                      .params = &iterator->params};
+    for (uint32_t i = 0; i < iterator->operands; i++) {
+        int64_t step = iterator->rows.space.strides[i][iterator->inner];
+        void *memory = at[i] + first * step * (int64_t)iterator->rows.bytes[i];
+        if (i < iterator->outputs)
+            row.out[i] = memory;
+        else
+            row.in[i - iterator->outputs] = memory;
+    }
+    iterator->fn(&row);
+}
+
+/* Thread-pool function: each task processes a chunk of a row or plane. */
 static void chunks_run(const void *context, int64_t first, int64_t end)
 {
     const struct elementwise_iterator *iterator = context;
-    const struct iteration_space *space = &iterator->space;
-    uint32_t inner = space->rank - 1;
-    int64_t extent = space->shape[inner], index[TANDEM_MAX_RANK];
-    unsigned char *start[OPERANDS], *at[OPERANDS];
-    int64_t line = first / iterator->chunks, chunk = first % iterator->chunks;
-    space_seek(space, line, index);
-    for (uint32_t i = 0; i < iterator->operands; i++)
-        start[i] = iterator->base[i] +
-                   space_offset(space, i, index) * (int64_t)iterator->bytes[i];
-    while (first < end) {
-        int64_t chunks = iterator->chunks - chunk < end - first
-                             ? iterator->chunks - chunk
-                             : end - first;
-        int64_t skip = chunk * CHUNK_ELEMENTS, n = chunks * CHUNK_ELEMENTS;
-        n = extent - skip < n ? extent - skip : n;
-        for (uint32_t i = 0; i < iterator->operands; i++)
-            at[i] = start[i] + skip * space->strides[i][inner] *
-                                   (int64_t)iterator->bytes[i];
-        if (iterator->packed != 0)
-            row_packed(iterator, at, n);
-        else
-            row_dense(iterator, at, n);
-        first += chunks;
-        chunk = 0;
-        space_next(space, index, start, iterator->bytes);
-    }
+    bool is_dense = iterator->packed == 0 && !iterator->is_plane;
+    rows_visit(&iterator->rows, first, end, is_dense ? part_dense : part_packed,
+               context);
 }
 
-/* Thread-pool function for short rows: each task is a chunk of a plane. */
-static void planes_run(const void *context, int64_t first, int64_t end)
+void rows_set(struct rows *rows,
+              const struct tandem_tensor_desc *const *operands, int64_t chunk)
 {
-    const struct elementwise_iterator *iterator = context;
-    struct iteration_space outer = iterator->space;
-    int64_t index[TANDEM_MAX_RANK];
-    int64_t plane = outer.shape[outer.rank - 1] * outer.shape[outer.rank - 2];
-    outer.rank--; /* makes space_seek skip the plane's outer axis */
-    for (int64_t chunks; first < end; first += chunks) {
-        int64_t chunk = first % iterator->chunks;
-        chunks = iterator->chunks - chunk < end - first
-                     ? iterator->chunks - chunk
-                     : end - first;
-        int64_t from = chunk * CHUNK_ELEMENTS,
-                to = from + chunks * CHUNK_ELEMENTS;
-        to = plane < to ? plane : to;
-        unsigned char *at[OPERANDS];
-        space_seek(&outer, first / iterator->chunks, index);
-        for (uint32_t i = 0; i < iterator->operands; i++)
-            at[i] = iterator->base[i] + space_offset(&outer, i, index) *
-                                            (int64_t)iterator->bytes[i];
-        plane_run(iterator, at, from, to);
+    for (uint32_t i = 0; i < rows->space.operands; i++) {
+        rows->base[i] = tensor_data(operands[i]);
+        rows->bytes[i] = TANDEM_DTYPE_BYTES(operands[i]->dtype);
     }
+    rows->extent = rows->space.shape[rows->space.rank - 1];
+    rows->chunk = chunk;
+    rows->chunks = ceil_div(rows->extent, chunk);
 }
+
+void rows_run(const struct rows *rows, struct pool *pool, uint32_t kind,
+              pool_fn fn, const void *context)
+{
+    pool_run(pool, kind, fn, context,
+             rows->space.elements / rows->extent * rows->chunks,
+             ceil_div(rows->extent, rows->chunks));
+}
+
+/* ---- the operator ------------------------------------------------------- */
 
 /* Selects how a kernel uses operand i: in place, as a constant, or packed. */
 static void operand_access_choose(struct elementwise_iterator *iterator,
-                                  uint32_t i, bool constants, bool plane)
+                                  uint32_t i, bool constants)
 {
-    const struct iteration_space *space = &iterator->space;
-    uint32_t inner = space->rank - 1;
+    const struct iteration_space *space = &iterator->rows.space;
+    uint32_t inner = iterator->inner;
     int64_t extent = space->shape[inner], step = space->strides[i][inner];
-    int64_t outer = plane ? space->strides[i][inner - 1] : 0;
+    int64_t outer = iterator->is_plane ? space->strides[i][inner - 1] : 0;
     if (constants && i >= iterator->outputs && step == 0 && outer == 0)
         iterator->constants |= 1u << (i - iterator->outputs);
-    else if ((step != 1 && extent > 1) || (plane && outer != extent))
+    else if ((step != 1 && extent > 1) ||
+             (iterator->is_plane && outer != extent))
         iterator->packed |= 1u << i;
 }
 
@@ -295,9 +255,10 @@ static void operand_set(struct elementwise_iterator *iterator, uint32_t i,
                         const struct tandem_tensor_desc *tensor, bool boolean,
                         double value)
 {
+    struct rows *rows = &iterator->rows;
     if (tensor != NULL) {
-        iterator->base[i] = tensor_data(tensor);
-        iterator->bytes[i] = TANDEM_DTYPE_BYTES(tensor->dtype);
+        rows->base[i] = tensor_data(tensor);
+        rows->bytes[i] = TANDEM_DTYPE_BYTES(tensor->dtype);
         return;
     }
     uint32_t slot = i - iterator->outputs;
@@ -305,8 +266,8 @@ static void operand_set(struct elementwise_iterator *iterator, uint32_t i,
         iterator->scalars[slot].b = value != 0;
     else
         iterator->scalars[slot].f = (float)value;
-    iterator->base[i] = (unsigned char *)&iterator->scalars[slot];
-    iterator->bytes[i] = boolean ? 1 : 4;
+    rows->base[i] = (unsigned char *)&iterator->scalars[slot];
+    rows->bytes[i] = boolean ? 1 : 4;
 }
 
 static bool takes_constants(uint32_t op_class)
@@ -317,11 +278,11 @@ static bool takes_constants(uint32_t op_class)
 void elementwise_run(const struct work *work)
 {
     struct elementwise_iterator iterator;
-    const struct operator_info *about = operator_lookup(work->op->id);
-    uint32_t scalars = 0, op_class = about->op_class;
-    space_elementwise(&iterator.space, work->inputs, work->input_count,
+    struct rows *rows = &iterator.rows;
+    uint32_t scalars = 0, op_class = operator_lookup(work->op->id)->op_class;
+    space_elementwise(&rows->space, work->inputs, work->input_count,
                       work->outputs, work->output_count);
-    if (iterator.space.elements == 0)
+    if (rows->space.elements == 0)
         return;
     iterator.fn = work->device->kernels->rows[work->op->id];
     iterator.outputs = work->output_count;
@@ -329,8 +290,9 @@ void elementwise_run(const struct work *work)
     iterator.constants = iterator.packed = 0;
     memset(&iterator.params, 0, sizeof iterator.params);
     elementwise_params(&iterator.params, work->op);
-    int64_t extent = iterator.space.shape[iterator.space.rank - 1];
-    bool plane = iterator.space.rank > 1 && extent < SHORT_ELEMENTS;
+    iterator.inner = rows->space.rank - 1;
+    rows->extent = rows->space.shape[iterator.inner];
+    iterator.is_plane = iterator.inner > 0 && rows->extent < SHORT_ELEMENTS;
     for (uint32_t i = 0; i < iterator.operands; i++) {
         bool output = i < iterator.outputs;
         uint32_t slot = output ? i : i - iterator.outputs;
@@ -340,14 +302,13 @@ void elementwise_run(const struct work *work)
                        (work->op->id == TANDEM_OP_WHERE && slot == 0);
         operand_set(&iterator, i, tensor, boolean,
                     tensor == NULL ? work->op->floats[scalars++] : 0);
-        operand_access_choose(&iterator, i, takes_constants(op_class), plane);
+        operand_access_choose(&iterator, i, takes_constants(op_class));
     }
-    if (plane)
-        extent *= iterator.space.shape[iterator.space.rank - 2];
-    iterator.chunks = (extent + CHUNK_ELEMENTS - 1) / CHUNK_ELEMENTS;
-    pool_run(work->device->pool,
+    if (iterator.is_plane)
+        rows->extent *= rows->space.shape[--rows->space.rank - 1];
+    rows->chunk = CHUNK_ELEMENTS;
+    rows->chunks = ceil_div(rows->extent, CHUNK_ELEMENTS);
+    rows_run(rows, work->device->pool,
              work->op->id + (iterator.packed != 0 ? POOL_VARIANT : 0),
-             plane ? planes_run : chunks_run, &iterator,
-             iterator.space.elements / extent * iterator.chunks,
-             (extent + iterator.chunks - 1) / iterator.chunks);
+             chunks_run, &iterator);
 }

@@ -5,7 +5,19 @@
 #define TANDEM_CPU_KERNELS_ELEMENTWISE_H
 
 #include "common/iteration_space.h"
-#include "cpu/kernels/kernel_table.h"
+#include "cpu/objects.h"
+
+#define ROW_OPERANDS 7u
+
+/* Operands of an operator whose rows are divided into chunks.  A chunk is a
+ * task of the thread pool. */
+struct rows {
+    struct iteration_space space;
+    unsigned char *base[ROW_OPERANDS]; /* addresses of the operands */
+    uint32_t bytes[ROW_OPERANDS];      /* element sizes */
+    int64_t extent, chunk,
+        chunks; /* elements per row and chunk; chunks per row */
+};
 
 /* Converts the attributes of a validated operator to the form that its row
  * function reads.  The caller has cleared `out` to zero. */
@@ -48,5 +60,39 @@ static inline void space_next(const struct iteration_space *space,
         index[axis] = 0;
     }
 }
+
+/* Function that processes elements first <= i < end of a row.  at[] holds the
+ * address of the row in each operand. */
+typedef void (*row_part_fn)(const void *context, unsigned char *const *at,
+                            int64_t first, int64_t end);
+
+/* Calls `fn` for the chunks first <= i < end of all rows, once for the chunks
+ * of a row that follow each other. */
+static inline void rows_visit(const struct rows *rows, int64_t first,
+                              int64_t end, row_part_fn fn, const void *context)
+{
+    int64_t index[TANDEM_MAX_RANK], chunk = first % rows->chunks;
+    unsigned char *at[ROW_OPERANDS];
+    space_seek(&rows->space, first / rows->chunks, index);
+    for (uint32_t i = 0; i < rows->space.operands; i++)
+        at[i] = rows->base[i] +
+                space_offset(&rows->space, i, index) * (int64_t)rows->bytes[i];
+    while (first < end) {
+        int64_t chunks = min64(rows->chunks - chunk, end - first);
+        fn(context, at, chunk * rows->chunk,
+           min64(rows->extent, (chunk + chunks) * rows->chunk));
+        first += chunks;
+        chunk = 0;
+        space_next(&rows->space, index, at, rows->bytes);
+    }
+}
+
+/* Sets the operands of rows->space, and the maximum number of elements per
+ * chunk. */
+void rows_set(struct rows *rows,
+              const struct tandem_tensor_desc *const *operands, int64_t chunk);
+/* Runs the thread-pool function `fn` on the chunks of all rows. */
+void rows_run(const struct rows *rows, struct pool *pool, uint32_t kind,
+              pool_fn fn, const void *context);
 
 #endif

@@ -5,13 +5,10 @@
 
 #include <string.h>
 
-#include "cpu/objects.h"
 #include "cpu/kernels/elementwise.h"
 
 struct gather {
-    struct iteration_space space; /* operands: output, data, indices */
-    unsigned char *base[3];
-    uint32_t bytes[3];
+    struct rows rows; /* operands: output, data, indices */
     int64_t axis_stride, axis_elements;
     unsigned char missing[8]; /* output element for an index out of range */
 };
@@ -40,7 +37,7 @@ static const unsigned char *source_find(const struct gather *gather,
                                         const unsigned char *index)
 {
     int64_t number;
-    if (gather->bytes[2] == 8) {
+    if (gather->rows.bytes[2] == 8) {
         memcpy(&number, index, sizeof number);
     } else {
         int32_t narrow;
@@ -51,7 +48,7 @@ static const unsigned char *source_find(const struct gather *gather,
         number += gather->axis_elements;
     if (number < 0 || number >= gather->axis_elements)
         return NULL;
-    return data + number * gather->axis_stride * (int64_t)gather->bytes[1];
+    return data + number * gather->axis_stride * (int64_t)gather->rows.bytes[1];
 }
 
 /* Copies n elements that one index selects.  If `from` is NULL, the index is
@@ -60,7 +57,7 @@ static void line_same(const struct gather *gather, unsigned char *to,
                       int64_t to_step, const unsigned char *from,
                       int64_t from_step, int64_t n)
 {
-    int64_t bytes = gather->bytes[0];
+    int64_t bytes = gather->rows.bytes[0];
     if (from != NULL && to_step == 1 && from_step == 1) {
         memcpy(to, from, (size_t)(n * bytes));
         return;
@@ -71,52 +68,46 @@ static void line_same(const struct gather *gather, unsigned char *to,
                (size_t)bytes);
 }
 
-static void gather_lines(const void *context, int64_t first, int64_t end)
+/* Gathers a whole row.  The parameters are those of row_part_fn. */
+static void row_gather(const void *context, unsigned char *const *at,
+                       int64_t first, int64_t end)
 {
     const struct gather *gather = context;
-    const struct iteration_space *space = &gather->space;
-    uint32_t inner = space->rank - 1;
-    int64_t extent = space->shape[inner], index[TANDEM_MAX_RANK];
-    int64_t steps[3];
-    unsigned char *at[3];
-    space_seek(space, first, index);
+    const struct iteration_space *space = &gather->rows.space;
+    int64_t steps[3], step_bytes[3];
     for (uint32_t i = 0; i < 3; i++) {
-        at[i] = gather->base[i] +
-                space_offset(space, i, index) * (int64_t)gather->bytes[i];
-        steps[i] = space->strides[i][inner];
+        steps[i] = space->strides[i][space->rank - 1];
+        step_bytes[i] = steps[i] * (int64_t)gather->rows.bytes[i];
     }
-    for (int64_t line = first; line < end; line++) {
-        if (steps[2] == 0)
-            line_same(gather, at[0], steps[0],
-                      source_find(gather, at[1], at[2]), steps[1], extent);
-        else
-            for (int64_t i = 0; i < extent; i++)
-                line_same(gather,
-                          at[0] + i * steps[0] * (int64_t)gather->bytes[0], 0,
-                          source_find(
-                              gather,
-                              at[1] + i * steps[1] * (int64_t)gather->bytes[1],
-                              at[2] + i * steps[2] * (int64_t)gather->bytes[2]),
-                          0, 1);
-        space_next(space, index, at, gather->bytes);
-    }
+    if (steps[2] == 0)
+        line_same(gather, at[0], steps[0], source_find(gather, at[1], at[2]),
+                  steps[1], end);
+    else
+        for (int64_t i = first; i < end; i++)
+            line_same(gather, at[0] + i * step_bytes[0], 0,
+                      source_find(gather, at[1] + i * step_bytes[1],
+                                  at[2] + i * step_bytes[2]),
+                      0, 1);
+}
+
+static void gather_rows(const void *context, int64_t first, int64_t end)
+{
+    const struct gather *gather = context;
+    rows_visit(&gather->rows, first, end, row_gather, gather);
 }
 
 void gather_run(const struct work *work)
 {
     struct gather gather;
+    struct iteration_space *space = &gather.rows.space;
     const struct tandem_tensor_desc *operands[3] = {
         work->outputs[0], work->inputs[0], work->inputs[1]};
-    space_gather(&gather.space, operands[1], operands[2], operands[0],
+    space_gather(space, operands[1], operands[2], operands[0],
                  work->op->ints[0], &gather.axis_stride, &gather.axis_elements);
-    if (gather.space.elements == 0)
+    if (space->elements == 0)
         return;
-    for (uint32_t i = 0; i < 3; i++) {
-        gather.base[i] = tensor_data(operands[i]);
-        gather.bytes[i] = TANDEM_DTYPE_BYTES(operands[i]->dtype);
-    }
     missing_fill(gather.missing, operands[0]->dtype);
-    int64_t extent = gather.space.shape[gather.space.rank - 1];
-    pool_run(work->device->pool, work->op->id, gather_lines, &gather,
-             gather.space.elements / extent, extent);
+    rows_set(&gather.rows, operands, space->shape[space->rank - 1]);
+    rows_run(&gather.rows, work->device->pool, work->op->id, gather_rows,
+             &gather);
 }
