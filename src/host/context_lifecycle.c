@@ -5,7 +5,6 @@
 #include "common/cpu_info.h"
 #include "common/last_error.h"
 #include "host/context/context.h"
-#include "host/context/context_options.h"
 #include "host/context/directories.h"
 #include "host/device/device.h"
 #include "host/device/device_wait.h"
@@ -55,7 +54,7 @@ static void cache_directory_find(struct tandem_context *context)
 /* Frees the context, which may be only partly initialized. */
 static void context_free(struct tandem_context *context)
 {
-    for (uint32_t i = 0; i < context->load_error_count; i++)
+    for (size_t i = 0; i < context->load_error_count; i++)
         free(context->load_errors[i]);
     free(context->load_errors);
     free(context->backends);
@@ -80,7 +79,7 @@ tandem_context_create(const struct tandem_context_options *options,
     if (out_context == NULL)
         return argument_error("out_context: NULL");
     *out_context = NULL;
-    status = options_read(options, &own);
+    status = context_options_read(options, &own);
     if (status != TANDEM_OK)
         return status;
     if (!fork_watch() || (context = handle_new(&context_pool)) == NULL)

@@ -4,16 +4,17 @@
 #include <config.h>
 
 #include "host/context/context.h"
+#include "common/atfork.h"
 #include "common/last_error.h"
+#include "host/context/directories.h"
 
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 struct handle_pool context_pool =
     HANDLE_POOL(struct tandem_context, 0x54434f4e);
+volatile uint32_t fork_generation = 1;
 
 /* Shortest time to wait for a context's mutex, even if the timeout is 0.  Calls
  * that do not wait for a device or compiler hold the mutex for less time. */
@@ -21,6 +22,18 @@ struct handle_pool context_pool =
 
 /* The address of this thread-local variable identifies the calling thread. */
 static __thread char this_thread;
+
+static void child_started(void)
+{
+    fork_generation = fork_generation + 1;
+}
+
+bool fork_watch(void)
+{
+    static struct atfork once = ATFORK;
+
+    return atfork_once(&once, NULL, NULL, child_started);
+}
 
 enum tandem_status context_check(const struct tandem_context *context)
 {
@@ -68,12 +81,10 @@ uint64_t clock_left(uint64_t deadline_ns)
 static void lock_acquired(struct tandem_context *context)
 {
     context->float_env = float_env_enter();
-    if (context->first_thread == &this_thread)
-        return;
-    if (context->first_thread != NULL)
-        context->is_shared = true;
-    else
+    if (context->first_thread == NULL)
         context->first_thread = &this_thread;
+    else if (context->first_thread != &this_thread)
+        context->is_shared = true;
 }
 
 void context_lock(struct tandem_context *context)
@@ -143,21 +154,13 @@ void context_add_load_error(struct tandem_context *context,
                             ...)
 {
     char line[1024];
-    char **problems;
     va_list arguments;
 
     va_start(arguments, format);
     vsnprintf(line, sizeof(line), format, arguments);
     va_end(arguments);
     log_message(&context->log, level, "%s", line);
-    problems = realloc(context->load_errors,
-                       (context->load_error_count + 1) * sizeof(*problems));
-    if (problems == NULL)
-        return;
-    context->load_errors = problems;
-    problems[context->load_error_count] = strdup(line);
-    if (problems[context->load_error_count] != NULL)
-        context->load_error_count++;
+    strings_append(&context->load_errors, &context->load_error_count, line);
 }
 
 const char *tandem_context_load_error(struct tandem_context *context,

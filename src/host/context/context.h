@@ -8,7 +8,6 @@
 #include "common/fp_environment.h"
 #include "common/handle_pool.h"
 #include "host/exported_api.h"
-#include "host/context/fork_generation.h"
 #include "host/context/log.h"
 
 #include <pthread.h>
@@ -50,7 +49,7 @@ struct tandem_context {
     bool is_shared;           /* true if a second thread has locked mutex */
 
     char **load_errors; /* messages about plugins that could not be used */
-    uint32_t load_error_count;
+    size_t load_error_count;
     struct device *devices[TANDEM_MAX_DEVICES];
     uint32_t device_count;
     uint32_t backends_enumerated; /* number of fully enumerated backends */
@@ -85,6 +84,16 @@ struct tandem_context {
 
 extern struct handle_pool context_pool;
 
+/* Number of forks that led to this process, plus one.  Incremented in the child
+ * of every fork, while the child has only one thread.  A context created before
+ * the fork has another generation, which shows without a system call that the
+ * context belongs to the parent process. */
+extern volatile uint32_t fork_generation;
+
+/* Installs the fork handler that increments fork_generation, if not yet
+ * installed.  Returns false if memory runs out. */
+bool fork_watch(void);
+
 /* Returns true if the context is live and was created in this process. */
 static inline bool context_is_valid(const struct tandem_context *context)
 {
@@ -105,6 +114,24 @@ void context_unlock(struct tandem_context *context);
  * Returns false at deadline_ns.  The mutex must be held. */
 bool context_wait_released(struct tandem_context *context,
                            uint64_t deadline_ns);
+
+/* The next three functions are in context_options.c.  They read the settings of
+ * a context that no other thread knows yet.
+ *
+ * Copies the caller's options into `out` and checks them.  `options` may be
+ * NULL, or a shorter struct if the caller was compiled with an older header. On
+ * failure sets the error message. */
+enum tandem_status
+context_options_read(const struct tandem_context_options *options,
+                     struct tandem_context_options *out);
+/* Copies options and the defaults of missing ones, which environment variables
+ * may set, into the context.  Ignores and logs invalid environment variables,
+ * which the caller may not control. */
+enum tandem_status
+context_options_apply(struct tandem_context *context,
+                      const struct tandem_context_options *options);
+/* Frees the context's copied options, even if only some of them were copied. */
+void context_options_free(struct tandem_context *context);
 
 /* Adds a message about an unusable plugin to context->load_errors and logs it.
  * The mutex must be held unless no other thread knows the context yet. */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads the options of a context; see context_options.h. */
+/* Reads the settings of a context: the caller's options, with environment
+ * variables as defaults; see context.h. */
 #include <config.h>
 
-#include "host/context/context_options.h"
+#include "host/context/context.h"
 #include "common/decimal.h"
 #include "common/last_error.h"
 #include "common/struct_size.h"
@@ -58,12 +59,13 @@ options_check(const struct tandem_context_options *options)
     return TANDEM_OK;
 }
 
-enum tandem_status options_read(const struct tandem_context_options *options,
-                                struct tandem_context_options *out)
+enum tandem_status
+context_options_read(const struct tandem_context_options *options,
+                     struct tandem_context_options *out)
 {
-    enum tandem_status status = TANDEM_OK;
+    enum tandem_status status;
 
-    memset(out, 0, sizeof(*out));
+    *out = (struct tandem_context_options){.struct_size = sizeof(*out)};
     if (options == NULL)
         return TANDEM_OK;
     status = struct_size_check("options", "tandem_context_options",
@@ -71,9 +73,7 @@ enum tandem_status options_read(const struct tandem_context_options *options,
                                TANDEM_CONTEXT_OPTIONS_MIN_SIZE_0_1);
     if (status != TANDEM_OK)
         return status;
-    memcpy(out, options,
-           options->struct_size < sizeof(*out) ? options->struct_size
-                                               : sizeof(*out));
+    struct_size_fill(out, options, options->struct_size);
     return options_check(out);
 }
 
@@ -113,6 +113,21 @@ static const char *num_threads_read(const struct tandem_context *context)
     return NULL;
 }
 
+/* Returns the level that TANDEM_LOG names, 0 for "none", or TANDEM_LOG_WARNING
+ * if TANDEM_LOG is unset or has another value. */
+static uint32_t log_level_read(void)
+{
+    static const char *const names[TANDEM_LOG_DEBUG + 1] = {
+        "none", "error", "warning", "info", "debug"};
+    const char *text = environment_get("TANDEM_LOG");
+
+    for (uint32_t i = 0; text != NULL && i <= TANDEM_LOG_DEBUG; i++) {
+        if (strcmp(text, names[i]) == 0)
+            return i;
+    }
+    return TANDEM_LOG_WARNING;
+}
+
 enum tandem_status
 context_options_apply(struct tandem_context *context,
                       const struct tandem_context_options *options)
@@ -123,9 +138,8 @@ context_options_apply(struct tandem_context *context,
 
     context->log.function = options->log;
     context->log.user = options->log_user;
-    context->log.level = options->log_level != 0
-                             ? options->log_level
-                             : log_level_parse(environment_get("TANDEM_LOG"));
+    context->log.level =
+        options->log_level != 0 ? options->log_level : log_level_read();
     context->deterministic =
         options->deterministic == 1 ||
         (deterministic != NULL && strcmp(deterministic, "1") == 0);

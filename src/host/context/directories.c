@@ -59,22 +59,17 @@ int names_compare_bytes(const void *left, const void *right)
     return strcmp(*(char *const *)left, *(char *const *)right);
 }
 
-static bool name_add(struct directory_names *names, size_t *capacity,
-                     const char *name)
+bool strings_append(char ***strings, size_t *count, const char *text)
 {
-    if (names->count == *capacity) {
-        const size_t new_capacity = *capacity > 0 ? 2 * *capacity : 16;
-        char **grown = realloc(names->names, new_capacity * sizeof(*grown));
+    char **grown = realloc(*strings, (*count + 1) * sizeof(*grown));
 
-        if (grown == NULL)
-            return false;
-        names->names = grown;
-        *capacity = new_capacity;
-    }
-    names->names[names->count] = strdup(name);
-    if (names->names[names->count] == NULL)
+    if (grown == NULL)
         return false;
-    names->count++;
+    *strings = grown;
+    grown[*count] = strdup(text);
+    if (grown[*count] == NULL)
+        return false;
+    ++*count;
     return true;
 }
 
@@ -87,13 +82,12 @@ bool directory_list(int directory, bool (*wanted)(const char *name, void *user),
     const int own = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *entries = own >= 0 ? fdopendir(own) : NULL;
     struct dirent *entry;
-    size_t capacity = 0;
     bool ok = entries != NULL;
 
     *out = (struct directory_names){0};
     while (ok && (entry = readdir(entries)) != NULL) {
         if (wanted(entry->d_name, user))
-            ok = name_add(out, &capacity, entry->d_name);
+            ok = strings_append(&out->names, &out->count, entry->d_name);
     }
     if (out->count > 0)
         qsort(out->names, out->count, sizeof(*out->names), compare);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checks environment variables and opens and lists directories.  Any thread may
- * call these functions; none sets the message of tandem_last_error. */
+/* Checks environment variables, opens and lists directories, and extends lists
+ * of strings.  May be called from any thread.  No function sets the message of
+ * tandem_last_error. */
 #ifndef TANDEM_HOST_CONTEXT_DIRECTORIES_H
 #define TANDEM_HOST_CONTEXT_DIRECTORIES_H
 
@@ -13,6 +14,10 @@
 /* Logs which environment variables are ignored: all TANDEM_ variables if the
  * program has extra privileges (setuid), and a relative XDG_CACHE_HOME. */
 void environment_warn_ignored(const struct log *log);
+
+/* Appends a copy of `text` to the allocated array *strings of *count strings.
+ * Returns false and changes nothing if memory runs out. */
+bool strings_append(char ***strings, size_t *count, const char *text);
 
 /* Opens a directory for writing and creates it if it is missing.  Returns a
  * descriptor that the caller closes, or -1.  out_why then holds the reason and

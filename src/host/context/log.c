@@ -7,7 +7,6 @@
 
 #include <stdarg.h>
 #include <stdio.h>
-#include <string.h>
 
 void log_message(const struct log *log, enum tandem_log_level level,
                  const char *format, ...)
@@ -34,25 +33,4 @@ void log_from_plugin(void *user, enum tandem_log_level level,
                      const char *message)
 {
     log_message(user, level, "%s", message != NULL ? message : "");
-}
-
-uint32_t log_level_parse(const char *text)
-{
-    static const struct {
-        const char *name;
-        uint32_t level;
-    } levels[] = {
-        {"none", 0},
-        {"error", TANDEM_LOG_ERROR},
-        {"warning", TANDEM_LOG_WARNING},
-        {"info", TANDEM_LOG_INFO},
-        {"debug", TANDEM_LOG_DEBUG},
-    };
-
-    for (size_t i = 0; text != NULL && i < sizeof(levels) / sizeof(levels[0]);
-         i++) {
-        if (strcmp(text, levels[i].name) == 0)
-            return levels[i].level;
-    }
-    return TANDEM_LOG_WARNING;
 }

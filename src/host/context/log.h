@@ -19,8 +19,4 @@ void log_message(const struct log *log, enum tandem_log_level level,
 void log_from_plugin(void *user, enum tandem_log_level level,
                      const char *message);
 
-/* Parses "error", "warning", "info", "debug" or "none" (which returns 0).
- * Returns TANDEM_LOG_WARNING for NULL and any other text. */
-uint32_t log_level_parse(const char *text);
-
 #endif

@@ -148,19 +148,20 @@ enum tandem_status wait_download(struct device *device,
     return TANDEM_OK;
 }
 
-bool stream_recover(struct device *device)
+enum tandem_status stream_recover(struct device *device,
+                                  enum tandem_status error, bool *recovered)
 {
     enum tandem_status status;
 
-    if (device->state != DEVICE_OPEN)
-        return false;
+    if (*recovered || device->state != DEVICE_OPEN)
+        return error;
     status = device->vtable->stream_query(device->stream);
     if (status == TANDEM_OK || status == TANDEM_NOT_READY)
-        return false;
+        return error;
     device_store_async_error(device, status);
     if (status == TANDEM_DEVICE_LOST) {
         device_mark_lost(device);
-        return false;
+        return error;
     }
     stream_acquire(device);
     device->vtable->stream_synchronize(device->stream, RECOVERY_TIMEOUT_NS);
@@ -168,6 +169,7 @@ bool stream_recover(struct device *device)
     stream_release(device);
     if (status == TANDEM_DEVICE_LOST)
         device_mark_lost(device);
-    return device->state == DEVICE_OPEN &&
-           (status == TANDEM_OK || status == TANDEM_NOT_READY);
+    *recovered = device->state == DEVICE_OPEN &&
+                 (status == TANDEM_OK || status == TANDEM_NOT_READY);
+    return *recovered ? TANDEM_OK : error;
 }

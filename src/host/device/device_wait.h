@@ -42,9 +42,12 @@ enum tandem_status wait_download(struct device *device,
                                  struct tandem_buffer *buffer, void *target,
                                  uint64_t bytes, uint64_t deadline_ns);
 
-/* [may wait]  Handles a failed plugin call that enqueues work.  Returns true if
- * the cause was an error of earlier work on the stream.  This error is now
- * cleared, and the caller may retry the call. */
-bool stream_recover(struct device *device);
+/* [may wait]  Handles a plugin call that enqueues work and failed with the
+ * status `error`.  If the cause was an error of earlier work on the stream,
+ * clears this error, sets *recovered and returns TANDEM_OK; the caller may then
+ * retry the call.  Otherwise, or if *recovered is already true, returns
+ * `error`. */
+enum tandem_status stream_recover(struct device *device,
+                                  enum tandem_status error, bool *recovered);
 
 #endif

@@ -154,10 +154,11 @@ enum tandem_status call_launch(const struct call *call,
                                struct device *device)
 {
     enum tandem_status status = outputs_add_writable_layouts(call);
+    bool recovered = false;
 
     if (status != TANDEM_OK)
         return status;
-    for (uint32_t attempt = 0;; attempt++) {
+    for (;;) {
         status = operands_make_resident(decision, device);
         if (status != TANDEM_OK)
             return status;
@@ -165,7 +166,8 @@ enum tandem_status call_launch(const struct call *call,
         if (status == TANDEM_OK)
             return TANDEM_OK;
         status = device_call_failed(device, status, call->row->name);
-        if (attempt > 0 || !stream_recover(device))
+        status = stream_recover(device, status, &recovered);
+        if (status != TANDEM_OK)
             return status;
         decision->request.run_cost = NULL;
     }

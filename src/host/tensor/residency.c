@@ -5,12 +5,64 @@
 
 #include "common/last_error.h"
 #include "common/operator_table.h"
+#include "common/tensor_extent.h"
 #include "host/tensor/storage.h"
-#include "host/tensor/strided_copy.h"
-#include "host/tensor/tensor.h"
 #include "host/device/device_wait.h"
 
 #include <stdlib.h>
+#include <string.h>
+
+static void row_copy(char *target, int64_t target_stride, const char *source,
+                     int64_t source_stride, int64_t count,
+                     uint32_t element_bytes)
+{
+    if (target_stride == 1 && source_stride == 1) {
+        memcpy(target, source, (size_t)count * element_bytes);
+        return;
+    }
+    target_stride *= element_bytes;
+    source_stride *= element_bytes;
+    for (int64_t i = 0; i < count; i++) {
+        memcpy(target, source, element_bytes);
+        target += target_stride;
+        source += source_stride;
+    }
+}
+
+void strided_copy(const struct tandem_tensor_desc *desc, char *target,
+                  const int64_t *target_strides, const char *source,
+                  const int64_t *source_strides)
+{
+    const uint32_t element_bytes = dtype_bytes(desc->dtype);
+    const uint32_t inner = desc->rank - 1;
+    const int64_t *shape = desc->shape;
+    int64_t index[TANDEM_MAX_RANK] = {0};
+
+    if (!tensor_has_elements(desc))
+        return;
+    if (desc->rank == 0) {
+        memcpy(target, source, element_bytes);
+        return;
+    }
+    for (;;) {
+        uint32_t axis = inner;
+
+        row_copy(target, target_strides[inner], source, source_strides[inner],
+                 shape[inner], element_bytes);
+        /* Advance `index` to the next row.  The last axis changes fastest. */
+        for (;;) {
+            if (axis-- == 0)
+                return;
+            target += target_strides[axis] * element_bytes;
+            source += source_strides[axis] * element_bytes;
+            if (++index[axis] < shape[axis])
+                break;
+            target -= target_strides[axis] * shape[axis] * element_bytes;
+            source -= source_strides[axis] * shape[axis] * element_bytes;
+            index[axis] = 0;
+        }
+    }
+}
 
 enum tandem_status storage_require_content(struct storage *storage)
 {
@@ -39,11 +91,11 @@ enum tandem_status storage_require_content(struct storage *storage)
 /* State that storage_sync_host keeps between its steps. */
 struct host_sync {
     uint64_t deadline_ns;
+    uint64_t unlock_epoch;           /* context->unlock_epoch before the step */
     const struct device *waited_for; /* device of the last wait, or NULL */
     uint64_t last_launch;            /* waited_for->last_launch at that wait */
     uint32_t waits;                  /* number of waits for devices so far */
     bool recovered;                  /* an error of earlier work was cleared */
-    bool unlocked;                   /* a wait released the context's mutex */
     bool done;                       /* the step's download succeeded */
 };
 
@@ -69,16 +121,23 @@ static struct device *source_find(const struct storage *storage)
     return source;
 }
 
-/* Waits for the work on the stream of `source`, so that the next download is
- * short.  Sets state->unlocked if the mutex was released. */
-static enum tandem_status source_wait(struct device *source,
+/* Returns true if the current step released the context's mutex. */
+static bool step_unlocked(const struct storage *storage,
+                          const struct host_sync *state)
+{
+    return storage->context->unlock_epoch != state->unlock_epoch;
+}
+
+/* Waits for the work on the stream of `source`, so that the next download from
+ * this device is short. */
+static enum tandem_status source_wait(const struct storage *storage,
+                                      struct device *source,
                                       struct host_sync *state)
 {
-    const uint64_t unlock_epoch = source->context->unlock_epoch;
     enum tandem_status status =
         stream_owner_wait_if_held(source, state->deadline_ns);
 
-    if (status == TANDEM_OK && unlock_epoch == source->context->unlock_epoch &&
+    if (status == TANDEM_OK && !step_unlocked(storage, state) &&
         state->waits < MAX_WAITS &&
         (state->waited_for != source ||
          state->last_launch != source->last_launch)) {
@@ -87,7 +146,6 @@ static enum tandem_status source_wait(struct device *source,
         state->waits++;
         status = wait_enqueued(source, state->deadline_ns);
     }
-    state->unlocked = unlock_epoch != source->context->unlock_epoch;
     return status;
 }
 
@@ -97,9 +155,8 @@ static void writable_layouts_copy(struct storage *storage)
          claim != NULL; claim = claim->next) {
         const struct tandem_tensor_desc *desc = &claim->desc;
 
-        strided_copy(storage->host + desc->byte_offset, desc->strides,
-                     storage->staging + desc->byte_offset, desc->strides,
-                     desc->rank, desc->shape, dtype_bytes(desc->dtype));
+        strided_copy(desc, storage->host + desc->byte_offset, desc->strides,
+                     storage->staging + desc->byte_offset, desc->strides);
     }
 }
 
@@ -128,10 +185,7 @@ static enum tandem_status download(struct storage *storage,
         storages_free_pending(device->context);
         return TANDEM_OK;
     }
-    if (state->recovered || !stream_recover(device))
-        return status;
-    state->recovered = true;
-    return TANDEM_OK;
+    return stream_recover(device, status, &state->recovered);
 }
 
 /* Waits for the device that may still write the host copy, if there is one.
@@ -149,8 +203,8 @@ static enum tandem_status host_sync_wait_writer(struct storage *storage,
         storage->current = 0;
         return storage_require_content(storage);
     }
-    status = source_wait(writer, state);
-    if (status != TANDEM_OK || state->unlocked)
+    status = source_wait(storage, writer, state);
+    if (status != TANDEM_OK || step_unlocked(storage, state))
         return status;
     status = download(storage, writer, &storage->sync_byte, storage->bytes > 0,
                       state);
@@ -163,9 +217,9 @@ static enum tandem_status host_sync_download(struct storage *storage,
                                              struct host_sync *state)
 {
     struct device *source = source_find(storage);
-    enum tandem_status status = source_wait(source, state);
+    enum tandem_status status = source_wait(storage, source, state);
 
-    if (status != TANDEM_OK || state->unlocked)
+    if (status != TANDEM_OK || step_unlocked(storage, state))
         return status;
     if (storage->has_gaps && storage->staging == NULL) {
         storage->staging = malloc(storage->bytes);
@@ -192,7 +246,6 @@ static enum tandem_status host_sync_download(struct storage *storage,
 static enum tandem_status host_sync_step(struct storage *storage,
                                          struct host_sync *state)
 {
-    const uint64_t unlock_epoch = storage->context->unlock_epoch;
     enum tandem_status status;
 
     if (storage->downloading_from != NULL)
@@ -205,7 +258,7 @@ static enum tandem_status host_sync_step(struct storage *storage,
     if (status == TANDEM_OK)
         status = storage_wait_host_writable(
             storage, storage_zero_copy_devices(storage), state->deadline_ns);
-    if (status != TANDEM_OK || unlock_epoch != storage->context->unlock_epoch)
+    if (status != TANDEM_OK || step_unlocked(storage, state))
         return status;
     return host_sync_download(storage, state);
 }
@@ -213,27 +266,15 @@ static enum tandem_status host_sync_step(struct storage *storage,
 enum tandem_status storage_sync_host(struct storage *storage,
                                      uint64_t deadline_ns)
 {
-    struct tandem_context *context = storage->context;
     struct host_sync state = {.deadline_ns = deadline_ns};
-    uint64_t unlock_epoch;
     enum tandem_status status;
 
     do {
-        unlock_epoch = context->unlock_epoch;
-        state.unlocked = false;
+        state.unlock_epoch = storage->context->unlock_epoch;
         state.done = false;
         status = host_sync_step(storage, &state);
-    } while (status == TANDEM_OK && unlock_epoch != context->unlock_epoch);
+    } while (status == TANDEM_OK && step_unlocked(storage, &state));
     return status;
-}
-
-/* Returns true if a device that computes in host memory needs storage_sync_host
- * before it can use the host copy. */
-static bool needs_host_sync(const struct storage *storage,
-                            const struct device *device)
-{
-    return !(storage->current & HOST_BIT) ||
-           (storage->host_writer != NULL && storage->host_writer != device);
 }
 
 /* Uploads the host copy, which must be current.  No other thread may own the
@@ -255,10 +296,7 @@ static enum tandem_status upload(struct storage *storage, struct device *device,
         return TANDEM_OK;
     }
     status = device_call_failed(device, status, "writing the tensor");
-    if (*recovered || !stream_recover(device))
-        return status;
-    *recovered = true;
-    return TANDEM_OK;
+    return stream_recover(device, status, recovered);
 }
 
 /* Plugins copy uploads of at most this size to a staging buffer.  A larger
@@ -273,7 +311,8 @@ enum tandem_status storage_to_device(struct storage *storage,
     enum tandem_status status = TANDEM_OK;
 
     if (storage_is_zero_copy(storage, device)) {
-        if (needs_host_sync(storage, device))
+        if (!(storage->current & HOST_BIT) ||
+            (storage->host_writer != NULL && storage->host_writer != device))
             status = storage_sync_host(storage, HANG_DEADLINE);
         return status == TANDEM_OK ? storage_allocate_buffer(storage, device)
                                    : status;

@@ -45,31 +45,12 @@ struct storage *storage_new(struct tandem_context *context, uint64_t bytes,
     storage->context = context;
     storage->references = 1;
     storage->bytes = bytes;
-    if (wrapped != NULL) {
-        storage->wrapped = true;
-        storage->host = wrapped;
-        storage->current = HOST_BIT;
-        storage->address = (uint64_t)(uintptr_t)wrapped;
-    } else {
-        storage->address = address_reserve(context, bytes);
-    }
+    storage->wrapped = wrapped != NULL;
+    storage->host = wrapped;
+    storage->current = wrapped != NULL ? HOST_BIT : 0;
+    storage->address = wrapped != NULL ? (uint64_t)(uintptr_t)wrapped
+                                       : address_reserve(context, bytes);
     return storage;
-}
-
-static void storage_free_memory(struct storage *storage)
-{
-    struct writable_layout *claim = storage->writable_layouts;
-
-    while (claim != NULL) {
-        struct writable_layout *next = claim->next;
-
-        free(claim);
-        claim = next;
-    }
-    if (!storage->wrapped)
-        free(storage->host);
-    free(storage->staging);
-    free(storage);
 }
 
 static void buffer_free(struct storage *storage, uint32_t id)
@@ -80,10 +61,20 @@ static void buffer_free(struct storage *storage, uint32_t id)
     storage->imported &= ~(1u << id);
 }
 
-static void buffers_free(struct storage *storage)
+static void storage_free(struct storage *storage)
 {
     for (uint32_t i = 0; i < storage->context->device_count; i++)
         buffer_free(storage, i);
+    while (storage->writable_layouts != NULL) {
+        struct writable_layout *first = storage->writable_layouts;
+
+        storage->writable_layouts = first->next;
+        free(first);
+    }
+    if (!storage->wrapped)
+        free(storage->host);
+    free(storage->staging);
+    free(storage);
 }
 
 static bool host_is_in_use(const struct storage *storage)
@@ -108,10 +99,9 @@ void storage_release(struct storage *storage)
     if (storage->host_used != 0 && host_is_in_use(storage)) {
         storage->next = storage->context->pending_free;
         storage->context->pending_free = storage;
-        return;
+    } else {
+        storage_free(storage);
     }
-    buffers_free(storage);
-    storage_free_memory(storage);
 }
 
 void storages_free_pending(struct tandem_context *context)
@@ -123,11 +113,10 @@ void storages_free_pending(struct tandem_context *context)
 
         if (host_is_in_use(storage)) {
             link = &storage->next;
-            continue;
+        } else {
+            *link = storage->next;
+            storage_free(storage);
         }
-        *link = storage->next;
-        buffers_free(storage);
-        storage_free_memory(storage);
     }
 }
 
@@ -141,11 +130,8 @@ void storages_leak_pending(struct tandem_context *context)
         return;
     while (last->next != NULL)
         last = last->next;
-    last->next = __atomic_load_n(&abandoned, __ATOMIC_RELAXED);
-    while (!__atomic_compare_exchange_n(&abandoned, &last->next,
-                                        context->pending_free, false,
-                                        __ATOMIC_RELEASE, __ATOMIC_RELAXED))
-        continue;
+    last->next = __atomic_exchange_n(&abandoned, context->pending_free,
+                                     __ATOMIC_RELAXED);
     context->pending_free = NULL;
 }
 
@@ -256,13 +242,12 @@ enum tandem_status storage_allocate_buffer(struct storage *storage,
     } else {
         status = device->vtable->alloc(device->handle, storage->bytes, buffer);
     }
-    if (status != TANDEM_OK) {
-        *buffer = NULL;
-        return device_call_failed(device, status,
-                                  device->is_zero_copy ? "importing host memory"
-                                                       : "allocating");
-    }
-    return TANDEM_OK;
+    if (status == TANDEM_OK)
+        return TANDEM_OK;
+    *buffer = NULL;
+    return device_call_failed(device, status,
+                              device->is_zero_copy ? "importing host memory"
+                                                   : "allocating");
 }
 
 void storage_drop_device_copy(struct storage *storage, struct device *device)
@@ -322,11 +307,11 @@ void storage_note_host_write(struct storage *storage)
 
 void storage_note_host_read(struct storage *storage)
 {
-    if (!storage->unread_by_host)
-        return;
-    storage->unread_by_host = false;
-    storage->host_reads_results = true;
-    storage->unread_results = 0;
+    if (storage->unread_by_host) {
+        storage->unread_by_host = false;
+        storage->host_reads_results = true;
+        storage->unread_results = 0;
+    }
 }
 
 void storage_note_device_write(struct storage *storage, struct device *device)
@@ -336,15 +321,10 @@ void storage_note_device_write(struct storage *storage, struct device *device)
     storage->current = shared ? HOST_BIT : device->bit;
     storage->poison = TANDEM_OK;
     storage->last_write[device->id] = device->last_launch;
-    if (storage->migrated_to != 0)
-        migration_evaluate(storage, ~(1u << device->id));
+    migration_evaluate(storage, ~(1u << device->id));
     if (storage->unread_by_host && storage->unread_results < UINT8_MAX)
         storage->unread_results++;
     storage->unread_by_host = true;
     storage->unread_by_devices = true;
-    storage->host_writer = NULL;
-    if (shared && device->async) {
-        storage->host_writer = device;
-        storage->host_used |= 1u << device->id;
-    }
+    storage->host_writer = shared && device->async ? device : NULL;
 }

@@ -120,13 +120,11 @@ storage_host_accessible_devices(const struct storage *storage)
 {
     uint32_t devices = storage->context->import_devices;
 
-    if (devices != 0 && storage_is_importable(storage)) {
-        for (uint32_t i = 0; i < storage->context->device_count; i++) {
-            if (storage->buffers[i] != NULL)
-                devices &= ~(1u << i);
-        }
-    } else {
-        devices = 0;
+    if (devices == 0 || !storage_is_importable(storage))
+        return storage_zero_copy_devices(storage);
+    for (uint32_t i = 0; i < storage->context->device_count; i++) {
+        if (storage->buffers[i] != NULL)
+            devices &= ~(1u << i);
     }
     return storage_zero_copy_devices(storage) | devices;
 }
@@ -154,6 +152,12 @@ enum tandem_status storage_to_device(struct storage *storage,
 enum tandem_status storage_wait_host_writable(struct storage *storage,
                                               uint32_t devices,
                                               uint64_t deadline_ns);
+
+/* Copies the elements of a tensor between two layouts in host memory.  `desc`
+ * gives the dtype, rank and shape.  Strides count elements.  Needs no lock. */
+void strided_copy(const struct tandem_tensor_desc *desc, char *target,
+                  const int64_t *target_strides, const char *source,
+                  const int64_t *source_strides);
 
 /* Frees the device's own copy if the device can use the host copy in place
  * instead.  The host copy must be current. */

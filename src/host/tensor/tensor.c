@@ -3,13 +3,13 @@
  * writes their content.  The public functions lock the context's mutex. */
 #include <config.h>
 
-#include "host/tensor/strided_copy.h"
 #include "host/tensor/tensor.h"
 #include "common/argument_check.h"
 #include "common/last_error.h"
 #include "common/operator_table.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 struct handle_pool tensor_pool = HANDLE_POOL(struct tandem_tensor, 0x5454454e);
@@ -32,17 +32,54 @@ enum tandem_status tensor_check(const struct tandem_tensor *tensor,
 
 /* ---- creation ---- */
 
-/* Creates a tensor and takes over the caller's reference to `storage`.  If
- * memory is exhausted, returns NULL, and the caller keeps the reference.  The
- * context must be locked. */
-static struct tandem_tensor *tensor_new(struct tandem_context *context,
-                                        struct storage *storage,
-                                        const struct tandem_tensor_desc *desc)
+/* Returns true if the elements fill contiguous memory in any order, without
+ * gaps or overlaps.  Strides may be negative. */
+static bool layout_is_dense(const struct tandem_tensor_desc *desc)
 {
-    struct tandem_tensor *tensor = handle_new(&tensor_pool);
+    int64_t dense = 1;
 
-    if (tensor == NULL)
-        return NULL;
+    /* Each round finds the next axis: its stride is the number of elements that
+     * the axes found before span. */
+    for (uint32_t round = 0; round < desc->rank; round++) {
+        for (uint32_t i = 0; i < desc->rank; i++) {
+            if (desc->shape[i] > 1 && llabs(desc->strides[i]) == dense)
+                dense *= desc->shape[i];
+        }
+    }
+    return !tensor_has_elements(desc) ||
+           dense == shape_elements(desc->rank, desc->shape);
+}
+
+/* Frees the tensor and drops its storage reference.  The context must be
+ * locked. */
+static void tensor_free(struct tandem_tensor *tensor)
+{
+    if (tensor->previous != NULL)
+        tensor->previous->next = tensor->next;
+    else
+        tensor->context->tensors = tensor->next;
+    if (tensor->next != NULL)
+        tensor->next->previous = tensor->previous;
+    storage_release(tensor->storage);
+    handle_free(&tensor_pool, tensor);
+}
+
+/* Creates a tensor, or a view if `kind` is "view", and takes over the caller's
+ * reference to `storage`.  If memory is exhausted or `storage` is NULL,
+ * releases the reference and leaves *out NULL.  The context must be locked. */
+static enum tandem_status tensor_new(struct tandem_context *context,
+                                     struct storage *storage,
+                                     const struct tandem_tensor_desc *desc,
+                                     const char *kind,
+                                     struct tandem_tensor **out)
+{
+    struct tandem_tensor *tensor =
+        storage != NULL ? handle_new(&tensor_pool) : NULL;
+
+    if (tensor == NULL) {
+        storage_release(storage);
+        return last_error_set(TANDEM_OUT_OF_MEMORY, "no memory for a %s", kind);
+    }
     tensor->context = context;
     tensor->storage = storage;
     tensor->serial = ++context->tensor_serial;
@@ -51,13 +88,13 @@ static struct tandem_tensor *tensor_new(struct tandem_context *context,
     tensor->elements = shape_elements(desc->rank, desc->shape);
     tensor->bytes = (uint64_t)tensor->elements * dtype_bytes(desc->dtype);
     tensor->contiguous = tensor_contiguous(desc);
-    tensor->whole = strides_are_dense(desc->rank, desc->shape, desc->strides) &&
-                    tensor->bytes == storage->bytes;
+    tensor->whole = tensor->bytes == storage->bytes && layout_is_dense(desc);
     tensor->next = context->tensors;
     if (tensor->next != NULL)
         tensor->next->previous = tensor;
     context->tensors = tensor;
-    return tensor;
+    *out = tensor;
+    return TANDEM_OK;
 }
 
 static void desc_fill(struct tandem_tensor_desc *desc, uint32_t dtype,
@@ -104,7 +141,6 @@ enum tandem_status tandem_tensor_create(struct tandem_context *context,
                                         struct tandem_tensor **out_tensor)
 {
     struct tandem_tensor_desc desc;
-    struct storage *storage;
     uint64_t bytes;
     enum tandem_status status;
 
@@ -118,70 +154,44 @@ enum tandem_status tandem_tensor_create(struct tandem_context *context,
         return status;
     desc_fill(&desc, dtype, rank, shape, NULL);
     context_lock(context);
-    storage = storage_new(context, bytes, NULL);
-    if (storage != NULL) {
-        *out_tensor = tensor_new(context, storage, &desc);
-        if (*out_tensor == NULL)
-            storage_release(storage);
-    }
+    status = tensor_new(context, storage_new(context, bytes, NULL), &desc,
+                        "tensor", out_tensor);
     context_unlock(context);
-    if (*out_tensor == NULL)
-        return last_error_set(TANDEM_OUT_OF_MEMORY, "no memory for a tensor");
-    return TANDEM_OK;
+    return status;
 }
 
-/* Computes the offsets, in elements from element (0, ..., 0), of the elements
- * with the lowest and the highest address.  Returns false if an offset is too
- * large to address.  A shape without elements gives the offsets 0 and -1. */
-static bool element_range(uint32_t rank, const int64_t *shape,
-                          const int64_t *strides, int64_t *out_before,
-                          int64_t *out_after)
-{
-    *out_before = 0;
-    *out_after = -1;
-    if (shape_elements(rank, shape) == 0)
-        return true;
-    *out_after = 0;
-    for (uint32_t i = 0; i < rank; i++) {
-        int64_t far;
-        int64_t *side = strides[i] < 0 ? out_before : out_after;
-
-        if (__builtin_mul_overflow(shape[i] - 1, strides[i], &far) ||
-            __builtin_add_overflow(*side, far, side))
-            return false;
-    }
-    return *out_after < INT64_MAX / 16 && *out_before > -(INT64_MAX / 16);
-}
-
+/* Checks the arguments of tandem_tensor_wrap and fills `desc`, whose
+ * byte_offset counts from the lowest address of an element.  *out_bytes is the
+ * size of the memory from this address to the end of the last element. */
 static enum tandem_status wrap_check(const void *memory, uint32_t dtype,
                                      uint32_t rank, const int64_t *shape,
                                      const int64_t *strides, uint32_t flags,
-                                     int64_t *out_before, uint64_t *out_bytes)
+                                     struct tandem_tensor_desc *desc,
+                                     uint64_t *out_bytes)
 {
-    const uint32_t element = dtype_bytes(dtype);
-    int64_t after;
-    uint64_t bytes = 0;
+    /* Leaves room on both sides, because strides may be negative. */
+    const uint64_t origin = UINT64_C(1) << 62;
+    uint64_t first, end;
     enum tandem_status status =
-        tensor_shape_check("tensor", dtype, rank, shape, &bytes);
+        tensor_shape_check("tensor", dtype, rank, shape, out_bytes);
 
     if (status != TANDEM_OK)
         return status;
     if (flags & ~(uint32_t)TANDEM_TENSOR_READ_ONLY)
         return argument_error("flags: 0x%x has unknown bits", flags);
-    if (memory == NULL && bytes > 0)
+    if (memory == NULL && *out_bytes > 0)
         return argument_error("memory: NULL for a tensor of %" PRIu64 " bytes",
-                              bytes);
-    if ((uintptr_t)memory % element != 0)
+                              *out_bytes);
+    if ((uintptr_t)memory % dtype_bytes(dtype) != 0)
         return argument_error("memory: %p is not aligned to an element of %s",
                               memory, dtype_name(dtype));
-    *out_before = 0;
-    *out_bytes = bytes;
-    if (strides == NULL || rank == 0)
-        return TANDEM_OK;
-    if (!element_range(rank, shape, strides, out_before, &after))
+    desc_fill(desc, dtype, rank, shape, strides);
+    desc->byte_offset = origin;
+    if (!tensor_extent(desc, &first, &end))
         return argument_error(
             "strides: the elements are too far apart to address");
-    *out_bytes = (uint64_t)(after - *out_before + 1) * element;
+    desc->byte_offset = origin - first;
+    *out_bytes = end - first;
     return TANDEM_OK;
 }
 
@@ -192,10 +202,9 @@ enum tandem_status tandem_tensor_wrap(struct tandem_context *context,
                                       struct tandem_tensor **out_tensor)
 {
     struct tandem_tensor_desc desc;
-    struct tandem_tensor *tensor = NULL;
+    struct tandem_tensor *tensor;
     struct storage *storage;
-    int64_t before = 0;
-    uint64_t bytes = 0;
+    uint64_t bytes;
     enum tandem_status status;
 
     if (out_tensor == NULL)
@@ -203,36 +212,28 @@ enum tandem_status tandem_tensor_wrap(struct tandem_context *context,
     *out_tensor = NULL;
     status = context_check(context);
     if (status == TANDEM_OK)
-        status = wrap_check(memory, dtype, rank, shape, strides, flags, &before,
+        status = wrap_check(memory, dtype, rank, shape, strides, flags, &desc,
                             &bytes);
     if (status != TANDEM_OK)
         return status;
-    desc_fill(&desc, dtype, rank, shape, strides);
-    before *= dtype_bytes(dtype);
-    desc.byte_offset = (uint64_t)-before;
+    if (bytes > 0)
+        memory = (char *)memory - desc.byte_offset;
     context_lock(context);
-    storage = storage_new(context, bytes,
-                          bytes > 0 ? (char *)memory + before : empty_memory);
-    if (storage != NULL)
-        tensor = tensor_new(context, storage, &desc);
-    if (tensor != NULL) {
+    storage = storage_new(context, bytes, bytes > 0 ? memory : empty_memory);
+    status = tensor_new(context, storage, &desc, "tensor", &tensor);
+    if (status == TANDEM_OK) {
         storage->read_only = flags & TANDEM_TENSOR_READ_ONLY;
         storage->has_gaps = !tensor->whole;
         tensor->whole = true;
-        if (storage->has_gaps &&
-            storage_add_writable_layout(storage, &desc) != TANDEM_OK) {
-            context_unlock(context);
-            tandem_tensor_destroy(tensor);
-            return TANDEM_OUT_OF_MEMORY;
-        }
-    } else {
-        storage_release(storage);
+        if (storage->has_gaps)
+            status = storage_add_writable_layout(storage, &desc);
+        if (status == TANDEM_OK)
+            *out_tensor = tensor;
+        else
+            tensor_free(tensor);
     }
     context_unlock(context);
-    *out_tensor = tensor;
-    if (tensor == NULL)
-        return last_error_set(TANDEM_OUT_OF_MEMORY, "no memory for a tensor");
-    return TANDEM_OK;
+    return status;
 }
 
 /* Sets a view's byte_offset.  Fails if the view exceeds the tensor's memory. */
@@ -286,29 +287,13 @@ enum tandem_status tandem_tensor_view(struct tandem_tensor *tensor,
     if (status != TANDEM_OK)
         return status;
     context_lock(context);
-    *out_view = tensor_new(context, tensor->storage, &desc);
-    if (*out_view != NULL)
-        tensor->storage->references++;
+    tensor->storage->references++;
+    status = tensor_new(context, tensor->storage, &desc, "view", out_view);
     context_unlock(context);
-    if (*out_view == NULL)
-        return last_error_set(TANDEM_OUT_OF_MEMORY, "no memory for a view");
-    return TANDEM_OK;
+    return status;
 }
 
 /* ---- destruction ---- */
-
-/* Frees the tensor and drops its storage reference.  The context is locked. */
-static void tensor_free(struct tandem_tensor *tensor)
-{
-    if (tensor->previous != NULL)
-        tensor->previous->next = tensor->next;
-    else
-        tensor->context->tensors = tensor->next;
-    if (tensor->next != NULL)
-        tensor->next->previous = tensor->previous;
-    storage_release(tensor->storage);
-    handle_free(&tensor_pool, tensor);
-}
 
 void tandem_tensor_destroy(struct tandem_tensor *tensor)
 {

@@ -6,8 +6,6 @@
 
 #include "common/argument_check.h"
 #include "common/last_error.h"
-#include "common/operator_table.h"
-#include "host/tensor/strided_copy.h"
 #include "host/tensor/tensor.h"
 #include "host/device/device_wait.h"
 
@@ -66,10 +64,7 @@ static enum tandem_status partial_upload(const struct tandem_tensor *tensor,
         return TANDEM_OK;
     }
     status = device_call_failed(device, status, "writing the tensor");
-    if (*recovered || !stream_recover(device))
-        return status;
-    *recovered = true;
-    return TANDEM_OK;
+    return stream_recover(device, status, recovered);
 }
 
 /* Prepares the storage's host copy for a write.  If the function waited, it
@@ -115,8 +110,8 @@ static enum tandem_status tensor_write_content(struct tandem_tensor *tensor,
             return status;
     }
     shape_strides(desc->rank, desc->shape, rows);
-    strided_copy(storage->host + desc->byte_offset, desc->strides, memory, rows,
-                 desc->rank, desc->shape, dtype_bytes(desc->dtype));
+    strided_copy(desc, storage->host + desc->byte_offset, desc->strides, memory,
+                 rows);
     storage_note_host_write(storage);
     return TANDEM_OK;
 }
@@ -196,9 +191,8 @@ enum tandem_status tandem_tensor_read(struct tandem_tensor *tensor,
         return status;
     desc = &tensor->desc;
     shape_strides(desc->rank, desc->shape, rows);
-    strided_copy(memory, rows, tensor->storage->host + desc->byte_offset,
-                 desc->strides, desc->rank, desc->shape,
-                 dtype_bytes(desc->dtype));
+    strided_copy(desc, memory, rows, tensor->storage->host + desc->byte_offset,
+                 desc->strides);
     context_unlock(tensor->context);
     return TANDEM_OK;
 }
