@@ -7,8 +7,8 @@
 #include "host/context/context.h"
 #include "host/context/directories.h"
 #include "host/device/device.h"
+#include "host/device/device_name.h"
 #include "host/device/device_wait.h"
-#include "host/device/forced_device.h"
 #include "host/loader/loader.h"
 #include "host/tensor/tensor.h"
 
@@ -25,12 +25,6 @@ static void locks_make(struct tandem_context *context)
     pthread_mutex_init(&context->mutex, NULL);
     pthread_cond_init(&context->stream_released, &clock);
     pthread_condattr_destroy(&clock);
-}
-
-static void locks_free(struct tandem_context *context)
-{
-    pthread_cond_destroy(&context->stream_released);
-    pthread_mutex_destroy(&context->mutex);
 }
 
 static void cache_directory_find(struct tandem_context *context)
@@ -62,8 +56,10 @@ static void context_free(struct tandem_context *context)
     context_options_free(context);
     free(context->call_cache);
     context->log.function = NULL; /* a hung device's plugin may still log */
-    if (context->generation == fork_generation)
-        locks_free(context);
+    if (context->generation == fork_generation) {
+        pthread_cond_destroy(&context->stream_released);
+        pthread_mutex_destroy(&context->mutex);
+    }
     handle_free(&context_pool, context);
 }
 

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Implements the public functions for a context's devices.  Any thread may call
- * them. */
+/* Implements the public functions for a context's devices and for creating
+ * their profiles.  Any thread may call them. */
 #include <config.h>
 
 #include "common/last_error.h"
 #include "common/struct_size.h"
 #include "host/device/device.h"
 #include "host/device/device_name.h"
-#include "host/tensor/storage.h"
 #include "host/device/device_wait.h"
+#include "host/profile/profile_writer.h"
+#include "host/tensor/storage.h"
 
 #include <stdlib.h>
 
@@ -27,6 +28,20 @@ static enum tandem_status device_enter(struct tandem_context *context,
     context_lock(context);
     status = device_get(context, id, out_device);
     if (status != TANDEM_OK)
+        context_unlock(context);
+    return status;
+}
+
+/* Finds device number `id` like device_enter, but does not lock the context.
+ * The caller may read only fields that do not change after the enumeration. */
+static enum tandem_status device_lookup(struct tandem_context *context,
+                                        uint32_t id, const void *out,
+                                        struct device **out_device)
+{
+    const enum tandem_status status =
+        device_enter(context, id, out, out_device);
+
+    if (status == TANDEM_OK)
         context_unlock(context);
     return status;
 }
@@ -55,15 +70,14 @@ enum tandem_status tandem_device_describe(struct tandem_context *context,
                                           struct tandem_device_info *out_info)
 {
     struct device *found;
-    enum tandem_status status = device_enter(context, device, out_info, &found);
+    enum tandem_status status =
+        device_lookup(context, device, out_info, &found);
 
-    if (status != TANDEM_OK)
-        return status;
-    status = struct_size_check("out_info", "tandem_device_info",
-                               out_info->struct_size, sizeof(size_t));
+    if (status == TANDEM_OK)
+        status = struct_size_check("out_info", "tandem_device_info",
+                                   out_info->struct_size, sizeof(size_t));
     if (status == TANDEM_OK)
         struct_size_fill(out_info, &found->info, sizeof(found->info));
-    context_unlock(context);
     return status;
 }
 
@@ -76,13 +90,12 @@ enum tandem_status tandem_device_name(struct tandem_context *context,
 
     if (out_backend != NULL)
         *out_backend = NULL;
-    status = device_enter(context, device,
-                          out_backend != NULL ? (const void *)out_index : NULL,
-                          &found);
+    status = device_lookup(context, device,
+                           out_backend != NULL ? (const void *)out_index : NULL,
+                           &found);
     if (status == TANDEM_OK) {
-        *out_backend = found->backend->name;
+        *out_backend = found->vtable->name;
         *out_index = found->index;
-        context_unlock(context);
     }
     return status;
 }
@@ -113,12 +126,10 @@ enum tandem_status tandem_device_is_calibrated(struct tandem_context *context,
 {
     struct device *found;
     const enum tandem_status status =
-        device_enter(context, device, out_calibrated, &found);
+        device_lookup(context, device, out_calibrated, &found);
 
-    if (status == TANDEM_OK) {
-        *out_calibrated = found->calibrated;
-        context_unlock(context);
-    }
+    if (status == TANDEM_OK)
+        *out_calibrated = found->cost.calibrated;
     return status;
 }
 
@@ -128,12 +139,10 @@ enum tandem_status tandem_device_profile_path(struct tandem_context *context,
 {
     struct device *found;
     const enum tandem_status status =
-        device_enter(context, device, out_path, &found);
+        device_lookup(context, device, out_path, &found);
 
-    if (status == TANDEM_OK) {
+    if (status == TANDEM_OK)
         *out_path = found->profile_path;
-        context_unlock(context);
-    }
     return status;
 }
 
@@ -146,32 +155,28 @@ tandem_device_ignored_profiles(struct tandem_context *context, uint32_t device,
 
     if (out_why != NULL)
         *out_why = NULL;
-    status = device_enter(context, device, out_why, &found);
-    if (status == TANDEM_OK) {
+    status = device_lookup(context, device, out_why, &found);
+    if (status == TANDEM_OK)
         *out_why = found->ignored_profiles;
-        context_unlock(context);
-    }
     return status;
 }
 
 enum tandem_status tandem_device_is_op_blocked(struct tandem_context *context,
                                                uint32_t device, uint32_t op,
-                                               uint32_t *out_rejects)
+                                               uint32_t *out_blocked)
 {
     struct device *found;
     enum tandem_status status;
 
-    if (out_rejects != NULL)
-        *out_rejects = 0;
-    status = device_enter(context, device, out_rejects, &found);
+    if (out_blocked != NULL)
+        *out_blocked = 0;
+    status = device_lookup(context, device, out_blocked, &found);
     if (status != TANDEM_OK)
         return status;
-    if (op < TANDEM_OP_ID_END)
-        *out_rejects = cost_is_op_blocked(&found->cost, op);
-    else
-        status = argument_error("op: %u is not an operator id", op);
-    context_unlock(context);
-    return status;
+    if (op >= TANDEM_OP_ID_END)
+        return argument_error("op: %u is not an operator id", op);
+    *out_blocked = cost_is_op_blocked(&found->cost, op);
+    return TANDEM_OK;
 }
 
 enum tandem_status
@@ -214,20 +219,54 @@ enum tandem_status tandem_device_predict_cost(struct tandem_context *context,
     status = device_enter(context, device, out_ns, &found);
     if (status != TANDEM_OK)
         return status;
-    if (curve == NULL || !(x >= 0 && x <= MAX_COST_X)) {
-        status = curve == NULL
-                     ? argument_error("curve: NULL")
-                     : argument_error("x: %g is out of range; expected 0 to %g",
-                                      x, MAX_COST_X);
-    } else if ((index = cost_curve_find(curve)) < COST_CURVE_COUNT) {
+    if (curve == NULL)
+        status = argument_error("curve: NULL");
+    else if (!(x >= 0 && x <= MAX_COST_X))
+        status = argument_error("x: %g is out of range; expected 0 to %g", x,
+                                MAX_COST_X);
+    else if ((index = cost_curve_find(curve)) < COST_CURVE_COUNT)
         *out_ns = cost_curve_predict(&found->cost.curves[index], x);
-    } else if ((index = cost_scalar_find(curve)) < COST_SCALAR_COUNT) {
+    else if ((index = cost_scalar_find(curve)) < COST_SCALAR_COUNT)
         *out_ns = found->cost.scalars[index];
-    } else {
+    else
         status = argument_error("curve: unknown name \"%.64s\"", curve);
-    }
     context_unlock(context);
     return status;
+}
+
+static enum tandem_status profile_for(struct tandem_context *context,
+                                      uint32_t device, bool edit,
+                                      struct tandem_profile **out_profile)
+{
+    struct device *found;
+    enum tandem_status status = context_check(context);
+
+    if (out_profile != NULL)
+        *out_profile = NULL;
+    if (status != TANDEM_OK)
+        return status;
+    if (out_profile == NULL)
+        return argument_error("out_profile: NULL");
+    context_lock(context);
+    status = device_get(context, device, &found);
+    if (status == TANDEM_OK)
+        status = profile_new_for_device(found, edit, out_profile);
+    context_unlock(context);
+    return status;
+}
+
+enum tandem_status tandem_profile_create(struct tandem_context *context,
+                                         uint32_t device,
+                                         struct tandem_profile **out_profile)
+{
+    return profile_for(context, device, false, out_profile);
+}
+
+enum tandem_status tandem_profile_edit(struct tandem_context *context,
+                                       uint32_t device,
+                                       struct tandem_profile **out_profile)
+{
+    return profile_for(context, device, true, out_profile);
 }
 
 enum tandem_status tandem_context_force_device(struct tandem_context *context,
@@ -290,11 +329,10 @@ enum tandem_status tandem_context_synchronize(struct tandem_context *context,
         if (device->state != DEVICE_OPEN)
             continue;
         status = device_await(device, deadline);
-        if (status == TANDEM_NOT_READY) {
-            first = first == TANDEM_OK ? status : first;
-        } else if (status != TANDEM_OK) {
+        if (status == TANDEM_NOT_READY)
+            first = status;
+        else if (status != TANDEM_OK)
             device_store_async_error(device, status);
-        }
     }
     storages_free_pending(context);
     if (first == TANDEM_OK)

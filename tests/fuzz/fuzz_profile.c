@@ -60,15 +60,14 @@ static void model_judge(const struct cost_model *model)
 static void judge(const char *text, size_t bytes, bool exact)
 {
     static struct cost_model model, before;
-    char why[256];
+    char why[SECURE_WHY_BYTES];
     char *tuning;
     enum profile_match fit;
 
     cost_model_set_defaults(&model, TANDEM_DEVICE_GPU, false);
     before = model;
     memset(why, 'x', sizeof(why));
-    fit = profile_parse(text, bytes, &key, exact, &model, &tuning, why,
-                        sizeof(why));
+    fit = profile_parse(text, bytes, &key, exact, &model, &tuning, why);
     if (fit == PROFILE_MATCH) {
         model_judge(&model);
     } else {

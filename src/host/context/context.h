@@ -12,7 +12,6 @@
 
 #include <pthread.h>
 
-struct backend;
 struct device;
 struct call_cache;
 struct storage;
@@ -29,7 +28,7 @@ struct tandem_context {
 
     /* The fields up to hang_timeout_ns do not change after creation. */
     struct log log;
-    struct backend *backends; /* "cpu" first */
+    struct tandem_backend *backends; /* "cpu" first */
     uint32_t backend_count;
     bool deterministic;
     char *profile_path; /* directory searched first for profiles, or NULL */

@@ -54,7 +54,7 @@ int directory_open_writable(const char *path, char *out_why)
     return -1;
 }
 
-int names_compare_bytes(const void *left, const void *right)
+static int names_compare(const void *left, const void *right)
 {
     return strcmp(*(char *const *)left, *(char *const *)right);
 }
@@ -74,8 +74,7 @@ bool strings_append(char ***strings, size_t *count, const char *text)
 }
 
 bool directory_list(int directory, bool (*wanted)(const char *name, void *user),
-                    void *user, int (*compare)(const void *, const void *),
-                    struct directory_names *out)
+                    void *user, struct directory_names *out)
 {
     /* Open the directory a second time: closedir would close the caller's
      * descriptor, and readdir would move its file offset. */
@@ -90,7 +89,7 @@ bool directory_list(int directory, bool (*wanted)(const char *name, void *user),
             ok = strings_append(&out->names, &out->count, entry->d_name);
     }
     if (out->count > 0)
-        qsort(out->names, out->count, sizeof(*out->names), compare);
+        qsort(out->names, out->count, sizeof(*out->names), names_compare);
     if (entries != NULL)
         closedir(entries);
     else if (own >= 0)

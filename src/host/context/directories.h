@@ -30,14 +30,11 @@ struct directory_names {
 };
 
 /* Lists the entries of a directory for which the function `wanted` returns
- * true, sorted by the function `compare`.  Does not close `directory`.  Returns
- * false if the directory cannot be read or memory runs out; `out` then holds
- * the entries found so far.  The caller always frees `out`. */
+ * true, sorted in byte order.  Does not close `directory`.  Returns false if
+ * the directory cannot be read or memory runs out; `out` then holds the entries
+ * found so far.  The caller always frees `out`. */
 bool directory_list(int directory, bool (*wanted)(const char *name, void *user),
-                    void *user, int (*compare)(const void *, const void *),
-                    struct directory_names *out);
-/* Compares two file names in byte order; may be passed to directory_list. */
-int names_compare_bytes(const void *left, const void *right);
+                    void *user, struct directory_names *out);
 void directory_names_free(struct directory_names *names);
 
 #endif

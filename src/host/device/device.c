@@ -5,7 +5,6 @@
 
 #include "host/device/device.h"
 #include "common/last_error.h"
-#include "host/loader/plugin_reply.h"
 #include "host/profile/profile_search.h"
 
 #include <stdio.h>
@@ -16,39 +15,6 @@
 /* After this many failures to open it for lack of memory, a device counts as
  * failed.  Some drivers also report permanent failures as lack of memory. */
 #define MAX_OOM_OPEN_FAILURES 8u
-
-/* Creates a struct device with the description that the plugin returns.  If the
- * plugin returns none, returns TANDEM_OK and sets *out_device to NULL. */
-static enum tandem_status device_new(struct tandem_context *context,
-                                     const struct backend *backend,
-                                     uint32_t index, struct device **out_device)
-{
-    struct device *device = calloc(1, sizeof(*device));
-
-    *out_device = NULL;
-    if (device == NULL)
-        return last_error_set(TANDEM_OUT_OF_MEMORY, "no memory for %s:%u",
-                              backend->name, index);
-    device->context = context;
-    device->backend = backend;
-    device->vtable = &backend->vtable;
-    device->index = index;
-    device->id = context->device_count;
-    snprintf(device->label, sizeof(device->label), "%s:%u", backend->name,
-             index);
-    device->info.struct_size = sizeof(device->info);
-    device->info.duplicate_of = -1;
-    if (device->vtable->device_describe(index, &device->info) != TANDEM_OK) {
-        log_message(&context->log, TANDEM_LOG_WARNING,
-                    "%s: not used: the plugin cannot describe it: %s",
-                    device->label, plugin_reply_error(device->vtable));
-        free(device);
-        return TANDEM_OK;
-    }
-    plugin_reply_sanitize_info(&device->info, index);
-    *out_device = device;
-    return TANDEM_OK;
-}
 
 /* ---- duplicates ---- */
 
@@ -61,7 +27,7 @@ static const struct device *device_original(const struct device *device)
     for (uint32_t i = 0; i < context->device_count; i++) {
         const struct device *other = context->devices[i];
 
-        if (other->backend == device->backend &&
+        if (other->vtable == device->vtable &&
             (int64_t)other->index == device->info.duplicate_of &&
             other->state != DEVICE_FAILED)
             return other;
@@ -89,24 +55,11 @@ static void duplicate_promote(struct tandem_context *context)
 
 /* ---- finding ---- */
 
-static enum tandem_status device_add(struct tandem_context *context,
-                                     const struct backend *backend,
-                                     uint32_t index)
+/* Sets what follows from the device's description: its flags and its costs. */
+static void device_configure(struct device *device)
 {
-    struct device *device;
-    enum tandem_status status;
-    uint32_t caps;
+    const uint32_t caps = device->info.caps;
 
-    if (context->device_count == TANDEM_MAX_DEVICES) {
-        log_message(&context->log, TANDEM_LOG_WARNING,
-                    "%s:%u: not used: a context has at most %u devices",
-                    backend->name, index, TANDEM_MAX_DEVICES);
-        return TANDEM_OK;
-    }
-    status = device_new(context, backend, index, &device);
-    if (device == NULL)
-        return status;
-    caps = device->info.caps;
     device->is_zero_copy = caps & TANDEM_CAP_ZERO_COPY_IMPORT;
     device->bit = device->is_zero_copy ? HOST_BIT : 1u << device->id;
     device->jit_compiles = caps & TANDEM_CAP_JIT_COMPILATION;
@@ -118,28 +71,74 @@ static enum tandem_status device_add(struct tandem_context *context,
         device->is_zero_copy &&
             !(caps & (TANDEM_CAP_ASYNC | TANDEM_CAP_JIT_COMPILATION)));
     profile_load(device);
+}
+
+/* Adds a configured device to its context, which takes ownership. */
+static void device_register(struct device *device)
+{
+    struct tandem_context *context = device->context;
+    const uint32_t bit = 1u << device->id;
+
     for (uint32_t op = 0; op < TANDEM_OP_ID_END; op++) {
         if (cost_is_op_blocked(&device->cost, op))
-            context->op_blocked[op] |= 1u << device->id;
+            context->op_blocked[op] |= bit;
     }
     for (uint32_t i = 0; i < TANDEM_COST_CLASS_COUNT; i++) {
         if (device->cost.calibrated_classes >> i & 1)
-            context->calibrated[i] |= 1u << device->id;
+            context->calibrated[i] |= bit;
     }
     /* The CPU plugin's default costs are never too low; see cost_model.c. */
-    if (strcmp(backend->name, "cpu") == 0)
-        context->default_costs_are_upper_bound |= 1u << device->id;
+    if (strcmp(device->vtable->name, "cpu") == 0)
+        context->default_costs_are_upper_bound |= bit;
     context->devices[context->device_count++] = device;
     if (!device->duplicate)
-        context->usable |= 1u << device->id;
+        context->usable |= bit;
     if (device->is_zero_copy)
-        context->zero_copy_devices |= 1u << device->id;
-    else if (caps & TANDEM_CAP_UNIFIED_MEMORY)
-        context->import_devices |= 1u << device->id;
+        context->zero_copy_devices |= bit;
+    else if (device->info.caps & TANDEM_CAP_UNIFIED_MEMORY)
+        context->import_devices |= bit;
     log_message(&context->log, TANDEM_LOG_INFO, "device %u: %s, %s%s%s",
                 device->id, device->label, device->info.name,
-                device->calibrated ? "" : ", not calibrated",
+                device->cost.calibrated ? "" : ", not calibrated",
                 device->duplicate ? ", a duplicate" : "");
+}
+
+/* Adds a plugin's device to the context.  Skips a device that the plugin cannot
+ * describe.  Returns TANDEM_OUT_OF_MEMORY on failure. */
+static enum tandem_status device_add(struct tandem_context *context,
+                                     const struct tandem_backend *vtable,
+                                     uint32_t index)
+{
+    struct device *device;
+
+    if (context->device_count == TANDEM_MAX_DEVICES) {
+        log_message(&context->log, TANDEM_LOG_WARNING,
+                    "%s:%u: not used: a context has at most %u devices",
+                    vtable->name, index, TANDEM_MAX_DEVICES);
+        return TANDEM_OK;
+    }
+    device = calloc(1, sizeof(*device));
+    if (device == NULL)
+        return last_error_set(TANDEM_OUT_OF_MEMORY, "no memory for %s:%u",
+                              vtable->name, index);
+    device->context = context;
+    device->vtable = vtable;
+    device->index = index;
+    device->id = context->device_count;
+    snprintf(device->label, sizeof(device->label), "%s:%u", vtable->name,
+             index);
+    device->info.struct_size = sizeof(device->info);
+    device->info.duplicate_of = -1;
+    if (vtable->device_describe(index, &device->info) != TANDEM_OK) {
+        log_message(&context->log, TANDEM_LOG_WARNING,
+                    "%s: not used: the plugin cannot describe it: %s",
+                    device->label, plugin_reply_error(vtable));
+        free(device);
+        return TANDEM_OK;
+    }
+    plugin_reply_sanitize_info(&device->info, index);
+    device_configure(device);
+    device_register(device);
     return TANDEM_OK;
 }
 
@@ -150,11 +149,11 @@ static void uncalibrated_warn(const struct tandem_context *context)
     bool any_calibrated = false;
 
     for (uint32_t i = 0; i < context->device_count; i++)
-        any_calibrated |= context->devices[i]->calibrated;
+        any_calibrated |= context->devices[i]->cost.calibrated;
     for (uint32_t i = 0; i < context->device_count && any_calibrated; i++) {
         const struct device *device = context->devices[i];
 
-        if (!device->calibrated && !device->duplicate &&
+        if (!device->cost.calibrated && !device->duplicate &&
             !(context->default_costs_are_upper_bound >> device->id & 1))
             log_message(&context->log, TANDEM_LOG_WARNING,
                         "%s: not calibrated: not chosen if a calibrated device "
@@ -169,29 +168,29 @@ enum tandem_status devices_enumerate(struct tandem_context *context,
     const bool more = context->backends_enumerated < backend_count;
 
     while (context->backends_enumerated < backend_count) {
-        const struct backend *backend =
+        const struct tandem_backend *vtable =
             &context->backends[context->backends_enumerated];
         uint32_t count = 0;
-        const enum tandem_status status = backend->vtable.device_count(&count);
+        const enum tandem_status status = vtable->device_count(&count);
 
         if (status != TANDEM_OK) {
-            context_add_load_error(context,
-                                   status == TANDEM_NO_DEVICE
-                                       ? TANDEM_LOG_INFO
-                                       : TANDEM_LOG_WARNING,
-                                   "%s: no devices: %s", backend->name,
-                                   plugin_reply_error(&backend->vtable));
+            const enum tandem_log_level level = status == TANDEM_NO_DEVICE
+                                                    ? TANDEM_LOG_INFO
+                                                    : TANDEM_LOG_WARNING;
+
+            context_add_load_error(context, level, "%s: no devices: %s",
+                                   vtable->name, plugin_reply_error(vtable));
             count = 0;
         }
         if (count > TANDEM_MAX_DEVICES) {
             log_message(&context->log, TANDEM_LOG_WARNING,
                         "%s: has %u devices; only the first %u are used",
-                        backend->name, count, TANDEM_MAX_DEVICES);
+                        vtable->name, count, TANDEM_MAX_DEVICES);
             count = TANDEM_MAX_DEVICES;
         }
         for (; context->indices_enumerated < count;
              context->indices_enumerated++) {
-            if (device_add(context, backend, context->indices_enumerated) !=
+            if (device_add(context, vtable, context->indices_enumerated) !=
                 TANDEM_OK)
                 return TANDEM_OUT_OF_MEMORY;
         }
@@ -345,11 +344,14 @@ void device_destroy(struct device *device)
 
 /* ---- failures ---- */
 
-/* Marks the device as lost and wakes the threads that wait for its stream. */
+/* Marks the device as lost, if it is not yet lost, and wakes the threads that
+ * wait for its stream. */
 static void device_exclude(struct device *device, const char *why)
 {
     struct tandem_context *context = device->context;
 
+    if (device->state == DEVICE_LOST)
+        return;
     device->state = DEVICE_LOST;
     context->usable &= ~(1u << device->id);
     device->lost_with_pending_work |= device->busy;
@@ -361,16 +363,14 @@ static void device_exclude(struct device *device, const char *why)
 
 void device_mark_lost(struct device *device)
 {
-    if (device->state != DEVICE_LOST)
-        device_exclude(device, plugin_reply_error(device->vtable));
+    device_exclude(device, plugin_reply_error(device->vtable));
 }
 
 /* Marks the device as hung.  The caller must have set the error message. */
 static enum tandem_status device_hang_fail(struct device *device)
 {
     device->hung = true;
-    if (device->state != DEVICE_LOST)
-        device_exclude(device, last_error_get());
+    device_exclude(device, last_error_get());
     return TANDEM_DEVICE_LOST;
 }
 

@@ -6,7 +6,7 @@
 
 #include "host/context/context.h"
 #include "host/profile/cost_model.h"
-#include "host/loader/loader.h"
+#include "host/loader/plugin_reply.h"
 
 /* The bit of host memory in a mask of memory locations, in which bit d stands
  * for device d.  It covers all devices that always compute in host memory. */
@@ -22,7 +22,6 @@ enum device_state {
 struct device {
     struct tandem_context *context;
     const struct tandem_backend *vtable;
-    const struct backend *backend;
     uint32_t id;    /* device number in the context */
     uint32_t index; /* device number in its backend */
     uint32_t bit;   /* mask bit of the device's memory: 1 << id or HOST_BIT */
@@ -32,7 +31,6 @@ struct device {
     bool jit_compiles;          /* the plugin compiles kernels at run time */
     bool async;     /* work may run, and fail, after the launch returned */
     bool duplicate; /* same hardware as another usable device */
-    bool calibrated;
     struct tandem_device *handle;
     struct tandem_stream *stream;
 

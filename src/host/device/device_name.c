@@ -5,13 +5,21 @@
 #include "host/device/device_name.h"
 #include "common/last_error.h"
 #include "host/device/device.h"
+#include "host/loader/loader.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-bool device_name_parse(const char *name, struct device_name *out)
+struct device_name {
+    const char *backend; /* plugin name within a text; not NUL-terminated */
+    size_t length;       /* bytes of backend */
+    unsigned long index; /* device number; 0 if the name contains none */
+};
+
+/* Parses a device name such as "opencl:1".  Returns false for other texts. */
+static bool device_name_parse(const char *name, struct device_name *out)
 {
     const char *colon = strchr(name, ':');
     const char *digits = colon != NULL ? colon + 1 : "0";
@@ -25,28 +33,16 @@ bool device_name_parse(const char *name, struct device_name *out)
            *end == '\0' && errno == 0;
 }
 
-const struct backend *device_backend_find(const struct tandem_context *context,
-                                          const struct device_name *name)
-{
-    for (uint32_t i = 0; i < context->backend_count; i++) {
-        const struct backend *backend = &context->backends[i];
-
-        if (strncmp(backend->name, name->backend, name->length) == 0 &&
-            backend->name[name->length] == '\0')
-            return backend;
-    }
-    return NULL;
-}
-
 static void devices_list(const struct tandem_context *context,
-                         const struct backend *backend, char *out, size_t bytes)
+                         const struct tandem_backend *backend, char *out,
+                         size_t bytes)
 {
     const char *before = "the plugin has ";
     size_t used = 0;
 
     snprintf(out, bytes, "the plugin is loaded, but has no devices");
     for (uint32_t i = 0; i < context->device_count && used < bytes; i++) {
-        if (context->devices[i]->backend != backend)
+        if (context->devices[i]->vtable != backend)
             continue;
         used += (size_t)snprintf(out + used, bytes - used, "%s%s", before,
                                  context->devices[i]->label);
@@ -54,13 +50,15 @@ static void devices_list(const struct tandem_context *context,
     }
 }
 
-void device_not_found_message(const struct tandem_context *context,
-                              const struct device_name *name, char *out,
-                              size_t bytes)
+/* Writes to `out` why no device of the plugin `backend`, which is NULL if it is
+ * not loaded, has this name. */
+static void device_not_found_message(const struct tandem_context *context,
+                                     const struct tandem_backend *backend,
+                                     const struct device_name *name, char *out,
+                                     size_t bytes)
 {
-    const struct backend *backend = device_backend_find(context, name);
     const int length = (int)name->length;
-    char own[BACKEND_NAME_BYTES + 16] = "", file[BACKEND_NAME_BYTES + 16] = "";
+    char own[BACKEND_NAME_BYTES + 16], file[BACKEND_NAME_BYTES + 16];
 
     if (backend != NULL)
         devices_list(context, backend, out, bytes);
@@ -84,33 +82,93 @@ void device_not_found_message(const struct tandem_context *context,
 enum tandem_status device_find(struct tandem_context *context, const char *name,
                                struct device **out_device)
 {
-    const struct backend *backend = NULL;
+    const struct tandem_backend *backend;
     enum tandem_status status = TANDEM_OK;
     struct device_name parts;
-    const bool named = device_name_parse(name, &parts);
     char why[512];
 
-    *out_device = NULL;
-    if (named)
-        backend = device_backend_find(context, &parts);
+    if (!device_name_parse(name, &parts))
+        return last_error_set(TANDEM_NO_DEVICE,
+                              "there is no device \"%.64s\": expected the name "
+                              "of a plugin, or name:number",
+                              name);
+    backend = backend_find(context, parts.backend, parts.length);
     if (backend != NULL)
         status = devices_enumerate(context,
                                    (uint32_t)(backend - context->backends) + 1);
     if (status != TANDEM_OK)
         return status;
-    for (uint32_t i = 0; backend != NULL && i < context->device_count; i++) {
-        struct device *device = context->devices[i];
-
-        if (device->backend == backend && device->index == parts.index) {
-            *out_device = device;
+    for (uint32_t i = 0; i < context->device_count; i++) {
+        *out_device = context->devices[i];
+        if ((*out_device)->vtable == backend &&
+            (*out_device)->index == parts.index)
             return TANDEM_OK;
-        }
     }
-    if (named)
-        device_not_found_message(context, &parts, why, sizeof(why));
-    else
-        snprintf(why, sizeof(why),
-                 "expected the name of a plugin, or name:number");
+    device_not_found_message(context, backend, &parts, why, sizeof(why));
     return last_error_set(TANDEM_NO_DEVICE, "there is no device \"%.64s\": %s",
                           name, why);
+}
+
+/* ---- the forced device ---- */
+
+/* Returns the name of the setting that forced a device, for error messages. */
+static const char *setting_name(const struct tandem_context *context)
+{
+    return context->forced_by_environment ? "TANDEM_DEVICE"
+                                          : "the option device";
+}
+
+static void plugin_names_list(const struct tandem_context *context, char *out,
+                              size_t bytes)
+{
+    size_t used = 0;
+
+    out[0] = '\0';
+    for (uint32_t i = 0; i < context->backend_count && used < bytes; i++)
+        used += (size_t)snprintf(out + used, bytes - used, "%s%s",
+                                 i == 0 ? "" : ", ", context->backends[i].name);
+}
+
+enum tandem_status forced_device_check(const struct tandem_context *context)
+{
+    const char *name = context->forced_name;
+    char loaded[256], why[512];
+    struct device_name parts;
+
+    if (name == NULL)
+        return TANDEM_OK;
+    plugin_names_list(context, loaded, sizeof(loaded));
+    if (!device_name_parse(name, &parts))
+        return last_error_set(
+            TANDEM_NO_DEVICE,
+            "%s: \"%.64s\" is not a device name; expected the name of a "
+            "plugin, or name:number, such as opencl:1; loaded: %s",
+            setting_name(context), name, loaded);
+    if (backend_find(context, parts.backend, parts.length) != NULL)
+        return TANDEM_OK;
+    device_not_found_message(context, NULL, &parts, why, sizeof(why));
+    return last_error_set(TANDEM_NO_DEVICE,
+                          "%s: there is no device \"%.64s\": %s; loaded: %s",
+                          setting_name(context), name, why, loaded);
+}
+
+enum tandem_status forced_device_find(struct tandem_context *context)
+{
+    struct device *device;
+    char why[768];
+    enum tandem_status status;
+
+    if (context->forced_name == NULL)
+        return TANDEM_OK;
+    status = device_find(context, context->forced_name, &device);
+    if (status == TANDEM_NO_DEVICE) {
+        snprintf(why, sizeof(why), "%s", last_error_get());
+        return last_error_set(status, "%s: %s", setting_name(context), why);
+    }
+    if (status != TANDEM_OK)
+        return status;
+    context->forced = device->id;
+    free(context->forced_name);
+    context->forced_name = NULL;
+    return TANDEM_OK;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checks plugin vtables and fills in missing entries; see backend_vtable.h. */
+/* Checks plugin vtables and fills in missing entries; see plugin_reply.h. */
 #include <config.h>
 
-#include "host/loader/backend_vtable.h"
+#include "host/loader/plugin_reply.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,10 +25,8 @@ static enum tandem_status host_alloc_fallback(struct tandem_device *device,
     (void)device;
     *out_memory = NULL;
     if (rounded < bytes || rounded > SIZE_MAX ||
-        posix_memalign(out_memory, 4096, rounded > 0 ? rounded : 4096) != 0) {
-        *out_memory = NULL;
+        posix_memalign(out_memory, 4096, rounded > 0 ? rounded : 4096) != 0)
         return TANDEM_OUT_OF_MEMORY;
-    }
     return TANDEM_OK;
 }
 
@@ -201,21 +199,17 @@ const char *backend_vtable_normalize(const struct tandem_backend *vtable,
                  vtable->abi_major, TANDEM_ABI_MAJOR);
         return why;
     }
-    memcpy(out, vtable, bytes < sizeof(*out) ? bytes : sizeof(*out));
-    /* If the vtable ends in the middle of a function pointer, clear it. */
-    if (bytes < sizeof(*out)) {
-        const size_t whole = bytes / sizeof(void *) * sizeof(void *);
-
-        memset((char *)out + whole, 0, sizeof(*out) - whole);
-    }
+    /* A pointer that the plugin's vtable contains only partly stays NULL. */
+    memcpy(out, vtable,
+           bytes < sizeof(*out) ? bytes / sizeof(void *) * sizeof(void *)
+                                : sizeof(*out));
     out->struct_size = sizeof(*out);
     if (out->name == NULL || !name_is_valid(out->name))
         return "its name is missing, too long, or not from a-z, 0-9, _ and -";
     if (out->version == NULL || out->version[0] == '\0')
         return "it has no version";
     missing = required_entry_missing(out);
-    if (missing != NULL)
-        return missing;
-    fallbacks_fill(out);
-    return NULL;
+    if (missing == NULL)
+        fallbacks_fill(out);
+    return missing;
 }

@@ -6,14 +6,16 @@
 #include "common/last_error.h"
 #include "common/thread_state_guard.h"
 #include "common/threads.h"
-#include "host/loader/elf_check.h"
+#include "host/loader/plugin_reply.h"
 #include "host/context/directories.h"
 
 #include <dlfcn.h>
+#include <link.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define MAX_PLUGINS 16u
@@ -80,26 +82,6 @@ thread_start_state(struct affinity_mask *out_found)
                                                       : THREADS_REFUSED;
 }
 
-/* Opens a plugin inside a guard (see thread_state_guard.h), because its
- * libraries may start threads.  Returns NULL on failure.  If *out_state is
- * THREADS_REFUSED, dlopen was not called and dlerror has no message. */
-static void *library_load(const char *path, enum thread_start_state *out_state)
-{
-    struct affinity_mask found;
-    struct thread_state host;
-    void *library = NULL;
-
-    dlerror();
-    thread_state_guard_enter(&host);
-    *out_state = thread_start_state(&found);
-    if (*out_state != THREADS_REFUSED)
-        library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (*out_state == THREADS_LIMITED)
-        sched_setaffinity(0, sizeof(found.sets), found.sets);
-    thread_state_guard_leave(&host);
-    return library;
-}
-
 /* Returns true if TANDEM_BACKENDS, a list of plugin names separated by commas,
  * is not set or contains `name`. */
 static bool backend_is_enabled(const char *name, size_t length)
@@ -119,14 +101,16 @@ static bool backend_is_enabled(const char *name, size_t length)
     }
 }
 
-static bool backend_is_loaded(const struct tandem_context *context,
-                              const char *name)
+struct tandem_backend *backend_find(const struct tandem_context *context,
+                                    const char *name, size_t length)
 {
     for (uint32_t i = 0; i < context->backend_count; i++) {
-        if (strcmp(context->backends[i].name, name) == 0)
-            return true;
+        const char *loaded = context->backends[i].name;
+
+        if (strncmp(loaded, name, length) == 0 && loaded[length] == '\0')
+            return &context->backends[i];
     }
-    return false;
+    return NULL;
 }
 
 /* Adds the plugin to the context, or skips it if its name is already in use.
@@ -135,29 +119,28 @@ static const char *backend_add(struct tandem_context *context, const char *path,
                                void *library, char *why, size_t why_bytes)
 {
     tandem_backend_query_fn query;
-    struct backend backend;
+    struct tandem_backend backend;
     const char *problem;
 
     *(void **)&query = dlsym(library, TANDEM_BACKEND_QUERY_SYMBOL);
     if (query == NULL)
         return "it is not a Tandem plugin: it does not "
                "export " TANDEM_BACKEND_QUERY_SYMBOL;
-    problem = backend_vtable_normalize(query(TANDEM_ABI_MAJOR), &backend.vtable,
-                                       why, why_bytes);
+    problem = backend_vtable_normalize(query(TANDEM_ABI_MAJOR), &backend, why,
+                                       why_bytes);
     if (problem != NULL)
         return problem;
-    if (backend_is_loaded(context, backend.vtable.name)) {
+    if (backend_find(context, backend.name, strlen(backend.name)) != NULL) {
         log_message(&context->log, TANDEM_LOG_INFO,
                     "%s: skipped: a plugin named %s is already loaded", path,
-                    backend.vtable.name);
+                    backend.name);
         return NULL;
     }
     if (context->backend_count == MAX_PLUGINS)
         return "too many plugins are loaded already";
-    snprintf(backend.name, sizeof(backend.name), "%s", backend.vtable.name);
     context->backends[context->backend_count++] = backend;
     log_message(&context->log, TANDEM_LOG_INFO, "loaded %s: %s %s", path,
-                backend.name, backend.vtable.version);
+                backend.name, backend.version);
     return NULL;
 }
 
@@ -174,19 +157,70 @@ static void plugin_report_dlopen_error(struct tandem_context *context,
                            path, error, library_hint(error));
 }
 
-/* Opens the plugin at `path`.  Returns NULL on failure.  A plugin that is
- * already loaded starts no threads, so RTLD_NOLOAD is tried first.  Opening by
- * path lets debuggers and dladdr show the path.  This is safe, because the
- * directories were checked, too: only users who may change the file itself can
- * change what the path refers to (docs/secure-files.md). */
+static const char *segments_check(int file, const ElfW(Ehdr) * header,
+                                  uint64_t bytes)
+{
+    for (unsigned i = 0; i < header->e_phnum; i++) {
+        ElfW(Phdr) segment;
+        const uint64_t at =
+            (uint64_t)header->e_phoff + (uint64_t)i * sizeof(segment);
+        uint64_t end;
+
+        if (at > bytes ||
+            pread(file, &segment, sizeof(segment), (off_t)at) !=
+                (ssize_t)sizeof(segment) ||
+            __builtin_add_overflow((uint64_t)segment.p_offset,
+                                   (uint64_t)segment.p_filesz, &end) ||
+            end > bytes)
+            return "it is truncated";
+    }
+    return NULL;
+}
+
+/* Returns NULL if the open file is a complete shared object for this CPU
+ * architecture.  Otherwise returns a static text that says what is wrong.
+ * Finds truncated files before the dynamic linker maps them, because reading a
+ * mapped page past the end of the file kills the process with SIGBUS. */
+static const char *elf_integrity_error(int file)
+{
+    ElfW(Ehdr) header;
+    struct stat status;
+
+    if (fstat(file, &status) != 0)
+        return "it cannot be read";
+    if (pread(file, &header, sizeof(header), 0) != (ssize_t)sizeof(header) ||
+        memcmp(header.e_ident, ELFMAG, SELFMAG) != 0)
+        return "it is not a shared object";
+    if (header.e_phentsize != sizeof(ElfW(Phdr)))
+        return "it is a shared object of another architecture";
+    return segments_check(file, &header, (uint64_t)status.st_size);
+}
+
+/* Opens the plugin at `path`.  Returns NULL on failure.  If the system refuses
+ * new threads, may leave dlerror without a message.  A plugin that is already
+ * loaded starts no threads, so RTLD_NOLOAD is tried first.  Otherwise the
+ * plugin is opened inside a guard (see thread_state_guard.h), because its
+ * libraries may start threads.  Opening by path lets debuggers and dladdr show
+ * the path.  This is safe, because the directories were checked, too: only
+ * users who may change the file itself can change what the path refers to
+ * (docs/secure-files.md). */
 static void *library_open(struct tandem_context *context, const char *path)
 {
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
+    struct affinity_mask found;
+    struct thread_state host;
     enum thread_start_state thread_start;
 
     if (library != NULL)
         return library;
-    library = library_load(path, &thread_start);
+    dlerror();
+    thread_state_guard_enter(&host);
+    thread_start = thread_start_state(&found);
+    if (thread_start != THREADS_REFUSED)
+        library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (thread_start == THREADS_LIMITED)
+        sched_setaffinity(0, sizeof(found.sets), found.sets);
+    thread_state_guard_leave(&host);
     if (thread_start == THREADS_LIMITED)
         log_message(&context->log, TANDEM_LOG_WARNING,
                     "%s: its libraries use one thread, because the system "
@@ -236,16 +270,6 @@ static bool is_plugin_name(const char *name, void *user)
            backend_is_enabled(name + 7, length - 10);
 }
 
-/* Compares plugin file names in byte order, but puts the CPU plugin first. */
-static int plugin_names_compare(const void *left, const void *right)
-{
-    const char *a = *(char *const *)left, *b = *(char *const *)right;
-    const int cpu =
-        (strcmp(b, "tandem-cpu.so") == 0) - (strcmp(a, "tandem-cpu.so") == 0);
-
-    return cpu != 0 ? cpu : strcmp(a, b);
-}
-
 static void directory_load(struct tandem_context *context, const char *path)
 {
     char file[PATH_BYTES], why[SECURE_WHY_BYTES];
@@ -262,8 +286,7 @@ static void directory_load(struct tandem_context *context, const char *path)
                                "no plugins from %s: %s", path, why);
         return;
     }
-    if (!directory_list(directory, is_plugin_name, NULL, plugin_names_compare,
-                        &found))
+    if (!directory_list(directory, is_plugin_name, NULL, &found))
         context_add_load_error(context, TANDEM_LOG_WARNING,
                                "%s: the directory could not be read completely",
                                path);
@@ -307,14 +330,14 @@ static void list_load(struct tandem_context *context, const char *list)
 /* Moves the CPU plugin to the front, so that its devices have low numbers. */
 static void cpu_plugin_move_first(struct tandem_context *context)
 {
-    for (uint32_t i = 1; i < context->backend_count; i++) {
-        if (strcmp(context->backends[i].name, "cpu") == 0) {
-            const struct backend cpu = context->backends[i];
+    struct tandem_backend *found = backend_find(context, "cpu", 3);
 
-            memmove(context->backends + 1, context->backends, i * sizeof(cpu));
-            context->backends[0] = cpu;
-            return;
-        }
+    if (found != NULL) {
+        const struct tandem_backend cpu = *found;
+
+        memmove(context->backends + 1, context->backends,
+                (size_t)(found - context->backends) * sizeof(cpu));
+        context->backends[0] = cpu;
     }
 }
 

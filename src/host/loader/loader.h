@@ -5,17 +5,16 @@
 #define TANDEM_HOST_LOADER_LOADER_H
 
 #include "host/context/context.h"
-#include "host/loader/backend_vtable.h"
-
-struct backend {
-    struct tandem_backend vtable; /* fallbacks replace missing entries */
-    char name[BACKEND_NAME_BYTES];
-};
 
 /* Loads plugins into context->backends from the directories in option_path (may
  * be NULL), in TANDEM_PLUGIN_PATH, and from the installed directory, in this
  * order.  Returns TANDEM_NO_DEVICE if no plugin could be loaded. */
 enum tandem_status plugins_load(struct tandem_context *context,
                                 const char *option_path);
+
+/* Returns the loaded plugin whose name is the first `length` bytes of `name`,
+ * or NULL if there is none. */
+struct tandem_backend *backend_find(const struct tandem_context *context,
+                                    const char *name, size_t length);
 
 #endif

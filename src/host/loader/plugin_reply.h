@@ -8,6 +8,16 @@
 
 #include <stddef.h>
 
+#define BACKEND_NAME_BYTES 32u
+
+/* Checks a plugin's vtable, which may be NULL, and copies it to `out`.
+ * Fallbacks replace missing optional entries, so that no caller tests for NULL.
+ * Returns NULL on success, otherwise the reason for the rejection: a static
+ * text or `why`.  Defined in backend_vtable.c. */
+const char *backend_vtable_normalize(const struct tandem_backend *vtable,
+                                     struct tandem_backend *out, char *why,
+                                     size_t why_bytes);
+
 /* Returns the plugin's last error message, or a default text if it has none. */
 const char *plugin_reply_error(const struct tandem_backend *vtable);
 

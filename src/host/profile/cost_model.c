@@ -145,8 +145,6 @@ void cost_curve_build(struct cost_curve *curve, struct curve_point *points,
 
     memset(curve, 0, sizeof(*curve));
     curve->count = 1;
-    if (count == 0)
-        return;
     points_sort(points, count);
     segments[0].ns = points[0].ns;
     for (uint32_t i = 0; i < count; i++) {

@@ -6,7 +6,6 @@
 #define TANDEM_HOST_PROFILE_COST_MODEL_H
 
 #include "host/exported_api.h"
-#include "host/profile/gemm_cost_grid.h"
 
 /* Numbers of cost curves.  The curves of cost classes have the numbers of enum
  * tandem_cost_class (TANDEM_COST_GEMM is unused).  Transfer curves follow. */
@@ -51,6 +50,25 @@ struct curve_point {
     double x, ns;
 };
 
+#define MAX_GEMM_AXIS_SIZES 16u /* maximum number of sizes of m, n or k */
+#define MAX_GEMM_POINTS 1024u
+#define MAX_GEMM_SIZE (1 << 24) /* largest m, n or k in a profile */
+
+struct gemm_point {
+    double size[3]; /* m, n, k */
+    double ns;
+};
+
+/* Measured times of GEMMs over m, n and k. */
+struct gemm_cost_grid {
+    uint32_t counts[3]; /* number of sizes of m, n, k; all 0 if empty */
+    double logs[3][MAX_GEMM_AXIS_SIZES]; /* log2 of m, n and k, ascending */
+    /* The shortest measured time.  It is the minimum for GEMMs smaller than the
+     * grid, because the driver's overhead does not shrink with the GEMM. */
+    double floor_ns;
+    float *log_ns; /* log2 of the time in ns at [m][n][k] */
+};
+
 struct cost_model {
     double scalars[COST_SCALAR_COUNT];
     struct cost_curve curves[COST_CURVE_COUNT];
@@ -83,7 +101,7 @@ uint32_t cost_scalar_find(const char *name);
 void cost_model_set_defaults(struct cost_model *model, uint32_t kind,
                              bool is_synchronous);
 
-/* Builds a curve from at most MAX_CURVE_POINTS points, which must be finite and
+/* Builds a curve from 1 to MAX_CURVE_POINTS points, which must be finite and
  * not negative, and sorts them.  If points have equal x, the last one wins. */
 void cost_curve_build(struct cost_curve *curve, struct curve_point *points,
                       uint32_t count);
@@ -91,8 +109,14 @@ void cost_curve_build(struct cost_curve *curve, struct curve_point *points,
  * first point and keeps its last slope after its last point. */
 double cost_curve_predict(const struct cost_curve *curve, double x);
 
+/* Builds the grid from 1 to MAX_GEMM_POINTS points whose sizes are at least 1
+ * and whose ns are positive.  Returns false if memory runs out or if m, n or k
+ * has over MAX_GEMM_AXIS_SIZES distinct sizes; the grid is then empty. */
+bool gemm_cost_grid_build(struct gemm_cost_grid *grid,
+                          const struct gemm_point *points, uint32_t count);
+void gemm_cost_grid_free(struct gemm_cost_grid *grid);
 /* Returns the predicted time in ns of one m x n x k GEMM, including its launch.
- * Defined in gemm_cost_grid.c. */
+ */
 double cost_predict_gemm(const struct cost_model *model, double m, double n,
                          double k);
 

@@ -77,21 +77,18 @@ static double point_estimate(const double at[3],
 }
 
 bool gemm_cost_grid_build(struct gemm_cost_grid *grid,
-                          const struct gemm_point *points, uint32_t count,
-                          double floor_ns)
+                          const struct gemm_point *points, uint32_t count)
 {
     float *cell;
 
-    memset(grid, 0, sizeof(*grid));
-    grid->floor_ns = floor_ns;
+    *grid = (struct gemm_cost_grid){.floor_ns = INFINITY};
     for (uint32_t i = 0; i < count; i++) {
+        grid->floor_ns = fmin(grid->floor_ns, points[i].ns);
         for (uint32_t axis = 0; axis < 3; axis++) {
             if (!axis_add(grid, axis, points[i].size[axis]))
                 goto fail;
         }
     }
-    if (count == 0)
-        return true;
     cell = calloc((size_t)grid->counts[0] * grid->counts[1] * grid->counts[2],
                   sizeof(*cell));
     grid->log_ns = cell;
@@ -103,8 +100,8 @@ bool gemm_cost_grid_build(struct gemm_cost_grid *grid,
                 const double at[3] = {grid->logs[0][m], grid->logs[1][n],
                                       grid->logs[2][k]};
 
-                *cell++ =
-                    (float)log2(point_estimate(at, points, count, floor_ns));
+                *cell++ = (float)log2(
+                    point_estimate(at, points, count, grid->floor_ns));
             }
         }
     }

@@ -31,7 +31,8 @@ enum tandem_status tandem_profile_set_scalar(struct tandem_profile *profile,
     if (status == TANDEM_OK)
         status = number_check(name, value, 0, MAX_COST_NS);
     if (status == TANDEM_OK &&
-        json_object_set_new(profile->scalars, name, json_real(value)) != 0)
+        json_object_set_new(json_object_get(profile->root, "scalars"), name,
+                            json_real(value)) != 0)
         status = profile_memory_fail();
     return status;
 }
@@ -54,35 +55,14 @@ static size_t point_index(const json_t *points, double x, bool *out_same)
     return count;
 }
 
-/* Takes ownership of the point `pair` and inserts it in the curve at `index`
- * or, if `same` is true, replaces the point there.  Adds the curve if `points`
- * is NULL.  Returns false and changes nothing if memory runs out or pair is
- * NULL. */
-static bool point_insert(struct tandem_profile *profile, const char *curve,
-                         json_t *points, size_t index, bool same, json_t *pair)
-{
-    if (pair == NULL)
-        return false;
-    if (same)
-        return json_array_set_new(points, index, pair) == 0;
-    if (points != NULL)
-        return json_array_insert_new(points, index, pair) == 0;
-    points = json_array();
-    if (json_array_append_new(points, pair) != 0) {
-        json_decref(points);
-        return false;
-    }
-    return json_member_add(profile->curves, curve, points) != NULL;
-}
-
 enum tandem_status
 tandem_profile_add_curve_point(struct tandem_profile *profile,
                                const char *curve, double x, double ns)
 {
     enum tandem_status status = profile_check(profile);
-    json_t *points;
+    json_t *curves, *points, *pair;
     size_t index;
-    bool same;
+    bool same, ok;
 
     if (status == TANDEM_OK && curve == NULL)
         status = argument_error("curve: NULL");
@@ -94,15 +74,20 @@ tandem_profile_add_curve_point(struct tandem_profile *profile,
         status = number_check("ns", ns, 0, MAX_COST_NS);
     if (status != TANDEM_OK)
         return status;
-    points = json_object_get(profile->curves, curve);
+    curves = json_object_get(profile->root, "curves");
+    points = json_object_get(curves, curve);
     index = point_index(points, x, &same);
     if (!same && json_array_size(points) == MAX_CURVE_POINTS)
         return argument_error("curve: %s has the maximum of %u points", curve,
                               MAX_CURVE_POINTS);
-    if (!point_insert(profile, curve, points, index, same,
-                      json_pack("[f, f]", x, ns)))
-        return profile_memory_fail();
-    return TANDEM_OK;
+    pair = json_pack("[f, f]", x, ns);
+    if (points == NULL)
+        ok = json_object_set_new(curves, curve, json_pack("[o]", pair)) == 0;
+    else if (same)
+        ok = json_array_set_new(points, index, pair) == 0;
+    else
+        ok = json_array_insert_new(points, index, pair) == 0;
+    return ok ? TANDEM_OK : profile_memory_fail();
 }
 
 enum tandem_status tandem_profile_add_gemm_point(struct tandem_profile *profile,
@@ -110,6 +95,7 @@ enum tandem_status tandem_profile_add_gemm_point(struct tandem_profile *profile,
                                                  int64_t k, double ns)
 {
     enum tandem_status status = profile_check(profile);
+    json_t *points;
 
     if (status == TANDEM_OK)
         status = number_check("m", (double)m, 1, MAX_GEMM_SIZE);
@@ -119,16 +105,17 @@ enum tandem_status tandem_profile_add_gemm_point(struct tandem_profile *profile,
         status = number_check("k", (double)k, 1, MAX_GEMM_SIZE);
     if (status == TANDEM_OK)
         status = number_check("ns", ns, 1e-3, MAX_COST_NS);
-    if (status == TANDEM_OK &&
-        json_array_size(profile->gemm) == MAX_GEMM_POINTS)
-        status = argument_error(
-            "gemm: the profile has the maximum of %u points", MAX_GEMM_POINTS);
-    if (status == TANDEM_OK &&
-        json_array_append_new(profile->gemm,
-                              json_pack("[I, I, I, f]", (json_int_t)m,
-                                        (json_int_t)n, (json_int_t)k, ns)) != 0)
-        status = profile_memory_fail();
-    return status;
+    if (status != TANDEM_OK)
+        return status;
+    points = json_object_get(profile->root, "gemm");
+    if (json_array_size(points) == MAX_GEMM_POINTS)
+        return argument_error("gemm: the profile has the maximum of %u points",
+                              MAX_GEMM_POINTS);
+    return json_array_append_new(points, json_pack("[I, I, I, f]",
+                                                   (json_int_t)m, (json_int_t)n,
+                                                   (json_int_t)k, ns)) == 0
+               ? TANDEM_OK
+               : profile_memory_fail();
 }
 
 /* Returns true if the text is valid UTF-8.  Jansson's own check would report
@@ -151,22 +138,24 @@ enum tandem_status tandem_profile_set_tuning(struct tandem_profile *profile,
                                              const char *key, const char *value)
 {
     enum tandem_status status = profile_check(profile);
+    json_t *tuning;
 
-    if (status == TANDEM_OK && (key == NULL || value == NULL))
-        status = argument_error("%s: NULL", key == NULL ? "key" : "value");
-    if (status == TANDEM_OK &&
-        (strlen(value) > MAX_PROFILE_TUNING ||
-         json_object_size(profile->tuning) >= MAX_PROFILE_TUNING))
-        status = argument_error("tuning value \"%.64s\": longer than %u bytes, "
-                                "or more than %u values",
-                                key, MAX_PROFILE_TUNING, MAX_PROFILE_TUNING);
-    if (status == TANDEM_OK && !(text_is_utf8(key) && text_is_utf8(value)))
-        status = argument_error(
+    if (status != TANDEM_OK)
+        return status;
+    if (key == NULL || value == NULL)
+        return argument_error("%s: NULL", key == NULL ? "key" : "value");
+    tuning = json_object_get(profile->root, "tuning");
+    if (strlen(value) > MAX_PROFILE_TUNING ||
+        json_object_size(tuning) >= MAX_PROFILE_TUNING)
+        return argument_error("tuning value \"%.64s\": longer than %u bytes, "
+                              "or more than %u values",
+                              key, MAX_PROFILE_TUNING, MAX_PROFILE_TUNING);
+    if (!text_is_utf8(key) || !text_is_utf8(value))
+        return argument_error(
             "tuning value \"%.64s\": key or value is not UTF-8", key);
-    if (status == TANDEM_OK &&
-        json_object_set_new(profile->tuning, key, json_string(value)) != 0)
-        status = profile_memory_fail();
-    return status;
+    return json_object_set_new(tuning, key, json_string(value)) == 0
+               ? TANDEM_OK
+               : profile_memory_fail();
 }
 
 enum tandem_status tandem_profile_set_op_blocked(struct tandem_profile *profile,
@@ -174,24 +163,23 @@ enum tandem_status tandem_profile_set_op_blocked(struct tandem_profile *profile,
 {
     const struct operator_info *row = operator_lookup(op);
     enum tandem_status status = profile_check(profile);
-    size_t index = 0;
+    json_t *names, *name;
+    size_t i;
 
     if (status == TANDEM_OK && row == NULL)
         status = argument_error("op: %u is not an operator id", op);
     if (status != TANDEM_OK)
         return status;
-    while (
-        index < json_array_size(profile->blocked_ops) &&
-        strcmp(json_string_value(json_array_get(profile->blocked_ops, index)),
-               row->name) != 0)
-        index++;
-    if (index < json_array_size(profile->blocked_ops)) {
-        if (blocked == 0)
-            json_array_remove(profile->blocked_ops, index);
-    } else if (blocked != 0 &&
-               json_array_append_new(profile->blocked_ops,
-                                     json_string(row->name)) != 0) {
-        status = profile_memory_fail();
+    names = json_object_get(profile->root, "blocked_operators");
+    json_array_foreach (names, i, name) {
+        if (strcmp(json_string_value(name), row->name) == 0) {
+            if (blocked == 0)
+                json_array_remove(names, i);
+            return TANDEM_OK;
+        }
     }
-    return status;
+    if (blocked != 0 &&
+        json_array_append_new(names, json_string(row->name)) != 0)
+        return profile_memory_fail();
+    return TANDEM_OK;
 }

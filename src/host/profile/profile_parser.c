@@ -10,15 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct parse_error {
-    char *text;
-    size_t bytes;
-};
-
-static bool parse_error_set(const struct parse_error *problem, const char *what,
-                            const char *name)
+static bool parse_error_set(char *why, const char *what, const char *name)
 {
-    snprintf(problem->text, problem->bytes, "%s \"%.64s\"", what, name);
+    snprintf(why, SECURE_WHY_BYTES, "%s \"%.64s\"", what, name);
     return false;
 }
 
@@ -43,21 +37,19 @@ static bool integer_read(const json_t *value, double low, double high,
     return true;
 }
 
-static bool scalars_parse(json_t *scalars, struct cost_model *model,
-                          const struct parse_error *problem)
+static bool scalars_parse(json_t *scalars, struct cost_model *model, char *why)
 {
     const char *name;
     json_t *value;
 
     if (scalars != NULL && !json_is_object(scalars))
-        return parse_error_set(problem, "expected an object for", "scalars");
+        return parse_error_set(why, "expected an object for", "scalars");
     json_object_foreach (scalars, name, value) {
         const uint32_t index = cost_scalar_find(name);
         double ns;
 
         if (!number_read(value, 0, MAX_COST_NS, &ns))
-            return parse_error_set(problem, "invalid number for the scalar",
-                                   name);
+            return parse_error_set(why, "invalid number for the scalar", name);
         if (index < COST_SCALAR_COUNT) {
             model->scalars[index] = ns;
             model->calibrated = true;
@@ -87,22 +79,20 @@ static bool curve_parse(const json_t *array, struct cost_curve *curve)
     return true;
 }
 
-static bool curves_parse(json_t *curves, struct cost_model *model,
-                         const struct parse_error *problem)
+static bool curves_parse(json_t *curves, struct cost_model *model, char *why)
 {
     const char *name;
     json_t *value;
 
     if (curves != NULL && !json_is_object(curves))
-        return parse_error_set(problem, "expected an object for", "curves");
+        return parse_error_set(why, "expected an object for", "curves");
     json_object_foreach (curves, name, value) {
         const uint32_t index = cost_curve_find(name);
 
         if (index == COST_CURVE_COUNT)
             continue;
         if (!curve_parse(value, &model->curves[index]))
-            return parse_error_set(problem, "invalid points for the curve",
-                                   name);
+            return parse_error_set(why, "invalid points for the curve", name);
         model->calibrated = true;
         if (index < TANDEM_COST_CLASS_COUNT)
             model->calibrated_classes |= 1u << index;
@@ -121,34 +111,27 @@ static bool gemm_point_parse(const json_t *row, struct gemm_point *out)
            number_read(json_array_get(row, 3), 1e-3, MAX_COST_NS, &out->ns);
 }
 
-static bool gemm_parse(const json_t *array, struct cost_model *model,
-                       const struct parse_error *problem)
+static bool gemm_parse(const json_t *array, struct cost_model *model, char *why)
 {
     const size_t count = json_array_size(array);
     struct gemm_point *points;
-    double floor_ns = INFINITY;
     bool ok = true;
 
     if (array != NULL && !json_is_array(array))
-        return parse_error_set(problem, "expected an array for", "gemm");
+        return parse_error_set(why, "expected an array for", "gemm");
     if (count == 0)
         return true;
     if (count > MAX_GEMM_POINTS)
-        return parse_error_set(problem, "too many points for", "gemm");
+        return parse_error_set(why, "too many points for", "gemm");
     points = calloc(count, sizeof(*points));
     if (points == NULL)
-        return parse_error_set(problem, "no memory for", "gemm");
-    for (size_t i = 0; i < count && ok; i++) {
+        return parse_error_set(why, "no memory for", "gemm");
+    for (size_t i = 0; i < count && ok; i++)
         ok = gemm_point_parse(json_array_get(array, i), &points[i]);
-        floor_ns = fmin(floor_ns, points[i].ns);
-    }
-    /* The shortest measured time is the least prediction for GEMMs smaller than
-     * the grid, because the driver's overhead does not shrink with the GEMM. */
-    ok = ok &&
-         gemm_cost_grid_build(&model->gemm, points, (uint32_t)count, floor_ns);
+    ok = ok && gemm_cost_grid_build(&model->gemm, points, (uint32_t)count);
     free(points);
     if (!ok)
-        return parse_error_set(problem, "invalid points for", "gemm");
+        return parse_error_set(why, "invalid points for", "gemm");
     model->calibrated = true;
     model->calibrated_classes |= 1u << TANDEM_COST_GEMM;
     return true;
@@ -157,20 +140,19 @@ static bool gemm_parse(const json_t *array, struct cost_model *model,
 /* Parses the names of blocked operators.  Ignores unknown names, because a
  * later version of the library may have added the operators. */
 static bool blocked_ops_parse(json_t *names, struct cost_model *model,
-                              const struct parse_error *problem)
+                              char *why)
 {
     const size_t count = json_array_size(names);
 
     if (names != NULL && (!json_is_array(names) || count > TANDEM_OP_ID_END))
-        return parse_error_set(problem,
-                               "expected an array of operator names for",
+        return parse_error_set(why, "expected an array of operator names for",
                                "blocked_operators");
     for (size_t i = 0; i < count; i++) {
         const char *name = json_string_value(json_array_get(names, i));
         const struct operator_info *row;
 
         if (name == NULL)
-            return parse_error_set(problem, "expected operator names in",
+            return parse_error_set(why, "expected operator names in",
                                    "blocked_operators");
         row = operator_row_by_name(name);
         if (row != NULL)
@@ -181,8 +163,7 @@ static bool blocked_ops_parse(json_t *names, struct cost_model *model,
 
 /* Checks that a profile's tuning section, if it has one, contains only strings.
  * Sets *out_text to the section as JSON text, which the caller frees. */
-static bool tuning_parse(json_t *tuning, char **out_text,
-                         const struct parse_error *problem)
+static bool tuning_parse(json_t *tuning, char **out_text, char *why)
 {
     const char *key;
     json_t *value;
@@ -190,37 +171,36 @@ static bool tuning_parse(json_t *tuning, char **out_text,
     if (tuning == NULL)
         return true;
     if (!json_is_object(tuning))
-        return parse_error_set(problem, "expected an object for", "tuning");
+        return parse_error_set(why, "expected an object for", "tuning");
     if (json_object_size(tuning) > MAX_PROFILE_TUNING)
-        return parse_error_set(problem, "too many values in", "tuning");
+        return parse_error_set(why, "too many values in", "tuning");
     json_object_foreach (tuning, key, value) {
         if (!json_is_string(value) ||
             json_string_length(value) > MAX_PROFILE_TUNING)
-            return parse_error_set(problem, "invalid text for the tuning value",
+            return parse_error_set(why, "invalid text for the tuning value",
                                    key);
     }
     *out_text = json_dumps(tuning, JSON_COMPACT | JSON_SORT_KEYS);
-    return *out_text != NULL ||
-           parse_error_set(problem, "no memory for", "tuning");
+    return *out_text != NULL || parse_error_set(why, "no memory for", "tuning");
 }
 
 /* Parses all sections of a profile into a copy of the cost model, so that an
  * invalid profile leaves the model unchanged. */
 static bool model_parse(const json_t *root, struct cost_model *model,
-                        char **out_tuning, const struct parse_error *problem)
+                        char **out_tuning, char *why)
 {
     struct cost_model *fresh = malloc(sizeof(*fresh));
     bool ok;
 
     if (fresh == NULL)
-        return parse_error_set(problem, "no memory for", "profile");
+        return parse_error_set(why, "no memory for", "profile");
     *fresh = *model;
-    ok = scalars_parse(json_object_get(root, "scalars"), fresh, problem) &&
-         curves_parse(json_object_get(root, "curves"), fresh, problem) &&
-         gemm_parse(json_object_get(root, "gemm"), fresh, problem) &&
+    ok = scalars_parse(json_object_get(root, "scalars"), fresh, why) &&
+         curves_parse(json_object_get(root, "curves"), fresh, why) &&
+         gemm_parse(json_object_get(root, "gemm"), fresh, why) &&
          blocked_ops_parse(json_object_get(root, "blocked_operators"), fresh,
-                           problem) &&
-         tuning_parse(json_object_get(root, "tuning"), out_tuning, problem);
+                           why) &&
+         tuning_parse(json_object_get(root, "tuning"), out_tuning, why);
     if (ok)
         *model = *fresh;
     else
@@ -243,29 +223,28 @@ static bool key_matches(const struct profile_key *key, const json_t *root,
 {
     const json_t *device = json_object_get(root, "device");
 
-    if (!text_equal(device, "backend", key->backend) ||
-        !text_equal(device, "name", key->name) ||
-        !text_equal(device, "driver", key->driver))
-        return false;
-    return !exact ||
-           (text_equal(device, "uuid", key->uuid) &&
-            text_equal(device, "pci", key->pci) &&
-            text_equal(device, "plugin_version", key->plugin_version) &&
-            text_equal(device, "host_cpu", key->host_cpu));
+    return text_equal(device, "backend", key->backend) &&
+           text_equal(device, "name", key->name) &&
+           text_equal(device, "driver", key->driver) &&
+           (!exact ||
+            (text_equal(device, "uuid", key->uuid) &&
+             text_equal(device, "pci", key->pci) &&
+             text_equal(device, "plugin_version", key->plugin_version) &&
+             text_equal(device, "host_cpu", key->host_cpu)));
 }
 
 static void mismatch_describe(const struct profile_key *key, const json_t *root,
-                              bool exact, char *out_why, size_t why_bytes)
+                              bool exact, char *why)
 {
     const json_t *device = json_object_get(root, "device");
     const char *driver = json_string_value(json_object_get(device, "driver"));
 
     if (exact || driver == NULL || strcmp(driver, key->driver) == 0)
         snprintf(
-            out_why, why_bytes,
+            why, SECURE_WHY_BYTES,
             "it was measured on another device, or with another CPU or plugin");
     else
-        snprintf(out_why, why_bytes,
+        snprintf(why, SECURE_WHY_BYTES,
                  "it was measured with driver \"%.128s\", not \"%.128s\": run "
                  "cl-probe --calibrate",
                  driver, key->driver);
@@ -274,23 +253,22 @@ static void mismatch_describe(const struct profile_key *key, const json_t *root,
 enum profile_match profile_parse(const char *text, size_t bytes,
                                  const struct profile_key *key, bool exact,
                                  struct cost_model *model, char **out_tuning,
-                                 char *out_why, size_t why_bytes)
+                                 char *why)
 {
-    const struct parse_error problem = {out_why, why_bytes};
     enum profile_match fit = PROFILE_MALFORMED;
     json_error_t error;
     json_t *root = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &error);
 
     *out_tuning = NULL;
     if (root == NULL) {
-        snprintf(out_why, why_bytes, "line %d: %s", error.line, error.text);
+        snprintf(why, SECURE_WHY_BYTES, "line %d: %s", error.line, error.text);
     } else if (json_integer_value(json_object_get(root, "format")) !=
                PROFILE_FORMAT) {
-        snprintf(out_why, why_bytes, "its format is not %d", PROFILE_FORMAT);
+        snprintf(why, SECURE_WHY_BYTES, "its format is not %d", PROFILE_FORMAT);
     } else if (!key_matches(key, root, exact)) {
         fit = PROFILE_MISMATCH;
-        mismatch_describe(key, root, exact, out_why, why_bytes);
-    } else if (model_parse(root, model, out_tuning, &problem)) {
+        mismatch_describe(key, root, exact, why);
+    } else if (model_parse(root, model, out_tuning, why)) {
         fit = PROFILE_MATCH;
     }
     json_decref(root);

@@ -28,7 +28,7 @@ void profile_key_make(const struct device *device, struct profile_key *out)
     bool known = false;
 
     memset(out, 0, sizeof(*out));
-    text_copy(out->backend, sizeof(out->backend), device->backend->name);
+    text_copy(out->backend, sizeof(out->backend), device->vtable->name);
     text_copy(out->name, sizeof(out->name), info->name);
     text_copy(out->pci, sizeof(out->pci), info->pci_address);
     text_copy(out->driver, sizeof(out->driver), info->driver_version);
@@ -52,8 +52,7 @@ static uint64_t hash_add(uint64_t hash, const char *text)
     return hash;
 }
 
-void profile_file_name(const struct profile_key *key, char *out, size_t bytes,
-                       size_t *out_prefix)
+size_t profile_file_name(const struct profile_key *key, char *out, size_t bytes)
 {
     uint64_t hash = UINT64_C(0xcbf29ce484222325);
     char name[sizeof(key->name)];
@@ -72,9 +71,9 @@ void profile_file_name(const struct profile_key *key, char *out, size_t bytes,
             *c = '-';
     }
     length = snprintf(out, bytes, "%s-%s-", key->backend, name);
-    *out_prefix = (size_t)length;
     snprintf(out + length, bytes - (size_t)length, "%016llx.json",
              (unsigned long long)hash);
+    return (size_t)length;
 }
 
 /* ---- reading ---- */
@@ -109,29 +108,27 @@ struct profile_directory {
     int fd; /* directory descriptor; -1 if missing or not trusted */
 };
 
-static struct profile_directory profile_directory_open(struct device *device,
-                                                       const char *path)
+static void profile_directory_open(struct device *device,
+                                   struct profile_directory *directory)
 {
-    const struct log *log = &device->context->log;
     char why[SECURE_WHY_BYTES];
-    struct profile_directory directory = {path, -1};
 
-    if (path == NULL)
-        return directory;
-    directory.fd = secure_directory_open(path, SECURE_READ, why);
-    if (directory.fd < 0 && why[0] != '\0') {
-        log_message(log, TANDEM_LOG_WARNING, "no profiles from %s: %s", path,
-                    why);
-        ignored_profiles_add(device, "%s: %s", path, why);
+    if (directory->path == NULL)
+        return;
+    directory->fd = secure_directory_open(directory->path, SECURE_READ, why);
+    if (directory->fd < 0 && why[0] != '\0') {
+        log_message(&device->context->log, TANDEM_LOG_WARNING,
+                    "no profiles from %s: %s", directory->path, why);
+        ignored_profiles_add(device, "%s: %s", directory->path, why);
     }
-    return directory;
 }
 
-/* Loads the costs from a profile file.  Returns true if the profile matches the
- * device.  Sets *mismatch if it is for another device or driver. */
-static bool file_load(struct device *device, const struct profile_key *key,
-                      const struct profile_directory *directory,
-                      const char *name, bool exact, bool *mismatch)
+/* Loads the costs from a profile file if the profile matches the device.
+ * Returns PROFILE_MALFORMED if the file does not exist. */
+static enum profile_match file_load(struct device *device,
+                                    const struct profile_key *key,
+                                    const struct profile_directory *directory,
+                                    const char *name, bool exact)
 {
     const struct log *log = &device->context->log;
     char why[SECURE_WHY_BYTES], path[PATH_BYTES];
@@ -143,7 +140,7 @@ static bool file_load(struct device *device, const struct profile_key *key,
         secure_file_read(directory->fd, name, MAX_PROFILE_BYTES, &bytes, why);
 
     if (text == NULL && why[0] == '\0')
-        return false;
+        return PROFILE_MALFORMED;
     snprintf(path, sizeof(path), "%s/%s", directory->path, name);
     path_copy = strdup(path);
     if (path_copy == NULL) {
@@ -151,72 +148,24 @@ static bool file_load(struct device *device, const struct profile_key *key,
     } else if (text != NULL) {
         /* Jansson's number parser uses the locale and may raise FP flags. */
         thread_state_guard_enter(&host);
-        fit = profile_parse(text, bytes, key, exact, &device->cost, &tuning,
-                            why, sizeof(why));
+        fit =
+            profile_parse(text, bytes, key, exact, &device->cost, &tuning, why);
         thread_state_guard_leave(&host);
     }
     free(text);
-    *mismatch |= fit == PROFILE_MISMATCH;
-    if (fit == PROFILE_MALFORMED || (fit == PROFILE_MISMATCH && exact))
+    if (fit == PROFILE_MATCH) {
+        device->profile_path = path_copy;
+        device->tuning = tuning;
+        log_message(log, TANDEM_LOG_INFO, "%s: profile %s%s", device->label,
+                    path, exact ? "" : " (of the same model and driver)");
+        return PROFILE_MATCH;
+    }
+    free(path_copy);
+    if (fit == PROFILE_MALFORMED || exact)
         log_message(log, TANDEM_LOG_WARNING, "%s: profile ignored: %s", path,
                     why);
-    if (fit != PROFILE_MATCH) {
-        ignored_profiles_add(device, "%s: %s", path, why);
-        free(path_copy);
-        return false;
-    }
-    device->calibrated = device->cost.calibrated;
-    device->profile_path = path_copy;
-    device->tuning = tuning;
-    log_message(log, TANDEM_LOG_INFO, "%s: profile %s%s", device->label, path,
-                exact ? "" : " (of the same model and driver)");
-    return true;
-}
-
-json_t *profile_load_json(int directory, const char *name,
-                          const struct profile_key *key, bool exact,
-                          char *out_why)
-{
-    struct cost_model *scratch = calloc(1, sizeof(*scratch));
-    struct thread_state host;
-    json_t *root = NULL;
-    char *tuning = NULL;
-    size_t bytes;
-    char *text =
-        secure_file_read(directory, name, MAX_PROFILE_BYTES, &bytes, out_why);
-
-    if (text != NULL && scratch != NULL) {
-        thread_state_guard_enter(&host);
-        if (profile_parse(text, bytes, key, exact, scratch, &tuning, out_why,
-                          SECURE_WHY_BYTES) == PROFILE_MATCH) {
-            gemm_cost_grid_free(&scratch->gemm);
-            root = json_loadb(text, bytes, 0, NULL);
-        }
-        thread_state_guard_leave(&host);
-    }
-    free(tuning);
-    free(text);
-    free(scratch);
-    return root;
-}
-
-json_t *profile_reload_json(const struct device *device, char *out_why)
-{
-    const char *slash = strrchr(device->profile_path, '/');
-    char directory[PATH_BYTES];
-    struct profile_key key;
-    json_t *root = NULL;
-    int fd;
-
-    snprintf(directory, sizeof(directory), "%.*s",
-             (int)(slash - device->profile_path), device->profile_path);
-    profile_key_make(device, &key);
-    fd = secure_directory_open(directory, SECURE_READ, out_why);
-    if (fd >= 0) {
-        root = profile_load_json(fd, slash + 1, &key, false, out_why);
-        close(fd);
-    }
-    return root;
+    ignored_profiles_add(device, "%s: %s", path, why);
+    return fit;
 }
 
 struct model_file_names {
@@ -235,56 +184,55 @@ static bool is_same_model(const char *entry, void *user)
            strcmp(entry + length - 5, ".json") == 0;
 }
 
-/* Loads the first profile, by file name, for the same device model. */
+/* Loads the first profile, by file name, for the same device model.  Returns
+ * true if one matches.  Sets *mismatch if one is for another driver. */
 static bool same_model_load(struct device *device,
                             const struct profile_key *key,
                             const struct profile_directory *directory,
                             struct model_file_names *names, bool *mismatch)
 {
+    enum profile_match fit = PROFILE_MALFORMED;
     struct directory_names entries;
-    bool found = false;
 
-    if (!directory_list(directory->fd, is_same_model, names,
-                        names_compare_bytes, &entries))
+    if (!directory_list(directory->fd, is_same_model, names, &entries))
         log_message(&device->context->log, TANDEM_LOG_WARNING,
                     "%s: not all profiles could be listed", directory->path);
-    for (size_t i = 0; i < entries.count && !found; i++)
-        found = file_load(device, key, directory, entries.names[i], false,
-                          mismatch);
+    for (size_t i = 0; i < entries.count && fit != PROFILE_MATCH; i++) {
+        fit = file_load(device, key, directory, entries.names[i], false);
+        *mismatch |= fit == PROFILE_MISMATCH;
+    }
     directory_names_free(&entries);
-    return found;
+    return fit == PROFILE_MATCH;
 }
 
 void profile_load(struct device *device)
 {
     const struct tandem_context *context = device->context;
-    const char *const paths[SEARCH_PATH_LENGTH] = {
-        context->profile_path, context->cache_path, STATEDIR};
-    struct profile_directory directories[SEARCH_PATH_LENGTH];
+    struct profile_directory directories[SEARCH_PATH_LENGTH] = {
+        {context->profile_path, -1}, {context->cache_path, -1}, {STATEDIR, -1}};
     struct profile_key key;
     char name[PROFILE_NAME_BYTES];
     struct model_file_names names = {.own = name};
-    bool found = false, own_mismatch = false, other_mismatch = false;
+    bool found = false, mismatch = false;
 
     profile_key_make(device, &key);
-    profile_file_name(&key, name, sizeof(name), &names.prefix);
+    names.prefix = profile_file_name(&key, name, sizeof(name));
     for (uint32_t i = 0; i < SEARCH_PATH_LENGTH; i++)
-        directories[i] = profile_directory_open(device, paths[i]);
-    for (uint32_t i = 0; i < SEARCH_PATH_LENGTH && !found; i++)
-        found =
-            directories[i].fd >= 0 &&
-            file_load(device, &key, &directories[i], name, true, &own_mismatch);
+        profile_directory_open(device, &directories[i]);
     for (uint32_t i = 0; i < SEARCH_PATH_LENGTH && !found; i++)
         found = directories[i].fd >= 0 &&
-                same_model_load(device, &key, &directories[i], &names,
-                                &other_mismatch);
-    if (!found && other_mismatch)
+                file_load(device, &key, &directories[i], name, true) ==
+                    PROFILE_MATCH;
+    for (uint32_t i = 0; i < SEARCH_PATH_LENGTH; i++) {
+        if (directories[i].fd < 0)
+            continue;
+        found = found || same_model_load(device, &key, &directories[i], &names,
+                                         &mismatch);
+        close(directories[i].fd);
+    }
+    if (!found && mismatch)
         log_message(&context->log, TANDEM_LOG_WARNING,
                     "%s: calibrated only with another driver than %s: run "
                     "cl-probe --calibrate",
                     device->label, key.driver);
-    for (uint32_t i = 0; i < SEARCH_PATH_LENGTH; i++) {
-        if (directories[i].fd >= 0)
-            close(directories[i].fd);
-    }
 }

@@ -11,6 +11,7 @@
 #ifndef TANDEM_HOST_PROFILE_PROFILE_SEARCH_H
 #define TANDEM_HOST_PROFILE_PROFILE_SEARCH_H
 
+#include "common/secure_file.h"
 #include "host/device/device.h"
 
 #include <jansson.h>
@@ -33,23 +34,10 @@ struct profile_key {
 };
 
 void profile_key_make(const struct device *device, struct profile_key *out);
-/* Writes the file name of the profile, without a directory, to `out`.
- * *out_prefix is the number of characters before the hash. */
-void profile_file_name(const struct profile_key *key, char *out, size_t bytes,
-                       size_t *out_prefix);
-
-/* Reads the profile `name` in `directory` and returns its content if
- * profile_parse accepts it for `key` and `exact`.  The caller releases it with
- * json_decref.  Otherwise returns NULL with the reason in out_why
- * (SECURE_WHY_BYTES bytes), which is empty if the file does not exist and may
- * be empty if memory runs out. */
-json_t *profile_load_json(int directory, const char *name,
-                          const struct profile_key *key, bool exact,
-                          char *out_why);
-/* Reads the profile device->profile_path (not NULL) again, checks it and
- * returns its content.  The caller releases the result with json_decref.
- * If the file is no longer valid, returns NULL with the reason in out_why. */
-json_t *profile_reload_json(const struct device *device, char *out_why);
+/* Writes the file name of the profile, without a directory, to `out`.  Returns
+ * the number of characters before the hash. */
+size_t profile_file_name(const struct profile_key *key, char *out,
+                         size_t bytes);
 
 /* Searches for the device's profile and loads its costs.  Logs invalid files.
  * Without a valid profile, the device keeps the default costs. */
@@ -65,10 +53,11 @@ enum profile_match {
  * into `model`.  If `exact` is true, all fields of `key` must match, otherwise
  * only backend, name and driver.  *out_tuning gets the tuning as JSON text,
  * which the caller frees, or NULL.  If the result is not PROFILE_MATCH, `model`
- * is unchanged and out_why is the reason.  See profile_parser.c. */
+ * is unchanged and `why`, of SECURE_WHY_BYTES bytes, holds the reason.  See
+ * profile_parser.c. */
 enum profile_match profile_parse(const char *text, size_t bytes,
                                  const struct profile_key *key, bool exact,
                                  struct cost_model *model, char **out_tuning,
-                                 char *out_why, size_t why_bytes);
+                                 char *why);
 
 #endif

@@ -32,24 +32,11 @@ enum tandem_status profile_memory_fail(void)
     return last_error_set(TANDEM_OUT_OF_MEMORY, "no memory for a profile");
 }
 
-json_t *json_member_add(json_t *object, const char *key, json_t *value)
-{
-    return json_object_set_new(object, key, value) == 0 ? value : NULL;
-}
-
-static json_t *key_json(const struct profile_key *key)
-{
-    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s}", "backend",
-                     key->backend, "name", key->name, "uuid", key->uuid, "pci",
-                     key->pci, "driver", key->driver, "plugin_version",
-                     key->plugin_version, "host_cpu", key->host_cpu);
-}
-
 /* Adds the operators that the cost model blocks to the profile.  They stay
  * blocked until tandem_profile_set_op_blocked unblocks them. */
 static bool blocked_ops_fill(json_t *names, const struct cost_model *model)
 {
-    bool ok = names != NULL;
+    bool ok = true;
 
     for (uint32_t op = 0; op < TANDEM_OP_ID_END && ok; op++) {
         if (cost_is_op_blocked(model, op))
@@ -62,30 +49,100 @@ static bool blocked_ops_fill(json_t *names, const struct cost_model *model)
 static bool profile_fill(struct tandem_profile *profile,
                          const struct device *device)
 {
+    struct profile_key *key = &profile->key;
     char now[32] = "";
     const time_t seconds = time(NULL);
     struct tm parts;
-    size_t prefix;
-    json_t *root;
 
-    profile_key_make(device, &profile->key);
-    profile_file_name(&profile->key, profile->file, sizeof(profile->file),
-                      &prefix);
+    profile->context = device->context;
+    profile_key_make(device, key);
+    profile_file_name(key, profile->file, sizeof(profile->file));
     if (gmtime_r(&seconds, &parts) != NULL)
         strftime(now, sizeof(now), "%Y-%m-%dT%H:%M:%SZ", &parts);
-    root =
-        json_pack("{s:i, s:s}", "format", PROFILE_FORMAT, "measured_at", now);
-    profile->root = root;
-    profile->scalars = json_member_add(root, "scalars", json_object());
-    profile->curves = json_member_add(root, "curves", json_object());
-    profile->gemm = json_member_add(root, "gemm", json_array());
-    profile->tuning = json_member_add(root, "tuning", json_object());
-    profile->blocked_ops =
-        json_member_add(root, "blocked_operators", json_array());
-    return json_member_add(root, "device", key_json(&profile->key)) != NULL &&
-           blocked_ops_fill(profile->blocked_ops, &device->cost) &&
-           profile->scalars != NULL && profile->curves != NULL &&
-           profile->gemm != NULL && profile->tuning != NULL;
+    profile->root =
+        json_pack("{s:i, s:s, s:{}, s:{}, s:[], s:{}, s:[],"
+                  " s:{s:s, s:s, s:s, s:s, s:s, s:s, s:s}}",
+                  "format", PROFILE_FORMAT, "measured_at", now, "scalars",
+                  "curves", "gemm", "tuning", "blocked_operators", "device",
+                  "backend", key->backend, "name", key->name, "uuid", key->uuid,
+                  "pci", key->pci, "driver", key->driver, "plugin_version",
+                  key->plugin_version, "host_cpu", key->host_cpu);
+    return profile->root != NULL &&
+           blocked_ops_fill(json_object_get(profile->root, "blocked_operators"),
+                            &device->cost);
+}
+
+/* Reads the profile `name` in `directory` and returns its content if
+ * profile_parse accepts it for `key` and `exact`.  The caller releases it with
+ * json_decref.  Otherwise returns NULL with the reason in why, which is
+ * empty if the file does not exist and may be empty if memory runs out. */
+static json_t *profile_load_json(int directory, const char *name,
+                                 const struct profile_key *key, bool exact,
+                                 char *why)
+{
+    struct cost_model *scratch = calloc(1, sizeof(*scratch));
+    struct thread_state host;
+    json_t *root = NULL;
+    char *tuning = NULL;
+    size_t bytes;
+    char *text =
+        secure_file_read(directory, name, MAX_PROFILE_BYTES, &bytes, why);
+
+    if (text != NULL && scratch != NULL) {
+        thread_state_guard_enter(&host);
+        if (profile_parse(text, bytes, key, exact, scratch, &tuning, why) ==
+            PROFILE_MATCH) {
+            gemm_cost_grid_free(&scratch->gemm);
+            root = json_loadb(text, bytes, 0, NULL);
+        }
+        thread_state_guard_leave(&host);
+    }
+    free(tuning);
+    free(text);
+    free(scratch);
+    return root;
+}
+
+/* Reads the profile at `path`, which contains a directory, like
+ * profile_load_json.  Accepts a profile of the same device model and driver. */
+static json_t *profile_reload_json(const char *path,
+                                   const struct profile_key *key, char *why)
+{
+    const char *slash = strrchr(path, '/');
+    char directory[PATH_BYTES];
+    json_t *root = NULL;
+    int fd;
+
+    snprintf(directory, sizeof(directory), "%.*s", (int)(slash - path), path);
+    fd = secure_directory_open(directory, SECURE_READ, why);
+    if (fd >= 0) {
+        root = profile_load_json(fd, slash + 1, key, false, why);
+        close(fd);
+    }
+    return root;
+}
+
+/* Members of a profile that contain measurements.  The first COST_MEMBERS of
+ * them depend on the costs. */
+static const char *const measured_members[] = {"scalars", "curves", "gemm",
+                                               "measured_at", "tuning"};
+#define MEASURED_MEMBERS 5u
+#define COST_MEMBERS 4u
+
+/* Copies the measured members with the numbers `first` to end - 1, as far as
+ * `from` has them, to `to`.  Returns false if memory runs out. */
+static bool members_copy(const json_t *from, json_t *to, size_t first,
+                         size_t end)
+{
+    bool ok = true;
+
+    for (size_t i = first; i < end && ok; i++) {
+        const char *name = measured_members[i];
+        json_t *member = json_object_get(from, name);
+
+        ok = member == NULL || json_object_set(to, name, member) == 0;
+    }
+    return ok;
 }
 
 /* Copies measurements from the file device->profile_path, if there is one.  If
@@ -95,36 +152,23 @@ static enum tandem_status measurements_copy(struct tandem_profile *profile,
                                             const struct device *device,
                                             bool all)
 {
-    static const char *const members[] = {"tuning", "measured_at", "scalars",
-                                          "curves", "gemm"};
-    const size_t count = all ? sizeof(members) / sizeof(members[0]) : 1;
     char why[SECURE_WHY_BYTES];
     json_t *saved;
+    bool ok;
 
     if (device->profile_path == NULL)
         return TANDEM_OK;
-    saved = profile_reload_json(device, why);
+    saved = profile_reload_json(device->profile_path, &profile->key, why);
     if (saved == NULL && !all)
         return TANDEM_OK;
     if (saved == NULL)
         return last_error_set(TANDEM_FAILED,
                               "%.256s: the profile cannot be edited: %.200s",
                               device->profile_path, why);
-    for (size_t i = 0; i < count; i++) {
-        json_t *member = json_object_get(saved, members[i]);
-
-        if (member != NULL &&
-            json_object_set(profile->root, members[i], member) != 0) {
-            json_decref(saved);
-            return profile_memory_fail();
-        }
-    }
+    ok = members_copy(saved, profile->root, all ? 0 : COST_MEMBERS,
+                      MEASURED_MEMBERS);
     json_decref(saved);
-    profile->scalars = json_object_get(profile->root, "scalars");
-    profile->curves = json_object_get(profile->root, "curves");
-    profile->gemm = json_object_get(profile->root, "gemm");
-    profile->tuning = json_object_get(profile->root, "tuning");
-    return TANDEM_OK;
+    return ok ? TANDEM_OK : profile_memory_fail();
 }
 
 /* Copies a JSON value.  Returns NULL if memory runs out.  Checks the copy,
@@ -148,8 +192,6 @@ enum tandem_status profile_new_for_device(const struct device *device,
     enum tandem_status status;
 
     *out_profile = NULL;
-    if (profile != NULL)
-        profile->context = device->context;
     if (profile == NULL || !profile_fill(profile, device))
         status = profile_memory_fail();
     else
@@ -196,36 +238,28 @@ static bool member_is_unchanged(const json_t *baseline, const json_t *edited,
 static bool costs_merge(const struct tandem_profile *profile,
                         const json_t *saved, json_t *out)
 {
-    static const char *const members[] = {"scalars", "curves", "gemm",
-                                          "measured_at"};
-    bool ok = true;
+    bool unchanged = profile->edits_existing;
 
-    for (size_t i = 0; i < 3; i++) {
-        if (!profile->edits_existing ||
-            !member_is_unchanged(profile->baseline, profile->root, members[i]))
-            return true;
-    }
-    for (size_t i = 0; i < 4 && ok; i++) {
-        json_t *member = json_object_get(saved, members[i]);
-
-        if (member != NULL)
-            ok = json_object_set(out, members[i], member) == 0;
-    }
-    return ok;
+    for (size_t i = 0; i < 3; i++)
+        unchanged =
+            unchanged && member_is_unchanged(profile->baseline, profile->root,
+                                             measured_members[i]);
+    return !unchanged || members_copy(saved, out, 0, COST_MEMBERS);
 }
 
 static bool tuning_merge(const struct tandem_profile *profile,
                          const json_t *saved, json_t *out)
 {
     const json_t *baseline = json_object_get(profile->baseline, "tuning");
+    json_t *edited = json_object_get(profile->root, "tuning");
     json_t *others = json_object_get(saved, "tuning");
-    json_t *tuning = json_copy_checked(profile->tuning, false);
+    json_t *tuning = json_copy_checked(edited, false);
     const char *key;
     json_t *value;
     bool ok = tuning != NULL;
 
     json_object_foreach (others, key, value) {
-        if (ok && member_is_unchanged(baseline, profile->tuning, key))
+        if (ok && member_is_unchanged(baseline, edited, key))
             ok = json_object_set(tuning, key, value) == 0;
     }
     return json_object_set_new(out, "tuning", tuning) == 0 && ok;
@@ -245,6 +279,7 @@ static bool blocked_ops_merge(const struct tandem_profile *profile,
 {
     const json_t *baseline =
         json_object_get(profile->baseline, "blocked_operators");
+    const json_t *edited = json_object_get(profile->root, "blocked_operators");
     const json_t *others = json_object_get(saved, "blocked_operators");
     json_t *names = json_array(), *name;
     bool ok = names != NULL;
@@ -253,11 +288,11 @@ static bool blocked_ops_merge(const struct tandem_profile *profile,
     /* Keep the operator names in the saved file except those that this profile
      * unblocked, and add the names that this profile blocked. */
     json_array_foreach (others, i, name) {
-        if (ok && (!array_contains(baseline, name) ||
-                   array_contains(profile->blocked_ops, name)))
+        if (ok &&
+            (!array_contains(baseline, name) || array_contains(edited, name)))
             ok = json_array_append(names, name) == 0;
     }
-    json_array_foreach (profile->blocked_ops, i, name) {
+    json_array_foreach (edited, i, name) {
         if (ok && !array_contains(baseline, name) &&
             !array_contains(names, name))
             ok = json_array_append(names, name) == 0;
@@ -309,16 +344,12 @@ static char *profile_text(const struct tandem_profile *profile, int directory)
 static enum tandem_status profile_write(const struct tandem_profile *profile,
                                         const char *path, int directory)
 {
-    struct file_part whole = {NULL, 0};
+    const int lock = lock_take(directory, LOCK_MS);
+    char *text = profile_text(profile, directory);
+    const struct file_part whole = {text, text != NULL ? strlen(text) : 0};
     char why[SECURE_WHY_BYTES];
     enum tandem_status status = TANDEM_OK;
-    char *text;
 
-    const int lock = lock_take(directory, LOCK_MS);
-
-    text = profile_text(profile, directory);
-    if (text != NULL)
-        whole = (struct file_part){text, strlen(text)};
     if (text == NULL)
         status = profile_memory_fail();
     else if (whole.bytes > MAX_PROFILE_BYTES)

@@ -9,8 +9,7 @@
 struct tandem_profile {
     struct handle handle;
     struct tandem_context *context;
-    json_t *root; /* whole profile; owns the next five values */
-    json_t *scalars, *curves, *gemm, *tuning, *blocked_ops;
+    json_t *root;        /* whole profile; may be changed */
     json_t *baseline;    /* copy of `root` at creation or at the last save */
     bool edits_existing; /* the profile was created from an existing file */
     struct profile_key key;
@@ -28,9 +27,5 @@ enum tandem_status profile_check(const struct tandem_profile *profile);
 
 /* Sets the out-of-memory message and returns TANDEM_OUT_OF_MEMORY. */
 enum tandem_status profile_memory_fail(void);
-
-/* Adds the member `key` to a JSON object, which takes ownership of `value`.
- * Returns `value`, or NULL if memory runs out or `value` is NULL. */
-json_t *json_member_add(json_t *object, const char *key, json_t *value);
 
 #endif

@@ -3,7 +3,7 @@
  * the required device, if any; see run.h.  The context's mutex must be held. */
 #include <config.h>
 
-#include "host/device/forced_device.h"
+#include "host/device/device_name.h"
 #include "host/run/call_cache.h"
 #include "host/run/run.h"
 
