@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What all plugins share: the judging of calls, iteration spaces, handles, the
- * processor's name. */
+/*
+ * Functions that all plugins share: the argument check, iteration spaces,
+ * handles, the name of the CPU.
+ */
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,10 +15,12 @@
 #include "common/cpu_info.h"
 #include "../../support/check_runner.h"
 
-/* Buffers of the tests are spans; their handles point to them. */
-static enum tandem_status span_of(const void *user,
-                                  const struct tandem_buffer *buffer,
-                                  struct address_range *out)
+/*
+ * Buffers of the tests are address ranges, and their handles point to these.
+ */
+static enum tandem_status address_range_of(const void *user,
+                                           const struct tandem_buffer *buffer,
+                                           struct address_range *out)
 {
     (void)user;
     *out = *(const struct address_range *)(const void *)buffer;
@@ -40,7 +44,7 @@ static struct tandem_tensor_desc tensor(struct tandem_buffer *buffer,
 }
 #define SHAPE(...) ((const int64_t[]){__VA_ARGS__})
 
-static enum tandem_status judge(uint32_t id, const int64_t *ints, uint32_t n,
+static enum tandem_status check(uint32_t id, const int64_t *ints, uint32_t n,
                                 const struct tandem_tensor_desc *a,
                                 const struct tandem_tensor_desc *b,
                                 const struct tandem_tensor_desc *out)
@@ -54,8 +58,9 @@ static enum tandem_status judge(uint32_t id, const int64_t *ints, uint32_t n,
                            .float_count = 4,
                            .floats = zero};
     last_error_set(TANDEM_OK, "%s", "");
-    enum tandem_status status = check_op(
-        &op, inputs, operator_lookup(id)->inputs, &out, 1, span_of, NULL);
+    enum tandem_status status =
+        check_op(&op, inputs, operator_lookup(id)->inputs, &out, 1,
+                 address_range_of, NULL);
     ck_assert_msg((status == TANDEM_OK) == (last_error_get()[0] == '\0') ||
                       status == TANDEM_OK,
                   "a refusal without a message");
@@ -79,47 +84,49 @@ START_TEST(table_is_consistent)
 }
 END_TEST
 
-START_TEST(shapes_are_judged)
+START_TEST(shapes_are_checked)
 {
     struct tandem_tensor_desc a = tensor(X, 0, TANDEM_F32, 2, SHAPE(3, 4));
     struct tandem_tensor_desc row = tensor(X, 0, TANDEM_F32, 1, SHAPE(4));
     struct tandem_tensor_desc bad = tensor(X, 0, TANDEM_F32, 1, SHAPE(3));
     struct tandem_tensor_desc y = tensor(Y, 0, TANDEM_F32, 2, SHAPE(3, 4));
     struct tandem_tensor_desc y1 = tensor(Y, 0, TANDEM_F32, 1, SHAPE(4));
-    ck_assert_int_eq(judge(TANDEM_OP_ADD, NULL, 0, &a, &row, &y), TANDEM_OK);
-    ck_assert_int_eq(judge(TANDEM_OP_ADD, NULL, 0, &a, NULL, &y), TANDEM_OK);
-    ck_assert_int_eq(judge(TANDEM_OP_ADD, NULL, 0, NULL, NULL, &y), 1);
-    ck_assert_int_eq(judge(TANDEM_OP_ADD, NULL, 0, &a, &bad, &y), 1);
-    ck_assert_int_eq(judge(TANDEM_OP_ADD, NULL, 0, &a, &row, &y1), 1);
-    ck_assert_int_eq(judge(TANDEM_OP_RELU, NULL, 0, NULL, NULL, &y), 1);
-    ck_assert_int_eq(judge(TANDEM_OP_SUM, SHAPE(1, 0), 2, &a, NULL, &y1),
+    ck_assert_int_eq(check(TANDEM_OP_ADD, NULL, 0, &a, &row, &y), TANDEM_OK);
+    ck_assert_int_eq(check(TANDEM_OP_ADD, NULL, 0, &a, NULL, &y), TANDEM_OK);
+    ck_assert_int_eq(check(TANDEM_OP_ADD, NULL, 0, NULL, NULL, &y), 1);
+    ck_assert_int_eq(check(TANDEM_OP_ADD, NULL, 0, &a, &bad, &y), 1);
+    ck_assert_int_eq(check(TANDEM_OP_ADD, NULL, 0, &a, &row, &y1), 1);
+    ck_assert_int_eq(check(TANDEM_OP_RELU, NULL, 0, NULL, NULL, &y), 1);
+    ck_assert_int_eq(check(TANDEM_OP_SUM, SHAPE(1, 0), 2, &a, NULL, &y1),
                      TANDEM_OK);
-    ck_assert_int_eq(judge(TANDEM_OP_SUM, SHAPE(4, 0), 2, &a, NULL, &y1), 1);
-    ck_assert_int_eq(judge(TANDEM_OP_SUM, SHAPE(0, 0), 2, &a, NULL, &y), 1);
-    ck_assert_int_eq(judge(TANDEM_OP_SUM, SHAPE(1), 1, &a, NULL, &y1), 1);
-    ck_assert_int_eq(judge(TANDEM_OP_SOFTMAX, SHAPE(-2), 1, &a, NULL, &y), 0);
-    ck_assert_int_eq(judge(TANDEM_OP_SOFTMAX, SHAPE(2), 1, &a, NULL, &y), 1);
-    ck_assert_int_eq(judge(TANDEM_OP_COPY, NULL, 0, &row, NULL, &y), 0);
-    ck_assert_int_eq(judge(TANDEM_OP_FUSED, NULL, 0, &a, NULL, &y), 2);
+    ck_assert_int_eq(check(TANDEM_OP_SUM, SHAPE(4, 0), 2, &a, NULL, &y1), 1);
+    ck_assert_int_eq(check(TANDEM_OP_SUM, SHAPE(0, 0), 2, &a, NULL, &y), 1);
+    ck_assert_int_eq(check(TANDEM_OP_SUM, SHAPE(1), 1, &a, NULL, &y1), 1);
+    ck_assert_int_eq(check(TANDEM_OP_SOFTMAX, SHAPE(-2), 1, &a, NULL, &y), 0);
+    ck_assert_int_eq(check(TANDEM_OP_SOFTMAX, SHAPE(2), 1, &a, NULL, &y), 1);
+    ck_assert_int_eq(check(TANDEM_OP_COPY, NULL, 0, &row, NULL, &y), 0);
+    ck_assert_int_eq(check(TANDEM_OP_FUSED, NULL, 0, &a, NULL, &y), 2);
 }
 END_TEST
 
-START_TEST(sizes_of_structs_are_judged)
+START_TEST(struct_sizes_are_checked)
 {
     struct tandem_tensor_desc x = tensor(X, 0, TANDEM_F32, 1, SHAPE(4));
     const struct tandem_tensor_desc *xs[] = {&x};
     struct tandem_op op = {.struct_size = TANDEM_OP_MIN_SIZE_1_0,
                            .id = TANDEM_OP_NEG};
-    ck_assert_int_eq(check_op(&op, xs, 1, xs, 1, span_of, NULL), TANDEM_OK);
+    ck_assert_int_eq(check_op(&op, xs, 1, xs, 1, address_range_of, NULL),
+                     TANDEM_OK);
     op.struct_size = sizeof op + 64;
-    ck_assert_int_eq(check_op(&op, xs, 1, xs, 1, span_of, NULL), TANDEM_OK);
+    ck_assert_int_eq(check_op(&op, xs, 1, xs, 1, address_range_of, NULL),
+                     TANDEM_OK);
     op.struct_size = TANDEM_OP_MIN_SIZE_1_0 - 1;
-    ck_assert_int_eq(check_op(&op, xs, 1, xs, 1, span_of, NULL),
+    ck_assert_int_eq(check_op(&op, xs, 1, xs, 1, address_range_of, NULL),
                      TANDEM_INVALID_ARGUMENT);
 }
 END_TEST
 
-START_TEST(extremes_are_refused)
+START_TEST(extreme_sizes_are_rejected)
 {
     struct tandem_tensor_desc y = tensor(Y, 0, TANDEM_F32, 1, SHAPE(4));
     struct tandem_tensor_desc huge = y, deep = y, minus = y, odd = y, out = y;
@@ -129,22 +136,22 @@ START_TEST(extremes_are_refused)
     minus.shape[0] = -1;
     odd.dtype = 0x1234;
     out.byte_offset = 4096 - 12;
-    ck_assert_int_eq(judge(TANDEM_OP_ABS, NULL, 0, &huge, NULL, &y), 1);
-    ck_assert_int_eq(judge(TANDEM_OP_ABS, NULL, 0, &deep, NULL, &y), 1);
-    ck_assert_int_eq(judge(TANDEM_OP_ABS, NULL, 0, &minus, NULL, &y), 1);
-    ck_assert_int_eq(judge(TANDEM_OP_ABS, NULL, 0, &odd, NULL, &y), 1);
-    ck_assert_int_eq(judge(TANDEM_OP_ABS, NULL, 0, &y, NULL, &out), 1);
+    ck_assert_int_eq(check(TANDEM_OP_ABS, NULL, 0, &huge, NULL, &y), 1);
+    ck_assert_int_eq(check(TANDEM_OP_ABS, NULL, 0, &deep, NULL, &y), 1);
+    ck_assert_int_eq(check(TANDEM_OP_ABS, NULL, 0, &minus, NULL, &y), 1);
+    ck_assert_int_eq(check(TANDEM_OP_ABS, NULL, 0, &odd, NULL, &y), 1);
+    ck_assert_int_eq(check(TANDEM_OP_ABS, NULL, 0, &y, NULL, &out), 1);
     out = y;
     out.strides[0] = INT64_MAX;
-    ck_assert_int_eq(judge(TANDEM_OP_ABS, NULL, 0, &y, NULL, &out), 1);
+    ck_assert_int_eq(check(TANDEM_OP_ABS, NULL, 0, &y, NULL, &out), 1);
     out.strides[0] = -1;
-    ck_assert_int_eq(judge(TANDEM_OP_ABS, NULL, 0, &y, NULL, &out), 1);
+    ck_assert_int_eq(check(TANDEM_OP_ABS, NULL, 0, &y, NULL, &out), 1);
     out.byte_offset = 2;
-    ck_assert_int_eq(judge(TANDEM_OP_ABS, NULL, 0, &y, NULL, &out), 1);
+    ck_assert_int_eq(check(TANDEM_OP_ABS, NULL, 0, &y, NULL, &out), 1);
 }
 END_TEST
 
-START_TEST(aliasing_is_judged)
+START_TEST(aliasing_is_checked)
 {
     struct tandem_tensor_desc x = tensor(X, 0, TANDEM_F32, 2, SHAPE(4, 8));
     struct tandem_tensor_desc shifted = x, left = x, right = x, self = x;
@@ -152,14 +159,14 @@ START_TEST(aliasing_is_judged)
     left.shape[1] = right.shape[1] = 4;
     right.byte_offset = 16;
     self.strides[0] = 7;
-    ck_assert_int_eq(judge(TANDEM_OP_ABS, NULL, 0, &x, NULL, &x), TANDEM_OK);
-    ck_assert_int_eq(judge(TANDEM_OP_ABS, NULL, 0, &x, NULL, &shifted), 1);
-    ck_assert_int_eq(judge(TANDEM_OP_ABS, NULL, 0, &left, NULL, &right), 0);
-    ck_assert_int_eq(judge(TANDEM_OP_ABS, NULL, 0, &right, NULL, &left), 0);
+    ck_assert_int_eq(check(TANDEM_OP_ABS, NULL, 0, &x, NULL, &x), TANDEM_OK);
+    ck_assert_int_eq(check(TANDEM_OP_ABS, NULL, 0, &x, NULL, &shifted), 1);
+    ck_assert_int_eq(check(TANDEM_OP_ABS, NULL, 0, &left, NULL, &right), 0);
+    ck_assert_int_eq(check(TANDEM_OP_ABS, NULL, 0, &right, NULL, &left), 0);
     right.byte_offset = 12;
-    ck_assert_int_eq(judge(TANDEM_OP_ABS, NULL, 0, &left, NULL, &right), 1);
-    ck_assert_int_eq(judge(TANDEM_OP_ABS, NULL, 0, &x, NULL, &self), 1);
-    ck_assert_int_eq(judge(TANDEM_OP_SOFTMAX, SHAPE(0), 1, &x, NULL, &x), 1);
+    ck_assert_int_eq(check(TANDEM_OP_ABS, NULL, 0, &left, NULL, &right), 1);
+    ck_assert_int_eq(check(TANDEM_OP_ABS, NULL, 0, &x, NULL, &self), 1);
+    ck_assert_int_eq(check(TANDEM_OP_SOFTMAX, SHAPE(0), 1, &x, NULL, &x), 1);
 }
 END_TEST
 
@@ -224,15 +231,15 @@ START_TEST(reductions_split_axes)
 }
 END_TEST
 
-static enum tandem_status judge_gemm(struct tandem_gemm gemm)
+static enum tandem_status check_one_gemm(struct tandem_gemm gemm)
 {
     gemm.struct_size = sizeof gemm;
     gemm.dtype = TANDEM_F32;
     gemm.batch = gemm.batch != 0 ? gemm.batch : 1;
-    return check_gemm(&gemm, span_of, NULL);
+    return check_gemm(&gemm, address_range_of, NULL);
 }
 
-START_TEST(products_are_judged)
+START_TEST(gemms_are_checked)
 {
     struct tandem_gemm good = {.m = 4,
                                .n = 5,
@@ -242,27 +249,27 @@ START_TEST(products_are_judged)
                                .b = {X, 512, 5, 0},
                                .c = {Y, 0, 5, 0}};
     struct tandem_gemm bad;
-    ck_assert_int_eq(judge_gemm(good), TANDEM_OK);
+    ck_assert_int_eq(check_one_gemm(good), TANDEM_OK);
     bad = good, bad.a.ld = 5;
-    ck_assert_int_eq(judge_gemm(bad), TANDEM_INVALID_ARGUMENT);
+    ck_assert_int_eq(check_one_gemm(bad), TANDEM_INVALID_ARGUMENT);
     bad = good, bad.flags = TANDEM_GEMM_TRANSPOSE_A;
-    ck_assert_int_eq(judge_gemm(bad), TANDEM_OK);
+    ck_assert_int_eq(check_one_gemm(bad), TANDEM_OK);
     bad = good, bad.c = (struct tandem_matrix){X, 520, 5, 0};
-    ck_assert_int_eq(judge_gemm(bad), TANDEM_INVALID_ARGUMENT);
+    ck_assert_int_eq(check_one_gemm(bad), TANDEM_INVALID_ARGUMENT);
     bad = good, bad.batch = 2;
-    ck_assert_int_eq(judge_gemm(bad), TANDEM_INVALID_ARGUMENT);
+    ck_assert_int_eq(check_one_gemm(bad), TANDEM_INVALID_ARGUMENT);
     bad.c.batch_stride = 20;
-    ck_assert_int_eq(judge_gemm(bad), TANDEM_OK);
+    ck_assert_int_eq(check_one_gemm(bad), TANDEM_OK);
     bad = good, bad.m = 4096;
-    ck_assert_int_eq(judge_gemm(bad), TANDEM_INVALID_ARGUMENT);
+    ck_assert_int_eq(check_one_gemm(bad), TANDEM_INVALID_ARGUMENT);
     bad = good, bad.bias_kind = TANDEM_BIAS_PER_ROW;
-    ck_assert_int_eq(judge_gemm(bad), TANDEM_INVALID_ARGUMENT);
+    ck_assert_int_eq(check_one_gemm(bad), TANDEM_INVALID_ARGUMENT);
     bad.bias = X, bad.bias_byte_offset = 4084;
-    ck_assert_int_eq(judge_gemm(bad), TANDEM_INVALID_ARGUMENT);
+    ck_assert_int_eq(check_one_gemm(bad), TANDEM_INVALID_ARGUMENT);
     bad.bias_byte_offset = 4080;
-    ck_assert_int_eq(judge_gemm(bad), TANDEM_OK);
+    ck_assert_int_eq(check_one_gemm(bad), TANDEM_OK);
     bad = good, bad.activation = TANDEM_OP_ADD;
-    ck_assert_int_eq(judge_gemm(bad), TANDEM_UNSUPPORTED);
+    ck_assert_int_eq(check_one_gemm(bad), TANDEM_UNSUPPORTED);
 }
 END_TEST
 
@@ -272,7 +279,7 @@ struct thing {
 };
 static struct handle_pool things = HANDLE_POOL(struct thing, 0x7461u);
 
-START_TEST(handles_know_that_they_were_freed)
+START_TEST(freed_handles_are_detected)
 {
     struct thing *first = handle_new(&things);
     ck_assert(handle_live(&things, first));
@@ -288,7 +295,7 @@ START_TEST(handles_know_that_they_were_freed)
 }
 END_TEST
 
-/* ---- the processor ---- */
+/* ---- the CPU ---- */
 
 static const struct {
     const char *cpuinfo, *name;
@@ -339,15 +346,15 @@ int main(void)
     const int processor_count = sizeof processors / sizeof *processors;
     TCase *cases = tcase_create("all");
     tcase_add_test(cases, table_is_consistent);
-    tcase_add_test(cases, shapes_are_judged);
-    tcase_add_test(cases, sizes_of_structs_are_judged);
-    tcase_add_test(cases, extremes_are_refused);
-    tcase_add_test(cases, aliasing_is_judged);
+    tcase_add_test(cases, shapes_are_checked);
+    tcase_add_test(cases, struct_sizes_are_checked);
+    tcase_add_test(cases, extreme_sizes_are_rejected);
+    tcase_add_test(cases, aliasing_is_checked);
     tcase_add_test(cases, layouts_merge_axes);
     tcase_add_test(cases, layouts_put_the_fastest_axis_inside);
     tcase_add_test(cases, reductions_split_axes);
-    tcase_add_test(cases, products_are_judged);
-    tcase_add_test(cases, handles_know_that_they_were_freed);
+    tcase_add_test(cases, gemms_are_checked);
+    tcase_add_test(cases, freed_handles_are_detected);
     tcase_add_loop_test(cases, processors_have_names, 0, processor_count);
     tcase_add_test(cases, this_processor_has_a_name);
     return runner_run_case("common", cases);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which files and directories are trusted, that what is read is what was
- * judged, and that files are replaced whole or not at all.  What other users
- * could do is tried where the tests run as root.
+ * Secure files: which files and directories are trusted, that a file is not
+ * replaced between check and read, and that files are replaced atomically.
+ * Attacks by other users are tested if the tests run as root.
  */
 #include <config.h>
 
@@ -36,9 +36,9 @@ static char why[SECURE_WHY_BYTES];
 
 /* ---- scratch directory ---- */
 
-/* A path below it, in one of a few static buffers. */
-__attribute__((format(printf, 1, 2))) static const char *at(const char *format,
-                                                            ...)
+/* Returns a path in the scratch directory, in one of a few static buffers. */
+__attribute__((format(printf, 1, 2))) static const char *
+scratch_path(const char *format, ...)
 {
     static char paths[8][4096];
     static unsigned next;
@@ -78,7 +78,7 @@ static void scratch_teardown(void)
 
 static const char *directory_make(const char *name, mode_t mode)
 {
-    const char *path = at("%s", name);
+    const char *path = scratch_path("%s", name);
 
     mkdir(path, 0700);
     ck_assert_int_eq(chmod(path, mode), 0);
@@ -114,7 +114,7 @@ static int descriptors(void)
 
 /* ---- directories ---- */
 
-static void directory_good(const char *path, enum secure_use use)
+static void expect_directory_trusted(const char *path, enum secure_use use)
 {
     const int directory = secure_directory_open(path, use, why);
 
@@ -122,9 +122,9 @@ static void directory_good(const char *path, enum secure_use use)
     close(directory);
 }
 
-/* reason "": there is no such directory. */
-static void directory_bad(const char *path, enum secure_use use,
-                          const char *reason)
+/* reason "" means that the directory does not exist. */
+static void expect_directory_rejected(const char *path, enum secure_use use,
+                                      const char *reason)
 {
     const int before = descriptors();
 
@@ -140,71 +140,84 @@ START_TEST(test_paths)
 {
     char path[5000];
 
-    directory_good("/", SECURE_READ);
+    expect_directory_trusted("/", SECURE_READ);
     directory_make("good", 0755);
-    directory_good(at("good"), SECURE_READ);
-    directory_good(at("good//./"), SECURE_READ);
-    directory_good(at("good/../good"), SECURE_READ);
-    directory_bad("", SECURE_READ, "relative");
-    directory_bad("tmp", SECURE_READ, "relative");
-    directory_bad("./tmp", SECURE_WRITE, "relative");
-    directory_bad(at("nothing"), SECURE_READ, "");
-    directory_bad(at("nothing/below"), SECURE_READ, "");
-    text_write(at("file"), "text");
-    directory_bad(at("file"), SECURE_READ, "is no directory");
-    directory_bad(at("file/below"), SECURE_WRITE, "is no directory");
+    expect_directory_trusted(scratch_path("good"), SECURE_READ);
+    expect_directory_trusted(scratch_path("good//./"), SECURE_READ);
+    expect_directory_trusted(scratch_path("good/../good"), SECURE_READ);
+    expect_directory_rejected("", SECURE_READ, "relative");
+    expect_directory_rejected("tmp", SECURE_READ, "relative");
+    expect_directory_rejected("./tmp", SECURE_WRITE, "relative");
+    expect_directory_rejected(scratch_path("nothing"), SECURE_READ, "");
+    expect_directory_rejected(scratch_path("nothing/below"), SECURE_READ, "");
+    text_write(scratch_path("file"), "text");
+    expect_directory_rejected(scratch_path("file"), SECURE_READ,
+                              "is no directory");
+    expect_directory_rejected(scratch_path("file/below"), SECURE_WRITE,
+                              "is no directory");
     memset(path, 'x', sizeof(path) - 1);
     path[sizeof(path) - 1] = '\0';
     path[0] = '/';
-    directory_bad(path, SECURE_READ, "too long");
+    expect_directory_rejected(path, SECURE_READ, "too long");
     path[400] = '\0';
-    directory_bad(path, SECURE_READ, "name");
+    expect_directory_rejected(path, SECURE_READ, "name");
 }
 END_TEST
 
-START_TEST(test_directories_that_others_write)
+START_TEST(test_writable_directories)
 {
     directory_make("open", 0777);
     directory_make("open/below", 0755);
     directory_make("open/below/deep", 0755);
-    directory_bad(at("open"), SECURE_READ, "/open can be written by others");
-    directory_bad(at("open/below"), SECURE_READ, "/open can be written");
-    directory_bad(at("open/below/deep"), SECURE_READ, "/open can be written");
-    directory_bad(at("open/below/deep"), SECURE_WRITE, "/open can be written");
+    expect_directory_rejected(scratch_path("open"), SECURE_READ,
+                              "/open can be written by others");
+    expect_directory_rejected(scratch_path("open/below"), SECURE_READ,
+                              "/open can be written");
+    expect_directory_rejected(scratch_path("open/below/deep"), SECURE_READ,
+                              "/open can be written");
+    expect_directory_rejected(scratch_path("open/below/deep"), SECURE_WRITE,
+                              "/open can be written");
     directory_make("good", 0755);
-    directory_bad(at("open/../good"), SECURE_READ, "/open can be written");
-    /* What is sticky keeps each user's entries his own. */
+    expect_directory_rejected(scratch_path("open/../good"), SECURE_READ,
+                              "/open can be written");
+    /* In a sticky directory only the owner of an entry can replace it. */
     directory_make("open", 01777);
-    directory_good(at("open"), SECURE_READ);
-    directory_good(at("open/below"), SECURE_READ);
-    directory_good(at("open/below"), SECURE_WRITE);
-    directory_bad(at("open"), SECURE_WRITE, "/open can be written by others");
+    expect_directory_trusted(scratch_path("open"), SECURE_READ);
+    expect_directory_trusted(scratch_path("open/below"), SECURE_READ);
+    expect_directory_trusted(scratch_path("open/below"), SECURE_WRITE);
+    expect_directory_rejected(scratch_path("open"), SECURE_WRITE,
+                              "/open can be written by others");
 }
 END_TEST
 
-START_TEST(test_links_on_the_way)
+START_TEST(test_links_in_the_path)
 {
     directory_make("good", 0755);
     directory_make("open", 0777);
     directory_make("open/below", 0755);
-    ck_assert_int_eq(symlink("good", at("link")), 0);
-    ck_assert_int_eq(symlink(at("good/../good"), at("absolute")), 0);
-    ck_assert_int_eq(symlink("open/below", at("astray")), 0);
-    ck_assert_int_eq(symlink("loop", at("loop")), 0);
-    ck_assert_int_eq(symlink("nothing", at("dangling")), 0);
-    ck_assert_int_eq(symlink("../good", at("open/in")), 0);
-    directory_good(at("link"), SECURE_READ);
-    directory_good(at("link/"), SECURE_WRITE);
-    directory_good(at("absolute"), SECURE_READ);
-    directory_bad(at("astray"), SECURE_READ, "/open can be written");
-    directory_bad(at("loop"), SECURE_READ, "leads nowhere");
-    directory_bad(at("dangling"), SECURE_READ, "");
-    /* The directory is good, but others say which one it is. */
-    directory_bad(at("open/in"), SECURE_READ, "/open can be written");
+    ck_assert_int_eq(symlink("good", scratch_path("link")), 0);
+    ck_assert_int_eq(
+        symlink(scratch_path("good/../good"), scratch_path("absolute")), 0);
+    ck_assert_int_eq(symlink("open/below", scratch_path("astray")), 0);
+    ck_assert_int_eq(symlink("loop", scratch_path("loop")), 0);
+    ck_assert_int_eq(symlink("nothing", scratch_path("dangling")), 0);
+    ck_assert_int_eq(symlink("../good", scratch_path("open/in")), 0);
+    expect_directory_trusted(scratch_path("link"), SECURE_READ);
+    expect_directory_trusted(scratch_path("link/"), SECURE_WRITE);
+    expect_directory_trusted(scratch_path("absolute"), SECURE_READ);
+    expect_directory_rejected(scratch_path("astray"), SECURE_READ,
+                              "/open can be written");
+    expect_directory_rejected(scratch_path("loop"), SECURE_READ,
+                              "leads nowhere");
+    expect_directory_rejected(scratch_path("dangling"), SECURE_READ, "");
+    /* The directory is private, but other users could replace its parent. */
+    expect_directory_rejected(scratch_path("open/in"), SECURE_READ,
+                              "/open can be written");
     if (geteuid() != 0)
         return;
-    owner_set(at("link"), STRANGER, STRANGER);
-    directory_bad(at("link"), SECURE_READ, "another user's link");
+    owner_set(scratch_path("link"), STRANGER, STRANGER);
+    expect_directory_rejected(scratch_path("link"), SECURE_READ,
+                              "another user's link");
 }
 END_TEST
 
@@ -213,66 +226,76 @@ START_TEST(test_directories_are_made)
     struct stat status;
 
     directory_make("open", 0777);
-    directory_bad(at("open/new"), SECURE_WRITE, "/open can be written");
-    ck_assert_int_ne(access(at("open/new"), F_OK), 0);
-    directory_good(at("a/b/c"), SECURE_WRITE);
-    ck_assert_int_eq(stat(at("a"), &status), 0);
+    expect_directory_rejected(scratch_path("open/new"), SECURE_WRITE,
+                              "/open can be written");
+    ck_assert_int_ne(access(scratch_path("open/new"), F_OK), 0);
+    expect_directory_trusted(scratch_path("a/b/c"), SECURE_WRITE);
+    ck_assert_int_eq(stat(scratch_path("a"), &status), 0);
     ck_assert_uint_eq(status.st_mode & 07777, 0700);
-    ck_assert_int_eq(stat(at("a/b/c"), &status), 0);
+    ck_assert_int_eq(stat(scratch_path("a/b/c"), &status), 0);
     ck_assert_uint_eq(status.st_mode & 07777, 0700);
-    /* A umask that takes everything leaves what its owner can use. */
+    /* A umask of 0777 must not make the file unusable for its owner. */
     umask(0777);
-    directory_good(at("shut/d"), SECURE_WRITE);
+    expect_directory_trusted(scratch_path("shut/d"), SECURE_WRITE);
     umask(0);
-    ck_assert_int_eq(stat(at("shut"), &status), 0);
+    ck_assert_int_eq(stat(scratch_path("shut"), &status), 0);
     ck_assert_uint_eq(status.st_mode & 07777, 0700);
-    ck_assert_int_eq(stat(at("shut/d"), &status), 0);
+    ck_assert_int_eq(stat(scratch_path("shut/d"), &status), 0);
     ck_assert_uint_eq(status.st_mode & 07777, 0700);
 }
 END_TEST
 
-/* As another user than root: root's are trusted, other users' are not. */
+/*
+ * Runs as another user than root: root's files are trusted, those of other
+ * users are not.
+ */
 START_TEST(test_owners)
 {
     if (geteuid() != 0)
         return;
     directory_make("theirs", 0755);
-    owner_set(at("theirs"), STRANGER, STRANGER);
+    owner_set(scratch_path("theirs"), STRANGER, STRANGER);
     directory_make("theirs/below", 0755);
-    directory_bad(at("theirs"), SECURE_READ, "belongs to another user");
-    directory_bad(at("theirs/below"), SECURE_READ, "belongs to another user");
-    text_write(at("file"), "text");
+    expect_directory_rejected(scratch_path("theirs"), SECURE_READ,
+                              "belongs to another user");
+    expect_directory_rejected(scratch_path("theirs/below"), SECURE_READ,
+                              "belongs to another user");
+    text_write(scratch_path("file"), "text");
     ck_assert_int_eq(seteuid(STRANGER), 0);
-    directory_good(at("theirs/below"), SECURE_READ);
+    expect_directory_trusted(scratch_path("theirs/below"), SECURE_READ);
     ck_assert_int_eq(seteuid(0), 0);
     ck_assert_int_eq(seteuid(STRANGER + 1), 0);
-    directory_good(scratch, SECURE_READ);
-    directory_bad(at("theirs"), SECURE_READ, "belongs to another user");
-    directory_bad(at("mine"), SECURE_WRITE, "ermission");
+    expect_directory_trusted(scratch, SECURE_READ);
+    expect_directory_rejected(scratch_path("theirs"), SECURE_READ,
+                              "belongs to another user");
+    expect_directory_rejected(scratch_path("mine"), SECURE_WRITE, "ermission");
     ck_assert_int_eq(seteuid(0), 0);
 }
 END_TEST
 
-/* A user's own group is his; any other may have other members.  What root
- * gave to a group is root's choice. */
+/*
+ * A group that belongs to the user alone is trusted; other groups may have
+ * other members. A group that root assigned is trusted.
+ */
 START_TEST(test_groups)
 {
     if (geteuid() != 0)
         return;
     directory_make("group", 0775);
-    owner_set(at("group"), 0, SHARED_GROUP);
-    directory_good(at("group"), SECURE_READ);
+    owner_set(scratch_path("group"), 0, SHARED_GROUP);
+    expect_directory_trusted(scratch_path("group"), SECURE_READ);
     ck_assert_int_eq(seteuid(STRANGER), 0);
-    directory_good(at("group"), SECURE_READ);
+    expect_directory_trusted(scratch_path("group"), SECURE_READ);
     ck_assert_int_eq(seteuid(0), 0);
-    owner_set(at("group"), STRANGER, SHARED_GROUP);
+    owner_set(scratch_path("group"), STRANGER, SHARED_GROUP);
     ck_assert_int_eq(seteuid(STRANGER), 0);
-    directory_bad(at("group"), SECURE_READ, "can be written by others");
+    expect_directory_rejected(scratch_path("group"), SECURE_READ,
+                              "can be written by others");
     ck_assert_int_eq(seteuid(0), 0);
-    owner_set(at("group"), STRANGER, STRANGER);
+    owner_set(scratch_path("group"), STRANGER, STRANGER);
     ck_assert_int_eq(seteuid(STRANGER), 0);
-    directory_good(at("group"), SECURE_READ);
-    directory_good(at("group/below"), SECURE_WRITE);
+    expect_directory_trusted(scratch_path("group"), SECURE_READ);
+    expect_directory_trusted(scratch_path("group/below"), SECURE_WRITE);
     ck_assert_int_eq(seteuid(0), 0);
 }
 END_TEST
@@ -288,7 +311,7 @@ static void place_open(void)
     ck_assert_int_ge(place, 0);
 }
 
-static void file_good(const char *name)
+static void expect_file_trusted(const char *name)
 {
     const int file = secure_file_open(place, name, why);
 
@@ -296,7 +319,7 @@ static void file_good(const char *name)
     close(file);
 }
 
-static void file_bad(const char *name, const char *reason)
+static void expect_file_rejected(const char *name, const char *reason)
 {
     const int before = descriptors();
 
@@ -314,17 +337,17 @@ START_TEST(test_kinds_of_files)
     const int listener = socket(AF_UNIX, SOCK_STREAM, 0);
 
     place_open();
-    text_write(at("place/file"), "text");
-    file_good("file");
-    file_bad("nothing", "");
-    ck_assert_int_eq(symlink("file", at("place/link")), 0);
-    file_bad("link", "it is a link");
-    ck_assert_int_eq(mkfifo(at("place/pipe"), 0600), 0);
-    file_bad("pipe", "no regular file");
+    text_write(scratch_path("place/file"), "text");
+    expect_file_trusted("file");
+    expect_file_rejected("nothing", "");
+    ck_assert_int_eq(symlink("file", scratch_path("place/link")), 0);
+    expect_file_rejected("link", "it is a link");
+    ck_assert_int_eq(mkfifo(scratch_path("place/pipe"), 0600), 0);
+    expect_file_rejected("pipe", "no regular file");
     directory_make("place/directory", 0755);
-    file_bad("directory", "no regular file");
+    expect_file_rejected("directory", "no regular file");
     snprintf(address.sun_path, sizeof(address.sun_path), "%s",
-             at("place/socket"));
+             scratch_path("place/socket"));
     ck_assert_int_eq(
         bind(listener, (struct sockaddr *)&address, sizeof(address)), 0);
     ck_assert_int_eq(secure_file_open(place, "socket", why), -1);
@@ -337,26 +360,26 @@ END_TEST
 START_TEST(test_modes_and_owners_of_files)
 {
     place_open();
-    text_write(at("place/file"), "text");
-    ck_assert_int_eq(chmod(at("place/file"), 0644), 0);
-    file_good("file");
-    ck_assert_int_eq(chmod(at("place/file"), 0646), 0);
-    file_bad("file", "can be written by others");
-    ck_assert_int_eq(chmod(at("place/file"), 01666), 0);
-    file_bad("file", "can be written by others");
+    text_write(scratch_path("place/file"), "text");
+    ck_assert_int_eq(chmod(scratch_path("place/file"), 0644), 0);
+    expect_file_trusted("file");
+    ck_assert_int_eq(chmod(scratch_path("place/file"), 0646), 0);
+    expect_file_rejected("file", "can be written by others");
+    ck_assert_int_eq(chmod(scratch_path("place/file"), 01666), 0);
+    expect_file_rejected("file", "can be written by others");
     if (geteuid() == 0) {
-        ck_assert_int_eq(chmod(at("place/file"), 0600), 0);
-        owner_set(at("place/file"), STRANGER, STRANGER);
-        file_bad("file", "belongs to another user");
+        ck_assert_int_eq(chmod(scratch_path("place/file"), 0600), 0);
+        owner_set(scratch_path("place/file"), STRANGER, STRANGER);
+        expect_file_rejected("file", "belongs to another user");
         ck_assert_int_eq(seteuid(STRANGER), 0);
-        file_good("file");
-        ck_assert_int_eq(chmod(at("place/file"), 0000), 0);
-        file_bad("file", "ermission");
+        expect_file_trusted("file");
+        ck_assert_int_eq(chmod(scratch_path("place/file"), 0000), 0);
+        expect_file_rejected("file", "ermission");
         ck_assert_int_eq(seteuid(0), 0);
-        ck_assert_int_eq(chmod(at("place/file"), 0664), 0);
-        owner_set(at("place/file"), STRANGER, SHARED_GROUP);
+        ck_assert_int_eq(chmod(scratch_path("place/file"), 0664), 0);
+        owner_set(scratch_path("place/file"), STRANGER, SHARED_GROUP);
         ck_assert_int_eq(seteuid(STRANGER), 0);
-        file_bad("file", "can be written by others");
+        expect_file_rejected("file", "can be written by others");
         ck_assert_int_eq(seteuid(0), 0);
     }
     close(place);
@@ -369,7 +392,7 @@ START_TEST(test_reading)
     char *text;
 
     place_open();
-    text_write(at("place/file"), "some text");
+    text_write(scratch_path("place/file"), "some text");
     text = secure_file_read(place, "file", 9, &bytes, why);
     ck_assert_str_eq(text, "some text");
     ck_assert_uint_eq(bytes, 9);
@@ -377,7 +400,7 @@ START_TEST(test_reading)
     ck_assert_ptr_null(secure_file_read(place, "file", 8, &bytes, why));
     ck_assert_ptr_nonnull(strstr(why, "larger than 8 bytes"));
     ck_assert_uint_eq(bytes, 0);
-    text_write(at("place/empty"), "");
+    text_write(scratch_path("place/empty"), "");
     text = secure_file_read(place, "empty", 9, &bytes, why);
     ck_assert_str_eq(text, "");
     free(text);
@@ -387,36 +410,39 @@ START_TEST(test_reading)
 }
 END_TEST
 
-/* The child's part; ends when it is killed, or by the alarm. */
-static void names_change(void)
+/* The child process renames files until it is killed or the alarm ends it. */
+static void rename_repeatedly(void)
 {
     alarm(60);
     for (unsigned i = 0;; i++) {
         const char *target = i % 3 == 0 ? "good" : "evil";
 
-        unlink(at("place/next"));
-        if (i % 3 == 2 ? symlink(target, at("place/next")) != 0
-                       : link(at("place/%s", target), at("place/next")) != 0)
+        unlink(scratch_path("place/next"));
+        if (i % 3 == 2 ? symlink(target, scratch_path("place/next")) != 0
+                       : link(scratch_path("place/%s", target),
+                              scratch_path("place/next")) != 0)
             _exit(1);
-        rename(at("place/next"), at("place/name"));
+        rename(scratch_path("place/next"), scratch_path("place/name"));
     }
 }
 
-/* Another process changes what the name stands for all the time: what is read
- * is what may be read, or nothing. */
-START_TEST(test_names_that_change)
+/*
+ * Another process changes the target of the name all the time. The content of
+ * a trusted file is read, or nothing.
+ */
+START_TEST(test_concurrent_renames)
 {
     pid_t child;
     int seen = 0, refused = 0;
 
     place_open();
-    text_write(at("place/good"), "good");
-    text_write(at("place/evil"), "evil");
-    ck_assert_int_eq(chmod(at("place/evil"), 0666), 0);
+    text_write(scratch_path("place/good"), "good");
+    text_write(scratch_path("place/evil"), "evil");
+    ck_assert_int_eq(chmod(scratch_path("place/evil"), 0666), 0);
     child = fork();
     ck_assert_int_ge(child, 0);
     if (child == 0)
-        names_change();
+        rename_repeatedly();
     while (seen < 5000 || refused < 5000) {
         size_t bytes;
         char *text = secure_file_read(place, "name", 100, &bytes, why);
@@ -473,20 +499,21 @@ START_TEST(test_replacing)
     place_open();
     ck_assert(text_replace("file", "first"));
     text_is("file", "first");
-    ck_assert_int_eq(stat(at("place/file"), &status), 0);
+    ck_assert_int_eq(stat(scratch_path("place/file"), &status), 0);
     ck_assert_uint_eq(status.st_mode & 07777, 0600);
     umask(0777);
     ck_assert(text_replace("file", "second"));
     umask(0);
     text_is("file", "second");
-    ck_assert_int_eq(stat(at("place/file"), &status), 0);
+    ck_assert_int_eq(stat(scratch_path("place/file"), &status), 0);
     ck_assert_uint_eq(status.st_mode & 07777, 0600);
-    /* Not what a link points to. */
-    text_write(at("elsewhere"), "elsewhere");
-    ck_assert_int_eq(symlink(at("elsewhere"), at("place/link")), 0);
+    /* The target of the link must not be used. */
+    text_write(scratch_path("elsewhere"), "elsewhere");
+    ck_assert_int_eq(
+        symlink(scratch_path("elsewhere"), scratch_path("place/link")), 0);
     ck_assert(text_replace("link", "third"));
     text_is("link", "third");
-    ck_assert_int_eq(stat(at("elsewhere"), &status), 0);
+    ck_assert_int_eq(stat(scratch_path("elsewhere"), &status), 0);
     ck_assert_int_eq(status.st_size, 9);
     directory_make("place/directory", 0755);
     ck_assert(!text_replace("directory", "text"));
@@ -495,13 +522,15 @@ START_TEST(test_replacing)
     name[sizeof(name) - 1] = '\0';
     ck_assert(!text_replace(name, "text"));
     ck_assert_ptr_nonnull(strstr(why, "cannot be made"));
-    ck_assert_int_eq(entries(at("place")), 3);
+    ck_assert_int_eq(entries(scratch_path("place")), 3);
     close(place);
 }
 END_TEST
 
-/* Whatever the umask, all may read what is published, and nobody else writes
- * it. */
+/*
+ * A published file is readable by everybody and writable only by its owner,
+ * whatever the umask.
+ */
 START_TEST(test_publishing)
 {
     const struct file_part part = {"text", 4};
@@ -509,20 +538,21 @@ START_TEST(test_publishing)
     struct stat status;
 
     directory_make("old", 0750);
-    directory_good(at("a/b"), SECURE_PUBLISH);
-    directory_good(at("old/new"), SECURE_PUBLISH);
-    ck_assert_int_eq(stat(at("a"), &status), 0);
+    expect_directory_trusted(scratch_path("a/b"), SECURE_PUBLISH);
+    expect_directory_trusted(scratch_path("old/new"), SECURE_PUBLISH);
+    ck_assert_int_eq(stat(scratch_path("a"), &status), 0);
     ck_assert_uint_eq(status.st_mode & 07777, 0755);
-    ck_assert_int_eq(stat(at("a/b"), &status), 0);
+    ck_assert_int_eq(stat(scratch_path("a/b"), &status), 0);
     ck_assert_uint_eq(status.st_mode & 07777, 0755);
-    ck_assert_int_eq(stat(at("old"), &status), 0);
+    ck_assert_int_eq(stat(scratch_path("old"), &status), 0);
     ck_assert_uint_eq(status.st_mode & 07777, 0750);
     directory_make("sticky", 01777);
-    directory_bad(at("sticky"), SECURE_PUBLISH, "can be written by others");
+    expect_directory_rejected(scratch_path("sticky"), SECURE_PUBLISH,
+                              "can be written by others");
     place_open();
     ck_assert(
         file_replace_atomically(place, "file", &part, 1, REPLACE_PUBLIC, why));
-    ck_assert_int_eq(stat(at("place/file"), &status), 0);
+    ck_assert_int_eq(stat(scratch_path("place/file"), &status), 0);
     ck_assert_uint_eq(status.st_mode & 07777, 0644);
     text_is("file", "text");
     umask(before);
@@ -530,7 +560,7 @@ START_TEST(test_publishing)
 }
 END_TEST
 
-START_TEST(test_replacing_where_nothing_can_be_written)
+START_TEST(test_replacing_in_unwritable_places)
 {
     if (geteuid() != 0)
         return;
@@ -541,14 +571,16 @@ START_TEST(test_replacing_where_nothing_can_be_written)
     ck_assert_int_eq(seteuid(0), 0);
     ck_assert_ptr_nonnull(strstr(why, "cannot be made"));
     text_is("file", "first");
-    ck_assert_int_eq(entries(at("place")), 1);
+    ck_assert_int_eq(entries(scratch_path("place")), 1);
     close(place);
 }
 END_TEST
 
-/* With files limited to 100 bytes; the error is an ordinary one, and the
- * limit's signal ends nothing. */
-static void limited_replace(void)
+/*
+ * The size of files is limited to 100 bytes. The call returns an ordinary
+ * error, and the signal of the limit does not end the process.
+ */
+static void replace_with_size_limit(void)
 {
     char text[1000];
     bool done;
@@ -561,11 +593,11 @@ static void limited_replace(void)
     ck_assert(!done);
     ck_assert_ptr_nonnull(strstr(why, "cannot be written: File too large"));
     text_is("file", "first");
-    ck_assert_int_eq(entries(at("place")), 1);
+    ck_assert_int_eq(entries(scratch_path("place")), 1);
 }
 
-/* The signal in this thread: waiting, blocked. */
-static void limit_signal_is(bool pending, bool blocked)
+/* Checks if the signal is pending and blocked in this thread. */
+static void expect_limit_signal(bool pending, bool blocked)
 {
     sigset_t set;
 
@@ -575,15 +607,15 @@ static void limit_signal_is(bool pending, bool blocked)
     ck_assert_int_eq(sigismember(&set, SIGXFSZ), blocked);
 }
 
-START_TEST(test_a_file_that_is_too_large)
+START_TEST(test_large_files)
 {
     place_open();
     ck_assert(text_replace("file", "first"));
-    limited_replace();
-    limit_signal_is(false, false);
+    replace_with_size_limit();
+    expect_limit_signal(false, false);
     signal(SIGXFSZ, SIG_IGN);
-    limited_replace();
-    limit_signal_is(false, false);
+    replace_with_size_limit();
+    expect_limit_signal(false, false);
     ck_assert(text_replace("file", "second"));
     text_is("file", "second");
     close(place);
@@ -598,32 +630,32 @@ static void signal_note(int number)
     signals_seen = signals_seen + 1;
 }
 
-/* One of the host's own is neither lost nor doubled. */
-START_TEST(test_a_limit_that_the_host_knows)
+/* A signal that the host has pending is neither lost nor duplicated. */
+START_TEST(test_limit_signal_of_the_host)
 {
     sigset_t set;
 
     place_open();
     ck_assert(text_replace("file", "first"));
     signal(SIGXFSZ, signal_note);
-    limited_replace();
+    replace_with_size_limit();
     ck_assert_int_eq(signals_seen, 0);
     sigemptyset(&set);
     sigaddset(&set, SIGXFSZ);
     pthread_sigmask(SIG_BLOCK, &set, NULL);
-    limited_replace();
-    limit_signal_is(false, true);
+    replace_with_size_limit();
+    expect_limit_signal(false, true);
     raise(SIGXFSZ);
-    limited_replace();
-    limit_signal_is(true, true);
+    replace_with_size_limit();
+    expect_limit_signal(true, true);
     pthread_sigmask(SIG_UNBLOCK, &set, NULL);
     ck_assert_int_eq(signals_seen, 1);
     close(place);
 }
 END_TEST
 
-/* A child that is killed when its write is half done. */
-static void killed_replace(void)
+/* Runs a child that is killed in the middle of a write. */
+static void replace_and_kill(void)
 {
     int status = 0;
     pid_t child = fork();
@@ -640,7 +672,7 @@ static void parts_age(void)
 {
     struct timespec times[2] = {{.tv_sec = time(NULL) - 4000},
                                 {.tv_sec = time(NULL) - 4000}};
-    DIR *open = opendir(at("place"));
+    DIR *open = opendir(scratch_path("place"));
     const struct dirent *entry;
 
     ck_assert_ptr_nonnull(open);
@@ -651,25 +683,29 @@ static void parts_age(void)
     closedir(open);
 }
 
-START_TEST(test_a_writer_that_is_killed)
+START_TEST(test_killed_writer)
 {
     place_open();
     ck_assert(text_replace("file", "first"));
-    killed_replace();
+    replace_and_kill();
     text_is("file", "first");
-    ck_assert_int_eq(entries(at("place")), 2);
+    ck_assert_int_eq(entries(scratch_path("place")), 2);
     ck_assert(text_replace("file", "second"));
-    ck_assert_int_eq(entries(at("place")), 2); /* it might still live */
+    /* The writer might still be running. */
+    ck_assert_int_eq(entries(scratch_path("place")), 2);
     parts_age();
     ck_assert(text_replace("file", "third"));
-    ck_assert_int_eq(entries(at("place")), 1);
+    ck_assert_int_eq(entries(scratch_path("place")), 1);
     text_is("file", "third");
     close(place);
 }
 END_TEST
 
-/* Several writers of one file, and a reader: each sees a whole one. */
-START_TEST(test_writers_at_once)
+/*
+ * Several writers of one file, and a reader, which always sees a complete
+ * file.
+ */
+START_TEST(test_concurrent_writers)
 {
     static char text[3][20001];
     pid_t child[3];
@@ -706,7 +742,7 @@ START_TEST(test_writers_at_once)
         ck_assert_int_eq(waitpid(child[i], &status, 0), child[i]);
         ck_assert_int_eq(status, 0);
     }
-    ck_assert_int_eq(entries(at("place")), 1);
+    ck_assert_int_eq(entries(scratch_path("place")), 1);
     close(place);
 }
 END_TEST
@@ -717,21 +753,21 @@ int main(void)
 
     tcase_add_checked_fixture(tests, scratch_setup, scratch_teardown);
     tcase_add_test(tests, test_paths);
-    tcase_add_test(tests, test_directories_that_others_write);
-    tcase_add_test(tests, test_links_on_the_way);
+    tcase_add_test(tests, test_writable_directories);
+    tcase_add_test(tests, test_links_in_the_path);
     tcase_add_test(tests, test_directories_are_made);
     tcase_add_test(tests, test_owners);
     tcase_add_test(tests, test_groups);
     tcase_add_test(tests, test_kinds_of_files);
     tcase_add_test(tests, test_modes_and_owners_of_files);
     tcase_add_test(tests, test_reading);
-    tcase_add_test(tests, test_names_that_change);
+    tcase_add_test(tests, test_concurrent_renames);
     tcase_add_test(tests, test_replacing);
     tcase_add_test(tests, test_publishing);
-    tcase_add_test(tests, test_replacing_where_nothing_can_be_written);
-    tcase_add_test(tests, test_a_file_that_is_too_large);
-    tcase_add_test(tests, test_a_limit_that_the_host_knows);
-    tcase_add_test(tests, test_a_writer_that_is_killed);
-    tcase_add_test(tests, test_writers_at_once);
+    tcase_add_test(tests, test_replacing_in_unwritable_places);
+    tcase_add_test(tests, test_large_files);
+    tcase_add_test(tests, test_limit_signal_of_the_host);
+    tcase_add_test(tests, test_killed_writer);
+    tcase_add_test(tests, test_concurrent_writers);
     return runner_run_case("secure_file", tests);
 }

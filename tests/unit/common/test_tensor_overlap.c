@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Overlap of views against the sets of their bytes: what is called disjoint
- * is; of views of one tensor, every disjoint pair is called so.
+ * Compares the overlap check of views with the sets of their bytes. Views that
+ * the check calls disjoint must be disjoint; for views of one tensor the
+ * reverse must also hold.
  *
- *     ./test-tensor-overlap ROUNDS SEED    more of them, and the time of a pair
+ * ./test-tensor-overlap ROUNDS SEED runs more rounds and prints the time per
+ * pair.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,7 +26,7 @@
 static uint32_t rounds = 50000;
 static uint64_t state;
 
-/* Below limit. */
+/* Returns a random number below limit. */
 static int64_t draw(int64_t limit)
 {
     state = state * 6364136223846793005u + 1442695040888963407u;
@@ -42,7 +44,10 @@ static uint32_t draw_dtype(void)
 
 static unsigned char marks[BYTES];
 
-/* How often a byte was marked that was before, marking with bit. */
+/*
+ * Marks the bytes of a view with this bit. Returns how many were already
+ * marked.
+ */
 static uint32_t mark(const struct tandem_tensor_desc *view, int64_t at,
                      unsigned bit, unsigned seen)
 {
@@ -93,7 +98,10 @@ static void permute(struct tandem_tensor_desc *view)
     }
 }
 
-/* start:stop:step of each axis, backwards at times, in any order. */
+/*
+ * Applies a random start:stop:step to each axis, with negative steps and in
+ * any order of axes.
+ */
 static void slice(struct tandem_tensor_desc *view)
 {
     int64_t bytes = TANDEM_DTYPE_BYTES(view->dtype);
@@ -118,7 +126,10 @@ static void slice(struct tandem_tensor_desc *view)
     permute(view);
 }
 
-/* A row-major tensor, its last axis of whole elements of each dtype. */
+/*
+ * Creates a row-major tensor whose last axis contains whole elements of each
+ * dtype.
+ */
 static void base_make(struct tandem_tensor_desc *a,
                       struct tandem_tensor_desc *b)
 {
@@ -154,14 +165,18 @@ static void any_make(struct tandem_tensor_desc *view)
 
 /* ---- tests ---- */
 
-/* Of pairs (or views) that are apart, how many are refused. */
-struct figures {
+/*
+ * Counts of disjoint pairs (or valid views) and of those that the check
+ * rejects.
+ */
+struct rejection_counts {
     uint32_t apart, refused;
 };
 
 static void views_compare(const struct tandem_tensor_desc *a,
                           const struct tandem_tensor_desc *b, int64_t at,
-                          struct figures *pairs, struct figures *own)
+                          struct rejection_counts *pairs,
+                          struct rejection_counts *own)
 {
     bool share = share_bytes(a, b, at), repeats = repeats_bytes(a, at);
     int64_t distance = (int64_t)a->byte_offset - (int64_t)b->byte_offset;
@@ -177,15 +192,17 @@ static void views_compare(const struct tandem_tensor_desc *a,
     own->refused += !repeats && overlaps;
 }
 
-static void figures_print(const char *what, const struct figures *figures)
+static void
+rejection_counts_print(const char *what,
+                       const struct rejection_counts *rejection_counts)
 {
-    printf("%s: %u apart, %u of them refused\n", what, figures->apart,
-           figures->refused);
+    printf("%s: %u apart, %u of them refused\n", what, rejection_counts->apart,
+           rejection_counts->refused);
 }
 
-START_TEST(slices_of_one_tensor_are_told_apart)
+START_TEST(slices_of_one_tensor_are_compared_exactly)
 {
-    struct figures pairs = {0, 0}, own = {0, 0};
+    struct rejection_counts pairs = {0, 0}, own = {0, 0};
 
     for (uint32_t i = 0; i < rounds; i++) {
         struct tandem_tensor_desc a = {.dtype = draw_dtype()}, b = a;
@@ -197,17 +214,17 @@ START_TEST(slices_of_one_tensor_are_told_apart)
         slice(&b);
         views_compare(&a, &b, 0, &pairs, &own);
     }
-    figures_print("views of one tensor", &pairs);
-    figures_print("one view of a tensor", &own);
+    rejection_counts_print("views of one tensor", &pairs);
+    rejection_counts_print("one view of a tensor", &own);
     ck_assert_uint_gt(pairs.apart, rounds / 4);
     ck_assert_uint_eq(pairs.refused, 0);
     ck_assert_uint_eq(own.refused, 0);
 }
 END_TEST
 
-START_TEST(what_is_called_disjoint_is)
+START_TEST(accepted_views_are_disjoint)
 {
-    struct figures pairs = {0, 0}, own = {0, 0};
+    struct rejection_counts pairs = {0, 0}, own = {0, 0};
 
     for (uint32_t i = 0; i < rounds; i++) {
         struct tandem_tensor_desc a = {0}, b = {0};
@@ -216,14 +233,14 @@ START_TEST(what_is_called_disjoint_is)
         any_make(&b);
         views_compare(&a, &b, MIDDLE, &pairs, &own);
     }
-    figures_print("views of any strides", &pairs);
-    figures_print("one view of any strides", &own);
+    rejection_counts_print("views of any strides", &pairs);
+    rejection_counts_print("one view of any strides", &own);
     ck_assert_uint_lt(pairs.refused, pairs.apart / 100 + 1);
     ck_assert_uint_lt(own.refused, own.apart / 100 + 1);
 }
 END_TEST
 
-/* A view of f32 of two axes. */
+/* Returns a view of f32 with two axes. */
 static struct tandem_tensor_desc matrix(int64_t first, int64_t rows,
                                         int64_t columns, int64_t row_stride,
                                         int64_t column_stride)
@@ -241,8 +258,8 @@ static bool apart(const struct tandem_tensor_desc *a,
     return tensors_disjoint(a, b, (int64_t)(a->byte_offset - b->byte_offset));
 }
 
-/* Large ones, of which no byte could be marked. */
-START_TEST(large_views_are_told_apart)
+/* These views are too large for marking their bytes. */
+START_TEST(large_disjoint_views_are_accepted)
 {
     const int64_t n = 1000003;
     struct tandem_tensor_desc even = matrix(0, n, n / 2, n, 2);
@@ -268,8 +285,8 @@ START_TEST(large_views_are_told_apart)
 }
 END_TEST
 
-/* What reaches too far to be searched counts as overlapping. */
-START_TEST(far_views_overlap)
+/* Views that are too large for the search count as overlapping. */
+START_TEST(distant_views_overlap)
 {
     struct tandem_tensor_desc far = matrix(0, 3, 2, INT64_MAX / 16, 1);
     struct tandem_tensor_desc near = matrix(7, 1, 1, 0, 0), none = near;
@@ -280,8 +297,8 @@ START_TEST(far_views_overlap)
 }
 END_TEST
 
-/* They share bytes, but not where the search begins, and it is given up. */
-START_TEST(what_is_not_found_out_overlaps)
+/* The views share bytes, but not where the search starts, so it gives up. */
+START_TEST(undecided_views_overlap)
 {
     struct tandem_tensor_desc a = {.byte_offset = 84,
                                    .dtype = TANDEM_BF16,
@@ -301,7 +318,7 @@ END_TEST
 
 /* ---- the time ---- */
 
-/* The shortest of some trials, by the processor's time. */
+/* Measures the shortest CPU time of some repeats. */
 static void time_print(const char *what, const struct tandem_tensor_desc *a,
                        const struct tandem_tensor_desc *b)
 {
@@ -353,11 +370,11 @@ int main(int argc, char **argv)
     TCase *cases = tcase_create("overlap");
 
     state = test_seed();
-    tcase_add_test(cases, slices_of_one_tensor_are_told_apart);
-    tcase_add_test(cases, what_is_called_disjoint_is);
-    tcase_add_test(cases, large_views_are_told_apart);
-    tcase_add_test(cases, far_views_overlap);
-    tcase_add_test(cases, what_is_not_found_out_overlaps);
+    tcase_add_test(cases, slices_of_one_tensor_are_compared_exactly);
+    tcase_add_test(cases, accepted_views_are_disjoint);
+    tcase_add_test(cases, large_disjoint_views_are_accepted);
+    tcase_add_test(cases, distant_views_overlap);
+    tcase_add_test(cases, undecided_views_overlap);
     if (argc > 2) {
         rounds = (uint32_t)strtoul(argv[1], NULL, 10);
         state = strtoull(argv[2], NULL, 10);

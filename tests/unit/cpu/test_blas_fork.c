@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A fork while threads multiply: the child finds none of them inside a call of
- * the CBLAS, and may make calls itself, as may the parent.  How long a fork
- * waits for them it counts in naps, which are made up here.
+ * A fork while threads run CBLAS calls: no thread is inside a CBLAS call in
+ * the child, and child and parent may make such calls. The fork's wait sleeps
+ * on a simulated clock.
  */
 #include <config.h>
 
@@ -19,17 +19,17 @@
 
 #define THREADS 2
 #define FORKS 40
-#define STEPS 100000 /* inside, of one call */
+#define STEPS 100000 /* Steps inside one call. */
 #define CHILD_LIMIT_S 60
-/* A fork gives up after thousands. */
-#define PATIENT_NAP_NS 10000000
+/* A fork gives up after thousands of sleeps. */
+#define LONG_NAP_NS 10000000
 
 static atomic_int inside;
 static atomic_bool stop;
-static int naps;    /* of the fork that is under way */
-static long nap_ns; /* 0: time stands still */
+static int naps;    /* Sleeps of the current fork. */
+static long nap_ns; /* 0 means that time stands still. */
 
-/* The forking thread's alone. */
+/* Counts only the sleeps of the forking thread. */
 int nanosleep(const struct timespec *length, struct timespec *left)
 {
     const struct timespec nap = {.tv_nsec = nap_ns};
@@ -57,8 +57,8 @@ static void *calls(void *unused)
     return NULL;
 }
 
-/* Whether none was inside when the child began. */
-static bool child_finds_none(void)
+/* Returns true if no thread was inside a call when the child started. */
+static bool child_finds_no_caller(void)
 {
     int status;
     pid_t id;
@@ -86,30 +86,33 @@ START_TEST(forks_wait_for_calls)
     pthread_t threads[THREADS];
 
     ck_assert(blas_fork_guard_install());
-    nap_ns = PATIENT_NAP_NS;
+    nap_ns = LONG_NAP_NS;
     for (int i = 0; i < THREADS; i++)
         ck_assert_int_eq(pthread_create(&threads[i], NULL, calls, NULL), 0);
     for (int i = 0; i < FORKS; i++)
-        ck_assert(child_finds_none());
+        ck_assert(child_finds_no_caller());
     atomic_store(&stop, true);
     for (int i = 0; i < THREADS; i++)
         pthread_join(threads[i], NULL);
 }
 END_TEST
 
-/* As where a signal's handler forks, which came to a thread inside of one. */
-START_TEST(forks_do_not_wait_for_ever)
+/*
+ * Simulates a fork in a signal handler that interrupted a thread inside a
+ * call.
+ */
+START_TEST(forks_stop_waiting)
 {
     ck_assert(blas_fork_guard_install());
-    ck_assert(child_finds_none());
+    ck_assert(child_finds_no_caller());
     ck_assert_int_eq(naps, 0);
     blas_enter();
     atomic_fetch_add(&inside, 1);
-    ck_assert(!child_finds_none());
+    ck_assert(!child_finds_no_caller());
     ck_assert_int_gt(naps, 1000);
     atomic_fetch_sub(&inside, 1);
     blas_leave();
-    ck_assert(child_finds_none());
+    ck_assert(child_finds_no_caller());
     ck_assert_int_eq(naps, 0);
 }
 END_TEST
@@ -119,6 +122,6 @@ int main(void)
     TCase *tests = tcase_create("blas");
 
     tcase_add_test(tests, forks_wait_for_calls);
-    tcase_add_test(tests, forks_do_not_wait_for_ever);
+    tcase_add_test(tests, forks_stop_waiting);
     return runner_run_case("blas", tests);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reductions of the CPU plugin that are longer than its pieces of 8192 elements
- * times the 256 partial results that it has room for: at that limit, one past
- * it, and four times as long.
+ * Reductions of the CPU plugin that are longer than its chunks of 8192
+ * elements times its 256 partial results: at that limit, one element more, and
+ * four times as long.
  */
 #include <config.h>
 
@@ -35,7 +35,10 @@ static void numbers_teardown(void)
     free(numbers);
 }
 
-/* Of -2, -1, 0, 1, 2, -2, ...: of power 1 or 2. */
+/*
+ * Returns the sum of the values -2, -1, 0, 1, 2, -2, ... raised to power 1 or
+ * 2.
+ */
 static double sum_of(int64_t length, int power)
 {
     double sum = power == 2 ? (double)(length / 5 * 10) : 0;
@@ -114,7 +117,7 @@ START_TEST(test_long_dot)
 }
 END_TEST
 
-/* The largest is the last, and the only one. */
+/* The last element is the only largest one. */
 START_TEST(test_long_search)
 {
     const int64_t length = lengths[_i];

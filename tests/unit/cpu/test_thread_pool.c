@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The CPU plugin's threads: every task of a job is done once, whoever comes to
- * help, and the team is as large as what was measured makes worth it. */
+/*
+ * The CPU plugin's thread pool: each task of a job runs exactly once,
+ * whichever threads take part, and the number of threads follows the measured
+ * cost.
+ */
 #include <config.h>
 
 #include <pthread.h>
@@ -22,13 +25,14 @@
 #define TASKS 5000
 
 static const struct timespec rest = {.tv_nsec = 1000000};
-#define PATIENCE 60000 /* rests until another thread is given up */
+/* The number of sleeps until the test gives up on another thread. */
+#define MAX_SLEEPS 60000
 
 struct count {
     atomic_int times[TASKS];
 };
 
-/* Long enough for helpers to come. */
+/* Takes long enough for worker threads to join. */
 static void tasks_count(const void *work, int64_t first, int64_t end)
 {
     struct count *count = *(struct count *const *)work;
@@ -57,7 +61,7 @@ START_TEST(each_task_once)
     struct pool *pool = pool_create((uint32_t)_i);
     for (size_t i = 0; i < sizeof tasks / sizeof tasks[0]; i++) {
         tasks_are_done(pool, &count, tasks[i], 20);
-        nanosleep(&rest, NULL); /* helpers fall asleep */
+        nanosleep(&rest, NULL); /* The workers fall asleep. */
     }
     pool_destroy(pool);
 }
@@ -84,7 +88,7 @@ START_TEST(callers_side_by_side)
 }
 END_TEST
 
-/* The child has none of the helpers, and does not wait for them. */
+/* The child has no worker threads and does not wait for them. */
 START_TEST(child_works_alone)
 {
     static struct count count;
@@ -123,13 +127,15 @@ static void tasks_block(const void *work, int64_t first, int64_t end)
 static void *blocked_main(void *argument)
 {
     struct blocked *blocked = argument;
-    /* Of a kind whose rate is known, so that others are called to help. */
+    /* The cost of these tasks is known, so workers are woken. */
     pool_run(blocked->pool, 1, tasks_block, &blocked, TASKS, 1000);
     return NULL;
 }
 
-/* A child that was forked while a job of another thread was under way has
- * neither that thread nor the helpers in it. */
+/*
+ * A child that is forked while another thread runs a job has neither that
+ * thread nor the workers.
+ */
 START_TEST(child_of_a_pool_at_work)
 {
     static struct count count;
@@ -169,8 +175,8 @@ static void allow(const cpu_set_t *set)
     ck_assert_int_eq(sched_setaffinity(0, sizeof *set, set), 0);
 }
 
-/* Brings the calling thread to a processor. */
-static void go_to(int processor)
+/* Moves the calling thread to a CPU. */
+static void move_to_cpu(int processor)
 {
     cpu_set_t one;
     CPU_ZERO(&one);
@@ -188,7 +194,7 @@ static int first_of(const cpu_set_t *set)
 
 #define MOVES 40
 
-START_TEST(thread_keeps_off)
+START_TEST(sleeping_workers_stay_off_a_cpu)
 {
     cpu_set_t before = allowed_set(), after;
     int first = first_of(&before);
@@ -196,7 +202,7 @@ START_TEST(thread_keeps_off)
     if (CPU_COUNT(&before) < 2)
         return;
     for (uint32_t i = 0; i < MOVES; i++) {
-        go_to(first);
+        move_to_cpu(first);
         allow(&before);
         ck_assert(affinity_avoid(&affinity, &first, 1));
         ck_assert_int_ne(sched_getcpu(), first);
@@ -210,7 +216,7 @@ START_TEST(thread_keeps_off)
 }
 END_TEST
 
-START_TEST(none_is_left_to_go_to)
+START_TEST(no_free_cpu_is_available)
 {
     static const int odd[] = {-1, CPU_SETSIZE, 1 << 30};
     struct affinity affinity;
@@ -219,15 +225,15 @@ START_TEST(none_is_left_to_go_to)
     ck_assert(affinity_avoid(&affinity, odd, 3));
     after = allowed_set();
     ck_assert(CPU_EQUAL(&after, &before));
-    go_to(first);
+    move_to_cpu(first);
     ck_assert(!affinity_avoid(&affinity, &first, 1));
     ck_assert_int_eq(sched_getcpu(), first);
     allow(&before);
 }
 END_TEST
 
-/* What the host did meanwhile is not undone. */
-START_TEST(new_affinity_stays)
+/* An affinity that the host sets meanwhile is not reset. */
+START_TEST(a_new_affinity_is_kept)
 {
     struct affinity affinity;
     cpu_set_t before = allowed_set();
@@ -235,7 +241,7 @@ START_TEST(new_affinity_stays)
     if (CPU_COUNT(&before) < 2)
         return;
     ck_assert(affinity_avoid(&affinity, &first, 1));
-    go_to(first);
+    move_to_cpu(first);
     affinity_back(&affinity);
     cpu_set_t after = allowed_set();
     ck_assert(CPU_ISSET(first, &after) && CPU_COUNT(&after) == 1);
@@ -245,33 +251,34 @@ END_TEST
 
 struct meeting_place {
     pthread_t caller;
-    atomic_int helper; /* its thread's number; 0: the caller waits for it */
+    /* The thread id of the worker; 0 means that the caller waits for it. */
+    atomic_int worker;
     cpu_set_t all;
     int processor;
 };
 
-/* Brings the helper to the caller's processor. */
-static void tasks_crowd(const void *work, int64_t first, int64_t end)
+/* Moves the worker to the caller's CPU. */
+static void tasks_move_worker(const void *work, int64_t first, int64_t end)
 {
     struct meeting_place *place = *(struct meeting_place *const *)work;
     for (int64_t task = first; task < end; task++) {
         for (volatile int i = 0; i < 5000; i++)
             continue;
         if (pthread_equal(pthread_self(), place->caller)) {
-            for (int i = 0; i < PATIENCE && place->helper == 0; i++)
+            for (int i = 0; i < MAX_SLEEPS && place->worker == 0; i++)
                 nanosleep(&rest, NULL);
-            if (place->helper == 0)
-                place->helper = -1;
-        } else if (place->helper == 0) {
-            go_to(place->processor);
+            if (place->worker == 0)
+                place->worker = -1;
+        } else if (place->worker == 0) {
+            move_to_cpu(place->processor);
             allow(&place->all);
-            place->helper = (int)syscall(SYS_gettid);
+            place->worker = (int)syscall(SYS_gettid);
         }
     }
 }
 
-/* The processor that a thread of this process was last on. */
-static int processor_of(int thread)
+/* Returns the CPU on which a thread of this process ran last. */
+static int cpu_of(int thread)
 {
     char path[64], text[1024];
     int processor = -1;
@@ -290,11 +297,11 @@ static int processor_of(int thread)
     return processor;
 }
 
-/* Whether a thread keeps off a processor, as helpers do that sleep. */
-static bool keeps_off(int thread, int processor)
+/* Returns true if a thread stays off a CPU, like sleeping workers. */
+static bool is_off_cpu(int thread, int processor)
 {
     cpu_set_t set;
-    for (int i = 0; i < PATIENCE; i++) {
+    for (int i = 0; i < MAX_SLEEPS; i++) {
         ck_assert_int_eq(sched_getaffinity(thread, sizeof set, &set), 0);
         if (!CPU_ISSET(processor, &set))
             return true;
@@ -303,27 +310,26 @@ static bool keeps_off(int thread, int processor)
     return false;
 }
 
-/* A helper that finds itself on the caller's processor goes to another one. */
-START_TEST(helper_leaves_the_caller)
+/* A worker that runs on the caller's CPU moves to another one. */
+START_TEST(workers_leave_the_callers_cpu)
 {
-    struct meeting_place place = {.caller = pthread_self(),
-                                  .helper = -1,
-                                  .all = allowed_set()};
+    struct meeting_place place = {
+        .caller = pthread_self(), .worker = -1, .all = allowed_set()};
     struct meeting_place *pointer = &place;
     struct pool *pool = pool_create(2);
     if (CPU_COUNT(&place.all) < 2 || pool_threads(pool) < 2) {
         pool_destroy(pool);
         return;
     }
-    pool_run(pool, 1, tasks_crowd, &pointer, TASKS, 1000);
+    pool_run(pool, 1, tasks_move_worker, &pointer, TASKS, 1000);
     place.processor = first_of(&place.all);
-    go_to(place.processor);
+    move_to_cpu(place.processor);
     for (int i = 0; i < MOVES; i++) {
-        place.helper = 0;
-        pool_run(pool, 1, tasks_crowd, &pointer, TASKS, 1000);
-        ck_assert_msg(place.helper > 0, "no helper came");
-        ck_assert(keeps_off(place.helper, place.processor));
-        ck_assert_int_ne(processor_of(place.helper), place.processor);
+        place.worker = 0;
+        pool_run(pool, 1, tasks_move_worker, &pointer, TASKS, 1000);
+        ck_assert_msg(place.worker > 0, "no helper came");
+        ck_assert(is_off_cpu(place.worker, place.processor));
+        ck_assert_int_ne(cpu_of(place.worker), place.processor);
     }
     allow(&place.all);
     pool_destroy(pool);
@@ -361,9 +367,11 @@ START_TEST(team_grows_with_work)
 }
 END_TEST
 
-/* One job is too short to wake threads for; a row of them is not, unless they
- * are too far apart. */
-START_TEST(sleepers_are_woken)
+/*
+ * A single job is too short to wake threads for. A sequence of jobs is not,
+ * unless they are too far apart.
+ */
+START_TEST(sleeping_workers_are_woken)
 {
     struct team_credit credit = {0, 0};
     double now = 1e9;
@@ -392,8 +400,11 @@ START_TEST(rates_are_learnt)
 }
 END_TEST
 
-/* A late one among many does not make the others stay away; few all count. */
-START_TEST(the_last_do_not_count)
+/*
+ * One slow worker among many does not exclude the others; among few, each
+ * counts.
+ */
+START_TEST(slow_workers_are_tolerated)
 {
     struct team_costs known = {0};
     ck_assert_uint_eq(team_counted(2), 2);
@@ -405,8 +416,8 @@ START_TEST(the_last_do_not_count)
 }
 END_TEST
 
-/* A time that was once too long, of two or of all, does not stay. */
-START_TEST(less_is_kept)
+/* A time that was too long once, with two or all threads, is not kept. */
+START_TEST(long_times_are_replaced)
 {
     struct team_costs known = {0};
     team_measured(&known, 200000, 200000, 16, 200000);
@@ -432,20 +443,20 @@ int main(void)
     tcase_add_loop_test(tests, each_task_once, 0, 4);
     tcase_add_test(tests, callers_side_by_side);
     tcase_add_test(tests, child_works_alone);
-    /* Such a child may wait for the sanitizer's own locks. */
+    /* A child like this may wait for locks of the sanitizer. */
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
     tcase_add_test(tests, child_of_a_pool_at_work);
 #else
     (void)child_of_a_pool_at_work;
 #endif
-    tcase_add_test(tests, thread_keeps_off);
-    tcase_add_test(tests, none_is_left_to_go_to);
-    tcase_add_test(tests, new_affinity_stays);
-    tcase_add_test(tests, helper_leaves_the_caller);
+    tcase_add_test(tests, sleeping_workers_stay_off_a_cpu);
+    tcase_add_test(tests, no_free_cpu_is_available);
+    tcase_add_test(tests, a_new_affinity_is_kept);
+    tcase_add_test(tests, workers_leave_the_callers_cpu);
     tcase_add_test(tests, team_grows_with_work);
-    tcase_add_test(tests, the_last_do_not_count);
-    tcase_add_test(tests, less_is_kept);
-    tcase_add_test(tests, sleepers_are_woken);
+    tcase_add_test(tests, slow_workers_are_tolerated);
+    tcase_add_test(tests, long_times_are_replaced);
+    tcase_add_test(tests, sleeping_workers_are_woken);
     tcase_add_test(tests, rates_are_learnt);
     return suite_run(suite);
 }

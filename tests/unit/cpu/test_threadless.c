@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A system that refuses new threads, as one does beyond RLIMIT_NPROC.  The
- * machine has 8 processors here, and a number of threads that the test sets.
- * The CPU plugin must load and multiply, or say what it lacks: no signal is
- * raised, nothing is printed.  One thread calls; each test is a process.
+ * A system that refuses new threads, as beyond RLIMIT_NPROC. The simulated
+ * machine has 8 CPUs and a limit of threads that the test sets. The CPU plugin
+ * must load and multiply, or report what is missing, without raising a signal
+ * or printing anything. One thread makes all calls; each test runs in its own
+ * process.
  */
 #include <config.h>
 
@@ -25,15 +26,18 @@
 #define PROCESSORS 8
 #define SIZE 256
 #define CHILD_LIMIT_S 60
-/* Takes the place of the C library's function, for all libraries. */
+/* Replaces the C library's function for all libraries. */
 #define REPLACES __attribute__((visibility("default")))
 
-/* ---- the system --------------------------------------------------------- */
+/*
+ * ---- the simulated system ------------------------------------------------
+ */
 
-static atomic_int allowed = PROCESSORS; /* threads besides the first one */
+/* Threads in addition to the first one. */
+static atomic_int thread_limit = PROCESSORS;
 static atomic_int alive;
 static atomic_int refused;
-/* The processors of the calling thread; 0 means all. */
+/* The CPUs of the calling thread; 0 means all. */
 static _Thread_local int own_processors;
 
 struct start {
@@ -61,7 +65,7 @@ REPLACES int pthread_create(pthread_t *out, const pthread_attr_t *attributes,
     int result;
 
     *(void **)&create = dlsym(RTLD_NEXT, "pthread_create");
-    if (start == NULL || atomic_load(&alive) >= atomic_load(&allowed)) {
+    if (start == NULL || atomic_load(&alive) >= atomic_load(&thread_limit)) {
         free(start);
         atomic_fetch_add(&refused, 1);
         return EAGAIN;
@@ -94,7 +98,9 @@ REPLACES int sched_setaffinity(pid_t id, size_t bytes, const cpu_set_t *set)
     return 0;
 }
 
-/* ---- what the host sees ------------------------------------------------- */
+/*
+ * ---- observations of the host ---------------------------------------------
+ */
 
 static atomic_int interrupts;
 
@@ -104,7 +110,7 @@ static void interrupt(int number)
     atomic_fetch_add(&interrupts, 1);
 }
 
-/* Standard error goes to a file from here on. */
+/* Redirects standard error to a file. */
 static void host_setup(void)
 {
     const struct sigaction action = {.sa_handler = interrupt};
@@ -116,7 +122,7 @@ static void host_setup(void)
     ck_assert_int_eq(dup2(file, STDERR_FILENO), STDERR_FILENO);
 }
 
-static bool host_undisturbed(void)
+static bool expect_host_undisturbed(void)
 {
     struct stat printed;
 
@@ -124,8 +130,8 @@ static bool host_undisturbed(void)
            stat(scratch_path("stderr"), &printed) == 0 && printed.st_size == 0;
 }
 
-/* A product of ones. */
-static enum tandem_status product_try(struct tandem_context *context)
+/* Runs a GEMM of ones. */
+static enum tandem_status gemm_run(struct tandem_context *context)
 {
     static float a[SIZE * SIZE], c[SIZE * SIZE];
     const int64_t shape[2] = {SIZE, SIZE};
@@ -156,7 +162,7 @@ static struct tandem_context *cpu_context(void)
 
 /* ---- tests -------------------------------------------------------------- */
 
-/* OpenBLAS starts 7 threads where it may. */
+/* OpenBLAS starts 7 threads if it can. */
 static const int numbers[] = {0, 1, 3, PROCESSORS - 2, PROCESSORS - 1};
 
 START_TEST(loading)
@@ -165,31 +171,31 @@ START_TEST(loading)
     const bool enough = numbers[_i] >= PROCESSORS - 1;
 
     host_setup();
-    atomic_store(&allowed, numbers[_i]);
+    atomic_store(&thread_limit, numbers[_i]);
     context = cpu_context();
-    ck_assert(host_undisturbed());
+    ck_assert(expect_host_undisturbed());
     ck_assert_int_eq(own_processors == 0 || own_processors == PROCESSORS, 1);
     ck_assert_uint_eq(log_count(TANDEM_LOG_WARNING, "refuses new threads") > 0,
                       !enough);
-    OK(product_try(context));
+    OK(gemm_run(context));
     tandem_context_destroy(context);
-    ck_assert(host_undisturbed());
+    ck_assert(expect_host_undisturbed());
 }
 END_TEST
 
-/* OpenBLAS ends its threads before a fork, and starts them again later. */
-static void product_after_fork(struct tandem_context *context)
+/* OpenBLAS stops its threads before a fork and starts them again later. */
+static void gemm_run_after_fork(struct tandem_context *context)
 {
-    const enum tandem_status status = product_try(context);
+    const enum tandem_status status = gemm_run(context);
 
     if (status != TANDEM_OK) {
         ck_assert_int_eq(status, TANDEM_OUT_OF_MEMORY);
         ck_assert_ptr_nonnull(strstr(tandem_last_error(), "ulimit -u"));
     }
-    ck_assert(host_undisturbed());
-    atomic_store(&allowed, 4 * PROCESSORS);
-    OK(product_try(context));
-    ck_assert(host_undisturbed());
+    ck_assert(expect_host_undisturbed());
+    atomic_store(&thread_limit, 4 * PROCESSORS);
+    OK(gemm_run(context));
+    ck_assert(expect_host_undisturbed());
 }
 
 START_TEST(forking)
@@ -199,21 +205,21 @@ START_TEST(forking)
     pid_t child;
 
     host_setup();
-    atomic_store(&allowed, 4 * PROCESSORS);
+    atomic_store(&thread_limit, 4 * PROCESSORS);
     context = cpu_context();
-    OK(product_try(context));
-    atomic_store(&allowed, 0);
+    OK(gemm_run(context));
+    atomic_store(&thread_limit, 0);
     child = fork();
     ck_assert_int_ge(child, 0);
     if (child == 0) {
         alarm(CHILD_LIMIT_S);
         atomic_store(&alive, 0);
-        product_after_fork(cpu_context());
+        gemm_run_after_fork(cpu_context());
         _exit(0);
     }
     ck_assert_int_eq(waitpid(child, &status, 0), child);
     ck_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-    product_after_fork(context);
+    gemm_run_after_fork(context);
     tandem_context_destroy(context);
 }
 END_TEST

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The entries of struct tandem_backend that a plugin must have, as backend.h
- * marks them, and those that it may leave out.
+ * The required and the optional entries of struct tandem_backend, as marked in
+ * backend.h.
  */
 #ifndef TANDEM_TESTS_HOST_REQUIRED_H
 #define TANDEM_TESTS_HOST_REQUIRED_H

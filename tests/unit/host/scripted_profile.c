@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Scripted profiles: costs that a test makes up, written with the library's
- * own writer, so that a following context finds them.
+ * Scripted profiles: costs that a test chooses, saved with the library's own
+ * writer, so that the next context reads them.
  */
 #include <stdio.h>
 #include <string.h>
 
 #include "support.h"
 
-/* Norms cost what softmax costs. */
+/* Norms have the costs of softmax. */
 static const char *const curve_names[TANDEM_COST_GEMM] = {
     "elementwise", "transcendental", "multi_transcendental",
     "reduce",      "softmax",        "strided",
@@ -30,7 +30,9 @@ double line_at(struct script_line line, double x)
     return line.a + line.b * x;
 }
 
-/* Straight lines need two points; a curve is level below its first. */
+/*
+ * A straight line needs two points; below its first point a curve is constant.
+ */
 static void line_write(struct tandem_profile *profile, const char *name,
                        struct script_line line)
 {
@@ -73,7 +75,7 @@ static void script_write(struct tandem_profile *profile,
         gemm_write(profile, script);
 }
 
-/* directory NULL: that of the next context. */
+/* directory NULL stands for the directory of the next context. */
 static void save(const char *device, const struct script *script,
                  const char *directory, char out_path[4096])
 {
@@ -100,7 +102,7 @@ const char *script_path(const char *device)
     const struct script script = script_free();
     char named[4096], elsewhere[4096];
 
-    /* What a profile of the device is called is seen in another directory. */
+    /* Saves a profile in another directory to find out its file name. */
     snprintf(elsewhere, sizeof elsewhere, "%s", scratch_path("named"));
     directory_make(elsewhere);
     save(device, &script, elsewhere, named);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the tests of the host library share; see support.h. */
+/* Functions that the tests of the host library share; see support.h. */
 #include <config.h>
 
 #include <dirent.h>
@@ -122,7 +122,7 @@ void scratch_setup(void)
 {
     const char *root = getenv("TMPDIR"), *plugins;
 
-    /* The variable is unset from the first test on. */
+    /* The first test removes the variable. */
     plugins = getenv("TANDEM_PLUGIN_PATH");
     if (plugins)
         snprintf(build_directory, sizeof build_directory, "%.*s",

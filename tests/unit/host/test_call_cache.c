@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Calls repeated on the same tensors, of which libtandem remembers that they
- * were judged good: whatever differs from one to the next is seen, and what is
- * bad is refused after what was good.
+ * Repeated calls on the same tensors, which libtandem finds in its call cache:
+ * each difference between calls must be noticed, and an invalid call must fail
+ * after a valid one.
  */
 #include <config.h>
 
@@ -29,23 +29,24 @@ static void context_teardown(void)
     tandem_context_destroy(context);
 }
 
-/* ---- products ---- */
+/* ---- GEMM ---- */
 
-/* A square tensor, and how it lies in its numbers. */
-struct square {
+/* A square view and its layout in the data. */
+struct square_view {
     struct tandem_tensor *tensor;
-    const float *numbers;
+    const float *data;
     int64_t row, column;
 };
 
-/* As it is, turned, and half of larger ones. */
+/* Views of a matrix: as stored, transposed, and half of a larger one. */
 #define VIEWS 3
-static float numbers_a[2 * ELEMENTS], numbers_b[2 * ELEMENTS];
-static float numbers_bias[2 * N];
-static struct square as[VIEWS], bs[VIEWS];
-static struct tandem_tensor *biases[4]; /* none, by column, by row, another */
+static float data_a[2 * ELEMENTS], data_b[2 * ELEMENTS];
+static float data_bias[2 * N];
+static struct square_view as[VIEWS], bs[VIEWS];
+/* None, by column, by row, another one by column. */
+static struct tandem_tensor *biases[4];
 
-static void squares_make(struct square *out, float *numbers, int salt)
+static void squares_make(struct square_view *out, float *data, int salt)
 {
     static const int64_t whole[] = {2 * N, N}, shape[] = {N, N};
     static const int64_t strides[VIEWS][2] = {{N, 1}, {1, N}, {2 * N, 1}};
@@ -53,42 +54,41 @@ static void squares_make(struct square *out, float *numbers, int salt)
     struct tandem_tensor *all;
 
     for (int i = 0; i < 2 * ELEMENTS; i++)
-        numbers[i] = (float)((i * 7 + salt) % 11 - 5);
-    OK(tandem_tensor_wrap(context, numbers, TANDEM_F32, 2, whole, NULL, 0,
-                          &all));
+        data[i] = (float)((i * 7 + salt) % 11 - 5);
+    OK(tandem_tensor_wrap(context, data, TANDEM_F32, 2, whole, NULL, 0, &all));
     for (int i = 0; i < VIEWS; i++) {
         OK(tandem_tensor_view(all, first[i], 2, shape, strides[i],
                               &out[i].tensor));
-        out[i].numbers = numbers + first[i];
+        out[i].data = data + first[i];
         out[i].row = strides[i][0];
         out[i].column = strides[i][1];
     }
 }
 
-static void products_setup(void)
+static void gemm_setup(void)
 {
     static const int64_t shapes[][2] = {{N}, {N, 1}, {N}};
     static const int64_t steps[] = {1, 1};
     struct tandem_tensor *all;
 
     context_setup();
-    squares_make(as, numbers_a, 3);
-    squares_make(bs, numbers_b, 5);
+    squares_make(as, data_a, 3);
+    squares_make(bs, data_b, 5);
     for (int i = 0; i < 2 * N; i++)
-        numbers_bias[i] = (float)(i * 5 % 7 - 3);
-    all = vector_wrap(context, numbers_bias, 2 * N);
+        data_bias[i] = (float)(i * 5 % 7 - 3);
+    all = vector_wrap(context, data_bias, 2 * N);
     for (int i = 1; i < 4; i++)
         OK(tandem_tensor_view(all, i == 3 ? N : 0, i == 2 ? 2 : 1,
                               shapes[i - 1], steps, &biases[i]));
 }
 
-struct product {
+struct gemm_case {
     double alpha, beta;
     int a, b, bias;
     uint32_t activation, flags;
 };
 
-static const struct product products[] = {
+static const struct gemm_case gemm_cases[] = {
     {1, 0, 0, 0, 0, 0, 0},
     {1, 1, 0, 0, 0, 0, 0},
     {1, 2, 0, 0, 0, 0, 0},
@@ -105,31 +105,30 @@ static const struct product products[] = {
     {1, 1, 0, 0, 0, TANDEM_OP_RELU, 0},
     {1, 0, 0, 0, 0, 0, TANDEM_GEMM_ALLOW_TF32},
 };
-#define PRODUCTS (int)(sizeof products / sizeof *products)
+#define GEMM_CASES (int)(sizeof gemm_cases / sizeof *gemm_cases)
 
-static float wanted(const struct product *p, const float *c, int row,
-                    int column)
+static float expected_value(const struct gemm_case *p, const float *c, int row,
+                            int column)
 {
-    const struct square *a = &as[p->a], *b = &bs[p->b];
+    const struct square_view *a = &as[p->a], *b = &bs[p->b];
     double sum = 0;
 
     for (int k = 0; k < N; k++)
-        sum += (double)a->numbers[row * a->row + k * a->column] *
-               (double)b->numbers[k * b->row + column * b->column];
+        sum += (double)a->data[row * a->row + k * a->column] *
+               (double)b->data[k * b->row + column * b->column];
     sum *= p->alpha;
     if (p->beta != 0)
         sum += p->beta * (double)c[row * N + column];
     if (p->bias != 0)
-        sum += (double)numbers_bias[p->bias == 3   ? N + column
-                                    : p->bias == 1 ? column
-                                                   : row];
+        sum += (double)data_bias[p->bias == 3   ? N + column
+                                 : p->bias == 1 ? column
+                                                : row];
     return sum < 0 && p->activation != 0 ? 0.0f : (float)sum;
 }
 
-/* The host has written c: where it is not read, its numbers must not matter,
- * and where it is, they are these. */
-static void product_run(uint32_t device, const struct product *p,
-                        struct tandem_tensor *c, int turn)
+/* The host writes c before. If beta is 0, its content must not matter. */
+static void gemm_run(uint32_t device, const struct gemm_case *p,
+                     struct tandem_tensor *c, int turn)
 {
     const struct tandem_matmul_options options = {.struct_size = sizeof options,
                                                   .alpha = p->alpha,
@@ -146,31 +145,31 @@ static void product_run(uint32_t device, const struct product *p,
     OK(tandem_matmul(context, &options, as[p->a].tensor, bs[p->b].tensor, c));
     OK(tandem_tensor_read(c, got, sizeof got, TANDEM_TIMEOUT_INFINITE));
     for (int i = 0; i < ELEMENTS; i++) {
-        const float want = wanted(p, before, i / N, i % N);
+        const float want = expected_value(p, before, i / N, i % N);
 
         if (got[i] != want)
             ck_abort_msg("device %u, product %d, element %d: %g, not %g",
-                         device, (int)(p - products), i, (double)got[i],
+                         device, (int)(p - gemm_cases), i, (double)got[i],
                          (double)want);
     }
 }
 
-/* Each after each. */
-START_TEST(test_a_product_after_another)
+/* Runs each pair of GEMMs in sequence. */
+START_TEST(test_one_gemm_after_another)
 {
     const uint32_t devices[] = {simulated, cpu, TANDEM_ANY_DEVICE};
     struct tandem_tensor *c = matrix_new(context, N, N);
 
     for (int d = 0; d < 3; d++)
-        for (int i = 0; i < PRODUCTS; i++)
-            for (int j = 0; j < PRODUCTS; j++) {
-                product_run(devices[d], &products[i], c, j);
-                product_run(devices[d], &products[j], c, i + 5);
+        for (int i = 0; i < GEMM_CASES; i++)
+            for (int j = 0; j < GEMM_CASES; j++) {
+                gemm_run(devices[d], &gemm_cases[i], c, j);
+                gemm_run(devices[d], &gemm_cases[j], c, i + 5);
             }
 }
 END_TEST
 
-static enum tandem_status product_bad(struct tandem_tensor *c, double beta,
+static enum tandem_status gemm_status(struct tandem_tensor *c, double beta,
                                       uint32_t activation, uint32_t flags)
 {
     const struct tandem_matmul_options options = {.struct_size = sizeof options,
@@ -183,16 +182,16 @@ static enum tandem_status product_bad(struct tandem_tensor *c, double beta,
     return tandem_matmul(context, &options, as[0].tensor, bs[0].tensor, c);
 }
 
-START_TEST(test_a_bad_product_after_a_good_one)
+START_TEST(test_an_invalid_gemm_after_a_valid_one)
 {
     struct tandem_tensor *c = matrix_new(context, N, N);
 
     for (int i = 0; i < 3; i++) {
-        OK(product_bad(c, 0, 0, 0));
-        FAILS(TANDEM_UNSUPPORTED, product_bad(c, 0, TANDEM_OP_ADD, 0));
-        FAILS(TANDEM_INVALID_ARGUMENT, product_bad(c, 0, 0, 1u << 31));
-        OK(product_bad(c, 1, 0, 0));
-        FAILS(TANDEM_UNSUPPORTED, product_bad(c, 1, TANDEM_OP_ADD, 0));
+        OK(gemm_status(c, 0, 0, 0));
+        FAILS(TANDEM_UNSUPPORTED, gemm_status(c, 0, TANDEM_OP_ADD, 0));
+        FAILS(TANDEM_INVALID_ARGUMENT, gemm_status(c, 0, 0, 1u << 31));
+        OK(gemm_status(c, 1, 0, 0));
+        FAILS(TANDEM_UNSUPPORTED, gemm_status(c, 1, TANDEM_OP_ADD, 0));
     }
 }
 END_TEST
@@ -273,24 +272,26 @@ START_TEST(test_steps_count_from_one)
 }
 END_TEST
 
-/* y = -x, of numbers that no other call has. */
+/* Computes y = -x with data that no other call uses. */
 static void negate(struct tandem_tensor *x, struct tandem_tensor *y, int turn)
 {
     const struct tandem_op op = {.struct_size = sizeof op, .id = TANDEM_OP_NEG};
-    float numbers[N];
+    float data[N];
 
     for (int i = 0; i < N; i++)
-        numbers[i] = (float)(turn * N + i + 1);
-    OK(tandem_tensor_write(x, numbers, sizeof numbers));
+        data[i] = (float)(turn * N + i + 1);
+    OK(tandem_tensor_write(x, data, sizeof data));
     OK(tandem_run_on(context, simulated, &op, &x, 1, &y, 1));
-    OK(tandem_tensor_read(y, numbers, sizeof numbers, TANDEM_TIMEOUT_INFINITE));
+    OK(tandem_tensor_read(y, data, sizeof data, TANDEM_TIMEOUT_INFINITE));
     for (int i = 0; i < N; i++)
-        ck_assert_float_eq(numbers[i], -(float)(turn * N + i + 1));
+        ck_assert_float_eq(data[i], -(float)(turn * N + i + 1));
 }
 
-/* More calls than are remembered, so that places are shared: by those with one
- * output, or with one input. */
-START_TEST(test_other_tensors_are_other_calls)
+/*
+ * Makes more calls than the cache has entries, so that calls with one output,
+ * or with one input, share entries.
+ */
+START_TEST(test_other_tensors_are_different_calls)
 {
     enum { TENSORS = 400 };
     struct tandem_tensor *one = vector_new(context, N), *others[TENSORS];
@@ -309,13 +310,13 @@ int main(void)
     Suite *suite = suite_create("judged");
     TCase *tests = case_new(suite, "products");
 
-    tcase_add_checked_fixture(tests, products_setup, context_teardown);
-    tcase_add_test(tests, test_a_product_after_another);
-    tcase_add_test(tests, test_a_bad_product_after_a_good_one);
+    tcase_add_checked_fixture(tests, gemm_setup, context_teardown);
+    tcase_add_test(tests, test_one_gemm_after_another);
+    tcase_add_test(tests, test_an_invalid_gemm_after_a_valid_one);
     tests = case_new(suite, "operators");
     tcase_add_checked_fixture(tests, context_setup, context_teardown);
     tcase_add_test(tests, test_another_axis_on_the_same_tensors);
     tcase_add_test(tests, test_steps_count_from_one);
-    tcase_add_test(tests, test_other_tensors_are_other_calls);
+    tcase_add_test(tests, test_other_tensors_are_different_calls);
     return suite_run(suite);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The chooser on scripted costs: on each side of every crossover the cheaper
- * device is taken, and every part of a prediction is the script's.
+ * The chooser with scripted costs: the cheaper device is selected on each side
+ * of every crossover, and each component of a prediction is the scripted one.
  */
 #include <config.h>
 
@@ -15,9 +15,9 @@
 static float pool[4][ROOM];
 static int64_t indices[ROOM];
 
-/* An operator of a cost class over n elements; x = bytes_each n + bytes_more
- * bytes are read and written. */
-struct described {
+/* An operator of a cost class over n elements, which accesses bytes_each n +
+ * bytes_more bytes. */
+struct op_case {
     struct tandem_op op;
     struct tandem_tensor *inputs[3], *outputs[2];
     uint32_t input_count, output_count;
@@ -39,8 +39,8 @@ static const struct class_case {
 };
 #define CLASSES ((int)(sizeof classes / sizeof *classes))
 
-static void describe_shapes(struct tandem_context *context,
-                            struct described *out, int64_t n)
+static void describe_shapes(struct tandem_context *context, struct op_case *out,
+                            int64_t n)
 {
     static const int64_t reduce[] = {1, 0}, permutation[] = {1, 0};
     static const int64_t zero[] = {0}, one[] = {1};
@@ -85,11 +85,11 @@ static void describe_shapes(struct tandem_context *context,
     }
 }
 
-static struct described described(struct tandem_context *context,
-                                  const struct class_case *of, int64_t n)
+static struct op_case op_case(struct tandem_context *context,
+                              const struct class_case *of, int64_t n)
 {
     const struct tandem_op_info *info = tandem_op_by_id(of->op);
-    struct described out = {.op = {.struct_size = sizeof out.op, .id = of->op}};
+    struct op_case out = {.op = {.struct_size = sizeof out.op, .id = of->op}};
 
     out.input_count = info->input_count;
     out.output_count = info->output_count;
@@ -100,8 +100,8 @@ static struct described described(struct tandem_context *context,
     return out;
 }
 
-static struct tandem_explanation explained(struct tandem_context *context,
-                                           const struct described *call)
+static struct tandem_explanation explain(struct tandem_context *context,
+                                         const struct op_case *call)
 {
     struct tandem_explanation out = {.struct_size = sizeof out};
 
@@ -110,13 +110,13 @@ static struct tandem_explanation explained(struct tandem_context *context,
     return out;
 }
 
-static void run(struct tandem_context *context, const struct described *call)
+static void run(struct tandem_context *context, const struct op_case *call)
 {
     OK(tandem_run(context, &call->op, call->inputs, call->input_count,
                   call->outputs, call->output_count));
 }
 
-static uint32_t last_choice(struct tandem_context *context)
+static uint32_t last_device(struct tandem_context *context)
 {
     struct tandem_explanation out = {.struct_size = sizeof out};
 
@@ -140,16 +140,16 @@ static void near(double value, double expected)
                   "%.9g is not %.9g", value, expected);
 }
 
-/* A GPU that costs a + b x against a CPU that costs x, in all classes. */
-static struct tandem_context *scripted(const struct script *cpu,
-                                       const struct script *gpu)
+/* Creates a context with these scripted costs of the CPU and the GPU. */
+static struct tandem_context *context_with_costs(const struct script *cpu,
+                                                 const struct script *gpu)
 {
     script_save("cpu", cpu);
     script_save("simulated", gpu);
     return context_new(NULL);
 }
 
-static void parts_add_up(const struct tandem_explanation *e)
+static void check_components(const struct tandem_explanation *e)
 {
     double best = INFINITY;
     uint32_t device = TANDEM_ANY_DEVICE;
@@ -172,8 +172,8 @@ static void parts_add_up(const struct tandem_explanation *e)
 #define GPU_FIXED 10000.0
 #define GPU_SLOPE 0.1
 
-/* The costs of one class cross; all others would mislead. */
-static struct tandem_context *crossing(uint32_t cost_class)
+/* One class has a crossover; all other costs would select the wrong device. */
+static struct tandem_context *context_with_crossover(uint32_t cost_class)
 {
     struct script cpu = script_free(), gpu = script_free();
 
@@ -183,13 +183,13 @@ static struct tandem_context *crossing(uint32_t cost_class)
         script_all(&gpu, 1e9, 0);
     cpu.curves[cost_class] = (struct script_line){0, 1};
     gpu.curves[cost_class] = (struct script_line){GPU_FIXED, GPU_SLOPE};
-    return scripted(&cpu, &gpu);
+    return context_with_costs(&cpu, &gpu);
 }
 
 START_TEST(test_every_class_flips_at_its_crossover)
 {
     const struct class_case *of = &classes[_i];
-    struct tandem_context *context = crossing(of->cost_class);
+    struct tandem_context *context = context_with_crossover(of->cost_class);
     const uint32_t simulated = device_named(context, "simulated");
     const double crossover = GPU_FIXED / (1 - GPU_SLOPE);
     const int64_t middle =
@@ -201,8 +201,8 @@ START_TEST(test_every_class_flips_at_its_crossover)
         const int64_t n = llabs(i) <= 4
                               ? middle + i
                               : (int64_t)((double)middle * exp2(i / 20.0));
-        struct described call = described(context, of, n);
-        struct tandem_explanation e = explained(context, &call);
+        struct op_case call = op_case(context, of, n);
+        struct tandem_explanation e = explain(context, &call);
 
         near(e.bytes, call.bytes);
         ck_assert_uint_eq(e.cost_class, of->cost_class);
@@ -215,10 +215,10 @@ START_TEST(test_every_class_flips_at_its_crossover)
              GPU_FIXED + GPU_SLOPE * call.bytes);
         flips += e.chosen != before;
         before = e.chosen;
-        /* What runs is what was explained. */
+        /* The operator runs on the device that the explanation predicts. */
         if (i % 8 == 0) {
             run(context, &call);
-            ck_assert_uint_eq(last_choice(context), e.chosen);
+            ck_assert_uint_eq(last_device(context), e.chosen);
             OK(tandem_tensor_sync(call.outputs[0], TANDEM_TIMEOUT_INFINITE));
             for (uint32_t k = 0; k < call.input_count; k++)
                 OK(tandem_tensor_host_written(call.inputs[k]));
@@ -235,8 +235,8 @@ static const int64_t products[][3] = {
     {16, 16, 16},    {16, 16, 256}, {256, 16, 16}, {256, 256, 16},
     {256, 256, 256}, {1, 256, 256}, {256, 1, 16}};
 
-/* The script moves the crossover to either side of each product. */
-START_TEST(test_products_flip)
+/* The script moves the crossover to either side of each GEMM. */
+START_TEST(test_gemm_crossovers)
 {
     const int64_t *s = products[_i / 2];
     const double work = (double)(s[0] * s[1] * s[2]);
@@ -249,7 +249,7 @@ START_TEST(test_products_flip)
     cpu.gemm_base = 1;
     gpu.gemm_base = 0.1;
     gpu.gemm_fixed = work * (_i % 2 ? 0.88 : 0.92);
-    context = scripted(&cpu, &gpu);
+    context = context_with_costs(&cpu, &gpu);
     simulated = device_named(context, "simulated");
     a = matrix_wrap(context, pool[0], s[0], s[2]);
     b = matrix_wrap(context, pool[1], s[2], s[1]);
@@ -262,13 +262,13 @@ START_TEST(test_products_flip)
                             _i % 2 ? 0.98 : 1.02, 1e-4);
     ck_assert_uint_eq(e.chosen, _i % 2 ? simulated : 0);
     OK(tandem_matmul(context, NULL, a, b, c));
-    ck_assert_uint_eq(last_choice(context), e.chosen);
+    ck_assert_uint_eq(last_device(context), e.chosen);
     tandem_context_destroy(context);
 }
 END_TEST
 
-/* A batch of products takes one launch, and the rest of a product each. */
-START_TEST(test_batched_products)
+/* A batch of GEMMs needs one launch; the other costs occur for each GEMM. */
+START_TEST(test_batched_gemm)
 {
     static const int64_t batches[] = {1, 2, 7, 64};
     const int64_t batch = batches[_i], m = 16, n = 256, k = 16;
@@ -288,7 +288,7 @@ START_TEST(test_batched_products)
     gpu.gemm_base = 0.25;
     gpu.gemm_fixed = 3 * work;
     gpu.launch = 2.5 * work;
-    context = scripted(&cpu, &gpu);
+    context = context_with_costs(&cpu, &gpu);
     simulated = device_named(context, "simulated");
     OK(tandem_tensor_create(context, TANDEM_F32, 3, a_shape, &a));
     OK(tandem_tensor_create(context, TANDEM_F32, 3, b_shape, &b));
@@ -296,14 +296,14 @@ START_TEST(test_batched_products)
     OK(tandem_tensor_write(a, zeros, (uint64_t)(batch * m * k) * 4));
     OK(tandem_tensor_write(b, zeros, (uint64_t)(batch * k * n) * 4));
     OK(tandem_explain_matmul(context, NULL, a, b, c, &e));
-    parts_add_up(&e);
+    check_components(&e);
     near(candidate_of(&e, 0)->launch_ns, 100);
     ck_assert_double_eq_tol(candidate_of(&e, 0)->execute_ns,
                             (double)batch * (work - 100), 1e-4 * work);
     near(candidate_of(&e, simulated)->launch_ns, 2.5 * work);
     ck_assert_double_eq_tol(candidate_of(&e, simulated)->execute_ns / work,
                             0.75 * (double)batch, 1e-4 * (double)batch);
-    /* The launch is paid for by many. */
+    /* Many GEMMs amortize the launch. */
     ck_assert_uint_eq(e.chosen, batch > 10 ? simulated : 0);
     tandem_context_destroy(context);
     free(zeros);
@@ -321,7 +321,7 @@ START_TEST(test_strided_operands_use_the_strided_curve)
 
     script_all(&gpu, 1e6, 0);
     cpu.curves[TANDEM_COST_STRIDED] = (struct script_line){2e6, 0};
-    context = scripted(&cpu, &gpu);
+    context = context_with_costs(&cpu, &gpu);
     OK(tandem_tensor_wrap(context, pool[0], TANDEM_F32, 2, shape, turned, 0,
                           &x));
     y = matrix_wrap(context, pool[1], 30, 20);
@@ -332,10 +332,11 @@ START_TEST(test_strided_operands_use_the_strided_curve)
 }
 END_TEST
 
-/* ---- parts ---- */
+/* ---- components of the prediction ---- */
 
-/* Costs whose parts can all be told apart. */
-static void parts_script(struct script *cpu, struct script *gpu)
+/* Costs that make all components distinguishable. */
+static struct tandem_context *context_with_distinct_costs(struct script *cpu,
+                                                          struct script *gpu)
 {
     *cpu = script_free();
     *gpu = script_free();
@@ -346,23 +347,21 @@ static void parts_script(struct script *cpu, struct script *gpu)
     gpu->sync = 5000;
     gpu->upload = (struct script_line){10000, 0.5};
     gpu->download = (struct script_line){20000, 0.75};
+    return context_with_costs(cpu, gpu);
 }
 
-START_TEST(test_parts_match_the_script)
+START_TEST(test_components_match_the_script)
 {
     struct script cpu, gpu;
-    struct tandem_context *context;
-    struct described call;
+    struct tandem_context *context = context_with_distinct_costs(&cpu, &gpu);
+    const uint32_t simulated = device_named(context, "simulated");
+    struct op_case call;
     struct tandem_explanation e;
     const struct tandem_candidate *c;
-    uint32_t simulated;
 
-    parts_script(&cpu, &gpu);
-    context = scripted(&cpu, &gpu);
-    simulated = device_named(context, "simulated");
-    call = described(context, &classes[0], 1000);
-    e = explained(context, &call);
-    parts_add_up(&e);
+    call = op_case(context, &classes[0], 1000);
+    e = explain(context, &call);
+    check_components(&e);
     near(e.elements, 1000);
     near(e.bytes, 12000);
     ck_assert_uint_eq(e.forced, 0);
@@ -380,17 +379,18 @@ START_TEST(test_parts_match_the_script)
     near(c->execute_ns, 900 + 0.25 * 12000 - 700);
     near(c->transfer_ns, 2 * line_at(gpu.upload, 4000));
     near(c->wait_ns, 0);
-    /* Wrapped memory is read, unless it was found not to be. */
+    /* Wrapped memory is expected to be read, unless earlier results were not.
+     */
     near(c->download_ns, gpu.sync + line_at(gpu.download, 4000));
 
-    /* One input less to move, then none. */
+    /* One input is resident, then both. */
     OK(tandem_tensor_prefetch(call.inputs[0], simulated));
-    e = explained(context, &call);
-    parts_add_up(&e);
+    e = explain(context, &call);
+    check_components(&e);
     near(candidate_of(&e, simulated)->transfer_ns, line_at(gpu.upload, 4000));
     near(candidate_of(&e, 0)->transfer_ns, 0);
     OK(tandem_tensor_prefetch(call.inputs[1], simulated));
-    e = explained(context, &call);
+    e = explain(context, &call);
     near(candidate_of(&e, simulated)->transfer_ns, 0);
     tandem_context_destroy(context);
 }
@@ -399,23 +399,20 @@ END_TEST
 START_TEST(test_waiting_and_downloading_are_predicted)
 {
     struct script cpu, gpu;
-    struct tandem_context *context;
-    struct described call, next;
+    struct tandem_context *context = context_with_distinct_costs(&cpu, &gpu);
+    const uint32_t simulated = device_named(context, "simulated");
+    struct op_case call, next;
     struct tandem_explanation e;
     const struct tandem_candidate *c;
-    uint32_t simulated;
 
-    parts_script(&cpu, &gpu);
-    context = scripted(&cpu, &gpu);
-    simulated = device_named(context, "simulated");
-    call = described(context, &classes[1], 1000);
+    call = op_case(context, &classes[1], 1000);
     OK(tandem_run_on(context, simulated, &call.op, call.inputs, 1, call.outputs,
                      1));
     next = call;
     next.inputs[0] = call.outputs[0];
     next.outputs[0] = call.inputs[0];
-    e = explained(context, &next);
-    parts_add_up(&e);
+    e = explain(context, &next);
+    check_components(&e);
     c = candidate_of(&e, 0);
     near(c->transfer_ns, line_at(gpu.download, 4000));
     ck_assert_double_ge(c->wait_ns, gpu.sync);
@@ -423,48 +420,45 @@ START_TEST(test_waiting_and_downloading_are_predicted)
     near(candidate_of(&e, simulated)->transfer_ns, 0);
     near(candidate_of(&e, simulated)->wait_ns, 0);
     OK(tandem_context_synchronize(context, TANDEM_TIMEOUT_INFINITE));
-    e = explained(context, &next);
+    e = explain(context, &next);
     near(candidate_of(&e, 0)->wait_ns, 0);
     tandem_context_destroy(context);
 }
 END_TEST
 
-/* A caller who reads each result is expected to read the next. */
-START_TEST(test_a_read_is_expected_and_predicted)
+/* A caller who reads each result is expected to read the next one. */
+START_TEST(test_expected_reads_are_predicted)
 {
     struct script cpu, gpu;
-    struct tandem_context *context;
-    struct described call, other;
+    struct tandem_context *context = context_with_distinct_costs(&cpu, &gpu);
+    const uint32_t simulated = device_named(context, "simulated");
+    struct op_case call, other;
     struct tandem_explanation e;
-    uint32_t simulated;
 
-    parts_script(&cpu, &gpu);
-    context = scripted(&cpu, &gpu);
-    simulated = device_named(context, "simulated");
-    call = described(context, &classes[1], 1000);
+    call = op_case(context, &classes[1], 1000);
     for (int i = 0; i < 10; i++) {
         OK(tandem_run_on(context, simulated, &call.op, call.inputs, 1,
                          call.outputs, 1));
         OK(tandem_tensor_sync(call.outputs[0], TANDEM_TIMEOUT_INFINITE));
     }
-    e = explained(context, &call);
-    parts_add_up(&e);
+    e = explain(context, &call);
+    check_components(&e);
     near(candidate_of(&e, simulated)->download_ns,
          gpu.sync + line_at(gpu.download, 4000));
     near(candidate_of(&e, 0)->download_ns, 0);
-    /* What reads it, and what writes another tensor, owes nothing for it. */
+    /* Readers of the result and other outputs have no download time. */
     other = call;
     other.inputs[0] = call.outputs[0];
     other.outputs[0] = vector_new(context, 1000);
-    e = explained(context, &other);
-    parts_add_up(&e);
+    e = explain(context, &other);
+    check_components(&e);
     near(candidate_of(&e, simulated)->download_ns, 0);
-    /* Nor does one whose results were overwritten unread, often enough. */
+    /* Enough results that are overwritten unread reset the download time. */
     for (int i = 0; i < 10; i++)
         OK(tandem_run_on(context, simulated, &call.op, call.inputs, 1,
                          call.outputs, 1));
-    e = explained(context, &call);
-    parts_add_up(&e);
+    e = explain(context, &call);
+    check_components(&e);
     near(candidate_of(&e, simulated)->download_ns, 0);
     tandem_context_destroy(context);
 }
@@ -472,38 +466,39 @@ END_TEST
 
 /* ---- residency ---- */
 
-static struct tandem_context *moving(struct script *cpu, struct script *gpu)
+static struct tandem_context *context_for_moves(struct script *cpu,
+                                                struct script *gpu)
 {
     *cpu = script_free();
     *gpu = script_free();
     script_all(cpu, 0, 1);
     script_all(gpu, 100, 0.01);
     gpu->upload = (struct script_line){10000, 2};
-    return scripted(cpu, gpu);
+    return context_with_costs(cpu, gpu);
 }
 
 START_TEST(test_residency_flips_the_choice)
 {
     struct script cpu, gpu;
-    struct tandem_context *context = moving(&cpu, &gpu);
+    struct tandem_context *context = context_for_moves(&cpu, &gpu);
     const uint32_t simulated = device_named(context, "simulated");
-    struct described call = described(context, &classes[1], 1000);
-    struct tandem_explanation e = explained(context, &call);
+    struct op_case call = op_case(context, &classes[1], 1000);
+    struct tandem_explanation e = explain(context, &call);
 
     ck_assert_uint_eq(e.chosen, 0);
     OK(tandem_tensor_prefetch(call.inputs[0], simulated));
-    e = explained(context, &call);
+    e = explain(context, &call);
     ck_assert_uint_eq(e.chosen, simulated);
     OK(tandem_tensor_host_written(call.inputs[0]));
-    e = explained(context, &call);
+    e = explain(context, &call);
     ck_assert_uint_eq(e.chosen, 0);
     tandem_context_destroy(context);
 }
 END_TEST
 
-/* How many uses go by before the move is worth its cost by the ski rental
- * rule: each use that the transfer alone lost to the CPU adds what it would
- * have saved. */
+/* Returns the number of uses before the tensor moves by the ski-rental rule:
+ * each use on the CPU adds the time that the other device would have saved
+ * without the transfer. */
 static int uses_before_move(double other, double here, double transfer)
 {
     double debt = 0;
@@ -520,10 +515,10 @@ START_TEST(test_weights_move_after_the_predicted_uses)
 {
     static const int64_t sizes[] = {1000, 2000, 4000, 16000};
     struct script cpu, gpu;
-    struct tandem_context *context = moving(&cpu, &gpu);
+    struct tandem_context *context = context_for_moves(&cpu, &gpu);
     const uint32_t simulated = device_named(context, "simulated");
     const int64_t n = sizes[_i];
-    struct described call = described(context, &classes[1], n);
+    struct op_case call = op_case(context, &classes[1], n);
     const double x = 8.0 * (double)n;
     const int expected =
         uses_before_move(x, 100 + 0.01 * x, line_at(gpu.upload, x / 2));
@@ -531,38 +526,38 @@ START_TEST(test_weights_move_after_the_predicted_uses)
 
     for (int i = 0; i < expected + 5; i++) {
         run(context, &call);
-        ck_assert_msg(last_choice(context) == (i < expected ? 0 : simulated),
+        ck_assert_msg(last_device(context) == (i < expected ? 0 : simulated),
                       "use %d of %lld elements on device %u, expected %d on "
                       "the CPU",
-                      i, (long long)n, last_choice(context), expected);
+                      i, (long long)n, last_device(context), expected);
     }
     ck_assert_uint_eq(counters_since(0, &before).uploads, 1);
     tandem_context_destroy(context);
 }
 END_TEST
 
-/* What the host writes anew each time must never be moved on credit. */
-START_TEST(test_fresh_data_gathers_no_debt)
+/* Data that the host writes before each use must never be moved. */
+START_TEST(test_fresh_data_is_not_moved)
 {
     struct script cpu, gpu;
-    struct tandem_context *context = moving(&cpu, &gpu);
-    struct described call = described(context, &classes[1], 1000);
+    struct tandem_context *context = context_for_moves(&cpu, &gpu);
+    struct op_case call = op_case(context, &classes[1], 1000);
 
     for (int i = 0; i < 50; i++) {
         OK(tandem_tensor_host_written(call.inputs[0]));
         run(context, &call);
-        ck_assert_uint_eq(last_choice(context), 0);
+        ck_assert_uint_eq(last_device(context), 0);
     }
     tandem_context_destroy(context);
 }
 END_TEST
 
-START_TEST(test_deterministic_contexts_have_no_debt)
+START_TEST(test_deterministic_contexts_do_not_move_data)
 {
     const struct tandem_context_options options = {.deterministic = 1};
     struct script cpu, gpu;
-    struct tandem_context *context = moving(&cpu, &gpu);
-    struct described call;
+    struct tandem_context *context = context_for_moves(&cpu, &gpu);
+    struct op_case call;
 
     tandem_context_destroy(context);
     if (_i == 0) {
@@ -571,10 +566,10 @@ START_TEST(test_deterministic_contexts_have_no_debt)
         setenv("TANDEM_DETERMINISTIC", "1", 1);
         context = context_new(NULL);
     }
-    call = described(context, &classes[1], 1000);
+    call = op_case(context, &classes[1], 1000);
     for (int i = 0; i < 50; i++) {
         run(context, &call);
-        ck_assert_uint_eq(last_choice(context), 0);
+        ck_assert_uint_eq(last_device(context), 0);
     }
     tandem_context_destroy(context);
 }
@@ -582,33 +577,33 @@ END_TEST
 
 /* ---- readiness, support ---- */
 
-/* A GPU for which everything is free. */
-static struct tandem_context *free_gpu(void)
+/* Creates a context in which the GPU costs nothing. */
+static struct tandem_context *context_with_free_gpu(void)
 {
     struct script cpu = script_free(), gpu = script_free();
 
     script_all(&cpu, 1e6, 0);
     cpu.gemm_base = 10;
     gpu.gemm_base = 1e-3;
-    return scripted(&cpu, &gpu);
+    return context_with_costs(&cpu, &gpu);
 }
 
 START_TEST(test_the_cpu_works_while_a_kernel_compiles)
 {
     struct tandem_context *context;
     struct sim_counters before, after;
-    struct described call;
+    struct op_case call;
     uint32_t simulated;
     int on_cpu = 0;
 
     setenv("TANDEM_SIM_READY", "3", 1);
-    context = free_gpu();
+    context = context_with_free_gpu();
     simulated = device_named(context, "simulated");
-    call = described(context, &classes[1], 100);
+    call = op_case(context, &classes[1], 100);
     before = counters_read(0);
-    while (run(context, &call), last_choice(context) == 0)
+    while (run(context, &call), last_device(context) == 0)
         ck_assert_int_lt(++on_cpu, 20);
-    ck_assert_uint_eq(last_choice(context), simulated);
+    ck_assert_uint_eq(last_device(context), simulated);
     ck_assert_int_ge(on_cpu, 1);
     after = counters_since(0, &before);
     ck_assert_uint_eq(after.blocking_compiles, 0);
@@ -616,7 +611,7 @@ START_TEST(test_the_cpu_works_while_a_kernel_compiles)
     ck_assert_uint_eq(after.launches, 1);
     for (int i = 0; i < 5; i++) {
         run(context, &call);
-        ck_assert_uint_eq(last_choice(context), simulated);
+        ck_assert_uint_eq(last_device(context), simulated);
     }
     tandem_context_destroy(context);
 }
@@ -627,20 +622,20 @@ START_TEST(test_a_kernel_that_is_never_ready)
     struct tandem_context *context;
     struct tandem_explanation e = {.struct_size = sizeof e};
     struct sim_counters before = counters_read(0), after;
-    struct described call;
+    struct op_case call;
     struct tandem_tensor *a, *b, *c;
 
     setenv("TANDEM_SIM_READY", "never", 1);
-    context = free_gpu();
-    call = described(context, &classes[1], 100);
+    context = context_with_free_gpu();
+    call = op_case(context, &classes[1], 100);
     a = matrix_wrap(context, pool[0], 16, 16);
     b = matrix_wrap(context, pool[1], 16, 16);
     c = matrix_wrap(context, pool[2], 16, 16);
     for (int i = 0; i < 20; i++) {
         run(context, &call);
-        ck_assert_uint_eq(last_choice(context), 0);
+        ck_assert_uint_eq(last_device(context), 0);
         OK(tandem_matmul(context, NULL, a, b, c));
-        ck_assert_uint_eq(last_choice(context), 0);
+        ck_assert_uint_eq(last_device(context), 0);
     }
     OK(tandem_explain_last(context, &e));
     ck_assert_uint_eq(
@@ -658,60 +653,60 @@ START_TEST(test_a_forced_device_compiles)
 {
     struct tandem_context *context;
     struct sim_counters before = counters_read(0);
-    struct described call;
+    struct op_case call;
     uint32_t simulated;
 
     setenv("TANDEM_SIM_READY", "never", 1);
-    context = free_gpu();
+    context = context_with_free_gpu();
     simulated = device_named(context, "simulated");
-    call = described(context, &classes[1], 100);
+    call = op_case(context, &classes[1], 100);
     OK(tandem_run_on(context, simulated, &call.op, call.inputs, 1, call.outputs,
                      1));
-    ck_assert_uint_eq(last_choice(context), simulated);
+    ck_assert_uint_eq(last_device(context), simulated);
     ck_assert_uint_eq(counters_since(0, &before).blocking_compiles, 1);
     tandem_context_destroy(context);
 }
 END_TEST
 
-/* Placement must not hang on how fast a compiler is. */
+/* In deterministic mode the placement must not depend on compile times. */
 START_TEST(test_deterministic_placement_ignores_readiness)
 {
     const struct tandem_context_options options = {.deterministic = 1};
     struct tandem_context *context;
-    struct described call;
+    struct op_case call;
     uint32_t first;
 
     setenv("TANDEM_SIM_READY", "3", 1);
-    tandem_context_destroy(free_gpu());
+    tandem_context_destroy(context_with_free_gpu());
     context = context_new(&options);
-    call = described(context, &classes[1], 100);
+    call = op_case(context, &classes[1], 100);
     run(context, &call);
-    first = last_choice(context);
+    first = last_device(context);
     for (int i = 0; i < 10; i++) {
         run(context, &call);
-        ck_assert_uint_eq(last_choice(context), first);
+        ck_assert_uint_eq(last_device(context), first);
     }
     tandem_context_destroy(context);
 }
 END_TEST
 
-START_TEST(test_what_a_device_declines_goes_elsewhere)
+START_TEST(test_unsupported_operators_run_elsewhere)
 {
     struct tandem_context *context;
     struct tandem_explanation e = {.struct_size = sizeof e};
-    struct described declined, served;
+    struct op_case declined, served;
     uint32_t simulated;
 
     setenv("TANDEM_SIM_DECLINE", "tanh,gemm", 1);
-    context = free_gpu();
+    context = context_with_free_gpu();
     simulated = device_named(context, "simulated");
-    declined = described(context, &classes[1], 100);
-    served = described(context, &classes[2], 100);
+    declined = op_case(context, &classes[1], 100);
+    served = op_case(context, &classes[2], 100);
     run(context, &declined);
-    ck_assert_uint_eq(last_choice(context), 0);
+    ck_assert_uint_eq(last_device(context), 0);
     run(context, &served);
-    ck_assert_uint_eq(last_choice(context), simulated);
-    e = explained(context, &declined);
+    ck_assert_uint_eq(last_device(context), simulated);
+    e = explain(context, &declined);
     ck_assert_uint_eq(candidate_of(&e, simulated)->status, TANDEM_UNSUPPORTED);
     ck_assert_uint_eq(e.chosen, 0);
     FAILS(TANDEM_UNSUPPORTED,
@@ -725,7 +720,7 @@ START_TEST(test_the_cheapest_of_several_gpus)
 {
     struct script cpu = script_free(), gpu = script_free();
     struct tandem_context *context;
-    struct described call;
+    struct op_case call;
     struct tandem_explanation e;
 
     setenv("TANDEM_SIM_DEVICES", "3", 1);
@@ -739,18 +734,18 @@ START_TEST(test_the_cheapest_of_several_gpus)
         script_save(name, &gpu);
     }
     context = context_new(NULL);
-    call = described(context, &classes[1], 100);
-    e = explained(context, &call);
+    call = op_case(context, &classes[1], 100);
+    e = explain(context, &call);
     ck_assert_uint_eq(e.candidate_count, 4);
     ck_assert_uint_eq(e.chosen,
                       device_named(context, "simulated") + (uint32_t)_i);
     run(context, &call);
-    ck_assert_uint_eq(last_choice(context), e.chosen);
+    ck_assert_uint_eq(last_device(context), e.chosen);
     tandem_context_destroy(context);
 }
 END_TEST
 
-/* Without profiles small work stays on the CPU, large products leave it. */
+/* Without profiles, small operators run on the CPU and large GEMMs do not. */
 START_TEST(test_defaults_are_conservative)
 {
     struct tandem_context *context = context_new(NULL);
@@ -759,14 +754,15 @@ START_TEST(test_defaults_are_conservative)
     struct tandem_tensor *a, *b, *c;
 
     for (int i = 0; i < CLASSES; i++) {
-        struct described call = described(context, &classes[i], 100);
+        struct op_case call = op_case(context, &classes[i], 100);
 
-        ck_assert_uint_eq(explained(context, &call).chosen, 0);
+        ck_assert_uint_eq(explain(context, &call).chosen, 0);
     }
     OK(tandem_tensor_create(context, TANDEM_F32, 2, big, &a));
     OK(tandem_tensor_create(context, TANDEM_F32, 2, big, &b));
     OK(tandem_tensor_create(context, TANDEM_F32, 2, big, &c));
-    /* Unwritten inputs are an error; nothing is allocated for the rest. */
+    /* Reading unwritten inputs is an error; nothing is allocated for the
+     * outputs. */
     FAILS(TANDEM_INVALID_ARGUMENT,
           tandem_explain_matmul(context, NULL, a, b, c, &e));
     tandem_context_destroy(context);
@@ -780,23 +776,24 @@ int main(void)
 
     tcase_add_loop_test(tests, test_every_class_flips_at_its_crossover, 0,
                         CLASSES);
-    tcase_add_loop_test(tests, test_products_flip, 0,
+    tcase_add_loop_test(tests, test_gemm_crossovers, 0,
                         2 * (int)(sizeof products / sizeof *products));
-    tcase_add_loop_test(tests, test_batched_products, 0, 4);
+    tcase_add_loop_test(tests, test_batched_gemm, 0, 4);
     tcase_add_test(tests, test_strided_operands_use_the_strided_curve);
-    tcase_add_test(tests, test_parts_match_the_script);
+    tcase_add_test(tests, test_components_match_the_script);
     tcase_add_test(tests, test_waiting_and_downloading_are_predicted);
-    tcase_add_test(tests, test_a_read_is_expected_and_predicted);
+    tcase_add_test(tests, test_expected_reads_are_predicted);
     tcase_add_test(tests, test_residency_flips_the_choice);
     tcase_add_loop_test(tests, test_weights_move_after_the_predicted_uses, 0,
                         4);
-    tcase_add_test(tests, test_fresh_data_gathers_no_debt);
-    tcase_add_loop_test(tests, test_deterministic_contexts_have_no_debt, 0, 2);
+    tcase_add_test(tests, test_fresh_data_is_not_moved);
+    tcase_add_loop_test(tests, test_deterministic_contexts_do_not_move_data, 0,
+                        2);
     tcase_add_test(tests, test_the_cpu_works_while_a_kernel_compiles);
     tcase_add_test(tests, test_a_kernel_that_is_never_ready);
     tcase_add_test(tests, test_a_forced_device_compiles);
     tcase_add_test(tests, test_deterministic_placement_ignores_readiness);
-    tcase_add_test(tests, test_what_a_device_declines_goes_elsewhere);
+    tcase_add_test(tests, test_unsupported_operators_run_elsewhere);
     tcase_add_loop_test(tests, test_the_cheapest_of_several_gpus, 0, 3);
     tcase_add_test(tests, test_defaults_are_conservative);
     return suite_run(suite);

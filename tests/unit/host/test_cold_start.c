@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Without any cache of compiled programs, on a real OpenCL driver: while it
- * compiles, operators run on the CPU, and on its device afterwards.  How long a
- * compiler takes matters nowhere.
+ * A real OpenCL driver without any cache of compiled programs: while it
+ * compiles, operators run on the CPU, and afterwards on its device. The test
+ * does not depend on compile times.
  */
 #include <config.h>
 
@@ -15,7 +15,7 @@
 
 #define ELEMENTS 1000
 #define PAUSE_NS 10000000
-#define PATIENCE 10000 /* pauses */
+#define MAX_PAUSES 10000 /* The maximum number of pauses. */
 
 static float x[ELEMENTS], y[ELEMENTS];
 
@@ -26,7 +26,7 @@ static void plugins_setup(void)
               build_path("tandem-opencl.so"));
 }
 
-/* No program is left of anybody's. */
+/* Removes all compiled programs from all caches. */
 static void caches_empty(void)
 {
     environment_setup();
@@ -37,8 +37,8 @@ static void caches_empty(void)
     setenv("MESA_SHADER_CACHE_DIR", scratch_path("programs"), 1);
 }
 
-/* The CPU is dear and OpenCL free, by their profiles. */
-static struct tandem_context *dear_cpu(void)
+/* Creates a context whose profiles make the CPU expensive and OpenCL free. */
+static struct tandem_context *context_with_expensive_cpu(void)
 {
     struct script dear = script_free(), free_of_cost = script_free();
 
@@ -48,7 +48,9 @@ static struct tandem_context *dear_cpu(void)
     return context_new(NULL);
 }
 
-/* Runs an operator anew; which device it ran on, and what it computed. */
+/*
+ * Runs an operator, checks its result, and returns the device on which it ran.
+ */
 static uint32_t exp_run(struct tandem_context *context,
                         struct tandem_tensor *in, struct tandem_tensor *out,
                         struct tandem_explanation *e)
@@ -78,7 +80,7 @@ candidate_of(const struct tandem_explanation *e, uint32_t device)
 START_TEST(test_the_cpu_computes_until_the_driver_has_compiled)
 {
     const struct timespec pause = {0, PAUSE_NS};
-    struct tandem_context *context = dear_cpu();
+    struct tandem_context *context = context_with_expensive_cpu();
     uint32_t cpu = device_named(context, "cpu");
     uint32_t opencl = device_named(context, "opencl");
     struct tandem_explanation e;
@@ -89,13 +91,13 @@ START_TEST(test_the_cpu_computes_until_the_driver_has_compiled)
         x[i] = (float)i / ELEMENTS;
     in = vector_wrap(context, x, ELEMENTS);
     out = vector_wrap(context, y, ELEMENTS);
-    /* The first one cannot be ready: nobody asked for it before. */
+    /* The kernel cannot be ready, because it was not requested before. */
     ck_assert_uint_eq(exp_run(context, in, out, &e), cpu);
     ck_assert_uint_eq(candidate_of(&e, opencl)->ready, 0);
     ck_assert_uint_eq(candidate_of(&e, cpu)->ready, 1);
     while (exp_run(context, in, out, &e) != opencl) {
         ck_assert_uint_eq(e.chosen, cpu);
-        ck_assert_int_lt(++on_cpu, PATIENCE);
+        ck_assert_int_lt(++on_cpu, MAX_PAUSES);
         nanosleep(&pause, NULL);
     }
     for (int i = 0; i < 5; i++)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Contexts: what the library says of itself and of devices, the environment,
+ * Contexts: descriptions of the library and the devices, the environment,
  * forced devices, the log.
  */
 #include <config.h>
@@ -21,7 +21,7 @@ static uint32_t chosen(struct tandem_context *context)
     return explanation.chosen;
 }
 
-/* Runs a small relu and says where it ran. */
+/* Runs a small relu and returns the device on which it ran. */
 static uint32_t relu_device(struct tandem_context *context)
 {
     static float x[64], y[64];
@@ -37,7 +37,7 @@ static uint32_t relu_device(struct tandem_context *context)
     return device;
 }
 
-START_TEST(test_names_of_statuses)
+START_TEST(test_status_names)
 {
     static const char *const names[] = {"ok",
                                         "invalid argument",
@@ -118,8 +118,10 @@ START_TEST(test_devices_are_described)
 }
 END_TEST
 
-/* Other plugins' drivers are not started: the log tells of every device that
- * is found. */
+/*
+ * The drivers of other plugins are not started; the log contains a message for
+ * every device that is found.
+ */
 START_TEST(test_a_device_by_name_starts_no_other)
 {
     const struct tandem_op op = {.struct_size = sizeof op, .id = TANDEM_OP_NEG};
@@ -164,7 +166,7 @@ START_TEST(test_a_short_info_is_not_overrun)
 }
 END_TEST
 
-START_TEST(test_devices_that_are_not_there)
+START_TEST(test_missing_devices)
 {
     static const char *const names[] = {"",
                                         "none",
@@ -228,9 +230,11 @@ static void error_has(const char *text)
                   "no \"%s\" in \"%s\"", text, tandem_last_error());
 }
 
-/* What names no device, or a plugin that is not loaded, is told as the context
- * is created, with what there is. */
-START_TEST(test_a_device_that_cannot_be)
+/*
+ * An invalid device name, or one of a plugin that is not loaded, is an error
+ * when the context is created. The message lists the available ones.
+ */
+START_TEST(test_invalid_device_names)
 {
     static const struct {
         const char *name, *told;
@@ -263,7 +267,7 @@ START_TEST(test_a_device_that_cannot_be)
         error_has("the option device");
         error_has(cases[i].told);
     }
-    /* The option comes first. */
+    /* The option has priority. */
     setenv("TANDEM_DEVICE", "frobnicate", 1);
     options.device = "cpu";
     OK(tandem_context_create(&options, &context));
@@ -271,9 +275,11 @@ START_TEST(test_a_device_that_cannot_be)
 }
 END_TEST
 
-/* Whether the plugin has a device of that number, only its driver knows: told
- * where the device is needed, each time, and nothing runs elsewhere. */
-START_TEST(test_forcing_a_device_that_is_not_there)
+/*
+ * Only the driver knows if a device number exists. The error is reported each
+ * time the device is needed, and nothing runs on another device.
+ */
+START_TEST(test_forcing_a_missing_device)
 {
     float x = 1, y = 2;
     struct tandem_context *context;
@@ -291,7 +297,7 @@ START_TEST(test_forcing_a_device_that_is_not_there)
             "has simulated:0, simulated:1");
         ck_assert_float_eq(y, 2);
     }
-    /* Until another is. */
+    /* Until another device is forced. */
     OK(tandem_context_force_device(context, TANDEM_ANY_DEVICE));
     OK(tandem_unary(context, TANDEM_OP_NEG, tx, ty));
     OK(tandem_tensor_sync(ty, TANDEM_TIMEOUT_INFINITE));
@@ -335,7 +341,7 @@ START_TEST(test_nothing_is_calibrated_without_a_profile)
 }
 END_TEST
 
-/* How many messages of each level come with TANDEM_LOG set to text. */
+/* Checks which messages the log contains if TANDEM_LOG is set to text. */
 static void log_levels(const char *text, bool warnings)
 {
     struct tandem_context *context;
@@ -395,7 +401,7 @@ START_TEST(test_options_may_be_absent_or_short)
     OK(tandem_context_create(NULL, &context));
     ck_assert_uint_eq(device_named(context, "cpu"), 0);
     tandem_context_destroy(context);
-    /* Fields past struct_size are not read: there is no memory. */
+    /* Fields past struct_size must not be read: the memory is not mapped. */
     ck_assert_ptr_ne(pages, MAP_FAILED);
     ck_assert_int_eq(mprotect(pages + page, page, PROT_NONE), 0);
     options = (void *)(pages + page - bytes);
@@ -409,8 +415,8 @@ END_TEST
 
 /* ---- duplicates ---- */
 
-/* Of one GPU under two platforms the first serves. */
-START_TEST(test_a_duplicate_is_not_chosen)
+/* If two platforms list the same GPU, the first one is used. */
+START_TEST(test_a_duplicate_is_not_selected)
 {
     struct script cpu = script_free(), gpu = script_free();
     struct tandem_explanation e = {.struct_size = sizeof e};
@@ -427,7 +433,7 @@ START_TEST(test_a_duplicate_is_not_chosen)
     script_save("simulated:0", &gpu);
     script_save("simulated:2", &gpu);
     gpu = script_free();
-    script_save("simulated:1", &gpu); /* it would win */
+    script_save("simulated:1", &gpu); /* It would be selected. */
     context = context_new(NULL);
     count_up(data, 64);
     x = vector_wrap(context, data, 64);
@@ -440,7 +446,7 @@ START_TEST(test_a_duplicate_is_not_chosen)
     }
     OK(tandem_tensor_sync(y, TANDEM_TIMEOUT_INFINITE));
     ck_assert_uint_eq(counters_read(1).opens, 0);
-    /* Who asks for it by name gets it. */
+    /* A caller who names the duplicate gets it. */
     OK(tandem_run_on(context, device_named(context, "simulated:1"), &op, &x, 1,
                      &y, 1));
     OK(tandem_tensor_sync(y, TANDEM_TIMEOUT_INFINITE));
@@ -450,7 +456,7 @@ START_TEST(test_a_duplicate_is_not_chosen)
 }
 END_TEST
 
-START_TEST(test_a_duplicate_serves_where_the_first_does_not_open)
+START_TEST(test_a_duplicate_is_used_if_the_first_does_not_open)
 {
     struct script cpu = script_free(), gpu = script_free();
     struct tandem_explanation e = {.struct_size = sizeof e};
@@ -490,23 +496,22 @@ int main(void)
     Suite *suite = suite_create("context");
     TCase *tests = case_new(suite, "context");
 
-    tcase_add_test(tests, test_names_of_statuses);
+    tcase_add_test(tests, test_status_names);
     tcase_add_test(tests, test_operator_table);
     tcase_add_test(tests, test_devices_are_described);
     tcase_add_test(tests, test_a_device_by_name_starts_no_other);
     tcase_add_test(tests, test_a_short_info_is_not_overrun);
-    tcase_add_test(tests, test_devices_that_are_not_there);
+    tcase_add_test(tests, test_missing_devices);
     tcase_add_test(tests, test_the_environment_forces_a_device);
     tcase_add_test(tests, test_the_option_forces_a_device);
-    tcase_add_test(tests, test_a_device_that_cannot_be);
-    tcase_add_test(tests, test_forcing_a_device_that_is_not_there);
+    tcase_add_test(tests, test_invalid_device_names);
+    tcase_add_test(tests, test_forcing_a_missing_device);
     tcase_add_test(tests, test_force_device);
     tcase_add_test(tests, test_nothing_is_calibrated_without_a_profile);
     tcase_add_test(tests, test_log_levels);
     tcase_add_test(tests, test_contexts_are_independent);
     tcase_add_test(tests, test_options_may_be_absent_or_short);
-    tcase_add_test(tests, test_a_duplicate_is_not_chosen);
-    tcase_add_test(tests,
-                   test_a_duplicate_serves_where_the_first_does_not_open);
+    tcase_add_test(tests, test_a_duplicate_is_not_selected);
+    tcase_add_test(tests, test_a_duplicate_is_used_if_the_first_does_not_open);
     return suite_run(suite);
 }

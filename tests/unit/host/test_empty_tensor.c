@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Wrapped tensors without elements, on the CPU plugin and on a real OpenCL
- * driver, which imports the host's memory where it can: each operator class
- * takes them, from memory that is there or NULL, and gives the same.
+ * driver, which imports the host's memory if possible: each operator class
+ * accepts them, with a valid or a NULL pointer, with the same result.
  */
 #include <config.h>
 
@@ -47,7 +47,10 @@ static struct tandem_tensor *wrap(void *at, uint32_t dtype, uint32_t rank,
     return tensor;
 }
 
-/* An operator over rank 2: rows of the input, and of the output. */
+/*
+ * An operator over tensors of rank 2, with the rows of the input and the
+ * output.
+ */
 static const struct row {
     uint32_t id;
     uint32_t inputs, in_dtype, out_dtype, out_rank;
@@ -86,7 +89,10 @@ static int64_t elements_of(uint32_t rank, int64_t rows_of, int64_t columns)
     return rank == 0 ? 1 : rank == 1 ? rows_of : rows_of * columns;
 }
 
-/* The operator's status on a device; what it wrote is in result. */
+/*
+ * Runs the operator on a device and returns its status; the output is in
+ * result.
+ */
 static void row_run(const struct row *row, uint32_t device, bool null)
 {
     const struct tandem_op op = {.struct_size = sizeof op,
@@ -123,8 +129,10 @@ START_TEST(test_operators_take_tensors_without_elements)
 }
 END_TEST
 
-/* An operator whose operands, inputs first, have shapes of their own.  Outputs
- * that have elements become 0. */
+/*
+ * An operator whose operands, inputs first, have different shapes. Outputs
+ * with elements become 0.
+ */
 struct operand {
     uint32_t dtype, rank;
     int64_t rows, columns;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Explanations of what was run, observers, measuring, and that the products
- * and shorthands which are explained compute what they say.
+ * Explanations of operators that ran, observers, operator timing, and the
+ * results of explained GEMMs and shorthand functions.
  */
 #include <config.h>
 
@@ -56,7 +56,10 @@ START_TEST(test_the_last_operator_is_explained)
     OK(tandem_unary(context, TANDEM_OP_EXP, ty, tz));
     e = last();
     ck_assert_uint_eq(e.op, TANDEM_OP_EXP);
-    /* Explaining another does not change what was last run. */
+    /*
+     * Explaining another operator does not change the explanation of the last
+     * one that ran.
+     */
     OK(tandem_explain_op(
         context,
         &(struct tandem_op){.struct_size = sizeof(struct tandem_op),
@@ -110,7 +113,7 @@ START_TEST(test_a_short_explanation_is_not_overrun)
 }
 END_TEST
 
-START_TEST(test_measuring)
+START_TEST(test_operator_timing)
 {
     struct tandem_op op = {.struct_size = sizeof op, .id = TANDEM_OP_NEG};
 
@@ -130,7 +133,7 @@ START_TEST(test_measuring)
 }
 END_TEST
 
-START_TEST(test_measuring_waits_for_the_work)
+START_TEST(test_operator_timing_waits_for_the_work)
 {
     struct tandem_op op = {.struct_size = sizeof op, .id = TANDEM_OP_NEG};
     const struct sim_counters before = counters_read(0);
@@ -188,7 +191,7 @@ START_TEST(test_observers_see_every_operator)
     OK(tandem_run_on(context, simulated, &op, &tx, 1, &ty, 1));
     ck_assert_double_eq(seen.measured_before, 0);
     ck_assert_double_gt(seen.measured_after, 0);
-    /* What is refused was not launched. */
+    /* A rejected call is not reported. */
     FAILS(TANDEM_INVALID_ARGUMENT,
           tandem_unary(context, TANDEM_OP_ADD, tx, ty));
     ck_assert_uint_eq(seen.befores, 3);
@@ -199,7 +202,7 @@ START_TEST(test_observers_see_every_operator)
 }
 END_TEST
 
-/* ---- products and shorthands ---- */
+/* ---- GEMM and shorthand functions ---- */
 
 #define M 5
 #define K 7
@@ -210,7 +213,7 @@ static float activated(double value, uint32_t activation)
     return activation == TANDEM_OP_RELU && value < 0 ? 0.0f : (float)value;
 }
 
-/* Every combination of transposes, bias and activation on both devices. */
+/* Each combination of transposes, bias and activation, on both devices. */
 START_TEST(test_matmul)
 {
     const bool turn_a = _i & 1, turn_b = _i & 2, bias = _i & 4, on_sim = _i & 8;
@@ -269,8 +272,10 @@ static uint16_t round_16(uint32_t dtype, float value)
     return dtype == TANDEM_F16 ? f16_round(value) : bf16_round(value);
 }
 
-/* Of f16 and bf16, into the same and into f32, on both devices; cast there
- * from f32, chosen devices among them. */
+/*
+ * GEMMs of f16 and bf16 with a result of the same dtype or f32, on both
+ * devices and on the selected one, with operands that are cast from f32.
+ */
 START_TEST(test_matmul_of_16_bits)
 {
     const uint32_t dtype = _i & 1 ? TANDEM_F16 : TANDEM_BF16;
@@ -399,8 +404,8 @@ int main(void)
     tcase_add_test(tests, test_nothing_was_run_yet);
     tcase_add_test(tests, test_explaining_runs_nothing);
     tcase_add_test(tests, test_a_short_explanation_is_not_overrun);
-    tcase_add_test(tests, test_measuring);
-    tcase_add_test(tests, test_measuring_waits_for_the_work);
+    tcase_add_test(tests, test_operator_timing);
+    tcase_add_test(tests, test_operator_timing_waits_for_the_work);
     tcase_add_test(tests, test_observers_see_every_operator);
     tcase_add_loop_test(tests, test_matmul, 0, 16);
     tcase_add_loop_test(tests, test_matmul_of_16_bits, 0, 16);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Failures: work that fails after its call, devices that are lost or hang,
- * forks, threads.
+ * Failures: work that fails after its call returned, devices that are lost or
+ * hang, forks, threads.
  */
 #include <config.h>
 
@@ -32,8 +32,10 @@ static struct tandem_context *failing(const char *fault)
 
 /* ---- sticky errors ---- */
 
-/* The third launch fails: what it and those after it should have written
- * gives the error; the inputs, and what came before, are good. */
+/*
+ * The third launch fails. Its output and those of later launches give an error
+ * when read; inputs and earlier outputs remain valid.
+ */
 START_TEST(test_work_that_fails_later)
 {
     struct tandem_context *context = failing("launch:3:7");
@@ -56,7 +58,10 @@ START_TEST(test_work_that_fails_later)
     OK(tandem_tensor_sync(ty[1], TANDEM_TIMEOUT_INFINITE));
     ck_assert_float_eq(y[0][4], -5);
     ck_assert_float_eq(y[1][4], 5);
-    /* Written again, they are good again, and the device goes on. */
+    /*
+     * After the outputs are written again they are valid, and the device keeps
+     * working.
+     */
     run_on(context, simulated, TANDEM_OP_ABS, ty[0], ty[2]);
     run_on(context, simulated, TANDEM_OP_NEG, ty[2], ty[3]);
     OK(tandem_tensor_sync(ty[2], TANDEM_TIMEOUT_INFINITE));
@@ -88,8 +93,8 @@ START_TEST(test_synchronize_reports_the_error_once)
 }
 END_TEST
 
-/* A caller who writes his own memory cures the tensor over it. */
-START_TEST(test_host_written_cures)
+/* If the caller writes to the wrapped memory, the tensor becomes valid. */
+START_TEST(test_host_written_clears_the_error)
 {
     struct tandem_context *context = failing("launch:1:7");
     const uint32_t simulated = device_named(context, "simulated");
@@ -122,7 +127,7 @@ START_TEST(test_out_of_device_memory)
     count_up(x, N * 8);
     FAILS(TANDEM_OUT_OF_MEMORY,
           tandem_run_on(context, simulated, &op, &tx, 1, &ty, 1));
-    /* On any device it still runs. */
+    /* The operator still runs on any device. */
     OK(tandem_unary(context, TANDEM_OP_NEG, tx, ty));
     OK(tandem_tensor_sync(ty, TANDEM_TIMEOUT_INFINITE));
     ck_assert_float_eq(y[9], -10);
@@ -132,7 +137,7 @@ END_TEST
 
 /* ---- lost devices, hanging waits ---- */
 
-START_TEST(test_a_lost_device_is_left_out)
+START_TEST(test_a_lost_device_is_not_used)
 {
     struct script cpu = script_free(), gpu = script_free();
     const char *const pairs[] = {"test.fault", "launch:3:6", NULL};
@@ -157,9 +162,9 @@ START_TEST(test_a_lost_device_is_left_out)
     ck_assert_uint_eq(e.chosen, simulated);
     OK(tandem_tensor_sync(tz, TANDEM_TIMEOUT_INFINITE));
     OK(tandem_unary(context, TANDEM_OP_NEG, tz, ty));
-    OK(tandem_unary(context, TANDEM_OP_NEG, ty, ty)); /* loses it */
+    OK(tandem_unary(context, TANDEM_OP_NEG, ty, ty)); /* The device is lost. */
     FAILS(TANDEM_DEVICE_LOST, tandem_tensor_sync(ty, TANDEM_TIMEOUT_INFINITE));
-    /* The host's copies are there, and work goes on, on the CPU. */
+    /* The host has current copies, so the work continues on the CPU. */
     for (int i = 0; i < 5; i++) {
         OK(tandem_unary(context, TANDEM_OP_ABS, tz, ty));
         OK(tandem_explain_last(context, &e));
@@ -177,7 +182,7 @@ START_TEST(test_a_lost_device_is_left_out)
 }
 END_TEST
 
-START_TEST(test_data_on_a_lost_device_is_gone)
+START_TEST(test_data_on_a_lost_device_is_lost)
 {
     struct tandem_context *context = failing("launch:2:6");
     const uint32_t simulated = device_named(context, "simulated");
@@ -192,7 +197,7 @@ START_TEST(test_data_on_a_lost_device_is_gone)
     FAILS(TANDEM_DEVICE_LOST, tandem_tensor_sync(tz, TANDEM_TIMEOUT_INFINITE));
     FAILS(TANDEM_DEVICE_LOST, tandem_tensor_sync(ty, TANDEM_TIMEOUT_INFINITE));
     FAILS(TANDEM_DEVICE_LOST, tandem_unary(context, TANDEM_OP_NEG, ty, tz));
-    /* x was only read: its host copy is current. */
+    /* x was only read, so its host copy is current. */
     OK(tandem_unary(context, TANDEM_OP_NEG, tx, ty));
     OK(tandem_tensor_sync(ty, TANDEM_TIMEOUT_INFINITE));
     ck_assert_float_eq(y[0], -1);
@@ -251,14 +256,17 @@ END_TEST
 typedef int (*child_fn)(struct tandem_context *, struct tandem_tensor *,
                         struct tandem_tensor *);
 
-/* Runs child and says what it returned; its alarm ends it if it hangs. */
-static int in_child(child_fn child, struct tandem_context *context,
-                    struct tandem_tensor *x, struct tandem_tensor *y)
+/*
+ * Runs the function in a child process and returns its result. An alarm ends
+ * the child if it hangs.
+ */
+static int run_in_child(child_fn child, struct tandem_context *context,
+                        struct tandem_tensor *x, struct tandem_tensor *y)
 {
     pid_t id = fork();
     int status = 0;
 
-    /* libcheck has a lock of its own: not in the child. */
+    /* libcheck uses a lock, so the child makes no assertions. */
     if (id == 0) {
         alarm(20);
         _exit(child(context, x, y));
@@ -276,9 +284,13 @@ static int in_child(child_fn child, struct tandem_context *context,
             return __LINE__ % 250 + 1;                                         \
     } while (0)
 
-/* Every call with what was inherited says so; a fresh context works. */
-static int child_of_used(struct tandem_context *context,
-                         struct tandem_tensor *x, struct tandem_tensor *y)
+/*
+ * Each call on inherited objects fails with a message, and a new context
+ * works.
+ */
+static int child_with_used_context(struct tandem_context *context,
+                                   struct tandem_tensor *x,
+                                   struct tandem_tensor *y)
 {
     struct tandem_context_options options = {
         .struct_size = sizeof options, .plugin_path = scratch_path("plugins")};
@@ -314,7 +326,7 @@ static int child_of_used(struct tandem_context *context,
     return 0;
 }
 
-START_TEST(test_a_child_that_inherits)
+START_TEST(test_a_child_with_inherited_objects)
 {
     struct tandem_context *context = context_new(NULL);
     const uint32_t simulated = device_named(context, "simulated");
@@ -324,8 +336,8 @@ START_TEST(test_a_child_that_inherits)
 
     count_up(x, N);
     run_on(context, simulated, TANDEM_OP_NEG, tx, ty);
-    ck_assert_int_eq(in_child(child_of_used, context, tx, ty), 0);
-    /* The parent goes on as if nothing had happened. */
+    ck_assert_int_eq(run_in_child(child_with_used_context, context, tx, ty), 0);
+    /* The parent is not affected. */
     OK(tandem_tensor_sync(ty, TANDEM_TIMEOUT_INFINITE));
     ck_assert_float_eq(y[3], -4);
     OK(tandem_unary(context, TANDEM_OP_ABS, ty, tx));
@@ -334,8 +346,9 @@ START_TEST(test_a_child_that_inherits)
 }
 END_TEST
 
-static int child_of_unused(struct tandem_context *context,
-                           struct tandem_tensor *x, struct tandem_tensor *y)
+static int child_with_unused_context(struct tandem_context *context,
+                                     struct tandem_tensor *x,
+                                     struct tandem_tensor *y)
 {
     struct tandem_context_options options = {
         .struct_size = sizeof options, .plugin_path = scratch_path("plugins")};
@@ -351,33 +364,38 @@ static int child_of_unused(struct tandem_context *context,
 
 START_TEST(test_a_fork_before_first_use)
 {
-    ck_assert_int_eq(in_child(child_of_unused, NULL, NULL, NULL), 0);
+    ck_assert_int_eq(run_in_child(child_with_unused_context, NULL, NULL, NULL),
+                     0);
 }
 END_TEST
 
-/* A thread that works while another forks: the child must not find a lock
- * held.  libcheck's assertions are for one thread. */
-struct busy {
+/*
+ * A thread that runs operators while another one forks. The child must not
+ * find a lock held. The thread makes no libcheck assertions, which are for one
+ * thread only.
+ */
+struct worker_thread {
     struct tandem_context *context;
     int stop, failures;
 };
 
 static void *work_until(void *argument)
 {
-    struct busy *busy = argument;
+    struct worker_thread *worker_thread = argument;
     const int64_t shape = N;
     float x[N], y[N];
 
     count_up(x, N);
-    while (!__atomic_load_n(&busy->stop, __ATOMIC_ACQUIRE)) {
+    while (!__atomic_load_n(&worker_thread->stop, __ATOMIC_ACQUIRE)) {
         struct tandem_tensor *tx = NULL, *ty = NULL;
 
-        busy->failures +=
-            tandem_tensor_wrap(busy->context, x, TANDEM_F32, 1, &shape, NULL, 0,
-                               &tx) != TANDEM_OK ||
-            tandem_tensor_wrap(busy->context, y, TANDEM_F32, 1, &shape, NULL, 0,
-                               &ty) != TANDEM_OK ||
-            tandem_unary(busy->context, TANDEM_OP_NEG, tx, ty) != TANDEM_OK ||
+        worker_thread->failures +=
+            tandem_tensor_wrap(worker_thread->context, x, TANDEM_F32, 1, &shape,
+                               NULL, 0, &tx) != TANDEM_OK ||
+            tandem_tensor_wrap(worker_thread->context, y, TANDEM_F32, 1, &shape,
+                               NULL, 0, &ty) != TANDEM_OK ||
+            tandem_unary(worker_thread->context, TANDEM_OP_NEG, tx, ty) !=
+                TANDEM_OK ||
             tandem_tensor_sync(ty, TANDEM_TIMEOUT_INFINITE) != TANDEM_OK;
         tandem_tensor_destroy(tx);
         tandem_tensor_destroy(ty);
@@ -391,16 +409,18 @@ START_TEST(test_forks_while_threads_work)
     float x[N], y[N];
     struct tandem_tensor *tx = vector_wrap(context, x, N);
     struct tandem_tensor *ty = vector_wrap(context, y, N);
-    struct busy busy = {.context = context};
+    struct worker_thread worker_thread = {.context = context};
     pthread_t thread;
 
     OK(tandem_unary(context, TANDEM_OP_NEG, tx, ty));
-    ck_assert_int_eq(pthread_create(&thread, NULL, work_until, &busy), 0);
+    ck_assert_int_eq(pthread_create(&thread, NULL, work_until, &worker_thread),
+                     0);
     for (int i = 0; i < 100; i++)
-        ck_assert_int_eq(in_child(child_of_used, context, tx, ty), 0);
-    __atomic_store_n(&busy.stop, 1, __ATOMIC_RELEASE);
+        ck_assert_int_eq(run_in_child(child_with_used_context, context, tx, ty),
+                         0);
+    __atomic_store_n(&worker_thread.stop, 1, __ATOMIC_RELEASE);
     pthread_join(thread, NULL);
-    ck_assert_int_eq(busy.failures, 0);
+    ck_assert_int_eq(worker_thread.failures, 0);
     tandem_context_destroy(context);
 }
 END_TEST
@@ -413,7 +433,7 @@ END_TEST
 struct worker {
     struct tandem_context *context;
     uint32_t simulated, number;
-    const char *failure; /* libcheck's assertions are for one thread */
+    const char *failure; /* libcheck's assertions are for one thread only. */
 };
 
 #define MUST(call)                                                             \
@@ -424,7 +444,10 @@ struct worker {
         }                                                                      \
     } while (0)
 
-/* Chains on both devices; the result of round r is known exactly. */
+/*
+ * Runs operators on both devices in sequence; the result of round r is known
+ * exactly.
+ */
 static void *worker_run(void *argument)
 {
     struct worker *worker = argument;
@@ -436,7 +459,7 @@ static void *worker_run(void *argument)
                                   .id = TANDEM_OP_NEG};
 
     for (int i = 0; i < 64; i++) {
-        a[i] = i % 9 == 0 ? 2 : 0; /* twice the identity */
+        a[i] = i % 9 == 0 ? 2 : 0; /* Twice the identity matrix. */
         b[i] = (float)(i + (int)worker->number);
     }
     count_up(x, n);
@@ -445,7 +468,7 @@ static void *worker_run(void *argument)
         MUST(tandem_tensor_create(context, TANDEM_F32, 1, &n, &ty));
         MUST(tandem_run_on(context, round % 2 ? worker->simulated : 0, &neg,
                            &tx, 1, &ty, 1));
-        MUST(tandem_binary(context, TANDEM_OP_SUB, tx, ty, ty)); /* 2 x */
+        MUST(tandem_binary(context, TANDEM_OP_SUB, tx, ty, ty)); /* 2 x. */
         MUST(tandem_run_on(context, round % 3 ? worker->simulated : 0, &neg,
                            &ty, 1, &ty, 1));
         MUST(tandem_tensor_read(ty, y, (uint64_t)n * 4,
@@ -503,7 +526,7 @@ static void *explain_other(void *argument)
     return (void *)(uintptr_t)tandem_explain_last(argument, &e);
 }
 
-/* Explanations, and errors, are a thread's own. */
+/* Each thread has its own explanations and errors. */
 START_TEST(test_explanations_are_a_threads_own)
 {
     struct tandem_context *context = context_new(NULL);
@@ -531,15 +554,15 @@ int main(void)
 
     tcase_add_test(tests, test_work_that_fails_later);
     tcase_add_test(tests, test_synchronize_reports_the_error_once);
-    tcase_add_test(tests, test_host_written_cures);
+    tcase_add_test(tests, test_host_written_clears_the_error);
     tcase_add_test(tests, test_out_of_device_memory);
-    tcase_add_test(tests, test_a_lost_device_is_left_out);
-    tcase_add_test(tests, test_data_on_a_lost_device_is_gone);
+    tcase_add_test(tests, test_a_lost_device_is_not_used);
+    tcase_add_test(tests, test_data_on_a_lost_device_is_lost);
     tcase_add_test(tests, test_a_wait_that_never_ends);
     tcase_add_test(tests, test_a_poll_does_not_wait);
-    tcase_add_test(tests, test_a_child_that_inherits);
+    tcase_add_test(tests, test_a_child_with_inherited_objects);
     tcase_add_test(tests, test_a_fork_before_first_use);
-    /* Whose malloc leaves its locks to a child as other threads had them. */
+    /* The sanitizer's malloc may be locked in the child. */
     if (!SANITIZED_ADDRESS)
         tcase_add_test(tests, test_forks_while_threads_work);
     tcase_add_test(tests, test_threads_share_a_context);

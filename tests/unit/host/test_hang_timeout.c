@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Devices that hang: calls end, other threads go on, other devices serve.
- * Nothing here depends on time: where a limit matters a test waits for it to
- * run out, and where none must run out there is none.
+ * Devices that hang: calls end, other threads continue, and other devices are
+ * used. No test depends on time: a test either waits for the hang timeout to
+ * expire, or disables it.
  */
 #include <config.h>
 
@@ -19,10 +19,12 @@
 static const struct tandem_op negate = {.struct_size = sizeof negate,
                                         .id = TANDEM_OP_NEG};
 
-/* The first launch on simulated:0 never ends; with fault it fails once it is
- * released. */
-static struct tandem_context *failing(uint32_t hang_timeout_ms,
-                                      const char *fault)
+/*
+ * The first launch on simulated:0 hangs; if fault is set, it fails after it is
+ * released.
+ */
+static struct tandem_context *context_with_failure(uint32_t hang_timeout_ms,
+                                                   const char *fault)
 {
     static const char *const keys[] = {"simulated.hang",
                                        "simulated.hang_device", "test.fault"};
@@ -38,9 +40,9 @@ static struct tandem_context *failing(uint32_t hang_timeout_ms,
     return context_new(&options);
 }
 
-static struct tandem_context *hanging(uint32_t hang_timeout_ms)
+static struct tandem_context *context_with_hang(uint32_t hang_timeout_ms)
 {
-    return failing(hang_timeout_ms, NULL);
+    return context_with_failure(hang_timeout_ms, NULL);
 }
 
 struct vectors {
@@ -48,10 +50,10 @@ struct vectors {
     uint32_t simulated;
     float x[N], y[N], z[N];
     struct tandem_tensor *tx, *ty, *tz;
-    int started; /* for another thread: all of this is set */
+    int started; /* Tells another thread that all fields are set. */
 };
 
-/* y = -x is under way on the device that hangs. */
+/* Enqueues y = -x on the device that hangs. */
 static void vectors_start(struct vectors *v, struct tandem_context *context)
 {
     v->context = context;
@@ -64,7 +66,7 @@ static void vectors_start(struct vectors *v, struct tandem_context *context)
     __atomic_store_n(&v->started, 1, __ATOMIC_RELEASE);
 }
 
-static void cpu_serves(struct vectors *v)
+static void expect_cpu_works(struct vectors *v)
 {
     struct tandem_explanation e = {.struct_size = sizeof e};
 
@@ -83,7 +85,7 @@ START_TEST(test_an_input_on_a_device_that_hangs)
 {
     struct vectors v;
 
-    vectors_start(&v, hanging(SHORT_MS));
+    vectors_start(&v, context_with_hang(SHORT_MS));
     FAILS(TANDEM_DEVICE_LOST,
           tandem_run_on(v.context, 0, &negate, &v.ty, 1, &v.tz, 1));
     ck_assert_ptr_nonnull(strstr(tandem_last_error(), "did not complete"));
@@ -92,8 +94,8 @@ START_TEST(test_an_input_on_a_device_that_hangs)
           tandem_tensor_sync(v.ty, TANDEM_TIMEOUT_INFINITE));
     FAILS(TANDEM_DEVICE_LOST,
           tandem_run_on(v.context, v.simulated, &negate, &v.tx, 1, &v.tz, 1));
-    cpu_serves(&v);
-    /* Written again it is whole again. */
+    expect_cpu_works(&v);
+    /* The tensor is valid after it is written again. */
     OK(tandem_unary(v.context, TANDEM_OP_NEG, v.tx, v.ty));
     OK(tandem_tensor_sync(v.ty, TANDEM_TIMEOUT_INFINITE));
     ck_assert_float_eq(v.y[3], -4);
@@ -101,7 +103,10 @@ START_TEST(test_an_input_on_a_device_that_hangs)
 }
 END_TEST
 
-/* Too large to be copied first, an upload would wait for what hangs. */
+/*
+ * The tensor is too large for a staging copy, so the upload would wait for the
+ * hanging work.
+ */
 START_TEST(test_a_large_input_for_a_device_that_hangs)
 {
     const int64_t large = (int64_t)2 << 20;
@@ -110,19 +115,19 @@ START_TEST(test_a_large_input_for_a_device_that_hangs)
     struct vectors v;
 
     ck_assert_ptr_nonnull(memory);
-    vectors_start(&v, hanging(SHORT_MS));
+    vectors_start(&v, context_with_hang(SHORT_MS));
     tensor = vector_wrap(v.context, memory, large);
     OK(tandem_tensor_create(v.context, TANDEM_F32, 1, &large, &result));
     FAILS(TANDEM_DEVICE_LOST, tandem_run_on(v.context, v.simulated, &negate,
                                             &tensor, 1, &result, 1));
     ck_assert_ptr_nonnull(strstr(tandem_last_error(), "did not complete"));
-    cpu_serves(&v);
+    expect_cpu_works(&v);
     tandem_context_destroy(v.context);
     free(memory);
 }
 END_TEST
 
-START_TEST(test_whatever_device_is_chosen)
+START_TEST(test_any_selected_device)
 {
     struct script cpu = script_free(), gpu = script_free();
     struct vectors v;
@@ -130,11 +135,11 @@ START_TEST(test_whatever_device_is_chosen)
     script_all(&gpu, 1e6, 0);
     script_save("cpu", &cpu);
     script_save("simulated", &gpu);
-    vectors_start(&v, hanging(SHORT_MS));
+    vectors_start(&v, context_with_hang(SHORT_MS));
     FAILS(TANDEM_DEVICE_LOST,
           tandem_unary(v.context, TANDEM_OP_NEG, v.ty, v.tz));
     ck_assert_ptr_nonnull(strstr(tandem_last_error(), "did not complete"));
-    cpu_serves(&v);
+    expect_cpu_works(&v);
     tandem_context_destroy(v.context);
 }
 END_TEST
@@ -143,12 +148,12 @@ START_TEST(test_a_wait_with_a_timeout_ends)
 {
     struct vectors v;
 
-    vectors_start(&v, hanging(UINT32_MAX));
+    vectors_start(&v, context_with_hang(UINT32_MAX));
     FAILS(TANDEM_NOT_READY, tandem_tensor_sync(v.ty, 1000000));
     FAILS(TANDEM_NOT_READY, tandem_tensor_sync(v.ty, 0));
     FAILS(TANDEM_NOT_READY, tandem_context_synchronize(v.context, 1000000));
     OK(tandem_tensor_prefetch(v.ty, 0));
-    cpu_serves(&v);
+    expect_cpu_works(&v);
     hangs_release();
     OK(tandem_tensor_sync(v.ty, TANDEM_TIMEOUT_INFINITE));
     ck_assert_float_eq(v.y[3], -4);
@@ -157,14 +162,16 @@ START_TEST(test_a_wait_with_a_timeout_ends)
 }
 END_TEST
 
-START_TEST(test_part_of_what_a_hanging_device_has)
+START_TEST(test_part_of_a_tensor_on_a_hanging_device)
 {
     const int64_t half = N / 2;
     struct tandem_tensor *view;
     struct vectors v;
 
-    vectors_start(&v, hanging(SHORT_MS));
-    /* Every second element: the rest must come home first. */
+    vectors_start(&v, context_with_hang(SHORT_MS));
+    /*
+     * The view has every second element; the others must be downloaded first.
+     */
     OK(tandem_tensor_view(v.ty, 0, 1, &half, &(int64_t){2}, &view));
     FAILS(TANDEM_DEVICE_LOST, tandem_tensor_write(view, v.x, sizeof v.x / 2));
     OK(tandem_tensor_write(v.ty, v.x, sizeof v.x));
@@ -174,12 +181,15 @@ START_TEST(test_part_of_what_a_hanging_device_has)
 }
 END_TEST
 
-/* A read that ran out may still arrive: the memory is not to be used again. */
+/*
+ * A download that timed out may still complete, so its memory must not be
+ * reused.
+ */
 START_TEST(test_memory_that_may_still_be_written)
 {
     struct vectors v;
 
-    vectors_start(&v, hanging(SHORT_MS));
+    vectors_start(&v, context_with_hang(SHORT_MS));
     FAILS(TANDEM_NOT_READY, tandem_tensor_sync(v.ty, 1000000));
     for (int i = 0; i < 2; i++) {
         FAILS(TANDEM_DEVICE_LOST, tandem_tensor_write(v.ty, v.x, sizeof v.x));
@@ -187,34 +197,37 @@ START_TEST(test_memory_that_may_still_be_written)
     }
     ck_assert_uint_eq(log_count(TANDEM_LOG_ERROR, "did not complete"), 1);
     tandem_tensor_destroy(v.ty);
-    cpu_serves(&v);
+    expect_cpu_works(&v);
     tandem_context_destroy(v.context);
     hangs_release();
 }
 END_TEST
 
-START_TEST(test_a_measured_operator)
+START_TEST(test_a_timed_operator)
 {
     struct vectors v;
 
-    vectors_start(&v, hanging(SHORT_MS));
+    vectors_start(&v, context_with_hang(SHORT_MS));
     OK(tandem_context_set_timing(v.context, 1));
-    /* It was launched; that it does not end is told where it is read. */
+    /*
+     * The launch succeeds; reading the output reports that the work does not
+     * complete.
+     */
     OK(tandem_run_on(v.context, v.simulated, &negate, &v.tx, 1, &v.tz, 1));
     FAILS(TANDEM_DEVICE_LOST,
           tandem_tensor_sync(v.tz, TANDEM_TIMEOUT_INFINITE));
     FAILS(TANDEM_DEVICE_LOST,
           tandem_context_synchronize(v.context, TANDEM_TIMEOUT_INFINITE));
-    cpu_serves(&v);
+    expect_cpu_works(&v);
     tandem_context_destroy(v.context);
 }
 END_TEST
 
-START_TEST(test_a_context_ends_all_the_same)
+START_TEST(test_a_context_with_errors_can_be_destroyed)
 {
     struct vectors v;
 
-    vectors_start(&v, hanging(SHORT_MS));
+    vectors_start(&v, context_with_hang(SHORT_MS));
     tandem_context_destroy(v.context);
     ck_assert_uint_eq(log_count(TANDEM_LOG_ERROR, "did not complete"), 1);
     ck_assert_uint_eq(counters_read(0).closes, 0);
@@ -226,65 +239,67 @@ START_TEST(test_limits_of_the_environment)
     struct vectors v;
 
     setenv("TANDEM_HANG_TIMEOUT_SECONDS", "1", 1);
-    vectors_start(&v, hanging(0));
+    vectors_start(&v, context_with_hang(0));
     FAILS(TANDEM_DEVICE_LOST,
           tandem_run_on(v.context, 0, &negate, &v.ty, 1, &v.tz, 1));
     ck_assert_ptr_nonnull(strstr(tandem_last_error(), "within 1 s"));
     tandem_context_destroy(v.context);
     ck_assert_uint_eq(log_count(TANDEM_LOG_WARNING, "HANG_TIMEOUT_SECONDS"), 0);
     setenv("TANDEM_HANG_TIMEOUT_SECONDS", "soon", 1);
-    tandem_context_destroy(hanging(0));
+    tandem_context_destroy(context_with_hang(0));
     setenv("TANDEM_HANG_TIMEOUT_SECONDS", "1e3", 1);
-    tandem_context_destroy(hanging(0));
+    tandem_context_destroy(context_with_hang(0));
     ck_assert_uint_eq(log_count(TANDEM_LOG_WARNING, "HANG_TIMEOUT_SECONDS"), 2);
 }
 END_TEST
 
-/* ---- several ---- */
+/* ---- several threads ---- */
 
-struct stuck {
+struct blocked_thread {
     struct vectors *v;
     enum tandem_status (*call)(struct vectors *v);
     enum tandem_status status;
     int ended;
 };
 
-static void *stuck_run(void *argument)
+static void *blocked_thread_main(void *argument)
 {
-    struct stuck *stuck = argument;
+    struct blocked_thread *blocked_thread = argument;
 
-    stuck->status = stuck->call(stuck->v);
-    __atomic_store_n(&stuck->ended, 1, __ATOMIC_RELEASE);
+    blocked_thread->status = blocked_thread->call(blocked_thread->v);
+    __atomic_store_n(&blocked_thread->ended, 1, __ATOMIC_RELEASE);
     return NULL;
 }
 
-/* Starts a thread that waits for simulated:0, and waits until it does. */
-static pthread_t stuck_start(struct stuck *stuck)
+/* Starts a thread that waits for simulated:0, and returns once it waits. */
+static pthread_t blocked_thread_start(struct blocked_thread *blocked_thread)
 {
     const uint64_t before = counters_read(0).waits;
     pthread_t thread;
 
-    ck_assert_int_eq(pthread_create(&thread, NULL, stuck_run, stuck), 0);
+    ck_assert_int_eq(
+        pthread_create(&thread, NULL, blocked_thread_main, blocked_thread), 0);
     while (counters_read(0).waits == before ||
-           !__atomic_load_n(&stuck->v->started, __ATOMIC_ACQUIRE)) {
-        ck_assert_msg(!__atomic_load_n(&stuck->ended, __ATOMIC_ACQUIRE),
-                      "it did not wait");
+           !__atomic_load_n(&blocked_thread->v->started, __ATOMIC_ACQUIRE)) {
+        ck_assert_msg(
+            !__atomic_load_n(&blocked_thread->ended, __ATOMIC_ACQUIRE),
+            "it did not wait");
         usleep(1000);
     }
     return thread;
 }
 
-static enum tandem_status stuck_run_on_cpu(struct vectors *v)
+static enum tandem_status wait_run_on_cpu(struct vectors *v)
 {
     return tandem_run_on(v->context, 0, &negate, &v->ty, 1, &v->ty, 1);
 }
 
-static enum tandem_status stuck_read(struct vectors *v)
+static enum tandem_status wait_read(struct vectors *v)
 {
     return tandem_tensor_sync(v->ty, TANDEM_TIMEOUT_INFINITE);
 }
 
-static enum tandem_status stuck_write(struct vectors *v)
+static enum tandem_status wait_write(struct vectors *v)
 {
     const int64_t half = N / 2;
     struct tandem_tensor *view = NULL;
@@ -297,18 +312,21 @@ static enum tandem_status stuck_write(struct vectors *v)
     return status;
 }
 
-static enum tandem_status stuck_overwrite(struct vectors *v)
+static enum tandem_status wait_overwrite(struct vectors *v)
 {
     return tandem_tensor_write(v->ty, v->x, sizeof v->x);
 }
 
-static enum tandem_status stuck_synchronize(struct vectors *v)
+static enum tandem_status wait_synchronize(struct vectors *v)
 {
     return tandem_context_synchronize(v->context, TANDEM_TIMEOUT_INFINITE);
 }
 
-/* All that does not need the device goes on, on another device too. */
-static void others_go_on(struct vectors *v)
+/*
+ * Checks that all operations that do not need the device work, also on another
+ * device.
+ */
+static void expect_others_work(struct vectors *v)
 {
     uint32_t other = device_named(v->context, "simulated:1"), count;
     const struct tandem_backend *backend;
@@ -319,7 +337,7 @@ static void others_go_on(struct vectors *v)
         struct tandem_tensor *own = vector_new(v->context, N);
         float read[N];
 
-        cpu_serves(v);
+        expect_cpu_works(v);
         OK(tandem_run_on(v->context, other, &negate, &v->tz, 1, &own, 1));
         OK(tandem_run_on(v->context, 0, &negate, &own, 1, &own, 1));
         OK(tandem_tensor_read(own, read, sizeof read, TANDEM_TIMEOUT_INFINITE));
@@ -333,98 +351,102 @@ static void others_go_on(struct vectors *v)
     FAILS(TANDEM_NOT_READY, tandem_context_synchronize(v->context, 0));
 }
 
-static void goes_on_beside(enum tandem_status (*call)(struct vectors *v))
+static void others_work_during(enum tandem_status (*call)(struct vectors *v))
 {
     struct vectors v;
-    struct stuck stuck = {&v, call, TANDEM_FAILED, 0};
+    struct blocked_thread blocked_thread = {&v, call, TANDEM_FAILED, 0};
     pthread_t thread;
 
     setenv("TANDEM_SIM_DEVICES", "2", 1);
-    vectors_start(&v, hanging(UINT32_MAX));
-    thread = stuck_start(&stuck);
-    others_go_on(&v);
+    vectors_start(&v, context_with_hang(UINT32_MAX));
+    thread = blocked_thread_start(&blocked_thread);
+    expect_others_work(&v);
     hangs_release();
     pthread_join(thread, NULL);
-    ck_assert_int_eq(stuck.status, TANDEM_OK);
+    ck_assert_int_eq(blocked_thread.status, TANDEM_OK);
     OK(tandem_tensor_sync(v.ty, TANDEM_TIMEOUT_INFINITE));
     tandem_context_destroy(v.context);
 }
 
-START_TEST(test_others_go_on_beside_an_operator)
+START_TEST(test_others_work_during_an_operator)
 {
-    goes_on_beside(stuck_run_on_cpu);
+    others_work_during(wait_run_on_cpu);
 }
 END_TEST
 
-START_TEST(test_others_go_on_beside_a_read)
+START_TEST(test_others_work_during_a_read)
 {
-    goes_on_beside(stuck_read);
+    others_work_during(wait_read);
 }
 END_TEST
 
-START_TEST(test_others_go_on_beside_a_write)
+START_TEST(test_others_work_during_a_write)
 {
-    goes_on_beside(stuck_write);
+    others_work_during(wait_write);
 }
 END_TEST
 
-START_TEST(test_others_go_on_beside_a_synchronize)
+START_TEST(test_others_work_during_a_synchronize)
 {
-    goes_on_beside(stuck_synchronize);
+    others_work_during(wait_synchronize);
 }
 END_TEST
 
-static enum tandem_status stuck_alone(struct vectors *v)
+static enum tandem_status wait_alone(struct vectors *v)
 {
-    vectors_start(v, hanging(SHORT_MS));
+    vectors_start(v, context_with_hang(SHORT_MS));
     return tandem_tensor_sync(v->ty, TANDEM_TIMEOUT_INFINITE);
 }
 
-/* A thread that has the context to itself waits for ever on the device: who
- * comes later and needs that gives it up, and is served by another. */
+/*
+ * A thread that is alone in the context waits for the device. When another
+ * thread needs the device, it treats the device as lost and uses another
+ * device.
+ */
 START_TEST(test_a_device_that_another_thread_waits_for)
 {
     struct script cpu = script_free(), gpu = script_free();
     struct vectors v;
-    struct stuck stuck = {&v, stuck_alone, TANDEM_OK, 0};
+    struct blocked_thread blocked_thread = {&v, wait_alone, TANDEM_OK, 0};
     pthread_t thread;
 
     v.started = 0;
     script_all(&cpu, 1e6, 0);
     script_save("cpu", &cpu);
     script_save("simulated", &gpu);
-    thread = stuck_start(&stuck);
-    cpu_serves(&v);
+    thread = blocked_thread_start(&blocked_thread);
+    expect_cpu_works(&v);
     ck_assert_uint_ge(log_count(TANDEM_LOG_WARNING, "not run on simulated:0"),
                       1);
     FAILS(TANDEM_DEVICE_LOST,
           tandem_run_on(v.context, 0, &negate, &v.ty, 1, &v.tz, 1));
     hangs_release();
     pthread_join(thread, NULL);
-    ck_assert_int_eq(stuck.status, TANDEM_DEVICE_LOST);
+    ck_assert_int_eq(blocked_thread.status, TANDEM_DEVICE_LOST);
     tandem_context_destroy(v.context);
 }
 END_TEST
 
-/* Two that need the same tensor at home: it is moved once. */
+/* Two threads need the host copy of the same tensor; it is downloaded once. */
 START_TEST(test_two_readers_of_one_tensor)
 {
     struct vectors v;
-    struct stuck stuck[2] = {{&v, stuck_read, TANDEM_FAILED, 0},
-                             {&v, stuck_read, TANDEM_FAILED, 0}};
+    struct blocked_thread blocked_thread[2] = {
+        {&v, wait_read, TANDEM_FAILED, 0}, {&v, wait_read, TANDEM_FAILED, 0}};
     struct sim_counters before;
     pthread_t threads[2];
 
-    vectors_start(&v, hanging(UINT32_MAX));
+    vectors_start(&v, context_with_hang(UINT32_MAX));
     before = counters_read(0);
-    threads[0] = stuck_start(&stuck[0]);
-    ck_assert_int_eq(pthread_create(&threads[1], NULL, stuck_run, &stuck[1]),
+    threads[0] = blocked_thread_start(&blocked_thread[0]);
+    ck_assert_int_eq(pthread_create(&threads[1], NULL, blocked_thread_main,
+                                    &blocked_thread[1]),
                      0);
     usleep(20000);
     hangs_release();
     for (int i = 0; i < 2; i++) {
         pthread_join(threads[i], NULL);
-        ck_assert_int_eq(stuck[i].status, TANDEM_OK);
+        ck_assert_int_eq(blocked_thread[i].status, TANDEM_OK);
     }
     ck_assert_uint_eq(counters_since(0, &before).downloads, 1);
     ck_assert_float_eq(v.y[3], -4);
@@ -432,45 +454,52 @@ START_TEST(test_two_readers_of_one_tensor)
 }
 END_TEST
 
-/* Who waited for another's read that failed hears of it, too. */
-START_TEST(test_two_readers_of_a_tensor_that_failed)
+/*
+ * A thread that waited for another thread's failed download also gets the
+ * error.
+ */
+START_TEST(test_two_readers_of_a_failed_tensor)
 {
     struct vectors v;
-    struct stuck stuck[2] = {{&v, stuck_read, TANDEM_OK, 0},
-                             {&v, stuck_read, TANDEM_OK, 0}};
+    struct blocked_thread blocked_thread[2] = {{&v, wait_read, TANDEM_OK, 0},
+                                               {&v, wait_read, TANDEM_OK, 0}};
     pthread_t threads[2];
 
-    vectors_start(&v, failing(UINT32_MAX, "launch:1:7"));
-    threads[0] = stuck_start(&stuck[0]);
-    ck_assert_int_eq(pthread_create(&threads[1], NULL, stuck_run, &stuck[1]),
+    vectors_start(&v, context_with_failure(UINT32_MAX, "launch:1:7"));
+    threads[0] = blocked_thread_start(&blocked_thread[0]);
+    ck_assert_int_eq(pthread_create(&threads[1], NULL, blocked_thread_main,
+                                    &blocked_thread[1]),
                      0);
     usleep(20000);
     hangs_release();
     for (int i = 0; i < 2; i++) {
         pthread_join(threads[i], NULL);
-        ck_assert_int_eq(stuck[i].status, TANDEM_FAILED);
+        ck_assert_int_eq(blocked_thread[i].status, TANDEM_FAILED);
     }
     tandem_context_destroy(v.context);
 }
 END_TEST
 
-/* What another thread wrote while this one waited for the device is not
- * overwritten by what the device had made before. */
-START_TEST(test_a_write_beside_a_wait_is_seen)
+/*
+ * Data that another thread wrote during the wait must not be overwritten by
+ * the older data of the device.
+ */
+START_TEST(test_a_write_during_a_wait_is_preserved)
 {
     struct vectors v;
-    struct stuck stuck = {&v, stuck_run_on_cpu, TANDEM_FAILED, 0};
+    struct blocked_thread blocked_thread = {&v, wait_run_on_cpu, TANDEM_FAILED,
+                                            0};
     float written[N], read[N];
     pthread_t thread;
 
-    vectors_start(&v, hanging(UINT32_MAX));
-    thread = stuck_start(&stuck);
+    vectors_start(&v, context_with_hang(UINT32_MAX));
+    thread = blocked_thread_start(&blocked_thread);
     for (int i = 0; i < N; i++)
         written[i] = 100.0f + (float)i;
     OK(tandem_tensor_write(v.ty, written, sizeof written));
     hangs_release();
     pthread_join(thread, NULL);
-    ck_assert_int_eq(stuck.status, TANDEM_OK);
+    ck_assert_int_eq(blocked_thread.status, TANDEM_OK);
     OK(tandem_tensor_read(v.ty, read, sizeof read, TANDEM_TIMEOUT_INFINITE));
     for (int i = 0; i < N; i++)
         ck_assert_float_eq(read[i], -written[i]);
@@ -478,23 +507,26 @@ START_TEST(test_a_write_beside_a_wait_is_seen)
 }
 END_TEST
 
-/* A read that ran out of time may still be writing the tensor's memory: who
- * writes that next waits. */
-START_TEST(test_a_write_after_a_read_that_ran_out)
+/*
+ * A download that timed out may still write to the tensor's host memory, so
+ * the next write waits for it.
+ */
+START_TEST(test_a_write_after_a_read_timeout)
 {
     struct vectors v;
-    struct stuck stuck = {&v, stuck_overwrite, TANDEM_FAILED, 0};
+    struct blocked_thread blocked_thread = {&v, wait_overwrite, TANDEM_FAILED,
+                                            0};
     struct sim_counters before;
     float read[N];
     pthread_t thread;
 
-    vectors_start(&v, hanging(UINT32_MAX));
+    vectors_start(&v, context_with_hang(UINT32_MAX));
     FAILS(TANDEM_NOT_READY, tandem_tensor_sync(v.ty, 1000000));
     before = counters_read(0);
-    thread = stuck_start(&stuck);
+    thread = blocked_thread_start(&blocked_thread);
     hangs_release();
     pthread_join(thread, NULL);
-    ck_assert_int_eq(stuck.status, TANDEM_OK);
+    ck_assert_int_eq(blocked_thread.status, TANDEM_OK);
     ck_assert_uint_ge(counters_since(0, &before).waits, 1);
     OK(tandem_tensor_read(v.ty, read, sizeof read, TANDEM_TIMEOUT_INFINITE));
     ck_assert_mem_eq(read, v.x, sizeof read);
@@ -509,21 +541,21 @@ int main(void)
 
     tcase_add_test(tests, test_an_input_on_a_device_that_hangs);
     tcase_add_test(tests, test_a_large_input_for_a_device_that_hangs);
-    tcase_add_test(tests, test_whatever_device_is_chosen);
+    tcase_add_test(tests, test_any_selected_device);
     tcase_add_test(tests, test_a_wait_with_a_timeout_ends);
-    tcase_add_test(tests, test_part_of_what_a_hanging_device_has);
+    tcase_add_test(tests, test_part_of_a_tensor_on_a_hanging_device);
     tcase_add_test(tests, test_memory_that_may_still_be_written);
-    tcase_add_test(tests, test_a_measured_operator);
-    tcase_add_test(tests, test_a_context_ends_all_the_same);
+    tcase_add_test(tests, test_a_timed_operator);
+    tcase_add_test(tests, test_a_context_with_errors_can_be_destroyed);
     tcase_add_test(tests, test_limits_of_the_environment);
-    tcase_add_test(tests, test_others_go_on_beside_an_operator);
-    tcase_add_test(tests, test_others_go_on_beside_a_read);
-    tcase_add_test(tests, test_others_go_on_beside_a_write);
-    tcase_add_test(tests, test_others_go_on_beside_a_synchronize);
+    tcase_add_test(tests, test_others_work_during_an_operator);
+    tcase_add_test(tests, test_others_work_during_a_read);
+    tcase_add_test(tests, test_others_work_during_a_write);
+    tcase_add_test(tests, test_others_work_during_a_synchronize);
     tcase_add_test(tests, test_a_device_that_another_thread_waits_for);
     tcase_add_test(tests, test_two_readers_of_one_tensor);
-    tcase_add_test(tests, test_two_readers_of_a_tensor_that_failed);
-    tcase_add_test(tests, test_a_write_beside_a_wait_is_seen);
-    tcase_add_test(tests, test_a_write_after_a_read_that_ran_out);
+    tcase_add_test(tests, test_two_readers_of_a_failed_tensor);
+    tcase_add_test(tests, test_a_write_during_a_wait_is_preserved);
+    tcase_add_test(tests, test_a_write_after_a_read_timeout);
     return suite_run(suite);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Bad input of every public function: a status, a message that names the
- * argument and its values, nothing started, nothing changed.
+ * Invalid arguments of every public function: the call returns an error with a
+ * message that names the argument and its values; nothing starts and nothing
+ * changes.
  */
 #include <config.h>
 
@@ -13,8 +14,8 @@
 
 #define BAD(call) FAILS(TANDEM_INVALID_ARGUMENT, call)
 
-/* The last message has this in it. */
-static void says(const char *text)
+/* Checks that the last message contains text. */
+static void expect_message(const char *text)
 {
     ck_assert_msg(strstr(tandem_last_error(), text) != NULL,
                   "\"%s\" does not say %s", tandem_last_error(), text);
@@ -42,7 +43,10 @@ static void input_setup(void)
     before = counters_read(UINT32_MAX);
 }
 
-/* After whatever was refused: no work, inputs and outputs as they were. */
+/*
+ * Checks after each rejected call that no work was started and that inputs and
+ * outputs are unchanged.
+ */
 static void input_teardown(void)
 {
     const struct sim_counters after = counters_since(UINT32_MAX, &before);
@@ -79,7 +83,7 @@ START_TEST(test_context_functions)
     BAD(tandem_device_describe(NULL, 0, &info));
     BAD(tandem_device_describe(context, 0, NULL));
     BAD(tandem_device_describe(context, 15, &info));
-    says("15");
+    expect_message("15");
     BAD(tandem_device_name(context, 15, &name, &value));
     BAD(tandem_device_name(NULL, 0, &name, &value));
     BAD(tandem_device_find(context, NULL, &value));
@@ -128,8 +132,10 @@ START_TEST(test_options)
 }
 END_TEST
 
-/* 0 is a struct_size that was forgotten, that of a pointer a common slip; one
- * less than the first version's is no version. */
+/*
+ * A struct_size of 0 is an omitted one, the size of a pointer is a common
+ * mistake, and one less than the first version's size is invalid.
+ */
 START_TEST(test_sizes_of_options)
 {
     const size_t least[2] = {TANDEM_CONTEXT_OPTIONS_MIN_SIZE_0_1,
@@ -150,21 +156,21 @@ START_TEST(test_sizes_of_options)
 
         options.struct_size = sizes[0][i];
         BAD(tandem_context_create(&options, &made));
-        says("options.struct_size");
-        says("set it to sizeof(struct tandem_context_options)");
+        expect_message("options.struct_size");
+        expect_message("set it to sizeof(struct tandem_context_options)");
         ck_assert_ptr_null(made);
         how.struct_size = sizes[1][i];
         BAD(tandem_matmul(context, &how, a, b, c));
-        says("matmul: options.struct_size");
-        says("set it to sizeof(struct tandem_matmul_options)");
+        expect_message("matmul: options.struct_size");
+        expect_message("set it to sizeof(struct tandem_matmul_options)");
         BAD(tandem_explain_matmul(context, &how, a, b, c, &e));
-        says("options.struct_size");
+        expect_message("options.struct_size");
     }
 }
 END_TEST
 
-/* Of what crosses into the library or is filled by it. */
-START_TEST(test_sizes_that_were_forgotten)
+/* Structs that are passed to the library or filled by it. */
+START_TEST(test_struct_sizes)
 {
     struct tandem_device_info info = {.kind = 77};
     struct tandem_explanation e = {.op = 77};
@@ -175,25 +181,25 @@ START_TEST(test_sizes_that_were_forgotten)
 
     none.struct_size = 0;
     BAD(tandem_device_describe(context, 0, &info));
-    says("out_info.struct_size");
-    says("sizeof(struct tandem_device_info)");
+    expect_message("out_info.struct_size");
+    expect_message("sizeof(struct tandem_device_info)");
     BAD(tandem_explain_last(context, &e));
-    says("out.struct_size");
-    says("sizeof(struct tandem_explanation)");
+    expect_message("out.struct_size");
+    expect_message("sizeof(struct tandem_explanation)");
     BAD(tandem_explain_op(context, &op, &tx, 1, &ty, 1, &e));
-    says("out.struct_size");
+    expect_message("out.struct_size");
     BAD(tandem_explain_matmul(context, NULL, a, b, c, &e));
-    says("out.struct_size");
+    expect_message("out.struct_size");
     ck_assert_uint_eq(info.kind, 77);
     ck_assert_uint_eq(e.op, 77);
     BAD(tandem_run(context, &none, &tx, 1, &ty, 1));
-    says("op.struct_size");
-    says("sizeof(struct tandem_op)");
+    expect_message("op.struct_size");
+    expect_message("sizeof(struct tandem_op)");
     BAD(tandem_run_on(context, simulated, &none, &tx, 1, &ty, 1));
-    says("op.struct_size");
+    expect_message("op.struct_size");
     e.struct_size = sizeof e;
     BAD(tandem_explain_op(context, &none, &tx, 1, &ty, 1, &e));
-    says("op.struct_size");
+    expect_message("op.struct_size");
 }
 END_TEST
 
@@ -209,9 +215,9 @@ START_TEST(test_tensors)
     BAD(tandem_tensor_create(context, TANDEM_F32, 1, one, NULL));
     BAD(tandem_tensor_create(context, TANDEM_F32, 1, NULL, &made));
     BAD(tandem_tensor_create(context, TANDEM_F32, 9, nine, &made));
-    says("9");
+    expect_message("9");
     BAD(tandem_tensor_create(context, TANDEM_F32, 1, minus, &made));
-    says("-1");
+    expect_message("-1");
     BAD(tandem_tensor_create(context, TANDEM_F32, 2, huge, &made));
     BAD(tandem_tensor_create(context, TANDEM_F32, 1, large, &made));
     BAD(tandem_tensor_create(context, 0, 1, one, &made));
@@ -236,7 +242,7 @@ START_TEST(test_tensors)
     BAD(tandem_tensor_view(tx, INT64_MIN, 1, one, NULL, &made));
     ck_assert_ptr_null(made);
     tandem_tensor_destroy(NULL);
-    tandem_tensor_destroy(freed); /* a freed handle is left alone */
+    tandem_tensor_destroy(freed); /* Destroying a freed handle does nothing. */
 }
 END_TEST
 
@@ -285,7 +291,7 @@ START_TEST(test_operands)
     BAD(tandem_run(context, &op, NULL, 2, out, 1));
     BAD(tandem_run(context, &op, in, 2, NULL, 1));
     BAD(tandem_run(context, &op, in, 1, out, 1));
-    says("add");
+    expect_message("add");
     BAD(tandem_run(context, &op, in, 2, out, 0));
     BAD(tandem_run(context, &op, many, 9, out, 1));
     BAD(tandem_run(context, &op, many, UINT32_MAX, out, UINT32_MAX));
@@ -298,10 +304,10 @@ START_TEST(test_operands)
     out[0] = ty;
     in[1] = freed;
     BAD(tandem_run(context, &op, in, 2, out, 1));
-    says("input 1");
+    expect_message("input 1");
     in[1] = foreign;
     BAD(tandem_run(context, &op, in, 2, out, 1));
-    in[1] = NULL; /* a scalar without its value */
+    in[1] = NULL; /* A NULL input without a scalar value. */
     BAD(tandem_run(context, &op, in, 2, out, 1));
     in[0] = NULL;
     BAD(tandem_run(context, &op, in, 2, out, 1));
@@ -323,17 +329,17 @@ START_TEST(test_operators)
     BAD(tandem_run(context, &op, NULL, 0, NULL, 0));
     op = operator(TANDEM_OP_FUSED);
     ck_assert_int_ne(tandem_run(context, &op, &tx, 1, &ty, 1), TANDEM_OK);
-    op = operator(TANDEM_OP_CLIP); /* without min and max */
+    op = operator(TANDEM_OP_CLIP); /* Without min and max. */
     BAD(tandem_run(context, &op, &tx, 1, &ty, 1));
-    says("clip");
-    op = operator(TANDEM_OP_SOFTMAX); /* without an axis */
+    expect_message("clip");
+    op = operator(TANDEM_OP_SOFTMAX); /* Without an axis. */
     BAD(tandem_run(context, &op, &tx, 1, &ty, 1));
     op.int_count = 1; /* NULL */
     BAD(tandem_run(context, &op, &tx, 1, &ty, 1));
 }
 END_TEST
 
-/* Shapes and dtypes that do not go together, each named in the message. */
+/* Shapes and dtypes that do not match; the message names each. */
 START_TEST(test_shapes)
 {
     static const int64_t five[1] = {5}, far[1] = {7}, twelve[1] = {12};
@@ -345,10 +351,10 @@ START_TEST(test_shapes)
                           &integers));
     OK(tandem_tensor_wrap(context, y, TANDEM_F32, 0, NULL, NULL, 0, &scalar));
     BAD(tandem_unary(context, TANDEM_OP_NEG, tx, small));
-    says("neg");
+    expect_message("neg");
     BAD(tandem_unary(context, TANDEM_OP_NEG, tx, integers));
     BAD(tandem_binary(context, TANDEM_OP_ADD, tx, small, ty));
-    says("add");
+    expect_message("add");
     BAD(tandem_binary(context, TANDEM_OP_ADD, tx, integers, ty));
     BAD(tandem_binary(context, TANDEM_OP_LESS, tx, tx, ty));
     BAD(tandem_unary(context, TANDEM_OP_ADD, tx, ty));
@@ -356,7 +362,7 @@ START_TEST(test_shapes)
     op.int_count = 1;
     op.ints = far;
     BAD(tandem_run(context, &op, &tx, 1, &ty, 1));
-    says("7");
+    expect_message("7");
     BAD(tandem_reduce(context, TANDEM_OP_SUM, 2, tx, scalar));
     BAD(tandem_reduce(context, TANDEM_OP_SUM, 1, tx, small));
     BAD(tandem_reduce(context, TANDEM_OP_SUM, 1, NULL, scalar));
@@ -381,13 +387,15 @@ START_TEST(test_aliasing)
     OK(tandem_tensor_view(tx, 0, 2, two_rows, repeat, &repeated));
     OK(tandem_tensor_view(tx, 0, 2, two_rows, NULL, &pair));
     OK(tandem_tensor_view(tx, 0, 1, six, NULL, &same));
-    BAD(tandem_unary(context, TANDEM_OP_NEG, low, high)); /* a part */
-    says("overlap");
-    BAD(tandem_unary(context, TANDEM_OP_NEG, pair, repeated)); /* itself */
+    /* A partial overlap. */
+    BAD(tandem_unary(context, TANDEM_OP_NEG, low, high));
+    expect_message("overlap");
+    /* The output overlaps itself. */
+    BAD(tandem_unary(context, TANDEM_OP_NEG, pair, repeated));
 }
 END_TEST
 
-START_TEST(test_products)
+START_TEST(test_gemm_explanations)
 {
     struct tandem_matmul_options options = {
         .struct_size = sizeof options, .alpha = 1, .device = TANDEM_ANY_DEVICE};
@@ -404,27 +412,27 @@ START_TEST(test_products)
     BAD(tandem_matmul(context, NULL, a, NULL, c));
     BAD(tandem_matmul(context, NULL, a, b, NULL));
     BAD(tandem_matmul(context, NULL, a, a, c));
-    says("3 x 4");
+    expect_message("3 x 4");
     BAD(tandem_matmul(context, NULL, b, a, c));
     BAD(tandem_matmul(context, NULL, tx, b, c));
     BAD(tandem_matmul(context, NULL, a, b, foreign));
     BAD(tandem_matmul(context, NULL, a, freed, c));
     options.bias = tx;
     BAD(tandem_matmul(context, &options, a, b, c));
-    says("bias");
+    expect_message("bias");
     options.bias = freed;
     BAD(tandem_matmul(context, &options, a, b, c));
     options.bias = NULL;
     options.activation = TANDEM_OP_ADD;
     FAILS(TANDEM_UNSUPPORTED, tandem_matmul(context, &options, a, b, c));
-    says("add");
-    /* Though the product was judged good with a form that there is. */
+    expect_message("add");
+    /* The call cache contains the GEMM with a valid activation parameter. */
     options.activation = TANDEM_OP_GELU;
     OK(tandem_explain_matmul(context, &options, a, b, c, &e));
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
         options.activation_parameter = forms[i];
         BAD(tandem_matmul(context, &options, a, b, c));
-        says("activation_parameter");
+        expect_message("activation_parameter");
         BAD(tandem_explain_matmul(context, &options, a, b, c, &e));
     }
     options.activation_parameter = 0;
@@ -433,7 +441,7 @@ START_TEST(test_products)
     BAD(tandem_matmul(context, &options, a, b, c));
     options.flags = TANDEM_GEMM_TRANSPOSE_A;
     BAD(tandem_matmul(context, &options, a, b, c));
-    says("unknown bits");
+    expect_message("unknown bits");
     options.flags = TANDEM_GEMM_ALLOW_TF32 | TANDEM_GEMM_ALLOW_NORMWISE_ERROR;
     options.device = 15;
     BAD(tandem_matmul(context, &options, a, b, c));
@@ -442,12 +450,12 @@ START_TEST(test_products)
     BAD(tandem_matmul(context, NULL, strange, strange, c));
     OK(tandem_tensor_wrap(context, x, TANDEM_F16, 2, square, NULL, 0, &half));
     BAD(tandem_matmul(context, NULL, half, c, c));
-    says("a is f16 and b is f32");
+    expect_message("a is f16 and b is f32");
     OK(tandem_tensor_wrap(context, x, TANDEM_F16, 1, square, NULL, 0,
                           &options.bias));
     options.device = TANDEM_ANY_DEVICE;
     BAD(tandem_matmul(context, &options, half, half, c));
-    says("bias is f16 and c is f32");
+    expect_message("bias is f16 and c is f32");
     BAD(tandem_explain_matmul(context, NULL, a, a, c, &e));
     BAD(tandem_explain_matmul(context, NULL, a, b, c, NULL));
     BAD(tandem_explain_matmul(NULL, NULL, a, b, c, &e));
@@ -480,14 +488,14 @@ int main(void)
     tcase_add_test(tests, test_context_functions);
     tcase_add_test(tests, test_options);
     tcase_add_test(tests, test_sizes_of_options);
-    tcase_add_test(tests, test_sizes_that_were_forgotten);
+    tcase_add_test(tests, test_struct_sizes);
     tcase_add_test(tests, test_tensors);
     tcase_add_test(tests, test_tensor_functions);
     tcase_add_test(tests, test_operands);
     tcase_add_test(tests, test_operators);
     tcase_add_test(tests, test_shapes);
     tcase_add_test(tests, test_aliasing);
-    tcase_add_test(tests, test_products);
+    tcase_add_test(tests, test_gemm_explanations);
     tcase_add_test(tests, test_explanations);
     return suite_run(suite);
 }

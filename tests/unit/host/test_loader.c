@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The loader: what it takes for a plugin, what it refuses and says of it, and
- * that every plugin may fail alone.
+ * The plugin loader: which files it accepts, which it rejects with which
+ * message, and that a failing plugin does not affect others.
  */
 #include <config.h>
 
@@ -14,9 +14,9 @@
 #include "required_entries.h"
 #include "support.h"
 
-/* The problem that names text, or NULL. */
-static const char *problem_with(struct tandem_context *context,
-                                const char *text)
+/* Returns the load error that contains text, or NULL. */
+static const char *load_error_with(struct tandem_context *context,
+                                   const char *text)
 {
     const char *problem;
 
@@ -26,8 +26,10 @@ static const char *problem_with(struct tandem_context *context,
     return NULL;
 }
 
-/* A directory of its own with the CPU plugin and, as tandem-other.so, the
- * named file of the build. */
+/*
+ * Creates a directory with the CPU plugin and, as tandem-other.so, a file of
+ * the build.
+ */
 static const char *directory_with(const char *build_name)
 {
     const char *directory = scratch_path("with-%s", build_name);
@@ -48,11 +50,14 @@ static struct tandem_context *context_at(const char *directory)
     return context_new(&options);
 }
 
-/* tandem-other.so cannot be used; the problem says why, the CPU works. */
-static void refused(const char *build_name, const char *reason)
+/*
+ * Checks that tandem-other.so is rejected with this reason and that the CPU
+ * plugin works.
+ */
+static void expect_rejected(const char *build_name, const char *reason)
 {
     struct tandem_context *context = context_at(directory_with(build_name));
-    const char *problem = problem_with(context, "tandem-other.so");
+    const char *problem = load_error_with(context, "tandem-other.so");
 
     ck_assert_msg(problem != NULL, "%s was not refused", build_name);
     ck_assert_msg(!reason || strstr(problem, reason), "\"%s\" does not say %s",
@@ -65,7 +70,7 @@ static void refused(const char *build_name, const char *reason)
 static void scripted_refused(const char *script, const char *reason)
 {
     setenv("TANDEM_TEST_PLUGIN", script, 1);
-    refused("bad-vtable-plugin.so", reason);
+    expect_rejected("bad-vtable-plugin.so", reason);
 }
 
 START_TEST(test_good_plugins_load)
@@ -80,8 +85,8 @@ START_TEST(test_good_plugins_load)
     ck_assert_str_eq(backend, "cpu");
     ck_assert_uint_eq(index, 0);
     ck_assert_uint_lt(device_named(context, "simulated"), count);
-    ck_assert_ptr_null(problem_with(context, "tandem-cpu.so"));
-    ck_assert_ptr_null(problem_with(context, "tandem-simulated.so"));
+    ck_assert_ptr_null(load_error_with(context, "tandem-cpu.so"));
+    ck_assert_ptr_null(load_error_with(context, "tandem-simulated.so"));
     context_works(context);
     tandem_context_destroy(context);
 }
@@ -124,7 +129,7 @@ START_TEST(test_no_plugins_is_no_device)
     struct tandem_context_options options = {.struct_size = sizeof options};
     struct tandem_context *context = (struct tandem_context *)&options;
 
-    if (access(PLUGINDIR, F_OK) == 0) /* something is installed */
+    if (access(PLUGINDIR, F_OK) == 0) /* Plugins are installed. */
         return;
     options.plugin_path = "/nowhere";
     FAILS(TANDEM_NO_DEVICE, tandem_context_create(&options, &context));
@@ -166,7 +171,7 @@ START_TEST(test_text_is_no_plugin)
     file_write(scratch_path("with-no-query-symbol-plugin.so/tandem-other.so"),
                "#!/bin/sh\necho not a shared object\n");
     context = context_at(directory);
-    ck_assert_ptr_nonnull(problem_with(context, "tandem-other.so"));
+    ck_assert_ptr_nonnull(load_error_with(context, "tandem-other.so"));
     context_works(context);
     tandem_context_destroy(context);
 }
@@ -180,12 +185,12 @@ START_TEST(test_empty_and_cut_files_are_no_plugins)
 
     ck_assert_int_eq(truncate(file, 3000), 0);
     context = context_at(directory);
-    ck_assert_ptr_nonnull(problem_with(context, "tandem-other.so"));
+    ck_assert_ptr_nonnull(load_error_with(context, "tandem-other.so"));
     context_works(context);
     tandem_context_destroy(context);
     ck_assert_int_eq(truncate(file, 0), 0);
     context = context_at(directory);
-    ck_assert_ptr_nonnull(problem_with(context, "tandem-other.so"));
+    ck_assert_ptr_nonnull(load_error_with(context, "tandem-other.so"));
     context_works(context);
     tandem_context_destroy(context);
 }
@@ -193,7 +198,7 @@ END_TEST
 
 START_TEST(test_missing_symbol)
 {
-    refused("no-query-symbol-plugin.so", TANDEM_BACKEND_QUERY_SYMBOL);
+    expect_rejected("no-query-symbol-plugin.so", TANDEM_BACKEND_QUERY_SYMBOL);
 }
 END_TEST
 
@@ -222,8 +227,10 @@ START_TEST(test_bad_names)
 }
 END_TEST
 
-/* The first of a name is used; that is no problem: directories of a path often
- * hold the same plugins. */
+/*
+ * The first plugin of a name is used. A second one is not a load error,
+ * because several directories often contain the same plugins.
+ */
 START_TEST(test_duplicate_name)
 {
     struct tandem_context *context;
@@ -254,16 +261,19 @@ START_TEST(test_missing_required_entry)
 }
 END_TEST
 
-/* No problem with the file itself; that it has no device is not one. */
-static void accepted(const char *script)
+/*
+ * Checks that the plugin loads without a load error. A missing device does not
+ * count as one.
+ */
+static void expect_accepted(const char *script)
 {
     struct tandem_context *context;
     uint32_t count;
 
     setenv("TANDEM_TEST_PLUGIN", script, 1);
     context = context_at(directory_with("bad-vtable-plugin.so"));
-    ck_assert_msg(!problem_with(context, "tandem-other.so"), "%s: %s", script,
-                  problem_with(context, "tandem-other.so"));
+    ck_assert_msg(!load_error_with(context, "tandem-other.so"), "%s: %s",
+                  script, load_error_with(context, "tandem-other.so"));
     OK(tandem_device_count(context, &count));
     context_works(context);
     tandem_context_destroy(context);
@@ -274,18 +284,21 @@ START_TEST(test_missing_optional_entry)
     char script[64];
 
     snprintf(script, sizeof script, "missing=%s", optional[_i]);
-    /* host_free without host_alloc, or unmap without map, is half a pair. */
+    /*
+     * host_free without host_alloc, or unmap without map, is an incomplete
+     * pair.
+     */
     if (strstr(script, "host_") || strstr(script, "map") ||
         strstr(script, "capture") || strstr(script, "graph"))
         return;
-    accepted(script);
+    expect_accepted(script);
 }
 END_TEST
 
 START_TEST(test_newer_minor_version)
 {
-    accepted("good");
-    accepted("newer");
+    expect_accepted("good");
+    expect_accepted("newer");
 }
 END_TEST
 
@@ -299,14 +312,17 @@ START_TEST(test_a_backend_whose_count_fails)
     OK(tandem_device_count(context, &count));
     ck_assert_uint_ge(count, 1);
     FAILS(TANDEM_NO_DEVICE, tandem_device_find(context, "test", &device));
-    ck_assert_ptr_nonnull(problem_with(context, "test"));
+    ck_assert_ptr_nonnull(load_error_with(context, "test"));
     context_works(context);
     tandem_context_destroy(context);
 }
 END_TEST
 
-/* Whether a context at with-tandem-simulated.so has the simulated device. */
-static bool sim_is_used(void)
+/*
+ * Returns true if a context with the plugin path with-tandem-simulated.so has
+ * the simulated device.
+ */
+static bool simulated_device_is_found(void)
 {
     struct tandem_context *context =
         context_at(scratch_path("with-tandem-simulated.so"));
@@ -319,26 +335,26 @@ static bool sim_is_used(void)
     return used;
 }
 
-START_TEST(test_files_that_others_may_write)
+START_TEST(test_world_writable_files)
 {
     const char *directory = directory_with("tandem-simulated.so");
     const char *file = scratch_path("with-tandem-simulated.so/tandem-other.so");
 
-    ck_assert(sim_is_used());
+    ck_assert(simulated_device_is_found());
     ck_assert_int_eq(chmod(file, 0666), 0);
-    ck_assert(!sim_is_used());
+    ck_assert(!simulated_device_is_found());
     ck_assert_int_eq(chmod(file, 0600), 0);
-    ck_assert(sim_is_used());
+    ck_assert(simulated_device_is_found());
     if (geteuid() == 0) {
         ck_assert_int_eq(chown(file, 12345, 12345), 0);
-        ck_assert(!sim_is_used());
+        ck_assert(!simulated_device_is_found());
         ck_assert_int_eq(chown(file, 0, 0), 0);
     }
     (void)directory;
 }
 END_TEST
 
-START_TEST(test_directories_that_others_may_write)
+START_TEST(test_world_writable_directories)
 {
     const char *directory = directory_with("tandem-simulated.so");
     struct tandem_context_options options = {.struct_size = sizeof options};
@@ -351,11 +367,11 @@ START_TEST(test_directories_that_others_may_write)
     file_copy(scratch_path("with-tandem-simulated.so/tandem-zzz.so"),
               build_path("no-query-symbol-plugin.so"));
     context = context_new(&options);
-    ck_assert_msg(!problem_with(context, TANDEM_BACKEND_QUERY_SYMBOL),
+    ck_assert_msg(!load_error_with(context, TANDEM_BACKEND_QUERY_SYMBOL),
                   "a library in a directory open to all was loaded");
     tandem_context_destroy(context);
     ck_assert_int_eq(chmod(directory, 0700), 0);
-    ck_assert(sim_is_used());
+    ck_assert(simulated_device_is_found());
 }
 END_TEST
 
@@ -379,7 +395,7 @@ START_TEST(test_links_and_directories_are_no_plugins)
 }
 END_TEST
 
-START_TEST(test_other_names_are_left_alone)
+START_TEST(test_other_names_are_ignored)
 {
     struct tandem_context *context;
 
@@ -389,7 +405,7 @@ START_TEST(test_other_names_are_left_alone)
                scratch_path("with-no-query-symbol-plugin.so/libother.so")),
         0);
     context = context_at(scratch_path("with-no-query-symbol-plugin.so"));
-    ck_assert_ptr_null(problem_with(context, "libother.so"));
+    ck_assert_ptr_null(load_error_with(context, "libother.so"));
     tandem_context_destroy(context);
 }
 END_TEST
@@ -436,7 +452,7 @@ START_TEST(test_creation_touches_no_device)
     struct tandem_context *context = context_new(NULL);
 
     ck_assert_uint_eq(counters_since(UINT32_MAX, &before).opens, 0);
-    context_works(context); /* small: the CPU's */
+    context_works(context); /* A small operator, which runs on the CPU. */
     device_named(context, "simulated");
     ck_assert_uint_eq(counters_since(UINT32_MAX, &before).opens, 0);
     tandem_context_destroy(context);
@@ -492,10 +508,10 @@ int main(void)
                         (int)(sizeof optional / sizeof *optional));
     tcase_add_test(tests, test_newer_minor_version);
     tcase_add_test(tests, test_a_backend_whose_count_fails);
-    tcase_add_test(tests, test_files_that_others_may_write);
-    tcase_add_test(tests, test_directories_that_others_may_write);
+    tcase_add_test(tests, test_world_writable_files);
+    tcase_add_test(tests, test_world_writable_directories);
     tcase_add_test(tests, test_links_and_directories_are_no_plugins);
-    tcase_add_test(tests, test_other_names_are_left_alone);
+    tcase_add_test(tests, test_other_names_are_ignored);
     tcase_add_test(tests, test_fallbacks_fill_the_table);
     tcase_add_test(tests, test_creation_touches_no_device);
     tcase_add_test(tests, test_a_device_that_does_not_open);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Plugins whose devices are wrong, directories with more plugins than anyone
- * has, and programs with more rights than their user: all else loads and
- * works.
+ * Plugins with misbehaving devices, directories with very many plugins, and
+ * setuid programs: everything else loads and works.
  */
 #include <config.h>
 
@@ -26,7 +25,10 @@ static void directory_new(const char *name)
     directory_make(scratch_path("%s", name));
 }
 
-/* The CPU's plugin, the simulated GPU's and the bad one. */
+/*
+ * Creates a context with the CPU plugin, the simulated GPU and the misbehaving
+ * plugin.
+ */
 static struct tandem_context *context_with_bad(const char *script)
 {
     char path[4096];
@@ -43,9 +45,9 @@ static struct tandem_context *context_with_bad(const char *script)
     return context_new(&options);
 }
 
-/* One operator on the bad device. */
-static enum tandem_status bad_run(struct tandem_context *context, float *x,
-                                  float *y)
+/* Runs one operator on the misbehaving device. */
+static enum tandem_status bad_device_run(struct tandem_context *context,
+                                         float *x, float *y)
 {
     const struct tandem_op op = {.struct_size = sizeof op, .id = TANDEM_OP_NEG};
     struct tandem_tensor *tx = vector_wrap(context, x, 1);
@@ -60,7 +62,7 @@ static enum tandem_status bad_run(struct tandem_context *context, float *x,
 
 /* ---- devices ---- */
 
-START_TEST(test_more_devices_than_there_are)
+START_TEST(test_too_many_devices)
 {
     struct tandem_context *context =
         context_with_bad(_i == 0 ? "many" : "nodescribe");
@@ -77,7 +79,10 @@ START_TEST(test_more_devices_than_there_are)
 }
 END_TEST
 
-/* What is shown and saved of a device is text, whatever it says of itself. */
+/*
+ * Whatever a plugin reports of a device, the text that is shown and saved is
+ * valid.
+ */
 START_TEST(test_garbage_from_describe)
 {
     struct tandem_context *context = context_with_bad("garbage");
@@ -124,7 +129,8 @@ END_TEST
 static const struct {
     const char *script;
     enum tandem_status status;
-    int attempts; /* until it is left out; MAX_OOM_OPEN_FAILURES of device.c */
+    /* Until the device is excluded; MAX_OOM_OPEN_FAILURES of device.c. */
+    int attempts;
 } openings[] = {
     {"open=3", TANDEM_NO_DEVICE, 1},     {"open=7", TANDEM_FAILED, 1},
     {"open=4", TANDEM_OUT_OF_MEMORY, 8}, {"open=99", TANDEM_FAILED, 1},
@@ -132,28 +138,30 @@ static const struct {
     {"stream=7", TANDEM_FAILED, 1},      {"stream=77", TANDEM_FAILED, 1},
 };
 
-/* A failed open leaves nothing to close, whatever it left in the result.  Where
- * memory was out, it is tried again a few times. */
+/*
+ * After a failed open there is nothing to close, whatever pointer it returned.
+ * After TANDEM_OUT_OF_MEMORY, the open is retried a few times.
+ */
 START_TEST(test_devices_that_do_not_open)
 {
     struct tandem_context *context = context_with_bad(openings[_i].script);
     float x = 1, y = 0;
 
     for (int i = 0; i < openings[_i].attempts; i++)
-        FAILS(openings[_i].status, bad_run(context, &x, &y));
-    FAILS(TANDEM_NO_DEVICE, bad_run(context, &x, &y));
+        FAILS(openings[_i].status, bad_device_run(context, &x, &y));
+    FAILS(TANDEM_NO_DEVICE, bad_device_run(context, &x, &y));
     ck_assert_uint_eq(log_count(TANDEM_LOG_WARNING, "not used"), 1);
     context_works(context);
     tandem_context_destroy(context);
 }
 END_TEST
 
-START_TEST(test_statuses_that_there_are_not)
+START_TEST(test_undefined_statuses)
 {
     struct tandem_context *context = context_with_bad("status");
     float x = 1, y = 0;
 
-    FAILS(TANDEM_FAILED, bad_run(context, &x, &y));
+    FAILS(TANDEM_FAILED, bad_device_run(context, &x, &y));
     context_works(context);
     tandem_context_destroy(context);
 }
@@ -168,12 +176,14 @@ static void *stuck_run(void *user)
 {
     struct stuck *stuck = user;
 
-    bad_run(stuck->context, &stuck->x, &stuck->y);
+    bad_device_run(stuck->context, &stuck->x, &stuck->y);
     return NULL;
 }
 
-/* A plugin that does not keep to its timeouts keeps its caller, and nobody
- * else.  The thread, and the context, are left to the end of the process. */
+/*
+ * A plugin that ignores its timeouts blocks its caller, but no other thread.
+ * The thread and the context remain until the process ends.
+ */
 START_TEST(test_waits_that_never_return)
 {
     static struct stuck stuck;
@@ -193,7 +203,7 @@ END_TEST
 
 /* ---- directories ---- */
 
-/* All of them are looked at, in order, and what is wrong hides nothing. */
+/* All plugins are examined in order, and invalid ones do not hide others. */
 START_TEST(test_many_plugins_in_a_directory)
 {
     char path[4096];
@@ -225,9 +235,11 @@ START_TEST(test_many_plugins_in_a_directory)
 }
 END_TEST
 
-/* A directory listed twice, under two names, and a plugin that is there twice:
- * each plugin is used once. */
-START_TEST(test_the_same_plugin_again)
+/*
+ * A directory listed twice, under two names, and a plugin in two directories:
+ * each plugin is loaded once.
+ */
+START_TEST(test_duplicate_plugins)
 {
     char path[8192];
     const struct tandem_context_options options = {.plugin_path = path};
@@ -256,7 +268,7 @@ START_TEST(test_the_same_plugin_again)
 }
 END_TEST
 
-START_TEST(test_directories_not_to_be_trusted)
+START_TEST(test_untrusted_directories)
 {
     struct tandem_context *context;
     char path[8192];
@@ -297,14 +309,17 @@ END_TEST
 
 /* ---- secure execution ---- */
 
-static const char *const steered[] = {
+static const char *const environment[] = {
     "TANDEM_PLUGIN_PATH", "TANDEM_BACKENDS", "TANDEM_DEVICE",
     "TANDEM_PROFILE_DIR", "TANDEM_LOG",      "TANDEM_NUM_THREADS",
     "XDG_CACHE_HOME"};
-#define STEERED (sizeof steered / sizeof *steered)
+#define STEERED (sizeof environment / sizeof *environment)
 
-/* The program run with more rights than its user's: what the environment says
- * is not done, and the log names it.  plain: run as any program, it is. */
+/*
+ * Runs the program with more rights than its user has. The environment must be
+ * ignored, with a log message for each variable. plain: runs the program
+ * without these rights, and the environment is used.
+ */
 static int secure_child(const char *plugins, bool plain)
 {
     const struct tandem_context_options options = {.struct_size =
@@ -319,15 +334,15 @@ static int secure_child(const char *plugins, bool plain)
 
     if (tandem_context_create(&options, &context) != TANDEM_OK)
         return 2;
-    /* TANDEM_BACKENDS asks for the CPU alone. */
+    /* TANDEM_BACKENDS selects only the CPU. */
     simulated = tandem_device_find(context, "simulated", &device) == TANDEM_OK;
     for (size_t i = 0; i < STEERED; i++)
-        refused += log_count(TANDEM_LOG_WARNING, steered[i]) > 0;
+        refused += log_count(TANDEM_LOG_WARNING, environment[i]) > 0;
     if (plain)
         return !simulated && refused == 0 ? 0 : 3;
     if (!simulated || refused != STEERED)
         return 4;
-    /* TANDEM_PROFILE_DIR and XDG_CACHE_HOME name directories. */
+    /* TANDEM_PROFILE_DIR and XDG_CACHE_HOME contain directories. */
     if (tandem_profile_create(context, device, &profile) != TANDEM_OK ||
         tandem_profile_save(profile, NULL, path, sizeof path) == TANDEM_OK)
         return 5;
@@ -335,8 +350,9 @@ static int secure_child(const char *plugins, bool plain)
     return 0;
 }
 
-/* A group that the process has in effect, but does not really belong to, is
- * what a program of mode g+s gives its user. */
+/*
+ * A setgid program gives its user an effective group that is not the real one.
+ */
 static int secure_run(const char *kind)
 {
     int status = 0;
@@ -365,7 +381,7 @@ START_TEST(test_secure_execution)
     ck_assert_int_eq(secure_run("plain"), 0);
     ck_assert_int_eq(access(scratch_path("cache/tandem"), F_OK), 0);
     directory_remove(scratch_path("cache"));
-    if (geteuid() != 0) /* who else can give himself a group? */
+    if (geteuid() != 0) /* Only root can change groups. */
         return;
     ck_assert_int_eq(secure_run("secure"), 0);
     ck_assert_int_ne(access(scratch_path("cache/tandem"), F_OK), 0);
@@ -383,16 +399,16 @@ int main(int argc, char **argv)
     (void)argv;
     suite = suite_create("hostile");
     tests = case_new(suite, "hostile");
-    tcase_add_loop_test(tests, test_more_devices_than_there_are, 0, 2);
+    tcase_add_loop_test(tests, test_too_many_devices, 0, 2);
     tcase_add_test(tests, test_garbage_from_describe);
     tcase_add_test(tests, test_errors_without_a_text);
     tcase_add_loop_test(tests, test_devices_that_do_not_open, 0,
                         (int)(sizeof openings / sizeof *openings));
-    tcase_add_test(tests, test_statuses_that_there_are_not);
+    tcase_add_test(tests, test_undefined_statuses);
     tcase_add_test(tests, test_waits_that_never_return);
     tcase_add_test(tests, test_many_plugins_in_a_directory);
-    tcase_add_test(tests, test_the_same_plugin_again);
-    tcase_add_test(tests, test_directories_not_to_be_trusted);
+    tcase_add_test(tests, test_duplicate_plugins);
+    tcase_add_test(tests, test_untrusted_directories);
     tcase_add_test(tests, test_secure_execution);
     return suite_run(suite);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tandem_matmul with any strides of its inputs, with empty batches, and with
- * strides that no address depends on, on the CPU plugin and on a real OpenCL
- * driver, against sums in float64.
+ * tandem_matmul with arbitrary strides of its inputs, with empty batches, and
+ * with strides that do not matter, on the CPU plugin and on a real OpenCL
+ * driver, compared with sums in float64.
  */
 #include <config.h>
 
@@ -15,12 +15,12 @@
 #define DEVICES 2
 static const char *const names[DEVICES] = {"cpu", "opencl"};
 
-#define ROOM 4096 /* elements of each operand's memory */
-#define LEAST INT64_MIN
-#define MOST INT64_MAX
+#define ELEMENTS 4096 /* The number of elements of each operand's memory. */
+#define STRIDE_MIN INT64_MIN
+#define STRIDE_MAX INT64_MAX
 
 static struct tandem_context *context;
-static float memory[4][ROOM]; /* a, b, bias, c */
+static float memory[4][ELEMENTS]; /* a, b, bias, c. */
 
 static void plugins_setup(void)
 {
@@ -41,84 +41,98 @@ static void context_teardown(void)
     tandem_context_destroy(context);
 }
 
-/* From -1 to 1, from a linear congruential generator. */
+/* Returns a number from -1 to 1 from a linear congruential generator. */
 static float random_next(uint64_t *state)
 {
     *state = *state * 6364136223846793005u + 1442695040888963407u;
     return (float)((double)(*state >> 40) / 0x1p23 - 1);
 }
 
-/* A tensor whose element (0, ..., 0) lies in the middle of its memory. */
-struct form {
-    uint32_t rank; /* 0: no tensor */
+/*
+ * Layout of a tensor whose element (0, ..., 0) is in the middle of its memory.
+ */
+struct operand_layout {
+    uint32_t rank; /* 0 stands for a missing tensor. */
     int64_t shape[3], strides[3];
 };
 enum { A, B, BIAS, C, OPERANDS };
-struct product {
-    struct form forms[OPERANDS];
+struct gemm_case {
+    struct operand_layout layouts[OPERANDS];
     double beta;
 };
 
 static float *origin(int operand)
 {
-    return &memory[operand][ROOM / 2];
+    return &memory[operand][ELEMENTS / 2];
 }
 
-static struct tandem_tensor *form_wrap(const struct product *product,
-                                       int operand)
+static struct tandem_tensor *operand_wrap(const struct gemm_case *gemm_case,
+                                          int operand)
 {
-    const struct form *form = &product->forms[operand];
+    const struct operand_layout *operand_layout = &gemm_case->layouts[operand];
     struct tandem_tensor *tensor = NULL;
 
-    if (form->rank > 0)
-        OK(tandem_tensor_wrap(context, origin(operand), TANDEM_F32, form->rank,
-                              form->shape, form->strides, 0, &tensor));
+    if (operand_layout->rank > 0)
+        OK(tandem_tensor_wrap(context, origin(operand), TANDEM_F32,
+                              operand_layout->rank, operand_layout->shape,
+                              operand_layout->strides, 0, &tensor));
     return tensor;
 }
 
-/* The size of an axis, which counts from the last; 1 if there is none. */
-static int64_t size_of(const struct form *form, uint32_t from_last)
+/*
+ * Returns the size of an axis, counted from the last, or 1 if there is no such
+ * axis.
+ */
+static int64_t axis_size(const struct operand_layout *operand_layout,
+                         uint32_t from_last)
 {
-    return form->rank > from_last ? form->shape[form->rank - 1 - from_last] : 1;
+    return operand_layout->rank > from_last
+               ? operand_layout->shape[operand_layout->rank - 1 - from_last]
+               : 1;
 }
 
-/* Where an element lies; an axis of one element repeats. */
-static int64_t place(const struct form *form, int64_t batch, int64_t row,
-                     int64_t column)
+/*
+ * Returns the index of an element in memory; an axis of size 1 is broadcast.
+ */
+static int64_t element_index(const struct operand_layout *operand_layout,
+                             int64_t batch, int64_t row, int64_t column)
 {
     const int64_t index[3] = {column, row, batch};
     int64_t at = 0;
 
-    for (uint32_t i = 0; i < form->rank; i++)
-        if (size_of(form, i) > 1)
-            at += index[i] * form->strides[form->rank - 1 - i];
+    for (uint32_t i = 0; i < operand_layout->rank; i++)
+        if (axis_size(operand_layout, i) > 1)
+            at += index[i] *
+                  operand_layout->strides[operand_layout->rank - 1 - i];
     return at;
 }
 
-static double bias_of(const struct form *bias, int64_t row, int64_t column)
+static double bias_of(const struct operand_layout *bias, int64_t row,
+                      int64_t column)
 {
     if (bias->rank == 0)
         return 0;
-    return bias->rank == 1 ? origin(BIAS)[place(bias, 0, 0, column)]
-                           : origin(BIAS)[place(bias, 0, row, 0)];
+    return bias->rank == 1 ? origin(BIAS)[element_index(bias, 0, 0, column)]
+                           : origin(BIAS)[element_index(bias, 0, row, 0)];
 }
 
-/* before: c's memory before the product. */
-static void element_check(const struct product *product, const float *before,
-                          int64_t batch, int64_t row, int64_t column)
+/* before: the memory of c before the call. */
+static void element_check(const struct gemm_case *gemm_case,
+                          const float *before, int64_t batch, int64_t row,
+                          int64_t column)
 {
-    const struct form *forms = product->forms;
-    const int64_t k = size_of(&forms[A], 0);
-    const int64_t at = place(&forms[C], batch, row, column);
-    const double bias = bias_of(&forms[BIAS], row, column);
-    double sum = product->beta * before[ROOM / 2 + at] + bias;
-    double magnitudes = fabs(product->beta * before[ROOM / 2 + at]) +
-                        fabs(bias);
+    const struct operand_layout *layouts = gemm_case->layouts;
+    const int64_t k = axis_size(&layouts[A], 0);
+    const int64_t at = element_index(&layouts[C], batch, row, column);
+    const double bias = bias_of(&layouts[BIAS], row, column);
+    double sum = gemm_case->beta * before[ELEMENTS / 2 + at] + bias;
+    double magnitudes =
+        fabs(gemm_case->beta * before[ELEMENTS / 2 + at]) + fabs(bias);
 
     for (int64_t i = 0; i < k; i++) {
         const double term =
-            (double)origin(A)[place(&forms[A], batch, row, i)] *
-            origin(B)[place(&forms[B], batch, i, column)];
+            (double)origin(A)[element_index(&layouts[A], batch, row, i)] *
+            origin(B)[element_index(&layouts[B], batch, i, column)];
 
         sum += term;
         magnitudes += fabs(term);
@@ -129,26 +143,26 @@ static void element_check(const struct product *product, const float *before,
                   (long long)row, (long long)column, origin(C)[at], sum);
 }
 
-/* Fills all memory and runs the product, also as an explanation. */
-static void product_run(const struct product *product, const char *device,
-                        float *before)
+/* Fills the memory of all operands, explains the GEMM and runs it. */
+static void gemm_run(const struct gemm_case *gemm_case, const char *device,
+                     float *before)
 {
     struct tandem_explanation explanation = {.struct_size =
                                                  sizeof explanation};
     struct tandem_tensor *tensors[OPERANDS];
-    struct tandem_matmul_options options = {
-        .struct_size = sizeof options,
-        .alpha = 1,
-        .beta = product->beta,
-        .device = device_named(context, device)};
+    struct tandem_matmul_options options = {.struct_size = sizeof options,
+                                            .alpha = 1,
+                                            .beta = gemm_case->beta,
+                                            .device =
+                                                device_named(context, device)};
     uint64_t state = 1;
 
     for (int i = 0; i < OPERANDS; i++)
-        for (int j = 0; j < ROOM; j++)
+        for (int j = 0; j < ELEMENTS; j++)
             memory[i][j] = random_next(&state);
     memcpy(before, memory[C], sizeof memory[C]);
     for (int i = 0; i < OPERANDS; i++)
-        tensors[i] = form_wrap(product, i);
+        tensors[i] = operand_wrap(gemm_case, i);
     options.bias = tensors[BIAS];
     OK(tandem_explain_matmul(context, &options, tensors[A], tensors[B],
                              tensors[C], &explanation));
@@ -159,19 +173,19 @@ static void product_run(const struct product *product, const char *device,
         tandem_tensor_destroy(tensors[i]);
 }
 
-static void product_check(const struct product *product, const char *device)
+static void gemm_check(const struct gemm_case *gemm_case, const char *device)
 {
-    static float before[ROOM];
-    const struct form *c = &product->forms[C];
+    static float before[ELEMENTS];
+    const struct operand_layout *c = &gemm_case->layouts[C];
     int64_t written = 0;
 
-    product_run(product, device, before);
-    for (int64_t batch = 0; batch < size_of(c, 2); batch++)
-        for (int64_t row = 0; row < size_of(c, 1); row++)
-            for (int64_t column = 0; column < size_of(c, 0); column++) {
-                element_check(product, before, batch, row, column);
-                before[ROOM / 2 + place(c, batch, row, column)] =
-                    origin(C)[place(c, batch, row, column)];
+    gemm_run(gemm_case, device, before);
+    for (int64_t batch = 0; batch < axis_size(c, 2); batch++)
+        for (int64_t row = 0; row < axis_size(c, 1); row++)
+            for (int64_t column = 0; column < axis_size(c, 0); column++) {
+                element_check(gemm_case, before, batch, row, column);
+                before[ELEMENTS / 2 + element_index(c, batch, row, column)] =
+                    origin(C)[element_index(c, batch, row, column)];
                 written++;
             }
     ck_assert_msg(memcmp(before, memory[C], sizeof before) == 0,
@@ -179,13 +193,19 @@ static void product_check(const struct product *product, const char *device)
                   (long long)written);
 }
 
-#define FORM2(rows, columns, ...)                                             \
-    {                                                                         \
-        2, {rows, columns}, {__VA_ARGS__}                                     \
+#define LAYOUT2(rows, columns, ...)                                            \
+    {                                                                          \
+        2, {rows, columns},                                                    \
+        {                                                                      \
+            __VA_ARGS__                                                        \
+        }                                                                      \
     }
-#define FORM3(batch, rows, columns, ...)                                      \
-    {                                                                         \
-        3, {batch, rows, columns}, {__VA_ARGS__}                              \
+#define LAYOUT3(batch, rows, columns, ...)                                     \
+    {                                                                          \
+        3, {batch, rows, columns},                                             \
+        {                                                                      \
+            __VA_ARGS__                                                        \
+        }                                                                      \
     }
 #define NO_BIAS                                                               \
     {                                                                         \
@@ -195,101 +215,105 @@ static void product_check(const struct product *product, const char *device)
     {                                                                         \
         1, {n}, {stride}                                                      \
     }
-#define B67 FORM2(7, 6, 6, 1)
-#define C56 FORM2(5, 6, 6, 1)
+#define B67 LAYOUT2(7, 6, 6, 1)
+#define C56 LAYOUT2(5, 6, 6, 1)
 
-/* Strides that a matrix with a leading dimension cannot express, and the same
- * in batches. */
-static const struct product strided[] = {
-    {{FORM2(5, 7, 0, 1), B67, NO_BIAS, C56}, 0},
-    {{FORM2(5, 7, 1, 1), B67, NO_BIAS, C56}, 0},
-    {{FORM2(5, 7, -4, 1), B67, NO_BIAS, C56}, 0},
-    {{FORM2(5, 7, 6, 1), B67, NO_BIAS, C56}, 1},
-    {{FORM2(5, 7, 1, 0), B67, NO_BIAS, C56}, 0},
-    {{FORM2(5, 7, 1, -9), B67, NO_BIAS, C56}, 0},
-    {{FORM2(5, 7, 7, -1), B67, NO_BIAS, C56}, 0},
-    {{FORM2(5, 7, -7, -1), B67, NO_BIAS, C56}, 0},
-    {{FORM2(5, 7, 2, 11), B67, NO_BIAS, C56}, 0},
-    {{FORM2(5, 7, 0, 0), B67, NO_BIAS, C56}, 0},
-    {{FORM2(5, 7, 7, 1), FORM2(7, 6, 0, 1), NO_BIAS, C56}, 0},
-    {{FORM2(5, 7, 7, 1), FORM2(7, 6, 1, 1), NO_BIAS, C56}, 0},
-    {{FORM2(5, 7, 7, 1), FORM2(7, 6, -6, 1), BIAS1(6, -1), C56}, 0.5},
-    {{FORM2(5, 7, 2, 14), FORM2(7, 6, -12, 2), BIAS1(6, 3), C56}, 0},
-    {{FORM2(5, 7, 7, 1), B67, BIAS1(6, 0), C56}, 0},
-    {{FORM2(5, 7, 7, 1), B67, FORM2(5, 1, 2, MOST), C56}, 0},
-    {{FORM2(5, 7, 7, 1), B67, FORM2(5, 1, -1, 1), C56}, 0},
-    {{FORM3(3, 5, 7, -35, 7, 1), FORM3(3, 7, 6, 42, 6, 1), NO_BIAS,
-      FORM3(3, 5, 6, 30, 6, 1)},
+/*
+ * Strides that a matrix with a leading dimension cannot express, with and
+ * without batches.
+ */
+static const struct gemm_case strided[] = {
+    {{LAYOUT2(5, 7, 0, 1), B67, NO_BIAS, C56}, 0},
+    {{LAYOUT2(5, 7, 1, 1), B67, NO_BIAS, C56}, 0},
+    {{LAYOUT2(5, 7, -4, 1), B67, NO_BIAS, C56}, 0},
+    {{LAYOUT2(5, 7, 6, 1), B67, NO_BIAS, C56}, 1},
+    {{LAYOUT2(5, 7, 1, 0), B67, NO_BIAS, C56}, 0},
+    {{LAYOUT2(5, 7, 1, -9), B67, NO_BIAS, C56}, 0},
+    {{LAYOUT2(5, 7, 7, -1), B67, NO_BIAS, C56}, 0},
+    {{LAYOUT2(5, 7, -7, -1), B67, NO_BIAS, C56}, 0},
+    {{LAYOUT2(5, 7, 2, 11), B67, NO_BIAS, C56}, 0},
+    {{LAYOUT2(5, 7, 0, 0), B67, NO_BIAS, C56}, 0},
+    {{LAYOUT2(5, 7, 7, 1), LAYOUT2(7, 6, 0, 1), NO_BIAS, C56}, 0},
+    {{LAYOUT2(5, 7, 7, 1), LAYOUT2(7, 6, 1, 1), NO_BIAS, C56}, 0},
+    {{LAYOUT2(5, 7, 7, 1), LAYOUT2(7, 6, -6, 1), BIAS1(6, -1), C56}, 0.5},
+    {{LAYOUT2(5, 7, 2, 14), LAYOUT2(7, 6, -12, 2), BIAS1(6, 3), C56}, 0},
+    {{LAYOUT2(5, 7, 7, 1), B67, BIAS1(6, 0), C56}, 0},
+    {{LAYOUT2(5, 7, 7, 1), B67, LAYOUT2(5, 1, 2, STRIDE_MAX), C56}, 0},
+    {{LAYOUT2(5, 7, 7, 1), B67, LAYOUT2(5, 1, -1, 1), C56}, 0},
+    {{LAYOUT3(3, 5, 7, -35, 7, 1), LAYOUT3(3, 7, 6, 42, 6, 1), NO_BIAS,
+      LAYOUT3(3, 5, 6, 30, 6, 1)},
      0},
-    {{FORM3(3, 5, 7, 35, -7, 1), FORM3(3, 7, 6, -1, 3, 25), NO_BIAS,
-      FORM3(3, 5, 6, 40, 7, 1)},
+    {{LAYOUT3(3, 5, 7, 35, -7, 1), LAYOUT3(3, 7, 6, -1, 3, 25), NO_BIAS,
+      LAYOUT3(3, 5, 6, 40, 7, 1)},
      1},
-    {{FORM3(3, 5, 7, 0, 0, 1), FORM3(1, 7, 6, MOST, -6, -1), NO_BIAS,
-      FORM3(3, 5, 6, 30, 6, 1)},
+    {{LAYOUT3(3, 5, 7, 0, 0, 1), LAYOUT3(1, 7, 6, STRIDE_MAX, -6, -1), NO_BIAS,
+      LAYOUT3(3, 5, 6, 30, 6, 1)},
      0},
-    {{FORM2(5, 7, 3, 2), FORM3(3, 7, 6, 2, 0, 1), NO_BIAS,
-      FORM3(3, 5, 6, 30, 6, 1)},
+    {{LAYOUT2(5, 7, 3, 2), LAYOUT3(3, 7, 6, 2, 0, 1), NO_BIAS,
+      LAYOUT3(3, 5, 6, 30, 6, 1)},
      0},
-    /* A column whose stride is no leading dimension. */
-    {{FORM2(5, 1, -2, 1), FORM2(1, 6, 6, 1), NO_BIAS, C56}, 0},
-    {{FORM2(5, 1, 0, 3), FORM2(1, 6, 6, 2), NO_BIAS, C56}, 0},
+    /* A column whose stride is not a valid leading dimension. */
+    {{LAYOUT2(5, 1, -2, 1), LAYOUT2(1, 6, 6, 1), NO_BIAS, C56}, 0},
+    {{LAYOUT2(5, 1, 0, 3), LAYOUT2(1, 6, 6, 2), NO_BIAS, C56}, 0},
 };
 
 START_TEST(test_inputs_have_any_strides)
 {
-    product_check(&strided[_i / DEVICES], names[_i % DEVICES]);
+    gemm_check(&strided[_i / DEVICES], names[_i % DEVICES]);
 }
 END_TEST
 
-/* Axes of at most one element with strides that make no sense. */
-static const struct product junk[] = {
-    {{FORM2(1, 7, LEAST, 1), FORM2(7, 1, 1, LEAST), BIAS1(1, -3),
-      FORM2(1, 1, LEAST, MOST)},
+/* Axes of size 0 or 1 with meaningless strides. */
+static const struct gemm_case meaningless_strides[] = {
+    {{LAYOUT2(1, 7, STRIDE_MIN, 1), LAYOUT2(7, 1, 1, STRIDE_MIN), BIAS1(1, -3),
+      LAYOUT2(1, 1, STRIDE_MIN, STRIDE_MAX)},
      1},
-    {{FORM2(5, 1, 1, MOST), FORM2(1, 6, MOST, 1), FORM2(5, 1, 1, LEAST), C56},
+    {{LAYOUT2(5, 1, 1, STRIDE_MAX), LAYOUT2(1, 6, STRIDE_MAX, 1),
+      LAYOUT2(5, 1, 1, STRIDE_MIN), C56},
      0},
-    {{FORM3(1, 5, 7, LEAST, 7, 1), FORM3(1, 7, 6, MOST, 6, 1), NO_BIAS,
-      FORM3(1, 5, 6, -1, 6, 1)},
+    {{LAYOUT3(1, 5, 7, STRIDE_MIN, 7, 1), LAYOUT3(1, 7, 6, STRIDE_MAX, 6, 1),
+      NO_BIAS, LAYOUT3(1, 5, 6, -1, 6, 1)},
      0},
-    /* No elements: k, m, n, the batch. */
-    {{FORM2(5, 0, LEAST, MOST), FORM2(0, 6, MOST, LEAST), BIAS1(6, 1), C56},
+    /* k, m, n or the batch is 0. */
+    {{LAYOUT2(5, 0, STRIDE_MIN, STRIDE_MAX),
+      LAYOUT2(0, 6, STRIDE_MAX, STRIDE_MIN), BIAS1(6, 1), C56},
      1},
-    {{FORM3(2, 5, 0, -1, MOST, MOST), FORM3(2, 0, 6, LEAST, -1, 0), NO_BIAS,
-      FORM3(2, 5, 6, 30, 6, 1)},
+    {{LAYOUT3(2, 5, 0, -1, STRIDE_MAX, STRIDE_MAX),
+      LAYOUT3(2, 0, 6, STRIDE_MIN, -1, 0), NO_BIAS, LAYOUT3(2, 5, 6, 30, 6, 1)},
      0},
-    {{FORM2(0, 7, MOST, -3), FORM2(7, 6, 0, 2), BIAS1(6, -5),
-      FORM2(0, 6, LEAST, MOST)},
+    {{LAYOUT2(0, 7, STRIDE_MAX, -3), LAYOUT2(7, 6, 0, 2), BIAS1(6, -5),
+      LAYOUT2(0, 6, STRIDE_MIN, STRIDE_MAX)},
      1},
-    {{FORM2(5, 7, 2, 0), FORM2(7, 0, 2, 3), FORM2(5, 1, -9, 1),
-      FORM2(5, 0, 0, 7)},
+    {{LAYOUT2(5, 7, 2, 0), LAYOUT2(7, 0, 2, 3), LAYOUT2(5, 1, -9, 1),
+      LAYOUT2(5, 0, 0, 7)},
      0},
-    {{FORM3(0, 5, 7, 35, 7, 1), FORM3(0, 7, 6, 42, 6, 1), NO_BIAS,
-      FORM3(0, 5, 6, 30, 6, 1)},
+    {{LAYOUT3(0, 5, 7, 35, 7, 1), LAYOUT3(0, 7, 6, 42, 6, 1), NO_BIAS,
+      LAYOUT3(0, 5, 6, 30, 6, 1)},
      0},
-    {{FORM3(0, 5, 7, LEAST, MOST, 0), FORM3(1, 7, 6, 42, 0, 2), BIAS1(6, 2),
-      FORM3(0, 5, 6, MOST, 3, LEAST)},
+    {{LAYOUT3(0, 5, 7, STRIDE_MIN, STRIDE_MAX, 0), LAYOUT3(1, 7, 6, 42, 0, 2),
+      BIAS1(6, 2), LAYOUT3(0, 5, 6, STRIDE_MAX, 3, STRIDE_MIN)},
      0.5},
-    {{FORM2(5, 7, 7, 1), FORM2(7, 6, 6, 1), FORM2(5, 1, 3, 1),
-      FORM3(0, 5, 6, 30, 6, 1)},
+    {{LAYOUT2(5, 7, 7, 1), LAYOUT2(7, 6, 6, 1), LAYOUT2(5, 1, 3, 1),
+      LAYOUT3(0, 5, 6, 30, 6, 1)},
      1},
 };
 
 START_TEST(test_strides_of_single_elements_are_ignored)
 {
-    product_check(&junk[_i / DEVICES], names[_i % DEVICES]);
+    gemm_check(&meaningless_strides[_i / DEVICES], names[_i % DEVICES]);
 }
 END_TEST
 
-/* ---- what is refused ---- */
+/* ---- rejected calls ---- */
 
-static void product_fails(const struct product *product)
+static void expect_gemm_error(const struct gemm_case *gemm_case)
 {
     const struct tandem_matmul_options options = {.struct_size = sizeof options,
                                                   .alpha = 1,
                                                   .device = TANDEM_ANY_DEVICE};
-    struct tandem_tensor *a = form_wrap(product, A);
-    struct tandem_tensor *b = form_wrap(product, B);
-    struct tandem_tensor *c = form_wrap(product, C);
+    struct tandem_tensor *a = operand_wrap(gemm_case, A);
+    struct tandem_tensor *b = operand_wrap(gemm_case, B);
+    struct tandem_tensor *c = operand_wrap(gemm_case, C);
 
     FAILS(TANDEM_INVALID_ARGUMENT, tandem_matmul(context, &options, a, b, c));
     ck_assert_msg(strstr(tandem_last_error(), "matmul: c: strides"),
@@ -299,20 +323,22 @@ static void product_fails(const struct product *product)
     tandem_tensor_destroy(c);
 }
 
-START_TEST(test_c_has_rows)
+START_TEST(test_c_must_be_row_major)
 {
-    static const struct product products[] = {
-        {{FORM2(5, 7, 7, 1), B67, NO_BIAS, FORM2(5, 6, 12, 2)}, 0},
-        {{FORM2(5, 7, 7, 1), B67, NO_BIAS, FORM2(5, 6, 1, 5)}, 0},
-        {{FORM2(5, 7, 7, 1), B67, NO_BIAS, FORM2(5, 6, -6, 1)}, 0},
-        {{FORM2(5, 7, 7, 1), B67, NO_BIAS, FORM3(2, 5, 6, -30, 6, 1)}, 0},
+    static const struct gemm_case gemm_cases[] = {
+        {{LAYOUT2(5, 7, 7, 1), B67, NO_BIAS, LAYOUT2(5, 6, 12, 2)}, 0},
+        {{LAYOUT2(5, 7, 7, 1), B67, NO_BIAS, LAYOUT2(5, 6, 1, 5)}, 0},
+        {{LAYOUT2(5, 7, 7, 1), B67, NO_BIAS, LAYOUT2(5, 6, -6, 1)}, 0},
+        {{LAYOUT2(5, 7, 7, 1), B67, NO_BIAS, LAYOUT3(2, 5, 6, -30, 6, 1)}, 0},
     };
 
-    product_fails(&products[_i]);
+    expect_gemm_error(&gemm_cases[_i]);
 }
 END_TEST
 
-/* A copy of an input would hide that c overlaps it. */
+/*
+ * The overlap must be detected although the input is copied for its strides.
+ */
 START_TEST(test_c_overlaps_no_input)
 {
     const int64_t shape[2] = {8, 8}, strides[2] = {16, 2}, other[2] = {8, 1};
@@ -328,7 +354,7 @@ START_TEST(test_c_overlaps_no_input)
     FAILS(TANDEM_INVALID_ARGUMENT, tandem_matmul(context, NULL, b, a, c));
     ck_assert_str_eq(tandem_last_error(), "matmul: c overlaps b");
     tandem_tensor_destroy(c);
-    /* Behind a. */
+    /* c follows a. */
     OK(tandem_tensor_view(whole, 128, 2, shape, other, &c));
     OK(tandem_matmul(context, NULL, a, b, c));
     tandem_tensor_destroy(a);
@@ -342,7 +368,8 @@ END_TEST
 
 START_TEST(test_empty_tensors_have_any_strides)
 {
-    const int64_t shape[3] = {5, 0, 1}, strides[3] = {MOST, LEAST, MOST};
+    const int64_t shape[3] = {5, 0, 1},
+                  strides[3] = {STRIDE_MAX, STRIDE_MIN, STRIDE_MAX};
     const struct tandem_op copy = {.struct_size = sizeof copy,
                                    .id = TANDEM_OP_COPY};
     struct tandem_tensor *tensor, *view;
@@ -371,8 +398,8 @@ int main(void)
     tcase_add_loop_test(tests, test_inputs_have_any_strides, 0,
                         DEVICES * COUNT(strided));
     tcase_add_loop_test(tests, test_strides_of_single_elements_are_ignored, 0,
-                        DEVICES * COUNT(junk));
-    tcase_add_loop_test(tests, test_c_has_rows, 0, 4);
+                        DEVICES * COUNT(meaningless_strides));
+    tcase_add_loop_test(tests, test_c_must_be_row_major, 0, 4);
     tcase_add_test(tests, test_c_overlaps_no_input);
     tcase_add_loop_test(tests, test_empty_tensors_have_any_strides, 0,
                         DEVICES);

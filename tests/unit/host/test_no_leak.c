@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * No growth: after many operators the process, the plugin's pool and the
- * handles are as large as after a few.  TANDEM_TEST_LONG=1: a million on each
- * device; else a part of that.
+ * No growth: after many operators, the process, the plugin's pool and the
+ * number of handles are as large as after a few. TANDEM_TEST_LONG=1 runs a
+ * million operators on each device, otherwise fewer.
  */
 #include <config.h>
 
@@ -28,7 +28,7 @@ static struct tandem_memory_stats stats_of(struct tandem_context *context,
 
 static float x[N], y[N], square[16 * 16];
 
-/* One round: eight operators over wrapped, own and passing tensors. */
+/* Runs eight operators over wrapped, owned and temporary tensors. */
 static void round_run(struct tandem_context *context, uint32_t device,
                       struct tandem_tensor *tx, struct tandem_tensor *ty)
 {
@@ -67,7 +67,10 @@ static void round_run(struct tandem_context *context, uint32_t device,
 
 #define ROUND_OPERATORS 8u
 
-/* Rounds on one device: the second half needs no more than the first. */
+/*
+ * Runs rounds on one device and checks that the second half needs no more
+ * memory than the first.
+ */
 static void no_growth(const char *name, uint64_t operators)
 {
     struct tandem_context *context = context_new(NULL);
@@ -128,7 +131,7 @@ START_TEST(test_sim)
 }
 END_TEST
 
-/* Whole contexts, with their devices, over and over. */
+/* Creates and destroys whole contexts with their devices. */
 START_TEST(test_contexts)
 {
     uint64_t resident = 0;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The accuracy gate: an operator that a device's profile rejects is never run
- * on that device, chosen or asked for, and an explanation says so.
+ * The operator blocklist: an operator that a device's profile blocks never
+ * runs on that device, neither selected nor requested, and explanations say
+ * so.
  */
 #include <config.h>
 
@@ -15,8 +16,8 @@
 
 static float data[ELEMENTS];
 
-/* The simulated GPU is free, the CPU is not. */
-static void gpu_favour(void)
+/* Saves profiles with a free GPU and an expensive CPU. */
+static void profiles_prefer_gpu(void)
 {
     struct script slow = script_free(), free_of_charge = script_free();
 
@@ -27,21 +28,23 @@ static void gpu_favour(void)
     script_save("simulated", &free_of_charge);
 }
 
-static void rejection_save(const char *device, uint32_t op, uint32_t rejected)
+static void op_blocked_save(const char *device, uint32_t op, uint32_t blocked)
 {
     struct tandem_context *context = context_new(NULL);
     struct tandem_profile *profile = NULL;
 
     OK(tandem_profile_edit(context, device_named(context, device), &profile));
-    OK(tandem_profile_set_op_blocked(profile, op, rejected));
+    OK(tandem_profile_set_op_blocked(profile, op, blocked));
     OK(tandem_profile_save(profile, NULL, NULL, 0));
     tandem_profile_destroy(profile);
     tandem_context_destroy(context);
 }
 
-/* Which device runs a unary operator; run often enough that the context keeps
- * its verdict. */
-static uint32_t runs_on(struct tandem_context *context, uint32_t op)
+/*
+ * Runs a unary operator often enough that the context caches the call. Returns
+ * the device of the last run.
+ */
+static uint32_t selected_device(struct tandem_context *context, uint32_t op)
 {
     struct tandem_explanation why = {.struct_size = sizeof why};
     struct tandem_tensor *x = vector_wrap(context, data, ELEMENTS);
@@ -70,41 +73,41 @@ static enum tandem_status run_on(struct tandem_context *context,
     return status;
 }
 
-START_TEST(test_rejected_operator_runs_elsewhere)
+START_TEST(test_blocked_operator_runs_elsewhere)
 {
     struct tandem_context *context;
     uint32_t cpu, simulated;
 
-    gpu_favour();
+    profiles_prefer_gpu();
     context = context_new(NULL);
     cpu = device_named(context, "cpu");
     simulated = device_named(context, "simulated");
-    ck_assert_uint_eq(runs_on(context, TANDEM_OP_EXP), simulated);
-    ck_assert_uint_eq(runs_on(context, TANDEM_OP_RELU), simulated);
+    ck_assert_uint_eq(selected_device(context, TANDEM_OP_EXP), simulated);
+    ck_assert_uint_eq(selected_device(context, TANDEM_OP_RELU), simulated);
     tandem_context_destroy(context);
 
-    rejection_save("simulated", TANDEM_OP_EXP, 1);
+    op_blocked_save("simulated", TANDEM_OP_EXP, 1);
     context = context_new(NULL);
-    ck_assert_uint_eq(runs_on(context, TANDEM_OP_EXP), cpu);
-    ck_assert_uint_eq(runs_on(context, TANDEM_OP_RELU), simulated);
+    ck_assert_uint_eq(selected_device(context, TANDEM_OP_EXP), cpu);
+    ck_assert_uint_eq(selected_device(context, TANDEM_OP_RELU), simulated);
     tandem_context_destroy(context);
 
-    rejection_save("simulated", TANDEM_OP_EXP, 0);
+    op_blocked_save("simulated", TANDEM_OP_EXP, 0);
     context = context_new(NULL);
-    ck_assert_uint_eq(runs_on(context, TANDEM_OP_EXP), simulated);
+    ck_assert_uint_eq(selected_device(context, TANDEM_OP_EXP), simulated);
     tandem_context_destroy(context);
 }
 END_TEST
 
-START_TEST(test_asked_for_is_an_error)
+START_TEST(test_requested_device_is_an_error)
 {
     struct tandem_context_options options = {.struct_size = sizeof options,
                                              .device = "simulated"};
     struct tandem_context *context;
     uint32_t simulated;
 
-    gpu_favour();
-    rejection_save("simulated", TANDEM_OP_EXP, 1);
+    profiles_prefer_gpu();
+    op_blocked_save("simulated", TANDEM_OP_EXP, 1);
     context = context_new(NULL);
     simulated = device_named(context, "simulated");
     FAILS(TANDEM_UNSUPPORTED, run_on(context, simulated, TANDEM_OP_EXP));
@@ -123,12 +126,12 @@ START_TEST(test_asked_for_is_an_error)
 }
 END_TEST
 
-START_TEST(test_rejected_everywhere_is_an_error)
+START_TEST(test_blocked_everywhere_is_an_error)
 {
     struct tandem_context *context;
 
-    rejection_save("simulated", TANDEM_OP_EXP, 1);
-    rejection_save("cpu", TANDEM_OP_EXP, 1);
+    op_blocked_save("simulated", TANDEM_OP_EXP, 1);
+    op_blocked_save("cpu", TANDEM_OP_EXP, 1);
     context = context_new(NULL);
     FAILS(TANDEM_UNSUPPORTED,
           run_on(context, TANDEM_ANY_DEVICE, TANDEM_OP_EXP));
@@ -138,8 +141,8 @@ START_TEST(test_rejected_everywhere_is_an_error)
 }
 END_TEST
 
-/* The quick way home of small operators passes the gate, too. */
-START_TEST(test_cpu_is_rejected_as_well)
+/* The host fast path of small operators also uses the blocklist. */
+START_TEST(test_cpu_can_be_blocked)
 {
     struct script slow = script_free(), quick = script_free();
     struct tandem_explanation why = {.struct_size = sizeof why};
@@ -149,11 +152,11 @@ START_TEST(test_cpu_is_rejected_as_well)
     script_all(&slow, 1000, 1);
     script_save("cpu", &quick);
     script_save("simulated", &slow);
-    rejection_save("cpu", TANDEM_OP_EXP, 1);
+    op_blocked_save("cpu", TANDEM_OP_EXP, 1);
     context = context_new(NULL);
-    ck_assert_uint_eq(runs_on(context, TANDEM_OP_LOG),
+    ck_assert_uint_eq(selected_device(context, TANDEM_OP_LOG),
                       device_named(context, "cpu"));
-    ck_assert_uint_eq(runs_on(context, TANDEM_OP_EXP),
+    ck_assert_uint_eq(selected_device(context, TANDEM_OP_EXP),
                       device_named(context, "simulated"));
     x = vector_wrap(context, data, ELEMENTS);
     y = vector_new(context, ELEMENTS);
@@ -166,7 +169,7 @@ START_TEST(test_cpu_is_rejected_as_well)
 }
 END_TEST
 
-START_TEST(test_rejected_product)
+START_TEST(test_blocked_gemm)
 {
     struct tandem_matmul_options options = {.struct_size = sizeof options,
                                             .alpha = 1};
@@ -174,8 +177,8 @@ START_TEST(test_rejected_product)
     struct tandem_context *context;
     struct tandem_tensor *a, *b, *c;
 
-    gpu_favour();
-    rejection_save("simulated", TANDEM_OP_GEMM, 1);
+    profiles_prefer_gpu();
+    op_blocked_save("simulated", TANDEM_OP_GEMM, 1);
     context = context_new(NULL);
     a = matrix_wrap(context, data, 256, 256);
     b = matrix_wrap(context, data, 256, 256);
@@ -198,8 +201,8 @@ START_TEST(test_explanation_says_so)
     struct tandem_tensor *x, *y;
     uint32_t seen = 0;
 
-    gpu_favour();
-    rejection_save("simulated", TANDEM_OP_EXP, 1);
+    profiles_prefer_gpu();
+    op_blocked_save("simulated", TANDEM_OP_EXP, 1);
     context = context_new(NULL);
     x = vector_wrap(context, data, ELEMENTS);
     y = vector_new(context, ELEMENTS);
@@ -225,21 +228,21 @@ START_TEST(test_explanation_says_so)
 }
 END_TEST
 
-/* Costs stay through a revision, rejections through a calibration. */
+/* An edited profile keeps the costs, and a calibration keeps the blocklist. */
 START_TEST(test_profile_keeps_both)
 {
     struct tandem_context *context;
     uint32_t simulated, is = 9;
     double ns = 0;
 
-    rejection_save("simulated", TANDEM_OP_EXP, 1);
+    op_blocked_save("simulated", TANDEM_OP_EXP, 1);
     context = context_new(NULL);
     OK(tandem_device_is_calibrated(context, device_named(context, "simulated"),
                                    &is));
     ck_assert_uint_eq(is, 0);
     tandem_context_destroy(context);
 
-    gpu_favour(); /* makes profiles from nothing */
+    profiles_prefer_gpu(); /* Saves new profiles. */
     context = context_new(NULL);
     simulated = device_named(context, "simulated");
     FAILS(TANDEM_UNSUPPORTED, run_on(context, simulated, TANDEM_OP_EXP));
@@ -247,9 +250,9 @@ START_TEST(test_profile_keeps_both)
     ck_assert_uint_eq(is, 1);
     tandem_context_destroy(context);
 
-    rejection_save("simulated", TANDEM_OP_TANH, 1);
-    rejection_save("simulated", TANDEM_OP_TANH, 1);
-    rejection_save("simulated", TANDEM_OP_EXP, 0);
+    op_blocked_save("simulated", TANDEM_OP_TANH, 1);
+    op_blocked_save("simulated", TANDEM_OP_TANH, 1);
+    op_blocked_save("simulated", TANDEM_OP_EXP, 0);
     context = context_new(NULL);
     FAILS(TANDEM_UNSUPPORTED, run_on(context, simulated, TANDEM_OP_TANH));
     OK(run_on(context, simulated, TANDEM_OP_EXP));
@@ -286,11 +289,11 @@ static void rejected_write(const char *value)
     free(text);
 }
 
-START_TEST(test_hostile_lists_are_refused)
+START_TEST(test_malicious_lists_are_rejected)
 {
     struct tandem_context *context;
 
-    gpu_favour();
+    profiles_prefer_gpu();
     rejected_write(hostile[_i]);
     context = context_new(NULL);
     OK(run_on(context, device_named(context, "simulated"), TANDEM_OP_EXP));
@@ -303,7 +306,7 @@ START_TEST(test_unknown_names_are_another_version_s)
 {
     struct tandem_context *context;
 
-    gpu_favour();
+    profiles_prefer_gpu();
     rejected_write("[\"frobnicate\", \"\", \"exp\"]");
     log_forget();
     context = context_new(NULL);
@@ -342,14 +345,14 @@ START_TEST(test_bad_arguments)
 }
 END_TEST
 
-/* What was read when the device was found may have changed since. */
-START_TEST(test_revising_a_file_that_went_bad)
+/* The file may have changed since the device was found. */
+START_TEST(test_editing_an_invalid_file)
 {
     struct tandem_context *context;
     struct tandem_profile *profile = NULL;
     uint32_t simulated;
 
-    gpu_favour();
+    profiles_prefer_gpu();
     context = context_new(NULL);
     simulated = device_named(context, "simulated");
     file_write(script_path("simulated"), "{}");
@@ -364,17 +367,17 @@ int main(void)
     Suite *suite = suite_create("gate");
     TCase *tests = case_new(suite, "blocked operators");
 
-    tcase_add_test(tests, test_rejected_operator_runs_elsewhere);
-    tcase_add_test(tests, test_asked_for_is_an_error);
-    tcase_add_test(tests, test_rejected_everywhere_is_an_error);
-    tcase_add_test(tests, test_cpu_is_rejected_as_well);
-    tcase_add_test(tests, test_rejected_product);
+    tcase_add_test(tests, test_blocked_operator_runs_elsewhere);
+    tcase_add_test(tests, test_requested_device_is_an_error);
+    tcase_add_test(tests, test_blocked_everywhere_is_an_error);
+    tcase_add_test(tests, test_cpu_can_be_blocked);
+    tcase_add_test(tests, test_blocked_gemm);
     tcase_add_test(tests, test_explanation_says_so);
     tcase_add_test(tests, test_profile_keeps_both);
-    tcase_add_loop_test(tests, test_hostile_lists_are_refused, 0,
+    tcase_add_loop_test(tests, test_malicious_lists_are_rejected, 0,
                         sizeof hostile / sizeof hostile[0]);
     tcase_add_test(tests, test_unknown_names_are_another_version_s);
     tcase_add_test(tests, test_bad_arguments);
-    tcase_add_test(tests, test_revising_a_file_that_went_bad);
+    tcase_add_test(tests, test_editing_an_invalid_file);
     return suite_run(suite);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Profiles: what is saved is what the next context predicts with, and what is
- * wrong is not saved.
+ * Profiles: the next context predicts with the saved values, and invalid
+ * values are not saved.
  */
 #include <config.h>
 
@@ -77,7 +77,7 @@ START_TEST(test_round_trip)
 }
 END_TEST
 
-/* A driver that came since has costs of its own. */
+/* Another driver version has its own costs. */
 START_TEST(test_another_driver)
 {
     struct script script = script_free();
@@ -101,7 +101,7 @@ START_TEST(test_another_driver)
 }
 END_TEST
 
-START_TEST(test_scalars_and_products_round_trip)
+START_TEST(test_scalars_and_gemm_round_trip)
 {
     struct script script = script_free(), none = script_free();
     struct tandem_explanation explanation = {.struct_size = sizeof explanation};
@@ -201,7 +201,7 @@ START_TEST(test_a_directory_of_the_caller)
                               sizeof tiny));
     tandem_profile_destroy(profile);
     tandem_context_destroy(context);
-    /* By the environment, too. */
+    /* The directory can also be set by the environment. */
     setenv("TANDEM_PROFILE_DIR", scratch_path("elsewhere"), 1);
     {
         struct tandem_context_options options = {.struct_size = sizeof options,
@@ -218,7 +218,7 @@ START_TEST(test_a_directory_of_the_caller)
 }
 END_TEST
 
-START_TEST(test_the_users_cache)
+START_TEST(test_user_cache_directory)
 {
     struct tandem_context_options options = {
         .struct_size = sizeof options, .plugin_path = scratch_path("plugins")};
@@ -264,9 +264,9 @@ START_TEST(test_saving_where_nothing_can_be_written)
 }
 END_TEST
 
-/* ---- bad values for the writer ---- */
+/* ---- invalid values for the writer ---- */
 
-START_TEST(test_bad_values_are_refused)
+START_TEST(test_invalid_values_are_rejected)
 {
     static const double bad[] = {-1, NAN, INFINITY, -INFINITY, 1e300};
     struct tandem_context *context = context_new(NULL);
@@ -321,7 +321,7 @@ START_TEST(test_bad_values_are_refused)
 }
 END_TEST
 
-START_TEST(test_bad_questions_for_costs)
+START_TEST(test_invalid_cost_queries)
 {
     struct tandem_context *context = context_new(NULL);
     double ns;
@@ -350,15 +350,15 @@ int main(void)
     TCase *tests = case_new(suite, "profile");
 
     tcase_add_loop_test(tests, test_round_trip, 0, 2);
-    tcase_add_test(tests, test_scalars_and_products_round_trip);
+    tcase_add_test(tests, test_scalars_and_gemm_round_trip);
     tcase_add_test(tests, test_tuning_is_kept);
     tcase_add_test(tests, test_the_file_is_named);
     tcase_add_test(tests, test_saving_leaves_one_file);
     tcase_add_test(tests, test_a_directory_of_the_caller);
-    tcase_add_test(tests, test_the_users_cache);
+    tcase_add_test(tests, test_user_cache_directory);
     tcase_add_test(tests, test_saving_where_nothing_can_be_written);
     tcase_add_test(tests, test_another_driver);
-    tcase_add_test(tests, test_bad_values_are_refused);
-    tcase_add_test(tests, test_bad_questions_for_costs);
+    tcase_add_test(tests, test_invalid_values_are_rejected);
+    tcase_add_test(tests, test_invalid_cost_queries);
     return suite_run(suite);
 }

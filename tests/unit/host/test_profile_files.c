@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Files of profiles: one that is missing, cut, wrong, hostile or not to be
- * trusted gives a warning and the defaults; one that cannot be written leaves
- * the old one whole.
+ * Profile files: a file that is missing, truncated, invalid, malicious or
+ * untrusted leads to a warning and default costs. If a file cannot be written,
+ * the old one remains complete.
  */
 #include <config.h>
 
@@ -18,12 +18,12 @@
 #include "support.h"
 
 #define STRANGER 12345
-/* The largest file that is read. */
-#define BYTES_MAX (1 << 20)
+/* The size limit of profile files. */
+#define MAX_FILE_BYTES (1 << 20)
 
-/* ---- bad files ---- */
+/* ---- invalid files ---- */
 
-static const char *const wrong_files[] = {
+static const char *const invalid_files[] = {
     "",
     "{",
     "not JSON at all",
@@ -39,8 +39,8 @@ static const char *const wrong_files[] = {
     "{\"format\": 2, \"device\": []}",
 };
 
-/* Parts that are wrong inside a file that is right. */
-static const char *const wrong_parts[] = {
+/* Invalid parts in an otherwise valid file. */
+static const char *const invalid_parts[] = {
     "\"curves\": {\"transcendental\": [[1, -5], [2, -6]]}",
     "\"curves\": {\"transcendental\": [[-1, 5], [2, 6]]}",
     "\"curves\": {\"transcendental\": [[1e999, 5]]}",
@@ -105,8 +105,11 @@ static bool at_defaults(struct tandem_context *context)
                1e-9;
 }
 
-/* The predictions are the defaults, a warning says reason, and all works. */
-static void defaults_hold(const char *reason)
+/*
+ * Checks that the predictions are the defaults, that a warning contains
+ * reason, and that the context works.
+ */
+static void expect_defaults(const char *reason)
 {
     const uint32_t before = log_count(TANDEM_LOG_WARNING, reason);
     struct tandem_context *context = context_new(NULL);
@@ -123,7 +126,7 @@ static void defaults_hold(const char *reason)
     tandem_context_destroy(context);
 }
 
-/* The profile says what was saved, which is no default. */
+/* A saved value that differs from the default. */
 #define SAVED_NS 5
 static const char *good_save(void)
 {
@@ -134,7 +137,7 @@ static const char *good_save(void)
     return script_path("simulated");
 }
 
-static void good_holds(void)
+static void expect_saved_profile(void)
 {
     struct tandem_context *context = context_new(NULL);
 
@@ -144,12 +147,12 @@ static void good_holds(void)
     tandem_context_destroy(context);
 }
 
-START_TEST(test_wrong_files)
+START_TEST(test_invalid_files)
 {
 
     defaults_read();
-    file_write(script_path("simulated"), wrong_files[_i]);
-    defaults_hold("");
+    file_write(script_path("simulated"), invalid_files[_i]);
+    expect_defaults("");
 }
 END_TEST
 
@@ -162,7 +165,7 @@ static void text_write(const char *path, const char *text, size_t bytes)
     ck_assert_int_eq(fclose(file), 0);
 }
 
-/* The profile of the device: with its identity and one section. */
+/* Writes a profile with the device's identity and one section. */
 static void part_write(const char *replacement)
 {
     const struct script script = script_free();
@@ -186,8 +189,8 @@ static void part_write(const char *replacement)
     free(text);
 }
 
-/* A file with one curve, cut after each of its bytes. */
-START_TEST(test_cut_files)
+/* A file with one curve, truncated after each of its bytes. */
+START_TEST(test_truncated_files)
 {
     const char *path;
     char *text;
@@ -212,17 +215,17 @@ START_TEST(test_cut_files)
 }
 END_TEST
 
-START_TEST(test_wrong_parts)
+START_TEST(test_invalid_parts)
 {
 
     defaults_read();
-    part_write(wrong_parts[_i]);
-    defaults_hold("");
+    part_write(invalid_parts[_i]);
+    expect_defaults("");
 }
 END_TEST
 
-/* The method of the tests above: a right part is taken. */
-START_TEST(test_a_right_part_is_taken)
+/* Checks the method of the tests above: a valid part is accepted. */
+START_TEST(test_a_valid_part_is_accepted)
 {
     struct tandem_context *context;
 
@@ -237,13 +240,13 @@ START_TEST(test_a_right_part_is_taken)
 }
 END_TEST
 
-/* Brackets without end, of both kinds. */
-START_TEST(test_deep_files)
+/* Deeply nested brackets of both kinds. */
+START_TEST(test_deeply_nested_files)
 {
     static const char *const openings[] = {"[", "{\"a\":", "[{\"a\":"};
     const char *opening = openings[_i];
     const size_t length = strlen(opening);
-    const size_t depth = BYTES_MAX / 2 / length;
+    const size_t depth = MAX_FILE_BYTES / 2 / length;
     char *text = malloc(depth * length);
     const char *path;
 
@@ -254,7 +257,7 @@ START_TEST(test_deep_files)
     for (size_t i = 0; i < depth; i++)
         memcpy(text + i * length, opening, length);
     text_write(path, text, depth * length);
-    defaults_hold("profile ignored");
+    expect_defaults("profile ignored");
     free(text);
 }
 END_TEST
@@ -273,12 +276,12 @@ START_TEST(test_bytes_that_are_no_text)
     defaults_read();
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
         part_write(files[i]);
-        defaults_hold("profile ignored");
+        expect_defaults("profile ignored");
     }
 }
 END_TEST
 
-/* A zero byte does not end a file before its end. */
+/* A NUL byte does not hide the rest of the file. */
 START_TEST(test_an_embedded_zero)
 {
     const char *path;
@@ -289,40 +292,40 @@ START_TEST(test_an_embedded_zero)
     path = script_path("simulated");
     part_write("\"curves\": {\"transcendental\": [[1, 4], [3, 8]]}");
     text = file_read(path);
-    bytes = strlen(text) + 1; /* whole JSON, a zero behind it */
+    bytes = strlen(text) + 1; /* Complete JSON, followed by a NUL. */
     unlink(path);
     defaults_read();
     text_write(path, text, bytes);
-    defaults_hold("profile ignored");
+    expect_defaults("profile ignored");
     free(text);
 }
 END_TEST
 
-/* As large as may be, with spaces; and larger by one. */
+/* A file of the maximum size, padded with spaces, and one byte more. */
 START_TEST(test_the_largest_file)
 {
     const char *path;
-    char *text, *padded = malloc(BYTES_MAX + 1);
+    char *text, *padded = malloc(MAX_FILE_BYTES + 1);
 
     ck_assert_ptr_nonnull(padded);
     defaults_read();
     path = good_save();
     text = file_read(path);
-    memset(padded, ' ', BYTES_MAX + 1);
+    memset(padded, ' ', MAX_FILE_BYTES + 1);
     memcpy(padded, text, strlen(text));
-    text_write(path, padded, BYTES_MAX);
-    good_holds();
-    text_write(path, padded, BYTES_MAX + 1);
-    defaults_hold("larger than 1048576 bytes");
-    ck_assert_int_eq(truncate(path, 1L << 40), 0); /* sparse */
-    defaults_hold("larger than 1048576 bytes");
+    text_write(path, padded, MAX_FILE_BYTES);
+    expect_saved_profile();
+    text_write(path, padded, MAX_FILE_BYTES + 1);
+    expect_defaults("larger than 1048576 bytes");
+    ck_assert_int_eq(truncate(path, 1L << 40), 0); /* A sparse file. */
+    expect_defaults("larger than 1048576 bytes");
     free(text);
     free(padded);
 }
 END_TEST
 
-/* Points all but on top of each other do not give slopes without end. */
-START_TEST(test_points_that_nearly_coincide)
+/* Points with almost equal x must not lead to infinite slopes. */
+START_TEST(test_almost_equal_points)
 {
     struct tandem_context *context;
     uint32_t simulated;
@@ -342,7 +345,7 @@ START_TEST(test_points_that_nearly_coincide)
 }
 END_TEST
 
-START_TEST(test_more_points_than_there_is_room)
+START_TEST(test_too_many_points)
 {
     const size_t room = 1 << 20;
     char *text = malloc(room);
@@ -356,53 +359,53 @@ START_TEST(test_more_points_than_there_is_room)
                                  i ? "," : "", i + 1);
     snprintf(text + used, room - used, "]}");
     part_write(text);
-    defaults_hold("");
+    expect_defaults("");
     free(text);
 }
 END_TEST
 
-START_TEST(test_files_that_are_not_ours)
+START_TEST(test_files_of_other_users)
 {
     const char *path;
 
     defaults_read();
     path = good_save();
-    good_holds();
+    expect_saved_profile();
     ck_assert_int_eq(chmod(path, 0666), 0);
-    defaults_hold("can be written by others");
+    expect_defaults("can be written by others");
     ck_assert_int_eq(chmod(path, 0600), 0);
     if (geteuid() == 0) {
         ck_assert_int_eq(chown(path, STRANGER, STRANGER), 0);
-        defaults_hold("belongs to another user");
+        expect_defaults("belongs to another user");
         ck_assert_int_eq(chown(path, 0, 0), 0);
     }
-    good_holds();
+    expect_saved_profile();
     ck_assert_int_eq(rename(path, scratch_path("moved")), 0);
     ck_assert_int_eq(symlink(scratch_path("moved"), path), 0);
-    defaults_hold("it is a link");
+    expect_defaults("it is a link");
     ck_assert_int_eq(unlink(path), 0);
     directory_make(path);
-    defaults_hold("no regular file");
+    expect_defaults("no regular file");
     ck_assert_int_eq(rmdir(path), 0);
     ck_assert_int_eq(mkfifo(path, 0600), 0);
-    defaults_hold("no regular file");
+    expect_defaults("no regular file");
 }
 END_TEST
 
-START_TEST(test_directories_that_are_not_ours)
+START_TEST(test_directories_of_other_users)
 {
     defaults_read();
     good_save();
     ck_assert_int_eq(chmod(scratch_path("profiles"), 0777), 0);
-    defaults_hold("/profiles can be written by others");
+    expect_defaults("/profiles can be written by others");
     ck_assert_int_eq(chmod(scratch_path("profiles"), 01777), 0);
-    good_holds();
+    expect_saved_profile();
     ck_assert_int_eq(chmod(scratch_path("profiles"), 0700), 0);
-    good_holds();
+    expect_saved_profile();
     if (geteuid() != 0)
         return;
     ck_assert_int_eq(chown(scratch_path("profiles"), STRANGER, STRANGER), 0);
-    defaults_hold("/profiles belongs to another user");
+    expect_defaults("/profiles belongs to another user");
     ck_assert_int_eq(chown(scratch_path("profiles"), 0, 0), 0);
 }
 END_TEST
@@ -427,7 +430,7 @@ START_TEST(test_relative_directories)
     ck_assert_uint_eq(log_count(TANDEM_LOG_WARNING,
                                 "\"cache\" ignored: expected an absolute"),
                       1);
-    /* By HOME, which is absolute. */
+    /* HOME contains an absolute path. */
     profile = profile_new(context, "simulated");
     OK(tandem_profile_add_curve_point(profile, "transcendental", 10, 77));
     OK(tandem_profile_save(profile, NULL, path, sizeof path));
@@ -439,7 +442,7 @@ START_TEST(test_relative_directories)
 }
 END_TEST
 
-/* As a user who may not read it. */
+/* Runs as a user who may not read the file. */
 START_TEST(test_an_unreadable_file)
 {
     const char *path;
@@ -457,12 +460,12 @@ START_TEST(test_an_unreadable_file)
     ck_assert_int_eq(chmod(scratch_path("plugins/tandem-simulated.so"), 0755),
                      0);
     ck_assert_int_eq(seteuid(STRANGER), 0);
-    defaults_hold("ermission denied");
+    expect_defaults("ermission denied");
     ck_assert_int_eq(seteuid(0), 0);
 }
 END_TEST
 
-/* Under this device's name, but of another. */
+/* The file has this device's name but describes another device. */
 START_TEST(test_another_devices_file)
 {
     static const char *const keys[] = {"\"uuid\"",           "\"pci\"",
@@ -483,14 +486,14 @@ START_TEST(test_another_devices_file)
         ck_assert_ptr_nonnull(other);
         sprintf(other, "%.*s~%s", (int)(value - text), text, value);
         file_write(path, other);
-        defaults_hold("was measured on another device");
+        expect_defaults("was measured on another device");
         free(other);
     }
     free(text);
 }
 END_TEST
 
-/* Measured with another driver: stale. */
+/* The profile was measured with another driver, so it is stale. */
 START_TEST(test_a_stale_file)
 {
     const char *path;
@@ -505,7 +508,7 @@ START_TEST(test_a_stale_file)
     driver[1] = '9';
     file_write(path, text);
     free(text);
-    defaults_hold("was measured on another device");
+    expect_defaults("was measured on another device");
 }
 END_TEST
 
@@ -520,7 +523,7 @@ static struct tandem_profile *other_profile(void)
     return profile;
 }
 
-/* No signal comes of it, either. */
+/* The signal of the file size limit is not raised either. */
 START_TEST(test_a_file_that_is_too_large)
 {
     struct tandem_profile *profile = other_profile();
@@ -532,13 +535,13 @@ START_TEST(test_a_file_that_is_too_large)
     writes_limit(0);
     FAILS(TANDEM_FAILED, status);
     ck_assert_ptr_nonnull(strstr(tandem_last_error(), "File too large"));
-    good_holds();
+    expect_saved_profile();
     ck_assert_uint_eq(directory_count(scratch_path("profiles")), 1);
     OK(tandem_profile_save(profile, NULL, NULL, 0));
 }
 END_TEST
 
-START_TEST(test_a_writer_that_is_killed)
+START_TEST(test_a_killed_writer)
 {
     int status = 0;
     pid_t child;
@@ -554,13 +557,13 @@ START_TEST(test_a_writer_that_is_killed)
     ck_assert_int_eq(waitpid(child, &status, 0), child);
     ck_assert(WIFSIGNALED(status));
     ck_assert_uint_eq(directory_count(scratch_path("profiles")), 2);
-    good_holds();
+    expect_saved_profile();
     good_save();
-    good_holds();
+    expect_saved_profile();
 }
 END_TEST
 
-/* A machine that loses its power must not leave a name without content. */
+/* A power failure must not leave a file name without content. */
 START_TEST(test_a_profile_is_on_the_disk_before_its_name)
 {
     const struct writes_seen before = writes_seen();
@@ -574,7 +577,7 @@ START_TEST(test_a_profile_is_on_the_disk_before_its_name)
 }
 END_TEST
 
-static struct tandem_profile *revision_new(struct tandem_context *context,
+static struct tandem_profile *profile_edit(struct tandem_context *context,
                                            uint32_t device)
 {
     struct tandem_profile *profile;
@@ -583,38 +586,40 @@ static struct tandem_profile *revision_new(struct tandem_context *context,
     return profile;
 }
 
-/* Programs that began with one file and save one after the other: each has
- * changed something else of it. */
+/*
+ * Several programs edit the same profile and save one after another. Each
+ * change of another part is preserved.
+ */
 START_TEST(test_writers_keep_what_others_wrote)
 {
     const struct script script = script_free();
     struct tandem_context *context;
-    struct tandem_profile *costs, *tuned, *judged;
-    uint32_t device, rejects = 0;
+    struct tandem_profile *costs, *tuning, *blocklist;
+    uint32_t device, is_blocked = 0;
     char path[4096], *text;
 
     script_save("simulated", &script);
     context = context_new(NULL);
     device = device_named(context, "simulated");
-    costs = revision_new(context, device);
-    tuned = revision_new(context, device);
-    judged = revision_new(context, device);
+    costs = profile_edit(context, device);
+    tuning = profile_edit(context, device);
+    blocklist = profile_edit(context, device);
     OK(tandem_profile_set_scalar(costs, "sync", 321));
-    OK(tandem_profile_set_tuning(tuned, "one", "1"));
-    OK(tandem_profile_set_tuning(judged, "two", "2"));
-    OK(tandem_profile_set_op_blocked(judged, TANDEM_OP_NEG, 1));
+    OK(tandem_profile_set_tuning(tuning, "one", "1"));
+    OK(tandem_profile_set_tuning(blocklist, "two", "2"));
+    OK(tandem_profile_set_op_blocked(blocklist, TANDEM_OP_NEG, 1));
     OK(tandem_profile_save(costs, NULL, NULL, 0));
-    OK(tandem_profile_save(tuned, NULL, NULL, 0));
-    OK(tandem_profile_save(judged, NULL, NULL, 0));
-    /* Again, with more; and what was wrong is right. */
-    OK(tandem_profile_set_tuning(tuned, "one", "11"));
-    OK(tandem_profile_set_op_blocked(judged, TANDEM_OP_ABS, 1));
-    OK(tandem_profile_set_op_blocked(judged, TANDEM_OP_NEG, 0));
-    OK(tandem_profile_save(judged, NULL, NULL, 0));
-    OK(tandem_profile_save(tuned, NULL, path, sizeof path));
+    OK(tandem_profile_save(tuning, NULL, NULL, 0));
+    OK(tandem_profile_save(blocklist, NULL, NULL, 0));
+    /* Saves again with further changes, and unblocks an operator. */
+    OK(tandem_profile_set_tuning(tuning, "one", "11"));
+    OK(tandem_profile_set_op_blocked(blocklist, TANDEM_OP_ABS, 1));
+    OK(tandem_profile_set_op_blocked(blocklist, TANDEM_OP_NEG, 0));
+    OK(tandem_profile_save(blocklist, NULL, NULL, 0));
+    OK(tandem_profile_save(tuning, NULL, path, sizeof path));
     tandem_profile_destroy(costs);
-    tandem_profile_destroy(tuned);
-    tandem_profile_destroy(judged);
+    tandem_profile_destroy(tuning);
+    tandem_profile_destroy(blocklist);
     tandem_context_destroy(context);
 
     context = context_new(NULL);
@@ -623,36 +628,40 @@ START_TEST(test_writers_keep_what_others_wrote)
     ck_assert_double_eq(cost(context, device, "sync", 0), 321);
     ck_assert_ptr_nonnull(strstr(text, "\"one\": \"11\""));
     ck_assert_ptr_nonnull(strstr(text, "\"two\": \"2\""));
-    OK(tandem_device_is_op_blocked(context, device, TANDEM_OP_ABS, &rejects));
-    ck_assert_uint_eq(rejects, 1);
-    OK(tandem_device_is_op_blocked(context, device, TANDEM_OP_NEG, &rejects));
-    ck_assert_uint_eq(rejects, 0);
+    OK(tandem_device_is_op_blocked(context, device, TANDEM_OP_ABS,
+                                   &is_blocked));
+    ck_assert_uint_eq(is_blocked, 1);
+    OK(tandem_device_is_op_blocked(context, device, TANDEM_OP_NEG,
+                                   &is_blocked));
+    ck_assert_uint_eq(is_blocked, 0);
     free(text);
     tandem_context_destroy(context);
 }
 END_TEST
 
-/* What is measured anew takes the place of all that was, but not of what was
- * found wrong meanwhile. */
-START_TEST(test_a_new_profile_keeps_what_was_judged_meanwhile)
+/*
+ * A new calibration replaces all earlier costs, but preserves operators that
+ * were blocked meanwhile.
+ */
+START_TEST(test_a_new_profile_keeps_blocked_operators)
 {
     const struct script script = script_free();
     struct tandem_context *context;
-    struct tandem_profile *fresh, *judged;
-    uint32_t device, rejects = 0;
+    struct tandem_profile *fresh, *blocklist;
+    uint32_t device, is_blocked = 0;
     char path[4096], *text;
 
     script_save("simulated", &script);
     context = context_new(NULL);
     device = device_named(context, "simulated");
     OK(tandem_profile_create(context, device, &fresh));
-    judged = revision_new(context, device);
+    blocklist = profile_edit(context, device);
     OK(tandem_profile_set_scalar(fresh, "sync", 123));
-    OK(tandem_profile_set_op_blocked(judged, TANDEM_OP_ABS, 1));
-    OK(tandem_profile_save(judged, NULL, NULL, 0));
+    OK(tandem_profile_set_op_blocked(blocklist, TANDEM_OP_ABS, 1));
+    OK(tandem_profile_save(blocklist, NULL, NULL, 0));
     OK(tandem_profile_save(fresh, NULL, path, sizeof path));
     tandem_profile_destroy(fresh);
-    tandem_profile_destroy(judged);
+    tandem_profile_destroy(blocklist);
     tandem_context_destroy(context);
 
     context = context_new(NULL);
@@ -660,8 +669,9 @@ START_TEST(test_a_new_profile_keeps_what_was_judged_meanwhile)
     text = file_read(path);
     ck_assert_double_eq(cost(context, device, "sync", 0), 123);
     ck_assert_ptr_null(strstr(text, "\"launch\""));
-    OK(tandem_device_is_op_blocked(context, device, TANDEM_OP_ABS, &rejects));
-    ck_assert_uint_eq(rejects, 1);
+    OK(tandem_device_is_op_blocked(context, device, TANDEM_OP_ABS,
+                                   &is_blocked));
+    ck_assert_uint_eq(is_blocked, 1);
     free(text);
     tandem_context_destroy(context);
 }
@@ -689,8 +699,11 @@ START_TEST(test_modes)
 }
 END_TEST
 
-/* Where others may write nothing is saved, for it would not be read. */
-START_TEST(test_directories_that_are_not_written)
+/*
+ * In a directory that other users may write to, nothing is saved, because it
+ * would not be read.
+ */
+START_TEST(test_writable_directories_are_not_used)
 {
     struct tandem_context *context = context_new(NULL);
     struct tandem_profile *profile = profile_new(context, "simulated");
@@ -710,14 +723,14 @@ START_TEST(test_directories_that_are_not_written)
         FAILS(TANDEM_FAILED, tandem_profile_save(profile, NULL, NULL, 0));
         ck_assert_int_eq(seteuid(0), 0);
     }
-    good_holds();
+    expect_saved_profile();
     tandem_profile_destroy(profile);
     tandem_context_destroy(context);
 }
 END_TEST
 
-/* More than is read is not written either. */
-START_TEST(test_more_than_a_file_may_hold)
+/* Files over the size limit are not written. */
+START_TEST(test_profiles_over_the_size_limit)
 {
     struct tandem_context *context = context_new(NULL);
     struct tandem_profile *profile = profile_new(context, "simulated");
@@ -731,7 +744,7 @@ START_TEST(test_more_than_a_file_may_hold)
         OK(tandem_profile_set_tuning(profile, key, value));
     }
     FAILS(TANDEM_INVALID_ARGUMENT, tandem_profile_save(profile, NULL, NULL, 0));
-    good_holds();
+    expect_saved_profile();
     tandem_profile_destroy(profile);
     tandem_context_destroy(context);
 }
@@ -742,31 +755,31 @@ int main(void)
     Suite *suite = suite_create("profile files");
     TCase *tests = case_new(suite, "files");
 
-    tcase_add_loop_test(tests, test_wrong_files, 0,
-                        (int)(sizeof wrong_files / sizeof *wrong_files));
-    tcase_add_test(tests, test_cut_files);
-    tcase_add_loop_test(tests, test_wrong_parts, 0,
-                        (int)(sizeof wrong_parts / sizeof *wrong_parts));
-    tcase_add_test(tests, test_a_right_part_is_taken);
-    tcase_add_loop_test(tests, test_deep_files, 0, 3);
+    tcase_add_loop_test(tests, test_invalid_files, 0,
+                        (int)(sizeof invalid_files / sizeof *invalid_files));
+    tcase_add_test(tests, test_truncated_files);
+    tcase_add_loop_test(tests, test_invalid_parts, 0,
+                        (int)(sizeof invalid_parts / sizeof *invalid_parts));
+    tcase_add_test(tests, test_a_valid_part_is_accepted);
+    tcase_add_loop_test(tests, test_deeply_nested_files, 0, 3);
     tcase_add_test(tests, test_bytes_that_are_no_text);
     tcase_add_test(tests, test_an_embedded_zero);
     tcase_add_test(tests, test_the_largest_file);
-    tcase_add_test(tests, test_points_that_nearly_coincide);
-    tcase_add_test(tests, test_more_points_than_there_is_room);
-    tcase_add_test(tests, test_files_that_are_not_ours);
-    tcase_add_test(tests, test_directories_that_are_not_ours);
+    tcase_add_test(tests, test_almost_equal_points);
+    tcase_add_test(tests, test_too_many_points);
+    tcase_add_test(tests, test_files_of_other_users);
+    tcase_add_test(tests, test_directories_of_other_users);
     tcase_add_test(tests, test_relative_directories);
     tcase_add_test(tests, test_an_unreadable_file);
     tcase_add_test(tests, test_another_devices_file);
     tcase_add_test(tests, test_a_stale_file);
     tcase_add_test(tests, test_a_file_that_is_too_large);
-    tcase_add_test(tests, test_a_writer_that_is_killed);
+    tcase_add_test(tests, test_a_killed_writer);
     tcase_add_test(tests, test_a_profile_is_on_the_disk_before_its_name);
     tcase_add_test(tests, test_writers_keep_what_others_wrote);
-    tcase_add_test(tests, test_a_new_profile_keeps_what_was_judged_meanwhile);
+    tcase_add_test(tests, test_a_new_profile_keeps_blocked_operators);
     tcase_add_test(tests, test_modes);
-    tcase_add_test(tests, test_directories_that_are_not_written);
-    tcase_add_test(tests, test_more_than_a_file_may_hold);
+    tcase_add_test(tests, test_writable_directories_are_not_used);
+    tcase_add_test(tests, test_profiles_over_the_size_limit);
     return suite_run(suite);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tensors and residency: what is moved and how often (counted by the
- * simulated GPU), views and strides, the caller's own writes.
+ * Tensors and residency: number and size of transfers (counted by the
+ * simulated GPU), views and strides, and writes by the caller.
  */
 #include <config.h>
 
@@ -35,7 +35,10 @@ static void context_teardown(void)
 }
 
 #define ON_SIM (1u << simulated)
-/* The CPU computes where the host has its data: bit 0 goes with it. */
+/*
+ * The CPU computes in the host's memory, so bit 0 is set together with the
+ * host's.
+ */
 #define ON_HOST (TANDEM_RESIDENT_HOST | 1u)
 
 /* ---- transfers ---- */
@@ -68,7 +71,7 @@ START_TEST(test_no_transfer_twice)
     ck_assert_uint_eq(moved.download_bytes, sizeof z);
     ck_assert_uint_eq(residency(tz), ON_SIM | ON_HOST);
     ck_assert_mem_eq(x, z, sizeof x);
-    /* y was never asked for. */
+    /* y was not read. */
     ck_assert_uint_eq(residency(ty), ON_SIM);
 }
 END_TEST
@@ -123,10 +126,10 @@ START_TEST(test_the_cpu_and_the_gpu_take_turns)
     struct sim_counters before = counters_read(0), moved;
 
     count_up(x, N);
-    run_on(0, TANDEM_OP_NEG, tx, ty);         /* host */
-    run_on(simulated, TANDEM_OP_ABS, ty, tz); /* y up */
-    run_on(0, TANDEM_OP_NEG, tz, tw);         /* z down */
-    run_on(simulated, TANDEM_OP_ABS, tw, tw); /* w up, in place */
+    run_on(0, TANDEM_OP_NEG, tx, ty);         /* Host. */
+    run_on(simulated, TANDEM_OP_ABS, ty, tz); /* Uploads y. */
+    run_on(0, TANDEM_OP_NEG, tz, tw);         /* Downloads z. */
+    run_on(simulated, TANDEM_OP_ABS, tw, tw); /* Uploads w, in place. */
     OK(tandem_tensor_sync(tw, TANDEM_TIMEOUT_INFINITE));
     moved = counters_since(0, &before);
     ck_assert_uint_eq(moved.uploads, 2);
@@ -175,7 +178,8 @@ START_TEST(test_prefetch_moves_once)
     moved = counters_since(0, &before);
     ck_assert_uint_eq(moved.uploads, 1);
     ck_assert_uint_eq(moved.executed, 0);
-    OK(tandem_tensor_prefetch(ty, 0)); /* home: the CPU is a device too */
+    /* Downloads y, because the CPU is a device too. */
+    OK(tandem_tensor_prefetch(ty, 0));
     OK(tandem_tensor_sync(ty, TANDEM_TIMEOUT_INFINITE));
     ck_assert_uint_eq(counters_since(0, &before).downloads, 1);
     ck_assert_float_eq(y[0], -1);
@@ -204,7 +208,7 @@ START_TEST(test_prefetch_between_devices)
 }
 END_TEST
 
-/* ---- own memory, read, write, data ---- */
+/* ---- owned memory, read, write, data ---- */
 
 START_TEST(test_write_and_read)
 {
@@ -214,7 +218,7 @@ START_TEST(test_write_and_read)
 
     count_up(x, N);
     OK(tandem_tensor_write(t, x, sizeof x));
-    memset(x, 0, sizeof x); /* may be reused at once */
+    memset(x, 0, sizeof x); /* The caller may reuse x at once. */
     run_on(simulated, TANDEM_OP_NEG, t, t);
     OK(tandem_tensor_read(t, y, sizeof y, TANDEM_TIMEOUT_INFINITE));
     ck_assert_float_eq(y[N - 1], -N);
@@ -286,7 +290,9 @@ END_TEST
 
 /* ---- strides, views ---- */
 
-/* A wrapped 4 x 3 matrix with rows 5 apart: the gaps are the caller's. */
+/*
+ * A wrapped 4 x 3 matrix with a row pitch of 5. The gaps belong to the caller.
+ */
 START_TEST(test_gaps_of_wrapped_memory_are_untouched)
 {
     float x[4 * 5], y[4 * 5];
@@ -300,7 +306,7 @@ START_TEST(test_gaps_of_wrapped_memory_are_untouched)
     OK(tandem_tensor_wrap(context, x, TANDEM_F32, 2, shape, strides, 0, &tx));
     OK(tandem_tensor_wrap(context, y, TANDEM_F32, 2, shape, strides, 0, &ty));
     run_on(_i ? simulated : 0, TANDEM_OP_NEG, tx, ty);
-    /* What the caller writes into a gap meanwhile stays. */
+    /* Data that the caller writes into a gap meanwhile is preserved. */
     y[4] = -77;
     OK(tandem_tensor_sync(ty, TANDEM_TIMEOUT_INFINITE));
     for (int i = 0; i < 20; i++)
@@ -344,14 +350,17 @@ START_TEST(test_a_view_shares_memory_and_residency)
     OK(tandem_tensor_sync(ty, TANDEM_TIMEOUT_INFINITE));
     for (int i = 0; i < 4; i++)
         ck_assert_float_eq(y[i], (float)(3 * i + 2));
-    run_on(simulated, TANDEM_OP_NEG, view, view); /* one column of t */
+    run_on(simulated, TANDEM_OP_NEG, view, view); /* One column of t. */
     OK(tandem_tensor_sync(t, TANDEM_TIMEOUT_INFINITE));
     for (int i = 0; i < 12; i++)
         ck_assert_float_eq(x[i], i % 3 == 1 ? (float)(i + 1) : -(float)(i + 1));
 }
 END_TEST
 
-/* A part written on one device, the rest on another: both must show. */
+/*
+ * One device writes a part and another device the rest; both parts must be
+ * visible.
+ */
 START_TEST(test_views_written_on_different_devices)
 {
     float x[8];
@@ -477,7 +486,7 @@ START_TEST(test_empty_and_scalar_tensors)
 }
 END_TEST
 
-START_TEST(test_destroying_what_work_uses)
+START_TEST(test_destroying_tensors_in_use)
 {
     float x[N], y[N];
     struct tandem_tensor *tx = vector_wrap(context, x, N);
@@ -548,7 +557,7 @@ int main(void)
     tcase_add_test(tests, test_views_outside_are_refused);
     tcase_add_test(tests, test_describe);
     tcase_add_test(tests, test_empty_and_scalar_tensors);
-    tcase_add_test(tests, test_destroying_what_work_uses);
+    tcase_add_test(tests, test_destroying_tensors_in_use);
     tcase_add_test(tests, test_buffers_end_with_their_tensors);
     return suite_run(suite);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A plugin of somebody else's (tests/third-party-plugin), which serves four
- * operators: it is not chosen on guesses beside a device that was measured, and
- * runs where it is forced, where it alone serves an operator, and where nothing
- * was measured.
+ * A third-party plugin (tests/third-party-plugin) that supports four
+ * operators. With default costs it is not selected over a calibrated device.
+ * It runs if it is forced, if only it supports an operator, and if no device
+ * is calibrated.
  */
 #include <config.h>
 
@@ -14,9 +14,11 @@
 
 #define N 512
 #define SIDE 256
-#define ROUNDS 300 /* enough for the way of repeated calls, and for debts */
-/* What a device takes for anything; guesses are between. */
-#define NOTHING 1.0
+#define ROUNDS                                                                 \
+    300 /* Enough rounds to use the call cache and to accumulate savings for a \
+           move. */
+/* Costs of a calibrated device, below and above all default costs. */
+#define LOW_COST 1.0
 #define AGES 1e9
 
 static float data[SIDE * SIDE], more[SIDE * SIDE];
@@ -37,8 +39,8 @@ static void variables_setup(void)
     count_up(more, SIDE * SIDE);
 }
 
-/* A profile in which everything takes ns. */
-static void measured(const char *device, double ns)
+/* Saves a profile in which everything costs ns. */
+static void calibrated_save(const char *device, double ns)
 {
     struct script script = script_free();
 
@@ -48,8 +50,11 @@ static void measured(const char *device, double ns)
     script_save(device, &script);
 }
 
-/* A profile of one curve, or of products ("gemm"), and of nothing else. */
-static void measured_part(const char *device, const char *curve, double ns)
+/*
+ * Saves a profile that contains only one curve, or only GEMM costs ("gemm").
+ */
+static void calibrated_curve_save(const char *device, const char *curve,
+                                  double ns)
 {
     struct tandem_context *context = context_new(NULL);
     struct tandem_profile *profile = profile_new(context, device);
@@ -92,8 +97,8 @@ static enum tandem_status run(struct tandem_context *context, uint32_t device,
     return status;
 }
 
-/* The backend of the device that the context chose. */
-static const char *runs_on(struct tandem_context *context, uint32_t id)
+/* Returns the backend of the device that the context selected. */
+static const char *selected_backend(struct tandem_context *context, uint32_t id)
 {
     struct tandem_explanation why = {.struct_size = sizeof why};
     const char *backend;
@@ -108,22 +113,28 @@ static const char *runs_on(struct tandem_context *context, uint32_t id)
 static const uint32_t served[] = {TANDEM_OP_ADD, TANDEM_OP_MUL, TANDEM_OP_RELU,
                                   TANDEM_OP_GEMM};
 
-/* However bad what was measured is, and however often it is. */
-START_TEST(test_guesses_do_not_beat_measurements)
+/*
+ * Calibrated costs win however high they are and however often the operator
+ * runs.
+ */
+START_TEST(test_default_costs_do_not_beat_calibration)
 {
     struct tandem_context *context;
 
-    measured("cpu", AGES);
+    calibrated_save("cpu", AGES);
     context = context_new(NULL);
-    ck_assert_str_eq(runs_on(context, served[_i]), "cpu");
+    ck_assert_str_eq(selected_backend(context, served[_i]), "cpu");
     for (int i = 0; i < ROUNDS / (served[_i] == TANDEM_OP_GEMM ? 10 : 1); i++)
-        ck_assert_str_eq(runs_on(context, served[_i]), "cpu");
+        ck_assert_str_eq(selected_backend(context, served[_i]), "cpu");
     tandem_context_destroy(context);
 }
 END_TEST
 
-/* On the same tensors, whose moving a debt might pay one day. */
-START_TEST(test_no_debt_pays_for_guesses)
+/*
+ * The operators use the same tensors, so accumulated savings could cause a
+ * move.
+ */
+START_TEST(test_default_costs_never_cause_a_move)
 {
     const struct tandem_op op = {.struct_size = sizeof op,
                                  .id = TANDEM_OP_RELU};
@@ -131,7 +142,7 @@ START_TEST(test_no_debt_pays_for_guesses)
     struct tandem_context *context;
     struct tandem_tensor *x, *y;
 
-    measured("cpu", AGES);
+    calibrated_save("cpu", AGES);
     context = context_new(NULL);
     x = vector_wrap(context, data, N);
     y = vector_new(context, N);
@@ -144,13 +155,13 @@ START_TEST(test_no_debt_pays_for_guesses)
 }
 END_TEST
 
-START_TEST(test_explanation_tells_guesses)
+START_TEST(test_explanation_marks_default_costs)
 {
     struct tandem_explanation why = {.struct_size = sizeof why};
     struct tandem_context *context;
     uint32_t seen = 0;
 
-    measured("cpu", AGES);
+    calibrated_save("cpu", AGES);
     context = context_new(NULL);
     OK(run(context, TANDEM_ANY_DEVICE, TANDEM_OP_ADD));
     OK(tandem_explain_last(context, &why));
@@ -170,45 +181,45 @@ START_TEST(test_explanation_tells_guesses)
 }
 END_TEST
 
-START_TEST(test_forced_it_runs)
+START_TEST(test_it_runs_if_forced)
 {
     struct tandem_context *context;
 
-    measured("cpu", NOTHING);
+    calibrated_save("cpu", LOW_COST);
     context = context_new(NULL);
     OK(run(context, device_named(context, "third-party"), served[_i]));
     OK(tandem_context_force_device(context,
                                    device_named(context, "third-party")));
-    ck_assert_str_eq(runs_on(context, served[_i]), "third-party");
+    ck_assert_str_eq(selected_backend(context, served[_i]), "third-party");
     tandem_context_destroy(context);
     setenv("TANDEM_DEVICE", "third-party", 1);
     context = context_new(NULL);
-    ck_assert_str_eq(runs_on(context, served[_i]), "third-party");
+    ck_assert_str_eq(selected_backend(context, served[_i]), "third-party");
     tandem_context_destroy(context);
 }
 END_TEST
 
-START_TEST(test_alone_it_runs)
+START_TEST(test_it_runs_without_calibrated_devices)
 {
     struct tandem_context *context;
 
     setenv("TANDEM_BACKENDS", "third-party", 1);
     context = context_new(NULL);
-    ck_assert_str_eq(runs_on(context, served[_i]), "third-party");
+    ck_assert_str_eq(selected_backend(context, served[_i]), "third-party");
     ck_assert_uint_eq(log_count(TANDEM_LOG_WARNING, NULL), 0);
     FAILS(TANDEM_UNSUPPORTED, run(context, TANDEM_ANY_DEVICE, TANDEM_OP_EXP));
     tandem_context_destroy(context);
 }
 END_TEST
 
-/* The measured device is known to compute the operator wrong. */
-START_TEST(test_alone_in_serving_it_runs)
+/* The blocklist contains the operator for the calibrated device. */
+START_TEST(test_it_runs_if_no_other_device_supports_the_operator)
 {
     struct tandem_context *context;
     struct tandem_profile *profile = NULL;
     char path[4096];
 
-    measured("cpu", NOTHING);
+    calibrated_save("cpu", LOW_COST);
     context = context_new(NULL);
     OK(tandem_profile_edit(context, device_named(context, "cpu"), &profile));
     OK(tandem_profile_set_op_blocked(profile, TANDEM_OP_ADD, 1));
@@ -216,78 +227,81 @@ START_TEST(test_alone_in_serving_it_runs)
     tandem_profile_destroy(profile);
     tandem_context_destroy(context);
     context = context_new(NULL);
-    ck_assert_str_eq(runs_on(context, TANDEM_OP_ADD), "third-party");
-    ck_assert_str_eq(runs_on(context, TANDEM_OP_MUL), "cpu");
+    ck_assert_str_eq(selected_backend(context, TANDEM_OP_ADD), "third-party");
+    ck_assert_str_eq(selected_backend(context, TANDEM_OP_MUL), "cpu");
     tandem_context_destroy(context);
 }
 END_TEST
 
-/* A large product is a GPU's, as far as anybody can guess. */
-START_TEST(test_guesses_compete_with_guesses)
+/* By default costs, a large GEMM belongs on a GPU. */
+START_TEST(test_default_costs_compete_with_each_other)
 {
     struct tandem_context *context = context_new(NULL);
 
-    ck_assert_str_eq(runs_on(context, TANDEM_OP_GEMM), "third-party");
-    ck_assert_str_eq(runs_on(context, TANDEM_OP_ADD), "cpu");
+    ck_assert_str_eq(selected_backend(context, TANDEM_OP_GEMM), "third-party");
+    ck_assert_str_eq(selected_backend(context, TANDEM_OP_ADD), "cpu");
     ck_assert_uint_eq(log_count(TANDEM_LOG_WARNING, NULL), 0);
     tandem_context_destroy(context);
 }
 END_TEST
 
-START_TEST(test_measured_it_wins_what_it_is_best_at)
+START_TEST(test_calibrated_it_is_selected_if_faster)
 {
     struct tandem_context *context;
 
-    measured("cpu", AGES);
-    measured("third-party", NOTHING);
+    calibrated_save("cpu", AGES);
+    calibrated_save("third-party", LOW_COST);
     context = context_new(NULL);
-    ck_assert_str_eq(runs_on(context, served[_i]), "third-party");
-    ck_assert_str_eq(runs_on(context, TANDEM_OP_EXP), "cpu");
+    ck_assert_str_eq(selected_backend(context, served[_i]), "third-party");
+    ck_assert_str_eq(selected_backend(context, TANDEM_OP_EXP), "cpu");
     tandem_context_destroy(context);
-    measured("third-party", 2 * AGES);
+    calibrated_save("third-party", 2 * AGES);
     context = context_new(NULL);
-    ck_assert_str_eq(runs_on(context, served[_i]), "cpu");
+    ck_assert_str_eq(selected_backend(context, served[_i]), "cpu");
     tandem_context_destroy(context);
 }
 END_TEST
 
-/* Each class by itself: products were not measured, or nothing else was. */
-START_TEST(test_measured_in_part)
+/* Tests each cost class alone: GEMM was not calibrated, or only GEMM was. */
+START_TEST(test_partly_calibrated_devices)
 {
     const bool gemm = _i != 0;
     struct tandem_context *context;
 
-    measured("cpu", AGES);
-    measured_part("third-party", gemm ? "gemm" : "elementwise", NOTHING);
+    calibrated_save("cpu", AGES);
+    calibrated_curve_save("third-party", gemm ? "gemm" : "elementwise",
+                          LOW_COST);
     context = context_new(NULL);
     for (int i = 0; i < 5; i++) {
-        ck_assert_str_eq(runs_on(context, TANDEM_OP_GEMM),
+        ck_assert_str_eq(selected_backend(context, TANDEM_OP_GEMM),
                          gemm ? "third-party" : "cpu");
-        ck_assert_str_eq(runs_on(context, TANDEM_OP_ADD),
+        ck_assert_str_eq(selected_backend(context, TANDEM_OP_ADD),
                          gemm ? "cpu" : "third-party");
     }
     tandem_context_destroy(context);
 }
 END_TEST
 
-/* What is guessed of the CPU is no less than the truth, so it does compete with
- * what was measured of another; a third, which was not measured, does not. */
-START_TEST(test_the_cpu_is_guessed_well_enough)
+/*
+ * The default costs of the CPU are not too low, so they compete with
+ * calibrated costs of another device. Default costs of a third device do not.
+ */
+START_TEST(test_default_costs_of_the_cpu_compete)
 {
     struct tandem_context *context;
 
     setenv("TANDEM_BACKENDS", "cpu,third-party,simulated", 1);
-    measured("third-party", AGES);
+    calibrated_save("third-party", AGES);
     for (int round = 0; round < 2; round++) {
         context = context_new(NULL);
         for (int i = 0; i < 5; i++) {
-            ck_assert_str_eq(runs_on(context, served[_i]),
+            ck_assert_str_eq(selected_backend(context, served[_i]),
                              round == 0 ? "cpu" : "third-party");
-            ck_assert_str_eq(runs_on(context, TANDEM_OP_EXP), "cpu");
+            ck_assert_str_eq(selected_backend(context, TANDEM_OP_EXP), "cpu");
         }
         ck_assert_uint_eq(log_count(TANDEM_LOG_WARNING, "cpu:0"), 0);
         tandem_context_destroy(context);
-        measured("third-party", NOTHING);
+        calibrated_save("third-party", LOW_COST);
         log_forget();
     }
 }
@@ -302,16 +316,19 @@ int main(void)
     tcase_add_unchecked_fixture(tests, plugins_setup, scratch_teardown);
     tcase_add_checked_fixture(tests, variables_setup, NULL);
     suite_add_tcase(suite, tests);
-    tcase_add_loop_test(tests, test_guesses_do_not_beat_measurements, 0, count);
-    tcase_add_test(tests, test_no_debt_pays_for_guesses);
-    tcase_add_test(tests, test_explanation_tells_guesses);
-    tcase_add_loop_test(tests, test_forced_it_runs, 0, count);
-    tcase_add_loop_test(tests, test_alone_it_runs, 0, count);
-    tcase_add_test(tests, test_alone_in_serving_it_runs);
-    tcase_add_test(tests, test_guesses_compete_with_guesses);
-    tcase_add_loop_test(tests, test_measured_it_wins_what_it_is_best_at, 0,
+    tcase_add_loop_test(tests, test_default_costs_do_not_beat_calibration,
+                        0, count);
+    tcase_add_test(tests, test_default_costs_never_cause_a_move);
+    tcase_add_test(tests, test_explanation_marks_default_costs);
+    tcase_add_loop_test(tests, test_it_runs_if_forced, 0, count);
+    tcase_add_loop_test(tests, test_it_runs_without_calibrated_devices, 0,
                         count);
-    tcase_add_loop_test(tests, test_measured_in_part, 0, 2);
-    tcase_add_loop_test(tests, test_the_cpu_is_guessed_well_enough, 0, count);
+    tcase_add_test(tests,
+                   test_it_runs_if_no_other_device_supports_the_operator);
+    tcase_add_test(tests, test_default_costs_compete_with_each_other);
+    tcase_add_loop_test(tests, test_calibrated_it_is_selected_if_faster, 0,
+                        count);
+    tcase_add_loop_test(tests, test_partly_calibrated_devices, 0, 2);
+    tcase_add_loop_test(tests, test_default_costs_of_the_cpu_compete, 0, count);
     return suite_run(suite);
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A plugin whose table is right and whose devices are wrong in the way that
- * TANDEM_TEST_PLUGIN tells: "many" (claims 4294967295 devices), "nodescribe"
- * (and describes none of them), "garbage" (what describe fills in),
- * "noerror" (no text for any error), "open=STATUS" (with a pointer to nothing
- * in the result), "opennull", "stream=STATUS", "status" (statuses that there
- * are not), "deaf" (waits never return, whatever their timeout; said in the
- * log first).
+ * A plugin with a valid function table whose devices misbehave as
+ * TANDEM_TEST_PLUGIN says: "many" (reports 4294967295 devices), "nodescribe"
+ * (and fails to describe them), "garbage" (describes them with invalid data),
+ * "noerror" (has no error messages), "open=STATUS" (fails to open and returns
+ * an invalid pointer), "opennull" (returns NULL), "stream=STATUS" (fails to
+ * create streams), "status" (returns undefined status codes), "deaf" (waits
+ * never return, whatever their timeout, after a log message).
  */
 #include <config.h>
 
@@ -22,7 +22,7 @@
 #define NOTHING ((void *)(uintptr_t)0xdead0000)
 #define NO_STATUS ((enum tandem_status)12345)
 
-/* Everything that is opened or made is this. */
+/* All objects that the plugin opens or creates point to this memory. */
 static char object[64] __attribute__((aligned(64)));
 static tandem_log_fn log_line;
 static void *log_user;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A plugin that is wrong in the way that TANDEM_TEST_PLUGIN tells: "null",
+ * A plugin with an invalid function table, as TANDEM_TEST_PLUGIN says: "null",
  * "major", "newer", "size=N", "name=TEXT", "noname", "missing=ENTRY",
- * "count=STATUS", "good".  It has no devices.
+ * "count=STATUS", "good". It has no devices.
  */
 #include <config.h>
 
@@ -33,7 +33,7 @@ static void never_called(void)
 {
 }
 
-/* The table of a later minor version, longer than this one's. */
+/* The table of a later minor version, which is longer. */
 static struct {
     struct tandem_backend table;
     void (*later[4])(void);
