@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calls of all kernels of rows, reductions, moves and products, of shapes by
- * chance: what they compute, other tests look at. */
+/*
+ * Random calls of all kernels for rows, reductions, data movement and GEMM.
+ * Other tests check the results.
+ */
 #include "cold_start_calls.h"
 
 #include <inttypes.h>
@@ -12,108 +14,117 @@
 
 #define CALLS 4u
 #define OPERANDS 4u
-/* What drivers of GPUs map at a time. */
-#define PIECE ((uint64_t)2 << 20)
+/* The size in which GPU drivers map memory. */
+#define MAP_GRANULARITY ((uint64_t)2 << 20)
 #define WAIT_NS ((uint64_t)300000000000)
 
-struct cold {
+struct cold_process {
     uint64_t seed, state;
     struct tandem_device *device;
     struct tandem_stream *stream;
-    /* Of the call under way. */
+    /* Describes the current call. */
     char text[200];
     struct tandem_buffer *buffers[OPERANDS];
-    struct tandem_tensor_desc tensors[OPERANDS]; /* the output first */
+    struct tandem_tensor_desc tensors[OPERANDS]; /* The output comes first. */
     uint32_t count;
 };
 
-static uint64_t below(struct cold *cold, uint64_t limit)
+static uint64_t below(struct cold_process *cold_process, uint64_t limit)
 {
-    cold->state = cold->state * 6364136223846793005u + 1442695040888963407u;
-    return (cold->state >> 33) % limit;
+    cold_process->state =
+        cold_process->state * 6364136223846793005u + 1442695040888963407u;
+    return (cold_process->state >> 33) % limit;
 }
 
-static bool refused(struct cold *cold, enum tandem_status status,
-                    const char *what)
+static bool refused(struct cold_process *cold_process,
+                    enum tandem_status status, const char *what)
 {
     if (status == TANDEM_OK)
         return false;
-    fprintf(stderr, "seed %" PRIu64 ": %s: %s: %d, %s\n", cold->seed,
-            cold->text, what, (int)status, backend->last_error());
+    fprintf(stderr, "seed %" PRIu64 ": %s: %s: %d, %s\n", cold_process->seed,
+            cold_process->text, what, (int)status, backend->last_error());
     return true;
 }
 
 /* ---- buffers ---- */
 
-/* bytes of memory that end where the buffer does; *out_offset is a multiple of
- * unit, one of the dtype or of four of it.  Pools round sizes up, but not those
- * of whole pieces. */
-static bool buffer_make(struct cold *cold, uint64_t bytes, uint32_t element,
-                        uint64_t *out_offset)
+/*
+ * Allocates a buffer whose last `bytes` bytes hold the tensor. *out_offset is
+ * a multiple of unit, the size of one or four elements. Pools round sizes up,
+ * but not multiples of PIECE.
+ */
+static bool buffer_make(struct cold_process *cold_process, uint64_t bytes,
+                        uint32_t element, uint64_t *out_offset)
 {
-    uint64_t place = below(cold, 3);
-    uint64_t unit = element * (below(cold, 2) != 0 ? 4u : 1u);
+    uint64_t place = below(cold_process, 3);
+    uint64_t unit = element * (below(cold_process, 2) != 0 ? 4u : 1u);
     uint64_t whole = bytes;
     if (place == 1)
         whole = bytes + element;
     if (place == 2)
-        whole = (bytes + PIECE - 1) / PIECE * PIECE;
+        whole =
+            (bytes + MAP_GRANULARITY - 1) / MAP_GRANULARITY * MAP_GRANULARITY;
     *out_offset = place == 2 ? (whole - bytes) / unit * unit : whole - bytes;
     unsigned char *host = malloc(whole + 8);
     if (host == NULL)
         abort();
     for (uint64_t i = 0; i < whole; i += 8) {
-        uint64_t bits = below(cold, 1u << 30) * 0x9e3779b97f4a7c15u;
+        uint64_t bits = below(cold_process, 1u << 30) * 0x9e3779b97f4a7c15u;
         memcpy(host + i, &bits, sizeof(bits));
     }
-    struct tandem_buffer **buffer = &cold->buffers[cold->count];
-    bool made =
-        !refused(cold, backend->alloc(cold->device, whole, buffer), "alloc") &&
-        !refused(cold,
-                 backend->upload(cold->stream, *buffer, 0, host, whole, 0),
-                 "upload");
+    struct tandem_buffer **buffer = &cold_process->buffers[cold_process->count];
+    bool made = !refused(cold_process,
+                         backend->alloc(cold_process->device, whole, buffer),
+                         "alloc") &&
+                !refused(cold_process,
+                         backend->upload(cold_process->stream, *buffer, 0, host,
+                                         whole, 0),
+                         "upload");
     free(host);
     return made;
 }
 
-/* turned: the first axis is the innermost. */
-static bool tensor_add(struct cold *cold, uint32_t dtype, uint32_t rank,
-                       int64_t first, int64_t second, bool turned)
+/* is_transposed: the first axis is the innermost. */
+static bool tensor_add(struct cold_process *cold_process, uint32_t dtype,
+                       uint32_t rank, int64_t first, int64_t second,
+                       bool is_transposed)
 {
-    struct tandem_tensor_desc *tensor = &cold->tensors[cold->count];
+    struct tandem_tensor_desc *tensor =
+        &cold_process->tensors[cold_process->count];
     uint32_t element = TANDEM_DTYPE_BYTES(dtype);
     int64_t inner = rank == 2 ? second : 1;
     uint64_t offset;
-    if (!buffer_make(cold, (uint64_t)(first * inner) * element, element,
+    if (!buffer_make(cold_process, (uint64_t)(first * inner) * element, element,
                      &offset))
         return false;
     *tensor = (struct tandem_tensor_desc){
-        .buffer = cold->buffers[cold->count],
+        .buffer = cold_process->buffers[cold_process->count],
         .byte_offset = offset,
         .dtype = dtype,
         .rank = rank,
         .shape = {first, second},
-        .strides = {turned ? 1 : inner, turned ? first : 1}};
-    cold->count++;
+        .strides = {is_transposed ? 1 : inner, is_transposed ? first : 1}};
+    cold_process->count++;
     return true;
 }
 
-static bool buffers_free(struct cold *cold)
+static bool buffers_free(struct cold_process *cold_process)
 {
     bool idle = !refused(
-        cold, backend->stream_synchronize(cold->stream, WAIT_NS), "wait");
+        cold_process,
+        backend->stream_synchronize(cold_process->stream, WAIT_NS), "wait");
     for (uint32_t i = 0; i < OPERANDS; i++)
-        if (cold->buffers[i] != NULL)
-            backend->free(cold->buffers[i]);
-    memset(cold->buffers, 0, sizeof(cold->buffers));
-    cold->count = 0;
+        if (cold_process->buffers[i] != NULL)
+            backend->free(cold_process->buffers[i]);
+    memset(cold_process->buffers, 0, sizeof(cold_process->buffers));
+    cold_process->count = 0;
     return idle;
 }
 
 /* ---- calls ---- */
 
-static bool launch(struct cold *cold, uint32_t id, const int64_t *ints,
-                   uint32_t int_count)
+static bool launch(struct cold_process *cold_process, uint32_t id,
+                   const int64_t *ints, uint32_t int_count)
 {
     const double number = 0.5;
     bool takes = id == TANDEM_OP_LAYER_NORM || id == TANDEM_OP_RMS_NORM ||
@@ -126,107 +137,117 @@ static bool launch(struct cold *cold, uint32_t id, const int64_t *ints,
                                  .float_count = takes};
     const struct tandem_tensor_desc *pointers[OPERANDS];
     for (uint32_t i = 0; i < OPERANDS; i++)
-        pointers[i] = &cold->tensors[i];
-    return !refused(cold,
-                    backend->launch(cold->stream, &op, pointers + 1,
-                                    cold->count - 1, pointers, 1),
+        pointers[i] = &cold_process->tensors[i];
+    return !refused(cold_process,
+                    backend->launch(cold_process->stream, &op, pointers + 1,
+                                    cold_process->count - 1, pointers, 1),
                     "launch");
 }
 
-/* Of rows that local memory, registers or several groups hold; often no
- * multiple of four. */
-static void rows_choose(struct cold *cold, int64_t *out_rows,
+/*
+ * Selects rows that fit in local memory, in registers, or need several
+ * work-groups. Their length is often not a multiple of four.
+ */
+static void rows_choose(struct cold_process *cold_process, int64_t *out_rows,
                         int64_t *out_count)
 {
     static const int64_t lost[][2] = {{83, 3858}, {488, 4735}, {207, 5343}};
     static const int64_t most[] = {47, 600, 6000, 40000};
-    const int64_t *pair = lost[below(cold, 3)];
+    const int64_t *pair = lost[below(cold_process, 3)];
     *out_rows = pair[0];
     *out_count = pair[1];
-    if (below(cold, 8) == 0)
+    if (below(cold_process, 8) == 0)
         return;
-    int64_t limit = most[below(cold, 4)];
-    *out_count = 1 + (int64_t)below(cold, (uint64_t)limit);
-    if (below(cold, 4) == 0)
+    int64_t limit = most[below(cold_process, 4)];
+    *out_count = 1 + (int64_t)below(cold_process, (uint64_t)limit);
+    if (below(cold_process, 4) == 0)
         *out_count = (*out_count + 3) / 4 * 4;
     int64_t rows = 2000000 / *out_count;
-    *out_rows = 1 + (int64_t)below(cold, rows < 600 ? (uint64_t)rows : 600);
+    *out_rows =
+        1 + (int64_t)below(cold_process, rows < 600 ? (uint64_t)rows : 600);
 }
 
-static bool call_rows(struct cold *cold)
+static bool call_rows(struct cold_process *cold_process)
 {
     static const uint32_t ids[] = {
         TANDEM_OP_SOFTMAX,       TANDEM_OP_LOG_SOFTMAX,
         TANDEM_OP_LAYER_NORM,    TANDEM_OP_RMS_NORM,
         TANDEM_OP_CROSS_ENTROPY, TANDEM_OP_CROSS_ENTROPY_GRAD};
-    uint32_t id = ids[below(cold, 6)];
+    uint32_t id = ids[below(cold_process, 6)];
     bool norm = id == TANDEM_OP_LAYER_NORM || id == TANDEM_OP_RMS_NORM;
     bool loss = id == TANDEM_OP_CROSS_ENTROPY;
     bool labels = loss || id == TANDEM_OP_CROSS_ENTROPY_GRAD;
-    int64_t rows, count, axis = norm || labels ? 1 : (int64_t)below(cold, 2);
-    rows_choose(cold, &rows, &count);
-    snprintf(cold->text, sizeof(cold->text),
+    int64_t rows, count,
+        axis = norm || labels ? 1 : (int64_t)below(cold_process, 2);
+    rows_choose(cold_process, &rows, &count);
+    snprintf(cold_process->text, sizeof(cold_process->text),
              "operator %u of %" PRId64 "x%" PRId64 " along axis %" PRId64,
              (unsigned)id, rows, count, axis);
-    bool made = tensor_add(cold, TANDEM_F32, loss ? 1 : 2, rows, count, false);
-    made = made && tensor_add(cold, TANDEM_F32, 2, rows, count,
-                              !norm && below(cold, 8) == 0);
+    bool made =
+        tensor_add(cold_process, TANDEM_F32, loss ? 1 : 2, rows, count, false);
+    made = made && tensor_add(cold_process, TANDEM_F32, 2, rows, count,
+                              !norm && below(cold_process, 8) == 0);
     if (labels)
-        made = made && tensor_add(cold, TANDEM_I32, 1, rows, 1, false);
+        made = made && tensor_add(cold_process, TANDEM_I32, 1, rows, 1, false);
     for (uint32_t i = id == TANDEM_OP_LAYER_NORM ? 2 : norm; i > 0; i--)
-        made = made && tensor_add(cold, TANDEM_F32, 1, count, 1, false);
-    return made && launch(cold, id, &axis, labels ? 0 : 1);
+        made = made && tensor_add(cold_process, TANDEM_F32, 1, count, 1, false);
+    return made && launch(cold_process, id, &axis, labels ? 0 : 1);
 }
 
-static bool call_reduce(struct cold *cold)
+static bool call_reduce(struct cold_process *cold_process)
 {
     static const uint32_t ids[] = {
         TANDEM_OP_SUM,         TANDEM_OP_MEAN, TANDEM_OP_REDUCE_MAX,
         TANDEM_OP_LOG_SUM_EXP, TANDEM_OP_L2,   TANDEM_OP_ARGMAX};
-    uint32_t id = ids[below(cold, 6)];
-    int64_t rows, count, axes[] = {1 + (int64_t)below(cold, 2), 0};
-    rows_choose(cold, &rows, &count);
-    snprintf(cold->text, sizeof(cold->text),
+    uint32_t id = ids[below(cold_process, 6)];
+    int64_t rows, count, axes[] = {1 + (int64_t)below(cold_process, 2), 0};
+    rows_choose(cold_process, &rows, &count);
+    snprintf(cold_process->text, sizeof(cold_process->text),
              "operator %u of %" PRId64 "x%" PRId64 " along axes %" PRId64,
              (unsigned)id, rows, count, axes[0]);
-    return tensor_add(cold, id == TANDEM_OP_ARGMAX ? TANDEM_I64 : TANDEM_F32, 1,
+    return tensor_add(cold_process,
+                      id == TANDEM_OP_ARGMAX ? TANDEM_I64 : TANDEM_F32, 1,
                       axes[0] == 1 ? count : rows, 1, false) &&
-           tensor_add(cold, TANDEM_F32, 2, rows, count, below(cold, 4) == 0) &&
-           launch(cold, id, axes, 2);
+           tensor_add(cold_process, TANDEM_F32, 2, rows, count,
+                      below(cold_process, 4) == 0) &&
+           launch(cold_process, id, axes, 2);
 }
 
-static bool call_move(struct cold *cold)
+static bool call_move(struct cold_process *cold_process)
 {
     static const uint32_t dtypes[] = {TANDEM_U8, TANDEM_F16, TANDEM_F32,
                                       TANDEM_I64};
-    uint32_t dtype = dtypes[below(cold, 4)];
-    bool gathers = below(cold, 3) == 0;
-    int64_t rows, count, axis = 0, indices = 1 + (int64_t)below(cold, 300);
-    rows_choose(cold, &rows, &count);
-    snprintf(cold->text, sizeof(cold->text),
+    uint32_t dtype = dtypes[below(cold_process, 4)];
+    bool gathers = below(cold_process, 3) == 0;
+    int64_t rows, count, axis = 0,
+                         indices = 1 + (int64_t)below(cold_process, 300);
+    rows_choose(cold_process, &rows, &count);
+    snprintf(cold_process->text, sizeof(cold_process->text),
              "a %s of %" PRId64 "x%" PRId64 ", %u bytes an element",
              gathers ? "gather" : "transpose", rows, count,
              (unsigned)TANDEM_DTYPE_BYTES(dtype));
     if (gathers)
-        return tensor_add(cold, dtype, 2, indices, count, false) &&
-               tensor_add(cold, dtype, 2, rows, count, false) &&
-               tensor_add(cold, TANDEM_I32, 1, indices, 1, false) &&
-               launch(cold, TANDEM_OP_GATHER, &axis, 1);
-    return tensor_add(cold, dtype, 2, rows, count, false) &&
-           tensor_add(cold, dtype, 2, rows, count, true) &&
-           launch(cold, TANDEM_OP_COPY, NULL, 0);
+        return tensor_add(cold_process, dtype, 2, indices, count, false) &&
+               tensor_add(cold_process, dtype, 2, rows, count, false) &&
+               tensor_add(cold_process, TANDEM_I32, 1, indices, 1, false) &&
+               launch(cold_process, TANDEM_OP_GATHER, &axis, 1);
+    return tensor_add(cold_process, dtype, 2, rows, count, false) &&
+           tensor_add(cold_process, dtype, 2, rows, count, true) &&
+           launch(cold_process, TANDEM_OP_COPY, NULL, 0);
 }
 
-static bool call_elements(struct cold *cold)
+static bool call_elements(struct cold_process *cold_process)
 {
     int64_t rows, count;
-    rows_choose(cold, &rows, &count);
-    snprintf(cold->text, sizeof(cold->text),
+    rows_choose(cold_process, &rows, &count);
+    snprintf(cold_process->text, sizeof(cold_process->text),
              "an add of %" PRId64 "x%" PRId64, rows, count);
-    return tensor_add(cold, TANDEM_F32, 2, rows, count, false) &&
-           tensor_add(cold, TANDEM_F32, 2, rows, count, below(cold, 2) == 0) &&
-           tensor_add(cold, TANDEM_F32, 2, rows, count, below(cold, 2) == 0) &&
-           launch(cold, TANDEM_OP_ADD, NULL, 0);
+    return tensor_add(cold_process, TANDEM_F32, 2, rows, count, false) &&
+           tensor_add(cold_process, TANDEM_F32, 2, rows, count,
+                      below(cold_process, 2) == 0) &&
+           tensor_add(cold_process, TANDEM_F32, 2, rows, count,
+                      below(cold_process, 2) == 0) &&
+           launch(cold_process, TANDEM_OP_ADD, NULL, 0);
 }
 
 static void matrix_of(struct tandem_matrix *out,
@@ -237,49 +258,53 @@ static void matrix_of(struct tandem_matrix *out,
     out->ld = tensor->shape[1];
 }
 
-static int64_t side_choose(struct cold *cold)
+static int64_t side_choose(struct cold_process *cold_process)
 {
     static const uint64_t most[] = {4, 40, 400, 1200};
-    int64_t side = 1 + (int64_t)below(cold, most[below(cold, 4)]);
-    return below(cold, 2) != 0 ? side : (side + 3) / 4 * 4;
+    int64_t side =
+        1 + (int64_t)below(cold_process, most[below(cold_process, 4)]);
+    return below(cold_process, 2) != 0 ? side : (side + 3) / 4 * 4;
 }
 
-static bool call_gemm(struct cold *cold)
+static bool call_gemm(struct cold_process *cold_process)
 {
     static const uint32_t dtypes[] = {TANDEM_F32, TANDEM_F32, TANDEM_F16};
     struct tandem_gemm gemm = {.struct_size = sizeof(gemm),
-                               .dtype = dtypes[below(cold, 3)],
-                               .flags = (uint32_t)below(cold, 16),
-                               .m = side_choose(cold),
-                               .n = side_choose(cold),
-                               .k = side_choose(cold),
+                               .dtype = dtypes[below(cold_process, 3)],
+                               .flags = (uint32_t)below(cold_process, 16),
+                               .m = side_choose(cold_process),
+                               .n = side_choose(cold_process),
+                               .k = side_choose(cold_process),
                                .batch = 1,
                                .alpha = 1,
-                               .beta = (double)below(cold, 2)};
+                               .beta = (double)below(cold_process, 2)};
     bool turned_a = (gemm.flags & TANDEM_GEMM_TRANSPOSE_A) != 0;
     bool turned_b = (gemm.flags & TANDEM_GEMM_TRANSPOSE_B) != 0;
-    snprintf(cold->text, sizeof(cold->text),
+    snprintf(cold_process->text, sizeof(cold_process->text),
              "gemm %" PRId64 "x%" PRId64 "x%" PRId64 ", flags %u, %u bytes an "
              "element",
              gemm.m, gemm.n, gemm.k, (unsigned)gemm.flags,
              (unsigned)TANDEM_DTYPE_BYTES(gemm.dtype));
-    if (!tensor_add(cold, gemm.dtype, 2, gemm.m, gemm.n, false) ||
-        !tensor_add(cold, gemm.dtype, 2, turned_a ? gemm.k : gemm.m,
+    if (!tensor_add(cold_process, gemm.dtype, 2, gemm.m, gemm.n, false) ||
+        !tensor_add(cold_process, gemm.dtype, 2, turned_a ? gemm.k : gemm.m,
                     turned_a ? gemm.m : gemm.k, false) ||
-        !tensor_add(cold, gemm.dtype, 2, turned_b ? gemm.n : gemm.k,
+        !tensor_add(cold_process, gemm.dtype, 2, turned_b ? gemm.n : gemm.k,
                     turned_b ? gemm.k : gemm.n, false))
         return false;
-    matrix_of(&gemm.c, &cold->tensors[0]);
-    matrix_of(&gemm.a, &cold->tensors[1]);
-    matrix_of(&gemm.b, &cold->tensors[2]);
-    return !refused(cold, backend->gemm(cold->stream, &gemm), "gemm");
+    matrix_of(&gemm.c, &cold_process->tensors[0]);
+    matrix_of(&gemm.a, &cold_process->tensors[1]);
+    matrix_of(&gemm.b, &cold_process->tensors[2]);
+    return !refused(cold_process, backend->gemm(cold_process->stream, &gemm),
+                    "gemm");
 }
 
-/* ---- a process ---- */
+/* ---- one process ---- */
 
-/* Half of them with blocks of exactly the size, some with a tile that costs
- * would not choose. */
-static bool cold_open(struct cold *cold)
+/*
+ * Half of the processes use blocks of exactly the requested size, and some use
+ * a GEMM kernel that the cost model would not select.
+ */
+static bool cold_open(struct cold_process *cold_process)
 {
     static const char *const plain[] = {"simt-128x128", "simt-64x64:2",
                                         "simt-32x64:3:2", "simt-32x64",
@@ -291,40 +316,45 @@ static bool cold_open(struct cold *cold)
         "wgmma-tf32-128x128",   "16bit-128x256",        "wgmma-16bit-128x64"};
     struct tandem_device_info info = {.struct_size = sizeof(info)};
     const char *keys[] = {"test.exact_block_size", "test.gemm_kernel"};
-    const char *values[] = {below(cold, 2) != 0 ? "1" : "0",
-                            plain[below(cold, 5)]};
+    const char *values[] = {below(cold_process, 2) != 0 ? "1" : "0",
+                            plain[below(cold_process, 5)]};
     struct tandem_open_options options = {.struct_size = sizeof(options),
-                                          .count = 1 + (below(cold, 3) != 0),
+                                          .count =
+                                              1 + (below(cold_process, 3) != 0),
                                           .keys = keys,
                                           .values = values};
     uint32_t count;
-    snprintf(cold->text, sizeof(cold->text), "the device");
-    if (refused(cold, backend->device_count(&count), "device_count") ||
-        refused(cold, backend->device_describe(0, &info), "device_describe"))
+    snprintf(cold_process->text, sizeof(cold_process->text), "the device");
+    if (refused(cold_process, backend->device_count(&count), "device_count") ||
+        refused(cold_process, backend->device_describe(0, &info),
+                "device_describe"))
         return false;
-    if (strstr(info.vendor, "NVIDIA") != NULL && below(cold, 2) != 0)
-        values[1] = nvidia[below(cold, 12)];
-    if (refused(cold, backend->open(0, &options, &cold->device), "open"))
+    if (strstr(info.vendor, "NVIDIA") != NULL && below(cold_process, 2) != 0)
+        values[1] = nvidia[below(cold_process, 12)];
+    if (refused(cold_process, backend->open(0, &options, &cold_process->device),
+                "open"))
         return false;
-    return !refused(cold,
-                    backend->stream_create(cold->device, 0, &cold->stream),
-                    "stream_create");
+    return !refused(
+        cold_process,
+        backend->stream_create(cold_process->device, 0, &cold_process->stream),
+        "stream_create");
 }
 
 int cold_call(uint64_t seed)
 {
-    static bool (*const calls[])(struct cold *) = {
+    static bool (*const calls[])(struct cold_process *) = {
         call_rows, call_rows,     call_rows, call_reduce,
         call_move, call_elements, call_gemm, call_gemm};
-    struct cold cold = {.seed = seed, .state = seed * 0x9e3779b97f4a7c15u};
-    if (plugin_load() == NULL || !cold_open(&cold))
+    struct cold_process cold_process = {.seed = seed,
+                                        .state = seed * 0x9e3779b97f4a7c15u};
+    if (plugin_load() == NULL || !cold_open(&cold_process))
         return 1;
     bool right = true;
     for (uint32_t i = 0; right && i < CALLS; i++) {
-        right = calls[below(&cold, 8)](&cold);
-        right = buffers_free(&cold) && right;
+        right = calls[below(&cold_process, 8)](&cold_process);
+        right = buffers_free(&cold_process) && right;
     }
-    backend->stream_destroy(cold.stream);
-    backend->close(cold.device);
+    backend->stream_destroy(cold_process.stream);
+    backend->close(cold_process.device);
     return right ? 0 : 1;
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cold-starts [SECONDS [JOBS [SEED]]]: for so many seconds (3), so many at a
- * time (1), starts processes that find no compiled program anywhere and launch
- * kernels at once (cold_start_calls.h), with seeds from SEED (1) on.  Prints "N
- * cold starts, M lost", and before that what each lost one said.
+ * Usage: cold-starts [SECONDS [JOBS [SEED]]]
  *
- * COLD_STARTS_WARM=1 leaves the driver's own cache where it is: PoCL takes
- * seconds for a kernel.
+ * For SECONDS seconds (3), runs JOBS processes at a time (1). Each process
+ * finds no compiled program and launches kernels at once (cold_start_calls.h),
+ * with seeds from SEED (1) on. Prints the output of each failed process, and
+ * at the end "N cold starts, M lost". With COLD_STARTS_WARM=1 the processes
+ * use the driver's own cache, because PoCL needs seconds for a kernel.
  */
 #include <config.h>
 
@@ -25,16 +25,16 @@
 
 #include "cold_start_calls.h"
 
-#define MOST_JOBS 64u
-/* Of a process, for all that it does. */
-#define LIMIT_SECONDS 300u
+#define MAX_JOBS 64u
+/* Timeout of a process. */
+#define TIMEOUT_SECONDS 300u
 
 extern char **environ;
 
 struct job {
-    pid_t process; /* 0: none */
+    pid_t process; /* 0 if the slot is free. */
     uint64_t seed;
-    char room[64]; /* of its caches */
+    char directory[64]; /* The directory of its caches. */
 };
 
 struct tally {
@@ -48,15 +48,15 @@ static int remove_one(const char *path, const struct stat *status, int kind,
     return remove(path);
 }
 
-/* Caches: ours and the drivers'. */
-static void caches_set(const char *room)
+/* Sets the directories of the plugin's and the drivers' caches. */
+static void caches_set(const char *directory)
 {
-    setenv("XDG_CACHE_HOME", room, 1);
+    setenv("XDG_CACHE_HOME", directory, 1);
     if (getenv("COLD_STARTS_WARM") != NULL)
         return;
-    setenv("CUDA_CACHE_PATH", room, 1);
-    setenv("POCL_CACHE_DIR", room, 1);
-    setenv("MESA_SHADER_CACHE_DIR", room, 1);
+    setenv("CUDA_CACHE_PATH", directory, 1);
+    setenv("POCL_CACHE_DIR", directory, 1);
+    setenv("MESA_SHADER_CACHE_DIR", directory, 1);
 }
 
 static bool job_start(struct job *job, const char *self, uint64_t seed)
@@ -64,10 +64,10 @@ static bool job_start(struct job *job, const char *self, uint64_t seed)
     char number[32];
     snprintf(number, sizeof(number), "%" PRIu64, seed);
     char *const arguments[] = {(char *)(uintptr_t)self, "--one", number, NULL};
-    snprintf(job->room, sizeof(job->room), "cold-starts.XXXXXX");
-    if (mkdtemp(job->room) == NULL)
+    snprintf(job->directory, sizeof(job->directory), "cold-starts.XXXXXX");
+    if (mkdtemp(job->directory) == NULL)
         return false;
-    char *path = realpath(job->room, NULL);
+    char *path = realpath(job->directory, NULL);
     if (path == NULL)
         return false;
     caches_set(path);
@@ -86,7 +86,7 @@ static void job_end(struct job *job, int status, struct tally *tally)
                 WIFSIGNALED(status) ? "signal" : "exit status",
                 WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
     }
-    nftw(job->room, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    nftw(job->directory, remove_one, 16, FTW_DEPTH | FTW_PHYS);
     job->process = 0;
 }
 
@@ -109,7 +109,7 @@ static int seconds_left(const struct timespec *end)
 static bool starts_run(const char *self, uint32_t seconds, uint32_t count,
                        uint64_t seed, struct tally *tally)
 {
-    struct job jobs[MOST_JOBS] = {{0}};
+    struct job jobs[MAX_JOBS] = {{0}};
     struct timespec end;
     uint32_t running = 0;
     bool started = true;
@@ -135,13 +135,13 @@ int main(int argc, char **argv)
 {
     struct tally tally = {0, 0};
     if (argc == 3 && strcmp(argv[1], "--one") == 0) {
-        alarm(LIMIT_SECONDS);
+        alarm(TIMEOUT_SECONDS);
         return cold_call(strtoull(argv[2], NULL, 10));
     }
     uint32_t seconds = argc > 1 ? (uint32_t)atoi(argv[1]) : 3;
     uint32_t jobs = argc > 2 ? (uint32_t)atoi(argv[2]) : 1;
     uint64_t seed = argc > 3 ? strtoull(argv[3], NULL, 10) : 1;
-    if (argc > 4 || seconds == 0 || jobs == 0 || jobs > MOST_JOBS) {
+    if (argc > 4 || seconds == 0 || jobs == 0 || jobs > MAX_JOBS) {
         fprintf(stderr, "usage: %s [SECONDS [JOBS [SEED]]]\n", argv[0]);
         return 2;
     }

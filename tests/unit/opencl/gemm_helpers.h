@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A matrix product as tests that need no OpenCL ask about it. */
-#ifndef TANDEM_TESTS_OPENCL_PRODUCT_H
-#define TANDEM_TESTS_OPENCL_PRODUCT_H
+/* GEMM descriptors for tests that need no OpenCL. */
+#ifndef TANDEM_TESTS_OPENCL_GEMM_HELPERS_H
+#define TANDEM_TESTS_OPENCL_GEMM_HELPERS_H
 
 #include <tandem/backend.h>
 
-/* Of f32, without gaps, b being transposed. */
-static inline struct tandem_gemm product(int64_t m, int64_t n, int64_t k,
-                                         int64_t batch)
+/* Returns an f32 GEMM without padding, in which b is transposed. */
+static inline struct tandem_gemm gemm_new(int64_t m, int64_t n, int64_t k,
+                                          int64_t batch)
 {
     return (struct tandem_gemm){.struct_size = sizeof(struct tandem_gemm),
                                 .dtype = TANDEM_F32,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the tests of the OpenCL plugin share; see support.h. */
+/* Functions that the tests of the OpenCL plugin share; see support.h. */
 #include <config.h>
 
 #include <check.h>
@@ -22,7 +22,10 @@ const struct tandem_backend *plugin_load(void)
         fprintf(stderr, "%s\n", dlerror());
         return NULL;
     }
-    /* dlsym's void * becomes a function by way of memory. */
+    /*
+     * Converts the void * of dlsym to a function pointer through memory, as
+     * ISO C requires.
+     */
     tandem_backend_query_fn query;
     void *symbol = dlsym(library, TANDEM_BACKEND_QUERY_SYMBOL);
     memcpy(&query, &symbol, sizeof(query));

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the tests of the OpenCL plugin share.  One thread. */
+/*
+ * Functions that the tests of the OpenCL plugin share. Call them from one
+ * thread.
+ */
 #ifndef TANDEM_TESTS_OPENCL_SUPPORT_H
 #define TANDEM_TESTS_OPENCL_SUPPORT_H
 
@@ -9,16 +12,19 @@
 
 #define SKIPPED 77
 
-/* The plugin of the build directory, once plugin_load was called. */
+/* The plugin of the build directory, set by plugin_load. */
 extern const struct tandem_backend *backend;
 
-/* NULL, and why on stderr, where it cannot be loaded. */
+/* Returns NULL with a line on stderr if the plugin cannot be loaded. */
 const struct tandem_backend *plugin_load(void);
 void expect_ok(enum tandem_status status, const char *what);
 
-/* Each process starts afresh: OpenCL does not survive a fork. */
+/*
+ * Starts the program again with this argument, because OpenCL does not survive
+ * a fork.
+ */
 pid_t process_start(const char *self, const char *what);
-/* Its exit status, or -1. */
+/* Returns the exit status of the child, or -1. */
 int process_end(pid_t child);
 
 #endif

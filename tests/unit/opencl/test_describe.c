@@ -22,11 +22,11 @@
 /* Reports of the simulated driver, and the expected description. */
 static const struct device_case {
     const char *platform, *driver, *extensions;
-    cl_uint major, minor; /* compute capability */
+    cl_uint major, minor; /* Compute capability. */
     uint32_t quirks;
     bool f16;
 } cases[] = {
-    /* NVIDIA GPUs compute in half from compute capability 5.3 on. */
+    /* NVIDIA GPUs support half arithmetic from compute capability 5.3 on. */
     {"NVIDIA CUDA", "580.159.04", NVIDIA_EXTENSIONS, 9, 0,
      NVIDIA_QUIRKS | QUIRK_F16_UNLISTED, true},
     {"NVIDIA CUDA", "580.159.04", NVIDIA_EXTENSIONS, 12, 0,
@@ -35,12 +35,12 @@ static const struct device_case {
      NVIDIA_QUIRKS | QUIRK_F16_UNLISTED, true},
     {"NVIDIA CUDA", "580.159.04", NVIDIA_EXTENSIONS, 5, 2, NVIDIA_QUIRKS,
      false},
-    /* Earlier drivers refuse the type half. */
+    /* Earlier drivers reject the type half. */
     {"NVIDIA CUDA", "515.105.01", NVIDIA_EXTENSIONS, 9, 0, NVIDIA_QUIRKS,
      false},
-    /* The compute capability is not known. */
+    /* The compute capability is unknown. */
     {"NVIDIA CUDA", "580.159.04", "cl_khr_fp64", 9, 0, NVIDIA_QUIRKS, false},
-    /* A driver that lists the extension has no such quirk. */
+    /* A driver that lists the extension does not have this quirk. */
     {"NVIDIA CUDA", "700.1", NVIDIA_EXTENSIONS " cl_khr_fp16", 9, 0,
      NVIDIA_QUIRKS, true},
     {"Portable Computing Language", "3.1", "cl_khr_fp64", 0, 0, POCL_QUIRKS,
@@ -53,10 +53,10 @@ static const struct device_case {
 
 static const struct device_case *simulated;
 
-/* ---- what device_info.c calls ---- */
+/* ---- functions that device_info.c calls ---- */
 
-static cl_int answer(const void *from, size_t bytes, size_t room, void *value,
-                     size_t *size)
+static cl_int reply(const void *from, size_t bytes, size_t room, void *value,
+                    size_t *size)
 {
     if (size != NULL)
         *size = bytes;
@@ -75,7 +75,7 @@ cl_int CL_API_CALL clGetPlatformInfo(cl_platform_id platform,
     const char *text =
         name == CL_PLATFORM_NAME ? simulated->platform : "OpenCL 3.0";
     (void)platform;
-    return answer(text, strlen(text) + 1, room, value, size);
+    return reply(text, strlen(text) + 1, room, value, size);
 }
 
 static const char *device_text(cl_device_info name)
@@ -104,16 +104,16 @@ cl_int CL_API_CALL clGetDeviceInfo(cl_device_id device, cl_device_info name,
     cl_ulong number = 1;
     (void)device;
     if (text != NULL)
-        return answer(text, strlen(text) + 1, room, value, size);
+        return reply(text, strlen(text) + 1, room, value, size);
     if (name == CL_DEVICE_MAX_WORK_ITEM_SIZES)
-        return answer(sizes, sizeof(sizes), room, value, size);
+        return reply(sizes, sizeof(sizes), room, value, size);
     if (name == CL_DEVICE_TYPE)
         number = CL_DEVICE_TYPE_GPU;
     else if (name == DEVICE_COMPUTE_CAPABILITY_MAJOR_NV)
         number = simulated->major;
     else if (name == DEVICE_COMPUTE_CAPABILITY_MINOR_NV)
         number = simulated->minor;
-    return answer(&number, sizeof(number), room, value, size);
+    return reply(&number, sizeof(number), room, value, size);
 }
 
 /* ---- tests ---- */
@@ -153,7 +153,7 @@ START_TEST(test_one_text_per_quirk)
     device_describe(&device, (size_t)_i);
     ck_assert_uint_eq(texts_count(device.info.quirks),
                       (uint32_t)__builtin_popcount(device.quirks));
-    /* Nothing was cut off. */
+    /* The text was not truncated. */
     ck_assert_uint_lt(strlen(device.info.quirks),
                       sizeof(device.info.quirks) - 1);
 }

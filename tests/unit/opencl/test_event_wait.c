@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tests the cost and the delay of waits: event_wait.c and event_poll.c alone,
- * with a driver, a clock and sleeps that this file simulates.
+ * Tests the CPU time and the latency of waits: event_wait.c and event_poll.c
+ * alone, with a driver, a clock and sleeps that this file simulates.
  */
 #include <config.h>
 
@@ -23,23 +23,28 @@
 #define MS (1000u * US)
 #define S UINT64_C(1000000000)
 
-/* What a slow machine takes of a processor for a question and for a sleep
- * (the system's own calls, the driver's locks), and how late it wakes. */
-#define ASK_NS (5 * US)
+/*
+ * CPU time of a query and of a sleep on a slow machine, including system calls
+ * and driver locks, and the wake-up latency.
+ */
+#define QUERY_NS (5 * US)
 #define SLEEP_NS (15 * US)
-#define OVERSLEEP_NS (5 * US)
+#define WAKE_LATENCY_NS (5 * US)
 
-/* ---- what these files call ---- */
+/* ---- functions that the tested files call ---- */
 
-static uint64_t wall_ns, busy_ns; /* of the made-up clocks */
-static uint64_t ends_ns;          /* when the work does */
-static cl_int end_state;          /* and how */
-static cl_int asked_code;         /* of every question */
-static cl_int waited_code;        /* of the driver's own waits */
-static bool driver_busy;          /* in its own waits */
-static uint64_t calls_back_ns;    /* after the end; 0: it does not call back */
-static uint32_t asked, naps, yields, driver_waits;
-static long slack, slack_asleep; /* the thread's, and in its last nap */
+static uint64_t wall_ns, busy_ns; /* The simulated clocks. */
+static uint64_t end_ns;           /* When the work completes. */
+static cl_int end_state;          /* The final state of the work. */
+static cl_int query_code;         /* The return value of each query. */
+/* The return value of the driver's own wait. */
+static cl_int wait_code;
+static bool driver_wait_is_busy; /* The driver's own wait is a busy loop. */
+/* Delay of the callback after the work completes; 0 means no callback. */
+static uint64_t callback_delay_ns;
+static uint32_t queries, naps, yields, driver_waits;
+/* The timer slack of the thread, and that during its last sleep. */
+static long slack, slack_asleep;
 static char call_failed[64];
 
 static void(CL_CALLBACK *notify)(cl_event, cl_int, void *);
@@ -48,7 +53,7 @@ static void *notify_user;
 static struct platform_device hardware;
 static struct tandem_device device;
 
-static void spend(uint64_t ns)
+static void time_pass(uint64_t ns)
 {
     wall_ns += ns;
     busy_ns += ns;
@@ -66,7 +71,7 @@ int clock_gettime(clockid_t clock, struct timespec *out_now)
 int sched_yield(void)
 {
     yields++;
-    spend(US);
+    time_pass(US);
     return 0;
 }
 
@@ -76,8 +81,8 @@ int nanosleep(const struct timespec *length, struct timespec *left)
     naps++;
     slack_asleep = slack;
     wall_ns += (uint64_t)length->tv_sec * S + (uint64_t)length->tv_nsec;
-    wall_ns += OVERSLEEP_NS;
-    spend(SLEEP_NS);
+    wall_ns += WAKE_LATENCY_NS;
+    time_pass(SLEEP_NS);
     return 0;
 }
 
@@ -100,22 +105,22 @@ cl_int CL_API_CALL clGetEventInfo(cl_event event, cl_event_info name,
     (void)event, (void)out_bytes;
     ck_assert_uint_eq(name, CL_EVENT_COMMAND_EXECUTION_STATUS);
     ck_assert_uint_eq(bytes, sizeof(cl_int));
-    asked++;
-    spend(ASK_NS);
-    *(cl_int *)value = wall_ns < ends_ns ? CL_RUNNING : end_state;
-    return asked_code;
+    queries++;
+    time_pass(QUERY_NS);
+    *(cl_int *)value = wall_ns < end_ns ? CL_RUNNING : end_state;
+    return query_code;
 }
 
 cl_int CL_API_CALL clWaitForEvents(cl_uint count, const cl_event *events)
 {
     (void)count, (void)events;
     driver_waits++;
-    if (wall_ns < ends_ns) {
-        busy_ns += driver_busy ? ends_ns - wall_ns : 0;
-        wall_ns = ends_ns;
+    if (wall_ns < end_ns) {
+        busy_ns += driver_wait_is_busy ? end_ns - wall_ns : 0;
+        wall_ns = end_ns;
     }
-    spend(SLEEP_NS);
-    return waited_code;
+    time_pass(SLEEP_NS);
+    return wait_code;
 }
 
 cl_int CL_API_CALL clSetEventCallback(
@@ -124,14 +129,17 @@ cl_int CL_API_CALL clSetEventCallback(
 {
     (void)event;
     ck_assert_int_eq(state, CL_COMPLETE);
-    if (calls_back_ns == 0)
+    if (callback_delay_ns == 0)
         return CL_OUT_OF_RESOURCES;
     notify = callback;
     notify_user = user;
     return CL_SUCCESS;
 }
 
-/* Of one thread: the driver's call comes while it sleeps, or not at all. */
+/*
+ * Simulates one thread: the driver's callback arrives while the thread sleeps,
+ * or never.
+ */
 int pthread_cond_timedwait(pthread_cond_t *woken, pthread_mutex_t *mutex,
                            const struct timespec *until)
 {
@@ -140,11 +148,11 @@ int pthread_cond_timedwait(pthread_cond_t *woken, pthread_mutex_t *mutex,
 
     (void)woken;
     busy_ns += SLEEP_NS;
-    if (ends_ns + calls_back_ns >= deadline_ns) {
+    if (end_ns + callback_delay_ns >= deadline_ns) {
         wall_ns = deadline_ns;
         return ETIMEDOUT;
     }
-    wall_ns = ends_ns + calls_back_ns;
+    wall_ns = end_ns + callback_delay_ns;
     pthread_mutex_unlock(mutex);
     notify(NULL, end_state, notify_user);
     notify = NULL;
@@ -177,54 +185,54 @@ static void set_up(void)
     wall_ns = 77 * S;
     busy_ns = 3 * S;
     end_state = CL_COMPLETE;
-    asked_code = waited_code = CL_SUCCESS;
-    driver_busy = true;
-    calls_back_ns = 0;
+    query_code = wait_code = CL_SUCCESS;
+    driver_wait_is_busy = true;
+    callback_delay_ns = 0;
     slack = 50000;
     notify = NULL;
     call_failed[0] = '\0';
 }
 
-static uint64_t took_ns, cost_ns; /* by the last wait */
+static uint64_t wait_ns, cpu_ns; /* Results of the last wait. */
 
 static enum tandem_status wait_for(uint64_t work_ns, uint64_t timeout_ns,
                                    cl_int *out_code)
 {
     const uint64_t start_ns = wall_ns, busy_start_ns = busy_ns;
 
-    ends_ns = work_ns == UINT64_MAX ? UINT64_MAX : wall_ns + work_ns;
-    asked = naps = yields = driver_waits = 0;
+    end_ns = work_ns == UINT64_MAX ? UINT64_MAX : wall_ns + work_ns;
+    queries = naps = yields = driver_waits = 0;
     slack_asleep = 0;
     enum tandem_status status = wait_event(&device, NULL, timeout_ns, out_code);
-    took_ns = wall_ns - start_ns;
-    cost_ns = busy_ns - busy_start_ns;
+    wait_ns = wall_ns - start_ns;
+    cpu_ns = busy_ns - busy_start_ns;
     return status;
 }
 
-static void wait_well(uint64_t work_ns, uint64_t timeout_ns)
+static void wait_expect_ok(uint64_t work_ns, uint64_t timeout_ns)
 {
     cl_int code = 1;
 
     ck_assert_int_eq(wait_for(work_ns, timeout_ns, &code), TANDEM_OK);
     ck_assert_int_eq(code, CL_COMPLETE);
-    ck_assert_uint_ge(took_ns, work_ns);
+    ck_assert_uint_ge(wait_ns, work_ns);
 }
 
-START_TEST(a_short_wait_asks_without_a_pause)
+START_TEST(short_waits_poll_without_sleeping)
 {
     for (uint64_t work_ns = 0; work_ns <= 90 * US; work_ns += 10 * US) {
-        wait_well(work_ns, S);
+        wait_expect_ok(work_ns, S);
         ck_assert_uint_eq(naps, 0);
-        ck_assert_uint_le(took_ns, work_ns + 2 * (ASK_NS + US));
+        ck_assert_uint_le(wait_ns, work_ns + 2 * (QUERY_NS + US));
     }
     ck_assert_int_eq(slack, 50000);
 }
 END_TEST
 
-START_TEST(a_long_wait_sleeps_and_ends_in_time)
+START_TEST(long_waits_sleep_and_end_in_time)
 {
     static const struct {
-        uint64_t work_ns, most; /* of a processor, in hundredths */
+        uint64_t work_ns, most; /* CPU time in percent. */
     } waits[] = {{10 * MS, 48}, {100 * MS, 16}, {S, 6}, {10 * S, 5}};
 
     for (size_t i = 0; i < sizeof(waits) / sizeof(waits[0]); i++) {
@@ -232,17 +240,17 @@ START_TEST(a_long_wait_sleeps_and_ends_in_time)
         const uint64_t nap_ns =
             work_ns / 256 < 500 * US ? work_ns / 256 : 500 * US;
 
-        wait_well(work_ns, 100 * S);
-        ck_assert_uint_le(took_ns, work_ns + nap_ns + OVERSLEEP_NS + SLEEP_NS +
-                                       2 * ASK_NS);
-        ck_assert_uint_le(cost_ns * 100, work_ns * waits[i].most);
+        wait_expect_ok(work_ns, 100 * S);
+        ck_assert_uint_le(wait_ns, work_ns + nap_ns + WAKE_LATENCY_NS +
+                                       SLEEP_NS + 2 * QUERY_NS);
+        ck_assert_uint_le(cpu_ns * 100, work_ns * waits[i].most);
         ck_assert_int_eq(slack_asleep, 1);
         ck_assert_int_eq(slack, 50000);
     }
 }
 END_TEST
 
-START_TEST(a_limit_is_kept)
+START_TEST(a_timeout_is_kept)
 {
     cl_int code = 1;
 
@@ -250,52 +258,55 @@ START_TEST(a_limit_is_kept)
         ck_assert_int_eq(wait_for(UINT64_MAX, limit_ns, &code),
                          TANDEM_NOT_READY);
         ck_assert_int_eq(code, CL_SUCCESS);
-        ck_assert_uint_ge(took_ns, limit_ns);
-        ck_assert_uint_le(took_ns,
-                          limit_ns + OVERSLEEP_NS + SLEEP_NS + 3 * ASK_NS);
+        ck_assert_uint_ge(wait_ns, limit_ns);
+        ck_assert_uint_le(wait_ns,
+                          limit_ns + WAKE_LATENCY_NS + SLEEP_NS + 3 * QUERY_NS);
         ck_assert_int_eq(slack, 50000);
     }
-    /* To ask alone, once. */
+    /* A single query. */
     ck_assert_int_eq(wait_for(UINT64_MAX, 0, &code), TANDEM_NOT_READY);
-    ck_assert_uint_eq(asked, 1);
+    ck_assert_uint_eq(queries, 1);
     ck_assert_uint_eq(naps + yields, 0);
 }
 END_TEST
 
-START_TEST(waits_of_a_driver_that_sleeps_are_its_own)
+START_TEST(sleeping_driver_waits_are_used)
 {
-    driver_busy = false;
+    driver_wait_is_busy = false;
     for (int i = 0; i < 3; i++) {
-        wait_well(S, TANDEM_TIMEOUT_INFINITE);
+        wait_expect_ok(S, TANDEM_TIMEOUT_INFINITE);
         ck_assert_uint_eq(driver_waits, 1);
-        ck_assert_uint_eq(asked, 1);
+        ck_assert_uint_eq(queries, 1);
         ck_assert_uint_eq(naps, 0);
         ck_assert(!driver_wait_is_spinning(&device));
     }
 }
 END_TEST
 
-START_TEST(a_busy_driver_is_found_out_by_the_first_long_wait)
+START_TEST(a_busy_driver_is_detected_by_the_first_long_wait)
 {
     for (int i = 0; i < 3; i++) {
-        wait_well(4 * MS, TANDEM_TIMEOUT_INFINITE);
+        wait_expect_ok(4 * MS, TANDEM_TIMEOUT_INFINITE);
         ck_assert_uint_eq(driver_waits, 1);
         ck_assert(!driver_wait_is_spinning(&device));
     }
-    wait_well(100 * MS, TANDEM_TIMEOUT_INFINITE);
+    wait_expect_ok(100 * MS, TANDEM_TIMEOUT_INFINITE);
     ck_assert_uint_eq(driver_waits, 1);
-    ck_assert_uint_ge(cost_ns, 100 * MS);
+    ck_assert_uint_ge(cpu_ns, 100 * MS);
     ck_assert(driver_wait_is_spinning(&device));
     for (int i = 0; i < 3; i++) {
-        wait_well(S, TANDEM_TIMEOUT_INFINITE);
+        wait_expect_ok(S, TANDEM_TIMEOUT_INFINITE);
         ck_assert_uint_eq(driver_waits, 0);
-        ck_assert_uint_le(cost_ns, S / 10);
+        ck_assert_uint_le(cpu_ns, S / 10);
     }
 }
 END_TEST
 
-/* Where others leave a busy thread little, it is still no sleeper. */
-START_TEST(a_busy_driver_is_found_out_on_a_loaded_machine)
+/*
+ * Other processes leave little CPU time to a busy wait; it still must not be
+ * taken for a sleep.
+ */
+START_TEST(a_busy_driver_is_detected_on_a_loaded_machine)
 {
     struct driver_wait_timer timer;
 
@@ -304,7 +315,7 @@ START_TEST(a_busy_driver_is_found_out_on_a_loaded_machine)
     busy_ns += 6 * MS;
     driver_wait_timer_stop(&device, &timer);
     ck_assert(driver_wait_is_spinning(&device));
-    /* What is known is not watched again. */
+    /* Once the result is known, waits are not timed. */
     driver_wait_timer_start(&device, &timer);
     wall_ns += 160 * MS;
     driver_wait_timer_stop(&device, &timer);
@@ -312,35 +323,35 @@ START_TEST(a_busy_driver_is_found_out_on_a_loaded_machine)
 }
 END_TEST
 
-START_TEST(a_processor_is_waited_for_asleep)
+START_TEST(waits_for_cpu_devices_sleep)
 {
     cl_int code = 1;
 
     hardware.info.kind = TANDEM_DEVICE_CPU;
-    calls_back_ns = 10 * US;
+    callback_delay_ns = 10 * US;
     for (uint64_t work_ns = 10 * US; work_ns <= S; work_ns *= 10) {
-        wait_well(work_ns, 2 * S);
-        ck_assert_uint_eq(asked, 1);
+        wait_expect_ok(work_ns, 2 * S);
+        ck_assert_uint_eq(queries, 1);
         ck_assert_uint_eq(naps + yields, 0);
-        ck_assert_uint_le(took_ns, work_ns + calls_back_ns);
+        ck_assert_uint_le(wait_ns, work_ns + callback_delay_ns);
     }
     ck_assert_int_eq(wait_for(2 * S, S, &code), TANDEM_NOT_READY);
-    ck_assert_uint_le(took_ns, S + 2 * ASK_NS);
-    /* A call that comes when nobody waits any more. */
+    ck_assert_uint_le(wait_ns, S + 2 * QUERY_NS);
+    /* The callback arrives when no thread waits any more. */
     notify(NULL, CL_COMPLETE, notify_user);
-    /* One that is late, where the work is not. */
-    calls_back_ns = 10 * S;
-    wait_well(S, 2 * S);
+    /* The callback is late, but the work is not. */
+    callback_delay_ns = 10 * S;
+    wait_expect_ok(S, 2 * S);
     notify(NULL, CL_COMPLETE, notify_user);
-    /* None at all. */
-    calls_back_ns = 0;
-    wait_well(S, 2 * S);
+    /* There is no callback. */
+    callback_delay_ns = 0;
+    wait_expect_ok(S, 2 * S);
     ck_assert_uint_ge(naps, 100);
-    ck_assert_uint_le(cost_ns, S / 10);
+    ck_assert_uint_le(cpu_ns, S / 10);
 }
 END_TEST
 
-START_TEST(how_work_failed_is_told)
+START_TEST(the_error_of_failed_work_is_reported)
 {
     static const enum tandem_device_kind kinds[] = {TANDEM_DEVICE_GPU,
                                                     TANDEM_DEVICE_CPU};
@@ -349,16 +360,16 @@ START_TEST(how_work_failed_is_told)
         cl_int code = 1;
 
         hardware.info.kind = kinds[i];
-        calls_back_ns = 10 * US;
+        callback_delay_ns = 10 * US;
         end_state = CL_OUT_OF_RESOURCES;
-        waited_code = CL_SUCCESS;
+        wait_code = CL_SUCCESS;
         ck_assert_int_eq(wait_for(MS, S, &code), TANDEM_OK);
         ck_assert_int_eq(code, CL_OUT_OF_RESOURCES);
-        waited_code = CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST;
+        wait_code = CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST;
         ck_assert_int_eq(wait_for(MS, TANDEM_TIMEOUT_INFINITE, &code),
                          TANDEM_OK);
         ck_assert_int_eq(code, CL_OUT_OF_RESOURCES);
-        /* A driver that says of the wait alone that something was wrong. */
+        /* The driver reports an error only from the wait. */
         end_state = CL_COMPLETE;
         ck_assert_int_eq(wait_for(MS, TANDEM_TIMEOUT_INFINITE, &code),
                          TANDEM_OK);
@@ -368,16 +379,16 @@ START_TEST(how_work_failed_is_told)
 }
 END_TEST
 
-START_TEST(a_driver_that_does_not_answer_is_told)
+START_TEST(a_driver_error_is_reported)
 {
     cl_int code = 1, state;
 
-    asked_code = CL_OUT_OF_HOST_MEMORY;
+    query_code = CL_OUT_OF_HOST_MEMORY;
     ck_assert_int_eq(wait_for(MS, S, &code), TANDEM_FAILED);
     ck_assert_str_eq(call_failed, "clGetEventInfo");
     ck_assert_int_eq(poll_event(NULL, S, &state), CL_OUT_OF_HOST_MEMORY);
-    asked_code = CL_SUCCESS;
-    waited_code = CL_OUT_OF_HOST_MEMORY;
+    query_code = CL_SUCCESS;
+    wait_code = CL_OUT_OF_HOST_MEMORY;
     ck_assert_int_eq(wait_for(MS, TANDEM_TIMEOUT_INFINITE, &code),
                      TANDEM_FAILED);
     ck_assert_str_eq(call_failed, "clWaitForEvents");
@@ -409,15 +420,15 @@ int main(void)
 {
     TCase *tests = tcase_create("wait");
     tcase_add_checked_fixture(tests, set_up, NULL);
-    tcase_add_test(tests, a_short_wait_asks_without_a_pause);
-    tcase_add_test(tests, a_long_wait_sleeps_and_ends_in_time);
-    tcase_add_test(tests, a_limit_is_kept);
-    tcase_add_test(tests, waits_of_a_driver_that_sleeps_are_its_own);
-    tcase_add_test(tests, a_busy_driver_is_found_out_by_the_first_long_wait);
-    tcase_add_test(tests, a_busy_driver_is_found_out_on_a_loaded_machine);
-    tcase_add_test(tests, a_processor_is_waited_for_asleep);
-    tcase_add_test(tests, how_work_failed_is_told);
-    tcase_add_test(tests, a_driver_that_does_not_answer_is_told);
+    tcase_add_test(tests, short_waits_poll_without_sleeping);
+    tcase_add_test(tests, long_waits_sleep_and_end_in_time);
+    tcase_add_test(tests, a_timeout_is_kept);
+    tcase_add_test(tests, sleeping_driver_waits_are_used);
+    tcase_add_test(tests, a_busy_driver_is_detected_by_the_first_long_wait);
+    tcase_add_test(tests, a_busy_driver_is_detected_on_a_loaded_machine);
+    tcase_add_test(tests, waits_for_cpu_devices_sleep);
+    tcase_add_test(tests, the_error_of_failed_work_is_reported);
+    tcase_add_test(tests, a_driver_error_is_reported);
     tcase_add_test(tests, work_over_little_memory_is_brief);
     return runner_run_case("wait", tests);
 }

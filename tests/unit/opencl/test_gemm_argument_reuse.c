@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Products on the same buffers, each of which differs in one field from the one
- * before: what the OpenCL plugin remembers of a call (its route, CLBlast's
- * temporary memory, a kernel's arguments) must not serve another.  Sums of
- * whole numbers, which no order rounds.
+ * GEMMs on the same buffers, each of which differs in one field from the
+ * previous one. The state that the OpenCL plugin caches for a call (the
+ * selected kernel, CLBlast's temporary memory, kernel arguments) must not be
+ * used for another call. The elements are integers, so that the sums are exact
+ * in any order.
  */
 #include <config.h>
 
@@ -15,7 +16,7 @@
 #include "support.h"
 
 #define SIZE 20
-/* Of each buffer: two batches of larger matrices, and offsets. */
+/* Size of each buffer: two batches of the largest matrices, and offsets. */
 #define FLOATS 4096
 
 static struct tandem_device *device;
@@ -37,7 +38,7 @@ static struct tandem_gemm base(void)
                                 .c = {buffers[2], 0, SIZE, 0}};
 }
 
-/* ---- what may differ ---- */
+/* ---- fields that may differ ---- */
 
 #define CHANGE(name, change)                                                   \
     static void name(struct tandem_gemm *gemm)                                 \
@@ -135,9 +136,11 @@ static double wanted(const struct tandem_gemm *gemm, double before,
     return gemm->activation != TANDEM_OP_INVALID && sum < 0 ? 0 : sum;
 }
 
-/* What c has where the product writes; elsewhere it stays. */
-static void expect_place(const struct tandem_gemm *gemm, const float *before,
-                         float *out)
+/*
+ * Checks c where the GEMM writes, and that all other elements are unchanged.
+ */
+static void expect_result(const struct tandem_gemm *gemm, const float *before,
+                          float *out)
 {
     memcpy(out, before, sizeof(c));
     for (int64_t batch = 0; batch < gemm->batch; batch++)
@@ -156,7 +159,7 @@ static void multiply(const struct tandem_gemm *gemm, size_t which, int salt)
     static float before[FLOATS], want[FLOATS];
     for (int i = 0; i < FLOATS; i++)
         before[i] = (float)((i * 5 + salt) % 17 - 8);
-    expect_place(gemm, before, want);
+    expect_result(gemm, before, want);
     expect_ok(backend->upload(stream, buffers[2], 0, before, sizeof(c), 0),
               "upload");
     expect_ok(backend->gemm(stream, gemm), "gemm");
@@ -196,9 +199,11 @@ static void device_new(const char *tiles)
     numbers_make(bias[1], 5, &other_bias);
 }
 
-/* Each after the product that it differs from, and that after it; then each
- * after the one before. */
-static void one_after_another(const char *tiles)
+/*
+ * Runs each variant after the base GEMM and the base GEMM after it, then all
+ * variants in sequence.
+ */
+static void run_all_pairs(const char *tiles)
 {
     device_new(tiles);
     for (int round = 0; round < 3; round++)
@@ -215,16 +220,16 @@ static void one_after_another(const char *tiles)
     backend->close(device);
 }
 
-/* On PoCL, CLBlast. */
-START_TEST(as_costs_choose)
+/* On PoCL the cost model selects CLBlast. */
+START_TEST(with_selected_kernels)
 {
-    one_after_another(NULL);
+    run_all_pairs(NULL);
 }
 END_TEST
 
-START_TEST(by_tiles_in_parts)
+START_TEST(with_split_kernels)
 {
-    one_after_another("simt-32x64:2");
+    run_all_pairs("simt-32x64:2");
 }
 END_TEST
 
@@ -240,7 +245,7 @@ int main(void)
         return SKIPPED;
     }
     suite_add_tcase(suite, tests);
-    tcase_add_test(tests, as_costs_choose);
-    tcase_add_test(tests, by_tiles_in_parts);
+    tcase_add_test(tests, with_selected_kernels);
+    tcase_add_test(tests, with_split_kernels);
     return runner_run(suite, CK_NOFORK);
 }

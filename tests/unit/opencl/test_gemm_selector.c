@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which kernel computes a matrix product, by costs that are given; what is
- * read of a profile's section, well-formed and not.  No OpenCL.
+ * Selection of the kernel for a GEMM with given costs, and parsing of valid
+ * and invalid values from a profile's tuning section. Needs no OpenCL.
  */
 #include <config.h>
 
@@ -21,45 +21,46 @@ static void start(bool nvidia)
     hardware.info.compute_units = 100;
     hardware.nvidia = nvidia;
     hardware.tensor_cores = nvidia;
-    routes_begin(&hardware);
+    selector_reset(&hardware);
 }
 
-START_TEST(without_measurements_the_rule_holds)
+START_TEST(unmeasured_kernels_follow_the_default_rule)
 {
     start(false);
-    ck_assert(choice(1024, 1024, 512).clblast);
+    ck_assert(select_kernel_for(1024, 1024, 512).clblast);
     start(true);
-    ck_assert(!choice(1024, 1024, 512).clblast);
-    /* CLBlast would have to take a long k in slabs. */
+    ck_assert(!select_kernel_for(1024, 1024, 512).clblast);
+    /* CLBlast would have to split a long k. */
     start(false);
-    ck_assert_int_eq(choice(1024, 1024, 513).kernel, GEMM_SIMT_64X64);
-    ck_assert_int_eq(choice(33, 35, 1024).kernel, GEMM_SIMT_32X64);
-    ck_assert_int_eq(choice(1, 1000, 4096).kernel, GEMV_1);
-    ck_assert(!choice(1024, 1024, 513).clblast);
-    ck_assert(choice(16, 16, 4096).clblast);
-    /* CLBlast alone measured: what ours cost here is not known. */
-    take("clblast_times", "1024 1024 1024 1 1000000000");
-    ck_assert(choice(1024, 1024, 512).clblast);
-    /* Ours alone: likewise, of CLBlast. */
+    ck_assert_int_eq(select_kernel_for(1024, 1024, 513).kernel,
+                     GEMM_SIMT_64X64);
+    ck_assert_int_eq(select_kernel_for(33, 35, 1024).kernel, GEMM_SIMT_32X64);
+    ck_assert_int_eq(select_kernel_for(1, 1000, 4096).kernel, GEMV_1);
+    ck_assert(!select_kernel_for(1024, 1024, 513).clblast);
+    ck_assert(select_kernel_for(16, 16, 4096).clblast);
+    /* Only CLBlast was measured, so the costs of our kernels are unknown. */
+    cost_set("clblast_times", "1024 1024 1024 1 1000000000");
+    ck_assert(select_kernel_for(1024, 1024, 512).clblast);
+    /* Only our kernels were measured, so the costs of CLBlast are unknown. */
     start(false);
-    take("kernel.simt-32x64", "1 1 1");
-    ck_assert(choice(1024, 1024, 1024).clblast);
+    cost_set("kernel.simt-32x64", "1 1 1");
+    ck_assert(select_kernel_for(1024, 1024, 1024).clblast);
     start(true);
-    take("kernel.simt-32x64", "1 1 1");
-    ck_assert(!choice(1024, 1024, 1024).clblast);
+    cost_set("kernel.simt-32x64", "1 1 1");
+    ck_assert(!select_kernel_for(1024, 1024, 1024).clblast);
 }
 END_TEST
 
-START_TEST(the_faster_is_chosen)
+START_TEST(the_faster_kernel_is_selected)
 {
     for (int nvidia = 0; nvidia < 2; nvidia++) {
         start(nvidia != 0);
-        /* 64 groups of 1024 deep: 10 + 1024 * 10 ns. */
-        take("kernel.simt-128x128", "10 10 10");
-        take("clblast_times", "1024 1024 1024 1 10000");
-        ck_assert(choice(1024, 1024, 1024).clblast);
-        take("clblast_times", "1024 1024 1024 1 11000");
-        struct gemm_selection selection = choice(1024, 1024, 1024);
+        /* 64 work-groups with k = 1024: 10 + 1024 * 10 ns. */
+        cost_set("kernel.simt-128x128", "10 10 10");
+        cost_set("clblast_times", "1024 1024 1024 1 10000");
+        ck_assert(select_kernel_for(1024, 1024, 1024).clblast);
+        cost_set("clblast_times", "1024 1024 1024 1 11000");
+        struct gemm_selection selection = select_kernel_for(1024, 1024, 1024);
         ck_assert(!selection.clblast);
         ck_assert_int_eq(selection.kernel, GEMM_SIMT_128X128);
     }
@@ -69,26 +70,26 @@ END_TEST
 START_TEST(times_are_interpolated)
 {
     start(false);
-    take("kernel.simt-128x128", "10 10 10");
-    take("clblast_times", "512 512 512 1 1000;2048 2048 2048 1 10000000");
-    struct tandem_gemm small = product(512, 512, 512, 1);
-    struct tandem_gemm middle = product(1024, 1024, 1024, 1);
-    struct tandem_gemm large = product(2048, 2048, 2048, 1);
-    struct tandem_gemm tiny = product(8, 8, 8, 1);
+    cost_set("kernel.simt-128x128", "10 10 10");
+    cost_set("clblast_times", "512 512 512 1 1000;2048 2048 2048 1 10000000");
+    struct tandem_gemm small = gemm_new(512, 512, 512, 1);
+    struct tandem_gemm middle = gemm_new(1024, 1024, 1024, 1);
+    struct tandem_gemm large = gemm_new(2048, 2048, 2048, 1);
+    struct tandem_gemm tiny = gemm_new(8, 8, 8, 1);
     ck_assert_double_eq_tol(
         gemm_cost_model_clblast_ns(&selector.cost_model, &small), 1000, 10);
     ck_assert_double_eq_tol(
         gemm_cost_model_clblast_ns(&selector.cost_model, &large), 1e7, 1e5);
-    /* As far from both: the geometric mean of the rates. */
+    /* The same distance from both points: the geometric mean of the rates. */
     ck_assert_double_eq_tol(
         gemm_cost_model_clblast_ns(&selector.cost_model, &middle), 1e5, 1e3);
     ck_assert_double_eq_tol(
         gemm_cost_model_clblast_ns(&selector.cost_model, &tiny), 1000, 1);
-    ck_assert(choose(&small).clblast);
-    ck_assert(!choose(&large).clblast);
-    /* A batch is no square. */
-    take("clblast_times", "64 64 64 1 1000; 64 64 64 64 2000");
-    struct tandem_gemm batched = product(64, 64, 64, 64);
+    ck_assert(select_kernel(&small).clblast);
+    ck_assert(!select_kernel(&large).clblast);
+    /* A batched GEMM has its own time. */
+    cost_set("clblast_times", "64 64 64 1 1000; 64 64 64 64 2000");
+    struct tandem_gemm batched = gemm_new(64, 64, 64, 64);
     ck_assert_double_eq_tol(
         gemm_cost_model_clblast_ns(&selector.cost_model, &batched), 2000, 20);
 }
@@ -97,77 +98,86 @@ END_TEST
 START_TEST(an_epilogue_costs_clblast_a_launch)
 {
     start(false);
-    take("kernel.simt-128x128", "10 10 10");
-    take("clblast_times", "1024 1024 1024 1 10000");
-    take("launch_ns", "5000");
-    struct tandem_gemm gemm = product(1024, 1024, 1024, 1);
-    ck_assert(choose(&gemm).clblast);
+    cost_set("kernel.simt-128x128", "10 10 10");
+    cost_set("clblast_times", "1024 1024 1024 1 10000");
+    cost_set("launch_ns", "5000");
+    struct tandem_gemm gemm = gemm_new(1024, 1024, 1024, 1);
+    ck_assert(select_kernel(&gemm).clblast);
     gemm.activation = TANDEM_OP_RELU;
-    ck_assert(!choose(&gemm).clblast);
+    ck_assert(!select_kernel(&gemm).clblast);
 }
 END_TEST
 
-START_TEST(unmeasured_tiles_are_left_out)
+START_TEST(unmeasured_kernels_are_not_selected)
 {
     start(true);
-    take("kernel.simt-32x64", "100 100 100");
-    take("clblast_times", "1024 1024 1024 1 1000000000");
-    ck_assert_int_eq(choice(1024, 1024, 1024).kernel, GEMM_SIMT_32X64);
-    /* And broken ones, measured or not. */
-    struct gemm_selection selection = choice(1024, 1024, 1024);
-    struct tandem_gemm gemm = product(1024, 1024, 1024, 1);
+    cost_set("kernel.simt-32x64", "100 100 100");
+    cost_set("clblast_times", "1024 1024 1024 1 1000000000");
+    ck_assert_int_eq(select_kernel_for(1024, 1024, 1024).kernel,
+                     GEMM_SIMT_32X64);
+    /* Disabled kernels are not selected, measured or not. */
+    struct gemm_selection selection = select_kernel_for(1024, 1024, 1024);
+    struct tandem_gemm gemm = gemm_new(1024, 1024, 1024, 1);
     gemm_selector_disable(&selector, &gemm, selection.kernel);
-    ck_assert(choice(1024, 1024, 1024).clblast);
+    ck_assert(select_kernel_for(1024, 1024, 1024).clblast);
 }
 END_TEST
 
-/* However long CLBlast takes, by what was measured. */
-START_TEST(no_tile_is_chosen_where_none_fits)
+/*
+ * No kernel supports this size, so CLBlast is selected although it is very
+ * slow.
+ */
+START_TEST(clblast_is_selected_if_no_kernel_fits)
 {
-    struct tandem_gemm gemm = product(40000, 40000, INT64_C(1) << 30, 1);
+    struct tandem_gemm gemm = gemm_new(40000, 40000, INT64_C(1) << 30, 1);
     gemm.flags = TANDEM_GEMM_TRANSPOSE_A;
     gemm.a.ld = gemm.b.ld = 40000;
     start(true);
-    take("kernel.fp16x3-128x128", "1 1 1");
-    take("clblast_times", "1 1 1 1 1000000000000");
+    cost_set("kernel.fp16x3-128x128", "1 1 1");
+    cost_set("clblast_times", "1 1 1 1 1000000000000");
     ck_assert(gemm_fits_32bit_index(&gemm));
-    ck_assert(choose(&gemm).clblast);
+    ck_assert(select_kernel(&gemm).clblast);
 }
 END_TEST
 
-/* CLBlast counts in int; whoever knows no costs takes a tile, too. */
-START_TEST(products_past_2_31_are_ours)
+/*
+ * CLBlast uses int for indices, so our kernel is selected with or without
+ * costs.
+ */
+START_TEST(clblast_is_not_selected_past_2_31)
 {
-    struct tandem_gemm short_one = product(46000, 46000, 64, 1);
-    struct tandem_gemm large = product(70000, 40000, 64, 1);
-    struct tandem_gemm offset = product(64, 64, 64, 1);
-    struct tandem_gemm batched = product(64, 64, 64, INT64_C(1) << 20);
+    struct tandem_gemm small_gemm = gemm_new(46000, 46000, 64, 1);
+    struct tandem_gemm large = gemm_new(70000, 40000, 64, 1);
+    struct tandem_gemm offset = gemm_new(64, 64, 64, 1);
+    struct tandem_gemm batched = gemm_new(64, 64, 64, INT64_C(1) << 20);
     offset.b.byte_offset = UINT64_C(4) << 31;
-    ck_assert(clblast_supports_gemm(&short_one));
+    ck_assert(clblast_supports_gemm(&small_gemm));
     const struct tandem_gemm *const all[] = {&large, &offset, &batched};
     for (uint32_t i = 0; i < 6; i++) {
         const struct tandem_gemm *gemm = all[i / 2];
         start(i % 2 != 0);
         ck_assert(gemm_fits_32bit_index(gemm));
         ck_assert(!clblast_supports_gemm(gemm));
-        ck_assert(!choose(gemm).clblast);
-        take("kernel.simt-32x64", "100 100 100");
-        take("clblast_times", "1024 1024 1024 1 1");
-        ck_assert(!choose(gemm).clblast);
-        ck_assert(choose(&short_one).clblast);
+        ck_assert(!select_kernel(gemm).clblast);
+        cost_set("kernel.simt-32x64", "100 100 100");
+        cost_set("clblast_times", "1024 1024 1024 1 1");
+        ck_assert(!select_kernel(gemm).clblast);
+        ck_assert(select_kernel(&small_gemm).clblast);
         ck_assert(gemm_selector_force(&selector, "clblast"));
-        ck_assert(!choose(gemm).clblast);
+        ck_assert(!select_kernel(gemm).clblast);
     }
 }
 END_TEST
 
-/* What makes one of parts, or copies an operand, counts in 64 bits where 32
- * are too few. */
-START_TEST(far_places_are_counted_in_64_bits)
+/*
+ * Plans that combine splits or pack an operand use 64-bit indices if 32 bits
+ * are too few.
+ */
+START_TEST(large_offsets_need_64_bit_indices)
 {
     for (int wide = 0; wide < 2; wide++) {
         struct launch_plan plan;
-        struct tandem_gemm gemm = product(70000, wide ? 40000 : 20000, 64, 1);
+        struct tandem_gemm gemm = gemm_new(70000, wide ? 40000 : 20000, 64, 1);
         plan_gemm(&plan, &gemm, GEMM_SIMT_64X64,
                   (struct split_k){2, ALL_GEMM_TILES}, NULL, 8);
         const struct kernel_step *last = &plan.step[plan.step_count - 1];
@@ -175,8 +185,8 @@ START_TEST(far_places_are_counted_in_64_bits)
         ck_assert_int_eq(KEY_64BIT_INDEX(last->key) != 0, wide);
         ck_assert_uint_eq(last->groups,
                           (UINT64_C(70000) * (uint64_t)gemm.n / 4 + 255) / 256);
-        /* a's and b's lines of 1021 or 8189 elements in fours. */
-        gemm = product(INT64_C(1) << 20, 16, wide ? 8189 : 1021, 1);
+        /* Rows of a and b with 1021 or 8189 elements, in vectors of four. */
+        gemm = gemm_new(INT64_C(1) << 20, 16, wide ? 8189 : 1021, 1);
         plan_gemm(&plan, &gemm, GEMM_SIMT_128X128, NO_SPLIT, NULL, 8);
         ck_assert_uint_eq(KEY_KERNEL(plan.step[0].key), KERNEL_PAD_OPERANDS);
         ck_assert_int_eq(KEY_64BIT_INDEX(plan.step[0].key) != 0, wide);
@@ -187,42 +197,45 @@ START_TEST(far_places_are_counted_in_64_bits)
 }
 END_TEST
 
-/* CLBlast does not take them, so any tile is better; what is broken for them is
- * not so for f32. */
-START_TEST(products_of_16_bits_are_ours)
+/*
+ * CLBlast does not support these dtypes, so any kernel is better. A kernel
+ * that is disabled for them remains available for f32.
+ */
+START_TEST(clblast_is_not_selected_for_16_bit_dtypes)
 {
     static const uint32_t dtypes[][2] = {{TANDEM_F16, TANDEM_F16},
                                          {TANDEM_BF16, TANDEM_F32},
                                          {TANDEM_F32, TANDEM_F16}};
     for (int i = 0; i < 6; i++) {
-        struct tandem_gemm gemm = product(1024, 1024, 1024, 1);
+        struct tandem_gemm gemm = gemm_new(1024, 1024, 1024, 1);
         gemm.dtype = dtypes[i / 2][0];
         gemm.c_dtype = dtypes[i / 2][1];
         start(i % 2 != 0);
-        take("kernel.simt-32x64", "100 100 100");
-        take("clblast_times", "1024 1024 1024 1 1");
+        cost_set("kernel.simt-32x64", "100 100 100");
+        cost_set("clblast_times", "1024 1024 1024 1 1");
         for (int disabled = 0; disabled < GEMM_KERNEL_COUNT; disabled++) {
-            struct gemm_selection selection = choose(&gemm);
+            struct gemm_selection selection = select_kernel(&gemm);
             if (selection.clblast)
                 break;
             ck_assert(gemm.dtype == TANDEM_F32 ||
                       !gemm_configs[selection.kernel].is_3xtf32);
             gemm_selector_disable(&selector, &gemm, selection.kernel);
         }
-        ck_assert(choose(&gemm).clblast);
-        take("clblast_times", "1024 1024 1024 1 1000000000");
-        ck_assert_int_eq(choice(1024, 1024, 1024).kernel, GEMM_SIMT_32X64);
-        ck_assert(!choice(1024, 1024, 1024).clblast);
+        ck_assert(select_kernel(&gemm).clblast);
+        cost_set("clblast_times", "1024 1024 1024 1 1000000000");
+        ck_assert_int_eq(select_kernel_for(1024, 1024, 1024).kernel,
+                         GEMM_SIMT_32X64);
+        ck_assert(!select_kernel_for(1024, 1024, 1024).clblast);
         ck_assert(gemm_selector_force(&selector, "clblast"));
-        ck_assert(choice(1024, 1024, 1024).clblast);
+        ck_assert(select_kernel_for(1024, 1024, 1024).clblast);
     }
 }
 END_TEST
 
-/* Fours of 16 bits are 8 bytes. */
-START_TEST(alignment_goes_by_the_dtype)
+/* A vector of four 16-bit elements has 8 bytes. */
+START_TEST(alignment_depends_on_the_dtype)
 {
-    struct tandem_gemm gemm = product(128, 128, 128, 1);
+    struct tandem_gemm gemm = gemm_new(128, 128, 128, 1);
     gemm.a.byte_offset = 8;
     ck_assert_uint_eq(gemm_packed_operands(&gemm, GEMM_SIMT_128X128),
                       1u << OPERAND_A);
@@ -234,88 +247,95 @@ START_TEST(alignment_goes_by_the_dtype)
 }
 END_TEST
 
-static bool same(const struct gemm_selection *one,
-                 const struct gemm_selection *other)
+static bool selections_equal(const struct gemm_selection *one,
+                             const struct gemm_selection *other)
 {
     return one->clblast == other->clblast && one->kernel == other->kernel &&
            one->split.splits == other->split.splits &&
            one->split.split_tiles == other->split.split_tiles;
 }
 
-START_TEST(single_elements_take_longer)
+START_TEST(scalar_reads_take_longer)
 {
-    struct tandem_gemm gemm = product(640, 640, 32, 1);
+    struct tandem_gemm gemm = gemm_new(640, 640, 32, 1);
     start(true);
-    take("kernel.simt-32x64", "0 120 12");
-    take("kernel.simt-128x128", "0 100 100");
-    take("launch_ns", "1");
-    take("copy_bytes_per_ns", "1000000");
-    ck_assert_int_eq(choose(&gemm).kernel, GEMM_SIMT_128X128);
-    /* A copy for the large one. */
+    cost_set("kernel.simt-32x64", "0 120 12");
+    cost_set("kernel.simt-128x128", "0 100 100");
+    cost_set("launch_ns", "1");
+    cost_set("copy_bytes_per_ns", "1000000");
+    ck_assert_int_eq(select_kernel(&gemm).kernel, GEMM_SIMT_128X128);
+    /* The large tile needs a packed copy. */
     gemm.a.ld++;
     ck_assert(!gemm_kernel_reads_scalars(&gemm, GEMM_SIMT_128X128));
     ck_assert(gemm_kernel_reads_scalars(&gemm, GEMM_SIMT_32X64));
-    take("kernel.simt-32x64", "0 90 9");
-    ck_assert_int_eq(choose(&gemm).kernel, GEMM_SIMT_128X128);
-    take("kernel.simt-32x64", "0 70 7");
-    ck_assert_int_eq(choose(&gemm).kernel, GEMM_SIMT_32X64);
+    cost_set("kernel.simt-32x64", "0 90 9");
+    ck_assert_int_eq(select_kernel(&gemm).kernel, GEMM_SIMT_128X128);
+    cost_set("kernel.simt-32x64", "0 70 7");
+    ck_assert_int_eq(select_kernel(&gemm).kernel, GEMM_SIMT_32X64);
 }
 END_TEST
 
-START_TEST(tiles_that_fill_no_wave_are_parted)
+START_TEST(partial_waves_are_split)
 {
     start(true);
-    /* 144 groups on 100 units, each with slots for two. */
-    take("kernel.3xtf32-128x128", "1000 70 60");
-    take("launch_ns", "1000");
-    take("copy_bytes_per_ns", "1000");
-    struct gemm_selection selection = choice(1536, 1536, 1536);
+    /* 144 work-groups on 100 compute units with two slots each. */
+    cost_set("kernel.3xtf32-128x128", "1000 70 60");
+    cost_set("launch_ns", "1000");
+    cost_set("copy_bytes_per_ns", "1000");
+    struct gemm_selection selection = select_kernel_for(1536, 1536, 1536);
     ck_assert_int_eq(selection.kernel, GEMM_MMA_3XTF32_128X128);
     ck_assert_uint_eq(selection.split.split_tiles, 44);
     ck_assert_uint_gt(selection.split.splits, 1);
-    /* 200 groups fill the slots; one alone is worth it in parts. */
-    selection = choice(1280, 2560, 1536);
+    /*
+     * 200 work-groups fill the slots; a single one is worth a split along k.
+     */
+    selection = select_kernel_for(1280, 2560, 1536);
     ck_assert_uint_eq(selection.split.split_tiles, 0);
     ck_assert_uint_eq(selection.split.splits, 1);
-    selection = choice(128, 128, 65536);
+    selection = select_kernel_for(128, 128, 65536);
     ck_assert_uint_ge(selection.split.split_tiles, 1);
     ck_assert_uint_gt(selection.split.splits, 8);
-    /* Where a launch costs more than it gains, nothing is. */
-    take("launch_ns", "1000000");
-    selection = choice(1536, 1536, 1536);
+    /* A launch costs more than the split saves, so no tile is split. */
+    cost_set("launch_ns", "1000000");
+    selection = select_kernel_for(1536, 1536, 1536);
     ck_assert_uint_eq(selection.split.splits, 1);
 }
 END_TEST
 
-/* In how many parts, by the bytes a ns that the device moves. */
-static uint32_t splits_at(const char *bytes, int64_t size, int64_t k)
+/*
+ * Returns the number of splits for this memory throughput in bytes per
+ * nanosecond.
+ */
+static uint32_t split_count(const char *bytes, int64_t size, int64_t k)
 {
-    take("copy_bytes_per_ns", bytes);
-    return choice(size, size, k).split.splits;
+    cost_set("copy_bytes_per_ns", bytes);
+    return select_kernel_for(size, size, k).split.splits;
 }
 
-START_TEST(parts_are_written_read_and_joined)
+START_TEST(split_cost_includes_the_partial_sums)
 {
     start(true);
-    take("kernel.3xtf32-128x128", "1000 70 60");
-    take("launch_ns", "1000");
-    uint32_t free_of_cost = splits_at("1000000", 128, 65536);
-    uint32_t cheap = splits_at("10", 128, 65536);
-    uint32_t dear = splits_at("1", 128, 65536);
-    ck_assert_uint_gt(free_of_cost, cheap);
-    ck_assert_uint_gt(cheap, dear);
-    ck_assert_uint_eq(splits_at("0.001", 128, 65536), 1);
-    /* Of the last tiles alone, only theirs: at a rate at which it would not be
-     * worth the memory of all. */
-    ck_assert_uint_gt(splits_at("300", 1536, 1536), 1);
-    ck_assert_uint_eq(splits_at("1", 1536, 1536), 1);
+    cost_set("kernel.3xtf32-128x128", "1000 70 60");
+    cost_set("launch_ns", "1000");
+    uint32_t free_splits = split_count("1000000", 128, 65536);
+    uint32_t cheap_splits = split_count("10", 128, 65536);
+    uint32_t expensive_splits = split_count("1", 128, 65536);
+    ck_assert_uint_gt(free_splits, cheap_splits);
+    ck_assert_uint_gt(cheap_splits, expensive_splits);
+    ck_assert_uint_eq(split_count("0.001", 128, 65536), 1);
+    /*
+     * Only the last tiles are split, at a throughput at which splitting all
+     * tiles would not pay.
+     */
+    ck_assert_uint_gt(split_count("300", 1536, 1536), 1);
+    ck_assert_uint_eq(split_count("1", 1536, 1536), 1);
 }
 END_TEST
 
-/* Products of the same extents. */
-static struct tandem_gemm relative(uint32_t which)
+/* Returns one of several GEMMs of the same size. */
+static struct tandem_gemm gemm_variant(uint32_t which)
 {
-    struct tandem_gemm gemm = product(1024, 1024, 1024, 2);
+    struct tandem_gemm gemm = gemm_new(1024, 1024, 1024, 2);
     switch (which) {
     case 1:
         gemm.flags |= TANDEM_GEMM_TRANSPOSE_A;
@@ -352,63 +372,68 @@ static struct tandem_gemm relative(uint32_t which)
     }
     return gemm;
 }
-#define RELATIVES 10u
+#define GEMM_VARIANTS 10u
 
-/* A strict product is a little faster than a plain one, a copy of an operand
- * dear; that of half of one is not. */
-static void start_close(void)
+/*
+ * The 3xTF32 kernel is slightly faster than the SIMT kernels, and packing an
+ * operand is expensive, but packing an operand that all batches share is not.
+ */
+static void start_with_similar_costs(void)
 {
     start(true);
-    take("kernel.simt-128x128", "0 5000 2500");
-    take("kernel.simt-64x64", "0 3200 800");
-    take("kernel.3xtf32-128x128", "0 1000 500");
-    take("launch_ns", "1500000");
-    take("copy_bytes_per_ns", "3");
-    take("mn_major_penalty", "3");
-    take("clblast_times", "1024 1024 1024 2 1000000000");
+    cost_set("kernel.simt-128x128", "0 5000 2500");
+    cost_set("kernel.simt-64x64", "0 3200 800");
+    cost_set("kernel.3xtf32-128x128", "0 1000 500");
+    cost_set("launch_ns", "1500000");
+    cost_set("copy_bytes_per_ns", "3");
+    cost_set("mn_major_penalty", "3");
+    cost_set("clblast_times", "1024 1024 1024 2 1000000000");
 }
 
-static void relatives_apart(uint32_t one, uint32_t other)
+static void expect_different_selections(uint32_t one, uint32_t other)
 {
-    struct tandem_gemm gemms[2] = {relative(one), relative(other)};
-    struct gemm_selection chosen[2] = {choose(&gemms[0]), choose(&gemms[1])};
-    ck_assert_msg(!same(&chosen[0], &chosen[1]), "%u and %u", one, other);
+    struct tandem_gemm gemms[2] = {gemm_variant(one), gemm_variant(other)};
+    struct gemm_selection chosen[2] = {select_kernel(&gemms[0]),
+                                       select_kernel(&gemms[1])};
+    ck_assert_msg(!selections_equal(&chosen[0], &chosen[1]), "%u and %u", one,
+                  other);
 }
 
-static void relatives_recalled(void)
+static void expect_cached_selections(void)
 {
-    for (uint32_t turn = 0; turn < 4 * RELATIVES * RELATIVES; turn++) {
+    for (uint32_t turn = 0; turn < 4 * GEMM_VARIANTS * GEMM_VARIANTS; turn++) {
         uint32_t which =
-            turn % 2 != 0 ? turn / 2 % RELATIVES : turn / 2 / RELATIVES;
-        struct tandem_gemm gemm = relative(which % RELATIVES);
-        struct gemm_selection selection, now = choose(&gemm);
+            turn % 2 != 0 ? turn / 2 % GEMM_VARIANTS : turn / 2 / GEMM_VARIANTS;
+        struct tandem_gemm gemm = gemm_variant(which % GEMM_VARIANTS);
+        struct gemm_selection selection, now = select_kernel(&gemm);
         gemm_selector_choose(&selector, &gemm, &selection);
-        ck_assert_msg(same(&selection, &now), "relative %u", which % RELATIVES);
+        ck_assert_msg(selections_equal(&selection, &now), "relative %u",
+                      which % GEMM_VARIANTS);
     }
 }
 
-START_TEST(routes_are_remembered_by_all_that_counts)
+START_TEST(cached_selections_depend_on_all_relevant_fields)
 {
-    start_close();
+    start_with_similar_costs();
     for (uint32_t i = 1; i <= 6; i++)
-        relatives_apart(0, i);
-    relatives_apart(4, 7);
-    relatives_apart(5, 8);
-    relatives_recalled();
-    /* One copy is worth its time now, two are not. */
-    start_close();
-    take("launch_ns", "1100000");
-    take("copy_bytes_per_ns", "4");
-    relatives_apart(4, 9);
-    relatives_apart(5, 9);
-    relatives_recalled();
+        expect_different_selections(0, i);
+    expect_different_selections(4, 7);
+    expect_different_selections(5, 8);
+    expect_cached_selections();
+    /* Now packing one operand pays, but packing both does not. */
+    start_with_similar_costs();
+    cost_set("launch_ns", "1100000");
+    cost_set("copy_bytes_per_ns", "4");
+    expect_different_selections(4, 9);
+    expect_different_selections(5, 9);
+    expect_cached_selections();
 }
 END_TEST
 
-/* Skinny tiles count shorter lines than the others do. */
-START_TEST(long_lines_are_remembered)
+/* GEMV kernels support shorter row pitches than other kernels. */
+START_TEST(cached_selections_depend_on_long_pitches)
 {
-    struct tandem_gemm gemm = product(1024, 1, 4096, 1);
+    struct tandem_gemm gemm = gemm_new(1024, 1, 4096, 1);
     struct gemm_selection selection;
     start(true);
     gemm.flags = 0;
@@ -422,14 +447,14 @@ START_TEST(long_lines_are_remembered)
 }
 END_TEST
 
-START_TEST(an_epilogue_is_remembered_and_so_is_what_is_broken)
+START_TEST(cached_selections_depend_on_epilogues_and_disabled_kernels)
 {
     struct gemm_selection selection;
     start(false);
-    take("kernel.simt-128x128", "10 10 10");
-    take("clblast_times", "1024 1024 1024 1 10000");
-    take("launch_ns", "5000");
-    struct tandem_gemm gemm = product(1024, 1024, 1024, 1);
+    cost_set("kernel.simt-128x128", "10 10 10");
+    cost_set("clblast_times", "1024 1024 1024 1 10000");
+    cost_set("launch_ns", "5000");
+    struct tandem_gemm gemm = gemm_new(1024, 1024, 1024, 1);
     gemm_selector_choose(&selector, &gemm, &selection);
     ck_assert(selection.clblast);
     gemm.activation = TANDEM_OP_RELU;
@@ -445,50 +470,51 @@ START_TEST(an_epilogue_is_remembered_and_so_is_what_is_broken)
 }
 END_TEST
 
-/* Two GEMMs that share a cache entry, and their selections, which differ. */
-static struct tandem_gemm rivals[2];
-static struct gemm_selection rival_selections[2];
+/* Two GEMMs that share a cache entry and have different selections. */
+static struct tandem_gemm colliding_gemms[2];
+static struct gemm_selection colliding_selections[2];
 
-static void *recall_often(void *unused)
+static void *select_repeatedly(void *unused)
 {
     (void)unused;
     for (uint32_t i = 0; i < 100000; i++) {
         struct gemm_selection selection;
-        gemm_selector_choose(&selector, &rivals[i % 2], &selection);
-        if (!same(&selection, &rival_selections[i % 2]))
+        gemm_selector_choose(&selector, &colliding_gemms[i % 2], &selection);
+        if (!selections_equal(&selection, &colliding_selections[i % 2]))
             return &selector;
     }
     return NULL;
 }
 
-static void rivals_find(void)
+static void colliding_gemms_find(void)
 {
     const struct gemm_selector empty = selector;
     struct gemm_selection selection;
-    rivals[0] = product(256, 256, 512, 1);
-    gemm_selector_choose(&selector, &rivals[0], &rival_selections[0]);
+    colliding_gemms[0] = gemm_new(256, 256, 512, 1);
+    gemm_selector_choose(&selector, &colliding_gemms[0],
+                         &colliding_selections[0]);
     uint32_t entry = 0;
     while (atomic_load(&selector.cache[entry].sequence) == 0)
         entry++;
     for (int64_t n = 2048;; n += 64) {
-        rivals[1] = product(2048, n, 512, 1);
+        colliding_gemms[1] = gemm_new(2048, n, 512, 1);
         memcpy(&selector, &empty, sizeof(selector));
-        gemm_selector_choose(&selector, &rivals[1], &selection);
+        gemm_selector_choose(&selector, &colliding_gemms[1], &selection);
         if (atomic_load(&selector.cache[entry].sequence) != 0 &&
-            !same(&selection, &rival_selections[0]))
+            !selections_equal(&selection, &colliding_selections[0]))
             break;
     }
-    rival_selections[1] = selection;
+    colliding_selections[1] = selection;
 }
 
-START_TEST(threads_share_what_is_remembered)
+START_TEST(threads_share_the_selection_cache)
 {
     pthread_t threads[4];
     start(true);
-    rivals_find();
+    colliding_gemms_find();
     for (uint32_t i = 0; i < 4; i++)
         ck_assert_int_eq(
-            pthread_create(&threads[i], NULL, recall_often, NULL), 0);
+            pthread_create(&threads[i], NULL, select_repeatedly, NULL), 0);
     for (uint32_t i = 0; i < 4; i++) {
         void *wrong;
         ck_assert_int_eq(pthread_join(threads[i], &wrong), 0);
@@ -497,7 +523,7 @@ START_TEST(threads_share_what_is_remembered)
 }
 END_TEST
 
-START_TEST(tests_may_force_a_division)
+START_TEST(tests_can_force_a_split)
 {
     static const char *const wrong[] = {"",           "gemv-1:",
                                         "gemv-1:0",   "gemv-1:x",
@@ -509,109 +535,115 @@ START_TEST(tests_may_force_a_division)
         ck_assert_msg(!gemm_selector_force(&selector, wrong[i]), "%s",
                       wrong[i]);
     ck_assert(gemm_selector_force(&selector, "simt-32x64:3:2"));
-    struct gemm_selection selection = choice(1024, 1024, 1024);
+    struct gemm_selection selection = select_kernel_for(1024, 1024, 1024);
     ck_assert_int_eq(selection.kernel, GEMM_SIMT_32X64);
     ck_assert_uint_eq(selection.split.splits, 3);
     ck_assert_uint_eq(selection.split.split_tiles, 2);
     ck_assert(gemm_selector_force(&selector, "simt-64x64:4"));
-    ck_assert_uint_eq(choice(64, 64, 64).split.split_tiles, ALL_GEMM_TILES);
+    ck_assert_uint_eq(select_kernel_for(64, 64, 64).split.split_tiles,
+                      ALL_GEMM_TILES);
     ck_assert(gemm_selector_force(&selector, "clblast"));
 }
 END_TEST
 
-static enum mma_format tensor_choice(uint32_t flags, int64_t k)
+static enum mma_format selected_mma_format(uint32_t flags, int64_t k)
 {
-    struct tandem_gemm gemm = product(4096, 4096, k, 1);
+    struct tandem_gemm gemm = gemm_new(4096, 4096, k, 1);
     gemm.flags |= flags;
-    struct gemm_selection selection = choose(&gemm);
+    struct gemm_selection selection = select_kernel(&gemm);
     return selection.clblast ? MMA_NONE
                              : gemm_configs[selection.kernel].mma_format;
 }
 
-START_TEST(less_accurate_tiles_are_for_whoever_allows_them)
+START_TEST(less_accurate_kernels_need_permission)
 {
     const uint32_t tf32 = TANDEM_GEMM_ALLOW_TF32;
     const uint32_t scaled = TANDEM_GEMM_ALLOW_NORMWISE_ERROR;
     start(true);
-    ck_assert_int_eq(tensor_choice(0, 4096), MMA_NONE);
-    ck_assert_int_eq(tensor_choice(tf32, 4096), MMA_TF32);
-    ck_assert_int_eq(tensor_choice(scaled, 4096), MMA_FP16X3);
-    ck_assert_int_eq(tensor_choice(tf32 | scaled, 4096), MMA_TF32);
-    /* Sums of few terms are more accurate in plain f32. */
-    ck_assert_int_eq(tensor_choice(scaled, 128), MMA_NONE);
-    /* What does not run is left for the next best. */
-    struct tandem_gemm gemm = product(1, 1, 1, 1);
+    ck_assert_int_eq(selected_mma_format(0, 4096), MMA_NONE);
+    ck_assert_int_eq(selected_mma_format(tf32, 4096), MMA_TF32);
+    ck_assert_int_eq(selected_mma_format(scaled, 4096), MMA_FP16X3);
+    ck_assert_int_eq(selected_mma_format(tf32 | scaled, 4096), MMA_TF32);
+    /* Short sums are more accurate in plain f32. */
+    ck_assert_int_eq(selected_mma_format(scaled, 128), MMA_NONE);
+    /* If a kernel is disabled, the next best is selected. */
+    struct tandem_gemm gemm = gemm_new(1, 1, 1, 1);
     for (uint32_t i = 0; i < GEMM_KERNEL_COUNT; i++)
         if (gemm_configs[i].mma_format == MMA_TF32)
             gemm_selector_disable(&selector, &gemm, (enum gemm_kernel_id)i);
-    ck_assert_int_eq(tensor_choice(tf32, 4096), MMA_NONE);
-    ck_assert_int_eq(tensor_choice(tf32 | scaled, 4096), MMA_FP16X3);
+    ck_assert_int_eq(selected_mma_format(tf32, 4096), MMA_NONE);
+    ck_assert_int_eq(selected_mma_format(tf32 | scaled, 4096), MMA_FP16X3);
     start(false);
-    ck_assert_int_eq(tensor_choice(tf32 | scaled, 4096), MMA_NONE);
-    /* Where others were measured, as if they had been; once one of their kind
-     * was, it alone. */
+    ck_assert_int_eq(selected_mma_format(tf32 | scaled, 4096), MMA_NONE);
+    /*
+     * If other kernels were measured, estimates for this format are used; once
+     * one kernel of this format was measured, only its measured time is used.
+     */
     start(true);
-    take("kernel.3xtf32-128x128", "5300 77 63");
-    ck_assert_int_eq(tensor_choice(0, 4096), MMA_NONE);
-    ck_assert_int_eq(tensor_choice(tf32, 4096), MMA_TF32);
-    ck_assert_int_eq(tensor_choice(scaled, 4096), MMA_FP16X3);
-    take("kernel.fp16x3-64x64", "100 1000 1000");
-    ck_assert_int_eq(tensor_choice(scaled, 4096), MMA_NONE);
-    ck_assert_int_eq(tensor_choice(tf32 | scaled, 4096), MMA_TF32);
-    /* By what was measured: packing, and the look for what is not finite. */
+    cost_set("kernel.3xtf32-128x128", "5300 77 63");
+    ck_assert_int_eq(selected_mma_format(0, 4096), MMA_NONE);
+    ck_assert_int_eq(selected_mma_format(tf32, 4096), MMA_TF32);
+    ck_assert_int_eq(selected_mma_format(scaled, 4096), MMA_FP16X3);
+    cost_set("kernel.fp16x3-64x64", "100 1000 1000");
+    ck_assert_int_eq(selected_mma_format(scaled, 4096), MMA_NONE);
+    ck_assert_int_eq(selected_mma_format(tf32 | scaled, 4096), MMA_TF32);
+    /*
+     * The measured costs include packing and the check for non-finite
+     * elements.
+     */
     start(true);
-    take("kernel.simt-128x128", "100 10 10");
-    take("kernel.fp16x3-128x128", "100 5 5");
-    take("launch_ns", "10");
-    take("copy_bytes_per_ns", "1000000");
-    ck_assert_int_eq(tensor_choice(scaled, 4096), MMA_FP16X3);
-    take("copy_bytes_per_ns", "0.1");
-    ck_assert_int_eq(tensor_choice(scaled, 4096), MMA_NONE);
+    cost_set("kernel.simt-128x128", "100 10 10");
+    cost_set("kernel.fp16x3-128x128", "100 5 5");
+    cost_set("launch_ns", "10");
+    cost_set("copy_bytes_per_ns", "1000000");
+    ck_assert_int_eq(selected_mma_format(scaled, 4096), MMA_FP16X3);
+    cost_set("copy_bytes_per_ns", "0.1");
+    ck_assert_int_eq(selected_mma_format(scaled, 4096), MMA_NONE);
 }
 END_TEST
 
-static uint64_t moves(const struct tandem_gemm *gemm, enum gemm_kernel_id tile,
-                      uint32_t *out_launches)
+static uint64_t packed_bytes(const struct tandem_gemm *gemm,
+                             enum gemm_kernel_id tile, uint32_t *out_launches)
 {
     return packing_bytes(gemm, tile, gemm_packed_operands(gemm, tile),
                          out_launches);
 }
 
-START_TEST(an_operand_is_packed_where_it_has_to_be)
+START_TEST(operands_are_packed_if_needed)
 {
-    struct tandem_gemm gemm = product(256, 256, 256, 1);
+    struct tandem_gemm gemm = gemm_new(256, 256, 256, 1);
     uint32_t launches;
     gemm.flags |= TANDEM_GEMM_ALLOW_TF32 | TANDEM_GEMM_ALLOW_NORMWISE_ERROR;
-    ck_assert_uint_eq(moves(&gemm, GEMM_MMA_TF32_128X256, &launches), 0);
+    ck_assert_uint_eq(packed_bytes(&gemm, GEMM_MMA_TF32_128X256, &launches), 0);
     ck_assert_uint_eq(launches, 0);
-    /* Two halves of 256 rows by 8 slices of 128 bytes. */
-    ck_assert_uint_eq(moves(&gemm, GEMM_MMA_FP16X3_128X128, &launches),
+    /* Two halves of 256 rows with 8 slices of 128 bytes. */
+    ck_assert_uint_eq(packed_bytes(&gemm, GEMM_MMA_FP16X3_128X128, &launches),
                       2 * 2 * 256 * 8 * 128);
     ck_assert_uint_eq(launches, 1);
-    /* Long ones are read twice. */
+    /* Long rows are read twice. */
     gemm.k = gemm.a.ld = gemm.b.ld = 4128;
-    ck_assert_uint_eq(moves(&gemm, GEMM_MMA_FP16X3_128X128, &launches),
+    ck_assert_uint_eq(packed_bytes(&gemm, GEMM_MMA_FP16X3_128X128, &launches),
                       2 * 3 * 256 * 129 * 128);
     ck_assert_uint_eq(launches, 2);
-    gemm = product(256, 256, 256, 1);
+    gemm = gemm_new(256, 256, 256, 1);
     gemm.flags |= TANDEM_GEMM_ALLOW_TF32;
     gemm.a.ld = 257;
-    ck_assert_uint_eq(moves(&gemm, GEMM_MMA_TF32_128X256, &launches),
+    ck_assert_uint_eq(packed_bytes(&gemm, GEMM_MMA_TF32_128X256, &launches),
                       2 * 256 * 8 * 128);
     ck_assert_uint_eq(launches, 1);
-    /* Across k, rows come in fours. */
-    gemm = product(254, 256, 256, 1);
+    /* For MN-major operands, the row pitch must be a multiple of four. */
+    gemm = gemm_new(254, 256, 256, 1);
     gemm.flags = TANDEM_GEMM_ALLOW_TF32 | TANDEM_GEMM_TRANSPOSE_A |
                  TANDEM_GEMM_TRANSPOSE_B;
     gemm.a.ld = 256;
-    ck_assert_uint_eq(moves(&gemm, GEMM_MMA_TF32_128X256, &launches),
+    ck_assert_uint_eq(packed_bytes(&gemm, GEMM_MMA_TF32_128X256, &launches),
                       2 * 256 * 8 * 128);
     gemm.m = 252;
-    ck_assert_uint_eq(moves(&gemm, GEMM_MMA_TF32_128X256, &launches), 0);
+    ck_assert_uint_eq(packed_bytes(&gemm, GEMM_MMA_TF32_128X256, &launches), 0);
 }
 END_TEST
 
-START_TEST(wrong_values_change_nothing)
+START_TEST(invalid_values_change_nothing)
 {
     static const char *const wrong[][2] = {
         {"kernel.simt-128x128", ""},
@@ -652,7 +684,7 @@ START_TEST(wrong_values_change_nothing)
                       "%s: \"%s\"", wrong[i][0], wrong[i][1]);
         ck_assert_mem_eq(&before, &selector.cost_model, sizeof(before));
     }
-    /* Too many. */
+    /* More values than allowed. */
     char many[8192] = "1 1 1 1 5";
     for (uint32_t i = 1; i < MAX_CLBLAST_TIMES; i++)
         strcat(many, ";1 1 1 1 5");
@@ -663,7 +695,7 @@ START_TEST(wrong_values_change_nothing)
         !gemm_cost_model_parse(&selector.cost_model, "clblast_times", many));
     ck_assert_uint_eq(selector.cost_model.clblast_time_count,
                       MAX_CLBLAST_TIMES);
-    /* What a later version may have. */
+    /* Keys of a later version are accepted. */
     ck_assert(gemm_cost_model_parse(&selector.cost_model, "kernel.huge", "x"));
     ck_assert(gemm_cost_model_parse(&selector.cost_model, "frobnication", "x"));
 }
@@ -672,28 +704,29 @@ END_TEST
 int main(void)
 {
     TCase *tests = tcase_create("gemm-selector");
-    /* Threads that share a loaded machine. */
+    /* The threads may share a loaded machine. */
     tcase_set_timeout(tests, 120);
-    tcase_add_test(tests, without_measurements_the_rule_holds);
-    tcase_add_test(tests, the_faster_is_chosen);
+    tcase_add_test(tests, unmeasured_kernels_follow_the_default_rule);
+    tcase_add_test(tests, the_faster_kernel_is_selected);
     tcase_add_test(tests, times_are_interpolated);
     tcase_add_test(tests, an_epilogue_costs_clblast_a_launch);
-    tcase_add_test(tests, unmeasured_tiles_are_left_out);
-    tcase_add_test(tests, no_tile_is_chosen_where_none_fits);
-    tcase_add_test(tests, products_past_2_31_are_ours);
-    tcase_add_test(tests, far_places_are_counted_in_64_bits);
-    tcase_add_test(tests, products_of_16_bits_are_ours);
-    tcase_add_test(tests, alignment_goes_by_the_dtype);
-    tcase_add_test(tests, single_elements_take_longer);
-    tcase_add_test(tests, tiles_that_fill_no_wave_are_parted);
-    tcase_add_test(tests, parts_are_written_read_and_joined);
-    tcase_add_test(tests, routes_are_remembered_by_all_that_counts);
-    tcase_add_test(tests, long_lines_are_remembered);
-    tcase_add_test(tests, an_epilogue_is_remembered_and_so_is_what_is_broken);
-    tcase_add_test(tests, threads_share_what_is_remembered);
-    tcase_add_test(tests, tests_may_force_a_division);
-    tcase_add_test(tests, less_accurate_tiles_are_for_whoever_allows_them);
-    tcase_add_test(tests, an_operand_is_packed_where_it_has_to_be);
-    tcase_add_test(tests, wrong_values_change_nothing);
+    tcase_add_test(tests, unmeasured_kernels_are_not_selected);
+    tcase_add_test(tests, clblast_is_selected_if_no_kernel_fits);
+    tcase_add_test(tests, clblast_is_not_selected_past_2_31);
+    tcase_add_test(tests, large_offsets_need_64_bit_indices);
+    tcase_add_test(tests, clblast_is_not_selected_for_16_bit_dtypes);
+    tcase_add_test(tests, alignment_depends_on_the_dtype);
+    tcase_add_test(tests, scalar_reads_take_longer);
+    tcase_add_test(tests, partial_waves_are_split);
+    tcase_add_test(tests, split_cost_includes_the_partial_sums);
+    tcase_add_test(tests, cached_selections_depend_on_all_relevant_fields);
+    tcase_add_test(tests, cached_selections_depend_on_long_pitches);
+    tcase_add_test(tests,
+                   cached_selections_depend_on_epilogues_and_disabled_kernels);
+    tcase_add_test(tests, threads_share_the_selection_cache);
+    tcase_add_test(tests, tests_can_force_a_split);
+    tcase_add_test(tests, less_accurate_kernels_need_permission);
+    tcase_add_test(tests, operands_are_packed_if_needed);
+    tcase_add_test(tests, invalid_values_change_nothing);
     return runner_run_case("gemm-selector", tests);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tests what happens to a plan when the driver refuses a command in the middle:
+ * Tests the launch of a plan if the driver rejects a command in the middle:
  * kernel_launch.c alone, with a driver and streams that this file simulates.
  */
 #include <config.h>
@@ -15,14 +15,15 @@
 #include "opencl/queue/buffer_commands.h"
 #include "opencl/queue/hazard_tracking.h"
 
-/* ---- what kernel_launch.c calls ---- */
+/* ---- functions that kernel_launch.c calls ---- */
 
 static struct tandem_device device;
 static struct tandem_stream stream;
 static struct tandem_buffer memory[2], temporary, counters;
-static const void *last_of_three; /* what a kernel has for its third buffer */
-static uint32_t enqueued, refused_at, failures, destroyed, cleared;
-static bool clear_refused;
+/* The third buffer argument of the last kernel. */
+static const void *third_buffer;
+static uint32_t enqueued, rejected_command, failures, destroyed, cleared;
+static bool clear_is_rejected;
 
 cl_int CL_API_CALL clEnqueueNDRangeKernel(
     cl_command_queue queue, cl_kernel kernel, cl_uint rank,
@@ -31,7 +32,7 @@ cl_int CL_API_CALL clEnqueueNDRangeKernel(
 {
     (void)queue, (void)kernel, (void)rank, (void)offset, (void)global;
     (void)local, (void)events, (void)wait, (void)event;
-    return enqueued++ == refused_at ? CL_OUT_OF_RESOURCES : CL_SUCCESS;
+    return enqueued++ == rejected_command ? CL_OUT_OF_RESOURCES : CL_SUCCESS;
 }
 
 cl_int CL_API_CALL clEnqueueCopyBuffer(cl_command_queue queue, cl_mem from,
@@ -56,7 +57,7 @@ enum tandem_status buffer_fill(struct tandem_stream *on,
     ck_assert_uint_eq(*(const cl_uint *)pattern, 0);
     ck_assert_uint_eq(offset, 0);
     ck_assert_uint_eq(bytes, ARRIVAL_COUNTERS * sizeof(cl_uint));
-    if (clear_refused)
+    if (clear_is_rejected)
         return TANDEM_FAILED;
     cleared++;
     return TANDEM_OK;
@@ -67,7 +68,7 @@ cl_int CL_API_CALL clSetKernelArg(cl_kernel kernel, cl_uint index,
 {
     (void)kernel, (void)bytes;
     if (index == 2)
-        last_of_three = value;
+        third_buffer = value;
     return CL_SUCCESS;
 }
 
@@ -169,7 +170,7 @@ enum tandem_status launch_plan_make(struct launch_plan *plan,
 
 /* ---- the tests ---- */
 
-/* Where a product's sums go. */
+/* Destinations of the sums of a GEMM kernel. */
 #define TO_RESULT 1u
 #define TO_PARTIALS 2u
 
@@ -183,19 +184,22 @@ static void step_add(struct launch_plan *plan, uint32_t kernel,
     step->param_bytes = 8;
     step->buffer_count = 3;
     step->buffers[0] = &memory[0];
-    step->buffers[2] = &memory[1]; /* and [1] is the plan's temporary */
+    /* buffers[1] is the plan's temporary buffer. */
+    step->buffers[2] = &memory[1];
     step->written = written;
 }
 
-/* A strict product after the copy of an operand, of which command number
- * refused, from 0, is not taken. */
-static void try(uint32_t sums, uint32_t refused)
+/*
+ * Launches a 3xTF32 GEMM after the copy of an operand. The command number
+ * `rejected`, counted from 0, fails.
+ */
+static void launch_strict_gemm(uint32_t sums, uint32_t rejected)
 {
     static struct launch_plan plan;
     plan.step_count = 0;
     plan.temp_bytes = 64;
     enqueued = failures = destroyed = 0;
-    refused_at = refused;
+    rejected_command = rejected;
     memset(&stream, 0, sizeof(stream));
     stream.device = &device;
     step_add(&plan, KERNEL_TRANSPOSE_TILED, TO_PARTIALS);
@@ -207,36 +211,36 @@ static void try(uint32_t sums, uint32_t refused)
     stream_kernels_free(&stream);
     ck_assert_uint_eq(destroyed, 1);
     ck_assert_int_eq(status,
-                     refused < plan.step_count ? TANDEM_FAILED : TANDEM_OK);
-    ck_assert_uint_eq(enqueued, refused < plan.step_count ? refused + 1
-                                                          : plan.step_count);
+                     rejected < plan.step_count ? TANDEM_FAILED : TANDEM_OK);
+    ck_assert_uint_eq(enqueued, rejected < plan.step_count ? rejected + 1
+                                                           : plan.step_count);
 }
 
-START_TEST(a_result_left_half_way_stays_on_the_stream)
+START_TEST(a_partial_result_is_an_error_of_the_stream)
 {
     static const uint32_t sums[2] = {TO_RESULT, TO_RESULT | TO_PARTIALS};
     for (uint32_t i = 0; i < 2; i++) {
         uint32_t steps = i == 0 ? 3 : 4;
-        for (uint32_t refused = 0; refused <= steps; refused++) {
-            try(sums[i], refused);
-            /* Before anything is written, nothing shows. */
-            ck_assert_uint_eq(failures, refused >= 2 && refused < steps);
+        for (uint32_t rejected = 0; rejected <= steps; rejected++) {
+            launch_strict_gemm(sums[i], rejected);
+            /* A failure before the first write does not poison the result. */
+            ck_assert_uint_eq(failures, rejected >= 2 && rejected < steps);
         }
     }
 }
 END_TEST
 
-START_TEST(partials_that_are_left_show_nowhere)
+START_TEST(incomplete_partial_sums_are_no_error)
 {
-    for (uint32_t refused = 0; refused <= 4; refused++) {
-        try(TO_PARTIALS, refused);
+    for (uint32_t rejected = 0; rejected <= 4; rejected++) {
+        launch_strict_gemm(TO_PARTIALS, rejected);
         ck_assert_uint_eq(failures, 0);
     }
 }
 END_TEST
 
-/* A kernel that counts in the stream's counters. */
-static enum tandem_status counted(void)
+/* Launches a kernel that uses the stream's arrival counters. */
+static enum tandem_status launch_with_counters(void)
 {
     static struct launch_plan plan;
     plan.step_count = 0;
@@ -245,29 +249,29 @@ static enum tandem_status counted(void)
     plan.step[0].buffers[2] = NULL;
     plan.step[0].arrival_counters = 2;
     enqueued = 0;
-    refused_at = UINT32_MAX;
+    rejected_command = UINT32_MAX;
     return launch_plan(&stream, &plan);
 }
 
-START_TEST(counters_are_cleared_before_they_count)
+START_TEST(counters_are_cleared_before_use)
 {
     memset(&stream, 0, sizeof(stream));
     stream.device = &device;
     cleared = 0;
-    clear_refused = true;
-    ck_assert_int_eq(counted(), TANDEM_FAILED);
+    clear_is_rejected = true;
+    ck_assert_int_eq(launch_with_counters(), TANDEM_FAILED);
     ck_assert_uint_eq(enqueued, 0);
-    clear_refused = false;
+    clear_is_rejected = false;
     for (int i = 0; i < 3; i++) {
-        ck_assert_int_eq(counted(), TANDEM_OK);
+        ck_assert_int_eq(launch_with_counters(), TANDEM_OK);
         ck_assert_uint_eq(enqueued, 1);
         ck_assert_uint_eq(cleared, 1);
-        ck_assert_ptr_eq(last_of_three, &counters.mem);
+        ck_assert_ptr_eq(third_buffer, &counters.mem);
         stream_kernels_free(&stream);
     }
-    /* As a failure of the stream's leaves it. */
+    /* The state after a failure on the stream. */
     stream.arrival_counters_are_zero = false;
-    ck_assert_int_eq(counted(), TANDEM_OK);
+    ck_assert_int_eq(launch_with_counters(), TANDEM_OK);
     ck_assert_uint_eq(cleared, 2);
     stream_kernels_free(&stream);
 }
@@ -276,8 +280,8 @@ END_TEST
 int main(void)
 {
     TCase *tests = tcase_create("launch");
-    tcase_add_test(tests, a_result_left_half_way_stays_on_the_stream);
-    tcase_add_test(tests, partials_that_are_left_show_nowhere);
-    tcase_add_test(tests, counters_are_cleared_before_they_count);
+    tcase_add_test(tests, a_partial_result_is_an_error_of_the_stream);
+    tcase_add_test(tests, incomplete_partial_sums_are_no_error);
+    tcase_add_test(tests, counters_are_cleared_before_use);
     return runner_run_case("launch", tests);
 }

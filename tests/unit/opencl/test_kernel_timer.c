@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The kernel timer measures right although other processes run at times.
- * Tests kernel_timer.c alone, with a fake clock and a fake stream.
+ * The kernel timer measures correctly although other processes sometimes use
+ * the CPU. Tests kernel_timer.c alone, with a fake clock and a fake stream.
  */
 #include <config.h>
 
@@ -17,14 +17,17 @@
 #include "opencl/queue/stream_lifecycle.h"
 #include "opencl/transfer/transfer.h"
 
-#define WAIT_NS 12000u     /* that a wait takes by itself */
-#define HICCUP_NS 4000000u /* that the system takes for others at a time */
+#define WAIT_NS 12000u /* The duration of a wait itself. */
+/* The duration for which the system runs other processes. */
+#define INTERRUPTION_NS 4000000u
 
 static struct platform_device hardware = {.info.kind = TANDEM_DEVICE_GPU};
 static struct tandem_device device = {.hardware = &hardware};
 static uint64_t clock_ns, under_way_ns;
-static uint32_t waits, every, late; /* of waits: with a hiccup, or one */
-static uint64_t patience_ns; /* longer waits last until the others' turn ends */
+/* Which waits are interrupted by other processes. */
+static uint32_t waits, interrupt_period, interrupted_wait;
+/* Longer waits last until the other process's time slice ends. */
+static uint64_t time_slice_ns;
 static long turns;
 
 uint64_t monotonic_ns(void)
@@ -38,13 +41,14 @@ enum tandem_status stream_synchronize(struct tandem_stream *stream,
     (void)stream, (void)timeout_ns;
     const uint64_t lasts_ns = under_way_ns + WAIT_NS;
     clock_ns += lasts_ns;
-    if (lasts_ns > patience_ns) {
-        clock_ns = (clock_ns / HICCUP_NS + 1) * HICCUP_NS;
+    if (lasts_ns > time_slice_ns) {
+        clock_ns = (clock_ns / INTERRUPTION_NS + 1) * INTERRUPTION_NS;
         turns++;
     }
     under_way_ns = 0;
-    if (waits == late || (every != 0 && waits % every == 0))
-        clock_ns += HICCUP_NS;
+    if (waits == interrupted_wait ||
+        (interrupt_period != 0 && waits % interrupt_period == 0))
+        clock_ns += INTERRUPTION_NS;
     waits++;
     return TANDEM_OK;
 }
@@ -128,13 +132,13 @@ static enum tandem_status measure(struct kernel_timer *timer, uint64_t ns,
 }
 
 /* Returns the measured time of work that takes `ns`, divided by `ns`. */
-static double found(uint64_t ns, uint32_t which, uint32_t of)
+static double measured_ratio(uint64_t ns, uint32_t which, uint32_t of)
 {
     struct kernel_timer timer;
     double got;
-    late = which;
-    every = of;
-    patience_ns = UINT64_MAX;
+    interrupted_wait = which;
+    interrupt_period = of;
+    time_slice_ns = UINT64_MAX;
     ck_assert_int_eq(measure(&timer, ns, &got), TANDEM_OK);
     ck_assert_uint_eq(timer.aborted, 0);
     return got / (double)ns;
@@ -142,20 +146,20 @@ static double found(uint64_t ns, uint32_t which, uint32_t of)
 
 static const uint64_t lengths[] = {5000, 30000, 200000, 3000000, 50000000};
 
-START_TEST(waits_are_nothing_beside_batches)
+START_TEST(waits_are_short_compared_to_batches)
 {
     for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
-        double share = found(lengths[i], UINT32_MAX, 0);
+        double share = measured_ratio(lengths[i], UINT32_MAX, 0);
         ck_assert(share >= 1.0 && share <= 1.06);
     }
 }
 END_TEST
 
-START_TEST(one_interruption_does_not_show)
+START_TEST(one_interruption_has_no_effect)
 {
     for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++)
         for (uint32_t which = 0; which < 12; which++) {
-            double share = found(lengths[i], which, 0);
+            double share = measured_ratio(lengths[i], which, 0);
             ck_assert(share >= 1.0 && share <= 1.06);
         }
 }
@@ -163,47 +167,53 @@ END_TEST
 
 START_TEST(every_other_wait_may_be_interrupted)
 {
-    /* The longest is timed three times. */
+    /* The longest work is timed three times. */
     for (size_t i = 0; i + 1 < sizeof(lengths) / sizeof(lengths[0]); i++) {
-        double share = found(lengths[i], UINT32_MAX, 2);
+        double share = measured_ratio(lengths[i], UINT32_MAX, 2);
         ck_assert(share >= 1.0 && share <= 1.06);
     }
 }
 END_TEST
 
-/* As measured with as many busy threads as processors: NVIDIA's driver yields
- * in waits longer than some 100 us, and the others' turn is 4 ms. */
-START_TEST(busy_processors_are_seen)
+/*
+ * Values measured with as many busy threads as CPUs: NVIDIA's driver yields in
+ * waits longer than about 100 us, and the time slice of other processes is 4
+ * ms.
+ */
+START_TEST(busy_cpus_are_detected)
 {
     struct kernel_timer timer;
     double got;
-    late = UINT32_MAX;
-    every = 0;
-    patience_ns = 100000;
+    interrupted_wait = UINT32_MAX;
+    interrupt_period = 0;
+    time_slice_ns = 100000;
     for (uint64_t ns = 5000; ns < 80000; ns += 5000) {
         ck_assert_int_eq(measure(&timer, ns, &got), TANDEM_OK);
         ck_assert(got >= (double)ns && got <= 1.4 * (double)ns);
     }
     ck_assert_int_eq(measure(&timer, 300000, &got), TANDEM_FAILED);
     ck_assert_uint_eq(timer.aborted, 1);
-    /* A processor's own threads are no others. */
+    /*
+     * On a CPU device, the device's own threads do not count as other
+     * processes.
+     */
     hardware.info.kind = TANDEM_DEVICE_CPU;
     ck_assert_int_eq(measure(&timer, 300000, &got), TANDEM_OK);
     hardware.info.kind = TANDEM_DEVICE_GPU;
 }
 END_TEST
 
-/* As a compile may use it up. */
-START_TEST(nothing_is_found_once_the_time_is_up)
+/* A compile may use up the time. */
+START_TEST(no_result_after_the_time_limit)
 {
     struct kernel_timer timer;
     double got;
-    late = UINT32_MAX;
-    every = 0;
-    patience_ns = UINT64_MAX;
+    interrupted_wait = UINT32_MAX;
+    interrupt_period = 0;
+    time_slice_ns = UINT64_MAX;
     deadline_ns = 1;
     ck_assert_int_eq(measure(&timer, 10000, &got), TANDEM_FAILED);
-    /* One batch of what fills it is enough. */
+    /* One batch that fills the measuring time is enough. */
     ck_assert_int_eq(measure(&timer, 3000000, &got), TANDEM_OK);
     ck_assert(got >= 3000000.0 && got <= 1.01 * 3000000.0);
     deadline_ns = UINT64_MAX;
@@ -213,10 +223,10 @@ END_TEST
 int main(void)
 {
     TCase *tests = tcase_create("kernel-timer");
-    tcase_add_test(tests, waits_are_nothing_beside_batches);
-    tcase_add_test(tests, one_interruption_does_not_show);
+    tcase_add_test(tests, waits_are_short_compared_to_batches);
+    tcase_add_test(tests, one_interruption_has_no_effect);
     tcase_add_test(tests, every_other_wait_may_be_interrupted);
-    tcase_add_test(tests, busy_processors_are_seen);
-    tcase_add_test(tests, nothing_is_found_once_the_time_is_up);
+    tcase_add_test(tests, busy_cpus_are_detected);
+    tcase_add_test(tests, no_result_after_the_time_limit);
     return runner_run_case("kernel-timer", tests);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the OpenCL plugin promises beyond the conformance suite: its pool,
- * imported memory, uploads whose source may be reused, and answers where OpenCL
- * is not there.  Runs on the first device, in the build directory.
+ * Promises of the OpenCL plugin beyond the conformance suite: its memory pool,
+ * imported memory, uploads whose source may be reused, and errors if there is
+ * no OpenCL. Runs on the first device, in the build directory.
  */
 #include <config.h>
 
@@ -29,21 +29,21 @@ static struct tandem_device *device_new(const char *key, const char *value)
     return device;
 }
 
-START_TEST(no_driver_is_said)
+START_TEST(missing_driver_is_reported)
 {
     ck_assert_int_eq(process_end(process_start("/proc/self/exe", "no-driver")),
                      0);
 }
 END_TEST
 
-START_TEST(fork_is_said)
+START_TEST(fork_is_reported)
 {
     struct tandem_device *device = device_new("cache_dir", "");
     struct tandem_buffer *buffer;
     pid_t child = fork();
     if (child == 0) {
         enum tandem_status status = backend->alloc(device, 64, &buffer);
-        backend->close(device); /* does nothing, and does not hang */
+        backend->close(device); /* close does nothing and does not hang. */
         _exit(status == TANDEM_DEVICE_LOST ? 0 : 1);
     }
     ck_assert_int_eq(process_end(child), 0);
@@ -51,8 +51,8 @@ START_TEST(fork_is_said)
 }
 END_TEST
 
-/* A tile that is not timed is never chosen beside others that are. */
-START_TEST(tiles_are_timed_in_little_memory)
+/* A kernel that was not timed is never selected if others were timed. */
+START_TEST(kernels_are_timed_in_little_memory)
 {
     ck_assert_int_eq(process_end(process_start("/proc/self/exe", "tune")), 0);
 }
@@ -65,7 +65,7 @@ static struct tandem_memory_stats stats_of(struct tandem_device *device)
     return stats;
 }
 
-START_TEST(pool_asks_the_driver_once)
+START_TEST(pool_reuses_driver_memory)
 {
     struct tandem_buffer *buffer;
     struct tandem_device *device = device_new("cache_dir", "");
@@ -85,7 +85,7 @@ START_TEST(pool_asks_the_driver_once)
 }
 END_TEST
 
-START_TEST(cap_is_kept)
+START_TEST(memory_limit_is_kept)
 {
     struct tandem_buffer *first, *second;
     struct tandem_device *device = device_new("memory_limit_bytes", "1048576");
@@ -94,7 +94,7 @@ START_TEST(cap_is_kept)
                      TANDEM_OUT_OF_MEMORY);
     ck_assert_ptr_null(second);
     backend->free(first);
-    /* What is cached makes room for what is asked. */
+    /* Cached blocks are released for the request. */
     expect_ok(backend->alloc(device, 900000, &second), "alloc");
     struct tandem_memory_stats stats = stats_of(device);
     ck_assert_uint_le(stats.allocated_bytes + stats.cached_bytes, 1048576);
@@ -103,8 +103,10 @@ START_TEST(cap_is_kept)
 }
 END_TEST
 
-/* False if the driver does not run the kernel that is asked for. CLBlast then
- * replaces it, which needs no memory of ours. */
+/*
+ * False if the driver cannot run the requested kernel. CLBlast then replaces
+ * it, which needs no temporary memory.
+ */
 static bool parallel_gemm_run;
 
 static void disabled_kernel_note(void *user, enum tandem_log_level level,
@@ -116,9 +118,13 @@ static void disabled_kernel_note(void *user, enum tandem_log_level level,
         parallel_gemm_run = false;
 }
 
-/* Of four parts of k, which there is no memory for: another way adds in another
- * order, so it is taken only where paths are not fixed. */
-static enum tandem_status product_without_room(const char *deterministic)
+/*
+ * Runs a GEMM with four splits along k, without enough memory for the partial
+ * sums. Other kernels add in another order, so they replace it only if
+ * deterministic is off.
+ */
+static enum tandem_status
+gemm_without_temporary_memory(const char *deterministic)
 {
     const char *keys[] = {"test.gemm_kernel", "memory_limit_bytes",
                           "deterministic"};
@@ -171,18 +177,21 @@ static enum tandem_status product_without_room(const char *deterministic)
     return status;
 }
 
-START_TEST(fixed_paths_are_kept_without_memory)
+START_TEST(deterministic_gemm_fails_without_memory)
 {
-    ck_assert_int_eq(product_without_room("0"), TANDEM_OK);
-    enum tandem_status fixed = product_without_room("1");
+    ck_assert_int_eq(gemm_without_temporary_memory("0"), TANDEM_OK);
+    enum tandem_status fixed = gemm_without_temporary_memory("1");
     ck_assert_int_eq(fixed,
                      parallel_gemm_run ? TANDEM_OUT_OF_MEMORY : TANDEM_OK);
 }
 END_TEST
 
-/* 1 and many terms, each of which is lost beside it: the small tile loses those
- * of the first slice alone. */
-START_TEST(small_tiles_sum_slices_apart)
+/*
+ * The sum of 1 and many terms, each of which is lost when added to 1. The
+ * small tile sums slices separately, so it loses only the terms of the first
+ * slice.
+ */
+START_TEST(small_tiles_sum_slices_separately)
 {
     enum { DEPTH = 1024, SLICE = 32, N = 8 };
     static float a[N * DEPTH], b[DEPTH * N], c[N * N];
@@ -224,7 +233,7 @@ START_TEST(small_tiles_sum_slices_apart)
     expect_ok(backend->download(stream, matrices[2], 0, c, sizeof(c), 0,
                                 TANDEM_TIMEOUT_INFINITE),
               "download");
-    /* Half a step of float between 1 and 2 for each sum of a slice. */
+    /* Half an ULP of a float in [1, 2) for each sum of a slice. */
     const double most = term * (SLICE - 1) + DEPTH / SLICE * ldexp(1.0, -24);
     for (int i = 0; i < N * N; i++)
         ck_assert(!parallel_gemm_run ||
@@ -236,10 +245,12 @@ START_TEST(small_tiles_sum_slices_apart)
 }
 END_TEST
 
-/* Sums of whole numbers, which no order rounds: two streams take turns, each
- * with counters of its own, and every launch gives a result, of what it was
- * given: each begins one element later. */
-START_TEST(splits_are_joined_by_the_last_group)
+/*
+ * The elements are integers, so that the sums are exact in any order. Two
+ * streams alternate, each with its own arrival counters, and each launch
+ * starts one element later and has its own result.
+ */
+START_TEST(the_last_group_combines_the_splits)
 {
     enum { ROWS = 2, COLUMNS = 60013, TURNS = 50 };
     static float x[ROWS * COLUMNS + 2 * TURNS], got[2 * TURNS][ROWS];
@@ -306,9 +317,11 @@ START_TEST(splits_are_joined_by_the_last_group)
 }
 END_TEST
 
-/* A product of memory that lies four bytes past where CLBlast's vectors begin:
- * its kernels would end the process. */
-START_TEST(imported_memory_lies_anywhere)
+/*
+ * A GEMM on memory that is not aligned to CLBlast's vectors. CLBlast's kernels
+ * would crash the process.
+ */
+START_TEST(imported_memory_may_be_unaligned)
 {
     enum { N = 32, FLOATS = N * N };
     static _Alignas(64) float memory[3][FLOATS + 16];
@@ -353,9 +366,11 @@ START_TEST(imported_memory_lies_anywhere)
 }
 END_TEST
 
-/* Lines so far apart that places are counted in 64 bits, of memory of which no
- * more is there than is touched. */
-START_TEST(lines_far_apart_are_transposed)
+/*
+ * The row pitch is so large that 64-bit indices are needed. Only the pages
+ * that are accessed exist.
+ */
+START_TEST(large_pitches_are_transposed)
 {
     enum { LINES = 9, ROWS = 100 };
     const int64_t pitch = (1 << 25) + 1, turned[] = {1, 0};
@@ -427,19 +442,20 @@ START_TEST(imported_memory_is_shared)
 }
 END_TEST
 
-/* The plugin's staging memory, STAGING_SEGMENT_BYTES and STAGING_BYTES. */
+/* STAGING_SEGMENT_BYTES of the plugin; STAGING_BYTES is a multiple. */
 #define CHUNK ((size_t)512 << 10)
 #define STAGED (8 * CHUNK)
 #define LARGEST (2 * STAGED + 77)
 
-/* A byte that differs between neighbours, chunks and uploads. */
+/* Returns a byte that differs between neighbours, chunks and uploads. */
 static unsigned char pattern(size_t at, size_t seed)
 {
     return (unsigned char)(at * 7 + at / CHUNK * 29 + seed * 101 + 1);
 }
 
-/* Work that is under way for a while. */
-static void busy(struct tandem_stream *stream, struct tandem_buffer *buffer)
+/* Enqueues work that runs for a while. */
+static void long_work_enqueue(struct tandem_stream *stream,
+                              struct tandem_buffer *buffer)
 {
     const int64_t count = 1 << 18;
     struct tandem_tensor_desc tensor = {buffer, 0, TANDEM_F32, 1, {count}, {1}};
@@ -481,9 +497,9 @@ static void uploads_free(struct uploads *uploads)
     free(uploads->seen);
 }
 
-/* Uploads behind work, and spoils the source at once. */
-static void upload_spoiled(struct uploads *uploads, void *source, size_t bytes,
-                           size_t seed)
+/* Uploads while work is running, and overwrites the source at once. */
+static void upload_and_overwrite(struct uploads *uploads, void *source,
+                                 size_t bytes, size_t seed)
 {
     unsigned char *memory = source;
     for (size_t i = 0; i < bytes; i++)
@@ -500,7 +516,7 @@ static void upload_seen(struct uploads *uploads, size_t bytes, size_t seed)
                                 uploads->seen, bytes, 0,
                                 TANDEM_TIMEOUT_INFINITE),
               "download");
-    size_t same = 0; /* an assertion a byte would take minutes */
+    size_t same = 0; /* One assertion per byte would take minutes. */
     while (same < bytes && uploads->seen[same] == pattern(same, seed))
         same++;
     ck_assert_msg(same == bytes, "byte %zu of %zu is %u, not %u", same, bytes,
@@ -513,28 +529,31 @@ static const size_t upload_sizes[] = {
     STAGED - 1, STAGED,    STAGED + 1, LARGEST};
 #define UPLOAD_SIZES (sizeof(upload_sizes) / sizeof(upload_sizes[0]))
 
-START_TEST(source_is_free_after_upload)
+START_TEST(upload_source_is_reusable)
 {
     struct uploads uploads = uploads_new();
     void *pinned;
     expect_ok(backend->host_alloc(uploads.device, LARGEST, &pinned),
               "host_alloc");
     for (size_t i = 0; i < UPLOAD_SIZES; i++) {
-        busy(uploads.stream, uploads.work);
-        upload_spoiled(&uploads, uploads.source, upload_sizes[i], i);
+        long_work_enqueue(uploads.stream, uploads.work);
+        upload_and_overwrite(&uploads, uploads.source, upload_sizes[i], i);
         upload_seen(&uploads, upload_sizes[i], i);
-        upload_spoiled(&uploads, pinned, upload_sizes[i], i + 1); /* idle */
+        /* The stream is idle. */
+        upload_and_overwrite(&uploads, pinned, upload_sizes[i], i + 1);
         upload_seen(&uploads, upload_sizes[i], i + 1);
-        busy(uploads.stream, uploads.work);
-        upload_spoiled(&uploads, pinned, upload_sizes[i], i + 2);
+        long_work_enqueue(uploads.stream, uploads.work);
+        upload_and_overwrite(&uploads, pinned, upload_sizes[i], i + 2);
         upload_seen(&uploads, upload_sizes[i], i + 2);
     }
     uploads_free(&uploads);
 }
 END_TEST
 
-/* Each is kept by a copy on the device before the next overwrites it; all
- * that is staged together is many times the staging memory. */
+/*
+ * A copy on the device saves each upload before the next overwrites it. All
+ * uploads together are much larger than the staging memory.
+ */
 START_TEST(uploads_keep_their_order)
 {
     enum { ROUNDS = 200, EACH = 65521 };
@@ -542,9 +561,9 @@ START_TEST(uploads_keep_their_order)
     struct tandem_buffer *all;
     expect_ok(backend->alloc(uploads.device, (uint64_t)ROUNDS * EACH, &all),
               "alloc");
-    busy(uploads.stream, uploads.work);
+    long_work_enqueue(uploads.stream, uploads.work);
     for (size_t i = 0; i < ROUNDS; i++) {
-        upload_spoiled(&uploads, uploads.source, EACH - i, i);
+        upload_and_overwrite(&uploads, uploads.source, EACH - i, i);
         expect_ok(backend->copy(uploads.stream, all, i * EACH, uploads.target,
                                 3, EACH - i),
                   "copy");
@@ -564,8 +583,8 @@ START_TEST(trim_frees_staging_at_any_time)
     struct uploads uploads = uploads_new();
     struct tandem_memory_stats before = stats_of(uploads.device), after;
     for (size_t i = 0; i < 8; i++) {
-        busy(uploads.stream, uploads.work);
-        upload_spoiled(&uploads, uploads.source, (i + 1) * 300000, i);
+        long_work_enqueue(uploads.stream, uploads.work);
+        upload_and_overwrite(&uploads, uploads.source, (i + 1) * 300000, i);
         if (i % 2 == 1)
             expect_ok(backend->stream_synchronize(uploads.stream,
                                                   TANDEM_TIMEOUT_INFINITE),
@@ -581,8 +600,8 @@ START_TEST(trim_frees_staging_at_any_time)
 }
 END_TEST
 
-/* To list the devices is enough to break a child. */
-START_TEST(fork_after_listing_is_said)
+/* Listing the devices is enough to make OpenCL unusable in a forked child. */
+START_TEST(fork_after_listing_is_reported)
 {
     ck_assert_int_eq(process_end(process_start("/proc/self/exe", "fork")), 0);
 }
@@ -593,26 +612,29 @@ static Suite *suite_make(void)
     Suite *suite = suite_create("opencl");
     TCase *cases = tcase_create("plugin");
     suite_add_tcase(suite, cases);
-    tcase_add_test(cases, no_driver_is_said);
-    tcase_add_test(cases, fork_is_said);
-    tcase_add_test(cases, fork_after_listing_is_said);
-    tcase_add_test(cases, tiles_are_timed_in_little_memory);
-    tcase_add_test(cases, pool_asks_the_driver_once);
-    tcase_add_test(cases, cap_is_kept);
-    tcase_add_test(cases, fixed_paths_are_kept_without_memory);
-    tcase_add_test(cases, small_tiles_sum_slices_apart);
-    tcase_add_test(cases, splits_are_joined_by_the_last_group);
+    tcase_add_test(cases, missing_driver_is_reported);
+    tcase_add_test(cases, fork_is_reported);
+    tcase_add_test(cases, fork_after_listing_is_reported);
+    tcase_add_test(cases, kernels_are_timed_in_little_memory);
+    tcase_add_test(cases, pool_reuses_driver_memory);
+    tcase_add_test(cases, memory_limit_is_kept);
+    tcase_add_test(cases, deterministic_gemm_fails_without_memory);
+    tcase_add_test(cases, small_tiles_sum_slices_separately);
+    tcase_add_test(cases, the_last_group_combines_the_splits);
     tcase_add_test(cases, imported_memory_is_shared);
-    tcase_add_test(cases, imported_memory_lies_anywhere);
-    tcase_add_test(cases, lines_far_apart_are_transposed);
-    tcase_add_test(cases, source_is_free_after_upload);
+    tcase_add_test(cases, imported_memory_may_be_unaligned);
+    tcase_add_test(cases, large_pitches_are_transposed);
+    tcase_add_test(cases, upload_source_is_reusable);
     tcase_add_test(cases, uploads_keep_their_order);
     tcase_add_test(cases, trim_frees_staging_at_any_time);
     return suite;
 }
 
-/* In a process of its own: more compute units than there is memory for. */
-static void tile_note(void *user, const char *key, const char *value)
+/*
+ * Runs in a child process: the device has more compute units than there is
+ * memory for.
+ */
+static void timed_kernel_note(void *user, const char *key, const char *value)
 {
     uint32_t *seen = user;
     (void)value;
@@ -621,12 +643,14 @@ static void tile_note(void *user, const char *key, const char *value)
                                                           : 0;
 }
 
-/* The memory in which it was timed, which the pool has kept: operands between
- * -1 and 1, and results of these that are no larger, so that no number of
- * products makes one that is not finite. */
-static bool timed_on_small_numbers(struct tandem_device *device)
+/*
+ * Allocates the memory in which the kernel was timed, which the pool has
+ * cached. Operands are between -1 and 1 and results are no larger, so that
+ * repeated GEMMs remain finite.
+ */
+static bool timing_operands_are_small(struct tandem_device *device)
 {
-    enum { BYTES = 4 << 20 }; /* the most that the cap has room for */
+    enum { BYTES = 4 << 20 }; /* The largest size within the limit. */
     struct tandem_memory_stats before = {.struct_size = sizeof(before)};
     struct tandem_memory_stats after = before;
     struct tandem_stream *stream = NULL;
@@ -648,7 +672,7 @@ static bool timed_on_small_numbers(struct tandem_device *device)
     return small;
 }
 
-static int tune_narrow(void)
+static int tune_in_little_memory(void)
 {
     uint32_t count, seen = 0;
     setenv("POCL_MAX_PTHREAD_COUNT", "16", 1);
@@ -663,16 +687,16 @@ static int tune_narrow(void)
     if (backend->open(0, &options, &device) != TANDEM_OK)
         return 4;
     enum tandem_status status =
-        backend->tune(device, UINT64_C(4000000000), tile_note, &seen);
-    bool small = status != TANDEM_OK || timed_on_small_numbers(device);
+        backend->tune(device, UINT64_C(4000000000), timed_kernel_note, &seen);
+    bool small = status != TANDEM_OK || timing_operands_are_small(device);
     backend->close(device);
     if (!small)
         return 5;
-    /* The first that is timed; none, where there was no time for any. */
+    /* The first timed kernel, or none if there was no time. */
     return status == TANDEM_OK && seen != 2 ? 0 : 3;
 }
 
-/* In a process of its own, with no driver to be found. */
+/* Runs in a child process that finds no driver. */
 static int no_driver(void)
 {
     uint32_t count = 7;
@@ -686,7 +710,10 @@ static int no_driver(void)
     return status == TANDEM_NO_DEVICE && count == 0 && said ? 0 : 3;
 }
 
-/* In a process of its own: its child opens what it listed. */
+/*
+ * Runs in a child process, which forks and opens the device that its parent
+ * listed.
+ */
 static int fork_after_listing(void)
 {
     struct tandem_device *device;
@@ -713,7 +740,7 @@ int main(int argc, char **argv)
     if (argc > 1 && strcmp(argv[1], "fork") == 0)
         return fork_after_listing();
     if (argc > 1 && strcmp(argv[1], "tune") == 0)
-        return tune_narrow();
+        return tune_in_little_memory();
     backend = plugin_load();
     if (backend == NULL)
         return 1;

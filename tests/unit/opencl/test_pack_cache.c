@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Packed operands that are kept: whatever writes a weight, the next product is
- * of what it holds then; the cap, and memory that is wanted otherwise.  By a
- * tile that reads fours alone, and weights whose rows are odd.
+ * The pack cache: after any write to a weight, the next GEMM uses the new
+ * content. Also tests the cache's limit, and memory that is needed for other
+ * purposes. Uses a kernel that reads only vectors of four elements, and
+ * weights with an odd row length.
  */
 #include <config.h>
 
@@ -15,12 +16,12 @@
 #include "../../support/check_runner.h"
 #include "support.h"
 
-/* c = a b; a's rows are aligned, b's are not. */
+/* c = a b. The rows of a are aligned, those of b are not. */
 #define M 5
 #define N 7
 #define K 8
 #define WEIGHTS 3
-#define SIDE 256 /* of a product that takes a while */
+#define SIDE 256 /* Size of a GEMM that runs for a while. */
 
 struct bench {
     struct tandem_device *device;
@@ -69,9 +70,9 @@ static void bench_close(struct bench *bench)
     backend->close(bench->device);
 }
 
-static struct tandem_gemm product_of(struct tandem_buffer *a,
-                                     struct tandem_buffer *b,
-                                     struct tandem_buffer *c)
+static struct tandem_gemm gemm_of(struct tandem_buffer *a,
+                                  struct tandem_buffer *b,
+                                  struct tandem_buffer *c)
 {
     return (struct tandem_gemm){.struct_size = sizeof(struct tandem_gemm),
                                 .dtype = TANDEM_F32,
@@ -85,8 +86,8 @@ static struct tandem_gemm product_of(struct tandem_buffer *a,
                                 .c = {c, 0, N, 0}};
 }
 
-static void result_expect(const float *got, const float *a, const float *b,
-                          const char *what)
+static void result_check(const float *got, const float *a, const float *b,
+                         const char *what)
 {
     for (uint32_t i = 0; i < M * N; i++) {
         float sum = 0;
@@ -97,29 +98,28 @@ static void result_expect(const float *got, const float *a, const float *b,
     }
 }
 
-/* Products with weight w, as often as it takes to have it kept, and once
- * more. */
-static void products_expect(struct bench *bench, uint32_t w, const char *what)
+/* Runs GEMMs with weight w until it is in the pack cache, and once more. */
+static void gemms_check(struct bench *bench, uint32_t w, const char *what)
 {
     float got[M * N];
-    struct tandem_gemm gemm = product_of(bench->a, bench->b[w], bench->c);
+    struct tandem_gemm gemm = gemm_of(bench->a, bench->b[w], bench->c);
     for (uint32_t turn = 0; turn < 3; turn++) {
         expect_ok(backend->gemm(bench->stream, &gemm), what);
         expect_ok(backend->download(bench->stream, bench->c, 0, got,
                                     sizeof(got), 0, TANDEM_TIMEOUT_INFINITE),
                   what);
-        result_expect(got, bench->a_host, bench->b_host[w], what);
+        result_check(got, bench->a_host, bench->b_host[w], what);
     }
 }
 
-static uint64_t blocks_made(struct bench *bench)
+static uint64_t driver_alloc_count(struct bench *bench)
 {
     struct tandem_memory_stats stats = {.struct_size = sizeof(stats)};
     expect_ok(backend->memory_stats(bench->device, &stats), "memory_stats");
     return stats.driver_alloc_count;
 }
 
-/* ---- what writes a weight ---- */
+/* ---- operations that write a weight ---- */
 
 static void write_upload(struct bench *bench)
 {
@@ -178,8 +178,7 @@ static void write_launch(struct bench *bench)
 
 static void write_gemm(struct bench *bench)
 {
-    struct tandem_gemm gemm =
-        product_of(bench->a, bench->b[1], bench->b[0]);
+    struct tandem_gemm gemm = gemm_of(bench->a, bench->b[1], bench->b[0]);
     for (uint32_t i = 0; i < M * N; i++) {
         float sum = 0;
         for (uint32_t k = 0; k < K; k++)
@@ -202,8 +201,8 @@ static void write_map(struct bench *bench)
     expect_ok(backend->unmap(bench->stream, bench->b[0], memory), "unmap");
 }
 
-/* The next buffer has the block of the last. */
-static void write_anew(struct bench *bench)
+/* The new buffer gets the block of the freed one. */
+static void write_new_buffer(struct bench *bench)
 {
     backend->free(bench->b[0]);
     expect_ok(backend->alloc(bench->device, K * N * 4, &bench->b[0]), "alloc");
@@ -213,28 +212,30 @@ static void write_anew(struct bench *bench)
 static const struct {
     void (*write)(struct bench *bench);
     const char *name;
-} writes[] = {{write_upload, "upload"}, {write_part, "upload of a part"},
-              {write_copy, "copy"},     {write_fill, "fill"},
-              {write_launch, "launch"}, {write_gemm, "gemm"},
-              {write_map, "map"},       {write_anew, "freed and allocated"}};
+} writes[] = {
+    {write_upload, "upload"}, {write_part, "upload of a part"},
+    {write_copy, "copy"},     {write_fill, "fill"},
+    {write_launch, "launch"}, {write_gemm, "gemm"},
+    {write_map, "map"},       {write_new_buffer, "freed and allocated"}};
 
-START_TEST(every_write_is_seen)
+START_TEST(every_write_invalidates_the_entry)
 {
     struct bench bench;
     bench_open(&bench, NULL, NULL, "1048576");
     for (uint32_t turn = 0; turn < 2; turn++)
         for (uint32_t i = 0; i < sizeof(writes) / sizeof(writes[0]); i++) {
-            products_expect(&bench, 0, "before");
+            gemms_check(&bench, 0, "before");
             writes[i].write(&bench);
-            products_expect(&bench, 0, writes[i].name);
+            gemms_check(&bench, 0, writes[i].name);
         }
     bench_close(&bench);
 }
 END_TEST
 
-/* Enqueues what takes a while, and then a write of b. */
-static void write_late(struct bench *bench, struct tandem_stream *stream,
-                       struct tandem_buffer *memory)
+/* Enqueues long work and then a write of b. */
+static void write_after_long_work(struct bench *bench,
+                                  struct tandem_stream *stream,
+                                  struct tandem_buffer *memory)
 {
     const float five = 5;
     const uint64_t third = SIDE * SIDE * 4;
@@ -256,8 +257,10 @@ static void write_late(struct bench *bench, struct tandem_stream *stream,
               "fill");
 }
 
-/* Who does not wait for another stream's write gets what there is, that time
- * alone. */
+/*
+ * A GEMM that does not wait for another stream's write uses the old content,
+ * but does not cache it.
+ */
 START_TEST(writes_of_another_stream_are_waited_for)
 {
     struct bench bench;
@@ -265,14 +268,14 @@ START_TEST(writes_of_another_stream_are_waited_for)
     struct tandem_buffer *memory;
     const float zero = 0;
     bench_open(&bench, NULL, NULL, "1048576");
-    struct tandem_gemm gemm = product_of(bench.a, bench.b[0], bench.c);
+    struct tandem_gemm gemm = gemm_of(bench.a, bench.b[0], bench.c);
     expect_ok(backend->stream_create(bench.device, 0, &stream), "stream");
     expect_ok(backend->alloc(bench.device, 3 * SIDE * SIDE * 4, &memory),
               "alloc");
     expect_ok(backend->fill(stream, memory, 0, 3 * SIDE * SIDE * 4, &zero, 4),
               "fill");
-    products_expect(&bench, 0, "before");
-    write_late(&bench, stream, memory);
+    gemms_check(&bench, 0, "before");
+    write_after_long_work(&bench, stream, memory);
     for (uint32_t turn = 0; turn < 3; turn++)
         expect_ok(backend->gemm(bench.stream, &gemm), "gemm");
     expect_ok(backend->stream_synchronize(stream, TANDEM_TIMEOUT_INFINITE),
@@ -280,82 +283,88 @@ START_TEST(writes_of_another_stream_are_waited_for)
     expect_ok(
         backend->stream_synchronize(bench.stream, TANDEM_TIMEOUT_INFINITE),
         "wait");
-    products_expect(&bench, 0, "after");
+    gemms_check(&bench, 0, "after");
     backend->free(memory);
     backend->stream_destroy(stream);
     bench_close(&bench);
 }
 END_TEST
 
-/* A temporary's block becomes what is kept; the next temporary is another,
- * unless something leaves. */
-static uint64_t blocks_kept(const char *packed)
+/*
+ * Returns the number of blocks allocated for the pack cache. A temporary block
+ * becomes a cache entry, so the next temporary is another block unless an
+ * entry is evicted.
+ */
+static uint64_t pack_cache_blocks(const char *packed)
 {
     struct bench bench;
     uint64_t made[2];
     bench_open(&bench, NULL, NULL, packed);
     for (uint32_t turn = 0; turn < 2; turn++) {
-        products_expect(&bench, 0, "first");
-        made[turn] = blocks_made(&bench);
+        gemms_check(&bench, 0, "first");
+        made[turn] = driver_alloc_count(&bench);
         for (uint32_t i = 0; i < 2 * WEIGHTS; i++)
-            products_expect(&bench, i % WEIGHTS, "a weight");
-        made[turn] = blocks_made(&bench) - made[turn];
+            gemms_check(&bench, i % WEIGHTS, "a weight");
+        made[turn] = driver_alloc_count(&bench) - made[turn];
     }
     ck_assert_uint_eq(made[1], 0);
     bench_close(&bench);
     return made[0];
 }
 
-START_TEST(cap_is_kept)
+START_TEST(pack_cache_limit_is_kept)
 {
-    ck_assert_uint_eq(blocks_kept("0"), 0);
-    ck_assert_uint_eq(blocks_kept("255"), 0);
-    ck_assert_uint_eq(blocks_kept("256"), 1);
-    ck_assert_uint_eq(blocks_kept("1048576"), 2);
+    ck_assert_uint_eq(pack_cache_blocks("0"), 0);
+    ck_assert_uint_eq(pack_cache_blocks("255"), 0);
+    ck_assert_uint_eq(pack_cache_blocks("256"), 1);
+    ck_assert_uint_eq(pack_cache_blocks("1048576"), 2);
 }
 END_TEST
 
-START_TEST(parts_of_a_buffer_are_kept_apart)
+START_TEST(parts_of_a_buffer_have_own_entries)
 {
     struct bench bench;
     float got[M * N];
     bench_open(&bench, NULL, NULL, "1048576");
-    /* Fewer rows of b from another one on, and what lies there as it is, and
-     * turned. */
+    /*
+     * Half of the rows of b from a given row on, both as stored and
+     * transposed.
+     */
     for (uint32_t turn = 0; turn < 12; turn++) {
-        struct tandem_gemm gemm = product_of(bench.a, bench.b[0], bench.c);
+        struct tandem_gemm gemm = gemm_of(bench.a, bench.b[0], bench.c);
         float a[M * K] = {0}, b[K * N] = {0};
-        bool turned = turn % 2 != 0;
+        bool transposed = turn % 2 != 0;
         uint32_t first = turn % 3, depth = K / 2;
         gemm.k = depth;
         gemm.b.byte_offset = first * 4;
-        gemm.flags = turned ? TANDEM_GEMM_TRANSPOSE_B : 0;
+        gemm.flags = transposed ? TANDEM_GEMM_TRANSPOSE_B : 0;
         for (uint32_t i = 0; i < M * depth; i++)
             a[i / depth * K + i % depth] =
                 bench.a_host[i / depth * K + i % depth];
         for (uint32_t k = 0; k < depth; k++)
             for (uint32_t j = 0; j < N; j++)
                 b[k * N + j] =
-                    bench.b_host[0][first + (turned ? j * N + k : k * N + j)];
+                    bench.b_host[0]
+                                [first + (transposed ? j * N + k : k * N + j)];
         expect_ok(backend->gemm(bench.stream, &gemm), "gemm");
         expect_ok(backend->download(bench.stream, bench.c, 0, got, sizeof(got),
                                     0, TANDEM_TIMEOUT_INFINITE),
                   "download");
-        result_expect(got, a, b, "a part");
+        result_check(got, a, b, "a part");
     }
     bench_close(&bench);
 }
 END_TEST
 
-/* Blocks are of 512 bytes at least. */
-START_TEST(memory_is_given_to_whom_it_lacks)
+/* A block has at least 512 bytes. */
+START_TEST(entries_are_evicted_for_allocations)
 {
     struct bench bench;
     struct tandem_buffer *more[5];
     bench_open(&bench, "memory_limit_bytes", "5120", "1048576");
     for (uint32_t i = 0; i < WEIGHTS; i++)
-        products_expect(&bench, i, "kept");
-    /* The caller has five. */
+        gemms_check(&bench, i, "kept");
+    /* The caller allocates five blocks. */
     for (uint32_t i = 0; i < 5; i++)
         expect_ok(backend->alloc(bench.device, 512, &more[i]), "alloc");
     struct tandem_memory_stats stats = {.struct_size = sizeof(stats)};
@@ -364,30 +373,32 @@ START_TEST(memory_is_given_to_whom_it_lacks)
     ck_assert_int_eq(backend->alloc(bench.device, 512, &more[0]),
                      TANDEM_OUT_OF_MEMORY);
     backend->free(more[4]);
-    products_expect(&bench, 0, "with room for a temporary");
+    gemms_check(&bench, 0, "with room for a temporary");
     expect_ok(backend->trim(bench.device, 0), "trim");
     expect_ok(backend->memory_stats(bench.device, &stats), "memory_stats");
     ck_assert_uint_eq(stats.cached_bytes, 0);
-    products_expect(&bench, 0, "after trim");
+    gemms_check(&bench, 0, "after trim");
     bench_close(&bench);
 }
 END_TEST
 
-/* Nor is the cap passed for a temporary beside what is kept, which cannot be
- * given back while a product takes it. */
-START_TEST(the_cap_holds_while_a_product_takes_what_is_kept)
+/*
+ * The limit also holds if a temporary block is needed while a GEMM uses a
+ * cache entry, which cannot be evicted then.
+ */
+START_TEST(the_memory_limit_holds_while_an_entry_is_used)
 {
     struct bench bench;
     struct tandem_buffer *more;
     float got[M * N];
     struct tandem_memory_stats stats = {.struct_size = sizeof(stats)};
     bench_open(&bench, "memory_limit_bytes", "5120", "1048576");
-    products_expect(&bench, 0, "kept");
+    gemms_check(&bench, 0, "kept");
     for (uint32_t i = 0; i < 4; i++)
         expect_ok(backend->alloc(bench.device, 512, &more), "alloc");
-    products_expect(&bench, 0, "without a temporary");
-    /* The rows of a after its first element: packed, too. */
-    struct tandem_gemm gemm = product_of(bench.a, bench.b[0], bench.c);
+    gemms_check(&bench, 0, "without a temporary");
+    /* a starts at its second element, so it is packed too. */
+    struct tandem_gemm gemm = gemm_of(bench.a, bench.b[0], bench.c);
     gemm.m = M - 1;
     gemm.a.byte_offset = 4;
     expect_ok(backend->gemm(bench.stream, &gemm), "gemm");
@@ -420,7 +431,10 @@ struct worker {
     enum tandem_status status;
 };
 
-/* The same weight, on a stream of its own, between the other's writes. */
+/*
+ * Multiplies by the same weight on its own stream, between the other thread's
+ * writes.
+ */
 static void *worker_run(void *argument)
 {
     struct worker *worker = argument;
@@ -428,8 +442,7 @@ static void *worker_run(void *argument)
     for (uint32_t round = 0; round < ROUNDS; round++) {
         pthread_barrier_wait(worker->barrier);
         for (uint32_t i = 0; i < 2; i++) {
-            struct tandem_gemm gemm =
-                product_of(bench->a, bench->b[0], worker->c);
+            struct tandem_gemm gemm = gemm_of(bench->a, bench->b[0], worker->c);
             if (worker->status == TANDEM_OK)
                 worker->status = backend->gemm(worker->stream, &gemm);
             if (worker->status == TANDEM_OK)
@@ -442,7 +455,7 @@ static void *worker_run(void *argument)
     return NULL;
 }
 
-START_TEST(threads_share_what_is_kept)
+START_TEST(threads_share_the_pack_cache)
 {
     struct bench bench;
     pthread_barrier_t barrier;
@@ -467,8 +480,8 @@ START_TEST(threads_share_what_is_kept)
         pthread_barrier_wait(&barrier);
         for (uint32_t i = 0; i < 4; i++) {
             expect_ok(workers[i / 2].status, "a thread's");
-            result_expect(workers[i / 2].got[i % 2], bench.a_host,
-                          bench.b_host[0], "a thread's");
+            result_check(workers[i / 2].got[i % 2], bench.a_host,
+                         bench.b_host[0], "a thread's");
         }
     }
     for (uint32_t i = 0; i < 2; i++) {
@@ -493,12 +506,12 @@ int main(void)
     TCase *cases = tcase_create("pack-cache");
     Suite *suite = suite_create("pack-cache");
     suite_add_tcase(suite, cases);
-    tcase_add_test(cases, every_write_is_seen);
+    tcase_add_test(cases, every_write_invalidates_the_entry);
     tcase_add_test(cases, writes_of_another_stream_are_waited_for);
-    tcase_add_test(cases, cap_is_kept);
-    tcase_add_test(cases, parts_of_a_buffer_are_kept_apart);
-    tcase_add_test(cases, memory_is_given_to_whom_it_lacks);
-    tcase_add_test(cases, the_cap_holds_while_a_product_takes_what_is_kept);
-    tcase_add_test(cases, threads_share_what_is_kept);
+    tcase_add_test(cases, pack_cache_limit_is_kept);
+    tcase_add_test(cases, parts_of_a_buffer_have_own_entries);
+    tcase_add_test(cases, entries_are_evicted_for_allocations);
+    tcase_add_test(cases, the_memory_limit_holds_while_an_entry_is_used);
+    tcase_add_test(cases, threads_share_the_pack_cache);
     return runner_run(suite, CK_NOFORK);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What plans count in 32 bits, and what they must not: places that kernels work
- * out past the last element and before the first are places, too.  No OpenCL.
+ * Index width of plans: kernels must use 64-bit indices if an address computed
+ * past the last or before the first element does not fit in 32 bits. Needs no
+ * OpenCL.
  */
 #include <config.h>
 
@@ -13,28 +14,30 @@
 #include "opencl/device/device_enumeration.h"
 #include "opencl/plan/gemm_plan.h"
 
-START_TEST(no_more_is_packed_than_is_counted)
+START_TEST(packed_operands_fit_32_bit_indices)
 {
-    /* Of 2^17 rows, 2^15 and one fours each. */
-    struct tandem_gemm gemm = product(1 << 17, 64, (1 << 17) + 1, 1);
+    /* 2^17 rows with 2^15 + 1 vectors of four each. */
+    struct tandem_gemm gemm = gemm_new(1 << 17, 64, (1 << 17) + 1, 1);
     ck_assert(!gemm_kernel_supports(&gemm, GEMM_SIMT_128X128));
     ck_assert(gemm_kernel_supports(&gemm, GEMM_SIMT_64X64));
     gemm.m = 1 << 15;
     ck_assert(gemm_kernel_supports(&gemm, GEMM_SIMT_128X128));
-    /* Aligned, it is not packed. */
-    gemm = product(1 << 17, 64, 1 << 17, 1);
+    /* An aligned operand is not packed. */
+    gemm = gemm_new(1 << 17, 64, 1 << 17, 1);
     ck_assert(gemm_kernel_supports(&gemm, GEMM_SIMT_128X128));
 }
 END_TEST
 
-/* Whether a transpose of lines, so far apart, counts in 64 bits. */
-static bool transpose_wide(int64_t lines, int64_t rows, int64_t pitch,
-                           uint64_t lead, uint32_t dtype)
+/*
+ * Returns true if the transpose of rows with this pitch uses 64-bit indices.
+ */
+static bool transpose_is_64bit(int64_t lines, int64_t rows, int64_t pitch,
+                               uint64_t lead, uint32_t dtype)
 {
-    const int64_t turned[] = {1, 0};
+    const int64_t swapped[] = {1, 0};
     const struct tandem_op op = {.struct_size = sizeof(op),
                                  .id = TANDEM_OP_TRANSPOSE,
-                                 .ints = turned,
+                                 .ints = swapped,
                                  .int_count = 2};
     const struct tandem_tensor_desc input = {.dtype = dtype,
                                              .rank = 2,
@@ -60,45 +63,49 @@ static bool transpose_wide(int64_t lines, int64_t rows, int64_t pitch,
     return KEY_64BIT_INDEX(plan.step[0].key) != 0;
 }
 
-START_TEST(sheared_tiles_count_what_they_work_out)
+START_TEST(tiled_transposes_compute_addresses_outside_the_tensor)
 {
-    ck_assert(!transpose_wide(64, 100, 1 << 20, 1, TANDEM_U8));
-    /* No element is 2^31 away, but the line past the last is. */
-    ck_assert(transpose_wide(64, 100, 1 << 25, 1, TANDEM_U8));
-    ck_assert(!transpose_wide(64, 100, 1 << 25, 0, TANDEM_U8));
-    /* Nor here, but as many lines before the first are. */
-    ck_assert(transpose_wide(8, 100, 0x0c000001, 0, TANDEM_U8));
-    ck_assert(transpose_wide(9, 200000001, 200000001, 0, TANDEM_F32));
-    ck_assert(transpose_wide(8, 100, -0x0c000001, 0, TANDEM_U8));
-    ck_assert(transpose_wide(64, 100, -(1 << 25), 1, TANDEM_U8));
-    ck_assert(!transpose_wide(64, 100, -(1 << 20), 1, TANDEM_U8));
-    ck_assert(!transpose_wide(64, 100, 1 << 24, 1, TANDEM_F32));
-    /* A tile is worked out whole, of few lines and of few rows. */
-    ck_assert(!transpose_wide(8, 100, (1 << 23) + 1, 0, TANDEM_U8));
-    ck_assert(transpose_wide(8, 100, (1 << 24) + 1, 0, TANDEM_U8));
-    ck_assert(!transpose_wide((1 << 23) + 1, 8, 8, 0, TANDEM_U8));
-    ck_assert(transpose_wide((1 << 24) + 1, 8, 8, 0, TANDEM_U8));
+    ck_assert(!transpose_is_64bit(64, 100, 1 << 20, 1, TANDEM_U8));
+    /* No element is at index 2^31, but the row past the last one is. */
+    ck_assert(transpose_is_64bit(64, 100, 1 << 25, 1, TANDEM_U8));
+    ck_assert(!transpose_is_64bit(64, 100, 1 << 25, 0, TANDEM_U8));
+    /* Rows before the first one are also at such an index. */
+    ck_assert(transpose_is_64bit(8, 100, 0x0c000001, 0, TANDEM_U8));
+    ck_assert(transpose_is_64bit(9, 200000001, 200000001, 0, TANDEM_F32));
+    ck_assert(transpose_is_64bit(8, 100, -0x0c000001, 0, TANDEM_U8));
+    ck_assert(transpose_is_64bit(64, 100, -(1 << 25), 1, TANDEM_U8));
+    ck_assert(!transpose_is_64bit(64, 100, -(1 << 20), 1, TANDEM_U8));
+    ck_assert(!transpose_is_64bit(64, 100, 1 << 24, 1, TANDEM_F32));
+    /* A tile is computed as a whole even if it has few rows or columns. */
+    ck_assert(!transpose_is_64bit(8, 100, (1 << 23) + 1, 0, TANDEM_U8));
+    ck_assert(transpose_is_64bit(8, 100, (1 << 24) + 1, 0, TANDEM_U8));
+    ck_assert(!transpose_is_64bit((1 << 23) + 1, 8, 8, 0, TANDEM_U8));
+    ck_assert(transpose_is_64bit((1 << 24) + 1, 8, 8, 0, TANDEM_U8));
 }
 END_TEST
 
-/* Whether y = op(x) of a shape counts in 64 bits, x having these strides, or y
- * where turned; the other one has no gaps. */
-static bool strided_wide(uint32_t id, const int64_t *shape,
-                         const int64_t *strides, bool turned)
+/*
+ * Returns true if y = op(x) of this shape uses 64-bit indices. x has these
+ * strides and y is contiguous, or the reverse if `swapped` is set.
+ */
+static bool strided_is_64bit(uint32_t id, const int64_t *shape,
+                             const int64_t *strides, bool swapped)
 {
     const struct platform_device hardware = {.info.compute_units = 4};
     const struct tandem_op op = {.struct_size = sizeof(op), .id = id};
-    struct tandem_tensor_desc gaps = {.dtype = TANDEM_F32, .rank = 3};
-    struct tandem_tensor_desc none = gaps;
+    struct tandem_tensor_desc strided = {.dtype = TANDEM_F32, .rank = 3};
+    struct tandem_tensor_desc contiguous = strided;
     int64_t elements = 1;
     for (uint32_t i = 3; i-- > 0;) {
-        gaps.shape[i] = none.shape[i] = shape[i];
-        gaps.strides[i] = strides[i];
-        none.strides[i] = elements;
+        strided.shape[i] = contiguous.shape[i] = shape[i];
+        strided.strides[i] = strides[i];
+        contiguous.strides[i] = elements;
         elements *= shape[i];
     }
-    const struct tandem_tensor_desc *inputs[] = {turned ? &none : &gaps};
-    const struct tandem_tensor_desc *outputs[] = {turned ? &gaps : &none};
+    const struct tandem_tensor_desc *inputs[] = {swapped ? &contiguous
+                                                         : &strided};
+    const struct tandem_tensor_desc *outputs[] = {swapped ? &strided
+                                                          : &contiguous};
     const struct op_request request = {.hardware = &hardware,
                                        .group_log2 = 8,
                                        .op = &op,
@@ -113,9 +120,11 @@ static bool strided_wide(uint32_t id, const int64_t *shape,
     return KEY_64BIT_INDEX(plan.step[0].key) != 0;
 }
 
-/* 2^31 elements back are as far as 2^31 on, and what goes back along one axis
- * does not bring nearer what goes on along another. */
-START_TEST(strides_reach_as_far_back_as_on)
+/*
+ * Indices down to -2^31 count like those up to 2^31, and a negative stride
+ * along one axis does not compensate a positive one along another.
+ */
+START_TEST(negative_strides_count_like_positive)
 {
     static const int64_t shape[] = {5, 6, 7};
     static const struct {
@@ -131,18 +140,20 @@ START_TEST(strides_reach_as_far_back_as_on)
     static const uint32_t ids[] = {TANDEM_OP_NEG, TANDEM_OP_COPY};
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
         for (size_t k = 0; k < 4; k++)
-            ck_assert_msg(strided_wide(ids[k % 2], shape, cases[i].strides,
-                                       k / 2 != 0) == cases[i].wide,
+            ck_assert_msg(strided_is_64bit(ids[k % 2], shape, cases[i].strides,
+                                           k / 2 != 0) == cases[i].wide,
                           "case %zu, %zu", i, k);
 }
 END_TEST
 
-enum way { UNSPLIT, JOINED, APART };
+enum sum_split { UNSPLIT, SPLIT_LAST_GROUP, SPLIT_TWO_KERNELS };
 
-/* How rows, or columns, are summed on a device whose groups may see what others
- * wrote. */
-static enum way sum_way(uint32_t units, int64_t rows, int64_t columns,
-                        int64_t axes)
+/*
+ * Returns how a sum over rows or columns is split on a device with
+ * device-scope visibility.
+ */
+static enum sum_split sum_split_kind(uint32_t units, int64_t rows,
+                                     int64_t columns, int64_t axes)
 {
     static struct platform_device hardware;
     static struct launch_plan plan;
@@ -178,32 +189,38 @@ static enum way sum_way(uint32_t units, int64_t rows, int64_t columns,
         ck_assert_uint_eq(plan.step_count, 1);
         ck_assert_ptr_null(plan.step[0].buffers[1]);
         ck_assert_uint_eq(plan.step[0].arrival_counters, 3);
-        return JOINED;
+        return SPLIT_LAST_GROUP;
     }
     ck_assert_uint_eq(plan.step[0].arrival_counters, 0);
-    return plan.step_count == 1 ? UNSPLIT : APART;
+    return plan.step_count == 1 ? UNSPLIT : SPLIT_TWO_KERNELS;
 }
 
-START_TEST(the_last_group_joins_what_is_quick_to_join)
+START_TEST(the_last_group_combines_few_splits)
 {
-    ck_assert_uint_eq(sum_way(64, 1, 10000, 2), UNSPLIT);
-    ck_assert_uint_eq(sum_way(64, 1, 1000000, 2), JOINED);
-    ck_assert_uint_eq(sum_way(64, 3, 1000000, 2), JOINED);
-    ck_assert_uint_eq(sum_way(64, 1000, 1000, 1), JOINED);
-    /* More splits than one lane is to join. */
-    ck_assert_uint_eq(sum_way(64, 4096, 4096, 1), APART);
-    /* As many groups of outputs as there are counters, and one more. */
-    ck_assert_uint_eq(sum_way(132, ARRIVAL_COUNTERS, 100000, 2), JOINED);
-    ck_assert_uint_eq(sum_way(132, ARRIVAL_COUNTERS + 1, 100000, 2), APART);
+    ck_assert_uint_eq(sum_split_kind(64, 1, 10000, 2), UNSPLIT);
+    ck_assert_uint_eq(sum_split_kind(64, 1, 1000000, 2), SPLIT_LAST_GROUP);
+    ck_assert_uint_eq(sum_split_kind(64, 3, 1000000, 2), SPLIT_LAST_GROUP);
+    ck_assert_uint_eq(sum_split_kind(64, 1000, 1000, 1), SPLIT_LAST_GROUP);
+    /* More splits than one lane can combine. */
+    ck_assert_uint_eq(sum_split_kind(64, 4096, 4096, 1), SPLIT_TWO_KERNELS);
+    /*
+     * The number of result groups equals the number of arrival counters, and
+     * exceeds it by one.
+     */
+    ck_assert_uint_eq(sum_split_kind(132, ARRIVAL_COUNTERS, 100000, 2),
+                      SPLIT_LAST_GROUP);
+    ck_assert_uint_eq(sum_split_kind(132, ARRIVAL_COUNTERS + 1, 100000, 2),
+                      SPLIT_TWO_KERNELS);
 }
 END_TEST
 
 int main(void)
 {
     TCase *tests = tcase_create("plan");
-    tcase_add_test(tests, no_more_is_packed_than_is_counted);
-    tcase_add_test(tests, sheared_tiles_count_what_they_work_out);
-    tcase_add_test(tests, strides_reach_as_far_back_as_on);
-    tcase_add_test(tests, the_last_group_joins_what_is_quick_to_join);
+    tcase_add_test(tests, packed_operands_fit_32_bit_indices);
+    tcase_add_test(tests,
+                   tiled_transposes_compute_addresses_outside_the_tensor);
+    tcase_add_test(tests, negative_strides_count_like_positive);
+    tcase_add_test(tests, the_last_group_combines_few_splits);
     return runner_run_case("plan", tests);
 }

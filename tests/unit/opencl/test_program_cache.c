@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The OpenCL plugin's cache of compiled programs: it serves the next process,
- * and whatever becomes of its files, results are right and the files are made
- * anew.  Runs on the first device, in the build directory.
+ * The OpenCL plugin's cache of compiled programs: the next process uses it,
+ * and if its files are damaged, results are correct and the files are written
+ * again. Runs on the first device, in the build directory.
  */
 #include <config.h>
 
@@ -39,8 +39,10 @@ static void count_warning(void *user, enum tandem_log_level level,
     snprintf(last_warning, sizeof(last_warning), "%s", message);
 }
 
-/* One operator over ELEMENTS zeros, by a device of its own with these open
- * keys and values; the result must be value. */
+/*
+ * Runs one operator over ELEMENTS zeros on a new device with these open keys
+ * and values, and checks that the result is value.
+ */
 static void compute_with(const char *const *pairs, uint32_t id, float value)
 {
     const char *keys[8], *set[8];
@@ -74,7 +76,7 @@ static void compute_with(const char *const *pairs, uint32_t id, float value)
     backend->close(device);
 }
 
-/* With a cache that is kept whichever driver it is. */
+/* Uses a cache that is enabled for all drivers. */
 static void compute_op(const char *cache, const char *cap, uint32_t id,
                        float value)
 {
@@ -95,8 +97,10 @@ static void compute(const char *cache)
 
 /* ---- files ---- */
 
-/* Calls visit with each entry of the cache; returns how many there are. */
-static int files(const char *cache, void (*visit)(const char *path))
+/*
+ * Calls visit for each entry of the cache and returns the number of entries.
+ */
+static int visit_files(const char *cache, void (*visit)(const char *path))
 {
     int count = 0;
     DIR *open = opendir(cache);
@@ -121,19 +125,21 @@ static void entry_remove(const char *path)
 }
 
 static char one_path[8192];
-/* Programs that compute makes: one, and one more where the first build showed
- * that groups have to be smaller. */
-static int made;
+/*
+ * The number of programs that compute() builds: one, and another one if the
+ * first build required smaller work-groups.
+ */
+static int program_count;
 
 static void one_note(const char *path)
 {
     snprintf(one_path, sizeof(one_path), "%s", path);
 }
 
-/* One file of the cache, which has those that compute makes and no more. */
-static const char *one(void)
+/* Returns one file of a cache that contains only the programs of compute(). */
+static const char *single_file(void)
 {
-    ck_assert_int_eq(files(directory, one_note), made);
+    ck_assert_int_eq(visit_files(directory, one_note), program_count);
     return one_path;
 }
 
@@ -142,7 +148,7 @@ static void cache_new(void)
     mkdir(directory, 0700);
     ck_assert(chown(directory, geteuid(), getegid()) == 0);
     chmod(directory, 0700);
-    files(directory, entry_remove);
+    visit_files(directory, entry_remove);
     warnings = 0;
 }
 
@@ -165,7 +171,7 @@ static void bytes_write(const char *path, const void *data, size_t bytes)
     ck_assert(fclose(file) == 0);
 }
 
-/* ---- the bytes of a file ---- */
+/* ---- content of a file ---- */
 
 #define KEY "the key of a program"
 #define BODY_BYTES 1000
@@ -183,7 +189,7 @@ static size_t file_fill(unsigned char *out)
     return sizeof(header) + strlen(KEY) + sizeof(body);
 }
 
-START_TEST(every_flipped_bit_is_seen)
+START_TEST(flipped_bits_are_detected)
 {
     unsigned char file[2048];
     size_t bytes = file_fill(file), found;
@@ -201,12 +207,15 @@ START_TEST(every_flipped_bit_is_seen)
 }
 END_TEST
 
-START_TEST(every_cut_is_seen)
+START_TEST(truncation_is_detected)
 {
     unsigned char file[2048] = {0};
     size_t bytes = file_fill(file), found;
     for (size_t i = 0; i < bytes; i++) {
-        unsigned char *part = malloc(i > 0 ? i : 1); /* no byte past its end */
+        /*
+         * An exact allocation, so that sanitizers detect reads past its end.
+         */
+        unsigned char *part = malloc(i > 0 ? i : 1);
         ck_assert(part != NULL);
         memcpy(part, file, i);
         ck_assert(cache_binary_find(part, i, KEY, &found) == NULL);
@@ -240,20 +249,22 @@ START_TEST(cache_is_kept)
     struct stat status;
     cache_new();
     compute(directory);
-    made = files(directory, NULL);
-    ck_assert_int_ge(made, 1);
+    program_count = visit_files(directory, NULL);
+    ck_assert_int_ge(program_count, 1);
     ck_assert(stat(directory, &status) == 0);
     ck_assert_int_eq(status.st_mode & 0777, 0700);
-    ck_assert(stat(one(), &status) == 0);
+    ck_assert(stat(single_file(), &status) == 0);
     ck_assert_int_eq(status.st_mode & 0777, 0600);
     compute(directory);
-    one();
+    single_file();
     ck_assert_int_eq(warnings, 0);
 }
 END_TEST
 
-/* After harm was done to one file: a warning, and it is whole again. */
-static void mended(const char *harm)
+/*
+ * Checks that a damaged file causes a warning and is replaced by a valid one.
+ */
+static void expect_repaired(const char *harm)
 {
     warnings = 0;
     compute(directory);
@@ -261,11 +272,11 @@ static void mended(const char *harm)
     warnings = 0;
     compute(directory);
     ck_assert_msg(warnings == 0, "%s, later: %s", harm, last_warning);
-    one();
+    single_file();
 }
 
-/* PoCL and rusticl keep what they compile by themselves. */
-START_TEST(drivers_that_keep_programs_get_no_cache)
+/* PoCL and rusticl cache compiled programs themselves. */
+START_TEST(drivers_with_their_own_cache_get_no_cache)
 {
     struct tandem_device_info info = {.struct_size = sizeof(info)};
     const char *key = "cache_dir", *value = directory;
@@ -286,9 +297,12 @@ START_TEST(drivers_that_keep_programs_get_no_cache)
 }
 END_TEST
 
-/* What one process makes for all users serves others, and they make no files
- * of their own; what others could have changed does not. */
-START_TEST(the_systems_cache_serves)
+/*
+ * Files that one process published for all users are used by others, which
+ * then write no files of their own. Files that other users could have changed
+ * are ignored.
+ */
+START_TEST(system_cache_is_used)
 {
     char system[4096 + 8];
     const char *const fill[] = {"cache_dir",
@@ -309,36 +323,38 @@ START_TEST(the_systems_cache_serves)
     struct stat status;
     cache_new();
     snprintf(system, sizeof(system), "%s.all", directory);
-    files(system, entry_remove);
+    visit_files(system, entry_remove);
     rmdir(system);
     compute_with(fill, TANDEM_OP_EXP, 1.0f);
     umask(before);
-    ck_assert_int_eq(files(system, one_note), made);
+    ck_assert_int_eq(visit_files(system, one_note), program_count);
     ck_assert(stat(system, &status) == 0);
     ck_assert_int_eq(status.st_mode & 0777, 0755);
     ck_assert(stat(one_path, &status) == 0);
     ck_assert_int_eq(status.st_mode & 0777, 0644);
     compute_with(use, TANDEM_OP_EXP, 1.0f);
-    ck_assert_int_eq(files(directory, NULL), 0);
+    ck_assert_int_eq(visit_files(directory, NULL), 0);
     ck_assert_msg(warnings == 0, "%s", last_warning);
     ck_assert(chmod(system, 0777) == 0);
     compute_with(use, TANDEM_OP_EXP, 1.0f);
     ck_assert_msg(strstr(last_warning, "can be written by others") != NULL,
                   "%s", last_warning);
-    ck_assert_int_eq(files(directory, entry_remove), made);
+    ck_assert_int_eq(visit_files(directory, entry_remove), program_count);
     ck_assert(chmod(system, 0755) == 0);
-    files(system, one_note);
+    visit_files(system, one_note);
     ck_assert(chmod(one_path, 0666) == 0);
     compute_with(use, TANDEM_OP_EXP, 1.0f);
-    ck_assert_int_ge(files(directory, NULL), 1);
-    files(system, entry_remove);
+    ck_assert_int_ge(visit_files(directory, NULL), 1);
+    visit_files(system, entry_remove);
     rmdir(system);
 }
 END_TEST
 
-/* rusticl's binaries are given to nobody; of PoCL they are, though it keeps
- * programs by itself. */
-START_TEST(what_is_shared_depends_on_the_driver)
+/*
+ * Binaries of rusticl are not published. Those of PoCL are, although PoCL has
+ * its own cache.
+ */
+START_TEST(published_files_depend_on_the_driver)
 {
     const char *const pairs[] = {"cache_dir", directory, "cache_world_readable",
                                  "1", NULL};
@@ -347,9 +363,9 @@ START_TEST(what_is_shared_depends_on_the_driver)
     cache_new();
     compute_with(pairs, TANDEM_OP_EXP, 1.0f);
     if (strstr(info.platform, "rusticl") != NULL)
-        ck_assert_int_eq(files(directory, NULL), 0);
+        ck_assert_int_eq(visit_files(directory, NULL), 0);
     if (strstr(info.platform, "Portable") != NULL)
-        ck_assert_int_eq(files(directory, NULL), made);
+        ck_assert_int_eq(visit_files(directory, NULL), program_count);
 }
 END_TEST
 
@@ -357,38 +373,42 @@ START_TEST(damaged_files_are_rebuilt)
 {
     cache_new();
     compute(directory);
-    const char *path = one();
+    const char *path = single_file();
     ck_assert(truncate(path, 0) == 0);
-    mended("empty");
+    expect_repaired("empty");
     ck_assert(truncate(path, 100) == 0);
-    mended("cut in the key");
+    expect_repaired("cut in the key");
     size_t bytes;
     unsigned char *data = bytes_read(path, &bytes);
     const size_t places[] = {0, offsetof(struct cache_header, binary_bytes),
                              sizeof(struct cache_header) + 50, bytes - 1};
     bytes_write(path, data, bytes - 1);
-    mended("cut by a byte");
+    expect_repaired("cut by a byte");
     for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
         data[places[i]] ^= 1;
         bytes_write(path, data, bytes);
-        mended("a flipped bit");
+        expect_repaired("a flipped bit");
         data[places[i]] ^= 1;
     }
     free(data);
 }
 END_TEST
 
-/* rusticl ends the process over a binary that it does not know, which is why
- * it has no cache of ours unless a test wants one. */
-static bool takes_no_foreign_binary(void)
+/*
+ * rusticl crashes when it loads an unknown binary, so it has no cache unless a
+ * test enables one.
+ */
+static bool crashes_on_foreign_binaries(void)
 {
     struct tandem_device_info info = {.struct_size = sizeof(info)};
     expect_ok(backend->device_describe(0, &info), "device_describe");
     return strstr(info.platform, "rusticl") != NULL;
 }
 
-/* As another driver would have left it under this name, and as it would be
- * had two drivers the same name and version. */
+/*
+ * Tests files that another driver would have left under this name, including a
+ * driver with the same name and version.
+ */
 START_TEST(other_drivers_files_are_rebuilt)
 {
     static const char other[] = "not a binary of this driver's at all";
@@ -396,15 +416,15 @@ START_TEST(other_drivers_files_are_rebuilt)
     size_t bytes;
     cache_new();
     compute(directory);
-    const char *path = one();
+    const char *path = single_file();
     unsigned char *data = bytes_read(path, &bytes);
     memcpy(&header, data, sizeof(header));
     unsigned char *key = data + sizeof(header);
-    key[header.key_bytes - 1] ^= 1; /* the platform's version */
+    key[header.key_bytes - 1] ^= 1; /* The version of the platform. */
     bytes_write(path, data, bytes);
-    mended("another driver's key");
+    expect_repaired("another driver's key");
     key[header.key_bytes - 1] ^= 1;
-    if (takes_no_foreign_binary()) {
+    if (crashes_on_foreign_binaries()) {
         free(data);
         return;
     }
@@ -414,31 +434,31 @@ START_TEST(other_drivers_files_are_rebuilt)
     memcpy(data, &header, sizeof(header));
     memcpy(key + header.key_bytes, other, sizeof(other));
     bytes_write(path, data, sizeof(header) + header.key_bytes + sizeof(other));
-    mended("another driver's binary");
+    expect_repaired("another driver's binary");
     free(text);
     free(data);
 }
 END_TEST
 
-START_TEST(files_not_to_be_trusted_are_rebuilt)
+START_TEST(untrusted_files_are_rebuilt)
 {
     char elsewhere[8192];
     cache_new();
     compute(directory);
-    const char *path = one();
+    const char *path = single_file();
     ck_assert(chmod(path, 0666) == 0);
-    mended("a file that others can write");
+    expect_repaired("a file that others can write");
     snprintf(elsewhere, sizeof(elsewhere), "%s-elsewhere", directory);
     ck_assert(rename(path, elsewhere) == 0 && symlink(elsewhere, path) == 0);
-    mended("a link");
+    expect_repaired("a link");
     ck_assert(unlink(elsewhere) == 0);
     ck_assert(unlink(path) == 0 && mkfifo(path, 0600) == 0);
-    mended("a pipe");
+    expect_repaired("a pipe");
     if (geteuid() == 0) {
         ck_assert(chown(path, STRANGER, STRANGER) == 0);
-        mended("another user's file");
+        expect_repaired("another user's file");
     }
-    /* Nothing can be put in the place of a directory, and nothing is lost. */
+    /* A directory cannot be replaced by a file, and nothing is lost. */
     ck_assert(unlink(path) == 0 && mkdir(path, 0700) == 0);
     compute(directory);
     ck_assert_int_eq(warnings, 2);
@@ -446,19 +466,22 @@ START_TEST(files_not_to_be_trusted_are_rebuilt)
 }
 END_TEST
 
-START_TEST(directories_not_to_be_trusted_are_not_used)
+START_TEST(untrusted_directories_are_not_used)
 {
     char below[8192];
     cache_new();
     ck_assert(chmod(directory, 0777) == 0);
     compute(directory);
-    ck_assert_int_eq(files(directory, NULL), 0);
+    ck_assert_int_eq(visit_files(directory, NULL), 0);
     ck_assert_int_eq(warnings, 1);
     snprintf(below, sizeof(below), "%s/below", directory);
     compute(below);
     ck_assert(access(below, F_OK) != 0);
     ck_assert_int_eq(warnings, 2);
-    /* Sticky is enough on the way, not for the directory itself. */
+    /*
+     * A sticky bit is sufficient for parent directories, but not for the
+     * directory itself.
+     */
     ck_assert(chmod(directory, 01777) == 0);
     compute(directory);
     ck_assert_int_eq(warnings, 3);
@@ -470,12 +493,12 @@ START_TEST(directories_not_to_be_trusted_are_not_used)
         ck_assert(chown(directory, STRANGER, STRANGER) == 0);
         compute(directory);
         ck_assert_int_eq(warnings, 1);
-        ck_assert_int_eq(files(directory, NULL), 0);
+        ck_assert_int_eq(visit_files(directory, NULL), 0);
     }
 }
 END_TEST
 
-/* The size of the cache's files, by those that visit saw. */
+/* The total size of the files that visit has seen. */
 static uint64_t visited_bytes;
 
 static void bytes_visit(const char *path)
@@ -488,7 +511,7 @@ static void bytes_visit(const char *path)
 static uint64_t cache_bytes(void)
 {
     visited_bytes = 0;
-    files(directory, bytes_visit);
+    visit_files(directory, bytes_visit);
     return visited_bytes;
 }
 
@@ -499,58 +522,66 @@ static void age_set(const char *path, time_t seconds)
     ck_assert(utimensat(AT_FDCWD, path, times, AT_SYMLINK_NOFOLLOW) == 0);
 }
 
-static void age_greatly(const char *path)
+static void age_by_a_day(const char *path)
 {
     age_set(path, 86400);
 }
 
-#define KEPT 40
-#define KEPT_BYTES (1 << 20)
+#define OLD_FILES 40
+#define OLD_FILE_BYTES (1 << 20)
 
-/* A file as a program of other days leaves it; the larger age, the older. */
-static const char *kept_path(int age)
+/*
+ * Returns the name of a file from an earlier program. The larger age is older.
+ */
+static const char *old_file_path(int age)
 {
     static char path[8192];
     snprintf(path, sizeof(path), "%s/%032x.clbin", directory, age * 7919);
     return path;
 }
 
-static void kept_make(int age)
+static void old_file_write(int age)
 {
-    bytes_write(kept_path(age), "old", 3);
-    ck_assert(truncate(kept_path(age), KEPT_BYTES) == 0); /* sparse */
-    age_set(kept_path(age), 7200 + 60 * age);
+    bytes_write(old_file_path(age), "old", 3);
+    ck_assert(truncate(old_file_path(age), OLD_FILE_BYTES) ==
+              0); /* A sparse file. */
+    age_set(old_file_path(age), 7200 + 60 * age);
 }
 
-/* What was used last stays; what the cache did not make is left alone. */
-START_TEST(cap_drops_the_oldest)
+/*
+ * Recently used files remain, and so do files that do not belong to the cache.
+ */
+START_TEST(limit_evicts_the_oldest)
 {
     char cap[32], path[8192];
     cache_new();
     compute(directory);
     snprintf(path, sizeof(path), "%s/own.json", directory);
     bytes_write(path, "{}", 2);
-    files(directory, age_greatly);
-    for (int i = 0; i < KEPT; i++)
-        kept_make(i * 11 % KEPT); /* not in their order */
-    compute(directory); /* used now */
+    visit_files(directory, age_by_a_day);
+    for (int i = 0; i < OLD_FILES; i++)
+        old_file_write(i * 11 % OLD_FILES); /* Created in random order. */
+    compute(directory);                     /* Used now. */
     snprintf(cap, sizeof(cap), "%llu",
-             (unsigned long long)cache_bytes() - 10 * KEPT_BYTES);
+             (unsigned long long)cache_bytes() - 10 * OLD_FILE_BYTES);
     compute_op(directory, cap, TANDEM_OP_TANH, 0.0f);
     ck_assert_uint_le(cache_bytes(), strtoull(cap, NULL, 10) + 2);
-    for (int i = 0; i < KEPT; i++)
-        ck_assert_msg((access(kept_path(i), F_OK) == 0) == (i < KEPT - 11),
+    for (int i = 0; i < OLD_FILES; i++)
+        ck_assert_msg((access(old_file_path(i), F_OK) == 0) ==
+                          (i < OLD_FILES - 11),
                       "age %d", i);
     ck_assert(access(path, F_OK) == 0);
-    ck_assert_int_eq(files(directory, NULL), KEPT - 11 + 2 * made + 1);
-    compute_op(directory, "10", TANDEM_OP_COS, 1.0f); /* nothing fits */
-    ck_assert_int_eq(files(directory, NULL), KEPT - 11 + 2 * made + 1);
+    ck_assert_int_eq(visit_files(directory, NULL),
+                     OLD_FILES - 11 + 2 * program_count + 1);
+    compute_op(directory, "10", TANDEM_OP_COS, 1.0f); /* No file fits. */
+    ck_assert_int_eq(visit_files(directory, NULL),
+                     OLD_FILES - 11 + 2 * program_count + 1);
     ck_assert_int_eq(warnings, 0);
 }
 END_TEST
 
-/* A writer that was killed left a file; one that lives has its own. */
-START_TEST(unfinished_files_are_swept)
+/* Removes a partial file of a killed writer, but not that of a running one. */
+START_TEST(partial_files_are_removed)
 {
     char dead[8192], living[8192];
     cache_new();
@@ -562,34 +593,36 @@ START_TEST(unfinished_files_are_swept)
     compute(directory);
     ck_assert(access(dead, F_OK) != 0);
     ck_assert(access(living, F_OK) == 0);
-    ck_assert_int_eq(files(directory, NULL), made + 1);
+    ck_assert_int_eq(visit_files(directory, NULL), program_count + 1);
     ck_assert_int_eq(warnings, 0);
 }
 END_TEST
 
-/* Where this process may mount: a disk that is full, and one that cannot be
- * written.  A directory of the system's that takes no files is everywhere. */
-START_TEST(disks_that_take_nothing)
+/*
+ * Tests a full disk and a read-only one if this process may mount. Every
+ * system has a directory that accepts no files.
+ */
+START_TEST(unwritable_disks)
 {
     cache_new();
     compute("/sys/kernel");
-    ck_assert_int_eq(warnings, made);
+    ck_assert_int_eq(warnings, program_count);
     if (geteuid() != 0 || unshare(CLONE_NEWNS) != 0 ||
         mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
         mount("tmpfs", directory, "tmpfs", 0, "mode=700,size=4k") != 0)
         return;
     compute(directory);
-    ck_assert_int_eq(warnings, 2 * made);
+    ck_assert_int_eq(warnings, 2 * program_count);
     ck_assert_ptr_nonnull(strstr(last_warning, "is not cached"));
-    ck_assert_int_eq(files(directory, NULL), 0);
+    ck_assert_int_eq(visit_files(directory, NULL), 0);
     ck_assert(mount(NULL, directory, NULL, MS_REMOUNT, "size=64m") == 0);
     compute(directory);
     ck_assert(mount(NULL, directory, NULL, MS_REMOUNT | MS_RDONLY, NULL) == 0);
-    compute(directory); /* reads, as ever */
-    ck_assert_int_eq(warnings, 2 * made);
+    compute(directory); /* Reading still works. */
+    ck_assert_int_eq(warnings, 2 * program_count);
     compute_op(directory, NULL, TANDEM_OP_SIN, 0.0f);
-    ck_assert_int_eq(warnings, 3 * made);
-    ck_assert_int_eq(files(directory, NULL), made);
+    ck_assert_int_eq(warnings, 3 * program_count);
+    ck_assert_int_eq(visit_files(directory, NULL), program_count);
     ck_assert(umount(directory) == 0);
 }
 END_TEST
@@ -600,7 +633,7 @@ START_TEST(compute_once)
 }
 END_TEST
 
-START_TEST(cache_serves_processes_at_once)
+START_TEST(concurrent_processes_share_the_cache)
 {
     pid_t child[4];
     cache_new();
@@ -608,7 +641,7 @@ START_TEST(cache_serves_processes_at_once)
         child[i] = process_start("/proc/self/exe", "compute");
     for (int i = 0; i < 4; i++)
         ck_assert_int_eq(process_end(child[i]), 0);
-    one();
+    single_file();
     compute(directory);
     ck_assert_int_eq(warnings, 0);
 }
@@ -623,21 +656,21 @@ static Suite *suite_make(bool child)
         tcase_add_test(cases, compute_once);
         return suite;
     }
-    tcase_add_test(cases, every_flipped_bit_is_seen);
-    tcase_add_test(cases, every_cut_is_seen);
+    tcase_add_test(cases, flipped_bits_are_detected);
+    tcase_add_test(cases, truncation_is_detected);
     tcase_add_test(cases, names_are_told);
     tcase_add_test(cases, cache_is_kept);
-    tcase_add_test(cases, drivers_that_keep_programs_get_no_cache);
-    tcase_add_test(cases, the_systems_cache_serves);
-    tcase_add_test(cases, what_is_shared_depends_on_the_driver);
+    tcase_add_test(cases, drivers_with_their_own_cache_get_no_cache);
+    tcase_add_test(cases, system_cache_is_used);
+    tcase_add_test(cases, published_files_depend_on_the_driver);
     tcase_add_test(cases, damaged_files_are_rebuilt);
     tcase_add_test(cases, other_drivers_files_are_rebuilt);
-    tcase_add_test(cases, files_not_to_be_trusted_are_rebuilt);
-    tcase_add_test(cases, directories_not_to_be_trusted_are_not_used);
-    tcase_add_test(cases, cap_drops_the_oldest);
-    tcase_add_test(cases, unfinished_files_are_swept);
-    tcase_add_test(cases, cache_serves_processes_at_once);
-    tcase_add_test(cases, disks_that_take_nothing);
+    tcase_add_test(cases, untrusted_files_are_rebuilt);
+    tcase_add_test(cases, untrusted_directories_are_not_used);
+    tcase_add_test(cases, limit_evicts_the_oldest);
+    tcase_add_test(cases, partial_files_are_removed);
+    tcase_add_test(cases, concurrent_processes_share_the_cache);
+    tcase_add_test(cases, unwritable_disks);
     return suite;
 }
 
@@ -660,7 +693,7 @@ int main(int argc, char **argv)
         setenv("CK_VERBOSITY", "silent", 1);
     int result = runner_run(suite_make(child), CK_NOFORK);
     if (!child) {
-        files(directory, entry_remove);
+        visit_files(directory, entry_remove);
         rmdir(directory);
     }
     return result;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The disk cache of programs gives what was stored for the same source,
- * options, device, vendor, driver, platform and version, and for no other:
- * program_cache.c alone, over a driver that this file makes up.
+ * The disk cache returns a program only for the same source, options, device,
+ * vendor, driver, platform and version. Tests program_cache.c alone, over a
+ * driver that this file simulates.
  */
 #include <config.h>
 
@@ -22,9 +22,9 @@ static struct platform_device hardware;
 static struct tandem_device device;
 static struct variant_source text;
 static char source[16];
-static uint64_t binary; /* of the program that is stored next */
+static uint64_t binary; /* The content of the program that is stored next. */
 
-/* ---- what program_cache.c calls ---- */
+/* ---- functions that program_cache.c calls ---- */
 
 void device_log(struct tandem_device *on, enum tandem_log_level level,
                 const char *format, ...)
@@ -44,7 +44,7 @@ cl_int CL_API_CALL clGetProgramInfo(cl_program program, cl_program_info name,
     return CL_SUCCESS;
 }
 
-/* A program is the number that its binary holds. */
+/* The binary of a program contains only its number. */
 cl_program CL_API_CALL clCreateProgramWithBinary(cl_context context,
                                                  cl_uint count,
                                                  const cl_device_id *devices,
@@ -77,7 +77,7 @@ cl_int CL_API_CALL clReleaseProgram(cl_program program)
     return CL_SUCCESS;
 }
 
-/* ---- what a program is known by ---- */
+/* ---- parts of the key ---- */
 
 static void base(void)
 {
@@ -120,8 +120,8 @@ static void (*const changes[])(void) = {
     driver,     platform,      version, moved_name};
 #define CHANGES (int)(sizeof(changes) / sizeof(changes[0]))
 
-/* 0: the cache has none. */
-static uint64_t loaded(void)
+/* Returns 0 if the cache does not have the program. */
+static uint64_t loaded_binary(void)
 {
     return (uint64_t)(uintptr_t)program_cache_load(&device, &text);
 }
@@ -168,30 +168,33 @@ static void cache_teardown(void)
     directory_empty();
 }
 
-START_TEST(what_was_stored_is_found)
+START_TEST(stored_programs_are_found)
 {
-    ck_assert_uint_eq(loaded(), 0);
+    ck_assert_uint_eq(loaded_binary(), 0);
     stored(7);
-    ck_assert_uint_eq(loaded(), 7);
+    ck_assert_uint_eq(loaded_binary(), 7);
     stored(8);
-    ck_assert_uint_eq(loaded(), 8);
+    ck_assert_uint_eq(loaded_binary(), 8);
 }
 END_TEST
 
-/* Each ingredient makes another program; the one before stays. */
-START_TEST(by_all_that_it_depends_on)
+/*
+ * A change of any part of the key selects another program; the earlier one
+ * remains.
+ */
+START_TEST(the_key_contains_all_dependencies)
 {
     stored(7);
     changes[_i]();
-    ck_assert_uint_eq(loaded(), 0);
+    ck_assert_uint_eq(loaded_binary(), 0);
     stored(8);
-    ck_assert_uint_eq(loaded(), 8);
+    ck_assert_uint_eq(loaded_binary(), 8);
     base();
-    ck_assert_uint_eq(loaded(), 7);
+    ck_assert_uint_eq(loaded_binary(), 7);
 }
 END_TEST
 
-/* The one file but except (NULL: the one there is). */
+/* Finds the only file other than `except`, which may be NULL. */
 static void file_find(char out[64], const char *except)
 {
     DIR *directory = opendir(DIRECTORY);
@@ -206,7 +209,7 @@ static void file_find(char out[64], const char *except)
     ck_assert_str_ne(out, "");
 }
 
-/* Nor does a file serve that has another's name. */
+/* A file is not used if its content has another key than its name. */
 START_TEST(the_key_in_the_file_is_compared)
 {
     char first[64], second[64];
@@ -218,7 +221,7 @@ START_TEST(the_key_in_the_file_is_compared)
     ck_assert_int_eq(
         renameat(device.cache.directory, first, device.cache.directory, second),
         0);
-    ck_assert_uint_eq(loaded(), 0);
+    ck_assert_uint_eq(loaded_binary(), 0);
 }
 END_TEST
 
@@ -226,8 +229,8 @@ int main(void)
 {
     TCase *tests = tcase_create("cache-key");
     tcase_add_checked_fixture(tests, cache_setup, cache_teardown);
-    tcase_add_test(tests, what_was_stored_is_found);
-    tcase_add_loop_test(tests, by_all_that_it_depends_on, 0, CHANGES);
+    tcase_add_test(tests, stored_programs_are_found);
+    tcase_add_loop_test(tests, the_key_contains_all_dependencies, 0, CHANGES);
     tcase_add_loop_test(tests, the_key_in_the_file_is_compared, 0, CHANGES);
     return runner_run_case("cache-key", tests);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What makes PTX for sm_90a of PTX for sm_90, of text as it should be and of
- * any other; the profile's word on whether that is used, and what routes make
- * of it.  No OpenCL.
+ * Rewriting of PTX for sm_90 into PTX for sm_90a, with valid and invalid text;
+ * the self-test result in a profile; and its effect on the kernel selection.
+ * Needs no OpenCL.
  */
 #include <config.h>
 
@@ -29,11 +29,11 @@
                "//@ wgmma.mma_async.sync.aligned.m64n64k8.f32.tf32.tf32 "      \
                "{%f1,%f2}, %rd1, %rd2, 1, 1, 1;\n\tret;\n}\n"
 
-/* The message, or the text. */
-static char *patched(const char *text, size_t bytes, const char **out_why)
+/* Returns the rewritten text, or NULL with the error message. */
+static char *rewrite(const char *text, size_t bytes, const char **out_why)
 {
     size_t length;
-    /* What lies behind the text is not to be read. */
+    /* Allocates exactly, so that sanitizers detect reads past the text. */
     char *exact = malloc(bytes > 0 ? bytes : 1);
     memcpy(exact, text, bytes);
     char *out = ptx_rewrite_sm90a(exact, bytes, &length, out_why);
@@ -46,16 +46,16 @@ static char *patched(const char *text, size_t bytes, const char **out_why)
 static void refused(const char *text, const char *because)
 {
     const char *why;
-    char *out = patched(text, strlen(text), &why);
+    char *out = rewrite(text, strlen(text), &why);
     ck_assert_msg(out == NULL, "%s", text);
     ck_assert_str_eq(why, because);
 }
 
-START_TEST(marked_instructions_come_to_life)
+START_TEST(marked_instructions_are_rewritten)
 {
     const char *why;
-    /* With ends that drivers count, too. */
-    char *out = patched(PTX "\0", sizeof(PTX) + 1, &why);
+    /* The text may include the terminating NUL, which some drivers count. */
+    char *out = rewrite(PTX "\0", sizeof(PTX) + 1, &why);
     ck_assert_str_eq(
         out, "// made by a compiler\n.version 9.0\n"
              ".target sm_90a, texmode_independent\n.address_size 64\n"
@@ -66,14 +66,14 @@ START_TEST(marked_instructions_come_to_life)
              "{%f1,%f2}, %rd1, %rd2, 1, 1, 1;\n\tret;\n}\n");
     free(out);
     static const char least[] = ".target sm_90\n" GROUP FENCE;
-    out = patched(least, strlen(least), &why);
+    out = rewrite(least, strlen(least), &why);
     ck_assert_str_eq(out, ".target sm_90a\n.reqntid 512, 1, 1\n"
                           ".minnctapersm 1\nwgmma.fence.sync.aligned;\n");
     free(out);
 }
 END_TEST
 
-START_TEST(other_texts_are_refused)
+START_TEST(other_texts_are_rejected)
 {
     const char *why;
     refused("", "it is not text");
@@ -91,13 +91,13 @@ START_TEST(other_texts_are_refused)
     refused(PTX GROUP, "there is not exactly one kernel with a fixed "
                        "work-group size");
     refused(HEAD GROUP, "no instruction is marked");
-    char *out = patched(PTX "\0.target", sizeof(PTX) + 7, &why);
+    char *out = rewrite(PTX "\0.target", sizeof(PTX) + 7, &why);
     ck_assert_ptr_null(out);
     ck_assert_str_eq(why, "it is not text");
 }
 END_TEST
 
-START_TEST(other_instructions_are_refused)
+START_TEST(other_instructions_are_rejected)
 {
     static const char *const lines[] = {
         "//@ trap;",
@@ -125,9 +125,11 @@ END_TEST
 
 static uint32_t seed;
 
-/* Cut anywhere, with any byte changed, and of random lines: nothing past the
- * end is read or written, which the sanitizers see. */
-START_TEST(hostile_texts_do_no_harm)
+/*
+ * The text is truncated anywhere, has any byte changed, or consists of random
+ * lines. Sanitizers detect accesses past its end.
+ */
+START_TEST(malformed_texts_are_handled)
 {
     static const char *const lines[] = {
         ".target sm_90", ".target sm_90, x", ".reqntid 1", "//@ ", "\t//@",
@@ -136,12 +138,12 @@ START_TEST(hostile_texts_do_no_harm)
     const char *why;
     char text[sizeof(PTX)];
     for (size_t cut = 0; cut < sizeof(PTX); cut++)
-        free(patched(PTX, cut, &why));
+        free(rewrite(PTX, cut, &why));
     for (size_t i = 0; i + 1 < sizeof(PTX); i++)
         for (unsigned bit = 0; bit < 8; bit++) {
             memcpy(text, PTX, sizeof(text));
             text[i] = (char)((unsigned char)text[i] ^ 1u << bit);
-            free(patched(text, sizeof(text), &why));
+            free(rewrite(text, sizeof(text), &why));
         }
     for (int i = 0; i < 2000; i++) {
         char many[256] = "";
@@ -150,7 +152,7 @@ START_TEST(hostile_texts_do_no_harm)
             strcat(many, lines[(seed >> 16) % 12]);
             strcat(many, (seed >> 28) != 0 ? "\n" : "");
         }
-        free(patched(many, strlen(many), &why));
+        free(rewrite(many, strlen(many), &why));
     }
 }
 END_TEST
@@ -161,29 +163,29 @@ static struct platform_device hardware = {.info = {.name = "a GPU",
                                                    .platform = "P"},
                                           .version = "OpenCL 3.0"};
 
-START_TEST(verdicts_come_back)
+START_TEST(results_are_formatted_and_parsed)
 {
     const uint64_t stamp = sm90a_self_test_stamp(&hardware);
-    enum sm90a_self_test_result verdict;
+    enum sm90a_self_test_result result;
     for (uint32_t i = SM90A_SELF_TEST_STARTED; i < SM90A_SELF_TEST_RESULT_COUNT;
          i++) {
         char text[SM90A_SELF_TEST_RESULT_BYTES];
         sm90a_self_test_result_format(text, (enum sm90a_self_test_result)i,
                                       stamp);
-        ck_assert(sm90a_self_test_result_parse(text, stamp, &verdict));
-        ck_assert_uint_eq(verdict, i);
-        ck_assert((sm90a_self_test_failure_reason(verdict) == NULL) ==
+        ck_assert(sm90a_self_test_result_parse(text, stamp, &result));
+        ck_assert_uint_eq(result, i);
+        ck_assert((sm90a_self_test_failure_reason(result) == NULL) ==
                   (i == SM90A_SELF_TEST_PASSED));
-        ck_assert(sm90a_self_test_result_parse(text, stamp + 1, &verdict));
-        ck_assert_uint_eq(verdict, SM90A_SELF_TEST_STALE);
-        ck_assert_ptr_nonnull(sm90a_self_test_failure_reason(verdict));
+        ck_assert(sm90a_self_test_result_parse(text, stamp + 1, &result));
+        ck_assert_uint_eq(result, SM90A_SELF_TEST_STALE);
+        ck_assert_ptr_nonnull(sm90a_self_test_failure_reason(result));
     }
     ck_assert_ptr_nonnull(
         sm90a_self_test_failure_reason(SM90A_SELF_TEST_NOT_RUN));
 }
 END_TEST
 
-START_TEST(a_verdict_is_of_one_driver_and_device)
+START_TEST(a_result_applies_to_one_driver_and_device)
 {
     const uint64_t stamp = sm90a_self_test_stamp(&hardware);
     struct platform_device other = hardware;
@@ -199,7 +201,7 @@ START_TEST(a_verdict_is_of_one_driver_and_device)
 }
 END_TEST
 
-START_TEST(other_values_are_no_verdict)
+START_TEST(invalid_results_are_rejected)
 {
     static const char *const values[] = {"",
                                          "passed",
@@ -213,21 +215,24 @@ START_TEST(other_values_are_no_verdict)
                                          "passed 0000000000000000 ",
                                          "failed 0000000000000000x",
                                          "none"};
-    enum sm90a_self_test_result verdict;
+    enum sm90a_self_test_result result;
     for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
-        ck_assert_msg(!sm90a_self_test_result_parse(values[i], 0, &verdict),
+        ck_assert_msg(!sm90a_self_test_result_parse(values[i], 0, &result),
                       "%s", values[i]);
-        ck_assert_uint_eq(verdict, SM90A_SELF_TEST_NOT_RUN);
+        ck_assert_uint_eq(result, SM90A_SELF_TEST_NOT_RUN);
     }
     ck_assert(
-        sm90a_self_test_result_parse("passed 0000000000000000", 0, &verdict));
-    ck_assert_uint_eq(verdict, SM90A_SELF_TEST_PASSED);
+        sm90a_self_test_result_parse("passed 0000000000000000", 0, &result));
+    ck_assert_uint_eq(result, SM90A_SELF_TEST_PASSED);
 }
 END_TEST
 
 static struct gemm_selector selector;
 
-/* 100 compute units; wgmma: of capability 9.0. */
+/*
+ * Uses a device with 100 compute units, and compute capability 9.0 if wgmma is
+ * set.
+ */
 static void start(bool wgmma)
 {
     static struct platform_device gpu;
@@ -239,13 +244,13 @@ static void start(bool wgmma)
     gemm_selector_init(&selector, &gpu);
 }
 
-static void take(const char *key, const char *value)
+static void cost_set(const char *key, const char *value)
 {
     ck_assert_msg(gemm_cost_model_parse(&selector.cost_model, key, value),
                   "%s: %s", key, value);
 }
 
-static bool patched_choice(uint32_t flags)
+static bool wgmma_is_selected(uint32_t flags)
 {
     const struct tandem_gemm gemm = {
         .struct_size = sizeof(gemm),
@@ -264,44 +269,44 @@ static bool patched_choice(uint32_t flags)
     return !selection.clblast && gemm_configs[selection.kernel].uses_wgmma;
 }
 
-START_TEST(patched_programs_are_used_where_they_are_trusted_alone)
+START_TEST(sm90a_programs_are_used_only_after_the_self_test)
 {
     const uint32_t scaled = TANDEM_GEMM_ALLOW_NORMWISE_ERROR;
-    /* Of any other compute capability, never. */
+    /* Never on another compute capability. */
     start(false);
     gemm_selector_enable_sm90a(&selector);
-    ck_assert(!patched_choice(scaled));
+    ck_assert(!wgmma_is_selected(scaled));
     ck_assert(gemm_selector_force(&selector, "wgmma-fp16x3-128x128"));
-    ck_assert(!patched_choice(scaled));
-    /* Of the one that has them, on somebody's word. */
+    ck_assert(!wgmma_is_selected(scaled));
+    /* On compute capability 9.0 only after the self-test has passed. */
     start(true);
-    ck_assert(!patched_choice(0));
-    ck_assert(!patched_choice(scaled));
+    ck_assert(!wgmma_is_selected(0));
+    ck_assert(!wgmma_is_selected(scaled));
     gemm_selector_enable_sm90a(&selector);
-    ck_assert(patched_choice(scaled));
-    ck_assert(patched_choice(0)); /* those of split f32 */
-    /* What fails is left for what does without. */
+    ck_assert(wgmma_is_selected(scaled));
+    ck_assert(wgmma_is_selected(0)); /* The kernels with split f32. */
+    /* If a kernel is disabled, one without wgmma is selected. */
     const struct tandem_gemm gemm = {.struct_size = sizeof(gemm),
                                      .dtype = TANDEM_F32};
     for (uint32_t i = 0; i < GEMM_KERNEL_COUNT; i++)
         if (gemm_configs[i].uses_wgmma)
             gemm_selector_disable(&selector, &gemm, (enum gemm_kernel_id)i);
-    ck_assert(!patched_choice(scaled) && !patched_choice(0));
-    /* Not where they were measured slower. */
+    ck_assert(!wgmma_is_selected(scaled) && !wgmma_is_selected(0));
+    /* A kernel that was measured slower is not selected. */
     start(true);
     gemm_selector_enable_sm90a(&selector);
-    take("kernel.3xtf32-128x128", "5000 77 63");
-    take("kernel.wgmma-3xtf32-128x128", "5000 700 700");
-    take("kernel.fp16x3-128x128", "5000 40 35");
-    take("kernel.wgmma-fp16x3-128x128", "5000 700 700");
-    ck_assert(!patched_choice(scaled) && !patched_choice(0));
-    take("kernel.wgmma-fp16x3-128x128", "5000 17 17");
-    ck_assert(patched_choice(scaled));
-    take("kernel.wgmma-3xtf32-128x128", "5000 35 35");
-    ck_assert(patched_choice(0));
-    start(true); /* tests may have them */
+    cost_set("kernel.3xtf32-128x128", "5000 77 63");
+    cost_set("kernel.wgmma-3xtf32-128x128", "5000 700 700");
+    cost_set("kernel.fp16x3-128x128", "5000 40 35");
+    cost_set("kernel.wgmma-fp16x3-128x128", "5000 700 700");
+    ck_assert(!wgmma_is_selected(scaled) && !wgmma_is_selected(0));
+    cost_set("kernel.wgmma-fp16x3-128x128", "5000 17 17");
+    ck_assert(wgmma_is_selected(scaled));
+    cost_set("kernel.wgmma-3xtf32-128x128", "5000 35 35");
+    ck_assert(wgmma_is_selected(0));
+    start(true); /* Tests may force the kernel. */
     ck_assert(gemm_selector_force(&selector, "wgmma-3xtf32-128x64"));
-    ck_assert(patched_choice(0));
+    ck_assert(wgmma_is_selected(0));
 }
 END_TEST
 
@@ -309,15 +314,14 @@ int main(void)
 {
     TCase *tests = tcase_create("patched");
     seed = (uint32_t)test_seed();
-    tcase_add_test(tests, marked_instructions_come_to_life);
-    tcase_add_test(tests, other_texts_are_refused);
-    tcase_add_test(tests, other_instructions_are_refused);
-    tcase_add_test(tests, hostile_texts_do_no_harm);
-    tcase_add_test(tests, verdicts_come_back);
-    tcase_add_test(tests, a_verdict_is_of_one_driver_and_device);
-    tcase_add_test(tests, other_values_are_no_verdict);
-    tcase_add_test(tests,
-                   patched_programs_are_used_where_they_are_trusted_alone);
+    tcase_add_test(tests, marked_instructions_are_rewritten);
+    tcase_add_test(tests, other_texts_are_rejected);
+    tcase_add_test(tests, other_instructions_are_rejected);
+    tcase_add_test(tests, malformed_texts_are_handled);
+    tcase_add_test(tests, results_are_formatted_and_parsed);
+    tcase_add_test(tests, a_result_applies_to_one_driver_and_device);
+    tcase_add_test(tests, invalid_results_are_rejected);
+    tcase_add_test(tests, sm90a_programs_are_used_only_after_the_self_test);
     Suite *suite = suite_create("patched");
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rows of softmax and the norms, short ones that are kept and long ones that
- * are split: what lies before a row and behind it is neither written nor read,
- * wherever in a sector it begins; and pieces of a row that hold nothing but
- * -infinity, as many elements as a work-item takes at a time, or a split.
+ * Row kernels of softmax and the norms, for short rows that are cached and
+ * long rows that are split. Memory before and after a row must be neither read
+ * nor written, at any alignment of the row. Parts of a row that contain only
+ * -infinity, of the size of a vector, a work-group iteration or a split, must
+ * not affect the result.
  */
 #include <config.h>
 
@@ -15,11 +16,14 @@
 #include "../../support/check_runner.h"
 #include "support.h"
 
-/* Around all rows. */
+/* Elements around all rows. */
 #define GUARD 64
 #define ROWS 3
-/* Kept by a group (of sizes that the conformance suite has, too: each is a
- * compilation); split, in vectors of four and not. */
+/*
+ * Rows that a work-group caches, of sizes that the conformance suite also has,
+ * to avoid further compilations; and rows that are split, with and without
+ * vectors of four.
+ */
 #define SHORT_NORM 1001
 #define SHORT_SOFTMAX 3858
 #define LONG_VECTORS 40000
@@ -52,9 +56,12 @@ static void device_end(void)
     backend->close(device);
 }
 
-/* Rows of count elements, so many apart, from element first on. */
+/*
+ * Launches an operator on rows of count elements with this pitch, starting at
+ * element first.
+ */
 static void launch(uint32_t id, int64_t rows, int64_t count, int64_t first,
-                   int64_t apart)
+                   int64_t pitch)
 {
     const bool norm = id == TANDEM_OP_LAYER_NORM;
     const double epsilon = 1e-5;
@@ -66,9 +73,9 @@ static void launch(uint32_t id, int64_t rows, int64_t count, int64_t first,
                                  .float_count = norm ? 1 : 0,
                                  .floats = &epsilon};
     const struct tandem_tensor_desc from = {
-        in, (uint64_t)first * 4, TANDEM_F32, 2, {rows, count}, {apart, 1}};
+        in, (uint64_t)first * 4, TANDEM_F32, 2, {rows, count}, {pitch, 1}};
     const struct tandem_tensor_desc to = {out, (uint64_t)first * 4, TANDEM_F32,
-                                          2,   {rows, count},       {apart, 1}};
+                                          2,   {rows, count},       {pitch, 1}};
     const struct tandem_tensor_desc by = {affine, 0,       TANDEM_F32,
                                           1,      {count}, {1}};
     const struct tandem_tensor_desc *inputs[] = {&from, &by, &by};
@@ -86,9 +93,9 @@ static void launch(uint32_t id, int64_t rows, int64_t count, int64_t first,
 
 /* ---- references ---- */
 
-/* Of the row at row: the mean, and one over the root of the mean square. */
-static void norm_of(const float *row, int64_t count, double *mean,
-                    double *factor)
+/* Computes the mean of a row and the reciprocal of its standard deviation. */
+static void norm_reference(const float *row, int64_t count, double *mean,
+                           double *factor)
 {
     double sum = 0, square = 0;
     for (int64_t i = 0; i < count; i++)
@@ -99,8 +106,8 @@ static void norm_of(const float *row, int64_t count, double *mean,
     *factor = 1 / sqrt(square / (double)count + 1e-5);
 }
 
-static void softmax_of(const float *row, int64_t count, double *largest,
-                       double *sum)
+static void softmax_reference(const float *row, int64_t count, double *largest,
+                              double *sum)
 {
     *largest = -INFINITY;
     *sum = 0;
@@ -116,70 +123,73 @@ static void row_check(uint32_t id, const float *from, const float *to,
     double a, b;
     const bool norm = id == TANDEM_OP_LAYER_NORM;
     if (norm)
-        norm_of(from, count, &a, &b);
+        norm_reference(from, count, &a, &b);
     else
-        softmax_of(from, count, &a, &b);
+        softmax_reference(from, count, &a, &b);
     for (int64_t i = 0; i < count; i++) {
         const double want =
             norm ? ((double)from[i] - a) * b + 1 : exp((double)from[i] - a) / b;
-        const double least = norm ? 1e-5 : 1e-9;
+        const double absolute = norm ? 1e-5 : 1e-9;
         if ((double)to[i] != want &&
-            !(fabs((double)to[i] - want) <= least + 1e-5 * fabs(want)))
+            !(fabs((double)to[i] - want) <= absolute + 1e-5 * fabs(want)))
             ck_abort_msg("operator %u, element %lld of %lld is %g, not %g", id,
                          (long long)i, (long long)count, (double)to[i], want);
     }
 }
 
-/* ---- what lies around rows ---- */
+/* ---- memory around rows ---- */
 
-/* What is read of it would make all of a row NaN. */
-static void row_alone(uint32_t id, int64_t rows, int64_t count, int64_t shift,
-                      int64_t apart)
+/*
+ * The memory around the rows contains NaN, so a read of it would make the
+ * whole row NaN.
+ */
+static void rows_check_surroundings(uint32_t id, int64_t rows, int64_t count,
+                                    int64_t shift, int64_t pitch)
 {
     const int64_t first = GUARD + shift;
     for (int i = 0; i < FLOATS; i++)
         x[i] = NAN;
     for (int64_t row = 0; row < rows; row++)
         for (int64_t i = 0; i < count; i++)
-            x[first + row * apart + i] = (float)((i * 7 + row) % 13) - 5.5f;
-    launch(id, rows, count, first, apart);
+            x[first + row * pitch + i] = (float)((i * 7 + row) % 13) - 5.5f;
+    launch(id, rows, count, first, pitch);
     for (int64_t i = 0; i < FLOATS; i++) {
         const int64_t place = i - first;
-        const int64_t row = place < 0 ? rows : place / apart;
-        const bool inside = row < rows && place - row * apart < count;
+        const int64_t row = place < 0 ? rows : place / pitch;
+        const bool inside = row < rows && place - row * pitch < count;
         if (!inside && y[i] != before[i])
             ck_abort_msg("operator %u, rows of %lld from %lld: element %lld "
                          "outside them was written",
                          id, (long long)count, (long long)first, (long long)i);
     }
     for (int64_t row = 0; row < rows; row++)
-        row_check(id, x + first + row * apart, y + first + row * apart, count);
+        row_check(id, x + first + row * pitch, y + first + row * pitch, count);
 }
 
-/* From each place in a sector of eight elements. */
-START_TEST(nothing_around_short_rows_is_touched)
+/* The rows start at each position in a sector of eight elements. */
+START_TEST(surroundings_of_short_rows_are_untouched)
 {
     const uint32_t id = _i == 0 ? TANDEM_OP_SOFTMAX : TANDEM_OP_LAYER_NORM;
     const int64_t count = _i == 0 ? SHORT_SOFTMAX : SHORT_NORM;
     for (int64_t shift = 0; shift < 9; shift++)
-        row_alone(id, ROWS, count, shift, count);
-    row_alone(id, ROWS, count, 3, count + 50);
+        rows_check_surroundings(id, ROWS, count, shift, count);
+    rows_check_surroundings(id, ROWS, count, 3, count + 50);
 }
 END_TEST
 
-START_TEST(nothing_around_long_rows_is_touched)
+START_TEST(surroundings_of_long_rows_are_untouched)
 {
     const uint32_t id = _i == 0 ? TANDEM_OP_SOFTMAX : TANDEM_OP_LAYER_NORM;
     for (int64_t shift = 0; shift < 9; shift++)
-        row_alone(id, 1 + shift % 2, LONG, shift, LONG);
-    row_alone(id, ROWS, LONG - 9, 5, LONG);
+        rows_check_surroundings(id, 1 + shift % 2, LONG, shift, LONG);
+    rows_check_surroundings(id, ROWS, LONG - 9, 5, LONG);
 }
 END_TEST
 
 /* ---- -infinity ---- */
 
-/* From element from to element to nothing else. */
-static void masked(int64_t count, int64_t from, int64_t to)
+/* Sets elements from `from` to `to` to -infinity. */
+static void masked_rows_check(int64_t count, int64_t from, int64_t to)
 {
     for (int i = 0; i < FLOATS; i++)
         x[i] = 1e30f;
@@ -190,8 +200,11 @@ static void masked(int64_t count, int64_t from, int64_t to)
     row_check(TANDEM_OP_SOFTMAX, x + GUARD, y + GUARD, count);
 }
 
-/* A turn of a group are 4096 elements or so, a split some of these. */
-START_TEST(pieces_of_minus_infinity_count_for_nothing)
+/*
+ * A work-group iteration has 4096 elements or so, and a split has some of
+ * these.
+ */
+START_TEST(parts_of_minus_infinity_do_not_count)
 {
     static const int64_t counts[] = {SHORT_SOFTMAX, LONG_VECTORS, LONG};
     static const int64_t pieces[] = {1,    4,     37,    1024,  4096,
@@ -201,12 +214,13 @@ START_TEST(pieces_of_minus_infinity_count_for_nothing)
         const int64_t piece = pieces[i];
         if (piece >= count)
             break;
-        masked(count, 0, piece);
-        masked(count, count - piece, count);
-        masked(count, count / 2 - piece / 2, count / 2 - piece / 2 + piece);
+        masked_rows_check(count, 0, piece);
+        masked_rows_check(count, count - piece, count);
+        masked_rows_check(count, count / 2 - piece / 2,
+                          count / 2 - piece / 2 + piece);
     }
-    masked(count, 0, count - 1);
-    masked(count, 1, count);
+    masked_rows_check(count, 0, count - 1);
+    masked_rows_check(count, 1, count);
 }
 END_TEST
 
@@ -223,9 +237,8 @@ int main(void)
     }
     suite_add_tcase(suite, tests);
     tcase_add_checked_fixture(tests, device_new, device_end);
-    tcase_add_loop_test(tests, nothing_around_short_rows_is_touched, 0, 2);
-    tcase_add_loop_test(tests, nothing_around_long_rows_is_touched, 0, 2);
-    tcase_add_loop_test(tests, pieces_of_minus_infinity_count_for_nothing, 0,
-                        3);
+    tcase_add_loop_test(tests, surroundings_of_short_rows_are_untouched, 0, 2);
+    tcase_add_loop_test(tests, surroundings_of_long_rows_are_untouched, 0, 2);
+    tcase_add_loop_test(tests, parts_of_minus_infinity_do_not_count, 0, 3);
     return runner_run(suite, CK_NOFORK);
 }

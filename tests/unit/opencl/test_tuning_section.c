@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reading and writing a profile's section: objects of strings, and figures in
- * them, whatever the locale.  No OpenCL.
+ * Reading and writing a profile's tuning section: objects of strings with
+ * numbers in them, in any locale. Needs no OpenCL.
  */
 #include <config.h>
 
@@ -46,7 +46,7 @@ START_TEST(sections_are_objects_of_strings)
     ck_assert(tuning_section_read("{\"a\": \"1\"}", take_pair, list, why,
                                   sizeof(why)));
     ck_assert_str_eq(list, "a=1,");
-    /* The first that is not liked is named, the others are taken. */
+    /* The first rejected value is reported, and the other values are used. */
     list[0] = '\0';
     ck_assert(!tuning_section_read("{\"a\": \"!\", \"b\": \"2\"}", take_pair,
                                    list, why, sizeof(why)));
@@ -55,7 +55,7 @@ START_TEST(sections_are_objects_of_strings)
 }
 END_TEST
 
-START_TEST(figures_come_back)
+START_TEST(numbers_are_formatted_and_parsed)
 {
     static const double values[] = {0, 0.001, 1, 1.5, 97.25, 4000, 123456.789,
                                     1e12, DECIMAL_MAX};
@@ -85,6 +85,6 @@ int main(void)
 {
     TCase *tests = tcase_create("section");
     tcase_add_test(tests, sections_are_objects_of_strings);
-    tcase_add_test(tests, figures_come_back);
+    tcase_add_test(tests, numbers_are_formatted_and_parsed);
     return runner_run_case("section", tests);
 }

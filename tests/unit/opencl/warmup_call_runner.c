@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * samples all|few SEED|KEY: builds the variants of all kernels that run without
- * NVIDIA's instructions, or of each kernel and way of access one, or that of a
- * key in hexadecimal, for the first OpenCL device, and runs the sample of each
- * as the plugin does before a variant's first use.  Whoever watches the device
- * sees what samples touch.
+ * Usage: samples all|few SEED|KEY
+ *
+ * Builds kernel variants for the first OpenCL device and runs the warm-up call
+ * of each, as the plugin does before a variant's first use: all variants that
+ * run without NVIDIA's instructions, or one of each kernel and access pattern,
+ * or the one with this hexadecimal key. A tool that observes the device can
+ * check which memory the calls access.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +19,10 @@
 struct bench {
     cl_context context;
     cl_device_id device;
-    /* Planned for, and compiled for: NVIDIA's rows are the longest. */
+    /*
+     * The device for which plans are made, and the one for which kernels are
+     * compiled. NVIDIA devices have the longest cached rows.
+     */
     struct platform_device planned, compiled;
 };
 
@@ -59,9 +64,11 @@ static cl_int kernel_make(const struct bench *bench, uint64_t key,
     return code;
 }
 
-/* Programs on tensor cores are NVIDIA's assembly, and so are those that make
- * halves for them. */
-static bool runs_here(uint64_t key)
+/*
+ * Returns true if the variant runs on any device. Tensor-core programs and the
+ * kernels that split floats for them contain NVIDIA assembly.
+ */
+static bool runs_on_any_device(uint64_t key)
 {
     switch (KEY_KERNEL(key)) {
     case KERNEL_GEMM_3XTF32:
@@ -77,7 +84,7 @@ static bool runs_here(uint64_t key)
     }
 }
 
-static bool sample_run(const struct bench *bench, uint64_t key)
+static bool warmup_call_run(const struct bench *bench, uint64_t key)
 {
     static struct warmup_call sample;
     cl_kernel kernel = NULL;
@@ -96,23 +103,23 @@ static bool sample_run(const struct bench *bench, uint64_t key)
     return false;
 }
 
-static bool samples_run(const struct bench *bench, const struct keys *keys)
+static bool warmup_calls_run(const struct bench *bench, const struct keys *keys)
 {
     uint32_t ran = 0, failed = 0;
     for (uint32_t i = 0; i < keys->count; i++) {
-        if (!runs_here(keys->key[i]))
+        if (!runs_on_any_device(keys->key[i]))
             continue;
         printf("%016llx\n", (unsigned long long)keys->key[i]);
         fflush(stdout);
-        failed += !sample_run(bench, keys->key[i]);
+        failed += !warmup_call_run(bench, keys->key[i]);
         ran++;
     }
     printf("%u samples, %u failed\n", (unsigned)ran, (unsigned)failed);
     return ran > 0 && failed == 0;
 }
 
-/* Of each kernel, and way to read rows, the first. */
-static void keys_thin(struct keys *keys)
+/* Keeps the first variant of each kernel and access pattern of rows. */
+static void keys_keep_one_per_kernel(struct keys *keys)
 {
     bool seen[KERNEL_COUNT][8] = {{false}};
     uint32_t kept = 0;
@@ -143,7 +150,7 @@ static bool keys_make(struct keys *keys, const struct bench *bench, int argc,
     bool found = keys_find(keys, &bench->planned, 8);
     if (found && !all) {
         found = keys_choose(keys, strtoull(argv[2], NULL, 10));
-        keys_thin(keys);
+        keys_keep_one_per_kernel(keys);
     }
     return found;
 }
@@ -160,7 +167,7 @@ int main(int argc, char **argv)
     if (!bench_open(&bench))
         return 77;
     bool right =
-        keys_make(&keys, &bench, argc, argv) && samples_run(&bench, &keys);
+        keys_make(&keys, &bench, argc, argv) && warmup_calls_run(&bench, &keys);
     free(keys.key);
     clReleaseContext(bench.context);
     return right ? 0 : 1;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What cl-probe says of a machine without OpenCL devices, on machines made up
- * of files.
+ * The diagnosis of cl-probe on machines without OpenCL devices, simulated by
+ * files.
  */
 #include <config.h>
 
@@ -55,8 +55,9 @@ static void put(const char *name, const char *text, mode_t mode)
     ck_assert_int_eq(chmod(path(name), mode), 0);
 }
 
-/* Whether a sentence has both texts. */
-static bool says(const json_t *sentences, const char *one, const char *other)
+/* Returns true if a sentence contains both texts. */
+static bool has_sentence(const json_t *sentences, const char *one,
+                         const char *other)
 {
     for (size_t i = 0; i < json_array_size(sentences); i++) {
         const char *text = json_string_value(json_array_get(sentences, i));
@@ -79,34 +80,37 @@ static void pci(const char *address, const char *device_class,
     put(name, vendor, 0644);
 }
 
-START_TEST(gpus_and_their_drivers_are_named)
+START_TEST(gpus_and_their_drivers_are_reported)
 {
     json_t *sentences = json_array();
 
     pci("0000:01:00.0", "0x030200\n", "0x10de\n");
     pci("0000:02:00.0", "0x030000\n", "0x1002\n");
     pci("0000:03:00.0", "0x038000\n", "0x8086\n");
-    pci("0000:04:00.0", "0x020000\n", "0x8086\n"); /* a network card */
-    pci("0000:05:00.0", "0x030000\n", "0x1234\n"); /* an emulator's */
+    pci("0000:04:00.0", "0x020000\n", "0x8086\n"); /* A network card. */
+    pci("0000:05:00.0", "0x030000\n", "0x1234\n"); /* An emulated GPU. */
     pci("0000:06:00.0", "", "nonsense");
     ck_assert_int_eq(mkdir(path("empty"), 0755), 0);
     setenv("OCL_ICD_VENDORS", path("empty"), 1);
     hints_gpus(sentences, path("*"));
     ck_assert_uint_eq(json_array_size(sentences), 3);
-    ck_assert(says(sentences, "NVIDIA (PCI 0000:01:00.0)",
-                   "nvidia-opencl-icd"));
-    ck_assert(says(sentences, "AMD (PCI 0000:02:00.0)", "mesa-opencl-icd"));
-    ck_assert(says(sentences, "Intel (PCI 0000:03:00.0)", "intel-opencl-icd"));
+    ck_assert(has_sentence(sentences, "NVIDIA (PCI 0000:01:00.0)",
+                           "nvidia-opencl-icd"));
+    ck_assert(
+        has_sentence(sentences, "AMD (PCI 0000:02:00.0)", "mesa-opencl-icd"));
+    ck_assert(has_sentence(sentences, "Intel (PCI 0000:03:00.0)",
+                           "intel-opencl-icd"));
     json_decref(sentences);
-    /* One that is registered need not be installed. */
+    /* A registered driver may not be installed. */
     put("amd.icd", "/opt/rocm/lib/libamdocl64.so\n", 0644);
     setenv("OCL_ICD_VENDORS", path("amd.icd"), 1);
     sentences = json_array();
     hints_gpus(sentences, path("*"));
-    ck_assert(says(sentences, "NVIDIA (PCI 0000:01:00.0)",
-                   "nvidia-opencl-icd"));
-    ck_assert(says(sentences, "AMD (PCI 0000:02:00.0)", "amd.icd)"));
-    ck_assert(!says(sentences, "AMD (PCI 0000:02:00.0)", "mesa-opencl-icd"));
+    ck_assert(has_sentence(sentences, "NVIDIA (PCI 0000:01:00.0)",
+                           "nvidia-opencl-icd"));
+    ck_assert(has_sentence(sentences, "AMD (PCI 0000:02:00.0)", "amd.icd)"));
+    ck_assert(
+        !has_sentence(sentences, "AMD (PCI 0000:02:00.0)", "mesa-opencl-icd"));
     json_decref(sentences);
     unsetenv("OCL_ICD_VENDORS");
 }
@@ -118,16 +122,17 @@ static void judge_files(void)
 
     hints_files(sentences, path("*"));
     if (json_array_size(sentences) != 2 ||
-        !says(sentences, "closed: Permission denied", "its mode is") ||
-        !says(sentences, "render: Permission denied", "belongs to the group"))
+        !has_sentence(sentences, "closed: Permission denied", "its mode is") ||
+        !has_sentence(sentences, "render: Permission denied",
+                      "belongs to the group"))
         json_dumpf(sentences, stderr, 0);
     else
         _exit(0);
     _exit(1);
 }
 
-/* To root all are open: as nobody. */
-START_TEST(files_say_who_may_open_them)
+/* Runs as nobody, because root can open all files. */
+START_TEST(file_permissions_are_reported)
 {
     const bool root = geteuid() == 0;
     int state = -1;
@@ -149,29 +154,29 @@ START_TEST(files_say_who_may_open_them)
 }
 END_TEST
 
-START_TEST(where_drivers_are_looked_for_is_said)
+START_TEST(driver_directories_are_reported)
 {
     json_t *sentences = json_array();
 
     setenv("OCL_ICD_VENDORS", scratch, 1);
     hints_drivers(sentences);
-    ck_assert(says(sentences, scratch, ", and there is none"));
+    ck_assert(has_sentence(sentences, scratch, ", and there is none"));
     put("some.icd", "libsome.so\n", 0644);
     json_array_clear(sentences);
     hints_drivers(sentences);
-    ck_assert(says(sentences, scratch, "only the drivers named there"));
-    ck_assert(!says(sentences, scratch, ", and there is none"));
+    ck_assert(has_sentence(sentences, scratch, "only the drivers named there"));
+    ck_assert(!has_sentence(sentences, scratch, ", and there is none"));
     unsetenv("OCL_ICD_VENDORS");
     setenv("OPENCL_VENDOR_PATH", path("none"), 1);
     json_array_clear(sentences);
     hints_drivers(sentences);
-    ck_assert(says(sentences, "OPENCL_VENDOR_PATH is set to",
-                   ", and there is none"));
+    ck_assert(has_sentence(sentences, "OPENCL_VENDOR_PATH is set to",
+                           ", and there is none"));
     setenv("OPENCL_VENDOR_PATH", scratch, 1);
     json_array_clear(sentences);
     hints_drivers(sentences);
-    ck_assert(says(sentences, "OPENCL_VENDOR_PATH is set to", scratch));
-    ck_assert(!says(sentences, scratch, ", and there is none"));
+    ck_assert(has_sentence(sentences, "OPENCL_VENDOR_PATH is set to", scratch));
+    ck_assert(!has_sentence(sentences, scratch, ", and there is none"));
     ck_assert_uint_eq(json_array_size(sentences), 1);
     json_decref(sentences);
 }
@@ -182,8 +187,8 @@ int main(void)
     TCase *tests = tcase_create("hints");
 
     tcase_add_checked_fixture(tests, setup, teardown);
-    tcase_add_test(tests, gpus_and_their_drivers_are_named);
-    tcase_add_test(tests, files_say_who_may_open_them);
-    tcase_add_test(tests, where_drivers_are_looked_for_is_said);
+    tcase_add_test(tests, gpus_and_their_drivers_are_reported);
+    tcase_add_test(tests, file_permissions_are_reported);
+    tcase_add_test(tests, driver_directories_are_reported);
     return runner_run_case("hints", tests);
 }

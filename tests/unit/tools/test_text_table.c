@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Tables and sentences that fit the terminal.
- */
+/* Tables and sentences that fit in the terminal. */
 #include <config.h>
 
 #include "../../../tools/common/text_table.h"
@@ -26,7 +24,7 @@ static void teardown(void)
     written = NULL;
 }
 
-/* Prints the table, which is destroyed, into written. */
+/* Prints the table into written and destroys the table. */
 static void print(struct table *table)
 {
     size_t bytes;
@@ -57,7 +55,7 @@ static void wrap(const char *text, size_t start, size_t indent, size_t columns)
     fclose(out);
 }
 
-START_TEST(test_what_fits_is_one_line_a_row)
+START_TEST(test_short_rows_are_one_line)
 {
     struct table table = {.fold = 2};
 
@@ -90,8 +88,11 @@ START_TEST(test_folding)
 }
 END_TEST
 
-/* Without a place for it, and where one place is not enough. */
-START_TEST(test_folding_where_it_has_to_be)
+/*
+ * Lines are folded without a suitable position, and where one position is not
+ * enough.
+ */
+START_TEST(test_forced_folding)
 {
     for (size_t fold = 0; fold <= 6; fold += 6) {
         struct table table = {.fold = fold};
@@ -145,7 +146,7 @@ START_TEST(test_sentences)
                      "          is room\n"
                      "  short   ok\n");
     teardown();
-    /* A path stays whole, in a line of its own. */
+    /* A path is not folded and has its own line. */
     table_row(&table);
     table_cell(&table, "/etc/OpenCL/vendors/a.icd");
     table_text(&table, "/usr/lib/x86_64-linux-gnu/libdriver.so: 1 device");
@@ -193,9 +194,9 @@ int main(void)
     TCase *tests = tcase_create("all");
 
     tcase_add_checked_fixture(tests, setup, teardown);
-    tcase_add_test(tests, test_what_fits_is_one_line_a_row);
+    tcase_add_test(tests, test_short_rows_are_one_line);
     tcase_add_test(tests, test_folding);
-    tcase_add_test(tests, test_folding_where_it_has_to_be);
+    tcase_add_test(tests, test_forced_folding);
     tcase_add_test(tests, test_characters_are_not_bytes);
     tcase_add_test(tests, test_sentences);
     tcase_add_test(tests, test_wrapping);
