@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Operands that lie in one buffer: an output exactly over an input, side by
- * side, interleaved, or overlapping.  What is true of them is found by marking
- * bytes.  See random_call.h.
+ * Operands that share a buffer: an output exactly over an input, adjacent,
+ * interleaved, or overlapping. The expected status is determined by marking
+ * bytes; see random_call.h.
  */
 #include "random_call.h"
 
@@ -21,12 +21,14 @@ static void operand_move(struct operand *operand, uint64_t bytes)
         operand->offsets[i] += (int64_t)bytes;
 }
 
-/* Puts operand guest into the buffer of host, its own buffer's start distance
- * bytes from the host's, a multiple of 8. */
-static void buffers_join(struct problem *p, uint32_t host, uint32_t guest,
+/*
+ * Moves operand guest into the buffer of host. Its data starts `distance`
+ * bytes after the host's, a multiple of 8.
+ */
+static void buffers_join(struct problem *p, uint32_t target, uint32_t moved,
                          int64_t distance)
 {
-    struct operand *h = &p->operands[host], *g = &p->operands[guest];
+    struct operand *h = &p->operands[target], *g = &p->operands[moved];
     uint64_t shift = distance < 0 ? (uint64_t)-distance : 0;
     uint64_t at = shift + (uint64_t)distance;
     uint64_t bytes = shift + h->bytes;
@@ -37,18 +39,18 @@ static void buffers_join(struct problem *p, uint32_t host, uint32_t guest,
     image = must_allocate(bytes);
     memset(image, OPERAND_GAP, bytes);
     memcpy(image + shift, h->image, h->bytes);
-    for (int64_t i = 0; guest < p->inputs && i < g->elements; i++)
+    for (int64_t i = 0; moved < p->inputs && i < g->elements; i++)
         memcpy(image + at + g->offsets[i], g->image + g->offsets[i],
                bytes_of(g));
     free(g->image);
     operand_move(g, at);
-    p->home[guest] = host;
+    p->storage[moved] = target;
     for (uint32_t i = 0; i < p->inputs + p->outputs; i++) {
         struct operand *member = &p->operands[i];
 
-        if (p->home[i] != host)
+        if (p->storage[i] != target)
             continue;
-        if (i != guest)
+        if (i != moved)
             operand_move(member, shift);
         member->image = image;
         member->bytes = bytes;
@@ -56,7 +58,7 @@ static void buffers_join(struct problem *p, uint32_t host, uint32_t guest,
     free(old);
 }
 
-/* The output becomes exactly the input. */
+/* Makes the output identical to the input. */
 static void output_replace(struct problem *p, uint32_t output, uint32_t input)
 {
     struct operand *out = &p->operands[output], *in = &p->operands[input];
@@ -66,7 +68,7 @@ static void output_replace(struct problem *p, uint32_t output, uint32_t input)
     *out = *in;
     out->offsets = must_allocate(bytes);
     memcpy(out->offsets, in->offsets, bytes);
-    p->home[output] = input;
+    p->storage[output] = input;
 }
 
 static bool overlaps_itself(const struct operand *operand)
@@ -105,8 +107,11 @@ static bool same_layout(const struct tandem_tensor_desc *a,
     return same;
 }
 
-/* Elements pairwise in one place, though strides of single ones may differ. */
-static bool same_places(const struct operand *a, const struct operand *b)
+/*
+ * Returns true if corresponding elements have the same addresses, even if the
+ * strides of axes of size 1 differ.
+ */
+static bool same_addresses(const struct operand *a, const struct operand *b)
 {
     return a->elements == b->elements && a->desc.dtype == b->desc.dtype &&
            memcmp(a->offsets, b->offsets,
@@ -119,15 +124,19 @@ static bool in_place_class(const struct op_row *row)
            row->op_class <= TANDEM_CLASS_OPTIMIZER;
 }
 
-static enum verdict worse(enum verdict a, enum verdict b)
+static enum expected_status combine_statuses(enum expected_status a,
+                                             enum expected_status b)
 {
-    if (a == VERDICT_INVALID || b == VERDICT_INVALID)
-        return VERDICT_INVALID;
-    return a == VERDICT_OPEN ? a : b;
+    if (a == EXPECT_INVALID_ARGUMENT || b == EXPECT_INVALID_ARGUMENT)
+        return EXPECT_INVALID_ARGUMENT;
+    return a == EXPECT_OK_OR_INVALID ? a : b;
 }
 
-/* Of few axes: of those no search for a shared byte is given up. */
-static bool few_axes(const struct operand *a, const struct operand *b)
+/*
+ * Returns true if the operands have so few axes that the overlap check finds
+ * an exact answer.
+ */
+static bool have_few_axes(const struct operand *a, const struct operand *b)
 {
     uint32_t axes = 0;
 
@@ -138,38 +147,43 @@ static bool few_axes(const struct operand *a, const struct operand *b)
     return axes <= 2;
 }
 
-static enum verdict pair_judge(const struct problem *p, uint32_t output,
-                               uint32_t other)
+static enum expected_status expected_status_of_pair(const struct problem *p,
+                                                    uint32_t output,
+                                                    uint32_t other)
 {
     const struct operand *a = &p->operands[output], *b = &p->operands[other];
 
-    if (p->home[output] != p->home[other])
-        return VERDICT_SERVED;
+    if (p->storage[output] != p->storage[other])
+        return EXPECT_OK_IF_SUPPORTED;
     if (other < p->inputs && in_place_class(p->row)) {
         if (same_layout(&a->desc, &b->desc))
-            return VERDICT_SERVED;
-        if (same_places(a, b))
-            return VERDICT_OPEN;
+            return EXPECT_OK_IF_SUPPORTED;
+        if (same_addresses(a, b))
+            return EXPECT_OK_OR_INVALID;
     }
     if (operands_meet(a, b))
-        return VERDICT_INVALID;
-    return few_axes(a, b) ? VERDICT_SERVED : VERDICT_OPEN;
+        return EXPECT_INVALID_ARGUMENT;
+    return have_few_axes(a, b) ? EXPECT_OK_IF_SUPPORTED : EXPECT_OK_OR_INVALID;
 }
 
-/* best: what is to be answered where nothing overlaps. */
-static void overlaps_judge(struct problem *p, enum verdict best)
+/*
+ * Sets the expected status. without_overlap: the expected status if nothing
+ * overlaps.
+ */
+static void expected_status_set(struct problem *p, enum expected_status best)
 {
     uint32_t count = p->inputs + p->outputs;
 
-    p->verdict = best;
+    p->expected_status = best;
     for (uint32_t i = p->inputs; i < count; i++) {
         if (overlaps_itself(&p->operands[i]))
-            p->verdict = VERDICT_INVALID;
+            p->expected_status = EXPECT_INVALID_ARGUMENT;
         for (uint32_t k = 0; k < i; k++)
             if (p->operands[k].present)
-                p->verdict = worse(p->verdict, pair_judge(p, i, k));
+                p->expected_status = combine_statuses(
+                    p->expected_status, expected_status_of_pair(p, i, k));
     }
-    p->memory_alone = p->verdict != VERDICT_SERVED;
+    p->only_launch_detects = p->expected_status != EXPECT_OK_IF_SUPPORTED;
 }
 
 static bool replaceable(const struct problem *p, uint32_t output,
@@ -179,12 +193,15 @@ static bool replaceable(const struct problem *p, uint32_t output,
     const struct operand *in = &p->operands[input];
 
     return in->present && in->desc.dtype == out->desc.dtype &&
-           in->desc.rank == out->desc.rank && p->home[input] == input &&
+           in->desc.rank == out->desc.rank && p->storage[input] == input &&
            memcmp(in->desc.shape, out->desc.shape,
                   in->desc.rank * sizeof(int64_t)) == 0;
 }
 
-/* Each output over an input of its own, where there is one. */
+/*
+ * Makes each output identical to a different input, if there is a suitable
+ * one.
+ */
 static void in_place_make(struct problem *p, struct random *random)
 {
     uint32_t taken = 0, first = (uint32_t)random_below(random, p->inputs);
@@ -212,32 +229,34 @@ static int64_t distance_draw(struct random *random, const struct operand *a,
     int64_t before = -(int64_t)b->bytes - 64, after = (int64_t)a->bytes + 64;
     int64_t distance = random_between(random, before, after);
 
-    if (random_once_in(random, 2)) /* a few elements off */
+    if (random_once_in(random, 2)) /* Off by a few elements. */
         distance = 8 * random_between(random, -4, 4);
     return distance / 8 * 8;
 }
 
-/* Two operands, of which one is an output at times, in one buffer. */
-static void buffers_share(struct problem *p, struct random *random)
+/* Moves two operands into one buffer. One of them may be an output. */
+static void operands_share_buffer(struct problem *p, struct random *random)
 {
     uint32_t count = p->inputs + p->outputs;
-    uint32_t guest = (uint32_t)random_between(random, 1, count - 1);
-    uint32_t host = (uint32_t)random_below(random, guest);
-    struct operand *h = &p->operands[host], *g = &p->operands[guest];
+    uint32_t moved = (uint32_t)random_between(random, 1, count - 1);
+    uint32_t target = (uint32_t)random_below(random, moved);
+    struct operand *h = &p->operands[target], *g = &p->operands[moved];
 
-    if (!h->present || !g->present || p->home[host] != host ||
-        ((p->unbound >> host | p->unbound >> guest) & 1u) != 0)
+    if (!h->present || !g->present || p->storage[target] != target ||
+        ((p->without_buffer >> target | p->without_buffer >> moved) & 1u) != 0)
         return;
-    /* Inputs of one dtype may lie over one another; bools stay 0 or 1. */
-    if (guest < p->inputs && (h->desc.dtype != g->desc.dtype ||
+    /*
+     * Inputs of the same dtype may overlap. Bool elements must remain 0 or 1.
+     */
+    if (moved < p->inputs && (h->desc.dtype != g->desc.dtype ||
                               p->row->op_class == TANDEM_CLASS_GEMM))
         return;
-    buffers_join(p, host, guest, distance_draw(random, h, g));
+    buffers_join(p, target, moved, distance_draw(random, h, g));
     p->what = "operands in one buffer";
 }
 
-/* An output whose strides were thrown together. */
-static bool output_fold(struct problem *p, struct random *random)
+/* Gives an output random strides. */
+static bool output_random_strides(struct problem *p, struct random *random)
 {
     uint32_t place = p->inputs;
     struct operand *out = &p->operands[place];
@@ -260,19 +279,19 @@ static bool output_fold(struct problem *p, struct random *random)
 void sharing_make(struct problem *problem, struct random *random)
 {
     uint64_t kind = random_below(random, 8);
-    enum verdict best = VERDICT_SERVED;
+    enum expected_status best = EXPECT_OK_IF_SUPPORTED;
 
     if (kind < 4 && in_place_class(problem->row))
         in_place_make(problem, random);
     else if (kind < 7)
-        buffers_share(problem, random);
-    else if (output_fold(problem, random))
-        best = VERDICT_OPEN;
+        operands_share_buffer(problem, random);
+    else if (output_random_strides(problem, random))
+        best = EXPECT_OK_OR_INVALID;
     if (problem->row->op_class == TANDEM_CLASS_GEMM) {
         problem->gemm.a.byte_offset = problem->operands[0].desc.byte_offset;
         problem->gemm.b.byte_offset = problem->operands[1].desc.byte_offset;
         problem->gemm.bias_byte_offset = problem->operands[2].desc.byte_offset;
         problem->gemm.c.byte_offset = problem->operands[3].desc.byte_offset;
     }
-    overlaps_judge(problem, best);
+    expected_status_set(problem, best);
 }

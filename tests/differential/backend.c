@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plugins under test.  See backend.h. */
+/* Plugins under test; see backend.h. */
 #include "backend.h"
 
 #include <dlfcn.h>
@@ -73,86 +73,92 @@ void backend_close(struct backend *backend)
         backend->api.close(backend->device);
 }
 
-/* A call as it is passed. */
-struct passed {
+/* The arguments of a call. */
+struct call_arguments {
     struct tandem_op op;
     struct tandem_gemm gemm;
-    struct tandem_buffer *buffers[PROBLEM_OPERANDS]; /* by home */
+    struct tandem_buffer *buffers[PROBLEM_OPERANDS]; /* Indexed by storage. */
     struct tandem_tensor_desc descs[PROBLEM_OPERANDS];
-    /* One more than there are, as a wrong count may say. */
+    /* One more entry than operands, because a wrong count may be passed. */
     const struct tandem_tensor_desc *ins[PROBLEM_OPERANDS + 1];
     const struct tandem_tensor_desc *outs[PROBLEM_OPERANDS + 1];
     uint32_t in_count, out_count;
 };
 
-static void tensors_bind(struct passed *passed, const struct problem *p)
+static void tensors_bind(struct call_arguments *call_arguments,
+                         const struct problem *p)
 {
     for (uint32_t i = 0; i < p->inputs + p->outputs; i++) {
-        struct tandem_tensor_desc *desc = &passed->descs[i];
+        struct tandem_tensor_desc *desc = &call_arguments->descs[i];
         bool there = p->operands[i].present && !(p->missing >> i & 1u);
 
         *desc = p->operands[i].desc;
-        desc->buffer =
-            p->unbound >> i & 1u ? NULL : passed->buffers[p->home[i]];
+        desc->buffer = p->without_buffer >> i & 1u
+                           ? NULL
+                           : call_arguments->buffers[p->storage[i]];
         if (i < p->inputs)
-            passed->ins[i] = there ? desc : NULL;
+            call_arguments->ins[i] = there ? desc : NULL;
         else
-            passed->outs[i - p->inputs] = there ? desc : NULL;
+            call_arguments->outs[i - p->inputs] = there ? desc : NULL;
     }
     for (uint32_t i = p->inputs; i <= PROBLEM_OPERANDS; i++)
-        passed->ins[i] = &passed->descs[0];
+        call_arguments->ins[i] = &call_arguments->descs[0];
     for (uint32_t i = p->outputs; i <= PROBLEM_OPERANDS; i++)
-        passed->outs[i] = &passed->descs[p->inputs];
-    passed->in_count = p->passed_inputs;
-    passed->out_count = p->passed_outputs;
+        call_arguments->outs[i] = &call_arguments->descs[p->inputs];
+    call_arguments->in_count = p->passed_inputs;
+    call_arguments->out_count = p->passed_outputs;
 }
 
-static void passed_bind(struct passed *passed, const struct problem *p)
+static void call_arguments_bind(struct call_arguments *call_arguments,
+                                const struct problem *p)
 {
-    passed->op =
+    call_arguments->op =
         (struct tandem_op){.struct_size = p->struct_size,
                            .id = p->row->id,
                            .int_count = p->int_count,
                            .float_count = p->float_count,
                            .ints = p->int_count ? p->ints : NULL,
                            .floats = p->float_count ? p->floats : NULL};
-    tensors_bind(passed, p);
+    tensors_bind(call_arguments, p);
     if (p->row->op_class != TANDEM_CLASS_GEMM)
         return;
-    passed->gemm = p->gemm;
-    passed->gemm.a.buffer = passed->descs[0].buffer;
-    passed->gemm.b.buffer = passed->descs[1].buffer;
-    passed->gemm.bias = passed->descs[2].buffer;
-    passed->gemm.c.buffer = passed->descs[3].buffer;
-    passed->op.gemm = &passed->gemm;
-    passed->in_count = passed->out_count = 0;
+    call_arguments->gemm = p->gemm;
+    call_arguments->gemm.a.buffer = call_arguments->descs[0].buffer;
+    call_arguments->gemm.b.buffer = call_arguments->descs[1].buffer;
+    call_arguments->gemm.bias = call_arguments->descs[2].buffer;
+    call_arguments->gemm.c.buffer = call_arguments->descs[3].buffer;
+    call_arguments->op.gemm = &call_arguments->gemm;
+    call_arguments->in_count = call_arguments->out_count = 0;
 }
 
-static bool failed(struct attempt *attempt, const struct backend *backend,
-                   enum tandem_status status, const char *what)
+static bool failed(struct call_outcome *call_outcome,
+                   const struct backend *backend, enum tandem_status status,
+                   const char *what)
 {
     if (status == TANDEM_OK)
         return false;
-    if (attempt->failure[0] == '\0')
-        snprintf(attempt->failure, sizeof(attempt->failure), "%s: %s", what,
-                 backend->api.last_error());
+    if (call_outcome->failure[0] == '\0')
+        snprintf(call_outcome->failure, sizeof(call_outcome->failure), "%s: %s",
+                 what, backend->api.last_error());
     return true;
 }
 
-static bool buffers_make(struct attempt *attempt, struct passed *passed,
+static bool buffers_make(struct call_outcome *call_outcome,
+                         struct call_arguments *call_arguments,
                          const struct backend *backend, const struct problem *p)
 {
     for (uint32_t i = 0; i < p->inputs + p->outputs; i++) {
         const struct operand *operand = &p->operands[i];
 
-        if (!operand->present || p->home[i] != i)
+        if (!operand->present || p->storage[i] != i)
             continue;
-        if (failed(attempt, backend,
+        if (failed(call_outcome, backend,
                    backend->api.alloc(backend->device, operand->bytes,
-                                      &passed->buffers[i]),
+                                      &call_arguments->buffers[i]),
                    "alloc") ||
-            failed(attempt, backend,
-                   backend->api.upload(backend->stream, passed->buffers[i], 0,
+            failed(call_outcome, backend,
+                   backend->api.upload(backend->stream,
+                                       call_arguments->buffers[i], 0,
                                        operand->image, operand->bytes, 0),
                    "upload"))
             return false;
@@ -160,64 +166,70 @@ static bool buffers_make(struct attempt *attempt, struct passed *passed,
     return true;
 }
 
-static void call_make(struct attempt *attempt, const struct passed *passed,
+static void call_make(struct call_outcome *call_outcome,
+                      const struct call_arguments *call_arguments,
                       const struct backend *backend, bool gemm)
 {
-    attempt->supports = backend->api.supports(
-        backend->device, &passed->op, gemm ? NULL : passed->ins,
-        passed->in_count, gemm ? NULL : passed->outs, passed->out_count);
+    call_outcome->supports = backend->api.supports(
+        backend->device, &call_arguments->op, gemm ? NULL : call_arguments->ins,
+        call_arguments->in_count, gemm ? NULL : call_arguments->outs,
+        call_arguments->out_count);
     if (gemm)
-        attempt->launch = backend->api.gemm(backend->stream, &passed->gemm);
+        call_outcome->launch =
+            backend->api.gemm(backend->stream, &call_arguments->gemm);
     else
-        attempt->launch = backend->api.launch(backend->stream, &passed->op,
-                                              passed->ins, passed->in_count,
-                                              passed->outs, passed->out_count);
-    if (attempt->launch != TANDEM_OK)
-        snprintf(attempt->message, sizeof(attempt->message), "%s",
+        call_outcome->launch = backend->api.launch(
+            backend->stream, &call_arguments->op, call_arguments->ins,
+            call_arguments->in_count, call_arguments->outs,
+            call_arguments->out_count);
+    if (call_outcome->launch != TANDEM_OK)
+        snprintf(call_outcome->message, sizeof(call_outcome->message), "%s",
                  backend->api.last_error());
 }
 
-static void buffers_read(struct attempt *attempt, const struct passed *passed,
+static void buffers_read(struct call_outcome *call_outcome,
+                         const struct call_arguments *call_arguments,
                          const struct backend *backend, const struct problem *p)
 {
     for (uint32_t i = 0; i < p->inputs + p->outputs; i++) {
         uint64_t bytes = p->operands[i].bytes;
 
-        if (!p->operands[i].present || p->home[i] != i)
+        if (!p->operands[i].present || p->storage[i] != i)
             continue;
-        attempt->after[i] = must_allocate(bytes);
-        if (failed(attempt, backend,
-                   backend->api.download(backend->stream, passed->buffers[i], 0,
-                                         attempt->after[i], bytes, 0,
-                                         TIMEOUT_NS),
+        call_outcome->after[i] = must_allocate(bytes);
+        if (failed(call_outcome, backend,
+                   backend->api.download(
+                       backend->stream, call_arguments->buffers[i], 0,
+                       call_outcome->after[i], bytes, 0, TIMEOUT_NS),
                    "download"))
             return;
     }
 }
 
-void attempt_run(struct attempt *attempt, const struct backend *backend,
-                 const struct problem *problem)
+void call_outcome_run(struct call_outcome *call_outcome,
+                      const struct backend *backend,
+                      const struct problem *problem)
 {
-    struct passed passed = {.in_count = 0};
+    struct call_arguments call_arguments = {.in_count = 0};
 
-    memset(attempt, 0, sizeof(*attempt));
-    if (buffers_make(attempt, &passed, backend, problem)) {
-        passed_bind(&passed, problem);
-        call_make(attempt, &passed, backend,
+    memset(call_outcome, 0, sizeof(*call_outcome));
+    if (buffers_make(call_outcome, &call_arguments, backend, problem)) {
+        call_arguments_bind(&call_arguments, problem);
+        call_make(call_outcome, &call_arguments, backend,
                   problem->row->op_class == TANDEM_CLASS_GEMM);
-        buffers_read(attempt, &passed, backend, problem);
+        buffers_read(call_outcome, &call_arguments, backend, problem);
     }
-    failed(attempt, backend,
+    failed(call_outcome, backend,
            backend->api.stream_synchronize(backend->stream, TIMEOUT_NS),
            "stream_synchronize");
     for (uint32_t i = 0; i < PROBLEM_OPERANDS; i++)
-        backend->api.free(passed.buffers[i]);
+        backend->api.free(call_arguments.buffers[i]);
 }
 
-void attempt_finish(struct attempt *attempt)
+void call_outcome_finish(struct call_outcome *call_outcome)
 {
     for (uint32_t i = 0; i < PROBLEM_OPERANDS; i++) {
-        free(attempt->after[i]);
-        attempt->after[i] = NULL;
+        free(call_outcome->after[i]);
+        call_outcome->after[i] = NULL;
     }
 }

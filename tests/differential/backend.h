@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A plugin under test with a device and a stream of it, and one call of launch
- * on them.  One thread.
+ * A plugin under test with a device and a stream, and the function that
+ * launches one call on it. Call it from one thread.
  */
 #ifndef TANDEM_DIFFERENTIAL_BACKEND_H
 #define TANDEM_DIFFERENTIAL_BACKEND_H
@@ -11,7 +11,7 @@
 #define BACKEND_OPTIONS 16u
 
 struct backend_options {
-    uint32_t count; /* key=value for open */
+    uint32_t count; /* Pairs of key and value for open. */
     const char *keys[BACKEND_OPTIONS];
     const char *values[BACKEND_OPTIONS];
 };
@@ -26,21 +26,23 @@ struct backend {
 
 enum backend_state { BACKEND_OPEN, BACKEND_NO_PLUGIN, BACKEND_NO_DEVICE };
 
-/* Opens device 0; says on stderr why not. */
+/* Opens device 0. On failure prints the reason on stderr. */
 enum backend_state backend_open(struct backend *backend, const char *path,
                                 const struct backend_options *options);
 void backend_close(struct backend *backend);
 
-/* What became of a problem on a backend. */
-struct attempt {
+/* The outcome of a problem on a backend. */
+struct call_outcome {
     enum tandem_status supports, launch;
-    char message[256];                      /* of launch, where refused */
-    unsigned char *after[PROBLEM_OPERANDS]; /* by home: the whole buffer */
-    char failure[256]; /* what failed beside these two, "" */
+    char message[256]; /* The message of launch, if it failed. */
+    /* The content of each whole buffer, indexed by storage. */
+    unsigned char *after[PROBLEM_OPERANDS];
+    char failure[256]; /* Another function that failed, or "". */
 };
 
-void attempt_run(struct attempt *attempt, const struct backend *backend,
-                 const struct problem *problem);
-void attempt_finish(struct attempt *attempt);
+void call_outcome_run(struct call_outcome *call_outcome,
+                      const struct backend *backend,
+                      const struct problem *problem);
+void call_outcome_finish(struct call_outcome *call_outcome);
 
 #endif

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Valid calls with one thing made wrong.  See random_call.h. */
+/* Makes one mistake in a valid call; see random_call.h. */
 #include "random_call.h"
 
 #include <string.h>
 
-/* Each returns false where it does not suit the problem. */
-typedef bool (*spoil_fn)(struct problem *p, struct random *random);
+/*
+ * A function that returns false if its mistake does not apply to the problem.
+ */
+typedef bool (*mistake_fn)(struct problem *p, struct random *random);
 
 static struct tandem_tensor_desc *desc_any(struct problem *p,
                                            struct random *random)
@@ -24,7 +26,7 @@ static bool is_gemm(const struct problem *p)
     return p->row->op_class == TANDEM_CLASS_GEMM;
 }
 
-static bool spoil_inputs(struct problem *p, struct random *random)
+static bool mistake_inputs(struct problem *p, struct random *random)
 {
     if (is_gemm(p))
         return false;
@@ -32,7 +34,7 @@ static bool spoil_inputs(struct problem *p, struct random *random)
     return true;
 }
 
-static bool spoil_outputs(struct problem *p, struct random *random)
+static bool mistake_outputs(struct problem *p, struct random *random)
 {
     if (is_gemm(p))
         return false;
@@ -40,7 +42,7 @@ static bool spoil_outputs(struct problem *p, struct random *random)
     return true;
 }
 
-static bool spoil_int_count(struct problem *p, struct random *random)
+static bool mistake_int_count(struct problem *p, struct random *random)
 {
     if (p->int_count == 0)
         return false;
@@ -48,7 +50,7 @@ static bool spoil_int_count(struct problem *p, struct random *random)
     return true;
 }
 
-static bool spoil_float_count(struct problem *p, struct random *random)
+static bool mistake_float_count(struct problem *p, struct random *random)
 {
     if (p->float_count == 0)
         return false;
@@ -56,7 +58,7 @@ static bool spoil_float_count(struct problem *p, struct random *random)
     return true;
 }
 
-static bool spoil_struct_size(struct problem *p, struct random *random)
+static bool mistake_struct_size(struct problem *p, struct random *random)
 {
     if (is_gemm(p))
         p->gemm.struct_size = random_below(random, TANDEM_GEMM_MIN_SIZE_1_0);
@@ -79,7 +81,7 @@ static int64_t number_wrong(struct random *random, int64_t low, int64_t high)
     }
 }
 
-static bool spoil_attribute(struct problem *p, struct random *random)
+static bool mistake_attribute(struct problem *p, struct random *random)
 {
     const struct tandem_tensor_desc *in = &p->operands[0].desc;
     int64_t rank = in->rank;
@@ -112,7 +114,7 @@ static bool spoil_attribute(struct problem *p, struct random *random)
     }
 }
 
-static bool spoil_rank(struct problem *p, struct random *random)
+static bool mistake_rank(struct problem *p, struct random *random)
 {
     struct tandem_tensor_desc *desc = desc_any(p, random);
 
@@ -122,7 +124,7 @@ static bool spoil_rank(struct problem *p, struct random *random)
     return true;
 }
 
-static bool spoil_negative(struct problem *p, struct random *random)
+static bool mistake_negative(struct problem *p, struct random *random)
 {
     struct tandem_tensor_desc *desc = desc_any(p, random);
 
@@ -133,8 +135,8 @@ static bool spoil_negative(struct problem *p, struct random *random)
     return true;
 }
 
-/* An output's axis is one longer. */
-static bool spoil_shape(struct problem *p, struct random *random)
+/* Makes an axis of an output longer by one. */
+static bool mistake_shape(struct problem *p, struct random *random)
 {
     struct tandem_tensor_desc *desc = &p->operands[p->inputs].desc;
     uint32_t axis;
@@ -142,14 +144,14 @@ static bool spoil_shape(struct problem *p, struct random *random)
     if (is_gemm(p) || desc->rank == 0)
         return false;
     axis = (uint32_t)random_below(random, desc->rank);
-    /* What COPY reads may broadcast to it. */
+    /* The input of COPY may broadcast to the output. */
     if (p->row->op_class == TANDEM_CLASS_COPY)
         return false;
     desc->shape[axis]++;
     return true;
 }
 
-static bool spoil_output_rank(struct problem *p, struct random *random)
+static bool mistake_output_rank(struct problem *p, struct random *random)
 {
     struct tandem_tensor_desc *desc = &p->operands[p->inputs].desc;
 
@@ -162,7 +164,7 @@ static bool spoil_output_rank(struct problem *p, struct random *random)
     return true;
 }
 
-static bool spoil_unknown_dtype(struct problem *p, struct random *random)
+static bool mistake_unknown_dtype(struct problem *p, struct random *random)
 {
     if (is_gemm(p))
         p->gemm.dtype = 0x0230;
@@ -171,18 +173,18 @@ static bool spoil_unknown_dtype(struct problem *p, struct random *random)
     return true;
 }
 
-static bool spoil_dtype(struct problem *p, struct random *random)
+static bool mistake_dtype(struct problem *p, struct random *random)
 {
     struct tandem_tensor_desc *desc = desc_any(p, random);
 
     if (is_gemm(p) || p->row->op_class == TANDEM_CLASS_CAST)
         return false;
     desc->dtype = desc->dtype == TANDEM_I16 ? TANDEM_U16 : TANDEM_I16;
-    p->verdict = VERDICT_REFUSED;
+    p->expected_status = EXPECT_ERROR;
     return true;
 }
 
-static bool spoil_missing(struct problem *p, struct random *random)
+static bool mistake_missing(struct problem *p, struct random *random)
 {
     uint32_t count = p->inputs + p->outputs;
     uint32_t place = p->inputs;
@@ -196,22 +198,23 @@ static bool spoil_missing(struct problem *p, struct random *random)
     return true;
 }
 
-/* ---- what launch alone can see --------------------------------------------
+/*
+ * ---- mistakes that only launch can detect ----------------------------------
  */
 
-static bool spoil_unbound(struct problem *p, struct random *random)
+static bool mistake_unbound(struct problem *p, struct random *random)
 {
     uint32_t count = p->inputs + p->outputs;
     uint32_t place = (uint32_t)random_below(random, count);
 
-    if (!p->operands[place].present || (p->unbound >> place & 1u) != 0)
+    if (!p->operands[place].present || (p->without_buffer >> place & 1u) != 0)
         return false;
-    p->unbound |= 1u << place;
-    p->memory_alone = true;
+    p->without_buffer |= 1u << place;
+    p->only_launch_detects = true;
     return true;
 }
 
-static bool spoil_offset(struct problem *p, struct random *random)
+static bool mistake_offset(struct problem *p, struct random *random)
 {
     static const uint64_t offsets[] = {UINT64_MAX - 7, UINT64_C(1) << 62,
                                        UINT64_C(1) << 40};
@@ -228,11 +231,11 @@ static bool spoil_offset(struct problem *p, struct random *random)
         p->gemm.a.byte_offset = offset;
     else
         operand->desc.byte_offset = offset;
-    p->memory_alone = true;
+    p->only_launch_detects = true;
     return true;
 }
 
-static bool spoil_alignment(struct problem *p, struct random *random)
+static bool mistake_alignment(struct problem *p, struct random *random)
 {
     struct operand *operand = &p->operands[0];
 
@@ -245,11 +248,11 @@ static bool spoil_alignment(struct problem *p, struct random *random)
         p->gemm.a.byte_offset--;
     else
         operand->desc.byte_offset--;
-    p->memory_alone = true;
+    p->only_launch_detects = true;
     return true;
 }
 
-static bool spoil_stride(struct problem *p, struct random *random)
+static bool mistake_stride(struct problem *p, struct random *random)
 {
     struct operand *operand = &p->operands[0];
     uint32_t axis;
@@ -265,14 +268,14 @@ static bool spoil_stride(struct problem *p, struct random *random)
             ? (int64_t)operand->bytes * random_between(random, 1, 3)
         : random_once_in(random, 2) ? -(int64_t)operand->bytes
                                     : INT64_MIN + 1;
-    p->memory_alone = true;
+    p->only_launch_detects = true;
     return true;
 }
 
 /* ---- GEMM ------------------------------------------------------------------
  */
 
-static bool spoil_gemm_size(struct problem *p, struct random *random)
+static bool mistake_gemm_size(struct problem *p, struct random *random)
 {
     int64_t *sizes[4] = {&p->gemm.m, &p->gemm.n, &p->gemm.k, &p->gemm.batch};
     uint64_t which = random_below(random, 4);
@@ -283,7 +286,7 @@ static bool spoil_gemm_size(struct problem *p, struct random *random)
     return true;
 }
 
-static bool spoil_gemm_flags(struct problem *p, struct random *random)
+static bool mistake_gemm_flags(struct problem *p, struct random *random)
 {
     if (!is_gemm(p))
         return false;
@@ -294,7 +297,7 @@ static bool spoil_gemm_flags(struct problem *p, struct random *random)
     return true;
 }
 
-static bool spoil_gemm_ld(struct problem *p, struct random *random)
+static bool mistake_gemm_ld(struct problem *p, struct random *random)
 {
     static const uint32_t places[3] = {0, 1, 3};
     struct tandem_matrix *matrices[3] = {&p->gemm.a, &p->gemm.b, &p->gemm.c};
@@ -305,7 +308,10 @@ static bool spoil_gemm_ld(struct problem *p, struct random *random)
 
     if (!is_gemm(p) || p->gemm.m < 1 || p->gemm.n < 1 || p->gemm.k < 1)
         return false;
-    /* No address depends on the stride of one row or of one matrix. */
+    /*
+     * The stride of a single row or a single matrix does not affect any
+     * address.
+     */
     if (rows && shape[1] > 1)
         matrix->ld = -random_between(random, 0, 3);
     else if (!rows && shape[0] > 1)
@@ -315,7 +321,7 @@ static bool spoil_gemm_ld(struct problem *p, struct random *random)
     return true;
 }
 
-static bool spoil_gemm_c(struct problem *p, struct random *random)
+static bool mistake_gemm_c(struct problem *p, struct random *random)
 {
     if (!is_gemm(p) || p->gemm.batch < 2 || p->gemm.m < 1 || p->gemm.n < 1)
         return false;
@@ -323,7 +329,7 @@ static bool spoil_gemm_c(struct problem *p, struct random *random)
     return true;
 }
 
-static bool spoil_gemm_activation(struct problem *p, struct random *random)
+static bool mistake_gemm_activation(struct problem *p, struct random *random)
 {
     static const uint32_t others[] = {TANDEM_OP_EXP, TANDEM_OP_ADD,
                                       TANDEM_OP_GEMM, 255};
@@ -331,11 +337,11 @@ static bool spoil_gemm_activation(struct problem *p, struct random *random)
     if (!is_gemm(p))
         return false;
     p->gemm.activation = others[random_below(random, 4)];
-    p->verdict = VERDICT_REFUSED;
+    p->expected_status = EXPECT_ERROR;
     return true;
 }
 
-static bool spoil_gemm_dtype(struct problem *p, struct random *random)
+static bool mistake_gemm_dtype(struct problem *p, struct random *random)
 {
     if (!is_gemm(p))
         return false;
@@ -344,38 +350,38 @@ static bool spoil_gemm_dtype(struct problem *p, struct random *random)
         p->gemm.dtype = TANDEM_F64;
     else
         p->gemm.c_dtype = TANDEM_I32;
-    p->verdict = VERDICT_UNSERVED;
+    p->expected_status = EXPECT_UNSUPPORTED;
     return true;
 }
 
 static const struct {
-    spoil_fn spoil;
+    mistake_fn spoil;
     const char *what;
 } spoils[] = {
-    {spoil_inputs, "another number of inputs"},
-    {spoil_outputs, "another number of outputs"},
-    {spoil_int_count, "too few integer attributes"},
-    {spoil_float_count, "too few float attributes"},
-    {spoil_struct_size, "struct_size too small"},
-    {spoil_attribute, "an attribute out of range"},
-    {spoil_attribute, "an attribute out of range"},
-    {spoil_rank, "a rank past 8"},
-    {spoil_negative, "a negative shape"},
-    {spoil_shape, "another shape of the output"},
-    {spoil_output_rank, "another rank of the output"},
-    {spoil_unknown_dtype, "an unknown dtype"},
-    {spoil_dtype, "another dtype"},
-    {spoil_missing, "an operand that is NULL"},
-    {spoil_unbound, "a buffer that is NULL"},
-    {spoil_offset, "an offset past the end"},
-    {spoil_alignment, "an offset within an element"},
-    {spoil_stride, "strides out of the buffer"},
-    {spoil_gemm_size, "a negative size"},
-    {spoil_gemm_flags, "unknown flags"},
-    {spoil_gemm_ld, "a leading dimension or batch stride too small"},
-    {spoil_gemm_c, "matrices of c that overlap"},
-    {spoil_gemm_activation, "no activation"},
-    {spoil_gemm_dtype, "a dtype that is not served"},
+    {mistake_inputs, "another number of inputs"},
+    {mistake_outputs, "another number of outputs"},
+    {mistake_int_count, "too few integer attributes"},
+    {mistake_float_count, "too few float attributes"},
+    {mistake_struct_size, "struct_size too small"},
+    {mistake_attribute, "an attribute out of range"},
+    {mistake_attribute, "an attribute out of range"},
+    {mistake_rank, "a rank past 8"},
+    {mistake_negative, "a negative shape"},
+    {mistake_shape, "another shape of the output"},
+    {mistake_output_rank, "another rank of the output"},
+    {mistake_unknown_dtype, "an unknown dtype"},
+    {mistake_dtype, "another dtype"},
+    {mistake_missing, "an operand that is NULL"},
+    {mistake_unbound, "a buffer that is NULL"},
+    {mistake_offset, "an offset past the end"},
+    {mistake_alignment, "an offset within an element"},
+    {mistake_stride, "strides out of the buffer"},
+    {mistake_gemm_size, "a negative size"},
+    {mistake_gemm_flags, "unknown flags"},
+    {mistake_gemm_ld, "a leading dimension or batch stride too small"},
+    {mistake_gemm_c, "matrices of c that overlap"},
+    {mistake_gemm_activation, "no activation"},
+    {mistake_gemm_dtype, "a dtype that is not served"},
 };
 
 void call_make_invalid(struct problem *problem, struct random *random)
@@ -383,7 +389,7 @@ void call_make_invalid(struct problem *problem, struct random *random)
     uint32_t count = sizeof(spoils) / sizeof(spoils[0]);
     uint32_t first = (uint32_t)random_below(random, count);
 
-    problem->verdict = VERDICT_INVALID;
+    problem->expected_status = EXPECT_INVALID_ARGUMENT;
     for (uint32_t i = 0; i < count; i++) {
         uint32_t at = (first + i) % count;
 

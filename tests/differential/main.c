@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * differential: random calls of every operator on several plugins, against each
- * other and a reference in float64.
- *
- * The last line is "N cases, M failures, K refused".
+ * differential: makes random calls of all operators on several plugins and
+ * compares the results with each other and with a reference in float64. The
+ * last line is "N cases, M failures, K refused".
  */
 #include "config.h"
 
@@ -27,14 +26,14 @@ enum exit_code {
 };
 
 #define BACKENDS 8u
-/* A case that takes longer hangs; compilers are slow at times. */
+/* Timeout of a case, generous because some compilers are slow. */
 #define CASE_SECONDS 600u
 #define REPORTS 20u
 
 struct options {
     uint64_t seed, first, cases;
-    uint64_t
-        block_cases; /* consecutive cases that share operators and dtypes */
+    uint64_t block_cases; /* Consecutive cases that use the same operators and
+                             dtypes. */
     const struct op_row *only;
     bool verbose;
     struct backend_options open;
@@ -45,8 +44,8 @@ struct run {
     struct backend backends[BACKENDS];
     uint32_t count;
     uint64_t done, failures, refused;
-    uint64_t valid;    /* cases whose call is valid and required */
-    uint64_t computed; /* cases that at least one plugin computed */
+    uint64_t valid;    /* Cases whose call is valid and must be supported. */
+    uint64_t computed; /* Cases that at least one plugin computed. */
     bool terminal;
 };
 
@@ -139,7 +138,7 @@ static bool option_take(struct options *options, int option)
     }
 }
 
-/* Ends the program on a mistake. */
+/* Ends the program if an option is invalid. */
 static void options_parse(int argc, char **argv, struct options *options)
 {
     int option;
@@ -176,7 +175,10 @@ static void text_write(const char *text)
     (void)written;
 }
 
-/* A plugin crashed or hangs: say in which case, in what a handler may call. */
+/*
+ * Reports in which case a plugin crashed or hung. Uses only async-signal-safe
+ * functions.
+ */
 static void crash_report(int number)
 {
     uint64_t at = (uint64_t)(uint32_t)watched_high << 32 |
@@ -233,16 +235,16 @@ static void failure_print(const struct run *run, const struct problem *problem,
            run->options.only != NULL ? run->options.only->name : "");
 }
 
-/* All plugins must be of one mind. */
+/* Returns true if all plugins return the same status. */
 static bool statuses_agree(const struct run *run, const struct problem *problem,
-                           const struct attempt *attempts, char *text,
+                           const struct call_outcome *attempts, char *text,
                            size_t size)
 {
     for (uint32_t i = 1; i < run->count; i++) {
         uint32_t caps = run->backends[0].info.caps & run->backends[i].info.caps;
 
         if (attempts[i].launch == attempts[0].launch ||
-            (problem->verdict == VERDICT_SERVED &&
+            (problem->expected_status == EXPECT_OK_IF_SUPPORTED &&
              !(caps & TANDEM_CAP_CORE_OPERATORS)))
             continue;
         snprintf(text, size, "launch: %s here, %s on %s",
@@ -253,21 +255,21 @@ static bool statuses_agree(const struct run *run, const struct problem *problem,
     return true;
 }
 
-static bool problem_judge(const struct run *run, const struct problem *problem,
-                          const struct attempt *attempts)
+static bool check_problem(const struct run *run, const struct problem *problem,
+                          const struct call_outcome *attempts)
 {
-    struct judge judge;
+    struct checker checker;
     char text[500] = "";
     uint32_t at;
 
-    judge_init(&judge, problem);
+    checker_init(&checker, problem);
     for (at = 0; at < run->count; at++) {
-        judge_attempt(&judge, &attempts[at], run->backends[at].info.caps, text,
-                      sizeof(text));
+        check_outcome(&checker, &attempts[at], run->backends[at].info.caps,
+                      text, sizeof(text));
         if (text[0] != '\0')
             break;
     }
-    judge_finish(&judge);
+    checker_finish(&checker);
     if (text[0] == '\0') {
         at = 0;
         statuses_agree(run, problem, attempts, text, sizeof(text));
@@ -279,19 +281,19 @@ static bool problem_judge(const struct run *run, const struct problem *problem,
 }
 
 static void verbose_print(const struct problem *problem,
-                          const struct attempt *attempt)
+                          const struct call_outcome *call_outcome)
 {
     char call[2000];
 
     problem_text(problem, call, sizeof(call));
     printf("case %" PRIu64 ": %s: %s\n", problem->number,
-           status_name(attempt->launch), call);
+           status_name(call_outcome->launch), call);
 }
 
 static void case_run(struct run *run, uint64_t number)
 {
     struct problem problem;
-    struct attempt attempts[BACKENDS];
+    struct call_outcome attempts[BACKENDS];
 
     watched_high = (sig_atomic_t)(number >> 32);
     watched_low = (sig_atomic_t)(number & UINT32_MAX);
@@ -299,12 +301,12 @@ static void case_run(struct run *run, uint64_t number)
     problem_make(&problem, run->options.seed, number,
                  number / run->options.block_cases, run->options.only);
     for (uint32_t i = 0; i < run->count; i++)
-        attempt_run(&attempts[i], &run->backends[i], &problem);
-    if (!problem_judge(run, &problem, attempts))
+        call_outcome_run(&attempts[i], &run->backends[i], &problem);
+    if (!check_problem(run, &problem, attempts))
         run->failures++;
     if (attempts[0].launch != TANDEM_OK)
         run->refused++;
-    run->valid += problem.verdict == VERDICT_SERVED;
+    run->valid += problem.expected_status == EXPECT_OK_IF_SUPPORTED;
     for (uint32_t i = 0; i < run->count; i++) {
         if (attempts[i].launch == TANDEM_OK) {
             run->computed++;
@@ -315,12 +317,12 @@ static void case_run(struct run *run, uint64_t number)
         verbose_print(&problem, &attempts[0]);
     run->done++;
     for (uint32_t i = 0; i < run->count; i++)
-        attempt_finish(&attempts[i]);
+        call_outcome_finish(&attempts[i]);
     problem_finish(&problem);
     alarm(0);
 }
 
-/* EXIT_PASSED: all are open. */
+/* Returns EXIT_PASSED if all plugins are open. */
 static enum exit_code backends_open(struct run *run, char **paths)
 {
     for (; *paths != NULL; paths++) {
@@ -361,7 +363,7 @@ int main(int argc, char **argv)
     static struct run run;
     enum exit_code code;
 
-    /* So that nothing is lost where a plugin crashes. */
+    /* Line buffering, so that the output is complete if a plugin crashes. */
     setvbuf(stdout, NULL, _IOLBF, BUFSIZ);
     options_parse(argc, argv, &run.options);
     run.terminal = isatty(STDERR_FILENO) != 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Random calls.  See random_call.h. */
+/* Random calls; see random_call.h. */
 #include "random_call.h"
 
 #include "conformance/element_value.h"
@@ -10,8 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How often a class is drawn, an operator at a time: more where one operator
- * has many ways. */
+/*
+ * Returns the relative frequency of an operator. Operators with many code
+ * paths are more frequent.
+ */
 static uint32_t weight_of(const struct op_row *row)
 {
     switch (row->op_class) {
@@ -80,8 +82,8 @@ static void block_make(struct block *block, uint64_t seed, uint64_t number,
     block->from = casts[random_below(&random, 7)];
     block->to = casts[random_below(&random, 7)];
     block->moved = moved[random_below(&random, 13)];
-    block->product = products[random_below(&random, 5)];
-    block->product_c = products[random_below(&random, 5)];
+    block->gemm_dtype = products[random_below(&random, 5)];
+    block->gemm_c_dtype = products[random_below(&random, 5)];
     block->activations[0] = TANDEM_OP_INVALID;
     block->activations[1] = activations[random_below(&random, 7)];
 }
@@ -104,26 +106,28 @@ void problem_make(struct problem *problem, uint64_t seed, uint64_t number,
     problem->inputs = problem->row->inputs;
     problem->outputs = problem->row->outputs;
     for (uint32_t i = 0; i < PROBLEM_OPERANDS; i++)
-        problem->home[i] = i;
+        problem->storage[i] = i;
     if (problem->row->op_class == TANDEM_CLASS_GEMM) {
-        product_make(problem, &random, &block);
-        values_make_product(problem, &random);
+        gemm_make(problem, &random, &block);
+        values_make_gemm(problem, &random);
     } else {
         shapes_make(problem, &random, &block);
         values_make(problem, &random);
     }
     problem->passed_inputs = problem->inputs;
     problem->passed_outputs = problem->outputs;
-    if (problem->verdict == VERDICT_SERVED && random_once_in(&random, 6))
+    if (problem->expected_status == EXPECT_OK_IF_SUPPORTED &&
+        random_once_in(&random, 6))
         sharing_make(problem, &random);
-    if (problem->verdict == VERDICT_SERVED && random_once_in(&random, 12))
+    if (problem->expected_status == EXPECT_OK_IF_SUPPORTED &&
+        random_once_in(&random, 12))
         call_make_invalid(problem, &random);
 }
 
 void problem_finish(struct problem *problem)
 {
     for (uint32_t i = 0; i < PROBLEM_OPERANDS; i++) {
-        if (problem->home[i] != i)
+        if (problem->storage[i] != i)
             problem->operands[i].image = NULL;
         operand_finish(&problem->operands[i]);
     }
@@ -161,9 +165,10 @@ void problem_text(const struct problem *problem, char *text, size_t size)
         operand_text(&problem->operands[i], one, sizeof(one));
         used += (size_t)snprintf(text + used, size - used, "%s%s",
                                  i < problem->inputs ? ", " : " -> ", one);
-        if (problem->home[i] != i && used < size)
-            used += (size_t)snprintf(text + used, size - used,
-                                     " in the buffer of %u", problem->home[i]);
+        if (problem->storage[i] != i && used < size)
+            used +=
+                (size_t)snprintf(text + used, size - used,
+                                 " in the buffer of %u", problem->storage[i]);
     }
     if (problem->what[0] != '\0' && used < size)
         snprintf(text + used, size - used, " (%s)", problem->what);

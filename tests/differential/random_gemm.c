@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Random products.  See random_call.h. */
+/* Random GEMMs; see random_call.h. */
 #include "random_call.h"
 
 #include <string.h>
 
-/* m, n and k: small, narrow, deep, or empty. */
+/* Selects m, n and k: small, one of them 1, a large k, or 0. */
 static void sizes_draw(struct tandem_gemm *gemm, struct random *random)
 {
     int64_t *sizes[3] = {&gemm->m, &gemm->n, &gemm->k};
@@ -27,16 +27,18 @@ static void sizes_draw(struct tandem_gemm *gemm, struct random *random)
         for (uint32_t i = 0; i < 3; i++)
             *sizes[i] = random_between(random, 100, 150);
     gemm->batch = random_once_in(random, 3) ? random_between(random, 2, 5) : 1;
-    /* Rows of whole vectors, at times. */
+    /* Sometimes a row length that is a multiple of the vector width. */
     if (random_once_in(random, 4))
         for (uint32_t i = 0; i < 3; i++)
             *sizes[i] = (*sizes[i] + 3) / 4 * 4;
 }
 
-/* Replaces, at times, the stride of an axis of so many elements if no address
- * depends on it. */
-static void stride_ignored(struct random *random, int64_t elements,
-                           int64_t axis, int64_t *stride)
+/*
+ * If an axis has at most one element, sometimes replaces its stride, which
+ * does not affect any address.
+ */
+static void unused_stride_replace(struct random *random, int64_t elements,
+                                  int64_t axis, int64_t *stride)
 {
     static const int64_t others[] = {INT64_MIN, -3, 0, INT64_MAX};
 
@@ -44,7 +46,7 @@ static void stride_ignored(struct random *random, int64_t elements,
         *stride = others[random_below(random, 4)];
 }
 
-/* One matrix operand, rows x columns as stored. */
+/* Creates one matrix operand of rows x columns as stored. */
 static void matrix_make(struct problem *p, struct random *random,
                         uint32_t place, uint32_t dtype, int64_t rows,
                         int64_t columns, struct tandem_matrix *out)
@@ -62,7 +64,8 @@ static void matrix_make(struct problem *p, struct random *random,
     strides[0] = rows * strides[1];
     if (random_once_in(random, 2))
         strides[0] += random_between(random, 0, 9);
-    if (random_once_in(random, 6)) { /* side by side */
+    /* Batches next to each other in the rows. */
+    if (random_once_in(random, 6)) {
         strides[0] = width;
         strides[1] = batch * width;
     } else if (!output && random_once_in(random, 3)) {
@@ -77,8 +80,9 @@ static void matrix_make(struct problem *p, struct random *random,
     out->byte_offset = p->operands[place].desc.byte_offset;
     out->ld = strides[1];
     out->batch_stride = strides[0];
-    stride_ignored(random, batch * rows * columns, rows, &out->ld);
-    stride_ignored(random, batch * rows * columns, batch, &out->batch_stride);
+    unused_stride_replace(random, batch * rows * columns, rows, &out->ld);
+    unused_stride_replace(random, batch * rows * columns, batch,
+                          &out->batch_stride);
 }
 
 static void bias_make(struct problem *p, struct random *random, uint32_t dtype)
@@ -92,7 +96,7 @@ static void bias_make(struct problem *p, struct random *random, uint32_t dtype)
                          random_once_in(random, 2) ? 0 : 64);
     p->gemm.bias_byte_offset = p->operands[2].desc.byte_offset;
     if (p->gemm.bias_kind == TANDEM_BIAS_NONE)
-        p->unbound |= 1u << 2;
+        p->without_buffer |= 1u << 2;
 }
 
 static void options_draw(struct tandem_gemm *gemm, struct random *random,
@@ -117,18 +121,18 @@ static void options_draw(struct tandem_gemm *gemm, struct random *random,
         gemm->activation_parameter = (double)(float)random_normal(random);
 }
 
-void product_make(struct problem *problem, struct random *random,
-                  const struct block *block)
+void gemm_make(struct problem *problem, struct random *random,
+               const struct block *block)
 {
     struct tandem_gemm *gemm = &problem->gemm;
-    uint32_t c_dtype = random_once_in(random, 2) ? 0 : block->product_c;
-    uint32_t stored = c_dtype != 0 ? c_dtype : block->product;
+    uint32_t c_dtype = random_once_in(random, 2) ? 0 : block->gemm_c_dtype;
+    uint32_t stored = c_dtype != 0 ? c_dtype : block->gemm_dtype;
     bool ta, tb;
 
     problem->inputs = 3;
     problem->outputs = 1;
     gemm->struct_size = sizeof(*gemm);
-    gemm->dtype = block->product;
+    gemm->dtype = block->gemm_dtype;
     gemm->c_dtype = c_dtype;
     sizes_draw(gemm, random);
     options_draw(gemm, random, block);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Attributes, shapes, strides and dtypes of random calls.  See random_call.h.
+/*
+ * Attributes, shapes, strides and dtypes of random calls; see random_call.h.
  */
 #include "random_call.h"
 
@@ -12,7 +13,7 @@ struct shape {
     int64_t at[TANDEM_MAX_RANK];
 };
 
-/* Lengths around those at which kernels change their way. */
+/* Selects a length near the limits at which kernels change their algorithm. */
 static int64_t length_long(struct random *random)
 {
     static const int64_t lengths[] = {
@@ -23,18 +24,18 @@ static int64_t length_long(struct random *random)
     return lengths[random_below(random, sizeof(lengths) / sizeof(lengths[0]))];
 }
 
-static int64_t room_draw(struct random *random)
+static int64_t pad_draw(struct random *random)
 {
     if (random_once_in(random, 300))
         return 150000;
     return random_once_in(random, 12) ? 21000 : 1500;
 }
 
-/* At least least axes. */
+/* Selects a shape with at least min_rank axes. */
 static void shape_draw(struct shape *shape, struct random *random,
                        uint32_t least, uint32_t most)
 {
-    int64_t room = room_draw(random), length;
+    int64_t room = pad_draw(random), length;
     uint32_t at;
 
     shape->rank = (uint32_t)random_between(random, least, most);
@@ -96,7 +97,10 @@ static uint32_t output_dtype(const struct op_row *row)
     return row->op_class == TANDEM_CLASS_ARG_REDUCE ? TANDEM_I64 : TANDEM_F32;
 }
 
-/* The axes of whole that full has, 1 elsewhere; some leading ones left out. */
+/*
+ * Keeps the axes in the mask and sets others to 1; leaves out some leading
+ * axes.
+ */
 static void shape_narrow(struct shape *out, struct random *random,
                          const struct shape *whole, uint32_t full)
 {
@@ -110,8 +114,10 @@ static void shape_narrow(struct shape *out, struct random *random,
         out->at[i - drop] = full >> i & 1u ? whole->at[i] : 1;
 }
 
-/* Which axes each tensor among the inputs has whole: each axis in one at
- * least. */
+/*
+ * Selects the axes that each input has in full. At least one input has each
+ * axis.
+ */
 static void axes_share(struct random *random, uint32_t rank, uint32_t inputs,
                        uint32_t scalars, uint32_t *full)
 {
@@ -239,15 +245,19 @@ static void gather_make(struct problem *p, struct random *random,
     operand_draw(p, random, 2, block->moved, &out);
 }
 
-/* max, min, argmax and argmin of nothing are errors where there is a result. */
+/*
+ * max, min, argmax and argmin of an empty row are errors if the output has
+ * elements.
+ */
 static bool empty_is_wrong(const struct op_row *row, const struct shape *in,
                            uint32_t axes)
 {
-    bool reduced_empty = false, kept_empty = false;
+    bool reduced_empty = false, reduces_empty_row = false;
 
     for (uint32_t i = 0; i < in->rank; i++)
-        *(axes >> i & 1u ? &reduced_empty : &kept_empty) |= in->at[i] == 0;
-    return reduced_empty && !kept_empty &&
+        *(axes >> i & 1u ? &reduced_empty : &reduces_empty_row) |=
+            in->at[i] == 0;
+    return reduced_empty && !reduces_empty_row &&
            (row->op_class == TANDEM_CLASS_ARG_REDUCE ||
             row->id == TANDEM_OP_REDUCE_MAX || row->id == TANDEM_OP_REDUCE_MIN);
 }
@@ -274,7 +284,7 @@ static void reduce_make(struct problem *p, struct random *random)
     operand_draw(p, random, 0, TANDEM_F32, &in);
     operand_draw(p, random, 1, output_dtype(p->row), &out);
     if (empty_is_wrong(p->row, &in, axes)) {
-        p->verdict = VERDICT_INVALID;
+        p->expected_status = EXPECT_INVALID_ARGUMENT;
         p->what = "a reduction of nothing";
     }
 }

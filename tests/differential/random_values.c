@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Values of random calls.  See random_values.h. */
+/* Values of random calls; see random_values.h. */
 #include "random_values.h"
 
 #include "conformance/inputs.h"
@@ -9,33 +9,36 @@
 #include <math.h>
 
 enum spread {
-    SPREAD_NORMAL,   /* mean 0, variance 1 */
-    SPREAD_DOMAIN,   /* what the conformance suite takes for the operator */
-    SPREAD_UNIFORM,  /* one magnitude */
-    SPREAD_MIXED,    /* every magnitude */
-    SPREAD_INTEGERS, /* few, with ties */
+    SPREAD_NORMAL, /* Mean 0, variance 1. */
+    /* The values of the conformance suite for the operator. */
+    SPREAD_DOMAIN,
+    SPREAD_UNIFORM,  /* All of one magnitude. */
+    SPREAD_MIXED,    /* All magnitudes. */
+    SPREAD_INTEGERS, /* Few different values, with ties. */
     SPREAD_COUNT
 };
 
 enum special {
     SPECIAL_NONE,
-    SPECIAL_ONE,  /* exactly one element */
-    SPECIAL_ROWS, /* exactly one of some rows */
+    SPECIAL_ONE,  /* Exactly one special element. */
+    SPECIAL_ROWS, /* Exactly one special element in some rows. */
     SPECIAL_MANY
 };
 
 struct plan {
     enum spread spread;
     enum special special;
-    double low, high; /* decimal exponents */
-    double scale;     /* of SPREAD_UNIFORM */
+    double low, high; /* Decimal exponents. */
+    double scale;     /* For SPREAD_UNIFORM. */
     bool positive;
-    bool narrow; /* no special number of great magnitude */
+    bool narrow; /* No special value of large magnitude. */
     uint32_t op;
 };
 
-/* The decimal exponents at which the operator's f32 arithmetic, done as its
- * formula says, stays within range. */
+/*
+ * Returns the decimal exponents for which a direct f32 evaluation of the
+ * operator's formula remains in range.
+ */
 static void exponents_of(const struct op_row *row, double *out_low,
                          double *out_high)
 {
@@ -228,7 +231,10 @@ static void input_fill(struct problem *p, struct random *random, uint32_t i,
         operand_fill(operand, random, p->row->id);
 }
 
-/* Equal elements for comparisons, and x against itself. */
+/*
+ * Creates equal elements for comparisons, and sometimes compares x with
+ * itself.
+ */
 static void ties_make(struct problem *p, struct random *random)
 {
     struct operand *a = &p->operands[0], *b = &p->operands[1];
@@ -311,7 +317,7 @@ void values_make(struct problem *problem, struct random *random)
     for (uint32_t i = 0; i < problem->inputs; i++) {
         struct plan other = plan;
 
-        /* The norms' scale and bias. */
+        /* The scale and bias of norms. */
         if (problem->row->op_class == TANDEM_CLASS_NORM && i > 0)
             other = (struct plan){.spread = SPREAD_NORMAL};
         if (problem->operands[i].present)
@@ -322,7 +328,7 @@ void values_make(struct problem *problem, struct random *random)
     scalars_fill(problem, random, &plan);
 }
 
-/* Subnormal elements, which a device may take for zeros. */
+/* Removes subnormal elements, which a device may flush to zero. */
 static void subnormals_clear(struct operand *operand)
 {
     for (int64_t i = 0; i < operand->elements; i++) {
@@ -332,7 +338,7 @@ static void subnormals_clear(struct operand *operand)
     }
 }
 
-void values_make_product(struct problem *problem, struct random *random)
+void values_make_gemm(struct problem *problem, struct random *random)
 {
     struct plan plan;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Verdicts on plugins.  See result_check.h. */
+/* Checks the results of plugins; see result_check.h. */
 #include "result_check.h"
 
 #include "conformance/element_value.h"
@@ -27,22 +27,23 @@ const char *status_name(enum tandem_status status)
                : "an unknown status";
 }
 
-void judge_init(struct judge *judge, const struct problem *problem)
+void checker_init(struct checker *checker, const struct problem *problem)
 {
-    memset(judge, 0, sizeof(*judge));
-    judge->problem = problem;
+    memset(checker, 0, sizeof(*checker));
+    checker->problem = problem;
 }
 
-void judge_finish(struct judge *judge)
+void checker_finish(struct checker *checker)
 {
     for (uint32_t i = 0; i < PROBLEM_OPERANDS; i++) {
-        expected_finish(&judge->expected[0][i]);
-        expected_finish(&judge->expected[1][i]);
+        expected_finish(&checker->expected[0][i]);
+        expected_finish(&checker->expected[1][i]);
     }
-    free(judge->outside);
+    free(checker->outside);
 }
 
-/* ---- what is expected ------------------------------------------------------
+/*
+ * ---- expected results ------------------------------------------------------
  */
 
 static bool broadcasts(const struct op_row *row)
@@ -60,9 +61,9 @@ static uint32_t scalar_dtype(const struct op_row *row, uint32_t i)
     return TANDEM_F32;
 }
 
-static void expected_compute(struct judge *judge)
+static void expected_compute(struct checker *checker)
 {
-    const struct problem *p = judge->problem;
+    const struct problem *p = checker->problem;
     const struct tandem_tensor_desc *out = &p->operands[p->inputs].desc;
     struct dense dense[PROBLEM_OPERANDS];
     struct reference reference = {.row = p->row,
@@ -80,48 +81,49 @@ static void expected_compute(struct judge *judge)
         dense_load(&dense[i], operand, scalar_dtype(p->row, i),
                    wide ? out->rank : operand->desc.rank,
                    wide ? out->shape : operand->desc.shape);
-        judge->subnormal |= dense_has_subnormals(&dense[i]);
+        checker->subnormal |= dense_has_subnormals(&dense[i]);
     }
-    reference_compute(&reference, judge->expected[0]);
-    for (uint32_t i = 0; judge->subnormal && i < p->inputs; i++)
+    reference_compute(&reference, checker->expected[0]);
+    for (uint32_t i = 0; checker->subnormal && i < p->inputs; i++)
         dense[i].flush = true;
-    if (judge->subnormal)
-        reference_compute(&reference, judge->expected[1]);
+    if (checker->subnormal)
+        reference_compute(&reference, checker->expected[1]);
     for (uint32_t i = 0; i < p->inputs; i++)
         dense_finish(&dense[i]);
 }
 
-static void product_compute(struct judge *judge)
+static void expected_compute_gemm(struct checker *checker)
 {
-    const struct problem *p = judge->problem;
+    const struct problem *p = checker->problem;
 
     reference_gemm(&p->gemm, p->operands[0].image, p->operands[1].image,
                    p->operands[3].image, p->operands[2].image,
-                   &judge->expected[0][0]);
-    range_find(p, judge->expected[0], &judge->outside);
+                   &checker->expected[0][0]);
+    range_find(p, checker->expected[0], &checker->outside);
 }
 
-static void judge_compute(struct judge *judge)
+static void checker_compute(struct checker *checker)
 {
-    if (judge->computed)
+    if (checker->computed)
         return;
-    judge->computed = true;
-    if (judge->problem->row->op_class == TANDEM_CLASS_GEMM)
-        product_compute(judge);
+    checker->computed = true;
+    if (checker->problem->row->op_class == TANDEM_CLASS_GEMM)
+        expected_compute_gemm(checker);
     else
-        expected_compute(judge);
+        expected_compute(checker);
 }
 
 /* ---- bytes ------------------------------------------------------------------
  */
 
-/* No byte but those of the outputs' elements may differ. */
-static bool bytes_judge(const struct problem *p, const struct attempt *attempt,
-                        bool written, char *text, size_t size)
+/* Checks that no byte changed except those of the outputs' elements. */
+static bool check_bytes(const struct problem *p,
+                        const struct call_outcome *call_outcome, bool written,
+                        char *text, size_t size)
 {
-    for (uint32_t home = 0; home < p->inputs + p->outputs; home++) {
-        const struct operand *h = &p->operands[home];
-        unsigned char *now = attempt->after[home];
+    for (uint32_t storage = 0; storage < p->inputs + p->outputs; storage++) {
+        const struct operand *h = &p->operands[storage];
+        unsigned char *now = call_outcome->after[storage];
         unsigned char *masked;
         uint64_t at = 0;
 
@@ -134,7 +136,8 @@ static bool bytes_judge(const struct problem *p, const struct attempt *attempt,
             const struct operand *out = &p->operands[k];
             uint32_t bytes = TANDEM_DTYPE_BYTES(out->desc.dtype);
 
-            for (int64_t i = 0; p->home[k] == home && i < out->elements; i++)
+            for (int64_t i = 0; p->storage[k] == storage && i < out->elements;
+                 i++)
                 memcpy(masked + out->offsets[i], h->image + out->offsets[i],
                        bytes);
         }
@@ -146,7 +149,7 @@ static bool bytes_judge(const struct problem *p, const struct attempt *attempt,
         snprintf(text, size,
                  "byte %" PRIu64 " of %" PRIu64 " of operand %u's buffer was "
                  "written",
-                 at, h->bytes, home);
+                 at, h->bytes, storage);
         return false;
     }
     return true;
@@ -172,38 +175,42 @@ static void wanted_text(const struct expected *expected, int64_t i,
         value_text(dtype, (uint64_t)expected->integer[i], text, size);
 }
 
-/* A scale without end, as of a row without spread, allows any number. */
-static bool anything_goes(const struct judge *judge, uint32_t k, int64_t i)
+/* An infinite scale, as for a constant row, allows any value. */
+static bool scale_is_infinite(const struct checker *checker, uint32_t k,
+                              int64_t i)
 {
-    const struct expected *expected = &judge->expected[0][k];
+    const struct expected *expected = &checker->expected[0][k];
 
-    if (k == 0 && judge->outside != NULL && judge->outside[i])
+    if (k == 0 && checker->outside != NULL && checker->outside[i])
         return true;
-    return judge->problem->row->op_class == TANDEM_CLASS_NORM &&
+    return checker->problem->row->op_class == TANDEM_CLASS_NORM &&
            !isfinite(expected->tolerance[i]);
 }
 
-static bool element_accepts(const struct judge *judge, uint32_t k, int64_t i,
-                            uint32_t dtype, uint64_t bits, double *out_error)
+static bool element_accepts(const struct checker *checker, uint32_t k,
+                            int64_t i, uint32_t dtype, uint64_t bits,
+                            double *out_error)
 {
     double other;
 
-    return expected_accepts(&judge->expected[0][k], i, dtype, bits,
+    return expected_accepts(&checker->expected[0][k], i, dtype, bits,
                             out_error) ||
-           (judge->subnormal &&
-            expected_accepts(&judge->expected[1][k], i, dtype, bits, &other)) ||
-           anything_goes(judge, k, i);
+           (checker->subnormal && expected_accepts(&checker->expected[1][k], i,
+                                                   dtype, bits, &other)) ||
+           scale_is_infinite(checker, k, i);
 }
 
-static bool numbers_judge(struct judge *judge, const struct attempt *attempt,
-                          char *text, size_t size)
+static bool check_values(struct checker *checker,
+                         const struct call_outcome *call_outcome, char *text,
+                         size_t size)
 {
-    const struct problem *p = judge->problem;
+    const struct problem *p = checker->problem;
 
-    judge_compute(judge);
+    checker_compute(checker);
     for (uint32_t k = 0; k < p->outputs; k++) {
         const struct operand *out = &p->operands[p->inputs + k];
-        const unsigned char *after = attempt->after[p->home[p->inputs + k]];
+        const unsigned char *after =
+            call_outcome->after[p->storage[p->inputs + k]];
         uint32_t dtype = out->desc.dtype, bytes = TANDEM_DTYPE_BYTES(dtype);
 
         for (int64_t i = 0; i < out->elements; i++) {
@@ -211,10 +218,10 @@ static bool numbers_judge(struct judge *judge, const struct attempt *attempt,
             char got[64], want[64];
             double error;
 
-            if (element_accepts(judge, k, i, dtype, bits, &error))
+            if (element_accepts(checker, k, i, dtype, bits, &error))
                 continue;
             value_text(dtype, bits, got, sizeof(got));
-            wanted_text(&judge->expected[0][k], i, dtype, want, sizeof(want));
+            wanted_text(&checker->expected[0][k], i, dtype, want, sizeof(want));
             snprintf(text, size,
                      "output %u, element %" PRId64 " of %" PRId64
                      ": got %s, expected %s, off by %.3g tolerances",
@@ -228,7 +235,7 @@ static bool numbers_judge(struct judge *judge, const struct attempt *attempt,
 /* ---- statuses
  * ---------------------------------------------------------------- */
 
-static bool must_serve(const struct problem *p, uint32_t caps)
+static bool must_be_supported(const struct problem *p, uint32_t caps)
 {
     bool narrow = false;
 
@@ -242,64 +249,68 @@ static bool must_serve(const struct problem *p, uint32_t caps)
     return p->row->required && (caps & TANDEM_CAP_CORE_OPERATORS) != 0;
 }
 
-static bool status_right(const struct problem *p, uint32_t caps,
-                         enum tandem_status got)
+static bool status_is_expected(const struct problem *p, uint32_t caps,
+                               enum tandem_status got)
 {
-    switch (p->verdict) {
-    case VERDICT_SERVED:
+    switch (p->expected_status) {
+    case EXPECT_OK_IF_SUPPORTED:
         return got == TANDEM_OK ||
-               (got == TANDEM_UNSUPPORTED && !must_serve(p, caps));
-    case VERDICT_INVALID:
+               (got == TANDEM_UNSUPPORTED && !must_be_supported(p, caps));
+    case EXPECT_INVALID_ARGUMENT:
         return got == TANDEM_INVALID_ARGUMENT;
-    case VERDICT_UNSERVED:
+    case EXPECT_UNSUPPORTED:
         return got == TANDEM_UNSUPPORTED;
-    case VERDICT_REFUSED:
+    case EXPECT_ERROR:
         return got == TANDEM_INVALID_ARGUMENT || got == TANDEM_UNSUPPORTED;
     default:
         return got == TANDEM_OK || got == TANDEM_INVALID_ARGUMENT;
     }
 }
 
-static const char *verdict_text(enum verdict verdict)
+static const char *expected_status_text(enum expected_status expected_status)
 {
     static const char *const texts[] = {
-        [VERDICT_SERVED] = "ok",
-        [VERDICT_INVALID] = "invalid argument",
-        [VERDICT_UNSERVED] = "unsupported",
-        [VERDICT_REFUSED] = "invalid argument or unsupported",
-        [VERDICT_OPEN] = "ok or invalid argument"};
+        [EXPECT_OK_IF_SUPPORTED] = "ok",
+        [EXPECT_INVALID_ARGUMENT] = "invalid argument",
+        [EXPECT_UNSUPPORTED] = "unsupported",
+        [EXPECT_ERROR] = "invalid argument or unsupported",
+        [EXPECT_OK_OR_INVALID] = "ok or invalid argument"};
 
-    return texts[verdict];
+    return texts[expected_status];
 }
 
-static bool statuses_judge(const struct problem *p,
-                           const struct attempt *attempt, uint32_t caps,
-                           char *text, size_t size)
+static bool check_statuses(const struct problem *p,
+                           const struct call_outcome *call_outcome,
+                           uint32_t caps, char *text, size_t size)
 {
-    enum tandem_status seen = attempt->supports;
+    enum tandem_status seen = call_outcome->supports;
 
     text[0] = '\0';
-    if (!status_right(p, caps, attempt->launch))
+    if (!status_is_expected(p, caps, call_outcome->launch))
         snprintf(text, size, "launch: %s, expected %s (%s)",
-                 status_name(attempt->launch), verdict_text(p->verdict),
-                 attempt->message);
-    else if (attempt->launch != TANDEM_OK && attempt->message[0] == '\0')
+                 status_name(call_outcome->launch),
+                 expected_status_text(p->expected_status),
+                 call_outcome->message);
+    else if (call_outcome->launch != TANDEM_OK &&
+             call_outcome->message[0] == '\0')
         snprintf(text, size, "launch was refused without a message");
-    else if (seen != attempt->launch && !(p->memory_alone && seen == TANDEM_OK))
+    else if (seen != call_outcome->launch &&
+             !(p->only_launch_detects && seen == TANDEM_OK))
         snprintf(text, size, "supports: %s, but launch: %s (%s)",
-                 status_name(seen), status_name(attempt->launch),
-                 attempt->message);
+                 status_name(seen), status_name(call_outcome->launch),
+                 call_outcome->message);
     return text[0] == '\0';
 }
 
-void judge_attempt(struct judge *judge, const struct attempt *attempt,
-                   uint32_t caps, char *text, size_t size)
+void check_outcome(struct checker *checker,
+                   const struct call_outcome *call_outcome, uint32_t caps,
+                   char *text, size_t size)
 {
-    const struct problem *p = judge->problem;
-    bool launched = attempt->launch == TANDEM_OK;
+    const struct problem *p = checker->problem;
+    bool launched = call_outcome->launch == TANDEM_OK;
 
-    snprintf(text, size, "%s", attempt->failure);
-    if (text[0] == '\0' && statuses_judge(p, attempt, caps, text, size) &&
-        bytes_judge(p, attempt, launched, text, size) && launched)
-        numbers_judge(judge, attempt, text, size);
+    snprintf(text, size, "%s", call_outcome->failure);
+    if (text[0] == '\0' && check_statuses(p, call_outcome, caps, text, size) &&
+        check_bytes(p, call_outcome, launched, text, size) && launched)
+        check_values(checker, call_outcome, text, size);
 }

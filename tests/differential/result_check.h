@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whether what a plugin made of a problem is right: its statuses, every byte of
- * its buffers, and its numbers by the operator's metric.  Pure functions.
+ * Checks the outcome of a problem on a plugin: the statuses, every byte of the
+ * buffers, and the values by the operator's metric. Pure functions.
  */
 #ifndef TANDEM_DIFFERENTIAL_RESULT_CHECK_H
 #define TANDEM_DIFFERENTIAL_RESULT_CHECK_H
@@ -9,23 +9,30 @@
 #include "backend.h"
 #include "conformance/reference.h"
 
-/* What is expected of a problem's outputs; computed once for all plugins. */
-struct judge {
+/* The expected results of a problem; computed once for all plugins. */
+struct checker {
     const struct problem *problem;
     bool computed, subnormal;
-    /* As the inputs are, and with subnormal inputs taken for zeros. */
+    /*
+     * The results with subnormal inputs unchanged, and with subnormal inputs
+     * flushed to zero.
+     */
     struct expected expected[2][PROBLEM_OPERANDS];
     /* True for an element of GEMM's c whose partial results may leave the range
      * of f32: any value is accepted.  NULL for other operators. */
     bool *outside;
 };
 
-void judge_init(struct judge *judge, const struct problem *problem);
-void judge_finish(struct judge *judge);
+void checker_init(struct checker *checker, const struct problem *problem);
+void checker_finish(struct checker *checker);
 
-/* Writes what is wrong, "" if nothing is; caps: of the device. */
-void judge_attempt(struct judge *judge, const struct attempt *attempt,
-                   uint32_t caps, char *text, size_t size);
+/*
+ * Writes a description of the first mistake, or "". caps: the capabilities of
+ * the device.
+ */
+void check_outcome(struct checker *checker,
+                   const struct call_outcome *call_outcome, uint32_t caps,
+                   char *text, size_t size);
 
 const char *status_name(enum tandem_status status);
 

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * emulated DIRECTORY COMPILER OPTION...: plans products for the tensor cores of
- * NVIDIA GPUs, compiles their kernels for this processor into DIRECTORY, runs
- * them step by step, and compares with the same in double.
+ * Usage: emulated DIRECTORY COMPILER OPTION...
+ *
+ * Plans GEMMs for the tensor cores of NVIDIA GPUs, compiles their kernels for
+ * the host CPU into DIRECTORY, runs them step by step, and compares the
+ * results with a float64 reference.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -20,26 +22,29 @@
 
 static struct compiler compiler;
 
-/* ---- products ---- */
+/* ---- cases ---- */
 
-struct product_case {
+struct gemm_case {
     const char *tile;
     int64_t m, n, k, batch;
     uint32_t flags, splits;
-    int64_t pad[3]; /* of a's, b's and c's rows */
+    int64_t pad[3]; /* Padding of the rows of a, b and c. */
     float beta;
     enum { UNIFORM, SCALED, TINY, INFINITE } numbers;
-    uint32_t dtype; /* of a and b; 0: f32 */
-    uint32_t split_tiles; /* tiles whose k is in chunks; 0: all */
+    uint32_t dtype; /* dtype of a and b; 0 stands for f32. */
+    /* The number of tiles that are split along k; 0 stands for all. */
+    uint32_t split_tiles;
 };
 
 #define TA TANDEM_GEMM_TRANSPOSE_A
 #define TB TANDEM_GEMM_TRANSPOSE_B
-/* No flag of gemm's: all batches have one a. */
+/* Not a flag of gemm: all batches share one a. */
 #define ONE_A (1u << 31)
 
-static const struct product_case cases[] = {
-    /* Rows along k, and across it; edges of tiles, slices and pieces. */
+static const struct gemm_case cases[] = {
+    /*
+     * K-major and MN-major operands; boundaries of tiles, slices and copies.
+     */
     {"tf32-128x256", 132, 260, 100, 1, TB, 1, {4, 8, 3}, 0, UNIFORM, 0, 0},
     {"tf32-128x256", 132, 260, 37, 1, TA, 1, {0, 0, 0}, 2, UNIFORM, 0, 0},
     {"tf32-128x64", 132, 68, 100, 2, TA | TB, 2, {0, 4, 0}, -1, UNIFORM, 0, 2},
@@ -63,10 +68,10 @@ static const struct product_case cases[] = {
     {"fp16x3-64x64", 20, 5, 2100, 1, TB, 1, {0, 0, 0}, 0, SCALED, 0, 0},
     {"fp16x3-64x64", 18, 35, 2048, 1, 0, 1, {0, 0, 0}, 0, SCALED, 0, 0},
     {"fp16x3-64x64", 1, 1, 1, 1, 0, 1, {0, 0, 0}, 0, UNIFORM, 0, 0},
-    /* Lines that are not aligned; and too long to be kept. */
+    /* Unaligned rows, and rows that are too long to be cached. */
     {"fp16x3-128x128", 131, 33, 99, 1, 0, 1, {2, 0, 0}, 0, INFINITE, 0, 0},
     {"fp16x3-64x64", 5, 9, 4129, 1, TB, 1, {3, 3, 0}, 0, INFINITE, 0, 0},
-    /* Aligned lines, of which the last four are not all the matrix's. */
+    /* Aligned rows whose last vector of four exceeds the matrix. */
     {"fp16x3-64x64", 9, 10, 157, 2, TB, 1, {3, 3, 1}, 0, UNIFORM, 0, 0},
     {"16bit-128x256", 136, 264, 200, 1, 0, 1, {0}, 0, UNIFORM, TANDEM_F16, 0},
     {"16bit-128x256",
@@ -83,11 +88,13 @@ static const struct product_case cases[] = {
      0},
     {"16bit-128x64", 67, 65, 131, 2, TB, 1, {5, 7}, 0, UNIFORM, TANDEM_F16, 0},
     {"16bit-128x64", 3, 5, 7, 1, TA | TB, 1, {0}, 0, INFINITE, TANDEM_F16, 0},
-    /* Sums that are saved: of whole tiles, and of chunks. */
+    /* Partial sums of whole tiles, and of slices. */
     {"16bit-128x64", 131, 3, 3300, 1, 0, 2, {0}, 0, UNIFORM, TANDEM_BF16, 1},
     {"16bit-128x256", 8, 8, 1600, 1, TB, 1, {0}, 0, UNIFORM, TANDEM_F16, 0},
-    /* By wgmma.  Of TF32 the copy engine brings what lies along k: pads, edges
-     * of tiles and slices, chunks, batches, one operand or both. */
+    /*
+     * GEMM by wgmma. The TMA engine loads K-major TF32 operands: padding,
+     * boundaries of tiles and slices, splits, batches, one operand or both.
+     */
     {"wgmma-tf32-256x128",
      300,
      140,
@@ -162,12 +169,12 @@ static const struct product_case cases[] = {
 struct matrix {
     struct tandem_buffer buffer;
     float *elements;
-    uint16_t *stored; /* of 16 bits */
+    uint16_t *stored; /* The elements in a 16-bit dtype. */
     int64_t ld, plane;
 };
 
-/* In [-1, 1). */
-static float number_next(void)
+/* Returns a number in [-1, 1). */
+static float random_next(void)
 {
     static uint32_t seed = 1;
     seed = seed * 1664525u + 1013904223u;
@@ -185,48 +192,51 @@ static bool matrix_make(struct matrix *out, int64_t rows, int64_t columns,
         aligned_alloc(256, (count * sizeof(float) + 255) / 256 * 256);
     out->buffer.mem = (cl_mem)(void *)out->elements;
     for (size_t i = 0; out->elements != NULL && i < count; i++)
-        out->elements[i] = number_next();
+        out->elements[i] = random_next();
     return out->elements != NULL;
 }
 
-struct product_run {
-    const struct product_case *of;
+struct gemm_run {
+    const struct gemm_case *of;
     struct tandem_gemm gemm;
     enum gemm_kernel_id tile;
     struct matrix a, b, c;
-    float *before; /* c's elements */
-    bool mapped[OPERAND_COUNT]; /* rounded by the copy engine */
+    float *c_before; /* The elements of c before the GEMM. */
+    bool
+        uses_tma[OPERAND_COUNT]; /* The operand is rounded by the TMA engine. */
 };
 
-static float *a_at(const struct product_run *run, int64_t batch, int64_t row,
+static float *a_at(const struct gemm_run *run, int64_t batch, int64_t row,
                    int64_t k)
 {
-    bool turned = (run->of->flags & TA) != 0;
+    bool transposed = (run->of->flags & TA) != 0;
     return run->a.elements + batch * run->gemm.a.batch_stride +
-           (turned ? k * run->a.ld + row : row * run->a.ld + k);
+           (transposed ? k * run->a.ld + row : row * run->a.ld + k);
 }
 
-static float *b_at(const struct product_run *run, int64_t batch, int64_t column,
+static float *b_at(const struct gemm_run *run, int64_t batch, int64_t column,
                    int64_t k)
 {
-    bool turned = (run->of->flags & TB) != 0;
+    bool transposed = (run->of->flags & TB) != 0;
     return run->b.elements + batch * run->b.plane +
-           (turned ? column * run->b.ld + k : k * run->b.ld + column);
+           (transposed ? column * run->b.ld + k : k * run->b.ld + column);
 }
 
-/* Huge numbers past the ends of rows, of which nothing may come. */
-static void pads_set(struct matrix *matrix, int64_t pad, int64_t batch)
+/* Fills the padding with huge numbers, which must not affect any result. */
+static void padding_fill(struct matrix *matrix, int64_t pad, int64_t batch)
 {
     for (int64_t i = 0; i < matrix->plane * batch; i++)
         if (i % matrix->ld >= matrix->ld - pad)
             matrix->elements[i] = 3e38f;
 }
 
-/* Rows and columns of very different sizes; elements too small for a half, or
- * for f32's own digits; what is not finite, in the last tiles. */
-static void numbers_set(struct product_run *run)
+/*
+ * Sets rows and columns of very different magnitudes, elements that are
+ * subnormal in f16 or f32, and elements that are not finite in the last tiles.
+ */
+static void elements_set(struct gemm_run *run)
 {
-    const struct product_case *of = run->of;
+    const struct gemm_case *of = run->of;
     for (int64_t row = 0; row < of->m; row++)
         for (int64_t k = 0; k < of->k; k++) {
             if (of->numbers == SCALED)
@@ -248,8 +258,12 @@ static void numbers_set(struct product_run *run)
     }
 }
 
-/* The elements as they are stored, and as they are read then. */
-static bool matrix_narrow(struct matrix *matrix, uint32_t dtype, int64_t batch)
+/*
+ * Rounds the elements to the stored dtype, and replaces them by the rounded
+ * values.
+ */
+static bool matrix_round_to_dtype(struct matrix *matrix, uint32_t dtype,
+                                  int64_t batch)
 {
     size_t count = (size_t)(matrix->plane * batch);
     matrix->stored = aligned_alloc(256, (count * 2 + 255) / 256 * 256);
@@ -264,7 +278,7 @@ static bool matrix_narrow(struct matrix *matrix, uint32_t dtype, int64_t batch)
     return matrix->stored != NULL;
 }
 
-static bool run_make(struct product_run *run, const struct product_case *of)
+static bool gemm_run_make(struct gemm_run *run, const struct gemm_case *of)
 {
     bool ta = (of->flags & TA) != 0, tb = (of->flags & TB) != 0;
     memset(run, 0, sizeof(*run));
@@ -278,10 +292,10 @@ static bool run_make(struct product_run *run, const struct product_case *of)
         !matrix_make(&run->c, of->m, of->n, of->pad[2], of->batch))
         return false;
     size_t bytes = (size_t)(run->c.plane * of->batch) * sizeof(float);
-    run->before = malloc(bytes);
-    if (run->before == NULL)
+    run->c_before = malloc(bytes);
+    if (run->c_before == NULL)
         return false;
-    memcpy(run->before, run->c.elements, bytes);
+    memcpy(run->c_before, run->c.elements, bytes);
     run->gemm = (struct tandem_gemm){
         .struct_size = sizeof(run->gemm),
         .dtype = TANDEM_F32,
@@ -300,46 +314,48 @@ static bool run_make(struct product_run *run, const struct product_case *of)
         .c_dtype = TANDEM_F32};
     uint64_t key = tensor_core_variant_key(&run->gemm, run->tile);
     bool maps = KEY_KERNEL(key) == KERNEL_GEMM_WGMMA;
-    run->mapped[OPERAND_A] = maps && KEY_A_LAYOUT(key) == LAYOUT_K_MAJOR;
-    run->mapped[OPERAND_B] = maps && KEY_B_LAYOUT(key) == LAYOUT_K_MAJOR;
-    pads_set(&run->a, of->pad[0], of->batch);
-    pads_set(&run->b, of->pad[1], of->batch);
-    numbers_set(run);
+    run->uses_tma[OPERAND_A] = maps && KEY_A_LAYOUT(key) == LAYOUT_K_MAJOR;
+    run->uses_tma[OPERAND_B] = maps && KEY_B_LAYOUT(key) == LAYOUT_K_MAJOR;
+    padding_fill(&run->a, of->pad[0], of->batch);
+    padding_fill(&run->b, of->pad[1], of->batch);
+    elements_set(run);
     if (of->dtype == 0)
         return true;
     run->gemm.dtype = of->dtype;
-    return matrix_narrow(&run->a, of->dtype, of->batch) &&
-           matrix_narrow(&run->b, of->dtype, of->batch);
+    return matrix_round_to_dtype(&run->a, of->dtype, of->batch) &&
+           matrix_round_to_dtype(&run->b, of->dtype, of->batch);
 }
 
-static void run_free(struct product_run *run)
+static void gemm_run_free(struct gemm_run *run)
 {
     free(run->a.elements);
     free(run->b.elements);
     free(run->a.stored);
     free(run->b.stored);
     free(run->c.elements);
-    free(run->before);
+    free(run->c_before);
 }
 
-/* As TF32, of eleven digits: the nearest, of two the larger, or where the copy
- * engine rounds, the even one. */
-static double operand_read(const struct product_run *run, enum operand_id id,
-                           float x)
+/*
+ * Rounds an element to TF32 with eleven significant bits: to nearest, with
+ * ties to the larger magnitude, or with ties to even if the TMA engine rounds.
+ */
+static double operand_element(const struct gemm_run *run, enum operand_id id,
+                              float x)
 {
     uint32_t word;
     if (gemm_configs[run->tile].mma_format != MMA_TF32 || !isfinite(x))
         return (double)x;
     memcpy(&word, &x, sizeof(word));
-    word += run->mapped[id] ? 0xfffu + (word >> 13 & 1u) : 0x1000u;
+    word += run->uses_tma[id] ? 0xfffu + (word >> 13 & 1u) : 0x1000u;
     word &= 0xffffe000u;
     memcpy(&x, &word, sizeof(word));
     return (double)x;
 }
 
-/* The error of pairs is as backend.h says; all are added in f32. */
-static double tolerance(const struct product_run *run, double sizes,
-                        double a_most, double b_most)
+/* The error of products is that of backend.h; all sums are in f32. */
+static double tolerance(const struct gemm_run *run, double sizes, double a_most,
+                        double b_most)
 {
     double k = (double)run->of->k;
     double added = (8 + 2 * sqrt(k)) * 0x1p-24 * sizes;
@@ -349,37 +365,39 @@ static double tolerance(const struct product_run *run, double sizes,
     return added + 0x1p-21 * sizes + 0x1p-38 * k * a_most * b_most + 0x1p-146;
 }
 
-static bool element_right(const struct product_run *run, int64_t batch,
-                          int64_t i, int64_t j)
+static bool element_right(const struct gemm_run *run, int64_t batch, int64_t i,
+                          int64_t j)
 {
     double sum = 0, sizes = 0, a_most = 0, b_most = 0;
     int64_t at = batch * run->c.plane + i * run->c.ld + j;
     double got = run->c.elements[at];
     for (int64_t k = 0; k < run->of->k; k++) {
-        double x = operand_read(run, OPERAND_A, *a_at(run, batch, i, k));
-        double y = operand_read(run, OPERAND_B, *b_at(run, batch, j, k));
+        double x = operand_element(run, OPERAND_A, *a_at(run, batch, i, k));
+        double y = operand_element(run, OPERAND_B, *b_at(run, batch, j, k));
         sum += x * y;
         sizes += fabs(x * y);
         a_most = fmax(a_most, fabs(x));
         b_most = fmax(b_most, fabs(y));
     }
     if (run->of->beta != 0) {
-        sum += (double)run->of->beta * run->before[at];
-        sizes += fabs((double)run->of->beta * run->before[at]);
+        sum += (double)run->of->beta * run->c_before[at];
+        sizes += fabs((double)run->of->beta * run->c_before[at]);
     }
     if (isnan(sum) || isinf(sum))
         return isnan(sum) ? isnan(got) : got == sum;
     return fabs(got - sum) <= tolerance(run, sizes, a_most, b_most);
 }
 
-/* Elements past the ends of rows are as they were. */
-static bool run_right(const struct product_run *run)
+/*
+ * Checks that elements in the padding are unchanged, and compares the others.
+ */
+static bool result_is_correct(const struct gemm_run *run)
 {
     for (int64_t batch = 0; batch < run->of->batch; batch++)
         for (int64_t i = 0; i < run->of->m; i++)
             for (int64_t j = 0; j < run->c.ld; j++) {
                 int64_t at = batch * run->c.plane + i * run->c.ld + j;
-                bool kept = memcmp(&run->c.elements[at], &run->before[at],
+                bool kept = memcmp(&run->c.elements[at], &run->c_before[at],
                                    sizeof(float)) == 0;
                 if (j < run->of->n ? element_right(run, batch, i, j) : kept)
                     continue;
@@ -391,12 +409,12 @@ static bool run_right(const struct product_run *run)
     return true;
 }
 
-static bool case_run(const struct product_case *of)
+static bool case_run(const struct gemm_case *of)
 {
-    struct product_run run;
+    struct gemm_run run;
     struct launch_plan plan;
     void *temporary = NULL;
-    bool right = run_make(&run, of);
+    bool right = gemm_run_make(&run, of);
     if (right && !gemm_kernel_supports(&run.gemm, run.tile)) {
         fprintf(stderr, "the tile does not take the product\n");
         right = false;
@@ -409,10 +427,10 @@ static bool case_run(const struct product_case *of)
                   NULL, GROUP_LOG2);
         temporary = aligned_alloc(256, (plan.temp_bytes + 511) / 256 * 256);
         right = temporary != NULL && plan_run(&compiler, &plan, temporary) &&
-                run_right(&run);
+                result_is_correct(&run);
     }
     free(temporary);
-    run_free(&run);
+    gemm_run_free(&run);
     printf("%s%s %" PRId64 " x %" PRId64 " x %" PRId64 ", flags %u, %u chunks: "
            "%s\n",
            of->tile,

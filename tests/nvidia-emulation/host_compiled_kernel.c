@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Kernels that are compiled for this processor; see host_compiled_kernel.h. */
+/* Compiles kernels for the host CPU; see host_compiled_kernel.h. */
 #include "host_compiled_kernel.h"
 
 #include <dlfcn.h>
@@ -14,8 +14,8 @@
 #include "opencl/memory/buffer.h"
 #include "opencl/program/variant_options.h"
 
-#define MOST_WORDS 64
-#define MOST_KERNELS 128u
+#define MAX_WORDS 64
+#define MAX_KERNELS 128u
 
 static const struct compiler *compiler;
 
@@ -26,7 +26,7 @@ typedef void run_function(void *const *buffers, const void *params);
 static struct {
     uint64_t key;
     run_function *run;
-} kernels[MOST_KERNELS];
+} kernels[MAX_KERNELS];
 static uint32_t kernel_count;
 
 static bool command_run(char *const *words)
@@ -40,8 +40,10 @@ static bool command_run(char *const *words)
     return child > 0 && waitpid(child, &status, 0) == child && status == 0;
 }
 
-/* The source, and a function that calls the kernel with a step's buffers and
- * parameters. */
+/*
+ * Writes the source of a kernel, and a function that calls it with the buffers
+ * and parameters of a step.
+ */
 static bool source_write(const char *path, const struct variant_source *text,
                          uint32_t buffers)
 {
@@ -66,7 +68,7 @@ static bool source_write(const char *path, const struct variant_source *text,
 
 static run_function *kernel_build(const struct kernel_step *step)
 {
-    char source[4096], object[4096], *words[MOST_WORDS + 1];
+    char source[4096], object[4096], *words[MAX_WORDS + 1];
     struct variant_source text;
     uint32_t count = 0;
     variant_source_make(&text, step->key, compiler->hardware);
@@ -76,13 +78,13 @@ static run_function *kernel_build(const struct kernel_step *step)
              kernel_count);
     if (!source_write(source, &text, step->buffer_count))
         return NULL;
-    while (compiler->words[count] != NULL && count < MOST_WORDS / 2) {
+    while (compiler->words[count] != NULL && count < MAX_WORDS / 2) {
         words[count] = compiler->words[count];
         count++;
     }
     char *rest = NULL;
     for (char *word = strtok_r(text.options, " ", &rest);
-         word != NULL && count < MOST_WORDS - 3;
+         word != NULL && count < MAX_WORDS - 3;
          word = strtok_r(NULL, " ", &rest))
         words[count++] = word;
     words[count++] = source;
@@ -108,7 +110,7 @@ static run_function *kernel_of(const struct kernel_step *step)
         i++;
     if (i < kernel_count)
         return kernels[i].run;
-    if (kernel_count == MOST_KERNELS)
+    if (kernel_count == MAX_KERNELS)
         return NULL;
     kernels[i].key = step->key;
     kernels[i].run = kernel_build(step);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Included before kernels that are compiled for this processor: OpenCL's
- * functions of numbers and of vectors as clang's own, which need no library of
- * OpenCL's.
+ * Included before kernels that are compiled for the host CPU. Defines OpenCL's
+ * math and vector functions as clang builtins, which need no OpenCL library.
  */
 #define fmax(a, b) __builtin_elementwise_max(a, b)
 #define fmin(a, b) __builtin_elementwise_min(a, b)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fibers, and what the kernels call. */
+/* Fibers for work-items, and the functions that kernels call. */
 #include "ptx_emulator.h"
 
 #include <math.h>
@@ -13,24 +13,27 @@
 #define STACK_BYTES 65536u
 #define WARP 32u
 #define IDLE_ROUNDS 16u
-#define WARPS (MOST_ITEMS / WARP)
+#define WARPS (MAX_ITEMS / WARP)
 
 static struct {
-    ucontext_t start, fiber[MOST_ITEMS];
-    char *stack[MOST_ITEMS];
-    bool done[MOST_ITEMS];
+    ucontext_t start, fiber[MAX_ITEMS];
+    char *stack[MAX_ITEMS];
+    bool done[MAX_ITEMS];
     uint32_t items, now, left;
     uint64_t group, groups, runs;
     void (*body)(void *);
     void *argument;
-    /* Of the group's barrier. */
+    /* The work-group barrier. */
     uint32_t waiting, passed;
     bool vote;
-    /* What an item hands to its warp, in turns; how often it did. */
-    uint32_t handed[2][MOST_ITEMS][6];
-    uint64_t turns[MOST_ITEMS], warp_turns[WARPS];
-    uint64_t misaligned;
-    uint64_t idle; /* turns since anything came */
+    /*
+     * The words that each item passed to its warp, for even and odd exchanges;
+     * and the number of exchanges of each item.
+     */
+    uint32_t exchanged[2][MAX_ITEMS][6];
+    uint64_t exchanges[MAX_ITEMS], warp_exchanges[WARPS];
+    uint64_t misaligned_copies;
+    uint64_t idle; /* Switches since any item made progress. */
 } machine;
 
 /* ---- fibers ---- */
@@ -70,7 +73,7 @@ static void item_run(void)
     setcontext(&machine.fiber[machine.now]);
 }
 
-/* Apart, since getcontext may return twice. */
+/* A separate function, because getcontext may return twice. */
 static void fiber_start(uint32_t item)
 {
     ucontext_t *fiber = &machine.fiber[item];
@@ -86,8 +89,8 @@ static void group_run(void)
     machine.waiting = 0;
     machine.vote = false;
     machine.runs++;
-    memset(machine.turns, 0, sizeof(machine.turns));
-    memset(machine.warp_turns, 0, sizeof(machine.warp_turns));
+    memset(machine.exchanges, 0, sizeof(machine.exchanges));
+    memset(machine.warp_exchanges, 0, sizeof(machine.warp_exchanges));
     for (uint32_t i = 0; i < machine.items; i++) {
         machine.done[i] = false;
         fiber_start(i);
@@ -99,7 +102,7 @@ static void group_run(void)
 bool groups_run(uint64_t groups, uint32_t items, void (*body)(void *),
                 void *argument)
 {
-    bool there = items <= MOST_ITEMS;
+    bool there = items <= MAX_ITEMS;
     for (uint32_t i = 0; there && i < items; i++) {
         if (machine.stack[i] == NULL)
             machine.stack[i] = malloc(STACK_BYTES);
@@ -120,12 +123,12 @@ bool groups_run(uint64_t groups, uint32_t items, void (*body)(void *),
 
 uint64_t copies_misaligned(void)
 {
-    return machine.misaligned;
+    return machine.misaligned_copies;
 }
 
 void copy_misaligned(void)
 {
-    machine.misaligned++;
+    machine.misaligned_copies++;
 }
 
 uint32_t item_now(void)
@@ -138,9 +141,9 @@ uint64_t group_run_now(void)
     return machine.runs;
 }
 
-/* ---- OpenCL's functions, by the names that clang gives them ---- */
+/* ---- OpenCL's functions, with the names that clang gives them ---- */
 
-/* Programs that are loaded look for them. */
+/* The compiled kernels look up these symbols. */
 #pragma GCC visibility push(default)
 
 size_t get_local_id(uint32_t) __asm__("_Z12get_local_idj");
@@ -234,31 +237,33 @@ float shuffle_xor(float x, uint32_t mask);
 bool group_vote(bool x);
 bool warp_vote(bool x);
 
-/* Hands count words to the warp; when all items have, what they handed.  An
- * item is one turn ahead of others at most. */
-static uint32_t (*warp_hand(const uint32_t *words, size_t count))[6]
+/*
+ * Passes count words to the warp and returns the words of all items once all
+ * have passed theirs. An item is at most one exchange ahead of the others.
+ */
+static uint32_t (*warp_exchange(const uint32_t *words, size_t count))[6]
 {
     uint32_t item = machine.now, warp = item / WARP;
-    uint64_t turn = machine.turns[item]++;
+    uint64_t turn = machine.exchanges[item]++;
     item_progress();
-    memcpy(machine.handed[turn % 2][item], words, count * sizeof(*words));
-    machine.warp_turns[warp]++;
-    while (machine.warp_turns[warp] < (turn + 1) * WARP)
+    memcpy(machine.exchanged[turn % 2][item], words, count * sizeof(*words));
+    machine.warp_exchanges[warp]++;
+    while (machine.warp_exchanges[warp] < (turn + 1) * WARP)
         item_yield();
-    return &machine.handed[turn % 2][warp * WARP];
+    return &machine.exchanged[turn % 2][warp * WARP];
 }
 
-void warp_meet(void)
+void warp_barrier(void)
 {
     const uint32_t nothing = 0;
-    warp_hand(&nothing, 1);
+    warp_exchange(&nothing, 1);
 }
 
 float shuffle_xor(float x, uint32_t mask)
 {
     uint32_t lane = machine.now % WARP, word;
     memcpy(&word, &x, sizeof(word));
-    word = warp_hand(&word, 1)[lane ^ mask][0];
+    word = warp_exchange(&word, 1)[lane ^ mask][0];
     memcpy(&x, &word, sizeof(x));
     return x;
 }
@@ -266,10 +271,10 @@ float shuffle_xor(float x, uint32_t mask)
 bool warp_vote(bool x)
 {
     const uint32_t word = x;
-    uint32_t(*handed)[6] = warp_hand(&word, 1);
+    uint32_t(*exchanged)[6] = warp_exchange(&word, 1);
     bool any = false;
     for (uint32_t i = 0; i < WARP; i++)
-        any = any || handed[i][0] != 0;
+        any = any || exchanged[i][0] != 0;
     return any;
 }
 
@@ -284,7 +289,7 @@ bool group_vote(bool x)
     return any;
 }
 
-/* ---- ptx_sm80.cl's ---- */
+/* ---- functions of ptx_sm80.cl ---- */
 
 uint32_t address_of(const uint32_t *at);
 void copy_async(uint32_t to, const void *from, uint32_t bytes);
@@ -298,8 +303,10 @@ void emulated_mma(uint32_t format, float *sum, const uint32_t *a,
 uint16_t f16_from_float(float x);
 float f16_to_float(uint16_t x);
 
-/* The place in local memory that was said last: others are less than 2 GiB
- * away, maybe on the other side of a multiple of 4 GiB. */
+/*
+ * The last local memory address that was converted. Other addresses differ by
+ * less than 2 GiB, possibly across a multiple of 4 GiB.
+ */
 static const char *base;
 
 char *local_at(uint32_t address)
@@ -314,18 +321,18 @@ uint32_t local_address(const void *at)
     return (uint32_t)(uintptr_t)at;
 }
 
-/* No more aligned than gemm_mma.cl asks for. */
+/* No more aligned than gemm_mma.cl requires. */
 uint32_t address_of(const uint32_t *at)
 {
     if ((uintptr_t)at % 256 != 0)
-        machine.misaligned++;
+        machine.misaligned_copies++;
     return local_address(at);
 }
 
 void copy_async(uint32_t to, const void *from, uint32_t bytes)
 {
     if (to % 16 != 0 || (bytes != 0 && (uintptr_t)from % 16 != 0) || bytes > 16)
-        machine.misaligned++;
+        machine.misaligned_copies++;
     memset(local_at(to), 0, 16);
     memcpy(local_at(to), from, bytes);
 }
@@ -337,21 +344,22 @@ void copies_commit(void)
 void load_matrices(uint32_t *out, uint32_t from)
 {
     uint32_t lane = machine.now % WARP;
-    uint32_t(*handed)[6] = warp_hand(&from, 1);
+    uint32_t(*exchanged)[6] = warp_exchange(&from, 1);
     for (uint32_t i = 0; i < 4; i++)
-        memcpy(&out[i], local_at(handed[i * 8 + lane / 4][0]) + lane % 4 * 4,
+        memcpy(&out[i], local_at(exchanged[i * 8 + lane / 4][0]) + lane % 4 * 4,
                4);
 }
 
 void load_matrices_transposed(uint32_t *out, uint32_t from)
 {
     uint32_t lane = machine.now % WARP;
-    uint32_t(*handed)[6] = warp_hand(&from, 1);
+    uint32_t(*exchanged)[6] = warp_exchange(&from, 1);
     for (uint32_t i = 0; i < 4; i++) {
         uint16_t pair[2];
         for (uint32_t j = 0; j < 2; j++)
             memcpy(&pair[j],
-                   local_at(handed[i * 8 + lane % 4 * 2 + j][0]) + lane / 4 * 2,
+                   local_at(exchanged[i * 8 + lane % 4 * 2 + j][0]) +
+                       lane / 4 * 2,
                    2);
         out[i] = pair[0] | (uint32_t)pair[1] << 16;
     }
@@ -382,7 +390,10 @@ double operand_value(uint32_t format, uint32_t word, uint32_t odd)
     return value;
 }
 
-/* Element (row, k) of the 16 or 8 rows whose words from place on warp has. */
+/*
+ * Returns element (row, k) of the 16 or 8 rows whose words start at `place` in
+ * each item of the warp.
+ */
 static double warp_element(uint32_t format, uint32_t (*warp)[6], uint32_t place,
                            uint32_t row, uint32_t rows, uint32_t k)
 {
@@ -397,7 +408,7 @@ void emulated_mma(uint32_t format, float *sum, const uint32_t *a,
 {
     const uint32_t words[6] = {a[0], a[1], a[2], a[3], b[0], b[1]};
     uint32_t lane = machine.now % WARP, depth = format == FORMAT_TF32 ? 8 : 16;
-    uint32_t(*warp)[6] = warp_hand(words, 6);
+    uint32_t(*warp)[6] = warp_exchange(words, 6);
     for (uint32_t i = 0; i < 4; i++) {
         uint32_t row = lane / 4 + i / 2 * 8, column = lane % 4 * 2 + i % 2;
         double total = add ? sum[i] : 0;

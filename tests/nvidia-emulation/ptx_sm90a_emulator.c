@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What cl/nvidia/ptx_sm90a.cl's instructions do, by the PTX manual (NVIDIA,
- * PTX ISA 9.0): barriers that count, bulk copies, tensor maps, wgmma. */
+/*
+ * The instructions of cl/nvidia/ptx_sm90a.cl, as the PTX manual (NVIDIA, PTX
+ * ISA 9.0) specifies them: mbarriers, bulk copies, tensor maps, wgmma.
+ */
 #include <string.h>
 
 #include "ptx_emulator.h"
 
-/* Fewer than most products have tiles. */
+/* Fewer than most GEMMs have tiles. */
 #define MULTIPROCESSORS 3u
-#define MOST_BARRIERS 64u
-/* A matrix descriptor has addresses of 18 bits. */
+#define MAX_BARRIERS 64u
+/* A matrix descriptor has 18-bit addresses. */
 #define WINDOW 0x3ffffu
 #define LINE 128u
 
@@ -18,11 +20,11 @@ struct counter {
 };
 
 static struct {
-    uint64_t run; /* the group's, to which all this belongs */
+    uint64_t run; /* The work-group to which this state belongs. */
     uint32_t window;
-    struct counter counters[MOST_BARRIERS];
+    struct counter counters[MAX_BARRIERS];
     uint32_t counter_count;
-    uint32_t waiting, turn; /* at the consumers' barrier */
+    uint32_t waiting, turn; /* At the barrier of the consumer warps. */
     bool any[2];
 } group;
 
@@ -34,7 +36,7 @@ static void group_begin(void)
     group.run = group_run_now();
 }
 
-/* Programs that are loaded look for them. */
+/* The compiled kernels look up these symbols. */
 #pragma GCC visibility push(default)
 
 uint32_t shared_window(const void *at);
@@ -56,7 +58,7 @@ void copies_arrive(uint32_t barrier_at);
 void emulated_wgmma(uint32_t format, float *sum, uint64_t a, uint64_t b,
                        uint32_t columns, uint32_t across, uint32_t add);
 
-/* The ring of stages is asked for first. */
+/* The first address is that of the ring of stages. */
 uint32_t shared_window(const void *at)
 {
     group_begin();
@@ -77,7 +79,7 @@ static struct counter *counter_at(uint32_t at)
 
 void mbarrier_init(uint32_t at, uint32_t arrivals)
 {
-    if (group.counter_count < MOST_BARRIERS)
+    if (group.counter_count < MAX_BARRIERS)
         group.counters[group.counter_count++] = (struct counter){
             .at = at, .arrivals = arrivals, .pending = arrivals};
 }
@@ -99,10 +101,13 @@ static void counter_arrive(uint32_t at, int64_t bytes)
     counter_turn(counter);
 }
 
-/* What other items of the warp read is not done before they come. */
+/*
+ * Waits until the other items of the warp have arrived, because they may still
+ * read the data.
+ */
 void mbarrier_arrive(uint32_t at)
 {
-    warp_meet();
+    warp_barrier();
     if (item_now() % 32 == 0)
         counter_arrive(at, 0);
 }
@@ -142,7 +147,7 @@ void consumers_barrier(uint32_t items)
 
 void warp_sync(void)
 {
-    warp_meet();
+    warp_barrier();
 }
 
 uint32_t multiprocessor_count(void)
@@ -152,7 +157,7 @@ uint32_t multiprocessor_count(void)
 
 /* ---- copies ---- */
 
-static void bytes_come(uint32_t barrier_at, uint32_t bytes)
+static void mbarrier_complete_bytes(uint32_t barrier_at, uint32_t bytes)
 {
     struct counter *counter = counter_at(barrier_at);
     counter->bytes -= bytes;
@@ -165,7 +170,7 @@ void copy_bulk(uint32_t to, const void *from, uint32_t bytes,
     if (to % 16 != 0 || (uintptr_t)from % 16 != 0 || bytes % 16 != 0)
         copy_misaligned();
     memcpy(local_at(to), from, bytes);
-    bytes_come(barrier_at, bytes);
+    mbarrier_complete_bytes(barrier_at, bytes);
 }
 
 void copies_arrive(uint32_t barrier_at)
@@ -173,13 +178,13 @@ void copies_arrive(uint32_t barrier_at)
     counter_arrive(barrier_at, 0);
 }
 
-/* In eight lines of 128 bytes pieces of sixteen change places. */
+/* Swaps 16-byte units within eight rows of 128 bytes. */
 static uint32_t swizzled(uint32_t address)
 {
     return address ^ (address >> 3 & 0x70u);
 }
 
-/* To the nearest, of two the even one; subnormal ones, too, as an H200 does. */
+/* Rounds to nearest, ties to even; subnormal values too, like an H200. */
 static uint32_t tf32_rounded(uint32_t word)
 {
     if ((word & 0x7f800000u) == 0x7f800000u)
@@ -187,8 +192,10 @@ static uint32_t tf32_rounded(uint32_t word)
     return (word + 0xfffu + (word >> 13 & 1u)) & 0xffffe000u;
 }
 
-/* A map as cuTensorMapEncodeTiled makes it of f32 that becomes TF32, in three
- * dimensions, of lines of 128 bytes that are swizzled. */
+/*
+ * A tensor map like cuTensorMapEncodeTiled creates for f32 that is rounded to
+ * TF32, with three dimensions and swizzled rows of 128 bytes.
+ */
 struct map {
     const char *from;
     uint64_t extent[3], stride[2];
@@ -215,7 +222,7 @@ static bool map_read(struct map *out, const uint32_t *words)
            words[18] == 0x400u;
 }
 
-/* Here there is nothing to wait for. */
+/* Not needed in the emulation. */
 void tensor_map_release(void)
 {
 }
@@ -246,47 +253,53 @@ void copy_tensor_box(uint32_t to, const uint32_t *words, uint32_t k,
             memcpy(local_at(swizzled(to + r * LINE + e * 4)), &word,
                    sizeof(word));
         }
-    bytes_come(barrier_at, words[16]);
+    mbarrier_complete_bytes(barrier_at, words[16]);
 }
 
-/* ---- products ---- */
+/* ---- wgmma ---- */
 
-struct lines {
-    uint32_t start, next, eight; /* of blocks of 64 across; of eight lines */
+struct matrix_descriptor {
+    /* The strides of blocks of 64 elements along m or n, and of eight rows. */
+    uint32_t start, next, eight;
     bool across;
     uint32_t format;
 };
 
-static struct lines lines_of(uint64_t matrix, uint32_t format, bool across)
+static struct matrix_descriptor
+matrix_descriptor_of(uint64_t matrix, uint32_t format, bool across)
 {
     uint32_t start = (uint32_t)(matrix & 0x3fff) << 4;
     if (matrix >> 62 != 1)
         copy_misaligned();
-    return (struct lines){group.window + ((start - group.window) & WINDOW),
-                          (uint32_t)(matrix >> 16 & 0x3fff) << 4,
-                          (uint32_t)(matrix >> 32 & 0x3fff) << 4, across,
-                          format};
+    return (struct matrix_descriptor){
+        group.window + ((start - group.window) & WINDOW),
+        (uint32_t)(matrix >> 16 & 0x3fff) << 4,
+        (uint32_t)(matrix >> 32 & 0x3fff) << 4, across, format};
 }
 
-/* Element (row, k) of 64 rows, or of so many columns. */
-static double lines_value(const struct lines *lines, uint32_t row, uint32_t k)
+/* Returns element (row, k) of 64 rows, or of n columns. */
+static double matrix_element(const struct matrix_descriptor *matrix_descriptor,
+                             uint32_t row, uint32_t k)
 {
-    bool words = lines->format == FORMAT_TF32 || lines->format == FORMAT_3XTF32;
-    uint32_t bytes = words ? 4 : 2, line = lines->across ? k : row;
-    uint32_t at = lines->across ? row : k, word;
-    uint32_t address = lines->start + line / 8 * lines->eight +
-                       line % 8 * LINE + at % 64 * bytes +
-                       at / 64 * lines->next;
+    bool words = matrix_descriptor->format == FORMAT_TF32 ||
+                 matrix_descriptor->format == FORMAT_3XTF32;
+    uint32_t bytes = words ? 4 : 2, line = matrix_descriptor->across ? k : row;
+    uint32_t at = matrix_descriptor->across ? row : k, word;
+    uint32_t address = matrix_descriptor->start +
+                       line / 8 * matrix_descriptor->eight + line % 8 * LINE +
+                       at % 64 * bytes + at / 64 * matrix_descriptor->next;
     address = swizzled(address);
     memcpy(&word, local_at(address & ~3u), sizeof(word));
-    return operand_value(lines->format, word, address / 2 % 2);
+    return operand_value(matrix_descriptor->format, word, address / 2 % 2);
 }
 
 void emulated_wgmma(uint32_t format, float *sum, uint64_t a, uint64_t b,
                        uint32_t columns, uint32_t across, uint32_t add)
 {
-    struct lines x = lines_of(a, format, (across & 1u) != 0);
-    struct lines y = lines_of(b, format, (across & 2u) != 0);
+    struct matrix_descriptor x =
+        matrix_descriptor_of(a, format, (across & 1u) != 0);
+    struct matrix_descriptor y =
+        matrix_descriptor_of(b, format, (across & 2u) != 0);
     uint32_t lane = item_now() % 32, warp = item_now() / 32 % 4;
     uint32_t depth = format == FORMAT_TF32 || format == FORMAT_3XTF32 ? 8 : 16;
     for (uint32_t i = 0; i < columns / 2; i++) {
@@ -294,7 +307,7 @@ void emulated_wgmma(uint32_t format, float *sum, uint64_t a, uint64_t b,
         uint32_t column = i / 4 * 8 + lane % 4 * 2 + i % 2;
         double total = add != 0 ? sum[i] : 0;
         for (uint32_t k = 0; k < depth; k++)
-            total += lines_value(&x, row, k) * lines_value(&y, column, k);
+            total += matrix_element(&x, row, k) * matrix_element(&y, column, k);
         sum[i] = (float)total;
     }
 }

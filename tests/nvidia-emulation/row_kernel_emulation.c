@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rows DIRECTORY COMPILER OPTION...: plans reductions, normalizations and
- * softmax as for an NVIDIA GPU, compiles their kernels for this processor into
- * DIRECTORY, with shuffles and votes of a warp as functions, and compares with
- * the same in double.  Some rows of a group are beyond f32's range on the way,
- * others are not: items that do not meet where they should wait for ever.
+ * Usage: rows DIRECTORY COMPILER OPTION...
+ *
+ * Plans reductions, normalizations and softmax for an NVIDIA GPU, compiles
+ * their kernels for the host CPU into DIRECTORY, with warp shuffles and votes
+ * as functions, and compares the results with a float64 reference.
+ * Intermediate values of some rows leave the range of f32, so that items of a
+ * work-group take different paths. The emulation detects items that wait at
+ * different barriers.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -17,11 +20,11 @@
 #include "host_compiled_kernel.h"
 
 #define GROUP_LOG2 8u
-#define MOST_REDUCED 1e-5
+#define MAX_REDUCED 1e-5
 
 static const struct shape {
-    int64_t rows, count, pad; /* of a row, in elements */
-    bool across;              /* the rows are columns */
+    int64_t rows, count, pad; /* Shape and padding of a row, in elements. */
+    bool along_columns;       /* The reduction runs along columns. */
 } shapes[] = {
     {64, 7, 0, false},   {70, 13, 0, false},  {300, 3, 0, false},
     {33, 100, 0, false}, {20, 256, 0, false}, {9, 1000, 0, false},
@@ -40,8 +43,8 @@ static const uint32_t operators[] = {
 
 static struct compiler compiler;
 
-/* In [-1, 1). */
-static float number_next(void)
+/* Returns a number in [-1, 1). */
+static float random_next(void)
 {
     static uint32_t seed = 7;
     seed = seed * 1664525u + 1013904223u;
@@ -59,7 +62,7 @@ static bool reduces(uint32_t op)
  * product has one large and one small factor. */
 static float element(uint32_t op, int64_t row, int64_t nth, int64_t count)
 {
-    float x = number_next();
+    float x = random_next();
     if (op == TANDEM_OP_PROD)
         x = (x < 0 ? -1.0f : 1.0f) * (1.0f + 0.001f * x);
     if (op == TANDEM_OP_SOFTMAX || op == TANDEM_OP_REDUCE_MAX || row % 3 == 0)
@@ -76,7 +79,7 @@ static float element(uint32_t op, int64_t row, int64_t nth, int64_t count)
 struct row_case {
     uint32_t op;
     const struct shape *shape;
-    struct tandem_buffer buffers[4]; /* x, scale, bias, the result */
+    struct tandem_buffer buffers[4]; /* x, scale, bias, the result. */
     float *x, *scale, *bias, *result;
     struct tandem_tensor_desc tensors[4];
 };
@@ -95,8 +98,8 @@ static float *floats_new(struct tandem_buffer *buffer, int64_t count)
 static int64_t place(const struct row_case *of, int64_t row, int64_t nth)
 {
     const struct shape *shape = of->shape;
-    return shape->across ? nth * (shape->rows + shape->pad) + row
-                         : row * (shape->count + shape->pad) + nth;
+    return shape->along_columns ? nth * (shape->rows + shape->pad) + row
+                                : row * (shape->count + shape->pad) + nth;
 }
 
 static struct tandem_tensor_desc matrix(const struct row_case *of,
@@ -109,8 +112,8 @@ static struct tandem_tensor_desc matrix(const struct row_case *of,
         TANDEM_F32,
         2,
         {shape->rows, shape->count},
-        {shape->across ? 1 : shape->count + shape->pad,
-         shape->across ? shape->rows + shape->pad : 1}};
+        {shape->along_columns ? 1 : shape->count + shape->pad,
+         shape->along_columns ? shape->rows + shape->pad : 1}};
 }
 
 static struct tandem_tensor_desc line(struct tandem_buffer *buffer,
@@ -123,8 +126,8 @@ static struct tandem_tensor_desc line(struct tandem_buffer *buffer,
 static bool case_make(struct row_case *out, uint32_t op,
                       const struct shape *shape)
 {
-    int64_t all = (shape->rows + (shape->across ? shape->pad : 0)) *
-                  (shape->count + (shape->across ? 0 : shape->pad));
+    int64_t all = (shape->rows + (shape->along_columns ? shape->pad : 0)) *
+                  (shape->count + (shape->along_columns ? 0 : shape->pad));
     memset(out, 0, sizeof(*out));
     out->op = op;
     out->shape = shape;
@@ -139,8 +142,8 @@ static bool case_make(struct row_case *out, uint32_t op,
         for (int64_t nth = 0; nth < shape->count; nth++)
             out->x[place(out, row, nth)] = element(op, row, nth, shape->count);
     for (int64_t nth = 0; nth < shape->count; nth++) {
-        out->scale[nth] = 1.5f + number_next();
-        out->bias[nth] = number_next();
+        out->scale[nth] = 1.5f + random_next();
+        out->bias[nth] = random_next();
     }
     out->tensors[0] = matrix(out, &out->buffers[0]);
     out->tensors[1] = line(&out->buffers[1], shape->count);
@@ -186,7 +189,7 @@ static bool case_plan(struct launch_plan *plan, const struct row_case *of)
     return launch_plan_make(plan, &request) == TANDEM_OK;
 }
 
-/* ---- the same in double ---- */
+/* ---- float64 reference ---- */
 
 struct moments {
     double sum, squares, apart, most, sizes, exponents, product;
@@ -243,19 +246,22 @@ static double written(const struct row_case *of, const struct moments *m,
            of->bias[nth];
 }
 
-/* Sums by what they add, the rest by what there is. */
-static bool near(const struct row_case *of, const struct moments *m,
-                 double got, double want)
+/*
+ * Compares sums relative to the magnitudes of their terms, other results
+ * relative to their value.
+ */
+static bool matches_reference(const struct row_case *of,
+                              const struct moments *m, double got, double want)
 {
     double count = (double)of->shape->count;
     float narrow = (float)want;
-    double allowed = MOST_REDUCED * fabs(want);
+    double allowed = MAX_REDUCED * fabs(want);
     if (of->op == TANDEM_OP_PROD)
         allowed = 0x1p-22 * sqrt(count) * fabs(want);
     if (of->op == TANDEM_OP_SUM)
-        allowed = MOST_REDUCED * m->sizes;
+        allowed = MAX_REDUCED * m->sizes;
     if (of->op == TANDEM_OP_MEAN)
-        allowed = MOST_REDUCED * m->sizes / count;
+        allowed = MAX_REDUCED * m->sizes / count;
     if (of->op == TANDEM_OP_LAYER_NORM || of->op == TANDEM_OP_RMS_NORM)
         allowed = 1e-4 * fmax(1, fabs(want));
     if (isinf(narrow))
@@ -263,7 +269,7 @@ static bool near(const struct row_case *of, const struct moments *m,
     return fabs(got - want) <= allowed + 0x1p-149;
 }
 
-static bool case_right(const struct row_case *of)
+static bool case_matches(const struct row_case *of)
 {
     const struct shape *shape = of->shape;
     for (int64_t row = 0; row < shape->rows; row++) {
@@ -275,7 +281,7 @@ static bool case_right(const struct row_case *of)
                               : written(of, &m, row, i);
             double got =
                 of->result[reduces(of->op) ? row : place(of, row, i)];
-            if (near(of, &m, got, want))
+            if (matches_reference(of, &m, got, want))
                 continue;
             fprintf(stderr, "(%" PRId64 ", %" PRId64 ") is %g, not %g\n", row,
                     i, got, want);
@@ -294,11 +300,11 @@ static bool case_run(uint32_t op, const struct shape *shape)
     if (right) {
         temporary = aligned_alloc(256, (plan.temp_bytes + 511) / 256 * 256);
         right = temporary != NULL && plan_run(&compiler, &plan, temporary) &&
-                case_right(&of);
+                case_matches(&of);
     }
     printf("operator %u of %" PRId64 " x %" PRId64 "%s%s: %s\n", op,
            shape->rows, shape->count, shape->pad != 0 ? ", apart" : "",
-           shape->across ? ", across" : "", right ? "right" : "WRONG");
+           shape->along_columns ? ", across" : "", right ? "right" : "WRONG");
     fflush(stdout);
     free(temporary);
     case_free(&of);
