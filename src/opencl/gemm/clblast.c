@@ -6,9 +6,9 @@
 #include <math.h>
 #include <string.h>
 
+#include "common/directory_lock.h"
 #include "common/thread_state_guard.h"
 #include "opencl/gemm/clblast_params.h"
-#include "opencl/program/compile_lock.h"
 #include "opencl/device/cl_status.h"
 #include "opencl/queue/hazard_tracking.h"
 
@@ -127,7 +127,7 @@ enum tandem_status clblast_warm(struct tandem_device *device, bool batched)
         clReleaseMemObject(memory);
     if (queue != NULL)
         clReleaseCommandQueue(queue);
-    compile_lock_release(lock);
+    lock_release(lock);
     return status;
 }
 
@@ -259,7 +259,7 @@ static enum tandem_status first_call(struct tandem_stream *stream,
     int lock = compile_lock_acquire(device, &waited);
     clblast_overrides_self_test(device, call->batch > 1);
     enum tandem_status status = call_in_parts(stream, *call);
-    compile_lock_release(lock);
+    lock_release(lock);
     thread_state_guard_leave(&host);
     return status;
 }

@@ -3,12 +3,12 @@
  * a build that never ends occupies its thread.  After the blocking timeout,
  * launches of that variant fail, and another thread builds the other variants.
  * If the device is closed meanwhile, it is freed when the build ends. */
-#include <errno.h>
 #include <stdio.h>
 #include <time.h>
 
 #include "common/thread_state_guard.h"
 #include "opencl/device/device.h"
+#include "opencl/device/event_poll.h"
 #include "opencl/program/kernel_variants.h"
 
 /* Stack size of a build thread, large because compilers recurse deeply. */
@@ -17,32 +17,28 @@
  * memory was exhausted do not count. */
 #define MAX_BUILD_FAILURES 3u
 
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
 static bool build_timed_out(const struct tandem_device *device,
                             uint64_t start_ns)
 {
     return start_ns != 0 && device->blocking_timeout_ns != 0 &&
-           now_ns() - start_ns >= device->blocking_timeout_ns;
+           monotonic_ns() - start_ns >= device->blocking_timeout_ns;
 }
 
 /* ---- build states ---- */
 
-bool kernel_variant_can_build(const struct kernel_variant *variant)
+/* Returns true if the variant may be built and is not built, queued or being
+ * built. */
+static bool can_build(const struct kernel_variant *variant)
 {
     return variant->state == BUILD_NONE ||
            (variant->state == BUILD_FAILED &&
             variant->failure_count < MAX_BUILD_FAILURES);
 }
 
-void kernel_variant_set_result(struct programs *programs,
-                               struct kernel_variant *variant,
-                               enum tandem_status status)
+/* Records the result of a build.  The caller does not hold programs.mutex. */
+static void build_set_result(struct programs *programs,
+                             struct kernel_variant *variant,
+                             enum tandem_status status)
 {
     pthread_mutex_lock(&programs->mutex);
     /* NOT_READY is no failure: the kernel needs smaller work-groups, for which
@@ -61,25 +57,10 @@ void kernel_variant_set_result(struct programs *programs,
     pthread_mutex_unlock(&programs->mutex);
 }
 
-enum tandem_status build_result(const struct kernel_variant *variant)
-{
-    if (variant->state == BUILD_DONE)
-        return TANDEM_OK;
-    if (variant->state == BUILD_FAILED)
-        return last_error_set(variant->status, "%s", variant->message);
-    return last_error_set(TANDEM_NOT_READY, "the operator is not compiled yet");
-}
+/* ---- job list; the caller holds programs.mutex ---- */
 
-void build_mark_running(struct kernel_variant *variant, uint64_t start_ns)
-{
-    variant->state = BUILD_RUNNING;
-    variant->start_ns = start_ns;
-}
-
-/* ---- job list; the caller holds the mutex ---- */
-
-/* Removes from the job list the first variant that no other thread has started
- * to build, and returns it.  Returns NULL if no variant is left. */
+/* Removes variants from the job list until one of them is still queued, and
+ * returns this variant.  Returns NULL if the list has no queued variant. */
 static struct kernel_variant *job_pop(struct programs *programs)
 {
     struct kernel_variant *job;
@@ -99,16 +80,17 @@ static void job_add(struct programs *programs, struct kernel_variant *variant,
 {
     variant->state = BUILD_QUEUED;
     variant->start_ns = 0;
+    pthread_cond_broadcast(&programs->changed);
     if (variant->in_job_list)
         return;
     variant->in_job_list = true;
-    variant->next_job = at_front ? programs->first_job : NULL;
-    if (at_front)
+    if (at_front || programs->first_job == NULL) {
+        variant->next_job = programs->first_job;
         programs->first_job = variant;
-    else if (programs->last_job != NULL)
+    } else {
+        variant->next_job = NULL;
         programs->last_job->next_job = variant;
-    else
-        programs->first_job = variant;
+    }
     if (variant->next_job == NULL)
         programs->last_job = variant;
 }
@@ -126,8 +108,8 @@ static struct kernel_variant *job_wait(struct programs *programs,
     while (!programs->is_stopping && (job = job_pop(programs)) == NULL)
         pthread_cond_wait(&programs->changed, &programs->mutex);
     if (job != NULL) {
-        thread->start_ns = now_ns();
-        build_mark_running(job, thread->start_ns);
+        thread->start_ns = job->start_ns = monotonic_ns();
+        job->state = BUILD_RUNNING;
     }
     pthread_mutex_unlock(&programs->mutex);
     return job;
@@ -156,7 +138,7 @@ static void *build_thread_main(void *argument)
             batched || job->key == CLBLAST_KEY
                 ? programs->callbacks->clblast_compile(device, batched)
                 : kernel_variant_build(device, job, true);
-        kernel_variant_set_result(programs, job, status);
+        build_set_result(programs, job, status);
     }
     pthread_mutex_lock(&programs->mutex);
     thread->is_running = false;
@@ -177,12 +159,10 @@ static bool build_thread_is_available(struct tandem_device *device,
 {
     const struct programs *programs = &device->programs;
     uint32_t idle = programs->thread_count, timed_out = 0;
-    for (uint32_t i = 0; i < MAX_BUILD_THREADS; i++)
-        if (programs->threads[i].is_running &&
-            programs->threads[i].start_ns != 0) {
-            idle--;
-            timed_out += build_timed_out(device, programs->threads[i].start_ns);
-        }
+    for (uint32_t i = 0; i < MAX_BUILD_THREADS; i++) {
+        idle -= programs->threads[i].start_ns != 0;
+        timed_out += build_timed_out(device, programs->threads[i].start_ns);
+    }
     return must_be_idle ? idle != 0 : programs->thread_count > timed_out;
 }
 
@@ -203,18 +183,16 @@ static bool build_thread_ensure(struct tandem_device *device, bool must_be_idle)
     return build_thread_is_available(device, false);
 }
 
-/* ---- for prepare, launch and close ---- */
+/* ---- the functions of kernel_variants.h ---- */
 
 void build_enqueue(struct tandem_device *device, struct kernel_variant *variant)
 {
     struct programs *programs = &device->programs;
     pthread_mutex_lock(&programs->mutex);
     /* If no thread can be started, the launch builds the variant itself. */
-    if (kernel_variant_can_build(variant) && !programs->is_stopping &&
-        build_thread_ensure(device, false)) {
+    if (can_build(variant) && !programs->is_stopping &&
+        build_thread_ensure(device, false))
         job_add(programs, variant, false);
-        pthread_cond_broadcast(&programs->changed);
-    }
     pthread_mutex_unlock(&programs->mutex);
 }
 
@@ -233,9 +211,13 @@ static void wait_for_change(struct tandem_device *device, uint64_t start_ns)
     pthread_cond_timedwait(&programs->changed, &programs->mutex, &deadline);
 }
 
-enum tandem_status build_pending_status(struct tandem_device *device,
-                                        const struct kernel_variant *variant)
+enum tandem_status build_status(struct tandem_device *device,
+                                const struct kernel_variant *variant)
 {
+    if (variant->state == BUILD_DONE)
+        return TANDEM_OK;
+    if (variant->state == BUILD_FAILED)
+        return last_error_set(variant->status, "%s", variant->message);
     if (variant->state == BUILD_RUNNING &&
         build_timed_out(device, variant->start_ns))
         return last_error_set(
@@ -250,58 +232,67 @@ enum tandem_status build_pending_status(struct tandem_device *device,
     return last_error_set(TANDEM_NOT_READY, "the operator is not compiled yet");
 }
 
-/* Puts the variant at the start of the job list.  Returns false if no build
- * thread exists, so that the caller must build the variant.  Sets *out_status
- * to FAILED if the builds of all threads have timed out. */
-static bool build_enqueue_first(struct tandem_device *device,
-                                struct kernel_variant *variant,
-                                enum tandem_status *out_status)
+/* Puts the variant at the start of the job list.  If no build thread exists,
+ * marks the variant as being built instead, and the caller must build it.
+ * Returns FAILED if the builds of all threads have timed out.  The caller holds
+ * programs.mutex. */
+static enum tandem_status build_start(struct tandem_device *device,
+                                      struct kernel_variant *variant)
 {
     struct programs *programs = &device->programs;
-    *out_status = TANDEM_OK;
     if (build_thread_ensure(device, true)) {
         job_add(programs, variant, true);
-        pthread_cond_broadcast(&programs->changed);
-        return true;
+        return TANDEM_OK;
     }
-    if (programs->thread_count == 0)
-        return false;
-    *out_status = last_error_set(
+    if (programs->thread_count == 0) {
+        variant->state = BUILD_RUNNING;
+        variant->start_ns = 0;
+        return TANDEM_OK;
+    }
+    return last_error_set(
         TANDEM_FAILED,
         "the driver's compiler exceeds the blocking timeout in each of %u "
         "threads",
         programs->thread_count);
-    return true;
 }
 
-bool build_wait(struct tandem_device *device, struct kernel_variant *variant,
-                enum tandem_status *out_status)
+/* Waits for the build of the variant, until the build times out.  The caller
+ * holds programs.mutex. */
+static enum tandem_status build_wait(struct tandem_device *device,
+                                     const struct kernel_variant *variant)
 {
-    if (variant->state != BUILD_RUNNING) {
-        if (!kernel_variant_can_build(variant) &&
-            variant->state != BUILD_QUEUED) {
-            *out_status = build_result(variant);
-            return true;
-        }
-        if (!build_enqueue_first(device, variant, out_status))
-            return false;
-        if (*out_status != TANDEM_OK)
-            return true;
-    }
     while (
         (variant->state == BUILD_QUEUED || variant->state == BUILD_RUNNING) &&
         !build_timed_out(device, variant->start_ns)) {
         wait_for_change(device, variant->state == BUILD_RUNNING
                                     ? variant->start_ns
-                                    : now_ns());
+                                    : monotonic_ns());
         /* The thread that was idle may have started another build. */
         if (variant->state == BUILD_QUEUED)
             build_thread_ensure(device, true);
     }
-    *out_status = variant->state == BUILD_RUNNING
-                      ? build_pending_status(device, variant)
-                      : build_result(variant);
-    return true;
+    return build_status(device, variant);
+}
+
+enum tandem_status build_ensure(struct tandem_device *device,
+                                struct kernel_variant *variant)
+{
+    struct programs *programs = &device->programs;
+    enum tandem_status status = TANDEM_OK;
+    bool builds_here = false;
+    pthread_mutex_lock(&programs->mutex);
+    if (can_build(variant) || variant->state == BUILD_QUEUED) {
+        status = build_start(device, variant);
+        builds_here = variant->state == BUILD_RUNNING;
+    }
+    if (status == TANDEM_OK && !builds_here)
+        status = build_wait(device, variant);
+    pthread_mutex_unlock(&programs->mutex);
+    if (builds_here) {
+        status = kernel_variant_build(device, variant, false);
+        build_set_result(programs, variant, status);
+    }
+    return status;
 }
 
 void build_threads_stop(struct tandem_device *device)
@@ -315,11 +306,9 @@ void build_threads_stop(struct tandem_device *device)
         uint32_t timed_out = 0;
         for (uint32_t i = 0; i < MAX_BUILD_THREADS; i++) {
             uint64_t start_ns = programs->threads[i].start_ns;
-            if (!programs->threads[i].is_running || start_ns == 0)
-                continue;
             if (build_timed_out(device, start_ns))
                 timed_out++;
-            else if (first_ns == 0 || start_ns < first_ns)
+            else if (start_ns != 0 && (first_ns == 0 || start_ns < first_ns))
                 first_ns = start_ns;
         }
         if (programs->thread_count == timed_out)

@@ -87,29 +87,6 @@ static struct kernel_variant *variant_find(struct programs *programs,
 
 /* ---- for launch, prepare and ready ---- */
 
-/* Waits until the variant is built.  Builds it here if there is no build
- * thread. */
-static enum tandem_status
-kernel_variant_ensure_built(struct tandem_device *device,
-                            struct kernel_variant *variant)
-{
-    struct programs *programs = &device->programs;
-    enum tandem_status status;
-    pthread_mutex_lock(&programs->mutex);
-    bool is_finished =
-        variant->state == BUILD_DONE || build_wait(device, variant, &status);
-    if (variant->state == BUILD_DONE)
-        status = TANDEM_OK;
-    if (!is_finished)
-        build_mark_running(variant, 0);
-    pthread_mutex_unlock(&programs->mutex);
-    if (is_finished)
-        return status;
-    status = kernel_variant_build(device, variant, false);
-    kernel_variant_set_result(programs, variant, status);
-    return status;
-}
-
 static struct kernel_variant *kernel_variant_get(struct programs *programs,
                                                  uint64_t key)
 {
@@ -130,7 +107,7 @@ enum tandem_status kernel_variant_create_kernel(struct tandem_device *device,
         kernel_variant_get(&device->programs, step->key);
     if (variant == NULL)
         return TANDEM_OUT_OF_MEMORY;
-    enum tandem_status status = kernel_variant_ensure_built(device, variant);
+    enum tandem_status status = build_ensure(device, variant);
     if (status != TANDEM_OK)
         return status;
     variant_source_make(&text, step->key, device->hardware);
@@ -155,9 +132,7 @@ enum tandem_status kernel_variant_query(struct tandem_device *device,
     pthread_mutex_lock(&programs->mutex);
     struct kernel_variant *variant = variant_find(programs, key);
     enum tandem_status status =
-        variant != NULL ? build_result(variant) : TANDEM_OUT_OF_MEMORY;
-    if (status == TANDEM_NOT_READY)
-        status = build_pending_status(device, variant);
+        variant != NULL ? build_status(device, variant) : TANDEM_OUT_OF_MEMORY;
     pthread_mutex_unlock(&programs->mutex);
     return status;
 }

@@ -116,35 +116,23 @@ static inline uint32_t log2_floor(uint64_t value)
     return value == 0 ? 0 : 63u - (uint32_t)__builtin_clzll(value);
 }
 
-/* ---- build_threads.c; the caller holds programs.mutex unless stated ---- */
+/* ---- build_threads.c ---- */
 
-/* Returns true if the variant may be built and no thread builds it yet. */
-bool kernel_variant_can_build(const struct kernel_variant *variant);
-/* Records the result of a build.  The caller does not hold programs.mutex. */
-void kernel_variant_set_result(struct programs *programs,
-                               struct kernel_variant *variant,
-                               enum tandem_status status);
-/* Returns the status of the variant's build, NOT_READY until the build ends. */
-enum tandem_status build_result(const struct kernel_variant *variant);
-/* Queues a build of the variant if it may be built.  The caller does not hold
- * programs.mutex. */
+/* Returns TANDEM_OK if the variant is built, or the error of its failed build.
+ * Returns FAILED if the build has timed out, and otherwise NOT_READY.  May
+ * start a build thread.  The caller holds programs.mutex. */
+enum tandem_status build_status(struct tandem_device *device,
+                                const struct kernel_variant *variant);
+/* Queues a build of the variant if it may be built. */
 void build_enqueue(struct tandem_device *device,
                    struct kernel_variant *variant);
-/* Queues the variant if necessary and waits for its build.  *out_status is
- * FAILED if this build times out, or if all build threads are stuck in builds
- * that timed out.  Returns false if no build thread exists; the caller must
- * then build the variant. */
-bool build_wait(struct tandem_device *device, struct kernel_variant *variant,
-                enum tandem_status *out_status);
-/* Returns FAILED if the running build of the variant has timed out, otherwise
- * NOT_READY.  May start another build thread. */
-enum tandem_status build_pending_status(struct tandem_device *device,
-                                        const struct kernel_variant *variant);
-/* Marks a build as running since start_ns.  start_ns is 0 if a launching
- * thread, not a build thread, builds the variant. */
-void build_mark_running(struct kernel_variant *variant, uint64_t start_ns);
+/* Queues the variant if necessary and waits for its build.  Builds the variant
+ * in the calling thread if no build thread exists.  Returns FAILED if the build
+ * times out, or if the builds of all threads have timed out. */
+enum tandem_status build_ensure(struct tandem_device *device,
+                                struct kernel_variant *variant);
 /* Makes the build threads start no more builds, and waits for running builds,
- * except for those that timed out.  The caller does not hold programs.mutex. */
+ * except for those that timed out. */
 void build_threads_stop(struct tandem_device *device);
 
 #endif

@@ -6,12 +6,12 @@
 #include <string.h>
 #include <time.h>
 
+#include "common/directory_lock.h"
 #include "common/pocl_diagnosis.h"
 #include "common/thread_state_guard.h"
-#include "opencl/program/compile_lock.h"
 #include "opencl/program/program_cache.h"
 #include "opencl/device/device.h"
-#include "opencl/program/nvidia/sm90a_program.h"
+#include "opencl/program/nvidia/ptx_rewrite.h"
 #include "opencl/plan/plan.h"
 #include "opencl/program/kernel_self_test.h"
 #include "opencl/device/quirks.h"
@@ -22,7 +22,7 @@
 /* A build can fail temporarily while other processes use the compiler's files.
  * Each pause before a retry is four times as long as the previous pause. */
 #define MAX_BUILD_ATTEMPTS 3u
-#define FIRST_PAUSE_MS 30u
+#define FIRST_PAUSE_NS 30000000
 
 /* A source file compiled with certain options.  All kernels with the same file
  * and options share it. */
@@ -41,7 +41,7 @@ static enum tandem_status build_failed(struct tandem_device *device,
                                        const struct variant_source *text,
                                        cl_int code, enum tandem_log_level level)
 {
-    char log[4096] = "";
+    char log[4096] = "", why[POCL_WHY_BYTES] = "";
     clGetProgramBuildInfo(program, device->hardware->id, CL_PROGRAM_BUILD_LOG,
                           sizeof(log) - 1, log, NULL);
     device_log(device, level, "%s (%s) failed to build: %.800s", text->file,
@@ -50,17 +50,15 @@ static enum tandem_status build_failed(struct tandem_device *device,
     if (code == CL_OUT_OF_RESOURCES)
         code = CL_BUILD_PROGRAM_FAILURE;
     enum tandem_status status = status_from_cl(device, code, "clBuildProgram");
-    char first[160], why[POCL_WHY_BYTES] = "";
-    snprintf(first, sizeof(first), "%.150s", log);
-    first[strcspn(first, "\n")] = '\0';
     if ((device->hardware->quirks & QUIRK_CACHE_REQUIRED) != 0 &&
         !pocl_cache_is_writable(why, sizeof(why)))
         return last_error_set(status,
                               "clBuildProgram of %s failed (%d): PoCL "
                               "compiles nothing, because %s",
                               text->file, code, why);
-    return last_error_set(status, "clBuildProgram of %s failed (%d): %s",
-                          text->file, code, first);
+    log[strcspn(log, "\n")] = '\0';
+    return last_error_set(status, "clBuildProgram of %s failed (%d): %.150s",
+                          text->file, code, log);
 }
 
 static enum tandem_status build_once(struct tandem_device *device,
@@ -86,39 +84,50 @@ static enum tandem_status build_once(struct tandem_device *device,
     return TANDEM_OK;
 }
 
-static void pause_ms(uint32_t ms)
-{
-    nanosleep(&(struct timespec){0, (long)ms * 1000000}, NULL);
-}
-
 static enum tandem_status build_source(struct tandem_device *device,
                                        const struct variant_source *text,
                                        cl_program *out_program)
 {
-    enum tandem_status status = TANDEM_OK;
-    uint32_t ms = FIRST_PAUSE_MS;
-    for (uint32_t i = 1; i <= MAX_BUILD_ATTEMPTS; i++, ms *= 4) {
-        status = build_once(device, text,
-                            i < MAX_BUILD_ATTEMPTS ? TANDEM_LOG_INFO
-                                                   : TANDEM_LOG_ERROR,
-                            out_program);
-        if (status != TANDEM_FAILED || i == MAX_BUILD_ATTEMPTS)
-            break;
-        pause_ms(ms);
+    long pause_ns = FIRST_PAUSE_NS;
+    for (uint32_t attempt = 1;; attempt++, pause_ns *= 4) {
+        bool is_last = attempt == MAX_BUILD_ATTEMPTS;
+        enum tandem_status status = build_once(
+            device, text, is_last ? TANDEM_LOG_ERROR : TANDEM_LOG_INFO,
+            out_program);
+        if (status != TANDEM_FAILED || is_last)
+            return status;
+        nanosleep(&(struct timespec){0, pause_ns}, NULL);
     }
-    return status;
 }
 
-static enum tandem_status build_and_store(struct tandem_device *device,
-                                          const struct variant_source *text,
-                                          bool stores, cl_program *out_program)
+/* Replaces *program by a program from its rewritten PTX (ptx_rewrite.h). Always
+ * releases the old program.  Returns FAILED and sets *program to NULL if the
+ * PTX is not as expected or the driver rejects the rewritten PTX. */
+static enum tandem_status sm90a_program_build(struct tandem_device *device,
+                                              const struct variant_source *text,
+                                              cl_program *program)
 {
-    enum tandem_status status = build_source(device, text, out_program);
-    if (status == TANDEM_OK && text->needs_ptx_rewrite)
-        status = sm90a_program_build(device, text, out_program);
-    if (status == TANDEM_OK && stores)
-        program_cache_store(device, text, *out_program);
-    return status;
+    size_t bytes, ptx_bytes;
+    const char *why = "there is no binary";
+    char *ptx = NULL;
+    unsigned char *binary = program_binary_get(*program, MAX_PTX_BYTES, &bytes);
+    if (binary != NULL)
+        ptx = ptx_rewrite_sm90a((const char *)binary, bytes, &ptx_bytes, &why);
+    free(binary);
+    clReleaseProgram(*program);
+    *program = NULL;
+    if (ptx == NULL)
+        return last_error_set(
+            TANDEM_FAILED, "the PTX of %s cannot be rewritten for sm_90a: %s",
+            text->file, why);
+    /* NVIDIA's PTX includes its final NUL. */
+    cl_int code = program_from_binary(device, ptx, ptx_bytes + 1, "", program);
+    free(ptx);
+    if (code == CL_SUCCESS)
+        return TANDEM_OK;
+    return last_error_set(TANDEM_FAILED,
+                          "the driver rejects the sm_90a program of %s (%d)",
+                          text->file, code);
 }
 
 /* Loads the program from the disk cache or builds it from source. */
@@ -126,19 +135,23 @@ static enum tandem_status load_or_build(struct tandem_device *device,
                                         const struct variant_source *text,
                                         cl_program *out_program)
 {
+    bool waited;
+    enum tandem_status status = TANDEM_OK;
     *out_program = program_cache_load(device, text);
     if (*out_program != NULL)
         return TANDEM_OK;
-    bool waited;
     int lock = compile_lock_acquire(device, &waited);
-    enum tandem_status status = TANDEM_OK;
+    bool needs_lock = (device->hardware->quirks & QUIRK_BINARY_RACE) != 0;
     if (waited)
         *out_program = program_cache_load(device, text);
-    if (*out_program == NULL)
-        status = build_and_store(device, text,
-                                 compile_lock_permits_binary(device, lock),
-                                 out_program);
-    compile_lock_release(lock);
+    if (*out_program == NULL) {
+        status = build_source(device, text, out_program);
+        if (status == TANDEM_OK && text->needs_ptx_rewrite)
+            status = sm90a_program_build(device, text, out_program);
+        if (status == TANDEM_OK && (lock >= 0 || !needs_lock))
+            program_cache_store(device, text, *out_program);
+    }
+    lock_release(lock);
     return status;
 }
 
@@ -173,20 +186,20 @@ static enum tandem_status program_get(struct tandem_device *device,
                                       cl_program *out_program)
 {
     struct programs *programs = &device->programs;
-    enum tandem_status status = TANDEM_OK;
     pthread_mutex_lock(&programs->mutex);
     struct program *program = program_find(programs, text);
-    while (program != NULL && program->is_building)
-        pthread_cond_wait(&programs->changed, &programs->mutex);
-    *out_program = program != NULL ? program->program : NULL;
-    if (program != NULL && program->program == NULL)
-        program->is_building = true;
+    if (program != NULL) {
+        while (program->is_building)
+            pthread_cond_wait(&programs->changed, &programs->mutex);
+        *out_program = program->program;
+        program->is_building = *out_program == NULL;
+    }
     pthread_mutex_unlock(&programs->mutex);
     if (program == NULL)
         return TANDEM_OUT_OF_MEMORY;
     if (*out_program != NULL)
         return TANDEM_OK;
-    status = load_or_build(device, text, out_program);
+    enum tandem_status status = load_or_build(device, text, out_program);
     pthread_mutex_lock(&programs->mutex);
     program->program = *out_program;
     program->is_building = false;

@@ -28,6 +28,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/directory_lock.h"
 #include "common/secure_file.h"
 #include "opencl/program/program_cache_file.h"
 #include "opencl/device/device.h"
@@ -101,62 +102,72 @@ void program_cache_close(struct tandem_device *device)
     cache->path = cache->system_path = NULL;
 }
 
-/* Writes a program's cache key to out.  Returns false if it is too long. */
-static bool cache_key_make(char out[KEY_BYTES],
+/* The cache key of a program, and the name of the cache file for this key. */
+struct cache_key {
+    char text[KEY_BYTES];
+    char name[CACHE_NAME_BYTES];
+};
+
+/* Returns false if the key of the program is longer than KEY_BYTES. */
+static bool cache_key_make(struct cache_key *out,
                            const struct tandem_device *device,
                            const struct variant_source *text)
 {
     const struct tandem_device_info *info = &device->hardware->info;
     uint64_t source = cache_hash(CACHE_HASH_SEED, text->source);
     int length = snprintf(
-        out, KEY_BYTES, "%u\n%s%s\n%016" PRIx64 "\n%s\n%s\n%s\n%s\n%s\n%s",
-        CACHE_FORMAT, text->file,
-        text->needs_ptx_rewrite ? " " PTX_REWRITE_REVISION : "", source,
-        text->options, info->name, info->vendor, info->driver_version,
+        out->text, KEY_BYTES,
+        "%u\n%s%s\n%016" PRIx64 "\n%s\n%s\n%s\n%s\n%s\n%s", CACHE_FORMAT,
+        text->file, text->needs_ptx_rewrite ? " " PTX_REWRITE_REVISION : "",
+        source, text->options, info->name, info->vendor, info->driver_version,
         info->platform, device->hardware->version);
+    cache_name_make(out->name, out->text);
     return length > 0 && length < (int)KEY_BYTES;
 }
 
 /* ---- reading ---- */
 
-static cl_program program_load(struct tandem_device *device,
-                               const struct variant_source *text,
-                               const unsigned char *binary, size_t bytes)
+cl_int program_from_binary(struct tandem_device *device, const void *binary,
+                           size_t bytes, const char *options,
+                           cl_program *out_program)
 {
+    const cl_device_id *id = &device->hardware->id;
+    const unsigned char *start = binary;
     cl_int code = CL_SUCCESS, binary_status = CL_SUCCESS;
-    cl_program program =
-        clCreateProgramWithBinary(device->context, 1, &device->hardware->id,
-                                  &bytes, &binary, &binary_status, &code);
-    if (code == CL_SUCCESS && binary_status == CL_SUCCESS &&
-        clBuildProgram(program, 1, &device->hardware->id, text->options, NULL,
-                       NULL) == CL_SUCCESS)
-        return program;
-    if (program != NULL)
-        clReleaseProgram(program);
-    return NULL;
+    *out_program = clCreateProgramWithBinary(device->context, 1, id, &bytes,
+                                             &start, &binary_status, &code);
+    if (code == CL_SUCCESS)
+        code = binary_status;
+    if (code == CL_SUCCESS)
+        code = clBuildProgram(*out_program, 1, id, options, NULL, NULL);
+    if (code != CL_SUCCESS && *out_program != NULL) {
+        clReleaseProgram(*out_program);
+        *out_program = NULL;
+    }
+    return code;
 }
 
 /* Loads the program of `key` from a cache directory, whose name for messages is
  * `path`.  Returns NULL if there is no valid file. */
 static cl_program cache_file_load(struct tandem_device *device,
                                   const struct variant_source *text,
-                                  const char *key, int directory,
+                                  const struct cache_key *key, int directory,
                                   const char *path)
 {
-    char name[CACHE_NAME_BYTES], why[SECURE_WHY_BYTES];
+    char why[SECURE_WHY_BYTES];
     size_t bytes, binary_bytes;
-    cache_name_make(name, key);
-    void *data =
-        secure_file_read(directory, name, MAX_CACHE_FILE_BYTES, &bytes, why);
-    const unsigned char *binary =
-        data != NULL ? cache_binary_find(data, bytes, key, &binary_bytes)
-                     : NULL;
-    cl_program program = binary != NULL
-                             ? program_load(device, text, binary, binary_bytes)
-                             : NULL;
+    cl_program program = NULL;
+    const unsigned char *binary = NULL;
+    void *data = secure_file_read(directory, key->name, MAX_CACHE_FILE_BYTES,
+                                  &bytes, why);
+    if (data != NULL)
+        binary = cache_binary_find(data, bytes, key->text, &binary_bytes);
+    if (binary != NULL)
+        program_from_binary(device, binary, binary_bytes, text->options,
+                            &program);
     if (program == NULL && (data != NULL || why[0] != '\0'))
         device_log(device, TANDEM_LOG_WARNING,
-                   "%s/%s is ignored, %s is compiled: %s", path, name,
+                   "%s/%s is ignored, %s is compiled: %s", path, key->name,
                    text->file,
                    data == NULL     ? why
                    : binary == NULL ? "the file is corrupt"
@@ -168,22 +179,20 @@ static cl_program cache_file_load(struct tandem_device *device,
 cl_program program_cache_load(struct tandem_device *device,
                               const struct variant_source *text)
 {
-    char key[KEY_BYTES], name[CACHE_NAME_BYTES];
+    struct cache_key key;
     const struct program_cache *cache = &device->cache;
     cl_program program = NULL;
     if ((cache->directory < 0 && cache->system < 0) ||
-        !cache_key_make(key, device, text))
+        !cache_key_make(&key, device, text))
         return NULL;
     if (cache->directory >= 0)
         program =
-            cache_file_load(device, text, key, cache->directory, cache->path);
-    if (program != NULL) { /* records the last use */
-        cache_name_make(name, key);
-        utimensat(cache->directory, name, NULL, AT_SYMLINK_NOFOLLOW);
-    } else if (cache->system >= 0) {
-        program = cache_file_load(device, text, key, cache->system,
+            cache_file_load(device, text, &key, cache->directory, cache->path);
+    if (program != NULL) /* records the last use */
+        utimensat(cache->directory, key.name, NULL, AT_SYMLINK_NOFOLLOW);
+    else if (cache->system >= 0)
+        program = cache_file_load(device, text, &key, cache->system,
                                   cache->system_path);
-    }
     return program;
 }
 
@@ -278,10 +287,11 @@ void program_cache_store(struct tandem_device *device,
                          const struct variant_source *text, cl_program program)
 {
     const struct program_cache *cache = &device->cache;
-    char key[KEY_BYTES], name[CACHE_NAME_BYTES], why[SECURE_WHY_BYTES];
+    char why[SECURE_WHY_BYTES];
+    struct cache_key key;
     struct cache_header header;
     size_t max_bytes = MAX_CACHE_FILE_BYTES, bytes;
-    if (cache->directory < 0 || !cache_key_make(key, device, text))
+    if (cache->directory < 0 || !cache_key_make(&key, device, text))
         return;
     if (cache->limit_bytes < max_bytes)
         max_bytes = (size_t)cache->limit_bytes;
@@ -291,16 +301,45 @@ void program_cache_store(struct tandem_device *device,
         program, max_bytes - sizeof(header) - KEY_BYTES, &bytes);
     if (binary == NULL)
         return;
-    cache_header_make(&header, key, binary, bytes);
-    cache_name_make(name, key);
-    const struct file_part parts[] = {
-        {&header, sizeof(header)}, {key, strlen(key)}, {binary, bytes}};
-    if (file_replace_atomically(cache->directory, name, parts, 3,
+    cache_header_make(&header, key.text, binary, bytes);
+    const struct file_part parts[] = {{&header, sizeof(header)},
+                                      {key.text, strlen(key.text)},
+                                      {binary, bytes}};
+    if (file_replace_atomically(cache->directory, key.name, parts, 3,
                                 cache->world_readable ? REPLACE_PUBLIC : 0,
                                 why))
         program_cache_evict(cache);
     else
         device_log(device, TANDEM_LOG_WARNING, "%s/%s is not cached: %s",
-                   cache->path, name, why);
+                   cache->path, key.name, why);
     free(binary);
+}
+
+/* ---- the compile lock ---- */
+
+int compile_lock_acquire(struct tandem_device *device, bool *out_waited)
+{
+    char why[SECURE_WHY_BYTES];
+    struct program_cache *cache = &device->cache;
+    *out_waited = false;
+    if ((device->hardware->quirks & QUIRK_BINARY_RACE) == 0 ||
+        cache->path == NULL)
+        return -1;
+    int directory = secure_directory_open(
+        cache->path, cache->world_readable ? SECURE_PUBLISH : SECURE_WRITE,
+        why);
+    if (directory < 0)
+        return -1;
+    int lock = lock_take(directory, 0);
+    if (lock < 0 && !atomic_load(&cache->compile_lock_timed_out)) {
+        lock = lock_take(directory, cache->compile_lock_timeout_ms);
+        *out_waited = lock >= 0;
+    }
+    close(directory);
+    if (lock < 0 && !atomic_exchange(&cache->compile_lock_timed_out, true))
+        device_log(device, TANDEM_LOG_INFO,
+                   "%s: programs are compiled but not cached, because the "
+                   "compile lock was not acquired in %u ms",
+                   cache->path, cache->compile_lock_timeout_ms);
+    return lock;
 }

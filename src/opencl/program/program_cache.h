@@ -46,9 +46,26 @@ cl_program program_cache_load(struct tandem_device *device,
 /* Writes the program's binary to the user's cache directory.  Logs failures. */
 void program_cache_store(struct tandem_device *device,
                          const struct variant_source *text, cl_program program);
+/* Builds a program from a binary.  Returns an OpenCL error code, and sets
+ * *out_program to NULL if the driver rejects the binary. */
+cl_int program_from_binary(struct tandem_device *device, const void *binary,
+                           size_t bytes, const char *options,
+                           cl_program *out_program);
 /* Returns the binary of a program that is built for one device; the caller
  * frees it.  Returns NULL if it cannot be read or is larger than max_bytes. */
 unsigned char *program_binary_get(cl_program program, size_t max_bytes,
                                   size_t *out_bytes);
+
+/* Locks the directory of the program cache if the driver has QUIRK_BINARY_RACE.
+ * Blocks for at most cache.compile_lock_timeout_ms.  Returns a lock for
+ * lock_release, or -1 if no lock is needed or if it was not acquired.  Sets
+ * *out_waited if another process held the lock, because that process may have
+ * stored programs in the cache.
+ *
+ * The lock prevents crashes in PoCL 3.1.  To return a program's binary, PoCL
+ * reads a cache directory that another process may have moved away.  Up to 15
+ * of 64 processes that started with empty caches crashed.  Builds can fail as
+ * well. */
+int compile_lock_acquire(struct tandem_device *device, bool *out_waited);
 
 #endif

@@ -62,14 +62,11 @@ static const char *type_name(uint64_t key, uint32_t operand)
         [TYPE_UCHAR] = "uchar", [TYPE_USHORT] = "ushort", [TYPE_UINT] = "uint",
         [TYPE_ULONG] = "ulong", [TYPE_BOOL] = "uchar",    [TYPE_F16] = "ushort",
         [TYPE_BF16] = "ushort"};
-    const char *name = names[KEY_TYPE(key, operand)];
-    return name != NULL ? name : "float";
+    return names[KEY_TYPE(key, operand)];
 }
 
-static void append(struct variant_source *out, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-
-static void append(struct variant_source *out, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static void
+append(struct variant_source *out, const char *format, ...)
 {
     size_t used = strlen(out->options);
     va_list arguments;
@@ -86,37 +83,21 @@ static void append_cast(struct variant_source *out, uint64_t key)
         [TYPE_FLOAT] = "f32", [TYPE_INT] = "i32",   [TYPE_LONG] = "i64",
         [TYPE_UCHAR] = "u8",  [TYPE_BOOL] = "bool", [TYPE_F16] = "f16",
         [TYPE_BF16] = "bf16"};
-    const char *target = names[KEY_TYPE(key, 0)];
-    const char *source = names[KEY_TYPE(key, 1)];
-    uint32_t from = KEY_TYPE(key, 1);
-    bool narrows =
-        KEY_TYPE(key, 0) == TYPE_F16 || KEY_TYPE(key, 0) == TYPE_BF16;
-    if (from != TYPE_FLOAT && from != TYPE_F16 && from != TYPE_BF16 &&
-        (from != TYPE_INT || !narrows))
-        source = "int";
-    append(out, " -DOP=op_cast_%s_%s", source != NULL ? source : "int",
-           target != NULL ? target : "f32");
-}
-
-/* Returns true if operators.cl has a fast and a slow path for the operator:
- * op_NAME_needs_slow_path and op_NAME_fast. */
-static bool has_slow_path(uint32_t op)
-{
-    switch (op) {
-    case TANDEM_OP_SIN:
-    case TANDEM_OP_COS:
-    case TANDEM_OP_POW:
-        return true;
-    default:
-        return false;
-    }
+    uint32_t to = KEY_TYPE(key, 0), from = KEY_TYPE(key, 1);
+    bool narrows = to == TYPE_F16 || to == TYPE_BF16;
+    bool is_float = from == TYPE_FLOAT || from == TYPE_F16 || from == TYPE_BF16;
+    append(out, " -DOP=op_cast_%s_%s",
+           is_float || (from == TYPE_INT && narrows) ? names[from] : "int",
+           names[to]);
 }
 
 static void append_elementwise(struct variant_source *out, uint64_t key)
 {
     const struct operator_info *row = operator_lookup(KEY_OP(key));
-    if (row == NULL)
-        return;
+    uint32_t kernel = KEY_KERNEL(key);
+    /* operators.cl has op_NAME_fast and op_NAME_needs_slow_path. */
+    bool has_fast_path = row->id == TANDEM_OP_SIN || row->id == TANDEM_OP_COS ||
+                         row->id == TANDEM_OP_POW;
     if (row->op_class == TANDEM_CLASS_CAST)
         append_cast(out, key);
     else if (row->op_class == TANDEM_CLASS_COPY)
@@ -125,16 +106,15 @@ static void append_elementwise(struct variant_source *out, uint64_t key)
         append(out, " -DOP=op_%s%s",
                row->id == TANDEM_OP_RELU_GRAD ? "relu_grad" : row->name,
                KEY_GELU_TANH(key) ? "_tanh" : "");
-    uint32_t shape = KEY_KERNEL(key) == KERNEL_ELEMENTWISE_CONTIGUOUS ? 1
-                     : KEY_KERNEL(key) == KERNEL_ELEMENTWISE_STRIDED  ? 2
-                                                                      : 3;
     append(out,
-           " -DSHAPE=%u -DHAS_FAST_PATH=%d -DVECTOR=%u -DINPUTS=%u -DOUT=%s",
-           shape, has_slow_path(row->id), KEY_VEC4(key), row->inputs,
-           type_name(key, 0));
+           " -DSHAPE=%d -DHAS_FAST_PATH=%d -DVECTOR=%u -DINPUTS=%u -DOUT=%s",
+           kernel == KERNEL_ELEMENTWISE_CONTIGUOUS ? 1
+           : kernel == KERNEL_ELEMENTWISE_STRIDED  ? 2
+                                                   : 3,
+           has_fast_path, KEY_VEC4(key), row->inputs, type_name(key, 0));
     for (uint32_t i = 0; i < row->inputs; i++)
         append(out, " -DIN%u=%s", i, type_name(key, i + 1));
-    if (KEY_KERNEL(key) == KERNEL_ELEMENTWISE_TRANSPOSED)
+    if (kernel == KERNEL_ELEMENTWISE_TRANSPOSED)
         append(out, " -DTRANSPOSED_INPUTS=%u", KEY_TRANSPOSED_INPUTS(key));
 }
 
@@ -142,16 +122,14 @@ static void append_elementwise(struct variant_source *out, uint64_t key)
  * a fully unrolled loop over k_tile well.  Other compilers run out of
  * registers; LLVM 16 does so if it unrolls four steps of the largest tiles. */
 static void append_simt_gemm(struct variant_source *out, uint64_t key,
+                             const struct gemm_kernel_config *config,
                              bool nvidia)
 {
-    const struct gemm_kernel_config *config =
-        &gemm_configs[KEY_GEMM_KERNEL(key)];
     const uint32_t item_m = config->tile_m / 8, item_n = config->tile_n / 16;
     const uint32_t others = item_m * item_n >= 128 ? 2 : 4;
     append(out,
            " -DITEM_M=%u -DITEM_N=%u -DK_TILE=%u -DA_MN_MAJOR=%u "
-           "-DB_MN_MAJOR=%u "
-           "-DA_VECTOR=%u -DB_VECTOR=%u -DUNROLL=%u",
+           "-DB_MN_MAJOR=%u -DA_VECTOR=%u -DB_VECTOR=%u -DUNROLL=%u",
            item_m, item_n, config->k_tile, KEY_A_MN_MAJOR(key),
            KEY_B_MN_MAJOR(key), KEY_VEC4(key) != 0 ? 4 : 1,
            KEY_SECOND_VEC4(key) != 0 ? 4 : 1, nvidia ? config->k_tile : others);
@@ -159,10 +137,9 @@ static void append_simt_gemm(struct variant_source *out, uint64_t key,
 
 /* Adds the compiler options of a 3xTF32 kernel.  A work-group has two or four
  * warps, and each warp computes 64 rows. */
-static void append_3xtf32(struct variant_source *out, uint64_t key)
+static void append_3xtf32(struct variant_source *out, uint64_t key,
+                          const struct gemm_kernel_config *config)
 {
-    const struct gemm_kernel_config *config =
-        &gemm_configs[KEY_GEMM_KERNEL(key)];
     append(out,
            " -DTILE_M=%u -DTILE_N=%u -DWARP_M=64 -DWARP_N=%u -DA_MN_MAJOR=%u "
            "-DB_MN_MAJOR=%u",
@@ -175,9 +152,8 @@ static void append_dtypes(struct variant_source *out, uint64_t key)
 {
     static const char *const names[16] = {
         [TYPE_FLOAT] = "f32", [TYPE_F16] = "f16", [TYPE_BF16] = "bf16"};
-    const char *c = names[KEY_TYPE(key, 0)], *ab = names[KEY_TYPE(key, 1)];
-    append(out, " -DC_DTYPE=%s -DAB_DTYPE=%s", c != NULL ? c : "f32",
-           ab != NULL ? ab : "f32");
+    append(out, " -DC_DTYPE=%s -DAB_DTYPE=%s", names[KEY_TYPE(key, 0)],
+           names[KEY_TYPE(key, 1)]);
 }
 
 /* Adds the compiler options of a GEMV kernel.  Devices other than NVIDIA's may
@@ -195,8 +171,7 @@ static void append_gemv(struct variant_source *out, uint64_t key, bool nvidia)
     }
     append(out,
            " -DVECTOR_COUNT=%u -DITEM_ROWS=%u -DLANES=%u -DK_UNROLL=%u "
-           "-DA_MN_MAJOR=%u "
-           "-DB_MN_MAJOR=%u -DW_VECTOR=%u -DX_VECTOR=%u",
+           "-DA_MN_MAJOR=%u -DB_MN_MAJOR=%u -DW_VECTOR=%u -DX_VECTOR=%u",
            1u << KEY_GEMV_VECTORS_LOG2(key), shape.rows_per_item, shape.lanes,
            shape.k_unroll, KEY_A_MN_MAJOR(key), KEY_B_MN_MAJOR(key),
            KEY_VEC4(key) != 0 ? 4 : 1, KEY_SECOND_VEC4(key) != 0 ? 4 : 1);
@@ -206,32 +181,24 @@ static void append_gemv(struct variant_source *out, uint64_t key, bool nvidia)
 
 /* Adds the compiler options of an MMA kernel.  A work-group has four or eight
  * warps in two rows.  Large tiles have as many pipeline stages as fit in 192
- * KiB of local memory. */
-static void append_mma(struct variant_source *out, uint64_t key)
+ * KiB of local memory.  `tf32_to_even` says how the device rounds to TF32. */
+static void append_mma(struct variant_source *out, uint64_t key,
+                       const struct gemm_kernel_config *config,
+                       bool tf32_to_even)
 {
-    const struct gemm_kernel_config *config =
-        &gemm_configs[KEY_GEMM_KERNEL(key)];
+    uint32_t m = config->tile_m, n = config->tile_n;
     uint32_t warps = 1u << (config->group_log2 - 5);
     append(out,
            " -DFORMAT=%u -DTILE_M=%u -DTILE_N=%u -DWARP_M=%u -DWARP_N=%u "
-           "-DA_LAYOUT=%u -DB_LAYOUT=%u -DSTAGES=%u",
-           KEY_FORMAT(key), config->tile_m, config->tile_n, config->tile_m / 2,
-           config->tile_n / (warps / 2), KEY_A_LAYOUT(key), KEY_B_LAYOUT(key),
-           config->group_log2 == 8 ? 1536 / (config->tile_m + config->tile_n)
-                                   : 4);
+           "-DA_LAYOUT=%u -DB_LAYOUT=%u -DSTAGES=%u -DTF32_TO_EVEN=%d",
+           KEY_FORMAT(key), m, n, m / 2, n / (warps / 2), KEY_A_LAYOUT(key),
+           KEY_B_LAYOUT(key), config->group_log2 == 8 ? 1536 / (m + n) : 4,
+           tf32_to_even);
 }
 
-/* Adds the compiler option that says how the device rounds f32 to TF32. */
-static void append_rounding(struct variant_source *out,
-                            const struct platform_device *hardware)
+static void append_wgmma(struct variant_source *out, uint64_t key,
+                         const struct gemm_kernel_config *config)
 {
-    append(out, " -DTF32_TO_EVEN=%d", hardware->tf32_to_even);
-}
-
-static void append_wgmma(struct variant_source *out, uint64_t key)
-{
-    const struct gemm_kernel_config *config =
-        &gemm_configs[KEY_GEMM_KERNEL(key)];
     append(out,
            " -DFORMAT=%u -DTILE_M=%u -DTILE_N=%u -DA_LAYOUT=%u -DB_LAYOUT=%u",
            KEY_FORMAT(key), config->tile_m, config->tile_n, KEY_A_LAYOUT(key),
@@ -244,8 +211,7 @@ static void append_tiled(struct variant_source *out, uint64_t key)
         transpose_tile(KEY_TYPE(key, 0), KEY_VEC4(key) != 0);
     append(out,
            " -DBITS=%s -DVECTOR=%u -DBLOCK=%u -DVECTOR_ELEMENTS=%u "
-           "-DSTORE_ALIGNMENT=%u "
-           "-DCOLUMNS=%u -DROWS=%u",
+           "-DSTORE_ALIGNMENT=%u -DCOLUMNS=%u -DROWS=%u",
            type_name(key, 0), KEY_VEC4(key), tile.block, tile.per,
            tile.store_alignment, tile.columns, tile.rows);
 }
@@ -288,43 +254,36 @@ static void append_activation(struct variant_source *out, uint64_t key)
  * division and square root, which is 3 ULP. */
 static bool tolerates_3ulp_division(uint64_t key)
 {
-    if (KEY_KERNEL(key) != KERNEL_ELEMENTWISE_CONTIGUOUS &&
-        KEY_KERNEL(key) != KERNEL_ELEMENTWISE_STRIDED &&
-        KEY_KERNEL(key) != KERNEL_ELEMENTWISE_TRANSPOSED)
-        return false;
-    switch (KEY_OP(key)) {
-    case TANDEM_OP_SQRT:
-    case TANDEM_OP_TANH:
-    case TANDEM_OP_POW:
-    case TANDEM_OP_SWISH:
-    case TANDEM_OP_GELU:
-    case TANDEM_OP_MISH:
-        return true;
-    default:
-        return false;
-    }
+    uint32_t kernel = KEY_KERNEL(key), op = KEY_OP(key);
+    return (kernel == KERNEL_ELEMENTWISE_CONTIGUOUS ||
+            kernel == KERNEL_ELEMENTWISE_STRIDED ||
+            kernel == KERNEL_ELEMENTWISE_TRANSPOSED) &&
+           (op == TANDEM_OP_SQRT || op == TANDEM_OP_TANH ||
+            op == TANDEM_OP_POW || op == TANDEM_OP_SWISH ||
+            op == TANDEM_OP_GELU || op == TANDEM_OP_MISH);
 }
 
 static void append_gemm(struct variant_source *out, uint64_t key,
                         const struct platform_device *hardware)
 {
+    const struct gemm_kernel_config *config =
+        &gemm_configs[KEY_GEMM_KERNEL(key)];
     append_dtypes(out, key);
     switch (KEY_KERNEL(key)) {
     case KERNEL_GEMM_SIMT:
-        append_simt_gemm(out, key, hardware->nvidia);
+        append_simt_gemm(out, key, config, hardware->nvidia);
         break;
     case KERNEL_GEMV:
         append_gemv(out, key, hardware->nvidia);
         break;
     case KERNEL_GEMM_3XTF32:
-        append_3xtf32(out, key);
+        append_3xtf32(out, key, config);
         break;
     case KERNEL_GEMM_MMA:
-        append_mma(out, key);
-        append_rounding(out, hardware);
+        append_mma(out, key, config, hardware->tf32_to_even);
         break;
     case KERNEL_GEMM_WGMMA:
-        append_wgmma(out, key);
+        append_wgmma(out, key, config);
         break;
     default:
         break;
@@ -391,8 +350,8 @@ void variant_source_make(struct variant_source *out, uint64_t key,
     case KERNEL_PACK_MAXIMA:
     case KERNEL_PACK_OPERANDS:
     case KERNEL_PACK_SINGLE_PASS:
-        append(out, " -DFORMAT=%u", KEY_FORMAT(key));
-        append_rounding(out, hardware);
+        append(out, " -DFORMAT=%u -DTF32_TO_EVEN=%d", KEY_FORMAT(key),
+               hardware->tf32_to_even);
         break;
     case KERNEL_PAD_OPERANDS:
         append(out, " -DBITS=%s", type_name(key, 0));

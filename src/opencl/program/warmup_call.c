@@ -105,8 +105,6 @@ static bool warmup_elementwise(struct search *search)
         : kernel == KERNEL_ELEMENTWISE_CONTIGUOUS && !vector
             ? WARMUP_OFFSET
             : WARMUP_CONTIGUOUS;
-    if (row == NULL)
-        return false;
     search->ints[0] = KEY_GELU_TANH(key);
     for (uint32_t i = 0; i <= row->inputs; i++) {
         bool across = kernel == KERNEL_ELEMENTWISE_TRANSPOSED && i > 0 &&
@@ -141,9 +139,9 @@ static bool warmup_optimizer(struct search *search)
     const struct operator_info *row = operator_lookup(KEY_OP(search->key));
     const int64_t shape[] = {4};
     search->ints[0] = 1;
-    for (uint32_t i = 0; row != NULL && i < row->outputs + row->inputs; i++)
+    for (uint32_t i = 0; i < row->outputs + row->inputs; i++)
         tensor_set(search, i, TANDEM_F32, 1, shape, WARMUP_CONTIGUOUS);
-    return row != NULL && try_call(search, row);
+    return try_call(search, row);
 }
 
 /* ---- reductions ---- */
@@ -253,12 +251,8 @@ static bool try_lengths(struct search *search, const struct operator_info *row,
     return false;
 }
 
-static bool warmup_rows(struct search *search, bool in_registers)
+static bool warmup_rows(struct search *search, bool norm, bool in_registers)
 {
-    uint32_t kernel = KEY_KERNEL(search->key);
-    bool norm = kernel == KERNEL_NORM_SINGLE_PASS ||
-                kernel == KERNEL_NORM_PARTIAL_PASS ||
-                kernel == KERNEL_NORM_FINAL_PASS;
     const struct operator_info *row;
     search->hardware.info.compute_units =
         in_registers ? SMALL_UNIT_COUNT : LARGE_UNIT_COUNT;
@@ -274,26 +268,6 @@ static bool warmup_rows(struct search *search, bool in_registers)
 }
 
 /* ---- all kernels ---- */
-
-static void search_start(struct search *search, struct warmup_call *out,
-                         uint64_t key, const struct platform_device *hardware)
-{
-    memset(search, 0, sizeof(*search));
-    search->out = out;
-    search->key = key;
-    search->hardware = *hardware;
-    search->op.struct_size = sizeof(search->op);
-    search->op.ints = search->ints;
-    search->op.int_count = 2;
-    search->op.floats = search->floats;
-    for (uint32_t i = 0; i < 8; i++)
-        search->floats[i] = 0.5;
-    for (uint32_t i = 0; i < WARMUP_OPERANDS; i++)
-        search->pointers[i] = &search->tensors[i];
-    search->request = (struct op_request){.hardware = &search->hardware,
-                                          .group_log2 = KEY_GROUP_LOG2(key),
-                                          .op = &search->op};
-}
 
 /* Finds a call for the variant's kernel.  The switch has no default case, so
  * that the compiler warns about a kernel without a case. */
@@ -315,13 +289,15 @@ static bool warmup_find(struct search *search)
     case KERNEL_REDUCE_COMBINE_SPLITS:
         return warmup_reduction(search);
     case KERNEL_SOFTMAX_SINGLE_PASS:
-    case KERNEL_NORM_SINGLE_PASS:
-        return warmup_rows(search, true);
+        return warmup_rows(search, false, true);
     case KERNEL_SOFTMAX_PARTIAL_PASS:
     case KERNEL_SOFTMAX_FINAL_PASS:
+        return warmup_rows(search, false, false);
+    case KERNEL_NORM_SINGLE_PASS:
+        return warmup_rows(search, true, true);
     case KERNEL_NORM_PARTIAL_PASS:
     case KERNEL_NORM_FINAL_PASS:
-        return warmup_rows(search, false);
+        return warmup_rows(search, true, false);
     case KERNEL_GEMM_EPILOGUE:
     case KERNEL_GEMM_NAIVE:
     case KERNEL_GEMM_SIMT:
@@ -347,8 +323,19 @@ static bool warmup_find(struct search *search)
 bool warmup_call_make(struct warmup_call *out, uint64_t key,
                       const struct platform_device *hardware)
 {
-    struct search search;
+    struct search search = {.out = out,
+                            .key = key,
+                            .hardware = *hardware,
+                            .floats = {.5, .5, .5, .5, .5, .5, .5, .5},
+                            .request = {.hardware = &search.hardware,
+                                        .group_log2 = KEY_GROUP_LOG2(key),
+                                        .op = &search.op},
+                            .op = {.struct_size = sizeof(search.op),
+                                   .ints = search.ints,
+                                   .int_count = 2,
+                                   .floats = search.floats}};
     memset(out, 0, sizeof(*out));
-    search_start(&search, out, key, hardware);
+    for (uint32_t i = 0; i < WARMUP_OPERANDS; i++)
+        search.pointers[i] = &search.tensors[i];
     return warmup_find(&search);
 }

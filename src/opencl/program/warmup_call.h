@@ -14,8 +14,7 @@
 
 struct warmup_call {
     struct launch_plan plan;
-    const struct kernel_step
-        *step; /* the step of `plan` that runs the variant */
+    const struct kernel_step *step; /* step of `plan` that runs the variant */
     /* Sizes of the buffers that the step uses, rounded up to 4 bytes, because
      * cl/transpose.cl reads whole words. */
     uint64_t bytes[MAX_STEP_BUFFERS];
@@ -30,7 +29,7 @@ struct warmup_call {
 bool warmup_call_make(struct warmup_call *out, uint64_t key,
                       const struct platform_device *hardware);
 
-/* ---- warmup_step.c and warmup_call_gemm.c ---- */
+/* ---- warmup_call_gemm.c ---- */
 
 /* Selects the step of out->plan that runs `key`, and computes its buffer sizes
  * from operand_bytes.  Returns false if no step runs `key`. */

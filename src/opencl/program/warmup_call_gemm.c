@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finds warm-up calls for the kernels of a GEMM. */
-#include "common/argument_check.h"
+/* Finds warm-up calls for the kernels of a GEMM, and chooses dtypes and plan
+ * steps for the warm-up calls of all operators. */
 #include "common/operator_table.h"
 #include "opencl/plan/tensor_core_packing.h"
 #include "opencl/program/warmup_call.h"
@@ -14,196 +14,176 @@ enum { C, A, B };
 /* Value of k for which a row does not fit in the registers of a work-group. */
 #define LONG_K 4128
 
-static void matrix_set(struct warmup_call *out, struct tandem_matrix *matrix,
-                       uint32_t operand, int64_t columns, bool shifted,
-                       uint32_t dtype)
+/* ---- all operators ---- */
+
+uint32_t warmup_call_dtype(uint64_t key, uint32_t operand)
 {
-    matrix->buffer = &out->operands[operand];
-    matrix->byte_offset = shifted ? dtype_bytes(dtype) : 0;
-    matrix->ld = columns;
+    static const uint32_t dtypes[16] = {
+        [TYPE_FLOAT] = TANDEM_F32,  [TYPE_INT] = TANDEM_I32,
+        [TYPE_LONG] = TANDEM_I64,   [TYPE_UCHAR] = TANDEM_U8,
+        [TYPE_USHORT] = TANDEM_F16, [TYPE_UINT] = TANDEM_F32,
+        [TYPE_ULONG] = TANDEM_I64,  [TYPE_BOOL] = TANDEM_BOOL,
+        [TYPE_F16] = TANDEM_F16,    [TYPE_BF16] = TANDEM_BF16};
+    return dtypes[KEY_TYPE(key, operand)];
 }
 
-static uint64_t matrix_bytes(const struct tandem_matrix *matrix, int64_t rows,
-                             int64_t columns, uint32_t dtype)
+static uint64_t without_64bit_flag(uint64_t key)
 {
+    return key & ~variant_key_kernel(0, 0, true, 0);
+}
+
+bool warmup_call_select_step(struct warmup_call *out, uint64_t key,
+                             const uint64_t *operand_bytes)
+{
+    const struct kernel_step *step = out->plan.step;
+    const struct kernel_step *end = step + out->plan.step_count;
+    while (step < end &&
+           without_64bit_flag(step->key) != without_64bit_flag(key))
+        step++;
+    if (step == end)
+        return false;
+    out->step = step;
+    for (uint32_t i = 0; i < step->buffer_count; i++) {
+        const struct tandem_buffer *buffer = step->buffers[i];
+        uint64_t bytes =
+            buffer != NULL ? operand_bytes[buffer - out->operands]
+            : step->arrival_counters != 0 && step->arrival_counters == i
+                ? ARRIVAL_COUNTERS * sizeof(uint32_t)
+                : out->plan.temp_bytes;
+        out->bytes[i] = (bytes + 3) / 4 * 4;
+    }
+    return true;
+}
+
+/* ---- GEMM ---- */
+
+/* Sets the buffer of a matrix, and the row pitch if it is 0.  Returns the size
+ * of the buffer in bytes. */
+static uint64_t matrix_set(struct tandem_matrix *matrix,
+                           struct tandem_buffer *buffer, int64_t rows,
+                           int64_t columns, uint32_t dtype)
+{
+    matrix->buffer = buffer;
+    if (matrix->ld == 0)
+        matrix->ld = columns;
     return matrix->byte_offset +
            (uint64_t)((rows - 1) * matrix->ld + columns) * dtype_bytes(dtype);
 }
 
-/* Shape of a GEMM and layout of its operands.  An operand with an offset starts
- * at the second element of its buffer. */
-struct gemm_shape {
-    int64_t m, n, k;
-    bool transposed_a, transposed_b, offset_a, offset_b;
-    uint32_t dtype; /* dtype of a and b */
-};
-
-static struct tandem_gemm gemm_of(struct warmup_call *out, uint64_t key,
-                                  const struct gemm_shape *shape)
+/* Plans `gemm`, in which the sizes, the dtype of a and b, the flags and the
+ * offsets are set, and selects the step that runs `key`. */
+static bool try_gemm(struct warmup_call *out, uint64_t key,
+                     struct tandem_gemm *gemm, enum gemm_kernel_id tile,
+                     struct split_k division)
 {
-    struct tandem_gemm gemm = {
-        .struct_size = sizeof(gemm),
-        .dtype = shape->dtype,
-        .flags = (shape->transposed_a ? TANDEM_GEMM_TRANSPOSE_A : 0u) |
-                 (shape->transposed_b ? TANDEM_GEMM_TRANSPOSE_B : 0u),
-        .m = shape->m,
-        .n = shape->n,
-        .k = shape->k,
-        .batch = 1,
-        .alpha = 1,
-        .activation = KEY_OP(key),
-        .activation_parameter = KEY_GELU_TANH(key),
-        .c_dtype = warmup_call_dtype(key, 0)};
-    matrix_set(out, &gemm.a, A, shape->transposed_a ? shape->m : shape->k,
-               shape->offset_a, shape->dtype);
-    matrix_set(out, &gemm.b, B, shape->transposed_b ? shape->k : shape->n,
-               shape->offset_b, shape->dtype);
-    matrix_set(out, &gemm.c, C, shape->n, false, gemm.c_dtype);
-    return gemm;
-}
-
-/* Selects the step that runs `key` in the plan of `gemm`. */
-static bool select_step(struct warmup_call *out, uint64_t key,
-                        const struct tandem_gemm *gemm)
-{
+    int64_t m = gemm->m, n = gemm->n, k = gemm->k;
     bool transposed_a = (gemm->flags & TANDEM_GEMM_TRANSPOSE_A) != 0;
     bool transposed_b = (gemm->flags & TANDEM_GEMM_TRANSPOSE_B) != 0;
-    const uint64_t bytes[WARMUP_OPERANDS] = {
-        [C] = matrix_bytes(&gemm->c, gemm->m, gemm->n, gemm->c_dtype),
-        [A] = matrix_bytes(&gemm->a, transposed_a ? gemm->k : gemm->m,
-                           transposed_a ? gemm->m : gemm->k, gemm->dtype),
-        [B] = matrix_bytes(&gemm->b, transposed_b ? gemm->n : gemm->k,
-                           transposed_b ? gemm->k : gemm->n, gemm->dtype)};
+    uint64_t bytes[WARMUP_OPERANDS];
+    gemm->struct_size = sizeof(*gemm);
+    gemm->batch = 1;
+    gemm->alpha = 1;
+    gemm->activation = KEY_OP(key);
+    gemm->activation_parameter = KEY_GELU_TANH(key);
+    gemm->c_dtype = warmup_call_dtype(key, 0);
+    bytes[C] = matrix_set(&gemm->c, &out->operands[C], m, n, gemm->c_dtype);
+    bytes[A] = matrix_set(&gemm->a, &out->operands[A], transposed_a ? k : m,
+                          transposed_a ? m : k, gemm->dtype);
+    bytes[B] = matrix_set(&gemm->b, &out->operands[B], transposed_b ? n : k,
+                          transposed_b ? k : n, gemm->dtype);
+    if (KEY_KERNEL(key) == KERNEL_GEMM_NAIVE)
+        plan_naive_gemm(&out->plan, gemm, KEY_GROUP_LOG2(key));
+    else if (KEY_KERNEL(key) == KERNEL_GEMM_EPILOGUE)
+        plan_epilogue(&out->plan, gemm, KEY_GROUP_LOG2(key), 1.0f);
+    else
+        plan_gemm(&out->plan, gemm, tile, division, NULL, KEY_GROUP_LOG2(key));
     return warmup_call_select_step(out, key, bytes);
 }
 
-static bool try_gemm(struct warmup_call *out, uint64_t key,
-                     const struct gemm_shape *shape, enum gemm_kernel_id tile,
-                     struct split_k division)
+/* Makes the call for a SIMT or GEMV kernel.  The operand a of a GEMV is the
+ * matrix.  A vector b that is not contiguous along k has gaps between its
+ * elements.  Operands that are not read as aligned vec4 start at the second
+ * element of their buffers. */
+static bool warmup_simt_or_gemv(struct warmup_call *out, uint64_t key,
+                                struct tandem_gemm *gemm)
 {
-    struct tandem_gemm gemm = gemm_of(out, key, shape);
-    plan_gemm(&out->plan, &gemm, tile, division, NULL, KEY_GROUP_LOG2(key));
-    return select_step(out, key, &gemm);
-}
-
-/* Makes the call for the naive GEMM kernel or for the epilogue kernel. */
-static bool warmup_naive(struct warmup_call *out, uint64_t key)
-{
-    struct gemm_shape shape = {
-        .m = 1, .n = 1, .k = 1, .dtype = warmup_call_dtype(key, 1)};
-    struct tandem_gemm gemm = gemm_of(out, key, &shape);
-    if (KEY_KERNEL(key) == KERNEL_GEMM_NAIVE)
-        plan_naive_gemm(&out->plan, &gemm, KEY_GROUP_LOG2(key));
-    else
-        plan_epilogue(&out->plan, &gemm, KEY_GROUP_LOG2(key), 1.0f);
-    return select_step(out, key, &gemm);
-}
-
-static bool warmup_simt(struct warmup_call *out, uint64_t key)
-{
-    struct gemm_shape shape = {.m = SIDE,
-                               .n = SIDE,
-                               .k = SIDE,
-                               .transposed_a = KEY_A_MN_MAJOR(key) != 0,
-                               .transposed_b = KEY_B_MN_MAJOR(key) == 0,
-                               .offset_a = KEY_VEC4(key) == 0,
-                               .offset_b = KEY_SECOND_VEC4(key) == 0,
-                               .dtype = warmup_call_dtype(key, 1)};
-    return try_gemm(out, key, &shape, (enum gemm_kernel_id)KEY_GEMM_KERNEL(key),
+    bool a_is_mn_major = KEY_A_MN_MAJOR(key) != 0;
+    bool b_is_mn_major = KEY_B_MN_MAJOR(key) != 0;
+    gemm->flags = (a_is_mn_major ? TANDEM_GEMM_TRANSPOSE_A : 0u) |
+                  (b_is_mn_major ? 0u : TANDEM_GEMM_TRANSPOSE_B);
+    if (KEY_VEC4(key) == 0)
+        gemm->a.byte_offset = dtype_bytes(gemm->dtype);
+    if (KEY_SECOND_VEC4(key) == 0)
+        gemm->b.byte_offset = dtype_bytes(gemm->dtype);
+    if (KEY_KERNEL(key) == KERNEL_GEMV) {
+        gemm->n = (int64_t)1 << KEY_GEMV_VECTORS_LOG2(key);
+        gemm->m = 2 * gemm->n < SIDE ? SIDE : 2 * gemm->n;
+        if (b_is_mn_major && gemm->n == 1)
+            gemm->b.ld = 2;
+    }
+    return try_gemm(out, key, gemm, (enum gemm_kernel_id)KEY_GEMM_KERNEL(key),
                     NO_SPLIT);
-}
-
-/* Makes the call for a GEMV kernel.  The operand a is the matrix.  A vector b
- * that is not contiguous along k has gaps between its elements. */
-static bool warmup_gemv(struct warmup_call *out, uint64_t key)
-{
-    int64_t vectors = (int64_t)1 << KEY_GEMV_VECTORS_LOG2(key);
-    bool mn_major = KEY_B_MN_MAJOR(key) != 0;
-    struct gemm_shape shape = {.m = 2 * vectors < SIDE ? SIDE : 2 * vectors,
-                               .n = vectors,
-                               .k = SIDE,
-                               .transposed_a = KEY_A_MN_MAJOR(key) != 0,
-                               .transposed_b = !mn_major,
-                               .offset_a = KEY_VEC4(key) == 0,
-                               .offset_b = KEY_SECOND_VEC4(key) == 0,
-                               .dtype = warmup_call_dtype(key, 1)};
-    struct tandem_gemm gemm = gemm_of(out, key, &shape);
-    if (mn_major && vectors == 1)
-        gemm.b.ld = 2;
-    plan_gemm(&out->plan, &gemm, (enum gemm_kernel_id)KEY_GEMM_KERNEL(key),
-              NO_SPLIT, NULL, KEY_GROUP_LOG2(key));
-    return select_step(out, key, &gemm);
 }
 
 /* Makes the call for the fixup kernel, which adds the partial sums of two or
  * four splits, either of all tiles or of the second tile. */
-static bool warmup_fixup(struct warmup_call *out, uint64_t key)
+static bool warmup_fixup(struct warmup_call *out, uint64_t key,
+                         struct tandem_gemm *gemm)
 {
-    uint32_t kernel = KEY_KERNEL(key);
-    struct split_k division = {
-        kernel == KERNEL_SPLIT_K_FIXUP_LANES ? 4 : 2,
-        kernel == KERNEL_SPLIT_K_FIXUP_TILES ? 1 : ALL_GEMM_TILES};
-    struct gemm_shape shape = {
-        .m = kernel == KERNEL_SPLIT_K_FIXUP_TILES ? TWO_TILES : SIDE,
-        .n = SIDE,
-        .k = gemm_configs[GEMM_SIMT_32X64].k_tile * division.splits,
-        .dtype = warmup_call_dtype(key, 1)};
-    return try_gemm(out, key, &shape, GEMM_SIMT_32X64, division);
+    struct split_k division = {2, ALL_GEMM_TILES};
+    if (KEY_KERNEL(key) == KERNEL_SPLIT_K_FIXUP_LANES)
+        division.splits = 4;
+    if (KEY_KERNEL(key) == KERNEL_SPLIT_K_FIXUP_TILES) {
+        division.split_tiles = 1;
+        gemm->m = TWO_TILES;
+    }
+    gemm->k = gemm_configs[GEMM_SIMT_32X64].k_tile * division.splits;
+    return try_gemm(out, key, gemm, GEMM_SIMT_32X64, division);
 }
 
-static bool warmup_pad(struct warmup_call *out, uint64_t key)
-{
-    struct gemm_shape shape = {.m = SIDE,
-                               .n = SIDE,
-                               .k = SIDE,
-                               .offset_a = true,
-                               .offset_b = true,
-                               .dtype = warmup_call_dtype(key, 0)};
-    return try_gemm(out, key, &shape, GEMM_SIMT_128X128, NO_SPLIT);
-}
-
-static bool warmup_pack(struct warmup_call *out, uint64_t key)
+/* Makes the call for a kernel that packs or pads operands.  The operands start
+ * at the second element of their buffers, so that they must be copied. */
+static bool warmup_copy(struct warmup_call *out, uint64_t key,
+                        struct tandem_gemm *gemm)
 {
     static const struct {
         uint32_t dtype;
         enum gemm_kernel_id tile;
-    } formats[] = {[FORMAT_F16] = {TANDEM_F16, GEMM_MMA_16BIT_128X64},
-                   [FORMAT_BF16] = {TANDEM_BF16, GEMM_MMA_16BIT_128X64},
-                   [FORMAT_TF32] = {TANDEM_F32, GEMM_MMA_TF32_128X64},
-                   [FORMAT_FP16X3] = {TANDEM_F32, GEMM_MMA_FP16X3_64X64},
-                   [FORMAT_3XTF32] = {TANDEM_F32, GEMM_WGMMA_3XTF32_128X64}};
-    uint32_t format = KEY_KERNEL(key) == KERNEL_PACK_OPERANDS ? KEY_FORMAT(key)
-                                                              : FORMAT_FP16X3;
-    bool in_registers =
-        KEY_KERNEL(key) == KERNEL_PACK_SINGLE_PASS || format != FORMAT_FP16X3;
-    if (format > FORMAT_3XTF32)
-        return false;
-    struct gemm_shape shape = {.m = SIDE,
-                               .n = SIDE,
-                               .k = in_registers ? SIDE : LONG_K,
-                               .offset_a = true,
-                               .offset_b = true,
-                               .dtype = formats[format].dtype};
-    return try_gemm(out, key, &shape, formats[format].tile, NO_SPLIT);
+    } formats[8] = {[FORMAT_F16] = {TANDEM_F16, GEMM_MMA_16BIT_128X64},
+                    [FORMAT_BF16] = {TANDEM_BF16, GEMM_MMA_16BIT_128X64},
+                    [FORMAT_TF32] = {TANDEM_F32, GEMM_MMA_TF32_128X64},
+                    [FORMAT_FP16X3] = {TANDEM_F32, GEMM_MMA_FP16X3_64X64},
+                    [FORMAT_3XTF32] = {TANDEM_F32, GEMM_WGMMA_3XTF32_128X64}};
+    uint32_t kernel = KEY_KERNEL(key);
+    uint32_t format =
+        kernel == KERNEL_PACK_OPERANDS ? KEY_FORMAT(key) : FORMAT_FP16X3;
+    bool pads = kernel == KERNEL_PAD_OPERANDS;
+    if (!pads && kernel != KERNEL_PACK_SINGLE_PASS && format == FORMAT_FP16X3)
+        gemm->k = LONG_K;
+    gemm->dtype = pads ? warmup_call_dtype(key, 0) : formats[format].dtype;
+    gemm->a.byte_offset = gemm->b.byte_offset = dtype_bytes(gemm->dtype);
+    return try_gemm(out, key, gemm,
+                    pads ? GEMM_SIMT_128X128 : formats[format].tile, NO_SPLIT);
 }
 
 bool warmup_call_make_gemm(struct warmup_call *out, uint64_t key)
 {
+    struct tandem_gemm gemm = {
+        .m = SIDE, .n = SIDE, .k = SIDE, .dtype = warmup_call_dtype(key, 1)};
     switch (KEY_KERNEL(key)) {
     case KERNEL_GEMM_EPILOGUE:
     case KERNEL_GEMM_NAIVE:
-        return warmup_naive(out, key);
+        gemm.m = gemm.n = gemm.k = 1;
+        return try_gemm(out, key, &gemm, GEMM_SIMT_32X64, NO_SPLIT);
     case KERNEL_GEMM_SIMT:
-        return warmup_simt(out, key);
     case KERNEL_GEMV:
-        return warmup_gemv(out, key);
+        return warmup_simt_or_gemv(out, key, &gemm);
     case KERNEL_PAD_OPERANDS:
-        return warmup_pad(out, key);
     case KERNEL_PACK_MAXIMA:
     case KERNEL_PACK_OPERANDS:
     case KERNEL_PACK_SINGLE_PASS:
-        return warmup_pack(out, key);
+        return warmup_copy(out, key, &gemm);
     default:
-        return warmup_fixup(out, key);
+        return warmup_fixup(out, key, &gemm);
     }
 }
