@@ -14,6 +14,7 @@
 #include "opencl/plan/tensor_core_packing.h"
 #include "opencl/device/cl_status.h"
 #include "opencl/program/variant_options.h"
+#include "opencl/program/warmup_launch.h"
 
 /* Sizes of k in the self-test, which no kernel's k_tile divides.  3xTF32
  * kernels read unpacked operands only if k is a multiple of 4. */
@@ -23,6 +24,8 @@
 #define ALIGNED_PITCH 280
 #define UNALIGNED_PITCH 281
 #define SPLITS 2
+/* Number of result tiles, two along m and two along n. */
+#define TILES 4u
 /* Tolerances, relative to the sum of the magnitudes of the products. */
 #define TF32_3X_TOLERANCE 0x1p-21
 #define FP16X3_TOLERANCE 0x1p-20
@@ -38,7 +41,6 @@ struct self_test {
     double *numbers[OPERAND_COUNT]; /* operands in row-major order */
     void *host[OPERAND_COUNT];
     float *sums; /* host copy of the partial sums and non-finite flags */
-    uint32_t tiles_m, tiles_n;
     struct launch_plan plan;
     struct tandem_buffer buffers[MEMORIES];
     cl_kernel kernel;
@@ -63,20 +65,27 @@ static const struct tandem_matrix *operand_matrix(const struct self_test *test,
     return operand == OPERAND_A ? &test->gemm.a : &test->gemm.b;
 }
 
+/* Returns the number of elements that the memory of an operand has, including
+ * the gaps between rows. */
+static size_t operand_elements(const struct self_test *test, uint32_t operand)
+{
+    bool mn_major = operand_is_mn_major(&test->gemm, (enum operand_id)operand);
+    int64_t rows = mn_major ? test->gemm.k : operand_rows(test, operand);
+    return (size_t)(rows * operand_matrix(test, operand)->ld);
+}
+
 /* Stores `value` in the kernel's number format.  Returns the rounded value. */
 static double element_set(const struct self_test *test, void *out, size_t at,
                           float value)
 {
-    if (test->format == FORMAT_F16) {
-        ((uint16_t *)out)[at] = f16_round(value);
-        return (double)f16_value(((uint16_t *)out)[at]);
+    bool is_f16 = test->format == FORMAT_F16;
+    if (!is_f16 && test->format != FORMAT_BF16) {
+        ((float *)out)[at] = value;
+        return (double)value;
     }
-    if (test->format == FORMAT_BF16) {
-        ((uint16_t *)out)[at] = bf16_round(value);
-        return (double)bf16_value(((uint16_t *)out)[at]);
-    }
-    ((float *)out)[at] = value;
-    return (double)value;
+    uint16_t bits = is_f16 ? f16_round(value) : bf16_round(value);
+    ((uint16_t *)out)[at] = bits;
+    return (double)(is_f16 ? f16_value(bits) : bf16_value(bits));
 }
 
 /* Fills an operand with random numbers in [-1, 1) from a linear congruential
@@ -93,8 +102,7 @@ static bool operand_make(struct self_test *test, uint32_t operand)
     uint32_t seed = operand + 1;
     test->numbers[operand] =
         calloc((size_t)(rows * test->gemm.k), sizeof(*test->numbers[operand]));
-    test->host[operand] =
-        calloc((size_t)((mn_major ? test->gemm.k : rows) * matrix->ld), 4);
+    test->host[operand] = calloc(operand_elements(test, operand), 4);
     if (test->numbers[operand] == NULL || test->host[operand] == NULL)
         return false;
     for (int64_t row = 0; row < rows; row++)
@@ -129,7 +137,6 @@ static void gemm_make(struct self_test *test, uint64_t key)
     enum operand_layout a = (enum operand_layout)KEY_A_LAYOUT(key),
                         b = (enum operand_layout)KEY_B_LAYOUT(key);
     struct tandem_gemm *gemm = &test->gemm;
-    test->tiles_m = test->tiles_n = 2;
     *gemm = (struct tandem_gemm){
         .struct_size = sizeof(*gemm),
         .dtype = test->format == FORMAT_F16    ? TANDEM_F16
@@ -140,8 +147,7 @@ static void gemm_make(struct self_test *test, uint64_t key)
                  (b == LAYOUT_K_MAJOR ? TANDEM_GEMM_TRANSPOSE_B : 0u),
         .m = config->tile_m + 8,
         .n = config->tile_n + 16,
-        .k =
-            gemm_configs[test->tile].mma_format == MMA_NONE ? TF32_3X_K : MMA_K,
+        .k = config->mma_format == MMA_NONE ? TF32_3X_K : MMA_K,
         .batch = 1,
         .alpha = 1,
         .c_dtype = TANDEM_F32};
@@ -157,14 +163,19 @@ static void gemm_make(struct self_test *test, uint64_t key)
 
 static size_t nonfinite_flag_count(const struct self_test *test)
 {
-    return has_nonfinite_flags(test)
-               ? (size_t)SPLITS * test->tiles_m * test->tiles_n
-               : 0;
+    return has_nonfinite_flags(test) ? SPLITS * TILES : 0;
 }
 
 static size_t partial_sum_count(const struct self_test *test)
 {
     return (size_t)(SPLITS * test->gemm.m * test->gemm.n);
+}
+
+/* Returns the size in bytes of the kernel's results. */
+static size_t result_bytes(const struct self_test *test)
+{
+    return (partial_sum_count(test) + nonfinite_flag_count(test)) *
+           sizeof(*test->sums);
 }
 
 static enum tandem_status self_test_prepare(struct self_test *test,
@@ -179,8 +190,7 @@ static enum tandem_status self_test_prepare(struct self_test *test,
     gemm_make(test, key);
     plan_gemm(&test->plan, &test->gemm, test->tile,
               (struct split_k){SPLITS, ALL_GEMM_TILES}, NULL, 0);
-    test->sums = calloc(partial_sum_count(test) + nonfinite_flag_count(test),
-                        sizeof(float));
+    test->sums = malloc(result_bytes(test));
     if (test->sums == NULL || !operand_make(test, OPERAND_A) ||
         !operand_make(test, OPERAND_B))
         return last_error_set(TANDEM_OUT_OF_MEMORY, "out of host memory");
@@ -188,17 +198,12 @@ static enum tandem_status self_test_prepare(struct self_test *test,
         clCreateCommandQueue(device->context, device->hardware->id, 0, &code);
     for (uint32_t i = 0; i < MEMORIES && code == CL_SUCCESS; i++) {
         bool is_input = i < OPERAND_COUNT;
-        uint64_t bytes = test->plan.temp_bytes;
-        if (is_input)
-            bytes =
-                4 * (uint64_t)operand_matrix(test, i)->ld *
-                (uint64_t)(operand_is_mn_major(&test->gemm, (enum operand_id)i)
-                               ? test->gemm.k
-                               : operand_rows(test, i));
+        size_t bytes = is_input ? 4 * operand_elements(test, i)
+                                : (size_t)test->plan.temp_bytes;
         test->buffers[i].mem = clCreateBuffer(
             device->context,
-            CL_MEM_READ_WRITE | (is_input ? CL_MEM_COPY_HOST_PTR : 0),
-            (size_t)bytes, is_input ? test->host[i] : NULL, &code);
+            CL_MEM_READ_WRITE | (is_input ? CL_MEM_COPY_HOST_PTR : 0), bytes,
+            is_input ? test->host[i] : NULL, &code);
     }
     return status_from_cl(device, code, "clCreateBuffer");
 }
@@ -221,24 +226,15 @@ static void self_test_free(void *user)
     free(test);
 }
 
-static cl_int step_run(struct self_test *test, cl_kernel kernel,
+static cl_int step_run(const struct self_test *test, cl_kernel kernel,
                        const struct kernel_step *step)
 {
-    cl_int code = CL_SUCCESS;
-    size_t local = (size_t)1 << KEY_GROUP_LOG2(step->key);
-    size_t global = (size_t)step->groups * local;
-    for (uint32_t i = 0; i < step->buffer_count && code == CL_SUCCESS; i++)
-        code = clSetKernelArg(kernel, i, sizeof(cl_mem),
-                              step->buffers[i] != NULL
-                                  ? &step->buffers[i]->mem
-                                  : &test->buffers[MEMORY_TEMPORARY].mem);
-    if (code == CL_SUCCESS)
-        code = clSetKernelArg(kernel, step->buffer_count, step->param_bytes,
-                              step->params);
-    if (code == CL_SUCCESS)
-        code = clEnqueueNDRangeKernel(test->queue, kernel, 1, NULL, &global,
-                                      &local, 0, NULL, NULL);
-    return code;
+    cl_mem buffers[MAX_STEP_BUFFERS];
+    for (uint32_t i = 0; i < step->buffer_count; i++)
+        buffers[i] = step->buffers[i] != NULL
+                         ? step->buffers[i]->mem
+                         : test->buffers[MEMORY_TEMPORARY].mem;
+    return kernel_step_enqueue(test->queue, kernel, step, buffers);
 }
 
 /* Builds and runs a step that precedes the tested kernel, for example packing.
@@ -279,8 +275,7 @@ static enum tandem_status self_test_launch(struct self_test *test,
                                            struct tandem_device *device,
                                            uint32_t id, bool *out_left)
 {
-    size_t bytes = (partial_sum_count(test) + nonfinite_flag_count(test)) *
-                   sizeof(*test->sums);
+    size_t bytes = result_bytes(test);
     const struct kernel_step *step = test->plan.step;
     enum tandem_status status = TANDEM_OK;
     cl_event event = NULL;
@@ -303,22 +298,18 @@ static enum tandem_status self_test_launch(struct self_test *test,
 
 /* ---- verification ---- */
 
-/* Returns true if exactly the tiles with infinite elements are flagged.  Tiles
- * are numbered in column-major order, because all tiles lie in one band (see
- * gemm_common.cl).  3xTF32 kernels flag only the first split, which contains
- * the infinite element.  fp16x3 kernels flag all splits, because the splits
- * share the scale of a row. */
+/* Returns true if exactly the tiles with infinite elements are flagged.  These
+ * are all tiles except the first.  3xTF32 kernels flag only the first split of
+ * k, which contains the infinite element.  fp16x3 kernels flag all splits,
+ * because the splits share the scale of a row. */
 static bool nonfinite_flags_are_right(const struct self_test *test)
 {
-    uint32_t all = test->tiles_m * test->tiles_n;
     for (uint32_t i = 0; i < nonfinite_flag_count(test); i++) {
-        uint32_t flag, tile = i % all;
-        bool last = tile % test->tiles_m == test->tiles_m - 1 ||
-                    tile / test->tiles_m == test->tiles_n - 1;
-        if (test->format == FORMAT_3XTF32 && i >= all)
-            last = false;
+        uint32_t flag;
+        bool is_infinite =
+            i % TILES != 0 && (i < TILES || test->format != FORMAT_3XTF32);
         memcpy(&flag, test->sums + partial_sum_count(test) + i, sizeof(flag));
-        if (flag != (last ? 1u : 0u))
+        if (flag != (is_infinite ? 1u : 0u))
             return false;
     }
     return true;
@@ -333,27 +324,31 @@ static double sum_at(const struct self_test *test, int64_t i, int64_t j)
     return sum;
 }
 
-double kernel_self_test_tolerance(enum gemm_kernel_id tile,
-                                  enum packed_format format)
+/* Returns the tolerance of the self-test, relative to the sum of the magnitudes
+ * of the products. */
+static double tolerance_of(enum gemm_kernel_id kernel,
+                           enum packed_format format)
 {
-    if (gemm_configs[tile].mma_format == MMA_NONE)
+    if (gemm_configs[kernel].mma_format == MMA_NONE)
         return TF32_3X_TOLERANCE;
     if (format == FORMAT_FP16X3 || format == FORMAT_3XTF32)
         return FP16X3_TOLERANCE;
     return format == FORMAT_TF32 ? TF32_TOLERANCE : F16_TOLERANCE;
 }
 
-static bool element_is_right(const struct self_test *test, int64_t i, int64_t j)
+bool kernel_self_test_element(enum gemm_kernel_id kernel,
+                              enum packed_format format, const double *a,
+                              const double *b, int64_t k, double got,
+                              double rounding)
 {
-    double tolerance = kernel_self_test_tolerance(test->tile, test->format);
     double sum = 0, size = 0;
-    for (int64_t k = 0; k < test->gemm.k; k++) {
-        double term = test->numbers[OPERAND_A][i * test->gemm.k + k] *
-                      test->numbers[OPERAND_B][j * test->gemm.k + k];
+    for (int64_t i = 0; i < k; i++) {
+        double term = a[i] * b[i];
         sum += term;
         size += fabs(term);
     }
-    return fabs(sum_at(test, i, j) - sum) <= tolerance * size;
+    return fabs(got - sum) <=
+           tolerance_of(kernel, format) * size + rounding * fabs(sum);
 }
 
 static enum tandem_status self_test_verify(const struct self_test *test)
@@ -361,13 +356,15 @@ static enum tandem_status self_test_verify(const struct self_test *test)
     const struct gemm_kernel_config *config = &gemm_configs[test->tile];
     bool has_flags = has_nonfinite_flags(test);
     int64_t m = has_flags ? config->tile_m : test->gemm.m;
-    int64_t n = has_flags ? config->tile_n : test->gemm.n;
+    int64_t n = has_flags ? config->tile_n : test->gemm.n, k = test->gemm.k;
     if (!nonfinite_flags_are_right(test))
         return last_error_set(TANDEM_FAILED,
                               "the kernel does not flag infinite elements");
     for (int64_t i = 0; i < m; i++)
         for (int64_t j = 0; j < n; j++)
-            if (!element_is_right(test, i, j))
+            if (!kernel_self_test_element(
+                    test->tile, test->format, test->numbers[OPERAND_A] + i * k,
+                    test->numbers[OPERAND_B] + j * k, k, sum_at(test, i, j), 0))
                 return last_error_set(TANDEM_FAILED,
                                       "the self-test is wrong at "
                                       "(%lld, %lld): %g",

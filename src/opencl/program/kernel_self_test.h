@@ -18,9 +18,13 @@ bool kernel_self_test_is_needed(uint64_t key);
  * needs packed ones.  Returns FAILED with a message if the results differ. */
 enum tandem_status kernel_self_test_run(struct tandem_device *device,
                                         cl_kernel kernel, uint64_t key);
-/* Returns the tolerance of the self-test, relative to the sum of the magnitudes
- * of the products. */
-double kernel_self_test_tolerance(enum gemm_kernel_id tile,
-                                  enum packed_format format);
+/* Returns true if `got`, an element of a result of the GEMM kernel, is correct
+ * within the tolerance of the self-test.  `a` and `b` are the row and the
+ * column of the operands, with `k` elements each.  `rounding` is the relative
+ * rounding error of the dtype in which the result was stored. */
+bool kernel_self_test_element(enum gemm_kernel_id kernel,
+                              enum packed_format format, const double *a,
+                              const double *b, int64_t k, double got,
+                              double rounding);
 
 #endif

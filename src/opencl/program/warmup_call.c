@@ -188,35 +188,26 @@ static enum warmup_layout row_layout(enum row_access access)
                                           : WARMUP_CONTIGUOUS;
 }
 
-/* Tries a softmax or a cross-entropy loss of one row, or of four columns if the
- * row access is ROW_ACCESS_VEC4_COLUMNS. */
-static bool try_softmax(struct search *search, const struct operator_info *row,
-                        int64_t count)
-{
-    enum row_access access = (enum row_access)KEY_ROW_ACCESS(search->key);
-    bool columns = access == ROW_ACCESS_VEC4_COLUMNS;
-    bool loss = row->id == TANDEM_OP_CROSS_ENTROPY;
-    const int64_t shape[] = {columns ? count : 1, columns ? 4 : count};
-    search->ints[0] = columns ? 0 : 1;
-    search->floats[0] =
-        KEY_LARGE_LOSS_SCALE(search->key) != 0 ? (double)FLT_MAX : 1;
-    tensor_set(search, 0, TANDEM_F32, loss ? 1 : 2, shape, WARMUP_CONTIGUOUS);
-    tensor_set(search, 1, TANDEM_F32, 2, shape, row_layout(access));
-    tensor_set(search, 2, warmup_call_dtype(search->key, 1), 1, shape,
-               WARMUP_CONTIGUOUS);
-    return try_call(search, row);
-}
-
-static bool try_norm(struct search *search, const struct operator_info *row,
+/* Tries a norm, a softmax or a cross-entropy loss of one row, or of four
+ * columns if the row access is ROW_ACCESS_VEC4_COLUMNS. */
+static bool try_rows(struct search *search, const struct operator_info *row,
                      int64_t count)
 {
     enum row_access access = (enum row_access)KEY_ROW_ACCESS(search->key);
-    const int64_t shape[] = {1, count};
-    search->ints[0] = 1;
-    tensor_set(search, 0, TANDEM_F32, 2, shape, WARMUP_CONTIGUOUS);
+    bool columns = access == ROW_ACCESS_VEC4_COLUMNS;
+    bool norm = row->op_class == TANDEM_CLASS_NORM;
+    bool loss = row->id == TANDEM_OP_CROSS_ENTROPY;
+    const int64_t shape[] = {columns ? count : 1, columns ? 4 : count};
+    search->ints[0] = columns ? 0 : 1;
+    if (!norm)
+        search->floats[0] =
+            KEY_LARGE_LOSS_SCALE(search->key) != 0 ? (double)FLT_MAX : 1;
+    tensor_set(search, 0, TANDEM_F32, loss ? 1 : 2, shape, WARMUP_CONTIGUOUS);
     tensor_set(search, 1, TANDEM_F32, 2, shape, row_layout(access));
+    /* These are the scale and the bias of a norm, or the labels of a loss. */
     for (uint32_t i = 2; i <= row->inputs; i++)
-        tensor_set(search, i, TANDEM_F32, 1, &count, WARMUP_CONTIGUOUS);
+        tensor_set(search, i, warmup_call_dtype(search->key, 1), 1,
+                   norm ? &count : shape, WARMUP_CONTIGUOUS);
     return try_call(search, row);
 }
 
@@ -233,20 +224,17 @@ static int64_t sector_aligned_row_length(uint64_t key)
     return count < LOCAL_MEMORY_ROW_LIMIT ? LOCAL_MEMORY_ROW_LIMIT : count;
 }
 
-typedef bool (*try_row)(struct search *search, const struct operator_info *row,
-                        int64_t count);
-
 static bool try_lengths(struct search *search, const struct operator_info *row,
-                        bool in_registers, try_row try)
+                        bool in_registers)
 {
     enum row_access access = (enum row_access)KEY_ROW_ACCESS(search->key);
     if (access == ROW_ACCESS_LOCAL_MEMORY)
-        return try(search, row, KEY_COUNT(search->key));
+        return try_rows(search, row, KEY_COUNT(search->key));
     if (access == ROW_ACCESS_SECTOR_ALIGNED && in_registers)
-        return try(search, row, sector_aligned_row_length(search->key));
+        return try_rows(search, row, sector_aligned_row_length(search->key));
     for (uint32_t log2 = access == ROW_ACCESS_VEC4_COLUMNS ? 0 : 2;
          log2 <= MAX_ROW_LOG2; log2++)
-        if (try(search, row, (int64_t)1 << log2))
+        if (try_rows(search, row, (int64_t)1 << log2))
             return true;
     return false;
 }
@@ -260,8 +248,7 @@ static bool warmup_rows(struct search *search, bool norm, bool in_registers)
         bool belongs = norm ? row->op_class == TANDEM_CLASS_NORM
                             : row->op_class == TANDEM_CLASS_SOFTMAX ||
                                   row->op_class == TANDEM_CLASS_CROSS_ENTROPY;
-        if (belongs && try_lengths(search, row, in_registers,
-                                   norm ? try_norm : try_softmax))
+        if (belongs && try_lengths(search, row, in_registers))
             return true;
     }
     return false;

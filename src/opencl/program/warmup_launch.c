@@ -14,8 +14,9 @@ static cl_mem buffer_make(cl_context context, const struct warmup_call *call,
         (size_t)call->bytes[i], counters ? zeros : NULL, out_code);
 }
 
-static cl_int launch(cl_command_queue queue, cl_kernel kernel,
-                     const cl_mem *buffers, const struct kernel_step *step)
+cl_int kernel_step_enqueue(cl_command_queue queue, cl_kernel kernel,
+                           const struct kernel_step *step,
+                           const cl_mem *buffers)
 {
     size_t local = (size_t)1 << KEY_GROUP_LOG2(step->key);
     size_t global = (size_t)step->groups * local;
@@ -28,7 +29,7 @@ static cl_int launch(cl_command_queue queue, cl_kernel kernel,
     if (code == CL_SUCCESS)
         code = clEnqueueNDRangeKernel(queue, kernel, 1, NULL, &global, &local,
                                       0, NULL, NULL);
-    return code == CL_SUCCESS ? clFinish(queue) : code;
+    return code;
 }
 
 cl_int warmup_launch_run(cl_context context, cl_device_id device,
@@ -43,7 +44,9 @@ cl_int warmup_launch_run(cl_context context, cl_device_id device,
          i++)
         buffers[i] = buffer_make(context, call, i, &code);
     if (code == CL_SUCCESS)
-        code = launch(queue, kernel, buffers, call->step);
+        code = kernel_step_enqueue(queue, kernel, call->step, buffers);
+    if (code == CL_SUCCESS)
+        code = clFinish(queue);
     for (uint32_t i = 0; i < MAX_STEP_BUFFERS; i++)
         if (buffers[i] != NULL)
             clReleaseMemObject(buffers[i]);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Launches a kernel the first time, which makes drivers finish lazy
+/* Launches a kernel before its first use, which makes drivers finish lazy
  * compilation. */
 #ifndef TANDEM_OPENCL_PROGRAM_WARMUP_LAUNCH_H
 #define TANDEM_OPENCL_PROGRAM_WARMUP_LAUNCH_H
@@ -7,6 +7,11 @@
 #include "opencl/device/cl_api.h"
 #include "opencl/program/warmup_call.h"
 
+/* Sets the arguments of the kernel to `buffers` and to the parameters of the
+ * step, and enqueues the kernel.  Returns an OpenCL error code. */
+cl_int kernel_step_enqueue(cl_command_queue queue, cl_kernel kernel,
+                           const struct kernel_step *step,
+                           const cl_mem *buffers);
 /* Runs the kernel with the parameters of the warm-up call on a temporary queue,
  * with buffers of exactly the needed size, and waits.  Sets the arguments of
  * the kernel, so no other thread may use it meanwhile. */

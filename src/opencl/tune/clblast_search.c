@@ -154,7 +154,7 @@ static enum tandem_status candidate_try(struct search *search,
     enum tandem_status status = tuning_candidate_check(&search->candidate);
     search->timer->cutoff_ns = 1.2 * search->best_ns;
     if (status == TANDEM_OK)
-        status = tuning_candidate_time(&search->candidate, &ns);
+        status = tuning_candidate_time(&search->candidate, 0, &ns);
     search->timer->cutoff_ns = 0;
     /* Waiting for the stream also clears the stream's asynchronous error. */
     if (status != TANDEM_OK)
@@ -185,7 +185,7 @@ static enum tandem_status params_search(struct search *search)
     tried_add(search, &search->best);
     uint64_t start = monotonic_ns();
     uint64_t remaining_ns = kernel_timer_remaining_ns(timer);
-    status = tuning_candidate_time(&search->candidate, &search->best_ns);
+    status = tuning_candidate_time(&search->candidate, 0, &search->best_ns);
     if (status != TANDEM_OK || search->best_ns <= 0)
         return tuning_can_continue(status) ? TANDEM_OK : status;
     /* Skip the search if compiling takes half of the remaining time. */
@@ -230,8 +230,8 @@ static enum tandem_status routine_search(struct search *search)
         for (uint32_t i = 0; i < SIDES && status == TANDEM_OK; i++)
             if (sides[i] <= search->candidate.side &&
                 kernel_timer_remaining_ns(timer) > 0)
-                status = tuning_candidate_time_gemm(&search->candidate,
-                                                    sides[i], &ns[direct][i]);
+                status = tuning_candidate_time(&search->candidate, sides[i],
+                                               &ns[direct][i]);
     }
     uint32_t min_size = MAX_INDIRECT_SIZE, compared = 0;
     for (uint32_t i = SIDES; i-- > 0;) {

@@ -110,8 +110,6 @@ void kernel_timer_finish(struct kernel_timer *timer)
         buffer_destroy(timer->memory);
     if (timer->stream != NULL)
         stream_destroy(timer->stream);
-    timer->memory = NULL;
-    timer->stream = NULL;
 }
 
 uint64_t kernel_timer_remaining_ns(const struct kernel_timer *timer)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Self-test of the sm_90a programs with large GEMMs; see tune.h. Runs in a
  * child process of cl-probe, because the driver may crash or hang. */
-#include <math.h>
 #include <stdlib.h>
 
 #include "common/float16.h"
@@ -150,30 +149,16 @@ static void samples_free(struct samples *samples)
     free(samples->b);
 }
 
-static bool is_element_correct(const struct samples *samples, const double *a,
-                               const double *b, double got)
-{
-    uint32_t dtype = samples->gemm->dtype;
-    double tolerance = kernel_self_test_tolerance(
-        samples->kernel, tensor_core_format(samples->gemm, samples->kernel));
-    double rounding = dtype == TANDEM_F16    ? F16_ROUNDING
-                      : dtype == TANDEM_BF16 ? BF16_ROUNDING
-                                             : 0;
-    double sum = 0, size = 0;
-    for (int64_t k = 0; k < DEPTH; k++) {
-        double term = a[k] * b[k];
-        sum += term;
-        size += fabs(term);
-    }
-    return fabs(got - sum) <= tolerance * size + rounding * fabs(sum);
-}
-
 /* Compares elements of every result tile with double-precision results. */
 static enum tandem_status samples_compare(const struct samples *samples,
                                           struct kernel_timer *timer)
 {
     const struct tandem_gemm *gemm = samples->gemm;
     const struct gemm_kernel_config *config = &gemm_configs[samples->kernel];
+    enum packed_format format = tensor_core_format(gemm, samples->kernel);
+    double rounding = gemm->dtype == TANDEM_F16    ? F16_ROUNDING
+                      : gemm->dtype == TANDEM_BF16 ? BF16_ROUNDING
+                                                   : 0;
     uint64_t row_bytes = (uint64_t)gemm->n * dtype_bytes(gemm->dtype);
     enum tandem_status status = TANDEM_OK;
     for (uint32_t i = 0; i < samples->count && status == TANDEM_OK; i++) {
@@ -185,8 +170,9 @@ static enum tandem_status samples_compare(const struct samples *samples,
         for (uint32_t j = 0; j < samples->count && status == TANDEM_OK; j++) {
             int64_t column = sample_at(j, config->tile_n, gemm->n);
             double got = value_at(gemm->dtype, samples->memory, column);
-            if (!is_element_correct(samples, samples->a + (size_t)i * DEPTH,
-                                    samples->b + (size_t)j * DEPTH, got))
+            if (!kernel_self_test_element(
+                    samples->kernel, format, samples->a + (size_t)i * DEPTH,
+                    samples->b + (size_t)j * DEPTH, DEPTH, got, rounding))
                 status = last_error_set(
                     TANDEM_FAILED,
                     "%s: element (%lld, %lld) of a large GEMM "

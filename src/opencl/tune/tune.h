@@ -61,18 +61,4 @@ enum tandem_status sm90a_self_test_run(struct tandem_device *device,
                                        uint64_t budget_ns,
                                        const struct tuning_results_sink *sink);
 
-/* ---- selection_report.c ---- */
-
-/* Passes tuning results on, and then reports which kernel they select for some
- * square matrices. The report (gemm.selected.DTYPE) is only informative. */
-struct selection_report {
-    struct tuning_results_sink input; /* sink for the measurements' results */
-    struct tuning_results_sink output;
-    struct gemm_selector selector; /* selects kernels by the measured costs */
-};
-void selection_report_init(struct selection_report *report,
-                           struct tandem_device *device,
-                           const struct tuning_results_sink *output);
-void selection_report_write(struct selection_report *report);
-
 #endif

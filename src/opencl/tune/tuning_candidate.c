@@ -24,11 +24,6 @@
 /* Allowed error, in units of 2^-24 times the sum of the terms' magnitudes. */
 #define TOLERANCE 32.0
 
-/* Size of a GEMM of column-major matrices. The result has m rows, n columns. */
-struct call_size {
-    int64_t m, n, k;
-};
-
 /* ---- memory ---- */
 
 void tuning_candidate_finish(struct tuning_candidate *candidate)
@@ -63,13 +58,12 @@ static enum tandem_status buffer_make(struct tuning_candidate *candidate,
 static enum tandem_status buffers_make(struct tuning_candidate *candidate)
 {
     enum tandem_status status = TANDEM_OK;
-    for (uint32_t i = 0; i < 3 && status == TANDEM_OK; i++)
-        status = buffer_make(candidate, &candidate->buffers[i]);
     for (uint32_t i = 0; i < 3 && status == TANDEM_OK; i++) {
         candidate->host[i] = malloc(CHECK_ELEMENTS * sizeof(float));
         if (candidate->host[i] == NULL)
-            status = last_error_set(TANDEM_OUT_OF_MEMORY,
-                                    "tune: out of host memory");
+            return last_error_set(TANDEM_OUT_OF_MEMORY,
+                                  "tune: out of host memory");
+        status = buffer_make(candidate, &candidate->buffers[i]);
     }
     return status;
 }
@@ -112,12 +106,12 @@ static bool is_for_odd_sizes(enum clblast_kernel_id kernel)
 }
 
 /* Calls the CLBlast routine that runs the kernel. Returns its status code. */
-static int routine_call(const struct tuning_candidate *candidate,
-                        const struct call_size *size)
+static int routine_call(const struct tuning_candidate *candidate)
 {
     struct tandem_buffer *const *buffers = candidate->buffers;
     cl_command_queue *queue = &candidate->timer->stream->queue;
-    size_t m = (size_t)size->m, n = (size_t)size->n, k = (size_t)size->k;
+    size_t m = (size_t)candidate->m, n = (size_t)candidate->n;
+    size_t k = (size_t)candidate->k;
     bool transpose = is_transpose(candidate->kernel);
     if (is_copy(candidate->kernel))
         return CLBlastSomatcopy(
@@ -131,21 +125,22 @@ static int routine_call(const struct tuning_candidate *candidate,
                         queue, NULL);
 }
 
-static enum tandem_status
-candidate_launch(const struct tuning_candidate *candidate,
-                 const struct call_size *size)
+/* Enqueues a call of the candidate `argument`. */
+static enum tandem_status candidate_launch(struct kernel_timer *timer,
+                                           void *argument)
 {
-    struct tandem_stream *stream = candidate->timer->stream;
+    const struct tuning_candidate *candidate = argument;
+    struct tandem_stream *stream = timer->stream;
     enum tandem_status status = TANDEM_OK;
     for (uint32_t i = 0; i < 3 && status == TANDEM_OK; i++)
         status = stream_begin_use(stream, candidate->buffers[i]);
     if (status != TANDEM_OK)
         return status;
-    int code = routine_call(candidate, size);
+    int code = routine_call(candidate);
     stream_next_seqno(stream);
     for (uint32_t i = 0; i < 3; i++)
         stream_note_use(stream, candidate->buffers[i], i == 2);
-    return status_from_clblast(candidate->timer->device, code,
+    return status_from_clblast(timer->device, code,
                                clblast_kernels[candidate->kernel].name);
 }
 
@@ -153,12 +148,11 @@ candidate_launch(const struct tuning_candidate *candidate,
 
 /* Returns the expected value of result element `i`, computed in double
  * precision. *out_scale receives the sum of the magnitudes of its terms. */
-static double expected(const struct tuning_candidate *candidate,
-                       const struct call_size *size, int64_t i,
+static double expected(const struct tuning_candidate *candidate, int64_t i,
                        double *out_scale)
 {
     const float *x = candidate->host[0], *y = candidate->host[1];
-    int64_t m = size->m, n = size->n, x_at = i % m, y_at = i / m * size->k;
+    int64_t m = candidate->m, n = candidate->n, k = candidate->k;
     double sum, scale;
     if (is_copy(candidate->kernel)) {
         int64_t from = is_transpose(candidate->kernel) ? i % n * m + i / n : i;
@@ -168,9 +162,9 @@ static double expected(const struct tuning_candidate *candidate,
     }
     sum = (double)BETA * (double)candidate->host[2][i];
     scale = fabs(sum);
-    for (int64_t j = 0; j < size->k; j++) {
+    for (int64_t j = 0; j < k; j++) {
         double term =
-            (double)ALPHA * (double)x[x_at + j * m] * (double)y[y_at + j];
+            (double)ALPHA * (double)x[i % m + j * m] * (double)y[i / m * k + j];
         sum += term;
         scale += fabs(term);
     }
@@ -179,12 +173,11 @@ static double expected(const struct tuning_candidate *candidate,
 }
 
 static enum tandem_status
-result_compare(const struct tuning_candidate *candidate,
-               const struct call_size *size, const float *result)
+result_compare(const struct tuning_candidate *candidate, const float *result)
 {
-    for (int64_t i = 0; i < size->m * size->n; i++) {
+    for (int64_t i = 0; i < candidate->m * candidate->n; i++) {
         double scale;
-        double want = expected(candidate, size, i, &scale);
+        double want = expected(candidate, i, &scale);
         if (!(fabs((double)result[i] - want) <= TOLERANCE * 0x1p-24 * scale))
             return last_error_set(TANDEM_FAILED,
                                   "CLBlast kernel %s: element %lld is %g "
@@ -195,19 +188,21 @@ result_compare(const struct tuning_candidate *candidate,
     return TANDEM_OK;
 }
 
-static struct call_size check_size(enum clblast_kernel_id kernel)
+/* Sets the size of the call that a correctness check makes. */
+static void check_size_set(struct tuning_candidate *candidate)
 {
-    if (!is_copy(kernel))
-        return (struct call_size){264, 139, 137};
-    return is_for_odd_sizes(kernel) ? (struct call_size){250, 243, 1}
-                                    : (struct call_size){256, 256, 1};
+    bool copy = is_copy(candidate->kernel);
+    bool odd = is_for_odd_sizes(candidate->kernel);
+    candidate->m = !copy ? 264 : odd ? 250 : 256;
+    candidate->n = !copy ? 139 : odd ? 243 : 256;
+    candidate->k = !copy ? 137 : 1;
 }
 
 enum tandem_status tuning_candidate_check(struct tuning_candidate *candidate)
 {
-    struct call_size size = check_size(candidate->kernel);
+    check_size_set(candidate);
     struct kernel_timer *timer = candidate->timer;
-    uint64_t bytes = (uint64_t)(size.m * size.n) * sizeof(float);
+    uint64_t bytes = (uint64_t)(candidate->m * candidate->n) * sizeof(float);
     enum tandem_status status = TANDEM_OK;
     float *result = malloc(bytes);
     if (result == NULL)
@@ -219,51 +214,29 @@ enum tandem_status tuning_candidate_check(struct tuning_candidate *candidate)
                                  CHECK_ELEMENTS * sizeof(float), 0);
     }
     if (status == TANDEM_OK)
-        status = candidate_launch(candidate, &size);
+        status = candidate_launch(timer, candidate);
     if (status == TANDEM_OK)
         status =
             transfer_download(timer->stream, candidate->buffers[2], 0, result,
                               bytes, 0, device_timeout_ns(timer->device));
     if (status == TANDEM_OK)
-        status = result_compare(candidate, &size, result);
+        status = result_compare(candidate, result);
     free(result);
     return status;
 }
 
 /* ---- time ---- */
 
-struct timed_call {
-    const struct tuning_candidate *candidate;
-    struct call_size size;
-};
-
-static enum tandem_status timed_call_launch(struct kernel_timer *timer,
-                                            void *argument)
-{
-    const struct timed_call *call = argument;
-    (void)timer;
-    return candidate_launch(call->candidate, &call->size);
-}
-
-enum tandem_status
-tuning_candidate_time_gemm(struct tuning_candidate *candidate, int64_t side,
-                           double *out_ns)
-{
-    struct timed_call call = {candidate, {side, side, side}};
-    return kernel_timer_measure(candidate->timer, timed_call_launch, &call,
-                                out_ns);
-}
-
 enum tandem_status tuning_candidate_time(struct tuning_candidate *candidate,
-                                         double *out_ns)
+                                         int64_t side, double *out_ns)
 {
-    int64_t side = candidate->kernel == CLBLAST_XGEMM_DIRECT ? DIRECT_SIDE
-                                                             : candidate->side;
-    struct timed_call call = {candidate, {side, side, side}};
-    if (is_for_odd_sizes(candidate->kernel)) {
-        call.size.m -= 5;
-        call.size.n -= 13;
-    }
-    return kernel_timer_measure(candidate->timer, timed_call_launch, &call,
+    if (side == 0)
+        side = candidate->kernel == CLBLAST_XGEMM_DIRECT ? DIRECT_SIDE
+                                                         : candidate->side;
+    bool odd = is_for_odd_sizes(candidate->kernel);
+    candidate->m = odd ? side - 5 : side;
+    candidate->n = odd ? side - 13 : side;
+    candidate->k = side;
+    return kernel_timer_measure(candidate->timer, candidate_launch, candidate,
                                 out_ns);
 }

@@ -16,6 +16,9 @@ struct tuning_candidate {
     struct tandem_buffer *buffers[3]; /* two inputs and the result */
     float *host[3];                   /* contents of the buffers, for checks */
     int64_t side; /* each buffer holds a matrix of side x side */
+    /* Sizes of the current call. The result has m rows and n columns. All
+     * matrices are column-major. */
+    int64_t m, n, k;
 };
 
 /* Allocates buffers for square matrices of size `side`, or of a smaller size if
@@ -27,12 +30,9 @@ void tuning_candidate_finish(struct tuning_candidate *candidate);
 /* Runs a small call of candidate->kernel and compares its result with a
  * double-precision result. Returns TANDEM_FAILED if the result is wrong. */
 enum tandem_status tuning_candidate_check(struct tuning_candidate *candidate);
-/* Times candidate->kernel on large matrices. */
+/* Times candidate->kernel on square matrices of size `side`.  If `side` is 0,
+ * chooses the size by the kernel. */
 enum tandem_status tuning_candidate_time(struct tuning_candidate *candidate,
-                                         double *out_ns);
-/* Times a GEMM of square matrices. */
-enum tandem_status
-tuning_candidate_time_gemm(struct tuning_candidate *candidate, int64_t side,
-                           double *out_ns);
+                                         int64_t side, double *out_ns);
 
 #endif

@@ -25,7 +25,6 @@ struct rewriter {
     char *out;
     size_t used;
     unsigned targets, kernels, instructions;
-    const char *why;
 };
 
 static bool starts_with(struct slice slice, const char *with)
@@ -85,67 +84,54 @@ static bool target_is_complete(struct slice rest)
            *rest.at == '\r';
 }
 
-static bool line_rewrite(struct rewriter *rewriter, struct slice line)
+/* Rewrites a line.  Returns why the line is invalid, or NULL if it is valid. */
+static const char *line_rewrite(struct rewriter *rewriter, struct slice line)
 {
     struct slice trimmed_line = trimmed(line);
     if (starts_with(trimmed_line, MARK)) {
         struct slice instruction = after(trimmed_line, strlen(MARK));
-        if (!instruction_is_known(instruction)) {
-            rewriter->why = "a marked instruction is not allowed";
-            return false;
-        }
+        if (!instruction_is_known(instruction))
+            return "a marked instruction is not allowed";
         rewriter->instructions++;
         append(rewriter, instruction);
-        return true;
+        return NULL;
     }
-    if (contains(line, "//@")) {
-        rewriter->why = "a mark is not at the start of a line";
-        return false;
-    }
+    if (contains(line, "//@"))
+        return "a mark is not at the start of a line";
     if (starts_with(trimmed_line, ".target")) {
         size_t length = strlen(TARGET);
         if (rewriter->targets++ > 0)
-            return false;
+            return "there is not exactly one target";
         if (!starts_with(trimmed_line, TARGET) ||
-            !target_is_complete(after(trimmed_line, length))) {
-            rewriter->why = "the target is not sm_90";
-            return false;
-        }
+            !target_is_complete(after(trimmed_line, length)))
+            return "the target is not sm_90";
         append(rewriter, (struct slice){trimmed_line.at, length});
         append(rewriter, (struct slice){"a", 1});
         append(rewriter, after(trimmed_line, length));
-        return true;
+        return NULL;
     }
     append(rewriter, line);
-    if (starts_with(trimmed_line, GROUP)) {
-        rewriter->kernels++;
-        if (rewriter->kernels == 1)
-            append(rewriter, (struct slice){MIN_GROUPS, strlen(MIN_GROUPS)});
-    }
-    return true;
+    if (starts_with(trimmed_line, GROUP) && rewriter->kernels++ == 0)
+        append(rewriter, (struct slice){MIN_GROUPS, strlen(MIN_GROUPS)});
+    return NULL;
 }
 
-static bool lines_rewrite(struct rewriter *rewriter, struct slice text)
+/* Rewrites the PTX.  Returns why the PTX is invalid, or NULL if it is valid. */
+static const char *text_rewrite(struct rewriter *rewriter, struct slice text)
 {
     while (text.bytes > 0) {
         const char *end = memchr(text.at, '\n', text.bytes);
-        struct slice line = {text.at, text.bytes};
-        if (end != NULL)
-            line.bytes = (size_t)(end - text.at);
-        if (!line_rewrite(rewriter, line))
-            return false;
+        struct slice line = {text.at, end != NULL ? (size_t)(end - text.at)
+                                                  : text.bytes};
+        const char *why = line_rewrite(rewriter, line);
+        if (why != NULL)
+            return why;
         text = after(text, line.bytes);
         if (end != NULL) {
             append(rewriter, (struct slice){"\n", 1});
             text = after(text, 1);
         }
     }
-    return true;
-}
-
-/* Returns why the rewritten PTX is invalid, or NULL if it is valid. */
-static const char *ptx_error(const struct rewriter *rewriter)
-{
     if (rewriter->targets != 1)
         return "there is not exactly one target";
     if (rewriter->kernels != 1)
@@ -156,9 +142,8 @@ static const char *ptx_error(const struct rewriter *rewriter)
 char *ptx_rewrite_sm90a(const char *text, size_t bytes, size_t *out_bytes,
                         const char **out_why)
 {
-    struct rewriter rewriter = {.why = "there is not exactly one target"};
+    struct rewriter rewriter = {0};
     *out_bytes = 0;
-    *out_why = NULL;
     while (bytes > 0 && text[bytes - 1] == '\0')
         bytes--;
     if (bytes == 0 || bytes > MAX_PTX_BYTES ||
@@ -171,11 +156,8 @@ char *ptx_rewrite_sm90a(const char *text, size_t bytes, size_t *out_bytes,
         *out_why = "out of host memory";
         return NULL;
     }
-    bool done = lines_rewrite(&rewriter, (struct slice){text, bytes});
-    if (done)
-        rewriter.why = ptx_error(&rewriter);
-    if (!done || rewriter.why != NULL) {
-        *out_why = rewriter.why;
+    *out_why = text_rewrite(&rewriter, (struct slice){text, bytes});
+    if (*out_why != NULL) {
         free(rewriter.out);
         return NULL;
     }

@@ -15,10 +15,19 @@
 
 #define STAMP_DIGITS 16u
 
-static const char *const words[SM90A_SELF_TEST_RESULT_COUNT] = {
-    [SM90A_SELF_TEST_STARTED] = "started",
-    [SM90A_SELF_TEST_FAILED] = "failed",
-    [SM90A_SELF_TEST_PASSED] = "passed"};
+/* The stored word of each result, and why sm_90a programs are not used. */
+static const struct {
+    const char *word, *reason;
+} results[SM90A_SELF_TEST_RESULT_COUNT] = {
+    [SM90A_SELF_TEST_NOT_RUN] = {NULL,
+                                 "no profile says that the self-test passed"},
+    [SM90A_SELF_TEST_STALE] =
+        {NULL, "cl-probe --calibrate has not run the self-test with this "
+               "driver and version"},
+    [SM90A_SELF_TEST_STARTED] = {"started",
+                                 "the self-test of cl-probe crashed or hung"},
+    [SM90A_SELF_TEST_FAILED] = {"failed", "the self-test of cl-probe failed"},
+    [SM90A_SELF_TEST_PASSED] = {"passed", NULL}};
 
 uint64_t sm90a_self_test_stamp(const struct platform_device *hardware)
 {
@@ -51,8 +60,8 @@ void sm90a_self_test_result_format(char out[SM90A_SELF_TEST_RESULT_BYTES],
                                    enum sm90a_self_test_result result,
                                    uint64_t stamp)
 {
-    snprintf(out, SM90A_SELF_TEST_RESULT_BYTES, "%s %016" PRIx64, words[result],
-             stamp);
+    snprintf(out, SM90A_SELF_TEST_RESULT_BYTES, "%s %016" PRIx64,
+             results[result].word, stamp);
 }
 
 bool sm90a_self_test_result_parse(const char *value, uint64_t stamp,
@@ -62,7 +71,7 @@ bool sm90a_self_test_result_parse(const char *value, uint64_t stamp,
     *out = SM90A_SELF_TEST_NOT_RUN;
     for (uint32_t i = SM90A_SELF_TEST_STARTED; i < SM90A_SELF_TEST_RESULT_COUNT;
          i++) {
-        size_t length = strlen(words[i]) + 1;
+        size_t length = strlen(results[i].word) + 1;
         sm90a_self_test_result_format(expected, (enum sm90a_self_test_result)i,
                                       stamp);
         if (strncmp(value, expected, length) != 0)
@@ -79,17 +88,5 @@ bool sm90a_self_test_result_parse(const char *value, uint64_t stamp,
 
 const char *sm90a_self_test_failure_reason(enum sm90a_self_test_result result)
 {
-    switch (result) {
-    case SM90A_SELF_TEST_STALE:
-        return "cl-probe --calibrate has not run the self-test with this "
-               "driver and version";
-    case SM90A_SELF_TEST_STARTED:
-        return "the self-test of cl-probe crashed or hung";
-    case SM90A_SELF_TEST_FAILED:
-        return "the self-test of cl-probe failed";
-    case SM90A_SELF_TEST_PASSED:
-        return NULL;
-    default:
-        return "no profile says that the self-test passed";
-    }
+    return results[result].reason;
 }
