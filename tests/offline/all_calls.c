@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Calls of every kind: each operator of the table with all dtypes, several
- * shapes, layouts and attributes.  What is no valid call is left out by the
- * same judge as in the plugin, so that nothing here knows an operator.
+ * Generates calls of each operator of the table with all dtypes and several
+ * shapes, layouts and attributes. Invalid calls are skipped by the plugin's
+ * own argument check, so this file needs no knowledge of single operators.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,15 +18,16 @@
 #include "variants.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
-#define MOST_KEYS 4096u
-#define MOST_DTYPES 32u
-#define HUGE_EXTENT ((int64_t)1 << 33) /* asks for 64-bit indices */
+#define MAX_KEYS 4096u
+#define MAX_DTYPES 32u
+#define HUGE_EXTENT ((int64_t)1 << 33) /* Requires 64-bit indices. */
 
 static const struct warmup_call {
     uint32_t rank;
     int64_t shape[3];
 } samples[] = {{1, {64}},
-               {1, {1 << 24}}, /* one output's elements, split over groups */
+               {1, {1 << 24}}, /* One output element with many inputs, split
+                                  over work-groups. */
                {2, {64, 64}},
                {3, {4, 64, 64}},
                {1, {HUGE_EXTENT}},
@@ -38,7 +39,7 @@ static const int64_t attributes[][3] = {
 
 enum arrangement { CONTIGUOUS, UNALIGNED, PADDED, REVERSED, ARRANGEMENTS };
 
-/* Which shape inputs after the first have. */
+/* The shape of the inputs after the first. */
 enum others { SAME, LEADING_AXIS, OTHERS };
 
 struct search {
@@ -51,7 +52,7 @@ struct search {
     const struct tandem_tensor_desc *inputs[TANDEM_MAX_OPERANDS];
     const struct tandem_tensor_desc *outputs[TANDEM_MAX_OPERANDS];
     const struct operator_info *row;
-    bool valid; /* some call of row was */
+    bool valid; /* Some call of the row was valid. */
 };
 
 /* ---- keys ---- */
@@ -61,7 +62,7 @@ static void key_add(struct keys *keys, uint64_t key)
     for (uint32_t i = 0; i < keys->count; i++)
         if (keys->key[i] == key)
             return;
-    if (keys->count < MOST_KEYS)
+    if (keys->count < MAX_KEYS)
         keys->key[keys->count++] = key;
 }
 
@@ -74,8 +75,10 @@ static void plan_add(struct keys *keys, const struct launch_plan *plan)
 
 /* ---- one call ---- */
 
-/* False where the elements are more than can be counted, as an index makes them
- * of gathered rows. */
+/*
+ * Returns false if the number of elements overflows, for example because
+ * gather multiplies it by the number of indices.
+ */
 static bool tensor_arrange(struct tandem_tensor_desc *tensor,
                            enum arrangement how)
 {
@@ -102,7 +105,7 @@ static void inputs_fill(struct search *search, const struct warmup_call *sample,
     }
 }
 
-/* Scalars stand in for the inputs whose bits are set. */
+/* Plans the call. Inputs whose bits are set are scalars. */
 static void call_try(struct search *search, uint32_t scalars)
 {
     struct launch_plan plan;
@@ -161,7 +164,7 @@ static void attributes_try(struct search *search)
         layouts_try(search);
         if (search->row->op_class != TANDEM_CLASS_CROSS_ENTROPY)
             continue;
-        search->floats[0] = 1e9; /* a gradient's scale */
+        search->floats[0] = 1e9; /* A large scale, for gradients. */
         layouts_try(search);
         search->floats[0] = 0.5;
     }
@@ -170,14 +173,16 @@ static void attributes_try(struct search *search)
 static uint32_t dtypes_list(uint32_t *out)
 {
     uint32_t count = 0;
-    for (uint32_t dtype = 0; dtype < 1u << 16 && count < MOST_DTYPES; dtype++)
+    for (uint32_t dtype = 0; dtype < 1u << 16 && count < MAX_DTYPES; dtype++)
         if (dtype_bytes(dtype) != 0)
             out[count++] = dtype;
     return count;
 }
 
-/* Whether the judge takes these dtypes in the simplest call that it takes at
- * all: most combinations end here. */
+/*
+ * Returns true if the simplest valid call accepts these dtypes. Most
+ * combinations are rejected here.
+ */
 static bool dtypes_valid(struct search *search)
 {
     search->valid = false;
@@ -192,20 +197,21 @@ static bool dtypes_valid(struct search *search)
     return search->valid;
 }
 
-/* Operators of more inputs than three have one dtype for all. */
+/* Operators of more than three inputs use the same dtype for all inputs. */
 static void operator_try(struct search *search)
 {
-    uint32_t dtypes[MOST_DTYPES], count = dtypes_list(dtypes);
-    uint32_t places = search->row->inputs <= 3 ? search->row->inputs : 1;
-    uint64_t combinations = count; /* the output's, which a cast is given */
+    uint32_t dtypes[MAX_DTYPES], count = dtypes_list(dtypes);
+    uint32_t dtype_slots = search->row->inputs <= 3 ? search->row->inputs : 1;
+    /* Includes the dtype of the output, which cast converts to. */
+    uint64_t combinations = count;
     bool any = false;
-    for (uint32_t i = 0; i < places; i++)
+    for (uint32_t i = 0; i < dtype_slots; i++)
         combinations *= count;
     for (uint64_t i = 0; i < combinations; i++) {
         uint64_t rest = i / count;
         for (uint32_t j = 0; j < search->row->inputs; j++) {
             search->tensors[j].dtype = dtypes[rest % count];
-            rest /= places > 1 ? count : 1;
+            rest /= dtype_slots > 1 ? count : 1;
         }
         for (uint32_t j = 0; j < search->row->outputs; j++)
             search->results[j].dtype = dtypes[i % count];
@@ -217,30 +223,38 @@ static void operator_try(struct search *search)
     search->valid = any;
 }
 
-/* A product in tiles, whole, in few parts and in many. */
-static void tiles_try(struct search *search, const struct tandem_gemm *gemm,
-                      enum gemm_kernel_id first, enum gemm_kernel_id end)
+/*
+ * Plans a GEMM with each kernel, without a split and with few and many splits.
+ */
+static void gemm_kernels_try(struct search *search,
+                             const struct tandem_gemm *gemm,
+                             enum gemm_kernel_id first, enum gemm_kernel_id end)
 {
-    static const struct split_k divisions[] = {
+    static const struct split_k split_choices[] = {
         {1, 0}, {2, 1}, {2, ALL_GEMM_TILES}, {64, ALL_GEMM_TILES}};
     struct launch_plan plan;
-    for (uint32_t i = 0; i < (end - first) * COUNT(divisions); i++) {
+    for (uint32_t i = 0; i < (end - first) * COUNT(split_choices); i++) {
         enum gemm_kernel_id tile =
-            (enum gemm_kernel_id)(first + i / COUNT(divisions));
+            (enum gemm_kernel_id)(first + i / COUNT(split_choices));
         if (!gemm_fits_32bit_index(gemm) || !gemm_kernel_supports(gemm, tile))
             continue;
-        /* On NVIDIA's alone the large plain tile reads single elements. */
+        /*
+         * Only on NVIDIA devices the large SIMT kernel reads single elements.
+         */
         if (gemm_configs[tile].mma_format != MMA_NONE &&
             gemm_configs[tile].simt_fallback == GEMM_SIMT_128X128 &&
             gemm_packed_operands(gemm, GEMM_SIMT_128X128) != 0)
             continue;
-        plan_gemm(&plan, gemm, tile, divisions[i % COUNT(divisions)], NULL,
-                  search->request.group_log2);
+        plan_gemm(&plan, gemm, tile, split_choices[i % COUNT(split_choices)],
+                  NULL, search->request.group_log2);
         plan_add(search->keys, &plan);
     }
 }
 
-/* What stands after a product, or does all of it. */
+/*
+ * Adds each activation of a GEMM, also with the kernel that computes the GEMM
+ * in one step.
+ */
 static void activations_try(struct search *search, struct tandem_gemm *gemm)
 {
     struct launch_plan plan;
@@ -252,12 +266,12 @@ static void activations_try(struct search *search, struct tandem_gemm *gemm)
         search->valid = true;
         plan_epilogue(&plan, gemm, search->request.group_log2, 1.0f);
         plan_add(search->keys, &plan);
-        tiles_try(search, gemm, 0, GEMV_4);
+        gemm_kernels_try(search, gemm, 0, GEMV_4);
     }
 }
 
-/* Few rows, or columns, in every layout. */
-static void skinny_try(struct search *search, struct tandem_gemm *gemm)
+/* Few rows or columns, in each layout. */
+static void gemv_try(struct search *search, struct tandem_gemm *gemm)
 {
     static const struct {
         int64_t m;
@@ -275,12 +289,15 @@ static void skinny_try(struct search *search, struct tandem_gemm *gemm)
         gemm->a.ld = gemm->b.ld = gemm->k + (i & 4u ? 1 : 0);
         gemm->c.ld = 64;
         enum gemm_kernel_id tile = cases[i / 8].tile;
-        tiles_try(search, gemm, tile, (enum gemm_kernel_id)(tile + 1));
+        gemm_kernels_try(search, gemm, tile, (enum gemm_kernel_id)(tile + 1));
     }
 }
 
-/* Of 16 bits: each kernel with each dtype on either side, two layouts. */
-static void halves_try(struct search *search, struct tandem_gemm *gemm)
+/*
+ * 16-bit dtypes: each kernel with each dtype as operand and as result, in two
+ * layouts.
+ */
+static void gemm_16bit_try(struct search *search, struct tandem_gemm *gemm)
 {
     static const uint32_t dtypes[][2] = {{TANDEM_F16, TANDEM_F16},
                                          {TANDEM_BF16, TANDEM_BF16},
@@ -293,7 +310,7 @@ static void halves_try(struct search *search, struct tandem_gemm *gemm)
         gemm->flags =
             i % 2 ? 0 : TANDEM_GEMM_TRANSPOSE_A | TANDEM_GEMM_TRANSPOSE_B;
         gemm->a.ld = gemm->b.ld = gemm->k + (i % 2 ? 0 : 1);
-        tiles_try(search, gemm, 0, GEMM_KERNEL_COUNT);
+        gemm_kernels_try(search, gemm, 0, GEMM_KERNEL_COUNT);
         plan_naive_gemm(&plan, gemm, search->request.group_log2);
         plan_add(search->keys, &plan);
         plan_epilogue(&plan, gemm, search->request.group_log2, 1.0f);
@@ -316,8 +333,10 @@ static void products_try(struct search *search)
         gemm.b.ld = gemm.c.ld = 16;
         activations_try(search, &gemm);
     }
-    /* Several tiles; every layout, either operand in fours and
-     * not. */
+    /*
+     * Several tiles; each layout, with and without vectors of four for each
+     * operand.
+     */
     gemm.m = gemm.n = gemm.c.ld = 272;
     gemm.activation = TANDEM_OP_INVALID;
     for (uint32_t i = 0; i < 16; i++) {
@@ -325,17 +344,19 @@ static void products_try(struct search *search)
                      (i & 2u ? TANDEM_GEMM_TRANSPOSE_B : 0);
         gemm.a.ld = gemm.k + (i & 4u ? 1 : 0);
         gemm.b.ld = gemm.k + (i & 8u ? 1 : 0);
-        tiles_try(search, &gemm, 0, GEMV_1);
+        gemm_kernels_try(search, &gemm, 0, GEMV_1);
         gemm.flags |= TANDEM_GEMM_ALLOW_TF32 | TANDEM_GEMM_ALLOW_NORMWISE_ERROR;
-        tiles_try(search, &gemm, GEMM_MMA_TF32_128X256, GEMM_KERNEL_COUNT);
+        gemm_kernels_try(search, &gemm, GEMM_MMA_TF32_128X256,
+                         GEMM_KERNEL_COUNT);
     }
-    /* Rows that are too long for a group to keep. */
+    /* Rows that are too long for a work-group to cache. */
     gemm.k = gemm.a.ld = gemm.b.ld = 4128;
-    tiles_try(search, &gemm, GEMM_MMA_FP16X3_128X128, GEMM_MMA_FP16X3_64X64);
+    gemm_kernels_try(search, &gemm, GEMM_MMA_FP16X3_128X128,
+                     GEMM_MMA_FP16X3_64X64);
     gemm.k = 4096;
-    skinny_try(search, &gemm);
+    gemv_try(search, &gemm);
     gemm.m = gemm.n = 16;
-    halves_try(search, &gemm);
+    gemm_16bit_try(search, &gemm);
 }
 
 /* ---- all operators ---- */
@@ -378,7 +399,7 @@ bool keys_find(struct keys *out, const struct platform_device *hardware,
 {
     struct search search;
     out->count = 0;
-    out->key = malloc(MOST_KEYS * sizeof(*out->key));
+    out->key = malloc(MAX_KEYS * sizeof(*out->key));
     if (out->key == NULL) {
         fprintf(stderr, "out of memory\n");
         return false;
@@ -399,8 +420,8 @@ bool keys_find(struct keys *out, const struct platform_device *hardware,
             return false;
         }
     }
-    if (out->count == MOST_KEYS) {
-        fprintf(stderr, "more than %u variants\n", MOST_KEYS - 1);
+    if (out->count == MAX_KEYS) {
+        fprintf(stderr, "more than %u variants\n", MAX_KEYS - 1);
         return false;
     }
     return every_kernel(out);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A part of the variants in which no value of a key's part is missing. */
+/*
+ * Selects a subset of the variants that contains each value of each part of a
+ * key.
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,7 +12,10 @@
 #define PARTS 14u
 #define VALUES 256u
 
-/* What a kernel is made for; of the parts that share bits, the wider. */
+/*
+ * Splits a key into the parts that a kernel is built for. Of parts that share
+ * bits, the wider one is used.
+ */
 static void key_split(uint64_t key, uint32_t *out_values)
 {
     const uint32_t values[PARTS] = {
@@ -30,8 +36,8 @@ static uint64_t random_below(uint64_t *seed, uint64_t limit)
     return (*seed >> 33) % limit;
 }
 
-/* Whether the key has a value that no key before it has. */
-static bool key_new(bool (*seen)[PARTS][VALUES], uint64_t key)
+/* Returns true if the key has a value that no earlier key has. */
+static bool key_has_new_value(bool (*seen)[PARTS][VALUES], uint64_t key)
 {
     uint32_t values[PARTS];
     bool (*parts)[VALUES] = seen[KEY_KERNEL(key)];
@@ -57,7 +63,7 @@ bool keys_choose(struct keys *keys, uint64_t seed)
         uint64_t key = keys->key[other];
 
         keys->key[other] = keys->key[i];
-        if (key_new(seen, key))
+        if (key_has_new_value(seen, key))
             keys->key[kept++] = key;
     }
     keys->count = kept;

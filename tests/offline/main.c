@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * variants DIRECTORY [WORK-ITEMS [SEED]]: writes the kernel variants that the
- * OpenCL plugin makes for work-groups of that many items, 256 unless told; a
- * power of two, at least the 32 below which it has fewer kernels.  With a seed,
- * a choice of them.
+ * Usage: variants DIRECTORY [WORK-ITEMS [SEED]]
+ *
+ * Writes the kernel variants that the OpenCL plugin builds for work-groups of
+ * this size (default 256). The size is a power of two and at least 32, below
+ * which there are fewer kernels. With a seed, writes a random subset.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Variants as source files.  A .cl file stands in its unit once for each
- * variant, its options as macros, with every name that it gives to the file
- * (functions, types, macros) made the variant's own: compiling many kernels
- * together takes a small part of what each alone takes.
+ * Writes variants as source files. A translation unit contains a .cl file once
+ * for each variant, with the variant's options as macros, and with all names
+ * that the file declares (functions, types, macros) made unique. Compiling
+ * many kernels together takes much less time than compiling each alone.
  */
 #include <ctype.h>
 #include <stdio.h>
@@ -14,8 +14,8 @@
 #include "opencl/program/variant_options.h"
 #include "variants.h"
 
-#define MOST_UNITS 64u
-#define MOST_NAMES 128u
+#define MAX_UNITS 64u
+#define MAX_NAMES 128u
 #define NAME_BYTES 64u
 #define LABEL_BYTES 160u
 
@@ -25,17 +25,18 @@ struct unit {
     const char *cl; /* "reduce.cl" */
     char shared[VARIANT_OPTION_BYTES];
     uint32_t variants;
-    /* The variants' own options, so that none comes twice. */
+    /* The options of each variant, to skip duplicates. */
     char (*own)[VARIANT_OPTION_BYTES];
 };
 
 struct options {
-    char shared[VARIANT_OPTION_BYTES]; /* the compiler's and indexing.cl's */
-    char own[VARIANT_OPTION_BYTES];    /* the .cl file's */
+    /* Options of the compiler and of indexing.cl. */
+    char shared[VARIANT_OPTION_BYTES];
+    char own[VARIANT_OPTION_BYTES]; /* Options of the .cl file. */
 };
 
 struct names {
-    char name[MOST_NAMES][NAME_BYTES];
+    char name[MAX_NAMES][NAME_BYTES];
     uint32_t count;
 };
 
@@ -73,7 +74,7 @@ static void options_split(struct options *out, const char *source,
     }
 }
 
-/* "op_add_2_float": the values of the own options. */
+/* Returns a label of the variant's own options, like "op_add_2_float". */
 static void label_make(char *out, const char *own)
 {
     char text[VARIANT_OPTION_BYTES], *rest = NULL;
@@ -88,12 +89,12 @@ static void label_make(char *out, const char *own)
     }
 }
 
-/* ---- the names of a .cl file ---- */
+/* ---- names that a .cl file declares ---- */
 
 static void name_add(struct names *names, const char *start, const char *end)
 {
     size_t length = (size_t)(end - start);
-    if (length == 0 || length >= NAME_BYTES || names->count == MOST_NAMES)
+    if (length == 0 || length >= NAME_BYTES || names->count == MAX_NAMES)
         return;
     char *name = names->name[names->count];
     memcpy(name, start, length);
@@ -109,7 +110,7 @@ static bool in_name(char c)
     return isalnum((unsigned char)c) || c == '_';
 }
 
-/* The name that ends before end. */
+/* Adds the name that ends before end. */
 static void name_add_before(struct names *names, const char *line,
                             const char *end)
 {
@@ -119,14 +120,14 @@ static void name_add_before(struct names *names, const char *line,
     name_add(names, start, end);
 }
 
-/* Starts with a word, and what comes after it. */
+/* If the line starts with this word, returns the text after it. */
 static const char *after_word(const char *line, const char *word)
 {
     size_t length = strlen(word);
     return strncmp(line, word, length) == 0 ? line + length : NULL;
 }
 
-/* What a line that starts in the first column gives a name to. */
+/* Adds the names that a line starting in the first column declares. */
 static void line_scan(struct names *types, struct names *macros,
                       const char *line, const char *end)
 {
@@ -161,7 +162,9 @@ struct line {
 static const char *const shared_files[] = {
     "float16.cl", "indexing.cl", "lane_reduce.cl", "math.cl", "operators.cl"};
 
-/* Moves on to the next line. Before the first call, end is the source. */
+/*
+ * Advances to the next line. Before the first call, end points to the source.
+ */
 static bool line_next(struct line *line)
 {
     char directive[NAME_BYTES];
@@ -195,7 +198,7 @@ static void source_scan(struct names *own, struct names *macros,
 
 /* ---- writing ---- */
 
-/* Writes the shared lines of a source, or the others. */
+/* Writes the shared lines of a source, or all other lines. */
 static void lines_write(FILE *file, const char *source, bool shared)
 {
     struct line line = {.end = source};
@@ -261,7 +264,7 @@ static struct unit *unit_open(struct unit *units, uint32_t *count,
             return &units[i];
         number++;
     }
-    if (*count == MOST_UNITS)
+    if (*count == MAX_UNITS)
         return NULL;
     struct unit *unit = &units[(*count)++];
     unit->cl = text->file;
@@ -276,8 +279,8 @@ static struct unit *unit_open(struct unit *units, uint32_t *count,
     return unit;
 }
 
-/* Two kernels of one file with the same options are one program. */
-static bool variant_known(struct unit *unit, const char *own)
+/* Two kernels of one file with the same options belong to the same program. */
+static bool unit_has_variant(struct unit *unit, const char *own)
 {
     for (uint32_t i = 0; i < unit->variants; i++)
         if (strcmp(unit->own[i], own) == 0)
@@ -304,9 +307,9 @@ static bool units_close(struct unit *units, uint32_t count)
 
 bool units_write(const char *directory, const struct keys *keys)
 {
-    /* What keys_find planned for. */
+    /* The device for which keys_find plans. */
     struct platform_device hardware = {.correct_divide = true};
-    struct unit units[MOST_UNITS] = {{0}};
+    struct unit units[MAX_UNITS] = {{0}};
     uint32_t count = 0;
     bool opened = true;
     for (uint32_t i = 0; opened && i < keys->count; i++) {
@@ -317,7 +320,7 @@ bool units_write(const char *directory, const struct keys *keys)
         struct unit *unit = unit_open(units, &count, directory, &text,
                                       options.shared, keys->count);
         opened = unit != NULL && unit->file != NULL && unit->own != NULL;
-        if (opened && !variant_known(unit, options.own))
+        if (opened && !unit_has_variant(unit, options.own))
             variant_write(unit, &text, options.own);
     }
     bool written = units_close(units, count);

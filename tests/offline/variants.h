@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Every kernel variant that the OpenCL plugin can ask a driver for, found by
- * giving its planners every kind of call, and written as source files that an
- * offline compiler takes.  One thread.
+ * Finds each kernel variant that the OpenCL plugin can build by planning every
+ * kind of call, and writes the variants as source files for an offline
+ * compiler. Call it from one thread.
  */
 #ifndef TANDEM_TESTS_OFFLINE_VARIANTS_H
 #define TANDEM_TESTS_OFFLINE_VARIANTS_H
@@ -12,27 +12,32 @@
 
 struct platform_device;
 
-/* Keys of opencl/plan/plan.h, each once, in the order of their finding. */
+/* Unique keys of opencl/plan/plan.h in the order in which they were found. */
 struct keys {
     uint64_t *key;
     uint32_t count;
 };
 
-/* The keys that the planners make for hardware and work-groups of
- * 1 << group_log2.  false, with a line on stderr, where an operator or a kernel
- * has none: then what is tried here does not reach it. */
+/*
+ * Finds the keys that the planners use on this hardware with work-groups of 1
+ * << group_log2 items. Returns false with a line on stderr if an operator or a
+ * kernel has no key, because then the generated calls do not cover it.
+ */
 bool keys_find(struct keys *out, const struct platform_device *hardware,
                uint32_t group_log2);
 
-/* Keeps a choice by chance in which, for each kernel, every value of each part
- * of its keys occurs: each operator, dtype of an operand, width of indices, way
- * of access, tile and so on, though not each with each.  false where there is
- * no memory. */
+/*
+ * Keeps a random subset in which, for each kernel, each value of each part of
+ * its keys occurs: each operator, operand dtype, index width, access pattern,
+ * tile and so on, but not each combination. Returns false if memory runs out.
+ */
 bool keys_choose(struct keys *keys, uint64_t seed);
 
-/* Writes the keys' variants into directory, those of one .cl file with the
- * same options in one file; prints "FILE VARIANTS OPTIONS" for each.  false,
- * with a line on stderr, on failure. */
+/*
+ * Writes the variants of the keys into the directory, with variants of the
+ * same .cl file and options in one file. Prints "FILE VARIANTS OPTIONS" for
+ * each file. Returns false with a line on stderr on failure.
+ */
 bool units_write(const char *directory, const struct keys *keys);
 
 #endif

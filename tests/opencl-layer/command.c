@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The functions that enqueue: counted, and failed, at once or later, where the
- * script says so.
+ * The functions that enqueue commands. Counts the calls, and lets calls or
+ * commands fail as the script says.
  */
 #include "internal.h"
 
@@ -22,7 +22,10 @@ static void enqueued(cl_int error, uint64_t *counter, size_t bytes,
         count(&counts.created[LAYER_EVENT], 1);
 }
 
-/* A byte of what the host wrote is lost, where the environment wants it. */
+/*
+ * Corrupts one byte that the host wrote through a map, if the environment says
+ * so.
+ */
 static void *stale(void *mapped)
 {
     if (mapped && getenv("TANDEM_LAYER_STALE_MAP"))
@@ -30,29 +33,31 @@ static void *stale(void *mapped)
     return mapped;
 }
 
-/* first and second: the buffers it uses, or NULL; bytes: that it moves between
- * a buffer and something else. */
-#define ENQUEUES(counter, bytes, blocking, first, second, name, parameters,  \
-                 arguments)                                                  \
-    cl_int CL_API_CALL layer_##name parameters                               \
-    {                                                                        \
-        const cl_mem uses[2] = {first, second};                              \
-        struct hold_waits held;                                              \
-        cl_int error;                                                        \
-                                                                             \
-        if (fault_call(F_##name, NULL, &error))                              \
-            return error;                                                    \
-        command_waits(queue, wait_count, waits);                             \
-        if (!command_diverted(F_##name, NULL, queue, uses, 2, blocking,      \
-                              event, &error)) {                              \
-            shadow_before(queue, uses, 2, false);                            \
-            hold_begin(queue, blocking, &wait_count, &waits, &held);         \
-            error = target.name arguments;                                   \
-            shadow_after(queue, uses, 2, false);                             \
-            hold_done(queue, blocking, event);                               \
-        }                                                                    \
-        enqueued(error, &counts.counter, bytes, blocking, event);            \
-        return error;                                                        \
+/*
+ * first, second: the buffers of the command, or NULL. bytes: the size of a
+ * transfer between a buffer and the host.
+ */
+#define ENQUEUES(counter, bytes, blocking, first, second, name, parameters,    \
+                 arguments)                                                    \
+    cl_int CL_API_CALL layer_##name parameters                                 \
+    {                                                                          \
+        const cl_mem uses[2] = {first, second};                                \
+        struct hold_waits held;                                                \
+        cl_int error;                                                          \
+                                                                               \
+        if (fault_call(F_##name, NULL, &error))                                \
+            return error;                                                      \
+        command_waits(queue, wait_count, waits);                               \
+        if (!command_is_replaced(F_##name, NULL, queue, uses, 2, blocking,     \
+                                 event, &error)) {                             \
+            import_before_command(queue, uses, 2, false);                      \
+            hold_begin(queue, blocking, &wait_count, &waits, &held);           \
+            error = target.name arguments;                                     \
+            import_after_command(queue, uses, 2, false);                       \
+            hold_done(queue, blocking, event);                                 \
+        }                                                                      \
+        enqueued(error, &counts.counter, bytes, blocking, event);              \
+        return error;                                                          \
     }
 
 ENQUEUES(kernels, 0, CL_FALSE, NULL, NULL, clEnqueueTask,
@@ -63,7 +68,7 @@ ENQUEUES(reads, size, blocking, buffer, NULL, clEnqueueReadBuffer,
           size_t offset, size_t size, void *host, WAITS),
          (queue, buffer, blocking, offset, size, host, wait_count, waits,
           event))
-ENQUEUES(writes, size, blocking, buffer, NULL, clEnqueueWriteBuffer,
+ENQUEUES(copies_out, size, blocking, buffer, NULL, clEnqueueWriteBuffer,
          (cl_command_queue queue, cl_mem buffer, cl_bool blocking,
           size_t offset, size_t size, const void *host, WAITS),
          (queue, buffer, blocking, offset, size, host, wait_count, waits,
@@ -76,7 +81,7 @@ ENQUEUES(reads, region[0] * region[1] * region[2], blocking, buffer, NULL,
           void *host, WAITS),
          (queue, buffer, blocking, from, to, region, row, slice, host_row,
           host_slice, host, wait_count, waits, event))
-ENQUEUES(writes, region[0] * region[1] * region[2], blocking, buffer, NULL,
+ENQUEUES(copies_out, region[0] * region[1] * region[2], blocking, buffer, NULL,
          clEnqueueWriteBufferRect,
          (cl_command_queue queue, cl_mem buffer, cl_bool blocking,
           const size_t *from, const size_t *to, const size_t *region,
@@ -128,14 +133,14 @@ cl_int CL_API_CALL layer_clEnqueueNDRangeKernel(
     if (fault_call(F_clEnqueueNDRangeKernel, name, &error))
         return error;
     command_waits(queue, wait_count, waits);
-    if (!command_diverted(F_clEnqueueNDRangeKernel, name, queue, memories,
-                          memory_count, CL_FALSE, event, &error)) {
-        shadow_before(queue, memories, memory_count, true);
+    if (!command_is_replaced(F_clEnqueueNDRangeKernel, name, queue, memories,
+                             memory_count, CL_FALSE, event, &error)) {
+        import_before_command(queue, memories, memory_count, true);
         hold_begin(queue, CL_FALSE, &wait_count, &waits, &held);
         error = target.clEnqueueNDRangeKernel(queue, kernel, dimensions,
                                               offset, global, local,
                                               wait_count, waits, event);
-        shadow_after(queue, memories, memory_count, true);
+        import_after_command(queue, memories, memory_count, true);
         hold_done(queue, CL_FALSE, event);
         if (error == CL_SUCCESS)
             kernel_corrupt(queue, kernel,
@@ -145,8 +150,10 @@ cl_int CL_API_CALL layer_clEnqueueNDRangeKernel(
     return error;
 }
 
-/* A map whose command is to fail has its address all the same, as from a
- * driver that gives it before the command was run. */
+/*
+ * A map whose command fails nevertheless returns an address, like a driver
+ * that returns it before the command runs.
+ */
 void *CL_API_CALL layer_clEnqueueMapBuffer(
     cl_command_queue queue, cl_mem buffer, cl_bool blocking,
     cl_map_flags flags, size_t offset, size_t size, WAITS, cl_int *error)
@@ -160,8 +167,8 @@ void *CL_API_CALL layer_clEnqueueMapBuffer(
             *error = own;
         return NULL;
     }
-    if (!command_diverted(F_clEnqueueMapBuffer, NULL, queue, &buffer, 1,
-                          blocking, event, &own)) {
+    if (!command_is_replaced(F_clEnqueueMapBuffer, NULL, queue, &buffer, 1,
+                             blocking, event, &own)) {
         hold_begin(queue, blocking, &wait_count, &waits, &held);
         mapped =
             target.clEnqueueMapBuffer(queue, buffer, blocking, flags, offset,

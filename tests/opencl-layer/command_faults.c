@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Queues whose commands fail late or never end, events that turned negative,
- * and buffers whose memory is not there.  Small tables under one mutex.
+ * Simulates queues whose commands fail later or never complete, events with an
+ * error status, and buffers whose memory is not available. Small tables under
+ * one mutex.
  *
- * A queue that fails does nothing of what is enqueued until a wait on it has
- * told: a marker stands for each command that wants an event.  A queue that
- * does not end does all, but says that it is under way, and waits on it hang,
- * until layer_release.
+ * A failed queue executes no further commands until a wait on it has reported
+ * the error; a marker replaces each command that needs an event. A hanging
+ * queue executes all commands, but reports them as running, and waits on it
+ * block until layer_release.
  */
 #include "internal.h"
 
@@ -19,9 +20,11 @@
 
 struct bad_queue {
     cl_command_queue queue;
-    enum layer_fault fault; /* LATER or ENDLESS */
+    /* LAYER_FAULT_AFTER_ENQUEUE or LAYER_FAULT_ENDLESS. */
+    enum layer_fault fault;
     cl_int code;
-    uint64_t releases; /* before it became endless */
+    /* The number of releases before the queue started to hang. */
+    uint64_t releases;
 };
 
 struct bad_event {
@@ -40,7 +43,9 @@ static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct bad_queue queues[QUEUES];
 static struct bad_event events[EVENTS];
 static struct lazy_buffer buffers[BUFFERS];
-/* Whether any of the tables was ever written: most calls look no further. */
+/*
+ * Nonzero if any of the tables was ever written. Most calls check only this.
+ */
 static int used;
 
 static bool unused(void)
@@ -48,7 +53,7 @@ static bool unused(void)
     return !__atomic_load_n(&used, __ATOMIC_RELAXED);
 }
 
-/* The three below: the mutex is held. */
+/* Call the next three functions with the mutex held. */
 static struct bad_queue *queue_find(cl_command_queue queue)
 {
     for (int i = 0; i < QUEUES; i++) {
@@ -89,7 +94,7 @@ static void event_add(cl_event event, cl_int code)
         }
 }
 
-/* ---- memory that is not there ---- */
+/* ---- buffers without memory ---- */
 
 void buffer_created(cl_mem buffer)
 {
@@ -120,7 +125,9 @@ void buffer_gone(cl_mem buffer)
     pthread_mutex_unlock(&mutex);
 }
 
-/* The fault of a command that uses these buffers; the mutex is held. */
+/*
+ * Returns the fault of a command that uses these buffers. The mutex is held.
+ */
 static enum layer_fault lazy_fault(const cl_mem *memories, cl_uint count_,
                                    cl_int *out_code)
 {
@@ -141,10 +148,12 @@ static enum layer_fault lazy_fault(const cl_mem *memories, cl_uint count_,
 
 /* ---- commands ---- */
 
-/* The marker that stands for a command which is not done.  One that the caller
- * waits for tells of it itself. */
-static cl_int stand_in(cl_command_queue queue, cl_int code, cl_bool blocking,
-                       cl_event *event)
+/*
+ * Enqueues a marker in place of a command that is not executed. If the caller
+ * waits for the command, returns its error.
+ */
+static cl_int command_replace_by_marker(cl_command_queue queue, cl_int code,
+                                        cl_bool blocking, cl_event *event)
 {
     cl_int error = CL_SUCCESS;
 
@@ -163,14 +172,14 @@ static cl_int stand_in(cl_command_queue queue, cl_int code, cl_bool blocking,
         target.clReleaseEvent(*event);
         *event = NULL;
     }
-    queue_gone(queue); /* told */
+    queue_gone(queue); /* The error was reported. */
     return CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST;
 }
 
-bool command_diverted(enum function function, const char *text,
-                      cl_command_queue queue, const cl_mem *memories,
-                      cl_uint memory_count, cl_bool blocking, cl_event *event,
-                      cl_int *out_error)
+bool command_is_replaced(enum function function, const char *text,
+                         cl_command_queue queue, const cl_mem *memories,
+                         cl_uint memory_count, cl_bool blocking,
+                         cl_event *event, cl_int *out_error)
 {
     cl_int code = CL_SUCCESS;
     enum layer_fault fault = fault_command(function, text, &code);
@@ -193,7 +202,7 @@ bool command_diverted(enum function function, const char *text,
         fault_hang();
     *out_error = code;
     if (fault == LAYER_FAULT_AFTER_ENQUEUE)
-        *out_error = stand_in(queue, code, blocking, event);
+        *out_error = command_replace_by_marker(queue, code, blocking, event);
     return fault == LAYER_FAULT_AFTER_ENQUEUE || fault == LAYER_FAULT_CALL;
 }
 
@@ -224,8 +233,8 @@ void queue_gone(cl_command_queue queue)
     pthread_mutex_unlock(&mutex);
 }
 
-/* What a wait on the queue says; it is told once. */
-static cl_int queue_told(cl_command_queue queue)
+/* Returns the result of a wait on the queue and clears the error. */
+static cl_int queue_take_error(cl_command_queue queue)
 {
     struct bad_queue *bad;
     cl_int code = CL_SUCCESS;
@@ -254,7 +263,7 @@ cl_int CL_API_CALL layer_clFinish(cl_command_queue queue)
     if (fault_call(F_clFinish, NULL, &code))
         return code;
     count(&counts.waits, 1);
-    told = queue_told(queue);
+    told = queue_take_error(queue);
     hold_wait(queue);
     code = target.clFinish(queue);
     return told != CL_SUCCESS ? told : code;
@@ -282,7 +291,10 @@ static cl_command_queue queue_of(cl_event event)
     return queue;
 }
 
-/* Below 0: it failed.  CL_RUNNING: it does not end.  Else the driver knows. */
+/*
+ * Returns a negative value if the event failed, CL_RUNNING if it never
+ * completes, and another value if the driver must be asked.
+ */
 static cl_int event_fault(cl_event event)
 {
     cl_command_queue queue;
@@ -300,7 +312,7 @@ static cl_int event_fault(cl_event event)
     if (code == CL_SUCCESS && bad && bad->fault == LAYER_FAULT_ENDLESS)
         code = CL_RUNNING;
     else if (code < 0 && bad)
-        bad->queue = NULL; /* told */
+        bad->queue = NULL; /* The error was reported. */
     pthread_mutex_unlock(&mutex);
     return code;
 }
@@ -346,7 +358,7 @@ cl_int CL_API_CALL layer_clGetEventInfo(cl_event event, cl_event_info name,
     return code;
 }
 
-/* A call back, with what the layer makes of the event. */
+/* A callback, which receives the status that the layer simulates. */
 struct callback {
     void(CL_CALLBACK *notify)(cl_event, cl_int, void *);
     void *user;

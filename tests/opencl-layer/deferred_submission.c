@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Commands that do not begin when they are enqueued, as OpenCL allows: each
- * queue has a gate, a user event, which all that is enqueued waits for.  A
- * flush opens it (LAYER_HOLD_FLUSH), or a wait does (LAYER_HOLD_WAIT).
- *
- * A command that waits for one of another queue, which was not flushed, might
- * wait for ever: it is counted, and what it waits for begins.  Small tables
- * under one mutex.
+ * Delays the start of enqueued commands, as OpenCL allows. Each queue has a
+ * gate, a user event for which all enqueued commands wait. A flush opens it
+ * (LAYER_HOLD_FLUSH), or a wait does (LAYER_HOLD_WAIT). A command that waits
+ * for an unflushed command of another queue might wait forever; the layer
+ * counts it and opens the other queue's gate. Small tables under one mutex.
  */
 #include "internal.h"
 
@@ -14,16 +12,17 @@
 
 #define QUEUES 64
 #define EVENTS 512
-/* Who asks so often whether a command has ended waits for it. */
-#define MOST_QUESTIONS 50u
+/* This number of queries of an event status counts as a wait. */
+#define QUERIES_PER_WAIT 50u
 
 struct held_queue {
     cl_command_queue queue;
-    cl_event gate; /* NULL: open */
-    uint64_t needs; /* bit q: some of it waits for queues[q]'s */
+    cl_event gate; /* NULL if the gate is open. */
+    /* Bit q is set if a command waits for the gate of queues[q]. */
+    uint64_t waits_for;
 };
 
-/* Of a command that was not flushed. */
+/* The event of a command that was not flushed. */
 struct held_event {
     cl_event event;
     cl_command_queue queue;
@@ -33,7 +32,7 @@ static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static enum layer_defer_submission mode;
 static struct held_queue queues[QUEUES];
 static struct held_event events[EVENTS];
-static unsigned questions;
+static unsigned queries;
 
 static bool off(void)
 {
@@ -42,7 +41,7 @@ static bool off(void)
 
 /* ---- the tables; the mutex is held ---- */
 
-/* Of no queue, a free place. */
+/* NULL finds a free entry. */
 static struct held_queue *queue_find(cl_command_queue queue)
 {
     for (int i = 0; i < QUEUES; i++)
@@ -70,7 +69,7 @@ static struct held_event *event_find(cl_event event)
     return NULL;
 }
 
-static void gate_open(struct held_queue *held)
+static void queue_open_gate(struct held_queue *held)
 {
     if (!held->gate)
         return;
@@ -79,17 +78,17 @@ static void gate_open(struct held_queue *held)
     held->gate = NULL;
 }
 
-/* And of the queues that this one waits for. */
-static void gates_open(struct held_queue *held)
+/* Opens the gates of this queue and of all queues that it waits for. */
+static void queue_open_gates(struct held_queue *held)
 {
-    const uint64_t needs = held->needs;
+    const uint64_t waits_for = held->waits_for;
 
-    held->needs = 0;
-    gate_open(held);
+    held->waits_for = 0;
+    queue_open_gate(held);
     for (int i = 0; i < QUEUES; i++)
-        if (needs >> i & 1)
-            gates_open(&queues[i]);
-    questions = 0;
+        if (waits_for >> i & 1)
+            queue_open_gates(&queues[i]);
+    queries = 0;
 }
 
 static void queue_flush(struct held_queue *held)
@@ -98,10 +97,10 @@ static void queue_flush(struct held_queue *held)
         if (events[i].queue == held->queue)
             events[i] = (struct held_event){NULL, NULL};
     if (mode == LAYER_HOLD_FLUSH)
-        gate_open(held);
+        queue_open_gate(held);
 }
 
-static cl_event gate_new(cl_command_queue queue)
+static cl_event user_event_new(cl_command_queue queue)
 {
     cl_context context = NULL;
     cl_int error;
@@ -112,7 +111,7 @@ static cl_event gate_new(cl_command_queue queue)
     return target.clCreateUserEvent(context, &error);
 }
 
-/* Somebody needs the event's command, and did not see to it that it begins. */
+/* Records that the event's command is needed but was not flushed. */
 static void unflushed(const struct held_event *event)
 {
     struct held_queue *held = queue_find(event->queue);
@@ -121,7 +120,7 @@ static void unflushed(const struct held_event *event)
     if (!held)
         return;
     queue_flush(held);
-    gates_open(held);
+    queue_open_gates(held);
 }
 
 static cl_command_queue queue_of(cl_event event)
@@ -133,7 +132,7 @@ static cl_command_queue queue_of(cl_event event)
     return queue;
 }
 
-/* The queue is about to wait for the event. */
+/* Notes that the queue is about to wait for the event. */
 static void need(struct held_queue *held, cl_event on)
 {
     const cl_command_queue queue = queue_of(on);
@@ -144,16 +143,16 @@ static void need(struct held_queue *held, cl_event on)
         return;
     if (event)
         unflushed(event);
-    held->needs |= UINT64_C(1) << (other - queues);
+    held->waits_for |= UINT64_C(1) << (other - queues);
 }
 
-/* ---- for the functions that enqueue, flush and wait ---- */
+/* ---- calls from the functions that enqueue, flush and wait ---- */
 
 void layer_defer_submission(enum layer_defer_submission wanted)
 {
     pthread_mutex_lock(&mutex);
     for (int i = 0; i < QUEUES; i++)
-        gate_open(&queues[i]);
+        queue_open_gate(&queues[i]);
     for (int i = 0; i < EVENTS; i++)
         events[i] = (struct held_event){NULL, NULL};
     __atomic_store_n(&mode, wanted, __ATOMIC_RELAXED);
@@ -168,7 +167,7 @@ void hold_begin(cl_command_queue queue, cl_bool blocking, cl_uint *wait_count,
     if (off() || *wait_count >= HOLD_WAITS)
         return;
     pthread_mutex_lock(&mutex);
-    questions = 0;
+    queries = 0;
     held = queue_get(queue);
     for (cl_uint i = 0; i < *wait_count; i++) {
         out->events[i] = (*waits)[i];
@@ -177,10 +176,10 @@ void hold_begin(cl_command_queue queue, cl_bool blocking, cl_uint *wait_count,
     }
     if (held && blocking) {
         queue_flush(held);
-        gates_open(held);
+        queue_open_gates(held);
     } else if (held) {
         if (!held->gate)
-            held->gate = gate_new(queue);
+            held->gate = user_event_new(queue);
         if (held->gate) {
             out->events[*wait_count] = held->gate;
             *waits = out->events;
@@ -226,12 +225,15 @@ void hold_wait(cl_command_queue queue)
     held = queue_find(queue);
     if (held) {
         queue_flush(held);
-        gates_open(held);
+        queue_open_gates(held);
     }
     pthread_mutex_unlock(&mutex);
 }
 
-/* clWaitForEvents flushes; who asks, or wants to be called, has to. */
+/*
+ * clWaitForEvents flushes; callers that query an event or set a callback must
+ * flush themselves.
+ */
 void hold_wait_event(cl_event event, bool flushes)
 {
     const struct held_event *found;
@@ -247,7 +249,7 @@ void hold_wait_event(cl_event event, bool flushes)
     else if (held && found)
         queue_flush(held);
     if (held)
-        gates_open(held);
+        queue_open_gates(held);
     pthread_mutex_unlock(&mutex);
 }
 
@@ -258,7 +260,7 @@ void hold_question(cl_event event)
     if (off())
         return;
     pthread_mutex_lock(&mutex);
-    waits = ++questions > MOST_QUESTIONS;
+    waits = ++queries > QUERIES_PER_WAIT;
     pthread_mutex_unlock(&mutex);
     if (waits)
         hold_wait_event(event, false);
@@ -277,7 +279,7 @@ void hold_event_gone(cl_event event)
     pthread_mutex_unlock(&mutex);
 }
 
-/* A queue's release flushes it. */
+/* Releasing a queue flushes it. */
 void hold_queue_gone(cl_command_queue queue)
 {
     struct held_queue *held;
@@ -288,7 +290,7 @@ void hold_queue_gone(cl_command_queue queue)
     held = queue_find(queue);
     if (held) {
         queue_flush(held);
-        gates_open(held);
+        queue_open_gates(held);
         held->queue = NULL;
     }
     pthread_mutex_unlock(&mutex);

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which errors a function of OpenCL may plausibly return when its caller made
- * no mistake: its own, and those of a driver that lost its state.
+ * Lists the errors that each OpenCL function may return although its caller
+ * made no mistake: its own errors, and those of a driver that lost its state.
  */
 #include "internal.h"
 
 #include <string.h>
 
 #define ILLEGAL_ACCESS_NV (-9999)
-#define MOST 7
+#define MAX_CODES 7
 
 struct row {
-    const char *prefix; /* of the functions' names; the first that fits */
-    cl_int codes[MOST]; /* ended by CL_SUCCESS */
+    /* The first entry whose prefix matches the function's name is used. */
+    const char *prefix;
+    cl_int codes[MAX_CODES]; /* Ends with CL_SUCCESS. */
 };
 
 static const struct row rows[] = {
@@ -74,7 +75,7 @@ static const struct row *row_of(const char *function, uint32_t *out_count)
 
     while (strncmp(function, row->prefix, strlen(row->prefix)) != 0)
         row++;
-    while (most < MOST && row->codes[most] != CL_SUCCESS)
+    while (most < MAX_CODES && row->codes[most] != CL_SUCCESS)
         most++;
     *out_count = most;
     return row;

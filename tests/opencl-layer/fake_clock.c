@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The process's monotonic clock; see clock.h.  Under one mutex. */
+/* The process's monotonic clock; see fake_clock.h. Protected by one mutex. */
 #include "fake_clock.h"
 #include "layer.h"
 
@@ -12,13 +12,15 @@
 #include <time.h>
 #include <unistd.h>
 
-/* A limit of 0.3 s becomes one of 30 s; and the 0.2 ms for which a thread looks
- * for work before it sleeps, or ends, become no more than 20 ms. */
+/*
+ * A timeout of 0.3 s takes 30 s of real time. The 0.2 ms for which a thread
+ * looks for work before it sleeps or ends take at most 20 ms.
+ */
 #define SLOWER 100u
 #define NS_PER_S UINT64_C(1000000000)
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-static uint64_t since_real_ns, since_ns; /* when it last changed */
+static uint64_t since_real_ns, since_ns; /* The time of the last change. */
 static bool as_others_do;
 
 static uint64_t time_ns(const struct timespec *time)
@@ -49,7 +51,7 @@ static uint64_t now_ns(void)
     return since_ns + (real - since_real_ns) / (as_others_do ? 1 : SLOWER);
 }
 
-void clock_goes(bool as_others)
+void clock_set_real_speed(bool as_others)
 {
     pthread_mutex_lock(&mutex);
     const uint64_t now = now_ns();
@@ -70,7 +72,7 @@ LAYER_EXPORT int clock_gettime(clockid_t clock, struct timespec *out_now)
     return 0;
 }
 
-/* The plugin's deadlines are of the monotonic clock. */
+/* The plugin's deadlines use the monotonic clock. */
 LAYER_EXPORT int pthread_cond_timedwait(pthread_cond_t *condition,
                                         pthread_mutex_t *held,
                                         const struct timespec *deadline)

@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The process's monotonic clock, for tests of limits that run out: it goes so
- * much slower than others that no limit runs out by itself, however long the
- * machine takes to do what does end, but while a test waits for what does not.
- * Any thread but for clock_goes.
+ * A slowed-down monotonic clock for tests of timeouts. Timeouts do not expire,
+ * however slow the machine is, except while a test waits for work that never
+ * completes. Any thread may use the clock; only one thread calls
+ * clock_set_real_speed.
  */
 #ifndef TANDEM_TESTS_LAYER_CLOCK_H
 #define TANDEM_TESTS_LAYER_CLOCK_H
 
 #include <stdbool.h>
 
-/* As others do, or slowly, as from the start. */
-void clock_goes(bool as_others);
+/* Lets the clock run at real speed, or slowly as at the start. */
+void clock_set_real_speed(bool as_others);
 
-/* The call gives up what does not end, or what it says of it. */
-#define GIVES_UP(call, want)                                                 \
-    do {                                                                     \
-        clock_goes(true);                                                    \
-        ck_assert_int_eq(call, want);                                        \
-        clock_goes(false);                                                   \
+/* Makes a call that must time out with this result, at real clock speed. */
+#define EXPECT_TIMEOUT(call, want)                                             \
+    do {                                                                       \
+        clock_set_real_speed(true);                                            \
+        ck_assert_int_eq(call, want);                                          \
+        clock_set_real_speed(false);                                           \
     } while (0)
 
 #endif

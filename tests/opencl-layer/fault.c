@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The script: which of the calls fails, and how.  Under one mutex, which is
- * not held while a call hangs.
+ * The fault script: which calls fail, and how. Protected by one mutex, which
+ * is not held while a call hangs.
  */
 #include "internal.h"
 
@@ -80,7 +80,7 @@ void fault_hang(void)
     pthread_mutex_unlock(&mutex);
 }
 
-static bool spared(enum function function)
+static bool is_spared(enum function function)
 {
     const char *name = function_names[function];
 
@@ -97,8 +97,8 @@ static cl_int code_of(enum function function)
                : code_pick(function_names[function], script.pick);
 }
 
-/* Whether the script means this call; the mutex is held. */
-static bool meant(enum function function, const char *text)
+/* Returns true if the script applies to this call. The mutex is held. */
+static bool script_applies(enum function function, const char *text)
 {
     uint64_t at;
 
@@ -107,7 +107,7 @@ static bool meant(enum function function, const char *text)
         return false;
     if (script.text && (!text || !strstr(text, script.text)))
         return false;
-    if (spared(function))
+    if (is_spared(function))
         return false;
     at = __atomic_add_fetch(&counts.asked, 1, __ATOMIC_RELAXED);
     if (at < script.nth || at - script.nth >= script.times)
@@ -131,7 +131,7 @@ bool fault_call(enum function function, const char *text, cl_int *out_code)
     pthread_mutex_lock(&mutex);
     fault = script.fault;
     if (fault == LAYER_FAULT_CALL || fault == LAYER_FAULT_HANG)
-        hit = meant(function, text);
+        hit = script_applies(function, text);
     *out_code = code_of(function);
     pthread_mutex_unlock(&mutex);
     if (hit && fault == LAYER_FAULT_HANG) {
@@ -151,7 +151,7 @@ enum layer_fault fault_command(enum function function, const char *text,
     pthread_mutex_lock(&mutex);
     fault = script.fault;
     if ((fault != LAYER_FAULT_AFTER_ENQUEUE && fault != LAYER_FAULT_ENDLESS) ||
-        !meant(function, text))
+        !script_applies(function, text))
         fault = LAYER_FAULT_NONE;
     *out_code = code_of(function);
     pthread_mutex_unlock(&mutex);
@@ -164,7 +164,7 @@ bool fault_result(enum function function, const char *text)
         return false;
     pthread_mutex_lock(&mutex);
     const bool hit =
-        script.fault == LAYER_FAULT_WRONG && meant(function, text);
+        script.fault == LAYER_FAULT_WRONG && script_applies(function, text);
     pthread_mutex_unlock(&mutex);
     return hit;
 }

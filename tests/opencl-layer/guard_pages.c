@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * TANDEM_LAYER_GUARD_PAGES: buffers that end where a page ends that is followed
- * by one that nobody may touch, so that what a kernel reads or writes past a
- * buffer's end ends the process, with a line that says whose it was; before the
- * first byte there is such a page, too, as near as the size allows.  For
- * drivers that compute in the memory that they are given, as PoCL does.
+ * TANDEM_LAYER_GUARD_PAGES: each buffer is followed by an inaccessible page,
+ * so that a kernel that accesses memory past the end ends the process, with a
+ * line that names the kernel. There is also such a page before the buffer, as
+ * close as the size allows. For drivers that compute in the memory that they
+ * receive, like PoCL.
  *
- * A buffer begins at a multiple of 32 bytes, as vectors need it: of one whose
- * size is no such multiple the last bytes of the page are not watched.
+ * A buffer starts at a multiple of 32 bytes, as vectors require. If its size
+ * is not such a multiple, the last bytes of its page are not protected.
  */
 #include "internal.h"
 
@@ -22,86 +22,89 @@
 #define PAGE 4096u
 #define ALIGNMENT 32u
 
-/* A mapping: a page, the buffer's pages, a page. */
-struct fence {
+/* A mapping: a guard page, the buffer's pages, a guard page. */
+struct guarded_buffer {
     unsigned char *mapping, *begin;
     size_t mapped, bytes;
-    struct fence *next;
+    struct guarded_buffer *next;
 };
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static cl_icd_dispatch driver;
-static struct fence *fences;
-static char running[64]; /* the kernel that was enqueued last */
-static struct sigaction before[2]; /* who was told of crashes: SEGV, BUS */
+static struct guarded_buffer *guarded_buffers;
+static char running[64]; /* The kernel that was enqueued last. */
+/* The previous handlers of SIGSEGV and SIGBUS. */
+static struct sigaction before[2];
 
-static struct fence *fence_new(size_t bytes)
+static struct guarded_buffer *guarded_buffer_new(size_t bytes)
 {
     size_t inner = (bytes + PAGE - 1) / PAGE * PAGE;
     size_t room = (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-    struct fence *fence = calloc(1, sizeof *fence);
+    struct guarded_buffer *guarded_buffer = calloc(1, sizeof *guarded_buffer);
 
-    if (!fence)
+    if (!guarded_buffer)
         return NULL;
-    fence->mapped = inner + 2 * PAGE;
-    fence->bytes = bytes;
-    fence->mapping = mmap(NULL, fence->mapped, PROT_NONE,
-                          MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (fence->mapping == MAP_FAILED) {
-        free(fence);
+    guarded_buffer->mapped = inner + 2 * PAGE;
+    guarded_buffer->bytes = bytes;
+    guarded_buffer->mapping = mmap(NULL, guarded_buffer->mapped, PROT_NONE,
+                                   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (guarded_buffer->mapping == MAP_FAILED) {
+        free(guarded_buffer);
         return NULL;
     }
-    mprotect(fence->mapping + PAGE, inner, PROT_READ | PROT_WRITE);
-    fence->begin = fence->mapping + PAGE + inner - room;
+    mprotect(guarded_buffer->mapping + PAGE, inner, PROT_READ | PROT_WRITE);
+    guarded_buffer->begin = guarded_buffer->mapping + PAGE + inner - room;
     pthread_mutex_lock(&mutex);
-    fence->next = fences;
-    fences = fence;
+    guarded_buffer->next = guarded_buffers;
+    guarded_buffers = guarded_buffer;
     pthread_mutex_unlock(&mutex);
-    return fence;
+    return guarded_buffer;
 }
 
-static void CL_CALLBACK fence_gone(cl_mem memory, void *user)
+static void CL_CALLBACK guarded_buffer_gone(cl_mem memory, void *user)
 {
-    struct fence *fence = user;
+    struct guarded_buffer *guarded_buffer = user;
 
     (void)memory;
     pthread_mutex_lock(&mutex);
-    for (struct fence **at = &fences; *at; at = &(*at)->next)
-        if (*at == fence) {
-            *at = fence->next;
+    for (struct guarded_buffer **at = &guarded_buffers; *at; at = &(*at)->next)
+        if (*at == guarded_buffer) {
+            *at = guarded_buffer->next;
             break;
         }
     pthread_mutex_unlock(&mutex);
-    munmap(fence->mapping, fence->mapped);
-    free(fence);
+    munmap(guarded_buffer->mapping, guarded_buffer->mapped);
+    free(guarded_buffer);
 }
 
-/* Memory that the host gives, or wants pinned, stays as it is. */
-static cl_mem CL_API_CALL fence_clCreateBuffer(cl_context context,
-                                               cl_mem_flags flags, size_t size,
-                                               void *host, cl_int *error)
+/* Memory that the host provides, or that must be pinned, is not replaced. */
+static cl_mem CL_API_CALL guarded_clCreateBuffer(cl_context context,
+                                                 cl_mem_flags flags,
+                                                 size_t size, void *host,
+                                                 cl_int *error)
 {
     const cl_mem_flags hosts = CL_MEM_USE_HOST_PTR | CL_MEM_ALLOC_HOST_PTR;
-    struct fence *fence = NULL;
+    struct guarded_buffer *guarded_buffer = NULL;
     cl_mem memory;
 
     if ((flags & hosts) == 0 && size > 0)
-        fence = fence_new(size);
-    if (!fence)
+        guarded_buffer = guarded_buffer_new(size);
+    if (!guarded_buffer)
         return driver.clCreateBuffer(context, flags, size, host, error);
     if (flags & CL_MEM_COPY_HOST_PTR)
-        memcpy(fence->begin, host, size);
+        memcpy(guarded_buffer->begin, host, size);
     flags &= ~(cl_mem_flags)CL_MEM_COPY_HOST_PTR;
     memory = driver.clCreateBuffer(context, flags | CL_MEM_USE_HOST_PTR, size,
-                                   fence->begin, error);
+                                   guarded_buffer->begin, error);
     if (!memory)
-        fence_gone(NULL, fence);
+        guarded_buffer_gone(NULL, guarded_buffer);
     else
-        driver.clSetMemObjectDestructorCallback(memory, fence_gone, fence);
+        driver.clSetMemObjectDestructorCallback(memory, guarded_buffer_gone,
+                                                guarded_buffer);
     return memory;
 }
 
-static cl_int CL_API_CALL fence_clEnqueueNDRangeKernel(
+static cl_int CL_API_CALL guarded_clEnqueueNDRangeKernel(
     cl_command_queue queue, cl_kernel kernel, cl_uint axes,
     const size_t *offset, const size_t *global, const size_t *local,
     cl_uint wait_count, const cl_event *waits, cl_event *event)
@@ -117,34 +120,38 @@ static cl_int CL_API_CALL fence_clEnqueueNDRangeKernel(
                                          local, wait_count, waits, event);
 }
 
-/* The process ends here, so what it holds locked does not matter: whoever was
- * told before is told of the same access, once it is made again. */
-static void touched(int signal_number, siginfo_t *info, void *context)
+/*
+ * The process ends here, so held locks do not matter. When the access is
+ * repeated, the previous handler receives the signal.
+ */
+static void crash_report(int signal_number, siginfo_t *info, void *context)
 {
     const unsigned char *at = info->si_addr;
 
     (void)context;
-    for (const struct fence *fence = fences; fence; fence = fence->next)
-        if (at >= fence->mapping && at < fence->mapping + fence->mapped) {
+    for (const struct guarded_buffer *guarded_buffer = guarded_buffers;
+         guarded_buffer; guarded_buffer = guarded_buffer->next)
+        if (at >= guarded_buffer->mapping &&
+            at < guarded_buffer->mapping + guarded_buffer->mapped) {
             fprintf(stderr,
                     "fence: byte %td of a buffer of %zu was touched; the last "
                     "kernel is %s\n",
-                    at - fence->begin, fence->bytes, running);
+                    at - guarded_buffer->begin, guarded_buffer->bytes, running);
             break;
         }
     sigaction(signal_number, &before[signal_number == SIGBUS], NULL);
 }
 
-void fence_environment(void)
+void guard_pages_environment(void)
 {
-    struct sigaction action = {.sa_sigaction = touched,
+    struct sigaction action = {.sa_sigaction = crash_report,
                                .sa_flags = SA_SIGINFO};
 
     if (!getenv("TANDEM_LAYER_GUARD_PAGES"))
         return;
     driver = target;
-    target.clCreateBuffer = fence_clCreateBuffer;
-    target.clEnqueueNDRangeKernel = fence_clEnqueueNDRangeKernel;
+    target.clCreateBuffer = guarded_clCreateBuffer;
+    target.clEnqueueNDRangeKernel = guarded_clEnqueueNDRangeKernel;
     sigaction(SIGSEGV, &action, &before[0]);
     sigaction(SIGBUS, &action, &before[1]);
 }

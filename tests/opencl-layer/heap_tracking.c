@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The heap blocks of the libraries under test; see heap_tracking.h. */
+/* Tracks heap blocks of the tested libraries; see heap_tracking.h. */
 #include <config.h>
 
 #include "heap_tracking.h"
@@ -47,7 +47,10 @@ void heap_print(void)
 #include <stdlib.h>
 #include <string.h>
 
-/* glibc's own, by the names under which a replaced malloc reaches them. */
+/*
+ * The names under which glibc exports its own functions to a replacement of
+ * malloc.
+ */
 void *__libc_malloc(size_t bytes);
 void *__libc_calloc(size_t count, size_t bytes);
 void *__libc_realloc(void *memory, size_t bytes);
@@ -57,7 +60,7 @@ void __libc_free(void *memory);
 #define LIBRARIES 4
 #define BUCKETS 4096u
 #define BLOCKS 16384u
-/* Pools of handles alone are aligned so. */
+/* Only pools of handles have this alignment. */
 #define POOL_ALIGNMENT 64u
 
 struct block {
@@ -70,7 +73,7 @@ struct block {
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static const struct link_map *libraries[LIBRARIES];
 static struct block blocks[BLOCKS], *unused, *buckets[BUCKETS];
-static uint32_t taken; /* of blocks, ever */
+static uint32_t taken; /* The number of blocks ever used. */
 static uint64_t live, live_bytes;
 
 static const struct link_map *library_of(const void *address)
@@ -179,7 +182,7 @@ static void block_remove(const void *memory)
     pthread_mutex_unlock(&mutex);
 }
 
-/* ---- what replaces the C library's ---- */
+/* ---- replacements of the C library's functions ---- */
 
 #define CALLER __builtin_return_address(0)
 #define EXPORT __attribute__((visibility("default")))
@@ -198,7 +201,10 @@ EXPORT void *realloc(void *memory, size_t bytes)
 {
     void *moved;
 
-    /* First, as another thread may be given the block at once. */
+    /*
+     * The block is removed first, because another thread may get its address
+     * at once.
+     */
     block_remove(memory);
     moved = __libc_realloc(memory, bytes);
     return block_add(moved, bytes, CALLER);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the parts of the layer share: the functions it stands before, what
- * they pass calls on to, and the questions that each asks before it does.
+ * Declarations that the parts of the layer share: the intercepted functions,
+ * the driver's functions, and the checks before each call.
  */
 #ifndef TANDEM_TESTS_LAYER_INTERNAL_H
 #define TANDEM_TESTS_LAYER_INTERNAL_H
@@ -55,7 +55,7 @@ enum function { LAYER_FUNCTIONS(LAYER_ENUM) FUNCTIONS };
 LAYER_FUNCTIONS(LAYER_DECLARE)
 #undef LAYER_DECLARE
 
-extern cl_icd_dispatch target; /* what calls are passed on to */
+extern cl_icd_dispatch target; /* The next layer or the driver. */
 extern struct layer_counts counts;
 extern const char *const function_names[FUNCTIONS];
 
@@ -66,21 +66,27 @@ static inline void count(uint64_t *counter, uint64_t n)
 
 /* ---- fault.c ---- */
 
-/* Whether this call is to return out_code at once.  Hangs where the script
- * says so.  text: the options or the kernel's name, or NULL. */
+/*
+ * Returns true if this call must return out_code at once. Blocks if the script
+ * says that the call hangs. text: the build options or the kernel's name, or
+ * NULL.
+ */
 bool fault_call(enum function function, const char *text, cl_int *out_code);
-/* Likewise for a command that is to be accepted: what becomes of it. */
+/* Returns the fault of a command that is accepted. */
 enum layer_fault fault_command(enum function function, const char *text,
                                cl_int *out_code);
-/* Whether what the command computed is to be spoiled. */
+/* Returns true if the result of the command must be corrupted. */
 bool fault_result(enum function function, const char *text);
-/* Whether a new buffer's memory is to fail at its first use. */
+/*
+ * Returns true if the memory of a new buffer must be unavailable at its first
+ * use.
+ */
 bool fault_buffer(cl_int *out_code, uint64_t *out_times, bool *out_later);
-/* The log of the build that failed last, or NULL. */
+/* Returns the log of the last build that the script failed, or NULL. */
 const char *fault_build_log(void);
-/* Blocks until layer_release, if it was not called since before. */
+/* Blocks until the next layer_release. */
 void fault_hang(void);
-/* Counts releases; a wait must not pass one by. */
+/* Returns the number of releases, so that a wait does not miss one. */
 uint64_t fault_releases(void);
 void fault_environment(void);
 
@@ -88,16 +94,18 @@ void fault_environment(void);
 
 cl_int code_pick(const char *function, uint32_t pick);
 
-/* ---- command_faults.c: commands that fail late, or never end ---- */
+/* ---- command_faults.c: commands that fail later, or never complete ---- */
 
-/* What becomes of a command that is about to be enqueued: false where it is
- * to be done.  Else *out_error is what the call returns, and where an event
- * is asked for there is one, of a marker. */
-bool command_diverted(enum function function, const char *text,
-                      cl_command_queue queue, const cl_mem *memories,
-                      cl_uint memory_count, cl_bool blocking, cl_event *event,
-                      cl_int *out_error);
-/* Before that: a command that waits for a failed event fails. */
+/*
+ * Returns false if the command must be enqueued normally. Otherwise *out_error
+ * is the result of the call, and if an event is requested, it is that of a
+ * marker.
+ */
+bool command_is_replaced(enum function function, const char *text,
+                         cl_command_queue queue, const cl_mem *memories,
+                         cl_uint memory_count, cl_bool blocking,
+                         cl_event *event, cl_int *out_error);
+/* Call it before that: a command that waits for a failed event fails. */
 void command_waits(cl_command_queue queue, cl_uint wait_count,
                    const cl_event *waits);
 void buffer_created(cl_mem buffer);
@@ -105,36 +113,41 @@ void buffer_gone(cl_mem buffer);
 void event_gone(cl_event event);
 void queue_gone(cl_command_queue queue);
 
-/* ---- deferred_submission.c: commands that do not begin yet ---- */
+/* ---- deferred_submission.c: commands that start later ---- */
 
 #define HOLD_WAITS 8u
 struct hold_waits {
     cl_event events[HOLD_WAITS];
 };
-/* Around the driver's call; what it is to wait for may be in out. */
+/*
+ * Called before and after the driver's call, whose wait list may be replaced
+ * by out.
+ */
 void hold_begin(cl_command_queue queue, cl_bool blocking, cl_uint *wait_count,
                 const cl_event **waits, struct hold_waits *out);
 void hold_done(cl_command_queue queue, cl_bool blocking, const cl_event *event);
 void hold_flush(cl_command_queue queue);
 void hold_wait(cl_command_queue queue);
-/* flushes: the wait does, else its caller has. */
+/*
+ * flushes: the wait flushes the queue; otherwise the caller must have done so.
+ */
 void hold_wait_event(cl_event event, bool flushes);
 void hold_question(cl_event event);
 void hold_event_gone(cl_event event);
 void hold_queue_gone(cl_command_queue queue);
 
-/* ---- noncoherent_import.c: copies of the host's memory ---- */
+/* ---- noncoherent_import.c: copies of host memory ---- */
 
-cl_mem_flags shadow_flags(cl_mem_flags flags);
-void shadow_created(cl_mem buffer, cl_mem_flags flags, void *host, size_t size);
-void shadow_gone(cl_mem buffer);
-/* Around a command, a kernel or another one. */
-void shadow_before(cl_command_queue queue, const cl_mem *memories,
-                   cl_uint memory_count, bool kernel);
-void shadow_after(cl_command_queue queue, const cl_mem *memories,
-                  cl_uint memory_count, bool kernel);
+cl_mem_flags import_flags(cl_mem_flags flags);
+void import_created(cl_mem buffer, cl_mem_flags flags, void *host, size_t size);
+void import_gone(cl_mem buffer);
+/* Called before and after a command. kernel: the command is a kernel. */
+void import_before_command(cl_command_queue queue, const cl_mem *memories,
+                           cl_uint memory_count, bool kernel);
+void import_after_command(cl_command_queue queue, const cl_mem *memories,
+                          cl_uint memory_count, bool kernel);
 
-/* ---- kernel.c: what kernels are made of, and wrong results ---- */
+/* ---- kernel.c: kernel arguments, and corrupted results ---- */
 
 void program_built(cl_program program, const char *options);
 void program_gone(cl_program program);
@@ -142,21 +155,26 @@ void kernel_created(cl_kernel kernel, cl_program program, const char *name);
 void kernel_argument(cl_kernel kernel, cl_uint index, size_t bytes,
                      const void *value);
 void kernel_gone(cl_kernel kernel);
-/* Its name, and its buffers in the arguments' order; "" and 0 if unknown. */
+/*
+ * Returns the kernel's name and its buffers in the order of its arguments, or
+ * "" and 0 if the kernel is unknown.
+ */
 #define KERNEL_ARGUMENTS 24u
 cl_uint kernel_memories(cl_kernel kernel, cl_mem *out_memories,
                         char *out_name, size_t name_room);
-/* After kernel was enqueued: spoils what it wrote, always or where the
- * environment says so. */
+/*
+ * Corrupts the output of a kernel that was enqueued, always or if the
+ * environment says so.
+ */
 void kernel_corrupt(cl_command_queue queue, cl_kernel kernel, bool always);
 void corrupt_environment(void);
 
 /* ---- guard_pages.c ---- */
 
-void fence_environment(void);
+void guard_pages_environment(void);
 
 /* ---- object_cache.c ---- */
 
-void memo_environment(void);
+void object_cache_environment(void);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What kernels are made of: their names, their programs' options and the
- * buffers among their arguments; and wrong results for the test of who checks
- * them.  Tables under one mutex.
+ * Records properties of kernels: their names, the build options of their
+ * programs, and their buffer arguments. Corrupts results, to test the
+ * self-tests. Tables under one mutex.
  */
 #include "internal.h"
 
@@ -23,7 +23,8 @@ struct kernel {
     cl_kernel handle;
     cl_program program;
     char name[64];
-    cl_mem arguments[KERNEL_ARGUMENTS]; /* NULL: no buffer */
+    /* NULL if the argument is not a buffer. */
+    cl_mem arguments[KERNEL_ARGUMENTS];
     struct kernel *next;
 };
 
@@ -73,7 +74,7 @@ void program_built(cl_program handle, const char *options)
     pthread_mutex_unlock(&mutex);
 }
 
-/* Called before a release: gone where it is the last reference. */
+/* Called before a release. Removes the entry if this is the last reference. */
 void program_gone(cl_program handle)
 {
     cl_uint references = 0;
@@ -138,7 +139,10 @@ void kernel_gone(cl_kernel handle)
     pthread_mutex_unlock(&mutex);
 }
 
-/* A number of the size of a handle is no buffer: the driver knows. */
+/*
+ * An argument of the size of a handle may be a number; the driver tells if it
+ * is a buffer.
+ */
 static bool is_buffer(cl_mem memory)
 {
     cl_mem_object_type type = 0;
@@ -184,15 +188,17 @@ cl_uint kernel_memories(cl_kernel handle, cl_mem *out_memories, char *out_name,
     return found;
 }
 
-/* ---- wrong results ---- */
+/* ---- corrupted results ---- */
 
 void corrupt_environment(void)
 {
     corrupt_text = getenv("TANDEM_LAYER_CORRUPT");
 }
 
-/* The buffer that kernel writes, if its results are to be wrong; always: by
- * the script. */
+/*
+ * Returns the buffer that the kernel writes if its result must be corrupted.
+ * always: the script requires it.
+ */
 static cl_mem corrupt_target(cl_kernel handle, bool always)
 {
     const struct kernel *kernel;

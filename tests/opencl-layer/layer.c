@@ -1,48 +1,49 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An OpenCL layer for tests.  It counts objects created, retained and
- * released, and what is enqueued; and it fails calls, commands, memory and
- * builds as a script says (layer.h).  Without a script it changes nothing.
+ * An OpenCL layer for tests. It counts objects that are created, retained and
+ * released, and enqueued commands. It lets calls, commands, memory and builds
+ * fail as a script says (layer.h). Without a script it changes nothing.
  *
- * The ICD loader loads it where OPENCL_LAYERS names it.  A program that
- * cannot call layer_set_fault is scripted through the environment, read when
- * the layer is loaded:
+ * The ICD loader loads the layer if OPENCL_LAYERS contains its path. A program
+ * that cannot call layer_set_fault is scripted through environment variables,
+ * which are read when the layer is loaded:
  *
  *   TANDEM_LAYER_CORRUPT=TEXT
- *       After each kernel whose name has TEXT in it (as "softmax", "Xgemm"),
- *       or whose program was built with options that have (as
- *       "-DOP=op_gelu "), every 4 bytes of the buffer that it writes become
- *       the float 123.456: of argument 0, or, where that is no buffer (as in
- *       CLBlast's kernels), of the last argument that is.
+ *       After each kernel with TEXT in its name (such as "softmax", "Xgemm")
+ *       or in the build options of its program (such as "-DOP=op_gelu "), each
+ *       4 bytes of its output become the float 123.456. The output is argument
+ *       0, or the last buffer argument if argument 0 is not a buffer (as in
+ *       CLBlast's kernels).
  *   TANDEM_LAYER_FAULT=FAULT:FUNCTION:NTH:CODE[:TIMES]
  *       FAULT is call, later, lazy, lazy-later, hang, endless or wrong, as in
- *       layer.h; FUNCTION one of OpenCL's, or * for all; CODE a number, as
- *       -5; TIMES 1 unless given, 0 for ever.
+ *       layer.h. FUNCTION is an OpenCL function, or * for all. CODE is a
+ *       number like -5. TIMES is 1 by default; 0 stands for all later calls.
  *   TANDEM_LAYER_TEXT=TEXT
- *       The script's text: of TANDEM_LAYER_FAULT's calls, those alone with
- *       TEXT in the build options or the kernel's name.
+ *       Limits TANDEM_LAYER_FAULT to calls with TEXT in the build options or
+ *       the kernel's name.
  *   TANDEM_LAYER_GPU=1
- *       Devices say that they are GPUs, so that on an OpenCL for processors
- *       the plugin goes the ways of GPUs too.
+ *       Devices report to be GPUs, so that the plugin uses its code for GPUs
+ *       on CPU devices.
  *   TANDEM_LAYER_STALE_MAP=1
- *       What the host writes by a map does not all reach the device.
+ *       Some bytes that the host writes through a map do not reach the device.
  *   TANDEM_LAYER_NONCOHERENT_IMPORT=HOW
- *       What the host gives a buffer as its memory is copied, and used no more
- *       (HOW is 1); or looked at before each command (in), or written after
- *       each (out).  Or both, but of kernels the one alone (in-kernels,
- *       out-kernels), or the first time alone (once-kernels).
+ *       The driver works on a copy of imported host memory. HOW is 1 (never
+ *       updated), in (updated from the host before each command), out (written
+ *       to the host after each command), in-kernels or out-kernels (kernels
+ *       have only this direction, other commands both), or once-kernels
+ *       (kernels read the host's memory only the first time).
  *   TANDEM_LAYER_SOURCE_PREFIX=TEXT
- *       Begins the source of each program.
+ *       Each program's source starts with TEXT.
  *   TANDEM_LAYER_OBJECT_CACHE=1
- *       The driver makes one context for each device and builds each program
+ *       The driver creates one context for each device and builds each program
  *       once; see object_cache.c.
  *   TANDEM_LAYER_GUARD_PAGES=1
- *       Buffers end where memory ends: what a kernel touches past them ends the
+ *       A kernel that accesses memory past the end of a buffer ends the
  *       process; see guard_pages.c.
  *   TANDEM_LAYER_LEAVES=1
  *       At exit the layer prints how many contexts the program left open.
  *
- * Any thread.
+ * Any thread may call the layer.
  */
 #include "internal.h"
 
@@ -68,8 +69,10 @@ void layer_counts_read(struct layer_counts *out_counts)
     memcpy(out_counts, copy, sizeof copy);
 }
 
-/* Tells a test from outside whether the program closed its devices before it
- * ended: drivers may crash if it did not. */
+/*
+ * Lets a test find out whether the program closed its devices before it ended.
+ * Drivers may crash if it did not.
+ */
 __attribute__((destructor)) static void leaves_report(void)
 {
     struct layer_counts now;
@@ -119,8 +122,8 @@ clInitLayer(cl_uint entries, const cl_icd_dispatch *target_dispatch,
     LAYER_FUNCTIONS(REPLACE)
     fault_environment();
     corrupt_environment();
-    memo_environment();
-    fence_environment();
+    object_cache_environment();
+    guard_pages_environment();
     *out_entries = sizeof layer / sizeof(void *);
     *out_dispatch = &layer;
     return CL_SUCCESS;

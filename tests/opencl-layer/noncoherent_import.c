@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A driver that keeps a copy of the memory that the host gives a buffer, where
- * TANDEM_LAYER_NONCOHERENT_IMPORT wants it (layer.c): it looks at the host's
- * memory before a command, or writes to it after one, or neither.  Under one
+ * Simulates a driver that works on a copy of imported host memory, as
+ * TANDEM_LAYER_NONCOHERENT_IMPORT says (layer.c): it copies from the host
+ * before a command, to the host after a command, or neither. Protected by one
  * mutex.
  */
 #include "internal.h"
@@ -13,40 +13,40 @@
 
 #define BUFFERS 16
 
-struct shadow {
+struct imported_copy {
     cl_mem buffer;
     void *host;
     size_t size;
-    bool read; /* by a kernel */
+    bool read; /* A kernel has used the buffer. */
 };
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-static struct shadow shadows[BUFFERS];
+static struct imported_copy imported_copies[BUFFERS];
 
-static const char *how(void)
+static const char *import_mode(void)
 {
     return getenv("TANDEM_LAYER_NONCOHERENT_IMPORT");
 }
 
-cl_mem_flags shadow_flags(cl_mem_flags flags)
+cl_mem_flags import_flags(cl_mem_flags flags)
 {
-    if (!(flags & CL_MEM_USE_HOST_PTR) || !how())
+    if (!(flags & CL_MEM_USE_HOST_PTR) || !import_mode())
         return flags;
     return (flags & ~(cl_mem_flags)CL_MEM_USE_HOST_PTR) | CL_MEM_COPY_HOST_PTR;
 }
 
-/* The mutex is held; of no buffer, a free place. */
-static struct shadow *find(cl_mem buffer)
+/* The mutex is held. NULL finds a free entry. */
+static struct imported_copy *find(cl_mem buffer)
 {
     for (int i = 0; i < BUFFERS; i++)
-        if (shadows[i].buffer == buffer)
-            return &shadows[i];
+        if (imported_copies[i].buffer == buffer)
+            return &imported_copies[i];
     return NULL;
 }
 
-static void replace(cl_mem from, const struct shadow *by)
+static void replace(cl_mem from, const struct imported_copy *by)
 {
-    struct shadow *place;
+    struct imported_copy *place;
 
     pthread_mutex_lock(&mutex);
     place = find(from);
@@ -55,68 +55,69 @@ static void replace(cl_mem from, const struct shadow *by)
     pthread_mutex_unlock(&mutex);
 }
 
-void shadow_created(cl_mem buffer, cl_mem_flags flags, void *host, size_t size)
+void import_created(cl_mem buffer, cl_mem_flags flags, void *host, size_t size)
 {
-    if (host && shadow_flags(flags) != flags)
-        replace(NULL, &(struct shadow){buffer, host, size, false});
+    if (host && import_flags(flags) != flags)
+        replace(NULL, &(struct imported_copy){buffer, host, size, false});
 }
 
-void shadow_gone(cl_mem buffer)
+void import_gone(cl_mem buffer)
 {
-    if (how())
-        replace(buffer, &(struct shadow){NULL, NULL, 0, false});
+    if (import_mode())
+        replace(buffer, &(struct imported_copy){NULL, NULL, 0, false});
 }
 
-/* Whether the host's memory is looked at now. */
-static bool looks(struct shadow *shadow, const char *way, bool kernel)
+/* Returns true if host memory must be copied to the buffer now. */
+static bool copies_in(struct imported_copy *imported_copy, const char *mode,
+                      bool kernel)
 {
-    const bool again = shadow->read;
+    const bool again = imported_copy->read;
 
-    shadow->read |= kernel;
-    if (strcmp(way, "out-kernels") == 0)
+    imported_copy->read |= kernel;
+    if (strcmp(mode, "out-kernels") == 0)
         return !kernel;
-    if (strcmp(way, "once-kernels") == 0)
+    if (strcmp(mode, "once-kernels") == 0)
         return !kernel || !again;
-    return strcmp(way, "in") == 0 || strcmp(way, "in-kernels") == 0;
+    return strcmp(mode, "in") == 0 || strcmp(mode, "in-kernels") == 0;
 }
 
-static bool writes(const char *way, bool kernel)
+static bool copies_out(const char *mode, bool kernel)
 {
-    if (strcmp(way, "in-kernels") == 0)
+    if (strcmp(mode, "in-kernels") == 0)
         return !kernel;
-    return strcmp(way, "out") == 0 || strcmp(way, "out-kernels") == 0 ||
-           strcmp(way, "once-kernels") == 0;
+    return strcmp(mode, "out") == 0 || strcmp(mode, "out-kernels") == 0 ||
+           strcmp(mode, "once-kernels") == 0;
 }
 
 static void move(cl_command_queue queue, const cl_mem *memories,
                  cl_uint memory_count, bool kernel, bool before)
 {
-    const char *way = how();
+    const char *mode = import_mode();
 
-    if (!way)
+    if (!mode)
         return;
     pthread_mutex_lock(&mutex);
     for (cl_uint i = 0; i < memory_count; i++) {
-        struct shadow *at = memories[i] ? find(memories[i]) : NULL;
+        struct imported_copy *at = memories[i] ? find(memories[i]) : NULL;
 
-        if (at && before && looks(at, way, kernel))
+        if (at && before && copies_in(at, mode, kernel))
             target.clEnqueueWriteBuffer(queue, at->buffer, CL_TRUE, 0, at->size,
                                         at->host, 0, NULL, NULL);
-        if (at && !before && writes(way, kernel))
+        if (at && !before && copies_out(mode, kernel))
             target.clEnqueueReadBuffer(queue, at->buffer, CL_TRUE, 0, at->size,
                                        at->host, 0, NULL, NULL);
     }
     pthread_mutex_unlock(&mutex);
 }
 
-void shadow_before(cl_command_queue queue, const cl_mem *memories,
-                   cl_uint memory_count, bool kernel)
+void import_before_command(cl_command_queue queue, const cl_mem *memories,
+                           cl_uint memory_count, bool kernel)
 {
     move(queue, memories, memory_count, kernel, true);
 }
 
-void shadow_after(cl_command_queue queue, const cl_mem *memories,
-                  cl_uint memory_count, bool kernel)
+void import_after_command(cl_command_queue queue, const cl_mem *memories,
+                          cl_uint memory_count, bool kernel)
 {
     move(queue, memories, memory_count, kernel, false);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The functions that create, retain, release and ask about objects: counted,
- * and failed where the script says so.
+ * The functions that create, retain, release and query objects. Counts the
+ * calls, and lets them fail as the script says.
  */
 #include "internal.h"
 
@@ -11,7 +11,10 @@
 
 /* ---- objects ---- */
 
-/* A function that returns a new object; note is told of it. */
+/*
+ * Defines a function that returns a new object. note: a statement that records
+ * it.
+ */
 #define CREATES(object, type, name, text, note, parameters, arguments)       \
     type CL_API_CALL layer_##name parameters                                 \
     {                                                                        \
@@ -51,47 +54,49 @@ CREATES(LAYER_QUEUE, cl_command_queue, clCreateCommandQueueWithProperties,
         (cl_context context, cl_device_id device,
          const cl_queue_properties *properties, cl_int *error),
         (context, device, properties, error))
-/* What the environment wants before all sources: one more string, where there
- * is room for it, in memory that a thread's next call uses again. */
-#define MOST_STRINGS 16u
-static const char *prelude(cl_uint string_count)
+/*
+ * The source prefix of the environment is one more string, if the arrays below
+ * have room for it. They are reused by the thread's next call.
+ */
+#define MAX_STRINGS 16u
+static const char *source_prefix(cl_uint string_count)
 {
-    return string_count + 1 < MOST_STRINGS
-               ? getenv("TANDEM_LAYER_SOURCE_PREFIX")
-               : NULL;
+    return string_count + 1 < MAX_STRINGS ? getenv("TANDEM_LAYER_SOURCE_PREFIX")
+                                          : NULL;
 }
 
-static cl_uint prelude_count(cl_uint string_count)
+static cl_uint source_prefix_count(cl_uint string_count)
 {
-    return string_count + (prelude(string_count) != NULL);
+    return string_count + (source_prefix(string_count) != NULL);
 }
 
-static const char **prelude_strings(cl_uint string_count, const char **strings)
+static const char **source_prefix_strings(cl_uint string_count,
+                                          const char **strings)
 {
-    static _Thread_local const char *texts[MOST_STRINGS];
+    static _Thread_local const char *texts[MAX_STRINGS];
 
-    texts[0] = prelude(string_count);
+    texts[0] = source_prefix(string_count);
     for (cl_uint i = 0; texts[0] && i < string_count; i++)
         texts[i + 1] = strings[i];
     return texts[0] ? texts : strings;
 }
 
-static const size_t *prelude_lengths(cl_uint string_count,
-                                     const size_t *lengths)
+static const size_t *source_prefix_lengths(cl_uint string_count,
+                                           const size_t *lengths)
 {
-    static _Thread_local size_t longer[MOST_STRINGS];
+    static _Thread_local size_t longer[MAX_STRINGS];
 
-    if (!prelude(string_count) || !lengths)
+    if (!source_prefix(string_count) || !lengths)
         return lengths;
     memcpy(longer + 1, lengths, string_count * sizeof *lengths);
     return longer;
 }
 
 CREATES(LAYER_MEMORY, cl_mem, clCreateBuffer, NULL,
-        (buffer_created(created), shadow_created(created, flags, host, size)),
+        (buffer_created(created), import_created(created, flags, host, size)),
         (cl_context context, cl_mem_flags flags, size_t size, void *host,
          cl_int *error),
-        (context, shadow_flags(flags), size, host, error))
+        (context, import_flags(flags), size, host, error))
 CREATES(LAYER_MEMORY, cl_mem, clCreateBufferWithProperties, NULL,
         buffer_created(created),
         (cl_context context, const cl_mem_properties *properties,
@@ -108,9 +113,9 @@ CREATES(LAYER_MEMORY, cl_mem, clCreateImage, NULL, (void)0,
 CREATES(LAYER_PROGRAM, cl_program, clCreateProgramWithSource, NULL, (void)0,
         (cl_context context, cl_uint string_count, const char **strings,
          const size_t *lengths, cl_int *error),
-        (context, prelude_count(string_count),
-         prelude_strings(string_count, strings),
-         prelude_lengths(string_count, lengths), error))
+        (context, source_prefix_count(string_count),
+         source_prefix_strings(string_count, strings),
+         source_prefix_lengths(string_count, lengths), error))
 CREATES(LAYER_PROGRAM, cl_program, clCreateProgramWithBinary, NULL, (void)0,
         (cl_context context, cl_uint device_count, const cl_device_id *devices,
          const size_t *lengths, const unsigned char **binaries,
@@ -182,7 +187,7 @@ RETAINS(LAYER_KERNEL, cl_kernel, clRetainKernel)
 RETAINS(LAYER_EVENT, cl_event, clRetainEvent)
 RETAINS(LAYER_SAMPLER, cl_sampler, clRetainSampler)
 
-/* note: what to forget. */
+/* Defines a release function. note: a statement that removes records. */
 #define RELEASES(object, type, name, note)                                   \
     cl_int CL_API_CALL layer_##name(type handle)                             \
     {                                                                        \
@@ -203,14 +208,14 @@ RELEASES(LAYER_CONTEXT, cl_context, clReleaseContext, (void)0)
 RELEASES(LAYER_QUEUE, cl_command_queue, clReleaseCommandQueue,
          (queue_gone(handle), hold_queue_gone(handle)))
 RELEASES(LAYER_MEMORY, cl_mem, clReleaseMemObject,
-         (buffer_gone(handle), shadow_gone(handle)))
+         (buffer_gone(handle), import_gone(handle)))
 RELEASES(LAYER_PROGRAM, cl_program, clReleaseProgram, program_gone(handle))
 RELEASES(LAYER_KERNEL, cl_kernel, clReleaseKernel, kernel_gone(handle))
 RELEASES(LAYER_EVENT, cl_event, clReleaseEvent,
          (event_gone(handle), hold_event_gone(handle)))
 RELEASES(LAYER_SAMPLER, cl_sampler, clReleaseSampler, (void)0)
 
-/* ---- questions, and what has no object ---- */
+/* ---- queries, and functions without an object ---- */
 
 #define PASSES(name, parameters, arguments)                                  \
     cl_int CL_API_CALL layer_##name parameters                               \
@@ -262,7 +267,7 @@ cl_int CL_API_CALL layer_clFlush(cl_command_queue queue)
     return target.clFlush(queue);
 }
 
-/* A processor says that it is a GPU where the environment wants it. */
+/* A CPU reports to be a GPU if the environment says so. */
 cl_int CL_API_CALL layer_clGetDeviceInfo(cl_device_id device,
                                          cl_device_info name, ROOM)
 {

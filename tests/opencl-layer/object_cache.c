@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * TANDEM_LAYER_OBJECT_CACHE: one context for each device, and one build of the
- * same source with the same options, for as long as the process lives, so that
- * thousands of devices can be opened one after another.  It stands between
- * the layer and the driver: the layer counts and fails all calls as ever, and
- * each program is one of its own to the plugin, with the kernels of the one
- * that was built first.  For users that retain no program.
+ * TANDEM_LAYER_OBJECT_CACHE: creates one context for each device and builds
+ * the same source with the same options only once in a process, so that
+ * thousands of devices can be opened in sequence. The cache is between the
+ * layer and the driver: the layer still counts and fails all calls. The plugin
+ * sees separate program objects, whose kernels come from the program that was
+ * built first. For callers that do not retain programs.
  */
 #include "internal.h"
 
@@ -16,12 +16,12 @@
 #define CONTEXTS 8
 #define PROGRAMS 512
 
-struct kept_context {
+struct cached_context {
     cl_device_id device;
     cl_context context;
 };
 
-/* What the plugin has, and what was built of the same in its place. */
+/* A program object of the plugin, and the built program that replaces it. */
 struct alias {
     cl_program program, built;
     char *text;
@@ -34,11 +34,11 @@ struct build {
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static cl_icd_dispatch driver;
-static struct kept_context contexts[CONTEXTS];
+static struct cached_context contexts[CONTEXTS];
 static struct alias aliases[PROGRAMS];
 static struct build builds[PROGRAMS];
 
-static cl_context CL_API_CALL memo_clCreateContext(
+static cl_context CL_API_CALL cached_clCreateContext(
     const cl_context_properties *properties, cl_uint device_count,
     const cl_device_id *devices,
     void(CL_CALLBACK *notify)(const char *, const void *, size_t, void *),
@@ -62,16 +62,18 @@ static cl_context CL_API_CALL memo_clCreateContext(
         made = driver.clCreateContext(properties, 1, devices, NULL, NULL,
                                       error);
     if (made && at < CONTEXTS) {
-        contexts[at] = (struct kept_context){devices[0], made};
+        contexts[at] = (struct cached_context){devices[0], made};
         driver.clRetainContext(made);
     }
     pthread_mutex_unlock(&mutex);
     return made;
 }
 
-/* What a lost device left under way is over when its queue is gone: the next
- * device begins on a driver at rest. */
-static cl_int CL_API_CALL memo_clReleaseCommandQueue(cl_command_queue queue)
+/*
+ * Waits for work that a lost device left running, so that the next device
+ * starts with an idle driver.
+ */
+static cl_int CL_API_CALL cached_clReleaseCommandQueue(cl_command_queue queue)
 {
     driver.clFinish(queue);
     return driver.clReleaseCommandQueue(queue);
@@ -79,7 +81,10 @@ static cl_int CL_API_CALL memo_clReleaseCommandQueue(cl_command_queue queue)
 
 /* ---- programs ---- */
 
-/* NULL: none; of no program, a free place.  The mutex is held. */
+/*
+ * Returns NULL for an unknown program; NULL as argument finds a free entry.
+ * The mutex is held.
+ */
 static struct alias *alias_of(cl_program program)
 {
     for (int i = 0; i < PROGRAMS; i++)
@@ -123,7 +128,7 @@ static char *text_join(cl_uint string_count, const char **strings,
     return text;
 }
 
-static cl_program CL_API_CALL memo_clCreateProgramWithSource(
+static cl_program CL_API_CALL cached_clCreateProgramWithSource(
     cl_context context, cl_uint string_count, const char **strings,
     const size_t *lengths, cl_int *error)
 {
@@ -142,7 +147,10 @@ static cl_program CL_API_CALL memo_clCreateProgramWithSource(
     return made;
 }
 
-/* The first that was built of this, or a free place; the mutex is held. */
+/*
+ * Returns the entry of the first build of this program, or a free entry. The
+ * mutex is held.
+ */
 static struct build *build_of(const char *text, const char *options)
 {
     for (int i = 0; i < PROGRAMS; i++)
@@ -152,7 +160,9 @@ static struct build *build_of(const char *text, const char *options)
     return NULL;
 }
 
-/* Whether it was built before, or, once it was, notes that. */
+/*
+ * Returns true if the program was built before; otherwise records its build.
+ */
 static bool build_known(cl_program program, const char *options, bool note)
 {
     struct alias *alias;
@@ -174,10 +184,10 @@ static bool build_known(cl_program program, const char *options, bool note)
     return known;
 }
 
-static cl_int CL_API_CALL memo_clBuildProgram(
-    cl_program program, cl_uint device_count, const cl_device_id *devices,
-    const char *options, void(CL_CALLBACK *notify)(cl_program, void *),
-    void *user)
+static cl_int CL_API_CALL
+cached_clBuildProgram(cl_program program, cl_uint device_count,
+                      const cl_device_id *devices, const char *options,
+                      void(CL_CALLBACK *notify)(cl_program, void *), void *user)
 {
     const char *key = options ? options : "";
     cl_int error;
@@ -191,7 +201,7 @@ static cl_int CL_API_CALL memo_clBuildProgram(
     return error;
 }
 
-static cl_int CL_API_CALL memo_clReleaseProgram(cl_program program)
+static cl_int CL_API_CALL cached_clReleaseProgram(cl_program program)
 {
     struct alias *alias;
 
@@ -205,25 +215,25 @@ static cl_int CL_API_CALL memo_clReleaseProgram(cl_program program)
     return driver.clReleaseProgram(program);
 }
 
-/* ---- what is asked of programs ---- */
+/* ---- queries of programs ---- */
 
-static cl_kernel CL_API_CALL memo_clCreateKernel(cl_program program,
-                                                 const char *name,
-                                                 cl_int *error)
+static cl_kernel CL_API_CALL cached_clCreateKernel(cl_program program,
+                                                   const char *name,
+                                                   cl_int *error)
 {
     return driver.clCreateKernel(built_of(program), name, error);
 }
 
-static cl_int CL_API_CALL memo_clGetProgramInfo(cl_program program,
-                                                cl_program_info name,
-                                                size_t room, void *value,
-                                                size_t *out_size)
+static cl_int CL_API_CALL cached_clGetProgramInfo(cl_program program,
+                                                  cl_program_info name,
+                                                  size_t room, void *value,
+                                                  size_t *out_size)
 {
     return driver.clGetProgramInfo(built_of(program), name, room, value,
                                    out_size);
 }
 
-static cl_int CL_API_CALL memo_clGetProgramBuildInfo(
+static cl_int CL_API_CALL cached_clGetProgramBuildInfo(
     cl_program program, cl_device_id device, cl_program_build_info name,
     size_t room, void *value, size_t *out_size)
 {
@@ -231,19 +241,19 @@ static cl_int CL_API_CALL memo_clGetProgramBuildInfo(
                                         value, out_size);
 }
 
-void memo_environment(void)
+void object_cache_environment(void)
 {
     const char *text = getenv("TANDEM_LAYER_OBJECT_CACHE");
 
     if (!text || strcmp(text, "1") != 0)
         return;
     driver = target;
-    target.clCreateContext = memo_clCreateContext;
-    target.clReleaseCommandQueue = memo_clReleaseCommandQueue;
-    target.clCreateProgramWithSource = memo_clCreateProgramWithSource;
-    target.clBuildProgram = memo_clBuildProgram;
-    target.clReleaseProgram = memo_clReleaseProgram;
-    target.clCreateKernel = memo_clCreateKernel;
-    target.clGetProgramInfo = memo_clGetProgramInfo;
-    target.clGetProgramBuildInfo = memo_clGetProgramBuildInfo;
+    target.clCreateContext = cached_clCreateContext;
+    target.clReleaseCommandQueue = cached_clReleaseCommandQueue;
+    target.clCreateProgramWithSource = cached_clCreateProgramWithSource;
+    target.clBuildProgram = cached_clBuildProgram;
+    target.clReleaseProgram = cached_clReleaseProgram;
+    target.clCreateKernel = cached_clCreateKernel;
+    target.clGetProgramInfo = cached_clGetProgramInfo;
+    target.clGetProgramBuildInfo = cached_clGetProgramBuildInfo;
 }
