@@ -197,6 +197,11 @@ static inline int64_t min64(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
+static inline int64_t max64(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
 /* Returns n / divisor, rounded up. */
 static inline int64_t ceil_div(int64_t n, int64_t divisor)
 {

@@ -299,7 +299,7 @@ static void block_size_choose(struct gemm_job *job)
     int64_t threads =
         work < (double)job->threads ? (int64_t)work : job->threads;
     double best = 0;
-    threads = threads > 1 ? threads : 1;
+    threads = max64(threads, 1);
     for (int64_t down = 1; down <= 4 * threads; down += 1 + down / 2) {
         int64_t rows =
             block_extent(gemm->m, down, BLOCK_ROW_MULTIPLE, max_rows);
@@ -330,8 +330,7 @@ static void split_k_choose(struct gemm_job *job, bool allowed)
     if (!allowed || gemm->k < MIN_SPLIT_K || (float)gemm->alpha == 0 ||
         gemm->m * gemm->n > MAX_SPLIT_ELEMENTS)
         return;
-    int64_t depth = ceil_div(gemm->k, MAX_SPLITS);
-    job->depth = depth > MIN_SPLIT_DEPTH ? depth : MIN_SPLIT_DEPTH;
+    job->depth = max64(ceil_div(gemm->k, MAX_SPLITS), MIN_SPLIT_DEPTH);
     job->splits = ceil_div(gemm->k, job->depth);
 }
 

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Column reductions; see column_reduce.h. */
+/* Reductions of many columns at once; see column_reduce_run in reduce.h. */
 #include "config.h"
 
 #include <math.h>
 
-#include "cpu/kernels/column_reduce.h"
 #include "cpu/kernels/reduce.h"
 
 /* Minimum rows of a chunk and maximum chunks of a column block.  The number of
@@ -17,20 +16,9 @@
 #define BLOCKS_PER_THREAD 2
 #define MIN_COLUMNS 64
 
-struct column_reduction {
-    const struct kernels *kernels;
-    struct pool *pool; /* thread pool; NULL means one thread */
-    uint32_t op;
-    const struct reduction_spaces *spaces;
-    const float *in;
-    void *out;             /* f32 results; i64 for argmax and argmin */
-    int64_t width, blocks; /* columns per block; blocks per row */
-    int64_t chunk, chunks; /* rows per chunk; chunks per block */
-};
-
 /* A block of columns that one thread reduces in chunks of rows. */
 struct column_block {
-    const struct column_reduction *reduction;
+    const struct reduction *reduction;
     const float *start;
     int64_t width;
     bool shifted;  /* true in the second pass of log_sum_exp */
@@ -38,16 +26,6 @@ struct column_block {
     float *values; /* `width` products, maxima or minima for each chunk.  In
                     * pass 2 of log_sum_exp, `width` maxima over all chunks. */
 };
-
-static double *sums_of(const struct column_block *block, int64_t chunk)
-{
-    return block->sums + chunk * block->width;
-}
-
-static float *values_of(const struct column_block *block, int64_t chunk)
-{
-    return block->values + chunk * block->width;
-}
 
 bool column_reduce_supports(const struct reduction_spaces *spaces)
 {
@@ -61,10 +39,7 @@ bool column_reduce_supports(const struct reduction_spaces *spaces)
 /* Returns true if this pass computes products, maxima or minima, not sums. */
 static bool computes_values(const struct column_block *block)
 {
-    uint32_t op = block->reduction->op;
-    return !block->shifted &&
-           (op == TANDEM_OP_PROD || op == TANDEM_OP_REDUCE_MAX ||
-            op == TANDEM_OP_REDUCE_MIN || op == TANDEM_OP_LOG_SUM_EXP);
+    return !block->shifted && reduction_has_value(block->reduction->op);
 }
 
 /* Combines rows, `stride` elements apart, with the accumulators of a chunk. */
@@ -73,32 +48,30 @@ static void rows_add(const struct column_block *block, int64_t chunk,
 {
     const struct kernels *kernels = block->reduction->kernels;
     int64_t width = block->width;
+    double *sums = block->sums + chunk * width;
+    float *values = block->values + chunk * width;
+    if (block->shifted) {
+        kernels->column_exp(NULL, 0, x, rows, stride, width, block->values,
+                            sums);
+        return;
+    }
     switch (block->reduction->op) {
     case TANDEM_OP_SUM:
     case TANDEM_OP_MEAN:
-        kernels->column_sum(x, rows, stride, width, sums_of(block, chunk));
+        kernels->column_sum(x, rows, stride, width, sums);
         break;
     case TANDEM_OP_PROD:
-        kernels->column_product(x, rows, stride, width,
-                                values_of(block, chunk));
+        kernels->column_product(x, rows, stride, width, values);
         break;
     case TANDEM_OP_REDUCE_MIN:
-        kernels->column_min(x, rows, stride, width, values_of(block, chunk));
+        kernels->column_min(x, rows, stride, width, values);
         break;
     case TANDEM_OP_REDUCE_MAX:
-        kernels->column_max(x, rows, stride, width, values_of(block, chunk));
-        break;
     case TANDEM_OP_LOG_SUM_EXP:
-        if (block->shifted)
-            kernels->column_exp(NULL, 0, x, rows, stride, width, block->values,
-                                sums_of(block, chunk));
-        else
-            kernels->column_max(x, rows, stride, width,
-                                values_of(block, chunk));
+        kernels->column_max(x, rows, stride, width, values);
         break;
     default:
-        kernels->column_sum_square(x, rows, stride, width,
-                                   sums_of(block, chunk));
+        kernels->column_sum_square(x, rows, stride, width, sums);
     }
 }
 
@@ -108,30 +81,27 @@ static void accumulators_start(const struct column_block *block, int64_t chunk)
     float start = op == TANDEM_OP_PROD         ? 1.0f
                   : op == TANDEM_OP_REDUCE_MIN ? INFINITY
                                                : -INFINITY;
-    for (int64_t i = 0; i < block->width; i++) {
-        sums_of(block, chunk)[i] = 0.0;
+    int64_t from = chunk * block->width;
+    for (int64_t i = from; i < from + block->width; i++) {
+        block->sums[i] = 0.0;
         if (!block->shifted)
-            values_of(block, chunk)[i] = start;
+            block->values[i] = start;
     }
 }
 
 static void chunks_run(const void *context, int64_t first, int64_t end)
 {
     const struct column_block *block = context;
-    const struct column_reduction *reduction = block->reduction;
-    const struct iteration_space *rows = &reduction->spaces->reduced;
+    const struct iteration_space *rows = &block->reduction->spaces.reduced;
     uint32_t inner = rows->rank - 1;
     for (int64_t chunk = first; chunk < end; chunk++) {
-        int64_t from = chunk * reduction->chunk;
-        int64_t to = rows->elements - from < reduction->chunk
-                         ? rows->elements
-                         : from + reduction->chunk;
+        int64_t from = chunk * block->reduction->chunk;
+        int64_t to = min64(rows->elements, from + block->reduction->chunk);
         struct cursor cursor;
         accumulators_start(block, chunk);
         cursor_seek(&cursor, rows, from);
         for (int64_t n; from < to; from += n) {
-            n = rows->shape[inner] - cursor.index[inner];
-            n = n < to - from ? n : to - from;
+            n = min64(rows->shape[inner] - cursor.index[inner], to - from);
             rows_add(block, chunk, block->start + cursor.offsets[0], n,
                      rows->strides[0][inner]);
             cursor_move(&cursor, rows, inner, n);
@@ -142,20 +112,18 @@ static void chunks_run(const void *context, int64_t first, int64_t end)
 /* Combines the accumulators of all chunks, in order, in those of chunk 0. */
 static void chunks_combine(const struct column_block *block)
 {
-    const struct column_reduction *reduction = block->reduction;
-    for (int64_t chunk = 1; chunk < reduction->chunks; chunk++) {
-        if (computes_values(block)) {
-            rows_add(block, 0, values_of(block, chunk), 1, 0);
-            continue;
-        }
-        for (int64_t i = 0; i < block->width; i++)
-            block->sums[i] += sums_of(block, chunk)[i];
-    }
+    int64_t width = block->width;
+    for (int64_t chunk = 1; chunk < block->reduction->chunks; chunk++)
+        if (computes_values(block))
+            rows_add(block, 0, block->values + chunk * width, 1, 0);
+        else
+            for (int64_t i = 0; i < width; i++)
+                block->sums[i] += block->sums[chunk * width + i];
 }
 
 static void block_pass(const struct column_block *block)
 {
-    const struct column_reduction *reduction = block->reduction;
+    const struct reduction *reduction = block->reduction;
     if (reduction->pool != NULL)
         pool_run(reduction->pool, reduction->op + POOL_VARIANT, chunks_run,
                  block, reduction->chunks, reduction->chunk * block->width);
@@ -164,10 +132,10 @@ static void block_pass(const struct column_block *block)
     chunks_combine(block);
 }
 
-static void block_reduce(const struct column_reduction *reduction,
-                         const float *start, float *out, int64_t width)
+static void block_reduce(const struct reduction *reduction, const float *start,
+                         float *out, int64_t width)
 {
-    const struct reduction_spaces *spaces = reduction->spaces;
+    const struct reduction_spaces *spaces = &reduction->spaces;
     double sums[ACCUMULATORS];
     float values[ACCUMULATORS];
     int64_t step = spaces->kept.strides[0][spaces->kept.rank - 1];
@@ -182,11 +150,11 @@ static void block_reduce(const struct column_reduction *reduction,
                                          spaces->reduced.elements);
 }
 
-static void block_find(const struct column_reduction *reduction,
-                       const float *start, int64_t *out, int64_t width)
+static void block_find(const struct reduction *reduction, const float *start,
+                       int64_t *out, int64_t width)
 {
     const struct kernels *kernels = reduction->kernels;
-    const struct reduction_spaces *spaces = reduction->spaces;
+    const struct reduction_spaces *spaces = &reduction->spaces;
     int64_t rows = spaces->reduced.elements;
     int64_t stride = spaces->reduced.strides[0][spaces->reduced.rank - 1];
     int64_t step = spaces->kept.strides[0][spaces->kept.rank - 1];
@@ -197,7 +165,7 @@ static void block_find(const struct column_reduction *reduction,
         out[i * step] = 0;
     }
     for (int64_t done = 0; done < rows; done += FIND_ROWS) {
-        int64_t block = rows - done < FIND_ROWS ? rows - done : FIND_ROWS;
+        int64_t block = min64(rows - done, FIND_ROWS);
         for (int64_t i = 0; i < width; i++)
             found[i] = -1;
         (reduction->op == TANDEM_OP_ARGMIN ? kernels->column_argmin
@@ -211,20 +179,13 @@ static void block_find(const struct column_reduction *reduction,
 
 static void blocks_run(const void *context, int64_t first, int64_t end)
 {
-    const struct column_reduction *reduction = context;
-    const struct iteration_space *kept = &reduction->spaces->kept;
-    uint32_t inner = kept->rank - 1;
+    const struct reduction *reduction = context;
     for (int64_t task = first; task < end; task++) {
-        int64_t column = task % reduction->blocks * reduction->width;
-        int64_t width = kept->shape[inner] - column < reduction->width
-                            ? kept->shape[inner] - column
-                            : reduction->width;
         struct cursor cursor;
-        cursor_seek(&cursor, kept,
-                    task / reduction->blocks * kept->shape[inner] + column);
+        int64_t width = columns_seek(&cursor, &reduction->spaces.kept, task,
+                                     reduction->blocks, reduction->width);
         const float *start = reduction->in + cursor.offsets[1];
-        if (reduction->op == TANDEM_OP_ARGMAX ||
-            reduction->op == TANDEM_OP_ARGMIN)
+        if (reduction_finds_index(reduction->op))
             block_find(reduction, start,
                        (int64_t *)reduction->out + cursor.offsets[0], width);
         else
@@ -235,59 +196,45 @@ static void blocks_run(const void *context, int64_t first, int64_t end)
 
 /* Chooses the number of columns per block: 4 KiB of each row, or less if
  * threads would be idle otherwise.  This number does not affect results. */
-static void block_width_choose(struct column_reduction *reduction,
-                               int64_t threads)
+static void block_width_choose(struct reduction *reduction, int64_t threads)
 {
-    const struct iteration_space *kept = &reduction->spaces->kept;
+    const struct iteration_space *kept = &reduction->spaces.kept;
     int64_t width = kept->shape[kept->rank - 1];
     int64_t lines = kept->elements / width;
     reduction->width = MAX_COLUMNS;
     while (threads > 1 && reduction->width > MIN_COLUMNS &&
-           lines * ((width + reduction->width - 1) / reduction->width) <
+           lines * ceil_div(width, reduction->width) <
                BLOCKS_PER_THREAD * threads)
         reduction->width /= 2;
-    reduction->blocks = (width + reduction->width - 1) / reduction->width;
+    reduction->blocks = ceil_div(width, reduction->width);
 }
 
 /* Chooses the number of rows per chunk.  The number affects the rounding of
  * sums, so it must not depend on the number of threads. */
-static void chunk_rows_choose(struct column_reduction *reduction)
+static void chunk_rows_choose(struct reduction *reduction)
 {
-    const struct iteration_space *kept = &reduction->spaces->kept;
-    int64_t rows = reduction->spaces->reduced.elements;
+    const struct iteration_space *kept = &reduction->spaces.kept;
+    int64_t rows = reduction->spaces.reduced.elements;
     int64_t width = kept->shape[kept->rank - 1];
-    int64_t most =
-        width < MAX_COLUMNS ? ACCUMULATORS / width : ACCUMULATORS / MAX_COLUMNS;
-    most = most < MAX_CHUNKS ? most : MAX_CHUNKS;
-    reduction->chunk = MIN_CHUNK_ROWS;
-    if (rows > MIN_CHUNK_ROWS * most)
-        reduction->chunk = (rows + most - 1) / most;
-    reduction->chunks = (rows + reduction->chunk - 1) / reduction->chunk;
+    int64_t max = min64(ACCUMULATORS / min64(width, MAX_COLUMNS), MAX_CHUNKS);
+    reduction->chunk = max64(ceil_div(rows, max), MIN_CHUNK_ROWS);
+    reduction->chunks = ceil_div(rows, reduction->chunk);
 }
 
-void column_reduce_run(const struct work *work,
-                       const struct reduction_spaces *spaces, const float *in,
-                       float *out)
+void column_reduce_run(struct reduction *reduction, struct pool *pool)
 {
-    int64_t rows = spaces->reduced.elements;
-    int64_t width = spaces->kept.shape[spaces->kept.rank - 1];
-    struct column_reduction reduction = {.kernels = work->device->kernels,
-                                         .op = work->op->id,
-                                         .spaces = spaces,
-                                         .in = in,
-                                         .out = out};
-    int64_t threads = pool_threads(work->device->pool);
-    block_width_choose(&reduction, threads);
-    chunk_rows_choose(&reduction);
-    int64_t tasks = spaces->kept.elements / width * reduction.blocks;
-    bool finds =
-        reduction.op == TANDEM_OP_ARGMAX || reduction.op == TANDEM_OP_ARGMIN;
-    if (tasks < threads && reduction.chunks > 1 && !finds) {
-        reduction.pool = work->device->pool;
-        blocks_run(&reduction, 0, tasks);
+    const struct iteration_space *kept = &reduction->spaces.kept;
+    int64_t width = kept->shape[kept->rank - 1], threads = pool_threads(pool);
+    block_width_choose(reduction, threads);
+    chunk_rows_choose(reduction);
+    int64_t tasks = kept->elements / width * reduction->blocks;
+    if (tasks < threads && reduction->chunks > 1 &&
+        !reduction_finds_index(reduction->op)) {
+        reduction->pool = pool;
+        blocks_run(reduction, 0, tasks);
         return;
     }
-    pool_run(work->device->pool, reduction.op + POOL_VARIANT, blocks_run,
-             &reduction, tasks,
-             rows * ((width + reduction.blocks - 1) / reduction.blocks));
+    pool_run(pool, reduction->op + POOL_VARIANT, blocks_run, reduction, tasks,
+             reduction->spaces.reduced.elements *
+                 ceil_div(width, reduction->blocks));
 }

@@ -9,7 +9,6 @@
 #include <math.h>
 
 #include "common/operator_table.h"
-#include "cpu/objects.h"
 #include "cpu/kernels/reduce.h"
 
 struct norm {

@@ -10,8 +10,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "cpu/objects.h"
-#include "cpu/kernels/column_reduce.h"
 #include "cpu/kernels/reduce.h"
 
 /* Minimum elements of a chunk, and maximum number of chunks per result. */
@@ -19,12 +17,6 @@
 #define CHUNKS 256
 
 /* ---- pieces ------------------------------------------------------------- */
-
-static void line_pack(float *to, const float *from, int64_t step, int64_t n)
-{
-    for (int64_t i = 0; i < n; i++)
-        to[i] = from[i * step];
-}
 
 /* Callback type: processes n contiguous elements, from element number
  * `position` on.  Returns false to stop the iteration. */
@@ -42,12 +34,10 @@ static void span_visit(const struct iteration_space *space, const float *start,
     struct cursor cursor;
     cursor_seek(&cursor, space, first);
     while (first < end) {
-        int64_t n = space->shape[inner] - cursor.index[inner];
         const float *x = start + cursor.offsets[0];
-        if (n > end - first)
-            n = end - first;
-        if (step != 1 && n > PACK_ELEMENTS)
-            n = PACK_ELEMENTS;
+        int64_t n =
+            min64(space->shape[inner] - cursor.index[inner],
+                  step == 1 ? end - first : min64(end - first, PACK_ELEMENTS));
         if (step != 1 && n > 1) {
             line_pack(packed, x, step, n);
             x = packed;
@@ -57,36 +47,6 @@ static void span_visit(const struct iteration_space *space, const float *start,
         first += n;
         cursor_move(&cursor, space, inner, n);
     }
-}
-
-float line_max(const struct kernels *kernels, const float *x, int64_t step,
-               int64_t n)
-{
-    float packed[PACK_ELEMENTS], pair[2] = {-INFINITY, -INFINITY};
-    if (step == 1)
-        return kernels->max(x, n);
-    for (int64_t done = 0; done < n; done += PACK_ELEMENTS) {
-        int64_t piece = n - done < PACK_ELEMENTS ? n - done : PACK_ELEMENTS;
-        line_pack(packed, x + done * step, step, piece);
-        pair[1] = kernels->max(packed, piece);
-        pair[0] = kernels->max(pair, 2);
-    }
-    return pair[0];
-}
-
-double line_sum_exp(const struct kernels *kernels, const float *x, int64_t step,
-                    int64_t n, float m)
-{
-    float packed[PACK_ELEMENTS];
-    double sum = 0;
-    if (step == 1)
-        return kernels->sum_exp(x, n, m);
-    for (int64_t done = 0; done < n; done += PACK_ELEMENTS) {
-        int64_t piece = n - done < PACK_ELEMENTS ? n - done : PACK_ELEMENTS;
-        line_pack(packed, x + done * step, step, piece);
-        sum += kernels->sum_exp(packed, piece, m);
-    }
-    return sum;
 }
 
 /* ---- one result --------------------------------------------------------- */
@@ -103,36 +63,48 @@ struct partial {
     int64_t found; /* result of argmax or argmin */
 };
 
-static bool wants_extreme(uint32_t op)
+/* Reduces n contiguous elements by one kernel call.  Returns their sum, or
+ * stores their maximum, minimum or product in *out_value. */
+static double row_reduce(const struct kernels *kernels, uint32_t op,
+                         const float *x, int64_t n, float *out_value)
 {
-    return op == TANDEM_OP_REDUCE_MAX || op == TANDEM_OP_REDUCE_MIN ||
-           op == TANDEM_OP_ARGMAX || op == TANDEM_OP_ARGMIN ||
-           op == TANDEM_OP_LOG_SUM_EXP;
+    switch (op) {
+    case TANDEM_OP_SUM:
+    case TANDEM_OP_MEAN:
+        return kernels->sum(x, n);
+    case TANDEM_OP_PROD:
+        *out_value = kernels->product(x, n);
+        return 0;
+    case TANDEM_OP_REDUCE_MIN:
+    case TANDEM_OP_ARGMIN:
+        *out_value = kernels->min(x, n);
+        return 0;
+    case TANDEM_OP_REDUCE_MAX:
+    case TANDEM_OP_ARGMAX:
+    case TANDEM_OP_LOG_SUM_EXP:
+        *out_value = kernels->max(x, n);
+        return 0;
+    default:
+        return kernels->sum_square(x, n);
+    }
 }
 
-static bool wants_min(uint32_t op)
+/* Combines `partial` with the result of later elements. */
+static void partial_join(struct partial *partial, float value, double sum)
 {
-    return op == TANDEM_OP_REDUCE_MIN || op == TANDEM_OP_ARGMIN;
-}
-
-static void partial_start(struct partial *partial,
-                          const struct kernels *kernels, uint32_t op)
-{
-    memset(partial, 0, sizeof *partial);
-    partial->kernels = kernels;
-    partial->op = op;
-    partial->value = op == TANDEM_OP_PROD ? 1.0f : 0.0f;
-}
-
-static void extreme_add(struct partial *partial, float x)
-{
-    float pair[2] = {partial->value, x};
-    if (!partial->started)
-        partial->value = x;
+    const struct kernels *kernels = partial->kernels;
+    float pair[2] = {partial->value, value};
+    if (partial->shifted || !reduction_has_value(partial->op))
+        partial->sum += sum;
+    else if (partial->op == TANDEM_OP_PROD)
+        partial->value *= value;
+    else if (!partial->started)
+        partial->value = value;
+    else if (partial->op == TANDEM_OP_REDUCE_MIN ||
+             partial->op == TANDEM_OP_ARGMIN)
+        partial->value = kernels->min(pair, 2);
     else
-        partial->value = wants_min(partial->op)
-                             ? partial->kernels->min(pair, 2)
-                             : partial->kernels->max(pair, 2);
+        partial->value = kernels->max(pair, 2);
     partial->started = true;
 }
 
@@ -141,18 +113,12 @@ static bool piece_reduce(void *state, const float *x, int64_t n,
 {
     struct partial *partial = state;
     const struct kernels *kernels = partial->kernels;
+    float value = 0;
     (void)position;
-    if (partial->shifted)
-        partial->sum += kernels->sum_exp(x, n, partial->value);
-    else if (wants_extreme(partial->op))
-        extreme_add(partial, wants_min(partial->op) ? kernels->min(x, n)
-                                                    : kernels->max(x, n));
-    else if (partial->op == TANDEM_OP_PROD)
-        partial->value *= kernels->product(x, n);
-    else if (partial->op == TANDEM_OP_SUM || partial->op == TANDEM_OP_MEAN)
-        partial->sum += kernels->sum(x, n);
-    else
-        partial->sum += kernels->sum_square(x, n);
+    double sum = partial->shifted
+                     ? kernels->sum_exp(x, n, partial->value)
+                     : row_reduce(kernels, partial->op, x, n, &value);
+    partial_join(partial, value, sum);
     return true;
 }
 
@@ -163,27 +129,6 @@ static bool piece_find(void *state, const float *x, int64_t n, int64_t position)
     partial->found = position + at;
     return at == n;
 }
-
-/* Combines `partial` with the partial result of a later chunk. */
-static void partial_join(struct partial *partial, const struct partial *later)
-{
-    if (wants_extreme(partial->op) && !partial->shifted)
-        extreme_add(partial, later->value);
-    else if (partial->op == TANDEM_OP_PROD)
-        partial->value *= later->value;
-    else
-        partial->sum += later->sum;
-}
-
-struct reduction {
-    const struct kernels *kernels;
-    struct pool *pool; /* thread pool; NULL means one thread */
-    uint32_t op;
-    struct reduction_spaces spaces;
-    const float *in;
-    void *out; /* f32 results; i64 for argmax and argmin */
-    int64_t chunk, chunks;
-};
 
 struct chunk_work {
     const struct reduction *reduction;
@@ -199,9 +144,7 @@ static void chunks_run(const void *context, int64_t first, int64_t end)
     const struct iteration_space *space = &reduction->spaces.reduced;
     for (int64_t i = first; i < end; i++) {
         int64_t from = i * reduction->chunk;
-        int64_t to = space->elements - from < reduction->chunk
-                         ? space->elements
-                         : from + reduction->chunk;
+        int64_t to = min64(space->elements, from + reduction->chunk);
         work->partials[i] = work->first;
         span_visit(space, work->start, from, to, piece_reduce,
                    &work->partials[i]);
@@ -228,18 +171,20 @@ static void chunks_reduce(const struct reduction *reduction, const float *start,
         chunks_run(&work, 0, reduction->chunks);
     *partial = partials[0];
     for (int64_t i = 1; i < reduction->chunks; i++)
-        partial_join(partial, &partials[i]);
+        partial_join(partial, partials[i].value, partials[i].sum);
 }
 
 static void result_make(const struct reduction *reduction, const float *start,
                         int64_t out_offset)
 {
     const struct iteration_space *space = &reduction->spaces.reduced;
-    struct partial partial;
-    partial_start(&partial, reduction->kernels, reduction->op);
+    struct partial partial = {
+        .kernels = reduction->kernels,
+        .op = reduction->op,
+        .value = reduction->op == TANDEM_OP_PROD ? 1.0f : 0.0f,
+    };
     chunks_reduce(reduction, start, &partial);
-    if (reduction->op == TANDEM_OP_ARGMAX ||
-        reduction->op == TANDEM_OP_ARGMIN) {
+    if (reduction_finds_index(reduction->op)) {
         span_visit(space, start, 0, space->elements, piece_find, &partial);
         ((int64_t *)reduction->out)[out_offset] = partial.found;
         return;
@@ -252,33 +197,6 @@ static void result_make(const struct reduction *reduction, const float *start,
         reduction->op, partial.sum, partial.value, space->elements);
 }
 
-/* Reduces a contiguous row by one kernel call.  Returns the row's result. */
-static float row_reduce(const struct reduction *reduction, const float *x,
-                        int64_t n)
-{
-    const struct kernels *kernels = reduction->kernels;
-    double sum = 0;
-    float value = 0;
-    switch (reduction->op) {
-    case TANDEM_OP_REDUCE_MAX:
-        value = kernels->max(x, n);
-        break;
-    case TANDEM_OP_REDUCE_MIN:
-        value = kernels->min(x, n);
-        break;
-    case TANDEM_OP_PROD:
-        value = kernels->product(x, n);
-        break;
-    case TANDEM_OP_SUM:
-    case TANDEM_OP_MEAN:
-        sum = kernels->sum(x, n);
-        break;
-    default:
-        sum = kernels->sum_square(x, n);
-    }
-    return reduction_finish(reduction->op, sum, value, n);
-}
-
 /* Returns true if dense_rows_run supports the reduction. */
 static bool rows_suit(const struct reduction *reduction)
 {
@@ -287,8 +205,7 @@ static bool rows_suit(const struct reduction *reduction)
     uint32_t op = reduction->op;
     return reduction->chunks == 1 && kept->rank == 1 && along->rank == 1 &&
            (along->strides[0][0] == 1 || along->elements == 1) &&
-           op != TANDEM_OP_ARGMAX && op != TANDEM_OP_ARGMIN &&
-           op != TANDEM_OP_LOG_SUM_EXP;
+           !reduction_finds_index(op) && op != TANDEM_OP_LOG_SUM_EXP;
 }
 
 static void dense_rows_run(const void *context, int64_t first, int64_t end)
@@ -296,10 +213,14 @@ static void dense_rows_run(const void *context, int64_t first, int64_t end)
     const struct reduction *reduction = context;
     const struct iteration_space *kept = &reduction->spaces.kept;
     int64_t n = reduction->spaces.reduced.elements;
+    uint32_t op = reduction->op;
     float *out = reduction->out;
-    for (int64_t i = first; i < end; i++)
-        out[i * kept->strides[0][0]] =
-            row_reduce(reduction, reduction->in + i * kept->strides[1][0], n);
+    for (int64_t i = first; i < end; i++) {
+        const float *x = reduction->in + i * kept->strides[1][0];
+        float value = 0;
+        double sum = row_reduce(reduction->kernels, op, x, n, &value);
+        out[i * kept->strides[0][0]] = reduction_finish(op, sum, value, n);
+    }
 }
 
 static void results_run(const void *context, int64_t first, int64_t end)
@@ -317,14 +238,18 @@ static void results_run(const void *context, int64_t first, int64_t end)
 
 /* ---- operators ---------------------------------------------------------- */
 
+/* Returns the number of elements per chunk of n elements. */
+static int64_t chunk_elements(int64_t n)
+{
+    return max64(ceil_div(n, CHUNKS), CHUNK_ELEMENTS);
+}
+
 static void rows_run(struct reduction *reduction, struct pool *pool)
 {
     int64_t n = reduction->spaces.reduced.elements;
     int64_t results = reduction->spaces.kept.elements;
-    reduction->chunk = CHUNK_ELEMENTS;
-    if (n > CHUNK_ELEMENTS * (int64_t)CHUNKS)
-        reduction->chunk = (n + CHUNKS - 1) / CHUNKS;
-    reduction->chunks = (n + reduction->chunk - 1) / reduction->chunk;
+    reduction->chunk = chunk_elements(n);
+    reduction->chunks = ceil_div(n, reduction->chunk);
     /* A nested pool_run would use one thread.  Therefore either the results run
      * in parallel, or the chunks of each result do. */
     if (reduction->chunks > 1 && results < 32) {
@@ -332,7 +257,6 @@ static void rows_run(struct reduction *reduction, struct pool *pool)
         results_run(reduction, 0, results);
         return;
     }
-    reduction->pool = NULL;
     pool_run(pool, reduction->op,
              rows_suit(reduction) ? dense_rows_run : results_run, reduction,
              results, n);
@@ -367,7 +291,7 @@ void reduce_run(const struct work *work)
     if (reduction.spaces.reduced.elements == 0)
         empty_run(&reduction);
     else if (column_reduce_supports(&reduction.spaces))
-        column_reduce_run(work, &reduction.spaces, reduction.in, reduction.out);
+        column_reduce_run(&reduction, work->device->pool);
     else
         rows_run(&reduction, work->device->pool);
 }
@@ -388,12 +312,12 @@ static void dot_chunks(const void *context, int64_t first, int64_t end)
     bool dense = dot->a_step == 1 && dot->b_step == 1;
     for (int64_t i = first; i < end; i++) {
         int64_t from = i * dot->chunk;
-        int64_t to = dot->n - from < dot->chunk ? dot->n : from + dot->chunk;
+        int64_t to = min64(dot->n, from + dot->chunk);
         double sum = 0;
         if (dense)
             sum = dot->kernels->dot(dot->a + from, dot->b + from, to - from);
         for (int64_t n; !dense && from < to; from += n) {
-            n = to - from < PACK_ELEMENTS ? to - from : PACK_ELEMENTS;
+            n = min64(to - from, PACK_ELEMENTS);
             line_pack(a, dot->a + from * dot->a_step, dot->a_step, n);
             line_pack(b, dot->b + from * dot->b_step, dot->b_step, n);
             sum += dot->kernels->dot(a, b, n);
@@ -406,14 +330,17 @@ void dot_run(const struct work *work)
 {
     double partials[CHUNKS], sum = 0;
     const struct tandem_tensor_desc *a = work->inputs[0], *b = work->inputs[1];
-    struct dot dot = {work->device->kernels, tensor_data(a), tensor_data(b),
-                      a->strides[0],         b->strides[0],  a->shape[0],
-                      CHUNK_ELEMENTS,        partials};
-    if (dot.n > CHUNK_ELEMENTS * (int64_t)CHUNKS)
-        dot.chunk = (dot.n + CHUNKS - 1) / CHUNKS;
-    int64_t chunks = (dot.n + dot.chunk - 1) / dot.chunk;
+    struct dot dot = {.kernels = work->device->kernels,
+                      .a = tensor_data(a),
+                      .b = tensor_data(b),
+                      .a_step = a->strides[0],
+                      .b_step = b->strides[0],
+                      .n = a->shape[0],
+                      .chunk = chunk_elements(a->shape[0]),
+                      .partials = partials};
+    int64_t chunks = ceil_div(dot.n, dot.chunk);
     pool_run(work->device->pool, TANDEM_OP_DOT, dot_chunks, &dot, chunks,
-             dot.n < dot.chunk ? dot.n : dot.chunk);
+             min64(dot.n, dot.chunk));
     for (int64_t i = 0; i < chunks; i++)
         sum += partials[i];
     *(float *)tensor_data(work->outputs[0]) = (float)sum;

@@ -1,12 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Functions to iterate over the axes of a reduction.  Pure functions. */
+/* Reductions, and functions to iterate over the axes of a reduction. */
 #ifndef TANDEM_CPU_KERNELS_REDUCE_H
 #define TANDEM_CPU_KERNELS_REDUCE_H
 
 #include <math.h>
 
 #include "common/iteration_space.h"
-#include "cpu/kernels/kernel_table.h"
+#include "cpu/objects.h"
+
+/* Maximum columns that are reduced at once: a 4 KiB page of each f32 row. */
+#define MAX_COLUMNS 1024
+
+/* A reduction.  A chunk consists of elements, or of rows in column_reduce.c. */
+struct reduction {
+    const struct kernels *kernels;
+    /* Runs the chunks of each result.  If NULL, the calling thread does. */
+    struct pool *pool;
+    uint32_t op;
+    struct reduction_spaces spaces;
+    const float *in;
+    void *out;             /* f32 results; i64 for argmax and argmin */
+    int64_t chunk, chunks; /* size of a chunk; chunks per result */
+    int64_t width, blocks; /* columns per block; blocks per row of results */
+};
+
+/* Returns true if column_reduce_run is faster than one reduction per result:
+ * neighboring results must come from contiguous input columns. */
+bool column_reduce_supports(const struct reduction_spaces *spaces);
+/* Runs a reduction that column_reduce_supports.  Reduces many columns at once,
+ * row by row.  Sets reduction->pool and the fields after `out`. */
+void column_reduce_run(struct reduction *reduction, struct pool *pool);
 
 /* Position in a space of at most two operands. */
 struct cursor {
@@ -46,6 +69,40 @@ static inline void cursor_move(struct cursor *cursor,
     }
 }
 
+/* Moves the cursor to the first result of block number `task`, if each row of
+ * results has `blocks` blocks of `width` columns.  Returns the block's number
+ * of columns. */
+static inline int64_t columns_seek(struct cursor *cursor,
+                                   const struct iteration_space *kept,
+                                   int64_t task, int64_t blocks, int64_t width)
+{
+    int64_t extent = kept->shape[kept->rank - 1];
+    int64_t column = task % blocks * width;
+    cursor_seek(cursor, kept, task / blocks * extent + column);
+    return min64(extent - column, width);
+}
+
+static inline void line_pack(float *to, const float *from, int64_t step,
+                             int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        to[i] = from[i * step];
+}
+
+static inline bool reduction_finds_index(uint32_t op)
+{
+    return op == TANDEM_OP_ARGMAX || op == TANDEM_OP_ARGMIN;
+}
+
+/* Returns true if the first pass of the reduction computes a product, maximum
+ * or minimum, not a sum. */
+static inline bool reduction_has_value(uint32_t op)
+{
+    return op == TANDEM_OP_PROD || op == TANDEM_OP_REDUCE_MAX ||
+           op == TANDEM_OP_REDUCE_MIN || op == TANDEM_OP_LOG_SUM_EXP ||
+           reduction_finds_index(op);
+}
+
 /* Returns the f32 result of a reduction of n elements.  `value` is their
  * product, maximum or minimum.  Only log_sum_exp uses both. */
 static inline float reduction_finish(uint32_t op, double sum, float value,
@@ -67,12 +124,5 @@ static inline float reduction_finish(uint32_t op, double sum, float value,
         return (float)sum;
     }
 }
-
-/* For n elements x that are `step` apart, line_max returns the maximum, and
- * line_sum_exp returns the sum of e^(x - m). */
-float line_max(const struct kernels *kernels, const float *x, int64_t step,
-               int64_t n);
-double line_sum_exp(const struct kernels *kernels, const float *x, int64_t step,
-                    int64_t n, float m);
 
 #endif

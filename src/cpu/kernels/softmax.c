@@ -9,8 +9,6 @@
 #include <math.h>
 
 #include "common/operator_table.h"
-#include "cpu/objects.h"
-#include "cpu/kernels/column_reduce.h"
 #include "cpu/kernels/reduce.h"
 
 /* Target number of elements in a band of columns.  A band (512 KiB of f32) is
@@ -26,20 +24,39 @@ struct softmax {
     int64_t bands, width; /* number of bands; columns per band */
 };
 
-/* Stores y = e^(x - m) for n strided elements.  Returns the sum of y. */
+/* Returns the maximum of n elements that are `step` apart. */
+static float line_max(const struct kernels *kernels, const float *x,
+                      int64_t step, int64_t n)
+{
+    float packed[PACK_ELEMENTS], pair[2] = {-INFINITY, -INFINITY};
+    if (step == 1)
+        return kernels->max(x, n);
+    for (int64_t done = 0; done < n; done += PACK_ELEMENTS) {
+        int64_t piece = min64(n - done, PACK_ELEMENTS);
+        line_pack(packed, x + done * step, step, piece);
+        pair[1] = kernels->max(packed, piece);
+        pair[0] = kernels->max(pair, 2);
+    }
+    return pair[0];
+}
+
+/* Returns the sum of e^(x - m) over n strided elements.  Unless y is NULL,
+ * stores the terms of the sum in y. */
 static double line_exp(const struct kernels *kernels, float *y, int64_t y_step,
                        const float *x, int64_t x_step, int64_t n, float m)
 {
     float packed[PACK_ELEMENTS];
     double sum = 0;
+    if (y == NULL && x_step == 1)
+        return kernels->sum_exp(x, n, m);
     if (y_step == 1 && x_step == 1)
         return kernels->exp_row(y, x, n, m);
     for (int64_t done = 0; done < n; done += PACK_ELEMENTS) {
-        int64_t piece = n - done < PACK_ELEMENTS ? n - done : PACK_ELEMENTS;
-        for (int64_t i = 0; i < piece; i++)
-            packed[i] = x[(done + i) * x_step];
-        sum += kernels->exp_row(packed, packed, piece, m);
-        for (int64_t i = 0; i < piece; i++)
+        int64_t piece = min64(n - done, PACK_ELEMENTS);
+        line_pack(packed, x + done * x_step, x_step, piece);
+        sum += y == NULL ? kernels->sum_exp(packed, piece, m)
+                         : kernels->exp_row(packed, packed, piece, m);
+        for (int64_t i = 0; y != NULL && i < piece; i++)
             y[(done + i) * y_step] = packed[i];
     }
     return sum;
@@ -84,7 +101,7 @@ static void rows_run(const void *context, int64_t first, int64_t end)
         float *y = softmax->out + cursor.offsets[0];
         float m = line_max(kernels, x, x_step, n);
         if (softmax->logarithm) {
-            double sum = line_sum_exp(kernels, x, x_step, n, m);
+            double sum = line_exp(kernels, NULL, 0, x, x_step, n, m);
             line_shift(kernels, y, y_step, x, x_step, n, m, (float)log(sum));
         } else {
             double sum = line_exp(kernels, y, y_step, x, x_step, n, m);
@@ -138,14 +155,10 @@ static void band_run(const struct softmax *softmax, const float *x, float *y,
 static void bands_run(const void *context, int64_t first, int64_t end)
 {
     const struct softmax *softmax = context;
-    const struct iteration_space *kept = &softmax->spaces.kept;
-    int64_t extent = kept->shape[kept->rank - 1];
     for (int64_t task = first; task < end; task++) {
-        int64_t column = task % softmax->bands * softmax->width;
-        int64_t width =
-            extent - column < softmax->width ? extent - column : softmax->width;
         struct cursor cursor;
-        cursor_seek(&cursor, kept, task / softmax->bands * extent + column);
+        int64_t width = columns_seek(&cursor, &softmax->spaces.kept, task,
+                                     softmax->bands, softmax->width);
         band_run(softmax, softmax->in + cursor.offsets[1],
                  softmax->out + cursor.offsets[0], width);
     }
@@ -172,14 +185,11 @@ void softmax_run(const struct work *work)
                  kept->elements, n);
         return;
     }
-    softmax.width = BAND_ELEMENTS / n;
-    softmax.width = softmax.width < 64            ? 64
-                    : softmax.width > MAX_COLUMNS ? MAX_COLUMNS
-                                                  : softmax.width;
-    softmax.bands = (extent + softmax.width - 1) / softmax.width;
+    softmax.width = max64(64, min64(BAND_ELEMENTS / n, MAX_COLUMNS));
+    softmax.bands = ceil_div(extent, softmax.width);
     pool_run(work->device->pool, work->op->id + POOL_VARIANT, bands_run,
              &softmax, kept->elements / extent * softmax.bands,
-             n * ((extent + softmax.bands - 1) / softmax.bands));
+             n * ceil_div(extent, softmax.bands));
 }
 
 /* ---- cross-entropy ------------------------------------------------------ */
@@ -216,8 +226,8 @@ static void losses_run(const void *context, int64_t first, int64_t end)
         if (label < 0)
             continue;
         float m = line_max(work->kernels, x, work->class_stride, work->classes);
-        double sum = line_sum_exp(work->kernels, x, work->class_stride,
-                                  work->classes, m);
+        double sum = line_exp(work->kernels, NULL, 0, x, work->class_stride,
+                              work->classes, m);
         *y = (float)(((double)m - x[label * work->class_stride]) + log(sum));
     }
 }
