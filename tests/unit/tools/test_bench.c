@@ -77,7 +77,7 @@ END_TEST
  */
 START_TEST(operands_are_what_they_always_were)
 {
-    struct product p = {.dtype = TANDEM_F32};
+    struct gemm_case p = {.dtype = TANDEM_F32};
 
     ck_assert_float_eq(gemm_case_value(&p, 'a', 0), 7407119 * 0x1p-23f);
     ck_assert_float_eq(gemm_case_value(&p, 'b', 1000003), -229484 * 0x1p-23f);
@@ -90,8 +90,8 @@ END_TEST
 /* Element (row, column) of an operand as kind has it, over what it is alike. */
 static float scale_at(enum inputs kind, char operand, int row, int column)
 {
-    struct product p = {.dtype = TANDEM_F32,
-                        .gemm = {.m = M, .n = N, .k = K, .batch = 2}};
+    struct gemm_case p = {.dtype = TANDEM_F32,
+                          .gemm = {.m = M, .n = N, .k = K, .batch = 2}};
     uint64_t index = (uint64_t)(row * (operand == 'a' ? K : N) + column);
     float alike = gemm_case_value(&p, operand, index);
 
@@ -129,7 +129,7 @@ END_TEST
 static float a[M * K], b[K * N], bias[N], c[M * N];
 
 /* A product by the book, with bias and relu. */
-static void product_fill(struct product *p, bool transposed)
+static void product_fill(struct gemm_case *p, bool transposed)
 {
     memset(p, 0, sizeof *p);
     p->dtype = TANDEM_F32;
@@ -160,27 +160,28 @@ static void product_fill(struct product *p, bool transposed)
         }
 }
 
-static void judge(const struct probe *probe, double *out_componentwise,
-                  double *out_max_relative)
+static void judge(const struct sampled_entries *samples,
+                  double *out_componentwise, double *out_max_relative)
 {
-    float rows[PROBE_SIDE * N];
+    float rows[SAMPLE_SIDE * N];
 
-    for (uint32_t i = 0; i < probe->row_count; i++)
-        memcpy(rows + i * N, c + probe->rows[i] * N, N * sizeof *c);
-    gemm_reference_errors(probe, rows, N, out_componentwise, out_max_relative);
+    for (uint32_t i = 0; i < samples->row_count; i++)
+        memcpy(rows + i * N, c + samples->rows[i] * N, N * sizeof *c);
+    gemm_reference_errors(samples, rows, N, out_componentwise,
+                          out_max_relative);
 }
 
 START_TEST(right_products_have_small_errors)
 {
-    struct product p;
-    struct probe probe;
+    struct gemm_case p;
+    struct sampled_entries samples;
     double componentwise, max_relative;
 
     product_fill(&p, _i == 1);
-    probe_fill(&p, &probe);
-    ck_assert_uint_eq(probe.row_count, PROBE_SIDE);
-    ck_assert_uint_eq(probe.column_count, PROBE_SIDE);
-    judge(&probe, &componentwise, &max_relative);
+    samples_fill(&p, &samples);
+    ck_assert_uint_eq(samples.row_count, SAMPLE_SIDE);
+    ck_assert_uint_eq(samples.column_count, SAMPLE_SIDE);
+    judge(&samples, &componentwise, &max_relative);
     ck_assert_double_lt(componentwise, 1e-7);
     ck_assert_double_lt(max_relative, 1e-7);
 }
@@ -188,20 +189,20 @@ END_TEST
 
 START_TEST(one_wrong_entry_is_seen)
 {
-    struct product p;
-    struct probe probe;
+    struct gemm_case p;
+    struct sampled_entries samples;
     double componentwise, max_relative;
     float *entry;
 
     product_fill(&p, false);
-    probe_fill(&p, &probe);
-    entry = &c[probe.rows[3] * N + probe.columns[5]];
+    samples_fill(&p, &samples);
+    entry = &c[samples.rows[3] * N + samples.columns[5]];
     *entry += 1;
-    judge(&probe, &componentwise, &max_relative);
+    judge(&samples, &componentwise, &max_relative);
     ck_assert_double_gt(componentwise, 0.01);
     ck_assert_double_gt(max_relative, 0.01);
     *entry = NAN;
-    judge(&probe, &componentwise, &max_relative);
+    judge(&samples, &componentwise, &max_relative);
     ck_assert(isinf(componentwise) && isinf(max_relative));
 }
 END_TEST
@@ -241,13 +242,12 @@ START_TEST(operands_come_back_as_they_went)
 {
     static const uint32_t dtypes[] = {TANDEM_F32, TANDEM_F16, TANDEM_BF16};
     /* Of -1, 1/2 and 1/128. */
-    static const uint16_t bits[][3] = {{0, 0, 0},
-                                       {0xbc00, 0x3800, 0x2000},
-                                       {0xbf80, 0x3f00, 0x3c00}};
+    static const uint16_t bits[][3] = {
+        {0, 0, 0}, {0xbc00, 0x3800, 0x2000}, {0xbf80, 0x3f00, 0x3c00}};
     const struct tandem_backend backend = {.upload = upload,
                                            .download = download};
     struct bench bench = {.session = {.backend = &backend}};
-    struct product p = {.bench = &bench, .dtype = dtypes[_i]};
+    struct gemm_case p = {.bench = &bench, .dtype = dtypes[_i]};
     float values[256], row[64];
     uint16_t stored;
 
