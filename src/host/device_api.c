@@ -13,36 +13,23 @@
 
 #include <stdlib.h>
 
-/* Checks the arguments, locks the context and finds device number `id`.  On
- * failure unlocks the context.  `out` is the caller's result pointer. */
-static enum tandem_status device_enter(struct tandem_context *context,
-                                       uint32_t id, const void *out,
-                                       struct device **out_device)
+/* Checks the arguments and finds device number `id`.  has_out is true if no
+ * result pointer of the caller is NULL.  The caller may read the fields of the
+ * device that do not change after the enumeration without locking the context.
+ */
+static enum tandem_status device_lookup(struct tandem_context *context,
+                                        uint32_t id, bool has_out,
+                                        struct device **out_device)
 {
     enum tandem_status status = context_check(context);
 
     if (status != TANDEM_OK)
         return status;
-    if (out == NULL)
+    if (!has_out)
         return argument_error("output argument: NULL");
     context_lock(context);
     status = device_get(context, id, out_device);
-    if (status != TANDEM_OK)
-        context_unlock(context);
-    return status;
-}
-
-/* Finds device number `id` like device_enter, but does not lock the context.
- * The caller may read only fields that do not change after the enumeration. */
-static enum tandem_status device_lookup(struct tandem_context *context,
-                                        uint32_t id, const void *out,
-                                        struct device **out_device)
-{
-    const enum tandem_status status =
-        device_enter(context, id, out, out_device);
-
-    if (status == TANDEM_OK)
-        context_unlock(context);
+    context_unlock(context);
     return status;
 }
 
@@ -71,7 +58,7 @@ enum tandem_status tandem_device_describe(struct tandem_context *context,
 {
     struct device *found;
     enum tandem_status status =
-        device_lookup(context, device, out_info, &found);
+        device_lookup(context, device, out_info != NULL, &found);
 
     if (status == TANDEM_OK)
         status = struct_size_check("out_info", "tandem_device_info",
@@ -91,8 +78,7 @@ enum tandem_status tandem_device_name(struct tandem_context *context,
     if (out_backend != NULL)
         *out_backend = NULL;
     status = device_lookup(context, device,
-                           out_backend != NULL ? (const void *)out_index : NULL,
-                           &found);
+                           out_backend != NULL && out_index != NULL, &found);
     if (status == TANDEM_OK) {
         *out_backend = found->vtable->name;
         *out_index = found->index;
@@ -126,7 +112,7 @@ enum tandem_status tandem_device_is_calibrated(struct tandem_context *context,
 {
     struct device *found;
     const enum tandem_status status =
-        device_lookup(context, device, out_calibrated, &found);
+        device_lookup(context, device, out_calibrated != NULL, &found);
 
     if (status == TANDEM_OK)
         *out_calibrated = found->cost.calibrated;
@@ -139,7 +125,7 @@ enum tandem_status tandem_device_profile_path(struct tandem_context *context,
 {
     struct device *found;
     const enum tandem_status status =
-        device_lookup(context, device, out_path, &found);
+        device_lookup(context, device, out_path != NULL, &found);
 
     if (status == TANDEM_OK)
         *out_path = found->profile_path;
@@ -155,7 +141,7 @@ tandem_device_ignored_profiles(struct tandem_context *context, uint32_t device,
 
     if (out_why != NULL)
         *out_why = NULL;
-    status = device_lookup(context, device, out_why, &found);
+    status = device_lookup(context, device, out_why != NULL, &found);
     if (status == TANDEM_OK)
         *out_why = found->ignored_profiles;
     return status;
@@ -170,7 +156,7 @@ enum tandem_status tandem_device_is_op_blocked(struct tandem_context *context,
 
     if (out_blocked != NULL)
         *out_blocked = 0;
-    status = device_lookup(context, device, out_blocked, &found);
+    status = device_lookup(context, device, out_blocked != NULL, &found);
     if (status != TANDEM_OK)
         return status;
     if (op >= TANDEM_OP_ID_END)
@@ -191,11 +177,11 @@ tandem_device_backend(struct tandem_context *context, uint32_t device,
         *out_backend = NULL;
     if (out_device != NULL)
         *out_device = NULL;
-    status = device_enter(context, device,
-                          out_backend != NULL ? (const void *)out_device : NULL,
-                          &found);
+    status = device_lookup(context, device,
+                           out_backend != NULL && out_device != NULL, &found);
     if (status != TANDEM_OK)
         return status;
+    context_lock(context);
     status = device_open(found);
     if (status == TANDEM_OK) {
         *out_backend = found->vtable;
@@ -216,9 +202,11 @@ enum tandem_status tandem_device_predict_cost(struct tandem_context *context,
 
     if (out_ns != NULL)
         *out_ns = 0;
-    status = device_enter(context, device, out_ns, &found);
+    status = device_lookup(context, device, out_ns != NULL, &found);
     if (status != TANDEM_OK)
         return status;
+    /* The lock sets the default FP environment for the prediction. */
+    context_lock(context);
     if (curve == NULL)
         status = argument_error("curve: NULL");
     else if (!(x >= 0 && x <= MAX_COST_X))
@@ -289,29 +277,6 @@ enum tandem_status tandem_context_force_device(struct tandem_context *context,
     return status;
 }
 
-/* Waits for one device's work.  Other threads can use the device meanwhile. */
-static enum tandem_status device_await(struct device *device,
-                                       uint64_t deadline_ns)
-{
-    enum tandem_status status = stream_owner_wait_if_held(device, deadline_ns);
-
-    if (status == TANDEM_OK && device->state == DEVICE_OPEN)
-        status = wait_enqueued(device, deadline_ns);
-    return status == TANDEM_OK ? wait_idle(device, deadline_ns) : status;
-}
-
-/* Returns the context's stored asynchronous error and clears it, so that the
- * error is reported only once. */
-static enum tandem_status async_error_take(struct tandem_context *context)
-{
-    const enum tandem_status status = context->async_error_status;
-
-    context->async_error_status = TANDEM_OK;
-    if (status != TANDEM_OK)
-        last_error_set(status, "%s", context->async_error_message);
-    return status;
-}
-
 enum tandem_status tandem_context_synchronize(struct tandem_context *context,
                                               uint64_t timeout_ns)
 {
@@ -328,15 +293,22 @@ enum tandem_status tandem_context_synchronize(struct tandem_context *context,
 
         if (device->state != DEVICE_OPEN)
             continue;
-        status = device_await(device, deadline);
+        status = stream_owner_wait_if_held(device, deadline);
+        if (status == TANDEM_OK && device->state == DEVICE_OPEN)
+            status = wait_enqueued(device, deadline);
+        if (status == TANDEM_OK)
+            status = wait_idle(device, deadline);
         if (status == TANDEM_NOT_READY)
             first = status;
         else if (status != TANDEM_OK)
             device_store_async_error(device, status);
     }
     storages_free_pending(context);
-    if (first == TANDEM_OK)
-        first = async_error_take(context);
+    if (first == TANDEM_OK && context->async_error_status != TANDEM_OK) {
+        first = last_error_set(context->async_error_status, "%s",
+                               context->async_error_message);
+        context->async_error_status = TANDEM_OK;
+    }
     context_unlock(context);
     return first;
 }

@@ -105,15 +105,13 @@ enum tandem_status wait_idle(struct device *device, uint64_t deadline_ns)
         return status;
     if (device->state != DEVICE_OPEN)
         return TANDEM_OK;
-    if (device->async) {
+    if (device->async)
         stream_acquire(device);
-        status = device->vtable->stream_synchronize(device->stream,
-                                                    clock_left(deadline));
+    status = device->vtable->stream_synchronize(
+        device->stream,
+        device->async ? clock_left(deadline) : TANDEM_TIMEOUT_INFINITE);
+    if (device->async)
         stream_release(device);
-    } else {
-        status = device->vtable->stream_synchronize(device->stream,
-                                                    TANDEM_TIMEOUT_INFINITE);
-    }
     if (status == TANDEM_NOT_READY)
         return wait_timed_out(device, deadline_ns);
     if (device->state != DEVICE_OPEN)

@@ -176,25 +176,25 @@ static bool name_is_valid(const char *name)
 }
 
 const char *backend_vtable_normalize(const struct tandem_backend *vtable,
-                                     struct tandem_backend *out, char *why,
-                                     size_t why_bytes)
+                                     struct tandem_backend *out, char *why)
 {
     size_t bytes;
     const char *missing;
 
     memset(out, 0, sizeof(*out));
     if (vtable == NULL) {
-        snprintf(why, why_bytes, "it does not support version %u of the ABI",
-                 TANDEM_ABI_MAJOR);
+        snprintf(why, SECURE_WHY_BYTES,
+                 "it does not support version %u of the ABI", TANDEM_ABI_MAJOR);
         return why;
     }
     bytes = vtable->struct_size;
     if (bytes < offsetof(struct tandem_backend, last_error)) {
-        snprintf(why, why_bytes, "its vtable is truncated to %zu bytes", bytes);
+        snprintf(why, SECURE_WHY_BYTES, "its vtable is truncated to %zu bytes",
+                 bytes);
         return why;
     }
     if (vtable->abi_major != TANDEM_ABI_MAJOR) {
-        snprintf(why, why_bytes,
+        snprintf(why, SECURE_WHY_BYTES,
                  "its vtable is for version %u of the ABI; expected %u",
                  vtable->abi_major, TANDEM_ABI_MAJOR);
         return why;

@@ -66,12 +66,11 @@ static enum thread_start_state
 thread_start_state(struct affinity_mask *out_found)
 {
     const size_t bytes = sizeof(out_found->sets);
-    struct affinity_mask one;
+    struct affinity_mask one = {0};
     const int here = sched_getcpu();
     int count;
 
-    memset(out_found, 0, sizeof(*out_found));
-    memset(&one, 0, sizeof(one));
+    memset(out_found, 0, bytes);
     if (here < 0 || sched_getaffinity(0, bytes, out_found->sets) != 0)
         return threads_can_start(1) ? THREADS_START : THREADS_REFUSED;
     count = CPU_COUNT_S(bytes, out_found->sets);
@@ -116,7 +115,7 @@ struct tandem_backend *backend_find(const struct tandem_context *context,
 /* Adds the plugin to the context, or skips it if its name is already in use.
  * Returns NULL on success, otherwise the error: a static text or `why`. */
 static const char *backend_add(struct tandem_context *context, const char *path,
-                               void *library, char *why, size_t why_bytes)
+                               void *library, char *why)
 {
     tandem_backend_query_fn query;
     struct tandem_backend backend;
@@ -126,8 +125,7 @@ static const char *backend_add(struct tandem_context *context, const char *path,
     if (query == NULL)
         return "it is not a Tandem plugin: it does not "
                "export " TANDEM_BACKEND_QUERY_SYMBOL;
-    problem = backend_vtable_normalize(query(TANDEM_ABI_MAJOR), &backend, why,
-                                       why_bytes);
+    problem = backend_vtable_normalize(query(TANDEM_ABI_MAJOR), &backend, why);
     if (problem != NULL)
         return problem;
     if (backend_find(context, backend.name, strlen(backend.name)) != NULL) {
@@ -142,19 +140,6 @@ static const char *backend_add(struct tandem_context *context, const char *path,
     log_message(&context->log, TANDEM_LOG_INFO, "loaded %s: %s %s", path,
                 backend.name, backend.version);
     return NULL;
-}
-
-/* Reports a plugin that dlopen could not load.  If libraries are missing,
- * dlerror names the first missing library. */
-static void plugin_report_dlopen_error(struct tandem_context *context,
-                                       const char *path)
-{
-    const char *error = dlerror();
-
-    if (error == NULL)
-        error = "the system refuses new threads because of " THREADS_LIMITS;
-    context_add_load_error(context, TANDEM_LOG_WARNING, "%s: not loaded: %s%s",
-                           path, error, library_hint(error));
 }
 
 static const char *segments_check(int file, const ElfW(Ehdr) * header,
@@ -249,10 +234,17 @@ static void plugin_load(struct tandem_context *context, int directory,
     }
     library = library_open(context, path);
     if (library == NULL) {
-        plugin_report_dlopen_error(context, path);
+        /* If libraries are missing, dlerror names the first one. */
+        problem = dlerror();
+        if (problem == NULL)
+            problem =
+                "the system refuses new threads because of " THREADS_LIMITS;
+        context_add_load_error(context, TANDEM_LOG_WARNING,
+                               "%s: not loaded: %s%s", path, problem,
+                               library_hint(problem));
         return;
     }
-    problem = backend_add(context, path, library, why, sizeof(why));
+    problem = backend_add(context, path, library, why);
     if (problem != NULL) {
         context_add_load_error(context, TANDEM_LOG_WARNING, "%s: not used: %s",
                                path, problem);
@@ -276,14 +268,14 @@ static void directory_load(struct tandem_context *context, const char *path)
     struct directory_names found;
     const int directory = secure_directory_open(path, SECURE_READ, why);
 
-    if (directory < 0 && why[0] == '\0') {
-        log_message(&context->log, TANDEM_LOG_INFO,
-                    "no plugins from %s: the directory does not exist", path);
-        return;
-    }
     if (directory < 0) {
-        context_add_load_error(context, TANDEM_LOG_WARNING,
-                               "no plugins from %s: %s", path, why);
+        if (why[0] == '\0')
+            log_message(&context->log, TANDEM_LOG_INFO,
+                        "no plugins from %s: the directory does not exist",
+                        path);
+        else
+            context_add_load_error(context, TANDEM_LOG_WARNING,
+                                   "no plugins from %s: %s", path, why);
         return;
     }
     if (!directory_list(directory, is_plugin_name, NULL, &found))

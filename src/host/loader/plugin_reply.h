@@ -4,19 +4,17 @@
 #ifndef TANDEM_HOST_LOADER_PLUGIN_REPLY_H
 #define TANDEM_HOST_LOADER_PLUGIN_REPLY_H
 
+#include "common/secure_file.h"
 #include "host/exported_api.h"
-
-#include <stddef.h>
 
 #define BACKEND_NAME_BYTES 32u
 
 /* Checks a plugin's vtable, which may be NULL, and copies it to `out`.
  * Fallbacks replace missing optional entries, so that no caller tests for NULL.
  * Returns NULL on success, otherwise the reason for the rejection: a static
- * text or `why`.  Defined in backend_vtable.c. */
+ * text or `why`, which has SECURE_WHY_BYTES bytes. */
 const char *backend_vtable_normalize(const struct tandem_backend *vtable,
-                                     struct tandem_backend *out, char *why,
-                                     size_t why_bytes);
+                                     struct tandem_backend *out, char *why);
 
 /* Returns the plugin's last error message, or a default text if it has none. */
 const char *plugin_reply_error(const struct tandem_backend *vtable);

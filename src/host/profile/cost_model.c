@@ -16,7 +16,6 @@ static const char *const curve_names[COST_CURVE_COUNT] = {
     [TANDEM_COST_STRIDED] = "strided",
     [TANDEM_COST_GATHER] = "gather",
     [TANDEM_COST_OPTIMIZER] = "optimizer",
-    [TANDEM_COST_GEMM] = NULL,
     [TANDEM_COST_NORM] = "norm",
     [COST_UPLOAD] = "upload",
     [COST_DOWNLOAD] = "download",

@@ -30,10 +30,10 @@ enum tandem_status tandem_profile_set_scalar(struct tandem_profile *profile,
         status = argument_error("name: unknown scalar \"%.64s\"", name);
     if (status == TANDEM_OK)
         status = number_check(name, value, 0, MAX_COST_NS);
-    if (status == TANDEM_OK &&
-        json_object_set_new(json_object_get(profile->root, "scalars"), name,
-                            json_real(value)) != 0)
-        status = profile_memory_fail();
+    if (status == TANDEM_OK)
+        status = profile_memory_check(
+            json_object_set_new(json_object_get(profile->root, "scalars"), name,
+                                json_real(value)) == 0);
     return status;
 }
 
@@ -87,7 +87,7 @@ tandem_profile_add_curve_point(struct tandem_profile *profile,
         ok = json_array_set_new(points, index, pair) == 0;
     else
         ok = json_array_insert_new(points, index, pair) == 0;
-    return ok ? TANDEM_OK : profile_memory_fail();
+    return profile_memory_check(ok);
 }
 
 enum tandem_status tandem_profile_add_gemm_point(struct tandem_profile *profile,
@@ -111,11 +111,10 @@ enum tandem_status tandem_profile_add_gemm_point(struct tandem_profile *profile,
     if (json_array_size(points) == MAX_GEMM_POINTS)
         return argument_error("gemm: the profile has the maximum of %u points",
                               MAX_GEMM_POINTS);
-    return json_array_append_new(points, json_pack("[I, I, I, f]",
-                                                   (json_int_t)m, (json_int_t)n,
-                                                   (json_int_t)k, ns)) == 0
-               ? TANDEM_OK
-               : profile_memory_fail();
+    return profile_memory_check(
+        json_array_append_new(points, json_pack("[I, I, I, f]", (json_int_t)m,
+                                                (json_int_t)n, (json_int_t)k,
+                                                ns)) == 0);
 }
 
 /* Returns true if the text is valid UTF-8.  Jansson's own check would report
@@ -153,9 +152,8 @@ enum tandem_status tandem_profile_set_tuning(struct tandem_profile *profile,
     if (!text_is_utf8(key) || !text_is_utf8(value))
         return argument_error(
             "tuning value \"%.64s\": key or value is not UTF-8", key);
-    return json_object_set_new(tuning, key, json_string(value)) == 0
-               ? TANDEM_OK
-               : profile_memory_fail();
+    return profile_memory_check(
+        json_object_set_new(tuning, key, json_string(value)) == 0);
 }
 
 enum tandem_status tandem_profile_set_op_blocked(struct tandem_profile *profile,
@@ -178,8 +176,8 @@ enum tandem_status tandem_profile_set_op_blocked(struct tandem_profile *profile,
             return TANDEM_OK;
         }
     }
-    if (blocked != 0 &&
-        json_array_append_new(names, json_string(row->name)) != 0)
-        return profile_memory_fail();
-    return TANDEM_OK;
+    if (blocked == 0)
+        return TANDEM_OK;
+    return profile_memory_check(
+        json_array_append_new(names, json_string(row->name)) == 0);
 }

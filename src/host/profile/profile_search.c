@@ -6,7 +6,6 @@
 #include "common/thread_state_guard.h"
 #include "host/context/directories.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,26 +51,24 @@ static uint64_t hash_add(uint64_t hash, const char *text)
     return hash;
 }
 
-size_t profile_file_name(const struct profile_key *key, char *out, size_t bytes)
+size_t profile_file_name(const struct profile_key *key, char *out)
 {
     uint64_t hash = UINT64_C(0xcbf29ce484222325);
-    char name[sizeof(key->name)];
-    int length;
+    const int length =
+        snprintf(out, PROFILE_NAME_BYTES, "%s-%s-", key->backend, key->name);
 
-    hash = hash_add(hash, key->uuid[0] != '\0' ? key->uuid : key->pci);
-    hash = hash_add(hash, key->driver);
-    hash = hash_add(hash, key->plugin_version);
-    hash = hash_add(hash, key->host_cpu);
-    text_copy(name, sizeof(name), key->name);
-    for (char *c = name; *c != '\0'; c++) {
+    for (char *c = out + strlen(key->backend); *c != '\0'; c++) {
         const bool plain = (*c >= 'a' && *c <= 'z') ||
                            (*c >= 'A' && *c <= 'Z') || (*c >= '0' && *c <= '9');
 
         if (!plain)
             *c = '-';
     }
-    length = snprintf(out, bytes, "%s-%s-", key->backend, name);
-    snprintf(out + length, bytes - (size_t)length, "%016llx.json",
+    hash = hash_add(hash, key->uuid[0] != '\0' ? key->uuid : key->pci);
+    hash = hash_add(hash, key->driver);
+    hash = hash_add(hash, key->plugin_version);
+    hash = hash_add(hash, key->host_cpu);
+    snprintf(out + length, PROFILE_NAME_BYTES - (size_t)length, "%016llx.json",
              (unsigned long long)hash);
     return (size_t)length;
 }
@@ -81,25 +78,20 @@ size_t profile_file_name(const struct profile_key *key, char *out, size_t bytes)
 /* Appends the reason why a profile is not used to device->ignored_profiles,
  * which cl-probe --list shows.  Does nothing if memory runs out or the text
  * becomes too long. */
-__attribute__((format(printf, 2, 3))) static void
-ignored_profiles_add(struct device *device, const char *format, ...)
+static void ignored_profiles_add(struct device *device, const char *path,
+                                 const char *why)
 {
-    const size_t used =
-        device->ignored_profiles != NULL ? strlen(device->ignored_profiles) : 0;
-    char text[PATH_BYTES + SECURE_WHY_BYTES + 16];
-    va_list arguments;
-    char *grown;
+    char *old = device->ignored_profiles, *grown;
+    const size_t used = old != NULL ? strlen(old) : 0;
+    const size_t bytes = used + sizeof("; : ") + strlen(path) + strlen(why);
 
-    va_start(arguments, format);
-    vsnprintf(text, sizeof(text), format, arguments);
-    va_end(arguments);
-    if (used + strlen(text) + 3 > MAX_IGNORED_BYTES)
+    if (bytes > MAX_IGNORED_BYTES)
         return;
-    grown = realloc(device->ignored_profiles, used + strlen(text) + 3);
+    grown = realloc(old, bytes);
     if (grown == NULL)
         return;
     device->ignored_profiles = grown;
-    sprintf(grown + used, "%s%s", used > 0 ? "; " : "", text);
+    sprintf(grown + used, "%s%s: %s", used > 0 ? "; " : "", path, why);
 }
 
 /* A directory that is searched for profiles. */
@@ -119,7 +111,7 @@ static void profile_directory_open(struct device *device,
     if (directory->fd < 0 && why[0] != '\0') {
         log_message(&device->context->log, TANDEM_LOG_WARNING,
                     "no profiles from %s: %s", directory->path, why);
-        ignored_profiles_add(device, "%s: %s", directory->path, why);
+        ignored_profiles_add(device, directory->path, why);
     }
 }
 
@@ -164,7 +156,7 @@ static enum profile_match file_load(struct device *device,
     if (fit == PROFILE_MALFORMED || exact)
         log_message(log, TANDEM_LOG_WARNING, "%s: profile ignored: %s", path,
                     why);
-    ignored_profiles_add(device, "%s: %s", path, why);
+    ignored_profiles_add(device, path, why);
     return fit;
 }
 
@@ -216,7 +208,7 @@ void profile_load(struct device *device)
     bool found = false, mismatch = false;
 
     profile_key_make(device, &key);
-    names.prefix = profile_file_name(&key, name, sizeof(name));
+    names.prefix = profile_file_name(&key, name);
     for (uint32_t i = 0; i < SEARCH_PATH_LENGTH; i++)
         profile_directory_open(device, &directories[i]);
     for (uint32_t i = 0; i < SEARCH_PATH_LENGTH && !found; i++)

@@ -34,10 +34,9 @@ struct profile_key {
 };
 
 void profile_key_make(const struct device *device, struct profile_key *out);
-/* Writes the file name of the profile, without a directory, to `out`.  Returns
- * the number of characters before the hash. */
-size_t profile_file_name(const struct profile_key *key, char *out,
-                         size_t bytes);
+/* Writes the profile's file name without a directory to `out`, which has
+ * PROFILE_NAME_BYTES bytes.  Returns the number of bytes before the hash. */
+size_t profile_file_name(const struct profile_key *key, char *out);
 
 /* Searches for the device's profile and loads its costs.  Logs invalid files.
  * Without a valid profile, the device keeps the default costs. */

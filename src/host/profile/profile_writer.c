@@ -27,9 +27,10 @@ enum tandem_status profile_check(const struct tandem_profile *profile)
     return TANDEM_OK;
 }
 
-enum tandem_status profile_memory_fail(void)
+enum tandem_status profile_memory_check(bool ok)
 {
-    return last_error_set(TANDEM_OUT_OF_MEMORY, "no memory for a profile");
+    return ok ? TANDEM_OK
+              : last_error_set(TANDEM_OUT_OF_MEMORY, "no memory for a profile");
 }
 
 /* Adds the operators that the cost model blocks to the profile.  They stay
@@ -56,7 +57,7 @@ static bool profile_fill(struct tandem_profile *profile,
 
     profile->context = device->context;
     profile_key_make(device, key);
-    profile_file_name(key, profile->file, sizeof(profile->file));
+    profile_file_name(key, profile->file);
     if (gmtime_r(&seconds, &parts) != NULL)
         strftime(now, sizeof(now), "%Y-%m-%dT%H:%M:%SZ", &parts);
     profile->root =
@@ -168,7 +169,7 @@ static enum tandem_status measurements_copy(struct tandem_profile *profile,
     ok = members_copy(saved, profile->root, all ? 0 : COST_MEMBERS,
                       MEASURED_MEMBERS);
     json_decref(saved);
-    return ok ? TANDEM_OK : profile_memory_fail();
+    return profile_memory_check(ok);
 }
 
 /* Copies a JSON value.  Returns NULL if memory runs out.  Checks the copy,
@@ -192,15 +193,14 @@ enum tandem_status profile_new_for_device(const struct device *device,
     enum tandem_status status;
 
     *out_profile = NULL;
-    if (profile == NULL || !profile_fill(profile, device))
-        status = profile_memory_fail();
-    else
+    status =
+        profile_memory_check(profile != NULL && profile_fill(profile, device));
+    if (status == TANDEM_OK)
         status = measurements_copy(profile, device, edit);
     if (status == TANDEM_OK) {
         profile->edits_existing = edit;
         profile->baseline = json_copy_checked(profile->root, true);
-        if (profile->baseline == NULL)
-            status = profile_memory_fail();
+        status = profile_memory_check(profile->baseline != NULL);
     }
     if (status != TANDEM_OK)
         tandem_profile_destroy(profile);
@@ -329,12 +329,11 @@ static char *profile_text(const struct tandem_profile *profile, int directory)
 {
     json_t *root = profile_merge(profile, directory);
     struct thread_state host;
-    char *text = NULL;
+    char *text;
 
     thread_state_guard_enter(&host);
-    if (root != NULL)
-        text = json_dumps(root, JSON_INDENT(1) | JSON_SORT_KEYS |
-                                    JSON_REAL_PRECISION(17));
+    text = json_dumps(root, JSON_INDENT(1) | JSON_SORT_KEYS |
+                                JSON_REAL_PRECISION(17));
     thread_state_guard_leave(&host);
     json_decref(root);
     return text;
@@ -348,18 +347,16 @@ static enum tandem_status profile_write(const struct tandem_profile *profile,
     char *text = profile_text(profile, directory);
     const struct file_part whole = {text, text != NULL ? strlen(text) : 0};
     char why[SECURE_WHY_BYTES];
-    enum tandem_status status = TANDEM_OK;
+    enum tandem_status status = profile_memory_check(text != NULL);
 
-    if (text == NULL)
-        status = profile_memory_fail();
-    else if (whole.bytes > MAX_PROFILE_BYTES)
+    if (whole.bytes > MAX_PROFILE_BYTES)
         status =
             argument_error("the profile has %zu bytes; expected at most %u",
                            whole.bytes, MAX_PROFILE_BYTES);
-    else if (!file_replace_atomically(directory, profile->file, &whole, 1,
+    else if (text != NULL &&
+             !file_replace_atomically(directory, profile->file, &whole, 1,
                                       REPLACE_DURABLE, why))
-        status = last_error_set(TANDEM_FAILED, "%s/%s: %s", path, profile->file,
-                                why);
+        status = last_error_set(TANDEM_FAILED, "%s: %s", path, why);
     free(text);
     lock_release(lock);
     close(directory);
@@ -401,7 +398,7 @@ enum tandem_status tandem_profile_save(struct tandem_profile *profile,
         return last_error_set(TANDEM_FAILED,
                               "%s: no profile can be written there: %s",
                               directory, why);
-    status = profile_write(profile, directory, directory_fd);
+    status = profile_write(profile, path, directory_fd);
     if (status != TANDEM_OK)
         return status;
     baseline = json_copy_checked(profile->root, true);

@@ -25,7 +25,8 @@ enum tandem_status profile_new_for_device(const struct device *device,
 /* Returns TANDEM_OK for a live profile.  Otherwise sets the error message. */
 enum tandem_status profile_check(const struct tandem_profile *profile);
 
-/* Sets the out-of-memory message and returns TANDEM_OUT_OF_MEMORY. */
-enum tandem_status profile_memory_fail(void);
+/* Returns TANDEM_OK if `ok` is true.  Otherwise sets the error message and
+ * returns TANDEM_OUT_OF_MEMORY. */
+enum tandem_status profile_memory_check(bool ok);
 
 #endif
