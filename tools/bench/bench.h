@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tandem-bench: what its suites share.  Single-threaded.
+ * Declarations that all suites of tandem-bench share.  Single-threaded.
  *
- * A suite lists its rows (row_list.h); a row, measured on a device, is a
- * comparison: ours and its references run in alternating rounds, and one JSON
- * object of the result (result_document.h) says what each took.
+ * A suite lists its rows (row_list.h).  To measure a row on a device, Tandem
+ * and reference implementations run in alternating rounds.  Their times are one
+ * JSON object of the result (result_document.h).
  */
 #ifndef TANDEM_BENCH_H
 #define TANDEM_BENCH_H
@@ -25,33 +25,33 @@ struct raw_opencl; /* raw_opencl.h */
 struct bench {
     uint32_t samples;
     uint64_t seed;
-    enum scale scale; /* of the device that is measured */
-    json_t *rows;     /* of the result; owned */
+    enum scale scale; /* of the current device */
+    json_t *rows;     /* rows of the result; owned */
     struct open_options open_options;
     struct tandem_context *context;
-    bool failed; /* a check or a call did */
-    bool print_points; /* the suite placement prints each */
+    bool failed;       /* a check or a call failed */
+    bool print_points; /* the suite placement prints each point */
 
-    /* The device that the suites run on; without one, the library's choice
-     * among all: lane is then zero, device TANDEM_ANY_DEVICE. */
+    /* The device that the suites run on.  If the library chooses the device,
+     * `device` is TANDEM_ANY_DEVICE and `session` is zero. */
     struct device_session session;
     uint32_t device;
     char device_text[DEVICE_NAME_BYTES]; /* "opencl", "any" */
-    struct raw_opencl *raw_opencl;       /* see raw_opencl_of; owned */
+    struct raw_opencl *raw_opencl;       /* owned; see raw_opencl_of */
 
-    const struct row *row; /* under way */
+    const struct row *row; /* being measured */
 };
 
 /* ---- suites ---- */
 
 struct suite {
     const char *name;
-    const char *backend; /* the only one that it measures; NULL: each */
-    bool any;            /* measures the library's choice, too */
+    const char *backend; /* the only backend it measures, or NULL for all */
+    bool any; /* also runs with the device that the library chooses */
     const char *about;
     void (*list)(struct list *list);
-    /* Measures bench->row: a bench_compare, bench_scalar, bench_unavailable or
-     * bench_fail of it. */
+    /* Measures bench->row and calls bench_compare, bench_scalar,
+     * bench_unavailable or bench_fail. */
     void (*run)(struct bench *bench);
 };
 #define SUITE_COUNT 9
@@ -79,7 +79,8 @@ void placement_run(struct bench *bench);
 
 /* ---- comparisons ---- */
 
-/* Does the work count times; ns of one.  Negative: it failed. */
+/* Runs the work `count` times.  Returns the time of one run in ns, or a
+ * negative value on failure. */
 typedef double (*bench_fn)(void *argument, uint64_t count);
 
 struct implementation {
@@ -91,46 +92,51 @@ struct implementation {
 #define MAX_IMPLEMENTATIONS 5
 struct comparison {
     const char *unit;   /* "ns", "GB/s", "GFLOP/s" */
-    double work_amount; /* bytes or operations; 0: the result is the time */
-    const char *upper_bound; /* the implementation at the hardware limit */
-    uint64_t max_iterations; /* of a round; 0: as many as fill it */
-    json_t *error;           /* how far results are from float64; NULL; taken */
+    double work_amount; /* bytes or operations; 0 to report the time */
+    const char
+        *upper_bound; /* implementation that runs at the hardware limit */
+    uint64_t max_iterations; /* in a round; 0 for as many as fit */
+    json_t *error; /* errors against float64, or NULL; bench_compare takes it */
     size_t count;
-    struct implementation implementations[MAX_IMPLEMENTATIONS]; /* ours first */
+    struct implementation
+        implementations[MAX_IMPLEMENTATIONS]; /* Tandem first */
 };
 void comparison_add(struct comparison *comparison, const char *name,
                     bench_fn run, void *argument);
-/* The implementations warm up, then run in alternating rounds. */
+/* [blocks] Runs each implementation once, then all in alternating rounds, and
+ * adds the result row. */
 void bench_compare(struct bench *bench, struct comparison *comparison);
 
-/* Times taken elsewhere, as an implementation of the row; see bench_times. */
+/* Times of an implementation that the caller measured; see bench_times. */
 struct times {
     const char *name;
-    double *ns; /* sorted by this */
+    double *ns; /* bench_times sorts them */
     size_t count;
 };
-/* A result row of the name name (NULL: the row's) from times; upper_bound
- * as in a comparison. */
+/* Adds a result row with these times.  `name` is its name, or NULL for the name
+ * of bench->row.  upper_bound: see struct comparison. */
 void bench_times(struct bench *bench, const char *name, const char *upper_bound,
                  const struct times *times, size_t count);
-/* A result row of one number. */
+/* Adds a result row with one number. */
 void bench_scalar(struct bench *bench, const char *name, const char *unit,
                   double value);
-/* A result row that says why there is nothing to measure. */
+/* Adds a result row with the reason why there is nothing to measure. */
 void bench_unavailable(struct bench *bench, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-/* A result row that says what went wrong; complains, and fails the run. */
+/* Adds a result row with an error, prints the error, and sets bench->failed. */
 void bench_fail(struct bench *bench, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* ---- operators on resident data ---- */
+/* ---- operators on data in device memory ---- */
 
-/* work for the row's operator; false, having said why, where there is no such
- * operator or the device does not serve it. */
+/* Creates the row's operator in `work`.  If the operator does not exist or the
+ * device does not support it, adds a result row with the reason and returns
+ * false. */
 bool bench_resident_op(struct bench *bench, struct resident_op *work);
-/* Likewise what the row asks for as a case, on no device. */
+/* Builds the case of the row, without a device.  Fails like bench_resident_op.
+ */
 bool bench_case(struct bench *bench, struct op_case *c);
-/* A bench_fn over a work. */
+/* A bench_fn whose argument is a struct resident_op. */
 double resident_op_run(void *work, uint64_t count);
 
 bool bench_on_opencl(const struct bench *bench);
@@ -138,15 +144,16 @@ bool bench_on_cpu_plugin(const struct bench *bench);
 
 /* ---- results are checked before they are timed ---- */
 
-/* What device_session_buffer put at a float's index. */
+/* Returns element `index` of an f32 buffer of device_session_buffer. */
 float seed_value(uint64_t index);
-/* What bench_resident_op put at an index of integers in [0, limit): where limit
- * is a power of two each once before one comes again, next ones far apart. */
+/* Returns element `index` of an integer operand of bench_resident_op, in
+ * [0, limit).  If `limit` is a power of two, any `limit` consecutive elements
+ * have all values once, and neighbours differ widely. */
 int32_t seed_index(uint64_t index, int64_t limit);
-/* Launches work and compares some of its outputs with their formula. */
+/* Launches the operator and compares some elements with check_value. */
 bool check_resident_op(struct bench *bench, struct resident_op *work);
-/* Whether value is what the formula gives at index of output 0 from inputs of
- * seed_value and seed_index. */
+/* Returns true if `value` is right for element `index` of output 0, for inputs
+ * of seed_value and seed_index.  Sets *out_expected to the expected value. */
 bool check_value(const struct op_case *c, uint64_t index, double value,
                  double *out_expected);
 

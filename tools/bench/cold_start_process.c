@@ -92,8 +92,7 @@ static struct tandem_tensor *square(struct tandem_context *context,
 
     for (size_t i = 0; i < SIDE * SIDE; i++)
         memory[i] = 1;
-    tandem_tensor_wrap(context, memory, TANDEM_F32, 2, shape, NULL, 0,
-                       &tensor);
+    tandem_tensor_wrap(context, memory, TANDEM_F32, 2, shape, NULL, 0, &tensor);
     return tensor;
 }
 
@@ -111,13 +110,11 @@ static bool first_chosen(struct first *first,
     note(first, FIRST_OPENED);
     for (int i = 0; i < 3; i++)
         t[i] = square(context, memory[i]);
-    ok = tandem_binary(context, TANDEM_OP_ADD, t[0], t[1], t[2]) ==
-             TANDEM_OK &&
+    ok = tandem_binary(context, TANDEM_OP_ADD, t[0], t[1], t[2]) == TANDEM_OK &&
          tandem_tensor_sync(t[2], TANDEM_TIMEOUT_INFINITE) == TANDEM_OK &&
          memory[2][0] == 2;
     note(first, FIRST_RESULT);
-    ok = ok &&
-         tandem_matmul(context, NULL, t[0], t[1], t[2]) == TANDEM_OK &&
+    ok = ok && tandem_matmul(context, NULL, t[0], t[1], t[2]) == TANDEM_OK &&
          tandem_tensor_sync(t[2], TANDEM_TIMEOUT_INFINITE) == TANDEM_OK &&
          memory[2][0] == SIDE;
     note(first, FIRST_PRODUCT);
@@ -256,8 +253,8 @@ int cold_start_process_spawn(const char *who, const struct first_device *device,
     close(ends[1]);
     from = fdopen(ends[0], "r");
     if (from != NULL && fgets(line, sizeof line, from) != NULL)
-        read_count = sscanf(line, "%lf %lf %lf", &out_ns[0], &out_ns[1],
-                            &out_ns[2]);
+        read_count =
+            sscanf(line, "%lf %lf %lf", &out_ns[0], &out_ns[1], &out_ns[2]);
     if (from != NULL)
         fclose(from);
     else

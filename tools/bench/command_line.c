@@ -165,8 +165,8 @@ static int take_value(int option, struct command *command)
                          &command->selection.scale);
     default:
         status = take_word("format", format_names, FORMATS, &format);
-        command->format = format < 0 ? FORMAT_TEXT
-                                     : (enum document_format)format;
+        command->format =
+            format < 0 ? FORMAT_TEXT : (enum document_format)format;
         return status;
     }
 }
@@ -242,4 +242,3 @@ int options_read(int argc, char **argv, struct command *command)
         status = take_suite(&command->selection, argv[optind]);
     return status;
 }
-

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The command line of tandem-bench.  Main thread.
+ * Reads the command line of tandem-bench.
  */
 #ifndef TANDEM_BENCH_COMMAND_LINE_H
 #define TANDEM_BENCH_COMMAND_LINE_H
@@ -9,12 +9,7 @@
 #include "result_document.h"
 #include "suite_runner.h"
 
-enum {
-    EXIT_FAILED = 1,
-    EXIT_USAGE = 2,
-    EXIT_NO_DEVICE = 3,
-    EXIT_SLOWER = 4
-};
+enum { EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_NO_DEVICE = 3, EXIT_SLOWER = 4 };
 
 struct command {
     struct bench bench;
@@ -24,8 +19,10 @@ struct command {
     bool list;
 };
 
-/* -1: go on; else the exit status, --help or --version having been printed, or
- * what is wrong said on standard error.  The texts are argv's. */
+/* Reads the options.  Returns -1 to continue, or the exit status after it
+ * printed
+ * --help, --version or an error message.  The texts in `command` belong to
+ * argv. */
 int options_read(int argc, char **argv, struct command *command);
 
 #endif

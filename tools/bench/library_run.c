@@ -27,8 +27,7 @@ static enum tandem_status library_run_once(struct library_run *t)
     };
 
     if (t->c.op.id == TANDEM_OP_GEMM)
-        return tandem_matmul(context, &options, t->in[0], t->in[1],
-                             t->out[0]);
+        return tandem_matmul(context, &options, t->in[0], t->in[1], t->out[0]);
     if (t->bench->device == TANDEM_ANY_DEVICE)
         return tandem_run(context, &t->c.op, t->in, t->c.inputs, t->out,
                           t->c.outputs);
@@ -89,8 +88,8 @@ static struct tandem_tensor *operand(struct library_run *t,
     for (uint64_t i = 0; i < bytes / 4; i++)
         ((float *)*out_memory)[i] =
             desc->dtype == TANDEM_F32 ? seed_value(i) : 0;
-    tandem_tensor_wrap(t->bench->context, *out_memory, desc->dtype,
-                       desc->rank, desc->shape, NULL, 0, &tensor);
+    tandem_tensor_wrap(t->bench->context, *out_memory, desc->dtype, desc->rank,
+                       desc->shape, NULL, 0, &tensor);
     return tensor;
 }
 
@@ -102,8 +101,8 @@ static bool operands_open(struct library_run *t)
             return false;
     }
     for (uint32_t i = 0; i < t->c.outputs; i++) {
-        t->out[i] = operand(t, &t->c.out[i],
-                            &t->memory[TANDEM_MAX_OPERANDS + i]);
+        t->out[i] =
+            operand(t, &t->c.out[i], &t->memory[TANDEM_MAX_OPERANDS + i]);
         if (t->out[i] == NULL)
             return false;
     }
@@ -172,14 +171,12 @@ bool library_run_check(struct library_run *t)
                 t->c.info->op_class == TANDEM_CLASS_BINARY;
     uint64_t count = flat ? SPOTS : LONG_SPOTS;
 
-    memset(t->memory[TANDEM_MAX_OPERANDS], 0,
-           (size_t)desc_bytes(&t->c.out[0]));
+    memset(t->memory[TANDEM_MAX_OPERANDS], 0, (size_t)desc_bytes(&t->c.out[0]));
     if (tandem_tensor_host_written(t->out[0]) != TANDEM_OK ||
         library_run_host_to_host(t, 1) < 0) {
         bench_fail(t->bench, "%s", tandem_last_error());
         return false;
     }
     count = count < elements ? count : elements;
-    return spots_right(t, 0, count) &&
-           spots_right(t, elements - count, count);
+    return spots_right(t, 0, count) && spots_right(t, elements - count, count);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What devices are opened with besides the library's own keys: the command
- * line's --open-option=KEY=VALUE (tandem_open_options in backend.h).
+ * Options for opening devices, from --open-option=KEY=VALUE on the command line
+ * (tandem_open_options in backend.h).
  */
 #ifndef TANDEM_BENCH_OPEN_OPTIONS_H
 #define TANDEM_BENCH_OPEN_OPTIONS_H
@@ -13,7 +13,7 @@
 struct open_options {
     uint32_t count;
     const char *keys[MAX_OPEN_OPTIONS],
-        *values[MAX_OPEN_OPTIONS]; /* the caller's */
+        *values[MAX_OPEN_OPTIONS]; /* borrowed */
 };
 
 #endif

@@ -55,8 +55,8 @@ cl_device_id reference_find(const char *platform, const char *name,
     for (cl_uint p = 0; p < opencl_device_count; p++) {
         count = 0;
         if (!same_platform(platforms[p], platform) ||
-            clGetDeviceIDs(platforms[p], CL_DEVICE_TYPE_ALL, MAX_FOUND,
-                           devices, &count) != CL_SUCCESS)
+            clGetDeviceIDs(platforms[p], CL_DEVICE_TYPE_ALL, MAX_FOUND, devices,
+                           &count) != CL_SUCCESS)
             continue;
         for (cl_uint d = 0; d < count && seen_count < MAX_FOUND; d++) {
             if (!same_text(devices[d], CL_DEVICE_NAME, name) ||

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which OpenCL device one of Tandem's is: by its platform and name, and, of
- * several that are equal in both, by their order, which is the driver's.  Built
+ * Finds the OpenCL device of a Tandem device by platform and name.  Devices
+ * that are equal in both are distinguished by their order in the driver.  Built
  * only with OpenCL.
  */
 #ifndef TANDEM_BENCH_OPENCL_DEVICE_MATCH_H
@@ -12,9 +12,10 @@
 #define CL_TARGET_OPENCL_VERSION 120
 #include <CL/cl.h>
 
-/* How many equal devices come before it. */
+/* Returns how many devices of equal platform and name precede the device. */
 uint32_t reference_equals(struct tandem_context *context, uint32_t device);
-/* The one of the platform that comes after so many equal ones; NULL: none. */
+/* Returns the device that follows `equals` devices of equal platform and name,
+ * or NULL. */
 cl_device_id reference_find(const char *platform, const char *name,
                             uint32_t equals);
 

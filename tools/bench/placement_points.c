@@ -13,7 +13,8 @@
 #include <string.h>
 
 #define SAMPLES 9
-#define LOOP_NS 1e6 /* of launches between two waits, where data is resident */
+#define LOOP_NS 1e6 /* of launches between two waits, where data is resident   \
+                     */
 #define LOOP_MAX 1000
 
 /* ---- drawing ---- */
@@ -35,14 +36,12 @@ static int64_t draw_size(uint64_t *state, double low, double high)
     return (int64_t)exp2(low + part * (high - low));
 }
 
-static const char *const flat_ops[] = {"add", "mul",     "relu", "sqrt",
-                                       "exp", "sigmoid", "tanh", "gelu",
-                                       "adam"};
-static const char *const row_ops[] = {"reduce_sum", "reduce_max", "softmax",
-                                      "log_softmax", "transpose", "gather"};
+static const char *const flat_ops[] = {"add",     "mul",  "relu", "sqrt", "exp",
+                                       "sigmoid", "tanh", "gelu", "adam"};
+static const char *const row_ops[] = {"reduce_sum",  "reduce_max", "softmax",
+                                      "log_softmax", "transpose",  "gather"};
 
-static void draw_product(struct point *point, uint64_t *state,
-                         enum scale scale)
+static void draw_product(struct point *point, uint64_t *state, enum scale scale)
 {
     static const double flops[SCALES] = {1e6, 2e8, 2e10};
     double most = flops[scale];
@@ -78,8 +77,7 @@ void point_draw(struct point *point, uint64_t *state, const uint32_t *devices,
         draw_product(point, state, scale);
     }
     place = draw(state) % (device_count + 1);
-    point->resident =
-        place < device_count ? devices[place] : TANDEM_ANY_DEVICE;
+    point->resident = place < device_count ? devices[place] : TANDEM_ANY_DEVICE;
 }
 
 /* ---- measuring ---- */
@@ -98,9 +96,8 @@ static enum tandem_status self_test_run(struct self_test_job *t,
                                         uint32_t device)
 {
     struct tandem_context *context = t->bench->context;
-    struct tandem_matmul_options options = {.struct_size = sizeof options,
-                                            .alpha = 1,
-                                            .device = device};
+    struct tandem_matmul_options options = {
+        .struct_size = sizeof options, .alpha = 1, .device = device};
 
     if (t->c.op.id == TANDEM_OP_GEMM)
         return tandem_matmul(context, &options, t->in[0], t->in[1], t->out[0]);
@@ -119,8 +116,8 @@ static enum tandem_status self_test_profile_directory(struct self_test_job *t)
         if (t->point->resident == TANDEM_ANY_DEVICE)
             status = tandem_tensor_host_written(t->host[i]);
         else
-            status = tandem_run_on(t->bench->context, t->point->resident,
-                                   &copy, &t->host[i], 1, &t->in[i], 1);
+            status = tandem_run_on(t->bench->context, t->point->resident, &copy,
+                                   &t->host[i], 1, &t->in[i], 1);
     }
     if (status == TANDEM_OK)
         status = tandem_context_synchronize(t->bench->context,

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The same device driven through OpenCL and CLBlast directly, with nothing of
- * ours between: what tandem-bench compares with.  Built only with OpenCL.
- * Single-threaded.
+ * Uses a device through OpenCL directly, without Tandem, as a reference for
+ * tandem-bench.  Built only with OpenCL.  Single-threaded.
  */
 #ifndef TANDEM_BENCH_RAW_OPENCL_H
 #define TANDEM_BENCH_RAW_OPENCL_H
@@ -17,26 +16,28 @@ struct raw_opencl {
     cl_context context;
     cl_command_queue queue;
     cl_program program;
-    cl_kernel add; /* z[i] = x[i] + y[i], one element a work-item */
+    cl_kernel add; /* z[i] = x[i] + y[i], one element per work-item */
 };
 
-/* Finds the device (reference.h), makes a context and a queue; the OpenCL
- * error.  raw_opencl_close accepts half-built and NULL. */
+/* Finds the device (opencl_device_match.h) and creates a context and a queue.
+ * Returns an OpenCL error code.  raw_opencl_close accepts NULL and objects that
+ * raw_opencl_open left incomplete. */
 cl_int raw_opencl_open(struct raw_opencl *raw_opencl, const char *platform,
                        const char *name, uint32_t equals);
 void raw_opencl_close(struct raw_opencl *raw_opencl);
-/* Builds add. */
+/* Compiles the kernel `add`. */
 cl_int raw_opencl_build(struct raw_opencl *raw_opencl);
-/* Enqueues add of n elements; sets its arguments where x is not NULL. */
+/* Enqueues `add` of n elements.  Sets its arguments unless x is NULL. */
 cl_int raw_opencl_add(struct raw_opencl *raw_opencl, cl_mem x, cl_mem y,
                       cl_mem z, cl_uint n);
 
-/* That of the bench's device, opened at first use with add built; NULL, the
- * row having failed, where it cannot be had. */
+/* Returns the bench's device, which the first call opens and compiles `add`
+ * for. On failure fails the row and returns NULL. */
 struct raw_opencl *raw_opencl_of(struct bench *bench);
 void raw_opencl_release(struct bench *bench);
 
-/* Of bytes bytes that look as device_session_buffer's; NULL: failed. */
+/* Returns a buffer with the contents of device_session_buffer, or NULL on
+ * failure. */
 cl_mem raw_opencl_buffer(struct raw_opencl *raw_opencl, uint64_t bytes);
 void raw_opencl_free(cl_mem buffer);
 

@@ -10,10 +10,10 @@
 #include <math.h>
 #include <string.h>
 
-#define SPOT 512               /* elements at either end */
+#define SPOT 512 /* elements at either end */
 #define SEED_PERIOD                                                            \
-    (1u << 18) /* floats after which device_session_buffer repeats */
-#define LONG_SPOTS 4           /* of results with many inputs each */
+    (1u << 18)       /* floats after which device_session_buffer repeats */
+#define LONG_SPOTS 4 /* of results with many inputs each */
 
 float seed_value(uint64_t index)
 {

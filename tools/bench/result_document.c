@@ -56,7 +56,7 @@ static bool well_formed(const json_t *document)
         !json_is_array(rows) ||
         !json_is_array(json_object_get(document, "devices")))
         return false;
-    json_array_foreach(rows, i, row)
+    json_array_foreach (rows, i, row)
         if (row_text(row, "name")[0] == '\0' ||
             (strcmp(row_text(row, "status"), "measured") == 0 &&
              row_number(row_implementation(row, NULL), "ns") <= 0))
@@ -86,7 +86,7 @@ static void write_array(const json_t *array, FILE *out)
     size_t i;
 
     fputs("[", out);
-    json_array_foreach(array, i, item) {
+    json_array_foreach (array, i, item) {
         fputs(i == 0 ? "\n  " : ",\n  ", out);
         json_dumpf(item, out, REALS);
     }
@@ -99,7 +99,7 @@ void document_write(const json_t *document, FILE *out)
     json_t *value;
 
     fputs("{", out);
-    json_object_foreach((json_t *)document, key, value) {
+    json_object_foreach ((json_t *)document, key, value) {
         fprintf(out, "%s\n \"%s\": ", separator, key);
         if (json_is_array(value))
             write_array(value, out);

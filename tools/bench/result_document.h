@@ -1,29 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The result of a run as JSON, and what is made of one: tables, a plot, a
- * comparison.  Single-threaded.
+ * Result of a run as JSON, and its output as tables, plot or comparison.
+ * Single-threaded.  Members of the document:
  *
- *   {"schema": "tandem-bench 2",
- *    "version": of Tandem, "date": of the start, UTC, ISO 8601,
- *    "machine": {"processor", "cpus", "system"},
- *    "devices": [{"device": "opencl", "name", "platform", "driver", "scale",
- *                 "skipped_rows": rows too large for the scale, "seconds" in
- * all, "suite_seconds": {suite: seconds}}], "samples": asked for, "seed": of
- * the suite placement, "open_options": {key: value that devices were opened
- * with}, "rows": [ROW]}
+ *   schema        "tandem-bench 2"
+ *   version       of Tandem
+ *   date          start of the run, ISO 8601, UTC
+ *   machine       {processor, cpus, system}
+ *   devices       [{device, name, platform, driver, scale, skipped_rows,
+ *                 seconds, suite_seconds: {SUITE: seconds}}]; skipped_rows is
+ *                 the number of rows that are too large for the scale
+ *   samples       number of rounds asked for
+ *   seed          of the suite placement
+ *   open_options  {KEY: VALUE} that devices were opened with
+ *   rows          [ROW]
+ *   pytorch       {version, device, tf32}, added by pytorch_baseline.py
  *
- * A ROW has "device", "suite", "name" (together one of a kind), "op", "mode",
- * "detail", "shape", and "status":
- *   "measured"  "unit", "work_amount" (bytes or operations; absent: the figure
- * is the time), "implementations": [{"name", "ns" (median), "iqr_ratio"
- *               (between the quartiles, over the median), "samples"}], the
- *               first Tandem's; "upper_bound": the name of the side that stands
- * for what can be had; "error": {side: {"componentwise", "max_relative"}}
- *   "scalar"    "unit", "value"
- *   "unavailable" "reason": why there is nothing to measure
- *   "failed"    "reason"
- * pytorch_baseline.py adds sides ("PyTorch CUDA", "PyTorch CPU") and errors,
- * and "pytorch": {"version", "device", "tf32"} beside the rows.
+ * Members of a row; device, suite and name together are unique:
+ *
+ *   device, suite, name, op, mode, detail, shape
+ *   status        "measured", "scalar", "unavailable" or "failed"
+ *   unit          of the result; scalars also have value
+ *   reason        why the row is unavailable or failed
+ *   work_amount   bytes or operations; absent if the result is a time
+ *   implementations  [{name, ns, iqr_ratio, samples}], Tandem first: the median
+ *                 time, and the distance of the quartiles divided by it.
+ *                 pytorch_baseline.py adds "PyTorch CUDA" and "PyTorch CPU".
+ *   upper_bound   name of the implementation at the hardware limit
+ *   error         {NAME: {componentwise, max_relative}} of implementations
  */
 #ifndef TANDEM_BENCH_RESULT_DOCUMENT_H
 #define TANDEM_BENCH_RESULT_DOCUMENT_H
@@ -37,12 +41,14 @@
 
 #define DOCUMENT_SCHEMA "tandem-bench 2"
 
-/* Of this machine and moment, without devices and rows. */
+/* Returns a document with this machine and the current time, without devices
+ * and rows. */
 json_t *document_create(uint32_t samples, uint64_t seed,
                         const struct open_options *open_options);
-/* NULL, having complained, where it is no such document. */
+/* Reads a document.  If the file is invalid, prints a message and returns NULL.
+ */
 json_t *document_read(const char *path);
-/* One row a line, so that versions of it can be compared. */
+/* Writes one row per line, so that line-based tools can compare documents. */
 void document_write(const json_t *document, FILE *out);
 
 enum document_format {
@@ -53,9 +59,10 @@ enum document_format {
     FORMATS
 };
 extern const char *const format_names[FORMATS];
-/* Tables, as text or as Markdown. */
+/* Prints tables as text or as Markdown. */
 void tables_print(const json_t *document, bool markdown, FILE *out);
-/* The fraction of the limit of each row, by device and suite. */
+/* Plots the fraction of the upper bound that each row reaches, by device and
+ * suite. */
 void plot_print(const json_t *document, FILE *out);
 
 /* Prints the rows whose times differ by more than the spread of both results,
@@ -66,14 +73,17 @@ size_t document_compare(const json_t *earlier, const json_t *now, FILE *out,
 
 /* ---- rows ---- */
 
-/* "" or 0 where there is none. */
+/* Return a member of the row, or "" or 0 if it is absent. */
 const char *row_text(const json_t *row, const char *key);
 double row_number(const json_t *row, const char *key);
-/* NULL where there is no side of the name; NULL as name: Tandem's. */
+/* Returns the implementation `name`, or Tandem's if `name` is NULL.  Returns
+ * NULL if the row has no such implementation. */
 const json_t *row_implementation(const json_t *row, const char *name);
-/* The limit's time over ours; 0 where the row has none. */
+/* Returns the time of the upper bound divided by Tandem's, or 0 if the row has
+ * no upper bound. */
 double row_upper_bound_fraction(const json_t *row);
-/* The side's time in the row's unit, into room for 32 bytes. */
+/* Writes the implementation's result in the row's unit to `out`, which has 32
+ * bytes. */
 char *row_result_text(char *out, const json_t *row,
                       const json_t *implementation);
 

@@ -110,7 +110,7 @@ static void add_row(struct table *table, const json_t *row)
 
 static void heading(struct table *table)
 {
-    static const char *const names[] = {"",       "Tandem", "+-",   "against",
+    static const char *const names[] = {"",       "Tandem", "+-",    "against",
                                         "theirs", "+-",     "speed", "error"};
 
     table_row(table);
@@ -128,7 +128,7 @@ static void print_reasons(const json_t *rows, const char *device,
     json_t *names;
     size_t i;
 
-    json_array_foreach(rows, i, row) {
+    json_array_foreach (rows, i, row) {
         reason = row_text(row, "reason");
         if (reason[0] == '\0' || strcmp(row_text(row, "suite"), suite) != 0 ||
             strcmp(row_text(row, "device"), device) != 0)
@@ -138,7 +138,7 @@ static void print_reasons(const json_t *rows, const char *device,
         json_array_append(json_object_get(seen, reason),
                           json_object_get(row, "name"));
     }
-    json_object_foreach(seen, reason, names)
+    json_object_foreach (seen, reason, names)
         fprintf(out, "\n%s: %s%s\n",
                 json_string_value(json_array_get(names, 0)), reason,
                 json_array_size(names) > 1 ? " (and others)" : "");
@@ -153,7 +153,7 @@ static void print_suite(const json_t *rows, const char *device,
     size_t i;
 
     heading(&table);
-    json_array_foreach(rows, i, row)
+    json_array_foreach (rows, i, row)
         if (strcmp(row_text(row, "suite"), suite) == 0 &&
             strcmp(row_text(row, "device"), device) == 0)
             add_row(&table, row);
@@ -184,7 +184,7 @@ static void print_machine(const json_t *document, bool markdown, FILE *out)
     json_object_foreach (json_object_get(document, "open_options"), key, value)
         fprintf(out, "%sopened with %s=%s\n", markdown ? "\n" : "", key,
                 json_string_value(value));
-    json_array_foreach(json_object_get(document, "devices"), i, device)
+    json_array_foreach (json_object_get(document, "devices"), i, device)
         fprintf(out,
                 "%s%s: %s%s%s%s%s, scale %s, %.0f rows too large for it, "
                 "%.1f s\n",
@@ -196,8 +196,9 @@ static void print_machine(const json_t *document, bool markdown, FILE *out)
                 row_text(device, "driver"), row_text(device, "scale"),
                 row_number(device, "skipped_rows"),
                 row_number(device, "seconds"));
-    fprintf(out, "%sspeed: above 1, Tandem is faster; +-: half of what lies "
-                 "between the quartiles.\n",
+    fprintf(out,
+            "%sspeed: above 1, Tandem is faster; +-: half of what lies "
+            "between the quartiles.\n",
             markdown ? "\n" : "");
 }
 
@@ -208,7 +209,7 @@ void tables_print(const json_t *document, bool markdown, FILE *out)
     size_t i;
 
     print_machine(document, markdown, out);
-    json_array_foreach(rows, i, row) {
+    json_array_foreach (rows, i, row) {
         if (strcmp(row_text(row, "suite"), suite) == 0 &&
             strcmp(row_text(row, "device"), device) == 0)
             continue;

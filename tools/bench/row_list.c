@@ -71,8 +71,7 @@ static void row_name(struct row *row)
         used += (size_t)snprintf(row->name + used, sizeof row->name - used,
                                  ", %s", row->detail);
     if (strcmp(row->mode, "stream") != 0 && row->mode[0] != '\0')
-        snprintf(row->name + used, sizeof row->name - used, ", %s",
-                 row->mode);
+        snprintf(row->name + used, sizeof row->name - used, ", %s", row->mode);
 }
 
 void list_add_shape(struct list *list, const char *op, uint32_t rank,

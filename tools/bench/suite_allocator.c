@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tandem-bench allocator: the plugin's memory pool against clCreateBuffer.
+ * Suite "allocator": the plugin's memory pool compared with clCreateBuffer.
  */
 #include <config.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tandem-bench bandwidth: operators that are bound by memory against a copy
- * that moves the same bytes.
+ * Suite "bandwidth": operators that are limited by memory, compared with a copy
+ * of as many bytes.
  */
 #include <config.h>
 
@@ -11,8 +11,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Row operators, over the last axis: COLUMNS of as many elements as there
- * are. */
+/* Operators along the last axis, with their numbers of columns. */
 static const struct {
     const char *op;
     int64_t columns[4];
@@ -21,13 +20,14 @@ static const struct {
     {"log_softmax", {64, 1024, 4096, INT64_C(1) << 22}},
     {"layer_norm", {64, 1024, 4096, 0}},
     {"rms_norm", {64, 1024, 4096, 0}},
-    /* Rows of a table of embeddings, each once; of logits, by a label. */
+    /* Each row of an embedding table once; one element of each row of logits.
+     */
     {"gather", {64, 1024, 0, 0}},
     {"softmax_cross_entropy", {1024, 32768, 0, 0}},
     {"softmax_cross_entropy_grad", {1024, 32768, 0, 0}},
 };
-/* All states in one pass, in place: of half as many elements, since five or
- * seven operands are read or written. */
+/* Optimizers update all states in place.  They have half as many elements,
+ * since they read or write five or seven operands. */
 static const char *const optimizers[] = {"sgd", "adam"};
 static const char *const flat_ops[] = {"add",  "copy", "relu",   "gelu",
                                        "tanh", "exp",  "sigmoid"};
@@ -50,7 +50,7 @@ static void list_reductions(struct list *list, int64_t elements)
     }
 }
 
-/* Sums whose operands do not lie in one piece; see view_take. */
+/* Additions whose operands are views; see view_take. */
 static const char *const views[] = {"unaligned", "broadcast", "pitched"};
 
 static void list_views(struct list *list, int64_t elements)
@@ -106,9 +106,9 @@ static void narrow(struct tandem_tensor_desc *desc, int64_t columns)
     desc->shape[desc->rank - 1] -= columns;
 }
 
-/* Lets the work's operands be views of their buffers: all from the second
- * element on, the output from the first; the second input one row for all; or
- * rows that leave a part of each out. */
+/* Makes the operands views of their buffers.  "unaligned": inputs begin at the
+ * second element.  "broadcast": the second input is one row.  "pitched": the
+ * views leave out the last columns of each row. */
 static void view_take(const struct row *row, struct op_case *c)
 {
     bool unaligned = row_has(row, "unaligned");
@@ -126,7 +126,7 @@ static void view_take(const struct row *row, struct op_case *c)
     }
 }
 
-/* The beginning of the second row. */
+/* Checks the first elements of the second row. */
 static bool check_view(struct bench *bench, struct resident_op *work)
 {
     struct device_session *session = &bench->session;

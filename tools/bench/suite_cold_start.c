@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tandem-bench cold-start: how long a fresh process takes to open a device, to
- * its first result and its first matrix product, with caches that are empty and
- * with caches that such a process filled, against one that calls OpenCL and
- * CLBlast itself.
+ * Suite "cold-start": the time a new process takes to open a device, to its
+ * first result and to its first GEMM, with empty and with filled caches,
+ * compared with a process that calls OpenCL and CLBlast directly.
  */
 #include <config.h>
 
@@ -22,13 +21,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Of all processes of one row, about: fewer than asked for are started where
- * one takes seconds, and the result says how many. */
+/* Approximate time limit for all processes of a row, in ns.  If a process takes
+ * seconds, fewer are started; the result has their number. */
 static const double whole_ns[SCALES] = {2e8, 15e9, 15e9};
 
-/* Where drivers, CLBlast's host and Tandem keep what they compiled. */
+/* Environment variables with the cache directories of drivers and Tandem. */
 static const char *const cache_variables[] = {
-    "XDG_CACHE_HOME", "POCL_CACHE_DIR", "CUDA_CACHE_PATH", "HOME",
+    "XDG_CACHE_HOME",
+    "POCL_CACHE_DIR",
+    "CUDA_CACHE_PATH",
+    "HOME",
 };
 #define VARIABLES (sizeof cache_variables / sizeof cache_variables[0])
 
@@ -60,7 +62,7 @@ static void empty(const char *directory)
     nftw(directory, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
 }
 
-/* The measured costs stay in use: they are no cache of compiled programs. */
+/* Keeps the profile in use, since it is not a cache of compiled programs. */
 static void keep_profile(struct temporary_caches *caches)
 {
     const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
@@ -114,7 +116,7 @@ static void temporary_caches_close(struct temporary_caches *caches)
 
 /* ---- processes ---- */
 
-/* The times of the processes of one kind: from point to point, and from the
+/* Times of the processes of one kind: between successive points, and from the
  * start to the first result. */
 enum { STEPS = 4, KINDS = 2 };
 struct starts {
@@ -164,8 +166,7 @@ static void report(struct bench *bench, struct starts *starts, size_t kinds)
         for (size_t i = 0; i < kinds; i++)
             times[i] = (struct times){starts[i].name, starts[i].ns[step],
                                       starts[i].count};
-        snprintf(name, sizeof name, "%s, %s", steps[step],
-                 bench->row->detail);
+        snprintf(name, sizeof name, "%s, %s", steps[step], bench->row->detail);
         bench_times(bench, name, kinds > 1 ? starts[1].name : NULL, times,
                     kinds);
     }

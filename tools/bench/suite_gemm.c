@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tandem-bench gemm: matrix products against CLBlast, or the CBLAS on the CPU,
- * called directly; their errors against float64.
+ * Suite "gemm": GEMM compared with CLBlast, or with CBLAS on the CPU, and the
+ * errors of both against float64.
  */
 #include <config.h>
 
@@ -21,7 +21,7 @@ static const int64_t linear[] = {64, 128, 256, 512, 1024, 2048, 4096};
 static const struct {
     const char *shape, *detail;
 } others[] = {
-    /* Skinny, long and deep. */
+    /* One small or one large extent. */
     {"1x64x64", ""},
     {"1x4096x4096", ""},
     {"4096x1x4096", ""},
@@ -45,7 +45,7 @@ static const struct {
     {"16x512x512x512", ""},
 };
 static const char *const narrow[] = {"normwise", "tf32", "f16", "bf16"};
-/* Operands that products of reduced precision find hard. */
+/* Values for which reduced precision gives large errors. */
 static const char *const inputs[] = {"positive", "rowscale", "columnscale",
                                      "depthscale", "extreme"};
 static const int64_t packed_sizes[] = {1024, 2048, 4096};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tandem-bench launch: a small addition of resident data through the plugin
- * and through the library against clEnqueueNDRangeKernel of an equal kernel.
+ * Suite "launch": a small addition through the plugin and through the library,
+ * compared with clEnqueueNDRangeKernel of an equal kernel.
  */
 #include <config.h>
 

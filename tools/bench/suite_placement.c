@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tandem-bench placement: at seeded points that calibration did not see, the
- * predicted time against the measured one, and whether the device of the
- * least predicted time was the fastest.
+ * Suite "placement": compares predicted with measured times at random points
+ * that the calibration did not measure, and counts how often the device with
+ * the smallest prediction was the fastest.
  */
 #include <config.h>
 
@@ -14,10 +14,10 @@
 
 #define POINTS 200
 #define TINY_POINTS 12
-#define CLEAR 1.1 /* times that lie further apart make a choice matter */
+#define CLEAR 1.1 /* devices whose times differ less are equally good */
 #define WAIT_SAMPLES 33
 
-/* What an empty wait takes after a launch: the latter's time taken off. */
+/* Returns the time of a wait after a launch, without the launch. */
 static double empty_wait(struct bench *bench, uint32_t device)
 {
     const int64_t shape[] = {16};
@@ -48,7 +48,7 @@ static double empty_wait(struct bench *bench, uint32_t device)
 
 struct tally {
     size_t error_count;
-    double errors[POINTS]; /* as a part of the measured time */
+    double errors[POINTS]; /* divided by the measured time */
     double bias[POINTS];   /* log2 of measured over predicted */
 };
 
@@ -82,8 +82,8 @@ static void report_errors(struct bench *bench, const struct point *points,
                  exp2(quantile(tally.bias, tally.error_count, 0.5)));
 }
 
-/* The time that the chooser minimises: without the wait, which noise may make
- * longer than the whole. */
+/* Returns the measured time without the wait, which is the time that the
+ * chooser minimises.  Noise may make the wait longer than the whole. */
 static double own_time(const struct point *point, uint32_t device)
 {
     double ns = point->measured_ns[device];
@@ -170,7 +170,7 @@ void placement_list(struct list *list)
     list_add(list, "placement", "", "", "");
 }
 
-/* Those that data may lie on, since they serve operators; how many. */
+/* Lists the devices that support operators, and returns their number. */
 static uint32_t serving_devices(struct bench *bench,
                                 uint32_t devices[POINT_DEVICES])
 {
@@ -197,8 +197,7 @@ void placement_run(struct bench *bench)
     uint32_t serving_count = serving_devices(bench, serving);
 
     tandem_device_count(bench->context, &device_count);
-    device_count =
-        device_count < POINT_DEVICES ? device_count : POINT_DEVICES;
+    device_count = device_count < POINT_DEVICES ? device_count : POINT_DEVICES;
     for (uint32_t d = 0; d < device_count; d++)
         wait_ns[d] = empty_wait(bench, d);
     for (size_t i = 0; i < count; i++) {

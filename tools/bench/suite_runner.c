@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The suites, and their run on the devices; see run.h.
+ * Runs the suites on the devices; see suite_runner.h.
  */
 #include <config.h>
 
@@ -99,7 +99,8 @@ static double seconds_since(uint64_t start)
     return (double)(clock_now_ns() - start) / (double)NS_PER_S;
 }
 
-/* Into seconds what it took; how many rows are too large. */
+/* Runs a suite and adds its time to `seconds`.  Returns the number of rows that
+ * were too large. */
 static size_t run_suite(struct bench *bench, const struct selection *selection,
                         const struct suite *suite, json_t *seconds)
 {
@@ -157,7 +158,7 @@ static void run_suites(struct bench *bench, const struct selection *selection,
     json_array_append_new(json_object_get(document, "devices"), device);
 }
 
-/* Lets a GPU leave its idle clocks. */
+/* Keeps the device busy until a GPU has raised its clock frequency. */
 static void wake(struct bench *bench)
 {
     const int64_t shape[] = {WAKE_ELEMENTS};
@@ -208,7 +209,8 @@ static void run_device(struct bench *bench, const struct selection *selection,
     memset(&bench->session, 0, sizeof bench->session);
 }
 
-/* What the library chooses, at the scale of the fastest kind of device. */
+/* Runs the suites with the device that the library chooses, at the scale of the
+ * fastest device. */
 static void run_choice(struct bench *bench, const struct selection *selection,
                        uint32_t count, json_t *document)
 {

@@ -1,29 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Running the suites on the devices.  Single-threaded.
+ * Runs the suites on the devices.  Single-threaded.
  */
 #ifndef TANDEM_BENCH_SUITE_RUNNER_H
 #define TANDEM_BENCH_SUITE_RUNNER_H
 
 #include "bench.h"
 
-#define ANY_DEVICE_NAME "any" /* the library's choice */
+#define ANY_DEVICE_NAME "any" /* the library chooses the device */
 
 struct selection {
-    const char *device; /* NULL: all */
-    const char *only;   /* rows whose name has this; NULL: all */
-    int scale;          /* enum scale; -1: as the device is */
+    const char *device; /* name of the only device, or NULL */
+    const char
+        *only; /* text in the names of rows to measure, or NULL for all */
+    int scale; /* enum scale, or -1 to choose it by the device */
     bool suites[SUITE_COUNT];
-    bool any_suite; /* one was named */
+    bool any_suite; /* the options name a suite */
 };
 
-/* Adds the rows selected (of this suite alone, where it is not NULL) to a list
- * that has its scale.  Ends with list_destroy. */
+/* Adds the selected rows to the list, only those of `suite` if it is not NULL.
+ * The caller sets list->scale and calls list_destroy. */
 void selection_list(const struct selection *selection,
                     const struct suite *suite, struct list *list);
 
-/* Measures what is selected on each device, into document: its devices and
- * rows.  false where there is no such device, having complained. */
+/* [blocks] Measures the selected rows on each device and adds devices and rows
+ * to the document.  If there is no such device, prints a message and returns
+ * false. */
 bool run_selection(struct bench *bench, const struct selection *selection,
                    json_t *document);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tandem-bench small-ops: operators against a C loop: through the CPU plugin's
- * launch, and additions also through the library with its choice of a device.
+ * Suite "small-ops": operators through the CPU plugin compared with a C loop.
+ * Additions also run through the library, which chooses the device.
  */
 #include <config.h>
 
@@ -16,8 +16,7 @@
 
 static _Alignas(64) float x[MAX_ELEMENTS], y[MAX_ELEMENTS], z[MAX_ELEMENTS];
 
-/* Loops as their user would have them compiled: vectorised, for the machine
- * that they run on. */
+/* Compiles the loops with vectorisation, as users would. */
 #if defined(__GNUC__) && !defined(__clang__)
 #define OPTIMIZED __attribute__((noinline, optimize("O3")))
 #else
@@ -26,43 +25,45 @@ static _Alignas(64) float x[MAX_ELEMENTS], y[MAX_ELEMENTS], z[MAX_ELEMENTS];
 
 typedef void (*loop_fn)(const void *a, const void *b, void *c, int64_t n);
 
-#define VARIANT(name, type, out_type, statement)                              \
-    static void name(const type *restrict a, const type *restrict b,          \
-                     out_type *restrict c, int64_t n)                         \
-    {                                                                         \
-        (void)b;                                                              \
-        statement;                                                            \
+#define VARIANT(name, type, out_type, statement)                               \
+    static void name(const type *restrict a, const type *restrict b,           \
+                     out_type *restrict c, int64_t n)                          \
+    {                                                                          \
+        (void)b;                                                               \
+        statement;                                                             \
     }
 #ifdef __x86_64__
-#define LOOP(name, type, out_type, statement)                                 \
-    OPTIMIZED VARIANT(name##_plain, type, out_type, statement)                \
-    OPTIMIZED __attribute__((target("avx2")))                                 \
-    VARIANT(name##_avx2, type, out_type, statement)                           \
-    static void loop_##name(const void *a, const void *b, void *c, int64_t n) \
-    {                                                                         \
-        if (__builtin_cpu_supports("avx2"))                                   \
-            name##_avx2(a, b, c, n);                                          \
-        else                                                                  \
-            name##_plain(a, b, c, n);                                         \
+#define LOOP(name, type, out_type, statement)                                  \
+    OPTIMIZED VARIANT(name##_plain, type, out_type, statement)                 \
+    OPTIMIZED __attribute__((target("avx2")))                                  \
+    VARIANT(name##_avx2, type, out_type, statement) static void loop_##name(   \
+        const void *a, const void *b, void *c, int64_t n)                      \
+    {                                                                          \
+        if (__builtin_cpu_supports("avx2"))                                    \
+            name##_avx2(a, b, c, n);                                           \
+        else                                                                   \
+            name##_plain(a, b, c, n);                                          \
     }
 #else
-#define LOOP(name, type, out_type, statement)                                 \
-    OPTIMIZED VARIANT(name##_plain, type, out_type, statement)                \
-    static void loop_##name(const void *a, const void *b, void *c, int64_t n) \
-    {                                                                         \
-        name##_plain(a, b, c, n);                                             \
+#define LOOP(name, type, out_type, statement)                                  \
+    OPTIMIZED VARIANT(name##_plain, type, out_type,                            \
+                      statement) static void loop_##name(const void *a,        \
+                                                         const void *b,        \
+                                                         void *c, int64_t n)   \
+    {                                                                          \
+        name##_plain(a, b, c, n);                                              \
     }
 #endif
-#define EACH(expression)                                                      \
-    for (int64_t i = 0; i < n; i++)                                           \
-        c[i] = (expression)
+#define EACH(expression)                                                       \
+    for (int64_t i = 0; i < n; i++)                                            \
+    c[i] = (expression)
 
 LOOP(add, float, float, EACH(a[i] + b[i]))
 LOOP(equal, float, uint8_t, EACH(a[i] == b[i]))
 LOOP(and, uint8_t, uint8_t, EACH((a[i] != 0) & (b[i] != 0)))
 LOOP(cast, float, int32_t, EACH((int32_t)a[i]))
 
-/* Of each column of a square. */
+/* Index of the maximum of each column of a square matrix. */
 LOOP(argmax, float, int64_t, {
     float best[256];
     for (int64_t j = 0; j < n; j++) {
@@ -81,25 +82,28 @@ static const struct {
     const char *op, *shape, *detail;
     loop_fn loop;
 } cases[] = {
-    {"add", "16", "", loop_add},          {"add", "1024", "", loop_add},
-    {"add", "65536", "", loop_add},       {"equal", "65536", "", loop_equal},
-    {"and", "65536", "", loop_and},       {"cast", "65536", "", loop_cast},
+    {"add", "16", "", loop_add},
+    {"add", "1024", "", loop_add},
+    {"add", "65536", "", loop_add},
+    {"equal", "65536", "", loop_equal},
+    {"and", "65536", "", loop_and},
+    {"cast", "65536", "", loop_cast},
     {"argmax", "256x256", "axis=0", loop_argmax},
 };
 #define CASES (sizeof cases / sizeof cases[0])
 
-struct bare {
+struct reference_loop {
     loop_fn loop;
     int64_t elements;
 };
 
-static double bare_run(void *argument, uint64_t count)
+static double loop_run(void *argument, uint64_t count)
 {
-    const struct bare *bare = argument;
+    const struct reference_loop *reference = argument;
     uint64_t start = clock_now_ns();
 
     for (uint64_t i = 0; i < count; i++) {
-        bare->loop(x, y, z, bare->elements);
+        reference->loop(x, y, z, reference->elements);
         __asm__ volatile("" : : "r"(z) : "memory");
     }
     return (double)(clock_now_ns() - start) / (double)count;
@@ -125,7 +129,7 @@ static bool download(struct device_session *session,
 
 /* Compares the operator's result with that of the loop on the same inputs. */
 static bool loop_check(struct bench *bench, struct resident_op *work,
-                       const struct bare *bare)
+                       const struct reference_loop *reference)
 {
     static _Alignas(64) float inputs[2][MAX_ELEMENTS], result[MAX_ELEMENTS];
     const struct op_case *c = &work->c;
@@ -142,14 +146,14 @@ static bool loop_check(struct bench *bench, struct resident_op *work,
         bench_fail(bench, "%s", session->backend->last_error());
         return false;
     }
-    bare->loop(inputs[0], inputs[1], z, bare->elements);
+    reference->loop(inputs[0], inputs[1], z, reference->elements);
     if (memcmp(result, z, (size_t)desc_bytes(&c->out[0])) == 0)
         return true;
     bench_fail(bench, "wrong: the result is not that of a C loop");
     return false;
 }
 
-/* The library without a device named: its decision is a part of it. */
+/* Adds the library without a named device, so its time contains the choice. */
 static void compare_library(struct bench *bench, struct comparison *comparison)
 {
     uint32_t device = bench->device;
@@ -170,22 +174,22 @@ void small_ops_run(struct bench *bench)
 {
     struct comparison comparison = {
         .unit = "ns", .upper_bound = "C loop", .max_iterations = 20000};
-    struct bare bare = {.elements = bench->row->shape[0]};
+    struct reference_loop reference = {.elements = bench->row->shape[0]};
     struct resident_op work;
 
     for (size_t i = 0; i < CASES; i++)
         if (strcmp(cases[i].op, bench->row->op) == 0)
-            bare.loop = cases[i].loop;
+            reference.loop = cases[i].loop;
     for (uint32_t i = 0; i < MAX_ELEMENTS; i++) {
         x[i] = seed_value(i);
         y[i] = seed_value(i + 1);
     }
     comparison_add(&comparison, "Tandem", resident_op_run, &work);
-    comparison_add(&comparison, "C loop", bare_run, &bare);
+    comparison_add(&comparison, "C loop", loop_run, &reference);
     if (strcmp(bench->row->mode, "library") == 0) {
         compare_library(bench, &comparison);
     } else if (bench_resident_op(bench, &work)) {
-        if (loop_check(bench, &work, &bare))
+        if (loop_check(bench, &work, &reference))
             bench_compare(bench, &comparison);
         resident_op_destroy(&work);
     }

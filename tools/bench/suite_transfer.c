@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tandem-bench transfer: memory of the caller's, pinned memory and mapped
- * buffers, both ways, through the plugin against OpenCL's own calls.
+ * Suite "transfer": uploads and downloads of pageable memory, pinned memory and
+ * mapped buffers through the plugin, compared with OpenCL.
  */
 #include <config.h>
 
@@ -13,14 +13,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One side: a device's buffer and memory of the host. */
+/* An implementation with its device buffer and host memory. */
 struct transfer_case {
     struct bench *bench;
-    struct raw_opencl *raw_opencl; /* NULL: ours */
+    struct raw_opencl *raw_opencl; /* NULL for Tandem */
     size_t bytes;
     bool up;
     void *memory;
-    void *pageable; /* memory is this, or pinned: */
+    void *pageable; /* `memory` is this, or is mapped from `pinned` */
     cl_mem pinned;
     struct tandem_buffer *buffer;
     cl_mem target;
@@ -54,7 +54,7 @@ static enum tandem_status our_copy(struct transfer_case *c)
                                               TANDEM_TIMEOUT_INFINITE);
 }
 
-/* Each upload is waited for: it counts when it has arrived. */
+/* Waits after each upload, so the time contains the arrival of the data. */
 static double our_copies(void *transfer_case, uint64_t count)
 {
     struct transfer_case *c = transfer_case;
@@ -197,7 +197,7 @@ static void transfer_case_close(struct transfer_case *c)
     session->backend->free(c->buffer);
 }
 
-/* Carries what nothing else put there, and looks at it at the far end. */
+/* Transfers new values and checks them at the destination. */
 static bool transfer_case_is_correct(struct transfer_case *c, bench_fn run)
 {
     struct device_session *session = &c->bench->session;
@@ -226,7 +226,7 @@ static bool transfer_case_is_correct(struct transfer_case *c, bench_fn run)
     return false;
 }
 
-/* Asked of the plugin: not each device maps. */
+/* Returns true if the device can map buffers. */
 static bool maps(struct bench *bench, struct transfer_case *c)
 {
     struct device_session *session = &bench->session;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tandem-bench user-cases: the operators and sizes of the reports that Tandem
- * began with: data that lies on the device, and data that lies on the host
- * and is read there, on the device and where the library chooses.
+ * Suite "user-cases": operators and sizes of the performance reports that
+ * motivated Tandem.  The data is in device memory, or on the host before and
+ * after; the device is given, or chosen by the library.
  */
 #include <config.h>
 
@@ -48,7 +48,7 @@ static const struct {
     {"reduce_max", "1000x1000", "axis=1"},
     {"reduce_mean", "4096x4096", "axis=0"},
     {"reduce_mean", "4096x4096", "axis=1"},
-    /* 16 filters of 5x5, which give 32x16x24x24. */
+    /* 16 filters of 5x5; the result is 32x16x24x24. */
     {"conv2d", "32x1x28x28", "16 filters 5x5"},
     {"max_pool", "32x16x24x24", "2x2"},
 };
@@ -73,14 +73,14 @@ void user_cases_list(struct list *list)
 }
 
 #ifdef BENCH_OPENCL
-/* The transfers of a round from the host to the host, without any kernel. */
+/* Uploads of the inputs and download of the output, without Tandem. */
 struct round_trip {
     struct raw_opencl *raw_opencl;
     const struct op_case *c;
     cl_mem buffers[TANDEM_MAX_OPERANDS + 1]; /* inputs, then output 0 */
     void *memory[TANDEM_MAX_OPERANDS + 1];
     size_t bytes[TANDEM_MAX_OPERANDS + 1];
-    bool add; /* the same operator as the raw kernel */
+    bool add; /* the operator is add, which the raw kernel computes */
 };
 
 static bool round_trip_open(struct round_trip *round_trip,
@@ -138,7 +138,7 @@ static double carry(void *argument, uint64_t count)
                : -1;
 }
 
-/* An addition of resident data, by the raw kernel. */
+/* Runs the raw kernel on data in device memory. */
 static double add_resident(void *argument, uint64_t count)
 {
     struct round_trip *round_trip = argument;
@@ -156,10 +156,10 @@ static double add_resident(void *argument, uint64_t count)
     return (double)(clock_now_ns() - start) / (double)count;
 }
 
-/* What OpenCL does without Tandem. */
-static void add_carrier(struct bench *bench, struct comparison *comparison,
-                        struct round_trip *round_trip, const struct op_case *c,
-                        bool resident)
+/* Adds an implementation that uses OpenCL directly. */
+static void add_raw_opencl(struct bench *bench, struct comparison *comparison,
+                           struct round_trip *round_trip,
+                           const struct op_case *c, bool resident)
 {
     if (!bench_on_opencl(bench))
         return;
@@ -182,7 +182,7 @@ static void comparison_with_raw(struct bench *bench,
 #ifdef BENCH_OPENCL
     struct round_trip round_trip = {.raw_opencl = NULL};
 
-    add_carrier(bench, comparison, &round_trip, c, resident);
+    add_raw_opencl(bench, comparison, &round_trip, c, resident);
     bench_compare(bench, comparison);
     round_trip_close(&round_trip);
 #else
@@ -215,8 +215,8 @@ static void run_resident(struct bench *bench)
         return;
     if (check_resident_op(bench, &work)) {
         comparison_add(&comparison, "Tandem", resident_op_run, &work);
-        /* What has no equal without Tandem: a copy of as many bytes.  It is no
-         * limit: PyTorch is. */
+        /* Other operators are compared with a copy of as many bytes, which is
+         * not an upper bound; PyTorch is. */
         if (bench_on_opencl(bench) && work.c.op.id == TANDEM_OP_ADD)
             comparison_with_raw(bench, &comparison, &work.c, true);
         else

@@ -96,14 +96,13 @@ static void band_print(struct band *band, double top, FILE *out)
     escape(band->device, out);
     fputs(", ", out);
     escape(band->suite, out);
-    fprintf(out, "</text>\n<text x=\"8\" y=\"%.1f\" class=\"small\">1 = ",
-            top + 33);
+    fprintf(out,
+            "</text>\n<text x=\"8\" y=\"%.1f\" class=\"small\">1 = ", top + 33);
     escape(band->limit, out);
     fprintf(out, "%s</text>\n", band->mixed ? " and others" : "");
     for (size_t i = 0; i < band->count; i++) {
-        double down = band->count == 1
-                          ? 0.5
-                          : (double)i / (double)(band->count - 1);
+        double down =
+            band->count == 1 ? 0.5 : (double)i / (double)(band->count - 1);
 
         fprintf(out, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"3\"><title>",
                 x_of(band->fractions[i]), top + 7 + down * (BAND - 14));
@@ -153,7 +152,7 @@ static void head_print(const json_t *document, double height, FILE *out)
             "<text x=\"8\" y=\"42\" class=\"small\">%s: ",
             LEFT + WIDTH + 70, height, row_text(document, "version"),
             row_text(document, "date"));
-    json_array_foreach(json_object_get(document, "devices"), i, device) {
+    json_array_foreach (json_object_get(document, "devices"), i, device) {
         fputs(separator, out);
         escape(row_text(device, "name"), out);
         separator = "; ";
