@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The layout of the binary interface against its golden list, at compile
- * time: that this file compiles is the test.  tests/abi/headers compiles it
+ * Compares the layout of the binary interface with its golden list at compile
+ * time; the test passes if this file compiles. tests/abi/headers compiles it
  * for other machines too.
  */
 #include <tandem/host.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The operator table of backend.h against its golden list: numbers, names,
- * attributes.  (Layout is checked where layout.c is compiled.)
+ * Compares the operator table of backend.h with its golden list: numbers,
+ * names, attributes. layout.c checks the layout.
  */
 #include <check.h>
 #include <stdlib.h>
@@ -100,7 +100,7 @@ static uint32_t names_in(const char *list)
     return count;
 }
 
-/* Transpose alone has as many attributes as its input has axes. */
+/* Only transpose has as many attributes as its input has axes. */
 START_TEST(test_attribute_counts_match_their_names)
 {
 #define X(ID, number, name, op_class, inputs, outputs, ints, int_count,      \

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Any bytes as the record of broken OpenCL drivers: what is understood of it
- * are texts, none of which is empty.  After a first byte 'r' they are lines
- * behind the first.
+ * Parses arbitrary bytes as a driver blocklist. All texts in the result must
+ * be non-empty. If the first byte is 'r', the rest are lines after a valid
+ * first line.
  */
 #include <config.h>
 
@@ -24,7 +24,7 @@ static void expect(bool good, const char *what)
     abort();
 }
 
-static void records_judge(const struct driver_records *records)
+static void check_records(const struct driver_records *records)
 {
     expect(records->count <= DRIVER_RECORDS_MAX, "too many records");
     for (uint32_t i = 0; i < records->count; i++) {
@@ -57,7 +57,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
         memcpy(text + head, data + bytes - rest, rest);
     text[head + rest] = '\0';
     (void)driver_records_parse(text, head + rest, &records);
-    records_judge(&records);
+    check_records(&records);
     driver_records_finish(&records);
     free(text);
     return 0;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Any bytes as a profile: they are taken whole or not at all, and whatever is
- * taken predicts times that are numbers.  After a first byte 'p' they are the
- * sections of a profile that is this device's, else the file itself.
+ * Reads arbitrary bytes as a profile. The profile must be accepted or rejected
+ * as a whole, and accepted profiles must predict finite times. If the first
+ * byte is 'p', the rest are sections of a valid profile of this device;
+ * otherwise they are the whole file.
  */
 #include <config.h>
 
@@ -38,11 +39,11 @@ static void expect(bool good, const char *what)
 
 static void time_expect(double ns)
 {
-    /* Between two points rounding may fall short of zero by a little. */
+    /* Interpolation may round to slightly below zero. */
     expect(isfinite(ns) && ns >= -1, "a time that is none");
 }
 
-static void model_judge(const struct cost_model *model)
+static void check_cost_model(const struct cost_model *model)
 {
     static const double places[] = {0, 1, 1.5, 4096, 1e6, 3e9, MAX_COST_X};
     static const double sizes[] = {1, 3, 64, 1000, 1 << 24};
@@ -57,7 +58,7 @@ static void model_judge(const struct cost_model *model)
         time_expect(cost_predict_gemm(model, sizes[i], sizes[4 - i], sizes[2]));
 }
 
-static void judge(const char *text, size_t bytes, bool exact)
+static void check_result(const char *text, size_t bytes, bool exact)
 {
     static struct cost_model model, before;
     char why[SECURE_WHY_BYTES];
@@ -69,7 +70,7 @@ static void judge(const char *text, size_t bytes, bool exact)
     memset(why, 'x', sizeof(why));
     fit = profile_parse(text, bytes, &key, exact, &model, &tuning, why);
     if (fit == PROFILE_MATCH) {
-        model_judge(&model);
+        check_cost_model(&model);
     } else {
         expect(memcmp(&before, &model, sizeof(model)) == 0,
                "half a profile was taken");
@@ -81,7 +82,7 @@ static void judge(const char *text, size_t bytes, bool exact)
     free(tuning);
 }
 
-static void sections_judge(const char *text, size_t bytes)
+static void check_sections(const char *text, size_t bytes)
 {
     const size_t whole = sizeof(HEAD) + bytes;
     char *file = malloc(whole);
@@ -90,17 +91,17 @@ static void sections_judge(const char *text, size_t bytes)
     memcpy(file, HEAD, sizeof(HEAD) - 1);
     memcpy(file + sizeof(HEAD) - 1, text, bytes);
     file[whole - 1] = '}';
-    judge(file, whole, true);
+    check_result(file, whole, true);
     free(file);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
     if (bytes > 0 && data[0] == 'p') {
-        sections_judge((const char *)data + 1, bytes - 1);
+        check_sections((const char *)data + 1, bytes - 1);
     } else {
-        judge((const char *)data, bytes, true);
-        judge((const char *)data, bytes, false);
+        check_result((const char *)data, bytes, true);
+        check_result((const char *)data, bytes, false);
     }
     return 0;
 }

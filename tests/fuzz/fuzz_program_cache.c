@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Any bytes as a file of the program cache: a binary is found only where it
- * was written for the key, and whole.  The first byte says what the others
- * are: the file itself, the binary of a file that is right, or what is laid
- * over the first bytes of one.
+ * Reads arbitrary bytes as a file of the program cache. A binary must be found
+ * only if it is complete and was written for the key. The first byte says if
+ * the others are the whole file, the binary in a valid file, or a mask for the
+ * first bytes of a valid file.
  */
 #include <config.h>
 
@@ -25,7 +25,7 @@ static void expect(int good, const char *what)
     abort();
 }
 
-static void any_judge(const uint8_t *file, size_t bytes)
+static void check_any_file(const uint8_t *file, size_t bytes)
 {
     struct cache_header header, again;
     size_t found;
@@ -41,9 +41,9 @@ static void any_judge(const uint8_t *file, size_t bytes)
     expect(memcmp(&header, &again, sizeof(header)) == 0, "another header");
 }
 
-/* overlay: what is laid over the file, by exclusive or. */
-static void made_judge(const uint8_t *body, size_t body_bytes,
-                       const uint8_t *overlay, size_t overlay_bytes)
+/* overlay: bytes that are XORed into the file. */
+static void check_modified_file(const uint8_t *body, size_t body_bytes,
+                                const uint8_t *overlay, size_t overlay_bytes)
 {
     const size_t start = sizeof(struct cache_header) + strlen(KEY);
     const size_t bytes = start + body_bytes;
@@ -63,7 +63,7 @@ static void made_judge(const uint8_t *body, size_t body_bytes,
         changed |= overlay[i];
     }
     if (changed)
-        any_judge(file, bytes);
+        check_any_file(file, bytes);
     else
         expect((cache_binary_find(file, bytes, KEY, &found) == file + start &&
                 found == body_bytes) ||
@@ -75,12 +75,12 @@ static void made_judge(const uint8_t *body, size_t body_bytes,
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
     if (bytes == 0)
-        any_judge(data, 0);
+        check_any_file(data, 0);
     else if (data[0] == 'b')
-        made_judge(data + 1, bytes - 1, NULL, 0);
+        check_modified_file(data + 1, bytes - 1, NULL, 0);
     else if (data[0] == 'o')
-        made_judge((const uint8_t *)"binary", 6, data + 1, bytes - 1);
+        check_modified_file((const uint8_t *)"binary", 6, data + 1, bytes - 1);
     else
-        any_judge(data + 1, bytes - 1);
+        check_any_file(data + 1, bytes - 1);
     return 0;
 }

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A plugin that is the CPU plugin called by a host with an unusual
- * floating-point environment: its launches and products run in a thread whose
- * floating-point environment was changed before, and judge whether it is still
- * so behind them.  The conformance suite over it shows that results do not
- * depend on the host's.  TANDEM_TEST_FLOAT: traps, flush, down or up.  Any
- * thread.
+ * The CPU plugin, called by a host with an unusual floating-point environment.
+ * Its launches and GEMMs run in a thread with a changed environment, and fail
+ * if they do not preserve it. The conformance suite over this plugin shows
+ * that results do not depend on the host's environment. TANDEM_TEST_FLOAT is
+ * traps, flush, down or up.
+ *
+ * Any thread may call it.
  */
 #include <config.h>
 
@@ -48,65 +49,65 @@ static void environment_set(void)
 #endif
 }
 
-struct control {
+struct fp_environment {
     int rounding, traps;
     unsigned flushing;
 };
 
-static struct control control_read(void)
+static struct fp_environment fp_environment_read(void)
 {
-    return (struct control){fegetround(), fegetexcept(), FLUSHING};
+    return (struct fp_environment){fegetround(), fegetexcept(), FLUSHING};
 }
 
 static const char *(*inner_error)(void);
-static _Thread_local bool left_changed;
+static _Thread_local bool was_changed;
 
 static const char *last_error(void)
 {
-    return left_changed ? last_error_get() : inner_error();
+    return was_changed ? last_error_get() : inner_error();
 }
 
-/* Whether the environment is as it was; and brings back the default one. */
-static enum tandem_status judge(enum tandem_status status,
-                                const struct control *before)
+/* Fails if the environment changed. Restores the default environment. */
+static enum tandem_status expect_unchanged(enum tandem_status status,
+                                           const struct fp_environment *before)
 {
-    const struct control after = control_read();
+    const struct fp_environment after = fp_environment_read();
 
     fesetenv(FE_DFL_ENV);
-    left_changed = after.rounding != before->rounding ||
-                   after.traps != before->traps ||
-                   after.flushing != before->flushing;
-    return left_changed ? last_error_set(TANDEM_FAILED,
-                                         "fp-env-wrapper: the call changed the "
-                                         "floating-point environment")
-                        : status;
+    was_changed = after.rounding != before->rounding ||
+                  after.traps != before->traps ||
+                  after.flushing != before->flushing;
+    return was_changed ? last_error_set(TANDEM_FAILED,
+                                        "fp-env-wrapper: the call changed the "
+                                        "floating-point environment")
+                       : status;
 }
 
-static enum tandem_status rough_launch(
+static enum tandem_status wrapped_launch(
     struct tandem_stream *stream, const struct tandem_op *op,
     const struct tandem_tensor_desc *const *inputs, uint32_t input_count,
     const struct tandem_tensor_desc *const *outputs, uint32_t output_count)
 {
-    struct control before;
+    struct fp_environment before;
     enum tandem_status status;
 
     environment_set();
-    before = control_read();
+    before = fp_environment_read();
     status =
         inner->launch(stream, op, inputs, input_count, outputs, output_count);
-    return judge(status, &before);
+    return expect_unchanged(status, &before);
 }
 
-static enum tandem_status rough_gemm(struct tandem_stream *stream,
-                                     const struct tandem_gemm *gemm)
+static enum tandem_status wrapped_gemm(struct tandem_stream *stream,
+                                       const struct tandem_gemm *gemm)
 {
-    struct control before;
+    struct fp_environment before;
     enum tandem_status status;
 
     environment_set();
-    before = control_read();
+    before = fp_environment_read();
     status = inner->gemm(stream, gemm);
-    return judge(status, &before);
+    return expect_unchanged(status, &before);
 }
 
 static void inner_load(void)
@@ -136,8 +137,8 @@ static void inner_load(void)
     table.name = "fp-env-wrapper";
     inner_error = inner->last_error;
     table.last_error = last_error;
-    table.launch = rough_launch;
-    table.gemm = rough_gemm;
+    table.launch = wrapped_launch;
+    table.gemm = wrapped_gemm;
 }
 
 const struct tandem_backend *tandem_backend_query(uint32_t host_abi_major)

@@ -12,9 +12,9 @@
 #define FLUSHING 0x8040u
 #endif
 
-struct control control_read(void)
+struct fp_environment fp_environment_read(void)
 {
-    struct control now = {fegetround(), fegetexcept(), 0};
+    struct fp_environment now = {fegetround(), fegetexcept(), 0};
 
 #ifdef __SSE__
     now.flushing = _mm_getcsr() & FLUSHING;
@@ -22,14 +22,15 @@ struct control control_read(void)
     return now;
 }
 
-void control_compare(struct control before, struct control after)
+void fp_environment_compare(struct fp_environment before,
+                            struct fp_environment after)
 {
     ck_assert_int_eq(before.rounding, after.rounding);
     ck_assert_int_eq(before.traps, after.traps);
     ck_assert_uint_eq(before.flushing, after.flushing);
 }
 
-void control_flush(void)
+void fp_environment_flush(void)
 {
 #ifdef __SSE__
     _mm_setcsr(_mm_getcsr() | FLUSHING);

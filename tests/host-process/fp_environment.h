@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a host may set in the floating-point environment of its thread.  Any
- * thread. */
-#ifndef TANDEM_TESTS_MANNERS_CONTROL_H
-#define TANDEM_TESTS_MANNERS_CONTROL_H
+/*
+ * Settings of a thread's floating-point environment that a host may change.
+ * Any thread may call these functions.
+ */
+#ifndef TANDEM_TESTS_FP_ENVIRONMENT_H
+#define TANDEM_TESTS_FP_ENVIRONMENT_H
 
-struct control {
+struct fp_environment {
     int rounding, traps;
-    unsigned flushing; /* of subnormals, where the processor can */
+    unsigned flushing; /* Flushing of subnormals, if the CPU supports it. */
 };
 
-struct control control_read(void);
-/* Asserts that nothing changed. */
-void control_compare(struct control before, struct control after);
-/* Subnormals count as 0, where the processor can. */
-void control_flush(void);
+struct fp_environment fp_environment_read(void);
+/* Asserts that the environment did not change. */
+void fp_environment_compare(struct fp_environment before,
+                            struct fp_environment after);
+/* Flushes subnormals to 0, if the CPU supports it. */
+void fp_environment_flush(void);
 
 #endif

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What of a process belongs to its host; see process_state.h. */
+/*
+ * Reads the state of a process that belongs to its host; see process_state.h.
+ */
 #include <config.h>
 
 #include <check.h>
@@ -61,7 +63,7 @@ void process_free(struct process *process)
     free(process->environment);
 }
 
-/* The C library leaves the end of a mask as it was. */
+/* The C library does not change the unused end of a mask. */
 static bool masks_differ(const sigset_t *a, const sigset_t *b)
 {
     for (int i = 1; i < PROCESS_SIGNALS; i++) {
@@ -78,7 +80,7 @@ static bool actions_differ(const struct sigaction *a,
            masks_differ(&a->sa_mask, &b->sa_mask);
 }
 
-/* Appends the names of the lines of text that other lacks. */
+/* Appends the names in the lines of text that other does not contain. */
 static void names_append(const char *text, const char *other, char *out,
                          size_t bytes)
 {
@@ -87,7 +89,7 @@ static void names_append(const char *text, const char *other, char *out,
 
         length = strcspn(text, "\n") + 1;
         snprintf(line, sizeof line, "\n%.*s", (int)length, text);
-        /* The first line of other has no end of another before it. */
+        /* The first line of other has no newline before it. */
         if (strncmp(other, line + 1, length) == 0 || strstr(other, line))
             continue;
         snprintf(out + strlen(out), bytes - strlen(out), " %.*s",
@@ -172,7 +174,7 @@ uint32_t process_threads(struct process_thread *out)
             continue;
         name_of(thread->id, thread->name, sizeof thread->name);
         thread->blocked = blocked_of(thread->id);
-        /* One that ended meanwhile is none. */
+        /* A thread that ended meanwhile does not count. */
         if (sched_getaffinity(thread->id, sizeof thread->processors,
                               &thread->processors) == 0)
             count++;

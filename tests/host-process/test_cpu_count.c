@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The reading of control groups' quotas, over trees of files that look as the
- * kernel's do. */
+/*
+ * Reading the CPU quotas of control groups from directory trees that look like
+ * the kernel's.
+ */
 #include <config.h>
 
 #include <stdio.h>
@@ -10,7 +12,9 @@
 #include "common/cpu_count.h"
 #include "unit/host/support.h"
 
-/* A file below the scratch directory, with the directories that lead to it. */
+/*
+ * Writes a file in the scratch directory and creates its parent directories.
+ */
 static void tree_write(const char *path, const char *text)
 {
     for (const char *at = path; (at = strchr(at, '/')) != NULL; at++)
@@ -61,7 +65,7 @@ START_TEST(version_2)
 }
 END_TEST
 
-/* The quota of a directory above holds, too: the smallest counts. */
+/* The quotas of parent directories apply, too; the smallest one counts. */
 START_TEST(version_2_nested)
 {
     tree_write("proc/self/cgroup", "0::/a.slice/b.scope\n");
@@ -73,13 +77,13 @@ START_TEST(version_2_nested)
     quota_is(3);
     tree_write("sys/fs/cgroup/a.slice/b.scope/cpu.max", "150000 100000\n");
     quota_is(2);
-    /* A neighbour's is not ours. */
+    /* The quota of another group does not apply. */
     tree_write("sys/fs/cgroup/a.slice/c.scope/cpu.max", "100000 100000\n");
     quota_is(2);
 }
 END_TEST
 
-/* In a container that sees the machine's path, but its own mount alone. */
+/* In a container that sees the machine's path, but only its own mount. */
 START_TEST(version_2_container)
 {
     tree_write("proc/self/cgroup", "0::/docker/0123456789abcdef\n");
@@ -117,7 +121,7 @@ START_TEST(version_1)
 }
 END_TEST
 
-/* Another controller's group does not count. */
+/* The group of another controller does not count. */
 START_TEST(version_1_others)
 {
     tree_write("proc/self/cgroup", "5:cpuset:/x\n6:cpuacct:/x\n7:memory:/x\n");

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The host library and the CPU plugin as guests of a process: what is the
- * host's stays as it was, threads keep to what they may use, nothing is
- * printed, and neither a small stack nor a strange floating-point environment
- * hurts.
+ * Host process isolation of the host library and the CPU plugin: the state of
+ * the host process does not change, threads respect the host's limits, nothing
+ * is printed, and neither a small stack nor an unusual floating-point
+ * environment causes errors.
  */
 #include <config.h>
 
@@ -24,9 +24,12 @@
 
 static float results[WORK_RESULTS], expected[WORK_RESULTS];
 
-/* A context with this many CPU threads (NULL: as many as there may be) that
- * has worked. */
-static struct tandem_context *worked(const char *threads, float *out)
+/*
+ * Returns a context with this number of CPU threads (NULL for the default)
+ * after some work.
+ */
+static struct tandem_context *context_after_work(const char *threads,
+                                                 float *out)
 {
     const char *const pairs[] = {threads ? "num_threads" : NULL, threads,
                                  NULL};
@@ -50,17 +53,17 @@ static uint32_t threads_named(const char *name, struct process_thread *out)
 
 static struct process_thread threads[PROCESS_THREADS];
 
-/* ---- what is the host's ---- */
+/* ---- state of the host process ---- */
 
-static void nothing_handle(int number)
+static void signal_ignore(int number)
 {
     (void)number;
 }
 
-START_TEST(process_left_as_found)
+START_TEST(process_state_is_unchanged)
 {
     struct process before, after;
-    struct sigaction own = {.sa_handler = nothing_handle};
+    struct sigaction own = {.sa_handler = signal_ignore};
     char path[4096], changes[1024];
     struct tandem_profile *profile = NULL;
     struct tandem_context *context;
@@ -69,7 +72,7 @@ START_TEST(process_left_as_found)
     sigaction(SIGFPE, &own, NULL);
     umask(037);
     process_read(&before);
-    context = worked(NULL, results);
+    context = context_after_work(NULL, results);
     OK(tandem_profile_create(context, 0, &profile));
     OK(tandem_profile_set_scalar(profile, "launch", 1234.5));
     OK(tandem_profile_save(profile, NULL, path, sizeof path));
@@ -110,12 +113,12 @@ START_TEST(signals_come_to_the_host)
 
     own_thread = gettid();
     sigaction(SIGUSR1, &own, NULL);
-    context = worked(NULL, results);
+    context = context_after_work(NULL, results);
     count = process_threads(threads);
     ck_assert_msg(sysconf(_SC_NPROCESSORS_ONLN) == 1 || count > 0,
                   "nothing to test: no helper was started");
     threads_blocked(threads, count);
-    /* While this thread does not take it, nobody does. */
+    /* If this thread blocks the signal, no other thread may handle it. */
     sigemptyset(&usr1);
     sigaddset(&usr1, SIGUSR1);
     pthread_sigmask(SIG_BLOCK, &usr1, NULL);
@@ -133,7 +136,7 @@ END_TEST
 
 START_TEST(helpers_have_names_and_end)
 {
-    struct tandem_context *context = worked(NULL, results);
+    struct tandem_context *context = context_after_work(NULL, results);
 
     ck_assert_msg(sysconf(_SC_NPROCESSORS_ONLN) == 1 ||
                       threads_named("tandem-cpu", threads) > 0,
@@ -156,7 +159,7 @@ START_TEST(one_processor_no_helper)
     CPU_ZERO(&one);
     CPU_SET(processor, &one);
     ck_assert_int_eq(sched_setaffinity(0, sizeof one, &one), 0);
-    context = worked(NULL, results);
+    context = context_after_work(NULL, results);
     ck_assert_uint_eq(threads_named("tandem-cpu", threads), 0);
     count = process_threads(threads);
     for (uint32_t i = 0; i < count; i++)
@@ -166,9 +169,11 @@ START_TEST(one_processor_no_helper)
 }
 END_TEST
 
-/* The device is open already when the host is confined: helpers start later
- * and inside. */
-START_TEST(confined_after_open)
+/*
+ * The host limits its CPUs after the device was opened; worker threads start
+ * later and must respect the limit.
+ */
+START_TEST(cpus_limited_after_open)
 {
     cpu_set_t all, one;
     struct tandem_context *context = context_new(NULL);
@@ -215,7 +220,7 @@ START_TEST(threads_by_environment)
     uint32_t count;
 
     setenv("TANDEM_NUM_THREADS", thread_cases[_i].value, 1);
-    context = worked(NULL, results);
+    context = context_after_work(NULL, results);
     count = threads_named("tandem-cpu", threads);
     if (thread_cases[_i].alone)
         ck_assert_uint_eq(count, 0);
@@ -229,13 +234,13 @@ START_TEST(threads_by_environment)
 }
 END_TEST
 
-/* What the caller passes itself must be right. */
+/* Options of the caller must be valid. */
 START_TEST(threads_by_option)
 {
     static const char *const wrong[] = {"-1", " 1", "many", "", "1.5"};
     struct tandem_context *context;
 
-    context = worked("1", results);
+    context = context_after_work("1", results);
     ck_assert_uint_eq(threads_named("tandem-cpu", threads), 0);
     tandem_context_destroy(context);
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
@@ -254,18 +259,18 @@ END_TEST
 
 /* ---- a small stack ---- */
 
-/* Sanitizers make frames larger. */
+/* Sanitizers enlarge stack frames. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SMALL_BYTES ((size_t)1 << 20)
 #else
 #define SMALL_BYTES ((size_t)64 << 10)
 #endif
 
-/* From loading the plugins on. */
+/* Includes loading the plugins. */
 static void *small_main(void *argument)
 {
     (void)argument;
-    tandem_context_destroy(worked(NULL, results));
+    tandem_context_destroy(context_after_work(NULL, results));
     return NULL;
 }
 
@@ -274,7 +279,7 @@ START_TEST(small_stack)
     pthread_attr_t attributes;
     pthread_t thread;
 
-    tandem_context_destroy(worked(NULL, expected));
+    tandem_context_destroy(context_after_work(NULL, expected));
     pthread_attr_init(&attributes);
     ck_assert_int_eq(pthread_attr_setstacksize(&attributes, SMALL_BYTES), 0);
     ck_assert_int_eq(pthread_create(&thread, &attributes, small_main, NULL), 0);
@@ -291,7 +296,7 @@ START_TEST(files_closed)
     struct tandem_context *context;
 
     process_files(&before);
-    context = worked(NULL, results);
+    context = context_after_work(NULL, results);
     process_files(&during);
     tandem_context_destroy(context);
     process_files(&after);
@@ -306,8 +311,10 @@ START_TEST(files_closed)
 }
 END_TEST
 
-/* The host has closed 0, 1 and 2, and opened files of its own, which got these
- * numbers. */
+/*
+ * The host has closed descriptors 0, 1 and 2 and opened files with these
+ * numbers.
+ */
 START_TEST(nothing_printed)
 {
     const struct tandem_context_options options = {
@@ -365,7 +372,7 @@ static void chop_set(void)
     fesetround(FE_TOWARDZERO);
 }
 
-/* Every exception that the processor can trap. */
+/* Enables traps for all exceptions that the CPU can trap. */
 static void traps_set(void)
 {
     feclearexcept(FE_ALL_EXCEPT);
@@ -384,14 +391,17 @@ static const struct {
     {"rounding down", down_set},
     {"rounding up", up_set},
     {"rounding to zero", chop_set},
-    {"subnormals flushed", control_flush},
+    {"subnormals flushed", fp_environment_flush},
     {"the default", plain_set},
 };
 
-/* Everything that the thread does before the environment is the default one
- * again. */
-static void strange_work(void (*set)(void), struct control *out_before,
-                         struct control *out_after)
+/*
+ * Runs the work in a thread with this environment, then restores the default
+ * environment.
+ */
+static void work_in_environment(void (*set)(void),
+                                struct fp_environment *out_before,
+                                struct fp_environment *out_after)
 {
     struct tandem_profile *profile = NULL;
     struct tandem_context *context;
@@ -400,8 +410,8 @@ static void strange_work(void (*set)(void), struct control *out_before,
     double ns = 0;
 
     set();
-    *out_before = control_read();
-    context = worked(NULL, results);
+    *out_before = fp_environment_read();
+    context = context_after_work(NULL, results);
     OK(tandem_explain_last(context, &why));
     OK(tandem_device_predict_cost(context, 0, "transcendental", 1e15, &ns));
     OK(tandem_profile_create(context, 0, &profile));
@@ -412,24 +422,26 @@ static void strange_work(void (*set)(void), struct control *out_before,
     OK(tandem_profile_save(profile, NULL, NULL, 0));
     tandem_profile_destroy(profile);
     tandem_context_destroy(context);
-    *out_after = control_read();
+    *out_after = fp_environment_read();
     fesetenv(FE_DFL_ENV);
 }
 
 START_TEST(float_environment_of_the_host)
 {
-    struct control before, after;
+    struct fp_environment before, after;
 
-    tandem_context_destroy(worked(NULL, expected));
-    strange_work(environments[_i].set, &before, &after);
-    control_compare(before, after);
+    tandem_context_destroy(context_after_work(NULL, expected));
+    work_in_environment(environments[_i].set, &before, &after);
+    fp_environment_compare(before, after);
     work_compare(expected, results, environments[_i].name);
 }
 END_TEST
 
-/* A profile with numbers that overflow and underflow, read while traps are
- * enabled. */
-START_TEST(hostile_numbers_with_traps)
+/*
+ * A profile with values that overflow and underflow, read while traps are
+ * enabled.
+ */
+START_TEST(extreme_values_with_traps)
 {
     static const char *const numbers[] = {"1e999", "-1e999", "1e-999",
                                           "4.9e-324", "1e308", "0.1"};
@@ -474,12 +486,12 @@ int main(void)
     Suite *suite = suite_create("guest");
     TCase *tests = case_new(suite, "process");
 
-    tcase_add_test(tests, process_left_as_found);
+    tcase_add_test(tests, process_state_is_unchanged);
     tcase_add_test(tests, signals_come_to_the_host);
     tests = case_new(suite, "threads");
     tcase_add_test(tests, helpers_have_names_and_end);
     tcase_add_test(tests, one_processor_no_helper);
-    tcase_add_test(tests, confined_after_open);
+    tcase_add_test(tests, cpus_limited_after_open);
     tcase_add_loop_test(tests, threads_by_environment, 0, thread_count);
     tcase_add_test(tests, threads_by_option);
     tcase_add_test(tests, small_stack);
@@ -489,6 +501,6 @@ int main(void)
     tests = case_new(suite, "floating point");
     tcase_add_loop_test(tests, float_environment_of_the_host, 0,
                         environment_count);
-    tcase_add_test(tests, hostile_numbers_with_traps);
+    tcase_add_test(tests, extreme_values_with_traps);
     return suite_run(suite);
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The OpenCL plugin, and with it a driver, as guests of a process.  What the
- * driver does to the process when it is used without us is its own; beyond
- * that nothing may change, the threads that it starts leave signals to the
- * host, and what the host has done to the floating-point environment reaches
- * neither them nor the results.
+ * Host process isolation of the OpenCL plugin with a real driver. Changes that
+ * the driver makes to the process without the plugin are allowed; otherwise
+ * nothing may change, the driver's threads must leave signals to the host, and
+ * the host's floating-point environment must affect neither these threads nor
+ * the results.
  *
- * OpenCL lives once in a process, so each case is this program again, with the
- * case's name as its argument.
+ * OpenCL can be initialized once in a process, so each case runs this program
+ * again with the name of the case.
  */
 #include <config.h>
 
@@ -96,7 +96,7 @@ static struct tandem_context *opencl_new(uint32_t *out_device)
     return context;
 }
 
-/* FNV-1a over the bits; every NaN alike. */
+/* FNV-1a hash of the bits, with the same value for all NaNs. */
 static unsigned long long results_hash(void)
 {
     unsigned long long hash = 0xcbf29ce484222325u;
@@ -120,7 +120,7 @@ static void environment_set(void)
     if (strcmp(case_name, "down") == 0)
         fesetround(FE_DOWNWARD);
     if (strcmp(case_name, "flush") == 0)
-        control_flush();
+        fp_environment_flush();
 }
 
 static struct process_thread threads[PROCESS_THREADS];
@@ -146,29 +146,31 @@ END_TEST
 START_TEST(case_library)
 {
     struct tandem_context *context;
-    struct control control_before, control_after;
+    struct fp_environment control_before, control_after;
     uint32_t device;
 
     work_prepare();
     process_read(&before);
     environment_set();
-    control_before = control_read();
+    control_before = fp_environment_read();
     context = opencl_new(&device);
     work_run(context, device, results);
-    control_after = control_read();
+    control_after = fp_environment_read();
     fesetenv(FE_DFL_ENV);
     process_read(&after);
     process_compare(&before, &after);
     changes_print();
     threads_blocked(threads, process_threads(threads));
-    control_compare(control_before, control_after);
+    fp_environment_compare(control_before, control_after);
     printf("results %016llx\n", results_hash());
     tandem_context_destroy(context);
 }
 END_TEST
 
-/* Opened and closed again and again: the driver may keep what it opened at
- * first, and no more. */
+/*
+ * Opens and closes devices repeatedly. The driver may keep only the files that
+ * it opened the first time.
+ */
 START_TEST(case_files)
 {
     static struct process_files first, last;
@@ -190,7 +192,7 @@ END_TEST
 
 /* ---- running them ---- */
 
-/* The program again; what it printed. */
+/* Runs the program again and captures its output. */
 static void run(const char *name, char *out, size_t bytes)
 {
     int ends[2], status = 0;
@@ -220,7 +222,7 @@ static void run(const char *name, char *out, size_t bytes)
                   "%s: status %x, it said:\n%s", name, (unsigned)status, out);
 }
 
-/* The line of text that begins so. */
+/* Returns the line that starts with this text. */
 static const char *line_of(const char *text, const char *start, char *out,
                            size_t bytes)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Numbers in files and messages while the host's locale writes them with a
- * comma, or with a point of several bytes, for the process or for a thread.
- * The locales are compiled here, so that they need not be installed.
+ * Numbers in files and messages while the locale of the process or of a thread
+ * has a comma or a multi-byte decimal separator. The test compiles the
+ * locales, so they need not be installed.
  */
 #include <config.h>
 
@@ -15,7 +15,7 @@
 
 #include "unit/host/support.h"
 
-/* A comma; and U+066B, two bytes. */
+/* A comma, and U+066B with two bytes. */
 static const char *const names[] = {"de_DE", "ps_AF"};
 static char locales[256];
 
@@ -72,7 +72,7 @@ static void process_set(int index)
     ck_assert_ptr_nonnull(setlocale(LC_ALL, name));
 }
 
-/* The test can fail only where numbers have no point. */
+/* Ensures that the locale does not use a decimal point. */
 static void no_point(void)
 {
     char text[16];
@@ -109,13 +109,19 @@ static void profile_check(void)
     ck_assert_uint_eq(calibrated, 1);
     OK(tandem_device_predict_cost(context, 0, "transcendental", 4096, &ns));
     ck_assert_msg(ns >= 777.125, "%g ns", ns);
-    /* Of the devices beside it, and nothing of the profile. */
+    /*
+     * The log may have warnings about other devices, but none about the
+     * profile.
+     */
     ck_assert_uint_eq(log_count(TANDEM_LOG_WARNING, NULL),
                       log_count(TANDEM_LOG_WARNING, "not chosen if a"));
     tandem_context_destroy(context);
 }
 
-/* Written and read under the locale, and the same bytes as without. */
+/*
+ * Writes and reads a profile under the locale. The file must be the same as
+ * without the locale.
+ */
 static void profile_round(const char *plain)
 {
     char path[4096], *text;
@@ -127,7 +133,7 @@ static void profile_round(const char *plain)
     text = file_read(path);
     ck_assert_ptr_nonnull(strstr(text, "12345.625"));
     ck_assert_ptr_nonnull(strstr(text, "777.125"));
-    /* Behind the time of writing. */
+    /* The part after the time of writing. */
     ck_assert_str_eq(strstr(text, "\"scalars\""), strstr(plain, "\"scalars\""));
     free(text);
 }
@@ -188,7 +194,7 @@ START_TEST(messages_have_points)
 }
 END_TEST
 
-/* ---- a product of OpenCL, whose sources are made of numbers ---- */
+/* ---- an OpenCL GEMM, whose sources contain numbers ---- */
 
 START_TEST(opencl_compiles)
 {

@@ -16,7 +16,7 @@
 static float first[WORK_ELEMENTS], second[WORK_ELEMENTS];
 static float plain[WORK_SIDE * WORK_SIDE];
 
-/* Bit patterns of every kind, some more often than chance has them. */
+/* Bit patterns of all kinds; special ones are more frequent. */
 void work_prepare(void)
 {
     static bool done;
@@ -64,7 +64,7 @@ static void operator_run(struct tandem_context *context, uint32_t device,
     OK(tandem_run_on(context, device, &op, inputs, b ? 2 : 1, &y, 1));
 }
 
-/* out: 11 results of WORK_ELEMENTS. */
+/* out: 11 results of WORK_ELEMENTS each. */
 static void elementwise_run(struct tandem_context *context, uint32_t device,
                             float *out)
 {
@@ -92,9 +92,9 @@ static void elementwise_run(struct tandem_context *context, uint32_t device,
     tandem_tensor_destroy(b);
 }
 
-/* out: two products, of data with all that and of plain data. */
-static void products_run(struct tandem_context *context, uint32_t device,
-                         float *out)
+/* out: two GEMMs, one with special values and one without. */
+static void gemms_run(struct tandem_context *context, uint32_t device,
+                      float *out)
 {
     const struct tandem_matmul_options options = {.struct_size = sizeof options,
                                                   .alpha = 1.0,
@@ -120,7 +120,7 @@ void work_run(struct tandem_context *context, uint32_t device, float *out)
 {
     work_prepare();
     elementwise_run(context, device, out);
-    products_run(context, device, out + 11 * WORK_ELEMENTS);
+    gemms_run(context, device, out + 11 * WORK_ELEMENTS);
 }
 
 void work_compare(const float *expected, const float *results,

@@ -1,25 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Work that touches much of the library, on data that overflows, is not a
- * number or subnormal, for tests that compare its results.
+ * A workload that uses much of the library on values that overflow, are NaN or
+ * subnormal, for tests that compare its results.
  */
-#ifndef TANDEM_TESTS_MANNERS_WORK_H
-#define TANDEM_TESTS_MANNERS_WORK_H
+#ifndef TANDEM_TESTS_TEST_WORKLOAD_H
+#define TANDEM_TESTS_TEST_WORKLOAD_H
 
 #include <tandem/host.h>
 
-/* Enough that the CPU plugin asks its helpers. */
+/* Enough elements to use the CPU plugin's worker threads. */
 #define WORK_ELEMENTS ((int64_t)1 << 18)
 #define WORK_SIDE 96
-/* Element-wise, row by row, and products. */
+/* Element-wise operators, operators over rows, and GEMM. */
 #define WORK_RESULTS (11 * WORK_ELEMENTS + 2 * WORK_SIDE * WORK_SIDE)
 
-/* Makes the data, at first use too: in the default floating-point
- * environment. */
+/*
+ * Creates the data at the first use. Call it in the default floating-point
+ * environment.
+ */
 void work_prepare(void);
-/* Runs it on device and writes WORK_RESULTS results. */
+/* Runs the workload on the device and writes WORK_RESULTS results. */
 void work_run(struct tandem_context *context, uint32_t device, float *out);
-/* results as memcmp has it, but any NaN for any NaN; names where not. */
+/*
+ * Compares the results bit by bit, except that all NaNs are equal. names: for
+ * messages.
+ */
 void work_compare(const float *expected, const float *results,
                   const char *what);
 

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a wait costs: for each way of waiting for a device, how long a short
- * wait takes, how much of a processor a long one keeps busy, and under the
- * layer wait-layer.so how often it asked the driver.
+ * Measures the cost of waits: for each function that waits for a device, the
+ * duration of a short wait, the CPU time of a long one and, with the layer
+ * wait-layer.so, the number of event queries.
  *
  *     wait-cost [DEVICE [SECONDS [products]]]
  *
- * DEVICE is as TANDEM_DEVICE (opencl), SECONDS the length of a long wait (1).
- * products: long waits are for matrix products, as they are on GPUs without
- * this word.  The first long wait is by itself: by it the library learns what
- * the driver does.  Times are printed, not judged.  Exits with 1 where a wait
- * called the driver too often, or in its own waits where those are busy; with
- * 77 where there is no such device.
+ * DEVICE is like TANDEM_DEVICE (opencl), SECONDS is the duration of a long wait
+ * (1). With a third argument, long waits are for GEMMs, as always on GPUs. The
+ * library measures the driver's behaviour in the first long wait, so that one
+ * is printed separately. Times are printed, not checked. The exit status is 1
+ * if a wait called the driver too often, or used the driver's own wait although
+ * that is a busy loop; 77 if there is no such device.
  */
 #include <config.h>
 
@@ -35,7 +35,8 @@ struct bench {
     struct tandem_device *device;
     struct tandem_stream *stream;
     struct tandem_buffer *buffers[3];
-    int64_t side; /* of the products that make a long wait; 0: a vector */
+    /* Size of the GEMM in long waits; 0 stands for a vector operator. */
+    int64_t side;
     int64_t repeat;
     float *result;
 };
@@ -63,7 +64,7 @@ static double clock_s(clockid_t clock)
 
 /* ---- work ---- */
 
-/* y = erf(x) over elements. */
+/* Enqueues y = erf(x) for this number of elements. */
 static void vector_enqueue(struct bench *bench, int64_t elements)
 {
     struct tandem_tensor_desc x = {.buffer = bench->buffers[0],
@@ -82,7 +83,7 @@ static void vector_enqueue(struct bench *bench, int64_t elements)
        "launch");
 }
 
-static void product_enqueue(struct bench *bench)
+static void gemm_enqueue(struct bench *bench)
 {
     struct tandem_gemm gemm = {.struct_size = sizeof gemm,
                                .dtype = TANDEM_F32,
@@ -103,7 +104,7 @@ static void long_enqueue(struct bench *bench)
 {
     for (int64_t i = 0; i < bench->repeat; i++) {
         if (bench->side != 0)
-            product_enqueue(bench);
+            gemm_enqueue(bench);
         else
             vector_enqueue(bench, VECTOR);
     }
@@ -126,7 +127,7 @@ static void buffers_make(struct bench *bench, uint64_t elements)
     }
 }
 
-/* Chooses work that lasts. */
+/* Selects work that takes long enough. */
 static void long_choose(struct bench *bench, bool gpu, double seconds)
 {
     double start, took = 0;
@@ -175,7 +176,7 @@ static enum tandem_status result_get(struct bench *bench, uint64_t timeout_ns)
                                   bench->result, 4096, 0, timeout_ns);
 }
 
-/* The result of vector_enqueue: erf(1) everywhere. */
+/* Checks the result of vector_enqueue: erf(1) everywhere. */
 static void result_check(struct bench *bench)
 {
     for (int i = 0; i < 1024; i++) {
@@ -211,9 +212,11 @@ static const struct {
 };
 #define WAYS (sizeof ways / sizeof *ways)
 
-/* Gives up a download.  On a loaded machine the work may be over before it is
- * asked for, though not time after time. */
-static void result_give_up(struct bench *bench)
+/*
+ * Lets a download time out. On a loaded machine the work may be done earlier,
+ * but not each time.
+ */
+static void result_timeout(struct bench *bench)
 {
     enum tandem_status status = TANDEM_OK;
 
@@ -225,13 +228,13 @@ static void result_give_up(struct bench *bench)
         fail("download", "1 us was enough for a long work");
 }
 
-/* A download that was given up leaves the next one right. */
-static void given_up(struct bench *bench)
+/* A download that timed out does not affect the next one. */
+static void result_after_timeout(struct bench *bench)
 {
     const float zero = 0.0f;
 
     for (int i = 0; i < 3; i++) {
-        result_give_up(bench);
+        result_timeout(bench);
         vector_enqueue(bench, 1024);
         ok(bench,
            result_get(bench, i == 1 ? LIMIT_NS : TANDEM_TIMEOUT_INFINITE),
@@ -268,17 +271,19 @@ static struct wait_layer_counts counts_get(void)
     return layer_counts ? layer_counts() : none;
 }
 
-/* A driver that sleeps is waited in once or twice, and asked before or after.
- * One that is busy is not waited in, but asked: at full speed for 100 us, which
- * is some thousand times at most, and then between sleeps of 10 us to 0.5 ms
- * (docs/host-process.md).  Without these it would be asked more often than this
- * within some milliseconds. */
-static bool counts_good(struct wait_layer_counts counts, double wall)
+/*
+ * If the driver's wait sleeps, it is called once or twice, with a query before
+ * or after. If it is a busy loop, it is not called, but the event is queried:
+ * continuously for 100 us, which is at most some thousand times, and then
+ * between sleeps of 10 us to 0.5 ms (docs/host-process.md). Polling without
+ * sleeps would exceed this number within some milliseconds.
+ */
+static bool counts_are_acceptable(struct wait_layer_counts counts, double wall)
 {
     if (driver_busy)
         return counts.waits == 0 &&
-               (double)counts.questions < 3000 + wall / 250e-6;
-    return counts.waits <= 2 && counts.questions <= 4;
+               (double)counts.queries < 3000 + wall / 250e-6;
+    return counts.waits <= 2 && counts.queries <= 4;
 }
 
 /* ---- measuring ---- */
@@ -290,7 +295,7 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Seconds of one small launch and the wait for it: the median. */
+/* Measures the median time of one small launch and its wait, in seconds. */
 static double short_measure(struct bench *bench, size_t way)
 {
     double times[SHORT_WAITS];
@@ -307,7 +312,7 @@ static double short_measure(struct bench *bench, size_t way)
 }
 
 struct long_wait {
-    double wall, busy; /* seconds; busy: of a processor */
+    double wall, busy; /* Seconds; busy is CPU time. */
     struct wait_layer_counts counts;
 };
 
@@ -325,7 +330,7 @@ static struct long_wait long_measure(struct bench *bench, size_t way)
     wait.wall = clock_s(CLOCK_MONOTONIC) - wait.wall;
     wait.counts = counts_get();
     wait.counts.waits -= before.waits;
-    wait.counts.questions -= before.questions;
+    wait.counts.queries -= before.queries;
     return wait;
 }
 
@@ -334,7 +339,7 @@ static void long_print(const struct long_wait *wait)
     printf("%14.1f %12.1f", wait->wall * 1e3, wait->busy / wait->wall * 100);
     if (layer_counts)
         printf(" %12llu %12llu", (unsigned long long)wait->counts.waits,
-               (unsigned long long)wait->counts.questions);
+               (unsigned long long)wait->counts.queries);
 }
 
 static void bench_open(struct bench *bench, const char *name, bool *out_gpu)
@@ -380,13 +385,13 @@ int main(int argc, char **argv)
         bool few;
 
         wait = long_measure(&bench, i);
-        few = !layer_counts || counts_good(wait.counts, wait.wall);
+        few = !layer_counts || counts_are_acceptable(wait.counts, wait.wall);
         good = good && few;
         printf("%-28s %14.1f ", ways[i].name, brief * 1e6);
         long_print(&wait);
         printf("%s\n", few ? "" : "  too many");
     }
-    given_up(&bench);
+    result_after_timeout(&bench);
     for (int i = 0; i < 3; i++)
         bench.table->free(bench.buffers[i]);
     bench.table->stream_destroy(bench.stream);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An OpenCL layer that counts how often a thread waits in the driver, and asks
- * it whether work is done.  With WAIT_LAYER_SPINNING in the environment it
- * makes the driver one of the kind that keeps a processor busy while a thread
- * waits in it: its waits ask without a pause, and it does not call back.  Any
- * thread.
+ * An OpenCL layer that counts how often a thread waits in the driver, and how
+ * often it queries events. With WAIT_LAYER_SPINNING in the environment, it
+ * simulates a driver whose waits are busy loops and which makes no callbacks.
+ *
+ * Any thread may call the layer.
  */
 #define CL_TARGET_OPENCL_VERSION 300
 #include <CL/cl_layer.h>
@@ -22,7 +22,7 @@ EXPORT struct wait_layer_counts wait_layer_counts(void)
     return counts;
 }
 
-/* ---- counted ---- */
+/* ---- counted functions ---- */
 
 static cl_int CL_API_CALL layer_finish(cl_command_queue queue)
 {
@@ -51,11 +51,11 @@ static cl_int CL_API_CALL layer_ask(cl_event event, cl_event_info name,
                                     size_t bytes, void *value,
                                     size_t *out_bytes)
 {
-    counts.questions += name == CL_EVENT_COMMAND_EXECUTION_STATUS ? 1 : 0;
+    counts.queries += name == CL_EVENT_COMMAND_EXECUTION_STATUS ? 1 : 0;
     return target.clGetEventInfo(event, name, bytes, value, out_bytes);
 }
 
-/* ---- busy ---- */
+/* ---- busy waits ---- */
 
 static void busy_wait(cl_event event)
 {

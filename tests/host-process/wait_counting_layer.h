@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the layer wait-layer.so tells the program under it. */
-#ifndef TANDEM_TESTS_MANNERS_WAIT_LAYER_H
-#define TANDEM_TESTS_MANNERS_WAIT_LAYER_H
+/* Interface of the layer wait-layer.so to the program that uses it. */
+#ifndef TANDEM_TESTS_WAIT_COUNTING_LAYER_H
+#define TANDEM_TESTS_WAIT_COUNTING_LAYER_H
 
 #include <stdint.h>
 
-/* The calling thread's, so far. */
+/* Counts of the calling thread. */
 struct wait_layer_counts {
-    uint64_t waits;     /* in the driver, until work is done */
-    uint64_t questions; /* whether it is */
+    uint64_t waits;   /* Waits in the driver for work. */
+    uint64_t queries; /* Queries whether work is complete. */
 };
 
-/* The layer's own export, for dlsym. */
+/* The layer's exported function, for dlsym. */
 typedef struct wait_layer_counts wait_layer_counts_fn(void);
 wait_layer_counts_fn wait_layer_counts;
 

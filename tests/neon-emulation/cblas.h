@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The functions of a BLAS that the CPU plugin calls, in plain C, row-major
- * alone: there need be no BLAS for the processor that is emulated. */
+/*
+ * The BLAS functions that the CPU plugin calls, in plain C and row-major only,
+ * so that no BLAS for the emulated CPU is needed.
+ */
 #ifndef TANDEM_TESTS_ARM_CBLAS_H
 #define TANDEM_TESTS_ARM_CBLAS_H
 
@@ -33,7 +35,10 @@ static inline void cblas_sgemm(enum CBLAS_ORDER order,
         }
 }
 
-/* x and y are matrices of one column, or row, whose lines are a step long. */
+/*
+ * x and y are treated like matrices of one column whose row pitch is the
+ * increment.
+ */
 static inline void cblas_sgemv(enum CBLAS_ORDER order,
                                enum CBLAS_TRANSPOSE transpose, int m, int n,
                                float alpha, const float *a, int lda,

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* SLEEF's functions for NEON, a lane at a time by the C library: what is judged
- * are the plugin's files. */
+/*
+ * SLEEF's functions for NEON, computed lane by lane with the C library. Only
+ * the plugin's files are tested.
+ */
 #ifndef TANDEM_TESTS_ARM_SLEEF_H
 #define TANDEM_TESTS_ARM_SLEEF_H
 

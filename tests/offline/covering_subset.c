@@ -13,8 +13,8 @@
 #define VALUES 256u
 
 /*
- * Splits a key into the parts that a kernel is built for. Of parts that share
- * bits, the wider one is used.
+ * Splits a key into the parts that a kernel is built for. If parts share bits,
+ * the wider one is used.
  */
 static void key_split(uint64_t key, uint32_t *out_values)
 {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Invalid calls of launch and gemm.  Tandem's own plugins call them invalid
- * even if they would not serve them, supports and prepare see the same mistakes
- * as launch, and each message names the operator and differs from those of
- * other mistakes.  The conformance suite tests that nothing is written.
+ * Invalid calls of launch and gemm. Tandem's own plugins return
+ * TANDEM_INVALID_ARGUMENT even for unsupported operators, supports and prepare
+ * detect the same mistakes as launch, and each message names the operator and
+ * differs from those of other mistakes. The conformance suite tests that
+ * nothing is written.
  */
 #include <config.h>
 
@@ -55,7 +56,7 @@ static enum tandem_status launch(const struct bench *bench,
                               p->in_count, p->out_array, p->out_count);
 }
 
-static void call_check(const struct bench *bench, struct refusals *refusals,
+static void call_check(const struct bench *bench, struct messages *messages,
                        struct mistaken_call *p,
                        const struct call_mistake *mistake)
 {
@@ -63,7 +64,7 @@ static void call_check(const struct bench *bench, struct refusals *refusals,
     const enum tandem_status launched = launch(bench, p);
 
     status_check(bench, launched, mistake->flags, name, mistake->name);
-    message_check(refusals, bench, name, mistake->name);
+    message_check(messages, bench, name, mistake->name);
     if (!(mistake->flags & UNNAMED))
         name_check(bench, name, mistake->name);
     if (mistake->flags & IN_BUFFER)
@@ -77,12 +78,12 @@ static void call_check(const struct bench *bench, struct refusals *refusals,
 
 START_TEST(invalid_launches)
 {
-    static struct refusals refusals;
+    static struct messages messages;
     struct mistaken_call call;
     struct bench bench;
 
     bench_open(&bench, (uint32_t)_i);
-    memset(&refusals, 0, sizeof(refusals));
+    memset(&messages, 0, sizeof(messages));
     call.buffer = bench.buffer;
     call.foreign = bench.foreign;
     call.freed = bench.freed;
@@ -91,7 +92,7 @@ START_TEST(invalid_launches)
         mistaken_call_reset(&call, op_find(call_mistakes[i].op));
         OK(&bench, supports(&bench, &call));
         call_mistakes[i].make(&call);
-        call_check(&bench, &refusals, &call, &call_mistakes[i]);
+        call_check(&bench, &messages, &call, &call_mistakes[i]);
     }
     bench_close(&bench);
 }
@@ -99,7 +100,7 @@ END_TEST
 
 /* ---- overlaps ---- */
 
-static void shifted(struct mistaken_call *p)
+static void shifted_operands(struct mistaken_call *p)
 {
     p->outs[0].byte_offset = p->ins[0].byte_offset + 4;
 }
@@ -109,7 +110,7 @@ static void in_place(struct mistaken_call *p)
     p->outs[0].byte_offset = p->ins[0].byte_offset;
 }
 
-static void over_itself(struct mistaken_call *p)
+static void overlapping_output(struct mistaken_call *p)
 {
     p->outs[0].strides[0] = 3;
 }
@@ -117,27 +118,27 @@ static void over_itself(struct mistaken_call *p)
 START_TEST(invalid_overlaps)
 {
     static const struct call_mistake overlaps[] = {
-        {"an output one element after its input", TANDEM_OP_NEG, shifted,
-         IN_BUFFER},
-        {"an output with rows that overlap", TANDEM_OP_NEG, over_itself,
+        {"an output one element after its input", TANDEM_OP_NEG,
+         shifted_operands, IN_BUFFER},
+        {"an output with rows that overlap", TANDEM_OP_NEG, overlapping_output,
          IN_BUFFER},
         {"a sum in place", TANDEM_OP_SUM, in_place, IN_BUFFER},
         {"softmax in place", TANDEM_OP_SOFTMAX, in_place, IN_BUFFER},
         {"a transposition in place", TANDEM_OP_TRANSPOSE, in_place, IN_BUFFER},
     };
-    static struct refusals refusals;
+    static struct messages messages;
     struct mistaken_call call;
     struct bench bench;
 
     bench_open(&bench, (uint32_t)_i);
-    memset(&refusals, 0, sizeof(refusals));
+    memset(&messages, 0, sizeof(messages));
     call.buffer = bench.buffer;
     for (size_t i = 0; bench.plugin->has_operators &&
                        i < sizeof(overlaps) / sizeof(overlaps[0]);
          i++) {
         mistaken_call_reset(&call, op_find(overlaps[i].op));
         overlaps[i].make(&call);
-        call_check(&bench, &refusals, &call, &overlaps[i]);
+        call_check(&bench, &messages, &call, &overlaps[i]);
     }
     bench_close(&bench);
 }
@@ -145,7 +146,7 @@ END_TEST
 
 /* ---- gemm ---- */
 
-static void gemm_check(const struct bench *bench, struct refusals *refusals,
+static void gemm_check(const struct bench *bench, struct messages *messages,
                        struct mistaken_gemm *p,
                        const struct gemm_mistake *mistake)
 {
@@ -155,7 +156,7 @@ static void gemm_check(const struct bench *bench, struct refusals *refusals,
         bench->api->gemm(bench->stream, p->pointer);
 
     status_check(bench, launched, mistake->flags, "gemm", mistake->name);
-    message_check(refusals, bench, "gemm", mistake->name);
+    message_check(messages, bench, "gemm", mistake->name);
     name_check(bench, "gemm", mistake->name);
     if (mistake->flags & IN_BUFFER)
         return;
@@ -168,14 +169,14 @@ static void gemm_check(const struct bench *bench, struct refusals *refusals,
                       "%s: prepare of %s", bench->plugin->name, mistake->name);
 }
 
-START_TEST(invalid_products)
+START_TEST(invalid_gemms)
 {
-    static struct refusals refusals;
+    static struct messages messages;
     struct mistaken_gemm product = {.plain = false};
     struct bench bench;
 
     bench_open(&bench, (uint32_t)_i);
-    memset(&refusals, 0, sizeof(refusals));
+    memset(&messages, 0, sizeof(messages));
     product.buffer = bench.buffer;
     product.foreign = bench.foreign;
     product.freed = bench.freed;
@@ -183,7 +184,7 @@ START_TEST(invalid_products)
          i++) {
         mistaken_gemm_reset(&product);
         gemm_mistakes[i].make(&product);
-        gemm_check(&bench, &refusals, &product, &gemm_mistakes[i]);
+        gemm_check(&bench, &messages, &product, &gemm_mistakes[i]);
     }
     bench_close(&bench);
 }
@@ -195,6 +196,6 @@ TCase *invalid_calls_case(uint32_t plugins)
 
     tcase_add_loop_test(tests, invalid_launches, 0, (int)plugins);
     tcase_add_loop_test(tests, invalid_overlaps, 0, (int)plugins);
-    tcase_add_loop_test(tests, invalid_products, 0, (int)plugins);
+    tcase_add_loop_test(tests, invalid_gemms, 0, (int)plugins);
     return tests;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Loading the plugins under test; see plugin.h. */
+/* Loads the plugins under test; see plugin.h. */
 #include "plugin.h"
 
 #include <dlfcn.h>
@@ -85,24 +85,24 @@ void bench_close(struct bench *bench)
     bench->api->close(bench->other);
 }
 
-void message_check(struct refusals *refusals, const struct bench *bench,
+void message_check(struct messages *messages, const struct bench *bench,
                    const char *function, const char *call)
 {
-    const uint32_t count = refusals->count++;
+    const uint32_t count = messages->count++;
     char *message;
 
-    ck_assert_uint_lt(count, MAX_REFUSALS);
-    refusals->functions[count] = function;
-    snprintf(refusals->calls[count], sizeof(refusals->calls[0]), "%s", call);
-    message = refusals->messages[count];
-    snprintf(message, sizeof(refusals->messages[0]), "%s",
+    ck_assert_uint_lt(count, MAX_MESSAGES);
+    messages->functions[count] = function;
+    snprintf(messages->calls[count], sizeof(messages->calls[0]), "%s", call);
+    message = messages->messages[count];
+    snprintf(message, sizeof(messages->messages[0]), "%s",
              bench->api->last_error());
     ck_assert_msg(message[0] != '\0', "%s: %s, %s: no message",
                   bench->plugin->name, function, call);
     for (uint32_t i = 0; i < count; i++)
-        ck_assert_msg(strcmp(refusals->functions[i], function) != 0 ||
-                          strcmp(refusals->messages[i], message) != 0,
+        ck_assert_msg(strcmp(messages->functions[i], function) != 0 ||
+                          strcmp(messages->messages[i], message) != 0,
                       "%s: %s, %s: the message is also that of \"%s\": %s",
-                      bench->plugin->name, function, call, refusals->calls[i],
+                      bench->plugin->name, function, call, messages->calls[i],
                       message);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The plugin under test, two devices of it and their objects.  The tests load
- * the plugins from .libs of the build directory, in which they run.  One
- * thread.
+ * The plugin under test, two of its devices and their objects. The tests load
+ * the plugins from .libs of the build directory, which is their working
+ * directory. Call these functions from one thread.
  */
 #ifndef TANDEM_TESTS_PLUGIN_PLUGIN_H
 #define TANDEM_TESTS_PLUGIN_PLUGIN_H
@@ -28,19 +28,21 @@ struct plugin {
  * handle of a buffer that was freed. */
 struct bench {
     const struct plugin *plugin;
-    const struct tandem_backend *api; /* of the plugin */
+    const struct tandem_backend *api; /* The plugin's table. */
     struct tandem_device *device, *other;
     struct tandem_stream *stream, *other_stream;
     struct tandem_buffer *buffer, *foreign, *freed;
 };
 
-/* Loads the plugins that were built and have a device, and returns their
- * number. Sets `*out_complete` to false, and prints the reason on stderr, if
- * another plugin is left out. */
+/*
+ * Loads the plugins that were built and have a device, and returns their
+ * number. Sets `*out_complete` to false, with the reason on stderr, if another
+ * plugin was skipped.
+ */
 uint32_t plugins_load(bool *out_complete);
 const struct plugin *plugin_at(uint32_t index);
 
-/* Opens device 0 of the plugin twice and makes the objects. */
+/* Opens device 0 of the plugin twice and creates the objects. */
 void bench_open(struct bench *bench, uint32_t plugin);
 void bench_close(struct bench *bench);
 
@@ -58,22 +60,22 @@ void bench_close(struct bench *bench);
 TCase *invalid_calls_case(uint32_t plugins);
 TCase *invalid_memory_case(uint32_t plugins);
 
-/* ---- messages of refused calls ---- */
+/* ---- messages of rejected calls ---- */
 
-#define MAX_REFUSALS 128u
+#define MAX_MESSAGES 128u
 
-/* The messages so far, to compare with the next one. */
-struct refusals {
+/* The messages so far, which the next one must differ from. */
+struct messages {
     uint32_t count;
-    const char *functions[MAX_REFUSALS]; /* The caller keeps them alive. */
-    char calls[MAX_REFUSALS][100];
-    char messages[MAX_REFUSALS][512];
+    const char *functions[MAX_MESSAGES]; /* The caller keeps them alive. */
+    char calls[MAX_MESSAGES][100];
+    char messages[MAX_MESSAGES][512];
 };
 
 /* Fails the test unless the plugin's last message is not empty and differs from
  * the messages of the earlier mistakes in calls of the same function or
  * operator. */
-void message_check(struct refusals *refusals, const struct bench *bench,
+void message_check(struct messages *messages, const struct bench *bench,
                    const char *function, const char *call);
 
 #endif

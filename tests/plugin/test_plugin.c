@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Promises of Tandem's own plugins beyond tandem/backend.h: they keep the
- * memory cap, transfers of 0 bytes do nothing, fill has read its pattern when
- * it returns, a wait for an event outlives the event, and an event outlives its
- * stream.  invalid_calls.c and invalid_memory.c test the promises about invalid
- * calls.  The conformance suite does not require any of this of a plugin.
+ * memory limit, transfers of 0 bytes do nothing, fill has read its pattern
+ * when it returns, a wait for an event outlives the event, and an event
+ * outlives its stream. invalid_calls.c and invalid_memory.c test the promises
+ * about invalid calls. The conformance suite does not require any of this of a
+ * plugin.
  */
 #include <config.h>
 
@@ -17,7 +18,7 @@
 #define SKIPPED 77
 #define MIB (UINT64_C(1) << 20)
 
-START_TEST(the_memory_cap_is_not_ignored)
+START_TEST(the_memory_limit_is_kept)
 {
     const struct tandem_backend *api = plugin_at((uint32_t)_i)->api;
     const char *key = "memory_limit_bytes", *value = "16777216";
@@ -160,8 +161,8 @@ static void elements_check(const struct bench *bench,
 
 /* Makes later work of `to` wait for an event of `from`, and destroys the event
  * at once. */
-static void follow(const struct bench *bench, struct tandem_stream *to,
-                   struct tandem_stream *from)
+static void wait_for_stream(const struct bench *bench, struct tandem_stream *to,
+                            struct tandem_stream *from)
 {
     struct tandem_event *event;
 
@@ -170,8 +171,10 @@ static void follow(const struct bench *bench, struct tandem_stream *to,
     bench->api->event_destroy(event);
 }
 
-/* Two streams take turns at one buffer: one adds LAUNCHES, the other doubles.
- * The result depends on the order. */
+/*
+ * Two streams alternate on one buffer: one adds LAUNCHES, the other doubles.
+ * The result depends on the order.
+ */
 START_TEST(a_wait_outlives_its_event)
 {
     struct tandem_stream *adds, *doubles;
@@ -187,9 +190,9 @@ START_TEST(a_wait_outlives_its_event)
     buffer = zeros_new(&bench);
     for (int i = 0; i < ROUNDS; i++) {
         increment(&bench, adds, buffer);
-        follow(&bench, doubles, adds);
+        wait_for_stream(&bench, doubles, adds);
         launch(&bench, doubles, buffer, TANDEM_OP_MUL, 2);
-        follow(&bench, adds, doubles);
+        wait_for_stream(&bench, adds, doubles);
         expected = 2 * (expected + LAUNCHES);
     }
     elements_check(&bench, adds, buffer, expected);
@@ -229,7 +232,7 @@ int main(void)
     TCase *tests = tcase_create("plugin");
     int result;
 
-    tcase_add_loop_test(tests, the_memory_cap_is_not_ignored, 0, (int)plugins);
+    tcase_add_loop_test(tests, the_memory_limit_is_kept, 0, (int)plugins);
     tcase_add_loop_test(tests, transfers_of_0_bytes_do_nothing, 0,
                         (int)plugins);
     tcase_add_loop_test(tests, fill_has_read_its_pattern, 0, (int)plugins);

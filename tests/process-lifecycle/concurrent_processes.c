@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Many at once: processes that start with empty caches, threads that open and
- * close contexts; profiles that are written while others read them, or until
- * the writer is killed.
+ * Concurrency: processes that start at the same time with empty caches,
+ * threads that open and close contexts, and profiles that are written while
+ * others read them, or until the writer is killed.
  */
 #include <config.h>
 
@@ -14,12 +14,13 @@
 #define THREADS 4
 #define ROUNDS 25
 
-/* All that a profile says is one number. */
-static void profile_save(struct guest *guest, double number)
+/* Saves a profile with one value. */
+static void profile_save(struct lifecycle_test *lifecycle_test, double number)
 {
     struct tandem_profile *profile = NULL;
 
-    OK(tandem_profile_create(guest->context, guest->device, &profile));
+    OK(tandem_profile_create(lifecycle_test->context, lifecycle_test->device,
+                             &profile));
     OK(tandem_profile_set_scalar(profile, "launch", number));
     for (int x = 1; x < 50; x++)
         OK(tandem_profile_add_curve_point(profile, "elementwise", x * 1000,
@@ -28,71 +29,75 @@ static void profile_save(struct guest *guest, double number)
     tandem_profile_destroy(profile);
 }
 
-/* The device has one, which says one number. */
-static void profile_check(struct guest *guest)
+/* Checks that the device has a profile with one value. */
+static void profile_check(struct lifecycle_test *lifecycle_test)
 {
     uint32_t calibrated = 0;
     double number = 0, other = 1;
 
-    OK(tandem_device_is_calibrated(guest->context, guest->device, &calibrated));
+    OK(tandem_device_is_calibrated(lifecycle_test->context,
+                                   lifecycle_test->device, &calibrated));
     MUST(calibrated == 1);
-    OK(tandem_device_predict_cost(guest->context, guest->device, "launch", 0,
-                          &number));
+    OK(tandem_device_predict_cost(
+        lifecycle_test->context, lifecycle_test->device, "launch", 0, &number));
     for (int x = 1; x < 50; x++) {
-        OK(tandem_device_predict_cost(guest->context, guest->device,
-                                      "elementwise", x * 1000, &other));
+        OK(tandem_device_predict_cost(lifecycle_test->context,
+                                      lifecycle_test->device, "elementwise",
+                                      x * 1000, &other));
         MUST(number == other);
     }
 }
 
-/* What other processes do at the same time, to the same files: compile, save a
- * profile of the device, read it. */
+/*
+ * Other processes do the same at the same time, with the same files: they
+ * compile, save a profile of the device, and read it.
+ */
 static int cold(const char *device)
 {
-    struct guest guest;
+    struct lifecycle_test lifecycle_test;
 
-    guest_begin(&guest, device);
-    guest_work_own(&guest);
+    lifecycle_test_begin(&lifecycle_test, device);
+    lifecycle_test_work_own(&lifecycle_test);
     for (int i = 0; i < 20; i++)
-        profile_save(&guest, 1000 + i);
-    guest_end(&guest);
+        profile_save(&lifecycle_test, 1000 + i);
+    lifecycle_test_end(&lifecycle_test);
     return 0;
 }
 
-/* And what they left is whole. */
+/* The files that they left must be complete. */
 static int warm(const char *device)
 {
-    struct guest guest;
+    struct lifecycle_test lifecycle_test;
 
-    guest_begin(&guest, device);
-    profile_check(&guest);
-    guest_work_own(&guest);
-    guest_end(&guest);
+    lifecycle_test_begin(&lifecycle_test, device);
+    profile_check(&lifecycle_test);
+    lifecycle_test_work_own(&lifecycle_test);
+    lifecycle_test_end(&lifecycle_test);
     return 0;
 }
 
-/* Until it is killed. */
+/* Runs until it is killed. */
 static int saving(const char *device)
 {
-    struct guest guest;
+    struct lifecycle_test lifecycle_test;
 
-    guest_begin(&guest, device);
+    lifecycle_test_begin(&lifecycle_test, device);
     for (unsigned i = 0;; i++)
-        profile_save(&guest, 1000 + i % 1000);
+        profile_save(&lifecycle_test, 1000 + i % 1000);
     return 3;
 }
 
 static void *contexts_run(void *device)
 {
-    struct guest guest;
+    struct lifecycle_test lifecycle_test;
 
     for (int i = 0; i < ROUNDS; i++) {
-        guest_begin(&guest, device);
+        lifecycle_test_begin(&lifecycle_test, device);
         if (i % 3)
-            guest_work(&guest);
+            lifecycle_test_work(&lifecycle_test);
         if (i % 2)
-            guest_start(&guest);
-        guest_end(&guest);
+            lifecycle_test_start(&lifecycle_test);
+        lifecycle_test_end(&lifecycle_test);
     }
     return NULL;
 }
@@ -109,10 +114,7 @@ static int contexts(const char *device)
     return 0;
 }
 
-const struct guest_mode crowd_modes[] = {
-    {"cold", cold},
-    {"warm", warm},
-    {"saving", saving},
-    {"contexts", contexts},
-    {NULL, NULL},
+const struct lifecycle_mode crowd_modes[] = {
+    {"cold", cold},         {"warm", warm}, {"saving", saving},
+    {"contexts", contexts}, {NULL, NULL},
 };

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * late LIBTANDEM DEVICE: opens the library late, by dlopen, uses it, closes it
- * with or without its context, and does so again; then exits.
+ * Usage: late LIBTANDEM DEVICE
+ *
+ * Loads the library with dlopen, uses it, closes it with or without its
+ * context, does the same again, and exits.
  */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -60,7 +62,7 @@ static void library_open(const char *path)
     symbol_find("tandem_last_error", &library.last_error);
 }
 
-/* Uses it in a context that is left open where close is false. */
+/* Uses the library in a context, which stays open if close is false. */
 static void library_use(const char *name, int close)
 {
     static float x[N], y[N];
@@ -105,7 +107,7 @@ int main(int count, char **words)
     for (int i = 0; i < 4; i++) {
         library_open(words[1]);
         library_use(words[2], i % 2);
-        /* A thread that used it ends after it was closed. */
+        /* A thread that used the library ends after the library was closed. */
         MUST(pthread_create(&thread, NULL, thread_use, words[2]) == 0);
         MUST(pthread_join(thread, NULL) == 0);
         MUST(dlclose(library.object) == 0);

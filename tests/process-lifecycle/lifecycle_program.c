@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* guest MODE DEVICE; see lifecycle_program.h. */
+/* Usage: lifecycle-program MODE DEVICE; see lifecycle_program.h. */
 #include <config.h>
 
 #include <math.h>
@@ -10,7 +10,7 @@
 
 #include "lifecycle_program.h"
 
-void guest_fail(const char *format, ...)
+void lifecycle_test_fail(const char *format, ...)
 {
     char line[1024];
     va_list arguments;
@@ -22,42 +22,46 @@ void guest_fail(const char *format, ...)
     _exit(3);
 }
 
-void guest_begin(struct guest *guest, const char *device)
+void lifecycle_test_begin(struct lifecycle_test *lifecycle_test,
+                          const char *device)
 {
-    const int64_t n = GUEST_N;
+    const int64_t n = LIFECYCLE_N;
 
-    memset(guest, 0, sizeof *guest);
-    for (int i = 0; i < GUEST_N; i++)
-        guest->x[i] = (float)(i % 100 + 1);
-    OK(tandem_context_create(NULL, &guest->context));
-    OK(tandem_device_find(guest->context, device, &guest->device));
-    OK(tandem_tensor_wrap(guest->context, guest->x, TANDEM_F32, 1, &n, NULL,
-                          TANDEM_TENSOR_READ_ONLY, &guest->tx));
-    OK(tandem_tensor_wrap(guest->context, guest->y, TANDEM_F32, 1, &n, NULL, 0,
-                          &guest->ty));
+    memset(lifecycle_test, 0, sizeof *lifecycle_test);
+    for (int i = 0; i < LIFECYCLE_N; i++)
+        lifecycle_test->x[i] = (float)(i % 100 + 1);
+    OK(tandem_context_create(NULL, &lifecycle_test->context));
+    OK(tandem_device_find(lifecycle_test->context, device,
+                          &lifecycle_test->device));
+    OK(tandem_tensor_wrap(lifecycle_test->context, lifecycle_test->x,
+                          TANDEM_F32, 1, &n, NULL, TANDEM_TENSOR_READ_ONLY,
+                          &lifecycle_test->tx));
+    OK(tandem_tensor_wrap(lifecycle_test->context, lifecycle_test->y,
+                          TANDEM_F32, 1, &n, NULL, 0, &lifecycle_test->ty));
 }
 
-static void run(struct guest *guest, uint32_t id, struct tandem_tensor *x,
-                struct tandem_tensor *y)
+static void run(struct lifecycle_test *lifecycle_test, uint32_t id,
+                struct tandem_tensor *x, struct tandem_tensor *y)
 {
     const struct tandem_op op = {.struct_size = sizeof op, .id = id};
 
-    OK(tandem_run_on(guest->context, guest->device, &op, &x, 1, &y, 1));
+    OK(tandem_run_on(lifecycle_test->context, lifecycle_test->device, &op, &x,
+                     1, &y, 1));
 }
 
-void guest_start(struct guest *guest)
+void lifecycle_test_start(struct lifecycle_test *lifecycle_test)
 {
-    run(guest, TANDEM_OP_NEG, guest->tx, guest->ty);
+    run(lifecycle_test, TANDEM_OP_NEG, lifecycle_test->tx, lifecycle_test->ty);
 }
 
-void guest_read(struct guest *guest)
+void lifecycle_test_read(struct lifecycle_test *lifecycle_test)
 {
-    OK(tandem_tensor_sync(guest->ty, TANDEM_TIMEOUT_INFINITE));
-    for (int i = 0; i < GUEST_N; i++)
-        MUST(guest->y[i] == -guest->x[i]);
+    OK(tandem_tensor_sync(lifecycle_test->ty, TANDEM_TIMEOUT_INFINITE));
+    for (int i = 0; i < LIFECYCLE_N; i++)
+        MUST(lifecycle_test->y[i] == -lifecycle_test->x[i]);
 }
 
-static void sum_check(struct guest *guest)
+static void sum_check(struct lifecycle_test *lifecycle_test)
 {
     const int64_t ints[2] = {1, 0};
     const struct tandem_op op = {.struct_size = sizeof op,
@@ -67,73 +71,75 @@ static void sum_check(struct guest *guest)
     struct tandem_tensor *sum = NULL;
     float expected = 0, result = 0;
 
-    for (int i = 0; i < GUEST_N; i++)
-        expected += guest->x[i];
-    OK(tandem_tensor_create(guest->context, TANDEM_F32, 0, NULL, &sum));
-    OK(tandem_run_on(guest->context, guest->device, &op, &guest->tx, 1, &sum,
-                     1));
+    for (int i = 0; i < LIFECYCLE_N; i++)
+        expected += lifecycle_test->x[i];
+    OK(tandem_tensor_create(lifecycle_test->context, TANDEM_F32, 0, NULL,
+                            &sum));
+    OK(tandem_run_on(lifecycle_test->context, lifecycle_test->device, &op,
+                     &lifecycle_test->tx, 1, &sum, 1));
     OK(tandem_tensor_read(sum, &result, sizeof result,
                           TANDEM_TIMEOUT_INFINITE));
     MUST(fabsf(result - expected) < 1);
     tandem_tensor_destroy(sum);
 }
 
-/* x as a 32 x 32 matrix, times twice the identity. */
-static void product_check(struct guest *guest)
+/* Multiplies x as a 32 x 32 matrix by twice the identity. */
+static void gemm_check(struct lifecycle_test *lifecycle_test)
 {
     const struct tandem_matmul_options options = {.struct_size = sizeof options,
                                                   .alpha = 1,
-                                                  .device = guest->device};
+                                                  .device =
+                                                      lifecycle_test->device};
     const int64_t shape[2] = {32, 32};
     float twice[32 * 32] = {0}, out[32 * 32];
     struct tandem_tensor *x = NULL, *b = NULL, *c = NULL;
 
     for (int i = 0; i < 32; i++)
         twice[i * 33] = 2;
-    OK(tandem_tensor_view(guest->tx, 0, 2, shape, NULL, &x));
-    OK(tandem_tensor_create(guest->context, TANDEM_F32, 2, shape, &b));
-    OK(tandem_tensor_create(guest->context, TANDEM_F32, 2, shape, &c));
+    OK(tandem_tensor_view(lifecycle_test->tx, 0, 2, shape, NULL, &x));
+    OK(tandem_tensor_create(lifecycle_test->context, TANDEM_F32, 2, shape, &b));
+    OK(tandem_tensor_create(lifecycle_test->context, TANDEM_F32, 2, shape, &c));
     OK(tandem_tensor_write(b, twice, sizeof twice));
-    OK(tandem_matmul(guest->context, &options, x, b, c));
+    OK(tandem_matmul(lifecycle_test->context, &options, x, b, c));
     OK(tandem_tensor_read(c, out, sizeof out, TANDEM_TIMEOUT_INFINITE));
     for (int i = 0; i < 32 * 32; i++)
-        MUST(out[i] == 2 * guest->x[i]);
+        MUST(out[i] == 2 * lifecycle_test->x[i]);
     tandem_tensor_destroy(x);
     tandem_tensor_destroy(b);
     tandem_tensor_destroy(c);
 }
 
-void guest_work_own(struct guest *guest)
+void lifecycle_test_work_own(struct lifecycle_test *lifecycle_test)
 {
-    guest_start(guest);
-    guest_read(guest);
-    sum_check(guest);
+    lifecycle_test_start(lifecycle_test);
+    lifecycle_test_read(lifecycle_test);
+    sum_check(lifecycle_test);
 }
 
-void guest_work(struct guest *guest)
+void lifecycle_test_work(struct lifecycle_test *lifecycle_test)
 {
-    guest_work_own(guest);
-    product_check(guest);
+    lifecycle_test_work_own(lifecycle_test);
+    gemm_check(lifecycle_test);
 }
 
-void guest_end(struct guest *guest)
+void lifecycle_test_end(struct lifecycle_test *lifecycle_test)
 {
-    tandem_tensor_destroy(guest->tx);
-    tandem_tensor_destroy(guest->ty);
-    tandem_context_destroy(guest->context);
-    guest->context = NULL;
+    tandem_tensor_destroy(lifecycle_test->tx);
+    tandem_tensor_destroy(lifecycle_test->ty);
+    tandem_context_destroy(lifecycle_test->context);
+    lifecycle_test->context = NULL;
 }
 
 int main(int count, char **words)
 {
-    const struct guest_mode *const all[] = {end_modes, fork_modes, signal_modes,
-                                            crowd_modes};
+    const struct lifecycle_mode *const all[] = {end_modes, fork_modes,
+                                                signal_modes, crowd_modes};
 
     if (count != 3)
-        guest_fail("usage: guest MODE DEVICE");
+        lifecycle_test_fail("usage: guest MODE DEVICE");
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        for (const struct guest_mode *mode = all[i]; mode->name; mode++)
+        for (const struct lifecycle_mode *mode = all[i]; mode->name; mode++)
             if (strcmp(mode->name, words[1]) == 0)
                 return mode->run(words[2]);
-    guest_fail("no mode \"%s\"", words[1]);
+    lifecycle_test_fail("no mode \"%s\"", words[1]);
 }

@@ -1,54 +1,62 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A program that uses the library, ends in every way that a process can end,
- * and exits with 0 only if every result was right.  One thread, except where a
- * function says otherwise.
+ * A program that uses the library and ends in each way in which a process can
+ * end. It exits with 0 only if every result was correct. Functions are called
+ * from one thread unless they say otherwise.
  */
-#ifndef TANDEM_TESTS_PROCESS_GUEST_H
-#define TANDEM_TESTS_PROCESS_GUEST_H
+#ifndef TANDEM_TESTS_LIFECYCLE_PROGRAM_H
+#define TANDEM_TESTS_LIFECYCLE_PROGRAM_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #include <tandem/host.h>
 
-#define GUEST_N 1024
+#define LIFECYCLE_N 1024
 
-/* Complains and ends the process with status 3, at once.  Any thread. */
-void guest_fail(const char *format, ...)
+/*
+ * Prints an error and ends the process with status 3. Any thread may call it.
+ */
+void lifecycle_test_fail(const char *format, ...)
     __attribute__((format(printf, 1, 2), noreturn));
-#define MUST(condition)                                                      \
-    do {                                                                     \
-        if (!(condition))                                                    \
-            guest_fail("%s:%d: %s: %s", __FILE__, __LINE__, #condition,      \
-                       tandem_last_error());                                 \
+#define MUST(condition)                                                        \
+    do {                                                                       \
+        if (!(condition))                                                      \
+            lifecycle_test_fail("%s:%d: %s: %s", __FILE__, __LINE__,           \
+                                #condition, tandem_last_error());              \
     } while (0)
 #define OK(call) MUST((call) == TANDEM_OK)
 
-struct guest {
+struct lifecycle_test {
     struct tandem_context *context;
-    uint32_t device; /* the one under test */
-    float x[GUEST_N], y[GUEST_N];
+    uint32_t device; /* The tested device. */
+    float x[LIFECYCLE_N], y[LIFECYCLE_N];
     struct tandem_tensor *tx, *ty;
 };
 
-/* A context, the device of this name, tensors over x and y.  Any thread. */
-void guest_begin(struct guest *guest, const char *device);
-/* Leaves work under way on the device: y = -x. */
-void guest_start(struct guest *guest);
-/* Reads it. */
-void guest_read(struct guest *guest);
-/* Element-wise work and a reduction, checked; and a product. */
-void guest_work_own(struct guest *guest);
-void guest_work(struct guest *guest);
-void guest_end(struct guest *guest);
+/*
+ * Creates a context, finds the device of this name, and wraps tensors over x
+ * and y. Any thread may call it.
+ */
+void lifecycle_test_begin(struct lifecycle_test *lifecycle_test,
+                          const char *device);
+/* Enqueues y = -x on the device without waiting. */
+void lifecycle_test_start(struct lifecycle_test *lifecycle_test);
+/* Reads y and checks it. */
+void lifecycle_test_read(struct lifecycle_test *lifecycle_test);
+/*
+ * Runs element-wise operators, a reduction and a GEMM, and checks the results.
+ */
+void lifecycle_test_work_own(struct lifecycle_test *lifecycle_test);
+void lifecycle_test_work(struct lifecycle_test *lifecycle_test);
+void lifecycle_test_end(struct lifecycle_test *lifecycle_test);
 
-/* A way to use the library, and to end.  Returns the status for main. */
-struct guest_mode {
+/* A way to use the library and to end the process. Returns the exit status. */
+struct lifecycle_mode {
     const char *name;
     int (*run)(const char *device);
 };
-extern const struct guest_mode end_modes[], fork_modes[], signal_modes[],
+extern const struct lifecycle_mode end_modes[], fork_modes[], signal_modes[],
     crowd_modes[];
 
 #endif

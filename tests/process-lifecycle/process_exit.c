@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Ends of a process: with a context that was closed or not, work under way or
- * not, other threads at work or not, handlers that go on calling.
+ * Ends of a process: with an open or a closed context, with or without running
+ * work, with or without other running threads, and with exit handlers that
+ * make calls.
  */
 #include <config.h>
 
@@ -11,31 +12,33 @@
 
 #include "lifecycle_program.h"
 
-static struct guest guest; /* outlives main */
+static struct lifecycle_test lifecycle_test; /* Exists after main returns. */
 
 static int closed(const char *device)
 {
-    guest_begin(&guest, device);
-    guest_work(&guest);
-    guest_end(&guest);
+    lifecycle_test_begin(&lifecycle_test, device);
+    lifecycle_test_work(&lifecycle_test);
+    lifecycle_test_end(&lifecycle_test);
     return 0;
 }
 
-/* The first launch is still under way, and perhaps being compiled, when the
- * context is destroyed. */
+/*
+ * The context is destroyed while the first launch is still running or being
+ * compiled.
+ */
 static int closed_at_once(const char *device)
 {
-    guest_begin(&guest, device);
-    guest_start(&guest);
-    guest_end(&guest);
+    lifecycle_test_begin(&lifecycle_test, device);
+    lifecycle_test_start(&lifecycle_test);
+    lifecycle_test_end(&lifecycle_test);
     return 0;
 }
 
 static int returned(const char *device)
 {
-    guest_begin(&guest, device);
-    guest_work(&guest);
-    guest_start(&guest);
+    lifecycle_test_begin(&lifecycle_test, device);
+    lifecycle_test_work(&lifecycle_test);
+    lifecycle_test_start(&lifecycle_test);
     return 0;
 }
 
@@ -54,11 +57,11 @@ static int exited_quickly(const char *device)
     quick_exit(returned(device));
 }
 
-/* Work is under way that nobody waits for: it may never end. */
+/* No thread waits for the running work, which may never complete. */
 static int started_returned(const char *device)
 {
-    guest_begin(&guest, device);
-    guest_start(&guest);
+    lifecycle_test_begin(&lifecycle_test, device);
+    lifecycle_test_start(&lifecycle_test);
     return 0;
 }
 
@@ -72,10 +75,10 @@ static int started_exited_at_once(const char *device)
     _exit(started_returned(device));
 }
 
-/* Nothing was launched: devices were listed, not opened. */
+/* Devices were listed, but not opened, and nothing was launched. */
 static int listed(const char *device)
 {
-    guest_begin(&guest, device);
+    lifecycle_test_begin(&lifecycle_test, device);
     return 0;
 }
 
@@ -83,13 +86,13 @@ static int listed(const char *device)
 
 static void handler_work(void)
 {
-    guest_work(&guest);
-    guest_end(&guest);
+    lifecycle_test_work(&lifecycle_test);
+    lifecycle_test_end(&lifecycle_test);
 }
 
 static void handler_close(void)
 {
-    guest_end(&guest);
+    lifecycle_test_end(&lifecycle_test);
 }
 
 static int handled_early(const char *device)
@@ -118,18 +121,20 @@ static int closed_late(const char *device)
     return 0;
 }
 
-/* ---- threads ---- */
+/* Rounds of the other threads so far. */
 
-static int rounds; /* of the other threads, so far */
+static int rounds; /* Rounds of the other threads so far. */
 
-/* No products: BLAS ends itself while they would be in it. */
+/*
+ * Without GEMM, because BLAS ends its threads while a GEMM would be running.
+ */
 static void *work_for_ever(void *device)
 {
-    struct guest own;
+    struct lifecycle_test own;
 
-    guest_begin(&own, device);
+    lifecycle_test_begin(&own, device);
     for (;;) {
-        guest_work_own(&own);
+        lifecycle_test_work_own(&own);
         __atomic_fetch_add(&rounds, 1, __ATOMIC_RELEASE);
     }
     return NULL;
@@ -151,19 +156,21 @@ static void thread_start(void *(*body)(void *), const char *device)
     MUST(pthread_detach(thread) == 0);
 }
 
-/* Two threads are in the library while main returns. */
+/* Two threads are inside the library while main returns. */
 static int threads_at_work(const char *device)
 {
     thread_start(work_for_ever, device);
     thread_start(work_for_ever, device);
-    guest_begin(&guest, device);
+    lifecycle_test_begin(&lifecycle_test, device);
     while (__atomic_load_n(&rounds, __ATOMIC_ACQUIRE) < 20)
-        guest_work_own(&guest);
+        lifecycle_test_work_own(&lifecycle_test);
     return 0;
 }
 
-/* exit is called by a thread that never called the library, while main and
- * another are in it. */
+/*
+ * A thread that never called the library calls exit while main and another
+ * thread are inside the library.
+ */
 static int exit_by_a_thread(const char *device)
 {
     thread_start(work_for_ever, device);
@@ -175,31 +182,33 @@ static int exit_by_a_thread(const char *device)
 static void *work_and_end(void *unused)
 {
     (void)unused;
-    guest_read(&guest);
+    lifecycle_test_read(&lifecycle_test);
     for (int i = 0; i < 20; i++)
-        guest_work(&guest);
-    guest_end(&guest);
+        lifecycle_test_work(&lifecycle_test);
+    lifecycle_test_end(&lifecycle_test);
     exit(0);
 }
 
-/* main's thread ends before the others, one of which ends the process: BLAS and
- * drivers have threads that do not end by themselves. */
+/*
+ * The thread of main ends before the others, one of which ends the process,
+ * because BLAS and drivers have threads that never end.
+ */
 static int main_ends_first(const char *device)
 {
-    guest_begin(&guest, device);
-    guest_start(&guest);
+    lifecycle_test_begin(&lifecycle_test, device);
+    lifecycle_test_start(&lifecycle_test);
     thread_start(work_and_end, device);
     pthread_exit(NULL);
 }
 
-/* What remains are threads of BLAS and drivers, if any: SIGTERM ends them. */
+/* Only threads of BLAS and drivers remain, if any. SIGTERM ends them. */
 static int main_ends_closed(const char *device)
 {
     closed(device);
     pthread_exit(NULL);
 }
 
-const struct guest_mode end_modes[] = {
+const struct lifecycle_mode end_modes[] = {
     {"closed", closed},
     {"closed-at-once", closed_at_once},
     {"returned", returned},

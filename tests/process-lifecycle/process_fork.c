@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Forks: before the library was used, after, and while threads are in it.
- * The parent goes on; the child has no use of what it inherited, may make its
- * own, and ends in either way.
+ * Forks before the library was used, after it was used, and while threads are
+ * inside it. The parent continues. The child cannot use inherited objects, can
+ * create new ones, and ends by exit or _exit.
  */
 #include <config.h>
 
@@ -17,11 +17,11 @@
 
 #define CHILD_LIMIT_S 60
 
-static struct guest guest;
+static struct lifecycle_test lifecycle_test;
 
-/* Runs child in a child process that ends by exit or by _exit. */
-static void in_child(void (*child)(const char *), const char *device,
-                     bool by_exit)
+/* Runs the function in a child process that ends by exit or by _exit. */
+static void run_in_child(void (*child)(const char *), const char *device,
+                         bool by_exit)
 {
     int status = 0;
     pid_t id = fork();
@@ -36,8 +36,8 @@ static void in_child(void (*child)(const char *), const char *device,
     }
     MUST(waitpid(id, &status, 0) == id);
     if (WIFSIGNALED(status))
-        guest_fail("the child (%s) ended by signal %d",
-                   by_exit ? "exit" : "_exit", WTERMSIG(status));
+        lifecycle_test_fail("the child (%s) ended by signal %d",
+                            by_exit ? "exit" : "_exit", WTERMSIG(status));
     MUST(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
@@ -48,38 +48,38 @@ static void child_idle(const char *device)
 
 static void child_work(const char *device)
 {
-    struct guest own;
+    struct lifecycle_test own;
 
-    guest_begin(&own, device);
-    guest_work(&own);
-    guest_end(&own);
+    lifecycle_test_begin(&own, device);
+    lifecycle_test_work(&own);
+    lifecycle_test_end(&own);
 }
 
 /* The library was not used, but may be loaded. */
 static int fork_before(const char *device)
 {
-    in_child(child_work, device, true);
-    in_child(child_work, device, false);
-    guest_begin(&guest, device);
-    guest_work(&guest);
-    guest_end(&guest);
+    run_in_child(child_work, device, true);
+    run_in_child(child_work, device, false);
+    lifecycle_test_begin(&lifecycle_test, device);
+    lifecycle_test_work(&lifecycle_test);
+    lifecycle_test_end(&lifecycle_test);
     return 0;
 }
 
-/* A context was made, which touches no device. */
+/* A context was created, which touches no device. */
 static int fork_before_devices(const char *device)
 {
     struct tandem_context *context;
 
     OK(tandem_context_create(NULL, &context));
-    in_child(child_work, device, true);
-    in_child(child_work, device, false);
+    run_in_child(child_work, device, true);
+    run_in_child(child_work, device, false);
     tandem_context_destroy(context);
     return 0;
 }
 
-/* Every call with what was inherited says so, at once. */
-static void child_of_used(const char *device)
+/* Each call on an inherited object returns an error at once. */
+static void child_with_used_library(const char *device)
 {
     struct tandem_explanation e = {.struct_size = sizeof e};
     const struct tandem_op op = {.struct_size = sizeof op,
@@ -87,70 +87,76 @@ static void child_of_used(const char *device)
     uint32_t number;
 
     (void)device;
-    MUST(tandem_run(guest.context, &op, &guest.tx, 1, &guest.ty, 1) ==
-         TANDEM_DEVICE_LOST);
+    MUST(tandem_run(lifecycle_test.context, &op, &lifecycle_test.tx, 1,
+                    &lifecycle_test.ty, 1) == TANDEM_DEVICE_LOST);
     MUST(strstr(tandem_last_error(), "fork") != NULL);
-    MUST(tandem_tensor_sync(guest.ty, TANDEM_TIMEOUT_INFINITE) ==
+    MUST(tandem_tensor_sync(lifecycle_test.ty, TANDEM_TIMEOUT_INFINITE) ==
          TANDEM_DEVICE_LOST);
-    MUST(tandem_tensor_write(guest.ty, guest.x, sizeof guest.x) ==
+    MUST(tandem_tensor_write(lifecycle_test.ty, lifecycle_test.x,
+                             sizeof lifecycle_test.x) == TANDEM_DEVICE_LOST);
+    MUST(tandem_context_synchronize(lifecycle_test.context,
+                                    TANDEM_TIMEOUT_INFINITE) ==
          TANDEM_DEVICE_LOST);
-    MUST(tandem_context_synchronize(guest.context, TANDEM_TIMEOUT_INFINITE) ==
+    MUST(tandem_device_count(lifecycle_test.context, &number) ==
          TANDEM_DEVICE_LOST);
-    MUST(tandem_device_count(guest.context, &number) == TANDEM_DEVICE_LOST);
-    MUST(tandem_explain_last(guest.context, &e) == TANDEM_DEVICE_LOST);
-    MUST(tandem_tensor_residency(guest.ty, &number) == TANDEM_DEVICE_LOST);
+    MUST(tandem_explain_last(lifecycle_test.context, &e) == TANDEM_DEVICE_LOST);
+    MUST(tandem_tensor_residency(lifecycle_test.ty, &number) ==
+         TANDEM_DEVICE_LOST);
 }
 
-/* And one of its own serves, but not by OpenCL, which says so. */
-static void child_of_used_works(const char *device)
+/*
+ * A new context in the child works, except with OpenCL, which returns an
+ * error.
+ */
+static void child_can_use_library(const char *device)
 {
     const struct tandem_op op = {.struct_size = sizeof op,
                                  .id = TANDEM_OP_NEG};
-    struct guest own;
+    struct lifecycle_test own;
 
-    child_of_used(device);
-    guest_begin(&own, device);
+    child_with_used_library(device);
+    lifecycle_test_begin(&own, device);
     if (strcmp(device, "opencl") == 0) {
         MUST(tandem_run_on(own.context, own.device, &op, &own.tx, 1, &own.ty,
                            1) != TANDEM_OK);
         MUST(strstr(tandem_last_error(), "fork") != NULL);
         OK(tandem_device_find(own.context, "cpu", &own.device));
     }
-    guest_work(&own);
-    guest_end(&own);
+    lifecycle_test_work(&own);
+    lifecycle_test_end(&own);
 }
 
 static void child_closes(const char *device)
 {
-    child_of_used(device);
-    guest_end(&guest);
+    child_with_used_library(device);
+    lifecycle_test_end(&lifecycle_test);
 }
 
 static int fork_after(const char *device)
 {
-    guest_begin(&guest, device);
-    guest_work(&guest);
-    guest_start(&guest);
+    lifecycle_test_begin(&lifecycle_test, device);
+    lifecycle_test_work(&lifecycle_test);
+    lifecycle_test_start(&lifecycle_test);
     for (int by_exit = 0; by_exit < 2; by_exit++) {
-        in_child(child_idle, device, by_exit);
-        in_child(child_of_used, device, by_exit);
-        in_child(child_of_used_works, device, by_exit);
-        in_child(child_closes, device, by_exit);
+        run_in_child(child_idle, device, by_exit);
+        run_in_child(child_with_used_library, device, by_exit);
+        run_in_child(child_can_use_library, device, by_exit);
+        run_in_child(child_closes, device, by_exit);
     }
-    guest_read(&guest);
-    guest_work(&guest);
-    guest_end(&guest);
+    lifecycle_test_read(&lifecycle_test);
+    lifecycle_test_work(&lifecycle_test);
+    lifecycle_test_end(&lifecycle_test);
     return 0;
 }
 
-/* Devices were listed and none was opened. */
+/* Devices were listed, but not opened. */
 static int fork_after_listing(const char *device)
 {
-    guest_begin(&guest, device);
-    in_child(child_of_used_works, device, true);
-    in_child(child_of_used_works, device, false);
-    guest_work(&guest);
-    guest_end(&guest);
+    lifecycle_test_begin(&lifecycle_test, device);
+    run_in_child(child_can_use_library, device, true);
+    run_in_child(child_can_use_library, device, false);
+    lifecycle_test_work(&lifecycle_test);
+    lifecycle_test_end(&lifecycle_test);
     return 0;
 }
 
@@ -162,33 +168,33 @@ static sem_t libraries_loaded;
 
 static void *work_until(void *device)
 {
-    struct guest own;
+    struct lifecycle_test own;
 
-    guest_begin(&own, device);
-    guest_work(&own);
+    lifecycle_test_begin(&own, device);
+    lifecycle_test_work(&own);
     MUST(sem_post(&libraries_loaded) == 0);
     while (!__atomic_load_n(&stop, __ATOMIC_ACQUIRE))
-        guest_work(&own);
-    guest_end(&own);
+        lifecycle_test_work(&own);
+    lifecycle_test_end(&own);
     return NULL;
 }
 
-static void share_once(struct guest *own)
+static void share_once(struct lifecycle_test *own)
 {
-    const int64_t n = GUEST_N;
+    const int64_t n = LIFECYCLE_N;
 
     OK(tandem_tensor_wrap(own->context, own->x, TANDEM_F32, 1, &n, NULL, 0,
                           &own->tx));
     OK(tandem_tensor_wrap(own->context, own->y, TANDEM_F32, 1, &n, NULL, 0,
                           &own->ty));
-    guest_work(own);
+    lifecycle_test_work(own);
     tandem_tensor_destroy(own->tx);
     tandem_tensor_destroy(own->ty);
 }
 
 static void *share_until(void *unused)
 {
-    struct guest own = guest;
+    struct lifecycle_test own = lifecycle_test;
 
     (void)unused;
     share_once(&own);
@@ -206,8 +212,8 @@ static int fork_with_threads(const char *device)
 {
     pthread_t threads[2];
 
-    guest_begin(&guest, device);
-    guest_start(&guest);
+    lifecycle_test_begin(&lifecycle_test, device);
+    lifecycle_test_start(&lifecycle_test);
     MUST(sem_init(&libraries_loaded, 0, 0) == 0);
     MUST(pthread_create(&threads[0], NULL, work_until,
                         (void *)(uintptr_t)device) == 0);
@@ -215,17 +221,17 @@ static int fork_with_threads(const char *device)
     for (int i = 0; i < 2; i++)
         MUST(sem_wait(&libraries_loaded) == 0);
     for (int i = 0; i < 20; i++)
-        in_child(child_of_used_works, device,
-                 i % 2 && strcmp(device, "opencl") != 0);
+        run_in_child(child_can_use_library, device,
+                     i % 2 && strcmp(device, "opencl") != 0);
     __atomic_store_n(&stop, 1, __ATOMIC_RELEASE);
     for (int i = 0; i < 2; i++)
         MUST(pthread_join(threads[i], NULL) == 0);
-    guest_read(&guest);
-    guest_end(&guest);
+    lifecycle_test_read(&lifecycle_test);
+    lifecycle_test_end(&lifecycle_test);
     return 0;
 }
 
-const struct guest_mode fork_modes[] = {
+const struct lifecycle_mode fork_modes[] = {
     {"fork-before", fork_before},
     {"fork-before-devices", fork_before_devices},
     {"fork-after", fork_after},

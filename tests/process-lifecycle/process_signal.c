@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Signals that interrupt the host's thread wherever it is in the library,
- * with handlers that restart system calls and that do not; and which thread
- * they are handled in.
+ * Signals that interrupt the host's thread anywhere in the library, with
+ * handlers that restart system calls and with handlers that do not; and the
+ * thread in which signals are handled.
  */
 #include <config.h>
 
@@ -42,18 +42,20 @@ static void alarms(int flags, int interval_us)
     MUST(setitimer(ITIMER_REAL, &timer, NULL) == 0);
 }
 
-/* From the start of the library on, so that its helpers are started, its files
- * read and its plugins loaded under fire. */
+/*
+ * Signals arrive from the start of the library on, while it starts its
+ * threads, reads its files and loads its plugins.
+ */
 static int interrupted(const char *device, int flags)
 {
-    struct guest guest;
+    struct lifecycle_test lifecycle_test;
     const int before = handled;
 
     alarms(flags, INTERVAL_US);
-    guest_begin(&guest, device);
+    lifecycle_test_begin(&lifecycle_test, device);
     for (int i = 0; i < ROUNDS || handled == before; i++)
-        guest_work(&guest);
-    guest_end(&guest);
+        lifecycle_test_work(&lifecycle_test);
+    lifecycle_test_end(&lifecycle_test);
     alarms(flags, 0);
     MUST(elsewhere == 0);
     return 0;
@@ -71,11 +73,11 @@ static int signals_restart(const char *device)
 
 /* ---- masks ---- */
 
-/* What a thread does to itself, and what cannot be blocked. */
+/* Signals that a thread causes itself, and signals that cannot be blocked. */
 static const int unblocked[] = {SIGILL,  SIGTRAP, SIGBUS, SIGFPE,
                                 SIGSEGV, SIGSYS,  SIGKILL, SIGSTOP};
 
-/* All others that have names. */
+/* Returns the mask of all other named signals. */
 static uint64_t blockable(void)
 {
     uint64_t mask = (UINT64_C(1) << 31) - 1;
@@ -94,7 +96,7 @@ static uint64_t blocked_of(const char *thread)
     snprintf(path, sizeof path, "/proc/self/task/%.20s/status", thread);
     file = fopen(path, "re");
     if (!file)
-        return 0; /* it ended */
+        return 0; /* The thread ended. */
     while (fgets(line, sizeof line, file))
         if (sscanf(line, "SigBlk: %llx", &mask) == 1)
             break;
@@ -114,8 +116,11 @@ static uint64_t ends_mask(void)
     return mask;
 }
 
-/* Returns how many threads there are besides the host's.  Each must block what
- * it can, except the signals in `open`, which it must not block. */
+/*
+ * Returns the number of threads other than the host's. Each must block all
+ * signals that can be blocked, except those in `open`, which it must not
+ * block.
+ */
 static int helpers_check(uint64_t open)
 {
     DIR *tasks = opendir("/proc/self/task");
@@ -130,7 +135,7 @@ static int helpers_check(uint64_t open)
             continue;
         blocked = blocked_of(entry->d_name);
         if (blocked == 0)
-            continue; /* it ended */
+            continue; /* The thread ended. */
         MUST((blocked & blockable()) == (blockable() & ~open));
         count++;
     }
@@ -138,75 +143,84 @@ static int helpers_check(uint64_t open)
     return count;
 }
 
-/* Begins, starts every helper there can be, and checks their masks. */
-static void helpers_start(struct guest *guest, const char *device,
-                          uint64_t open)
+/*
+ * Initializes the test, starts all possible worker threads, and checks their
+ * signal masks.
+ */
+static void helpers_start(struct lifecycle_test *lifecycle_test,
+                          const char *device, uint64_t open)
 {
     const int64_t n = 1 << 22;
     float *data = calloc((size_t)n, sizeof *data);
     struct tandem_tensor *big = NULL;
 
     MUST(data != NULL);
-    guest_begin(guest, device);
-    guest_work(guest);
-    OK(tandem_tensor_wrap(guest->context, data, TANDEM_F32, 1, &n, NULL, 0,
-                          &big));
-    for (int i = 0; i < 8; i++) /* large enough for every helper */
-        OK(tandem_unary(guest->context, TANDEM_OP_EXP, big, big));
+    lifecycle_test_begin(lifecycle_test, device);
+    lifecycle_test_work(lifecycle_test);
+    OK(tandem_tensor_wrap(lifecycle_test->context, data, TANDEM_F32, 1, &n,
+                          NULL, 0, &big));
+    for (int i = 0; i < 8; i++) /* Large enough for all worker threads. */
+        OK(tandem_unary(lifecycle_test->context, TANDEM_OP_EXP, big, big));
     OK(tandem_tensor_sync(big, TANDEM_TIMEOUT_INFINITE));
     dprintf(STDOUT_FILENO, "%d helpers\n", helpers_check(open));
     tandem_tensor_destroy(big);
     free(data);
 }
 
-/* The host's thread blocks the signal for a while: no helper takes it. */
+/*
+ * The host's thread blocks the signal for a while. No worker thread may handle
+ * it.
+ */
 static int helpers_block(const char *device)
 {
-    struct guest guest;
+    struct lifecycle_test lifecycle_test;
     sigset_t alarm;
 
-    helpers_start(&guest, device, ends_mask());
+    helpers_start(&lifecycle_test, device, ends_mask());
     sigemptyset(&alarm);
     sigaddset(&alarm, SIGALRM);
     MUST(pthread_sigmask(SIG_BLOCK, &alarm, NULL) == 0);
     alarms(0, INTERVAL_US);
     for (int i = 0; i < ROUNDS; i++)
-        guest_work(&guest);
+        lifecycle_test_work(&lifecycle_test);
     MUST(handled == 0);
     MUST(pthread_sigmask(SIG_UNBLOCK, &alarm, NULL) == 0);
     while (handled == 0)
-        guest_work(&guest);
+        lifecycle_test_work(&lifecycle_test);
     MUST(elsewhere == 0);
     alarms(0, 0);
-    guest_end(&guest);
+    lifecycle_test_end(&lifecycle_test);
     return 0;
 }
 
-/* The host handles the signals that ask it to end: no helper takes them. */
+/*
+ * The host handles the signals that ask it to end. No worker thread may handle
+ * them.
+ */
 static int helpers_block_handled(const char *device)
 {
     struct sigaction action = {.sa_handler = on_alarm};
-    struct guest guest;
+    struct lifecycle_test lifecycle_test;
 
     for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
         MUST(sigaction(ends[i], &action, NULL) == 0);
-    helpers_start(&guest, device, 0);
-    guest_end(&guest);
+    helpers_start(&lifecycle_test, device, 0);
+    lifecycle_test_end(&lifecycle_test);
     return 0;
 }
 
 /* The host blocks the signals that ask it to end, to wait for them. */
 static int helpers_block_inherited(const char *device)
 {
-    struct guest guest;
+    struct lifecycle_test lifecycle_test;
     sigset_t set;
 
     sigemptyset(&set);
     for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
         sigaddset(&set, ends[i]);
     MUST(pthread_sigmask(SIG_BLOCK, &set, NULL) == 0);
-    helpers_start(&guest, device, 0);
-    guest_end(&guest);
+    helpers_start(&lifecycle_test, device, 0);
+    lifecycle_test_end(&lifecycle_test);
     return 0;
 }
 
@@ -220,31 +234,34 @@ static uint64_t clock_ns(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* On a device that hangs: signals neither end a wait before its time nor make
- * it endless. */
+/*
+ * On a device that hangs, signals neither end a wait early nor prevent its
+ * timeout.
+ */
 static int timeout(const char *device)
 {
     const uint64_t timeout_ns = 50000000;
-    struct guest guest;
+    struct lifecycle_test lifecycle_test;
 
-    guest_begin(&guest, device);
-    guest_start(&guest);
+    lifecycle_test_begin(&lifecycle_test, device);
+    lifecycle_test_start(&lifecycle_test);
     for (int flags = 0; flags < 2; flags++) {
         alarms(flags ? SA_RESTART : 0, INTERVAL_US);
         for (int i = 0; i < 3; i++) {
             const uint64_t start = clock_ns();
 
-            MUST(tandem_tensor_sync(guest.ty, timeout_ns) == TANDEM_NOT_READY);
-            MUST(clock_ns() - start >= timeout_ns);
-            MUST(tandem_context_synchronize(guest.context, timeout_ns) ==
+            MUST(tandem_tensor_sync(lifecycle_test.ty, timeout_ns) ==
                  TANDEM_NOT_READY);
+            MUST(clock_ns() - start >= timeout_ns);
+            MUST(tandem_context_synchronize(lifecycle_test.context,
+                                            timeout_ns) == TANDEM_NOT_READY);
         }
         MUST(handled > 0);
     }
     return 0;
 }
 
-const struct guest_mode signal_modes[] = {
+const struct lifecycle_mode signal_modes[] = {
     {"signals", signals},
     {"signals-restart", signals_restart},
     {"helpers-block", helpers_block},

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * stress [OPERATIONS [SEED]]: four threads in one context with a mix of
- * operations on all of its devices, compared with a reference.  Exit status 0:
- * all was right.
+ * Usage: stress [OPERATIONS [SEED]]
+ *
+ * Runs a mix of operations in four threads of one context on all of its
+ * devices, and compares the results with a reference. The exit status is 0 if
+ * all results were correct.
  */
 #include <config.h>
 
@@ -15,7 +17,8 @@
 
 #define THREADS 4
 
-static struct worker workers[THREADS + 1]; /* the last makes what is shared */
+static struct worker
+    workers[THREADS + 1]; /* The last worker creates the shared tensors. */
 static float shared_memory[SHARED][ELEMENTS];
 
 static void *worker_run(void *argument)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Threads in one context: what each owns, and the reference that its tensors
- * are compared with.  A worker is one thread's; the shared tensors are read by
- * all and written by none.
+ * Threads in one context: the tensors of each thread, and the reference values
+ * of these tensors. A worker belongs to one thread; all threads read the
+ * shared tensors and none writes them.
  */
-#ifndef TANDEM_TESTS_PROCESS_STRESS_H
-#define TANDEM_TESTS_PROCESS_STRESS_H
+#ifndef TANDEM_TESTS_THREAD_STRESS_H
+#define TANDEM_TESTS_THREAD_STRESS_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -17,17 +17,17 @@
 #define SLOTS 6
 #define SHARED 3
 
-/* A matrix and what it should hold: each element is off by error at most. */
+/* A matrix and its expected content. Each element is off by at most error. */
 struct slot {
     struct tandem_tensor *tensor;
-    float *memory; /* wrapped, or NULL */
+    float *memory; /* Wrapped memory, or NULL. */
     double expected[ELEMENTS];
     double error;
 };
 
 struct worker {
     struct tandem_context *context;
-    const struct slot *shared; /* SHARED of them */
+    const struct slot *shared; /* An array of SHARED slots. */
     uint32_t devices;
     uint64_t random;
     uint64_t operations, wanted;
@@ -37,23 +37,23 @@ struct worker {
 };
 
 uint32_t random_below(struct worker *worker, uint32_t limit);
-/* Notes the first failure.  Returns false. */
+/* Records the first failure. Returns false. */
 bool worker_fail(struct worker *worker, const char *what);
 
 /* ---- slots ---- */
 
-/* A tensor, wrapped or the library's, that holds random values. */
+/* Creates a tensor with random values, wrapped or owned. */
 bool slot_make(struct worker *worker, struct slot *slot, float *memory);
 void slot_destroy(struct slot *slot);
-/* Reads the tensor in one of the ways there are, and compares. */
+/* Reads the tensor with a random function and compares its content. */
 bool slot_check(struct worker *worker, struct slot *slot);
-/* Writes random values in one of the ways there are. */
+/* Writes random values with a random function. */
 bool slot_write(struct worker *worker, struct slot *slot);
 double slot_largest(const struct slot *slot);
 
 /* ---- operations ---- */
 
-/* One operation of the mix, on the worker's slots. */
+/* Runs one random operation on the worker's slots. */
 bool operation_run(struct worker *worker);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The mix of operations of the threads' test; see thread_stress.h.  Each has a
- * reference in double, and a bound of how far an f32 result may be off when its
- * inputs are.
+ * The operations of the thread stress test; see thread_stress.h. Each has a
+ * float64 reference and a bound for the error of the f32 result, given the
+ * errors of its inputs.
  */
 #include <config.h>
 
@@ -11,9 +11,9 @@
 
 #include "thread_stress.h"
 
-/* Relative error of one f32 operation, with room for 16 ulp. */
+/* Relative error of one f32 operation, at most 16 ULP. */
 #define ROUNDING 2e-6
-/* What is larger is not added to or multiplied. */
+/* Larger values are not added or multiplied. */
 #define LARGEST 64.0
 
 #define MUST(call)                                                           \
@@ -22,7 +22,7 @@
             return worker_fail(worker, #call);                               \
     } while (0)
 
-/* The operator on a device, or wherever the library likes. */
+/* Runs the operator on a device, or on the one that the library selects. */
 static bool operator_run(struct worker *worker, const struct tandem_op *op,
                          struct tandem_tensor *const *inputs, uint32_t count,
                          struct tandem_tensor *output)
@@ -40,7 +40,7 @@ static struct slot *own(struct worker *worker)
     return &worker->slots[random_below(worker, SLOTS)];
 }
 
-/* An input: the worker's or one that all read. */
+/* Returns an input, one of the worker's slots or a shared one. */
 static const struct slot *input(struct worker *worker)
 {
     const uint32_t i = random_below(worker, SLOTS + SHARED);
@@ -67,7 +67,7 @@ static double negate(double x)
 
 static const struct {
     uint32_t id;
-    double (*f)(double); /* of slope 1 at most */
+    double (*f)(double); /* Has a slope of at most 1. */
 } unaries[] = {{TANDEM_OP_NEG, negate},
                {TANDEM_OP_ABS, fabs},
                {TANDEM_OP_RELU, relu},
@@ -95,10 +95,9 @@ static bool binary(struct worker *worker)
 {
     const struct slot *a = input(worker), *b = input(worker);
     const double largest_a = slot_largest(a), largest_b = slot_largest(b);
-    const bool product = random_below(worker, 2);
+    const bool gemm = random_below(worker, 2);
     const struct tandem_op op = {.struct_size = sizeof op,
-                                 .id = product ? TANDEM_OP_MUL
-                                               : TANDEM_OP_SUB};
+                                 .id = gemm ? TANDEM_OP_MUL : TANDEM_OP_SUB};
     struct tandem_tensor *const inputs[2] = {a->tensor, b->tensor};
     struct slot *y = own(worker);
     double error;
@@ -107,19 +106,19 @@ static bool binary(struct worker *worker)
         return slot_write(worker, y);
     if (!operator_run(worker, &op, inputs, 2, y->tensor))
         return false;
-    error = product ? a->error * largest_b + b->error * largest_a +
-                          ROUNDING * largest_a * largest_b
-                    : a->error + b->error + ROUNDING * (largest_a + largest_b);
+    error = gemm ? a->error * largest_b + b->error * largest_a +
+                       ROUNDING * largest_a * largest_b
+                 : a->error + b->error + ROUNDING * (largest_a + largest_b);
     for (int i = 0; i < ELEMENTS; i++)
-        y->expected[i] = product ? a->expected[i] * b->expected[i]
-                                 : a->expected[i] - b->expected[i];
+        y->expected[i] = gemm ? a->expected[i] * b->expected[i]
+                              : a->expected[i] - b->expected[i];
     y->error = error;
     return true;
 }
 
 /* ---- strided ---- */
 
-/* The transpose, through a view that lives as long as the operation. */
+/* Transposes through a view that exists during the operation. */
 static bool strided(struct worker *worker)
 {
     static const int64_t shape[2] = {SIDE, SIDE}, strides[2] = {1, SIDE};
@@ -148,7 +147,10 @@ static bool strided(struct worker *worker)
 
 /* ---- reductions, softmax ---- */
 
-/* The mean of each row into the first column, by a view; the rest stays. */
+/*
+ * Writes the mean of each row to the first column through a view. The other
+ * columns are unchanged.
+ */
 static bool reduction(struct worker *worker)
 {
     static const int64_t shape[2] = {SIDE, 1}, strides[2] = {SIDE, 1};
@@ -209,14 +211,14 @@ static bool softmax(struct worker *worker)
     for (int i = 0; i < SIDE; i++)
         row_softmax(expected + i * SIDE, x->expected + i * SIDE);
     memcpy(y->expected, expected, sizeof expected);
-    /* exp(x) is off by as much as x is, relatively. */
+    /* The relative error of exp(x) is the absolute error of x. */
     y->error = 2 * expm1(x->error) + 1e-4;
     return true;
 }
 
-/* ---- products ---- */
+/* ---- GEMM ---- */
 
-static void product_expect(double *out, const double *a, const double *b,
+static void gemm_reference(double *out, const double *a, const double *b,
                            bool transpose)
 {
     for (int i = 0; i < SIDE; i++)
@@ -230,8 +232,8 @@ static void product_expect(double *out, const double *a, const double *b,
         }
 }
 
-/* c = a b / SIDE, b transposed or not. */
-static bool product(struct worker *worker)
+/* Computes c = a b / SIDE, with or without a transposed b. */
+static bool gemm(struct worker *worker)
 {
     static const int64_t shape[2] = {SIDE, SIDE}, strides[2] = {1, SIDE};
     const bool transpose = random_below(worker, 2);
@@ -256,14 +258,14 @@ static bool product(struct worker *worker)
     if (status != TANDEM_OK)
         return worker_fail(worker, "tandem_matmul");
     tandem_tensor_destroy(view);
-    product_expect(expected, a->expected, b->expected, transpose);
+    gemm_reference(expected, a->expected, b->expected, transpose);
     memcpy(c->expected, expected, sizeof expected);
     c->error = a->error * largest_b + b->error * largest_a +
                16 * ROUNDING * (largest_a * largest_b + 1);
     return true;
 }
 
-/* ---- everything else ---- */
+/* ---- other operations ---- */
 
 static bool read_own(struct worker *worker)
 {
@@ -287,7 +289,7 @@ static bool make_anew(struct worker *worker)
     const uint32_t i = random_below(worker, SLOTS);
     struct slot *slot = &worker->slots[i];
 
-    /* Wrapped memory is let alone once nothing writes it. */
+    /* Wrapped memory may be freed only when nothing writes to it. */
     if (slot->memory)
         MUST(tandem_tensor_sync(slot->tensor, TANDEM_TIMEOUT_INFINITE));
     slot_destroy(slot);
@@ -338,7 +340,7 @@ static void observe(void *user, const struct tandem_explanation *explanation,
                        __ATOMIC_RELAXED);
 }
 
-/* What holds for all threads. */
+/* Changes settings that affect all threads. */
 static bool context_change(struct worker *worker)
 {
     switch (random_below(worker, 8)) {
@@ -363,10 +365,10 @@ static bool context_change(struct worker *worker)
 bool operation_run(struct worker *worker)
 {
     static bool (*const mix[])(struct worker *) = {
-        unary,   unary,    unary,    binary,    binary,    strided,
-        strided, reduction, softmax,  product,   product,   read_own,
-        read_own, read_shared, write_own, make_anew, explain, ask,
-        prefetch, context_change};
+        unary,     unary,    unary,     binary,      binary,
+        strided,   strided,  reduction, softmax,     gemm,
+        gemm,      read_own, read_own,  read_shared, write_own,
+        make_anew, explain,  ask,       prefetch,    context_change};
 
     worker->operations++;
     return mix[random_below(worker, sizeof mix / sizeof *mix)](worker);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tensors of the threads' test and their reference; see thread_stress.h. */
+/*
+ * Tensors of the thread stress test and their reference; see thread_stress.h.
+ */
 #include <config.h>
 
 #include <math.h>
@@ -34,7 +36,7 @@ bool worker_fail(struct worker *worker, const char *what)
             return worker_fail(worker, #call);                               \
     } while (0)
 
-/* Multiples of 1/8 from -4 to 4. */
+/* Sets multiples of 1/8 from -4 to 4. */
 static void values_make(struct worker *worker, struct slot *slot, float *out)
 {
     for (int i = 0; i < ELEMENTS; i++) {
@@ -73,7 +75,7 @@ bool slot_write(struct worker *worker, struct slot *slot)
     float values[ELEMENTS];
 
     if (slot->memory && random_below(worker, 2)) {
-        /* Nobody must be at the memory. */
+        /* No device may still use the memory. */
         MUST(tandem_tensor_sync(slot->tensor, TANDEM_TIMEOUT_INFINITE));
         values_make(worker, slot, slot->memory);
         MUST(tandem_tensor_host_written(slot->tensor));

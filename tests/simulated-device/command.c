@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One piece of queued work: what it holds, and how the CPU plugin does it.
- * Everything under the device's mutex.
+ * One queued command: its data, and its execution by the CPU plugin. The
+ * device's mutex is held in all functions.
  */
 #include <stdlib.h>
 
@@ -58,7 +58,7 @@ static enum tandem_status launch_run(struct sim_device *device,
         operands + command->input_count, command->output_count);
 }
 
-/* What the CPU plugin does for the command, without waiting. */
+/* Runs the command on the CPU plugin without waiting. */
 static enum tandem_status inner_run(struct sim_device *device,
                                     struct command *command)
 {

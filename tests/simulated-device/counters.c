@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What each simulated device was asked to do, for the life of the process.
- * Any thread; relaxed atomics.
+ * Counters of the calls to each simulated device, for the life of the process.
+ * Any thread may change them; relaxed atomics.
  */
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finds and loads the CPU plugin, which computes the simulated GPU's results.
- * It lies in the directory of this very plugin.  Any thread.
+ * Finds and loads the CPU plugin, which computes the results of the simulated
+ * GPU, in this plugin's directory. Any thread may call it.
  */
 #include <config.h>
 

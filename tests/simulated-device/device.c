@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Simulated devices: describing, opening, closing, their statistics.
- * Any thread.
+ * Simulated devices: describing, opening, closing, statistics. Any thread may
+ * call these functions.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -113,7 +113,7 @@ enum tandem_status device_describe(uint32_t index,
     return TANDEM_OK;
 }
 
-/* What the CPU plugin is told of our options. */
+/* Opens the CPU plugin's device with those options that it knows. */
 static enum tandem_status inner_open(struct sim_device *device,
                                      const struct tandem_open_options *options)
 {

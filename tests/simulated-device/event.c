@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Points in the simulated GPU's queues: a stream and a number of commands.
- * Any thread; everything under the device's mutex.
+ * Events of the simulated GPU: a stream and a number of commands. Any thread
+ * may call these functions; the device's mutex protects all data.
  */
 #include "common/last_error.h"
 #include "internal.h"
@@ -53,7 +53,9 @@ void event_release(struct sim_event *event)
     handle_free(&event_pool, event);
 }
 
-/* A live event of a device that is not lost, its device locked. */
+/*
+ * Returns a live event of a device that is not lost, with its device locked.
+ */
 static enum tandem_status event_lock(struct tandem_event *handle,
                                      struct sim_event **out_event)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Types of the simulated GPU.  Its handles wrap those of the CPU plugin
- * ("inner"); each device has one mutex, which guards all that belongs to it.
- * Functions say "locked" where the device's mutex is held by the caller.
+ * Types of the simulated GPU. Its handles wrap those of the CPU plugin
+ * ("inner"). Each device has one mutex that protects all its objects. "Locked"
+ * means that the caller holds the mutex of the device.
  */
 #ifndef TANDEM_TESTS_SIM_INTERNAL_H
 #define TANDEM_TESTS_SIM_INTERNAL_H
@@ -18,13 +18,16 @@
 #define SIM_READY_ALWAYS 0u
 #define SIM_READY_NEVER UINT32_MAX
 
-/* A block of inner memory: lives as long as its buffer or a command uses it. */
+/*
+ * A block of the CPU plugin's memory. It exists as long as its buffer or a
+ * command uses it.
+ */
 struct sim_memory {
     struct tandem_buffer *inner;
     uint64_t bytes;
-    uint64_t base; /* in an address space of the device's own */
+    uint64_t base; /* The address in a separate address space of the device. */
     uint32_t references;
-    enum tandem_status poison; /* TANDEM_OK: readable */
+    enum tandem_status poison; /* TANDEM_OK means that the content is valid. */
 };
 
 struct sim_buffer {
@@ -46,22 +49,23 @@ enum command_kind {
 
 #define SIM_COMMAND_MEMORIES (2u * TANDEM_MAX_OPERANDS)
 
-/* One piece of queued work with copies of all its arguments. */
+/* A queued command with copies of all its arguments. */
 struct command {
     struct command *next;
     enum command_kind kind;
-    enum tandem_status fault; /* scripted: fails with this when it runs */
-    bool hangs;               /* scripted: never ends */
-    /* reads first, then writes */
+    enum tandem_status fault; /* The scripted error of the command. */
+    /* The script says that the command never completes. */
+    bool hangs;
+    /* Memory that the command reads, then memory that it writes. */
     struct sim_memory *memories[SIM_COMMAND_MEMORIES];
     uint32_t read_count, memory_count;
     uint64_t offset, source_offset, bytes;
-    void *data;       /* upload: own copy, or NULL */
-    const void *source; /* upload: data, or the caller's */
-    void *target;     /* download */
+    void *data;         /* Upload: an owned copy, or NULL. */
+    const void *source; /* Upload: data, or the caller's memory. */
+    void *target;       /* Download. */
     uint8_t pattern[8];
     uint32_t pattern_bytes;
-    /* launch */
+    /* Launch. */
     struct tandem_op op;
     struct tandem_gemm gemm;
     int64_t *ints;
@@ -69,7 +73,7 @@ struct command {
     struct tandem_tensor_desc operands[SIM_COMMAND_MEMORIES];
     bool present[SIM_COMMAND_MEMORIES];
     uint32_t input_count, output_count;
-    /* wait: NULL once that stream is gone */
+    /* Wait: NULL if that stream was destroyed. */
     struct sim_stream *stream;
     uint64_t position;
 };
@@ -79,9 +83,10 @@ struct sim_stream {
     struct sim_device *device;
     uint32_t flags;
     struct command *first, *last;
-    uint64_t enqueued, executed; /* commands ever */
+    uint64_t enqueued, executed; /* The number of commands so far. */
     enum tandem_status error;
-    uint64_t error_position; /* executed, after the command that failed */
+    /* The value of executed after the command that failed. */
+    uint64_t error_position;
     char error_message[256];
     struct sim_stream *next, *previous;
 };
@@ -89,16 +94,18 @@ struct sim_stream {
 struct sim_event {
     struct handle handle;
     struct sim_device *device;
-    struct sim_stream *stream; /* NULL: destroyed, and so passed */
+    /* NULL means that the stream was destroyed, so the event is complete. */
+    struct sim_stream *stream;
     uint64_t position;
-    uint32_t flags; /* of the stream */
+    uint32_t flags; /* The flags of the stream. */
     struct sim_event *next, *previous;
 };
 
 struct sim_script {
-    uint32_t ready; /* polls, or one of SIM_READY */
+    uint32_t ready; /* A number of polls, or one of SIM_READY. */
     uint64_t elapsed_ns;
-    uint64_t fault_launch, fault_wait; /* ordinal from 1, 0: none */
+    /* The number of the call that fails, from 1; 0 stands for none. */
+    uint64_t fault_launch, fault_wait;
     uint64_t hang_launch;
     enum tandem_status fault_status;
     bool decline[TANDEM_OP_ID_END];
@@ -114,7 +121,11 @@ struct sim_device {
     bool lost;
     uint64_t launch_count, wait_count;
     uint64_t next_base;
-    uint64_t held_bytes; /* of memory blocks, also those that work keeps */
+    /*
+     * The bytes of all memory blocks, including freed ones that work still
+     * uses.
+     */
+    uint64_t used_bytes;
     struct tandem_memory_stats stats;
     bool prepared[TANDEM_OP_ID_END];
     uint32_t polls[TANDEM_OP_ID_END];
@@ -127,8 +138,10 @@ extern struct handle_pool device_pool, buffer_pool, stream_pool, event_pool;
 
 /* ---- cpu_delegate.c: the CPU plugin ---- */
 
-/* Loads the CPU plugin that lies beside this one; NULL with the message set
- * where there is none.  Any thread. */
+/*
+ * Loads the CPU plugin from this plugin's directory. Returns NULL with a
+ * message if there is no such plugin. Any thread may call it.
+ */
 const struct tandem_backend *inner_backend(void);
 /* Copies the CPU plugin's message to this plugin's and returns status. */
 enum tandem_status inner_failed(enum tandem_status status);
@@ -136,22 +149,22 @@ enum tandem_status inner_failed(enum tandem_status status);
 /* ---- script.c ---- */
 
 uint32_t script_device_count(void);
-/* Which device before it this one is once more, or -1. */
+/* Returns the earlier device that this one duplicates, or -1. */
 int32_t script_duplicate(uint32_t device);
-/* The version of the driver. */
+/* Returns the version of the driver. */
 const char *script_driver(void);
-/* The status that open is told to return. */
+/* Returns the scripted status of open. */
 enum tandem_status script_open(uint32_t device);
-/* From the environment, then from the options of open. */
+/* Reads the script from the environment, then from the options of open. */
 enum tandem_status script_read(struct sim_script *out, uint32_t device,
                                const struct tandem_open_options *options);
-/* NULL where options do not have the key. */
+/* Returns NULL if the options do not contain the key. */
 const char *option_get(const struct tandem_open_options *options,
                        const char *key);
 
 /* ---- counters.c ---- */
 
-/* The counters of a device, to be changed by COUNT alone. */
+/* Returns the counters of a device. Only COUNT may change them. */
 struct sim_counters *counters_of(uint32_t device);
 #define COUNT(device, field, n)                                              \
     __atomic_fetch_add(&counters_of((device)->index)->field, (n),            \
@@ -159,10 +172,12 @@ struct sim_counters *counters_of(uint32_t device);
 
 /* ---- device.c ---- */
 
-/* A live device that is not lost, locked on TANDEM_OK. */
+/*
+ * Returns a live device that is not lost. Locks it if the status is TANDEM_OK.
+ */
 enum tandem_status device_lock(struct tandem_device *handle,
                                struct sim_device **out_device);
-/* Unlocks and passes status through. */
+/* Unlocks the device and returns status. */
 enum tandem_status device_unlock(struct sim_device *device,
                                  enum tandem_status status);
 enum tandem_status device_count(uint32_t *out_count);
@@ -185,7 +200,7 @@ void buffer_release(struct sim_buffer *buffer);
 enum tandem_status buffer_import(struct tandem_device *handle, void *memory,
                                  uint64_t bytes,
                                  struct tandem_buffer **out_buffer);
-/* Locked.  A live buffer of this device. */
+/* Locked. Returns a live buffer of this device. */
 enum tandem_status buffer_check(const struct sim_device *device,
                                 const char *what,
                                 const struct tandem_buffer *handle,
@@ -242,7 +257,7 @@ enum tandem_status operator_gemm(struct tandem_stream *handle,
 
 /* ---- command.c ---- */
 
-/* NULL, with the message set, when memory is out. */
+/* Returns NULL with a message if memory runs out. */
 struct command *command_new(enum command_kind kind);
 /* Locked.  Takes a reference of memory for the command. */
 void command_use(struct command *command, struct sim_memory *memory);
@@ -251,26 +266,33 @@ void command_destroy(struct sim_device *device, struct command *command);
 /* Locked.  Does the work; on failure the message is set. */
 enum tandem_status command_run(struct sim_device *device,
                                struct command *command);
-/* Locked.  What the command should have written gives status when read. */
+/* Locked. Reading the outputs of the command returns status from now on. */
 void command_poison(struct command *command, enum tandem_status status);
 
 /* ---- stream.c ---- */
 
-/* A live stream of a device that is not lost, without a sticky error: its
- * device is locked on TANDEM_OK. */
+/*
+ * Returns a live stream without a sticky error, of a device that is not lost.
+ * Locks the device if the status is TANDEM_OK.
+ */
 enum tandem_status stream_lock(struct tandem_stream *handle,
                                struct sim_stream **out_stream);
-/* Locked.  Owns the command from here. */
+/* Locked. Takes ownership of the command. */
 void stream_enqueue(struct sim_stream *stream, struct command *command);
-/* Locked.  Waits as timeout_ns says until position has run. */
+/* Locked. Waits until position was executed, or until the timeout. */
 enum tandem_status stream_reach(struct sim_stream *stream, uint64_t position,
                                 uint64_t timeout_ns);
-/* Locked.  Runs all that is queued, faults included; waits for hangs. */
+/*
+ * Locked. Runs all queued commands, including failing ones, and waits for
+ * hanging ones.
+ */
 void stream_drain(struct sim_stream *stream);
-/* Locked.  Drains and frees. */
+/* Locked. Drains the stream and frees it. */
 void stream_release(struct sim_stream *stream);
-/* Locked.  Every wait goes through here once: TANDEM_OK, or what a scripted
- * fault makes of it. */
+/*
+ * Locked. Each wait calls this function once. Returns TANDEM_OK, or the result
+ * of a scripted fault.
+ */
 enum tandem_status wait_begin(struct sim_device *device, uint64_t timeout_ns);
 
 enum tandem_status stream_create(struct tandem_device *handle, uint32_t flags,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Buffers of the simulated GPU and the transfers that are queued for them.
- * Any thread; everything under the device's mutex.
+ * Buffers of the simulated GPU and their queued transfers. Any thread may call
+ * these functions; the device's mutex protects all data.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -17,11 +17,13 @@ void memory_release(struct sim_device *device, struct sim_memory *memory)
     if (!memory || --memory->references > 0)
         return;
     inner_backend()->free(memory->inner);
-    device->held_bytes -= memory->bytes;
+    device->used_bytes -= memory->bytes;
     free(memory);
 }
 
-/* Locked.  Runs all work, so that memory which only it held comes back. */
+/*
+ * Locked. Runs all work, so that memory is freed which only queued work uses.
+ */
 static void device_drain(struct sim_device *device)
 {
     for (struct sim_stream *s = device->streams; s; s = s->next)
@@ -38,15 +40,15 @@ static enum tandem_status memory_create(struct sim_device *device,
     enum tandem_status status;
 
     *out_memory = NULL;
-    if (cap && (bytes > cap || device->held_bytes > cap - bytes))
+    if (cap && (bytes > cap || device->used_bytes > cap - bytes))
         device_drain(device);
-    if (cap && (bytes > cap || device->held_bytes > cap - bytes))
+    if (cap && (bytes > cap || device->used_bytes > cap - bytes))
         return last_error_set(TANDEM_OUT_OF_MEMORY,
-                           "alloc: %llu bytes with %llu in use pass the cap "
-                           "of %llu bytes",
-                           (unsigned long long)bytes,
-                           (unsigned long long)device->held_bytes,
-                           (unsigned long long)cap);
+                              "alloc: %llu bytes with %llu in use pass the cap "
+                              "of %llu bytes",
+                              (unsigned long long)bytes,
+                              (unsigned long long)device->used_bytes,
+                              (unsigned long long)cap);
     memory = calloc(1, sizeof *memory);
     if (!memory)
         return last_error_set(TANDEM_OUT_OF_MEMORY, "alloc: no memory");
@@ -59,7 +61,7 @@ static enum tandem_status memory_create(struct sim_device *device,
     memory->references = 1;
     memory->base = device->next_base;
     device->next_base += ((bytes + 63) & ~UINT64_C(63)) + 64;
-    device->held_bytes += bytes;
+    device->used_bytes += bytes;
     *out_memory = memory;
     return TANDEM_OK;
 }
@@ -188,17 +190,20 @@ enum tandem_status buffer_check(const struct sim_device *device,
 
 /* ---- transfers ---- */
 
-/* Locked.  What is written whole is readable to all that is enqueued from here
- * on, unless the write itself fails. */
-static void memory_cure(struct sim_memory *memory, uint64_t offset,
-                        uint64_t bytes)
+/*
+ * Locked. Memory that is written as a whole becomes valid for all later
+ * commands, unless the write itself fails.
+ */
+static void memory_clear_poison(struct sim_memory *memory, uint64_t offset,
+                                uint64_t bytes)
 {
     if (offset == 0 && bytes == memory->bytes)
         memory->poison = TANDEM_OK;
 }
 
-/* Locks the stream and judges buffer and range; nothing is locked on an
- * error. */
+/*
+ * Locks the stream and checks the buffer and the range. Unlocks on an error.
+ */
 static enum tandem_status transfer_begin(const char *what,
                                          struct tandem_stream *handle,
                                          struct tandem_buffer *buffer_handle,
@@ -257,7 +262,7 @@ enum tandem_status transfer_upload(struct tandem_stream *handle,
     }
     command->offset = offset;
     command->bytes = bytes;
-    memory_cure(buffer->memory, offset, bytes);
+    memory_clear_poison(buffer->memory, offset, bytes);
     command_use(command, buffer->memory);
     stream_enqueue(stream, command);
     COUNT(stream->device, uploads, 1);
@@ -265,7 +270,7 @@ enum tandem_status transfer_upload(struct tandem_stream *handle,
     return device_unlock(stream->device, TANDEM_OK);
 }
 
-/* Locked.  The command of a download; NULL when memory is out. */
+/* Locked. Returns the command of a download, or NULL if memory runs out. */
 static struct command *download_new(struct sim_buffer *buffer, uint64_t offset,
                                     void *target, uint64_t bytes)
 {
@@ -281,8 +286,10 @@ static struct command *download_new(struct sim_buffer *buffer, uint64_t offset,
     return command;
 }
 
-/* Locked.  A poisoned buffer's error is the buffer's, not the stream's: the
- * queue is brought to its end first, and read outside it. */
+/*
+ * Locked. The error of a poisoned buffer does not affect the stream, so the
+ * queue is executed first and the buffer is read directly.
+ */
 static enum tandem_status download_now(struct sim_stream *stream,
                                        struct sim_buffer *buffer,
                                        uint64_t offset, void *target,
@@ -427,7 +434,7 @@ enum tandem_status transfer_fill(struct tandem_stream *handle,
     command->bytes = bytes;
     memcpy(command->pattern, pattern, pattern_bytes);
     command->pattern_bytes = pattern_bytes;
-    memory_cure(buffer->memory, offset, bytes);
+    memory_clear_poison(buffer->memory, offset, bytes);
     command_use(command, buffer->memory);
     stream_enqueue(stream, command);
     COUNT(stream->device, fills, 1);

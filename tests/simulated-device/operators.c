@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Operators of the simulated GPU: judged here, queued with copies of all that
- * describes them, computed by the CPU plugin later.  Any thread.
+ * Operators of the simulated GPU. Calls are checked here, queued with copies
+ * of all arguments, and computed by the CPU plugin later. Any thread may call
+ * these functions.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -11,10 +12,10 @@
 #include "common/operator_table.h"
 #include "internal.h"
 
-/* address_range_fn; user is the device, locked. */
-static enum tandem_status span_of(const void *user,
-                                  const struct tandem_buffer *handle,
-                                  struct address_range *out)
+/* An address_range_fn; user is the locked device. */
+static enum tandem_status address_range_of(const void *user,
+                                           const struct tandem_buffer *handle,
+                                           struct address_range *out)
 {
     struct sim_buffer *buffer;
     enum tandem_status status =
@@ -28,7 +29,8 @@ static enum tandem_status span_of(const void *user,
 }
 
 /* Locked. */
-static enum tandem_status served(const struct sim_device *device, uint32_t id)
+static enum tandem_status operator_is_supported(const struct sim_device *device,
+                                                uint32_t id)
 {
     if (id < TANDEM_OP_ID_END && device->script.decline[id])
         return last_error_set(TANDEM_UNSUPPORTED,
@@ -50,7 +52,7 @@ enum tandem_status operator_supports(
     status =
         check_op(op, inputs, input_count, outputs, output_count, NULL, NULL);
     if (status == TANDEM_OK)
-        status = served(device, op->id);
+        status = operator_is_supported(device, op->id);
     if (status == TANDEM_OK) {
         status = inner_backend()->supports(device->inner, op, inputs,
                                            input_count, outputs, output_count);
@@ -60,7 +62,7 @@ enum tandem_status operator_supports(
     return device_unlock(device, status);
 }
 
-/* Locked.  TANDEM_OK, or NOT_READY without a message. */
+/* Locked. Returns TANDEM_OK, or NOT_READY without a message. */
 static enum tandem_status readiness(const struct sim_device *device,
                                     uint32_t id)
 {
@@ -72,7 +74,7 @@ static enum tandem_status readiness(const struct sim_device *device,
                                                      : TANDEM_NOT_READY;
 }
 
-/* Locks the device where the call is one that launch would take. */
+/* Locks the device if launch would accept the call. */
 static enum tandem_status
 readiness_begin(struct tandem_device *handle, const struct tandem_op *op,
                 const struct tandem_tensor_desc *const *inputs,
@@ -87,7 +89,7 @@ readiness_begin(struct tandem_device *handle, const struct tandem_op *op,
     status =
         check_op(op, inputs, input_count, outputs, output_count, NULL, NULL);
     if (status == TANDEM_OK)
-        status = served(*out_device, op->id);
+        status = operator_is_supported(*out_device, op->id);
     if (status != TANDEM_OK)
         pthread_mutex_unlock(&(*out_device)->mutex);
     return status;
@@ -130,7 +132,10 @@ enum tandem_status operator_ready(
     return device_unlock(device, status);
 }
 
-/* Locked.  A launch of what is not ready compiles it and so makes it ready. */
+/*
+ * Locked. A launch of an operator that is not ready compiles it, which makes
+ * it ready.
+ */
 static void launch_compile(struct sim_device *device, uint32_t id)
 {
     if (readiness(device, id) == TANDEM_OK)
@@ -139,7 +144,7 @@ static void launch_compile(struct sim_device *device, uint32_t id)
     device->polls[id] = device->script.ready;
 }
 
-/* Locked.  Sets the scripted fault where it is this launch's turn. */
+/* Locked. Sets the scripted fault if the script selects this launch. */
 static void launch_fault(struct sim_device *device, struct command *command)
 {
     if (++device->launch_count == device->script.fault_launch)
@@ -147,7 +152,7 @@ static void launch_fault(struct sim_device *device, struct command *command)
     command->hangs = device->launch_count == device->script.hang_launch;
 }
 
-/* Locked.  Copies one operand, its buffer replaced by the CPU plugin's. */
+/* Locked. Copies one operand and replaces its buffer by the CPU plugin's. */
 static enum tandem_status operand_copy(struct command *command, uint32_t index,
                                        const struct tandem_tensor_desc *operand)
 {
@@ -157,7 +162,7 @@ static enum tandem_status operand_copy(struct command *command, uint32_t index,
         return TANDEM_OK;
     command->operands[index] = *operand;
     command->present[index] = true;
-    if (!operand->buffer) /* an empty tensor */
+    if (!operand->buffer) /* An empty tensor. */
         return TANDEM_OK;
     memory = ((struct sim_buffer *)operand->buffer)->memory;
     if (index < command->input_count && memory->poison != TANDEM_OK)
@@ -172,7 +177,10 @@ static enum tandem_status operand_copy(struct command *command, uint32_t index,
     return TANDEM_OK;
 }
 
-/* Copies op, as far as the caller knows it, with its attributes. */
+/*
+ * Copies the part of op that the caller's struct_size covers, and its
+ * attributes.
+ */
 static enum tandem_status op_copy(struct command *command,
                                   const struct tandem_op *op)
 {
@@ -240,10 +248,10 @@ enum tandem_status operator_launch(
     if (status != TANDEM_OK)
         return status;
     device = stream->device;
-    status = check_op(op, inputs, input_count, outputs, output_count, span_of,
-                      device);
+    status = check_op(op, inputs, input_count, outputs, output_count,
+                      address_range_of, device);
     if (status == TANDEM_OK)
-        status = served(device, op->id);
+        status = operator_is_supported(device, op->id);
     if (status == TANDEM_OK && op->id == TANDEM_OP_GEMM)
         status = gemm_enqueue(stream, op->gemm);
     else if (status == TANDEM_OK) {
@@ -257,7 +265,7 @@ enum tandem_status operator_launch(
     return device_unlock(device, status);
 }
 
-/* Locked.  One matrix, or the bias: replaces *buffer by the CPU plugin's. */
+/* Locked. Replaces *buffer, of a matrix or the bias, by the CPU plugin's. */
 static enum tandem_status gemm_operand(struct command *command,
                                        const char *what,
                                        struct tandem_buffer **buffer,
@@ -323,9 +331,9 @@ enum tandem_status operator_gemm(struct tandem_stream *handle,
     if (status != TANDEM_OK)
         return status;
     device = stream->device;
-    status = check_gemm(gemm, span_of, device);
+    status = check_gemm(gemm, address_range_of, device);
     if (status == TANDEM_OK)
-        status = served(device, TANDEM_OP_GEMM);
+        status = operator_is_supported(device, TANDEM_OP_GEMM);
     if (status == TANDEM_OK)
         status = gemm_enqueue(stream, gemm);
     return device_unlock(device, status);

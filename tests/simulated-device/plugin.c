@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The simulated GPU as a backend plugin: its table and its query function.
- * The optional entries that are not set are left to the loader's fallbacks.
+ * The simulated GPU as a backend plugin: its function table and its query
+ * function. The loader supplies fallbacks for the missing optional entries.
  */
 #include "common/last_error.h"
 #include "internal.h"

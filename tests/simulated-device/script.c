@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reads what the environment and the options of open tell the simulated GPU
- * to do (the list is in simulated_device.h).  Any thread.
+ * Reads the script of the simulated GPU from the environment and the options
+ * of open (see simulated_device.h). Any thread may call these functions.
  */
 #include <config.h>
 
@@ -68,7 +68,7 @@ const char *option_get(const struct tandem_open_options *options,
     return found;
 }
 
-/* The option, else the environment's variable, else NULL. */
+/* Returns the option, or else the environment variable, or else NULL. */
 static const char *setting(const struct tandem_open_options *options,
                            const char *key, const char *variable)
 {
@@ -131,9 +131,9 @@ static uint32_t ready_parse(const char *text)
     return (uint32_t)strtoul(text, NULL, 10);
 }
 
-/* Whether options name another device than this one as the only one. */
-static bool excepted(const struct tandem_open_options *options, const char *key,
-                     uint32_t device)
+/* Returns true if the options restrict the fault to another device. */
+static bool is_other_device(const struct tandem_open_options *options,
+                            const char *key, uint32_t device)
 {
     const char *only = option_get(options, key);
 
@@ -153,10 +153,10 @@ enum tandem_status script_read(struct sim_script *out, uint32_t device,
     if ((text = setting(options, "simulated.elapsed_ns", "TANDEM_SIM_ELAPSED")))
         out->elapsed_ns = strtoull(text, NULL, 10);
     text = setting(options, "test.fault", "TANDEM_SIM_FAULT");
-    if (text && !excepted(options, "simulated.fault_device", device))
+    if (text && !is_other_device(options, "simulated.fault_device", device))
         status = fault_parse(out, text);
     text = setting(options, "simulated.hang", "TANDEM_SIM_HANG");
-    if (text && !excepted(options, "simulated.hang_device", device))
+    if (text && !is_other_device(options, "simulated.hang_device", device))
         out->hang_launch = strtoull(text, NULL, 10);
     text = setting(options, "simulated.decline", "TANDEM_SIM_DECLINE");
     if (status == TANDEM_OK && text)

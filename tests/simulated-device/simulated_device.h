@@ -1,37 +1,44 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The simulated GPU's extra export: what it was asked to do.  For tests, which
- * look the function up by dlsym in the loaded tandem-simulated.so.  Any thread.
+ * The functions that the simulated GPU exports for tests, which find them with
+ * dlsym in the loaded tandem-simulated.so. Any thread may call them.
  *
- * The plugin has the backend name "simulated" and is scripted from outside:
+ * The backend name of the plugin is "simulated". Environment variables or keys
+ * of open script its behaviour:
  *
- *   environment           key of open       meaning
- *   TANDEM_SIM_DEVICES                      number of devices (default 1)
- *   TANDEM_SIM_READY      simulated.ready         ready(): "always" (default),
- *                                           "never", or a number: that many
- *                                           polls after prepare(), for each
- *                                           operator id
- *   TANDEM_SIM_DECLINE    simulated.decline       operators not served, by
- * commas; from the environment it takes TANDEM_CAP_CORE_OPERATORS away too
- *   TANDEM_SIM_ELAPSED    simulated.elapsed_ns    event_elapsed_ns per command
- * between the events (default 1000) TANDEM_SIM_FAULT      test.fault        as
- * in backend.h simulated.fault_device  the only device that fails
- * TANDEM_SIM_HANG simulated.hang          the N-th launch (from 1) of the
- * device never ends simulated.hang_device   the only device that hangs
- *   TANDEM_SIM_DUPLICATES                   "2:0,3:1": device 2 is device 0
- *                                           seen through another driver, ...
- *   TANDEM_SIM_DRIVER                       its version (default "1")
- *   TANDEM_SIM_OPEN                         numeric status that open returns;
- *                                           "STATUS:DEVICE" of one device
+ *   TANDEM_SIM_DEVICES
+ *       The number of devices (default 1).
+ *   TANDEM_SIM_READY, simulated.ready
+ *       The result of query_ready: "always" (default), "never", or the number
+ *       of polls after prepare until an operator is ready.
+ *   TANDEM_SIM_DECLINE, simulated.decline
+ *       Unsupported operators, separated by commas. The environment variable
+ *       also removes TANDEM_CAP_CORE_OPERATORS.
+ *   TANDEM_SIM_ELAPSED, simulated.elapsed_ns
+ *       event_elapsed_ns for each command between the events (default 1000).
+ *   TANDEM_SIM_FAULT, test.fault
+ *       As in backend.h.
+ *   simulated.fault_device
+ *       The only device that fails.
+ *   TANDEM_SIM_HANG, simulated.hang
+ *       The N-th launch (from 1) of the device hangs.
+ *   simulated.hang_device
+ *       The only device that hangs.
+ *   TANDEM_SIM_DUPLICATES
+ *       "2:0,3:1" means that device 2 is device 0 of another driver, ...
+ *   TANDEM_SIM_DRIVER
+ *       The version of the driver (default "1").
+ *   TANDEM_SIM_OPEN
+ *       The numeric status that open returns; "STATUS:DEVICE" for one device.
  *
- * Nothing runs when it is enqueued.  A wait runs what it waits for; a query,
- * or a wait with timeout 0, tells the state and then runs one command.  A
- * wait that a script says never ends returns TANDEM_NOT_READY at once, or
- * loses the device where it had no timeout, as a driver's watchdog does.
+ * Commands do not run when they are enqueued. A wait runs the commands that it
+ * waits for. A query, or a wait with timeout 0, returns the state and then runs
+ * one command. A wait that never ends by script returns TANDEM_NOT_READY at
+ * once, or loses the device if the wait had no timeout, like a driver's
+ * watchdog.
  *
- * A launch that never ends is another matter: whoever waits for it, or for what
- * was enqueued after it, waits in earnest, until his timeout or
- * tandem_sim_release; so do stream_destroy and close.
+ * A launch that hangs really blocks each wait for it or for later commands
+ * until its timeout or until tandem_sim_release; also stream_destroy and close.
  */
 #ifndef TANDEM_TESTS_SIM_H
 #define TANDEM_TESTS_SIM_H
@@ -44,23 +51,26 @@ struct sim_counters {
     uint64_t uploads, upload_bytes;
     uint64_t downloads, download_bytes;
     uint64_t copies, fills;
-    uint64_t launches, gemms; /* enqueued */
-    uint64_t executed;        /* launches and products that ran */
-    uint64_t waits;           /* blocking calls, polls not counted */
-    uint64_t polls;           /* queries, and waits with timeout 0 */
+    uint64_t launches, gemms; /* Enqueued. */
+    uint64_t executed;        /* Launches and GEMMs that ran. */
+    uint64_t waits;           /* Blocking calls, without polls. */
+    uint64_t polls;           /* Queries, and waits with timeout 0. */
     uint64_t prepares, readies;
-    uint64_t blocking_compiles; /* launches of what was not ready */
-    uint64_t streams, events;   /* created */
+    /* Launches of operators that were not ready. */
+    uint64_t blocking_compiles;
+    uint64_t streams, events; /* Created. */
     uint64_t streams_destroyed, events_destroyed;
 };
 
-/* Fills the counters of one device since the process began, whoever opened
- * it; UINT32_MAX: of all devices. */
+/*
+ * Fills the counters of one device since the process started, whichever
+ * context opened it; UINT32_MAX sums over all devices.
+ */
 TANDEM_EXPORT void tandem_sim_counters(uint32_t device,
                                        struct sim_counters *out_counters);
 typedef void (*sim_counters_fn)(uint32_t, struct sim_counters *);
 
-/* Ends every launch that never ends, for good. */
+/* Completes all launches that hang, and lets no later launch hang. */
 TANDEM_EXPORT void tandem_sim_release(void);
 typedef void (*sim_release_fn)(void);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Queues of the simulated GPU.  A queue holds commands and runs none until
- * somebody waits or asks.  A command that fails leaves its error on the
- * stream; those behind it do nothing but poison what they should have
- * written.  Everything under the device's mutex.
+ * Queues of the simulated GPU. A queue runs its commands only when a caller
+ * waits for or queries it. A command that fails leaves its error on the
+ * stream, and the commands behind it only poison their outputs. The device's
+ * mutex protects all data.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,7 +30,7 @@ static void stream_fail(struct sim_stream *stream, struct command *command,
              last_error_get());
 }
 
-/* The stream that the first command waits for, or NULL. */
+/* Returns the stream that the first command waits for, or NULL. */
 static struct sim_stream *stream_other(const struct sim_stream *stream)
 {
     const struct command *command = stream->first;
@@ -70,14 +70,17 @@ static void stream_step(struct sim_stream *stream)
 
 #define HANG_NAP_NS 1000000
 
-static bool released; /* no launch hangs any more */
+static bool released; /* Launches no longer hang. */
 
 void tandem_sim_release(void)
 {
     __atomic_store_n(&released, true, __ATOMIC_RELEASE);
 }
 
-/* The first command in the queue, or what it waits for, never ends. */
+/*
+ * Returns true if the first command in the queue, or the one it waits for,
+ * hangs.
+ */
 static bool stream_hangs(const struct sim_stream *stream)
 {
     while (stream_other(stream))
@@ -94,8 +97,10 @@ static uint64_t clock_ns(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* Runs all before position; false: a command hangs, and the timeout ran out.
- * Others may use the device meanwhile. */
+/*
+ * Runs all commands before position. Returns false if a command hangs and the
+ * timeout expired. Other threads may use the device meanwhile.
+ */
 static bool stream_advance(struct sim_stream *stream, uint64_t position,
                            uint64_t timeout_ns)
 {
@@ -121,7 +126,7 @@ void stream_drain(struct sim_stream *stream)
     stream_advance(stream, stream->enqueued, TANDEM_TIMEOUT_INFINITE);
 }
 
-/* The stream's error as the caller's. */
+/* Returns the stream's error with a message. */
 static enum tandem_status stream_error(const struct sim_stream *stream)
 {
     return stream->error == TANDEM_OK
@@ -168,7 +173,10 @@ enum tandem_status stream_reach(struct sim_stream *stream, uint64_t position,
 
 /* ---- entries ---- */
 
-/* A live stream, its device locked, whatever state they are in. */
+/*
+ * Returns a live stream with its device locked, even if the device is lost or
+ * the stream has an error.
+ */
 static enum tandem_status stream_hold(struct tandem_stream *handle,
                                       struct sim_stream **out_stream)
 {
@@ -183,7 +191,7 @@ static enum tandem_status stream_hold(struct tandem_stream *handle,
     return TANDEM_OK;
 }
 
-/* Likewise, of a device that is not lost. */
+/* Like stream_hold, for a device that must not be lost. */
 static enum tandem_status stream_hold_present(struct tandem_stream *handle,
                                               struct sim_stream **out_stream)
 {
@@ -250,7 +258,7 @@ enum tandem_status stream_create(struct tandem_device *handle, uint32_t flags,
     return device_unlock(device, TANDEM_OK);
 }
 
-/* Events and waits that point at a drained stream have nothing to wait for. */
+/* Events and waits that refer to a drained stream are complete. */
 static void stream_forget(struct sim_stream *stream)
 {
     struct sim_device *device = stream->device;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How a program of tests ends, for all that use the framework.  One thread. */
-#ifndef TANDEM_TESTS_COMMON_RUNNER_H
-#define TANDEM_TESTS_COMMON_RUNNER_H
+/* Runs the suite of a test program. Call it from one thread. */
+#ifndef TANDEM_TESTS_CHECK_RUNNER_H
+#define TANDEM_TESTS_CHECK_RUNNER_H
 
 #include <check.h>
 #include <stdio.h>
@@ -28,7 +28,7 @@ static inline int runner_run(Suite *suite, enum fork_status forks)
     return failed != 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
-/* Likewise of one case alone. */
+/* Like runner_run, for a single test case. */
 static inline int runner_run_case(const char *name, TCase *tests)
 {
     Suite *suite = suite_create(name);

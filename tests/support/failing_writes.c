@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writes that fail; see failing_writes.h. */
+/* Simulates failing writes; see failing_writes.h. */
 #include <config.h>
 
 #include <fcntl.h>
@@ -16,7 +16,7 @@
 
 static bool kills;
 static struct writes_seen seen;
-/* The file that fsync was called on last, and that was not written since. */
+/* The file of the last fsync, if it was not written since. */
 static ino_t synced;
 
 static struct stat status_of(int file)

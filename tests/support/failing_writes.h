@@ -1,29 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writes that fail: what a limit of the system, or somebody who ends the
- * process, does to a program that writes a file.  This program's write() is
- * our own for it.  One thread.
+ * Simulates a program whose write fails because of a size limit, or that is
+ * killed while it writes. The test program replaces write(). Call it from one
+ * thread.
  */
-#ifndef TANDEM_TESTS_COMMON_WRITES_H
-#define TANDEM_TESTS_COMMON_WRITES_H
+#ifndef TANDEM_TESTS_FAILING_WRITES_H
+#define TANDEM_TESTS_FAILING_WRITES_H
 
 #include <stddef.h>
 
-/* Files may have this many bytes; RLIMIT_FSIZE, of which a signal tells that
- * ends the process.  0: no limit.  (Under it no assertion either: libcheck
- * writes a file.) */
+/*
+ * Limits the size of files with RLIMIT_FSIZE, whose signal ends the process by
+ * default; 0 removes the limit. Do not use assertions under the limit, because
+ * libcheck writes a file.
+ */
 void writes_limit(size_t bytes);
 
-/* The next write() writes half of what it was given, and the process is
- * killed. */
+/* Lets the next write() write half of its data and kill the process. */
 void writes_kill(void);
 
-/* What was done to files since the process began.  fsync() and renameat() are
- * ours, too. */
+/*
+ * Counts of file operations since the process started. fsync() and renameat()
+ * are replaced, too.
+ */
 struct writes_seen {
-    unsigned files;       /* that got another name by renameat */
-    unsigned unsynced;    /* of these: without fsync since their last write */
-    unsigned directories; /* on which fsync was called */
+    unsigned files; /* Files that were renamed with renameat. */
+    /* Renamed files without an fsync since their last write. */
+    unsigned unsynced;
+    unsigned directories; /* Directories that were synced. */
 };
 struct writes_seen writes_seen(void);
 

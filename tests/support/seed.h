@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The seed of tests with random input.  No state. */
-#ifndef TANDEM_TESTS_COMMON_SEED_H
-#define TANDEM_TESTS_COMMON_SEED_H
+/* The seed of tests with random input. */
+#ifndef TANDEM_TESTS_SEED_H
+#define TANDEM_TESTS_SEED_H
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@ static inline uint64_t test_seed(void)
         text != NULL && text[0] != '\0' ? strtoull(text, NULL, 10) : 1;
 
     printf("seed %" PRIu64 "\n", seed);
-    fflush(stdout); /* before the test framework forks */
+    fflush(stdout); /* Before the test framework forks. */
     return seed;
 }
 

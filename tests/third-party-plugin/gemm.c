@@ -7,10 +7,10 @@
 
 #define SIDE_MAX 4096
 
-/* The elements of a matrix with the strides that go with them. */
+/* A matrix and its strides. */
 struct view {
     const struct tandem_matrix *matrix;
-    int64_t rows, columns; /* as stored */
+    int64_t rows, columns; /* The shape as stored. */
 };
 
 static void views_of(const struct tandem_gemm *gemm, struct view out[3])
@@ -25,7 +25,10 @@ static void views_of(const struct tandem_gemm *gemm, struct view out[3])
     out[2] = (struct view){&gemm->c, gemm->m, gemm->n};
 }
 
-/* The bytes of all batches, [0, *out_end) past the offset. */
+/*
+ * Checks the shape and computes the bytes of all batches, [0, *out_end) from
+ * the offset on.
+ */
 static enum tandem_status view_check(const struct view *view, int64_t batch,
                                      __int128 *out_end)
 {
@@ -36,9 +39,9 @@ static enum tandem_status view_check(const struct view *view, int64_t batch,
         return TANDEM_OK;
     if ((view->rows > 1 && matrix->ld < view->columns) ||
         (batch > 1 && matrix->batch_stride < 0))
-        return disorder(fail(TANDEM_INVALID_ARGUMENT,
-                             "a leading dimension or batch stride is too "
-                             "small"));
+        return invalid_status(fail(TANDEM_INVALID_ARGUMENT,
+                                   "a leading dimension or batch stride is too "
+                                   "small"));
     *out_end = ((__int128)(batch - 1) * matrix->batch_stride +
                 (__int128)(view->rows - 1) * matrix->ld + view->columns) *
                (int)sizeof(float);
@@ -96,11 +99,11 @@ static enum tandem_status views_check(const struct tandem_gemm *gemm,
     return TANDEM_OK;
 }
 
-static enum tandem_status product_served(const struct tandem_gemm *gemm)
+static enum tandem_status gemm_is_supported(const struct tandem_gemm *gemm)
 {
-    const int64_t most = (int64_t)wish_number("side", SIDE_MAX);
+    const int64_t most = (int64_t)setting_number("side", SIDE_MAX);
 
-    if (!op_wanted("gemm"))
+    if (!op_is_enabled("gemm"))
         return fail(TANDEM_UNSUPPORTED, "gemm is not served");
     if (gemm->dtype != TANDEM_F32 ||
         (gemm->struct_size >=
@@ -112,29 +115,29 @@ static enum tandem_status product_served(const struct tandem_gemm *gemm)
         return fail(TANDEM_UNSUPPORTED, "a bias or an activation");
     if (gemm->m > most || gemm->n > most || gemm->k > most)
         return fail(TANDEM_UNSUPPORTED, "too long a side");
-    if (wish("even") != NULL && (gemm->m | gemm->n | gemm->k) % 2 != 0)
+    if (setting("even") != NULL && (gemm->m | gemm->n | gemm->k) % 2 != 0)
         return fail(TANDEM_UNSUPPORTED, "an odd side");
-    if (wish("large") != NULL && gemm->m * gemm->n * gemm->k < 4096)
+    if (setting("large") != NULL && gemm->m * gemm->n * gemm->k < 4096)
         return fail(TANDEM_UNSUPPORTED, "a small product");
     return TANDEM_OK;
 }
 
-enum tandem_status product_check(const struct tandem_gemm *gemm,
-                                 const struct object *device)
+enum tandem_status gemm_check(const struct tandem_gemm *gemm,
+                              const struct object *device)
 {
     enum tandem_status status;
 
     if (gemm == NULL || gemm->struct_size < TANDEM_GEMM_MIN_SIZE_1_0)
         return fail(TANDEM_INVALID_ARGUMENT, "gemm is NULL or too short");
     if (gemm->m < 0 || gemm->n < 0 || gemm->k < 0 || gemm->batch < 1)
-        return disorder(
+        return invalid_status(
             fail(TANDEM_INVALID_ARGUMENT, "a negative side or no batch"));
     if ((gemm->flags &
          ~(uint32_t)(TANDEM_GEMM_TRANSPOSE_A | TANDEM_GEMM_TRANSPOSE_B |
                      TANDEM_GEMM_ALLOW_TF32 |
                      TANDEM_GEMM_ALLOW_NORMWISE_ERROR)) != 0)
         return fail(TANDEM_INVALID_ARGUMENT, "unknown flags");
-    status = product_served(gemm);
+    status = gemm_is_supported(gemm);
     return status == TANDEM_OK ? views_check(gemm, device) : status;
 }
 
@@ -169,9 +172,9 @@ static void batch_compute(const struct tandem_gemm *gemm, int64_t batch)
         }
 }
 
-void product_compute(const struct tandem_gemm *gemm)
+void gemm_compute(const struct tandem_gemm *gemm)
 {
-    const char *slow = wish("slow");
+    const char *slow = setting("slow");
 
     for (int64_t batch = 0; batch < gemm->batch; batch++)
         batch_compute(gemm, batch);

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* add, mul and relu of any shapes and strides; see plugin.h. */
+/* add, mul and relu for any shapes and strides; see plugin.h. */
 #include "plugin.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Bytes of a buffer that a tensor touches: [first, end). */
+/* The bytes of a buffer that a tensor uses: [first, end). */
 struct range {
     uint64_t first, end;
 };
 
-bool op_wanted(const char *name)
+bool op_is_enabled(const char *name)
 {
-    const char *list = wish("only");
+    const char *list = setting("only");
     const size_t length = strlen(name);
 
     for (; list != NULL; list = strchr(list, '+')) {
@@ -22,12 +22,12 @@ bool op_wanted(const char *name)
             strchr("+,", list[length]) != NULL)
             return true;
     }
-    return wish("only") == NULL;
+    return setting("only") == NULL;
 }
 
-enum tandem_status disorder(enum tandem_status status)
+enum tandem_status invalid_status(enum tandem_status status)
 {
-    return status == TANDEM_INVALID_ARGUMENT && wish("order") != NULL
+    return status == TANDEM_INVALID_ARGUMENT && setting("order") != NULL
                ? fail(TANDEM_UNSUPPORTED, "not served, or not valid")
                : status;
 }
@@ -36,17 +36,19 @@ static uint32_t inputs_of(uint32_t id)
 {
     switch (id) {
     case TANDEM_OP_ADD:
-        return op_wanted("add") ? 2 : 0;
+        return op_is_enabled("add") ? 2 : 0;
     case TANDEM_OP_MUL:
-        return op_wanted("mul") ? 2 : 0;
+        return op_is_enabled("mul") ? 2 : 0;
     case TANDEM_OP_RELU:
-        return op_wanted("relu") ? 1 : 0;
+        return op_is_enabled("relu") ? 1 : 0;
     default:
         return 0;
     }
 }
 
-/* The range of a tensor.  A tensor whose numbers are absurd is invalid. */
+/*
+ * Computes the range of a tensor. A tensor with overflowing sizes is invalid.
+ */
 static enum tandem_status tensor_range(const struct tandem_tensor_desc *tensor,
                                        struct range *out)
 {
@@ -83,19 +85,20 @@ static bool tensor_contiguous(const struct tandem_tensor_desc *tensor)
     return true;
 }
 
-/* What THIRD_PARTY_PLUGIN declines of a shape. */
-static enum tandem_status shape_served(const struct tandem_tensor_desc *tensor)
+/* Returns TANDEM_UNSUPPORTED if THIRD_PARTY_PLUGIN excludes the shape. */
+static enum tandem_status
+shape_is_supported(const struct tandem_tensor_desc *tensor)
 {
     int64_t elements = 1;
 
     for (uint32_t i = 0; i < tensor->rank; i++) {
         elements *= tensor->shape[i];
-        if (wish("even") != NULL && tensor->shape[i] % 2 != 0)
+        if (setting("even") != NULL && tensor->shape[i] % 2 != 0)
             return fail(TANDEM_UNSUPPORTED, "an odd extent");
     }
-    if (wish("large") != NULL && elements < 4096)
+    if (setting("large") != NULL && elements < 4096)
         return fail(TANDEM_UNSUPPORTED, "a small shape");
-    if (wish("dense") != NULL && !tensor_contiguous(tensor))
+    if (setting("dense") != NULL && !tensor_contiguous(tensor))
         return fail(TANDEM_UNSUPPORTED, "strides");
     return TANDEM_OK;
 }
@@ -120,8 +123,8 @@ static enum tandem_status tensor_check(const struct tandem_tensor_desc *tensor,
         return status;
     buffer = object_get(tensor->buffer, KIND_BUFFER);
     if (buffer == NULL || buffer->device != device)
-        return fail(wish("status") != NULL ? TANDEM_UNSUPPORTED
-                                           : TANDEM_INVALID_ARGUMENT,
+        return fail(setting("status") != NULL ? TANDEM_UNSUPPORTED
+                                              : TANDEM_INVALID_ARGUMENT,
                     "a tensor's buffer is none of "
                     "this device");
     if (tensor->byte_offset % sizeof(float) != 0 || range.end > buffer->bytes)
@@ -130,7 +133,7 @@ static enum tandem_status tensor_check(const struct tandem_tensor_desc *tensor,
     return TANDEM_OK;
 }
 
-/* Whether the input broadcasts to the output. */
+/* Returns true if the input broadcasts to the output. */
 static bool broadcasts(const struct tandem_tensor_desc *input,
                        const struct tandem_tensor_desc *output)
 {
@@ -143,7 +146,9 @@ static bool broadcasts(const struct tandem_tensor_desc *input,
     return true;
 }
 
-/* The shape of the output is that of the inputs, each axis the larger. */
+/*
+ * Checks that each axis of the output has the larger size of the inputs' axes.
+ */
 static enum tandem_status
 shapes_check(const struct tandem_tensor_desc *const *inputs, uint32_t count,
              const struct tandem_tensor_desc *output)
@@ -181,8 +186,11 @@ static bool same_view(const struct tandem_tensor_desc *a,
            memcmp(a->strides, b->strides, a->rank * sizeof(a->strides[0])) == 0;
 }
 
-/* Whether two elements of it may be in one place: not, where axes, by rising
- * strides, each step over all of those before. */
+/*
+ * Returns false only if no two elements can have the same address: in the
+ * order of increasing strides, each stride must exceed the extent of all
+ * previous axes.
+ */
 static bool overlaps_itself(const struct tandem_tensor_desc *tensor)
 {
     uint64_t reach = 0, least = 0;
@@ -207,7 +215,7 @@ static bool overlaps_itself(const struct tandem_tensor_desc *tensor)
         least = next;
         reach += span;
     }
-    /* Two axes of one stride. */
+    /* Two axes with the same stride. */
     for (uint32_t i = 0; i < tensor->rank; i++)
         for (uint32_t j = 0; j < i; j++)
             if (tensor->shape[i] > 1 && tensor->shape[j] > 1 &&
@@ -239,7 +247,7 @@ overlap_check(const struct tandem_tensor_desc *const *inputs, uint32_t count,
     return TANDEM_OK;
 }
 
-/* Attributes: a value for each NULL input. */
+/* Checks the attributes: a value for each NULL input. */
 static enum tandem_status
 scalars_check(const struct tandem_op *op,
               const struct tandem_tensor_desc *const *inputs, uint32_t count)
@@ -264,7 +272,7 @@ operands_check(const struct tandem_op *op,
     enum tandem_status status = scalars_check(op, inputs, count);
 
     if (count > 1)
-        status = disorder(status);
+        status = invalid_status(status);
 
     for (uint32_t i = 0; i < count && status == TANDEM_OK; i++)
         if (inputs[i] != NULL)
@@ -272,12 +280,12 @@ operands_check(const struct tandem_op *op,
     if (status == TANDEM_OK)
         status = tensor_check(output, device);
     if (status == TANDEM_OK)
-        status = disorder(shapes_check(inputs, count, output));
+        status = invalid_status(shapes_check(inputs, count, output));
     for (uint32_t i = 0; i < count && status == TANDEM_OK; i++)
         if (inputs[i] != NULL)
-            status = shape_served(inputs[i]);
+            status = shape_is_supported(inputs[i]);
     if (status == TANDEM_OK)
-        status = shape_served(output);
+        status = shape_is_supported(output);
     if (status == TANDEM_OK && device != NULL)
         status = overlap_check(inputs, count, output);
     return status;
@@ -320,7 +328,7 @@ static float *element(const struct tandem_tensor_desc *tensor,
 static float compute(uint32_t id, float a, float b)
 {
     if (id == TANDEM_OP_ADD)
-        return a + b + (wish("wrong") != NULL ? 1 : 0);
+        return a + b + (setting("wrong") != NULL ? 1 : 0);
     if (id == TANDEM_OP_MUL)
         return a * b;
     return isnan(a) || a > 0 ? a : 0;

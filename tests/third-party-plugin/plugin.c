@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The entries of the table: handles, memory, streams; see plugin.h. */
+/* The functions of the table: handles, memory, streams; see plugin.h. */
 #include "plugin.h"
 
 #include <pthread.h>
@@ -8,14 +8,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Little, so that measuring it takes little time. */
+/* Small, so that calibrations are fast. */
 #define MEMORY_BYTES (UINT64_C(64) << 20)
 
-static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* guards objects */
+static pthread_mutex_t mutex =
+    PTHREAD_MUTEX_INITIALIZER; /* Protects objects. */
 static struct object *objects;
 static _Thread_local char message[128];
 
-const char *wish(const char *word)
+const char *setting(const char *word)
 {
     const char *text = getenv("THIRD_PARTY_PLUGIN");
     const size_t length = strlen(word);
@@ -29,9 +30,9 @@ const char *wish(const char *word)
     return NULL;
 }
 
-uint64_t wish_number(const char *word, uint64_t otherwise)
+uint64_t setting_number(const char *word, uint64_t otherwise)
 {
-    const char *text = wish(word);
+    const char *text = setting(word);
 
     return text != NULL ? strtoull(text, NULL, 10) : otherwise;
 }
@@ -46,8 +47,8 @@ enum tandem_status fail(enum tandem_status status, const char *format, ...)
     va_list arguments;
 
     va_start(arguments, format);
-    vsnprintf(message, sizeof(message), wish("terse") != NULL ? "no" : format,
-              arguments);
+    vsnprintf(message, sizeof(message),
+              setting("terse") != NULL ? "no" : format, arguments);
     va_end(arguments);
     return status;
 }
@@ -85,7 +86,7 @@ static struct object *object_new(struct object *device, enum kind kind)
     return object;
 }
 
-/* It and all that belong to it, where it is live. */
+/* Frees a live object and all objects that belong to it. */
 static void objects_free(const void *handle)
 {
     pthread_mutex_lock(&mutex);
@@ -107,9 +108,9 @@ static void objects_free(const void *handle)
     pthread_mutex_unlock(&mutex);
 }
 
-/* A live object whose device works. */
-static enum tandem_status usable(const void *handle, enum kind kind,
-                                 struct object **out)
+/* Returns a live object whose device is not lost. */
+static enum tandem_status object_get_usable(const void *handle, enum kind kind,
+                                            struct object **out)
 {
     *out = object_get(handle, kind);
     if (*out == NULL)
@@ -123,7 +124,7 @@ static enum tandem_status usable(const void *handle, enum kind kind,
 
 static uint32_t devices(void)
 {
-    return (uint32_t)wish_number("devices", 1);
+    return (uint32_t)setting_number("devices", 1);
 }
 
 static enum tandem_status device_count(uint32_t *out_count)
@@ -162,7 +163,7 @@ static enum tandem_status device_describe(uint32_t index,
     return TANDEM_OK;
 }
 
-static bool options_good(const struct tandem_open_options *options)
+static bool options_are_valid(const struct tandem_open_options *options)
 {
     if (options == NULL || options->count == 0)
         return options == NULL ||
@@ -176,7 +177,7 @@ static bool options_good(const struct tandem_open_options *options)
     return true;
 }
 
-/* Every key is unknown to it, and ignored. */
+/* Ignores all keys, because it knows none. */
 static enum tandem_status device_open(uint32_t index,
                                       const struct tandem_open_options *options,
                                       struct tandem_device **out_device)
@@ -186,7 +187,7 @@ static enum tandem_status device_open(uint32_t index,
     if (out_device == NULL)
         return fail(TANDEM_INVALID_ARGUMENT, "out_device is NULL");
     *out_device = NULL;
-    if (!options_good(options))
+    if (!options_are_valid(options))
         return fail(TANDEM_INVALID_ARGUMENT, "the options");
     if (index >= devices())
         return fail(TANDEM_NO_DEVICE, "there is no such device");
@@ -243,7 +244,7 @@ static enum tandem_status buffer_alloc(struct tandem_device *device,
     if (out_buffer == NULL)
         return fail(TANDEM_INVALID_ARGUMENT, "out_buffer is NULL");
     *out_buffer = NULL;
-    status = usable(device, KIND_DEVICE, &owner);
+    status = object_get_usable(device, KIND_DEVICE, &owner);
     if (status != TANDEM_OK)
         return status;
     if (bytes > MEMORY_BYTES ||
@@ -267,17 +268,17 @@ static void buffer_free(struct tandem_buffer *buffer)
     objects_free(buffer);
 }
 
-/* The memory of a range of a buffer of the stream's device. */
+/* Returns the memory of a range in a buffer of the stream's device. */
 static enum tandem_status range_get(struct tandem_stream *stream,
                                     struct tandem_buffer *buffer,
                                     uint64_t offset, uint64_t bytes,
                                     unsigned char **out_memory)
 {
     struct object *queue, *block;
-    enum tandem_status status = usable(stream, KIND_STREAM, &queue);
+    enum tandem_status status = object_get_usable(stream, KIND_STREAM, &queue);
 
     if (status == TANDEM_OK)
-        status = usable(buffer, KIND_BUFFER, &block);
+        status = object_get_usable(buffer, KIND_BUFFER, &block);
     if (status != TANDEM_OK)
         return status;
     if (queue->device != block->device || offset > block->bytes ||
@@ -295,7 +296,7 @@ static enum tandem_status upload(struct tandem_stream *stream,
 {
     unsigned char *memory;
     enum tandem_status status = range_get(
-        stream, buffer, wish("offset") != NULL ? 0 : offset, bytes, &memory);
+        stream, buffer, setting("offset") != NULL ? 0 : offset, bytes, &memory);
 
     if ((flags & ~(uint32_t)TANDEM_TRANSFER_ASYNC) != 0)
         return fail(TANDEM_INVALID_ARGUMENT, "unknown flags");
@@ -376,13 +377,13 @@ supports(struct tandem_device *device, const struct tandem_op *op,
          const struct tandem_tensor_desc *const *outputs, uint32_t output_count)
 {
     struct object *owner;
-    enum tandem_status status = usable(device, KIND_DEVICE, &owner);
+    enum tandem_status status = object_get_usable(device, KIND_DEVICE, &owner);
 
     if (status != TANDEM_OK)
         return status;
     if (op != NULL && op->struct_size >= TANDEM_OP_MIN_SIZE_1_0 &&
         op->id == TANDEM_OP_GEMM)
-        return product_check(op->gemm, NULL);
+        return gemm_check(op->gemm, NULL);
     return op_check(op, inputs, input_count, outputs, output_count, NULL);
 }
 
@@ -391,13 +392,13 @@ static const char *op_name(uint32_t id)
     return id == TANDEM_OP_ADD ? "add" : id == TANDEM_OP_MUL ? "mul" : "relu";
 }
 
-/* What THIRD_PARTY_PLUGIN wants to go wrong; op: its name. */
+/* Fails if THIRD_PARTY_PLUGIN says so. op: the name of the operator. */
 static enum tandem_status launch_begin(struct object *device, const char *op)
 {
-    const char *failing = wish("fail");
+    const char *failing = setting("fail");
 
     if (device->index == 0 &&
-        ++device->launches >= wish_number("lose", UINT64_MAX)) {
+        ++device->launches >= setting_number("lose", UINT64_MAX)) {
         device->lost = true;
         return fail(TANDEM_DEVICE_LOST, "the device is gone");
     }
@@ -412,7 +413,7 @@ launch(struct tandem_stream *stream, const struct tandem_op *op,
        const struct tandem_tensor_desc *const *outputs, uint32_t output_count)
 {
     struct object *queue;
-    enum tandem_status status = usable(stream, KIND_STREAM, &queue);
+    enum tandem_status status = object_get_usable(stream, KIND_STREAM, &queue);
 
     if (status == TANDEM_OK)
         status = op_check(op, inputs, input_count, outputs, output_count,
@@ -428,18 +429,18 @@ static enum tandem_status gemm(struct tandem_stream *stream,
                                const struct tandem_gemm *product)
 {
     struct object *queue;
-    enum tandem_status status = usable(stream, KIND_STREAM, &queue);
+    enum tandem_status status = object_get_usable(stream, KIND_STREAM, &queue);
 
     if (status == TANDEM_OK)
-        status = product_check(product, queue->device);
+        status = gemm_check(product, queue->device);
     if (status == TANDEM_OK)
         status = launch_begin(queue->device, "gemm");
     if (status == TANDEM_OK)
-        product_compute(product);
+        gemm_compute(product);
     return status;
 }
 
-/* ---- streams and events: nothing is ever under way ---- */
+/* ---- streams and events: all work completes at once ---- */
 
 static enum tandem_status stream_create(struct tandem_device *device,
                                         uint32_t flags,
@@ -453,7 +454,7 @@ static enum tandem_status stream_create(struct tandem_device *device,
     *out_stream = NULL;
     if ((flags & ~(uint32_t)TANDEM_STREAM_PROFILING) != 0)
         return fail(TANDEM_INVALID_ARGUMENT, "unknown flags");
-    status = usable(device, KIND_DEVICE, &owner);
+    status = object_get_usable(device, KIND_DEVICE, &owner);
     if (status != TANDEM_OK)
         return status;
     *out_stream = (struct tandem_stream *)object_new(owner, KIND_STREAM);
@@ -469,7 +470,7 @@ static enum tandem_status stream_query(struct tandem_stream *stream)
 {
     struct object *queue;
 
-    return usable(stream, KIND_STREAM, &queue);
+    return object_get_usable(stream, KIND_STREAM, &queue);
 }
 
 static enum tandem_status stream_synchronize(struct tandem_stream *stream,
@@ -483,10 +484,10 @@ static enum tandem_status stream_wait_event(struct tandem_stream *stream,
                                             struct tandem_event *event)
 {
     struct object *queue, *point;
-    enum tandem_status status = usable(stream, KIND_STREAM, &queue);
+    enum tandem_status status = object_get_usable(stream, KIND_STREAM, &queue);
 
     if (status == TANDEM_OK)
-        status = usable(event, KIND_EVENT, &point);
+        status = object_get_usable(event, KIND_EVENT, &point);
     if (status == TANDEM_OK && queue->device != point->device)
         return fail(TANDEM_INVALID_ARGUMENT, "the event is another device's");
     return status;
@@ -501,7 +502,7 @@ static enum tandem_status event_record(struct tandem_stream *stream,
     if (out_event == NULL)
         return fail(TANDEM_INVALID_ARGUMENT, "out_event is NULL");
     *out_event = NULL;
-    status = usable(stream, KIND_STREAM, &queue);
+    status = object_get_usable(stream, KIND_STREAM, &queue);
     if (status != TANDEM_OK)
         return status;
     *out_event = (struct tandem_event *)object_new(queue->device, KIND_EVENT);
@@ -517,7 +518,7 @@ static enum tandem_status event_query(struct tandem_event *event)
 {
     struct object *point;
 
-    return usable(event, KIND_EVENT, &point);
+    return object_get_usable(event, KIND_EVENT, &point);
 }
 
 static enum tandem_status event_wait(struct tandem_event *event,
@@ -533,7 +534,7 @@ static enum tandem_status device_synchronize(struct tandem_device *device,
     struct object *owner;
 
     (void)timeout_ns;
-    return usable(device, KIND_DEVICE, &owner);
+    return object_get_usable(device, KIND_DEVICE, &owner);
 }
 
 static const struct tandem_backend backend = {

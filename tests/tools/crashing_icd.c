@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An OpenCL driver without devices, for tests of what a broken one does.  What
- * it does, and when, its file's name says, so that copies of it differ:
+ * An OpenCL driver without devices, for tests with broken drivers. The file's
+ * name selects what it does and when, so that copies of it behave differently:
  *
- *     icd-DEED-PLACE.so   DEED: crash, abort, exit, hang or stop (SIGSTOP)
+ *     icd-FAULT-PLACE.so  FAULT: crash, abort, exit, hang or stop (SIGSTOP)
  *                         PLACE: load, platforms or devices
- *     icd-pair-*.so       aborts where another of these was loaded before
- *     any other name      does nothing wrong
+ *     icd-pair-*.so       aborts if another of these was loaded before
+ *     any other name      works
  *
- * One that hangs first makes the file that ICD_REACHED names.
+ * Before it hangs, it creates the file that ICD_REACHED names.
  */
 #define _GNU_SOURCE
 #include <CL/cl_icd.h>
@@ -24,7 +24,7 @@ struct _cl_platform_id {
     cl_icd_dispatch *dispatch;
 };
 
-/* The part of the file's name behind "icd-". */
+/* Returns the part of the file's name after "icd-". */
 static const char *own_name(void)
 {
     Dl_info file;
@@ -37,19 +37,19 @@ static const char *own_name(void)
     return strncmp(slash, "icd-", 4) == 0 ? slash + 4 : "";
 }
 
-static void commit(const char *deed)
+static void fault_inject(const char *fault)
 {
-    if (strncmp(deed, "crash", 5) == 0) {
-        signal(SIGSEGV, SIG_DFL); /* a sanitizer's handler would exit */
+    if (strncmp(fault, "crash", 5) == 0) {
+        signal(SIGSEGV, SIG_DFL); /* A sanitizer's handler would exit. */
         raise(SIGSEGV);
     }
-    if (strncmp(deed, "abort", 5) == 0) {
+    if (strncmp(fault, "abort", 5) == 0) {
         signal(SIGABRT, SIG_DFL);
         abort();
     }
-    if (strncmp(deed, "exit", 4) == 0)
+    if (strncmp(fault, "exit", 4) == 0)
         exit(0);
-    if (strncmp(deed, "stop", 4) == 0)
+    if (strncmp(fault, "stop", 4) == 0)
         raise(SIGSTOP);
     if (getenv("ICD_REACHED") != NULL)
         close(open(getenv("ICD_REACHED"), O_WRONLY | O_CREAT, 0600));
@@ -64,7 +64,7 @@ static void misbehave(const char *place)
 
     if (dash != NULL && strncmp(name, "pair-", 5) != 0 &&
         strncmp(dash + 1, place, strlen(place)) == 0)
-        commit(name);
+        fault_inject(name);
 }
 
 __attribute__((constructor)) static void loaded(void)
@@ -73,7 +73,7 @@ __attribute__((constructor)) static void loaded(void)
     if (strncmp(own_name(), "pair-", 5) != 0)
         return;
     if (getenv("ICD_PAIR") != NULL)
-        commit("abort");
+        fault_inject("abort");
     setenv("ICD_PAIR", "1", 1);
 }
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A plugin whose driver is broken, for tests of cl-probe: it has one device
- * and crashes or hangs where the environment variable CRASHING_PLUGIN says:
- * crash-count, hang-count, crash-open, hang-open, or, of what tune tries,
- * crash-self-test, hang-self-test, good-self-test; anything else: open fails.
+ * A plugin whose driver is broken, for tests of cl-probe. It has one device
+ * and crashes or hangs as the environment variable CRASHING_PLUGIN says:
+ * crash-count, hang-count, crash-open, hang-open, or, in the self-test that
+ * tune runs, crash-self-test, hang-self-test, good-self-test. With any other
+ * value, open fails.
  */
 #include <tandem/backend.h>
 
@@ -22,14 +23,14 @@ static void misbehave(const char *where)
         strncmp(wish, "good", 4) == 0)
         return;
     if (strncmp(wish, "crash", 5) == 0) {
-        signal(SIGSEGV, SIG_DFL); /* a sanitizer's handler would exit */
+        signal(SIGSEGV, SIG_DFL); /* A sanitizer's handler would exit. */
         raise(SIGSEGV);
     }
     for (;;)
         pause();
 }
 
-/* Whether the device opens, for what tune tries. */
+/* Returns true if the device can be opened for the self-test. */
 static bool opens(void)
 {
     const char *wish = getenv("CRASHING_PLUGIN");
@@ -100,7 +101,10 @@ static enum tandem_status stream_create(struct tandem_device *device,
     return TANDEM_OK;
 }
 
-/* As the OpenCL plugin's: it tells that it tries, and then how that went. */
+/*
+ * Like the OpenCL plugin, reports that the self-test starts, and then its
+ * result.
+ */
 static enum tandem_status tune(struct tandem_device *device,
                                uint64_t budget_ns, tandem_tuning_result_fn sink,
                                void *user)
@@ -114,7 +118,7 @@ static enum tandem_status tune(struct tandem_device *device,
     return TANDEM_OK;
 }
 
-/* Nothing below is reached. */
+/* The functions below are never called. */
 
 static enum tandem_status refuse(void)
 {

@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A program that uses libtandem as any would, for tests of what becomes of it:
+ * A program that uses libtandem like any other program, for tests in different
+ * environments:
  *
  *     program [OPERATOR]
  *
- * runs a unary operator (relu where none is named) on each device and where
- * the library wants it to, and prints
+ * runs a unary operator (relu by default) on each device and on the device that
+ * the library selects, and prints
  *
  *     DEVICE: runs | DEVICE: STATUS: MESSAGE | chosen: DEVICE
- *     PROBLEM              what could not be used, as the library puts it
+ *     LOAD ERROR           a plugin that could not be loaded
  *
- * Exit status 1 where the operator ran nowhere.
+ * The exit status is 1 if the operator ran on no device.
  *
  *     program --fork
  *
- * does so in a fork of a process in which another thread is in a driver that
- * hangs (ICD_REACHED, see crashing_icd.c).
+ * does the same in a forked child while another thread of the parent is in a
+ * driver that hangs (ICD_REACHED, see crashing_icd.c).
  */
 #include <tandem/host.h>
 
@@ -160,7 +161,7 @@ static int program_forked(void)
         _exit(status);
     }
     waitpid(child, &state, 0);
-    /* The thread does not end. */
+    /* The thread never ends. */
     _exit(WIFEXITED(state) ? WEXITSTATUS(state) : 3);
 }
 
