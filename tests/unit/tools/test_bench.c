@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Parts of tandem-bench: the list's rows, the operands of products, and how
- * their results are judged.
+ * Parts of tandem-bench: the rows of the list, the operands of GEMMs, and the
+ * check of results.
  */
 #include <config.h>
 
@@ -73,9 +73,11 @@ START_TEST(memory_and_choice_bound_the_list)
 }
 END_TEST
 
-/* pytorch_baseline.py makes the same: tests/tools/check-bench has these values.
+/*
+ * pytorch_baseline.py creates the same operands; tests/tools/check-bench has
+ * these values.
  */
-START_TEST(operands_are_what_they_always_were)
+START_TEST(operands_are_stable)
 {
     struct gemm_case p = {.dtype = TANDEM_F32};
 
@@ -87,7 +89,10 @@ START_TEST(operands_are_what_they_always_were)
 }
 END_TEST
 
-/* Element (row, column) of an operand as kind has it, over what it is alike. */
+/*
+ * Returns element (row, column) of an operand of this kind, divided by its
+ * base value.
+ */
 static float scale_at(enum inputs kind, char operand, int row, int column)
 {
     struct gemm_case p = {.dtype = TANDEM_F32,
@@ -99,7 +104,7 @@ static float scale_at(enum inputs kind, char operand, int row, int column)
     return gemm_case_value(&p, operand, index) / alike;
 }
 
-START_TEST(hard_operands_are_scaled_as_they_say)
+START_TEST(scaled_operands_have_their_scale)
 {
     bool differs = false;
 
@@ -111,7 +116,7 @@ START_TEST(hard_operands_are_scaled_as_they_say)
         differs |= rows != scale_at(ROWSCALE, 'a', i - 1, 0);
         ck_assert(rows >= 0x1p-10f && rows <= 0x1p10f);
         ck_assert_float_eq(scale_at(ROWSCALE, 'a', i, 7), rows);
-        /* Of the second batch, too. */
+        /* The same in the second batch. */
         ck_assert_float_eq(scale_at(ROWSCALE, 'a', M + i, 7), rows);
         ck_assert_float_eq(scale_at(ROWSCALE, 'b', i, 7), 1);
         ck_assert_float_eq(scale_at(COLUMNSCALE, 'b', 9, i), columns);
@@ -128,8 +133,8 @@ END_TEST
 
 static float a[M * K], b[K * N], bias[N], c[M * N];
 
-/* A product by the book, with bias and relu. */
-static void product_fill(struct gemm_case *p, bool transposed)
+/* Computes a GEMM by definition, with bias and relu. */
+static void gemm_case_compute(struct gemm_case *p, bool transposed)
 {
     memset(p, 0, sizeof *p);
     p->dtype = TANDEM_F32;
@@ -160,8 +165,8 @@ static void product_fill(struct gemm_case *p, bool transposed)
         }
 }
 
-static void judge(const struct sampled_entries *samples,
-                  double *out_componentwise, double *out_max_relative)
+static void errors_compute(const struct sampled_entries *samples,
+                           double *out_componentwise, double *out_max_relative)
 {
     float rows[SAMPLE_SIDE * N];
 
@@ -171,43 +176,43 @@ static void judge(const struct sampled_entries *samples,
                           out_max_relative);
 }
 
-START_TEST(right_products_have_small_errors)
+START_TEST(correct_results_have_small_errors)
 {
     struct gemm_case p;
     struct sampled_entries samples;
     double componentwise, max_relative;
 
-    product_fill(&p, _i == 1);
+    gemm_case_compute(&p, _i == 1);
     samples_fill(&p, &samples);
     ck_assert_uint_eq(samples.row_count, SAMPLE_SIDE);
     ck_assert_uint_eq(samples.column_count, SAMPLE_SIDE);
-    judge(&samples, &componentwise, &max_relative);
+    errors_compute(&samples, &componentwise, &max_relative);
     ck_assert_double_lt(componentwise, 1e-7);
     ck_assert_double_lt(max_relative, 1e-7);
 }
 END_TEST
 
-START_TEST(one_wrong_entry_is_seen)
+START_TEST(one_wrong_element_is_detected)
 {
     struct gemm_case p;
     struct sampled_entries samples;
     double componentwise, max_relative;
     float *entry;
 
-    product_fill(&p, false);
+    gemm_case_compute(&p, false);
     samples_fill(&p, &samples);
     entry = &c[samples.rows[3] * N + samples.columns[5]];
     *entry += 1;
-    judge(&samples, &componentwise, &max_relative);
+    errors_compute(&samples, &componentwise, &max_relative);
     ck_assert_double_gt(componentwise, 0.01);
     ck_assert_double_gt(max_relative, 0.01);
     *entry = NAN;
-    judge(&samples, &componentwise, &max_relative);
+    errors_compute(&samples, &componentwise, &max_relative);
     ck_assert(isinf(componentwise) && isinf(max_relative));
 }
 END_TEST
 
-/* A device's memory, as far as operands need one. */
+/* Simulated device memory for the operands. */
 static unsigned char device_memory[4 * 256];
 
 static enum tandem_status upload(struct tandem_stream *stream,
@@ -241,7 +246,7 @@ static enum tandem_status download(struct tandem_stream *stream,
 START_TEST(operands_come_back_as_they_went)
 {
     static const uint32_t dtypes[] = {TANDEM_F32, TANDEM_F16, TANDEM_BF16};
-    /* Of -1, 1/2 and 1/128. */
+    /* The values -1, 1/2 and 1/128. */
     static const uint16_t bits[][3] = {
         {0, 0, 0}, {0xbc00, 0x3800, 0x2000}, {0xbf80, 0x3f00, 0x3c00}};
     const struct tandem_backend backend = {.upload = upload,
@@ -270,7 +275,7 @@ START_TEST(operands_come_back_as_they_went)
 END_TEST
 
 #ifdef BENCH_OPENCL
-/* Makes a directory that registers PoCL twice. */
+/* Creates a directory that registers PoCL twice. */
 static void vendors_make(char *directory)
 {
     static const char pocl[] = "/etc/OpenCL/vendors/pocl.icd";
@@ -295,9 +300,11 @@ static void vendors_remove(const char *directory)
     rmdir(directory);
 }
 
-/* POCL_DEVICES makes PoCL list the processor as two devices. Two .icd files
- * make the loader return PoCL's platform twice, which must add no device. */
-START_TEST(equal_devices_are_told_apart)
+/*
+ * POCL_DEVICES makes PoCL list the CPU as two devices. Two .icd files make the
+ * loader return PoCL's platform twice, which must add no device.
+ */
+START_TEST(equal_devices_are_distinguished)
 {
     struct tandem_context *context;
     struct tandem_device_info infos[2] = {{.struct_size = sizeof *infos},
@@ -341,13 +348,13 @@ int main(void)
     tcase_add_test(tests, details_are_words);
     tcase_add_test(tests, rows_have_names_and_fit_the_scale);
     tcase_add_test(tests, memory_and_choice_bound_the_list);
-    tcase_add_test(tests, operands_are_what_they_always_were);
-    tcase_add_test(tests, hard_operands_are_scaled_as_they_say);
-    tcase_add_loop_test(tests, right_products_have_small_errors, 0, 2);
+    tcase_add_test(tests, operands_are_stable);
+    tcase_add_test(tests, scaled_operands_have_their_scale);
+    tcase_add_loop_test(tests, correct_results_have_small_errors, 0, 2);
     tcase_add_loop_test(tests, operands_come_back_as_they_went, 0, 3);
-    tcase_add_test(tests, one_wrong_entry_is_seen);
+    tcase_add_test(tests, one_wrong_element_is_detected);
 #ifdef BENCH_OPENCL
-    tcase_add_test(tests, equal_devices_are_told_apart);
+    tcase_add_test(tests, equal_devices_are_distinguished);
 #endif
     return runner_run_case("bench", tests);
 }
