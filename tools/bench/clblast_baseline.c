@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * CLBlast without Tandem; see gemm_case.h.
+ * Calls CLBlast without Tandem; see gemm_case.h.
  */
 #include <config.h>
 
@@ -14,7 +14,7 @@
 
 struct clblast {
     const struct tandem_gemm *gemm;
-    struct raw_opencl *raw_opencl; /* the bench's */
+    struct raw_opencl *raw_opencl; /* owned by struct bench */
     cl_mem a, b, c;
 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * First results of fresh processes; see cold_start_process.h.
+ * Child processes of the suite cold-start; see cold_start_process.h.
  */
 #include <config.h>
 
@@ -37,7 +37,7 @@ static void note(struct first *first, enum first_point point)
     first->ns[point] = (double)(clock_now_ns() - first->start_ns);
 }
 
-/* Makes the operator's work, launches it, reads an element. */
+/* Creates the operator, launches it and reads an element of the result. */
 static bool device_session_result(struct device_session *session,
                                   const char *op, uint32_t rank,
                                   const int64_t *shape)
@@ -83,7 +83,7 @@ static bool first_tandem(struct first *first,
     return ok;
 }
 
-/* A wrapped tensor of [side][side] floats. */
+/* Returns a tensor of SIDE x SIDE floats that wraps the memory. */
 static struct tandem_tensor *square(struct tandem_context *context,
                                     float *memory)
 {
@@ -96,7 +96,7 @@ static struct tandem_tensor *square(struct tandem_context *context,
     return tensor;
 }
 
-/* By the library, on whichever device answers first. */
+/* Computes through the library, which chooses the device. */
 static bool first_chosen(struct first *first,
                          const struct tandem_context_options *options)
 {
@@ -210,7 +210,8 @@ int first_main(int argc, char **argv)
 
 extern char **environ;
 
-/* Not by fork: with a GPU's memory mapped that takes long.  0, or -1. */
+/* Starts a child.  Returns 0 or -1.  fork would take long in a process that has
+ * mapped GPU memory. */
 static int spawn(pid_t *out_child, const int ends[2], char *const *arguments)
 {
     posix_spawn_file_actions_t actions;

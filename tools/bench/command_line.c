@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reading the command line; see options.h.
+ * Reads the command line; see command_line.h.
  */
 #include <config.h>
 
@@ -55,7 +55,7 @@ static void print_help(FILE *out)
           out);
 }
 
-/* What is wrong with the command line.  Returns EXIT_USAGE. */
+/* Prints an error in the command line.  Returns EXIT_USAGE. */
 __attribute__((format(printf, 1, 2))) static int complain(const char *format,
                                                           ...)
 {
@@ -69,7 +69,7 @@ __attribute__((format(printf, 1, 2))) static int complain(const char *format,
     return EXIT_USAGE;
 }
 
-/* "one, two or three". */
+/* Joins the words, as in "one, two or three". */
 static const char *words_join(char out[256], const char *const *words,
                               size_t count)
 {
@@ -127,7 +127,7 @@ static int take_suite(struct selection *selection, const char *name)
                     words_join(list, names, SUITE_COUNT));
 }
 
-/* "KEY=VALUE", taken apart in place. */
+/* Splits "KEY=VALUE" in place and adds it. */
 static int take_pair(struct open_options *open_options, char *text)
 {
     char *equals = strchr(text, '=');
@@ -145,7 +145,8 @@ static int take_pair(struct open_options *open_options, char *text)
     return -1;
 }
 
-/* Options with a pair, a number or a word of a few; -1, or the exit status. */
+/* Handles options whose value is a pair, a number or one of several words.
+ * Returns -1 or the exit status. */
 static int take_value(int option, struct command *command)
 {
     uint64_t samples = 0;
@@ -171,7 +172,7 @@ static int take_value(int option, struct command *command)
     }
 }
 
-/* -1: go on; else the exit status. */
+/* Handles one option.  Returns -1 to continue, or the exit status. */
 static int take_option(int option, struct command *command)
 {
     switch (option) {
@@ -205,7 +206,7 @@ static int take_option(int option, struct command *command)
     case 'V':
         printf("tandem-bench (Tandem) %s\n", tandem_version());
         return 0;
-    case '?': /* getopt complained */
+    case '?': /* getopt printed a message */
         fputs("Try \"tandem-bench --help\".\n", stderr);
         return EXIT_USAGE;
     default:

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Taking turns, and the rows of the result; see bench.h.
+ * Runs implementations in alternating rounds, and adds result rows; see
+ * bench.h.
  */
 #include <config.h>
 
@@ -11,11 +12,11 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What a turn fills where its work is short. */
+/* Time that a round repeats short work for, in ns. */
 static const double turn_ns[SCALES] = {1e5, 2e6, 2e6};
 
-#define MAX_REPEATS 2000 /* of the work in one turn */
-#define SLOW_NS 2e8      /* a turn that takes longer gets MIN_SAMPLES */
+#define MAX_REPEATS 2000 /* repeats of the work in one round */
+#define SLOW_NS 2e8 /* work that takes longer gets only MIN_SAMPLES rounds */
 
 void comparison_add(struct comparison *comparison, const char *name,
                     bench_fn run, void *argument)
@@ -109,12 +110,13 @@ void bench_fail(struct bench *bench, const char *format, ...)
 
 struct round_times {
     const struct implementation *implementation;
-    uint64_t count; /* of the work in a turn */
+    uint64_t count; /* repeats of the work in a round */
     double ns[MAX_SAMPLES];
 };
 
-/* Compiles, allocates and wakes what the work needs; then finds how often a
- * turn does it.  The time of the last turn; negative: it failed. */
+/* Runs the work until it needs no further compilation or allocation, and sets
+ * the repeats in a round.  Returns the time of the last run, negative on
+ * failure. */
 static double warm_up(struct round_times *turns, double fill_ns, uint64_t most)
 {
     const struct implementation *implementation = turns->implementation;
@@ -137,12 +139,12 @@ static double warm_up(struct round_times *turns, double fill_ns, uint64_t most)
     return once < 0 ? -1 : once * (double)turns->count;
 }
 
-/* Samples that a side takes before it is another's turn. */
+/* Successive rounds of one implementation. */
 #define STAY 3u
 
-/* Samples from first to end of one side, after a run that does not count: it
- * leaves the caches, and the clocks, which follow a device's power, as this
- * side has them, not as the last one did. */
+/* Measures rounds `first` to `end` of one implementation.  A run before them
+ * does not count; it brings caches and clock frequencies into this
+ * implementation's state. */
 static bool take_turn(struct round_times *t, uint32_t first, uint32_t end)
 {
     double ns = t->implementation->run(t->implementation->argument, t->count);
@@ -153,7 +155,7 @@ static bool take_turn(struct round_times *t, uint32_t first, uint32_t end)
     return ns >= 0;
 }
 
-/* Who goes first changes. */
+/* Runs all rounds.  The first implementation of a round changes. */
 static const char *take_turns(struct round_times *turns, size_t count,
                               uint32_t samples)
 {

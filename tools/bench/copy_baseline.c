@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Copies without Tandem; see copy_baseline.h.
+ * Copies memory without Tandem; see copy_baseline.h.
  */
 #include <config.h>
 
@@ -19,7 +19,7 @@ struct copy_baseline {
     uint64_t bytes;
     void *from, *to; /* on the host */
 #ifdef BENCH_OPENCL
-    struct raw_opencl *raw_opencl; /* the bench's */
+    struct raw_opencl *raw_opencl; /* owned by struct bench */
     cl_mem source, target;
 #endif
 };
@@ -95,7 +95,7 @@ static bool copy_all(struct copy_baseline *copy, uint64_t count)
     for (uint64_t i = 0; i < count; i++) {
         if (copy->from != NULL) {
             memcpy(copy->to, copy->from, copy->bytes);
-            /* So that no copy is taken for superfluous. */
+            /* Keeps the compiler from removing the copy. */
             __asm__ volatile("" : : "r"(copy->to) : "memory");
             continue;
         }

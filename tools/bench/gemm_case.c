@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Products measured; see gemm_case.h.
+ * Measures GEMM; see gemm_case.h.
  */
 #include <config.h>
 
@@ -19,7 +19,7 @@ enum { A, B, BIAS, C, OPERANDS };
 
 /* ---- sides ---- */
 
-/* Writes a's first element, as it is. */
+/* Writes the first element of a, without changing its value. */
 static enum tandem_status touch(struct gemm_case *p)
 {
     struct device_session *session = &p->bench->session;
@@ -69,7 +69,7 @@ static enum tandem_status launch_after(struct gemm_case *p, uint32_t id,
                                     bias == NULL ? 1 : 2, &c, 1);
 }
 
-/* The product, then the bias, then relu. */
+/* Launches GEMM, the bias and relu one after another. */
 static double run_three(void *argument, uint64_t count)
 {
     struct gemm_case *p = argument;
@@ -262,8 +262,8 @@ static bool gemm_case_open(struct gemm_case *p, struct bench *bench)
 
 /* ---- errors ---- */
 
-/* The errors of a side's last product, into the row's error object; the
- * componentwise one, or negative. */
+/* Adds the errors of an implementation's last result to the row.  Returns the
+ * componentwise error, or a negative value on failure. */
 static double add_error(struct gemm_case *p, struct comparison *comparison,
                         const char *name, bool theirs)
 {
@@ -296,10 +296,10 @@ static double add_error(struct gemm_case *p, struct comparison *comparison,
     return componentwise;
 }
 
-/* As the operator table's metric has it; of reduced precision what its
- * rounding may do at most; of shared scales what backend.h allows, for the sum
- * of a product's magnitudes is about k / 4 times its operands' scales, and
- * depthscale's largest elements are 2^10. */
+/* Returns the largest error allowed: for f32 the bound in the operator table,
+ * for reduced precision the bound of its rounding, and for NORMWISE_ERROR the
+ * bound of backend.h.  The latter uses that |a||b| is about k / 4 times the
+ * operands' scales, and that depthscale has elements up to 2^10. */
 static double error_limit(const struct gemm_case *p)
 {
     double k = (double)p->gemm.k;
@@ -331,7 +331,7 @@ static bool gemm_case_is_correct(struct gemm_case *p,
 
 /* ---- measuring ---- */
 
-/* The library that users would call, where the row is its plain product. */
+/* Adds the library that users would call, if it can compute the row. */
 static void add_library(struct gemm_case *p, struct comparison *comparison)
 {
     const char *name = NULL;
@@ -388,7 +388,8 @@ static void row_measure(struct bench *bench)
     gemm_case_close(&p);
 }
 
-/* On the same device, opened to keep what it packs. */
+/* Measures in a second context, in which the device may keep packed operands.
+ */
 static void packed_weights_measure(struct bench *bench)
 {
     const struct tandem_context_options options = {.struct_size =

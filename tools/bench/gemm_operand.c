@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Operands of products on the device, in their dtype; see gemm_case.h.
+ * Uploads and reads operands in their dtype; see gemm_case.h.
  */
 #include <config.h>
 
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of a multiple of 1/128 of magnitude 1 or less. */
+/* Returns the f16 bits of a multiple of 1/128 in [-1, 1]. */
 static uint16_t half_bits(float value)
 {
     uint32_t units = (uint32_t)(fabsf(value) * 128), exponent = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The values of products, and some of their entries in float64; see
+ * Values of GEMM operands, and samples of the result in float64; see
  * gemm_case.h.
  */
 #include <config.h>
@@ -19,7 +19,7 @@ static uint32_t mix(uint32_t x)
     return x ^ x >> 16;
 }
 
-/* The power of 2 that row, column or depth i is multiplied with. */
+/* Returns the exponent of the power of 2 that scales row, column or depth i. */
 static int power(uint64_t i)
 {
     return (int)(mix((uint32_t)i + 3000) % 21) - 10;
@@ -141,7 +141,7 @@ void gemm_reference_errors(const struct sampled_entries *samples,
             double got = (double)rows[i * n + samples->columns[j]];
             double e = fabs(got - samples->want[entry]);
 
-            /* So that a NaN is the largest error of all. */
+            /* A NaN counts as an infinite error. */
             if (!(e <= error))
                 error = isnan(e) ? HUGE_VAL : e;
             e /= fmax(samples->magnitude[entry], 1e-30);

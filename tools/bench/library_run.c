@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Operators through the library; see library_run.h.
+ * Runs operators through the library; see library_run.h.
  */
 #include <config.h>
 
@@ -81,7 +81,7 @@ static struct tandem_tensor *operand(struct library_run *t,
     uint64_t bytes = (uint64_t)desc_bytes(desc);
     struct tandem_tensor *tensor = NULL;
 
-    /* Every page is touched: none is made while it is timed. */
+    /* Writes every page, so that no page fault is timed. */
     *out_memory = aligned_alloc(64, (bytes + 127) / 64 * 64);
     if (*out_memory == NULL)
         return NULL;
@@ -152,7 +152,7 @@ static bool spots_right(struct library_run *t, uint64_t first, uint64_t count)
         double want, got = wide ? (double)((const int64_t *)memory)[i]
                                 : (double)((const float *)memory)[i];
 
-        /* All is positive, so that relu changes nothing. */
+        /* All values are positive, so relu does not change them. */
         if (t->bias != NULL)
             got -= (double)seed_value(i % (uint64_t)t->c.n);
         if (!check_value(&t->c, i, got, &want)) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tandem-bench: how fast Tandem is against what it stands on, in one run, as
- * ratios with both figures.
+ * tandem-bench: measures Tandem and reference implementations in one run, and
+ * prints their times and ratios.
  */
 #include <config.h>
 
@@ -32,7 +32,7 @@ static bool found_rows(const struct command *command, size_t count)
     return false;
 }
 
-/* The exit status. */
+/* Prints the rows without measuring.  Returns the exit status. */
 static int print_list(const struct command *command, FILE *out)
 {
     int scale = command->selection.scale, status;
@@ -79,7 +79,7 @@ static int measure(struct command *command, json_t **out_document)
 {
     struct bench *bench = &command->bench;
     const struct open_options *asked = &bench->open_options;
-    /* Operands that are packed are so each time, but where a row says not. */
+    /* Packed operands are not cached, except in rows with "packed". */
     const char *keys[MAX_OPEN_OPTIONS + 1] = {"pack_cache_limit_bytes"};
     const char *values[MAX_OPEN_OPTIONS + 1] = {"0"};
     const struct tandem_context_options options = {
@@ -107,7 +107,8 @@ static int measure(struct command *command, json_t **out_document)
     return status;
 }
 
-/* Says on text what changed; never instead of a failure. */
+/* Prints to `text` what changed since an earlier result.  Returns the exit
+ * status. */
 static int compare(const struct command *command, const json_t *document,
                    FILE *text)
 {
@@ -134,7 +135,7 @@ static int print_result(const struct command *command, json_t *document,
     int compared = 0;
 
     document_print(document, command->format, out);
-    /* What is read by programs stays so. */
+    /* Machine-readable output must not contain the comparison. */
     if (command->compare != NULL)
         compared = compare(command, document,
                            command->format == FORMAT_TEXT ? out : stderr);

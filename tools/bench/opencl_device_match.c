@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which OpenCL device one of Tandem's is; see reference.h.
+ * Finds the OpenCL device of a Tandem device; see opencl_device_match.h.
  */
 #include <config.h>
 
@@ -16,7 +16,7 @@ static bool same_text(cl_device_id device, cl_device_info what,
     char value[512] = "";
 
     clGetDeviceInfo(device, what, sizeof value - 1, value, NULL);
-    /* The plugin leaves out blanks before a name, and cuts long ones. */
+    /* The plugin removes blanks before a name, and truncates long names. */
     return strncmp(value + strspn(value, " "), text, 120) == 0;
 }
 

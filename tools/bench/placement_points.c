@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Points for the choice; see placement_points.h.
+ * Draws and measures points; see placement_points.h.
  */
 #include <config.h>
 
@@ -13,8 +13,9 @@
 #include <string.h>
 
 #define SAMPLES 9
-#define LOOP_NS 1e6 /* of launches between two waits, where data is resident   \
-                     */
+#define LOOP_NS                                                                \
+    1e6 /* of launches between two waits, where data is resident               \
+         */
 #define LOOP_MAX 1000
 
 /* ---- drawing ---- */
@@ -28,7 +29,7 @@ static uint64_t draw(uint64_t *state)
     return z ^ z >> 31;
 }
 
-/* Between 2^low and 2^high, evenly in the logarithm. */
+/* Returns a size between 2^low and 2^high, uniform in its logarithm. */
 static int64_t draw_size(uint64_t *state, double low, double high)
 {
     double part = (double)(draw(state) >> 11) / 9007199254740992.0;
@@ -82,18 +83,17 @@ void point_draw(struct point *point, uint64_t *state, const uint32_t *devices,
 
 /* ---- measuring ---- */
 
-struct self_test_job {
+struct point_run {
     struct bench *bench;
     struct point *point;
     struct op_case c;
     void *memory[TANDEM_MAX_OPERANDS];
-    struct tandem_tensor *host[TANDEM_MAX_OPERANDS]; /* wrap memory */
+    struct tandem_tensor *host[TANDEM_MAX_OPERANDS]; /* these wrap `memory` */
     struct tandem_tensor *in[TANDEM_MAX_OPERANDS];
     struct tandem_tensor *out[TANDEM_MAX_OPERANDS];
 };
 
-static enum tandem_status self_test_run(struct self_test_job *t,
-                                        uint32_t device)
+static enum tandem_status point_launch(struct point_run *t, uint32_t device)
 {
     struct tandem_context *context = t->bench->context;
     struct tandem_matmul_options options = {
@@ -105,8 +105,8 @@ static enum tandem_status self_test_run(struct self_test_job *t,
                          t->c.outputs);
 }
 
-/* Brings the inputs to where the point says, and nowhere else. */
-static enum tandem_status self_test_profile_directory(struct self_test_job *t)
+/* Moves the inputs to the place that the point names. */
+static enum tandem_status inputs_place(struct point_run *t)
 {
     const struct tandem_op copy = {.struct_size = sizeof copy,
                                    .id = TANDEM_OP_COPY};
@@ -139,7 +139,7 @@ static void fill_memory(void *memory, const struct tandem_tensor_desc *desc,
     }
 }
 
-static enum tandem_status make_input(struct self_test_job *t, uint32_t i)
+static enum tandem_status make_input(struct point_run *t, uint32_t i)
 {
     const struct tandem_tensor_desc *desc = &t->c.in[i];
     struct tandem_context *context = t->bench->context;
@@ -158,7 +158,7 @@ static enum tandem_status make_input(struct self_test_job *t, uint32_t i)
     return status;
 }
 
-static enum tandem_status self_test_open(struct self_test_job *t)
+static enum tandem_status point_open(struct point_run *t)
 {
     char error[OPCASE_ERROR_BYTES];
     enum tandem_status status = TANDEM_OK;
@@ -172,10 +172,10 @@ static enum tandem_status self_test_open(struct self_test_job *t)
         status = tandem_tensor_create(t->bench->context, t->c.out[i].dtype,
                                       t->c.out[i].rank, t->c.out[i].shape,
                                       &t->out[i]);
-    return status == TANDEM_OK ? self_test_profile_directory(t) : status;
+    return status == TANDEM_OK ? inputs_place(t) : status;
 }
 
-static void self_test_close(struct self_test_job *t)
+static void point_close(struct point_run *t)
 {
     tandem_context_synchronize(t->bench->context, TANDEM_TIMEOUT_INFINITE);
     for (uint32_t i = 0; i < TANDEM_MAX_OPERANDS; i++) {
@@ -189,8 +189,8 @@ static void self_test_close(struct self_test_job *t)
         free(t->memory[i]);
 }
 
-/* Whether the device works on the data where it lies. */
-static bool in_place(const struct self_test_job *t, uint32_t device)
+/* Returns true if the device can use the data without a transfer. */
+static bool in_place(const struct point_run *t, uint32_t device)
 {
     struct tandem_device_info info = {.struct_size = sizeof info};
 
@@ -202,15 +202,14 @@ static bool in_place(const struct self_test_job *t, uint32_t device)
            (info.caps & TANDEM_CAP_ZERO_COPY_IMPORT) != 0;
 }
 
-/* Negative: it failed. */
-static double time_runs(struct self_test_job *t, uint32_t device,
-                        uint64_t count)
+/* Returns the time of one run in ns, or a negative value on failure. */
+static double time_runs(struct point_run *t, uint32_t device, uint64_t count)
 {
     uint64_t start = clock_now_ns();
     enum tandem_status status = TANDEM_OK;
 
     for (uint64_t i = 0; i < count && status == TANDEM_OK; i++)
-        status = self_test_run(t, device);
+        status = point_launch(t, device);
     if (status == TANDEM_OK)
         status = tandem_context_synchronize(t->bench->context,
                                             TANDEM_TIMEOUT_INFINITE);
@@ -219,23 +218,23 @@ static double time_runs(struct self_test_job *t, uint32_t device,
                : -1;
 }
 
-/* Resident data in a stream; else one by one, each with a wait. */
-static double measure_device(struct self_test_job *t, uint32_t device,
+/* Measures many launches with one wait if the data is on the device, else
+ * single launches, each with a wait. */
+static double measure_device(struct point_run *t, uint32_t device,
                              double wait_ns)
 {
     double samples[SAMPLES], once;
     bool resident = in_place(t, device);
     uint64_t count = 1;
 
-    /* Compiles, then allocates nothing new. */
+    /* The first run compiles and allocates. */
     once = time_runs(t, device, 1);
     if (resident && once >= 0)
         once = time_runs(t, device, 1);
     if (resident)
         count = (uint64_t)fmin(fmax(LOOP_NS / fmax(once, 1), 1), LOOP_MAX);
     for (uint32_t i = 0; i < SAMPLES; i++) {
-        if (once < 0 ||
-            (!resident && self_test_profile_directory(t) != TANDEM_OK))
+        if (once < 0 || (!resident && inputs_place(t) != TANDEM_OK))
             return -1;
         once = samples[i] = time_runs(t, device, count);
     }
@@ -243,7 +242,7 @@ static double measure_device(struct self_test_job *t, uint32_t device,
     return once < 0 ? -1 : quantile(samples, SAMPLES, 0.5);
 }
 
-static enum tandem_status predict(struct self_test_job *t)
+static enum tandem_status predict(struct point_run *t)
 {
     struct tandem_explanation e = {.struct_size = sizeof e};
     struct tandem_context *context = t->bench->context;
@@ -272,18 +271,17 @@ static enum tandem_status predict(struct self_test_job *t)
 bool point_measure(struct bench *bench, struct point *point,
                    uint32_t device_count, const double *wait_ns)
 {
-    struct self_test_job t = {.bench = bench, .point = point};
-    bool ok = self_test_open(&t) == TANDEM_OK && predict(&t) == TANDEM_OK;
+    struct point_run t = {.bench = bench, .point = point};
+    bool ok = point_open(&t) == TANDEM_OK && predict(&t) == TANDEM_OK;
 
     for (uint32_t d = 0; d < device_count && ok; d++) {
         if (point->predicted_ns[d] <= 0)
             continue;
         point->measured_ns[d] = measure_device(&t, d, wait_ns[d]);
-        ok = point->measured_ns[d] >= 0 &&
-             self_test_profile_directory(&t) == TANDEM_OK;
+        ok = point->measured_ns[d] >= 0 && inputs_place(&t) == TANDEM_OK;
     }
     if (!ok)
         bench_fail(bench, "%s: %s", point->op, tandem_last_error());
-    self_test_close(&t);
+    point_close(&t);
     return ok;
 }

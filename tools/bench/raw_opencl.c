@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * OpenCL without Tandem; see raw_opencl.h.
+ * Calls OpenCL without Tandem; see raw_opencl.h.
  */
 #include <config.h>
 

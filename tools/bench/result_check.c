@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Spot checks of results before they are timed: the first and the last
- * elements of an output against the formula; see bench.h.
+ * Checks the first and last elements of results before they are timed; see
+ * bench.h.
  */
 #include <config.h>
 
@@ -10,10 +10,11 @@
 #include <math.h>
 #include <string.h>
 
-#define SPOT 512 /* elements at either end */
+#define SPOT 512 /* elements checked at each end */
 #define SEED_PERIOD                                                            \
-    (1u << 18)       /* floats after which device_session_buffer repeats */
-#define LONG_SPOTS 4 /* of results with many inputs each */
+    (1u << 18) /* floats after which device_session_buffer repeats */
+#define LONG_SPOTS                                                             \
+    4 /* checked elements of results that depend on many inputs */
 
 float seed_value(uint64_t index)
 {
@@ -37,7 +38,7 @@ int32_t seed_index(uint64_t index, int64_t limit)
     return (int32_t)(index * 2654435761u % (uint64_t)limit);
 }
 
-/* count values from start on, step apart. */
+/* `count` values of seed_value, from index `start` with stride `step`. */
 struct run {
     uint64_t start, count, step;
 };
@@ -47,7 +48,8 @@ static double value_at(const struct run *run, uint64_t i)
     return (double)seed_value(run->start + i * run->step);
 }
 
-/* The sum of the values (power 0: of their exponentials, 1, 2). */
+/* Returns the sum of the values, of their squares (power 2) or of their
+ * exponentials (power 0). */
 static double sum_of(const struct run *run, int power)
 {
     uint64_t periods = run->count / SEED_PERIOD;
@@ -93,7 +95,7 @@ static double expected_gemm(const struct op_case *c, uint64_t index)
     return sum;
 }
 
-/* What goes into element index of a reduction's output: one axis or all. */
+/* Returns the inputs of element `index` of a reduction over one axis or all. */
 static struct run reduced_run(const struct op_case *c, uint64_t index)
 {
     const struct tandem_tensor_desc *in = &c->in[0];
@@ -134,7 +136,7 @@ static double expected_reduction(const struct op_case *c, uint64_t index)
     }
 }
 
-/* Along the last axis. */
+/* Returns the expected element of softmax or a norm along the last axis. */
 static double expected_row(const struct op_case *c, uint64_t index)
 {
     const struct tandem_tensor_desc *in = &c->in[0];
@@ -146,8 +148,7 @@ static double expected_row(const struct op_case *c, uint64_t index)
         return exp(x) / sum_of(&run, 0);
     if (c->op.id == TANDEM_OP_LOG_SOFTMAX)
         return x - log(sum_of(&run, 0));
-    /* The scale and the shift of a norm, where it has them, begin as every
-     * buffer does. */
+    /* Scale and bias of a norm, if any, have the values of seed_value, too. */
     epsilon = c->info->float_count > 0 ? c->floats[0] : 0;
     mean = strcmp(c->info->name, "layer_norm") == 0 ? sum_of(&run, 1) / n : 0;
     x = (x - mean) / sqrt((sum_of(&run, 2) / n - mean * mean) + epsilon);
@@ -164,7 +165,7 @@ static double expected_gather(const struct op_case *c, uint64_t index)
     return (double)seed_value((uint64_t)row * columns + index % columns);
 }
 
-/* Of a row's logits and label. */
+/* Returns the expected loss, or gradient, from a row's logits and label. */
 static double expected_cross_entropy(const struct op_case *c, uint64_t index)
 {
     bool gradient = c->op.id == TANDEM_OP_CROSS_ENTROPY_GRAD;
@@ -179,13 +180,14 @@ static double expected_cross_entropy(const struct op_case *c, uint64_t index)
                            (index % columns == label));
 }
 
-/* What seed_step puts at an index of an optimizer's input: w, g, m or v. */
+/* Returns element `index` of an optimizer's input w, g, m or v after seed_step.
+ */
 static float step_value(uint64_t index, uint32_t input)
 {
     return seed_value(index + input * 1009);
 }
 
-/* Output number output of the first step. */
+/* Returns the expected element of an output after the first step. */
 static double expected_step(const struct op_case *c, uint32_t output,
                             uint64_t index)
 {
@@ -236,7 +238,7 @@ static bool is_norm(const struct op_case *c)
            strcmp(c->info->name, "rms_norm") == 0;
 }
 
-/* The value of the output of that number at index. */
+/* Returns the expected element `index` of output `output`. */
 static double expected(const struct op_case *c, uint32_t output, uint64_t index)
 {
     const struct tandem_tensor_desc *in = &c->in[0];
@@ -309,8 +311,7 @@ static bool check_range(struct bench *bench, struct resident_op *work,
     return true;
 }
 
-/* The inputs of an optimizer, which update some of them, are no longer alike
- * where they are looked at. */
+/* Gives the inputs of an optimizer different values at the checked elements. */
 static enum tandem_status seed_step(struct resident_op *work, uint64_t first,
                                     uint64_t count)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A result against an earlier one; see result_document.h.
+ * Compares a result with an earlier one; see result_document.h.
  */
 #include <config.h>
 
@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Two runs differ by this much where nothing changed. */
+/* Smaller changes are noise: unchanged code differs by this fraction. */
 #define MIN_REPORTED_CHANGE 0.03
 
 struct change_counts {
@@ -51,7 +51,8 @@ static void add_line(struct change_counts *counts, const json_t *row,
     table_cell(&counts->table, "%s", beside);
 }
 
-/* What the first reference that both have did: the machine's own change. */
+/* Writes how the first common reference changed, which shows changes of the
+ * machine. */
 static void reference_change(const json_t *was, const json_t *is, char out[64])
 {
     const json_t *implementations = json_object_get(is, "implementations"),
@@ -138,8 +139,8 @@ static const json_t *find_device(const json_t *document, const char *name)
     return NULL;
 }
 
-/* What a change may come from instead: another machine, device or driver,
- * other sizes, other options. */
+/* Prints differences in machine, device, driver, sizes and options, which may
+ * explain changes. */
 static void print_differences(const json_t *earlier, const json_t *now,
                               FILE *out)
 {
@@ -152,7 +153,7 @@ static void print_differences(const json_t *earlier, const json_t *now,
     for (i = 0; i < sizeof of_machine / sizeof of_machine[0]; i++)
         differ("machine", of_machine[i], json_object_get(earlier, "machine"),
                json_object_get(now, "machine"), out);
-    /* Results of earlier versions do not tell that there were none. */
+    /* Earlier versions omit the member if there are no options. */
     if (json_object_size(json_object_get(earlier, "open_options")) +
             json_object_size(json_object_get(now, "open_options")) >
         0)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Results as JSON; see result_document.h.
+ * Creates, reads and writes results as JSON; see result_document.h.
  */
 #include <config.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Results as tables; see result_document.h.
+ * Prints results as tables; see result_document.h.
  */
 #include <config.h>
 
@@ -38,7 +38,8 @@ static void spread_cell(struct table *table, const json_t *implementation)
                    50 * row_number(implementation, "iqr_ratio"));
 }
 
-/* The error, entry by entry, beside that of the side. */
+/* Adds a cell with the componentwise errors of Tandem and the implementation.
+ */
 static void error_cell(struct table *table, const json_t *row,
                        const json_t *implementation)
 {
@@ -118,7 +119,7 @@ static void heading(struct table *table)
         table_cell(table, "%s", names[i]);
 }
 
-/* Why rows are absent or failed: each reason once. */
+/* Prints each reason for unavailable or failed rows once. */
 static void print_reasons(const json_t *rows, const char *device,
                           const char *suite, FILE *out)
 {
@@ -148,7 +149,7 @@ static void print_reasons(const json_t *rows, const char *device,
 static void print_suite(const json_t *rows, const char *device,
                         const char *suite, bool markdown, FILE *out)
 {
-    struct table table = {.fold = 3}; /* a line for each reference */
+    struct table table = {.fold = 3}; /* each reference gets a line */
     const json_t *row;
     size_t i;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Lists of rows; see row_list.h.
+ * Builds lists of rows; see row_list.h.
  */
 #include <config.h>
 
@@ -36,7 +36,7 @@ double list_fitting_elements(const struct list *list)
     return elements;
 }
 
-/* Returns the largest number of operations of a product at the list's scale. */
+/* Returns the largest number of operations of a GEMM at the list's scale. */
 static double max_flops(const struct list *list)
 {
     static const double most[SCALES] = {3e6, 4e9, 1.2e12};

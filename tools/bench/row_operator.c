@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The operator that a row names, asked of the operator table and the plugin
- * when it is to be measured; see bench.h.
+ * Creates the operator of a row; see bench.h.
  */
 #include <config.h>
 
@@ -22,7 +21,7 @@ bool bench_on_cpu_plugin(const struct bench *bench)
            strcmp(bench->session.backend->name, "cpu") == 0;
 }
 
-/* "axis=0": the axis; "all": every one. */
+/* Sets the reduced axes from "axis=N" or "all" in the detail. */
 static void take_axes(const struct row *row, struct op_case *c)
 {
     if (c->info->op_class != TANDEM_CLASS_REDUCE &&
@@ -52,8 +51,8 @@ bool bench_case(struct bench *bench, struct op_case *c)
     return true;
 }
 
-/* Integers of seed_index for each input of them.  Where memory is short, in
- * which no plugin had a part, true is in *out_host. */
+/* Uploads the integers of seed_index to each integer input.  Sets *out_host to
+ * true if host memory is exhausted, which is not an error of the plugin. */
 static enum tandem_status seed_indices(struct resident_op *work, bool *out_host)
 {
     struct device_session *session = work->session;

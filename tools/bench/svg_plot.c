@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A plot of results as SVG; see result_document.h.  Each band is a suite on a
- * device, each dot a row: how much of its limit Tandem reaches, on a
+ * Plots results as SVG; see result_document.h.  A band is a suite on a device.
+ * A dot is the fraction of a row's upper bound that Tandem reaches, on a
  * logarithmic scale.
  */
 #include <config.h>
@@ -26,7 +26,7 @@ struct band {
     double *fractions;
     const char **names;
     size_t count;
-    bool mixed; /* limits of several names */
+    bool mixed; /* rows have different upper bounds */
 };
 
 static double x_of(double fraction)
@@ -52,8 +52,8 @@ static void escape(const char *text, FILE *out)
         }
 }
 
-/* Rows from first to end, which are of one suite on one device; false: no
- * memory. */
+/* Fills a band from rows `first` to `end`, which have one suite and device.
+ * Returns false if memory is exhausted. */
 static bool band_fill(struct band *band, const json_t *rows, size_t first,
                       size_t end)
 {
@@ -160,7 +160,7 @@ static void head_print(const json_t *document, double height, FILE *out)
     fputs("</text>\n", out);
 }
 
-/* The first row of the next suite on a device, or the count of rows. */
+/* Returns the first row of the next suite or device, or the number of rows. */
 static size_t next_band(const json_t *rows, size_t from)
 {
     const json_t *first = json_array_get(rows, from), *row;

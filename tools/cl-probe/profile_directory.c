@@ -17,10 +17,10 @@
 #include <unistd.h>
 
 /* Larger than any profile. */
-#define TRIAL_BYTES 65536
+#define TEST_BYTES 65536
 
 /* Finds the directory in the same way as the library. */
-static bool place_find(char *out_path, size_t bytes)
+static bool profile_directory_find(char *out_path, size_t bytes)
 {
     const char *path = environment_get("TANDEM_PROFILE_DIR");
 
@@ -31,9 +31,9 @@ static bool place_find(char *out_path, size_t bytes)
 }
 
 /* Returns 0 or errno. */
-static int self_test_write(int directory)
+static int write_test_file(int directory)
 {
-    static const char zeros[TRIAL_BYTES];
+    static const char zeros[TEST_BYTES];
     const int file =
         openat(directory, ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
     int error = 0;
@@ -57,7 +57,7 @@ bool profile_directory_check(char *out_why, unsigned why_bytes)
     char path[PATH_MAX], why[SECURE_WHY_BYTES];
     int directory, error;
 
-    if (!place_find(path, sizeof path)) {
+    if (!profile_directory_find(path, sizeof path)) {
         snprintf(out_why, why_bytes,
                  "no directory for profiles is named: set TANDEM_PROFILE_DIR, "
                  "XDG_CACHE_HOME or HOME to an absolute path");
@@ -71,7 +71,7 @@ bool profile_directory_check(char *out_why, unsigned why_bytes)
                  path, why[0] != '\0' ? why : "it cannot be made");
         return false;
     }
-    error = self_test_write(directory);
+    error = write_test_file(directory);
     close(directory);
     if (error == 0)
         return true;

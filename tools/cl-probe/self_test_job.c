@@ -14,7 +14,7 @@
 
 /* The tests compile about twelve kernels. */
 #define SELF_TEST_LIMIT_S 120u
-#define TRIAL_NS (60 * NS_PER_S)
+#define SELF_TEST_NS (60 * NS_PER_S)
 
 /* ---- the child's side ---- */
 
@@ -37,7 +37,7 @@ self_test_run(const struct device_job_request *request,
 
     if (status != TANDEM_OK)
         return status;
-    status = tune_run(&own, profile, TRIAL_NS, true, out_found);
+    status = tune_run(&own, profile, SELF_TEST_NS, true, out_found);
     own.backend->close(own.device);
     return status;
 }
