@@ -27,7 +27,6 @@ struct process {
     locale_t thread_locale;
     mode_t umask;
     int timer_slack; /* Timer slack of the calling thread. */
-    /
 };
 
 void process_read(struct process *out);

@@ -30,7 +30,7 @@ struct layer_counts {
     uint64_t unreleased[LAYER_OBJECTS];
     /* Successful calls. */
     uint64_t kernels; /* Enqueued kernels. */
-    uint64_t reads, copies_out, copies, fills, maps, unmaps;
+    uint64_t reads, writes, copies, fills, maps, unmaps;
     uint64_t markers; /* Markers and barriers. */
     uint64_t waits;   /* clFinish, clWaitForEvents, blocking transfers. */
     uint64_t builds;
