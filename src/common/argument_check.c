@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Checks the arguments of operator and GEMM calls; see argument_check.h. */
+#include <stdarg.h>
 #include <stdio.h>
 
 #include "common/argument_check.h"
@@ -9,7 +10,8 @@
 #include "common/shape_inference.h"
 #include "common/struct_size.h"
 
-/* Arguments of a call of the backend function launch or supports. */
+/* Arguments of a call of the backend function launch or supports. Functions
+ * that take an operand number count the inputs first, then the outputs. */
 struct call {
     const struct operator_info *row;
     const struct tandem_op *op;
@@ -17,6 +19,42 @@ struct call {
     uint32_t input_count, output_count;
     uint32_t scalars; /* number of NULL inputs, which are scalars */
 };
+
+static const struct tandem_tensor_desc *operand_get(const struct call *call,
+                                                    uint32_t operand)
+{
+    return operand < call->input_count
+               ? call->inputs[operand]
+               : call->outputs[operand - call->input_count];
+}
+
+/* Buffer size, in bytes, that suffices for the name of every operand. */
+#define OPERAND_NAME_BYTES 64
+
+/* Writes an operand's name, for example "relu: input 0", to text; returns
+ * text. */
+static const char *operand_name(const struct call *call, uint32_t operand,
+                                char *text)
+{
+    bool output = operand >= call->input_count;
+    snprintf(text, OPERAND_NAME_BYTES, "%s: %s %u", call->row->name,
+             output ? "output" : "input",
+             output ? operand - call->input_count : operand);
+    return text;
+}
+
+/* Sets the last error to the operand's name, followed by the formatted text. */
+__attribute__((format(printf, 3, 4))) static enum tandem_status
+operand_error(const struct call *call, uint32_t operand, const char *format,
+              ...)
+{
+    char name[OPERAND_NAME_BYTES], text[2 * SHAPE_TEXT + 64];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    return argument_error("%s %s", operand_name(call, operand, name), text);
+}
 
 static bool takes_scalars(const struct operator_info *row)
 {
@@ -30,8 +68,8 @@ static bool in_place_allowed(const struct operator_info *row)
            row->op_class <= TANDEM_CLASS_OPTIMIZER;
 }
 
-/* Checks that the attributes that switch an option on or off are 0 or 1, except
- * keepdims, which infer_output checks. */
+/* Checks that each attribute that switches an option on or off is 0 or 1. The
+ * attribute keepdims is checked by infer_output instead. */
 static enum tandem_status check_choice(const struct call *call)
 {
     static const struct {
@@ -59,14 +97,13 @@ static enum tandem_status check_attributes(const struct call *call)
     uint32_t floats = row->floats + call->scalars;
     if (op->int_count < row->ints || (row->ints > 0 && op->ints == NULL))
         return argument_error("%s: needs %u integer attributes (%s), got %u",
-                              row->name, (unsigned)row->ints, row->int_names,
-                              op->ints == NULL ? 0u : (unsigned)op->int_count);
+                              row->name, row->ints, row->int_names,
+                              op->ints == NULL ? 0 : op->int_count);
     if (op->float_count < floats || (floats > 0 && op->floats == NULL))
         return argument_error(
             "%s: needs %u float attributes (%s%s%u scalars), got %u", row->name,
-            (unsigned)floats, row->float_names, row->floats > 0 ? ", " : "",
-            (unsigned)call->scalars,
-            op->floats == NULL ? 0u : (unsigned)op->float_count);
+            floats, row->float_names, row->floats > 0 ? ", " : "",
+            call->scalars, op->floats == NULL ? 0u : op->float_count);
     if (row->id == TANDEM_OP_ADAM && op->ints[0] < 1)
         return argument_error("adam: step is %lld; expected at least 1",
                               (long long)op->ints[0]);
@@ -80,35 +117,29 @@ static enum tandem_status check_attributes(const struct call *call)
 static enum tandem_status check_operands(struct call *call)
 {
     const struct operator_info *row = call->row;
-    char what[64];
     if (call->input_count != row->inputs || call->output_count != row->outputs)
         return argument_error(
             "%s: expected %u inputs and %u outputs, got %u and %u", row->name,
-            (unsigned)row->inputs, (unsigned)row->outputs,
-            (unsigned)call->input_count, (unsigned)call->output_count);
+            row->inputs, row->outputs, call->input_count, call->output_count);
     if (call->inputs == NULL || call->outputs == NULL)
         return argument_error("%s: the array of %s is NULL", row->name,
                               call->inputs == NULL ? "inputs" : "outputs");
     for (uint32_t i = 0; i < row->inputs + row->outputs; i++) {
-        bool output = i >= row->inputs;
-        uint32_t place = output ? i - row->inputs : i;
-        const struct tandem_tensor_desc *tensor =
-            output ? call->outputs[place] : call->inputs[place];
-        if (tensor == NULL && !output && takes_scalars(row)) {
+        const struct tandem_tensor_desc *tensor = operand_get(call, i);
+        if (tensor == NULL && i < row->inputs && takes_scalars(row)) {
             call->scalars++;
             continue;
         }
         if (tensor == NULL)
-            return argument_error("%s: %s %u is NULL", row->name,
-                                  output ? "output" : "input", (unsigned)place);
-        /* Formatting names is slow, so the first check passes no name. */
+            return operand_error(call, i, "is NULL");
+        /* Formatting an operand's name is slow, so this check has no name. */
         if (tensor->rank <= TANDEM_MAX_RANK &&
             check_shape("", tensor->dtype, tensor->rank, tensor->shape, NULL) ==
                 TANDEM_OK)
             continue;
-        operand_name(what, sizeof what, row, output, place);
-        return check_shape(what, tensor->dtype, tensor->rank, tensor->shape,
-                           NULL);
+        char name[OPERAND_NAME_BYTES];
+        return check_shape(operand_name(call, i, name), tensor->dtype,
+                           tensor->rank, tensor->shape, NULL);
     }
     if (call->scalars == row->inputs)
         return argument_error(
@@ -119,47 +150,40 @@ static enum tandem_status check_operands(struct call *call)
 
 /* ---- dtypes ---- */
 
-static enum tandem_status expect_dtype(const struct call *call, bool output,
-                                       uint32_t place, uint32_t dtype)
+static enum tandem_status expect_dtype(const struct call *call,
+                                       uint32_t operand, uint32_t dtype)
 {
-    const struct tandem_tensor_desc *tensor =
-        output ? call->outputs[place] : call->inputs[place];
+    const struct tandem_tensor_desc *tensor = operand_get(call, operand);
     if (tensor == NULL || tensor->dtype == dtype)
         return TANDEM_OK;
-    return argument_error("%s: %s %u has dtype %s; expected %s",
-                          call->row->name, output ? "output" : "input",
-                          (unsigned)place, dtype_name(tensor->dtype),
-                          dtype_name(dtype));
+    return operand_error(call, operand, "has dtype %s; expected %s",
+                         dtype_name(tensor->dtype), dtype_name(dtype));
 }
 
-static enum tandem_status expect_index(const struct call *call, uint32_t place)
+/* Checks that the dtype of input 1 is i32 or i64, the dtypes of indices. */
+static enum tandem_status expect_index(const struct call *call)
 {
-    uint32_t dtype = call->inputs[place]->dtype;
+    uint32_t dtype = call->inputs[1]->dtype;
     if (dtype == TANDEM_I32 || dtype == TANDEM_I64)
         return TANDEM_OK;
-    return argument_error("%s: input %u has dtype %s; expected i32 or i64",
-                          call->row->name, (unsigned)place, dtype_name(dtype));
+    return operand_error(call, 1, "has dtype %s; expected i32 or i64",
+                         dtype_name(dtype));
 }
 
-/* Checks that inputs number `first` and later have the same dtype, and writes
- * this dtype to *out_dtype. If `outputs` is true, the outputs must have it,
- * too. Skips NULL inputs. */
+/* Checks that the operands from number `first` to `end` - 1 have the same
+ * dtype, and writes this dtype to *out_dtype. Skips NULL inputs. */
 static enum tandem_status expect_equal(const struct call *call, uint32_t first,
-                                       bool outputs, uint32_t *out_dtype)
+                                       uint32_t end, uint32_t *out_dtype)
 {
     uint32_t dtype = 0;
-    for (uint32_t i = first; i < call->input_count && dtype == 0; i++)
-        if (call->inputs[i] != NULL)
-            dtype = call->inputs[i]->dtype;
-    if (dtype == 0)
-        dtype = outputs ? call->outputs[0]->dtype : TANDEM_F32;
-    for (uint32_t i = first; i < call->input_count; i++)
-        if (expect_dtype(call, false, i, dtype) != TANDEM_OK)
+    for (uint32_t i = first; i < end; i++) {
+        const struct tandem_tensor_desc *tensor = operand_get(call, i);
+        if (dtype == 0 && tensor != NULL)
+            dtype = tensor->dtype;
+        if (expect_dtype(call, i, dtype) != TANDEM_OK)
             return TANDEM_INVALID_ARGUMENT;
-    for (uint32_t i = 0; outputs && i < call->output_count; i++)
-        if (expect_dtype(call, true, i, dtype) != TANDEM_OK)
-            return TANDEM_INVALID_ARGUMENT;
-    *out_dtype = dtype;
+    }
+    *out_dtype = dtype != 0 ? dtype : TANDEM_F32;
     return TANDEM_OK;
 }
 
@@ -191,50 +215,47 @@ static enum tandem_status check_cast(const struct call *call)
 
 static enum tandem_status check_dtypes(const struct call *call)
 {
+    const uint32_t output = call->input_count;
+    const uint32_t end = output + call->output_count;
     uint32_t dtype = TANDEM_F32;
     enum tandem_status status = TANDEM_OK;
     switch (call->row->op_class) {
     case TANDEM_CLASS_COMPARE:
-        status = expect_equal(call, 0, false, &dtype);
+        status = expect_equal(call, 0, output, &dtype);
         if (status == TANDEM_OK)
-            status = expect_dtype(call, true, 0, TANDEM_BOOL);
+            status = expect_dtype(call, output, TANDEM_BOOL);
         break;
     case TANDEM_CLASS_LOGICAL:
-        for (uint32_t i = 0; status == TANDEM_OK && i < call->input_count; i++)
-            status = expect_dtype(call, false, i, TANDEM_BOOL);
-        if (status == TANDEM_OK)
-            status = expect_dtype(call, true, 0, TANDEM_BOOL);
+        for (uint32_t i = 0; status == TANDEM_OK && i < end; i++)
+            status = expect_dtype(call, i, TANDEM_BOOL);
         break;
     case TANDEM_CLASS_CAST:
         return check_cast(call);
     case TANDEM_CLASS_COPY:
     case TANDEM_CLASS_TRANSPOSE:
-        return expect_dtype(call, true, 0, call->inputs[0]->dtype);
+        return expect_dtype(call, output, call->inputs[0]->dtype);
     case TANDEM_CLASS_ARG_REDUCE:
         dtype = call->inputs[0]->dtype;
-        status = expect_dtype(call, true, 0, TANDEM_I64);
+        status = expect_dtype(call, output, TANDEM_I64);
         break;
     case TANDEM_CLASS_CROSS_ENTROPY:
         dtype = call->inputs[0]->dtype;
-        status = expect_index(call, 1);
-        if (status == TANDEM_OK)
-            status = expect_dtype(call, true, 0, dtype);
-        break;
+        /* fall through */
     case TANDEM_CLASS_GATHER:
-        status = expect_index(call, 1);
-        if (status != TANDEM_OK)
-            return status;
-        return expect_dtype(call, true, 0, call->inputs[0]->dtype);
+        status = expect_index(call);
+        if (status == TANDEM_OK)
+            status = expect_dtype(call, output, call->inputs[0]->dtype);
+        break;
     case TANDEM_CLASS_TERNARY:
         if (call->op->id == TANDEM_OP_WHERE) {
-            status = expect_dtype(call, false, 0, TANDEM_BOOL);
+            status = expect_dtype(call, 0, TANDEM_BOOL);
             if (status == TANDEM_OK)
-                status = expect_equal(call, 1, true, &dtype);
+                status = expect_equal(call, 1, end, &dtype);
             break;
         }
         /* fall through */
     default:
-        status = expect_equal(call, 0, true, &dtype);
+        status = expect_equal(call, 0, end, &dtype);
     }
     return status == TANDEM_OK ? expect_f32(call, dtype) : status;
 }
@@ -252,154 +273,107 @@ static bool same_shape(const struct tandem_tensor_desc *a,
     return true;
 }
 
-/* Returns true if all inputs of the operator must have equal shapes. */
-static bool wants_equal_inputs(const struct operator_info *row)
-{
-    return row->op_class == TANDEM_CLASS_GRADIENT ||
-           row->op_class == TANDEM_CLASS_OPTIMIZER;
-}
-
-static enum tandem_status shape_mismatch(const struct call *call, bool output,
-                                         uint32_t place,
-                                         const struct tandem_tensor_desc *got,
+static enum tandem_status shape_mismatch(const struct call *call,
+                                         uint32_t operand,
                                          const struct tandem_tensor_desc *want)
 {
     char got_text[SHAPE_TEXT], want_text[SHAPE_TEXT];
-    return argument_error("%s: %s %u has shape %s; expected %s",
-                          call->row->name, output ? "output" : "input",
-                          (unsigned)place, shape_text(got, got_text),
-                          shape_text(want, want_text));
+    return operand_error(call, operand, "has shape %s; expected %s",
+                         shape_text(operand_get(call, operand), got_text),
+                         shape_text(want, want_text));
 }
 
 static enum tandem_status check_shapes(const struct call *call)
 {
-    struct tandem_tensor_desc want;
-    for (uint32_t i = 1; wants_equal_inputs(call->row) && i < call->input_count;
-         i++)
+    bool equal_inputs = call->row->op_class == TANDEM_CLASS_GRADIENT ||
+                        call->row->op_class == TANDEM_CLASS_OPTIMIZER;
+    for (uint32_t i = 1; equal_inputs && i < call->input_count; i++)
         if (!same_shape(call->inputs[i], call->inputs[0]))
-            return shape_mismatch(call, false, i, call->inputs[i],
-                                  call->inputs[0]);
+            return shape_mismatch(call, i, call->inputs[0]);
+    if (call->row->op_class == TANDEM_CLASS_COPY)
+        return shape_broadcasts(call->inputs[0], call->outputs[0])
+                   ? TANDEM_OK
+                   : shape_mismatch(call, 0, call->outputs[0]);
     for (uint32_t i = 0; i < call->output_count; i++) {
-        const struct tandem_tensor_desc *output = call->outputs[i];
-        if (call->row->op_class == TANDEM_CLASS_COPY)
-            return shape_broadcasts(call->inputs[0], output)
-                       ? TANDEM_OK
-                       : shape_mismatch(call, false, 0, call->inputs[0],
-                                        output);
+        struct tandem_tensor_desc want;
         enum tandem_status status =
             infer_output(call->op, call->inputs, call->input_count, i, &want);
         if (status != TANDEM_OK)
             return status;
-        if (!same_shape(output, &want))
-            return shape_mismatch(call, true, i, output, &want);
+        if (!same_shape(call->outputs[i], &want))
+            return shape_mismatch(call, call->input_count + i, &want);
     }
     return TANDEM_OK;
 }
 
 /* ---- memory ---- */
 
-/* Address range [first, end) of a tensor in the backend's address space, and
- * the address of its element (0, ..., 0). */
-struct tensor_range {
-    uint64_t first, end, origin;
-};
-
-/* Prepends the names of operator and operand to the backend's error message. */
-static enum tandem_status name_operand(enum tandem_status status,
-                                       const char *name, const char *side,
-                                       uint32_t number)
+static enum tandem_status find_range(const struct call *call, uint32_t operand,
+                                     address_range_fn span, const void *user,
+                                     struct tensor_range *out)
 {
-    char reason[256];
-    snprintf(reason, sizeof reason, "%s", last_error_get());
-    return last_error_set(status, "%s: %s %u: %s", name, side, (unsigned)number,
-                          reason);
-}
-
-static enum tandem_status find_range(const struct call *call, bool output,
-                                     uint32_t number, address_range_fn span,
-                                     const void *user, struct tensor_range *out)
-{
-    const struct tandem_tensor_desc *tensor =
-        output ? call->outputs[number] : call->inputs[number];
+    const struct tandem_tensor_desc *tensor = operand_get(call, operand);
+    char name[OPERAND_NAME_BYTES];
     struct address_range memory;
-    const char *side = output ? "output" : "input";
     if (tensor->buffer == NULL)
-        return argument_error("%s: %s %u has no buffer (NULL)", call->row->name,
-                              side, (unsigned)number);
+        return operand_error(call, operand, "has no buffer (NULL)");
     enum tandem_status status = span(user, tensor->buffer, &memory);
     if (status != TANDEM_OK)
-        return name_operand(status, call->row->name, side, number);
-    if (!tensor_extent(tensor, &out->first, &out->end) ||
-        out->end > memory.bytes)
-        return argument_error(
-            "%s: %s %u reaches outside its buffer of %llu bytes (offset %llu)",
-            call->row->name, side, (unsigned)number,
+        return last_error_prefix(status, operand_name(call, operand, name));
+    if (!tensor_range_find(out, tensor, memory.base, memory.bytes))
+        return operand_error(
+            call, operand,
+            "reaches outside its buffer of %llu bytes (offset %llu)",
             (unsigned long long)memory.bytes,
             (unsigned long long)tensor->byte_offset);
     if (tensor->byte_offset % TANDEM_DTYPE_BYTES(tensor->dtype) != 0)
-        return argument_error("%s: %s %u starts at byte %llu, which is not a "
-                              "multiple of its element size",
-                              call->row->name, side, (unsigned)number,
-                              (unsigned long long)tensor->byte_offset);
-    out->first += memory.base;
-    out->end += memory.base;
-    out->origin = memory.base + tensor->byte_offset;
+        return operand_error(call, operand,
+                             "starts at byte %llu, which is not a multiple of "
+                             "its element size",
+                             (unsigned long long)tensor->byte_offset);
     return TANDEM_OK;
 }
 
-static bool overlap(const struct tandem_tensor_desc *a,
-                    const struct tensor_range *at,
-                    const struct tandem_tensor_desc *b,
-                    const struct tensor_range *bt)
+/* Checks that the output overlaps neither itself nor an operand with a smaller
+ * number. Operators that work in place may write to the memory of an input. */
+static enum tandem_status check_output(const struct call *call, uint32_t output,
+                                       const struct tensor_range *ranges)
 {
-    if (at->first >= bt->end || bt->first >= at->end)
-        return false;
-    return !tensors_disjoint(a, b, (int64_t)(at->origin - bt->origin));
-}
-
-static enum tandem_status check_output(const struct call *call, uint32_t number,
-                                       const struct tensor_range *inputs,
-                                       const struct tensor_range *outputs)
-{
-    const struct tandem_tensor_desc *output = call->outputs[number];
-    if (outputs[number].first == outputs[number].end)
+    const struct tandem_tensor_desc *tensor = operand_get(call, output);
+    const uint32_t number = output - call->input_count;
+    const char *name = call->row->name;
+    if (ranges[output].first == ranges[output].end)
         return TANDEM_OK;
-    if (tensor_overlaps_itself(output))
+    if (tensor_overlaps_itself(tensor))
         return argument_error("%s: elements of output %u overlap one another",
-                              call->row->name, (unsigned)number);
-    for (uint32_t i = 0; i < call->input_count; i++) {
-        const struct tandem_tensor_desc *input = call->inputs[i];
-        if (input == NULL ||
-            (in_place_allowed(call->row) && tensors_same(input, output)) ||
-            !overlap(output, &outputs[number], input, &inputs[i]))
+                              name, number);
+    for (uint32_t i = 0; i < output; i++) {
+        const struct tandem_tensor_desc *other = operand_get(call, i);
+        bool in_place = i < call->input_count && in_place_allowed(call->row);
+        if (other == NULL || (in_place && tensors_same(other, tensor)) ||
+            !tensors_overlap(&ranges[output], &ranges[i]))
             continue;
-        return argument_error("%s: output %u overlaps input %u%s",
-                              call->row->name, (unsigned)number, (unsigned)i,
-                              in_place_allowed(call->row)
-                                  ? " without being exactly the same"
-                                  : "");
+        if (i >= call->input_count)
+            return argument_error("%s: outputs %u and %u overlap", name,
+                                  i - call->input_count, number);
+        return argument_error(
+            "%s: output %u overlaps input %u%s", name, number, i,
+            in_place ? " without being exactly the same" : "");
     }
-    for (uint32_t i = 0; i < number; i++)
-        if (overlap(output, &outputs[number], call->outputs[i], &outputs[i]))
-            return argument_error("%s: outputs %u and %u overlap",
-                                  call->row->name, (unsigned)i,
-                                  (unsigned)number);
     return TANDEM_OK;
 }
 
 static enum tandem_status check_memory(const struct call *call,
                                        address_range_fn span, const void *user)
 {
-    struct tensor_range inputs[TANDEM_MAX_OPERANDS],
-        outputs[TANDEM_MAX_OPERANDS];
+    const uint32_t end = call->input_count + call->output_count;
+    struct tensor_range ranges[2 * TANDEM_MAX_OPERANDS];
     enum tandem_status status = TANDEM_OK;
-    for (uint32_t i = 0; status == TANDEM_OK && i < call->input_count; i++)
-        if (call->inputs[i] != NULL)
-            status = find_range(call, false, i, span, user, &inputs[i]);
-    for (uint32_t i = 0; status == TANDEM_OK && i < call->output_count; i++)
-        status = find_range(call, true, i, span, user, &outputs[i]);
-    for (uint32_t i = 0; status == TANDEM_OK && i < call->output_count; i++)
-        status = check_output(call, i, inputs, outputs);
+    for (uint32_t i = 0; status == TANDEM_OK && i < end; i++)
+        if (operand_get(call, i) != NULL)
+            status = find_range(call, i, span, user, &ranges[i]);
+    for (uint32_t i = call->input_count; status == TANDEM_OK && i < end; i++)
+        status = check_output(call, i, ranges);
     return status;
 }
 
@@ -416,13 +390,11 @@ static enum tandem_status find_row(const struct tandem_op *op,
         return status;
     *out_row = operator_lookup(op->id);
     if (op->id == TANDEM_OP_INVALID || op->id >= TANDEM_OP_ID_END)
-        return argument_error("operator number %u does not exist",
-                              (unsigned)op->id);
+        return argument_error("operator number %u does not exist", op->id);
     if (*out_row == NULL || op->id == TANDEM_OP_FUSED)
         return last_error_set(
             TANDEM_UNSUPPORTED,
-            "operator number %u is unsupported in this version",
-            (unsigned)op->id);
+            "operator number %u is unsupported in this version", op->id);
     return TANDEM_OK;
 }
 
@@ -442,8 +414,7 @@ enum tandem_status check_op(const struct tandem_op *op,
         if (input_count != 0 || output_count != 0)
             return argument_error("gemm: expected the operands in op->gemm, "
                                   "got %u inputs and %u outputs",
-                                  (unsigned)input_count,
-                                  (unsigned)output_count);
+                                  input_count, output_count);
         return check_gemm(op->gemm, span, user);
     }
     status = check_operands(&call);

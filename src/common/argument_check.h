@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Checks the arguments of a call against the rules of backend.h: attributes,
- * dtypes, shapes, extents and aliasing.  A failed check sets the last error,
- * which names the operator, the argument and its value.  Callable from any
- * thread; allocates no memory. */
+ * dtypes, shapes, extents and aliasing. A failed check sets the last error,
+ * which names the operator, the argument and its value. The functions may be
+ * called from any thread and allocate no memory. */
 #ifndef TANDEM_COMMON_ARGUMENT_CHECK_H
 #define TANDEM_COMMON_ARGUMENT_CHECK_H
 
@@ -17,15 +17,16 @@ struct address_range {
     uint64_t base, bytes;
 };
 
-/* Callback: checks that a buffer is live and belongs to the device, and writes
- * its address range to *out. On failure, sets the last error and returns a
- * status. user is the pointer that was passed to check_op or check_gemm. */
+/* Callback that checks that a buffer is live and belongs to the device, and
+ * writes the buffer's address range to *out. If the check fails, sets the last
+ * error and returns its status. check_op and check_gemm pass their argument
+ * `user`. */
 typedef enum tandem_status (*address_range_fn)(
     const void *user, const struct tandem_buffer *buffer,
     struct address_range *out);
 
-/* Checks the arguments of the backend functions launch and supports. If span is
- * NULL, buffers are not checked. For TANDEM_OP_GEMM, checks op->gemm. */
+/* Checks the arguments of a call of launch or supports. If span is NULL, does
+ * not check buffers. If the operator is TANDEM_OP_GEMM, checks op->gemm. */
 enum tandem_status check_op(const struct tandem_op *op,
                             const struct tandem_tensor_desc *const *inputs,
                             uint32_t input_count,

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Checks the arguments of a GEMM; see argument_check.h. */
-#include <stdio.h>
 #include <string.h>
 
 #include "common/argument_check.h"
@@ -10,12 +9,10 @@
 #include "common/tensor_overlap.h"
 #include "common/struct_size.h"
 
-/* Operand of the GEMM: its tensor, its address range and the address of its
- * first element. find_operand sets the addresses. */
 struct operand {
-    const char *name; /* operand's name in messages, as in "gemm: a" */
+    const char *name; /* name of the operand in messages, as in "gemm: a" */
     struct tandem_tensor_desc tensor;
-    uint64_t first, end, origin;
+    struct tensor_range range; /* set by find_operand */
 };
 
 uint32_t gemm_c_dtype(const struct tandem_gemm *gemm)
@@ -33,8 +30,8 @@ double gemm_factor(double value)
     return rounded;
 }
 
-/* Sets strides that affect no address to their smallest valid value, so that
- * no later code depends on what the caller wrote. */
+/* Sets each stride that affects no address to its smallest valid value, so that
+ * no later code depends on the stride that the caller wrote. */
 static void matrix_normalize_strides(struct tandem_matrix *matrix,
                                      int64_t batch, int64_t rows,
                                      int64_t columns)
@@ -70,22 +67,20 @@ void gemm_args_normalize(struct tandem_gemm *out,
     gemm_normalize_strides(out);
 }
 
-static void set_matrix(struct operand *operand, const char *name,
-                       const struct tandem_gemm *gemm, uint32_t dtype,
-                       const struct tandem_matrix *matrix, int64_t rows,
-                       int64_t columns)
+static struct operand matrix_operand(const char *name,
+                                     const struct tandem_gemm *gemm,
+                                     uint32_t dtype,
+                                     const struct tandem_matrix *matrix,
+                                     int64_t rows, int64_t columns)
 {
-    struct tandem_matrix settled = *matrix;
-    matrix_normalize_strides(&settled, gemm->batch, rows, columns);
-    operand->name = name;
-    operand->tensor = (struct tandem_tensor_desc){
-        .buffer = matrix->buffer,
-        .byte_offset = matrix->byte_offset,
-        .dtype = dtype,
-        .rank = 3,
-        .shape = {gemm->batch, rows, columns},
-        .strides = {settled.batch_stride, settled.ld, 1},
-    };
+    return (struct operand){
+        .name = name,
+        .tensor = {.buffer = matrix->buffer,
+                   .byte_offset = matrix->byte_offset,
+                   .dtype = dtype,
+                   .rank = 3,
+                   .shape = {gemm->batch, rows, columns},
+                   .strides = {matrix->batch_stride, matrix->ld, 1}}};
 }
 
 static enum tandem_status check_activation(const struct tandem_gemm *gemm)
@@ -117,8 +112,7 @@ static enum tandem_status check_activation(const struct tandem_gemm *gemm)
 static enum tandem_status check_dtype(const char *what, uint32_t dtype)
 {
     if (dtype_bytes(dtype) == 0)
-        return argument_error("gemm: unknown dtype 0x%x of %s", (unsigned)dtype,
-                              what);
+        return argument_error("gemm: unknown dtype 0x%x of %s", dtype, what);
     if (dtype != TANDEM_F32 && dtype != TANDEM_F16 && dtype != TANDEM_BF16)
         return last_error_set(
             TANDEM_UNSUPPORTED,
@@ -138,8 +132,7 @@ static enum tandem_status check_numbers(const struct tandem_gemm *gemm)
     if (status != TANDEM_OK)
         return status;
     if (gemm->bias_kind > TANDEM_BIAS_PER_ROW)
-        return argument_error("gemm: bias_kind %u is unknown",
-                              (unsigned)gemm->bias_kind);
+        return argument_error("gemm: bias_kind %u is unknown", gemm->bias_kind);
     status = check_dtype("a and b", gemm->dtype);
     if (status == TANDEM_OK)
         status = check_dtype("c", gemm_c_dtype(gemm));
@@ -171,74 +164,50 @@ static enum tandem_status find_operand(struct operand *operand,
     if (tensor->buffer == NULL)
         return argument_error("%s has no buffer (NULL)", operand->name);
     enum tandem_status status = span(user, tensor->buffer, &memory);
-    if (status != TANDEM_OK) {
-        char reason[256];
-        snprintf(reason, sizeof reason, "%s", last_error_get());
-        return last_error_set(status, "%s: %s", operand->name, reason);
-    }
-    if (!tensor_extent(tensor, &operand->first, &operand->end) ||
-        operand->end > memory.bytes ||
+    if (status != TANDEM_OK)
+        return last_error_prefix(status, operand->name);
+    if (!tensor_range_find(&operand->range, tensor, memory.base,
+                           memory.bytes) ||
         tensor->byte_offset % TANDEM_DTYPE_BYTES(tensor->dtype) != 0)
         return argument_error("%s at offset %llu reaches outside its buffer of "
                               "%llu bytes, or is not aligned",
                               operand->name,
                               (unsigned long long)tensor->byte_offset,
                               (unsigned long long)memory.bytes);
-    operand->first += memory.base;
-    operand->end += memory.base;
-    operand->origin = memory.base + tensor->byte_offset;
     return TANDEM_OK;
 }
 
-static enum tandem_status check_overlap(const struct operand *c,
-                                        const struct operand *other)
+static enum tandem_status check_operands(const struct tandem_gemm *gemm,
+                                         address_range_fn span,
+                                         const void *user)
 {
-    if (c->first >= other->end || other->first >= c->end ||
-        tensors_disjoint(&c->tensor, &other->tensor,
-                         (int64_t)(c->origin - other->origin)))
-        return TANDEM_OK;
-    return argument_error("gemm: c overlaps %s", strchr(other->name, ' ') + 1);
-}
-
-enum tandem_status check_gemm(const struct tandem_gemm *gemm,
-                              address_range_fn span, const void *user)
-{
-    struct operand operands[4];
-    uint32_t count = 3;
-    if (gemm == NULL)
-        return argument_error("gemm: the description is NULL");
-    enum tandem_status status = struct_size_check(
-        "gemm", "tandem_gemm", gemm->struct_size, TANDEM_GEMM_MIN_SIZE_1_0);
-    if (status == TANDEM_OK)
-        status = check_numbers(gemm);
-    if (status != TANDEM_OK)
-        return status;
+    const int64_t m = gemm->m, n = gemm->n, k = gemm->k;
     bool at = (gemm->flags & TANDEM_GEMM_TRANSPOSE_A) != 0;
     bool bt = (gemm->flags & TANDEM_GEMM_TRANSPOSE_B) != 0;
-    set_matrix(&operands[0], "gemm: c", gemm, gemm_c_dtype(gemm), &gemm->c,
-               gemm->m, gemm->n);
-    set_matrix(&operands[1], "gemm: a", gemm, gemm->dtype, &gemm->a,
-               at ? gemm->k : gemm->m, at ? gemm->m : gemm->k);
-    set_matrix(&operands[2], "gemm: b", gemm, gemm->dtype, &gemm->b,
-               bt ? gemm->n : gemm->k, bt ? gemm->k : gemm->n);
+    struct operand operands[4] = {
+        matrix_operand("gemm: c", gemm, gemm->c_dtype, &gemm->c, m, n),
+        matrix_operand("gemm: a", gemm, gemm->dtype, &gemm->a, at ? k : m,
+                       at ? m : k),
+        matrix_operand("gemm: b", gemm, gemm->dtype, &gemm->b, bt ? n : k,
+                       bt ? k : n)};
+    enum tandem_status status;
+    uint32_t count = 3;
     for (uint32_t i = 0; i < count; i++)
         if ((status = check_matrix(&operands[i])) != TANDEM_OK)
             return status;
-    if (gemm->bias_kind != TANDEM_BIAS_NONE) {
-        int64_t size =
-            gemm->bias_kind == TANDEM_BIAS_PER_COLUMN ? gemm->n : gemm->m;
-        operands[count].name = "gemm: bias";
-        operands[count++].tensor =
-            (struct tandem_tensor_desc){.buffer = gemm->bias,
-                                        .byte_offset = gemm->bias_byte_offset,
-                                        .dtype = gemm_c_dtype(gemm),
-                                        .rank = 1,
-                                        .shape = {size},
-                                        .strides = {1}};
-    } else if (span != NULL && gemm->bias != NULL) {
+    if (gemm->bias_kind != TANDEM_BIAS_NONE)
+        operands[count++] = (struct operand){
+            .name = "gemm: bias",
+            .tensor = {
+                .buffer = gemm->bias,
+                .byte_offset = gemm->bias_byte_offset,
+                .dtype = gemm->c_dtype,
+                .rank = 1,
+                .shape = {gemm->bias_kind == TANDEM_BIAS_PER_COLUMN ? n : m},
+                .strides = {1}}};
+    else if (span != NULL && gemm->bias != NULL)
         return argument_error(
             "gemm: bias is set, but bias_kind is TANDEM_BIAS_NONE");
-    }
     if (tensor_overlaps_itself(&operands[0].tensor))
         return argument_error(
             "gemm: the matrices of c overlap one another (batch stride %lld)",
@@ -247,7 +216,24 @@ enum tandem_status check_gemm(const struct tandem_gemm *gemm,
         if ((status = find_operand(&operands[i], span, user)) != TANDEM_OK)
             return status;
     for (uint32_t i = 1; span != NULL && i < count; i++)
-        if ((status = check_overlap(&operands[0], &operands[i])) != TANDEM_OK)
-            return status;
+        if (tensors_overlap(&operands[0].range, &operands[i].range))
+            return argument_error("gemm: c overlaps %s",
+                                  strchr(operands[i].name, ' ') + 1);
     return TANDEM_OK;
+}
+
+enum tandem_status check_gemm(const struct tandem_gemm *gemm,
+                              address_range_fn span, const void *user)
+{
+    struct tandem_gemm args;
+    if (gemm == NULL)
+        return argument_error("gemm: the description is NULL");
+    enum tandem_status status = struct_size_check(
+        "gemm", "tandem_gemm", gemm->struct_size, TANDEM_GEMM_MIN_SIZE_1_0);
+    if (status == TANDEM_OK)
+        status = check_numbers(gemm);
+    if (status != TANDEM_OK)
+        return status;
+    gemm_args_normalize(&args, gemm);
+    return check_operands(&args, span, user);
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Registers fork handlers once. A registration that fails for lack of memory
- * can be tried again. Callable from any thread. */
+ * can be tried again. May be called from any thread. */
 #ifndef TANDEM_COMMON_ATFORK_H
 #define TANDEM_COMMON_ATFORK_H
 
 #include <pthread.h>
 #include <stdbool.h>
 
-/* State of one registration, in static storage, initialized by ATFORK. */
+/* State of one registration, in static storage. ATFORK initializes it. */
 struct atfork {
     pthread_mutex_t mutex;
     bool registered;
@@ -17,8 +17,8 @@ struct atfork {
         .mutex = PTHREAD_MUTEX_INITIALIZER,                                    \
     }
 
-/* Calls pthread_atfork, unless an earlier call with the same `once` succeeded.
- * Returns false if memory is out. */
+/* Registers the handlers with pthread_atfork, unless an earlier call with the
+ * same `once` succeeded. Returns false if memory is out. */
 bool atfork_once(struct atfork *once, void (*prepare)(void),
                  void (*parent)(void), void (*child)(void));
 

@@ -140,7 +140,7 @@ bool file_replace_atomically(int directory, const char *name,
 {
     const mode_t mode = (how & REPLACE_PUBLIC) != 0 ? 0644 : 0600;
     char temporary[NAME_MAX + 1];
-    bool good;
+    bool good, closed;
     int error, file;
 
     unfinished_sweep(directory);
@@ -154,13 +154,10 @@ bool file_replace_atomically(int directory, const char *name,
     good = parts_write(file, parts, count) && mode_set(file, mode) &&
            ((how & REPLACE_DURABLE) == 0 || fsync(file) == 0);
     error = errno;
-    if (close(file) != 0 && good) {
+    closed = close(file) == 0;
+    if (good) {
+        good = closed && renameat(directory, temporary, directory, name) == 0;
         error = errno;
-        good = false;
-    }
-    if (good && renameat(directory, temporary, directory, name) != 0) {
-        error = errno;
-        good = false;
     }
     if (!good) {
         unlinkat(directory, temporary, 0);

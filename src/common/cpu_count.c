@@ -27,9 +27,7 @@ static bool line_read(const char *directory, const char *name, char *out,
 {
     char path[PATH_BYTES];
     int length = snprintf(path, sizeof path, "%s/%s", directory, name);
-    if (length < 0 || (size_t)length >= sizeof path)
-        return false;
-    FILE *file = fopen(path, "re");
+    FILE *file = (size_t)length < sizeof path ? fopen(path, "re") : NULL;
     if (file == NULL)
         return false;
     bool read = fgets(out, bytes, file) != NULL;
@@ -37,8 +35,8 @@ static bool line_read(const char *directory, const char *name, char *out,
     return read;
 }
 
-/* Returns the CPU quota of one control group's directory, as a number of CPUs
- * rounded up, or limit if the directory has no smaller quota. */
+/* Returns the CPU quota in a control group's directory, as a number of CPUs
+ * rounded up. Returns `limit` if the directory has no quota or a larger one. */
 static uint32_t directory_quota(const char *directory, uint32_t limit)
 {
     char text[64], length[64];
@@ -65,10 +63,10 @@ static uint32_t path_quota(const char *root, const char *mount,
 {
     char path[PATH_BYTES];
     int top = snprintf(path, sizeof path, "%s%s", root, mount);
-    if (top < 0 || (size_t)top >= sizeof path)
+    if ((size_t)top >= sizeof path)
         return limit;
     int length = snprintf(path + top, sizeof path - (size_t)top, "%s", group);
-    if (length < 0 || (size_t)length >= sizeof path - (size_t)top)
+    if ((size_t)length >= sizeof path - (size_t)top)
         path[top] = '\0';
     for (;;) {
         limit = directory_quota(path, limit);
@@ -106,9 +104,7 @@ uint32_t quota_processors(const char *root, uint32_t limit)
 {
     char path[PATH_BYTES], line[LINE_BYTES];
     int length = snprintf(path, sizeof path, "%s/proc/self/cgroup", root);
-    if (length < 0 || (size_t)length >= sizeof path)
-        return limit;
-    FILE *file = fopen(path, "re");
+    FILE *file = (size_t)length < sizeof path ? fopen(path, "re") : NULL;
     while (file != NULL && fgets(line, sizeof line, file) != NULL) {
         const char *group = line_group(line);
         for (size_t i = 0;

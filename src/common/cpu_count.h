@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Number of CPUs that this process may use. Callable from any thread. */
+/* Number of CPUs that this process may use. May be called from any thread. */
 #ifndef TANDEM_COMMON_CPU_COUNT_H
 #define TANDEM_COMMON_CPU_COUNT_H
 
@@ -7,7 +7,7 @@
 
 /* Returns the smallest CPU quota of the process's control groups (version 2:
  * cpu.max, version 1: cpu.cfs_quota_us) in CPUs, rounded up, but at most
- * limit. root is put before "/proc" and "/sys"; it is "" except in tests. */
+ * `limit`. Tests set root, which is put before the paths "/proc" and "/sys". */
 uint32_t quota_processors(const char *root, uint32_t limit);
 
 /* Returns the number of CPUs in the calling thread's affinity mask, or the

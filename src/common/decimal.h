@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Decimal numbers in options, environment variables and tuning profiles,
- * independent of the locale. Callable from any thread. */
+ * independent of the locale. May be called from any thread. */
 #ifndef TANDEM_COMMON_DECIMAL_H
 #define TANDEM_COMMON_DECIMAL_H
 
@@ -11,8 +11,8 @@
 /* Maximum double that the functions below parse or write. */
 #define DECIMAL_MAX 1e15
 
-/* Parses a text that consists of digits; returns false for any other text. A
- * number that is too large becomes UINT64_MAX. */
+/* Parses a number that consists of digits only. A number that is too large
+ * becomes UINT64_MAX. Returns false for any other text. */
 bool decimal_read(const char *text, uint64_t *out);
 /* Parses digits with at most one decimal point, and moves *text past the number
  * and the spaces around it. Returns false and leaves *text unchanged if there

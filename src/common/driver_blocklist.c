@@ -28,26 +28,17 @@ void driver_records_finish(struct driver_records *records)
     *records = (struct driver_records){0};
 }
 
-/* Returns the slot of the blocklist's next record, or NULL if memory is out or
- * the blocklist is full. */
-static struct driver_record *record_next(struct driver_records *records)
-{
-    if (records->records == NULL)
-        records->records =
-            calloc(DRIVER_RECORDS_MAX, sizeof(*records->records));
-    if (records->records == NULL || records->count == DRIVER_RECORDS_MAX)
-        return NULL;
-    return &records->records[records->count];
-}
-
 bool driver_records_add(struct driver_records *records, const char *when,
                         const char *what, const struct icd_list *drivers)
 {
-    struct driver_record *record = record_next(records);
+    struct driver_record *record;
     bool good;
 
-    if (record == NULL)
+    if (records->records == NULL)
+        records->records = calloc(DRIVER_RECORDS_MAX, sizeof(*record));
+    if (records->records == NULL || records->count == DRIVER_RECORDS_MAX)
         return false;
+    record = &records->records[records->count];
     record->when = strdup(when);
     record->what = strdup(what);
     good = record->when != NULL && record->what != NULL;
@@ -151,16 +142,15 @@ enum driver_record_end driver_records_read(const char *directory,
 {
     const int place = secure_directory_open(directory, SECURE_READ, out_why);
     const char *problem;
-    char *text;
+    char *text = NULL;
     size_t bytes;
 
     *out = (struct driver_records){0};
-    if (place < 0)
-        return out_why[0] == '\0' ? DRIVER_RECORD_ABSENT
-                                  : DRIVER_RECORD_REFUSED;
-    text = secure_file_read(place, DRIVER_RECORD_NAME, DRIVER_RECORD_BYTES_MAX,
-                            &bytes, out_why);
-    close(place);
+    if (place >= 0) {
+        text = secure_file_read(place, DRIVER_RECORD_NAME,
+                                DRIVER_RECORD_BYTES_MAX, &bytes, out_why);
+        close(place);
+    }
     if (text == NULL)
         return out_why[0] == '\0' ? DRIVER_RECORD_ABSENT
                                   : DRIVER_RECORD_REFUSED;

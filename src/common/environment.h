@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads environment variables.  In a program with more rights than its user
- * (setuid, for example), no variable is read.  Callable from any thread. */
+/* Reads environment variables. In a program with more rights than its user
+ * (setuid, for example), no variable is read. May be called from any thread. */
 #ifndef TANDEM_COMMON_ENVIRONMENT_H
 #define TANDEM_COMMON_ENVIRONMENT_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Returns a variable's value, or NULL if empty, unset or not safe to read. */
+/* Returns the variable's value, or NULL if it is empty or not safe to read. */
 const char *environment_get(const char *name);
 
 /* Returns true if the variable is set to an empty value. */

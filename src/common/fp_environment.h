@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sets the default floating-point environment (rounding, flushing of
  * subnormals, traps) in the calling thread and restores that of the host
- * program. Cheap enough for every launch: the control register is read once,
- * and written only if its value is not the default. Exception flags that our
- * arithmetic raises stay set, because reading the register again would wait for
- * the arithmetic to end. Callable from any thread. */
+ * program. Both are fast enough for every launch: the control register is read
+ * once, and written only if its value is not the default. Exception flags that
+ * our arithmetic raises stay set, because reading the register again would wait
+ * for the arithmetic to end. May be called from any thread. */
 #ifndef TANDEM_COMMON_FP_ENVIRONMENT_H
 #define TANDEM_COMMON_FP_ENVIRONMENT_H
 
@@ -14,20 +14,15 @@
 
 #include <xmmintrin.h>
 
-/* Values of MXCSR, the SSE control register. The x87 control word affects only
+/* Value of MXCSR, the SSE control register. The x87 control word affects only
  * long double, which we do not use. */
-#define FLOAT_ENV_FLAGS 0x3fu
-#define FLOAT_ENV_DEFAULT 0x1f80u
-
 struct float_env {
     unsigned int control;
 };
-
-static inline bool float_env_plain(struct float_env host)
-{
-    return __builtin_expect(
-        (host.control & ~FLOAT_ENV_FLAGS) == FLOAT_ENV_DEFAULT, 1);
-}
+#define FLOAT_ENV_FLAGS 0x3fu /* exception flags */
+#define FLOAT_ENV_DEFAULT 0x1f80u
+#define FLOAT_ENV_IS_DEFAULT(env)                                              \
+    (((env).control & ~FLOAT_ENV_FLAGS) == FLOAT_ENV_DEFAULT)
 
 static inline struct float_env float_env_read(void)
 {
@@ -44,16 +39,11 @@ static inline void float_env_write(struct float_env to)
 #include <stdint.h>
 
 /* Value of FPCR, the AArch64 control register. Exception flags are in FPSR. */
-#define FLOAT_ENV_DEFAULT 0u
-
 struct float_env {
     uint64_t control;
 };
-
-static inline bool float_env_plain(struct float_env host)
-{
-    return __builtin_expect(host.control == FLOAT_ENV_DEFAULT, 1);
-}
+#define FLOAT_ENV_DEFAULT 0u
+#define FLOAT_ENV_IS_DEFAULT(env) ((env).control == FLOAT_ENV_DEFAULT)
 
 static inline struct float_env float_env_read(void)
 {
@@ -71,17 +61,11 @@ static inline void float_env_write(struct float_env to)
 
 #include <fenv.h>
 
-#define FLOAT_ENV_DEFAULT *FE_DFL_ENV
-
 struct float_env {
     fenv_t control;
 };
-
-static inline bool float_env_plain(struct float_env host)
-{
-    (void)host;
-    return false;
-}
+#define FLOAT_ENV_DEFAULT *FE_DFL_ENV
+#define FLOAT_ENV_IS_DEFAULT(env) ((void)(env), false)
 
 static inline struct float_env float_env_read(void)
 {
@@ -102,7 +86,7 @@ static inline void float_env_write(struct float_env to)
 static inline struct float_env float_env_enter(void)
 {
     const struct float_env host = float_env_read();
-    if (!float_env_plain(host))
+    if (__builtin_expect(!FLOAT_ENV_IS_DEFAULT(host), 0))
         float_env_write((struct float_env){FLOAT_ENV_DEFAULT});
     __asm__ volatile("" : : : "memory");
     return host;
@@ -111,7 +95,7 @@ static inline struct float_env float_env_enter(void)
 static inline void float_env_leave(struct float_env host)
 {
     __asm__ volatile("" : : : "memory");
-    if (!float_env_plain(host))
+    if (__builtin_expect(!FLOAT_ENV_IS_DEFAULT(host), 0))
         float_env_write(host);
 }
 

@@ -14,11 +14,6 @@ struct handle_block {
     _Alignas(64) unsigned char objects[];
 };
 
-static size_t object_stride(const struct handle_pool *pool)
-{
-    return (pool->object_bytes + 63u) & ~(size_t)63u;
-}
-
 static void push_free(struct handle_pool *pool, struct handle *object)
 {
     object->magic = 0;
@@ -34,7 +29,7 @@ static void push_free(struct handle_pool *pool, struct handle *object)
 /* Adds free slots. pool->mutex must be held. Returns false if memory is out. */
 static bool add_block(struct handle_pool *pool)
 {
-    size_t stride = object_stride(pool);
+    size_t stride = (pool->object_bytes + 63u) & ~(size_t)63u;
     size_t bytes = sizeof(struct handle_block) + BLOCK_OBJECTS * stride;
     struct handle_block *block =
         aligned_alloc(64, (bytes + 63u) & ~(size_t)63u);

@@ -2,8 +2,8 @@
 /* Pools of fixed-size objects whose addresses are the handles that callers get.
  * A freed handle stays readable forever and is recognized as freed. Free slots
  * are reused in FIFO order. A pool reuses slots only while more than
- * HANDLE_QUARANTINE slots are free, or if memory is out. Callable from any
- * thread; each pool has one mutex. */
+ * HANDLE_QUARANTINE slots are free, or if memory is out. May be called from any
+ * thread. Each pool has one mutex. */
 #ifndef TANDEM_COMMON_HANDLE_POOL_H
 #define TANDEM_COMMON_HANDLE_POOL_H
 
@@ -16,7 +16,7 @@
 
 /* First member of every object in a pool. */
 struct handle {
-    uint32_t magic; /* pool->magic while the object is live, else 0 */
+    uint32_t magic; /* pool->magic while the object is live, otherwise 0 */
     uint32_t reserved;
     struct handle *next; /* next object in the pool's free list */
 };
@@ -41,7 +41,7 @@ struct handle_pool {
 
 /* Returns a new live object that is zeroed, or NULL if memory is out. */
 void *handle_new(struct handle_pool *pool);
-/* Frees an object that is live or was hidden by handle_hide; accepts NULL. */
+/* Frees a live object or one hidden by handle_hide. NULL is allowed. */
 void handle_free(struct handle_pool *pool, void *object);
 /* Makes handle_live return false for a live object. The object keeps its slot
  * in the pool until the caller passes it to handle_free. */
@@ -49,7 +49,7 @@ static inline void handle_hide(void *object)
 {
     ((struct handle *)object)->magic = 0;
 }
-/* Returns true if object is a live object of this pool; false for NULL. */
+/* Returns true if the object is not NULL and is a live object of this pool. */
 static inline bool handle_live(const struct handle_pool *pool,
                                const void *object)
 {

@@ -14,23 +14,17 @@
 
 bool icd_list_add(struct icd_list *list, const char *file, const char *library)
 {
-    struct icd *icd;
+    struct icd icd;
 
     if (list->count == ICD_COUNT_MAX)
         return false;
-    if (list->icds == NULL)
-        list->icds = calloc(ICD_COUNT_MAX, sizeof(*list->icds));
-    if (list->icds == NULL)
-        return false;
-    icd = &list->icds[list->count];
-    icd->file = strdup(file);
-    icd->library = strdup(library);
-    if (icd->file == NULL || icd->library == NULL) {
-        free(icd->file);
-        free(icd->library);
+    icd = (struct icd){.file = strdup(file), .library = strdup(library)};
+    if (icd.file == NULL || icd.library == NULL) {
+        free(icd.file);
+        free(icd.library);
         return false;
     }
-    list->count++;
+    list->icds[list->count++] = icd;
     return true;
 }
 
@@ -49,14 +43,13 @@ void icd_list_finish(struct icd_list *list)
         free(list->icds[i].file);
         free(list->icds[i].library);
     }
-    free(list->icds);
     *list = (struct icd_list){0};
 }
 
 /* State of a search for .icd files. The search adds drivers to `list`. */
 struct search {
     struct icd_list *list;
-    bool useless; /* if true, collect only .icd files that name no library */
+    bool useless; /* if true, list only .icd files that name no library */
 };
 
 static bool why(char *out_library, const char *text)
@@ -73,7 +66,7 @@ bool icd_file_read(const char *path, char *out_library)
 
     if (stat(path, &status) != 0)
         return why(out_library, strerror(errno));
-    /* Open regular files only: reading a pipe, for example, would block. */
+    /* Reading a file of another kind, such as a pipe, could block. */
     if (!S_ISREG(status.st_mode))
         return why(out_library, "it is no regular file");
     file = fopen(path, "re");
@@ -130,7 +123,7 @@ static bool directory_add(const struct search *search, const char *directory)
     return good;
 }
 
-/* Adds the drivers that OCL_ICD_VENDORS names if it names no directory. */
+/* Adds the driver that OCL_ICD_VENDORS names, if it names no directory. */
 static bool single_add(const struct search *search, const char *name,
                        const char *directory)
 {
@@ -192,25 +185,24 @@ static bool libraries_add(struct icd_list *list, const char *names)
     return good;
 }
 
-bool icd_list_find(struct icd_list *out)
+/* Lists the drivers of .icd files and those in `libraries` (may be NULL). */
+static bool list_make(struct icd_list *out, bool useless, const char *libraries)
 {
-    const struct search search = {out, false};
+    const struct search search = {out, useless};
 
     *out = (struct icd_list){0};
-    if (vendors_add(&search) &&
-        libraries_add(out, environment_get("OCL_ICD_FILENAMES")))
+    if (vendors_add(&search) && libraries_add(out, libraries))
         return true;
     icd_list_finish(out);
     return false;
 }
 
+bool icd_list_find(struct icd_list *out)
+{
+    return list_make(out, false, environment_get("OCL_ICD_FILENAMES"));
+}
+
 bool icd_list_find_useless(struct icd_list *out)
 {
-    const struct search search = {out, true};
-
-    *out = (struct icd_list){0};
-    if (vendors_add(&search))
-        return true;
-    icd_list_finish(out);
-    return false;
+    return list_make(out, true, NULL);
 }

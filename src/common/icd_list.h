@@ -18,17 +18,17 @@
 #include <stdint.h>
 
 #define ICD_DIRECTORY "/etc/OpenCL/vendors"
-/* Maximum numbers of drivers and of path bytes. Other drivers are skipped. */
+/* Maximum numbers of drivers and of bytes in a path. Others are skipped. */
 #define ICD_COUNT_MAX 64u
 #define ICD_TEXT_MAX 1024u
 
 struct icd {
-    char *file;    /* path of the .icd file, or else of the library */
-    char *library; /* library as written in the .icd file or variable */
+    char *file;    /* path of the .icd file; if there is none, of the library */
+    char *library; /* name of the library as written in the file or variable */
 };
 
 struct icd_list {
-    struct icd *icds;
+    struct icd icds[ICD_COUNT_MAX];
     uint32_t count;
 };
 
@@ -41,8 +41,8 @@ const char *icd_place(const char **out_variable);
  * with an empty list, if memory is out. */
 bool icd_list_find(struct icd_list *out);
 
-/* Finds the .icd files that name no library, which the loader skips. The field
- * `library` holds the reason. Returns false if memory is out. */
+/* Finds the .icd files that name no library, which the ICD loader skips. Each
+ * entry's `library` holds the reason. Returns false if memory is out. */
 bool icd_list_find_useless(struct icd_list *out);
 
 /* Adds a driver to the list, with copies of both strings. Returns false if
@@ -52,8 +52,8 @@ bool icd_list_add(struct icd_list *list, const char *file, const char *library);
 /* Returns true if a driver in the list has this library. */
 bool icd_list_has(const struct icd_list *list, const char *library);
 
-/* Writes the library that an .icd file names into out_library, of ICD_TEXT_MAX
- * bytes. If the file names none, writes the reason and returns false. */
+/* Writes the library that an .icd file names to out_library (ICD_TEXT_MAX
+ * bytes). If the file names none, writes the reason and returns false. */
 bool icd_file_read(const char *path, char *out_library);
 
 void icd_list_finish(struct icd_list *list);

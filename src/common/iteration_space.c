@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-/* Arithmetic on strides that wraps on overflow, because strides that affect no
- * address may have any value. */
+/* Absolute value and product of strides, which wrap on overflow because a
+ * stride that affects no address may have any value. */
 static int64_t magnitude(int64_t value)
 {
     return value < 0 ? (int64_t)(0 - (uint64_t)value) : value;
@@ -16,8 +16,8 @@ static int64_t product(int64_t a, int64_t b)
     return (int64_t)((uint64_t)a * (uint64_t)b);
 }
 
-/* Appends an innermost axis to the space. Merges it with the previous innermost
- * axis if every operand's strides permit. */
+/* Appends an innermost axis to the space. Merges the axis with the previous
+ * innermost axis if the strides of every operand permit this. */
 static void append_axis(struct iteration_space *space, int64_t extent,
                         const int64_t *strides)
 {
@@ -34,7 +34,7 @@ static void append_axis(struct iteration_space *space, int64_t extent,
         space->strides[i][axis] = strides[i];
 }
 
-/* Gives the space one axis, of size 0 or 1, if it is empty or has no axis. */
+/* If the space is empty or has no axis, gives it one axis of size 0 or 1. */
 static void close_axes(struct iteration_space *space)
 {
     if (space->elements != 0 && space->rank > 0)
@@ -134,18 +134,39 @@ void space_reduce(struct reduction_spaces *out,
     start(&out->kept, 2);
     start(&out->reduced, 2);
     for (uint32_t i = 0; i < input->rank; i++) {
-        int64_t strides[2] = {0, input->strides[i]};
+        int64_t in = input->strides[i], size = input->shape[i];
         if ((axes >> i & 1u) != 0) {
-            int64_t reduced[2] = {input->strides[i], 0};
-            append_axis(&out->reduced, input->shape[i], reduced);
+            append_axis(&out->reduced, size, (int64_t[]){in, 0});
             own += keepdims;
-            continue;
+        } else {
+            append_axis(&out->kept, size,
+                        (int64_t[]){output->strides[own++], in});
         }
-        strides[0] = output->strides[own++];
-        append_axis(&out->kept, input->shape[i], strides);
     }
     close_axes(&out->kept);
     close_axes(&out->reduced);
+}
+
+/* Builds the spaces of an operator whose input and output have the same shape.
+ * `reduced` gets the axes from number `first` to `end` - 1, `kept` the
+ * others. */
+static void split_axes(struct iteration_space *kept,
+                       struct iteration_space *reduced,
+                       const struct tandem_tensor_desc *input,
+                       const struct tandem_tensor_desc *output, uint32_t first,
+                       uint32_t end)
+{
+    start(kept, 2);
+    start(reduced, 2);
+    for (uint32_t i = 0; i < input->rank; i++) {
+        int64_t in = input->strides[i], out = output->strides[i];
+        if (i >= first && i < end)
+            append_axis(reduced, input->shape[i], (int64_t[]){in, out});
+        else
+            append_axis(kept, input->shape[i], (int64_t[]){out, in});
+    }
+    close_axes(kept);
+    close_axes(reduced);
 }
 
 void space_softmax(struct reduction_spaces *out,
@@ -153,18 +174,7 @@ void space_softmax(struct reduction_spaces *out,
                    const struct tandem_tensor_desc *output, int64_t axis)
 {
     uint32_t along = (uint32_t)(axis < 0 ? axis + input->rank : axis);
-    start(&out->kept, 2);
-    start(&out->reduced, 2);
-    for (uint32_t i = 0; i < input->rank; i++) {
-        int64_t kept[2] = {output->strides[i], input->strides[i]};
-        int64_t reduced[2] = {input->strides[i], output->strides[i]};
-        if (i == along)
-            append_axis(&out->reduced, input->shape[i], reduced);
-        else
-            append_axis(&out->kept, input->shape[i], kept);
-    }
-    close_axes(&out->kept);
-    close_axes(&out->reduced);
+    split_axes(&out->kept, &out->reduced, input, output, along, along + 1);
 }
 
 void space_norm(struct norm_spaces *out,
@@ -174,24 +184,13 @@ void space_norm(struct norm_spaces *out,
 {
     const struct tandem_tensor_desc *input = inputs[0];
     uint32_t first = (uint32_t)(axis < 0 ? axis + input->rank : axis);
-    start(&out->kept, 2);
-    start(&out->reduced, 2);
+    split_axes(&out->kept, &out->reduced, input, output, first, input->rank);
     start(&out->affine, 2);
-    for (uint32_t i = 0; i < input->rank; i++) {
-        int64_t kept[2] = {output->strides[i], input->strides[i]};
-        int64_t reduced[2] = {input->strides[i], output->strides[i]};
-        if (i < first) {
-            append_axis(&out->kept, input->shape[i], kept);
-            continue;
-        }
-        int64_t affine[2] = {inputs[1]->strides[i - first], 0};
-        if (input_count > 2)
-            affine[1] = inputs[2]->strides[i - first];
-        append_axis(&out->reduced, input->shape[i], reduced);
-        append_axis(&out->affine, input->shape[i], affine);
+    for (uint32_t i = first; i < input->rank; i++) {
+        int64_t bias = input_count > 2 ? inputs[2]->strides[i - first] : 0;
+        append_axis(&out->affine, input->shape[i],
+                    (int64_t[]){inputs[1]->strides[i - first], bias});
     }
-    close_axes(&out->kept);
-    close_axes(&out->reduced);
     close_axes(&out->affine);
 }
 

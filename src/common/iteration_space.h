@@ -38,7 +38,7 @@ void space_elementwise(struct iteration_space *out,
 
 /* Returns true if the operand's elements are adjacent in the space's order. */
 bool space_contiguous(const struct iteration_space *space, uint32_t operand);
-/* Returns true if all strides of the operand are 0. */
+/* Returns true if all strides of the operand in the space are 0. */
 bool space_constant(const struct iteration_space *space, uint32_t operand);
 
 /* Spaces of reductions, arg reductions, softmax and cross-entropy. The space
@@ -52,7 +52,7 @@ struct reduction_spaces {
 void space_reduce(struct reduction_spaces *out,
                   const struct tandem_tensor_desc *input,
                   const struct tandem_tensor_desc *output, uint32_t axes);
-/* Builds the spaces of softmax along axis, which may be negative. */
+/* Builds the spaces of softmax along one axis, whose number may be negative. */
 void space_softmax(struct reduction_spaces *out,
                    const struct tandem_tensor_desc *input,
                    const struct tandem_tensor_desc *output, int64_t axis);

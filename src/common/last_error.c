@@ -29,26 +29,26 @@ const char *last_error_get(void)
     return message;
 }
 
+enum tandem_status last_error_prefix(enum tandem_status status,
+                                     const char *prefix)
+{
+    char reason[256];
+    snprintf(reason, sizeof reason, "%.255s", message);
+    return last_error_set(status, "%s: %s", prefix, reason);
+}
+
 const char *status_name(enum tandem_status status)
 {
-    switch (status) {
-    case TANDEM_OK:
-        return "ok";
-    case TANDEM_INVALID_ARGUMENT:
-        return "invalid argument";
-    case TANDEM_UNSUPPORTED:
-        return "unsupported";
-    case TANDEM_NO_DEVICE:
-        return "no device";
-    case TANDEM_OUT_OF_MEMORY:
-        return "out of memory";
-    case TANDEM_NOT_READY:
-        return "not ready";
-    case TANDEM_DEVICE_LOST:
-        return "device lost";
-    case TANDEM_FAILED:
-        return "failed";
-    default:
-        return "unknown status";
-    }
+    static const char *const names[] = {
+        [TANDEM_OK] = "ok",
+        [TANDEM_INVALID_ARGUMENT] = "invalid argument",
+        [TANDEM_UNSUPPORTED] = "unsupported",
+        [TANDEM_NO_DEVICE] = "no device",
+        [TANDEM_OUT_OF_MEMORY] = "out of memory",
+        [TANDEM_NOT_READY] = "not ready",
+        [TANDEM_DEVICE_LOST] = "device lost",
+        [TANDEM_FAILED] = "failed",
+    };
+    return (unsigned)status < sizeof names / sizeof *names ? names[status]
+                                                           : "unknown status";
 }

@@ -10,10 +10,14 @@
 enum tandem_status last_error_set(enum tandem_status status, const char *format,
                                   ...) __attribute__((format(printf, 2, 3)));
 #define argument_error(...) last_error_set(TANDEM_INVALID_ARGUMENT, __VA_ARGS__)
-/* Returns the calling thread's message, "" if none was set. The text is valid
- * until the thread's next call of last_error_set. */
+/* Prepends `prefix` and a colon to the message, whose first 255 bytes remain.
+ * Returns `status`. */
+enum tandem_status last_error_prefix(enum tandem_status status,
+                                     const char *prefix);
+/* Returns the calling thread's message, or "" if none was set. The text is
+ * valid until the thread sets its next message. */
 const char *last_error_get(void);
-/* Returns a status's name, as in "invalid argument", or "unknown status". */
+/* Returns the name of a status, as in "device lost", or "unknown status". */
 const char *status_name(enum tandem_status status);
 
 #endif

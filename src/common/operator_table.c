@@ -4,54 +4,34 @@
 
 #include <string.h>
 
+/* Rows in the order of operator ids. An unused id has no name. */
 #define ROW(ID, number, name, class, inputs, outputs, int_names, ints,         \
             float_names, floats, cost, metric, tolerance, required, formula)   \
-    {number,                                                                   \
-     TANDEM_CLASS_##class,                                                     \
-     TANDEM_COST_##cost,                                                       \
-     inputs,                                                                   \
-     outputs,                                                                  \
-     ints,                                                                     \
-     floats,                                                                   \
-     name,                                                                     \
-     int_names,                                                                \
-     float_names},
+    [number] = {number,                                                        \
+                TANDEM_CLASS_##class,                                          \
+                TANDEM_COST_##cost,                                            \
+                inputs,                                                        \
+                outputs,                                                       \
+                ints,                                                          \
+                floats,                                                        \
+                name,                                                          \
+                int_names,                                                     \
+                float_names},
 static const struct operator_info rows[] = {TANDEM_OPERATORS(ROW)};
-#undef ROW
 
 #define ROW_COUNT (sizeof rows / sizeof rows[0])
 
-/* index_of_id maps an operator id to its index in the array `rows` plus 1. The
- * value 0 means that no operator has this id. */
-enum {
-#define INDEX(ID, ...) INDEX_##ID,
-    TANDEM_OPERATORS(INDEX)
-#undef INDEX
-};
-static const uint8_t index_of_id[TANDEM_OP_ID_END] = {
-#define SLOT(ID, number, ...) [number] = INDEX_##ID + 1,
-    TANDEM_OPERATORS(SLOT)
-#undef SLOT
-};
-
 const struct operator_info *operator_lookup(uint32_t id)
 {
-    if (id >= TANDEM_OP_ID_END || index_of_id[id] == 0)
-        return NULL;
-    return &rows[index_of_id[id] - 1];
+    return id < ROW_COUNT && rows[id].name != NULL ? &rows[id] : NULL;
 }
 
 const struct operator_info *operator_row_by_name(const char *name)
 {
     for (uint32_t i = 0; name != NULL && i < ROW_COUNT; i++)
-        if (strcmp(rows[i].name, name) == 0)
+        if (rows[i].name != NULL && strcmp(rows[i].name, name) == 0)
             return &rows[i];
     return NULL;
-}
-
-const struct operator_info *operator_row_at(uint32_t index)
-{
-    return index < ROW_COUNT ? &rows[index] : NULL;
 }
 
 const char *operator_name(uint32_t id)
@@ -60,60 +40,32 @@ const char *operator_name(uint32_t id)
     return row != NULL ? row->name : "unknown operator";
 }
 
+/* Names of all dtypes. The most frequent dtypes come first. */
+static const struct {
+    uint32_t dtype;
+    const char *name;
+} dtypes[] = {{TANDEM_F32, "f32"}, {TANDEM_F16, "f16"}, {TANDEM_BF16, "bf16"},
+              {TANDEM_I64, "i64"}, {TANDEM_I32, "i32"}, {TANDEM_BOOL, "bool"},
+              {TANDEM_U8, "u8"},   {TANDEM_I8, "i8"},   {TANDEM_I16, "i16"},
+              {TANDEM_U16, "u16"}, {TANDEM_U32, "u32"}, {TANDEM_U64, "u64"},
+              {TANDEM_F64, "f64"}};
+
+#define DTYPE_COUNT (sizeof dtypes / sizeof dtypes[0])
+
 const char *dtype_name(uint32_t dtype)
 {
-    switch (dtype) {
-    case TANDEM_I8:
-        return "i8";
-    case TANDEM_I16:
-        return "i16";
-    case TANDEM_I32:
-        return "i32";
-    case TANDEM_I64:
-        return "i64";
-    case TANDEM_U8:
-        return "u8";
-    case TANDEM_U16:
-        return "u16";
-    case TANDEM_U32:
-        return "u32";
-    case TANDEM_U64:
-        return "u64";
-    case TANDEM_F16:
-        return "f16";
-    case TANDEM_F32:
-        return "f32";
-    case TANDEM_F64:
-        return "f64";
-    case TANDEM_BF16:
-        return "bf16";
-    case TANDEM_BOOL:
-        return "bool";
-    default:
-        return "unknown dtype";
-    }
+    for (uint32_t i = 0; i < DTYPE_COUNT; i++)
+        if (dtypes[i].dtype == dtype)
+            return dtypes[i].name;
+    return "unknown dtype";
 }
 
 uint32_t dtype_bytes(uint32_t dtype)
 {
-    switch (dtype) {
-    case TANDEM_I8:
-    case TANDEM_I16:
-    case TANDEM_I32:
-    case TANDEM_I64:
-    case TANDEM_U8:
-    case TANDEM_U16:
-    case TANDEM_U32:
-    case TANDEM_U64:
-    case TANDEM_F16:
-    case TANDEM_F32:
-    case TANDEM_F64:
-    case TANDEM_BF16:
-    case TANDEM_BOOL:
-        return TANDEM_DTYPE_BYTES(dtype);
-    default:
-        return 0;
-    }
+    for (uint32_t i = 0; i < DTYPE_COUNT; i++)
+        if (dtypes[i].dtype == dtype)
+            return TANDEM_DTYPE_BYTES(dtype);
+    return 0;
 }
 
 float attribute_outside_f32(double value)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The operator table of backend.h as constant data. Callable from any
+/* The operator table of backend.h as constant data. May be called from any
  * thread. */
 #ifndef TANDEM_COMMON_OPERATOR_TABLE_H
 #define TANDEM_COMMON_OPERATOR_TABLE_H
@@ -17,11 +17,10 @@ struct operator_info {
     const char *name, *int_names, *float_names;
 };
 
-/* Both functions return an operator's row, or NULL for an unknown operator. */
+/* Two functions that return the table's row of an operator, or NULL if there is
+ * no such operator. Every id is less than TANDEM_OP_ID_END. */
 const struct operator_info *operator_lookup(uint32_t id);
 const struct operator_info *operator_row_by_name(const char *name);
-/* Returns the table's row at an index, or NULL past the last row. */
-const struct operator_info *operator_row_at(uint32_t index);
 
 /* Returns an operator's name, for example "relu", or "unknown operator". */
 const char *operator_name(uint32_t id);

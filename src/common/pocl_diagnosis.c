@@ -13,27 +13,26 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Writes the directory in which PoCL caches compiled kernels. Returns the
- * environment variable that names it, or NULL. */
+/* Writes the path of PoCL's cache of compiled kernels. Returns the environment
+ * variable that sets the path, or NULL if none does. */
 static const char *cache_find(char *out_path, size_t bytes)
 {
-    const char *own = environment_get("POCL_CACHE_DIR");
-    const char *caches = environment_get("XDG_CACHE_HOME");
-    const char *home = environment_get("HOME");
+    static const char *const places[][2] = {{"POCL_CACHE_DIR", ""},
+                                            {"XDG_CACHE_HOME", "/pocl/kcache"},
+                                            {"HOME", "/.cache/pocl/kcache"}};
 
-    if (own != NULL)
-        snprintf(out_path, bytes, "%s", own);
-    else if (caches != NULL)
-        snprintf(out_path, bytes, "%s/pocl/kcache", caches);
-    else if (home != NULL)
-        snprintf(out_path, bytes, "%s/.cache/pocl/kcache", home);
-    return own != NULL      ? "POCL_CACHE_DIR"
-           : caches != NULL ? "XDG_CACHE_HOME"
-           : home != NULL   ? "HOME"
-                            : NULL;
+    for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+        const char *value = environment_get(places[i][0]);
+
+        if (value != NULL) {
+            snprintf(out_path, bytes, "%s%s", value, places[i][1]);
+            return places[i][0];
+        }
+    }
+    return NULL;
 }
 
-/* Removes the last part of an absolute or relative path. */
+/* Removes the last component of an absolute or relative path. */
 static void path_shorten(char *path)
 {
     char *slash = strrchr(path, '/');

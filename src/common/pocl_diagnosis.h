@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Diagnoses why PoCL, the OpenCL driver for CPUs, offers no device or cannot
- * compile.  Callable from any thread; creates and changes no file. */
+ * compile. Creates and changes no file. May be called from any thread. */
 #ifndef TANDEM_COMMON_POCL_DIAGNOSIS_H
 #define TANDEM_COMMON_POCL_DIAGNOSIS_H
 
@@ -11,15 +11,15 @@
 #define POCL_WHY_BYTES 400u
 
 /* Returns true if the environment makes PoCL abort the process when its devices
- * are listed. out_why then says why, and what to do. */
+ * are listed. out_why then holds the reason and what the user can do. */
 bool pocl_aborts(char *out_why, size_t bytes);
 
-/* Returns true if the user may create files in PoCL's cache directory, or may
- * create the directory if it is missing. If not, out_why names the directory,
- * the variable that it comes from, the reason and what to do. */
+/* Returns true if the user may create files in PoCL's cache directory or, if it
+ * is missing, may create the directory. Otherwise out_why names the directory,
+ * the variable that sets it, the reason and what the user can do. */
 bool pocl_cache_is_writable(char *out_why, size_t bytes);
 
-/* Writes why PoCL lists no device, or how to find the reason. */
+/* Writes to out_why why PoCL lists no device, or how to find the reason. */
 void pocl_explain_absence(char *out_why, size_t bytes);
 
 #endif

@@ -18,9 +18,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define LINKS_MAX 40u /* maximum symbolic links per path, as in Linux */
+#define LINKS_MAX 40u /* maximum number of symbolic links, as in Linux */
 
-/* Writes the text of errno, or "" for a file that does not exist, to why. */
+/* Writes the text of `errno` to why, or "" if a file does not exist. */
 static void why_system(char *why)
 {
     snprintf(why, SECURE_WHY_BYTES, "%s",
@@ -60,8 +60,8 @@ static const char *status_judge(const struct stat *status, bool sticky_serves)
 struct walk {
     int directory;       /* descriptor of the directory reached so far */
     unsigned links;      /* number of links followed */
-    char rest[PATH_MAX]; /* part of the path not walked yet */
-    char seen[PATH_MAX]; /* path walked so far, for messages */
+    char rest[PATH_MAX]; /* part of the path that is not walked yet */
+    char seen[PATH_MAX]; /* path that was walked so far, for messages */
 };
 
 static bool walk_fail(const struct walk *walk, char *why, const char *what)
@@ -92,7 +92,7 @@ static bool walk_root(struct walk *walk, char *why)
     return problem == NULL || walk_fail(walk, why, problem);
 }
 
-/* Takes the first part of the remaining path. Returns false if none remains. */
+/* Moves the next component of walk->rest to out_part, or returns false. */
 static bool walk_part(struct walk *walk, char *out_part)
 {
     const char *start = walk->rest + strspn(walk->rest, "/");
@@ -155,7 +155,7 @@ static int part_open(int directory, const char *part, enum secure_use use)
     return openat(directory, part, flags);
 }
 
-/* Walks one part of the path: enters the directory or follows the link. */
+/* Walks one component of the path: enters the directory or follows the link. */
 static bool walk_step(struct walk *walk, const char *part, enum secure_use use,
                       char *why)
 {

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Opens files and directories that only root and the effective user can modify
  * or replace. Each check applies to the open descriptor, so a name cannot be
- * exchanged between check and use. Callable from any thread; does not set the
- * last error. docs/secure-files.md gives the reasons.
- *
- * If a function fails, out_why holds the reason, or "" if the file or
- * directory does not exist. */
+ * exchanged between check and use. The functions may be called from any thread
+ * and do not set the last error. docs/secure-files.md gives the reasons. If a
+ * function fails, out_why holds the reason, or "" if the file or directory does
+ * not exist. */
 #ifndef TANDEM_COMMON_SECURE_FILE_H
 #define TANDEM_COMMON_SECURE_FILE_H
 
@@ -16,11 +15,11 @@
 #define SECURE_WHY_BYTES 512u
 
 enum secure_use {
-    SECURE_READ, /* directory may be sticky and writable by all, like /tmp */
-    /* Directory that is created if missing, with mode 0700 regardless of the
-     * umask; not writable by others, even if sticky. */
+    SECURE_READ, /* may be sticky and writable by all, like /tmp */
+    /* Directory that others cannot write, even if it is sticky. A missing
+     * directory is created with mode 0700 regardless of the umask. */
     SECURE_WRITE,
-    SECURE_PUBLISH, /* like SECURE_WRITE, but created with mode 0755 */
+    SECURE_PUBLISH, /* like SECURE_WRITE, but a new directory gets mode 0755 */
 };
 
 /* Opens a directory by its absolute path. Returns a descriptor that the caller
@@ -44,8 +43,8 @@ struct file_part {
 };
 
 enum replace_option {
-    REPLACE_DURABLE = 1, /* the file is synced to disk before returning */
-    REPLACE_PUBLIC = 2 /* mode 0644 instead of 0600, regardless of the umask */
+    REPLACE_DURABLE = 1, /* sync the file to disk before returning */
+    REPLACE_PUBLIC = 2   /* file mode 0644, not 0600, regardless of the umask */
 };
 
 /* Writes the parts to a temporary file and renames it to name. `how` combines

@@ -20,13 +20,6 @@ const char *shape_text(const struct tandem_tensor_desc *tensor, char *text)
     return text;
 }
 
-void operand_name(char *text, size_t text_bytes,
-                  const struct operator_info *row, bool output, uint32_t place)
-{
-    snprintf(text, text_bytes, "%s: %s %u", row->name,
-             output ? "output" : "input", (unsigned)place);
-}
-
 bool shape_broadcasts(const struct tandem_tensor_desc *from,
                       const struct tandem_tensor_desc *to)
 {
@@ -74,7 +67,7 @@ infer_broadcast(const struct operator_info *row,
             else if (input->shape[j] != 1 && input->shape[j] != *size)
                 return argument_error(
                     "%s: input %u of shape %s does not broadcast with %s",
-                    row->name, (unsigned)i, shape_text(input, left),
+                    row->name, i, shape_text(input, left),
                     shape_text(out, right));
         }
     }
@@ -90,14 +83,14 @@ infer_transpose(const struct tandem_op *op,
     if (op->int_count < input->rank || (input->rank > 0 && op->ints == NULL))
         return argument_error(
             "transpose: needs %u integer attributes (perm), got %u",
-            (unsigned)input->rank, (unsigned)op->int_count);
+            input->rank, op->int_count);
     out->rank = input->rank;
     for (uint32_t i = 0; i < input->rank; i++) {
         int64_t axis = op->ints[i];
         if (axis < 0 || axis >= input->rank || (seen >> axis & 1u) != 0)
             return argument_error(
                 "transpose: perm[%u] = %lld is outside rank %u or there twice",
-                (unsigned)i, (long long)axis, (unsigned)input->rank);
+                i, (long long)axis, input->rank);
         seen |= 1u << axis;
         out->shape[i] = input->shape[axis];
     }
@@ -119,12 +112,12 @@ static enum tandem_status check_axes(const struct operator_info *row,
         return argument_error("%s: axes mask 0x%llx names %s for rank %u",
                               row->name, (unsigned long long)axes,
                               axes == 0 ? "no axis" : "axes out of range",
-                              (unsigned)rank);
+                              rank);
     if (row->op_class == TANDEM_CLASS_ARG_REDUCE && axes != all &&
         (axes & (axes - 1u)) != 0)
         return argument_error(
             "%s: axes mask 0x%llx must name one axis or all %u", row->name,
-            (unsigned long long)axes, (unsigned)rank);
+            (unsigned long long)axes, rank);
     return TANDEM_OK;
 }
 
@@ -160,7 +153,7 @@ static enum tandem_status check_axis(const struct operator_info *row,
     if (axis >= -(int64_t)rank && axis < (int64_t)rank)
         return TANDEM_OK;
     return argument_error("%s: axis %lld is out of range for rank %u",
-                          row->name, (long long)axis, (unsigned)rank);
+                          row->name, (long long)axis, rank);
 }
 
 static enum tandem_status infer_gather(const struct operator_info *row,
@@ -177,7 +170,7 @@ static enum tandem_status infer_gather(const struct operator_info *row,
     if (data->rank - 1 + indices->rank > TANDEM_MAX_RANK)
         return argument_error(
             "gather: the result's rank %u is above the maximum %u",
-            (unsigned)(data->rank - 1 + indices->rank), TANDEM_MAX_RANK);
+            (data->rank - 1 + indices->rank), TANDEM_MAX_RANK);
     out->rank = 0;
     for (uint32_t i = 0; i < axis; i++)
         out->shape[out->rank++] = data->shape[i];
@@ -237,9 +230,8 @@ infer_norm(const struct operator_info *row, const struct tandem_op *op,
         if (!same)
             return argument_error("%s: input %u has shape %s where that of the "
                                   "axes of %s from axis %u on is needed",
-                                  row->name, (unsigned)i,
-                                  shape_text(inputs[i], left),
-                                  shape_text(input, right), (unsigned)axis);
+                                  row->name, i, shape_text(inputs[i], left),
+                                  shape_text(input, right), axis);
     }
     take_shape(out, input);
     return TANDEM_OK;
@@ -270,8 +262,7 @@ enum tandem_status infer_output(const struct tandem_op *op,
     if (row == NULL || row->inputs == 0 || input_count != row->inputs ||
         output >= row->outputs)
         return argument_error("%s: no output %u of %u inputs can be inferred",
-                              operator_name(op->id), (unsigned)output,
-                              (unsigned)input_count);
+                              operator_name(op->id), output, input_count);
     out->dtype = output_dtype(row, inputs, input_count, out->dtype);
     switch (row->op_class) {
     case TANDEM_CLASS_BINARY:

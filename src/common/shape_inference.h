@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Infers output shapes, formats shapes and operand names for messages, and
- * checks broadcasting. Callable from any thread. */
+/* Infers output shapes, formats shapes for messages, and checks broadcasting.
+ * May be called from any thread. */
 #ifndef TANDEM_COMMON_SHAPE_INFERENCE_H
 #define TANDEM_COMMON_SHAPE_INFERENCE_H
 
@@ -11,12 +11,8 @@
 /* Buffer size, in bytes, that suffices for the text of every shape. */
 #define SHAPE_TEXT (TANDEM_MAX_RANK * 22u + 4u)
 
-/* Writes a shape, as in "[2, 3]", to text (SHAPE_TEXT bytes); returns text. */
+/* Writes a shape, as in "[2, 3]", to text (SHAPE_TEXT bytes). Returns text. */
 const char *shape_text(const struct tandem_tensor_desc *tensor, char *text);
-
-/* Writes an operand's name, for example "relu: input 0", to text. */
-void operand_name(char *text, size_t text_bytes,
-                  const struct operator_info *row, bool output, uint32_t place);
 
 /* Returns true if `from` broadcasts to exactly the shape of `to`. */
 bool shape_broadcasts(const struct tandem_tensor_desc *from,

@@ -20,8 +20,8 @@ enum tandem_status check_flags(const char *what, uint32_t flags, uint32_t known)
     if ((flags & ~known) == 0)
         return TANDEM_OK;
     return argument_error(
-        "%s: flags 0x%x has unknown bits; the known bits are 0x%x", what,
-        (unsigned)flags, (unsigned)known);
+        "%s: flags 0x%x has unknown bits; the known bits are 0x%x", what, flags,
+        known);
 }
 
 void struct_size_fill(void *out, const void *from, size_t from_bytes)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Checks struct_size and flags, the fields that let the public ABI grow. A
  * struct_size of 0 is always an error: the caller forgot to set the field, and
- * all other fields would count as absent. Callable from any thread. */
+ * all other fields would count as absent. May be called from any thread. */
 #ifndef TANDEM_COMMON_STRUCT_SIZE_H
 #define TANDEM_COMMON_STRUCT_SIZE_H
 

@@ -10,14 +10,14 @@ enum tandem_status check_shape(const char *what, uint32_t dtype, uint32_t rank,
     uint32_t bytes = dtype_bytes(dtype);
     int64_t elements = 1, limit = 1;
     if (bytes == 0)
-        return argument_error("%s: unknown dtype 0x%x", what, (unsigned)dtype);
+        return argument_error("%s: unknown dtype 0x%x", what, dtype);
     if (rank > TANDEM_MAX_RANK)
-        return argument_error("%s: rank %u is above the maximum %u", what,
-                              (unsigned)rank, TANDEM_MAX_RANK);
+        return argument_error("%s: rank %u is above the maximum %u", what, rank,
+                              TANDEM_MAX_RANK);
     for (uint32_t i = 0; i < rank; i++) {
         if (shape[i] < 0)
             return argument_error("%s: axis %u has the negative size %lld",
-                                  what, (unsigned)i, (long long)shape[i]);
+                                  what, i, (long long)shape[i]);
         elements *= shape[i] != 0;
         if (shape[i] != 0 && __builtin_mul_overflow(limit, shape[i], &limit))
             limit = INT64_MAX;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shapes, strides and byte ranges of tensors.  The checks set the last error.
- * Callable from any thread; allocates no memory. */
+/* Shapes, strides and byte ranges of tensors. A failed check sets the last
+ * error. The functions may be called from any thread and allocate no memory. */
 #ifndef TANDEM_COMMON_TENSOR_EXTENT_H
 #define TANDEM_COMMON_TENSOR_EXTENT_H
 

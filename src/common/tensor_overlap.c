@@ -17,7 +17,7 @@
 
 #include <stdlib.h>
 
-#include "common/argument_check.h"
+#include "common/tensor_extent.h"
 
 #define TERMS (2u * TANDEM_MAX_RANK)
 /* Maximum number of values that a search tries before it gives up. */
@@ -32,14 +32,14 @@ struct term {
 struct search {
     uint32_t count, steps;
     struct term terms[TERMS]; /* strides are positive and decreasing */
-    /* Bounds of the sum of slack and of the terms number i and higher. */
+    /* Bounds of the sum of slack and of all terms from number i on. */
     int64_t least[TERMS + 1], most[TERMS + 1];
 };
 
 /* ---- arithmetic ---- */
 
-/* Two functions that divide and round down or up; divisor > 0. Most quotients
- * are 0, so the functions avoid the slow division for them. */
+/* Two functions that divide by a positive divisor and round down or up. Most
+ * quotients are 0, and for those the functions avoid the slow division. */
 static int64_t divide_down(int64_t value, int64_t divisor)
 {
     if (value >= 0 && value < divisor)
@@ -79,19 +79,9 @@ static int64_t inverse(int64_t value, int64_t modulus)
     return x < 0 ? x + modulus : x;
 }
 
-/* Computes a * b modulo modulus. Returns false if a * b overflows. */
-static bool multiply_modulo(int64_t a, int64_t b, int64_t modulus, int64_t *out)
-{
-    int64_t product;
-    if (__builtin_mul_overflow(a, b, &product))
-        return false;
-    *out = product % modulus;
-    return true;
-}
-
 /* ---- the search ---- */
 
-/* Adds a term. Its stride must be <= the last one's, and low <= 0 <= high. */
+/* Adds a term with low <= 0 <= high. Strides must not increase. */
 static void term_add(struct search *search, int64_t stride, int64_t low,
                      int64_t high)
 {
@@ -128,8 +118,9 @@ static bool pair_reaches(const struct term *p, const struct term *q,
     if (modulus > 1) {
         int64_t rest = multiple % modulus;
         rest = rest < 0 ? rest + modulus : rest;
-        if (!multiply_modulo(rest, inverse(stride, modulus), modulus, &v))
+        if (__builtin_mul_overflow(rest, inverse(stride, modulus), &v))
             return true;
+        v %= modulus;
     }
     int64_t low = divide_up(multiple - modulus * q->high, stride);
     int64_t high = divide_down(multiple - modulus * q->low, stride);
@@ -222,7 +213,7 @@ static void axis_add(struct runs *runs, int64_t stride, int64_t most)
     runs->axes[at] = (struct term){stride, 0, most};
 }
 
-/* Finds the tensor's runs. Returns false if it spans over REACH_MAX bytes. */
+/* Finds the runs. Returns false if they span more than REACH_MAX bytes. */
 static bool runs_make(struct runs *out, const struct tandem_tensor_desc *tensor)
 {
     int64_t bytes = TANDEM_DTYPE_BYTES(tensor->dtype), reach = 0;
@@ -272,6 +263,25 @@ bool tensors_disjoint(const struct tandem_tensor_desc *a,
     }
     reach_find(&search, 0, 1 - of_b.bytes, of_a.bytes - 1);
     return !reachable(&search, 0, of_b.start - of_a.start - distance_bytes);
+}
+
+bool tensor_range_find(struct tensor_range *out,
+                       const struct tandem_tensor_desc *tensor, uint64_t base,
+                       uint64_t bytes)
+{
+    uint64_t first, end;
+    if (!tensor_extent(tensor, &first, &end) || end > bytes)
+        return false;
+    *out = (struct tensor_range){tensor, base + first, base + end,
+                                 base + tensor->byte_offset};
+    return true;
+}
+
+bool tensors_overlap(const struct tensor_range *a, const struct tensor_range *b)
+{
+    return a->first < b->end && b->first < a->end &&
+           !tensors_disjoint(a->tensor, b->tensor,
+                             (int64_t)(a->origin - b->origin));
 }
 
 /* ---- one tensor ---- */

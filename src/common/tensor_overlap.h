@@ -6,7 +6,7 @@
  * The answer "disjoint" is always correct. All disjoint views of one row-major
  * tensor are recognized if they come from slicing, slicing with a step,
  * reversing and permuting axes. For other pairs the search may give up, and
- * they count as overlapping. Callers should compare extents first. */
+ * they count as overlapping. */
 #ifndef TANDEM_COMMON_TENSOR_OVERLAP_H
 #define TANDEM_COMMON_TENSOR_OVERLAP_H
 
@@ -15,13 +15,31 @@
 /* Returns true if two elements of the tensor have the same address. */
 bool tensor_overlaps_itself(const struct tandem_tensor_desc *tensor);
 
+/* Address range [first, end) of a tensor, and the address of its element
+ * (0, ..., 0). */
+struct tensor_range {
+    const struct tandem_tensor_desc *tensor;
+    uint64_t first, end, origin;
+};
+
+/* Computes the addresses of a tensor in a buffer of `bytes` bytes at address
+ * `base`. Returns false if the tensor reaches outside the buffer. */
+bool tensor_range_find(struct tensor_range *out,
+                       const struct tandem_tensor_desc *tensor, uint64_t base,
+                       uint64_t bytes);
+
+/* Returns true if the tensors share a byte. */
+bool tensors_overlap(const struct tensor_range *a,
+                     const struct tensor_range *b);
+
 /* Returns true if no byte belongs to both tensors. distance_bytes is the
  * address of a's element (0, ...) minus that of b's. Takes 30 to 60 ns. */
 bool tensors_disjoint(const struct tandem_tensor_desc *a,
                       const struct tandem_tensor_desc *b,
                       int64_t distance_bytes);
 
-/* Returns true if buffer, offset, dtype, shape and strides of a and b agree. */
+/* Returns true if a and b have equal buffers, offsets, dtypes, shapes and
+ * strides. */
 bool tensors_same(const struct tandem_tensor_desc *a,
                   const struct tandem_tensor_desc *b);
 

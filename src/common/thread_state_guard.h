@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sets a safe thread state around calls of foreign code that may start threads,
- * and restores the host's state afterwards.  Blocks signals and sets the
- * default floating-point environment, because new threads inherit both, and
- * sets the locale "C" for reading and writing numbers.  Fault signals stay
- * unblocked; so do SIGHUP, SIGINT, SIGQUIT and SIGTERM if they have no handler
- * and the host does not block them.  A guard takes 2 µs, so use it for slow
- * calls only.  Callable from any thread; do not call the host's callbacks
+ * and restores the host's state afterwards. Blocks signals and sets the default
+ * floating-point environment, because new threads inherit both, and sets the
+ * locale "C" for reading and writing numbers. Fault signals stay unblocked; so
+ * do SIGHUP, SIGINT, SIGQUIT and SIGTERM if they have no handler and the host
+ * does not block them. A guard takes 2 µs, so use it for slow calls only. The
+ * functions may be called from any thread. Do not call the host's callbacks
  * inside a guard. */
 #ifndef TANDEM_COMMON_THREAD_STATE_GUARD_H
 #define TANDEM_COMMON_THREAD_STATE_GUARD_H

@@ -405,8 +405,11 @@ bool keys_find(struct keys *out, const struct platform_device *hardware,
         return false;
     }
     search_start(&search, out, hardware, group_log2);
-    for (uint32_t i = 0; (search.row = operator_row_at(i)) != NULL; i++) {
-        search.op.id = search.row->id;
+    for (uint32_t id = 0; id < TANDEM_OP_ID_END; id++) {
+        search.row = operator_lookup(id);
+        if (search.row == NULL)
+            continue;
+        search.op.id = id;
         search.valid = false;
         if (search.row->op_class == TANDEM_CLASS_GEMM)
             products_try(&search);

@@ -45,7 +45,7 @@ void driver_test_results_add_working(struct driver_test_results *results,
 void driver_test_results_add_broken(struct driver_test_results *results,
                                     const struct icd *icd, const char *what)
 {
-    const struct icd_list one = {(struct icd *)icd, 1};
+    const struct icd_list one = {.icds = {*icd}, .count = 1};
 
     driver_test_results_add_working(results, icd);
     driver_records_add(&results->broken, results->when, what, &one);

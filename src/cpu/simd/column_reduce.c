@@ -137,7 +137,7 @@ static inline vf lanes_sum(const float *x, int64_t rows, int64_t stride,
     return a + b;
 }
 
-/* Sums a block of rows in f64, for blocks whose f32 sum overflows. */
+/* Sums a block of rows in f64, because its sum in f32 overflows. */
 static void lanes_sum_wide(const float *x, int64_t rows, int64_t stride,
                            int64_t n, double *accumulators)
 {

@@ -293,7 +293,7 @@ static void row_fma(const struct row *row)
 
 /* ---- f16 and bf16 ------------------------------------------------------- */
 
-/* Converts the last, partial vector in a buffer that holds a full vector. */
+/* The last, partial vector is converted in a buffer of a full vector. */
 #define WIDEN(name)                                                            \
     static void name##_widen(float *y, const uint16_t *x, int64_t n)           \
     {                                                                          \

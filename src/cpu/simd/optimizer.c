@@ -40,7 +40,7 @@ static inline bool squares_ordinary(vf square)
     return vm_bits(vf_compare(within, square, NEQ_UQ)) == 0;
 }
 
-/* Returns Adam's updated mean square.  f holds the attributes params->f. */
+/* Returns Adam's updated mean square of gradients. f is params->f. */
 static inline vf mean_square(const float *f, vf v, vf gradient)
 {
     return vf_fma(vf_set(f[3]), v, vf_set(f[4]) * gradient * gradient);

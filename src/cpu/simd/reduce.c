@@ -169,7 +169,7 @@ static inline double block_square(const float *x, int64_t n, vf mean)
     return vf_total((a + b) + (c + d));
 }
 
-/* Recomputes a block of elements in f64 if its sum is tiny; see row_dot. */
+/* Sums the squares of x - m. Recomputes blocks in f64 like row_dot. */
 static double row_square_about(const float *x, int64_t n, float m)
 {
     double sum = 0;

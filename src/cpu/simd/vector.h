@@ -79,8 +79,8 @@ static inline void vd_store(double *p, vd x)
 {
     *(vd_unaligned *)p = x;
 }
-/* Loads or stores n lanes, but at most a full vector.  Lanes that are not
- * loaded are 0. */
+/* Two functions that load or store n lanes, but at most a full vector. Lanes
+ * that are not loaded are 0. */
 static inline vf lanes_load(const float *p, int64_t n)
 {
     return n >= LANES ? vf_load(p) : vf_load_part(p, n, vf_set(0));

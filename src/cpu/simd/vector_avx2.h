@@ -18,10 +18,18 @@ typedef __m256d vd;
 #define SLEEF1(name) Sleef_##name##f8_u10avx2
 #define SLEEF_POW Sleef_powf8_u10avx2
 
-static inline vf vf_set(float x)
-{
-    return _mm256_set1_ps(x);
-}
+#define vf_set _mm256_set1_ps
+#define vf_fma _mm256_fmadd_ps
+#define vf_sqrt _mm256_sqrt_ps
+#define vf_or _mm256_or_ps
+#define vf_xor _mm256_xor_ps
+#define vf_andnot _mm256_andnot_ps
+#define vf_max_raw _mm256_max_ps
+#define vf_min_raw _mm256_min_ps
+#define vm_or _mm256_or_ps
+#define vm_and _mm256_and_ps
+#define vd_fma _mm256_fmadd_pd
+
 static inline __m256i part_mask(int64_t n)
 {
     return _mm256_cmpgt_epi32(_mm256_set1_epi32((int)n),
@@ -67,14 +75,6 @@ static inline void vf_store_bf16(uint16_t *p, vf x)
                      _mm_packus_epi32(_mm256_castsi256_si128(y),
                                       _mm256_extracti128_si256(y, 1)));
 }
-static inline vf vf_fma(vf a, vf b, vf c)
-{
-    return _mm256_fmadd_ps(a, b, c);
-}
-static inline vf vf_sqrt(vf x)
-{
-    return _mm256_sqrt_ps(x);
-}
 static inline vf vf_floor(vf x)
 {
     return _mm256_round_ps(x, 0x09);
@@ -97,38 +97,10 @@ static inline vf vf_scale(vf x, vf n)
     return _mm256_mul_ps(_mm256_mul_ps(x, _mm256_castsi256_ps(half)),
                          _mm256_castsi256_ps(rest));
 }
-static inline vf vf_or(vf a, vf b)
-{
-    return _mm256_or_ps(a, b);
-}
-static inline vf vf_xor(vf a, vf b)
-{
-    return _mm256_xor_ps(a, b);
-}
-static inline vf vf_andnot(vf a, vf b)
-{
-    return _mm256_andnot_ps(a, b);
-}
-static inline vf vf_max_raw(vf a, vf b)
-{
-    return _mm256_max_ps(a, b);
-}
-static inline vf vf_min_raw(vf a, vf b)
-{
-    return _mm256_min_ps(a, b);
-}
 #define vf_compare(a, b, how) _mm256_cmp_ps(a, b, _CMP_##how)
 static inline vf vf_select(vm mask, vf a, vf b)
 {
     return _mm256_blendv_ps(b, a, mask);
-}
-static inline vm vm_or(vm a, vm b)
-{
-    return _mm256_or_ps(a, b);
-}
-static inline vm vm_and(vm a, vm b)
-{
-    return _mm256_and_ps(a, b);
 }
 static inline uint32_t vm_bits(vm mask)
 {
@@ -148,10 +120,6 @@ static inline vd vd_low(vf x)
 static inline vd vd_high(vf x)
 {
     return _mm256_cvtps_pd(_mm256_extractf128_ps(x, 1));
-}
-static inline vd vd_fma(vd a, vd b, vd c)
-{
-    return _mm256_fmadd_pd(a, b, c);
 }
 /* Interleaves single rows, then pairs of rows, and then halves of vectors. */
 static inline void vf_transpose(vf *r)

@@ -18,10 +18,17 @@ typedef __m512d vd;
 #define SLEEF1(name) Sleef_##name##f16_u10avx512f
 #define SLEEF_POW Sleef_powf16_u10avx512f
 
-static inline vf vf_set(float x)
-{
-    return _mm512_set1_ps(x);
-}
+#define vf_set _mm512_set1_ps
+#define vf_fma _mm512_fmadd_ps
+#define vf_sqrt _mm512_sqrt_ps
+#define vf_scale _mm512_scalef_ps
+#define vf_or _mm512_or_ps
+#define vf_xor _mm512_xor_ps
+#define vf_andnot _mm512_andnot_ps
+#define vf_max_raw _mm512_max_ps
+#define vf_min_raw _mm512_min_ps
+#define vd_fma _mm512_fmadd_pd
+
 static inline vf vf_load_part(const float *p, int64_t n, vf fill)
 {
     return _mm512_mask_loadu_ps(fill, (vm)((1u << n) - 1), p);
@@ -59,14 +66,6 @@ static inline void vf_store_bf16(uint16_t *p, vf x)
                              high, _mm512_set1_epi32(0x40));
     _mm256_storeu_si256((__m256i *)(void *)p, _mm512_cvtepi32_epi16(y));
 }
-static inline vf vf_fma(vf a, vf b, vf c)
-{
-    return _mm512_fmadd_ps(a, b, c);
-}
-static inline vf vf_sqrt(vf x)
-{
-    return _mm512_sqrt_ps(x);
-}
 static inline vf vf_floor(vf x)
 {
     return _mm512_roundscale_ps(x, 0x09);
@@ -78,30 +77,6 @@ static inline vf vf_ceil(vf x)
 static inline vf vf_round(vf x)
 {
     return _mm512_roundscale_ps(x, 0x08);
-}
-static inline vf vf_scale(vf x, vf n)
-{
-    return _mm512_scalef_ps(x, n);
-}
-static inline vf vf_or(vf a, vf b)
-{
-    return _mm512_or_ps(a, b);
-}
-static inline vf vf_xor(vf a, vf b)
-{
-    return _mm512_xor_ps(a, b);
-}
-static inline vf vf_andnot(vf a, vf b)
-{
-    return _mm512_andnot_ps(a, b);
-}
-static inline vf vf_max_raw(vf a, vf b)
-{
-    return _mm512_max_ps(a, b);
-}
-static inline vf vf_min_raw(vf a, vf b)
-{
-    return _mm512_min_ps(a, b);
 }
 #define vf_compare(a, b, how) _mm512_cmp_ps_mask(a, b, _CMP_##how)
 static inline vf vf_select(vm mask, vf a, vf b)
@@ -132,10 +107,6 @@ static inline vd vd_low(vf x)
 static inline vd vd_high(vf x)
 {
     return _mm512_cvtps_pd(_mm512_extractf32x8_ps(x, 1));
-}
-static inline vd vd_fma(vd a, vd b, vd c)
-{
-    return _mm512_fmadd_pd(a, b, c);
 }
 
 #endif

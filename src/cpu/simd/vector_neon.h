@@ -19,10 +19,23 @@ typedef float64x2_t vd;
 #define SLEEF1(name) Sleef_##name##f4_u10advsimd
 #define SLEEF_POW Sleef_powf4_u10advsimd
 
-static inline vf vf_set(float x)
-{
-    return vdupq_n_f32(x);
-}
+#define vf_set vdupq_n_f32
+#define vf_sqrt vsqrtq_f32
+#define vf_floor vrndmq_f32
+#define vf_ceil vrndpq_f32
+#define vf_round vrndnq_f32
+#define vf_max_raw vmaxq_f32
+#define vf_min_raw vminq_f32
+#define vf_compare_EQ_OQ vceqq_f32
+#define vf_compare_LT_OQ vcltq_f32
+#define vf_compare_LE_OQ vcleq_f32
+#define vf_compare_GT_OQ vcgtq_f32
+#define vf_compare_GE_OQ vcgeq_f32
+#define vf_select vbslq_f32
+#define vm_or vorrq_u32
+#define vm_and vandq_u32
+#define vd_high vcvt_high_f64_f32
+
 static inline vf vf_load_part(const float *p, int64_t n, vf fill)
 {
     vf x = vld1q_lane_f32(p, fill, 0);
@@ -61,22 +74,6 @@ static inline vf vf_fma(vf a, vf b, vf c)
 {
     return vfmaq_f32(c, a, b);
 }
-static inline vf vf_sqrt(vf x)
-{
-    return vsqrtq_f32(x);
-}
-static inline vf vf_floor(vf x)
-{
-    return vrndmq_f32(x);
-}
-static inline vf vf_ceil(vf x)
-{
-    return vrndpq_f32(x);
-}
-static inline vf vf_round(vf x)
-{
-    return vrndnq_f32(x);
-}
 /* Multiplies x by 2^n in two steps, because f32 cannot hold 2^128 or 2^129. */
 static inline vf vf_scale(vf x, vf n)
 {
@@ -102,38 +99,10 @@ static inline vf vf_andnot(vf a, vf b)
     return vreinterpretq_f32_u32(
         vbicq_u32(vreinterpretq_u32_f32(b), vreinterpretq_u32_f32(a)));
 }
-static inline vf vf_max_raw(vf a, vf b)
-{
-    return vmaxq_f32(a, b);
-}
-static inline vf vf_min_raw(vf a, vf b)
-{
-    return vminq_f32(a, b);
-}
 #define vf_compare(a, b, how) vf_compare_##how(a, b)
-static inline vm vf_compare_EQ_OQ(vf a, vf b)
-{
-    return vceqq_f32(a, b);
-}
 static inline vm vf_compare_NEQ_UQ(vf a, vf b)
 {
     return vmvnq_u32(vceqq_f32(a, b));
-}
-static inline vm vf_compare_LT_OQ(vf a, vf b)
-{
-    return vcltq_f32(a, b);
-}
-static inline vm vf_compare_LE_OQ(vf a, vf b)
-{
-    return vcleq_f32(a, b);
-}
-static inline vm vf_compare_GT_OQ(vf a, vf b)
-{
-    return vcgtq_f32(a, b);
-}
-static inline vm vf_compare_GE_OQ(vf a, vf b)
-{
-    return vcgeq_f32(a, b);
 }
 static inline vm vf_compare_NLE_UQ(vf a, vf b)
 {
@@ -142,18 +111,6 @@ static inline vm vf_compare_NLE_UQ(vf a, vf b)
 static inline vm vf_compare_UNORD_Q(vf a, vf b)
 {
     return vmvnq_u32(vandq_u32(vceqq_f32(a, a), vceqq_f32(b, b)));
-}
-static inline vf vf_select(vm mask, vf a, vf b)
-{
-    return vbslq_f32(mask, a, b);
-}
-static inline vm vm_or(vm a, vm b)
-{
-    return vorrq_u32(a, b);
-}
-static inline vm vm_and(vm a, vm b)
-{
-    return vandq_u32(a, b);
 }
 static inline uint32_t vm_bits(vm mask)
 {
@@ -171,10 +128,6 @@ static inline vm vm_load_bytes(const uint8_t *p)
 static inline vd vd_low(vf x)
 {
     return vcvt_f64_f32(vget_low_f32(x));
-}
-static inline vd vd_high(vf x)
-{
-    return vcvt_high_f64_f32(x);
 }
 static inline vd vd_fma(vd a, vd b, vd c)
 {

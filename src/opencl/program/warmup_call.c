@@ -161,14 +161,14 @@ static bool try_reduction(struct search *search,
 /* Tries reductions of growing length, because plans split only long rows. */
 static bool warmup_reduction(struct search *search)
 {
-    const struct operator_info *row;
     search->request.has_device_scope_visibility =
         KEY_KERNEL(search->key) == KERNEL_REDUCE_LAST_GROUP;
     search->hardware.info.compute_units = LARGE_UNIT_COUNT;
-    for (uint32_t i = 0; (row = operator_row_at(i)) != NULL; i++) {
-        if (row->op_class != TANDEM_CLASS_REDUCE &&
-            row->op_class != TANDEM_CLASS_ARG_REDUCE &&
-            row->op_class != TANDEM_CLASS_DOT)
+    for (uint32_t id = 0; id < TANDEM_OP_ID_END; id++) {
+        const struct operator_info *row = operator_lookup(id);
+        if (row == NULL || (row->op_class != TANDEM_CLASS_REDUCE &&
+                            row->op_class != TANDEM_CLASS_ARG_REDUCE &&
+                            row->op_class != TANDEM_CLASS_DOT))
             continue;
         for (uint32_t log2 = 2; log2 <= MAX_ROW_LOG2; log2++)
             if (try_reduction(search, row, (int64_t)1 << log2))
@@ -241,10 +241,12 @@ static bool try_lengths(struct search *search, const struct operator_info *row,
 
 static bool warmup_rows(struct search *search, bool norm, bool in_registers)
 {
-    const struct operator_info *row;
     search->hardware.info.compute_units =
         in_registers ? SMALL_UNIT_COUNT : LARGE_UNIT_COUNT;
-    for (uint32_t i = 0; (row = operator_row_at(i)) != NULL; i++) {
+    for (uint32_t id = 0; id < TANDEM_OP_ID_END; id++) {
+        const struct operator_info *row = operator_lookup(id);
+        if (row == NULL)
+            continue;
         bool belongs = norm ? row->op_class == TANDEM_CLASS_NORM
                             : row->op_class == TANDEM_CLASS_SOFTMAX ||
                                   row->op_class == TANDEM_CLASS_CROSS_ENTROPY;
