@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Replaces files atomically; see secure_file.h.
+/* Replaces files atomically and locks directories; see secure_file.h.
  *
  * A writer creates a temporary file in the same directory and renames it over
  * the target. If a writer is killed, a later writer removes its temporary
@@ -15,6 +15,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -169,4 +170,35 @@ bool file_replace_atomically(int directory, const char *name,
     if ((how & REPLACE_DURABLE) != 0)
         (void)fsync(directory);
     return true;
+}
+
+/* ---- locks ---- */
+
+#define PAUSE_MS 10u /* time between two tries to lock a directory */
+
+int lock_take(int directory, uint32_t most_ms)
+{
+    const struct timespec pause = {0, (long)PAUSE_MS * 1000000};
+    int lock = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    for (uint32_t waited = 0; lock >= 0; waited += PAUSE_MS) {
+        if (flock(lock, LOCK_EX | LOCK_NB) == 0)
+            return lock;
+        if ((errno != EWOULDBLOCK && errno != EINTR) || waited >= most_ms)
+            break;
+        nanosleep(&pause, NULL);
+    }
+    if (lock >= 0)
+        close(lock);
+    return -1;
+}
+
+/* Unlocks the directory before closing the descriptor: close does not unlock it
+ * while a forked child has a copy of the descriptor. */
+void lock_release(int lock)
+{
+    if (lock < 0)
+        return;
+    flock(lock, LOCK_UN);
+    close(lock);
 }

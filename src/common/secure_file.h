@@ -10,6 +10,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* Size, in bytes, of the buffer to which every out_why points. */
 #define SECURE_WHY_BYTES 512u
@@ -54,5 +55,13 @@ enum replace_option {
 bool file_replace_atomically(int directory, const char *name,
                              const struct file_part *parts, size_t count,
                              unsigned how, char *out_why);
+
+/* Locks an open directory exclusively, against other processes and other
+ * threads, and returns a descriptor for lock_release. Waits at most most_ms
+ * milliseconds while the directory is locked. Returns -1 on timeout, or if the
+ * file system does not support locks. */
+int lock_take(int directory, uint32_t most_ms);
+/* Unlocks the directory and closes `lock`. Does nothing if lock is -1. */
+void lock_release(int lock);
 
 #endif

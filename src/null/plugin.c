@@ -307,14 +307,23 @@ static void buffer_free(struct tandem_buffer *buffer)
     objects_free(buffer);
 }
 
+static enum tandem_status flags_check(const char *what, uint32_t flags,
+                                      uint32_t known)
+{
+    if ((flags & ~known) == 0)
+        return TANDEM_OK;
+    return fail(TANDEM_INVALID_ARGUMENT, "%s: flags 0x%x has unknown bits",
+                what, (unsigned)flags);
+}
+
 /* Checks a transfer: stream and buffer must be live and belong to the same
- * device, and the range must be inside the buffer. On success, *out_memory
- * points to the first byte of the range. */
+ * device, the range must be inside the buffer, and flags must be valid. On
+ * success, *out_memory points to the first byte of the range. */
 static enum tandem_status range_get(const char *what,
                                     const struct tandem_stream *stream,
                                     const struct tandem_buffer *buffer,
                                     uint64_t offset, uint64_t bytes,
-                                    unsigned char **out_memory)
+                                    uint32_t flags, unsigned char **out_memory)
 {
     const struct object *queue = object_get(stream, STREAM);
     const struct object *block = queue ? object_get(buffer, BUFFER) : NULL;
@@ -331,16 +340,7 @@ static enum tandem_status range_get(const char *what,
                     what, (unsigned long long)bytes, (unsigned long long)offset,
                     (unsigned long long)block->bytes);
     *out_memory = block->memory + offset;
-    return TANDEM_OK;
-}
-
-static enum tandem_status flags_check(const char *what, uint32_t flags,
-                                      uint32_t known)
-{
-    if ((flags & ~known) == 0)
-        return TANDEM_OK;
-    return fail(TANDEM_INVALID_ARGUMENT, "%s: flags 0x%x has unknown bits",
-                what, (unsigned)flags);
+    return flags_check(what, flags, TANDEM_TRANSFER_ASYNC);
 }
 
 /* Copies the data before it returns, even for TANDEM_TRANSFER_ASYNC. */
@@ -351,9 +351,7 @@ static enum tandem_status upload(struct tandem_stream *stream,
 {
     unsigned char *memory;
     enum tandem_status status =
-        range_get("upload", stream, buffer, offset, bytes, &memory);
-    if (status == TANDEM_OK)
-        status = flags_check("upload", flags, TANDEM_TRANSFER_ASYNC);
+        range_get("upload", stream, buffer, offset, bytes, flags, &memory);
     if (status != TANDEM_OK || bytes == 0)
         return status;
     if (source == NULL)
@@ -370,9 +368,7 @@ static enum tandem_status download(struct tandem_stream *stream,
 {
     unsigned char *memory;
     enum tandem_status status =
-        range_get("download", stream, buffer, offset, bytes, &memory);
-    if (status == TANDEM_OK)
-        status = flags_check("download", flags, TANDEM_TRANSFER_ASYNC);
+        range_get("download", stream, buffer, offset, bytes, flags, &memory);
     (void)timeout_ns;
     if (status != TANDEM_OK || bytes == 0)
         return status;
@@ -390,10 +386,10 @@ static enum tandem_status copy(struct tandem_stream *stream,
 {
     unsigned char *to, *from;
     enum tandem_status status =
-        range_get("copy to", stream, target, target_offset, bytes, &to);
+        range_get("copy to", stream, target, target_offset, bytes, 0, &to);
     if (status == TANDEM_OK)
-        status =
-            range_get("copy from", stream, source, source_offset, bytes, &from);
+        status = range_get("copy from", stream, source, source_offset, bytes, 0,
+                           &from);
     if (status != TANDEM_OK)
         return status;
     if (to < from + bytes && from < to + bytes)
@@ -413,7 +409,7 @@ static enum tandem_status fill(struct tandem_stream *stream,
 {
     unsigned char *memory;
     enum tandem_status status =
-        range_get("fill", stream, buffer, offset, bytes, &memory);
+        range_get("fill", stream, buffer, offset, bytes, 0, &memory);
     if (status != TANDEM_OK)
         return status;
     if (pattern == NULL ||

@@ -29,6 +29,11 @@ typedef __m256d vd;
 #define vm_or _mm256_or_ps
 #define vm_and _mm256_and_ps
 #define vd_fma _mm256_fmadd_pd
+#define vf_floor(x) _mm256_round_ps(x, 0x09)
+#define vf_ceil(x) _mm256_round_ps(x, 0x0a)
+#define vf_round(x) _mm256_round_ps(x, 0x08)
+#define vf_select(mask, a, b) _mm256_blendv_ps(b, a, mask)
+#define vf_compare(a, b, how) _mm256_cmp_ps(a, b, _CMP_##how)
 
 static inline __m256i part_mask(int64_t n)
 {
@@ -75,18 +80,6 @@ static inline void vf_store_bf16(uint16_t *p, vf x)
                      _mm_packus_epi32(_mm256_castsi256_si128(y),
                                       _mm256_extracti128_si256(y, 1)));
 }
-static inline vf vf_floor(vf x)
-{
-    return _mm256_round_ps(x, 0x09);
-}
-static inline vf vf_ceil(vf x)
-{
-    return _mm256_round_ps(x, 0x0a);
-}
-static inline vf vf_round(vf x)
-{
-    return _mm256_round_ps(x, 0x08);
-}
 /* Multiplies x by 2^n in two steps, because f32 cannot hold 2^128 or 2^129. */
 static inline vf vf_scale(vf x, vf n)
 {
@@ -96,11 +89,6 @@ static inline vf vf_scale(vf x, vf n)
     rest = _mm256_slli_epi32(_mm256_add_epi32(rest, one), 23);
     return _mm256_mul_ps(_mm256_mul_ps(x, _mm256_castsi256_ps(half)),
                          _mm256_castsi256_ps(rest));
-}
-#define vf_compare(a, b, how) _mm256_cmp_ps(a, b, _CMP_##how)
-static inline vf vf_select(vm mask, vf a, vf b)
-{
-    return _mm256_blendv_ps(b, a, mask);
 }
 static inline uint32_t vm_bits(vm mask)
 {

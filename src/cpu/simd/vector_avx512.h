@@ -28,6 +28,11 @@ typedef __m512d vd;
 #define vf_max_raw _mm512_max_ps
 #define vf_min_raw _mm512_min_ps
 #define vd_fma _mm512_fmadd_pd
+#define vf_floor(x) _mm512_roundscale_ps(x, 0x09)
+#define vf_ceil(x) _mm512_roundscale_ps(x, 0x0a)
+#define vf_round(x) _mm512_roundscale_ps(x, 0x08)
+#define vf_select(mask, a, b) _mm512_mask_blend_ps(mask, b, a)
+#define vf_compare(a, b, how) _mm512_cmp_ps_mask(a, b, _CMP_##how)
 
 static inline vf vf_load_part(const float *p, int64_t n, vf fill)
 {
@@ -65,23 +70,6 @@ static inline void vf_store_bf16(uint16_t *p, vf x)
         _mm512_mask_or_epi32(rounded, _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q),
                              high, _mm512_set1_epi32(0x40));
     _mm256_storeu_si256((__m256i *)(void *)p, _mm512_cvtepi32_epi16(y));
-}
-static inline vf vf_floor(vf x)
-{
-    return _mm512_roundscale_ps(x, 0x09);
-}
-static inline vf vf_ceil(vf x)
-{
-    return _mm512_roundscale_ps(x, 0x0a);
-}
-static inline vf vf_round(vf x)
-{
-    return _mm512_roundscale_ps(x, 0x08);
-}
-#define vf_compare(a, b, how) _mm512_cmp_ps_mask(a, b, _CMP_##how)
-static inline vf vf_select(vm mask, vf a, vf b)
-{
-    return _mm512_mask_blend_ps(mask, b, a);
 }
 static inline vm vm_or(vm a, vm b)
 {

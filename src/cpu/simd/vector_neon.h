@@ -35,6 +35,9 @@ typedef float64x2_t vd;
 #define vm_or vorrq_u32
 #define vm_and vandq_u32
 #define vd_high vcvt_high_f64_f32
+#define vf_fma(a, b, c) vfmaq_f32(c, a, b)
+#define vd_fma(a, b, c) vfmaq_f64(c, a, b)
+#define vf_compare(a, b, how) vf_compare_##how(a, b)
 
 static inline vf vf_load_part(const float *p, int64_t n, vf fill)
 {
@@ -70,10 +73,6 @@ static inline void vf_store_bf16(uint16_t *p, vf x)
     uint32x4_t quiet = vorrq_u32(bits, vdupq_n_u32(0x400000));
     vst1_u16(p, vshrn_n_u32(vbslq_u32(vceqq_f32(x, x), rounded, quiet), 16));
 }
-static inline vf vf_fma(vf a, vf b, vf c)
-{
-    return vfmaq_f32(c, a, b);
-}
 /* Multiplies x by 2^n in two steps, because f32 cannot hold 2^128 or 2^129. */
 static inline vf vf_scale(vf x, vf n)
 {
@@ -99,7 +98,6 @@ static inline vf vf_andnot(vf a, vf b)
     return vreinterpretq_f32_u32(
         vbicq_u32(vreinterpretq_u32_f32(b), vreinterpretq_u32_f32(a)));
 }
-#define vf_compare(a, b, how) vf_compare_##how(a, b)
 static inline vm vf_compare_NEQ_UQ(vf a, vf b)
 {
     return vmvnq_u32(vceqq_f32(a, b));
@@ -128,10 +126,6 @@ static inline vm vm_load_bytes(const uint8_t *p)
 static inline vd vd_low(vf x)
 {
     return vcvt_f64_f32(vget_low_f32(x));
-}
-static inline vd vd_fma(vd a, vd b, vd c)
-{
-    return vfmaq_f64(c, a, b);
 }
 static inline void vf_transpose(vf *r)
 {

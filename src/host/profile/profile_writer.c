@@ -3,9 +3,9 @@
 #include <config.h>
 
 #include "host/profile/profile_writer.h"
-#include "common/directory_lock.h"
 #include "common/last_error.h"
 #include "common/operator_table.h"
+#include "common/secure_file.h"
 #include "common/thread_state_guard.h"
 #include "host/context/directories.h"
 

@@ -98,17 +98,13 @@ static bool matrix_layout(const struct matrices *from, bool may_transpose,
 static bool overlaps_c(const struct tandem_tensor *input,
                        const struct tandem_tensor *c)
 {
-    const uint64_t input_origin = input->storage->address,
-                   c_origin = c->storage->address;
-    uint64_t first, end, c_first, c_end;
+    struct tensor_range at, c_at;
 
-    return tensor_extent(&input->desc, &first, &end) &&
-           tensor_extent(&c->desc, &c_first, &c_end) &&
-           input_origin + first < c_origin + c_end &&
-           c_origin + c_first < input_origin + end &&
-           !tensors_disjoint(&c->desc, &input->desc,
-                             (int64_t)(c_origin + c->desc.byte_offset -
-                                       input_origin - input->desc.byte_offset));
+    return tensor_range_find(&at, &input->desc, input->storage->address,
+                             UINT64_MAX) &&
+           tensor_range_find(&c_at, &c->desc, c->storage->address,
+                             UINT64_MAX) &&
+           tensors_overlap(&c_at, &at);
 }
 
 /* Enqueues the copy of a matmul input to a new contiguous tensor, which

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "common/directory_lock.h"
+#include "common/secure_file.h"
 #include "common/thread_state_guard.h"
 #include "opencl/gemm/clblast_params.h"
 #include "opencl/device/cl_status.h"

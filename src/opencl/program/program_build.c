@@ -6,7 +6,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "common/directory_lock.h"
+#include "common/secure_file.h"
 #include "common/pocl_diagnosis.h"
 #include "common/thread_state_guard.h"
 #include "opencl/program/program_cache.h"

@@ -28,7 +28,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/directory_lock.h"
 #include "common/secure_file.h"
 #include "opencl/program/program_cache_file.h"
 #include "opencl/device/device.h"
