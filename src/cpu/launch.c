@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Dispatches launch calls to the operators.  Most calls in a program are small
- * element-wise operators on contiguous tensors of one shape.  A fast path
- * validates and runs them; all other calls, including invalid ones, take the
- * general path.  Any thread may call, but only one at a time for a stream.
- */
+/* Dispatches launch calls to the operators.  Most calls in a program are
+ * small element-wise operators on contiguous tensors of one shape.  A fast
+ * path validates and runs them; all other calls, including invalid ones,
+ * take the general path.  Any thread may call, but only one at a time for a
+ * stream. */
 #include "config.h"
 
 #include "common/fp_environment.h"

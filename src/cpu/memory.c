@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Buffers and their memory blocks.  Each size class has a list of free blocks,
- * with four classes per power of two.  Free blocks are kept until a trim, the
- * memory limit or a failed allocation releases them.  May be called from any
- * thread; the device's mutex guards the lists and the statistics.
- */
+/* Buffers and their memory blocks.  Each size class has a list of free
+ * blocks, with four classes per power of two.  Free blocks are kept until a
+ * trim, the memory limit or a failed allocation releases them.  May be
+ * called from any thread; the device's mutex guards the lists and the
+ * statistics. */
 #include "config.h"
 
 #include <stdlib.h>

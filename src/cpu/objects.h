@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Objects of the CPU plugin, and the functions of its backend table that its
- * files implement.  Every operation completes inside the call that requests it,
- * so a stream has no queue and a recorded event is always complete.
- */
+/* Objects of the CPU plugin, and the functions of its backend table that its
+ * files implement.  Every operation completes inside the call that requests
+ * it, so a stream has no queue and a recorded event is always complete. */
 #ifndef TANDEM_CPU_OBJECTS_H
 #define TANDEM_CPU_OBJECTS_H
 

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Streams and events.  Every operation completes before its call returns.  A
+/* Streams and events.  Every operation completes before its call returns.  A
  * stream is therefore always idle, a recorded event is complete, and no wait
- * blocks.  May be called from any thread.
- */
+ * blocks.  May be called from any thread. */
 #include "config.h"
 
 #include <time.h>

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Uploads, downloads, copies, fills and maps buffers.  Every transfer is
- * complete when its call returns.  Any thread may call, but only one at a time
- * per stream.
- */
+/* Uploads, downloads, copies, fills and maps buffers.  Every transfer is
+ * complete when its call returns.  Any thread may call, but only one at a
+ * time per stream. */
 #include "config.h"
 
 #include <stdio.h>

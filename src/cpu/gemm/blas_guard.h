@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Limits the thread count of the CBLAS and protects its calls against fork.
+/* Limits the thread count of the CBLAS and protects its calls against fork.
  * The host process may use the same library, so the thread count is only
- * lowered during a GEMM and never raised.  May be called from any thread.
- */
+ * lowered during a GEMM and never raised.  May be called from any thread. */
 #ifndef TANDEM_CPU_GEMM_BLAS_GUARD_H
 #define TANDEM_CPU_GEMM_BLAS_GUARD_H
 

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Computes a GEMM on several threads.  Each task computes one block of the
+/* Computes a GEMM on several threads.  Each task computes one block of the
  * result matrix c with the single-threaded CBLAS.  If c is small and the
- * dimension k is large, k is split into ranges, whose results are added at the
- * end (split-k).  The CBLAS packs an operand again for each block, but unlike
- * the CBLAS's own threading this keeps all cores busy for batches of small
- * GEMMs and for long, narrow GEMMs. 16-bit operands are converted to f32 in the
- * workspace, one range of k at a time.  Callable from any thread.
- */
+ * dimension k is large, k is split into ranges, whose results are added at
+ * the end (split-k).  The CBLAS packs an operand again for each block, but
+ * unlike the CBLAS's own threading this keeps all cores busy for batches of
+ * small GEMMs and for long, narrow GEMMs. 16-bit operands are converted to
+ * f32 in the workspace, one range of k at a time.  Callable from any thread. */
 #include "config.h"
 
 #include <cblas.h>

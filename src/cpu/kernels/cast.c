@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Implements the cast operator.  Casts to integers truncate and saturate, and
- * NaN becomes 0.  Casts of f16 and bf16 go through f32, PACK_ELEMENTS at a
- * time.  Runs on the caller's thread and on the thread pool.
- */
+/* Implements the cast operator.  Casts to integers truncate and saturate,
+ * and NaN becomes 0.  Casts of f16 and bf16 go through f32, PACK_ELEMENTS at
+ * a time.  Runs on the caller's thread and on the thread pool. */
 #include "config.h"
 
 #include "cpu/kernels/cast_element.h"
@@ -59,14 +57,6 @@ struct cast {
     void (*narrow)(uint16_t *y, const float *x, int64_t n); /* or NULL */
 };
 
-/* Copies n 16-bit elements.  The steps are the strides in elements. */
-static void move(uint16_t *to, int64_t to_step, const uint16_t *from,
-                 int64_t from_step, int64_t n)
-{
-    for (int64_t i = 0; i < n; i++)
-        to[i * to_step] = from[i * from_step];
-}
-
 static void steps_cast(const struct cast *cast, void *to, int64_t to_step,
                        const void *from, int64_t from_step, int64_t n)
 {
@@ -86,7 +76,7 @@ static void piece_cast(const struct cast *cast, void *to, int64_t to_step,
         bool at_once =
             to_step == 1 && cast->narrow == NULL && cast->strided == u32_u32;
         if (from_step != 1)
-            move(packed, 1, from, from_step, n);
+            elements_copy(packed, 1, from, from_step, n, sizeof *packed);
         cast->widen(at_once ? to : wide, from_step != 1 ? packed : from, n);
         if (at_once)
             return;
@@ -103,7 +93,7 @@ static void piece_cast(const struct cast *cast, void *to, int64_t to_step,
     }
     cast->narrow(to_step != 1 ? packed : to, from, n);
     if (to_step != 1)
-        move(to, to_step, packed, 1, n);
+        elements_copy(to, to_step, packed, 1, n, sizeof *packed);
 }
 
 /* Casts a part of a row.  The parameters are those of row_part_fn. */

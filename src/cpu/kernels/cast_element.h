@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Casts one element between f32, i32, i64, u8 and bool, or from an integer to
- * bf16. cast.c uses these functions in loops over strided elements, and
- * vectorized_loops.h in loops over contiguous rows.  Pure functions.
- */
+/* Casts one element between f32, i32, i64, u8 and bool, or from an integer
+ * to bf16. cast.c uses these functions in loops over strided elements, and
+ * vectorized_loops.h in loops over contiguous rows.  Pure functions. */
 #ifndef TANDEM_CPU_KERNELS_CAST_ELEMENT_H
 #define TANDEM_CPU_KERNELS_CAST_ELEMENT_H
 

@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Strided copies and transposes of elements of 1, 2, 4 and 8 bytes.  If source
- * and target are contiguous along different axes, square tiles are copied to
- * use cache lines fully.  Runs on the caller's thread and on the thread pool.
- */
+/* Strided copies and transposes of elements of 1, 2, 4 and 8 bytes.  If
+ * source and target are contiguous along different axes, square tiles are
+ * copied to use cache lines fully.  Runs on the caller's thread and on the
+ * thread pool. */
 #include "config.h"
-
-#include <string.h>
 
 #include "cpu/kernels/elementwise.h"
 
@@ -20,32 +17,6 @@ struct copy {
     int64_t row_tiles; /* number of tiles along axis rank - 2 */
 };
 
-#define MOVE(type)                                                             \
-    for (int64_t i = 0; i < n; i++)                                            \
-    ((type *)to)[i * to_step] = ((const type *)from)[i * from_step]
-
-static void line_copy(void *to, int64_t to_step, const void *from,
-                      int64_t from_step, int64_t n, uint32_t bytes)
-{
-    if (to_step == 1 && from_step == 1) {
-        memcpy(to, from, (size_t)n * bytes);
-        return;
-    }
-    switch (bytes) {
-    case 1:
-        MOVE(uint8_t);
-        break;
-    case 2:
-        MOVE(uint16_t);
-        break;
-    case 4:
-        MOVE(uint32_t);
-        break;
-    default:
-        MOVE(uint64_t);
-    }
-}
-
 /* Copies a part of a row.  The parameters are those of row_part_fn. */
 static void part_copy(const void *context, unsigned char *const *at,
                       int64_t first, int64_t end)
@@ -56,9 +27,9 @@ static void part_copy(const void *context, unsigned char *const *at,
     int64_t from_step = rows->space.strides[1][inner];
     /* A longer memcpy could bypass the caches. */
     for (; first < end; first += CHUNK_ELEMENTS)
-        line_copy(at[0] + first * to_step * (int64_t)bytes, to_step,
-                  at[1] + first * from_step * (int64_t)bytes, from_step,
-                  min64(end - first, CHUNK_ELEMENTS), bytes);
+        elements_copy(at[0] + first * to_step * (int64_t)bytes, to_step,
+                      at[1] + first * from_step * (int64_t)bytes, from_step,
+                      min64(end - first, CHUNK_ELEMENTS), bytes);
 }
 
 static void copy_lines(const void *context, int64_t first, int64_t end)
@@ -78,8 +49,8 @@ static void tile_copy(const struct copy *copy, unsigned char *to,
         return;
     }
     for (int64_t i = 0; i < rows; i++)
-        line_copy(to + i * to_stride * bytes, 1, from + i * bytes, from_stride,
-                  columns, copy->rows.bytes[0]);
+        elements_copy(to + i * to_stride * bytes, 1, from + i * bytes,
+                      from_stride, columns, copy->rows.bytes[0]);
 }
 
 /* Thread-pool function: each task copies up to TILE target rows of one matrix.

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Element-wise operators (classes UNARY to OPTIMIZER) on tensors with any
- * strides.  Iterates over the outer axes, divides the work among threads, and
- * copies strided operands to contiguous buffers (packs them).  Runs on the
- * caller's thread and on the thread pool.
- */
+/* Element-wise operators (classes UNARY to OPTIMIZER) on tensors with any
+ * strides.  Iterates over the outer axes, divides the work among threads,
+ * and copies strided operands to contiguous buffers (packs them).  Runs on
+ * the caller's thread and on the thread pool. */
 #include "config.h"
 
 #include <math.h>
@@ -85,19 +83,25 @@ void elementwise_params(struct params *out, const struct tandem_op *op)
 
 /* ---- packing ------------------------------------------------------------ */
 
-#define PACK(type)                                                             \
+/* memcpy accesses elements of imported memory that are not aligned. */
+#define COPY(type)                                                             \
     for (int64_t i = 0; i < n; i++)                                            \
     memcpy((type *)to + i * to_step, (const type *)from + i * from_step,       \
            sizeof(type))
 
-/* Copies n elements.  The steps are strides in elements. */
-static void elements_move(void *to, int64_t to_step, const void *from,
-                          int64_t from_step, int64_t n, uint32_t bytes)
+void elements_copy(void *to, int64_t to_step, const void *from,
+                   int64_t from_step, int64_t n, uint32_t bytes)
 {
-    if (bytes == 4)
-        PACK(uint32_t);
+    if (to_step == 1 && from_step == 1)
+        memcpy(to, from, (size_t)n * bytes);
+    else if (bytes == 1)
+        COPY(uint8_t);
+    else if (bytes == 2)
+        COPY(uint16_t);
+    else if (bytes == 4)
+        COPY(uint32_t);
     else
-        PACK(uint8_t);
+        COPY(uint64_t);
 }
 
 static inline void element_move(unsigned char *to, const unsigned char *from,
@@ -144,9 +148,9 @@ static void piece_move(const struct elementwise_iterator *iterator, uint32_t i,
     if (iterator->is_plane)
         plane_move(iterator, i, base, piece, first, n, into_piece);
     else if (into_piece)
-        elements_move(piece, 1, start, step, n, bytes);
+        elements_copy(piece, 1, start, step, n, bytes);
     else
-        elements_move(start, step, piece, 1, n, bytes);
+        elements_copy(start, step, piece, 1, n, bytes);
 }
 
 /* ---- iteration ---------------------------------------------------------- */

@@ -87,6 +87,11 @@ static inline void rows_visit(const struct rows *rows, int64_t first,
     }
 }
 
+/* Copies n elements of 1, 2, 4 or 8 bytes.  The steps are strides in elements.
+ */
+void elements_copy(void *to, int64_t to_step, const void *from,
+                   int64_t from_step, int64_t n, uint32_t bytes);
+
 /* Sets the operands of rows->space, and the maximum number of elements per
  * chunk. */
 void rows_set(struct rows *rows,

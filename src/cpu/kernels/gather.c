@@ -30,8 +30,9 @@ static void missing_fill(unsigned char *out, uint32_t dtype)
         memcpy(out, &f64, sizeof f64);
 }
 
-/* Returns the address of the element of `data` that *index selects, or NULL if
- * it is out of range.  A negative index counts from the end of the axis. */
+/* Returns the address of the element of `data` that *index selects, or
+ * gather->missing if the index is out of range.  A negative index counts from
+ * the end of the axis. */
 static const unsigned char *source_find(const struct gather *gather,
                                         const unsigned char *data,
                                         const unsigned char *index)
@@ -47,25 +48,8 @@ static const unsigned char *source_find(const struct gather *gather,
     if (number < 0 && number >= -gather->axis_elements)
         number += gather->axis_elements;
     if (number < 0 || number >= gather->axis_elements)
-        return NULL;
+        return gather->missing;
     return data + number * gather->axis_stride * (int64_t)gather->rows.bytes[1];
-}
-
-/* Copies n elements that one index selects.  If `from` is NULL, the index is
- * out of range, and all n results are gather->missing. */
-static void line_same(const struct gather *gather, unsigned char *to,
-                      int64_t to_step, const unsigned char *from,
-                      int64_t from_step, int64_t n)
-{
-    int64_t bytes = gather->rows.bytes[0];
-    if (from != NULL && to_step == 1 && from_step == 1) {
-        memcpy(to, from, (size_t)(n * bytes));
-        return;
-    }
-    for (int64_t i = 0; i < n; i++)
-        memcpy(to + i * to_step * bytes,
-               from != NULL ? from + i * from_step * bytes : gather->missing,
-               (size_t)bytes);
 }
 
 /* Gathers a whole row.  The parameters are those of row_part_fn. */
@@ -79,15 +63,18 @@ static void row_gather(const void *context, unsigned char *const *at,
         steps[i] = space->strides[i][space->rank - 1];
         step_bytes[i] = steps[i] * (int64_t)gather->rows.bytes[i];
     }
-    if (steps[2] == 0)
-        line_same(gather, at[0], steps[0], source_find(gather, at[1], at[2]),
-                  steps[1], end);
-    else
-        for (int64_t i = first; i < end; i++)
-            line_same(gather, at[0] + i * step_bytes[0], 0,
+    if (steps[2] == 0) { /* one index selects the whole row */
+        const unsigned char *from = source_find(gather, at[1], at[2]);
+        elements_copy(at[0], steps[0], from,
+                      from == gather->missing ? 0 : steps[1], end,
+                      gather->rows.bytes[0]);
+        return;
+    }
+    for (int64_t i = first; i < end; i++)
+        elements_copy(at[0] + i * step_bytes[0], 0,
                       source_find(gather, at[1] + i * step_bytes[1],
                                   at[2] + i * step_bytes[2]),
-                      0, 1);
+                      0, 1, gather->rows.bytes[0]);
 }
 
 static void gather_rows(const void *context, int64_t first, int64_t end)

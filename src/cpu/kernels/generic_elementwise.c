@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Element-wise kernels in plain C, which run on every machine, with f32 inputs
- * and outputs.  The kernels call the C library in f64, so nearly every result
- * is correctly rounded.  Higher instruction set levels replace these kernels.
- */
+/* Element-wise kernels in plain C, which run on every machine, with f32
+ * inputs and outputs.  The kernels call the C library in f64, so nearly
+ * every result is correctly rounded.  Higher instruction set levels replace
+ * these kernels. */
 #include "config.h"
 
 #include <float.h>

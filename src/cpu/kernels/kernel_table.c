@@ -14,14 +14,9 @@
 /* An instruction set level.  Each level requires all preceding levels. */
 struct level {
     const char *name;
-    bool (*present)(void);
+    bool (*present)(void); /* NULL means that every machine has this level */
     void (*fill)(struct kernels *table);
 };
-
-static bool always(void)
-{
-    return true;
-}
 
 #ifdef TANDEM_CPU_X86
 /* Tests CPUID directly because __builtin_cpu_supports of some compilers does
@@ -50,13 +45,13 @@ static bool avx512_present(void)
 #endif
 
 static const struct level levels[] = {
-    {"generic", always, kernels_generic},
+    {"generic", NULL, kernels_generic},
 #ifdef TANDEM_CPU_X86
     {"avx2", avx2_present, kernels_avx2},
     {"avx512", avx512_present, kernels_avx512},
 #endif
 #ifdef TANDEM_CPU_NEON
-    {"neon", always, kernels_neon},
+    {"neon", NULL, kernels_neon},
 #endif
 };
 #define LEVELS (sizeof levels / sizeof levels[0])
@@ -68,7 +63,9 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static void tables_make(void)
 {
-    for (count = 0; count < LEVELS && levels[count].present(); count++) {
+    for (count = 0; count < LEVELS; count++) {
+        if (levels[count].present != NULL && !levels[count].present())
+            break;
         if (count > 0)
             tables[count] = tables[count - 1];
         levels[count].fill(&tables[count]);

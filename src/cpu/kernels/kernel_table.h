@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Tables of the CPU plugin's kernels (inner loops), one for each instruction
- * set level.  The levels are generic C, AVX2 and AVX-512; on AArch64, generic C
- * and NEON.  Each level copies the table of the level below and replaces some
- * kernels.  The caller has checked all memory ranges.  Callable from any
- * thread.  A kernel computes the same bits for an element at any position in
- * the row, so that results depend neither on strides nor on the number of
- * threads.
- */
+/* Tables of the CPU plugin's kernels (inner loops), one for each instruction
+ * set level.  The levels are generic C, AVX2 and AVX-512; on AArch64,
+ * generic C and NEON.  Each level copies the table of the level below and
+ * replaces some kernels.  The caller has checked all memory ranges.
+ * Callable from any thread.  A kernel computes the same bits for an element
+ * at any position in the row, so that results depend neither on strides nor
+ * on the number of threads. */
 #ifndef TANDEM_CPU_KERNELS_KERNEL_TABLE_H
 #define TANDEM_CPU_KERNELS_KERNEL_TABLE_H
 
@@ -77,6 +75,14 @@ typedef void (*dense_cast_fn)(void *to, const void *from, int64_t n);
 #define CAST_SOURCES 4
 #define CAST_TARGETS 6
 
+/* Column reductions.  `stride` is the distance between rows in elements. */
+typedef void (*column_fn)(const float *x, int64_t rows, int64_t stride,
+                          int64_t columns, float *accumulators);
+typedef void (*column_sum_fn)(const float *x, int64_t rows, int64_t stride,
+                              int64_t columns, double *accumulators);
+typedef void (*column_find_fn)(const float *x, int64_t rows, int64_t stride,
+                               int64_t columns, float *best, float *found);
+
 struct kernels {
     const char *name;
     row_fn rows[TANDEM_OP_ID_END]; /* indexed by operator */
@@ -110,18 +116,9 @@ struct kernels {
     bool (*norm_row)(float *y, const float *x, int64_t n, float m, float factor,
                      const float *scale, const float *bias);
 
-    /* Column reductions combine `rows` rows into one accumulator for each
-     * column.  `stride` is the distance between rows in elements. */
-    void (*column_max)(const float *x, int64_t rows, int64_t stride,
-                       int64_t columns, float *accumulators);
-    void (*column_min)(const float *x, int64_t rows, int64_t stride,
-                       int64_t columns, float *accumulators);
-    void (*column_sum)(const float *x, int64_t rows, int64_t stride,
-                       int64_t columns, double *accumulators);
-    void (*column_sum_square)(const float *x, int64_t rows, int64_t stride,
-                              int64_t columns, double *accumulators);
-    void (*column_product)(const float *x, int64_t rows, int64_t stride,
-                           int64_t columns, float *accumulators);
+    /* Combine `rows` rows into one accumulator for each column. */
+    column_fn column_max, column_min, column_product;
+    column_sum_fn column_sum, column_sum_square;
     /* Stores y = e^(x - m[column]) and adds y to the accumulators of the
      * columns.  If y is NULL, only computes the sums. */
     void (*column_exp)(float *y, int64_t y_stride, const float *x, int64_t rows,
@@ -131,10 +128,7 @@ struct kernels {
      * column.  If the value of a row beats best[column], the value is stored in
      * best[column] and the row number in found[column].  NaN beats every
      * number, and nothing beats NaN.  `rows` is at most FIND_ROWS. */
-    void (*column_argmax)(const float *x, int64_t rows, int64_t stride,
-                          int64_t columns, float *best, float *found);
-    void (*column_argmin)(const float *x, int64_t rows, int64_t stride,
-                          int64_t columns, float *best, float *found);
+    column_find_fn column_argmax, column_argmin;
 
     /* Transposes 4-byte elements: y[c * y_stride + r] = x[r * x_stride + c]. */
     void (*transpose4)(uint32_t *y, int64_t y_stride, const uint32_t *x,

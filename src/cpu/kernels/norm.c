@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Implements the operators layer_norm and rms_norm.  Contiguous rows use the
+/* Implements the operators layer_norm and rms_norm.  Contiguous rows use the
  * kernel table; strided rows are computed element by element.  Runs on the
- * caller's thread and on the thread pool.
- */
+ * caller's thread and on the thread pool. */
 #include "config.h"
 
 #include <math.h>

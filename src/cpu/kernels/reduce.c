@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Reductions and the dot product.  Computes one result at a time;
+/* Reductions and the dot product.  Computes one result at a time;
  * column_reduce.c computes the results of many columns at once.  Only the
- * number of elements determines the chunks, so sums do not depend on the number
- * of threads.  Runs on the caller's thread and the thread pool.
- */
+ * number of elements determines the chunks, so sums do not depend on the
+ * number of threads.  Runs on the caller's thread and the thread pool. */
 #include "config.h"
 
 #include <math.h>

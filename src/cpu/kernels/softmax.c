@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Softmax, log-softmax, cross-entropy and the cross-entropy gradient.  Softmax
- * works row by row, or on blocks of columns (bands) if the contiguous axis is
- * not the reduced one.  Runs on the caller's thread and on the thread pool.
- */
+/* Softmax, log-softmax, cross-entropy and the cross-entropy gradient.
+ * Softmax works row by row, or on blocks of columns (bands) if the
+ * contiguous axis is not the reduced one.  Runs on the caller's thread and
+ * on the thread pool. */
 #include "config.h"
 
 #include <math.h>

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Kernels in plain C that the compiler vectorizes.  For each instruction set,
- * one file includes this header to compile the kernels for it.  Pure functions,
- * callable from any thread.
- */
+/* Kernels in plain C that the compiler vectorizes.  For each instruction
+ * set, one file includes this header to compile the kernels for it.  Pure
+ * functions, callable from any thread. */
 #ifndef TANDEM_CPU_KERNELS_VECTORIZED_LOOPS_H
 #define TANDEM_CPU_KERNELS_VECTORIZED_LOOPS_H
 

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Chooses the number of threads (the team) for a job.  Compares the job's
+/* Chooses the number of threads (the team) for a job.  Compares the job's
  * estimated single-threaded time with the measured wake-up latency of the
- * threads.  The functions access only their arguments; any thread may call.
- */
+ * threads.  The functions access only their arguments; any thread may call. */
 #ifndef TANDEM_CPU_THREADS_TEAM_SIZE_H
 #define TANDEM_CPU_THREADS_TEAM_SIZE_H
 

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "common/cpu_count.h"
-#include "cpu/threads/wakeup_latency.h"
+#include "cpu/threads/worker.h"
 
 /* Jobs with fewer units of work run on the calling thread and are not timed. */
 #define MIN_TIMED_UNITS 4096

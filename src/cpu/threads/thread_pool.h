@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Worker threads for large operators.  The first large operator starts the
+/* Worker threads for large operators.  The first large operator starts the
  * workers, which do not run signal handlers of the host process.  A job uses
  * the workers if it takes longer than their wake-up latency, as measured on
  * this machine.  After a job the workers spin for about one wake-up latency,
  * then sleep.  Callable from any thread.  The workers serve one caller at a
- * time; a second caller runs its job on its own thread.
- */
+ * time; a second caller runs its job on its own thread. */
 #ifndef TANDEM_CPU_THREADS_THREAD_POOL_H
 #define TANDEM_CPU_THREADS_THREAD_POOL_H
 

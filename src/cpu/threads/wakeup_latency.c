@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Measures the wake-up latency of worker threads; see wakeup_latency.h. */
+/* Measures the time that the workers of a pool take to start a job. */
 #include "config.h"
 
-#include "cpu/threads/wakeup_latency.h"
+#include "cpu/threads/worker.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,25 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Worker threads and the jobs that they run; see worker.h.
+/* Worker threads and the jobs that they run; see worker.h.
  *
  * A store to job_word, which the workers poll, publishes a job.  Each thread
- * owns a fixed partition of the tasks and claims chunks of it.  A thread that
- * has finished its partition steals chunks of other partitions.  No thread
- * waits for a worker that comes late or never (a child after fork has no
- * workers): the caller closes the job when no task is left to claim, and waits
- * only for the workers that have joined the job.
- */
+ * owns a fixed partition of the tasks and claims chunks of it.  A thread
+ * that has finished its partition steals chunks of other partitions.  No
+ * thread waits for a worker that comes late or never (a child after fork has
+ * no workers): the caller closes the job when no task is left to claim, and
+ * waits only for the workers that have joined the job. */
 #include "config.h"
 
 #include "cpu/threads/worker.h"
 
 #include <errno.h>
-#include <sched.h>
 #include <unistd.h>
 
 #include "common/cpu_count.h"
 #include "common/thread_state_guard.h"
-#include "cpu/threads/affinity.h"
 
 /* Stack size of workers.  Kernels need little stack; system defaults vary. */
 #define STACK_BYTES ((size_t)1 << 20)
@@ -108,6 +104,27 @@ static int worker_record_cpu(struct pool *pool, uint32_t number)
     if (atomic_load_explicit(seen, memory_order_relaxed) != processor)
         atomic_store_explicit(seen, processor, memory_order_relaxed);
     return processor;
+}
+
+bool affinity_avoid(struct affinity *out, const int *processors, uint32_t count)
+{
+    /* sched_getaffinity fails if cpu_set_t is too small for this machine. */
+    if (sched_getaffinity(0, sizeof out->found, &out->found) != 0)
+        return false;
+    out->narrow = out->found;
+    for (uint32_t i = 0; i < count; i++)
+        if (processors[i] >= 0 && processors[i] < CPU_SETSIZE)
+            CPU_CLR(processors[i], &out->narrow);
+    return CPU_COUNT(&out->narrow) > 0 &&
+           sched_setaffinity(0, sizeof out->narrow, &out->narrow) == 0;
+}
+
+void affinity_back(const struct affinity *affinity)
+{
+    cpu_set_t now;
+    if (sched_getaffinity(0, sizeof now, &now) == 0 &&
+        CPU_EQUAL(&now, &affinity->narrow))
+        sched_setaffinity(0, sizeof affinity->found, &affinity->found);
 }
 
 /* Changes the affinity of a worker that is about to sleep.  The scheduler may
@@ -199,15 +216,6 @@ static bool workers_are_working(struct pool *pool, uint32_t team)
     return false;
 }
 
-/* Resets the pool in a child process after fork: the child has no worker
- * threads but inherits their flags. */
-static void workers_forget(struct pool *pool)
-{
-    for (uint32_t i = 1; i <= pool->started; i++)
-        atomic_store(&pool->workers[i].is_working, false);
-    atomic_store(&pool->threads, 1);
-}
-
 /* Waits until no worker accesses the job: spins for spin_ns, then sleeps. */
 static void workers_await(struct pool *pool, uint32_t team)
 {
@@ -220,7 +228,10 @@ static void workers_await(struct pool *pool, uint32_t team)
         if (now_ns() - start < spin_ns)
             continue;
         if (pool->owner != getpid()) {
-            workers_forget(pool);
+            /* A child process after fork has no workers but inherits flags. */
+            for (uint32_t i = 1; i <= pool->started; i++)
+                atomic_store(&pool->workers[i].is_working, false);
+            atomic_store(&pool->threads, 1);
             return;
         }
         atomic_store(&pool->caller_sleeps, true);

@@ -5,6 +5,7 @@
 #define TANDEM_CPU_THREADS_WORKER_H
 
 #include <pthread.h>
+#include <sched.h>
 #include <semaphore.h>
 #include <stdalign.h>
 #include <stdatomic.h>
@@ -76,6 +77,24 @@ struct pool {
     struct worker workers[MAX_THREADS];
 };
 
+/* Affinity masks of a thread before and after affinity_avoid. */
+struct affinity {
+    cpu_set_t found, narrow;
+};
+
+/* Removes `count` processors from the calling thread's affinity mask, until
+ * affinity_back.  May be called from any thread.  Takes about 1 us, or a few us
+ * if the thread must migrate.  The thread leaves these processors at once and
+ * does not wake up on them.  Ignores processor numbers outside 0 to CPU_SETSIZE
+ * - 1.  Returns false and changes nothing if no processor would be left or the
+ * call fails. */
+bool affinity_avoid(struct affinity *out, const int *processors,
+                    uint32_t count);
+
+/* Restores the mask that the calling thread had before affinity_avoid, unless
+ * other code has changed the mask since then. */
+void affinity_back(const struct affinity *affinity);
+
 /* Starts the worker threads.  They inherit the caller's affinity, so at most
  * one thread is started for each processor that the caller may use.  If the
  * system refuses a thread, the pool works with fewer threads. */
@@ -90,6 +109,23 @@ void workers_stop(struct pool *pool);
  * nanoseconds per task on the calling thread, or 0 if it ran none. */
 double job_run(struct pool *pool, pool_fn fn, const void *work, int64_t tasks,
                uint32_t team);
+
+/* ---- wakeup_latency.c --------------------------------------------------- */
+
+/* Minimum duration in ns of a job that runs in parallel.  No machine wakes its
+ * threads in half of this time. */
+#define MIN_PARALLEL_NS 1000.0
+
+/* Measures the wake-up latencies of sleeping and of spinning workers, and sets
+ * the time that idle workers spin.  The caller holds pool->busy. */
+void wakeup_latencies_measure(struct pool *pool);
+/* Called after a job of job_ns that ran on fewer threads than possible.  The
+ * caller does not hold pool->busy.  Latencies that were measured while other
+ * processes used the processors could keep jobs on few threads forever.  They
+ * are measured again after pool->remeasure_ns of such jobs. */
+void wakeup_latencies_recheck(struct pool *pool, double job_ns);
+
+/* ---- inline functions --------------------------------------------------- */
 
 static inline double now_ns(void)
 {

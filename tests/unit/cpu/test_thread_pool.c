@@ -17,9 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "cpu/threads/affinity.h"
-#include "cpu/threads/thread_pool.h"
-#include "cpu/threads/team_size.h"
+#include "cpu/threads/worker.h"
 #include "unit/host/support.h"
 
 #define TASKS 5000
