@@ -55,7 +55,7 @@ static void context_free(struct tandem_context *context)
     free(context->cache_path);
     context_options_free(context);
     free(context->call_cache);
-    context->log.function = NULL; /* a hung device's plugin may still log */
+    context->log.function = NULL; /* the plugin of a hung device may log */
     if (context->generation == fork_generation) {
         pthread_cond_destroy(&context->stream_released);
         pthread_mutex_destroy(&context->mutex);

@@ -14,9 +14,8 @@
 #include <stdlib.h>
 
 /* Checks the arguments and finds device number `id`.  has_out is true if no
- * result pointer of the caller is NULL.  The caller may read the fields of the
- * device that do not change after the enumeration without locking the context.
- */
+ * result pointer of the caller is NULL.  The context must be locked for reading
+ * only those fields of the device that change after the enumeration. */
 static enum tandem_status device_lookup(struct tandem_context *context,
                                         uint32_t id, bool has_out,
                                         struct device **out_device)

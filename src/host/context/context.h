@@ -16,6 +16,7 @@ struct device;
 struct call_cache;
 struct storage;
 
+#define MAX_OPEN_OPTIONS 64u
 /* A key and its value, an option that each plugin's open function gets. */
 struct open_pair {
     char *key, *value;

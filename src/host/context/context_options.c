@@ -44,9 +44,9 @@ static bool open_pairs_copy(struct tandem_context *context,
 static enum tandem_status
 options_check(const struct tandem_context_options *options)
 {
-    if (options->open_count > 64)
-        return argument_error("options: open_count is %u; expected at most 64",
-                              options->open_count);
+    if (options->open_count > MAX_OPEN_OPTIONS)
+        return argument_error("options: open_count is %u; expected at most %u",
+                              options->open_count, MAX_OPEN_OPTIONS);
     if (options->open_count > 0 &&
         (options->open_keys == NULL || options->open_values == NULL))
         return argument_error(

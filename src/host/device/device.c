@@ -11,15 +11,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define OWN_OPEN_KEYS 4u
-/* After this many failures to open it for lack of memory, a device counts as
+#define OWN_OPEN_OPTIONS 4u
+/* A device whose opening failed this many times for lack of memory counts as
  * failed.  Some drivers also report permanent failures as lack of memory. */
 #define MAX_OOM_OPEN_FAILURES 8u
 
 /* ---- duplicates ---- */
 
-/* Returns the original of a duplicate device (the same hardware) as reported by
- * the plugin, or NULL if it is unknown or could not be opened. */
+/* Returns the original of a duplicate device, which is the same hardware, or
+ * NULL if the plugin reports no original or the original cannot be opened. */
 static const struct device *device_original(const struct device *device)
 {
     const struct tandem_context *context = device->context;
@@ -55,7 +55,7 @@ static void duplicate_promote(struct tandem_context *context)
 
 /* ---- finding ---- */
 
-/* Sets what follows from the device's description: its flags and its costs. */
+/* Sets the device's flags and costs from the plugin's description of it. */
 static void device_configure(struct device *device)
 {
     const uint32_t caps = device->info.caps;
@@ -208,7 +208,7 @@ enum tandem_status device_get(struct tandem_context *context, uint32_t id,
     enum tandem_status status = TANDEM_OK;
 
     *out_device = NULL;
-    /* Enumeration starts all drivers, so do it only for an unknown number. */
+    /* Enumeration starts all drivers, so a known number skips it. */
     if (id >= context->device_count)
         status = devices_enumerate(context, context->backend_count);
     if (status != TANDEM_OK)
@@ -223,59 +223,44 @@ enum tandem_status device_get(struct tandem_context *context, uint32_t id,
 
 /* ---- opening ---- */
 
-static uint32_t own_open_options(const struct device *device, const char **keys,
-                                 const char **values)
+static enum tandem_status handle_open(struct device *device)
 {
-    const struct tandem_context *context = device->context;
-    const struct {
-        const char *key, *value;
-    } own[OWN_OPEN_KEYS] = {
+    struct tandem_context *context = device->context;
+    const struct open_pair own[OWN_OPEN_OPTIONS] = {
         {"cache_dir", context->cache_usable ? context->cache_path : NULL},
         {"num_threads", context->num_threads},
         {"deterministic", context->deterministic ? "1" : NULL},
         {"tuning", device->tuning},
     };
-    uint32_t count = 0;
-
-    for (uint32_t i = 0; i < OWN_OPEN_KEYS; i++) {
-        if (own[i].value == NULL)
-            continue;
-        keys[count] = own[i].key;
-        values[count++] = own[i].value;
-    }
-    return count;
-}
-
-static enum tandem_status handle_open(struct device *device)
-{
-    struct tandem_context *context = device->context;
-    const uint32_t capacity = OWN_OPEN_KEYS + context->open_count;
-    const char **keys = calloc(2 * (size_t)capacity, sizeof(*keys));
+    const char *keys[OWN_OPEN_OPTIONS + MAX_OPEN_OPTIONS];
+    const char *values[OWN_OPEN_OPTIONS + MAX_OPEN_OPTIONS];
     struct tandem_open_options options = {
         .struct_size = sizeof(options),
+        .keys = keys,
+        .values = values,
         .log = log_from_plugin,
         .log_user = &context->log,
     };
     enum tandem_status status;
 
-    if (keys == NULL)
-        return last_error_set(TANDEM_OUT_OF_MEMORY, "%s: no memory to open it",
-                              device->label);
-    options.keys = keys;
-    options.values = keys + capacity;
-    options.count = own_open_options(device, keys, keys + capacity);
-    for (uint32_t i = 0; i < context->open_count; i++) {
-        keys[options.count] = context->open_pairs[i].key;
-        keys[capacity + options.count++] = context->open_pairs[i].value;
+    for (uint32_t i = 0; i < OWN_OPEN_OPTIONS + context->open_count; i++) {
+        const struct open_pair *pair =
+            i < OWN_OPEN_OPTIONS ? &own[i]
+                                 : &context->open_pairs[i - OWN_OPEN_OPTIONS];
+
+        if (pair->value == NULL)
+            continue;
+        keys[options.count] = pair->key;
+        values[options.count++] = pair->value;
     }
     status = plugin_reply_sanitize_status(
         device->vtable->open(device->index, &options, &device->handle));
-    free(keys);
     if (status == TANDEM_OK && device->handle == NULL)
         status = TANDEM_FAILED;
     if (status == TANDEM_OK)
         return TANDEM_OK;
-    device->handle = NULL; /* a plugin may set the handle and still fail */
+    /* The plugin may have set the handle although it returned an error. */
+    device->handle = NULL;
     return last_error_set(status, "%s: could not be opened: %s", device->label,
                           plugin_reply_error(device->vtable));
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Enumerates devices at first need, opens a device when it is first chosen and
- * never again chooses one that failed.  The context's mutex must be held. */
+ * never again chooses a failed device.  The context's mutex must be held. */
 #ifndef TANDEM_HOST_DEVICE_DEVICE_H
 #define TANDEM_HOST_DEVICE_DEVICE_H
 
@@ -35,10 +35,10 @@ struct device {
     struct tandem_stream *stream;
 
     bool stream_owned; /* a waiting thread owns `stream` (device_wait.h) */
-    bool hung;         /* lost, and may never finish its work */
+    bool hung;         /* the device is lost and may never finish its work */
     bool lost_with_pending_work;
     bool busy;                      /* work was enqueued after the last wait */
-    double predicted_busy_until_ns; /* virtual end time of the queued work */
+    double predicted_busy_until_ns; /* end of its work on the virtual clock */
 
     /* Numbers of the device's launches, from 1.  Launches up to `confirmed` are
      * complete.  Launches after unconfirmed_after up to unconfirmed_until may

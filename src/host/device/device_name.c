@@ -33,25 +33,31 @@ static bool device_name_parse(const char *name, struct device_name *out)
            *end == '\0' && errno == 0;
 }
 
+/* Appends `before` and `item` to the text in `out`, which has `bytes` bytes. */
+static void text_append(char *out, size_t bytes, const char *before,
+                        const char *item)
+{
+    const size_t used = strlen(out);
+
+    snprintf(out + used, bytes - used, "%s%s", before, item);
+}
+
 static void devices_list(const struct tandem_context *context,
                          const struct tandem_backend *backend, char *out,
                          size_t bytes)
 {
-    const char *before = "the plugin has ";
-    size_t used = 0;
-
-    snprintf(out, bytes, "the plugin is loaded, but has no devices");
-    for (uint32_t i = 0; i < context->device_count && used < bytes; i++) {
-        if (context->devices[i]->vtable != backend)
-            continue;
-        used += (size_t)snprintf(out + used, bytes - used, "%s%s", before,
-                                 context->devices[i]->label);
-        before = ", ";
+    out[0] = '\0';
+    for (uint32_t i = 0; i < context->device_count; i++) {
+        if (context->devices[i]->vtable == backend)
+            text_append(out, bytes, out[0] == '\0' ? "the plugin has " : ", ",
+                        context->devices[i]->label);
     }
+    if (out[0] == '\0')
+        snprintf(out, bytes, "the plugin is loaded, but has no devices");
 }
 
-/* Writes to `out` why no device of the plugin `backend`, which is NULL if it is
- * not loaded, has this name. */
+/* Writes to `out` why there is no device with this name.  `backend` is the
+ * plugin in the name, or NULL if that plugin is not loaded. */
 static void device_not_found_message(const struct tandem_context *context,
                                      const struct tandem_backend *backend,
                                      const struct device_name *name, char *out,
@@ -118,26 +124,17 @@ static const char *setting_name(const struct tandem_context *context)
                                           : "the option device";
 }
 
-static void plugin_names_list(const struct tandem_context *context, char *out,
-                              size_t bytes)
-{
-    size_t used = 0;
-
-    out[0] = '\0';
-    for (uint32_t i = 0; i < context->backend_count && used < bytes; i++)
-        used += (size_t)snprintf(out + used, bytes - used, "%s%s",
-                                 i == 0 ? "" : ", ", context->backends[i].name);
-}
-
 enum tandem_status forced_device_check(const struct tandem_context *context)
 {
     const char *name = context->forced_name;
-    char loaded[256], why[512];
+    char loaded[256] = "", why[512];
     struct device_name parts;
 
     if (name == NULL)
         return TANDEM_OK;
-    plugin_names_list(context, loaded, sizeof(loaded));
+    for (uint32_t i = 0; i < context->backend_count; i++)
+        text_append(loaded, sizeof(loaded), i == 0 ? "" : ", ",
+                    context->backends[i].name);
     if (!device_name_parse(name, &parts))
         return last_error_set(
             TANDEM_NO_DEVICE,

@@ -11,7 +11,8 @@
  * work, because work may take longer than predicted. */
 #define BACKLOG_FACTOR 10
 
-/* Converts HANG_DEADLINE to a point in time; other deadlines are unchanged. */
+/* Returns the clock_ns time at which a wait with this deadline ends, which is
+ * deadline_ns itself unless it is HANG_DEADLINE. */
 static uint64_t deadline_resolve(const struct device *device,
                                  uint64_t deadline_ns)
 {
@@ -31,8 +32,8 @@ static uint64_t deadline_resolve(const struct device *device,
                : TANDEM_TIMEOUT_INFINITE;
 }
 
-/* Handles a wait that reached its deadline.  If this was HANG_DEADLINE, marks
- * the device as hung.  Sets the error message and returns an error. */
+/* Handles a wait that reached its deadline.  Marks the device as hung if the
+ * deadline was HANG_DEADLINE.  Sets the error message and returns an error. */
 static enum tandem_status wait_timed_out(struct device *device,
                                          uint64_t deadline_ns)
 {

@@ -3,9 +3,9 @@
  * hung device delays only the threads that need this device.  A thread that
  * waits on a device's stream owns the stream; other threads must not use it
  * until it is released.  A wait may change the state of storages, devices and
- * cached calls.  The mark [may wait] stands at functions that may wait.  If
- * such a function waited, it has incremented context->unlock_epoch, and the
- * caller must read the state again.  The context's mutex must be held for all
+ * cached calls.  The mark [may wait] means that a function may wait.  If such a
+ * function waited, it has incremented context->unlock_epoch, and the caller
+ * must read the state again.  The context's mutex must be held for all
  * functions. */
 #ifndef TANDEM_HOST_DEVICE_DEVICE_WAIT_H
 #define TANDEM_HOST_DEVICE_DEVICE_WAIT_H

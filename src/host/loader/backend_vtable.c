@@ -199,7 +199,7 @@ const char *backend_vtable_normalize(const struct tandem_backend *vtable,
                  vtable->abi_major, TANDEM_ABI_MAJOR);
         return why;
     }
-    /* A pointer that the plugin's vtable contains only partly stays NULL. */
+    /* If the vtable ends in the middle of a pointer, the pointer is NULL. */
     memcpy(out, vtable,
            bytes < sizeof(*out) ? bytes / sizeof(void *) * sizeof(void *)
                                 : sizeof(*out));

@@ -8,7 +8,8 @@
 #include "host/exported_api.h"
 
 /* Numbers of cost curves.  The curves of cost classes have the numbers of enum
- * tandem_cost_class (TANDEM_COST_GEMM is unused).  Transfer curves follow. */
+ * tandem_cost_class, except that there is no curve for TANDEM_COST_GEMM.  The
+ * transfer curves follow. */
 enum cost_curve_id {
     COST_UPLOAD = TANDEM_COST_CLASS_COUNT,
     COST_DOWNLOAD,

@@ -41,15 +41,6 @@ static bool axis_add(struct gemm_cost_grid *grid, uint32_t axis, double size)
     return true;
 }
 
-static double distance(const double a[3], const double b[3])
-{
-    double sum = 0;
-
-    for (uint32_t i = 0; i < 3; i++)
-        sum += (a[i] - b[i]) * (a[i] - b[i]);
-    return sum;
-}
-
 /* Returns the measured time in ns at the grid point `at`, or an estimate scaled
  * from the nearest measured point. */
 static double point_estimate(const double at[3],
@@ -59,11 +50,12 @@ static double point_estimate(const double at[3],
     double best = INFINITY, ns = 0;
 
     for (uint32_t i = 0; i < count; i++) {
-        const double logs[3] = {log2(points[i].size[0]),
-                                log2(points[i].size[1]),
-                                log2(points[i].size[2])};
-        const double far = distance(logs, at);
+        double logs[3], far = 0;
 
+        for (uint32_t axis = 0; axis < 3; axis++) {
+            logs[axis] = log2(points[i].size[axis]);
+            far += (logs[axis] - at[axis]) * (logs[axis] - at[axis]);
+        }
         if (far == 0)
             ns = points[i].ns;
         else if (far < best)
@@ -163,7 +155,7 @@ double cost_predict_gemm(const struct cost_model *model, double m, double n,
 {
     const struct gemm_cost_grid *grid = &model->gemm;
     const double sizes[3] = {m, n, k};
-    double at[3], ns;
+    double at[3], ns, scale;
     bool outside = false;
 
     if (!(m > 0 && n > 0 && k > 0))
@@ -179,11 +171,8 @@ double cost_predict_gemm(const struct cost_model *model, double m, double n,
         outside |= at[i] != value;
     }
     ns = grid_interpolate(grid, at);
-    if (outside) {
-        const double scale = gemm_work(m, n, k) / gemm_work_of_logs(at);
-
-        ns =
-            scale < 1 ? fmax(ns * scale, fmin(ns, grid->floor_ns)) : ns * scale;
-    }
-    return ns;
+    if (!outside)
+        return ns;
+    scale = gemm_work(m, n, k) / gemm_work_of_logs(at);
+    return scale < 1 ? fmax(ns * scale, fmin(ns, grid->floor_ns)) : ns * scale;
 }

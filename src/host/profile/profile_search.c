@@ -97,7 +97,7 @@ static void ignored_profiles_add(struct device *device, const char *path,
 /* A directory that is searched for profiles. */
 struct profile_directory {
     const char *path;
-    int fd; /* directory descriptor; -1 if missing or not trusted */
+    int fd; /* descriptor, or -1 if the directory is missing or not secure */
 };
 
 static void profile_directory_open(struct device *device,

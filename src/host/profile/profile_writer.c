@@ -75,8 +75,8 @@ static bool profile_fill(struct tandem_profile *profile,
 
 /* Reads the profile `name` in `directory` and returns its content if
  * profile_parse accepts it for `key` and `exact`.  The caller releases it with
- * json_decref.  Otherwise returns NULL with the reason in why, which is
- * empty if the file does not exist and may be empty if memory runs out. */
+ * json_decref.  Otherwise returns NULL with the reason in `why`, which
+ * is empty if the file does not exist and may be empty if memory runs out. */
 static json_t *profile_load_json(int directory, const char *name,
                                  const struct profile_key *key, bool exact,
                                  char *why)
@@ -104,8 +104,8 @@ static json_t *profile_load_json(int directory, const char *name,
     return root;
 }
 
-/* Reads the profile at `path`, which contains a directory, like
- * profile_load_json.  Accepts a profile of the same device model and driver. */
+/* Reads the profile at an absolute path like profile_load_json, but accepts a
+ * profile of any device with the same model and driver. */
 static json_t *profile_reload_json(const char *path,
                                    const struct profile_key *key, char *why)
 {
@@ -130,8 +130,8 @@ static const char *const measured_members[] = {"scalars", "curves", "gemm",
 #define MEASURED_MEMBERS 5u
 #define COST_MEMBERS 4u
 
-/* Copies the measured members with the numbers `first` to end - 1, as far as
- * `from` has them, to `to`.  Returns false if memory runs out. */
+/* Copies measured_members[first] to measured_members[end - 1] from `from` to
+ * `to`, without those that `from` lacks.  Returns false if memory runs out. */
 static bool members_copy(const json_t *from, json_t *to, size_t first,
                          size_t end)
 {

@@ -9,7 +9,7 @@
 struct tandem_profile {
     struct handle handle;
     struct tandem_context *context;
-    json_t *root;        /* whole profile; may be changed */
+    json_t *root;        /* content of the profile file */
     json_t *baseline;    /* copy of `root` at creation or at the last save */
     bool edits_existing; /* the profile was created from an existing file */
     struct profile_key key;
