@@ -38,7 +38,7 @@ struct device {
     bool hung;         /* the device is lost and may never finish its work */
     bool lost_with_pending_work;
     bool busy;                      /* work was enqueued after the last wait */
-    double predicted_busy_until_ns; /* end of its work on the virtual clock */
+    double predicted_busy_until_ns; /* virtual time when the queued work ends */
 
     /* Numbers of the device's launches, from 1.  Launches up to `confirmed` are
      * complete.  Launches after unconfirmed_after up to unconfirmed_until may

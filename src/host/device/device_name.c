@@ -15,7 +15,7 @@
 struct device_name {
     const char *backend; /* plugin name within a text; not NUL-terminated */
     size_t length;       /* bytes of backend */
-    unsigned long index; /* device number; 0 if the name contains none */
+    unsigned long index; /* device number in the plugin, 0 by default */
 };
 
 /* Parses a device name such as "opencl:1".  Returns false for other texts. */

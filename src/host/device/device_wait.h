@@ -26,18 +26,18 @@ stream_owner_wait_if_held(struct device *device, uint64_t deadline_ns)
                                 : TANDEM_OK;
 }
 
-/* [may wait]  Waits for the device's work enqueued so far, before a stream
- * operation that blocks and that reports the errors of the work.  Other threads
- * can use the stream during the wait.  If only one thread uses the context,
- * returns at once unless deadline_ns is HANG_DEADLINE. */
+/* [may wait]  Waits for the work that the device's stream contains at the time
+ * of the call.  The next stream operation reports errors of the work.  Other
+ * threads can use the stream during the wait.  If only one thread uses the
+ * context, returns at once unless deadline_ns is HANG_DEADLINE. */
 enum tandem_status wait_enqueued(struct device *device, uint64_t deadline_ns);
 
-/* [may wait]  Waits for all of the device's work.  Returns TANDEM_NOT_READY at
- * the deadline, or the error of the work. */
+/* [may wait]  Waits until all work of the device is complete.  Returns
+ * TANDEM_NOT_READY at the deadline, or the error of failed work. */
 enum tandem_status wait_idle(struct device *device, uint64_t deadline_ns);
 
-/* [waits]  Downloads `bytes` bytes from the start of `buffer` and blocks
- * meanwhile.  No thread may own the stream; `buffer` must stay allocated. */
+/* [waits]  Downloads the first `bytes` bytes of `buffer`, which must stay
+ * allocated, to `target`.  No thread may own the stream. */
 enum tandem_status wait_download(struct device *device,
                                  struct tandem_buffer *buffer, void *target,
                                  uint64_t bytes, uint64_t deadline_ns);

@@ -54,7 +54,7 @@ struct affinity_mask {
  * except one.  If the system refuses one of these threads, OpenBLAS prints to
  * stderr and raises SIGINT. */
 enum thread_start_state {
-    THREADS_START,   /* all threads can start, or none is needed */
+    THREADS_START,   /* OpenBLAS can start all its threads */
     THREADS_LIMITED, /* the loading thread is limited to one CPU for now */
     THREADS_REFUSED  /* libraries that start threads must not be loaded */
 };
@@ -112,8 +112,9 @@ struct tandem_backend *backend_find(const struct tandem_context *context,
     return NULL;
 }
 
-/* Adds the plugin to the context, or skips it if its name is already in use.
- * Returns NULL on success, otherwise the error: a static text or `why`. */
+/* Adds the plugin in `library` to the context, or skips it if a loaded plugin
+ * has the same name.  Returns NULL on success, otherwise the reason of the
+ * failure, which is a static text or is stored in `why`. */
 static const char *backend_add(struct tandem_context *context, const char *path,
                                void *library, char *why)
 {
@@ -181,14 +182,13 @@ static const char *elf_integrity_error(int file)
     return segments_check(file, &header, (uint64_t)status.st_size);
 }
 
-/* Opens the plugin at `path`.  Returns NULL on failure.  If the system refuses
- * new threads, may leave dlerror without a message.  A plugin that is already
- * loaded starts no threads, so RTLD_NOLOAD is tried first.  Otherwise the
- * plugin is opened inside a guard (see thread_state_guard.h), because its
- * libraries may start threads.  Opening by path lets debuggers and dladdr show
- * the path.  This is safe, because the directories were checked, too: only
- * users who may change the file itself can change what the path refers to
- * (docs/secure-files.md). */
+/* Opens the plugin at `path`.  Returns NULL on failure.  dlerror then has no
+ * message if the system refuses new threads.  A plugin that is already loaded
+ * starts no threads, so RTLD_NOLOAD is tried first.  Otherwise the plugin is
+ * opened inside a guard (see thread_state_guard.h), because its libraries may
+ * start threads.  Opening by path lets debuggers and dladdr show the path.  A
+ * path is safe, because only users who may change the plugin's file can change
+ * the checked directories of the path (docs/secure-files.md). */
 static void *library_open(struct tandem_context *context, const char *path)
 {
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);

@@ -11,8 +11,8 @@
 
 /* Checks a plugin's vtable, which may be NULL, and copies it to `out`.
  * Fallbacks replace missing optional entries, so that no caller tests for NULL.
- * Returns NULL on success, otherwise the reason for the rejection: a static
- * text or `why`, which has SECURE_WHY_BYTES bytes. */
+ * Returns NULL on success, otherwise the reason of the rejection, which is a
+ * static text or is stored in the SECURE_WHY_BYTES bytes of `why`. */
 const char *backend_vtable_normalize(const struct tandem_backend *vtable,
                                      struct tandem_backend *out, char *why);
 

@@ -60,7 +60,7 @@ struct gemm_point {
     double ns;
 };
 
-/* Measured times of GEMMs over m, n and k. */
+/* Measured times of GEMMs on a grid of sizes m, n and k. */
 struct gemm_cost_grid {
     uint32_t counts[3]; /* number of sizes of m, n, k; all 0 if empty */
     double logs[3][MAX_GEMM_AXIS_SIZES]; /* log2 of m, n and k, ascending */

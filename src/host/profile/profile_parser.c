@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Parses a profile and checks each of its values; see profile_search.h.
- * Stateless. */
+ * Any thread may call the functions. */
 #include <config.h>
 
 #include "common/operator_table.h"

@@ -162,7 +162,7 @@ static enum profile_match file_load(struct device *device,
 
 struct model_file_names {
     const char *own; /* file name of the device's own profile */
-    size_t prefix;   /* length of the prefix before the hash */
+    size_t prefix;   /* number of bytes of `own` before the hash */
 };
 
 static bool is_same_model(const char *entry, void *user)
@@ -176,8 +176,9 @@ static bool is_same_model(const char *entry, void *user)
            strcmp(entry + length - 5, ".json") == 0;
 }
 
-/* Loads the first profile, by file name, for the same device model.  Returns
- * true if one matches.  Sets *mismatch if one is for another driver. */
+/* Loads the first matching profile, in the order of file names, of a device of
+ * the same model.  Returns true if a profile matches.  Sets *mismatch if a
+ * profile is for another driver. */
 static bool same_model_load(struct device *device,
                             const struct profile_key *key,
                             const struct profile_directory *directory,

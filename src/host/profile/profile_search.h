@@ -51,9 +51,9 @@ enum profile_match {
 /* Checks the `text` of a profile file.  If it is for `key`, loads its costs
  * into `model`.  If `exact` is true, all fields of `key` must match, otherwise
  * only backend, name and driver.  *out_tuning gets the tuning as JSON text,
- * which the caller frees, or NULL.  If the result is not PROFILE_MATCH, `model`
- * is unchanged and `why`, of SECURE_WHY_BYTES bytes, holds the reason.  See
- * profile_parser.c. */
+ * which the caller frees, or NULL if the profile has no tuning.  If the result
+ * is not PROFILE_MATCH, `model` is unchanged and `why` (SECURE_WHY_BYTES bytes)
+ * is the reason. */
 enum profile_match profile_parse(const char *text, size_t bytes,
                                  const struct profile_key *key, bool exact,
                                  struct cost_model *model, char **out_tuning,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Creates empty profiles, edits saved profiles, and saves profiles. */
+/* Creates profiles, merges them with saved profiles, and saves them. */
 #include <config.h>
 
 #include "host/profile/profile_writer.h"
@@ -33,7 +33,7 @@ enum tandem_status profile_memory_check(bool ok)
               : last_error_set(TANDEM_OUT_OF_MEMORY, "no memory for a profile");
 }
 
-/* Adds the operators that the cost model blocks to the profile.  They stay
+/* Adds the operators that the cost model blocks to `names`.  They stay
  * blocked until tandem_profile_set_op_blocked unblocks them. */
 static bool blocked_ops_fill(json_t *names, const struct cost_model *model)
 {
@@ -172,7 +172,7 @@ static enum tandem_status measurements_copy(struct tandem_profile *profile,
     return profile_memory_check(ok);
 }
 
-/* Copies a JSON value.  Returns NULL if memory runs out.  Checks the copy,
+/* Returns a copy of a JSON value, or NULL if memory runs out.  Checks the copy,
  * because Jansson may silently leave members out if memory runs out. */
 static json_t *json_copy_checked(json_t *content, bool deep)
 {

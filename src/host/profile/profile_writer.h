@@ -22,7 +22,7 @@ enum tandem_status profile_new_for_device(const struct device *device,
                                           bool edit,
                                           struct tandem_profile **out_profile);
 
-/* Returns TANDEM_OK for a live profile.  Otherwise sets the error message. */
+/* Returns TANDEM_OK for a valid handle.  Otherwise sets the error message. */
 enum tandem_status profile_check(const struct tandem_profile *profile);
 
 /* Returns TANDEM_OK if `ok` is true.  Otherwise sets the error message and
