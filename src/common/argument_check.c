@@ -134,12 +134,12 @@ static enum tandem_status check_operands(struct call *call)
             return operand_error(call, i, "is NULL");
         /* Formatting an operand's name is slow, so this check has no name. */
         if (tensor->rank <= TANDEM_MAX_RANK &&
-            check_shape("", tensor->dtype, tensor->rank, tensor->shape, NULL) ==
+            check_shape("", tensor->dtype, tensor->rank, tensor->shape) ==
                 TANDEM_OK)
             continue;
         char name[OPERAND_NAME_BYTES];
         return check_shape(operand_name(call, i, name), tensor->dtype,
-                           tensor->rank, tensor->shape, NULL);
+                           tensor->rank, tensor->shape);
     }
     if (call->scalars == row->inputs)
         return argument_error(
@@ -199,8 +199,7 @@ static enum tandem_status expect_f32(const struct call *call, uint32_t dtype)
 static enum tandem_status check_cast(const struct call *call)
 {
     for (uint32_t i = 0; i < 2; i++) {
-        uint32_t dtype =
-            i == 0 ? call->inputs[0]->dtype : call->outputs[0]->dtype;
+        uint32_t dtype = operand_get(call, i)->dtype;
         if (dtype != TANDEM_F32 && dtype != TANDEM_F16 &&
             dtype != TANDEM_BF16 && dtype != TANDEM_I32 &&
             dtype != TANDEM_I64 && dtype != TANDEM_U8 && dtype != TANDEM_BOOL)
@@ -262,17 +261,6 @@ static enum tandem_status check_dtypes(const struct call *call)
 
 /* ---- shapes ---- */
 
-static bool same_shape(const struct tandem_tensor_desc *a,
-                       const struct tandem_tensor_desc *b)
-{
-    if (a->rank != b->rank)
-        return false;
-    for (uint32_t i = 0; i < a->rank; i++)
-        if (a->shape[i] != b->shape[i])
-            return false;
-    return true;
-}
-
 static enum tandem_status shape_mismatch(const struct call *call,
                                          uint32_t operand,
                                          const struct tandem_tensor_desc *want)
@@ -288,7 +276,7 @@ static enum tandem_status check_shapes(const struct call *call)
     bool equal_inputs = call->row->op_class == TANDEM_CLASS_GRADIENT ||
                         call->row->op_class == TANDEM_CLASS_OPTIMIZER;
     for (uint32_t i = 1; equal_inputs && i < call->input_count; i++)
-        if (!same_shape(call->inputs[i], call->inputs[0]))
+        if (!shapes_equal(call->inputs[i], call->inputs[0]))
             return shape_mismatch(call, i, call->inputs[0]);
     if (call->row->op_class == TANDEM_CLASS_COPY)
         return shape_broadcasts(call->inputs[0], call->outputs[0])
@@ -300,7 +288,7 @@ static enum tandem_status check_shapes(const struct call *call)
             infer_output(call->op, call->inputs, call->input_count, i, &want);
         if (status != TANDEM_OK)
             return status;
-        if (!same_shape(call->outputs[i], &want))
+        if (!shapes_equal(call->outputs[i], &want))
             return shape_mismatch(call, call->input_count + i, &want);
     }
     return TANDEM_OK;

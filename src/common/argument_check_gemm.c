@@ -142,7 +142,6 @@ static enum tandem_status check_numbers(const struct tandem_gemm *gemm)
 static enum tandem_status check_matrix(const struct operand *operand)
 {
     const struct tandem_tensor_desc *tensor = &operand->tensor;
-    int64_t elements = 0;
     if (tensor->strides[1] < 1 || tensor->strides[1] < tensor->shape[2])
         return argument_error(
             "%s: ld is %lld; expected at least %lld, the number of columns",
@@ -152,8 +151,7 @@ static enum tandem_status check_matrix(const struct operand *operand)
         return argument_error(
             "%s: the batch stride is %lld; expected at least 0", operand->name,
             (long long)tensor->strides[0]);
-    return check_shape(operand->name, tensor->dtype, 3, tensor->shape,
-                       &elements);
+    return check_shape(operand->name, tensor->dtype, 3, tensor->shape);
 }
 
 static enum tandem_status find_operand(struct operand *operand,

@@ -82,21 +82,16 @@ static uint32_t path_quota(const char *root, const char *mount,
  * (version 2). Returns NULL otherwise. Modifies the line. */
 static const char *line_group(char *line)
 {
-    char *names = strchr(line, ':');
-    char *path = names != NULL ? strchr(names + 1, ':') : NULL;
+    strsep(&line, ":");
+    char *names = strsep(&line, ":"), *path = line, *name;
     if (path == NULL)
         return NULL;
-    *path++ = '\0';
     path[strcspn(path, "\n")] = '\0';
-    if (*++names == '\0')
+    if (names[0] == '\0')
         return path;
-    for (char *at = names, *next; at != NULL; at = next) {
-        next = strchr(at, ',');
-        if (next != NULL)
-            *next++ = '\0';
-        if (strcmp(at, "cpu") == 0)
+    while ((name = strsep(&names, ",")) != NULL)
+        if (strcmp(name, "cpu") == 0)
             return path;
-    }
     return NULL;
 }
 

@@ -71,31 +71,15 @@ driver_records_match(const struct driver_records *records,
 
 /* ---- the file ---- */
 
-/* Returns the next tab-separated field of a line, zero-terminated, or NULL
- * after the last field. Advances *rest. */
-static char *field_take(char **rest)
-{
-    char *field = *rest;
-    char *tab;
-
-    if (field == NULL)
-        return NULL;
-    tab = strchr(field, '\t');
-    *rest = tab != NULL ? tab + 1 : NULL;
-    if (tab != NULL)
-        *tab = '\0';
-    return field;
-}
-
 static bool line_parse(char *line, struct driver_records *out)
 {
     struct icd_list drivers = {0};
-    char *rest = line, *when = field_take(&rest), *what = field_take(&rest);
+    char *rest = line, *when = strsep(&rest, "\t"), *what = strsep(&rest, "\t");
     char *file, *library;
     bool good = what != NULL && rest != NULL;
 
-    while (good && (file = field_take(&rest)) != NULL) {
-        library = field_take(&rest);
+    while (good && (file = strsep(&rest, "\t")) != NULL) {
+        library = strsep(&rest, "\t");
         good = library != NULL && library[0] != '\0' && file[0] != '\0' &&
                icd_list_add(&drivers, file, library);
     }

@@ -5,10 +5,10 @@
 #include "common/operator_table.h"
 
 enum tandem_status check_shape(const char *what, uint32_t dtype, uint32_t rank,
-                               const int64_t *shape, int64_t *out_elements)
+                               const int64_t *shape)
 {
     uint32_t bytes = dtype_bytes(dtype);
-    int64_t elements = 1, limit = 1;
+    int64_t limit = 1; /* number of elements if no axis were empty */
     if (bytes == 0)
         return argument_error("%s: unknown dtype 0x%x", what, dtype);
     if (rank > TANDEM_MAX_RANK)
@@ -18,15 +18,12 @@ enum tandem_status check_shape(const char *what, uint32_t dtype, uint32_t rank,
         if (shape[i] < 0)
             return argument_error("%s: axis %u has the negative size %lld",
                                   what, i, (long long)shape[i]);
-        elements *= shape[i] != 0;
         if (shape[i] != 0 && __builtin_mul_overflow(limit, shape[i], &limit))
             limit = INT64_MAX;
     }
     if (limit > INT64_MAX / bytes)
         return argument_error("%s: the shape has too many elements to address",
                               what);
-    if (out_elements != NULL)
-        *out_elements = elements * limit;
     return TANDEM_OK;
 }
 

@@ -10,9 +10,9 @@
 enum tandem_status check_range(const char *what, uint64_t offset,
                                uint64_t bytes, uint64_t buffer_bytes);
 
-/* Checks a tensor's dtype, rank and shape. out_elements may be NULL. */
+/* Checks a tensor's dtype, rank and shape. */
 enum tandem_status check_shape(const char *what, uint32_t dtype, uint32_t rank,
-                               const int64_t *shape, int64_t *out_elements);
+                               const int64_t *shape);
 
 /* Computes the range [first, end) of bytes that a tensor touches, relative to
  * its buffer. An empty tensor has first == end. Returns false on overflow or
@@ -20,6 +20,16 @@ enum tandem_status check_shape(const char *what, uint32_t dtype, uint32_t rank,
 bool tensor_extent(const struct tandem_tensor_desc *tensor, uint64_t *out_first,
                    uint64_t *out_end);
 
+static inline bool shapes_equal(const struct tandem_tensor_desc *a,
+                                const struct tandem_tensor_desc *b)
+{
+    if (a->rank != b->rank)
+        return false;
+    for (uint32_t i = 0; i < a->rank; i++)
+        if (a->shape[i] != b->shape[i])
+            return false;
+    return true;
+}
 int64_t shape_elements(uint32_t rank, const int64_t *shape);
 static inline bool tensor_has_elements(const struct tandem_tensor_desc *tensor)
 {

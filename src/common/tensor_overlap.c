@@ -333,11 +333,10 @@ bool tensors_same(const struct tandem_tensor_desc *a,
                   const struct tandem_tensor_desc *b)
 {
     if (a->buffer != b->buffer || a->byte_offset != b->byte_offset ||
-        a->dtype != b->dtype || a->rank != b->rank)
+        a->dtype != b->dtype || !shapes_equal(a, b))
         return false;
     for (uint32_t i = 0; i < a->rank; i++)
-        if (a->shape[i] != b->shape[i] ||
-            (a->shape[i] > 1 && a->strides[i] != b->strides[i]))
+        if (a->shape[i] > 1 && a->strides[i] != b->strides[i])
             return false;
     return true;
 }

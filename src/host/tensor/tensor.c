@@ -118,14 +118,15 @@ static enum tandem_status tensor_shape_check(const char *what, uint32_t dtype,
                                              const int64_t *shape,
                                              uint64_t *out_bytes)
 {
-    int64_t elements = 0;
     enum tandem_status status;
+    int64_t elements;
 
     if (rank > 0 && rank <= TANDEM_MAX_RANK && shape == NULL)
         return argument_error("%s: shape is NULL with rank %u", what, rank);
-    status = check_shape(what, dtype, rank, shape, &elements);
+    status = check_shape(what, dtype, rank, shape);
     if (status != TANDEM_OK)
         return status;
+    elements = shape_elements(rank, shape);
     if (__builtin_mul_overflow((uint64_t)elements, (uint64_t)dtype_bytes(dtype),
                                out_bytes) ||
         *out_bytes > INT64_MAX)

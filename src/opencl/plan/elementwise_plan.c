@@ -51,17 +51,6 @@ operand(const struct op_request *request, uint32_t number)
     return number == 0 ? request->outputs[0] : request->inputs[number - 1];
 }
 
-static bool same_shape(const struct tandem_tensor_desc *a,
-                       const struct tandem_tensor_desc *b)
-{
-    if (a->rank != b->rank)
-        return false;
-    for (uint32_t i = 0; i < a->rank; i++)
-        if (a->shape[i] != b->shape[i])
-            return false;
-    return true;
-}
-
 /* Returns true if every operand is contiguous or has a single element.  Sets
  * bit i of *out_broadcast if operand i has a single element.  Most calls pass
  * this check and need no iteration space. */
@@ -74,7 +63,7 @@ static bool request_is_contiguous(const struct op_request *request,
         return false;
     for (uint32_t i = 0; i < request->input_count; i++) {
         const struct tandem_tensor_desc *in = request->inputs[i];
-        if (in == NULL || (same_shape(in, out) && tensor_contiguous(in)))
+        if (in == NULL || (shapes_equal(in, out) && tensor_contiguous(in)))
             continue;
         if (shape_elements(in->rank, in->shape) != 1)
             return false;
