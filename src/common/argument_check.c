@@ -31,8 +31,7 @@ static const struct tandem_tensor_desc *operand_get(const struct call *call,
 /* Buffer size, in bytes, that suffices for the name of every operand. */
 #define OPERAND_NAME_BYTES 64
 
-/* Writes an operand's name, for example "relu: input 0", to text; returns
- * text. */
+/* Writes an operand's name, as in "relu: input 0", to text. Returns text. */
 static const char *operand_name(const struct call *call, uint32_t operand,
                                 char *text)
 {

@@ -92,13 +92,9 @@ static inline void lanes_store(float *p, int64_t n, vf x)
     else
         vf_store_part(p, n, x);
 }
-static inline vf vf_sign_bit(void)
-{
-    return vf_set(-0.0f);
-}
 static inline vf vf_abs(vf x)
 {
-    return vf_andnot(vf_sign_bit(), x);
+    return vf_andnot(vf_set(-0.0f), x);
 }
 static inline vm vf_nan(vf x)
 {
