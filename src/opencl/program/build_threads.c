@@ -2,7 +2,8 @@
 /* The threads that build kernel variants.  A compiler cannot be interrupted, so
  * a build that never ends occupies its thread.  After the blocking timeout,
  * launches of that variant fail, and another thread builds the other variants.
- * If the device is closed meanwhile, it is freed when the build ends. */
+ * If the host closes the device during a build, the build thread frees the
+ * device when the build ends.  Any thread may call these functions. */
 #include <stdio.h>
 #include <time.h>
 
@@ -115,22 +116,11 @@ static struct kernel_variant *job_wait(struct programs *programs,
     return job;
 }
 
-static struct build_thread *build_thread_register(struct programs *programs)
-{
-    struct build_thread *thread = programs->threads;
-    pthread_mutex_lock(&programs->mutex);
-    while (thread->is_running)
-        thread++;
-    thread->is_running = true;
-    pthread_mutex_unlock(&programs->mutex);
-    return thread;
-}
-
 static void *build_thread_main(void *argument)
 {
-    struct tandem_device *device = argument;
+    struct build_thread *thread = argument;
+    struct tandem_device *device = thread->device;
     struct programs *programs = &device->programs;
-    struct build_thread *thread = build_thread_register(programs);
     struct kernel_variant *job;
     while ((job = job_wait(programs, thread)) != NULL) {
         bool batched = job->key == CLBLAST_BATCHED_KEY;
@@ -151,8 +141,8 @@ static void *build_thread_main(void *argument)
     return NULL;
 }
 
-/* Returns true if a thread will build the queued variants.  If must_be_idle is
- * set, returns true only if a thread is idle.  The caller holds
+/* Returns true if the build of some thread has not timed out.  If must_be_idle
+ * is set, returns true only if a thread is idle.  The caller holds
  * programs.mutex. */
 static bool build_thread_is_available(struct tandem_device *device,
                                       bool must_be_idle)
@@ -171,14 +161,20 @@ static bool build_thread_is_available(struct tandem_device *device,
 static bool build_thread_ensure(struct tandem_device *device, bool must_be_idle)
 {
     struct programs *programs = &device->programs;
-    pthread_t thread;
+    struct build_thread *thread = programs->threads;
+    pthread_t id;
     if (build_thread_is_available(device, must_be_idle))
         return true;
-    if (programs->thread_count < MAX_BUILD_THREADS &&
-        guarded_thread_start(&thread, "tandem-compile", STACK_BYTES,
-                             build_thread_main, device)) {
-        pthread_detach(thread);
-        programs->thread_count++;
+    if (programs->thread_count < MAX_BUILD_THREADS) {
+        while (thread->is_running)
+            thread++;
+        thread->device = device;
+        thread->is_running = guarded_thread_start(
+            &id, "tandem-compile", STACK_BYTES, build_thread_main, thread);
+        if (thread->is_running) {
+            pthread_detach(id);
+            programs->thread_count++;
+        }
     }
     return build_thread_is_available(device, false);
 }
@@ -267,7 +263,7 @@ static enum tandem_status build_wait(struct tandem_device *device,
         wait_for_change(device, variant->state == BUILD_RUNNING
                                     ? variant->start_ns
                                     : monotonic_ns());
-        /* The thread that was idle may have started another build. */
+        /* The idle thread may have started to build another variant. */
         if (variant->state == BUILD_QUEUED)
             build_thread_ensure(device, true);
     }

@@ -16,11 +16,11 @@
 #include "opencl/program/variant_options.h"
 #include "opencl/program/warmup_launch.h"
 
-/* Sizes of k in the self-test, which no kernel's k_tile divides.  3xTF32
+/* Values of k in the self-test, which are not multiples of any k_tile.  3xTF32
  * kernels read unpacked operands only if k is a multiple of 4. */
 #define MMA_K 277
 #define TF32_3X_K 276
-/* Row pitches in elements; only ALIGNED_PITCH is a multiple of 16 bytes. */
+/* Row pitches in elements.  Only ALIGNED_PITCH is a multiple of 16 bytes. */
 #define ALIGNED_PITCH 280
 #define UNALIGNED_PITCH 281
 #define SPLITS 2
@@ -122,8 +122,8 @@ static bool operand_make(struct self_test *test, uint32_t operand)
     return true;
 }
 
-/* Returns a row pitch: unaligned for LAYOUT_PACKED, so that the kernel cannot
- * read the operand without packing, and aligned for other layouts. */
+/* Returns the row pitch of an operand.  For LAYOUT_PACKED, the pitch is
+ * unaligned, so that the kernel cannot read the operand without packing. */
 static int64_t pitch_of(enum operand_layout layout, bool mn_major, int64_t rows)
 {
     if (layout == LAYOUT_PACKED)
@@ -238,8 +238,8 @@ static cl_int step_run(const struct self_test *test, cl_kernel kernel,
 }
 
 /* Builds and runs a step that precedes the tested kernel, for example packing.
- * If the step does not complete in time, sets *out_left.  The test's memory is
- * then freed later, and the program is leaked. */
+ * Sets *out_left if the step exceeds the timeout.  The memory of the test is
+ * then freed later, and the program of the step is leaked. */
 static enum tandem_status step_build_and_run(struct self_test *test,
                                              struct tandem_device *device,
                                              const struct kernel_step *step,

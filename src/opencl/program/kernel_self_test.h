@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tests a tensor-core kernel before its first use, because it contains
- * instructions that OpenCL does not define.  Blocks.  Thread-safe. */
+/* Tests a tensor-core kernel before its first use, because the kernel contains
+ * instructions that OpenCL does not define.  Any thread may call these
+ * functions. */
 #ifndef TANDEM_OPENCL_PROGRAM_KERNEL_SELF_TEST_H
 #define TANDEM_OPENCL_PROGRAM_KERNEL_SELF_TEST_H
 
@@ -13,9 +14,9 @@ struct tandem_device;
 
 /* Returns true if the variant's kernel uses tensor cores or wgmma. */
 bool kernel_self_test_is_needed(uint64_t key);
-/* Runs a GEMM with the kernel and compares the result with a float64 reference.
- * Some elements are infinite.  Packs the operands on the device if the kernel
- * needs packed ones.  Returns FAILED with a message if the results differ. */
+/* Runs a GEMM, in which some elements are infinite, with the kernel and
+ * compares the result with a float64 reference.  Packs the operands on the
+ * device if necessary.  Blocks.  Returns FAILED if the results differ. */
 enum tandem_status kernel_self_test_run(struct tandem_device *device,
                                         cl_kernel kernel, uint64_t key);
 /* Returns true if `got`, an element of a result of the GEMM kernel, is correct

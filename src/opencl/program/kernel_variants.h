@@ -30,7 +30,7 @@ struct kernel_variant {
     uint64_t key;
     enum build_state state;
     enum tandem_status status; /* error if the build failed */
-    uint32_t failure_count;    /* failed builds, not counting lack of memory */
+    uint32_t failure_count;    /* failed builds, except for lack of memory */
     char message[256];
     cl_program program; /* program owned by the program table */
     struct kernel_variant *next_in_bucket, *next_job;
@@ -43,10 +43,11 @@ struct kernel_variant {
 #define CLBLAST_KEY ((uint64_t)1 << 60)
 #define CLBLAST_BATCHED_KEY ((uint64_t)1 << 61)
 
-/* Maximum number of build threads.  A further thread is started only if a
- * launch waits while all are busy, or if the builds of all have timed out. */
+/* Maximum number of build threads.  A thread is added only if a launch waits
+ * while all threads are busy, or if the builds of all threads timed out. */
 #define MAX_BUILD_THREADS 8u
 struct build_thread {
+    struct tandem_device *device;
     bool is_running;
     uint64_t start_ns; /* start time of the build; 0 if the thread is idle */
 };
@@ -79,7 +80,8 @@ void programs_init(struct tandem_device *device,
                    const struct program_callbacks *callbacks);
 /* Releases all programs of the device.  No build thread may be running. */
 void programs_free(struct tandem_device *device);
-/* Returns true if a kernel has made new plans use smaller work-groups. */
+/* Returns true if a kernel needed smaller work-groups than the device allows,
+ * so that new plans use smaller work-groups. */
 bool programs_need_smaller_groups(const struct tandem_device *device);
 /* Returns the number of kernel variants that were built. */
 uint64_t programs_built_count(struct programs *programs);

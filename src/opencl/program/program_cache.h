@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The disk cache of compiled programs.  Safe for threads and processes. */
+/* The disk cache of compiled programs.  Several threads and processes may use
+ * the same directory. */
 #ifndef TANDEM_OPENCL_PROGRAM_PROGRAM_CACHE_H
 #define TANDEM_OPENCL_PROGRAM_PROGRAM_CACHE_H
 
@@ -20,15 +21,16 @@ struct program_cache {
     int directory;        /* file descriptor of `path`; -1 means not used */
     int system;           /* descriptor of `system_path`; -1 means not used */
     uint64_t limit_bytes; /* maximum total size of the files in `path` */
-    bool is_forced;       /* `path` is used even if the driver caches better */
+    bool is_forced;       /* use `path` even if the driver's cache is better */
     bool world_readable;  /* all users may read the cache */
     uint32_t compile_lock_timeout_ms;
-    /* Set after the compile lock timed out.  Builds then do not wait for it. */
+    /* Set after waiting for the compile lock timed out.  Builds then do not
+     * wait for the lock. */
     atomic_bool compile_lock_timed_out;
 };
 
 #define DEFAULT_CACHE_LIMIT_BYTES ((uint64_t)256 << 20)
-/* In this time, many processes can each compile a kernel, one at a time. */
+/* In this time, many processes can each compile a kernel one after another. */
 #define DEFAULT_COMPILE_LOCK_TIMEOUT_MS 60000u
 
 /* Sets the defaults: the installed system directory, but no user directory. */
@@ -51,8 +53,8 @@ void program_cache_store(struct tandem_device *device,
 cl_int program_from_binary(struct tandem_device *device, const void *binary,
                            size_t bytes, const char *options,
                            cl_program *out_program);
-/* Returns the binary of a program that is built for one device; the caller
- * frees it.  Returns NULL if it cannot be read or is larger than max_bytes. */
+/* Returns the binary of a built program.  The caller frees the binary.  Returns
+ * NULL if the binary cannot be read or is larger than max_bytes. */
 unsigned char *program_binary_get(cl_program program, size_t max_bytes,
                                   size_t *out_bytes);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The format of the program cache's files: a header, the key of the program and
- * the binary of the program.  Pure, thread-safe functions. */
+ * the binary of the program.  Any thread may call these pure functions. */
 #ifndef TANDEM_OPENCL_PROGRAM_PROGRAM_CACHE_FILE_H
 #define TANDEM_OPENCL_PROGRAM_PROGRAM_CACHE_FILE_H
 
@@ -34,8 +34,8 @@ void cache_name_make(char out[CACHE_NAME_BYTES], const char *key);
 /* Returns true if the name has the form of a cache file's name. */
 bool cache_name_is_valid(const char *name);
 
-/* Returns the FNV-1a hash of `text` and its final NUL, continued from `seed`.
- */
+/* Returns the FNV-1a hash of `text` and its final NUL.  `seed` is
+ * CACHE_HASH_SEED or the hash of the preceding text. */
 uint64_t cache_hash(uint64_t seed, const char *text);
 #define CACHE_HASH_SEED 0xcbf29ce484222325u
 

@@ -76,7 +76,7 @@ append(struct variant_source *out, const char *format, ...)
     va_end(arguments);
 }
 
-/* Adds an option that names the function of operators.cl for the cast. */
+/* Adds the option with the name of the cast function in operators.cl. */
 static void append_cast(struct variant_source *out, uint64_t key)
 {
     static const char *const names[16] = {
@@ -95,7 +95,7 @@ static void append_elementwise(struct variant_source *out, uint64_t key)
 {
     const struct operator_info *row = operator_lookup(KEY_OP(key));
     uint32_t kernel = KEY_KERNEL(key);
-    /* operators.cl has op_NAME_fast and op_NAME_needs_slow_path. */
+    /* For these operators, operators.cl has a function op_NAME_fast. */
     bool has_fast_path = row->id == TANDEM_OP_SIN || row->id == TANDEM_OP_COS ||
                          row->id == TANDEM_OP_POW;
     if (row->op_class == TANDEM_CLASS_CAST)
@@ -233,7 +233,7 @@ static void append_rows(struct variant_source *out, uint64_t key)
     }
     uint32_t lanes_log2 = row_local_memory_lanes_log2(count);
     uint32_t four = 4u << lanes_log2;
-    /* The first and last vector may each have 3 elements outside the rows. */
+    /* The first and last vec4 may each have 3 elements outside the rows. */
     uint32_t vectors = ((group >> lanes_log2) * count + 3 + 3 + 3) / 4;
     append(out,
            " -DVECTORS_PER_ITEM=%u -DROW_ELEMENTS=%u -DLANES_LOG2=%u "

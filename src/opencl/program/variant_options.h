@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Translates a variant key to a source file, kernel function and compiler
- * options.  Pure, thread-safe functions. */
+ * options.  Any thread may call this pure function. */
 #ifndef TANDEM_OPENCL_PROGRAM_VARIANT_OPTIONS_H
 #define TANDEM_OPENCL_PROGRAM_VARIANT_OPTIONS_H
 
@@ -16,7 +16,7 @@ struct variant_source {
     const char *file;       /* name of the source file, such as "reduce.cl" */
     const char *source;     /* source text with its includes */
     const char *function;   /* name of the kernel */
-    bool needs_ptx_rewrite; /* ptx_rewrite.h must rewrite the PTX */
+    bool needs_ptx_rewrite; /* ptx_rewrite_sm90a must rewrite the PTX */
     char options[VARIANT_OPTION_BYTES];
 };
 

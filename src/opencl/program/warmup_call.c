@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finds warm-up calls for the kernels of all operators except GEMM.  Each
- * kernel has a function that tries calls of growing size until the plan of one
- * of them runs the variant.  A variant depends on the operator, its dtypes,
- * operand layouts and row lengths. */
+/* Finds warm-up calls for the kernels of all operators except GEMM.  The
+ * functions try calls of growing size until the plan of a call runs the
+ * variant. A variant depends on the operator, its dtypes, operand layouts and
+ * row lengths. */
 #include "opencl/program/warmup_call.h"
 
 #include <float.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The warm-up call of a kernel variant: the smallest valid call whose plan runs
  * the variant (see warmup_launch.h).  The planners make the parameters and
- * buffer sizes of the kernel, as for any call.  Pure, thread-safe functions. */
+ * buffer sizes of the kernel.  Any thread may call these pure functions. */
 #ifndef TANDEM_OPENCL_PROGRAM_WARMUP_CALL_H
 #define TANDEM_OPENCL_PROGRAM_WARMUP_CALL_H
 

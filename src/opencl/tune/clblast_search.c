@@ -24,12 +24,12 @@
 #define MAX_DRAWS 50000u
 /* If this many draws find no new candidate, later draws change all values. */
 #define MAX_NEAR_DRAWS 2000u
-/* Value of GemmRoutine with which CLBlast always uses its direct kernel. */
+/* Value of the CLBlast parameter GemmRoutine with which CLBlast always uses its
+ * direct kernel, and the largest value that the search reports. */
 #define ALWAYS_DIRECT 65536u
-/* Largest value of the CLBlast parameter GemmRoutine. */
 #define MAX_INDIRECT_SIZE 2048u
 
-/* CLBlast kernels in search order. `share`: relative search time. */
+/* CLBlast kernels in search order. `share` is the relative search time. */
 static const struct {
     enum clblast_kernel_id id;
     uint32_t share;
@@ -64,7 +64,6 @@ static const struct {
 #define SEEDS (sizeof(seeds) / sizeof(seeds[0]))
 
 struct search {
-    struct kernel_timer *timer;
     const struct tuning_results_sink *sink;
     struct tuning_candidate candidate;
     struct clblast_device_limits limits;
@@ -72,7 +71,7 @@ struct search {
     struct clblast_params best;
     double best_ns;
     uint64_t random_state;
-    uint64_t tried[TRIED_SLOTS]; /* hash set */
+    uint64_t tried[TRIED_SLOTS]; /* hash set of tried parameter sets */
     uint32_t tried_count;
 };
 
@@ -84,13 +83,15 @@ static uint32_t random_below(struct search *search, uint32_t limit)
 
 /* ---- candidates ---- */
 
-/* Adds a parameter set to the hash set of tried sets. Returns false if it was
- * tried already or if the hash set is full. */
+/* Adds a parameter set to the hash set of tried sets. Returns false if the set
+ * is invalid or was tried already, or if the hash set is full. */
 static bool tried_add(struct search *search, const struct clblast_params *set)
 {
+    enum clblast_kernel_id id = search->candidate.kernel;
     uint64_t hash = 0xcbf29ce484222325u;
-    for (uint32_t i = 0; i < clblast_kernels[search->candidate.kernel].count;
-         i++)
+    if (!clblast_params_valid(id, set, &search->limits))
+        return false;
+    for (uint32_t i = 0; i < clblast_kernels[id].count; i++)
         hash = (hash ^ set->values[i]) * 0x100000001b3u;
     hash |= 1;
     uint32_t at = (uint32_t)(hash >> 40) % TRIED_SLOTS;
@@ -102,14 +103,6 @@ static bool tried_add(struct search *search, const struct clblast_params *set)
     search->tried[at] = hash;
     search->tried_count++;
     return true;
-}
-
-static bool is_new_and_valid(struct search *search,
-                             const struct clblast_params *set)
-{
-    return clblast_params_valid(search->candidate.kernel, set,
-                                &search->limits) &&
-           tried_add(search, set);
 }
 
 /* Draws a random, valid, untried candidate. Returns false after MAX_DRAWS. */
@@ -128,7 +121,7 @@ static bool candidate_next(struct search *search, struct clblast_params *out)
             out->values[index] =
                 param->values[random_below(search, param->count)];
         }
-        if (is_new_and_valid(search, out))
+        if (tried_add(search, out))
             return true;
         draw_all |= draw > MAX_NEAR_DRAWS;
     }
@@ -144,21 +137,22 @@ static void best_report(struct search *search)
     search->sink->callback(search->sink->user, key, text);
 }
 
-/* Checks and times a candidate, and keeps it if it is the fastest so far. */
+/* Checks and times a candidate. Stores the fastest one in search->best. */
 static enum tandem_status candidate_try(struct search *search,
                                         const struct clblast_params *set)
 {
+    struct kernel_timer *timer = search->candidate.timer;
     double ns;
     if (clblast_params_set(search->id, search->candidate.kernel, set) != 0)
         return TANDEM_OK;
     enum tandem_status status = tuning_candidate_check(&search->candidate);
-    search->timer->cutoff_ns = 1.2 * search->best_ns;
+    timer->cutoff_ns = 1.2 * search->best_ns;
     if (status == TANDEM_OK)
         status = tuning_candidate_time(&search->candidate, 0, &ns);
-    search->timer->cutoff_ns = 0;
+    timer->cutoff_ns = 0;
     /* Waiting for the stream also clears the stream's asynchronous error. */
     if (status != TANDEM_OK)
-        kernel_timer_drain(search->timer);
+        kernel_timer_drain(timer);
     if (status == TANDEM_OK && ns > 0 && ns < MIN_GAIN * search->best_ns) {
         search->best = *set;
         search->best_ns = ns;
@@ -174,7 +168,7 @@ static enum tandem_status candidate_try(struct search *search,
 static enum tandem_status params_search(struct search *search)
 {
     struct clblast_params set;
-    struct kernel_timer *timer = search->timer;
+    struct kernel_timer *timer = search->candidate.timer;
     enum clblast_kernel_id id = search->candidate.kernel;
     enum tandem_status status = TANDEM_OK;
     memset(search->tried, 0, sizeof(search->tried));
@@ -193,7 +187,7 @@ static enum tandem_status params_search(struct search *search)
         return TANDEM_OK;
     for (uint32_t i = 0; i < SEEDS && status == TANDEM_OK; i++)
         if (seeds[i].id == id && kernel_timer_remaining_ns(timer) > 0 &&
-            is_new_and_valid(search, &seeds[i].set))
+            tried_add(search, &seeds[i].set))
             status = candidate_try(search, &seeds[i].set);
     while (status == TANDEM_OK && kernel_timer_remaining_ns(timer) > 0 &&
            candidate_next(search, &set))
@@ -217,7 +211,7 @@ static void direct_kernel_force(const struct search *search, bool direct)
 /* Finds the matrix size at and above which the indirect kernel is faster. */
 static enum tandem_status routine_search(struct search *search)
 {
-    struct kernel_timer *timer = search->timer;
+    struct kernel_timer *timer = search->candidate.timer;
     double ns[2][SIDES] = {{0}}; /* indirect, direct */
     enum tandem_status status = TANDEM_OK;
     if (!clblast_params_get(search->id, CLBLAST_GEMM_ROUTINE, &search->best))
@@ -271,8 +265,7 @@ enum tandem_status clblast_search_run(struct kernel_timer *timer,
                                       const struct tuning_results_sink *sink)
 {
     const struct platform_device *hardware = timer->device->hardware;
-    struct search search = {.timer = timer,
-                            .sink = sink,
+    struct search search = {.sink = sink,
                             .limits = clblast_device_limits_get(hardware),
                             .id = hardware->id,
                             .random_state = monotonic_ns()};

@@ -180,7 +180,7 @@ static enum tandem_status samples_take(struct kernel_timer *timer,
             count = (count + 1) / 2;
         } else if (ns < batch_ns / 2 && count < MAX_LAUNCHES &&
                    short_batches < MAX_SHORT_BATCHES) {
-            /* The estimate `ns` was too long: waiting had added time. */
+            /* `ns` was too long, because waiting had added time. */
             short_batches++;
             count = launches_per_batch(batch_ns, ns / count);
         } else {

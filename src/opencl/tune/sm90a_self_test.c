@@ -13,7 +13,7 @@
 
 /* Minimum number of result tiles that each work-group computes. */
 #define ROUNDS 2u
-/* k of the GEMM. Multiples of 8 need no packing. The last k tile is partial. */
+/* Value of k. Multiples of 8 need no packing. The last k_tile is partial. */
 #define DEPTH 520
 /* Number of rows, and of columns, that are compared per result tile. */
 #define SAMPLES 8u
@@ -31,7 +31,7 @@ static void result_report(const struct tuning_results_sink *sink,
 
 /* ---- the GEMM ---- */
 
-/* Returns the number of result tiles along m. It is the same along n. */
+/* Returns the number of result tiles along m, which is also that along n. */
 static uint32_t tiles_per_side(const struct tandem_device *device)
 {
     uint32_t side = 1;

@@ -45,18 +45,17 @@ enum tandem_status tune_gemm_costs(struct kernel_timer *timer,
                                    const struct tuning_results_sink *sink,
                                    bool all_kernels);
 
-/* tune_clblast_times.c: times CLBlast for several shapes. Reports the times
- * only if at least *count shapes were timed, and then updates *count. */
+/* Times CLBlast for several GEMM shapes. Reports the times only if at least
+ * *count shapes were timed, and then sets *count to the number of shapes. */
 enum tandem_status tune_clblast_times(struct kernel_timer *timer,
                                       const struct tuning_results_sink *sink,
                                       uint32_t *count);
-/* clblast_search.c: searches for fast CLBlast parameters. The best ones remain
- * set in CLBlast. */
+/* Searches for fast CLBlast parameters. The best parameters remain set in
+ * CLBlast. */
 enum tandem_status clblast_search_run(struct kernel_timer *timer,
                                       const struct tuning_results_sink *sink);
-/* sm90a_self_test.c: runs the self-test of the sm_90a programs if the device
- * may use them. First reports "started", which remains the result if the driver
- * crashes. */
+/* Runs the self-test of the sm_90a programs if the device may use them. First
+ * reports "started", which remains the result if the driver crashes. */
 enum tandem_status sm90a_self_test_run(struct tandem_device *device,
                                        uint64_t budget_ns,
                                        const struct tuning_results_sink *sink);

@@ -10,7 +10,7 @@ struct shape {
     int64_t m, n, k, batch;
 };
 
-/* GEMM shapes: squares, other shapes, batches; each group is sorted by cost. */
+/* Square GEMMs, other GEMMs and batches. Each group is sorted by cost. */
 static const struct shape shapes[] = {
     {64, 64, 64, 1},       {128, 128, 128, 1},    {256, 256, 256, 1},
     {512, 512, 512, 1},    {1024, 1024, 1024, 1}, {2048, 2048, 2048, 1},

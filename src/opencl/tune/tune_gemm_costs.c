@@ -26,7 +26,7 @@
 #define MIN_HOST_FACTOR 1.5
 /* GEMV is limited by memory bandwidth and needs larger matrices. Many
  * work-groups are measured with two row lengths and GEMV_ROWS rows per compute
- * unit. Few are measured with two numbers of elements per work-group. */
+ * unit. Few work-groups are measured with two numbers of elements each. */
 #define GEMV_ROWS 192u
 #define GEMV_SHALLOW 512
 #define GEMV_DEEP 1536
@@ -224,7 +224,7 @@ static enum tandem_status tune_copy(struct tuner *tuner)
 struct kernel_case {
     enum gemm_kernel_id id;
     bool gemv, mn_major;
-    uint32_t rows_per_group; /* matrix rows per work-group of a GEMV; else 1 */
+    uint32_t rows_per_group; /* 1 if the kernel is not a GEMV */
 };
 
 static struct kernel_case kernel_case_make(enum gemm_kernel_id id,

@@ -30,8 +30,8 @@ void tuning_candidate_finish(struct tuning_candidate *candidate);
 /* Runs a small call of candidate->kernel and compares its result with a
  * double-precision result. Returns TANDEM_FAILED if the result is wrong. */
 enum tandem_status tuning_candidate_check(struct tuning_candidate *candidate);
-/* Times candidate->kernel on square matrices of size `side`.  If `side` is 0,
- * chooses the size by the kernel. */
+/* Times candidate->kernel on square matrices of size `side`. If `side` is 0,
+ * chooses the size that suits the kernel. */
 enum tandem_status tuning_candidate_time(struct tuning_candidate *candidate,
                                          int64_t side, double *out_ns);
 

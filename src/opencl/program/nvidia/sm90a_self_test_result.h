@@ -20,7 +20,7 @@ struct platform_device;
 
 enum sm90a_self_test_result {
     SM90A_SELF_TEST_NOT_RUN,
-    SM90A_SELF_TEST_STALE, /* result of another driver, kernel or revision */
+    SM90A_SELF_TEST_STALE, /* result for another driver, kernel or revision */
     SM90A_SELF_TEST_STARTED,
     SM90A_SELF_TEST_FAILED,
     SM90A_SELF_TEST_PASSED,
