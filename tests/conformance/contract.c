@@ -187,7 +187,7 @@ bool expect_error(struct suite *suite, enum tandem_status got,
         return false;
     }
     if (message[0] == '\0') {
-        case_fail(suite, "%s: refused without a message", what);
+        case_fail(suite, "%s: failed without a message", what);
         return false;
     }
     return true;

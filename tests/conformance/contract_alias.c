@@ -301,7 +301,8 @@ static void overlap_launch(struct suite *suite, const struct overlap *overlap,
         stream_finish(suite, NULL);
     } else {
         expect_error(suite, status, overlap->want, "launch");
-        expect_vector(suite, NULL, all, 1.0f, 1.0f, "the refused buffer");
+        expect_vector(suite, NULL, all, 1.0f, 1.0f,
+                      "the buffer of the rejected call");
     }
 }
 

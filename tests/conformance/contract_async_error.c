@@ -266,7 +266,7 @@ static void case_dependents(struct suite *suite)
                    "download of what the launch behind wrote");
         else
             expect_vector(suite, f.stream, &f.c, 0.0f, 1.0f,
-                          "the output of a refused launch");
+                          "the output of a rejected launch");
     }
     failing_close(suite, &f);
     case_end(suite);

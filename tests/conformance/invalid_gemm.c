@@ -33,7 +33,7 @@ static void error_check(struct suite *suite, const struct mistaken_gemm *p,
     status = supports(suite, p);
     if (status != TANDEM_UNSUPPORTED)
         expect(suite, status, TANDEM_INVALID_ARGUMENT,
-               "supports of what gemm refused");
+               "supports of a call that gemm rejected");
 }
 
 static void mistake_run(struct suite *suite, const struct gemm_mistake *mistake,
@@ -60,7 +60,7 @@ static void mistake_run(struct suite *suite, const struct gemm_mistake *mistake,
     if (EXPECT_OK(suite, suite->api.download(suite->stream, p->buffer, 0, after,
                                              BYTES, 0, SUITE_TIMEOUT_NS)) &&
         memcmp(after, before, BYTES) != 0)
-        case_fail(suite, "the refused product wrote the buffer");
+        case_fail(suite, "the rejected GEMM wrote the buffer");
     mistaken_gemm_reset(p);
     EXPECT_OK(suite, suite->api.gemm(suite->stream, &p->gemm));
     EXPECT_OK(suite,
@@ -76,7 +76,8 @@ static bool buffers_open(struct suite *suite, struct mistaken_gemm *p,
     memset(p, 0, sizeof(*p));
     *out_other = NULL;
     if (!EXPECT_OK(suite, suite_open(suite, NULL, NULL, out_other)) ||
-        !EXPECT_OK(suite, api->alloc(*out_other, BYTES, &p->foreign)) ||
+        !EXPECT_OK(suite,
+                   api->alloc(*out_other, BYTES, &p->other_device_object)) ||
         !EXPECT_OK(suite, api->alloc(suite->device, BYTES, &p->freed)) ||
         !EXPECT_OK(suite, api->alloc(suite->device, BYTES, &p->buffer)))
         return false;

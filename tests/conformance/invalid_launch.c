@@ -37,7 +37,7 @@ static void unchanged_check(struct suite *suite, const struct mistaken_call *p,
     if (EXPECT_OK(suite, suite->api.download(suite->stream, p->buffer, 0, after,
                                              BYTES, 0, SUITE_TIMEOUT_NS)) &&
         memcmp(before, after, BYTES) != 0)
-        case_fail(suite, "the refused launch wrote the buffer");
+        case_fail(suite, "the rejected launch wrote the buffer");
 }
 
 static void error_check(struct suite *suite, const struct mistaken_call *p,
@@ -53,7 +53,7 @@ static void error_check(struct suite *suite, const struct mistaken_call *p,
         return;
     status = supports(suite, p);
     if (status != TANDEM_UNSUPPORTED || (mistake->flags & ALWAYS_INVALID))
-        expect(suite, status, BAD, "supports of what launch refused");
+        expect(suite, status, BAD, "supports of a call that launch rejected");
 }
 
 /*
@@ -114,7 +114,8 @@ static bool buffers_open(struct suite *suite, struct mistaken_call *p,
     memset(p, 0, sizeof(*p));
     *out_other = NULL;
     if (!EXPECT_OK(suite, suite_open(suite, NULL, NULL, out_other)) ||
-        !EXPECT_OK(suite, api->alloc(*out_other, BYTES, &p->foreign)) ||
+        !EXPECT_OK(suite,
+                   api->alloc(*out_other, BYTES, &p->other_device_object)) ||
         !EXPECT_OK(suite, api->alloc(suite->device, BYTES, &p->freed)) ||
         !EXPECT_OK(suite, api->alloc(suite->device, BYTES, &p->buffer)))
         return false;

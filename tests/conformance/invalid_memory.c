@@ -50,7 +50,7 @@ static void pair_close(struct suite *suite, struct pair *pair)
         suite->api.close(pair->other);
 }
 
-#define REFUSED(what, call)                                                    \
+#define EXPECT_ERROR(what, call)                                               \
     expect_error(suite, call, TANDEM_INVALID_ARGUMENT, what)
 
 static void invalid_upload(struct suite *suite, struct pair *pair)
@@ -60,19 +60,20 @@ static void invalid_upload(struct suite *suite, struct pair *pair)
     struct tandem_buffer *b = pair->buffer;
     unsigned char *host = pair->host;
 
-    REFUSED("upload on no stream", api->upload(NULL, b, 0, host, 4, 0));
-    REFUSED("upload to no buffer", api->upload(s, NULL, 0, host, 4, 0));
-    REFUSED("upload from NULL", api->upload(s, b, 0, NULL, 4, 0));
-    REFUSED("upload past the end", api->upload(s, b, 4095, host, 2, 0));
-    REFUSED("upload far past the end",
-            api->upload(s, b, UINT64_MAX, host, 4, 0));
-    REFUSED("upload of too much", api->upload(s, b, 0, host, BYTES + 1, 0));
-    REFUSED("upload that wraps around",
-            api->upload(s, b, 8, host, UINT64_MAX - 4, 0));
-    REFUSED("upload to a foreign buffer",
-            api->upload(s, pair->other_buffer, 0, host, 4, 0));
-    REFUSED("upload with unknown flags",
-            api->upload(s, b, 0, host + 4, 4, 1u << 31));
+    EXPECT_ERROR("upload on no stream", api->upload(NULL, b, 0, host, 4, 0));
+    EXPECT_ERROR("upload to no buffer", api->upload(s, NULL, 0, host, 4, 0));
+    EXPECT_ERROR("upload from NULL", api->upload(s, b, 0, NULL, 4, 0));
+    EXPECT_ERROR("upload past the end", api->upload(s, b, 4095, host, 2, 0));
+    EXPECT_ERROR("upload far past the end",
+                 api->upload(s, b, UINT64_MAX, host, 4, 0));
+    EXPECT_ERROR("upload of too much",
+                 api->upload(s, b, 0, host, BYTES + 1, 0));
+    EXPECT_ERROR("upload that wraps around",
+                 api->upload(s, b, 8, host, UINT64_MAX - 4, 0));
+    EXPECT_ERROR("upload to a buffer of another device",
+                 api->upload(s, pair->other_buffer, 0, host, 4, 0));
+    EXPECT_ERROR("upload with unknown flags",
+                 api->upload(s, b, 0, host + 4, 4, 1u << 31));
 }
 
 static void invalid_download(struct suite *suite, struct pair *pair)
@@ -83,44 +84,51 @@ static void invalid_download(struct suite *suite, struct pair *pair)
     unsigned char *host = pair->host;
     uint64_t t = SUITE_TIMEOUT_NS;
 
-    REFUSED("download on no stream", api->download(NULL, b, 0, host, 4, 0, t));
-    REFUSED("download of no buffer", api->download(s, NULL, 0, host, 4, 0, t));
-    REFUSED("download into NULL", api->download(s, b, 0, NULL, 4, 0, t));
-    REFUSED("download past the end", api->download(s, b, 4095, host, 2, 0, t));
-    REFUSED("download far past the end",
-            api->download(s, b, UINT64_MAX - 1, host, 1, 0, t));
-    REFUSED("download of a foreign buffer",
-            api->download(s, pair->other_buffer, 0, host, 4, 0, t));
-    REFUSED("download with unknown flags",
-            api->download(s, b, 0, host, 4, 1u << 31, t));
+    EXPECT_ERROR("download on no stream",
+                 api->download(NULL, b, 0, host, 4, 0, t));
+    EXPECT_ERROR("download of no buffer",
+                 api->download(s, NULL, 0, host, 4, 0, t));
+    EXPECT_ERROR("download into NULL", api->download(s, b, 0, NULL, 4, 0, t));
+    EXPECT_ERROR("download past the end",
+                 api->download(s, b, 4095, host, 2, 0, t));
+    EXPECT_ERROR("download far past the end",
+                 api->download(s, b, UINT64_MAX - 1, host, 1, 0, t));
+    EXPECT_ERROR("download of a buffer of another device",
+                 api->download(s, pair->other_buffer, 0, host, 4, 0, t));
+    EXPECT_ERROR("download with unknown flags",
+                 api->download(s, b, 0, host, 4, 1u << 31, t));
 }
 
 static void invalid_copy_fill(struct suite *suite, struct pair *pair)
 {
     const struct tandem_backend *api = &suite->api;
     struct tandem_stream *s = pair->stream;
-    struct tandem_buffer *b = pair->buffer, *foreign = pair->other_buffer;
+    struct tandem_buffer *b = pair->buffer,
+                         *other_device_object = pair->other_buffer;
     unsigned char *host = pair->host;
 
-    REFUSED("copy on no stream", api->copy(NULL, b, 0, b, 64, 4));
-    REFUSED("copy to no buffer", api->copy(s, NULL, 0, b, 0, 4));
-    REFUSED("copy from no buffer", api->copy(s, b, 0, NULL, 0, 4));
-    REFUSED("copy to a foreign buffer", api->copy(s, foreign, 0, b, 0, 4));
-    REFUSED("copy from a foreign buffer", api->copy(s, b, 0, foreign, 0, 5));
-    REFUSED("copy past the target's end", api->copy(s, b, 4095, b, 0, 2));
-    REFUSED("copy past the source's end", api->copy(s, b, 0, b, 4095, 3));
-    REFUSED("copy over itself", api->copy(s, b, 0, b, 0, 64));
-    REFUSED("copy that overlaps", api->copy(s, b, 32, b, 0, 65));
-    REFUSED("fill on no stream", api->fill(NULL, b, 0, 4, host, 1));
-    REFUSED("fill of no buffer", api->fill(s, NULL, 0, 4, host, 1));
-    REFUSED("fill with no pattern", api->fill(s, b, 0, 4, NULL, 1));
-    REFUSED("fill with 3 bytes", api->fill(s, b, 0, 6, host, 3));
-    REFUSED("fill with 0 bytes", api->fill(s, b, 0, 4, host, 0));
-    REFUSED("fill with 16 bytes", api->fill(s, b, 0, 32, host, 16));
-    REFUSED("fill of part of a pattern", api->fill(s, b, 0, 7, host, 4));
-    REFUSED("fill at part of a pattern", api->fill(s, b, 2, 8, host, 4));
-    REFUSED("fill past the end", api->fill(s, b, 4092, 8, host, 4));
-    REFUSED("fill of a foreign buffer", api->fill(s, foreign, 0, 4, host, 1));
+    EXPECT_ERROR("copy on no stream", api->copy(NULL, b, 0, b, 64, 4));
+    EXPECT_ERROR("copy to no buffer", api->copy(s, NULL, 0, b, 0, 4));
+    EXPECT_ERROR("copy from no buffer", api->copy(s, b, 0, NULL, 0, 4));
+    EXPECT_ERROR("copy to a buffer of another device",
+                 api->copy(s, other_device_object, 0, b, 0, 4));
+    EXPECT_ERROR("copy from a buffer of another device",
+                 api->copy(s, b, 0, other_device_object, 0, 5));
+    EXPECT_ERROR("copy past the target's end", api->copy(s, b, 4095, b, 0, 2));
+    EXPECT_ERROR("copy past the source's end", api->copy(s, b, 0, b, 4095, 3));
+    EXPECT_ERROR("copy over itself", api->copy(s, b, 0, b, 0, 64));
+    EXPECT_ERROR("copy that overlaps", api->copy(s, b, 32, b, 0, 65));
+    EXPECT_ERROR("fill on no stream", api->fill(NULL, b, 0, 4, host, 1));
+    EXPECT_ERROR("fill of no buffer", api->fill(s, NULL, 0, 4, host, 1));
+    EXPECT_ERROR("fill with no pattern", api->fill(s, b, 0, 4, NULL, 1));
+    EXPECT_ERROR("fill with 3 bytes", api->fill(s, b, 0, 6, host, 3));
+    EXPECT_ERROR("fill with 0 bytes", api->fill(s, b, 0, 4, host, 0));
+    EXPECT_ERROR("fill with 16 bytes", api->fill(s, b, 0, 32, host, 16));
+    EXPECT_ERROR("fill of part of a pattern", api->fill(s, b, 0, 7, host, 4));
+    EXPECT_ERROR("fill at part of a pattern", api->fill(s, b, 2, 8, host, 4));
+    EXPECT_ERROR("fill past the end", api->fill(s, b, 4092, 8, host, 4));
+    EXPECT_ERROR("fill of a buffer of another device",
+                 api->fill(s, other_device_object, 0, 4, host, 1));
 }
 
 static void invalid_create(struct suite *suite, struct pair *pair)
@@ -131,49 +139,53 @@ static void invalid_create(struct suite *suite, struct pair *pair)
     struct tandem_event *event = NULL;
     struct tandem_memory_stats stats = {.struct_size = sizeof(stats)};
 
-    REFUSED("alloc on no device", api->alloc(NULL, 4, &buffer));
+    EXPECT_ERROR("alloc on no device", api->alloc(NULL, 4, &buffer));
     EXPECT(suite, buffer == NULL);
-    REFUSED("alloc into NULL", api->alloc(suite->device, 4, NULL));
-    REFUSED("stream_create on no device", api->stream_create(NULL, 0, &stream));
+    EXPECT_ERROR("alloc into NULL", api->alloc(suite->device, 4, NULL));
+    EXPECT_ERROR("stream_create on no device",
+                 api->stream_create(NULL, 0, &stream));
     EXPECT(suite, stream == NULL);
-    REFUSED("stream_create into NULL",
-            api->stream_create(suite->device, 0, NULL));
+    EXPECT_ERROR("stream_create into NULL",
+                 api->stream_create(suite->device, 0, NULL));
     stream = pair->stream;
-    REFUSED("stream_create with unknown flags",
-            api->stream_create(suite->device, 1u << 31, &stream));
+    EXPECT_ERROR("stream_create with unknown flags",
+                 api->stream_create(suite->device, 1u << 31, &stream));
     EXPECT(suite, stream == NULL);
-    REFUSED("event_record of no stream", api->event_record(NULL, &event));
+    EXPECT_ERROR("event_record of no stream", api->event_record(NULL, &event));
     EXPECT(suite, event == NULL);
-    REFUSED("event_record into NULL", api->event_record(pair->stream, NULL));
-    REFUSED("memory_stats of no device", api->memory_stats(NULL, &stats));
-    REFUSED("memory_stats into NULL", api->memory_stats(suite->device, NULL));
+    EXPECT_ERROR("event_record into NULL",
+                 api->event_record(pair->stream, NULL));
+    EXPECT_ERROR("memory_stats of no device", api->memory_stats(NULL, &stats));
+    EXPECT_ERROR("memory_stats into NULL",
+                 api->memory_stats(suite->device, NULL));
     stats.struct_size = 0;
-    REFUSED("memory_stats into a struct_size of 0",
-            api->memory_stats(suite->device, &stats));
+    EXPECT_ERROR("memory_stats into a struct_size of 0",
+                 api->memory_stats(suite->device, &stats));
 }
 
 static void invalid_stream(struct suite *suite, struct pair *pair)
 {
     const struct tandem_backend *api = &suite->api;
-    struct tandem_event *foreign = NULL;
+    struct tandem_event *other_device_object = NULL;
     uint64_t ns;
 
-    REFUSED("stream_query of no stream", api->stream_query(NULL));
-    REFUSED("stream_synchronize of no stream",
-            api->stream_synchronize(NULL, 0));
-    REFUSED("synchronize of no device", api->synchronize(NULL, 0));
-    REFUSED("stream_wait_event on no stream",
-            api->stream_wait_event(NULL, foreign));
-    REFUSED("stream_wait_event for no event",
-            api->stream_wait_event(pair->stream, NULL));
-    REFUSED("event_query of no event", api->event_query(NULL));
-    REFUSED("event_wait for no event", api->event_wait(NULL, 0));
+    EXPECT_ERROR("stream_query of no stream", api->stream_query(NULL));
+    EXPECT_ERROR("stream_synchronize of no stream",
+                 api->stream_synchronize(NULL, 0));
+    EXPECT_ERROR("synchronize of no device", api->synchronize(NULL, 0));
+    EXPECT_ERROR("stream_wait_event on no stream",
+                 api->stream_wait_event(NULL, other_device_object));
+    EXPECT_ERROR("stream_wait_event for no event",
+                 api->stream_wait_event(pair->stream, NULL));
+    EXPECT_ERROR("event_query of no event", api->event_query(NULL));
+    EXPECT_ERROR("event_wait for no event", api->event_wait(NULL, 0));
     if (api->event_elapsed_ns != NULL)
         EXPECT(suite, api->event_elapsed_ns(NULL, NULL, &ns) != TANDEM_OK);
-    if (EXPECT_OK(suite, api->event_record(pair->other_stream, &foreign))) {
-        REFUSED("stream_wait_event for a foreign event",
-                api->stream_wait_event(pair->stream, foreign));
-        api->event_destroy(foreign);
+    if (EXPECT_OK(suite, api->event_record(pair->other_stream,
+                                           &other_device_object))) {
+        EXPECT_ERROR("stream_wait_event for a event of another device",
+                     api->stream_wait_event(pair->stream, other_device_object));
+        api->event_destroy(other_device_object);
     }
 }
 
@@ -186,22 +198,23 @@ static void invalid_shared(struct suite *suite, struct pair *pair)
 
     if (api->import_host != NULL) {
         buffer = pair->buffer;
-        REFUSED("import on no device",
-                api->import_host(NULL, pair->host, 64, &buffer));
+        EXPECT_ERROR("import on no device",
+                     api->import_host(NULL, pair->host, 64, &buffer));
         EXPECT(suite, buffer == NULL);
-        REFUSED("import of NULL",
-                api->import_host(suite->device, NULL, 64, &buffer));
-        REFUSED("import into NULL",
-                api->import_host(suite->device, pair->host, 64, NULL));
+        EXPECT_ERROR("import of NULL",
+                     api->import_host(suite->device, NULL, 64, &buffer));
+        EXPECT_ERROR("import into NULL",
+                     api->import_host(suite->device, pair->host, 64, NULL));
     }
     if (api->host_alloc != NULL) {
-        REFUSED("host_alloc on no device", api->host_alloc(NULL, 64, &memory));
+        EXPECT_ERROR("host_alloc on no device",
+                     api->host_alloc(NULL, 64, &memory));
         EXPECT(suite, memory == NULL);
-        REFUSED("host_alloc into NULL",
-                api->host_alloc(suite->device, 64, NULL));
+        EXPECT_ERROR("host_alloc into NULL",
+                     api->host_alloc(suite->device, 64, NULL));
     }
     if (api->trim != NULL)
-        REFUSED("trim of no device", api->trim(NULL, 0));
+        EXPECT_ERROR("trim of no device", api->trim(NULL, 0));
 }
 
 static void invalid_map(struct suite *suite, struct pair *pair)
@@ -216,21 +229,23 @@ static void invalid_map(struct suite *suite, struct pair *pair)
                                      &memory) == TANDEM_UNSUPPORTED)
         return;
     EXPECT_OK(suite, api->unmap(s, pair->buffer, memory));
-    REFUSED("map on no stream",
-            api->map(NULL, pair->buffer, 0, 64, read, t, &memory));
+    EXPECT_ERROR("map on no stream",
+                 api->map(NULL, pair->buffer, 0, 64, read, t, &memory));
     EXPECT(suite, memory == NULL);
-    REFUSED("map of no buffer", api->map(s, NULL, 0, 64, read, t, &memory));
-    REFUSED("map into NULL", api->map(s, pair->buffer, 0, 64, read, t, NULL));
-    REFUSED("map past the end",
-            api->map(s, pair->buffer, 4000, 97, read, t, &memory));
-    REFUSED("map with no flags",
-            api->map(s, pair->buffer, 0, 64, 0, t, &memory));
-    REFUSED("map with unknown flags",
-            api->map(s, pair->buffer, 0, 64, read | 1u << 31, t, &memory));
-    REFUSED("map of a foreign buffer",
-            api->map(s, pair->other_buffer, 0, 64, read, t, &memory));
-    REFUSED("unmap of what is not mapped",
-            api->unmap(s, pair->buffer, pair->host));
+    EXPECT_ERROR("map of no buffer",
+                 api->map(s, NULL, 0, 64, read, t, &memory));
+    EXPECT_ERROR("map into NULL",
+                 api->map(s, pair->buffer, 0, 64, read, t, NULL));
+    EXPECT_ERROR("map past the end",
+                 api->map(s, pair->buffer, 4000, 97, read, t, &memory));
+    EXPECT_ERROR("map with no flags",
+                 api->map(s, pair->buffer, 0, 64, 0, t, &memory));
+    EXPECT_ERROR("map with unknown flags",
+                 api->map(s, pair->buffer, 0, 64, read | 1u << 31, t, &memory));
+    EXPECT_ERROR("map of a buffer of another device",
+                 api->map(s, pair->other_buffer, 0, 64, read, t, &memory));
+    EXPECT_ERROR("unmap of what is not mapped",
+                 api->unmap(s, pair->buffer, pair->host));
 }
 
 /* A freed handle must be recognised without being dereferenced. */
@@ -243,15 +258,15 @@ static void freed_handles(struct suite *suite, struct pair *pair)
     if (!EXPECT_OK(suite, api->alloc(suite->device, 256, &freed)))
         return;
     api->free(freed);
-    REFUSED("upload to a freed buffer",
-            api->upload(pair->stream, freed, 0, host, 4, 0));
-    REFUSED(
+    EXPECT_ERROR("upload to a freed buffer",
+                 api->upload(pair->stream, freed, 0, host, 4, 0));
+    EXPECT_ERROR(
         "download of a freed buffer",
         api->download(pair->stream, freed, 0, host, 4, 0, SUITE_TIMEOUT_NS));
-    REFUSED("copy from a freed buffer",
-            api->copy(pair->stream, pair->buffer, 0, freed, 0, 4));
-    REFUSED("fill of a freed buffer",
-            api->fill(pair->stream, freed, 0, 4, host, 1));
+    EXPECT_ERROR("copy from a freed buffer",
+                 api->copy(pair->stream, pair->buffer, 0, freed, 0, 4));
+    EXPECT_ERROR("fill of a freed buffer",
+                 api->fill(pair->stream, freed, 0, 4, host, 1));
     api->free(freed); /* The second free does nothing. */
 }
 

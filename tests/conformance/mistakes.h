@@ -54,7 +54,7 @@ struct mistaken_call {
      * The caller sets these: a buffer of MISTAKE_BYTES bytes, one of another
      * device and one that was freed.
      */
-    struct tandem_buffer *buffer, *foreign, *freed;
+    struct tandem_buffer *buffer, *other_device_object, *freed;
 
     const struct op_row *row;
     struct tandem_op op;
@@ -85,7 +85,7 @@ extern const struct call_mistake call_mistakes[CALL_MISTAKES];
 
 struct mistaken_gemm {
     /* The same buffers as in struct mistaken_call, set by the caller. */
-    struct tandem_buffer *buffer, *foreign, *freed;
+    struct tandem_buffer *buffer, *other_device_object, *freed;
     /* The caller sets this if the GEMM has no bias and no activation. */
     bool plain;
 

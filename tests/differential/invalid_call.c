@@ -355,9 +355,9 @@ static bool mistake_gemm_dtype(struct problem *p, struct random *random)
 }
 
 static const struct {
-    mistake_fn spoil;
+    mistake_fn make_mistake;
     const char *what;
-} spoils[] = {
+} mistakes[] = {
     {mistake_inputs, "another number of inputs"},
     {mistake_outputs, "another number of outputs"},
     {mistake_int_count, "too few integer attributes"},
@@ -386,16 +386,16 @@ static const struct {
 
 void call_make_invalid(struct problem *problem, struct random *random)
 {
-    uint32_t count = sizeof(spoils) / sizeof(spoils[0]);
+    uint32_t count = sizeof(mistakes) / sizeof(mistakes[0]);
     uint32_t first = (uint32_t)random_below(random, count);
 
     problem->expected_status = EXPECT_INVALID_ARGUMENT;
     for (uint32_t i = 0; i < count; i++) {
         uint32_t at = (first + i) % count;
 
-        if (!spoils[at].spoil(problem, random))
+        if (!mistakes[at].make_mistake(problem, random))
             continue;
-        problem->what = spoils[at].what;
+        problem->what = mistakes[at].what;
         return;
     }
 }

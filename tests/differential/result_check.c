@@ -293,7 +293,7 @@ static bool check_statuses(const struct problem *p,
                  call_outcome->message);
     else if (call_outcome->launch != TANDEM_OK &&
              call_outcome->message[0] == '\0')
-        snprintf(text, size, "launch was refused without a message");
+        snprintf(text, size, "launch failed without a message");
     else if (seen != call_outcome->launch &&
              !(p->only_launch_detects && seen == TANDEM_OK))
         snprintf(text, size, "supports: %s, but launch: %s (%s)",

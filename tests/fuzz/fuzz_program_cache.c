@@ -68,7 +68,7 @@ static void check_modified_file(const uint8_t *body, size_t body_bytes,
         expect((cache_binary_find(file, bytes, KEY, &found) == file + start &&
                 found == body_bytes) ||
                    body_bytes == 0,
-               "a file that is right was refused");
+               "a valid file was rejected");
     free(file);
 }
 

@@ -103,7 +103,7 @@ static void thread_note(int number)
     handled = handled + 1;
 }
 
-START_TEST(signals_come_to_the_host)
+START_TEST(signals_are_left_to_the_host)
 {
     const struct timespec moment = {.tv_nsec = 20000000};
     struct sigaction own = {.sa_handler = thread_note};
@@ -483,11 +483,11 @@ int main(void)
 {
     const int environment_count = sizeof environments / sizeof *environments;
     const int thread_count = sizeof thread_cases / sizeof *thread_cases;
-    Suite *suite = suite_create("guest");
+    Suite *suite = suite_create("host-process");
     TCase *tests = case_new(suite, "process");
 
     tcase_add_test(tests, process_state_is_unchanged);
-    tcase_add_test(tests, signals_come_to_the_host);
+    tcase_add_test(tests, signals_are_left_to_the_host);
     tests = case_new(suite, "threads");
     tcase_add_test(tests, helpers_have_names_and_end);
     tcase_add_test(tests, one_processor_no_helper);

@@ -262,8 +262,8 @@ END_TEST
 
 int main(int argc, char **argv)
 {
-    Suite *suite = suite_create("guest-opencl");
-    TCase *tests = case_new(suite, "guest");
+    Suite *suite = suite_create("host-process-opencl");
+    TCase *tests = case_new(suite, "host-process");
     const char *vendors = getenv("OCL_ICD_VENDORS");
     const ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
 

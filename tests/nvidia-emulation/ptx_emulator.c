@@ -311,8 +311,8 @@ static const char *base;
 
 char *local_at(uint32_t address)
 {
-    int32_t apart = (int32_t)(address - (uint32_t)(uintptr_t)base);
-    return (char *)(uintptr_t)(base + apart);
+    int32_t distance = (int32_t)(address - (uint32_t)(uintptr_t)base);
+    return (char *)(uintptr_t)(base + distance);
 }
 
 uint32_t local_address(const void *at)

@@ -192,7 +192,7 @@ static bool case_plan(struct launch_plan *plan, const struct row_case *of)
 /* ---- float64 reference ---- */
 
 struct moments {
-    double sum, squares, apart, most, sizes, exponents, product;
+    double sum, squares, squared_deviations, most, sizes, exponents, product;
 };
 
 static struct moments row_moments(const struct row_case *of, int64_t row)
@@ -209,7 +209,7 @@ static struct moments row_moments(const struct row_case *of, int64_t row)
     double mean = m.sum / (double)of->shape->count;
     for (int64_t i = 0; i < of->shape->count; i++) {
         double x = of->x[place(of, row, i)];
-        m.apart += (x - mean) * (x - mean);
+        m.squared_deviations += (x - mean) * (x - mean);
         m.exponents += exp(x - m.most);
     }
     return m;
@@ -242,7 +242,8 @@ static double written(const struct row_case *of, const struct moments *m,
         return exp(x - m->most) / m->exponents;
     if (of->op == TANDEM_OP_RMS_NORM)
         return x / sqrt(m->squares / count) * of->scale[nth];
-    return (x - m->sum / count) / sqrt(m->apart / count) * of->scale[nth] +
+    return (x - m->sum / count) / sqrt(m->squared_deviations / count) *
+               of->scale[nth] +
            of->bias[nth];
 }
 

@@ -258,15 +258,15 @@ static cl_int queue_take_error(cl_command_queue queue)
 
 cl_int CL_API_CALL layer_clFinish(cl_command_queue queue)
 {
-    cl_int code, told;
+    cl_int code, queue_error;
 
     if (fault_call(F_clFinish, NULL, &code))
         return code;
     count(&counts.waits, 1);
-    told = queue_take_error(queue);
+    queue_error = queue_take_error(queue);
     hold_wait(queue);
     code = target.clFinish(queue);
-    return told != CL_SUCCESS ? told : code;
+    return queue_error != CL_SUCCESS ? queue_error : code;
 }
 
 /* ---- events ---- */

@@ -85,7 +85,7 @@ START_TEST(invalid_launches)
     bench_open(&bench, (uint32_t)_i);
     memset(&messages, 0, sizeof(messages));
     call.buffer = bench.buffer;
-    call.foreign = bench.foreign;
+    call.other_device_object = bench.other_device_object;
     call.freed = bench.freed;
     for (uint32_t i = 0; bench.plugin->has_operators && i < CALL_MISTAKES;
          i++) {
@@ -178,7 +178,7 @@ START_TEST(invalid_gemms)
     bench_open(&bench, (uint32_t)_i);
     memset(&messages, 0, sizeof(messages));
     product.buffer = bench.buffer;
-    product.foreign = bench.foreign;
+    product.other_device_object = bench.other_device_object;
     product.freed = bench.freed;
     for (uint32_t i = 0; bench.plugin->has_operators && i < GEMM_MISTAKES;
          i++) {

@@ -33,7 +33,7 @@ static void transfers(const struct bench *bench)
 {
     struct tandem_stream *s = bench->stream;
     struct tandem_buffer *b = bench->buffer, *freed = bench->freed;
-    struct tandem_buffer *foreign = bench->foreign;
+    struct tandem_buffer *other_device_object = bench->other_device_object;
     const uint64_t t = TIMEOUT_NS;
     const uint32_t unknown = 1u << 31;
 
@@ -45,7 +45,8 @@ static void transfers(const struct bench *bench)
     EXPECT_INVALID(upload, "too much", s, b, 0, host, BENCH_BYTES + 1, 0);
     EXPECT_INVALID(upload, "a range that wraps", s, b, 8, host, UINT64_MAX - 4,
                    0);
-    EXPECT_INVALID(upload, "a foreign buffer", s, foreign, 0, host, 4, 0);
+    EXPECT_INVALID(upload, "a buffer of another device", s, other_device_object,
+                   0, host, 4, 0);
     EXPECT_INVALID(upload, "unknown flags", s, b, 0, host, 4, unknown);
     EXPECT_INVALID(download, "no stream", NULL, b, 0, host, 4, 0, t);
     EXPECT_INVALID(download, "no buffer", s, NULL, 0, host, 4, 0, t);
@@ -53,13 +54,16 @@ static void transfers(const struct bench *bench)
     EXPECT_INVALID(download, "past the end", s, b, 4095, host, 2, 0, t);
     EXPECT_INVALID(download, "far past the end", s, b, UINT64_MAX - 1, host, 1,
                    0, t);
-    EXPECT_INVALID(download, "a foreign buffer", s, foreign, 0, host, 4, 0, t);
+    EXPECT_INVALID(download, "a buffer of another device", s,
+                   other_device_object, 0, host, 4, 0, t);
     EXPECT_INVALID(download, "unknown flags", s, b, 0, host, 4, unknown, t);
     EXPECT_INVALID(copy, "no stream", NULL, b, 0, b, 64, 4);
     EXPECT_INVALID(copy, "no target", s, NULL, 0, b, 0, 4);
     EXPECT_INVALID(copy, "no source", s, b, 0, NULL, 0, 4);
-    EXPECT_INVALID(copy, "a foreign target", s, foreign, 0, b, 0, 4);
-    EXPECT_INVALID(copy, "a foreign source", s, b, 0, foreign, 0, 5);
+    EXPECT_INVALID(copy, "a target of another device", s, other_device_object,
+                   0, b, 0, 4);
+    EXPECT_INVALID(copy, "a source of another device", s, b, 0,
+                   other_device_object, 0, 5);
     EXPECT_INVALID(copy, "past the target's end", s, b, 4095, b, 0, 2);
     EXPECT_INVALID(copy, "past the source's end", s, b, 0, b, 4095, 3);
     EXPECT_INVALID(copy, "over itself", s, b, 0, b, 0, 64);
@@ -73,7 +77,8 @@ static void transfers(const struct bench *bench)
     EXPECT_INVALID(fill, "part of a pattern", s, b, 0, 7, host, 4);
     EXPECT_INVALID(fill, "an odd offset", s, b, 2, 8, host, 4);
     EXPECT_INVALID(fill, "past the end", s, b, 4092, 8, host, 4);
-    EXPECT_INVALID(fill, "a foreign buffer", s, foreign, 0, 4, host, 1);
+    EXPECT_INVALID(fill, "a buffer of another device", s, other_device_object,
+                   0, 4, host, 1);
     /* A freed handle and one of another device may have the same message. */
     memset(&messages, 0, sizeof(messages));
     EXPECT_INVALID(upload, "a freed buffer", s, freed, 0, host, 4, 0);
@@ -88,7 +93,7 @@ static void objects(const struct bench *bench)
     struct tandem_device *d = bench->device;
     struct tandem_stream *stream;
     struct tandem_buffer *buffer;
-    struct tandem_event *event, *foreign;
+    struct tandem_event *event, *other_device_object;
     struct tandem_memory_stats stats = {.struct_size = sizeof(stats)};
 
     EXPECT_INVALID(alloc, "no device", NULL, 4, &buffer);
@@ -102,12 +107,12 @@ static void objects(const struct bench *bench)
     EXPECT_INVALID(memory_stats, "no output", d, NULL);
     stats.struct_size = 0;
     EXPECT_INVALID(memory_stats, "a struct_size of 0", d, &stats);
-    OK(bench, api->event_record(bench->other_stream, &foreign));
-    EXPECT_INVALID(stream_wait_event, "no stream", NULL, foreign);
+    OK(bench, api->event_record(bench->other_stream, &other_device_object));
+    EXPECT_INVALID(stream_wait_event, "no stream", NULL, other_device_object);
     EXPECT_INVALID(stream_wait_event, "no event", bench->stream, NULL);
-    EXPECT_INVALID(stream_wait_event, "a foreign event", bench->stream,
-                   foreign);
-    api->event_destroy(foreign);
+    EXPECT_INVALID(stream_wait_event, "a event of another device",
+                   bench->stream, other_device_object);
+    api->event_destroy(other_device_object);
 }
 
 static void devices(const struct bench *bench)
@@ -155,8 +160,8 @@ static void optional_entries(const struct bench *bench)
     EXPECT_INVALID(map, "no flags", s, b, 0, 64, 0, t, &memory);
     EXPECT_INVALID(map, "unknown flags", s, b, 0, 64, read | 1u << 31, t,
                    &memory);
-    EXPECT_INVALID(map, "a foreign buffer", s, bench->foreign, 0, 64, read, t,
-                   &memory);
+    EXPECT_INVALID(map, "a buffer of another device", s,
+                   bench->other_device_object, 0, 64, read, t, &memory);
 }
 
 START_TEST(messages_are_distinct)

@@ -31,7 +31,7 @@ struct bench {
     const struct tandem_backend *api; /* The plugin's table. */
     struct tandem_device *device, *other;
     struct tandem_stream *stream, *other_stream;
-    struct tandem_buffer *buffer, *foreign, *freed;
+    struct tandem_buffer *buffer, *other_device_object, *freed;
 };
 
 /*

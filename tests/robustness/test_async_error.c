@@ -256,7 +256,7 @@ START_TEST(work_after_a_failure_is_poisoned)
     if (status == TANDEM_OK)
         ck_assert_int_eq(read_back(c), TANDEM_FAILED);
     else
-        expect_ramp(c, 1.0f, "the output of a launch that was refused");
+        expect_ramp(c, 1.0f, "the output of a rejected launch");
     end();
 }
 END_TEST

@@ -98,7 +98,7 @@ START_TEST(close_leaks_a_build_that_never_completes)
 }
 END_TEST
 
-START_TEST(a_build_that_fails_says_why)
+START_TEST(a_failed_build_reports_its_log)
 {
     struct tandem_buffer *buffer;
 
@@ -205,7 +205,7 @@ int main(void)
     suite_add_tcase(suite, tests);
     tcase_add_test(tests, a_build_that_never_completes);
     tcase_add_test(tests, close_leaks_a_build_that_never_completes);
-    tcase_add_test(tests, a_build_that_fails_says_why);
+    tcase_add_test(tests, a_failed_build_reports_its_log);
     tcase_add_test(tests, a_build_without_pocls_cache_is_reported);
     tcase_add_test(tests, work_that_does_not_end);
     tcase_add_test(tests, close_leaks_work_that_never_completes);

@@ -110,11 +110,12 @@ static bool context_synchronize(void)
         tandem_context_synchronize(context, WAIT_NS);
 
     if (status == TANDEM_OK)
-        return !known || record_violation("what failed late is not told");
+        return !known ||
+               record_violation("an asynchronous error was not reported");
     SUCCEEDED(status);
     if (pending_error[0] == '\0' || !strstr(tandem_last_error(), pending_error))
         return record_violation(
-            "tandem_context_synchronize tells what did not fail late");
+            "tandem_context_synchronize reports an error that did not occur");
     pending_error[0] = '\0';
     return false;
 }

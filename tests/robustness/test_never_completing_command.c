@@ -311,7 +311,7 @@ static enum tandem_status stream_come_and_go(void)
     return status;
 }
 
-START_TEST(a_trim_holds_up_nobody)
+START_TEST(a_trim_does_not_block)
 {
     const uint64_t unmaps = plug_counts(&plug).unmaps;
     struct tandem_buffer *buffer;
@@ -345,7 +345,7 @@ static enum tandem_status wait_event(void)
     return plug.api->event_wait(event, TANDEM_TIMEOUT_INFINITE);
 }
 
-START_TEST(an_event_s_wait_holds_up_nobody)
+START_TEST(an_event_wait_does_not_block_others)
 {
     struct tandem_buffer *buffer;
     struct other_thread waits, others;
@@ -387,7 +387,7 @@ static enum tandem_status look(void)
 }
 
 /* The memory limit makes this allocation release cached blocks. */
-START_TEST(an_allocation_within_a_cap_holds_up_nobody)
+START_TEST(an_allocation_within_the_limit_does_not_block_others)
 {
     struct tandem_buffer *buffer;
     struct other_thread allocates, others;
@@ -585,7 +585,7 @@ END_TEST
  * A failed wait does not mean that the work has ended. Memory that the driver
  * may still read survives the stream.
  */
-START_TEST(a_loss_while_an_upload_is_under_way)
+START_TEST(a_device_loss_during_an_upload)
 {
     const struct layer_script dead = {.fault = LAYER_FAULT_CALL,
                                       .function = "clEnqueueMarkerWithWaitList",
@@ -675,15 +675,15 @@ int main(void)
     tcase_add_test(tests, an_upload_for_which_there_is_no_room);
     tcase_add_test(tests, an_upload_that_waits_for_the_work_before_it);
     tcase_add_test(tests, memory_that_is_to_be_pinned);
-    tcase_add_test(tests, a_trim_holds_up_nobody);
-    tcase_add_test(tests, an_event_s_wait_holds_up_nobody);
-    tcase_add_test(tests, an_allocation_within_a_cap_holds_up_nobody);
+    tcase_add_test(tests, a_trim_does_not_block);
+    tcase_add_test(tests, an_event_wait_does_not_block_others);
+    tcase_add_test(tests, an_allocation_within_the_limit_does_not_block_others);
     tcase_add_test(tests, a_failure_does_not_lengthen_a_wait);
     tcase_add_loop_test(tests, a_download_that_does_not_end, 0, 3);
     tcase_add_test(tests, an_import_waits_for_no_compiler);
     tcase_add_loop_test(tests, an_import_that_does_not_end, 0, 2);
     tcase_add_test(tests, builds_in_all_threads);
-    tcase_add_test(tests, a_loss_while_an_upload_is_under_way);
+    tcase_add_test(tests, a_device_loss_during_an_upload);
     tcase_add_test(tests, a_failure_before_work_that_never_ends);
     tcase_add_test(tests, close_leaves_memory_that_is_in_use);
     return runner_run(suite, CK_NOFORK);

@@ -120,7 +120,7 @@ static enum tandem_status tune(struct tandem_device *device,
 
 /* The functions below are never called. */
 
-static enum tandem_status refuse(void)
+static enum tandem_status unexpected_call(void)
 {
     return TANDEM_INVALID_ARGUMENT;
 }
@@ -129,7 +129,7 @@ static void ignore(void)
 {
 }
 
-#define REFUSE (void *)refuse
+#define UNEXPECTED_CALL (void *)unexpected_call
 #define IGNORE (void *)ignore
 
 TANDEM_EXPORT const struct tandem_backend *
@@ -150,27 +150,27 @@ tandem_backend_query(uint32_t host_abi_major)
         .device_describe = device_describe,
         .open = device_open,
         .close = IGNORE,
-        .alloc = REFUSE,
+        .alloc = UNEXPECTED_CALL,
         .free = IGNORE,
-        .upload = REFUSE,
-        .download = REFUSE,
-        .copy = REFUSE,
-        .fill = REFUSE,
-        .memory_stats = REFUSE,
-        .supports = REFUSE,
-        .launch = REFUSE,
-        .gemm = REFUSE,
+        .upload = UNEXPECTED_CALL,
+        .download = UNEXPECTED_CALL,
+        .copy = UNEXPECTED_CALL,
+        .fill = UNEXPECTED_CALL,
+        .memory_stats = UNEXPECTED_CALL,
+        .supports = UNEXPECTED_CALL,
+        .launch = UNEXPECTED_CALL,
+        .gemm = UNEXPECTED_CALL,
         .stream_create = stream_create,
         .tune = tune,
         .stream_destroy = IGNORE,
-        .stream_query = REFUSE,
-        .stream_synchronize = REFUSE,
-        .stream_wait_event = REFUSE,
-        .event_record = REFUSE,
+        .stream_query = UNEXPECTED_CALL,
+        .stream_synchronize = UNEXPECTED_CALL,
+        .stream_wait_event = UNEXPECTED_CALL,
+        .event_record = UNEXPECTED_CALL,
         .event_destroy = IGNORE,
-        .event_query = REFUSE,
-        .event_wait = REFUSE,
-        .synchronize = REFUSE,
+        .event_query = UNEXPECTED_CALL,
+        .event_wait = UNEXPECTED_CALL,
+        .synchronize = UNEXPECTED_CALL,
     };
     return &backend;
 }

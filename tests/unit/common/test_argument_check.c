@@ -201,7 +201,7 @@ START_TEST(layouts_merge_axes)
 }
 END_TEST
 
-START_TEST(layouts_put_the_fastest_axis_inside)
+START_TEST(layouts_order_axes_by_stride)
 {
     struct iteration_space space;
     struct tandem_tensor_desc a = tensor(X, 0, TANDEM_F32, 2, SHAPE(2, 3));
@@ -355,7 +355,7 @@ int main(void)
     tcase_add_test(cases, extreme_sizes_are_rejected);
     tcase_add_test(cases, aliasing_is_checked);
     tcase_add_test(cases, layouts_merge_axes);
-    tcase_add_test(cases, layouts_put_the_fastest_axis_inside);
+    tcase_add_test(cases, layouts_order_axes_by_stride);
     tcase_add_test(cases, reductions_split_axes);
     tcase_add_test(cases, gemms_are_checked);
     tcase_add_test(cases, freed_handles_are_detected);

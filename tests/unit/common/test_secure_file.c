@@ -433,7 +433,7 @@ static void rename_repeatedly(void)
 START_TEST(test_concurrent_renames)
 {
     pid_t child;
-    int seen = 0, refused = 0;
+    int seen = 0, rejected = 0;
 
     place_open();
     text_write(scratch_path("place/good"), "good");
@@ -443,14 +443,14 @@ START_TEST(test_concurrent_renames)
     ck_assert_int_ge(child, 0);
     if (child == 0)
         rename_repeatedly();
-    while (seen < 5000 || refused < 5000) {
+    while (seen < 5000 || rejected < 5000) {
         size_t bytes;
         char *text = secure_file_read(place, "name", 100, &bytes, why);
 
         if (text != NULL)
             ck_assert_str_eq(text, "good");
         seen += text != NULL;
-        refused += text == NULL && why[0] != '\0';
+        rejected += text == NULL && why[0] != '\0';
         free(text);
     }
     kill(child, SIGKILL);

@@ -170,7 +170,7 @@ static void any_make(struct tandem_tensor_desc *view)
  * rejects.
  */
 struct rejection_counts {
-    uint32_t apart, refused;
+    uint32_t apart, rejected;
 };
 
 static void views_compare(const struct tandem_tensor_desc *a,
@@ -187,9 +187,9 @@ static void views_compare(const struct tandem_tensor_desc *a,
     ck_assert_msg(overlaps || !repeats, "elements that coincide");
     ck_assert_msg(tensors_disjoint(b, a, -distance) == disjoint, "one way");
     pairs->apart += !share;
-    pairs->refused += !share && !disjoint;
+    pairs->rejected += !share && !disjoint;
     own->apart += !repeats;
-    own->refused += !repeats && overlaps;
+    own->rejected += !repeats && overlaps;
 }
 
 static void
@@ -197,7 +197,7 @@ rejection_counts_print(const char *what,
                        const struct rejection_counts *rejection_counts)
 {
     printf("%s: %u apart, %u of them refused\n", what, rejection_counts->apart,
-           rejection_counts->refused);
+           rejection_counts->rejected);
 }
 
 START_TEST(slices_of_one_tensor_are_compared_exactly)
@@ -217,8 +217,8 @@ START_TEST(slices_of_one_tensor_are_compared_exactly)
     rejection_counts_print("views of one tensor", &pairs);
     rejection_counts_print("one view of a tensor", &own);
     ck_assert_uint_gt(pairs.apart, rounds / 4);
-    ck_assert_uint_eq(pairs.refused, 0);
-    ck_assert_uint_eq(own.refused, 0);
+    ck_assert_uint_eq(pairs.rejected, 0);
+    ck_assert_uint_eq(own.rejected, 0);
 }
 END_TEST
 
@@ -235,8 +235,8 @@ START_TEST(accepted_views_are_disjoint)
     }
     rejection_counts_print("views of any strides", &pairs);
     rejection_counts_print("one view of any strides", &own);
-    ck_assert_uint_lt(pairs.refused, pairs.apart / 100 + 1);
-    ck_assert_uint_lt(own.refused, own.apart / 100 + 1);
+    ck_assert_uint_lt(pairs.rejected, pairs.apart / 100 + 1);
+    ck_assert_uint_lt(own.rejected, own.apart / 100 + 1);
 }
 END_TEST
 
@@ -323,7 +323,7 @@ static void time_print(const char *what, const struct tandem_tensor_desc *a,
                        const struct tandem_tensor_desc *b)
 {
     const int times = 100000;
-    volatile bool said = false;
+    volatile bool is_disjoint = false;
     double least = 1e9;
 
     for (int trial = 0; trial < 20; trial++) {
@@ -332,13 +332,13 @@ static void time_print(const char *what, const struct tandem_tensor_desc *a,
 
         clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &from);
         for (int i = 0; i < times; i++)
-            said = apart(a, b);
+            is_disjoint = apart(a, b);
         clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &to);
         ns = (double)(to.tv_sec - from.tv_sec) * 1e9 +
              (double)(to.tv_nsec - from.tv_nsec);
         least = ns / times < least ? ns / times : least;
     }
-    printf("%s: %.1f ns, %s\n", what, least, said ? "apart" : "overlap");
+    printf("%s: %.1f ns, %s\n", what, least, is_disjoint ? "apart" : "overlap");
 }
 
 START_TEST(times_are_printed)

@@ -36,7 +36,7 @@
 /* Threads in addition to the first one. */
 static atomic_int thread_limit = PROCESSORS;
 static atomic_int alive;
-static atomic_int refused;
+static atomic_int refused_threads;
 /* The CPUs of the calling thread; 0 means all. */
 static _Thread_local int own_processors;
 
@@ -67,7 +67,7 @@ REPLACES int pthread_create(pthread_t *out, const pthread_attr_t *attributes,
     *(void **)&create = dlsym(RTLD_NEXT, "pthread_create");
     if (start == NULL || atomic_load(&alive) >= atomic_load(&thread_limit)) {
         free(start);
-        atomic_fetch_add(&refused, 1);
+        atomic_fetch_add(&refused_threads, 1);
         return EAGAIN;
     }
     *start = (struct start){run, argument};

@@ -313,7 +313,7 @@ END_TEST
 START_TEST(test_strided_operands_use_the_strided_curve)
 {
     struct script cpu = script_free(), gpu = script_free();
-    const int64_t shape[2] = {30, 20}, turned[2] = {1, 30};
+    const int64_t shape[2] = {30, 20}, strides[2] = {1, 30};
     struct tandem_explanation e = {.struct_size = sizeof e};
     struct tandem_context *context;
     struct tandem_tensor *x, *y;
@@ -322,7 +322,7 @@ START_TEST(test_strided_operands_use_the_strided_curve)
     script_all(&gpu, 1e6, 0);
     cpu.curves[TANDEM_COST_STRIDED] = (struct script_line){2e6, 0};
     context = context_with_costs(&cpu, &gpu);
-    OK(tandem_tensor_wrap(context, pool[0], TANDEM_F32, 2, shape, turned, 0,
+    OK(tandem_tensor_wrap(context, pool[0], TANDEM_F32, 2, shape, strides, 0,
                           &x));
     y = matrix_wrap(context, pool[1], 30, 20);
     OK(tandem_explain_op(context, &op, &x, 1, &y, 1, &e));
@@ -501,11 +501,11 @@ END_TEST
  * without the transfer. */
 static int uses_before_move(double other, double here, double transfer)
 {
-    double debt = 0;
+    double saved_ns = 0;
     int uses = 0;
 
-    while (here + transfer - debt >= other) {
-        debt += other - here;
+    while (here + transfer - saved_ns >= other) {
+        saved_ns += other - here;
         uses++;
     }
     return uses;
@@ -694,24 +694,24 @@ START_TEST(test_unsupported_operators_run_elsewhere)
 {
     struct tandem_context *context;
     struct tandem_explanation e = {.struct_size = sizeof e};
-    struct op_case declined, served;
+    struct op_case unsupported, supported;
     uint32_t simulated;
 
     setenv("TANDEM_SIM_DECLINE", "tanh,gemm", 1);
     context = context_with_free_gpu();
     simulated = device_named(context, "simulated");
-    declined = op_case(context, &classes[1], 100);
-    served = op_case(context, &classes[2], 100);
-    run(context, &declined);
+    unsupported = op_case(context, &classes[1], 100);
+    supported = op_case(context, &classes[2], 100);
+    run(context, &unsupported);
     ck_assert_uint_eq(last_device(context), 0);
-    run(context, &served);
+    run(context, &supported);
     ck_assert_uint_eq(last_device(context), simulated);
-    e = explain(context, &declined);
+    e = explain(context, &unsupported);
     ck_assert_uint_eq(candidate_of(&e, simulated)->status, TANDEM_UNSUPPORTED);
     ck_assert_uint_eq(e.chosen, 0);
     FAILS(TANDEM_UNSUPPORTED,
-          tandem_run_on(context, simulated, &declined.op, declined.inputs, 1,
-                        declined.outputs, 1));
+          tandem_run_on(context, simulated, &unsupported.op, unsupported.inputs,
+                        1, unsupported.outputs, 1));
     tandem_context_destroy(context);
 }
 END_TEST

@@ -237,7 +237,7 @@ static void error_has(const char *text)
 START_TEST(test_invalid_device_names)
 {
     static const struct {
-        const char *name, *told;
+        const char *name, *message;
     } cases[] = {
         {"frobnicate", "there is no device \"frobnicate\": no plugin"},
         {"frobnicate:1", "there is no device \"frobnicate:1\": no plugin"},
@@ -259,13 +259,13 @@ START_TEST(test_invalid_device_names)
         FAILS(TANDEM_NO_DEVICE, tandem_context_create(&options, &context));
         ck_assert_ptr_null(context);
         error_has("TANDEM_DEVICE");
-        error_has(cases[i].told);
+        error_has(cases[i].message);
         error_has("loaded: cpu, simulated");
         setenv("TANDEM_DEVICE", "cpu", 1);
         options.device = cases[i].name;
         FAILS(TANDEM_NO_DEVICE, tandem_context_create(&options, &context));
         error_has("the option device");
-        error_has(cases[i].told);
+        error_has(cases[i].message);
     }
     /* The option has priority. */
     setenv("TANDEM_DEVICE", "frobnicate", 1);

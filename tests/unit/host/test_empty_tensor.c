@@ -121,7 +121,7 @@ static void row_run(const struct row *row, uint32_t device, bool null)
         tandem_tensor_destroy(in[i]);
 }
 
-START_TEST(test_operators_take_tensors_without_elements)
+START_TEST(test_operators_accept_empty_tensors)
 {
     const struct row *row = &rows[_i / (2 * DEVICES)];
 
@@ -285,7 +285,7 @@ static void several_run(const struct several *one, uint32_t device, bool null)
         tandem_tensor_destroy(tensors[i]);
 }
 
-START_TEST(test_operators_of_several_operands_take_them)
+START_TEST(test_operators_of_several_operands_accept_them)
 {
     const struct several *one = &several[_i / (2 * DEVICES)];
 
@@ -294,7 +294,7 @@ START_TEST(test_operators_of_several_operands_take_them)
 }
 END_TEST
 
-START_TEST(test_products_take_matrices_without_elements)
+START_TEST(test_gemm_accepts_empty_matrices)
 {
     static const int64_t sizes[][3] = {
         {2, 3, 0}, {0, 3, 4}, {2, 0, 4}, {0, 0, 0}};
@@ -331,12 +331,12 @@ int main(void)
     tcase_set_timeout(tests, 240);
     tcase_add_unchecked_fixture(tests, plugins_setup, scratch_teardown);
     tcase_add_checked_fixture(tests, context_setup, context_teardown);
-    tcase_add_loop_test(tests, test_operators_take_tensors_without_elements, 0,
+    tcase_add_loop_test(tests, test_operators_accept_empty_tensors, 0,
                         2 * DEVICES * (int)(sizeof rows / sizeof *rows));
-    tcase_add_loop_test(tests, test_operators_of_several_operands_take_them, 0,
-                        2 * DEVICES *
-                            (int)(sizeof several / sizeof *several));
-    tcase_add_loop_test(tests, test_products_take_matrices_without_elements, 0,
+    tcase_add_loop_test(tests, test_operators_of_several_operands_accept_them,
+                        0,
+                        2 * DEVICES * (int)(sizeof several / sizeof *several));
+    tcase_add_loop_test(tests, test_gemm_accepts_empty_matrices, 0,
                         2 * DEVICES * 4);
     suite_add_tcase(suite, tests);
     return suite_run(suite);

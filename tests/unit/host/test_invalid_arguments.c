@@ -24,7 +24,7 @@ static void expect_message(const char *text)
 #define N 12
 static float x[N], y[N];
 static struct tandem_context *context, *other;
-static struct tandem_tensor *tx, *ty, *foreign, *freed;
+static struct tandem_tensor *tx, *ty, *other_context_tensor, *freed;
 static uint32_t simulated;
 static struct sim_counters before;
 
@@ -37,7 +37,7 @@ static void input_setup(void)
     memset(y, 0x5a, sizeof y);
     tx = vector_wrap(context, x, N);
     ty = vector_wrap(context, y, N);
-    foreign = vector_wrap(other, x, N);
+    other_context_tensor = vector_wrap(other, x, N);
     freed = vector_wrap(context, x, N);
     tandem_tensor_destroy(freed);
     before = counters_read(UINT32_MAX);
@@ -299,13 +299,13 @@ START_TEST(test_operands)
     BAD(tandem_run(context, &op, in, 2, out, 1));
     out[0] = freed;
     BAD(tandem_run(context, &op, in, 2, out, 1));
-    out[0] = foreign;
+    out[0] = other_context_tensor;
     BAD(tandem_run(context, &op, in, 2, out, 1));
     out[0] = ty;
     in[1] = freed;
     BAD(tandem_run(context, &op, in, 2, out, 1));
     expect_message("input 1");
-    in[1] = foreign;
+    in[1] = other_context_tensor;
     BAD(tandem_run(context, &op, in, 2, out, 1));
     in[1] = NULL; /* A NULL input without a scalar value. */
     BAD(tandem_run(context, &op, in, 2, out, 1));
@@ -404,7 +404,7 @@ START_TEST(test_gemm_explanations)
     struct tandem_tensor *b = matrix_wrap(context, x, 4, 3);
     struct tandem_tensor *c = matrix_wrap(context, y, 3, 3);
     struct tandem_tensor *strange, *half;
-    const int64_t shape[2] = {2, 2}, apart[2] = {4, 2}, square[2] = {3, 3};
+    const int64_t shape[2] = {2, 2}, strided[2] = {4, 2}, square[2] = {3, 3};
     const double forms[] = {0.5, 2, -1, 1e-300, (double)NAN, (double)INFINITY};
 
     BAD(tandem_matmul(NULL, NULL, a, b, c));
@@ -415,7 +415,7 @@ START_TEST(test_gemm_explanations)
     expect_message("3 x 4");
     BAD(tandem_matmul(context, NULL, b, a, c));
     BAD(tandem_matmul(context, NULL, tx, b, c));
-    BAD(tandem_matmul(context, NULL, a, b, foreign));
+    BAD(tandem_matmul(context, NULL, a, b, other_context_tensor));
     BAD(tandem_matmul(context, NULL, a, freed, c));
     options.bias = tx;
     BAD(tandem_matmul(context, &options, a, b, c));
@@ -445,7 +445,7 @@ START_TEST(test_gemm_explanations)
     options.flags = TANDEM_GEMM_ALLOW_TF32 | TANDEM_GEMM_ALLOW_NORMWISE_ERROR;
     options.device = 15;
     BAD(tandem_matmul(context, &options, a, b, c));
-    OK(tandem_tensor_wrap(context, x, TANDEM_F32, 2, shape, apart, 0,
+    OK(tandem_tensor_wrap(context, x, TANDEM_F32, 2, shape, strided, 0,
                           &strange));
     BAD(tandem_matmul(context, NULL, strange, strange, c));
     OK(tandem_tensor_wrap(context, x, TANDEM_F16, 2, square, NULL, 0, &half));

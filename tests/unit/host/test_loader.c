@@ -59,7 +59,7 @@ static void expect_rejected(const char *build_name, const char *reason)
     struct tandem_context *context = context_at(directory_with(build_name));
     const char *problem = load_error_with(context, "tandem-other.so");
 
-    ck_assert_msg(problem != NULL, "%s was not refused", build_name);
+    ck_assert_msg(problem != NULL, "%s was not rejected", build_name);
     ck_assert_msg(!reason || strstr(problem, reason), "\"%s\" does not say %s",
                   problem, reason);
     ck_assert_uint_ge(log_count(TANDEM_LOG_WARNING, "tandem-other.so"), 1);
@@ -73,7 +73,7 @@ static void scripted_refused(const char *script, const char *reason)
     expect_rejected("bad-vtable-plugin.so", reason);
 }
 
-START_TEST(test_good_plugins_load)
+START_TEST(test_valid_plugins_load)
 {
     struct tandem_context *context = context_new(NULL);
     const char *backend = NULL;
@@ -217,7 +217,7 @@ START_TEST(test_truncated_table)
 }
 END_TEST
 
-START_TEST(test_bad_names)
+START_TEST(test_invalid_names)
 {
     scripted_refused("noname", NULL);
     scripted_refused("name=", NULL);
@@ -490,7 +490,7 @@ int main(void)
     Suite *suite = suite_create("loader");
     TCase *tests = case_new(suite, "loader");
 
-    tcase_add_test(tests, test_good_plugins_load);
+    tcase_add_test(tests, test_valid_plugins_load);
     tcase_add_test(tests, test_the_environment_names_plugins);
     tcase_add_test(tests, test_the_environment_names_backends);
     tcase_add_test(tests, test_no_plugins_is_no_device);
@@ -500,7 +500,7 @@ int main(void)
     tcase_add_test(tests, test_missing_symbol);
     tcase_add_test(tests, test_wrong_major);
     tcase_add_test(tests, test_truncated_table);
-    tcase_add_test(tests, test_bad_names);
+    tcase_add_test(tests, test_invalid_names);
     tcase_add_test(tests, test_duplicate_name);
     tcase_add_loop_test(tests, test_missing_required_entry, 0,
                         (int)(sizeof required / sizeof *required));

@@ -313,7 +313,7 @@ static const char *const environment[] = {
     "TANDEM_PLUGIN_PATH", "TANDEM_BACKENDS", "TANDEM_DEVICE",
     "TANDEM_PROFILE_DIR", "TANDEM_LOG",      "TANDEM_NUM_THREADS",
     "XDG_CACHE_HOME"};
-#define STEERED (sizeof environment / sizeof *environment)
+#define ENVIRONMENT_COUNT (sizeof environment / sizeof *environment)
 
 /*
  * Runs the program with more rights than its user has. The environment must be
@@ -328,7 +328,7 @@ static int secure_child(const char *plugins, bool plain)
                                                    .log = log_capture};
     struct tandem_context *context;
     struct tandem_profile *profile;
-    uint32_t device, refused = 0;
+    uint32_t device, ignored = 0;
     char path[4096];
     bool simulated;
 
@@ -336,11 +336,11 @@ static int secure_child(const char *plugins, bool plain)
         return 2;
     /* TANDEM_BACKENDS selects only the CPU. */
     simulated = tandem_device_find(context, "simulated", &device) == TANDEM_OK;
-    for (size_t i = 0; i < STEERED; i++)
-        refused += log_count(TANDEM_LOG_WARNING, environment[i]) > 0;
+    for (size_t i = 0; i < ENVIRONMENT_COUNT; i++)
+        ignored += log_count(TANDEM_LOG_WARNING, environment[i]) > 0;
     if (plain)
-        return !simulated && refused == 0 ? 0 : 3;
-    if (!simulated || refused != STEERED)
+        return !simulated && ignored == 0 ? 0 : 3;
+    if (!simulated || ignored != ENVIRONMENT_COUNT)
         return 4;
     /* TANDEM_PROFILE_DIR and XDG_CACHE_HOME contain directories. */
     if (tandem_profile_create(context, device, &profile) != TANDEM_OK ||

@@ -192,7 +192,7 @@ START_TEST(test_blocked_gemm)
 }
 END_TEST
 
-START_TEST(test_explanation_says_so)
+START_TEST(test_explanation_reports_the_blocklist)
 {
     const struct tandem_op exp = {.struct_size = sizeof exp,
                                   .id = TANDEM_OP_EXP};
@@ -317,7 +317,7 @@ START_TEST(test_unknown_names_are_another_version_s)
 }
 END_TEST
 
-START_TEST(test_bad_arguments)
+START_TEST(test_invalid_arguments)
 {
     struct tandem_context *context = context_new(NULL);
     struct tandem_profile *profile = NULL;
@@ -372,12 +372,12 @@ int main(void)
     tcase_add_test(tests, test_blocked_everywhere_is_an_error);
     tcase_add_test(tests, test_cpu_can_be_blocked);
     tcase_add_test(tests, test_blocked_gemm);
-    tcase_add_test(tests, test_explanation_says_so);
+    tcase_add_test(tests, test_explanation_reports_the_blocklist);
     tcase_add_test(tests, test_profile_keeps_both);
     tcase_add_loop_test(tests, test_malicious_lists_are_rejected, 0,
                         sizeof hostile / sizeof hostile[0]);
     tcase_add_test(tests, test_unknown_names_are_another_version_s);
-    tcase_add_test(tests, test_bad_arguments);
+    tcase_add_test(tests, test_invalid_arguments);
     tcase_add_test(tests, test_editing_an_invalid_file);
     return suite_run(suite);
 }

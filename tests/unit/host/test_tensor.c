@@ -400,12 +400,12 @@ END_TEST
 START_TEST(test_transposed_and_broadcast_views)
 {
     float x[6] = {1, 2, 3, 4, 5, 6}, y[6];
-    const int64_t turned[2] = {3, 2}, steps[2] = {1, 3};
+    const int64_t transposed_shape[2] = {3, 2}, steps[2] = {1, 3};
     const int64_t row[2] = {3, 2}, repeat[2] = {0, 1};
     struct tandem_tensor *t = matrix_wrap(context, x, 2, 3), *view = NULL;
     struct tandem_tensor *ty = matrix_wrap(context, y, 3, 2);
 
-    OK(tandem_tensor_view(t, 0, 2, turned, steps, &view));
+    OK(tandem_tensor_view(t, 0, 2, transposed_shape, steps, &view));
     run_on(simulated, TANDEM_OP_COPY, view, ty);
     OK(tandem_tensor_sync(ty, TANDEM_TIMEOUT_INFINITE));
     for (int i = 0; i < 6; i++)
@@ -419,7 +419,7 @@ START_TEST(test_transposed_and_broadcast_views)
 }
 END_TEST
 
-START_TEST(test_views_outside_are_refused)
+START_TEST(test_views_outside_are_rejected)
 {
     const int64_t one[1] = {1}, nine[1] = {9}, eight[1] = {8};
     const int64_t back[1] = {-1}, two[1] = {2}, huge[1] = {INT64_MAX};
@@ -554,7 +554,7 @@ int main(void)
     tcase_add_test(tests, test_views_written_on_different_devices);
     tcase_add_test(tests, test_a_view_keeps_the_memory);
     tcase_add_test(tests, test_transposed_and_broadcast_views);
-    tcase_add_test(tests, test_views_outside_are_refused);
+    tcase_add_test(tests, test_views_outside_are_rejected);
     tcase_add_test(tests, test_describe);
     tcase_add_test(tests, test_empty_and_scalar_tensors);
     tcase_add_test(tests, test_destroying_tensors_in_use);

@@ -110,8 +110,8 @@ static const char *selected_backend(struct tandem_context *context, uint32_t id)
     return backend;
 }
 
-static const uint32_t served[] = {TANDEM_OP_ADD, TANDEM_OP_MUL, TANDEM_OP_RELU,
-                                  TANDEM_OP_GEMM};
+static const uint32_t supported_ops[] = {TANDEM_OP_ADD, TANDEM_OP_MUL,
+                                         TANDEM_OP_RELU, TANDEM_OP_GEMM};
 
 /*
  * Calibrated costs win however high they are and however often the operator
@@ -123,9 +123,10 @@ START_TEST(test_default_costs_do_not_beat_calibration)
 
     calibrated_save("cpu", AGES);
     context = context_new(NULL);
-    ck_assert_str_eq(selected_backend(context, served[_i]), "cpu");
-    for (int i = 0; i < ROUNDS / (served[_i] == TANDEM_OP_GEMM ? 10 : 1); i++)
-        ck_assert_str_eq(selected_backend(context, served[_i]), "cpu");
+    ck_assert_str_eq(selected_backend(context, supported_ops[_i]), "cpu");
+    for (int i = 0; i < ROUNDS / (supported_ops[_i] == TANDEM_OP_GEMM ? 10 : 1);
+         i++)
+        ck_assert_str_eq(selected_backend(context, supported_ops[_i]), "cpu");
     tandem_context_destroy(context);
 }
 END_TEST
@@ -187,14 +188,16 @@ START_TEST(test_it_runs_if_forced)
 
     calibrated_save("cpu", LOW_COST);
     context = context_new(NULL);
-    OK(run(context, device_named(context, "third-party"), served[_i]));
+    OK(run(context, device_named(context, "third-party"), supported_ops[_i]));
     OK(tandem_context_force_device(context,
                                    device_named(context, "third-party")));
-    ck_assert_str_eq(selected_backend(context, served[_i]), "third-party");
+    ck_assert_str_eq(selected_backend(context, supported_ops[_i]),
+                     "third-party");
     tandem_context_destroy(context);
     setenv("TANDEM_DEVICE", "third-party", 1);
     context = context_new(NULL);
-    ck_assert_str_eq(selected_backend(context, served[_i]), "third-party");
+    ck_assert_str_eq(selected_backend(context, supported_ops[_i]),
+                     "third-party");
     tandem_context_destroy(context);
 }
 END_TEST
@@ -205,7 +208,8 @@ START_TEST(test_it_runs_without_calibrated_devices)
 
     setenv("TANDEM_BACKENDS", "third-party", 1);
     context = context_new(NULL);
-    ck_assert_str_eq(selected_backend(context, served[_i]), "third-party");
+    ck_assert_str_eq(selected_backend(context, supported_ops[_i]),
+                     "third-party");
     ck_assert_uint_eq(log_count(TANDEM_LOG_WARNING, NULL), 0);
     FAILS(TANDEM_UNSUPPORTED, run(context, TANDEM_ANY_DEVICE, TANDEM_OP_EXP));
     tandem_context_destroy(context);
@@ -252,12 +256,13 @@ START_TEST(test_calibrated_it_is_selected_if_faster)
     calibrated_save("cpu", AGES);
     calibrated_save("third-party", LOW_COST);
     context = context_new(NULL);
-    ck_assert_str_eq(selected_backend(context, served[_i]), "third-party");
+    ck_assert_str_eq(selected_backend(context, supported_ops[_i]),
+                     "third-party");
     ck_assert_str_eq(selected_backend(context, TANDEM_OP_EXP), "cpu");
     tandem_context_destroy(context);
     calibrated_save("third-party", 2 * AGES);
     context = context_new(NULL);
-    ck_assert_str_eq(selected_backend(context, served[_i]), "cpu");
+    ck_assert_str_eq(selected_backend(context, supported_ops[_i]), "cpu");
     tandem_context_destroy(context);
 }
 END_TEST
@@ -295,7 +300,7 @@ START_TEST(test_default_costs_of_the_cpu_compete)
     for (int round = 0; round < 2; round++) {
         context = context_new(NULL);
         for (int i = 0; i < 5; i++) {
-            ck_assert_str_eq(selected_backend(context, served[_i]),
+            ck_assert_str_eq(selected_backend(context, supported_ops[_i]),
                              round == 0 ? "cpu" : "third-party");
             ck_assert_str_eq(selected_backend(context, TANDEM_OP_EXP), "cpu");
         }
@@ -309,7 +314,7 @@ END_TEST
 
 int main(void)
 {
-    const int count = sizeof served / sizeof served[0];
+    const int count = sizeof supported_ops / sizeof supported_ops[0];
     Suite *suite = suite_create("third-party");
     TCase *tests = tcase_create("a plugin of somebody else's");
 

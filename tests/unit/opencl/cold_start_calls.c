@@ -36,8 +36,8 @@ static uint64_t below(struct cold_process *cold_process, uint64_t limit)
     return (cold_process->state >> 33) % limit;
 }
 
-static bool refused(struct cold_process *cold_process,
-                    enum tandem_status status, const char *what)
+static bool call_failed(struct cold_process *cold_process,
+                        enum tandem_status status, const char *what)
 {
     if (status == TANDEM_OK)
         return false;
@@ -73,13 +73,14 @@ static bool buffer_make(struct cold_process *cold_process, uint64_t bytes,
         memcpy(host + i, &bits, sizeof(bits));
     }
     struct tandem_buffer **buffer = &cold_process->buffers[cold_process->count];
-    bool made = !refused(cold_process,
-                         backend->alloc(cold_process->device, whole, buffer),
-                         "alloc") &&
-                !refused(cold_process,
-                         backend->upload(cold_process->stream, *buffer, 0, host,
-                                         whole, 0),
-                         "upload");
+    bool made =
+        !call_failed(cold_process,
+                     backend->alloc(cold_process->device, whole, buffer),
+                     "alloc") &&
+        !call_failed(
+            cold_process,
+            backend->upload(cold_process->stream, *buffer, 0, host, whole, 0),
+            "upload");
     free(host);
     return made;
 }
@@ -110,7 +111,7 @@ static bool tensor_add(struct cold_process *cold_process, uint32_t dtype,
 
 static bool buffers_free(struct cold_process *cold_process)
 {
-    bool idle = !refused(
+    bool idle = !call_failed(
         cold_process,
         backend->stream_synchronize(cold_process->stream, WAIT_NS), "wait");
     for (uint32_t i = 0; i < OPERANDS; i++)
@@ -138,10 +139,10 @@ static bool launch(struct cold_process *cold_process, uint32_t id,
     const struct tandem_tensor_desc *pointers[OPERANDS];
     for (uint32_t i = 0; i < OPERANDS; i++)
         pointers[i] = &cold_process->tensors[i];
-    return !refused(cold_process,
-                    backend->launch(cold_process->stream, &op, pointers + 1,
-                                    cold_process->count - 1, pointers, 1),
-                    "launch");
+    return !call_failed(cold_process,
+                        backend->launch(cold_process->stream, &op, pointers + 1,
+                                        cold_process->count - 1, pointers, 1),
+                        "launch");
 }
 
 /*
@@ -294,8 +295,8 @@ static bool call_gemm(struct cold_process *cold_process)
     matrix_of(&gemm.c, &cold_process->tensors[0]);
     matrix_of(&gemm.a, &cold_process->tensors[1]);
     matrix_of(&gemm.b, &cold_process->tensors[2]);
-    return !refused(cold_process, backend->gemm(cold_process->stream, &gemm),
-                    "gemm");
+    return !call_failed(cold_process,
+                        backend->gemm(cold_process->stream, &gemm), "gemm");
 }
 
 /* ---- one process ---- */
@@ -325,16 +326,17 @@ static bool cold_open(struct cold_process *cold_process)
                                           .values = values};
     uint32_t count;
     snprintf(cold_process->text, sizeof(cold_process->text), "the device");
-    if (refused(cold_process, backend->device_count(&count), "device_count") ||
-        refused(cold_process, backend->device_describe(0, &info),
-                "device_describe"))
+    if (call_failed(cold_process, backend->device_count(&count),
+                    "device_count") ||
+        call_failed(cold_process, backend->device_describe(0, &info),
+                    "device_describe"))
         return false;
     if (strstr(info.vendor, "NVIDIA") != NULL && below(cold_process, 2) != 0)
         values[1] = nvidia[below(cold_process, 12)];
-    if (refused(cold_process, backend->open(0, &options, &cold_process->device),
-                "open"))
+    if (call_failed(cold_process,
+                    backend->open(0, &options, &cold_process->device), "open"))
         return false;
-    return !refused(
+    return !call_failed(
         cold_process,
         backend->stream_create(cold_process->device, 0, &cold_process->stream),
         "stream_create");

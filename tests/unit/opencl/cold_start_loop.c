@@ -37,7 +37,7 @@ struct job {
     char directory[64]; /* The directory of its caches. */
 };
 
-struct tally {
+struct start_counts {
     uint64_t starts, lost;
 };
 
@@ -77,11 +77,12 @@ static bool job_start(struct job *job, const char *self, uint64_t seed)
            0;
 }
 
-static void job_end(struct job *job, int status, struct tally *tally)
+static void job_end(struct job *job, int status,
+                    struct start_counts *start_counts)
 {
-    tally->starts++;
+    start_counts->starts++;
     if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
-        tally->lost++;
+        start_counts->lost++;
         fprintf(stderr, "lost: seed %" PRIu64 ": %s %d\n", job->seed,
                 WIFSIGNALED(status) ? "signal" : "exit status",
                 WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
@@ -90,13 +91,14 @@ static void job_end(struct job *job, int status, struct tally *tally)
     job->process = 0;
 }
 
-static void wait_one(struct job *jobs, uint32_t count, struct tally *tally)
+static void wait_one(struct job *jobs, uint32_t count,
+                     struct start_counts *start_counts)
 {
     int status;
     pid_t ended = wait(&status);
     for (uint32_t i = 0; i < count; i++)
         if (ended > 0 && jobs[i].process == ended)
-            job_end(&jobs[i], status, tally);
+            job_end(&jobs[i], status, start_counts);
 }
 
 static int seconds_left(const struct timespec *end)
@@ -107,7 +109,7 @@ static int seconds_left(const struct timespec *end)
 }
 
 static bool starts_run(const char *self, uint32_t seconds, uint32_t count,
-                       uint64_t seed, struct tally *tally)
+                       uint64_t seed, struct start_counts *start_counts)
 {
     struct job jobs[MAX_JOBS] = {{0}};
     struct timespec end;
@@ -115,25 +117,26 @@ static bool starts_run(const char *self, uint32_t seconds, uint32_t count,
     bool started = true;
     clock_gettime(CLOCK_MONOTONIC, &end);
     end.tv_sec += seconds;
-    while (started && (tally->starts + running == 0 || seconds_left(&end))) {
+    while (started &&
+           (start_counts->starts + running == 0 || seconds_left(&end))) {
         uint32_t free_job = 0;
         while (jobs[free_job].process != 0)
             free_job++;
         started = job_start(&jobs[free_job], self, seed++);
         running += started;
         if (running == count) {
-            wait_one(jobs, count, tally);
+            wait_one(jobs, count, start_counts);
             running--;
         }
     }
     for (; running > 0; running--)
-        wait_one(jobs, count, tally);
+        wait_one(jobs, count, start_counts);
     return started;
 }
 
 int main(int argc, char **argv)
 {
-    struct tally tally = {0, 0};
+    struct start_counts start_counts = {0, 0};
     if (argc == 3 && strcmp(argv[1], "--one") == 0) {
         alarm(TIMEOUT_SECONDS);
         return cold_call(strtoull(argv[2], NULL, 10));
@@ -147,8 +150,8 @@ int main(int argc, char **argv)
     }
     printf("seeds from %" PRIu64 " on\n", seed);
     fflush(stdout);
-    bool started = starts_run(argv[0], seconds, jobs, seed, &tally);
-    printf("%" PRIu64 " cold starts, %" PRIu64 " lost\n", tally.starts,
-           tally.lost);
-    return started && tally.lost == 0 ? 0 : 1;
+    bool started = starts_run(argv[0], seconds, jobs, seed, &start_counts);
+    printf("%" PRIu64 " cold starts, %" PRIu64 " lost\n", start_counts.starts,
+           start_counts.lost);
+    return started && start_counts.lost == 0 ? 0 : 1;
 }

@@ -104,9 +104,11 @@ static const change_fn changes[] = {
 /* ---- the reference ---- */
 
 static double operand(const float *numbers, const struct tandem_matrix *matrix,
-                      bool turned, int64_t batch, int64_t row, int64_t column)
+                      bool transposed, int64_t batch, int64_t row,
+                      int64_t column)
 {
-    const int64_t along = turned ? column : row, across = turned ? row : column;
+    const int64_t along = transposed ? column : row,
+                  across = transposed ? row : column;
     return (double)
         numbers[(int64_t)(matrix->byte_offset / sizeof(float)) +
                 batch * matrix->batch_stride + along * matrix->ld + across];

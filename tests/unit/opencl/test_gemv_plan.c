@@ -180,11 +180,11 @@ END_TEST
 
 int main(void)
 {
-    TCase *tests = tcase_create("skinny");
+    TCase *tests = tcase_create("gemv-plan");
     tcase_add_test(tests, few_rows_or_columns_select_gemv_kernels);
     tcase_add_test(tests, gemv_splits_fill_the_device);
     tcase_add_test(tests, mn_major_rows_select_large_work_groups);
     tcase_add_test(tests, gemv_costs_of_k_major_and_mn_major_differ);
     tcase_add_test(tests, gemv_plans);
-    return runner_run_case("skinny", tests);
+    return runner_run_case("gemv-plan", tests);
 }

@@ -373,7 +373,7 @@ END_TEST
 START_TEST(large_pitches_are_transposed)
 {
     enum { LINES = 9, ROWS = 100 };
-    const int64_t pitch = (1 << 25) + 1, turned[] = {1, 0};
+    const int64_t pitch = (1 << 25) + 1, permutation[] = {1, 0};
     const size_t bytes = (size_t)((LINES - 1) * pitch + ROWS);
     uint8_t *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -401,7 +401,7 @@ START_TEST(large_pitches_are_transposed)
     const struct tandem_tensor_desc *inputs = &input, *outputs = &output;
     const struct tandem_op op = {.struct_size = sizeof(op),
                                  .id = TANDEM_OP_TRANSPOSE,
-                                 .ints = turned,
+                                 .ints = permutation,
                                  .int_count = 2};
     expect_ok(backend->launch(stream, &op, &inputs, 1, &outputs, 1), "launch");
     expect_ok(backend->download(stream, to, 0, got, sizeof(got), 0,

@@ -43,7 +43,7 @@ static char *rewrite(const char *text, size_t bytes, const char **out_why)
     return out;
 }
 
-static void refused(const char *text, const char *because)
+static void expect_rejected(const char *text, const char *because)
 {
     const char *why;
     char *out = rewrite(text, strlen(text), &why);
@@ -76,21 +76,21 @@ END_TEST
 START_TEST(other_texts_are_rejected)
 {
     const char *why;
-    refused("", "it is not text");
-    refused("\x7f"
-            "ELF\x02",
-            "there is not exactly one target");
-    refused(GROUP FENCE, "there is not exactly one target");
-    refused(".target sm_90\n" PTX, "there is not exactly one target");
-    refused(".target sm_90a\n" GROUP FENCE, "the target is not sm_90");
-    refused(".target sm_900\n" GROUP FENCE, "the target is not sm_90");
-    refused(".target sm_100\n" GROUP FENCE, "the target is not sm_90");
-    refused(".target\n" GROUP FENCE, "the target is not sm_90");
-    refused(HEAD FENCE, "there is not exactly one kernel with a fixed "
-                        "work-group size");
-    refused(PTX GROUP, "there is not exactly one kernel with a fixed "
-                       "work-group size");
-    refused(HEAD GROUP, "no instruction is marked");
+    expect_rejected("", "it is not text");
+    expect_rejected("\x7f"
+                    "ELF\x02",
+                    "there is not exactly one target");
+    expect_rejected(GROUP FENCE, "there is not exactly one target");
+    expect_rejected(".target sm_90\n" PTX, "there is not exactly one target");
+    expect_rejected(".target sm_90a\n" GROUP FENCE, "the target is not sm_90");
+    expect_rejected(".target sm_900\n" GROUP FENCE, "the target is not sm_90");
+    expect_rejected(".target sm_100\n" GROUP FENCE, "the target is not sm_90");
+    expect_rejected(".target\n" GROUP FENCE, "the target is not sm_90");
+    expect_rejected(HEAD FENCE, "there is not exactly one kernel with a fixed "
+                                "work-group size");
+    expect_rejected(PTX GROUP, "there is not exactly one kernel with a fixed "
+                               "work-group size");
+    expect_rejected(HEAD GROUP, "no instruction is marked");
     char *out = rewrite(PTX "\0.target", sizeof(PTX) + 7, &why);
     ck_assert_ptr_null(out);
     ck_assert_str_eq(why, "it is not text");
@@ -114,12 +114,12 @@ START_TEST(other_instructions_are_rejected)
     for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
         snprintf(text, sizeof(text), "%s%s%s%s\n", HEAD, GROUP, FENCE,
                  lines[i]);
-        refused(text, "a marked instruction is not allowed");
+        expect_rejected(text, "a marked instruction is not allowed");
     }
-    refused(HEAD GROUP FENCE "ret; //@ wgmma.fence.sync.aligned;\n",
-            "a mark is not at the start of a line");
-    refused(HEAD GROUP FENCE "//@wgmma.fence.sync.aligned;\n",
-            "a mark is not at the start of a line");
+    expect_rejected(HEAD GROUP FENCE "ret; //@ wgmma.fence.sync.aligned;\n",
+                    "a mark is not at the start of a line");
+    expect_rejected(HEAD GROUP FENCE "//@wgmma.fence.sync.aligned;\n",
+                    "a mark is not at the start of a line");
 }
 END_TEST
 

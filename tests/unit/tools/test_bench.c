@@ -243,7 +243,7 @@ static enum tandem_status download(struct tandem_stream *stream,
     return TANDEM_OK;
 }
 
-START_TEST(operands_come_back_as_they_went)
+START_TEST(operands_are_uploaded_unchanged)
 {
     static const uint32_t dtypes[] = {TANDEM_F32, TANDEM_F16, TANDEM_BF16};
     /* The values -1, 1/2 and 1/128. */
@@ -351,7 +351,7 @@ int main(void)
     tcase_add_test(tests, operands_are_stable);
     tcase_add_test(tests, scaled_operands_have_their_scale);
     tcase_add_loop_test(tests, correct_results_have_small_errors, 0, 2);
-    tcase_add_loop_test(tests, operands_come_back_as_they_went, 0, 3);
+    tcase_add_loop_test(tests, operands_are_uploaded_unchanged, 0, 3);
     tcase_add_test(tests, one_wrong_element_is_detected);
 #ifdef BENCH_OPENCL
     tcase_add_test(tests, equal_devices_are_distinguished);
