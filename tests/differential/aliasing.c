@@ -22,8 +22,8 @@ static void operand_move(struct operand *operand, uint64_t bytes)
 }
 
 /*
- * Moves operand guest into the buffer of host. Its data starts `distance`
- * bytes after the host's, a multiple of 8.
+ * Moves operand `moved` into the buffer of `target`. Its data starts `distance`
+ * bytes after the target's, a multiple of 8.
  */
 static void buffers_join(struct problem *p, uint32_t target, uint32_t moved,
                          int64_t distance)

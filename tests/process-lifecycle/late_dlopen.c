@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Usage: late LIBTANDEM DEVICE
+ * Usage: late-dlopen LIBTANDEM DEVICE
  *
  * Loads the library with dlopen, uses it, closes it with or without its
  * context, does the same again, and exits.

@@ -18,7 +18,7 @@ void lifecycle_test_fail(const char *format, ...)
     va_start(arguments, format);
     vsnprintf(line, sizeof line, format, arguments);
     va_end(arguments);
-    dprintf(STDERR_FILENO, "guest: %s\n", line);
+    dprintf(STDERR_FILENO, "lifecycle-program: %s\n", line);
     _exit(3);
 }
 
@@ -136,7 +136,7 @@ int main(int count, char **words)
                                                 signal_modes, crowd_modes};
 
     if (count != 3)
-        lifecycle_test_fail("usage: guest MODE DEVICE");
+        lifecycle_test_fail("usage: lifecycle-program MODE DEVICE");
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         for (const struct lifecycle_mode *mode = all[i]; mode->name; mode++)
             if (strcmp(mode->name, words[1]) == 0)

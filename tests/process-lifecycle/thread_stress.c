@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Usage: stress [OPERATIONS [SEED]]
+ * Usage: thread-stress [OPERATIONS [SEED]]
  *
  * Runs a mix of operations in four threads of one context on all of its
  * devices, and compares the results with a reference. The exit status is 0 if
