@@ -729,7 +729,7 @@ START_TEST(test_the_cheapest_of_several_gpus)
     for (int i = 0; i < 3; i++) {
         char name[] = "simulated:0";
 
-        name[4] = (char)('0' + i);
+        name[sizeof(name) - 2] = (char)('0' + i);
         script_all(&gpu, i == _i ? 100 : 200, 0);
         script_save(name, &gpu);
     }
