@@ -3,6 +3,7 @@
 #include <config.h>
 
 #include "common/cpu_info.h"
+#include "common/environment.h"
 #include "common/last_error.h"
 #include "host/context/context.h"
 #include "host/context/directories.h"
@@ -83,11 +84,9 @@ tandem_context_create(const struct tandem_context_options *options,
     context->generation = fork_generation;
     context->serial = __atomic_add_fetch(&serials, 1, __ATOMIC_RELAXED);
     context->forced = TANDEM_ANY_DEVICE;
-    context->next_address = UINT64_C(1) << 63;
     locks_make(context);
     status = context_options_apply(context, &own);
     if (status == TANDEM_OK) {
-        environment_warn_ignored(&context->log);
         cache_directory_find(context);
         processor_name(context->host_cpu, sizeof(context->host_cpu));
         status = plugins_load(context, own.plugin_path);

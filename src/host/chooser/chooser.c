@@ -12,15 +12,6 @@ static double clamp_negative(double value)
     return value > 0 ? value : 0;
 }
 
-/* Returns the first device of the mask `current`, or NULL if it is empty.
- * Downloads use the first device that has a current copy. */
-static const struct device *current_device(const struct tandem_context *context,
-                                           uint32_t current)
-{
-    return current == 0 ? NULL
-                        : context->devices[(uint32_t)__builtin_ctz(current)];
-}
-
 static bool operand_is_host_accessible(const struct operand *operand,
                                        const struct device *device)
 {
@@ -35,13 +26,13 @@ static bool operand_is_resident(const struct operand *operand,
                                                         : device->bit);
 }
 
-/* Returns the predicted time to move one operand to the device.  Adds to the
- * mask *out_wait the devices whose pending work must finish first. */
+/* Returns the predicted time to move an operand, which must have a current copy
+ * somewhere, to the device.  Adds to the mask *out_wait the devices whose
+ * pending work must finish first. */
 static double operand_transfer_ns(const struct operand *operand,
                                   const struct device *device,
                                   uint32_t *out_wait)
 {
-    const struct tandem_context *context = device->context;
     const bool accessible = operand_is_host_accessible(operand, device);
     double ns = 0;
 
@@ -53,11 +44,11 @@ static double operand_transfer_ns(const struct operand *operand,
     if (operand->current & HOST_BIT) {
         *out_wait |= operand->host_writers;
     } else {
-        const struct device *source = current_device(context, operand->current);
+        /* Downloads use the first device that has a current copy. */
+        const uint32_t id = (uint32_t)__builtin_ctz(operand->current);
+        const struct device *source = device->context->devices[id];
 
-        if (source == NULL)
-            return 0;
-        *out_wait |= 1u << source->id;
+        *out_wait |= 1u << id;
         ns = cost_curve_predict(&source->cost.curves[COST_DOWNLOAD],
                                 operand->bytes);
     }
@@ -79,7 +70,7 @@ static double operand_forwarding_ns(const struct placement_request *request,
     double ns = 0;
 
     if (operand->next_reader == 0 ||
-        (operand->read && operand->next_reader_op == request->op) ||
+        (operand->read && operand->next_reader_op == request->workload.op) ||
         !(context->usable >> (operand->next_reader - 1) & 1))
         return 0;
     reader = context->devices[operand->next_reader - 1];
@@ -100,11 +91,10 @@ static double wait_predict(const struct tandem_context *context, uint32_t mask)
 {
     double longest = 0;
 
-    while (mask != 0) {
-        const uint32_t id = (uint32_t)__builtin_ctz(mask);
-        const struct device *device = context->devices[id];
+    for (; mask != 0; mask &= mask - 1) {
+        const struct device *device =
+            context->devices[(uint32_t)__builtin_ctz(mask)];
 
-        mask &= mask - 1;
         if (device->busy) {
             const double ns = device->cost.scalars[COST_SYNC] +
                               clamp_negative(device->predicted_busy_until_ns -
@@ -116,44 +106,37 @@ static double wait_predict(const struct tandem_context *context, uint32_t mask)
     return longest;
 }
 
-static void run_cost_predict(const struct placement_request *request,
-                             const struct device *device, double *out_launch_ns,
-                             double *out_run_ns)
+static struct run_time run_time_predict(const struct workload *workload,
+                                        const struct cost_model *cost)
 {
-    const struct cost_model *cost = &device->cost;
     const double launch = cost->scalars[COST_LAUNCH];
+    const double *gemm = workload->gemm_size;
+    struct run_time time;
     double batch = 1, ns;
 
-    if (request->cost_class == TANDEM_COST_GEMM) {
-        ns = cost_predict_gemm(cost, request->gemm_size[0],
-                               request->gemm_size[1], request->gemm_size[2]);
-        batch = request->gemm_size[3];
+    if (workload->cost_class == TANDEM_COST_GEMM) {
+        ns = cost_predict_gemm(cost, gemm[0], gemm[1], gemm[2]);
+        batch = gemm[3];
     } else {
-        ns = cost_curve_predict(&cost->curves[request->cost_class],
-                                request->bytes);
+        ns = cost_curve_predict(&cost->curves[workload->cost_class],
+                                workload->bytes);
     }
-    *out_launch_ns = launch < ns ? launch : ns;
-    *out_run_ns = (ns - *out_launch_ns) * batch;
+    time.launch_ns = launch < ns ? launch : ns;
+    time.execute_ns = (ns - time.launch_ns) * batch;
+    return time;
 }
 
-void chooser_predict_run_cost(const struct placement_request *request,
-                              const struct device *device,
-                              double *out_launch_ns, double *out_run_ns)
+struct run_time chooser_predict_run_time(const struct workload *workload,
+                                         struct run_cost *cache,
+                                         const struct device *device)
 {
-    struct run_cost *run_cost = request->run_cost;
-    const uint32_t id = device->id;
-
-    if (run_cost == NULL) {
-        run_cost_predict(request, device, out_launch_ns, out_run_ns);
-        return;
+    if (cache == NULL)
+        return run_time_predict(workload, &device->cost);
+    if (!(cache->known >> device->id & 1)) {
+        cache->times[device->id] = run_time_predict(workload, &device->cost);
+        cache->known |= 1u << device->id;
     }
-    if (!(run_cost->known >> id & 1)) {
-        run_cost_predict(request, device, &run_cost->launch_ns[id],
-                         &run_cost->execute_ns[id]);
-        run_cost->known |= 1u << id;
-    }
-    *out_launch_ns = run_cost->launch_ns[id];
-    *out_run_ns = run_cost->execute_ns[id];
+    return cache->times[device->id];
 }
 
 static double download_predict(const struct placement_request *request,
@@ -178,8 +161,8 @@ static double download_predict(const struct placement_request *request,
     return any ? ns + cost->scalars[COST_SYNC] : 0;
 }
 
-/* Fills in all predicted times in `out` but launch_ns and execute_ns, which the
- * caller has set.  Subtracts migration credit if use_credit is true. */
+/* Fills in all predicted times in `out` except out->run, which the caller has
+ * set.  Subtracts migration credit if use_credit is true. */
 static void transfers_predict(const struct placement_request *request,
                               const struct device *device, bool use_credit,
                               struct prediction *out)
@@ -207,18 +190,19 @@ static void transfers_predict(const struct placement_request *request,
     }
     out->wait_ns = wait != 0 ? wait_predict(device->context, wait) : 0;
     out->download_ns = download_predict(request, device);
-    out->total_ns = out->wait_ns + out->transfer_ns + out->launch_ns +
-                    out->execute_ns + out->download_ns;
+    out->total_ns = out->wait_ns + out->transfer_ns + out->run.launch_ns +
+                    out->run.execute_ns + out->download_ns;
 }
 
 void chooser_predict(struct placement_decision *decision,
                      const struct device *device)
 {
+    struct placement_request *request = &decision->request;
     struct prediction *out = &decision->predictions[device->id];
 
-    chooser_predict_run_cost(&decision->request, device, &out->launch_ns,
-                             &out->execute_ns);
-    transfers_predict(&decision->request, device, false, out);
+    out->run =
+        chooser_predict_run_time(&request->workload, request->run_cost, device);
+    transfers_predict(request, device, false, out);
     decision->predicted |= 1u << device->id;
 }
 
@@ -244,7 +228,8 @@ struct device *chooser_pick(struct tandem_context *context,
                             struct placement_decision *decision,
                             uint32_t candidates)
 {
-    const struct run_cost *run_cost = decision->request.run_cost;
+    const struct placement_request *request = &decision->request;
+    struct run_cost *run_cost = request->run_cost;
     struct device *best = NULL;
     double best_ns = INFINITY;
     uint32_t first =
@@ -252,10 +237,10 @@ struct device *chooser_pick(struct tandem_context *context,
 
     candidates &= ~(decision->failed | decision->must_compile);
     candidates = chooser_eligible_candidates(
-        context, decision->request.cost_class, candidates);
+        context, request->workload.cost_class, candidates);
     while (candidates != 0) {
-        /* Start with the device chosen last time: most other devices are slower
-         * even without transfers, so their transfers need not be predicted. */
+        /* Start with the device that ran the call last: most others are slower
+         * even without transfers, whose times need not be predicted then. */
         const uint32_t id = candidates >> first & 1
                                 ? first
                                 : (uint32_t)__builtin_ctz(candidates);
@@ -264,12 +249,12 @@ struct device *chooser_pick(struct tandem_context *context,
 
         candidates &= ~(1u << id);
         if (!(decision->predicted >> id & 1)) {
-            chooser_predict_run_cost(&decision->request, device,
-                                     &out->launch_ns, &out->execute_ns);
-            if (!is_faster(out->launch_ns + out->execute_ns, id, best_ns, best))
+            out->run =
+                chooser_predict_run_time(&request->workload, run_cost, device);
+            if (!is_faster(out->run.launch_ns + out->run.execute_ns, id,
+                           best_ns, best))
                 continue;
-            transfers_predict(&decision->request, device,
-                              !context->deterministic, out);
+            transfers_predict(request, device, !context->deterministic, out);
             decision->predicted |= 1u << id;
         }
         if (is_faster(out->total_ns, id, best_ns, best)) {
@@ -315,7 +300,7 @@ static void migration_credit_add(struct placement_decision *decision,
 /* Returns the predicted time of the call if all inputs were on the device. */
 static double resident_ns(const struct prediction *prediction)
 {
-    return prediction->launch_ns + prediction->execute_ns +
+    return prediction->run.launch_ns + prediction->run.execute_ns +
            prediction->download_ns + prediction->full_transfer_ns -
            prediction->input_transfer_ns;
 }
@@ -326,9 +311,9 @@ static double migration_saving_ns(struct placement_decision *decision,
                                   const struct device *device)
 {
     const struct tandem_context *context = device->context;
-    const uint32_t eligible =
-        chooser_eligible_candidates(context, decision->request.cost_class,
-                                    context->usable & ~decision->failed);
+    const uint32_t eligible = chooser_eligible_candidates(
+        context, decision->request.workload.cost_class,
+        context->usable & ~decision->failed);
     double best = INFINITY;
 
     for (uint32_t i = 0; i < context->device_count; i++) {
@@ -345,7 +330,8 @@ static double migration_saving_ns(struct placement_decision *decision,
 }
 
 /* Records which storages this launch moves to the device due to their credit.
- * Divides the time that the launch saves among all inputs moved that way. */
+ * Divides the time that the launch saves equally among all inputs that are on
+ * the device because of credit. */
 static void migrations_record(struct placement_decision *decision,
                               const struct device *device)
 {
@@ -387,14 +373,14 @@ static void virtual_clock_advance(const struct prediction *prediction,
 
     context->predicted_now_ns += prediction->wait_ns +
                                  prediction->input_transfer_ns +
-                                 prediction->launch_ns;
+                                 prediction->run.launch_ns;
     if (!device->async) {
-        context->predicted_now_ns += prediction->execute_ns;
+        context->predicted_now_ns += prediction->run.execute_ns;
         return;
     }
     if (device->predicted_busy_until_ns < context->predicted_now_ns)
         device->predicted_busy_until_ns = context->predicted_now_ns;
-    device->predicted_busy_until_ns += prediction->execute_ns;
+    device->predicted_busy_until_ns += prediction->run.execute_ns;
     device->busy = true;
 }
 
@@ -409,15 +395,12 @@ void chooser_note_launch(struct placement_decision *decision,
         decision->request.run_cost->last = device->id + 1;
     if (!context->deterministic) {
         slower &= chooser_eligible_candidates(
-            context, decision->request.cost_class,
+            context, decision->request.workload.cost_class,
             context->usable & ~(decision->failed | decision->must_compile));
-        while (slower != 0 && !decision->forced) {
-            const struct device *other =
-                context->devices[(uint32_t)__builtin_ctz(slower)];
-
-            slower &= slower - 1;
-            migration_credit_add(decision, other, chosen->total_ns);
-        }
+        for (; slower != 0 && !decision->forced; slower &= slower - 1)
+            migration_credit_add(
+                decision, context->devices[(uint32_t)__builtin_ctz(slower)],
+                chosen->total_ns);
         migrations_record(decision, device);
     }
     virtual_clock_advance(chosen, device);

@@ -43,35 +43,46 @@
 
 /* A storage that an operator uses, and its state before the operator runs. */
 struct operand {
-    struct storage *storage; /* not owned; may be freed after the call */
+    struct storage *storage; /* not owned; may not exist after the call */
     double bytes;
     /* The next fields are masks of devices; bit d stands for device d. */
-    uint32_t current;         /* devices (and HOST_BIT) with a current copy */
+    uint32_t current;         /* devices with a current copy, and HOST_BIT */
     uint32_t host_accessible; /* devices that access the host copy in place */
     uint32_t host_writers;    /* devices that may be writing the host copy */
     bool read;                /* the operator needs the storage's old content */
     bool written;
     bool partial; /* the operator overwrites only a part of the storage */
-    /* Device expected to read an output next (device number plus 1; 0 means
-     * unknown), and the operator (enum tandem_op_id) that will read there. */
+    /* Number plus 1 of the device that is expected to read an output next (0
+     * means unknown), and the operator (enum tandem_op_id) that will read it.
+     */
     uint8_t next_reader, next_reader_op;
     bool host_read_expected; /* the caller will probably read this output */
 };
 
+/* The operator and the amount of work of a call. */
+struct workload {
+    uint32_t op;
+    uint32_t cost_class;
+    double elements;     /* number of elements of the largest operand */
+    double bytes;        /* total bytes that the call reads and writes */
+    double gemm_size[4]; /* m, n, k, batch size (TANDEM_COST_GEMM only) */
+};
+
+/* Predicted time of a launch and of the run that follows it. */
+struct run_time {
+    double launch_ns, execute_ns;
+};
+
 /* Cached predictions of a call's launch and run times on each device. */
 struct run_cost {
-    uint32_t known; /* bit d is set if the times of device d are valid */
+    uint32_t known; /* bit d is set if times[d] is valid */
     uint32_t last;  /* 1 + number of the device chosen last; 0 means none */
-    double launch_ns[TANDEM_MAX_DEVICES], execute_ns[TANDEM_MAX_DEVICES];
+    struct run_time times[TANDEM_MAX_DEVICES];
 };
 
 /* A request to choose a device for an operator call. */
 struct placement_request {
-    uint32_t op;
-    uint32_t cost_class;
-    double elements;           /* number of elements of the largest operand */
-    double bytes;              /* total bytes that the call reads and writes */
-    double gemm_size[4];       /* m, n, k, batch size (TANDEM_COST_GEMM only) */
+    struct workload workload;
     struct run_cost *run_cost; /* cached predictions, not owned, or NULL */
     uint32_t operand_count;
     struct operand operands[2 * TANDEM_MAX_OPERANDS];
@@ -79,19 +90,18 @@ struct placement_request {
 
 /* Predicted times of a call on one device. */
 struct prediction {
-    double wait_ns, transfer_ns, launch_ns, execute_ns, download_ns;
-    double total_ns;
+    struct run_time run;
+    double wait_ns, transfer_ns, download_ns, total_ns;
     double full_transfer_ns;  /* transfer_ns without migration credit */
     double input_transfer_ns; /* transfer time of inputs, without credit */
 };
 
-/* The last placement decision of a thread, kept for explanations. */
+/* The last placement decision of a thread, for tandem_explain_last. */
 struct placement_decision {
-    const struct tandem_context *context; /* context; NULL if the call failed */
-    uint32_t serial;                      /* serial number of the context */
+    uint32_t serial; /* context->serial, or 0 if the call failed */
     uint32_t chosen;
-    bool forced;           /* caller or context required this device */
-    double measured_ns;    /* measured time of the call; 0 if not timed */
+    bool forced;           /* the caller or the context required `chosen` */
+    double measured_ns;    /* measured time of the call; 0 if not measured */
     uint32_t predicted;    /* bit d is set if predictions[d] is valid */
     uint32_t failed;       /* bit d is set if device d failed with status[d] */
     uint32_t must_compile; /* bit d is set if device d must compile first */
@@ -101,10 +111,10 @@ struct placement_decision {
 };
 
 /* Predicts only the launch and run times of a call on one device.  Reads and
- * updates the cache request->run_cost. */
-void chooser_predict_run_cost(const struct placement_request *request,
-                              const struct device *device,
-                              double *out_launch_ns, double *out_run_ns);
+ * updates `cache`, which may be NULL. */
+struct run_time chooser_predict_run_time(const struct workload *workload,
+                                         struct run_cost *cache,
+                                         const struct device *device);
 
 /* Predicts all times of the call on one device and stores them in
  * decision->predictions.  Ignores migration credit, because the storages may

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Implements the lock, clock, settings and plugin load messages of a context;
- * see context.h.  context_lifecycle.c creates and destroys contexts. */
+/* Implements the lock, clock, log, settings and plugin load messages of a
+ * context; see context.h.  context_lifecycle.c creates and destroys contexts.
+ */
 #include <config.h>
 
 #include "host/context/context.h"
 #include "common/atfork.h"
 #include "common/last_error.h"
+#include "common/thread_state_guard.h"
 #include "host/context/directories.h"
 
 #include <stdarg.h>
@@ -147,6 +149,33 @@ bool context_wait_released(struct tandem_context *context, uint64_t deadline_ns)
     }
     context->float_env = host;
     return result == 0;
+}
+
+void log_message(const struct log *log, enum tandem_log_level level,
+                 const char *format, ...)
+{
+    char line[1024];
+    locale_t locale;
+    va_list arguments;
+
+    if (log->function == NULL || (uint32_t)level > log->level)
+        return;
+    locale = locale_guard_enter();
+    va_start(arguments, format);
+    vsnprintf(line, sizeof(line), format, arguments);
+    va_end(arguments);
+    locale_guard_leave(locale);
+    for (char *c = line; *c != '\0'; c++) {
+        if (*c == '\n')
+            *c = ' ';
+    }
+    log->function(log->user, level, line);
+}
+
+void log_from_plugin(void *user, enum tandem_log_level level,
+                     const char *message)
+{
+    log_message(user, level, "%s", message != NULL ? message : "");
 }
 
 void context_add_load_error(struct tandem_context *context,

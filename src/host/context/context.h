@@ -8,7 +8,6 @@
 #include "common/fp_environment.h"
 #include "common/handle_pool.h"
 #include "host/exported_api.h"
-#include "host/context/log.h"
 
 #include <pthread.h>
 
@@ -17,7 +16,14 @@ struct call_cache;
 struct storage;
 
 #define MAX_OPEN_OPTIONS 64u
-/* A key and its value, an option that each plugin's open function gets. */
+
+struct log {
+    tandem_log_fn function; /* callback of the program, or NULL */
+    void *user;
+    uint32_t level; /* level of the least severe messages to report */
+};
+
+/* An option of the program that the open function of each plugin receives. */
 struct open_pair {
     char *key, *value;
 };
@@ -44,28 +50,30 @@ struct tandem_context {
     pthread_mutex_t mutex;
     struct float_env float_env;     /* caller's FP state, restored on unlock */
     pthread_cond_t stream_released; /* signals a free stream or a lost device */
-    uint64_t unlock_epoch;          /* number of waits with `mutex` unlocked */
+    uint64_t unlock_epoch;          /* number of waits that unlocked `mutex` */
     const void *first_thread; /* ID of the first thread that locked `mutex` */
-    bool is_shared;           /* true if a second thread has locked mutex */
+    bool is_shared;           /* true if another thread has locked `mutex` */
 
     char **load_errors; /* messages about plugins that could not be used */
     size_t load_error_count;
     struct device *devices[TANDEM_MAX_DEVICES];
     uint32_t device_count;
     uint32_t backends_enumerated; /* number of fully enumerated backends */
-    uint32_t indices_enumerated;  /* devices found so far in the next backend */
+    uint32_t indices_enumerated;  /* number of devices added of the next one */
     /* The next three fields are masks, in which bit d stands for device d. */
     uint32_t usable;            /* devices that may run operators */
     uint32_t zero_copy_devices; /* devices that compute in host memory */
     uint32_t import_devices;    /* devices able to import host memory */
-    /* calibrated[c]: mask of devices that have measured costs of class c. */
+    /* Mask of the devices that have measured costs of each cost class. */
     uint32_t calibrated[TANDEM_COST_CLASS_COUNT];
-    uint32_t default_costs_are_upper_bound;
+    uint32_t default_costs_are_upper_bound; /* mask of devices */
     /* Bit d of op_blocked[op] is set if device d must not run operator op. */
     uint32_t op_blocked[TANDEM_OP_ID_END];
-    char *forced_name; /* name of the forced device until found, or NULL */
+    /* Name of the device that must run all operators, or NULL if there is none
+     * or if `forced` is already its number. */
+    char *forced_name;
     bool forced_by_environment;
-    uint32_t forced; /* number of the forced device or TANDEM_ANY_DEVICE */
+    uint32_t forced; /* number of this device or TANDEM_ANY_DEVICE */
     bool time_operators;
     tandem_observer_fn observer;
     void *observer_user;
@@ -77,8 +85,8 @@ struct tandem_context {
 
     struct tandem_tensor *tensors; /* linked list */
     uint64_t tensor_serial;        /* serial number of the newest tensor */
-    struct call_cache *call_cache; /* cache of calls, or NULL before use */
-    struct storage *pending_free;  /* list of storages to free when idle */
+    struct call_cache *call_cache; /* NULL before the first call */
+    struct storage *pending_free;  /* storages to free after device work ends */
     uint64_t next_address; /* next artificial storage address; see storage.h */
 };
 
@@ -104,10 +112,11 @@ static inline bool context_is_valid(const struct tandem_context *context)
 /* Returns TANDEM_OK for a valid context.  Otherwise sets the error message. */
 enum tandem_status context_check(const struct tandem_context *context);
 
-/* Locks the context and sets the default FP environment until the unlock. */
+/* Locks the context and sets the default floating-point environment, which
+ * context_unlock replaces by the caller's. */
 void context_lock(struct tandem_context *context);
-/* Locks the context like context_lock, but at deadline_ns (a time of clock_ns)
- * gives up and returns false with the message set.  Waits at least 5 ms. */
+/* Locks the context like context_lock.  At deadline_ns (a time of clock_ns)
+ * sets the error message and returns false, but not before 5 ms have passed. */
 bool context_lock_until(struct tandem_context *context, uint64_t deadline_ns);
 void context_unlock(struct tandem_context *context);
 /* Unlocks the context until a device's stream is released, and locks it again.
@@ -133,6 +142,15 @@ context_options_apply(struct tandem_context *context,
 /* Frees the context's copied options, even if only some of them were copied. */
 void context_options_free(struct tandem_context *context);
 
+/* Formats a message and passes it to the log's callback if log->level includes
+ * `level`.  May be called from any thread. */
+void log_message(const struct log *log, enum tandem_log_level level,
+                 const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+/* Log callback that plugins call with `user`, a pointer to a struct log. */
+void log_from_plugin(void *user, enum tandem_log_level level,
+                     const char *message);
+
 /* Adds a message about an unusable plugin to context->load_errors and logs it.
  * The mutex must be held unless no other thread knows the context yet. */
 void context_add_load_error(struct tandem_context *context,
@@ -143,7 +161,7 @@ void context_add_load_error(struct tandem_context *context,
 uint64_t clock_ns(void);
 /* Converts a timeout to a clock_ns time, but keeps TANDEM_TIMEOUT_INFINITE. */
 uint64_t clock_deadline(uint64_t timeout_ns);
-/* Returns the ns left until a deadline, or TANDEM_TIMEOUT_INFINITE. */
+/* Returns the ns left until a deadline, but keeps TANDEM_TIMEOUT_INFINITE. */
 uint64_t clock_left(uint64_t deadline_ns);
 
 #endif

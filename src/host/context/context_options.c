@@ -5,12 +5,14 @@
 
 #include "host/context/context.h"
 #include "common/decimal.h"
+#include "common/environment.h"
 #include "common/last_error.h"
 #include "common/struct_size.h"
-#include "host/context/directories.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+extern char **environ;
 
 /* Default and maximum of the timeout after which a device counts as hung. */
 #define DEFAULT_HANG_SECONDS 60u
@@ -128,6 +130,36 @@ static uint32_t log_level_read(void)
     return TANDEM_LOG_WARNING;
 }
 
+/* Logs which environment variables are ignored: all TANDEM_ variables if the
+ * program has extra privileges (setuid), and a relative XDG_CACHE_HOME. */
+static void ignored_variables_log(const struct log *log)
+{
+    const char *cache = environment_get("XDG_CACHE_HOME");
+    char name[64];
+
+    if (cache != NULL && cache[0] != '/')
+        log_message(
+            log, TANDEM_LOG_WARNING,
+            "XDG_CACHE_HOME \"%.256s\" ignored: expected an absolute path",
+            cache);
+    for (char **at = environ; at != NULL && *at != NULL; at++) {
+        const size_t length = strcspn(*at, "=");
+
+        if ((strncmp(*at, "TANDEM_", 7) != 0 &&
+             strncmp(*at, "XDG_CACHE_HOME=", 15) != 0) ||
+            length >= sizeof(name) || (*at)[length] == '\0' ||
+            (*at)[length + 1] == '\0')
+            continue;
+        memcpy(name, *at, length);
+        name[length] = '\0';
+        if (environment_get(name) == NULL)
+            log_message(
+                log, TANDEM_LOG_WARNING,
+                "%s ignored: this program has more privileges than its user",
+                name);
+    }
+}
+
 enum tandem_status
 context_options_apply(struct tandem_context *context,
                       const struct tandem_context_options *options)
@@ -162,6 +194,7 @@ context_options_apply(struct tandem_context *context,
         !text_duplicate(&context->num_threads, num_threads_read(context)) ||
         !open_pairs_copy(context, options))
         return last_error_set(TANDEM_OUT_OF_MEMORY, "no memory for a context");
+    ignored_variables_log(&context->log);
     return TANDEM_OK;
 }
 

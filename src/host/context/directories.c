@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checks environment variables and lists directories; see directories.h. */
+/* Opens and lists directories; see directories.h. */
 #include <config.h>
 
 #include "host/context/directories.h"
@@ -11,36 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-extern char **environ;
-
-void environment_warn_ignored(const struct log *log)
-{
-    const char *cache = environment_get("XDG_CACHE_HOME");
-    char name[64];
-
-    if (cache != NULL && cache[0] != '/')
-        log_message(
-            log, TANDEM_LOG_WARNING,
-            "XDG_CACHE_HOME \"%.256s\" ignored: expected an absolute path",
-            cache);
-    for (char **at = environ; at != NULL && *at != NULL; at++) {
-        const size_t length = strcspn(*at, "=");
-
-        if ((strncmp(*at, "TANDEM_", 7) != 0 &&
-             strncmp(*at, "XDG_CACHE_HOME=", 15) != 0) ||
-            length >= sizeof(name) || (*at)[length] == '\0' ||
-            (*at)[length + 1] == '\0')
-            continue;
-        memcpy(name, *at, length);
-        name[length] = '\0';
-        if (environment_get(name) == NULL)
-            log_message(
-                log, TANDEM_LOG_WARNING,
-                "%s ignored: this program has more privileges than its user",
-                name);
-    }
-}
 
 int directory_open_writable(const char *path, char *out_why)
 {

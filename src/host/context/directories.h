@@ -1,19 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checks environment variables, opens and lists directories, and extends lists
- * of strings.  May be called from any thread.  No function sets the message of
- * tandem_last_error. */
+/* Opens and lists directories and extends lists of strings.  May be called from
+ * any thread.  No function sets the message of tandem_last_error. */
 #ifndef TANDEM_HOST_CONTEXT_DIRECTORIES_H
 #define TANDEM_HOST_CONTEXT_DIRECTORIES_H
 
-#include "common/environment.h"
 #include "common/secure_file.h"
-#include "host/context/log.h"
+
+#include <stdbool.h>
+#include <stddef.h>
 
 #define PATH_BYTES 4096u
-
-/* Logs which environment variables are ignored: all TANDEM_ variables if the
- * program has extra privileges (setuid), and a relative XDG_CACHE_HOME. */
-void environment_warn_ignored(const struct log *log);
 
 /* Appends a copy of `text` to the allocated array *strings of *count strings.
  * Returns false and changes nothing if memory runs out. */

@@ -3,6 +3,7 @@
 #include <config.h>
 
 #include "host/loader/loader.h"
+#include "common/environment.h"
 #include "common/last_error.h"
 #include "common/thread_state_guard.h"
 #include "common/threads.h"

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The call cache; see call_cache.h.  The context's mutex must be held. */
+/* Finds calls in the call cache and decides which calls use the host fast path;
+ * see call_cache.h.  The context's mutex must be held. */
 #include <config.h>
 
 #include "host/run/call_cache.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 static bool call_is_cacheable(const struct call *call)
 {
@@ -24,11 +24,6 @@ static bool call_is_cacheable(const struct call *call)
             return false;
     }
     return true;
-}
-
-static uint64_t input_serial(const struct call *call, uint32_t input)
-{
-    return call->inputs[input] != NULL ? call->inputs[input]->serial : 0;
 }
 
 /* Returns the formula of a GEMM's GELU activation: 0 for erf or no GELU, 1 for
@@ -55,52 +50,21 @@ static int64_t attribute(const struct call *call, uint32_t k)
            (int64_t)(gemm->alpha != 0) << 33 | gelu_form(gemm) << 34;
 }
 
-static uint32_t attribute_count(const struct call *call)
+uint32_t call_key_make(const struct call *call, uint64_t out[MAX_KEY_WORDS])
 {
-    return call->gemm != NULL ? 2 : call->op->int_count;
-}
+    const uint32_t ints = call->gemm != NULL ? 2 : call->op->int_count;
+    uint32_t count = 0;
 
-void call_key_make(const struct call *call, struct call_key *out)
-{
-    const uint32_t inputs = call->input_count;
-
-    memset(out, 0, sizeof(*out));
-    out->op = call->op->id;
-    out->int_count = attribute_count(call);
-    out->float_count = call->op->float_count;
-    out->input_count = (uint16_t)inputs;
-    out->output_count = (uint16_t)call->output_count;
-    for (uint32_t i = 0; i < inputs; i++)
-        out->tensors[i] = input_serial(call, i);
+    /* Operator numbers and the counts of a cacheable call have 8 bits. */
+    out[count++] = (uint64_t)call->op->float_count << 32 | call->op->id << 24 |
+                   call->input_count << 16 | call->output_count << 8 | ints;
+    for (uint32_t i = 0; i < call->input_count; i++)
+        out[count++] = call->inputs[i] != NULL ? call->inputs[i]->serial : 0;
     for (uint32_t i = 0; i < call->output_count; i++)
-        out->tensors[inputs + i] = call->outputs[i]->serial;
-    for (uint32_t i = 0; i < out->int_count; i++)
-        out->ints[i] = attribute(call, i);
-}
-
-static bool call_key_matches(const struct call_key *key,
-                             const struct call *call)
-{
-    const struct tandem_op *op = call->op;
-    const uint32_t inputs = call->input_count;
-
-    if (key->op != op->id || key->int_count != attribute_count(call) ||
-        key->float_count != op->float_count || key->input_count != inputs ||
-        key->output_count != call->output_count)
-        return false;
-    for (uint32_t i = 0; i < inputs; i++) {
-        if (key->tensors[i] != input_serial(call, i))
-            return false;
-    }
-    for (uint32_t i = 0; i < call->output_count; i++) {
-        if (key->tensors[inputs + i] != call->outputs[i]->serial)
-            return false;
-    }
-    for (uint32_t i = 0; i < key->int_count; i++) {
-        if (key->ints[i] != attribute(call, i))
-            return false;
-    }
-    return true;
+        out[count++] = call->outputs[i]->serial;
+    for (uint32_t i = 0; i < ints; i++)
+        out[count++] = (uint64_t)attribute(call, i);
+    return count;
 }
 
 struct call_descriptor *call_cache_find(const struct call *call,
@@ -108,7 +72,9 @@ struct call_descriptor *call_cache_find(const struct call *call,
 {
     struct tandem_context *context = call->context;
     struct call_descriptor *entry;
-    uint64_t hash = call->op->id;
+    uint64_t key[MAX_KEY_WORDS], hash = 0;
+    uint32_t count;
+    bool equal = true;
 
     *out_found = false;
     if (!call_is_cacheable(call))
@@ -118,25 +84,15 @@ struct call_descriptor *call_cache_find(const struct call *call,
         if (context->call_cache == NULL)
             return NULL;
     }
-    for (uint32_t i = 0; i < call->input_count; i++)
-        hash = hash * 31 + input_serial(call, i);
-    for (uint32_t i = 0; i < call->output_count; i++)
-        hash = hash * 31 + call->outputs[i]->serial;
+    count = call_key_make(call, key);
+    for (uint32_t i = 0; i < count; i++)
+        hash = hash * 31 + key[i];
     entry = &context->call_cache
                  ->entries[hash * UINT64_C(0x9e3779b97f4a7c15) >> 57];
-    *out_found = call_key_matches(&entry->key, call);
+    for (uint32_t i = 0; i < count; i++)
+        equal &= entry->key[i] == key[i];
+    *out_found = equal;
     return entry;
-}
-
-void call_descriptor_to_request(struct call_descriptor *cached,
-                                struct placement_request *out)
-{
-    out->op = cached->key.op;
-    out->cost_class = cached->cost_class;
-    out->elements = cached->elements;
-    out->bytes = cached->bytes;
-    memcpy(out->gemm_size, cached->gemm_size, sizeof(out->gemm_size));
-    out->run_cost = &cached->run_cost;
 }
 
 /* Returns the first open device in `usable` (a mask) that is synchronous,
@@ -155,43 +111,37 @@ static struct device *host_device_find(const struct tandem_context *context,
     return NULL;
 }
 
-static struct device *host_fast_path_choose(struct tandem_context *context,
-                                            struct call_descriptor *cached)
+struct device *host_fast_path_device(struct tandem_context *context,
+                                     struct call_descriptor *cached)
 {
-    const uint32_t usable =
-        context->usable & ~context->op_blocked[cached->key.op];
-    struct device *host_device = host_device_find(context, usable);
-    struct placement_request request;
-    uint32_t eligible;
+    struct device *host_device;
+    struct run_time best;
+    uint32_t usable, eligible;
 
+    if (cached->usable == context->usable)
+        return cached->host_device;
     cached->host_device = NULL;
+    usable = context->usable & ~context->op_blocked[cached->workload.op];
+    host_device = host_device_find(context, usable);
     if (host_device == NULL)
         return NULL;
-    call_descriptor_to_request(cached, &request);
     cached->usable = context->usable;
-    chooser_predict_run_cost(&request, host_device, &cached->launch_ns,
-                             &cached->execute_ns);
-    eligible = chooser_eligible_candidates(context, cached->cost_class, usable);
+    best = chooser_predict_run_time(&cached->workload, &cached->run_cost,
+                                    host_device);
+    eligible = chooser_eligible_candidates(context, cached->workload.cost_class,
+                                           usable);
     if (!(eligible >> host_device->id & 1))
         return NULL;
     for (uint32_t i = 0; i < context->device_count; i++) {
-        const struct device *device = context->devices[i];
-        double launch_ns, execute_ns;
+        struct run_time time;
 
-        if (device == host_device || !(eligible >> i & 1))
+        if (i == host_device->id || !(eligible >> i & 1))
             continue;
-        chooser_predict_run_cost(&request, device, &launch_ns, &execute_ns);
-        if (launch_ns + execute_ns < cached->launch_ns + cached->execute_ns)
+        time = chooser_predict_run_time(&cached->workload, &cached->run_cost,
+                                        context->devices[i]);
+        if (time.launch_ns + time.execute_ns < best.launch_ns + best.execute_ns)
             return NULL;
     }
     cached->host_device = host_device;
     return host_device;
-}
-
-struct device *host_fast_path_device(struct tandem_context *context,
-                                     struct call_descriptor *cached)
-{
-    if (cached->usable == context->usable)
-        return cached->host_device;
-    return host_fast_path_choose(context, cached);
 }

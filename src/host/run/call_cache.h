@@ -8,34 +8,23 @@
 
 #include "host/run/run.h"
 
-#define CALL_CACHE_ENTRIES 128u /* the index is 7 bits of a hash */
+#define CALL_CACHE_ENTRIES 128u /* 7 bits of a hash are the index */
 #define MAX_CACHED_OPERANDS 7u
 #define MAX_CACHED_INTS 2u
-
-/* Identifies a cached call.  Calls with equal keys share a cache entry. */
-struct call_key {
-    uint32_t op, int_count;
-    uint32_t float_count;
-    uint16_t input_count, output_count;
-    uint64_t tensors[MAX_CACHED_OPERANDS]; /* serial numbers, 0 for a scalar */
-    int64_t ints[MAX_CACHED_INTS];
-};
+#define MAX_KEY_WORDS (1u + MAX_CACHED_OPERANDS + MAX_CACHED_INTS)
 
 struct call_descriptor {
-    struct call_key key;
-    uint32_t cost_class;
-    double elements, bytes;
-    double gemm_size[4]; /* see struct placement_request */
+    uint64_t key[MAX_KEY_WORDS]; /* see call_key_make; 0 in an empty entry */
+    struct workload workload;
     /* Only the fields storage, bytes, read, written and partial are valid. */
     uint32_t operand_count;
     struct operand operands[MAX_CACHED_OPERANDS];
     /* Device that runs this call at once if all inputs are on the host (see
      * run.c).  NULL means that the chooser must compare the devices. */
     struct device *host_device;
-    uint32_t usable; /* context->usable when host_device was chosen */
+    uint32_t usable; /* value of context->usable when host_device was chosen */
     /* Mask of devices that support the call and need not compile first. */
     uint32_t ready_devices;
-    double launch_ns, execute_ns; /* predicted times on host_device */
     struct run_cost run_cost;
 };
 
@@ -49,11 +38,10 @@ struct call_cache {
  * fills the entry for this call and sets its key with call_key_make. */
 struct call_descriptor *call_cache_find(const struct call *call,
                                         bool *out_found);
-void call_key_make(const struct call *call, struct call_key *out);
-
-/* Fills a placement request, except its operands, from a cached call. */
-void call_descriptor_to_request(struct call_descriptor *cached,
-                                struct placement_request *out);
+/* Writes the words that identify a call: the operator, the number of operands
+ * and attributes, the serial numbers of the tensors (0 for a scalar), and the
+ * attributes.  Returns their number.  Calls with equal keys share an entry. */
+uint32_t call_key_make(const struct call *call, uint64_t out[MAX_KEY_WORDS]);
 
 /* Returns cached->host_device.  Chooses this device again if the context's set
  * of usable devices has changed. */

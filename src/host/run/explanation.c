@@ -7,8 +7,6 @@
 #include "common/struct_size.h"
 #include "host/run/run.h"
 
-#include <string.h>
-
 static enum tandem_status
 explanation_check_size(const struct tandem_explanation *out)
 {
@@ -24,7 +22,6 @@ static void explanation_write(struct tandem_context *context,
 {
     struct tandem_explanation full;
 
-    memset(&full, 0, sizeof(full));
     explanation_fill(context, decision, &full);
     struct_size_fill(out, &full, sizeof(full));
 }
@@ -41,8 +38,7 @@ enum tandem_status tandem_explain_last(struct tandem_context *context,
         return status;
     context_lock(context);
     decision = placement_decision_find(context);
-    if (decision != NULL && decision->context == context &&
-        decision->serial == context->serial)
+    if (decision != NULL && decision->serial == context->serial)
         explanation_write(context, decision, out);
     else
         status = argument_error("this thread ran no operator in this context, "
@@ -51,12 +47,14 @@ enum tandem_status tandem_explain_last(struct tandem_context *context,
     return status;
 }
 
-/* Records in the decision which devices cannot run the call or must compile. */
-static void candidates_query_support(struct call *call,
-                                     struct placement_decision *decision,
-                                     const struct device *forced)
+/* Records in the decision which devices cannot run the call.  Returns the mask
+ * of the devices that must compile first. */
+static uint32_t candidates_query_support(struct call *call,
+                                         struct placement_decision *decision,
+                                         const struct device *forced)
 {
     struct tandem_context *context = call->context;
+    uint32_t must_compile = 0;
 
     for (uint32_t i = 0; i < context->device_count; i++) {
         struct device *device = context->devices[i];
@@ -67,14 +65,15 @@ static void candidates_query_support(struct call *call,
             continue;
         status = call_query_support(call, device);
         if (status == TANDEM_OK && device->jit_compiles)
-            status = call_query_ready(call, device);
+            status = call_plugin(device->vtable->query_ready, call, device);
         if (status == TANDEM_NOT_READY) {
-            decision->must_compile |= 1u << i;
+            must_compile |= 1u << i;
         } else if (status != TANDEM_OK) {
             decision->failed |= 1u << i;
             decision->status[i] = (uint8_t)status;
         }
     }
+    return must_compile;
 }
 
 static enum tandem_status call_explain(struct call *call,
@@ -86,18 +85,19 @@ static enum tandem_status call_explain(struct call *call,
     struct device *forced;
     const struct device *chosen;
     uint32_t must_compile;
-    enum tandem_status status;
+    enum tandem_status status = explanation_check_size(out);
 
+    if (status != TANDEM_OK)
+        return status;
     context_lock(context);
     status = call_prepare_decision(call, &decision, &forced, &cached);
     if (status == TANDEM_OK) {
-        candidates_query_support(call, &decision, forced);
-        /* Include devices that must compile, because they compile only once. */
-        must_compile = decision.must_compile;
-        decision.must_compile = 0;
+        must_compile = candidates_query_support(call, &decision, forced);
         chosen = chooser_pick(context, &decision, context->usable);
         if (forced != NULL)
             chosen = forced;
+        /* Devices that must compile first could be chosen above, because they
+         * compile only once. */
         decision.must_compile = must_compile;
         if (chosen != NULL)
             decision.chosen = chosen->id;
@@ -114,12 +114,10 @@ tandem_explain_op(struct tandem_context *context, const struct tandem_op *op,
                   struct tandem_explanation *out)
 {
     struct call call;
-    enum tandem_status status =
+    const enum tandem_status status =
         call_init(&call, context, TANDEM_ANY_DEVICE, op, inputs, input_count,
                   outputs, output_count);
 
-    if (status == TANDEM_OK)
-        status = explanation_check_size(out);
     return status == TANDEM_OK ? call_explain(&call, out) : status;
 }
 
@@ -133,8 +131,6 @@ tandem_explain_matmul(struct tandem_context *context,
     enum tandem_status status =
         matmul_prepare(&matmul, context, options, a, b, c);
 
-    if (status == TANDEM_OK)
-        status = explanation_check_size(out);
     if (status == TANDEM_OK)
         status = call_explain(&matmul.call, out);
     matmul_finish(&matmul);

@@ -26,26 +26,27 @@ static enum tandem_status matrices_read(const char *name,
     const struct tandem_tensor_desc *desc = &tensor->desc;
     const uint32_t rank = desc->rank;
 
-    *out = (struct matrices){0};
     if (rank != 2 && rank != 3)
         return argument_error("matmul: %s: rank %u; expected 2 or 3", name,
                               rank);
-    out->rows = desc->shape[rank - 2];
-    out->columns = desc->shape[rank - 1];
-    out->row_stride = desc->strides[rank - 2];
-    out->column_stride = desc->strides[rank - 1];
-    out->batch = rank == 3 ? desc->shape[0] : 1;
-    out->batch_stride = rank == 3 ? desc->strides[0] : 0;
+    *out = (struct matrices){
+        .rows = desc->shape[rank - 2],
+        .columns = desc->shape[rank - 1],
+        .batch = rank == 3 ? desc->shape[0] : 1,
+        .row_stride = desc->strides[rank - 2],
+        .column_stride = desc->strides[rank - 1],
+        .batch_stride = rank == 3 ? desc->strides[0] : 0,
+    };
     return TANDEM_OK;
 }
 
-/* Sets the strides of contiguous matrices, with batch stride 0.  Used for
- * matrices that are not accessed or were copied to contiguous memory. */
-static void strides_reset(struct matrices *matrices)
+/* Sets the strides of contiguous matrices.  Used for matrices that are not
+ * accessed or were copied to contiguous memory. */
+static void strides_reset(struct matrices *matrices, int64_t batch_stride)
 {
     matrices->column_stride = 1;
     matrices->row_stride = matrices->columns > 1 ? matrices->columns : 1;
-    matrices->batch_stride = 0;
+    matrices->batch_stride = batch_stride;
 }
 
 static enum tandem_status c_strides_error(const struct matrices *c)
@@ -73,7 +74,7 @@ static int64_t leading_dimension(int64_t along, int64_t across, int64_t stride)
 
 /* Sets out->ld, out->batch_stride and *out_transposed to the layout of `from`.
  * Returns false if a struct tandem_matrix cannot express the strides. */
-static bool matrix_layout(const struct matrices *from, bool may_transpose,
+static bool matrix_layout(const struct matrices *from,
                           struct tandem_matrix *out, bool *out_transposed)
 {
     int64_t ld = 0;
@@ -81,8 +82,7 @@ static bool matrix_layout(const struct matrices *from, bool may_transpose,
     *out_transposed = false;
     if (from->column_stride == 1 || from->columns <= 1)
         ld = leading_dimension(from->rows, from->columns, from->row_stride);
-    if (ld == 0 && may_transpose &&
-        (from->row_stride == 1 || from->rows <= 1)) {
+    if (ld == 0 && (from->row_stride == 1 || from->rows <= 1)) {
         ld = leading_dimension(from->columns, from->rows, from->column_stride);
         *out_transposed = ld != 0;
     }
@@ -110,8 +110,9 @@ static bool overlaps_c(const struct tandem_tensor *input,
 /* Enqueues the copy of a matmul input to a new contiguous tensor, which
  * replaces the input in matmul->tensors. */
 static enum tandem_status input_copy(struct matmul *matmul, uint32_t index,
-                                     const char *name, uint32_t device)
+                                     uint32_t device)
 {
+    static const char *const names[] = {"a", "b", "bias"};
     struct tandem_tensor *from = matmul->tensors[index],
                          **copy = &matmul->copies[index];
     const struct tandem_op op = {.struct_size = sizeof(op),
@@ -119,7 +120,7 @@ static enum tandem_status input_copy(struct matmul *matmul, uint32_t index,
     enum tandem_status status;
 
     if (overlaps_c(from, matmul->tensors[3]))
-        return argument_error("matmul: c overlaps %s", name);
+        return argument_error("matmul: c overlaps %s", names[index]);
     status = tandem_tensor_create(from->context, from->desc.dtype,
                                   from->desc.rank, from->desc.shape, copy);
     if (status == TANDEM_OK)
@@ -135,23 +136,26 @@ void matmul_finish(struct matmul *matmul)
         tandem_tensor_destroy(matmul->copies[i]);
 }
 
-/* Fills `out` with the layout of input a or b, after a copy if necessary. */
+/* Fills `out` with the layout of input a or b, after a copy if necessary.  Adds
+ * `transpose_flag` to the flags of the GEMM if the input is transposed. */
 static enum tandem_status input_convert(struct matmul *matmul, uint32_t index,
-                                        uint32_t device, const char *name,
-                                        struct matrices *from,
-                                        struct tandem_matrix *out,
-                                        bool *out_transposed)
+                                        uint32_t device, struct matrices *from,
+                                        uint32_t transpose_flag,
+                                        struct tandem_matrix *out)
 {
-    enum tandem_status status;
+    bool transposed;
 
-    if (matrix_layout(from, true, out, out_transposed))
-        return TANDEM_OK;
-    status = input_copy(matmul, index, name, device);
-    if (status != TANDEM_OK)
-        return status;
-    strides_reset(from);
-    matrix_layout(from, true, out, out_transposed);
-    out->batch_stride = from->batch > 1 ? from->rows * from->columns : 0;
+    if (!matrix_layout(from, out, &transposed)) {
+        const enum tandem_status status = input_copy(matmul, index, device);
+
+        if (status != TANDEM_OK)
+            return status;
+        strides_reset(from, from->rows * from->columns);
+        matrix_layout(from, out, &transposed);
+    }
+    if (transposed)
+        matmul->gemm.flags |= transpose_flag;
+    out->byte_offset = matmul->tensors[index]->desc.byte_offset;
     return TANDEM_OK;
 }
 
@@ -208,7 +212,7 @@ static enum tandem_status operands_check(const struct matmul *matmul,
     const struct tandem_tensor *const matrices[3] = {tensors[0], tensors[1],
                                                      tensors[3]};
     enum tandem_status status = TANDEM_OK;
-    bool transpose_c;
+    bool transposed;
 
     for (uint32_t i = 0; i < 3 && status == TANDEM_OK; i++)
         status = matrices_read(names[i], matrices[i], &out[i]);
@@ -223,10 +227,11 @@ static enum tandem_status operands_check(const struct matmul *matmul,
         return status;
     for (uint32_t i = 0; i < 3; i++) {
         if (matrices[i]->elements == 0 || tensors[3]->elements == 0)
-            strides_reset(&out[i]);
+            strides_reset(&out[i], 0);
     }
-    if (!matrix_layout(&out[2], false, &gemm->c, &transpose_c))
+    if (!matrix_layout(&out[2], &gemm->c, &transposed) || transposed)
         return c_strides_error(&out[2]);
+    gemm->c.byte_offset = tensors[3]->desc.byte_offset;
     gemm->dtype = tensors[0]->desc.dtype;
     gemm->c_dtype = tensors[3]->desc.dtype;
     gemm->m = out[2].rows;
@@ -236,41 +241,26 @@ static enum tandem_status operands_check(const struct matmul *matmul,
     return tensors[2] != NULL ? bias_check(tensors[2], gemm) : TANDEM_OK;
 }
 
-static void gemm_operand_set(const struct tandem_tensor *tensor,
-                             struct tandem_matrix *out)
-{
-    out->buffer = (struct tandem_buffer *)tensor->storage;
-    out->byte_offset = tensor->desc.byte_offset;
-}
-
-/* Sets the gemm fields that depend on strides.  Copies inputs if necessary. */
+/* Sets the fields of gemm that depend on the strides of the inputs.  Copies
+ * inputs whose strides a struct tandem_gemm cannot express. */
 static enum tandem_status inputs_convert(struct matmul *matmul, uint32_t device,
                                          struct matrices *a, struct matrices *b,
                                          struct tandem_gemm *gemm)
 {
-    struct tandem_tensor **tensors = matmul->tensors;
-    bool transpose_a, transpose_b;
+    struct tandem_tensor **bias = &matmul->tensors[2];
     enum tandem_status status =
-        input_convert(matmul, 0, device, "a", a, &gemm->a, &transpose_a);
+        input_convert(matmul, 0, device, a, TANDEM_GEMM_TRANSPOSE_A, &gemm->a);
 
     if (status == TANDEM_OK)
-        status =
-            input_convert(matmul, 1, device, "b", b, &gemm->b, &transpose_b);
-    if (status == TANDEM_OK && tensors[2] != NULL && tensors[3]->elements > 0 &&
-        tensors[2]->desc.shape[0] > 1 && tensors[2]->desc.strides[0] != 1)
-        status = input_copy(matmul, 2, "bias", device);
-    if (status != TANDEM_OK)
+        status = input_convert(matmul, 1, device, b, TANDEM_GEMM_TRANSPOSE_B,
+                               &gemm->b);
+    if (status != TANDEM_OK || *bias == NULL)
         return status;
-    gemm->flags |= (transpose_a ? TANDEM_GEMM_TRANSPOSE_A : 0u) |
-                   (transpose_b ? TANDEM_GEMM_TRANSPOSE_B : 0u);
-    gemm_operand_set(tensors[0], &gemm->a);
-    gemm_operand_set(tensors[1], &gemm->b);
-    gemm_operand_set(tensors[3], &gemm->c);
-    if (tensors[2] != NULL) {
-        gemm->bias = (struct tandem_buffer *)tensors[2]->storage;
-        gemm->bias_byte_offset = tensors[2]->desc.byte_offset;
-    }
-    return TANDEM_OK;
+    if (matmul->tensors[3]->elements > 0 && (*bias)->desc.shape[0] > 1 &&
+        (*bias)->desc.strides[0] != 1)
+        status = input_copy(matmul, 2, device);
+    gemm->bias_byte_offset = (*bias)->desc.byte_offset;
+    return status;
 }
 
 static enum tandem_status tensors_check(struct tandem_context *context,
@@ -299,17 +289,15 @@ static enum tandem_status options_read(const struct tandem_matmul_options *from,
 {
     enum tandem_status status;
 
-    *out =
-        (struct tandem_matmul_options){.device = TANDEM_ANY_DEVICE, .alpha = 1};
+    *out = (struct tandem_matmul_options){
+        .struct_size = sizeof(*out), .device = TANDEM_ANY_DEVICE, .alpha = 1};
     if (from == NULL)
         return TANDEM_OK;
     status = struct_size_check("matmul: options", "tandem_matmul_options",
                                from->struct_size,
                                TANDEM_MATMUL_OPTIONS_MIN_SIZE_0_1);
     if (status == TANDEM_OK)
-        memcpy(out, from,
-               from->struct_size < sizeof(*out) ? from->struct_size
-                                                : sizeof(*out));
+        struct_size_fill(out, from, from->struct_size);
     return status;
 }
 
@@ -324,13 +312,14 @@ static enum tandem_status gemm_init(struct matmul *matmul,
         ~(uint32_t)(TANDEM_GEMM_ALLOW_TF32 | TANDEM_GEMM_ALLOW_NORMWISE_ERROR))
         return argument_error("matmul: flags: 0x%x has unknown bits",
                               options->flags);
-    memset(gemm, 0, sizeof(*gemm));
-    gemm->struct_size = sizeof(*gemm);
-    gemm->flags = options->flags;
-    gemm->alpha = gemm_factor(options->alpha);
-    gemm->beta = gemm_factor(options->beta);
-    gemm->activation = options->activation;
-    gemm->activation_parameter = options->activation_parameter;
+    *gemm = (struct tandem_gemm){
+        .struct_size = sizeof(*gemm),
+        .flags = options->flags,
+        .alpha = gemm_factor(options->alpha),
+        .beta = gemm_factor(options->beta),
+        .activation = options->activation,
+        .activation_parameter = options->activation_parameter,
+    };
     status = operands_check(matmul, matrices, gemm);
     if (status == TANDEM_OK)
         status = inputs_convert(matmul, options->device, &matrices[0],
@@ -350,7 +339,6 @@ enum tandem_status matmul_prepare(struct matmul *matmul,
                                   struct tandem_tensor *c)
 {
     struct tandem_matmul_options own;
-    struct call *call = &matmul->call;
     enum tandem_status status = options_read(options, &own);
 
     memset(matmul->copies, 0, sizeof(matmul->copies));
@@ -368,16 +356,18 @@ enum tandem_status matmul_prepare(struct matmul *matmul,
     matmul->op = (struct tandem_op){.struct_size = sizeof(matmul->op),
                                     .id = TANDEM_OP_GEMM,
                                     .gemm = &matmul->gemm};
-    memset(call, 0, sizeof(*call));
-    call->context = context;
-    call->row = operator_lookup(TANDEM_OP_GEMM);
-    call->op = &matmul->op;
-    call->inputs = matmul->tensors;
-    call->outputs = matmul->tensors + 3;
-    call->input_count = own.bias != NULL ? 3 : 2;
-    call->output_count = 1;
-    call->device = own.device;
-    call->gemm = &matmul->gemm;
+    matmul->call = (struct call){
+        .context = context,
+        .row = operator_lookup(TANDEM_OP_GEMM),
+        .op = &matmul->op,
+        .inputs = matmul->tensors,
+        .outputs = matmul->tensors + 3,
+        .input_count = own.bias != NULL ? 3 : 2,
+        .output_count = 1,
+        .device = own.device,
+        .gemm = &matmul->gemm,
+    };
+    gemm_buffers_set(&matmul->call, TANDEM_ANY_DEVICE);
     return TANDEM_OK;
 }
 

@@ -7,7 +7,7 @@
 #include "common/last_error.h"
 #include "host/run/run.h"
 
-#include <string.h>
+#include <stdio.h>
 
 static bool tensor_is_valid(const struct tandem_tensor *tensor,
                             const struct tandem_context *context)
@@ -16,18 +16,13 @@ static bool tensor_is_valid(const struct tandem_tensor *tensor,
 }
 
 static enum tandem_status operand_fail(const struct tandem_tensor *tensor,
-                                       const struct tandem_context *context,
-                                       const char *op, const char *side,
-                                       uint32_t index)
+                                       const struct call *call,
+                                       const char *side, uint32_t index)
 {
     char what[64];
 
-    memcpy(what, op, strnlen(op, 32) + 1);
-    what[strnlen(op, 32)] = '\0';
-    memcpy(what + strlen(what), side, strlen(side) + 1);
-    what[strlen(what) + 1] = '\0';
-    what[strlen(what)] = (char)('0' + index);
-    return tensor_check(tensor, context, what);
+    snprintf(what, sizeof(what), "%.32s: %s %u", call->row->name, side, index);
+    return tensor_check(tensor, call->context, what);
 }
 
 enum tandem_status call_init(struct call *call, struct tandem_context *context,
@@ -67,14 +62,12 @@ enum tandem_status call_init(struct call *call, struct tandem_context *context,
         if (inputs[i] == NULL)
             continue;
         if (!tensor_is_valid(inputs[i], context))
-            return operand_fail(inputs[i], context, call->row->name, ": input ",
-                                i);
+            return operand_fail(inputs[i], call, "input", i);
         call->input_descs[i] = &inputs[i]->desc;
     }
     for (uint32_t i = 0; i < output_count; i++) {
         if (!tensor_is_valid(outputs[i], context))
-            return operand_fail(outputs[i], context, call->row->name,
-                                ": output ", i);
+            return operand_fail(outputs[i], call, "output", i);
         call->output_descs[i] = &outputs[i]->desc;
     }
     return TANDEM_OK;

@@ -8,16 +8,8 @@
 #include "host/run/run.h"
 #include "host/device/device_wait.h"
 
-/* Type of the plugin functions `supports`, `prepare` and `query_ready`. */
-typedef enum tandem_status
-call_entry(struct tandem_device *, const struct tandem_op *,
-           const struct tandem_tensor_desc *const *, uint32_t,
-           const struct tandem_tensor_desc *const *, uint32_t);
-
-/* Calls the plugin function `entry` with the operands (for a GEMM,
- * op->gemm). */
-static enum tandem_status entry_call(call_entry *entry, const struct call *call,
-                                     const struct device *device)
+enum tandem_status call_plugin(call_entry *entry, const struct call *call,
+                               const struct device *device)
 {
     if (call->gemm != NULL)
         return entry(device->handle, call->op, NULL, 0, NULL, 0);
@@ -33,49 +25,36 @@ enum tandem_status call_query_support(const struct call *call,
     if (status != TANDEM_OK)
         return status;
     status = plugin_reply_sanitize_status(
-        entry_call(device->vtable->supports, call, device));
+        call_plugin(device->vtable->supports, call, device));
     if (status != TANDEM_OK)
         last_error_set(status, "%s: %s", device->label,
                        plugin_reply_error(device->vtable));
     return status;
 }
 
-enum tandem_status call_query_ready(const struct call *call,
-                                    struct device *device)
+void gemm_buffers_set(const struct call *call, uint32_t device)
 {
-    return entry_call(device->vtable->query_ready, call, device);
-}
-
-void call_prepare(const struct call *call, struct device *device)
-{
-    entry_call(device->vtable->prepare, call, device);
-}
-
-static enum tandem_status gemm_launch(const struct call *call,
-                                      struct device *device)
-{
-    struct tandem_gemm *gemm = call->gemm;
-
-    gemm->a.buffer = call_buffer(call->inputs[0], device->id);
-    gemm->b.buffer = call_buffer(call->inputs[1], device->id);
+    call->gemm->a.buffer = call_buffer(call->inputs[0], device);
+    call->gemm->b.buffer = call_buffer(call->inputs[1], device);
     if (call->input_count > 2)
-        gemm->bias = call_buffer(call->inputs[2], device->id);
-    gemm->c.buffer = call_buffer(call->outputs[0], device->id);
-    return device->vtable->gemm(device->stream, gemm);
+        call->gemm->bias = call_buffer(call->inputs[2], device);
+    call->gemm->c.buffer = call_buffer(call->outputs[0], device);
 }
 
 enum tandem_status call_enqueue(const struct call *call, struct device *device)
 {
-    if (call->gemm != NULL)
-        return gemm_launch(call, device);
+    if (call->gemm != NULL) {
+        gemm_buffers_set(call, device->id);
+        return device->vtable->gemm(device->stream, call->gemm);
+    }
     call_buffers_set(call, device->id);
     return device->vtable->launch(device->stream, call->op, call->input_descs,
                                   call->input_count, call->output_descs,
                                   call->output_count);
 }
 
-/* Moves inputs to the device and allocates outputs there.  After a wait, call
- * it again, because another thread may have moved operands away meanwhile. */
+/* Moves inputs to the device and allocates outputs there.  After a wait, the
+ * caller must repeat the call: another thread may have moved operands away. */
 static enum tandem_status operands_move(const struct placement_request *request,
                                         struct device *device)
 {
@@ -173,22 +152,19 @@ enum tandem_status call_launch(const struct call *call,
     }
 }
 
-void call_note_launch(struct placement_decision *decision,
-                      struct device *device)
+void launch_note(const struct placement_request *request, struct device *device)
 {
-    const struct placement_request *request = &decision->request;
-
     device->last_launch++;
     if (!device->async)
         device->confirmed = device->last_launch;
-    chooser_note_launch(decision, device);
     for (uint32_t i = 0; i < request->operand_count; i++) {
         const struct operand *operand = &request->operands[i];
 
         if (device->async && storage_is_zero_copy(operand->storage, device))
             operand->storage->host_used |= 1u << device->id;
         if (operand->read)
-            storage_note_device_read(operand->storage, device, request->op);
+            storage_note_device_read(operand->storage, device,
+                                     request->workload.op);
         if (operand->written)
             storage_note_device_write(operand->storage, device);
     }

@@ -7,7 +7,6 @@
 
 #include <pthread.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* Each thread's decisions are on the heap, because a library loaded with dlopen
  * gets little static thread-local storage.  A context's serial number modulo
@@ -32,25 +31,21 @@ static void key_make(void)
 
 static void decisions_allocate(void)
 {
-    struct placement_decision *made;
-
     pthread_once(&once, key_make);
-    if (!key_made)
-        return;
-    made = calloc(DECISIONS_PER_THREAD, sizeof(*made));
-    if (made == NULL || pthread_setspecific(key, made) != 0) {
-        free(made);
-        return;
+    if (key_made)
+        decisions = calloc(DECISIONS_PER_THREAD, sizeof(*decisions));
+    if (decisions != NULL && pthread_setspecific(key, decisions) != 0) {
+        free(decisions);
+        decisions = NULL;
     }
-    decisions = made;
 }
 
 struct placement_decision *
 placement_decision_find(const struct tandem_context *context)
 {
-    struct placement_decision *own = decisions;
-
-    return own != NULL ? &own[context->serial % DECISIONS_PER_THREAD] : NULL;
+    return decisions != NULL
+               ? &decisions[context->serial % DECISIONS_PER_THREAD]
+               : NULL;
 }
 
 struct placement_decision *
@@ -61,10 +56,8 @@ placement_decision_get(const struct tandem_context *context)
     if (decisions == NULL)
         decisions_allocate();
     decision = placement_decision_find(context);
-    if (decision == NULL)
-        return NULL;
-    decision->context = context;
-    decision->serial = context->serial;
+    if (decision != NULL)
+        decision->serial = context->serial;
     return decision;
 }
 
@@ -79,50 +72,48 @@ static uint32_t device_status(const struct placement_decision *decision,
     return device->state == DEVICE_FAILED ? TANDEM_NO_DEVICE : TANDEM_OK;
 }
 
-static void candidate_fill(struct placement_decision *decision,
-                           const struct device *device,
-                           struct tandem_candidate *out)
+static struct tandem_candidate
+candidate_describe(const struct placement_decision *decision,
+                   const struct device *device)
 {
+    const uint32_t cost_class = decision->request.workload.cost_class;
     const struct prediction *prediction = &decision->predictions[device->id];
+    const bool must_compile = decision->must_compile >> device->id & 1;
+    const double compile_ns =
+        device->cost.scalars[cost_class == TANDEM_COST_GEMM ? COST_GEMM_COMPILE
+                                                            : COST_COMPILE];
 
-    memset(out, 0, sizeof(*out));
-    out->device = device->id;
-    out->status = device_status(decision, device);
-    out->ready = !(decision->must_compile >> device->id & 1);
-    out->calibrated =
-        device->context->calibrated[decision->request.cost_class] >>
-            device->id &
-        1;
-    out->wait_ns = prediction->wait_ns;
-    out->transfer_ns = prediction->transfer_ns;
-    out->launch_ns = prediction->launch_ns;
-    out->execute_ns = prediction->execute_ns;
-    out->download_ns = prediction->download_ns;
-    out->predicted_ns = prediction->total_ns;
-    if (!out->ready)
-        out->compile_ns =
-            device->cost
-                .scalars[decision->request.cost_class == TANDEM_COST_GEMM
-                             ? COST_GEMM_COMPILE
-                             : COST_COMPILE];
+    return (struct tandem_candidate){
+        .device = device->id,
+        .status = device_status(decision, device),
+        .ready = !must_compile,
+        .calibrated = device->context->calibrated[cost_class] >> device->id & 1,
+        .wait_ns = prediction->wait_ns,
+        .transfer_ns = prediction->transfer_ns,
+        .launch_ns = prediction->run.launch_ns,
+        .execute_ns = prediction->run.execute_ns,
+        .download_ns = prediction->download_ns,
+        .compile_ns = must_compile ? compile_ns : 0,
+        .predicted_ns = prediction->total_ns,
+    };
 }
 
 void explanation_fill(struct tandem_context *context,
                       struct placement_decision *decision,
                       struct tandem_explanation *out)
 {
-    const struct placement_request *request = &decision->request;
+    const struct workload *workload = &decision->request.workload;
 
-    out->struct_size = sizeof(*out);
-    out->op = request->op;
-    out->cost_class = request->cost_class;
-    out->elements = request->elements;
-    out->bytes = request->bytes;
-    out->chosen = decision->chosen;
-    out->forced = decision->forced;
-    out->measured_ns = decision->measured_ns;
-    out->candidate_count = 0;
-    out->reserved = 0;
+    *out = (struct tandem_explanation){
+        .struct_size = sizeof(*out),
+        .op = workload->op,
+        .cost_class = workload->cost_class,
+        .elements = workload->elements,
+        .bytes = workload->bytes,
+        .chosen = decision->chosen,
+        .forced = decision->forced,
+        .measured_ns = decision->measured_ns,
+    };
     for (uint32_t i = 0; i < context->device_count; i++) {
         const struct device *device = context->devices[i];
 
@@ -131,7 +122,7 @@ void explanation_fill(struct tandem_context *context,
         /* chooser_pick predicts no total time for devices that are too slow. */
         if (!(decision->predicted >> i & 1))
             chooser_predict(decision, device);
-        candidate_fill(decision, device,
-                       &out->candidates[out->candidate_count++]);
+        out->candidates[out->candidate_count++] =
+            candidate_describe(decision, device);
     }
 }

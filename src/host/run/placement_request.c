@@ -39,7 +39,7 @@ static uint32_t operands_find(const struct call *call, struct operand *out)
         struct operand *operand = operand_add(out, &count, call->outputs[i]);
 
         operand->written = true;
-        /* If the output is only a part of its storage, keep the other bytes. */
+        /* The launch must keep the bytes that are not part of the output. */
         operand->partial |= !tensor_covers_storage(call->outputs[i]);
         if (call->gemm != NULL && call->gemm->beta != 0)
             operand->read = true;
@@ -47,14 +47,12 @@ static uint32_t operands_find(const struct call *call, struct operand *out)
     return count;
 }
 
-static void call_sizes_add(struct call_descriptor *out,
-                           const struct tandem_tensor *tensor)
+static void workload_add(struct workload *out,
+                         const struct tandem_tensor *tensor)
 {
-    const double elements = (double)tensor->elements;
-
     out->bytes += (double)tensor->bytes;
-    if (elements > out->elements)
-        out->elements = elements;
+    if ((double)tensor->elements > out->elements)
+        out->elements = (double)tensor->elements;
 }
 
 /* Returns the call's cost class.  Elementwise operators and copies belong to
@@ -77,21 +75,20 @@ static uint32_t cost_class_find(const struct call *call, bool contiguous)
     }
 }
 
-static void call_sizes_compute(const struct call *call,
-                               struct call_descriptor *out)
+static void workload_compute(const struct call *call, struct workload *out)
 {
+    const struct tandem_gemm *gemm = call->gemm;
     bool contiguous = true;
 
-    out->elements = 0;
-    out->bytes = 0;
+    *out = (struct workload){.op = call->op->id};
     for (uint32_t i = 0; i < call->input_count; i++) {
         if (call->inputs[i] == NULL)
             continue;
-        call_sizes_add(out, call->inputs[i]);
+        workload_add(out, call->inputs[i]);
         contiguous &= call->inputs[i]->contiguous;
     }
     for (uint32_t i = 0; i < call->output_count; i++) {
-        call_sizes_add(out, call->outputs[i]);
+        workload_add(out, call->outputs[i]);
         contiguous &= call->outputs[i]->contiguous;
     }
     /* A gather reads only as many elements of input 0 as it writes. */
@@ -100,47 +97,40 @@ static void call_sizes_compute(const struct call *call,
         out->bytes += (double)call->outputs[0]->bytes;
     }
     out->cost_class = cost_class_find(call, contiguous);
-    memset(out->gemm_size, 0, sizeof(out->gemm_size));
-    if (call->gemm != NULL) {
-        out->gemm_size[0] = (double)call->gemm->m;
-        out->gemm_size[1] = (double)call->gemm->n;
-        out->gemm_size[2] = (double)call->gemm->k;
-        out->gemm_size[3] = (double)call->gemm->batch;
+    if (gemm != NULL) {
+        out->gemm_size[0] = (double)gemm->m;
+        out->gemm_size[1] = (double)gemm->n;
+        out->gemm_size[2] = (double)gemm->k;
+        out->gemm_size[3] = (double)gemm->batch;
     }
 }
 
 /* Checks the call unless it is in the call cache.  Fills the request's fields
- * that depend only on shapes.  *out_cached is the cache entry, or NULL. */
+ * except its operands.  *out_cached is the cache entry, or NULL. */
 static enum tandem_status call_check_cached(const struct call *call,
                                             struct placement_request *request,
                                             struct call_descriptor **out_cached)
 {
-    struct call_descriptor own;
     bool found;
     struct call_descriptor *cached = call_cache_find(call, &found);
 
     *out_cached = cached;
-    if (!found) {
+    request->run_cost = cached != NULL ? &cached->run_cost : NULL;
+    if (found) {
+        request->workload = cached->workload;
+    } else {
         const enum tandem_status status = call_check(call);
 
         if (status != TANDEM_OK)
             return status;
+        workload_compute(call, &request->workload);
         if (cached != NULL) {
-            call_key_make(call, &cached->key);
-            cached->usable = 0;
-            cached->ready_devices = 0;
-            cached->run_cost.known = 0;
-            cached->run_cost.last = 0;
+            memset(cached, 0, sizeof(*cached));
+            call_key_make(call, cached->key);
+            cached->workload = request->workload;
             cached->operand_count = operands_find(call, cached->operands);
-        } else {
-            cached = &own;
-            cached->key.op = call->op->id;
         }
-        call_sizes_compute(call, cached);
     }
-    call_descriptor_to_request(cached, request);
-    if (cached == &own)
-        request->run_cost = NULL;
     return TANDEM_OK;
 }
 
@@ -187,27 +177,18 @@ static enum tandem_status forced_device_resolve(struct call *call,
 {
     struct tandem_context *context = call->context;
     const enum tandem_status status = forced_device_find(context);
-    uint32_t id = call->device;
+    const uint32_t id =
+        call->device != TANDEM_ANY_DEVICE ? call->device : context->forced;
 
     *out_forced = NULL;
     if (status != TANDEM_OK)
         return status;
-    if (id == TANDEM_ANY_DEVICE)
-        id = context->forced;
     if (id == TANDEM_ANY_DEVICE)
         return devices_enumerate(context, context->backend_count);
     if (id >= context->device_count)
         return device_get(context, id, out_forced);
     *out_forced = context->devices[id];
     return TANDEM_OK;
-}
-
-static void blocked_devices_note(struct placement_decision *decision)
-{
-    for (uint32_t i = 0; i < TANDEM_MAX_DEVICES; i++) {
-        if (decision->failed >> i & 1)
-            decision->status[i] = TANDEM_UNSUPPORTED;
-    }
 }
 
 enum tandem_status call_prepare_decision(struct call *call,
@@ -226,9 +207,8 @@ enum tandem_status call_prepare_decision(struct call *call,
     decision->forced = *out_forced != NULL;
     decision->measured_ns = 0;
     decision->predicted = 0;
-    decision->failed = call->context->op_blocked[request->op];
-    if (decision->failed != 0)
-        blocked_devices_note(decision);
+    decision->failed = call->context->op_blocked[request->workload.op];
+    memset(decision->status, TANDEM_UNSUPPORTED, sizeof(decision->status));
     decision->must_compile = 0;
     if (*out_cached != NULL) {
         request->operand_count = (*out_cached)->operand_count;

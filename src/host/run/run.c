@@ -11,15 +11,12 @@
 #include <stdio.h>
 #include <string.h>
 
-static void observer_call(struct call *call,
+static void observer_call(struct tandem_context *context,
                           struct placement_decision *decision, bool after)
 {
-    struct tandem_context *context = call->context;
     struct tandem_explanation explanation;
 
     explanation_fill(context, decision, &explanation);
-    if (!after)
-        explanation.measured_ns = 0;
     context->observer(context->observer_user, &explanation, after);
 }
 
@@ -38,13 +35,14 @@ static enum tandem_status call_execute(struct call *call,
         return status;
     decision->chosen = device->id;
     if (context->observer != NULL)
-        observer_call(call, decision, false);
+        observer_call(context, decision, false);
     if (measure)
         start = clock_ns();
     status = call_launch(call, decision, device);
     if (status != TANDEM_OK)
         return status;
-    call_note_launch(decision, device);
+    chooser_note_launch(decision, device);
+    launch_note(&decision->request, device);
     if (measure) {
         status = wait_idle(device, HANG_DEADLINE);
         if (status != TANDEM_OK)
@@ -52,7 +50,7 @@ static enum tandem_status call_execute(struct call *call,
         decision->measured_ns = (double)(clock_ns() - start);
     }
     if (context->observer != NULL)
-        observer_call(call, decision, true);
+        observer_call(context, decision, true);
     return TANDEM_OK;
 }
 
@@ -71,8 +69,8 @@ static void candidate_exclude(struct call *call,
 }
 
 /* Returns true if the device supports the call and need not compile code first.
- * A device that must compile is marked as not ready and compiles in the
- * background.  Any other device is excluded from this call. */
+ * A device that must compile starts to compile in the background and is marked
+ * in decision->must_compile.  Any other device is excluded from this call. */
 static bool candidate_is_ready(struct call *call,
                                struct placement_decision *decision,
                                struct call_descriptor *cached,
@@ -90,14 +88,14 @@ static bool candidate_is_ready(struct call *call,
         return false;
     }
     if (device->jit_compiles && !call->context->deterministic)
-        status = call_query_ready(call, device);
+        status = call_plugin(device->vtable->query_ready, call, device);
     if (status == TANDEM_OK) {
         if (cached != NULL)
             cached->ready_devices |= 1u << device->id;
         return true;
     }
     if (status == TANDEM_NOT_READY) {
-        call_prepare(call, device);
+        call_plugin(device->vtable->prepare, call, device);
         decision->must_compile |= 1u << device->id;
         return false;
     }
@@ -204,9 +202,10 @@ static bool output_leaves_host(const struct operand *operand)
            !(operand->host_accessible >> (operand->next_reader - 1) & 1);
 }
 
-/* The host fast path, which most small operators take.  If the inputs are on
- * the host and the device that computes there is the fastest, launches the call
- * at once.  Returns false if the caller must choose a device instead. */
+/* Takes the host fast path: launches the call at once if all inputs are on the
+ * host and the device that computes there is the fastest.  This holds for most
+ * small operators.  Returns false if the caller must choose a device instead.
+ */
 static bool host_fast_path_run(struct call *call,
                                struct placement_decision *decision,
                                struct call_descriptor *cached,
@@ -215,7 +214,7 @@ static bool host_fast_path_run(struct call *call,
     struct tandem_context *context = call->context;
     const struct placement_request *request = &decision->request;
     struct device *host_device = host_fast_path_device(context, cached);
-    struct prediction *prediction;
+    struct run_time time;
 
     if (host_device == NULL || context->time_operators ||
         context->observer != NULL)
@@ -231,23 +230,13 @@ static bool host_fast_path_run(struct call *call,
     }
     if (call_enqueue(call, host_device) != TANDEM_OK)
         return false;
-    host_device->confirmed = ++host_device->last_launch;
-    prediction = &decision->predictions[host_device->id];
-    memset(prediction, 0, sizeof(*prediction));
-    prediction->launch_ns = cached->launch_ns;
-    prediction->execute_ns = cached->execute_ns;
-    prediction->total_ns = cached->launch_ns + cached->execute_ns;
+    launch_note(request, host_device);
+    time = cached->run_cost.times[host_device->id];
+    decision->predictions[host_device->id] = (struct prediction){
+        .run = time, .total_ns = time.launch_ns + time.execute_ns};
     decision->predicted = 1u << host_device->id;
     decision->chosen = host_device->id;
-    context->predicted_now_ns += prediction->total_ns;
-    for (uint32_t i = 0; i < request->operand_count; i++) {
-        struct storage *storage = request->operands[i].storage;
-
-        if (request->operands[i].read)
-            storage_note_device_read(storage, host_device, request->op);
-        if (request->operands[i].written)
-            storage_note_device_write(storage, host_device);
-    }
+    context->predicted_now_ns += time.launch_ns + time.execute_ns;
     *out_status = TANDEM_OK;
     return true;
 }
@@ -255,16 +244,13 @@ static bool host_fast_path_run(struct call *call,
 enum tandem_status call_run(struct call *call)
 {
     struct tandem_context *context = call->context;
-    struct placement_decision *decision, own;
+    struct placement_decision own, *decision = placement_decision_get(context);
     struct call_descriptor *cached;
     struct device *forced;
     enum tandem_status status;
 
-    decision = placement_decision_get(context);
-    if (decision == NULL) {
+    if (decision == NULL)
         decision = &own;
-        own.context = NULL;
-    }
     context_lock(context);
     status = call_prepare_decision(call, decision, &forced, &cached);
     if (status == TANDEM_OK && forced == NULL) {
@@ -273,16 +259,14 @@ enum tandem_status call_run(struct call *call)
             status = call_run_on_fastest(call, decision, cached);
     } else if (status == TANDEM_OK) {
         chooser_predict(decision, forced);
-        status = decision->failed != 0
-                     ? forced_device_check_blocked(call, decision, forced)
-                     : TANDEM_OK;
+        status = forced_device_check_blocked(call, decision, forced);
         if (status == TANDEM_OK)
             status = call_execute(call, decision, forced);
     }
     /* run_cost points into a cache entry, which later calls may replace. */
     decision->request.run_cost = NULL;
     if (status != TANDEM_OK)
-        decision->context = NULL;
+        decision->serial = 0;
     context_unlock(context);
     return status;
 }

@@ -33,7 +33,7 @@ struct matmul {
     struct call call;
     struct tandem_op op;
     struct tandem_gemm gemm;
-    struct tandem_tensor *tensors[4]; /* the tensors a, b, bias (or NULL), c */
+    struct tandem_tensor *tensors[4]; /* a, b, the bias or NULL, and c */
     /* Contiguous copies of inputs, owned by this struct; NULL means no copy. */
     struct tandem_tensor *copies[3];
 };
@@ -45,8 +45,8 @@ enum tandem_status call_init(struct call *call, struct tandem_context *context,
                              uint32_t input_count,
                              struct tandem_tensor *const *outputs,
                              uint32_t output_count);
-/* Converts a matrix multiplication to an operator call (matmul.c).  Locks the
- * context to copy inputs whose strides a struct tandem_gemm cannot express. */
+/* Converts a matrix multiplication to an operator call.  Locks the context to
+ * copy inputs whose strides a struct tandem_gemm cannot express. */
 enum tandem_status matmul_prepare(struct matmul *matmul,
                                   struct tandem_context *context,
                                   const struct tandem_matmul_options *options,
@@ -57,8 +57,8 @@ enum tandem_status matmul_prepare(struct matmul *matmul,
  * matmul_prepare failed. */
 void matmul_finish(struct matmul *matmul);
 
-/* Returns TANDEM_OK if the operator accepts the call's operands (op_call.c).
- * The context must be locked. */
+/* Returns TANDEM_OK if the operator accepts the call's operands.  The context
+ * must be locked. */
 enum tandem_status call_check(const struct call *call);
 
 /* Returns the value for a tensor's desc.buffer: the tensor's buffer on
@@ -89,7 +89,7 @@ enum tandem_status call_run(struct call *call);
 /* Checks the call, finds the devices that may run it, and initializes
  * `decision`.  *out_forced is the device that must run the call, or NULL.
  * *out_cached is the call's cache entry, or NULL.  The context must be locked.
- * Defined in placement_request.c. */
+ */
 enum tandem_status call_prepare_decision(struct call *call,
                                          struct placement_decision *decision,
                                          struct device **out_forced,
@@ -98,17 +98,21 @@ enum tandem_status call_prepare_decision(struct call *call,
  * an input's content was lost or never written.  The context must be locked. */
 enum tandem_status request_locate_operands(struct placement_request *request);
 
-/* ---- op_launch.c: one device.  The context must be locked. ---- */
+/* ---- op_launch.c: calls on one device.  The context must be locked. ---- */
 
 /* Opens the device and returns TANDEM_OK if it supports the call. */
 enum tandem_status call_query_support(const struct call *call,
                                       struct device *device);
-/* Returns TANDEM_OK if the device can launch the call without compiling first,
- * TANDEM_NOT_READY if it cannot. */
-enum tandem_status call_query_ready(const struct call *call,
-                                    struct device *device);
-/* Starts to compile the call's kernels on the device, in the background. */
-void call_prepare(const struct call *call, struct device *device);
+/* Sets the buffers of a GEMM's operands to the result of call_buffer. */
+void gemm_buffers_set(const struct call *call, uint32_t device);
+/* Type of the plugin functions `supports`, `prepare` and `query_ready`. */
+typedef enum tandem_status
+call_entry(struct tandem_device *, const struct tandem_op *,
+           const struct tandem_tensor_desc *const *, uint32_t,
+           const struct tandem_tensor_desc *const *, uint32_t);
+/* Calls the plugin function `entry` of the device for this operator call. */
+enum tandem_status call_plugin(call_entry *entry, const struct call *call,
+                               const struct device *device);
 /* Launches the call.  The operands must already be on the device. */
 enum tandem_status call_enqueue(const struct call *call, struct device *device);
 /* [may wait, up to HANG_DEADLINE]  Moves the operands to the device and
@@ -116,9 +120,9 @@ enum tandem_status call_enqueue(const struct call *call, struct device *device);
 enum tandem_status call_launch(const struct call *call,
                                struct placement_decision *decision,
                                struct device *device);
-/* Updates the device, the operands' storages and the chooser after a launch. */
-void call_note_launch(struct placement_decision *decision,
-                      struct device *device);
+/* Updates the device and the operands' storages after a launch. */
+void launch_note(const struct placement_request *request,
+                 struct device *device);
 
 /* Returns memory for the calling thread's next placement decision in this
  * context, or NULL if memory is exhausted.  The thread owns the memory. */

@@ -95,7 +95,7 @@ struct host_sync {
     const struct device *waited_for; /* device of the last wait, or NULL */
     uint64_t last_launch;            /* waited_for->last_launch at that wait */
     uint32_t waits;                  /* number of waits for devices so far */
-    bool recovered;                  /* an error of earlier work was cleared */
+    bool recovered;                  /* stream_recover cleared an error */
     bool done;                       /* the step's download succeeded */
 };
 
@@ -242,7 +242,8 @@ static enum tandem_status host_sync_download(struct storage *storage,
     return TANDEM_OK;
 }
 
-/* One step of storage_sync_host.  If it released the mutex, it is repeated. */
+/* Performs one step of storage_sync_host, which repeats the step if the mutex
+ * was released meanwhile. */
 static enum tandem_status host_sync_step(struct storage *storage,
                                          struct host_sync *state)
 {
@@ -322,14 +323,14 @@ enum tandem_status storage_to_device(struct storage *storage,
         status = storage_sync_host(storage, HANG_DEADLINE);
         if (status == TANDEM_OK)
             status = storage_allocate_buffer(storage, device);
-        if (status == TANDEM_OK && storage_is_zero_copy(storage, device))
-            return TANDEM_OK;
-        if (status == TANDEM_OK && device->stream_owned) {
+        if (status != TANDEM_OK || storage_is_zero_copy(storage, device))
+            return status;
+        if (device->stream_owned) {
             status = stream_owner_wait(device, HANG_DEADLINE);
-        } else if (status == TANDEM_OK && !awaited && device->busy) {
+        } else if (!awaited && device->busy) {
             status = wait_enqueued(device, HANG_DEADLINE);
             awaited = true;
-        } else if (status == TANDEM_OK) {
+        } else {
             status = upload(storage, device, &recovered);
         }
     }

@@ -5,6 +5,7 @@
 
 #include "host/tensor/storage.h"
 #include "common/last_error.h"
+#include "common/tensor_overlap.h"
 #include "host/loader/plugin_reply.h"
 
 #include <inttypes.h>
@@ -13,9 +14,9 @@
 
 #define HOST_ALIGNMENT 64u
 /* A device with its own memory uses host memory in place (imports it) only if
- * the address is a multiple of PAGE_BYTES and the size at least IMPORT_BYTES,
- * so that transfers would be slow.  The size of wrapped memory must also be a
- * multiple of IMPORT_UNIT. */
+ * the address is a multiple of PAGE_BYTES and the size is at least
+ * IMPORT_BYTES. Transfers of fewer bytes are fast.  The size of wrapped memory
+ * must also be a multiple of IMPORT_UNIT. */
 #define PAGE_BYTES 4096u
 #define IMPORT_BYTES ((uint64_t)128 << 10)
 #define IMPORT_UNIT 64u
@@ -139,22 +140,19 @@ enum tandem_status
 storage_add_writable_layout(struct storage *storage,
                             const struct tandem_tensor_desc *desc)
 {
+    struct tandem_tensor_desc layout = *desc;
     struct writable_layout *claim;
 
+    layout.buffer = NULL;
     for (claim = storage->writable_layouts; claim != NULL;
          claim = claim->next) {
-        const struct tandem_tensor_desc *old = &claim->desc;
-
-        if (old->byte_offset == desc->byte_offset &&
-            old->dtype == desc->dtype && old->rank == desc->rank &&
-            memcmp(old->shape, desc->shape, sizeof(desc->shape)) == 0 &&
-            memcmp(old->strides, desc->strides, sizeof(desc->strides)) == 0)
+        if (tensors_same(&claim->desc, &layout))
             return TANDEM_OK;
     }
     claim = malloc(sizeof(*claim));
     if (claim == NULL)
         return last_error_set(TANDEM_OUT_OF_MEMORY, "no memory for a layout");
-    claim->desc = *desc;
+    claim->desc = layout;
     claim->next = storage->writable_layouts;
     storage->writable_layouts = claim;
     return TANDEM_OK;
@@ -189,8 +187,8 @@ bool storage_is_importable(const struct storage *storage)
            (!storage->wrapped || storage->bytes % IMPORT_UNIT == 0);
 }
 
-/* Imports the host copy into the device if possible, else leaves the device's
- * buffer NULL.  A device that cannot import is not asked again. */
+/* Imports the host copy into the device if possible.  Otherwise leaves the
+ * device's buffer NULL.  Remembers a device that does not support imports. */
 static void buffer_import(struct storage *storage, struct device *device)
 {
     struct tandem_context *context = storage->context;

@@ -11,8 +11,8 @@
 
 /* Maximum number of times that a storage's migration credits are halved. */
 #define MAX_CREDIT_HALVINGS 20u
-/* The host is no longer expected to read wrapped memory after this many
- * results were overwritten unread. */
+/* The host is no longer expected to read wrapped memory after this number of
+ * results were overwritten before the host read them. */
 #define MAX_UNREAD_RESULTS 4u
 
 /* Layout of the elements that the library may write in wrapped memory whose
@@ -26,14 +26,14 @@ struct storage {
     struct tandem_context *context;
     struct storage *next; /* next in context->pending_free */
     uint32_t references;
-    bool wrapped; /* `host` is the caller's memory */
+    bool wrapped; /* true if `host` is memory of the caller */
     bool read_only;
     /* The wrapped memory has bytes between the elements that the library must
      * not change.  The library writes only the elements of writable_layouts. */
     bool has_gaps;
     uint64_t bytes;
-    /* The address used to detect overlaps: the host address of wrapped memory,
-     * otherwise a number that no other storage uses. */
+    /* Start of the address range that overlap checks use: the host address of
+     * wrapped memory, otherwise an address that no other storage uses. */
     uint64_t address;
     char *host;    /* host copy of the content; NULL before allocation */
     char *staging; /* temporary download target if has_gaps, or NULL */
@@ -42,7 +42,7 @@ struct storage {
     /* Mask of locations (HOST_BIT and device bits) with a current copy.  0
      * means that the storage was never written or that its content was lost. */
     uint32_t current;
-    enum tandem_status poison; /* error that reads return, or TANDEM_OK */
+    enum tandem_status poison; /* error that lost the content, or TANDEM_OK */
     uint32_t host_used; /* devices whose pending work may use the host copy */
     /* The device from which a thread is downloading content now, or NULL. */
     struct device *downloading_from;
@@ -52,17 +52,19 @@ struct storage {
     struct tandem_buffer *buffers[TANDEM_MAX_DEVICES];
     /* Bit d is set if buffers[d] is the host copy, imported by device d. */
     uint32_t imported;
-    /* Number of device d's last launch that wrote buffers[d]; 0 means none. */
+    /* last_write[d] is the number of the last launch on device d that wrote
+     * buffers[d], or 0 if there is none. */
     uint64_t last_write[TANDEM_MAX_DEVICES];
 
     /* Migration credit; see chooser.h. */
     float migration_credit_ns[TANDEM_MAX_DEVICES];
-    uint32_t migrated_to;     /* bit d: credit caused a move to device d */
-    float migration_cost_ns;  /* predicted time that the last such move took */
+    uint32_t migrated_to;     /* devices to which credit moved the storage */
+    float migration_cost_ns;  /* predicted time of the last such move */
     float migration_saved_ns; /* predicted time that this move has saved */
-    uint8_t credit_halvings;  /* consecutive moves that did not pay off */
+    uint8_t
+        credit_halvings; /* successive moves that cost more than they save */
     /* Access history, which predicts the next reader of the storage. */
-    uint8_t unread_results;  /* consecutive results overwritten unread */
+    uint8_t unread_results;  /* successive results overwritten before a read */
     bool unread_by_host;     /* the host has not read the last device result */
     bool unread_by_devices;  /* no device has read the last device result */
     bool host_reads_results; /* the host has read at least one result */
@@ -163,8 +165,9 @@ void strided_copy(const struct tandem_tensor_desc *desc, char *target,
  * instead.  The host copy must be current. */
 void storage_drop_device_copy(struct storage *storage, struct device *device);
 
-/* Frees the device's buffer if the plugin may refuse to read it after failed
- * work.  Called before a launch that overwrites the whole storage. */
+/* Frees the device's buffer if work that wrote the buffer failed, because the
+ * plugin may then refuse to read it.  Called before a launch that overwrites
+ * the whole storage. */
 void storage_drop_poisoned_buffer(struct storage *storage,
                                   struct device *device);
 
@@ -188,8 +191,8 @@ static inline void storage_note_device_read(struct storage *storage,
 }
 
 /* Returns true if the caller is expected to read the next result on the host.
- * Wrapped memory: unless the last MAX_UNREAD_RESULTS results were overwritten
- * unread.  Other memory: only if the last result was read. */
+ * This holds for wrapped memory unless the caller did not read the last
+ * MAX_UNREAD_RESULTS results, and for other memory if it read the last one. */
 static inline bool storage_read_expected(const struct storage *storage)
 {
     return storage->wrapped

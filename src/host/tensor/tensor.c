@@ -119,21 +119,14 @@ static enum tandem_status tensor_shape_check(const char *what, uint32_t dtype,
                                              uint64_t *out_bytes)
 {
     enum tandem_status status;
-    int64_t elements;
 
     if (rank > 0 && rank <= TANDEM_MAX_RANK && shape == NULL)
         return argument_error("%s: shape is NULL with rank %u", what, rank);
     status = check_shape(what, dtype, rank, shape);
-    if (status != TANDEM_OK)
-        return status;
-    elements = shape_elements(rank, shape);
-    if (__builtin_mul_overflow((uint64_t)elements, (uint64_t)dtype_bytes(dtype),
-                               out_bytes) ||
-        *out_bytes > INT64_MAX)
-        return argument_error("%s: %" PRId64
-                              " elements of %s are too many to address",
-                              what, elements, dtype_name(dtype));
-    return TANDEM_OK;
+    /* check_shape limits the size of a tensor to INT64_MAX bytes. */
+    if (status == TANDEM_OK)
+        *out_bytes = (uint64_t)shape_elements(rank, shape) * dtype_bytes(dtype);
+    return status;
 }
 
 enum tandem_status tandem_tensor_create(struct tandem_context *context,

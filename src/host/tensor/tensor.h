@@ -12,10 +12,10 @@ struct tandem_tensor {
     struct tandem_context *context;
     struct storage *storage;
     struct tandem_tensor *previous, *next; /* list context->tensors */
-    uint64_t serial; /* number unique in the context, from 1 */
+    uint64_t serial; /* number of the tensor, unique in the context, from 1 */
     int64_t elements;
     uint64_t bytes;  /* total size of the elements */
-    bool contiguous; /* row-major without gaps */
+    bool contiguous; /* true if the layout is row-major without gaps */
     /* True if the tensor covers the whole storage, or is the strided tensor
      * that was created with the storage. */
     bool whole;

@@ -25,9 +25,9 @@ static enum tandem_status bytes_check(const struct tandem_tensor *tensor,
 
 /* ---- writing ---- */
 
-/* If the tensor is a contiguous part of a storage that is current only on
- * devices, returns one of them: a write can upload the part there without a
- * download.  Otherwise returns NULL.  The context must be locked. */
+/* Returns a device to which a write can upload the tensor without a download
+ * first, or NULL.  There is such a device if the tensor is a contiguous part of
+ * a storage that is current only on devices.  The context must be locked. */
 static struct device *partial_upload_device(const struct tandem_tensor *tensor)
 {
     const struct storage *storage = tensor->storage;
@@ -281,7 +281,6 @@ enum tandem_status tandem_tensor_prefetch(struct tandem_tensor *tensor,
 enum tandem_status tandem_tensor_residency(const struct tandem_tensor *tensor,
                                            uint32_t *out_mask)
 {
-    struct tandem_context *context;
     enum tandem_status status;
 
     if (out_mask == NULL)
@@ -290,14 +289,10 @@ enum tandem_status tandem_tensor_residency(const struct tandem_tensor *tensor,
     status = tensor_check(tensor, NULL, "tensor");
     if (status != TANDEM_OK)
         return status;
-    context = tensor->context;
-    context_lock(context);
+    context_lock(tensor->context);
     *out_mask = tensor->storage->current;
-    for (uint32_t i = 0; i < context->device_count; i++) {
-        if (storage_is_zero_copy(tensor->storage, context->devices[i]) &&
-            (*out_mask & HOST_BIT))
-            *out_mask |= 1u << i;
-    }
-    context_unlock(context);
+    if (*out_mask & HOST_BIT)
+        *out_mask |= storage_zero_copy_devices(tensor->storage);
+    context_unlock(tensor->context);
     return TANDEM_OK;
 }
