@@ -84,24 +84,19 @@ struct transposed_params {
     long strides[4 * MAX_AXES];
 };
 
+/* EACH_INPUT(F) expands to F(k) for each input k. */
 #if INPUTS == 1
 #define INPUT_BUFFERS __global const IN0 *in0
 #define APPLY(j) OP((IN0)x0 j, p.value[2], p.value[3])
+#define EACH_INPUT(F) F(0)
 #elif INPUTS == 2
 #define INPUT_BUFFERS __global const IN0 *in0, __global const IN1 *in1
 #define APPLY(j) OP((IN0)x0 j, (IN1)x1 j)
+#define EACH_INPUT(F) F(0) F(1)
 #else
 #define INPUT_BUFFERS                                                          \
     __global const IN0 *in0, __global const IN1 *in1, __global const IN2 *in2
 #define APPLY(j) OP((IN0)x0 j, (IN1)x1 j, (IN2)x2 j)
-#endif
-
-/* Expands to F(k) for each input k. */
-#if INPUTS == 1
-#define EACH_INPUT(F) F(0)
-#elif INPUTS == 2
-#define EACH_INPUT(F) F(0) F(1)
-#else
 #define EACH_INPUT(F) F(0) F(1) F(2)
 #endif
 #define IS_IMMEDIATE(k) (p.immediate >> (k + 1) & 1u)
@@ -164,6 +159,12 @@ struct transposed_params {
     STORE_IF(2, CONDITION, y)                                                  \
     STORE_IF(3, CONDITION, y)
 #define ALWAYS(j) true
+/* Computes the four elements that LOAD loads. Stores element j of the results
+ * if CONDITION(j) is true. */
+#define COMPUTE_VEC4(LOAD, CONDITION)                                          \
+    EACH_INPUT(LOAD)                                                           \
+    RESULTS(z_)                                                                \
+    STORE_VEC4(CONDITION, z_)
 
 /* Index of a work-item's first element if its elements are GROUP_SIZE apart. */
 #define FIRST_ELEMENT                                                          \
@@ -200,14 +201,10 @@ KERNEL void elementwise_contiguous(__global OUT *out, INPUT_BUFFERS,
         RESULTS(y)
         *(__global VEC4(OUT) *)to = y;
 #else
-        EACH_INPUT(LOAD_ALWAYS)
-        RESULTS(y)
-        STORE_VEC4(ALWAYS, y)
+        COMPUTE_VEC4(LOAD_ALWAYS, ALWAYS)
 #endif
     } else {
-        EACH_INPUT(LOAD_IN_RANGE)
-        RESULTS(y)
-        STORE_VEC4(IN_RANGE, y)
+        COMPUTE_VEC4(LOAD_IN_RANGE, IN_RANGE)
     }
 }
 #endif
@@ -283,13 +280,9 @@ KERNEL void elementwise_strided(__global OUT *out, INPUT_BUFFERS,
         OFFSETS_UP_TO_3D(at3, i + 3 * GROUP_SIZE)
 #define ELEMENT(k, j) (IS_IMMEDIATE(k) ? IMMEDIATE(k) : *FROM(k, CAT(at, j)))
         if (i < items && IN_RANGE(3)) {
-            EACH_INPUT(LOAD_ALWAYS)
-            RESULTS(y)
-            STORE_VEC4(ALWAYS, y)
+            COMPUTE_VEC4(LOAD_ALWAYS, ALWAYS)
         } else {
-            EACH_INPUT(LOAD_IN_RANGE)
-            RESULTS(y)
-            STORE_VEC4(IN_RANGE, y)
+            COMPUTE_VEC4(LOAD_IN_RANGE, IN_RANGE)
         }
         return;
     }
@@ -404,13 +397,9 @@ KERNEL void elementwise_transposed(__global OUT *out, INPUT_BUFFERS,
 #define TARGET(j) *TO_AT(column + x, row + y + (j)*step)
     for (y = first; y < TILE; y += 4 * step) {
         if (is_complete) {
-            EACH_INPUT(LOAD_ALWAYS)
-            RESULTS(z)
-            STORE_VEC4(ALWAYS, z)
+            COMPUTE_VEC4(LOAD_ALWAYS, ALWAYS)
         } else {
-            EACH_INPUT(LOAD_IN_RANGE)
-            RESULTS(z)
-            STORE_VEC4(IN_RANGE, z)
+            COMPUTE_VEC4(LOAD_IN_RANGE, IN_RANGE)
         }
     }
 #endif

@@ -72,11 +72,7 @@ static inline float affine_scalar(float h, float scale, float bias,
                                   float *max_scale)
 {
     *max_scale = fmax(*max_scale, fabs(scale));
-#if RMS
-    return h * scale;
-#else
-    return fma(h, scale, bias);
-#endif
+    return RMS ? h * scale : fma(h, scale, bias);
 }
 static inline float4 affine_vec4(float4 h, float4 scale, float4 bias,
                                  float *max_scale)
@@ -84,11 +80,7 @@ static inline float4 affine_vec4(float4 h, float4 scale, float4 bias,
     float4 size = fabs(scale);
     *max_scale =
         fmax(fmax(fmax(size.s0, size.s1), fmax(size.s2, size.s3)), *max_scale);
-#if RMS
-    return h * scale;
-#else
-    return fma(h, scale, bias);
-#endif
+    return RMS ? h * scale : fma(h, scale, bias);
 }
 /* Returns true if the normalized x may be subnormal and `scale` amplifies its
  * rounding error too much. Must not be called for rescaled rows. */
@@ -113,13 +105,12 @@ static inline float affine_exact(const struct norm_row *f, float x, float scale,
 #define ADD(k) sums += CAT(x, k);
 /* Elements past a row's end must stay 0, so no mean is subtracted from them. */
 #define MEAN_IF_IN_RANGE(k, c) (IN_RANGE(k, c) ? mean : 0.0f)
-#define CENTER_EACH(k)                                                         \
+#if ROW_ACCESS == ROW_ACCESS_VEC4
+#define CENTER(k) CAT(x, k) -= MEAN_IF_IN_RANGE(k, 0);
+#else
+#define CENTER(k)                                                              \
     CAT(x, k) -= (float4)(MEAN_IF_IN_RANGE(k, 0), MEAN_IF_IN_RANGE(k, 1),      \
                           MEAN_IF_IN_RANGE(k, 2), MEAN_IF_IN_RANGE(k, 3));
-#if ROW_ACCESS == ROW_ACCESS_VEC4
-#define CENTER(k) CAT(x, k) -= IN_RANGE(k, 0) ? mean : 0.0f;
-#else
-#define CENTER CENTER_EACH
 #endif
 #define SQUARE(k) sums += CAT(x, k) * CAT(x, k);
 /* Scale and bias are contiguous except with ROW_ACCESS_STRIDED. */
@@ -154,21 +145,14 @@ static inline float affine_exact(const struct norm_row *f, float x, float scale,
 #define RESULT_VEC4(x, j)                                                      \
     affine_vec4((x)*factor, LOAD_VEC4(scale, p.scale_offset + (j)),            \
                 BIAS_VEC4(j), &max_scale)
-#else
-#define RESULT_VEC4(x, j)                                                      \
-    (float4)(RESULT_SCALAR(x.s0, (j)), RESULT_SCALAR(x.s1, (j) + 1),           \
-             RESULT_SCALAR(x.s2, (j) + 2), RESULT_SCALAR(x.s3, (j) + 3))
 #endif
 /* ELEMENT(j) is element j of the input row, TARGET(j) of the output row. */
 #if ROW_ACCESS == ROW_ACCESS_LOCAL_MEMORY
 #define ELEMENT(j) in[begin + in_shift + group_row * count + (j)]
 #define TARGET(j) own[j]
-#elif ROW_ACCESS == ROW_ACCESS_STRIDED
-#define ELEMENT(j) in[from + (long)(j)*IN_STEP]
-#define TARGET(j) out[to + (long)(j)*OUT_STEP]
 #else
-#define ELEMENT(j) in[from + (j)]
-#define TARGET(j) out[to + (j)]
+#define ELEMENT IN_AT
+#define TARGET OUT_AT
 #endif
 /* Loops over the indices j of the row's elements that a work-item handles. */
 #if ROW_ACCESS == ROW_ACCESS_SECTOR_ALIGNED
@@ -318,31 +302,20 @@ static inline float moments_wanted_scale(float4 a, float epsilon)
 
 static inline float4 moments_of(float16 x)
 {
-#if RMS
-    return (float4)(16.0f, 0.0f, sum16(x * x), 0.0f);
-#else
-    float mean = sum16(x) * 0.0625f;
+    float mean = RMS ? 0.0f : sum16(x) * 0.0625f;
     float16 d = x - mean;
     return (float4)(16.0f, mean, sum16(d * d), 0.0f);
-#endif
 }
 static inline float4 moments_of_one(float x)
 {
-#if RMS
-    return (float4)(1.0f, 0.0f, x * x, 0.0f);
-#else
-    return (float4)(1.0f, x, 0.0f, 0.0f);
-#endif
+    return RMS ? (float4)(1.0f, 0.0f, x * x, 0.0f)
+               : (float4)(1.0f, x, 0.0f, 0.0f);
 }
 static inline float4 moments_of_four(float4 x)
 {
-#if RMS
-    return (float4)(4.0f, 0.0f, sum4(x * x), 0.0f);
-#else
-    float mean = sum4(x) * 0.25f;
+    float mean = RMS ? 0.0f : sum4(x) * 0.25f;
     float4 d = x - mean;
     return (float4)(4.0f, mean, sum4(d * d), 0.0f);
-#endif
 }
 
 #define SIXTEEN(F)                                                             \
@@ -467,8 +440,7 @@ KERNEL void norm_final_pass(__global float *out, __global const float *in,
     for (; j < end; j += 4 * SPLIT_LANES)
         VEC4_AT(out, to + j) = RESULT_VEC4(LOAD_VEC4(in, from + j) - own.y, j);
 #elif ROW_ACCESS == ROW_ACCESS_SECTOR_ALIGNED
-#define RESULT_AHEAD(k)                                                        \
-    RESULT_SCALAR(AHEAD(k) - own.y, j + (k)*lanes)
+#define RESULT_AHEAD(k) RESULT_SCALAR(AHEAD(k) - own.y, j + (k)*lanes)
 #define RESULT_LOAD(k) float y##k = RESULT_AHEAD(k);
 #define RESULT_STORE(k) (out + (to + j))[(k)*lanes] = y##k;
     const long lanes = SPLIT_LANES;
@@ -484,8 +456,7 @@ KERNEL void norm_final_pass(__global float *out, __global const float *in,
     }
 #else
 #define VEC4_AHEAD(k)                                                          \
-    (float4)(AHEAD(k), AHEAD((k) + 1), AHEAD((k) + 2),                         \
-             AHEAD((k) + 3))
+    (float4)(AHEAD(k), AHEAD((k) + 1), AHEAD((k) + 2), AHEAD((k) + 3))
 #define STORE_AHEAD(x, k)                                                      \
     out[to + (long)(j + (k)*at.lanes) * p.out_steps[0]] =                      \
         RESULT_SCALAR(x, j + (k)*at.lanes);

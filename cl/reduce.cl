@@ -180,11 +180,7 @@ static inline void accumulate(struct accumulator *l, float x, index_t index)
     l->value = wins ? x : l->value;
     l->index = wins ? index : l->index;
 }
-#if REDUCTION == ARG_MAX
-#define IS_BETTER(b, a) ((b) > (a))
-#else
-#define IS_BETTER(b, a) ((b) < (a))
-#endif
+#define IS_BETTER(b, a) (REDUCTION == ARG_MAX ? (b) > (a) : (b) < (a))
 static inline void accumulate4(struct accumulator *l, float4 x, index_t index,
                                index_t lane_step)
 {
@@ -235,7 +231,7 @@ static inline partial_t accumulator_partial(const struct accumulator *l)
 static inline partial_t partial_combine(partial_t a, partial_t b)
 {
     bool a_nan = a.value != a.value, b_nan = b.value != b.value;
-    bool wins = REDUCTION == ARG_MAX ? b.value > a.value : b.value < a.value;
+    bool wins = IS_BETTER(b.value, a.value);
     bool ties = (a_nan && b_nan) || a.value == b.value;
     bool take_second = a_nan != b_nan ? b_nan
                                  : wins || (ties && b.index < a.index);

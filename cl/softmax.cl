@@ -35,20 +35,13 @@ struct softmax_params {
 
 #if FORM == LOSS || FORM == GRADIENT
 #define LABELS __global const LABEL *labels,
-#else
-#define LABELS
-#endif
-
-#define IN(j) in[from + (long)(j)*p.in_stride]
-#define OUT(j) out[to + (long)(j)*p.out_stride]
-
-#if FORM == LOSS || FORM == GRADIENT
 #define DECLARE_LABEL                                                          \
     long label =                                                               \
         inside ? (long)labels[p.label_offset + (long)at.row * p.label_stride]  \
                : -1;                                                           \
     bool valid = (ulong)label < p.count;
 #else
+#define LABELS
 #define DECLARE_LABEL
 #endif
 
@@ -98,9 +91,7 @@ static inline float gradient(float e, float factor, float label_term)
 #if ROW_ACCESS == ROW_ACCESS_VEC4_COLUMNS
 #define RESULT_VEC4(x, j) RESULT_SCALAR(x, j)
 #else
-#define RESULT_VEC4(x, j)                                                      \
-    (float4)(RESULT_SCALAR(x.s0, (j)), RESULT_SCALAR(x.s1, (j) + 1),           \
-             RESULT_SCALAR(x.s2, (j) + 2), RESULT_SCALAR(x.s3, (j) + 3))
+#define RESULT_VEC4(x, j) VEC4_OF(RESULT_SCALAR, x, j)
 #endif
 
 /* ---- rows that are kept in registers ---- */
@@ -142,7 +133,8 @@ KERNEL void softmax_single_pass(__global float *out, __global const float *in,
     DECLARE_LABEL
 #if FORM == LOSS
     if (at.lane == 0 && inside)
-        out[to] = valid ? log(sum) - (IN(label) - largest) : NAN;
+        out[to] =
+            valid ? log(sum) - (in[from + label * IN_STEP] - largest) : NAN;
 #else
     DECLARE_FACTOR(sum)
     EACH(STORE)
@@ -173,18 +165,9 @@ static inline float2 lanes_combine(float2 own, __local float2 *partials,
 #if ROW_ACCESS == ROW_ACCESS_VEC4
 #define DISTANCE 1
 #define LOAD4(j) LOAD_VEC4(in, from + (j))
-#define STORE4(x, j) VEC4_AT(out, to + (j)) = SPLIT_RESULT4(x, j);
-#define IN_AT(j) in[from + (j)]
-#define OUT_AT(j) out[to + (j)]
+#define STORE4(x, j) VEC4_AT(out, to + (j)) = VEC4_OF(SPLIT_RESULT, x, j);
 #else
 #define DISTANCE SPLIT_LANES
-#if ROW_ACCESS == ROW_ACCESS_STRIDED
-#define IN_AT(j) IN(j)
-#define OUT_AT(j) OUT(j)
-#else
-#define IN_AT(j) in[from + (j)]
-#define OUT_AT(j) out[to + (j)]
-#endif
 #define LOAD4(j)                                                               \
     (float4)(IN_AT(j), IN_AT((j) + DISTANCE), IN_AT((j) + 2 * DISTANCE),       \
              IN_AT((j) + 3 * DISTANCE))
@@ -206,9 +189,6 @@ static inline float2 lanes_combine(float2 own, __local float2 *partials,
     STORE_IF(x.s0, j) STORE_IF(x.s1, (j) + DISTANCE)                           \
     STORE_IF(x.s2, (j) + 2 * DISTANCE) STORE_IF(x.s3, (j) + 3 * DISTANCE)
 #define SPLIT_RESULT(x, j) RESULT(x, EXP(x), j)
-#define SPLIT_RESULT4(x, j)                                                    \
-    (float4)(SPLIT_RESULT(x.s0, (j)), SPLIT_RESULT(x.s1, (j) + 1),             \
-             SPLIT_RESULT(x.s2, (j) + 2), SPLIT_RESULT(x.s3, (j) + 3))
 
 /* Loads a work-item's next sixteen elements, from element j on, into a to d. */
 #define LOAD_16                                                                \
@@ -272,7 +252,8 @@ KERNEL void softmax_final_pass(__global float *out, __global const float *in,
     DECLARE_LABEL
 #if FORM == LOSS
     if (at.lane == 0 && inside)
-        out[to] = valid ? log(own.y) - (IN(label) - largest) : NAN;
+        out[to] =
+            valid ? log(own.y) - (in[from + label * IN_STEP] - largest) : NAN;
 #else
     DECLARE_FACTOR(own.y)
     DECLARE_SPLIT

@@ -112,10 +112,8 @@ struct transpose_params {
     _Pragma("unroll 1") for (uint first = 0;                                   \
                              first < ROWS * WORDS / GROUP_SIZE; first += 4)    \
     {                                                                          \
-        TILE_READ(0)                                                           \
-        TILE_READ(1)                                                           \
-        TILE_READ(2) TILE_READ(3) TILE_PUT(0) TILE_PUT(1) TILE_PUT(2)          \
-            TILE_PUT(3)                                                        \
+        TILE_READ(0) TILE_READ(1) TILE_READ(2) TILE_READ(3)                    \
+        TILE_PUT(0) TILE_PUT(1) TILE_PUT(2) TILE_PUT(3)                        \
     }
 #define TILE_STORE                                                             \
     _Pragma("unroll 1") for (uint j = 0; j < ROWS * COLUMNS / GROUP_SIZE; ++j) \
@@ -264,8 +262,7 @@ KERNEL void transpose_tiled(__global BITS *target, __global const BITS *source,
     _Pragma("unroll 4") for (uint i = id; i < ROWS * WORDS; i += GROUP_SIZE)
     {
         uint y = i / WORDS, x = i % WORDS;
-        uint shift =
-            (misalignment + y * (uint)to_pitch) & (STORE_ALIGNMENT - 1);
+        uint shift = STORE_SHIFT(y);
         uint offset = STORE_ALIGNMENT - shift;
         __local const uint *stored_word = tile + TILE_AT(y, offset / BLOCK + x);
         uint value =

@@ -76,26 +76,23 @@
 
 /* Assigns a row to a work-item. Neighbouring work-items work on the same row
  * unless the parameter lanes_interleaved is true. */
-#if ROW_ACCESS == ROW_ACCESS_LOCAL_MEMORY
-#define ROW_COUNT ROW_ELEMENTS
-#else
-#define ROW_COUNT (uint)p.count
-#endif
 #if ROW_ACCESS == ROW_ACCESS_LOCAL_MEMORY ||                                   \
     ROW_ACCESS == ROW_ACCESS_SECTOR_ALIGNED
 #define LANE_ASSIGNMENT(interleaved) lane_assign(LANES_LOG2, 0, 1, 0)
-#elif ROW_ACCESS == ROW_ACCESS_STRIDED || ROW_ACCESS == ROW_ACCESS_VEC4_COLUMNS
-#define LANE_ASSIGNMENT(interleaved)                                           \
-    lane_assign(p.lanes_log2, interleaved, 1, 0)
 #else
-#define LANE_ASSIGNMENT(interleaved) lane_assign(p.lanes_log2, 0, 1, 0)
+#define LANE_ASSIGNMENT(interleaved)                                           \
+    lane_assign(p.lanes_log2,                                                  \
+                ROW_ACCESS == ROW_ACCESS_VEC4 ? 0 : (interleaved), 1, 0)
 #endif
 
-/* Declares the offsets of the work-item's row in the input and the output.
- * Work-items beyond the last row read the last row. */
+/* ROW_COUNT is the length of a row. DECLARE_ROW declares the offsets of the
+ * work-item's row in the input and the output. Work-items beyond the last row
+ * read the last row. */
 #if ROW_ACCESS == ROW_ACCESS_LOCAL_MEMORY
+#define ROW_COUNT ROW_ELEMENTS
 #define DECLARE_ROW bool inside = at.row < p.rows;
 #else
+#define ROW_COUNT (uint)p.count
 #define DECLARE_ROW                                                            \
     long from = (long)p.in_offset, to = (long)p.out_offset;                    \
     bool inside = at.row < p.rows;                                             \
@@ -119,23 +116,16 @@
 #endif
 
 /* Macros that declare a split (part of a row) from index `begin` to `end`. The
- * first element of a lane has index `j`. */
+ * first element of a lane has index `j`. SPLIT_LANES is the number of lanes of
+ * a split, a constant if all work-items share the split. */
 #if ROW_ACCESS == ROW_ACCESS_SECTOR_ALIGNED
 #define SPLIT_BEGIN (long)(at.split * p.elements_per_split) - (long)shift
-#else
-#define SPLIT_BEGIN (long)(at.split * p.elements_per_split)
-#endif
-#if ROW_ACCESS == ROW_ACCESS_VEC4
-#define ELEMENTS_PER_LANE 4
-#else
-#define ELEMENTS_PER_LANE 1
-#endif
-/* Number of lanes of a split, a constant if all work-items share the split. */
-#if ROW_ACCESS == ROW_ACCESS_SECTOR_ALIGNED
 #define SPLIT_LANES (long)GROUP_SIZE
 #else
+#define SPLIT_BEGIN (long)(at.split * p.elements_per_split)
 #define SPLIT_LANES (long)at.lanes
 #endif
+#define ELEMENTS_PER_LANE (ROW_ACCESS == ROW_ACCESS_VEC4 ? 4 : 1)
 #define DECLARE_SPLIT                                                          \
     long begin = SPLIT_BEGIN;                                                  \
     long end = inside ? min(begin + (long)p.elements_per_split, (long)p.count) \
@@ -144,6 +134,17 @@
 
 #define LOAD_VEC4(buffer, i) (*(__global const float4 *)((buffer) + (i)))
 #define VEC4_AT(buffer, i) (*(__global float4 *)((buffer) + (i)))
+/* F's results for the elements of vector x, the first of which is element j. */
+#define VEC4_OF(F, x, j)                                                       \
+    (float4)(F(x.s0, (j)), F(x.s1, (j) + 1), F(x.s2, (j) + 2), F(x.s3, (j) + 3))
+/* Element j of the work-item's row in the input, and in the output. */
+#if ROW_ACCESS == ROW_ACCESS_STRIDED
+#define IN_AT(j) in[from + (long)(j)*IN_STEP]
+#define OUT_AT(j) out[to + (long)(j)*OUT_STEP]
+#else
+#define IN_AT(j) in[from + (j)]
+#define OUT_AT(j) out[to + (j)]
+#endif
 
 /* Result of a reduction of one row, or one result for each of four rows. */
 #if ROW_ACCESS == ROW_ACCESS_VEC4_COLUMNS
@@ -211,6 +212,7 @@ static inline row_value_t row_value_lanes_sum(row_value_t own,
     STORE_IF_IN_RANGE(k, 2, TARGET(ELEMENT_INDEX(k, 2)))                       \
     STORE_IF_IN_RANGE(k, 3, TARGET(ELEMENT_INDEX(k, 3)))
 
+#define LOAD_ROW EACH(LOAD)
 #if ROW_ACCESS == ROW_ACCESS_VEC4 || ROW_ACCESS == ROW_ACCESS_VEC4_COLUMNS
 #if ROW_ACCESS == ROW_ACCESS_VEC4
 #define IN_OFFSET(k) (from + ELEMENT_INDEX(k, 0))
@@ -219,7 +221,6 @@ static inline row_value_t row_value_lanes_sum(row_value_t own,
 #define IN_OFFSET(k) (from + (long)ELEMENT_INDEX(k, 0) * IN_STEP)
 #define OUT_OFFSET(k) (to + (long)ELEMENT_INDEX(k, 0) * OUT_STEP)
 #endif
-#define LOAD_ROW EACH(LOAD)
 #define LOAD(k)                                                                \
     float4 CAT(x, k) = (float4)(IDENTITY);                                     \
     if (IN_RANGE(k, 0))                                                        \
@@ -228,18 +229,18 @@ static inline row_value_t row_value_lanes_sum(row_value_t own,
     if (inside && IN_RANGE(k, 0))                                              \
         VEC4_AT(out, OUT_OFFSET(k)) =                                          \
             RESULT_VEC4(CAT(x, k), ELEMENT_INDEX(k, 0));
-#elif ROW_ACCESS == ROW_ACCESS_SECTOR_ALIGNED
-/* All elements of a work-item are at constant offsets from one base pointer. */
-#define LOAD_FROM(j) (in + (from + FIRST_ELEMENT))[(j)-FIRST_ELEMENT]
-#define STORE_TO(j) (out + (to + FIRST_ELEMENT))[(j)-FIRST_ELEMENT]
-#define LOAD_OR_IDENTITY(k, c)                                                 \
-    (IN_RANGE(k, c) ? LOAD_FROM(ELEMENT_INDEX(k, c)) : IDENTITY)
-#define LOAD_ROW EACH(LOAD)
+#else
 #define LOAD(k)                                                                \
     float4 CAT(x, k) =                                                         \
         (float4)(LOAD_OR_IDENTITY(k, 0), LOAD_OR_IDENTITY(k, 1),               \
                  LOAD_OR_IDENTITY(k, 2), LOAD_OR_IDENTITY(k, 3));
 #define STORE(k) STORE_EACH(k, STORE_TO)
+#if ROW_ACCESS == ROW_ACCESS_SECTOR_ALIGNED
+/* All elements of a work-item are at constant offsets from one base pointer. */
+#define LOAD_FROM(j) (in + (from + FIRST_ELEMENT))[(j)-FIRST_ELEMENT]
+#define STORE_TO(j) (out + (to + FIRST_ELEMENT))[(j)-FIRST_ELEMENT]
+#define LOAD_OR_IDENTITY(k, c)                                                 \
+    (IN_RANGE(k, c) ? LOAD_FROM(ELEMENT_INDEX(k, c)) : IDENTITY)
 #else
 /* Loads the row's last element in place of a missing element, so that no load
  * has to wait for a comparison. */
@@ -250,19 +251,14 @@ static inline float value_or_identity(float x, bool exists)
 {
     return exists ? x : IDENTITY;
 }
-#define LOAD_ROW EACH(LOAD)
-#define LOAD(k)                                                                \
-    float4 CAT(x, k) =                                                         \
-        (float4)(LOAD_OR_IDENTITY(k, 0), LOAD_OR_IDENTITY(k, 1),               \
-                 LOAD_OR_IDENTITY(k, 2), LOAD_OR_IDENTITY(k, 3));
 #if ROW_ACCESS == ROW_ACCESS_STRIDED
-#define LOAD_FROM(j) in[from + (long)(j)*IN_STEP]
-#define STORE_TO(j) out[to + (long)(j)*OUT_STEP]
+#define LOAD_FROM IN_AT
+#define STORE_TO OUT_AT
 #else
 #define LOAD_FROM(j) own[j]
 #define STORE_TO(j) own[j]
 #endif
-#define STORE(k) STORE_EACH(k, STORE_TO)
+#endif
 #endif
 
 /* ---- rows in local memory ---- */

@@ -186,6 +186,13 @@ INLINE void epilogue_vec4(__global C_T *c, __global const C_T *bias, uint batch,
     epilogue_vec4_if(c + C_OFFSET, bias + BIAS_OFFSET, true, sum, p);
 }
 
+/* Offset of an element in partials that are stored as matrices, and in those
+ * that are stored tile by tile. */
+#define MATRIX_PARTIAL_OFFSET(tile)                                            \
+    (((ulong)(tile)->partial_plane * p->m + row) * p->n + column)
+#define TILE_PARTIAL_OFFSET                                                    \
+    (((ulong)tile->partial_tile * TILE_M + y) * TILE_N + x)
+
 /* Returns the number of columns from `column` to the end of c, 0 outside c. */
 INLINE uint columns_left(uint row, uint column, const struct gemm_params *p)
 {
@@ -207,8 +214,7 @@ INLINE void epilogue_clipped(__global C_T *c, __global const C_T *bias,
         for (uint e = 0; e < 4; ++e)
             if (e < left)
                 epilogue_scalar(c, bias, batch, row, column + e,
-                                ELEMENT(sum, e),
-                                p);
+                                ELEMENT(sum, e), p);
     }
 }
 
@@ -236,14 +242,9 @@ INLINE void tile_store_vec4(__global C_T *c, __global float *partial,
             epilogue_vec4(c, bias, tile->batch, row, column, sum, p);
     } else if (p->unsplit_tiles > 0) {
         if (left > 0)
-            *(__global float4 *)(partial +
-                                 ((ulong)tile->partial_tile * TILE_M + y) *
-                                     TILE_N +
-                                 x) = sum;
+            *(__global float4 *)(partial + TILE_PARTIAL_OFFSET) = sum;
     } else if (left > 0) {
-        *(__global float4 *)(partial +
-                             ((ulong)tile->partial_plane * p->m + row) * p->n +
-                             column) = sum;
+        *(__global float4 *)(partial + MATRIX_PARTIAL_OFFSET(tile)) = sum;
     }
 }
 
@@ -259,9 +260,7 @@ INLINE void tile_store_scalar(__global C_T *c, __global float *partial,
         if (left > 0)
             epilogue_scalar(c, bias, tile->batch, row, column, sum, p);
     } else if (left > 0) {
-        partial[p->partial_offset +
-                ((ulong)tile->partial_plane * p->m + row) * p->n + column] =
-            sum;
+        partial[p->partial_offset + MATRIX_PARTIAL_OFFSET(tile)] = sum;
     }
 }
 
@@ -277,9 +276,7 @@ INLINE void tile_store_clipped(__global C_T *c, __global float *partial,
     }
 #pragma unroll 1
     for (uint e = 0; e < 4; ++e)
-        tile_store_scalar(c, partial, bias, tile, y, x + e,
-                          ELEMENT(sum, e),
-                          p);
+        tile_store_scalar(c, partial, bias, tile, y, x + e, ELEMENT(sum, e), p);
 }
 #endif
 

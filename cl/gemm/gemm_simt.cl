@@ -213,11 +213,9 @@ INLINE struct store_position store_position_get(const struct tile *tile,
     s.left = row < p->m && column < p->n ? p->m - row : 0;
     s.max_left = min(p->m - tile->m * TILE_M - first, (uint)ROWS_PER_PASS);
     s.line = is_tile_partial ? TILE_N : p->n;
-    s.partial =
-        p->partial_offset +
-        (is_tile_partial
-             ? ((ulong)tile->partial_tile * TILE_M + y) * TILE_N + x
-             : ((ulong)tile->partial_plane * p->m + row) * p->n + column);
+    s.partial = p->partial_offset + (is_tile_partial
+                                         ? TILE_PARTIAL_OFFSET
+                                         : MATRIX_PARTIAL_OFFSET(tile));
     s.c = C_OFFSET;
     s.bias = BIAS_OFFSET;
     return s;

@@ -286,20 +286,14 @@ INLINE void totals_add(float (*total)[VECTOR_COUNT], float (*sum)[VECTOR_COUNT])
 #else
 #define PARTIALS_LEFT LANES
 #endif
-#if VECTOR_COUNT == 1
-#define X_TILE_FLOATS 0
-#else
-#define X_TILE_FLOATS (2 * X_FLOATS)
-#endif
+#define X_TILE_FLOATS (VECTOR_COUNT == 1 ? 0 : 2 * X_FLOATS)
 #define EXCHANGE_SLOTS (LANE_GROUPS * ((PARTIALS_LEFT + 1) / 2))
 /* Number of vectors whose sums go through local memory at the same time. */
-#if VECTOR_COUNT <= 4
-#define VECTORS_AT_ONCE VECTOR_COUNT
-#else
 #define VECTORS_AT_ONCE                                                        \
-    (X_TILE_FLOATS >= EXCHANGE_SLOTS * ITEM_ROWS * VECTOR_COUNT ? VECTOR_COUNT \
-                                                                : 4)
-#endif
+    (VECTOR_COUNT <= 4 ||                                                      \
+             X_TILE_FLOATS >= EXCHANGE_SLOTS * ITEM_ROWS * VECTOR_COUNT        \
+         ? VECTOR_COUNT                                                        \
+         : 4)
 #define MAX(a, b) ((a) > (b) ? (a) : (b))
 /* 1 if one work-item adds up all partial sums of a row, without a tree. */
 #if VECTOR_COUNT == 1 && PARTIALS_LEFT > 1 && PARTIALS_LEFT <= 16
@@ -411,9 +405,7 @@ INLINE void store_block(__global C_T *c, __global float *partial,
         if (row >= p->m || column >= p->n)
             continue;
         if (p->flags & STORES_PARTIALS)
-            partial[p->partial_offset +
-                    ((ulong)tile.partial_plane * p->m + row) * p->n + column] =
-                sum;
+            partial[p->partial_offset + MATRIX_PARTIAL_OFFSET(&tile)] = sum;
         else
             epilogue_scalar(c, bias, tile.batch, row, column, sum, p);
     }

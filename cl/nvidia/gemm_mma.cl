@@ -30,12 +30,10 @@
 #include "gemm/gemm_common.cl"
 #include "nvidia/ptx_sm80.cl"
 
-#if FORMAT == FORMAT_TF32 || FORMAT == FORMAT_FP16X3
+#if ELEMENT_BYTES == 4
 typedef uint element_t;
-#define ELEMENT_BYTES 4
 #else
 typedef ushort element_t;
-#define ELEMENT_BYTES 2
 #endif
 #define ELEMENTS_PER_16B (16 / ELEMENT_BYTES)
 /* x and y are the operands of mma: normally a and b. If b is MN-major TF32,

@@ -125,10 +125,8 @@
         WGMMA_COMMIT();                                                        \
     } while (0)
 #define K_TILE_WAIT(d, pending)                                                \
-    do {                                                                       \
-        REPEAT (i_, BLOCKS)                                                    \
-            WGMMA_WAIT(d[i_], pending);                                        \
-    } while (0)
+    REPEAT (i_, BLOCKS)                                                        \
+    WGMMA_WAIT(d[i_], pending)
 
 /* Goes to the next stage. parity flips each time all stages have been used. */
 #define STAGE_NEXT()                                                           \
@@ -386,20 +384,17 @@ static inline float2 scale_factors(int exponent)
 }
 
 /* Each work-item loads the scale of one row or column of the tile. */
+#define SCALES(operand, ld)                                                    \
+    ((__global const int *)((operand) + (ld)*ELEMENT_BYTES))
 static inline int scale_load(__global const uchar *a, __global const uchar *b,
                              const struct tile *tile,
                              const struct gemm_params *p)
 {
     uint id = get_local_id(0);
     if (id < TILE_M)
-        return (
-            (__global const int *)(a +
-                                   p->a_ld *
-                                       ELEMENT_BYTES))[tile->m * TILE_M + id];
+        return SCALES(a, p->a_ld)[tile->m * TILE_M + id];
     if (id < TILE_M + TILE_N)
-        return ((__global const int
-                     *)(b + p->b_ld *
-                                ELEMENT_BYTES))[tile->n * TILE_N + id - TILE_M];
+        return SCALES(b, p->b_ld)[tile->n * TILE_N + id - TILE_M];
     return 0;
 }
 #endif
@@ -425,9 +420,7 @@ static inline bool vec4_is_finite(float4 x)
         four = four * (1.0f / TF32_SPLIT_SCALE) * (1.0f / TF32_SPLIT_SCALE);   \
     } while (0)
 #else
-#define UNSCALE(four, y, column)                                               \
-    do {                                                                       \
-    } while (0)
+#define UNSCALE(four, y, column) ((void)0)
 #endif
 
 /* Stores the vectors that a work-item has in a round of store_tile. This is a

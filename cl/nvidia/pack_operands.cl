@@ -33,19 +33,15 @@ struct pack_params {
 /* Number of rows that a work-group of pack_row_maxima handles. */
 #define MAXIMA_ROWS 32
 
-#if FORMAT == FORMAT_FP16X3
-#define READS_PER_ROW 4 /* a read has eight elements, stored as two chunks */
-typedef float source_t;
-#elif FORMAT == FORMAT_3XTF32
-#define READS_PER_ROW 4 /* a read has four elements, stored as two chunks */
-typedef float source_t;
-#elif FORMAT == FORMAT_TF32
-#define READS_PER_ROW 8
+#if ELEMENT_BYTES == 4
 typedef float source_t;
 #else
-#define READS_PER_ROW 8
 typedef ushort source_t;
 #endif
+/* A read has ELEMENTS_PER_16B elements. If elements are split, these elements
+ * are stored as two chunks, otherwise as one. */
+#define READS_PER_ROW                                                          \
+    (FORMAT == FORMAT_FP16X3 || FORMAT == FORMAT_3XTF32 ? 4 : 8)
 #define ELEMENTS_PER_16B                                                       \
     (FORMAT == FORMAT_TF32 || FORMAT == FORMAT_3XTF32 ? 4 : 8)
 
@@ -202,7 +198,6 @@ static inline void elements_read(source_t *out, __global const source_t *from,
     }
 }
 
-/* Stores a chunk of a row in a block, or two chunks if elements are split. */
 #if FORMAT == FORMAT_FP16X3
 static inline void fp16_pair_make(uint4 *out_high, uint4 *out_low,
                                   const source_t *x, int scale)
@@ -222,19 +217,18 @@ static inline void fp16_pair_make(uint4 *out_high, uint4 *out_low,
     *out_high = (uint4)(high[0], high[1], high[2], high[3]);
     *out_low = (uint4)(low[0], low[1], low[2], low[3]);
 }
+#endif
 
+/* Stores a chunk of a row in a block, or two chunks if elements are split. */
 static inline void chunk_store(__local uint4 *line, uint chunk, uint swizzle,
                                const source_t *x, int scale)
 {
+#if FORMAT == FORMAT_FP16X3
     uint4 high, low;
     fp16_pair_make(&high, &low, x, scale);
     line[chunk ^ swizzle] = high;
     line[(chunk + 4) ^ swizzle] = low;
-}
 #elif FORMAT == FORMAT_3XTF32
-static inline void chunk_store(__local uint4 *line, uint chunk, uint swizzle,
-                               const source_t *x, int scale)
-{
     uint high[4], low[4];
     REPEAT (i, 4) {
         high[i] = (as_uint(x[i] * TF32_SPLIT_SCALE) + 0x1000u) & 0xffffe000u;
@@ -242,24 +236,16 @@ static inline void chunk_store(__local uint4 *line, uint chunk, uint swizzle,
     }
     line[chunk ^ swizzle] = (uint4)(high[0], high[1], high[2], high[3]);
     line[(chunk + 4) ^ swizzle] = (uint4)(low[0], low[1], low[2], low[3]);
-}
 #elif FORMAT == FORMAT_TF32
-static inline void chunk_store(__local uint4 *line, uint chunk, uint swizzle,
-                               const source_t *x, int scale)
-{
     line[chunk ^ swizzle] =
         (uint4)(tf32_round(as_uint(x[0])), tf32_round(as_uint(x[1])),
                 tf32_round(as_uint(x[2])), tf32_round(as_uint(x[3])));
-}
 #else
-static inline void chunk_store(__local uint4 *line, uint chunk, uint swizzle,
-                               const source_t *x, int scale)
-{
     line[chunk ^ swizzle] =
         (uint4)(x[0] | (uint)x[1] << 16, x[2] | (uint)x[3] << 16,
                 x[4] | (uint)x[5] << 16, x[6] | (uint)x[7] << 16);
-}
 #endif
+}
 
 #define READS_PER_ITEM (PACKED_ROWS * READS_PER_ROW / GROUP_SIZE)
 

@@ -9,7 +9,7 @@
 
 #ifdef EMULATED
 /* The emulator of the tests defines these functions. */
-uint address_of(__local const uint *at);
+uint address_of(__local const void *at);
 void copy_async(uint to, __global const void *from, uint bytes);
 void copies_commit(void);
 void load_matrices(uint *out, uint from);
@@ -23,7 +23,7 @@ void load_2_words(uint *out, uint from);
 #define copies_wait(pending) barrier(CLK_LOCAL_MEM_FENCE)
 
 #else
-static inline uint address_of(__local const uint *at)
+static inline uint address_of(__local const void *at)
 {
     return (uint)(ulong)at;
 }

@@ -4,6 +4,8 @@
 #ifndef TANDEM_PTX_SM90A_CL
 #define TANDEM_PTX_SM90A_CL
 
+#include "nvidia/ptx_sm80.cl"
+
 #ifdef EMULATED
 /* The emulator of the tests defines these functions. */
 uint shared_window(__local const void *at);
@@ -20,7 +22,6 @@ void tensor_map_release(void);
 void tensor_map_acquire(__global const uint *map);
 void copy_tensor_box(uint to, __global const uint *map, uint k, uint row,
                      uint plane, uint barrier_at);
-void copy_async(uint to, __global const void *from, uint bytes);
 void copies_arrive(uint barrier_at);
 void emulated_wgmma(uint format, float *sum, ulong a, ulong b, uint columns,
                     uint mn_major, uint add);
@@ -41,11 +42,6 @@ void emulated_wgmma(uint format, float *sum, ulong a, ulong b, uint columns,
 
 #else
 /* ---- instructions of sm_90 ---- */
-
-static inline uint address_of(__local const void *at)
-{
-    return (uint)(ulong)at;
-}
 
 static inline void mbarrier_init(uint at, uint arrivals)
 {
@@ -146,14 +142,6 @@ static inline void copy_tensor_box(uint to, __global const uint *map, uint k,
                  "mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4}], "
                  "[%5];" ::"r"(to),
                  "l"(map), "r"(k), "r"(row), "r"(plane), "r"(barrier_at)
-                 : "memory");
-}
-
-/* Starts to copy `bytes` bytes of the source, padded with zeros to 16 bytes. */
-static inline void copy_async(uint to, __global const void *from, uint bytes)
-{
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to),
-                 "l"(from), "r"(bytes)
                  : "memory");
 }
 
