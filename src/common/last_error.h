@@ -10,6 +10,7 @@
 enum tandem_status last_error_set(enum tandem_status status, const char *format,
                                   ...) __attribute__((format(printf, 2, 3)));
 #define argument_error(...) last_error_set(TANDEM_INVALID_ARGUMENT, __VA_ARGS__)
+#define memory_error(...) last_error_set(TANDEM_OUT_OF_MEMORY, __VA_ARGS__)
 /* Prepends `prefix` and a colon to the message, whose first 255 bytes remain.
  * Returns `status`. */
 enum tandem_status last_error_prefix(enum tandem_status status,

@@ -43,11 +43,10 @@ static void context_release(struct tandem_device *device)
     hardware->open_count--;
     total_open_count--;
     /* The next open must not share the context of a lost device. */
-    if (hardware->open_count == 0 || atomic_load(&device->lost)) {
-        if (hardware->context == device->context) {
-            clReleaseContext(hardware->context);
-            hardware->context = NULL;
-        }
+    if (hardware->context == device->context &&
+        (hardware->open_count == 0 || atomic_load(&device->lost))) {
+        clReleaseContext(hardware->context);
+        hardware->context = NULL;
     }
     if (hardware->open_count == 0)
         clblast_overrides_restore(hardware);
@@ -116,16 +115,6 @@ static enum tandem_status context_acquire(struct tandem_device *device)
 
 /* ---- open and close ---- */
 
-static enum tandem_status parse_number(const char *key, const char *value,
-                                       uint64_t *out_number)
-{
-    if (decimal_read(value, out_number))
-        return TANDEM_OK;
-    return last_error_set(TANDEM_INVALID_ARGUMENT,
-                          "open: %s is \"%.40s\"; expected a number", key,
-                          value);
-}
-
 /* Stores a value of the tuning profile.  Accepts unknown keys, which other
  * parts of the plugin or a later version may have written. */
 static bool tuning_value_parse(void *user, const char *key, const char *value)
@@ -170,13 +159,6 @@ static void sm90a_self_test_result_apply(struct tandem_device *device)
                    device->hardware->info.name, why);
 }
 
-/* Replaces *path by a copy of `value`, or by NULL if `value` is "". */
-static void path_replace(char **path, const char *value)
-{
-    free(*path);
-    *path = value[0] != '\0' ? strdup(value) : NULL;
-}
-
 /* Values of options passed to open that struct tandem_device does not store. */
 struct open_values {
     uint64_t memory_limit_bytes; /* 0 means no limit */
@@ -185,8 +167,8 @@ struct open_values {
     const char *tuning; /* JSON text; NULL means no profile */
 };
 
-/* Parses an option passed to open whose value is a number, a path, or "1" for
- * true.  Returns NOT_READY for other options. */
+/* Parses an option passed to open whose value is a number, a path ("" means
+ * none), or "1" for true.  Returns NOT_READY for other options. */
 static enum tandem_status plain_option_parse(struct tandem_device *device,
                                              struct open_values *values,
                                              const char *key, const char *value)
@@ -215,12 +197,15 @@ static enum tandem_status plain_option_parse(struct tandem_device *device,
     for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
         if (strcmp(key, keys[i].key) != 0)
             continue;
-        if (keys[i].number != NULL)
-            return parse_number(key, value, keys[i].number);
+        if (keys[i].number != NULL && !decimal_read(value, keys[i].number))
+            return argument_error("open: %s is \"%.40s\"; expected a number",
+                                  key, value);
         if (keys[i].flag != NULL)
             *keys[i].flag = strcmp(value, "1") == 0;
-        else
-            path_replace(keys[i].path, value);
+        if (keys[i].path != NULL) {
+            free(*keys[i].path);
+            *keys[i].path = value[0] != '\0' ? strdup(value) : NULL;
+        }
         return TANDEM_OK;
     }
     return TANDEM_NOT_READY;
@@ -240,14 +225,12 @@ static enum tandem_status option_parse(struct tandem_device *device,
         device->cache.compile_lock_timeout_ms = (uint32_t)atoi(value);
     if (strcmp(key, "test.transfer_path") == 0 &&
         !bulk_transfer_force_path(&device->bulk_transfer, value))
-        return last_error_set(TANDEM_INVALID_ARGUMENT,
-                              "open: test.transfer_path is \"%.40s\"; expected "
+        return argument_error("open: test.transfer_path is \"%.40s\"; expected "
                               "direct, ring, mapped or staged",
                               value);
     if (strcmp(key, "test.gemm_kernel") == 0 &&
         !gemm_selector_force(&device->gemm_selector, value))
-        return last_error_set(
-            TANDEM_INVALID_ARGUMENT,
+        return argument_error(
             "open: test.gemm_kernel is \"%.40s\"; expected clblast or a "
             "kernel such as simt-128x128 or gemv-1, with [:SPLITS[:TILES]]",
             value);
@@ -258,32 +241,24 @@ static enum tandem_status read_options(struct tandem_device *device,
                                        const struct tandem_open_options *from,
                                        struct open_values *values)
 {
-    enum tandem_status status = TANDEM_OK;
-    device->blocking_timeout_ns = values->blocking_timeout_ms * 1000000u;
     if (from == NULL)
         return TANDEM_OK;
-    status =
+    enum tandem_status status =
         struct_size_check("open: options", "tandem_open_options",
                           from->struct_size, TANDEM_OPEN_OPTIONS_MIN_SIZE_1_0);
     if (status != TANDEM_OK)
         return status;
     if (from->count != 0 && (from->keys == NULL || from->values == NULL))
-        return last_error_set(TANDEM_INVALID_ARGUMENT,
-                              "open: options has %u keys, but keys or values "
+        return argument_error("open: options has %u keys, but keys or values "
                               "is NULL",
                               from->count);
     device->log = from->log;
     device->log_user = from->log_user;
     for (uint32_t i = 0; i < from->count && status == TANDEM_OK; i++) {
         if (from->keys[i] == NULL || from->values[i] == NULL)
-            return last_error_set(TANDEM_INVALID_ARGUMENT,
-                                  "open: key or value %u is NULL", i);
+            return argument_error("open: key or value %u is NULL", i);
         status = option_parse(device, values, from->keys[i], from->values[i]);
     }
-    device->blocking_timeout_ns =
-        values->blocking_timeout_ms < UINT64_MAX / 1000000u
-            ? values->blocking_timeout_ms * 1000000u
-            : 0;
     if (status == TANDEM_OK && values->tuning != NULL &&
         !device->gemm_selector.deterministic)
         tuning_section_apply(device, values->tuning);
@@ -323,7 +298,7 @@ enum tandem_status device_open(uint32_t index,
     deferred_release_collect_all();
     struct tandem_device *device = handle_new(&device_handles);
     if (device == NULL)
-        return last_error_set(TANDEM_OUT_OF_MEMORY, "open: out of host memory");
+        return memory_error("open: out of host memory");
     device->hardware = hardware;
     device->has_device_scope_visibility = hardware->has_device_scope_visibility;
     if ((hardware->quirks & QUIRK_BUSY_WAIT) != 0)
@@ -334,6 +309,8 @@ enum tandem_status device_open(uint32_t index,
         hardware->info.memory_bytes / PACK_CACHE_MEMORY_DIVISOR;
     gemm_selector_init(&device->gemm_selector, hardware);
     enum tandem_status status = read_options(device, options, &values);
+    if (values.blocking_timeout_ms < UINT64_MAX / 1000000u)
+        device->blocking_timeout_ns = values.blocking_timeout_ms * 1000000u;
     if (status == TANDEM_OK)
         status = context_acquire(device);
     if (status != TANDEM_OK) {

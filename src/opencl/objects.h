@@ -60,7 +60,7 @@ struct tandem_device {
     struct clblast_overrides clblast_overrides; /* from the profile */
 };
 
-/* A buffer.  pool.mutex guards the list of buffers (previous, next) and the
+/* A buffer.  pool.mutex guards the list of buffers (next, link) and the
  * list pack_cache_entries. */
 struct tandem_buffer {
     struct handle handle;
@@ -73,7 +73,7 @@ struct tandem_buffer {
     uint64_t address;
     uint32_t skew; /* distance in bytes from a 64-byte boundary */
     bool internal; /* temporary buffer that statistics do not count */
-    struct tandem_buffer *previous, *next;
+    struct tandem_buffer *next, **link; /* link points to what points here */
     /* Stream id and command number of the buffer's last use and last write. */
     _Atomic uint64_t used_stream, used_seqno;
     _Atomic uint64_t written_stream, written_seqno;
@@ -109,12 +109,6 @@ struct clblast_temp_size_entry {
 };
 #define CLBLAST_TEMP_SIZE_COUNT 16u
 
-/* Host memory for small downloads; see readback_buffer.h. */
-struct readback {
-    void *memory;      /* pinned memory, allocated at first use */
-    bool alloc_failed; /* the allocation failed; it is not repeated */
-};
-
 /* A stream: an in-order queue.  One thread at a time uses it, but other threads
  * may read id, queue and the command numbers (seqno) under device.mutex. */
 struct tandem_stream {
@@ -133,10 +127,11 @@ struct tandem_stream {
     uint32_t kernel_slots, kernel_count;
     struct clblast_temp_size_entry clblast_temp_sizes[CLBLAST_TEMP_SIZE_COUNT];
     struct staging staging;
-    struct readback readback;
+    void *readback; /* pinned memory for small downloads; see transfer.c */
+    bool readback_failed; /* the allocation of `readback` is not repeated */
     struct tandem_buffer *arrival_counters; /* NULL before first use */
     atomic_bool arrival_counters_are_zero;
-    struct tandem_stream *previous, *next; /* guarded by device.mutex */
+    struct tandem_stream *next, **link; /* guarded by device.mutex */
 };
 
 struct tandem_event {
@@ -146,7 +141,7 @@ struct tandem_event {
     uint64_t stream, seqno; /* id of the stream, number of the marker command */
     bool profiling;         /* the event's stream measures times */
     _Atomic bool completed; /* the event is known to have completed */
-    struct tandem_event *previous, *next;
+    struct tandem_event *next, **link;
 };
 
 #endif

@@ -11,26 +11,22 @@
 #include "config.h"
 #include "opencl/device/device.h"
 #include "opencl/device_lifecycle.h"
-#include "opencl/transfer/host_import.h"
-#include "opencl/operator_entries.h"
+#include "opencl/gemm/gemm.h"
 #include "opencl/memory/pinned_memory.h"
 #include "opencl/queue/buffer_commands.h"
 #include "opencl/queue/event.h"
+#include "opencl/queue/kernel_launch.h"
 #include "opencl/queue/stream_lifecycle.h"
+#include "opencl/transfer/host_import.h"
 #include "opencl/transfer/transfer.h"
 #include "opencl/tune/tune.h"
-
-static enum tandem_status null_argument(const char *what)
-{
-    return last_error_set(TANDEM_INVALID_ARGUMENT, "%s is NULL", what);
-}
 
 /* ---- devices ---- */
 
 static enum tandem_status entry_count(uint32_t *out_count)
 {
     if (out_count == NULL)
-        return null_argument("device_count: out_count");
+        return argument_error("device_count: out_count is NULL");
     *out_count = 0;
     struct thread_state host;
     thread_state_guard_enter(&host);
@@ -43,7 +39,7 @@ static enum tandem_status entry_describe(uint32_t index,
                                          struct tandem_device_info *out_info)
 {
     if (out_info == NULL)
-        return null_argument("device_describe: out_info");
+        return argument_error("device_describe: out_info is NULL");
     enum tandem_status status =
         struct_size_check("device_describe: out_info", "tandem_device_info",
                           out_info->struct_size, sizeof(size_t));
@@ -64,7 +60,7 @@ static enum tandem_status entry_open(uint32_t index,
                                      struct tandem_device **out_device)
 {
     if (out_device == NULL)
-        return null_argument("open: out_device");
+        return argument_error("open: out_device is NULL");
     struct thread_state host;
     thread_state_guard_enter(&host);
     enum tandem_status status = device_open(index, options, out_device);
@@ -80,7 +76,7 @@ static enum tandem_status entry_tune(struct tandem_device *device,
     if (status != TANDEM_OK)
         return status;
     return sink != NULL ? tune_device(device, budget_ns, sink, user)
-                        : null_argument("tune: sink");
+                        : argument_error("tune: sink is NULL");
 }
 
 /* ---- memory ---- */
@@ -90,12 +86,11 @@ static enum tandem_status entry_alloc(struct tandem_device *device,
                                       struct tandem_buffer **out_buffer)
 {
     if (out_buffer == NULL)
-        return null_argument("alloc: out_buffer");
+        return argument_error("alloc: out_buffer is NULL");
     *out_buffer = NULL;
     enum tandem_status status = device_check(device);
-    if (status != TANDEM_OK)
-        return status;
-    return buffer_create(device, bytes, false, out_buffer);
+    return status == TANDEM_OK ? buffer_create(device, bytes, false, out_buffer)
+                               : status;
 }
 
 static void entry_free(struct tandem_buffer *buffer)
@@ -104,62 +99,11 @@ static void entry_free(struct tandem_buffer *buffer)
         buffer_destroy(buffer);
 }
 
-static enum tandem_status entry_upload(struct tandem_stream *stream,
-                                       struct tandem_buffer *buffer,
-                                       uint64_t offset, const void *source,
-                                       uint64_t bytes, uint32_t flags)
-{
-    enum tandem_status status = stream_check(stream);
-    if (status != TANDEM_OK)
-        return status;
-    return transfer_upload(stream, buffer, offset, source, bytes, flags);
-}
-
-/* A blocking download reports the sticky error of the stream, but does not
- * clear the error. */
-static enum tandem_status entry_download(struct tandem_stream *stream,
-                                         struct tandem_buffer *buffer,
-                                         uint64_t offset, void *target,
-                                         uint64_t bytes, uint32_t flags,
-                                         uint64_t timeout_ns)
-{
-    enum tandem_status status = stream_check(stream);
-    if (status != TANDEM_OK)
-        return status;
-    return transfer_download(stream, buffer, offset, target, bytes, flags,
-                             timeout_ns);
-}
-
-static enum tandem_status entry_copy(struct tandem_stream *stream,
-                                     struct tandem_buffer *target,
-                                     uint64_t target_offset,
-                                     struct tandem_buffer *source,
-                                     uint64_t source_offset, uint64_t bytes)
-{
-    enum tandem_status status = stream_check(stream);
-    if (status != TANDEM_OK)
-        return status;
-    return buffer_copy(stream, target, target_offset, source, source_offset,
-                       bytes);
-}
-
-static enum tandem_status entry_fill(struct tandem_stream *stream,
-                                     struct tandem_buffer *buffer,
-                                     uint64_t offset, uint64_t bytes,
-                                     const void *pattern,
-                                     uint32_t pattern_bytes)
-{
-    enum tandem_status status = stream_check(stream);
-    if (status != TANDEM_OK)
-        return status;
-    return buffer_fill(stream, buffer, offset, bytes, pattern, pattern_bytes);
-}
-
 static enum tandem_status entry_host_alloc(struct tandem_device *device,
                                            uint64_t bytes, void **out_memory)
 {
     if (out_memory == NULL)
-        return null_argument("host_alloc: out_memory");
+        return argument_error("host_alloc: out_memory is NULL");
     *out_memory = NULL;
     enum tandem_status status = device_check(device);
     if (status != TANDEM_OK)
@@ -180,13 +124,13 @@ static enum tandem_status entry_import(struct tandem_device *device,
                                        struct tandem_buffer **out_buffer)
 {
     if (out_buffer == NULL)
-        return null_argument("import_host: out_buffer");
+        return argument_error("import_host: out_buffer is NULL");
     *out_buffer = NULL;
     enum tandem_status status = device_check(device);
     if (status != TANDEM_OK)
         return status;
     if (memory == NULL && bytes > 0)
-        return null_argument("import_host: memory");
+        return argument_error("import_host: memory is NULL");
     struct thread_state host;
     thread_state_guard_enter(&host);
     status = import_memory(device, memory, bytes, out_buffer);
@@ -201,23 +145,10 @@ static enum tandem_status entry_map(struct tandem_stream *stream,
                                     void **out_memory)
 {
     if (out_memory == NULL)
-        return null_argument("map: out_memory");
+        return argument_error("map: out_memory is NULL");
     *out_memory = NULL;
-    enum tandem_status status = stream_check(stream);
-    if (status != TANDEM_OK)
-        return status;
     return buffer_map(stream, buffer, offset, bytes, flags, timeout_ns,
                       out_memory);
-}
-
-static enum tandem_status entry_unmap(struct tandem_stream *stream,
-                                      struct tandem_buffer *buffer,
-                                      void *memory)
-{
-    enum tandem_status status = stream_check(stream);
-    if (status != TANDEM_OK)
-        return status;
-    return buffer_unmap(stream, buffer, memory);
 }
 
 static enum tandem_status entry_stats(struct tandem_device *device,
@@ -227,7 +158,7 @@ static enum tandem_status entry_stats(struct tandem_device *device,
     if (status != TANDEM_OK)
         return status;
     if (out_stats == NULL)
-        return null_argument("memory_stats: out_stats");
+        return argument_error("memory_stats: out_stats is NULL");
     status = struct_size_check("memory_stats: out_stats", "tandem_memory_stats",
                                out_stats->struct_size, sizeof(size_t));
     if (status != TANDEM_OK)
@@ -254,6 +185,130 @@ static enum tandem_status entry_trim(struct tandem_device *device,
     return TANDEM_OK;
 }
 
+/* ---- operators ---- */
+
+static bool is_gemm(const struct tandem_op *op)
+{
+    return op != NULL && op->id == TANDEM_OP_GEMM;
+}
+
+static struct op_request
+request_of(const struct tandem_op *op,
+           const struct tandem_tensor_desc *const *inputs, uint32_t input_count,
+           const struct tandem_tensor_desc *const *outputs,
+           uint32_t output_count)
+{
+    return (struct op_request){.op = op,
+                               .inputs = inputs,
+                               .outputs = outputs,
+                               .input_count = input_count,
+                               .output_count = output_count};
+}
+
+/* Checks device and operands of a call that launches no kernel, such as
+ * entry_supports. */
+static enum tandem_status check_call(struct tandem_device *device,
+                                     const struct op_request *request)
+{
+    enum tandem_status status = device_check(device);
+    return status == TANDEM_OK ? launch_check(device, request, false) : status;
+}
+
+/* Plans the operator and calls `visit` for each kernel of the plan, until a
+ * call fails. */
+static enum tandem_status visit_kernels(
+    struct tandem_device *device, struct op_request *request,
+    enum tandem_status (*visit)(struct tandem_device *device, uint64_t key))
+{
+    struct launch_plan plan;
+    enum tandem_status status = launch_plan_for_device(device, request, &plan);
+    for (uint32_t i = 0; status == TANDEM_OK && i < plan.step_count; i++)
+        if (variant_key_needs_build(plan.step[i].key))
+            status = visit(device, plan.step[i].key);
+    return status;
+}
+
+static enum tandem_status entry_supports(
+    struct tandem_device *device, const struct tandem_op *op,
+    const struct tandem_tensor_desc *const *inputs, uint32_t input_count,
+    const struct tandem_tensor_desc *const *outputs, uint32_t output_count)
+{
+    struct op_request request =
+        request_of(op, inputs, input_count, outputs, output_count);
+    struct launch_plan plan;
+    enum tandem_status status = check_call(device, &request);
+    if (status != TANDEM_OK || is_gemm(op))
+        return status;
+    return launch_plan_for_device(device, &request, &plan);
+}
+
+static enum tandem_status entry_prepare(
+    struct tandem_device *device, const struct tandem_op *op,
+    const struct tandem_tensor_desc *const *inputs, uint32_t input_count,
+    const struct tandem_tensor_desc *const *outputs, uint32_t output_count)
+{
+    struct op_request request =
+        request_of(op, inputs, input_count, outputs, output_count);
+    enum tandem_status status = check_call(device, &request);
+    if (status != TANDEM_OK)
+        return status;
+    import_prepare(device);
+    return is_gemm(op)
+               ? gemm_prepare(device, op->gemm)
+               : visit_kernels(device, &request, kernel_variant_prepare);
+}
+
+static enum tandem_status kernel_ready(struct tandem_device *device,
+                                       uint64_t key)
+{
+    enum tandem_status status = kernel_variant_query(device, key);
+    /* The kernel may have been prepared for larger work-groups than it
+     * supports.  Prepare it again with the current group size. */
+    if (status == TANDEM_NOT_READY && programs_need_smaller_groups(device))
+        kernel_variant_prepare(device, key);
+    return status;
+}
+
+static enum tandem_status entry_query_ready(
+    struct tandem_device *device, const struct tandem_op *op,
+    const struct tandem_tensor_desc *const *inputs, uint32_t input_count,
+    const struct tandem_tensor_desc *const *outputs, uint32_t output_count)
+{
+    struct op_request request =
+        request_of(op, inputs, input_count, outputs, output_count);
+    enum tandem_status status = check_call(device, &request);
+    if (status != TANDEM_OK)
+        return status;
+    return is_gemm(op) ? gemm_ready(device, op->gemm)
+                       : visit_kernels(device, &request, kernel_ready);
+}
+
+static enum tandem_status entry_launch(
+    struct tandem_stream *stream, const struct tandem_op *op,
+    const struct tandem_tensor_desc *const *inputs, uint32_t input_count,
+    const struct tandem_tensor_desc *const *outputs, uint32_t output_count)
+{
+    struct op_request request =
+        request_of(op, inputs, input_count, outputs, output_count);
+    enum tandem_status status = stream_check(stream);
+    if (status != TANDEM_OK)
+        return status;
+    if (!is_gemm(op))
+        return launch_op(stream, &request);
+    return op->gemm != NULL ? gemm_launch(stream, op->gemm)
+                            : argument_error("launch: op->gemm is NULL");
+}
+
+static enum tandem_status entry_gemm(struct tandem_stream *stream,
+                                     const struct tandem_gemm *gemm)
+{
+    enum tandem_status status = stream_check(stream);
+    if (status != TANDEM_OK)
+        return status;
+    return gemm != NULL ? gemm_launch(stream, gemm)
+                        : argument_error("gemm: gemm is NULL");
+}
+
 /* ---- streams and events ---- */
 
 static enum tandem_status entry_stream_create(struct tandem_device *device,
@@ -261,7 +316,7 @@ static enum tandem_status entry_stream_create(struct tandem_device *device,
                                               struct tandem_stream **out_stream)
 {
     if (out_stream == NULL)
-        return null_argument("stream_create: out_stream");
+        return argument_error("stream_create: out_stream is NULL");
     *out_stream = NULL;
     enum tandem_status status = device_check(device);
     if (status == TANDEM_OK)
@@ -284,8 +339,9 @@ static void entry_stream_destroy(struct tandem_stream *stream)
 static enum tandem_status entry_event_record(struct tandem_stream *stream,
                                              struct tandem_event **out_event)
 {
-    return out_event != NULL ? event_record(stream, out_event)
-                             : null_argument("event_record: out_event");
+    return out_event != NULL
+               ? event_record(stream, out_event)
+               : argument_error("event_record: out_event is NULL");
 }
 
 static enum tandem_status entry_event_query(struct tandem_event *event)
@@ -298,7 +354,7 @@ static enum tandem_status entry_elapsed(struct tandem_event *start,
                                         uint64_t *out_ns)
 {
     return out_ns != NULL ? event_elapsed_ns(start, end, out_ns)
-                          : null_argument("event_elapsed_ns: out_ns");
+                          : argument_error("event_elapsed_ns: out_ns is NULL");
 }
 
 static enum tandem_status entry_synchronize(struct tandem_device *device,
@@ -323,22 +379,22 @@ static const struct tandem_backend backend = {
     .tune = entry_tune,
     .alloc = entry_alloc,
     .free = entry_free,
-    .upload = entry_upload,
-    .download = entry_download,
-    .copy = entry_copy,
-    .fill = entry_fill,
+    .upload = transfer_upload,
+    .download = transfer_download,
+    .copy = buffer_copy,
+    .fill = buffer_fill,
     .host_alloc = entry_host_alloc,
     .host_free = entry_host_free,
     .import_host = entry_import,
     .map = entry_map,
-    .unmap = entry_unmap,
+    .unmap = buffer_unmap,
     .memory_stats = entry_stats,
     .trim = entry_trim,
-    .supports = operator_supports,
-    .prepare = operator_prepare,
-    .query_ready = operator_ready,
-    .launch = operator_launch,
-    .gemm = operator_gemm,
+    .supports = entry_supports,
+    .prepare = entry_prepare,
+    .query_ready = entry_query_ready,
+    .launch = entry_launch,
+    .gemm = entry_gemm,
     .stream_create = entry_stream_create,
     .stream_destroy = entry_stream_destroy,
     .stream_query = stream_query,

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/atfork.h"
 #include "opencl/device/event_poll.h"
 
 #define DEVICE_MAGIC 0x64657663u
@@ -24,29 +25,22 @@ bool fork_detected(void)
     return atomic_load_explicit(&forked, memory_order_relaxed);
 }
 
-static void fork_handler_register(void)
-{
-    pthread_atfork(NULL, NULL, record_fork);
-}
-
 void fork_detection_start(void)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, fork_handler_register);
+    static struct atfork once = ATFORK;
+    atfork_once(&once, NULL, NULL, record_fork);
 }
 
 enum tandem_status device_check(const struct tandem_device *device)
 {
     if (!handle_live(&device_handles, device))
-        return last_error_set(TANDEM_INVALID_ARGUMENT,
-                              "device %p is NULL, closed or not of this plugin",
+        return argument_error("device %p is NULL, closed or not of this plugin",
                               (const void *)device);
     if (fork_detected())
         return last_error_set(
             TANDEM_DEVICE_LOST,
-            "this process is a fork of the one that opened the "
-            "device: OpenCL does not work here; open devices "
-            "after the fork");
+            "this process is a fork of the one that opened the device: OpenCL "
+            "does not work here; open devices after the fork");
     if (atomic_load_explicit(&device->lost, memory_order_relaxed))
         return last_error_set(TANDEM_DEVICE_LOST,
                               "%s is lost: close it and open another",

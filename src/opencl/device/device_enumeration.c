@@ -7,12 +7,10 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "common/last_error.h"
 #include "opencl/device/no_device_diagnosis.h"
-#include "opencl/device/device_info.h"
 #include "opencl/device/device.h"
 #include "opencl/device/driver_blocklist_check.h"
 
@@ -54,15 +52,6 @@ static bool is_listed(cl_device_id id)
     return false;
 }
 
-static const char *name_get(cl_platform_id platform, char *out_name,
-                            size_t bytes)
-{
-    if (clGetPlatformInfo(platform, CL_PLATFORM_NAME, bytes, out_name, NULL) !=
-        CL_SUCCESS)
-        snprintf(out_name, bytes, "unknown");
-    return out_name;
-}
-
 /* Adds the platform's devices to the list.  Drops devices that are already
  * listed, because ocl-icd returns a platform once for each .icd file that names
  * its library. */
@@ -93,9 +82,12 @@ static void platform_search(cl_platform_id platform)
     record_failure(code);
     if (code == CL_SUCCESS)
         devices_add(platform, ids, count < MAX_DEVICES ? count : MAX_DEVICES);
-    if (listed_count == before)
-        no_device_diagnosis_add_platform(
-            &diagnosis, name_get(platform, name, sizeof(name)));
+    if (listed_count != before)
+        return;
+    if (clGetPlatformInfo(platform, CL_PLATFORM_NAME, sizeof(name), name,
+                          NULL) != CL_SUCCESS)
+        snprintf(name, sizeof(name), "unknown");
+    no_device_diagnosis_add_platform(&diagnosis, name);
 }
 
 static int rank_of(const struct platform_device *device)
@@ -179,10 +171,9 @@ static enum tandem_status no_device(void)
     if (search_error == CL_PLATFORM_NOT_FOUND_KHR)
         return no_platform_report();
     if (is_temporary(search_error))
-        return last_error_set(TANDEM_OUT_OF_MEMORY,
-                              "an OpenCL driver has no memory to list its "
-                              "devices (%d): try again later",
-                              search_error);
+        return memory_error("an OpenCL driver has no memory to list its "
+                            "devices (%d): try again later",
+                            search_error);
     if (search_error != CL_SUCCESS)
         return last_error_set(
             TANDEM_NO_DEVICE,
@@ -202,9 +193,8 @@ enum tandem_status opencl_device_count(uint32_t *out_count)
         if (fork_detected())
             return last_error_set(
                 TANDEM_DEVICE_LOST,
-                "this process was forked while another thread "
-                "of its parent started OpenCL: it does not "
-                "work here");
+                "this process was forked while another thread of its parent "
+                "started OpenCL: it does not work here");
         pthread_mutex_lock(&mutex);
         if (!atomic_load(&searched)) {
             search();

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Queries the properties of one OpenCL device. */
-#include "opencl/device/device_info.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "opencl/device/device_enumeration.h"
 #include "opencl/device/quirks.h"
 
 /* OpenCL extensions that the plugin or its users may need. info.extensions

@@ -42,8 +42,7 @@ report_blocked_driver(const struct driver_record *record)
 
 static enum tandem_status out_of_memory(void)
 {
-    return last_error_set(TANDEM_OUT_OF_MEMORY,
-                          "no memory to list the OpenCL drivers");
+    return memory_error("no memory to list the OpenCL drivers");
 }
 
 /* Forbids OpenCL if PoCL is installed and the environment would make PoCL abort
@@ -70,7 +69,6 @@ enum tandem_status driver_blocklist_check(void)
     char cache[PATH_MAX], why[SECURE_WHY_BYTES];
     const char *setting = environment_get("TANDEM_OPENCL_BLOCKLIST");
     const bool has_cache = environment_cache(cache, sizeof(cache));
-    const struct driver_record *match;
     struct driver_records records;
     struct icd_list drivers;
     enum tandem_status status = pocl_check();
@@ -83,17 +81,15 @@ enum tandem_status driver_blocklist_check(void)
                             why) == DRIVER_RECORD_REFUSED)
         snprintf(warning, sizeof(warning),
                  "the record of broken OpenCL drivers is not used: %s", why);
-    if (records.count == 0)
-        goto done;
-    if (!icd_list_find(&drivers)) {
+    if (records.count != 0 && !icd_list_find(&drivers)) {
         status = out_of_memory();
-        goto done;
+    } else if (records.count != 0) {
+        const struct driver_record *match =
+            driver_records_match(&records, &drivers);
+        if (match != NULL)
+            status = report_blocked_driver(match);
+        icd_list_finish(&drivers);
     }
-    match = driver_records_match(&records, &drivers);
-    if (match != NULL)
-        status = report_blocked_driver(match);
-    icd_list_finish(&drivers);
-done:
     driver_records_finish(&records);
     return status;
 }

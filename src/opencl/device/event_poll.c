@@ -41,8 +41,6 @@ cl_int event_get_state(cl_event event, cl_int *out_state)
                           sizeof(*out_state), out_state, NULL);
 }
 
-/* ---- polling ---- */
-
 static void pause_after(uint64_t spent_ns, uint64_t left_ns)
 {
     uint64_t sleep_ns = spent_ns / SLEEP_DIVISOR;
@@ -59,22 +57,6 @@ static void pause_after(uint64_t spent_ns, uint64_t left_ns)
     nanosleep(&sleep, NULL);
 }
 
-/* Sets the timer slack, by which Linux extends sleeps (50 us by default), to 1
- * ns.  Returns the thread's old slack, for timer_slack_restore. */
-static long timer_slack_disable(void)
-{
-    long slack = prctl(PR_GET_TIMERSLACK);
-    if (slack > 1)
-        prctl(PR_SET_TIMERSLACK, 1ul);
-    return slack;
-}
-
-static void timer_slack_restore(long slack)
-{
-    if (slack > 1)
-        prctl(PR_SET_TIMERSLACK, (unsigned long)slack);
-}
-
 cl_int poll_event(cl_event event, uint64_t limit_ns, cl_int *out_state)
 {
     uint64_t start = monotonic_ns(), spent = 0;
@@ -83,16 +65,20 @@ cl_int poll_event(cl_event event, uint64_t limit_ns, cl_int *out_state)
     *out_state = CL_QUEUED;
     while ((code = event_get_state(event, out_state)) == CL_SUCCESS &&
            *out_state > CL_COMPLETE && spent < limit_ns) {
-        if (spent >= SPIN_NS && slack == 0)
-            slack = timer_slack_disable();
+        /* Linux extends sleeps by the thread's timer slack (50 us by default).
+         * During the sleeps of this wait, the slack is 1 ns. */
+        if (spent >= SPIN_NS && slack == 0) {
+            slack = prctl(PR_GET_TIMERSLACK);
+            if (slack > 1)
+                prctl(PR_SET_TIMERSLACK, 1ul);
+        }
         pause_after(spent, limit_ns - spent);
         spent = monotonic_ns() - start;
     }
-    timer_slack_restore(slack);
+    if (slack > 1)
+        prctl(PR_SET_TIMERSLACK, (unsigned long)slack);
     return code;
 }
-
-/* ---- callback ---- */
 
 /* State that a waiting thread and the driver's callback share.  The callback
  * may come after the wait has ended, so the last user frees the state. */

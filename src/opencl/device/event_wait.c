@@ -34,35 +34,28 @@ bool driver_wait_is_spinning(struct tandem_device *device)
                                 memory_order_relaxed) == DRIVER_WAIT_SPINNING;
 }
 
-void driver_wait_timer_start(struct tandem_device *device,
-                             struct driver_wait_timer *out_timer)
+/* Waits with the driver's wait function.  Measures the first long wait and sets
+ * device->driver_wait_mode. */
+static cl_int driver_wait(struct tandem_device *device, cl_event event)
 {
-    out_timer->wall_ns = 0;
     if (atomic_load_explicit(&device->driver_wait_mode, memory_order_relaxed) !=
         DRIVER_WAIT_UNKNOWN)
-        return;
-    out_timer->wall_ns = monotonic_ns();
-    out_timer->cpu_ns = thread_cpu_ns();
-}
-
-void driver_wait_timer_stop(struct tandem_device *device,
-                            const struct driver_wait_timer *timer)
-{
-    if (timer->wall_ns == 0)
-        return;
-    uint64_t wall_ns = monotonic_ns() - timer->wall_ns;
+        return clWaitForEvents(1, &event);
+    const uint64_t start_ns = monotonic_ns(), start_cpu_ns = thread_cpu_ns();
+    const cl_int code = clWaitForEvents(1, &event);
+    const uint64_t wall_ns = monotonic_ns() - start_ns;
     if (wall_ns < MIN_TIMED_WAIT_NS)
-        return;
-    uint64_t cpu_ns = thread_cpu_ns() - timer->cpu_ns;
-    bool spins = cpu_ns > wall_ns / SPINNING_DIVISOR;
+        return code;
+    const uint64_t cpu_ns = thread_cpu_ns() - start_cpu_ns;
+    const bool spins = cpu_ns > wall_ns / SPINNING_DIVISOR;
     atomic_store(&device->driver_wait_mode,
                  spins ? DRIVER_WAIT_SPINNING : DRIVER_WAIT_BLOCKING);
-    device_log(device, TANDEM_LOG_DEBUG,
-               "a driver wait used %llu of %llu us of CPU time: driver waits "
-               "are %s",
-               (unsigned long long)cpu_ns / 1000,
-               (unsigned long long)wall_ns / 1000,
-               spins ? "avoided from now on" : "used");
+    device_log(
+        device, TANDEM_LOG_DEBUG,
+        "a driver wait used %llu of %llu us of CPU time: driver waits are %s",
+        (unsigned long long)cpu_ns / 1000, (unsigned long long)wall_ns / 1000,
+        spins ? "avoided from now on" : "used");
+    return code;
 }
 
 static enum tandem_status wait_with_timeout(struct tandem_device *device,
@@ -89,14 +82,11 @@ static enum tandem_status wait_with_timeout(struct tandem_device *device,
 enum tandem_status wait_event(struct tandem_device *device, cl_event event,
                               uint64_t timeout_ns, cl_int *out_code)
 {
-    struct driver_wait_timer timer;
     *out_code = CL_SUCCESS;
     if (timeout_ns != TANDEM_TIMEOUT_INFINITE ||
         driver_wait_is_spinning(device))
         return wait_with_timeout(device, event, timeout_ns, out_code);
-    driver_wait_timer_start(device, &timer);
-    cl_int code = clWaitForEvents(1, &event);
-    driver_wait_timer_stop(device, &timer);
+    cl_int code = driver_wait(device, event);
     if (code != CL_SUCCESS &&
         code != CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST)
         return status_from_cl(device, code, "clWaitForEvents");

@@ -10,17 +10,6 @@
 /* Returns true if the driver's wait functions are known to keep a CPU busy. */
 bool driver_wait_is_spinning(struct tandem_device *device);
 
-/* Wall-clock and CPU time of a thread at the start of a driver wait. */
-struct driver_wait_timer {
-    uint64_t wall_ns, cpu_ns; /* wall_ns is 0 if no time is measured */
-};
-/* driver_wait_timer_start and _stop enclose each driver wait.  They measure the
- * first long wait and set device->driver_wait_mode. */
-void driver_wait_timer_start(struct tandem_device *device,
-                             struct driver_wait_timer *out_timer);
-void driver_wait_timer_stop(struct tandem_device *device,
-                            const struct driver_wait_timer *timer);
-
 /* Waits for the event.  Returns NOT_READY after timeout_ns.  *out_code is
  * negative if the command of the event failed. */
 enum tandem_status wait_event(struct tandem_device *device, cl_event event,

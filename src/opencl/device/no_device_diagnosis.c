@@ -14,8 +14,6 @@
 #include "common/last_error.h"
 #include "common/pocl_diagnosis.h"
 
-/* ---- no platform -------------------------------------------------------- */
-
 /* Returns the number of OpenCL drivers that .icd files register.  Drivers that
  * an environment variable names as libraries are not counted. */
 static uint32_t registered_driver_count(void)
@@ -81,8 +79,6 @@ enum tandem_status no_platform_report(void)
         "pocl-opencl-icd for the CPU",
         place, why);
 }
-
-/* ---- no device ---------------------------------------------------------- */
 
 void no_device_diagnosis_add_platform(struct no_device_diagnosis *diagnosis,
                                       const char *platform)

@@ -18,7 +18,7 @@ static struct block *detach_cached(struct pool *pool, uint64_t keep_bytes)
 {
     struct block *list = NULL;
     if (pool->stats.cached_bytes > keep_bytes)
-        pack_cache_evict_unused(pool);
+        pack_cache_evict(pool, 0);
     for (uint32_t i = SIZE_CLASS_COUNT; i-- > 0;)
         while (pool->stats.cached_bytes > keep_bytes &&
                pool->cached[i] != NULL) {
@@ -40,20 +40,22 @@ void pool_trim(struct tandem_device *device, uint64_t keep_bytes)
 /* Writes to a new block if it is large.  GPU drivers allocate memory at its
  * first use, so without this write a later command could fail for lack of
  * memory.  If the result is NOT_READY, deferred_release.c owns the memory. */
-static enum tandem_status block_touch(struct tandem_device *device, cl_mem mem,
-                                      uint64_t bytes, cl_int *out_code)
+static enum tandem_status block_touch(struct tandem_device *device,
+                                      const struct block *block,
+                                      cl_int *out_code)
 {
     const cl_uint zero = 0;
     cl_event event = NULL;
     *out_code = CL_SUCCESS;
-    if (bytes < MIN_TOUCHED_BYTES ||
+    if (block->bytes < MIN_TOUCHED_BYTES ||
         device->hardware->info.kind == TANDEM_DEVICE_CPU)
         return TANDEM_OK;
-    *out_code = clEnqueueFillBuffer(device->utility, mem, &zero, sizeof(zero),
-                                    0, sizeof(zero), 0, NULL, &event);
+    *out_code =
+        clEnqueueFillBuffer(device->utility, block->mem, &zero, sizeof(zero), 0,
+                            sizeof(zero), 0, NULL, &event);
     if (*out_code != CL_SUCCESS)
         return TANDEM_OK;
-    return deferred_release_wait_mem(device, device->utility, mem, event,
+    return deferred_release_wait_mem(device, device->utility, block->mem, event,
                                      device_timeout_ns(device), out_code);
 }
 
@@ -72,37 +74,33 @@ static enum tandem_status report_failure(struct tandem_device *device,
             "%llu bytes (CL_DEVICE_MAX_MEM_ALLOC_SIZE): use smaller buffers",
             (unsigned long long)requested, info->name,
             (unsigned long long)info->max_alloc_bytes);
-    return last_error_set(
-        status,
-        "alloc: %s has no %llu bytes in one piece (limit %llu): free buffers "
-        "or use smaller ones",
-        info->name, (unsigned long long)requested,
-        (unsigned long long)info->max_alloc_bytes);
+    return last_error_set(status,
+                          "alloc: %s has no %llu bytes in one piece (limit "
+                          "%llu): free buffers or use smaller ones",
+                          info->name, (unsigned long long)requested,
+                          (unsigned long long)info->max_alloc_bytes);
 }
 
+/* Creates the memory of a block whose size is set. */
 static enum tandem_status memory_create(struct tandem_device *device,
-                                        uint64_t requested, uint64_t bytes,
-                                        cl_mem *out_mem)
+                                        uint64_t requested, struct block *block)
 {
     cl_int code = CL_SUCCESS;
-    *out_mem = NULL;
-    cl_mem mem = clCreateBuffer(device->context, CL_MEM_READ_WRITE,
-                                (size_t)bytes, NULL, &code);
+    block->mem = clCreateBuffer(device->context, CL_MEM_READ_WRITE,
+                                (size_t)block->bytes, NULL, &code);
     if (code != CL_SUCCESS)
         return report_failure(device, requested, code);
-    enum tandem_status status = block_touch(device, mem, bytes, &code);
+    enum tandem_status status = block_touch(device, block, &code);
     if (status == TANDEM_NOT_READY)
         return last_error_set(status,
                               "alloc: %s has not provided %llu new bytes in "
                               "time: try again later, or close the device",
                               device->hardware->info.name,
-                              (unsigned long long)bytes);
+                              (unsigned long long)block->bytes);
     if (status == TANDEM_OK && code != CL_SUCCESS)
         status = report_failure(device, requested, code);
-    if (status == TANDEM_OK)
-        *out_mem = mem;
-    else
-        clReleaseMemObject(mem);
+    if (status != TANDEM_OK)
+        clReleaseMemObject(block->mem);
     return status;
 }
 
@@ -111,15 +109,12 @@ static enum tandem_status block_create(struct tandem_device *device,
                                        uint32_t size_class,
                                        struct block **out_block)
 {
-    *out_block = NULL;
     struct block *block = calloc(1, sizeof(*block));
     if (block == NULL)
-        return last_error_set(TANDEM_OUT_OF_MEMORY,
-                              "alloc: out of host memory");
+        return memory_error("alloc: out of host memory");
     block->bytes = bytes;
     block->size_class = size_class;
-    enum tandem_status status =
-        memory_create(device, requested, bytes, &block->mem);
+    enum tandem_status status = memory_create(device, requested, block);
     if (status == TANDEM_OK)
         *out_block = block;
     else
@@ -139,21 +134,19 @@ static enum tandem_status check_limit(struct tandem_device *device,
         stats->allocated_bytes + stats->cached_bytes + bytes <= limit)
         return TANDEM_OK;
     if (stats->allocated_bytes + bytes > limit)
-        return last_error_set(TANDEM_OUT_OF_MEMORY,
-                              "alloc: %llu bytes and the allocated %llu exceed "
-                              "memory_limit_bytes = %llu",
-                              (unsigned long long)bytes,
-                              (unsigned long long)stats->allocated_bytes,
-                              (unsigned long long)limit);
+        return memory_error("alloc: %llu bytes and the allocated %llu exceed "
+                            "memory_limit_bytes = %llu",
+                            (unsigned long long)bytes,
+                            (unsigned long long)stats->allocated_bytes,
+                            (unsigned long long)limit);
     *out_excess =
         detach_cached(&device->pool, limit - stats->allocated_bytes - bytes);
     /* Entries of the pack cache that a GEMM uses cannot be evicted. */
     if (stats->allocated_bytes + stats->cached_bytes + bytes <= limit)
         return TANDEM_OK;
-    return last_error_set(TANDEM_OUT_OF_MEMORY,
-                          "alloc: %llu bytes exceed memory_limit_bytes = %llu "
-                          "while a GEMM uses the pack cache",
-                          (unsigned long long)bytes, (unsigned long long)limit);
+    return memory_error("alloc: %llu bytes exceed memory_limit_bytes = %llu "
+                        "while a GEMM uses the pack cache",
+                        (unsigned long long)bytes, (unsigned long long)limit);
 }
 
 static enum tandem_status
@@ -196,9 +189,8 @@ enum tandem_status block_acquire(struct tandem_device *device, uint64_t bytes,
     uint32_t size_class = size_class_get(bytes, &block_bytes);
     *out_block = NULL;
     if (block_bytes == 0)
-        return last_error_set(TANDEM_OUT_OF_MEMORY,
-                              "alloc: no device has %llu bytes",
-                              (unsigned long long)bytes);
+        return memory_error("alloc: no device has %llu bytes",
+                            (unsigned long long)bytes);
     /* Rounding up must not exceed the largest allocation of the device. */
     uint64_t max_bytes = device->hardware->info.max_alloc_bytes;
     if (block_bytes > max_bytes && bytes <= max_bytes && bytes != 0)

@@ -2,9 +2,6 @@
 /* Buffers, whose memory is a block or host memory; see buffer.h. */
 #include "opencl/memory/buffer.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "opencl/device/cl_status.h"
 #include "opencl/device/device.h"
 #include "opencl/memory/block_pool.h"
@@ -22,8 +19,9 @@ static void list_add(struct pool *pool, struct tandem_buffer *buffer)
     struct tandem_memory_stats *stats = &pool->stats;
     pthread_mutex_lock(&pool->mutex);
     buffer->next = pool->buffers;
+    buffer->link = &pool->buffers;
     if (buffer->next != NULL)
-        buffer->next->previous = buffer;
+        buffer->next->link = &buffer->next;
     pool->buffers = buffer;
     if (!buffer->internal) {
         stats->alloc_count += buffer->block != NULL;
@@ -42,17 +40,15 @@ enum tandem_status buffer_create(struct tandem_device *device, uint64_t bytes,
     *out_buffer = NULL;
     struct tandem_buffer *buffer = handle_new(&buffers);
     if (buffer == NULL)
-        return last_error_set(TANDEM_OUT_OF_MEMORY,
-                              "alloc: out of host memory");
+        return memory_error("alloc: out of host memory");
     enum tandem_status status = block_acquire(device, bytes, &block);
     if (status != TANDEM_OK) {
         handle_free(&buffers, buffer);
         /* Callers of launch_plan would make a new plan after NOT_READY. */
         return internal && status == TANDEM_NOT_READY
-                   ? last_error_set(TANDEM_OUT_OF_MEMORY,
-                                    "no temporary memory: %s has not completed "
-                                    "earlier work in time",
-                                    device->hardware->info.name)
+                   ? memory_error("no temporary memory: %s has not completed "
+                                  "earlier work in time",
+                                  device->hardware->info.name)
                    : status;
     }
     buffer->device = device;
@@ -75,8 +71,7 @@ enum tandem_status buffer_import(struct tandem_device *device, void *memory,
     *out_buffer = NULL;
     struct tandem_buffer *buffer = handle_new(&buffers);
     if (buffer == NULL)
-        return last_error_set(TANDEM_OUT_OF_MEMORY,
-                              "import_host: out of host memory");
+        return memory_error("import_host: out of host memory");
     if (bytes == 0)
         memory = empty_import;
     buffer->mem = clCreateBuffer(
@@ -98,12 +93,9 @@ enum tandem_status buffer_import(struct tandem_device *device, void *memory,
 /* Removes a buffer from the list of buffers.  The caller holds pool.mutex. */
 static void list_remove(struct pool *pool, struct tandem_buffer *buffer)
 {
-    if (buffer->previous != NULL)
-        buffer->previous->next = buffer->next;
-    else
-        pool->buffers = buffer->next;
+    *buffer->link = buffer->next;
     if (buffer->next != NULL)
-        buffer->next->previous = buffer->previous;
+        buffer->next->link = buffer->link;
     pool->stats.buffer_count -= !buffer->internal;
     if (buffer->block != NULL)
         pool->stats.allocated_bytes -= buffer->block->bytes;
@@ -158,19 +150,15 @@ enum tandem_status buffer_check(const struct tandem_device *device,
                                 const char *what)
 {
     if (buffer == NULL)
-        return last_error_set(TANDEM_INVALID_ARGUMENT, "%s: buffer is NULL",
-                              what);
+        return argument_error("%s: buffer is NULL", what);
     if (!buffer_is_live(buffer))
-        return last_error_set(TANDEM_INVALID_ARGUMENT,
-                              "%s: buffer %p is freed or invalid", what,
+        return argument_error("%s: buffer %p is freed or invalid", what,
                               (const void *)buffer);
     if (buffer->device != device)
-        return last_error_set(TANDEM_INVALID_ARGUMENT,
-                              "%s: buffer %p belongs to another device", what,
+        return argument_error("%s: buffer %p belongs to another device", what,
                               (const void *)buffer);
     if (atomic_load(&buffer->map_count) != 0)
-        return last_error_set(TANDEM_INVALID_ARGUMENT,
-                              "%s: buffer %p is mapped: unmap it first", what,
+        return argument_error("%s: buffer %p is mapped: unmap it first", what,
                               (const void *)buffer);
     return TANDEM_OK;
 }

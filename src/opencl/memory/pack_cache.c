@@ -11,11 +11,6 @@ struct buffer_version buffer_version_get(const struct tandem_buffer *buffer)
                                    atomic_load(&buffer->written_seqno)};
 }
 
-static bool version_equal(struct buffer_version a, struct buffer_version b)
-{
-    return a.stream == b.stream && a.seqno == b.seqno;
-}
-
 /* Returns a 64-bit hash (FNV-1a) of an operand, which is never 0. */
 static uint64_t operand_fingerprint(const struct pack_cache_key *key,
                                     uint64_t address,
@@ -29,16 +24,6 @@ static uint64_t operand_fingerprint(const struct pack_cache_key *key,
     for (size_t i = 0; i < sizeof(bytes); i++)
         hash = (hash ^ bytes[i]) * 0x100000001b3u;
     return hash != 0 ? hash : 1;
-}
-
-/* Records the hash of an operand.  Returns true if it was already recorded. */
-static bool operand_seen_before(struct pool *pool, uint64_t fingerprint)
-{
-    uint64_t *slot =
-        &pool->pack_cache_fingerprints[fingerprint % PACK_CACHE_FINGERPRINTS];
-    bool seen = *slot == fingerprint;
-    *slot = fingerprint;
-    return seen;
 }
 
 /* ---- the list; the pool is locked ---- */
@@ -94,9 +79,7 @@ void pack_cache_invalidate(struct pool *pool, struct tandem_buffer *buffer)
         entry_remove(pool, buffer->pack_cache_entries);
 }
 
-/* Evicts entries that no GEMM uses, the least recently used first, until the
- * cache holds at most `bytes`. */
-static void evict_down_to(struct pool *pool, uint64_t bytes)
+void pack_cache_evict(struct pool *pool, uint64_t bytes)
 {
     struct pack_cache_entry *newer;
     for (struct pack_cache_entry *at = pool->pack_cache_oldest;
@@ -105,11 +88,6 @@ static void evict_down_to(struct pool *pool, uint64_t bytes)
         if (at->users == 0)
             entry_remove(pool, at);
     }
-}
-
-void pack_cache_evict_unused(struct pool *pool)
-{
-    evict_down_to(pool, 0);
 }
 
 void pack_cache_poison(struct pool *pool, uint64_t stream, uint64_t seqno,
@@ -131,7 +109,8 @@ static struct pack_cache_entry *entry_find(struct pool *pool,
     struct pack_cache_entry *at = buffer->pack_cache_entries;
     while (at != NULL && memcmp(&at->key, key, sizeof(*key)) != 0)
         at = at->next;
-    if (at == NULL || (version_equal(at->version, version) &&
+    if (at == NULL || (at->version.stream == version.stream &&
+                       at->version.seqno == version.seqno &&
                        atomic_load(&at->memory.poison) == TANDEM_OK))
         return at;
     entry_remove(pool, at);
@@ -162,7 +141,7 @@ bool pack_cache_make_room(struct tandem_device *device, uint64_t bytes)
                  stats->allocated_bytes + stats->cached_bytes + bytes <=
                      stats->limit_bytes);
     if (room) {
-        evict_down_to(pool, limit - bytes);
+        pack_cache_evict(pool, limit - bytes);
         room = pool->pack_cache_bytes <= limit - bytes;
     }
     pthread_mutex_unlock(&pool->mutex);
@@ -236,10 +215,14 @@ struct pack_cache_entry *pack_cache_acquire(struct tandem_buffer *buffer,
 {
     struct pool *pool = &buffer->device->pool;
     uint64_t fingerprint = operand_fingerprint(key, buffer->address, version);
+    uint64_t *slot =
+        &pool->pack_cache_fingerprints[fingerprint % PACK_CACHE_FINGERPRINTS];
     pthread_mutex_lock(&pool->mutex);
     struct pack_cache_entry *entry =
         entry_use(pool, entry_find(pool, buffer, key, version));
-    *out_seen_before = entry == NULL && operand_seen_before(pool, fingerprint);
+    *out_seen_before = entry == NULL && *slot == fingerprint;
+    if (entry == NULL)
+        *slot = fingerprint;
     pthread_mutex_unlock(&pool->mutex);
     return entry;
 }

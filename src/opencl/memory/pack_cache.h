@@ -75,8 +75,9 @@ pack_cache_insert(struct tandem_buffer *buffer, struct pack_cache_entry *entry,
 /* The caller of the functions below holds pool.mutex. */
 
 void pack_cache_invalidate(struct pool *pool, struct tandem_buffer *buffer);
-/* Frees all entries that no GEMM uses. */
-void pack_cache_evict_unused(struct pool *pool);
+/* Evicts entries that no GEMM uses, the least recently used first, until the
+ * cache holds at most `bytes`. */
+void pack_cache_evict(struct pool *pool, uint64_t bytes);
 /* Poisons entries written by commands of `stream` numbered above `seqno`. */
 void pack_cache_poison(struct pool *pool, uint64_t stream, uint64_t seqno,
                        uint32_t status);

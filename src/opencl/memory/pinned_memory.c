@@ -87,13 +87,11 @@ enum tandem_status pinned_alloc(struct tandem_device *device, uint64_t bytes,
                                 uint64_t limit_ns, void **out_memory)
 {
     *out_memory = NULL;
-    struct pinned *pinned = calloc(1, sizeof(*pinned));
-    if (pinned == NULL || (size_t)bytes + PAGE_BYTES < bytes) {
-        free(pinned);
-        return last_error_set(TANDEM_OUT_OF_MEMORY,
-                              "host_alloc: out of host memory for %llu bytes",
-                              (unsigned long long)bytes);
-    }
+    struct pinned *pinned =
+        (size_t)bytes + PAGE_BYTES >= bytes ? calloc(1, sizeof(*pinned)) : NULL;
+    if (pinned == NULL)
+        return memory_error("host_alloc: out of host memory for %llu bytes",
+                            (unsigned long long)bytes);
     struct thread_state host;
     thread_state_guard_enter(&host);
     enum tandem_status status = pinned_map(device, pinned, bytes, limit_ns);

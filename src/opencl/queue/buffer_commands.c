@@ -11,7 +11,9 @@ enum tandem_status buffer_begin_command(struct tandem_stream *stream,
                                         uint64_t offset, uint64_t bytes,
                                         const char *what)
 {
-    enum tandem_status status = buffer_check(stream->device, buffer, what);
+    enum tandem_status status = stream_check(stream);
+    if (status == TANDEM_OK)
+        status = buffer_check(stream->device, buffer, what);
     if (status == TANDEM_OK)
         status = check_range(what, offset, bytes, buffer->bytes);
     if (status == TANDEM_OK && bytes != 0)
@@ -27,53 +29,37 @@ static void note_command(struct tandem_stream *stream,
     stream_note_use(stream, buffer, written);
 }
 
-enum tandem_status buffer_enqueue_write(struct tandem_stream *stream,
-                                        struct tandem_buffer *buffer,
-                                        uint64_t offset, const void *source,
-                                        uint64_t bytes, cl_bool blocking,
-                                        cl_event *event)
+enum tandem_status transfer_enqueue(const struct transfer *transfer,
+                                    cl_bool blocking, cl_event *event)
 {
+    struct tandem_stream *stream = transfer->stream;
+    const cl_mem mem = transfer->buffer->mem;
+    const size_t offset = (size_t)transfer->offset;
+    const size_t bytes = (size_t)transfer->bytes;
     cl_int code;
     bool retried = false;
     do
-        code = clEnqueueWriteBuffer(stream->queue, buffer->mem, blocking,
-                                    (size_t)offset, (size_t)bytes, source, 0,
-                                    NULL, event);
+        code = transfer->upload
+                   ? clEnqueueWriteBuffer(stream->queue, mem, blocking, offset,
+                                          bytes, transfer->host, 0, NULL, event)
+                   : clEnqueueReadBuffer(stream->queue, mem, blocking, offset,
+                                         bytes, transfer->host, 0, NULL, event);
     while (stream_trim_for_retry(stream, code, &retried));
     if (code == CL_SUCCESS)
-        note_command(stream, buffer, true);
-    return status_from_cl(stream->device, code, "clEnqueueWriteBuffer");
+        note_command(stream, transfer->buffer, transfer->upload);
+    return status_from_cl(stream->device, code,
+                          transfer->upload ? "clEnqueueWriteBuffer"
+                                           : "clEnqueueReadBuffer");
 }
 
-enum tandem_status buffer_enqueue_read(struct tandem_stream *stream,
-                                       struct tandem_buffer *buffer,
-                                       uint64_t offset, void *target,
-                                       uint64_t bytes, cl_bool blocking,
-                                       cl_event *event)
-{
-    cl_int code;
-    bool retried = false;
-    do
-        code = clEnqueueReadBuffer(stream->queue, buffer->mem, blocking,
-                                   (size_t)offset, (size_t)bytes, target, 0,
-                                   NULL, event);
-    while (stream_trim_for_retry(stream, code, &retried));
-    if (code == CL_SUCCESS)
-        note_command(stream, buffer, false);
-    return status_from_cl(stream->device, code, "clEnqueueReadBuffer");
-}
-
-enum tandem_status buffer_read(struct tandem_stream *stream,
-                               struct tandem_buffer *buffer, uint64_t offset,
-                               void *target, uint64_t bytes,
-                               uint64_t timeout_ns)
+enum tandem_status transfer_wait(const struct transfer *transfer,
+                                 uint64_t timeout_ns)
 {
     cl_event event = NULL;
-    enum tandem_status status = buffer_enqueue_read(
-        stream, buffer, offset, target, bytes, CL_FALSE, &event);
+    enum tandem_status status = transfer_enqueue(transfer, CL_FALSE, &event);
     if (status != TANDEM_OK)
         return status;
-    status = stream_wait(stream, event, timeout_ns);
+    status = stream_wait(transfer->stream, event, timeout_ns);
     clReleaseEvent(event);
     return status;
 }
@@ -96,8 +82,7 @@ enum tandem_status buffer_copy(struct tandem_stream *stream,
     uint64_t to = target->address + target_offset;
     uint64_t from = source->address + source_offset;
     if (to < from + bytes && from < to + bytes)
-        return last_error_set(TANDEM_INVALID_ARGUMENT,
-                              "copy: %llu bytes at source_offset %llu and "
+        return argument_error("copy: %llu bytes at source_offset %llu and "
                               "target_offset %llu overlap",
                               (unsigned long long)bytes,
                               (unsigned long long)source_offset,
@@ -121,15 +106,13 @@ static enum tandem_status check_pattern(uint64_t offset, uint64_t bytes,
                                         uint32_t pattern_bytes)
 {
     if (pattern == NULL)
-        return last_error_set(TANDEM_INVALID_ARGUMENT, "fill: pattern is NULL");
+        return argument_error("fill: pattern is NULL");
     if (pattern_bytes != 1 && pattern_bytes != 2 && pattern_bytes != 4 &&
         pattern_bytes != 8)
-        return last_error_set(TANDEM_INVALID_ARGUMENT,
-                              "fill: pattern_bytes %u is not 1, 2, 4 or 8",
+        return argument_error("fill: pattern_bytes %u is not 1, 2, 4 or 8",
                               pattern_bytes);
     if (offset % pattern_bytes != 0 || bytes % pattern_bytes != 0)
-        return last_error_set(TANDEM_INVALID_ARGUMENT,
-                              "fill: offset %llu and bytes %llu must be "
+        return argument_error("fill: offset %llu and bytes %llu must be "
                               "multiples of pattern_bytes %u",
                               (unsigned long long)offset,
                               (unsigned long long)bytes, pattern_bytes);
@@ -141,8 +124,9 @@ enum tandem_status buffer_fill(struct tandem_stream *stream,
                                uint64_t bytes, const void *pattern,
                                uint32_t pattern_bytes)
 {
-    enum tandem_status status =
-        check_pattern(offset, bytes, pattern, pattern_bytes);
+    enum tandem_status status = stream_check(stream);
+    if (status == TANDEM_OK)
+        status = check_pattern(offset, bytes, pattern, pattern_bytes);
     if (status == TANDEM_OK)
         status = buffer_begin_command(stream, buffer, offset, bytes, "fill");
     if (status != TANDEM_OK || bytes == 0)
@@ -161,8 +145,6 @@ enum tandem_status buffer_fill(struct tandem_stream *stream,
     return TANDEM_OK;
 }
 
-/* ---- maps ---- */
-
 /* Address of a mapped range of 0 bytes, which OpenCL does not support. */
 static char empty_map;
 
@@ -178,8 +160,7 @@ static enum tandem_status check_map(struct tandem_stream *stream,
     if (status == TANDEM_OK && (flags & TANDEM_MAP_READ) != 0)
         status = buffer_check_poison(buffer);
     if (status == TANDEM_OK && flags == 0)
-        status = last_error_set(TANDEM_INVALID_ARGUMENT,
-                                "map: flags are 0; expected TANDEM_MAP_READ, "
+        status = argument_error("map: flags are 0; expected TANDEM_MAP_READ, "
                                 "TANDEM_MAP_WRITE or both");
     return status;
 }
@@ -231,10 +212,12 @@ enum tandem_status buffer_map(struct tandem_stream *stream,
 enum tandem_status buffer_unmap(struct tandem_stream *stream,
                                 struct tandem_buffer *buffer, void *memory)
 {
+    enum tandem_status status = stream_check(stream);
+    if (status != TANDEM_OK)
+        return status;
     if (!buffer_is_live(buffer) || buffer->device != stream->device ||
         atomic_load(&buffer->map_count) == 0 || memory == NULL)
-        return last_error_set(TANDEM_INVALID_ARGUMENT,
-                              "unmap: buffer %p is not mapped at %p",
+        return argument_error("unmap: buffer %p is not mapped at %p",
                               (void *)buffer, memory);
     if (memory == &empty_map) {
         atomic_fetch_sub(&buffer->map_count, 1);

@@ -18,27 +18,24 @@ static void list_add(struct tandem_event *event)
 {
     pthread_mutex_lock(&mutex);
     event->next = first_event;
+    event->link = &first_event;
     if (first_event != NULL)
-        first_event->previous = event;
+        first_event->link = &event->next;
     first_event = event;
     pthread_mutex_unlock(&mutex);
 }
 
 static void list_remove(struct tandem_event *event)
 {
-    if (event->previous != NULL)
-        event->previous->next = event->next;
-    else
-        first_event = event->next;
+    *event->link = event->next;
     if (event->next != NULL)
-        event->next->previous = event->previous;
+        event->next->link = event->link;
 }
 
 static enum tandem_status event_check(const struct tandem_event *event)
 {
     if (!handle_live(&events, event))
-        return last_error_set(TANDEM_INVALID_ARGUMENT,
-                              "event %p is NULL, destroyed or invalid",
+        return argument_error("event %p is NULL, destroyed or invalid",
                               (const void *)event);
     return device_check(event->device);
 }
@@ -52,8 +49,7 @@ enum tandem_status event_record(struct tandem_stream *stream,
         return status;
     struct tandem_event *event = handle_new(&events);
     if (event == NULL)
-        return last_error_set(TANDEM_OUT_OF_MEMORY,
-                              "event_record: out of host memory");
+        return memory_error("event_record: out of host memory");
     status = stream_enqueue_marker(stream, &event->event);
     if (status != TANDEM_OK) {
         handle_free(&events, event);
@@ -154,10 +150,8 @@ enum tandem_status event_enqueue_wait(struct tandem_stream *stream,
     if (status != TANDEM_OK)
         return status;
     if (event->device != stream->device)
-        return last_error_set(TANDEM_INVALID_ARGUMENT,
-                              "stream_wait_event: event %p is of another "
-                              "device",
-                              (void *)event);
+        return argument_error(
+            "stream_wait_event: event %p is of another device", (void *)event);
     if (event->stream == stream->id || atomic_load(&event->completed))
         return TANDEM_OK;
     status = flush_stream(event);
@@ -199,8 +193,7 @@ enum tandem_status event_elapsed_ns(struct tandem_event *start,
         return status;
     if (start->device != end->device || start->stream != end->stream ||
         !start->profiling)
-        return last_error_set(TANDEM_INVALID_ARGUMENT,
-                              "event_elapsed_ns: the events must belong to one "
+        return argument_error("event_elapsed_ns: the events must belong to one "
                               "stream with TANDEM_STREAM_PROFILING");
     status = end_time(start, &from);
     if (status == TANDEM_OK)

@@ -33,8 +33,7 @@ static enum tandem_status kernel_slots_grow(struct tandem_stream *stream)
                                                : INITIAL_KERNEL_SLOTS;
     struct stream_kernel *kernels = calloc(slots, sizeof(*kernels));
     if (kernels == NULL)
-        return last_error_set(TANDEM_OUT_OF_MEMORY,
-                              "launch: out of host memory");
+        return memory_error("launch: out of host memory");
     for (uint32_t i = 0; i < stream->kernel_slots; i++)
         if (stream->kernels[i].key != 0)
             *kernel_slot(kernels, slots, stream->kernels[i].key) =
@@ -61,8 +60,7 @@ static enum tandem_status kernel_create(struct tandem_stream *stream,
     created.params = malloc(step->param_bytes);
     if (created.params == NULL) {
         clReleaseKernel(created.kernel);
-        return last_error_set(TANDEM_OUT_OF_MEMORY,
-                              "launch: out of host memory");
+        return memory_error("launch: out of host memory");
     }
     *out_kernel = kernel_slot(stream->kernels, stream->kernel_slots, step->key);
     **out_kernel = created;
@@ -295,6 +293,16 @@ static enum tandem_status check_inputs_poison(const struct op_request *request)
     return status;
 }
 
+enum tandem_status launch_plan_for_device(struct tandem_device *device,
+                                          struct op_request *request,
+                                          struct launch_plan *out_plan)
+{
+    request->hardware = device->hardware;
+    request->group_log2 = device->programs.group_log2;
+    request->has_device_scope_visibility = device->has_device_scope_visibility;
+    return launch_plan_make(out_plan, request);
+}
+
 enum tandem_status launch_op(struct tandem_stream *stream,
                              struct op_request *request)
 {
@@ -305,10 +313,8 @@ enum tandem_status launch_op(struct tandem_stream *stream,
         status = check_inputs_poison(request);
     if (status != TANDEM_OK)
         return status;
-    request->has_device_scope_visibility = device->has_device_scope_visibility;
     do {
-        request->group_log2 = device->programs.group_log2;
-        status = launch_plan_make(&plan, request);
+        status = launch_plan_for_device(device, request, &plan);
         if (status == TANDEM_OK)
             status = launch_plan(stream, &plan);
     } while (status == TANDEM_NOT_READY);

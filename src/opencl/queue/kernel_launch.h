@@ -25,6 +25,11 @@ enum tandem_status launch_steps(struct tandem_stream *stream,
  * UNSUPPORTED.  Checks the tensors' buffers only if `buffers` is true. */
 enum tandem_status launch_check(const struct tandem_device *device,
                                 const struct op_request *request, bool buffers);
+/* Plans the kernels of an operator for the device.  Sets the members of
+ * `request` that depend on the device. */
+enum tandem_status launch_plan_for_device(struct tandem_device *device,
+                                          struct op_request *request,
+                                          struct launch_plan *out_plan);
 /* Checks the arguments of an operator, plans its kernels and enqueues them. */
 enum tandem_status launch_op(struct tandem_stream *stream,
                              struct op_request *request);

@@ -33,8 +33,7 @@ enum tandem_status stream_report_error(struct tandem_stream *stream,
 enum tandem_status stream_check(struct tandem_stream *stream)
 {
     if (!stream_is_live(stream))
-        return last_error_set(TANDEM_INVALID_ARGUMENT,
-                              "stream %p is NULL, destroyed or invalid",
+        return argument_error("stream %p is NULL, destroyed or invalid",
                               (void *)stream);
     enum tandem_status status = device_check(stream->device);
     if (status != TANDEM_OK)
@@ -119,15 +118,24 @@ enum tandem_status stream_flush(struct tandem_stream *stream)
 
 /* ---- waits ---- */
 
-/* Called after a command has failed.  Waits up to left_ns until the remaining
- * commands have completed, then returns `status`.  After a timeout, returns
- * NOT_READY, and the next wait reports the sticky error. */
-static enum tandem_status drain_after_failure(struct tandem_stream *stream,
-                                              enum tandem_status status,
-                                              uint64_t left_ns)
+/* Makes the failure `status` of a command the sticky error and waits until the
+ * remaining commands have completed.  timeout_ns is the timeout of the caller's
+ * wait, which began at start_ns.  Returns `status`, or NOT_READY after the
+ * timeout; the next wait then reports the sticky error. */
+static enum tandem_status wait_failed(struct tandem_stream *stream,
+                                      enum tandem_status status,
+                                      uint64_t start_ns, uint64_t timeout_ns)
 {
     struct tandem_device *device = stream->device;
     const uint64_t limit_ns = device_timeout_ns(device);
+    uint64_t left_ns = timeout_ns;
+    stream_fail(stream, status);
+    if (status == TANDEM_DEVICE_LOST)
+        return status;
+    if (timeout_ns != TANDEM_TIMEOUT_INFINITE) {
+        const uint64_t spent_ns = monotonic_ns() - start_ns;
+        left_ns = spent_ns < timeout_ns ? timeout_ns - spent_ns : 0;
+    }
     enum tandem_status drained = command_queue_drain(
         stream->queue, left_ns < limit_ns ? left_ns : limit_ns);
     if (drained == TANDEM_OK)
@@ -138,28 +146,12 @@ static enum tandem_status drain_after_failure(struct tandem_stream *stream,
     if (drained == TANDEM_NOT_READY)
         atomic_store(&device->must_leak, true);
     atomic_store(&device->lost, true);
-    return stream_fail(
-        stream,
-        last_error_set(TANDEM_DEVICE_LOST,
-                       "%s: a command has failed, and the driver does not "
-                       "report that the rest has completed; the device is "
-                       "lost: close it and open another",
-                       device->hardware->info.name));
-}
-
-/* Makes the failure `status` the sticky error, and drains the stream. */
-static enum tandem_status wait_failed(struct tandem_stream *stream,
-                                      enum tandem_status status,
-                                      uint64_t start_ns, uint64_t timeout_ns)
-{
-    stream_fail(stream, status);
-    if (status == TANDEM_DEVICE_LOST)
-        return status;
-    if (timeout_ns == TANDEM_TIMEOUT_INFINITE)
-        return drain_after_failure(stream, status, timeout_ns);
-    const uint64_t spent_ns = monotonic_ns() - start_ns;
-    return drain_after_failure(
-        stream, status, spent_ns < timeout_ns ? timeout_ns - spent_ns : 0);
+    last_error_set(TANDEM_DEVICE_LOST,
+                   "%s: a command has failed, and the driver does not report "
+                   "that the rest has completed; the device is lost: close it "
+                   "and open another",
+                   device->hardware->info.name);
+    return stream_fail(stream, TANDEM_DEVICE_LOST);
 }
 
 enum tandem_status stream_wait(struct tandem_stream *stream, cl_event event,

@@ -6,8 +6,8 @@
 
 #include "opencl/device/cl_status.h"
 #include "opencl/memory/deferred_release.h"
+#include "opencl/memory/pinned_memory.h"
 #include "opencl/queue/kernel_launch.h"
-#include "opencl/queue/readback_buffer.h"
 
 static void list_add(struct tandem_stream *stream)
 {
@@ -15,8 +15,9 @@ static void list_add(struct tandem_stream *stream)
     pthread_mutex_lock(&device->mutex);
     stream->id = ++device->next_stream_id;
     stream->next = device->streams;
+    stream->link = &device->streams;
     if (stream->next != NULL)
-        stream->next->previous = stream;
+        stream->next->link = &stream->next;
     device->streams = stream;
     pthread_mutex_unlock(&device->mutex);
 }
@@ -27,12 +28,9 @@ static void list_remove(struct tandem_stream *stream)
     struct tandem_device *device = stream->device;
     pthread_mutex_lock(&device->mutex);
     handle_hide(stream);
-    if (stream->previous != NULL)
-        stream->previous->next = stream->next;
-    else
-        device->streams = stream->next;
+    *stream->link = stream->next;
     if (stream->next != NULL)
-        stream->next->previous = stream->previous;
+        stream->next->link = stream->link;
     pthread_mutex_unlock(&device->mutex);
 }
 
@@ -43,8 +41,7 @@ enum tandem_status stream_create(struct tandem_device *device, uint32_t flags,
     *out_stream = NULL;
     struct tandem_stream *stream = handle_new(&stream_handles);
     if (stream == NULL)
-        return last_error_set(TANDEM_OUT_OF_MEMORY,
-                              "stream_create: out of host memory");
+        return memory_error("stream_create: out of host memory");
     cl_command_queue_properties properties =
         (flags & TANDEM_STREAM_PROFILING) != 0 ? CL_QUEUE_PROFILING_ENABLE : 0;
     stream->queue = clCreateCommandQueue(device->context, device->hardware->id,
@@ -97,7 +94,8 @@ void stream_release(struct tandem_stream *stream)
     if (!last)
         return;
     staging_finish(stream);
-    readback_finish(stream);
+    if (stream->readback != NULL)
+        pinned_free(device, stream->readback);
     if (stream->arrival_counters != NULL)
         buffer_destroy(stream->arrival_counters);
     stream_kernels_free(stream);
@@ -115,27 +113,16 @@ void stream_destroy(struct tandem_stream *stream)
 
 /* ---- all streams of a device ---- */
 
-struct tandem_stream *stream_acquire(struct tandem_device *device, uint64_t id)
-{
-    pthread_mutex_lock(&device->mutex);
-    struct tandem_stream *stream = device->streams;
-    while (stream != NULL && stream->id != id)
-        stream = stream->next;
-    if (stream != NULL)
-        stream->references++;
-    pthread_mutex_unlock(&device->mutex);
-    return stream;
-}
-
-/* Acquires the stream with the lowest id above `id`, or returns NULL.  Callers
- * can thus visit all streams without holding device.mutex. */
-static struct tandem_stream *stream_acquire_next(struct tandem_device *device,
-                                                 uint64_t id)
+/* Acquires the stream with the lowest id from `first` to `last`, or returns
+ * NULL.  Callers can thus use all streams without holding device.mutex. */
+static struct tandem_stream *acquire_in_range(struct tandem_device *device,
+                                              uint64_t first, uint64_t last)
 {
     struct tandem_stream *found = NULL;
     pthread_mutex_lock(&device->mutex);
     for (struct tandem_stream *at = device->streams; at != NULL; at = at->next)
-        if (at->id > id && (found == NULL || at->id < found->id))
+        if (at->id >= first && at->id <= last &&
+            (found == NULL || at->id < found->id))
             found = at;
     if (found != NULL)
         found->references++;
@@ -143,11 +130,16 @@ static struct tandem_stream *stream_acquire_next(struct tandem_device *device,
     return found;
 }
 
+struct tandem_stream *stream_acquire(struct tandem_device *device, uint64_t id)
+{
+    return acquire_in_range(device, id, id);
+}
+
 void streams_trim(struct tandem_device *device)
 {
     uint64_t id = 0;
     struct tandem_stream *stream;
-    while ((stream = stream_acquire_next(device, id)) != NULL) {
+    while ((stream = acquire_in_range(device, id + 1, UINT64_MAX)) != NULL) {
         id = stream->id;
         staging_trim(stream);
         stream_release(stream);
@@ -161,7 +153,7 @@ enum tandem_status streams_synchronize(struct tandem_device *device,
     char message[512] = "";
     uint64_t id = 0;
     struct tandem_stream *stream;
-    while ((stream = stream_acquire_next(device, id)) != NULL) {
+    while ((stream = acquire_in_range(device, id + 1, UINT64_MAX)) != NULL) {
         id = stream->id;
         enum tandem_status status = stream_synchronize_live(stream, timeout_ns);
         if (first == TANDEM_OK && status != TANDEM_OK) {

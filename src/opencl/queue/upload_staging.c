@@ -58,20 +58,18 @@ static void segment_free(struct tandem_device *device,
         deferred_release_add(segment->mem, segment->memory, NULL);
         return;
     }
-    if (segment->mem == NULL) {
-        free(segment->memory);
-        return;
-    }
     cl_event event = NULL;
     cl_int code;
-    if (!atomic_load(&device->lost) &&
-        clEnqueueUnmapMemObject(device->utility, segment->mem, segment->memory,
-                                0, NULL, &event) == CL_SUCCESS &&
-        deferred_release_wait_mem(device, device->utility, segment->mem, event,
-                                  device_timeout_ns(device),
-                                  &code) == TANDEM_NOT_READY)
-        return;
-    clReleaseMemObject(segment->mem);
+    if (segment->mem == NULL)
+        free(segment->memory);
+    else if (atomic_load(&device->lost) ||
+             clEnqueueUnmapMemObject(device->utility, segment->mem,
+                                     segment->memory, 0, NULL,
+                                     &event) != CL_SUCCESS ||
+             deferred_release_wait_mem(device, device->utility, segment->mem,
+                                       event, device_timeout_ns(device),
+                                       &code) != TANDEM_NOT_READY)
+        clReleaseMemObject(segment->mem);
 }
 
 /* Returns true if the segment may be used again.  If a write command that reads
@@ -124,10 +122,9 @@ static enum tandem_status segment_wait(struct tandem_stream *stream,
     if (status == TANDEM_OK)
         stream_mark_completed(stream, segment->seqno);
     if (status == TANDEM_NOT_READY)
-        return last_error_set(status,
-                              "upload: earlier work still uses the stream's "
-                              "staging memory: try again later, or close the "
-                              "device");
+        return last_error_set(
+            status, "upload: earlier work still uses the stream's staging "
+                    "memory: try again later, or close the device");
     return status;
 }
 
@@ -220,8 +217,6 @@ void staging_commit(struct tandem_stream *stream,
     segment->seqno = atomic_load(&stream->issued_seqno);
 }
 
-/* ---- start and end ---- */
-
 void staging_start(struct staging *staging)
 {
     pthread_mutex_init(&staging->mutex, NULL);
@@ -247,12 +242,11 @@ void staging_trim(struct tandem_stream *stream)
     while (count < staging->count &&
            segment_is_free(stream, &staging->segments[count]))
         count++;
-    if (count == staging->count) {
-        memcpy(segments, staging->segments, count * sizeof(segments[0]));
+    if (count == staging->count)
         staging->count = staging->current = 0;
-    } else {
+    else
         count = 0;
-    }
+    memcpy(segments, staging->segments, count * sizeof(segments[0]));
     pthread_mutex_unlock(&staging->mutex);
     for (uint32_t i = 0; i < count; i++)
         segment_free(stream->device, &segments[i]);

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "opencl/device/event_wait.h"
+#include "opencl/device/event_poll.h"
 #include "opencl/memory/pinned_memory.h"
 #include "opencl/queue/buffer_commands.h"
 #include "opencl/transfer/mapped_transfer.h"
@@ -57,7 +57,7 @@ static bool path_may_still_be_timed(const struct tandem_device *device,
         return !bulk->ring.unavailable;
     return path == TRANSFER_PATH_DIRECT ||
            (device->hardware->unified &&
-            mapped_memory_may_be_coherent(bulk->map_coherence));
+            bulk->map_coherence != COHERENCE_FAILED);
 }
 
 static void path_timing_add(struct tandem_device *device,
@@ -91,49 +91,34 @@ static void path_timing_add(struct tandem_device *device,
                timing->best_rate[TRANSFER_PATH_DIRECT]);
 }
 
-static enum tandem_status transfer_direct(struct tandem_stream *stream,
-                                          struct tandem_buffer *buffer,
-                                          uint64_t offset, void *host,
-                                          uint64_t bytes, bool upload,
+static enum tandem_status transfer_direct(const struct transfer *transfer,
                                           uint64_t deadline_ns)
 {
-    if (upload)
-        return buffer_enqueue_write(stream, buffer, offset, host, bytes,
-                                    CL_TRUE, NULL);
-    if (deadline_ns == TANDEM_TIMEOUT_INFINITE)
-        return buffer_enqueue_read(stream, buffer, offset, host, bytes, CL_TRUE,
-                                   NULL);
-    return buffer_read(stream, buffer, offset, host, bytes,
-                       remaining_ns(deadline_ns, UINT64_MAX - 1));
+    return transfer->upload || deadline_ns == TANDEM_TIMEOUT_INFINITE
+               ? transfer_enqueue(transfer, CL_TRUE, NULL)
+               : transfer_wait(transfer,
+                               remaining_ns(deadline_ns, UINT64_MAX - 1));
 }
 
-static enum tandem_status transfer_bulk(struct tandem_stream *stream,
-                                        struct tandem_buffer *buffer,
-                                        uint64_t offset, void *host,
-                                        uint64_t bytes, bool upload,
-                                        uint64_t deadline_ns)
+enum tandem_status bulk_transfer_run(const struct transfer *transfer,
+                                     uint64_t deadline_ns)
 {
-    struct tandem_device *device = stream->device;
+    const uint64_t bytes = transfer->bytes;
+    struct tandem_device *device = transfer->stream->device;
     struct bulk_transfer *bulk = &device->bulk_transfer;
-    struct path_timing *timing = &bulk->timings[upload][bytes >= LARGE_BYTES];
-    enum tandem_status status;
+    struct path_timing *timing =
+        &bulk->timings[transfer->upload][bytes >= LARGE_BYTES];
     /* Leave pinned memory to the driver, which transfers it without a copy. */
-    if (pinned_contains(device, host, bytes) ||
+    if (pinned_contains(device, transfer->host, bytes) ||
         pthread_mutex_trylock(&bulk->mutex) != 0)
-        return transfer_direct(stream, buffer, offset, host, bytes, upload,
-                               deadline_ns);
-    enum transfer_path path = path_choose(stream, timing, bytes);
+        return transfer_direct(transfer, deadline_ns);
+    enum transfer_path path = path_choose(transfer->stream, timing, bytes);
     const uint64_t start_ns = monotonic_ns();
-    if (path == TRANSFER_PATH_RING)
-        status = pinned_ring_transfer(stream, buffer, offset, host, bytes,
-                                      upload, deadline_ns);
-    else if (path == TRANSFER_PATH_MAPPED)
-        status = mapped_transfer_run(
-            stream, buffer, offset, host, bytes, upload,
-            remaining_ns(deadline_ns, device_timeout_ns(device)));
-    else
-        status = transfer_direct(stream, buffer, offset, host, bytes, upload,
-                                 deadline_ns);
+    enum tandem_status status =
+        path == TRANSFER_PATH_RING ? pinned_ring_transfer(transfer, deadline_ns)
+        : path == TRANSFER_PATH_MAPPED
+            ? mapped_transfer_run(transfer, deadline_ns)
+            : transfer_direct(transfer, deadline_ns);
     if (status == TANDEM_OK)
         path_timing_add(device, timing, path, bytes, monotonic_ns() - start_ns);
     pthread_mutex_unlock(&bulk->mutex);
@@ -172,25 +157,6 @@ void bulk_copy_to_staging(struct tandem_device *device, void *target,
     pthread_mutex_unlock(&bulk->mutex);
 }
 
-enum tandem_status bulk_upload(struct tandem_stream *stream,
-                               struct tandem_buffer *buffer, uint64_t offset,
-                               const void *source, uint64_t bytes)
-{
-    return transfer_bulk(stream, buffer, offset, (void *)(uintptr_t)source,
-                         bytes, true, TANDEM_TIMEOUT_INFINITE);
-}
-
-enum tandem_status bulk_download(struct tandem_stream *stream,
-                                 struct tandem_buffer *buffer, uint64_t offset,
-                                 void *target, uint64_t bytes,
-                                 uint64_t deadline_ns)
-{
-    return transfer_bulk(stream, buffer, offset, target, bytes, false,
-                         deadline_ns);
-}
-
-/* ---- start and end ---- */
-
 void bulk_transfer_start(struct bulk_transfer *bulk, uint64_t max_threads)
 {
     pthread_mutex_init(&bulk->mutex, NULL);
@@ -221,7 +187,8 @@ void bulk_transfer_trim(struct tandem_device *device)
     struct bulk_transfer *bulk = &device->bulk_transfer;
     if (pthread_mutex_trylock(&bulk->mutex) != 0)
         return;
-    void *ring = pinned_ring_detach(&bulk->ring);
+    void *ring = bulk->ring.memory;
+    bulk->ring.memory = NULL;
     pthread_mutex_unlock(&bulk->mutex);
     if (ring != NULL)
         pinned_free(device, ring);

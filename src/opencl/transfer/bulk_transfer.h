@@ -13,16 +13,17 @@
 #define TANDEM_OPENCL_TRANSFER_BULK_TRANSFER_H
 
 #include <pthread.h>
-#include <stdatomic.h>
 #include <tandem/backend.h>
 
-#include "opencl/device/cl_api.h"
 #include "opencl/transfer/copy_threads.h"
 #include "opencl/transfer/pinned_ring.h"
 
 /* Minimum size of a bulk transfer. The caller's thread copies smaller
- * transfers; see upload_staging.h and readback_buffer.h. */
+ * transfers; see upload_staging.h and transfer.c. */
 #define MIN_BULK_BYTES ((uint64_t)128 << 10)
+
+/* Result of a test whether memory that host and device share is coherent. */
+enum coherence { COHERENCE_UNKNOWN, COHERENCE_PASSED, COHERENCE_FAILED };
 
 enum transfer_path {
     TRANSFER_PATH_DIRECT,
@@ -43,7 +44,7 @@ struct bulk_transfer {
     pthread_mutex_t mutex; /* held while the ring or a mapped buffer is used */
     struct copy_threads threads;
     struct pinned_ring ring;
-    uint32_t map_coherence; /* coherence test's result; 0 if it has not run */
+    enum coherence map_coherence;     /* of mapped buffers */
     struct path_timing timings[2][2]; /* [is upload][is large] */
     /* Two fields set by test.transfer_path, an option passed to open.
      * forced_path is the path of all bulk transfers, or -1. If force_staging is
@@ -73,16 +74,11 @@ bool bulk_transfer_prefers_staging(struct tandem_device *device,
  * idle and the size is that of a bulk transfer. */
 void bulk_copy_to_staging(struct tandem_device *device, void *target,
                           const void *source, uint64_t bytes);
-/* bulk_upload and bulk_download transfer at least MIN_BULK_BYTES on a stream
- * without unfinished commands, and wait for completion. A failed download may
- * have written a part of the target. bulk_download returns NOT_READY at
- * deadline_ns, a time of monotonic_ns. The target is then still in use. */
-enum tandem_status bulk_upload(struct tandem_stream *stream,
-                               struct tandem_buffer *buffer, uint64_t offset,
-                               const void *source, uint64_t bytes);
-enum tandem_status bulk_download(struct tandem_stream *stream,
-                                 struct tandem_buffer *buffer, uint64_t offset,
-                                 void *target, uint64_t bytes,
-                                 uint64_t deadline_ns);
+/* Runs a transfer of at least MIN_BULK_BYTES on a stream without unfinished
+ * commands, and waits for completion. A failed download may have written a part
+ * of the target. A download returns NOT_READY at deadline_ns, a time of
+ * monotonic_ns. The target is then still in use. */
+enum tandem_status bulk_transfer_run(const struct transfer *transfer,
+                                     uint64_t deadline_ns);
 
 #endif

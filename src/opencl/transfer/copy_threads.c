@@ -37,8 +37,6 @@ static void relax(void)
 #endif
 }
 
-/* ---- chunks ---- */
-
 /* Copies with stores that bypass the CPU caches, because a device reads cached
  * data more slowly than data in memory. */
 static void copy_non_temporal(unsigned char *to, const unsigned char *from,
@@ -64,14 +62,6 @@ static void copy_non_temporal(unsigned char *to, const unsigned char *from,
 #else
     memcpy(to, from, (size_t)bytes);
 #endif
-}
-
-static uint64_t slot_chunks(const struct copy_threads *threads, uint64_t s)
-{
-    const struct copy_job *job = &threads->job;
-    uint64_t left = job->bytes - s * job->slot_bytes;
-    uint64_t bytes = left < job->slot_bytes ? left : job->slot_bytes;
-    return (bytes + threads->chunk_bytes - 1) / threads->chunk_bytes;
 }
 
 static void copy_chunk(struct copy_threads *threads, uint64_t chunk)
@@ -104,8 +94,6 @@ bool copy_threads_run_chunk(struct copy_threads *threads)
     copy_chunk(threads, chunk - threads->first_chunk);
     return true;
 }
-
-/* ---- threads ---- */
 
 static bool has_work(struct copy_threads *threads)
 {
@@ -181,17 +169,6 @@ void copy_threads_finish(struct copy_threads *threads)
     pthread_mutex_destroy(&threads->mutex);
 }
 
-/* ---- for the caller ---- */
-
-static uint64_t chunk_size(const struct copy_threads *threads,
-                           uint64_t slot_bytes)
-{
-    uint64_t bytes = MIN_COPY_CHUNK_BYTES;
-    while (bytes < MAX_COPY_CHUNK_BYTES && bytes * threads->wanted < slot_bytes)
-        bytes *= 2;
-    return bytes;
-}
-
 void copy_threads_begin(struct copy_threads *threads,
                         const struct copy_job *job)
 {
@@ -199,15 +176,20 @@ void copy_threads_begin(struct copy_threads *threads,
         threads_start(threads);
     threads->job = *job;
     threads->process = getpid();
-    threads->chunk_bytes = chunk_size(threads, job->slot_bytes);
+    threads->chunk_bytes = MIN_COPY_CHUNK_BYTES;
+    while (threads->chunk_bytes < MAX_COPY_CHUNK_BYTES &&
+           threads->chunk_bytes * threads->wanted < job->slot_bytes)
+        threads->chunk_bytes *= 2;
     threads->first_chunk = atomic_load(&threads->next);
 }
 
 void copy_threads_post_slot(struct copy_threads *threads, uint64_t s)
 {
-    uint64_t chunks = slot_chunks(threads, s);
-    atomic_store(&threads->chunks_left[s % threads->job.slots],
-                 (uint32_t)chunks);
+    const struct copy_job *job = &threads->job;
+    uint64_t left = job->bytes - s * job->slot_bytes;
+    uint64_t bytes = left < job->slot_bytes ? left : job->slot_bytes;
+    uint64_t chunks = (bytes + threads->chunk_bytes - 1) / threads->chunk_bytes;
+    atomic_store(&threads->chunks_left[s % job->slots], (uint32_t)chunks);
     atomic_fetch_add(&threads->limit, chunks);
     if (atomic_load(&threads->sleeping) == 0)
         return;

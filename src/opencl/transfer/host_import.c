@@ -44,18 +44,16 @@ static void test_free(void *user)
 
 static struct coherence_test *test_create(struct tandem_device *device)
 {
-    cl_int code = CL_SUCCESS;
+    cl_int code = CL_OUT_OF_HOST_MEMORY;
     struct coherence_test *test = calloc(1, sizeof(*test));
     if (test == NULL)
         return NULL;
     test->memory = aligned_alloc(PAGE_BYTES, TEST_BYTES);
-    if (test->memory == NULL) {
-        free(test);
-        return NULL;
+    if (test->memory != NULL) {
+        memset(test->memory, 0, TEST_BYTES);
+        test->queue = clCreateCommandQueue(device->context,
+                                           device->hardware->id, 0, &code);
     }
-    memset(test->memory, 0, TEST_BYTES);
-    test->queue =
-        clCreateCommandQueue(device->context, device->hardware->id, 0, &code);
     if (code == CL_SUCCESS)
         test->mem = clCreateBuffer(device->context,
                                    CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR,
@@ -149,12 +147,10 @@ static const struct tandem_op test_op = {.struct_size = sizeof(test_op),
 static const struct tandem_tensor_desc test_desc = {
     .dtype = TANDEM_F32, .rank = 1, .shape = {TEST_FLOATS}, .strides = {1}};
 
-static struct op_request test_request(const struct tandem_device *device,
-                                      const struct tandem_tensor_desc **in,
+static struct op_request test_request(const struct tandem_tensor_desc **in,
                                       const struct tandem_tensor_desc **out)
 {
-    return (struct op_request){.hardware = device->hardware,
-                               .op = &test_op,
+    return (struct op_request){.op = &test_op,
                                .inputs = in,
                                .input_count = 1,
                                .outputs = out,
@@ -168,7 +164,7 @@ static bool kernels_coherence_test(struct tandem_device *device,
 {
     struct tandem_tensor_desc descs[2] = {test_desc, test_desc};
     const struct tandem_tensor_desc *in = &descs[0], *out = &descs[1];
-    const struct op_request request = test_request(device, &in, &out);
+    const struct op_request request = test_request(&in, &out);
     struct tandem_buffer *from = NULL, *to = NULL;
     struct tandem_stream *stream = NULL;
     float *floats = (float *)(void *)memory;
@@ -208,19 +204,16 @@ static bool coherence_test_run(struct tandem_device *device)
     return shared;
 }
 
-enum { UNKNOWN, YES, NO };
-
 void import_prepare(struct tandem_device *device)
 {
     const struct platform_device *hardware = device->hardware;
     const struct tandem_tensor_desc *in = &test_desc, *out = &test_desc;
     struct launch_plan plan;
     if (hardware->info.kind == TANDEM_DEVICE_CPU || !hardware->unified ||
-        atomic_load(&device->shares_memory) != UNKNOWN)
+        atomic_load(&device->shares_memory) != COHERENCE_UNKNOWN)
         return;
-    struct op_request request = test_request(device, &in, &out);
-    request.group_log2 = device->programs.group_log2;
-    if (launch_plan_make(&plan, &request) != TANDEM_OK)
+    struct op_request request = test_request(&in, &out);
+    if (launch_plan_for_device(device, &request, &plan) != TANDEM_OK)
         return;
     for (uint32_t i = 0; i < plan.step_count; i++)
         if (variant_key_needs_build(plan.step[i].key))
@@ -230,11 +223,12 @@ void import_prepare(struct tandem_device *device)
 static bool shares_memory(struct tandem_device *device)
 {
     int known = atomic_load(&device->shares_memory);
-    if (known == UNKNOWN) {
-        known = coherence_test_run(device) ? YES : NO;
+    if (known == COHERENCE_UNKNOWN) {
+        known =
+            coherence_test_run(device) ? COHERENCE_PASSED : COHERENCE_FAILED;
         atomic_store(&device->shares_memory, known);
     }
-    return known == YES;
+    return known == COHERENCE_PASSED;
 }
 
 enum tandem_status import_memory(struct tandem_device *device, void *memory,

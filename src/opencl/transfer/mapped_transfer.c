@@ -6,11 +6,10 @@
 
 #include "opencl/device/cl_status.h"
 #include "opencl/device/event_wait.h"
+#include "opencl/queue/buffer_commands.h"
 #include "opencl/queue/hazard_tracking.h"
 
 #define TEST_BYTES 4096u
-
-/* ---- one map ---- */
 
 /* Counts an enqueued command as issued, waits for it and releases its event. If
  * enqueuing failed with the error `code`, only reports the error. */
@@ -60,25 +59,24 @@ static enum tandem_status unmap(struct tandem_stream *stream, cl_mem mem,
                          "clEnqueueUnmapMemObject");
 }
 
-/* ---- transfers ---- */
-
-enum tandem_status mapped_transfer_run(struct tandem_stream *stream,
-                                       struct tandem_buffer *buffer,
-                                       uint64_t offset, void *host,
-                                       uint64_t bytes, bool upload,
-                                       uint64_t limit_ns)
+enum tandem_status mapped_transfer_run(const struct transfer *transfer,
+                                       uint64_t deadline_ns)
 {
+    struct tandem_stream *stream = transfer->stream;
+    struct tandem_device *device = stream->device;
+    const cl_mem mem = transfer->buffer->mem;
     void *mapped;
     enum tandem_status status =
-        map(stream, buffer->mem, offset, bytes, upload, limit_ns, &mapped);
+        map(stream, mem, transfer->offset, transfer->bytes, transfer->upload,
+            remaining_ns(deadline_ns, device_timeout_ns(device)), &mapped);
     if (status != TANDEM_OK)
         return status;
-    if (mapped != host) /* an imported buffer is mapped at `host` */
-        copy_threads_copy(&stream->device->bulk_transfer.threads, host, mapped,
-                          bytes, upload);
-    status = unmap(stream, buffer->mem, mapped);
+    if (mapped != transfer->host) /* an imported buffer is mapped at `host` */
+        copy_threads_copy(&device->bulk_transfer.threads, transfer->host,
+                          mapped, transfer->bytes, transfer->upload);
+    status = unmap(stream, mem, mapped);
     if (status == TANDEM_OK)
-        stream_note_use(stream, buffer, upload);
+        stream_note_use(stream, transfer->buffer, transfer->upload);
     return status;
 }
 
@@ -134,17 +132,11 @@ static bool coherence_test(struct tandem_stream *stream)
     return right;
 }
 
-enum { UNKNOWN, YES, NO };
-
-bool mapped_memory_may_be_coherent(uint32_t coherence)
-{
-    return coherence != NO;
-}
-
 bool mapped_memory_is_coherent(struct tandem_stream *stream,
-                               uint32_t *coherence)
+                               enum coherence *coherence)
 {
-    if (*coherence == UNKNOWN)
-        *coherence = coherence_test(stream) ? YES : NO;
-    return *coherence == YES;
+    if (*coherence == COHERENCE_UNKNOWN)
+        *coherence =
+            coherence_test(stream) ? COHERENCE_PASSED : COHERENCE_FAILED;
+    return *coherence == COHERENCE_PASSED;
 }

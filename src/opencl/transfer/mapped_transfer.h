@@ -8,18 +8,13 @@
 
 #include "opencl/queue/stream.h"
 
-/* Returns true if the device passes the coherence test. If *coherence is 0,
- * runs the test and stores its result in *coherence. */
+/* Returns true if the device passes the coherence test. Runs the test if its
+ * result is unknown, and stores the result in *coherence. */
 bool mapped_memory_is_coherent(struct tandem_stream *stream,
-                               uint32_t *coherence);
-/* Returns true if the coherence test has passed or has not run yet. */
-bool mapped_memory_may_be_coherent(uint32_t coherence);
-/* Transfers like bulk_upload or bulk_download. limit_ns is the timeout of the
- * driver's command that maps the buffer. */
-enum tandem_status mapped_transfer_run(struct tandem_stream *stream,
-                                       struct tandem_buffer *buffer,
-                                       uint64_t offset, void *host,
-                                       uint64_t bytes, bool upload,
-                                       uint64_t limit_ns);
+                               enum coherence *coherence);
+/* Transfers like bulk_transfer_run. Returns NOT_READY if the driver has not
+ * mapped the buffer at deadline_ns. */
+enum tandem_status mapped_transfer_run(const struct transfer *transfer,
+                                       uint64_t deadline_ns);
 
 #endif

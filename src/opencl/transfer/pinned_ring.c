@@ -5,7 +5,7 @@
 #include <sched.h>
 
 #include "opencl/device/cl_status.h"
-#include "opencl/device/event_wait.h"
+#include "opencl/device/event_poll.h"
 #include "opencl/memory/pinned_memory.h"
 #include "opencl/queue/buffer_commands.h"
 
@@ -42,11 +42,9 @@ struct command {
  * copied. `started`, `midway` and `done` are the numbers of the next commands
  * to reach a stage. */
 struct ring_transfer {
-    struct tandem_stream *stream;
-    struct tandem_buffer *buffer;
-    uint64_t offset;
+    const struct transfer *request;
+    unsigned char *ring; /* the memory of the ring */
     struct copy_threads *threads;
-    const struct copy_job *job;
     uint64_t deadline_ns; /* TANDEM_TIMEOUT_INFINITE means none */
     uint64_t started, midway, done;
     uint64_t started_bytes, done_bytes;
@@ -62,8 +60,8 @@ static struct command *command_at(struct ring_transfer *transfer, uint64_t i)
 static uint64_t next_bytes(const struct ring_transfer *transfer)
 {
     uint64_t started = transfer->started_bytes;
-    uint64_t left = transfer->job->bytes - started;
-    uint64_t bytes = transfer->job->to_ring ? started : left / 2;
+    uint64_t left = transfer->request->bytes - started;
+    uint64_t bytes = transfer->request->upload ? started : left / 2;
     uint64_t until_wrap = RING_BYTES - started % RING_BYTES;
     bytes = bytes / SLOT_BYTES * SLOT_BYTES;
     if (bytes < SLOT_BYTES)
@@ -78,7 +76,7 @@ static uint64_t next_bytes(const struct ring_transfer *transfer)
 /* Returns true if there is a next command and the ring has space for it. */
 static bool can_start_next(const struct ring_transfer *transfer)
 {
-    return transfer->started_bytes < transfer->job->bytes &&
+    return transfer->started_bytes < transfer->request->bytes &&
            transfer->started < transfer->done + MAX_COMMANDS &&
            transfer->started_bytes + next_bytes(transfer) <=
                transfer->done_bytes + RING_BYTES;
@@ -124,17 +122,13 @@ static bool command_is_copied(struct ring_transfer *transfer,
 static enum tandem_status command_enqueue(struct ring_transfer *transfer,
                                           struct command *command)
 {
-    uint64_t offset = transfer->offset + command->offset;
-    unsigned char *memory = transfer->job->ring + command->offset % RING_BYTES;
+    struct transfer part = *transfer->request;
+    part.offset += command->offset;
+    part.host = transfer->ring + command->offset % RING_BYTES;
+    part.bytes = command->bytes;
     enum tandem_status status =
-        transfer->job->to_ring
-            ? buffer_enqueue_write(transfer->stream, transfer->buffer, offset,
-                                   memory, command->bytes, CL_FALSE,
-                                   &command->event)
-            : buffer_enqueue_read(transfer->stream, transfer->buffer, offset,
-                                  memory, command->bytes, CL_FALSE,
-                                  &command->event);
-    return status == TANDEM_OK ? stream_flush(transfer->stream) : status;
+        transfer_enqueue(&part, CL_FALSE, &command->event);
+    return status == TANDEM_OK ? stream_flush(part.stream) : status;
 }
 
 /* Returns NOT_READY, with no error message, if the command is still running. */
@@ -147,7 +141,7 @@ static enum tandem_status command_query(struct ring_transfer *transfer,
         return TANDEM_NOT_READY;
     clReleaseEvent(command->event);
     command->event = NULL;
-    return status_from_cl(transfer->stream->device,
+    return status_from_cl(transfer->request->stream->device,
                           code != CL_SUCCESS ? code : state, "a transfer");
 }
 
@@ -214,7 +208,7 @@ static enum tandem_status download_step(struct ring_transfer *transfer,
  * other work, or this process is a fork, which has no copy threads. */
 static enum tandem_status wait_idle(struct ring_transfer *transfer)
 {
-    const bool upload = transfer->job->to_ring;
+    const bool upload = transfer->request->upload;
     uint64_t next = upload ? transfer->done : transfer->midway;
     cl_int state;
     if (copy_threads_are_lost(transfer->threads))
@@ -223,7 +217,7 @@ static enum tandem_status wait_idle(struct ring_transfer *transfer)
         sched_yield();
         return TANDEM_OK;
     }
-    uint64_t limit_ns = device_timeout_ns(transfer->stream->device);
+    uint64_t limit_ns = device_timeout_ns(transfer->request->stream->device);
     cl_int code =
         poll_event(command_at(transfer, next)->event,
                    remaining_ns(transfer->deadline_ns, limit_ns), &state);
@@ -234,13 +228,13 @@ static enum tandem_status wait_idle(struct ring_transfer *transfer)
 
 static enum tandem_status run_commands(struct ring_transfer *transfer)
 {
-    const uint64_t bytes = transfer->job->bytes;
+    const uint64_t bytes = transfer->request->bytes;
     enum tandem_status status = TANDEM_OK;
     uint32_t idle = 0;
     bool progress;
     while (status == TANDEM_OK && transfer->done_bytes < bytes) {
-        status = transfer->job->to_ring ? upload_step(transfer, &progress)
-                                        : download_step(transfer, &progress);
+        status = transfer->request->upload ? upload_step(transfer, &progress)
+                                           : download_step(transfer, &progress);
         if (progress || copy_threads_run_chunk(transfer->threads))
             idle = 0;
         else if (status == TANDEM_OK && ++idle > IDLE_ITERATIONS)
@@ -256,7 +250,7 @@ static enum tandem_status run_commands(struct ring_transfer *transfer)
  * complete.  The driver may then still use the ring. */
 static bool drain_commands(struct ring_transfer *transfer)
 {
-    uint64_t limit_ns = device_timeout_ns(transfer->stream->device);
+    uint64_t limit_ns = device_timeout_ns(transfer->request->stream->device);
     if (transfer->deadline_ns != TANDEM_TIMEOUT_INFINITE && GRACE_NS < limit_ns)
         limit_ns = GRACE_NS;
     bool completed = copy_threads_drain(transfer->threads);
@@ -288,28 +282,23 @@ static enum tandem_status report_failure(const struct ring_transfer *transfer,
         transfer->deadline_ns != TANDEM_TIMEOUT_INFINITE
             ? "a transfer of %llu bytes has not completed in time"
             : "a transfer of %llu bytes does not complete: close the device",
-        (unsigned long long)transfer->job->bytes);
+        (unsigned long long)transfer->request->bytes);
 }
 
-enum tandem_status pinned_ring_transfer(struct tandem_stream *stream,
-                                        struct tandem_buffer *buffer,
-                                        uint64_t offset, unsigned char *host,
-                                        uint64_t bytes, bool upload,
+enum tandem_status pinned_ring_transfer(const struct transfer *request,
                                         uint64_t deadline_ns)
 {
-    struct bulk_transfer *bulk = &stream->device->bulk_transfer;
-    const struct copy_job job = {.host = host,
+    struct bulk_transfer *bulk = &request->stream->device->bulk_transfer;
+    const struct copy_job job = {.host = request->host,
                                  .ring = bulk->ring.memory,
-                                 .bytes = bytes,
+                                 .bytes = request->bytes,
                                  .slot_bytes = SLOT_BYTES,
                                  .slots = RING_BYTES / SLOT_BYTES,
-                                 .to_ring = upload,
+                                 .to_ring = request->upload,
                                  .non_temporal_bytes = NON_TEMPORAL_BYTES};
-    struct ring_transfer transfer = {.stream = stream,
-                                     .buffer = buffer,
-                                     .offset = offset,
+    struct ring_transfer transfer = {.request = request,
+                                     .ring = bulk->ring.memory,
                                      .threads = &bulk->threads,
-                                     .job = &job,
                                      .deadline_ns = deadline_ns};
     copy_threads_begin(&bulk->threads, &job);
     enum tandem_status status = run_commands(&transfer);
@@ -323,17 +312,6 @@ enum tandem_status pinned_ring_transfer(struct tandem_stream *stream,
     return report_failure(&transfer, status);
 }
 
-/* ---- the memory ---- */
-
-static void alloc_ring(struct tandem_device *device, struct pinned_ring *ring)
-{
-    void *memory;
-    ring->unavailable =
-        pinned_alloc(device, RING_BYTES, device_timeout_ns(device), &memory) !=
-        TANDEM_OK;
-    ring->memory = memory;
-}
-
 bool pinned_ring_is_available(struct tandem_device *device, uint64_t bytes,
                               bool force)
 {
@@ -342,13 +320,8 @@ bool pinned_ring_is_available(struct tandem_device *device, uint64_t bytes,
         return ring->memory != NULL;
     ring->bytes_before += bytes;
     if (ring->bytes_before >= MIN_BYTES_FOR_RING || force)
-        alloc_ring(device, ring);
+        ring->unavailable =
+            pinned_alloc(device, RING_BYTES, device_timeout_ns(device),
+                         &ring->memory) != TANDEM_OK;
     return ring->memory != NULL;
-}
-
-void *pinned_ring_detach(struct pinned_ring *ring)
-{
-    void *memory = ring->memory;
-    ring->memory = NULL;
-    return memory;
 }

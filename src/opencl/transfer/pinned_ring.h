@@ -9,7 +9,7 @@
 #include <tandem/backend.h>
 
 struct pinned_ring {
-    unsigned char *memory; /* NULL until the ring is allocated */
+    void *memory;          /* NULL until the ring is allocated */
     bool unavailable;      /* out of memory, or a command never completed */
     uint64_t bytes_before; /* bytes transferred before the ring existed */
 };
@@ -18,14 +18,9 @@ struct pinned_ring {
  * or if `bytes` plus earlier transfers justify the time to pin the ring. */
 bool pinned_ring_is_available(struct tandem_device *device, uint64_t bytes,
                               bool force);
-/* Transfers from `host` to the buffer if `upload` is true, otherwise from the
- * buffer to `host`. Returns NOT_READY if deadline_ns passes first. */
-enum tandem_status pinned_ring_transfer(struct tandem_stream *stream,
-                                        struct tandem_buffer *buffer,
-                                        uint64_t offset, unsigned char *host,
-                                        uint64_t bytes, bool upload,
+struct transfer;
+/* Transfers like bulk_transfer_run. */
+enum tandem_status pinned_ring_transfer(const struct transfer *request,
                                         uint64_t deadline_ns);
-/* Detaches the ring's memory, if any, and returns it.  The caller frees it. */
-void *pinned_ring_detach(struct pinned_ring *ring);
 
 #endif

@@ -2,10 +2,12 @@
 /* Chooses the path of uploads and downloads; see transfer.h. */
 #include "opencl/transfer/transfer.h"
 
+#include <string.h>
+
 #include "common/argument_check.h"
 #include "opencl/device/event_wait.h"
+#include "opencl/memory/pinned_memory.h"
 #include "opencl/queue/buffer_commands.h"
-#include "opencl/queue/readback_buffer.h"
 #include "opencl/transfer/bulk_transfer.h"
 
 /* ---- uploads ---- */
@@ -13,65 +15,61 @@
 /* Waits for earlier commands and then enqueues a blocking write. The wait has a
  * timeout, after which the driver holds no pointer to the caller's memory. An
  * error of the write cannot come from an earlier command. */
-static enum tandem_status write_blocking(struct tandem_stream *stream,
-                                         struct tandem_buffer *buffer,
-                                         uint64_t offset, const void *source,
-                                         uint64_t bytes)
+static enum tandem_status write_blocking(const struct transfer *transfer)
 {
+    struct tandem_stream *stream = transfer->stream;
     enum tandem_status status =
         stream_drain(stream, device_timeout_ns(stream->device));
     if (status == TANDEM_NOT_READY)
-        return last_error_set(status,
-                              "upload: earlier work of the stream has not "
-                              "completed: try again later, or close the "
-                              "device");
+        return last_error_set(
+            status, "upload: earlier work of the stream has not completed: try "
+                    "again later, or close the device");
     if (status != TANDEM_OK)
         return status;
-    status = bulk_transfer_supports(stream->device, bytes)
-                 ? bulk_upload(stream, buffer, offset, source, bytes)
-                 : buffer_enqueue_write(stream, buffer, offset, source, bytes,
-                                        CL_TRUE, NULL);
+    status = bulk_transfer_supports(stream->device, transfer->bytes)
+                 ? bulk_transfer_run(transfer, TANDEM_TIMEOUT_INFINITE)
+                 : transfer_enqueue(transfer, CL_TRUE, NULL);
     if (status == TANDEM_OK)
         stream_mark_completed(stream, atomic_load(&stream->issued_seqno));
     else
-        buffer_poison(buffer, status);
+        buffer_poison(transfer->buffer, status);
     return status;
 }
 
 /* Copies the source to staging memory piece by piece and enqueues the writes.
  * Flushes large pieces, so that their transfer overlaps with the next copy. */
-static enum tandem_status
-write_staged(struct tandem_stream *stream, struct tandem_buffer *buffer,
-             uint64_t offset, const unsigned char *source, uint64_t bytes)
+static enum tandem_status write_staged(const struct transfer *transfer)
 {
+    struct tandem_stream *stream = transfer->stream;
+    struct transfer left = *transfer; /* the part that is not enqueued yet */
     enum tandem_status status = TANDEM_OK;
     struct staging_range range;
-    bool written = false;
     pthread_mutex_lock(&stream->staging.mutex);
-    while (status == TANDEM_OK && bytes != 0) {
-        status = staging_reserve(stream, bytes, &range);
+    while (status == TANDEM_OK && left.bytes != 0) {
+        status = staging_reserve(stream, left.bytes, &range);
         if (status != TANDEM_OK)
             break;
         if (range.memory == NULL) {
-            status = write_blocking(stream, buffer, offset, source, bytes);
+            status = write_blocking(&left);
             break;
         }
-        bulk_copy_to_staging(stream->device, range.memory, source, range.bytes);
-        status = buffer_enqueue_write(stream, buffer, offset, range.memory,
-                                      range.bytes, CL_FALSE, range.event);
+        bulk_copy_to_staging(stream->device, range.memory, left.host,
+                             range.bytes);
+        const struct transfer piece = {stream,       left.buffer, left.offset,
+                                       range.memory, range.bytes, true};
+        status = transfer_enqueue(&piece, CL_FALSE, range.event);
         if (status != TANDEM_OK)
             break;
-        written = true;
         staging_commit(stream, &range);
-        offset += range.bytes;
-        source += range.bytes;
-        bytes -= range.bytes;
-        if (bytes != 0 || range.bytes >= MIN_BULK_BYTES)
+        left.offset += range.bytes;
+        left.host += range.bytes;
+        left.bytes -= range.bytes;
+        if (left.bytes != 0 || range.bytes >= MIN_BULK_BYTES)
             status = stream_flush(stream);
     }
     pthread_mutex_unlock(&stream->staging.mutex);
-    if (written && status != TANDEM_OK)
-        buffer_poison(buffer, status);
+    if (left.bytes != transfer->bytes && status != TANDEM_OK)
+        buffer_poison(transfer->buffer, status);
     return status;
 }
 
@@ -82,15 +80,17 @@ write_staged(struct tandem_stream *stream, struct tandem_buffer *buffer,
 
 /* Returns true if the upload should go through staging memory, so that it does
  * not wait for earlier work. Larger uploads would wait for staging memory. */
-static bool is_staged(struct tandem_stream *stream, const void *source,
-                      uint64_t bytes)
+static bool is_staged(const struct transfer *transfer)
 {
+    const struct tandem_stream *stream = transfer->stream;
+    const uint64_t bytes = transfer->bytes;
     bool cpu = stream->device->hardware->info.kind == TANDEM_DEVICE_CPU;
     bool idle = atomic_load(&stream->completed_seqno) ==
                 atomic_load(&stream->issued_seqno);
     return bytes <= STAGING_BYTES &&
            (!idle || bytes < (cpu ? MIN_DIRECT_BYTES_CPU : MIN_DIRECT_BYTES) ||
-            bulk_transfer_prefers_staging(stream->device, source, bytes));
+            bulk_transfer_prefers_staging(stream->device, transfer->host,
+                                          bytes));
 }
 
 enum tandem_status transfer_upload(struct tandem_stream *stream,
@@ -98,6 +98,8 @@ enum tandem_status transfer_upload(struct tandem_stream *stream,
                                    uint64_t offset, const void *source,
                                    uint64_t bytes, uint32_t flags)
 {
+    const struct transfer transfer = {
+        stream, buffer, offset, (void *)(uintptr_t)source, bytes, true};
     enum tandem_status status =
         buffer_begin_command(stream, buffer, offset, bytes, "upload");
     if (status == TANDEM_OK)
@@ -105,21 +107,56 @@ enum tandem_status transfer_upload(struct tandem_stream *stream,
     if (status != TANDEM_OK || bytes == 0)
         return status;
     if (source == NULL)
-        return last_error_set(TANDEM_INVALID_ARGUMENT,
-                              "upload: source is NULL");
+        return argument_error("upload: source is NULL");
     if ((flags & TANDEM_TRANSFER_ASYNC) != 0)
-        status = buffer_enqueue_write(stream, buffer, offset, source, bytes,
-                                      CL_FALSE, NULL);
-    else if (is_staged(stream, source, bytes))
-        status = write_staged(stream, buffer, offset, source, bytes);
+        status = transfer_enqueue(&transfer, CL_FALSE, NULL);
     else
-        status = write_blocking(stream, buffer, offset, source, bytes);
+        status = is_staged(&transfer) ? write_staged(&transfer)
+                                      : write_blocking(&transfer);
     if (status == TANDEM_OK)
         buffer_clear_poison(buffer, bytes);
     return status;
 }
 
 /* ---- downloads ---- */
+
+/* Maximum bytes of a download through the readback buffer, which adds a copy.
+ * The readback buffer is a stream's pinned memory for small downloads, used if
+ * the driver's wait functions spin. Downloads to it do not block, and
+ * wait_event then waits without spinning. */
+#define MAX_READBACK_BYTES ((uint64_t)256 << 10)
+
+/* Returns true if a download of `bytes` bytes should use the readback buffer.
+ * Allocates the buffer at the first call, which may take up to timeout_ns. */
+static bool readback_supports(struct tandem_stream *stream, uint64_t bytes,
+                              uint64_t timeout_ns)
+{
+    if (bytes > MAX_READBACK_BYTES || !driver_wait_is_spinning(stream->device))
+        return false;
+    if (stream->readback == NULL && !stream->readback_failed) {
+        uint64_t limit_ns = device_timeout_ns(stream->device);
+        enum tandem_status status = pinned_alloc(
+            stream->device, MAX_READBACK_BYTES,
+            timeout_ns < limit_ns ? timeout_ns : limit_ns, &stream->readback);
+        stream->readback_failed =
+            status != TANDEM_OK && status != TANDEM_NOT_READY;
+    }
+    return stream->readback != NULL;
+}
+
+/* Downloads through the readback buffer. Changes transfer->host only if
+ * successful. */
+static enum tandem_status readback_read(const struct transfer *transfer,
+                                        uint64_t timeout_ns)
+{
+    struct transfer readback = *transfer;
+    readback.host = transfer->stream->readback;
+    /* The queue is in-order: a download that timed out ends before this one. */
+    enum tandem_status status = transfer_wait(&readback, timeout_ns);
+    if (status == TANDEM_OK)
+        memcpy(transfer->host, readback.host, (size_t)transfer->bytes);
+    return status;
+}
 
 /* A download that has started gets at least this time plus one ns per byte.
  * Otherwise a caller that polls with a short timeout would never get data. */
@@ -135,30 +172,24 @@ static uint64_t transfer_deadline(uint64_t timeout_ns, uint64_t bytes)
                                                       : TANDEM_TIMEOUT_INFINITE;
 }
 
-static enum tandem_status read_blocking(struct tandem_stream *stream,
-                                        struct tandem_buffer *buffer,
-                                        uint64_t offset, void *target,
-                                        uint64_t bytes, uint64_t timeout_ns)
+static enum tandem_status read_blocking(const struct transfer *transfer,
+                                        uint64_t timeout_ns)
 {
-    const uint64_t deadline_ns = transfer_deadline(timeout_ns, bytes);
+    struct tandem_stream *stream = transfer->stream;
+    const uint64_t deadline_ns = transfer_deadline(timeout_ns, transfer->bytes);
     enum tandem_status status = TANDEM_OK;
-    bool bulk = bulk_transfer_supports(stream->device, bytes);
+    bool bulk = bulk_transfer_supports(stream->device, transfer->bytes);
     bool drains = bulk || driver_wait_is_spinning(stream->device);
     /* Drains the stream for the same reasons as write_blocking. */
     if (drains)
         status = stream_drain(stream, timeout_ns);
-    if (status == TANDEM_OK && bulk)
-        status =
-            bulk_download(stream, buffer, offset, target, bytes, deadline_ns);
-    else if (status == TANDEM_OK && drains &&
-             timeout_ns == TANDEM_TIMEOUT_INFINITE)
-        status = buffer_enqueue_read(stream, buffer, offset, target, bytes,
-                                     CL_TRUE, NULL);
-    else if (status == TANDEM_OK)
-        status = buffer_read(stream, buffer, offset, target, bytes, timeout_ns);
-    if (status == TANDEM_OK)
-        stream_mark_completed(stream, atomic_load(&stream->issued_seqno));
-    return status;
+    if (status != TANDEM_OK)
+        return status;
+    if (bulk)
+        return bulk_transfer_run(transfer, deadline_ns);
+    return drains && timeout_ns == TANDEM_TIMEOUT_INFINITE
+               ? transfer_enqueue(transfer, CL_TRUE, NULL)
+               : transfer_wait(transfer, timeout_ns);
 }
 
 enum tandem_status transfer_download(struct tandem_stream *stream,
@@ -167,6 +198,8 @@ enum tandem_status transfer_download(struct tandem_stream *stream,
                                      uint64_t bytes, uint32_t flags,
                                      uint64_t timeout_ns)
 {
+    const struct transfer transfer = {stream, buffer, offset,
+                                      target, bytes,  false};
     enum tandem_status status =
         buffer_begin_command(stream, buffer, offset, bytes, "download");
     if (status == TANDEM_OK)
@@ -176,12 +209,13 @@ enum tandem_status transfer_download(struct tandem_stream *stream,
     if (status != TANDEM_OK || bytes == 0)
         return status;
     if (target == NULL)
-        return last_error_set(TANDEM_INVALID_ARGUMENT,
-                              "download: target is NULL");
+        return argument_error("download: target is NULL");
     if ((flags & TANDEM_TRANSFER_ASYNC) != 0)
-        return buffer_enqueue_read(stream, buffer, offset, target, bytes,
-                                   CL_FALSE, NULL);
-    if (readback_supports(stream, bytes, timeout_ns))
-        return readback_read(stream, buffer, offset, target, bytes, timeout_ns);
-    return read_blocking(stream, buffer, offset, target, bytes, timeout_ns);
+        return transfer_enqueue(&transfer, CL_FALSE, NULL);
+    status = readback_supports(stream, bytes, timeout_ns)
+                 ? readback_read(&transfer, timeout_ns)
+                 : read_blocking(&transfer, timeout_ns);
+    if (status == TANDEM_OK)
+        stream_mark_completed(stream, atomic_load(&stream->issued_seqno));
+    return status;
 }

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "../../support/check_runner.h"
-#include "opencl/device/device_info.h"
+#include "opencl/device/device_enumeration.h"
 #include "opencl/device/quirks.h"
 
 #define NVIDIA_QUIRKS                                                          \
