@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The programs and kernel variants of a device.  A build thread builds each
- * variant once, and launches wait for the build until the blocking timeout.
- * Thread-safe.  Each device has a mutex that guards the tables and is never
- * held during a build. */
+ * variant once, and launches wait for the build until the blocking timeout. Any
+ * thread may call these functions.  programs.mutex guards the tables of a
+ * device.  No build holds the mutex. */
 #ifndef TANDEM_OPENCL_PROGRAM_KERNEL_VARIANTS_H
 #define TANDEM_OPENCL_PROGRAM_KERNEL_VARIANTS_H
 
@@ -34,7 +34,7 @@ struct kernel_variant {
     char message[256];
     cl_program program; /* program owned by the program table */
     struct kernel_variant *next_in_bucket, *next_job;
-    /* Start time of the running build, or 0 if a launch does the build. */
+    /* Start time of the running build, or 0 if a launching thread builds. */
     uint64_t start_ns;
     bool in_job_list;
 };
@@ -99,8 +99,8 @@ enum tandem_status kernel_variant_prepare(struct tandem_device *device,
  * later, or the status of the failed build. */
 enum tandem_status kernel_variant_query(struct tandem_device *device,
                                         uint64_t key);
-/* Marks the CLBlast kernels that `key` stands for as built.  Called after
- * CLBlast's first GEMM, in which CLBlast compiles them. */
+/* Marks the CLBlast kernels that `key` stands for as built.  Call this function
+ * after CLBlast's first GEMM, in which CLBlast compiles its kernels. */
 void kernel_variant_mark_ready(struct tandem_device *device, uint64_t key);
 
 /* ---- program_build.c ---- */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Builds programs, loads them from the disk cache, and tests their kernels.
- * Thread-safe. programs.mutex is never held during a build. */
+/* Builds programs, loads them from the disk cache, and tests their kernels. Any
+ * thread may call these functions.  No build holds programs.mutex. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +25,7 @@
 #define FIRST_PAUSE_NS 30000000
 
 /* A source file compiled with certain options.  All kernels with the same file
- * and options share it. */
+ * and options share the program. */
 struct program {
     const char *file;
     char options[VARIANT_OPTION_BYTES];

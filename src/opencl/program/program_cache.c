@@ -95,10 +95,8 @@ void program_cache_close(struct tandem_device *device)
         close(cache->directory);
     if (cache->system >= 0)
         close(cache->system);
-    cache->directory = cache->system = -1;
     free(cache->path);
     free(cache->system_path);
-    cache->path = cache->system_path = NULL;
 }
 
 /* The cache key of a program, and the name of the cache file for this key. */

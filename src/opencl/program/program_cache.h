@@ -33,16 +33,16 @@ struct program_cache {
 /* In this time, many processes can each compile a kernel one after another. */
 #define DEFAULT_COMPILE_LOCK_TIMEOUT_MS 60000u
 
-/* Sets the defaults: the installed system directory, but no user directory. */
+/* Sets the default options.  By default, there is no user directory. */
 void program_cache_init(struct program_cache *cache);
 /* Opens the cache directories.  Creates `path` with mode 0700, or 0755 if
  * world_readable is set.  If other users can write to a directory, logs a
- * warning and does not use it. */
+ * warning and does not use the directory. */
 void program_cache_open(struct tandem_device *device);
 void program_cache_close(struct tandem_device *device);
 
 /* Returns a program built from a cached binary, or NULL if no cache directory
- * has a valid file for it. */
+ * has a valid file for the program. */
 cl_program program_cache_load(struct tandem_device *device,
                               const struct variant_source *text);
 /* Writes the program's binary to the user's cache directory.  Logs failures. */

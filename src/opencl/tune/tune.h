@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Declares the measurements of a device. tune_device runs them; it is the entry
- * `tune` of the backend table. */
+/* Declares the measurements of a device. tune_device, which is the entry `tune`
+ * of the backend table, runs the measurements. */
 #ifndef TANDEM_OPENCL_TUNE_TUNE_H
 #define TANDEM_OPENCL_TUNE_TUNE_H
 

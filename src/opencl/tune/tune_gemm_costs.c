@@ -2,7 +2,7 @@
 /*
  * Measures the cost model of Tandem's GEMM kernels; see tune.h. Each kernel is
  * timed with few and with many work-groups, each at two depths (lengths of k).
- * The time difference gives the cost per unit of k; the rest is start time.
+ * The time difference gives the cost per unit of k. The rest is start time.
  */
 #include <math.h>
 #include <stdio.h>

@@ -10,7 +10,7 @@
 #define TARGET ".target sm_90"
 #define GROUP ".reqntid "
 /* Directive that the rewriting adds, because NVIDIA's assembler ignores the
- * instruction setmaxnreg without it. */
+ * instruction setmaxnreg without this directive. */
 #define MIN_GROUPS "\n.minnctapersm 1"
 /* Maximum number of bytes that the rewriting adds to the PTX. */
 #define ADDED_BYTES (1 + sizeof(MIN_GROUPS))

@@ -15,7 +15,7 @@
 
 #define STAMP_DIGITS 16u
 
-/* The stored word of each result, and why sm_90a programs are not used. */
+/* Word of each result in the profile, and why it prevents sm_90a programs. */
 static const struct {
     const char *word, *reason;
 } results[SM90A_SELF_TEST_RESULT_COUNT] = {

@@ -8,7 +8,7 @@
  *   passed STAMP    all results were correct
  *
  * STAMP is a hash of the device, its driver, the plugin's kernels and the
- * revision of the self-test.  Thread-safe.
+ * revision of the self-test.  Any thread may call these functions.
  */
 #ifndef TANDEM_OPENCL_PROGRAM_NVIDIA_SM90A_SELF_TEST_RESULT_H
 #define TANDEM_OPENCL_PROGRAM_NVIDIA_SM90A_SELF_TEST_RESULT_H
@@ -28,8 +28,8 @@ enum sm90a_self_test_result {
 };
 
 #define SM90A_SELF_TEST_RESULT_BYTES 32u
-/* Revision of the self-test.  Increase it when sm90a_self_test.c changes, so
- * that the test runs again. */
+/* Revision of the self-test.  Increase the number if sm90a_self_test.c tests
+ * something else, so that the test runs again. */
 #define SM90A_SELF_TEST_REVISION "2"
 
 uint64_t sm90a_self_test_stamp(const struct platform_device *hardware);
