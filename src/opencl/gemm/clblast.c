@@ -68,14 +68,7 @@ bool clblast_supports_alignment(struct tandem_device *device,
     return misalignment % clblast_operand_alignment(device->hardware) == 0;
 }
 
-/* ---- initialization ---- */
-
-uint64_t clblast_variant_key(const struct tandem_gemm *gemm)
-{
-    return gemm->batch > 1 ? CLBLAST_BATCHED_KEY : CLBLAST_KEY;
-}
-
-/* Runs a GEMM of n x n matrices in the buffer `memory`. Waits for its end. */
+/* Multiplies n x n matrices in the buffer `memory` and waits for the result. */
 static enum tandem_status warmup_launch(struct tandem_device *device,
                                         cl_command_queue queue, cl_mem memory,
                                         size_t n, bool batched)
@@ -101,13 +94,13 @@ static enum tandem_status warmup_launch(struct tandem_device *device,
  * kernel, so only the direct kernel is built here. */
 enum tandem_status clblast_warm(struct tandem_device *device, bool batched)
 {
-    const size_t small = 16, large = 1024;
-    /* CLBlast asks drivers for program binaries, so take the compile lock. */
+    const size_t sides[] = {16, 1024};
+    /* The compile lock is needed because CLBlast asks drivers for binaries. */
     bool waited;
     int lock = compile_lock_acquire(device, &waited);
     clblast_overrides_self_test(device, batched);
-    bool both = device->hardware->info.kind != TANDEM_DEVICE_CPU;
-    size_t side = both ? large : small;
+    uint32_t count = device->hardware->info.kind == TANDEM_DEVICE_CPU ? 1 : 2;
+    size_t side = sides[count - 1];
     cl_int code = CL_SUCCESS;
     cl_command_queue queue =
         clCreateCommandQueue(device->context, device->hardware->id, 0, &code);
@@ -119,10 +112,8 @@ enum tandem_status clblast_warm(struct tandem_device *device, bool batched)
                                 3 * side * side * sizeof(float), NULL, &code);
         status = status_from_cl(device, code, "clCreateBuffer");
     }
-    if (status == TANDEM_OK)
-        status = warmup_launch(device, queue, memory, small, batched);
-    if (status == TANDEM_OK && both)
-        status = warmup_launch(device, queue, memory, large, batched);
+    for (uint32_t i = 0; i < count && status == TANDEM_OK; i++)
+        status = warmup_launch(device, queue, memory, sides[i], batched);
     if (memory != NULL)
         clReleaseMemObject(memory);
     if (queue != NULL)
@@ -136,23 +127,17 @@ void clblast_clear_cache(void)
     CLBlastClearCache();
 }
 
-/* ---- calls ---- */
-
 /* Returns the size of the temporary buffer that CLBlast needs for the call. The
  * stream has a cache of these sizes. */
 static enum tandem_status temp_size(struct tandem_stream *stream,
                                     const struct clblast_call *p,
                                     size_t *out_bytes)
 {
-    const uint64_t shape[8] = {
-        (uint64_t)p->transpose_a << 32 | (uint64_t)p->transpose_b,
-        p->m,
-        p->n,
-        p->k,
-        p->a_ld,
-        p->b_ld,
-        p->c_ld,
-        p->a_offset << 42 ^ p->b_offset << 21 ^ p->c_offset};
+    uint64_t transposes =
+        (uint64_t)p->transpose_a << 32 | (uint64_t)p->transpose_b;
+    uint64_t offsets = p->a_offset << 42 ^ p->b_offset << 21 ^ p->c_offset;
+    const uint64_t shape[8] = {transposes, p->m,    p->n,    p->k,
+                               p->a_ld,    p->b_ld, p->c_ld, offsets};
     /* `shape`, the cache key, has only 21 bits for each offset. */
     bool exact = (p->a_offset | p->b_offset | p->c_offset) >> 21 == 0;
     uint64_t hash = 0;
@@ -227,8 +212,8 @@ static size_t k_per_call(size_t k)
     return (k + calls - 1) / calls;
 }
 
-/* Computes the GEMM with several CLBlast calls, each with a part of k. All
- * calls but the first add to c. */
+/* Computes a GEMM with several CLBlast calls, each of which sums a part of k.
+ * All calls except the first add their sums to c. */
 static enum tandem_status call_in_parts(struct tandem_stream *stream,
                                         struct clblast_call call)
 {
@@ -247,8 +232,8 @@ static enum tandem_status call_in_parts(struct tandem_stream *stream,
     return status;
 }
 
-/* Runs the first GEMM of a device, single or batched. CLBlast compiles its
- * kernels during this call. */
+/* Runs the first single or the first batched GEMM of a device, during which
+ * CLBlast compiles its kernels. */
 static enum tandem_status first_call(struct tandem_stream *stream,
                                      const struct clblast_call *call)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Computes GEMMs with CLBlast. CLBlast's program cache belongs to the process,
- * is keyed by context and device, and has its own mutexes (seen in CLBlast's
- * source; not documented). Thread-safe. */
+ * is keyed by context and device, and has its own mutexes (as its source shows;
+ * this is not documented). Any thread may call these functions. */
 #ifndef TANDEM_OPENCL_GEMM_CLBLAST_H
 #define TANDEM_OPENCL_GEMM_CLBLAST_H
 
@@ -15,9 +15,11 @@
  * need. Imported memory may lack it. */
 bool clblast_supports_alignment(struct tandem_device *device,
                                 const struct tandem_gemm *gemm);
-/* Returns the variant key of the CLBlast kernels that compute `gemm`:
- * CLBLAST_KEY or CLBLAST_BATCHED_KEY. */
-uint64_t clblast_variant_key(const struct tandem_gemm *gemm);
+/* Returns the variant key of the CLBlast kernels that compute `gemm`. */
+static inline uint64_t clblast_variant_key(const struct tandem_gemm *gemm)
+{
+    return gemm->batch > 1 ? CLBLAST_BATCHED_KEY : CLBLAST_KEY;
+}
 /* Enqueues c = alpha * a * b + beta * c with CLBlast. `gemm` must not be empty,
  * and clblast_supports_gemm() must return true for it. */
 enum tandem_status clblast_gemm_launch(struct tandem_stream *stream,

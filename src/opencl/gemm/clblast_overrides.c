@@ -2,7 +2,6 @@
 /* Overrides CLBlast's kernel parameters; see clblast_overrides.h. The state
  * belongs to the process, because CLBlast's parameters do. */
 #include "opencl/gemm/clblast_overrides.h"
-#include "opencl/gemm/clblast_params.h"
 
 #include <clblast_c.h>
 #include <pthread.h>
@@ -13,24 +12,23 @@
 
 #define MAX_DEVICES 32u
 
-enum self_test_bit { SELF_TESTED_SINGLE = 1, SELF_TESTED_BATCHED = 2 };
-
-/* Overrides of one device for all opens in the process; guarded by `mutex`. */
+/* Overridden parameters of a device in this process; guarded by `mutex`. */
 struct device_overrides {
     cl_device_id id;
     uint32_t changed; /* bit i is set if CLBlast kernel i has overrides */
     struct clblast_params defaults[CLBLAST_KERNEL_COUNT];
     struct clblast_params current[CLBLAST_KERNEL_COUNT];
-    uint32_t self_tested; /* finished self-tests; bits of enum self_test_bit */
-    bool failed;          /* a self-test failed; overrides stay disabled */
-    uint32_t alignment;   /* operand alignment in bytes; 0 means unknown */
+    /* Bit 0: single GEMMs were self-tested. Bit 1: batched GEMMs were. */
+    uint32_t self_tested;
+    bool failed;        /* a self-test failed, so overrides stay disabled */
+    uint32_t alignment; /* alignment of operands in bytes, or 0 if unknown */
 };
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct device_overrides devices[MAX_DEVICES];
 
-/* Returns the state of a device, or NULL if there are more than MAX_DEVICES.
- * The caller holds the mutex of `devices`. */
+/* Returns the state of a device, or NULL if there are more than MAX_DEVICES
+ * devices. The caller must hold the mutex. */
 static struct device_overrides *device_overrides_get(cl_device_id id)
 {
     for (uint32_t i = 0; i < MAX_DEVICES; i++) {
@@ -42,36 +40,27 @@ static struct device_overrides *device_overrides_get(cl_device_id id)
     return NULL;
 }
 
-/* ---- tuning results ---- */
-
-struct clblast_device_limits
-clblast_device_limits_get(const struct platform_device *hardware)
-{
-    return (struct clblast_device_limits){hardware->info.max_work_group_size,
-                                          hardware->info.local_memory_bytes};
-}
-
 bool clblast_overrides_parse(struct clblast_overrides *overrides,
                              const struct platform_device *hardware,
                              const char *key, const char *value)
 {
-    enum clblast_kernel_id id = clblast_kernel_find(key);
-    struct clblast_device_limits limits = clblast_device_limits_get(hardware);
+    enum clblast_kernel_id id = CLBLAST_XGEMM;
     struct clblast_params set;
+    while (id < CLBLAST_KERNEL_COUNT &&
+           strcmp(clblast_kernels[id].name, key) != 0)
+        id++;
     if (id == CLBLAST_KERNEL_COUNT)
         return true;
     if (!clblast_params_parse(id, value, &set) ||
-        !clblast_params_valid(id, &set, &limits))
+        !clblast_params_valid(id, &set, &hardware->info))
         return false;
     overrides->sets[id] = set;
     overrides->given |= 1u << id;
     return true;
 }
 
-/* ---- apply and restore ---- */
-
-/* Sets the parameters of a CLBlast kernel. Saves CLBlast's own parameters
- * before the first override. The caller holds the mutex of `devices`. */
+/* Sets the parameters of a CLBlast kernel. Before the first override, saves
+ * CLBlast's own parameters. The caller must hold the mutex. */
 static bool device_overrides_set(struct device_overrides *state,
                                  enum clblast_kernel_id id,
                                  const struct clblast_params *set)
@@ -81,7 +70,7 @@ static bool device_overrides_set(struct device_overrides *state,
         !clblast_params_get(state->id, id, &state->defaults[id]))
         return false;
     if ((state->changed & bit) != 0 &&
-        clblast_params_equal(id, set, &state->current[id]))
+        memcmp(set, &state->current[id], sizeof(*set)) == 0)
         return true;
     if (clblast_params_set(state->id, id, set) != CLBlastSuccess)
         return false;
@@ -92,7 +81,7 @@ static bool device_overrides_set(struct device_overrides *state,
     return true;
 }
 
-/* Restores all kernels' parameters. The caller holds the mutex of `devices`. */
+/* Restores CLBlast's own parameters. The caller must hold the mutex. */
 static void device_overrides_restore(struct device_overrides *state)
 {
     for (uint32_t i = 0; i < CLBLAST_KERNEL_COUNT; i++)
@@ -136,23 +125,8 @@ void clblast_overrides_restore(const struct platform_device *hardware)
     pthread_mutex_unlock(&mutex);
 }
 
-/* ---- alignment ---- */
-
 /* Alignment that is sufficient for CLBlast's longest vector loads. */
 #define MAX_ALIGNMENT_BYTES 64u
-
-/* Reads a kernel parameter. Returns false if CLBlast does not report it. */
-static bool param_get(cl_device_id device, enum clblast_kernel_id id,
-                      const char *name, uint32_t *out)
-{
-    struct clblast_params set;
-    if (!clblast_params_get(device, id, &set))
-        return false;
-    for (uint32_t i = 0; i < clblast_kernels[id].count; i++)
-        if (strcmp(clblast_kernels[id].params[i].name, name) == 0)
-            *out = set.values[i];
-    return true;
-}
 
 static uint32_t operand_alignment(cl_device_id device)
 {
@@ -163,11 +137,16 @@ static uint32_t operand_alignment(cl_device_id device)
         {CLBLAST_XGEMM, "VWM"},         {CLBLAST_XGEMM, "VWN"},
         {CLBLAST_XGEMM_DIRECT, "VWMD"}, {CLBLAST_XGEMM_DIRECT, "VWND"},
         {CLBLAST_COPY, "COPY_VW"},      {CLBLAST_TRANSPOSE, "TRA_WPT"}};
-    uint32_t max_length = 1, length = 1;
+    uint32_t max_length = 1;
     for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
-        if (!param_get(device, lengths[i].id, lengths[i].name, &length))
+        const struct clblast_kernel *kernel = &clblast_kernels[lengths[i].id];
+        struct clblast_params set;
+        if (!clblast_params_get(device, lengths[i].id, &set))
             return MAX_ALIGNMENT_BYTES;
-        max_length = length > max_length ? length : max_length;
+        for (uint32_t j = 0; j < kernel->count; j++)
+            if (strcmp(kernel->params[j].name, lengths[i].name) == 0 &&
+                set.values[j] > max_length)
+                max_length = set.values[j];
     }
     return max_length < MAX_ALIGNMENT_BYTES / sizeof(float)
                ? max_length * (uint32_t)sizeof(float)
@@ -188,11 +167,9 @@ uint32_t clblast_operand_alignment(const struct platform_device *hardware)
     return alignment;
 }
 
-/* ---- self-test ---- */
-
 void clblast_overrides_self_test(struct tandem_device *device, bool batched)
 {
-    uint32_t bit = batched ? SELF_TESTED_BATCHED : SELF_TESTED_SINGLE;
+    uint32_t bit = 1u << batched;
     pthread_mutex_lock(&mutex);
     struct device_overrides *state = device_overrides_get(device->hardware->id);
     bool self_tested =

@@ -6,7 +6,7 @@
 #ifndef TANDEM_OPENCL_GEMM_CLBLAST_OVERRIDES_H
 #define TANDEM_OPENCL_GEMM_CLBLAST_OVERRIDES_H
 
-#include "opencl/gemm/clblast_parameter_space.h"
+#include "opencl/gemm/clblast_params.h"
 
 struct tandem_device;
 struct platform_device;
@@ -35,7 +35,5 @@ void clblast_overrides_self_test(struct tandem_device *device, bool batched);
 /* Returns the operand alignment in bytes that CLBlast's vector loads need with
  * the current parameters. Call clblast_init_once() first. */
 uint32_t clblast_operand_alignment(const struct platform_device *hardware);
-struct clblast_device_limits
-clblast_device_limits_get(const struct platform_device *hardware);
 
 #endif

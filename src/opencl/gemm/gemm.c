@@ -5,16 +5,19 @@
 
 #include "common/argument_check.h"
 #include "opencl/gemm/clblast.h"
-#include "opencl/gemm/pack_cache_fill.h"
-#include "opencl/queue/kernel_launch.h"
+#include "opencl/memory/block_pool.h"
+#include "opencl/memory/pack_cache.h"
+#include "opencl/plan/gemm_params.h"
 #include "opencl/plan/operand_packing.h"
+#include "opencl/plan/tensor_core_packing.h"
+#include "opencl/queue/hazard_tracking.h"
+#include "opencl/queue/kernel_launch.h"
 
 /* The way in which a GEMM is computed. If `clblast` is set, CLBlast runs first.
  * The kernels of `plan` run after it. */
 struct gemm_dispatch {
-    bool is_zero; /* alpha or k is 0; only beta * c and the epilogue remain */
     bool clblast;
-    bool naive; /* the plan uses the naive kernel, which runs everywhere */
+    bool uses_selected_kernel; /* the plan runs selection.kernel */
     struct gemm_selection selection;
     struct launch_plan plan; /* may be empty */
 };
@@ -22,12 +25,6 @@ struct gemm_dispatch {
 static bool is_empty(const struct tandem_gemm *gemm)
 {
     return gemm->m == 0 || gemm->n == 0 || gemm->batch == 0;
-}
-
-/* Returns true if the plan runs the kernel that the selector selected. */
-static bool uses_selected_kernel(const struct gemm_dispatch *dispatch)
-{
-    return !dispatch->is_zero && !dispatch->clblast && !dispatch->naive;
 }
 
 /* Selects CLBlast or a kernel. Returns false if neither CLBlast nor one of the
@@ -52,29 +49,32 @@ static void dispatch_select(struct gemm_dispatch *out,
                             const struct tandem_gemm *gemm)
 {
     uint32_t group_log2 = device->programs.group_log2;
-    /* CLBlast rejects GEMMs with k = 0. */
-    out->is_zero = gemm->k == 0 || gemm->alpha == 0;
+    /* If alpha or k is 0, only beta * c and the epilogue remain. CLBlast
+     * rejects GEMMs with k = 0. */
+    bool is_zero = gemm->k == 0 || gemm->alpha == 0;
+    bool selected = !is_zero && kernel_select(&out->selection, device, gemm);
+    out->clblast = selected && out->selection.clblast;
+    out->uses_selected_kernel = selected && !out->clblast;
     out->plan.step_count = 0;
-    out->naive = !out->is_zero && !kernel_select(&out->selection, device, gemm);
-    out->clblast = !out->is_zero && !out->naive && out->selection.clblast;
-    if (out->naive)
+    if (is_zero)
+        plan_epilogue(&out->plan, gemm, group_log2, (float)gemm->beta);
+    else if (!selected)
         plan_naive_gemm(&out->plan, gemm, group_log2);
-    else if (uses_selected_kernel(out))
+    else if (!out->clblast)
         plan_gemm(&out->plan, gemm, out->selection.kernel, out->selection.split,
                   NULL, group_log2);
-    else if (out->is_zero || gemm_has_epilogue(gemm))
-        plan_epilogue(&out->plan, gemm, group_log2,
-                      out->is_zero ? (float)gemm->beta : 1.0f);
+    else if (gemm_has_epilogue(gemm))
+        plan_epilogue(&out->plan, gemm, group_log2, 1.0f);
 }
 
 /* Disables the selected kernel if `status` means that the device cannot run it.
  * Returns true if the caller must select again. */
-static bool gemm_dispatch_disable_failed(struct tandem_device *device,
-                                         const struct tandem_gemm *gemm,
-                                         const struct gemm_dispatch *dispatch,
-                                         enum tandem_status status)
+static bool disable_failed(struct tandem_device *device,
+                           const struct tandem_gemm *gemm,
+                           const struct gemm_dispatch *dispatch,
+                           enum tandem_status status)
 {
-    if (!uses_selected_kernel(dispatch) ||
+    if (!dispatch->uses_selected_kernel ||
         (status != TANDEM_FAILED && status != TANDEM_UNSUPPORTED))
         return false;
     device_log(device, TANDEM_LOG_WARNING,
@@ -86,15 +86,17 @@ static bool gemm_dispatch_disable_failed(struct tandem_device *device,
     return true;
 }
 
-/* Calls `function` for each variant that the GEMM needs, until a call fails. */
+/* Selects the kernels and calls `function` for each variant that the GEMM
+ * needs, until a call fails. */
 static enum tandem_status variants_visit(
     struct tandem_device *device, const struct tandem_gemm *gemm,
-    const struct gemm_dispatch *dispatch,
+    struct gemm_dispatch *out_dispatch,
     enum tandem_status (*function)(struct tandem_device *device, uint64_t key))
 {
     enum tandem_status status = TANDEM_OK;
-    const struct launch_plan *plan = &dispatch->plan;
-    if (dispatch->clblast)
+    const struct launch_plan *plan = &out_dispatch->plan;
+    dispatch_select(out_dispatch, device, gemm);
+    if (out_dispatch->clblast)
         status = function(device, clblast_variant_key(gemm));
     for (uint32_t i = 0; i < plan->step_count && status == TANDEM_OK; i++)
         if (variant_key_needs_build(plan->step[i].key))
@@ -110,7 +112,6 @@ enum tandem_status gemm_prepare(struct tandem_device *device,
     if (is_empty(given))
         return TANDEM_OK;
     gemm_args_normalize(&gemm, given);
-    dispatch_select(&dispatch, device, &gemm);
     return variants_visit(device, &gemm, &dispatch, kernel_variant_prepare);
 }
 
@@ -122,11 +123,9 @@ enum tandem_status gemm_ready(struct tandem_device *device,
     if (is_empty(given))
         return TANDEM_OK;
     gemm_args_normalize(&gemm, given);
-    dispatch_select(&dispatch, device, &gemm);
     enum tandem_status status =
         variants_visit(device, &gemm, &dispatch, kernel_variant_query);
-    while (gemm_dispatch_disable_failed(device, &gemm, &dispatch, status)) {
-        dispatch_select(&dispatch, device, &gemm);
+    while (disable_failed(device, &gemm, &dispatch, status)) {
         status =
             variants_visit(device, &gemm, &dispatch, kernel_variant_prepare);
         if (status == TANDEM_OK)
@@ -134,6 +133,116 @@ enum tandem_status gemm_ready(struct tandem_device *device,
                 variants_visit(device, &gemm, &dispatch, kernel_variant_query);
     }
     return status;
+}
+
+/* ---- pack cache ---- */
+
+static struct pack_cache_key operand_key(const struct tandem_gemm *gemm,
+                                         enum gemm_kernel_id kernel,
+                                         enum operand_id id)
+{
+    struct gemm_operand operand = operand_of(gemm, id);
+    return (struct pack_cache_key){.byte_offset = operand.matrix->byte_offset,
+                                   .rows = operand.rows,
+                                   .depth = gemm->k,
+                                   .ld = operand.matrix->ld,
+                                   .batch_stride = operand.matrix->batch_stride,
+                                   .batches = operand.batches,
+                                   .layout =
+                                       packing_layout_id(gemm, kernel, id),
+                                   .mn_major = operand.is_mn_major,
+                                   .dtype = gemm->dtype};
+}
+
+/* Packs an operand into a new cache entry. Returns NULL if packing fails. */
+static struct pack_cache_entry *entry_pack(struct tandem_stream *stream,
+                                           const struct tandem_gemm *gemm,
+                                           enum gemm_kernel_id kernel,
+                                           enum operand_id id)
+{
+    struct tandem_device *device = stream->device;
+    struct launch_plan plan = {.step_count = 0};
+    struct tandem_gemm packed = *gemm;
+    struct block *block;
+    plan_operand_packing(&plan, gemm, kernel, 1u << id,
+                         device->programs.group_log2, &packed);
+    if (!pack_cache_make_room(device, plan.temp_bytes) ||
+        block_acquire(device, plan.temp_bytes, &block) != TANDEM_OK)
+        return NULL;
+    struct pack_cache_entry *entry =
+        pack_cache_entry_create(device, block, plan.temp_bytes);
+    if (entry == NULL)
+        return NULL;
+    struct tandem_buffer *memory = &entry->memory;
+    entry->matrix = id == OPERAND_A ? packed.a : packed.b;
+    entry->matrix.buffer = memory;
+    if (launch_steps(stream, &plan, memory) != TANDEM_OK) {
+        pack_cache_entry_destroy(entry);
+        return NULL;
+    }
+    /* Other streams must wait for the packing before they use the entry. */
+    atomic_store(&memory->prior_seqno, atomic_load(&stream->issued_seqno));
+    atomic_store(&memory->synced_stream, 0);
+    atomic_store(&memory->prior_stream, stream->id);
+    return entry;
+}
+
+/* Returns the cached copy of operand a or b of the GEMM, packed for the kernel
+ * `kernel`. Returns NULL if the cache has no copy. The first call for an
+ * operand only records it. The second call packs it on `stream`. The caller
+ * releases the entry with pack_cache_release(). */
+static struct pack_cache_entry *acquire_or_pack(struct tandem_stream *stream,
+                                                const struct tandem_gemm *gemm,
+                                                enum gemm_kernel_id kernel,
+                                                enum operand_id id)
+{
+    struct tandem_buffer *buffer = operand_of(gemm, id).matrix->buffer;
+    struct buffer_version version = buffer_version_get(buffer);
+    if (stream->device->pool.pack_cache_limit_bytes == 0 ||
+        buffer->block == NULL || version.stream == 0)
+        return NULL;
+    struct pack_cache_key key = operand_key(gemm, kernel, id);
+    bool seen_before;
+    struct pack_cache_entry *entry =
+        pack_cache_acquire(buffer, &key, version, &seen_before);
+    /* If another stream still writes the buffer, the packed copy could mix two
+     * versions of the operand. */
+    if (!seen_before || !stream_sees_last_write(stream, buffer))
+        return entry;
+    entry = entry_pack(stream, gemm, kernel, id);
+    if (entry == NULL)
+        return NULL;
+    entry->key = key;
+    entry->version = version;
+    return pack_cache_insert(buffer, entry, &stream->status);
+}
+
+/* Acquires packed copies of the operands from the pack cache, and plans with
+ * these copies. out_entries[i] is NULL if operand i has no copy. */
+static void use_pack_cache(struct tandem_stream *stream,
+                           const struct tandem_gemm *gemm,
+                           struct gemm_dispatch *dispatch,
+                           struct pack_cache_entry **out_entries)
+{
+    const struct gemm_selection *selection = &dispatch->selection;
+    const struct tandem_matrix *matrices[OPERAND_COUNT] = {NULL, NULL};
+    bool any = false;
+    uint32_t packed = 0;
+    if (dispatch->uses_selected_kernel)
+        packed = gemm_packed_operands(gemm, selection->kernel);
+    for (enum operand_id i = OPERAND_A; i < OPERAND_COUNT; i++) {
+        out_entries[i] = NULL;
+        if ((packed >> i & 1u) != 0)
+            out_entries[i] =
+                acquire_or_pack(stream, gemm, selection->kernel, i);
+        if (out_entries[i] == NULL)
+            continue;
+        matrices[i] = &out_entries[i]->matrix;
+        any = true;
+    }
+    if (any)
+        plan_gemm(&dispatch->plan, gemm, selection->kernel, selection->split,
+                  matrices, stream->device->programs.group_log2);
 }
 
 /* ---- launch ---- */
@@ -166,36 +275,8 @@ static enum tandem_status dispatch_prepare(struct tandem_stream *stream,
             if (variant_key_needs_build(out->plan.step[i].key))
                 status = stream_kernel_get(stream, &out->plan.step[i], &kernel);
     } while (status == TANDEM_NOT_READY ||
-             gemm_dispatch_disable_failed(stream->device, gemm, out, status));
+             disable_failed(stream->device, gemm, out, status));
     return status;
-}
-
-/* Acquires packed copies of the operands from the pack cache, and plans with
- * these copies. out_entries[i] is NULL if operand i has no copy. */
-static void use_pack_cache(struct tandem_stream *stream,
-                           const struct tandem_gemm *gemm,
-                           struct gemm_dispatch *dispatch,
-                           struct pack_cache_entry **out_entries)
-{
-    const struct gemm_selection *selection = &dispatch->selection;
-    const struct tandem_matrix *matrices[OPERAND_COUNT] = {NULL, NULL};
-    bool any = false;
-    uint32_t packed = 0;
-    if (uses_selected_kernel(dispatch))
-        packed = gemm_packed_operands(gemm, selection->kernel);
-    for (uint32_t i = 0; i < OPERAND_COUNT; i++) {
-        out_entries[i] = NULL;
-        if ((packed >> i & 1u) != 0)
-            out_entries[i] = pack_cache_acquire_or_pack(
-                stream, gemm, selection->kernel, (enum operand_id)i);
-        if (out_entries[i] == NULL)
-            continue;
-        matrices[i] = &out_entries[i]->matrix;
-        any = true;
-    }
-    if (any)
-        plan_gemm(&dispatch->plan, gemm, selection->kernel, selection->split,
-                  matrices, stream->device->programs.group_log2);
 }
 
 /* Enqueues the plan. If there is no memory for its temporary buffer, enqueues

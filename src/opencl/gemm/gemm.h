@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The plugin's GEMM functions, which backend.h documents. Thread-safe. */
+/* The plugin's GEMM functions (see backend.h). Any thread may call them. */
 #ifndef TANDEM_OPENCL_GEMM_GEMM_H
 #define TANDEM_OPENCL_GEMM_GEMM_H
 

@@ -36,39 +36,27 @@ static const struct gemm_kernel_cost default_costs[GEMM_KERNEL_COUNT] = {
     [GEMM_WGMMA_16BIT_128X64] = {6000, 3.4, 3.4},
     [GEMV_1_MN_MAJOR] = {3000, 0.065, 0.121},
 };
-/* Cost step_ns of the kernel GEMV_1 with an MN-major matrix. The costs of the
- * other GEMV kernels do not depend on the layout until they are calibrated. */
-#define DEFAULT_GEMV_1_MN_MAJOR_STEP_NS 0.145
+/* Cost step_ns of the kernel GEMV_1 with an MN-major matrix, relative to a
+ * K-major matrix. The costs of the other GEMV kernels do not depend on the
+ * layout until they are calibrated. */
+#define GEMV_1_MN_MAJOR_FACTOR (0.145 / 0.127)
 #define DEFAULT_MN_MAJOR_PENALTY 0.02
 #define DEFAULT_LAUNCH_NS 3000
 #define DEFAULT_BYTES_PER_NS 3000
 
 #define MAX_NS 1e12
-#define MAX_SIZE 1e9 /* upper limit of m, n, k and batch */
-
-/* Returns the cost of a GEMV kernel with an MN-major matrix. `cost` is the cost
- * of the same kernel with a K-major matrix. */
-static struct gemm_kernel_cost mn_major_cost(struct gemm_kernel_cost cost,
-                                             uint32_t kernel)
-{
-    if (kernel == GEMV_1)
-        cost.step_ns *=
-            DEFAULT_GEMV_1_MN_MAJOR_STEP_NS / default_costs[GEMV_1].step_ns;
-    return cost;
-}
+#define MAX_SIZE 1e9 /* upper limit of m, n, k and batch of a measured GEMM */
 
 void gemm_cost_model_init(struct gemm_cost_model *model)
 {
-    memset(model, 0, sizeof(*model));
+    *model =
+        (struct gemm_cost_model){.mn_major_penalty = DEFAULT_MN_MAJOR_PENALTY,
+                                 .launch_ns = DEFAULT_LAUNCH_NS,
+                                 .bytes_per_ns = DEFAULT_BYTES_PER_NS};
     memcpy(model->kernels, default_costs, sizeof(default_costs));
-    for (uint32_t i = 0; i < GEMM_KERNEL_COUNT; i++)
-        model->kernels_mn_major[i] = mn_major_cost(default_costs[i], i);
-    model->mn_major_penalty = DEFAULT_MN_MAJOR_PENALTY;
-    model->launch_ns = DEFAULT_LAUNCH_NS;
-    model->bytes_per_ns = DEFAULT_BYTES_PER_NS;
+    memcpy(model->kernels_mn_major, default_costs, sizeof(default_costs));
+    model->kernels_mn_major[GEMV_1].step_ns *= GEMV_1_MN_MAJOR_FACTOR;
 }
-
-/* ---- tuning results ---- */
 
 static bool number_parse(const char **text, double min, double max, double *out)
 {
@@ -104,10 +92,12 @@ static bool kernel_parse(struct gemm_cost_model *model, const char *name,
         model->calibrated_mn_major |= 1u << kernel;
         return true;
     }
-    if ((model->calibrated_mn_major >> kernel & 1u) == 0)
-        model->kernels_mn_major[kernel] = mn_major_cost(cost, kernel);
     model->kernels[kernel] = cost;
     model->calibrated |= 1u << kernel;
+    if (kernel == GEMV_1)
+        cost.step_ns *= GEMV_1_MN_MAJOR_FACTOR;
+    if ((model->calibrated_mn_major >> kernel & 1u) == 0)
+        model->kernels_mn_major[kernel] = cost;
     return true;
 }
 
@@ -167,8 +157,6 @@ bool gemm_cost_model_parse(struct gemm_cost_model *model, const char *key,
         return clblast_times_parse(model, value);
     return true;
 }
-
-/* ---- CLBlast ---- */
 
 /* Interpolates with a weighted mean of the logarithms of the measured rates. A
  * weight is the inverse fourth power of the distance between the measured sizes

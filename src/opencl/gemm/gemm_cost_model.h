@@ -36,7 +36,7 @@ struct gemm_cost_model {
     struct gemm_kernel_cost kernels[GEMM_KERNEL_COUNT];
     struct gemm_kernel_cost kernels_mn_major[GEMM_KERNEL_COUNT]; /* GEMV only */
     uint32_t calibrated; /* bit i is set if kernel i has tuning results */
-    uint32_t calibrated_mn_major; /* the same for kernels_mn_major */
+    uint32_t calibrated_mn_major; /* kernels with results in kernels_mn_major */
     double launch_ns;
     double bytes_per_ns;
     /* Relative extra time of a 3xTF32 GEMM for each MN-major operand. */
@@ -58,5 +58,16 @@ bool gemm_cost_model_parse(struct gemm_cost_model *model, const char *key,
  * sizes. The GEMM must not be empty, and at least one time must be measured. */
 double gemm_cost_model_clblast_ns(const struct gemm_cost_model *model,
                                   const struct tandem_gemm *gemm);
+
+/* The predicted time of a kernel that cannot be used. */
+#define UNUSABLE_NS 1e30
+
+/* Finds the fastest split-K of a kernel that supports `gemm` and returns the
+ * predicted time, or UNUSABLE_NS (split_k_choice.c).  Tries to split k for all
+ * tiles of the result, for the tiles left after full waves of work-groups, and
+ * for the tiles left after all compute units got the same number of tiles. */
+double split_k_choose(const struct gemm_cost_model *model,
+                      uint32_t compute_units, const struct tandem_gemm *gemm,
+                      enum gemm_kernel_id kernel, struct split_k *out);
 
 #endif

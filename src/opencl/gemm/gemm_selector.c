@@ -2,15 +2,12 @@
 /* Selects the GEMM kernel with the smallest predicted time. */
 #include "opencl/gemm/gemm_selector.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "common/argument_check.h"
 #include "common/decimal.h"
 #include "opencl/gemm/clblast.h"
-#include "opencl/gemm/split_k_choice.h"
 #include "opencl/plan/tensor_core_packing.h"
-#include "opencl/plan/operand_packing.h"
 #include "opencl/device/device_enumeration.h"
 #include "opencl/plan/gemv_plan.h"
 #include "opencl/plan/kernel_step.h"
@@ -30,9 +27,7 @@ void gemm_selector_init(struct gemm_selector *selector,
                         const struct platform_device *hardware)
 {
     gemm_cost_model_init(&selector->cost_model);
-    selector->compute_units = hardware->info.compute_units;
-    if (selector->compute_units == 0)
-        selector->compute_units = 1;
+    selector->compute_units = max_u32(hardware->info.compute_units, 1);
     selector->prefer_clblast = !hardware->nvidia;
     uint32_t disabled = 1u << GEMM_SIMT_128X64;
     for (uint32_t i = 0; i < GEMM_KERNEL_COUNT; i++) {
@@ -82,7 +77,7 @@ static uint64_t disabled_for(struct gemm_selector *selector,
 
 /* ---- forced selection ---- */
 
-/* Parses a split-K text: SPLITS or SPLITS:TILES (number of split tiles). */
+/* Parses SPLITS or SPLITS:TILES. TILES is the number of split tiles. */
 static bool split_parse(const char *text, struct split_k *out)
 {
     char splits[16];
@@ -125,8 +120,8 @@ bool gemm_selector_force(struct gemm_selector *selector, const char *value)
     return false;
 }
 
-/* Selects the forced kernel, or another one if the forced one does not support
- * the GEMM. */
+/* Selects the forced kernel, or another kernel if the forced kernel does not
+ * support the GEMM. */
 static void forced_select(const struct gemm_selector *selector,
                           const struct tandem_gemm *gemm, uint64_t disabled,
                           struct gemm_selection *out)
@@ -180,7 +175,6 @@ static double best_kernel_ns(const struct gemm_selector *selector,
     if (selector->cost_model.calibrated != 0 && gemm_is_all_f32(gemm))
         disabled |= ~comparable_kernels(&selector->cost_model);
     for (uint32_t i = 0; i < GEMM_KERNEL_COUNT; i++) {
-        struct gemm_candidate c;
         struct split_k split;
         enum gemm_kernel_id kernel = (enum gemm_kernel_id)i;
         const struct gemm_kernel_config *config = &gemm_configs[i];
@@ -189,11 +183,9 @@ static double best_kernel_ns(const struct gemm_selector *selector,
              gemm->k < MIN_SPLIT_FORMAT_K) ||
             !gemm_kernel_supports(gemm, kernel))
             continue;
-        gemm_candidate_init(&c, &selector->cost_model, selector->compute_units,
-                            gemm, kernel);
-        if (c.tiles * MAX_SPLIT_K > INT32_MAX)
-            continue;
-        double ns = split_k_choose(&c, &split);
+        double ns =
+            split_k_choose(&selector->cost_model, selector->compute_units, gemm,
+                           kernel, &split);
         if (ns < best_ns) {
             best_ns = ns;
             *out = (struct gemm_selection){.kernel = kernel, .split = split};
@@ -216,8 +208,6 @@ static double clblast_ns(const struct gemm_selector *selector,
                                      model->bytes_per_ns;
     return ns;
 }
-
-/* ---- selection ---- */
 
 void gemm_selector_compute(struct gemm_selector *selector,
                            const struct tandem_gemm *gemm,

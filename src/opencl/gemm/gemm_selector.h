@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Selects how a GEMM is computed, by predicted time: with CLBlast, or with one
- * of the plugin's own kernels and a certain split-K. Thread-safe. */
+ * of the plugin's own kernels and a certain split-K. Any thread may call these
+ * functions. */
 #ifndef TANDEM_OPENCL_GEMM_GEMM_SELECTOR_H
 #define TANDEM_OPENCL_GEMM_GEMM_SELECTOR_H
 
@@ -30,12 +31,12 @@ struct selection_cache_entry {
 };
 #define SELECTION_CACHE_LOG2 6u
 
-/* The selector of one device. After the device was opened, only
- * disabled_kernels and the cache change. */
+/* The selector of one device. After the device is open, only disabled_kernels
+ * and the cache change. */
 struct gemm_selector {
     struct gemm_cost_model cost_model;
     uint32_t compute_units;
-    bool prefer_clblast; /* the built-in kernel costs do not fit this device */
+    bool prefer_clblast; /* the built-in kernel costs do not fit the device */
     bool deterministic;  /* option passed to open */
     bool forced;         /* the option test.gemm_kernel is set */
     struct gemm_selection forced_selection;

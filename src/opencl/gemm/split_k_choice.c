@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Predicted times of GEMM kernels with split-K; see split_k_choice.h. */
-#include "opencl/gemm/split_k_choice.h"
+/* Predicted times of GEMM kernels with split-K; see gemm_cost_model.h. */
+#include "opencl/gemm/gemm_cost_model.h"
 
 #include <math.h>
 
-#include "opencl/plan/gemv_plan.h"
+#include "opencl/plan/gemm_params.h"
 #include "opencl/plan/operand_packing.h"
 
 /* Maximum k that one work-group of a 3xTF32 kernel sums. With k = 262144, a =
  * 0.7 and b = 1, the error would be 1.32 times the bound in backend.h. */
 #define MAX_3XTF32_K 65536
-/* Slowdown of SIMT kernels without vector loads; 1.2 to 1.4 on an H200. */
+/* Slowdown of SIMT kernels without vector loads. An H200 has 1.2 to 1.4. */
 #define SCALAR_ACCESS_FACTOR 1.35
 /* Time of a GEMV with a 16-bit matrix, relative to an f32 matrix. Measurements
  * on an H200 are 0.3 to 0.55. */
@@ -20,26 +20,17 @@
 /* Maximum number of work-groups per compute unit in a split-K launch. */
 #define MAX_SPLIT_GROUPS_PER_UNIT 8
 
-void gemm_candidate_init(struct gemm_candidate *out,
-                         const struct gemm_cost_model *model,
-                         double compute_units, const struct tandem_gemm *gemm,
-                         enum gemm_kernel_id kernel)
-{
-    const struct gemm_kernel_config *config = &gemm_configs[kernel];
-    bool mn_major = config->gemv_vectors != 0 && gemv_matrix_is_mn_major(gemm);
-    double k_tile = gemm_kernel_k_tile(gemm, kernel);
-    *out = (struct gemm_candidate){
-        .model = model,
-        .gemm = gemm,
-        .kernel = kernel,
-        .config = config,
-        .cost = mn_major ? &model->kernels_mn_major[kernel]
-                         : &model->kernels[kernel],
-        .compute_units = compute_units,
-        .tiles = (double)gemm_kernel_groups(gemm, kernel),
-        .k_tile = k_tile,
-        .k_tiles = ceil((double)gemm->k / k_tile)};
-}
+/* A kernel that can compute a GEMM, and the values that predict its time. */
+struct gemm_candidate {
+    const struct gemm_cost_model *model;
+    const struct tandem_gemm *gemm;
+    enum gemm_kernel_id kernel;
+    const struct gemm_kernel_config *config;
+    const struct gemm_kernel_cost *cost;
+    double compute_units;
+    double tiles; /* work-groups without split-K */
+    double k_tile, k_tiles, cost_units;
+};
 
 /* Returns the extra time of a GEMM that otherwise takes `ns`: the time to pack
  * its operands, plus the penalty of 3xTF32 kernels for MN-major operands. */
@@ -51,10 +42,10 @@ static double operands_ns(const struct gemm_candidate *c, double ns)
         &launches);
     double sum =
         launches * c->model->launch_ns + bytes / c->model->bytes_per_ns;
-    for (uint32_t i = 0; i < OPERAND_COUNT && c->config->is_3xtf32 &&
-                         c->config->mma_format == MMA_NONE;
-         i++)
-        if (operand_is_mn_major(c->gemm, (enum operand_id)i))
+    if (!c->config->is_3xtf32 || c->config->mma_format != MMA_NONE)
+        return sum;
+    for (enum operand_id id = OPERAND_A; id < OPERAND_COUNT; id++)
+        if (operand_of(c->gemm, id).is_mn_major)
             sum += ns * c->model->mn_major_penalty;
     return sum;
 }
@@ -104,7 +95,7 @@ static double gemv_ns(const struct gemm_candidate *c,
              c->cost->latency_ns);
     if (c->config->gemv_vectors == 1 && TANDEM_DTYPE_BYTES(c->gemm->dtype) == 2)
         row_ns *= GEMV_16BIT_FACTOR;
-    return row_ns * gemm_kernel_cost_units(c->gemm, c->kernel) * c->k_tile *
+    return row_ns * c->cost_units * c->k_tile *
            ceil(c->k_tiles / split->splits);
 }
 
@@ -149,7 +140,8 @@ static double predict_ns(const struct gemm_candidate *c,
     return ns + fixup_ns(c, split);
 }
 
-double split_k_choose(const struct gemm_candidate *c, struct split_k *out)
+/* Finds the fastest split-K of the candidate; see split_k_choose(). */
+static double choose(const struct gemm_candidate *c, struct split_k *out)
 {
     static const uint32_t splits[] = {2,  3,  4,  6,  8,   11,  16, 22,
                                       32, 48, 64, 96, 128, 192, 256};
@@ -179,4 +171,26 @@ double split_k_choose(const struct gemm_candidate *c, struct split_k *out)
         }
     }
     return best_ns;
+}
+
+double split_k_choose(const struct gemm_cost_model *model,
+                      uint32_t compute_units, const struct tandem_gemm *gemm,
+                      enum gemm_kernel_id kernel, struct split_k *out)
+{
+    const struct gemm_kernel_config *config = &gemm_configs[kernel];
+    struct gemm_tiling tiling = gemm_kernel_tiling(gemm, kernel);
+    const struct gemm_candidate candidate = {
+        .model = model,
+        .gemm = gemm,
+        .kernel = kernel,
+        .config = config,
+        .cost = tiling.matrix_is_mn_major ? &model->kernels_mn_major[kernel]
+                                          : &model->kernels[kernel],
+        .compute_units = compute_units,
+        .tiles = (double)tiling.groups,
+        .k_tile = tiling.k_tile,
+        .k_tiles = ceil((double)gemm->k / tiling.k_tile),
+        .cost_units = tiling.cost_units};
+    return candidate.tiles * MAX_SPLIT_K > INT32_MAX ? UNUSABLE_NS
+                                                     : choose(&candidate, out);
 }

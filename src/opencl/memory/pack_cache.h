@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Cache of packed GEMM operands: the list of entries, eviction and
- * invalidation. gemm/pack_cache_fill.c packs operands into entries.
+ * invalidation. gemm/gemm.c packs operands into entries.
  *
  * An entry stays until its source buffer is written or freed, until the cache
  * limit is reached (option pack_cache_limit_bytes), or until other allocations
@@ -19,7 +19,7 @@
 #define PACK_CACHE_MEMORY_DIVISOR 8u
 
 /* Identifies a packed operand within its source buffer. Keys are compared with
- * memcmp, so their padding must be zero. */
+ * memcmp, so the struct must not contain padding. */
 struct pack_cache_key {
     uint64_t byte_offset;
     int64_t rows, depth, ld, batch_stride, batches;

@@ -20,8 +20,7 @@ struct transpose_tile transpose_tile(uint32_t type, bool vec4)
 {
     switch (type) {
     case TYPE_UCHAR:
-        return vec4 ? (struct transpose_tile){4, 4, 1, 128, 128}
-                    : (struct transpose_tile){4, 4, 32, 128, 128};
+        return (struct transpose_tile){4, 4, vec4 ? 1 : 32, 128, 128};
     case TYPE_USHORT:
         return vec4 ? (struct transpose_tile){2, 4, 1, 64, 128}
                     : (struct transpose_tile){2, 4, 16, 128, 64};
@@ -33,15 +32,13 @@ struct transpose_tile transpose_tile(uint32_t type, bool vec4)
 }
 
 static void plan_buffer_copy(struct launch_plan *plan,
-                             const struct tandem_tensor_desc *target,
-                             const struct tandem_tensor_desc *source,
-                             int64_t elements)
+                             const struct op_request *request, int64_t elements)
 {
-    struct kernel_step *step = plan_add_step(plan, KERNEL_COPY_BUFFER, 0);
-    step_add_buffer(step, target->buffer, true);
-    step_add_buffer(step, source->buffer, false);
+    const struct tandem_tensor_desc *target = request->outputs[0];
+    struct kernel_step *step = plan_add_step(plan, KERNEL_COPY_BUFFER, NULL, 0);
+    step_add_operands(step, request);
     step->target_offset = target->byte_offset;
-    step->source_offset = source->byte_offset;
+    step->source_offset = request->inputs[0]->byte_offset;
     step->bytes = (uint64_t)elements * TANDEM_DTYPE_BYTES(target->dtype);
 }
 
@@ -57,11 +54,6 @@ static uint32_t find_tiled_axis(const struct iteration_space *space)
         if (space->strides[1][axis] == 1 && space->shape[axis] >= 8)
             return axis;
     return space->rank;
-}
-
-static uint64_t magnitude(int64_t stride)
-{
-    return stride < 0 ? 0 - (uint64_t)stride : (uint64_t)stride;
 }
 
 static uint64_t max_u64(uint64_t a, uint64_t b)
@@ -81,24 +73,23 @@ static bool tile_needs_64bit_offset(const struct transpose_params *params,
     uint64_t columns = max_u64(params->columns + 2 * extra,
                                tile->columns + tile->store_alignment);
     uint64_t rows = max_u64(params->rows, tile->rows);
-    uint64_t source = magnitude(params->source_pitch) * columns + rows;
-    uint64_t target = magnitude(params->target_pitch) * rows + columns;
+    uint64_t source = stride_magnitude(params->source_pitch) * columns + rows;
+    uint64_t target = stride_magnitude(params->target_pitch) * rows + columns;
     return extra != 0 && (source > MAX_32BIT_INDEX || target > MAX_32BIT_INDEX);
 }
 
 /* Plans a tiled transpose that swaps `axis` and the innermost axis. */
 static void plan_tiled(struct launch_plan *plan,
                        const struct op_request *request,
-                       struct iteration_space *space, uint32_t axis,
-                       const struct tandem_tensor_desc *source)
+                       struct iteration_space *space, uint32_t axis)
 {
     const struct tandem_tensor_desc *target = request->outputs[0];
+    const struct tandem_tensor_desc *source = request->inputs[0];
     uint32_t inner = space->rank - 1, type = kernel_bits_type(target->dtype);
     struct kernel_step *step =
-        plan_add_step(plan, 0, sizeof(struct transpose_params));
+        plan_add_step(plan, 0, NULL, sizeof(struct transpose_params));
     struct transpose_params *out = (struct transpose_params *)step->params;
-    step_add_buffer(step, target->buffer, true);
-    step_add_buffer(step, source->buffer, false);
+    step_add_operands(step, request);
     out->columns = (uint64_t)space->shape[inner];
     out->rows = (uint64_t)space->shape[axis];
     out->target_pitch = space->strides[0][axis];
@@ -107,10 +98,8 @@ static void plan_tiled(struct launch_plan *plan,
     space_remove_axis(space, inner);
     space_remove_axis(space, axis);
     bool vec4 = out->target_pitch % 4 == 0 && out->source_pitch % 4 == 0 &&
-                strides_are_vec4(space, 0, NO_AXIS) &&
-                strides_are_vec4(space, 1, NO_AXIS) &&
-                tensor_is_vec4_aligned(target) &&
-                tensor_is_vec4_aligned(source);
+                rows_are_vec4_aligned(space, 0, target) &&
+                rows_are_vec4_aligned(space, 1, source);
     struct transpose_tile tile = transpose_tile(type, vec4);
     offset_64bit = offset_64bit || tile_needs_64bit_offset(out, &tile);
     step->key = variant_key_kernel(KERNEL_TRANSPOSE_TILED, 0, offset_64bit,
@@ -125,8 +114,7 @@ static void plan_tiled(struct launch_plan *plan,
     out->groups = out->tiles_per_plane * (uint64_t)space->elements;
     out->target_offset = element_offset(target);
     out->source_offset = element_offset(source);
-    out->rank = space->rank;
-    fast_divmod_fill(&out->space, space);
+    out->rank = fast_divmod_fill(&out->space, space);
     strides_fill(out->target_strides, space, 0);
     strides_fill(out->source_strides, space, 1);
     step->groups = out->groups;
@@ -142,15 +130,13 @@ void plan_copy(struct launch_plan *plan, const struct op_request *request)
         source = &permuted;
     }
     space_elementwise(&space, &source, 1, request->outputs, 1);
-    if (space_contiguous(&space, 0) && space_contiguous(&space, 1)) {
-        plan_buffer_copy(plan, request->outputs[0], source, space.elements);
-        return;
-    }
     struct op_request moved = *request;
     moved.inputs = &source;
     uint32_t axis = find_tiled_axis(&space);
-    if (axis < space.rank && request->group_log2 >= LARGE_GROUP_LOG2)
-        plan_tiled(plan, request, &space, axis, source);
+    if (space_contiguous(&space, 0) && space_contiguous(&space, 1))
+        plan_buffer_copy(plan, &moved, space.elements);
+    else if (axis < space.rank && request->group_log2 >= LARGE_GROUP_LOG2)
+        plan_tiled(plan, &moved, &space, axis);
     else
         plan_strided(plan, &moved, &space);
 }

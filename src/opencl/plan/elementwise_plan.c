@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Plans element-wise operators, which kernels of cl/elementwise.cl compute. */
-#include <string.h>
-
 #include "common/argument_check.h"
 #include "common/operator_table.h"
 #include "opencl/objects.h"
@@ -72,7 +70,7 @@ static bool request_is_contiguous(const struct op_request *request,
     return true;
 }
 
-/* Like request_is_contiguous, for a space with merged axes. */
+/* Does the same as request_is_contiguous() for a space with merged axes. */
 static bool space_is_contiguous(const struct iteration_space *space,
                                 uint32_t *out_broadcast)
 {
@@ -113,26 +111,21 @@ static uint32_t values_fill(float *value, const struct op_request *request)
     return immediate;
 }
 
-static bool copies_bits(const struct op_request *request)
-{
-    uint32_t op_class = operator_lookup(request->op->id)->op_class;
-    return op_class == TANDEM_CLASS_COPY || op_class == TANDEM_CLASS_TRANSPOSE;
-}
-
 static uint64_t key_of(const struct op_request *request, uint32_t kernel,
                        bool index_64bit, bool vec4)
 {
     const struct tandem_op *op = request->op;
+    uint32_t op_class = operator_lookup(op->id)->op_class;
     uint64_t key = variant_key_vec4(vec4);
-    if (copies_bits(request)) {
+    if (op_class == TANDEM_CLASS_COPY || op_class == TANDEM_CLASS_TRANSPOSE) {
         uint32_t type = kernel_bits_type(request->outputs[0]->dtype);
         return key | variant_key_type(0, type) | variant_key_type(1, type) |
                variant_key_kernel(kernel, TANDEM_OP_COPY, index_64bit,
                                   request->group_log2);
     }
     key |= variant_key_kernel(kernel, op->id, index_64bit, request->group_log2);
+    bool logical = op_class == TANDEM_CLASS_LOGICAL;
     bool where = op->id == TANDEM_OP_WHERE;
-    bool logical = operator_lookup(op->id)->op_class == TANDEM_CLASS_LOGICAL;
     key |= variant_key_type(0, kernel_type_of(request->outputs[0]->dtype));
     for (uint32_t i = 0; i < request->input_count; i++) {
         const struct tandem_tensor_desc *in = request->inputs[i];
@@ -144,15 +137,21 @@ static uint64_t key_of(const struct op_request *request, uint32_t kernel,
                                        op->int_count > 0 && op->ints[0] != 0);
 }
 
-static void offsets_fill(uint64_t *offset, const struct op_request *request)
+/* Sets the buffers of the step, and the offset or the scalar of each operand.
+ * Returns a mask with a bit for each scalar operand. */
+static uint32_t operands_fill(struct kernel_step *step,
+                              const struct op_request *request, float *value,
+                              uint64_t *offset)
 {
+    step_add_operands(step, request);
     for (uint32_t i = 0; i <= request->input_count; i++)
         if (operand(request, i) != NULL)
             offset[i] = element_offset(operand(request, i));
+    return values_fill(value, request);
 }
 
-/* Returns the number of elements between the start of the cache line and the
- * first element of the tensor. */
+/* Returns the number of elements between the first element of the tensor and
+ * the start of the cache line that contains it. */
 static uint32_t line_misalignment(const struct tandem_tensor_desc *tensor)
 {
     uint64_t bytes = tensor->byte_offset + buffer_misalignment(tensor->buffer);
@@ -176,13 +175,11 @@ static void plan_contiguous(struct launch_plan *plan,
     uint64_t key = key_of(request, KERNEL_ELEMENTWISE_CONTIGUOUS,
                           elements > MAX_32BIT_INDEX, vec4);
     struct kernel_step *step =
-        plan_add_step(plan, key, sizeof(struct contiguous_params));
+        plan_add_step(plan, key, NULL, sizeof(struct contiguous_params));
     struct contiguous_params *out = (struct contiguous_params *)step->params;
-    step_add_operands(step, request);
     out->elements = (uint64_t)elements;
-    out->immediate = values_fill(out->value, request);
+    out->immediate = operands_fill(step, request, out->value, out->offset);
     out->broadcast = broadcast;
-    offsets_fill(out->offset, request);
     out->misalignment = vec4 ? 0 : line_misalignment(output);
     step_set_items(step, div_ceil(out->elements + out->misalignment, 4));
 }
@@ -192,17 +189,15 @@ static void plan_contiguous(struct launch_plan *plan,
  * *out_broadcast if input i is constant along axes[i]. */
 static bool operands_are_vec4(const struct iteration_space *space,
                               const struct op_request *request,
-                              uint32_t immediate, const uint32_t *axes,
-                              uint32_t *out_broadcast)
+                              const uint32_t *axes, uint32_t *out_broadcast)
 {
     for (uint32_t i = 0; i < space->operands; i++) {
-        int64_t stride = space->strides[i][axes[i]];
-        if ((immediate >> i & 1u) != 0)
+        const struct tandem_tensor_desc *tensor = operand(request, i);
+        if (tensor == NULL)
             continue;
-        if (i > 0 && stride == 0)
+        if (i > 0 && space->strides[i][axes[i]] == 0)
             *out_broadcast |= 1u << i;
-        else if (stride != 1 || !tensor_is_vec4_aligned(operand(request, i)) ||
-                 !strides_are_vec4(space, i, axes[i]))
+        else if (!axis_is_vec4(space, i, axes[i], tensor))
             return false;
     }
     return true;
@@ -247,8 +242,7 @@ static void transposed_fill(struct transposed_params *out,
     }
     space_remove_axis(space, inner);
     space_remove_axis(space, axis);
-    out->rank = space->rank;
-    fast_divmod_fill(&out->space, space);
+    out->rank = fast_divmod_fill(&out->space, space);
     for (uint32_t i = 0; i < space->operands; i++)
         strides_fill(out->strides[i], space, i);
 }
@@ -259,8 +253,6 @@ static void plan_transposed(struct launch_plan *plan,
 {
     uint32_t inputs = 0, broadcast = 0, inner = space->rank - 1;
     uint32_t axes[SPACE_OPERANDS];
-    float value[4] = {0};
-    uint32_t immediate = values_fill(value, request);
     for (uint32_t i = 0; i < space->operands; i++) {
         bool transposed = input_is_transposed(space, i, axis);
         axes[i] = transposed ? axis : inner;
@@ -268,18 +260,15 @@ static void plan_transposed(struct launch_plan *plan,
     }
     bool vec4 = request->group_log2 >= LARGE_GROUP_LOG2 &&
                 space->shape[inner] % 4 == 0 && space->shape[axis] % 4 == 0 &&
-                operands_are_vec4(space, request, immediate, axes, &broadcast);
+                operands_are_vec4(space, request, axes, &broadcast);
     uint64_t key = key_of(request, KERNEL_ELEMENTWISE_TRANSPOSED,
                           needs_64bit_offset(space), vec4) |
                    variant_key_transposed_inputs(inputs);
     struct kernel_step *step =
-        plan_add_step(plan, key, sizeof(struct transposed_params));
+        plan_add_step(plan, key, NULL, sizeof(struct transposed_params));
     struct transposed_params *out = (struct transposed_params *)step->params;
-    step_add_operands(step, request);
-    memcpy(out->value, value, sizeof(value));
-    out->immediate = immediate;
+    out->immediate = operands_fill(step, request, out->value, out->offset);
     out->broadcast = broadcast;
-    offsets_fill(out->offset, request);
     bool is_single = (inputs & (inputs - 1)) == 0;
     transposed_fill(out, space, axis,
                     vec4 && is_single ? TILE_SIDE_VEC4 : TILE_SIDE);
@@ -295,29 +284,23 @@ void plan_strided(struct launch_plan *plan, const struct op_request *request,
         plan_transposed(plan, request, space, axis);
         return;
     }
-    float value[4] = {0};
-    uint32_t immediate = values_fill(value, request);
     for (uint32_t i = 0; i < space->operands; i++)
         axes[i] = inner;
     bool vec4 = space->shape[inner] % 4 == 0 &&
-                operands_are_vec4(space, request, immediate, axes, &broadcast);
+                operands_are_vec4(space, request, axes, &broadcast);
     uint64_t key = key_of(request, KERNEL_ELEMENTWISE_STRIDED,
                           needs_64bit_offset(space), vec4);
     struct kernel_step *step =
-        plan_add_step(plan, key, sizeof(struct strided_params));
+        plan_add_step(plan, key, NULL, sizeof(struct strided_params));
     struct strided_params *out = (struct strided_params *)step->params;
-    step_add_operands(step, request);
-    memcpy(out->value, value, sizeof(value));
-    out->immediate = immediate;
+    out->immediate = operands_fill(step, request, out->value, out->offset);
     out->broadcast = broadcast;
-    offsets_fill(out->offset, request);
     if (!vec4 && space_contiguous(space, 0))
         out->misalignment = line_misalignment(request->outputs[0]);
     if (vec4)
         space_to_vec4(space);
     out->items = (uint64_t)space->elements;
-    out->rank = space->rank;
-    fast_divmod_fill(&out->space, space);
+    out->rank = fast_divmod_fill(&out->space, space);
     for (uint32_t i = 0; i < space->operands; i++)
         strides_fill(out->strides[i], space, i);
     step_set_items(step, vec4 ? out->items
@@ -329,13 +312,13 @@ void plan_elementwise(struct launch_plan *plan,
 {
     uint32_t broadcast;
     struct iteration_space space;
-    if (request_is_contiguous(request, &broadcast)) {
-        plan_contiguous(plan, request, broadcast);
-        return;
+    bool contiguous = request_is_contiguous(request, &broadcast);
+    if (!contiguous) {
+        space_elementwise(&space, request->inputs, request->input_count,
+                          request->outputs, request->output_count);
+        contiguous = space_is_contiguous(&space, &broadcast);
     }
-    space_elementwise(&space, request->inputs, request->input_count,
-                      request->outputs, request->output_count);
-    if (space_is_contiguous(&space, &broadcast))
+    if (contiguous)
         plan_contiguous(plan, request, broadcast);
     else
         plan_strided(plan, request, &space);

@@ -15,19 +15,7 @@ struct gather_params {
     int64_t index_strides[TANDEM_MAX_RANK];
 };
 
-/* Returns true if aligned vec4 loads or stores along the innermost axis can
- * access the operand. */
-static bool inner_axis_is_vec4(const struct iteration_space *space,
-                               uint32_t operand,
-                               const struct tandem_tensor_desc *tensor)
-{
-    uint32_t inner = space->rank - 1;
-    return space->shape[inner] % 4 == 0 && tensor_is_vec4_aligned(tensor) &&
-           space->strides[operand][inner] == 1 &&
-           strides_are_vec4(space, operand, inner);
-}
-
-/* Returns the bits of the value that an index out of range selects: a quiet NaN
+/* Returns the bits of the result for an index that is out of range: a quiet NaN
  * for floats, 0 for integers. */
 static uint64_t default_bits(uint32_t dtype)
 {
@@ -44,33 +32,29 @@ void plan_gather(struct launch_plan *plan, const struct op_request *request)
     const struct tandem_tensor_desc *data = request->inputs[0];
     const struct tandem_tensor_desc *indices = request->inputs[1];
     struct iteration_space space;
-    int64_t axis_stride, axis_elements;
-    space_gather(&space, data, indices, target, request->op->ints[0],
-                 &axis_stride, &axis_elements);
-    uint64_t key =
-        variant_key_kernel(KERNEL_GATHER, 0, needs_64bit_index(&space),
-                           request->group_log2) |
-        variant_key_type(0, kernel_bits_type(target->dtype)) |
-        variant_key_type(1, kernel_type_of(indices->dtype));
     struct kernel_step *step =
-        plan_add_step(plan, key, sizeof(struct gather_params));
+        plan_add_step(plan, 0, NULL, sizeof(struct gather_params));
     struct gather_params *out = (struct gather_params *)step->params;
+    space_gather(&space, data, indices, target, request->op->ints[0],
+                 &out->axis_stride, &out->axis_elements);
+    step->key = variant_key_kernel(KERNEL_GATHER, 0, needs_64bit_index(&space),
+                                   request->group_log2) |
+                variant_key_type(0, kernel_bits_type(target->dtype)) |
+                variant_key_type(1, kernel_type_of(indices->dtype));
     step_add_operands(step, request);
-    out->is_vec4 = inner_axis_is_vec4(&space, 0, target) &&
-                   inner_axis_is_vec4(&space, 1, data) &&
-                   axis_stride % 4 == 0 &&
-                   space.strides[2][space.rank - 1] == 0;
+    uint32_t inner = space.rank - 1;
+    out->is_vec4 = space.shape[inner] % 4 == 0 &&
+                   axis_is_vec4(&space, 0, inner, target) &&
+                   axis_is_vec4(&space, 1, inner, data) &&
+                   out->axis_stride % 4 == 0 && space.strides[2][inner] == 0;
     if (out->is_vec4)
         space_to_vec4(&space);
     out->items = (uint64_t)space.elements;
-    out->rank = space.rank;
     out->target_offset = element_offset(target);
     out->data_offset = element_offset(data);
     out->index_offset = element_offset(indices);
-    out->axis_stride = axis_stride;
-    out->axis_elements = axis_elements;
     out->default_bits = default_bits(target->dtype);
-    fast_divmod_fill(&out->space, &space);
+    out->rank = fast_divmod_fill(&out->space, &space);
     strides_fill(out->target_strides, &space, 0);
     strides_fill(out->data_strides, &space, 1);
     strides_fill(out->index_strides, &space, 2);

@@ -50,7 +50,7 @@ enum mma_format {
 struct gemm_kernel_config {
     const char *name;
     /* Rows and columns of the result per work-group, and elements along k per
-     * iteration. 0 for GEMV kernels, which derive them from operand layouts. */
+     * iteration. They are 0 for GEMV kernels; see gemv_tiling(). */
     uint32_t tile_m, tile_n, k_tile;
     uint32_t group_log2;
     /* Number of work-groups for which a compute unit has enough registers. */
@@ -61,7 +61,7 @@ struct gemm_kernel_config {
     /* The SIMT kernel that recomputes result tiles with infinities or NaN.  For
      * SIMT and GEMV kernels, it is the kernel itself. */
     enum gemm_kernel_id simt_fallback;
-    /* Maximum number of vectors of a GEMV kernel; 0 for other kernels. */
+    /* Maximum number of vectors of a GEMV kernel, or 0 for other kernels. */
     uint32_t gemv_vectors;
     enum mma_format mma_format;
     bool uses_wgmma; /* cl/nvidia/gemm_wgmma.cl; see docs/gemm-wgmma.md. */

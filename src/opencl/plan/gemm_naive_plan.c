@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plans cl/gemm/gemm_naive.cl. */
+/* Plans cl/gemm/gemm_naive.cl and cl/gemm/gemm_epilogue.cl. */
 #include "common/argument_check.h"
 #include "common/operator_table.h"
 #include "opencl/plan/gemm_params.h"
@@ -16,28 +16,45 @@ struct gemm_naive_params {
     uint32_t has_bias;
 };
 
+/* Parameters of cl/gemm/gemm_epilogue.cl. */
+struct gemm_epilogue_params {
+    uint64_t elements;
+    float scale, slope;
+    uint64_t c_offset, bias_offset;
+    uint64_t columns, plane;
+    int64_t ld, batch_stride;
+    int64_t bias_column, bias_row;
+    uint32_t has_bias, reserved;
+};
+
+/* Makes a plan with one step, which has a work-item per element of c.  The
+ * first buffer of the step is c. */
+static struct kernel_step *
+single_step_plan(struct launch_plan *plan, const struct tandem_gemm *gemm,
+                 uint64_t kernel_and_types, uint32_t group_log2,
+                 const void *params, uint32_t param_bytes)
+{
+    uint64_t elements = gemm_c_elements(gemm);
+    uint64_t key =
+        variant_key_kernel(0, 0, elements > MAX_32BIT_INDEX, group_log2) |
+        kernel_and_types | variant_key_activation(gemm);
+    plan->step_count = 0;
+    plan->temp_bytes = 0;
+    struct kernel_step *step = plan_add_step(plan, key, params, param_bytes);
+    step_add_buffer(step, gemm->c.buffer, true);
+    step_set_items(step, elements);
+    return step;
+}
+
 void plan_naive_gemm(struct launch_plan *plan, const struct tandem_gemm *gemm,
                      uint32_t group_log2)
 {
-    uint64_t elements =
-        (uint64_t)gemm->m * (uint64_t)gemm->n * (uint64_t)gemm->batch;
-    uint64_t key = variant_key_kernel(KERNEL_GEMM_NAIVE, 0,
-                                      elements > MAX_32BIT_INDEX, group_log2) |
-                   variant_key_activation(gemm) | variant_key_gemm_types(gemm);
     uint32_t bytes = TANDEM_DTYPE_BYTES(gemm->dtype);
     uint32_t c_bytes = TANDEM_DTYPE_BYTES(gemm_c_dtype(gemm));
     bool transpose_a = (gemm->flags & TANDEM_GEMM_TRANSPOSE_A) != 0;
     bool transpose_b = (gemm->flags & TANDEM_GEMM_TRANSPOSE_B) != 0;
-    plan->step_count = 0;
-    plan->temp_bytes = 0;
-    struct kernel_step *step =
-        plan_add_step(plan, key, sizeof(struct gemm_naive_params));
-    step_add_buffer(step, gemm->c.buffer, true);
-    step_add_buffer(step, gemm->a.buffer, false);
-    step_add_buffer(step, gemm->b.buffer, false);
-    step_add_buffer(step, gemm_bias_buffer(gemm), false);
-    *(struct gemm_naive_params *)step->params = (struct gemm_naive_params){
-        .elements = elements,
+    const struct gemm_naive_params params = {
+        .elements = gemm_c_elements(gemm),
         .a_offset = gemm->a.byte_offset / bytes,
         .b_offset = gemm->b.byte_offset / bytes,
         .c_offset = gemm->c.byte_offset / c_bytes,
@@ -59,5 +76,34 @@ void plan_naive_gemm(struct launch_plan *plan, const struct tandem_gemm *gemm,
         .beta = (float)gemm->beta,
         .slope = attribute_f32(gemm->activation_parameter),
         .has_bias = gemm->bias_kind != TANDEM_BIAS_NONE};
-    step_set_items(step, elements);
+    struct kernel_step *step = single_step_plan(
+        plan, gemm, KERNEL_GEMM_NAIVE | variant_key_gemm_types(gemm),
+        group_log2, &params, sizeof(params));
+    step_add_buffer(step, gemm->a.buffer, false);
+    step_add_buffer(step, gemm->b.buffer, false);
+    step_add_buffer(step, gemm_bias_buffer(gemm), false);
+}
+
+void plan_epilogue(struct launch_plan *plan, const struct tandem_gemm *gemm,
+                   uint32_t group_log2, float scale)
+{
+    uint32_t dtype = gemm_c_dtype(gemm), bytes = TANDEM_DTYPE_BYTES(dtype);
+    const struct gemm_epilogue_params params = {
+        .elements = gemm_c_elements(gemm),
+        .scale = scale,
+        .slope = attribute_f32(gemm->activation_parameter),
+        .c_offset = gemm->c.byte_offset / bytes,
+        .bias_offset = gemm->bias_byte_offset / bytes,
+        .columns = (uint64_t)gemm->n,
+        .plane = (uint64_t)gemm->m * (uint64_t)gemm->n,
+        .ld = gemm->c.ld,
+        .batch_stride = gemm->c.batch_stride,
+        .bias_column = gemm->bias_kind == TANDEM_BIAS_PER_COLUMN,
+        .bias_row = gemm->bias_kind == TANDEM_BIAS_PER_ROW,
+        .has_bias = gemm->bias_kind != TANDEM_BIAS_NONE};
+    struct kernel_step *step = single_step_plan(
+        plan, gemm,
+        KERNEL_GEMM_EPILOGUE | variant_key_type(0, kernel_type_of(dtype)),
+        group_log2, &params, sizeof(params));
+    step_add_buffer(step, gemm_bias_buffer(gemm), false);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fills the parameters of GEMM kernels, and plans split_k_fixup.cl. */
+/* Fills the parameters of GEMM kernels. Plans cl/gemm/split_k_fixup.cl. */
 #include "opencl/plan/gemm_params.h"
 
 #include <string.h>
@@ -11,12 +11,14 @@
 struct gemm_operand operand_of(const struct tandem_gemm *gemm,
                                enum operand_id id)
 {
-    bool transpose_a = (gemm->flags & TANDEM_GEMM_TRANSPOSE_A) != 0;
-    bool transpose_b = (gemm->flags & TANDEM_GEMM_TRANSPOSE_B) != 0;
-    return id == OPERAND_A
-               ? (struct gemm_operand){&gemm->a, gemm->m, gemm->k, transpose_a}
-               : (struct gemm_operand){&gemm->b, gemm->n, gemm->k,
-                                       !transpose_b};
+    bool is_a = id == OPERAND_A;
+    const struct tandem_matrix *matrix = is_a ? &gemm->a : &gemm->b;
+    return (struct gemm_operand){
+        .matrix = matrix,
+        .rows = is_a ? gemm->m : gemm->n,
+        .batches = matrix->batch_stride == 0 ? 1 : (uint32_t)gemm->batch,
+        .is_mn_major = is_a ? (gemm->flags & TANDEM_GEMM_TRANSPOSE_A) != 0
+                            : (gemm->flags & TANDEM_GEMM_TRANSPOSE_B) == 0};
 }
 
 bool matrix_is_aligned(const struct tandem_matrix *matrix, uint32_t dtype,
@@ -29,15 +31,10 @@ bool matrix_is_aligned(const struct tandem_matrix *matrix, uint32_t dtype,
 }
 
 bool operand_is_vec4(const struct tandem_gemm *gemm,
-                     const struct gemm_operand *operand)
+                     struct gemm_operand operand)
 {
-    return matrix_is_aligned(operand->matrix, gemm->dtype, gemm->batch, 4) &&
-           (operand->is_mn_major ? operand->rows : operand->k) % 4 == 0;
-}
-
-bool operand_is_mn_major(const struct tandem_gemm *gemm, enum operand_id id)
-{
-    return operand_of(gemm, id).is_mn_major;
+    return matrix_is_aligned(operand.matrix, gemm->dtype, gemm->batch, 4) &&
+           (operand.is_mn_major ? operand.rows : gemm->k) % 4 == 0;
 }
 
 bool operand_is_aligned(const struct tandem_gemm *gemm, enum operand_id id)
@@ -60,16 +57,22 @@ uint64_t variant_key_activation(const struct tandem_gemm *gemm)
     return (uint64_t)gemm->activation << 8 | variant_key_gelu_tanh(tanh_form);
 }
 
-void gemm_params_set_operands(struct gemm_params *out,
-                              const struct tandem_gemm *gemm)
+uint64_t gemm_c_elements(const struct tandem_gemm *gemm)
 {
-    uint32_t bytes = TANDEM_DTYPE_BYTES(gemm->dtype);
-    out->a_offset = gemm->a.byte_offset / bytes;
-    out->b_offset = gemm->b.byte_offset / bytes;
-    out->a_ld = gemm->a.ld;
-    out->b_ld = gemm->b.ld;
-    out->a_batch = gemm->a.batch_stride;
-    out->b_batch = gemm->b.batch_stride;
+    return (uint64_t)gemm->m * (uint64_t)gemm->n * (uint64_t)gemm->batch;
+}
+
+void gemm_params_set_operands(struct gemm_params *out,
+                              const struct tandem_matrix *a,
+                              const struct tandem_matrix *b, uint32_t dtype)
+{
+    uint32_t bytes = TANDEM_DTYPE_BYTES(dtype);
+    out->a_offset = a->byte_offset / bytes;
+    out->b_offset = b->byte_offset / bytes;
+    out->a_ld = a->ld;
+    out->b_ld = b->ld;
+    out->a_batch = a->batch_stride;
+    out->b_batch = b->batch_stride;
 }
 
 void gemm_params_fill(struct gemm_params *out, const struct tandem_gemm *gemm,
@@ -79,11 +82,10 @@ void gemm_params_fill(struct gemm_params *out, const struct tandem_gemm *gemm,
     uint32_t per_split = (uint32_t)div_ceil(k_tiles, splits);
     uint32_t c_bytes = TANDEM_DTYPE_BYTES(gemm_c_dtype(gemm));
     memset(out, 0, sizeof(*out));
-    gemm_params_set_operands(out, gemm);
+    gemm_params_set_operands(out, &gemm->a, &gemm->b, gemm->dtype);
     out->c_offset = gemm->c.byte_offset / c_bytes;
     out->bias_offset = gemm->bias_byte_offset / c_bytes;
-    out->c_elements =
-        (uint64_t)gemm->m * (uint64_t)gemm->n * (uint64_t)gemm->batch;
+    out->c_elements = gemm_c_elements(gemm);
     out->c_ld = gemm->c.ld;
     out->c_batch = gemm->c.batch_stride;
     out->bias_row = gemm->bias_kind == TANDEM_BIAS_PER_ROW;
@@ -157,10 +159,8 @@ void plan_split_k_fixup(struct launch_plan *plan,
         variant_key_kernel(kernel, 0, from->c_elements > MAX_32BIT_INDEX,
                            group_log2) |
         variant_key_gemm_types(gemm) | variant_key_activation(gemm);
-    struct kernel_step *step = plan_add_step(plan, key, sizeof(*from));
-    struct gemm_params *out = (struct gemm_params *)step->params;
-    *out = *from;
-    out->lanes_log2 = lanes_log2;
+    struct kernel_step *step = plan_add_step(plan, key, from, sizeof(*from));
+    ((struct gemm_params *)step->params)->lanes_log2 = lanes_log2;
     step_add_buffer(step, gemm->c.buffer, true);
     step_add_buffer(step, NULL, false);
     step_add_buffer(step, gemm_bias_buffer(gemm), false);

@@ -41,7 +41,8 @@ struct gemm_params {
  * columns of b. */
 struct gemm_operand {
     const struct tandem_matrix *matrix;
-    int64_t rows, k;
+    int64_t rows;
+    uint32_t batches; /* number of matrices; 1 if batches share it */
     bool is_mn_major; /* true if adjacent elements are of different rows */
 };
 
@@ -49,13 +50,16 @@ struct gemm_operand operand_of(const struct tandem_gemm *gemm,
                                enum operand_id id);
 /* Returns true if the operand can be read with aligned vec4 loads. */
 bool operand_is_vec4(const struct tandem_gemm *gemm,
-                     const struct gemm_operand *operand);
+                     struct gemm_operand operand);
 /* Returns true if the stored rows of the matrix, which are `ld` elements apart,
  * start at multiples of `elements` elements. */
 bool matrix_is_aligned(const struct tandem_matrix *matrix, uint32_t dtype,
                        int64_t batch, uint32_t elements);
+/* Returns the number of elements of c, including all batches. */
+uint64_t gemm_c_elements(const struct tandem_gemm *gemm);
 void gemm_params_set_operands(struct gemm_params *out,
-                              const struct tandem_gemm *gemm);
+                              const struct tandem_matrix *a,
+                              const struct tandem_matrix *b, uint32_t dtype);
 /* Sets all GEMM parameters except the numbers of tiles.  Splits k into at most
  * `splits` ranges, whose lengths are multiples of k_tile. */
 void gemm_params_fill(struct gemm_params *out, const struct tandem_gemm *gemm,

@@ -11,30 +11,18 @@
 #include "opencl/plan/operand_packing.h"
 #include "opencl/plan/tensor_core_packing.h"
 
-uint64_t gemm_kernel_groups(const struct tandem_gemm *gemm,
-                            enum gemm_kernel_id kernel)
+struct gemm_tiling gemm_kernel_tiling(const struct tandem_gemm *gemm,
+                                      enum gemm_kernel_id kernel)
 {
     const struct gemm_kernel_config *config = &gemm_configs[kernel];
     if (config->gemv_vectors != 0)
-        return gemv_groups(gemm, kernel);
-    return div_ceil((uint64_t)gemm->m, config->tile_m) *
-           div_ceil((uint64_t)gemm->n, config->tile_n) * (uint64_t)gemm->batch;
-}
-
-uint32_t gemm_kernel_k_tile(const struct tandem_gemm *gemm,
-                            enum gemm_kernel_id kernel)
-{
-    const struct gemm_kernel_config *config = &gemm_configs[kernel];
-    return config->gemv_vectors != 0 ? gemv_k_tile(gemm, kernel)
-                                     : config->k_tile;
-}
-
-uint32_t gemm_kernel_cost_units(const struct tandem_gemm *gemm,
-                                enum gemm_kernel_id kernel)
-{
-    return gemm_configs[kernel].gemv_vectors != 0
-               ? gemv_rows_per_group(gemm, kernel)
-               : 1;
+        return gemv_tiling(gemm, kernel);
+    return (struct gemm_tiling){
+        .groups = div_ceil((uint64_t)gemm->m, config->tile_m) *
+                  div_ceil((uint64_t)gemm->n, config->tile_n) *
+                  (uint64_t)gemm->batch,
+        .k_tile = config->k_tile,
+        .cost_units = 1};
 }
 
 bool gemm_kernel_supports(const struct tandem_gemm *gemm,
@@ -49,12 +37,6 @@ bool gemm_kernel_supports(const struct tandem_gemm *gemm,
                                      : gemv_supports(gemm, kernel);
 }
 
-static bool id_is_vec4(const struct tandem_gemm *gemm, enum operand_id id)
-{
-    struct gemm_operand operand = operand_of(gemm, id);
-    return operand_is_vec4(gemm, &operand);
-}
-
 bool gemm_kernel_reads_scalars(const struct tandem_gemm *gemm,
                                enum gemm_kernel_id kernel)
 {
@@ -62,7 +44,8 @@ bool gemm_kernel_reads_scalars(const struct tandem_gemm *gemm,
     return config->mma_format == MMA_NONE && !config->is_3xtf32 &&
            config->gemv_vectors == 0 &&
            gemm_packed_operands(gemm, kernel) == 0 &&
-           !(id_is_vec4(gemm, OPERAND_A) && id_is_vec4(gemm, OPERAND_B));
+           !(operand_is_vec4(gemm, operand_of(gemm, OPERAND_A)) &&
+             operand_is_vec4(gemm, operand_of(gemm, OPERAND_B)));
 }
 
 /* Returns the variant key of a SIMT or 3xTF32 kernel.  `packed` is true if
@@ -72,12 +55,13 @@ static uint64_t simt_key(const struct tandem_gemm *gemm,
 {
     bool is_3xtf32 = gemm_configs[kernel].is_3xtf32;
     bool vec4 = is_3xtf32 || (packed && kernel == GEMM_SIMT_128X128);
+    struct gemm_operand a = operand_of(gemm, OPERAND_A);
+    struct gemm_operand b = operand_of(gemm, OPERAND_B);
     return variant_key_kernel(is_3xtf32 ? KERNEL_GEMM_3XTF32 : KERNEL_GEMM_SIMT,
                               0, false, gemm_configs[kernel].group_log2) |
-           variant_key_gemm(kernel, operand_is_mn_major(gemm, OPERAND_A),
-                            operand_is_mn_major(gemm, OPERAND_B),
-                            vec4 || id_is_vec4(gemm, OPERAND_A)) |
-           variant_key_second_vec4(vec4 || id_is_vec4(gemm, OPERAND_B)) |
+           variant_key_gemm(kernel, a.is_mn_major, b.is_mn_major,
+                            vec4 || operand_is_vec4(gemm, a)) |
+           variant_key_second_vec4(vec4 || operand_is_vec4(gemm, b)) |
            variant_key_gemm_types(gemm);
 }
 
@@ -99,8 +83,8 @@ static void plan_tiles(struct launch_plan *plan, const struct tandem_gemm *gemm,
     bool recomputes = (params->flags & ONLY_NONFINITE_TILES) != 0;
     struct tandem_buffer *c = gemm->c.buffer;
     key |= writes_c ? variant_key_activation(gemm) : 0;
-    struct kernel_step *step = plan_add_step(plan, key, sizeof(*params));
-    *(struct gemm_params *)step->params = *params;
+    struct kernel_step *step =
+        plan_add_step(plan, key, params, sizeof(*params));
     step_add_buffer(step, c, writes_c);
     step_add_buffer(step, uses_temp ? NULL : c, uses_temp);
     step_add_buffer(step, gemm->a.buffer, false);
@@ -181,7 +165,7 @@ static void plan_fallback(struct launch_plan *plan,
     plan->temp_bytes += total_groups(params) * sizeof(uint32_t);
     params->flags |= ONLY_NONFINITE_TILES;
     plan_simt_promotion(plan, gemm, params, fallback);
-    gemm_params_set_operands(params, gemm);
+    gemm_params_set_operands(params, &gemm->a, &gemm->b, gemm->dtype);
     plan_tiles(plan, gemm, simt_key(gemm, fallback, packed), params, true);
     params->flags &= ~(ONLY_NONFINITE_TILES | PROMOTES_IN_MEMORY);
 }

@@ -25,18 +25,18 @@ bool gemm_kernel_supports(const struct tandem_gemm *gemm,
 /* Returns true if `kernel` is SIMT and reads single elements of a or b. */
 bool gemm_kernel_reads_scalars(const struct tandem_gemm *gemm,
                                enum gemm_kernel_id kernel);
-/* Returns the number of work-groups of the kernel if k is not split. */
-uint64_t gemm_kernel_groups(const struct tandem_gemm *gemm,
-                            enum gemm_kernel_id kernel);
-uint32_t gemm_kernel_k_tile(const struct tandem_gemm *gemm,
-                            enum gemm_kernel_id kernel);
-/* Returns the matrix rows per work-group of a GEMV kernel, or 1 for other
- * kernels. gemm_cost_model.h multiplies the cost of a k_tile by this number. */
-uint32_t gemm_kernel_cost_units(const struct tandem_gemm *gemm,
-                                enum gemm_kernel_id kernel);
+/* How a kernel divides a GEMM among work-groups. */
+struct gemm_tiling {
+    uint64_t groups; /* number of work-groups if k is not split */
+    uint32_t k_tile; /* elements along k that are read at once */
+    /* Matrix rows per work-group of a GEMV kernel, or 1 for other kernels.
+     * gemm_cost_model.h multiplies the cost of a k_tile by this number. */
+    uint32_t cost_units;
+    bool matrix_is_mn_major; /* the matrix of a GEMV kernel is MN-major */
+};
+struct gemm_tiling gemm_kernel_tiling(const struct tandem_gemm *gemm,
+                                      enum gemm_kernel_id kernel);
 
-bool operand_is_mn_major(const struct tandem_gemm *gemm,
-                         enum operand_id operand);
 /* Returns true if 3xTF32 kernels can read the operand without packing. */
 bool operand_is_aligned(const struct tandem_gemm *gemm,
                         enum operand_id operand);

@@ -4,16 +4,12 @@
 
 #include "opencl/plan/gemm_params.h"
 
-/* Fastest work-group shapes, measured on an H200 (see docs/gpu-kernels.md).
- * The index is log2 of the number of vectors: 1, 4, 8 or 16. */
-static const struct gemv_shape k_major_shapes[5] = {[0] = {2, 32, 4, 7},
-                                                    [2] = {2, 32, 4, 7},
-                                                    [3] = {4, 32, 2, 7},
-                                                    [4] = {4, 32, 2, 7}};
-static const struct gemv_shape mn_major_shapes[5] = {[0] = {4, 64, 8, 8},
-                                                     [2] = {4, 32, 8, 8},
-                                                     [3] = {4, 32, 8, 8},
-                                                     [4] = {4, 16, 4, 8}};
+/* Fastest work-group shapes of GEMV_1, GEMV_4, GEMV_8 and GEMV_16, measured on
+ * an H200 (see docs/gpu-kernels.md). */
+static const struct gemv_shape k_major_shapes[] = {
+    {2, 32, 4, 7}, {2, 32, 4, 7}, {4, 32, 2, 7}, {4, 32, 2, 7}};
+static const struct gemv_shape mn_major_shapes[] = {
+    {4, 64, 8, 8}, {4, 32, 8, 8}, {4, 32, 8, 8}, {4, 16, 4, 8}};
 static const struct gemv_shape gemv_1_mn_major_shape = {
     4, 64, 8, GEMV_MN_MAJOR_GROUP_LOG2};
 
@@ -25,14 +21,19 @@ struct gemv_operands {
     bool swapped; /* true if the matrix is b */
     const struct gemv_shape *shape;
     uint32_t max_vectors; /* maximum per work-group */
+    uint32_t row_tiles, vector_tiles;
 };
 
 const struct gemv_shape *gemv_shape(enum gemm_kernel_id kernel, bool mn_major)
 {
-    uint32_t log2 = log2_ceil(gemm_configs[kernel].gemv_vectors);
     if (kernel == GEMV_1_MN_MAJOR)
         return &gemv_1_mn_major_shape;
-    return mn_major ? &mn_major_shapes[log2] : &k_major_shapes[log2];
+    return &(mn_major ? mn_major_shapes : k_major_shapes)[kernel - GEMV_1];
+}
+
+static uint32_t rows_per_group(const struct gemv_shape *shape)
+{
+    return (1u << shape->group_log2) / shape->lanes * shape->rows_per_item;
 }
 
 /* Selects the matrix and the vectors.  The matrix is the operand with more
@@ -51,49 +52,25 @@ static struct gemv_operands operands_of(const struct tandem_gemm *gemm,
         out.vectors.is_mn_major = false;
     out.shape = gemv_shape(kernel, out.matrix.is_mn_major);
     out.max_vectors = gemm_configs[kernel].gemv_vectors;
+    out.row_tiles = (uint32_t)div_ceil((uint64_t)out.matrix.rows,
+                                       rows_per_group(out.shape));
+    out.vector_tiles =
+        (uint32_t)div_ceil((uint64_t)out.vectors.rows, out.max_vectors);
     return out;
 }
 
-static uint32_t rows_per_group(const struct gemv_shape *shape)
-{
-    return (1u << shape->group_log2) / shape->lanes * shape->rows_per_item;
-}
-
-static uint32_t row_tiles(const struct gemv_operands *operands)
-{
-    return (uint32_t)div_ceil((uint64_t)operands->matrix.rows,
-                              rows_per_group(operands->shape));
-}
-
-static uint32_t vector_tiles(const struct gemv_operands *operands)
-{
-    return (uint32_t)div_ceil((uint64_t)operands->vectors.rows,
-                              operands->max_vectors);
-}
-
-bool gemv_matrix_is_mn_major(const struct tandem_gemm *gemm)
-{
-    return operands_of(gemm, GEMV_1).matrix.is_mn_major;
-}
-
-uint32_t gemv_rows_per_group(const struct tandem_gemm *gemm,
-                             enum gemm_kernel_id kernel)
-{
-    return rows_per_group(operands_of(gemm, kernel).shape);
-}
-
-uint32_t gemv_k_tile(const struct tandem_gemm *gemm, enum gemm_kernel_id kernel)
+struct gemm_tiling gemv_tiling(const struct tandem_gemm *gemm,
+                               enum gemm_kernel_id kernel)
 {
     struct gemv_operands operands = operands_of(gemm, kernel);
-    return operands.shape->lanes * operands.shape->k_unroll *
-           (operands.matrix.is_mn_major ? 1 : 4);
-}
-
-uint64_t gemv_groups(const struct tandem_gemm *gemm, enum gemm_kernel_id kernel)
-{
-    struct gemv_operands operands = operands_of(gemm, kernel);
-    return (uint64_t)row_tiles(&operands) * vector_tiles(&operands) *
-           (uint64_t)gemm->batch;
+    const struct gemv_shape *shape = operands.shape;
+    return (struct gemm_tiling){
+        .groups = (uint64_t)operands.row_tiles * operands.vector_tiles *
+                  (uint64_t)gemm->batch,
+        .k_tile = shape->lanes * shape->k_unroll *
+                  (operands.matrix.is_mn_major ? 1 : 4),
+        .cost_units = rows_per_group(shape),
+        .matrix_is_mn_major = operands.matrix.is_mn_major};
 }
 
 bool gemv_supports(const struct tandem_gemm *gemm, enum gemm_kernel_id kernel)
@@ -101,7 +78,8 @@ bool gemv_supports(const struct tandem_gemm *gemm, enum gemm_kernel_id kernel)
     int64_t vectors = gemm->m < gemm->n ? gemm->m : gemm->n;
     return vectors <= 2 * (int64_t)gemm_configs[kernel].gemv_vectors &&
            gemm->a.ld < MAX_LD && gemm->b.ld < MAX_LD &&
-           (kernel != GEMV_1_MN_MAJOR || gemv_matrix_is_mn_major(gemm));
+           (kernel != GEMV_1_MN_MAJOR ||
+            operands_of(gemm, kernel).matrix.is_mn_major);
 }
 
 static uint64_t key_of(const struct tandem_gemm *gemm,
@@ -114,7 +92,7 @@ static uint64_t key_of(const struct tandem_gemm *gemm,
     single.ld = 0;
     if (vectors.rows == 1 && !vectors.is_mn_major)
         vectors.matrix = &single;
-    bool vec4 = operand_is_vec4(gemm, &vectors) &&
+    bool vec4 = operand_is_vec4(gemm, vectors) &&
                 (operands->max_vectors > 1 || !vectors.is_mn_major);
     return variant_key_kernel(KERNEL_GEMV, 0, false,
                               operands->shape->group_log2) |
@@ -122,26 +100,8 @@ static uint64_t key_of(const struct tandem_gemm *gemm,
            variant_key_second_vec4(vec4) |
            variant_key_gemm(kernel, operands->matrix.is_mn_major,
                             vectors.is_mn_major,
-                            operand_is_vec4(gemm, &operands->matrix)) |
+                            operand_is_vec4(gemm, operands->matrix)) |
            variant_key_gemm_types(gemm);
-}
-
-/* Sets the parameters for operands and tiles.  The matrix becomes operand a. */
-static void params_set_operands(struct gemm_params *out,
-                                const struct gemv_operands *operands,
-                                uint32_t bytes)
-{
-    const struct tandem_matrix *matrix = operands->matrix.matrix;
-    const struct tandem_matrix *vectors = operands->vectors.matrix;
-    out->a_offset = matrix->byte_offset / bytes;
-    out->b_offset = vectors->byte_offset / bytes;
-    out->a_ld = matrix->ld;
-    out->b_ld = vectors->ld;
-    out->a_batch = matrix->batch_stride;
-    out->b_batch = vectors->batch_stride;
-    gemm_params_set_tiles(out, row_tiles(operands), vector_tiles(operands),
-                          ALL_GEMM_TILES);
-    out->flags |= operands->swapped ? OPERANDS_SWAPPED : 0;
 }
 
 /* Returns true if the kernel regularly adds partial sums to a total (HAS_TOTALS
@@ -152,7 +112,7 @@ static bool has_totals(const struct tandem_gemm *gemm,
     return operands->max_vectors == 1 ||
            (!operands->matrix.is_mn_major &&
             (operands->max_vectors < 16 ||
-             operand_is_vec4(gemm, &operands->matrix)));
+             operand_is_vec4(gemm, operands->matrix)));
 }
 
 /* Returns the number of splits of k that limits rounding errors: 1 for a kernel
@@ -162,7 +122,7 @@ static uint32_t min_splits(const struct tandem_gemm *gemm,
                            const struct gemv_operands *operands)
 {
     uint64_t k = PARTIAL_TERMS * operands->shape->lanes;
-    uint64_t splits = div_ceil((uint64_t)operands->matrix.k, k);
+    uint64_t splits = div_ceil((uint64_t)gemm->k, k);
     if (has_totals(gemm, operands))
         return 1;
     return splits < MAX_SPLIT_K ? (uint32_t)splits : MAX_SPLIT_K;
@@ -172,10 +132,16 @@ void plan_gemv(struct launch_plan *plan, const struct tandem_gemm *gemm,
                enum gemm_kernel_id kernel, uint32_t splits, uint32_t group_log2)
 {
     struct gemv_operands operands = operands_of(gemm, kernel);
+    struct gemm_tiling tiling = gemv_tiling(gemm, kernel);
     struct gemm_params params;
-    gemm_params_fill(&params, gemm, gemv_k_tile(gemm, kernel),
+    gemm_params_fill(&params, gemm, tiling.k_tile,
                      max_u32(splits, min_splits(gemm, &operands)));
-    params_set_operands(&params, &operands, TANDEM_DTYPE_BYTES(gemm->dtype));
+    /* For the kernel, the matrix is operand a. */
+    gemm_params_set_operands(&params, operands.matrix.matrix,
+                             operands.vectors.matrix, gemm->dtype);
+    gemm_params_set_tiles(&params, operands.row_tiles, operands.vector_tiles,
+                          ALL_GEMM_TILES);
+    params.flags |= operands.swapped ? OPERANDS_SWAPPED : 0;
     params.partial_offset = plan->temp_bytes / sizeof(float);
     bool split = params.splits > 1;
     if (split) {
@@ -184,14 +150,14 @@ void plan_gemv(struct launch_plan *plan, const struct tandem_gemm *gemm,
     }
     uint64_t key = key_of(gemm, &operands, kernel) |
                    (split ? 0 : variant_key_activation(gemm));
-    struct kernel_step *step = plan_add_step(plan, key, sizeof(params));
-    *(struct gemm_params *)step->params = params;
+    struct kernel_step *step =
+        plan_add_step(plan, key, &params, sizeof(params));
     step_add_buffer(step, gemm->c.buffer, !split);
     step_add_buffer(step, split ? NULL : gemm->c.buffer, split);
     step_add_buffer(step, operands.matrix.matrix->buffer, false);
     step_add_buffer(step, operands.vectors.matrix->buffer, false);
     step_add_buffer(step, gemm_bias_buffer(gemm), false);
-    step->groups = gemv_groups(gemm, kernel) * params.splits;
+    step->groups = tiling.groups * params.splits;
     if (split)
         plan_split_k_fixup(plan, gemm, &params, group_log2);
 }

@@ -21,18 +21,12 @@ struct gemv_shape {
 
 /* Returns the GEMV shape for a K-major or an MN-major matrix. */
 const struct gemv_shape *gemv_shape(enum gemm_kernel_id kernel, bool mn_major);
-bool gemv_matrix_is_mn_major(const struct tandem_gemm *gemm);
 /* Returns true if `kernel` supports the GEMM's number of vectors and leading
  * dimensions.  GEMV_1_MN_MAJOR also needs an MN-major matrix. */
 bool gemv_supports(const struct tandem_gemm *gemm, enum gemm_kernel_id kernel);
-/* Returns the number of work-groups of the kernel if k is not split. */
-uint64_t gemv_groups(const struct tandem_gemm *gemm,
-                     enum gemm_kernel_id kernel);
-uint32_t gemv_rows_per_group(const struct tandem_gemm *gemm,
-                             enum gemm_kernel_id kernel);
-/* Returns the number of elements along k that a work-group reads at once. */
-uint32_t gemv_k_tile(const struct tandem_gemm *gemm,
-                     enum gemm_kernel_id kernel);
+/* Implements gemm_kernel_tiling() for GEMV kernels. */
+struct gemm_tiling gemv_tiling(const struct tandem_gemm *gemm,
+                               enum gemm_kernel_id kernel);
 /* Plans the kernels of a GEMV.  Partial sums follow the temp_bytes bytes that
  * the plan has already reserved in the temporary buffer. */
 void plan_gemv(struct launch_plan *plan, const struct tandem_gemm *gemm,

@@ -6,11 +6,6 @@
 
 #include "opencl/objects.h"
 
-uint32_t log2_ceil(uint64_t value)
-{
-    return value <= 1 ? 0 : 64u - (uint32_t)__builtin_clzll(value - 1);
-}
-
 /* Sets m and s so that n / d = (mulhi(n, m) + n) >> s for n < 2^31: s =
  * ceil(log2 d), m = floor(2^32 (2^s - d) / d) + 1 (Granlund and Montgomery,
  * "Division by invariant integers using multiplication"). */
@@ -25,14 +20,15 @@ static void divider_fill(uint64_t divisor, uint32_t *multiplier,
             (uint32_t)((((((uint64_t)1 << s) - divisor) << 32) / divisor) + 1);
 }
 
-void fast_divmod_fill(struct fast_divmod *out,
-                      const struct iteration_space *space)
+uint32_t fast_divmod_fill(struct fast_divmod *out,
+                          const struct iteration_space *space)
 {
     for (uint32_t i = 0; i < space->rank; i++) {
         out->extent[i] = (uint64_t)space->shape[space->rank - 1 - i];
         if (out->extent[i] != 0)
             divider_fill(out->extent[i], &out->multiplier[i], &out->shift[i]);
     }
+    return space->rank;
 }
 
 void strides_fill(int64_t *out, const struct iteration_space *space,
@@ -43,7 +39,7 @@ void strides_fill(int64_t *out, const struct iteration_space *space,
 }
 
 struct kernel_step *plan_add_step(struct launch_plan *plan, uint64_t key,
-                                  uint32_t param_bytes)
+                                  const void *params, uint32_t param_bytes)
 {
     struct kernel_step *step = &plan->step[plan->step_count++];
     step->key = key;
@@ -52,7 +48,10 @@ struct kernel_step *plan_add_step(struct launch_plan *plan, uint64_t key,
     step->written = 0;
     step->arrival_counters = 0;
     step->param_bytes = param_bytes;
-    memset(step->params, 0, param_bytes);
+    if (params != NULL)
+        memcpy(step->params, params, param_bytes);
+    else
+        memset(step->params, 0, param_bytes);
     return step;
 }
 
@@ -94,24 +93,37 @@ uint32_t misalignment_elements(const struct tandem_tensor_desc *tensor)
            TANDEM_DTYPE_BYTES(tensor->dtype);
 }
 
-uint64_t element_offset(const struct tandem_tensor_desc *tensor)
-{
-    return tensor->byte_offset / TANDEM_DTYPE_BYTES(tensor->dtype);
-}
-
 bool tensor_is_vec4_aligned(const struct tandem_tensor_desc *tensor)
 {
     uint64_t offset = tensor->byte_offset + buffer_misalignment(tensor->buffer);
     return offset % (4u * TANDEM_DTYPE_BYTES(tensor->dtype)) == 0;
 }
 
-bool strides_are_vec4(const struct iteration_space *space, uint32_t operand,
-                      uint32_t skipped_axis)
+/* Returns true if the operand's strides are multiples of four along all axes
+ * except `skipped_axis`. */
+static bool strides_are_vec4(const struct iteration_space *space,
+                             uint32_t operand, uint32_t skipped_axis)
 {
     for (uint32_t axis = 0; axis < space->rank; axis++)
         if (axis != skipped_axis && space->strides[operand][axis] % 4 != 0)
             return false;
     return true;
+}
+
+bool rows_are_vec4_aligned(const struct iteration_space *outer,
+                           uint32_t operand,
+                           const struct tandem_tensor_desc *tensor)
+{
+    return tensor_is_vec4_aligned(tensor) &&
+           strides_are_vec4(outer, operand, UINT32_MAX);
+}
+
+bool axis_is_vec4(const struct iteration_space *space, uint32_t operand,
+                  uint32_t axis, const struct tandem_tensor_desc *tensor)
+{
+    return space->strides[operand][axis] == 1 &&
+           tensor_is_vec4_aligned(tensor) &&
+           strides_are_vec4(space, operand, axis);
 }
 
 uint32_t kernel_type_of(uint32_t dtype)
@@ -134,19 +146,13 @@ uint32_t kernel_bits_type(uint32_t dtype)
                         : TYPE_ULONG;
 }
 
-bool needs_64bit_index(const struct iteration_space *space)
-{
-    return space->elements > MAX_32BIT_INDEX;
-}
-
 bool needs_64bit_offset(const struct iteration_space *space)
 {
     for (uint32_t i = 0; i < space->operands; i++) {
         int64_t reach = 0;
-        for (uint32_t axis = 0; axis < space->rank; axis++) {
-            int64_t stride = space->strides[i][axis];
-            reach += (stride < 0 ? -stride : stride) * (space->shape[axis] - 1);
-        }
+        for (uint32_t axis = 0; axis < space->rank; axis++)
+            reach += (int64_t)stride_magnitude(space->strides[i][axis]) *
+                     (space->shape[axis] - 1);
         if (reach > MAX_32BIT_INDEX)
             return true;
     }

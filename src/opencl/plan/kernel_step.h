@@ -19,15 +19,17 @@ struct fast_divmod {
     uint32_t multiplier[TANDEM_MAX_RANK];
     uint32_t shift[TANDEM_MAX_RANK];
 };
-void fast_divmod_fill(struct fast_divmod *out,
-                      const struct iteration_space *space);
+/* Describes the axes of the space and returns their number. */
+uint32_t fast_divmod_fill(struct fast_divmod *out,
+                          const struct iteration_space *space);
 /* Copies the strides of one operand, starting with the innermost axis. */
 void strides_fill(int64_t *out, const struct iteration_space *space,
                   uint32_t operand);
 
-/* Adds a step to the plan.  Its `param_bytes` bytes of parameters are zero. */
+/* Adds a step to the plan, with a copy of the `param_bytes` bytes at `params`
+ * as parameters.  If `params` is NULL, the parameters are zero. */
 struct kernel_step *plan_add_step(struct launch_plan *plan, uint64_t key,
-                                  uint32_t param_bytes);
+                                  const void *params, uint32_t param_bytes);
 void step_add_buffer(struct kernel_step *step, struct tandem_buffer *buffer,
                      bool written);
 /* Adds the buffers of the first output and of all inputs.  If an input is NULL
@@ -42,17 +44,24 @@ uint64_t plan_reserve_temp(struct launch_plan *plan, uint64_t bytes,
                            uint64_t alignment);
 
 /* Returns the offset of a tensor's first element in its buffer, in elements. */
-uint64_t element_offset(const struct tandem_tensor_desc *tensor);
-/* Returns how far the buffer starts after a 64-byte boundary, in elements. */
+static inline uint64_t element_offset(const struct tandem_tensor_desc *tensor)
+{
+    return tensor->byte_offset / TANDEM_DTYPE_BYTES(tensor->dtype);
+}
+/* Returns the number of elements between a 64-byte boundary and the buffer. */
 uint32_t misalignment_elements(const struct tandem_tensor_desc *tensor);
 /* Returns true if an aligned vec4 load can read the tensor's first elements. */
 bool tensor_is_vec4_aligned(const struct tandem_tensor_desc *tensor);
-/* Returns true if the operand's strides are multiples of four along all axes
- * except `skipped_axis`. */
-bool strides_are_vec4(const struct iteration_space *space, uint32_t operand,
-                      uint32_t skipped_axis);
-/* Value of `skipped_axis` if no axis is skipped. */
-#define NO_AXIS UINT32_MAX
+/* Returns true if aligned vec4 can read all rows of the operand, if `outer` has
+ * the axes that number the rows, and the length of a row is a multiple of four.
+ */
+bool rows_are_vec4_aligned(const struct iteration_space *outer,
+                           uint32_t operand,
+                           const struct tandem_tensor_desc *tensor);
+/* Returns true if aligned vec4 can access the operand along `axis`, provided
+ * that the length of this axis is a multiple of four. */
+bool axis_is_vec4(const struct iteration_space *space, uint32_t operand,
+                  uint32_t axis, const struct tandem_tensor_desc *tensor);
 
 /* Return the enum kernel_type of a dtype, or of the unsigned integer type of
  * the same size. */
@@ -68,7 +77,10 @@ struct transpose_tile {
 struct transpose_tile transpose_tile(uint32_t type, bool vec4);
 
 /* Returns true if the number of elements exceeds MAX_32BIT_INDEX. */
-bool needs_64bit_index(const struct iteration_space *space);
+static inline bool needs_64bit_index(const struct iteration_space *space)
+{
+    return space->elements > MAX_32BIT_INDEX;
+}
 /* Returns true if the number of elements or the largest offset of an operand
  * exceeds MAX_32BIT_INDEX. */
 bool needs_64bit_offset(const struct iteration_space *space);
@@ -77,7 +89,10 @@ void space_to_vec4(struct iteration_space *space);
 void space_remove_axis(struct iteration_space *space, uint32_t axis);
 
 /* Returns log2 of the smallest power of two that is at least `value`. */
-uint32_t log2_ceil(uint64_t value);
+static inline uint32_t log2_ceil(uint64_t value)
+{
+    return value <= 1 ? 0 : 64u - (uint32_t)__builtin_clzll(value - 1);
+}
 static inline uint64_t div_ceil(uint64_t value, uint64_t divisor)
 {
     return (value + divisor - 1) / divisor;
@@ -89,6 +104,10 @@ static inline uint32_t min_u32(uint32_t a, uint32_t b)
 static inline uint32_t max_u32(uint32_t a, uint32_t b)
 {
     return a > b ? a : b;
+}
+static inline uint64_t stride_magnitude(int64_t stride)
+{
+    return stride < 0 ? 0 - (uint64_t)stride : (uint64_t)stride;
 }
 
 #endif

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Plans layer norm and RMS norm, which cl/norm.cl computes. */
-#include <string.h>
-
 #include "common/operator_table.h"
 #include "opencl/device/device_enumeration.h"
 #include "opencl/plan/row_mapping.h"
@@ -64,18 +62,15 @@ static void params_fill(struct norm_params *out, const struct norm_spaces *by,
     out->by.count = (uint64_t)by->reduced.elements;
     out->by.misalignments =
         rows_misalignments(request->inputs[0], request->outputs[0]);
-    out->outer_rank = by->kept.rank;
-    out->reduced_rank = by->reduced.rank;
-    out->affine_rank = by->affine.rank;
     out->epsilon = epsilon_f32(request->op->floats[0]);
     out->out_offset = element_offset(request->outputs[0]);
     out->in_offset = element_offset(request->inputs[0]);
     out->scale_offset = element_offset(request->inputs[1]);
     if (request->input_count > 2)
         out->bias_offset = element_offset(request->inputs[2]);
-    fast_divmod_fill(&out->outer, &by->kept);
-    fast_divmod_fill(&out->reduced, &by->reduced);
-    fast_divmod_fill(&out->affine, &by->affine);
+    out->outer_rank = fast_divmod_fill(&out->outer, &by->kept);
+    out->reduced_rank = fast_divmod_fill(&out->reduced, &by->reduced);
+    out->affine_rank = fast_divmod_fill(&out->affine, &by->affine);
     strides_fill(out->out_strides, &by->kept, 0);
     strides_fill(out->in_strides, &by->kept, 1);
     strides_fill(out->in_steps, &by->reduced, 0);
@@ -84,42 +79,13 @@ static void params_fill(struct norm_params *out, const struct norm_spaces *by,
     strides_fill(out->bias_steps, &by->affine, 1);
 }
 
-static struct kernel_step *add_step(struct launch_plan *plan, uint64_t key,
-                                    enum kernel_id kernel,
-                                    const struct norm_params *params)
-{
-    struct kernel_step *step = plan_add_step(
-        plan, key | variant_key_kernel(kernel, 0, 0, 0), sizeof(*params));
-    memcpy(step->params, params, sizeof(*params));
-    step->groups = params->by.row_groups * params->by.splits;
-    return step;
-}
-
-/* Divides the rows among work-items.  Returns true and sets bits of the variant
- * key if rows fit in registers.  Otherwise splits the rows.  If *access does
- * not support splits, changes it to a value that does. */
-static bool rows_divide(struct norm_params *params,
-                        const struct norm_spaces *by,
-                        const struct op_request *request,
-                        enum row_access *access, uint64_t *out_key)
-{
-    int32_t max_vec4 = !has_one_axis(by)           ? -1
-                       : request->hardware->nvidia ? NVIDIA_MAX_VEC4_LOG2
-                                                   : MAX_ROW_VEC4_LOG2;
-    bool divided = row_mapping_divide(&params->by, *access, request->group_log2,
-                                      max_vec4, request, out_key);
-    if (divided || *access != ROW_ACCESS_LOCAL_MEMORY)
-        return divided;
-    *access = ROW_ACCESS_STRIDED;
-    return row_mapping_divide(&params->by, *access, request->group_log2,
-                              max_vec4, request, out_key);
-}
-
 void plan_norm(struct launch_plan *plan, const struct op_request *request)
 {
+    static const struct row_kernels kernels = {KERNEL_NORM_SINGLE_PASS,
+                                               KERNEL_NORM_PARTIAL_PASS,
+                                               KERNEL_NORM_FINAL_PASS, 4};
     struct norm_spaces by;
     struct norm_params params = {0};
-    uint64_t register_key;
     space_norm(&by, request->inputs, request->input_count, request->outputs[0],
                request->op->ints[0]);
     params_fill(&params, &by, request);
@@ -127,28 +93,16 @@ void plan_norm(struct launch_plan *plan, const struct op_request *request)
     if (has_one_axis(&by))
         grouped.group_log2 = row_mapping_group_log2(&params.by, request);
     request = &grouped;
-    enum row_access access = access_of(&params, &by, request);
-    bool register_resident =
-        rows_divide(&params, &by, request, &access, &register_key);
     uint64_t key = variant_key_kernel(0, request->op->id,
                                       needs_64bit_index(&by.kept) ||
                                           needs_64bit_index(&by.reduced),
-                                      request->group_log2) |
-                   variant_key_row_access(access);
-    if (access == ROW_ACCESS_LOCAL_MEMORY)
-        key |= variant_key_count(params.by.count);
-    if (register_resident) {
-        step_add_operands(add_step(plan, key | register_key,
-                                   KERNEL_NORM_SINGLE_PASS, &params),
-                          request);
-        return;
-    }
-    struct kernel_step *step =
-        add_step(plan, key, KERNEL_NORM_PARTIAL_PASS, &params);
-    step_add_buffer(step, NULL, true);
-    step_add_buffer(step, request->inputs[0]->buffer, false);
-    step = add_step(plan, key, KERNEL_NORM_FINAL_PASS, &params);
-    step_add_operands(step, request);
-    step_add_buffer(step, NULL, false);
-    plan->temp_bytes = params.by.rows * params.by.splits * 4 * sizeof(float);
+                                      request->group_log2);
+    int32_t max_vec4 = !has_one_axis(&by)          ? -1
+                       : request->hardware->nvidia ? NVIDIA_MAX_VEC4_LOG2
+                                                   : MAX_ROW_VEC4_LOG2;
+    bool register_resident =
+        row_mapping_divide(&params.by, access_of(&params, &by, request),
+                           request->group_log2, max_vec4, request, &key);
+    plan_row_kernels(plan, request, &kernels, key, register_resident, &params,
+                     sizeof(params));
 }

@@ -19,14 +19,14 @@ struct operand_lines {
 };
 
 static struct operand_lines lines_of(const struct tandem_gemm *gemm,
-                                     const struct gemm_operand *operand)
+                                     struct gemm_operand operand)
 {
-    int64_t lines = operand->is_mn_major ? operand->k : operand->rows;
-    int64_t length = operand->is_mn_major ? operand->rows : operand->k;
-    int64_t batches = operand->matrix->batch_stride == 0 ? 1 : gemm->batch;
-    return (struct operand_lines){(uint32_t)lines, (uint32_t)length,
-                                  (uint32_t)div_ceil((uint64_t)length, 4),
-                                  (uint32_t)batches};
+    int64_t length = operand.is_mn_major ? operand.rows : gemm->k;
+    return (struct operand_lines){
+        .lines = (uint32_t)(operand.is_mn_major ? gemm->k : operand.rows),
+        .length = (uint32_t)length,
+        .vectors_per_line = (uint32_t)div_ceil((uint64_t)length, 4),
+        .batches = operand.batches};
 }
 
 static uint64_t vectors_of(const struct operand_lines *lines)
@@ -38,19 +38,17 @@ uint32_t gemm_packed_operands(const struct tandem_gemm *gemm,
                               enum gemm_kernel_id kernel)
 {
     const struct gemm_kernel_config *config = &gemm_configs[kernel];
-    /* Kernels with this simt_fallback read only whole vec4. */
-    bool needs_vec4 = config->simt_fallback == GEMM_SIMT_128X128;
     uint32_t mask = 0;
-    if (config->mma_format != MMA_NONE)
-        return tensor_core_packed_operands(gemm, kernel);
-    if (!needs_vec4 && !config->is_3xtf32)
-        return 0;
-    for (uint32_t i = 0; i < OPERAND_COUNT; i++) {
-        struct gemm_operand operand = operand_of(gemm, (enum operand_id)i);
-        bool readable = needs_vec4
-                            ? operand_is_vec4(gemm, &operand)
-                            : operand_is_aligned(gemm, (enum operand_id)i);
-        mask |= readable ? 0 : 1u << i;
+    for (enum operand_id id = OPERAND_A; id < OPERAND_COUNT; id++) {
+        bool readable = true;
+        if (config->mma_format != MMA_NONE)
+            readable = !tensor_core_packs_operand(gemm, kernel, id);
+        /* Kernels with this simt_fallback read only whole vec4. */
+        else if (config->simt_fallback == GEMM_SIMT_128X128)
+            readable = operand_is_vec4(gemm, operand_of(gemm, id));
+        else if (config->is_3xtf32)
+            readable = operand_is_aligned(gemm, id);
+        mask |= readable ? 0 : 1u << id;
     }
     return mask;
 }
@@ -58,20 +56,14 @@ uint32_t gemm_packed_operands(const struct tandem_gemm *gemm,
 bool packing_fits_32bit_index(const struct tandem_gemm *gemm,
                               enum gemm_kernel_id kernel)
 {
-    uint64_t vectors = 0;
-    if (gemm_configs[kernel].mma_format != MMA_NONE)
-        return true;
+    /* A double, because a product of three uint32_t may overflow. */
+    double vectors = 0;
     uint32_t packed = gemm_packed_operands(gemm, kernel);
-    for (uint32_t i = 0; i < OPERAND_COUNT; i++) {
-        struct gemm_operand operand = operand_of(gemm, (enum operand_id)i);
-        struct operand_lines lines = lines_of(gemm, &operand);
-        if ((packed >> i & 1u) == 0)
-            continue;
-        /* Uses double, because a product of three uint32_t may overflow. */
-        if ((double)lines.lines * lines.vectors_per_line * lines.batches >
-            MAX_32BIT_INDEX)
-            return false;
-        vectors += vectors_of(&lines);
+    for (enum operand_id id = OPERAND_A; id < OPERAND_COUNT; id++) {
+        struct operand_lines lines = lines_of(gemm, operand_of(gemm, id));
+        if ((packed >> id & 1u) != 0)
+            vectors +=
+                (double)lines.lines * lines.vectors_per_line * lines.batches;
     }
     return vectors <= MAX_32BIT_INDEX;
 }
@@ -83,33 +75,25 @@ uint64_t packing_bytes(const struct tandem_gemm *gemm,
     uint64_t elements = 0;
     if (gemm_configs[kernel].mma_format != MMA_NONE)
         return tensor_core_packing_bytes(gemm, kernel, operands, out_launches);
-    for (uint32_t i = 0; i < OPERAND_COUNT; i++) {
-        struct gemm_operand operand = operand_of(gemm, (enum operand_id)i);
-        struct operand_lines lines = lines_of(gemm, &operand);
-        if ((operands >> i & 1u) != 0)
+    for (enum operand_id id = OPERAND_A; id < OPERAND_COUNT; id++) {
+        struct operand_lines lines = lines_of(gemm, operand_of(gemm, id));
+        if ((operands >> id & 1u) != 0)
             elements += 4 * vectors_of(&lines);
     }
     *out_launches = operands != 0;
     return 2 * elements * TANDEM_DTYPE_BYTES(gemm->dtype);
 }
 
-uint64_t packing_layout_id(const struct tandem_gemm *gemm,
-                           enum gemm_kernel_id kernel, enum operand_id operand)
-{
-    return gemm_configs[kernel].mma_format != MMA_NONE
-               ? tensor_core_layout_id(gemm, kernel, operand)
-               : 0;
-}
-
-/* Adds operand i to the parameters of the padding kernel.  Sets *out_matrix to
+/* Adds an operand to the parameters of the padding kernel.  Sets *out_matrix to
  * the padded copy, and returns the number of vec4 that the copy contains. */
 static uint64_t pad_params_add(struct launch_plan *plan, struct pad_params *out,
-                               const struct tandem_gemm *gemm, uint32_t i,
+                               const struct tandem_gemm *gemm,
+                               enum operand_id i,
                                struct tandem_matrix *out_matrix)
 {
     uint32_t bytes = TANDEM_DTYPE_BYTES(gemm->dtype);
-    struct gemm_operand operand = operand_of(gemm, (enum operand_id)i);
-    struct operand_lines lines = lines_of(gemm, &operand);
+    struct gemm_operand operand = operand_of(gemm, i);
+    struct operand_lines lines = lines_of(gemm, operand);
     out->from[i] = operand.matrix->byte_offset / bytes;
     out->to[i] = plan->temp_bytes / (4 * bytes);
     out->ld[i] = operand.matrix->ld;
@@ -128,36 +112,30 @@ static uint64_t pad_params_add(struct launch_plan *plan, struct pad_params *out,
     return vectors_of(&lines);
 }
 
-static void plan_padding(struct launch_plan *plan,
-                         const struct tandem_gemm *gemm, uint32_t operands,
-                         uint32_t group_log2, struct tandem_gemm *out_packed)
-{
-    struct tandem_matrix *out[OPERAND_COUNT] = {&out_packed->a, &out_packed->b};
-    struct pad_params params = {.batches = {0}};
-    uint64_t items = 0;
-    for (uint32_t i = 0; i < OPERAND_COUNT; i++)
-        if ((operands >> i & 1u) != 0)
-            items += pad_params_add(plan, &params, gemm, i, out[i]);
-    uint64_t key = variant_key_kernel(KERNEL_PAD_OPERANDS, 0,
-                                      items > MAX_32BIT_INDEX, group_log2) |
-                   variant_key_type(0, kernel_bits_type(gemm->dtype));
-    struct kernel_step *step = plan_add_step(plan, key, sizeof(params));
-    *(struct pad_params *)step->params = params;
-    step_add_buffer(step, NULL, true);
-    step_add_buffer(step, gemm->a.buffer, false);
-    step_add_buffer(step, gemm->b.buffer, false);
-    step_set_items(step, items);
-}
-
 void plan_operand_packing(struct launch_plan *plan,
                           const struct tandem_gemm *gemm,
                           enum gemm_kernel_id kernel, uint32_t operands,
                           uint32_t group_log2, struct tandem_gemm *out_packed)
 {
+    struct tandem_matrix *out[OPERAND_COUNT] = {&out_packed->a, &out_packed->b};
+    struct pad_params params = {.batches = {0}};
+    uint64_t items = 0;
     if (operands == 0)
         return;
-    if (gemm_configs[kernel].mma_format != MMA_NONE)
+    if (gemm_configs[kernel].mma_format != MMA_NONE) {
         tensor_core_plan_packing(plan, gemm, kernel, operands, out_packed);
-    else
-        plan_padding(plan, gemm, operands, group_log2, out_packed);
+        return;
+    }
+    for (enum operand_id id = OPERAND_A; id < OPERAND_COUNT; id++)
+        if ((operands >> id & 1u) != 0)
+            items += pad_params_add(plan, &params, gemm, id, out[id]);
+    uint64_t key = variant_key_kernel(KERNEL_PAD_OPERANDS, 0,
+                                      items > MAX_32BIT_INDEX, group_log2) |
+                   variant_key_type(0, kernel_bits_type(gemm->dtype));
+    struct kernel_step *step =
+        plan_add_step(plan, key, &params, sizeof(params));
+    step_add_buffer(step, NULL, true);
+    step_add_buffer(step, gemm->a.buffer, false);
+    step_add_buffer(step, gemm->b.buffer, false);
+    step_set_items(step, items);
 }

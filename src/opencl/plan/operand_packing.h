@@ -19,10 +19,6 @@ bool packing_fits_32bit_index(const struct tandem_gemm *gemm,
 uint64_t packing_bytes(const struct tandem_gemm *gemm,
                        enum gemm_kernel_id kernel, uint32_t operands,
                        uint32_t *out_launches);
-/* Returns a number for the layout of the packed operand.  Operands with equal
- * sizes and equal numbers have the same layout. */
-uint64_t packing_layout_id(const struct tandem_gemm *gemm,
-                           enum gemm_kernel_id kernel, enum operand_id operand);
 /* Plans kernels that pack `operands` into the temporary buffer.  Replaces these
  * operands of `out_packed`, a copy of `gemm`, with the packed ones. */
 void plan_operand_packing(struct launch_plan *plan,

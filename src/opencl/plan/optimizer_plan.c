@@ -74,14 +74,14 @@ void plan_optimizer(struct launch_plan *plan, const struct op_request *request)
     struct iteration_space space;
     space_elementwise(&space, request->inputs, request->input_count,
                       request->outputs, request->output_count);
-    /* The kernel's struct has strides for this optimizer's operands only. */
+    /* The kernel's struct has as many rows of strides as there are operands. */
     uint32_t bytes =
         (uint32_t)(sizeof(struct optimizer_params) -
                    (7 - space.operands) * sizeof(int64_t[TANDEM_MAX_RANK]));
     uint64_t key =
         variant_key_kernel(KERNEL_OPTIMIZER, request->op->id,
                            needs_64bit_index(&space), request->group_log2);
-    struct kernel_step *step = plan_add_step(plan, key, bytes);
+    struct kernel_step *step = plan_add_step(plan, key, NULL, bytes);
     struct optimizer_params *out = (struct optimizer_params *)step->params;
     if (request->op->id == TANDEM_OP_ADAM)
         adam_fill(out, request->op);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calls the planning function for an operator. */
+/* Chooses the function that plans an operator. */
 #include "opencl/plan/plan.h"
 
 #include "common/argument_check.h"
@@ -18,48 +18,34 @@ static bool outputs_are_empty(const struct op_request *request)
 enum tandem_status launch_plan_make(struct launch_plan *plan,
                                     const struct op_request *request)
 {
+    static plan_fn *const planners[] = {
+        [TANDEM_CLASS_UNARY] = plan_elementwise,
+        [TANDEM_CLASS_BINARY] = plan_elementwise,
+        [TANDEM_CLASS_COMPARE] = plan_elementwise,
+        [TANDEM_CLASS_LOGICAL] = plan_elementwise,
+        [TANDEM_CLASS_TERNARY] = plan_elementwise,
+        [TANDEM_CLASS_GRADIENT] = plan_elementwise,
+        [TANDEM_CLASS_OPTIMIZER] = plan_optimizer,
+        [TANDEM_CLASS_CAST] = plan_elementwise,
+        [TANDEM_CLASS_COPY] = plan_copy,
+        [TANDEM_CLASS_TRANSPOSE] = plan_copy,
+        [TANDEM_CLASS_REDUCE] = plan_reduce,
+        [TANDEM_CLASS_ARG_REDUCE] = plan_reduce,
+        [TANDEM_CLASS_DOT] = plan_reduce,
+        [TANDEM_CLASS_SOFTMAX] = plan_softmax,
+        [TANDEM_CLASS_CROSS_ENTROPY] = plan_softmax,
+        [TANDEM_CLASS_GATHER] = plan_gather,
+        [TANDEM_CLASS_NORM] = plan_norm};
     const struct operator_info *row = operator_lookup(request->op->id);
     plan->step_count = 0;
     plan->temp_bytes = 0;
     if (outputs_are_empty(request))
         return TANDEM_OK;
-    switch (row->op_class) {
-    case TANDEM_CLASS_UNARY:
-    case TANDEM_CLASS_BINARY:
-    case TANDEM_CLASS_COMPARE:
-    case TANDEM_CLASS_LOGICAL:
-    case TANDEM_CLASS_TERNARY:
-    case TANDEM_CLASS_GRADIENT:
-    case TANDEM_CLASS_CAST:
-        plan_elementwise(plan, request);
-        break;
-    case TANDEM_CLASS_OPTIMIZER:
-        plan_optimizer(plan, request);
-        break;
-    case TANDEM_CLASS_COPY:
-    case TANDEM_CLASS_TRANSPOSE:
-        plan_copy(plan, request);
-        break;
-    case TANDEM_CLASS_GATHER:
-        plan_gather(plan, request);
-        break;
-    case TANDEM_CLASS_REDUCE:
-    case TANDEM_CLASS_ARG_REDUCE:
-    case TANDEM_CLASS_DOT:
-        plan_reduce(plan, request);
-        break;
-    case TANDEM_CLASS_SOFTMAX:
-    case TANDEM_CLASS_CROSS_ENTROPY:
-        plan_softmax(plan, request);
-        break;
-    case TANDEM_CLASS_NORM:
-        plan_norm(plan, request);
-        break;
-    default:
+    if (planners[row->op_class] == NULL)
         return last_error_set(TANDEM_UNSUPPORTED,
                               "%s: the opencl plugin does not support this "
                               "operator; use another device",
                               row->name);
-    }
+    planners[row->op_class](plan, request);
     return TANDEM_OK;
 }

@@ -62,14 +62,11 @@ struct op_request {
 enum tandem_status launch_plan_make(struct launch_plan *plan,
                                     const struct op_request *request);
 
-void plan_elementwise(struct launch_plan *plan,
-                      const struct op_request *request);
-void plan_optimizer(struct launch_plan *plan, const struct op_request *request);
-void plan_copy(struct launch_plan *plan, const struct op_request *request);
-void plan_gather(struct launch_plan *plan, const struct op_request *request);
-void plan_reduce(struct launch_plan *plan, const struct op_request *request);
-void plan_softmax(struct launch_plan *plan, const struct op_request *request);
-void plan_norm(struct launch_plan *plan, const struct op_request *request);
+/* Plans a call of an operator whose outputs have elements. */
+typedef void plan_fn(struct launch_plan *plan,
+                     const struct op_request *request);
+plan_fn plan_elementwise, plan_optimizer, plan_copy, plan_gather, plan_reduce,
+    plan_softmax, plan_norm;
 /* Plans an element-wise operator, copy or transpose with operands that are not
  * contiguous.  For a transpose, the axes of the input are already permuted.
  * Changes `space`. */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Plans reductions, argmax, argmin and dot products (cl/reduce.cl). */
-#include "common/operator_table.h"
 #include "opencl/device/device_enumeration.h"
 #include "opencl/plan/kernel_step.h"
 
@@ -76,34 +75,23 @@ static bool combines_fast(uint32_t op)
            op != TANDEM_OP_LOG_SUM_EXP;
 }
 
-static void layouts_fill(struct reduction_spaces *out,
-                         const struct op_request *request)
+static uint64_t inner_stride(const struct iteration_space *space,
+                             uint32_t operand)
 {
-    bool dot = request->op->id == TANDEM_OP_DOT;
-    space_reduce(out, request->inputs[0], request->outputs[0],
-                 dot ? 1u : (uint32_t)request->op->ints[0]);
-    if (dot)
-        space_broadcast(&out->reduced, request->inputs, 2, true);
-}
-
-static int64_t inner_stride(const struct iteration_space *space,
-                            uint32_t operand)
-{
-    int64_t stride = space->strides[operand][space->rank - 1];
-    return stride < 0 ? -stride : stride;
+    return stride_magnitude(space->strides[operand][space->rank - 1]);
 }
 
 /* Returns log2 of the preferred number of lanes per row. */
 static uint32_t preferred_lanes_log2(uint64_t count, uint32_t op)
 {
     uint32_t log2 = log2_ceil(count);
-    uint32_t lanes = log2 > ITERATION_LOG2 ? log2 - ITERATION_LOG2 : 0;
-    uint32_t slow_lanes =
-        log2 > SLOW_LANE_ELEMENTS_LOG2 ? log2 - SLOW_LANE_ELEMENTS_LOG2 : 0;
-    slow_lanes =
-        max_u32(slow_lanes, op == TANDEM_OP_LOG_SUM_EXP ? MIN_EXP_LANES_LOG2
-                                                        : MIN_SLOW_LANES_LOG2);
-    return combines_fast(op) ? lanes : min_u32(lanes, slow_lanes);
+    uint32_t lanes = log2 - min_u32(log2, ITERATION_LOG2);
+    uint32_t slow_lanes = log2 - min_u32(log2, SLOW_LANE_ELEMENTS_LOG2);
+    uint32_t min_slow_lanes =
+        op == TANDEM_OP_LOG_SUM_EXP ? MIN_EXP_LANES_LOG2 : MIN_SLOW_LANES_LOG2;
+    return combines_fast(op)
+               ? lanes
+               : min_u32(lanes, max_u32(slow_lanes, min_slow_lanes));
 }
 
 /* Returns log2 of the largest number of lanes per output in a work-group. */
@@ -166,8 +154,7 @@ static bool rows_are_vec4(const struct reduce_params *params,
 {
     bool rows = !params->lanes_interleaved && by->reduced.rank == 1 &&
                 params->count >= 4 && by->reduced.strides[0][0] == 1 &&
-                tensor_is_vec4_aligned(request->inputs[0]) &&
-                strides_are_vec4(&by->kept, 1, NO_AXIS);
+                rows_are_vec4_aligned(&by->kept, 1, request->inputs[0]);
     return rows && (request->op->id != TANDEM_OP_DOT ||
                     (by->reduced.strides[1][0] == 1 &&
                      tensor_is_vec4_aligned(request->inputs[1])));
@@ -181,12 +168,10 @@ static void params_fill(struct reduce_params *out,
     out->count = (uint64_t)by->reduced.elements;
     divide_work(out, by, request);
     out->is_vec4 = rows_are_vec4(out, by, request);
-    out->outer_rank = by->kept.rank;
-    out->reduced_rank = by->reduced.rank;
     out->out_offset = element_offset(request->outputs[0]);
     out->in_offset = element_offset(request->inputs[0]);
-    fast_divmod_fill(&out->outer, &by->kept);
-    fast_divmod_fill(&out->reduced, &by->reduced);
+    out->outer_rank = fast_divmod_fill(&out->outer, &by->kept);
+    out->reduced_rank = fast_divmod_fill(&out->reduced, &by->reduced);
     strides_fill(out->out_strides, &by->kept, 0);
     strides_fill(out->in_strides, &by->kept, 1);
     strides_fill(out->reduced_strides, &by->reduced, 0);
@@ -201,9 +186,9 @@ static void plan_combine_splits(struct launch_plan *plan,
                                 const struct reduce_params *from, uint64_t key)
 {
     uint32_t group_log2 = request->group_log2, max_lanes = group_log2;
-    struct kernel_step *step = plan_add_step(plan, key, sizeof(*from));
+    struct kernel_step *step = plan_add_step(
+        plan, key | KERNEL_REDUCE_COMBINE_SPLITS, from, sizeof(*from));
     struct reduce_params *out = (struct reduce_params *)step->params;
-    *out = *from;
     out->lanes_interleaved = out->outputs >= MIN_INTERLEAVED_OUTPUTS;
     if (out->lanes_interleaved && group_log2 > INTERLEAVED_OUTPUTS_LOG2)
         max_lanes -= INTERLEAVED_OUTPUTS_LOG2;
@@ -225,22 +210,26 @@ static bool last_group_combines(const struct reduce_params *params,
 void plan_reduce(struct launch_plan *plan, const struct op_request *request)
 {
     uint32_t op = request->op->id;
+    bool dot = op == TANDEM_OP_DOT;
     struct reduction_spaces by;
-    layouts_fill(&by, request);
+    space_reduce(&by, request->inputs[0], request->outputs[0],
+                 dot ? 1u : (uint32_t)request->op->ints[0]);
+    if (dot)
+        space_broadcast(&by.reduced, request->inputs, 2, true);
     uint64_t key = variant_key_kernel(0, reduction_of(op),
                                       needs_64bit_index(&by.kept) ||
                                           needs_64bit_index(&by.reduced),
                                       request->group_log2);
-    struct kernel_step *step =
-        plan_add_step(plan, key | KERNEL_REDUCE, sizeof(struct reduce_params));
+    struct kernel_step *step = plan_add_step(plan, key | KERNEL_REDUCE, NULL,
+                                             sizeof(struct reduce_params));
     struct reduce_params *out = (struct reduce_params *)step->params;
     params_fill(out, &by, request);
     step->groups = out->output_groups * out->splits;
-    /* Without splits, the output replaces the buffer of split results. */
+    /* If rows are not split, no buffer of split results is needed. */
     step_add_buffer(step, request->outputs[0]->buffer, true);
     step_add_buffer(step, request->outputs[0]->buffer, true);
     step_add_buffer(step, request->inputs[0]->buffer, false);
-    if (op == TANDEM_OP_DOT)
+    if (dot)
         step_add_buffer(step, request->inputs[1]->buffer, false);
     if (out->splits == 1)
         return;
@@ -248,8 +237,7 @@ void plan_reduce(struct launch_plan *plan, const struct op_request *request)
     plan->temp_bytes =
         (uint64_t)out->splits * out->outputs * split_result_bytes(op);
     if (!last_group_combines(out, request)) {
-        plan_combine_splits(plan, request, out,
-                            key | KERNEL_REDUCE_COMBINE_SPLITS);
+        plan_combine_splits(plan, request, out, key);
         return;
     }
     step->key = key | KERNEL_REDUCE_LAST_GROUP;

@@ -23,14 +23,6 @@
 /* Rows with fewer elements are not split merely to use idle compute units. */
 #define MIN_SPLIT_ELEMENTS 8192u
 
-bool rows_are_vec4_aligned(const struct iteration_space *outer,
-                           uint32_t operand,
-                           const struct tandem_tensor_desc *tensor)
-{
-    return tensor_is_vec4_aligned(tensor) &&
-           strides_are_vec4(outer, operand, NO_AXIS);
-}
-
 uint32_t rows_misalignments(const struct tandem_tensor_desc *input,
                             const struct tandem_tensor_desc *output)
 {
@@ -149,7 +141,7 @@ static uint32_t preferred_lanes_log2(const struct row_mapping *rows,
 static bool
 divide_register_resident(struct row_mapping *out, enum row_access access,
                          uint32_t max_lanes_log2, int32_t max_vec4_log2,
-                         const struct op_request *request, uint64_t *out_key)
+                         const struct op_request *request, uint64_t *key)
 {
     uint64_t vec4 = access == ROW_ACCESS_VEC4_COLUMNS
                         ? out->count
@@ -157,18 +149,22 @@ divide_register_resident(struct row_mapping *out, enum row_access access,
     uint32_t lanes = preferred_lanes_log2(out, access, vec4, max_lanes_log2);
     out->lanes_log2 = min_u32(lanes, max_lanes_log2);
     uint64_t lane_vec4 = div_ceil(vec4, (uint64_t)1 << out->lanes_log2);
-    *out_key =
-        access == ROW_ACCESS_SECTOR_ALIGNED
-            ? variant_key_count(lane_vec4) | variant_key_lanes(out->lanes_log2)
-            : variant_key_register_vec4(log2_ceil(lane_vec4));
     row_groups_fill(out, request->group_log2);
     bool idle = out->count >= MIN_SPLIT_ELEMENTS &&
                 out->row_groups * 16 < busy_groups(request);
-    return (int32_t)log2_ceil(lane_vec4) <= max_vec4_log2 && !idle &&
-           (access != ROW_ACCESS_LOCAL_MEMORY || lanes <= max_lanes_log2) &&
-           (access != ROW_ACCESS_SECTOR_ALIGNED ||
-            (lanes >= SECTOR_ELEMENTS_LOG2 &&
-             lane_vec4 <= MAX_SECTOR_ALIGNED_VEC4));
+    if ((int32_t)log2_ceil(lane_vec4) > max_vec4_log2 || idle ||
+        (access == ROW_ACCESS_LOCAL_MEMORY && lanes > max_lanes_log2) ||
+        (access == ROW_ACCESS_SECTOR_ALIGNED &&
+         (lanes < SECTOR_ELEMENTS_LOG2 || lane_vec4 > MAX_SECTOR_ALIGNED_VEC4)))
+        return false;
+    if (access == ROW_ACCESS_SECTOR_ALIGNED)
+        *key |=
+            variant_key_count(lane_vec4) | variant_key_lanes(out->lanes_log2);
+    else
+        *key |= variant_key_register_vec4(log2_ceil(lane_vec4));
+    if (access == ROW_ACCESS_LOCAL_MEMORY)
+        *key |= variant_key_count(out->count);
+    return true;
 }
 
 /* Splits each row into enough parts to keep the device busy and the rounding
@@ -195,16 +191,46 @@ static void divide_split(struct row_mapping *out, enum row_access access,
 
 bool row_mapping_divide(struct row_mapping *out, enum row_access access,
                         uint32_t max_lanes_log2, int32_t max_vec4_log2,
-                        const struct op_request *request, uint64_t *out_key)
+                        const struct op_request *request, uint64_t *key)
 {
     out->splits = 1;
     if (access == ROW_ACCESS_SECTOR_ALIGNED)
         out->misalignments =
             misalignment_elements(request->outputs[0]) % SECTOR_ELEMENTS;
-    if (out->count > 0 &&
-        divide_register_resident(out, access, max_lanes_log2, max_vec4_log2,
-                                 request, out_key))
-        return true;
-    divide_split(out, access, max_lanes_log2, request);
-    return false;
+    bool register_resident =
+        out->count > 0 && divide_register_resident(out, access, max_lanes_log2,
+                                                   max_vec4_log2, request, key);
+    if (!register_resident && access == ROW_ACCESS_LOCAL_MEMORY)
+        return row_mapping_divide(out, ROW_ACCESS_STRIDED, max_lanes_log2,
+                                  max_vec4_log2, request, key);
+    *key |= variant_key_row_access(access);
+    if (!register_resident)
+        divide_split(out, access, max_lanes_log2, request);
+    return register_resident;
+}
+
+void plan_row_kernels(struct launch_plan *plan,
+                      const struct op_request *request,
+                      const struct row_kernels *kernels, uint64_t key,
+                      bool register_resident, const void *params,
+                      uint32_t bytes)
+{
+    const struct row_mapping *rows = params;
+    uint64_t groups = rows->row_groups * rows->splits;
+    uint64_t first =
+        register_resident ? kernels->single_pass : kernels->partial_pass;
+    struct kernel_step *step = plan_add_step(plan, key | first, params, bytes);
+    step->groups = groups;
+    if (register_resident) {
+        step_add_operands(step, request);
+        return;
+    }
+    step_add_buffer(step, NULL, true);
+    step_add_buffer(step, request->inputs[0]->buffer, false);
+    step = plan_add_step(plan, key | kernels->final_pass, params, bytes);
+    step->groups = groups;
+    step_add_operands(step, request);
+    step_add_buffer(step, NULL, false);
+    plan->temp_bytes =
+        rows->rows * rows->splits * kernels->partial_floats * sizeof(float);
 }

@@ -16,7 +16,7 @@ struct row_mapping {
     uint32_t splits, misalignments;
 };
 
-/* How a row kernel reads memory (ROW_ACCESS in cl/common/row_access.cl). */
+/* How kernels access rows (macro ROW_ACCESS in cl/common/row_access.cl). */
 enum row_access {
     ROW_ACCESS_STRIDED = 0,
     ROW_ACCESS_VEC4 = 1,
@@ -42,23 +42,35 @@ enum row_access {
 
 /* Divides out->rows rows of out->count elements among work-items.  At most
  * 2^max_lanes_log2 work-items share a row.  Each keeps at most 2^max_vec4_log2
- * vec4 in registers, or none if max_vec4_log2 is negative.  If the rows fit in
- * registers, returns true and sets register and lane bits of the variant key.
- * Otherwise splits each row and returns false.  ROW_ACCESS_LOCAL_MEMORY and
- * ROW_ACCESS_VEC4_COLUMNS do not support splits. */
+ * vec4 in registers, or none if max_vec4_log2 is negative.  Returns true if the
+ * rows fit in registers.  Otherwise splits each row and returns false.  Adds
+ * the bits for the access, registers and lanes to the variant key.
+ * ROW_ACCESS_LOCAL_MEMORY becomes ROW_ACCESS_STRIDED if the rows do not fit.
+ * ROW_ACCESS_VEC4_COLUMNS does not support splits. */
 bool row_mapping_divide(struct row_mapping *out, enum row_access access,
                         uint32_t max_lanes_log2, int32_t max_vec4_log2,
-                        const struct op_request *request, uint64_t *out_key);
+                        const struct op_request *request, uint64_t *key);
+
+/* The kernels of an operator that processes rows. */
+struct row_kernels {
+    enum kernel_id single_pass; /* keeps rows in registers */
+    enum kernel_id partial_pass, final_pass;
+    uint32_t partial_floats; /* f32 values per split of a row */
+};
+/* Plans the single pass if the rows are register resident, otherwise the
+ * partial and the final pass.  `params` has `bytes` bytes and starts with a
+ * struct row_mapping. */
+void plan_row_kernels(struct launch_plan *plan,
+                      const struct op_request *request,
+                      const struct row_kernels *kernels, uint64_t key,
+                      bool register_resident, const void *params,
+                      uint32_t bytes);
 /* Returns log2 of the work-items per row with ROW_ACCESS_LOCAL_MEMORY. */
 uint32_t row_local_memory_lanes_log2(uint64_t count);
 /* Returns log2 of the work-group size: the requested size, or a larger one if
  * the rows are long. */
 uint32_t row_mapping_group_log2(const struct row_mapping *rows,
                                 const struct op_request *request);
-/* Returns true if all rows of the operand can be read as aligned vec4. */
-bool rows_are_vec4_aligned(const struct iteration_space *outer,
-                           uint32_t operand,
-                           const struct tandem_tensor_desc *tensor);
 /* Returns how many elements each buffer starts after a vec4 boundary: input in
  * bits 0 and 1, output in bits 2 and 3. */
 uint32_t rows_misalignments(const struct tandem_tensor_desc *input,

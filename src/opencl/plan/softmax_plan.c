@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Plans softmax, log-softmax and cross-entropy (cl/softmax.cl). */
 #include <math.h>
-#include <string.h>
 
 #include "common/operator_table.h"
 #include "opencl/device/device_enumeration.h"
@@ -42,23 +41,6 @@ static enum form form_of(uint32_t op)
                                                 : FORM_SOFTMAX;
 }
 
-static void layouts_fill(struct reduction_spaces *out,
-                         const struct op_request *request, enum form form)
-{
-    const struct tandem_tensor_desc *input = request->inputs[0];
-    const struct tandem_tensor_desc *output = request->outputs[0];
-    if (form == FORM_LOSS)
-        space_reduce(out, input, output, 2u);
-    else
-        space_softmax(out, input, output,
-                      form == FORM_GRADIENT ? 1 : request->op->ints[0]);
-}
-
-static int64_t magnitude(int64_t value)
-{
-    return value < 0 ? -value : value;
-}
-
 /* Returns log2 of the maximum number of work-items that share a row. */
 static uint32_t max_lanes_log2(const struct softmax_params *params,
                                enum row_access access, uint32_t group_log2)
@@ -73,18 +55,6 @@ static uint32_t max_lanes_log2(const struct softmax_params *params,
     return group_log2 > rows ? group_log2 - rows : 0;
 }
 
-/* Returns true if aligned vec4 loads can read elements of four neighbouring
- * rows.  `stride` is the distance between neighbouring elements of a row. */
-static bool columns_are_vec4(const struct iteration_space *outer,
-                             uint32_t operand, int64_t stride,
-                             const struct tandem_tensor_desc *tensor)
-{
-    uint32_t inner = outer->rank - 1;
-    return outer->strides[operand][inner] == 1 && stride % 4 == 0 &&
-           tensor_is_vec4_aligned(tensor) &&
-           strides_are_vec4(outer, operand, inner);
-}
-
 static enum row_access access_of(const struct softmax_params *params,
                                  const struct iteration_space *outer,
                                  const struct op_request *request,
@@ -93,10 +63,13 @@ static enum row_access access_of(const struct softmax_params *params,
     const struct tandem_tensor_desc *input = request->inputs[0];
     const struct tandem_tensor_desc *output = request->outputs[0];
     bool writes_rows = form != FORM_LOSS;
+    uint32_t inner = outer->rank - 1;
     if (params->by.lanes_interleaved)
-        return form <= FORM_LOG && outer->shape[outer->rank - 1] % 4 == 0 &&
-                       columns_are_vec4(outer, 0, params->out_stride, output) &&
-                       columns_are_vec4(outer, 1, params->in_stride, input)
+        return form <= FORM_LOG && outer->shape[inner] % 4 == 0 &&
+                       params->in_stride % 4 == 0 &&
+                       params->out_stride % 4 == 0 &&
+                       axis_is_vec4(outer, 0, inner, output) &&
+                       axis_is_vec4(outer, 1, inner, input)
                    ? ROW_ACCESS_VEC4_COLUMNS
                    : ROW_ACCESS_STRIDED;
     if (params->in_stride != 1 || (writes_rows && params->out_stride != 1))
@@ -120,10 +93,10 @@ static void params_fill(struct softmax_params *out,
     out->in_stride = by->reduced.strides[0][last];
     out->out_stride = form == FORM_LOSS ? 0 : by->reduced.strides[1][last];
     out->by.lanes_interleaved =
-        out->by.rows > 1 && magnitude(by->kept.strides[1][by->kept.rank - 1]) <
-                                magnitude(out->in_stride);
+        out->by.rows > 1 &&
+        stride_magnitude(by->kept.strides[1][by->kept.rank - 1]) <
+            stride_magnitude(out->in_stride);
     out->by.misalignments = rows_misalignments(input, output);
-    out->outer_rank = by->kept.rank;
     out->in_offset = element_offset(input);
     out->out_offset = element_offset(output);
     if (form == FORM_GRADIENT)
@@ -144,90 +117,62 @@ static void outer_fill(struct softmax_params *out,
     if (access == ROW_ACCESS_VEC4_COLUMNS)
         space_to_vec4(&rows);
     out->by.rows = (uint64_t)rows.elements;
-    fast_divmod_fill(&out->outer, &rows);
+    out->outer_rank = fast_divmod_fill(&out->outer, &rows);
     strides_fill(out->out_strides, &rows, 0);
     strides_fill(out->in_strides, &rows, 1);
 }
 
-/* Divides the rows among work-items.  Returns true and sets bits of the variant
- * key if rows fit in registers.  Otherwise splits the rows.  If *access does
- * not support splits, changes it to a value that does. */
+/* Divides the rows among work-items.  Returns true if rows fit in registers.
+ * Otherwise splits the rows, which ROW_ACCESS_STRIDED then accesses instead of
+ * ROW_ACCESS_VEC4_COLUMNS.  Adds bits to the variant key. */
 static bool rows_divide(struct softmax_params *out,
                         const struct iteration_space *outer,
                         const struct op_request *request,
-                        enum row_access *access, uint64_t *out_key)
+                        enum row_access access, uint64_t *key)
 {
     int32_t max_vec4 =
         request->hardware->nvidia ? NVIDIA_MAX_VEC4_LOG2 : MAX_ROW_VEC4_LOG2;
-    outer_fill(out, outer, *access);
-    uint32_t max_lanes = max_lanes_log2(out, *access, request->group_log2);
-    if (row_mapping_divide(&out->by, *access, max_lanes, max_vec4, request,
-                           out_key))
+    uint64_t undivided_key = *key;
+    outer_fill(out, outer, access);
+    if (row_mapping_divide(&out->by, access,
+                           max_lanes_log2(out, access, request->group_log2),
+                           max_vec4, request, key))
         return true;
-    if (*access != ROW_ACCESS_LOCAL_MEMORY &&
-        *access != ROW_ACCESS_VEC4_COLUMNS)
+    if (access != ROW_ACCESS_VEC4_COLUMNS)
         return false;
-    *access = ROW_ACCESS_STRIDED;
-    return rows_divide(out, outer, request, access, out_key);
-}
-
-static struct kernel_step *add_step(struct launch_plan *plan, uint64_t key,
-                                    enum kernel_id kernel, uint64_t groups,
-                                    const struct softmax_params *params)
-{
-    struct kernel_step *step = plan_add_step(
-        plan, key | variant_key_kernel(kernel, 0, 0, 0), sizeof(*params));
-    memcpy(step->params, params, sizeof(*params));
-    step->groups = groups;
-    return step;
-}
-
-static void plan_split(struct launch_plan *plan,
-                       const struct op_request *request,
-                       const struct softmax_params *params, enum form form,
-                       uint64_t key)
-{
-    const struct row_mapping *by = &params->by;
-    struct kernel_step *step = add_step(plan, key, KERNEL_SOFTMAX_PARTIAL_PASS,
-                                        by->row_groups * by->splits, params);
-    step_add_buffer(step, NULL, true);
-    step_add_buffer(step, request->inputs[0]->buffer, false);
-    step =
-        add_step(plan, key, KERNEL_SOFTMAX_FINAL_PASS,
-                 by->row_groups * (form == FORM_LOSS ? 1 : by->splits), params);
-    step_add_operands(step, request);
-    step_add_buffer(step, NULL, false);
-    plan->temp_bytes = by->rows * by->splits * 2 * sizeof(float);
+    *key = undivided_key;
+    return rows_divide(out, outer, request, ROW_ACCESS_STRIDED, key);
 }
 
 void plan_softmax(struct launch_plan *plan, const struct op_request *request)
 {
+    static const struct row_kernels kernels = {KERNEL_SOFTMAX_SINGLE_PASS,
+                                               KERNEL_SOFTMAX_PARTIAL_PASS,
+                                               KERNEL_SOFTMAX_FINAL_PASS, 2};
     enum form form = form_of(request->op->id);
     struct reduction_spaces by;
     struct softmax_params params = {0};
-    uint64_t register_key;
-    layouts_fill(&by, request, form);
+    if (form == FORM_LOSS)
+        space_reduce(&by, request->inputs[0], request->outputs[0], 2u);
+    else
+        space_softmax(&by, request->inputs[0], request->outputs[0],
+                      form == FORM_GRADIENT ? 1 : request->op->ints[0]);
     params_fill(&params, &by, request, form);
     struct op_request grouped = *request;
     grouped.group_log2 = row_mapping_group_log2(&params.by, request);
     request = &grouped;
-    enum row_access access = access_of(&params, &by.kept, request, form);
-    bool register_resident =
-        rows_divide(&params, &by.kept, request, &access, &register_key);
     uint64_t key =
         variant_key_kernel(0, form, needs_64bit_index(&by.kept),
                            request->group_log2) |
-        variant_key_row_access(access) |
         variant_key_large_loss_scale(fabsf(params.scale) > MAX_SUBNORMAL_SCALE);
-    if (access == ROW_ACCESS_LOCAL_MEMORY)
-        key |= variant_key_count(params.by.count);
     if (request->input_count > 1)
         key |= variant_key_type(1, kernel_type_of(request->inputs[1]->dtype));
-    if (!register_resident)
-        plan_split(plan, request, &params, form, key);
-    else
-        step_add_operands(add_step(plan, key | register_key,
-                                   KERNEL_SOFTMAX_SINGLE_PASS,
-                                   params.by.row_groups, &params),
-                          request);
+    bool register_resident =
+        rows_divide(&params, &by.kept, request,
+                    access_of(&params, &by.kept, request, form), &key);
+    plan_row_kernels(plan, request, &kernels, key, register_resident, &params,
+                     sizeof(params));
+    /* The final pass of a loss writes a single value per row. */
+    if (form == FORM_LOSS && !register_resident)
+        plan->step[1].groups = params.by.row_groups;
 }

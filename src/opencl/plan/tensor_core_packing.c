@@ -67,31 +67,9 @@ bool tensor_core_supports(const struct tandem_gemm *gemm,
 /* Operand a or b with its layout and the size of its packed copy. */
 struct source {
     struct gemm_operand operand;
-    uint32_t blocks, batches; /* number of blocks of rows; number of batches */
+    uint32_t blocks; /* number of blocks of PACKED_ROWS rows */
     enum operand_layout layout;
 };
-
-static uint32_t elements_per_16_bytes(const struct tandem_gemm *gemm)
-{
-    return 16 / dtype_bytes(gemm->dtype);
-}
-
-static bool matrix_is_16_byte_aligned(const struct tandem_matrix *matrix,
-                                      const struct tandem_gemm *gemm)
-{
-    return matrix_is_aligned(matrix, gemm->dtype, gemm->batch,
-                             elements_per_16_bytes(gemm));
-}
-
-/* Returns true if a tensor map can store the distance between batches.  It can
- * always store the distance between rows or columns. */
-static bool fits_tensor_map(const struct tandem_matrix *matrix,
-                            const struct tandem_gemm *gemm)
-{
-    return gemm->batch == 1 ||
-           matrix->batch_stride <
-               MAX_TENSOR_MAP_STRIDE / (int64_t)dtype_bytes(gemm->dtype);
-}
 
 uint64_t tensor_map_bytes(uint64_t key, uint64_t groups)
 {
@@ -110,9 +88,10 @@ static enum operand_layout layout_of(const struct tandem_gemm *gemm,
                                      enum operand_id id)
 {
     struct gemm_operand operand = operand_of(gemm, id);
-    if (!matrix_is_16_byte_aligned(operand.matrix, gemm) ||
-        (operand.is_mn_major &&
-         operand.rows % elements_per_16_bytes(gemm) != 0))
+    uint32_t elements = 16 / dtype_bytes(gemm->dtype); /* in 16 bytes */
+    if (!matrix_is_aligned(operand.matrix, gemm->dtype, gemm->batch,
+                           elements) ||
+        (operand.is_mn_major && operand.rows % elements != 0))
         return LAYOUT_PACKED;
     return operand.is_mn_major ? LAYOUT_MN_MAJOR : LAYOUT_K_MAJOR;
 }
@@ -135,12 +114,16 @@ static struct source source_of(const struct tandem_gemm *gemm,
     uint32_t tile = id == OPERAND_A ? config->tile_m : config->tile_n;
     uint64_t tile_rows = div_ceil((uint64_t)out.operand.rows, tile) * tile;
     out.blocks = (uint32_t)div_ceil(tile_rows, PACKED_ROWS);
-    out.batches = matrix->batch_stride == 0 ? 1 : (uint32_t)gemm->batch;
     /* wgmma instructions read MN-major operands only if elements have 16 bits.
-     * TF32 operands are read through tensor maps. */
+     * TF32 operands are read through tensor maps, which can always store the
+     * distance between rows or columns, but not between all batches. */
+    bool fits_tensor_map =
+        gemm->batch == 1 ||
+        matrix->batch_stride <
+            MAX_TENSOR_MAP_STRIDE / (int64_t)dtype_bytes(gemm->dtype);
     if (config->mma_format == MMA_FP16X3 || config->mma_format == MMA_3XTF32 ||
         (config->uses_wgmma && config->mma_format == MMA_TF32 &&
-         (out.layout == LAYOUT_MN_MAJOR || !fits_tensor_map(matrix, gemm))))
+         (out.layout == LAYOUT_MN_MAJOR || !fits_tensor_map)))
         out.layout = LAYOUT_PACKED;
     return out;
 }
@@ -183,14 +166,10 @@ static uint64_t packed_bytes(const struct source *source, uint64_t k_tiles)
     return source->blocks * k_tiles * PACKED_ROWS * PACKED_LINE_BYTES;
 }
 
-uint32_t tensor_core_packed_operands(const struct tandem_gemm *gemm,
-                                     enum gemm_kernel_id kernel)
+bool tensor_core_packs_operand(const struct tandem_gemm *gemm,
+                               enum gemm_kernel_id kernel, enum operand_id id)
 {
-    uint32_t mask = 0;
-    for (uint32_t i = 0; i < OPERAND_COUNT; i++)
-        if (source_of(gemm, kernel, (enum operand_id)i).layout == LAYOUT_PACKED)
-            mask |= 1u << i;
-    return mask;
+    return source_of(gemm, kernel, id).layout == LAYOUT_PACKED;
 }
 
 uint64_t tensor_core_packing_bytes(const struct tandem_gemm *gemm,
@@ -204,25 +183,26 @@ uint64_t tensor_core_packing_bytes(const struct tandem_gemm *gemm,
      * passes read the operand twice. 3xTF32 doubles the size of elements. */
     uint32_t factor = two_passes ? 6 : format == MMA_3XTF32 ? 3 : 4;
     uint64_t bytes = 0;
-    for (uint32_t i = 0; i < OPERAND_COUNT; i++) {
-        struct source source = source_of(gemm, kernel, (enum operand_id)i);
-        if ((operands >> i & 1u) != 0)
-            bytes += factor * source.batches *
+    for (enum operand_id id = OPERAND_A; id < OPERAND_COUNT; id++) {
+        struct source source = source_of(gemm, kernel, id);
+        if ((operands >> id & 1u) != 0)
+            bytes += factor * source.operand.batches *
                      packed_bytes(&source, k_tiles_of(gemm, kernel)) / 2;
     }
     *out_launches = operands == 0 ? 0 : two_passes ? 2 : 1;
     return bytes;
 }
 
-uint64_t tensor_core_layout_id(const struct tandem_gemm *gemm,
-                               enum gemm_kernel_id kernel,
-                               enum operand_id operand)
+uint64_t packing_layout_id(const struct tandem_gemm *gemm,
+                           enum gemm_kernel_id kernel, enum operand_id id)
 {
+    if (gemm_configs[kernel].mma_format == MMA_NONE)
+        return 0;
     return 1 + (uint64_t)tensor_core_format(gemm, kernel) +
-           ((uint64_t)source_of(gemm, kernel, operand).blocks << 8);
+           ((uint64_t)source_of(gemm, kernel, id).blocks << 8);
 }
 
-/* Adds operand i to the parameters.  Sets *out_matrix to its packed copy. */
+/* Adds operand i to the parameters.  Sets *out_matrix to the packed copy. */
 static void pack_params_add(struct launch_plan *plan, struct pack_params *out,
                             uint32_t i, const struct source *source,
                             const struct tandem_gemm *gemm, bool has_scales,
@@ -240,10 +220,11 @@ static void pack_params_add(struct launch_plan *plan, struct pack_params *out,
     out->batch[i] = from->batch_stride;
     out->rows[i] = (uint32_t)operand->rows;
     out->blocks[i] = source->blocks;
-    out->batches[i] = source->batches;
+    out->batches[i] = operand->batches;
     out->is_vec4[i] =
-        !operand->is_mn_major && matrix_is_16_byte_aligned(from, gemm);
-    out->to[i] = plan_reserve_temp(plan, batch * source->batches, 1) / 16;
+        !operand->is_mn_major &&
+        matrix_is_aligned(from, gemm->dtype, gemm->batch, 16 / element_bytes);
+    out->to[i] = plan_reserve_temp(plan, batch * operand->batches, 1) / 16;
     out->to_batch[i] = batch / 16;
     out->scales[i] = plane / 16;
     *out_matrix = (struct tandem_matrix){
@@ -252,7 +233,7 @@ static void pack_params_add(struct launch_plan *plan, struct pack_params *out,
         /* In a packed matrix, `ld` is the offset of the row scales. */
         .ld = (int64_t)(plane / element_bytes),
         .batch_stride =
-            source->batches == 1 ? 0 : (int64_t)(batch / element_bytes)};
+            operand->batches == 1 ? 0 : (int64_t)(batch / element_bytes)};
 }
 
 static void add_step(struct launch_plan *plan, enum kernel_id kernel,
@@ -262,8 +243,8 @@ static void add_step(struct launch_plan *plan, enum kernel_id kernel,
 {
     uint64_t key = variant_key_kernel(kernel, 0, false, PACK_GROUP_LOG2) |
                    variant_key_format(format);
-    struct kernel_step *step = plan_add_step(plan, key, sizeof(*params));
-    *(struct pack_params *)step->params = *params;
+    struct kernel_step *step =
+        plan_add_step(plan, key, params, sizeof(*params));
     step_add_buffer(step, NULL, true);
     step_add_buffer(step, gemm->a.buffer, false);
     step_add_buffer(step, gemm->b.buffer, false);
@@ -305,12 +286,12 @@ void tensor_core_plan_packing(struct launch_plan *plan,
     struct pack_params params = {.k = (uint32_t)gemm->k,
                                  .k_tiles = (uint32_t)k_tiles_of(gemm, kernel)};
     uint64_t blocks = 0;
-    for (uint32_t i = 0; i < OPERAND_COUNT; i++) {
-        struct source source = source_of(gemm, kernel, (enum operand_id)i);
-        if ((operands >> i & 1u) == 0)
+    for (enum operand_id id = OPERAND_A; id < OPERAND_COUNT; id++) {
+        struct source source = source_of(gemm, kernel, id);
+        if ((operands >> id & 1u) == 0)
             continue;
-        pack_params_add(plan, &params, i, &source, gemm, has_scales, out[i]);
-        blocks += (uint64_t)source.blocks * source.batches;
+        pack_params_add(plan, &params, id, &source, gemm, has_scales, out[id]);
+        blocks += (uint64_t)source.blocks * source.operand.batches;
     }
     params.rows_per_group = has_scales ? single_pass_rows(gemm, kernel) : 0;
     if (params.rows_per_group != 0) {

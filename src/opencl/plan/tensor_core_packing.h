@@ -36,15 +36,17 @@ uint64_t tensor_core_variant_key(const struct tandem_gemm *gemm,
  * work-groups, or 0 if the kernel reads no operand through tensor maps. */
 uint64_t tensor_map_bytes(uint64_t key, uint64_t groups);
 
+/* Returns a number for the layout of the packed operand.  Operands with equal
+ * sizes and equal numbers have the same layout. */
+uint64_t packing_layout_id(const struct tandem_gemm *gemm,
+                           enum gemm_kernel_id kernel, enum operand_id id);
+
 /* These implement functions of operand_packing.h for tensor-core kernels. */
-uint32_t tensor_core_packed_operands(const struct tandem_gemm *gemm,
-                                     enum gemm_kernel_id kernel);
+bool tensor_core_packs_operand(const struct tandem_gemm *gemm,
+                               enum gemm_kernel_id kernel, enum operand_id id);
 uint64_t tensor_core_packing_bytes(const struct tandem_gemm *gemm,
                                    enum gemm_kernel_id kernel,
                                    uint32_t operands, uint32_t *out_launches);
-uint64_t tensor_core_layout_id(const struct tandem_gemm *gemm,
-                               enum gemm_kernel_id kernel,
-                               enum operand_id operand);
 void tensor_core_plan_packing(struct launch_plan *plan,
                               const struct tandem_gemm *gemm,
                               enum gemm_kernel_id kernel, uint32_t operands,

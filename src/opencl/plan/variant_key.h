@@ -52,7 +52,7 @@ enum kernel_type {
     TYPE_USHORT = 4,
     TYPE_UINT = 5,
     TYPE_ULONG = 6,
-    TYPE_BOOL = 7, /* uchar with the value 0 or 1 */
+    TYPE_BOOL = 7, /* a uchar with the value 0 or 1 */
     TYPE_F16 = 8,  /* in a ushort */
     TYPE_BF16 = 9  /* in a ushort */
 };
@@ -97,7 +97,7 @@ enum kernel_type {
  * vectors are read as aligned vec4. */
 #define KEY_SECOND_VEC4(key) ((uint32_t)((key) >> 51 & 1u))
 
-/* The functions below return bits of a variant key, to be combined with |. */
+/* Each function below returns bits of a variant key; combine them with |. */
 static inline uint64_t variant_key_kernel(uint32_t kernel, uint32_t op,
                                           bool index_64bit, uint32_t group_log2)
 {

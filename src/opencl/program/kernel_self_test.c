@@ -11,6 +11,7 @@
 #include "common/float16.h"
 #include "opencl/memory/deferred_release.h"
 #include "opencl/device/device.h"
+#include "opencl/plan/gemm_params.h"
 #include "opencl/plan/tensor_core_packing.h"
 #include "opencl/device/cl_status.h"
 #include "opencl/program/variant_options.h"
@@ -69,7 +70,8 @@ static const struct tandem_matrix *operand_matrix(const struct self_test *test,
  * the gaps between rows. */
 static size_t operand_elements(const struct self_test *test, uint32_t operand)
 {
-    bool mn_major = operand_is_mn_major(&test->gemm, (enum operand_id)operand);
+    bool mn_major =
+        operand_of(&test->gemm, (enum operand_id)operand).is_mn_major;
     int64_t rows = mn_major ? test->gemm.k : operand_rows(test, operand);
     return (size_t)(rows * operand_matrix(test, operand)->ld);
 }
@@ -95,7 +97,8 @@ static double element_set(const struct self_test *test, void *out, size_t at,
 static bool operand_make(struct self_test *test, uint32_t operand)
 {
     const struct tandem_matrix *matrix = operand_matrix(test, operand);
-    bool mn_major = operand_is_mn_major(&test->gemm, (enum operand_id)operand);
+    bool mn_major =
+        operand_of(&test->gemm, (enum operand_id)operand).is_mn_major;
     int64_t rows = operand_rows(test, operand);
     bool has_flags = has_nonfinite_flags(test),
          split = test->format == FORMAT_3XTF32;

@@ -66,7 +66,7 @@ static const struct {
 struct search {
     const struct tuning_results_sink *sink;
     struct tuning_candidate candidate;
-    struct clblast_device_limits limits;
+    const struct tandem_device_info *device;
     cl_device_id id;
     struct clblast_params best;
     double best_ns;
@@ -89,7 +89,7 @@ static bool tried_add(struct search *search, const struct clblast_params *set)
 {
     enum clblast_kernel_id id = search->candidate.kernel;
     uint64_t hash = 0xcbf29ce484222325u;
-    if (!clblast_params_valid(id, set, &search->limits))
+    if (!clblast_params_valid(id, set, search->device))
         return false;
     for (uint32_t i = 0; i < clblast_kernels[id].count; i++)
         hash = (hash ^ set->values[i]) * 0x100000001b3u;
@@ -266,7 +266,7 @@ enum tandem_status clblast_search_run(struct kernel_timer *timer,
 {
     const struct platform_device *hardware = timer->device->hardware;
     struct search search = {.sink = sink,
-                            .limits = clblast_device_limits_get(hardware),
+                            .device = &hardware->info,
                             .id = hardware->id,
                             .random_state = monotonic_ns()};
     bool cpu = hardware->info.kind == TANDEM_DEVICE_CPU;

@@ -240,7 +240,7 @@ static struct kernel_case kernel_case_make(enum gemm_kernel_id id,
                                 .gemv = gemm_configs[id].gemv_vectors != 0,
                                 .mn_major = mn_major,
                                 .rows_per_group =
-                                    gemm_kernel_cost_units(&gemm, id)};
+                                    gemm_kernel_tiling(&gemm, id).cost_units};
 }
 
 /* Returns true if a second kernel recomputes tiles with non-finite results. */

@@ -7,7 +7,7 @@
 #ifndef TANDEM_OPENCL_TUNE_TUNING_CANDIDATE_H
 #define TANDEM_OPENCL_TUNE_TUNING_CANDIDATE_H
 
-#include "opencl/gemm/clblast_parameter_space.h"
+#include "opencl/gemm/clblast_params.h"
 #include "opencl/tune/kernel_timer.h"
 
 struct tuning_candidate {
