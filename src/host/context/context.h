@@ -59,7 +59,7 @@ struct tandem_context {
     struct device *devices[TANDEM_MAX_DEVICES];
     uint32_t device_count;
     uint32_t backends_enumerated; /* number of fully enumerated backends */
-    uint32_t indices_enumerated;  /* number of devices added of the next one */
+    uint32_t indices_enumerated;  /* devices found so far in the next backend */
     /* The next three fields are masks, in which bit d stands for device d. */
     uint32_t usable;            /* devices that may run operators */
     uint32_t zero_copy_devices; /* devices that compute in host memory */

@@ -16,7 +16,7 @@
 struct call_descriptor {
     uint64_t key[MAX_KEY_WORDS]; /* see call_key_make; 0 in an empty entry */
     struct workload workload;
-    /* Only the fields storage, bytes, read, written and partial are valid. */
+    /* Each operand has only storage, bytes, read, written and partial set. */
     uint32_t operand_count;
     struct operand operands[MAX_CACHED_OPERANDS];
     /* Device that runs this call at once if all inputs are on the host (see

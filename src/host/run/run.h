@@ -116,7 +116,7 @@ enum tandem_status call_plugin(call_entry *entry, const struct call *call,
 /* Launches the call.  The operands must already be on the device. */
 enum tandem_status call_enqueue(const struct call *call, struct device *device);
 /* [may wait, up to HANG_DEADLINE]  Moves the operands to the device and
- * launches the call.  If it waited, decision->request.run_cost is NULL. */
+ * launches the call.  After a wait, sets decision->request.run_cost to NULL. */
 enum tandem_status call_launch(const struct call *call,
                                struct placement_decision *decision,
                                struct device *device);
