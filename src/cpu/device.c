@@ -114,15 +114,14 @@ settings_read(const struct tandem_open_options *options, struct settings *out)
 static void device_log(const struct tandem_open_options *options,
                        const struct tandem_device *device)
 {
-    char line[128];
+    char line[256];
     if (options == NULL || options->log == NULL)
         return;
     snprintf(line, sizeof line, "cpu: instruction set %s, of %s",
              device->kernels->name, kernels_levels());
     options->log(options->log_user, TANDEM_LOG_DEBUG, line);
-    char complaint[256];
-    if (blas_complain(device->kernels->name, complaint, sizeof complaint))
-        options->log(options->log_user, TANDEM_LOG_WARNING, complaint);
+    if (blas_complain(device->kernels->name, line, sizeof line))
+        options->log(options->log_user, TANDEM_LOG_WARNING, line);
 }
 
 static enum tandem_status device_open(uint32_t index,

@@ -30,8 +30,8 @@ static uint64_t block_align(uint64_t bytes)
     return (bytes + BLOCK_ALIGNMENT - 1) & ~(uint64_t)(BLOCK_ALIGNMENT - 1);
 }
 
-/* Returns the block size of a size class: 64, 80, 96, 112, 128, 160, ..., and
- * rounded up to BLOCK_ALIGNMENT. */
+/* Returns the block size of a size class in bytes.  The sizes are 64, 80, 96,
+ * 112, 128, 160, ..., rounded up to BLOCK_ALIGNMENT. */
 static uint64_t class_bytes(uint32_t number)
 {
     return block_align((uint64_t)(4 + number % 4) << (number / 4 + 4));
@@ -51,9 +51,8 @@ static void *block_new(uint64_t bytes)
     void *block = NULL;
     size_t alignment =
         bytes < PAGE_ALIGNMENT ? BLOCK_ALIGNMENT : PAGE_ALIGNMENT;
-    if (posix_memalign(&block, alignment, (size_t)bytes) != 0)
-        return NULL;
-    return block;
+    int error = posix_memalign(&block, alignment, (size_t)bytes);
+    return error == 0 ? block : NULL;
 }
 
 /* Frees cached blocks, the largest first, until at most keep_bytes bytes are

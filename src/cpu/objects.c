@@ -11,8 +11,6 @@ struct handle_pool stream_pool = HANDLE_POOL(struct tandem_stream, 0x63737472u);
 struct handle_pool event_pool = HANDLE_POOL(struct tandem_event, 0x63657674u);
 struct handle_pool buffer_pool = HANDLE_POOL(struct tandem_buffer, 0x63627566u);
 
-/* ---- checks ------------------------------------------------------------- */
-
 /* Returns TANDEM_OK if `handle` is a live object of `pool`.  Otherwise sets an
  * error that calls the object `name` and says that the handle is not `what`. */
 static enum tandem_status handle_check(const struct handle_pool *pool,
@@ -67,8 +65,6 @@ enum tandem_status buffer_span(const void *user,
     out->bytes = buffer->bytes;
     return TANDEM_OK;
 }
-
-/* ---- lists -------------------------------------------------------------- */
 
 void owned_link(struct owned **list, struct owned *object)
 {

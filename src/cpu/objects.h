@@ -165,7 +165,7 @@ enum tandem_status gemm_run(struct tandem_stream *stream,
 
 /* ---- operators: called with checked arguments, from the caller's thread - */
 
-/* Arguments of one launch call. */
+/* Arguments of one call of launch_run. */
 struct work {
     struct tandem_device *device;
     const struct tandem_op *op;

@@ -20,8 +20,8 @@
 #include "common/threads.h"
 
 #ifndef HAVE_OPENBLAS_SET_NUM_THREADS
-/* Replacements for a CBLAS other than OpenBLAS.  Such a CBLAS keeps its thread
- * count. */
+/* Replacements for the functions of OpenBLAS that other CBLAS libraries lack.
+ * The plugin does not change the thread count of these libraries. */
 static int openblas_get_num_threads(void)
 {
     return 1;
@@ -39,7 +39,7 @@ static const char *openblas_get_corename(void)
 #endif
 
 static _Atomic uint32_t users; /* number of blas_limit calls in effect */
-static int found; /* thread count before blas_limit; valid if users > 0 */
+static int found; /* CBLAS threads before blas_limit; valid if users > 0 */
 /* True in a child process if its parent forked while blas_limit was in effect.
  * `found` then holds the original thread count, which must not be overwritten
  * with the lowered count. */

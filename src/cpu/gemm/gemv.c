@@ -133,7 +133,7 @@ static int64_t result_count(const struct tandem_gemm *gemm)
     return gemm->m == 1 ? gemm->n : gemm->m;
 }
 
-/* Thread-pool function: each task computes up to TASK_RESULTS results. */
+/* Thread-pool function.  Each task computes up to TASK_RESULTS results. */
 static void tasks_run(const void *context, int64_t first, int64_t end)
 {
     const struct gemm_call *call = context;

@@ -211,7 +211,7 @@ static struct block block_of(const struct gemm_job *job, int64_t index,
     return out;
 }
 
-/* Thread-pool function: each task computes a block of c for one range of k. */
+/* Thread-pool function.  Each task computes a block of c for one range of k. */
 static void blocks_run(const void *context, int64_t first, int64_t end)
 {
     const struct gemm_job *job = context;
@@ -230,7 +230,7 @@ static void blocks_run(const void *context, int64_t first, int64_t end)
     atomic_store(&job->slot_taken[slot], 0);
 }
 
-/* Thread-pool function: each task computes c = alpha * (sum over the ranges of
+/* Thread-pool function.  Each task computes c = alpha * (sum over the ranges of
  * k) + beta * c for one row of one matrix c of the batch. */
 static void splits_combine(const void *context, int64_t first, int64_t end)
 {

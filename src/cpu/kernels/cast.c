@@ -97,8 +97,8 @@ static void piece_cast(const struct cast *cast, void *to, int64_t to_step,
 }
 
 /* Casts a part of a row.  The parameters are those of row_part_fn. */
-static void part_cast(const void *context, unsigned char *const *at,
-                      int64_t first, int64_t end)
+static inline void part_cast(const void *context, unsigned char *const *at,
+                             int64_t first, int64_t end)
 {
     const struct cast *cast = context;
     uint32_t inner = cast->rows.space.rank - 1;
@@ -119,7 +119,7 @@ static void part_cast(const void *context, unsigned char *const *at,
 static void cast_rows(const void *context, int64_t first, int64_t end)
 {
     const struct cast *cast = context;
-    rows_visit(&cast->rows, first, end, part_cast, cast);
+    rows_visit(&cast->rows, first, end, INT64_MAX, part_cast, cast);
 }
 
 static void cast_choose(struct cast *cast, const struct kernels *kernels,

@@ -18,23 +18,22 @@ struct copy {
 };
 
 /* Copies a part of a row.  The parameters are those of row_part_fn. */
-static void part_copy(const void *context, unsigned char *const *at,
-                      int64_t first, int64_t end)
+static inline void part_copy(const void *context, unsigned char *const *at,
+                             int64_t first, int64_t end)
 {
     const struct rows *rows = context;
     uint32_t inner = rows->space.rank - 1, bytes = rows->bytes[0];
     int64_t to_step = rows->space.strides[0][inner];
     int64_t from_step = rows->space.strides[1][inner];
-    /* A longer memcpy could bypass the caches. */
-    for (; first < end; first += CHUNK_ELEMENTS)
-        elements_copy(at[0] + first * to_step * (int64_t)bytes, to_step,
-                      at[1] + first * from_step * (int64_t)bytes, from_step,
-                      min64(end - first, CHUNK_ELEMENTS), bytes);
+    elements_copy(at[0] + first * to_step * (int64_t)bytes, to_step,
+                  at[1] + first * from_step * (int64_t)bytes, from_step,
+                  end - first, bytes);
 }
 
 static void copy_lines(const void *context, int64_t first, int64_t end)
 {
-    rows_visit(context, first, end, part_copy, context);
+    /* A memcpy of several chunks could bypass the caches. */
+    rows_visit(context, first, end, 1, part_copy, context);
 }
 
 /* Copies a tile whose target rows and source columns are contiguous. */
@@ -53,7 +52,7 @@ static void tile_copy(const struct copy *copy, unsigned char *to,
                       from_stride, columns, copy->rows.bytes[0]);
 }
 
-/* Thread-pool function: each task copies up to TILE target rows of one matrix.
+/* Thread-pool function.  Each task copies up to TILE target rows of one matrix.
  * A matrix spans the last two axes of the tensors. */
 static void copy_tiles(const void *context, int64_t first, int64_t end)
 {

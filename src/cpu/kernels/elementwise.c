@@ -16,7 +16,7 @@
 /* Rows with fewer elements are processed together, as planes of two axes. */
 #define SHORT_ELEMENTS 128
 
-/* State of an operator call. */
+/* State of one call of an element-wise operator. */
 struct elementwise_iterator {
     struct rows rows; /* operands: the outputs, then the inputs */
     /* If is_plane is true, a row consists of the two innermost axes (a plane),
@@ -83,8 +83,8 @@ void elementwise_params(struct params *out, const struct tandem_op *op)
 
 /* ---- packing ------------------------------------------------------------ */
 
-/* memcpy accesses elements of imported memory that are not aligned. */
-#define COPY(type)                                                             \
+/* Uses memcpy because elements of imported memory may be unaligned. */
+#define COPY_ELEMENTS(type)                                                    \
     for (int64_t i = 0; i < n; i++)                                            \
     memcpy((type *)to + i * to_step, (const type *)from + i * from_step,       \
            sizeof(type))
@@ -94,14 +94,14 @@ void elements_copy(void *to, int64_t to_step, const void *from,
 {
     if (to_step == 1 && from_step == 1)
         memcpy(to, from, (size_t)n * bytes);
-    else if (bytes == 1)
-        COPY(uint8_t);
-    else if (bytes == 2)
-        COPY(uint16_t);
     else if (bytes == 4)
-        COPY(uint32_t);
+        COPY_ELEMENTS(uint32_t);
+    else if (bytes == 2)
+        COPY_ELEMENTS(uint16_t);
+    else if (bytes == 1)
+        COPY_ELEMENTS(uint8_t);
     else
-        COPY(uint64_t);
+        COPY_ELEMENTS(uint64_t);
 }
 
 static inline void element_move(unsigned char *to, const unsigned char *from,
@@ -137,7 +137,7 @@ static void plane_move(const struct elementwise_iterator *iterator, uint32_t i,
     }
 }
 
-/* Does what plane_move does, but for a row or a plane. */
+/* Copies n elements of a row or plane, like plane_move. */
 static void piece_move(const struct elementwise_iterator *iterator, uint32_t i,
                        unsigned char *base, void *piece, int64_t first,
                        int64_t n, bool into_piece)
@@ -208,13 +208,13 @@ static void part_dense(const void *context, unsigned char *const *at,
     iterator->fn(&row);
 }
 
-/* Thread-pool function: each task processes a chunk of a row or plane. */
+/* Thread-pool function.  Each task processes a chunk of a row or plane. */
 static void chunks_run(const void *context, int64_t first, int64_t end)
 {
     const struct elementwise_iterator *iterator = context;
     bool is_dense = iterator->packed == 0 && !iterator->is_plane;
-    rows_visit(&iterator->rows, first, end, is_dense ? part_dense : part_packed,
-               context);
+    rows_visit(&iterator->rows, first, end, INT64_MAX,
+               is_dense ? part_dense : part_packed, context);
 }
 
 void rows_set(struct rows *rows,
@@ -236,8 +236,6 @@ void rows_run(const struct rows *rows, struct pool *pool, uint32_t kind,
              rows->space.elements / rows->extent * rows->chunks,
              ceil_div(rows->extent, rows->chunks));
 }
-
-/* ---- the operator ------------------------------------------------------- */
 
 /* Selects how a kernel uses operand i: in place, as a constant, or packed. */
 static void operand_access_choose(struct elementwise_iterator *iterator,
@@ -274,16 +272,13 @@ static void operand_set(struct elementwise_iterator *iterator, uint32_t i,
     rows->bytes[i] = boolean ? 1 : 4;
 }
 
-static bool takes_constants(uint32_t op_class)
-{
-    return op_class >= TANDEM_CLASS_BINARY && op_class <= TANDEM_CLASS_TERNARY;
-}
-
 void elementwise_run(const struct work *work)
 {
     struct elementwise_iterator iterator;
     struct rows *rows = &iterator.rows;
     uint32_t scalars = 0, op_class = operator_lookup(work->op->id)->op_class;
+    bool constants =
+        op_class >= TANDEM_CLASS_BINARY && op_class <= TANDEM_CLASS_TERNARY;
     space_elementwise(&rows->space, work->inputs, work->input_count,
                       work->outputs, work->output_count);
     if (rows->space.elements == 0)
@@ -306,7 +301,7 @@ void elementwise_run(const struct work *work)
                        (work->op->id == TANDEM_OP_WHERE && slot == 0);
         operand_set(&iterator, i, tensor, boolean,
                     tensor == NULL ? work->op->floats[scalars++] : 0);
-        operand_access_choose(&iterator, i, takes_constants(op_class));
+        operand_access_choose(&iterator, i, constants);
     }
     if (iterator.is_plane)
         rows->extent *= rows->space.shape[--rows->space.rank - 1];

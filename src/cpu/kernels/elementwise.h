@@ -61,15 +61,21 @@ static inline void space_next(const struct iteration_space *space,
     }
 }
 
+/* Copies n elements of 1, 2, 4 or 8 bytes.  The steps are strides in elements.
+ */
+void elements_copy(void *to, int64_t to_step, const void *from,
+                   int64_t from_step, int64_t n, uint32_t bytes);
+
 /* Function that processes elements first <= i < end of a row.  at[] holds the
  * address of the row in each operand. */
 typedef void (*row_part_fn)(const void *context, unsigned char *const *at,
                             int64_t first, int64_t end);
 
-/* Calls `fn` for the chunks first <= i < end of all rows, once for the chunks
- * of a row that follow each other. */
+/* Calls `fn` for the chunks first <= i < end of all rows.  A call processes at
+ * most max_chunks chunks of a row. */
 static inline void rows_visit(const struct rows *rows, int64_t first,
-                              int64_t end, row_part_fn fn, const void *context)
+                              int64_t end, int64_t max_chunks, row_part_fn fn,
+                              const void *context)
 {
     int64_t index[TANDEM_MAX_RANK], chunk = first % rows->chunks;
     unsigned char *at[ROW_OPERANDS];
@@ -78,19 +84,22 @@ static inline void rows_visit(const struct rows *rows, int64_t first,
         at[i] = rows->base[i] +
                 space_offset(&rows->space, i, index) * (int64_t)rows->bytes[i];
     while (first < end) {
-        int64_t chunks = min64(rows->chunks - chunk, end - first);
-        fn(context, at, chunk * rows->chunk,
-           min64(rows->extent, (chunk + chunks) * rows->chunk));
+        int64_t chunks = 1, from = 0, to = rows->extent;
+        if (rows->chunks > 1) {
+            chunks = min64(rows->chunks - chunk, end - first);
+            chunks = min64(chunks, max_chunks);
+            from = chunk * rows->chunk;
+            to = min64(to, from + chunks * rows->chunk);
+        }
+        fn(context, at, from, to);
         first += chunks;
+        chunk += chunks;
+        if (chunk < rows->chunks)
+            continue;
         chunk = 0;
         space_next(&rows->space, index, at, rows->bytes);
     }
 }
-
-/* Copies n elements of 1, 2, 4 or 8 bytes.  The steps are strides in elements.
- */
-void elements_copy(void *to, int64_t to_step, const void *from,
-                   int64_t from_step, int64_t n, uint32_t bytes);
 
 /* Sets the operands of rows->space, and the maximum number of elements per
  * chunk. */

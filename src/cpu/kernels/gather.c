@@ -8,7 +8,8 @@
 #include "cpu/kernels/elementwise.h"
 
 struct gather {
-    struct rows rows; /* operands: output, data, indices */
+    struct rows rows;                /* operands: output, data, indices */
+    int64_t steps[3], step_bytes[3]; /* strides along the innermost axis */
     int64_t axis_stride, axis_elements;
     unsigned char missing[8]; /* output element for an index out of range */
 };
@@ -53,16 +54,11 @@ static const unsigned char *source_find(const struct gather *gather,
 }
 
 /* Gathers a whole row.  The parameters are those of row_part_fn. */
-static void row_gather(const void *context, unsigned char *const *at,
-                       int64_t first, int64_t end)
+static inline void row_gather(const void *context, unsigned char *const *at,
+                              int64_t first, int64_t end)
 {
     const struct gather *gather = context;
-    const struct iteration_space *space = &gather->rows.space;
-    int64_t steps[3], step_bytes[3];
-    for (uint32_t i = 0; i < 3; i++) {
-        steps[i] = space->strides[i][space->rank - 1];
-        step_bytes[i] = steps[i] * (int64_t)gather->rows.bytes[i];
-    }
+    const int64_t *steps = gather->steps, *step_bytes = gather->step_bytes;
     if (steps[2] == 0) { /* one index selects the whole row */
         const unsigned char *from = source_find(gather, at[1], at[2]);
         elements_copy(at[0], steps[0], from,
@@ -80,7 +76,7 @@ static void row_gather(const void *context, unsigned char *const *at,
 static void gather_rows(const void *context, int64_t first, int64_t end)
 {
     const struct gather *gather = context;
-    rows_visit(&gather->rows, first, end, row_gather, gather);
+    rows_visit(&gather->rows, first, end, INT64_MAX, row_gather, gather);
 }
 
 void gather_run(const struct work *work)
@@ -95,6 +91,10 @@ void gather_run(const struct work *work)
         return;
     missing_fill(gather.missing, operands[0]->dtype);
     rows_set(&gather.rows, operands, space->shape[space->rank - 1]);
+    for (uint32_t i = 0; i < 3; i++) {
+        gather.steps[i] = space->strides[i][space->rank - 1];
+        gather.step_bytes[i] = gather.steps[i] * (int64_t)gather.rows.bytes[i];
+    }
     rows_run(&gather.rows, work->device->pool, work->op->id, gather_rows,
              &gather);
 }

@@ -19,20 +19,15 @@ struct level {
 };
 
 #ifdef TANDEM_CPU_X86
-/* Tests CPUID directly because __builtin_cpu_supports of some compilers does
- * not know F16C.  The operating system supports F16C if it supports AVX. */
-static bool f16c_present(void)
-{
-    unsigned a, b, c, d;
-    return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;
-}
-
-/* __builtin_cpu_supports tests the processor and the operating system. */
+/* __builtin_cpu_supports tests the processor and the operating system.  Some
+ * compilers' version does not know F16C, so this function reads the CPUID bit.
+ * The operating system supports F16C if it supports AVX. */
 static bool avx2_present(void)
 {
+    unsigned a, b, c, d;
     __builtin_cpu_init();
     return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-           f16c_present();
+           __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;
 }
 
 static bool avx512_present(void)

@@ -63,8 +63,8 @@ struct partial {
 
 /* Reduces n contiguous elements by one kernel call.  Returns their sum, or
  * stores their maximum, minimum or product in *out_value. */
-static double row_reduce(const struct kernels *kernels, uint32_t op,
-                         const float *x, int64_t n, float *out_value)
+static inline double row_reduce(const struct kernels *kernels, uint32_t op,
+                                const float *x, int64_t n, float *out_value)
 {
     switch (op) {
     case TANDEM_OP_SUM:

@@ -14,7 +14,8 @@
 /* A reduction.  A chunk consists of elements, or of rows in column_reduce.c. */
 struct reduction {
     const struct kernels *kernels;
-    /* Runs the chunks of each result.  If NULL, the calling thread does. */
+    /* Pool that runs the chunks of each result.  NULL means that the calling
+     * thread runs the chunks. */
     struct pool *pool;
     uint32_t op;
     struct reduction_spaces spaces;

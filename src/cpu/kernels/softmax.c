@@ -39,17 +39,17 @@ static float line_max(const struct kernels *kernels, const float *x,
     return pair[0];
 }
 
-/* Returns the sum of e^(x - m) over n strided elements.  Unless y is NULL,
- * stores the terms of the sum in y. */
+/* Returns the sum of e^(x - m) over n strided elements, and stores the terms of
+ * the sum in y.  If y is NULL (with y_step 0), does not store the terms. */
 static double line_exp(const struct kernels *kernels, float *y, int64_t y_step,
                        const float *x, int64_t x_step, int64_t n, float m)
 {
     float packed[PACK_ELEMENTS];
     double sum = 0;
-    if (y == NULL && x_step == 1)
-        return kernels->sum_exp(x, n, m);
     if (y_step == 1 && x_step == 1)
         return kernels->exp_row(y, x, n, m);
+    if (y == NULL && x_step == 1)
+        return kernels->sum_exp(x, n, m);
     for (int64_t done = 0; done < n; done += PACK_ELEMENTS) {
         int64_t piece = min64(n - done, PACK_ELEMENTS);
         line_pack(packed, x + done * x_step, x_step, piece);

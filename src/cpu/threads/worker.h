@@ -110,8 +110,6 @@ void workers_stop(struct pool *pool);
 double job_run(struct pool *pool, pool_fn fn, const void *work, int64_t tasks,
                uint32_t team);
 
-/* ---- wakeup_latency.c --------------------------------------------------- */
-
 /* Minimum duration in ns of a job that runs in parallel.  No machine wakes its
  * threads in half of this time. */
 #define MIN_PARALLEL_NS 1000.0
@@ -124,8 +122,6 @@ void wakeup_latencies_measure(struct pool *pool);
  * processes used the processors could keep jobs on few threads forever.  They
  * are measured again after pool->remeasure_ns of such jobs. */
 void wakeup_latencies_recheck(struct pool *pool, double job_ns);
-
-/* ---- inline functions --------------------------------------------------- */
 
 static inline double now_ns(void)
 {
