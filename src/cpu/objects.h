@@ -50,7 +50,7 @@ struct tandem_stream {
 
 struct tandem_event {
     struct owned owned;
-    struct tandem_stream *stream; /* stream of the record call; may be gone */
+    struct tandem_stream *stream; /* recorded stream; may be destroyed */
     bool profiling;
     uint64_t at_ns; /* time of the record call in ns, if profiling is true */
 };

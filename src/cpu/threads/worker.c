@@ -228,7 +228,7 @@ static void workers_await(struct pool *pool, uint32_t team)
         if (now_ns() - start < spin_ns)
             continue;
         if (pool->owner != getpid()) {
-            /* A child process after fork has no workers but inherits flags. */
+            /* After fork, a child has no workers but inherits their flags. */
             for (uint32_t i = 1; i <= pool->started; i++)
                 atomic_store(&pool->workers[i].is_working, false);
             atomic_store(&pool->threads, 1);

@@ -34,7 +34,7 @@ struct worker {
     int64_t end;                                   /* end of the partition */
     alignas(CACHE_LINES)
         atomic_bool is_working; /* true while the thread may access the job */
-    atomic_bool is_asleep; /* thread that clears this posts semaphore `wake` */
+    atomic_bool is_asleep;      /* thread that clears this flag posts `wake` */
     sem_t wake;
     uint32_t number;
     struct pool *pool;
@@ -54,7 +54,7 @@ struct pool {
      * or a worker last fell asleep. -1 means unknown. */
     alignas(CACHE_LINES) atomic_int last_cpu[MAX_THREADS];
     alignas(CACHE_LINES) atomic_bool stop;
-    atomic_bool caller_sleeps; /* the clearing thread posts semaphore `left` */
+    atomic_bool caller_sleeps; /* thread that clears this flag posts `left` */
     _Atomic uint32_t awake;    /* number of workers that are not asleep */
     _Atomic uint32_t threads;  /* maximum threads per job, with the caller */
     _Atomic double spin_ns;
