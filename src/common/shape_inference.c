@@ -132,7 +132,7 @@ static enum tandem_status infer_reduce(const struct operator_info *row,
     if (status != TANDEM_OK)
         return status;
     if (op->ints[1] != 0 && op->ints[1] != 1)
-        return argument_error("%s: keepdims is %lld, neither 0 nor 1",
+        return argument_error("%s: keepdims is %lld; it must be 0 or 1",
                               row->name, (long long)op->ints[1]);
     out->rank = 0;
     for (uint32_t i = 0; i < input->rank; i++) {
