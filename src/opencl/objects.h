@@ -73,7 +73,7 @@ struct tandem_buffer {
     uint64_t address;
     uint32_t skew; /* distance in bytes from a 64-byte boundary */
     bool internal; /* temporary buffer that statistics do not count */
-    struct tandem_buffer *next, **link; /* link points to what points here */
+    struct tandem_buffer *next, **link; /* *link points to this buffer */
     /* Stream id and command number of the buffer's last use and last write. */
     _Atomic uint64_t used_stream, used_seqno;
     _Atomic uint64_t written_stream, written_seqno;
@@ -128,7 +128,7 @@ struct tandem_stream {
     struct clblast_temp_size_entry clblast_temp_sizes[CLBLAST_TEMP_SIZE_COUNT];
     struct staging staging;
     void *readback; /* pinned memory for small downloads; see transfer.c */
-    bool readback_failed; /* the allocation of `readback` is not repeated */
+    bool readback_failed; /* allocating `readback` has failed; no retry */
     struct tandem_buffer *arrival_counters; /* NULL before first use */
     atomic_bool arrival_counters_are_zero;
     struct tandem_stream *next, **link; /* guarded by device.mutex */

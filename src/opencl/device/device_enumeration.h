@@ -40,8 +40,8 @@ struct platform_device *opencl_device_get(uint32_t index);
 /* Queries the properties of one OpenCL device (device_info.c).  Fills `out`
  * except info.duplicate_of.  Returns false if a query failed or if the device
  * is unavailable, big-endian, without a compiler, or older than OpenCL 1.2.
- * *out_code is the error code of the first failed query.  Only the search of
- * device_enumeration.c calls this function, while it holds its mutex. */
+ * *out_code is the error code of the first failed query.  The caller holds the
+ * mutex of device_enumeration.c. */
 bool device_info_query(struct platform_device *out, cl_platform_id platform,
                        cl_device_id id, cl_int *out_code);
 

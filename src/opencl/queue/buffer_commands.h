@@ -15,7 +15,7 @@ struct transfer {
     uint64_t offset; /* start of the part in the buffer, in bytes */
     unsigned char *host;
     uint64_t bytes;
-    bool upload; /* from `host` to the buffer, otherwise back */
+    bool upload; /* true means a write to the buffer, false means a read */
 };
 
 /* Checks the stream, the buffer and the range.  Makes the stream wait for other

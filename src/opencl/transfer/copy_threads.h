@@ -30,7 +30,7 @@ struct copy_job {
     unsigned char *host, *ring;
     uint64_t bytes, slot_bytes;
     uint32_t slots; /* slots in the ring, at most MAX_COPY_SLOTS */
-    bool to_ring;   /* otherwise to `host` */
+    bool to_ring;   /* false means to `host` */
     /* Stores of this many bytes, the job's first, bypass the CPU caches. */
     uint64_t non_temporal_bytes;
 };
