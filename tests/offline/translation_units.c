@@ -15,7 +15,7 @@
 #include "variants.h"
 
 #define MAX_UNITS 64u
-#define MAX_NAMES 128u
+#define MAX_NAMES 256u
 #define NAME_BYTES 64u
 #define LABEL_BYTES 160u
 
