@@ -55,25 +55,13 @@ static bool has_nonfinite_flags(const struct self_test *test)
     return test->format == FORMAT_FP16X3 || test->format == FORMAT_3XTF32;
 }
 
-static int64_t operand_rows(const struct self_test *test, uint32_t operand)
-{
-    return operand == OPERAND_A ? test->gemm.m : test->gemm.n;
-}
-
-static const struct tandem_matrix *operand_matrix(const struct self_test *test,
-                                                  uint32_t operand)
-{
-    return operand == OPERAND_A ? &test->gemm.a : &test->gemm.b;
-}
-
 /* Returns the number of elements that the memory of an operand has, including
  * the gaps between rows. */
-static size_t operand_elements(const struct self_test *test, uint32_t operand)
+static size_t operand_elements(const struct self_test *test, enum operand_id id)
 {
-    bool mn_major =
-        operand_of(&test->gemm, (enum operand_id)operand).is_mn_major;
-    int64_t rows = mn_major ? test->gemm.k : operand_rows(test, operand);
-    return (size_t)(rows * operand_matrix(test, operand)->ld);
+    struct gemm_operand operand = operand_of(&test->gemm, id);
+    int64_t rows = operand.is_mn_major ? test->gemm.k : operand.rows;
+    return (size_t)(rows * operand.matrix->ld);
 }
 
 /* Stores `value` in the kernel's number format.  Returns the rounded value. */
@@ -94,33 +82,28 @@ static double element_set(const struct self_test *test, void *out, size_t at,
  * generator with the constants of Numerical Recipes.  If the kernel sets
  * non-finite flags, one row gets tiny values, and one element of the last tile
  * is infinite or too large to be split into TF32 parts. */
-static bool operand_make(struct self_test *test, uint32_t operand)
+static bool operand_make(struct self_test *test, enum operand_id id)
 {
-    const struct tandem_matrix *matrix = operand_matrix(test, operand);
-    bool mn_major =
-        operand_of(&test->gemm, (enum operand_id)operand).is_mn_major;
-    int64_t rows = operand_rows(test, operand);
+    struct gemm_operand operand = operand_of(&test->gemm, id);
+    int64_t rows = operand.rows, ld = operand.matrix->ld;
     bool has_flags = has_nonfinite_flags(test),
          split = test->format == FORMAT_3XTF32;
-    uint32_t seed = operand + 1;
-    test->numbers[operand] =
-        calloc((size_t)(rows * test->gemm.k), sizeof(*test->numbers[operand]));
-    test->host[operand] = calloc(operand_elements(test, operand), 4);
-    if (test->numbers[operand] == NULL || test->host[operand] == NULL)
+    uint32_t seed = (uint32_t)id + 1;
+    test->numbers[id] = calloc((size_t)(rows * test->gemm.k), sizeof(double));
+    test->host[id] = calloc(operand_elements(test, id), 4);
+    if (test->numbers[id] == NULL || test->host[id] == NULL)
         return false;
     for (int64_t row = 0; row < rows; row++)
         for (int64_t k = 0; k < test->gemm.k; k++) {
             seed = seed * 1664525u + 1013904223u;
             float value = (float)(int32_t)seed / 2147483648.0f;
-            if (has_flags && operand == OPERAND_A && row == 3)
+            if (has_flags && id == OPERAND_A && row == 3)
                 value *= 1e-38f;
             if (has_flags && row == rows - 1 && k == 5)
-                value = split && operand == OPERAND_B ? FLT_MAX : INFINITY;
-            test->numbers[operand][row * test->gemm.k + k] =
-                element_set(test, test->host[operand],
-                            (size_t)(mn_major ? k * matrix->ld + row
-                                              : row * matrix->ld + k),
-                            value);
+                value = split && id == OPERAND_B ? FLT_MAX : INFINITY;
+            int64_t at = operand.is_mn_major ? k * ld + row : row * ld + k;
+            test->numbers[id][row * test->gemm.k + k] =
+                element_set(test, test->host[id], (size_t)at, value);
         }
     return true;
 }
@@ -201,7 +184,7 @@ static enum tandem_status self_test_prepare(struct self_test *test,
         clCreateCommandQueue(device->context, device->hardware->id, 0, &code);
     for (uint32_t i = 0; i < MEMORIES && code == CL_SUCCESS; i++) {
         bool is_input = i < OPERAND_COUNT;
-        size_t bytes = is_input ? 4 * operand_elements(test, i)
+        size_t bytes = is_input ? 4 * operand_elements(test, (enum operand_id)i)
                                 : (size_t)test->plan.temp_bytes;
         test->buffers[i].mem = clCreateBuffer(
             device->context,
