@@ -19,7 +19,8 @@ typedef void (*cast_fn)(void *to, int64_t to_step, const void *from,
     {                                                                          \
         const from_type *in = from;                                            \
         to_type *out = to;                                                     \
-        for (int64_t i = 0; i < n; i++) {                                      \
+        _Pragma("GCC unroll 4") for (int64_t i = 0; i < n; i++)                \
+        {                                                                      \
             from_type x = in[i * from_step];                                   \
             out[i * to_step] = (to_type)(expression);                          \
         }                                                                      \

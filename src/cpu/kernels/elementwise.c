@@ -83,27 +83,6 @@ void elementwise_params(struct params *out, const struct tandem_op *op)
 
 /* ---- packing ------------------------------------------------------------ */
 
-/* Uses memcpy because elements of imported memory may be unaligned. */
-#define COPY_ELEMENTS(type)                                                    \
-    for (int64_t i = 0; i < n; i++)                                            \
-    memcpy((type *)to + i * to_step, (const type *)from + i * from_step,       \
-           sizeof(type))
-
-void elements_copy(void *to, int64_t to_step, const void *from,
-                   int64_t from_step, int64_t n, uint32_t bytes)
-{
-    if (to_step == 1 && from_step == 1)
-        memcpy(to, from, (size_t)n * bytes);
-    else if (bytes == 4)
-        COPY_ELEMENTS(uint32_t);
-    else if (bytes == 2)
-        COPY_ELEMENTS(uint16_t);
-    else if (bytes == 1)
-        COPY_ELEMENTS(uint8_t);
-    else
-        COPY_ELEMENTS(uint64_t);
-}
-
 static inline void element_move(unsigned char *to, const unsigned char *from,
                                 uint32_t bytes)
 {

@@ -4,6 +4,8 @@
 #ifndef TANDEM_CPU_KERNELS_ELEMENTWISE_H
 #define TANDEM_CPU_KERNELS_ELEMENTWISE_H
 
+#include <string.h>
+
 #include "common/iteration_space.h"
 #include "cpu/objects.h"
 
@@ -61,10 +63,28 @@ static inline void space_next(const struct iteration_space *space,
     }
 }
 
+/* Uses memcpy because elements of imported memory may be unaligned. */
+#define COPY_ELEMENTS(type)                                                    \
+    _Pragma("GCC unroll 4") for (int64_t i = 0; i < n; i++)                    \
+        memcpy((type *)to + i * to_step, (const type *)from + i * from_step,   \
+               sizeof(type))
+
 /* Copies n elements of 1, 2, 4 or 8 bytes.  The steps are strides in elements.
  */
-void elements_copy(void *to, int64_t to_step, const void *from,
-                   int64_t from_step, int64_t n, uint32_t bytes);
+static inline void elements_copy(void *to, int64_t to_step, const void *from,
+                                 int64_t from_step, int64_t n, uint32_t bytes)
+{
+    if (to_step == 1 && from_step == 1)
+        memcpy(to, from, (size_t)n * bytes);
+    else if (bytes == 4)
+        COPY_ELEMENTS(uint32_t);
+    else if (bytes == 2)
+        COPY_ELEMENTS(uint16_t);
+    else if (bytes == 1)
+        COPY_ELEMENTS(uint8_t);
+    else
+        COPY_ELEMENTS(uint64_t);
+}
 
 /* Function that processes elements first <= i < end of a row.  at[] holds the
  * address of the row in each operand. */
