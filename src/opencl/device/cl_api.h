@@ -8,7 +8,7 @@
 #include <CL/cl.h>
 #include <CL/cl_ext.h>
 
-/* An error code and clGetDeviceInfo queries that OpenCL extensions define. */
+/* Constants of OpenCL extensions: an error code and clGetDeviceInfo queries. */
 #ifndef CL_PLATFORM_NOT_FOUND_KHR
 #define CL_PLATFORM_NOT_FOUND_KHR -1001
 #endif

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Converts OpenCL and CLBlast error codes with tables of names and statuses. */
+/* Converts error codes of OpenCL and CLBlast to statuses with lookup tables. */
 #include "opencl/device/cl_status.h"
 
 #include "opencl/device/device.h"
 
-/* NVIDIA's error code after a kernel accessed memory out of bounds. */
+/* NVIDIA's driver returns this code after a kernel accessed invalid memory. */
 #define ILLEGAL_ACCESS_NV (-9999)
 
-/* An error code.  `suspect` is set if drivers also return the code from
- * unrelated calls after the device is lost.  For example, NVIDIA's driver
- * returns CL_OUT_OF_RESOURCES or CL_INVALID_COMMAND_QUEUE after a kernel
- * crash. */
+/* An error code.  `suspect` is true if drivers also return this code from
+ * unrelated calls after the device is lost.  For example, after a kernel crash
+ * NVIDIA's driver returns CL_OUT_OF_RESOURCES or CL_INVALID_COMMAND_QUEUE. */
 struct code {
     int value;
     enum tandem_status status;
@@ -61,7 +60,7 @@ static const struct code cl_codes[] = {
      false},
     {0, TANDEM_FAILED, NULL, true}};
 
-/* Error codes that CLBlast defines.  CLBlast also returns OpenCL codes. */
+/* Error codes that CLBlast defines.  CLBlast also returns codes of OpenCL. */
 static const struct code clblast_codes[] = {
     {-1024, TANDEM_UNSUPPORTED, "not implemented", false},
     {-1022, TANDEM_FAILED, "matrix A is not a buffer", false},

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checks, logging, health check and fork detection of opened devices. */
+/* Validity checks, log, health check and fork detection of opened devices. */
 #include "opencl/device/device.h"
 
 #include <stdarg.h>

@@ -4,8 +4,8 @@
  * device_lifecycle.h opens and closes devices.  Thread-safe.
  *
  * Lock order: device.mutex (streams), pool.mutex (memory), programs.mutex
- * (programs), and last the mutex for messages in stream.c.  A thread that holds
- * one of these mutexes may only lock a later one.
+ * (programs), and last the mutex in stream.c that guards error messages.  A
+ * thread that holds one of these mutexes must not lock an earlier one.
  */
 #ifndef TANDEM_OPENCL_DEVICE_DEVICE_H
 #define TANDEM_OPENCL_DEVICE_DEVICE_H
@@ -25,16 +25,16 @@ extern struct handle_pool device_handles;
  * live device.  Returns DEVICE_LOST if the device is lost, or if this process
  * is a fork of the process that opened the device. */
 enum tandem_status device_check(const struct tandem_device *device);
-/* Returns true if the device completes a test command, a fill of a few bytes,
- * within HEALTH_CHECK_TIMEOUT_NS.  Blocks until then. */
+/* Runs a test command on the device (a fill of a few bytes) and waits for it.
+ * Returns true if the command succeeds within HEALTH_CHECK_TIMEOUT_NS. */
 bool device_health_check(struct tandem_device *device);
 /* Waits until the commands of the queue have ended, successfully or not.
  * Returns NOT_READY after limit_ns, or DEVICE_LOST if a driver call fails.
- * Sets no error message and works on lost devices, because error handlers use
- * it. */
+ * Error handlers call this function, so it sets no error message and works on
+ * lost devices. */
 enum tandem_status command_queue_drain(cl_command_queue queue,
                                        uint64_t limit_ns);
-/* Returns the device's blocking timeout; TANDEM_TIMEOUT_INFINITE means none. */
+/* Returns blocking_timeout_ns, or TANDEM_TIMEOUT_INFINITE if it is 0. */
 static inline uint64_t device_timeout_ns(const struct tandem_device *device)
 {
     return device->blocking_timeout_ns != 0 ? device->blocking_timeout_ns
@@ -45,8 +45,8 @@ void device_log(struct tandem_device *device, enum tandem_log_level level,
                 const char *format, ...) __attribute__((format(printf, 3, 4)));
 /* Starts fork detection.  Must be called before the first OpenCL call. */
 void fork_detection_start(void);
-/* Returns true if this process was forked after fork detection started, so that
- * OpenCL does not work in it. */
+/* Returns true if this process is a fork of a process that had started fork
+ * detection.  OpenCL does not work in such a fork. */
 bool fork_detected(void);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Enumerates the devices of all platforms, GPUs first and CPUs last, and marks
- * duplicates.  A mutex guards the search.  The finished list is read without a
- * lock. */
+ * duplicates.  A mutex guards the search.  Threads read the finished list
+ * without a lock. */
 #include "opencl/device/device_enumeration.h"
 
 #include <pthread.h>
@@ -20,7 +20,7 @@
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static atomic_bool searched;
 static cl_int search_error;
-/* The error of the blocklist check that forbids OpenCL calls, or TANDEM_OK. */
+/* Result of driver_blocklist_check. If it is an error, OpenCL is not called. */
 static enum tandem_status blocklist_status;
 static char blocklist_message[512];
 /* The platforms that have no usable device, for error messages. */
@@ -28,14 +28,14 @@ static struct no_device_diagnosis diagnosis;
 static uint32_t listed_count;
 static struct platform_device devices[MAX_DEVICES];
 
-/* Returns true if the error is a lack of memory, which may be temporary. */
+/* Returns true if `code` reports a lack of memory, which can be temporary. */
 static bool is_temporary(cl_int code)
 {
     return code == CL_OUT_OF_HOST_MEMORY || code == CL_OUT_OF_RESOURCES;
 }
 
-/* Records an error of the device search, unless the recorded one is temporary.
- * A platform without devices is no error. */
+/* Stores `code` as the error of the device search, unless an earlier error is
+ * temporary.  CL_DEVICE_NOT_FOUND only means a platform without devices. */
 static void record_failure(cl_int code)
 {
     if (code != CL_SUCCESS && code != CL_DEVICE_NOT_FOUND &&
@@ -53,8 +53,8 @@ static bool is_listed(cl_device_id id)
 }
 
 /* Adds the platform's devices to the list.  Drops devices that are already
- * listed, because ocl-icd returns a platform once for each .icd file that names
- * its library. */
+ * listed, because ocl-icd returns a platform several times if several .icd
+ * files name its library. */
 static void devices_add(cl_platform_id platform, cl_device_id *ids,
                         cl_uint count)
 {
@@ -97,7 +97,7 @@ static int rank_of(const struct platform_device *device)
                                                             : 2;
 }
 
-/* Sorts the device list.  Devices of one kind keep the order of the drivers. */
+/* Sorts the devices by kind.  Devices of the same kind keep their order. */
 static void order_devices(void)
 {
     for (uint32_t i = 1; i < listed_count; i++)
@@ -110,8 +110,9 @@ static void order_devices(void)
 }
 
 /* Returns true if both devices are the same hardware on different platforms.
- * Devices of one platform are never duplicates, because a driver may list the
- * parts of one card separately.  All CPU devices are the host processor. */
+ * Devices of one platform are never duplicates, because a driver can list the
+ * parts of one card separately.  Two CPU devices are always the host
+ * processor. */
 static bool are_duplicates(const struct platform_device *a,
                            const struct platform_device *b)
 {
@@ -188,8 +189,8 @@ enum tandem_status opencl_device_count(uint32_t *out_count)
     *out_count = 0;
     if (!atomic_load(&searched)) {
         fork_detection_start();
-        /* If a thread held the mutex during the fork, nothing unlocks it in the
-         * child process. */
+        /* A mutex that another thread held during the fork is never unlocked in
+         * the child process. */
         if (fork_detected())
             return last_error_set(
                 TANDEM_DEVICE_LOST,
@@ -198,7 +199,7 @@ enum tandem_status opencl_device_count(uint32_t *out_count)
         pthread_mutex_lock(&mutex);
         if (!atomic_load(&searched)) {
             search();
-            /* Memory was exhausted, so the next call searches again. */
+            /* If memory was exhausted, the next call searches again. */
             if (blocklist_status == TANDEM_OUT_OF_MEMORY ||
                 is_temporary(search_error)) {
                 enum tandem_status status = no_device();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The OpenCL devices of all platforms, listed by the first call.
- * Thread-safe. */
+/* Lists the OpenCL devices of all platforms.  The first call searches for the
+ * devices.  Thread-safe. */
 #ifndef TANDEM_OPENCL_DEVICE_DEVICE_ENUMERATION_H
 #define TANDEM_OPENCL_DEVICE_DEVICE_ENUMERATION_H
 
@@ -8,8 +8,8 @@
 
 #include "opencl/device/cl_api.h"
 
-/* A device of a platform.  After its enumeration, only device_lifecycle.c
- * changes it. */
+/* A device of a platform.  After the device search, only device_lifecycle.c
+ * changes this struct. */
 struct platform_device {
     cl_platform_id platform;
     cl_device_id id;
@@ -25,23 +25,24 @@ struct platform_device {
     bool tf32_to_even;                /* PTX can round to TF32 (cvt.rn.tf32) */
     bool wgmma;                       /* wgmma instructions (capability 9.0) */
     uint32_t group_limit; /* maximum work-group size on the first axis */
-    /* The OpenCL context that all opens of the device share, and the number of
-     * these opens.  A mutex of device_lifecycle.c guards both. */
+    /* A device can be opened several times.  `context` is the OpenCL context of
+     * all open handles, and open_count is the number of open handles.  A mutex
+     * in device_lifecycle.c guards both fields. */
     cl_context context;
     uint32_t open_count;
 };
 
-/* Writes the number of devices.  If it is 0, returns an error, usually
- * NO_DEVICE, with a message that tells the user what to install. */
+/* Writes the number of devices.  If there are none, returns an error, usually
+ * NO_DEVICE, and sets an error message that tells the user what to install. */
 enum tandem_status opencl_device_count(uint32_t *out_count);
-/* Returns device `index` of the list, or NULL with an error message. */
+/* Returns device `index`, or sets an error message and returns NULL. */
 struct platform_device *opencl_device_get(uint32_t index);
 
 /* Queries the properties of one OpenCL device (device_info.c).  Fills `out`
  * except info.duplicate_of.  Returns false if a query failed or if the device
- * is unavailable, big-endian, without a compiler, or older than OpenCL 1.2.
- * *out_code is the error code of the first failed query.  The caller holds the
- * mutex of device_enumeration.c. */
+ * cannot be used: it is unavailable, is big-endian, has no compiler, or does
+ * not support OpenCL 1.2.  *out_code is the error code of the first failed
+ * query.  The caller holds the mutex of device_enumeration.c. */
 bool device_info_query(struct platform_device *out, cl_platform_id platform,
                        cl_device_id id, cl_int *out_code);
 

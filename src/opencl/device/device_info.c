@@ -7,8 +7,8 @@
 #include "opencl/device/device_enumeration.h"
 #include "opencl/device/quirks.h"
 
-/* OpenCL extensions that the plugin or its users may need. info.extensions
- * lists those that the device has. */
+/* OpenCL extensions that the plugin or its users can need. info.extensions
+ * lists the ones that the device supports. */
 static const char *const reported_extensions[] = {
     "cl_khr_fp16",
     "cl_khr_fp64",
@@ -25,7 +25,7 @@ static const char *const reported_extensions[] = {
     "cl_khr_external_memory",
     "cl_intel_unified_shared_memory"};
 
-/* A device, and the first error of its mandatory queries. */
+/* A device, and the error code of its first mandatory query that failed. */
 struct device_query {
     cl_device_id id;
     cl_int code;
@@ -70,7 +70,7 @@ static void query_platform_text(struct device_query *query,
 
 static cl_ulong query_number(struct device_query *query, cl_device_info what)
 {
-    cl_ulong value = 0; /* a 32-bit result fits on little-endian hosts */
+    cl_ulong value = 0; /* on little-endian hosts, 32-bit results fit too */
     return query_succeeded(query, clGetDeviceInfo(query->id, what,
                                                   sizeof(value), &value, NULL))
                ? value
@@ -185,7 +185,7 @@ static void query_limits(struct platform_device *out,
 }
 
 /* Returns ten times NVIDIA's compute capability, for example 53 for 5.3.
- * Returns 0 for other platforms, or if the driver does not report it. */
+ * Returns 0 on other platforms, or if the driver does not report a value. */
 static uint32_t compute_capability(const struct platform_device *device,
                                    const char *extensions)
 {
@@ -198,9 +198,9 @@ static uint32_t compute_capability(const struct platform_device *device,
                           device->id, DEVICE_COMPUTE_CAPABILITY_MINOR_NV));
 }
 
-/* Sets the features that depend on the compute capability. From 7.0 on, PTX can
- * order writes of different work-groups. From 8.0 on, tensor cores take TF32.
- * From 9.0 on, PTX can round to TF32, ties to even. Only 9.0 has wgmma. */
+/* Sets the features that depend on NVIDIA's compute capability. PTX can order
+ * writes of different work-groups from 7.0 on. Tensor cores take TF32 from 8.0
+ * on. PTX can round to TF32 (ties to even) from 9.0 on. Only 9.0 has wgmma. */
 static void query_nvidia(struct platform_device *out, uint32_t capability)
 {
     out->has_device_scope_visibility = capability >= 70;
@@ -270,8 +270,8 @@ bool device_info_query(struct platform_device *out, cl_platform_id platform,
     if (has_extension(extensions, "cl_khr_fp16") ||
         (out->quirks & QUIRK_F16_UNLISTED) != 0)
         info->caps |= TANDEM_CAP_F16_ARITHMETIC;
-    /* A CPU device computes in host memory. Other devices import host memory
-     * only after a test of memory coherence in host_import.c. */
+    /* A CPU device computes in host memory.  Other devices can import host
+     * memory only if they pass the coherence test in host_import.c. */
     if (info->kind == TANDEM_DEVICE_CPU)
         info->caps |= TANDEM_CAP_ZERO_COPY_IMPORT;
     else if (out->unified)

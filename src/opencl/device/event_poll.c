@@ -9,12 +9,12 @@
 #include <sys/prctl.h>
 #include <time.h>
 
-/* A wait polls without sleeping for this time, because most waits for small
- * work end within it. */
+/* For this time, a wait polls without sleeping.  Most waits for short commands
+ * end within this time. */
 #define SPIN_NS 100000u
-/* After SPIN_NS, each sleep between two polls takes 1/256 of the time waited so
- * far, limited to 10 to 500 us.  Short waits thus end early, and long ones use
- * little CPU time. */
+/* After SPIN_NS, a wait sleeps between polls.  Each sleep takes 1/256 of the
+ * time waited so far, but at least 10 and at most 500 us.  Short waits thus end
+ * early, and long waits use little CPU time. */
 #define MIN_SLEEP_NS 10000u
 #define MAX_SLEEP_NS 500000u
 #define SLEEP_DIVISOR 256u
@@ -65,8 +65,8 @@ cl_int poll_event(cl_event event, uint64_t limit_ns, cl_int *out_state)
     *out_state = CL_QUEUED;
     while ((code = event_get_state(event, out_state)) == CL_SUCCESS &&
            *out_state > CL_COMPLETE && spent < limit_ns) {
-        /* Linux extends sleeps by the thread's timer slack (50 us by default).
-         * During the sleeps of this wait, the slack is 1 ns. */
+        /* Linux can extend sleeps by the thread's timer slack, 50 us by
+         * default.  This wait sets the slack to 1 ns until it ends. */
         if (spent >= SPIN_NS && slack == 0) {
             slack = prctl(PR_GET_TIMERSLACK);
             if (slack > 1)
@@ -81,7 +81,7 @@ cl_int poll_event(cl_event event, uint64_t limit_ns, cl_int *out_state)
 }
 
 /* State that a waiting thread and the driver's callback share.  The callback
- * may come after the wait has ended, so the last user frees the state. */
+ * can run after the wait has ended, so whichever ends last frees the state. */
 struct event_waiter {
     pthread_mutex_t mutex;
     pthread_cond_t completed;
@@ -105,7 +105,8 @@ static struct event_waiter *event_waiter_new(void)
     return waiter;
 }
 
-/* Drops a reference to the waiter and unlocks the locked waiter->mutex. */
+/* Drops a reference to the waiter and unlocks waiter->mutex.  The caller must
+ * have locked this mutex. */
 static void event_waiter_release(struct event_waiter *waiter)
 {
     bool last = --waiter->references == 0;
@@ -128,8 +129,8 @@ static void CL_CALLBACK event_waiter_signal(cl_event event, cl_int state,
     event_waiter_release(waiter);
 }
 
-/* Returns the time at which the timeout ends.  Timeouts are limited to a year,
- * so that the sum does not overflow. */
+/* Returns the time at which the timeout ends.  Timeouts are limited to one
+ * year, so that the time does not overflow. */
 static struct timespec deadline_after(uint64_t timeout_ns)
 {
     const uint64_t year_ns = UINT64_C(31536000000000000);
@@ -160,7 +161,7 @@ bool sleep_until_event(cl_event event, uint64_t timeout_ns, cl_int *out_state,
         continue;
     *out_state = waiter->state;
     event_waiter_release(waiter);
-    /* The event may have completed before the driver calls the callback. */
+    /* The event can be complete before the driver calls the callback. */
     if (*out_state > CL_COMPLETE)
         *out_code = event_get_state(event, out_state);
     return true;

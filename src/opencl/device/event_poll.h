@@ -9,19 +9,19 @@
 
 #include "opencl/device/cl_api.h"
 
-/* Returns the time of CLOCK_MONOTONIC, the clock for all timeouts. */
+/* Returns the time of CLOCK_MONOTONIC.  All deadlines refer to this clock. */
 uint64_t monotonic_ns(void);
-/* Returns the time left until deadline_ns, but at most limit_ns.  The deadline
- * may be TANDEM_TIMEOUT_INFINITE. */
+/* Returns the time left until deadline_ns, or limit_ns if limit_ns is shorter.
+ * deadline_ns may be TANDEM_TIMEOUT_INFINITE. */
 uint64_t remaining_ns(uint64_t deadline_ns, uint64_t limit_ns);
-/* Writes the execution status of the event.  Returns an OpenCL error code. */
+/* Gets the execution status of the event.  Returns an OpenCL error code. */
 cl_int event_get_state(cl_event event, cl_int *out_state);
 /* Polls until the event completes or limit_ns have passed.  *out_state is the
- * execution status of the event, which is above CL_COMPLETE after a timeout.
+ * execution status of the event.  After a timeout, it is above CL_COMPLETE.
  * Returns the error code of the status query. */
 cl_int poll_event(cl_event event, uint64_t limit_ns, cl_int *out_state);
-/* Does the same as poll_event, but sleeps until the driver calls a callback.
- * Returns false if the driver does not support callbacks. */
+/* Waits like poll_event, but sleeps until the driver calls a callback.  Returns
+ * false if no callback can be set. */
 bool sleep_until_event(cl_event event, uint64_t timeout_ns, cl_int *out_state,
                        cl_int *out_code);
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Waits for events.  A wait without a timeout uses the driver's wait function,
- * unless that function spins.  OpenCL does not report whether it spins, so the
- * first long wait is timed.  OpenCL has no wait function with a timeout.
- * Instead, on a CPU device, the thread sleeps until the driver calls back,
- * because polling would take CPU time from the work.  On a GPU, the thread
- * polls, because callbacks can be late (20 ms with NVIDIA's driver). */
+ * unless that function spins.  OpenCL does not report whether the function
+ * spins, so the first long wait is timed.  OpenCL has no wait function with a
+ * timeout.  A thread that waits with a timeout sleeps on a CPU device until the
+ * driver calls back, because polling would take CPU time from the work.  On a
+ * GPU, the thread polls, because callbacks can be late (20 ms with NVIDIA's
+ * driver). */
 #include "opencl/device/event_wait.h"
 
 #include <time.h>
@@ -13,8 +14,8 @@
 
 /* A driver wait of at least MIN_TIMED_WAIT_NS shows whether the driver spins.
  * A blocking wait uses almost no CPU time.  A spinning wait uses all CPU time
- * that other processes leave.  This is little on a loaded machine, so CPU time
- * of 1/32 of the wait counts as spinning. */
+ * that other processes leave, which can be little.  Therefore, a wait whose CPU
+ * time exceeds 1/32 of its duration counts as spinning. */
 #define MIN_TIMED_WAIT_NS 5000000u
 #define SPINNING_DIVISOR 32u
 /* Maximum time from the end of a driver wait until the event reports that its

@@ -14,8 +14,8 @@
 #include "common/last_error.h"
 #include "common/pocl_diagnosis.h"
 
-/* Returns the number of OpenCL drivers that .icd files register.  Drivers that
- * an environment variable names as libraries are not counted. */
+/* Returns the number of OpenCL drivers that .icd files register.  Does not
+ * count libraries that are named by an environment variable. */
 static uint32_t registered_driver_count(void)
 {
     struct icd_list drivers;
@@ -29,8 +29,8 @@ static uint32_t registered_driver_count(void)
     return count;
 }
 
-/* Writes why the ICD loader found no driver in `place`, which is a directory, a
- * file or a library. */
+/* Writes the reason why the ICD loader found no driver in `place`.  `place` is
+ * a directory, a file or a library. */
 static void location_explain(const char *place, char *out_why, size_t bytes)
 {
     struct icd_list invalid;

@@ -10,23 +10,24 @@
 #define POCL "Portable Computing"
 #define RUSTICL "rusticl"
 
-/* A driver quirk and its conditions. Devices that meet all conditions have the
- * quirk. A condition that is 0 or NULL always holds. */
+/* A driver quirk and its conditions.  Devices that meet all conditions have the
+ * quirk.  A condition is always met if its value is 0 or NULL. */
 struct quirk_row {
     enum quirk quirk;
     const char *platform;            /* Text in the platform's name. */
     unsigned long min_driver;        /* Minimum major version of the driver. */
-    uint32_t min_compute_capability; /* Minimum capability: 53 means 5.3. */
-    const char *missing_extension;   /* Extension missing in driver's list. */
+    uint32_t min_compute_capability; /* 53 means compute capability 5.3. */
+    const char *missing_extension;   /* Extension that must be missing. */
     const char *behaviour;           /* Description; must not contain "; ". */
     const char *source; /* Public issue, project document or "observed". */
 };
 
 static const struct quirk_row rows[] = {
-    /* The compiler needs "#pragma OPENCL EXTENSION cl_khr_fp16 : enable". It
-     * has no vectors of halves and no math functions for half. The minimum
-     * driver version is from the project OpenCL-Wrapper, the compute capability
-     * from the arithmetic table in NVIDIA's CUDA programming guide. */
+    /* The compiler needs "#pragma OPENCL EXTENSION cl_khr_fp16 : enable".  It
+     * supports neither vectors of halves nor math functions for half.  The
+     * project OpenCL-Wrapper documents the minimum driver version, and NVIDIA's
+     * CUDA programming guide the minimum compute capability (arithmetic
+     * table). */
     {.quirk = QUIRK_F16_UNLISTED,
      .platform = NVIDIA,
      .min_driver = 520,

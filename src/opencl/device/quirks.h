@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Known driver quirks: behaviour that a driver does not report, or in which it
- * differs from other drivers.  Pure, thread-safe functions. */
+/* Known driver quirks.  A quirk is behaviour that a driver does not report or
+ * that differs from other drivers.  Pure, thread-safe functions. */
 #ifndef TANDEM_OPENCL_DEVICE_QUIRKS_H
 #define TANDEM_OPENCL_DEVICE_QUIRKS_H
 
 #include <tandem/backend.h>
 
-/* Bits of platform_device.quirks, which the table in quirks.c describes. */
+/* Bits of platform_device.quirks.  The table in quirks.c describes each bit. */
 enum quirk {
     QUIRK_F16_UNLISTED = 1u << 0,
     QUIRK_LOCAL_MEMORY_UNDERREPORTED = 1u << 1,
