@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Cache of blocks of device memory; see block_cache.h. */
+/* Implements block_cache.h: blocks of device memory and their cache. */
 #include "opencl/memory/block_cache.h"
 
 #include <stdlib.h>
 
 #include "opencl/objects.h"
 
-/* Size of the smallest block in bytes.  It is a multiple of cache lines. */
+/* Size of the smallest block in bytes, a multiple of the cache line size. */
 #define MIN_BLOCK_BYTES 512u
 
 uint32_t size_class_get(uint64_t bytes, uint64_t *out_bytes)
@@ -37,7 +37,7 @@ void block_attach(struct block *block, struct tandem_buffer *buffer)
 void block_set_last_use(struct block *block, const struct tandem_buffer *buffer)
 {
     uint64_t stream = atomic_load(&buffer->used_stream);
-    /* If no stream used this buffer, an earlier buffer used the block last. */
+    /* If no stream used this buffer, the block keeps its earlier last use. */
     if (stream != 0) {
         block->last_stream = stream;
         block->last_seqno = atomic_load(&buffer->used_seqno);

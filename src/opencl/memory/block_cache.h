@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Blocks of device memory, and a cache of blocks that no buffer uses.  Any
- * thread may call these functions. pool.mutex guards the cache.
- */
+/* Blocks of device memory, and a cache of blocks that no buffer uses.  Any
+ * thread may call these functions.  The cache is guarded by pool.mutex. */
 #ifndef TANDEM_OPENCL_MEMORY_BLOCK_CACHE_H
 #define TANDEM_OPENCL_MEMORY_BLOCK_CACHE_H
 
@@ -11,11 +9,11 @@
 
 #include "opencl/device/cl_api.h"
 
-/* Number of block sizes, eight per power of two.  Rounding a size up to the
- * next block size wastes at most an eighth of the block. */
+/* Number of block sizes; eight sizes lead from one power of two to the next.
+ * Rounding up to the next size wastes at most an eighth of the block. */
 #define SIZE_CLASS_COUNT 512u
 
-/* Number of operands whose first use by a GEMM the pack cache remembers. */
+/* Number of hash slots for operands that a GEMM has used but not packed. */
 #define PACK_CACHE_FINGERPRINTS 256u
 
 /* A piece of device memory (cl_mem) that a buffer or the cache owns. */
@@ -24,12 +22,12 @@ struct block {
     uint64_t bytes;
     uint64_t address; /* see struct tandem_buffer */
     uint32_t size_class;
-    /* Stream id and number of the last command that used the block, or 0. */
+    /* Stream id and command number of the block's last use, or 0 for no use. */
     uint64_t last_stream, last_seqno;
     struct block *next; /* next block in the cache */
 };
 
-/* Memory pool of a device: its buffers and its unused blocks. */
+/* Memory pool of a device: its buffers and its cached blocks. */
 struct pool {
     pthread_mutex_t mutex;
     struct block *cached[SIZE_CLASS_COUNT];
@@ -37,24 +35,24 @@ struct pool {
     struct pinned *pinned;         /* see pinned_memory.c */
     struct deferred_mem *deferred; /* see deferred_release.c */
     uint64_t next_address;
-    bool exact_block_size; /* test mode: block sizes are not rounded up */
+    bool exact_block_size; /* for tests: do not round up block sizes */
     struct tandem_memory_stats stats;
-    /* State of the pack cache; its entries form a list in order of last use. */
+    /* State of the pack cache. Its entries form a list in order of last use. */
     uint64_t pack_cache_limit_bytes, pack_cache_bytes;
     struct pack_cache_entry *pack_cache_newest, *pack_cache_oldest;
     uint64_t pack_cache_fingerprints[PACK_CACHE_FINGERPRINTS];
 };
 
-/* Returns the index of the smallest block size that holds `bytes`.  Sets
- * *out_bytes to this size, or to 0 if it overflows 64 bits. */
+/* Returns the index of the smallest block size that holds `bytes` bytes.  Sets
+ * *out_bytes to the block size, or to 0 if the size overflows 64 bits. */
 uint32_t size_class_get(uint64_t bytes, uint64_t *out_bytes);
-/* Makes the block the memory of the buffer. */
+/* Makes `buffer` use the block as its memory. */
 void block_attach(struct block *block, struct tandem_buffer *buffer);
-/* Records in the block the last command that used its buffer. */
+/* Copies the last use of `buffer` to the block that is its memory. */
 void block_set_last_use(struct block *block,
                         const struct tandem_buffer *buffer);
-/* Releases a list of blocks to the driver, which keeps memory that unfinished
- * commands use.  The driver may block, so the caller must hold no mutex. */
+/* Releases a list of blocks to the driver. The driver keeps the memory until no
+ * command uses it. The driver may block, so the caller must hold no mutex. */
 void blocks_release(struct block *list);
 
 /* The caller of block_take and block_return holds pool.mutex. */

@@ -9,11 +9,12 @@
 #include "opencl/memory/deferred_release.h"
 #include "opencl/memory/pack_cache.h"
 
-/* Minimum size in bytes of the new blocks to which block_touch writes. */
+/* block_touch writes only to new blocks of at least this many bytes. */
 #define MIN_TOUCHED_BYTES ((uint64_t)1 << 20)
 
-/* Empties the pack cache and removes the largest unused blocks until the cached
- * memory is at most keep_bytes.  Returns the list of removed blocks. */
+/* If more than keep_bytes of memory are cached, empties the pack cache, then
+ * removes cached blocks, the largest first, until keep_bytes are left.  Returns
+ * the list of removed blocks. */
 static struct block *detach_cached(struct pool *pool, uint64_t keep_bytes)
 {
     struct block *list = NULL;
@@ -39,7 +40,7 @@ void pool_trim(struct tandem_device *device, uint64_t keep_bytes)
 
 /* Writes to a new block if it is large.  GPU drivers allocate memory at its
  * first use, so without this write a later command could fail for lack of
- * memory.  If the result is NOT_READY, deferred_release.c owns the memory. */
+ * memory.  After NOT_READY, deferred_release.c owns the block's memory. */
 static enum tandem_status block_touch(struct tandem_device *device,
                                       const struct block *block,
                                       cl_int *out_code)
@@ -59,7 +60,7 @@ static enum tandem_status block_touch(struct tandem_device *device,
                                      device_timeout_ns(device), out_code);
 }
 
-/* Reports that an allocation of `requested` bytes has failed. */
+/* Sets the error message for a failed allocation of `requested` bytes. */
 static enum tandem_status report_failure(struct tandem_device *device,
                                          uint64_t requested, cl_int code)
 {
@@ -81,7 +82,7 @@ static enum tandem_status report_failure(struct tandem_device *device,
                           (unsigned long long)info->max_alloc_bytes);
 }
 
-/* Creates the memory of a block whose size is set. */
+/* Allocates memory of block->bytes bytes for the block. */
 static enum tandem_status memory_create(struct tandem_device *device,
                                         uint64_t requested, struct block *block)
 {
@@ -122,8 +123,9 @@ static enum tandem_status block_create(struct tandem_device *device,
     return status;
 }
 
-/* Checks the device's memory limit for `bytes` more bytes.  The caller holds
- * pool.mutex, and after unlocking it releases the blocks in *out_excess. */
+/* Checks that `bytes` more bytes stay within the device's memory limit.  The
+ * caller holds pool.mutex and, after unlocking it, releases the *out_excess
+ * blocks. */
 static enum tandem_status check_limit(struct tandem_device *device,
                                       uint64_t bytes, struct block **out_excess)
 {
@@ -141,7 +143,7 @@ static enum tandem_status check_limit(struct tandem_device *device,
                             (unsigned long long)limit);
     *out_excess =
         detach_cached(&device->pool, limit - stats->allocated_bytes - bytes);
-    /* Entries of the pack cache that a GEMM uses cannot be evicted. */
+    /* The pack cache keeps the entries that a GEMM is using. */
     if (stats->allocated_bytes + stats->cached_bytes + bytes <= limit)
         return TANDEM_OK;
     return memory_error("alloc: %llu bytes exceed memory_limit_bytes = %llu "
@@ -191,7 +193,7 @@ enum tandem_status block_acquire(struct tandem_device *device, uint64_t bytes,
     if (block_bytes == 0)
         return memory_error("alloc: no device has %llu bytes",
                             (unsigned long long)bytes);
-    /* Rounding up must not exceed the largest allocation of the device. */
+    /* A rounded-up size must not exceed the device's maximum allocation. */
     uint64_t max_bytes = device->hardware->info.max_alloc_bytes;
     if (block_bytes > max_bytes && bytes <= max_bytes && bytes != 0)
         block_bytes = max_bytes;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Buffers, whose memory is a block or host memory; see buffer.h. */
+/* Implements buffers in device memory or host memory; see buffer.h. */
 #include "opencl/memory/buffer.h"
 
 #include "opencl/device/cl_status.h"
@@ -8,7 +8,7 @@
 #include "opencl/memory/pack_cache.h"
 
 #define BUFFER_MAGIC 0x62756663u
-/* Virtual address of the first block.  Host memory has lower addresses. */
+/* Virtual address of the first block, above all addresses of host memory. */
 #define FIRST_BLOCK_ADDRESS ((uint64_t)1 << 60)
 
 static struct handle_pool buffers =
@@ -44,7 +44,7 @@ enum tandem_status buffer_create(struct tandem_device *device, uint64_t bytes,
     enum tandem_status status = block_acquire(device, bytes, &block);
     if (status != TANDEM_OK) {
         handle_free(&buffers, buffer);
-        /* Callers of launch_plan would make a new plan after NOT_READY. */
+        /* Replace NOT_READY: callers of launch_plan would make a new plan. */
         return internal && status == TANDEM_NOT_READY
                    ? memory_error("no temporary memory: %s has not completed "
                                   "earlier work in time",
@@ -60,7 +60,7 @@ enum tandem_status buffer_create(struct tandem_device *device, uint64_t bytes,
     return TANDEM_OK;
 }
 
-/* Memory of imported buffers of 0 bytes, which OpenCL does not support. */
+/* Memory of imported buffers of 0 bytes.  OpenCL does not support size 0. */
 static _Alignas(64) unsigned char empty_import[64];
 
 enum tandem_status buffer_import(struct tandem_device *device, void *memory,

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Buffers that callers or the plugin itself created.  Any thread may call these
- * functions. pool.mutex guards the list of buffers; their state is atomic.
- */
+/* Buffers that callers or the plugin itself created.  Any thread may call these
+ * functions.  The list of buffers is guarded by pool.mutex.  The state of a
+ * buffer is atomic. */
 #ifndef TANDEM_OPENCL_MEMORY_BUFFER_H
 #define TANDEM_OPENCL_MEMORY_BUFFER_H
 
@@ -10,11 +9,11 @@
 
 #include "opencl/objects.h"
 
-/* Value of used_stream and prior_stream if several streams used the block. */
+/* Value of used_stream and prior_stream if several streams used the memory. */
 #define MULTIPLE_STREAMS UINT64_MAX
 
 void pool_start(struct pool *pool, uint64_t limit_bytes);
-/* Releases all device memory, including that of live buffers.  All commands of
+/* Releases all device memory, even the memory of live buffers.  All commands of
  * the device must have completed. */
 void pool_finish(struct tandem_device *device);
 
@@ -22,27 +21,28 @@ void pool_finish(struct tandem_device *device);
 enum tandem_status buffer_create(struct tandem_device *device, uint64_t bytes,
                                  bool internal,
                                  struct tandem_buffer **out_buffer);
-/* Makes a buffer of host memory that the caller keeps until buffer_destroy. */
+/* Makes a buffer of `memory`, which must stay valid until buffer_destroy. */
 enum tandem_status buffer_import(struct tandem_device *device, void *memory,
                                  uint64_t bytes,
                                  struct tandem_buffer **out_buffer);
 void buffer_destroy(struct tandem_buffer *buffer);
-/* Fills all members of the memory statistics except cached_kernel_count. */
+/* Fills `out` except its member cached_kernel_count. */
 void pool_stats(struct tandem_device *device, struct tandem_memory_stats *out);
 
 bool buffer_is_live(const struct tandem_buffer *buffer);
-/* Returns INVALID_ARGUMENT if the buffer is NULL, freed, mapped, or belongs to
- * another device.  `what` names the operation in the error message. */
+/* Returns INVALID_ARGUMENT if the buffer is NULL, freed, mapped, or of another
+ * device.  `what` names the operation for the error message. */
 enum tandem_status buffer_check(const struct tandem_device *device,
                                 const struct tandem_buffer *buffer,
                                 const char *what);
-/* Returns an error if the buffer is poisoned (a write to it has failed). */
+/* Returns an error if the buffer is poisoned, that is, a write to it failed. */
 enum tandem_status buffer_check_poison(const struct tandem_buffer *buffer);
-/* Poisons the buffer, because a command that should write it has failed. */
+/* Poisons the buffer after a command that should write to it has failed. */
 void buffer_poison(struct tandem_buffer *buffer, enum tandem_status status);
-/* Removes the buffer's poison if `written_bytes` is the buffer's size. */
+/* Removes the poison if a command has written the whole buffer. */
 void buffer_clear_poison(struct tandem_buffer *buffer, uint64_t written_bytes);
-/* Poisons buffers written by commands of `stream` numbered above `seqno`. */
+/* Poisons the buffers whose last write is a command of `stream` with a number
+ * above `seqno`. */
 void pool_poison_writes(struct tandem_device *device, uint64_t stream,
                         uint64_t seqno, enum tandem_status status);
 

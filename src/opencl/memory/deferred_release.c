@@ -10,14 +10,14 @@
 
 /* ---- objects of one device ---- */
 
-/* A memory object, and the event of the command that uses it. */
+/* A memory object, and the event of the command that still uses the object. */
 struct deferred_mem {
     cl_mem mem;
     cl_event event;
     struct deferred_mem *next;
 };
 
-/* Adds `mem` to pool.deferred, or leaks it if there is no host memory. */
+/* Adds `mem` to pool.deferred, or leaks `mem` if there is no host memory. */
 static void defer_mem(struct tandem_device *device, cl_mem mem, cl_event event)
 {
     struct deferred_mem *entry = malloc(sizeof(*entry));
@@ -32,7 +32,7 @@ static void defer_mem(struct tandem_device *device, cl_mem mem, cl_event event)
 }
 
 /* Releases the memory objects in pool.deferred whose commands have completed.
- * Returns true if the list is then empty. */
+ * Returns true if pool.deferred is now empty. */
 static bool deferred_release_collect(struct tandem_device *device)
 {
     struct pool *pool = &device->pool;
@@ -65,7 +65,7 @@ static bool deferred_release_collect(struct tandem_device *device)
 bool deferred_release_finish(struct tandem_device *device, uint64_t limit_ns)
 {
     cl_int state;
-    /* No lock is needed: the list of a device being closed does not grow. */
+    /* This runs when the device is closed, so no thread changes the list. */
     for (struct deferred_mem *at = device->pool.deferred; at != NULL;
          at = at->next)
         if (poll_event(at->event, limit_ns, &state) != CL_SUCCESS ||
@@ -95,25 +95,26 @@ enum tandem_status deferred_release_wait_mem(struct tandem_device *device,
 
 /* ---- objects of the process ---- */
 
-/* Maximum time to query whether a command queue is idle, in nanoseconds. */
+/* Maximum time in nanoseconds for a test whether a command queue is idle. */
 #define IDLE_QUERY_NS 20000000u
 
-/* List entry: a queue, or objects to release when all queues are idle. */
+/* A list entry: either a command queue that may be busy, or objects that are
+ * released when all queues in the list are idle. */
 struct deferred_release {
     cl_command_queue queue;  /* NULL if the entry is for objects */
-    void (*release)(void *); /* called when `queue` is idle; or NULL */
+    void (*release)(void *); /* called when `queue` is idle; may be NULL */
     void *user;
     cl_mem mem;
     void *memory;                /* from malloc */
-    cl_command_queue idle_queue; /* idle queue that used `mem`, or NULL */
+    cl_command_queue idle_queue; /* idle queue to release with `mem`, or NULL */
     struct deferred_release *next;
 };
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct deferred_release *first;
 
-/* Adds all entries of `list` under one lock, so that no thread sees objects
- * without the queues that may use them. */
+/* Adds the entries of `list` under one lock.  A thread thus never sees objects
+ * in the list without the queues that may still use them. */
 static void list_add(struct deferred_release *list)
 {
     struct deferred_release **end = &list;
@@ -125,8 +126,8 @@ static void list_add(struct deferred_release *list)
     pthread_mutex_unlock(&mutex);
 }
 
-/* Adds a copy of `from` to the list.  Returns false if there is no host memory
- * for the copy; the objects of `from` are then never released. */
+/* Adds a copy of `from` to the list.  If there is no host memory for the copy,
+ * returns false, and the objects of `from` are never released. */
 static bool entry_add(const struct deferred_release *from)
 {
     struct deferred_release *entry = malloc(sizeof(*entry));

@@ -11,7 +11,7 @@ struct buffer_version buffer_version_get(const struct tandem_buffer *buffer)
                                    atomic_load(&buffer->written_seqno)};
 }
 
-/* Returns a 64-bit hash (FNV-1a) of an operand, which is never 0. */
+/* Returns a nonzero 64-bit hash (FNV-1a) of an operand. */
 static uint64_t operand_fingerprint(const struct pack_cache_key *key,
                                     uint64_t address,
                                     struct buffer_version version)
@@ -51,7 +51,7 @@ static void lru_add(struct pool *pool, struct pack_cache_entry *entry)
     pool->pack_cache_newest = entry;
 }
 
-/* Frees an entry that is not in the cache.  Its memory returns to the pool. */
+/* Frees an entry that is not in the cache.  Returns its block to the pool. */
 static void entry_free(struct pool *pool, struct pack_cache_entry *entry)
 {
     pool->stats.cached_bytes -= entry->memory.block->bytes;
@@ -100,7 +100,7 @@ void pack_cache_poison(struct pool *pool, uint64_t stream, uint64_t seqno,
             atomic_store(&at->memory.poison, status);
 }
 
-/* Returns the valid entry with `key`, or NULL.  Frees the entry if outdated. */
+/* Returns the entry with `key`.  Removes an outdated entry and returns NULL. */
 static struct pack_cache_entry *entry_find(struct pool *pool,
                                            struct tandem_buffer *buffer,
                                            const struct pack_cache_key *key,
@@ -199,7 +199,7 @@ pack_cache_insert(struct tandem_buffer *buffer, struct pack_cache_entry *entry,
         lru_add(pool, found);
         pool->pack_cache_bytes += found->memory.bytes;
     }
-    /* If the stream failed before the entry was added to the cache,
+    /* If the stream failed before this function added the entry to the cache,
      * pack_cache_poison has not poisoned the entry. */
     uint32_t failed = atomic_load(stream_status);
     if (failed != TANDEM_OK)

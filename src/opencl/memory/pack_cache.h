@@ -3,19 +3,20 @@
  * Cache of packed GEMM operands: the list of entries, eviction and
  * invalidation. gemm/gemm.c packs operands into entries.
  *
- * An entry stays until its source buffer is written or freed, until the cache
- * limit is reached (option pack_cache_limit_bytes), or until other allocations
- * need the memory. The statistics count entries as cached memory. Operands in
- * imported memory are not cached, because the caller can change them unnoticed.
+ * An entry is removed when its source buffer is written or freed, when the
+ * cache limit is reached (option pack_cache_limit_bytes), or when other
+ * allocations need the memory.  The statistics count entries as cached memory.
+ * Operands in imported memory are not cached, because the caller can change
+ * them unnoticed.
  *
- * Any thread may call these functions. pool.mutex guards the cache.
+ * Any thread may call these functions.  The cache is guarded by pool.mutex.
  */
 #ifndef TANDEM_OPENCL_MEMORY_PACK_CACHE_H
 #define TANDEM_OPENCL_MEMORY_PACK_CACHE_H
 
 #include "opencl/memory/buffer.h"
 
-/* Device memory divided by this number is the default cache limit. */
+/* The default cache limit is the device memory divided by this number. */
 #define PACK_CACHE_MEMORY_DIVISOR 8u
 
 /* Identifies a packed operand within its source buffer. Keys are compared with
@@ -27,7 +28,7 @@ struct pack_cache_key {
     uint32_t mn_major, dtype;
 };
 
-/* The last write to a buffer: stream id and command number. */
+/* The last write to a buffer: the stream id and the number of the command. */
 struct buffer_version {
     uint64_t stream, seqno;
 };
@@ -36,7 +37,7 @@ struct pack_cache_entry {
     struct pack_cache_key key;
     struct buffer_version version;
     struct tandem_device *device;
-    struct tandem_buffer *source; /* operand's buffer; NULL after a write */
+    struct tandem_buffer *source; /* operand's buffer; NULL after removal */
     struct tandem_buffer memory;  /* without a handle */
     struct tandem_matrix matrix;  /* the packed operand in `memory` */
     uint32_t users;
@@ -46,39 +47,41 @@ struct pack_cache_entry {
 
 struct buffer_version buffer_version_get(const struct tandem_buffer *buffer);
 
-/* Returns the entry of `buffer` with `key` and `version`, or NULL.  It stays
- * valid until pack_cache_release().  Removes an entry with another version.
- * Sets *out_seen_before to true if an earlier call asked for this operand. */
+/* Returns the entry of `buffer` with `key` and `version`, or NULL.  The entry
+ * stays valid until pack_cache_release().  Removes an entry with another
+ * version.  If an earlier call asked for this missing entry, sets
+ * *out_seen_before to true. */
 struct pack_cache_entry *pack_cache_acquire(struct tandem_buffer *buffer,
                                             const struct pack_cache_key *key,
                                             struct buffer_version version,
                                             bool *out_seen_before);
 void pack_cache_release(struct pack_cache_entry *entry);
 
-/* Evicts entries so that a new entry with `bytes` of memory fits. Returns false
- * if the limits of the cache and of the device leave no room. */
+/* Evicts entries so that a new entry with `bytes` bytes of memory fits. Returns
+ * false if the cache limit or the memory limit of the device leaves no room. */
 bool pack_cache_make_room(struct tandem_device *device, uint64_t bytes);
 /* Creates an entry with `block` as its memory, outside the cache.  If there is
- * no host memory, returns the block to the pool and returns NULL. */
+ * no host memory for the entry, returns `block` to the pool and returns
+ * NULL. */
 struct pack_cache_entry *pack_cache_entry_create(struct tandem_device *device,
                                                  struct block *block,
                                                  uint64_t bytes);
 /* Frees an entry that was never passed to pack_cache_insert. */
 void pack_cache_entry_destroy(struct pack_cache_entry *entry);
 /* Adds `entry` to the cache as an entry of `buffer`, and acquires it. If
- * another thread has added an equal entry meanwhile, frees `entry` and acquires
- * that one. Poisons the returned entry if *stream_status is an error. */
+ * another thread has already added an equal entry, frees `entry` and acquires
+ * the equal entry. Poisons the returned entry if *stream_status is an error. */
 struct pack_cache_entry *
 pack_cache_insert(struct tandem_buffer *buffer, struct pack_cache_entry *entry,
                   const _Atomic uint32_t *stream_status);
 
-/* The caller of the functions below holds pool.mutex. */
+/* The caller of the functions below must hold pool.mutex. */
 
 void pack_cache_invalidate(struct pool *pool, struct tandem_buffer *buffer);
-/* Evicts entries that no GEMM uses, the least recently used first, until the
- * cache holds at most `bytes`. */
+/* Evicts entries that no GEMM is using, the least recently used first, until
+ * the cache holds at most `bytes` bytes. */
 void pack_cache_evict(struct pool *pool, uint64_t bytes);
-/* Poisons entries written by commands of `stream` numbered above `seqno`. */
+/* Poisons entries written by commands of `stream` after number `seqno`. */
 void pack_cache_poison(struct pool *pool, uint64_t stream, uint64_t seqno,
                        uint32_t status);
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Pinned host memory: CL_MEM_ALLOC_HOST_PTR buffers that stay mapped.
- * pool.mutex guards the list of these buffers.
- */
+/* Pinned host memory: CL_MEM_ALLOC_HOST_PTR buffers that stay mapped.  The list
+ * of these buffers is guarded by pool.mutex. */
 #include "opencl/memory/pinned_memory.h"
 
 #include <stdlib.h>
@@ -24,7 +22,7 @@ struct pinned {
 };
 
 /* Unmaps and releases pinned memory.  If unmapping exceeds the timeout, the
- * memory is released later, but the command queue is never released. */
+ * memory is released later, and the command queue is leaked. */
 static void pinned_release(struct tandem_device *device, struct pinned *pinned)
 {
     cl_event event = NULL;
@@ -45,8 +43,8 @@ static void pinned_release(struct tandem_device *device, struct pinned *pinned)
     free(pinned);
 }
 
-/* Creates and maps a buffer that is one page larger than `bytes`.  On failure,
- * pinned->mapped is NULL. */
+/* Creates and maps a buffer that is one page larger than `bytes`, so that the
+ * usable memory can start at a page boundary.  On failure, mapped is NULL. */
 static enum tandem_status pinned_map(struct tandem_device *device,
                                      struct pinned *pinned, uint64_t bytes,
                                      uint64_t limit_ns)
@@ -125,8 +123,8 @@ bool pinned_contains(struct tandem_device *device, const void *memory,
     return holds;
 }
 
-/* Frees nothing if the device is lost, because it may still write to the
- * memory.  The memory is then released when the device is closed. */
+/* A lost device may still write to the memory.  In this case, the memory is not
+ * freed before the device is closed. */
 void pinned_free(struct tandem_device *device, void *memory)
 {
     struct pinned *found = NULL;

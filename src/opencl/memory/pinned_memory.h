@@ -9,10 +9,10 @@
 struct pinned;
 
 /* Allocates pinned memory that starts at a page boundary.  Returns NOT_READY if
- * the driver needs longer than limit_ns to map the memory. */
+ * the driver does not map the memory within limit_ns. */
 enum tandem_status pinned_alloc(struct tandem_device *device, uint64_t bytes,
                                 uint64_t limit_ns, void **out_memory);
-/* Returns true if one pinned_alloc call allocated all bytes of the range. */
+/* Returns true if the range lies within the memory of one pinned_alloc call. */
 bool pinned_contains(struct tandem_device *device, const void *memory,
                      uint64_t bytes);
 void pinned_free(struct tandem_device *device, void *memory);
