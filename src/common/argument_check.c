@@ -10,8 +10,8 @@
 #include "common/shape_inference.h"
 #include "common/struct_size.h"
 
-/* Arguments of a call of the backend function launch or supports. Functions
- * that take an operand number count the inputs first, then the outputs. */
+/* Arguments of a call of the backend function launch or supports. Operand
+ * numbers count the inputs first, then the outputs. */
 struct call {
     const struct operator_info *row;
     const struct tandem_op *op;
@@ -131,7 +131,8 @@ static enum tandem_status check_operands(struct call *call)
         }
         if (tensor == NULL)
             return operand_error(call, i, "is NULL");
-        /* Formatting an operand's name is slow, so this check has no name. */
+        /* Formatting a name is slow, so the name stays empty until a check
+         * fails. */
         if (tensor->rank <= TANDEM_MAX_RANK &&
             check_shape("", tensor->dtype, tensor->rank, tensor->shape) ==
                 TANDEM_OK)
@@ -159,7 +160,7 @@ static enum tandem_status expect_dtype(const struct call *call,
                          dtype_name(tensor->dtype), dtype_name(dtype));
 }
 
-/* Checks that the dtype of input 1 is i32 or i64, the dtypes of indices. */
+/* Checks that input 1, which holds indices, has the dtype i32 or i64. */
 static enum tandem_status expect_index(const struct call *call)
 {
     uint32_t dtype = call->inputs[1]->dtype;
@@ -322,7 +323,8 @@ static enum tandem_status find_range(const struct call *call, uint32_t operand,
 }
 
 /* Checks that the output overlaps neither itself nor an operand with a smaller
- * number. Operators that work in place may write to the memory of an input. */
+ * number. If the operator works in place, the output is allowed to be the same
+ * tensor as an input. */
 static enum tandem_status check_output(const struct call *call, uint32_t output,
                                        const struct tensor_range *ranges)
 {

@@ -19,14 +19,14 @@ struct address_range {
 
 /* Callback that checks that a buffer is live and belongs to the device, and
  * writes the buffer's address range to *out. If the check fails, sets the last
- * error and returns its status. check_op and check_gemm pass their argument
- * `user`. */
+ * error and returns its status. `user` is the argument that the caller passed
+ * to check_op or check_gemm. */
 typedef enum tandem_status (*address_range_fn)(
     const void *user, const struct tandem_buffer *buffer,
     struct address_range *out);
 
 /* Checks the arguments of a call of launch or supports. If span is NULL, does
- * not check buffers. If the operator is TANDEM_OP_GEMM, checks op->gemm. */
+ * not check buffers. For TANDEM_OP_GEMM, checks the descriptor op->gemm. */
 enum tandem_status check_op(const struct tandem_op *op,
                             const struct tandem_tensor_desc *const *inputs,
                             uint32_t input_count,
@@ -40,10 +40,11 @@ enum tandem_status check_gemm(const struct tandem_gemm *gemm,
 uint32_t gemm_c_dtype(const struct tandem_gemm *gemm);
 /* Returns a GEMM's alpha or beta rounded to f32, as the kernels use it. */
 double gemm_factor(double value);
-/* Copies a GEMM descriptor that check_gemm accepted, of any version of the
- * struct. The copy has all fields of this version and a nonzero c_dtype. Its
- * alpha and beta are rounded to f32, so that all code agrees on whether they
- * are 0. Strides that affect no address get their smallest valid value. */
+/* Copies a GEMM descriptor that check_gemm accepted. The descriptor can have
+ * any version of the struct; the copy has all fields of the current version and
+ * a nonzero c_dtype. alpha and beta are rounded to f32, so that all code agrees
+ * on whether they are 0. Strides that affect no address get their smallest
+ * valid value. */
 void gemm_args_normalize(struct tandem_gemm *out,
                          const struct tandem_gemm *gemm);
 

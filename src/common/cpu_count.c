@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Counts the available CPUs; see cpu_count.h. The quota of a Linux control
  * group also limits the groups below it, so every directory from the process's
- * group up to the mount point is read. In a container, the group's path may be
- * that on the host machine. The container then sees only the path's last part,
- * or only the mount point. */
+ * group up to the mount point is read. In a container, the group's path can be
+ * the path on the host machine. The directories of this path are then missing,
+ * and only the mount point has a quota. */
 #include "config.h"
 
 #include "common/cpu_count.h"
@@ -36,7 +36,7 @@ static bool line_read(const char *directory, const char *name, char *out,
 }
 
 /* Returns the CPU quota in a control group's directory, as a number of CPUs
- * rounded up. Returns `limit` if the directory has no quota or a larger one. */
+ * rounded up. Returns `limit` if there is no quota or it exceeds `limit`. */
 static uint32_t directory_quota(const char *directory, uint32_t limit)
 {
     char text[64], length[64];

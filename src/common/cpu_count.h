@@ -6,8 +6,9 @@
 #include <stdint.h>
 
 /* Returns the smallest CPU quota of the process's control groups (version 2:
- * cpu.max, version 1: cpu.cfs_quota_us) in CPUs, rounded up, but at most
- * `limit`. Tests set root, which is put before the paths "/proc" and "/sys". */
+ * cpu.max, version 1: cpu.cfs_quota_us) in CPUs, rounded up. Returns `limit` if
+ * the quota is larger. Tests set `root`, the directory that contains "proc" and
+ * "sys". */
 uint32_t quota_processors(const char *root, uint32_t limit);
 
 /* Returns the number of CPUs in the calling thread's affinity mask, or the

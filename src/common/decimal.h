@@ -19,8 +19,8 @@ bool decimal_read(const char *text, uint64_t *out);
  * are no digits or the number exceeds DECIMAL_MAX. */
 bool decimal_parse_double(const char **text, double *out);
 /* Appends `value` to the string in text[bytes], with at most three digits after
- * the point. Returns false and appends nothing if there is too little space or
- * if `value` is not between 0 and DECIMAL_MAX. */
+ * the point. Returns false and appends nothing if text is too small or if
+ * `value` is not between 0 and DECIMAL_MAX. */
 bool decimal_append_double(char *text, size_t bytes, double value);
 
 #endif

@@ -7,13 +7,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Returns the variable's value, or NULL if it is unset or not safe to read. */
+/* Returns the variable's value. Returns NULL if the variable is unset or if the
+ * program has more rights than its user. */
 static const char *value_get(const char *name)
 {
 #ifdef HAVE_SECURE_GETENV
     return secure_getenv(name);
 #else
-    /* Without secure_getenv, no variable can be read safely. */
+    /* Without secure_getenv, the program's rights are not known. */
     (void)name;
     return NULL;
 #endif

@@ -7,7 +7,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Returns the variable's value, or NULL if it is empty or not safe to read. */
+/* Returns the variable's value. Returns NULL if the variable is unset or empty,
+ * or if the program has more rights than its user. */
 const char *environment_get(const char *name);
 
 /* Returns true if the variable is set to an empty value. */
@@ -15,7 +16,7 @@ bool environment_is_empty(const char *name);
 
 /* Writes the path of the user's cache directory, $XDG_CACHE_HOME/tandem or
  * ~/.cache/tandem. Returns false if neither XDG_CACHE_HOME nor HOME is an
- * absolute path or if the result does not fit. */
+ * absolute path, or if out_path is too small. */
 bool environment_cache(char *out_path, size_t bytes);
 
 #endif

@@ -49,7 +49,7 @@ void icd_list_finish(struct icd_list *list)
 /* State of a search for .icd files. The search adds drivers to `list`. */
 struct search {
     struct icd_list *list;
-    bool useless; /* if true, list only .icd files that name no library */
+    bool useless; /* list only .icd files that name no library */
 };
 
 static bool why(char *out_library, const char *text)
@@ -66,7 +66,7 @@ bool icd_file_read(const char *path, char *out_library)
 
     if (stat(path, &status) != 0)
         return why(out_library, strerror(errno));
-    /* Reading a file of another kind, such as a pipe, could block. */
+    /* Reading a file that is not regular, such as a pipe, could block. */
     if (!S_ISREG(status.st_mode))
         return why(out_library, "it is no regular file");
     file = fopen(path, "re");
@@ -123,7 +123,7 @@ static bool directory_add(const struct search *search, const char *directory)
     return good;
 }
 
-/* Adds the driver that OCL_ICD_VENDORS names, if it names no directory. */
+/* Adds the driver if OCL_ICD_VENDORS names a driver, not a directory. */
 static bool single_add(const struct search *search, const char *name,
                        const char *directory)
 {

@@ -18,12 +18,13 @@
 #include <stdint.h>
 
 #define ICD_DIRECTORY "/etc/OpenCL/vendors"
-/* Maximum numbers of drivers and of bytes in a path. Others are skipped. */
+/* Maximum number of drivers, and maximum size of a path in bytes, with the
+ * final zero byte. Further drivers and longer paths are skipped. */
 #define ICD_COUNT_MAX 64u
 #define ICD_TEXT_MAX 1024u
 
 struct icd {
-    char *file;    /* path of the .icd file; if there is none, of the library */
+    char *file;    /* path of the .icd file or, without one, of the library */
     char *library; /* name of the library as written in the file or variable */
 };
 

@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-/* Absolute value and product of strides, which wrap on overflow because a
- * stride that affects no address may have any value. */
+/* Two functions that return the absolute value and the product of strides. They
+ * wrap on overflow, because an unused stride can have any value. */
 static int64_t magnitude(int64_t value)
 {
     return value < 0 ? (int64_t)(0 - (uint64_t)value) : value;
@@ -34,7 +34,8 @@ static void append_axis(struct iteration_space *space, int64_t extent,
         space->strides[i][axis] = strides[i];
 }
 
-/* If the space is empty or has no axis, gives it one axis of size 0 or 1. */
+/* Gives an empty space one axis of size 0, and a space of one element (no axes)
+ * one axis of size 1. */
 static void close_axes(struct iteration_space *space)
 {
     if (space->elements != 0 && space->rank > 0)
@@ -52,8 +53,8 @@ static void start(struct iteration_space *space, uint32_t operands)
     space->elements = 1;
 }
 
-/* Returns the operand's stride along an axis of the first operand, whose rank
- * is lead_rank. Returns 0 if the operand is broadcast along this axis. */
+/* Returns the operand's stride along an axis of operand 0, which has rank
+ * lead_rank. Returns 0 if the operand is broadcast along this axis. */
 static int64_t aligned_stride(const struct tandem_tensor_desc *operand,
                               uint32_t lead_rank, uint32_t axis)
 {
@@ -63,7 +64,7 @@ static int64_t aligned_stride(const struct tandem_tensor_desc *operand,
     return operand->shape[own] == 1 ? 0 : operand->strides[own];
 }
 
-/* Writes the axes of `lead`, by decreasing absolute stride, to `order`. */
+/* Writes the axes of `lead` to `order`, by decreasing absolute stride. */
 static void order_axes(const struct tandem_tensor_desc *lead, uint32_t *order)
 {
     for (uint32_t i = 0; i < lead->rank; i++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Last error message of the calling thread. Each shared object that links this
- * file stores a message of its own. */
+ * file stores its own message. */
 #ifndef TANDEM_COMMON_LAST_ERROR_H
 #define TANDEM_COMMON_LAST_ERROR_H
 
@@ -11,8 +11,8 @@ enum tandem_status last_error_set(enum tandem_status status, const char *format,
                                   ...) __attribute__((format(printf, 2, 3)));
 #define argument_error(...) last_error_set(TANDEM_INVALID_ARGUMENT, __VA_ARGS__)
 #define memory_error(...) last_error_set(TANDEM_OUT_OF_MEMORY, __VA_ARGS__)
-/* Prepends `prefix` and a colon to the message, whose first 255 bytes remain.
- * Returns `status`. */
+/* Prepends `prefix` and a colon to the first 255 bytes of the message. Returns
+ * `status`. */
 enum tandem_status last_error_prefix(enum tandem_status status,
                                      const char *prefix);
 /* Returns the calling thread's message, or "" if none was set. The text is

@@ -19,7 +19,7 @@ bool pocl_aborts(char *out_why, size_t bytes);
  * the variable that sets it, the reason and what the user can do. */
 bool pocl_cache_is_writable(char *out_why, size_t bytes);
 
-/* Writes to out_why why PoCL lists no device, or how to find the reason. */
+/* Explains in out_why why PoCL lists no device, or how to find the reason. */
 void pocl_explain_absence(char *out_why, size_t bytes);
 
 #endif

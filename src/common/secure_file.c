@@ -19,7 +19,7 @@
 
 #define LINKS_MAX 40u /* maximum number of symbolic links, as in Linux */
 
-/* Writes the text of `errno` to why, or "" if a file does not exist. */
+/* Writes the error message for errno to why, or "" if errno is ENOENT. */
 static void why_system(char *why)
 {
     snprintf(why, SECURE_WHY_BYTES, "%s",
@@ -33,9 +33,9 @@ static bool owner_trusted(const struct stat *status)
     return status->st_uid == 0 || status->st_uid == geteuid();
 }
 
-/* Returns true if users other than the owner and root can write: all users, or
- * the group if root is not the owner. A group whose ID equals the owner's user
- * ID is the owner's private group and does not count. */
+/* Returns true if users other than the owner and root can write the file. If
+ * root is the owner, the group counts as trusted. A group whose ID equals the
+ * owner's user ID is the owner's private group and also counts as trusted. */
 static bool others_write(const struct stat *status)
 {
     return (status->st_mode & S_IWOTH) != 0 ||
@@ -91,7 +91,8 @@ static bool walk_root(struct walk *walk, char *why)
     return problem == NULL || walk_fail(walk, why, problem);
 }
 
-/* Moves the next component of walk->rest to out_part, or returns false. */
+/* Moves the next component of walk->rest to out_part. Returns false if there is
+ * no further component. */
 static bool walk_part(struct walk *walk, char *out_part)
 {
     const char *start = walk->rest + strspn(walk->rest, "/");
@@ -105,7 +106,7 @@ static bool walk_part(struct walk *walk, char *out_part)
     return true;
 }
 
-/* Inserts the target of symbolic link `file` before the remaining path. */
+/* Inserts the target of the symbolic link `file` before the remaining path. */
 static bool walk_link(struct walk *walk, int file, const struct stat *status,
                       char *why)
 {

@@ -16,9 +16,9 @@
 #define SECURE_WHY_BYTES 512u
 
 enum secure_use {
-    SECURE_READ, /* may be sticky and writable by all, like /tmp */
-    /* Directory that others cannot write, even if it is sticky. A missing
-     * directory is created with mode 0700 regardless of the umask. */
+    SECURE_READ, /* allows sticky directories that all can write (/tmp) */
+    /* Allows no directory that others can write, even if it is sticky. Creates
+     * a missing directory with mode 0700 regardless of the umask. */
     SECURE_WRITE,
     SECURE_PUBLISH, /* like SECURE_WRITE, but a new directory gets mode 0755 */
 };
@@ -31,9 +31,9 @@ int secure_directory_open(const char *path, enum secure_use use, char *out_why);
  * name must not contain a slash. Returns -1 if the file is not secure. */
 int secure_file_open(int directory, const char *name, char *out_why);
 
-/* Returns the content of a file that secure_file_open accepts, zero-terminated;
- * the caller frees it. Returns NULL if the file is not secure, cannot be read
- * or is larger than `most` bytes. */
+/* Returns the zero-terminated content of a file, which the caller frees.
+ * Returns NULL if secure_file_open rejects the file, if the file cannot be
+ * read, or if it is larger than `most` bytes. */
 char *secure_file_read(int directory, const char *name, size_t most,
                        size_t *out_bytes, char *out_why);
 
@@ -45,7 +45,7 @@ struct file_part {
 
 enum replace_option {
     REPLACE_DURABLE = 1, /* sync the file to disk before returning */
-    REPLACE_PUBLIC = 2   /* file mode 0644, not 0600, regardless of the umask */
+    REPLACE_PUBLIC = 2   /* file mode 0644 (not 0600), ignoring the umask */
 };
 
 /* Writes the parts to a temporary file and renames it to name. `how` combines

@@ -19,8 +19,8 @@ bool shape_broadcasts(const struct tandem_tensor_desc *from,
                       const struct tandem_tensor_desc *to);
 
 /* Sets dtype, rank and shape of *out to those of output number `output` of a
- * valid call. For CAST, the caller sets out->dtype. For COPY, sets the shape of
- * the input, which may broadcast to that of the output. */
+ * valid call. For CAST, the caller sets out->dtype. For COPY, sets the input's
+ * shape, although the output's shape can be larger because of broadcasting. */
 enum tandem_status infer_output(const struct tandem_op *op,
                                 const struct tandem_tensor_desc *const *inputs,
                                 uint32_t input_count, uint32_t output,

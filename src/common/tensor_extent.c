@@ -8,7 +8,7 @@ enum tandem_status check_shape(const char *what, uint32_t dtype, uint32_t rank,
                                const int64_t *shape)
 {
     uint32_t bytes = dtype_bytes(dtype);
-    int64_t limit = 1; /* number of elements if no axis were empty */
+    int64_t limit = 1; /* product of the nonzero extents */
     if (bytes == 0)
         return argument_error("%s: unknown dtype 0x%x", what, dtype);
     if (rank > TANDEM_MAX_RANK)

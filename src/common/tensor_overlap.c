@@ -5,13 +5,15 @@
  *
  *     sum of stride[i] * v[i] + slack = distance, low[i] <= v[i] <= high[i]
  *
- * Tensors a and b overlap if a solution exists. Each axis of a adds a term, and
- * each axis of b adds one with the opposite sign. Terms of equal stride are
- * merged. slack is the distance of two bytes in contiguous runs of a and b. The
- * search assigns values to terms from the largest stride to the smallest. If a
- * stride exceeds the range of all smaller terms, few values are possible. Two
- * terms, such as steps of 2 and 3 along one axis, may be assigned together by
- * their sum, a multiple of the gcd.
+ * Tensors a and b overlap if a solution exists. Each tensor consists of
+ * contiguous runs of bytes. distance is the address of b's first run minus that
+ * of a's first run, and slack is the offset of a byte in a run of a minus that
+ * of a byte in a run of b. Each axis of a adds a term, and each axis of b adds
+ * one with the opposite sign. Terms with the same stride are merged. The search
+ * assigns values to terms from the largest stride to the smallest. If a stride
+ * exceeds the range of all smaller terms, few values are possible. Two terms,
+ * such as steps of 2 and 3 along one axis, can be assigned together by their
+ * sum, a multiple of the gcd.
  */
 #include "common/tensor_overlap.h"
 
@@ -22,7 +24,8 @@
 #define TERMS (2u * TANDEM_MAX_RANK)
 /* Maximum number of values that a search tries before it gives up. */
 #define STEPS 256u
-/* Maximum tensor span and distance in bytes. Prevents integer overflow. */
+/* Maximum span of a tensor, and maximum distance between two tensors, in bytes.
+ * Prevents integer overflow. */
 #define REACH_MAX (INT64_MAX / 8)
 
 struct term {
@@ -38,8 +41,8 @@ struct search {
 
 /* ---- arithmetic ---- */
 
-/* Two functions that divide by a positive divisor and round down or up. Most
- * quotients are 0, and for those the functions avoid the slow division. */
+/* Two functions that divide by a positive divisor and round down and up,
+ * respectively. They avoid the slow division if the quotient is 0. */
 static int64_t divide_down(int64_t value, int64_t divisor)
 {
     if (value >= 0 && value < divisor)
@@ -81,7 +84,7 @@ static int64_t inverse(int64_t value, int64_t modulus)
 
 /* ---- the search ---- */
 
-/* Adds a term with low <= 0 <= high. Strides must not increase. */
+/* Adds a term with low <= 0 <= high. No later term has a larger stride. */
 static void term_add(struct search *search, int64_t stride, int64_t low,
                      int64_t high)
 {
@@ -131,8 +134,8 @@ static bool pair_reaches(const struct term *p, const struct term *q,
     return low + (ahead < 0 ? ahead + modulus : ahead) <= high;
 }
 
-/* Possible sums of the next one or two terms of a search: `stride` times each
- * integer from `low` to `high`. */
+/* Possible sums of the next one or two terms of a search. The sums are `stride`
+ * times each integer from `low` to `high`. */
 struct choice {
     int64_t stride, low, high;
     uint32_t terms;
@@ -196,9 +199,9 @@ static bool reachable(struct search *search, uint32_t at, int64_t distance)
 
 /* ---- pairs ---- */
 
-/* Contiguous runs of a tensor's bytes: one run of `bytes` bytes for each
- * combination of axis values, the lowest one at byte offset `start`. Strides
- * are in bytes, positive and decreasing. */
+/* Contiguous runs of a tensor's bytes. There is one run of `bytes` bytes for
+ * each combination of axis values; the lowest run is at byte offset `start`.
+ * Strides are in bytes, positive and decreasing. */
 struct runs {
     int64_t start, bytes;
     uint32_t count;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Detects whether tensors share bytes. Pure functions; the descriptors must
- * have passed argument_check.h. Axes of size 1 are ignored, and an empty
- * tensor shares nothing.
+ * have passed argument_check.h. Axes of size 1 are ignored, and an empty tensor
+ * shares no byte.
  *
  * The answer "disjoint" is always correct. All disjoint views of one row-major
  * tensor are recognized if they come from slicing, slicing with a step,
- * reversing and permuting axes. For other pairs the search may give up, and
- * they count as overlapping. */
+ * reversing and permuting axes. For other pairs, the search can give up, and
+ * the tensors then count as overlapping. */
 #ifndef TANDEM_COMMON_TENSOR_OVERLAP_H
 #define TANDEM_COMMON_TENSOR_OVERLAP_H
 

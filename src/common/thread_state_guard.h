@@ -32,9 +32,9 @@ void thread_state_guard_leave(const struct thread_state *host);
 locale_t locale_guard_enter(void);
 void locale_guard_leave(locale_t host);
 
-/* Starts a thread inside a guard, with a name of at most 15 characters and its
- * own stack size instead of the host's default. Returns false if the thread
- * cannot be created. */
+/* Starts a thread inside a guard. The thread's name has at most 15 characters,
+ * and stack_bytes replaces the host's default stack size. Returns false if the
+ * thread cannot be created. */
 bool guarded_thread_start(pthread_t *out_thread, const char *name,
                           size_t stack_bytes, void *(*run)(void *),
                           void *argument);

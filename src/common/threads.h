@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Checks whether the system lets this process start threads. Some libraries
- * handle a refusal badly: OpenBLAS prints to stderr and raises SIGINT. May be
- * called from any thread. */
+ * handle a failed start badly: OpenBLAS prints to stderr and raises SIGINT. May
+ * be called from any thread. */
 #ifndef TANDEM_COMMON_THREADS_H
 #define TANDEM_COMMON_THREADS_H
 
