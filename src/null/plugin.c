@@ -136,9 +136,9 @@ static enum tandem_status device_describe(uint32_t index,
 
 /* ---- handles ------------------------------------------------------------ */
 
-/* Returns the object of a handle if it is live and of this kind. For any other
- * pointer, returns NULL and sets the message. A list of objects is simple but
- * slow; a hash table with one lock per bucket scales better. */
+/* Returns the object of a handle if the object is live and of this kind. For
+ * any other pointer, returns NULL and sets the message. A list of objects is
+ * simple but slow; a hash table with one lock per bucket scales better. */
 static struct object *object_get(const void *handle, enum kind kind)
 {
     static const char *const names[] = {"device", "stream", "event", "buffer"};
@@ -459,8 +459,8 @@ supports(struct tandem_device *device, const struct tandem_op *op,
                     "set to sizeof(struct tandem_op), or its operands are "
                     "NULL");
 #ifdef WITH_CHECKS
-    /* The first NULL turns off the checks of buffers. In launch, pass a
-     * function that returns a buffer's address range instead. */
+    /* The first NULL turns off the checks of buffers. In launch, replace it
+     * with a function that returns a buffer's address range. */
     enum tandem_status status =
         check_op(op, inputs, input_count, outputs, output_count, NULL, NULL);
     if (status != TANDEM_OK)
@@ -498,7 +498,7 @@ static enum tandem_status gemm(struct tandem_stream *stream,
 
 /* ---- streams and events ------------------------------------------------- */
 
-/* Returns TANDEM_OK if the object is live. No work is ever pending. */
+/* Returns TANDEM_OK if the object is live. There is no work to wait for. */
 static enum tandem_status live(const void *handle, enum kind kind)
 {
     return object_get(handle, kind) != NULL ? TANDEM_OK
