@@ -4,7 +4,7 @@
 #include "opencl/plan/kernel_step.h"
 
 /* Parameters of cl/transpose.cl.  Columns run along the innermost axis of the
- * target, rows along the axis on which the source is contiguous. */
+ * target; rows run along the axis on which the source is contiguous. */
 struct transpose_params {
     uint64_t columns, rows;
     uint64_t tiles_per_row, tiles_per_plane, groups;
@@ -61,11 +61,11 @@ static uint64_t max_u64(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
-/* Returns true if the transpose kernel computes offsets beyond 32 bits,
- * although all elements have smaller offsets.  If store_alignment exceeds 1, a
- * tile may start up to store_alignment - 1 columns early, and the last tile may
- * start past the last column.  The kernel then also computes the offsets of a
- * whole tile, even if the matrix is smaller. */
+/* Returns true if offsets outside the matrix, which the transpose kernel also
+ * computes, exceed MAX_32BIT_INDEX.  The kernel computes such offsets if
+ * store_alignment exceeds 1.  A tile can then start up to store_alignment - 1
+ * columns early, the last tile can start after the last column, and a tile can
+ * be larger than the matrix. */
 static bool tile_needs_64bit_offset(const struct transpose_params *params,
                                     const struct transpose_tile *tile)
 {
@@ -105,7 +105,7 @@ static void plan_tiled(struct launch_plan *plan,
     step->key = variant_key_kernel(KERNEL_TRANSPOSE_TILED, 0, offset_64bit,
                                    request->group_log2) |
                 variant_key_type(0, type) | variant_key_vec4(vec4);
-    /* Counts also the columns by which a tile may start before its row. */
+    /* A row of tiles can start up to store_alignment - 1 columns early. */
     out->tiles_per_row =
         div_ceil(out->columns + tile.store_alignment - 1, tile.columns);
     out->misalignments =

@@ -7,8 +7,9 @@
 
 /* Number of bytes that a GPU reads or writes with one memory transaction. */
 #define CACHE_LINE_BYTES 128u
-/* Side of a tile of transposed operands in elements (TILE in
- * cl/elementwise.cl), and the minimum length of an axis that is tiled. */
+/* Side in elements of the tiles in which inputs are transposed, with and
+ * without vec4 (TILE in cl/elementwise.cl).  Axes shorter than MIN_TILE_AXIS
+ * are not divided into tiles. */
 #define TILE_SIDE_VEC4 64u
 #define TILE_SIDE 32u
 #define MIN_TILE_AXIS 8
@@ -50,8 +51,8 @@ operand(const struct op_request *request, uint32_t number)
 }
 
 /* Returns true if every operand is contiguous or has a single element.  Sets
- * bit i of *out_broadcast if operand i has a single element.  Most calls pass
- * this check and need no iteration space. */
+ * bit i of *out_broadcast if the single element of operand i is broadcast.
+ * Most calls pass this check and need no iteration space. */
 static bool request_is_contiguous(const struct op_request *request,
                                   uint32_t *out_broadcast)
 {
@@ -86,8 +87,9 @@ static bool space_is_contiguous(const struct iteration_space *space,
     return true;
 }
 
-/* Sets value[i] to the scalar that replaces operand i, or to an attribute of a
- * unary operator.  Returns a mask with a bit for each scalar operand. */
+/* Sets value[i] to the scalar that replaces operand i.  For a unary operator,
+ * sets value[2] and value[3] to attributes of the operator.  Returns a mask, in
+ * which bit i is set if operand i is a scalar. */
 static uint32_t values_fill(float *value, const struct op_request *request)
 {
     const struct tandem_op *op = request->op;
@@ -137,8 +139,8 @@ static uint64_t key_of(const struct op_request *request, uint32_t kernel,
                                        op->int_count > 0 && op->ints[0] != 0);
 }
 
-/* Sets the buffers of the step, and the offset or the scalar of each operand.
- * Returns a mask with a bit for each scalar operand. */
+/* Adds the operands' buffers to the step and sets offset[i] to the offset of
+ * operand i.  Sets `value` and returns a mask as values_fill() does. */
 static uint32_t operands_fill(struct kernel_step *step,
                               const struct op_request *request, float *value,
                               uint64_t *offset)
@@ -150,8 +152,7 @@ static uint32_t operands_fill(struct kernel_step *step,
     return values_fill(value, request);
 }
 
-/* Returns the number of elements between the first element of the tensor and
- * the start of the cache line that contains it. */
+/* Returns the position of the tensor's first element in its cache line. */
 static uint32_t line_misalignment(const struct tandem_tensor_desc *tensor)
 {
     uint64_t bytes = tensor->byte_offset + buffer_misalignment(tensor->buffer);
@@ -186,7 +187,7 @@ static void plan_contiguous(struct launch_plan *plan,
 
 /* Returns true if every operand i is a scalar, is aligned to vec4 along
  * axes[i], or is an input that is constant along axes[i].  Sets bit i of
- * *out_broadcast if input i is constant along axes[i]. */
+ * *out_broadcast if operand i is such a constant input. */
 static bool operands_are_vec4(const struct iteration_space *space,
                               const struct op_request *request,
                               const uint32_t *axes, uint32_t *out_broadcast)
@@ -203,8 +204,8 @@ static bool operands_are_vec4(const struct iteration_space *space,
     return true;
 }
 
-/* Returns true if input i is contiguous along `axis`, while the output is
- * contiguous along the innermost axis. */
+/* Returns true if operand i is an input that is contiguous along `axis` and
+ * strided along the innermost axis. */
 static bool input_is_transposed(const struct iteration_space *space, uint32_t i,
                                 uint32_t axis)
 {

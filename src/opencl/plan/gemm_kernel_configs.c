@@ -57,7 +57,7 @@ const struct gemm_kernel_config gemm_configs[GEMM_KERNEL_COUNT] = {
                          GEMV_1_MN_MAJOR, 1, MMA_NONE, false},
 };
 
-/* Maximum leading dimension (ld): kernels compute up to 128 * ld in 32 bits. */
+/* Maximum leading dimension (ld), so that 128 * ld fits in 32 bits. */
 #define MAX_LD (INT32_MAX / 128)
 
 bool gemm_fits_32bit_index(const struct tandem_gemm *gemm)
@@ -73,8 +73,8 @@ bool gemm_is_all_f32(const struct tandem_gemm *gemm)
     return gemm->dtype == TANDEM_F32 && gemm_c_dtype(gemm) == TANDEM_F32;
 }
 
-/* Returns true if all element offsets of the matrix, padded by CLBlast with up
- * to 255 rows and columns, fit in an int. */
+/* Returns true if all element offsets fit in an int, even after CLBlast has
+ * padded the matrix with up to 255 rows and 255 columns. */
 static bool matrix_fits_int(const struct tandem_matrix *matrix, int64_t rows,
                             int64_t batch)
 {

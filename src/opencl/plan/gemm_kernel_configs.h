@@ -6,9 +6,10 @@
 
 #include <tandem/backend.h>
 
-/* The GEMM kernels.  SIMT kernels are in cl/gemm/gemm_simt.cl, GEMV_n (n
- * vectors) in cl/gemm/gemv.cl, MMA_3XTF32 in cl/nvidia/gemm_3xtf32.cl, other
- * MMA in cl/nvidia/gemm_mma.cl, and WGMMA in cl/nvidia/gemm_wgmma.cl. */
+/* The GEMM kernels.  GEMV_n supports n vectors per work-group.  SIMT kernels
+ * are in cl/gemm/gemm_simt.cl, GEMV kernels in cl/gemm/gemv.cl, MMA_3XTF32
+ * kernels in cl/nvidia/gemm_3xtf32.cl, other MMA kernels in
+ * cl/nvidia/gemm_mma.cl, and WGMMA kernels in cl/nvidia/gemm_wgmma.cl. */
 enum gemm_kernel_id {
     GEMM_SIMT_128X128,
     GEMM_SIMT_64X64,
@@ -38,19 +39,20 @@ enum gemm_kernel_id {
     GEMM_KERNEL_COUNT
 };
 
-/* Number formats of products that NVIDIA's tensor cores compute. */
+/* Number formats in which NVIDIA's tensor cores multiply. */
 enum mma_format {
     MMA_NONE,
     MMA_16BIT,  /* f16 or bf16 */
     MMA_TF32,   /* f32, rounded to TF32 */
-    MMA_FP16X3, /* f32 as two f16 numbers, one scale per row */
+    MMA_FP16X3, /* f32 as two f16 numbers with one scale per row */
     MMA_3XTF32  /* f32 as two TF32 numbers; see is_3xtf32 */
 };
 
 struct gemm_kernel_config {
     const char *name;
-    /* Rows and columns of the result per work-group, and elements along k per
-     * iteration. They are 0 for GEMV kernels; see gemv_tiling(). */
+    /* A work-group computes a tile of tile_m rows and tile_n columns of the
+     * result, and reads k_tile elements along k per iteration.  All three are 0
+     * for GEMV kernels, which gemv_tiling() describes. */
     uint32_t tile_m, tile_n, k_tile;
     uint32_t group_log2;
     /* Number of work-groups for which a compute unit has enough registers. */

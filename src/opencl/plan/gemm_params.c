@@ -144,7 +144,7 @@ void plan_split_k_fixup(struct launch_plan *plan,
                         const struct tandem_gemm *gemm,
                         const struct gemm_params *from, uint32_t group_log2)
 {
-    /* Partial sums form tiles, or whole matrices if all tiles are split. */
+    /* If only some tiles are split, partial sums are stored tile by tile. */
     bool has_tiles = from->unsplit_tiles > 0;
     uint32_t lanes_log2 = has_tiles ? 0 : fixup_lanes_log2(from, group_log2);
     uint32_t kernel = has_tiles        ? KERNEL_SPLIT_K_FIXUP_TILES

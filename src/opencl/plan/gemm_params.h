@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Kernel parameters, operands and variant key bits for planners of GEMMs.  Pure
- * functions that any thread may call. */
+/* Parameters, operands and variant key bits of GEMM kernels.  Pure functions
+ * that any thread may call. */
 #ifndef TANDEM_OPENCL_PLAN_GEMM_PARAMS_H
 #define TANDEM_OPENCL_PLAN_GEMM_PARAMS_H
 
@@ -37,13 +37,13 @@ struct gemm_params {
 /* Maximum number of products in a partial sum, as in cl/gemm/gemm_dtypes.cl. */
 #define PARTIAL_TERMS 256u
 
-/* Operand a or b of a GEMM, as rows of k elements: the m rows of a, or the n
- * columns of b. */
+/* Operand a or b of a GEMM, as rows of k elements.  For a, these are its m
+ * rows; for b, these are its n columns. */
 struct gemm_operand {
     const struct tandem_matrix *matrix;
     int64_t rows;
-    uint32_t batches; /* number of matrices; 1 if batches share it */
-    bool is_mn_major; /* true if adjacent elements are of different rows */
+    uint32_t batches; /* number of matrices; 1 if all batches share one */
+    bool is_mn_major; /* adjacent elements in memory are in different rows */
 };
 
 struct gemm_operand operand_of(const struct tandem_gemm *gemm,
@@ -51,8 +51,8 @@ struct gemm_operand operand_of(const struct tandem_gemm *gemm,
 /* Returns true if the operand can be read with aligned vec4 loads. */
 bool operand_is_vec4(const struct tandem_gemm *gemm,
                      struct gemm_operand operand);
-/* Returns true if the stored rows of the matrix, which are `ld` elements apart,
- * start at multiples of `elements` elements. */
+/* Returns true if each stored row of the matrix is aligned to the size of
+ * `elements` elements. */
 bool matrix_is_aligned(const struct tandem_matrix *matrix, uint32_t dtype,
                        int64_t batch, uint32_t elements);
 /* Returns the number of elements of c, including all batches. */
@@ -64,11 +64,11 @@ void gemm_params_set_operands(struct gemm_params *out,
  * `splits` ranges, whose lengths are multiples of k_tile. */
 void gemm_params_fill(struct gemm_params *out, const struct tandem_gemm *gemm,
                       uint32_t k_tile, uint32_t splits);
-/* Sets how many tiles the result has.  If k is split, only the last
+/* Sets the numbers of tiles of the result.  If k is split, only the last
  * `split_tiles` tiles are computed as several partial sums. */
 void gemm_params_set_tiles(struct gemm_params *out, uint32_t tiles_m,
                            uint32_t tiles_n, uint32_t split_tiles);
-/* Return the variant key bits of the activation and of the operands' types. */
+/* These return variant key bits for the activation and for the dtypes. */
 uint64_t variant_key_activation(const struct tandem_gemm *gemm);
 uint64_t variant_key_gemm_types(const struct tandem_gemm *gemm);
 /* Returns the buffer of the bias.  Without bias, returns the buffer of c,

@@ -72,7 +72,7 @@ static uint64_t total_groups(const struct gemm_params *params)
 }
 
 /* Plans the launch of a GEMM kernel.  `has_flags` is true if the temporary
- * buffer holds flags of tiles with infinities or NaN, or tensor maps. */
+ * buffer holds tensor maps, or flags that mark tiles with infinities or NaN. */
 static void plan_tiles(struct launch_plan *plan, const struct tandem_gemm *gemm,
                        uint64_t key, const struct gemm_params *params,
                        bool has_flags)
@@ -94,13 +94,13 @@ static void plan_tiles(struct launch_plan *plan, const struct tandem_gemm *gemm,
     step->groups = total_groups(params);
 }
 
-/* Number of k steps that tensor cores can always add up without promotion. */
+/* Number of products that tensor cores can always add up without promotion. */
 #define MIN_PROMOTION_STEPS 1536u
 
-/* Returns the number of k steps after which a sum is promoted, that is, added
- * to a separate total.  Tensor cores truncate when they add: a sum of positive
- * f16 products loses up to 6.5e-9 of its value per step.  The loss must stay
- * below 0.85 of the tolerance, which is (8 + 2 sqrt(k)) * 2^-23. */
+/* Returns after how many products a sum is promoted, that is, added to a
+ * separate total.  Tensor cores truncate when they add: with each product, a
+ * sum of positive f16 products loses up to 6.5e-9 of its value.  The loss must
+ * stay below 0.85 of the tolerance, which is (8 + 2 sqrt(k)) * 2^-23. */
 static uint32_t steps_per_promotion(uint32_t k)
 {
     double steps = 31 * (4 + sqrt(k));
@@ -182,8 +182,8 @@ static void params_set_tiles(struct gemm_params *params,
         (uint32_t)div_ceil((uint64_t)gemm->n, config->tile_n), split_tiles);
     if (!config->is_3xtf32 || gemm->beta == 0)
         return;
-    /* The fallback kernel may compute a tile again.  To add beta times c only
-     * once, the fixup kernel adds it to all tiles. */
+    /* The fallback kernel can compute a tile again, but beta times c must be
+     * added only once.  The fixup kernel therefore adds it in all tiles. */
     if (params->splits == 1)
         params->k_per_split = params->k;
     params->split_tiles += params->unsplit_tiles;
@@ -191,7 +191,8 @@ static void params_set_tiles(struct gemm_params *params,
 }
 
 /* Plans the GEMM kernel, its SIMT fallback and the sum of split-K partial sums.
- * `packed` is `gemm` with packed operands where the kernel needs them. */
+ * `packed` is a copy of `gemm`, in which packed copies replace the operands
+ * that the kernel cannot read directly. */
 static void plan_kernels(struct launch_plan *plan,
                          const struct tandem_gemm *gemm,
                          const struct tandem_gemm *packed,

@@ -22,7 +22,7 @@ struct split_k {
  * if necessary (operand_packing.h). */
 bool gemm_kernel_supports(const struct tandem_gemm *gemm,
                           enum gemm_kernel_id kernel);
-/* Returns true if `kernel` is SIMT and reads single elements of a or b. */
+/* Returns true if `kernel` is a SIMT kernel that reads a or b without vec4. */
 bool gemm_kernel_reads_scalars(const struct tandem_gemm *gemm,
                                enum gemm_kernel_id kernel);
 /* How a kernel divides a GEMM among work-groups. */
@@ -41,8 +41,8 @@ struct gemm_tiling gemm_kernel_tiling(const struct tandem_gemm *gemm,
 bool operand_is_aligned(const struct tandem_gemm *gemm,
                         enum operand_id operand);
 
-/* Plans a non-empty GEMM that the kernel supports.  `packed` is NULL or holds
- * packed copies of a and b, with NULL for an operand without a copy. */
+/* Plans a non-empty GEMM that the kernel supports.  If `packed` is not NULL,
+ * packed[i] is a packed copy of operand i, or NULL if there is no copy. */
 void plan_gemm(struct launch_plan *plan, const struct tandem_gemm *gemm,
                enum gemm_kernel_id kernel, struct split_k split_k,
                const struct tandem_matrix *const *packed, uint32_t group_log2);

@@ -86,7 +86,7 @@ static uint64_t key_of(const struct tandem_gemm *gemm,
                        const struct gemv_operands *operands,
                        enum gemm_kernel_id kernel)
 {
-    /* The leading dimension does not matter for a single vector. */
+    /* If there is a single vector, its leading dimension does not matter. */
     struct gemm_operand vectors = operands->vectors;
     struct tandem_matrix single = *vectors.matrix;
     single.ld = 0;
@@ -115,9 +115,9 @@ static bool has_totals(const struct tandem_gemm *gemm,
              operand_is_vec4(gemm, operands->matrix)));
 }
 
-/* Returns the number of splits of k that limits rounding errors: 1 for a kernel
- * with totals, otherwise enough for sums of PARTIAL_TERMS terms, up to
- * MAX_SPLIT_K. */
+/* Returns how many splits of k are needed to limit rounding errors.  A kernel
+ * with totals needs 1.  Without totals, no sum should have more than
+ * PARTIAL_TERMS terms, but the result is at most MAX_SPLIT_K. */
 static uint32_t min_splits(const struct tandem_gemm *gemm,
                            const struct gemv_operands *operands)
 {
@@ -136,7 +136,7 @@ void plan_gemv(struct launch_plan *plan, const struct tandem_gemm *gemm,
     struct gemm_params params;
     gemm_params_fill(&params, gemm, tiling.k_tile,
                      max_u32(splits, min_splits(gemm, &operands)));
-    /* For the kernel, the matrix is operand a. */
+    /* The kernel expects the matrix as operand a. */
     gemm_params_set_operands(&params, operands.matrix.matrix,
                              operands.vectors.matrix, gemm->dtype);
     gemm_params_set_tiles(&params, operands.row_tiles, operands.vector_tiles,

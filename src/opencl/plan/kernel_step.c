@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fills the struct kernel_step: buffers, sizes, element types and axes. */
+/* Fills a struct kernel_step: its buffers, sizes, element types and axes. */
 #include "opencl/plan/kernel_step.h"
 
 #include <string.h>
 
 #include "opencl/objects.h"
 
-/* Sets m and s so that n / d = (mulhi(n, m) + n) >> s for n < 2^31: s =
- * ceil(log2 d), m = floor(2^32 (2^s - d) / d) + 1 (Granlund and Montgomery,
- * "Division by invariant integers using multiplication"). */
+/* For a divisor d, sets the multiplier m and the shift s so that n / d =
+ * (mulhi(n, m) + n) >> s for n < 2^31 (Granlund and Montgomery, "Division by
+ * invariant integers using multiplication"). */
 static void divider_fill(uint64_t divisor, uint32_t *multiplier,
                          uint32_t *shift)
 {

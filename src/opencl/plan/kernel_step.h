@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Functions for planners that fill a struct kernel_step and describe tensors
+/* Functions with which planners fill a struct kernel_step, and describe tensors
  * and axes to kernels.  Pure functions that any thread may call. */
 #ifndef TANDEM_OPENCL_PLAN_KERNEL_STEP_H
 #define TANDEM_OPENCL_PLAN_KERNEL_STEP_H
@@ -8,32 +8,32 @@
 
 /* Largest element count or offset for which kernels use 32-bit indices. */
 #define MAX_32BIT_INDEX INT32_MAX
-/* Log2 of the smallest work-group for which kernels with large tiles are used.
- * Devices with smaller work-groups also have little local memory. */
+/* Log2 of the minimum work-group size for kernels with large tiles.  Devices
+ * with smaller work-groups also have little local memory. */
 #define LARGE_GROUP_LOG2 6u
 
-/* Lengths of axes, with constants for fast division by them.  The innermost
- * axis is first. cl/common/indexing.cl has the same struct. */
+/* Lengths of axes, with constants for fast division by each length.  The
+ * innermost axis is first.  cl/common/indexing.cl has the same struct. */
 struct fast_divmod {
     uint64_t extent[TANDEM_MAX_RANK];
     uint32_t multiplier[TANDEM_MAX_RANK];
     uint32_t shift[TANDEM_MAX_RANK];
 };
-/* Describes the axes of the space and returns their number. */
+/* Sets `out` to the axes of the space and returns the number of axes. */
 uint32_t fast_divmod_fill(struct fast_divmod *out,
                           const struct iteration_space *space);
 /* Copies the strides of one operand, starting with the innermost axis. */
 void strides_fill(int64_t *out, const struct iteration_space *space,
                   uint32_t operand);
 
-/* Adds a step to the plan, with a copy of the `param_bytes` bytes at `params`
- * as parameters.  If `params` is NULL, the parameters are zero. */
+/* Adds a step to the plan and copies its `param_bytes` bytes of parameters from
+ * `params`.  If `params` is NULL, the parameters are zero. */
 struct kernel_step *plan_add_step(struct launch_plan *plan, uint64_t key,
                                   const void *params, uint32_t param_bytes);
 void step_add_buffer(struct kernel_step *step, struct tandem_buffer *buffer,
                      bool written);
-/* Adds the buffers of the first output and of all inputs.  If an input is NULL
- * (a scalar), adds the output's buffer, which the kernel does not read. */
+/* Adds the buffers of the first output and of all inputs.  For an input that is
+ * NULL (a scalar), adds the output's buffer, which the kernel does not read. */
 void step_add_operands(struct kernel_step *step,
                        const struct op_request *request);
 /* Sets the number of work-groups to the minimum for `items` work-items. */
@@ -48,32 +48,32 @@ static inline uint64_t element_offset(const struct tandem_tensor_desc *tensor)
 {
     return tensor->byte_offset / TANDEM_DTYPE_BYTES(tensor->dtype);
 }
-/* Returns the number of elements between a 64-byte boundary and the buffer. */
+/* Returns the number of elements from a 64-byte boundary to the buffer. */
 uint32_t misalignment_elements(const struct tandem_tensor_desc *tensor);
 /* Returns true if an aligned vec4 load can read the tensor's first elements. */
 bool tensor_is_vec4_aligned(const struct tandem_tensor_desc *tensor);
-/* Returns true if aligned vec4 can read all rows of the operand, if `outer` has
- * the axes that number the rows, and the length of a row is a multiple of four.
- */
+/* Returns true if aligned vec4 loads can read all rows of the operand, provided
+ * that the row length is a multiple of four.  `outer` has the axes that number
+ * the rows. */
 bool rows_are_vec4_aligned(const struct iteration_space *outer,
                            uint32_t operand,
                            const struct tandem_tensor_desc *tensor);
-/* Returns true if aligned vec4 can access the operand along `axis`, provided
- * that the length of this axis is a multiple of four. */
+/* Returns true if aligned vec4 loads and stores can access the operand along
+ * `axis`, provided that the length of this axis is a multiple of four. */
 bool axis_is_vec4(const struct iteration_space *space, uint32_t operand,
                   uint32_t axis, const struct tandem_tensor_desc *tensor);
 
-/* Return the enum kernel_type of a dtype, or of the unsigned integer type of
- * the same size. */
+/* The first function returns the enum kernel_type of a dtype, the second that
+ * of the unsigned integer type with the same size. */
 uint32_t kernel_type_of(uint32_t dtype);
 uint32_t kernel_bits_type(uint32_t dtype);
 
-/* Tile of cl/transpose.cl: the values of its macros BLOCK and VECTOR_ELEMENTS,
- * then the alignment of stores and the sides of the tile in elements. */
+/* Tile of cl/transpose.cl.  `block` is the value of its macro BLOCK, `per` that
+ * of VECTOR_ELEMENTS.  The other members are in elements. */
 struct transpose_tile {
     uint32_t block, per, store_alignment, columns, rows;
 };
-/* Returns the transpose tile for `type`, which is from kernel_bits_type. */
+/* Returns the transpose tile for `type`, which kernel_bits_type() returned. */
 struct transpose_tile transpose_tile(uint32_t type, bool vec4);
 
 /* Returns true if the number of elements exceeds MAX_32BIT_INDEX. */

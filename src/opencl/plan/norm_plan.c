@@ -4,8 +4,9 @@
 #include "opencl/device/device_enumeration.h"
 #include "opencl/plan/row_mapping.h"
 
-/* Log2 of how many vec4 of a row a work-item keeps in the 255 registers of
- * NVIDIA GPUs.  Norm kernels need more registers than softmax. */
+/* Log2 of the maximum number of vec4 of a row that a work-item keeps in
+ * registers on NVIDIA GPUs.  Norm kernels need more registers than softmax
+ * kernels. */
 #define NVIDIA_MAX_VEC4_LOG2 4
 
 /* Parameters of cl/norm.cl.  `outer` has the axes that number the rows,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Selects GEMM operands to pack, and plans cl/gemm/pad_operands.cl. */
+/* Selects the GEMM operands to pack, and plans cl/gemm/pad_operands.cl. */
 #include "opencl/plan/operand_packing.h"
 
 #include "opencl/plan/gemm_params.h"
@@ -13,7 +13,7 @@ struct pad_params {
         lines[OPERAND_COUNT], batches[OPERAND_COUNT];
 };
 
-/* An operand in memory: lines (rows or columns) of `length` elements. */
+/* An operand in memory, as lines (rows or columns) of `length` elements. */
 struct operand_lines {
     uint32_t lines, length, vectors_per_line, batches;
 };
@@ -56,7 +56,7 @@ uint32_t gemm_packed_operands(const struct tandem_gemm *gemm,
 bool packing_fits_32bit_index(const struct tandem_gemm *gemm,
                               enum gemm_kernel_id kernel)
 {
-    /* A double, because a product of three uint32_t may overflow. */
+    /* This is a double, because a product of three uint32_t can overflow. */
     double vectors = 0;
     uint32_t packed = gemm_packed_operands(gemm, kernel);
     for (enum operand_id id = OPERAND_A; id < OPERAND_COUNT; id++) {

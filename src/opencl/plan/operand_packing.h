@@ -9,18 +9,18 @@
 
 #include "opencl/plan/gemm_plan.h"
 
-/* Returns a mask of the operands that the kernel can only read packed. */
+/* Returns a mask of the operands that the kernel can read only when packed. */
 uint32_t gemm_packed_operands(const struct tandem_gemm *gemm,
                               enum gemm_kernel_id kernel);
 bool packing_fits_32bit_index(const struct tandem_gemm *gemm,
                               enum gemm_kernel_id kernel);
-/* Returns the number of bytes that packing reads and writes.  Sets
- * *out_launches to the number of packing kernels that are launched. */
+/* Returns the number of bytes that are read and written to pack `operands`.
+ * Sets *out_launches to the number of packing kernels to launch. */
 uint64_t packing_bytes(const struct tandem_gemm *gemm,
                        enum gemm_kernel_id kernel, uint32_t operands,
                        uint32_t *out_launches);
-/* Plans kernels that pack `operands` into the temporary buffer.  Replaces these
- * operands of `out_packed`, a copy of `gemm`, with the packed ones. */
+/* Plans kernels that pack `operands` into the temporary buffer.  `out_packed`
+ * is a copy of `gemm`, in which the packed copies replace these operands. */
 void plan_operand_packing(struct launch_plan *plan,
                           const struct tandem_gemm *gemm,
                           enum gemm_kernel_id kernel, uint32_t operands,

@@ -74,7 +74,7 @@ void plan_optimizer(struct launch_plan *plan, const struct op_request *request)
     struct iteration_space space;
     space_elementwise(&space, request->inputs, request->input_count,
                       request->outputs, request->output_count);
-    /* The kernel's struct has as many rows of strides as there are operands. */
+    /* In the kernel's struct, `strides` has one row for each operand. */
     uint32_t bytes =
         (uint32_t)(sizeof(struct optimizer_params) -
                    (7 - space.operands) * sizeof(int64_t[TANDEM_MAX_RANK]));

@@ -16,8 +16,8 @@ struct platform_device;
 #define MAX_STEP_BUFFERS 8u
 #define MAX_STEP_PARAM_BYTES 1024u
 #define MAX_PLAN_STEPS 5u
-/* Number of arrival counters per stream, in which a kernel counts its finished
- * work-groups.  They are uints that are 0 before and after every kernel. */
+/* Number of arrival counters per stream.  A kernel counts its finished
+ * work-groups in these uints, which are 0 before and after every kernel. */
 #define ARRIVAL_COUNTERS 1024u
 
 /* One step of a plan: a kernel launch or one clEnqueueCopyBuffer. */
@@ -29,8 +29,8 @@ struct kernel_step {
      * buffer i. */
     struct tandem_buffer *buffers[MAX_STEP_BUFFERS];
     uint32_t buffer_count, written;
-    /* Index in `buffers` of the kernel's argument for arrival counters.  The
-     * launch sets this buffer. 0 means that the kernel uses no counters. */
+    /* Index in `buffers` of the argument for arrival counters, or 0 if the
+     * kernel uses no counters.  The launch code sets this buffer. */
     uint32_t arrival_counters;
     uint32_t param_bytes;
     /* Offsets and size in bytes of a copy from buffers[1] to buffers[0]. */
@@ -52,9 +52,9 @@ struct op_request {
     const struct tandem_tensor_desc *const *inputs;
     const struct tandem_tensor_desc *const *outputs;
     uint32_t input_count, output_count;
-    /* True if a work-group sees what other work-groups of the same kernel have
-     * written.  OpenCL C 1.2 does not promise this.  NVIDIA GPUs have an
-     * instruction for it from compute capability 7.0 on. */
+    /* True if a work-group can read what other work-groups of the same kernel
+     * have written.  OpenCL C 1.2 does not guarantee this.  NVIDIA GPUs have an
+     * instruction for it if their compute capability is 7.0 or higher. */
     bool has_device_scope_visibility;
 };
 
@@ -62,7 +62,7 @@ struct op_request {
 enum tandem_status launch_plan_make(struct launch_plan *plan,
                                     const struct op_request *request);
 
-/* Plans a call of an operator whose outputs have elements. */
+/* Plans a call of an operator whose outputs are not empty. */
 typedef void plan_fn(struct launch_plan *plan,
                      const struct op_request *request);
 plan_fn plan_elementwise, plan_optimizer, plan_copy, plan_gather, plan_reduce,

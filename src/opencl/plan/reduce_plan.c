@@ -3,32 +3,33 @@
 #include "opencl/device/device_enumeration.h"
 #include "opencl/plan/kernel_step.h"
 
-/* If a row is split, each work-item reads at least this many elements. */
+/* Minimum number of elements that each work-item reads if a row is split. */
 #define MIN_SPLIT_LANE_ELEMENTS 32u
 #define MAX_SPLITS 4096u
 /* Log2 of the elements that a lane (a work-item) reads per loop iteration. */
 #define ITERATION_LOG2 4u
-/* For reductions that combine the results of lanes slowly: log2 of the elements
- * per lane in a long row, and log2 of the minimum number of lanes per row. */
+/* If the results of two lanes are slow to combine: log2 of the elements per
+ * lane in a long row, and log2 of the minimum number of lanes per row. */
 #define SLOW_LANE_ELEMENTS_LOG2 6u
 #define MIN_SLOW_LANES_LOG2 3u
 /* Log2 of the minimum number of lanes per row for log-sum-exp, which computes
  * several exponentials to combine the results of two lanes. */
 #define MIN_EXP_LANES_LOG2 1u
 /* Number of work-groups per compute unit that keeps a GPU busy until the kernel
- * ends.  Reductions of columns need fewer, because a group has many columns. */
+ * ends.  Columns need fewer groups, because each group has many columns. */
 #define ROW_GROUPS 32u
 #define COLUMN_GROUPS 16u
-/* Log2 of the number of neighbouring outputs per work-group if rows are
- * strided.  Rows of LONG_COLUMN_ELEMENTS or more elements get one lane each if
+/* Log2 of the minimum number of neighbouring outputs that a work-group computes
+ * if rows are strided.  If strided rows have LONG_COLUMN_ELEMENTS or more
+ * elements, a work-group computes one output per work-item.  It does so only if
  * the results of two lanes are fast to combine. */
 #define INTERLEAVED_OUTPUTS_LOG2 5u
 #define LONG_COLUMN_ELEMENTS 4096u
 /* Maximum number of splits per lane that the last work-group combines.  The
- * rest of the device is idle meanwhile. */
+ * number is small, because the other compute units are idle meanwhile. */
 #define MAX_LAST_GROUP_SPLITS 16u
-/* From this number of outputs on, few lanes per output keep a device busy.  The
- * kernel that combines splits then interleaves the lanes of the outputs. */
+/* With at least this number of outputs, a few lanes per output keep a device
+ * busy.  Lanes of different outputs are then interleaved to combine splits. */
 #define MIN_INTERLEAVED_OUTPUTS 4096u
 
 /* Parameters of cl/reduce.cl.  `outer` describes the axes of the outputs,
@@ -68,7 +69,7 @@ static uint32_t split_result_bytes(uint32_t op)
                : 8;
 }
 
-/* Returns true if few instructions combine the results of two lanes. */
+/* Returns true if combining the results of two lanes takes few instructions. */
 static bool combines_fast(uint32_t op)
 {
     return op != TANDEM_OP_ARGMAX && op != TANDEM_OP_ARGMIN &&
@@ -225,7 +226,7 @@ void plan_reduce(struct launch_plan *plan, const struct op_request *request)
     struct reduce_params *out = (struct reduce_params *)step->params;
     params_fill(out, &by, request);
     step->groups = out->output_groups * out->splits;
-    /* If rows are not split, no buffer of split results is needed. */
+    /* The second buffer is for split results.  Unsplit rows do not use it. */
     step_add_buffer(step, request->outputs[0]->buffer, true);
     step_add_buffer(step, request->outputs[0]->buffer, true);
     step_add_buffer(step, request->inputs[0]->buffer, false);

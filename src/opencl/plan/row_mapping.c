@@ -4,13 +4,13 @@
 
 #include "opencl/device/device_enumeration.h"
 
-/* Log2 of how many vec4 of a row a work-item keeps in registers or in local
- * memory.  More work-items share a longer row. */
+/* Log2 of the number of vec4 of a row that a work-item keeps in registers and
+ * in local memory, respectively.  More work-items share a longer row. */
 #define LANE_VEC4_LOG2 3u
 #define LOCAL_MEMORY_LANE_VEC4_LOG2 2u
-/* Log2 of the work-group size for rows of up to LONG_ROW_ELEMENTS elements.
- * Rows of up to half that length use half that size.  For such rows, more
- * work-items with fewer registers each are faster. */
+/* Log2 of the work-group size for long rows, which have up to LONG_ROW_ELEMENTS
+ * elements.  Rows with at most half as many elements use half the size.  In
+ * both cases, more work-items with fewer registers each are faster. */
 #define LONG_ROW_GROUP_LOG2 10u
 #define LONG_ROW_ELEMENTS 32768u
 /* Maximum number of vec4 per work-item that cl/common/row_access.cl supports
@@ -79,8 +79,8 @@ static void row_groups_fill(struct row_mapping *out, uint32_t group_log2)
 }
 
 /* Returns log2 of the number of lanes for a row of 2^vec4_log2 vec4.  Each lane
- * has 2^lane_vec4_log2 vec4.  Short rows have 2^min_lanes_log2 lanes, or fewer,
- * so that each lane has a vec4. */
+ * has 2^lane_vec4_log2 vec4.  Short rows have 2^min_lanes_log2 lanes.  Very
+ * short rows have fewer lanes, so that each lane has at least one vec4. */
 static uint32_t lanes_for_vec4(uint32_t vec4_log2, uint32_t min_lanes_log2,
                                uint32_t lane_vec4_log2)
 {
@@ -92,15 +92,15 @@ static uint32_t lanes_for_vec4(uint32_t vec4_log2, uint32_t min_lanes_log2,
 
 uint32_t row_local_memory_lanes_log2(uint64_t count)
 {
-    /* If the row length is a multiple of four, at least eight lanes per row
-     * avoid bank conflicts in local memory. */
+    /* If the row length is a multiple of four, fewer than eight lanes per row
+     * would cause bank conflicts in local memory. */
     return lanes_for_vec4(log2_ceil(div_ceil(count, 4)),
                           count % 4 == 0 ? SECTOR_ELEMENTS_LOG2 : 0,
                           LOCAL_MEMORY_LANE_VEC4_LOG2);
 }
 
-/* Returns the number of elements read per row.  With ROW_ACCESS_SECTOR_ALIGNED,
- * it includes elements of the previous row in the first memory sector. */
+/* Returns the maximum number of elements read per row.
+ * ROW_ACCESS_SECTOR_ALIGNED can also read elements in front of the row. */
 static uint64_t accessed_elements(const struct row_mapping *rows,
                                   enum row_access access)
 {
@@ -108,8 +108,8 @@ static uint64_t accessed_elements(const struct row_mapping *rows,
            (access == ROW_ACCESS_SECTOR_ALIGNED ? SECTOR_ELEMENTS - 1u : 0u);
 }
 
-/* Returns log2 of the smallest number of lanes with which each lane keeps at
- * most SECTOR_ALIGNED_LANE_ELEMENTS elements. */
+/* Returns log2 of the number of lanes per row.  A lane keeps at most
+ * SECTOR_ALIGNED_LANE_ELEMENTS elements, unless this takes too many lanes. */
 static uint32_t sector_aligned_lanes_log2(uint64_t elements,
                                           uint32_t max_lanes_log2)
 {
@@ -136,8 +136,8 @@ static uint32_t preferred_lanes_log2(const struct row_mapping *rows,
                           LANE_VEC4_LOG2);
 }
 
-/* Divides rows among work-items that keep them in registers.  Returns false if
- * the rows do not fit or would occupy too few work-groups. */
+/* Divides rows among work-items that keep the rows in registers.  Returns false
+ * if the rows do not fit or would occupy too few work-groups. */
 static bool
 divide_register_resident(struct row_mapping *out, enum row_access access,
                          uint32_t max_lanes_log2, int32_t max_vec4_log2,

@@ -25,28 +25,28 @@ enum row_access {
     ROW_ACCESS_SECTOR_ALIGNED = 4
 };
 
-/* Log2 of the elements of a memory sector, as in cl/common/row_access.cl.  The
- * same number of lanes, with a vec4 each, reads a whole cache line. */
+/* Log2 of the elements of a memory sector, as in cl/common/row_access.cl.  If
+ * SECTOR_ELEMENTS lanes read a vec4 each, they read a whole cache line. */
 #define SECTOR_ELEMENTS_LOG2 3u
 #define SECTOR_ELEMENTS (1 << SECTOR_ELEMENTS_LOG2)
 /* With ROW_ACCESS_SECTOR_ALIGNED: number of elements that a work-item keeps.
- * Longer rows are shared by more work-items. */
+ * More work-items share a longer row. */
 #define SECTOR_ALIGNED_LANE_ELEMENTS 20
 /* Unaligned rows with fewer elements than this can use local memory. */
 #define LOCAL_MEMORY_ROW_LIMIT 48
-/* Log2 of the minimum number of groups of four rows that a work-group reads
- * with ROW_ACCESS_VEC4_COLUMNS. */
+/* With ROW_ACCESS_VEC4_COLUMNS, a vec4 has elements of four rows.  Log2 of the
+ * minimum number of such sets of four rows per work-group. */
 #define MIN_VEC4_COLUMNS_LOG2 3u
-/* Argument max_vec4_log2 of row_mapping_divide if registers are few. */
+/* Argument max_vec4_log2 of row_mapping_divide() if registers are few. */
 #define MAX_ROW_VEC4_LOG2 3
 
 /* Divides out->rows rows of out->count elements among work-items.  At most
- * 2^max_lanes_log2 work-items share a row.  Each keeps at most 2^max_vec4_log2
- * vec4 in registers, or none if max_vec4_log2 is negative.  Returns true if the
- * rows fit in registers.  Otherwise splits each row and returns false.  Adds
- * the bits for the access, registers and lanes to the variant key.
- * ROW_ACCESS_LOCAL_MEMORY becomes ROW_ACCESS_STRIDED if the rows do not fit.
- * ROW_ACCESS_VEC4_COLUMNS does not support splits. */
+ * 2^max_lanes_log2 work-items share a row.  A work-item keeps at most
+ * 2^max_vec4_log2 vec4 in registers, or none if max_vec4_log2 is negative.
+ * Returns true if the rows fit in registers.  Otherwise splits each row and
+ * returns false.  Adds the bits for the access, registers and lanes to the
+ * variant key.  ROW_ACCESS_LOCAL_MEMORY becomes ROW_ACCESS_STRIDED if the rows
+ * do not fit.  ROW_ACCESS_VEC4_COLUMNS does not support splits. */
 bool row_mapping_divide(struct row_mapping *out, enum row_access access,
                         uint32_t max_lanes_log2, int32_t max_vec4_log2,
                         const struct op_request *request, uint64_t *key);
@@ -57,9 +57,9 @@ struct row_kernels {
     enum kernel_id partial_pass, final_pass;
     uint32_t partial_floats; /* f32 values per split of a row */
 };
-/* Plans the single pass if the rows are register resident, otherwise the
- * partial and the final pass.  `params` has `bytes` bytes and starts with a
- * struct row_mapping. */
+/* Plans the single pass if `register_resident` is set, otherwise the partial
+ * pass and the final pass.  `params` has `bytes` bytes and starts with a struct
+ * row_mapping. */
 void plan_row_kernels(struct launch_plan *plan,
                       const struct op_request *request,
                       const struct row_kernels *kernels, uint64_t key,
@@ -71,8 +71,8 @@ uint32_t row_local_memory_lanes_log2(uint64_t count);
  * the rows are long. */
 uint32_t row_mapping_group_log2(const struct row_mapping *rows,
                                 const struct op_request *request);
-/* Returns how many elements each buffer starts after a vec4 boundary: input in
- * bits 0 and 1, output in bits 2 and 3. */
+/* Returns the number of elements from a vec4 boundary to each buffer: for the
+ * input in bits 0 and 1, for the output in bits 2 and 3. */
 uint32_t rows_misalignments(const struct tandem_tensor_desc *input,
                             const struct tandem_tensor_desc *output);
 /* Returns how to access contiguous rows that are not aligned to vec4.  In

@@ -6,14 +6,14 @@
 #include "opencl/device/device_enumeration.h"
 #include "opencl/plan/row_mapping.h"
 
-/* Log2 of the number of rows that a work-group has if lanes are interleaved,
- * that is, if neighbouring work-items belong to different rows. */
+/* Log2 of the number of rows that a work-group processes if lanes are
+ * interleaved, that is, if neighbouring work-items belong to different rows. */
 #define INTERLEAVED_ROWS_LOG2 5u
-/* Columns of up to this number of elements need few registers.  A work-group
- * then processes twice as many columns. */
+/* Columns with at most this number of elements need few registers.  A
+ * work-group then processes twice as many columns as otherwise. */
 #define SHORT_COLUMN_ELEMENTS 256u
-/* Log2 of how many vec4 of a row a work-item keeps on NVIDIA GPUs, which have
- * 255 registers per work-item. */
+/* Log2 of the maximum number of vec4 of a row that a work-item keeps in
+ * registers on NVIDIA GPUs, which have 255 registers per work-item. */
 #define NVIDIA_MAX_VEC4_LOG2 5
 /* Largest scale of a loss gradient at which rounding errors of subnormal
  * probabilities stay within the tolerance. */
@@ -108,7 +108,8 @@ static void params_fill(struct softmax_params *out,
     }
 }
 
-/* Sets the number and strides of rows, or of groups of four rows with vec4. */
+/* Sets the number and the strides of the rows.  With ROW_ACCESS_VEC4_COLUMNS,
+ * four neighbouring rows count as one. */
 static void outer_fill(struct softmax_params *out,
                        const struct iteration_space *outer,
                        enum row_access access)
@@ -122,9 +123,9 @@ static void outer_fill(struct softmax_params *out,
     strides_fill(out->in_strides, &rows, 1);
 }
 
-/* Divides the rows among work-items.  Returns true if rows fit in registers.
- * Otherwise splits the rows, which ROW_ACCESS_STRIDED then accesses instead of
- * ROW_ACCESS_VEC4_COLUMNS.  Adds bits to the variant key. */
+/* Divides the rows among work-items and returns true if they fit in registers.
+ * Otherwise splits them.  If rows do not fit with ROW_ACCESS_VEC4_COLUMNS, uses
+ * ROW_ACCESS_STRIDED instead.  Adds bits to the variant key. */
 static bool rows_divide(struct softmax_params *out,
                         const struct iteration_space *outer,
                         const struct op_request *request,

@@ -19,17 +19,18 @@ struct pack_params {
     uint32_t k, k_tiles, k_ranges, k_per_range;
     uint32_t rows_per_group;
 };
-/* Maximum number of elements in the registers of a work-group, and of rows per
- * work-group, for the kernel that packs in a single pass. */
+/* Limits of the kernel that packs in a single pass: the number of elements in
+ * the registers of a work-group, and the number of rows per work-group. */
 #define GROUP_ELEMENTS (64u << PACK_GROUP_LOG2)
 #define MAX_GROUP_ROWS 64u
-/* The kernel that finds row maxima divides k into ranges of up to
- * MIN_K_PER_RANGE elements, or into MAX_K_RANGES longer ranges. */
+/* The kernel that finds row maxima divides k into ranges.  A range has up to
+ * MIN_K_PER_RANGE elements, or more if there are already MAX_K_RANGES
+ * ranges. */
 #define MIN_K_PER_RANGE 256
 #define MAX_K_RANGES 16
 /* Limit of k, so that offsets in a block of packed rows fit in 32 bits. */
 #define MAX_K (1 << 22)
-/* Same values as in cl/nvidia/gemm_wgmma.cl and cl/nvidia/tensor_map.cl. */
+/* cl/nvidia/gemm_wgmma.cl and cl/nvidia/tensor_map.cl have the same values. */
 #define MAX_WGMMA_GROUPS 512u
 #define TENSOR_MAP_BYTES 128u
 #define MAX_TENSOR_MAP_STRIDE (INT64_C(1) << 36) /* in bytes */
@@ -115,8 +116,8 @@ static struct source source_of(const struct tandem_gemm *gemm,
     uint64_t tile_rows = div_ceil((uint64_t)out.operand.rows, tile) * tile;
     out.blocks = (uint32_t)div_ceil(tile_rows, PACKED_ROWS);
     /* wgmma instructions read MN-major operands only if elements have 16 bits.
-     * TF32 operands are read through tensor maps, which can always store the
-     * distance between rows or columns, but not between all batches. */
+     * TF32 operands are read through tensor maps, in which strides between rows
+     * or columns always fit, but large strides between batches do not. */
     bool fits_tensor_map =
         gemm->batch == 1 ||
         matrix->batch_stride <
@@ -149,7 +150,7 @@ static uint64_t k_tiles_of(const struct tandem_gemm *gemm,
 }
 
 /* Returns the rows per work-group of the kernel that packs in a single pass and
- * keeps whole rows in registers.  Returns 0 if rows are too long for it. */
+ * keeps whole rows in registers.  Returns 0 if the rows are too long. */
 static uint32_t single_pass_rows(const struct tandem_gemm *gemm,
                                  enum gemm_kernel_id kernel)
 {
@@ -179,8 +180,9 @@ uint64_t tensor_core_packing_bytes(const struct tandem_gemm *gemm,
     enum mma_format format = gemm_configs[kernel].mma_format;
     bool two_passes =
         format == MMA_FP16X3 && single_pass_rows(gemm, kernel) == 0;
-    /* Number of bytes that packing reads and writes per two packed bytes.  Two
-     * passes read the operand twice. 3xTF32 doubles the size of elements. */
+    /* Number of bytes read and written to pack an operand, per two packed
+     * bytes.  Two passes read it twice.  3xTF32 doubles the size of
+     * elements. */
     uint32_t factor = two_passes ? 6 : format == MMA_3XTF32 ? 3 : 4;
     uint64_t bytes = 0;
     for (enum operand_id id = OPERAND_A; id < OPERAND_COUNT; id++) {
@@ -202,7 +204,7 @@ uint64_t packing_layout_id(const struct tandem_gemm *gemm,
            ((uint64_t)source_of(gemm, kernel, id).blocks << 8);
 }
 
-/* Adds operand i to the parameters.  Sets *out_matrix to the packed copy. */
+/* Adds operand i to the parameters.  Sets *out_matrix to its packed copy. */
 static void pack_params_add(struct launch_plan *plan, struct pack_params *out,
                             uint32_t i, const struct source *source,
                             const struct tandem_gemm *gemm, bool has_scales,

@@ -26,8 +26,8 @@ enum packed_format tensor_core_format(const struct tandem_gemm *gemm,
 /* Returns true if the kernel supports the dtypes, flags and k of the GEMM. */
 bool tensor_core_supports(const struct tandem_gemm *gemm,
                           enum gemm_kernel_id kernel);
-/* Returns six bits with the flags and operand layouts of the GEMM on which the
- * choice between tensor-core kernels depends. */
+/* Returns six bits that hold the flags and the operand layouts of the GEMM.
+ * The choice between tensor-core kernels depends on them. */
 uint32_t tensor_core_key_flags(const struct tandem_gemm *gemm);
 /* Returns the kernel's variant key, without bits for the activation. */
 uint64_t tensor_core_variant_key(const struct tandem_gemm *gemm,
@@ -36,8 +36,8 @@ uint64_t tensor_core_variant_key(const struct tandem_gemm *gemm,
  * work-groups, or 0 if the kernel reads no operand through tensor maps. */
 uint64_t tensor_map_bytes(uint64_t key, uint64_t groups);
 
-/* Returns a number for the layout of the packed operand.  Operands with equal
- * sizes and equal numbers have the same layout. */
+/* If two operands have the same sizes, and this function returns the same
+ * number for both, their packed copies have the same layout. */
 uint64_t packing_layout_id(const struct tandem_gemm *gemm,
                            enum gemm_kernel_id kernel, enum operand_id id);
 

@@ -124,15 +124,15 @@ VARIANT_KEY_BITS(variant_key_row_access, 42)
 VARIANT_KEY_BITS(variant_key_count, 45)
 VARIANT_KEY_BITS(variant_key_lanes, 51)
 VARIANT_KEY_BITS(variant_key_format, 52)
-/* a_layout and b_layout are from enum operand_layout, or 1 for MN-major. */
+/* a_layout and b_layout are values of enum operand_layout or is_mn_major. */
 static inline uint64_t variant_key_gemm(uint32_t kernel, uint32_t a_layout,
                                         uint32_t b_layout, bool vec4)
 {
     return (uint64_t)kernel << 42 | (uint64_t)a_layout << 47 |
            (uint64_t)b_layout << 49 | variant_key_vec4(vec4);
 }
-/* Returns true if the kernel determines its work-group size, independently of
- * the size that is best for the device. */
+/* Returns true if the kernel has a fixed work-group size, which does not depend
+ * on the device. */
 static inline bool variant_key_has_fixed_group_size(uint64_t key)
 {
     uint32_t kernel = KEY_KERNEL(key);
