@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Conversions of the 16-bit formats f16 and bf16 from and to f32. Kernels hold
+/* Conversions between f32 and the 16-bit formats f16 and bf16. Kernels hold
  * 16-bit values as ushort. The same macros exist for f32 itself. */
 #ifndef TANDEM_FLOAT16_CL
 #define TANDEM_FLOAT16_CL

@@ -5,12 +5,11 @@
  * All tested compilers correctly compile kernels that follow these rules:
  * - The parameters of a kernel are one struct, passed by value, without padding
  *   at its end, which rusticl would ignore. Its arrays have one dimension.
- * - A work-item never indexes an array of this struct or a private array with
- *   its own ID, because llvmpipe then reads another element or crashes.
+ * - A work-item's ID is never the index of an array in this struct or of a
+ *   private array, because llvmpipe then reads another element or crashes.
  * - An int converted to long is not compared with a constant, because rusticl
  *   folds this comparison incorrectly. rusticl compiles clamp, max and unsigned
- *   comparisons correctly.
- */
+ *   comparisons correctly. */
 #ifndef TANDEM_INDEXING_CL
 #define TANDEM_INDEXING_CL
 

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Functions of one or two floats that need fewer instructions than those of the
- * OpenCL library. Results are within 5 ULP, those of pow within 11 ULP. Each
- * function uses one formula for all x, because neighbouring work-items rarely
- * take the same branch. If NAME_needs_slow_path(x) is true, x is one of the few
- * inputs that need another formula, and the caller uses the library function
- * instead of NAME_fast(x).
+ * OpenCL library. Results are within 5 ULP, and those of pow within 11 ULP.
+ * Each function uses one formula for all x, because neighbouring work-items
+ * rarely take the same branch. If NAME_needs_slow_path(x) is true, x is one of
+ * the few inputs that need another formula, and the caller uses the library
+ * function instead of NAME_fast(x).
  *
- * The coefficients of the polynomials C, P, Q and S minimize the relative error
- * (Remez exchange with 40 digits) and are rounded to floats, unless a comment
- * says otherwise. If a constant is the sum of two or three floats, all but the
- * last are rounded down, so that -0 gives -0. */
+ * Comments call polynomials C, P, Q and S. Their coefficients minimize the
+ * relative error (Remez exchange with 40 digits) and are rounded to floats,
+ * unless a comment says otherwise. If a constant is the sum of two or three
+ * floats, all but the last are rounded down, so that -0 gives -0. */
 #ifndef TANDEM_MATH_CL
 #define TANDEM_MATH_CL
 
@@ -218,8 +218,8 @@ static inline float4 pow_simple(float4 a, float b)
 }
 
 /* Returns a^b. With |a| = 2^e * m and m from 1/sqrt(2) to sqrt(2), |a|^b is
- * 2^(b * (e + log2 m)). log2 m is 2 / ln 2 * (s + s^3 / 3 + ...) with
- * s = (m - 1) / (m + 1), computed as a sum of two floats. */
+ * 2^(b * (e + log2 m)). The sum of two floats represents log2 m, which is
+ * 2 / ln 2 * (s + s^3 / 3 + ...) with s = (m - 1) / (m + 1). */
 static inline float pow_fast(float a, float b)
 {
     int i = as_int(fabs(a));

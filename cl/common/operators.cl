@@ -36,7 +36,7 @@ static inline float normal_cdf_negative(float a)
     return FAST_EXP2(fma(p, a, -1.0f));
 }
 
-/* Returns x * (cumulative standard normal distribution at x), 0 if x < -16. */
+/* Returns x times the standard normal CDF at x, or 0 if x < -16. */
 static inline float gelu_erf(float x)
 {
     float a = fmin(fabs(x), 16.0f);
@@ -50,8 +50,8 @@ static inline float gelu_tanh(float x)
     return x / (1.0f + exp(-2.0f * u));
 }
 
-/* Evaluates e^x - 1 even if it is not needed: a branch would save nothing,
- * because neighbouring work-items rarely have x of the same sign. */
+/* Evaluates e^x - 1 even if x >= 0, which does not need it: a branch would save
+ * nothing, because neighbouring work-items rarely have x of the same sign. */
 static inline float elu(float x, float alpha)
 {
     float y = x < -20.0f ? -20.0f : x;

@@ -7,8 +7,9 @@
  * The including file defines these macros: IN_STEP and OUT_STEP are the strides
  * of the input and the output along a row. IDENTITY is the value of a missing
  * element. RESULT_SCALAR(x, j) is the result for element j, whose value is x.
- * RESULT_VEC4(x, j) is a vector of results: of four elements from j on, or of
- * element j of four rows with ROW_ACCESS_VEC4_COLUMNS. */
+ * RESULT_VEC4(x, j) is a vector of four results. With ROW_ACCESS_VEC4_COLUMNS,
+ * these are for element j of four rows. Otherwise, they are for four elements
+ * of one row, from element j on. */
 #ifndef TANDEM_ROW_ACCESS_CL
 #define TANDEM_ROW_ACCESS_CL
 
@@ -23,7 +24,7 @@
 #ifndef ROW_ACCESS
 #define ROW_ACCESS ROW_ACCESS_VEC4
 #endif
-/* Number of elements in a memory sector. A row has at least as many lanes. */
+/* Number of elements in a memory sector. A row has at least this many lanes. */
 #ifndef SECTOR_ELEMENTS
 #define SECTOR_ELEMENTS 8
 #endif
@@ -31,8 +32,9 @@
 #ifndef VECTORS_PER_ITEM
 #define VECTORS_PER_ITEM 1
 #endif
-/* Sizes for ROW_ACCESS_LOCAL_MEMORY: the length of a row, the number of vectors
- * that a work-item copies to local memory, and log2 of a row's lanes. */
+/* For ROW_ACCESS_LOCAL_MEMORY: the length of a row, and the number of vectors
+ * that a work-item copies to local memory. LANES_LOG2 is log2 of the lane
+ * count. */
 #ifndef ROW_ELEMENTS
 #define ROW_ELEMENTS 4
 #define STAGES_PER_ITEM 2
@@ -65,7 +67,7 @@
 
 /* The first members of a kernel's parameters. With ROW_ACCESS_VEC4_COLUMNS,
  * `rows` counts groups of four rows. Bits 0 and 1 of misalignments are the
- * number of elements from an aligned vector to offset 0 of the input. Bits 2
+ * number of elements from a vector boundary to offset 0 of the input. Bits 2
  * and 3 are the same number for the output. With ROW_ACCESS_SECTOR_ALIGNED,
  * misalignments is the number of elements from a sector boundary to offset 0 of
  * the output. */
@@ -134,10 +136,10 @@
 
 #define LOAD_VEC4(buffer, i) (*(__global const float4 *)((buffer) + (i)))
 #define VEC4_AT(buffer, i) (*(__global float4 *)((buffer) + (i)))
-/* F's results for the elements of vector x, the first of which is element j. */
+/* The vector of F's results for the elements j to j + 3, whose values are x. */
 #define VEC4_OF(F, x, j)                                                       \
     (float4)(F(x.s0, (j)), F(x.s1, (j) + 1), F(x.s2, (j) + 2), F(x.s3, (j) + 3))
-/* Element j of the work-item's row in the input, and in the output. */
+/* Element j of the work-item's row, in the input and in the output. */
 #if ROW_ACCESS == ROW_ACCESS_STRIDED
 #define IN_AT(j) in[from + (long)(j)*IN_STEP]
 #define OUT_AT(j) out[to + (long)(j)*OUT_STEP]
@@ -146,7 +148,7 @@
 #define OUT_AT(j) out[to + (j)]
 #endif
 
-/* Result of a reduction of one row, or one result for each of four rows. */
+/* Result of a reduction: one value for a row, or four values for four rows. */
 #if ROW_ACCESS == ROW_ACCESS_VEC4_COLUMNS
 typedef float4 row_value_t;
 #define VEC4_MAX(x) (x)
@@ -173,7 +175,7 @@ static inline row_value_t row_value_lanes_sum(row_value_t own,
 
 /* ---- loading and storing the elements in registers ---- */
 
-/* Index in its row of element c (0 to 3) of a work-item's vector k. */
+/* Index, in the row, of element c (0 to 3) of a work-item's vector k. */
 #if ROW_ACCESS == ROW_ACCESS_VEC4
 #define ELEMENT_INDEX(k, c) (((k)*at.lanes + at.lane) * 4u + c)
 #elif ROW_ACCESS == ROW_ACCESS_SECTOR_ALIGNED
@@ -188,7 +190,7 @@ static inline row_value_t row_value_lanes_sum(row_value_t own,
 #else
 #define ELEMENT_INDEX(k, c) ((4u * (k) + c) * at.lanes + at.lane)
 #endif
-/* True at compile time if element c of vector k is in a lane's part. */
+/* True if element c of vector k is in the lane's part; known when compiling. */
 #if ROW_ACCESS == ROW_ACCESS_LOCAL_MEMORY
 #define IN_LANE(k, c) (4u * (k) + c < LANE_ELEMENTS)
 #else
@@ -265,7 +267,7 @@ static inline float value_or_identity(float x, bool exists)
 
 /* Local memory holds consecutive rows, copied as aligned vectors. `own` points
  * to this work-item's row. The first row starts at element in_shift. The first
- * and the last vector may cover elements outside these rows. The first four
+ * and the last vector can cover elements outside these rows. The first four
  * work-items therefore copy these two vectors element by element. */
 #if ROW_ACCESS == ROW_ACCESS_LOCAL_MEMORY
 #define STAGE_DECLARE __local float4 staged[GROUP_SIZE * STAGES_PER_ITEM + 1];
