@@ -7,8 +7,8 @@
 
 #include "gemm/gemm_dtypes.cl"
 
-/* Without this attribute, Intel's compiler does not inline a function that
- * several kernels of a file use, and each call needs a stack. */
+/* Forces inlining. Otherwise, Intel's compiler does not inline a function that
+ * several kernels of a file use, and each call of it needs a stack. */
 #define INLINE __attribute__((always_inline)) static inline
 
 /* 1 if the operand is MN-major: contiguous along m or n. 0 if it is K-major,
@@ -18,16 +18,17 @@
 #define B_MN_MAJOR 1
 #endif
 
-/* Parameters of c = ACTIVATION(alpha * a * b + beta * c + bias), c row-major.
+/* Parameters. c = ACTIVATION(alpha * a * b + beta * c + bias) is row-major.
  *
  * Stream-K: one work-group computes each of the first unsplit_tiles tiles. For
  * the last split_tiles tiles, k is split into `splits` ranges, whose sums are
- * stored as partials (partial sums). The fixup kernels add up the partials. If
- * all tiles are split, the partials form matrices like c, otherwise tiles. */
+ * stored as partial sums (partials). Fixup kernels add up the partials. The
+ * partials are stored as matrices if all tiles are split, otherwise tile by
+ * tile. */
 struct gemm_params {
     ulong a_offset, b_offset, c_offset, bias_offset;
     ulong partial_offset, nonfinite_flags_offset;
-    ulong tensor_maps_offset; /* offset in uints, for gemm_wgmma.cl */
+    ulong tensor_maps_offset; /* in uints; only for gemm_wgmma.cl */
     ulong c_elements; /* number of elements of c: batch * m * n */
     long a_ld, b_ld, c_ld, a_batch, b_batch, c_batch;
     long bias_row, bias_column; /* strides of bias: 1, or 0 to broadcast bias */
@@ -35,12 +36,12 @@ struct gemm_params {
     uint tiles_m, tiles_n, splits, batch;
     float alpha, beta, slope;
     uint flags;
-    uint lanes_log2; /* log2 of work-items per sum in split_k_fixup_lanes */
+    uint lanes_log2; /* 2^lanes_log2 work-items add up one sum in fixups */
     uint unsplit_tiles, split_tiles;
     uint tile_m, tile_n; /* number of rows and columns of a tile */
     uint tiles;          /* number of tiles of a matrix: tiles_m * tiles_n */
-    /* Every promote_interval k_tiles, sums are added to f32 sums in global
-     * memory, at promoted_offset (flag PROMOTES_IN_MEMORY). */
+    /* gemm_mma.cl adds its sums to f32 totals at promoted_offset in memory
+     * every promote_interval k_tiles (flag PROMOTES_IN_MEMORY). */
     uint promote_interval, reserved;
     ulong promoted_offset;
 };
@@ -78,12 +79,12 @@ INLINE float epilogue(float sum, float old, float bias,
     return ACTIVATION(x + bias, p->slope, 0.0f);
 }
 
-/* Number of tile rows in a band. Work-groups of a band run at the same time and
- * read the same operands. */
+/* Number of rows of tiles in a band. Work-groups that compute tiles of a band
+ * run at the same time and read the same operands. */
 #define TILE_BAND 8u
 
-/* Returns the position (m, n, batch) of a tile. m and n count tiles. In a band
- * of tile rows, tiles are numbered column by column. */
+/* Returns the position (m, n, batch) of a tile, where m and n count tiles. The
+ * tiles in a band are numbered column by column. */
 INLINE uint4 tile_from_index(uint index, const struct gemm_params *p)
 {
     uint columns = max(p->tiles_n, 1u);
@@ -126,9 +127,9 @@ INLINE struct tile tile_assign(uint group, const struct gemm_params *p)
     return at;
 }
 
-/* Applies the epilogue to a sum and stores the result at c if `inside` is true.
- * Conditions that are equal in all work-items are tested first, because PoCL's
- * vectorizer otherwise stores elements beyond the edge of c. */
+/* If `inside` is true, applies the epilogue to a sum and stores the result at
+ * c. Conditions with the same value in all work-items are tested first.
+ * Otherwise, PoCL's vectorizer stores elements beyond the edge of c. */
 INLINE void epilogue_scalar_if(__global C_T *c, __global const C_T *bias,
                                bool inside, float sum,
                                const struct gemm_params *p)
@@ -186,8 +187,8 @@ INLINE void epilogue_vec4(__global C_T *c, __global const C_T *bias, uint batch,
     epilogue_vec4_if(c + C_OFFSET, bias + BIAS_OFFSET, true, sum, p);
 }
 
-/* Offset of an element in partials that are stored as matrices, and in those
- * that are stored tile by tile. */
+/* Offset of an element in the partials, for partials that are stored as
+ * matrices and for partials that are stored tile by tile. */
 #define MATRIX_PARTIAL_OFFSET(tile)                                            \
     (((ulong)(tile)->partial_plane * p->m + row) * p->n + column)
 #define TILE_PARTIAL_OFFSET                                                    \
@@ -200,7 +201,8 @@ INLINE uint columns_left(uint row, uint column, const struct gemm_params *p)
 }
 
 /* Applies the epilogue to four neighbouring sums of a row. Stores the results
- * that are inside c. epilogue_scalar_if explains the order of conditions. */
+ * that are inside c. Tests C_IS_VEC4, which is the same in all work-items,
+ * first; see epilogue_scalar_if. */
 INLINE void epilogue_clipped(__global C_T *c, __global const C_T *bias,
                              uint batch, uint row, uint column, float4 sum,
                              const struct gemm_params *p)
@@ -219,16 +221,16 @@ INLINE void epilogue_clipped(__global C_T *c, __global const C_T *bias,
 }
 
 #ifdef TILE_M
-/* Returns true if the sums of a tile are stored as vectors of four elements.
- * Otherwise neighbouring work-items store neighbouring elements. */
+/* Returns true if the sums of a tile are stored as vectors of four elements. If
+ * it returns false, neighbouring work-items store neighbouring elements. */
 INLINE bool tile_uses_vec4(const struct tile *tile, const struct gemm_params *p)
 {
     return (p->flags & C_IS_VEC4) != 0 ||
            (tile->is_split && p->unsplit_tiles > 0);
 }
 
-/* Stores the sums of four elements of a tile, from row y and column x on, in c
- * or in the partials. tile_uses_vec4 must be true. */
+/* Stores four neighbouring sums of a tile, the first one at row y and column x,
+ * in c or in the partials. tile_uses_vec4 must be true. */
 INLINE void tile_store_vec4(__global C_T *c, __global float *partial,
                             __global const C_T *bias, const struct tile *tile,
                             uint y, uint x, float4 sum,

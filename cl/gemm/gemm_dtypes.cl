@@ -15,9 +15,9 @@
 #define C_DTYPE f32
 #define AB_DTYPE f32
 #endif
-/* Maximal number of terms of a partial sum. A sum is split into partial sums,
- * because the rounding errors of a long f32 sum of terms with the same sign all
- * have the same direction. */
+/* Maximum number of terms of a partial sum. If all terms of a long f32 sum have
+ * the same sign, its rounding errors all have the same direction. Such a sum is
+ * therefore split into partial sums. */
 #define PARTIAL_TERMS 256
 #define C_T CAT(C_DTYPE, _t)
 #define C_T4 CAT(C_DTYPE, _t4)
@@ -30,7 +30,7 @@
 #define AB_TO_F32 CAT(AB_DTYPE, _to_f32)
 #define AB_TO_F32_VEC4 CAT(AB_DTYPE, _to_f32_vec4)
 
-/* Declares batch, row and column of element i. A matrix has plane elements. */
+/* Declares the position of element i. Each matrix has `plane` elements. */
 #if INDEX_64BIT
 #define ELEMENT_POSITION(i, elements, plane, columns)                          \
     ulong batch = (i) / (plane), rest_ = (i) - batch * (plane);                \

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* GEMM in plain OpenCL C. A work-group of 8 x 16 work-items computes a tile of
- * the result, and each work-item ITEM_M x ITEM_N elements of the tile. A k_tile
- * is the part of a and b for K_TILE steps of k. While one k_tile is multiplied
- * in local memory, the next one is loaded into registers. */
+ * the result. Each work-item computes ITEM_M x ITEM_N elements of the tile. A
+ * k_tile is the part of a and b for K_TILE steps of k. While one k_tile is
+ * multiplied in local memory, the next one is loaded into registers. */
 #ifndef ITEM_M
 #define ITEM_M 8
 #define ITEM_N 4
 #define K_TILE 16
-/* Number of elements that one read of a or of b loads, 4 or 1. */
+/* Number of elements (1 or 4) per read of a, and per read of b. */
 #define A_VECTOR 1
 #define B_VECTOR 1
 /* Number of steps of k in one iteration of the unrolled loop. */
 #define UNROLL 4
 #endif
 
-/* 1 if the products of each k_tile are summed separately and then added to the
- * total. The rounding error of k steps is then that of k / K_TILE + K_TILE
- * additions. Both sums and totals need registers. If registers are too few,
- * sums are added to totals in global memory every PARTIAL_TERMS steps. */
+/* 1 if the products of each k_tile are summed separately and then added to
+ * totals in registers. This reduces the rounding errors to those of k / K_TILE
+ * + K_TILE additions. 0 if the totals would need too many registers. The sums
+ * are then added to totals in global memory every PARTIAL_TERMS steps of k. */
 #define ACCUMULATE_PER_K_TILE (ITEM_M * ITEM_N <= 16)
 
 #define ITEM_ROWS_PER_GROUP 8
@@ -38,13 +38,13 @@ typedef float4 vector4_t;
 #define VECTOR_T(width) CAT(CAT(vector, width), _t)
 #define LOAD(width, from) CAT(LOAD, width)(from)
 
-/* For MN-major operands: RUN_LENGTH neighbouring work-items read a run of
- * elements along a line of the k_tile. A line has RUNS_PER_LINE runs. */
+/* For MN-major operands: RUN_LENGTH neighbouring work-items read a run, which
+ * is a part of a line of the k_tile. A line has RUNS_PER_LINE runs. */
 #define RUN_LENGTH(size, width) ((width) == 1 ? 32 : (size) / (width))
 #define RUNS_PER_LINE(size, width) ((size) / (width) / RUN_LENGTH(size, width))
 
-/* Position in the k_tile of a work-item's read number r: the index along m or
- * n, and the index along k. */
+/* Position in the k_tile of read number r of a work-item: its index along m or
+ * n, and its index along k. */
 #define MN_OF(outer, size, width, r)                                           \
     ((outer) ? (id % RUN_LENGTH(size, width) +                                 \
                 (r) % RUNS_PER_LINE(size, width) * RUN_LENGTH(size, width)) *  \
@@ -60,7 +60,7 @@ typedef float4 vector4_t;
 #define B_COLUMN(r) MN_OF(B_MN_MAJOR, TILE_N, B_VECTOR, r)
 #define B_K(r) K_OF(B_MN_MAJOR, TILE_N, B_VECTOR, r)
 
-/* Stores the elements x of one read in the k_tile. The k_tile is MN-major. */
+/* Stores x, the elements of one read, in the k_tile, which is MN-major. */
 #define STORE_READ1(k_tile, outer, o, k, x) k_tile[k][o] = (x)
 #define STORE_READ4(k_tile, outer, o, k, x)                                    \
     do {                                                                       \
@@ -76,12 +76,12 @@ typedef float4 vector4_t;
 #define STORE_READ(width, k_tile, outer, o, k, x)                              \
     CAT(STORE_READ, width)(k_tile, outer, o, k, x)
 
-/* How a work-item addresses its reads of a and b. If an MN-major operand needs
- * many scalar reads, they have constant strides from one pointer. This takes
- * the fewest registers. Reads past the operand's edge are skipped. For other
- * operands, each read has its own pointer, or an offset if pointers take too
- * many registers. Pointers are faster. Reads past the edge load the last
- * element again. */
+/* Defines how a work-item addresses its reads of a and b. If an MN-major
+ * operand needs many scalar reads, they have constant strides from one pointer.
+ * This takes the fewest registers. Reads past the operand's edge are skipped.
+ * For other operands, each read has its own pointer. If the pointers would take
+ * too many registers, each read has an offset instead, which is slower. Reads
+ * past the edge load the last element again. */
 #define A_HAS_CONSTANT_PITCH (A_MN_MAJOR && A_VECTOR == 1 && A_READS > 8)
 #define B_HAS_CONSTANT_PITCH (B_MN_MAJOR && B_VECTOR == 1 && B_READS > 8)
 #define READ_DISTANCE(size, width, r, pitch)                                   \
@@ -122,7 +122,7 @@ typedef float4 vector4_t;
 #define B_ADVANCE() ADVANCE(b, b_source, B_READS, b_step)
 #endif
 
-/* Loads the k_tile from k on into registers. Elements past the end are 0. */
+/* Loads the k_tile at k into registers. Elements past the end of k are 0. */
 #define PREFETCH(k_)                                                           \
     do {                                                                       \
         REPEAT (r_, A_READS) {                                                 \
@@ -194,10 +194,10 @@ INLINE void accumulate(float (*total)[ITEM_N], float (*sum)[ITEM_N])
 
 /* Position of the sums that a work-item stores in a pass. */
 struct store_position {
-    uint left;     /* rows of c from the first sum on, 0 outside c */
+    uint left;     /* rows from the first sum to the end of c; 0 outside c */
     uint max_left; /* largest `left` of all work-items */
     ulong partial; /* offset in the partials */
-    ulong line;    /* elements from row to row of the partials */
+    ulong line;    /* elements from one row of partials to the next */
     long c, bias;  /* offsets in c and bias */
 };
 
@@ -295,9 +295,9 @@ INLINE void store_tile(__global C_T *c, __global float *partial,
 }
 
 /* Returns the address of a work-item's first total. Sets *line to the number of
- * elements between rows. The totals are stored where the result will be. If the
- * result is not f32, or if beta still needs the old c, the totals are at
- * promoted_offset (PROMOTES_IN_MEMORY). */
+ * elements from row to row. The totals are stored at the place of the result.
+ * If the result is not f32, or if beta * c still needs the old c, the totals
+ * are at promoted_offset instead (PROMOTES_IN_MEMORY). */
 INLINE __global float *totals_address(__global C_T *c, __global float *partial,
                                       const struct tile *tile, uint y, uint x,
                                       const struct gemm_params *p, long *line)
@@ -321,17 +321,17 @@ INLINE __global float *totals_address(__global C_T *c, __global float *partial,
            (long)tile->batch * p->c_batch + (long)row * p->c_ld + column;
 }
 
-/* A batch of rows has 16 sums, which take 16 registers. ROW_DISTANCE(i) is the
- * number of tile rows from a work-item's first row to its row i. */
+/* ROWS_PER_BATCH rows have 16 sums, which take 16 registers. ROW_DISTANCE(i) is
+ * the number of tile rows from a work-item's first row to its row i. */
 #define ROWS_PER_BATCH (16 / ITEM_N)
 #define ROW_DISTANCE(i) ((i) / 4 * 4 * ITEM_ROWS_PER_GROUP + (i) % 4)
 
-/* Adds the sums to the totals in memory and clears the sums. The first call
- * reads no totals. The last call leaves the totals in `sum`. All loads of a
- * batch of rows come before its stores, so that the loads overlap. `edge` has
- * the number of rows and columns from the tile's first element to the end of c.
- * It is in local memory, because compilers otherwise hoist all comparisons out
- * of the loop and keep their results in registers. */
+/* Adds the sums to the totals in memory and clears the sums. If `first` is
+ * true, there are no totals yet. If `last` is true, leaves the totals in `sum`.
+ * All loads of a batch of rows come before its stores, so that the loads
+ * overlap. `edge` has the number of rows and columns from the tile's first
+ * element to the end of c. It is in local memory, because compilers otherwise
+ * hoist all comparisons out of the loop and keep their results in registers. */
 INLINE void totals_add(float (*sum)[ITEM_N], __global float *total, long line,
                        bool first, bool last, const struct tile *tile, uint y,
                        uint x, __local const uint *edge,
@@ -448,8 +448,8 @@ KERNEL void gemm_simt(__global C_T *c, __global float *partial,
     const long a_step = A_MN_MAJOR ? K_TILE * p.a_ld : K_TILE;
     const long b_step = B_MN_MAJOR ? K_TILE * p.b_ld : K_TILE;
 
-    /* A warp is 4 x 8 work-items. Their order lets each half of a warp read few
-     * different addresses of local memory. */
+    /* A warp is 4 x 8 work-items. They are ordered so that each half of a warp
+     * reads few different addresses of local memory. */
     uint lane = id % 32, block = id / 32;
     uint x = block % 2 * 8 + ((lane & 1) | (lane >> 1 & 6));
     uint y = block / 2 * 4 + ((lane >> 1 & 1) | (lane >> 3 & 2));

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Product of a matrix w and a few vectors x. Its speed is limited by reading w
- * once. A work-item computes ITEM_ROWS rows of w times VECTOR_COUNT vectors for
- * every LANES-th part of k. The lanes (work-items) of a lane group compute the
- * same rows, for example in a work-group of eight work-items:
+/* Product of a matrix w and a few vectors x. The time to read w once limits its
+ * speed. A lane group has LANES work-items (lanes), which multiply the same
+ * ITEM_ROWS rows of w by VECTOR_COUNT vectors, each for a part of k. Example of
+ * lane groups in a work-group of eight work-items:
  *
  *   W_MN_MAJOR = 0: neighbours along k    W_MN_MAJOR = 1: neighbours along rows
  *   group 0: 0 1 2 3  group 1: 4 5 6 7    group 0: 0 2 4 6  group 1: 1 3 5 7
  *   (ITEM_ROWS rows, 4 of k per step)     (4 rows, 1 of k per step)
  *
- * w is loaded into registers one k_tile ahead of its use, and so is a single
- * vector. Several vectors go through local memory. A tree reduction in local
- * memory adds up the sums of a lane group. */
+ * w is loaded into registers one k_tile ahead of its use. The same is done with
+ * x if it is a single vector. Several vectors go through local memory. A tree
+ * reduction in local memory adds up the sums of a lane group. */
 #include "common/lane_reduce.cl"
 #include "gemm/gemm_common.cl"
 
@@ -19,7 +19,7 @@
 #define LANES 32
 #define K_UNROLL 2
 #define ITEM_ROWS 4
-/* Number of elements that one read of w or of x loads, 4 or 1. */
+/* Number of elements (1 or 4) per read of w, and per read of x. */
 #define W_VECTOR 1
 #define X_VECTOR 1
 #endif
@@ -34,8 +34,8 @@
 #define LANE_GROUPS (GROUP_SIZE / LANES)
 #define GROUP_ROWS (LANE_GROUPS * ITEM_ROWS)
 
-/* The k_tile of x in local memory is MN-major or K-major like w. Padding avoids
- * bank conflicts if x has the other order in global memory. */
+/* In local memory, the k_tile of x is MN-major if w is, and otherwise K-major.
+ * Padding avoids bank conflicts if x has the other layout in global memory. */
 #if W_MN_MAJOR
 #define ITEM_LOADS 1
 #define K_TILE (LANES * K_UNROLL)
@@ -65,9 +65,9 @@ typedef float x_t;
 #define X_LOAD LOAD1
 #endif
 
-/* Position in the k_tile of a work-item's read number r: vector and index along
- * k. Reads are coalesced. If vectors of four are transposed when they are
- * stored, two neighbouring work-items read along k. */
+/* Position in the k_tile of read number r of a work-item: its vector and its
+ * index along k. Reads are coalesced. If reads of four elements are transposed
+ * when they are stored, pairs of neighbouring work-items read along k. */
 #if X_MN_MAJOR
 #define X_ROW(r) ((id + (r)*GROUP_SIZE) % (VECTOR_COUNT / X_VECTOR) * X_VECTOR)
 #define X_K(r) ((id + (r)*GROUP_SIZE) / (VECTOR_COUNT / X_VECTOR))
@@ -85,7 +85,7 @@ typedef float x_t;
 #define X_IN_RANGE(r)                                                          \
     (X_LOADS % GROUP_SIZE == 0 || id + (r)*GROUP_SIZE < X_LOADS)
 
-/* Loads the k_tile of x from k on. Elements past the end are 0. */
+/* Loads the k_tile of x at k. Elements past the end of k are 0. */
 #define X_PREFETCH(k_)                                                         \
     do {                                                                       \
         REPEAT (r_, X_LOADS_PER_ITEM) {                                        \
@@ -191,7 +191,7 @@ INLINE ushort4 ushort_stream4(__global const ushort *from)
              X_LOAD_SCALAR(k_, u, 2), X_LOAD_SCALAR(k_, u, 3))
 #endif
 
-/* The elements of x for a step: in registers, or a pointer to local memory. */
+/* The elements of x for one step, in registers or in local memory. */
 #if VECTOR_COUNT == 1
 typedef float4 step_x_t;
 #else
@@ -222,8 +222,8 @@ INLINE float4 x_across_k(step_x_t x_values, uint s)
 #endif
 }
 
-/* Adds the products of a step to the sums. A step has ITEM_ROWS rows by four
- * elements along k, or four rows by one element. */
+/* Adds the products of a step to the sums. A step is four rows by one element
+ * along k if w is MN-major, else ITEM_ROWS rows by four elements. */
 INLINE void step_add(float (*sum)[VECTOR_COUNT], const float4 *w_values,
                      step_x_t x_values)
 {
@@ -250,7 +250,7 @@ INLINE void step_add(float (*sum)[VECTOR_COUNT], const float4 *w_values,
 }
 
 /* Number of steps of k in which a work-item adds PARTIAL_TERMS products to each
- * sum. Variants with many sums have no registers for totals. The host gives
+ * sum. Variants with many sums have no registers for totals, so the host gives
  * them at most PARTIAL_DEPTH steps of k (gemv_plan.c: has_totals). */
 #define PARTIAL_DEPTH (PARTIAL_TERMS * LANES)
 #define HAS_TOTALS                                                             \

@@ -12,7 +12,7 @@ typedef CAT(BITS, 4) bits_t4;
 
 /* Parameters of operands a (index 0) and b (index 1). batches is at least 1. */
 struct pad_params {
-    ulong from[2], to[2]; /* offsets; `to` is in vectors of four */
+    ulong from[2], to[2]; /* offsets; the unit of `to` is four elements */
     long ld[2], batch[2]; /* strides of the source operand */
     uint length[2], vectors_per_line[2], lines[2],
         batches[2]; /* length is in elements */

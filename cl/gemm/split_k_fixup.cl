@@ -10,7 +10,7 @@
     uint column = (uint)((index_t)(i)-line * columns);                         \
     uint batch = (uint)(line / rows), row = (uint)(line - batch * rows)
 
-/* Adds up partial sums stored as matrices, 1 or 4 elements per work-item. */
+/* Adds up partials stored as matrices. A work-item computes 1 or 4 elements. */
 KERNEL void split_k_fixup(__global C_T *c, __global const float *partial,
                           __global const C_T *bias, const struct gemm_params p)
 {
@@ -33,7 +33,7 @@ KERNEL void split_k_fixup(__global C_T *c, __global const float *partial,
     }
 }
 
-/* Adds up partial sums stored tile by tile, four elements per work-item. */
+/* Adds up partials stored tile by tile. A work-item computes four elements. */
 KERNEL void split_k_fixup_tiles(__global C_T *c, __global const float *partial,
                                 __global const C_T *bias,
                                 const struct gemm_params p)
@@ -57,8 +57,8 @@ KERNEL void split_k_fixup_tiles(__global C_T *c, __global const float *partial,
                      tile.s1 * p.tile_n + x, sum, &p);
 }
 
-/* Adds up partial sums stored as matrices with few elements. 2^lanes_log2
- * work-items compute an element. Neighbours compute neighbouring elements. */
+/* Adds up partials stored as matrices, for a small c. 2^lanes_log2 work-items
+ * compute an element. Neighbouring work-items compute neighbouring elements. */
 KERNEL void split_k_fixup_lanes(__global C_T *c, __global const float *partial,
                                 __global const C_T *bias,
                                 const struct gemm_params p)
