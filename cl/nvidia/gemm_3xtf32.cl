@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* f32 GEMM on the tensor cores of NVIDIA GPUs from compute capability 8.0 on,
- * as accurate as f32 arithmetic. Each element is the sum of a high and a low
- * TF32 number, and the kernel adds up the products low * high + high * low +
- * high * high. Tensor cores truncate sums. A sum on tensor cores therefore
- * covers only 16 steps of k, and these sums are added up in f32. Each line
- * (contiguous row or column) of a and b is aligned to four elements. Lines of
- * MN-major operands are padded to a multiple of four.
+ * as accurate as f32 arithmetic. The kernel splits each element into a high and
+ * a low TF32 number and adds up the products low * high + high * low + high *
+ * high. Tensor cores truncate sums. A sum on tensor cores therefore covers only
+ * 16 steps of k, and these sums are added up in f32. Each line (contiguous row
+ * or column) of a and b is aligned to four elements. Lines of MN-major operands
+ * are padded to a multiple of four.
  *
  * All elements are multiplied by 2^36, so that the smallest ones have a low
  * part. A sum is not finite if an element is infinite or NaN, or if an element
  * or a product is too large. The work-group then sets the non-finite flag of
- * its tile, and gemm_simt.cl's kernel computes the tile again afterwards. beta
- * must therefore be 0, unless the sums are stored as partial sums. */
-/* Size of the tile of a work-group, and of the tile of each of its warps. */
+ * its tile, and gemm_simt.cl's kernel computes the tile again. As the old c is
+ * lost by then, beta must be 0, unless the sums are stored as partial sums. */
+/* Sizes of a work-group's tile and of the part of it that a warp computes. */
 #ifndef TILE_M
 #define TILE_M 64
 #define TILE_N 64
@@ -43,7 +43,7 @@
 /* Number of blocks of b that are loaded before the first of them is used. */
 #define B_BLOCKS_AHEAD 4
 
-/* Loads four elements from local memory. The address takes one register. */
+/* Loads four elements from a local-memory address, which takes one register. */
 static inline void load_4_words(uint *out, uint from)
 {
     asm volatile("ld.shared.v4.u32 {%0,%1,%2,%3}, [%4];"
@@ -52,10 +52,10 @@ static inline void load_4_words(uint *out, uint from)
                  : "memory");
 }
 
-/* split_round and split_truncate split an element into a high TF32 number with
- * 11 significant bits and a low number, of which mma also reads 11 bits. The
- * high part is rounded for a and truncated for b. Rounding makes the low parts
- * of a unbiased, so leaving out products of two low parts causes no bias. */
+/* Both split an element into a high TF32 number with 11 significant bits and a
+ * low number, of which mma also reads 11 bits. split_round rounds the high part
+ * of a, and split_truncate truncates that of b. Rounding makes the low parts of
+ * a unbiased, so that leaving out the products low * low causes no bias. */
 static inline void split_round(uint x, uint *high, uint *low)
 {
     *high = (as_uint(as_float(x) * TF32_SPLIT_SCALE) + 0x1000u) & 0xffffe000u;
@@ -76,8 +76,8 @@ static inline void split_truncate(uint x, uint *high, uint *low)
 #define BYTES_BEFORE_END(outer, k)                                             \
     ((k) >= end ? 0u : (outer) ? 16u : min((end - (k)) * 4, 16u))
 
-/* The source of each read is a pointer, or an offset to a pointer that all
- * reads share. Experiments showed which of the two takes fewer registers. */
+/* The source of a read is a pointer, or an offset from a pointer that all reads
+ * share. Experiments showed which of the two takes fewer registers. */
 #if B_MN_MAJOR && TILE_M > 64
 #define DECLARE_SOURCES(at, reads) uint at[reads]
 #define SOURCE_INIT(from, offset) (offset)
@@ -115,10 +115,10 @@ static inline void split_truncate(uint x, uint *high, uint *low)
         copies_commit();                                                       \
     } while (0)
 
-/* The mma instruction takes two rows of each block of a and one column of each
- * block of b from a work-item. Any rows and columns of the warp's tile will do.
- * In MN-major operands, a work-item takes neighbouring rows or columns, so that
- * it loads four elements at a time. */
+/* For the mma instruction, a work-item loads two rows of each block of a and
+ * one column of each block of b. These can be any rows and columns of the
+ * warp's tile. For an MN-major operand, a work-item takes neighbouring rows or
+ * columns, so that it loads four elements at a time. */
 #define A_ROW(i, h, line)                                                      \
     (A_MN_MAJOR ? (i) / 2 * 32 + (line)*4 + (i) % 2 * 2 + (h)                  \
                 : (i)*16 + (h)*8 + (line))

@@ -3,21 +3,21 @@
  * formats are f16, bf16, f32 rounded to TF32 (tf32), and f32 as the sum of two
  * f16 numbers (fp16x3).
  *
- * A k_tile has 128 bytes along k of each row of a and column of b. Asynchronous
- * copies load it into local memory STAGES - 1 k_tiles ahead of its use. Its
- * 16-byte chunks are swizzled, so that the same chunk of eight neighbouring
- * lines is in different banks. The copies, loads and products of a k_tile have
- * no branch, so that the driver's compiler can interleave them.
+ * A k_tile has 128 bytes along k of each row of a and each column of b. It is
+ * copied asynchronously to local memory STAGES - 1 k_tiles ahead of its use.
+ * Its 16-byte chunks are swizzled, so that chunks with the same index in eight
+ * neighbouring lines are in different banks. The copies, loads and products of
+ * a k_tile have no branch, so that the driver's compiler can interleave them.
  *
  * fp16x3 adds up the products low * high + high * low + high * high. Tensor
  * cores truncate sums. For fp16x3, a sum on tensor cores therefore covers only
  * 16 steps of k, and these sums are added up in f32. For f16 and bf16, a sum
  * over all of k would be inaccurate. Every promote_interval k_tiles, sums are
- * added to f32 sums in global memory, because registers do not suffice.
+ * added to f32 sums in global memory, because there are too few registers.
  *
  * If a row or column of an fp16x3 tile is not finite, the work-group sets the
- * non-finite flag. gemm_simt.cl's kernel then computes the tile again. */
-/* Size of the tile of a work-group, and of the tile of each of its warps. */
+ * tile's non-finite flag. gemm_simt.cl's kernel computes the tile instead. */
+/* Sizes of a work-group's tile and of the part of it that a warp computes. */
 #ifndef TILE_M
 #define TILE_M 128
 #define TILE_N 128
@@ -36,9 +36,9 @@ typedef uint element_t;
 typedef ushort element_t;
 #endif
 #define ELEMENTS_PER_16B (16 / ELEMENT_BYTES)
-/* x and y are the operands of mma: normally a and b. If b is MN-major TF32,
- * they are b and a, and the result is transposed. MN-major TF32 is loaded in
- * pairs of neighbouring words as x, or word by word as y. */
+/* x and y are the first and second operand of mma: normally a and b. If b is
+ * MN-major TF32, they are b and a, and the result is transposed. MN-major TF32
+ * is loaded in pairs of neighbouring words for x, but word by word for y. */
 #if FORMAT == FORMAT_TF32
 #define LOADS_WORDS(layout) ((layout) == LAYOUT_MN_MAJOR)
 #else
@@ -46,7 +46,7 @@ typedef ushort element_t;
 #endif
 #define IS_TRANSPOSED LOADS_WORDS(B_LAYOUT)
 #define LINE_BYTES 128
-/* Number of steps of k in a k_tile, and of mma steps that multiply a k_tile. */
+/* Number of elements along k, and of mma steps, in a k_tile. */
 #if FORMAT == FORMAT_FP16X3
 #define K_TILE 32
 #define K_STEPS 2
@@ -56,7 +56,7 @@ typedef ushort element_t;
 #define K_STEPS 4
 #define PLANES 1
 #endif
-/* All mma steps of a k_tile except the last start copies of the next k_tile. */
+/* Number of mma steps that start copies: all steps of a k_tile but the last. */
 #define COPY_STEPS (K_STEPS - 1)
 #define WARPS_M (TILE_M / WARP_M)
 #if IS_TRANSPOSED
@@ -80,7 +80,7 @@ static inline uint swizzle(uint line, uint at, uint bytes)
 {
     return line * bytes + ((at ^ (line & 7)) * 16);
 }
-/* Like swizzle, for MN-major TF32. A warp reads 4 lines, 8 elements of each. */
+/* Like swizzle, for MN-major TF32. Warps read 8 elements of each of 4 lines. */
 static inline uint swizzle_words(uint line, uint at, uint bytes)
 {
     return line * bytes + ((at ^ ((line & 3) * 2)) * 16);
@@ -111,8 +111,9 @@ static inline uint copy_16b_target(uint layout, uint size, uint read)
         layout == LAYOUT_MN_MAJOR ? size * ELEMENT_BYTES : LINE_BYTES);
 }
 
-/* Returns the offset, in elements, of a work-item's 16-byte chunk number read.
- * Past the last row, the last row is read, and the results are not stored. */
+/* Returns the offset, in elements, of the 16-byte chunk that a work-item copies
+ * in read number `read`. Reads past the last row load the last row, and their
+ * results are not stored. */
 static inline uint copy_16b_source(uint layout, uint size, uint read, uint ld,
                                    uint rows, uint k_tiles)
 {
@@ -142,8 +143,8 @@ static inline uint copy_16b_byte_count(uint layout, uint size, uint read,
     _Pragma("unroll") for (uint r_ = (first); r_ < (last); ++r_) copy_async(   \
         (to) + copy_16b_target(layout, size, r_), (from) + sources[r_], bytes)
 
-/* The last k_tile of a range of k may have less than K_TILE steps. It is copied
- * and multiplied first, so that no other k_tile tests for the end of k. */
+/* The last k_tile of a range of k may be incomplete. It is copied and
+ * multiplied first, so that the other k_tiles need no test for the end of k. */
 #define PREFETCH_LAST()                                                        \
     do {                                                                       \
         const uint depth_ = end - begin - (count - 1) * K_TILE;                \
@@ -173,11 +174,11 @@ static inline uint copy_16b_byte_count(uint layout, uint size, uint read,
 
 /* ---- local memory to registers ---- */
 
-/* These functions return the address in a stage from which a work-item loads
- * its part of the first block. A block has 16 rows, from `row` on, by 32 bytes
- * of k, and consists of four matrices. In x, the first two matrices have the
- * first half of k. In y, they have the first half of the rows. If elements are
- * loaded in words, two neighbours go to the two halves of x's rows. */
+/* These functions return the offset in a stage from which a work-item loads its
+ * part of the first block. A block begins at `row` and has 16 rows by 32 bytes
+ * of k. It consists of four matrices. The first two matrices contain the first
+ * half of k for x, and the first half of the rows for y. If elements are loaded
+ * as words, two neighbours go to the two halves of x's rows. */
 static inline uint x_load_address(uint layout, uint row, uint size)
 {
     uint lane = get_local_id(0) % 32;
@@ -248,9 +249,9 @@ static inline void y_rows_load(uint *out, uint first, uint layout, uint size,
 /* ---- sums ---- */
 
 #if FORMAT == FORMAT_TF32
-/* Rounds elements to TF32, unless the operand is packed and therefore rounded.
- * This runs just before the product, because other products would wait for the
- * load if elements were rounded right after the load. */
+/* Rounds elements to TF32. Packed elements are already rounded. The elements
+ * are rounded just before they are multiplied. If they were rounded right after
+ * the load, other products would have to wait for the load. */
 static inline void words_round(uint *words, uint layout)
 {
     if (layout != LAYOUT_PACKED)
@@ -310,7 +311,7 @@ static inline void words_round(uint *words, uint layout)
 #endif
 
 #if FORMAT == FORMAT_FP16X3
-/* Multiplies a sum by 2^exponent to undo the scaling of a's row, b's column. */
+/* Returns x * 2^exponent: undoes the scaling of a's row and b's column. */
 static inline float unscale(float x, int exponent)
 {
     /* If the exponent is below -252, the result is 0 in any case. */
@@ -335,8 +336,8 @@ static inline float4 vec4_unscale(float4 x, int4 exponent)
 #define SCALED_VEC4(from, row, column) (*(__local const float4 *)(from))
 #endif
 
-/* Stores a tile through local memory, 16 rows of each warp at a time. Without
- * inlining, sums whose address is passed would not be kept in registers. */
+/* Stores a tile through local memory, 16 rows of each warp at a time. Must be
+ * inlined, because `sum` would otherwise not stay in registers. */
 INLINE void store_tile(__global C_T *c, __global float *partial,
                        __global const C_T *bias, const struct tile *tile,
                        float (*sum)[Y_BLOCKS][4], __local float *shared,
@@ -387,8 +388,7 @@ INLINE void store_tile(__global C_T *c, __global float *partial,
     }
 }
 
-/* k_range_source returns the offset of an operand's range of k, k_tile_step the
- * distance between two of its k_tiles. Both are in elements. */
+/* Returns the offset, in elements, at which an operand's range of k begins. */
 static inline long k_range_source(uint layout, uint first, long ld, uint begin,
                                   uint k_tiles)
 {
@@ -398,6 +398,7 @@ static inline long k_range_source(uint layout, uint first, long ld, uint begin,
                first % PACKED_ROWS * (LINE_BYTES / ELEMENT_BYTES);
     return layout == LAYOUT_MN_MAJOR ? begin * ld + first : first * ld + begin;
 }
+/* Returns the number of elements from one k_tile to the next. */
 static inline long k_tile_step(uint layout, long ld)
 {
     return layout == LAYOUT_PACKED     ? PACKED_BLOCK
@@ -426,8 +427,8 @@ static inline bool scales_are_finite(__global const int *a_scales,
 
 #if FORMAT == FORMAT_F16 || FORMAT == FORMAT_BF16
 /* Adds the sums to promoted sums (f32 sums in global memory) and clears the
- * sums. The first call reads no promoted sums. The last call leaves the totals
- * in `sum`. */
+ * sums. If `first` is true, there are no promoted sums yet. If `last` is true,
+ * leaves the totals in `sum`. */
 INLINE void sums_promote(float (*sum)[Y_BLOCKS][4], __global float4 *promoted,
                          bool first, bool last)
 {

@@ -45,9 +45,9 @@
 #define A_STAGE (TILE_M * LINE_BYTES)
 #define B_STAGE (TILE_N * LINE_BYTES)
 #define ELEMENTS_PER_16B (16 / ELEMENT_BYTES)
-/* Number of arrivals at a stage's barrier when the stage is full: one by each
- * producer if there are asynchronous copies, and one for all bulk copies, if
- * any. */
+/* ARRIVALS_PER_STAGE is the number of arrivals that a stage's barrier waits
+ * for. Each producer arrives once if there are asynchronous copies. If there
+ * are bulk copies, one more arrival announces all of them. */
 #define USES_TENSOR_MAP(layout)                                                \
     (FORMAT == FORMAT_TF32 && (layout) == LAYOUT_K_MAJOR)
 #define USES_BULK_COPY(layout)                                                 \
@@ -60,18 +60,19 @@
 #define BULK_BYTES                                                             \
     ((USES_BULK_COPY(A_LAYOUT) ? A_STAGE : 0) +                                \
      (USES_BULK_COPY(B_LAYOUT) ? B_STAGE : 0))
-/* Number of stages, which together take 192 KiB of local memory. */
+/* Number of stages. All stages together take 192 KiB of local memory. */
 #ifndef STAGES
 #define STAGES (1536 / (TILE_M + TILE_N))
 #endif
 #define PACKED_BLOCK (PACKED_ROWS * LINE_BYTES)
-/* Bytes of a block: 64 elements of each line of an MN-major k_tile. */
+/* Size in bytes of 64 elements of each line of an MN-major k_tile. */
 #define MN_MAJOR_BLOCK (64 * LINE_BYTES)
 #define MAX_K_TILES_PER_SUM 8
-/* Number of 64-row blocks per warp group, and of a work-item's sums in each. */
+/* Number of 64-row blocks per warp group, and number of sums that a work-item
+ * has in each block. */
 #define BLOCKS (TILE_M / 128)
 #define SUMS_PER_ITEM (TILE_N / 2)
-/* A tile is stored in rounds: in each, a warp stores 8 rows by 64 columns. */
+/* A tile is stored in rounds. A warp stores 8 rows by 64 columns per round. */
 #define OUT_COLUMNS 64
 #define OUT_PITCH (OUT_COLUMNS + 8)
 /* A work-item stores OUT_VEC4S vectors per round, OUT_ROW_STEP rows apart. */
@@ -81,11 +82,12 @@
 #define CONSUMERS 256
 #define CONSUMER_WARPS (CONSUMERS / 32)
 #define PRODUCERS 256
-/* The maximal number of active work-groups. Each has two tensor maps.
+/* The maximum number of active work-groups. Each has two tensor maps.
  * src/opencl/plan/tensor_core_packing.c has the same limit. */
 #define MAX_GROUPS 512u
-/* Number of registers of each producer and each consumer. A multiprocessor has
- * 65536 registers for 256 of each, so the two numbers must add up to 256. */
+/* Number of registers per producer and per consumer. A multiprocessor has 65536
+ * registers for 256 producers and 256 consumers. The two numbers must therefore
+ * add up to 256. */
 #if ANY_ASYNC_COPY
 #define PRODUCER_REGISTERS 56
 #else
@@ -97,8 +99,9 @@
 
 /* ---- products of a k_tile ---- */
 
-/* Multiplies a k_tile of elements split into high and low parts. In the wgmma
- * descriptors a and b, +0 and +2 select high parts, +4 and +6 low parts. */
+/* Multiplies a k_tile of elements split into high and low parts. The wgmma
+ * descriptors a and b, plus 0 or 2, address the high parts. The same
+ * descriptors plus 4 or 6 address the low parts. */
 #define SPLIT_MULTIPLY(d, a, b)                                                \
     do {                                                                       \
         WGMMA_FENCE();                                                         \
@@ -202,7 +205,7 @@
         STAGE_RELEASE(previous_stage);                                         \
     } while (0)
 #else
-/* Adds the products of another k_tile, up to MAX_K_TILES_PER_SUM, to a sum. */
+/* Adds the products of the next k_tile to partial_sum. */
 #define MULTIPLY_NEXT()                                                        \
     do {                                                                       \
         STAGE_WAIT();                                                          \
@@ -237,7 +240,7 @@
 /* ---- copies ---- */
 
 /* Copies a k_tile of packed rows: whole blocks, or a part of one block.
- * group_step is the distance in bytes between two blocks of rows. */
+ * group_step is the number of bytes from one block of rows to the next. */
 static inline void packed_copy(uint to, __global const uchar *from, uint rows,
                                ulong group_step, uint barrier_at)
 {
@@ -249,7 +252,7 @@ static inline void packed_copy(uint to, __global const uchar *from, uint rows,
                       PACKED_BLOCK, barrier_at);
 }
 
-/* Copies a k_tile of `size` rows that are not packed, with `depth` steps of k.
+/* Copies a k_tile of `size` rows and `depth` steps of k that are not packed.
  * Past the last row, the last row is copied, and the results are not stored. */
 static inline void rows_copy(uint to, __global const uchar *from, uint layout,
                              uint size, uint rows, ulong line_bytes, uint depth)
@@ -274,8 +277,7 @@ static inline void rows_copy(uint to, __global const uchar *from, uint layout,
     }
 }
 
-/* k_range_source returns the offset of an operand's range of k, k_tile_step the
- * distance between two of its k_tiles. Both are in bytes. */
+/* Returns the offset, in bytes, at which an operand's range of k begins. */
 static inline ulong k_range_source(uint layout, uint first, ulong line_bytes,
                                    uint begin, uint k_tiles)
 {
@@ -287,6 +289,7 @@ static inline ulong k_range_source(uint layout, uint first, ulong line_bytes,
                ? begin * line_bytes + first * ELEMENT_BYTES
                : first * line_bytes + begin * ELEMENT_BYTES;
 }
+/* Returns the number of bytes from one k_tile to the next. */
 static inline ulong k_tile_step(uint layout, ulong line_bytes)
 {
     return layout == LAYOUT_PACKED     ? PACKED_BLOCK
@@ -345,7 +348,7 @@ INLINE void k_tiles_copy(uint a_to, uint b_to, __global const uchar *a,
     *stage_state = (uint2)(stage, parity);
 }
 
-/* Writes this work-group's tensor maps. Only one producer calls it. */
+/* Writes this work-group's tensor maps. Called by only one producer. */
 static inline void tensor_maps_write(__global uint *tensor_maps,
                                      __global const uchar *a,
                                      __global const uchar *b,
@@ -423,8 +426,8 @@ static inline bool vec4_is_finite(float4 x)
 #define UNSCALE(four, y, column) ((void)0)
 #endif
 
-/* Stores the vectors that a work-item has in a round of store_tile. This is a
- * loop, because the code of a store is too long to be unrolled. */
+/* Stores the vectors that a work-item has in a round of store_tile. Uses a
+ * loop, because the unrolled code would be too long. */
 #define STORE_VEC4S(row, column)                                               \
     do {                                                                       \
         _Pragma("unroll 1") for (uint i_ = 0; i_ < OUT_VEC4S; ++i_)            \
@@ -529,8 +532,8 @@ INLINE bool store_tile(__global C_T *c, __global float *partial,
     return is_finite;
 }
 
-/* A work-group computes every group_step-th tile. It copies the k_tiles of the
- * next tile while it stores a tile. A work-group occupies a whole
+/* A work-group computes every group_step-th tile. Producers copy the k_tiles of
+ * the next tile while consumers store a tile. A work-group occupies a whole
  * multiprocessor, so each multiprocessor has one active work-group. */
 KERNEL void gemm_wgmma(__global C_T *c, __global float *partial,
                        __global const uchar *a_all, __global const uchar *b_all,

@@ -30,7 +30,7 @@ struct pack_params {
 };
 
 #define SCALED_EXPONENT 14
-/* Number of rows that a work-group of pack_row_maxima handles. */
+/* Number of rows per work-group of pack_row_maxima. */
 #define MAXIMA_ROWS 32
 
 #if ELEMENT_BYTES == 4
@@ -38,8 +38,8 @@ typedef float source_t;
 #else
 typedef ushort source_t;
 #endif
-/* A read has ELEMENTS_PER_16B elements. If elements are split, these elements
- * are stored as two chunks, otherwise as one. */
+/* A read loads ELEMENTS_PER_16B elements. They are stored as two chunks if
+ * elements are split, otherwise as one chunk. */
 #define READS_PER_ROW                                                          \
     (FORMAT == FORMAT_FP16X3 || FORMAT == FORMAT_3XTF32 ? 4 : 8)
 #define ELEMENTS_PER_16B                                                       \
@@ -70,7 +70,7 @@ static inline uint row_maximum_along_k(__global const float *from, uint begin,
     return maximum;
 }
 
-/* Finds the largest magnitude of each row in a range of k, as f32 bits. */
+/* Finds the f32 bits of the largest magnitude of each row in a range of k. */
 static inline void row_maxima_find(__global uint *maxima,
                                    __global const float *from, long row_step,
                                    long depth_step, uint rows, uint first,
@@ -171,7 +171,7 @@ static inline float f16_to_float(ushort x)
 #define UNPACK_VEC4(out, v)                                                    \
     (out)[0] = (v).s0, (out)[1] = (v).s1, (out)[2] = (v).s2, (out)[3] = (v).s3;
 
-/* Loads a chunk of elements of a row from k on. Missing elements are 0. */
+/* Loads the chunk of a row that begins at k. Missing elements are 0. */
 static inline void elements_read(source_t *out, __global const source_t *from,
                                  long row_step, long depth_step, uint row,
                                  uint rows, uint k, uint end, uint is_vec4)
@@ -249,8 +249,8 @@ static inline void chunk_store(__local uint4 *line, uint chunk, uint swizzle,
 
 #define READS_PER_ITEM (PACKED_ROWS * READS_PER_ROW / GROUP_SIZE)
 
-/* Packs the block of rows from `first` on for the k_tile at k. `maxima` has
- * each row's maximum in k_ranges ranges of k, `step` elements apart. */
+/* Packs the k_tile at k of a block whose first row is `first`. `maxima` has a
+ * maximum per row for each of k_ranges ranges of k, `step` elements apart. */
 static inline void block_pack(__global uint4 *to, __global const source_t *from,
                               long row_step, long depth_step, uint rows,
                               uint first, uint k, uint end, uint is_vec4,
@@ -356,8 +356,8 @@ static inline void octets_read(source_t (*out)[8],
         }
 }
 
-/* Returns the largest own_maximum of the lanes of a row. `shared` has room for
- * GROUP_SIZE values. */
+/* Returns the largest own_maximum of all work-items that load a row. `shared`
+ * has room for GROUP_SIZE values. */
 static inline uint row_max(uint own_maximum, uint row, uint lane, uint lanes,
                            __local uint *shared)
 {
@@ -371,8 +371,8 @@ static inline uint row_max(uint own_maximum, uint row, uint lane, uint lanes,
     return maximum;
 }
 
-/* Packs rows that a work-group keeps in registers, from row `first` on, into
- * the operand's blocks at `to`. */
+/* Packs rows, beginning with row `first`, into the operand's blocks at `to`.
+ * The work-group keeps the rows in registers. */
 static inline void resident_rows_pack(
     __global uint4 *to, __global const source_t *from, long row_step,
     long depth_step, uint rows, uint first, uint rows_per_group, uint end,

@@ -13,8 +13,8 @@
 #define FORMAT FORMAT_TF32
 #endif
 
-/* Layouts of an operand: K-major, MN-major with lines of whole 16-byte chunks,
- * or the blocks that pack_operands.cl writes. */
+/* Layouts of an operand: K-major; MN-major, with lines of whole 16-byte chunks;
+ * and the blocks that pack_operands.cl writes. */
 #define LAYOUT_K_MAJOR 0
 #define LAYOUT_MN_MAJOR 1
 #define LAYOUT_PACKED 2
@@ -24,15 +24,16 @@
 #define ELEMENT_BYTES 4
 #endif
 #define PACKED_ROWS 128
-/* Marks a row with an infinite or NaN element, in place of the row's scale. */
+/* Replaces the scale of a row that has an infinite or NaN element. */
 #define SCALE_NOT_FINITE 0x7fffffff
-/* Factor for all elements of 3xtf32, so that the smallest have a low part. */
+/* 3xtf32 multiplies all elements by this factor, so that the smallest ones have
+ * a low part. */
 #define TF32_SPLIT_SCALE 0x1p36f
 
 #if FORMAT == FORMAT_TF32
-/* Rounds to the nearest TF32 number. Tensor cores read its upper 19 bits.
- * cvt.rna rounds ties away from 0. cvt.rn rounds ties to even and is a single
- * instruction from compute capability 9.0 on. */
+/* Rounds x to the nearest TF32 number, which is in the upper 19 bits of the
+ * result. cvt.rna rounds ties away from 0. cvt.rn rounds ties to even and is a
+ * single instruction from compute capability 9.0 on. */
 static inline uint tf32_round(uint x)
 {
 #ifdef EMULATED

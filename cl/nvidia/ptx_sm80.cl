@@ -8,7 +8,7 @@
 #include "nvidia/packed_layout.cl"
 
 #ifdef EMULATED
-/* The emulator of the tests defines these functions. */
+/* The emulator that the tests use defines these functions. */
 uint address_of(__local const void *at);
 void copy_async(uint to, __global const void *from, uint bytes);
 void copies_commit(void);
@@ -28,7 +28,7 @@ static inline uint address_of(__local const void *at)
     return (uint)(ulong)at;
 }
 
-/* Starts to copy `bytes` bytes of the source, padded with zeros to 16 bytes. */
+/* Starts to copy `bytes` bytes. The copy is padded with zeros to 16 bytes. */
 static inline void copy_async(uint to, __global const void *from, uint bytes)
 {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to),

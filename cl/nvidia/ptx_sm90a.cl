@@ -7,7 +7,7 @@
 #include "nvidia/ptx_sm80.cl"
 
 #ifdef EMULATED
-/* The emulator of the tests defines these functions. */
+/* The emulator that the tests use defines these functions. */
 uint shared_window(__local const void *at);
 void mbarrier_init(uint at, uint arrivals);
 void mbarrier_arrive(uint at);
@@ -49,7 +49,7 @@ static inline void mbarrier_init(uint at, uint arrivals)
                  : "memory");
 }
 
-/* The first work-item of each warp arrives at the barrier. */
+/* Arrives at a barrier, but only in the first work-item of each warp. */
 static inline void mbarrier_arrive(uint at)
 {
     asm volatile("{ .reg .pred own;\n"
@@ -134,7 +134,8 @@ static inline void tensor_map_acquire(__global const uint *map)
                  : "memory");
 }
 
-/* Starts to copy the box at (k, row, plane) of a tensor map's operand. */
+/* Starts to copy the box (k, row, plane) of the operand that `map`
+ * describes. */
 static inline void copy_tensor_box(uint to, __global const uint *map, uint k,
                                    uint row, uint plane, uint barrier_at)
 {
@@ -145,7 +146,7 @@ static inline void copy_tensor_box(uint to, __global const uint *map, uint k,
                  : "memory");
 }
 
-/* Arrives at a barrier once all earlier copies of this work-item complete. */
+/* Arrives at a barrier when this work-item's earlier copies have completed. */
 static inline void copies_arrive(uint barrier_at)
 {
     asm volatile("cp.async.mbarrier.arrive.noinc.shared.b64 [%0];" ::"r"(
@@ -208,7 +209,7 @@ static inline void shared_memory_fence(void)
 #else
 #define WGMMA_SHAPE "m64" WGMMA_COLUMNS "k16.f32.f16.f16 {"
 #endif
-/* The last two modifiers transpose a and b if they are MN-major. */
+/* The last two modifiers are 1 if a or b, respectively, is MN-major. */
 #if A_LAYOUT == LAYOUT_MN_MAJOR && B_LAYOUT == LAYOUT_MN_MAJOR
 #define WGMMA_MODIFIERS ", 1, 1, 1, 1;"
 #elif A_LAYOUT == LAYOUT_MN_MAJOR
@@ -232,8 +233,8 @@ static inline void shared_memory_fence(void)
     asm volatile("//@ wgmma.fence.sync.aligned;" ::: "memory")
 #define WGMMA_COMMIT()                                                         \
     asm volatile("//@ wgmma.commit_group.sync.aligned;" ::: "memory")
-/* Waits until at most `pending` committed groups of products are in flight. d
- * may be read if its products are not in flight. */
+/* Waits until at most `pending` committed groups of products are in flight. The
+ * values in d are only valid when none of its products is in flight. */
 #define WGMMA_WAIT(d, pending)                                                 \
     asm volatile("//@ wgmma.wait_group.sync.aligned " PENDING_OPERAND ";"      \
                  : SUM_OPERANDS(d)                                             \
@@ -252,7 +253,7 @@ static inline ulong matrix_descriptor(uint address, uint layout)
            (ulong)(layout == LAYOUT_MN_MAJOR ? MN_MAJOR_BLOCK >> 4 : 1) << 16 |
            (ulong)64 << 32 | (ulong)1 << 62;
 }
-/* Distance between two steps of k, in the descriptor's units of 16 bytes. */
+/* Distance from one step of k to the next, in the descriptor's unit. */
 #define STEP_DISTANCE(layout)                                                  \
     ((layout) == LAYOUT_MN_MAJOR ? 16 * LINE_BYTES >> 4 : 2)
 

@@ -13,10 +13,10 @@
 #define MAP_LINE_BYTES 128u
 #define MAP_STRIDE_LOG2 4
 
-/* Writes the tensor map of matrices at `from` of `rows` rows by k elements.
- * Rows are line_bytes apart, matrices batch_bytes (0 means a single matrix). A
- * copy takes box_rows rows, at most 256. `from`, line_bytes and batch_bytes
- * must be multiples of 16. */
+/* Writes the tensor map of the matrices at `from`, which have `rows` rows by k
+ * elements. Rows are line_bytes apart. Matrices are batch_bytes apart; 0 means
+ * a single matrix. A copy takes box_rows rows, at most 256. `from`, line_bytes
+ * and batch_bytes must be multiples of 16. */
 static inline void tensor_map_write(__global uint *map, ulong from, uint k,
                                     uint rows, uint planes, ulong line_bytes,
                                     ulong batch_bytes, uint box_rows)
