@@ -5,10 +5,10 @@
  * elementwise_contiguous needs operands that are contiguous or have one
  * element. elementwise_strided supports any strides. elementwise_transposed is
  * for inputs that are contiguous along another axis than the output. It copies
- * these inputs through local memory in tiles to coalesce all accesses.
- * In the other kernels, a work-item computes a vector of four elements if all
- * operands are aligned to vectors. Otherwise, it computes four elements that
- * are GROUP_SIZE apart, and a work-group begins at a cache line of the output.
+ * these inputs through local memory in tiles to coalesce all accesses. In the
+ * other kernels, a work-item computes a vector of four elements if all operands
+ * are aligned to vectors. Otherwise, it computes four elements that are
+ * GROUP_SIZE apart, and each work-group begins at a cache line of the output.
  */
 #include "common/indexing.cl"
 #include "common/operators.cl"
@@ -34,14 +34,15 @@
 #ifndef TRANSPOSED_INPUTS
 #define TRANSPOSED_INPUTS 0
 #endif
-/* Side of a tile. 64 is faster than 32 for vectors of one transposed input. */
+/* Side of a tile. With VECTOR, 64 is faster than 32 for one transposed
+ * input. */
 #if VECTOR && (TRANSPOSED_INPUTS & (TRANSPOSED_INPUTS - 1)) == 0
 #define TILE 64u
 #else
 #define TILE 32u
 #endif
 
-/* The operator of a copy returns its first operand, which may have any type. */
+/* The operator of a copy. It returns its first operand, which has any type. */
 #define op_move(x, a, b) (x)
 
 /* Offsets in elements: s0 is for the output, s1 to s3 are for the inputs. */
@@ -140,8 +141,8 @@ struct transposed_params {
      : IS_BROADCAST(k) ? (VEC4(CAT(IN, k)))(*(pointer))                        \
                        : *(__global const VEC4(CAT(IN, k)) *)(pointer))
 
-/* Macros that load or store each of four elements j if CONDITION(j) is true.
- * ELEMENT(k, j) is element j of input k, TARGET(j) element j of the output. */
+/* Macros that load or store four elements, j = 0 to 3, if CONDITION(j) is true.
+ * ELEMENT(k, j) belongs to input k, TARGET(j) to the output. */
 #define LOAD_IF(k, j, CONDITION) (CONDITION(j) ? ELEMENT(k, j) : (CAT(IN, k))0)
 #define LOAD_VEC4(k, CONDITION)                                                \
     VEC4(CAT(IN, k))                                                           \
@@ -159,8 +160,8 @@ struct transposed_params {
     STORE_IF(2, CONDITION, y)                                                  \
     STORE_IF(3, CONDITION, y)
 #define ALWAYS(j) true
-/* Computes the four elements that LOAD loads. Stores element j of the results
- * if CONDITION(j) is true. */
+/* Applies OP to the four elements of each input that LOAD loads. Stores element
+ * j of the results if CONDITION(j) is true. */
 #define COMPUTE_VEC4(LOAD, CONDITION)                                          \
     EACH_INPUT(LOAD)                                                           \
     RESULTS(z_)                                                                \
@@ -251,7 +252,7 @@ KERNEL void elementwise_contiguous(__global OUT *out, INPUT_BUFFERS,
 #define OFFSET_0 s1
 #define OFFSET_1 s2
 #define OFFSET_2 s3
-/* Addresses of an element of input k and of the output, at the offsets `at`. */
+/* Addresses, at the offsets `at`, in input k (FROM) and in the output (TO). */
 #define FROM(k, at) (CAT(in, k) + ((long)p.offset[k + 1] + at.CAT(OFFSET_, k)))
 #define TO(at) (out + ((long)p.offset[0] + at.s0))
 
@@ -307,7 +308,7 @@ KERNEL void elementwise_strided(__global OUT *out, INPUT_BUFFERS,
 #define IS_TRANSPOSED(k) (TRANSPOSED_INPUTS >> (k)&1u)
 #define COLUMN_STRIDE(k) ((offset_t)p.column_strides[k])
 #define ROW_STRIDE(k) ((offset_t)p.row_strides[k])
-/* Addresses of the element at (column, row) in input k and in the output. */
+/* Addresses of element (column, row) in input k (AT) and the output (TO_AT). */
 #define AT(k, column, row)                                                     \
     (FROM(k, base) + ((offset_t)(column)*COLUMN_STRIDE(k + 1) +                \
                       (offset_t)(row)*ROW_STRIDE(k + 1)))

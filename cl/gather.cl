@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Copies elements of `data` to `target`. `indices` has their positions along
- * one axis of `data`. A negative index counts from the end. An index out of
- * range stores default_bits. If is_vec4 is set, a work-item copies four aligned
- * elements along the innermost axis, which must not be the indexed axis. */
+/* Copies elements of `data` to `target`. `indices` holds their positions along
+ * one axis of `data`. A negative index counts from the end. For an index out of
+ * range, default_bits is stored. If is_vec4 is set, a work-item copies four
+ * aligned elements along the innermost axis, which must not be the indexed
+ * axis. */
 #include "common/indexing.cl"
 
 #ifndef BITS

@@ -6,12 +6,12 @@
  *
  * norm_single_pass reads each row once and keeps it in registers
  * (row_access.cl). Longer rows and rows of several axes are divided into
- * splits. norm_partial_pass stores the moments (count, mean, squared deviation)
- * of each split. norm_final_pass combines the moments of all splits of a row.
+ * splits. norm_partial_pass stores the moments of each split (moments_combine
+ * says what they are). norm_final_pass combines those of all splits of a row.
  *
- * A row is computed again with scaled elements (rescaled_sum.cl) if squares of
- * its elements overflow, or if they underflow and epsilon is too small to hide
- * the error.
+ * If the squares of a row's elements overflow, the row is computed again with
+ * scaled elements (rescaled_sum.cl). The same happens if the squares underflow
+ * and epsilon is too small to hide the error.
  */
 #define IN_STEP p.in_steps[0]
 #define OUT_STEP p.out_steps[0]
@@ -48,8 +48,8 @@ struct norm_params {
 #define MAX_SUBNORMAL_SCALE 16.0f
 #define MIN_EXACT 0x1p-100f
 
-/* Returns epsilon scaled down if rescales > 0, up if rescales < 0. A positive
- * epsilon stays positive, so that equal elements do not cause 0 / 0. */
+/* Returns epsilon, scaled down if rescales > 0 or scaled up if rescales < 0. A
+ * positive result prevents 0 / 0 if epsilon > 0 and all elements are equal. */
 static inline float epsilon_rescaled(float epsilon, int rescales)
 {
     if (rescales == 0)
@@ -82,8 +82,8 @@ static inline float4 affine_vec4(float4 h, float4 scale, float4 bias,
         fmax(fmax(fmax(size.s0, size.s1), fmax(size.s2, size.s3)), *max_scale);
     return RMS ? h * scale : fma(h, scale, bias);
 }
-/* Returns true if the normalized x may be subnormal and `scale` amplifies its
- * rounding error too much. Must not be called for rescaled rows. */
+/* Returns true if the normalized x can be subnormal and `scale` amplifies the
+ * rounding error of x too much. Must not be called for rescaled rows. */
 static inline bool affine_lost_precision(const struct norm_row *f, float x,
                                          float scale)
 {
@@ -146,7 +146,7 @@ static inline float affine_exact(const struct norm_row *f, float x, float scale,
     affine_vec4((x)*factor, LOAD_VEC4(scale, p.scale_offset + (j)),            \
                 BIAS_VEC4(j), &max_scale)
 #endif
-/* ELEMENT(j) is element j of the input row, TARGET(j) of the output row. */
+/* ELEMENT(j) and TARGET(j) are element j of the input and the output row. */
 #if ROW_ACCESS == ROW_ACCESS_LOCAL_MEMORY
 #define ELEMENT(j) in[begin + in_shift + group_row * count + (j)]
 #define TARGET(j) own[j]
@@ -210,8 +210,8 @@ KERNEL void norm_single_pass(__global float *out, __global const float *in,
                     affine_exact(&f, ELEMENT(j), SCALE(j), BIAS_SCALAR(j));
     }
     if (any_rescale) {
-        /* Second pass over the row, with elements divided by about the largest
-         * one. Infinity and NaN still propagate to the results. */
+        /* Second pass, with elements scaled by a power of two that keeps the
+         * largest square in range. Infinity and NaN still reach the results. */
         float largest = 0.0f, sum = 0.0f;
         int exponent = 0;
         struct norm_row f = {1.0f, 0.0f, 0.0f, 0};
@@ -256,8 +256,8 @@ KERNEL void norm_single_pass(__global float *out, __global const float *in,
     ROW_ACCESS == ROW_ACCESS_SECTOR_ALIGNED
 
 /* Combines the moments of two sets of elements: x is the number of elements, y
- * their mean (0 in rms_norm), z their sum of squared differences from y, and w
- * their number of rescalings (rescaled_sum.cl), or -1 if the set is empty. */
+ * the mean (0 in rms_norm), z the sum of squared differences from y, and w the
+ * number of rescalings (rescaled_sum.cl). w is -1 if the set is empty. */
 static inline float4 moments_combine(float4 a, float4 b)
 {
     float n = a.x + b.x;
@@ -418,7 +418,7 @@ KERNEL void norm_final_pass(__global float *out, __global const float *in,
     if (inside)
         for (uint i = at.lane; i < p.splits; i += at.lanes) {
             float4 moments = partials[i * p.rows + at.row];
-            /* own.w counts the splits whose elements were rescaled. */
+            /* own.w becomes the number of splits with rescaled elements. */
             moments.w = moments.x > 0.0f && moments.w != 0.0f ? 1.0f : 0.0f;
             own = moments_combine(own, moments);
         }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Computes one step of SGD or Adam for each weight. The kernel's first operands
- * are outputs, the others inputs. An output may share its input's memory. */
+ * are outputs, the others inputs. An output can use the memory of its input. */
 #include "common/indexing.cl"
 
-/* 1 for Adam, 0 for SGD. Variable w is the weight, g the gradient and m the
- * momentum. Only Adam has v, the running mean of squared gradients. */
+/* 1 for Adam, 0 for SGD. The weight is w, the gradient g, and the momentum m.
+ * Only Adam has v, the running mean of squared gradients. */
 #ifndef ADAM
 #define ADAM 0
 #endif
@@ -18,13 +18,13 @@ struct optimizer_params {
     ulong elements;
     uint rank;    /* number of axes; 0 if all operands are contiguous */
     uint is_vec4; /* 1 if operands are contiguous, aligned vectors of four */
-    uint variant; /* 1 means Nesterov momentum (SGD), decoupled decay (Adam) */
+    uint variant; /* 1 for Nesterov momentum (SGD) or decoupled decay (Adam) */
     uint reserved;
     float rate, decay;
-    float beta1, one_minus_beta1; /* momentum and 1 - dampening in SGD */
+    float beta1, one_minus_beta1; /* in SGD: momentum and 1 - dampening */
     float beta2, one_minus_beta2;
-    float rate1;       /* corrected learning rate: rate / (1 - beta1^step) */
-    float correction2; /* correction of mean squares: 1 / (1 - beta2^step) */
+    float rate1;       /* bias-corrected rate: rate / (1 - beta1^step) */
+    float correction2; /* bias correction of v: 1 / (1 - beta2^step) */
     float epsilon, reserved1;
     ulong offset[8];
     struct fast_divmod space;
@@ -43,7 +43,7 @@ struct optimizer_params {
     T m = *(__global const T *)(m0 + at[5]);                                   \
     T v = *(__global const T *)(v0 + at[6])
 /* Between these bounds, v is precise, and its bias correction does not overflow
- * or underflow. Beyond them, m / (root + epsilon) is computed with scaled
+ * or underflow. Outside them, m / (root + epsilon) is computed with scaled
  * values. If v and g are finite, the new v is at most FLT_MAX. */
 #define MIN_EXACT_SQUARE 0x1p-100f
 #define MAX_EXACT_SQUARE 0x1p60f
@@ -99,7 +99,7 @@ struct optimizer_params {
     *(__global T *)(m1 + at[1]) = m
 #endif
 
-/* Set at[k] to the offset of vector `item` or of element i in operand k. */
+/* Sets at[k] for operand k to the offset of vector `item` or of element i. */
 #define OFFSET_CONTIGUOUS(k) at[k] = p.offset[k] + (ulong)item * 4
 #define OFFSET(k)                                                              \
     at[k] = p.offset[k] + (p.rank == 0 ? i : 0);                               \

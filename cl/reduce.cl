@@ -61,7 +61,7 @@ struct reduce_params {
 
 /* Elements past the end of a row count as IDENTITY, which changes no result. */
 #if IS_SUM
-/* The sum so far and its rounding error, so that rounding errors do not add up
+/* The sum so far, and the sum of its rounding errors, which is added at the end
  * (Kahan-Babuska summation). If the sum is not finite, the error is NaN. */
 #define IDENTITY 0.0f
 #define SUMS_PRODUCTS (REDUCTION != SUM && REDUCTION != MEAN)
@@ -153,7 +153,8 @@ static inline float rescaled_product(float x, float y, float step)
 #endif
 
 #elif IS_ARG
-/* Best value so far, and its index: NONE if no value beats IDENTITY. */
+/* Largest (ARG_MAX) or smallest (ARG_MIN) value so far, and its index. The
+ * index is NONE if no value is better than IDENTITY. */
 #define IDENTITY (REDUCTION == ARG_MAX ? -INFINITY : INFINITY)
 #define NONE (~(index_t)0)
 struct accumulator {
@@ -172,7 +173,7 @@ static inline void accumulator_clear(struct accumulator *l)
     l->value = IDENTITY;
     l->index = NONE;
 }
-/* Must be called in ascending order of `index`. The first NaN is the result. */
+/* Must be called in ascending order of `index`. The first NaN is kept. */
 static inline void accumulate(struct accumulator *l, float x, index_t index)
 {
     bool beaten = REDUCTION == ARG_MAX ? !(x <= l->value) : !(x >= l->value);
@@ -255,7 +256,7 @@ static inline partial_t partial_shuffle_xor(partial_t x, uint mask)
 }
 #endif
 #elif REDUCTION == LOG_SUM_EXP
-/* Largest element so far, and Kahan sum of e^(x - largest) for elements x. */
+/* Largest element so far, and Kahan sum of e^(element - largest). */
 #define IDENTITY -INFINITY
 struct accumulator {
     float largest, sum, error;
@@ -403,7 +404,7 @@ static inline partial_t lanes_combine(partial_t own,
 #if !IS_SUM
 typedef partial_t split_result_t;
 #endif
-/* Converts `a`, the combined partial results of an output, to the output's
+/* Converts `a`, the combination of an output's partial results, to the output's
  * value. If `a` is a sum, `rescales` is its number of rescalings. */
 static inline result_t partial_result(partial_t a, float rescales, ulong count)
 {
@@ -457,7 +458,7 @@ static inline result_t partial_result(partial_t a, float rescales, ulong count)
     ((j) < (end) ? VEC4_TERMS(j) : (float4)(IDENTITY))
 
 #if IS_ARG
-/* A work-item whose elements all equal IDENTITY selects the first of them. */
+/* If all elements of a work-item equal IDENTITY, the first one is the best. */
 #define START_INDEX(own, j, end)                                               \
     if ((own).index == NONE && (j) < (end))                                    \
         (own).index = (index_t)(j)
@@ -466,8 +467,8 @@ static inline result_t partial_result(partial_t a, float rescales, ulong count)
 #endif
 
 #if IS_SUM
-/* Adds the work-item's share of a row's elements, scaled by `step`, to `own`.
- * The share may have other elements than in the first, unscaled pass. */
+/* Scales the elements of the work-item's share by `step` and adds their terms
+ * to `own`. The first, unscaled pass can divide the row into other shares. */
 #define ADD_RESCALED_SHARE(step)                                               \
     {                                                                          \
         long base = (long)p.in_offset;                                         \
@@ -486,7 +487,7 @@ static inline result_t partial_result(partial_t a, float rescales, ulong count)
         }                                                                      \
     }
 
-/* Sums a row again with scaled elements if its sum overflows or underflows. */
+/* Sums a row again, now scaled, if the first sum overflows or underflows. */
 #define SUM_RESCALED(all, rescales)                                            \
     float rescales = at.row < p.outputs ? rescales_wanted(all) : 0.0f;         \
     if (UNLIKELY(                                                              \
@@ -528,8 +529,9 @@ static inline result_t partial_result(partial_t a, float rescales, ulong count)
 #define RESULT(all, rescales) partial_result(all, 0.0f, p.count)
 #endif
 
-/* Combines the work-item's share of a row's partial results in `own`. It is a
- * macro because a function needs an intrinsic that oclgrind 21.10 lacks. */
+/* Declares `own`, the combination of the partial results in the work-item's
+ * share. This is a macro because a function would need an intrinsic that
+ * oclgrind 21.10 lacks. */
 #define COMBINE_SPLIT_SHARE(own)                                               \
     struct accumulator empty;                                                  \
     accumulator_clear(&empty);                                                 \
@@ -548,7 +550,7 @@ static inline result_t partial_result(partial_t a, float rescales, ulong count)
 #endif
 #define GROUP_BARRIER barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)
 
-/* Counters of finished splits for each group of outputs, 0 between launches. */
+/* Number of finished splits per group of outputs. It is 0 between launches. */
 #if LAST_GROUP_COMBINES
 #define ARRIVAL_COUNTERS volatile __global uint *arrival_counters,
 #else

@@ -18,7 +18,7 @@
 #define GRADIENT 4
 #ifndef FORM
 #define FORM SOFTMAX
-/* 1 for a cross-entropy gradient with a loss scale over 16 (softmax_plan.c). */
+/* 1 for the cross-entropy gradient if the loss scale exceeds 16. */
 #define LARGE_LOSS_SCALE 0
 /* The integer type of the class labels. */
 #define LABEL int
@@ -45,7 +45,7 @@ struct softmax_params {
 #define DECLARE_LABEL
 #endif
 
-/* Declares log(sum), or the factor that multiplies all results of the row. */
+/* Declares log_sum, or the factor that multiplies all results of the row. */
 #if FORM == LOG_SOFTMAX
 #define DECLARE_FACTOR(sum) row_value_t log_sum = log(sum);
 #elif LARGE_LOSS_SCALE
@@ -55,7 +55,7 @@ struct softmax_params {
 #endif
 /* TERM(EXP(x)) is e^(x - largest), which is summed over the row. EXP(x) is the
  * same value, or its fourth root if the loss scale is large. A large loss scale
- * may lift results into the normal range even if e^(x - largest) and its square
+ * can lift results into the normal range even if e^(x - largest) and its square
  * root are subnormal. */
 #if LARGE_LOSS_SCALE
 #define EXP(x) exp(0.25f * ((x) - largest))
@@ -147,9 +147,9 @@ KERNEL void softmax_single_pass(__global float *out, __global const float *in,
 #if ROW_ACCESS != ROW_ACCESS_LOCAL_MEMORY &&                                   \
     ROW_ACCESS != ROW_ACCESS_VEC4_COLUMNS
 
-/* Combines the maxima x and the sums y of e^(element - x) of two parts of a
- * row. An empty part has the maximum -infinity. If an element is +infinity, y
- * and all results of the row are NaN. */
+/* Combines two parts of a row. x is the maximum of a part, and y is the sum of
+ * e^(element - x). An empty part has the maximum -infinity. If an element is
+ * +infinity, y and all results of the row are NaN. */
 static inline float2 softmax_combine(float2 a, float2 b)
 {
     float largest = fmax(a.x, b.x);
@@ -190,7 +190,7 @@ static inline float2 lanes_combine(float2 own, __local float2 *partials,
     STORE_IF(x.s2, (j) + 2 * DISTANCE) STORE_IF(x.s3, (j) + 3 * DISTANCE)
 #define SPLIT_RESULT(x, j) RESULT(x, EXP(x), j)
 
-/* Loads a work-item's next sixteen elements, from element j on, into a to d. */
+/* Loads a work-item's next sixteen elements, from j on, as vectors a to d. */
 #define LOAD_16                                                                \
     float4 a, b, c, d;                                                         \
     bool is_complete = j >= 0 && j + 3 * next + 3 * DISTANCE < end;            \
@@ -226,7 +226,7 @@ KERNEL void softmax_partial_pass(__global float2 *partials,
             own.x = highest;
         }
         /* If the maximum own.x is +infinity, infinity - infinity makes the sum
-         * NaN. If own.x is -infinity, shift is 0 and keeps the sum finite. */
+         * NaN. If own.x is -infinity, `shift` is 0, so the sum stays finite. */
         float shift = own.x == -INFINITY ? 0.0f : own.x;
         own.y += sum16(exp(x - shift));
     }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Copies elements of type BITS and swaps two axes. Axis 0 is contiguous in the
- * target, axis 1 in the source. A tile in local memory receives columns of the
- * source, which are contiguous there, and is stored in rows, which are
- * contiguous in the target. Each position along the axes from 2 on (`space`)
- * has a plane of tiles. elementwise.cl does other copies.
+ * Copies a tensor with elements of type BITS and swaps two axes. Axis 0 is
+ * contiguous in the target, axis 1 in the source. A work-group loads parts of
+ * source columns into a tile in local memory and stores the rows of the tile,
+ * so that all its accesses are contiguous. Axes 2 and higher form `space`, and
+ * each position in `space` has a plane of tiles. elementwise.cl does other
+ * copies.
  *
  *   source: a line per column    tile: a line per row       target
  *     0 1 2 3  (column 0)          0 4 8 c                    0 4 8 c  (row 0)
@@ -23,9 +24,9 @@
 #define VECTOR 1
 /* Elements per vector: 2 if BITS has 64 bits, else 4. */
 #define VECTOR_ELEMENTS 4
-/* In each target row, the stores of a work-group begin at a multiple of this
- * number of elements, a power of two. It is 1 if VECTOR is 1. If it is larger,
- * each row of a tile is shifted by its own distance to be aligned. */
+/* A power of two, and 1 if VECTOR is 1. In each target row, the stores of a
+ * work-group begin at a multiple of STORE_ALIGNMENT elements. For this
+ * alignment, each row of a tile is shifted by a distance of its own. */
 #define STORE_ALIGNMENT (VECTOR ? 1 : 8)
 /* Numbers of columns and rows of a tile, both powers of two. GROUP_SIZE is a
  * multiple of the number of vectors in each column and row of a tile. */
@@ -44,7 +45,7 @@ typedef uint word;
 
 struct transpose_params {
     ulong columns, rows;                  /* extents of axis 0 and axis 1 */
-    ulong tiles_per_row, tiles_per_plane; /* planes of tiles span axes 0, 1 */
+    ulong tiles_per_row, tiles_per_plane; /* a plane spans axes 0 and 1 */
     ulong groups;
     ulong target_offset, source_offset;
     long target_pitch;        /* the target's stride along axis 1 */
@@ -123,7 +124,7 @@ struct transpose_params {
             target[(offset_t)y * to_pitch + (offset_t)x] = TILE_ELEMENT(y, x); \
     }
 
-/* Number of source columns in a tile. Vectors pack BLOCK columns into one. */
+/* Number of source columns in a tile. With VECTOR, BLOCK columns count as 1. */
 #define LINES                                                                  \
     (UNALIGNED_WORDS ? COLUMNS + STORE_ALIGNMENT : WORDS + STORE_ALIGNMENT - 1)
 
@@ -154,10 +155,10 @@ struct transpose_params {
 
 #if UNALIGNED_WORDS
 /* Source and target are accessed in aligned words of BLOCK elements, but
- * columns and rows begin anywhere in a word. A work-item reads two words from
- * each of BLOCK source columns and shifts them into one word that is aligned to
- * the tile. It transposes these words and stores them in the tile. Each word of
- * the target is then combined from two words of the tile by a shift. */
+ * columns and rows can begin anywhere in a word. A work-item reads two words
+ * from each of BLOCK source columns and shifts them into one word that is
+ * aligned to the tile. It transposes these words and stores them in the tile. A
+ * shift then combines two words of the tile into one word of the target. */
 #define ELEMENT_BITS (32 / BLOCK)
 /* Number of words from one row of a tile to the next. After every BLOCK rows,
  * TILE_AT skips one more word to avoid bank conflicts. */
@@ -170,7 +171,8 @@ static inline uint word_extract(uint low, uint high, uint elements)
 }
 
 /* Returns word `at` of the source column that begins at element target_word. If
- * is_complete is false, words after the first row_elements elements are 0. */
+ * is_complete is false, only memory words that hold one of the first
+ * row_elements elements are read, and none if `exists` is false. */
 static inline uint source_word(__global const uint *words, ulong target_word,
                                uint at, uint row_elements, bool exists,
                                bool is_complete)
