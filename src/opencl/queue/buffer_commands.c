@@ -21,7 +21,7 @@ enum tandem_status buffer_begin_command(struct tandem_stream *stream,
     return status;
 }
 
-/* Numbers an enqueued command, and records that the command uses `buffer`. */
+/* Assigns a number to an enqueued command and records its use of `buffer`. */
 static void note_command(struct tandem_stream *stream,
                          struct tandem_buffer *buffer, bool written)
 {
@@ -145,7 +145,7 @@ enum tandem_status buffer_fill(struct tandem_stream *stream,
     return TANDEM_OK;
 }
 
-/* Address of a mapped range of 0 bytes, which OpenCL does not support. */
+/* Address of mapped ranges of 0 bytes.  OpenCL does not support size 0. */
 static char empty_map;
 
 static enum tandem_status check_map(struct tandem_stream *stream,
@@ -197,7 +197,7 @@ enum tandem_status buffer_map(struct tandem_stream *stream,
     status = stream_wait(stream, event, timeout_ns);
     clReleaseEvent(event);
     if (status != TANDEM_OK) {
-        /* Unmaps the buffer at once if the driver maps it after the timeout. */
+        /* The queue unmaps the buffer at once if the driver maps it late. */
         clEnqueueUnmapMemObject(stream->queue, buffer->mem, memory, 0, NULL,
                                 NULL);
         stream_next_seqno(stream);

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Enqueues commands that read, write, copy, fill and map buffers.  Called on
- * the thread that uses the stream.
- */
+/* Enqueues commands that read, write, copy, fill and map buffers.  Only the
+ * thread that uses the stream may call these functions. */
 #ifndef TANDEM_OPENCL_QUEUE_BUFFER_COMMANDS_H
 #define TANDEM_OPENCL_QUEUE_BUFFER_COMMANDS_H
 
@@ -18,15 +16,15 @@ struct transfer {
     bool upload; /* true means a write to the buffer, false means a read */
 };
 
-/* Checks the stream, the buffer and the range.  Makes the stream wait for other
- * streams that use the buffer's memory.  Error messages name the operation
- * `what`. */
+/* Call this before enqueuing a command.  Checks the stream, the buffer and the
+ * range.  Makes the stream wait for other streams that use the buffer's memory.
+ * `what` names the operation for error messages. */
 enum tandem_status buffer_begin_command(struct tandem_stream *stream,
                                         struct tandem_buffer *buffer,
                                         uint64_t offset, uint64_t bytes,
                                         const char *what);
-/* Enqueues the transfer.  Call buffer_begin_command first.  Unless `event` is
- * NULL, *event receives an event that the caller owns. */
+/* Enqueues the transfer.  The caller must first call buffer_begin_command.  If
+ * `event` is not NULL, the caller owns *event, the event of the command. */
 enum tandem_status transfer_enqueue(const struct transfer *transfer,
                                     cl_bool blocking, cl_event *event);
 /* Enqueues the transfer and waits until it has completed. */

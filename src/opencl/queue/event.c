@@ -10,7 +10,7 @@
 
 static struct handle_pool events =
     HANDLE_POOL(struct tandem_event, EVENT_MAGIC);
-/* Mutex that guards the list of events that were not destroyed. */
+/* Guards the list of all events that have not been destroyed. */
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct tandem_event *first_event;
 
@@ -94,7 +94,8 @@ void events_finish(struct tandem_device *device)
     pthread_mutex_unlock(&mutex);
 }
 
-/* Flushes the event's stream, if it exists, and returns its sticky error. */
+/* Flushes the event's stream if it exists.  Returns the stream's sticky
+ * error. */
 static enum tandem_status flush_stream(struct tandem_event *event)
 {
     struct tandem_stream *stream = stream_acquire(event->device, event->stream);
@@ -110,7 +111,7 @@ static enum tandem_status flush_stream(struct tandem_event *event)
     return status;
 }
 
-/* Makes the error `code` of the event the sticky error of its stream. */
+/* Makes the event's error `code` the sticky error of the event's stream. */
 static enum tandem_status event_failed(struct tandem_event *event, cl_int code)
 {
     struct tandem_device *device = event->device;

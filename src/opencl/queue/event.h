@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Events mark a position in a stream.  Any thread may call these functions. */
+/* Events mark positions in streams.  Any thread may call these functions. */
 #ifndef TANDEM_OPENCL_QUEUE_EVENT_H
 #define TANDEM_OPENCL_QUEUE_EVENT_H
 
@@ -9,7 +9,7 @@ enum tandem_status event_record(struct tandem_stream *stream,
                                 struct tandem_event **out_event);
 void event_destroy(struct tandem_event *event);
 enum tandem_status event_wait(struct tandem_event *event, uint64_t timeout_ns);
-/* Makes `stream`, but not the calling thread, wait for the event. */
+/* Makes `stream` wait for the event.  The calling thread does not wait. */
 enum tandem_status event_enqueue_wait(struct tandem_stream *stream,
                                       struct tandem_event *event);
 enum tandem_status event_elapsed_ns(struct tandem_event *start,

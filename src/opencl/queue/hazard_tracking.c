@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Orders streams that use the same memory block; see hazard_tracking.h. */
+/* Makes streams wait for each other if they use the same memory block. */
 #include "opencl/queue/hazard_tracking.h"
 
 #include "opencl/device/cl_status.h"
 
-/* Makes `stream` wait for all commands that `other` has enqueued. */
+/* Makes `stream` wait for all commands in the queue of `other`. */
 static enum tandem_status wait_for_stream(struct tandem_stream *stream,
                                           struct tandem_stream *other)
 {
@@ -19,9 +19,10 @@ static enum tandem_status wait_for_stream(struct tandem_stream *stream,
     return status_from_cl(stream->device, code, "clEnqueueBarrier");
 }
 
-/* Makes `stream` wait for the commands up to number `seqno` of the stream with
- * id `prior`.  MULTIPLE_STREAMS means all commands of all other streams.
- * *out_completed is true if these commands had already completed. */
+/* Makes `stream` wait for the commands of the stream with id `prior` up to
+ * number `seqno`.  If `prior` is MULTIPLE_STREAMS, makes `stream` wait for all
+ * commands of all other streams.  *out_completed is true if there was no need
+ * to wait. */
 static enum tandem_status wait_for_prior(struct tandem_stream *stream,
                                          uint64_t prior, uint64_t seqno,
                                          bool *out_completed)
@@ -56,8 +57,9 @@ enum tandem_status stream_begin_use(struct tandem_stream *stream,
         stream, prior, atomic_load(&buffer->prior_seqno), &completed);
     if (status == TANDEM_OK)
         atomic_store(&buffer->synced_stream, stream->id);
-    /* If stream `prior` has completed, no stream needs to wait for it again.
-     * In the case of MULTIPLE_STREAMS, others may have to wait for `stream`. */
+    /* If the commands of stream `prior` have completed, no other stream needs
+     * to wait for them.  MULTIPLE_STREAMS can also stand for this stream, for
+     * which other streams still have to wait. */
     if (completed && prior != MULTIPLE_STREAMS)
         atomic_store(&buffer->prior_stream, 0);
     return status;
@@ -73,7 +75,7 @@ bool stream_sees_last_write(struct tandem_stream *stream,
     if (writer == stream->id)
         return true;
     pthread_mutex_lock(&device->mutex);
-    /* Streams outside the list were destroyed and have no commands left. */
+    /* A stream that is not in the list was destroyed after its last command. */
     for (struct tandem_stream *other = device->streams; other != NULL;
          other = other->next)
         if (other->id == writer && atomic_load(&other->completed_seqno) < seqno)

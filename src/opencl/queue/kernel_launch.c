@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Enqueues the steps of a launch plan.  If the stream has used the kernels
- * before, no lock is taken and no OpenCL object is created.
- */
+/* Enqueues the steps of a launch plan.  If the stream has launched the kernels
+ * before, this takes no lock and creates no OpenCL object. */
 #include "opencl/queue/kernel_launch.h"
 
 #include <stdlib.h>
@@ -17,7 +15,7 @@
 
 /* ---- the kernels of a stream ---- */
 
-/* Returns the hash table slot of the kernel with `key`, or an empty slot. */
+/* Returns the hash table slot for `key`.  The slot is empty if `key` is new. */
 static struct stream_kernel *kernel_slot(struct stream_kernel *kernels,
                                          uint32_t slots, uint64_t key)
 {
@@ -109,7 +107,7 @@ static enum tandem_status set_arguments(struct tandem_stream *stream,
         code = clSetKernelArg(kernel->kernel, i, sizeof(cl_mem), &buffer->mem);
         kernel->bound_addresses[i] = code == CL_SUCCESS ? address : 0;
     }
-    /* The kernel object belongs to this stream, so its arguments stay set. */
+    /* Only this stream uses the kernel object, so its arguments stay set. */
     if (code == CL_SUCCESS &&
         (kernel->param_bytes != bytes ||
          memcmp(kernel->params, step->params, bytes) != 0)) {
@@ -172,7 +170,7 @@ static enum tandem_status step_launch(struct tandem_stream *stream,
     return TANDEM_OK;
 }
 
-/* Returns true if the step writes any buffer except `temp`. */
+/* Returns true if the step writes a buffer other than `temp`. */
 static bool step_writes_output(const struct kernel_step *step,
                                const struct tandem_buffer *temp)
 {
@@ -182,7 +180,7 @@ static bool step_writes_output(const struct kernel_step *step,
     return false;
 }
 
-/* If necessary, creates the stream's arrival counters and zeroes them. */
+/* Creates the stream's arrival counters and sets them to 0, if not yet done. */
 static enum tandem_status prepare_counters(struct tandem_stream *stream)
 {
     static const cl_uint zero = 0;
@@ -196,7 +194,7 @@ static enum tandem_status prepare_counters(struct tandem_stream *stream)
                                &stream->arrival_counters);
     if (status != TANDEM_OK)
         return status;
-    /* The flag is set before the fill, because another thread may clear it. */
+    /* Set the flag before the fill: another thread can clear it at any time. */
     atomic_store(&stream->arrival_counters_are_zero, true);
     status = buffer_fill(stream, stream->arrival_counters, 0, bytes, &zero,
                          sizeof(zero));
@@ -205,7 +203,7 @@ static enum tandem_status prepare_counters(struct tandem_stream *stream)
     return status;
 }
 
-/* Sets the step's buffer arguments for arrival counters and temporary data. */
+/* Sets the buffers of the step for arrival counters and temporary data. */
 static void step_bind_buffers(const struct tandem_stream *stream,
                               struct kernel_step *step,
                               struct tandem_buffer *temp)
@@ -227,7 +225,7 @@ enum tandem_status launch_steps(struct tandem_stream *stream,
         struct kernel_step *step = &plan->step[i];
         step_bind_buffers(stream, step, temp);
         status = step_launch(stream, step);
-        /* An earlier step has written outputs that are now incomplete. */
+        /* The earlier steps have written outputs, which are now incomplete. */
         if (status != TANDEM_OK && output_written)
             status = stream_fail(stream, status);
         output_written = output_written || step_writes_output(step, temp);
@@ -241,7 +239,7 @@ enum tandem_status launch_plan(struct tandem_stream *stream,
     struct tandem_buffer *temp = NULL;
     struct stream_kernel *kernel;
     enum tandem_status status = TANDEM_OK;
-    /* Gets all kernels first, so that nothing is enqueued if a build fails. */
+    /* Build all kernels first, so that nothing is enqueued if a build fails. */
     for (uint32_t i = 0; plan->step_count > 1 && i < plan->step_count; i++)
         if (status == TANDEM_OK && variant_key_needs_build(plan->step[i].key))
             status = stream_kernel_get(stream, &plan->step[i], &kernel);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Command numbers, sticky errors and waits of streams; see stream.h. */
+/* Implements command numbers, sticky errors and waits of streams. */
 #include "opencl/queue/stream.h"
 
 #include <stdio.h>
@@ -10,7 +10,7 @@
 
 #define STREAM_MAGIC 0x7374726du
 
-/* Guards the error message of all streams (stream.message). */
+/* Guards the error messages of all streams (tandem_stream.message). */
 static pthread_mutex_t message_mutex = PTHREAD_MUTEX_INITIALIZER;
 struct handle_pool stream_handles =
     HANDLE_POOL(struct tandem_stream, STREAM_MAGIC);
@@ -58,9 +58,9 @@ enum tandem_status stream_fail(struct tandem_stream *stream,
     pthread_mutex_lock(&message_mutex);
     snprintf(stream->message, sizeof(stream->message), "%s", last_error_get());
     pthread_mutex_unlock(&message_mutex);
-    /* A failed kernel may have left arrival counters nonzero.  Records this
-     * before setting the status, because the stream may launch kernels again as
-     * soon as stream_synchronize has reset the status. */
+    /* A failed kernel can leave arrival counters nonzero.  Record this before
+     * setting the status, because the stream can launch kernels again as soon
+     * as stream_synchronize has reset the status. */
     atomic_store(&stream->arrival_counters_are_zero, false);
     atomic_store(&stream->status, (uint32_t)status);
     pool_poison_writes(stream->device, stream->id,
@@ -105,8 +105,8 @@ enum tandem_status stream_enqueue_marker(struct tandem_stream *stream,
 enum tandem_status stream_flush(struct tandem_stream *stream)
 {
     uint64_t issued = atomic_load(&stream->issued_seqno);
-    /* flushed_seqno is set before clFlush.  If another thread enqueues a marker
-     * that this clFlush may miss, stream_drain can then lower flushed_seqno. */
+    /* Set flushed_seqno before clFlush.  Another thread can enqueue a marker
+     * that this clFlush misses. stream_drain then lowers flushed_seqno. */
     if (atomic_exchange(&stream->flushed_seqno, issued) == issued)
         return TANDEM_OK;
     cl_int code = clFlush(stream->queue);
@@ -118,10 +118,10 @@ enum tandem_status stream_flush(struct tandem_stream *stream)
 
 /* ---- waits ---- */
 
-/* Makes the failure `status` of a command the sticky error and waits until the
- * remaining commands have completed.  timeout_ns is the timeout of the caller's
- * wait, which began at start_ns.  Returns `status`, or NOT_READY after the
- * timeout; the next wait then reports the sticky error. */
+/* Handles the failure `status` of a command: makes `status` the sticky error
+ * and waits until the other commands have completed.  The caller's wait began
+ * at start_ns and has the timeout timeout_ns.  Returns `status`.  After the
+ * timeout, returns NOT_READY; the next wait then reports the sticky error. */
 static enum tandem_status wait_failed(struct tandem_stream *stream,
                                       enum tandem_status status,
                                       uint64_t start_ns, uint64_t timeout_ns)
@@ -173,9 +173,10 @@ enum tandem_status stream_wait(struct tandem_stream *stream, cl_event event,
                : wait_failed(stream, status, start_ns, timeout_ns);
 }
 
-/* Enqueues a marker for whose event the caller waits.  Calls the faster
- * clFinish instead and sets *out_event to NULL if the timeout is infinite, the
- * work is short, and clFinish of this driver reports failed commands. */
+/* Enqueues a marker, for whose event the caller waits.  If the timeout is
+ * infinite, the work is short, and the driver's clFinish reports failed
+ * commands, calls clFinish instead, which is faster, and sets *out_event to
+ * NULL. */
 static enum tandem_status finish_enqueue(struct tandem_stream *stream,
                                          uint64_t timeout_ns,
                                          cl_event *out_event)
@@ -215,7 +216,7 @@ enum tandem_status stream_query(struct tandem_stream *stream)
     if (status != TANDEM_OK)
         return status;
     status = stream_drain(stream, 0);
-    /* Returns the sticky error even if other commands have not completed. */
+    /* Report the sticky error even if some commands have not completed. */
     enum tandem_status sticky =
         (enum tandem_status)atomic_load(&stream->status);
     return status == TANDEM_NOT_READY && sticky != TANDEM_OK
@@ -229,7 +230,7 @@ enum tandem_status stream_synchronize_live(struct tandem_stream *stream,
     enum tandem_status status = device_check(stream->device);
     if (status != TANDEM_OK)
         return status;
-    /* Waits for all commands, even if the stream has a sticky error. */
+    /* Wait for all commands, even if the stream has a sticky error. */
     status = stream_drain(stream, timeout_ns);
     if (status == TANDEM_NOT_READY)
         return last_error_set(status,
@@ -240,7 +241,7 @@ enum tandem_status stream_synchronize_live(struct tandem_stream *stream,
         &stream->status, (uint32_t)TANDEM_OK);
     if (sticky == TANDEM_OK)
         return TANDEM_OK;
-    /* Commands of a lost device may still run; stream_destroy checks that. */
+    /* Commands of a lost device can still run; stream_destroy checks this. */
     if (status != TANDEM_DEVICE_LOST)
         stream_mark_completed(stream, atomic_load(&stream->issued_seqno));
     return stream_report_error(stream, sticky, "the stream's work");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Creates, destroys and lists streams; see stream_lifecycle.h. */
+/* Creates, destroys and finds streams; see stream_lifecycle.h. */
 #include "opencl/queue/stream_lifecycle.h"
 
 #include <stdio.h>
@@ -22,7 +22,7 @@ static void list_add(struct tandem_stream *stream)
     pthread_mutex_unlock(&device->mutex);
 }
 
-/* Removes the stream from the device's list, so that callers cannot use it. */
+/* Removes the stream from the device's list.  Its handle becomes invalid. */
 static void list_remove(struct tandem_stream *stream)
 {
     struct tandem_device *device = stream->device;
@@ -60,7 +60,7 @@ enum tandem_status stream_create(struct tandem_device *device, uint32_t flags,
 }
 
 /* Waits for the commands of a stream that is being destroyed.  Returns false if
- * commands may never complete; the caller then releases nothing. */
+ * the commands may never complete.  The caller must then release nothing. */
 static bool drain_before_destroy(struct tandem_stream *stream)
 {
     struct tandem_device *device = stream->device;
@@ -113,8 +113,9 @@ void stream_destroy(struct tandem_stream *stream)
 
 /* ---- all streams of a device ---- */
 
-/* Acquires the stream with the lowest id from `first` to `last`, or returns
- * NULL.  Callers can thus use all streams without holding device.mutex. */
+/* Acquires the stream whose id is the lowest from `first` to `last`.  Returns
+ * NULL if there is none.  Callers need not hold device.mutex to use the
+ * stream. */
 static struct tandem_stream *acquire_in_range(struct tandem_device *device,
                                               uint64_t first, uint64_t last)
 {

@@ -7,17 +7,17 @@
 
 enum tandem_status stream_create(struct tandem_device *device, uint32_t flags,
                                  struct tandem_stream **out_stream);
-/* Waits for the stream's commands and frees the stream.  If the commands exceed
+/* Waits for the stream's commands and frees the stream.  If the wait exceeds
  * the timeout, marks the device as lost and releases nothing. */
 void stream_destroy(struct tandem_stream *stream);
 
-/* Returns the stream with this id, or NULL if it was destroyed.  The stream
- * stays valid until the caller calls stream_release. */
+/* Returns the stream with this id, or NULL if the stream was destroyed.  The
+ * stream stays valid until the caller calls stream_release. */
 struct tandem_stream *stream_acquire(struct tandem_device *device, uint64_t id);
 void stream_release(struct tandem_stream *stream);
-/* Frees the upload staging memory of every stream that does not use it. */
+/* Frees the staging memory of every stream that is not using its memory. */
 void streams_trim(struct tandem_device *device);
-/* Waits for the commands of every stream and returns the first error. */
+/* Waits for the commands of every stream.  Returns the first error. */
 enum tandem_status streams_synchronize(struct tandem_device *device,
                                        uint64_t timeout_ns);
 

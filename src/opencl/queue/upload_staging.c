@@ -16,9 +16,10 @@
 
 /* ---- segments ---- */
 
-/* Allocates a segment.  CPU devices need no pinned memory.  Other devices map
- * it with the utility queue, which does not wait for the stream's commands.
- * Without memory, sets segment->memory to NULL and returns TANDEM_OK. */
+/* Allocates a segment.  A CPU device needs no pinned memory.  For other
+ * devices, the utility queue maps the segment, because it does not wait for the
+ * stream's commands.  If memory is exhausted, sets segment->memory to NULL and
+ * returns TANDEM_OK. */
 static enum tandem_status segment_create(struct tandem_device *device,
                                          struct staging_segment *segment)
 {
@@ -72,8 +73,8 @@ static void segment_free(struct tandem_device *device,
         clReleaseMemObject(segment->mem);
 }
 
-/* Returns true if the segment may be used again.  If a write command that reads
- * the segment failed, makes this the stream's sticky error. */
+/* Returns true if no command uses the segment.  If a write command that reads
+ * the segment has failed, makes the failure the sticky error of the stream. */
 static bool segment_is_free(struct tandem_stream *stream,
                             const struct staging_segment *segment)
 {
@@ -102,7 +103,7 @@ static void segment_reset(struct staging_segment *segment)
     segment->used = 0;
 }
 
-/* Enqueues one marker for all writes from the segment: events cost time. */
+/* Enqueues one marker per segment, because an event per write costs time. */
 static enum tandem_status segment_add_event(struct tandem_stream *stream,
                                             struct staging_segment *segment)
 {
@@ -130,7 +131,7 @@ static enum tandem_status segment_wait(struct tandem_stream *stream,
 
 /* ---- the ring ---- */
 
-/* Adds a segment to the ring after the current one, if there is memory. */
+/* If there is memory, adds a segment to the ring after the current one. */
 static enum tandem_status ring_grow(struct tandem_stream *stream)
 {
     struct staging *staging = &stream->staging;
@@ -149,7 +150,7 @@ static enum tandem_status ring_grow(struct tandem_stream *stream)
     return TANDEM_OK;
 }
 
-/* Makes an empty segment current.  Without memory, a new ring stays empty. */
+/* Makes an empty segment current.  Without memory, the ring can stay empty. */
 static enum tandem_status ring_advance(struct tandem_stream *stream)
 {
     struct staging *staging = &stream->staging;
@@ -185,7 +186,7 @@ enum tandem_status staging_reserve(struct tandem_stream *stream, uint64_t bytes,
     memset(out_range, 0, sizeof(*out_range));
     if (bytes > STAGING_SEGMENT_BYTES)
         bytes = STAGING_SEGMENT_BYTES;
-    /* If the current segment is free, reuse it: it is in the CPU caches. */
+    /* If the current segment is free, reuse it.  It is in the CPU caches. */
     if (staging->count != 0 && segment_is_free(stream, segment))
         segment_reset(segment);
     if (atomic_load(&stream->status) != TANDEM_OK)
@@ -200,8 +201,8 @@ enum tandem_status staging_reserve(struct tandem_stream *stream, uint64_t bytes,
     out_range->bytes = bytes;
     /* The segment's event belongs to an earlier write, not to the next one. */
     segment_drop_event(segment);
-    /* If this is probably the last write from the segment, requesting its event
-     * is cheaper than a separate marker. */
+    /* This is probably the last write from the segment.  Requesting the event
+     * of this write is cheaper than a separate marker. */
     if (segment->used + 2 * bytes > STAGING_SEGMENT_BYTES)
         out_range->event = &segment->event;
     return TANDEM_OK;
@@ -231,7 +232,7 @@ void staging_finish(struct tandem_stream *stream)
     pthread_mutex_destroy(&staging->mutex);
 }
 
-/* Frees the segments after unlocking staging.mutex: the driver may block. */
+/* Frees segments without holding the mutex, because the driver may block. */
 void staging_trim(struct tandem_stream *stream)
 {
     struct staging *staging = &stream->staging;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Upload staging: a stream's host memory to which uploads copy their source
- * data, so that they need not wait for earlier commands.  Called on the thread
- * that uses the stream, except for staging_trim.
+ * Upload staging: uploads copy their source data to host memory of the stream,
+ * so that the caller need not wait for earlier commands.  Only the thread that
+ * uses the stream may call these functions, except for staging_trim.
  *
- * The memory is a ring of segments.  The ring grows up to 4 MiB while its
- * oldest segment is in use.  After that, an upload waits until the oldest
- * segment was written to the device.  A long upload fills one segment while the
- * previous segment is transferred.
+ * The memory is a ring of segments.  If the oldest segment is in use, the ring
+ * grows, up to a size of 4 MiB.  After that, an upload waits until the data of
+ * the oldest segment was written to the device.  A long upload fills one
+ * segment while the previous segment is transferred.
  */
 #ifndef TANDEM_OPENCL_QUEUE_UPLOAD_STAGING_H
 #define TANDEM_OPENCL_QUEUE_UPLOAD_STAGING_H
@@ -26,7 +26,7 @@ struct staging_segment {
     unsigned char *memory;
     uint64_t used;  /* number of used bytes */
     uint64_t seqno; /* number of the last command that reads the segment */
-    cl_event event; /* event of command `seqno` or a later command; or NULL */
+    cl_event event; /* event of this or a later command; or NULL */
 };
 
 struct staging {
@@ -39,18 +39,19 @@ struct staging {
 struct staging_range {
     unsigned char *memory; /* NULL if the stream has no staging memory */
     uint64_t bytes;
-    cl_event *event; /* where to store the event of the write, or NULL */
+    cl_event *event; /* receives the event of the write; or NULL */
 };
 
 void staging_start(struct staging *staging);
 /* Frees all segments.  No command may use them, unless the device is lost. */
 void staging_finish(struct tandem_stream *stream);
-/* Frees all segments, unless a command or an upload uses one.  Any thread may
- * call this between stream_acquire and stream_release. */
+/* Frees all segments, unless a command or an upload is using one of them.  Any
+ * thread may call this between stream_acquire and stream_release. */
 void staging_trim(struct tandem_stream *stream);
 
-/* Reserves staging memory for up to `bytes` bytes, at most one segment.  The
- * caller holds staging.mutex until it has called staging_commit. */
+/* Reserves staging memory for `bytes` bytes.  A range cannot exceed a segment,
+ * so out_range->bytes can be smaller than `bytes`.  The caller must hold
+ * staging.mutex until it has called staging_commit. */
 enum tandem_status staging_reserve(struct tandem_stream *stream, uint64_t bytes,
                                    struct staging_range *out_range);
 /* Call this after enqueuing the write command that reads `range`. */
