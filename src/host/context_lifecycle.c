@@ -46,7 +46,7 @@ static void cache_directory_find(struct tandem_context *context)
                     path, why);
 }
 
-/* Frees the context, which may be only partly initialized. */
+/* Frees the context, even if it is only partly initialized. */
 static void context_free(struct tandem_context *context)
 {
     for (size_t i = 0; i < context->load_error_count; i++)
@@ -56,7 +56,7 @@ static void context_free(struct tandem_context *context)
     free(context->cache_path);
     context_options_free(context);
     free(context->call_cache);
-    context->log.function = NULL; /* the plugin of a hung device may log */
+    context->log.function = NULL; /* a hung device's plugin can still log */
     if (context->generation == fork_generation) {
         pthread_cond_destroy(&context->stream_released);
         pthread_mutex_destroy(&context->mutex);

@@ -14,8 +14,8 @@
 #include <stdlib.h>
 
 /* Checks the arguments and finds device number `id`.  has_out is true if no
- * result pointer of the caller is NULL.  The context must be locked for reading
- * only those fields of the device that change after the enumeration. */
+ * result pointer of the caller is NULL.  The caller must lock the context to
+ * read fields of the device that can change after the enumeration. */
 static enum tandem_status device_lookup(struct tandem_context *context,
                                         uint32_t id, bool has_out,
                                         struct device **out_device)
@@ -204,7 +204,7 @@ enum tandem_status tandem_device_predict_cost(struct tandem_context *context,
     status = device_lookup(context, device, out_ns != NULL, &found);
     if (status != TANDEM_OK)
         return status;
-    /* The lock sets the default FP environment for the prediction. */
+    /* context_lock sets the FP environment that the prediction needs. */
     context_lock(context);
     if (curve == NULL)
         status = argument_error("curve: NULL");

@@ -26,9 +26,9 @@ static bool operand_is_resident(const struct operand *operand,
                                                         : device->bit);
 }
 
-/* Returns the predicted time to move an operand, which must have a current copy
- * somewhere, to the device.  Adds to the mask *out_wait the devices whose
- * pending work must finish first. */
+/* Returns the predicted time to move an operand to the device.  A current copy
+ * of the operand must exist.  Adds to the mask *out_wait the devices whose
+ * pending work must finish before the move. */
 static double operand_transfer_ns(const struct operand *operand,
                                   const struct device *device,
                                   uint32_t *out_wait)
@@ -44,7 +44,7 @@ static double operand_transfer_ns(const struct operand *operand,
     if (operand->current & HOST_BIT) {
         *out_wait |= operand->host_writers;
     } else {
-        /* Downloads use the first device that has a current copy. */
+        /* Assume that the first device with a current copy is the source. */
         const uint32_t id = (uint32_t)__builtin_ctz(operand->current);
         const struct device *source = device->context->devices[id];
 
@@ -59,8 +59,8 @@ static double operand_transfer_ns(const struct operand *operand,
 }
 
 /* Returns the predicted time to move an output from `device` to the device that
- * will probably read it next.  Returns 0 if the operator itself is that reader,
- * as in an accumulation, because it will run where the output is. */
+ * will probably read it next.  Returns 0 if the same operator will read it, as
+ * in an accumulation, because that operator will run where the output is. */
 static double operand_forwarding_ns(const struct placement_request *request,
                                     const struct operand *operand,
                                     const struct device *device)
@@ -206,8 +206,8 @@ void chooser_predict(struct placement_decision *decision,
     decision->predicted |= 1u << device->id;
 }
 
-/* Returns true if device number `id`, with predicted time `ns`, is faster than
- * `best`, or if `best` is NULL.  The lower device number wins a tie. */
+/* Returns true if `best` is NULL or if device number `id`, with predicted time
+ * `ns`, is faster than `best`.  The lower device number wins a tie. */
 static bool is_faster(double ns, uint32_t id, double best_ns,
                       const struct device *best)
 {
@@ -239,8 +239,9 @@ struct device *chooser_pick(struct tandem_context *context,
     candidates = chooser_eligible_candidates(
         context, request->workload.cost_class, candidates);
     while (candidates != 0) {
-        /* Start with the device that ran the call last: most others are slower
-         * even without transfers, whose times need not be predicted then. */
+        /* Start with the device that ran the call last.  Most other devices are
+         * slower even without transfers, so their transfers need not be
+         * predicted. */
         const uint32_t id = candidates >> first & 1
                                 ? first
                                 : (uint32_t)__builtin_ctz(candidates);
@@ -267,8 +268,8 @@ struct device *chooser_pick(struct tandem_context *context,
 
 /* ---- after the launch ---- */
 
-/* Adds migration credit for `device` to the call's storages if `device` would
- * have been faster than the chosen device without transfers. */
+/* Adds migration credit for `device` to the call's storages if `device`,
+ * without its transfers, would have been faster than the chosen device. */
 static void migration_credit_add(struct placement_decision *decision,
                                  const struct device *device, double chosen_ns)
 {
@@ -305,8 +306,8 @@ static double resident_ns(const struct prediction *prediction)
            prediction->input_transfer_ns;
 }
 
-/* Returns the time that the call saves by running on `device` instead of the
- * fastest other device, if the inputs were already on both devices. */
+/* Returns the time in ns that `device` saves compared with the fastest other
+ * device if all inputs are on both devices, or 0 if `device` is slower. */
 static double migration_saving_ns(struct placement_decision *decision,
                                   const struct device *device)
 {
@@ -329,9 +330,9 @@ static double migration_saving_ns(struct placement_decision *decision,
                           resident_ns(&decision->predictions[device->id]));
 }
 
-/* Records which storages this launch moves to the device due to their credit.
- * Divides the time that the launch saves equally among all inputs that are on
- * the device because of credit. */
+/* Records which storages this launch moves to the device because of migration
+ * credit.  Divides the time that the launch saves equally among all inputs that
+ * are on the device because of migration credit. */
 static void migrations_record(struct placement_decision *decision,
                               const struct device *device)
 {

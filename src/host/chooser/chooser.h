@@ -4,17 +4,17 @@
  *
  *     predicted = wait + transfer + launch + run + download
  *
- *   wait      time until the devices that hold the inputs have finished their
- *             pending work, and a sync with them; 0 if no input must be moved
+ *   wait      time until other devices have finished the pending work that the
+ *             inputs need, plus the time of a sync; 0 if there is no such work
  *   transfer  time to move inputs to the candidate and outputs on to the device
  *             that will probably read them next, minus the migration credit.
  *             Programs repeat themselves, so this reader is the device that
  *             was the first to read the last result in the same storage
- *   launch    measured cost of a launch on the candidate, limited to the time
- *             on the cost curve (see `run`)
- *   run       time on the cost curve of the operator's class for the bytes read
- *             and written, or in the GEMM cost grid, minus `launch`, because
- *             curves and grid were measured with the launch cost included
+ *   launch    measured time of a launch on the candidate, but at most the time
+ *             that the cost model predicts for the operator
+ *   run       time that the cost model predicts for the operator, from a cost
+ *             curve and the bytes read and written, or from the GEMM cost grid,
+ *             minus `launch`, which is part of the measurements of the model
  *   download  time of a sync and of the downloads of outputs that the caller
  *             is expected to read on the host (storage_read_expected)
  *
@@ -24,16 +24,16 @@
  * calls always lead to the same choices.
  *
  * Migration credit: a greedy choice would never move weights to a GPU, because
- * one operator rarely pays for the move.  If a device is not chosen only
- * because of transfers, the time that it would have saved becomes credit of the
- * storages to be moved (migration_credit_ns of that device), in proportion to
- * their transfer times.  A credit is at most the transfer time, and lowers the
- * transfer time in later predictions.  A storage therefore moves when staying
- * has cost as much as the move.  This is the ski-rental rule: the total is at
- * most twice the optimum in hindsight.  The time that a move saves is summed
- * until a write makes the moved copy stale.  If the sum is less than the move
- * cost, later credits of the storage are halved, cumulatively; otherwise they
- * count in full again.  A write by the host clears the credit.
+ * one operator rarely pays for the move.  If transfers are the only reason why
+ * a device is not chosen, the time that it would have saved becomes credit of
+ * the storages to be moved (migration_credit_ns of that device), in proportion
+ * to their transfer times.  A credit is at most the transfer time, and lowers
+ * the transfer time in later predictions.  A storage therefore moves when
+ * staying has cost as much as the move.  This is the ski-rental rule: the total
+ * is at most twice the optimum in hindsight.  The time that a move saves is
+ * summed until a write makes the moved copy stale.  If the sum is less than the
+ * cost of the move, later credits of the storage are halved once more;
+ * otherwise they count in full again.  A write by the host clears the credit.
  *
  * Deterministic contexts use no credit and do not learn who reads results. */
 #ifndef TANDEM_HOST_CHOOSER_CHOOSER_H
@@ -43,18 +43,18 @@
 
 /* A storage that an operator uses, and its state before the operator runs. */
 struct operand {
-    struct storage *storage; /* not owned; may not exist after the call */
+    struct storage *storage; /* not owned; can be freed after the call */
     double bytes;
     /* The next fields are masks of devices; bit d stands for device d. */
-    uint32_t current;         /* devices with a current copy, and HOST_BIT */
+    uint32_t current; /* devices with a current copy; HOST_BIT: the host */
     uint32_t host_accessible; /* devices that access the host copy in place */
     uint32_t host_writers;    /* devices that may be writing the host copy */
     bool read;                /* the operator needs the storage's old content */
     bool written;
     bool partial; /* the operator overwrites only a part of the storage */
-    /* Number plus 1 of the device that is expected to read an output next (0
-     * means unknown), and the operator (enum tandem_op_id) that will read it.
-     */
+    /* For an output: number plus 1 of the device that is expected to read it
+     * next (0 means unknown), and the operator (enum tandem_op_id) that is
+     * expected to read it on that device. */
     uint8_t next_reader, next_reader_op;
     bool host_read_expected; /* the caller will probably read this output */
 };
@@ -117,21 +117,21 @@ struct run_time chooser_predict_run_time(const struct workload *workload,
                                          const struct device *device);
 
 /* Predicts all times of the call on one device and stores them in
- * decision->predictions.  Ignores migration credit, because the storages may
- * have been freed by now. */
+ * decision->predictions.  Ignores migration credit, which is stored in the
+ * operands' storages, because these storages can already be freed. */
 void chooser_predict(struct placement_decision *decision,
                      const struct device *device);
 
 /* Returns the devices in the mask `candidates` that may run operators of a cost
- * class.  If some are calibrated for the class, removes uncalibrated ones
- * except the CPU plugin's devices, whose default costs are never too low. */
+ * class.  If some have measured costs for the class, removes the others, except
+ * the CPU plugin's devices, whose default costs are never too low. */
 uint32_t chooser_eligible_candidates(const struct tandem_context *context,
                                      uint32_t cost_class, uint32_t candidates);
 
 /* Returns the device in the mask `candidates` with the shortest predicted time,
- * or NULL if no device is eligible.  Ignores devices that failed or must
- * compile.  The lowest device number wins a tie.  Predicts no transfers for a
- * device that would be slower even without them. */
+ * or NULL if no device is eligible.  Ignores devices that failed the call or
+ * must compile code first.  The lowest device number wins a tie.  Skips the
+ * prediction of transfers for devices that are too slow even without them. */
 struct device *chooser_pick(struct tandem_context *context,
                             struct placement_decision *decision,
                             uint32_t candidates);

@@ -23,7 +23,7 @@ struct log {
     uint32_t level; /* level of the least severe messages to report */
 };
 
-/* An option of the program that the open function of each plugin receives. */
+/* An option of the program.  Every plugin's open function gets it. */
 struct open_pair {
     char *key, *value;
 };
@@ -58,7 +58,7 @@ struct tandem_context {
     size_t load_error_count;
     struct device *devices[TANDEM_MAX_DEVICES];
     uint32_t device_count;
-    uint32_t backends_enumerated; /* number of fully enumerated backends */
+    uint32_t backends_enumerated; /* number of completely enumerated backends */
     uint32_t indices_enumerated;  /* devices found so far in the next backend */
     /* The next three fields are masks, in which bit d stands for device d. */
     uint32_t usable;            /* devices that may run operators */
@@ -69,37 +69,37 @@ struct tandem_context {
     uint32_t default_costs_are_upper_bound; /* mask of devices */
     /* Bit d of op_blocked[op] is set if device d must not run operator op. */
     uint32_t op_blocked[TANDEM_OP_ID_END];
-    /* Name of the device that must run all operators, or NULL if there is none
-     * or if `forced` is already its number. */
+    /* Name of the device that must run all operators.  NULL if no device is
+     * forced, or if the name was already converted to the number `forced`. */
     char *forced_name;
     bool forced_by_environment;
-    uint32_t forced; /* number of this device or TANDEM_ANY_DEVICE */
+    uint32_t forced; /* number of the forced device or TANDEM_ANY_DEVICE */
     bool time_operators;
     tandem_observer_fn observer;
     void *observer_user;
 
     double predicted_now_ns; /* virtual clock of the chooser, 0 at creation */
-    /* The first asynchronous error that no synchronization has reported yet. */
+    /* First asynchronous error that no synchronization has reported yet. */
     enum tandem_status async_error_status;
     char async_error_message[512];
 
     struct tandem_tensor *tensors; /* linked list */
     uint64_t tensor_serial;        /* serial number of the newest tensor */
-    struct call_cache *call_cache; /* NULL before the first call */
-    struct storage *pending_free;  /* storages to free after device work ends */
+    struct call_cache *call_cache; /* NULL before the first operator call */
+    struct storage *pending_free;  /* storages that device work may still use */
     uint64_t next_address; /* next artificial storage address; see storage.h */
 };
 
 extern struct handle_pool context_pool;
 
 /* Number of forks that led to this process, plus one.  Incremented in the child
- * of every fork, while the child has only one thread.  A context created before
- * the fork has another generation, which shows without a system call that the
- * context belongs to the parent process. */
+ * of every fork, while the child has only one thread.  A context that was
+ * created before the fork has a different generation.  The difference shows,
+ * without a system call, that the context belongs to the parent process. */
 extern volatile uint32_t fork_generation;
 
-/* Installs the fork handler that increments fork_generation, if not yet
- * installed.  Returns false if memory runs out. */
+/* Installs the fork handler that increments fork_generation, unless it is
+ * already installed.  Returns false if memory runs out. */
 bool fork_watch(void);
 
 /* Returns true if the context is live and was created in this process. */
@@ -112,15 +112,15 @@ static inline bool context_is_valid(const struct tandem_context *context)
 /* Returns TANDEM_OK for a valid context.  Otherwise sets the error message. */
 enum tandem_status context_check(const struct tandem_context *context);
 
-/* Locks the context and sets the default floating-point environment, which
- * context_unlock replaces by the caller's. */
+/* Locks the context and sets the default floating-point environment.
+ * context_unlock restores the caller's environment. */
 void context_lock(struct tandem_context *context);
-/* Locks the context like context_lock.  At deadline_ns (a time of clock_ns)
- * sets the error message and returns false, but not before 5 ms have passed. */
+/* Works like context_lock, but fails at deadline_ns (a time of clock_ns): sets
+ * the error message and returns false.  Never fails before 5 ms have passed. */
 bool context_lock_until(struct tandem_context *context, uint64_t deadline_ns);
 void context_unlock(struct tandem_context *context);
-/* Unlocks the context until a device's stream is released, and locks it again.
- * Returns false at deadline_ns.  The mutex must be held. */
+/* Unlocks the context, waits until a device's stream is released, and locks the
+ * context again.  Returns false at deadline_ns.  The mutex must be held. */
 bool context_wait_released(struct tandem_context *context,
                            uint64_t deadline_ns);
 
@@ -133,9 +133,9 @@ bool context_wait_released(struct tandem_context *context,
 enum tandem_status
 context_options_read(const struct tandem_context_options *options,
                      struct tandem_context_options *out);
-/* Copies options and the defaults of missing ones, which environment variables
- * may set, into the context.  Ignores and logs invalid environment variables,
- * which the caller may not control. */
+/* Copies the options into the context.  A missing option gets its default,
+ * which an environment variable can change.  Invalid environment variables are
+ * logged and ignored, because the caller does not always control them. */
 enum tandem_status
 context_options_apply(struct tandem_context *context,
                       const struct tandem_context_options *options);
@@ -159,9 +159,11 @@ void context_add_load_error(struct tandem_context *context,
 
 /* Returns the time of the monotonic clock in ns. */
 uint64_t clock_ns(void);
-/* Converts a timeout to a clock_ns time, but keeps TANDEM_TIMEOUT_INFINITE. */
+/* Returns the clock_ns time at which a timeout ends.  If the timeout is
+ * infinite, returns TANDEM_TIMEOUT_INFINITE. */
 uint64_t clock_deadline(uint64_t timeout_ns);
-/* Returns the ns left until a deadline, but keeps TANDEM_TIMEOUT_INFINITE. */
+/* Returns the ns left until a deadline that clock_deadline returned, or
+ * TANDEM_TIMEOUT_INFINITE if the deadline has this value. */
 uint64_t clock_left(uint64_t deadline_ns);
 
 #endif

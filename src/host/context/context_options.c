@@ -130,8 +130,8 @@ static uint32_t log_level_read(void)
     return TANDEM_LOG_WARNING;
 }
 
-/* Logs which environment variables are ignored: all TANDEM_ variables if the
- * program has extra privileges (setuid), and a relative XDG_CACHE_HOME. */
+/* Logs which environment variables are ignored: a relative XDG_CACHE_HOME and,
+ * if the program has extra privileges (setuid), all TANDEM_ variables. */
 static void ignored_variables_log(const struct log *log)
 {
     const char *cache = environment_get("XDG_CACHE_HOME");

@@ -16,8 +16,8 @@
 bool strings_append(char ***strings, size_t *count, const char *text);
 
 /* Opens a directory for writing and creates it if it is missing.  Returns a
- * descriptor that the caller closes, or -1.  out_why then holds the reason and
- * has SECURE_WHY_BYTES bytes. */
+ * descriptor that the caller closes.  On failure, returns -1 and writes the
+ * reason to out_why, which has SECURE_WHY_BYTES bytes. */
 int directory_open_writable(const char *path, char *out_why);
 
 struct directory_names {
@@ -25,10 +25,10 @@ struct directory_names {
     size_t count;
 };
 
-/* Lists the entries of a directory for which the function `wanted` returns
- * true, sorted in byte order.  Does not close `directory`.  Returns false if
- * the directory cannot be read or memory runs out; `out` then holds the entries
- * found so far.  The caller always frees `out`. */
+/* Lists the names in a directory that the function `wanted` accepts, sorted in
+ * byte order.  Does not close `directory`.  Returns false if the directory
+ * cannot be read or memory runs out; `out` then holds the names found so far.
+ * The caller always frees `out`. */
 bool directory_list(int directory, bool (*wanted)(const char *name, void *user),
                     void *user, struct directory_names *out);
 void directory_names_free(struct directory_names *names);

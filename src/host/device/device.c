@@ -18,8 +18,8 @@
 
 /* ---- duplicates ---- */
 
-/* Returns the original of a duplicate device, which is the same hardware, or
- * NULL if the plugin reports no original or the original cannot be opened. */
+/* Returns the original of a duplicate device (the other device that is the same
+ * hardware), or NULL if the plugin reports none or cannot open it. */
 static const struct device *device_original(const struct device *device)
 {
     const struct tandem_context *context = device->context;
@@ -35,8 +35,8 @@ static const struct device *device_original(const struct device *device)
     return NULL;
 }
 
-/* Makes one duplicate device usable if its original could not be opened,
- * because the duplicate's driver may be able to open the same hardware. */
+/* Makes one duplicate device usable if its original could not be opened.  The
+ * duplicate's driver may be able to open the same hardware. */
 static void duplicate_promote(struct tandem_context *context)
 {
     for (uint32_t i = 0; i < context->device_count; i++) {
@@ -142,7 +142,7 @@ static enum tandem_status device_add(struct tandem_context *context,
     return TANDEM_OK;
 }
 
-/* Warns about uncalibrated devices, which do not run operators that a
+/* Warns about uncalibrated devices, because they do not run operators that a
  * calibrated device supports.  Called after all devices were enumerated. */
 static void uncalibrated_warn(const struct tandem_context *context)
 {
@@ -208,7 +208,7 @@ enum tandem_status device_get(struct tandem_context *context, uint32_t id,
     enum tandem_status status = TANDEM_OK;
 
     *out_device = NULL;
-    /* Enumeration starts all drivers, so a known number skips it. */
+    /* Skip the enumeration, which starts all drivers, if `id` is known. */
     if (id >= context->device_count)
         status = devices_enumerate(context, context->backend_count);
     if (status != TANDEM_OK)
@@ -259,7 +259,7 @@ static enum tandem_status handle_open(struct device *device)
         status = TANDEM_FAILED;
     if (status == TANDEM_OK)
         return TANDEM_OK;
-    /* The plugin may have set the handle although it returned an error. */
+    /* The plugin can set the handle even if it returns an error. */
     device->handle = NULL;
     return last_error_set(status, "%s: could not be opened: %s", device->label,
                           plugin_reply_error(device->vtable));

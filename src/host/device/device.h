@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Enumerates devices at first need, opens a device when it is first chosen and
- * never again chooses a failed device.  The context's mutex must be held. */
+/* Enumerates devices when they are first needed, and opens a device when it is
+ * first chosen.  A device that failed is never chosen again.  The context's
+ * mutex must be held. */
 #ifndef TANDEM_HOST_DEVICE_DEVICE_H
 #define TANDEM_HOST_DEVICE_DEVICE_H
 
@@ -8,8 +9,9 @@
 #include "host/profile/cost_model.h"
 #include "host/loader/plugin_reply.h"
 
-/* The bit of host memory in a mask of memory locations, in which bit d stands
- * for device d.  It covers all devices that always compute in host memory. */
+/* In a mask of memory locations, bit d stands for the memory of device d, and
+ * HOST_BIT stands for host memory.  Devices that always compute in host memory
+ * have no bit of their own. */
 #define HOST_BIT TANDEM_RESIDENT_HOST
 
 enum device_state {
@@ -26,10 +28,10 @@ struct device {
     uint32_t index; /* device number in its backend */
     uint32_t bit;   /* mask bit of the device's memory: 1 << id or HOST_BIT */
     enum device_state state;
-    uint32_t oom_open_failures; /* failures to open for lack of memory */
+    uint32_t oom_open_failures; /* failed attempts to open for lack of memory */
     bool is_zero_copy;          /* the device always computes in host memory */
     bool jit_compiles;          /* the plugin compiles kernels at run time */
-    bool async;     /* work may run, and fail, after the launch returned */
+    bool async;     /* work can run and fail after a launch returns */
     bool duplicate; /* same hardware as another usable device */
     struct tandem_device *handle;
     struct tandem_stream *stream;
@@ -38,11 +40,12 @@ struct device {
     bool hung;         /* the device is lost and may never finish its work */
     bool lost_with_pending_work;
     bool busy;                      /* work was enqueued after the last wait */
-    double predicted_busy_until_ns; /* virtual time when the queued work ends */
+    double predicted_busy_until_ns; /* virtual time at which queued work ends */
 
-    /* Numbers of the device's launches, from 1.  Launches up to `confirmed` are
-     * complete.  Launches after unconfirmed_after up to unconfirmed_until may
-     * have failed.  The plugin may refuse to read buffers that they wrote. */
+    /* Numbers of launches on this device, from 1.  Launches up to `confirmed`
+     * are complete.  Launches from unconfirmed_after + 1 to unconfirmed_until
+     * may have failed.  The plugin can then refuse to read the buffers that
+     * they wrote. */
     uint64_t last_launch, confirmed, unconfirmed_after, unconfirmed_until;
 
     struct cost_model cost;
@@ -62,7 +65,8 @@ enum tandem_status device_get(struct tandem_context *context, uint32_t id,
                               struct device **out_device);
 
 /* Opens the device if it is not open.  A device that cannot be opened is never
- * chosen again.  Lack of memory has this effect only after several attempts. */
+ * chosen again.  If memory runs out, later calls can try again several
+ * times. */
 enum tandem_status device_open(struct device *device);
 /* Closes and frees the device, which may be NULL.  If the device hangs, leaks
  * the plugin's handles, because closing them would block. */
@@ -79,8 +83,8 @@ enum tandem_status device_call_failed(struct device *device,
 enum tandem_status device_lost_error(const struct device *device);
 /* Marks the device as lost, so that it is never chosen again. */
 void device_mark_lost(struct device *device);
-/* Marks the device as lost because its work does not end, so that no call waits
- * for it.  Sets the error message and returns TANDEM_DEVICE_LOST. */
+/* Marks the device as lost because its work does not end.  Later calls then do
+ * not wait for it.  Sets the error message and returns TANDEM_DEVICE_LOST. */
 enum tandem_status device_mark_hung(struct device *device);
 /* Records that all launches after the last successful wait may have failed. */
 void device_mark_launches_unconfirmed(struct device *device);

@@ -57,7 +57,7 @@ static void devices_list(const struct tandem_context *context,
 }
 
 /* Writes to `out` why there is no device with this name.  `backend` is the
- * plugin in the name, or NULL if that plugin is not loaded. */
+ * plugin that the name refers to, or NULL if that plugin is not loaded. */
 static void device_not_found_message(const struct tandem_context *context,
                                      const struct tandem_backend *backend,
                                      const struct device_name *name, char *out,

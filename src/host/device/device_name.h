@@ -7,14 +7,15 @@
 
 #include "host/context/context.h"
 
-/* Finds a device by name.  Enumerates the devices of all plugins up to the
- * named one, which starts their drivers.  Returns TANDEM_NO_DEVICE with the
- * error message set if there is no such device, or TANDEM_OUT_OF_MEMORY. */
+/* Finds a device by name.  Enumerates the devices of the named plugin and of
+ * all plugins before it, which starts their drivers.  Returns TANDEM_NO_DEVICE
+ * (with the error message set) if there is no such device, or
+ * TANDEM_OUT_OF_MEMORY. */
 enum tandem_status device_find(struct tandem_context *context, const char *name,
                                struct device **out_device);
 
-/* Checks that the forced device's name is valid and its plugin loaded.  Starts
- * no driver.  Returns TANDEM_NO_DEVICE if the check fails. */
+/* Checks that the forced device's name is valid and that its plugin is loaded.
+ * Starts no driver.  Returns TANDEM_NO_DEVICE if the check fails. */
 enum tandem_status forced_device_check(const struct tandem_context *context);
 
 /* Finds the forced device at first use and sets context->forced to its number.

@@ -7,12 +7,12 @@
 
 /* Timeout for the work that is still on a stream after an error. */
 #define RECOVERY_TIMEOUT_NS UINT64_C(10000000000)
-/* The hang timeout grows by this factor times the predicted time of the pending
- * work, because work may take longer than predicted. */
+/* The hang timeout is extended by this factor times the predicted time of the
+ * pending work, because work can take longer than predicted. */
 #define BACKLOG_FACTOR 10
 
-/* Returns the clock_ns time at which a wait with this deadline ends, which is
- * deadline_ns itself unless it is HANG_DEADLINE. */
+/* Converts HANG_DEADLINE to the clock_ns time at which a wait that starts now
+ * ends.  Returns any other deadline unchanged. */
 static uint64_t deadline_resolve(const struct device *device,
                                  uint64_t deadline_ns)
 {
@@ -79,9 +79,9 @@ enum tandem_status wait_enqueued(struct device *device, uint64_t deadline_ns)
     uint64_t deadline;
     enum tandem_status status;
 
-    /* If no other thread uses the context, the caller's next operation may
-     * itself block on the stream.  With HANG_DEADLINE, wait here first, so that
-     * the operation is not enqueued on a stream that hangs. */
+    /* If no other thread uses the context, the caller's next operation on the
+     * stream is allowed to block.  With HANG_DEADLINE, wait nevertheless, so
+     * that no operation is enqueued on a stream that hangs. */
     if (!device->busy || !(context->is_shared || deadline_ns == HANG_DEADLINE))
         return TANDEM_OK;
     status = device->vtable->event_record(device->stream, &event);

@@ -13,7 +13,7 @@
 #include "host/device/device.h"
 
 /* This deadline stands for the hang timeout (context->hang_timeout_ns), counted
- * from the start of a wait.  A device that exceeds it is marked as lost. */
+ * from the start of a wait.  A device that exceeds it is marked as hung. */
 #define HANG_DEADLINE (TANDEM_TIMEOUT_INFINITE - 1)
 
 /* [may wait]  Waits until no thread owns the device's stream. */
@@ -36,17 +36,18 @@ enum tandem_status wait_enqueued(struct device *device, uint64_t deadline_ns);
  * TANDEM_NOT_READY at the deadline, or the error of failed work. */
 enum tandem_status wait_idle(struct device *device, uint64_t deadline_ns);
 
-/* [waits]  Downloads the first `bytes` bytes of `buffer`, which must stay
- * allocated, to `target`.  No thread may own the stream. */
+/* [waits]  Downloads the first `bytes` bytes of `buffer` to `target`.  The
+ * buffer must stay allocated meanwhile.  No thread may own the device's
+ * stream. */
 enum tandem_status wait_download(struct device *device,
                                  struct tandem_buffer *buffer, void *target,
                                  uint64_t bytes, uint64_t deadline_ns);
 
-/* [may wait]  Handles a plugin call that enqueues work and failed with the
- * status `error`.  If the cause was an error of earlier work on the stream,
- * clears this error, sets *recovered and returns TANDEM_OK; the caller may then
- * retry the call.  Otherwise, or if *recovered is already true, returns
- * `error`. */
+/* [may wait]  Handles the failure of a plugin call that enqueues work.  `error`
+ * is the status of the call.  If the cause was an error of earlier work on the
+ * stream, clears this error, sets *recovered and returns TANDEM_OK; the caller
+ * may then retry the call.  Otherwise, or if *recovered is already true,
+ * returns `error`. */
 enum tandem_status stream_recover(struct device *device,
                                   enum tandem_status error, bool *recovered);
 

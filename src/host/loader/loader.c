@@ -51,9 +51,9 @@ struct affinity_mask {
     cpu_set_t sets[8192 / CPU_SETSIZE];
 };
 
-/* OpenBLAS starts one thread for each CPU on which the loading thread may run,
- * except one.  If the system refuses one of these threads, OpenBLAS prints to
- * stderr and raises SIGINT. */
+/* OpenBLAS starts one thread fewer than the number of CPUs on which the loading
+ * thread is allowed to run.  If the system refuses one of these threads,
+ * OpenBLAS prints to stderr and raises SIGINT. */
 enum thread_start_state {
     THREADS_START,   /* OpenBLAS can start all its threads */
     THREADS_LIMITED, /* the loading thread is limited to one CPU for now */
@@ -183,13 +183,13 @@ static const char *elf_integrity_error(int file)
     return segments_check(file, &header, (uint64_t)status.st_size);
 }
 
-/* Opens the plugin at `path`.  Returns NULL on failure.  dlerror then has no
- * message if the system refuses new threads.  A plugin that is already loaded
+/* Opens the plugin at `path`.  Returns NULL on failure.  If the system refuses
+ * new threads, dlerror then has no message.  A plugin that is already loaded
  * starts no threads, so RTLD_NOLOAD is tried first.  Otherwise the plugin is
  * opened inside a guard (see thread_state_guard.h), because its libraries may
- * start threads.  Opening by path lets debuggers and dladdr show the path.  A
- * path is safe, because only users who may change the plugin's file can change
- * the checked directories of the path (docs/secure-files.md). */
+ * start threads.  Opening by path lets debuggers and dladdr show the path.
+ * This is safe: only users who are allowed to change the plugin's file can
+ * change the directories in its path (docs/secure-files.md). */
 static void *library_open(struct tandem_context *context, const char *path)
 {
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);

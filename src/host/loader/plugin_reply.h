@@ -28,7 +28,7 @@ size_t utf8_character_bytes(const unsigned char *text);
 
 /* Makes a device description safe to show, compare and save: terminates each
  * text, replaces control characters and invalid UTF-8, and corrects numbers out
- * of range.  index is the index of the device in its backend. */
+ * of range.  `index` is the index of the device in its backend. */
 void plugin_reply_sanitize_info(struct tandem_device_info *info,
                                 uint32_t index);
 

@@ -7,9 +7,9 @@
 
 #include "host/exported_api.h"
 
-/* Numbers of cost curves.  The curves of cost classes have the numbers of enum
- * tandem_cost_class, except that there is no curve for TANDEM_COST_GEMM.  The
- * transfer curves follow. */
+/* Numbers of cost curves.  A cost class is a set of operators with the same
+ * cost curve.  Its number in enum tandem_cost_class is also the number of its
+ * curve.  TANDEM_COST_GEMM has a grid instead.  The transfer curves follow. */
 enum cost_curve_id {
     COST_UPLOAD = TANDEM_COST_CLASS_COUNT,
     COST_DOWNLOAD,
@@ -33,8 +33,8 @@ enum cost_scalar_id {
 #define MAX_COST_NS 1e13 /* 2.8 hours */
 #define MAX_COST_X 1e15  /* bytes */
 
-/* A line segment of a cost curve.  At X >= x, up to the next segment, the cost
- * is ns + (X - x) * slope.  The x of the first segment is 0. */
+/* A line segment of a cost curve.  From `x` to the start of the next segment,
+ * the cost at position p is ns + (p - x) * slope.  The first `x` is 0. */
 struct curve_segment {
     double x, ns, slope;
 };
@@ -62,10 +62,10 @@ struct gemm_point {
 
 /* Measured times of GEMMs on a grid of sizes m, n and k. */
 struct gemm_cost_grid {
-    uint32_t counts[3]; /* number of sizes of m, n, k; all 0 if empty */
+    uint32_t counts[3]; /* number of sizes of m, n, k; all 0 if no grid */
     double logs[3][MAX_GEMM_AXIS_SIZES]; /* log2 of m, n and k, ascending */
-    /* The shortest measured time.  It is the minimum for GEMMs smaller than the
-     * grid, because the driver's overhead does not shrink with the GEMM. */
+    /* The shortest measured time.  Smaller GEMMs than those of the grid take at
+     * least this time, because the driver's overhead does not shrink. */
     double floor_ns;
     float *log_ns; /* log2 of the time in ns at [m][n][k] */
 };
@@ -102,17 +102,18 @@ uint32_t cost_scalar_find(const char *name);
 void cost_model_set_defaults(struct cost_model *model, uint32_t kind,
                              bool is_synchronous);
 
-/* Builds a curve from 1 to MAX_CURVE_POINTS points, which must be finite and
- * not negative, and sorts them.  If points have equal x, the last one wins. */
+/* Builds a curve from 1 to MAX_CURVE_POINTS points and sorts them.  Their
+ * values must be finite and at least 0.  If points have equal x, the last one
+ * wins. */
 void cost_curve_build(struct cost_curve *curve, struct curve_point *points,
                       uint32_t count);
 /* Returns a curve's cost in ns at x >= 0.  The curve is constant before its
  * first point and keeps its last slope after its last point. */
 double cost_curve_predict(const struct cost_curve *curve, double x);
 
-/* Builds the grid from 1 to MAX_GEMM_POINTS points whose sizes are at least 1
- * and whose ns are positive.  Returns false if memory runs out or if m, n or k
- * has over MAX_GEMM_AXIS_SIZES distinct sizes; the grid is then empty. */
+/* Builds the grid from 1 to MAX_GEMM_POINTS points.  All sizes must be at least
+ * 1, and all times positive.  Returns false with an empty grid if memory runs
+ * out or if m, n or k has more than MAX_GEMM_AXIS_SIZES distinct sizes. */
 bool gemm_cost_grid_build(struct gemm_cost_grid *grid,
                           const struct gemm_point *points, uint32_t count);
 void gemm_cost_grid_free(struct gemm_cost_grid *grid);

@@ -110,7 +110,8 @@ void gemm_cost_grid_free(struct gemm_cost_grid *grid)
 }
 
 /* Returns the index of the interval of a grid axis that contains `value`, which
- * must be in range.  *out_part is the position in the interval from 0 to 1. */
+ * must be in range.  *out_part is the position of `value` in the interval, as a
+ * fraction from 0 to 1. */
 static uint32_t axis_find(const double *logs, uint32_t count, double value,
                           double *out_part)
 {

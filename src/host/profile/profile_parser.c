@@ -16,7 +16,7 @@ static bool parse_error_set(char *why, const char *what, const char *name)
     return false;
 }
 
-/* Reads a JSON number.  Returns false if it is not between `low` and `high`. */
+/* Reads a JSON number.  Returns false if it is not from `low` to `high`. */
 static bool number_read(const json_t *value, double low, double high,
                         double *out)
 {

@@ -176,9 +176,9 @@ static bool is_same_model(const char *entry, void *user)
            strcmp(entry + length - 5, ".json") == 0;
 }
 
-/* Loads the first matching profile, in the order of file names, of a device of
- * the same model.  Returns true if a profile matches.  Sets *mismatch if a
- * profile is for another driver. */
+/* Loads the first profile, in the order of file names, that was measured on a
+ * device of the same model with the same driver.  Returns true if there is one.
+ * Sets *mismatch if a profile is for another driver. */
 static bool same_model_load(struct device *device,
                             const struct profile_key *key,
                             const struct profile_directory *directory,

@@ -19,7 +19,7 @@
 #define PROFILE_FORMAT 2
 #define MAX_PROFILE_BYTES (1u << 20)
 #define PROFILE_NAME_BYTES 256u
-/* Maximum number of tuning pairs in a profile and maximum length of a value. */
+/* Maximum number of tuning values in a profile, and maximum length of each. */
 #define MAX_PROFILE_TUNING 4096u
 
 /* Identifies the device and host on which a profile was measured. */
@@ -48,12 +48,12 @@ enum profile_match {
     PROFILE_MALFORMED /* the file is malformed, or memory ran out */
 };
 
-/* Checks the `text` of a profile file.  If it is for `key`, loads its costs
- * into `model`.  If `exact` is true, all fields of `key` must match, otherwise
- * only backend, name and driver.  *out_tuning gets the tuning as JSON text,
- * which the caller frees, or NULL if the profile has no tuning.  If the result
- * is not PROFILE_MATCH, `model` is unchanged and `why` (SECURE_WHY_BYTES bytes)
- * is the reason. */
+/* Checks the `text` of a profile file.  If the profile is for `key`, loads its
+ * costs into `model`.  If `exact` is true, all fields of `key` must match,
+ * otherwise only backend, name and driver.  *out_tuning gets the tuning section
+ * as JSON text, which the caller frees, or NULL if the profile has none.  If
+ * the result is not PROFILE_MATCH, `model` is unchanged and `why`
+ * (SECURE_WHY_BYTES bytes) is the reason. */
 enum profile_match profile_parse(const char *text, size_t bytes,
                                  const struct profile_key *key, bool exact,
                                  struct cost_model *model, char **out_tuning,

@@ -33,8 +33,8 @@ enum tandem_status profile_memory_check(bool ok)
               : last_error_set(TANDEM_OUT_OF_MEMORY, "no memory for a profile");
 }
 
-/* Adds the operators that the cost model blocks to `names`.  They stay
- * blocked until tandem_profile_set_op_blocked unblocks them. */
+/* Adds to `names` the names of the operators that the cost model blocks.  They
+ * stay blocked until tandem_profile_set_op_blocked unblocks them. */
 static bool blocked_ops_fill(json_t *names, const struct cost_model *model)
 {
     bool ok = true;
@@ -74,9 +74,10 @@ static bool profile_fill(struct tandem_profile *profile,
 }
 
 /* Reads the profile `name` in `directory` and returns its content if
- * profile_parse accepts it for `key` and `exact`.  The caller releases it with
- * json_decref.  Otherwise returns NULL with the reason in `why`, which
- * is empty if the file does not exist and may be empty if memory runs out. */
+ * profile_parse accepts it for `key` and `exact`.  The caller releases the
+ * content with json_decref.  Otherwise returns NULL and writes the reason to
+ * `why`.  The reason is empty if there is no file, and can be empty if memory
+ * runs out. */
 static json_t *profile_load_json(int directory, const char *name,
                                  const struct profile_key *key, bool exact,
                                  char *why)
@@ -104,7 +105,7 @@ static json_t *profile_load_json(int directory, const char *name,
     return root;
 }
 
-/* Reads the profile at an absolute path like profile_load_json, but accepts a
+/* Works like profile_load_json, but takes an absolute path and accepts a
  * profile of any device with the same model and driver. */
 static json_t *profile_reload_json(const char *path,
                                    const struct profile_key *key, char *why)
@@ -124,14 +125,14 @@ static json_t *profile_reload_json(const char *path,
 }
 
 /* Members of a profile that contain measurements.  The first COST_MEMBERS of
- * them depend on the costs. */
+ * them contain costs and the time at which the costs were measured. */
 static const char *const measured_members[] = {"scalars", "curves", "gemm",
                                                "measured_at", "tuning"};
 #define MEASURED_MEMBERS 5u
 #define COST_MEMBERS 4u
 
 /* Copies measured_members[first] to measured_members[end - 1] from `from` to
- * `to`, without those that `from` lacks.  Returns false if memory runs out. */
+ * `to`.  Skips members that `from` lacks.  Returns false if memory runs out. */
 static bool members_copy(const json_t *from, json_t *to, size_t first,
                          size_t end)
 {
@@ -220,8 +221,9 @@ void tandem_profile_destroy(struct tandem_profile *profile)
 
 /* ---- merge with concurrent saves ---- */
 
-/* Timeout for the lock of the profile directory, which other processes hold
- * only briefly.  Without the lock, a concurrent save may overwrite this one. */
+/* Timeout for the lock of the profile directory.  Other processes hold the lock
+ * only briefly.  Without the lock, a concurrent save can overwrite this
+ * save. */
 #define LOCK_MS 5000u
 
 static bool member_is_unchanged(const json_t *baseline, const json_t *edited,
@@ -234,7 +236,7 @@ static bool member_is_unchanged(const json_t *baseline, const json_t *edited,
 }
 
 /* Copies the costs of the saved file to `out` if this profile was created from
- * a file and no cost was changed.  Other profiles keep their costs. */
+ * a file and its costs were not changed.  Otherwise `out` stays unchanged. */
 static bool costs_merge(const struct tandem_profile *profile,
                         const json_t *saved, json_t *out)
 {
@@ -301,8 +303,8 @@ static bool blocked_ops_merge(const struct tandem_profile *profile,
 }
 
 /* Returns the profile to write.  JSON members that the program changed come
- * from this profile.  Others come from the saved file, which another process
- * may have written meanwhile.  Returns NULL if memory runs out. */
+ * from this profile.  Other members come from the saved file, because another
+ * process may have saved it since.  Returns NULL if memory runs out. */
 static json_t *profile_merge(const struct tandem_profile *profile,
                              int directory)
 {

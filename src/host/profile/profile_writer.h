@@ -16,8 +16,8 @@ struct tandem_profile {
     char file[PROFILE_NAME_BYTES];
 };
 
-/* Creates a profile for a device with its current measurements or, if `edit` is
- * false, only its current tuning.  The context's mutex must be held. */
+/* Creates a profile for a device.  Copies the current measurements to it or, if
+ * `edit` is false, only the tuning.  The context's mutex must be held. */
 enum tandem_status profile_new_for_device(const struct device *device,
                                           bool edit,
                                           struct tandem_profile **out_profile);

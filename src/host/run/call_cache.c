@@ -39,7 +39,7 @@ static int64_t attribute(const struct call *call, uint32_t k)
 {
     const struct tandem_gemm *gemm = call->gemm;
 
-    /* Adam calls with any step number of at least 1 share a cache entry. */
+    /* Adam calls share a cache entry if their step numbers are at least 1. */
     if (gemm == NULL && k == 0 && call->op->id == TANDEM_OP_ADAM)
         return call->op->ints[0] < 1 ? call->op->ints[0] : 1;
     if (gemm == NULL)
@@ -55,7 +55,7 @@ uint32_t call_key_make(const struct call *call, uint64_t out[MAX_KEY_WORDS])
     const uint32_t ints = call->gemm != NULL ? 2 : call->op->int_count;
     uint32_t count = 0;
 
-    /* Operator numbers and the counts of a cacheable call have 8 bits. */
+    /* In a cacheable call, the operator number and all counts fit in 8 bits. */
     out[count++] = (uint64_t)call->op->float_count << 32 | call->op->id << 24 |
                    call->input_count << 16 | call->output_count << 8 | ints;
     for (uint32_t i = 0; i < call->input_count; i++)

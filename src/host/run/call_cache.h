@@ -2,13 +2,13 @@
 /* The call cache remembers operator calls that passed the argument check.
  * Programs repeat operators on the same tensors, whose dtype, shape and strides
  * never change.  A repeated call needs no second check, and its cost class and
- * sizes are known.  The context's mutex guards its one cache. */
+ * sizes are cached.  Each context has one cache, which its mutex guards. */
 #ifndef TANDEM_HOST_RUN_CALL_CACHE_H
 #define TANDEM_HOST_RUN_CALL_CACHE_H
 
 #include "host/run/run.h"
 
-#define CALL_CACHE_ENTRIES 128u /* 7 bits of a hash are the index */
+#define CALL_CACHE_ENTRIES 128u /* an index is 7 bits of a hash */
 #define MAX_CACHED_OPERANDS 7u
 #define MAX_CACHED_INTS 2u
 #define MAX_KEY_WORDS (1u + MAX_CACHED_OPERANDS + MAX_CACHED_INTS)
@@ -40,7 +40,8 @@ struct call_descriptor *call_cache_find(const struct call *call,
                                         bool *out_found);
 /* Writes the words that identify a call: the operator, the number of operands
  * and attributes, the serial numbers of the tensors (0 for a scalar), and the
- * attributes.  Returns their number.  Calls with equal keys share an entry. */
+ * attributes.  Returns the word count.  Calls with equal words share an
+ * entry. */
 uint32_t call_key_make(const struct call *call, uint64_t out[MAX_KEY_WORDS]);
 
 /* Returns cached->host_device.  Chooses this device again if the context's set

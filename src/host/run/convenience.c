@@ -42,7 +42,7 @@ enum tandem_status tandem_binary(struct tandem_context *context, uint32_t op,
     struct tandem_tensor *const inputs[] = {a, b};
     enum tandem_status status = operand_counts_check(op, 2, "tandem_binary");
 
-    /* Unlike tandem_run, this function rejects NULL, which means a scalar. */
+    /* tandem_run accepts NULL as a scalar, but this function rejects it. */
     if (status == TANDEM_OK && (a == NULL || b == NULL))
         status = argument_error("%s: %s: NULL", operator_name(op),
                                 a == NULL ? "a" : "b");

@@ -136,7 +136,7 @@ void matmul_finish(struct matmul *matmul)
         tandem_tensor_destroy(matmul->copies[i]);
 }
 
-/* Fills `out` with the layout of input a or b, after a copy if necessary.  Adds
+/* Copies input a or b if necessary, and fills `out` with its layout.  Adds
  * `transpose_flag` to the flags of the GEMM if the input is transposed. */
 static enum tandem_status input_convert(struct matmul *matmul, uint32_t index,
                                         uint32_t device, struct matrices *from,

@@ -54,7 +54,7 @@ enum tandem_status call_enqueue(const struct call *call, struct device *device)
 }
 
 /* Moves inputs to the device and allocates outputs there.  After a wait, the
- * caller must repeat the call: another thread may have moved operands away. */
+ * operands must be moved again, as another thread may have moved them away. */
 static enum tandem_status operands_move(const struct placement_request *request,
                                         struct device *device)
 {
@@ -112,8 +112,8 @@ operands_make_resident(struct placement_decision *decision,
     return status;
 }
 
-/* Records the layouts of outputs with gaps between elements in caller memory.
- * Later downloads to this memory write only elements of recorded layouts. */
+/* Records the layouts of outputs in wrapped memory that has gaps between the
+ * elements.  Later downloads to this memory write only recorded elements. */
 static enum tandem_status outputs_add_writable_layouts(const struct call *call)
 {
     enum tandem_status status = TANDEM_OK;

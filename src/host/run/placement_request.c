@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-/* Returns the request's operand for a tensor's storage.  Adds it if missing. */
+/* Returns the request's operand for a tensor's storage, added if missing. */
 static struct operand *operand_add(struct operand *operands, uint32_t *count,
                                    const struct tandem_tensor *tensor)
 {

@@ -68,9 +68,10 @@ static void candidate_exclude(struct call *call,
                 last_error_get());
 }
 
-/* Returns true if the device supports the call and need not compile code first.
- * A device that must compile starts to compile in the background and is marked
- * in decision->must_compile.  Any other device is excluded from this call. */
+/* Returns true if the device can run the call without compiling code first.
+ * Otherwise, a device that supports the call starts to compile in the
+ * background and is marked in decision->must_compile.  A device that does not
+ * support the call or fails to compile is excluded from the call. */
 static bool candidate_is_ready(struct call *call,
                                struct placement_decision *decision,
                                struct call_descriptor *cached,
@@ -104,8 +105,8 @@ static bool candidate_is_ready(struct call *call,
     return false;
 }
 
-/* Fails if cl-probe found that the device that must run the call computes this
- * operator wrong, because the results would be silently wrong. */
+/* Fails if cl-probe found that the required device computes this operator
+ * wrong.  Otherwise, the call would silently return wrong results. */
 static enum tandem_status
 forced_device_check_blocked(const struct call *call,
                             const struct placement_decision *decision,
@@ -121,8 +122,9 @@ forced_device_check_blocked(const struct call *call,
         device->profile_path != NULL ? device->profile_path : "");
 }
 
-/* Returns the error of a call that no device could run.  `last` is the last
- * device's error, with its message set; TANDEM_NO_DEVICE if none was tried. */
+/* Returns the error of a call that no device could run.  `last` is the error of
+ * the device that was tried last, with its message set, or TANDEM_NO_DEVICE if
+ * no device was tried. */
 static enum tandem_status
 no_device_fail(const struct call *call,
                const struct placement_decision *decision,
@@ -142,7 +144,7 @@ no_device_fail(const struct call *call,
 }
 
 /* Updates the operands' locations after a failed launch.  Returns true if all
- * inputs can still be read.  Preserves the error message of the failure. */
+ * inputs can still be read.  Keeps the error message of the failed launch. */
 static bool inputs_are_readable(struct placement_decision *decision,
                                 enum tandem_status failure)
 {
@@ -195,17 +197,17 @@ call_run_on_fastest(struct call *call, struct placement_decision *decision,
     }
 }
 
-/* Returns true if the output's expected reader needs a copy on a device. */
+/* Returns true if the expected next reader needs the output on a device. */
 static bool output_leaves_host(const struct operand *operand)
 {
     return operand->next_reader != 0 &&
            !(operand->host_accessible >> (operand->next_reader - 1) & 1);
 }
 
-/* Takes the host fast path: launches the call at once if all inputs are on the
- * host and the device that computes there is the fastest.  This holds for most
- * small operators.  Returns false if the caller must choose a device instead.
- */
+/* Takes the host fast path: if all inputs are on the host and the device that
+ * computes there is the fastest, launches the call at once.  Most small
+ * operators take this path.  Returns false if the caller must choose a device
+ * instead. */
 static bool host_fast_path_run(struct call *call,
                                struct placement_decision *decision,
                                struct call_descriptor *cached,
@@ -263,7 +265,7 @@ enum tandem_status call_run(struct call *call)
         if (status == TANDEM_OK)
             status = call_execute(call, decision, forced);
     }
-    /* run_cost points into a cache entry, which later calls may replace. */
+    /* run_cost points into a cache entry, which later calls can replace. */
     decision->request.run_cost = NULL;
     if (status != TANDEM_OK)
         decision->serial = 0;

@@ -21,7 +21,7 @@ struct call {
     struct tandem_tensor *const *inputs;
     struct tandem_tensor *const *outputs;
     uint32_t input_count, output_count;
-    uint32_t device;          /* requested device number or TANDEM_ANY_DEVICE */
+    uint32_t device;          /* required device number or TANDEM_ANY_DEVICE */
     struct tandem_gemm *gemm; /* NULL except for tandem_matmul */
     const struct tandem_tensor_desc *input_descs[TANDEM_MAX_OPERANDS];
     const struct tandem_tensor_desc *output_descs[TANDEM_MAX_OPERANDS];
@@ -61,9 +61,9 @@ void matmul_finish(struct matmul *matmul);
  * must be locked. */
 enum tandem_status call_check(const struct call *call);
 
-/* Returns the value for a tensor's desc.buffer: the tensor's buffer on
- * `device`.  For argument checks, `device` is TANDEM_ANY_DEVICE, and the value
- * is the tensor's storage. */
+/* Returns the value for a tensor's desc.buffer, which is the tensor's buffer on
+ * `device`.  If `device` is TANDEM_ANY_DEVICE, returns the tensor's storage,
+ * which argument checks need. */
 static inline struct tandem_buffer *
 call_buffer(const struct tandem_tensor *tensor, uint32_t device)
 {

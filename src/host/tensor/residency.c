@@ -99,8 +99,8 @@ struct host_sync {
     bool done;                       /* the step's download succeeded */
 };
 
-/* Maximum number of waits for source devices before a download.  Other threads
- * may enqueue work after each wait; the download waits for such work. */
+/* Maximum number of waits for source devices before a download.  If other
+ * threads enqueue work after each wait, the download waits for that work. */
 #define MAX_WAITS 4u
 
 /* Returns a device with a current copy of the storage, preferably an idle one.
@@ -162,7 +162,8 @@ static void writable_layouts_copy(struct storage *storage)
 
 /* Downloads a storage's content and blocks until it arrives.  Sets state->done
  * on success.  If an error of earlier work made the download fail, clears the
- * error once and returns TANDEM_OK without state->done; callers must retry. */
+ * error once and returns TANDEM_OK.  Callers must retry if state->done is
+ * false. */
 static enum tandem_status download(struct storage *storage,
                                    struct device *device, void *target,
                                    uint64_t bytes, struct host_sync *state)
@@ -188,7 +189,7 @@ static enum tandem_status download(struct storage *storage,
     return stream_recover(device, status, &state->recovered);
 }
 
-/* Waits for the device that may still write the host copy, if there is one.
+/* Waits for the device whose work may still write the host copy, if any.
  * Downloads one byte through that device to learn whether its work failed. */
 static enum tandem_status host_sync_wait_writer(struct storage *storage,
                                                 struct host_sync *state)
@@ -242,8 +243,8 @@ static enum tandem_status host_sync_download(struct storage *storage,
     return TANDEM_OK;
 }
 
-/* Performs one step of storage_sync_host, which repeats the step if the mutex
- * was released meanwhile. */
+/* Performs one step of storage_sync_host, which repeats the step if the step
+ * released the mutex. */
 static enum tandem_status host_sync_step(struct storage *storage,
                                          struct host_sync *state)
 {
@@ -300,9 +301,10 @@ static enum tandem_status upload(struct storage *storage, struct device *device,
     return stream_recover(device, status, recovered);
 }
 
-/* Plugins copy uploads of at most this size to a staging buffer.  A larger
- * upload blocks, with the mutex held, until all earlier work is done, so
- * storage_to_device waits for that work first, with the mutex released. */
+/* Plugins copy uploads of at most this size to a staging buffer.  An upload
+ * above this size blocks, with the mutex held, until all earlier work is done.
+ * To avoid this, storage_to_device first waits for that work with the mutex
+ * released. */
 #define MAX_STAGED_BYTES ((uint64_t)4 << 20)
 
 enum tandem_status storage_to_device(struct storage *storage,

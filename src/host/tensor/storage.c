@@ -15,7 +15,7 @@
 #define HOST_ALIGNMENT 64u
 /* A device with its own memory uses host memory in place (imports it) only if
  * the address is a multiple of PAGE_BYTES and the size is at least
- * IMPORT_BYTES. Transfers of fewer bytes are fast.  The size of wrapped memory
+ * IMPORT_BYTES, because small transfers are fast.  The size of wrapped memory
  * must also be a multiple of IMPORT_UNIT. */
 #define PAGE_BYTES 4096u
 #define IMPORT_BYTES ((uint64_t)128 << 10)
@@ -121,7 +121,8 @@ void storages_free_pending(struct tandem_context *context)
     }
 }
 
-/* Moves context->pending_free to a global list that leak checkers find. */
+/* Moves context->pending_free to a global list, so that leak checkers still
+ * find a pointer to the storages. */
 void storages_leak_pending(struct tandem_context *context)
 {
     static struct storage *abandoned;
@@ -188,7 +189,7 @@ bool storage_is_importable(const struct storage *storage)
 }
 
 /* Imports the host copy into the device if possible.  Otherwise leaves the
- * device's buffer NULL.  Remembers a device that does not support imports. */
+ * device's buffer NULL.  Records if the device does not support imports. */
 static void buffer_import(struct storage *storage, struct device *device)
 {
     struct tandem_context *context = storage->context;

@@ -2,7 +2,7 @@
 /* Storage: the bytes that a tensor and its views share.  The host and each
  * device may have a copy; the storage tracks which copies are current.  The
  * context's mutex must be held for all functions.  Functions marked [may wait]
- * can release the mutex meanwhile; see device_wait.h. */
+ * can release the mutex while they wait; see device_wait.h. */
 #ifndef TANDEM_HOST_TENSOR_STORAGE_H
 #define TANDEM_HOST_TENSOR_STORAGE_H
 
@@ -11,8 +11,8 @@
 
 /* Maximum number of times that a storage's migration credits are halved. */
 #define MAX_CREDIT_HALVINGS 20u
-/* The host is no longer expected to read wrapped memory after this number of
- * results were overwritten before the host read them. */
+/* If this number of successive results were overwritten before the host read
+ * them, the host is no longer expected to read the wrapped memory. */
 #define MAX_UNREAD_RESULTS 4u
 
 /* Layout of the elements that the library may write in wrapped memory whose
@@ -42,8 +42,8 @@ struct storage {
     /* Mask of locations (HOST_BIT and device bits) with a current copy.  0
      * means that the storage was never written or that its content was lost. */
     uint32_t current;
-    enum tandem_status poison; /* error that lost the content, or TANDEM_OK */
-    uint32_t host_used; /* devices whose pending work may use the host copy */
+    enum tandem_status poison; /* why the content was lost, or TANDEM_OK */
+    uint32_t host_used;        /* devices whose work may still use `host` */
     /* The device from which a thread is downloading content now, or NULL. */
     struct device *downloading_from;
     char sync_byte; /* target of the 1-byte download that checks host_writer */
@@ -64,12 +64,12 @@ struct storage {
     uint8_t
         credit_halvings; /* successive moves that cost more than they save */
     /* Access history, which predicts the next reader of the storage. */
-    uint8_t unread_results;  /* successive results overwritten before a read */
+    uint8_t unread_results;  /* successive results not read by the host */
     bool unread_by_host;     /* the host has not read the last device result */
     bool unread_by_devices;  /* no device has read the last device result */
     bool host_reads_results; /* the host has read at least one result */
-    /* Number plus 1 of the device that first read the last result (0 means
-     * none), and the operator (enum tandem_op_id) that read it there. */
+    /* Number plus 1 of the device that first read the last result (0 if none
+     * did), and the operator (enum tandem_op_id) that read it there. */
     uint8_t first_reader, first_reader_op;
 };
 
@@ -77,8 +77,8 @@ struct storage {
  * `wrapped` is the caller's memory; if NULL, the library allocates memory. */
 struct storage *storage_new(struct tandem_context *context, uint64_t bytes,
                             void *wrapped);
-/* Drops a reference.  After the last one, frees the storage.  If device work
- * may still use the host memory, storages_free_pending frees it later. */
+/* Drops a reference and, if it was the last one, frees the storage.  If device
+ * work may still use the host memory, storages_free_pending frees it later. */
 void storage_release(struct storage *storage);
 /* Frees the storages in context->pending_free that no device work uses. */
 void storages_free_pending(struct tandem_context *context);
@@ -93,8 +93,8 @@ enum tandem_status
 storage_add_writable_layout(struct storage *storage,
                             const struct tandem_tensor_desc *desc);
 
-/* The next two functions allocate memory for a storage on the host or a device,
- * unless it already has memory there.  They move no content. */
+/* The first function allocates host memory for a storage, the second device
+ * memory.  They keep memory that already exists, and move no content. */
 enum tandem_status storage_allocate_host(struct storage *storage);
 enum tandem_status storage_allocate_buffer(struct storage *storage,
                                            struct device *device);
@@ -139,7 +139,7 @@ static inline uint32_t storage_location_bit(const struct storage *storage,
 }
 
 /* Returns TANDEM_OK if the storage has content, TANDEM_INVALID_ARGUMENT if it
- * was never written, otherwise the error that lost the content. */
+ * was never written, otherwise the error that destroyed the content. */
 enum tandem_status storage_require_content(struct storage *storage);
 
 /* [may wait]  Makes the host copy current and waits for all writes to it. */
@@ -150,7 +150,7 @@ enum tandem_status storage_to_device(struct storage *storage,
                                      struct device *device);
 
 /* [may wait]  Waits until no work of `devices` (a mask) uses the host copy, so
- * that the host copy may be written.  Fails if such a device hangs. */
+ * that the host copy may be written.  Fails if one of the devices hangs. */
 enum tandem_status storage_wait_host_writable(struct storage *storage,
                                               uint32_t devices,
                                               uint64_t deadline_ns);
@@ -165,14 +165,14 @@ void strided_copy(const struct tandem_tensor_desc *desc, char *target,
  * instead.  The host copy must be current. */
 void storage_drop_device_copy(struct storage *storage, struct device *device);
 
-/* Frees the device's buffer if work that wrote the buffer failed, because the
- * plugin may then refuse to read it.  Called before a launch that overwrites
+/* If work that wrote the device's buffer failed, frees the buffer, because the
+ * plugin can then refuse to read it.  Called before a launch that overwrites
  * the whole storage. */
 void storage_drop_poisoned_buffer(struct storage *storage,
                                   struct device *device);
 
-/* The next two functions record that the host wrote the storage, which makes
- * all device copies stale, or that the host read the storage. */
+/* The first function records that the host wrote the storage, which makes all
+ * device copies stale.  The second records that the host read the storage. */
 void storage_note_host_write(struct storage *storage);
 void storage_note_host_read(struct storage *storage);
 /* Records that the latest launch on the device wrote the storage. */
@@ -191,8 +191,8 @@ static inline void storage_note_device_read(struct storage *storage,
 }
 
 /* Returns true if the caller is expected to read the next result on the host.
- * This holds for wrapped memory unless the caller did not read the last
- * MAX_UNREAD_RESULTS results, and for other memory if it read the last one. */
+ * For wrapped memory, this is false if MAX_UNREAD_RESULTS results in a row were
+ * not read.  For other memory, it is true if the host read the last result. */
 static inline bool storage_read_expected(const struct storage *storage)
 {
     return storage->wrapped

@@ -14,7 +14,7 @@
 
 struct handle_pool tensor_pool = HANDLE_POOL(struct tandem_tensor, 0x5454454e);
 
-/* Replaces the memory of wrapped tensors that have no elements. */
+/* Memory of wrapped tensors that have no elements. */
 static _Alignas(64) char empty_memory[64];
 
 enum tandem_status tensor_check(const struct tandem_tensor *tensor,
@@ -38,8 +38,8 @@ static bool layout_is_dense(const struct tandem_tensor_desc *desc)
 {
     int64_t dense = 1;
 
-    /* Each round finds the next axis: its stride is the number of elements that
-     * the axes found before span. */
+    /* Each round finds the axis whose stride equals `dense`, the number of
+     * elements that the axes found so far cover. */
     for (uint32_t round = 0; round < desc->rank; round++) {
         for (uint32_t i = 0; i < desc->rank; i++) {
             if (desc->shape[i] > 1 && llabs(desc->strides[i]) == dense)
@@ -163,7 +163,7 @@ static enum tandem_status wrap_check(const void *memory, uint32_t dtype,
                                      struct tandem_tensor_desc *desc,
                                      uint64_t *out_bytes)
 {
-    /* Leaves room on both sides, because strides may be negative. */
+    /* Leaves room at lower and higher addresses for negative strides. */
     const uint64_t origin = UINT64_C(1) << 62;
     uint64_t first, end;
     enum tandem_status status =

@@ -25,9 +25,9 @@ static enum tandem_status bytes_check(const struct tandem_tensor *tensor,
 
 /* ---- writing ---- */
 
-/* Returns a device to which a write can upload the tensor without a download
- * first, or NULL.  There is such a device if the tensor is a contiguous part of
- * a storage that is current only on devices.  The context must be locked. */
+/* Returns a device to which the tensor's new content can be uploaded without a
+ * download first, or NULL.  Returns NULL unless the tensor is a contiguous part
+ * of a storage that is current only on devices.  The context must be locked. */
 static struct device *partial_upload_device(const struct tandem_tensor *tensor)
 {
     const struct storage *storage = tensor->storage;
@@ -76,7 +76,7 @@ host_copy_make_writable(const struct tandem_tensor *tensor, bool *out_done)
     const uint64_t unlock_epoch = storage->context->unlock_epoch;
     enum tandem_status status = TANDEM_OK;
 
-    /* The storage's other content must be on the host before the write. */
+    /* Content that the write keeps must be on the host before it. */
     if (!tensor_covers_storage(tensor) && (storage->current & ~HOST_BIT) != 0)
         status = storage_sync_host(storage, HANG_DEADLINE);
     if (status == TANDEM_OK)
@@ -150,9 +150,9 @@ enum tandem_status tandem_tensor_host_written(struct tandem_tensor *tensor)
 
 /* ---- reading ---- */
 
-/* Locks the context and makes the host copy current.  If `release` is set, also
- * waits for device work that reads this copy.  On success the context stays
- * locked. */
+/* Locks the context and makes the host copy current.  If `release` is true,
+ * also waits for device work that reads this copy.  On success the context
+ * stays locked. */
 static enum tandem_status tensor_lock_host_copy(struct tandem_tensor *tensor,
                                                 uint64_t timeout_ns,
                                                 bool release)
