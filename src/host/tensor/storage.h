@@ -64,7 +64,7 @@ struct storage {
     uint8_t
         credit_halvings; /* successive moves that cost more than they save */
     /* Access history, which predicts the next reader of the storage. */
-    uint8_t unread_results;  /* successive results not read by the host */
+    uint8_t unread_results;  /* successive results overwritten before a read */
     bool unread_by_host;     /* the host has not read the last device result */
     bool unread_by_devices;  /* no device has read the last device result */
     bool host_reads_results; /* the host has read at least one result */
@@ -192,7 +192,8 @@ static inline void storage_note_device_read(struct storage *storage,
 
 /* Returns true if the caller is expected to read the next result on the host.
  * For wrapped memory, this is false if MAX_UNREAD_RESULTS results in a row were
- * not read.  For other memory, it is true if the host read the last result. */
+ * not read.  For other memory, it is true if the host has read a result and no
+ * later result was overwritten before the host read it. */
 static inline bool storage_read_expected(const struct storage *storage)
 {
     return storage->wrapped
