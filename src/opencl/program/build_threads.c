@@ -27,8 +27,8 @@ static bool build_timed_out(const struct tandem_device *device,
 
 /* ---- build states ---- */
 
-/* Returns true if the variant may be built and is not built, queued or being
- * built. */
+/* Returns true if a build of the variant can start: no build is done, queued or
+ * running, and fewer than MAX_BUILD_FAILURES builds have failed. */
 static bool can_build(const struct kernel_variant *variant)
 {
     return variant->state == BUILD_NONE ||
@@ -36,14 +36,14 @@ static bool can_build(const struct kernel_variant *variant)
             variant->failure_count < MAX_BUILD_FAILURES);
 }
 
-/* Records the result of a build.  The caller does not hold programs.mutex. */
+/* Records the result of a build.  The caller must not hold programs.mutex. */
 static void build_set_result(struct programs *programs,
                              struct kernel_variant *variant,
                              enum tandem_status status)
 {
     pthread_mutex_lock(&programs->mutex);
-    /* NOT_READY is no failure: the kernel needs smaller work-groups, for which
-     * there is another variant.  OUT_OF_MEMORY may be temporary. */
+    /* NOT_READY is not a failure: the kernel needs smaller work-groups, for
+     * which there is another variant.  OUT_OF_MEMORY can be temporary. */
     variant->status = status;
     variant->state = status == TANDEM_OK          ? BUILD_DONE
                      : status == TANDEM_NOT_READY ? BUILD_NONE
@@ -141,9 +141,9 @@ static void *build_thread_main(void *argument)
     return NULL;
 }
 
-/* Returns true if the build of some thread has not timed out.  If must_be_idle
- * is set, returns true only if a thread is idle.  The caller holds
- * programs.mutex. */
+/* Returns true if some thread is idle or has a build that has not timed out.
+ * If must_be_idle is set, returns true only if a thread is idle.  The caller
+ * holds programs.mutex. */
 static bool build_thread_is_available(struct tandem_device *device,
                                       bool must_be_idle)
 {
@@ -222,7 +222,7 @@ enum tandem_status build_status(struct tandem_device *device,
             "never do so: run it on another device, or open this one with a "
             "larger blocking_timeout_ms",
             (unsigned long long)(device->blocking_timeout_ns / 1000000u));
-    /* The queued variant may be waiting behind a build that never ends. */
+    /* The queued variant can be waiting behind a build that never ends. */
     if (variant->state == BUILD_QUEUED)
         build_thread_ensure(device, false);
     return last_error_set(TANDEM_NOT_READY, "the operator is not compiled yet");
@@ -263,7 +263,7 @@ static enum tandem_status build_wait(struct tandem_device *device,
         wait_for_change(device, variant->state == BUILD_RUNNING
                                     ? variant->start_ns
                                     : monotonic_ns());
-        /* The idle thread may have started to build another variant. */
+        /* The idle thread can already have started another build. */
         if (variant->state == BUILD_QUEUED)
             build_thread_ensure(device, true);
     }

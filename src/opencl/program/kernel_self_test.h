@@ -12,17 +12,17 @@
 
 struct tandem_device;
 
-/* Returns true if the variant's kernel uses tensor cores or wgmma. */
+/* Returns true if the variant's kernel uses tensor cores. */
 bool kernel_self_test_is_needed(uint64_t key);
-/* Runs a GEMM, in which some elements are infinite, with the kernel and
- * compares the result with a float64 reference.  Packs the operands on the
- * device if necessary.  Blocks.  Returns FAILED if the results differ. */
+/* Computes a small GEMM with the kernel and compares the result with a float64
+ * reference.  Packs the operands on the device if necessary.  Blocks.  Returns
+ * FAILED if the difference exceeds the tolerance. */
 enum tandem_status kernel_self_test_run(struct tandem_device *device,
                                         cl_kernel kernel, uint64_t key);
-/* Returns true if `got`, an element of a result of the GEMM kernel, is correct
- * within the tolerance of the self-test.  `a` and `b` are the row and the
- * column of the operands, with `k` elements each.  `rounding` is the relative
- * rounding error of the dtype in which the result was stored. */
+/* Returns true if `got`, an element of a GEMM kernel's result, is correct
+ * within the tolerance of the self-test.  The element is computed from the row
+ * `a` and the column `b`, which have `k` elements each.  `rounding` is the
+ * relative rounding error of the dtype in which the result was stored. */
 bool kernel_self_test_element(enum gemm_kernel_id kernel,
                               enum packed_format format, const double *a,
                               const double *b, int64_t k, double got,

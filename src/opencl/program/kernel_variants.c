@@ -62,7 +62,7 @@ uint64_t programs_built_count(struct programs *programs)
 
 /* ---- variants ---- */
 
-/* Returns the variant of `key`.  Creates it if the table has none.  Returns
+/* Returns the variant of `key`.  Adds a missing variant to the table.  Returns
  * NULL if host memory is exhausted.  The caller holds programs.mutex. */
 static struct kernel_variant *variant_find(struct programs *programs,
                                            uint64_t key)

@@ -39,7 +39,7 @@ struct kernel_variant {
     bool in_job_list;
 };
 
-/* Keys of CLBlast's kernels for single and for strided batched GEMMs. */
+/* Keys of CLBlast's kernels for single GEMMs and for strided batched GEMMs. */
 #define CLBLAST_KEY ((uint64_t)1 << 60)
 #define CLBLAST_BATCHED_KEY ((uint64_t)1 << 61)
 
@@ -78,10 +78,10 @@ struct programs {
 /* `callbacks` must be static. */
 void programs_init(struct tandem_device *device,
                    const struct program_callbacks *callbacks);
-/* Releases all programs of the device.  No build thread may be running. */
+/* Releases all programs of the device.  All builds must have ended. */
 void programs_free(struct tandem_device *device);
-/* Returns true if a kernel needed smaller work-groups than the device allows,
- * so that new plans use smaller work-groups. */
+/* Returns true if new plans use smaller work-groups than the first plans of the
+ * device, because a kernel needs smaller work-groups. */
 bool programs_need_smaller_groups(const struct tandem_device *device);
 /* Returns the number of kernel variants that were built. */
 uint64_t programs_built_count(struct programs *programs);
@@ -92,11 +92,11 @@ uint64_t programs_built_count(struct programs *programs);
 enum tandem_status kernel_variant_create_kernel(struct tandem_device *device,
                                                 const struct kernel_step *step,
                                                 cl_kernel *out_kernel);
-/* Queues a build of the variant if it is neither built nor queued. */
+/* Queues a build of the variant, unless a build is done, queued or running. */
 enum tandem_status kernel_variant_prepare(struct tandem_device *device,
                                           uint64_t key);
-/* Returns TANDEM_OK if the variant is built, NOT_READY if it may be built
- * later, or the status of the failed build. */
+/* Returns TANDEM_OK if the variant is built, the error of a failed build,
+ * FAILED if the build has timed out, or otherwise NOT_READY. */
 enum tandem_status kernel_variant_query(struct tandem_device *device,
                                         uint64_t key);
 /* Marks the CLBlast kernels that `key` stands for as built.  Call this function
@@ -106,7 +106,7 @@ void kernel_variant_mark_ready(struct tandem_device *device, uint64_t key);
 /* ---- program_build.c ---- */
 
 /* Builds the program of the variant and tests its kernel.  If `warms_up` is
- * set, launches the kernel once (warmup_call.h).  The caller does not hold
+ * set, launches the kernel once (warmup_call.h).  The caller must not hold
  * programs.mutex. */
 enum tandem_status kernel_variant_build(struct tandem_device *device,
                                         struct kernel_variant *variant,
@@ -121,11 +121,11 @@ static inline uint32_t log2_floor(uint64_t value)
 /* ---- build_threads.c ---- */
 
 /* Returns TANDEM_OK if the variant is built, or the error of its failed build.
- * Returns FAILED if the build has timed out, and otherwise NOT_READY.  May
+ * Returns FAILED if the build has timed out, and otherwise NOT_READY.  Can
  * start a build thread.  The caller holds programs.mutex. */
 enum tandem_status build_status(struct tandem_device *device,
                                 const struct kernel_variant *variant);
-/* Queues a build of the variant if it may be built. */
+/* Queues a build of the variant, unless a build is done, queued or running. */
 void build_enqueue(struct tandem_device *device,
                    struct kernel_variant *variant);
 /* Queues the variant if necessary and waits for its build.  Builds the variant

@@ -100,9 +100,10 @@ static enum tandem_status build_source(struct tandem_device *device,
     }
 }
 
-/* Replaces *program by a program from its rewritten PTX (ptx_rewrite.h). Always
- * releases the old program.  Returns FAILED and sets *program to NULL if the
- * PTX is not as expected or the driver rejects the rewritten PTX. */
+/* Builds a program from the rewritten PTX of *program (ptx_rewrite.h).
+ * Replaces *program by the new program and releases the old one.  On failure,
+ * *program is NULL.  Returns FAILED if the PTX cannot be rewritten or the
+ * driver rejects it. */
 static enum tandem_status sm90a_program_build(struct tandem_device *device,
                                               const struct variant_source *text,
                                               cl_program *program)
@@ -241,9 +242,9 @@ kernel_check_local_memory(struct tandem_device *device, cl_kernel kernel)
                           (unsigned long long)max_size);
 }
 
-/* Checks the work-group size of `key` against the kernel's limit.  If the
- * kernel needs smaller groups, makes later plans use smaller groups and returns
- * NOT_READY. */
+/* Checks that the kernel allows work-groups with the size in `key`.  If the
+ * kernel needs smaller work-groups, makes later plans use smaller work-groups
+ * and returns NOT_READY. */
 static enum tandem_status kernel_check_group_size(struct tandem_device *device,
                                                   cl_kernel kernel,
                                                   uint64_t key)

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The disk cache of compiled programs: the user's directory (option "cache_dir"
- * passed to open) and the system's (option "system_cache_dir").  The plugin
- * only reads the system's directory; cl-probe --warm-cache --system fills it.
+ * The disk cache of compiled programs.  It has two directories: that of the
+ * user (option "cache_dir") and that of the system (option "system_cache_dir").
+ * The plugin only reads the latter; cl-probe --warm-cache --system fills it.
  *
- * Each program has a file of its own, named by a hash of its key.  The file
- * also contains the whole key, which is compared on load: the format, the hash
- * of the source, the options, the device, the driver and the platform.  Files
- * are replaced atomically, and all writers of a file write the same bytes.  If
- * a file is invalid, the program is built from source and the file is replaced.
- * Above the size limit, the least recently used files are deleted.
+ * Each program has its own file.  The name of the file is a hash of the
+ * program's key: the format, the hash of the source, the options, the device,
+ * the driver and the platform.  The file also contains the key, which is
+ * compared on load.  Files are replaced atomically, and all writers of a file
+ * write the same bytes.  If a file is invalid, the program is built from source
+ * and the file is replaced.  If the files exceed the size limit, the least
+ * recently used files are deleted.
  *
  * The user's directory is not used if the driver's own cache is better.
  * NVIDIA's binaries are PTX, which the driver would have to assemble again.
@@ -35,7 +36,7 @@
 #include "opencl/device/quirks.h"
 
 /* Size of a cache key: six texts of at most 127 bytes that describe the device,
- * plus the compiler options, the numbers and the line ends. */
+ * the compiler options, and 256 bytes for everything else. */
 #define KEY_BYTES (6u * 128u + VARIANT_OPTION_BYTES + 256u)
 
 void program_cache_init(struct program_cache *cache)
@@ -105,7 +106,7 @@ struct cache_key {
     char name[CACHE_NAME_BYTES];
 };
 
-/* Returns false if the key of the program is longer than KEY_BYTES. */
+/* Makes the key.  Returns false if the key is longer than KEY_BYTES. */
 static bool cache_key_make(struct cache_key *out,
                            const struct tandem_device *device,
                            const struct variant_source *text)
@@ -144,8 +145,8 @@ cl_int program_from_binary(struct tandem_device *device, const void *binary,
     return code;
 }
 
-/* Loads the program of `key` from a cache directory, whose name for messages is
- * `path`.  Returns NULL if there is no valid file. */
+/* Loads the program of `key` from a cache directory.  `path` is the name of the
+ * directory in log messages.  Returns NULL if there is no valid file. */
 static cl_program cache_file_load(struct tandem_device *device,
                                   const struct variant_source *text,
                                   const struct cache_key *key, int directory,

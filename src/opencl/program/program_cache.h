@@ -13,8 +13,8 @@
 
 struct tandem_device;
 
-/* The program cache of one device.  It owns the paths.  A directory whose path
- * is NULL is not used. */
+/* The program cache of one device, which owns the paths.  A directory whose
+ * path is NULL is not used. */
 struct program_cache {
     char *path;           /* the user's directory */
     char *system_path;    /* the directory that all users share */
@@ -22,15 +22,15 @@ struct program_cache {
     int system;           /* descriptor of `system_path`; -1 means not used */
     uint64_t limit_bytes; /* maximum total size of the files in `path` */
     bool is_forced;       /* use `path` even if the driver's cache is better */
-    bool world_readable;  /* all users may read the cache */
+    bool world_readable;  /* all users can read the cache */
     uint32_t compile_lock_timeout_ms;
-    /* Set after waiting for the compile lock timed out.  Builds then do not
+    /* True if a wait for the compile lock has timed out.  Later builds do not
      * wait for the lock. */
     atomic_bool compile_lock_timed_out;
 };
 
 #define DEFAULT_CACHE_LIMIT_BYTES ((uint64_t)256 << 20)
-/* In this time, many processes can each compile a kernel one after another. */
+/* Long enough for many processes to compile a kernel one after the other. */
 #define DEFAULT_COMPILE_LOCK_TIMEOUT_MS 60000u
 
 /* Sets the default options.  By default, there is no user directory. */
@@ -48,8 +48,8 @@ cl_program program_cache_load(struct tandem_device *device,
 /* Writes the program's binary to the user's cache directory.  Logs failures. */
 void program_cache_store(struct tandem_device *device,
                          const struct variant_source *text, cl_program program);
-/* Builds a program from a binary.  Returns an OpenCL error code, and sets
- * *out_program to NULL if the driver rejects the binary. */
+/* Builds a program from a binary.  Returns an OpenCL error code.  If the driver
+ * rejects the binary, sets *out_program to NULL. */
 cl_int program_from_binary(struct tandem_device *device, const void *binary,
                            size_t bytes, const char *options,
                            cl_program *out_program);
@@ -60,14 +60,14 @@ unsigned char *program_binary_get(cl_program program, size_t max_bytes,
 
 /* Locks the directory of the program cache if the driver has QUIRK_BINARY_RACE.
  * Blocks for at most cache.compile_lock_timeout_ms.  Returns a lock for
- * lock_release, or -1 if no lock is needed or if it was not acquired.  Sets
- * *out_waited if another process held the lock, because that process may have
- * stored programs in the cache.
+ * lock_release(), or -1 if no lock is needed or the lock was not acquired. Sets
+ * *out_waited if another process held the lock, because that process can have
+ * stored the program in the cache meanwhile.
  *
  * The lock prevents crashes in PoCL 3.1.  To return a program's binary, PoCL
- * reads a cache directory that another process may have moved away.  Up to 15
- * of 64 processes that started with empty caches crashed.  Builds can fail as
- * well. */
+ * reads a cache directory that another process can have moved already.  Without
+ * the lock, up to 15 of 64 processes that started with empty caches crashed,
+ * and builds can fail. */
 int compile_lock_acquire(struct tandem_device *device, bool *out_waited);
 
 #endif

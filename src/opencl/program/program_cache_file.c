@@ -10,7 +10,7 @@
 #define NAME_DIGITS 32u
 #define NAME_SUFFIX ".clbin"
 
-/* Returns the FNV-1a hash. A change of any single byte changes the hash. */
+/* Returns the FNV-1a hash.  The hash changes if any single byte changes. */
 static uint64_t hash(uint64_t seed, const void *data, size_t bytes)
 {
     const unsigned char *at = data;

@@ -156,9 +156,10 @@ static void append_dtypes(struct variant_source *out, uint64_t key)
            names[KEY_TYPE(key, 1)]);
 }
 
-/* Adds the compiler options of a GEMV kernel.  Devices other than NVIDIA's may
- * have fewer registers.  On these devices, the loop prefetches half as much
- * and, if the matrix is K-major, half as many lanes share half as many rows. */
+/* Adds the compiler options of a GEMV kernel.  Devices other than NVIDIA's can
+ * have fewer registers, so their loop prefetches half as much.  If the matrix
+ * is K-major and a work-item has more than two rows, the numbers of rows per
+ * work-item and of lanes are also halved. */
 static void append_gemv(struct variant_source *out, uint64_t key, bool nvidia)
 {
     struct gemv_shape shape = *gemv_shape(
@@ -181,7 +182,8 @@ static void append_gemv(struct variant_source *out, uint64_t key, bool nvidia)
 
 /* Adds the compiler options of an MMA kernel.  A work-group has four or eight
  * warps in two rows.  Large tiles have as many pipeline stages as fit in 192
- * KiB of local memory.  `tf32_to_even` says how the device rounds to TF32. */
+ * KiB of local memory.  `tf32_to_even` is true if the device has an instruction
+ * that rounds to TF32, ties to even. */
 static void append_mma(struct variant_source *out, uint64_t key,
                        const struct gemm_kernel_config *config,
                        bool tf32_to_even)
@@ -233,7 +235,7 @@ static void append_rows(struct variant_source *out, uint64_t key)
     }
     uint32_t lanes_log2 = row_local_memory_lanes_log2(count);
     uint32_t four = 4u << lanes_log2;
-    /* The first and last vec4 may each have 3 elements outside the rows. */
+    /* The first and last vec4 can each have 3 elements outside the rows. */
     uint32_t vectors = ((group >> lanes_log2) * count + 3 + 3 + 3) / 4;
     append(out,
            " -DVECTORS_PER_ITEM=%u -DROW_ELEMENTS=%u -DLANES_LOG2=%u "

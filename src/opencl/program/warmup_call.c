@@ -11,15 +11,15 @@
 #include "common/operator_table.h"
 #include "opencl/plan/row_mapping.h"
 
-/* Assumed numbers of compute units.  With the small number, plans keep long
- * rows in registers.  With the large one, they split long rows among
+/* Assumed numbers of compute units.  With SMALL_UNIT_COUNT, plans keep long
+ * rows in registers.  With LARGE_UNIT_COUNT, plans split long rows among
  * work-groups. */
 #define SMALL_UNIT_COUNT 2u
 #define LARGE_UNIT_COUNT (1u << 20)
 /* log2 of the longest row that the search tries. */
 #define MAX_ROW_LOG2 24u
 /* Side lengths of the smallest matrices that plans transpose in tiles of vec4
- * and in tiles of scalars. */
+ * and in tiles of scalars, respectively. */
 #define TILE_VEC4 8
 #define TILE_SCALAR 9
 
@@ -27,7 +27,7 @@
 enum warmup_layout {
     WARMUP_CONTIGUOUS,
     WARMUP_OFFSET,    /* operand starts at its buffer's second element */
-    WARMUP_PITCHED,   /* each row is followed by a gap of a vector or element */
+    WARMUP_PITCHED,   /* a gap of 1 or 4 elements follows each row */
     WARMUP_STRIDED,   /* the operand uses every other element of its buffer */
     WARMUP_TRANSPOSED /* the first axis is contiguous, not the last axis */
 };
@@ -47,7 +47,7 @@ struct search {
 
 /* ---- one call ---- */
 
-/* Describes an operand.  Rank 0 means a single element. */
+/* Sets the descriptor of an operand.  Rank 0 means a single element. */
 static void tensor_set(struct search *search, uint32_t operand, uint32_t dtype,
                        uint32_t rank, const int64_t *shape,
                        enum warmup_layout layout)
@@ -188,8 +188,8 @@ static enum warmup_layout row_layout(enum row_access access)
                                           : WARMUP_CONTIGUOUS;
 }
 
-/* Tries a norm, a softmax or a cross-entropy loss of one row, or of four
- * columns if the row access is ROW_ACCESS_VEC4_COLUMNS. */
+/* Tries a norm, a softmax or a cross-entropy loss.  The input has a single row,
+ * or four columns with ROW_ACCESS_VEC4_COLUMNS. */
 static bool try_rows(struct search *search, const struct operator_info *row,
                      int64_t count)
 {
@@ -204,7 +204,7 @@ static bool try_rows(struct search *search, const struct operator_info *row,
             KEY_LARGE_LOSS_SCALE(search->key) != 0 ? (double)FLT_MAX : 1;
     tensor_set(search, 0, TANDEM_F32, loss ? 1 : 2, shape, WARMUP_CONTIGUOUS);
     tensor_set(search, 1, TANDEM_F32, 2, shape, row_layout(access));
-    /* These are the scale and the bias of a norm, or the labels of a loss. */
+    /* The other inputs are the scale and bias of a norm, or a loss's labels. */
     for (uint32_t i = 2; i <= row->inputs; i++)
         tensor_set(search, i, warmup_call_dtype(search->key, 1), 1,
                    norm ? &count : shape, WARMUP_CONTIGUOUS);

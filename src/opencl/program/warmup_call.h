@@ -23,9 +23,9 @@ struct warmup_call {
 };
 
 /* Writes the warm-up call of a variant.  If the variant uses 64-bit indices,
- * the call is still small enough for 32-bit indices.  Returns false if
- * kernel_self_test.h runs the kernel, or if no call is known, which
- * tests/unit/opencl/test_warmup_call.c reports. */
+ * the call is still small enough for 32-bit indices.  Returns false if the
+ * self-test runs the kernel (kernel_self_test.h) or no call is known.
+ * tests/unit/opencl/test_warmup_call.c reports variants without a call. */
 bool warmup_call_make(struct warmup_call *out, uint64_t key,
                       const struct platform_device *hardware);
 

@@ -57,8 +57,8 @@ bool warmup_call_select_step(struct warmup_call *out, uint64_t key,
 
 /* ---- GEMM ---- */
 
-/* Sets the buffer of a matrix, and the row pitch if it is 0.  Returns the size
- * of the buffer in bytes. */
+/* Sets the buffer of a matrix.  Also sets the row pitch if the caller has not
+ * set it.  Returns the size of the buffer in bytes. */
 static uint64_t matrix_set(struct tandem_matrix *matrix,
                            struct tandem_buffer *buffer, int64_t rows,
                            int64_t columns, uint32_t dtype)
@@ -70,8 +70,8 @@ static uint64_t matrix_set(struct tandem_matrix *matrix,
            (uint64_t)((rows - 1) * matrix->ld + columns) * dtype_bytes(dtype);
 }
 
-/* Plans `gemm`, in which the sizes, the dtype of a and b, the flags and the
- * offsets are set, and selects the step that runs `key`. */
+/* Plans `gemm` and selects the step that runs `key`.  The caller has set the
+ * sizes, flags and offsets of `gemm`, and the dtype of a and b. */
 static bool try_gemm(struct warmup_call *out, uint64_t key,
                      struct tandem_gemm *gemm, enum gemm_kernel_id tile,
                      struct split_k division)
@@ -125,8 +125,9 @@ static bool warmup_simt_or_gemv(struct warmup_call *out, uint64_t key,
                     NO_SPLIT);
 }
 
-/* Makes the call for the fixup kernel, which adds the partial sums of two or
- * four splits, either of all tiles or of the second tile. */
+/* Makes the call for a fixup kernel, which adds partial sums.  In this call, k
+ * is split into two or four ranges, for all tiles or only for the second
+ * tile. */
 static bool warmup_fixup(struct warmup_call *out, uint64_t key,
                          struct tandem_gemm *gemm)
 {
@@ -142,7 +143,7 @@ static bool warmup_fixup(struct warmup_call *out, uint64_t key,
 }
 
 /* Makes the call for a kernel that packs or pads operands.  The operands start
- * at the second element of their buffers, so that they must be copied. */
+ * at the second element of their buffers, so that packing is necessary. */
 static bool warmup_copy(struct warmup_call *out, uint64_t key,
                         struct tandem_gemm *gemm)
 {

@@ -2,8 +2,8 @@
 /* Launches a warm-up call. */
 #include "opencl/program/warmup_launch.h"
 
-/* Creates a buffer of the call.  Counters of finished work-groups must be 0.
- * Other contents may be random, because kernels check indices and labels. */
+/* Creates buffer i of the call.  Arrival counters must be 0.  Other buffers can
+ * have any contents, because kernels check indices and labels. */
 static cl_mem buffer_make(cl_context context, const struct warmup_call *call,
                           uint32_t i, cl_int *out_code)
 {

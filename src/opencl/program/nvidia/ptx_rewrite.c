@@ -60,7 +60,7 @@ static void append(struct rewriter *rewriter, struct slice slice)
     rewriter->used += slice.bytes;
 }
 
-/* Returns true if the text is an instruction that gemm_wgmma.cl may contain. */
+/* Returns true if gemm_wgmma.cl is allowed to contain this instruction. */
 static bool instruction_is_known(struct slice slice)
 {
     static const char allowed[] = "abcdefghijklmnopqrstuvwxyz0123456789"
@@ -77,7 +77,7 @@ static bool instruction_is_known(struct slice slice)
     return slice.at[slice.bytes - 1] == ';';
 }
 
-/* Returns true if `rest`, the text after "sm_90", starts a new word. */
+/* Returns true if the target is exactly sm_90.  `rest` follows "sm_90". */
 static bool target_is_complete(struct slice rest)
 {
     return rest.bytes == 0 || *rest.at == ',' || *rest.at == ' ' ||

@@ -15,8 +15,8 @@
 #define MAX_PTX_BYTES ((size_t)4 << 20)
 
 /* Returns the rewritten PTX, which the caller frees.  *out_bytes does not count
- * the final NUL of the PTX.  `text` may end with NULs.  Returns NULL and sets
- * *out_why if `text` is not as expected, or if host memory is exhausted. */
+ * the final NUL of the PTX.  `text` can end with NULs.  Returns NULL and sets
+ * *out_why if `text` cannot be rewritten, or if host memory is exhausted. */
 char *ptx_rewrite_sm90a(const char *text, size_t bytes, size_t *out_bytes,
                         const char **out_why);
 

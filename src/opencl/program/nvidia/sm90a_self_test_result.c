@@ -15,7 +15,7 @@
 
 #define STAMP_DIGITS 16u
 
-/* Word of each result in the profile, and why it prevents sm_90a programs. */
+/* Each result's word in the profile, and why the result prevents sm_90a use. */
 static const struct {
     const char *word, *reason;
 } results[SM90A_SELF_TEST_RESULT_COUNT] = {

@@ -33,7 +33,8 @@ enum sm90a_self_test_result {
 #define SM90A_SELF_TEST_REVISION "2"
 
 uint64_t sm90a_self_test_stamp(const struct platform_device *hardware);
-/* Writes the stored text of `result`, which is STARTED, FAILED or PASSED. */
+/* Writes the profile's text for `result`, which is STARTED, FAILED or
+ * PASSED. */
 void sm90a_self_test_result_format(char out[SM90A_SELF_TEST_RESULT_BYTES],
                                    enum sm90a_self_test_result result,
                                    uint64_t stamp);
@@ -41,7 +42,7 @@ void sm90a_self_test_result_format(char out[SM90A_SELF_TEST_RESULT_BYTES],
  * NOT_RUN if the value is malformed. */
 bool sm90a_self_test_result_parse(const char *value, uint64_t stamp,
                                   enum sm90a_self_test_result *out);
-/* Returns why sm_90a programs are not used, or NULL if the test has passed. */
+/* Returns why sm_90a programs are not used, or NULL if the self-test passed. */
 const char *sm90a_self_test_failure_reason(enum sm90a_self_test_result result);
 
 #endif
