@@ -9,10 +9,10 @@
 #include "opencl/queue/buffer_commands.h"
 #include "opencl/transfer/mapped_transfer.h"
 
-/* Transfers of at least this size are timed separately from smaller ones. */
+/* Transfers of at least this size are large.  They are timed separately. */
 #define LARGE_BYTES ((uint64_t)2 << 20)
 #define SAMPLES 3u
-/* A transfer path must be faster than another by this factor to replace it. */
+/* A path replaces the fastest path only if it is faster by this factor. */
 #define MIN_SPEEDUP 1.1
 
 static bool path_is_available(struct tandem_stream *stream,
@@ -27,8 +27,8 @@ static bool path_is_available(struct tandem_stream *stream,
             mapped_memory_is_coherent(stream, &bulk->map_coherence));
 }
 
-/* Returns the transfer path with the fewest samples until all paths are timed.
- * Afterwards returns the fastest path. */
+/* Until all transfer paths are timed, returns the path with the fewest samples.
+ * After that, returns the fastest path. */
 static enum transfer_path path_choose(struct tandem_stream *stream,
                                       struct path_timing *timing,
                                       uint64_t bytes)
@@ -37,7 +37,7 @@ static enum transfer_path path_choose(struct tandem_stream *stream,
     enum transfer_path least = TRANSFER_PATH_DIRECT;
     if (path < 0 && timing->decided)
         path = (int)timing->fastest;
-    /* Check again if the path is usable: the ring may have been freed. */
+    /* Test again whether the path is available: the ring can be freed. */
     if (path >= 0)
         return path_is_available(stream, (enum transfer_path)path, bytes)
                    ? (enum transfer_path)path
@@ -108,7 +108,7 @@ enum tandem_status bulk_transfer_run(const struct transfer *transfer,
     struct bulk_transfer *bulk = &device->bulk_transfer;
     struct path_timing *timing =
         &bulk->timings[transfer->upload][bytes >= LARGE_BYTES];
-    /* Leave pinned memory to the driver, which transfers it without a copy. */
+    /* The driver transfers pinned memory directly, without a copy. */
     if (pinned_contains(device, transfer->host, bytes) ||
         pthread_mutex_trylock(&bulk->mutex) != 0)
         return transfer_direct(transfer, deadline_ns);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bulk transfers are large transfers of the caller's memory on a stream without
- * unfinished commands.  A transfer takes one of three paths.  The path "direct"
- * leaves the transfer to the driver, which often copies with one thread. "Ring"
- * copies with several threads through pinned memory. "Mapped" copies with
- * several threads to or from the mapped buffer, if device and host share
- * memory.  The first transfers of each direction are timed on every path.
- * Later transfers use the fastest path.
+/* A bulk transfer is a large transfer of the caller's memory on a stream
+ * without unfinished commands.  It takes one of three paths.  The path "direct"
+ * leaves the transfer to the driver, which often copies with one thread.  The
+ * path "ring" copies with several threads through pinned memory.  If device and
+ * host share memory, the path "mapped" copies with several threads to or from a
+ * mapped buffer.  The first transfers of each direction are timed on every
+ * path.  Later transfers use the fastest path.
  *
  * Only one transfer of a device at a time uses the ring or a mapped buffer.
  * Other transfers use the direct path meanwhile. */
@@ -22,7 +22,7 @@
  * transfers; see upload_staging.h and transfer.c. */
 #define MIN_BULK_BYTES ((uint64_t)128 << 10)
 
-/* Result of a test whether memory that host and device share is coherent. */
+/* Result of the test whether host and device see each other's writes. */
 enum coherence { COHERENCE_UNKNOWN, COHERENCE_PASSED, COHERENCE_FAILED };
 
 enum transfer_path {
@@ -32,7 +32,7 @@ enum transfer_path {
     TRANSFER_PATH_COUNT
 };
 
-/* Speed of the transfer paths for uploads or downloads of one size class. */
+/* Measured speed of each path, for one direction and one size class. */
 struct path_timing {
     uint32_t samples[TRANSFER_PATH_COUNT];
     double best_rate[TRANSFER_PATH_COUNT]; /* in bytes per ns */
@@ -46,9 +46,9 @@ struct bulk_transfer {
     struct pinned_ring ring;
     enum coherence map_coherence;     /* of mapped buffers */
     struct path_timing timings[2][2]; /* [is upload][is large] */
-    /* Two fields set by test.transfer_path, an option passed to open.
-     * forced_path is the path of all bulk transfers, or -1. If force_staging is
-     * true, all uploads use staging memory. */
+    /* The option test.transfer_path of open sets both fields. forced_path is
+     * the path of all bulk transfers, or -1 for no forced path.  If
+     * force_staging is true, all uploads use staging memory. */
     int forced_path;
     bool force_staging;
 };
@@ -56,28 +56,29 @@ struct bulk_transfer {
 void bulk_transfer_start(struct bulk_transfer *bulk, uint64_t max_threads);
 /* Parses the option test.transfer_path. Returns false if `text` is invalid. */
 bool bulk_transfer_force_path(struct bulk_transfer *bulk, const char *text);
-/* Ends the copy threads. No transfer may be running. bulk_transfer_finish must
- * be called before pinned_finish. */
+/* Ends the copy threads.  Call this before pinned_finish, when no transfer is
+ * running. */
 void bulk_transfer_finish(struct bulk_transfer *bulk);
-/* Frees the ring of pinned memory, unless a transfer uses the ring. */
+/* Frees the ring of pinned memory, unless a transfer is using the ring. */
 void bulk_transfer_trim(struct tandem_device *device);
 
 /* Returns true if a transfer of this size is a bulk transfer.  CPU devices have
- * no bulk transfers, because their driver copies fast. */
+ * no bulk transfers, because their drivers copy fast. */
 bool bulk_transfer_supports(const struct tandem_device *device, uint64_t bytes);
 /* Returns true if an upload should go through staging memory, so that it
  * returns before the transfer completes.  This requires a device with its own
  * memory and a source that is not pinned. */
 bool bulk_transfer_prefers_staging(struct tandem_device *device,
                                    const void *source, uint64_t bytes);
-/* Copies the caller's data to staging memory. Uses the copy threads if they are
- * idle and the size is that of a bulk transfer. */
+/* Copies the caller's data to staging memory.  Uses the copy threads if they
+ * are idle and if bulk_transfer_supports returns true for this size. */
 void bulk_copy_to_staging(struct tandem_device *device, void *target,
                           const void *source, uint64_t bytes);
 /* Runs a transfer of at least MIN_BULK_BYTES on a stream without unfinished
- * commands, and waits for completion. A failed download may have written a part
- * of the target. A download returns NOT_READY at deadline_ns, a time of
- * monotonic_ns. The target is then still in use. */
+ * commands, and waits for completion.  A download returns NOT_READY if it is
+ * not complete at deadline_ns, a time of monotonic_ns.  The driver can then
+ * still write to the target.  A failed download can have written a part of the
+ * target. */
 enum tandem_status bulk_transfer_run(const struct transfer *transfer,
                                      uint64_t deadline_ns);
 

@@ -17,8 +17,8 @@
  * thread takes longer than copying a chunk. */
 #define SPIN_NS 200000u
 #define SPIN_ITERATIONS 32u
-/* Iterations after which copy_threads_drain checks again if this process is a
- * fork: a signal handler may fork while copy_threads_drain waits for slots. */
+/* After this number of iterations, copy_threads_drain tests again whether this
+ * process is a fork, because a signal handler can fork during the wait. */
 #define DRAIN_ITERATIONS 4096u
 
 static uint64_t now_ns(void)
@@ -83,7 +83,7 @@ static void copy_chunk(struct copy_threads *threads, uint64_t chunk)
                               memory_order_release);
 }
 
-/* If a thread reads `limit` above a chunk's number, it sees the chunk's job. */
+/* A thread that sees a chunk's number below `limit` also sees its job. */
 bool copy_threads_run_chunk(struct copy_threads *threads)
 {
     uint64_t chunk = atomic_load_explicit(&threads->next, memory_order_relaxed);
@@ -100,7 +100,7 @@ static bool has_work(struct copy_threads *threads)
     return atomic_load(&threads->next) < atomic_load(&threads->limit);
 }
 
-/* Spins until a chunk can be copied, but at most SPIN_NS nanoseconds. */
+/* Spins until there is a chunk to copy, but at most for SPIN_NS. */
 static void spin_for_work(struct copy_threads *threads)
 {
     uint64_t end = now_ns() + SPIN_NS;
@@ -113,7 +113,7 @@ static void spin_for_work(struct copy_threads *threads)
     } while (now_ns() < end);
 }
 
-/* Sleeps until a chunk can be copied.  Returns false if the thread must end. */
+/* Sleeps until there is a chunk.  Returns false if the thread must end. */
 static bool sleep_for_work(struct copy_threads *threads)
 {
     pthread_mutex_lock(&threads->mutex);

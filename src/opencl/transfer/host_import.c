@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Imports host memory as buffers. A driver may work on a copy of memory that it
- * gets with CL_MEM_USE_HOST_PTR, and some devices with unified memory are not
- * coherent. A device must therefore pass a coherence test without map and
- * transfer commands: host and device must each see what the other writes. */
+/* Imports host memory as buffers.  A driver can use a copy of the memory that
+ * it gets with CL_MEM_USE_HOST_PTR, and some devices with unified memory are
+ * not coherent.  A device must therefore pass a coherence test that uses no map
+ * or transfer commands: host and device must each see what the other writes. */
 #include "opencl/transfer/host_import.h"
 
 #include <stdlib.h>
@@ -20,8 +20,8 @@
 
 /* ---- test with commands ---- */
 
-/* Objects of the coherence test that uses fill and copy commands. They are
- * released when the commands have completed. */
+/* Objects of the coherence test that uses fill and copy commands.  The objects
+ * are released when the commands have completed. */
 struct coherence_test {
     unsigned char *memory;
     cl_uint read_back; /* value of the last element of buffer `other` */
@@ -67,8 +67,9 @@ static struct coherence_test *test_create(struct tandem_device *device)
     return NULL;
 }
 
-/* The device fills the memory and the host reads it. Afterwards the host writes
- * the memory and the device copies it to a buffer, which the host reads. */
+/* The device fills the memory and the host reads it.  After that, the host
+ * writes the memory, the device copies it to a buffer, and the host reads the
+ * buffer. */
 static enum tandem_status test_run(struct coherence_test *test,
                                    struct tandem_device *device,
                                    bool *out_shared, bool *out_deferred)
@@ -118,7 +119,7 @@ static bool commands_coherence_test(struct tandem_device *device)
 /* ---- test with a kernel ---- */
 
 #define TEST_FLOATS (TEST_BYTES / sizeof(float))
-/* Number of runs of the test with a kernel.  Repeats find stale cache lines. */
+/* Number of runs of kernel_coherence_test.  Repeats find stale cache lines. */
 #define REPEATS 3
 
 /* The host writes memory `from`, a kernel stores the negated values in `to`,
@@ -157,7 +158,7 @@ static struct op_request test_request(const struct tandem_tensor_desc **in,
                                .output_count = 1};
 }
 
-/* Tests coherence with kernels, because drivers may treat kernels differently
+/* Tests coherence with kernels, because a driver can treat kernels differently
  * from copy commands. */
 static bool kernels_coherence_test(struct tandem_device *device,
                                    unsigned char *memory)
@@ -188,7 +189,7 @@ static bool kernels_coherence_test(struct tandem_device *device,
     return right;
 }
 
-/* If commands of a test do not complete, the memory that they use is leaked. */
+/* If a command of a test does not complete, its memory is leaked. */
 static bool coherence_test_run(struct tandem_device *device)
 {
     if (!commands_coherence_test(device))

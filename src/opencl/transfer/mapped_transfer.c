@@ -11,8 +11,8 @@
 
 #define TEST_BYTES 4096u
 
-/* Counts an enqueued command as issued, waits for it and releases its event. If
- * enqueuing failed with the error `code`, only reports the error. */
+/* Assigns a number to an enqueued command, waits for the command and releases
+ * its event.  If `code` says that enqueuing failed, only reports the error. */
 static enum tandem_status command_await(struct tandem_stream *stream,
                                         cl_int code, cl_event event,
                                         uint64_t limit_ns, const char *what)
@@ -41,7 +41,7 @@ static enum tandem_status map(struct tandem_stream *stream, cl_mem mem,
         (size_t)bytes, 0, NULL, &event, &code);
     enum tandem_status status =
         command_await(stream, code, event, limit_ns, "clEnqueueMapBuffer");
-    /* Unmap the buffer even if the map command completes after the timeout. */
+    /* If the map command completes after the timeout, unmap the buffer. */
     if (status != TANDEM_OK && code == CL_SUCCESS &&
         clEnqueueUnmapMemObject(stream->queue, mem, *out_memory, 0, NULL,
                                 NULL) == CL_SUCCESS)
@@ -71,7 +71,7 @@ enum tandem_status mapped_transfer_run(const struct transfer *transfer,
             remaining_ns(deadline_ns, device_timeout_ns(device)), &mapped);
     if (status != TANDEM_OK)
         return status;
-    if (mapped != transfer->host) /* an imported buffer is mapped at `host` */
+    if (mapped != transfer->host) /* an imported buffer can be `host` itself */
         copy_threads_copy(&device->bulk_transfer.threads, transfer->host,
                           mapped, transfer->bytes, transfer->upload);
     status = unmap(stream, mem, mapped);
@@ -92,8 +92,8 @@ static enum tandem_status device_copy(struct tandem_stream *stream, cl_mem from,
                          "clEnqueueCopyBuffer");
 }
 
-/* The host writes mapped buffer `from`, the device copies `from` to `to`, and
- * the host reads mapped buffer `to`. Returns true if the values match. */
+/* The host writes the mapped buffer `from`, the device copies it to `to`, and
+ * the host reads the mapped buffer `to`.  Returns true if the values match. */
 static bool host_to_host(struct tandem_stream *stream, cl_mem from, cl_mem to,
                          unsigned char value)
 {
@@ -112,7 +112,7 @@ static bool host_to_host(struct tandem_stream *stream, cl_mem from, cl_mem to,
     return unmap(stream, to, mapped) == TANDEM_OK && same;
 }
 
-/* Tests if mapped buffers are coherent. Several runs find stale cache lines. */
+/* Tests whether mapped buffers are coherent. Repeats find stale cache lines. */
 static bool coherence_test(struct tandem_stream *stream)
 {
     struct tandem_device *device = stream->device;

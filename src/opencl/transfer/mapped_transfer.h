@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Transfers through mapped buffers, for devices that share the host's memory.
- * The data is copied only once.  A device is used this way only if it passes a
- * test of the coherence of mapped buffers.  Only the thread that holds
+ * The data is copied only once.  The device must first pass a test that checks
+ * whether mapped buffers are coherent.  Only the thread that holds
  * bulk_transfer.mutex may call these functions. */
 #ifndef TANDEM_OPENCL_TRANSFER_MAPPED_TRANSFER_H
 #define TANDEM_OPENCL_TRANSFER_MAPPED_TRANSFER_H
@@ -12,8 +12,8 @@
  * result is unknown, and stores the result in *coherence. */
 bool mapped_memory_is_coherent(struct tandem_stream *stream,
                                enum coherence *coherence);
-/* Transfers like bulk_transfer_run. Returns NOT_READY if the driver has not
- * mapped the buffer at deadline_ns. */
+/* Runs a transfer like bulk_transfer_run.  Returns NOT_READY if the driver has
+ * not mapped the buffer at deadline_ns. */
 enum tandem_status mapped_transfer_run(const struct transfer *transfer,
                                        uint64_t deadline_ns);
 

@@ -9,38 +9,39 @@
 #include "opencl/memory/pinned_memory.h"
 #include "opencl/queue/buffer_commands.h"
 
-/* A copy thread works on slots, and a device command transfers several slots.
- * The first command of an upload and the last command of a download are small,
- * because nothing overlaps with them.  Other commands are larger, because the
- * device idles between commands. */
+/* Copy threads copy slots.  A device command transfers one or more slots.  The
+ * first command of an upload and the last command of a download are small,
+ * because no copy overlaps with them.  Other commands are larger, because the
+ * device is idle between commands. */
 #define SLOT_BYTES ((uint64_t)128 << 10)
 #define MAX_COMMAND_BYTES ((uint64_t)4 << 20)
 #define RING_BYTES ((uint64_t)16 << 20)
 #define MAX_COMMANDS 32u
-/* After this many bytes, the ring has saved the time that pinning it takes. */
+/* The ring is allocated after this many transferred bytes: pinning takes
+ * time. */
 #define MIN_BYTES_FOR_RING ((uint64_t)32 << 20)
-/* Iterations without progress before the calling thread waits for an event. */
+/* After this many idle iterations, the thread waits for an event. */
 #define IDLE_ITERATIONS 2000u
 /* Stores of the first bytes of an upload bypass the CPU caches, because a
- * device reads more slowly from the caches. If an upload is longer, the cache
- * lines of its other bytes are evicted before the device reads them. */
+ * device reads more slowly from the caches than from memory.  Later bytes of
+ * long uploads are evicted from the caches before the device reads them. */
 #define NON_TEMPORAL_BYTES ((uint64_t)8 << 20)
-/* Time after a deadline in which commands may still complete. If they do not,
- * the ring is not used again. */
+/* Commands that are not complete at a deadline get this additional time.  If
+ * they exceed it, the ring is not used again. */
 #define GRACE_NS 1000000000u
 
-/* A device command that transfers several slots of the ring. */
+/* A device command that transfers one or more slots of the ring. */
 struct command {
     uint64_t offset, bytes;
     cl_event event;
 };
 
-/* Commands pass three stages in order. In an upload, a command is started when
+/* Commands pass three stages in order.  In an upload, a command is started when
  * its slots are posted to the copy threads, midway when it is enqueued, and
- * done when it has completed. In a download, it is started when it is enqueued,
- * midway when it has completed and its slots are posted, and done when they are
- * copied. `started`, `midway` and `done` are the numbers of the next commands
- * to reach a stage. */
+ * done when it has completed.  In a download, a command is started when it is
+ * enqueued, midway when it has completed and its slots are posted, and done
+ * when the slots are copied.  Each of `started`, `midway` and `done` is the
+ * number of the next command that reaches the stage. */
 struct ring_transfer {
     const struct transfer *request;
     unsigned char *ring; /* the memory of the ring */
@@ -56,7 +57,7 @@ static struct command *command_at(struct ring_transfer *transfer, uint64_t i)
     return &transfer->commands[i % MAX_COMMANDS];
 }
 
-/* Returns the next command's size. A command must not cross the ring's end. */
+/* Returns the size of the next command, which must not cross the ring's end. */
 static uint64_t next_bytes(const struct ring_transfer *transfer)
 {
     uint64_t started = transfer->started_bytes;
@@ -145,7 +146,7 @@ static enum tandem_status command_query(struct ring_transfer *transfer,
                           code != CL_SUCCESS ? code : state, "a transfer");
 }
 
-/* Does the next step of an upload. Clears *out_progress if none is possible. */
+/* Runs the next step of an upload, or clears *out_progress if there is none. */
 static enum tandem_status upload_step(struct ring_transfer *transfer,
                                       bool *out_progress)
 {
@@ -204,8 +205,8 @@ static enum tandem_status download_step(struct ring_transfer *transfer,
     return status;
 }
 
-/* Waits after a time without progress: the device or the CPUs are busy with
- * other work, or this process is a fork, which has no copy threads. */
+/* Waits after many iterations without progress. The device or the CPUs are busy
+ * with other work, or this process is a fork, which has no copy threads. */
 static enum tandem_status wait_idle(struct ring_transfer *transfer)
 {
     const bool upload = transfer->request->upload;
@@ -247,7 +248,7 @@ static enum tandem_status run_commands(struct ring_transfer *transfer)
 }
 
 /* Waits for all commands after a failure.  Returns false if a command does not
- * complete.  The driver may then still use the ring. */
+ * complete.  In this case, the driver may still be using the ring. */
 static bool drain_commands(struct ring_transfer *transfer)
 {
     uint64_t limit_ns = device_timeout_ns(transfer->request->stream->device);
@@ -305,7 +306,7 @@ enum tandem_status pinned_ring_transfer(const struct transfer *request,
     if (status == TANDEM_OK)
         return TANDEM_OK;
     if (!drain_commands(&transfer)) {
-        /* Abandon the ring's memory, which the list of pinned memory owns. */
+        /* Stop using the ring.  The list of pinned memory still owns it. */
         bulk->ring.memory = NULL;
         bulk->ring.unavailable = true;
     }

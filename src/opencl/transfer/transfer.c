@@ -12,9 +12,9 @@
 
 /* ---- uploads ---- */
 
-/* Waits for earlier commands and then enqueues a blocking write. The wait has a
- * timeout, after which the driver holds no pointer to the caller's memory. An
- * error of the write cannot come from an earlier command. */
+/* Waits for earlier commands and then enqueues a blocking write.  If the wait
+ * exceeds its timeout, the driver has no pointer to the caller's memory yet.
+ * An error of the write cannot come from an earlier command. */
 static enum tandem_status write_blocking(const struct transfer *transfer)
 {
     struct tandem_stream *stream = transfer->stream;
@@ -36,7 +36,7 @@ static enum tandem_status write_blocking(const struct transfer *transfer)
     return status;
 }
 
-/* Copies the source to staging memory piece by piece and enqueues the writes.
+/* Copies the source to staging memory in pieces and enqueues their writes.
  * Flushes large pieces, so that their transfer overlaps with the next copy. */
 static enum tandem_status write_staged(const struct transfer *transfer)
 {
@@ -79,7 +79,7 @@ static enum tandem_status write_staged(const struct transfer *transfer)
 #define MIN_DIRECT_BYTES_CPU ((uint64_t)512 << 10)
 
 /* Returns true if the upload should go through staging memory, so that it does
- * not wait for earlier work. Larger uploads would wait for staging memory. */
+ * not wait for earlier work.  Uploads above STAGING_BYTES would wait anyway. */
 static bool is_staged(const struct transfer *transfer)
 {
     const struct tandem_stream *stream = transfer->stream;
@@ -120,14 +120,14 @@ enum tandem_status transfer_upload(struct tandem_stream *stream,
 
 /* ---- downloads ---- */
 
-/* Maximum bytes of a download through the readback buffer, which adds a copy.
- * The readback buffer is a stream's pinned memory for small downloads, used if
- * the driver's wait functions spin. Downloads to it do not block, and
- * wait_event then waits without spinning. */
+/* Maximum size of a download through the readback buffer, which adds a copy.
+ * The readback buffer is pinned memory of a stream for small downloads.  It is
+ * used if the driver's wait functions spin.  A download to the readback buffer
+ * does not block, and wait_event then waits without spinning. */
 #define MAX_READBACK_BYTES ((uint64_t)256 << 10)
 
 /* Returns true if a download of `bytes` bytes should use the readback buffer.
- * Allocates the buffer at the first call, which may take up to timeout_ns. */
+ * The first call allocates the buffer, which can take up to timeout_ns. */
 static bool readback_supports(struct tandem_stream *stream, uint64_t bytes,
                               uint64_t timeout_ns)
 {
@@ -144,14 +144,14 @@ static bool readback_supports(struct tandem_stream *stream, uint64_t bytes,
     return stream->readback != NULL;
 }
 
-/* Downloads through the readback buffer. Changes transfer->host only if
- * successful. */
+/* Downloads through the readback buffer.  Changes the memory at transfer->host
+ * only if the download succeeds. */
 static enum tandem_status readback_read(const struct transfer *transfer,
                                         uint64_t timeout_ns)
 {
     struct transfer readback = *transfer;
     readback.host = transfer->stream->readback;
-    /* The queue is in-order: a download that timed out ends before this one. */
+    /* The queue is in-order: an earlier download that timed out ends first. */
     enum tandem_status status = transfer_wait(&readback, timeout_ns);
     if (status == TANDEM_OK)
         memcpy(transfer->host, readback.host, (size_t)transfer->bytes);

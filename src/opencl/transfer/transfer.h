@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Uploads and downloads of backend.h, and the choice of their path.  Only the
- * thread that uses the stream may call these functions. */
+/* Implements the uploads and downloads of backend.h, and chooses their path.
+ * Only the thread that uses the stream may call these functions. */
 #ifndef TANDEM_OPENCL_TRANSFER_TRANSFER_H
 #define TANDEM_OPENCL_TRANSFER_TRANSFER_H
 
