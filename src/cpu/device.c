@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Backend table and entry point of the CPU plugin.  Describes, opens and closes
- * the plugin's only device.  May be called from any thread. */
+/* The CPU plugin's backend table and entry point.  The functions describe, open
+ * and close the plugin's only device.  Callable from any thread. */
 #include "config.h"
 
 #include <stdio.h>
@@ -223,8 +223,8 @@ static const struct tandem_backend backend = {
 
 const struct tandem_backend *tandem_backend_query(uint32_t host_abi_major)
 {
-    /* OpenBLAS was loaded with this plugin, so install the fork handlers now.
-     * If memory is exhausted, device_open retries and reports the failure. */
+    /* Protects OpenBLAS, which was loaded with this plugin, from forks.  If
+     * memory is exhausted, device_open tries again and reports the failure. */
     blas_fork_guard_install();
     return host_abi_major == TANDEM_ABI_MAJOR ? &backend : NULL;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Dispatches launch calls to the operators.  Most calls in a program are
- * small element-wise operators on contiguous tensors of one shape.  A fast
- * path validates and runs them; all other calls, including invalid ones,
- * take the general path.  Any thread may call, but only one at a time for a
+/* Dispatches launch calls to the operators.  Most calls in a program are small
+ * element-wise operators on contiguous tensors of the same shape.  A fast path
+ * validates and runs such calls.  All other calls, including invalid ones, take
+ * the general path.  Any thread may call, but only one at a time for a
  * stream. */
 #include "config.h"
 
@@ -18,7 +18,7 @@
 
 /* ---- the fast path ------------------------------------------------------ */
 
-/* The values of TANDEM_OPERATORS that the fast path needs for an operator. */
+/* Properties of an operator, from TANDEM_OPERATORS, for the fast path. */
 struct shortcut {
     uint8_t op_class, inputs, ints, floats;
 };
@@ -68,8 +68,8 @@ static inline bool dense_alike(const struct tandem_tensor_desc *input,
 }
 
 /* Returns the address of the tensor's data.  Returns NULL if the buffer is not
- * a live, unmapped buffer of the device, or if it does not hold `bytes` bytes
- * at an aligned offset. */
+ * live, is mapped, or belongs to another device.  Also returns NULL if the
+ * tensor's offset is misaligned, or if fewer than `bytes` bytes follow it. */
 static inline unsigned char *dense_data(const struct tandem_device *device,
                                         const struct tandem_tensor_desc *tensor,
                                         uint64_t bytes, uint64_t alignment)
@@ -98,7 +98,7 @@ static bool row_fill(struct row *row, struct params *params, float *scalar,
         work->input_count != shortcut->inputs || out == NULL ||
         out->dtype != (compares ? TANDEM_BOOL : TANDEM_F32))
         return false;
-    /* Only gelu, among these operators, has an integer attribute. */
+    /* On the fast path, only gelu has an integer attribute (0 or 1). */
     if ((op->flags & ~(uint32_t)TANDEM_OP_ALLOW_NONDETERMINISM) != 0 ||
         (shortcut->ints > 0 && op->int_count > 0 && op->ints != NULL &&
          (op->ints[0] & ~INT64_C(1)) != 0))
@@ -219,7 +219,7 @@ enum tandem_status gemm_run(struct tandem_stream *stream,
 
 /* ---- general path ------------------------------------------------------- */
 
-/* Function of each operator class; elementwise_run runs the other classes. */
+/* Function of each operator class.  Classes without one use elementwise_run. */
 static void (*const class_functions[])(const struct work *work) = {
     [TANDEM_CLASS_CAST] = cast_run,
     [TANDEM_CLASS_COPY] = copy_run,

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Buffers and their memory blocks.  Each size class has a list of free
- * blocks, with four classes per power of two.  Free blocks are kept until a
- * trim, the memory limit or a failed allocation releases them.  May be
- * called from any thread; the device's mutex guards the lists and the
- * statistics. */
+/* Buffers and their memory blocks.  Each size class has a list of free blocks.
+ * There are four size classes per power of two.  Free blocks are kept until a
+ * trim, the memory limit or a failed allocation releases them.  May be called
+ * from any thread; the device's mutex guards the lists and the statistics. */
 #include "config.h"
 
 #include <stdlib.h>
@@ -16,7 +15,7 @@
 #define BLOCK_ALIGNMENT 64u
 #define PAGE_ALIGNMENT 4096u
 
-/* Address of imported buffers of 0 bytes (arithmetic on NULL is invalid). */
+/* Address of imports of 0 bytes, because arithmetic on NULL is invalid. */
 static unsigned char empty_import[1];
 
 uint64_t memory_of_machine(void)
@@ -31,13 +30,13 @@ static uint64_t block_align(uint64_t bytes)
 }
 
 /* Returns the block size of a size class in bytes.  The sizes are 64, 80, 96,
- * 112, 128, 160, ..., rounded up to BLOCK_ALIGNMENT. */
+ * 112, 128, 160, ..., rounded up to multiples of BLOCK_ALIGNMENT. */
 static uint64_t class_bytes(uint32_t number)
 {
     return block_align((uint64_t)(4 + number % 4) << (number / 4 + 4));
 }
 
-/* Returns the smallest size class for `bytes` bytes. */
+/* Returns the smallest size class whose blocks hold `bytes` bytes. */
 static uint32_t size_class(uint64_t bytes)
 {
     if (bytes <= BLOCK_ALIGNMENT)
@@ -71,8 +70,8 @@ static void cache_trim(struct memory *memory, uint64_t keep_bytes)
 }
 
 /* Allocates a block of exactly `bytes` bytes from the system.  Frees cached
- * blocks if the memory limit or the system requires it.  Returns NULL on
- * failure.  The caller holds the device's mutex. */
+ * blocks if the memory limit requires it or the system refuses the block.
+ * Returns NULL on failure.  The caller holds the device's mutex. */
 static void *block_take(struct memory *memory, uint64_t bytes)
 {
     struct tandem_memory_stats *stats = &memory->stats;
@@ -108,7 +107,7 @@ static bool buffer_fill(struct memory *memory, struct tandem_buffer *buffer)
     } else {
         block = block_take(memory, block_bytes);
         if (block == NULL) {
-            /* Try the exact size, which may be within the memory limit. */
+            /* A block of the exact size can still be within the limit. */
             number = MEMORY_CLASSES;
             block_bytes = block_align(buffer->bytes);
             block = block_take(memory, block_bytes);
@@ -169,8 +168,8 @@ enum tandem_status memory_alloc(struct tandem_device *device, uint64_t bytes,
     return TANDEM_OK;
 }
 
-/* Caches the buffer's block, or frees it if it belongs to no size class.  The
- * caller holds the device's mutex. */
+/* Adds the buffer's block to the cache.  Frees a block that has no size class.
+ * The caller holds the device's mutex. */
 static void block_return(struct memory *memory, struct tandem_buffer *buffer)
 {
     struct free_block *block = (void *)buffer->base;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Objects of the CPU plugin, and the functions of its backend table that its
- * files implement.  Every operation completes inside the call that requests
- * it, so a stream has no queue and a recorded event is always complete. */
+/* Objects of the CPU plugin, and the functions that its files share.  Every
+ * operation completes inside the call that requests it, so a stream has no
+ * queue and a recorded event is always complete. */
 #ifndef TANDEM_CPU_OBJECTS_H
 #define TANDEM_CPU_OBJECTS_H
 
@@ -14,7 +14,7 @@
 #include "cpu/kernels/kernel_table.h"
 #include "cpu/threads/thread_pool.h"
 
-/* First member of streams, events and buffers; links them in device lists. */
+/* First member of each stream, event and buffer; links it in a device list. */
 struct owned {
     struct handle handle;
     struct tandem_device *device;
@@ -50,7 +50,7 @@ struct tandem_stream {
 
 struct tandem_event {
     struct owned owned;
-    struct tandem_stream *stream; /* recorded stream; may be destroyed */
+    struct tandem_stream *stream; /* recorded stream, if it still exists */
     bool profiling;
     uint64_t at_ns; /* time of the record call in ns, if profiling is true */
 };
@@ -68,8 +68,9 @@ extern struct handle_pool device_pool, stream_pool, event_pool, buffer_pool;
 
 /* ---- objects.c ---------------------------------------------------------- */
 
-/* Return TANDEM_OK for a live handle; otherwise return and record an error.
- * stream_check and event_check also serve as stream_query and event_query. */
+/* These functions return TANDEM_OK for a live handle.  Otherwise they set and
+ * return an error.  The backend table also uses stream_check as stream_query,
+ * and event_check as event_query. */
 enum tandem_status device_check(const struct tandem_device *device);
 enum tandem_status stream_check(struct tandem_stream *stream);
 enum tandem_status event_check(struct tandem_event *event);

@@ -9,8 +9,8 @@
 #include "common/last_error.h"
 #include "cpu/objects.h"
 
-/* Allocates a stream or an event and adds it to `list` of the device.  Returns
- * NULL if memory is exhausted. */
+/* Allocates a stream or an event, and adds the object to a list of the device.
+ * Returns NULL if memory is exhausted. */
 static void *owned_new(struct handle_pool *pool, struct tandem_device *device,
                        struct owned **list)
 {

@@ -54,7 +54,7 @@ enum tandem_status transfer_upload(struct tandem_stream *stream,
 {
     enum tandem_status status = host_transfer_check(
         "upload", stream, buffer, offset, bytes, flags, "source", source);
-    /* The ranges may overlap, because `source` may lie in imported memory. */
+    /* The ranges can overlap, because `source` can lie in imported memory. */
     if (status == TANDEM_OK && bytes > 0)
         memmove(buffer->base + offset, source, (size_t)bytes);
     return status;

@@ -20,8 +20,8 @@
 #include "common/threads.h"
 
 #ifndef HAVE_OPENBLAS_SET_NUM_THREADS
-/* Replacements for the functions of OpenBLAS that other CBLAS libraries lack.
- * The plugin does not change the thread count of these libraries. */
+/* Other CBLAS libraries lack these functions of OpenBLAS.  The replacements
+ * report one thread, so that the plugin does not change the thread count. */
 static int openblas_get_num_threads(void)
 {
     return 1;
@@ -39,7 +39,7 @@ static const char *openblas_get_corename(void)
 #endif
 
 static _Atomic uint32_t users; /* number of blas_limit calls in effect */
-static int found; /* CBLAS threads before blas_limit; valid if users > 0 */
+static int found; /* CBLAS thread count that blas_release restores */
 /* True in a child process if its parent forked while blas_limit was in effect.
  * `found` then holds the original thread count, which must not be overwritten
  * with the lowered count. */
@@ -50,9 +50,10 @@ static atomic_bool stopped;
 
 /* ---- forks -------------------------------------------------------------- */
 
-/* Before a fork, the prepare handler polls this many times, FORK_LOOK_NS apart,
- * until no thread is inside a CBLAS call.  The limit of 0.1 s avoids a deadlock
- * if a signal handler forks on a thread that is inside such a call. */
+/* Before a fork, the prepare handler polls every FORK_LOOK_NS nanoseconds until
+ * no thread is inside a CBLAS call, at most FORK_LOOKS times.  The limit of 0.1
+ * s avoids a deadlock if a signal handler that interrupted such a call
+ * forks. */
 #define FORK_LOOKS 2000
 #define FORK_LOOK_NS 50000
 
@@ -75,7 +76,7 @@ static bool fork_ready(void)
 }
 
 /* Runs in the parent process before a fork.  Prepare handlers run in reverse
- * order of registration, so this one runs before the older one of the CBLAS. */
+ * order of registration, so this handler runs before that of the CBLAS. */
 static void fork_prepare(void)
 {
     const struct timespec pause = {.tv_nsec = FORK_LOOK_NS};
@@ -129,8 +130,8 @@ void blas_leave(void)
 
 /* ---- threads ------------------------------------------------------------ */
 
-/* Returns how many threads OpenBLAS would start, not counting the calling
- * thread.  The caller holds `mutex`. */
+/* Returns how many threads OpenBLAS starts after a fork, not counting the
+ * calling thread.  The caller holds `mutex`. */
 static uint32_t threads_missing(void)
 {
     int threads = openblas_get_num_threads();
@@ -189,7 +190,7 @@ bool blas_limit(void)
 void blas_release(void)
 {
     pthread_mutex_lock(&mutex);
-    /* If the system refuses threads, OpenBLAS keeps the lowered count. */
+    /* If the system refuses new threads, OpenBLAS keeps one thread. */
     bool can = threads_can_restart();
     if (atomic_fetch_sub(&users, 1) == 1 && can)
         openblas_set_num_threads(found);

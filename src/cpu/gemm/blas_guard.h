@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Limits the thread count of the CBLAS and protects its calls against fork.
- * The host process may use the same library, so the thread count is only
- * lowered during a GEMM and never raised.  May be called from any thread. */
+/* Limits the thread count of the CBLAS, and delays forks during CBLAS calls.
+ * The host process can use the same library, so the thread count is lowered
+ * only during a GEMM and then restored.  Callable from any thread. */
 #ifndef TANDEM_CPU_GEMM_BLAS_GUARD_H
 #define TANDEM_CPU_GEMM_BLAS_GUARD_H
 
@@ -19,21 +19,22 @@ void blas_release(void);
 /* Checks that OpenBLAS can restart its threads.  OpenBLAS ends them before a
  * fork, and its next call starts them again in the parent and in the child.  If
  * the system refuses a thread, OpenBLAS prints to stderr and raises SIGINT.
- * Returns TANDEM_OUT_OF_MEMORY with a message if that could happen. */
+ * Returns TANDEM_OUT_OF_MEMORY with a message if a thread would be refused. */
 enum tandem_status blas_ready(void);
 
-/* blas_enter and blas_leave enclose every call of the CBLAS.  A fork waits for
- * calls in progress, up to a timeout, and blas_enter waits for a fork in
- * progress.  Otherwise the child could inherit a CBLAS lock that another thread
- * held, and deadlock in its next CBLAS call or at exit. */
+/* blas_enter and blas_leave enclose every call of the CBLAS.  A fork waits, up
+ * to a timeout, until no call is in progress. blas_enter waits until no fork is
+ * in progress.  Without these waits, the child process could inherit a CBLAS
+ * lock that another thread held, and deadlock in a CBLAS call or at exit. */
 void blas_enter(void);
 void blas_leave(void);
 /* Installs the fork handlers for blas_enter and blas_ready.  Returns false if
  * memory is exhausted. */
 bool blas_fork_guard_install(void);
 
-/* Writes a warning to `out` and returns true if this processor supports
- * instruction set `level`, but OpenBLAS selected kernels for an older one. */
+/* Returns true if this processor supports instruction set `level`, but OpenBLAS
+ * selected kernels for an older instruction set.  In that case, writes a
+ * warning to `out`. */
 bool blas_complain(const char *level, char *out, size_t bytes);
 /* Writes " openblas:" and the name of the processor type whose kernels OpenBLAS
  * runs.  Writes an empty string if the CBLAS is not OpenBLAS. */

@@ -29,10 +29,10 @@ struct gemm_job {
     void (*f32_to_c)(uint16_t *y, const float *x, int64_t n); /* or NULL */
     bool ta, tb; /* true if matrix a or b is transposed */
     int64_t threads;
-    int64_t rows, columns, depth; /* maximum block height, width, k range */
+    int64_t rows, columns, depth; /* maximum extents of a block along m, n, k */
     int64_t row_blocks, column_blocks, splits;
-    /* Sizes of the parts of one thread's workspace slot.  The size of a part is
-     * 0 if its matrix is used in place. */
+    /* Sizes of the parts of a workspace slot, which one thread uses at a time.
+     * If a matrix is used in place, the size of its part is 0. */
     int64_t a_floats, b_floats, c_floats, slot_floats;
     int64_t sum_floats, bias_floats;
     uint64_t workspace_bytes;
@@ -46,9 +46,8 @@ struct gemm_job {
 /* Returns TANDEM_UNSUPPORTED if a dimension exceeds the integer range of the
  * CBLAS.  The caller has validated the GEMM with check_gemm. */
 enum tandem_status gemm_supports(const struct tandem_gemm *gemm);
-/* Fills `out` for a GEMM normalized by gemm_args_normalize, with m, n > 0.
- * Fails if the CBLAS does not support the size or cannot run in this
- * process. */
+/* Fills `out` for a GEMM that gemm_args_normalize has normalized.  Fails if the
+ * CBLAS does not support the size, or cannot restart its threads. */
 enum tandem_status gemm_prepare(struct gemm_call *out,
                                 const struct tandem_gemm *gemm,
                                 const struct kernels *kernels,

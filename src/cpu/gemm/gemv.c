@@ -17,8 +17,9 @@
 #define MAX_COLUMN_TERMS 2048
 #define MAX_ODD_COLUMN_TERMS 512
 
-/* Matrix-vector product y[j] = alpha * dot(x, line j) + beta * y[j].  The n
- * lines (at most TASK_RESULTS) are rows or columns of the matrix. */
+/* A matrix-vector product: y[j] = alpha * dot(x, line j) + beta * y[j] for each
+ * of the n lines.  A line is a row or a column of the matrix. n is at most
+ * TASK_RESULTS. */
 struct gemv {
     const float *matrix, *x;
     float *y;
@@ -27,8 +28,8 @@ struct gemv {
     float alpha, beta;
 };
 
-/* Returns the product that computes n results of GEMV number `batch`, from
- * index `from` on. */
+/* Returns the part of GEMV number `batch` that computes n results, starting
+ * with result number `from`. */
 static struct gemv gemv_of(const struct gemm_call *call, int64_t batch,
                            int64_t from, int64_t n)
 {
@@ -53,8 +54,8 @@ static struct gemv gemv_of(const struct gemm_call *call, int64_t batch,
     return v;
 }
 
-/* Computes y[j] = beta * y[j] + dot(x, line j), where the dot product has
- * `terms` terms, starting with element `from` of x and of the line. */
+/* Computes y[j] = beta * y[j] + dot(x, line j) for each line j.  Uses only
+ * `terms` elements of x and of the line, starting with element `from`. */
 static void sgemv_add(const struct gemv *v, int64_t from, int64_t terms,
                       float beta, float *y, int64_t y_step)
 {
@@ -65,8 +66,8 @@ static void sgemv_add(const struct gemv *v, int64_t from, int64_t terms,
                 v->x + from * v->x_step, (int)v->x_step, beta, y, (int)y_step);
 }
 
-/* Returns true if the result has few enough elements for dot products and both
- * vectors of each dot product are contiguous. */
+/* Returns true if each result is computed as a separate dot product.  This
+ * requires few results and contiguous vectors. */
 static bool uses_dots(const struct gemv *v)
 {
     return v->n <= MAX_DOT_LINES && v->x_step == 1 &&
@@ -81,11 +82,11 @@ static void dots_compute(const struct gemv *v, int64_t from, int64_t terms,
                           v->x + from, 1);
 }
 
-/* Returns how many terms one CBLAS call may sum in f32.  Long sums of terms of
- * one sign lose accuracy.  If lines are rows, OpenBLAS keeps at least 32
- * partial sums per line, so MAX_ROW_TERMS gives each sum at most 256 terms.  If
- * lines are columns, OpenBLAS adds four terms at a time, but only one in the
- * last n % 4 columns. */
+/* Returns the maximum number of terms that one CBLAS call sums in f32.  A long
+ * sum of terms with the same sign loses accuracy.  If lines are rows, OpenBLAS
+ * keeps at least 32 partial sums per line, so each sum has at most
+ * MAX_ROW_TERMS / 32 terms.  If lines are columns, OpenBLAS adds four terms at
+ * a time to a sum.  In the last n % 4 columns, it adds terms one by one. */
 static int64_t max_terms(const struct gemv *v)
 {
     if (!v->is_strided || uses_dots(v))
@@ -99,10 +100,11 @@ static void gemv_lines_run(const struct gemv *v)
     float part[TASK_RESULTS];
     double total[TASK_RESULTS];
     blas_enter();
-    /* A CBLAS may multiply x by alpha first, which can overflow or underflow
-     * even if the result does not.  Pass alpha only if it is 1. */
+    /* Some CBLAS libraries multiply x by alpha first, which can overflow or
+     * underflow even if the result does not.  An alpha other than 1 is
+     * therefore applied at the end. */
     if (v->k <= max && v->alpha == 1 && !uses_dots(v)) {
-        /* The CBLAS may read y even if beta is 0, so remove any NaN from y. */
+        /* Some CBLAS libraries use NaN in y even if beta is 0, so clear y. */
         for (int64_t j = 0; j < v->n && v->beta == 0; j++)
             v->y[j * v->y_step] = 0;
         sgemv_add(v, 0, v->k, v->beta, v->y, v->y_step);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Computes a GEMM on several threads.  Each task computes one block of the
  * result matrix c with the single-threaded CBLAS.  If c is small and the
- * dimension k is large, k is split into ranges, whose results are added at
- * the end (split-k).  The CBLAS packs an operand again for each block, but
- * unlike the CBLAS's own threading this keeps all cores busy for batches of
- * small GEMMs and for long, narrow GEMMs. 16-bit operands are converted to
- * f32 in the workspace, one range of k at a time.  Callable from any thread. */
+ * dimension k is large, k is split into ranges, whose results are added at the
+ * end (split-k).  The CBLAS packs its operands again for each block.  In
+ * return, batches of small GEMMs and long, narrow GEMMs keep all cores busy,
+ * unlike with the threads of the CBLAS. 16-bit operands are converted to f32 in
+ * the workspace, one range of k at a time.  Callable from any thread. */
 #include "config.h"
 
 #include <cblas.h>
@@ -22,7 +22,7 @@
 #define MIN_THREAD_WORK 65536
 /* Estimated cost of packing one operand element, in multiply-adds. */
 #define PACK_COST 16.0
-/* Limits for 16-bit GEMMs: block height, block width, and k of a CBLAS call. */
+/* Maxima for 16-bit GEMMs: block height and width, k indices per CBLAS call. */
 #define MAX_16BIT_ROWS 512
 #define MAX_16BIT_COLUMNS 1024
 #define MAX_16BIT_DEPTH 512
@@ -74,9 +74,9 @@ static void *c_at(const struct block *block, int64_t row)
 
 /* ---- one block ---------------------------------------------------------- */
 
-/* Prepares a block of c before the CBLAS adds products to it: converts a 16-bit
- * c to f32 if beta is not 0.  If no_product is true, no CBLAS call follows, so
- * this function multiplies by beta. */
+/* Prepares a block of c before the CBLAS adds products to it.  If beta is not
+ * 0, converts a 16-bit c to f32.  If no_product is true, no CBLAS call follows,
+ * so this function multiplies c by beta. */
 static void block_begin(const struct block *block, bool no_product)
 {
     const struct gemm_job *job = block->job;
@@ -109,9 +109,9 @@ static void block_finish(const struct block *block)
 }
 
 /* Returns a rows x columns part of an operand as f32.  The part starts at (row,
- * column).  If `transposed` is true, these arguments describe the transposed
- * matrix.  An f32 operand is used in place.  A 16-bit operand is converted into
- * `space`.  *out_ld receives the row pitch in elements. */
+ * column).  If `transposed` is true, rows and columns are those of the
+ * transposed matrix.  An f32 operand is used in place.  A 16-bit operand is
+ * converted into `space`.  *out_ld receives the row pitch in elements. */
 static const float *operand_as_f32(const struct block *block, float *space,
                                    const struct tandem_matrix *matrix,
                                    bool transposed, int64_t row, int64_t column,
@@ -132,11 +132,12 @@ static const float *operand_as_f32(const struct block *block, float *space,
     return space;
 }
 
-/* Returns how many terms along k one CBLAS call may sum.  OpenBLAS divides
- * large GEMMs along k, but its kernels for small GEMMs accumulate all terms in
- * one f32, which is too inaccurate for terms of the same sign.  The limit is
- * higher if a is contiguous along k, and b is contiguous along k or the block
- * is tiny, because the kernels then accumulate in the lanes of a vector. */
+/* Returns the maximum number of terms along k that one CBLAS call sums.
+ * OpenBLAS divides large GEMMs along k.  Its kernels for small GEMMs accumulate
+ * all terms in one f32, which is too inaccurate for terms of the same sign.  If
+ * a is contiguous along k, these kernels can accumulate in the lanes of a
+ * vector, which allows more terms.  They do this if b is also contiguous along
+ * k, or if the block is tiny. */
 static int64_t max_terms(const struct block *block)
 {
     const struct gemm_job *job = block->job;
@@ -230,8 +231,8 @@ static void blocks_run(const void *context, int64_t first, int64_t end)
     atomic_store(&job->slot_taken[slot], 0);
 }
 
-/* Thread-pool function.  Each task computes c = alpha * (sum over the ranges of
- * k) + beta * c for one row of one matrix c of the batch. */
+/* Thread-pool function.  Each task computes one row of one matrix c of the
+ * batch: c = alpha * (sum over the ranges of k) + beta * c. */
 static void splits_combine(const void *context, int64_t first, int64_t end)
 {
     const struct gemm_job *job = context;
@@ -278,8 +279,8 @@ static double partition_cost(const struct gemm_job *job, int64_t threads,
     return one * (double)ceil_div(count, threads);
 }
 
-/* Returns the block length, a multiple of `multiple` and at most `max`, that
- * divides `extent` elements into about `count` blocks. */
+/* Returns the block length that divides `extent` elements into about `count`
+ * blocks.  Rounds it up to a multiple of `multiple`, and limits it to `max`. */
 static int64_t block_extent(int64_t extent, int64_t count, int64_t multiple,
                             int64_t max)
 {
@@ -337,8 +338,8 @@ static int64_t round_to_lines(int64_t elements)
     return ceil_div(elements, CACHE_LINE_FLOATS) * CACHE_LINE_FLOATS;
 }
 
-/* Computes the sizes of the parts of the workspace.  It holds one slot per
- * thread, the partial sums of all ranges of k, and the bias in f32. */
+/* Computes the sizes of the parts of the workspace.  The workspace holds one
+ * slot per thread, the partial sums of all ranges of k, and the bias in f32. */
 static void workspace_size(struct gemm_job *job)
 {
     const struct tandem_gemm *gemm = job->gemm;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Element-wise operators with two inputs, in plain C that the compiler can
- * vectorize.  Either input may be one repeated element. */
+ * vectorize.  Each input can be a single element that repeats. */
 #ifndef TANDEM_CPU_KERNELS_BINARY_ROWS_H
 #define TANDEM_CPU_KERNELS_BINARY_ROWS_H
 

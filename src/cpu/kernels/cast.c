@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Implements the cast operator.  Casts to integers truncate and saturate,
- * and NaN becomes 0.  Casts of f16 and bf16 go through f32, PACK_ELEMENTS at
- * a time.  Runs on the caller's thread and on the thread pool. */
+/* Implements the cast operator.  Casts to integers truncate and saturate, and
+ * NaN becomes 0.  Casts from or to f16 and bf16 go through f32, PACK_ELEMENTS
+ * elements at a time.  Runs on the caller's thread and the thread pool. */
 #include "config.h"
 
 #include "cpu/kernels/cast_element.h"
@@ -50,8 +50,9 @@ static uint32_t dtype_place(uint32_t dtype)
 
 struct cast {
     struct rows rows; /* operands: target and source */
-    /* Function that casts strided elements.  The source type is f32 if `widen`
-     * is set, and the target type is f32 if `narrow` is set. */
+    /* Function that casts strided elements.  The function's source type is f32
+     * if `widen` is not NULL.  Its target type is f32 if `narrow` is not
+     * NULL. */
     cast_fn strided;
     dense_cast_fn dense;
     void (*widen)(float *y, const uint16_t *x, int64_t n);  /* or NULL */

@@ -10,12 +10,13 @@
 #include "common/float16.h"
 
 /* Returns x clamped to the range from `low` (negative) to `high` (positive),
- * both given as the bits of an f32.  NaN becomes one of the limits.  Casts to
- * integers clamp every element, and afterwards replace the results of large
- * numbers and NaN, because GCC does not vectorize a conversion that only some
- * elements reach: it might raise an exception.  Compares the bits as integers,
- * because SIMD instruction sets have integer minimum instructions.  Larger bits
- * mean a smaller negative f32 or a larger positive f32. */
+ * which are the bits of f32 numbers.  NaN becomes one of the limits.  Casts to
+ * integers convert the clamped value of every element, and afterwards replace
+ * the results for large numbers and NaN.  GCC would not vectorize a conversion
+ * of only some elements, because a conversion can raise an exception.  This
+ * function compares bits as integers, because SIMD instruction sets have
+ * integer minimum instructions.  Larger bits mean a smaller number if it is
+ * negative, and a larger number if it is positive. */
 static inline float clamp(float x, uint32_t low, int32_t high)
 {
     uint32_t bits = float_bits(x);
@@ -70,8 +71,9 @@ static inline uint16_t number_round(float x)
 }
 
 /* Rounds an integer to bf16 in one step.  Converting an integer of more than 24
- * bits to f32 first would round twice.  The result depends only on whether the
- * low 8 bits are all zero, so one sticky bit replaces them and f32 is exact. */
+ * bits to f32 first would round twice.  The low 8 bits of such an integer
+ * affect the result only by being zero or not.  One sticky bit replaces them,
+ * so that the conversion to f32 is exact. */
 static inline uint16_t i32_to_bf16(int32_t x)
 {
     bool exact = (uint32_t)x + (1u << 24) <= 1u << 25;
@@ -79,8 +81,8 @@ static inline uint16_t i32_to_bf16(int32_t x)
     return number_round((float)((x ^ low) | (low != 0) << 7));
 }
 
-/* Rounds an integer to f32 toward zero, sets the last bit if that is inexact
- * (round to odd), and rounds the f32 to bf16. */
+/* Rounds an integer to f32, and the f32 to bf16.  The f32 is rounded to odd,
+ * that is, toward zero with the last bit set if the f32 is inexact. */
 static inline uint16_t i64_to_bf16(int64_t x)
 {
     float nearest = (float)x;

@@ -6,13 +6,13 @@
 
 #include "cpu/kernels/reduce.h"
 
-/* Minimum rows of a chunk and maximum chunks of a column block.  The number of
- * accumulators on the stack also limits the number of chunks. */
+/* Minimum number of rows per chunk, and maximum number of chunks per block.
+ * ACCUMULATORS, the accumulators on the stack, also limits the chunks. */
 #define MIN_CHUNK_ROWS 512
 #define MAX_CHUNKS 32
 #define ACCUMULATORS (4 * MAX_COLUMNS)
-/* Minimum number of column blocks per thread.  MIN_COLUMNS, the minimum number
- * of columns per block, has priority. */
+/* Minimum number of column blocks per thread.  Blocks are not divided below
+ * MIN_COLUMNS columns, even if there are then fewer blocks per thread. */
 #define BLOCKS_PER_THREAD 2
 #define MIN_COLUMNS 64
 
@@ -42,7 +42,7 @@ static bool computes_values(const struct column_block *block)
     return !block->shifted && reduction_has_value(block->reduction->op);
 }
 
-/* Combines rows, `stride` elements apart, with the accumulators of a chunk. */
+/* Combines rows with a chunk's accumulators.  `stride` is the row pitch. */
 static void rows_add(const struct column_block *block, int64_t chunk,
                      const float *x, int64_t rows, int64_t stride)
 {
@@ -109,7 +109,7 @@ static void chunks_run(const void *context, int64_t first, int64_t end)
     }
 }
 
-/* Combines the accumulators of all chunks, in order, in those of chunk 0. */
+/* Combines the accumulators of all chunks, in order, into those of chunk 0. */
 static void chunks_combine(const struct column_block *block)
 {
     int64_t width = block->width;

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Strided copies and transposes of elements of 1, 2, 4 and 8 bytes.  If
- * source and target are contiguous along different axes, square tiles are
- * copied to use cache lines fully.  Runs on the caller's thread and on the
- * thread pool. */
+/* Strided copies and transposes of elements of 1, 2, 4 and 8 bytes.  If source
+ * and target are contiguous along different axes, the elements are copied in
+ * square tiles, which use cache lines fully.  Runs on the caller's thread and
+ * on the thread pool. */
 #include "config.h"
 
 #include "cpu/kernels/elementwise.h"
 
-/* Side of a square tile, and maximum part of a row per task, in elements. */
+/* Side of a square tile and maximum length of a row chunk, in elements. */
 #define TILE 64
 #define CHUNK_ELEMENTS 4096
 
 struct copy {
-    struct rows rows; /* operands: target and source, of one element size */
+    struct rows rows; /* target and source, with the same element size */
     const struct kernels *kernels;
     int64_t row_tiles; /* number of tiles along axis rank - 2 */
 };
@@ -32,7 +32,7 @@ static inline void part_copy(const void *context, unsigned char *const *at,
 
 static void copy_lines(const void *context, int64_t first, int64_t end)
 {
-    /* A memcpy of several chunks could bypass the caches. */
+    /* Copies one chunk at a time, because a large memcpy can bypass caches. */
     rows_visit(context, first, end, 1, part_copy, context);
 }
 
@@ -83,7 +83,7 @@ static void copy_tiles(const void *context, int64_t first, int64_t end)
 }
 
 /* Moves the axis along which the source is contiguous to position rank - 2.
- * Returns false if there is no such axis or copying by tiles is not faster. */
+ * Returns false if there is no such axis, or if tiles would not be faster. */
 static bool space_tile(struct iteration_space *space)
 {
     uint32_t inner = space->rank - 1;

@@ -17,8 +17,8 @@ struct rows {
     struct iteration_space space;
     unsigned char *base[ROW_OPERANDS]; /* addresses of the operands */
     uint32_t bytes[ROW_OPERANDS];      /* element sizes */
-    int64_t extent, chunk,
-        chunks; /* elements per row and chunk; chunks per row */
+    /* Elements per row, elements per chunk, and chunks per row. */
+    int64_t extent, chunk, chunks;
 };
 
 /* Converts the attributes of a validated operator to the form that its row
@@ -36,7 +36,7 @@ static inline void space_seek(const struct iteration_space *space, int64_t line,
     }
 }
 
-/* Returns the element offset of the row at `index` from an operand's start. */
+/* Returns the offset, in elements, of the row at `index` in an operand. */
 static inline int64_t space_offset(const struct iteration_space *space,
                                    uint32_t operand, const int64_t *index)
 {
@@ -91,8 +91,8 @@ static inline void elements_copy(void *to, int64_t to_step, const void *from,
 typedef void (*row_part_fn)(const void *context, unsigned char *const *at,
                             int64_t first, int64_t end);
 
-/* Calls `fn` for the chunks first <= i < end of all rows.  A call processes at
- * most max_chunks chunks of a row. */
+/* Calls `fn` for chunks number `first` to `end` - 1, counted over all rows.  A
+ * call of `fn` processes up to max_chunks chunks of the same row. */
 static inline void rows_visit(const struct rows *rows, int64_t first,
                               int64_t end, int64_t max_chunks, row_part_fn fn,
                               const void *context)

@@ -155,8 +155,8 @@ static void row_sgd(const struct row *row)
     }
 }
 
-/* Rounds Adam's mean square to f32 and limits finite values to FLT_MAX, so that
- * the mean square of finite gradients stays finite. */
+/* Rounds Adam's mean square of gradients to f32.  Limits finite values to
+ * FLT_MAX, so that finite gradients cannot make the mean square infinite. */
 static float square_store(double square)
 {
     return square > FLT_MAX && !isinf(square) ? FLT_MAX : (float)square;

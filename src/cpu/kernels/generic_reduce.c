@@ -128,7 +128,7 @@ COLUMN(product, float, a *x[i])
 COLUMN(sum, double, a + x[i])
 COLUMN(sum_square, double, a + (double)x[i] * x[i])
 
-/* Reduces a row like a matrix of WIDTH columns, and then the column results. */
+/* Reduces a row as WIDTH columns, and then the results of these columns. */
 #define WIDTH 64
 #define ROW_EXTREME(name, better)                                              \
     static float row_##name(const float *x, int64_t n)                         \
@@ -146,7 +146,7 @@ COLUMN(sum_square, double, a + (double)x[i] * x[i])
         return value;                                                          \
     }
 
-/* Multiplies the elements of a row in WIDTH independent products, so that the
+/* Multiplies the elements of a row into WIDTH partial products, so that the
  * compiler can vectorize the loop. */
 static float row_product(const float *x, int64_t n)
 {

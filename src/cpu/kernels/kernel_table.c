@@ -14,14 +14,15 @@
 /* An instruction set level.  Each level requires all preceding levels. */
 struct level {
     const char *name;
-    bool (*present)(void); /* NULL means that every machine has this level */
+    bool (*present)(void); /* NULL if every machine supports the level */
     void (*fill)(struct kernels *table);
 };
 
 #ifdef TANDEM_CPU_X86
-/* __builtin_cpu_supports tests the processor and the operating system.  Some
- * compilers' version does not know F16C, so this function reads the CPUID bit.
- * The operating system supports F16C if it supports AVX. */
+/* __builtin_cpu_supports tests the processor and the operating system.  In some
+ * compilers, this built-in function does not know F16C. avx2_present therefore
+ * reads the F16C bit of CPUID.  The operating system supports F16C if it
+ * supports AVX. */
 static bool avx2_present(void)
 {
     unsigned a, b, c, d;

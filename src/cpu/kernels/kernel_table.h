@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tables of the CPU plugin's kernels (inner loops), one for each instruction
- * set level.  The levels are generic C, AVX2 and AVX-512; on AArch64,
- * generic C and NEON.  Each level copies the table of the level below and
- * replaces some kernels.  The caller has checked all memory ranges.
- * Callable from any thread.  A kernel computes the same bits for an element
- * at any position in the row, so that results depend neither on strides nor
- * on the number of threads. */
+ * set level.  The levels are generic C, AVX2 and AVX-512 on x86-64, and generic
+ * C and NEON on AArch64.  Each level copies the table of the level below and
+ * replaces some kernels.  The caller has checked all memory ranges.  Callable
+ * from any thread.  A kernel computes the same bits for an element at any
+ * position in the row, so that results depend neither on strides nor on the
+ * number of threads. */
 #ifndef TANDEM_CPU_KERNELS_KERNEL_TABLE_H
 #define TANDEM_CPU_KERNELS_KERNEL_TABLE_H
 
@@ -22,7 +22,7 @@ struct params {
 
 /* Arguments of an element-wise kernel: n contiguous elements of each operand.
  * Bit i of `constants` is set if input i is a single element that repeats.  An
- * output may be the same memory as an input. */
+ * output is allowed to be the same memory as an input. */
 struct row {
     int64_t n;
     uint32_t constants;
@@ -55,12 +55,13 @@ typedef void (*row_fn)(const struct row *row);
         X(GREATER, greater) X(GREATER_EQUAL, greater_equal) X(AND, and)        \
             X(OR, or) X(XOR, xor) X(NOT, not )
 
-/* Argument X of the lists above; stores the function row_<name> in `rows`. */
+/* Passed as X to the lists above: stores the function row_<name> in `rows`. */
 #define ROW_FILL(number, name) rows[TANDEM_OP_##number] = row_##name;
 
 /* Number of strided elements that are copied to a contiguous buffer at once. */
 #define PACK_ELEMENTS 512
-/* Number of rows that a column sum adds in f32, before it continues in f64. */
+/* Number of rows that a column sum adds in f32.  The totals of such groups of
+ * rows are added in f64. */
 #define COLUMN_ROWS 32
 /* Maximum rows per column_argmax call, which stores row numbers as f32. */
 #define FIND_ROWS 4096
@@ -100,23 +101,23 @@ struct kernels {
     /* Returns the index of the first element that equals `value`, or of the
      * first NaN if `value` is NaN.  Returns n if no element matches. */
     int64_t (*find)(const float *x, int64_t n, float value);
-    /* Stores y = e^(x - m) and returns the sum of y; y may be x. */
+    /* Stores y = e^(x - m) and returns the sum of y. y is allowed to be x. */
     double (*exp_row)(float *y, const float *x, int64_t n, float m);
-    /* Stores y = x * scale; y may be x. */
+    /* Stores y = x * scale. y is allowed to be x. */
     void (*scale_row)(float *y, const float *x, int64_t n, float scale);
-    /* Stores y = x - m - l; y may be x. */
+    /* Stores y = x - m - l. y is allowed to be x. */
     void (*shift_row)(float *y, const float *x, int64_t n, float m, float l);
 
     /* Returns the sum of (x - m)^2 over a row x, with x - m rounded to f32. */
     double (*square_about)(const float *x, int64_t n, float m);
-    /* Stores y = (x - m) * factor * scale + bias.  If bias is NULL, adds
-     * nothing; y may be x.  Returns true if an element of `scale` may exceed
-     * NORM_SCALE in magnitude; y is then inaccurate where (x - m) * factor is
-     * subnormal. */
+    /* Stores y = (x - m) * factor * scale + bias.  A NULL bias is not added. y
+     * is allowed to be x.  Returns true if an element of `scale` possibly
+     * exceeds NORM_SCALE in magnitude.  In that case, y is inaccurate where (x
+     * - m) * factor is subnormal. */
     bool (*norm_row)(float *y, const float *x, int64_t n, float m, float factor,
                      const float *scale, const float *bias);
 
-    /* Combine `rows` rows into one accumulator for each column. */
+    /* These functions combine `rows` rows into one accumulator per column. */
     column_fn column_max, column_min, column_product;
     column_sum_fn column_sum, column_sum_square;
     /* Stores y = e^(x - m[column]) and adds y to the accumulators of the
@@ -124,17 +125,18 @@ struct kernels {
     void (*column_exp)(float *y, int64_t y_stride, const float *x, int64_t rows,
                        int64_t stride, int64_t columns, const float *m,
                        double *accumulators);
-    /* Find the first maximum (column_argmax) or minimum (column_argmin) of each
-     * column.  If the value of a row beats best[column], the value is stored in
-     * best[column] and the row number in found[column].  NaN beats every
-     * number, and nothing beats NaN.  `rows` is at most FIND_ROWS. */
+    /* column_argmax finds the first maximum of each column, and column_argmin
+     * the first minimum.  If an element beats best[column], the element is
+     * stored in best[column], and its row number in found[column].  NaN beats
+     * every number, and nothing beats NaN.  `rows` is at most FIND_ROWS. */
     column_find_fn column_argmax, column_argmin;
 
     /* Transposes 4-byte elements: y[c * y_stride + r] = x[r * x_stride + c]. */
     void (*transpose4)(uint32_t *y, int64_t y_stride, const uint32_t *x,
                        int64_t x_stride, int64_t rows, int64_t columns);
 
-    /* Convert n contiguous elements from or to f32, rounded as in float16.h. */
+    /* These functions convert n contiguous elements from or to f32, and round
+     * as described in float16.h. */
     void (*f16_widen)(float *y, const uint16_t *x, int64_t n);
     void (*bf16_widen)(float *y, const uint16_t *x, int64_t n);
     void (*f16_narrow)(uint16_t *y, const float *x, int64_t n);
@@ -150,9 +152,10 @@ void kernels_avx2(struct kernels *table);
 void kernels_avx512(struct kernels *table);
 void kernels_neon(struct kernels *table);
 
-/* Returns the table of the highest level that this machine supports, up to the
- * level `limit`: "generic", "avx2" or "avx512" on x86-64, "generic" or "neon"
- * on AArch64.  A NULL limit means no limit.  Returns NULL for other names. */
+/* Returns the table of the highest level that this machine supports, but no
+ * higher than level `limit`.  `limit` is "generic", "avx2" or "avx512" on
+ * x86-64, and "generic" or "neon" on AArch64.  NULL means no limit.  Returns
+ * NULL if `limit` is any other string. */
 const struct kernels *kernels_choose(const char *limit);
 /* Returns the names of the supported levels, separated by spaces. */
 const char *kernels_levels(void);

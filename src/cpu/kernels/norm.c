@@ -18,7 +18,7 @@ struct norm {
     bool dense;
 };
 
-/* Returns the normalization factor of a row with sum of squares `square`. */
+/* Returns a row's normalization factor from its sum of squares `square`. */
 static double factor_of(const struct norm *norm, double square)
 {
     double n = (double)norm->spaces.reduced.elements;
@@ -71,8 +71,8 @@ static void row_strided(const struct norm *norm, const float *x, float *y)
     }
 }
 
-/* Limits for f32.  A row is computed in f64 if the magnitude of its mean, its
- * normalization factor or the factor's reciprocal is larger. */
+/* A row is computed in f64 if its mean exceeds MAX_MEAN in magnitude, or if its
+ * normalization factor or the reciprocal of the factor exceeds MAX_FACTOR. */
 #define MAX_MEAN 0x1p100f
 #define MAX_FACTOR 0x1p100
 
@@ -89,7 +89,7 @@ static void row_lift(const struct norm *norm, const float *x, float *y,
     }
 }
 
-/* Result of scales_large, which computes it on the first call. */
+/* Cached result of scales_large, valid if `known` is true. */
 struct scales {
     bool known, large;
 };

@@ -11,7 +11,7 @@
 /* Maximum columns that are reduced at once: a 4 KiB page of each f32 row. */
 #define MAX_COLUMNS 1024
 
-/* A reduction.  A chunk consists of elements, or of rows in column_reduce.c. */
+/* A reduction.  A chunk is a range of elements (rows in column_reduce.c). */
 struct reduction {
     const struct kernels *kernels;
     /* Pool that runs the chunks of each result.  NULL means that the calling
@@ -25,11 +25,11 @@ struct reduction {
     int64_t width, blocks; /* columns per block; blocks per row of results */
 };
 
-/* Returns true if column_reduce_run is faster than one reduction per result:
- * neighboring results must come from contiguous input columns. */
+/* Returns true if reducing many columns at once is faster than one column at a
+ * time.  Adjacent results must come from adjacent columns of the input. */
 bool column_reduce_supports(const struct reduction_spaces *spaces);
-/* Runs a reduction that column_reduce_supports.  Reduces many columns at once,
- * row by row.  Sets reduction->pool and the fields after `out`. */
+/* Runs a reduction that column_reduce_supports accepts.  Reduces many columns
+ * at once, row by row.  Sets reduction->pool and the fields after `out`. */
 void column_reduce_run(struct reduction *reduction, struct pool *pool);
 
 /* Position in a space of at most two operands. */
@@ -51,9 +51,9 @@ static inline void cursor_seek(struct cursor *cursor,
     }
 }
 
-/* Advances by `steps` elements along `axis`, at most to its end.  From the end,
- * the cursor returns to the start and advances by 1 along the next outer
- * axis. */
+/* Advances by `steps` elements along `axis`, but not beyond the end of the
+ * axis.  If the cursor reaches the end, it returns to the start of the axis and
+ * advances by 1 along the next outer axis. */
 static inline void cursor_move(struct cursor *cursor,
                                const struct iteration_space *space,
                                uint32_t axis, int64_t steps)
@@ -70,9 +70,9 @@ static inline void cursor_move(struct cursor *cursor,
     }
 }
 
-/* Moves the cursor to the first result of block number `task`, if each row of
- * results has `blocks` blocks of `width` columns.  Returns the block's number
- * of columns. */
+/* Each row of results is divided into `blocks` blocks of up to `width` columns.
+ * Moves the cursor to the first result of block number `task`.  Returns the
+ * number of columns of that block. */
 static inline int64_t columns_seek(struct cursor *cursor,
                                    const struct iteration_space *kept,
                                    int64_t task, int64_t blocks, int64_t width)
@@ -104,8 +104,8 @@ static inline bool reduction_has_value(uint32_t op)
            reduction_finds_index(op);
 }
 
-/* Returns the f32 result of a reduction of n elements.  `value` is their
- * product, maximum or minimum.  Only log_sum_exp uses both. */
+/* Returns the f32 result for n elements.  `value` is their product, maximum or
+ * minimum.  Only log_sum_exp uses both `sum` and `value`. */
 static inline float reduction_finish(uint32_t op, double sum, float value,
                                      int64_t n)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Softmax, log-softmax, cross-entropy and the cross-entropy gradient.
- * Softmax works row by row, or on blocks of columns (bands) if the
- * contiguous axis is not the reduced one.  Runs on the caller's thread and
+/* Softmax, log-softmax, cross-entropy and the cross-entropy gradient.  Softmax
+ * works row by row.  If another axis than the reduced one is contiguous,
+ * softmax works on blocks of columns (bands).  Runs on the caller's thread and
  * on the thread pool. */
 #include "config.h"
 
@@ -39,8 +39,8 @@ static float line_max(const struct kernels *kernels, const float *x,
     return pair[0];
 }
 
-/* Returns the sum of e^(x - m) over n strided elements, and stores the terms of
- * the sum in y.  If y is NULL (with y_step 0), does not store the terms. */
+/* Returns the sum of e^(x - m) over n strided elements.  Stores the terms of
+ * the sum in y.  If y is NULL and y_step is 0, does not store them. */
 static double line_exp(const struct kernels *kernels, float *y, int64_t y_step,
                        const float *x, int64_t x_step, int64_t n, float m)
 {
@@ -231,12 +231,12 @@ static void losses_run(const void *context, int64_t first, int64_t end)
     }
 }
 
-/* Exponent just above log(FLT_MIN) = -87.34.  For a smaller x, e^x in f32 can
- * be subnormal or 0. */
+/* Limit just above log(FLT_MIN) = -87.34.  If x is below this limit, e^x in f32
+ * can be subnormal or 0. */
 #define MIN_EXPONENT (-87.0f)
 
 /* Recomputes gradients in f64 if the probability of their class is too small
- * for an accurate f32, because the scale can amplify the error. */
+ * for an accurate f32, because the factor work->scale can amplify the error. */
 static void gradients_lift(const struct cross_entropy *work, float *y,
                            const float *x, float m, double factor)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * SIMD column reductions, which combine the rows of each column.  Sums add
- * blocks of COLUMN_ROWS rows in f32, and add the block sums in f64.  If a block
- * sum overflows f32, the block is summed in f64.
+ * SIMD column reductions, which combine the rows of each column.  A sum adds
+ * each block of COLUMN_ROWS rows in f32, and adds the block sums in f64.  If a
+ * block sum overflows f32, the block is summed again in f64.
  */
 #include "config.h"
 
@@ -78,8 +78,8 @@ static void column_product(const float *x, int64_t rows, int64_t stride,
 }
 
 /* Searches two vectors of columns at a time, to hide the latency of the
- * dependency between rows.  The last two vectors may overlap: searching a
- * column twice gives the same result. */
+ * dependency between rows.  The last two vectors can overlap, because searching
+ * a column twice gives the same result. */
 #define FIND(name, beats)                                                      \
     static void column_##name(const float *x, int64_t rows, int64_t stride,    \
                               int64_t columns, float *best, float *found)      \

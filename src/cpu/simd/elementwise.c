@@ -41,7 +41,7 @@ static inline vf sign(vf x)
 }
 
 /* If the second operand of vf_max_raw or vf_min_raw is NaN, the result is NaN.
- * relu and clip pass x as the second operand, and so return NaN if x is NaN. */
+ * relu and clip pass x as the second operand to return NaN if x is NaN. */
 static inline vf relu(vf x)
 {
     return vf_max_raw(vf_set(0), x);
@@ -122,7 +122,7 @@ static inline vf softplus(vf x)
 }
 
 /* Mish is x * tanh(ln(1 + e)) = x * n / (n + 2), where n = e (e + 2) and e =
- * e^x.  If x > 20, n / (n + 2) is 1 in f32; e^2 overflows only for larger x. */
+ * e^x.  If x > 20, the result is x, because n / (n + 2) is 1 in f32. */
 static inline vf mish(vf x)
 {
     vf e = vf_exp(x);
@@ -175,7 +175,7 @@ static void row_gelu(const struct row *row)
 }
 
 /* If a bound of clip is NaN, all results are NaN.  This case is handled here,
- * because vf_max_raw and vf_min_raw may ignore a NaN bound. */
+ * because vf_max_raw and vf_min_raw can ignore a NaN bound. */
 static void row_clip(const struct row *row)
 {
     float *out = row->out[0];
@@ -293,7 +293,7 @@ static void row_fma(const struct row *row)
 
 /* ---- f16 and bf16 ------------------------------------------------------- */
 
-/* The last, partial vector is converted in a buffer of a full vector. */
+/* Converts the last, partial vector in a buffer that holds a full vector. */
 #define WIDEN(name)                                                            \
     static void name##_widen(float *y, const uint16_t *x, int64_t n)           \
     {                                                                          \

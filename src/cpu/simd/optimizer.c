@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* SIMD kernels of the optimizers SGD (with momentum) and Adam.  The attributes
- * in params->f are set by kernels/elementwise.c. */
+/* SIMD kernels of the optimizers SGD (with momentum) and Adam.
+ * kernels/elementwise.c sets the attributes in params->f. */
 #include "config.h"
 
 #include <float.h>
@@ -28,7 +28,7 @@ static void row_sgd(const struct row *row)
 }
 
 /* Limits for Adam's mean square of gradients.  Within these limits, its terms
- * keep the full precision of f32 and the bias correction cannot overflow. */
+ * keep full f32 precision, and Adam's bias correction cannot overflow. */
 #define MIN_SQUARE 0x1p-100f
 #define MAX_SQUARE 0x1p60f
 
@@ -61,9 +61,9 @@ static inline vf unit_of(vf square, float large, float small)
                                vf_set(small), vf_set(1)));
 }
 
-/* Returns mean / (root + eps) if a lane's mean square is outside its limits.
- * The root of such a mean square is computed from scaled inputs.  The factor
- * `wide` multiplies both the numerator and the denominator. */
+/* Returns Adam's quotient mean / (root + eps) for any mean square.  In lanes
+ * whose mean square is outside its limits, computes the root from scaled
+ * inputs.  The factor `wide` scales both numerator and denominator. */
 static inline vf quotient_any(const float *f, vf v, vf gradient, vf mean,
                               vf square)
 {

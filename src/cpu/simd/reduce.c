@@ -122,8 +122,9 @@ static inline double block_dot(const float *x, const float *y, int64_t n)
     return vf_total((a + b) + (c + d));
 }
 
-/* Computes a dot product.  Recomputes a block of elements in f64 if its sum is
- * tiny, because products that are subnormal in f32 lose significant bits. */
+/* Computes a dot product.  Recomputes a block of elements in f64 if its sum
+ * overflows or is tiny.  If the sum is tiny, its products can be subnormal in
+ * f32 and lose bits. */
 static double row_dot(const float *x, const float *y, int64_t n)
 {
     double sum = 0;
@@ -188,7 +189,7 @@ static double row_square_about(const float *x, int64_t n, float m)
     return sum;
 }
 
-/* Sums squares in f64, because squares can exceed the range of f32 although the
+/* Sums squares in f64, because squares can exceed the range of f32 even if the
  * square root of their sum does not. */
 static double row_sum_square(const float *x, int64_t n)
 {
@@ -236,7 +237,7 @@ static float row_product(const float *x, int64_t n)
 /* ---- softmax rows ------------------------------------------------------- */
 
 /* Returns the sum of e^(x - m), and stores the exponentials in y if `store` is
- * true.  Unused lanes of a partial vector are -infinity, which adds 0. */
+ * true.  Unused lanes of a partial vector are -infinity and add 0. */
 static inline double exp_sum(float *y, const float *x, int64_t n, float m,
                              bool store)
 {

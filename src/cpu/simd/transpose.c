@@ -19,8 +19,9 @@ static inline void square_transpose(uint32_t *y, int64_t y_stride,
         vf_store((float *)(void *)(y + i * y_stride), rows[i]);
 }
 
-/* If the row stride is a power of two, rows map to the same cache sets.  Tiles
- * of up to TILE x TILE elements are therefore copied to a padded buffer. */
+/* If the row stride is a power of two, rows map to the same cache sets.  A
+ * matrix of at most TILE x TILE elements is therefore first copied to a padded
+ * buffer. */
 #define TILE 64
 #define TILE_STRIDE (TILE + 8)
 

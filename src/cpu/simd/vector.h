@@ -11,12 +11,12 @@
  *   vm         a mask, the result of comparing two vf
  *
  *   vf_load_part, vf_store_part   load or store the first n lanes, where
- *              0 < n < LANES.  The loaded vector has the other lanes of `fill`.
+ *              0 < n < LANES.  The other lanes of the result come from `fill`.
  *   vf_load_f16, vf_store_f16, vf_load_bf16, vf_store_bf16   convert LANES
  *              16-bit elements, with the rounding of common/float16.h
  *   vf_andnot  ~a & b
- *   vf_max_raw, vf_min_raw   the processor instruction.  If a or b is NaN, the
- *              result is b on x86 and NaN on NEON.
+ *   vf_max_raw, vf_min_raw   maximum or minimum instruction of the processor.
+ *              If a or b is NaN, the result is b on x86 and NaN on NEON.
  *   vf_compare(a, b, how)   `how` is a predicate of AVX: EQ_OQ LT_OQ LE_OQ
  *              GT_OQ GE_OQ (false for NaN), NEQ_UQ (true for NaN), NLE_UQ
  *              (not a <= b, true for NaN), UNORD_Q (a or b is NaN)
@@ -24,7 +24,7 @@
  *   vm_bits    the mask as an integer with one bit per lane
  *   vm_load_bytes   a mask that is set in lanes whose byte is not 0
  *   vf_scale   x * 2^n, for an integer n from -126 to 129
- *   vd_low, vd_high   the lower or upper half of a vf, converted to f64
+ *   vd_low, vd_high   the lower and the upper half of a vf, converted to f64
  *   vf_transpose   transposes a square of LANES x LANES elements.  AVX-512
  *              has none, because it uses the transpose kernel of AVX2.
  *   SLEEF1(name), SLEEF_POW   the functions `name` and pow of the SLEEF
@@ -33,8 +33,8 @@
 #ifndef TANDEM_CPU_SIMD_VECTOR_H
 #define TANDEM_CPU_SIMD_VECTOR_H
 
-/* The build defines one TANDEM_SIMD_ macro for each instruction set.  The
- * compiler's macros show only if CFLAGS disable the instruction set. */
+/* The build defines the TANDEM_SIMD_ macro of the instruction set.  The macros
+ * of the compiler are checked only to detect CFLAGS that disable the set. */
 #if defined(TANDEM_SIMD_AVX512)
 #if !defined(__AVX512F__) || !defined(__AVX512DQ__) ||                         \
     !defined(__AVX512BW__) || !defined(__AVX512VL__) || !defined(__F16C__) ||  \
@@ -59,7 +59,7 @@ TANDEM_SIMD_NEON"
 
 /* ---- functions of all instruction sets ---------------------------------- */
 
-/* Vectors in arrays, which may start at any element. */
+/* Types of vectors that can start at any element of an array. */
 typedef vf vf_unaligned __attribute__((aligned(sizeof(float)), may_alias));
 typedef vd vd_unaligned __attribute__((aligned(sizeof(double)), may_alias));
 
@@ -79,8 +79,8 @@ static inline void vd_store(double *p, vd x)
 {
     *(vd_unaligned *)p = x;
 }
-/* Two functions that load or store n lanes, but at most a full vector. Lanes
- * that are not loaded are 0. */
+/* lanes_load and lanes_store access the first n lanes of a vector, or all lanes
+ * if n >= LANES. lanes_load sets the other lanes to 0. */
 static inline vf lanes_load(const float *p, int64_t n)
 {
     return n >= LANES ? vf_load(p) : vf_load_part(p, n, vf_set(0));
@@ -121,10 +121,10 @@ static inline double vd_sum(vd x)
 
 /* ---- transcendentals ---------------------------------------------------- */
 
-/* Returns e^x as 2^n e^r, where n is x / ln 2 rounded to an integer.  e^r is 1
- * + r + r^2 p(r), a minimax fit with an error below 2^-28.  The total error is
- * below 1.01 ulp.  Subnormal results become 0, because subnormal arithmetic can
- * be a hundred times slower.  If x is NaN, the result is NaN. */
+/* Returns e^x as 2^n e^r, where n is x / ln 2 rounded to an integer. e^r is 1 +
+ * r + r^2 p(r) with a minimax polynomial p and an error below 2^-28.  The total
+ * error is below 1.01 ulp.  Subnormal results become 0, because subnormal
+ * arithmetic can be a hundred times slower.  If x is NaN, the result is NaN. */
 static inline vf vf_exp(vf x)
 {
     vf low = vf_set(-87.33655f);
@@ -153,8 +153,8 @@ static inline vf vf_log1p(vf x)
     return y;
 }
 
-/* The functions below use polynomials p and q, which are minimax fits.  Their
- * error is below the rounding error of f32 unless a comment says otherwise. */
+/* The functions below use minimax polynomials p and q.  The error of each fit
+ * is below the rounding error of f32, unless a comment says otherwise. */
 
 static inline vf vf_copy_sign(vf magnitude, vf sign)
 {

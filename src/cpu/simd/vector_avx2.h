@@ -109,7 +109,8 @@ static inline vd vd_high(vf x)
 {
     return _mm256_cvtps_pd(_mm256_extractf128_ps(x, 1));
 }
-/* Interleaves single rows, then pairs of rows, and then halves of vectors. */
+/* Transposes in three steps: swaps single elements between rows, then pairs of
+ * elements, and then halves of rows. */
 static inline void vf_transpose(vf *r)
 {
     vf s[LANES];

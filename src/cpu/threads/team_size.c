@@ -9,7 +9,7 @@
 /* Maximum ratio of a job's parallel time to its single-threaded time.  The time
  * estimates are too inaccurate to use threads for a smaller gain. */
 #define GAIN 0.9
-/* Weight of a new, slower measurement in the moving average of job speeds. */
+/* Weight of a new, slower measurement in the moving average of team_learn. */
 #define RISE 0.125f
 
 uint32_t team_counted(uint32_t threads)
@@ -36,8 +36,8 @@ void team_measured(struct team_costs *known, double two, double all,
     known->least = 2 * two;
 }
 
-/* Returns the number of spinning threads that minimizes a job's time. *out_ns
- * receives the time, fixed + each * n + alone_ns / n for n threads. */
+/* Returns the number of spinning threads that minimizes a job's time.  *out_ns
+ * receives that time, fixed + each * n + alone_ns / n for n threads. */
 static uint32_t warm_team(const struct team_costs *costs, double alone_ns,
                           uint32_t limit, double *out_ns)
 {

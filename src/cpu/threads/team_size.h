@@ -13,7 +13,7 @@ struct team_costs {
     /* Latency of two spinning threads, all spinning threads, and all sleeping
      * threads.  `two` is 0 before the first measurement. */
     double two, all, cold;
-    double least;       /* minimum duration of a two-thread job */
+    double least;       /* minimum alone_ns of a two-thread job */
     double fixed, each; /* latency of n spinning threads: fixed + each * n */
 };
 
@@ -23,9 +23,9 @@ struct team_credit {
     double ns, at;
 };
 
-/* Returns how many of `threads` threads a latency measurement waits for (three
- * quarters).  If another process uses a processor, the last threads can be late
- * by a scheduler time slice, but no job waits for late threads. */
+/* Returns the number of threads that a latency measurement waits for: three
+ * quarters of `threads`.  The last threads can be late by a scheduler time
+ * slice if other processes run, but no job waits for late threads. */
 uint32_t team_counted(uint32_t threads);
 
 /* Updates `known` with new latencies of 2 spinning threads (`two`), `threads`
@@ -34,12 +34,12 @@ uint32_t team_counted(uint32_t threads);
 void team_measured(struct team_costs *known, double two, double all,
                    uint32_t threads, double cold);
 
-/* Returns the number of threads, at most `limit`, for a job that takes alone_ns
- * on one thread.  `awake` is the number of spinning threads, including the
- * caller; now_ns is the current time.  Includes sleeping threads if this job,
- * alone or together with the preceding jobs, repays their wake-up latency.
- * Only jobs that follow each other within spin_ns count, because awake threads
- * would otherwise have fallen asleep.  Updates *credit. */
+/* Returns the number of threads for a job that takes alone_ns on one thread.
+ * The number is at most `limit`.  `awake` is the number of spinning threads,
+ * including the caller; now_ns is the current time.  Includes sleeping threads
+ * if they save more time than their wake-up latency, in this job or in a series
+ * of jobs.  A series ends if no job follows within spin_ns, because threads
+ * then fall asleep.  Updates *credit, which describes the series. */
 uint32_t team_size_choose(const struct team_costs *costs,
                           struct team_credit *credit, double alone_ns,
                           uint32_t limit, uint32_t awake, double now_ns,

@@ -27,7 +27,7 @@ enum pool_kind {
 };
 
 /* Creates a pool of at most `threads` threads, including the caller. 0 means
- * one for each available processor.  Returns NULL if memory is exhausted. */
+ * one thread per available processor.  Returns NULL if memory is exhausted. */
 struct pool *pool_create(uint32_t threads);
 /* Returns the maximum number of threads of a job, including the caller. */
 uint32_t pool_threads(const struct pool *pool);
@@ -37,11 +37,12 @@ void pool_destroy(struct pool *pool);
  * mask and its cgroup quota. */
 uint32_t pool_processors(void);
 
-/* Runs `tasks` tasks of `units` units of work each by calling fn, in any order,
- * on one or more threads.  Blocks until all tasks are complete.  The result of
- * a task must not depend on how tasks are grouped into calls of fn.  Repeated
- * calls of the same size assign the same tasks to the same threads, unless a
- * thread falls behind, so that each thread finds its data in its cache. */
+/* Runs `tasks` tasks by calling fn on one or more threads, in any order.  Each
+ * task has `units` units of work.  Blocks until all tasks are complete.  The
+ * result of a task must not depend on how tasks are grouped into calls of fn.
+ * Repeated calls of the same size assign the same tasks to the same threads, so
+ * that each thread finds its data in its cache.  If a thread falls behind,
+ * other threads run some of its tasks. */
 void pool_run(struct pool *pool, uint32_t kind, pool_fn fn, const void *work,
               int64_t tasks, int64_t units);
 

@@ -10,8 +10,8 @@
 
 #define LATENCY_SAMPLES 9
 #define BARRIER_TIMEOUT_NS 200000.0
-/* The latencies are measured again when the total time of jobs on fewer than
- * all threads is this multiple of the time of the last measurement. */
+/* The latencies are measured again when jobs on fewer than all threads have
+ * taken, in total, this multiple of the duration of the last measurement. */
 #define REMEASURE_FACTOR 10.0
 
 /* Job that measures the wake-up latency.  Each task ends when `wanted` tasks
@@ -37,9 +37,9 @@ static int compare_times(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Returns the median latency of `team` threads in nanoseconds.  Before each
- * sample, waits rest_ns so that workers fall asleep.  If rest_ns is 0, workers
- * keep spinning. */
+/* Returns the median wake-up latency of `team` threads in nanoseconds.  Before
+ * each sample, waits rest_ns nanoseconds so that workers fall asleep.  If
+ * rest_ns is 0, workers keep spinning. */
 static double wakeup_latency_measure(struct pool *pool, uint32_t team,
                                      long rest_ns)
 {
@@ -52,7 +52,7 @@ static double wakeup_latency_measure(struct pool *pool, uint32_t team,
             nanosleep(&rest, NULL);
         double start = now_ns();
         job_run(pool, barrier_task, &pointer, team, team);
-        /* The first run may include the creation of threads, so drop it. */
+        /* The first run can include the creation of threads, so skip it. */
         if (i >= 0)
             times[i] = now_ns() - start;
     }

@@ -127,13 +127,13 @@ void affinity_back(const struct affinity *affinity)
         sched_setaffinity(0, sizeof affinity->found, &affinity->found);
 }
 
-/* Changes the affinity of a worker that is about to sleep.  The scheduler may
- * wake a thread on the processor of the thread that wakes it, here the caller,
- * which keeps running.  Both threads can then stay on that processor for 0.1 s
- * while other processors idle.  A sleeping worker therefore avoids the caller's
- * processor.  A worker that shares its processor with a lower-numbered worker
- * avoids the processors of all workers.  Returns false if the affinity is
- * unchanged. */
+/* Changes the affinity of a worker that is about to sleep.  The scheduler can
+ * wake a thread on the processor of the thread that wakes it, here the caller
+ * of pool_run, which keeps running.  Both threads can then stay on that
+ * processor for 0.1 s while other processors idle.  A sleeping worker therefore
+ * avoids the caller's processor.  A worker that shares its processor with a
+ * lower-numbered worker avoids the processors of all workers.  Returns false if
+ * the affinity is unchanged. */
 static bool worker_avoid_busy_cpus(struct worker *worker, struct affinity *out)
 {
     struct pool *pool = worker->pool;

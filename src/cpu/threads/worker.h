@@ -17,7 +17,7 @@
 #include "cpu/threads/thread_pool.h"
 
 #define MAX_THREADS 256u
-/* Chunks per partition (one thread's tasks).  Other threads steal chunks. */
+/* Chunks per partition, one thread's tasks.  Other threads steal chunks. */
 #define CHUNKS_PER_PARTITION 8
 /* The time per unit of work depends on the cache level of the data.  The pool
  * estimates this time for three classes of jobs: fewer than RATE_CLASS_UNITS
@@ -25,7 +25,7 @@
 #define RATE_CLASS_COUNT 3
 #define RATE_CLASS_UNITS 65536.0
 #define RATE_CLASS_FACTOR 16.0
-/* Alignment of two 64-byte cache lines, which processors prefetch as a pair. */
+/* Alignment to pairs of 64-byte cache lines, which processors prefetch. */
 #define CACHE_LINES 128
 
 /* A thread of a job.  Thread number 0 is the thread that called pool_run. */
@@ -43,24 +43,27 @@ struct worker {
 
 /* A thread pool.  Only the files of this folder access its fields. */
 struct pool {
-    /* The open job as generation << 16 | number of threads; no job is open if
-     * there are 0 threads.  Only the holder of `busy` writes this field. */
+    /* generation << 16 | threads.  `generation` counts jobs, and `threads` is
+     * the number of threads of the open job, or 0 if no job is open.  Only the
+     * thread that holds `busy` writes this field. */
     alignas(CACHE_LINES) atomic_uint_fast64_t job_word;
-    /* The open job's data.  Workers may read it while is_working is true. */
+    /* The open job's data.  Workers are allowed to read it while is_working is
+     * true. */
     pool_fn fn;
     const void *work;
     int64_t chunk;
-    /* Number of the processor on which the caller (thread 0) ran its last job,
-     * or a worker last fell asleep. -1 means unknown. */
+    /* For each thread, the number of the processor on which it last started a
+     * job (thread 0) or fell asleep (workers). -1 means unknown. */
     alignas(CACHE_LINES) atomic_int last_cpu[MAX_THREADS];
     alignas(CACHE_LINES) atomic_bool stop;
     atomic_bool caller_sleeps; /* thread that clears this flag posts `left` */
     _Atomic uint32_t awake;    /* number of workers that are not asleep */
     _Atomic uint32_t threads;  /* maximum threads per job, with the caller */
     _Atomic double spin_ns;
-    _Atomic double min_parallel_ns; /* minimum duration of a parallel job */
-    /* Approximate total time of jobs on fewer than all threads since the last
-     * measurement of latencies, and the total that triggers the next. */
+    _Atomic double min_parallel_ns; /* minimum alone_ns of a parallel job */
+    /* small_team_ns is the approximate total time of jobs on fewer than all
+     * threads since the last measurement of latencies.  If the total exceeds
+     * remeasure_ns, the latencies are measured again. */
     _Atomic double small_team_ns, remeasure_ns;
     sem_t left;
     /* Estimated nanoseconds per unit of work on one thread; 0 if unknown. */
@@ -82,12 +85,12 @@ struct affinity {
     cpu_set_t found, narrow;
 };
 
-/* Removes `count` processors from the calling thread's affinity mask, until
- * affinity_back.  May be called from any thread.  Takes about 1 us, or a few us
- * if the thread must migrate.  The thread leaves these processors at once and
- * does not wake up on them.  Ignores processor numbers outside 0 to CPU_SETSIZE
- * - 1.  Returns false and changes nothing if no processor would be left or the
- * call fails. */
+/* Removes `count` processors from the calling thread's affinity mask.
+ * affinity_back restores the mask.  May be called from any thread.  Takes about
+ * 1 us, or a few us if the thread must migrate.  The thread leaves these
+ * processors at once and does not wake up on them.  Ignores processor numbers
+ * outside 0 to CPU_SETSIZE - 1.  Returns false and changes nothing if no
+ * processor would be left, or if a system call fails. */
 bool affinity_avoid(struct affinity *out, const int *processors,
                     uint32_t count);
 
@@ -99,28 +102,30 @@ void affinity_back(const struct affinity *affinity);
  * one thread is started for each processor that the caller may use.  If the
  * system refuses a thread, the pool works with fewer threads. */
 void workers_start(struct pool *pool);
-/* Set how long idle workers spin before they sleep: about one wake-up latency,
- * or, for measurements, longer than one measurement takes. */
+/* These functions set how long idle workers spin before they sleep.
+ * workers_spin_for sets the time to wakeup_ns, within limits.
+ * workers_spin_always sets a long time, for measurements. */
 void workers_spin_for(struct pool *pool, double wakeup_ns);
 void workers_spin_always(struct pool *pool);
 /* Ends and joins the workers.  Must be the last call on a pool. */
 void workers_stop(struct pool *pool);
 /* Runs a job on `team` threads and blocks until it is complete.  Returns the
- * nanoseconds per task on the calling thread, or 0 if it ran none. */
+ * nanoseconds per task on the calling thread, or 0 if it ran no task. */
 double job_run(struct pool *pool, pool_fn fn, const void *work, int64_t tasks,
                uint32_t team);
 
-/* Minimum duration in ns of a job that runs in parallel.  No machine wakes its
- * threads in half of this time. */
+/* Jobs that take fewer nanoseconds on one thread do not run in parallel.  No
+ * machine wakes its threads in half of this time. */
 #define MIN_PARALLEL_NS 1000.0
 
 /* Measures the wake-up latencies of sleeping and of spinning workers, and sets
  * the time that idle workers spin.  The caller holds pool->busy. */
 void wakeup_latencies_measure(struct pool *pool);
-/* Called after a job of job_ns that ran on fewer threads than possible.  The
- * caller does not hold pool->busy.  Latencies that were measured while other
- * processes used the processors could keep jobs on few threads forever.  They
- * are measured again after pool->remeasure_ns of such jobs. */
+/* Must be called after a job that took job_ns on fewer threads than possible.
+ * The caller does not hold pool->busy.  Latencies are too high if other
+ * processes used the processors during the measurement, and would then keep
+ * jobs on few threads forever.  They are measured again when such jobs have
+ * taken pool->remeasure_ns in total. */
 void wakeup_latencies_recheck(struct pool *pool, double job_ns);
 
 static inline double now_ns(void)
