@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opens and closes devices.  All opens of the same hardware share one
- * cl_context, because CLBlast compiles its kernels again for each context. */
+/* Opens and closes devices.  Devices on the same hardware share one cl_context,
+ * because CLBlast compiles its kernels again for each context. */
 #include "opencl/device_lifecycle.h"
 
 #include <stdio.h>
@@ -23,10 +23,10 @@
 #include "opencl/queue/event.h"
 #include "opencl/queue/stream_lifecycle.h"
 
-/* Default of blocking_timeout_ms, an option passed to open. */
+/* Default value of the option blocking_timeout_ms of device_open. */
 #define DEFAULT_BLOCKING_TIMEOUT_MS 300000u
 
-/* Guards total_open_count, and `context` and `open_count` of each
+/* Guards total_open_count, and the members `context` and `open_count` of each
  * platform_device. */
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static uint32_t total_open_count;
@@ -57,7 +57,7 @@ static void context_release(struct tandem_device *device)
 }
 
 /* Detaches a leaked device from its hardware.  The device keeps its context,
- * and the next open of the hardware creates a new one. */
+ * and the next open of the hardware creates a new context. */
 static void context_leak(struct tandem_device *device)
 {
     struct platform_device *hardware =
@@ -115,8 +115,8 @@ static enum tandem_status context_acquire(struct tandem_device *device)
 
 /* ---- open and close ---- */
 
-/* Stores a value of the tuning profile.  Accepts unknown keys, which other
- * parts of the plugin or a later version may have written. */
+/* Stores a value of the tuning profile.  Accepts unknown keys, because other
+ * parts of the plugin or a later version can have written them. */
 static bool tuning_value_parse(void *user, const char *key, const char *value)
 {
     struct tandem_device *device = user;
@@ -159,7 +159,7 @@ static void sm90a_self_test_result_apply(struct tandem_device *device)
                    device->hardware->info.name, why);
 }
 
-/* Values of options passed to open that struct tandem_device does not store. */
+/* Values of device_open options that struct tandem_device does not store. */
 struct open_values {
     uint64_t memory_limit_bytes; /* 0 means no limit */
     uint64_t thread_count;       /* 0 means the default */
@@ -167,8 +167,9 @@ struct open_values {
     const char *tuning; /* JSON text; NULL means no profile */
 };
 
-/* Parses an option passed to open whose value is a number, a path ("" means
- * none), or "1" for true.  Returns NOT_READY for other options. */
+/* Parses a device_open option whose value is a number, a path or a flag.  An
+ * empty path means none, "1" means true.  Returns NOT_READY for other
+ * options. */
 static enum tandem_status plain_option_parse(struct tandem_device *device,
                                              struct open_values *values,
                                              const char *key, const char *value)
@@ -211,7 +212,7 @@ static enum tandem_status plain_option_parse(struct tandem_device *device,
     return TANDEM_NOT_READY;
 }
 
-/* Parses an option passed to open.  Ignores unknown keys. */
+/* Parses a device_open option.  Ignores unknown keys. */
 static enum tandem_status option_parse(struct tandem_device *device,
                                        struct open_values *values,
                                        const char *key, const char *value)
@@ -267,8 +268,8 @@ static enum tandem_status read_options(struct tandem_device *device,
     return status;
 }
 
-/* Frees the device.  device_close calls this function unless a build is still
- * running.  In that case, the last build thread calls it. */
+/* Frees the device. device_close calls this function unless a build is still
+ * running.  In that case, the last build thread calls this function. */
 static void device_free(struct tandem_device *device)
 {
     programs_free(device);

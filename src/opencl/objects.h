@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The structs of the plugin's handles: devices, buffers, streams, events. */
+/* The structs of the plugin's handles: devices, buffers, streams and events. */
 #ifndef TANDEM_OPENCL_OBJECTS_H
 #define TANDEM_OPENCL_OBJECTS_H
 
@@ -32,20 +32,20 @@ enum driver_wait_mode {
 struct tandem_device {
     struct handle handle;
     const struct platform_device *hardware;
-    cl_context context;       /* context shared by all opens of the hardware */
+    cl_context context;       /* shared by all open handles of the hardware */
     cl_command_queue utility; /* queue for commands without a stream */
     tandem_log_fn log;
     void *log_user;
     struct program_cache cache;
     atomic_bool lost;
-    atomic_bool must_leak; /* some work never ends, so the device is leaked */
+    atomic_bool must_leak; /* leak the device, because its work never ends */
     /* Set if the driver cannot report whether work has ended.  Host memory that
-     * the work may use is then released later; see deferred_release.h. */
+     * the work can still use is then released later; see deferred_release.h. */
     atomic_bool defers_release;
     /* Time limit for builds, and for waits in calls that have no timeout
      * parameter.  0 means no limit. */
     uint64_t blocking_timeout_ns;
-    atomic_int shares_memory; /* result of host_import.c's coherence test */
+    atomic_int shares_memory; /* result of the import test (enum coherence) */
     _Atomic uint32_t driver_wait_mode; /* set by event_wait.c */
     bool has_device_scope_visibility;  /* see op_request in plan/plan.h */
     pthread_mutex_t mutex;             /* guards streams and next_stream_id */
@@ -68,24 +68,24 @@ struct tandem_buffer {
     cl_mem mem;
     struct block *block; /* memory block; NULL if memory is imported */
     uint64_t bytes;
-    /* Start address for overlap checks: the block's unique virtual address, or
-     * the host address of imported memory. */
+    /* Start address of the buffer for overlap checks: the unique virtual
+     * address of the block, or the host address of imported memory. */
     uint64_t address;
-    uint32_t skew; /* distance in bytes from a 64-byte boundary */
+    uint32_t skew; /* imported address modulo 64; 0 for blocks */
     bool internal; /* temporary buffer that statistics do not count */
     struct tandem_buffer *next, **link; /* *link points to this buffer */
     /* Stream id and command number of the buffer's last use and last write. */
     _Atomic uint64_t used_stream, used_seqno;
     _Atomic uint64_t written_stream, written_seqno;
-    /* Last use of the memory block by its previous buffer, and the id of the
-     * stream that already waits for this use. */
+    /* Last use of the memory block by an earlier buffer. synced_stream is the
+     * id of the stream that already waits for this use. */
     _Atomic uint64_t prior_stream, prior_seqno, synced_stream;
     _Atomic uint32_t poison; /* status of the failed write, or TANDEM_OK */
     _Atomic uint32_t map_count;
     struct pack_cache_entry *pack_cache_entries; /* packed copies for GEMMs */
 };
 
-/* Returns the buffer's distance from a 64-byte boundary, or 0 for NULL. */
+/* Returns `skew` of the buffer, or 0 if `buffer` is NULL. */
 static inline uint32_t buffer_misalignment(const struct tandem_buffer *buffer)
 {
     return buffer != NULL ? buffer->skew : 0;
@@ -109,8 +109,9 @@ struct clblast_temp_size_entry {
 };
 #define CLBLAST_TEMP_SIZE_COUNT 16u
 
-/* A stream: an in-order queue.  One thread at a time uses it, but other threads
- * may read id, queue and the command numbers (seqno) under device.mutex. */
+/* A stream: an in-order command queue.  Only one thread at a time uses a
+ * stream.  Other threads may read the id, the queue and the command numbers
+ * (seqno) if they hold device.mutex. */
 struct tandem_stream {
     struct handle handle;
     struct tandem_device *device;
@@ -118,7 +119,7 @@ struct tandem_stream {
     uint64_t id; /* unique within the device; 0 is not used */
     uint32_t flags;
     uint32_t references; /* guarded by device.mutex */
-    /* Number of the last command issued, completed, flushed; 0 means none. */
+    /* Last issued, completed and flushed command number; 0 means none. */
     _Atomic uint64_t issued_seqno, completed_seqno, flushed_seqno;
     _Atomic uint64_t pending_bytes; /* memory that unfinished commands use */
     _Atomic uint32_t status;        /* the sticky error, or TANDEM_OK */
@@ -139,7 +140,7 @@ struct tandem_event {
     struct tandem_device *device;
     cl_event event;
     uint64_t stream, seqno; /* id of the stream, number of the marker command */
-    bool profiling;         /* the event's stream measures times */
+    bool profiling;         /* set if the stream has profiling enabled */
     _Atomic bool completed; /* the event is known to have completed */
     struct tandem_event *next, **link;
 };

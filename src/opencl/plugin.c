@@ -177,7 +177,7 @@ static enum tandem_status entry_trim(struct tandem_device *device,
     if (status != TANDEM_OK)
         return status;
     pool_trim(device, keep_bytes);
-    /* keep_bytes does not count staging memory, because it is host memory. */
+    /* Staging memory is host memory, which keep_bytes does not count. */
     if (keep_bytes == 0) {
         streams_trim(device);
         bulk_transfer_trim(device);
@@ -205,7 +205,7 @@ request_of(const struct tandem_op *op,
                                .output_count = output_count};
 }
 
-/* Checks device and operands of a call that launches no kernel, such as
+/* Checks the device and the operands for calls that launch no kernel, such as
  * entry_supports. */
 static enum tandem_status check_call(struct tandem_device *device,
                                      const struct op_request *request)
@@ -214,8 +214,8 @@ static enum tandem_status check_call(struct tandem_device *device,
     return status == TANDEM_OK ? launch_check(device, request, false) : status;
 }
 
-/* Plans the operator and calls `visit` for each kernel of the plan, until a
- * call fails. */
+/* Plans the operator and calls `visit` for each kernel that needs a build,
+ * until a call fails. */
 static enum tandem_status visit_kernels(
     struct tandem_device *device, struct op_request *request,
     enum tandem_status (*visit)(struct tandem_device *device, uint64_t key))
