@@ -61,10 +61,10 @@ static uint64_t max_u64(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
-/* Returns true if offsets outside the matrix, which the transpose kernel also
- * computes, exceed MAX_32BIT_INDEX.  The kernel computes such offsets if
- * store_alignment exceeds 1.  A tile can then start up to store_alignment - 1
- * columns early, the last tile can start after the last column, and a tile can
+/* Returns true if the transpose kernel computes offsets outside the matrix that
+ * exceed MAX_32BIT_INDEX.  It computes offsets outside the matrix only if
+ * store_alignment exceeds 1.  Tiles then start up to store_alignment - 1
+ * columns early.  The last tile can start after the last column, and a tile can
  * be larger than the matrix. */
 static bool tile_needs_64bit_offset(const struct transpose_params *params,
                                     const struct transpose_tile *tile)

@@ -57,8 +57,8 @@ struct gemm_kernel_config {
     uint32_t group_log2;
     /* Number of work-groups for which a compute unit has enough registers. */
     uint32_t groups_per_compute_unit;
-    /* True for 3xTF32 kernels, which are as accurate as f32.  They leave result
-     * tiles with infinities or NaN to the kernel simt_fallback. */
+    /* True for 3xTF32 kernels, which are as accurate as f32.  These kernels
+     * leave result tiles with infinities or NaN to the kernel simt_fallback. */
     bool is_3xtf32;
     /* The SIMT kernel that recomputes result tiles with infinities or NaN.  For
      * SIMT and GEMV kernels, it is the kernel itself. */

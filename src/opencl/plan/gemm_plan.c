@@ -235,7 +235,7 @@ void plan_gemm(struct launch_plan *plan, const struct tandem_gemm *gemm,
                enum gemm_kernel_id kernel, struct split_k split_k,
                const struct tandem_matrix *const *packed, uint32_t group_log2)
 {
-    struct tandem_gemm complete; /* copy of `gemm` with all members */
+    struct tandem_gemm complete; /* normalized copy of `gemm` */
     gemm_args_normalize(&complete, gemm);
     struct tandem_gemm packed_gemm = complete;
     struct tandem_matrix *matrices[OPERAND_COUNT] = {&packed_gemm.a,

@@ -47,7 +47,7 @@ static struct gemv_operands operands_of(const struct tandem_gemm *gemm,
     out.swapped = a.rows < b.rows || (a.rows == b.rows && a.is_mn_major);
     out.matrix = out.swapped ? b : a;
     out.vectors = out.swapped ? a : b;
-    /* A single vector of adjacent elements can be read as K-major. */
+    /* A single vector whose elements are adjacent can be read as K-major. */
     if (out.vectors.rows == 1 && out.vectors.matrix->ld == 1)
         out.vectors.is_mn_major = false;
     out.shape = gemv_shape(kernel, out.matrix.is_mn_major);
@@ -116,8 +116,8 @@ static bool has_totals(const struct tandem_gemm *gemm,
 }
 
 /* Returns how many splits of k are needed to limit rounding errors.  A kernel
- * with totals needs 1.  Without totals, no sum should have more than
- * PARTIAL_TERMS terms, but the result is at most MAX_SPLIT_K. */
+ * with totals needs 1.  Other kernels need enough splits for sums of at most
+ * PARTIAL_TERMS terms.  MAX_SPLIT_K limits the number of splits. */
 static uint32_t min_splits(const struct tandem_gemm *gemm,
                            const struct gemv_operands *operands)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Functions with which planners fill a struct kernel_step, and describe tensors
- * and axes to kernels.  Pure functions that any thread may call. */
+/* Helpers of the planners.  They fill a struct kernel_step, and they describe
+ * tensors and axes to kernels.  Pure functions that any thread may call. */
 #ifndef TANDEM_OPENCL_PLAN_KERNEL_STEP_H
 #define TANDEM_OPENCL_PLAN_KERNEL_STEP_H
 

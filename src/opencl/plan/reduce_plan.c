@@ -16,7 +16,7 @@
  * several exponentials to combine the results of two lanes. */
 #define MIN_EXP_LANES_LOG2 1u
 /* Number of work-groups per compute unit that keeps a GPU busy until the kernel
- * ends.  Columns need fewer groups, because each group has many columns. */
+ * ends.  Columns need fewer work-groups, because each has many columns. */
 #define ROW_GROUPS 32u
 #define COLUMN_GROUPS 16u
 /* Log2 of the minimum number of neighbouring outputs that a work-group computes
@@ -199,7 +199,7 @@ static void plan_combine_splits(struct launch_plan *plan,
     step_add_buffer(step, NULL, false);
 }
 
-/* Returns true if the last work-group to finish combines the split results. */
+/* Returns true if the last work-group to finish combines all split results. */
 static bool last_group_combines(const struct reduce_params *params,
                                 const struct op_request *request)
 {

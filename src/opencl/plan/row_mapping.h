@@ -32,7 +32,7 @@ enum row_access {
 /* With ROW_ACCESS_SECTOR_ALIGNED: number of elements that a work-item keeps.
  * More work-items share a longer row. */
 #define SECTOR_ALIGNED_LANE_ELEMENTS 20
-/* Unaligned rows with fewer elements than this can use local memory. */
+/* Unaligned rows can use local memory if they have fewer elements than this. */
 #define LOCAL_MEMORY_ROW_LIMIT 48
 /* With ROW_ACCESS_VEC4_COLUMNS, a vec4 has elements of four rows.  Log2 of the
  * minimum number of such sets of four rows per work-group. */

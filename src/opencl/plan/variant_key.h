@@ -57,8 +57,8 @@ enum kernel_type {
     TYPE_BF16 = 9  /* in a ushort */
 };
 
-/* Fields of a variant key.  Some fields share bits, because they belong to
- * different kernels. */
+/* Fields of a variant key.  Two fields can share bits if no kernel uses
+ * both. */
 #define KEY_KERNEL(key) ((uint32_t)((key)&0xffu))
 #define KEY_OP(key) ((uint32_t)((key) >> 8 & 0xffu))
 /* The enum kernel_type of an operand.  Operand 0 is the output. */

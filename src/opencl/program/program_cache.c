@@ -35,8 +35,8 @@
 #include "opencl/program/nvidia/ptx_rewrite.h"
 #include "opencl/device/quirks.h"
 
-/* Size of a cache key: six texts of at most 127 bytes that describe the device,
- * the compiler options, and 256 bytes for everything else. */
+/* Size of a cache key: the compiler options, six texts of at most 127 bytes
+ * that describe the device, and 256 bytes for everything else. */
 #define KEY_BYTES (6u * 128u + VARIANT_OPTION_BYTES + 256u)
 
 void program_cache_init(struct program_cache *cache)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The disk cache of compiled programs.  Several threads and processes may use
+/* The disk cache of compiled programs.  Several threads and processes can use
  * the same directory. */
 #ifndef TANDEM_OPENCL_PROGRAM_PROGRAM_CACHE_H
 #define TANDEM_OPENCL_PROGRAM_PROGRAM_CACHE_H

@@ -77,7 +77,8 @@ static bool instruction_is_known(struct slice slice)
     return slice.at[slice.bytes - 1] == ';';
 }
 
-/* Returns true if the target is exactly sm_90.  `rest` follows "sm_90". */
+/* Returns true if the target is exactly sm_90.  `rest` is the text after
+ * sm_90. */
 static bool target_is_complete(struct slice rest)
 {
     return rest.bytes == 0 || *rest.at == ',' || *rest.at == ' ' ||

@@ -15,7 +15,7 @@
 
 #define STAMP_DIGITS 16u
 
-/* Each result's word in the profile, and why the result prevents sm_90a use. */
+/* The profile's word for each result, and why sm_90a programs are not used. */
 static const struct {
     const char *word, *reason;
 } results[SM90A_SELF_TEST_RESULT_COUNT] = {
