@@ -9,8 +9,8 @@
 
 /* Returns TANDEM_OK if OpenCL can be called safely.  If a driver is blocked,
  * returns TANDEM_FAILED; the error message names the driver, its failure and
- * the remedy.  May return OUT_OF_MEMORY.  Call this before the first OpenCL
- * call. */
+ * the remedy.  Can also return OUT_OF_MEMORY.  Call this before the first
+ * OpenCL call. */
 enum tandem_status driver_blocklist_check(void);
 
 /* Returns the reason why the blocklist file was rejected, or "" if it was not

@@ -9,8 +9,8 @@
 #include <sys/prctl.h>
 #include <time.h>
 
-/* For this time, a wait polls without sleeping.  Most waits for short commands
- * end within this time. */
+/* During the first SPIN_NS, a wait polls without sleeping.  Most waits for
+ * short commands end within this time. */
 #define SPIN_NS 100000u
 /* After SPIN_NS, a wait sleeps between polls.  Each sleep takes 1/256 of the
  * time waited so far, but at least 10 and at most 500 us.  Short waits thus end

@@ -98,7 +98,7 @@ enum tandem_status deferred_release_wait_mem(struct tandem_device *device,
 /* Maximum time in nanoseconds for a test whether a command queue is idle. */
 #define IDLE_QUERY_NS 20000000u
 
-/* A list entry: either a command queue that may be busy, or objects that are
+/* A list entry: either a command queue that can be busy, or objects that are
  * released when all queues in the list are idle. */
 struct deferred_release {
     cl_command_queue queue;  /* NULL if the entry is for objects */

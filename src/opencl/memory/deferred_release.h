@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Deferred release: keeps device and host memory that unfinished commands can
  * still use, and releases the memory after the commands have completed.  Tests
- * whether they have completed when a device is opened or closed, and when large
- * or pinned memory is allocated or freed.  Any thread may call these functions.
- */
+ * for completed commands when a device is opened or closed, and when large or
+ * pinned memory is allocated or freed.  Any thread may call these functions. */
 #ifndef TANDEM_OPENCL_MEMORY_DEFERRED_RELEASE_H
 #define TANDEM_OPENCL_MEMORY_DEFERRED_RELEASE_H
 

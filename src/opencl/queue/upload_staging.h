@@ -26,7 +26,7 @@ struct staging_segment {
     unsigned char *memory;
     uint64_t used;  /* number of used bytes */
     uint64_t seqno; /* number of the last command that reads the segment */
-    cl_event event; /* event of this or a later command; or NULL */
+    cl_event event; /* event of command `seqno` or a later command; or NULL */
 };
 
 struct staging {

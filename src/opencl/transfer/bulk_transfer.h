@@ -46,8 +46,8 @@ struct bulk_transfer {
     struct pinned_ring ring;
     enum coherence map_coherence;     /* of mapped buffers */
     struct path_timing timings[2][2]; /* [is upload][is large] */
-    /* The option test.transfer_path of open sets both fields. forced_path is
-     * the path of all bulk transfers, or -1 for no forced path.  If
+    /* The device_open option test.transfer_path sets both fields. forced_path
+     * is the path of all bulk transfers, or -1 for no forced path.  If
      * force_staging is true, all uploads use staging memory. */
     int forced_path;
     bool force_staging;

@@ -83,7 +83,8 @@ static void copy_chunk(struct copy_threads *threads, uint64_t chunk)
                               memory_order_release);
 }
 
-/* A thread that sees a chunk's number below `limit` also sees its job. */
+/* A thread that sees a chunk's number below `limit` also sees the chunk's
+ * job. */
 bool copy_threads_run_chunk(struct copy_threads *threads)
 {
     uint64_t chunk = atomic_load_explicit(&threads->next, memory_order_relaxed);
