@@ -12,9 +12,9 @@
 #include "opencl/device/cl_status.h"
 #include "opencl/queue/hazard_tracking.h"
 
-/* Arguments of a CLBlast call in column-major order, which computes c^T = b^T
- * a^T. CLBlast's fastest kernel is column-major. With row-major arguments,
- * CLBlast would transpose the result as well. */
+/* Arguments of a CLBlast call. All matrices are in column-major order, so the
+ * call computes c^T = b^T a^T. CLBlast's fastest kernel is column-major. With
+ * row-major arguments, CLBlast would also have to transpose the result. */
 struct clblast_call {
     cl_mem a, b, c;
     CLBlastTranspose transpose_a, transpose_b;
@@ -90,8 +90,8 @@ static enum tandem_status warmup_launch(struct tandem_device *device,
 }
 
 /* CLBlast has a direct kernel for small GEMMs and an indirect one for large
- * GEMMs. On a CPU device, running a large GEMM takes longer than building its
- * kernel, so only the direct kernel is built here. */
+ * GEMMs. On a CPU device, running a large GEMM takes longer than building the
+ * indirect kernel, so only the direct kernel is built here. */
 enum tandem_status clblast_warm(struct tandem_device *device, bool batched)
 {
     const size_t sides[] = {16, 1024};
@@ -127,8 +127,8 @@ void clblast_clear_cache(void)
     CLBlastClearCache();
 }
 
-/* Returns the size of the temporary buffer that CLBlast needs for the call. The
- * stream has a cache of these sizes. */
+/* Returns the size of the temporary buffer that CLBlast needs for the call.
+ * Looks in the stream's cache of these sizes first. */
 static enum tandem_status temp_size(struct tandem_stream *stream,
                                     const struct clblast_call *p,
                                     size_t *out_bytes)
@@ -138,7 +138,7 @@ static enum tandem_status temp_size(struct tandem_stream *stream,
     uint64_t offsets = p->a_offset << 42 ^ p->b_offset << 21 ^ p->c_offset;
     const uint64_t shape[8] = {transposes, p->m,    p->n,    p->k,
                                p->a_ld,    p->b_ld, p->c_ld, offsets};
-    /* `shape`, the cache key, has only 21 bits for each offset. */
+    /* The cache key `shape` is only exact if each offset fits in 21 bits. */
     bool exact = (p->a_offset | p->b_offset | p->c_offset) >> 21 == 0;
     uint64_t hash = 0;
     for (uint32_t i = 0; i < 8; i++)
@@ -204,7 +204,7 @@ static enum tandem_status call_batched(struct tandem_stream *stream,
 /* Returns the maximum k of one CLBlast call. CLBlast sums all k terms in one
  * f32. If all terms have the same sign, the error grows faster than the bound
  * in backend.h, which grows with sqrt(k). With the returned k, the error stays
- * below 0.6 of the bound (measured with a = 0.7, b = 1). */
+ * below 0.6 times the bound (measured with a = 0.7, b = 1). */
 static size_t k_per_call(size_t k)
 {
     double max = fmax(16 * sqrt((double)k), CLBLAST_MAX_UNSPLIT_K);
@@ -232,8 +232,8 @@ static enum tandem_status call_in_parts(struct tandem_stream *stream,
     return status;
 }
 
-/* Runs the first single or the first batched GEMM of a device, during which
- * CLBlast compiles its kernels. */
+/* Runs the first single GEMM of a device, or its first batched GEMM. CLBlast
+ * compiles its kernels during this call. */
 static enum tandem_status first_call(struct tandem_stream *stream,
                                      const struct clblast_call *call)
 {

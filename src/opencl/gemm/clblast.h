@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Computes GEMMs with CLBlast. CLBlast's program cache belongs to the process,
- * is keyed by context and device, and has its own mutexes (as its source shows;
- * this is not documented). Any thread may call these functions. */
+ * is keyed by context and device, and has its own mutexes. CLBlast's source
+ * shows this; it is not documented. Any thread may call these functions. */
 #ifndef TANDEM_OPENCL_GEMM_CLBLAST_H
 #define TANDEM_OPENCL_GEMM_CLBLAST_H
 
@@ -12,7 +12,7 @@
 #define CLBLAST_MAX_UNSPLIT_K 512
 
 /* Returns true if the operands have the alignment that CLBlast's vector loads
- * need. Imported memory may lack it. */
+ * need. Imported memory can have a smaller alignment. */
 bool clblast_supports_alignment(struct tandem_device *device,
                                 const struct tandem_gemm *gemm);
 /* Returns the variant key of the CLBlast kernels that compute `gemm`. */
@@ -33,7 +33,7 @@ enum tandem_status clblast_self_test_run(struct tandem_device *device,
                                          bool batched, uint32_t min_indirect);
 /* Fills `out` with pseudo-random numbers in [-1, 1). */
 void clblast_self_test_fill(float *out, size_t count, uint32_t seed);
-/* Empties the program cache of CLBlast. No device may be open. */
+/* Empties CLBlast's program cache. There must be no open device. */
 void clblast_clear_cache(void);
 
 #endif

@@ -21,7 +21,7 @@ struct device_overrides {
     /* Bit 0: single GEMMs were self-tested. Bit 1: batched GEMMs were. */
     uint32_t self_tested;
     bool failed;        /* a self-test failed, so overrides stay disabled */
-    uint32_t alignment; /* alignment of operands in bytes, or 0 if unknown */
+    uint32_t alignment; /* required operand alignment in bytes; 0 if unknown */
 };
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -183,7 +183,7 @@ void clblast_overrides_self_test(struct tandem_device *device, bool batched)
         return;
     enum tandem_status status =
         clblast_self_test_run(device, batched, routine.values[0]);
-    /* A lost device or a lack of memory does not prove wrong parameters. */
+    /* These errors do not prove that the parameters are wrong. */
     if (status == TANDEM_DEVICE_LOST || status == TANDEM_OUT_OF_MEMORY)
         return;
     pthread_mutex_lock(&mutex);

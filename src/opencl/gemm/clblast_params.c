@@ -184,8 +184,8 @@ bool clblast_params_valid(enum clblast_kernel_id id,
 
 /* ---- text ---- */
 
-/* Parses one parameter, such as "NAME=1", and the spaces after it. Returns the
- * index of the parameter, or kernel->count if the text is malformed. */
+/* Parses one parameter, such as "NAME=1", and skips spaces after it. Returns
+ * the index of the parameter, or kernel->count if the text is malformed. */
 static uint32_t param_parse(const struct clblast_kernel *kernel,
                             const char **text, uint32_t *out_value)
 {
@@ -243,7 +243,7 @@ void clblast_params_format(enum clblast_kernel_id id,
 /* ---- CLBlast's table ---- */
 
 /* In the first call of the process, CLBlast fills its table of tuned parameters
- * without a lock, so two threads would free each other's table. Therefore one
+ * without a lock. Two first calls at once would free each other's table, so one
  * thread makes the first call, which needs no kernel. */
 void clblast_init_once(cl_command_queue *queue)
 {

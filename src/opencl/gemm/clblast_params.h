@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tunable parameters of the f32 kernels that CLBlast's GEMM runs, their allowed
- * values (those of CLBlast's tuners), and the conditions that the values must
- * meet together. The second Xgemm kernel (GEMMK 1) is not listed, because it
- * needs square tiles for strided batches. A process has only one table of the
- * parameters that CLBlast uses. Any thread may call these functions. */
+/* Tunable parameters of the f32 kernels that CLBlast's GEMM runs, with their
+ * allowed values and the conditions for combinations of values. CLBlast's
+ * tuners allow the same values. The second Xgemm kernel (GEMMK 1) is not
+ * listed, because it needs square tiles for strided batches. CLBlast has one
+ * table of current parameters per process. Any thread may call these
+ * functions. */
 #ifndef TANDEM_OPENCL_GEMM_CLBLAST_PARAMS_H
 #define TANDEM_OPENCL_GEMM_CLBLAST_PARAMS_H
 
@@ -42,7 +43,7 @@ struct clblast_params {
 
 struct clblast_param {
     const char *name;
-    /* Number of allowed values. 0 allows values[0] to values[1]. */
+    /* Number of allowed values. 0 means from values[0] to values[1]. */
     uint32_t count;
     uint32_t values[CLBLAST_MAX_PARAM_VALUES];
 };
@@ -64,7 +65,7 @@ extern const struct clblast_kernel clblast_kernels[CLBLAST_KERNEL_COUNT];
 bool clblast_params_valid(enum clblast_kernel_id id,
                           const struct clblast_params *set,
                           const struct tandem_device_info *device);
-/* Parses a text such as "NAME=1 OTHER=2", with each parameter exactly once. */
+/* Parses a text such as "NAME=1 OTHER=2" that names each parameter once. */
 bool clblast_params_parse(enum clblast_kernel_id id, const char *text,
                           struct clblast_params *out);
 void clblast_params_format(enum clblast_kernel_id id,

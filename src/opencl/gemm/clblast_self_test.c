@@ -126,7 +126,7 @@ static enum tandem_status check_compare(const struct check *check)
     return TANDEM_OK;
 }
 
-/* Tests one GEMM. No tile size divides its m, n and k. */
+/* Tests one GEMM. Its m, n and k are not multiples of any tile size. */
 static enum tandem_status check_one(struct tandem_device *device, bool batched,
                                     size_t side)
 {

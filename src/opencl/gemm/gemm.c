@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Implements the plugin's GEMM functions. The plugin's own kernels include the
- * epilogue; after CLBlast, a separate epilogue kernel runs. */
+ * epilogue. After a GEMM of CLBlast, a separate kernel runs the epilogue. */
 #include "opencl/gemm/gemm.h"
 
 #include "common/argument_check.h"
@@ -13,8 +13,8 @@
 #include "opencl/queue/hazard_tracking.h"
 #include "opencl/queue/kernel_launch.h"
 
-/* The way in which a GEMM is computed. If `clblast` is set, CLBlast runs first.
- * The kernels of `plan` run after it. */
+/* Describes how a GEMM is computed. If `clblast` is set, CLBlast runs first.
+ * The kernels of `plan` run after CLBlast, or alone. */
 struct gemm_dispatch {
     bool clblast;
     bool uses_selected_kernel; /* the plan runs selection.kernel */
@@ -86,8 +86,8 @@ static bool disable_failed(struct tandem_device *device,
     return true;
 }
 
-/* Selects the kernels and calls `function` for each variant that the GEMM
- * needs, until a call fails. */
+/* Selects the kernels and calls `function` for each kernel variant that the
+ * GEMM needs, until a call fails. */
 static enum tandem_status variants_visit(
     struct tandem_device *device, const struct tandem_gemm *gemm,
     struct gemm_dispatch *out_dispatch,
@@ -187,10 +187,10 @@ static struct pack_cache_entry *entry_pack(struct tandem_stream *stream,
     return entry;
 }
 
-/* Returns the cached copy of operand a or b of the GEMM, packed for the kernel
- * `kernel`. Returns NULL if the cache has no copy. The first call for an
- * operand only records it. The second call packs it on `stream`. The caller
- * releases the entry with pack_cache_release(). */
+/* Returns the cached copy of operand `id` of the GEMM, packed for `kernel`, or
+ * NULL if the cache has no copy. The first call for an operand only records
+ * that the operand is used. The second call packs the operand on `stream`. The
+ * caller releases the entry with pack_cache_release(). */
 static struct pack_cache_entry *acquire_or_pack(struct tandem_stream *stream,
                                                 const struct tandem_gemm *gemm,
                                                 enum gemm_kernel_id kernel,
@@ -217,8 +217,8 @@ static struct pack_cache_entry *acquire_or_pack(struct tandem_stream *stream,
     return pack_cache_insert(buffer, entry, &stream->status);
 }
 
-/* Acquires packed copies of the operands from the pack cache, and plans with
- * these copies. out_entries[i] is NULL if operand i has no copy. */
+/* Acquires packed copies of the operands from the pack cache, and makes a plan
+ * that uses them. out_entries[i] is NULL if operand i has no copy. */
 static void use_pack_cache(struct tandem_stream *stream,
                            const struct tandem_gemm *gemm,
                            struct gemm_dispatch *dispatch,
@@ -279,9 +279,9 @@ static enum tandem_status dispatch_prepare(struct tandem_stream *stream,
     return status;
 }
 
-/* Enqueues the plan. If there is no memory for its temporary buffer, enqueues
- * instead a kernel that needs no such buffer. In deterministic mode, returns
- * the error, because that kernel adds in a different order. */
+/* Enqueues the plan. If there is no memory for the plan's temporary buffer,
+ * enqueues a kernel that needs no such buffer. That kernel adds in a different
+ * order, so the error is returned instead in deterministic mode. */
 static enum tandem_status plan_launch(struct tandem_stream *stream,
                                       const struct tandem_gemm *gemm,
                                       struct launch_plan *plan)

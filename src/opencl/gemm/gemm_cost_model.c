@@ -36,9 +36,9 @@ static const struct gemm_kernel_cost default_costs[GEMM_KERNEL_COUNT] = {
     [GEMM_WGMMA_16BIT_128X64] = {6000, 3.4, 3.4},
     [GEMV_1_MN_MAJOR] = {3000, 0.065, 0.121},
 };
-/* Cost step_ns of the kernel GEMV_1 with an MN-major matrix, relative to a
- * K-major matrix. The costs of the other GEMV kernels do not depend on the
- * layout until they are calibrated. */
+/* Ratio of GEMV_1's step_ns for an MN-major matrix to that for a K-major
+ * matrix. The built-in costs of the other GEMV kernels do not depend on the
+ * layout. */
 #define GEMV_1_MN_MAJOR_FACTOR (0.145 / 0.127)
 #define DEFAULT_MN_MAJOR_PENALTY 0.02
 #define DEFAULT_LAUNCH_NS 3000
@@ -158,9 +158,9 @@ bool gemm_cost_model_parse(struct gemm_cost_model *model, const char *key,
     return true;
 }
 
-/* Interpolates with a weighted mean of the logarithms of the measured rates. A
- * weight is the inverse fourth power of the distance between the measured sizes
- * and those of the GEMM, so that a measured size gets its own rate. */
+/* Interpolates the logarithms of the measured rates. A measurement's weight is
+ * the inverse fourth power of the distance between its sizes and those of the
+ * GEMM. A GEMM with measured sizes therefore gets the measured rate. */
 double gemm_cost_model_clblast_ns(const struct gemm_cost_model *model,
                                   const struct tandem_gemm *gemm)
 {

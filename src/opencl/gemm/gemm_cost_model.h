@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Predicted costs of GEMM on a device: built-in values, or tuning results with
- * these keys after "gemm.":
+ * Predicted costs of GEMM on a device. The costs are built-in values until
+ * tuning results with these keys (after the prefix "gemm.") replace them:
  *
  *   kernel.KERNEL           start_ns latency_ns step_ns (struct
  *                           gemm_kernel_cost); for GEMV, latency_ns and step_ns
@@ -12,20 +12,20 @@
  *   mn_major_penalty        relative extra time for each MN-major operand
  *   clblast_times           measured CLBlast GEMMs: "m n k batch ns; ..."
  *
- * Pure, thread-safe functions.
+ * All functions are thread-safe and have no state.
  */
 #ifndef TANDEM_OPENCL_GEMM_GEMM_COST_MODEL_H
 #define TANDEM_OPENCL_GEMM_GEMM_COST_MODEL_H
 
 #include "opencl/plan/gemm_plan.h"
 
-/* Cost of a kernel. If every compute unit has g work-groups, a launch takes
- * start_ns + k * max(latency_ns, g * step_ns). */
+/* Cost of a kernel. A launch with g work-groups per compute unit that each sum
+ * k products per element takes start_ns + k * max(latency_ns, g * step_ns). */
 struct gemm_kernel_cost {
     double start_ns, latency_ns, step_ns;
 };
 
-/* A measured time of a CLBlast GEMM per unit of work m * n * k * batch. */
+/* A measured time of a CLBlast GEMM, divided by its work m * n * k * batch. */
 struct clblast_time {
     float log2_size[4], log2_ns_per_work;
 };
@@ -36,7 +36,7 @@ struct gemm_cost_model {
     struct gemm_kernel_cost kernels[GEMM_KERNEL_COUNT];
     struct gemm_kernel_cost kernels_mn_major[GEMM_KERNEL_COUNT]; /* GEMV only */
     uint32_t calibrated; /* bit i is set if kernel i has tuning results */
-    uint32_t calibrated_mn_major; /* kernels with results in kernels_mn_major */
+    uint32_t calibrated_mn_major; /* same for kernels_mn_major */
     double launch_ns;
     double bytes_per_ns;
     /* Relative extra time of a 3xTF32 GEMM for each MN-major operand. */
@@ -50,8 +50,8 @@ struct gemm_cost_model {
 void gemm_cost_model_init(struct gemm_cost_model *model);
 /* Parses and stores the tuning result of a cost. `key` lacks the prefix
  * "gemm.". Returns false and changes nothing if the value is malformed or out
- * of range. Ignores unknown keys, which a later version may have written, and
- * returns true. */
+ * of range. An unknown key can come from a later version. It is ignored, and
+ * the result is true. */
 bool gemm_cost_model_parse(struct gemm_cost_model *model, const char *key,
                            const char *value);
 /* Predicts the time of CLBlast by interpolation between the measured GEMM
@@ -62,10 +62,11 @@ double gemm_cost_model_clblast_ns(const struct gemm_cost_model *model,
 /* The predicted time of a kernel that cannot be used. */
 #define UNUSABLE_NS 1e30
 
-/* Finds the fastest split-K of a kernel that supports `gemm` and returns the
- * predicted time, or UNUSABLE_NS (split_k_choice.c).  Tries to split k for all
- * tiles of the result, for the tiles left after full waves of work-groups, and
- * for the tiles left after all compute units got the same number of tiles. */
+/* Finds the split-K with which `kernel` computes `gemm` fastest, and returns
+ * the predicted time (split_k_choice.c). Returns UNUSABLE_NS if the kernel
+ * cannot be used. The kernel must support `gemm`. Three sets of tiles are tried
+ * for split-K: all tiles, the tiles of the last incomplete wave of work-groups,
+ * and the tiles left after all compute units got the same number of tiles. */
 double split_k_choose(const struct gemm_cost_model *model,
                       uint32_t compute_units, const struct tandem_gemm *gemm,
                       enum gemm_kernel_id kernel, struct split_k *out);

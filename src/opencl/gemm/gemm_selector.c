@@ -16,7 +16,7 @@
  * is smaller. */
 #define MIN_SPLIT_FORMAT_K 256
 
-/* Largest number of rows and columns of a result for which CLBlast is faster
+/* If a result has at most this number of rows and of columns, CLBlast is faster
  * than the plugin's kernels on PoCL. */
 #define TINY_SIDE 16
 
@@ -77,7 +77,7 @@ static uint64_t disabled_for(struct gemm_selector *selector,
 
 /* ---- forced selection ---- */
 
-/* Parses SPLITS or SPLITS:TILES. TILES is the number of split tiles. */
+/* Parses SPLITS or SPLITS:TILES. TILES is the number of tiles to split. */
 static bool split_parse(const char *text, struct split_k *out)
 {
     char splits[16];
@@ -147,8 +147,8 @@ bool gemm_has_epilogue(const struct tandem_gemm *gemm)
 }
 
 /* Returns a bit set of the kernels whose predicted times can be compared. These
- * are the calibrated kernels and, because a quick calibration skips some MMA
- * formats, the kernels of formats without any calibrated kernel. */
+ * are the calibrated kernels. A quick calibration skips some MMA formats, so
+ * the kernels of a format without any calibrated kernel are included, too. */
 static uint64_t comparable_kernels(const struct gemm_cost_model *model)
 {
     uint64_t known = model->calibrated;
@@ -194,7 +194,7 @@ static double best_kernel_ns(const struct gemm_selector *selector,
     return best_ns;
 }
 
-/* Returns the time of CLBlast's GEMM plus the epilogue kernel after it. */
+/* Returns the predicted time of CLBlast and the epilogue kernel after it. */
 static double clblast_ns(const struct gemm_selector *selector,
                          const struct tandem_gemm *gemm)
 {
@@ -223,9 +223,10 @@ void gemm_selector_compute(struct gemm_selector *selector,
         forced_select(selector, gemm, disabled, out);
         return;
     }
-    /* The built-in kernel costs are wrong for uncalibrated devices other than
-     * NVIDIA's, so these use CLBlast. An exception is a large k, for which
-     * CLBlast needs several calls, unless the result is tiny. */
+    /* The built-in kernel costs only fit NVIDIA's devices. Other devices use
+     * CLBlast until they are calibrated. If k is so large that CLBlast needs
+     * several calls, the plugin's kernels are used, unless the result is
+     * tiny. */
     if (clblast && !calibrated && selector->prefer_clblast) {
         bool tiny = gemm->m <= TINY_SIDE && gemm->n <= TINY_SIDE &&
                     gemm->m > 1 && gemm->n > 1;
@@ -252,7 +253,7 @@ void gemm_selector_choose_without_clblast(struct gemm_selector *selector,
 
 /* ---- selection cache ---- */
 
-/* Returns the properties of a GEMM, except sizes, that affect the selection. */
+/* Returns the properties of a GEMM that affect the selection, except sizes. */
 static uint32_t selection_traits(const struct tandem_gemm *gemm)
 {
     return (gemm->flags & (TANDEM_GEMM_TRANSPOSE_A | TANDEM_GEMM_TRANSPOSE_B)) |

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Selects how a GEMM is computed, by predicted time: with CLBlast, or with one
- * of the plugin's own kernels and a certain split-K. Any thread may call these
- * functions. */
+/* Selects CLBlast, or one of the plugin's own kernels with a certain split-K,
+ * for a GEMM. The selection is the one with the smallest predicted time. Any
+ * thread may call these functions. */
 #ifndef TANDEM_OPENCL_GEMM_GEMM_SELECTOR_H
 #define TANDEM_OPENCL_GEMM_GEMM_SELECTOR_H
 
@@ -50,20 +50,20 @@ struct gemm_selector {
 
 void gemm_selector_init(struct gemm_selector *selector,
                         const struct platform_device *hardware);
-/* Enables the kernels of sm_90a programs, which are disabled at first. Call it
- * if the self-test of these programs has passed with this driver. */
+/* Enables the kernels of sm_90a programs, which are disabled at first. The
+ * self-test of these programs must have passed with this driver. */
 void gemm_selector_enable_sm90a(struct gemm_selector *selector);
-/* Forces the selection that test.gemm_kernel, an option passed to open,
- * requests: clblast, or KERNEL[:SPLITS[:TILES]], which splits TILES tiles.
- * Returns false for any other value. */
+/* Forces the selection that `value` of the option test.gemm_kernel requests:
+ * clblast, or KERNEL[:SPLITS[:TILES]], where TILES is the number of tiles to
+ * split. Returns false for any other value. */
 bool gemm_selector_force(struct gemm_selector *selector, const char *value);
 /* Selects a kernel or CLBlast for `gemm`, which must be valid and not empty. If
  * no kernel supports `gemm`, the result is CLBlast. */
 void gemm_selector_compute(struct gemm_selector *selector,
                            const struct tandem_gemm *gemm,
                            struct gemm_selection *out);
-/* Does the same as gemm_selector_compute(), but looks in a cache first, because
- * that function takes microseconds. */
+/* Returns the selection of gemm_selector_compute(), but looks in a cache first,
+ * because gemm_selector_compute() takes microseconds. */
 void gemm_selector_choose(struct gemm_selector *selector,
                           const struct tandem_gemm *gemm,
                           struct gemm_selection *out);
@@ -72,7 +72,8 @@ void gemm_selector_choose(struct gemm_selector *selector,
 void gemm_selector_choose_without_clblast(struct gemm_selector *selector,
                                           const struct tandem_gemm *gemm,
                                           struct gemm_selection *out);
-/* Disables a kernel that failed, for all GEMMs with the dtypes of `gemm`. */
+/* Disables a kernel that failed. If `gemm` has 16-bit matrices, disables it
+ * only for GEMMs with 16-bit matrices, otherwise for all GEMMs. */
 void gemm_selector_disable(struct gemm_selector *selector,
                            const struct tandem_gemm *gemm,
                            enum gemm_kernel_id kernel);

@@ -7,13 +7,13 @@
 #include "opencl/plan/gemm_params.h"
 #include "opencl/plan/operand_packing.h"
 
-/* Maximum k that one work-group of a 3xTF32 kernel sums. With k = 262144, a =
- * 0.7 and b = 1, the error would be 1.32 times the bound in backend.h. */
+/* Maximum k over which a 3xTF32 work-group sums. With k = 262144, a = 0.7 and b
+ * = 1, the error would be 1.32 times the bound in backend.h. */
 #define MAX_3XTF32_K 65536
-/* Slowdown of SIMT kernels without vector loads. An H200 has 1.2 to 1.4. */
+/* Slowdown of SIMT kernels without vector loads: 1.2 to 1.4 on an H200. */
 #define SCALAR_ACCESS_FACTOR 1.35
-/* Time of a GEMV with a 16-bit matrix, relative to an f32 matrix. Measurements
- * on an H200 are 0.3 to 0.55. */
+/* Time of a GEMV with a 16-bit matrix, relative to a GEMV with an f32 matrix.
+ * It is 0.3 to 0.55 on an H200. */
 #define GEMV_16BIT_FACTOR 0.55
 /* Maximum memory in bytes for the partial sums of split-K. */
 #define MAX_SPLIT_K_BYTES ((double)(256u << 20))
@@ -50,7 +50,7 @@ static double operands_ns(const struct gemm_candidate *c, double ns)
     return sum;
 }
 
-/* Returns the time of a compute unit for `count` work-groups, of which
+/* Returns the time that a compute unit takes for `count` work-groups, of which
  * groups_per_compute_unit run at a time. Each work-group sums `depth` products
  * per element of its tile. */
 static double waves_ns(const struct gemm_candidate *c, double count,
@@ -65,8 +65,8 @@ static double waves_ns(const struct gemm_candidate *c, double count,
     return (waves * wave_ns + rest_ns) * depth;
 }
 
-/* Returns the time of the unsplit and the split tiles of a GEMM. Split tiles
- * run together with the last, incomplete wave of unsplit tiles. */
+/* Returns the time to compute all tiles of a GEMM. The split tiles run together
+ * with the last, incomplete wave of unsplit tiles. */
 static double tiles_ns(const struct gemm_candidate *c,
                        const struct split_k *split)
 {
@@ -99,12 +99,12 @@ static double gemv_ns(const struct gemm_candidate *c,
            ceil(c->k_tiles / split->splits);
 }
 
-/* Returns the time to write the partial sums of split-K and to add them. */
+/* Returns the time to write the partial sums of split-K and to add them up. */
 static double fixup_ns(const struct gemm_candidate *c,
                        const struct split_k *split)
 {
     double split_tiles = split->split_tiles, splits = split->splits;
-    /* 3xTF32 tiles may be computed twice, so the fixup kernel adds beta * c. */
+    /* 3xTF32 tiles can be computed twice, so the fixup kernel adds beta * c. */
     bool adds_c = c->config->is_3xtf32 && c->gemm->beta != 0;
     double sums =
         (double)c->gemm->m * (double)c->gemm->n * (double)c->gemm->batch;
@@ -153,7 +153,7 @@ static double choose(const struct gemm_candidate *c, struct split_k *out)
     *out = NO_SPLIT;
     double best_ns = predict_ns(c, out);
     for (uint32_t i = 0; i < sizeof(splits) / sizeof(splits[0]); i++) {
-        /* Each split must sum over at least two tiles of k. */
+        /* Each split must sum over at least two k_tiles. */
         if ((double)c->gemm->k < 2 * c->k_tile * splits[i])
             break;
         for (uint32_t j = 0; j < choices; j++) {
