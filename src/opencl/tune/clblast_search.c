@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Searches for fast CLBlast parameters. Starts with CLBlast's own parameters
- * and with values that are good on GPUs. Each further candidate changes one to
- * three values of the best set at random, or sometimes all values. Candidates
- * are compared by the time of a whole call, which includes packing by CLBlast.
+ * Searches for fast CLBlast parameters. The first candidates are CLBlast's own
+ * parameters and values that are good on GPUs. For each further candidate, one
+ * to three values of the best set are changed at random, or sometimes all. The
+ * time of a candidate is that of a whole CLBlast call, including packing.
  */
 #include <stdio.h>
 #include <string.h>
@@ -24,12 +24,13 @@
 #define MAX_DRAWS 50000u
 /* If this many draws find no new candidate, later draws change all values. */
 #define MAX_NEAR_DRAWS 2000u
-/* Value of the CLBlast parameter GemmRoutine with which CLBlast always uses its
+/* Values of CLBlast's parameter GemmRoutine, the matrix size from which on
+ * CLBlast uses its indirect kernel: a value with which CLBlast always uses its
  * direct kernel, and the largest value that the search reports. */
 #define ALWAYS_DIRECT 65536u
 #define MAX_INDIRECT_SIZE 2048u
 
-/* CLBlast kernels in search order. `share` is the relative search time. */
+/* CLBlast kernels in search order. `share` is a kernel's part of the time. */
 static const struct {
     enum clblast_kernel_id id;
     uint32_t share;
@@ -71,7 +72,7 @@ struct search {
     struct clblast_params best;
     double best_ns;
     uint64_t random_state;
-    uint64_t tried[TRIED_SLOTS]; /* hash set of tried parameter sets */
+    uint64_t tried[TRIED_SLOTS]; /* hashes of the tried parameter sets */
     uint32_t tried_count;
 };
 
@@ -83,8 +84,8 @@ static uint32_t random_below(struct search *search, uint32_t limit)
 
 /* ---- candidates ---- */
 
-/* Adds a parameter set to the hash set of tried sets. Returns false if the set
- * is invalid or was tried already, or if the hash set is full. */
+/* Records that a parameter set is tried. Returns false if the set is invalid or
+ * was tried already, or if the hash set of tried sets is full. */
 static bool tried_add(struct search *search, const struct clblast_params *set)
 {
     enum clblast_kernel_id id = search->candidate.kernel;
@@ -105,7 +106,7 @@ static bool tried_add(struct search *search, const struct clblast_params *set)
     return true;
 }
 
-/* Draws a random, valid, untried candidate. Returns false after MAX_DRAWS. */
+/* Draws a valid, untried candidate. Returns false if MAX_DRAWS draws fail. */
 static bool candidate_next(struct search *search, struct clblast_params *out)
 {
     const struct clblast_kernel *kernel =
@@ -137,7 +138,7 @@ static void best_report(struct search *search)
     search->sink->callback(search->sink->user, key, text);
 }
 
-/* Checks and times a candidate. Stores the fastest one in search->best. */
+/* Checks and times a candidate. If it is the fastest, stores it as the best. */
 static enum tandem_status candidate_try(struct search *search,
                                         const struct clblast_params *set)
 {
@@ -163,8 +164,8 @@ static enum tandem_status candidate_try(struct search *search,
 
 /* ---- one kernel ---- */
 
-/* Searches the parameters of one CLBlast kernel. Reports parameters only if
- * they are faster than CLBlast's own. */
+/* Searches for fast parameters of one CLBlast kernel. Reports parameters only
+ * if they are faster than CLBlast's own. */
 static enum tandem_status params_search(struct search *search)
 {
     struct clblast_params set;

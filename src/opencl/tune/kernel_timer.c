@@ -22,15 +22,15 @@
 #define SAMPLES 7u
 /* Maximum number of batches that a measurement discards as too short. */
 #define MAX_SHORT_BATCHES 8u
-/* Minimum target time of a batch. A preempted sample halves the target time,
- * because shorter batches are preempted less often. */
+/* Minimum target time of a batch. The target time is halved after each
+ * preempted sample, because shorter batches are preempted less often. */
 #define MIN_BATCH_NS UINT64_C(60000)
 #define MAX_PREEMPTED_SAMPLES 24u
-/* Work whose launch takes at least this long gets only LONG_SAMPLES samples. */
+/* If a launch takes at least LONG_NS, only LONG_SAMPLES samples are taken. */
 #define LONG_NS UINT64_C(20000000)
 #define LONG_SAMPLES 3u
 
-/* Highest exponent bit of an f16. Without it, an f16 is finite and below 2. */
+/* Highest exponent bit of an f16. If it is 0, the f16 is finite and below 2. */
 #define F16_TOP_EXPONENT_BIT 0x4000u
 
 /* Fills `out` with random f32 numbers in [-1, 1). Both 16-bit halves of each
@@ -138,15 +138,15 @@ static int compare_doubles(const void *x, const void *y)
     return (a > b) - (a < b);
 }
 
-/* Returns how many launches of `ns` nanoseconds each take about batch_ns. */
+/* Returns how many launches that take `ns` each fill a batch of batch_ns. */
 static uint32_t launches_per_batch(uint64_t batch_ns, uint64_t ns)
 {
     uint64_t count = batch_ns / (ns + 1) + 1;
     return count < MAX_LAUNCHES ? (uint32_t)count : MAX_LAUNCHES;
 }
 
-/* Returns how often this thread was preempted, which can cost 4 ms each time.
- * Returns 0 for a CPU device, whose own threads may preempt this thread. */
+/* Returns how often this thread was preempted. Each time can cost 4 ms. Returns
+ * 0 for a CPU device, because the device's threads may preempt this thread. */
 static long preemptions(const struct kernel_timer *timer)
 {
     struct rusage usage;
@@ -180,7 +180,7 @@ static enum tandem_status samples_take(struct kernel_timer *timer,
             count = (count + 1) / 2;
         } else if (ns < batch_ns / 2 && count < MAX_LAUNCHES &&
                    short_batches < MAX_SHORT_BATCHES) {
-            /* `ns` was too long, because waiting had added time. */
+            /* The estimated launch time was too long: it included waiting. */
             short_batches++;
             count = launches_per_batch(batch_ns, ns / count);
         } else {

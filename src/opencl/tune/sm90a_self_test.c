@@ -13,7 +13,8 @@
 
 /* Minimum number of result tiles that each work-group computes. */
 #define ROUNDS 2u
-/* Value of k. Multiples of 8 need no packing. The last k_tile is partial. */
+/* Value of k. It is a multiple of 8, so that operands need no packing. It is
+ * not a multiple of a k_tile's depth, so that the last k_tile is incomplete. */
 #define DEPTH 520
 /* Number of rows, and of columns, that are compared per result tile. */
 #define SAMPLES 8u
@@ -31,7 +32,7 @@ static void result_report(const struct tuning_results_sink *sink,
 
 /* ---- the GEMM ---- */
 
-/* Returns the number of result tiles along m, which is also that along n. */
+/* Returns the number of result tiles along m. There are as many along n. */
 static uint32_t tiles_per_side(const struct tandem_device *device)
 {
     uint32_t side = 1;
@@ -126,7 +127,7 @@ static void samples_fill(struct samples *samples)
 {
     const struct tandem_gemm *gemm = samples->gemm;
     const struct gemm_kernel_config *config = &gemm_configs[samples->kernel];
-    /* Use a new seed: the memory still holds the results of the last kernel. */
+    /* Use a new seed, as memory still holds the previous kernel's results. */
     random_fill(gemm->dtype, samples->memory, (gemm->m + gemm->n) * DEPTH,
                 samples->kernel);
     const char *b = (const char *)samples->memory + gemm->b.byte_offset;

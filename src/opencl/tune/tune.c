@@ -14,21 +14,21 @@
  * operands. On a CPU, the matrices are 1024 x 1024. */
 #define SCRATCH_BYTES (UINT64_C(192) << 20)
 #define CPU_SCRATCH_BYTES (UINT64_C(32) << 20)
-/* Time in which the cost model is measured. CLBlast parameters are searched
- * only if the time budget is longer. */
+/* Time that the search for CLBlast parameters leaves for the measurements after
+ * it. The search runs only if more than twice this time is left. */
 #define COST_MODEL_NS UINT64_C(2500000000)
-/* With a smaller time budget, kernels that only 16-bit and reduced-accuracy
- * GEMMs use are not measured. */
+/* Minimum time budget for measuring the kernels that only 16-bit and
+ * reduced-accuracy GEMMs use. */
 #define ALL_KERNELS_NS UINT64_C(4000000000)
 
 /* ---- the selected kernels ---- */
 
 #define PREFIX "gemm."
 
-/* Passes tuning results on, and then reports which kernel they select for some
- * square matrices.  The report (gemm.selected.DTYPE) is only informative. */
+/* Passes tuning results on to `output`, then reports which kernels they select
+ * for some square matrices (gemm.selected.DTYPE, only for information). */
 struct selection_report {
-    struct tuning_results_sink input; /* sink for the measurements' results */
+    struct tuning_results_sink input; /* receives the tuning results */
     struct tuning_results_sink output;
     struct gemm_selector selector; /* selects kernels by the measured costs */
 };
@@ -42,8 +42,8 @@ static const struct {
              {"tf32", TANDEM_F32, TANDEM_GEMM_ALLOW_TF32},
              {"f16", TANDEM_F16, 0}};
 
-/* Receives a tuning result. `user` is a struct selection_report. Updates its
- * cost model and passes the result on to its output. */
+/* Receives a tuning result. `user` is a struct selection_report. Updates the
+ * report's cost model and passes the result on to the report's output. */
 static void result_receive(void *user, const char *key, const char *value)
 {
     struct selection_report *report = user;
@@ -118,8 +118,8 @@ static uint64_t scratch_bytes(const struct tandem_device *device)
                : bytes;
 }
 
-/* Searches CLBlast parameters and times CLBlast with the best ones. Afterwards
- * restores the parameters that CLBlast had before. */
+/* Searches for fast CLBlast parameters and times CLBlast with the best ones.
+ * Afterwards restores the parameters that CLBlast had before the search. */
 static enum tandem_status tune_clblast(struct kernel_timer *timer,
                                        const struct tuning_results_sink *sink,
                                        uint32_t *time_count)

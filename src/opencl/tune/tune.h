@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Declares the measurements of a device. tune_device, which is the entry `tune`
- * of the backend table, runs the measurements. */
+/* Declares the measurements of a device. tune_device runs all of them. It is
+ * the entry `tune` of the backend's table of functions. */
 #ifndef TANDEM_OPENCL_TUNE_TUNE_H
 #define TANDEM_OPENCL_TUNE_TUNE_H
 
@@ -38,15 +38,15 @@ void timed_gemm_init(struct timed_gemm *out, const struct kernel_timer *timer,
 enum tandem_status gemm_kernel_launch(struct kernel_timer *timer,
                                       const struct tandem_gemm *gemm,
                                       enum gemm_kernel_id kernel);
-/* Measures the cost model of Tandem's GEMM kernels (gemm_cost_model.h). If
+/* Measures the costs of Tandem's GEMM kernels (gemm_cost_model.h). If
  * `all_kernels` is false, skips kernels that only 16-bit and reduced-accuracy
  * GEMMs use. Returns an error only if the device no longer works. */
 enum tandem_status tune_gemm_costs(struct kernel_timer *timer,
                                    const struct tuning_results_sink *sink,
                                    bool all_kernels);
 
-/* Times CLBlast for several GEMM shapes. Reports the times only if at least
- * *count shapes were timed, and then sets *count to the number of shapes. */
+/* Times CLBlast for several GEMM shapes. If at least *count shapes were timed,
+ * reports the times and sets *count to the number of these shapes. */
 enum tandem_status tune_clblast_times(struct kernel_timer *timer,
                                       const struct tuning_results_sink *sink,
                                       uint32_t *count);
@@ -54,7 +54,7 @@ enum tandem_status tune_clblast_times(struct kernel_timer *timer,
  * CLBlast. */
 enum tandem_status clblast_search_run(struct kernel_timer *timer,
                                       const struct tuning_results_sink *sink);
-/* Runs the self-test of the sm_90a programs if the device may use them. First
+/* Runs the self-test of the sm_90a programs if the device supports them. First
  * reports "started", which remains the result if the driver crashes. */
 enum tandem_status sm90a_self_test_run(struct tandem_device *device,
                                        uint64_t budget_ns,

@@ -10,7 +10,7 @@ struct shape {
     int64_t m, n, k, batch;
 };
 
-/* Square GEMMs, other GEMMs and batches. Each group is sorted by cost. */
+/* Square, other and batched GEMMs. Each of these groups is sorted by cost. */
 static const struct shape shapes[] = {
     {64, 64, 64, 1},       {128, 128, 128, 1},    {256, 256, 256, 1},
     {512, 512, 512, 1},    {1024, 1024, 1024, 1}, {2048, 2048, 2048, 1},
@@ -60,7 +60,7 @@ enum tandem_status tune_clblast_times(struct kernel_timer *timer,
 {
     char text[2048] = "";
     uint32_t timed_count = 0;
-    /* Nanoseconds per multiply-add of the last shape, which predict the time of
+    /* Nanoseconds per multiply-add of the last shape. They predict the time of
      * the next shape. Each shape is launched at least five times, so a shape is
      * skipped if one launch would take an eighth of the remaining time. */
     double ns_per_work = 0;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Measures the cost model of Tandem's GEMM kernels; see tune.h. Each kernel is
- * timed with few and with many work-groups, each at two depths (lengths of k).
- * The time difference gives the cost per unit of k. The rest is start time.
+ * Measures the costs of Tandem's GEMM kernels; see tune.h. Each kernel is timed
+ * with few and with many work-groups, and each time at two depths (lengths of
+ * k). The difference between the times at both depths gives the cost per unit
+ * of k. The part of the time that does not depend on k is the start time.
  */
 #include <math.h>
 #include <stdio.h>
@@ -19,14 +20,15 @@
 #define DEEP 1024
 #define CPU_SHALLOW 64
 #define CPU_DEEP 256
-/* With many work-groups, every compute unit is filled this many times. */
+/* Number of waves of work-groups in a measurement with many work-groups. */
 #define FULL_ROUNDS 2u
-/* A GEMM must take this many times longer than the host needs to enqueue it.
- * Otherwise the host's time would be measured. */
+/* A GEMM must take at least this many times as long as the host needs to
+ * enqueue it. Otherwise the host's time would be measured. */
 #define MIN_HOST_FACTOR 1.5
-/* GEMV is limited by memory bandwidth and needs larger matrices. Many
- * work-groups are measured with two row lengths and GEMV_ROWS rows per compute
- * unit. Few work-groups are measured with two numbers of elements each. */
+/* GEMV is limited by memory bandwidth and needs larger matrices. With many
+ * work-groups, there are GEMV_ROWS rows of GEMV_SHALLOW or GEMV_DEEP elements
+ * per compute unit. With few work-groups, each work-group has
+ * GEMV_GROUP_SHALLOW or GEMV_GROUP_DEEP elements of the matrix. */
 #define GEMV_ROWS 192u
 #define GEMV_SHALLOW 512
 #define GEMV_DEEP 1536
@@ -123,8 +125,8 @@ struct tuner {
     const struct tuning_results_sink *sink;
     uint32_t units; /* compute units */
     bool cpu;
-    /* Costs measured before the GEMMs, whose times include launch_ns and
-     * packing. host_ns is the host's time to enqueue a kernel. */
+    /* Costs that are measured first, because the times of GEMMs include
+     * launch_ns and packing. host_ns is the host's time to enqueue a kernel. */
     double launch_ns, bytes_per_ns, host_ns;
 };
 
@@ -143,9 +145,9 @@ static void costs_report(const struct tuner *tuner, const char *prefix,
     tuner->sink->callback(tuner->sink->user, key, text);
 }
 
-/* Initializes a GEMM that SIMT or tensor-core kernel `id` computes with at most
- * `groups` work-groups, in a nearly square grid. Uses exactly `groups` if
- * neither side of the grid is then more than four times the other. */
+/* Initializes a GEMM for kernel `id`, which is not a GEMV kernel. The result is
+ * a nearly square grid of at most `groups` tiles, one per work-group. There are
+ * exactly `groups` tiles if the ratio of the sides can be less than four. */
 static void grid_gemm_init(struct timed_gemm *out,
                            const struct kernel_timer *timer,
                            enum gemm_kernel_id id, uint32_t groups,
@@ -172,8 +174,8 @@ static enum tandem_status pair_launch(struct kernel_timer *timer,
     return status == TANDEM_OK ? timed_gemm_launch(timer, &pair[1]) : status;
 }
 
-/* Measures launch_ns, the time that a small kernel adds after a longer one that
- * hides the host's work. Also measures host_ns, the time of the host's work. */
+/* Measures launch_ns, the time that a small kernel adds after a longer kernel,
+ * which hides the host's work. Also measures host_ns, the time of that work. */
 static enum tandem_status tune_launch(struct tuner *tuner)
 {
     struct timed_gemm pair[2];
@@ -243,7 +245,7 @@ static struct kernel_case kernel_case_make(enum gemm_kernel_id id,
                                     gemm_kernel_tiling(&gemm, id).cost_units};
 }
 
-/* Returns true if a second kernel recomputes tiles with non-finite results. */
+/* Returns true if a second launch recomputes tiles with non-finite results. */
 static bool has_recompute_launch(enum gemm_kernel_id id)
 {
     return gemm_configs[id].is_3xtf32 ||
@@ -315,7 +317,7 @@ static enum tandem_status depths_raise(const struct tuner *tuner,
         if (kernel_timer_remaining_ns(tuner->timer) == 0)
             return last_error_set(TANDEM_FAILED,
                                   "tune: the time budget is used up");
-        /* Stop if the packing of a GEMM with twice the k lacks memory. */
+        /* Stop if memory is too small to pack a GEMM with twice the k. */
         case_gemm_init(&timed, tuner, kernel, groups, 2 * depths[1]);
         if (timed_gemm_measure(tuner->timer, &timed, &ns) != TANDEM_OK)
             return TANDEM_OK;
@@ -350,7 +352,7 @@ static enum tandem_status groups_measure(const struct tuner *tuner,
     return TANDEM_OK;
 }
 
-/* Chooses the two depths of k, which differ for few and many work-groups. */
+/* Chooses the two depths. Those of GEMV differ for few and many work-groups. */
 static void depths_init(const struct tuner *tuner,
                         const struct kernel_case *kernel, bool many,
                         int64_t out[2])
@@ -378,7 +380,7 @@ static enum tandem_status tune_kernel(const struct tuner *tuner,
     uint32_t rounds = FULL_ROUNDS * gemm_configs[id].groups_per_compute_unit;
     if (kernel.gemv && !tuner->cpu) {
         rounds = GEMV_ROWS / rows;
-        /* Use half of the compute units, so that memory is not the limit. */
+        /* Use half of the compute units, so that bandwidth is not the limit. */
         few = (few + 1) / 2;
     }
     depths_init(tuner, &kernel, false, depths);

@@ -125,7 +125,7 @@ static int routine_call(const struct tuning_candidate *candidate)
                         queue, NULL);
 }
 
-/* Enqueues a call of the candidate `argument`. */
+/* Enqueues a CLBlast call. `argument` is the candidate. */
 static enum tandem_status candidate_launch(struct kernel_timer *timer,
                                            void *argument)
 {
@@ -146,8 +146,8 @@ static enum tandem_status candidate_launch(struct kernel_timer *timer,
 
 /* ---- check ---- */
 
-/* Returns the expected value of result element `i`, computed in double
- * precision. *out_scale receives the sum of the magnitudes of its terms. */
+/* Returns the expected value of result element `i` in double precision. Sets
+ * *out_scale to the sum of the magnitudes of the added terms. */
 static double expected(const struct tuning_candidate *candidate, int64_t i,
                        double *out_scale)
 {

@@ -21,13 +21,13 @@ struct tuning_candidate {
     int64_t m, n, k;
 };
 
-/* Allocates buffers for square matrices of size `side`, or of a smaller size if
- * memory is short. */
+/* Allocates buffers for square matrices of size `side`. If memory is short,
+ * allocates buffers for a smaller size. */
 enum tandem_status tuning_candidate_init(struct tuning_candidate *candidate,
                                          struct kernel_timer *timer,
                                          int64_t side);
 void tuning_candidate_finish(struct tuning_candidate *candidate);
-/* Runs a small call of candidate->kernel and compares its result with a
+/* Runs candidate->kernel on small matrices and compares the result with a
  * double-precision result. Returns TANDEM_FAILED if the result is wrong. */
 enum tandem_status tuning_candidate_check(struct tuning_candidate *candidate);
 /* Times candidate->kernel on square matrices of size `side`. If `side` is 0,
