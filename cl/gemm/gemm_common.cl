@@ -64,7 +64,7 @@ struct gemm_params {
 #define ONLY_NONFINITE_TILES 4u
 /* Flag: the sums of split tiles are stored as partial sums. */
 #define STORES_PARTIALS 8u
-/* Flag for gemv.cl: a product of w and a vector is a row of c, not a column. */
+/* Flag for gemv.cl: w times a vector yields a row of c instead of a column. */
 #define OPERANDS_SWAPPED 16u
 /* Flag: gemm_mma.cl and gemm_simt.cl add their sums to f32 sums at
  * promoted_offset in global memory. */

@@ -413,8 +413,8 @@ KERNEL void gemm_simt(__global C_T *c, __global float *partial,
     uint begin = tile.begin, end = tile.end;
 
     /* a and b point to the current k_tile. All reads are less than 2^31
-     * elements beyond these pointers. Results past the edge of c are not
-     * stored. */
+     * elements beyond these pointers, so 32-bit offsets are sufficient. Results
+     * past the edge of c are not stored. */
     VECTOR_T(A_VECTOR) a_next[A_READS];
     VECTOR_T(B_VECTOR) b_next[B_READS];
     uint last_m = ((p.m - 1) & ~(A_MN_MAJOR ? A_VECTOR - 1u : 0u)) - first_m;

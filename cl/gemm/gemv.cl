@@ -428,7 +428,7 @@ KERNEL void gemv(__global C_T *c, __global float *partial,
     uint lane = W_MN_MAJOR ? id / LANE_GROUPS : id % LANES;
     uint lane_group = W_MN_MAJOR ? id % LANE_GROUPS : id / LANES;
 
-    /* Reads past the last row load that row. Their results are not stored. All
+    /* Reads past the end load the last row. Their results are not stored. All
      * reads are less than 2^31 elements beyond the k_tile's start. */
     uint w_offset[W_OFFSETS];
     float4 w_values[K_UNROLL][ITEM_LOADS];

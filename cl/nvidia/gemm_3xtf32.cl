@@ -284,7 +284,7 @@ KERNEL void gemm_3xtf32(__global C_T *c, __global float *partial,
     b += (long)p.b_offset + (long)tile.batch * p.b_batch +
          OFFSET_AT(B_MN_MAJOR, p.b_ld, (long)first_n, (long)begin);
 
-    /* Reads past the last row load that row. Their results are not stored. */
+    /* Reads past the end load the last row. Their results are not stored. */
     DECLARE_SOURCES(a_source, A_READS);
     DECLARE_SOURCES(b_source, B_READS);
     uint a_target[A_READS], b_target[B_READS];

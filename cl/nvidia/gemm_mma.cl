@@ -177,8 +177,9 @@ static inline uint copy_16b_byte_count(uint layout, uint size, uint read,
 /* These functions return the offset in a stage from which a work-item loads its
  * part of the first block. A block begins at `row` and has 16 rows by 32 bytes
  * of k. It consists of four matrices. The first two matrices contain the first
- * half of k for x, and the first half of the rows for y. If elements are loaded
- * as words, two neighbours go to the two halves of x's rows. */
+ * half of k for x, and the first half of the rows for y. If elements of x are
+ * loaded as words, two neighbouring words go to the first and to the second
+ * half of the rows. */
 static inline uint x_load_address(uint layout, uint row, uint size)
 {
     uint lane = get_local_id(0) % 32;

@@ -138,7 +138,7 @@ static int compare_doubles(const void *x, const void *y)
     return (a > b) - (a < b);
 }
 
-/* Returns how many launches that take `ns` each fill a batch of batch_ns. */
+/* Returns the number of launches of `ns` each that fill a time of batch_ns. */
 static uint32_t launches_per_batch(uint64_t batch_ns, uint64_t ns)
 {
     uint64_t count = batch_ns / (ns + 1) + 1;
