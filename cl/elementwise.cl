@@ -5,10 +5,11 @@
  * elementwise_contiguous needs operands that are contiguous or have one
  * element. elementwise_strided supports any strides. elementwise_transposed is
  * for inputs that are contiguous along another axis than the output. It copies
- * these inputs through local memory in tiles to coalesce all accesses. In the
- * other kernels, a work-item computes a vector of four elements if all operands
- * are aligned to vectors. Otherwise, it computes four elements that are
- * GROUP_SIZE apart, and each work-group begins at a cache line of the output.
+ * these inputs through local memory in tiles to coalesce all accesses.
+ *
+ * In the first two kernels, a work-item computes a vector of four elements if
+ * all operands are aligned to vectors. If not, it computes four elements that
+ * are GROUP_SIZE apart, and each work-group begins at an output cache line.
  */
 #include "common/indexing.cl"
 #include "common/operators.cl"
@@ -34,15 +35,15 @@
 #ifndef TRANSPOSED_INPUTS
 #define TRANSPOSED_INPUTS 0
 #endif
-/* Side of a tile. With VECTOR, 64 is faster than 32 for one transposed
- * input. */
+/* Side of a tile, in elements. If VECTOR is 1 and one input is transposed, 64
+ * is faster than 32. */
 #if VECTOR && (TRANSPOSED_INPUTS & (TRANSPOSED_INPUTS - 1)) == 0
 #define TILE 64u
 #else
 #define TILE 32u
 #endif
 
-/* The operator of a copy. It returns its first operand, which has any type. */
+/* The operator of a copy. It returns its operand, which can have any type. */
 #define op_move(x, a, b) (x)
 
 /* Offsets in elements: s0 is for the output, s1 to s3 are for the inputs. */
@@ -105,8 +106,8 @@ struct transposed_params {
 #define IMMEDIATE(k) ((CAT(IN, k))p.value[k + 1])
 #define VEC4(type) CAT(type, 4)
 
-/* Declares y, the vector of OP's results for the vectors x0, x1 and x2. All
- * four elements use OP's fast path unless one of them needs OP's slow path. */
+/* Declares y, the vector of OP's results for the vectors x0, x1 and x2. If one
+ * of the four elements needs OP's slow path, all four use the slow path. */
 #if HAS_FAST_PATH
 #define NEEDS_SLOW_PATH(j) CAT(OP, _needs_slow_path)(INPUTS_AT(j))
 /* pow_simple computes pow with certain constant exponents in few operations. */
@@ -252,7 +253,7 @@ KERNEL void elementwise_contiguous(__global OUT *out, INPUT_BUFFERS,
 #define OFFSET_0 s1
 #define OFFSET_1 s2
 #define OFFSET_2 s3
-/* Addresses, at the offsets `at`, in input k (FROM) and in the output (TO). */
+/* FROM is the address in input k, TO the one in the output, at offsets `at`. */
 #define FROM(k, at) (CAT(in, k) + ((long)p.offset[k + 1] + at.CAT(OFFSET_, k)))
 #define TO(at) (out + ((long)p.offset[0] + at.s0))
 
@@ -308,7 +309,7 @@ KERNEL void elementwise_strided(__global OUT *out, INPUT_BUFFERS,
 #define IS_TRANSPOSED(k) (TRANSPOSED_INPUTS >> (k)&1u)
 #define COLUMN_STRIDE(k) ((offset_t)p.column_strides[k])
 #define ROW_STRIDE(k) ((offset_t)p.row_strides[k])
-/* Addresses of element (column, row) in input k (AT) and the output (TO_AT). */
+/* Address of element (column, row): AT in input k, TO_AT in the output. */
 #define AT(k, column, row)                                                     \
     (FROM(k, base) + ((offset_t)(column)*COLUMN_STRIDE(k + 1) +                \
                       (offset_t)(row)*ROW_STRIDE(k + 1)))

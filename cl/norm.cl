@@ -48,8 +48,8 @@ struct norm_params {
 #define MAX_SUBNORMAL_SCALE 16.0f
 #define MIN_EXACT 0x1p-100f
 
-/* Returns epsilon, scaled down if rescales > 0 or scaled up if rescales < 0. A
- * positive result prevents 0 / 0 if epsilon > 0 and all elements are equal. */
+/* Returns epsilon, scaled down if rescales > 0 or up if rescales < 0. A
+ * positive epsilon stays positive, so equal elements do not lead to 0 / 0. */
 static inline float epsilon_rescaled(float epsilon, int rescales)
 {
     if (rescales == 0)
@@ -289,8 +289,8 @@ static inline float4 lanes_combine_rescaled(float4 own,
                                             uint lanes, uint step)
     LANES_COMBINE_BODY(moments_combine_rescaled, shuffle_xor4)
 
-/* Returns the factor that scales a split's elements in a second pass. Returns 1
- * if 2^35 such splits can be combined precisely without a second pass. */
+/* Returns the factor by which a second pass must scale a split's elements, or 1
+ * if 2^35 splits with these moments can be combined precisely without it. */
 static inline float moments_wanted_scale(float4 a, float epsilon)
 {
     if (!(fabs(a.y) <= 0x1p40f && a.z <= 0x1p90f))

@@ -329,7 +329,7 @@ static inline partial_t partial_combine(partial_t a, partial_t b)
     return (partial_t)(largest, y + z);
 }
 #else
-/* The accumulator has the product, maximum or minimum so far. */
+/* The accumulator holds the product, maximum or minimum of its elements. */
 #define IDENTITY                                                               \
     (REDUCTION == PROD ? 1.0f : REDUCTION == MAX ? -INFINITY : INFINITY)
 struct accumulator {
@@ -468,7 +468,7 @@ static inline result_t partial_result(partial_t a, float rescales, ulong count)
 
 #if IS_SUM
 /* Scales the elements of the work-item's share by `step` and adds their terms
- * to `own`. The first, unscaled pass can divide the row into other shares. */
+ * to `own`. These shares can differ from those of the first, unscaled pass. */
 #define ADD_RESCALED_SHARE(step)                                               \
     {                                                                          \
         long base = (long)p.in_offset;                                         \
@@ -487,7 +487,7 @@ static inline result_t partial_result(partial_t a, float rescales, ulong count)
         }                                                                      \
     }
 
-/* Sums a row again, now scaled, if the first sum overflows or underflows. */
+/* If a row's sum overflows or underflows, sums the row's scaled elements. */
 #define SUM_RESCALED(all, rescales)                                            \
     float rescales = at.row < p.outputs ? rescales_wanted(all) : 0.0f;         \
     if (UNLIKELY(                                                              \
@@ -504,7 +504,7 @@ static inline result_t partial_result(partial_t a, float rescales, ulong count)
 #define SPLIT_RESULT(all, rescales) (split_result_t)(all, rescales)
 #define ADD_SPLIT_RESULT(own, result) own + rescaled(result.x, -result.y)
 #define RESULT(all, rescales) partial_result(all, rescales, p.count)
-/* Sums the splits' sums again, scaled, if the total overflows or underflows. */
+/* If the splits' total overflows or underflows, adds their scaled sums. */
 #define COMBINE_RESCALED(all, rescales)                                        \
     float rescales = at.row < p.outputs ? rescales_wanted(all) : 0.0f;         \
     if (UNLIKELY(                                                              \
@@ -540,7 +540,7 @@ static inline result_t partial_result(partial_t a, float rescales, ulong count)
         for (uint s_ = at.lane; s_ < p.splits; s_ += at.lanes)                 \
             own = ADD_SPLIT_RESULT(own, partial[s_ * p.outputs + at.row]);
 
-/* Orders writes for the whole device. Every work-group that sees a write after
+/* Memory fence for the whole device: every work-group that sees a write after
  * the fence also sees all writes before the fence, even those of other
  * work-items that reached a barrier with this work-item before the fence. */
 #if SHUFFLE == 1
@@ -550,7 +550,7 @@ static inline result_t partial_result(partial_t a, float rescales, ulong count)
 #endif
 #define GROUP_BARRIER barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)
 
-/* Number of finished splits per group of outputs. It is 0 between launches. */
+/* Number of finished splits for each group of outputs, 0 between launches. */
 #if LAST_GROUP_COMBINES
 #define ARRIVAL_COUNTERS volatile __global uint *arrival_counters,
 #else

@@ -45,7 +45,7 @@ struct softmax_params {
 #define DECLARE_LABEL
 #endif
 
-/* Declares log_sum, or the factor that multiplies all results of the row. */
+/* Declares log_sum for log_softmax, else the factor of a row's results. */
 #if FORM == LOG_SOFTMAX
 #define DECLARE_FACTOR(sum) row_value_t log_sum = log(sum);
 #elif LARGE_LOSS_SCALE
@@ -54,9 +54,9 @@ struct softmax_params {
 #define DECLARE_FACTOR(sum) row_value_t factor = 1.0f / (sum);
 #endif
 /* TERM(EXP(x)) is e^(x - largest), which is summed over the row. EXP(x) is the
- * same value, or its fourth root if the loss scale is large. A large loss scale
- * can lift results into the normal range even if e^(x - largest) and its square
- * root are subnormal. */
+ * same value, or its fourth root if the loss scale is large: the scale can lift
+ * a result into the normal range even if e^(x - largest) and its square root
+ * are subnormal. */
 #if LARGE_LOSS_SCALE
 #define EXP(x) exp(0.25f * ((x) - largest))
 #define TERM(e) ((e) * (e) * ((e) * (e)))
@@ -147,9 +147,9 @@ KERNEL void softmax_single_pass(__global float *out, __global const float *in,
 #if ROW_ACCESS != ROW_ACCESS_LOCAL_MEMORY &&                                   \
     ROW_ACCESS != ROW_ACCESS_VEC4_COLUMNS
 
-/* Combines two parts of a row. x is the maximum of a part, and y is the sum of
- * e^(element - x). An empty part has the maximum -infinity. If an element is
- * +infinity, y and all results of the row are NaN. */
+/* Combines two parts of a row. In `a` and `b`, x is the maximum of the part,
+ * and y is the sum of e^(element - x). An empty part has the maximum -infinity.
+ * If an element is +infinity, y and all results of the row are NaN. */
 static inline float2 softmax_combine(float2 a, float2 b)
 {
     float largest = fmax(a.x, b.x);

@@ -25,8 +25,8 @@
 /* Elements per vector: 2 if BITS has 64 bits, else 4. */
 #define VECTOR_ELEMENTS 4
 /* A power of two, and 1 if VECTOR is 1. In each target row, the stores of a
- * work-group begin at a multiple of STORE_ALIGNMENT elements. For this
- * alignment, each row of a tile is shifted by a distance of its own. */
+ * work-group begin at a multiple of STORE_ALIGNMENT elements. To align them,
+ * each row of a tile is shifted by its own distance. */
 #define STORE_ALIGNMENT (VECTOR ? 1 : 8)
 /* Numbers of columns and rows of a tile, both powers of two. GROUP_SIZE is a
  * multiple of the number of vectors in each column and row of a tile. */
@@ -171,8 +171,8 @@ static inline uint word_extract(uint low, uint high, uint elements)
 }
 
 /* Returns word `at` of the source column that begins at element target_word. If
- * is_complete is false, only memory words that hold one of the first
- * row_elements elements are read, and none if `exists` is false. */
+ * is_complete is false, reads a word of memory only if `exists` is true and the
+ * word holds one of the first row_elements elements. */
 static inline uint source_word(__global const uint *words, ulong target_word,
                                uint at, uint row_elements, bool exists,
                                bool is_complete)

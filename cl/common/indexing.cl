@@ -85,9 +85,9 @@ static inline uint fast_divide(uint n, uint multiplier, uint shift)
 /* Adds the offset of element number `start` of a tensor to `offset`. */
 #define ADD_OFFSET(offset, start, space, rank, strides)                        \
     ADD_OFFSET_LOOP("unroll", offset, start, space, rank, strides)
-/* Like ADD_OFFSET, for code that rarely runs. NVIDIA's compiler does not unroll
- * the loop, because it would hoist the loop's constants into code that always
- * runs. Other compilers unroll it to keep the indexed arrays in registers. */
+/* Like ADD_OFFSET, for code that rarely runs. On NVIDIA, the loop stays rolled,
+ * because the compiler would hoist its constants into code that always runs.
+ * Elsewhere, it is unrolled to keep indexed arrays in registers. */
 #if SHUFFLE == 1
 #define ADD_OFFSET_ROLLED(offset, start, space, rank, strides)                 \
     ADD_OFFSET_LOOP("unroll 1", offset, start, space, rank, strides)
@@ -112,9 +112,9 @@ static inline uint fast_divide(uint n, uint multiplier, uint shift)
         }                                                                      \
     } while (0)
 
-/* Declares plane, column and row of the first element in this work-group's
- * tile. Tile counts of 0 (nothing to do) are raised to 1, because a compiler
- * may hoist the division, and CPUs trap on a division by 0. */
+/* Declares `plane`, `column` and `row` of the first element in this
+ * work-group's tile. A tile count of 0 (no tiles) is raised to 1, because a
+ * compiler may hoist the division, and CPUs trap on a division by 0. */
 #define TILE_POSITION(tiles_per_row, tiles_per_plane, tile_columns, tile_rows) \
     index_t row_tiles_ = (index_t)max(tiles_per_row, (ulong)1);                \
     index_t tiles_ = (index_t)max(tiles_per_plane, (ulong)1);                  \
@@ -124,8 +124,8 @@ static inline uint fast_divide(uint n, uint multiplier, uint shift)
     index_t column = (within_ - tile_row_ * row_tiles_) * (tile_columns);      \
     index_t row = tile_row_ * (tile_rows);
 
-/* Tells NVIDIA's compiler that x is rarely true. Other compilers get no hint,
- * because PoCL 3.1 would lose values that are live across barriers. */
+/* Tells NVIDIA's compiler that `x` is rarely true. Other compilers get no hint,
+ * because a hint makes PoCL 3.1 lose values that are live across barriers. */
 #if SHUFFLE == 1
 #define UNLIKELY(x) __builtin_expect((x), 0)
 #else

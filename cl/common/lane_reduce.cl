@@ -64,8 +64,8 @@ static inline float2 shuffle_xor2(float2 x, uint mask)
  * function combines the values `own` of all lanes of a row in a fixed order. A
  * row has `lanes` lanes, a power of two, which are `step` work-items apart. All
  * work-items of the work-group must call the function, and each gets the result
- * of its row. partials is local memory for GROUP_SIZE values that nothing else
- * uses. The operator `combine` must be commutative. */
+ * of its row. `partials` is local memory for GROUP_SIZE values, which nothing
+ * else may use. The operator `combine` must be commutative. */
 #ifdef SHUFFLE_WIDTH
 #define LANES_COMBINE_SHUFFLE(combine, shuffle)                                \
     uint width = SHUFFLE_WIDTH, span = lanes * step;                           \
@@ -110,8 +110,8 @@ static inline float2 shuffle_xor2(float2 x, uint mask)
         return partials[id - lane * step];                                     \
     }
 
-/* Returns true if x is true for any work-item of the work-group. All of them
- * must call this function. Nothing else may use vote_word in local memory. */
+/* Returns true if `x` is true for any work-item of the work-group. All of them
+ * must call this function. vote_word is local memory that nothing else uses. */
 #if SHUFFLE == 1
 #ifdef EMULATED
 bool group_vote(bool x);
@@ -148,12 +148,12 @@ static inline bool group_vote_any(bool x, __local uint *vote_word)
 }
 #endif
 
-/* Returns true if x is true for any row of this warp, or for any row of the
- * work-group if a row's lanes do not fit into a warp. If so, the lanes of these
- * rows have finished the previous reduction and can start another. x must be
- * the same for all lanes of a row. A single row needs no vote. Only NVIDIA
- * skips this vote, because PoCL 3.1 would lose values that are live across the
- * next barrier. */
+/* Returns true if `x` is true for any row of this warp, or for any row of the
+ * work-group if a row's lanes do not fit into a warp. `x` must be the same for
+ * all lanes of a row. If the result is true, all lanes of these rows have
+ * finished the previous reduction and can start another. With one row per
+ * work-group, NVIDIA GPUs return `x` without a vote. Others vote, because PoCL
+ * 3.1 would otherwise lose values that are live across the next barrier. */
 static inline bool rows_vote_any(bool x, __local uint *vote_word, uint lanes,
                                  uint step)
 {

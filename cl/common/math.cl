@@ -245,7 +245,7 @@ static inline float pow_fast(float a, float b)
     float z = y + y_low;
     float z_low = y_low - (z - y);
     float r = exp2(z) * fma(z_low, 0.693147182f, 1.0f);
-    /* If a is negative, the sign of the result is that of (-1)^b. */
+    /* If `a` is negative, the sign of the result is that of (-1)^b. */
     float w = b + 12582912.0f; /* adding 1.5 * 2^23 rounds b to an integer */
     bool is_not_integer = w - 12582912.0f != b;
     r = as_float(as_uint(r) ^ (as_uint(w) << 31 & as_uint(a)));

@@ -21,9 +21,9 @@ static inline float sigmoid(float x)
     return (x < 0.0f ? e : 1.0f) / (1.0f + e);
 }
 
-/* Returns the cumulative standard normal distribution at -a for a >= 0, with an
- * error below 2^-24. A polynomial, which was fitted for a up to 5.5 and keeps
- * falling beyond, gives the base-2 logarithm of the result. */
+/* Returns the cumulative standard normal distribution at -a, for `a` >= 0, with
+ * an error below 2^-24. A polynomial that was fitted for `a` up to 5.5, and that
+ * falls for larger `a`, computes the base-2 logarithm of the result. */
 static inline float normal_cdf_negative(float a)
 {
     float p = fma(-2.834892e-06f, a, 3.93771625e-05f);
@@ -50,8 +50,8 @@ static inline float gelu_tanh(float x)
     return x / (1.0f + exp(-2.0f * u));
 }
 
-/* Evaluates e^x - 1 even if x >= 0, which does not need it: a branch would save
- * nothing, because neighbouring work-items rarely have x of the same sign. */
+/* Evaluates e^x - 1 even if x >= 0. A branch would save no time, because
+ * neighbouring work-items usually have x of both signs. */
 static inline float elu(float x, float alpha)
 {
     float y = x < -20.0f ? -20.0f : x;
@@ -107,10 +107,10 @@ UNARY(none, x)
 
 /* ---- truth values ---- */
 
-/* Returns 1 if x is true, else 0. On CPUs, the 1 is a function's result,
- * because LLVM compiles a vector of "x ? 1 : 0" to a masked load of constants.
- * AVX-512 takes 100 ns for a masked load without an active lane if the page was
- * never read, which is the case until the first x is true. */
+/* Returns 1 if x is true, else 0. On CPUs, get_num_groups(1) returns the 1,
+ * because LLVM would compile a vector of "x ? 1 : 0" to a masked load of
+ * constants. With AVX-512, if no x is true, such a load takes 100 ns until the
+ * page of the constants has been read once. */
 #if IS_CPU
 #define UCHAR_TRUE ((uchar)get_num_groups(1))
 #else
