@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Registers fork handlers once. A registration that fails for lack of memory
- * can be tried again. May be called from any thread. */
+/* Registers fork handlers once. If a registration fails for lack of memory, the
+ * next call tries to register them. May be called from any thread. */
 #ifndef TANDEM_COMMON_ATFORK_H
 #define TANDEM_COMMON_ATFORK_H
 

@@ -174,7 +174,7 @@ bool file_replace_atomically(int directory, const char *name,
 
 /* ---- locks ---- */
 
-#define PAUSE_MS 10u /* time between two tries to lock a directory */
+#define PAUSE_MS 10u /* interval between attempts to lock a directory */
 
 int lock_take(int directory, uint32_t most_ms)
 {

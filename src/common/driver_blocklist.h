@@ -55,7 +55,7 @@ enum driver_record_end driver_records_read(const char *directory,
                                            char *out_why);
 
 /* Reads the blocklist in `cache`, the user's cache directory (may be NULL). If
- * this file does not exist, reads the one in the directory `system`. */
+ * it has no blocklist, reads the one in the directory `system`. */
 enum driver_record_end driver_records_find(const char *cache,
                                            const char *system,
                                            struct driver_records *out,

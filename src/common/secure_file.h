@@ -48,18 +48,17 @@ enum replace_option {
     REPLACE_PUBLIC = 2   /* file mode 0644 (not 0600), ignoring the umask */
 };
 
-/* Writes the parts to a temporary file and renames it to name. `how` combines
+/* Writes the parts to a temporary file and renames it to `name`. `how` combines
  * bits of enum replace_option. On failure, returns false and leaves the old
- * file unchanged. Exceeding the file size limit is an ordinary failure and
- * raises no signal. Also removes temporary files of killed writers. */
+ * file unchanged. If the file exceeds the size limit, fails without a signal.
+ * Also removes the temporary files of killed writers. */
 bool file_replace_atomically(int directory, const char *name,
                              const struct file_part *parts, size_t count,
                              unsigned how, char *out_why);
 
 /* Locks an open directory exclusively, against other processes and other
- * threads, and returns a descriptor for lock_release. Waits at most most_ms
- * milliseconds while the directory is locked. Returns -1 on timeout, or if the
- * file system does not support locks. */
+ * threads. Returns a descriptor for lock_release, or -1 if the directory stays
+ * locked for most_ms milliseconds or the file system does not support locks. */
 int lock_take(int directory, uint32_t most_ms);
 /* Unlocks the directory and closes `lock`. Does nothing if lock is -1. */
 void lock_release(int lock);

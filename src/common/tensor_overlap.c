@@ -2,18 +2,18 @@
 /*
  * Detects overlap of strided tensors by solving a bounded linear Diophantine
  * equation:
- *
  *     sum of stride[i] * v[i] + slack = distance, low[i] <= v[i] <= high[i]
  *
- * Tensors a and b overlap if a solution exists. Each tensor consists of
- * contiguous runs of bytes. distance is the address of b's first run minus that
- * of a's first run, and slack is the offset of a byte in a run of a minus that
- * of a byte in a run of b. Each axis of a adds a term, and each axis of b adds
- * one with the opposite sign. Terms with the same stride are merged. The search
- * assigns values to terms from the largest stride to the smallest. If a stride
- * exceeds the range of all smaller terms, few values are possible. Two terms,
- * such as steps of 2 and 3 along one axis, can be assigned together by their
- * sum, a multiple of the gcd.
+ * Tensors `a` and `b` overlap if a solution exists. Each tensor consists of
+ * contiguous runs of bytes. `distance` is the address of the first run of `b`
+ * minus that of `a`. `slack` is the offset of a byte in a run of `a` minus that
+ * of a byte in a run of `b`. Each axis of `a` adds a term, and each axis of `b`
+ * adds one with the opposite sign. Terms with the same stride are merged.
+ *
+ * The search assigns values to terms from the largest stride to the smallest.
+ * If a stride exceeds the range of the sum of all smaller terms, few values are
+ * possible. Two terms can be assigned together by their sum, which is a
+ * multiple of the gcd of their strides.
  */
 #include "common/tensor_overlap.h"
 
@@ -84,7 +84,7 @@ static int64_t inverse(int64_t value, int64_t modulus)
 
 /* ---- the search ---- */
 
-/* Adds a term with low <= 0 <= high. No later term has a larger stride. */
+/* Adds a term with low <= 0 <= high. Later terms have no larger stride. */
 static void term_add(struct search *search, int64_t stride, int64_t low,
                      int64_t high)
 {
@@ -134,8 +134,8 @@ static bool pair_reaches(const struct term *p, const struct term *q,
     return low + (ahead < 0 ? ahead + modulus : ahead) <= high;
 }
 
-/* Possible sums of the next one or two terms of a search. The sums are `stride`
- * times each integer from `low` to `high`. */
+/* Values that a search tries for the next term, or for the sum of the next two
+ * terms: `stride` times each integer from `low` to `high`. */
 struct choice {
     int64_t stride, low, high;
     uint32_t terms;
@@ -164,9 +164,9 @@ static struct choice choice_make(const struct search *search, uint32_t at,
     return choice;
 }
 
-/* Returns true if the terms from number `at` on can sum to distance, or if the
- * search gives up. Tries the middle values first, because they leave the later
- * terms a distance well within their bounds. */
+/* Returns true if the terms from number `at` on can sum to `distance`, or if
+ * the search gives up. Tries the middle values first, because the rest of the
+ * distance is then well within the bounds of the later terms. */
 static bool reachable(struct search *search, uint32_t at, int64_t distance)
 {
     if (distance < search->least[at] || distance > search->most[at])

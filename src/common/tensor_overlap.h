@@ -33,12 +33,12 @@ bool tensors_overlap(const struct tensor_range *a,
                      const struct tensor_range *b);
 
 /* Returns true if no byte belongs to both tensors. distance_bytes is the
- * address of a's element (0, ...) minus that of b's. Takes 30 to 60 ns. */
+ * address of element (0, ...) of `a` minus that of `b`. Takes 30 to 60 ns. */
 bool tensors_disjoint(const struct tandem_tensor_desc *a,
                       const struct tandem_tensor_desc *b,
                       int64_t distance_bytes);
 
-/* Returns true if a and b have equal buffers, offsets, dtypes, shapes and
+/* Returns true if both tensors have equal buffers, offsets, dtypes, shapes and
  * strides. */
 bool tensors_same(const struct tandem_tensor_desc *a,
                   const struct tandem_tensor_desc *b);

@@ -13,11 +13,11 @@ static bool has_handler(int number)
            (action.sa_handler != SIG_DFL && action.sa_handler != SIG_IGN);
 }
 
-/* Blocks all signals except two groups. Fault signals must stay unblocked: a
- * blocked fault kills the process without running the host's or the driver's
- * handler. SIGSYS is one of them because sandboxes use it to intercept system
- * calls. Signals that ask the process to end stay unblocked, because threads of
- * a driver or CBLAS may be the only ones left to receive them. If such a signal
+/* Blocks all signals except faults and requests to end. A blocked fault would
+ * kill the process without running the host's or the driver's handler. SIGSYS
+ * counts as a fault, because sandboxes use it to intercept system calls.
+ * Signals that ask the process to end stay unblocked, because threads of a
+ * driver or CBLAS may be the only ones left to receive them. If such a signal
  * has a handler, it is blocked: the handler could run in the wrong thread. */
 static void signals_block(sigset_t *out_before)
 {
