@@ -22,8 +22,8 @@ static inline float sigmoid(float x)
 }
 
 /* Returns the cumulative standard normal distribution at -a, for `a` >= 0, with
- * an error below 2^-24. A polynomial that was fitted for `a` up to 5.5, and that
- * falls for larger `a`, computes the base-2 logarithm of the result. */
+ * an error below 2^-24. A polynomial, fitted for `a` up to 5.5 and falling for
+ * larger `a`, approximates the base-2 logarithm of the result. */
 static inline float normal_cdf_negative(float a)
 {
     float p = fma(-2.834892e-06f, a, 3.93771625e-05f);
