@@ -223,8 +223,9 @@ static const struct tandem_backend backend = {
 
 const struct tandem_backend *tandem_backend_query(uint32_t host_abi_major)
 {
-    /* Protects OpenBLAS, which was loaded with this plugin, from forks.  If
-     * memory is exhausted, device_open tries again and reports the failure. */
+    /* Installs the fork handlers now, because OpenBLAS is already loaded and a
+     * fork can precede device_open.  If memory is exhausted, device_open
+     * installs them or fails. */
     blas_fork_guard_install();
     return host_abi_major == TANDEM_ABI_MAJOR ? &backend : NULL;
 }

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Dispatches launch calls to the operators.  Most calls in a program are small
- * element-wise operators on contiguous tensors of the same shape.  A fast path
- * validates and runs such calls.  All other calls, including invalid ones, take
- * the general path.  Any thread may call, but only one at a time for a
- * stream. */
+/* Dispatches launch calls to the operators.  A fast path validates and runs the
+ * most frequent calls: small element-wise operators on contiguous tensors of
+ * the same shape.  All other calls, including invalid ones, take the general
+ * path.  Any thread may call, but only one at a time for a stream. */
 #include "config.h"
 
 #include "common/fp_environment.h"
@@ -68,8 +67,8 @@ static inline bool dense_alike(const struct tandem_tensor_desc *input,
 }
 
 /* Returns the address of the tensor's data.  Returns NULL if the buffer is not
- * live, is mapped, or belongs to another device.  Also returns NULL if the
- * tensor's offset is misaligned, or if fewer than `bytes` bytes follow it. */
+ * live, is mapped or belongs to another device, if the tensor's offset is
+ * misaligned, or if fewer than `bytes` bytes follow the offset. */
 static inline unsigned char *dense_data(const struct tandem_device *device,
                                         const struct tandem_tensor_desc *tensor,
                                         uint64_t bytes, uint64_t alignment)
@@ -219,7 +218,7 @@ enum tandem_status gemm_run(struct tandem_stream *stream,
 
 /* ---- general path ------------------------------------------------------- */
 
-/* Function of each operator class.  Classes without one use elementwise_run. */
+/* Function of each operator class.  NULL stands for elementwise_run. */
 static void (*const class_functions[])(const struct work *work) = {
     [TANDEM_CLASS_CAST] = cast_run,
     [TANDEM_CLASS_COPY] = copy_run,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Buffers and their memory blocks.  Each size class has a list of free blocks.
- * There are four size classes per power of two.  Free blocks are kept until a
- * trim, the memory limit or a failed allocation releases them.  May be called
- * from any thread; the device's mutex guards the lists and the statistics. */
+/* Buffers and their memory blocks.  There are four size classes per power of
+ * two, each with a list of free blocks.  Free blocks are cached until a trim,
+ * the memory limit or a failed allocation releases them.  Any thread may call;
+ * the device's mutex guards the lists and the statistics. */
 #include "config.h"
 
 #include <stdlib.h>
@@ -107,7 +107,7 @@ static bool buffer_fill(struct memory *memory, struct tandem_buffer *buffer)
     } else {
         block = block_take(memory, block_bytes);
         if (block == NULL) {
-            /* A block of the exact size can still be within the limit. */
+            /* If the class size is too large, try the size of the buffer. */
             number = MEMORY_CLASSES;
             block_bytes = block_align(buffer->bytes);
             block = block_take(memory, block_bytes);

@@ -20,8 +20,8 @@
 #include "common/threads.h"
 
 #ifndef HAVE_OPENBLAS_SET_NUM_THREADS
-/* Other CBLAS libraries lack these functions of OpenBLAS.  The replacements
- * report one thread, so that the plugin does not change the thread count. */
+/* Replacements for functions that only OpenBLAS has.  They report one thread,
+ * so that the plugin does not change the thread count. */
 static int openblas_get_num_threads(void)
 {
     return 1;
@@ -51,9 +51,9 @@ static atomic_bool stopped;
 /* ---- forks -------------------------------------------------------------- */
 
 /* Before a fork, the prepare handler polls every FORK_LOOK_NS nanoseconds until
- * no thread is inside a CBLAS call, at most FORK_LOOKS times.  The limit of 0.1
- * s avoids a deadlock if a signal handler that interrupted such a call
- * forks. */
+ * no thread is inside a CBLAS call, but at most FORK_LOOKS times (0.1 s).
+ * Without this limit, a signal handler that interrupts a CBLAS call and forks
+ * would deadlock. */
 #define FORK_LOOKS 2000
 #define FORK_LOOK_NS 50000
 
@@ -76,7 +76,8 @@ static bool fork_ready(void)
 }
 
 /* Runs in the parent process before a fork.  Prepare handlers run in reverse
- * order of registration, so this handler runs before that of the CBLAS. */
+ * order of registration.  The CBLAS registers its handler when it is loaded, so
+ * this handler runs first. */
 static void fork_prepare(void)
 {
     const struct timespec pause = {.tv_nsec = FORK_LOOK_NS};
@@ -130,8 +131,8 @@ void blas_leave(void)
 
 /* ---- threads ------------------------------------------------------------ */
 
-/* Returns how many threads OpenBLAS starts after a fork, not counting the
- * calling thread.  The caller holds `mutex`. */
+/* Returns the number of threads that OpenBLAS must start after a fork, without
+ * the calling thread.  The caller holds `mutex`. */
 static uint32_t threads_missing(void)
 {
     int threads = openblas_get_num_threads();
@@ -140,7 +141,8 @@ static uint32_t threads_missing(void)
     return threads > 1 ? (uint32_t)threads - 1 : 0;
 }
 
-/* Returns true if OpenBLAS can restart its threads; `mutex` must be locked. */
+/* Returns true if OpenBLAS can restart its threads.  The caller holds
+ * `mutex`. */
 static bool threads_can_restart(void)
 {
     struct thread_state host;

@@ -10,16 +10,17 @@
 
 #include <tandem/backend.h>
 
-/* Limits the CBLAS to one thread until blas_release.  Returns false if the
- * CBLAS already uses one thread; the caller must not call blas_release in that
- * case. Call blas_ready before blas_limit. */
+/* Limits the CBLAS to one thread until blas_release is called.  Returns false
+ * if the CBLAS already uses one thread; do not call blas_release in that case.
+ * Call blas_ready before blas_limit. */
 bool blas_limit(void);
 void blas_release(void);
 
-/* Checks that OpenBLAS can restart its threads.  OpenBLAS ends them before a
- * fork, and its next call starts them again in the parent and in the child.  If
- * the system refuses a thread, OpenBLAS prints to stderr and raises SIGINT.
- * Returns TANDEM_OUT_OF_MEMORY with a message if a thread would be refused. */
+/* Returns TANDEM_OK if OpenBLAS can restart its threads, else
+ * TANDEM_OUT_OF_MEMORY with a message.  OpenBLAS ends its threads before a
+ * fork, and restarts them at its next call in the parent and in the child.  If
+ * the system refuses a thread in that call, OpenBLAS prints to stderr and
+ * raises SIGINT. */
 enum tandem_status blas_ready(void);
 
 /* blas_enter and blas_leave enclose every call of the CBLAS.  A fork waits, up
@@ -28,8 +29,8 @@ enum tandem_status blas_ready(void);
  * lock that another thread held, and deadlock in a CBLAS call or at exit. */
 void blas_enter(void);
 void blas_leave(void);
-/* Installs the fork handlers for blas_enter and blas_ready.  Returns false if
- * memory is exhausted. */
+/* Installs the fork handlers that blas_enter and blas_ready depend on.  Returns
+ * false if memory is exhausted. */
 bool blas_fork_guard_install(void);
 
 /* Returns true if this processor supports instruction set `level`, but OpenBLAS

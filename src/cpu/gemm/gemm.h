@@ -19,7 +19,7 @@ struct gemm_call {
     struct params params; /* attributes of the activation */
 };
 
-/* A GEMM divided into blocks of the result c.  If splits > 1, each block is
+/* A GEMM divided into blocks of the result `c`.  If splits > 1, each block is
  * also divided into ranges of k.  Workspace sizes are in floats. */
 struct gemm_job {
     struct gemm_call *call;
@@ -27,17 +27,17 @@ struct gemm_job {
     void (*ab_to_f32)(float *y, const uint16_t *x, int64_t n); /* or NULL */
     void (*c_to_f32)(float *y, const uint16_t *x, int64_t n);
     void (*f32_to_c)(uint16_t *y, const float *x, int64_t n); /* or NULL */
-    bool ta, tb; /* true if matrix a or b is transposed */
+    bool ta, tb; /* true if `a` (`b`) is transposed */
     int64_t threads;
     int64_t rows, columns, depth; /* maximum extents of a block along m, n, k */
     int64_t row_blocks, column_blocks, splits;
-    /* Sizes of the parts of a workspace slot, which one thread uses at a time.
-     * If a matrix is used in place, the size of its part is 0. */
+    /* Sizes of the parts of a workspace slot for `a`, `b` and `c`, and of the
+     * slot.  The size is 0 for a matrix that is used in place. */
     int64_t a_floats, b_floats, c_floats, slot_floats;
     int64_t sum_floats, bias_floats;
     uint64_t workspace_bytes;
-    /* False if all types are f32.  Such a GEMM uses a workspace only to split
-     * k; without a workspace, the GEMM does not split k. */
+    /* False if all types are f32.  An f32 GEMM uses a workspace only to split
+     * k, and does not split k without a workspace. */
     bool needs_workspace;
     float *workspace, *sums; /* `sums` holds the partial sums of each k range */
     atomic_uchar *slot_taken; /* for each workspace slot, 1 if it is in use */
@@ -53,7 +53,7 @@ enum tandem_status gemm_prepare(struct gemm_call *out,
                                 const struct kernels *kernels,
                                 struct pool *pool);
 
-/* Returns true if gemv_run supports the call: all types are f32, c is one row
+/* Returns true if gemv_run supports the call: all types are f32, `c` is one row
  * or column, k > 0, and alpha is not 0. */
 bool gemv_supports(const struct gemm_call *call);
 void gemv_run(const struct gemm_call *call);
@@ -63,8 +63,8 @@ void parallel_gemm_prepare(struct gemm_job *job, struct gemm_call *call);
 /* Accepts NULL as the workspace if job->needs_workspace is false. */
 void parallel_gemm_run(struct gemm_job *job, void *workspace);
 
-/* Applies bias and activation to n f32 elements at c.  These elements belong to
- * row `row` of the result and start at column `column`. */
+/* Applies bias and activation to `n` f32 elements at address `c`.  The first of
+ * these elements is at (row, column) of the result. */
 void gemm_epilogue_apply(const struct gemm_call *call, float *c, int64_t row,
                          int64_t column, int64_t n);
 

@@ -17,19 +17,19 @@
 #define MAX_COLUMN_TERMS 2048
 #define MAX_ODD_COLUMN_TERMS 512
 
-/* A matrix-vector product: y[j] = alpha * dot(x, line j) + beta * y[j] for each
- * of the n lines.  A line is a row or a column of the matrix. n is at most
- * TASK_RESULTS. */
+/* A matrix-vector product.  Computes y[j] = alpha * dot(x, row j) + beta * y[j]
+ * for each of the `n` rows of the matrix, or for each column if is_strided is
+ * true.  `n` is at most TASK_RESULTS. */
 struct gemv {
     const float *matrix, *x;
     float *y;
     int64_t n, k, ld, x_step, y_step;
-    bool is_strided; /* true if each line is a column of the matrix */
+    bool is_strided; /* true if `x` is multiplied by columns, not rows */
     float alpha, beta;
 };
 
-/* Returns the part of GEMV number `batch` that computes n results, starting
- * with result number `from`. */
+/* Returns the matrix-vector product of batch index `batch`, reduced to the `n`
+ * results that start with index `from`. */
 static struct gemv gemv_of(const struct gemm_call *call, int64_t batch,
                            int64_t from, int64_t n)
 {
@@ -54,8 +54,9 @@ static struct gemv gemv_of(const struct gemm_call *call, int64_t batch,
     return v;
 }
 
-/* Computes y[j] = beta * y[j] + dot(x, line j) for each line j.  Uses only
- * `terms` elements of x and of the line, starting with element `from`. */
+/* Computes y[j] = beta * y[j] + dot(x, row j) for each row of the matrix, or
+ * for each column if is_strided is true.  Uses only the `terms` elements of
+ * each vector from index `from` on. */
 static void sgemv_add(const struct gemv *v, int64_t from, int64_t terms,
                       float beta, float *y, int64_t y_step)
 {
@@ -83,10 +84,10 @@ static void dots_compute(const struct gemv *v, int64_t from, int64_t terms,
 }
 
 /* Returns the maximum number of terms that one CBLAS call sums in f32.  A long
- * sum of terms with the same sign loses accuracy.  If lines are rows, OpenBLAS
- * keeps at least 32 partial sums per line, so each sum has at most
- * MAX_ROW_TERMS / 32 terms.  If lines are columns, OpenBLAS adds four terms at
- * a time to a sum.  In the last n % 4 columns, it adds terms one by one. */
+ * sum of terms with the same sign loses accuracy.  In dot products with rows,
+ * OpenBLAS keeps at least 32 partial sums per row, so each sum has at most
+ * MAX_ROW_TERMS / 32 terms.  With columns, OpenBLAS adds four terms at a time
+ * to a sum, but in the last n % 4 columns only one at a time. */
 static int64_t max_terms(const struct gemv *v)
 {
     if (!v->is_strided || uses_dots(v))
@@ -100,11 +101,11 @@ static void gemv_lines_run(const struct gemv *v)
     float part[TASK_RESULTS];
     double total[TASK_RESULTS];
     blas_enter();
-    /* Some CBLAS libraries multiply x by alpha first, which can overflow or
-     * underflow even if the result does not.  An alpha other than 1 is
-     * therefore applied at the end. */
+    /* Some CBLAS libraries multiply `x` by alpha first, which can overflow or
+     * underflow even if the result does not.  Therefore, an alpha other than 1
+     * is applied to the sums instead. */
     if (v->k <= max && v->alpha == 1 && !uses_dots(v)) {
-        /* Some CBLAS libraries use NaN in y even if beta is 0, so clear y. */
+        /* If beta is 0, clear `y`: some CBLAS libraries still use NaN in it. */
         for (int64_t j = 0; j < v->n && v->beta == 0; j++)
             v->y[j * v->y_step] = 0;
         sgemv_add(v, 0, v->k, v->beta, v->y, v->y_step);

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Computes a GEMM on several threads.  Each task computes one block of the
- * result matrix c with the single-threaded CBLAS.  If c is small and the
- * dimension k is large, k is split into ranges, whose results are added at the
- * end (split-k).  The CBLAS packs its operands again for each block.  In
- * return, batches of small GEMMs and long, narrow GEMMs keep all cores busy,
- * unlike with the threads of the CBLAS. 16-bit operands are converted to f32 in
- * the workspace, one range of k at a time.  Callable from any thread. */
+ * result `c` with the single-threaded CBLAS, so that batches of small GEMMs and
+ * long, narrow GEMMs also keep all cores busy.  If `c` is small and k is large,
+ * k is split into ranges, whose results are added at the end (split-k).  16-bit
+ * operands are converted to f32 in the workspace.  Callable from any thread. */
 #include "config.h"
 
 #include <cblas.h>
@@ -22,7 +20,7 @@
 #define MIN_THREAD_WORK 65536
 /* Estimated cost of packing one operand element, in multiply-adds. */
 #define PACK_COST 16.0
-/* Maxima for 16-bit GEMMs: block height and width, k indices per CBLAS call. */
+/* Limits for 16-bit GEMMs: block height and width, k indices per CBLAS call. */
 #define MAX_16BIT_ROWS 512
 #define MAX_16BIT_COLUMNS 1024
 #define MAX_16BIT_DEPTH 512
@@ -31,7 +29,7 @@
 #define SMALL_KERNEL_TERMS 512
 #define VECTOR_TERMS 4096
 #define TINY_SIDE 8
-/* The dimension k is split if the result c has at most MAX_SPLIT_ELEMENTS
+/* The dimension k is split if the result `c` has at most MAX_SPLIT_ELEMENTS
  * elements and k is at least MIN_SPLIT_K.  There are at most MAX_SPLITS ranges
  * of k.  Each range except the last has at least MIN_SPLIT_DEPTH indices. */
 #define MAX_SPLIT_ELEMENTS 16384
@@ -40,10 +38,10 @@
 #define MAX_SPLITS 64
 #define CACHE_LINE_FLOATS 16
 /* Maximum number of threads that call the CBLAS at a time.  OpenBLAS warns if
- * more threads call it than its build supports.  Builds support at least 64. */
+ * more threads call it than its build supports, which is at least 64. */
 #define MAX_BLAS_THREADS 64
 
-/* The block of c that one task computes from one range of k. */
+/* The block of `c` that one task computes from one range of k. */
 struct block {
     const struct gemm_job *job;
     int64_t batch, row, column, from; /* `from` is the first index along k */
@@ -63,8 +61,7 @@ static void *matrix_at(const struct tandem_matrix *matrix, uint32_t dtype,
            at * (int64_t)TANDEM_DTYPE_BYTES(dtype);
 }
 
-/* Returns the address in matrix c of the first element of the block's row
- * number `row`. */
+/* Returns the address in `c` of the first element of row `row` of the block. */
 static void *c_at(const struct block *block, int64_t row)
 {
     const struct tandem_gemm *gemm = block->job->gemm;
@@ -74,9 +71,9 @@ static void *c_at(const struct block *block, int64_t row)
 
 /* ---- one block ---------------------------------------------------------- */
 
-/* Prepares a block of c before the CBLAS adds products to it.  If beta is not
- * 0, converts a 16-bit c to f32.  If no_product is true, no CBLAS call follows,
- * so this function multiplies c by beta. */
+/* Prepares a block of `c` before the CBLAS adds products to it.  If beta is not
+ * 0, converts a 16-bit `c` to f32.  If no_product is true, no CBLAS call
+ * follows, so this function multiplies `c` by beta. */
 static void block_begin(const struct block *block, bool no_product)
 {
     const struct gemm_job *job = block->job;
@@ -91,7 +88,8 @@ static void block_begin(const struct block *block, bool no_product)
     }
 }
 
-/* Applies bias and activation to a block, and converts it to the type of c. */
+/* Applies bias and activation to a block, and converts it to the type of
+ * `c`. */
 static void block_finish(const struct block *block)
 {
     const struct gemm_job *job = block->job;
@@ -108,10 +106,10 @@ static void block_finish(const struct block *block)
     }
 }
 
-/* Returns a rows x columns part of an operand as f32.  The part starts at (row,
- * column).  If `transposed` is true, rows and columns are those of the
- * transposed matrix.  An f32 operand is used in place.  A 16-bit operand is
- * converted into `space`.  *out_ld receives the row pitch in elements. */
+/* Returns a part of an operand as f32: `rows` x `columns` elements from (row,
+ * column) of the matrix, or of the transposed matrix if `transposed` is true.
+ * A 16-bit operand is converted into `space`; an f32 operand is not copied.
+ * *out_ld receives the row stride of the returned elements. */
 static const float *operand_as_f32(const struct block *block, float *space,
                                    const struct tandem_matrix *matrix,
                                    bool transposed, int64_t row, int64_t column,
@@ -132,12 +130,11 @@ static const float *operand_as_f32(const struct block *block, float *space,
     return space;
 }
 
-/* Returns the maximum number of terms along k that one CBLAS call sums.
- * OpenBLAS divides large GEMMs along k.  Its kernels for small GEMMs accumulate
- * all terms in one f32, which is too inaccurate for terms of the same sign.  If
- * a is contiguous along k, these kernels can accumulate in the lanes of a
- * vector, which allows more terms.  They do this if b is also contiguous along
- * k, or if the block is tiny. */
+/* Returns the maximum number of k indices for one CBLAS call.  OpenBLAS divides
+ * k itself in large GEMMs.  In small GEMMs, it accumulates all terms in one
+ * f32, which is too inaccurate for many terms of the same sign.  If `a` is
+ * contiguous along k, and `b` is too or the block is tiny, it accumulates in
+ * the lanes of a vector, which allows more terms. */
 static int64_t max_terms(const struct block *block)
 {
     const struct gemm_job *job = block->job;
@@ -212,7 +209,7 @@ static struct block block_of(const struct gemm_job *job, int64_t index,
     return out;
 }
 
-/* Thread-pool function.  Each task computes a block of c for one range of k. */
+/* Thread-pool function.  Each task computes a block of `c` for a range of k. */
 static void blocks_run(const void *context, int64_t first, int64_t end)
 {
     const struct gemm_job *job = context;
@@ -231,7 +228,7 @@ static void blocks_run(const void *context, int64_t first, int64_t end)
     atomic_store(&job->slot_taken[slot], 0);
 }
 
-/* Thread-pool function.  Each task computes one row of one matrix c of the
+/* Thread-pool function.  Each task computes one row of one result matrix of the
  * batch: c = alpha * (sum over the ranges of k) + beta * c. */
 static void splits_combine(const void *context, int64_t first, int64_t end)
 {
@@ -266,8 +263,8 @@ static void splits_combine(const void *context, int64_t first, int64_t end)
 
 /* ---- partition ---------------------------------------------------------- */
 
-/* Returns the estimated time until the last thread finishes if blocks of c have
- * rows x columns elements.  The unit is multiply-adds per index of k. */
+/* Returns the estimated time until the last thread finishes if blocks of `c`
+ * have rows x columns elements.  The unit is multiply-adds per index of k. */
 static double partition_cost(const struct gemm_job *job, int64_t threads,
                              int64_t rows, int64_t columns)
 {
@@ -320,7 +317,7 @@ static void block_size_choose(struct gemm_job *job)
     job->column_blocks = ceil_div(gemm->n, job->columns);
 }
 
-/* Splits k into ranges if c is small, k is large and `allowed` is true. */
+/* Splits k into ranges if `c` is small, k is large and `allowed` is true. */
 static void split_k_choose(struct gemm_job *job, bool allowed)
 {
     const struct tandem_gemm *gemm = job->gemm;

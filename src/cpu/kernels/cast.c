@@ -50,9 +50,8 @@ static uint32_t dtype_place(uint32_t dtype)
 
 struct cast {
     struct rows rows; /* operands: target and source */
-    /* Function that casts strided elements.  The function's source type is f32
-     * if `widen` is not NULL.  Its target type is f32 if `narrow` is not
-     * NULL. */
+    /* Function that casts strided elements, from f32 if `widen` is not NULL,
+     * and to f32 if `narrow` is not NULL. */
     cast_fn strided;
     dense_cast_fn dense;
     void (*widen)(float *y, const uint16_t *x, int64_t n);  /* or NULL */

@@ -10,13 +10,12 @@
 #include "common/float16.h"
 
 /* Returns x clamped to the range from `low` (negative) to `high` (positive),
- * which are the bits of f32 numbers.  NaN becomes one of the limits.  Casts to
- * integers convert the clamped value of every element, and afterwards replace
- * the results for large numbers and NaN.  GCC would not vectorize a conversion
- * of only some elements, because a conversion can raise an exception.  This
- * function compares bits as integers, because SIMD instruction sets have
- * integer minimum instructions.  Larger bits mean a smaller number if it is
- * negative, and a larger number if it is positive. */
+ * which are the bits of f32 numbers.  NaN becomes one of the limits.  Compares
+ * bits as integers, because SIMD instruction sets have integer minimum
+ * instructions: larger bits mean a smaller negative or a larger positive
+ * number.  Casts to integers convert every clamped element and then replace the
+ * results for large numbers and NaN, because GCC does not vectorize conditional
+ * conversions. */
 static inline float clamp(float x, uint32_t low, int32_t high)
 {
     uint32_t bits = float_bits(x);
@@ -63,17 +62,17 @@ static inline int32_t i64_to_i32(int64_t x)
 
 #define TO_U8(x) ((x) > 255 ? 255 : (x) < 0 ? 0 : (x))
 
-/* Rounds a number x to bf16.  NaN is not allowed. */
+/* Rounds `x` to bf16.  `x` must not be NaN. */
 static inline uint16_t number_round(float x)
 {
     uint32_t bits = float_bits(x);
     return (uint16_t)((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
 }
 
-/* Rounds an integer to bf16 in one step.  Converting an integer of more than 24
- * bits to f32 first would round twice.  The low 8 bits of such an integer
- * affect the result only by being zero or not.  One sticky bit replaces them,
- * so that the conversion to f32 is exact. */
+/* Rounds an integer to bf16 in one step.  If the integer has more than 24 bits,
+ * a conversion to f32 would round it first.  One sticky bit therefore replaces
+ * the low 8 bits, which affect the result only by being zero or not, so that
+ * the conversion to f32 is exact. */
 static inline uint16_t i32_to_bf16(int32_t x)
 {
     bool exact = (uint32_t)x + (1u << 24) <= 1u << 25;
@@ -122,8 +121,8 @@ static inline uint16_t i64_to_bf16(int64_t x)
 
 /* Cast functions.  Rows are the source types f32, i32, i64, and u8 (also for
  * bool).  Columns are the target types f32, i32, i64, u8, bool and bf16.  The
- * entry for f32 to bf16 holds the cast from f16 to f16, because bf16_narrow
- * casts f32 to bf16. */
+ * entry for f32 to bf16 holds the cast from f16 to f16.  Casts from f32 to bf16
+ * use bf16_narrow instead. */
 #define CAST_TABLE                                                             \
     {                                                                          \
         {u32_u32, f32_i32, f32_i64, f32_u8, f32_bool, f16_f16},                \

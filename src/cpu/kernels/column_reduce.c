@@ -7,12 +7,12 @@
 #include "cpu/kernels/reduce.h"
 
 /* Minimum number of rows per chunk, and maximum number of chunks per block.
- * ACCUMULATORS, the accumulators on the stack, also limits the chunks. */
+ * ACCUMULATORS is the number of accumulators on the stack, another limit. */
 #define MIN_CHUNK_ROWS 512
 #define MAX_CHUNKS 32
 #define ACCUMULATORS (4 * MAX_COLUMNS)
-/* Minimum number of column blocks per thread.  Blocks are not divided below
- * MIN_COLUMNS columns, even if there are then fewer blocks per thread. */
+/* Minimum number of column blocks per thread.  Blocks are not made narrower
+ * than MIN_COLUMNS columns to reach this number. */
 #define BLOCKS_PER_THREAD 2
 #define MIN_COLUMNS 64
 

@@ -93,8 +93,8 @@ static inline void element_move(unsigned char *to, const unsigned char *from,
 }
 
 /* Copies n elements of a plane of operand i, from element `first` on, to the
- * contiguous buffer `piece`.  If into_piece is false, copies them from `piece`
- * back to the plane.  The plane starts at address `base`. */
+ * contiguous buffer `piece` if into_piece is true.  Otherwise, copies them from
+ * `piece` to the plane.  The plane starts at address `base`. */
 static void plane_move(const struct elementwise_iterator *iterator, uint32_t i,
                        unsigned char *base, unsigned char *piece, int64_t first,
                        int64_t n, bool into_piece)
@@ -116,7 +116,7 @@ static void plane_move(const struct elementwise_iterator *iterator, uint32_t i,
     }
 }
 
-/* Copies n elements of a row or plane, like plane_move. */
+/* Copies n elements of a row or plane; see plane_move for the parameters. */
 static void piece_move(const struct elementwise_iterator *iterator, uint32_t i,
                        unsigned char *base, void *piece, int64_t first,
                        int64_t n, bool into_piece)

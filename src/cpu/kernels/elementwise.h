@@ -91,8 +91,8 @@ static inline void elements_copy(void *to, int64_t to_step, const void *from,
 typedef void (*row_part_fn)(const void *context, unsigned char *const *at,
                             int64_t first, int64_t end);
 
-/* Calls `fn` for chunks number `first` to `end` - 1, counted over all rows.  A
- * call of `fn` processes up to max_chunks chunks of the same row. */
+/* Calls `fn` for chunks `first` to `end` - 1, where the chunks of all rows are
+ * numbered consecutively.  A call of `fn` processes up to max_chunks chunks. */
 static inline void rows_visit(const struct rows *rows, int64_t first,
                               int64_t end, int64_t max_chunks, row_part_fn fn,
                               const void *context)

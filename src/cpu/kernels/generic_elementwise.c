@@ -110,7 +110,7 @@ BINARY(div, float, float, x / y)
 BINARY(pow, float, float, pow(x, y))
 BINARY(min, float, float, smaller(x, y))
 BINARY(max, float, float, larger(x, y))
-/* For relu_grad, x is the incoming gradient and y is the input of relu. */
+/* For relu_grad, `x` is the incoming gradient and `y` is the input of relu. */
 BINARY(relu_grad, float, float, y <= 0 ? 0.0f : x)
 
 static void row_where(const struct row *row)

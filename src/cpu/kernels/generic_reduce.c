@@ -128,7 +128,7 @@ COLUMN(product, float, a *x[i])
 COLUMN(sum, double, a + x[i])
 COLUMN(sum_square, double, a + (double)x[i] * x[i])
 
-/* Reduces a row as WIDTH columns, and then the results of these columns. */
+/* Treats a row as WIDTH columns: reduces each column, then the results. */
 #define WIDTH 64
 #define ROW_EXTREME(name, better)                                              \
     static float row_##name(const float *x, int64_t n)                         \

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tables of the CPU plugin's kernels (inner loops), one for each instruction
- * set level.  The levels are generic C, AVX2 and AVX-512 on x86-64, and generic
- * C and NEON on AArch64.  Each level copies the table of the level below and
- * replaces some kernels.  The caller has checked all memory ranges.  Callable
- * from any thread.  A kernel computes the same bits for an element at any
- * position in the row, so that results depend neither on strides nor on the
- * number of threads. */
+ * set level: generic C, AVX2 and AVX-512 on x86-64; generic C and NEON on
+ * AArch64.  Each level copies the table of the level below and replaces some
+ * kernels.  Kernels do not check memory ranges.  Any thread may call them.  A
+ * kernel computes the same bits for an element at any position in a row, so
+ * that results depend neither on strides nor on the number of threads. */
 #ifndef TANDEM_CPU_KERNELS_KERNEL_TABLE_H
 #define TANDEM_CPU_KERNELS_KERNEL_TABLE_H
 
@@ -60,8 +59,8 @@ typedef void (*row_fn)(const struct row *row);
 
 /* Number of strided elements that are copied to a contiguous buffer at once. */
 #define PACK_ELEMENTS 512
-/* Number of rows that a column sum adds in f32.  The totals of such groups of
- * rows are added in f64. */
+/* A column sum adds each group of COLUMN_ROWS rows in f32, and adds the sums of
+ * the groups in f64. */
 #define COLUMN_ROWS 32
 /* Maximum rows per column_argmax call, which stores row numbers as f32. */
 #define FIND_ROWS 4096
@@ -96,32 +95,32 @@ struct kernels {
     /* Multiplies in f32. */
     float (*product)(const float *x, int64_t n);
     double (*dot)(const float *a, const float *b, int64_t n);
-    /* Returns the sum of e^(x - m) over a row x. */
+    /* Returns the sum of e^(x - m) over a row `x`. */
     double (*sum_exp)(const float *x, int64_t n, float m);
     /* Returns the index of the first element that equals `value`, or of the
      * first NaN if `value` is NaN.  Returns n if no element matches. */
     int64_t (*find)(const float *x, int64_t n, float value);
-    /* Stores y = e^(x - m) and returns the sum of y. y is allowed to be x. */
+    /* Stores y = e^(x - m) and returns the sum of `y`.  `y` may alias `x`. */
     double (*exp_row)(float *y, const float *x, int64_t n, float m);
-    /* Stores y = x * scale. y is allowed to be x. */
+    /* Stores y = x * scale.  `y` may alias `x`. */
     void (*scale_row)(float *y, const float *x, int64_t n, float scale);
-    /* Stores y = x - m - l. y is allowed to be x. */
+    /* Stores y = x - m - l.  `y` may alias `x`. */
     void (*shift_row)(float *y, const float *x, int64_t n, float m, float l);
 
-    /* Returns the sum of (x - m)^2 over a row x, with x - m rounded to f32. */
+    /* Returns the sum of (x - m)^2 over a row `x`.  Rounds x - m to f32. */
     double (*square_about)(const float *x, int64_t n, float m);
-    /* Stores y = (x - m) * factor * scale + bias.  A NULL bias is not added. y
-     * is allowed to be x.  Returns true if an element of `scale` possibly
-     * exceeds NORM_SCALE in magnitude.  In that case, y is inaccurate where (x
-     * - m) * factor is subnormal. */
+    /* Stores y = (x - m) * factor * scale + bias, without the bias if `bias` is
+     * NULL.  `y` may alias `x`.  Returns true if a conservative test finds that
+     * an element of `scale` can exceed NORM_SCALE in magnitude.  `y` can then
+     * be inaccurate where (x - m) * factor is subnormal. */
     bool (*norm_row)(float *y, const float *x, int64_t n, float m, float factor,
                      const float *scale, const float *bias);
 
     /* These functions combine `rows` rows into one accumulator per column. */
     column_fn column_max, column_min, column_product;
     column_sum_fn column_sum, column_sum_square;
-    /* Stores y = e^(x - m[column]) and adds y to the accumulators of the
-     * columns.  If y is NULL, only computes the sums. */
+    /* Stores y = e^(x - m[column]) and adds `y` to the accumulators of the
+     * columns.  If `y` is NULL, only computes the sums. */
     void (*column_exp)(float *y, int64_t y_stride, const float *x, int64_t rows,
                        int64_t stride, int64_t columns, const float *m,
                        double *accumulators);

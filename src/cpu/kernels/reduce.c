@@ -21,8 +21,8 @@
 typedef bool (*piece_fn)(void *state, const float *x, int64_t n,
                          int64_t position);
 
-/* Calls `fn` for elements first <= i < end of operand 0, which begins at
- * `start`, in contiguous pieces.  Copies strided elements to a buffer first. */
+/* Calls `fn` for contiguous pieces of the elements first <= i < end of operand
+ * 0, which begins at `start`.  Copies strided elements to a buffer first. */
 static void span_visit(const struct iteration_space *space, const float *start,
                        int64_t first, int64_t end, piece_fn fn, void *state)
 {
@@ -87,7 +87,7 @@ static inline double row_reduce(const struct kernels *kernels, uint32_t op,
     }
 }
 
-/* Combines `partial` with the result of later elements. */
+/* Combines `partial` with the result of the elements that follow it. */
 static void partial_join(struct partial *partial, float value, double sum)
 {
     const struct kernels *kernels = partial->kernels;

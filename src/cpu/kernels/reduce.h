@@ -25,8 +25,8 @@ struct reduction {
     int64_t width, blocks; /* columns per block; blocks per row of results */
 };
 
-/* Returns true if reducing many columns at once is faster than one column at a
- * time.  Adjacent results must come from adjacent columns of the input. */
+/* Returns true if adjacent results come from adjacent columns of the input, and
+ * reducing many columns at once is faster than one column at a time. */
 bool column_reduce_supports(const struct reduction_spaces *spaces);
 /* Runs a reduction that column_reduce_supports accepts.  Reduces many columns
  * at once, row by row.  Sets reduction->pool and the fields after `out`. */

@@ -39,8 +39,8 @@ static float line_max(const struct kernels *kernels, const float *x,
     return pair[0];
 }
 
-/* Returns the sum of e^(x - m) over n strided elements.  Stores the terms of
- * the sum in y.  If y is NULL and y_step is 0, does not store them. */
+/* Returns the sum of e^(x - m) over `n` elements that are x_step apart.  Stores
+ * each e^(x - m) in `y`, unless `y` is NULL and y_step is 0. */
 static double line_exp(const struct kernels *kernels, float *y, int64_t y_step,
                        const float *x, int64_t x_step, int64_t n, float m)
 {
@@ -110,8 +110,8 @@ static void rows_run(const void *context, int64_t first, int64_t end)
     }
 }
 
-/* Applies operator `op` to each row of a band: y = x op z.  z has one value for
- * each column. */
+/* Applies operator `op` to each row of a band: y = x op z, where `z` has one
+ * value for each column. */
 static void band_apply(const struct softmax *softmax, uint32_t op, float *y,
                        int64_t y_stride, const float *x, int64_t x_stride,
                        int64_t width, const float *z)

@@ -53,7 +53,7 @@ static void row_not(const struct row *row)
 CASTS(DENSE_CAST)
 DENSE_CAST(i64, int64_t, exact_bf16, uint16_t, number_round((float)x))
 
-/* Casts i64 to bf16.  Faster if all integers have at most 24 bits. */
+/* Casts i64 to bf16, by a faster loop if all integers fit in 24 bits. */
 static void i64_any_bf16(void *to, const void *from, int64_t n)
 {
     const int64_t *in = from;

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * SIMD column reductions, which combine the rows of each column.  A sum adds
+/* SIMD column reductions, which combine the rows of each column.  A sum adds
  * each block of COLUMN_ROWS rows in f32, and adds the block sums in f64.  If a
- * block sum overflows f32, the block is summed again in f64.
- */
+ * block sum overflows f32, it is recomputed in f64. */
 #include "config.h"
 
 #include <math.h>

@@ -41,7 +41,7 @@ static inline vf sign(vf x)
 }
 
 /* If the second operand of vf_max_raw or vf_min_raw is NaN, the result is NaN.
- * relu and clip pass x as the second operand to return NaN if x is NaN. */
+ * relu and clip pass `x` as the second operand to return NaN if `x` is NaN. */
 static inline vf relu(vf x)
 {
     return vf_max_raw(vf_set(0), x);
@@ -230,7 +230,7 @@ BINARY(div, a / b)
 BINARY(pow, SLEEF_POW(a, b))
 BINARY(min, vf_min(a, b))
 BINARY(max, vf_max(a, b))
-/* For relu_grad, a is the incoming gradient and b is the input of relu. */
+/* For relu_grad, `a` is the incoming gradient and `b` is the input of relu. */
 BINARY(relu_grad, vf_select(vf_compare(b, vf_set(0), LE_OQ), vf_set(0), a))
 
 /* ---- three inputs ------------------------------------------------------- */

@@ -63,7 +63,7 @@ static inline vf unit_of(vf square, float large, float small)
 
 /* Returns Adam's quotient mean / (root + eps) for any mean square.  In lanes
  * whose mean square is outside its limits, computes the root from scaled
- * inputs.  The factor `wide` scales both numerator and denominator. */
+ * inputs, and multiplies both numerator and denominator by `wide`. */
 static inline vf quotient_any(const float *f, vf v, vf gradient, vf mean,
                               vf square)
 {

@@ -16,11 +16,11 @@
  *              16-bit elements, with the rounding of common/float16.h
  *   vf_andnot  ~a & b
  *   vf_max_raw, vf_min_raw   maximum or minimum instruction of the processor.
- *              If a or b is NaN, the result is b on x86 and NaN on NEON.
+ *              If `a` or `b` is NaN, the result is `b` on x86 and NaN on NEON.
  *   vf_compare(a, b, how)   `how` is a predicate of AVX: EQ_OQ LT_OQ LE_OQ
  *              GT_OQ GE_OQ (false for NaN), NEQ_UQ (true for NaN), NLE_UQ
- *              (not a <= b, true for NaN), UNORD_Q (a or b is NaN)
- *   vf_select  a in the lanes where the mask is set, otherwise b
+ *              (not a <= b, true for NaN), UNORD_Q (`a` or `b` is NaN)
+ *   vf_select  `a` in the lanes where the mask is set, otherwise `b`
  *   vm_bits    the mask as an integer with one bit per lane
  *   vm_load_bytes   a mask that is set in lanes whose byte is not 0
  *   vf_scale   x * 2^n, for an integer n from -126 to 129
@@ -100,7 +100,7 @@ static inline vm vf_nan(vf x)
 {
     return vf_compare(x, x, UNORD_Q);
 }
-/* vf_max and vf_min return NaN in each lane where a or b is NaN. */
+/* vf_max and vf_min return NaN in each lane where `a` or `b` is NaN. */
 static inline vf vf_max(vf a, vf b)
 {
     return vf_select(vf_nan(a), a, vf_max_raw(a, b));
@@ -124,7 +124,7 @@ static inline double vd_sum(vd x)
 /* Returns e^x as 2^n e^r, where n is x / ln 2 rounded to an integer. e^r is 1 +
  * r + r^2 p(r) with a minimax polynomial p and an error below 2^-28.  The total
  * error is below 1.01 ulp.  Subnormal results become 0, because subnormal
- * arithmetic can be a hundred times slower.  If x is NaN, the result is NaN. */
+ * arithmetic can be a hundred times slower.  NaN remains NaN. */
 static inline vf vf_exp(vf x)
 {
     vf low = vf_set(-87.33655f);

@@ -6,8 +6,8 @@
 
 #include <math.h>
 
-/* Maximum ratio of a job's parallel time to its single-threaded time.  The time
- * estimates are too inaccurate to use threads for a smaller gain. */
+/* Maximum ratio of a job's parallel time to its single-threaded time.  For a
+ * smaller gain, the time estimates are too inaccurate to use threads. */
 #define GAIN 0.9
 /* Weight of a new, slower measurement in the moving average of team_learn. */
 #define RISE 0.125f
@@ -31,8 +31,8 @@ void team_measured(struct team_costs *known, double two, double all,
     known->cold = fmax(cold, all);
     known->each = counted > 2 ? fmax((all - two) / (counted - 2), 0) : 0;
     known->fixed = fmax(two - 2 * known->each, 0);
-    /* Two threads save half of the single-threaded time, so a job must take at
-     * least twice their wake-up latency. */
+    /* Two threads save at most half of the single-threaded time, so a job must
+     * take at least twice their wake-up latency. */
     known->least = 2 * two;
 }
 

@@ -24,8 +24,8 @@ struct team_credit {
 };
 
 /* Returns the number of threads that a latency measurement waits for: three
- * quarters of `threads`.  The last threads can be late by a scheduler time
- * slice if other processes run, but no job waits for late threads. */
+ * quarters of `threads`.  Other processes can delay the last threads by a
+ * scheduler time slice, but a job does not wait for them either. */
 uint32_t team_counted(uint32_t threads);
 
 /* Updates `known` with new latencies of 2 spinning threads (`two`), `threads`
@@ -34,12 +34,12 @@ uint32_t team_counted(uint32_t threads);
 void team_measured(struct team_costs *known, double two, double all,
                    uint32_t threads, double cold);
 
-/* Returns the number of threads for a job that takes alone_ns on one thread.
- * The number is at most `limit`.  `awake` is the number of spinning threads,
- * including the caller; now_ns is the current time.  Includes sleeping threads
- * if they save more time than their wake-up latency, in this job or in a series
- * of jobs.  A series ends if no job follows within spin_ns, because threads
- * then fall asleep.  Updates *credit, which describes the series. */
+/* Returns the number of threads, at most `limit`, for a job that takes alone_ns
+ * on one thread.  `awake` is the number of spinning threads, including the
+ * caller.  Includes sleeping threads if they save more than their wake-up
+ * latency in this job, or in the series of jobs that *credit describes.  A
+ * series ends if no job follows within spin_ns, because threads then fall
+ * asleep.  Updates *credit. */
 uint32_t team_size_choose(const struct team_costs *costs,
                           struct team_credit *credit, double alone_ns,
                           uint32_t limit, uint32_t awake, double now_ns,

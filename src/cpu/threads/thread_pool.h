@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Worker threads for large operators.  The first large operator starts the
- * workers, which do not run signal handlers of the host process.  A job uses
- * the workers if it takes longer than their wake-up latency, as measured on
- * this machine.  After a job the workers spin for about one wake-up latency,
- * then sleep.  Callable from any thread.  The workers serve one caller at a
- * time; a second caller runs its job on its own thread. */
+/* Worker threads for large operators.  Callable from any thread.  The first
+ * large operator starts the workers, which do not run signal handlers of the
+ * host process.  A job uses the workers if it takes longer than their measured
+ * wake-up latency.  The workers serve one caller at a time; a second caller
+ * runs its job on its own thread. */
 #ifndef TANDEM_CPU_THREADS_THREAD_POOL_H
 #define TANDEM_CPU_THREADS_THREAD_POOL_H
 
@@ -37,12 +36,12 @@ void pool_destroy(struct pool *pool);
  * mask and its cgroup quota. */
 uint32_t pool_processors(void);
 
-/* Runs `tasks` tasks by calling fn on one or more threads, in any order.  Each
- * task has `units` units of work.  Blocks until all tasks are complete.  The
- * result of a task must not depend on how tasks are grouped into calls of fn.
+/* Runs `tasks` tasks of `units` units of work each by calling `fn` on one or
+ * more threads, in any order.  Blocks until all tasks are complete.  The result
+ * of a task must not depend on how tasks are grouped into calls of `fn`.
  * Repeated calls of the same size assign the same tasks to the same threads, so
- * that each thread finds its data in its cache.  If a thread falls behind,
- * other threads run some of its tasks. */
+ * that each thread finds its data in its cache.  Idle threads steal tasks of
+ * slow threads. */
 void pool_run(struct pool *pool, uint32_t kind, pool_fn fn, const void *work,
               int64_t tasks, int64_t units);
 

@@ -2,11 +2,10 @@
 /* Worker threads and the jobs that they run; see worker.h.
  *
  * A store to job_word, which the workers poll, publishes a job.  Each thread
- * owns a fixed partition of the tasks and claims chunks of it.  A thread
- * that has finished its partition steals chunks of other partitions.  No
- * thread waits for a worker that comes late or never (a child after fork has
- * no workers): the caller closes the job when no task is left to claim, and
- * waits only for the workers that have joined the job. */
+ * claims chunks of its own partition of the tasks, and then steals chunks of
+ * other partitions.  When no task is left to claim, the caller closes the job
+ * and waits only for the workers that have joined it.  No thread waits for a
+ * worker that never joins (a child after fork has no workers). */
 #include "config.h"
 
 #include "cpu/threads/worker.h"
@@ -127,13 +126,12 @@ void affinity_back(const struct affinity *affinity)
         sched_setaffinity(0, sizeof affinity->found, &affinity->found);
 }
 
-/* Changes the affinity of a worker that is about to sleep.  The scheduler can
- * wake a thread on the processor of the thread that wakes it, here the caller
- * of pool_run, which keeps running.  Both threads can then stay on that
- * processor for 0.1 s while other processors idle.  A sleeping worker therefore
- * avoids the caller's processor.  A worker that shares its processor with a
- * lower-numbered worker avoids the processors of all workers.  Returns false if
- * the affinity is unchanged. */
+/* Removes busy processors from the affinity of a worker that is about to sleep:
+ * the caller's processor, or the processors of all threads if a lower-numbered
+ * worker shares this worker's processor.  Otherwise, the scheduler could wake
+ * the worker on the processor of the thread that wakes it, and keep both
+ * threads there for 0.1 s while other processors idle.  Returns false if the
+ * affinity is unchanged. */
 static bool worker_avoid_busy_cpus(struct worker *worker, struct affinity *out)
 {
     struct pool *pool = worker->pool;

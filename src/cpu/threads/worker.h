@@ -17,7 +17,7 @@
 #include "cpu/threads/thread_pool.h"
 
 #define MAX_THREADS 256u
-/* Chunks per partition, one thread's tasks.  Other threads steal chunks. */
+/* Chunks per partition (one thread's tasks); idle threads steal chunks. */
 #define CHUNKS_PER_PARTITION 8
 /* The time per unit of work depends on the cache level of the data.  The pool
  * estimates this time for three classes of jobs: fewer than RATE_CLASS_UNITS
@@ -85,12 +85,11 @@ struct affinity {
     cpu_set_t found, narrow;
 };
 
-/* Removes `count` processors from the calling thread's affinity mask.
- * affinity_back restores the mask.  May be called from any thread.  Takes about
- * 1 us, or a few us if the thread must migrate.  The thread leaves these
- * processors at once and does not wake up on them.  Ignores processor numbers
+/* Removes `count` processors from the calling thread's affinity mask until
+ * affinity_back restores it.  The thread leaves these processors at once, which
+ * takes about 1 us, or a few us if it must migrate.  Ignores processor numbers
  * outside 0 to CPU_SETSIZE - 1.  Returns false and changes nothing if no
- * processor would be left, or if a system call fails. */
+ * processor would be left, or if a system call fails.  Any thread may call. */
 bool affinity_avoid(struct affinity *out, const int *processors,
                     uint32_t count);
 
@@ -114,18 +113,19 @@ void workers_stop(struct pool *pool);
 double job_run(struct pool *pool, pool_fn fn, const void *work, int64_t tasks,
                uint32_t team);
 
-/* Jobs that take fewer nanoseconds on one thread do not run in parallel.  No
- * machine wakes its threads in half of this time. */
+/* Jobs that take fewer nanoseconds on one thread do not run in parallel.  Two
+ * threads save at most half of this time, and no machine wakes its threads that
+ * fast. */
 #define MIN_PARALLEL_NS 1000.0
 
 /* Measures the wake-up latencies of sleeping and of spinning workers, and sets
  * the time that idle workers spin.  The caller holds pool->busy. */
 void wakeup_latencies_measure(struct pool *pool);
-/* Must be called after a job that took job_ns on fewer threads than possible.
- * The caller does not hold pool->busy.  Latencies are too high if other
- * processes used the processors during the measurement, and would then keep
- * jobs on few threads forever.  They are measured again when such jobs have
- * taken pool->remeasure_ns in total. */
+/* Measures the latencies again if jobs on fewer than all threads have taken
+ * more than pool->remeasure_ns in total.  Call this function after each such
+ * job, which took job_ns, without holding pool->busy.  If other processes were
+ * busy during a measurement, its latencies are too high, and would otherwise
+ * keep jobs on few threads forever. */
 void wakeup_latencies_recheck(struct pool *pool, double job_ns);
 
 static inline double now_ns(void)
