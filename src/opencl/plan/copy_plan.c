@@ -61,11 +61,10 @@ static uint64_t max_u64(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
-/* Returns true if the transpose kernel computes offsets outside the matrix that
- * exceed MAX_32BIT_INDEX.  It computes offsets outside the matrix only if
- * store_alignment exceeds 1.  Tiles then start up to store_alignment - 1
- * columns early.  The last tile can start after the last column, and a tile can
- * be larger than the matrix. */
+/* Returns true if an offset that the transpose kernel computes outside the
+ * matrix can exceed MAX_32BIT_INDEX.  If store_alignment is 1, there is no such
+ * offset.  Otherwise a tile can start up to store_alignment - 1 columns early,
+ * can start after the last column, and can be larger than the matrix. */
 static bool tile_needs_64bit_offset(const struct transpose_params *params,
                                     const struct transpose_tile *tile)
 {
@@ -105,7 +104,7 @@ static void plan_tiled(struct launch_plan *plan,
     step->key = variant_key_kernel(KERNEL_TRANSPOSE_TILED, 0, offset_64bit,
                                    request->group_log2) |
                 variant_key_type(0, type) | variant_key_vec4(vec4);
-    /* A row of tiles can start up to store_alignment - 1 columns early. */
+    /* To align stores, tiles start up to store_alignment - 1 columns early. */
     out->tiles_per_row =
         div_ceil(out->columns + tile.store_alignment - 1, tile.columns);
     out->misalignments =

@@ -7,9 +7,9 @@
 
 /* Number of bytes that a GPU reads or writes with one memory transaction. */
 #define CACHE_LINE_BYTES 128u
-/* Side in elements of the tiles in which inputs are transposed, with and
- * without vec4 (TILE in cl/elementwise.cl).  Axes shorter than MIN_TILE_AXIS
- * are not divided into tiles. */
+/* Side length, in elements, of the tiles in which inputs are transposed, with
+ * and without vec4 (TILE in cl/elementwise.cl).  Axes shorter than
+ * MIN_TILE_AXIS are not divided into tiles. */
 #define TILE_SIDE_VEC4 64u
 #define TILE_SIDE 32u
 #define MIN_TILE_AXIS 8
@@ -51,8 +51,8 @@ operand(const struct op_request *request, uint32_t number)
 }
 
 /* Returns true if every operand is contiguous or has a single element.  Sets
- * bit i of *out_broadcast if the single element of operand i is broadcast.
- * Most calls pass this check and need no iteration space. */
+ * bit i of *out_broadcast if the single element of operand i is broadcast.  In
+ * most calls this is the case, and the plan needs no iteration space. */
 static bool request_is_contiguous(const struct op_request *request,
                                   uint32_t *out_broadcast)
 {

@@ -57,7 +57,7 @@ const struct gemm_kernel_config gemm_configs[GEMM_KERNEL_COUNT] = {
                          GEMV_1_MN_MAJOR, 1, MMA_NONE, false},
 };
 
-/* Maximum leading dimension (ld), so that 128 * ld fits in 32 bits. */
+/* Limit of the leading dimension (ld), so that 128 * ld fits in 32 bits. */
 #define MAX_LD (INT32_MAX / 128)
 
 bool gemm_fits_32bit_index(const struct tandem_gemm *gemm)

@@ -57,11 +57,10 @@ struct gemm_kernel_config {
     uint32_t group_log2;
     /* Number of work-groups for which a compute unit has enough registers. */
     uint32_t groups_per_compute_unit;
-    /* True for 3xTF32 kernels, which are as accurate as f32.  These kernels
-     * leave result tiles with infinities or NaN to the kernel simt_fallback. */
+    /* True for 3xTF32 kernels, which are as accurate as f32. */
     bool is_3xtf32;
-    /* The SIMT kernel that recomputes result tiles with infinities or NaN.  For
-     * SIMT and GEMV kernels, it is the kernel itself. */
+    /* The SIMT kernel that recomputes result tiles with infinities or NaN.  A
+     * SIMT or GEMV kernel has its own id here. */
     enum gemm_kernel_id simt_fallback;
     /* Maximum number of vectors of a GEMV kernel, or 0 for other kernels. */
     uint32_t gemv_vectors;
@@ -76,7 +75,7 @@ extern const struct gemm_kernel_config gemm_configs[GEMM_KERNEL_COUNT];
 bool gemm_is_all_f32(const struct tandem_gemm *gemm);
 /* Returns true if CLBlast can compute the GEMM.  All operands must be f32,
  * because CLBlast's f16 routines do not run on all devices.  All element
- * offsets must fit in an int, because CLBlast's kernels use this type. */
+ * offsets must fit in an int, because CLBlast's kernels compute them as int. */
 bool clblast_supports_gemm(const struct tandem_gemm *gemm);
 bool gemm_fits_32bit_index(const struct tandem_gemm *gemm);
 

@@ -27,8 +27,8 @@ struct gemm_epilogue_params {
     uint32_t has_bias, reserved;
 };
 
-/* Makes a plan with one step, which runs one work-item for each element of c.
- * The first buffer of the step is c. */
+/* Makes a plan with one step, which runs one work-item per element of `c`.  The
+ * first buffer of the step is that of `c`. */
 static struct kernel_step *
 single_step_plan(struct launch_plan *plan, const struct tandem_gemm *gemm,
                  uint64_t kernel_and_types, uint32_t group_log2,

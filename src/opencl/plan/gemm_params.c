@@ -123,8 +123,8 @@ struct tandem_buffer *gemm_bias_buffer(const struct tandem_gemm *gemm)
     return gemm->bias != NULL ? gemm->bias : gemm->c.buffer;
 }
 
-/* If the result has at least this number of elements, a single work-item adds
- * up the partial sums of each element. */
+/* If the result has at least this number of elements, one work-item per element
+ * adds up the partial sums of the element. */
 #define MIN_UNSHARED_ELEMENTS 65536
 #define MAX_FIXUP_LANES_LOG2 5
 

@@ -37,8 +37,8 @@ struct gemm_params {
 /* Maximum number of products in a partial sum, as in cl/gemm/gemm_dtypes.cl. */
 #define PARTIAL_TERMS 256u
 
-/* Operand a or b of a GEMM, as rows of k elements.  For a, these are its m
- * rows; for b, these are its n columns. */
+/* Operand `a` or `b` of a GEMM, as rows of k elements: the m rows of `a` or the
+ * n columns of `b`. */
 struct gemm_operand {
     const struct tandem_matrix *matrix;
     int64_t rows;
@@ -55,7 +55,7 @@ bool operand_is_vec4(const struct tandem_gemm *gemm,
  * `elements` elements. */
 bool matrix_is_aligned(const struct tandem_matrix *matrix, uint32_t dtype,
                        int64_t batch, uint32_t elements);
-/* Returns the number of elements of c, including all batches. */
+/* Returns the number of elements of `c`, including all batches. */
 uint64_t gemm_c_elements(const struct tandem_gemm *gemm);
 void gemm_params_set_operands(struct gemm_params *out,
                               const struct tandem_matrix *a,
@@ -68,11 +68,11 @@ void gemm_params_fill(struct gemm_params *out, const struct tandem_gemm *gemm,
  * `split_tiles` tiles are computed as several partial sums. */
 void gemm_params_set_tiles(struct gemm_params *out, uint32_t tiles_m,
                            uint32_t tiles_n, uint32_t split_tiles);
-/* These return variant key bits for the activation and for the dtypes. */
+/* The next two functions return variant key bits for activation and dtypes. */
 uint64_t variant_key_activation(const struct tandem_gemm *gemm);
 uint64_t variant_key_gemm_types(const struct tandem_gemm *gemm);
-/* Returns the buffer of the bias.  Without bias, returns the buffer of c,
- * because the argument must be set even if the kernel does not access it. */
+/* Returns the buffer of the bias, or that of `c` as a placeholder if there is
+ * no bias, because the kernel argument must be a valid buffer. */
 struct tandem_buffer *gemm_bias_buffer(const struct tandem_gemm *gemm);
 /* Plans the kernel that adds partial sums and applies bias and activation. */
 void plan_split_k_fixup(struct launch_plan *plan,

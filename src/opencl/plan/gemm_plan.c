@@ -97,10 +97,10 @@ static void plan_tiles(struct launch_plan *plan, const struct tandem_gemm *gemm,
 /* Number of products that tensor cores can always add up without promotion. */
 #define MIN_PROMOTION_STEPS 1536u
 
-/* Returns after how many products a sum is promoted, that is, added to a
- * separate total.  Tensor cores truncate when they add: with each product, a
- * sum of positive f16 products loses up to 6.5e-9 of its value.  The loss must
- * stay below 0.85 of the tolerance, which is (8 + 2 sqrt(k)) * 2^-23. */
+/* Returns the number of products after which a sum is promoted, that is, added
+ * to a separate total.  Tensor cores truncate each addition: with each product,
+ * a sum of positive f16 products loses up to 6.5e-9 of its value.  The loss
+ * must stay below 0.85 of the tolerance, which is (8 + 2 sqrt(k)) * 2^-23. */
 static uint32_t steps_per_promotion(uint32_t k)
 {
     double steps = 31 * (4 + sqrt(k));
@@ -115,8 +115,8 @@ static void promoted_sums_reserve(struct launch_plan *plan,
         plan_reserve_temp(plan, sums * sizeof(float), 16) / sizeof(float);
 }
 
-/* Sets after how many k tiles gemm_mma.cl adds its sums of 16-bit products to
- * f32 totals, and reserves temporary memory for the totals. */
+/* Sets the number of k tiles after which gemm_mma.cl adds its sums of 16-bit
+ * products to f32 totals.  Reserves temporary memory for the totals. */
 static void plan_mma_promotion(struct launch_plan *plan,
                                struct gemm_params *params,
                                const struct gemm_kernel_config *config)
@@ -135,7 +135,7 @@ static void plan_mma_promotion(struct launch_plan *plan,
 }
 
 /* Reserves temporary memory for the f32 totals of SIMT kernels with large
- * tiles.  If c is f32 and beta is 0, the kernels keep the totals in c. */
+ * tiles.  If `c` is f32 and beta is 0, `c` holds the totals instead. */
 static void plan_simt_promotion(struct launch_plan *plan,
                                 const struct tandem_gemm *gemm,
                                 struct gemm_params *params,
@@ -182,8 +182,8 @@ static void params_set_tiles(struct gemm_params *params,
         (uint32_t)div_ceil((uint64_t)gemm->n, config->tile_n), split_tiles);
     if (!config->is_3xtf32 || gemm->beta == 0)
         return;
-    /* The fallback kernel can compute a tile again, but beta times c must be
-     * added only once.  The fixup kernel therefore adds it in all tiles. */
+    /* The fallback kernel can recompute a tile, but beta * c must be added only
+     * once.  Therefore the fixup kernel adds beta * c to all tiles. */
     if (params->splits == 1)
         params->k_per_split = params->k;
     params->split_tiles += params->unsplit_tiles;
@@ -222,8 +222,8 @@ static void plan_kernels(struct launch_plan *plan,
         plan_simt_promotion(plan, gemm, &params, kernel);
     params.nonfinite_flags_offset = plan->temp_bytes / sizeof(uint32_t);
     plan_tiles(plan, packed, key, &params, has_fallback || map_bytes != 0);
-    /* Operands packed for tensor cores do not preserve infinities and NaN, so
-     * the fallback kernel reads the original operands. */
+    /* Packing for tensor cores does not preserve infinities and NaN, so the
+     * fallback kernel reads the original operands. */
     if (has_fallback)
         plan_fallback(plan, uses_mma ? gemm : packed, !uses_mma, &params,
                       config->simt_fallback);

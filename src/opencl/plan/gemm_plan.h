@@ -22,13 +22,13 @@ struct split_k {
  * if necessary (operand_packing.h). */
 bool gemm_kernel_supports(const struct tandem_gemm *gemm,
                           enum gemm_kernel_id kernel);
-/* Returns true if `kernel` is a SIMT kernel that reads a or b without vec4. */
+/* Returns true if `kernel` is SIMT and reads an operand without vec4. */
 bool gemm_kernel_reads_scalars(const struct tandem_gemm *gemm,
                                enum gemm_kernel_id kernel);
 /* How a kernel divides a GEMM among work-groups. */
 struct gemm_tiling {
     uint64_t groups; /* number of work-groups if k is not split */
-    uint32_t k_tile; /* elements along k that are read at once */
+    uint32_t k_tile; /* elements along k per iteration */
     /* Matrix rows per work-group of a GEMV kernel, or 1 for other kernels.
      * gemm_cost_model.h multiplies the cost of a k_tile by this number. */
     uint32_t cost_units;

@@ -18,7 +18,7 @@ static const struct gemv_shape gemv_1_mn_major_shape = {
 
 struct gemv_operands {
     struct gemm_operand matrix, vectors;
-    bool swapped; /* true if the matrix is b */
+    bool swapped; /* true if the matrix is `b` */
     const struct gemv_shape *shape;
     uint32_t max_vectors; /* maximum per work-group */
     uint32_t row_tiles, vector_tiles;
@@ -36,8 +36,9 @@ static uint32_t rows_per_group(const struct gemv_shape *shape)
     return (1u << shape->group_log2) / shape->lanes * shape->rows_per_item;
 }
 
-/* Selects the matrix and the vectors.  The matrix is the operand with more
- * rows, or a K-major operand if both have the same number of rows. */
+/* Selects which operand is the matrix and which one holds the vectors.  The
+ * operand with more rows is the matrix.  If both have the same number of rows,
+ * `a` is the matrix if it is K-major, otherwise `b`. */
 static struct gemv_operands operands_of(const struct tandem_gemm *gemm,
                                         enum gemm_kernel_id kernel)
 {
@@ -104,8 +105,8 @@ static uint64_t key_of(const struct tandem_gemm *gemm,
            variant_key_gemm_types(gemm);
 }
 
-/* Returns true if the kernel regularly adds partial sums to a total (HAS_TOTALS
- * in cl/gemm/gemv.cl). */
+/* Returns true if the kernel adds its partial sums to totals after every
+ * PARTIAL_DEPTH elements along k (HAS_TOTALS in cl/gemm/gemv.cl). */
 static bool has_totals(const struct tandem_gemm *gemm,
                        const struct gemv_operands *operands)
 {
@@ -115,9 +116,9 @@ static bool has_totals(const struct tandem_gemm *gemm,
              operand_is_vec4(gemm, operands->matrix)));
 }
 
-/* Returns how many splits of k are needed to limit rounding errors.  A kernel
- * with totals needs 1.  Other kernels need enough splits for sums of at most
- * PARTIAL_TERMS terms.  MAX_SPLIT_K limits the number of splits. */
+/* Returns the minimum number of splits of k that limits rounding errors.  A
+ * kernel with totals needs 1.  Other kernels need enough splits for sums of at
+ * most PARTIAL_TERMS products, but at most MAX_SPLIT_K splits. */
 static uint32_t min_splits(const struct tandem_gemm *gemm,
                            const struct gemv_operands *operands)
 {
@@ -136,7 +137,7 @@ void plan_gemv(struct launch_plan *plan, const struct tandem_gemm *gemm,
     struct gemm_params params;
     gemm_params_fill(&params, gemm, tiling.k_tile,
                      max_u32(splits, min_splits(gemm, &operands)));
-    /* The kernel expects the matrix as operand a. */
+    /* The kernel expects the matrix as operand `a`. */
     gemm_params_set_operands(&params, operands.matrix.matrix,
                              operands.vectors.matrix, gemm->dtype);
     gemm_params_set_tiles(&params, operands.row_tiles, operands.vector_tiles,

@@ -32,8 +32,9 @@ struct kernel_step *plan_add_step(struct launch_plan *plan, uint64_t key,
                                   const void *params, uint32_t param_bytes);
 void step_add_buffer(struct kernel_step *step, struct tandem_buffer *buffer,
                      bool written);
-/* Adds the buffers of the first output and of all inputs.  For an input that is
- * NULL (a scalar), adds the output's buffer, which the kernel does not read. */
+/* Adds the buffers of the first output and of all inputs.  If an input is NULL
+ * (a scalar), adds the output's buffer as a placeholder, because the argument
+ * must be a valid buffer; the kernel does not read it. */
 void step_add_operands(struct kernel_step *step,
                        const struct op_request *request);
 /* Sets the number of work-groups to the minimum for `items` work-items. */
@@ -68,8 +69,8 @@ bool axis_is_vec4(const struct iteration_space *space, uint32_t operand,
 uint32_t kernel_type_of(uint32_t dtype);
 uint32_t kernel_bits_type(uint32_t dtype);
 
-/* Tile of cl/transpose.cl.  `block` is the value of its macro BLOCK, `per` that
- * of VECTOR_ELEMENTS.  The other members are in elements. */
+/* Tile of cl/transpose.cl.  `block` and `per` are the values of its macros
+ * BLOCK and VECTOR_ELEMENTS.  The other members are in elements. */
 struct transpose_tile {
     uint32_t block, per, store_alignment, columns, rows;
 };
@@ -84,7 +85,7 @@ static inline bool needs_64bit_index(const struct iteration_space *space)
 /* Returns true if the number of elements or the largest offset of an operand
  * exceeds MAX_32BIT_INDEX. */
 bool needs_64bit_offset(const struct iteration_space *space);
-/* Divides the length of the innermost axis by four, so that it counts vec4. */
+/* Divides the length of the innermost axis by four, to count vec4. */
 void space_to_vec4(struct iteration_space *space);
 void space_remove_axis(struct iteration_space *space, uint32_t axis);
 

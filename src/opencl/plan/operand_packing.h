@@ -3,7 +3,7 @@
  * kernel reads them.  A copy has padded rows or columns
  * (cl/gemm/pad_operands.cl) or is divided into blocks for tensor cores
  * (cl/nvidia/pack_operands.cl).  In masks of operands, bit OPERAND_A stands for
- * a and bit OPERAND_B for b.  Pure functions that any thread may call. */
+ * `a` and bit OPERAND_B for `b`.  Pure functions that any thread may call. */
 #ifndef TANDEM_OPENCL_PLAN_OPERAND_PACKING_H
 #define TANDEM_OPENCL_PLAN_OPERAND_PACKING_H
 

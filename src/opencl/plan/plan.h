@@ -53,8 +53,8 @@ struct op_request {
     const struct tandem_tensor_desc *const *outputs;
     uint32_t input_count, output_count;
     /* True if a work-group can read what other work-groups of the same kernel
-     * have written.  OpenCL C 1.2 does not guarantee this.  NVIDIA GPUs have an
-     * instruction for it if their compute capability is 7.0 or higher. */
+     * have written.  OpenCL C 1.2 does not guarantee this.  NVIDIA GPUs of
+     * compute capability 7.0 or higher have an instruction for this. */
     bool has_device_scope_visibility;
 };
 

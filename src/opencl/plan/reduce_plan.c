@@ -8,25 +8,25 @@
 #define MAX_SPLITS 4096u
 /* Log2 of the elements that a lane (a work-item) reads per loop iteration. */
 #define ITERATION_LOG2 4u
-/* If the results of two lanes are slow to combine: log2 of the elements per
- * lane in a long row, and log2 of the minimum number of lanes per row. */
+/* For operators that combine the results of two lanes slowly: log2 of the
+ * elements per lane in a long row, and log2 of the minimum lanes per row. */
 #define SLOW_LANE_ELEMENTS_LOG2 6u
 #define MIN_SLOW_LANES_LOG2 3u
 /* Log2 of the minimum number of lanes per row for log-sum-exp, which computes
  * several exponentials to combine the results of two lanes. */
 #define MIN_EXP_LANES_LOG2 1u
 /* Number of work-groups per compute unit that keeps a GPU busy until the kernel
- * ends.  Columns need fewer work-groups, because each has many columns. */
+ * ends.  Columns need fewer work-groups, because each reduces many columns. */
 #define ROW_GROUPS 32u
 #define COLUMN_GROUPS 16u
 /* Log2 of the minimum number of neighbouring outputs that a work-group computes
- * if rows are strided.  If strided rows have LONG_COLUMN_ELEMENTS or more
- * elements, a work-group computes one output per work-item.  It does so only if
- * the results of two lanes are fast to combine. */
+ * if rows are strided.  If these rows have at least LONG_COLUMN_ELEMENTS
+ * elements and the results of two lanes are fast to combine, a work-group
+ * computes up to one output per work-item. */
 #define INTERLEAVED_OUTPUTS_LOG2 5u
 #define LONG_COLUMN_ELEMENTS 4096u
 /* Maximum number of splits per lane that the last work-group combines.  The
- * number is small, because the other compute units are idle meanwhile. */
+ * number is small, because the other compute units are idle at that time. */
 #define MAX_LAST_GROUP_SPLITS 16u
 /* With at least this number of outputs, a few lanes per output keep a device
  * busy.  Lanes of different outputs are then interleaved to combine splits. */
@@ -226,7 +226,7 @@ void plan_reduce(struct launch_plan *plan, const struct op_request *request)
     struct reduce_params *out = (struct reduce_params *)step->params;
     params_fill(out, &by, request);
     step->groups = out->output_groups * out->splits;
-    /* The second buffer is for split results.  Unsplit rows do not use it. */
+    /* Buffer 1 is for split results, or a placeholder if rows are not split. */
     step_add_buffer(step, request->outputs[0]->buffer, true);
     step_add_buffer(step, request->outputs[0]->buffer, true);
     step_add_buffer(step, request->inputs[0]->buffer, false);

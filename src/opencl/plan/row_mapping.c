@@ -8,9 +8,9 @@
  * in local memory, respectively.  More work-items share a longer row. */
 #define LANE_VEC4_LOG2 3u
 #define LOCAL_MEMORY_LANE_VEC4_LOG2 2u
-/* Log2 of the work-group size for long rows, which have up to LONG_ROW_ELEMENTS
- * elements.  Rows with at most half as many elements use half the size.  In
- * both cases, more work-items with fewer registers each are faster. */
+/* Log2 of the work-group size for rows of at most LONG_ROW_ELEMENTS elements.
+ * Rows of at most half as many elements use half the size.  In both cases, more
+ * work-items with fewer registers each are faster. */
 #define LONG_ROW_GROUP_LOG2 10u
 #define LONG_ROW_ELEMENTS 32768u
 /* Maximum number of vec4 per work-item that cl/common/row_access.cl supports
@@ -78,9 +78,9 @@ static void row_groups_fill(struct row_mapping *out, uint32_t group_log2)
         div_ceil(out->rows, (uint64_t)1 << (group_log2 - out->lanes_log2));
 }
 
-/* Returns log2 of the number of lanes for a row of 2^vec4_log2 vec4.  Each lane
- * has 2^lane_vec4_log2 vec4.  Short rows have 2^min_lanes_log2 lanes.  Very
- * short rows have fewer lanes, so that each lane has at least one vec4. */
+/* Returns log2 of the number of lanes for a row of 2^vec4_log2 vec4: one lane
+ * per 2^lane_vec4_log2 vec4, but at least 2^min_lanes_log2 lanes, and at most
+ * one lane per vec4. */
 static uint32_t lanes_for_vec4(uint32_t vec4_log2, uint32_t min_lanes_log2,
                                uint32_t lane_vec4_log2)
 {
@@ -109,7 +109,7 @@ static uint64_t accessed_elements(const struct row_mapping *rows,
 }
 
 /* Returns log2 of the number of lanes per row.  A lane keeps at most
- * SECTOR_ALIGNED_LANE_ELEMENTS elements, unless this takes too many lanes. */
+ * SECTOR_ALIGNED_LANE_ELEMENTS elements if 2^max_lanes_log2 lanes suffice. */
 static uint32_t sector_aligned_lanes_log2(uint64_t elements,
                                           uint32_t max_lanes_log2)
 {

@@ -40,13 +40,12 @@ enum row_access {
 /* Argument max_vec4_log2 of row_mapping_divide() if registers are few. */
 #define MAX_ROW_VEC4_LOG2 3
 
-/* Divides out->rows rows of out->count elements among work-items.  At most
- * 2^max_lanes_log2 work-items share a row.  A work-item keeps at most
- * 2^max_vec4_log2 vec4 in registers, or none if max_vec4_log2 is negative.
- * Returns true if the rows fit in registers.  Otherwise splits each row and
- * returns false.  Adds the bits for the access, registers and lanes to the
- * variant key.  ROW_ACCESS_LOCAL_MEMORY becomes ROW_ACCESS_STRIDED if the rows
- * do not fit.  ROW_ACCESS_VEC4_COLUMNS does not support splits. */
+/* Divides out->rows rows of out->count elements among work-items, at most
+ * 2^max_lanes_log2 per row.  Returns true if the rows fit in registers, with at
+ * most 2^max_vec4_log2 vec4 per work-item, or none if max_vec4_log2 is
+ * negative.  Otherwise splits each row and returns false.  If rows do not fit
+ * with ROW_ACCESS_LOCAL_MEMORY, uses ROW_ACCESS_STRIDED.  Does not support
+ * splits with ROW_ACCESS_VEC4_COLUMNS.  Adds bits to the variant key. */
 bool row_mapping_divide(struct row_mapping *out, enum row_access access,
                         uint32_t max_lanes_log2, int32_t max_vec4_log2,
                         const struct op_request *request, uint64_t *key);

@@ -9,8 +9,8 @@
 /* Log2 of the number of rows that a work-group processes if lanes are
  * interleaved, that is, if neighbouring work-items belong to different rows. */
 #define INTERLEAVED_ROWS_LOG2 5u
-/* Columns with at most this number of elements need few registers.  A
- * work-group then processes twice as many columns as otherwise. */
+/* Columns with at most this number of elements need few registers.  Hence a
+ * work-group processes twice as many of them as of longer columns. */
 #define SHORT_COLUMN_ELEMENTS 256u
 /* Log2 of the maximum number of vec4 of a row that a work-item keeps in
  * registers on NVIDIA GPUs, which have 255 registers per work-item. */
@@ -123,9 +123,10 @@ static void outer_fill(struct softmax_params *out,
     strides_fill(out->in_strides, &rows, 1);
 }
 
-/* Divides the rows among work-items and returns true if they fit in registers.
- * Otherwise splits them.  If rows do not fit with ROW_ACCESS_VEC4_COLUMNS, uses
- * ROW_ACCESS_STRIDED instead.  Adds bits to the variant key. */
+/* Divides the rows among work-items.  Returns true if they fit in registers,
+ * otherwise splits them and returns false.  If rows do not fit with
+ * ROW_ACCESS_VEC4_COLUMNS, uses ROW_ACCESS_STRIDED.  Adds bits to the variant
+ * key. */
 static bool rows_divide(struct softmax_params *out,
                         const struct iteration_space *outer,
                         const struct op_request *request,

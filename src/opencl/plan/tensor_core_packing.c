@@ -23,9 +23,9 @@ struct pack_params {
  * the registers of a work-group, and the number of rows per work-group. */
 #define GROUP_ELEMENTS (64u << PACK_GROUP_LOG2)
 #define MAX_GROUP_ROWS 64u
-/* The kernel that finds row maxima divides k into ranges.  A range has up to
- * MIN_K_PER_RANGE elements, or more if there are already MAX_K_RANGES
- * ranges. */
+/* The kernel that finds row maxima divides k into ranges of at most
+ * MIN_K_PER_RANGE elements, or into MAX_K_RANGES longer ranges if k is
+ * large. */
 #define MIN_K_PER_RANGE 256
 #define MAX_K_RANGES 16
 /* Limit of k, so that offsets in a block of packed rows fit in 32 bits. */
@@ -65,7 +65,7 @@ bool tensor_core_supports(const struct tandem_gemm *gemm,
     }
 }
 
-/* Operand a or b with its layout and the size of its packed copy. */
+/* Operand `a` or `b` with its layout and the size of its packed copy. */
 struct source {
     struct gemm_operand operand;
     uint32_t blocks; /* number of blocks of PACKED_ROWS rows */
@@ -115,9 +115,9 @@ static struct source source_of(const struct tandem_gemm *gemm,
     uint32_t tile = id == OPERAND_A ? config->tile_m : config->tile_n;
     uint64_t tile_rows = div_ceil((uint64_t)out.operand.rows, tile) * tile;
     out.blocks = (uint32_t)div_ceil(tile_rows, PACKED_ROWS);
-    /* wgmma instructions read MN-major operands only if elements have 16 bits.
-     * TF32 operands are read through tensor maps, in which strides between rows
-     * or columns always fit, but large strides between batches do not. */
+    /* wgmma instructions can read MN-major operands only if elements have 16
+     * bits.  K-major TF32 operands are read through tensor maps, whose limit
+     * for strides can be exceeded only by the stride between batches. */
     bool fits_tensor_map =
         gemm->batch == 1 ||
         matrix->batch_stride <
@@ -181,7 +181,7 @@ uint64_t tensor_core_packing_bytes(const struct tandem_gemm *gemm,
     bool two_passes =
         format == MMA_FP16X3 && single_pass_rows(gemm, kernel) == 0;
     /* Number of bytes read and written to pack an operand, per two packed
-     * bytes.  Two passes read it twice.  3xTF32 doubles the size of
+     * bytes.  Two passes read the operand twice.  3xTF32 doubles the size of
      * elements. */
     uint32_t factor = two_passes ? 6 : format == MMA_3XTF32 ? 3 : 4;
     uint64_t bytes = 0;

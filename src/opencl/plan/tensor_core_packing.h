@@ -41,7 +41,7 @@ uint64_t tensor_map_bytes(uint64_t key, uint64_t groups);
 uint64_t packing_layout_id(const struct tandem_gemm *gemm,
                            enum gemm_kernel_id kernel, enum operand_id id);
 
-/* These implement functions of operand_packing.h for tensor-core kernels. */
+/* The next functions implement operand_packing.h for tensor-core kernels. */
 bool tensor_core_packs_operand(const struct tandem_gemm *gemm,
                                enum gemm_kernel_id kernel, enum operand_id id);
 uint64_t tensor_core_packing_bytes(const struct tandem_gemm *gemm,

@@ -70,8 +70,8 @@ enum kernel_type {
  * subnormal probabilities exceed the tolerance. */
 #define KEY_LARGE_LOSS_SCALE(key) KEY_GELU_TANH(key)
 #define KEY_GROUP_LOG2(key) ((uint32_t)((key) >> 34 & 0xfu))
-/* For softmax and norm kernels: log2 of how many vec4 of a row a work-item
- * keeps in registers. */
+/* For softmax and norm kernels: log2 of the number of vec4 of a row that a
+ * work-item keeps in registers. */
 #define KEY_REGISTER_VEC4_LOG2(key) ((uint32_t)((key) >> 38 & 0x7u))
 /* For element-wise kernels: bit i is set if input i is transposed. */
 #define KEY_TRANSPOSED_INPUTS(key) KEY_REGISTER_VEC4_LOG2(key)
@@ -93,8 +93,8 @@ enum kernel_type {
 #define KEY_A_LAYOUT(key) ((uint32_t)((key) >> 47 & 3u))
 #define KEY_B_LAYOUT(key) ((uint32_t)((key) >> 49 & 3u))
 #define KEY_FORMAT(key) ((uint32_t)((key) >> 52 & 7u))
-/* For GEMM kernels: 1 if b is read as aligned vec4.  For GEMV kernels: 1 if the
- * vectors are read as aligned vec4. */
+/* For GEMM kernels: 1 if `b` is read as aligned vec4.  For GEMV kernels: 1 if
+ * the vectors are read as aligned vec4. */
 #define KEY_SECOND_VEC4(key) ((uint32_t)((key) >> 51 & 1u))
 
 /* Each function below returns bits of a variant key; combine them with |. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The threads that build kernel variants.  A compiler cannot be interrupted, so
- * a build that never ends occupies its thread.  After the blocking timeout,
- * launches of that variant fail, and another thread builds the other variants.
- * If the host closes the device during a build, the build thread frees the
- * device when the build ends.  Any thread may call these functions. */
+/* The threads that build kernel variants.  A compiler cannot be interrupted.
+ * If a build hangs, launches of its variant therefore fail after the blocking
+ * timeout, and another thread builds the other variants.  If the host closes
+ * the device while a build hangs, the build thread frees the device when the
+ * build ends.  Any thread may call these functions. */
 #include <stdio.h>
 #include <time.h>
 
@@ -42,8 +42,8 @@ static void build_set_result(struct programs *programs,
                              enum tandem_status status)
 {
     pthread_mutex_lock(&programs->mutex);
-    /* NOT_READY is not a failure: the kernel needs smaller work-groups, for
-     * which there is another variant.  OUT_OF_MEMORY can be temporary. */
+    /* NOT_READY is no failure: the caller plans smaller work-groups instead.
+     * OUT_OF_MEMORY can be temporary, so failure_count does not count it. */
     variant->status = status;
     variant->state = status == TANDEM_OK          ? BUILD_DONE
                      : status == TANDEM_NOT_READY ? BUILD_NONE
@@ -156,8 +156,9 @@ static bool build_thread_is_available(struct tandem_device *device,
     return must_be_idle ? idle != 0 : programs->thread_count > timed_out;
 }
 
-/* Starts a build thread if none is available.  Returns false if no thread will
- * ever build the queued variants.  The caller holds programs.mutex. */
+/* Starts a build thread if none is available.  Returns false if no thread
+ * exists, or if every thread's build has timed out.  The caller holds
+ * programs.mutex. */
 static bool build_thread_ensure(struct tandem_device *device, bool must_be_idle)
 {
     struct programs *programs = &device->programs;
@@ -222,16 +223,16 @@ enum tandem_status build_status(struct tandem_device *device,
             "never do so: run it on another device, or open this one with a "
             "larger blocking_timeout_ms",
             (unsigned long long)(device->blocking_timeout_ns / 1000000u));
-    /* The queued variant can be waiting behind a build that never ends. */
+    /* If the builds of all threads hang, another thread must be started. */
     if (variant->state == BUILD_QUEUED)
         build_thread_ensure(device, false);
     return last_error_set(TANDEM_NOT_READY, "the operator is not compiled yet");
 }
 
-/* Puts the variant at the start of the job list.  If no build thread exists,
- * marks the variant as being built instead, and the caller must build it.
- * Returns FAILED if the builds of all threads have timed out.  The caller holds
- * programs.mutex. */
+/* Puts the variant at the start of the job list.  If no build thread can be
+ * started and none exists, marks the variant as running instead, and the caller
+ * must build it.  Returns FAILED if the builds of all threads have timed out.
+ * The caller holds programs.mutex. */
 static enum tandem_status build_start(struct tandem_device *device,
                                       struct kernel_variant *variant)
 {
@@ -252,8 +253,8 @@ static enum tandem_status build_start(struct tandem_device *device,
         programs->thread_count);
 }
 
-/* Waits for the build of the variant, until the build times out.  The caller
- * holds programs.mutex. */
+/* Waits until the build of the variant ends or times out, and returns
+ * build_status().  The caller holds programs.mutex. */
 static enum tandem_status build_wait(struct tandem_device *device,
                                      const struct kernel_variant *variant)
 {
@@ -263,7 +264,7 @@ static enum tandem_status build_wait(struct tandem_device *device,
         wait_for_change(device, variant->state == BUILD_RUNNING
                                     ? variant->start_ns
                                     : monotonic_ns());
-        /* The idle thread can already have started another build. */
+        /* The thread that was idle can have started another build. */
         if (variant->state == BUILD_QUEUED)
             build_thread_ensure(device, true);
     }

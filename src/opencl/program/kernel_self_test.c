@@ -78,10 +78,10 @@ static double element_set(const struct self_test *test, void *out, size_t at,
     return (double)(is_f16 ? f16_value(bits) : bf16_value(bits));
 }
 
-/* Fills an operand with random numbers in [-1, 1) from a linear congruential
- * generator with the constants of Numerical Recipes.  If the kernel sets
- * non-finite flags, one row gets tiny values, and one element of the last tile
- * is infinite or too large to be split into TF32 parts. */
+/* Fills an operand with random numbers in [-1, 1).  If the kernel sets
+ * non-finite flags, row 3 of `a` gets tiny values, and the last row of each
+ * operand gets an element that must set flags: infinity, or, in `b` of a 3xTF32
+ * kernel, FLT_MAX, which is too large to be split into TF32 parts. */
 static bool operand_make(struct self_test *test, enum operand_id id)
 {
     struct gemm_operand operand = operand_of(&test->gemm, id);
@@ -95,6 +95,7 @@ static bool operand_make(struct self_test *test, enum operand_id id)
         return false;
     for (int64_t row = 0; row < rows; row++)
         for (int64_t k = 0; k < test->gemm.k; k++) {
+            /* Linear congruential generator from Numerical Recipes. */
             seed = seed * 1664525u + 1013904223u;
             float value = (float)(int32_t)seed / 2147483648.0f;
             if (has_flags && id == OPERAND_A && row == 3)
@@ -224,8 +225,8 @@ static cl_int step_run(const struct self_test *test, cl_kernel kernel,
 }
 
 /* Builds and runs a step that precedes the tested kernel, for example packing.
- * Sets *out_left if the step exceeds the timeout.  The memory of the test is
- * then freed later, and the program of the step is leaked. */
+ * If the step exceeds the blocking timeout, sets *out_left and leaks the step's
+ * program; the test is freed after the step has completed. */
 static enum tandem_status step_build_and_run(struct self_test *test,
                                              struct tandem_device *device,
                                              const struct kernel_step *step,
@@ -284,9 +285,9 @@ static enum tandem_status self_test_launch(struct self_test *test,
 
 /* ---- verification ---- */
 
-/* Returns true if exactly the tiles with infinite elements are flagged.  These
- * are all tiles except the first.  3xTF32 kernels flag only the first split of
- * k, which contains the infinite element.  fp16x3 kernels flag all splits,
+/* Returns true if exactly the tiles with infinite elements, which are all tiles
+ * except the first, are flagged.  3xTF32 kernels flag only the first split of
+ * k, which contains the infinite element.  FP16x3 kernels flag all splits,
  * because the splits share the scale of a row. */
 static bool nonfinite_flags_are_right(const struct self_test *test)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The programs and kernel variants of a device.  A build thread builds each
- * variant once, and launches wait for the build until the blocking timeout. Any
- * thread may call these functions.  programs.mutex guards the tables of a
- * device.  No build holds the mutex. */
+ * variant once, and launches wait for the build until the blocking timeout.
+ * Any thread may call these functions.  programs.mutex guards the tables of a
+ * device.  Builds do not hold the mutex. */
 #ifndef TANDEM_OPENCL_PROGRAM_KERNEL_VARIANTS_H
 #define TANDEM_OPENCL_PROGRAM_KERNEL_VARIANTS_H
 
@@ -34,7 +34,7 @@ struct kernel_variant {
     char message[256];
     cl_program program; /* program owned by the program table */
     struct kernel_variant *next_in_bucket, *next_job;
-    /* Start time of the running build, or 0 if a launching thread builds. */
+    /* Start time of the build; 0 if a launching thread runs the build. */
     uint64_t start_ns;
     bool in_job_list;
 };

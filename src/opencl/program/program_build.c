@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Builds programs, loads them from the disk cache, and tests their kernels. Any
- * thread may call these functions.  No build holds programs.mutex. */
+/* Builds programs, loads them from the disk cache, and tests their kernels.
+ * Any thread may call these functions.  Builds do not hold programs.mutex. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +20,7 @@
 #include "opencl/program/warmup_launch.h"
 
 /* A build can fail temporarily while other processes use the compiler's files.
- * Each pause before a retry is four times as long as the previous pause. */
+ * Each pause between attempts is four times as long as the previous pause. */
 #define MAX_BUILD_ATTEMPTS 3u
 #define FIRST_PAUSE_NS 30000000
 

@@ -6,17 +6,15 @@
  *
  * Each program has its own file.  The name of the file is a hash of the
  * program's key: the format, the hash of the source, the options, the device,
- * the driver and the platform.  The file also contains the key, which is
- * compared on load.  Files are replaced atomically, and all writers of a file
- * write the same bytes.  If a file is invalid, the program is built from source
- * and the file is replaced.  If the files exceed the size limit, the least
- * recently used files are deleted.
+ * the driver and the platform.  Hashes can be equal, so the file also contains
+ * the key, which program_cache_load() compares.  Files are replaced atomically.
+ * If the files exceed the size limit, the least recently used are deleted.
  *
- * The user's directory is not used if the driver's own cache is better.
- * NVIDIA's binaries are PTX, which the driver would have to assemble again.
+ * The user's directory is not used if the driver's own cache is better:
+ * NVIDIA's binaries are PTX, which the driver would have to assemble again, and
  * PoCL takes three times as long to return a binary as to compile the program.
- * rusticl ends the process when it loads an unknown binary.
- * docs/secure-files.md has the measurements.
+ * Neither directory is used with rusticl, because rusticl ends the process when
+ * it loads an unknown binary.  docs/secure-files.md has the measurements.
  */
 #include "opencl/program/program_cache.h"
 

@@ -24,8 +24,8 @@ struct program_cache {
     bool is_forced;       /* use `path` even if the driver's cache is better */
     bool world_readable;  /* all users can read the cache */
     uint32_t compile_lock_timeout_ms;
-    /* True if a wait for the compile lock has timed out.  Later builds do not
-     * wait for the lock. */
+    /* True if a wait for the compile lock has timed out.  Subsequent builds do
+     * not wait for the lock. */
     atomic_bool compile_lock_timed_out;
 };
 
@@ -60,14 +60,13 @@ unsigned char *program_binary_get(cl_program program, size_t max_bytes,
 
 /* Locks the directory of the program cache if the driver has QUIRK_BINARY_RACE.
  * Blocks for at most cache.compile_lock_timeout_ms.  Returns a lock for
- * lock_release(), or -1 if no lock is needed or the lock was not acquired. Sets
- * *out_waited if another process held the lock, because that process can have
- * stored the program in the cache meanwhile.
+ * lock_release(), or -1 if no lock is needed or the lock was not acquired.
+ * Sets *out_waited if another process held the lock: that process can have
+ * stored the program in the cache.
  *
- * The lock prevents crashes in PoCL 3.1.  To return a program's binary, PoCL
- * reads a cache directory that another process can have moved already.  Without
- * the lock, up to 15 of 64 processes that started with empty caches crashed,
- * and builds can fail. */
+ * To return a program's binary, PoCL 3.1 reads a directory of its own cache.
+ * Without the lock, another process can move this directory first.  Up to 15 of
+ * 64 processes that started with empty caches then crashed. */
 int compile_lock_acquire(struct tandem_device *device, bool *out_waited);
 
 #endif

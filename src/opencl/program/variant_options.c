@@ -118,9 +118,9 @@ static void append_elementwise(struct variant_source *out, uint64_t key)
         append(out, " -DTRANSPOSED_INPUTS=%u", KEY_TRANSPOSED_INPUTS(key));
 }
 
-/* Adds the compiler options of a SIMT GEMM kernel.  NVIDIA's compiler schedules
- * a fully unrolled loop over k_tile well.  Other compilers run out of
- * registers; LLVM 16 does so if it unrolls four steps of the largest tiles. */
+/* Adds the compiler options of a SIMT GEMM kernel.  NVIDIA's compiler fully
+ * unrolls the loop over k_tile.  Other compilers unroll four steps, or two for
+ * the largest tiles, because LLVM 16 runs out of registers with four. */
 static void append_simt_gemm(struct variant_source *out, uint64_t key,
                              const struct gemm_kernel_config *config,
                              bool nvidia)
@@ -136,7 +136,7 @@ static void append_simt_gemm(struct variant_source *out, uint64_t key,
 }
 
 /* Adds the compiler options of a 3xTF32 kernel.  A work-group has two or four
- * warps, and each warp computes 64 rows. */
+ * warps.  Each warp computes 64 rows and half of the columns of a tile. */
 static void append_3xtf32(struct variant_source *out, uint64_t key,
                           const struct gemm_kernel_config *config)
 {
@@ -147,7 +147,7 @@ static void append_3xtf32(struct variant_source *out, uint64_t key,
            KEY_A_MN_MAJOR(key), KEY_B_MN_MAJOR(key));
 }
 
-/* Adds compiler options for the dtype of c and the dtype of a and b. */
+/* Adds compiler options for the dtype of `c` and the dtype of `a` and `b`. */
 static void append_dtypes(struct variant_source *out, uint64_t key)
 {
     static const char *const names[16] = {
@@ -157,9 +157,9 @@ static void append_dtypes(struct variant_source *out, uint64_t key)
 }
 
 /* Adds the compiler options of a GEMV kernel.  Devices other than NVIDIA's can
- * have fewer registers, so their loop prefetches half as much.  If the matrix
- * is K-major and a work-item has more than two rows, the numbers of rows per
- * work-item and of lanes are also halved. */
+ * have fewer registers.  Therefore their loop unrolls half as many iterations,
+ * and if the matrix is K-major and a work-item has more than two rows, the rows
+ * per work-item and the lanes are also halved. */
 static void append_gemv(struct variant_source *out, uint64_t key, bool nvidia)
 {
     struct gemv_shape shape = *gemv_shape(

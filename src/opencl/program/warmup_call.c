@@ -204,7 +204,7 @@ static bool try_rows(struct search *search, const struct operator_info *row,
             KEY_LARGE_LOSS_SCALE(search->key) != 0 ? (double)FLT_MAX : 1;
     tensor_set(search, 0, TANDEM_F32, loss ? 1 : 2, shape, WARMUP_CONTIGUOUS);
     tensor_set(search, 1, TANDEM_F32, 2, shape, row_layout(access));
-    /* The other inputs are the scale and bias of a norm, or a loss's labels. */
+    /* The other inputs are scale and bias of a norm, or labels of a loss. */
     for (uint32_t i = 2; i <= row->inputs; i++)
         tensor_set(search, i, warmup_call_dtype(search->key, 1), 1,
                    norm ? &count : shape, WARMUP_CONTIGUOUS);

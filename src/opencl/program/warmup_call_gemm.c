@@ -100,9 +100,9 @@ static bool try_gemm(struct warmup_call *out, uint64_t key,
     return warmup_call_select_step(out, key, bytes);
 }
 
-/* Makes the call for a SIMT or GEMV kernel.  The operand a of a GEMV is the
- * matrix.  A vector b that is not contiguous along k has gaps between its
- * elements.  Operands that are not read as aligned vec4 start at the second
+/* Makes the call for a SIMT or GEMV kernel.  For a GEMV, operand `a` is the
+ * matrix, and a single vector that is not contiguous along k has gaps between
+ * its elements.  Operands that are not read as aligned vec4 start at the second
  * element of their buffers. */
 static bool warmup_simt_or_gemv(struct warmup_call *out, uint64_t key,
                                 struct tandem_gemm *gemm)
