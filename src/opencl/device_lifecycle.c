@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opens and closes devices.  Devices on the same hardware share one cl_context,
- * because CLBlast compiles its kernels again for each context. */
+/* Opens and closes devices. Devices on the same hardware share one cl_context,
+ * because CLBlast compiles its kernels once for each context. */
 #include "opencl/device_lifecycle.h"
 
 #include <stdio.h>

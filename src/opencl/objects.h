@@ -38,9 +38,9 @@ struct tandem_device {
     void *log_user;
     struct program_cache cache;
     atomic_bool lost;
-    atomic_bool must_leak; /* leak the device, because its work never ends */
-    /* Set if the driver cannot report whether work has ended.  Host memory that
-     * the work can still use is then released later; see deferred_release.h. */
+    atomic_bool must_leak; /* set if work hangs; the device is leaked */
+    /* Set if the driver cannot report whether work has ended. Host memory that
+     * the work can still use is then released by deferred_release.c. */
     atomic_bool defers_release;
     /* Time limit for builds, and for waits in calls that have no timeout
      * parameter.  0 means no limit. */
@@ -72,7 +72,7 @@ struct tandem_buffer {
      * address of the block, or the host address of imported memory. */
     uint64_t address;
     uint32_t skew; /* imported address modulo 64; 0 for blocks */
-    bool internal; /* temporary buffer that statistics do not count */
+    bool internal; /* not counted in buffer_count */
     struct tandem_buffer *next, **link; /* *link points to this buffer */
     /* Stream id and command number of the buffer's last use and last write. */
     _Atomic uint64_t used_stream, used_seqno;

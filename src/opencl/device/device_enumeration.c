@@ -34,8 +34,8 @@ static bool is_temporary(cl_int code)
     return code == CL_OUT_OF_HOST_MEMORY || code == CL_OUT_OF_RESOURCES;
 }
 
-/* Stores `code` as the error of the device search, unless an earlier error is
- * temporary.  CL_DEVICE_NOT_FOUND only means a platform without devices. */
+/* Stores `code` as the error of the device search, unless the stored error is
+ * temporary. Ignores CL_DEVICE_NOT_FOUND from platforms without devices. */
 static void record_failure(cl_int code)
 {
     if (code != CL_SUCCESS && code != CL_DEVICE_NOT_FOUND &&
@@ -189,8 +189,8 @@ enum tandem_status opencl_device_count(uint32_t *out_count)
     *out_count = 0;
     if (!atomic_load(&searched)) {
         fork_detection_start();
-        /* A mutex that another thread held during the fork is never unlocked in
-         * the child process. */
+        /* Do not lock the mutex in a fork: a mutex that a thread of the parent
+         * held is never unlocked in the fork. */
         if (fork_detected())
             return last_error_set(
                 TANDEM_DEVICE_LOST,

@@ -38,11 +38,11 @@ enum tandem_status opencl_device_count(uint32_t *out_count);
 /* Returns device `index`, or sets an error message and returns NULL. */
 struct platform_device *opencl_device_get(uint32_t index);
 
-/* Queries the properties of one OpenCL device (device_info.c).  Fills `out`
- * except info.duplicate_of.  Returns false if a query failed or if the device
- * cannot be used: it is unavailable, is big-endian, has no compiler, or does
- * not support OpenCL 1.2.  *out_code is the error code of the first failed
- * query.  The caller holds the mutex of device_enumeration.c. */
+/* Fills `out` with the properties of one OpenCL device, except for
+ * info.duplicate_of (device_info.c). Returns false if a query failed or if the
+ * device cannot be used: it is unavailable, is big-endian, has no compiler, or
+ * does not support OpenCL 1.2. *out_code is the error code of the first failed
+ * query. The caller must hold the mutex of device_enumeration.c. */
 bool device_info_query(struct platform_device *out, cl_platform_id platform,
                        cl_device_id id, cl_int *out_code);
 

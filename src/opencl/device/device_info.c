@@ -70,7 +70,7 @@ static void query_platform_text(struct device_query *query,
 
 static cl_ulong query_number(struct device_query *query, cl_device_info what)
 {
-    cl_ulong value = 0; /* on little-endian hosts, 32-bit results fit too */
+    cl_ulong value = 0; /* the host is little-endian, so 32-bit results fit */
     return query_succeeded(query, clGetDeviceInfo(query->id, what,
                                                   sizeof(value), &value, NULL))
                ? value
@@ -198,9 +198,9 @@ static uint32_t compute_capability(const struct platform_device *device,
                           device->id, DEVICE_COMPUTE_CAPABILITY_MINOR_NV));
 }
 
-/* Sets the features that depend on NVIDIA's compute capability. PTX can order
- * writes of different work-groups from 7.0 on. Tensor cores take TF32 from 8.0
- * on. PTX can round to TF32 (ties to even) from 9.0 on. Only 9.0 has wgmma. */
+/* Sets features by NVIDIA's compute capability. From 7.0 on, PTX can make
+ * writes visible to other work-groups. From 8.0 on, tensor cores take TF32.
+ * From 9.0 on, PTX can round to TF32 (ties to even). Only 9.0 has wgmma. */
 static void query_nvidia(struct platform_device *out, uint32_t capability)
 {
     out->has_device_scope_visibility = capability >= 70;

@@ -12,9 +12,9 @@
 /* During the first SPIN_NS, a wait polls without sleeping.  Most waits for
  * short commands end within this time. */
 #define SPIN_NS 100000u
-/* After SPIN_NS, a wait sleeps between polls.  Each sleep takes 1/256 of the
- * time waited so far, but at least 10 and at most 500 us.  Short waits thus end
- * early, and long waits use little CPU time. */
+/* After SPIN_NS, a wait sleeps between polls. Each sleep takes 1/256 of the
+ * time waited so far, but at least 10 and at most 500 us, so that short waits
+ * end early and long waits use little CPU time. */
 #define MIN_SLEEP_NS 10000u
 #define MAX_SLEEP_NS 500000u
 #define SLEEP_DIVISOR 256u
@@ -66,7 +66,7 @@ cl_int poll_event(cl_event event, uint64_t limit_ns, cl_int *out_state)
     while ((code = event_get_state(event, out_state)) == CL_SUCCESS &&
            *out_state > CL_COMPLETE && spent < limit_ns) {
         /* Linux can extend sleeps by the thread's timer slack, 50 us by
-         * default.  This wait sets the slack to 1 ns until it ends. */
+         * default. Therefore the slack is 1 ns during this wait. */
         if (spent >= SPIN_NS && slack == 0) {
             slack = prctl(PR_GET_TIMERSLACK);
             if (slack > 1)
@@ -161,7 +161,7 @@ bool sleep_until_event(cl_event event, uint64_t timeout_ns, cl_int *out_state,
         continue;
     *out_state = waiter->state;
     event_waiter_release(waiter);
-    /* The event can be complete before the driver calls the callback. */
+    /* The event can be complete although the callback has not run yet. */
     if (*out_state > CL_COMPLETE)
         *out_code = event_get_state(event, out_state);
     return true;

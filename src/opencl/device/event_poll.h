@@ -16,8 +16,8 @@ uint64_t monotonic_ns(void);
 uint64_t remaining_ns(uint64_t deadline_ns, uint64_t limit_ns);
 /* Gets the execution status of the event.  Returns an OpenCL error code. */
 cl_int event_get_state(cl_event event, cl_int *out_state);
-/* Polls until the event completes or limit_ns have passed.  *out_state is the
- * execution status of the event.  After a timeout, it is above CL_COMPLETE.
+/* Polls until the event completes or limit_ns have passed. *out_state is the
+ * execution status of the event, above CL_COMPLETE if limit_ns passed first.
  * Returns the error code of the status query. */
 cl_int poll_event(cl_event event, uint64_t limit_ns, cl_int *out_state);
 /* Waits like poll_event, but sleeps until the driver calls a callback.  Returns

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Waits for events.  A wait without a timeout uses the driver's wait function,
- * unless that function spins.  OpenCL does not report whether the function
- * spins, so the first long wait is timed.  OpenCL has no wait function with a
- * timeout.  A thread that waits with a timeout sleeps on a CPU device until the
- * driver calls back, because polling would take CPU time from the work.  On a
- * GPU, the thread polls, because callbacks can be late (20 ms with NVIDIA's
- * driver). */
+/* Waits for events. OpenCL does not report whether the driver's wait function
+ * spins, so the first long wait is timed. A wait without a timeout uses the
+ * function unless the function spins. OpenCL has no wait function with a
+ * timeout. Therefore, on a GPU, a wait with a timeout polls, because callbacks
+ * can be late (20 ms with NVIDIA's driver). On a CPU device, it sleeps until
+ * the driver calls back, because polling would take CPU time from the work. */
 #include "opencl/device/event_wait.h"
 
 #include <time.h>

@@ -10,8 +10,8 @@
 /* Returns true if the driver's wait functions are known to spin. */
 bool driver_wait_is_spinning(struct tandem_device *device);
 
-/* Waits for the event.  Returns NOT_READY if it has not completed after
- * timeout_ns.  *out_code is negative if the event's command failed. */
+/* Waits for the event. Returns NOT_READY if timeout_ns passes before the event
+ * completes. *out_code is negative if the event's command failed. */
 enum tandem_status wait_event(struct tandem_device *device, cl_event event,
                               uint64_t timeout_ns, cl_int *out_code);
 

@@ -37,7 +37,7 @@ void block_attach(struct block *block, struct tandem_buffer *buffer)
 void block_set_last_use(struct block *block, const struct tandem_buffer *buffer)
 {
     uint64_t stream = atomic_load(&buffer->used_stream);
-    /* If no stream used this buffer, the block keeps its earlier last use. */
+    /* If no stream used `buffer`, keep the last use by an earlier buffer. */
     if (stream != 0) {
         block->last_stream = stream;
         block->last_seqno = atomic_load(&buffer->used_seqno);

@@ -9,8 +9,8 @@
 
 #include "opencl/device/cl_api.h"
 
-/* Number of block sizes; eight sizes lead from one power of two to the next.
- * Rounding up to the next size wastes at most an eighth of the block. */
+/* Number of block sizes, of which there are eight per power of two. Rounding up
+ * to a block size wastes at most an eighth of the block. */
 #define SIZE_CLASS_COUNT 512u
 
 /* Number of hash slots for operands that a GEMM has used but not packed. */
@@ -48,14 +48,14 @@ struct pool {
 uint32_t size_class_get(uint64_t bytes, uint64_t *out_bytes);
 /* Makes `buffer` use the block as its memory. */
 void block_attach(struct block *block, struct tandem_buffer *buffer);
-/* Copies the last use of `buffer` to the block that is its memory. */
+/* Copies the last use of `buffer` to `block`, which is the buffer's memory. */
 void block_set_last_use(struct block *block,
                         const struct tandem_buffer *buffer);
 /* Releases a list of blocks to the driver. The driver keeps the memory until no
  * command uses it. The driver may block, so the caller must hold no mutex. */
 void blocks_release(struct block *list);
 
-/* The caller of block_take and block_return holds pool.mutex. */
+/* The caller of block_take and block_return must hold pool.mutex. */
 
 /* Takes a block of exactly `bytes` bytes from the cache, or returns NULL. */
 struct block *block_take(struct pool *pool, uint32_t size_class,

@@ -13,8 +13,8 @@
 #define MIN_TOUCHED_BYTES ((uint64_t)1 << 20)
 
 /* If more than keep_bytes of memory are cached, empties the pack cache, then
- * removes cached blocks, the largest first, until keep_bytes are left.  Returns
- * the list of removed blocks. */
+ * removes cached blocks, the largest first, until at most keep_bytes are left.
+ * Returns the list of removed blocks. */
 static struct block *detach_cached(struct pool *pool, uint64_t keep_bytes)
 {
     struct block *list = NULL;
@@ -38,9 +38,9 @@ void pool_trim(struct tandem_device *device, uint64_t keep_bytes)
     blocks_release(list);
 }
 
-/* Writes to a new block if it is large.  GPU drivers allocate memory at its
- * first use, so without this write a later command could fail for lack of
- * memory.  After NOT_READY, deferred_release.c owns the block's memory. */
+/* Writes to a large new block. GPU drivers allocate memory when a command first
+ * uses it, so without this write a later command could fail for lack of memory.
+ * If this returns NOT_READY, deferred_release.c owns block->mem. */
 static enum tandem_status block_touch(struct tandem_device *device,
                                       const struct block *block,
                                       cl_int *out_code)
@@ -123,9 +123,9 @@ static enum tandem_status block_create(struct tandem_device *device,
     return status;
 }
 
-/* Checks that `bytes` more bytes stay within the device's memory limit.  The
- * caller holds pool.mutex and, after unlocking it, releases the *out_excess
- * blocks. */
+/* Checks that `bytes` more bytes fit the device's memory limit. To make room,
+ * moves cached blocks to *out_excess. The caller must hold pool.mutex, and must
+ * release *out_excess after unlocking the mutex. */
 static enum tandem_status check_limit(struct tandem_device *device,
                                       uint64_t bytes, struct block **out_excess)
 {
@@ -143,7 +143,7 @@ static enum tandem_status check_limit(struct tandem_device *device,
                             (unsigned long long)limit);
     *out_excess =
         detach_cached(&device->pool, limit - stats->allocated_bytes - bytes);
-    /* The pack cache keeps the entries that a GEMM is using. */
+    /* Entries in use by a GEMM stay cached, so check the limit again. */
     if (stats->allocated_bytes + stats->cached_bytes + bytes <= limit)
         return TANDEM_OK;
     return memory_error("alloc: %llu bytes exceed memory_limit_bytes = %llu "

@@ -44,7 +44,7 @@ enum tandem_status buffer_create(struct tandem_device *device, uint64_t bytes,
     enum tandem_status status = block_acquire(device, bytes, &block);
     if (status != TANDEM_OK) {
         handle_free(&buffers, buffer);
-        /* Replace NOT_READY: callers of launch_plan would make a new plan. */
+        /* Seeing NOT_READY, callers of launch_plan would make a new plan. */
         return internal && status == TANDEM_NOT_READY
                    ? memory_error("no temporary memory: %s has not completed "
                                   "earlier work in time",
@@ -60,7 +60,7 @@ enum tandem_status buffer_create(struct tandem_device *device, uint64_t bytes,
     return TANDEM_OK;
 }
 
-/* Memory of imported buffers of 0 bytes.  OpenCL does not support size 0. */
+/* Memory for imports of 0 bytes, because OpenCL has no buffers of size 0. */
 static _Alignas(64) unsigned char empty_import[64];
 
 enum tandem_status buffer_import(struct tandem_device *device, void *memory,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Buffers that callers or the plugin itself created.  Any thread may call these
- * functions.  The list of buffers is guarded by pool.mutex.  The state of a
- * buffer is atomic. */
+/* Buffers that callers or the plugin itself created. Any thread may call these
+ * functions. pool.mutex guards the list of buffers. The members of a buffer
+ * that commands change are atomic. */
 #ifndef TANDEM_OPENCL_MEMORY_BUFFER_H
 #define TANDEM_OPENCL_MEMORY_BUFFER_H
 
@@ -17,16 +17,16 @@ void pool_start(struct pool *pool, uint64_t limit_bytes);
  * the device must have completed. */
 void pool_finish(struct tandem_device *device);
 
-/* Creates a buffer.  The memory statistics do not count `internal` buffers. */
+/* Creates a buffer. buffer_count and alloc_count omit `internal` buffers. */
 enum tandem_status buffer_create(struct tandem_device *device, uint64_t bytes,
                                  bool internal,
                                  struct tandem_buffer **out_buffer);
-/* Makes a buffer of `memory`, which must stay valid until buffer_destroy. */
+/* Creates a buffer in host memory that must stay valid until buffer_destroy. */
 enum tandem_status buffer_import(struct tandem_device *device, void *memory,
                                  uint64_t bytes,
                                  struct tandem_buffer **out_buffer);
 void buffer_destroy(struct tandem_buffer *buffer);
-/* Fills `out` except its member cached_kernel_count. */
+/* Fills all members of `out` except cached_kernel_count. */
 void pool_stats(struct tandem_device *device, struct tandem_memory_stats *out);
 
 bool buffer_is_live(const struct tandem_buffer *buffer);
@@ -37,9 +37,9 @@ enum tandem_status buffer_check(const struct tandem_device *device,
                                 const char *what);
 /* Returns an error if the buffer is poisoned, that is, a write to it failed. */
 enum tandem_status buffer_check_poison(const struct tandem_buffer *buffer);
-/* Poisons the buffer after a command that should write to it has failed. */
+/* Poisons the buffer, because a command that should write to it has failed. */
 void buffer_poison(struct tandem_buffer *buffer, enum tandem_status status);
-/* Removes the poison if a command has written the whole buffer. */
+/* Removes the poison if written_bytes is the size of the whole buffer. */
 void buffer_clear_poison(struct tandem_buffer *buffer, uint64_t written_bytes);
 /* Poisons the buffers whose last write is a command of `stream` with a number
  * above `seqno`. */

@@ -65,7 +65,7 @@ static bool deferred_release_collect(struct tandem_device *device)
 bool deferred_release_finish(struct tandem_device *device, uint64_t limit_ns)
 {
     cl_int state;
-    /* This runs when the device is closed, so no thread changes the list. */
+    /* No other thread can change the list, because the device is closing. */
     for (struct deferred_mem *at = device->pool.deferred; at != NULL;
          at = at->next)
         if (poll_event(at->event, limit_ns, &state) != CL_SUCCESS ||
@@ -98,8 +98,8 @@ enum tandem_status deferred_release_wait_mem(struct tandem_device *device,
 /* Maximum time in nanoseconds for a test whether a command queue is idle. */
 #define IDLE_QUERY_NS 20000000u
 
-/* A list entry: either a command queue that can be busy, or objects that are
- * released when all queues in the list are idle. */
+/* A list entry: a command queue that can be busy, or objects that are released
+ * when all queues without a `release` function are idle. */
 struct deferred_release {
     cl_command_queue queue;  /* NULL if the entry is for objects */
     void (*release)(void *); /* called when `queue` is idle; may be NULL */
@@ -113,8 +113,8 @@ struct deferred_release {
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct deferred_release *first;
 
-/* Adds the entries of `list` under one lock.  A thread thus never sees objects
- * in the list without the queues that may still use them. */
+/* Adds all entries of `list` in one critical section, so that no thread sees
+ * objects in the list without the queues that can still use the objects. */
 static void list_add(struct deferred_release *list)
 {
     struct deferred_release **end = &list;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Deferred release: keeps device and host memory that unfinished commands can
- * still use, and releases the memory after the commands have completed.  Tests
- * for completed commands when a device is opened or closed, and when large or
- * pinned memory is allocated or freed.  Any thread may call these functions. */
+ * still use, and releases it when they have completed. Completion is tested
+ * when a device is opened or closed, when large or pinned memory is allocated,
+ * and when pinned memory is freed. Any thread may call these functions. */
 #ifndef TANDEM_OPENCL_MEMORY_DEFERRED_RELEASE_H
 #define TANDEM_OPENCL_MEMORY_DEFERRED_RELEASE_H
 
@@ -28,9 +28,9 @@ bool deferred_release_finish(struct tandem_device *device, uint64_t limit_ns);
 
 /* ---- objects of the process ---- */
 
-/* Call this if the driver cannot report that `queue` is idle.  Sets
- * device->defers_release.  This module then releases all objects of the
- * device. */
+/* Call this if the driver cannot report that `queue` is idle. Sets
+ * device->defers_release: deferred_release_collect_all then releases the
+ * device's pinned and staging memory. */
 void deferred_release_begin(struct tandem_device *device,
                             cl_command_queue queue);
 /* Takes ownership of `mem` and `queue`.  If `mem` is NULL, takes ownership of
@@ -38,9 +38,9 @@ void deferred_release_begin(struct tandem_device *device,
  * defers_release set. */
 void deferred_release_add(cl_mem mem, void *memory, cl_command_queue queue);
 /* Waits up to blocking_timeout_ms for `event`, or for all commands of `queue`
- * if `event` is NULL. Releases `event`. After a timeout, returns FAILED and
- * sets *out_deferred. The caller must then keep all memory that the commands
- * use. After the commands have completed, some thread calls `release`(user). */
+ * if `event` is NULL. Releases `event`. If the timeout expires first, returns
+ * FAILED and sets *out_deferred. The caller must then keep all memory that the
+ * commands use until deferred_release_collect_all calls `release`(user). */
 enum tandem_status deferred_release_wait(struct tandem_device *device,
                                          cl_command_queue queue, cl_event event,
                                          void (*release)(void *), void *user,

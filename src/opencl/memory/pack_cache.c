@@ -100,7 +100,8 @@ void pack_cache_poison(struct pool *pool, uint64_t stream, uint64_t seqno,
             atomic_store(&at->memory.poison, status);
 }
 
-/* Returns the entry with `key`.  Removes an outdated entry and returns NULL. */
+/* Returns the entry with `key`, or NULL. If the entry is outdated or poisoned,
+ * removes it and returns NULL. */
 static struct pack_cache_entry *entry_find(struct pool *pool,
                                            struct tandem_buffer *buffer,
                                            const struct pack_cache_key *key,
@@ -199,8 +200,8 @@ pack_cache_insert(struct tandem_buffer *buffer, struct pack_cache_entry *entry,
         lru_add(pool, found);
         pool->pack_cache_bytes += found->memory.bytes;
     }
-    /* If the stream failed before this function added the entry to the cache,
-     * pack_cache_poison has not poisoned the entry. */
+    /* If the stream failed before the entry was in the cache, pack_cache_poison
+     * has missed the entry, so poison it here. */
     uint32_t failed = atomic_load(stream_status);
     if (failed != TANDEM_OK)
         atomic_store(&found->memory.poison, failed);

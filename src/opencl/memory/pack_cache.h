@@ -47,10 +47,10 @@ struct pack_cache_entry {
 
 struct buffer_version buffer_version_get(const struct tandem_buffer *buffer);
 
-/* Returns the entry of `buffer` with `key` and `version`, or NULL.  The entry
- * stays valid until pack_cache_release().  Removes an entry with another
- * version.  If an earlier call asked for this missing entry, sets
- * *out_seen_before to true. */
+/* Returns the entry of `buffer` with `key` and `version`, or NULL. The entry
+ * stays valid until pack_cache_release. Removes an entry with `key` and another
+ * version. *out_seen_before is true if the entry is missing and the cache
+ * remembers an earlier call with the same arguments. */
 struct pack_cache_entry *pack_cache_acquire(struct tandem_buffer *buffer,
                                             const struct pack_cache_key *key,
                                             struct buffer_version version,
@@ -60,9 +60,9 @@ void pack_cache_release(struct pack_cache_entry *entry);
 /* Evicts entries so that a new entry with `bytes` bytes of memory fits. Returns
  * false if the cache limit or the memory limit of the device leaves no room. */
 bool pack_cache_make_room(struct tandem_device *device, uint64_t bytes);
-/* Creates an entry with `block` as its memory, outside the cache.  If there is
- * no host memory for the entry, returns `block` to the pool and returns
- * NULL. */
+/* Creates an entry whose memory is `block`, but does not add it to the cache.
+ * If there is no host memory for the entry, returns `block` to the pool and
+ * returns NULL. */
 struct pack_cache_entry *pack_cache_entry_create(struct tandem_device *device,
                                                  struct block *block,
                                                  uint64_t bytes);
@@ -81,7 +81,7 @@ void pack_cache_invalidate(struct pool *pool, struct tandem_buffer *buffer);
 /* Evicts entries that no GEMM is using, the least recently used first, until
  * the cache holds at most `bytes` bytes. */
 void pack_cache_evict(struct pool *pool, uint64_t bytes);
-/* Poisons entries written by commands of `stream` after number `seqno`. */
+/* Poisons entries that `stream` wrote with commands numbered above `seqno`. */
 void pack_cache_poison(struct pool *pool, uint64_t stream, uint64_t seqno,
                        uint32_t status);
 

@@ -21,8 +21,8 @@ struct pinned {
     struct pinned *next;
 };
 
-/* Unmaps and releases pinned memory.  If unmapping exceeds the timeout, the
- * memory is released later, and the command queue is leaked. */
+/* Unmaps and releases pinned memory. If unmapping exceeds the timeout,
+ * deferred_release.c releases the memory, and the command queue is leaked. */
 static void pinned_release(struct tandem_device *device, struct pinned *pinned)
 {
     cl_event event = NULL;
@@ -123,8 +123,8 @@ bool pinned_contains(struct tandem_device *device, const void *memory,
     return holds;
 }
 
-/* A lost device may still write to the memory.  In this case, the memory is not
- * freed before the device is closed. */
+/* If the device is lost, it can still write to the memory. The memory is then
+ * not freed here but in pinned_finish, when the device is closed. */
 void pinned_free(struct tandem_device *device, void *memory)
 {
     struct pinned *found = NULL;

@@ -145,7 +145,7 @@ enum tandem_status buffer_fill(struct tandem_stream *stream,
     return TANDEM_OK;
 }
 
-/* Address of mapped ranges of 0 bytes.  OpenCL does not support size 0. */
+/* Address returned for maps of 0 bytes, which OpenCL does not support. */
 static char empty_map;
 
 static enum tandem_status check_map(struct tandem_stream *stream,
@@ -197,7 +197,7 @@ enum tandem_status buffer_map(struct tandem_stream *stream,
     status = stream_wait(stream, event, timeout_ns);
     clReleaseEvent(event);
     if (status != TANDEM_OK) {
-        /* The queue unmaps the buffer at once if the driver maps it late. */
+        /* The map command can still complete after the timeout, so unmap. */
         clEnqueueUnmapMemObject(stream->queue, buffer->mem, memory, 0, NULL,
                                 NULL);
         stream_next_seqno(stream);

@@ -94,8 +94,8 @@ void events_finish(struct tandem_device *device)
     pthread_mutex_unlock(&mutex);
 }
 
-/* Flushes the event's stream if it exists.  Returns the stream's sticky
- * error. */
+/* Flushes the event's stream, unless the stream was destroyed or has a sticky
+ * error. Returns the sticky error. */
 static enum tandem_status flush_stream(struct tandem_event *event)
 {
     struct tandem_stream *stream = stream_acquire(event->device, event->stream);

@@ -57,9 +57,9 @@ enum tandem_status stream_begin_use(struct tandem_stream *stream,
         stream, prior, atomic_load(&buffer->prior_seqno), &completed);
     if (status == TANDEM_OK)
         atomic_store(&buffer->synced_stream, stream->id);
-    /* If the commands of stream `prior` have completed, no other stream needs
-     * to wait for them.  MULTIPLE_STREAMS can also stand for this stream, for
-     * which other streams still have to wait. */
+    /* If the commands of stream `prior` have completed, no stream needs to wait
+     * for them. Keep MULTIPLE_STREAMS, because `stream` can be one of these
+     * streams, and other streams must still wait for its commands. */
     if (completed && prior != MULTIPLE_STREAMS)
         atomic_store(&buffer->prior_stream, 0);
     return status;
@@ -75,7 +75,7 @@ bool stream_sees_last_write(struct tandem_stream *stream,
     if (writer == stream->id)
         return true;
     pthread_mutex_lock(&device->mutex);
-    /* A stream that is not in the list was destroyed after its last command. */
+    /* Streams leave the list only after their commands have completed. */
     for (struct tandem_stream *other = device->streams; other != NULL;
          other = other->next)
         if (other->id == writer && atomic_load(&other->completed_seqno) < seqno)

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Hazard tracking: records which stream last used a buffer.  Buffers can get
- * the memory of an earlier buffer that was destroyed.  A stream that uses such
- * a buffer first waits for commands of other streams that use the earlier
- * buffer.  Only the thread that uses the stream may call these functions. */
+/* Hazard tracking: records which stream last used a buffer. A new buffer can
+ * get the memory of a destroyed buffer that commands still use. A stream that
+ * uses the new buffer therefore first waits for these commands, except its own.
+ * Only the thread that uses the stream may call these functions. */
 #ifndef TANDEM_OPENCL_QUEUE_HAZARD_TRACKING_H
 #define TANDEM_OPENCL_QUEUE_HAZARD_TRACKING_H
 
 #include "opencl/queue/stream.h"
 
-/* Call this before enqueuing a command that uses the buffer.  Makes the stream
- * wait for commands that use an earlier buffer in the same memory.  The calling
- * thread does not wait. */
+/* Call this before enqueuing a command that uses the buffer. Makes the stream
+ * wait for commands of other streams that use an earlier buffer in the same
+ * memory. The calling thread does not wait. */
 enum tandem_status stream_begin_use(struct tandem_stream *stream,
                                     struct tandem_buffer *buffer);
 /* Call this after enqueuing a command that uses the buffer. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Enqueues the steps of a launch plan.  If the stream has launched the kernels
- * before, this takes no lock and creates no OpenCL object. */
+/* Enqueues the steps of a launch plan. A stream keeps its kernel objects, so
+ * that only its first launch of a kernel locks programs.mutex. */
 #include "opencl/queue/kernel_launch.h"
 
 #include <stdlib.h>
@@ -107,7 +107,7 @@ static enum tandem_status set_arguments(struct tandem_stream *stream,
         code = clSetKernelArg(kernel->kernel, i, sizeof(cl_mem), &buffer->mem);
         kernel->bound_addresses[i] = code == CL_SUCCESS ? address : 0;
     }
-    /* Only this stream uses the kernel object, so its arguments stay set. */
+    /* Arguments stay set, because only this stream uses the kernel object. */
     if (code == CL_SUCCESS &&
         (kernel->param_bytes != bytes ||
          memcmp(kernel->params, step->params, bytes) != 0)) {
@@ -180,7 +180,7 @@ static bool step_writes_output(const struct kernel_step *step,
     return false;
 }
 
-/* Creates the stream's arrival counters and sets them to 0, if not yet done. */
+/* Ensures that the stream's arrival counters exist and are set to 0. */
 static enum tandem_status prepare_counters(struct tandem_stream *stream)
 {
     static const cl_uint zero = 0;
@@ -194,7 +194,7 @@ static enum tandem_status prepare_counters(struct tandem_stream *stream)
                                &stream->arrival_counters);
     if (status != TANDEM_OK)
         return status;
-    /* Set the flag before the fill: another thread can clear it at any time. */
+    /* Set the flag before the fill, so that stream_fail can still clear it. */
     atomic_store(&stream->arrival_counters_are_zero, true);
     status = buffer_fill(stream, stream->arrival_counters, 0, bytes, &zero,
                          sizeof(zero));
@@ -225,7 +225,7 @@ enum tandem_status launch_steps(struct tandem_stream *stream,
         struct kernel_step *step = &plan->step[i];
         step_bind_buffers(stream, step, temp);
         status = step_launch(stream, step);
-        /* The earlier steps have written outputs, which are now incomplete. */
+        /* The outputs are incomplete, because only the earlier steps ran. */
         if (status != TANDEM_OK && output_written)
             status = stream_fail(stream, status);
         output_written = output_written || step_writes_output(step, temp);

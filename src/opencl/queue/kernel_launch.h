@@ -6,15 +6,15 @@
 #include "common/argument_check.h"
 #include "opencl/queue/stream.h"
 
-/* Returns the stream's kernel object for a step.  Builds a missing kernel. */
+/* Returns the stream's kernel object for a step. Builds it if needed. */
 enum tandem_status stream_kernel_get(struct tandem_stream *stream,
                                      const struct kernel_step *step,
                                      struct stream_kernel **out_kernel);
 void stream_kernels_free(struct tandem_stream *stream);
 
-/* Enqueues the steps of the plan.  Returns NOT_READY if a kernel does not
- * support its work-group size.  The caller must then make a new plan.  After
- * another failure, either no output was written or the stream has a sticky
+/* Enqueues the steps of the plan. Returns NOT_READY if a kernel does not
+ * support its work-group size. The caller must then make a new plan. If this
+ * returns another error, no output was written or the stream has a sticky
  * error. */
 enum tandem_status launch_plan(struct tandem_stream *stream,
                                struct launch_plan *plan);

@@ -58,9 +58,9 @@ enum tandem_status stream_fail(struct tandem_stream *stream,
     pthread_mutex_lock(&message_mutex);
     snprintf(stream->message, sizeof(stream->message), "%s", last_error_get());
     pthread_mutex_unlock(&message_mutex);
-    /* A failed kernel can leave arrival counters nonzero.  Record this before
-     * setting the status, because the stream can launch kernels again as soon
-     * as stream_synchronize has reset the status. */
+    /* A failed kernel can leave arrival counters nonzero. Record this before
+     * setting the status, because the stream can launch kernels as soon as
+     * stream_synchronize has reset the status. */
     atomic_store(&stream->arrival_counters_are_zero, false);
     atomic_store(&stream->status, (uint32_t)status);
     pool_poison_writes(stream->device, stream->id,
@@ -105,8 +105,8 @@ enum tandem_status stream_enqueue_marker(struct tandem_stream *stream,
 enum tandem_status stream_flush(struct tandem_stream *stream)
 {
     uint64_t issued = atomic_load(&stream->issued_seqno);
-    /* Set flushed_seqno before clFlush.  Another thread can enqueue a marker
-     * that this clFlush misses. stream_drain then lowers flushed_seqno. */
+    /* Set flushed_seqno before clFlush: stream_drain in another thread lowers
+     * flushed_seqno if it enqueues a marker that this clFlush can miss. */
     if (atomic_exchange(&stream->flushed_seqno, issued) == issued)
         return TANDEM_OK;
     cl_int code = clFlush(stream->queue);
@@ -118,10 +118,10 @@ enum tandem_status stream_flush(struct tandem_stream *stream)
 
 /* ---- waits ---- */
 
-/* Handles the failure `status` of a command: makes `status` the sticky error
- * and waits until the other commands have completed.  The caller's wait began
- * at start_ns and has the timeout timeout_ns.  Returns `status`.  After the
- * timeout, returns NOT_READY; the next wait then reports the sticky error. */
+/* Makes `status`, the failure of a command, the sticky error and waits until
+ * the other commands have completed. The caller's wait began at start_ns and
+ * has the timeout timeout_ns. Returns `status` if they complete, NOT_READY if
+ * this timeout expires first, or else DEVICE_LOST. */
 static enum tandem_status wait_failed(struct tandem_stream *stream,
                                       enum tandem_status status,
                                       uint64_t start_ns, uint64_t timeout_ns)
@@ -173,10 +173,9 @@ enum tandem_status stream_wait(struct tandem_stream *stream, cl_event event,
                : wait_failed(stream, status, start_ns, timeout_ns);
 }
 
-/* Enqueues a marker, for whose event the caller waits.  If the timeout is
- * infinite, the work is short, and the driver's clFinish reports failed
- * commands, calls clFinish instead, which is faster, and sets *out_event to
- * NULL. */
+/* Enqueues a marker and sets *out_event to its event, for which the caller must
+ * wait. If the timeout is infinite, the work is short, and clFinish reports
+ * failed commands, calls the faster clFinish and sets *out_event to NULL. */
 static enum tandem_status finish_enqueue(struct tandem_stream *stream,
                                          uint64_t timeout_ns,
                                          cl_event *out_event)
@@ -241,7 +240,7 @@ enum tandem_status stream_synchronize_live(struct tandem_stream *stream,
         &stream->status, (uint32_t)TANDEM_OK);
     if (sticky == TANDEM_OK)
         return TANDEM_OK;
-    /* Commands of a lost device can still run; stream_destroy checks this. */
+    /* Commands of a lost device can still run; stream_destroy awaits them. */
     if (status != TANDEM_DEVICE_LOST)
         stream_mark_completed(stream, atomic_load(&stream->issued_seqno));
     return stream_report_error(stream, sticky, "the stream's work");

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Streams are in-order command queues.  An error of a command is kept until it
- * is reported (sticky error).  The commands of a stream are numbered from 1
- * (seqno).  Only one thread at a time uses a stream.  Other threads only read
- * the id, the queue and the atomic members of the stream.  They must hold
- * device.mutex or have acquired the stream. */
+/* Streams are in-order command queues. Their commands are numbered from 1
+ * (seqno). The error of a command is kept until stream_synchronize reports it
+ * (sticky error). Only one thread at a time uses a stream. Other threads must
+ * hold device.mutex or have acquired the stream, and may only access its id,
+ * its queue and its atomic members. */
 #ifndef TANDEM_OPENCL_QUEUE_STREAM_H
 #define TANDEM_OPENCL_QUEUE_STREAM_H
 
@@ -27,11 +27,11 @@ enum tandem_status stream_synchronize_live(struct tandem_stream *stream,
 uint64_t stream_next_seqno(struct tandem_stream *stream);
 /* Records that all commands up to number `seqno` have completed. */
 void stream_mark_completed(struct tandem_stream *stream, uint64_t seqno);
-/* Call this with the `code` that an enqueue function has returned.  If `code`
- * can mean a lack of memory and *retried is false, releases unused memory, sets
- * *retried and returns true.  The caller then enqueues the command again.  This
- * is needed because some drivers allocate memory when a command first uses
- * it. */
+/* Some drivers allocate memory when a command first uses it, so an enqueue
+ * function can fail for lack of memory. Call this with the `code` that the
+ * function returned. If `code` can mean a lack of memory and *retried is false,
+ * releases cached memory, sets *retried and returns true. The caller must then
+ * enqueue the command again. */
 bool stream_trim_for_retry(struct tandem_stream *stream, cl_int code,
                            bool *retried);
 /* Enqueues a marker command without a number.  The caller owns *out_event. */
@@ -50,9 +50,9 @@ enum tandem_status stream_report_error(struct tandem_stream *stream,
                                        enum tandem_status status,
                                        const char *what);
 
-/* Waits for an event of the stream.  Returns NOT_READY after timeout_ns.  If
- * the event's command failed, makes the failure the sticky error, waits until
- * the other commands have completed, and returns the failure. */
+/* Waits for an event of the stream. Returns NOT_READY if timeout_ns passes
+ * first. If the event's command failed, makes the failure the sticky error,
+ * waits until the other commands have completed, and returns the failure. */
 enum tandem_status stream_wait(struct tandem_stream *stream, cl_event event,
                                uint64_t timeout_ns);
 /* Waits like stream_wait, but for all commands of the stream. */
@@ -64,7 +64,7 @@ enum tandem_status stream_drain(struct tandem_stream *stream,
 /* Time of an empty command (1 to 2 us) as a number of bytes. */
 #define COMMAND_BYTES ((uint64_t)64 << 10)
 
-/* Returns true if the stream's unfinished commands will probably end soon. */
+/* Returns true if the unfinished commands are estimated to end soon. */
 static inline bool stream_wait_is_short(const struct tandem_stream *stream)
 {
     return atomic_load(&stream->pending_bytes) < SHORT_WAIT_BYTES;

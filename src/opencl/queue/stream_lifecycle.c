@@ -59,8 +59,8 @@ enum tandem_status stream_create(struct tandem_device *device, uint32_t flags,
     return TANDEM_OK;
 }
 
-/* Waits for the commands of a stream that is being destroyed.  Returns false if
- * the commands may never complete.  The caller must then release nothing. */
+/* Waits for the commands of a stream that is being destroyed. If the commands
+ * may never complete, returns false, and the caller must release nothing. */
 static bool drain_before_destroy(struct tandem_stream *stream)
 {
     struct tandem_device *device = stream->device;
@@ -113,9 +113,9 @@ void stream_destroy(struct tandem_stream *stream)
 
 /* ---- all streams of a device ---- */
 
-/* Acquires the stream whose id is the lowest from `first` to `last`.  Returns
- * NULL if there is none.  Callers need not hold device.mutex to use the
- * stream. */
+/* Acquires the stream with the lowest id from `first` to `last`, or returns
+ * NULL if there is none. The caller need not hold device.mutex to use the
+ * acquired stream. */
 static struct tandem_stream *acquire_in_range(struct tandem_device *device,
                                               uint64_t first, uint64_t last)
 {

@@ -16,10 +16,10 @@
 
 /* ---- segments ---- */
 
-/* Allocates a segment.  A CPU device needs no pinned memory.  For other
- * devices, the utility queue maps the segment, because it does not wait for the
- * stream's commands.  If memory is exhausted, sets segment->memory to NULL and
- * returns TANDEM_OK. */
+/* Allocates a segment: host memory for a CPU device, else pinned memory. The
+ * utility queue maps pinned memory, because a map in the stream's queue would
+ * wait for the stream's commands. If memory is exhausted, sets segment->memory
+ * to NULL and returns TANDEM_OK. */
 static enum tandem_status segment_create(struct tandem_device *device,
                                          struct staging_segment *segment)
 {
@@ -103,7 +103,7 @@ static void segment_reset(struct staging_segment *segment)
     segment->used = 0;
 }
 
-/* Enqueues one marker per segment, because an event per write costs time. */
+/* Enqueues a marker for the segment, because an event per write is slower. */
 static enum tandem_status segment_add_event(struct tandem_stream *stream,
                                             struct staging_segment *segment)
 {
@@ -131,7 +131,8 @@ static enum tandem_status segment_wait(struct tandem_stream *stream,
 
 /* ---- the ring ---- */
 
-/* If there is memory, adds a segment to the ring after the current one. */
+/* If there is memory, adds a segment to the ring after the current one and
+ * makes the new segment current. */
 static enum tandem_status ring_grow(struct tandem_stream *stream)
 {
     struct staging *staging = &stream->staging;
@@ -150,7 +151,7 @@ static enum tandem_status ring_grow(struct tandem_stream *stream)
     return TANDEM_OK;
 }
 
-/* Makes an empty segment current.  Without memory, the ring can stay empty. */
+/* Makes an empty segment current. Without memory, the ring can stay empty. */
 static enum tandem_status ring_advance(struct tandem_stream *stream)
 {
     struct staging *staging = &stream->staging;
@@ -186,7 +187,7 @@ enum tandem_status staging_reserve(struct tandem_stream *stream, uint64_t bytes,
     memset(out_range, 0, sizeof(*out_range));
     if (bytes > STAGING_SEGMENT_BYTES)
         bytes = STAGING_SEGMENT_BYTES;
-    /* If the current segment is free, reuse it.  It is in the CPU caches. */
+    /* If the current segment is free, reuse it: it is in the CPU caches. */
     if (staging->count != 0 && segment_is_free(stream, segment))
         segment_reset(segment);
     if (atomic_load(&stream->status) != TANDEM_OK)
@@ -201,8 +202,8 @@ enum tandem_status staging_reserve(struct tandem_stream *stream, uint64_t bytes,
     out_range->bytes = bytes;
     /* The segment's event belongs to an earlier write, not to the next one. */
     segment_drop_event(segment);
-    /* This is probably the last write from the segment.  Requesting the event
-     * of this write is cheaper than a separate marker. */
+    /* If the segment has no space for another write of this size, request the
+     * event of this write, because a separate marker costs more time. */
     if (segment->used + 2 * bytes > STAGING_SEGMENT_BYTES)
         out_range->event = &segment->event;
     return TANDEM_OK;

@@ -37,7 +37,7 @@ static enum transfer_path path_choose(struct tandem_stream *stream,
     enum transfer_path least = TRANSFER_PATH_DIRECT;
     if (path < 0 && timing->decided)
         path = (int)timing->fastest;
-    /* Test again whether the path is available: the ring can be freed. */
+    /* Check the path again: bulk_transfer_trim can have freed the ring. */
     if (path >= 0)
         return path_is_available(stream, (enum transfer_path)path, bytes)
                    ? (enum transfer_path)path

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A bulk transfer is a large transfer of the caller's memory on a stream
- * without unfinished commands.  It takes one of three paths.  The path "direct"
- * leaves the transfer to the driver, which often copies with one thread.  The
- * path "ring" copies with several threads through pinned memory.  If device and
+ * without unfinished commands. It takes one of three paths. The path "direct"
+ * leaves the transfer to the driver, which often copies with one thread. The
+ * path "ring" copies with several threads through pinned memory. If device and
  * host share memory, the path "mapped" copies with several threads to or from a
- * mapped buffer.  The first transfers of each direction are timed on every
- * path.  Later transfers use the fastest path.
+ * mapped buffer. The first transfers of each direction are timed on every path.
+ * Later transfers use the fastest path.
  *
  * Only one transfer of a device at a time uses the ring or a mapped buffer.
- * Other transfers use the direct path meanwhile. */
+ * Meanwhile, other transfers use the direct path. */
 #ifndef TANDEM_OPENCL_TRANSFER_BULK_TRANSFER_H
 #define TANDEM_OPENCL_TRANSFER_BULK_TRANSFER_H
 

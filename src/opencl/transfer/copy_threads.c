@@ -17,8 +17,8 @@
  * thread takes longer than copying a chunk. */
 #define SPIN_NS 200000u
 #define SPIN_ITERATIONS 32u
-/* After this number of iterations, copy_threads_drain tests again whether this
- * process is a fork, because a signal handler can fork during the wait. */
+/* After this many iterations, copy_threads_drain tests whether this process is
+ * a fork, because a signal handler can fork during the wait. */
 #define DRAIN_ITERATIONS 4096u
 
 static uint64_t now_ns(void)
@@ -83,8 +83,8 @@ static void copy_chunk(struct copy_threads *threads, uint64_t chunk)
                               memory_order_release);
 }
 
-/* A thread that sees a chunk's number below `limit` also sees the chunk's
- * job. */
+/* `limit` is raised after the job is stored, so a thread that sees a chunk
+ * below `limit` also sees the chunk's job. */
 bool copy_threads_run_chunk(struct copy_threads *threads)
 {
     uint64_t chunk = atomic_load_explicit(&threads->next, memory_order_relaxed);

@@ -45,7 +45,7 @@ struct copy_threads {
     pthread_cond_t posted;
     _Atomic uint32_t sleeping;
     bool stop;
-    pid_t process;          /* process that started the threads */
+    pid_t process;          /* process that began the job */
     uint32_t wanted, count; /* `wanted` includes the caller */
     pthread_t ids[MAX_COPY_THREADS];
 };
@@ -59,8 +59,8 @@ void copy_threads_begin(struct copy_threads *threads,
                         const struct copy_job *job);
 /* Lets the threads copy slot s. The caller must post slots in order. */
 void copy_threads_post_slot(struct copy_threads *threads, uint64_t s);
-/* Returns true if slot s was copied.  The caller must not have posted a later
- * slot at the same place in the ring. */
+/* Returns true if slot s was copied. The caller must not have posted a later
+ * slot that uses the same memory of the ring. */
 bool copy_threads_slot_is_copied(struct copy_threads *threads, uint64_t s);
 /* Copies one chunk in the calling thread. Returns false if no chunk is left. */
 bool copy_threads_run_chunk(struct copy_threads *threads);

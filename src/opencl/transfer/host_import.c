@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Imports host memory as buffers.  A driver can use a copy of the memory that
- * it gets with CL_MEM_USE_HOST_PTR, and some devices with unified memory are
- * not coherent.  A device must therefore pass a coherence test that uses no map
- * or transfer commands: host and device must each see what the other writes. */
+/* Imports host memory as buffers. A driver can use a copy of the memory that it
+ * gets with CL_MEM_USE_HOST_PTR, and some devices with unified memory are not
+ * coherent. A device must therefore pass a coherence test: host and device must
+ * see each other's writes without map or transfer commands. */
 #include "opencl/transfer/host_import.h"
 
 #include <stdlib.h>
@@ -119,7 +119,7 @@ static bool commands_coherence_test(struct tandem_device *device)
 /* ---- test with a kernel ---- */
 
 #define TEST_FLOATS (TEST_BYTES / sizeof(float))
-/* Number of runs of kernel_coherence_test.  Repeats find stale cache lines. */
+/* Number of kernel_coherence_test runs. Later runs find stale cache lines. */
 #define REPEATS 3
 
 /* The host writes memory `from`, a kernel stores the negated values in `to`,
@@ -189,7 +189,7 @@ static bool kernels_coherence_test(struct tandem_device *device,
     return right;
 }
 
-/* If a command of a test does not complete, its memory is leaked. */
+/* If a kernel of the test hangs, the test's memory is not freed. */
 static bool coherence_test_run(struct tandem_device *device)
 {
     if (!commands_coherence_test(device))

@@ -71,7 +71,7 @@ enum tandem_status mapped_transfer_run(const struct transfer *transfer,
             remaining_ns(deadline_ns, device_timeout_ns(device)), &mapped);
     if (status != TANDEM_OK)
         return status;
-    if (mapped != transfer->host) /* an imported buffer can be `host` itself */
+    if (mapped != transfer->host) /* `host` can be the imported memory itself */
         copy_threads_copy(&device->bulk_transfer.threads, transfer->host,
                           mapped, transfer->bytes, transfer->upload);
     status = unmap(stream, mem, mapped);
@@ -112,7 +112,7 @@ static bool host_to_host(struct tandem_stream *stream, cl_mem from, cl_mem to,
     return unmap(stream, to, mapped) == TANDEM_OK && same;
 }
 
-/* Tests whether mapped buffers are coherent. Repeats find stale cache lines. */
+/* Tests if mapped buffers are coherent. Later copies find stale cache lines. */
 static bool coherence_test(struct tandem_stream *stream)
 {
     struct tandem_device *device = stream->device;

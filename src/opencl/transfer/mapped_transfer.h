@@ -12,8 +12,8 @@
  * result is unknown, and stores the result in *coherence. */
 bool mapped_memory_is_coherent(struct tandem_stream *stream,
                                enum coherence *coherence);
-/* Runs a transfer like bulk_transfer_run.  Returns NOT_READY if the driver has
- * not mapped the buffer at deadline_ns. */
+/* Runs a transfer like bulk_transfer_run. Returns NOT_READY if deadline_ns
+ * passes before the driver has mapped the buffer. */
 enum tandem_status mapped_transfer_run(const struct transfer *transfer,
                                        uint64_t deadline_ns);
 

@@ -9,16 +9,16 @@
 #include "opencl/memory/pinned_memory.h"
 #include "opencl/queue/buffer_commands.h"
 
-/* Copy threads copy slots.  A device command transfers one or more slots.  The
+/* Copy threads copy slots. A device command transfers one or more slots. The
  * first command of an upload and the last command of a download are small,
- * because no copy overlaps with them.  Other commands are larger, because the
+ * because no copy overlaps with them. Other commands are larger, because the
  * device is idle between commands. */
 #define SLOT_BYTES ((uint64_t)128 << 10)
 #define MAX_COMMAND_BYTES ((uint64_t)4 << 20)
 #define RING_BYTES ((uint64_t)16 << 20)
 #define MAX_COMMANDS 32u
-/* The ring is allocated after this many transferred bytes: pinning takes
- * time. */
+/* The ring is allocated after this many transferred bytes, because pinning
+ * memory takes time. */
 #define MIN_BYTES_FOR_RING ((uint64_t)32 << 20)
 /* After this many idle iterations, the thread waits for an event. */
 #define IDLE_ITERATIONS 2000u
@@ -205,8 +205,8 @@ static enum tandem_status download_step(struct ring_transfer *transfer,
     return status;
 }
 
-/* Waits after many iterations without progress. The device or the CPUs are busy
- * with other work, or this process is a fork, which has no copy threads. */
+/* Waits for the next event after many iterations without progress. Returns
+ * DEVICE_LOST if this process is a fork, which has no copy threads. */
 static enum tandem_status wait_idle(struct ring_transfer *transfer)
 {
     const bool upload = transfer->request->upload;
@@ -247,8 +247,8 @@ static enum tandem_status run_commands(struct ring_transfer *transfer)
     return status;
 }
 
-/* Waits for all commands after a failure.  Returns false if a command does not
- * complete.  In this case, the driver may still be using the ring. */
+/* Waits for all commands after a failure. Returns false if a command does not
+ * complete, in which case the driver can still be using the ring. */
 static bool drain_commands(struct ring_transfer *transfer)
 {
     uint64_t limit_ns = device_timeout_ns(transfer->request->stream->device);

@@ -12,9 +12,9 @@
 
 /* ---- uploads ---- */
 
-/* Waits for earlier commands and then enqueues a blocking write.  If the wait
- * exceeds its timeout, the driver has no pointer to the caller's memory yet.
- * An error of the write cannot come from an earlier command. */
+/* Enqueues a blocking write after all earlier commands have completed.
+ * Therefore the driver has no pointer to the caller's memory if the wait times
+ * out, and an error of the write cannot come from an earlier command. */
 static enum tandem_status write_blocking(const struct transfer *transfer)
 {
     struct tandem_stream *stream = transfer->stream;
@@ -36,7 +36,7 @@ static enum tandem_status write_blocking(const struct transfer *transfer)
     return status;
 }
 
-/* Copies the source to staging memory in pieces and enqueues their writes.
+/* Copies the source to staging memory in pieces and enqueues a write of each.
  * Flushes large pieces, so that their transfer overlaps with the next copy. */
 static enum tandem_status write_staged(const struct transfer *transfer)
 {
@@ -74,7 +74,7 @@ static enum tandem_status write_staged(const struct transfer *transfer)
 }
 
 /* On an idle stream, a blocking write of at least this size is faster than a
- * copy to staging memory.  CPU devices take longer to start a write. */
+ * copy to staging memory. CPU drivers take longer to start a write. */
 #define MIN_DIRECT_BYTES MIN_BULK_BYTES
 #define MIN_DIRECT_BYTES_CPU ((uint64_t)512 << 10)
 
@@ -120,10 +120,10 @@ enum tandem_status transfer_upload(struct tandem_stream *stream,
 
 /* ---- downloads ---- */
 
-/* Maximum size of a download through the readback buffer, which adds a copy.
- * The readback buffer is pinned memory of a stream for small downloads.  It is
- * used if the driver's wait functions spin.  A download to the readback buffer
- * does not block, and wait_event then waits without spinning. */
+/* Maximum size of a download through the readback buffer, which is pinned
+ * memory of the stream. If the driver's wait functions spin, a blocking
+ * download spins too. A download to the readback buffer does not block, so
+ * wait_event waits without spinning, but the data is copied twice. */
 #define MAX_READBACK_BYTES ((uint64_t)256 << 10)
 
 /* Returns true if a download of `bytes` bytes should use the readback buffer.
@@ -151,7 +151,7 @@ static enum tandem_status readback_read(const struct transfer *transfer,
 {
     struct transfer readback = *transfer;
     readback.host = transfer->stream->readback;
-    /* The queue is in-order: an earlier download that timed out ends first. */
+    /* An earlier download that timed out ends first: the queue is in-order. */
     enum tandem_status status = transfer_wait(&readback, timeout_ns);
     if (status == TANDEM_OK)
         memcpy(transfer->host, readback.host, (size_t)transfer->bytes);
@@ -180,7 +180,7 @@ static enum tandem_status read_blocking(const struct transfer *transfer,
     enum tandem_status status = TANDEM_OK;
     bool bulk = bulk_transfer_supports(stream->device, transfer->bytes);
     bool drains = bulk || driver_wait_is_spinning(stream->device);
-    /* Drains the stream for the same reasons as write_blocking. */
+    /* Wait for earlier commands for the same reasons as write_blocking. */
     if (drains)
         status = stream_drain(stream, timeout_ns);
     if (status != TANDEM_OK)
