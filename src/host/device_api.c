@@ -13,9 +13,9 @@
 
 #include <stdlib.h>
 
-/* Checks the arguments and finds device number `id`.  has_out is true if no
+/* Finds device number `id`.  Fails if has_out is false, which means that a
  * result pointer of the caller is NULL.  The caller must lock the context to
- * read fields of the device that can change after the enumeration. */
+ * read device fields that can change after the enumeration. */
 static enum tandem_status device_lookup(struct tandem_context *context,
                                         uint32_t id, bool has_out,
                                         struct device **out_device)

@@ -207,7 +207,7 @@ void chooser_predict(struct placement_decision *decision,
 }
 
 /* Returns true if `best` is NULL or if device number `id`, with predicted time
- * `ns`, is faster than `best`.  The lower device number wins a tie. */
+ * `ns`, is faster than `best`.  If times are equal, the lower number wins. */
 static bool is_faster(double ns, uint32_t id, double best_ns,
                       const struct device *best)
 {
@@ -239,9 +239,9 @@ struct device *chooser_pick(struct tandem_context *context,
     candidates = chooser_eligible_candidates(
         context, request->workload.cost_class, candidates);
     while (candidates != 0) {
-        /* Start with the device that ran the call last.  Most other devices are
-         * slower even without transfers, so their transfers need not be
-         * predicted. */
+        /* Start with the device that ran the call last.  For most other
+         * devices, the launch and run alone take longer, so that their
+         * transfers need not be predicted. */
         const uint32_t id = candidates >> first & 1
                                 ? first
                                 : (uint32_t)__builtin_ctz(candidates);

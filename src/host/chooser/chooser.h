@@ -5,35 +5,35 @@
  *     predicted = wait + transfer + launch + run + download
  *
  *   wait      time until other devices have finished the pending work that the
- *             inputs need, plus the time of a sync; 0 if there is no such work
- *   transfer  time to move inputs to the candidate and outputs on to the device
- *             that will probably read them next, minus the migration credit.
- *             Programs repeat themselves, so this reader is the device that
- *             was the first to read the last result in the same storage
+ *             inputs need, plus the time of a sync; 0 without pending work
+ *   transfer  time to move inputs to the candidate and outputs to the expected
+ *             next reader, minus the migration credit.  The expected reader is
+ *             the device that was the first to read the last result in the same
+ *             storage, because programs repeat themselves
  *   launch    measured time of a launch on the candidate, but at most the time
  *             that the cost model predicts for the operator
- *   run       time that the cost model predicts for the operator, from a cost
- *             curve and the bytes read and written, or from the GEMM cost grid,
- *             minus `launch`, which is part of the measurements of the model
- *   download  time of a sync and of the downloads of outputs that the caller
- *             is expected to read on the host (storage_read_expected)
+ *   run       time that the cost model predicts for the operator, minus
+ *             `launch`, which is part of the model's measured times
+ *   download  time to download outputs that the caller is expected to read on
+ *             the host (storage_read_expected), plus the time of a sync
  *
- * The clock is virtual: each operator advances predicted_now_ns of the context
- * by the predicted time that the caller spends in the call, and each device has
- * a predicted_busy_until_ns on this clock.  No real clock is read, so the same
- * calls always lead to the same choices.
+ * The clock is virtual, so that the same calls always lead to the same choices.
+ * Each operator advances context->predicted_now_ns by the predicted time that
+ * the caller spends in the call.
  *
- * Migration credit: a greedy choice would never move weights to a GPU, because
- * one operator rarely pays for the move.  If transfers are the only reason why
- * a device is not chosen, the time that it would have saved becomes credit of
- * the storages to be moved (migration_credit_ns of that device), in proportion
- * to their transfer times.  A credit is at most the transfer time, and lowers
- * the transfer time in later predictions.  A storage therefore moves when
- * staying has cost as much as the move.  This is the ski-rental rule: the total
- * is at most twice the optimum in hindsight.  The time that a move saves is
- * summed until a write makes the moved copy stale.  If the sum is less than the
- * cost of the move, later credits of the storage are halved once more;
- * otherwise they count in full again.  A write by the host clears the credit.
+ * Migration credit: one operator rarely saves enough time to pay for the move
+ * of its weights to a GPU.  If only the transfer time keeps a device from being
+ * chosen, the time that the device would have saved is added to the credit for
+ * this device (migration_credit_ns) of the storages to be moved, in proportion
+ * to their transfer times.  Later predictions subtract the credit from the
+ * transfer time, down to 0.
+ *
+ * A storage therefore moves (migrates) when staying has cost as much as the
+ * move.  By this ski-rental rule, the total cost is at most twice the optimum
+ * in hindsight.  If a write makes the moved copy stale before the migration has
+ * saved as much time as it cost, credit_halvings of the storage increases by 1,
+ * which halves its later credits.  A migration that pays off resets it to 0.
+ * A write by the host clears the credit.
  *
  * Deterministic contexts use no credit and do not learn who reads results. */
 #ifndef TANDEM_HOST_CHOOSER_CHOOSER_H
@@ -117,8 +117,8 @@ struct run_time chooser_predict_run_time(const struct workload *workload,
                                          const struct device *device);
 
 /* Predicts all times of the call on one device and stores them in
- * decision->predictions.  Ignores migration credit, which is stored in the
- * operands' storages, because these storages can already be freed. */
+ * decision->predictions.  Ignores migration credit, because it is stored in the
+ * operands' storages, which may already be freed. */
 void chooser_predict(struct placement_decision *decision,
                      const struct device *device);
 
@@ -130,8 +130,8 @@ uint32_t chooser_eligible_candidates(const struct tandem_context *context,
 
 /* Returns the device in the mask `candidates` with the shortest predicted time,
  * or NULL if no device is eligible.  Ignores devices that failed the call or
- * must compile code first.  The lowest device number wins a tie.  Skips the
- * prediction of transfers for devices that are too slow even without them. */
+ * must compile code first.  If times are equal, the lowest device number wins.
+ * Predicts no transfers for devices whose launch and run alone are too slow. */
 struct device *chooser_pick(struct tandem_context *context,
                             struct placement_decision *decision,
                             uint32_t candidates);

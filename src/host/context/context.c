@@ -18,8 +18,8 @@ struct handle_pool context_pool =
     HANDLE_POOL(struct tandem_context, 0x54434f4e);
 volatile uint32_t fork_generation = 1;
 
-/* Minimum time to wait for a context's mutex, even if the timeout is 0.  Calls
- * hold the mutex for less time, unless they wait for a device or a compiler. */
+/* Minimum time to wait for a context's mutex, even if the timeout is 0.  A call
+ * holds the mutex longer only while it waits for a device or a compiler. */
 #define MIN_LOCK_WAIT_NS UINT64_C(5000000)
 
 /* The address of this thread-local variable identifies the calling thread. */

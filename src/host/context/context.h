@@ -23,7 +23,7 @@ struct log {
     uint32_t level; /* level of the least severe messages to report */
 };
 
-/* An option of the program.  Every plugin's open function gets it. */
+/* An option that the program passes to the open function of every plugin. */
 struct open_pair {
     char *key, *value;
 };
@@ -92,10 +92,10 @@ struct tandem_context {
 
 extern struct handle_pool context_pool;
 
-/* Number of forks that led to this process, plus one.  Incremented in the child
- * of every fork, while the child has only one thread.  A context that was
- * created before the fork has a different generation.  The difference shows,
- * without a system call, that the context belongs to the parent process. */
+/* Number of forks that led to this process, plus one.  Each fork increments it
+ * in the child, while the child has only one thread.  A context stores the
+ * value at its creation, so that a child process detects contexts of its parent
+ * without a system call. */
 extern volatile uint32_t fork_generation;
 
 /* Installs the fork handler that increments fork_generation, unless it is
@@ -115,27 +115,27 @@ enum tandem_status context_check(const struct tandem_context *context);
 /* Locks the context and sets the default floating-point environment.
  * context_unlock restores the caller's environment. */
 void context_lock(struct tandem_context *context);
-/* Works like context_lock, but fails at deadline_ns (a time of clock_ns): sets
- * the error message and returns false.  Never fails before 5 ms have passed. */
+/* Works like context_lock, but waits at most until deadline_ns, or for 5 ms if
+ * that is longer.  On failure sets the error message and returns false. */
 bool context_lock_until(struct tandem_context *context, uint64_t deadline_ns);
 void context_unlock(struct tandem_context *context);
-/* Unlocks the context, waits until a device's stream is released, and locks the
- * context again.  Returns false at deadline_ns.  The mutex must be held. */
+/* Unlocks the context, waits until a stream is released or a device is lost,
+ * and locks the context again.  Returns false if deadline_ns passes first. */
 bool context_wait_released(struct tandem_context *context,
                            uint64_t deadline_ns);
 
-/* The next three functions are in context_options.c.  They read the settings of
- * a context that no other thread knows yet.
+/* The next three functions are in context_options.c.  They need no lock,
+ * because no other thread knows the context yet.
  *
  * Copies the caller's options into `out` and checks them.  `options` may be
- * NULL, or a shorter struct if the caller was compiled with an older header. On
- * failure sets the error message. */
+ * NULL, or a shorter struct if the caller was compiled with an older header.
+ * On failure sets the error message. */
 enum tandem_status
 context_options_read(const struct tandem_context_options *options,
                      struct tandem_context_options *out);
-/* Copies the options into the context.  A missing option gets its default,
- * which an environment variable can change.  Invalid environment variables are
- * logged and ignored, because the caller does not always control them. */
+/* Copies the options into the context.  An unset option takes its value from an
+ * environment variable or else its default.  Invalid variables are logged and
+ * ignored, because the caller does not always control them. */
 enum tandem_status
 context_options_apply(struct tandem_context *context,
                       const struct tandem_context_options *options);

@@ -12,8 +12,8 @@
 #include <string.h>
 
 #define OWN_OPEN_OPTIONS 4u
-/* A device whose opening failed this many times for lack of memory counts as
- * failed.  Some drivers also report permanent failures as lack of memory. */
+/* Some drivers report permanent failures as lack of memory.  A device counts as
+ * failed after this many attempts to open it ran out of memory. */
 #define MAX_OOM_OPEN_FAILURES 8u
 
 /* ---- duplicates ---- */

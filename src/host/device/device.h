@@ -10,8 +10,8 @@
 #include "host/loader/plugin_reply.h"
 
 /* In a mask of memory locations, bit d stands for the memory of device d, and
- * HOST_BIT stands for host memory.  Devices that always compute in host memory
- * have no bit of their own. */
+ * HOST_BIT stands for host memory.  A device that always computes in host
+ * memory uses HOST_BIT instead of bit d. */
 #define HOST_BIT TANDEM_RESIDENT_HOST
 
 enum device_state {
@@ -24,8 +24,8 @@ enum device_state {
 struct device {
     struct tandem_context *context;
     const struct tandem_backend *vtable;
-    uint32_t id;    /* device number in the context */
-    uint32_t index; /* device number in its backend */
+    uint32_t id;    /* device number: index in context->devices */
+    uint32_t index; /* index among the devices of the same backend */
     uint32_t bit;   /* mask bit of the device's memory: 1 << id or HOST_BIT */
     enum device_state state;
     uint32_t oom_open_failures; /* failed attempts to open for lack of memory */
@@ -42,10 +42,10 @@ struct device {
     bool busy;                      /* work was enqueued after the last wait */
     double predicted_busy_until_ns; /* virtual time at which queued work ends */
 
-    /* Numbers of launches on this device, from 1.  Launches up to `confirmed`
+    /* Launches on this device are numbered from 1.  Launches up to `confirmed`
      * are complete.  Launches from unconfirmed_after + 1 to unconfirmed_until
-     * may have failed.  The plugin can then refuse to read the buffers that
-     * they wrote. */
+     * may have failed; the plugin may refuse to read the buffers that they
+     * wrote. */
     uint64_t last_launch, confirmed, unconfirmed_after, unconfirmed_until;
 
     struct cost_model cost;
@@ -56,26 +56,26 @@ struct device {
     char label[BACKEND_NAME_BYTES + 12]; /* for example, "opencl:0" */
 };
 
-/* Enumerates the devices of the first backend_count backends.  Returns
- * TANDEM_OUT_OF_MEMORY on failure; the next call resumes at the same device. */
+/* Enumerates the devices of the first backend_count backends.  If it returns
+ * TANDEM_OUT_OF_MEMORY, the next call resumes at the same device. */
 enum tandem_status devices_enumerate(struct tandem_context *context,
                                      uint32_t backend_count);
 /* Finds a device by its number.  Enumerates all devices if necessary. */
 enum tandem_status device_get(struct tandem_context *context, uint32_t id,
                               struct device **out_device);
 
-/* Opens the device if it is not open.  A device that cannot be opened is never
- * chosen again.  If memory runs out, later calls can try again several
- * times. */
+/* Opens the device if it is not open.  A device that fails to open is never
+ * chosen again.  However, the first MAX_OOM_OPEN_FAILURES - 1 failures for lack
+ * of memory do not have this effect. */
 enum tandem_status device_open(struct device *device);
-/* Closes and frees the device, which may be NULL.  If the device hangs, leaks
+/* Closes and frees the device, which may be NULL.  If the device is hung, leaks
  * the plugin's handles, because closing them would block. */
 void device_destroy(struct device *device);
 
-/* Handles a failed plugin call that has no timeout.  `what` names the call in
- * the error message.  The status TANDEM_DEVICE_LOST marks the device as lost,
- * and TANDEM_NOT_READY marks it as hung.  Sets the error message.  Returns
- * `status`, or TANDEM_DEVICE_LOST for a device that hangs. */
+/* Sets the error message for a failed plugin call that has no timeout.  `what`
+ * names the call.  If `status` is TANDEM_DEVICE_LOST, marks the device as lost.
+ * If `status` is TANDEM_NOT_READY, marks the device as hung and returns
+ * TANDEM_DEVICE_LOST.  Otherwise returns `status`. */
 enum tandem_status device_call_failed(struct device *device,
                                       enum tandem_status status,
                                       const char *what);
@@ -83,12 +83,12 @@ enum tandem_status device_call_failed(struct device *device,
 enum tandem_status device_lost_error(const struct device *device);
 /* Marks the device as lost, so that it is never chosen again. */
 void device_mark_lost(struct device *device);
-/* Marks the device as lost because its work does not end.  Later calls then do
- * not wait for it.  Sets the error message and returns TANDEM_DEVICE_LOST. */
+/* Marks the device as lost and hung, so that later calls do not wait for it.
+ * Sets the error message and returns TANDEM_DEVICE_LOST. */
 enum tandem_status device_mark_hung(struct device *device);
 /* Records that all launches after the last successful wait may have failed. */
 void device_mark_launches_unconfirmed(struct device *device);
-/* Stores an error of earlier work, which tandem_context_synchronize reports. */
+/* Stores an error of earlier work for tandem_context_synchronize to report. */
 void device_store_async_error(struct device *device, enum tandem_status status);
 /* Records that all work of the device completed successfully. */
 void device_mark_idle(struct device *device);

@@ -5,7 +5,7 @@
 #include "host/device/device_wait.h"
 #include "common/last_error.h"
 
-/* Timeout for the work that is still on a stream after an error. */
+/* Timeout of stream_recover for the work that is still on the stream. */
 #define RECOVERY_TIMEOUT_NS UINT64_C(10000000000)
 /* The hang timeout is extended by this factor times the predicted time of the
  * pending work, because work can take longer than predicted. */
@@ -32,8 +32,8 @@ static uint64_t deadline_resolve(const struct device *device,
                : TANDEM_TIMEOUT_INFINITE;
 }
 
-/* Handles a wait that reached its deadline.  Marks the device as hung if the
- * deadline was HANG_DEADLINE.  Sets the error message and returns an error. */
+/* Sets the error message for a wait that reached its deadline and returns the
+ * error.  If the deadline was HANG_DEADLINE, marks the device as hung. */
 static enum tandem_status wait_timed_out(struct device *device,
                                          uint64_t deadline_ns)
 {
@@ -79,9 +79,9 @@ enum tandem_status wait_enqueued(struct device *device, uint64_t deadline_ns)
     uint64_t deadline;
     enum tandem_status status;
 
-    /* If no other thread uses the context, the caller's next operation on the
-     * stream is allowed to block.  With HANG_DEADLINE, wait nevertheless, so
-     * that no operation is enqueued on a stream that hangs. */
+    /* If no other thread uses the context, skip the wait, because the caller's
+     * next operation on the stream is allowed to block.  With HANG_DEADLINE,
+     * wait anyway, so that no operation is enqueued on a hung stream. */
     if (!device->busy || !(context->is_shared || deadline_ns == HANG_DEADLINE))
         return TANDEM_OK;
     status = device->vtable->event_record(device->stream, &event);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Waits for devices.  The context is unlocked during a wait, so that a slow or
- * hung device delays only the threads that need this device.  A thread that
- * waits on a device's stream owns the stream; other threads must not use it
- * until it is released.  A wait may change the state of storages, devices and
- * cached calls.  The mark [may wait] means that a function may wait.  If such a
- * function waited, it has incremented context->unlock_epoch, and the caller
- * must read the state again.  The context's mutex must be held for all
- * functions. */
+/* Waits for devices.  The context must be locked for all functions.  Functions
+ * marked [may wait] can unlock it while they wait, so that a slow or hung
+ * device delays only the threads that need this device.  After a wait,
+ * context->unlock_epoch has a new value, and the caller must read the state of
+ * storages, devices and cached calls again.
+ *
+ * A thread that waits for a device can own the device's stream (stream_owned).
+ * Until it releases the stream, other threads must not use the stream. */
 #ifndef TANDEM_HOST_DEVICE_DEVICE_WAIT_H
 #define TANDEM_HOST_DEVICE_DEVICE_WAIT_H
 
@@ -26,28 +26,28 @@ stream_owner_wait_if_held(struct device *device, uint64_t deadline_ns)
                                 : TANDEM_OK;
 }
 
-/* [may wait]  Waits for the work that the device's stream contains at the time
- * of the call.  The next stream operation reports errors of the work.  Other
- * threads can use the stream during the wait.  If only one thread uses the
- * context, returns at once unless deadline_ns is HANG_DEADLINE. */
+/* [may wait]  Waits for the work that is on the device's stream at the time of
+ * the call.  If this work fails, the next stream operation returns the error.
+ * Other threads can use the stream during the wait.  If only one thread uses
+ * the context, returns at once unless deadline_ns is HANG_DEADLINE. */
 enum tandem_status wait_enqueued(struct device *device, uint64_t deadline_ns);
 
-/* [may wait]  Waits until all work of the device is complete.  Returns
- * TANDEM_NOT_READY at the deadline, or the error of failed work. */
+/* [may wait]  Waits until all work of the device is complete.  Returns the
+ * error of failed work, or TANDEM_NOT_READY if deadline_ns passes first. */
 enum tandem_status wait_idle(struct device *device, uint64_t deadline_ns);
 
 /* [waits]  Downloads the first `bytes` bytes of `buffer` to `target`.  The
- * buffer must stay allocated meanwhile.  No thread may own the device's
- * stream. */
+ * caller must keep the buffer allocated until the function returns.  No thread
+ * may own the device's stream when the function is called. */
 enum tandem_status wait_download(struct device *device,
                                  struct tandem_buffer *buffer, void *target,
                                  uint64_t bytes, uint64_t deadline_ns);
 
 /* [may wait]  Handles the failure of a plugin call that enqueues work.  `error`
- * is the status of the call.  If the cause was an error of earlier work on the
- * stream, clears this error, sets *recovered and returns TANDEM_OK; the caller
- * may then retry the call.  Otherwise, or if *recovered is already true,
- * returns `error`. */
+ * is the status of the call.  If an error of earlier work on the stream made
+ * the call fail and *recovered is false, clears this error, sets *recovered and
+ * returns TANDEM_OK; the caller may then repeat the call.  Otherwise returns
+ * `error`. */
 enum tandem_status stream_recover(struct device *device,
                                   enum tandem_status error, bool *recovered);
 

@@ -60,9 +60,9 @@ enum thread_start_state {
     THREADS_REFUSED  /* libraries that start threads must not be loaded */
 };
 
-/* Checks whether OpenBLAS can start its threads and, if not, limits the calling
- * thread to one CPU.  If the result is THREADS_LIMITED, the caller must restore
- * the affinity mask *out_found later. */
+/* If OpenBLAS cannot start its threads, tries to limit the calling thread to
+ * one CPU.  If the result is THREADS_LIMITED, the caller must restore the
+ * affinity mask *out_found after it loads the library. */
 static enum thread_start_state
 thread_start_state(struct affinity_mask *out_found)
 {
@@ -183,15 +183,14 @@ static const char *elf_integrity_error(int file)
     return segments_check(file, &header, (uint64_t)status.st_size);
 }
 
-/* Opens the plugin at `path`.  Returns NULL on failure.  If the system refuses
- * new threads, dlerror then has no message.  A plugin that is already loaded
- * starts no threads, so RTLD_NOLOAD is tried first.  Otherwise the plugin is
- * opened inside a guard (see thread_state_guard.h), because its libraries may
- * start threads.  Opening by path lets debuggers and dladdr show the path.
- * This is safe: only users who are allowed to change the plugin's file can
- * change the directories in its path (docs/secure-files.md). */
+/* Opens the plugin at `path`.  Returns NULL on failure.  If it fails because
+ * the system refuses new threads, dlerror has no message.  Opening by path,
+ * which lets debuggers and dladdr show the path, is safe: only users who can
+ * change the plugin's file can change the directories in its path
+ * (docs/secure-files.md). */
 static void *library_open(struct tandem_context *context, const char *path)
 {
+    /* A plugin that is already loaded starts no threads. */
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
     struct affinity_mask found;
     struct thread_state host;
@@ -200,6 +199,7 @@ static void *library_open(struct tandem_context *context, const char *path)
     if (library != NULL)
         return library;
     dlerror();
+    /* The plugin's libraries may start threads; see thread_state_guard.h. */
     thread_state_guard_enter(&host);
     thread_start = thread_start_state(&found);
     if (thread_start != THREADS_REFUSED)

@@ -7,9 +7,9 @@
 
 #include "host/exported_api.h"
 
-/* Numbers of cost curves.  A cost class is a set of operators with the same
- * cost curve.  Its number in enum tandem_cost_class is also the number of its
- * curve.  TANDEM_COST_GEMM has a grid instead.  The transfer curves follow. */
+/* Indices of cost curves.  A cost class is a set of operators with the same
+ * cost curve; its value in enum tandem_cost_class is the index of the curve.
+ * TANDEM_COST_GEMM has a grid instead.  The transfer curves follow. */
 enum cost_curve_id {
     COST_UPLOAD = TANDEM_COST_CLASS_COUNT,
     COST_DOWNLOAD,
@@ -64,8 +64,8 @@ struct gemm_point {
 struct gemm_cost_grid {
     uint32_t counts[3]; /* number of sizes of m, n, k; all 0 if no grid */
     double logs[3][MAX_GEMM_AXIS_SIZES]; /* log2 of m, n and k, ascending */
-    /* The shortest measured time.  Smaller GEMMs than those of the grid take at
-     * least this time, because the driver's overhead does not shrink. */
+    /* The shortest measured time, which is a lower limit for GEMMs smaller than
+     * the grid, because the driver's overhead is constant. */
     double floor_ns;
     float *log_ns; /* log2 of the time in ns at [m][n][k] */
 };

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Predicts GEMM times from a cost grid; see cost_model.h.  log2(ns) is
- * interpolated linearly over a grid of log2(m), log2(n) and log2(k).  A grid
- * point that was not measured gets the time of the nearest measured point,
- * scaled in proportion to the work of the two GEMMs.  A point outside the grid
- * gets the time at the nearest edge of the grid, scaled in the same way. */
+/* Predicts GEMM times from a cost grid; see cost_model.h.  Interpolates
+ * log2(ns) linearly over a grid of log2(m), log2(n) and log2(k).  A grid point
+ * that was not measured gets the time of the nearest measured point, and a
+ * point outside the grid gets the time at the nearest edge of the grid.  Both
+ * times are scaled in proportion to the work of the two GEMMs. */
 #include <config.h>
 
 #include "host/profile/cost_model.h"
@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Returns the work of a GEMM in flops, plus ten flops per operand byte. */
+/* Returns the work of a GEMM: its flops plus ten flops per operand byte. */
 static double gemm_work(double m, double n, double k)
 {
     return 2 * m * n * k + 40 * (m * k + k * n + m * n);

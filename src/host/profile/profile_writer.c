@@ -73,11 +73,10 @@ static bool profile_fill(struct tandem_profile *profile,
                             &device->cost);
 }
 
-/* Reads the profile `name` in `directory` and returns its content if
- * profile_parse accepts it for `key` and `exact`.  The caller releases the
- * content with json_decref.  Otherwise returns NULL and writes the reason to
- * `why`.  The reason is empty if there is no file, and can be empty if memory
- * runs out. */
+/* Returns the content of the profile `name` in `directory` if profile_parse
+ * accepts it for `key` and `exact`.  The caller releases the content with
+ * json_decref.  Otherwise returns NULL and writes the reason to `why`, which is
+ * empty if there is no file, and can be empty if memory runs out. */
 static json_t *profile_load_json(int directory, const char *name,
                                  const struct profile_key *key, bool exact,
                                  char *why)
@@ -221,9 +220,9 @@ void tandem_profile_destroy(struct tandem_profile *profile)
 
 /* ---- merge with concurrent saves ---- */
 
-/* Timeout for the lock of the profile directory.  Other processes hold the lock
- * only briefly.  Without the lock, a concurrent save can overwrite this
- * save. */
+/* Timeout for the lock of the profile directory, which other processes hold
+ * only briefly.  If the timeout expires, the profile is saved without the lock,
+ * and a concurrent save can overwrite it. */
 #define LOCK_MS 5000u
 
 static bool member_is_unchanged(const json_t *baseline, const json_t *edited,

@@ -39,7 +39,7 @@ static int64_t attribute(const struct call *call, uint32_t k)
 {
     const struct tandem_gemm *gemm = call->gemm;
 
-    /* Adam calls share a cache entry if their step numbers are at least 1. */
+    /* Adam's step number changes per call.  All valid ones share an entry. */
     if (gemm == NULL && k == 0 && call->op->id == TANDEM_OP_ADAM)
         return call->op->ints[0] < 1 ? call->op->ints[0] : 1;
     if (gemm == NULL)

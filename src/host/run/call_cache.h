@@ -33,9 +33,9 @@ struct call_cache {
 };
 
 /* Returns the cache entry for the call, or NULL if the call cannot be cached or
- * memory is exhausted.  *out_found is true if the call has passed the check
- * before.  Otherwise the entry is empty or holds another call.  The caller then
- * fills the entry for this call and sets its key with call_key_make. */
+ * memory is exhausted.  *out_found is true if the entry holds this call, which
+ * has then passed the check.  Otherwise the caller must check the call, fill
+ * the entry and set its key with call_key_make. */
 struct call_descriptor *call_cache_find(const struct call *call,
                                         bool *out_found);
 /* Writes the words that identify a call: the operator, the number of operands
@@ -44,8 +44,8 @@ struct call_descriptor *call_cache_find(const struct call *call,
  * entry. */
 uint32_t call_key_make(const struct call *call, uint64_t out[MAX_KEY_WORDS]);
 
-/* Returns cached->host_device.  Chooses this device again if the context's set
- * of usable devices has changed. */
+/* Returns cached->host_device.  If the context's set of usable devices has
+ * changed, first chooses the device for the new set. */
 struct device *host_fast_path_device(struct tandem_context *context,
                                      struct call_descriptor *cached);
 

@@ -96,8 +96,8 @@ static enum tandem_status call_explain(struct call *call,
         chosen = chooser_pick(context, &decision, context->usable);
         if (forced != NULL)
             chosen = forced;
-        /* chooser_pick was allowed to choose a device that must compile first,
-         * because the device compiles only once. */
+        /* chooser_pick ignores the devices in decision.must_compile.  Set this
+         * mask after the choice, because devices compile only once. */
         decision.must_compile = must_compile;
         if (chosen != NULL)
             decision.chosen = chosen->id;

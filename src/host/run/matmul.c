@@ -136,8 +136,8 @@ void matmul_finish(struct matmul *matmul)
         tandem_tensor_destroy(matmul->copies[i]);
 }
 
-/* Copies input a or b if necessary, and fills `out` with its layout.  Adds
- * `transpose_flag` to the flags of the GEMM if the input is transposed. */
+/* Copies input `a` or `b` if necessary, and fills `out` with its layout.  Adds
+ * transpose_flag to the flags of the GEMM if the input is transposed. */
 static enum tandem_status input_convert(struct matmul *matmul, uint32_t index,
                                         uint32_t device, struct matrices *from,
                                         uint32_t transpose_flag,
@@ -200,9 +200,9 @@ static enum tandem_status shapes_check(const struct matrices *a,
     return TANDEM_OK;
 }
 
-/* Checks the shapes and dtypes of a, b, c and the bias, if there is one.  Fills
- * `out` with the shapes and strides of a, b and c, and sets all fields of gemm
- * that do not depend on the strides of inputs. */
+/* Checks the shapes and dtypes of `a`, `b`, `c` and the bias, if there is one.
+ * Fills `out` with the shapes and strides of `a`, `b` and `c`, and sets all
+ * fields of gemm that do not depend on the strides of inputs. */
 static enum tandem_status operands_check(const struct matmul *matmul,
                                          struct matrices out[3],
                                          struct tandem_gemm *gemm)

@@ -53,8 +53,8 @@ enum tandem_status call_enqueue(const struct call *call, struct device *device)
                                   call->output_count);
 }
 
-/* Moves inputs to the device and allocates outputs there.  After a wait, the
- * operands must be moved again, as another thread may have moved them away. */
+/* Moves inputs to the device and allocates outputs there.  If this function
+ * waited, call it again: another thread may have moved operands. */
 static enum tandem_status operands_move(const struct placement_request *request,
                                         struct device *device)
 {
@@ -90,7 +90,7 @@ static enum tandem_status operands_move(const struct placement_request *request,
     return status;
 }
 
-/* Repeats operands_move until it moves all operands without a wait. */
+/* Repeats operands_move until all operands are moved without a wait. */
 static enum tandem_status
 operands_make_resident(struct placement_decision *decision,
                        struct device *device)

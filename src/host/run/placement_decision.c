@@ -119,7 +119,8 @@ void explanation_fill(struct tandem_context *context,
 
         if (device->duplicate && decision->chosen != i)
             continue;
-        /* chooser_pick skips the total time of devices that are too slow. */
+        /* chooser_pick predicts no total time for a device whose launch and run
+         * alone are too slow.  Predict it now. */
         if (!(decision->predicted >> i & 1))
             chooser_predict(decision, device);
         out->candidates[out->candidate_count++] =

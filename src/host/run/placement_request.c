@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-/* Returns the request's operand for a tensor's storage, added if missing. */
+/* Returns the operand for a tensor's storage.  Adds it if it is missing. */
 static struct operand *operand_add(struct operand *operands, uint32_t *count,
                                    const struct tandem_tensor *tensor)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs operators: chooses a device and tries the next one after a failure; see
+/* Runs operators: chooses a device, and the next one if the first fails; see
  * run.h.  The caller of a static function must hold the context's mutex. */
 #include <config.h>
 
@@ -105,8 +105,8 @@ static bool candidate_is_ready(struct call *call,
     return false;
 }
 
-/* Fails if cl-probe found that the required device computes this operator
- * wrong.  Otherwise, the call would silently return wrong results. */
+/* Returns an error if cl-probe found that the required device computes this
+ * operator wrong, because the call would silently return wrong results. */
 static enum tandem_status
 forced_device_check_blocked(const struct call *call,
                             const struct placement_decision *decision,

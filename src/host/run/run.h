@@ -16,8 +16,8 @@ struct call {
     struct tandem_context *context;
     const struct operator_info *row;
     const struct tandem_op *op;
-    /* For tandem_matmul, the inputs are a, b and the bias, if there is one; the
-     * output is c. */
+    /* For tandem_matmul, the inputs are `a`, `b` and, if there is one, the
+     * bias.  The output is `c`. */
     struct tandem_tensor *const *inputs;
     struct tandem_tensor *const *outputs;
     uint32_t input_count, output_count;
@@ -33,7 +33,7 @@ struct matmul {
     struct call call;
     struct tandem_op op;
     struct tandem_gemm gemm;
-    struct tandem_tensor *tensors[4]; /* a, b, the bias or NULL, and c */
+    struct tandem_tensor *tensors[4]; /* `a`, `b`, the bias or NULL, `c` */
     /* Contiguous copies of inputs, owned by this struct; NULL means no copy. */
     struct tandem_tensor *copies[3];
 };
@@ -45,8 +45,8 @@ enum tandem_status call_init(struct call *call, struct tandem_context *context,
                              uint32_t input_count,
                              struct tandem_tensor *const *outputs,
                              uint32_t output_count);
-/* Converts a matrix multiplication to an operator call.  Locks the context to
- * copy inputs whose strides a struct tandem_gemm cannot express. */
+/* Converts a matrix multiplication to an operator call.  Locks the context and
+ * copies an input if a struct tandem_gemm cannot express its strides. */
 enum tandem_status matmul_prepare(struct matmul *matmul,
                                   struct tandem_context *context,
                                   const struct tandem_matmul_options *options,
@@ -61,9 +61,9 @@ void matmul_finish(struct matmul *matmul);
  * must be locked. */
 enum tandem_status call_check(const struct call *call);
 
-/* Returns the value for a tensor's desc.buffer, which is the tensor's buffer on
- * `device`.  If `device` is TANDEM_ANY_DEVICE, returns the tensor's storage,
- * which argument checks need. */
+/* Returns the value for a tensor's desc.buffer: the tensor's buffer on
+ * `device`, or the tensor's storage (for argument checks) if `device` is
+ * TANDEM_ANY_DEVICE. */
 static inline struct tandem_buffer *
 call_buffer(const struct tandem_tensor *tensor, uint32_t device)
 {
@@ -116,7 +116,7 @@ enum tandem_status call_plugin(call_entry *entry, const struct call *call,
 /* Launches the call.  The operands must already be on the device. */
 enum tandem_status call_enqueue(const struct call *call, struct device *device);
 /* [may wait, up to HANG_DEADLINE]  Moves the operands to the device and
- * launches the call.  After a wait, sets decision->request.run_cost to NULL. */
+ * launches the call.  If it waited, sets decision->request.run_cost to NULL. */
 enum tandem_status call_launch(const struct call *call,
                                struct placement_decision *decision,
                                struct device *device);

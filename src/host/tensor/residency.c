@@ -99,8 +99,8 @@ struct host_sync {
     bool done;                       /* the step's download succeeded */
 };
 
-/* Maximum number of waits for source devices before a download.  If other
- * threads enqueue work after each wait, the download waits for that work. */
+/* Maximum number of waits for source devices before a download.  A limit is
+ * necessary because other threads can enqueue more work during each wait. */
 #define MAX_WAITS 4u
 
 /* Returns a device with a current copy of the storage, preferably an idle one.
@@ -160,10 +160,10 @@ static void writable_layouts_copy(struct storage *storage)
     }
 }
 
-/* Downloads a storage's content and blocks until it arrives.  Sets state->done
- * on success.  If an error of earlier work made the download fail, clears the
- * error once and returns TANDEM_OK.  Callers must retry if state->done is
- * false. */
+/* Downloads a storage's content, waits until it arrives, and sets state->done.
+ * If an error of earlier work makes the download fail, clears the error (once
+ * per struct host_sync) and returns TANDEM_OK without setting state->done.  The
+ * caller must then repeat the step. */
 static enum tandem_status download(struct storage *storage,
                                    struct device *device, void *target,
                                    uint64_t bytes, struct host_sync *state)
@@ -243,8 +243,8 @@ static enum tandem_status host_sync_download(struct storage *storage,
     return TANDEM_OK;
 }
 
-/* Performs one step of storage_sync_host, which repeats the step if the step
- * released the mutex. */
+/* Performs one step of storage_sync_host.  If the step released the mutex,
+ * storage_sync_host performs another step. */
 static enum tandem_status host_sync_step(struct storage *storage,
                                          struct host_sync *state)
 {
@@ -280,8 +280,8 @@ enum tandem_status storage_sync_host(struct storage *storage,
 }
 
 /* Uploads the host copy, which must be current.  No other thread may own the
- * device's stream.  If an error of earlier work made the upload fail, clears
- * the error once and sets *recovered.  The caller must then try again. */
+ * device's stream.  If an error of earlier work makes the upload fail, clears
+ * it once and sets *recovered; the caller must repeat the upload. */
 static enum tandem_status upload(struct storage *storage, struct device *device,
                                  bool *recovered)
 {

@@ -21,8 +21,8 @@
 #define IMPORT_BYTES ((uint64_t)128 << 10)
 #define IMPORT_UNIT 64u
 
-/* Returns the start of a range of artificial addresses for library memory, in
- * the upper half of the address space.  Starts over if that half is used up. */
+/* Reserves artificial addresses for library memory, in the upper half of the
+ * address space, and returns the first.  Reuses addresses if none is left. */
 static uint64_t address_reserve(struct tandem_context *context, uint64_t bytes)
 {
     const uint64_t start = UINT64_C(1) << 63;
@@ -273,9 +273,9 @@ void storage_drop_poisoned_buffer(struct storage *storage,
         storage->host_writer = NULL;
 }
 
-/* Called when a write makes the copies of the devices in the mask `stale`
- * stale.  If a move due to migration credit saved less time than it cost, the
- * storage's later credits are halved once more; otherwise they count fully. */
+/* Called when a write makes the copies on the devices in the mask `stale`
+ * stale.  If the storage's last migration saved less time than it cost,
+ * increments credit_halvings, otherwise resets it to 0. */
 static void migration_evaluate(struct storage *storage, uint32_t stale)
 {
     if (!(storage->migrated_to & stale))
@@ -289,8 +289,8 @@ static void migration_evaluate(struct storage *storage, uint32_t stale)
 
 void storage_note_host_write(struct storage *storage)
 {
-    /* If a device wrote the host copy and its work failed, its plugin may
-     * refuse to read the device's buffer.  The plugin can read a new buffer. */
+    /* The device's work that wrote the host copy may have failed.  The plugin
+     * may then refuse to read the buffer, so free the buffer. */
     if (storage->host_writer != NULL) {
         buffer_free(storage, storage->host_writer->id);
         storage->host_writer = NULL;

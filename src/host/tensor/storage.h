@@ -12,7 +12,7 @@
 /* Maximum number of times that a storage's migration credits are halved. */
 #define MAX_CREDIT_HALVINGS 20u
 /* If this number of successive results were overwritten before the host read
- * them, the host is no longer expected to read the wrapped memory. */
+ * them, the host is not expected to read the next result in wrapped memory. */
 #define MAX_UNREAD_RESULTS 4u
 
 /* Layout of the elements that the library may write in wrapped memory whose
@@ -59,10 +59,10 @@ struct storage {
     /* Migration credit; see chooser.h. */
     float migration_credit_ns[TANDEM_MAX_DEVICES];
     uint32_t migrated_to;     /* devices to which credit moved the storage */
-    float migration_cost_ns;  /* predicted time of the last such move */
-    float migration_saved_ns; /* predicted time that this move has saved */
-    uint8_t
-        credit_halvings; /* successive moves that cost more than they save */
+    float migration_cost_ns;  /* predicted time of the last migration */
+    float migration_saved_ns; /* time saved by the last migration so far */
+    /* New credit is divided by 2^credit_halvings. */
+    uint8_t credit_halvings;
     /* Access history, which predicts the next reader of the storage. */
     uint8_t unread_results;  /* successive results overwritten before a read */
     bool unread_by_host;     /* the host has not read the last device result */
@@ -93,9 +93,9 @@ enum tandem_status
 storage_add_writable_layout(struct storage *storage,
                             const struct tandem_tensor_desc *desc);
 
-/* The first function allocates host memory for a storage, the second device
- * memory.  They keep memory that already exists, and move no content. */
+/* Allocates the storage's host memory if it has none.  Moves no content. */
 enum tandem_status storage_allocate_host(struct storage *storage);
+/* Allocates or imports the device's buffer if missing.  Moves no content. */
 enum tandem_status storage_allocate_buffer(struct storage *storage,
                                            struct device *device);
 
@@ -150,7 +150,7 @@ enum tandem_status storage_to_device(struct storage *storage,
                                      struct device *device);
 
 /* [may wait]  Waits until no work of `devices` (a mask) uses the host copy, so
- * that the host copy may be written.  Fails if one of the devices hangs. */
+ * that the caller may write this copy.  Fails if one of the devices hangs. */
 enum tandem_status storage_wait_host_writable(struct storage *storage,
                                               uint32_t devices,
                                               uint64_t deadline_ns);
@@ -165,15 +165,15 @@ void strided_copy(const struct tandem_tensor_desc *desc, char *target,
  * instead.  The host copy must be current. */
 void storage_drop_device_copy(struct storage *storage, struct device *device);
 
-/* If work that wrote the device's buffer failed, frees the buffer, because the
- * plugin can then refuse to read it.  Called before a launch that overwrites
- * the whole storage. */
+/* Called before a launch that overwrites the whole storage.  If a launch that
+ * wrote the device's buffer may have failed, frees the buffer, because the
+ * plugin may refuse to use it. */
 void storage_drop_poisoned_buffer(struct storage *storage,
                                   struct device *device);
 
-/* The first function records that the host wrote the storage, which makes all
- * device copies stale.  The second records that the host read the storage. */
+/* Records that the host wrote the storage, so that device copies are stale. */
 void storage_note_host_write(struct storage *storage);
+/* Records that the host read the storage. */
 void storage_note_host_read(struct storage *storage);
 /* Records that the latest launch on the device wrote the storage. */
 void storage_note_device_write(struct storage *storage, struct device *device);
@@ -191,9 +191,9 @@ static inline void storage_note_device_read(struct storage *storage,
 }
 
 /* Returns true if the caller is expected to read the next result on the host.
- * For wrapped memory, this is false if MAX_UNREAD_RESULTS results in a row were
- * not read.  For other memory, it is true if the host has read a result and no
- * later result was overwritten before the host read it. */
+ * For wrapped memory, this is true unless the last MAX_UNREAD_RESULTS results
+ * were overwritten before the host read them.  For other memory, this is true
+ * if the host has read a result and no later result was overwritten unread. */
 static inline bool storage_read_expected(const struct storage *storage)
 {
     return storage->wrapped

@@ -38,8 +38,8 @@ static bool layout_is_dense(const struct tandem_tensor_desc *desc)
 {
     int64_t dense = 1;
 
-    /* Each round finds the axis whose stride equals `dense`, the number of
-     * elements that the axes found so far cover. */
+    /* In a dense layout, the stride of each axis is `dense`, the number of
+     * elements that all axes with smaller strides cover. */
     for (uint32_t round = 0; round < desc->rank; round++) {
         for (uint32_t i = 0; i < desc->rank; i++) {
             if (desc->shape[i] > 1 && llabs(desc->strides[i]) == dense)

@@ -25,9 +25,9 @@ static enum tandem_status bytes_check(const struct tandem_tensor *tensor,
 
 /* ---- writing ---- */
 
-/* Returns a device to which the tensor's new content can be uploaded without a
- * download first, or NULL.  Returns NULL unless the tensor is a contiguous part
- * of a storage that is current only on devices.  The context must be locked. */
+/* Returns a device to which the tensor's new content can be uploaded directly,
+ * or NULL.  The tensor must be a contiguous part of a storage without gaps that
+ * is current only on devices.  The context must be locked. */
 static struct device *partial_upload_device(const struct tandem_tensor *tensor)
 {
     const struct storage *storage = tensor->storage;
@@ -42,9 +42,9 @@ static struct device *partial_upload_device(const struct tandem_tensor *tensor)
     return device->state == DEVICE_OPEN ? device : NULL;
 }
 
-/* Uploads the tensor to its part of the device's copy of the storage.  If the
- * function waited or cleared an error of earlier work, returns TANDEM_OK but
- * *out_done stays false.  The caller must then try again. */
+/* Uploads `memory` to the tensor's part of the device's copy and sets
+ * *out_done.  If the function waited or cleared an error of earlier work
+ * instead, the caller must start the write again. */
 static enum tandem_status partial_upload(const struct tandem_tensor *tensor,
                                          struct device *device,
                                          const void *memory, bool *recovered,
@@ -67,8 +67,8 @@ static enum tandem_status partial_upload(const struct tandem_tensor *tensor,
     return stream_recover(device, status, recovered);
 }
 
-/* Prepares the storage's host copy for a write.  If the function waited, it
- * returns TANDEM_OK but *out_done is false.  The caller must then try again. */
+/* Prepares the storage's host copy for a write.  If the function waited, sets
+ * *out_done to false; the caller must then start the write again. */
 static enum tandem_status
 host_copy_make_writable(const struct tandem_tensor *tensor, bool *out_done)
 {
@@ -76,7 +76,7 @@ host_copy_make_writable(const struct tandem_tensor *tensor, bool *out_done)
     const uint64_t unlock_epoch = storage->context->unlock_epoch;
     enum tandem_status status = TANDEM_OK;
 
-    /* Content that the write keeps must be on the host before it. */
+    /* The host copy must hold the elements that the write does not replace. */
     if (!tensor_covers_storage(tensor) && (storage->current & ~HOST_BIT) != 0)
         status = storage_sync_host(storage, HANG_DEADLINE);
     if (status == TANDEM_OK)
@@ -270,8 +270,8 @@ enum tandem_status tandem_tensor_prefetch(struct tandem_tensor *tensor,
         status = device_open(device);
     if (status == TANDEM_OK)
         status = storage_require_content(tensor->storage);
-    /* Skip the move if it must wait for another device.  The operator that
-     * needs the tensor on the device moves it later. */
+    /* If the move would wait for another device, skip it.  The operator that
+     * needs the tensor on the device will move the tensor. */
     if (status == TANDEM_OK && content_is_ready(tensor->storage))
         status = storage_to_device(tensor->storage, device);
     context_unlock(tensor->context);
