@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A bulk transfer is a large transfer of the caller's memory on a stream
- * without unfinished commands. It takes one of three paths. The path "direct"
- * leaves the transfer to the driver, which often copies with one thread. The
- * path "ring" copies with several threads through pinned memory. If device and
- * host share memory, the path "mapped" copies with several threads to or from a
- * mapped buffer. The first transfers of each direction are timed on every path.
- * Later transfers use the fastest path.
+ * without unfinished commands. The first transfers of each direction are timed
+ * on every path (enum transfer_path). Later transfers use the fastest path.
  *
  * Only one transfer of a device at a time uses the ring or a mapped buffer.
  * Meanwhile, other transfers use the direct path. */
@@ -26,9 +22,9 @@
 enum coherence { COHERENCE_UNKNOWN, COHERENCE_PASSED, COHERENCE_FAILED };
 
 enum transfer_path {
-    TRANSFER_PATH_DIRECT,
-    TRANSFER_PATH_RING,
-    TRANSFER_PATH_MAPPED,
+    TRANSFER_PATH_DIRECT, /* the driver copies, often with one thread */
+    TRANSFER_PATH_RING,   /* several threads copy through pinned memory */
+    TRANSFER_PATH_MAPPED, /* several threads copy to or from a mapped buffer */
     TRANSFER_PATH_COUNT
 };
 
