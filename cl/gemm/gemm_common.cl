@@ -7,24 +7,25 @@
 
 #include "gemm/gemm_dtypes.cl"
 
-/* Forces inlining. Otherwise, Intel's compiler does not inline a function that
- * several kernels of a file use, and each call of it needs a stack. */
+/* Forces inlining. Without this attribute, Intel's compiler does not inline a
+ * function that several kernels of a file use, and each call needs a stack. */
 #define INLINE __attribute__((always_inline)) static inline
 
-/* 1 if the operand is MN-major: contiguous along m or n. 0 if it is K-major,
- * which means contiguous along k. */
+/* 1 if the operand is MN-major: contiguous along m or n. 0 if the operand is
+ * K-major: contiguous along k. */
 #ifndef A_MN_MAJOR
 #define A_MN_MAJOR 0
 #define B_MN_MAJOR 1
 #endif
 
-/* Parameters. c = ACTIVATION(alpha * a * b + beta * c + bias) is row-major.
+/* Parameters of a GEMM with row-major c: c = ACTIVATION(alpha * a * b + beta *
+ * c + bias).
  *
  * Stream-K: one work-group computes each of the first unsplit_tiles tiles. For
- * the last split_tiles tiles, k is split into `splits` ranges, whose sums are
- * stored as partial sums (partials). Fixup kernels add up the partials. The
- * partials are stored as matrices if all tiles are split, otherwise tile by
- * tile. */
+ * the last split_tiles tiles, k is split into `splits` ranges. A work-group
+ * sums one range and stores the partial sums (partials). Fixup kernels add up
+ * the partials, which are stored as matrices if all tiles are split, otherwise
+ * tile by tile. */
 struct gemm_params {
     ulong a_offset, b_offset, c_offset, bias_offset;
     ulong partial_offset, nonfinite_flags_offset;
@@ -40,8 +41,8 @@ struct gemm_params {
     uint unsplit_tiles, split_tiles;
     uint tile_m, tile_n; /* number of rows and columns of a tile */
     uint tiles;          /* number of tiles of a matrix: tiles_m * tiles_n */
-    /* gemm_mma.cl adds its sums to f32 totals at promoted_offset in memory
-     * every promote_interval k_tiles (flag PROMOTES_IN_MEMORY). */
+    /* If PROMOTES_IN_MEMORY is set, gemm_mma.cl adds its sums to the totals in
+     * memory every promote_interval k_tiles. */
     uint promote_interval, reserved;
     ulong promoted_offset;
 };
@@ -49,11 +50,11 @@ struct gemm_params {
 #define ELEMENT(v, i)                                                          \
     ((i) == 0 ? (v).s0 : (i) == 1 ? (v).s1 : (i) == 2 ? (v).s2 : (v).s3)
 
-/* Offset of an element of a or b. Its indices are mn (along m or n) and k. */
+/* Offset of an element of `a` or `b`. `mn` is its index along m or n. */
 #define OFFSET_AT(mn_major, ld, mn, k)                                         \
     ((mn_major) ? (k) * (ld) + (mn) : (mn) * (ld) + (k))
 
-/* Loads one element or four aligned elements of a or b as f32. */
+/* Loads one element or four aligned elements of `a` or `b` as f32. */
 #define LOAD1(from) AB_TO_F32(*(from))
 #define LOAD4(from) AB_TO_F32_VEC4(*(__global const AB_T4 *)(from))
 
@@ -64,9 +65,9 @@ struct gemm_params {
 #define ONLY_NONFINITE_TILES 4u
 /* Flag: the sums of split tiles are stored as partial sums. */
 #define STORES_PARTIALS 8u
-/* Flag for gemv.cl: w times a vector yields a row of c instead of a column. */
+/* Flag for gemv.cl: `w` times a vector is a row of c instead of a column. */
 #define OPERANDS_SWAPPED 16u
-/* Flag: gemm_mma.cl and gemm_simt.cl add their sums to f32 sums at
+/* Flag: gemm_mma.cl and gemm_simt.cl add their sums to f32 totals at
  * promoted_offset in global memory. */
 #define PROMOTES_IN_MEMORY 32u
 
@@ -128,8 +129,8 @@ INLINE struct tile tile_assign(uint group, const struct gemm_params *p)
 }
 
 /* If `inside` is true, applies the epilogue to a sum and stores the result at
- * c. Conditions with the same value in all work-items are tested first.
- * Otherwise, PoCL's vectorizer stores elements beyond the edge of c. */
+ * c. Tests conditions that are the same in all work-items first, because PoCL's
+ * vectorizer otherwise stores elements beyond the edge of c. */
 INLINE void epilogue_scalar_if(__global C_T *c, __global const C_T *bias,
                                bool inside, float sum,
                                const struct gemm_params *p)
@@ -194,15 +195,16 @@ INLINE void epilogue_vec4(__global C_T *c, __global const C_T *bias, uint batch,
 #define TILE_PARTIAL_OFFSET                                                    \
     (((ulong)tile->partial_tile * TILE_M + y) * TILE_N + x)
 
-/* Returns the number of columns from `column` to the end of c, 0 outside c. */
+/* Returns the number of columns from `column` to the end of c, or 0 if the
+ * element (row, column) is outside c. */
 INLINE uint columns_left(uint row, uint column, const struct gemm_params *p)
 {
     return row < p->m && column < p->n ? p->n - column : 0;
 }
 
 /* Applies the epilogue to four neighbouring sums of a row. Stores the results
- * that are inside c. Tests C_IS_VEC4, which is the same in all work-items,
- * first; see epilogue_scalar_if. */
+ * that are inside c. Tests C_IS_VEC4 first, because the flag is the same in all
+ * work-items; see epilogue_scalar_if. */
 INLINE void epilogue_clipped(__global C_T *c, __global const C_T *bias,
                              uint batch, uint row, uint column, float4 sum,
                              const struct gemm_params *p)
@@ -221,8 +223,8 @@ INLINE void epilogue_clipped(__global C_T *c, __global const C_T *bias,
 }
 
 #ifdef TILE_M
-/* Returns true if the sums of a tile are stored as vectors of four elements. If
- * it returns false, neighbouring work-items store neighbouring elements. */
+/* Returns true if work-items store the sums of a tile as vectors of four
+ * elements, or false if neighbouring work-items store neighbouring elements. */
 INLINE bool tile_uses_vec4(const struct tile *tile, const struct gemm_params *p)
 {
     return (p->flags & C_IS_VEC4) != 0 ||

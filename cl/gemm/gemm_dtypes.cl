@@ -15,9 +15,9 @@
 #define C_DTYPE f32
 #define AB_DTYPE f32
 #endif
-/* Maximum number of terms of a partial sum. If all terms of a long f32 sum have
- * the same sign, its rounding errors all have the same direction. Such a sum is
- * therefore split into partial sums. */
+/* Maximum number of terms of a partial sum. A long f32 sum is split into
+ * partial sums, because its rounding errors can all have the same direction,
+ * for example if all terms have the same sign. */
 #define PARTIAL_TERMS 256
 #define C_T CAT(C_DTYPE, _t)
 #define C_T4 CAT(C_DTYPE, _t4)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* GEMM in plain OpenCL C. A work-group of 8 x 16 work-items computes a tile of
  * the result. Each work-item computes ITEM_M x ITEM_N elements of the tile. A
- * k_tile is the part of a and b for K_TILE steps of k. While one k_tile is
+ * k_tile is the part of `a` and `b` for K_TILE steps of k. While one k_tile is
  * multiplied in local memory, the next one is loaded into registers. */
 #ifndef ITEM_M
 #define ITEM_M 8
 #define ITEM_N 4
 #define K_TILE 16
-/* Number of elements (1 or 4) per read of a, and per read of b. */
+/* Number of elements (1 or 4) per read of `a`, and per read of `b`. */
 #define A_VECTOR 1
 #define B_VECTOR 1
 /* Number of steps of k in one iteration of the unrolled loop. */
@@ -15,9 +15,9 @@
 #endif
 
 /* 1 if the products of each k_tile are summed separately and then added to
- * totals in registers. This reduces the rounding errors to those of k / K_TILE
- * + K_TILE additions. 0 if the totals would need too many registers. The sums
- * are then added to totals in global memory every PARTIAL_TERMS steps of k. */
+ * totals in registers. The rounding errors are then those of k / K_TILE +
+ * K_TILE additions. 0 if the totals would need too many registers, so that sums
+ * are added to totals in global memory every PARTIAL_TERMS steps of k. */
 #define ACCUMULATE_PER_K_TILE (ITEM_M * ITEM_N <= 16)
 
 #define ITEM_ROWS_PER_GROUP 8
@@ -26,8 +26,8 @@
 #define TILE_N (ITEM_COLUMNS_PER_GROUP * ITEM_N)
 #include "gemm/gemm_common.cl"
 
-/* Pitches (elements from one line to the next) of k_tiles in local memory. A
- * padding of four elements avoids bank conflicts in the columns of a k_tile. */
+/* Row strides, in elements, of k_tiles in local memory. A padding of four
+ * elements avoids bank conflicts in the columns of a k_tile. */
 #define A_PITCH (TILE_M + 4)
 #define B_PITCH (TILE_N + 4)
 #define A_READS (TILE_M * K_TILE / A_VECTOR / GROUP_SIZE)
@@ -38,13 +38,13 @@ typedef float4 vector4_t;
 #define VECTOR_T(width) CAT(CAT(vector, width), _t)
 #define LOAD(width, from) CAT(LOAD, width)(from)
 
-/* For MN-major operands: RUN_LENGTH neighbouring work-items read a run, which
- * is a part of a line of the k_tile. A line has RUNS_PER_LINE runs. */
+/* If the operand is MN-major, each row of its k_tile is read in RUNS_PER_LINE
+ * runs, each by RUN_LENGTH neighbouring work-items. */
 #define RUN_LENGTH(size, width) ((width) == 1 ? 32 : (size) / (width))
 #define RUNS_PER_LINE(size, width) ((size) / (width) / RUN_LENGTH(size, width))
 
-/* Position in the k_tile of read number r of a work-item: its index along m or
- * n, and its index along k. */
+/* Position in the k_tile of a work-item's read number `r`: the index along m or
+ * n (MN_OF), and the index along k (K_OF). */
 #define MN_OF(outer, size, width, r)                                           \
     ((outer) ? (id % RUN_LENGTH(size, width) +                                 \
                 (r) % RUNS_PER_LINE(size, width) * RUN_LENGTH(size, width)) *  \
@@ -60,7 +60,7 @@ typedef float4 vector4_t;
 #define B_COLUMN(r) MN_OF(B_MN_MAJOR, TILE_N, B_VECTOR, r)
 #define B_K(r) K_OF(B_MN_MAJOR, TILE_N, B_VECTOR, r)
 
-/* Stores x, the elements of one read, in the k_tile, which is MN-major. */
+/* Stores `x`, the elements of one read, in the k_tile, which is MN-major. */
 #define STORE_READ1(k_tile, outer, o, k, x) k_tile[k][o] = (x)
 #define STORE_READ4(k_tile, outer, o, k, x)                                    \
     do {                                                                       \
@@ -76,12 +76,11 @@ typedef float4 vector4_t;
 #define STORE_READ(width, k_tile, outer, o, k, x)                              \
     CAT(STORE_READ, width)(k_tile, outer, o, k, x)
 
-/* Defines how a work-item addresses its reads of a and b. If an MN-major
- * operand needs many scalar reads, they have constant strides from one pointer.
- * This takes the fewest registers. Reads past the operand's edge are skipped.
- * For other operands, each read has its own pointer. If the pointers would take
- * too many registers, each read has an offset instead, which is slower. Reads
- * past the edge load the last element again. */
+/* Defines how a work-item addresses its reads of `a` and `b`. If an MN-major
+ * operand needs many scalar reads, they have constant strides from one pointer,
+ * which takes the fewest registers; reads past the operand's edge are skipped.
+ * For other operands, each read has its own pointer, or an offset if pointers
+ * would take too many registers. Reads past the edge load the last element. */
 #define A_HAS_CONSTANT_PITCH (A_MN_MAJOR && A_VECTOR == 1 && A_READS > 8)
 #define B_HAS_CONSTANT_PITCH (B_MN_MAJOR && B_VECTOR == 1 && B_READS > 8)
 #define READ_DISTANCE(size, width, r, pitch)                                   \
@@ -294,10 +293,10 @@ INLINE void store_tile(__global C_T *c, __global float *partial,
     }
 }
 
-/* Returns the address of a work-item's first total. Sets *line to the number of
- * elements from row to row. The totals are stored at the place of the result.
- * If the result is not f32, or if beta * c still needs the old c, the totals
- * are at promoted_offset instead (PROMOTES_IN_MEMORY). */
+/* Returns the address of a work-item's first total, and sets *line to the row
+ * stride in elements. The totals of a split tile are stored as its partial
+ * sums. Those of an unsplit tile are stored in c, or at promoted_offset if c is
+ * not f32 or if beta * c still needs the old c (PROMOTES_IN_MEMORY). */
 INLINE __global float *totals_address(__global C_T *c, __global float *partial,
                                       const struct tile *tile, uint y, uint x,
                                       const struct gemm_params *p, long *line)
@@ -326,12 +325,12 @@ INLINE __global float *totals_address(__global C_T *c, __global float *partial,
 #define ROWS_PER_BATCH (16 / ITEM_N)
 #define ROW_DISTANCE(i) ((i) / 4 * 4 * ITEM_ROWS_PER_GROUP + (i) % 4)
 
-/* Adds the sums to the totals in memory and clears the sums. If `first` is
- * true, there are no totals yet. If `last` is true, leaves the totals in `sum`.
- * All loads of a batch of rows come before its stores, so that the loads
- * overlap. `edge` has the number of rows and columns from the tile's first
- * element to the end of c. It is in local memory, because compilers otherwise
- * hoist all comparisons out of the loop and keep their results in registers. */
+/* Adds the sums to the totals in global memory and clears the sums. If `first`
+ * is true, stores the sums as the first totals. If `last` is true, leaves the
+ * totals in `sum` instead. `edge` holds the numbers of rows and columns from
+ * the tile's first element to the end of c. It is in local memory, because
+ * compilers otherwise hoist all comparisons out of the loop and keep their
+ * results in registers. */
 INLINE void totals_add(float (*sum)[ITEM_N], __global float *total, long line,
                        bool first, bool last, const struct tile *tile, uint y,
                        uint x, __local const uint *edge,
@@ -341,6 +340,7 @@ INLINE void totals_add(float (*sum)[ITEM_N], __global float *total, long line,
     const int rows = (int)(edge[0] - y * 4), columns = (int)(edge[1] - x * 4);
 #pragma unroll
     for (int i = 0; i < ITEM_M; i += ROWS_PER_BATCH) {
+        /* Loading all rows before storing the first lets the loads overlap. */
         float4 old[ROWS_PER_BATCH][ITEM_N / 4];
 #pragma unroll
         for (int r = 0; r < ROWS_PER_BATCH; ++r)
@@ -412,7 +412,7 @@ KERNEL void gemm_simt(__global C_T *c, __global float *partial,
     uint first_m = tile.m * TILE_M, first_n = tile.n * TILE_N;
     uint begin = tile.begin, end = tile.end;
 
-    /* a and b point to the current k_tile. All reads are less than 2^31
+    /* `a` and `b` point to the current k_tile. All reads are less than 2^31
      * elements beyond these pointers, so 32-bit offsets are sufficient. Results
      * past the edge of c are not stored. */
     VECTOR_T(A_VECTOR) a_next[A_READS];

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Product of a matrix w and a few vectors x. The time to read w once limits its
- * speed. A lane group has LANES work-items (lanes), which multiply the same
- * ITEM_ROWS rows of w by VECTOR_COUNT vectors, each for a part of k. Example of
- * lane groups in a work-group of eight work-items:
+/* Product of a matrix `w` and a few vectors `x`. Its speed is limited by the
+ * time to read `w` once. A lane group is LANES work-items (lanes) that multiply
+ * the same ITEM_ROWS rows of `w` by VECTOR_COUNT vectors, each lane for a part
+ * of k. Example of lane groups in a work-group of eight work-items:
  *
  *   W_MN_MAJOR = 0: neighbours along k    W_MN_MAJOR = 1: neighbours along rows
  *   group 0: 0 1 2 3  group 1: 4 5 6 7    group 0: 0 2 4 6  group 1: 1 3 5 7
  *   (ITEM_ROWS rows, 4 of k per step)     (4 rows, 1 of k per step)
  *
- * w is loaded into registers one k_tile ahead of its use. The same is done with
- * x if it is a single vector. Several vectors go through local memory. A tree
+ * `w` is loaded into registers one k_tile ahead of its use, and so is `x` if it
+ * is a single vector. Several vectors are copied to local memory. A tree
  * reduction in local memory adds up the sums of a lane group. */
 #include "common/lane_reduce.cl"
 #include "gemm/gemm_common.cl"
@@ -19,23 +19,24 @@
 #define LANES 32
 #define K_UNROLL 2
 #define ITEM_ROWS 4
-/* Number of elements (1 or 4) per read of w, and per read of x. */
+/* Number of elements (1 or 4) per read of `w`, and per read of `x`. */
 #define W_VECTOR 1
 #define X_VECTOR 1
 #endif
-/* 1 to load w with a streaming hint, because no element of w is read twice. */
+/* 1 to load `w` with a streaming hint, because no element is read twice. */
 #ifndef STREAM
 #define STREAM 0
 #endif
-/* In gemm_params, matrix w is operand a, and the vectors x are operand b. */
+/* In gemm_params, matrix `w` is operand `a`, and the vectors `x` are `b`. */
 #define W_MN_MAJOR A_MN_MAJOR
 #define X_MN_MAJOR B_MN_MAJOR
 
 #define LANE_GROUPS (GROUP_SIZE / LANES)
 #define GROUP_ROWS (LANE_GROUPS * ITEM_ROWS)
 
-/* In local memory, the k_tile of x is MN-major if w is, and otherwise K-major.
- * Padding avoids bank conflicts if x has the other layout in global memory. */
+/* In local memory, the k_tile of `x` is MN-major if `w` is MN-major, else
+ * K-major. Padding avoids bank conflicts if `x` has the other layout in global
+ * memory. */
 #if W_MN_MAJOR
 #define ITEM_LOADS 1
 #define K_TILE (LANES * K_UNROLL)
@@ -65,7 +66,7 @@ typedef float x_t;
 #define X_LOAD LOAD1
 #endif
 
-/* Position in the k_tile of read number r of a work-item: its vector and its
+/* Position in the k_tile of a work-item's read number `r`: its vector and its
  * index along k. Reads are coalesced. If reads of four elements are transposed
  * when they are stored, pairs of neighbouring work-items read along k. */
 #if X_MN_MAJOR
@@ -122,8 +123,8 @@ typedef float x_t;
 
 /* ---- matrix w ---- */
 
-/* W_K is the index along k of element j of a load in unrolled step u. W_OFFSET
- * is the offset in w of element j of load i in step u. */
+/* W_K is the index along k of element `j` of a load in unrolled step `u`.
+ * W_OFFSET is the offset in `w` of element `j` of load `i` in step `u`. */
 #if W_MN_MAJOR
 #define W_K(u, j) ((u)*LANES + lane)
 #define W_OFFSETS 4
@@ -176,7 +177,7 @@ INLINE ushort4 ushort_stream4(__global const ushort *from)
     REPEAT (i_, ITEM_LOADS)                                                    \
         w_values[u][i_] = W_LOAD(k_, u, i_)
 
-/* If there is a single vector x, its elements are loaded into registers. */
+/* If there is a single vector `x`, its elements are loaded into registers. */
 #define X_LD (X_MN_MAJOR ? (uint)p.b_ld : 1u)
 #define X_LOAD_SCALAR(k_, u, j)                                                \
     ((k_) + W_K(u, j) < end ? LOAD1(x + W_K(u, j) * X_LD) : 0.0f)
@@ -191,7 +192,7 @@ INLINE ushort4 ushort_stream4(__global const ushort *from)
              X_LOAD_SCALAR(k_, u, 2), X_LOAD_SCALAR(k_, u, 3))
 #endif
 
-/* The elements of x for one step, in registers or in local memory. */
+/* The elements of `x` for one step, in registers or in local memory. */
 #if VECTOR_COUNT == 1
 typedef float4 step_x_t;
 #else
@@ -223,7 +224,7 @@ INLINE float4 x_across_k(step_x_t x_values, uint s)
 }
 
 /* Adds the products of a step to the sums. A step is four rows by one element
- * along k if w is MN-major, else ITEM_ROWS rows by four elements. */
+ * along k if `w` is MN-major, else ITEM_ROWS rows by four elements. */
 INLINE void step_add(float (*sum)[VECTOR_COUNT], const float4 *w_values,
                      step_x_t x_values)
 {
@@ -295,7 +296,7 @@ INLINE void totals_add(float (*total)[VECTOR_COUNT], float (*sum)[VECTOR_COUNT])
          ? VECTOR_COUNT                                                        \
          : 4)
 #define MAX(a, b) ((a) > (b) ? (a) : (b))
-/* 1 if one work-item adds up all partial sums of a row, without a tree. */
+/* 1 if one work-item adds up all partial sums of a row, 0 if a tree does. */
 #if VECTOR_COUNT == 1 && PARTIALS_LEFT > 1 && PARTIALS_LEFT <= 16
 #define ADDS_DIRECTLY 1
 #define PARTIAL_FLOATS (PARTIALS_LEFT * GROUP_ROWS)
@@ -307,7 +308,8 @@ INLINE void totals_add(float (*total)[VECTOR_COUNT], float (*sum)[VECTOR_COUNT])
 #endif
 #define SHARED_FLOATS MAX(X_TILE_FLOATS, PARTIAL_FLOATS)
 
-/* Tree reduction of the partial sums of a lane group in local memory. */
+/* Adds up the partial sums of a lane group with a tree reduction in local
+ * memory. The work-item whose partial_index is 0 gets the totals in `sum`. */
 INLINE void partials_combine(float (*sum)[VECTOR_COUNT], __local float *shared,
                              uint lane_group, uint partial_index)
 {
@@ -340,8 +342,8 @@ INLINE void partials_combine(float (*sum)[VECTOR_COUNT], __local float *shared,
 #define GROUP_ROW(i) (lane_group * ITEM_ROWS + (i))
 #endif
 
-/* Adds up the partial sums of each row. The work-item that adds up a row also
- * stores its result later. */
+/* Adds up the partial sums of each row. A work-item adds up the rows that it
+ * stores in store_block, so no barrier is needed before store_block. */
 INLINE void partials_add(float (*sum)[VECTOR_COUNT], __local float *shared,
                          uint lane_group, uint partial_index)
 {
@@ -358,7 +360,7 @@ INLINE void partials_add(float (*sum)[VECTOR_COUNT], __local float *shared,
     }
 }
 
-/* Adds up the sums of a lane group. The totals are left in local memory. */
+/* Adds up the sums of a lane group and leaves the totals in local memory. */
 INLINE void lane_group_reduce(float (*sum)[VECTOR_COUNT], __local float *shared,
                               uint lane_group, uint lane)
 {
@@ -369,7 +371,7 @@ INLINE void lane_group_reduce(float (*sum)[VECTOR_COUNT], __local float *shared,
         REPEAT (i, ITEM_ROWS)
             REPEAT (s, VECTOR_COUNT)
                 sum[i][s] += shuffle_xor(sum[i][s], mask);
-    /* The index LANES marks a lane that has nothing left to add. */
+    /* The index LANES marks a lane that holds no partial sum. */
     partial_index = lane % (LANES / PARTIALS_LEFT) == 0
                         ? lane / (LANES / PARTIALS_LEFT)
                         : LANES;
@@ -428,7 +430,7 @@ KERNEL void gemv(__global C_T *c, __global float *partial,
     uint lane = W_MN_MAJOR ? id / LANE_GROUPS : id % LANES;
     uint lane_group = W_MN_MAJOR ? id % LANE_GROUPS : id / LANES;
 
-    /* Reads past the end load the last row. Their results are not stored. All
+    /* Reads past the last row load that row. Their results are not stored. All
      * reads are less than 2^31 elements beyond the k_tile's start. */
     uint w_offset[W_OFFSETS];
     float4 w_values[K_UNROLL][ITEM_LOADS];

@@ -10,7 +10,8 @@
 typedef BITS bits_t;
 typedef CAT(BITS, 4) bits_t4;
 
-/* Parameters of operands a (index 0) and b (index 1). batches is at least 1. */
+/* Parameters of operands `a` (index 0) and `b` (index 1). There is always at
+ * least one batch. */
 struct pad_params {
     ulong from[2], to[2]; /* offsets; the unit of `to` is four elements */
     long ld[2], batch[2]; /* strides of the source operand */

@@ -4,14 +4,15 @@
  * a low TF32 number and adds up the products low * high + high * low + high *
  * high. Tensor cores truncate sums. A sum on tensor cores therefore covers only
  * 16 steps of k, and these sums are added up in f32. Each line (contiguous row
- * or column) of a and b is aligned to four elements. Lines of MN-major operands
- * are padded to a multiple of four.
+ * or column) of `a` and `b` is aligned to four elements. Lines of MN-major
+ * operands are padded to a multiple of four.
  *
  * All elements are multiplied by 2^36, so that the smallest ones have a low
  * part. A sum is not finite if an element is infinite or NaN, or if an element
  * or a product is too large. The work-group then sets the non-finite flag of
- * its tile, and gemm_simt.cl's kernel computes the tile again. As the old c is
- * lost by then, beta must be 0, unless the sums are stored as partial sums. */
+ * its tile, and gemm_simt.cl's kernel computes the tile again. Because the
+ * first kernel may have overwritten c, beta must be 0 unless the sums are
+ * stored as partial sums. */
 /* Sizes of a work-group's tile and of the part of it that a warp computes. */
 #ifndef TILE_M
 #define TILE_M 64
@@ -40,7 +41,7 @@
 #define A_READS (TILE_M * K_TILE / 4 / GROUP_SIZE)
 #define B_READS (TILE_N * K_TILE / 4 / GROUP_SIZE)
 #define OUT_PITCH (TILE_N + (B_MN_MAJOR ? 4 : 8))
-/* Number of blocks of b that are loaded before the first of them is used. */
+/* Number of blocks of `b` that are loaded before the first of them is used. */
 #define B_BLOCKS_AHEAD 4
 
 /* Loads four elements from a local-memory address, which takes one register. */
@@ -52,10 +53,11 @@ static inline void load_4_words(uint *out, uint from)
                  : "memory");
 }
 
-/* Both split an element into a high TF32 number with 11 significant bits and a
- * low number, of which mma also reads 11 bits. split_round rounds the high part
- * of a, and split_truncate truncates that of b. Rounding makes the low parts of
- * a unbiased, so that leaving out the products low * low causes no bias. */
+/* Both functions split an element into a high TF32 number with 11 significant
+ * bits and a low number, of which mma also reads 11 bits. split_round rounds
+ * the high part of `a`. split_truncate truncates the high part of `b`. Rounding
+ * makes the low parts of `a` unbiased, so omitting the products low * low
+ * causes no bias. */
 static inline void split_round(uint x, uint *high, uint *low)
 {
     *high = (as_uint(as_float(x) * TF32_SPLIT_SCALE) + 0x1000u) & 0xffffe000u;
@@ -76,7 +78,7 @@ static inline void split_truncate(uint x, uint *high, uint *low)
 #define BYTES_BEFORE_END(outer, k)                                             \
     ((k) >= end ? 0u : (outer) ? 16u : min((end - (k)) * 4, 16u))
 
-/* The source of a read is a pointer, or an offset from a pointer that all reads
+/* A read's source is a pointer, or an offset from a pointer that all reads
  * share. Experiments showed which of the two takes fewer registers. */
 #if B_MN_MAJOR && TILE_M > 64
 #define DECLARE_SOURCES(at, reads) uint at[reads]
@@ -115,16 +117,16 @@ static inline void split_truncate(uint x, uint *high, uint *low)
         copies_commit();                                                       \
     } while (0)
 
-/* For the mma instruction, a work-item loads two rows of each block of a and
- * one column of each block of b. These can be any rows and columns of the
- * warp's tile. For an MN-major operand, a work-item takes neighbouring rows or
- * columns, so that it loads four elements at a time. */
+/* For the mma instruction, a work-item loads two rows of each block of `a` and
+ * one column of each block of `b`. Any assignment of the warp's rows and
+ * columns to work-items is correct. In an MN-major operand, a work-item's rows
+ * or columns are neighbours, so that it loads four elements at a time. */
 #define A_ROW(i, h, line)                                                      \
     (A_MN_MAJOR ? (i) / 2 * 32 + (line)*4 + (i) % 2 * 2 + (h)                  \
                 : (i)*16 + (h)*8 + (line))
 
-/* A block of a has 16 rows by 8 steps of k. A block of b has 8 columns by 16
- * steps of k. */
+/* A block of `a` has 16 rows by 8 steps of k. A block of `b` has 8 columns by
+ * 16 steps of k. */
 #if A_MN_MAJOR
 #define LOAD_A()                                                               \
     REPEAT (i_, BLOCKS_M / 2)                                                  \
@@ -168,7 +170,8 @@ static inline void split_truncate(uint x, uint *high, uint *low)
 #endif
 #define SPLIT_B(j, e, y) split_truncate(y, &b_high[j][e], &b_low[j][e])
 
-/* Adds the products of all blocks of a and block `column` of b to the sums. */
+/* Adds the products of all blocks of `a` and block `column` of `b` to the
+ * sums. */
 static inline void column_multiply(float (*sum)[BLOCKS_N][4], uint column,
                                    uint (*a_high)[2][4], uint (*a_low)[2][4],
                                    const uint *b_high, const uint *b_low)
@@ -191,8 +194,8 @@ static inline void column_multiply(float (*sum)[BLOCKS_N][4], uint column,
             sum[i][column][e] += column_sum[i][e];
 }
 
-/* Reads the work-group's ID again. Otherwise the compiler keeps values that
- * depend on the ID in registers during the loop. */
+/* Reads the work-group's ID again. With a saved ID, the compiler would keep
+ * values that depend on the ID in registers during the loop. */
 static inline uint group_id_reload(void)
 {
     uint group;
@@ -284,7 +287,7 @@ KERNEL void gemm_3xtf32(__global C_T *c, __global float *partial,
     b += (long)p.b_offset + (long)tile.batch * p.b_batch +
          OFFSET_AT(B_MN_MAJOR, p.b_ld, (long)first_n, (long)begin);
 
-    /* Reads past the end load the last row. Their results are not stored. */
+    /* Reads past the last row load that row. Their results are not stored. */
     DECLARE_SOURCES(a_source, A_READS);
     DECLARE_SOURCES(b_source, B_READS);
     uint a_target[A_READS], b_target[B_READS];

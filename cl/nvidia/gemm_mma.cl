@@ -3,17 +3,17 @@
  * formats are f16, bf16, f32 rounded to TF32 (tf32), and f32 as the sum of two
  * f16 numbers (fp16x3).
  *
- * A k_tile has 128 bytes along k of each row of a and each column of b. It is
- * copied asynchronously to local memory STAGES - 1 k_tiles ahead of its use.
+ * A k_tile has 128 bytes along k of each row of `a` and each column of `b`. It
+ * is copied asynchronously to local memory STAGES - 1 k_tiles ahead of its use.
  * Its 16-byte chunks are swizzled, so that chunks with the same index in eight
  * neighbouring lines are in different banks. The copies, loads and products of
  * a k_tile have no branch, so that the driver's compiler can interleave them.
  *
- * fp16x3 adds up the products low * high + high * low + high * high. Tensor
- * cores truncate sums. For fp16x3, a sum on tensor cores therefore covers only
- * 16 steps of k, and these sums are added up in f32. For f16 and bf16, a sum
- * over all of k would be inaccurate. Every promote_interval k_tiles, sums are
- * added to f32 sums in global memory, because there are too few registers.
+ * Tensor cores truncate sums, so long sums are inaccurate. For fp16x3, which
+ * adds up the products low * high + high * low + high * high, a sum on tensor
+ * cores covers only 16 steps of k, and these sums are added up in f32. For f16
+ * and bf16, a sum covers promote_interval k_tiles and is then added to an f32
+ * total in global memory, because there are too few registers for totals.
  *
  * If a row or column of an fp16x3 tile is not finite, the work-group sets the
  * tile's non-finite flag. gemm_simt.cl's kernel computes the tile instead. */
@@ -36,9 +36,9 @@ typedef uint element_t;
 typedef ushort element_t;
 #endif
 #define ELEMENTS_PER_16B (16 / ELEMENT_BYTES)
-/* x and y are the first and second operand of mma: normally a and b. If b is
- * MN-major TF32, they are b and a, and the result is transposed. MN-major TF32
- * is loaded in pairs of neighbouring words for x, but word by word for y. */
+/* Operands `x` and `y` of mma are `a` and `b`, or `b` and `a` if `b` is
+ * MN-major TF32. The result is then transposed. The reason is that MN-major
+ * TF32 is loaded in pairs of words for `x`, but word by word for `y`. */
 #if FORMAT == FORMAT_TF32
 #define LOADS_WORDS(layout) ((layout) == LAYOUT_MN_MAJOR)
 #else
@@ -174,12 +174,11 @@ static inline uint copy_16b_byte_count(uint layout, uint size, uint read,
 
 /* ---- local memory to registers ---- */
 
-/* These functions return the offset in a stage from which a work-item loads its
- * part of the first block. A block begins at `row` and has 16 rows by 32 bytes
- * of k. It consists of four matrices. The first two matrices contain the first
- * half of k for x, and the first half of the rows for y. If elements of x are
- * loaded as words, two neighbouring words go to the first and to the second
- * half of the rows. */
+/* Both functions return the offset in a stage from which a work-item loads its
+ * part of a block. A block begins at `row` and has 16 rows by 32 bytes of k. It
+ * consists of four matrices. The first two matrices contain the first half of k
+ * for `x`, and the first half of the rows for `y`. If `x` is loaded as words,
+ * the first word of each pair belongs to the first half of the rows. */
 static inline uint x_load_address(uint layout, uint row, uint size)
 {
     uint lane = get_local_id(0) % 32;
@@ -250,8 +249,8 @@ static inline void y_rows_load(uint *out, uint first, uint layout, uint size,
 /* ---- sums ---- */
 
 #if FORMAT == FORMAT_TF32
-/* Rounds elements to TF32. Packed elements are already rounded. The elements
- * are rounded just before they are multiplied. If they were rounded right after
+/* Rounds elements to TF32, unless they were rounded when they were packed.
+ * Called just before the multiplication. If elements were rounded right after
  * the load, other products would have to wait for the load. */
 static inline void words_round(uint *words, uint layout)
 {
@@ -312,7 +311,7 @@ static inline void words_round(uint *words, uint layout)
 #endif
 
 #if FORMAT == FORMAT_FP16X3
-/* Returns x * 2^exponent: undoes the scaling of a's row and b's column. */
+/* Returns x * 2^exponent, which undoes the scaling of a row and a column. */
 static inline float unscale(float x, int exponent)
 {
     /* If the exponent is below -252, the result is 0 in any case. */
@@ -408,7 +407,7 @@ static inline long k_tile_step(uint layout, long ld)
 }
 
 #if FORMAT == FORMAT_FP16X3
-/* Returns true if the tile's rows of a and columns of b are finite. */
+/* Returns true if the tile's rows of `a` and columns of `b` are finite. */
 static inline bool scales_are_finite(__global const int *a_scales,
                                      __global const int *b_scales,
                                      __local uint *nonfinite)
@@ -428,8 +427,8 @@ static inline bool scales_are_finite(__global const int *a_scales,
 
 #if FORMAT == FORMAT_F16 || FORMAT == FORMAT_BF16
 /* Adds the sums to promoted sums (f32 sums in global memory) and clears the
- * sums. If `first` is true, there are no promoted sums yet. If `last` is true,
- * leaves the totals in `sum`. */
+ * sums. If `first` is true, stores the sums as the first promoted sums. If
+ * `last` is true, leaves the totals in `sum` instead. */
 INLINE void sums_promote(float (*sum)[Y_BLOCKS][4], __global float4 *promoted,
                          bool first, bool last)
 {

@@ -2,9 +2,9 @@
 /* GEMM with the wgmma instruction on NVIDIA GPUs of compute capability 9.0. The
  * formats are f16, bf16, f32 rounded to TF32 (tf32), and f32 as the sum of two
  * f16 numbers (fp16x3) or of two TF32 numbers (3xtf32). pack_operands.cl packs
- * the operands. f16, bf16 and K-major TF32 operands whose lines have whole
- * chunks of 16 bytes need no packing. Tensor maps copy these TF32 operands and
- * round them.
+ * the operands, unless they are f16, bf16 or K-major TF32 and their lines have
+ * whole chunks of 16 bytes. Unpacked TF32 operands are copied and rounded with
+ * tensor maps.
  *
  * The driver's OpenCL compiler does not support sm_90a instructions. In the PTX
  * of the program, they and their operands are comments that begin with //@.
@@ -13,12 +13,12 @@
  * compiles but multiplies nothing.
  *
  * Two producer warp groups copy k_tiles to local memory, up to STAGES ahead.
- * Two consumer warp groups each multiply half of the tile's rows. 3xtf32 and
- * fp16x3 add up the products low * high + high * low + high * high. Tensor
- * cores truncate sums. For these two formats, a sum on tensor cores therefore
- * covers one k_tile. There are two sets of registers for such sums: one is
- * added to f32 totals while tensor cores compute the other. For f16 and bf16, a
- * sum covers MAX_K_TILES_PER_SUM k_tiles. Truncation does not matter for TF32.
+ * Two consumer warp groups each multiply half of the tile's rows. Tensor cores
+ * truncate sums. For 3xtf32 and fp16x3, which add up the products low * high +
+ * high * low + high * high, a sum on tensor cores therefore covers one k_tile.
+ * There are two sets of registers for these sums: one is added to f32 totals
+ * while tensor cores compute the other. For f16 and bf16, a sum covers
+ * MAX_K_TILES_PER_SUM k_tiles. Truncation does not matter for TF32.
  *
  * If a row or column of a tile (fp16x3) or a sum (3xtf32) is not finite, the
  * work-group sets the tile's non-finite flag, and gemm_simt.cl's kernel
@@ -45,9 +45,8 @@
 #define A_STAGE (TILE_M * LINE_BYTES)
 #define B_STAGE (TILE_N * LINE_BYTES)
 #define ELEMENTS_PER_16B (16 / ELEMENT_BYTES)
-/* ARRIVALS_PER_STAGE is the number of arrivals that a stage's barrier waits
- * for. Each producer arrives once if there are asynchronous copies. If there
- * are bulk copies, one more arrival announces all of them. */
+/* Number of arrivals that a stage's barrier waits for: one per producer if
+ * there are asynchronous copies, plus one for all bulk copies together. */
 #define USES_TENSOR_MAP(layout)                                                \
     (FORMAT == FORMAT_TF32 && (layout) == LAYOUT_K_MAJOR)
 #define USES_BULK_COPY(layout)                                                 \
@@ -100,7 +99,7 @@
 /* ---- products of a k_tile ---- */
 
 /* Multiplies a k_tile of elements split into high and low parts. The wgmma
- * descriptors a and b, plus 0 or 2, address the high parts. The same
+ * descriptors `a` and `b`, plus 0 or 2, address the high parts. The same
  * descriptors plus 4 or 6 address the low parts. */
 #define SPLIT_MULTIPLY(d, a, b)                                                \
     do {                                                                       \
@@ -118,7 +117,7 @@
     WGMMA(d[i_],                                                               \
           (a) + i_ * (64 * LINE_BYTES >> 4) + (step)*STEP_DISTANCE(A_LAYOUT),  \
           (b) + (step)*STEP_DISTANCE(B_LAYOUT), add)
-/* Multiplies a k_tile. add is 0 for the first k_tile of a sum, else 1. */
+/* Multiplies a k_tile. `add` is 0 for the first k_tile of a sum, else 1. */
 #define K_TILE_MULTIPLY(d, a, b, add)                                          \
     do {                                                                       \
         WGMMA_FENCE();                                                         \

@@ -15,7 +15,7 @@
 #include "common/indexing.cl"
 #include "nvidia/packed_layout.cl"
 
-/* Layouts of operands a (index 0) and b (index 1) and of their packed forms. */
+/* Layouts of operands `a` (index 0) and `b` (index 1), also when packed. */
 struct pack_params {
     ulong from[2];
     long row[2], depth[2], batch[2]; /* strides of rows, k and batches */
@@ -70,7 +70,7 @@ static inline uint row_maximum_along_k(__global const float *from, uint begin,
     return maximum;
 }
 
-/* Finds the f32 bits of the largest magnitude of each row in a range of k. */
+/* Finds the largest magnitude of each row in a range of k, as f32 bits. */
 static inline void row_maxima_find(__global uint *maxima,
                                    __global const float *from, long row_step,
                                    long depth_step, uint rows, uint first,
@@ -249,8 +249,8 @@ static inline void chunk_store(__local uint4 *line, uint chunk, uint swizzle,
 
 #define READS_PER_ITEM (PACKED_ROWS * READS_PER_ROW / GROUP_SIZE)
 
-/* Packs the k_tile at k of a block whose first row is `first`. `maxima` has a
- * maximum per row for each of k_ranges ranges of k, `step` elements apart. */
+/* Packs the k_tile at `k` of a block whose first row is `first`. `maxima` holds
+ * k_ranges arrays with one maximum per row, `step` elements apart. */
 static inline void block_pack(__global uint4 *to, __global const source_t *from,
                               long row_step, long depth_step, uint rows,
                               uint first, uint k, uint end, uint is_vec4,

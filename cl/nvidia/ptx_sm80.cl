@@ -94,7 +94,7 @@ static inline void load_matrices_transposed(uint *out, uint from)
 #endif
 
 /* mma_multiply computes sum = a * b, and mma_accumulate sum += a * b, for 16
- * rows of a, 8 columns of b and 32 bytes along k. */
+ * rows of `a`, 8 columns of `b` and 32 bytes along k. */
 static inline void mma_multiply(float *sum, const uint *a, const uint *b)
 {
     asm(MMA "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%10,%10,%10,%10};"

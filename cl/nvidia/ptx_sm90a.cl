@@ -86,7 +86,7 @@ static inline void consumers_wait(void)
     asm volatile("bar.sync 1, %0;" ::"n"(CONSUMERS) : "memory");
 }
 
-/* Like consumers_wait, but returns true if any consumer's x is not 0. */
+/* Like consumers_wait, but returns true if any consumer's `x` is not 0. */
 static inline bool consumers_any(uint x)
 {
     uint any;
@@ -173,7 +173,7 @@ static inline void shared_memory_fence(void)
     asm volatile("//@ setmaxnreg." change ".sync.aligned.u32 %0;" ::"n"(count) \
                  : "memory")
 
-/* Elements i to i + 7, or i to i + 31, of the array d as operands of asm. */
+/* Elements i to i + 7, or i to i + 31, of the array `d` as operands of asm. */
 #define SUM_OPERANDS8(d, i)                                                    \
     "+f"(d[i]), "+f"(d[(i) + 1]), "+f"(d[(i) + 2]), "+f"(d[(i) + 3]),          \
         "+f"(d[(i) + 4]), "+f"(d[(i) + 5]), "+f"(d[(i) + 6]), "+f"(d[(i) + 7])
@@ -209,7 +209,7 @@ static inline void shared_memory_fence(void)
 #else
 #define WGMMA_SHAPE "m64" WGMMA_COLUMNS "k16.f32.f16.f16 {"
 #endif
-/* The last two modifiers are 1 if a or b, respectively, is MN-major. */
+/* The last two modifiers are 1 if `a` or `b`, respectively, is MN-major. */
 #if A_LAYOUT == LAYOUT_MN_MAJOR && B_LAYOUT == LAYOUT_MN_MAJOR
 #define WGMMA_MODIFIERS ", 1, 1, 1, 1;"
 #elif A_LAYOUT == LAYOUT_MN_MAJOR
@@ -221,8 +221,8 @@ static inline void shared_memory_fence(void)
 #endif
 #endif
 
-/* Starts d = a * b, or d += a * b if add is 1, for 64 rows of a, TILE_N columns
- * of b and 32 bytes along k. */
+/* Starts d = a * b, or d += a * b if `add` is 1, for 64 rows of `a`, TILE_N
+ * columns of `b` and 32 bytes along k. */
 #define WGMMA(d, a, b, add)                                                    \
     asm volatile("//@ wgmma.mma_async.sync.aligned." WGMMA_SHAPE SUM_REGISTERS \
                  "}, " INPUT_OPERANDS WGMMA_MODIFIERS                          \
@@ -234,7 +234,7 @@ static inline void shared_memory_fence(void)
 #define WGMMA_COMMIT()                                                         \
     asm volatile("//@ wgmma.commit_group.sync.aligned;" ::: "memory")
 /* Waits until at most `pending` committed groups of products are in flight. The
- * values in d are only valid when none of its products is in flight. */
+ * values in `d` are only valid when none of its products is in flight. */
 #define WGMMA_WAIT(d, pending)                                                 \
     asm volatile("//@ wgmma.wait_group.sync.aligned " PENDING_OPERAND ";"      \
                  : SUM_OPERANDS(d)                                             \
