@@ -12,9 +12,9 @@
 #include "opencl/device/cl_status.h"
 #include "opencl/queue/hazard_tracking.h"
 
-/* Arguments of a CLBlast call. All matrices are in column-major order, so the
- * call computes c^T = b^T a^T. CLBlast's fastest kernel is column-major. With
- * row-major arguments, CLBlast would also have to transpose the result. */
+/* Arguments of a CLBlast call. CLBlast's fastest kernel is column-major. With
+ * row-major arguments, CLBlast would also have to transpose the result.
+ * Therefore the call computes c^T = b^T a^T with column-major matrices. */
 struct clblast_call {
     cl_mem a, b, c;
     CLBlastTranspose transpose_a, transpose_b;
@@ -127,8 +127,8 @@ void clblast_clear_cache(void)
     CLBlastClearCache();
 }
 
-/* Returns the size of the temporary buffer that CLBlast needs for the call.
- * Looks in the stream's cache of these sizes first. */
+/* Returns the size of the temporary buffer that CLBlast needs for the call,
+ * from the stream's cache if the cache contains the size. */
 static enum tandem_status temp_size(struct tandem_stream *stream,
                                     const struct clblast_call *p,
                                     size_t *out_bytes)
@@ -202,9 +202,9 @@ static enum tandem_status call_batched(struct tandem_stream *stream,
 }
 
 /* Returns the maximum k of one CLBlast call. CLBlast sums all k terms in one
- * f32. If all terms have the same sign, the error grows faster than the bound
- * in backend.h, which grows with sqrt(k). With the returned k, the error stays
- * below 0.6 times the bound (measured with a = 0.7, b = 1). */
+ * f32. If all terms have the same sign, the error of the sum grows faster than
+ * the bound in backend.h, which grows with sqrt(k). With the returned k, the
+ * error stays below 0.6 times the bound (measured with a = 0.7, b = 1). */
 static size_t k_per_call(size_t k)
 {
     double max = fmax(16 * sqrt((double)k), CLBLAST_MAX_UNSPLIT_K);

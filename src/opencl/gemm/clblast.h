@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Computes GEMMs with CLBlast. CLBlast's program cache belongs to the process,
- * is keyed by context and device, and has its own mutexes. CLBlast's source
- * shows this; it is not documented. Any thread may call these functions. */
+/* Computes GEMMs with CLBlast. Any thread may call these functions, because
+ * CLBlast's program cache has its own mutexes. The cache belongs to the process
+ * and is keyed by context and device (undocumented; see CLBlast's source). */
 #ifndef TANDEM_OPENCL_GEMM_CLBLAST_H
 #define TANDEM_OPENCL_GEMM_CLBLAST_H
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Overrides for CLBlast's kernel parameters. They are tuning results with the
- * keys "clblast.KERNEL" and apply to all GEMMs of the process on the device.
- * They are tested before their first use. They are removed when the last open
- * handle of the device is closed. Thread-safe. */
+/* Overrides for CLBlast's kernel parameters: tuning results with the keys
+ * "clblast.KERNEL". They apply to all GEMMs of the process on the device, are
+ * tested before their first use, and are removed when the last open handle of
+ * the device is closed. Thread-safe. */
 #ifndef TANDEM_OPENCL_GEMM_CLBLAST_OVERRIDES_H
 #define TANDEM_OPENCL_GEMM_CLBLAST_OVERRIDES_H
 

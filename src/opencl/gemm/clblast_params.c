@@ -243,8 +243,8 @@ void clblast_params_format(enum clblast_kernel_id id,
 /* ---- CLBlast's table ---- */
 
 /* In the first call of the process, CLBlast fills its table of tuned parameters
- * without a lock. Two first calls at once would free each other's table, so one
- * thread makes the first call, which needs no kernel. */
+ * without a lock. Two simultaneous first calls would free each other's table,
+ * so one thread makes the first call, which needs no kernel, under a mutex. */
 void clblast_init_once(cl_command_queue *queue)
 {
     static atomic_bool done;

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tunable parameters of the f32 kernels that CLBlast's GEMM runs, with their
- * allowed values and the conditions for combinations of values. CLBlast's
- * tuners allow the same values. The second Xgemm kernel (GEMMK 1) is not
- * listed, because it needs square tiles for strided batches. CLBlast has one
- * table of current parameters per process. Any thread may call these
- * functions. */
+/* Tunable parameters of the f32 kernels that CLBlast's GEMM runs. The allowed
+ * values are those of CLBlast's tuners. The second Xgemm kernel (GEMMK 1) is
+ * not listed, because it needs square tiles for strided batches. The current
+ * values apply to the whole process. Any thread may call these functions. */
 #ifndef TANDEM_OPENCL_GEMM_CLBLAST_PARAMS_H
 #define TANDEM_OPENCL_GEMM_CLBLAST_PARAMS_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Implements the plugin's GEMM functions. The plugin's own kernels include the
- * epilogue. After a GEMM of CLBlast, a separate kernel runs the epilogue. */
+ * epilogue. For CLBlast, a separate kernel runs the epilogue after the GEMM. */
 #include "opencl/gemm/gemm.h"
 
 #include "common/argument_check.h"
@@ -13,8 +13,8 @@
 #include "opencl/queue/hazard_tracking.h"
 #include "opencl/queue/kernel_launch.h"
 
-/* Describes how a GEMM is computed. If `clblast` is set, CLBlast runs first.
- * The kernels of `plan` run after CLBlast, or alone. */
+/* Describes how a GEMM is computed: first by CLBlast if `clblast` is set, then
+ * by the kernels of `plan`. */
 struct gemm_dispatch {
     bool clblast;
     bool uses_selected_kernel; /* the plan runs selection.kernel */
@@ -205,8 +205,8 @@ static struct pack_cache_entry *acquire_or_pack(struct tandem_stream *stream,
     bool seen_before;
     struct pack_cache_entry *entry =
         pack_cache_acquire(buffer, &key, version, &seen_before);
-    /* If another stream still writes the buffer, the packed copy could mix two
-     * versions of the operand. */
+    /* If another stream may still write the buffer, do not pack the operand,
+     * because the copy could mix two versions of it. */
     if (!seen_before || !stream_sees_last_write(stream, buffer))
         return entry;
     entry = entry_pack(stream, gemm, kernel, id);
@@ -280,8 +280,8 @@ static enum tandem_status dispatch_prepare(struct tandem_stream *stream,
 }
 
 /* Enqueues the plan. If there is no memory for the plan's temporary buffer,
- * enqueues a kernel that needs no such buffer. That kernel adds in a different
- * order, so the error is returned instead in deterministic mode. */
+ * enqueues a kernel that needs no such buffer. In deterministic mode, returns
+ * the error instead, because that kernel adds in a different order. */
 static enum tandem_status plan_launch(struct tandem_stream *stream,
                                       const struct tandem_gemm *gemm,
                                       struct launch_plan *plan)
@@ -320,7 +320,7 @@ enum tandem_status gemm_launch(struct tandem_stream *stream,
     status = plan_launch(stream, &gemm, &dispatch.plan);
     for (uint32_t i = 0; i < OPERAND_COUNT; i++)
         pack_cache_release(entries[i]);
-    /* If CLBlast ran but the epilogue kernel did not, c has wrong values. */
+    /* c is wrong if CLBlast ran without the epilogue, so the stream fails. */
     return status == TANDEM_OK || !dispatch.clblast
                ? status
                : stream_fail(stream, status);

@@ -158,9 +158,9 @@ bool gemm_cost_model_parse(struct gemm_cost_model *model, const char *key,
     return true;
 }
 
-/* Interpolates the logarithms of the measured rates. A measurement's weight is
- * the inverse fourth power of the distance between its sizes and those of the
- * GEMM. A GEMM with measured sizes therefore gets the measured rate. */
+/* Interpolates the logarithms of the measured times per unit of work. A
+ * measurement's weight is the inverse fourth power of the distance between its
+ * sizes and the GEMM's. If the sizes are equal, the measured time results. */
 double gemm_cost_model_clblast_ns(const struct gemm_cost_model *model,
                                   const struct tandem_gemm *gemm)
 {

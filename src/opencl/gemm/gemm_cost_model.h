@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Predicted costs of GEMM on a device. The costs are built-in values until
+/* Predicted costs of GEMM on a device. The costs are built-in values until
  * tuning results with these keys (after the prefix "gemm.") replace them:
  *
  *   kernel.KERNEL           start_ns latency_ns step_ns (struct
@@ -12,8 +11,7 @@
  *   mn_major_penalty        relative extra time for each MN-major operand
  *   clblast_times           measured CLBlast GEMMs: "m n k batch ns; ..."
  *
- * All functions are thread-safe and have no state.
- */
+ * All functions are thread-safe and have no state. */
 #ifndef TANDEM_OPENCL_GEMM_GEMM_COST_MODEL_H
 #define TANDEM_OPENCL_GEMM_GEMM_COST_MODEL_H
 
@@ -50,8 +48,8 @@ struct gemm_cost_model {
 void gemm_cost_model_init(struct gemm_cost_model *model);
 /* Parses and stores the tuning result of a cost. `key` lacks the prefix
  * "gemm.". Returns false and changes nothing if the value is malformed or out
- * of range. An unknown key can come from a later version. It is ignored, and
- * the result is true. */
+ * of range. Ignores an unknown key, which may be from a later version, and
+ * returns true. */
 bool gemm_cost_model_parse(struct gemm_cost_model *model, const char *key,
                            const char *value);
 /* Predicts the time of CLBlast by interpolation between the measured GEMM
@@ -62,8 +60,8 @@ double gemm_cost_model_clblast_ns(const struct gemm_cost_model *model,
 /* The predicted time of a kernel that cannot be used. */
 #define UNUSABLE_NS 1e30
 
-/* Finds the split-K with which `kernel` computes `gemm` fastest, and returns
- * the predicted time (split_k_choice.c). Returns UNUSABLE_NS if the kernel
+/* Finds the split-K with which `kernel` computes `gemm` fastest
+ * (split_k_choice.c). Returns the predicted time, or UNUSABLE_NS if the kernel
  * cannot be used. The kernel must support `gemm`. Three sets of tiles are tried
  * for split-K: all tiles, the tiles of the last incomplete wave of work-groups,
  * and the tiles left after all compute units got the same number of tiles. */

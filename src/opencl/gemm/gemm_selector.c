@@ -146,9 +146,9 @@ bool gemm_has_epilogue(const struct tandem_gemm *gemm)
            gemm->activation != TANDEM_OP_INVALID;
 }
 
-/* Returns a bit set of the kernels whose predicted times can be compared. These
- * are the calibrated kernels. A quick calibration skips some MMA formats, so
- * the kernels of a format without any calibrated kernel are included, too. */
+/* Returns a bit set of the kernels whose predicted times can be compared: the
+ * calibrated kernels and the kernels of each MMA format without any calibrated
+ * kernel, because a quick calibration skips some formats. */
 static uint64_t comparable_kernels(const struct gemm_cost_model *model)
 {
     uint64_t known = model->calibrated;
@@ -223,10 +223,9 @@ void gemm_selector_compute(struct gemm_selector *selector,
         forced_select(selector, gemm, disabled, out);
         return;
     }
-    /* The built-in kernel costs only fit NVIDIA's devices. Other devices use
-     * CLBlast until they are calibrated. If k is so large that CLBlast needs
-     * several calls, the plugin's kernels are used, unless the result is
-     * tiny. */
+    /* The built-in kernel costs only fit NVIDIA's devices. Until other devices
+     * are calibrated, they use CLBlast if it needs a single call or if the
+     * result is tiny, otherwise the plugin's kernels. */
     if (clblast && !calibrated && selector->prefer_clblast) {
         bool tiny = gemm->m <= TINY_SIDE && gemm->n <= TINY_SIDE &&
                     gemm->m > 1 && gemm->n > 1;
@@ -291,7 +290,7 @@ static bool selection_cache_read(struct selection_cache_entry *entry,
     return true;
 }
 
-/* Writes a cache entry, but not while another thread is writing it. */
+/* Writes a cache entry. Does nothing if another thread is writing it. */
 static void selection_cache_write(struct selection_cache_entry *entry,
                                   const uint64_t *key,
                                   const struct gemm_selection *selection)

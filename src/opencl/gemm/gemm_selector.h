@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Selects CLBlast, or one of the plugin's own kernels with a certain split-K,
- * for a GEMM. The selection is the one with the smallest predicted time. Any
- * thread may call these functions. */
+/* Selects CLBlast, or one of the plugin's own kernels and its split-K, for a
+ * GEMM: the one with the smallest predicted time. Any thread may call these
+ * functions. */
 #ifndef TANDEM_OPENCL_GEMM_GEMM_SELECTOR_H
 #define TANDEM_OPENCL_GEMM_GEMM_SELECTOR_H
 
@@ -62,8 +62,8 @@ bool gemm_selector_force(struct gemm_selector *selector, const char *value);
 void gemm_selector_compute(struct gemm_selector *selector,
                            const struct tandem_gemm *gemm,
                            struct gemm_selection *out);
-/* Returns the selection of gemm_selector_compute(), but looks in a cache first,
- * because gemm_selector_compute() takes microseconds. */
+/* Same as gemm_selector_compute(), but looks in a cache first, because
+ * gemm_selector_compute() takes microseconds. */
 void gemm_selector_choose(struct gemm_selector *selector,
                           const struct tandem_gemm *gemm,
                           struct gemm_selection *out);

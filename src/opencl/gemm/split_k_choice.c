@@ -104,7 +104,7 @@ static double fixup_ns(const struct gemm_candidate *c,
                        const struct split_k *split)
 {
     double split_tiles = split->split_tiles, splits = split->splits;
-    /* 3xTF32 tiles can be computed twice, so the fixup kernel adds beta * c. */
+    /* The fixup adds beta * c, because 3xTF32 tiles may be computed twice. */
     bool adds_c = c->config->is_3xtf32 && c->gemm->beta != 0;
     double sums =
         (double)c->gemm->m * (double)c->gemm->n * (double)c->gemm->batch;

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Searches for fast CLBlast parameters. The first candidates are CLBlast's own
- * parameters and values that are good on GPUs. For each further candidate, one
- * to three values of the best set are changed at random, or sometimes all. The
- * time of a candidate is that of a whole CLBlast call, including packing.
- */
+/* Searches for fast CLBlast parameters. The first candidates are CLBlast's own
+ * parameters and values that are good on GPUs. Each further candidate is the
+ * best set so far with one to three values, or sometimes all, changed at
+ * random. The time of a candidate is that of a whole CLBlast call, with
+ * packing. */
 #include <stdio.h>
 #include <string.h>
 
@@ -22,15 +21,15 @@
 #define MIN_GAIN 0.99
 #define RANDOM_STEP_PERCENT 20u
 #define MAX_DRAWS 50000u
-/* If this many draws find no new candidate, later draws change all values. */
+/* After this many failed draws in succession, each draw changes all values. */
 #define MAX_NEAR_DRAWS 2000u
-/* Values of CLBlast's parameter GemmRoutine, the matrix size from which on
- * CLBlast uses its indirect kernel: a value with which CLBlast always uses its
- * direct kernel, and the largest value that the search reports. */
+/* CLBlast's parameter GemmRoutine is the matrix size from which on CLBlast uses
+ * its indirect kernel. With ALWAYS_DIRECT, CLBlast always uses its direct
+ * kernel. MAX_INDIRECT_SIZE is the largest value that the search reports. */
 #define ALWAYS_DIRECT 65536u
 #define MAX_INDIRECT_SIZE 2048u
 
-/* CLBlast kernels in search order. `share` is a kernel's part of the time. */
+/* CLBlast kernels in search order, with their relative shares of the time. */
 static const struct {
     enum clblast_kernel_id id;
     uint32_t share;
@@ -138,7 +137,8 @@ static void best_report(struct search *search)
     search->sink->callback(search->sink->user, key, text);
 }
 
-/* Checks and times a candidate. If it is the fastest, stores it as the best. */
+/* Checks and times a candidate. If it is faster than the best one (see
+ * MIN_GAIN), stores and reports it as the best. */
 static enum tandem_status candidate_try(struct search *search,
                                         const struct clblast_params *set)
 {
@@ -183,7 +183,8 @@ static enum tandem_status params_search(struct search *search)
     status = tuning_candidate_time(&search->candidate, 0, &search->best_ns);
     if (status != TANDEM_OK || search->best_ns <= 0)
         return tuning_can_continue(status) ? TANDEM_OK : status;
-    /* Skip the search if compiling takes half of the remaining time. */
+    /* Skip the search if the first call, which compiles the kernel, took more
+     * than half of the remaining time. */
     if (monotonic_ns() - start > remaining_ns / 2)
         return TANDEM_OK;
     for (uint32_t i = 0; i < SEEDS && status == TANDEM_OK; i++)

@@ -88,7 +88,7 @@ enum tandem_status kernel_timer_init(struct kernel_timer *timer,
     if (status != TANDEM_OK)
         return status;
     /* Some drivers allocate memory when it is first used, so memory_fill can
-     * fail for lack of memory. Retry with half the size. */
+     * fail for lack of memory. If it fails, try half the size. */
     for (;; bytes /= 2) {
         status = buffer_create(device, bytes, false, &timer->memory);
         timer->bytes = bytes;
@@ -145,8 +145,8 @@ static uint32_t launches_per_batch(uint64_t batch_ns, uint64_t ns)
     return count < MAX_LAUNCHES ? (uint32_t)count : MAX_LAUNCHES;
 }
 
-/* Returns how often this thread was preempted. Each time can cost 4 ms. Returns
- * 0 for a CPU device, because the device's threads may preempt this thread. */
+/* Returns how often this thread was preempted, which can cost 4 ms each time.
+ * Returns 0 for a CPU device, whose threads may preempt this thread. */
 static long preemptions(const struct kernel_timer *timer)
 {
     struct rusage usage;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Times work on a separate stream until a deadline. A timer has scratch memory,
- * which is full of random numbers. A timer belongs to one thread. */
+ * which is filled with random numbers, and belongs to one thread. */
 #ifndef TANDEM_OPENCL_TUNE_KERNEL_TIMER_H
 #define TANDEM_OPENCL_TUNE_KERNEL_TIMER_H
 
@@ -23,7 +23,7 @@ typedef enum tandem_status (*kernel_timer_launch_fn)(struct kernel_timer *timer,
                                                      void *work);
 
 /* Creates a timer with `bytes` of scratch memory, or with less if memory is
- * short. The caller calls kernel_timer_finish() even if this function fails. */
+ * short. Call kernel_timer_finish() even if this function fails. */
 enum tandem_status kernel_timer_init(struct kernel_timer *timer,
                                      struct tandem_device *device,
                                      uint64_t bytes, uint64_t budget_ns);
@@ -32,12 +32,11 @@ void kernel_timer_finish(struct kernel_timer *timer);
 enum tandem_status kernel_timer_drain(struct kernel_timer *timer);
 /* Returns the time until the deadline, or 0 if the deadline has passed. */
 uint64_t kernel_timer_remaining_ns(const struct kernel_timer *timer);
-/* Measures the time per launch in a series of launches. The result is the lower
- * quartile of several samples, because other load can only make a sample
- * longer. The first launch, which may include compilation, is ignored. Samples
- * during which the thread was preempted are ignored, too. Returns TANDEM_FAILED
- * if nearly all samples were preempted, or if the deadline passed before the
- * first sample. */
+/* Measures the time per launch as the lower quartile of several samples,
+ * because other load can only make a sample longer. Ignores the first launch,
+ * which may include compilation, and samples during which the thread was
+ * preempted. Returns TANDEM_FAILED if nearly all samples were preempted, or if
+ * the deadline passed before the first sample. */
 enum tandem_status kernel_timer_measure(struct kernel_timer *timer,
                                         kernel_timer_launch_fn launch,
                                         void *work, double *out_ns);

@@ -108,7 +108,7 @@ struct samples {
     const struct tandem_gemm *gemm;
     enum gemm_kernel_id kernel;
     uint32_t count; /* number of rows, and of columns, to compare */
-    void *memory;   /* copy of both operands; later a result row */
+    void *memory;   /* both operands, then a result row */
     double *a, *b;  /* compared rows of a and columns of b */
 };
 
@@ -127,7 +127,8 @@ static void samples_fill(struct samples *samples)
 {
     const struct tandem_gemm *gemm = samples->gemm;
     const struct gemm_kernel_config *config = &gemm_configs[samples->kernel];
-    /* Use a new seed, as memory still holds the previous kernel's results. */
+    /* Use a different seed for each kernel. Otherwise, results of the previous
+     * kernel that were not overwritten would look correct. */
     random_fill(gemm->dtype, samples->memory, (gemm->m + gemm->n) * DEPTH,
                 samples->kernel);
     const char *b = (const char *)samples->memory + gemm->b.byte_offset;

@@ -25,8 +25,8 @@
 
 #define PREFIX "gemm."
 
-/* Passes tuning results on to `output`, then reports which kernels they select
- * for some square matrices (gemm.selected.DTYPE, only for information). */
+/* Passes tuning results on to `output`, then reports which kernels the results
+ * select for some square matrices (gemm.selected.DTYPE, for information). */
 struct selection_report {
     struct tuning_results_sink input; /* receives the tuning results */
     struct tuning_results_sink output;

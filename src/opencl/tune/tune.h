@@ -46,7 +46,7 @@ enum tandem_status tune_gemm_costs(struct kernel_timer *timer,
                                    bool all_kernels);
 
 /* Times CLBlast for several GEMM shapes. If at least *count shapes were timed,
- * reports the times and sets *count to the number of these shapes. */
+ * reports the times and sets *count to the number of timed shapes. */
 enum tandem_status tune_clblast_times(struct kernel_timer *timer,
                                       const struct tuning_results_sink *sink,
                                       uint32_t *count);

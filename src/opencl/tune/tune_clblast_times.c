@@ -60,7 +60,7 @@ enum tandem_status tune_clblast_times(struct kernel_timer *timer,
 {
     char text[2048] = "";
     uint32_t timed_count = 0;
-    /* Nanoseconds per multiply-add of the last shape. They predict the time of
+    /* Time per multiply-add of the last timed shape, which predicts the time of
      * the next shape. Each shape is launched at least five times, so a shape is
      * skipped if one launch would take an eighth of the remaining time. */
     double ns_per_work = 0;

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Measures the costs of Tandem's GEMM kernels; see tune.h. Each kernel is timed
- * with few and with many work-groups, and each time at two depths (lengths of
+/* Measures the costs of Tandem's GEMM kernels; see tune.h. Each kernel is timed
+ * with few and with many work-groups, in both cases at two depths (lengths of
  * k). The difference between the times at both depths gives the cost per unit
- * of k. The part of the time that does not depend on k is the start time.
- */
+ * of k. The part of the time that does not depend on k is the start time. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -147,7 +145,7 @@ static void costs_report(const struct tuner *tuner, const char *prefix,
 
 /* Initializes a GEMM for kernel `id`, which is not a GEMV kernel. The result is
  * a nearly square grid of at most `groups` tiles, one per work-group. There are
- * exactly `groups` tiles if the ratio of the sides can be less than four. */
+ * exactly `groups` tiles if a grid with a side ratio below four allows it. */
 static void grid_gemm_init(struct timed_gemm *out,
                            const struct kernel_timer *timer,
                            enum gemm_kernel_id id, uint32_t groups,
@@ -174,8 +172,8 @@ static enum tandem_status pair_launch(struct kernel_timer *timer,
     return status == TANDEM_OK ? timed_gemm_launch(timer, &pair[1]) : status;
 }
 
-/* Measures launch_ns, the time that a small kernel adds after a longer kernel,
- * which hides the host's work. Also measures host_ns, the time of that work. */
+/* Measures host_ns, the host's time to enqueue a kernel, and launch_ns, the
+ * time that a small kernel adds after a longer kernel, which hides host_ns. */
 static enum tandem_status tune_launch(struct tuner *tuner)
 {
     struct timed_gemm pair[2];
@@ -281,7 +279,7 @@ static void case_gemm_init(struct timed_gemm *out, const struct tuner *tuner,
         out->gemm.dtype = TANDEM_F16;
     if (kernel->mn_major)
         use_mn_major_b(out);
-    /* Use copies of b, so that GEMV reads b from memory, not from a cache. */
+    /* Copies make GEMV read operand b from memory, not from a cache. */
     if (kernel->gemv && !tuner->cpu && out->bytes < memory_bytes)
         out->copies += (uint32_t)((memory_bytes - out->bytes) / out->b_bytes);
 }
@@ -297,7 +295,7 @@ static bool case_fits(const struct tuner *tuner,
 
 /* Doubles both depths until the GEMM takes longer than the host needs to
  * enqueue it, or until the memory is full. Returns TANDEM_FAILED if the time
- * budget ends earlier, because the result would be the host's time. */
+ * budget ends before that, because the measured time would be the host's. */
 static enum tandem_status depths_raise(const struct tuner *tuner,
                                        const struct kernel_case *kernel,
                                        uint32_t groups, int64_t depths[2])
@@ -352,7 +350,7 @@ static enum tandem_status groups_measure(const struct tuner *tuner,
     return TANDEM_OK;
 }
 
-/* Chooses the two depths. Those of GEMV differ for few and many work-groups. */
+/* Chooses two depths, which for GEMV depend on the number of work-groups. */
 static void depths_init(const struct tuner *tuner,
                         const struct kernel_case *kernel, bool many,
                         int64_t out[2])
@@ -458,8 +456,8 @@ static enum tandem_status tune_kernels(const struct tuner *tuner,
     }
     if (tuning_can_continue(status) && can_tune(tuner, GEMM_MMA_3XTF32_128X128))
         status = tune_mn_major(tuner);
-    /* Measure GEMV with an MN-major matrix last, because the cost model can
-     * derive these costs from those with a K-major matrix. */
+    /* Measure GEMV with an MN-major matrix last. If the time is too short for
+     * it, the cost model uses the costs of GEMV with a K-major matrix. */
     for (uint32_t i = 0; i < GEMM_KERNEL_COUNT; i++)
         if (tuning_can_continue(status) && gemm_configs[i].gemv_vectors != 0 &&
             i != GEMV_1_MN_MAJOR && can_tune(tuner, i))

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Checks and times a candidate: a set of CLBlast parameters for one kernel. The
+/* Checks and times a candidate: a set of CLBlast parameters for one kernel. The
  * caller first sets the parameters in CLBlast, where they apply to the whole
- * process. A candidate belongs to one thread.
- */
+ * process. A candidate belongs to one thread. */
 #ifndef TANDEM_OPENCL_TUNE_TUNING_CANDIDATE_H
 #define TANDEM_OPENCL_TUNE_TUNING_CANDIDATE_H
 
