@@ -133,7 +133,7 @@ bool context_wait_released(struct tandem_context *context,
 enum tandem_status
 context_options_read(const struct tandem_context_options *options,
                      struct tandem_context_options *out);
-/* Copies the options into the context.  An unset option takes its value from an
+/* Copies the options into the context.  An unset option gets the value of its
  * environment variable or else its default.  Invalid variables are logged and
  * ignored, because the caller does not always control them. */
 enum tandem_status

@@ -13,7 +13,8 @@
 #include "host/device/device.h"
 
 /* This deadline stands for the hang timeout (context->hang_timeout_ns), counted
- * from the start of a wait.  A device that exceeds it is marked as hung. */
+ * from the start of a wait.  If it passes, the wait marks the device as hung
+ * and returns TANDEM_DEVICE_LOST. */
 #define HANG_DEADLINE (TANDEM_TIMEOUT_INFINITE - 1)
 
 /* [may wait]  Waits until no thread owns the device's stream. */
@@ -36,7 +37,7 @@ enum tandem_status wait_enqueued(struct device *device, uint64_t deadline_ns);
  * error of failed work, or TANDEM_NOT_READY if deadline_ns passes first. */
 enum tandem_status wait_idle(struct device *device, uint64_t deadline_ns);
 
-/* [waits]  Downloads the first `bytes` bytes of `buffer` to `target`.  The
+/* [may wait]  Downloads the first `bytes` bytes of `buffer` to `target`.  The
  * caller must keep the buffer allocated until the function returns.  No thread
  * may own the device's stream when the function is called. */
 enum tandem_status wait_download(struct device *device,

@@ -61,9 +61,8 @@ void matmul_finish(struct matmul *matmul);
  * must be locked. */
 enum tandem_status call_check(const struct call *call);
 
-/* Returns the value for a tensor's desc.buffer: the tensor's buffer on
- * `device`, or the tensor's storage (for argument checks) if `device` is
- * TANDEM_ANY_DEVICE. */
+/* Returns the value for desc.buffer: the tensor's buffer on `device`, or, for
+ * TANDEM_ANY_DEVICE, the tensor's storage, which argument checks need. */
 static inline struct tandem_buffer *
 call_buffer(const struct tandem_tensor *tensor, uint32_t device)
 {
