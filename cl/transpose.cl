@@ -170,15 +170,17 @@ static inline uint word_extract(uint low, uint high, uint elements)
     return (uint)(((ulong)high << 32 | low) >> elements * ELEMENT_BITS);
 }
 
-/* Returns word `at` of the source column that begins at element target_word. If
- * is_complete is false, reads a word of memory only if `exists` is true and the
- * word holds one of the first row_elements elements. */
-static inline uint source_word(__global const uint *words, ulong target_word,
-                               uint at, uint row_elements, bool exists,
+/* Returns word `at` of the source column whose first element is first_element.
+ * A word of the column overlaps two words of memory. If is_complete is false,
+ * reads only those that hold one of the first row_elements elements, and none
+ * if `exists` is false; bits that were not read are 0. */
+static inline uint source_word(__global const uint *words,
+                               ulong first_element, uint at,
+                               uint row_elements, bool exists,
                                bool is_complete)
 {
-    uint word_shift = (uint)target_word % BLOCK;
-    ulong first = target_word / BLOCK + at;
+    uint word_shift = (uint)first_element % BLOCK;
+    ulong first = first_element / BLOCK + at;
     uint low = 0, high = 0;
     if (is_complete || (exists && at * BLOCK < row_elements + word_shift))
         low = words[first];

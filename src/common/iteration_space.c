@@ -53,8 +53,8 @@ static void start(struct iteration_space *space, uint32_t operands)
     space->elements = 1;
 }
 
-/* Returns the operand's stride along an axis of operand 0, which has rank
- * lead_rank. Returns 0 if the operand is broadcast along this axis. */
+/* Returns the operand's stride along axis `axis` of operand 0, or 0 if the
+ * operand is broadcast along this axis. lead_rank is the rank of operand 0. */
 static int64_t aligned_stride(const struct tandem_tensor_desc *operand,
                               uint32_t lead_rank, uint32_t axis)
 {

@@ -16,7 +16,7 @@
 #define SECURE_WHY_BYTES 512u
 
 enum secure_use {
-    SECURE_READ, /* allows sticky directories that all can write (/tmp) */
+    SECURE_READ, /* allows world-writable sticky directories (/tmp) */
     /* Allows no directory that others can write, even if it is sticky. Creates
      * a missing directory with mode 0700 regardless of the umask. */
     SECURE_WRITE,

@@ -248,8 +248,8 @@ static void rows_run(struct reduction *reduction, struct pool *pool)
     int64_t results = reduction->spaces.kept.elements;
     reduction->chunk = chunk_elements(n);
     reduction->chunks = ceil_div(n, reduction->chunk);
-    /* A nested pool_run would use one thread.  Therefore either the results run
-     * in parallel, or the chunks of each result do. */
+    /* A nested pool_run would use one thread.  Therefore threads compute either
+     * different results, or different chunks of one result. */
     if (reduction->chunks > 1 && results < 32) {
         reduction->pool = pool;
         results_run(reduction, 0, results);

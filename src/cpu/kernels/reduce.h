@@ -29,7 +29,8 @@ struct reduction {
  * reducing many columns at once is faster than one column at a time. */
 bool column_reduce_supports(const struct reduction_spaces *spaces);
 /* Runs a reduction that column_reduce_supports accepts.  Reduces many columns
- * at once, row by row.  Sets reduction->pool and the fields after `out`. */
+ * at once, row by row.  Sets reduction->pool and the members that are declared
+ * after `out`. */
 void column_reduce_run(struct reduction *reduction, struct pool *pool);
 
 /* Position in a space of at most two operands. */

@@ -95,7 +95,8 @@ static bool job_join(struct worker *worker, uint_fast64_t *out_seen)
     return open;
 }
 
-/* Records and returns the processor of the calling thread, worker `number`. */
+/* Records and returns the CPU that the calling thread runs on.  The thread is
+ * worker `number`. */
 static int worker_record_cpu(struct pool *pool, uint32_t number)
 {
     int processor = sched_getcpu();

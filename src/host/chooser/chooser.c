@@ -162,7 +162,8 @@ static double download_predict(const struct placement_request *request,
 }
 
 /* Fills in all predicted times in `out` except out->run, which the caller has
- * set.  Subtracts migration credit if use_credit is true. */
+ * set.  If use_credit is true, subtracts the storages' migration credit from
+ * the transfer times. */
 static void transfers_predict(const struct placement_request *request,
                               const struct device *device, bool use_credit,
                               struct prediction *out)

@@ -189,8 +189,8 @@ static enum tandem_status download(struct storage *storage,
     return stream_recover(device, status, &state->recovered);
 }
 
-/* Waits for the device whose work may still write the host copy, if any.
- * Downloads one byte through that device to learn whether its work failed. */
+/* Waits for the device, if any, whose work may still write the host copy.
+ * Downloads one byte from that device to learn whether its work failed. */
 static enum tandem_status host_sync_wait_writer(struct storage *storage,
                                                 struct host_sync *state)
 {

@@ -43,7 +43,7 @@ struct gemm_selector {
     /* Bit i is set if the driver cannot run kernel i, and bit i +
      * DISABLED_16BIT_SHIFT if it cannot run kernel i with 16-bit matrices. */
     _Atomic uint64_t disabled_kernels;
-    uint32_t sm90a_kernels; /* bit set of the kernels of sm_90a programs */
+    uint32_t sm90a_kernels; /* bit i: kernel i is part of an sm_90a program */
     struct selection_cache_entry cache[1u << SELECTION_CACHE_LOG2];
 };
 #define DISABLED_16BIT_SHIFT 32u

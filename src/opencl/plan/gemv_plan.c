@@ -116,9 +116,10 @@ static bool has_totals(const struct tandem_gemm *gemm,
              operand_is_vec4(gemm, operands->matrix)));
 }
 
-/* Returns the minimum number of splits of k that limits rounding errors.  A
- * kernel with totals needs 1.  Other kernels need enough splits for sums of at
- * most PARTIAL_TERMS products, but at most MAX_SPLIT_K splits. */
+/* Returns the smallest number of splits of k that keeps rounding errors in
+ * bounds.  A kernel that adds its partial sums to totals needs one split.  In
+ * other kernels, each split adds at most PARTIAL_TERMS products, unless this
+ * would take more than MAX_SPLIT_K splits. */
 static uint32_t min_splits(const struct tandem_gemm *gemm,
                            const struct gemv_operands *operands)
 {

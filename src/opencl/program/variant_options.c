@@ -136,7 +136,8 @@ static void append_simt_gemm(struct variant_source *out, uint64_t key,
 }
 
 /* Adds the compiler options of a 3xTF32 kernel.  A work-group has two or four
- * warps.  Each warp computes 64 rows and half of the columns of a tile. */
+ * warps.  Each warp computes a block of 64 rows and half of the tile's columns.
+ */
 static void append_3xtf32(struct variant_source *out, uint64_t key,
                           const struct gemm_kernel_config *config)
 {

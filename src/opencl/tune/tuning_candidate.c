@@ -125,7 +125,7 @@ static int routine_call(const struct tuning_candidate *candidate)
                         queue, NULL);
 }
 
-/* Enqueues a CLBlast call. `argument` is the candidate. */
+/* Enqueues the CLBlast call of the struct tuning_candidate `argument`. */
 static enum tandem_status candidate_launch(struct kernel_timer *timer,
                                            void *argument)
 {
