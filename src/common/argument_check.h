@@ -40,11 +40,15 @@ enum tandem_status check_gemm(const struct tandem_gemm *gemm,
 uint32_t gemm_c_dtype(const struct tandem_gemm *gemm);
 /* Returns a GEMM's alpha or beta rounded to f32, as the kernels use it. */
 double gemm_factor(double value);
-/* Copies a GEMM descriptor that check_gemm accepted. The descriptor can have
- * any version of the struct; the copy has all fields of the current version and
- * a nonzero c_dtype. alpha and beta are rounded to f32, so that all code agrees
- * on whether they are 0. Strides that affect no address get their smallest
- * valid value. */
+/* Copies a GEMM descriptor that has any version of the struct. The copy has all
+ * fields of the current version and a nonzero c_dtype. Strides that affect no
+ * address get their smallest valid value. alpha and beta stay the same, because
+ * rounding them could raise an exception in a host that traps floating-point
+ * exceptions. */
+void gemm_args_complete(struct tandem_gemm *out,
+                        const struct tandem_gemm *gemm);
+/* Like gemm_args_complete, but also rounds alpha and beta to f32, so that all
+ * code agrees on whether they are 0. check_gemm must have accepted the GEMM. */
 void gemm_args_normalize(struct tandem_gemm *out,
                          const struct tandem_gemm *gemm);
 

@@ -54,17 +54,22 @@ static void gemm_normalize_strides(struct tandem_gemm *gemm)
     matrix_normalize_strides(&gemm->c, gemm->batch, gemm->m, gemm->n);
 }
 
-void gemm_args_normalize(struct tandem_gemm *out,
-                         const struct tandem_gemm *gemm)
+void gemm_args_complete(struct tandem_gemm *out, const struct tandem_gemm *gemm)
 {
     memset(out, 0, sizeof(*out));
     memcpy(out, gemm,
            gemm->struct_size < sizeof(*out) ? gemm->struct_size : sizeof(*out));
     out->struct_size = sizeof(*out);
     out->c_dtype = gemm_c_dtype(gemm);
+    gemm_normalize_strides(out);
+}
+
+void gemm_args_normalize(struct tandem_gemm *out,
+                         const struct tandem_gemm *gemm)
+{
+    gemm_args_complete(out, gemm);
     out->alpha = gemm_factor(gemm->alpha);
     out->beta = gemm_factor(gemm->beta);
-    gemm_normalize_strides(out);
 }
 
 static struct operand matrix_operand(const char *name,
@@ -232,6 +237,6 @@ enum tandem_status check_gemm(const struct tandem_gemm *gemm,
         status = check_numbers(gemm);
     if (status != TANDEM_OK)
         return status;
-    gemm_args_normalize(&args, gemm);
+    gemm_args_complete(&args, gemm);
     return check_operands(&args, span, user);
 }

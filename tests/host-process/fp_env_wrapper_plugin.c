@@ -83,6 +83,21 @@ static enum tandem_status expect_unchanged(enum tandem_status status,
                        : status;
 }
 
+static enum tandem_status wrapped_supports(
+    struct tandem_device *device, const struct tandem_op *op,
+    const struct tandem_tensor_desc *const *inputs, uint32_t input_count,
+    const struct tandem_tensor_desc *const *outputs, uint32_t output_count)
+{
+    struct fp_environment before;
+    enum tandem_status status;
+
+    environment_set();
+    before = fp_environment_read();
+    status =
+        inner->supports(device, op, inputs, input_count, outputs, output_count);
+    return expect_unchanged(status, &before);
+}
+
 static enum tandem_status wrapped_launch(
     struct tandem_stream *stream, const struct tandem_op *op,
     const struct tandem_tensor_desc *const *inputs, uint32_t input_count,
@@ -137,6 +152,7 @@ static void inner_load(void)
     table.name = "fp-env-wrapper";
     inner_error = inner->last_error;
     table.last_error = last_error;
+    table.supports = wrapped_supports;
     table.launch = wrapped_launch;
     table.gemm = wrapped_gemm;
 }

@@ -32,9 +32,9 @@ static enum tandem_status check_sizes(const struct tandem_gemm *gemm)
 
 enum tandem_status gemm_supports(const struct tandem_gemm *gemm)
 {
-    struct tandem_gemm normalized;
-    gemm_args_normalize(&normalized, gemm);
-    return check_sizes(&normalized);
+    struct tandem_gemm complete;
+    gemm_args_complete(&complete, gemm);
+    return check_sizes(&complete);
 }
 
 enum tandem_status gemm_prepare(struct gemm_call *out,
