@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "../../offline/variants.h"
+#include "opencl/plan/tensor_core_packing.h"
 #include "opencl/program/variant_options.h"
 #include "opencl/program/warmup_launch.h"
 
@@ -65,8 +66,9 @@ static cl_int kernel_make(const struct bench *bench, uint64_t key,
 }
 
 /*
- * Returns true if the variant runs on any device. Tensor-core programs and the
- * kernels that split floats for them contain NVIDIA assembly.
+ * Returns true if the variant runs on any device. Tensor-core programs, and the
+ * kernels that round floats to TF32 or split them for such programs, contain
+ * NVIDIA assembly.
  */
 static bool runs_on_any_device(uint64_t key)
 {
@@ -78,7 +80,8 @@ static bool runs_on_any_device(uint64_t key)
     case KERNEL_PACK_SINGLE_PASS:
         return false;
     case KERNEL_PACK_OPERANDS:
-        return KEY_FORMAT(key) != 3;
+        return KEY_FORMAT(key) != FORMAT_TF32 &&
+               KEY_FORMAT(key) != FORMAT_FP16X3;
     default:
         return true;
     }
