@@ -79,12 +79,15 @@ static void adam(const struct reference *call, int64_t i, struct step *w,
     w->value -= update;
 }
 
-/* A finite v remains finite. */
+/*
+ * A finite v remains finite. Whether v is finite is decided in double, because
+ * valgrind has no long double: there LDBL_MAX is infinite.
+ */
 static void saturate(struct step *v)
 {
     const long double most = FLT_MAX;
 
-    if (v->value > most && v->value < (long double)INFINITY) {
+    if (v->value > most && isfinite((double)v->value)) {
         v->scale = v->value > 2 * most ? 0 : most;
         v->value = most;
     }
