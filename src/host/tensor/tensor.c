@@ -42,7 +42,9 @@ static bool layout_is_dense(const struct tandem_tensor_desc *desc)
      * elements that all axes with smaller strides cover. */
     for (uint32_t round = 0; round < desc->rank; round++) {
         for (uint32_t i = 0; i < desc->rank; i++) {
-            if (desc->shape[i] > 1 && llabs(desc->strides[i]) == dense)
+            int64_t stride = desc->strides[i];
+
+            if (desc->shape[i] > 1 && (stride == dense || stride == -dense))
                 dense *= desc->shape[i];
         }
     }
