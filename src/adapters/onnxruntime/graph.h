@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A copy of a part of an ONNX graph.  ONNX Runtime's graph objects are valid
+ * only during a call, and every access to them is a function call that can
+ * fail, so the provider copies what it needs and then works on the copy.
+ *
+ * One thread at a time may change a graph.  Once built and fused, a graph is
+ * only read. */
+#ifndef TANDEM_ONNXRUNTIME_GRAPH_H
+#define TANDEM_ONNXRUNTIME_GRAPH_H
+
+#include "adapters/onnxruntime/arena.h"
+#include "adapters/onnxruntime/ort_api.h"
+#include "tandem/host.h"
+
+#define NO_VALUE (-1)
+
+struct onnx_operator;
+struct weight;
+
+/* A tensor of the graph. */
+struct graph_value {
+    const char *name;
+    uint32_t dtype; /* enum tandem_dtype, 0 if Tandem has no such type */
+    uint32_t rank;
+    int64_t shape[TANDEM_MAX_RANK]; /* -1: not known before the model runs */
+    bool has_shape;    /* false if the rank is unknown or too large */
+    bool is_output;    /* the graph's user needs this value */
+    int32_t producer;  /* index of a node, or NO_VALUE */
+    uint32_t readers;  /* number of node inputs that are this value */
+    int32_t input;     /* number of this graph input, or NO_VALUE */
+    /* Content of a constant, row-major, or NULL.  Belongs to ONNX Runtime, or
+     * to `weight` if that is not NULL. */
+    const void *constant;
+    struct weight *weight;
+};
+
+struct graph_attribute {
+    const char *name;
+    enum ort_attribute_type type;
+    int64_t integer;
+    float real;
+    const char *string;
+    const int64_t *integers; /* integer_count values */
+    size_t integer_count;
+    /* ORT_ATTRIBUTE_TENSOR with one element: its dtype and, in `integer` or
+     * `real`, its value.  0 for other tensors. */
+    uint32_t tensor_dtype;
+};
+
+/* Activations and the bias that a fused matrix product applies. */
+struct graph_epilogue {
+    int32_t bias;        /* value with the product's last axis, or NO_VALUE */
+    uint32_t activation; /* enum tandem_op_id; TANDEM_OP_INVALID: none */
+    double parameter;    /* see struct tandem_gemm */
+};
+
+struct graph_node {
+    const struct onnx_operator *op; /* NULL if the provider does not serve it */
+    const char *name, *type, *domain;
+    int since_version;
+    bool removed; /* replaced by another node */
+    uint32_t input_count, output_count, attribute_count;
+    int32_t *inputs, *outputs; /* value indices; NO_VALUE if absent */
+    struct graph_attribute *attributes;
+    struct graph_epilogue epilogue;
+};
+
+struct graph {
+    struct arena arena;
+    struct graph_value *values;
+    uint32_t value_count;
+    struct graph_node *nodes; /* in topological order */
+    uint32_t node_count;
+    /* ONNX Runtime's nodes, valid during the call that read the graph.  NULL in
+     * an extracted graph. */
+    const struct OrtNode **ort_nodes;
+    int32_t *inputs, *outputs; /* value indices */
+    uint32_t input_count, output_count;
+};
+
+/* Copies an ONNX Runtime graph.  With a fused node, the graph's inputs and
+ * outputs are those of the node, in this order; otherwise every value that no
+ * node produces and that is not constant is an input.  Returns NULL for success.
+ * On failure the graph is empty, and the caller owns the status. */
+struct OrtStatus *graph_read(struct graph *graph, const struct ort_api *api,
+                             const struct OrtGraph *ort_graph,
+                             const struct OrtNode *fused_node);
+/* Makes a graph of some nodes of another graph, whose numbers are given in
+ * ascending order.  The new graph refers to strings, attributes and constants of
+ * the other one.  Returns false if memory is exhausted. */
+bool graph_extract(struct graph *graph, const struct graph *from,
+                   const uint32_t *nodes, uint32_t count);
+/* Frees the graph.  Accepts an empty graph. */
+void graph_free(struct graph *graph);
+
+/* Returns the attribute, or NULL if the node does not have it. */
+const struct graph_attribute *graph_attribute(const struct graph_node *node,
+                                              const char *name);
+/* Return the attribute's value, or `otherwise` if the node does not have it. */
+int64_t graph_integer(const struct graph_node *node, const char *name,
+                      int64_t otherwise);
+double graph_real(const struct graph_node *node, const char *name,
+                  double otherwise);
+/* Returns the value that is input number `index` of the node, or NULL if that
+ * input is absent. */
+static inline const struct graph_value *
+graph_input(const struct graph *graph, const struct graph_node *node,
+            uint32_t index)
+{
+    return index < node->input_count && node->inputs[index] != NO_VALUE
+               ? &graph->values[node->inputs[index]]
+               : NULL;
+}
+
+/* Returns the tandem dtype of an ONNX element type, or 0 if there is none. */
+uint32_t dtype_from_onnx(enum onnx_dtype type);
+
+#endif

@@ -1,0 +1,403 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Lowers operators that move or repeat elements; see lower.h.  Most of them
+ * only make another view of their input. */
+#include <config.h>
+
+#include "adapters/onnxruntime/lower_ops.h"
+#include "adapters/onnxruntime/operators.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+bool axis_normalize(struct lowering *l, int64_t axis, uint32_t rank,
+                    uint32_t *out)
+{
+    *out = 0;
+    if (axis < -(int64_t)rank || axis >= (int64_t)rank)
+        return lower_fail(l, "axis %" PRId64 " is out of range for rank %"
+                          PRIu32, axis, rank);
+    *out = (uint32_t)(axis < 0 ? axis + rank : axis);
+    return true;
+}
+
+bool axes_read(struct lowering *l, uint32_t index, uint32_t rank, bool *out_set,
+               uint32_t *out_mask)
+{
+    struct operand *input = lower_input_operand(l, index);
+    const struct graph_attribute *attribute = graph_attribute(l->node, "axes");
+    const int64_t *axes = NULL;
+    int64_t count = 0;
+
+    *out_mask = 0;
+    *out_set = true;
+    if (input != NULL) {
+        axes = lower_integers(l, input, &count);
+        if (axes == NULL)
+            return false;
+    } else if (attribute != NULL) {
+        axes = attribute->integers;
+        count = (int64_t)attribute->integer_count;
+    } else {
+        *out_set = false;
+    }
+    for (int64_t i = 0; i < count; i++) {
+        uint32_t axis;
+
+        if (!axis_normalize(l, axes[i], rank, &axis))
+            return false;
+        *out_mask |= 1u << axis;
+    }
+    return true;
+}
+
+bool lower_identity(struct lowering *l)
+{
+    return lower_output(l, 0, lower_input_operand(l, 0));
+}
+
+bool lower_transpose(struct lowering *l)
+{
+    struct operand *x = lower_input_operand(l, 0), out;
+    const struct graph_attribute *perm = graph_attribute(l->node, "perm");
+    const uint32_t rank = x->view.rank;
+
+    if (!lower_materialize(l, x))
+        return false;
+    out = *x;
+    out.integers = NULL;
+    if (perm != NULL && perm->integer_count != rank)
+        return lower_fail(l, "perm has %zu axes, the input has %" PRIu32,
+                          perm->integer_count, rank);
+    for (uint32_t i = 0; i < rank; i++) {
+        uint32_t from = rank - 1 - i;
+
+        if (perm != NULL && !axis_normalize(l, perm->integers[i], rank, &from))
+            return false;
+        out.view.shape[i] = x->view.shape[from];
+        out.view.strides[i] = x->view.strides[from];
+    }
+    return lower_output(l, 0, &out);
+}
+
+/* Reshapes the first input to the shape. */
+static bool reshape_output(struct lowering *l, uint32_t rank,
+                           const int64_t *shape)
+{
+    struct operand out;
+
+    return lower_reshape(l, lower_input_operand(l, 0), rank, shape, &out) &&
+           lower_output(l, 0, &out);
+}
+
+bool lower_reshape_op(struct lowering *l)
+{
+    struct operand *x = lower_input_operand(l, 0);
+    const bool allow_zero = graph_integer(l->node, "allowzero", 0) != 0;
+    int64_t shape[TANDEM_MAX_RANK], count, known = 1;
+    const int64_t *wanted =
+        lower_integers(l, lower_input_operand(l, 1), &count);
+    int64_t unknown = -1;
+
+    if (wanted == NULL)
+        return false;
+    if (count > TANDEM_MAX_RANK)
+        return lower_fail(l, "the new shape has more than %u axes",
+                          TANDEM_MAX_RANK);
+    for (int64_t i = 0; i < count; i++) {
+        shape[i] = wanted[i];
+        if (wanted[i] == 0 && !allow_zero) {
+            if (i >= x->view.rank)
+                return lower_fail(l, "a 0 in the new shape has no axis to copy");
+            shape[i] = x->view.shape[i];
+        }
+        if (wanted[i] == -1 && unknown < 0)
+            unknown = i;
+        else
+            known *= shape[i];
+    }
+    if (unknown >= 0)
+        shape[unknown] = known > 0 ? operand_elements(x) / known : 0;
+    return reshape_output(l, (uint32_t)count, shape);
+}
+
+bool lower_flatten(struct lowering *l)
+{
+    const struct form_view *view = &lower_input_operand(l, 0)->view;
+    int64_t axis = graph_integer(l->node, "axis", 1), shape[2] = {1, 1};
+
+    if (axis < 0)
+        axis += view->rank;
+    if (axis < 0 || axis > view->rank)
+        return lower_fail(l, "axis is out of range");
+    for (uint32_t i = 0; i < view->rank; i++)
+        shape[i < axis ? 0 : 1] *= view->shape[i];
+    return reshape_output(l, 2, shape);
+}
+
+bool lower_squeeze(struct lowering *l)
+{
+    const struct form_view *view = &lower_input_operand(l, 0)->view;
+    int64_t shape[TANDEM_MAX_RANK];
+    uint32_t rank = 0, mask;
+    bool set;
+
+    if (!axes_read(l, 1, view->rank, &set, &mask))
+        return false;
+    for (uint32_t i = 0; i < view->rank; i++) {
+        if (set ? !(mask >> i & 1) : view->shape[i] != 1)
+            shape[rank++] = view->shape[i];
+    }
+    return reshape_output(l, rank, shape);
+}
+
+bool lower_unsqueeze(struct lowering *l)
+{
+    const struct form_view *view = &lower_input_operand(l, 0)->view;
+    struct operand *axes = lower_input_operand(l, 1);
+    const struct graph_attribute *attribute = graph_attribute(l->node, "axes");
+    int64_t shape[TANDEM_MAX_RANK], count = 0;
+    uint32_t rank, mask, from = 0;
+    bool set;
+
+    if (axes != NULL)
+        count = operand_elements(axes);
+    else if (attribute != NULL)
+        count = (int64_t)attribute->integer_count;
+    if (count > TANDEM_MAX_RANK - (int64_t)view->rank)
+        return lower_fail(l, "the output has more than %u axes",
+                          TANDEM_MAX_RANK);
+    rank = view->rank + (uint32_t)count;
+    if (!axes_read(l, 1, rank, &set, &mask))
+        return false;
+    for (uint32_t i = 0; i < rank; i++) {
+        if (!(mask >> i & 1) && from == view->rank)
+            return lower_fail(l, "an axis is given twice");
+        shape[i] = mask >> i & 1 ? 1 : view->shape[from++];
+    }
+    return reshape_output(l, rank, shape);
+}
+
+bool lower_expand_op(struct lowering *l)
+{
+    struct operand *x = lower_input_operand(l, 0), wanted = *x, out;
+    struct operand *const operands[] = {x, &wanted};
+    int64_t shape[TANDEM_MAX_RANK], count;
+    const int64_t *lengths =
+        lower_integers(l, lower_input_operand(l, 1), &count);
+    uint32_t rank;
+
+    if (lengths == NULL)
+        return false;
+    if (count > TANDEM_MAX_RANK)
+        return lower_fail(l, "the new shape has more than %u axes",
+                          TANDEM_MAX_RANK);
+    wanted.view.rank = (uint32_t)count;
+    memcpy(wanted.view.shape, lengths, (size_t)count * sizeof(lengths[0]));
+    return lower_broadcast(l, operands, 2, &rank, shape) &&
+           lower_expand(l, x, rank, shape, &out) && lower_output(l, 0, &out);
+}
+
+/* ---- slice, split, concat ---- */
+
+/* Restricts an axis to start, start + step, ... before end, as NumPy does. */
+static bool view_slice(struct lowering *l, struct form_view *view,
+                       uint32_t axis, int64_t start, int64_t end, int64_t step)
+{
+    const int64_t length = view->shape[axis];
+    const int64_t low = step > 0 ? 0 : -1;
+    const int64_t high = step > 0 ? length : length - 1;
+    int64_t count;
+
+    if (step == 0 || step == INT64_MIN)
+        return lower_fail(l, "step %" PRId64 " is not allowed", step);
+    if (start < 0)
+        start += length;
+    /* -length - 1 and less mean "before the first element". */
+    if (end < 0)
+        end = end < -length ? low : end + length;
+    start = start > high ? high : start;
+    start = start < 0 && length > 0 ? 0 : start;
+    end = end < low ? low : end > high && step > 0 ? high : end;
+    if (step > 0)
+        count = end > start ? (end - start - 1) / step + 1 : 0;
+    else
+        count = start > end ? (start - end - 1) / -step + 1 : 0;
+    if (count > 0)
+        view->first_element += start * view->strides[axis];
+    view->shape[axis] = count;
+    /* The stride of an axis with one element is never used. */
+    view->strides[axis] = count > 1 ? view->strides[axis] * step : 1;
+    return true;
+}
+
+/* Returns the content of an optional input with `expected` integers. */
+static bool slice_parameter(struct lowering *l, uint32_t index,
+                            int64_t expected, const int64_t **out)
+{
+    struct operand *operand = lower_input_operand(l, index);
+    int64_t count;
+
+    *out = NULL;
+    if (operand == NULL)
+        return true;
+    *out = lower_integers(l, operand, &count);
+    if (*out == NULL)
+        return false;
+    return count == expected ||
+           lower_fail(l, "input %" PRIu32 " has %" PRId64
+                      " elements; expected %" PRId64, index, count, expected);
+}
+
+bool lower_slice_view(struct lowering *l, struct form_view *view)
+{
+    const int64_t *starts, *ends, *axes, *steps;
+    int64_t count;
+
+    starts = lower_integers(l, lower_input_operand(l, 1), &count);
+    if (starts == NULL || !slice_parameter(l, 2, count, &ends) ||
+        !slice_parameter(l, 3, count, &axes) ||
+        !slice_parameter(l, 4, count, &steps))
+        return false;
+    for (int64_t i = 0; i < count; i++) {
+        uint32_t axis;
+
+        if (!axis_normalize(l, axes != NULL ? axes[i] : i, view->rank, &axis) ||
+            !view_slice(l, view, axis, starts[i], ends[i],
+                        steps != NULL ? steps[i] : 1))
+            return false;
+    }
+    return true;
+}
+
+bool lower_slice(struct lowering *l)
+{
+    struct operand *x = lower_input_operand(l, 0), out;
+
+    if (!lower_materialize(l, x))
+        return false;
+    out = *x;
+    out.integers = NULL;
+    return lower_slice_view(l, &out.view) && lower_output(l, 0, &out);
+}
+
+/* Computes the length of each part of a split. */
+static bool split_lengths(struct lowering *l, int64_t total, int64_t *out)
+{
+    const struct graph_attribute *attribute =
+        graph_attribute(l->node, "split");
+    const uint32_t parts = l->node->output_count;
+    const int64_t *lengths = NULL;
+    const int64_t even = (total + parts - 1) / parts;
+    int64_t sum = 0;
+
+    if (!slice_parameter(l, 1, parts, &lengths))
+        return false;
+    if (attribute != NULL && attribute->integer_count == parts)
+        lengths = attribute->integers;
+    for (uint32_t i = 0; i < parts; i++) {
+        out[i] = lengths != NULL ? lengths[i]
+                 : total - sum < even ? total - sum : even;
+        sum += out[i];
+        if (out[i] < 0)
+            return lower_fail(l, "part %" PRIu32 " has a negative length", i);
+    }
+    return sum == total || lower_fail(l, "the parts have %" PRId64
+                                      " elements, the axis %" PRId64, sum,
+                                      total);
+}
+
+bool lower_split(struct lowering *l)
+{
+    struct operand *x = lower_input_operand(l, 0);
+    const uint32_t parts = l->node->output_count;
+    int64_t *lengths =
+        arena_allocate(&l->form->arena, parts + 1, sizeof(lengths[0]));
+    int64_t start = 0;
+    uint32_t axis;
+
+    if (lengths == NULL)
+        return lower_fail(l, "out of memory");
+    if (!axis_normalize(l, graph_integer(l->node, "axis", 0), x->view.rank,
+                        &axis) ||
+        !split_lengths(l, x->view.shape[axis], lengths) ||
+        !lower_materialize(l, x))
+        return false;
+    for (uint32_t i = 0; i < parts; i++) {
+        struct operand part = *x;
+
+        part.integers = NULL;
+        part.view.shape[axis] = lengths[i];
+        if (lengths[i] > 0)
+            part.view.first_element += start * x->view.strides[axis];
+        start += lengths[i];
+        lower_output(l, i, &part);
+    }
+    return true;
+}
+
+bool lower_concat(struct lowering *l)
+{
+    struct operand *first = lower_input_operand(l, 0), out, part;
+    const uint32_t count = l->node->input_count;
+    int64_t shape[TANDEM_MAX_RANK];
+    uint32_t axis;
+
+    if (!axis_normalize(l, graph_integer(l->node, "axis", 0), first->view.rank,
+                        &axis))
+        return false;
+    memcpy(shape, first->view.shape, sizeof(shape));
+    for (uint32_t i = 1; i < count; i++) {
+        const struct operand *x = lower_input_operand(l, i);
+
+        for (uint32_t k = 0; k < first->view.rank; k++) {
+            if (x->view.rank != first->view.rank ||
+                (k != axis && x->view.shape[k] != shape[k]))
+                return lower_fail(l, "the shapes of inputs 0 and %" PRIu32
+                                  " do not fit", i);
+        }
+        shape[axis] += x->view.shape[axis];
+    }
+    if (!lower_new(l, first->dtype, first->view.rank, shape, &out))
+        return false;
+    part = out;
+    for (uint32_t i = 0; i < count; i++) {
+        struct operand *x = lower_input_operand(l, i);
+
+        part.view.shape[axis] = x->view.shape[axis];
+        if (operand_elements(x) == 0)
+            continue;
+        if (!lower_copy(l, x, &part))
+            return false;
+        part.view.first_element +=
+            x->view.shape[axis] * out.view.strides[axis];
+    }
+    return lower_output(l, 0, &out);
+}
+
+bool lower_gather(struct lowering *l)
+{
+    struct operand *data = lower_input_operand(l, 0);
+    struct operand *indices = lower_input_operand(l, 1), out;
+    struct form_step step = step_make(l, TANDEM_OP_GATHER);
+    int64_t shape[2 * TANDEM_MAX_RANK];
+    uint32_t axis, rank = 0;
+
+    if (!axis_normalize(l, graph_integer(l->node, "axis", 0), data->view.rank,
+                        &axis))
+        return false;
+    for (uint32_t i = 0; i < data->view.rank; i++) {
+        if (i != axis) {
+            shape[rank++] = data->view.shape[i];
+            continue;
+        }
+        memcpy(&shape[rank], indices->view.shape,
+               indices->view.rank * sizeof(shape[0]));
+        rank += indices->view.rank;
+    }
+    step.ints[0] = axis;
+    step.int_count = 1;
+    return lower_new(l, data->dtype, rank, shape, &out) &&
+           step_add_input(l, &step, data) &&
+           step_add_input(l, &step, indices) && lower_step(l, &step, &out) &&
+           lower_output(l, 0, &out);
+}

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Lowers reductions, softmax and normalizations; see lower.h. */
+#include <config.h>
+
+#include "adapters/onnxruntime/lower_ops.h"
+#include "adapters/onnxruntime/operators.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Shape after a reduction over the axes in the mask. */
+static uint32_t reduced_shape(const struct form_view *view, uint32_t mask,
+                              bool keep, int64_t *out)
+{
+    uint32_t rank = 0;
+
+    for (uint32_t i = 0; i < view->rank; i++) {
+        if (!(mask >> i & 1))
+            out[rank++] = view->shape[i];
+        else if (keep)
+            out[rank++] = 1;
+    }
+    return rank;
+}
+
+/* Appends a reduction of x over the axes in the mask. */
+static bool append_reduce(struct lowering *l, uint32_t op, struct operand *x,
+                          uint32_t mask, bool keep, uint32_t dtype,
+                          struct operand *out)
+{
+    struct form_step step = step_make(l, op);
+    int64_t shape[TANDEM_MAX_RANK];
+    const uint32_t rank = reduced_shape(&x->view, mask, keep, shape);
+
+    step.ints[0] = mask;
+    step.ints[1] = keep;
+    step.int_count = 2;
+    return lower_new(l, dtype, rank, shape, out) &&
+           step_add_input(l, &step, x) && lower_step(l, &step, out);
+}
+
+/* Result of a reduction of no elements, or NaN if the operator of Tandem
+ * computes it. */
+static double empty_reduction(uint32_t op)
+{
+    if (op == TANDEM_OP_REDUCE_MAX)
+        return -INFINITY;
+    return op == TANDEM_OP_REDUCE_MIN ? INFINITY : NAN;
+}
+
+/* Applies what follows or precedes the reduction in Tandem's terms: L1 sums
+ * magnitudes, LogSum takes the logarithm of a sum. */
+static bool reduce_over(struct lowering *l, struct operand *x, uint32_t mask,
+                        bool keep, struct operand *out)
+{
+    const uint32_t op = l->node->op->tandem_op;
+    const bool l1 = strcmp(l->node->type, "ReduceL1") == 0;
+    const bool log_sum = strcmp(l->node->type, "ReduceLogSum") == 0;
+    const double empty = empty_reduction(op);
+    struct operand magnitude;
+
+    if (operand_elements(x) == 0 && !isnan(empty)) {
+        int64_t shape[TANDEM_MAX_RANK];
+        const uint32_t rank = reduced_shape(&x->view, mask, keep, shape);
+
+        return lower_new_constant(l, empty, rank, shape, out);
+    }
+    if (l1) {
+        if (!lower_unary(l, TANDEM_OP_ABS, x, &magnitude))
+            return false;
+        x = &magnitude;
+    }
+    if (!append_reduce(l, op, x, mask, keep, TANDEM_F32, out))
+        return false;
+    return !log_sum || lower_unary(l, TANDEM_OP_LOG, out, out);
+}
+
+/* Reduces each element alone, along a new last axis of length 1. */
+static bool reduce_no_axes(struct lowering *l, struct operand *x)
+{
+    struct operand apart, out;
+    int64_t shape[TANDEM_MAX_RANK];
+
+    if (x->view.rank == TANDEM_MAX_RANK)
+        return lower_fail(l, "a reduction of no axes needs rank 7 or less");
+    memcpy(shape, x->view.shape, x->view.rank * sizeof(shape[0]));
+    shape[x->view.rank] = 1;
+    return lower_reshape(l, x, x->view.rank + 1, shape, &apart) &&
+           reduce_over(l, &apart, 1u << x->view.rank, false, &out) &&
+           lower_output(l, 0, &out);
+}
+
+bool lower_reduce(struct lowering *l)
+{
+    struct operand *x = lower_input_operand(l, 0), out = *x;
+    const bool keep = graph_integer(l->node, "keepdims", 1) != 0;
+    uint32_t mask;
+    bool set;
+
+    if (!axes_read(l, 1, x->view.rank, &set, &mask))
+        return false;
+    /* No axes means all axes, or none if noop_with_empty_axes is set. */
+    if (mask == 0) {
+        if (graph_integer(l->node, "noop_with_empty_axes", 0) != 0)
+            return reduce_no_axes(l, x);
+        mask = (uint32_t)((1u << x->view.rank) - 1);
+    }
+    return reduce_over(l, x, mask, keep, &out) && lower_output(l, 0, &out);
+}
+
+bool lower_arg_reduce(struct lowering *l)
+{
+    struct operand *x = lower_input_operand(l, 0), out;
+    const bool keep = graph_integer(l->node, "keepdims", 1) != 0;
+    uint32_t axis;
+
+    if (!axis_normalize(l, graph_integer(l->node, "axis", 0), x->view.rank,
+                        &axis))
+        return false;
+    return append_reduce(l, l->node->op->tandem_op, x, 1u << axis, keep,
+                         TANDEM_I64, &out) &&
+           lower_output(l, 0, &out);
+}
+
+/* Softmax and LogSoftmax.  Before opset 13, the input is seen as a matrix whose
+ * rows begin at `axis`. */
+bool lower_softmax(struct lowering *l)
+{
+    struct operand *x = lower_input_operand(l, 0), rows = *x, out;
+    const bool matrix = l->node->since_version < 13;
+    struct form_step step = step_make(l, l->node->op->tandem_op);
+    const uint32_t rank = x->view.rank;
+    int64_t shape[2] = {1, 1};
+    uint32_t axis;
+
+    /* The axis of a matrix may equal the rank. */
+    if (matrix && graph_integer(l->node, "axis", 1) == rank)
+        axis = rank;
+    else if (!axis_normalize(l, graph_integer(l->node, "axis", matrix ? 1 : -1),
+                             rank, &axis))
+        return false;
+    if (matrix) {
+        for (uint32_t i = 0; i < rank; i++)
+            shape[i < axis ? 0 : 1] *= x->view.shape[i];
+        if (!lower_reshape(l, x, 2, shape, &rows))
+            return false;
+        axis = 1;
+    }
+    step.ints[0] = axis;
+    step.int_count = 1;
+    if (!lower_new(l, TANDEM_F32, rows.view.rank, rows.view.shape, &out) ||
+        !step_add_input(l, &step, &rows) || !lower_step(l, &step, &out))
+        return false;
+    return lower_reshape(l, &out, rank, x->view.shape, &out) &&
+           lower_output(l, 0, &out);
+}
+
+/* Sees a scale or bias with the shape of the normalized axes. */
+static bool norm_parameter(struct lowering *l, struct operand *parameter,
+                           double otherwise, uint32_t rank,
+                           const int64_t *shape, struct operand *out)
+{
+    struct operand expanded;
+
+    if (parameter == NULL)
+        return lower_new_constant(l, otherwise, rank, shape, &expanded) &&
+               lower_contiguous(l, &expanded, out);
+    return lower_expand(l, parameter, rank, shape, &expanded) &&
+           lower_contiguous(l, &expanded, out);
+}
+
+/* Appends layer_norm or rms_norm. */
+static bool append_norm(struct lowering *l, uint32_t op, struct operand *x,
+                        struct operand *scale, struct operand *bias)
+{
+    struct form_step step = step_make(l, op);
+    const struct form_view *view = &x->view;
+    struct operand parameters[2], out;
+    uint32_t axis, rank;
+
+    if (!axis_normalize(l, graph_integer(l->node, "axis", -1), view->rank,
+                        &axis))
+        return false;
+    rank = view->rank - axis;
+    step.ints[0] = axis;
+    step.int_count = 1;
+    step.floats[0] = graph_real(l->node, "epsilon", 1e-5);
+    step.float_count = 1;
+    if (!norm_parameter(l, scale, 1, rank, view->shape + axis,
+                        &parameters[0]) ||
+        (op == TANDEM_OP_LAYER_NORM &&
+         !norm_parameter(l, bias, 0, rank, view->shape + axis,
+                         &parameters[1])) ||
+        !lower_new(l, TANDEM_F32, view->rank, view->shape, &out) ||
+        !step_add_input(l, &step, x) ||
+        !step_add_input(l, &step, &parameters[0]) ||
+        (op == TANDEM_OP_LAYER_NORM &&
+         !step_add_input(l, &step, &parameters[1])))
+        return false;
+    return lower_step(l, &step, &out) && lower_output(l, 0, &out);
+}
+
+bool lower_norm(struct lowering *l)
+{
+    return append_norm(l, l->node->op->tandem_op, lower_input_operand(l, 0),
+                       lower_input_operand(l, 1), lower_input_operand(l, 2));
+}
+
+/* com.microsoft SkipLayerNormalization: layer_norm of input + skip + bias. */
+bool lower_skip_layer_norm(struct lowering *l)
+{
+    struct operand *bias = lower_input_operand(l, 4), sum;
+
+    if (!lower_binary(l, TANDEM_OP_ADD, lower_input_operand(l, 0),
+                      lower_input_operand(l, 1), &sum) ||
+        (bias != NULL && !lower_binary(l, TANDEM_OP_ADD, &sum, bias, &sum)))
+        return false;
+    lower_output(l, 3, &sum);
+    return append_norm(l, TANDEM_OP_LAYER_NORM, &sum, lower_input_operand(l, 2),
+                       lower_input_operand(l, 3));
+}

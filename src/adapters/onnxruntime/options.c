@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reads the provider's options; see options.h. */
+#include <config.h>
+
+#include "adapters/onnxruntime/options.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ONNX Runtime stores a provider's options in the session's configuration under
+ * "ep.", the provider's name in lower case, and a point. */
+#define PREFIX "ep.tandemexecutionprovider."
+#define MAX_VALUE_BYTES 512u
+
+/* State of options_read.  `status` is the first failure. */
+struct reader {
+    const struct ort_api *api;
+    const struct OrtSessionOptions *session;
+    struct OrtStatus *status;
+    char value[MAX_VALUE_BYTES]; /* of the option that was read last */
+};
+
+/* Reads an option to reader->value.  Returns false if it is not set. */
+static bool option_read(struct reader *reader, const char *name)
+{
+    char key[64];
+    size_t bytes = sizeof(reader->value);
+    struct OrtStatus *status;
+
+    snprintf(key, sizeof(key), PREFIX "%s", name);
+    reader->value[0] = '\0';
+    status = reader->api->GetSessionConfigEntry(reader->session, key,
+                                                reader->value, &bytes);
+    if (status != NULL) {
+        reader->api->ReleaseStatus(status);
+        return false;
+    }
+    return true;
+}
+
+static void option_reject(struct reader *reader, const char *name,
+                          const char *expected)
+{
+    char message[MAX_VALUE_BYTES + 1280];
+
+    snprintf(message, sizeof(message),
+             "TandemExecutionProvider: option %s has the value \"%s\"; "
+             "expected %s",
+             name, reader->value, expected);
+    if (reader->status == NULL)
+        reader->status =
+            reader->api->CreateStatus(ORT_INVALID_ARGUMENT, message);
+}
+
+/* Sets *out to true if the option has the second value, to false if it has the
+ * first one or is not set. */
+static void option_choose(struct reader *reader, const char *name,
+                          const char *first, const char *second, bool *out)
+{
+    char expected[64];
+
+    *out = false;
+    if (!option_read(reader, name) || strcmp(reader->value, first) == 0)
+        return;
+    *out = strcmp(reader->value, second) == 0;
+    snprintf(expected, sizeof(expected), "%s or %s", first, second);
+    if (!*out)
+        option_reject(reader, name, expected);
+}
+
+static void device_option(struct reader *reader, struct tandem_context *context,
+                          uint32_t *out)
+{
+    char message[1024];
+
+    *out = TANDEM_ANY_DEVICE;
+    if (!option_read(reader, "device") ||
+        strcmp(reader->value, "auto") == 0 ||
+        tandem_device_find(context, reader->value, out) == TANDEM_OK)
+        return;
+    snprintf(message, sizeof(message), "auto, cpu or opencl:N (%.512s)",
+             tandem_last_error());
+    option_reject(reader, "device", message);
+}
+
+struct OrtStatus *options_read(struct provider_options *options,
+                               const struct ort_api *api,
+                               const struct OrtSessionOptions *session,
+                               struct tandem_context *context)
+{
+    struct reader reader = {.api = api, .session = session};
+    bool all, tf32;
+
+    device_option(&reader, context, &options->device);
+    option_choose(&reader, "claim", "cost", "all", &all);
+    options->claim = all ? CLAIM_ALL : CLAIM_BY_COST;
+    option_choose(&reader, "precision", "f32", "tf32", &tf32);
+    options->gemm_flags = tf32 ? TANDEM_GEMM_ALLOW_TF32 : 0;
+    option_choose(&reader, "first_run", "cpu", "wait",
+                  &options->wait_for_compilation);
+    option_read(&reader, "explain");
+    memcpy(options->explain, reader.value, sizeof(options->explain));
+    return reader.status;
+}

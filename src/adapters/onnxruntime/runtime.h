@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What all sessions of a process share: the context of libtandem and the
+ * weights of the models.  Any thread may call these functions. */
+#ifndef TANDEM_ONNXRUNTIME_RUNTIME_H
+#define TANDEM_ONNXRUNTIME_RUNTIME_H
+
+#include "adapters/onnxruntime/ort_api.h"
+#include "tandem/host.h"
+
+#include <pthread.h>
+
+#define WEIGHT_BUCKETS 256u
+
+/* A constant of one or more models, in memory that the runtime owns.  Its
+ * tensor has rank 1 and is never written, so each device gets one copy. */
+struct weight {
+    struct weight *next;
+    uint64_t hash;
+    uint32_t dtype;
+    uint32_t users;
+    uint64_t bytes;
+    void *memory;
+    struct tandem_tensor *tensor;
+};
+
+struct runtime {
+    const struct ort_api *api;
+    const struct ort_ep_api *ep_api;
+    const struct OrtLogger *logger; /* belongs to ONNX Runtime's environment */
+    uint32_t version;               /* of the interface that both sides know */
+    pthread_mutex_t mutex;          /* guards what follows */
+    struct tandem_context *context; /* NULL until the first session */
+    struct weight *weights[WEIGHT_BUCKETS];
+};
+
+void runtime_init(struct runtime *runtime, const struct ort_api *api,
+                  const struct OrtLogger *logger, uint32_t version);
+/* Destroys the context.  No session may exist. */
+void runtime_finish(struct runtime *runtime);
+/* Creates the context if there is none.  Sets the message of
+ * tandem_last_error if it fails. */
+enum tandem_status runtime_open(struct runtime *runtime);
+
+/* Sends a message to a logger of ONNX Runtime. */
+void log_write(const struct runtime *runtime, const struct OrtLogger *logger,
+               enum ort_logging_level level, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+
+/* Returns a weight with this content, which is copied unless an equal weight
+ * exists.  The caller releases it.  On failure *out is NULL. */
+enum tandem_status weight_acquire(struct runtime *runtime, uint32_t dtype,
+                                  uint64_t bytes, const void *content,
+                                  struct weight **out);
+/* Accepts NULL. */
+void weight_release(struct runtime *runtime, struct weight *weight);
+
+#endif

@@ -1,0 +1,501 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Finds or makes the form for the shapes of a run, and runs it; see
+ * subgraph.h. */
+#include <config.h>
+
+#include "adapters/onnxruntime/subgraph.h"
+#include "adapters/onnxruntime/execution.h"
+#include "adapters/onnxruntime/fusion.h"
+#include "adapters/onnxruntime/lower.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Forms that a subgraph keeps.  A program with more shapes than this lowers the
+ * graph again, which takes about as long as one run on a CPU of a small
+ * model. */
+#define MAX_FORMS 32u
+/* Unused executions that a form keeps, one for each thread that ran it. */
+#define MAX_UNUSED_EXECUTIONS 8u
+
+/* A form, the shapes for which it was made, and its unused executions. */
+struct cached_form {
+    struct cached_form *next; /* the form that was used before this one */
+    struct form form;
+    int64_t *key;
+    size_t key_length;
+    uint32_t users; /* threads that run it, and 1 while it is in the list */
+    struct execution *unused;
+    uint32_t unused_count;
+    bool compiled; /* every step was ready on the device once */
+};
+
+struct subgraph {
+    struct runtime *runtime;
+    const struct provider_options *options;
+    const struct OrtLogger *logger;
+    struct graph graph;
+    char *name;
+    pthread_mutex_t mutex; /* guards what follows */
+    struct cached_form *forms;
+    bool *content_matters; /* one for each input; see lower_graph */
+};
+
+/* The inputs of one run. */
+struct run {
+    struct subgraph *subgraph;
+    struct OrtKernelContext *context;
+    struct lower_input *inputs;
+    const void **contents;
+};
+
+static struct OrtStatus *run_failed(const struct subgraph *subgraph,
+                                    const char *what, const char *reason)
+{
+    char message[1024];
+
+    snprintf(message, sizeof(message), "TandemExecutionProvider: %s: %s: %s",
+             subgraph->name, what, reason);
+    return subgraph->runtime->api->CreateStatus(ORT_EP_FAIL, message);
+}
+
+/* ---- creation ---- */
+
+/* Copies the constants that nodes read. */
+static enum tandem_status keep_constants(struct subgraph *subgraph)
+{
+    struct graph *graph = &subgraph->graph;
+
+    for (uint32_t i = 0; i < graph->value_count; i++) {
+        struct graph_value *value = &graph->values[i];
+        uint64_t bytes = TANDEM_DTYPE_BYTES(value->dtype);
+        enum tandem_status status;
+
+        if (value->constant == NULL)
+            continue;
+        for (uint32_t k = 0; k < value->rank; k++)
+            bytes *= (uint64_t)value->shape[k];
+        status = weight_acquire(subgraph->runtime, value->dtype, bytes,
+                                value->constant, &value->weight);
+        if (status != TANDEM_OK)
+            return status;
+        value->constant = value->weight->memory;
+    }
+    return TANDEM_OK;
+}
+
+struct OrtStatus *subgraph_create(struct runtime *runtime,
+                                  const struct provider_options *options,
+                                  const struct OrtLogger *logger,
+                                  const struct OrtGraph *ort_graph,
+                                  const struct OrtNode *fused_node,
+                                  struct subgraph **out)
+{
+    struct subgraph *subgraph = calloc(1, sizeof(*subgraph));
+    const char *name = NULL;
+    struct OrtStatus *status;
+
+    *out = NULL;
+    if (subgraph == NULL)
+        return runtime->api->CreateStatus(ORT_FAIL, "Tandem: out of memory");
+    subgraph->runtime = runtime;
+    subgraph->options = options;
+    subgraph->logger = logger;
+    pthread_mutex_init(&subgraph->mutex, NULL);
+    status = graph_read(&subgraph->graph, runtime->api, ort_graph, fused_node);
+    if (status == NULL)
+        status = runtime->api->Node_GetName(fused_node, &name);
+    if (status != NULL) {
+        subgraph_destroy(subgraph);
+        return status;
+    }
+    graph_fuse(&subgraph->graph);
+    subgraph->name = strdup(name);
+    subgraph->content_matters =
+        calloc(subgraph->graph.input_count + 1, sizeof(bool));
+    if (subgraph->name == NULL || subgraph->content_matters == NULL ||
+        keep_constants(subgraph) != TANDEM_OK) {
+        status = runtime->api->CreateStatus(
+            ORT_FAIL, "Tandem: out of memory for the model's constants");
+        subgraph_destroy(subgraph);
+        return status;
+    }
+    *out = subgraph;
+    return NULL;
+}
+
+static void cached_form_free(struct subgraph *subgraph,
+                             struct cached_form *cached)
+{
+    while (cached->unused != NULL) {
+        struct execution *execution = cached->unused;
+
+        cached->unused = execution->next;
+        execution_destroy(execution);
+    }
+    for (uint32_t i = 0; i < cached->form.storage_count; i++) {
+        if (cached->form.storages[i].kind == STORAGE_FOLDED)
+            weight_release(subgraph->runtime, cached->form.storages[i].weight);
+    }
+    form_free(&cached->form);
+    free(cached->key);
+    free(cached);
+}
+
+void subgraph_destroy(struct subgraph *subgraph)
+{
+    if (subgraph == NULL)
+        return;
+    while (subgraph->forms != NULL) {
+        struct cached_form *cached = subgraph->forms;
+
+        subgraph->forms = cached->next;
+        cached_form_free(subgraph, cached);
+    }
+    for (uint32_t i = 0; i < subgraph->graph.value_count; i++)
+        weight_release(subgraph->runtime, subgraph->graph.values[i].weight);
+    graph_free(&subgraph->graph);
+    pthread_mutex_destroy(&subgraph->mutex);
+    free(subgraph->content_matters);
+    free(subgraph->name);
+    free(subgraph);
+}
+
+/* ---- forms ---- */
+
+static int64_t input_bytes(const struct lower_input *input)
+{
+    int64_t bytes = TANDEM_DTYPE_BYTES(input->dtype);
+
+    for (uint32_t i = 0; i < input->rank; i++)
+        bytes *= input->shape[i];
+    return bytes;
+}
+
+/* Makes a key from the dtypes and shapes of the inputs, and the content of those
+ * that matter.  The subgraph must be locked.  The caller frees the key, which is
+ * NULL if memory is exhausted. */
+static int64_t *key_make(const struct run *run, size_t *out_length)
+{
+    const uint32_t count = run->subgraph->graph.input_count;
+    size_t length = 0, at = 0;
+    int64_t *key;
+
+    for (uint32_t i = 0; i < count; i++) {
+        length += 1 + run->inputs[i].rank;
+        if (run->subgraph->content_matters[i])
+            length += (size_t)input_bytes(&run->inputs[i]) / 8 + 1;
+    }
+    *out_length = length;
+    key = calloc(length + 1, sizeof(key[0]));
+    for (uint32_t i = 0; key != NULL && i < count; i++) {
+        const struct lower_input *input = &run->inputs[i];
+
+        key[at++] = input->dtype | (int64_t)input->rank << 32;
+        memcpy(&key[at], input->shape, input->rank * sizeof(key[0]));
+        at += input->rank;
+        if (run->subgraph->content_matters[i]) {
+            memcpy(&key[at], input->content, (size_t)input_bytes(input));
+            at += (size_t)input_bytes(input) / 8 + 1;
+        }
+    }
+    return key;
+}
+
+/* Returns the form with the key and makes it the most recent one, or NULL. */
+static struct cached_form *form_find(struct subgraph *subgraph,
+                                     const int64_t *key, size_t length)
+{
+    struct cached_form **link = &subgraph->forms, *cached;
+
+    for (; (cached = *link) != NULL; link = &cached->next) {
+        if (cached->key_length != length ||
+            memcmp(cached->key, key, length * sizeof(key[0])) != 0)
+            continue;
+        *link = cached->next;
+        cached->next = subgraph->forms;
+        subgraph->forms = cached;
+        return cached;
+    }
+    return NULL;
+}
+
+/* Removes the least recent form if there are too many. */
+static void forms_limit(struct subgraph *subgraph)
+{
+    struct cached_form **link = &subgraph->forms;
+    uint32_t count = 0;
+
+    while (*link != NULL && ++count <= MAX_FORMS)
+        link = &(*link)->next;
+    if (*link != NULL) {
+        struct cached_form *last = *link;
+
+        *link = NULL;
+        if (--last->users == 0)
+            cached_form_free(subgraph, last);
+    }
+}
+
+/* Acquires weights for the constants that lowering computed. */
+static enum tandem_status keep_folded(struct subgraph *subgraph,
+                                      struct form *form)
+{
+    for (uint32_t i = 0; i < form->storage_count; i++) {
+        struct form_storage *storage = &form->storages[i];
+        enum tandem_status status;
+
+        if (storage->kind != STORAGE_FOLDED || !storage->used)
+            continue;
+        status = weight_acquire(subgraph->runtime, storage->dtype,
+                                (uint64_t)storage->elements *
+                                    TANDEM_DTYPE_BYTES(storage->dtype),
+                                storage->content, &storage->weight);
+        if (status != TANDEM_OK)
+            return status;
+    }
+    return TANDEM_OK;
+}
+
+/* Lowers the graph and adds the form to the list.  The subgraph must be
+ * locked. */
+static struct OrtStatus *form_make(const struct run *run,
+                                   struct cached_form **out)
+{
+    struct subgraph *subgraph = run->subgraph;
+    struct cached_form *cached = calloc(1, sizeof(*cached));
+    char problem[256];
+
+    *out = NULL;
+    if (cached == NULL)
+        return run_failed(subgraph, "lowering the graph", "out of memory");
+    if (!lower_graph(&subgraph->graph, run->inputs, subgraph->content_matters,
+                     &cached->form, problem)) {
+        free(cached);
+        return run_failed(subgraph, "lowering the graph", problem);
+    }
+    cached->key = key_make(run, &cached->key_length);
+    if (cached->key == NULL ||
+        keep_folded(subgraph, &cached->form) != TANDEM_OK) {
+        cached_form_free(subgraph, cached);
+        return run_failed(subgraph, "lowering the graph", "out of memory");
+    }
+    cached->users = 1;
+    cached->next = subgraph->forms;
+    subgraph->forms = cached;
+    *out = cached;
+    return NULL;
+}
+
+/* Returns the form for the run's inputs.  The caller gives it back. */
+static struct OrtStatus *form_take(const struct run *run,
+                                   struct cached_form **out)
+{
+    struct subgraph *subgraph = run->subgraph;
+    struct OrtStatus *status = NULL;
+    size_t length;
+    int64_t *key;
+
+    *out = NULL;
+    pthread_mutex_lock(&subgraph->mutex);
+    key = key_make(run, &length);
+    if (key != NULL)
+        *out = form_find(subgraph, key, length);
+    free(key);
+    if (*out == NULL)
+        status = form_make(run, out);
+    if (*out != NULL) {
+        (*out)->users++;
+        forms_limit(subgraph);
+    }
+    pthread_mutex_unlock(&subgraph->mutex);
+    return status;
+}
+
+static void form_give_back(struct subgraph *subgraph,
+                           struct cached_form *cached)
+{
+    pthread_mutex_lock(&subgraph->mutex);
+    if (--cached->users == 0)
+        cached_form_free(subgraph, cached);
+    pthread_mutex_unlock(&subgraph->mutex);
+}
+
+static enum tandem_status execution_take(struct subgraph *subgraph,
+                                         struct cached_form *cached,
+                                         struct execution **out)
+{
+    pthread_mutex_lock(&subgraph->mutex);
+    *out = cached->unused;
+    if (*out != NULL) {
+        cached->unused = (*out)->next;
+        cached->unused_count--;
+    }
+    pthread_mutex_unlock(&subgraph->mutex);
+    if (*out != NULL)
+        return TANDEM_OK;
+    return execution_create(subgraph->runtime->context, &cached->form, out);
+}
+
+static void execution_give_back(struct subgraph *subgraph,
+                                struct cached_form *cached,
+                                struct execution *execution)
+{
+    pthread_mutex_lock(&subgraph->mutex);
+    if (cached->unused_count < MAX_UNUSED_EXECUTIONS) {
+        execution->next = cached->unused;
+        cached->unused = execution;
+        cached->unused_count++;
+        execution = NULL;
+    }
+    pthread_mutex_unlock(&subgraph->mutex);
+    execution_destroy(execution);
+}
+
+/* ---- running ---- */
+
+static struct OrtStatus *read_input(struct run *run, uint32_t index)
+{
+    const struct ort_api *api = run->subgraph->runtime->api;
+    struct lower_input *input = &run->inputs[index];
+    const struct OrtValue *value = NULL;
+    struct OrtTensorTypeAndShapeInfo *info = NULL;
+    enum onnx_dtype type = 0;
+    size_t rank = 0;
+    struct OrtStatus *status =
+        api->KernelContext_GetInput(run->context, index, &value);
+
+    if (status == NULL)
+        status = api->GetTensorTypeAndShape(value, &info);
+    if (status == NULL)
+        status = api->GetTensorElementType(info, &type);
+    if (status == NULL)
+        status = api->GetDimensionsCount(info, &rank);
+    if (status == NULL && rank > TANDEM_MAX_RANK)
+        status = run_failed(run->subgraph, "reading the inputs",
+                            "an input has more than 8 axes");
+    if (status == NULL)
+        status = api->GetDimensions(info, input->shape, rank);
+    if (status == NULL)
+        status = api->GetTensorData(value, &input->content);
+    if (info != NULL)
+        api->ReleaseTensorTypeAndShapeInfo(info);
+    input->dtype = dtype_from_onnx(type);
+    input->rank = (uint32_t)rank;
+    run->contents[index] = input->content;
+    return status;
+}
+
+static struct OrtStatus *read_inputs(struct run *run)
+{
+    const struct subgraph *subgraph = run->subgraph;
+    const uint32_t count = subgraph->graph.input_count;
+
+    run->inputs = calloc(count + 1, sizeof(run->inputs[0]));
+    run->contents = calloc(count + 1, sizeof(run->contents[0]));
+    if (run->inputs == NULL || run->contents == NULL)
+        return run_failed(subgraph, "reading the inputs", "out of memory");
+    for (uint32_t i = 0; i < count; i++) {
+        struct OrtStatus *status;
+
+        if (subgraph->graph.inputs[i] == NO_VALUE)
+            continue;
+        status = read_input(run, i);
+        if (status != NULL)
+            return status;
+    }
+    return NULL;
+}
+
+static struct OrtStatus *write_output(const struct run *run,
+                                      struct execution *execution,
+                                      uint32_t index,
+                                      enum tandem_status *out_status)
+{
+    const struct form_output *output = &execution->form->outputs[index];
+    const struct ort_api *api = run->subgraph->runtime->api;
+    struct OrtValue *value = NULL;
+    void *memory = NULL;
+    struct OrtStatus *status = api->KernelContext_GetOutput(
+        run->context, index, output->shape, output->rank, &value);
+
+    if (status == NULL && value != NULL)
+        status = api->GetTensorMutableData(value, &memory);
+    if (status == NULL && value != NULL)
+        *out_status = execution_read_output(execution, index, memory);
+    return status;
+}
+
+/* Runs all steps on the device and writes the outputs.  An error of Tandem is in
+ * *out_status, one of ONNX Runtime is returned. */
+static struct OrtStatus *run_on_device(const struct run *run,
+                                       struct execution *execution,
+                                       uint32_t device,
+                                       enum tandem_status *out_status)
+{
+    const struct form *form = execution->form;
+    struct OrtStatus *status = NULL;
+
+    *out_status = execution_write_inputs(execution, run->contents);
+    for (uint32_t i = 0; i < form->step_count && *out_status == TANDEM_OK; i++)
+        *out_status = execution_run_step(execution, i, device,
+                                         run->subgraph->options->gemm_flags);
+    for (uint32_t i = 0; i < form->output_count && *out_status == TANDEM_OK &&
+                         status == NULL;
+         i++) {
+        if (run->subgraph->graph.outputs[i] != NO_VALUE)
+            status = write_output(run, execution, i, out_status);
+    }
+    return status;
+}
+
+/* Runs the form on the session's device, and on the CPU plugin if that fails. */
+static struct OrtStatus *run_execution(const struct run *run,
+                                       struct execution *execution)
+{
+    const struct subgraph *subgraph = run->subgraph;
+    uint32_t device = subgraph->options->device, cpu;
+    enum tandem_status failure;
+    struct OrtStatus *status =
+        run_on_device(run, execution, device, &failure);
+
+    if (status != NULL || failure == TANDEM_OK)
+        return status;
+    if (device == TANDEM_ANY_DEVICE ||
+        tandem_device_find(subgraph->runtime->context, "cpu", &cpu) !=
+            TANDEM_OK ||
+        device == cpu)
+        return run_failed(subgraph, "running", tandem_last_error());
+    log_write(subgraph->runtime, subgraph->logger, ORT_LOG_WARNING,
+              "node \"%s\" failed and is computed on the CPU: %s",
+              subgraph->name, tandem_last_error());
+    status = run_on_device(run, execution, cpu, &failure);
+    if (status != NULL || failure == TANDEM_OK)
+        return status;
+    return run_failed(subgraph, "running on the CPU", tandem_last_error());
+}
+
+struct OrtStatus *subgraph_run(struct subgraph *subgraph,
+                               struct OrtKernelContext *context)
+{
+    struct run run = {.subgraph = subgraph, .context = context};
+    struct cached_form *cached = NULL;
+    struct execution *execution = NULL;
+    struct OrtStatus *status = read_inputs(&run);
+
+    if (status == NULL)
+        status = form_take(&run, &cached);
+    if (status == NULL &&
+        execution_take(subgraph, cached, &execution) != TANDEM_OK)
+        status = run_failed(subgraph, "creating tensors", tandem_last_error());
+    if (status == NULL)
+        status = run_execution(&run, execution);
+    if (execution != NULL)
+        execution_give_back(subgraph, cached, execution);
+    if (cached != NULL)
+        form_give_back(subgraph, cached);
+    free(run.inputs);
+    free(run.contents);
+    return status;
+}
