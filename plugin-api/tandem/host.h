@@ -400,6 +400,27 @@ enum tandem_status tandem_matmul(struct tandem_context *context,
                                  struct tandem_tensor *b,
                                  struct tandem_tensor *c);
 
+/* Returns TANDEM_OK if the device can run the operator without compiling code
+ * first, and TANDEM_UNSUPPORTED if it cannot run it. If code must be compiled,
+ * this starts in the background, and the function returns TANDEM_NOT_READY. The
+ * tensors need the dtypes, shapes and strides of those with which the operator
+ * will run; only inputs that have never been written are an error.
+ * tandem_run_on and tandem_matmul with a device wait for the compilation;
+ * tandem_run uses another device meanwhile. */
+enum tandem_status tandem_prepare_on(struct tandem_context *context,
+                                     uint32_t device,
+                                     const struct tandem_op *op,
+                                     struct tandem_tensor *const *inputs,
+                                     uint32_t input_count,
+                                     struct tandem_tensor *const *outputs,
+                                     uint32_t output_count);
+/* The same for tandem_matmul; options->device must be a device. */
+enum tandem_status
+tandem_prepare_matmul(struct tandem_context *context,
+                      const struct tandem_matmul_options *options,
+                      struct tandem_tensor *a, struct tandem_tensor *b,
+                      struct tandem_tensor *c);
+
 /* Shorthands for tandem_run. */
 enum tandem_status tandem_unary(struct tandem_context *context, uint32_t op,
                                 struct tandem_tensor *x,

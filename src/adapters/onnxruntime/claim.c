@@ -3,9 +3,13 @@
 #include <config.h>
 
 #include "adapters/onnxruntime/claim.h"
+#include "adapters/onnxruntime/claim_cost.h"
+#include "adapters/onnxruntime/fusion.h"
 #include "adapters/onnxruntime/partition.h"
+#include "adapters/onnxruntime/report.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 /* A group of nodes of the model, in ascending order. */
@@ -36,18 +40,66 @@ static struct OrtStatus *group_claim(struct runtime *runtime,
     return status;
 }
 
-/* Returns true if the group is worth the transfers of its inputs. */
-static bool group_is_wanted(const struct graph *graph,
-                            const struct group *group,
-                            const struct provider_options *options)
+/* Returns true if a node of the group computes elements. */
+static bool group_does_work(const struct graph *graph,
+                            const struct group *group)
 {
-    if (options->claim == CLAIM_ALL)
-        return true;
     for (uint32_t i = 0; i < group->count; i++) {
         if (node_does_work(&graph->nodes[group->nodes[i]]))
             return true;
     }
     return false;
+}
+
+static void predict(struct runtime *runtime,
+                    const struct provider_options *options,
+                    const struct graph *graph, const struct group *group,
+                    struct claim_cost *out)
+{
+    struct graph part;
+
+    *out = (struct claim_cost){.device = TANDEM_ANY_DEVICE};
+    if (!graph_extract(&part, graph, group->nodes, group->count)) {
+        snprintf(out->reason, sizeof(out->reason), "out of memory");
+        return;
+    }
+    graph_fuse(&part);
+    claim_cost_predict(runtime->context, options, &part, out);
+    graph_free(&part);
+}
+
+/* Decides about a group and reports the decision. */
+static bool group_is_wanted(struct runtime *runtime,
+                            const struct provider_options *options,
+                            const struct graph *graph,
+                            const struct group *group)
+{
+    const char *first = graph->nodes[group->nodes[0]].name;
+    struct claim_cost cost;
+    bool wanted;
+
+    if (options->claim == CLAIM_ALL) {
+        report_write(runtime, options,
+                     "%" PRIu32 " nodes from \"%s\": taken (claim=all)",
+                     group->count, first);
+        return true;
+    }
+    if (!group_does_work(graph, group))
+        return false;
+    predict(runtime, options, graph, group, &cost);
+    if (cost.reason[0] != '\0') {
+        report_write(runtime, options,
+                     "%" PRIu32 " nodes from \"%s\": left to ONNX Runtime: %s",
+                     group->count, first, cost.reason);
+        return false;
+    }
+    wanted = cost.device_ns < cost.cpu_ns;
+    report_write(runtime, options,
+                 "%" PRIu32 " nodes from \"%s\": %s: predicted %.0f us on "
+                 "device %" PRIu32 " with transfers, %.0f us on the CPU",
+                 group->count, first, wanted ? "taken" : "left to ONNX Runtime",
+                 cost.device_ns / 1e3, cost.device, cost.cpu_ns / 1e3);
+    return wanted;
 }
 
 /* Collects the nodes of a group. */
@@ -68,15 +120,15 @@ static struct OrtStatus *claim_groups(struct runtime *runtime,
                                       const struct partition *partition,
                                       struct OrtEpGraphSupportInfo *info)
 {
-    struct group group = {
-        .nodes = calloc(graph->node_count + 1, sizeof(uint32_t))};
+    struct group group = {.nodes =
+                              calloc(graph->node_count + 1, sizeof(uint32_t))};
     struct OrtStatus *status = NULL;
 
     if (group.nodes == NULL)
         return runtime->api->CreateStatus(ORT_FAIL, "Tandem: out of memory");
     for (uint32_t i = 0; i < partition->group_count && status == NULL; i++) {
         group_init(graph, partition, i, &group);
-        if (group_is_wanted(graph, &group, options))
+        if (group_is_wanted(runtime, options, graph, &group))
             status = group_claim(runtime, graph, &group, info);
     }
     free(group.nodes);

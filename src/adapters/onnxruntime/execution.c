@@ -6,6 +6,10 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+
+/* Alignment of a query's tensors: as large as that of separate allocations. */
+#define QUERY_ALIGNMENT 4096u
 
 static enum tandem_status create_vector(struct tandem_context *context,
                                         uint32_t dtype, int64_t elements,
@@ -14,20 +18,37 @@ static enum tandem_status create_vector(struct tandem_context *context,
     return tandem_tensor_create(context, dtype, 1, &elements, out);
 }
 
-static enum tandem_status create_inputs(struct execution *execution)
+/* Returns the bytes of a storage, with a gap to the next storage of a query. */
+static size_t query_bytes(const struct form_storage *storage)
+{
+    const size_t bytes =
+        (size_t)storage->elements * TANDEM_DTYPE_BYTES(storage->dtype);
+
+    return storage->used ? (bytes / QUERY_ALIGNMENT + 1) * QUERY_ALIGNMENT : 0;
+}
+
+static enum tandem_status create_storages(struct execution *execution)
 {
     const struct form *form = execution->form;
+    char *memory = execution->memory;
 
     for (uint32_t i = 0; i < form->storage_count; i++) {
         const struct form_storage *storage = &form->storages[i];
-        enum tandem_status status;
+        enum tandem_status status = TANDEM_OK;
 
-        if (storage->kind != STORAGE_INPUT || !storage->used)
+        if (!storage->used)
             continue;
-        status = create_vector(execution->context, storage->dtype,
-                               storage->elements, &execution->storages[i]);
+        if (memory != NULL)
+            status = tandem_tensor_wrap(execution->context, memory,
+                                        storage->dtype, 1, &storage->elements,
+                                        NULL, 0, &execution->storages[i]);
+        else if (storage->kind == STORAGE_INPUT)
+            status = create_vector(execution->context, storage->dtype,
+                                   storage->elements, &execution->storages[i]);
         if (status != TANDEM_OK)
             return status;
+        if (memory != NULL)
+            memory += query_bytes(storage);
     }
     return TANDEM_OK;
 }
@@ -52,14 +73,10 @@ static struct tandem_tensor *storage_tensor(const struct execution *execution,
 {
     const struct form_storage *storage = &execution->form->storages[index];
 
-    switch (storage->kind) {
-    case STORAGE_INPUT:
+    if (execution->storages[index] != NULL)
         return execution->storages[index];
-    case STORAGE_TEMPORARY:
-        return execution->slots[storage->slot];
-    default:
-        return storage->weight->tensor;
-    }
+    return storage->kind == STORAGE_TEMPORARY ? execution->slots[storage->slot]
+                                              : storage->weight->tensor;
 }
 
 static enum tandem_status create_views(struct execution *execution)
@@ -78,25 +95,31 @@ static enum tandem_status create_views(struct execution *execution)
     return TANDEM_OK;
 }
 
-enum tandem_status execution_create(struct tandem_context *context,
-                                    const struct form *form,
-                                    struct execution **out)
+/* Creates an execution, which becomes the owner of `memory`. */
+static enum tandem_status create(struct tandem_context *context,
+                                 const struct form *form, void *memory,
+                                 size_t memory_bytes, struct execution **out)
 {
     struct execution *execution = calloc(1, sizeof(*execution));
     enum tandem_status status = TANDEM_OUT_OF_MEMORY;
 
     *out = NULL;
-    if (execution == NULL)
+    if (execution == NULL) {
+        if (memory != NULL)
+            munmap(memory, memory_bytes);
         return status;
+    }
     execution->form = form;
     execution->context = context;
+    execution->memory = memory;
+    execution->memory_bytes = memory_bytes;
     execution->storages = calloc(form->storage_count + 1, sizeof(void *));
     execution->slots = calloc(form->slot_count + 1, sizeof(void *));
     execution->views = calloc(form->view_count + 1, sizeof(void *));
     if (execution->storages != NULL && execution->slots != NULL &&
         execution->views != NULL)
-        status = create_inputs(execution);
-    if (status == TANDEM_OK)
+        status = create_storages(execution);
+    if (status == TANDEM_OK && memory == NULL)
         status = create_slots(execution);
     if (status == TANDEM_OK)
         status = create_views(execution);
@@ -106,6 +129,30 @@ enum tandem_status execution_create(struct tandem_context *context,
     }
     *out = execution;
     return TANDEM_OK;
+}
+
+enum tandem_status execution_create(struct tandem_context *context,
+                                    const struct form *form,
+                                    struct execution **out)
+{
+    return create(context, form, NULL, 0, out);
+}
+
+enum tandem_status execution_create_query(struct tandem_context *context,
+                                          const struct form *form,
+                                          struct execution **out)
+{
+    size_t bytes = 1;
+    void *memory;
+
+    *out = NULL;
+    for (uint32_t i = 0; i < form->storage_count; i++)
+        bytes += query_bytes(&form->storages[i]);
+    memory = mmap(NULL, bytes, PROT_READ,
+                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED)
+        return TANDEM_OUT_OF_MEMORY;
+    return create(context, form, memory, bytes, out);
 }
 
 static void destroy_tensors(struct tandem_tensor **tensors, uint32_t count)
@@ -122,6 +169,8 @@ void execution_destroy(struct execution *execution)
     destroy_tensors(execution->views, execution->form->view_count);
     destroy_tensors(execution->slots, execution->form->slot_count);
     destroy_tensors(execution->storages, execution->form->storage_count);
+    if (execution->memory != NULL)
+        munmap(execution->memory, execution->memory_bytes);
     free(execution);
 }
 
@@ -145,58 +194,94 @@ enum tandem_status execution_write_inputs(struct execution *execution,
     return TANDEM_OK;
 }
 
-static struct tandem_tensor *view_tensor(const struct execution *execution,
-                                         uint32_t view)
-{
-    return view == NO_VIEW ? NULL : execution->views[view];
-}
+/* ---- steps ---- */
 
-static enum tandem_status run_matmul(const struct execution *execution,
-                                     const struct form_step *step,
-                                     uint32_t device, uint32_t flags)
-{
-    const struct tandem_matmul_options options = {
-        .struct_size = sizeof(options),
-        .alpha = step->alpha,
-        .beta = step->beta,
-        .bias = view_tensor(execution, step->inputs[2]),
-        .activation = step->activation,
-        .activation_parameter = step->activation_parameter,
-        .flags = flags,
-        .device = device,
-    };
-
-    return tandem_matmul(execution->context, &options,
-                         view_tensor(execution, step->inputs[0]),
-                         view_tensor(execution, step->inputs[1]),
-                         execution->views[step->output]);
-}
-
-enum tandem_status execution_run_step(struct execution *execution,
-                                      uint32_t number, uint32_t device,
-                                      uint32_t flags)
-{
-    const struct form_step *step = &execution->form->steps[number];
+/* A step as arguments for libtandem. */
+struct step_call {
+    struct tandem_op op;
+    struct tandem_matmul_options matmul; /* for TANDEM_OP_GEMM */
     struct tandem_tensor *inputs[MAX_STEP_INPUTS];
-    struct tandem_tensor *const output = execution->views[step->output];
-    const struct tandem_op op = {
-        .struct_size = sizeof(op),
+    uint32_t input_count;
+    struct tandem_tensor *output;
+};
+
+static void step_call_init(const struct execution *execution,
+                           const struct step_arguments *arguments,
+                           struct step_call *call)
+{
+    const struct form_step *step = &execution->form->steps[arguments->step];
+
+    for (uint32_t i = 0; i < step->input_count; i++)
+        call->inputs[i] = step->inputs[i] == NO_VIEW
+                              ? NULL
+                              : execution->views[step->inputs[i]];
+    call->input_count = step->input_count;
+    call->output = execution->views[step->output];
+    call->op = (struct tandem_op){
+        .struct_size = sizeof(call->op),
         .id = step->op,
         .int_count = step->int_count,
         .float_count = step->float_count,
         .ints = step->ints,
         .floats = step->floats,
     };
-
-    if (step->op == TANDEM_OP_GEMM)
-        return run_matmul(execution, step, device, flags);
-    for (uint32_t i = 0; i < step->input_count; i++)
-        inputs[i] = view_tensor(execution, step->inputs[i]);
-    return tandem_run_on(execution->context, device, &op, inputs,
-                         step->input_count, &output, 1);
+    if (step->op != TANDEM_OP_GEMM)
+        return;
+    call->matmul = (struct tandem_matmul_options){
+        .struct_size = sizeof(call->matmul),
+        .alpha = step->alpha,
+        .beta = step->beta,
+        .bias = call->inputs[2],
+        .activation = step->activation,
+        .activation_parameter = step->activation_parameter,
+        .flags = arguments->flags,
+        .device = arguments->device,
+    };
 }
 
-enum tandem_status execution_read_output(struct execution *execution,
+enum tandem_status execution_run(const struct execution *execution,
+                                 struct step_arguments arguments)
+{
+    struct step_call call;
+
+    step_call_init(execution, &arguments, &call);
+    if (call.op.id == TANDEM_OP_GEMM)
+        return tandem_matmul(execution->context, &call.matmul, call.inputs[0],
+                             call.inputs[1], call.output);
+    return tandem_run_on(execution->context, arguments.device, &call.op,
+                         call.inputs, call.input_count, &call.output, 1);
+}
+
+enum tandem_status execution_prepare(const struct execution *execution,
+                                     struct step_arguments arguments)
+{
+    struct step_call call;
+
+    step_call_init(execution, &arguments, &call);
+    if (call.op.id == TANDEM_OP_GEMM)
+        return tandem_prepare_matmul(execution->context, &call.matmul,
+                                     call.inputs[0], call.inputs[1],
+                                     call.output);
+    return tandem_prepare_on(execution->context, arguments.device, &call.op,
+                             call.inputs, call.input_count, &call.output, 1);
+}
+
+enum tandem_status execution_explain(const struct execution *execution,
+                                     struct step_arguments arguments,
+                                     struct tandem_explanation *out)
+{
+    struct step_call call;
+
+    step_call_init(execution, &arguments, &call);
+    if (call.op.id == TANDEM_OP_GEMM)
+        return tandem_explain_matmul(execution->context, &call.matmul,
+                                     call.inputs[0], call.inputs[1],
+                                     call.output, out);
+    return tandem_explain_op(execution->context, &call.op, call.inputs,
+                             call.input_count, &call.output, 1, out);
+}
+
+enum tandem_status execution_read_output(const struct execution *execution,
                                          uint32_t number, void *memory)
 {
     const struct form_output *output = &execution->form->outputs[number];

@@ -11,16 +11,25 @@ struct execution {
     struct execution *next; /* in the list of unused executions */
     const struct form *form;
     struct tandem_context *context;
-    struct tandem_tensor **storages; /* inputs; NULL for other storages */
+    /* Tensors that belong to one storage alone: all of a query, else inputs. */
+    struct tandem_tensor **storages;
     struct tandem_tensor **slots;
     struct tandem_tensor **views;
+    /* A query's memory, of memory_bytes bytes, which is never touched. */
+    void *memory;
+    size_t memory_bytes;
 };
 
-/* Creates the tensors.  Their memory is allocated when they are first used.  On
+/* Creates the tensors. Their memory is allocated when they are first used. On
  * failure *out is NULL and tandem_last_error has the reason. */
 enum tandem_status execution_create(struct tandem_context *context,
                                     const struct form *form,
                                     struct execution **out);
+/* Creates an execution that cannot run, but whose steps can be prepared and
+ * explained. It takes address space, but no memory. */
+enum tandem_status execution_create_query(struct tandem_context *context,
+                                          const struct form *form,
+                                          struct execution **out);
 /* Accepts NULL. */
 void execution_destroy(struct execution *execution);
 
@@ -28,14 +37,25 @@ void execution_destroy(struct execution *execution);
  * tensors. */
 enum tandem_status execution_write_inputs(struct execution *execution,
                                           const void *const *contents);
-/* Runs step number `step` on the device, or on the fastest device for
- * TANDEM_ANY_DEVICE.  `flags` are those of enum tandem_gemm_flags.  Returns
- * before the step is complete. */
-enum tandem_status execution_run_step(struct execution *execution,
-                                      uint32_t step, uint32_t device,
-                                      uint32_t flags);
+
+/* Arguments for a step of the form. `device` may be TANDEM_ANY_DEVICE; `flags`
+ * are those of enum tandem_gemm_flags. */
+struct step_arguments {
+    uint32_t step, device, flags;
+};
+/* Runs a step. Returns before the step is complete. */
+enum tandem_status execution_run(const struct execution *execution,
+                                 struct step_arguments arguments);
+/* Calls tandem_prepare_on or tandem_prepare_matmul. */
+enum tandem_status execution_prepare(const struct execution *execution,
+                                     struct step_arguments arguments);
+/* Calls tandem_explain_op or tandem_explain_matmul. */
+enum tandem_status execution_explain(const struct execution *execution,
+                                     struct step_arguments arguments,
+                                     struct tandem_explanation *out);
+
 /* [blocks] Copies output number `output` to memory. */
-enum tandem_status execution_read_output(struct execution *execution,
+enum tandem_status execution_read_output(const struct execution *execution,
                                          uint32_t output, void *memory);
 
 #endif

@@ -25,7 +25,7 @@ struct form_storage {
     /* Constants: the tensor that holds the content.  Set by the owner of the
      * form, which releases the weights of STORAGE_FOLDED. */
     struct weight *weight;
-    bool used;           /* a step or an output needs it */
+    bool used; /* a step or an output needs it */
     /* STORAGE_TEMPORARY: the steps between which it has content (an output of
      * the graph until step_count), and its memory.  Temporaries of one dtype
      * whose lifetimes do not overlap share a slot. */

@@ -24,11 +24,13 @@ uint32_t dtype_from_onnx(enum onnx_dtype type)
         enum onnx_dtype onnx;
         uint32_t tandem;
     } table[] = {
-        {ONNX_F32, TANDEM_F32}, {ONNX_U8, TANDEM_U8},   {ONNX_I8, TANDEM_I8},
-        {ONNX_U16, TANDEM_U16}, {ONNX_I16, TANDEM_I16}, {ONNX_I32, TANDEM_I32},
-        {ONNX_I64, TANDEM_I64}, {ONNX_BOOL, TANDEM_BOOL},
-        {ONNX_F16, TANDEM_F16}, {ONNX_F64, TANDEM_F64}, {ONNX_U32, TANDEM_U32},
-        {ONNX_U64, TANDEM_U64}, {ONNX_BF16, TANDEM_BF16},
+        {ONNX_F32, TANDEM_F32},   {ONNX_U8, TANDEM_U8},
+        {ONNX_I8, TANDEM_I8},     {ONNX_U16, TANDEM_U16},
+        {ONNX_I16, TANDEM_I16},   {ONNX_I32, TANDEM_I32},
+        {ONNX_I64, TANDEM_I64},   {ONNX_BOOL, TANDEM_BOOL},
+        {ONNX_F16, TANDEM_F16},   {ONNX_F64, TANDEM_F64},
+        {ONNX_U32, TANDEM_U32},   {ONNX_U64, TANDEM_U64},
+        {ONNX_BF16, TANDEM_BF16},
     };
 
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
@@ -284,14 +286,13 @@ static void read_inputs(struct reader *reader, const struct OrtNode *ort_node,
         !succeeded(reader,
                    api->Node_GetNumImplicitInputs(ort_node, &implicit_count)))
         return;
-    infos =
-        reader_allocate(reader, count + implicit_count, sizeof(infos[0]));
+    infos = reader_allocate(reader, count + implicit_count, sizeof(infos[0]));
     node->inputs =
         reader_allocate(reader, count + implicit_count, sizeof(int32_t));
     if (infos == NULL || node->inputs == NULL ||
         !succeeded(reader, api->Node_GetInputs(ort_node, infos, count)) ||
-        !succeeded(reader, api->Node_GetImplicitInputs(
-                               ort_node, infos + count, implicit_count)))
+        !succeeded(reader, api->Node_GetImplicitInputs(ort_node, infos + count,
+                                                       implicit_count)))
         return;
     node->input_count = (uint32_t)(count + implicit_count);
     for (uint32_t i = 0; i < node->input_count; i++)
@@ -355,8 +356,8 @@ static void read_node(struct reader *reader, const struct OrtNode *ort_node,
     node->name = arena_copy_string(arena, name);
     node->type = arena_copy_string(arena, type);
     /* "ai.onnx" is another name of the default domain. */
-    node->domain = arena_copy_string(
-        arena, strcmp(domain, "ai.onnx") == 0 ? "" : domain);
+    node->domain =
+        arena_copy_string(arena, strcmp(domain, "ai.onnx") == 0 ? "" : domain);
     node->epilogue.bias = NO_VALUE;
     read_inputs(reader, ort_node, node);
     read_outputs(reader, ort_node, node);

@@ -23,11 +23,11 @@ struct graph_value {
     uint32_t dtype; /* enum tandem_dtype, 0 if Tandem has no such type */
     uint32_t rank;
     int64_t shape[TANDEM_MAX_RANK]; /* -1: not known before the model runs */
-    bool has_shape;    /* false if the rank is unknown or too large */
-    bool is_output;    /* the graph's user needs this value */
-    int32_t producer;  /* index of a node, or NO_VALUE */
-    uint32_t readers;  /* number of node inputs that are this value */
-    int32_t input;     /* number of this graph input, or NO_VALUE */
+    bool has_shape;   /* false if the rank is unknown or too large */
+    bool is_output;   /* the graph's user needs this value */
+    int32_t producer; /* index of a node, or NO_VALUE */
+    uint32_t readers; /* number of node inputs that are this value */
+    int32_t input;    /* number of this graph input, or NO_VALUE */
     /* Content of a constant, row-major, or NULL.  Belongs to ONNX Runtime, or
      * to `weight` if that is not NULL. */
     const void *constant;
@@ -47,8 +47,9 @@ struct graph_attribute {
     uint32_t tensor_dtype;
 };
 
-/* Activations and the bias that a fused matrix product applies. */
+/* What a matrix product applies to its result, in this order. */
 struct graph_epilogue {
+    double scale;        /* factor; 0: none */
     int32_t bias;        /* value with the product's last axis, or NO_VALUE */
     uint32_t activation; /* enum tandem_op_id; TANDEM_OP_INVALID: none */
     double parameter;    /* see struct tandem_gemm */
@@ -80,14 +81,14 @@ struct graph {
 
 /* Copies an ONNX Runtime graph.  With a fused node, the graph's inputs and
  * outputs are those of the node, in this order; otherwise every value that no
- * node produces and that is not constant is an input.  Returns NULL for success.
- * On failure the graph is empty, and the caller owns the status. */
+ * node produces and that is not constant is an input.  Returns NULL for
+ * success. On failure the graph is empty, and the caller owns the status. */
 struct OrtStatus *graph_read(struct graph *graph, const struct ort_api *api,
                              const struct OrtGraph *ort_graph,
                              const struct OrtNode *fused_node);
 /* Makes a graph of some nodes of another graph, whose numbers are given in
- * ascending order.  The new graph refers to strings, attributes and constants of
- * the other one.  Returns false if memory is exhausted. */
+ * ascending order.  The new graph refers to strings, attributes and constants
+ * of the other one.  Returns false if memory is exhausted. */
 bool graph_extract(struct graph *graph, const struct graph *from,
                    const uint32_t *nodes, uint32_t count);
 /* Frees the graph.  Accepts an empty graph. */

@@ -142,8 +142,8 @@ const int64_t *lower_integers(struct lowering *l, struct operand *operand,
         out_of_memory(l);
         return NULL;
     }
-    content = (const char *)content + operand->view.first_element *
-                                          TANDEM_DTYPE_BYTES(operand->dtype);
+    content = (const char *)content +
+              operand->view.first_element * TANDEM_DTYPE_BYTES(operand->dtype);
     if (!integers_convert(operand->dtype, content, count, operand->integers)) {
         operand->integers = NULL;
         lower_fail(l, "expected integers");
@@ -178,7 +178,8 @@ static bool shape_check(struct lowering *l, uint32_t rank, const int64_t *shape)
         if (shape[i] < 0 ||
             __builtin_mul_overflow(elements, shape[i], &elements) ||
             elements > INT64_MAX / 16)
-            return lower_fail(l, "axis %" PRIu32 " has length %" PRId64
+            return lower_fail(l,
+                              "axis %" PRIu32 " has length %" PRId64
                               "; the tensor is not valid or too large",
                               i, shape[i]);
     }
@@ -306,7 +307,8 @@ bool lower_expand(struct lowering *l, const struct operand *operand,
         if (out->view.shape[i] == shape[i])
             continue;
         if (out->view.shape[i] != 1)
-            return lower_fail(l, "length %" PRId64 " of axis %" PRIu32
+            return lower_fail(l,
+                              "length %" PRId64 " of axis %" PRIu32
                               " does not broadcast to %" PRId64,
                               out->view.shape[i], i, shape[i]);
         out->view.shape[i] = shape[i];
@@ -384,11 +386,11 @@ bool lower_reshape(struct lowering *l, struct operand *operand, uint32_t rank,
     for (uint32_t i = 0; i < rank; i++)
         elements *= shape[i];
     if (elements != operand_elements(operand))
-        return lower_fail(l, "%" PRId64 " elements do not fit the new shape, "
+        return lower_fail(l,
+                          "%" PRId64 " elements do not fit the new shape, "
                           "which has %" PRId64,
                           operand_elements(operand), elements);
-    if (elements == 0 ||
-        !view_reshape(&operand->view, rank, shape, strides)) {
+    if (elements == 0 || !view_reshape(&operand->view, rank, shape, strides)) {
         if (!lower_contiguous(l, operand, out))
             return false;
         out->view.rank = rank;
@@ -423,9 +425,9 @@ bool lower_broadcast(struct lowering *l, struct operand *const *operands,
             if (*length == 1)
                 *length = view->shape[k];
             else if (view->shape[k] != 1 && view->shape[k] != *length)
-                return lower_fail(l, "lengths %" PRId64 " and %" PRId64
-                                  " do not broadcast",
-                                  *length, view->shape[k]);
+                return lower_fail(
+                    l, "lengths %" PRId64 " and %" PRId64 " do not broadcast",
+                    *length, view->shape[k]);
         }
     }
     *out_rank = rank;
@@ -600,8 +602,8 @@ static bool lower_node(struct lowering *l)
             continue;
         if (!operand->present)
             return lower_fail(l, "input %" PRIu32 " has no value", i);
-        known = known && (node->op->rule == RULE_SHAPE ||
-                          content_is_known(l, operand));
+        known = known &&
+                (node->op->rule == RULE_SHAPE || content_is_known(l, operand));
     }
     if (known)
         return node->op->evaluate(l);

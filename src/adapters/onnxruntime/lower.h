@@ -18,7 +18,7 @@
 struct operand {
     bool present;
     uint32_t dtype;
-    int64_t *integers; /* content, if it is known now, else NULL */
+    int64_t *integers;     /* content, if it is known now, else NULL */
     struct form_view view; /* the storage is NO_STORAGE if only `integers` is
                             * known */
 };

@@ -46,51 +46,23 @@ bool lower_elu(struct lowering *l)
     return unary_with_floats(l, TANDEM_OP_ELU, &alpha, 1);
 }
 
-/* Appends gelu of x, with the tanh form if approximate is 1. */
-static bool append_gelu(struct lowering *l, struct operand *x,
-                        int64_t approximate)
+/* Gelu, and com.microsoft BiasGelu and FastGelu, which first add a bias. */
+bool lower_gelu(struct lowering *l)
 {
+    struct operand *x = lower_input_operand(l, 0);
+    struct operand *bias = lower_input_operand(l, 1), sum, out;
     struct form_step step = step_make(l, TANDEM_OP_GELU);
-    struct operand out;
 
-    step.ints[0] = approximate;
+    if (bias != NULL) {
+        if (!lower_binary(l, TANDEM_OP_ADD, x, bias, &sum))
+            return false;
+        x = &sum;
+    }
+    step.ints[0] = gelu_is_approximate(l->node);
     step.int_count = 1;
     return lower_new(l, x->dtype, x->view.rank, x->view.shape, &out) &&
            step_add_input(l, &step, x) && lower_step(l, &step, &out) &&
            lower_output(l, 0, &out);
-}
-
-bool lower_gelu(struct lowering *l)
-{
-    const struct graph_attribute *form =
-        graph_attribute(l->node, "approximate");
-
-    return append_gelu(l, lower_input_operand(l, 0),
-                       form != NULL && form->string != NULL &&
-                           strcmp(form->string, "tanh") == 0);
-}
-
-/* com.microsoft BiasGelu and FastGelu: gelu of x + bias. */
-static bool append_bias_gelu(struct lowering *l, int64_t approximate)
-{
-    struct operand *x = lower_input_operand(l, 0);
-    struct operand *bias = lower_input_operand(l, 1);
-    struct operand sum;
-
-    if (bias == NULL)
-        return append_gelu(l, x, approximate);
-    return lower_binary(l, TANDEM_OP_ADD, x, bias, &sum) &&
-           append_gelu(l, &sum, approximate);
-}
-
-bool lower_bias_gelu(struct lowering *l)
-{
-    return append_bias_gelu(l, 0);
-}
-
-bool lower_fast_gelu(struct lowering *l)
-{
-    return append_bias_gelu(l, 1);
 }
 
 /* ONNX 24 Swish: x sigmoid(alpha x). */
@@ -153,7 +125,8 @@ bool lower_clip(struct lowering *l)
 }
 
 /* Appends an operator whose inputs 0 to count - 1 are broadcast.  A constant
- * with one element becomes a scalar, except if all inputs are such constants. */
+ * with one element becomes a scalar, except if all inputs are such constants.
+ */
 static bool append_broadcast(struct lowering *l, uint32_t op, uint32_t count,
                              uint32_t dtype)
 {
@@ -280,8 +253,8 @@ bool lower_cast_integers(struct lowering *l, struct operand *x, uint32_t dtype)
     if (!lower_materialize(l, &out))
         return false;
     out.integers = NULL;
-    content = arena_allocate(&l->form->arena, (size_t)count + 1,
-                             sizeof(content[0]));
+    content =
+        arena_allocate(&l->form->arena, (size_t)count + 1, sizeof(content[0]));
     if (content == NULL)
         return lower_fail(l, "out of memory");
     for (int64_t i = 0; i < count; i++)

@@ -128,8 +128,7 @@ static bool product_merge_rows(struct product *p)
     const int64_t rows = p->a.view.shape[rank - 2];
 
     if (p->batch_rank != 1 || p->b_strides[0] != 0 ||
-        (rows != 1 &&
-         p->a_strides[0] != p->a.view.strides[rank - 2] * rows))
+        (rows != 1 && p->a_strides[0] != p->a.view.strides[rank - 2] * rows))
         return false;
     if (rows == 1)
         p->a.view.strides[rank - 2] = p->a_strides[0];
@@ -240,8 +239,9 @@ static bool product_shape(struct lowering *l, const struct operand *a,
     const int64_t k = a->view.shape[a->view.rank - 1];
 
     if (k != b->view.shape[b->view.rank - 2])
-        return lower_fail(l, "the inner lengths %" PRId64 " and %" PRId64
-                          " differ", k, b->view.shape[b->view.rank - 2]);
+        return lower_fail(
+            l, "the inner lengths %" PRId64 " and %" PRId64 " differ", k,
+            b->view.shape[b->view.rank - 2]);
     batch_a.view.rank -= 2;
     batch_b.view.rank -= 2;
     if (!lower_broadcast(l, batches, 2, out_rank, out_shape))
@@ -256,9 +256,9 @@ static void options_init(struct lowering *l, struct product_options *options)
     const struct graph_epilogue *epilogue = &l->node->epilogue;
 
     *options = (struct product_options){
-        .alpha = 1,
-        .bias = epilogue->bias != NO_VALUE ? &l->operands[epilogue->bias]
-                                           : NULL,
+        .alpha = epilogue->scale != 0 ? epilogue->scale : 1,
+        .bias =
+            epilogue->bias != NO_VALUE ? &l->operands[epilogue->bias] : NULL,
         .activation = epilogue->activation,
         .activation_parameter = epilogue->parameter,
     };
@@ -354,7 +354,7 @@ bool lower_fused_matmul(struct lowering *l)
     struct product_options options;
 
     options_init(l, &options);
-    options.alpha = graph_real(l->node, "alpha", 1);
+    options.alpha *= graph_real(l->node, "alpha", 1);
     if (graph_integer(l->node, "transA", 0) != 0 && a.view.rank > 1)
         transpose_matrix(&a);
     if (graph_integer(l->node, "transB", 0) != 0 && b.view.rank > 1)
@@ -401,7 +401,7 @@ bool lower_gemm(struct lowering *l)
     if (a.view.rank != 2 || b.view.rank != 2)
         return lower_fail(l, "the operands do not have rank 2");
     options_init(l, &options);
-    options.alpha = graph_real(l->node, "alpha", 1);
+    options.alpha *= graph_real(l->node, "alpha", 1);
     if (graph_integer(l->node, "transA", 0) != 0)
         transpose_matrix(&a);
     if (graph_integer(l->node, "transB", 0) != 0)

@@ -14,8 +14,9 @@ bool axis_normalize(struct lowering *l, int64_t axis, uint32_t rank,
 {
     *out = 0;
     if (axis < -(int64_t)rank || axis >= (int64_t)rank)
-        return lower_fail(l, "axis %" PRId64 " is out of range for rank %"
-                          PRIu32, axis, rank);
+        return lower_fail(l,
+                          "axis %" PRId64 " is out of range for rank %" PRIu32,
+                          axis, rank);
     *out = (uint32_t)(axis < 0 ? axis + rank : axis);
     return true;
 }
@@ -107,7 +108,8 @@ bool lower_reshape_op(struct lowering *l)
         shape[i] = wanted[i];
         if (wanted[i] == 0 && !allow_zero) {
             if (i >= x->view.rank)
-                return lower_fail(l, "a 0 in the new shape has no axis to copy");
+                return lower_fail(l,
+                                  "a 0 in the new shape has no axis to copy");
             shape[i] = x->view.shape[i];
         }
         if (wanted[i] == -1 && unknown < 0)
@@ -243,9 +245,10 @@ static bool slice_parameter(struct lowering *l, uint32_t index,
     *out = lower_integers(l, operand, &count);
     if (*out == NULL)
         return false;
-    return count == expected ||
-           lower_fail(l, "input %" PRIu32 " has %" PRId64
-                      " elements; expected %" PRId64, index, count, expected);
+    return count == expected || lower_fail(l,
+                                           "input %" PRIu32 " has %" PRId64
+                                           " elements; expected %" PRId64,
+                                           index, count, expected);
 }
 
 bool lower_slice_view(struct lowering *l, struct form_view *view)
@@ -283,8 +286,7 @@ bool lower_slice(struct lowering *l)
 /* Computes the length of each part of a split. */
 static bool split_lengths(struct lowering *l, int64_t total, int64_t *out)
 {
-    const struct graph_attribute *attribute =
-        graph_attribute(l->node, "split");
+    const struct graph_attribute *attribute = graph_attribute(l->node, "split");
     const uint32_t parts = l->node->output_count;
     const int64_t *lengths = NULL;
     const int64_t even = (total + parts - 1) / parts;
@@ -295,15 +297,17 @@ static bool split_lengths(struct lowering *l, int64_t total, int64_t *out)
     if (attribute != NULL && attribute->integer_count == parts)
         lengths = attribute->integers;
     for (uint32_t i = 0; i < parts; i++) {
-        out[i] = lengths != NULL ? lengths[i]
-                 : total - sum < even ? total - sum : even;
+        out[i] = lengths != NULL      ? lengths[i]
+                 : total - sum < even ? total - sum
+                                      : even;
         sum += out[i];
         if (out[i] < 0)
             return lower_fail(l, "part %" PRIu32 " has a negative length", i);
     }
-    return sum == total || lower_fail(l, "the parts have %" PRId64
-                                      " elements, the axis %" PRId64, sum,
-                                      total);
+    return sum == total ||
+           lower_fail(l,
+                      "the parts have %" PRId64 " elements, the axis %" PRId64,
+                      sum, total);
 }
 
 bool lower_split(struct lowering *l)
@@ -352,8 +356,8 @@ bool lower_concat(struct lowering *l)
         for (uint32_t k = 0; k < first->view.rank; k++) {
             if (x->view.rank != first->view.rank ||
                 (k != axis && x->view.shape[k] != shape[k]))
-                return lower_fail(l, "the shapes of inputs 0 and %" PRIu32
-                                  " do not fit", i);
+                return lower_fail(
+                    l, "the shapes of inputs 0 and %" PRIu32 " do not fit", i);
         }
         shape[axis] += x->view.shape[axis];
     }
@@ -368,8 +372,7 @@ bool lower_concat(struct lowering *l)
             continue;
         if (!lower_copy(l, x, &part))
             return false;
-        part.view.first_element +=
-            x->view.shape[axis] * out.view.strides[axis];
+        part.view.first_element += x->view.shape[axis] * out.view.strides[axis];
     }
     return lower_output(l, 0, &out);
 }

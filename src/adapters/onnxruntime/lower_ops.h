@@ -25,8 +25,6 @@ bool lower_elementwise_unary(struct lowering *l);
 bool lower_leaky_relu(struct lowering *l);
 bool lower_elu(struct lowering *l);
 bool lower_gelu(struct lowering *l);
-bool lower_bias_gelu(struct lowering *l);
-bool lower_fast_gelu(struct lowering *l);
 bool lower_swish(struct lowering *l);
 bool lower_clip(struct lowering *l);
 bool lower_elementwise_binary(struct lowering *l);

@@ -159,8 +159,10 @@ bool shape_binary(struct lowering *l)
             pair[k] = values[k][broadcast_position(
                 &inputs[k]->view, out.view.rank, out.view.shape, i)];
         if (!integers_combine(op, pair[0], pair[1], &out.integers[i]))
-            return lower_fail(l, "the result of %" PRId64 " and %" PRId64
-                              " is not an integer", pair[0], pair[1]);
+            return lower_fail(l,
+                              "the result of %" PRId64 " and %" PRId64
+                              " is not an integer",
+                              pair[0], pair[1]);
     }
     return lower_output(l, 0, &out);
 }
@@ -215,8 +217,9 @@ bool shape_gather(struct lowering *l)
             positions[i] < 0 ? positions[i] + length : positions[i];
 
         if (position < 0 || position >= length)
-            return lower_fail(l, "index %" PRId64 " is out of range for %"
-                              PRId64 " elements", positions[i], length);
+            return lower_fail(
+                l, "index %" PRId64 " is out of range for %" PRId64 " elements",
+                positions[i], length);
         out.integers[i] = values[position];
     }
     return lower_output(l, 0, &out);

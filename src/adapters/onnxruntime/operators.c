@@ -19,28 +19,50 @@
 /* domain, type, newest version, operator of Tandem, rule, required inputs,
  * parameters, lower, evaluate */
 #define UNARY(type, OP)                                                        \
-    {"", type, NEWEST, TANDEM_OP_##OP, RULE_F32, 1, 0,                         \
-     lower_elementwise_unary, NULL}
+    {                                                                          \
+        "", type, NEWEST, TANDEM_OP_##OP, RULE_F32, 1, 0,                      \
+            lower_elementwise_unary, NULL                                      \
+    }
 #define BINARY(type, OP, evaluate)                                             \
-    {"", type, NEWEST, TANDEM_OP_##OP, RULE_F32, 2, 0,                         \
-     lower_elementwise_binary, evaluate}
+    {                                                                          \
+        "", type, NEWEST, TANDEM_OP_##OP, RULE_F32, 2, 0,                      \
+            lower_elementwise_binary, evaluate                                 \
+    }
 #define COMPARE(type, OP, evaluate)                                            \
-    {"", type, NEWEST, TANDEM_OP_##OP, RULE_COMPARE, 2, 0, lower_compare,      \
-     evaluate}
+    {                                                                          \
+        "", type, NEWEST, TANDEM_OP_##OP, RULE_COMPARE, 2, 0, lower_compare,   \
+            evaluate                                                           \
+    }
 #define LOGICAL(type, OP)                                                      \
-    {"", type, NEWEST, TANDEM_OP_##OP, RULE_LOGICAL, 2, 0, lower_logical, NULL}
+    {                                                                          \
+        "", type, NEWEST, TANDEM_OP_##OP, RULE_LOGICAL, 2, 0, lower_logical,   \
+            NULL                                                               \
+    }
 #define VARIADIC(type, OP)                                                     \
-    {"", type, NEWEST, TANDEM_OP_##OP, RULE_F32, ALL_INPUTS, 0,                \
-     lower_variadic, NULL}
+    {                                                                          \
+        "", type, NEWEST, TANDEM_OP_##OP, RULE_F32, ALL_INPUTS, 0,             \
+            lower_variadic, NULL                                               \
+    }
 #define REDUCE(type, OP)                                                       \
-    {"", type, NEWEST, TANDEM_OP_##OP, RULE_F32, 1, 1u << 1, lower_reduce, NULL}
+    {                                                                          \
+        "", type, NEWEST, TANDEM_OP_##OP, RULE_F32, 1, 1u << 1, lower_reduce,  \
+            NULL                                                               \
+    }
 #define ARG_REDUCE(type, OP)                                                   \
-    {"", type, NEWEST, TANDEM_OP_##OP, RULE_ARG, 1, 0, lower_arg_reduce, NULL}
+    {                                                                          \
+        "", type, NEWEST, TANDEM_OP_##OP, RULE_ARG, 1, 0, lower_arg_reduce,    \
+            NULL                                                               \
+    }
 #define MOVE(type, required, parameters, lower, evaluate)                      \
-    {"", type, NEWEST, TANDEM_OP_INVALID, RULE_MOVE, required, parameters,     \
-     lower, evaluate}
+    {                                                                          \
+        "", type, NEWEST, TANDEM_OP_INVALID, RULE_MOVE, required, parameters,  \
+            lower, evaluate                                                    \
+    }
 #define OTHER(domain, type, OP, required, lower)                               \
-    {domain, type, NEWEST, TANDEM_OP_##OP, RULE_F32, required, 0, lower, NULL}
+    {                                                                          \
+        domain, type, NEWEST, TANDEM_OP_##OP, RULE_F32, required, 0, lower,    \
+            NULL                                                               \
+    }
 
 static const struct onnx_operator operators[] = {
     UNARY("Abs", ABS),
@@ -67,8 +89,8 @@ static const struct onnx_operator operators[] = {
     OTHER("", "Gelu", GELU, 1, lower_gelu),
     OTHER("", "LeakyRelu", LEAKY_RELU, 1, lower_leaky_relu),
     OTHER("", "Swish", SWISH, 1, lower_swish),
-    OTHER(MICROSOFT, "BiasGelu", GELU, 1, lower_bias_gelu),
-    OTHER(MICROSOFT, "FastGelu", GELU, 1, lower_fast_gelu),
+    OTHER(MICROSOFT, "BiasGelu", GELU, 1, lower_gelu),
+    OTHER(MICROSOFT, "FastGelu", GELU, 1, lower_gelu),
     OTHER(MICROSOFT, "Gelu", GELU, 1, lower_gelu),
     BINARY("Add", ADD, shape_binary),
     BINARY("Div", DIV, shape_binary),
@@ -93,8 +115,7 @@ static const struct onnx_operator operators[] = {
      shape_where},
     {"", "Cast", NEWEST, TANDEM_OP_CAST, RULE_CAST, 1, 0, lower_cast,
      shape_cast},
-    {"", "CastLike", NEWEST, TANDEM_OP_CAST, RULE_CAST, 2, 0, lower_cast,
-     NULL},
+    {"", "CastLike", NEWEST, TANDEM_OP_CAST, RULE_CAST, 2, 0, lower_cast, NULL},
     REDUCE("ReduceL1", SUM),
     REDUCE("ReduceL2", L2),
     REDUCE("ReduceLogSum", SUM),
@@ -111,8 +132,7 @@ static const struct onnx_operator operators[] = {
     OTHER("", "Softmax", SOFTMAX, 1, lower_softmax),
     OTHER("", "LayerNormalization", LAYER_NORM, 1, lower_norm),
     OTHER("", "RMSNormalization", RMS_NORM, 1, lower_norm),
-    OTHER("", "SimplifiedLayerNormalization", RMS_NORM, 1,
-          lower_norm),
+    OTHER("", "SimplifiedLayerNormalization", RMS_NORM, 1, lower_norm),
     OTHER(MICROSOFT, "SkipLayerNormalization", LAYER_NORM, 3,
           lower_skip_layer_norm),
     OTHER("", "Gemm", GEMM, 2, lower_gemm),
@@ -175,6 +195,15 @@ uint32_t cast_dtype(const struct graph *graph, const struct graph_node *node)
     if (strcmp(node->type, "CastLike") == 0)
         return input_dtype(graph, node, 1);
     return dtype_from_onnx((enum onnx_dtype)graph_integer(node, "to", 0));
+}
+
+bool gelu_is_approximate(const struct graph_node *node)
+{
+    const struct graph_attribute *form = graph_attribute(node, "approximate");
+
+    return strcmp(node->type, "FastGelu") == 0 ||
+           (form != NULL && form->string != NULL &&
+            strcmp(form->string, "tanh") == 0);
 }
 
 static bool dtype_is_cast(uint32_t dtype)
@@ -278,9 +307,8 @@ static bool dropout_is_identity(const struct graph *graph,
 {
     const struct graph_value *training = graph_input(graph, node, 2);
 
-    return training == NULL ||
-           (training->constant != NULL &&
-            *(const uint8_t *)training->constant == 0);
+    return training == NULL || (training->constant != NULL &&
+                                *(const uint8_t *)training->constant == 0);
 }
 
 /* Returns true if only outputs are used that the lowering sets. */

@@ -51,6 +51,9 @@ bool node_computes_integers(const struct graph *graph,
 bool node_runs_on_device(const struct graph *graph,
                          const struct graph_node *node);
 
+/* Returns true if a Gelu, BiasGelu or FastGelu node uses the tanh form. */
+bool gelu_is_approximate(const struct graph_node *node);
+
 /* Returns the output dtype of a Cast or CastLike node, or 0. */
 uint32_t cast_dtype(const struct graph *graph, const struct graph_node *node);
 

@@ -74,8 +74,7 @@ static void device_option(struct reader *reader, struct tandem_context *context,
     char message[1024];
 
     *out = TANDEM_ANY_DEVICE;
-    if (!option_read(reader, "device") ||
-        strcmp(reader->value, "auto") == 0 ||
+    if (!option_read(reader, "device") || strcmp(reader->value, "auto") == 0 ||
         tandem_device_find(context, reader->value, out) == TANDEM_OK)
         return;
     snprintf(message, sizeof(message), "auto, cpu or opencl:N (%.512s)",

@@ -181,15 +181,17 @@ struct ort_ep_factory {
 };
 
 #define ORT_SLOT(table, function, slot)                                        \
-    _Static_assert(offsetof(struct table, function) == (slot) * sizeof(void *),\
+    _Static_assert(offsetof(struct table, function) ==                         \
+                       (slot) * sizeof(void *),                                \
                    "slot of " #function)
 
 /* [ep] struct OrtEpApi */
 struct ort_ep_api {
-    struct OrtStatus *(*CreateEpDevice)(
-        struct ort_ep_factory *factory, const struct OrtHardwareDevice *device,
-        const struct OrtKeyValuePairs *metadata,
-        const struct OrtKeyValuePairs *options, struct OrtEpDevice **out);
+    struct OrtStatus *(*CreateEpDevice)(struct ort_ep_factory *factory,
+                                        const struct OrtHardwareDevice *device,
+                                        const struct OrtKeyValuePairs *metadata,
+                                        const struct OrtKeyValuePairs *options,
+                                        struct OrtEpDevice **out);
     void *unused_1[1];
     struct OrtStatus *(*EpGraphSupportInfo_AddNodesToFuse)(
         struct OrtEpGraphSupportInfo *info, const struct OrtNode *const *nodes,
@@ -313,9 +315,9 @@ struct ort_api {
                                          size_t count);
     struct OrtStatus *(*Node_GetNumImplicitInputs)(const struct OrtNode *node,
                                                    size_t *out);
-    struct OrtStatus *(*Node_GetImplicitInputs)(
-        const struct OrtNode *node, const struct OrtValueInfo **out,
-        size_t count);
+    struct OrtStatus *(*Node_GetImplicitInputs)(const struct OrtNode *node,
+                                                const struct OrtValueInfo **out,
+                                                size_t count);
     struct OrtStatus *(*Node_GetNumAttributes)(const struct OrtNode *node,
                                                size_t *out);
     struct OrtStatus *(*Node_GetAttributes)(const struct OrtNode *node,

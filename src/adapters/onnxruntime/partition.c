@@ -19,18 +19,17 @@
 
 struct search {
     const struct graph *graph;
-    uint32_t *wave;      /* wave of each node, or NOT_VISITED */
-    bool *served;        /* was visited as a served node */
-    bool *known;         /* computes integers that are known when lowered */
-    uint32_t *parent;    /* union-find forest of served nodes */
-    uint32_t current;    /* number of the wave */
+    uint32_t *wave;   /* wave of each node, or NOT_VISITED */
+    bool *served;     /* was visited as a served node */
+    bool *known;      /* computes integers that are known when lowered */
+    uint32_t *parent; /* union-find forest of served nodes */
+    uint32_t current; /* number of the wave */
 };
 
 /* Returns the node that computes input k, or NULL for inputs of the graph,
  * constants and absent inputs. */
-static const struct graph_node *producer(const struct search *s,
-                                         const struct graph_node *node,
-                                         uint32_t k)
+static const struct graph_node *
+producer(const struct search *s, const struct graph_node *node, uint32_t k)
 {
     const struct graph_value *value = graph_input(s->graph, node, k);
 
@@ -72,8 +71,8 @@ static bool output_is_known(const struct search *s,
     if (!node_computes_integers(s->graph, node))
         return false;
     for (uint32_t k = 0; k < node->input_count; k++) {
-        const bool only_shape = node->op->rule == RULE_SHAPE &&
-                                !(node->op->parameters >> k & 1);
+        const bool only_shape =
+            node->op->rule == RULE_SHAPE && !(node->op->parameters >> k & 1);
 
         if (!only_shape && !input_is_known(s, node, k))
             return false;
@@ -100,9 +99,8 @@ static bool parameters_are_known(const struct search *s,
 static bool node_can_join(const struct search *s, const struct graph_node *node)
 {
     return node->op != NULL &&
-           (output_is_known(s, node) ||
-            (node_runs_on_device(s->graph, node) &&
-             parameters_are_known(s, node)));
+           (output_is_known(s, node) || (node_runs_on_device(s->graph, node) &&
+                                         parameters_are_known(s, node)));
 }
 
 static uint32_t root(struct search *s, uint32_t node)
@@ -127,8 +125,7 @@ static void visit(struct search *s, uint32_t index, bool served)
         const struct graph_node *from = producer(s, node, k);
         const uint32_t other = (uint32_t)(from - s->graph->nodes);
 
-        if (from != NULL && s->served[other] &&
-            s->wave[other] == s->current)
+        if (from != NULL && s->served[other] && s->wave[other] == s->current)
             s->parent[root(s, other)] = root(s, index);
     }
 }
@@ -146,9 +143,8 @@ static uint32_t visit_ready(struct search *s, bool served)
         if (s->wave[i] != NOT_VISITED || !inputs_are_visited(s, node))
             continue;
         if (served ? !node_can_join(s, node)
-                   : node->op != NULL &&
-                         (node_runs_on_device(s->graph, node) ||
-                          output_is_known(s, node)))
+                   : node->op != NULL && (node_runs_on_device(s->graph, node) ||
+                                          output_is_known(s, node)))
             continue;
         visit(s, i, served);
         count++;
@@ -160,7 +156,8 @@ static uint32_t visit_ready(struct search *s, bool served)
 static void number_groups(struct search *s, struct partition *out)
 {
     const uint32_t count = s->graph->node_count;
-    /* The number of a group is kept with its root.  No longer needed as wave. */
+    /* The number of a group is kept with its root.  No longer needed as wave.
+     */
     uint32_t *const number = s->wave;
 
     for (uint32_t i = 0; i < count; i++)

@@ -55,9 +55,9 @@ static struct OrtStatus *out_of_memory(const struct ort_api *api)
 
 /* ---- compiled groups ---- */
 
-static struct OrtStatus *compiled_create_state(
-    struct ort_compute_info *self, struct OrtNodeComputeContext *context,
-    void **out_state)
+static struct OrtStatus *
+compiled_create_state(struct ort_compute_info *self,
+                      struct OrtNodeComputeContext *context, void **out_state)
 {
     (void)context;
     *out_state = self;
@@ -104,9 +104,9 @@ static struct OrtStatus *compiled_create(struct provider *provider,
         .Compute = compiled_compute,
         .ReleaseState = compiled_release_state,
     };
-    status = subgraph_create(provider->runtime, &provider->options,
-                             provider->logger, graph, fused_node,
-                             &compiled->subgraph);
+    status =
+        subgraph_create(provider->runtime, &provider->options, provider->logger,
+                        graph, fused_node, &compiled->subgraph);
     if (status != NULL) {
         compiled_free(compiled);
         return status;
@@ -129,8 +129,8 @@ provider_get_capability(struct ort_ep *self, const struct OrtGraph *graph,
 {
     struct provider *provider = (struct provider *)self;
 
-    return claim_nodes(provider->runtime, &provider->options,
-                       provider->logger, graph, info);
+    return claim_nodes(provider->runtime, &provider->options, provider->logger,
+                       graph, info);
 }
 
 static void provider_release_compiled(struct ort_ep *self,
@@ -142,18 +142,19 @@ static void provider_release_compiled(struct ort_ep *self,
         compiled_free((struct compiled *)infos[i]);
 }
 
-static struct OrtStatus *
-provider_compile(struct ort_ep *self, const struct OrtGraph **graphs,
-                 const struct OrtNode **fused_nodes, size_t count,
-                 struct ort_compute_info **out_infos,
-                 struct OrtNode **out_context_nodes)
+static struct OrtStatus *provider_compile(struct ort_ep *self,
+                                          const struct OrtGraph **graphs,
+                                          const struct OrtNode **fused_nodes,
+                                          size_t count,
+                                          struct ort_compute_info **out_infos,
+                                          struct OrtNode **out_context_nodes)
 {
     struct provider *provider = (struct provider *)self;
 
     (void)out_context_nodes;
     for (size_t i = 0; i < count; i++) {
-        struct OrtStatus *status = compiled_create(
-            provider, graphs[i], fused_nodes[i], &out_infos[i]);
+        struct OrtStatus *status =
+            compiled_create(provider, graphs[i], fused_nodes[i], &out_infos[i]);
 
         if (status == NULL)
             continue;
@@ -192,10 +193,11 @@ static const char *factory_version(const struct ort_ep_factory *self)
 
 /* Offers the provider on the CPU, which every machine has.  ONNX Runtime's list
  * of GPUs is not complete on Linux, and libtandem finds devices itself. */
-static struct OrtStatus *factory_devices(
-    struct ort_ep_factory *self, const struct OrtHardwareDevice *const *devices,
-    size_t count, struct OrtEpDevice **out_ep_devices, size_t max_ep_devices,
-    size_t *out_count)
+static struct OrtStatus *
+factory_devices(struct ort_ep_factory *self,
+                const struct OrtHardwareDevice *const *devices, size_t count,
+                struct OrtEpDevice **out_ep_devices, size_t max_ep_devices,
+                size_t *out_count)
 {
     struct factory *factory = (struct factory *)self;
     const struct runtime *runtime = &factory->runtime;
@@ -222,11 +224,12 @@ static void factory_release_provider(struct ort_ep_factory *self,
     free(ep);
 }
 
-static struct OrtStatus *factory_create_provider(
-    struct ort_ep_factory *self, const struct OrtHardwareDevice *const *devices,
-    const struct OrtKeyValuePairs *const *metadata, size_t count,
-    const struct OrtSessionOptions *options, const struct OrtLogger *logger,
-    struct ort_ep **out_ep)
+static struct OrtStatus *
+factory_create_provider(struct ort_ep_factory *self,
+                        const struct OrtHardwareDevice *const *devices,
+                        const struct OrtKeyValuePairs *const *metadata,
+                        size_t count, const struct OrtSessionOptions *options,
+                        const struct OrtLogger *logger, struct ort_ep **out_ep)
 {
     struct runtime *runtime = &((struct factory *)self)->runtime;
     struct provider *provider;
@@ -333,18 +336,19 @@ static uint32_t negotiate_version(const struct ort_api_base *base)
     return minor < ORT_NEWEST_VERSION ? minor : ORT_NEWEST_VERSION;
 }
 
-EXPORTED struct OrtStatus *
-CreateEpFactories(const char *registered_name, const struct ort_api_base *base,
-                  const struct OrtLogger *logger,
-                  struct ort_ep_factory **factories, size_t max_factories,
-                  size_t *out_count);
+EXPORTED struct OrtStatus *CreateEpFactories(const char *registered_name,
+                                             const struct ort_api_base *base,
+                                             const struct OrtLogger *logger,
+                                             struct ort_ep_factory **factories,
+                                             size_t max_factories,
+                                             size_t *out_count);
 EXPORTED struct OrtStatus *ReleaseEpFactory(struct ort_ep_factory *factory);
 
-struct OrtStatus *
-CreateEpFactories(const char *registered_name, const struct ort_api_base *base,
-                  const struct OrtLogger *logger,
-                  struct ort_ep_factory **factories, size_t max_factories,
-                  size_t *out_count)
+struct OrtStatus *CreateEpFactories(const char *registered_name,
+                                    const struct ort_api_base *base,
+                                    const struct OrtLogger *logger,
+                                    struct ort_ep_factory **factories,
+                                    size_t max_factories, size_t *out_count)
 {
     const uint32_t version = negotiate_version(base);
     const struct ort_api *api = base->GetApi(version);

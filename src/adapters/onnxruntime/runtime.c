@@ -110,8 +110,7 @@ static enum tandem_status weight_create(struct runtime *runtime, uint32_t dtype,
     struct weight *weight = calloc(1, sizeof(*weight));
     const int64_t elements = (int64_t)(bytes / TANDEM_DTYPE_BYTES(dtype));
     /* aligned_alloc wants a multiple of the alignment. */
-    const uint64_t rounded =
-        (bytes / WEIGHT_ALIGNMENT + 1) * WEIGHT_ALIGNMENT;
+    const uint64_t rounded = (bytes / WEIGHT_ALIGNMENT + 1) * WEIGHT_ALIGNMENT;
     enum tandem_status status;
 
     *out = NULL;

@@ -7,7 +7,9 @@
 #include "adapters/onnxruntime/execution.h"
 #include "adapters/onnxruntime/fusion.h"
 #include "adapters/onnxruntime/lower.h"
+#include "adapters/onnxruntime/report.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,6 +31,7 @@ struct cached_form {
     struct execution *unused;
     uint32_t unused_count;
     bool compiled; /* every step was ready on the device once */
+    bool reported; /* the placement report has its steps */
 };
 
 struct subgraph {
@@ -173,9 +176,9 @@ static int64_t input_bytes(const struct lower_input *input)
     return bytes;
 }
 
-/* Makes a key from the dtypes and shapes of the inputs, and the content of those
- * that matter.  The subgraph must be locked.  The caller frees the key, which is
- * NULL if memory is exhausted. */
+/* Makes a key from the dtypes and shapes of the inputs, and the content of
+ * those that matter.  The subgraph must be locked.  The caller frees the key,
+ * which is NULL if memory is exhausted. */
 static int64_t *key_make(const struct run *run, size_t *out_length)
 {
     const uint32_t count = run->subgraph->graph.input_count;
@@ -427,22 +430,14 @@ static struct OrtStatus *write_output(const struct run *run,
     return status;
 }
 
-/* Runs all steps on the device and writes the outputs.  An error of Tandem is in
- * *out_status, one of ONNX Runtime is returned. */
-static struct OrtStatus *run_on_device(const struct run *run,
+static struct OrtStatus *write_outputs(const struct run *run,
                                        struct execution *execution,
-                                       uint32_t device,
                                        enum tandem_status *out_status)
 {
-    const struct form *form = execution->form;
     struct OrtStatus *status = NULL;
 
-    *out_status = execution_write_inputs(execution, run->contents);
-    for (uint32_t i = 0; i < form->step_count && *out_status == TANDEM_OK; i++)
-        *out_status = execution_run_step(execution, i, device,
-                                         run->subgraph->options->gemm_flags);
-    for (uint32_t i = 0; i < form->output_count && *out_status == TANDEM_OK &&
-                         status == NULL;
+    for (uint32_t i = 0; i < execution->form->output_count &&
+                         *out_status == TANDEM_OK && status == NULL;
          i++) {
         if (run->subgraph->graph.outputs[i] != NO_VALUE)
             status = write_output(run, execution, i, out_status);
@@ -450,16 +445,107 @@ static struct OrtStatus *run_on_device(const struct run *run,
     return status;
 }
 
-/* Runs the form on the session's device, and on the CPU plugin if that fails. */
-static struct OrtStatus *run_execution(const struct run *run,
-                                       struct execution *execution)
+/* Runs all steps on the device and writes the outputs. An error of Tandem is in
+ * *out_status, one of ONNX Runtime is returned. With `report`, writes where
+ * each step runs. */
+static struct OrtStatus *run_on_device(const struct run *run,
+                                       struct execution *execution,
+                                       uint32_t device, bool report,
+                                       enum tandem_status *out_status)
 {
     const struct subgraph *subgraph = run->subgraph;
-    uint32_t device = subgraph->options->device, cpu;
-    enum tandem_status failure;
-    struct OrtStatus *status =
-        run_on_device(run, execution, device, &failure);
+    struct step_arguments arguments = {.device = device,
+                                       .flags = subgraph->options->gemm_flags};
 
+    *out_status = execution_write_inputs(execution, run->contents);
+    for (; arguments.step < execution->form->step_count &&
+           *out_status == TANDEM_OK;
+         arguments.step++) {
+        *out_status = execution_run(execution, arguments);
+        if (report && *out_status == TANDEM_OK)
+            report_step(subgraph->runtime, subgraph->options,
+                        &execution->form->steps[arguments.step]);
+    }
+    return write_outputs(run, execution, out_status);
+}
+
+/* Returns true if no step has to be compiled for the session's device. Starts
+ * to compile those that have to be. */
+static bool form_is_compiled(struct subgraph *subgraph,
+                             struct cached_form *cached)
+{
+    struct step_arguments arguments = {.device = subgraph->options->device,
+                                       .flags = subgraph->options->gemm_flags};
+    struct execution *query;
+    bool compiled = true;
+
+    if (execution_create_query(subgraph->runtime->context, &cached->form,
+                               &query) != TANDEM_OK)
+        return true; /* the run waits for the compiler */
+    for (; arguments.step < cached->form.step_count; arguments.step++) {
+        if (execution_prepare(query, arguments) == TANDEM_NOT_READY)
+            compiled = false;
+    }
+    execution_destroy(query);
+    return compiled;
+}
+
+/* Returns the device for the run: the session's, or the CPU plugin's while
+ * kernels for the session's device are compiled. */
+static uint32_t run_device(struct subgraph *subgraph,
+                           struct cached_form *cached)
+{
+    const uint32_t device = subgraph->options->device;
+    uint32_t cpu;
+    bool compiled;
+
+    if (device == TANDEM_ANY_DEVICE || subgraph->options->wait_for_compilation)
+        return device;
+    pthread_mutex_lock(&subgraph->mutex);
+    if (!cached->compiled)
+        cached->compiled = form_is_compiled(subgraph, cached);
+    compiled = cached->compiled;
+    pthread_mutex_unlock(&subgraph->mutex);
+    if (compiled || tandem_device_find(subgraph->runtime->context, "cpu",
+                                       &cpu) != TANDEM_OK)
+        return device;
+    return cpu;
+}
+
+/* Returns true if the placement of the form's steps has to be reported, which
+ * happens once on the device that the session asked for. */
+static bool report_begin(struct subgraph *subgraph, struct cached_form *cached,
+                         uint32_t device)
+{
+    bool report;
+
+    if (subgraph->options->explain[0] == '\0' ||
+        device != subgraph->options->device)
+        return false;
+    pthread_mutex_lock(&subgraph->mutex);
+    report = !cached->reported;
+    cached->reported = true;
+    pthread_mutex_unlock(&subgraph->mutex);
+    if (report)
+        report_write(subgraph->runtime, subgraph->options,
+                     "%s: %" PRIu32 " steps", subgraph->name,
+                     cached->form.step_count);
+    return report;
+}
+
+/* Runs the form, and on the CPU plugin if the session's device fails. */
+static struct OrtStatus *run_execution(const struct run *run,
+                                       struct cached_form *cached,
+                                       struct execution *execution)
+{
+    struct subgraph *subgraph = run->subgraph;
+    const uint32_t device = run_device(subgraph, cached);
+    const bool report = report_begin(subgraph, cached, device);
+    enum tandem_status failure;
+    struct OrtStatus *status;
+    uint32_t cpu;
+
+    status = run_on_device(run, execution, device, report, &failure);
     if (status != NULL || failure == TANDEM_OK)
         return status;
     if (device == TANDEM_ANY_DEVICE ||
@@ -470,7 +556,7 @@ static struct OrtStatus *run_execution(const struct run *run,
     log_write(subgraph->runtime, subgraph->logger, ORT_LOG_WARNING,
               "node \"%s\" failed and is computed on the CPU: %s",
               subgraph->name, tandem_last_error());
-    status = run_on_device(run, execution, cpu, &failure);
+    status = run_on_device(run, execution, cpu, false, &failure);
     if (status != NULL || failure == TANDEM_OK)
         return status;
     return run_failed(subgraph, "running on the CPU", tandem_last_error());
@@ -490,7 +576,7 @@ struct OrtStatus *subgraph_run(struct subgraph *subgraph,
         execution_take(subgraph, cached, &execution) != TANDEM_OK)
         status = run_failed(subgraph, "creating tensors", tandem_last_error());
     if (status == NULL)
-        status = run_execution(&run, execution);
+        status = run_execution(&run, cached, execution);
     if (execution != NULL)
         execution_give_back(subgraph, cached, execution);
     if (cached != NULL)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A part of a model that runs as one node of ONNX Runtime.  Its graph is lowered
- * once for each set of input shapes; the most recent forms are kept.
+/* A part of a model that runs as one node of ONNX Runtime.  Its graph is
+ * lowered once for each set of input shapes; the most recent forms are kept.
  *
  * Any number of threads may run a subgraph at the same time. */
 #ifndef TANDEM_ONNXRUNTIME_SUBGRAPH_H
@@ -13,8 +13,8 @@
 struct subgraph;
 
 /* Reads a graph that ONNX Runtime replaces by fused_node, and copies its
- * constants.  `options` and `logger` must outlive the subgraph.  On failure *out
- * is NULL. */
+ * constants.  `options` and `logger` must outlive the subgraph.  On failure
+ * *out is NULL. */
 struct OrtStatus *subgraph_create(struct runtime *runtime,
                                   const struct provider_options *options,
                                   const struct OrtLogger *logger,

@@ -83,25 +83,16 @@ static bool candidate_is_ready(struct call *call,
     if ((device->is_zero_copy && core && !device->jit_compiles) ||
         (cached != NULL && (cached->ready_devices >> device->id & 1)))
         return true;
-    status = call_query_support(call, device);
-    if (status != TANDEM_OK) {
-        candidate_exclude(call, decision, device, status);
-        return false;
-    }
-    if (device->jit_compiles && !call->context->deterministic)
-        status = call_plugin(device->vtable->query_ready, call, device);
+    status = call_make_ready(call, device);
     if (status == TANDEM_OK) {
         if (cached != NULL)
             cached->ready_devices |= 1u << device->id;
         return true;
     }
-    if (status == TANDEM_NOT_READY) {
-        call_plugin(device->vtable->prepare, call, device);
+    if (status == TANDEM_NOT_READY)
         decision->must_compile |= 1u << device->id;
-        return false;
-    }
-    device_call_failed(device, status, "compiling");
-    candidate_exclude(call, decision, device, status);
+    else
+        candidate_exclude(call, decision, device, status);
     return false;
 }
 

@@ -82,6 +82,14 @@ static inline void call_buffers_set(const struct call *call, uint32_t device)
         call->outputs[i]->desc.buffer = call_buffer(call->outputs[i], device);
 }
 
+/* Returns TANDEM_OK if the device can run the call without compiling code
+ * first.  If it supports the call but has to compile, it starts to compile in
+ * the background, and the function returns TANDEM_NOT_READY.  Other errors say
+ * why the device cannot run the call.  In a deterministic context, a device
+ * that has to compile counts as ready.  The context must be locked. */
+enum tandem_status call_make_ready(const struct call *call,
+                                   struct device *device);
+
 /* Locks the context and runs the call on the required or fastest device. */
 enum tandem_status call_run(struct call *call);
 

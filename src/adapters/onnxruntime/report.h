@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The placement report: a text file that says which nodes the provider took and
+ * where their operators ran. Any thread may call these functions. */
+#ifndef TANDEM_ONNXRUNTIME_REPORT_H
+#define TANDEM_ONNXRUNTIME_REPORT_H
+
+#include "adapters/onnxruntime/form.h"
+#include "adapters/onnxruntime/options.h"
+#include "adapters/onnxruntime/runtime.h"
+
+/* Appends a line to the session's report. Does nothing if the session has
+ * none. */
+void report_write(struct runtime *runtime,
+                  const struct provider_options *options, const char *format,
+                  ...) __attribute__((format(printf, 3, 4)));
+/* Appends the device and the predicted time of the step that this thread ran
+ * last. */
+void report_step(struct runtime *runtime,
+                 const struct provider_options *options,
+                 const struct form_step *step);
+
+#endif
