@@ -183,10 +183,12 @@ enum tandem_status execution_write_inputs(struct execution *execution,
         const struct form_storage *storage = &form->storages[i];
         enum tandem_status status;
 
-        if (execution->storages[i] == NULL || storage->elements == 0)
+        if (execution->storages[i] == NULL)
             continue;
+        /* The content of an empty tensor may be NULL. */
         status = tandem_tensor_write(
-            execution->storages[i], contents[storage->input],
+            execution->storages[i],
+            storage->elements == 0 ? "" : contents[storage->input],
             (uint64_t)storage->elements * TANDEM_DTYPE_BYTES(storage->dtype));
         if (status != TANDEM_OK)
             return status;

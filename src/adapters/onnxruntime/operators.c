@@ -10,9 +10,9 @@
 
 #define MICROSOFT "com.microsoft"
 
-/* Operator-set versions 24 and 25 only add element types to the operators that
- * move elements (https://github.com/onnx/onnx/blob/main/docs/Changelog.md). */
-#define NEWEST 25
+/* Operator-set versions 24 to 28 only add element types to these operators
+ * (https://github.com/onnx/onnx/blob/main/docs/Changelog.md). */
+#define NEWEST 28
 
 #define ALL_INPUTS UINT32_MAX
 
@@ -153,7 +153,7 @@ static const struct onnx_operator operators[] = {
      shape_gather},
     {"", "ConstantOfShape", NEWEST, TANDEM_OP_INVALID, RULE_SHAPE, 1, 1u << 0,
      lower_constant_of_shape, lower_constant_of_shape},
-    {"", "Range", 27, TANDEM_OP_INVALID, RULE_SHAPE, 3, 7u, shape_range,
+    {"", "Range", NEWEST, TANDEM_OP_INVALID, RULE_SHAPE, 3, 7u, shape_range,
      shape_range},
     {"", "Shape", NEWEST, TANDEM_OP_INVALID, RULE_SHAPE, 1, 0, lower_shape,
      lower_shape},
@@ -261,6 +261,8 @@ static bool rule_accepts(const struct graph *graph,
                          const struct graph_node *node,
                          const struct onnx_operator *op)
 {
+    const struct graph_value *output;
+
     switch (op->rule) {
     case RULE_F32:
     case RULE_COMPARE:
@@ -283,7 +285,10 @@ static bool rule_accepts(const struct graph *graph,
         return moves_no_shape(graph, node) &&
                dtype_is_integer(input_dtype(graph, node, 1));
     case RULE_SHAPE:
-        return node_output(graph, node) != NULL;
+        output = node_output(graph, node);
+        return output != NULL &&
+               (dtype_is_integer(output->dtype) ||
+                strcmp(node->type, "ConstantOfShape") == 0);
     }
     return false;
 }
