@@ -14,8 +14,9 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* More products than this are not looped over; the operands are copied. */
-#define MAX_LOOPED_PRODUCTS 16
+/* More products than this are not looped over; the operands are copied.  On a
+ * GPU, a copy of an operand takes about as long as one launch. */
+#define MAX_LOOPED_PRODUCTS 4
 
 /* Operands of c = a b with equal batch axes, as many as possible of which are
  * merged.  Axis i of the batch has lengths[i] elements. */
@@ -170,6 +171,36 @@ static bool append_loop(struct lowering *l,
     }
 }
 
+/* Exchanges the last two axes. */
+static void transpose_matrix(struct operand *operand)
+{
+    struct form_view *view = &operand->view;
+    const uint32_t row = view->rank - 2, column = view->rank - 1;
+    const int64_t length = view->shape[row], stride = view->strides[row];
+
+    view->shape[row] = view->shape[column];
+    view->strides[row] = view->strides[column];
+    view->shape[column] = length;
+    view->strides[column] = stride;
+}
+
+/* Replaces the operand by a copy whose batch axes follow each other in memory.
+ * A transposed matrix stays transposed, which is the faster copy. */
+static bool merge_batch_axes(struct lowering *l, struct operand *operand)
+{
+    const struct form_view *view = &operand->view;
+    const bool transposed =
+        view->strides[view->rank - 2] == 1 && view->shape[view->rank - 2] > 1;
+
+    if (transposed)
+        transpose_matrix(operand);
+    if (!lower_contiguous(l, operand, operand))
+        return false;
+    if (transposed)
+        transpose_matrix(operand);
+    return true;
+}
+
 /* Copies an operand whose matrices tandem_matmul cannot use as they are. */
 static bool make_direct(struct lowering *l, struct operand *operand)
 {
@@ -197,9 +228,7 @@ static bool append_products(struct lowering *l,
     }
     if (p->batch_rank > 1 &&
         products / p->lengths[inner] > MAX_LOOPED_PRODUCTS) {
-        /* The copies keep stride 0 out of the batch axes, so they merge. */
-        if (!lower_contiguous(l, &p->a, &p->a) ||
-            !lower_contiguous(l, &p->b, &p->b))
+        if (!merge_batch_axes(l, &p->a) || !merge_batch_axes(l, &p->b))
             return false;
         product_init(p);
     }
@@ -330,19 +359,6 @@ bool lower_matmul(struct lowering *l)
     options_init(l, &options);
     return append_matmul(l, &options, lower_input_operand(l, 0),
                          lower_input_operand(l, 1));
-}
-
-/* Exchanges the last two axes. */
-static void transpose_matrix(struct operand *operand)
-{
-    struct form_view *view = &operand->view;
-    const uint32_t row = view->rank - 2, column = view->rank - 1;
-    const int64_t length = view->shape[row], stride = view->strides[row];
-
-    view->shape[row] = view->shape[column];
-    view->strides[row] = view->strides[column];
-    view->shape[column] = length;
-    view->strides[column] = stride;
 }
 
 /* com.microsoft FusedMatMul: alpha op(a) op(b).  Transposing a vector changes
