@@ -396,8 +396,9 @@ static bool values_allocate(struct reader *reader, size_t node_count)
         slots *= 2;
     reader->slot_mask = slots - 1;
     reader->slots = reader_allocate(reader, slots, sizeof(int32_t));
-    reader->graph->values =
-        reader_allocate(reader, slots / 2, sizeof(struct graph_value));
+    reader->graph->value_capacity = slots / 2 + 2 * (uint32_t)node_count;
+    reader->graph->values = reader_allocate(
+        reader, reader->graph->value_capacity, sizeof(struct graph_value));
     if (reader->slots == NULL || reader->graph->values == NULL)
         return false;
     memset(reader->slots, 0xff, slots * sizeof(int32_t)); /* NO_VALUE */
@@ -527,7 +528,8 @@ bool graph_extract(struct graph *graph, const struct graph *from,
                    const uint32_t *nodes, uint32_t count)
 {
     *graph = (struct graph){.value_count = from->value_count};
-    graph->values = arena_allocate(&graph->arena, from->value_count,
+    graph->value_capacity = from->value_count + 2 * count;
+    graph->values = arena_allocate(&graph->arena, graph->value_capacity,
                                    sizeof(graph->values[0]));
     graph->nodes =
         arena_allocate(&graph->arena, count, sizeof(graph->nodes[0]));
@@ -548,6 +550,17 @@ bool graph_extract(struct graph *graph, const struct graph *from,
 fail:
     graph_free(graph);
     return false;
+}
+
+int32_t graph_add_value(struct graph *graph)
+{
+    struct graph_value *value = &graph->values[graph->value_count];
+
+    if (graph->value_count == graph->value_capacity)
+        return NO_VALUE;
+    *value = (struct graph_value){
+        .name = "", .producer = NO_VALUE, .input = NO_VALUE};
+    return (int32_t)graph->value_count++;
 }
 
 void graph_free(struct graph *graph)

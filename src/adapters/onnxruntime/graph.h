@@ -53,6 +53,8 @@ struct graph_epilogue {
     int32_t bias;        /* value with the product's last axis, or NO_VALUE */
     uint32_t activation; /* enum tandem_op_id; TANDEM_OP_INVALID: none */
     double parameter;    /* see struct tandem_gemm */
+    /* If the product has several outputs: the columns of each. */
+    const int64_t *parts;
 };
 
 struct graph_node {
@@ -69,7 +71,7 @@ struct graph_node {
 struct graph {
     struct arena arena;
     struct graph_value *values;
-    uint32_t value_count;
+    uint32_t value_count, value_capacity;
     struct graph_node *nodes; /* in topological order */
     uint32_t node_count;
     /* ONNX Runtime's nodes, valid during the call that read the graph.  NULL in
@@ -91,6 +93,9 @@ struct OrtStatus *graph_read(struct graph *graph, const struct ort_api *api,
  * of the other one.  Returns false if memory is exhausted. */
 bool graph_extract(struct graph *graph, const struct graph *from,
                    const uint32_t *nodes, uint32_t count);
+/* Adds a value without producer and readers.  Returns its index, or NO_VALUE if
+ * there are too many; there is room for two for each node. */
+int32_t graph_add_value(struct graph *graph);
 /* Frees the graph.  Accepts an empty graph. */
 void graph_free(struct graph *graph);
 

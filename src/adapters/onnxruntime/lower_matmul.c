@@ -325,6 +325,24 @@ static struct operand product_drop_axes(const struct operand *product, bool row,
     return out;
 }
 
+/* Sets the node's output, or the columns of a merged product that belong to
+ * each of its outputs. */
+static bool set_outputs(struct lowering *l, const struct operand *product)
+{
+    const int64_t *parts = l->node->epilogue.parts;
+    const uint32_t last = product->view.rank - 1;
+    struct operand part = *product;
+
+    if (parts == NULL)
+        return lower_output(l, 0, product);
+    for (uint32_t i = 0; i < l->node->output_count; i++) {
+        part.view.shape[last] = parts[i];
+        lower_output(l, i, &part);
+        part.view.first_element += parts[i];
+    }
+    return true;
+}
+
 /* Appends the product of two operands of any rank. */
 static bool append_matmul(struct lowering *l, struct product_options *options,
                           const struct operand *left,
@@ -349,7 +367,7 @@ static bool append_matmul(struct lowering *l, struct product_options *options,
     if (operand_elements(&out) > 0 && !append_products(l, options, &p))
         return false;
     out = product_drop_axes(&out, row, column);
-    return lower_output(l, 0, &out);
+    return set_outputs(l, &out);
 }
 
 bool lower_matmul(struct lowering *l)
@@ -408,7 +426,7 @@ bool lower_gemm(struct lowering *l)
 {
     struct operand a = *lower_input_operand(l, 0);
     struct operand b = *lower_input_operand(l, 1);
-    struct operand *c = lower_input_operand(l, 2), addend;
+    struct operand *c = lower_input_operand(l, 2), addend, out;
     struct product_options options;
     struct product p;
     int64_t shape[2 * TANDEM_MAX_RANK];
@@ -433,6 +451,7 @@ bool lower_gemm(struct lowering *l)
             return false;
     }
     if (operand_elements(&p.c) == 0)
-        return lower_output(l, 0, &p.c);
-    return append_products(l, &options, &p) && lower_output(l, 0, &p.c);
+        return set_outputs(l, &p.c);
+    out = p.c;
+    return append_products(l, &options, &p) && set_outputs(l, &out);
 }

@@ -286,9 +286,8 @@ static bool rule_accepts(const struct graph *graph,
                dtype_is_integer(input_dtype(graph, node, 1));
     case RULE_SHAPE:
         output = node_output(graph, node);
-        return output != NULL &&
-               (dtype_is_integer(output->dtype) ||
-                strcmp(node->type, "ConstantOfShape") == 0);
+        return output != NULL && (dtype_is_integer(output->dtype) ||
+                                  strcmp(node->type, "ConstantOfShape") == 0);
     }
     return false;
 }
