@@ -9,9 +9,25 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define ASSUMED_BATCH 1
 #define ASSUMED_LENGTH 128
+
+/* Returns true if the dimension is the first of an input, or has the name of
+ * one that is. */
+static bool is_batch(const struct graph *graph, const char *name, uint32_t axis)
+{
+    if (axis == 0)
+        return true;
+    for (uint32_t i = 0; i < graph->value_count && name != NULL; i++) {
+        const char *first = graph->values[i].dimension_names[0];
+
+        if (first != NULL && strcmp(first, name) == 0)
+            return true;
+    }
+    return false;
+}
 
 /* Sets the shapes that the inputs are assumed to have. */
 static bool assume_inputs(const struct graph *graph, struct lower_input *inputs)
@@ -26,7 +42,10 @@ static bool assume_inputs(const struct graph *graph, struct lower_input *inputs)
         for (uint32_t k = 0; k < value->rank; k++) {
             inputs[i].shape[k] = value->shape[k];
             if (value->shape[k] < 0)
-                inputs[i].shape[k] = k == 0 ? ASSUMED_BATCH : ASSUMED_LENGTH;
+                inputs[i].shape[k] =
+                    is_batch(graph, value->dimension_names[k], k)
+                        ? ASSUMED_BATCH
+                        : ASSUMED_LENGTH;
         }
     }
     return true;

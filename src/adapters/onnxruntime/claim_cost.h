@@ -15,9 +15,9 @@ struct claim_cost {
 };
 
 /* Predicts the times of one run of a graph whose data come from the host and
- * return there. Dimensions that are not known count as 1 if they are the first
- * of a tensor, else as 128. Costs are those that cl-probe measured; a device
- * without measured costs is not considered. */
+ * return there. Dimensions that are not known count as 1 if they, or others of
+ * the same name, are the first of a tensor, else as 128. Costs are those that
+ * cl-probe measured; a device without measured costs is not considered. */
 void claim_cost_predict(struct tandem_context *context,
                         const struct provider_options *options,
                         const struct graph *graph, struct claim_cost *out);

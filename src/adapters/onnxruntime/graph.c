@@ -80,6 +80,7 @@ static void read_type(struct reader *reader, const struct OrtValueInfo *info,
     const struct ort_api *api = reader->api;
     const struct OrtTypeInfo *type = NULL;
     const struct OrtTensorTypeAndShapeInfo *tensor = NULL;
+    const char *names[TANDEM_MAX_RANK] = {NULL};
     enum onnx_dtype dtype = 0;
     size_t rank = 0;
 
@@ -96,6 +97,13 @@ static void read_type(struct reader *reader, const struct OrtValueInfo *info,
     value->rank = (uint32_t)rank;
     value->has_shape =
         succeeded(reader, api->GetDimensions(tensor, value->shape, rank));
+    if (!succeeded(reader, api->GetSymbolicDimensions(tensor, names, rank)))
+        return;
+    for (size_t i = 0; i < rank; i++) {
+        if (names[i] != NULL && names[i][0] != '\0')
+            value->dimension_names[i] =
+                arena_copy_string(&reader->graph->arena, names[i]);
+    }
 }
 
 /* Reads the content of a constant.  A value whose content ONNX Runtime does not

@@ -23,6 +23,9 @@ struct graph_value {
     uint32_t dtype; /* enum tandem_dtype, 0 if Tandem has no such type */
     uint32_t rank;
     int64_t shape[TANDEM_MAX_RANK]; /* -1: not known before the model runs */
+    /* Names of unknown dimensions; "" or NULL if they have none. Only inputs of
+     * the model and what ONNX Runtime infers from them have names. */
+    const char *dimension_names[TANDEM_MAX_RANK];
     bool has_shape;   /* false if the rank is unknown or too large */
     bool is_output;   /* the graph's user needs this value */
     int32_t producer; /* index of a node, or NO_VALUE */

@@ -227,7 +227,10 @@ struct ort_api {
     struct OrtStatus *(*GetDimensions)(
         const struct OrtTensorTypeAndShapeInfo *info, int64_t *out,
         size_t count);
-    void *unused_63[1];
+    /* The names belong to `info`; a dimension without a name has "". */
+    struct OrtStatus *(*GetSymbolicDimensions)(
+        const struct OrtTensorTypeAndShapeInfo *info, const char **out,
+        size_t count);
     struct OrtStatus *(*GetTensorShapeElementCount)(
         const struct OrtTensorTypeAndShapeInfo *info, size_t *out);
     /* The caller releases *out. */
