@@ -3,14 +3,20 @@
 #include <config.h>
 
 #include "adapters/onnxruntime/claim.h"
-#include "adapters/onnxruntime/claim_cost.h"
+#include "adapters/onnxruntime/form_cost.h"
 #include "adapters/onnxruntime/fusion.h"
+#include "adapters/onnxruntime/lower.h"
 #include "adapters/onnxruntime/partition.h"
 #include "adapters/onnxruntime/report.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+
+/* Lengths that unknown dimensions are assumed to have. */
+#define ASSUMED_BATCH 1
+#define ASSUMED_LENGTH 128
 
 /* A group of nodes of the model, in ascending order. */
 struct group {
@@ -51,20 +57,80 @@ static bool group_does_work(const struct graph *graph,
     return false;
 }
 
+/* Returns true if the dimension is the first of an input, or has the name of
+ * one that is. */
+static bool is_batch(const struct graph *graph, const char *name, uint32_t axis)
+{
+    if (axis == 0)
+        return true;
+    for (uint32_t i = 0; i < graph->value_count && name != NULL; i++) {
+        const char *first = graph->values[i].dimension_names[0];
+
+        if (first != NULL && strcmp(first, name) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Sets the shapes that the inputs are assumed to have. */
+static bool assume_inputs(const struct graph *graph, struct lower_input *inputs)
+{
+    for (uint32_t i = 0; i < graph->input_count; i++) {
+        const struct graph_value *value = &graph->values[graph->inputs[i]];
+
+        if (!value->has_shape)
+            return false;
+        inputs[i] =
+            (struct lower_input){.dtype = value->dtype, .rank = value->rank};
+        for (uint32_t k = 0; k < value->rank; k++) {
+            inputs[i].shape[k] = value->shape[k];
+            if (value->shape[k] < 0)
+                inputs[i].shape[k] =
+                    is_batch(graph, value->dimension_names[k], k)
+                        ? ASSUMED_BATCH
+                        : ASSUMED_LENGTH;
+        }
+    }
+    return true;
+}
+
+static bool lower_assumed(const struct graph *graph, struct form *form,
+                          char reason[256])
+{
+    struct lower_input *inputs =
+        calloc(graph->input_count + 1, sizeof(inputs[0]));
+    bool *content_matters = calloc(graph->input_count + 1, sizeof(bool));
+    bool lowered = false;
+
+    if (inputs == NULL || content_matters == NULL)
+        snprintf(reason, 256, "out of memory");
+    else if (!assume_inputs(graph, inputs))
+        snprintf(reason, 256, "the rank of an input is not known");
+    else
+        lowered = lower_graph(graph, inputs, content_matters, form, reason);
+    free(inputs);
+    free(content_matters);
+    return lowered;
+}
+
 static void predict(struct runtime *runtime,
                     const struct provider_options *options,
                     const struct graph *graph, const struct group *group,
-                    struct claim_cost *out)
+                    struct form_cost *out)
 {
     struct graph part;
+    struct form form;
 
-    *out = (struct claim_cost){.device = TANDEM_ANY_DEVICE};
+    *out = (struct form_cost){.device = TANDEM_ANY_DEVICE};
     if (!graph_extract(&part, graph, group->nodes, group->count)) {
         snprintf(out->reason, sizeof(out->reason), "out of memory");
         return;
     }
     graph_fuse(&part);
-    claim_cost_predict(runtime->context, options, &part, out);
+    if (lower_assumed(&part, &form, out->reason)) {
+        form_cost_predict(runtime->context, options, &form, out);
+        form_free(&form);
+    }
     graph_free(&part);
 }
 
@@ -75,7 +141,7 @@ static bool group_is_wanted(struct runtime *runtime,
                             const struct group *group)
 {
     const char *first = graph->nodes[group->nodes[0]].name;
-    struct claim_cost cost;
+    struct form_cost cost;
     bool wanted;
 
     if (options->claim == CLAIM_ALL) {

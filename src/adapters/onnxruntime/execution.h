@@ -38,8 +38,8 @@ void execution_destroy(struct execution *execution);
 enum tandem_status execution_write_inputs(struct execution *execution,
                                           const void *const *contents);
 
-/* Arguments for a step of the form. `device` may be TANDEM_ANY_DEVICE; `flags`
- * are those of enum tandem_gemm_flags. */
+/* Arguments for a step of the form. `device` may be TANDEM_ANY_DEVICE to
+ * explain a step; `flags` are those of enum tandem_gemm_flags. */
 struct step_arguments {
     uint32_t step, device, flags;
 };

@@ -14,8 +14,9 @@ enum claim_policy {
 };
 
 struct provider_options {
-    uint32_t device; /* number of a device of the context, or
-                      * TANDEM_ANY_DEVICE: libtandem chooses */
+    /* Number of a device of the context. With TANDEM_ANY_DEVICE, each form runs
+     * on the device with the lowest predicted time. */
+    uint32_t device;
     enum claim_policy claim;
     uint32_t gemm_flags; /* enum tandem_gemm_flags */
     /* Wait for kernels to compile in the first run.  Otherwise the CPU plugin

@@ -5,6 +5,7 @@
 
 #include "adapters/onnxruntime/subgraph.h"
 #include "adapters/onnxruntime/execution.h"
+#include "adapters/onnxruntime/form_cost.h"
 #include "adapters/onnxruntime/fusion.h"
 #include "adapters/onnxruntime/lower.h"
 #include "adapters/onnxruntime/report.h"
@@ -30,8 +31,9 @@ struct cached_form {
     uint32_t users; /* threads that run it, and 1 while it is in the list */
     struct execution *unused;
     uint32_t unused_count;
-    bool compiled; /* every step was ready on the device once */
-    bool reported; /* the placement report has its steps */
+    uint32_t device; /* that runs the form */
+    bool compiled;   /* every step was ready on the device once */
+    bool reported;   /* the placement report has its steps */
 };
 
 struct subgraph {
@@ -261,6 +263,23 @@ static enum tandem_status keep_folded(struct subgraph *subgraph,
     return TANDEM_OK;
 }
 
+/* Returns the device for a form: the session's, or the one with the lowest
+ * predicted time. */
+static uint32_t choose_device(const struct subgraph *subgraph,
+                              const struct form *form)
+{
+    struct tandem_context *context = subgraph->runtime->context;
+    struct form_cost cost;
+    uint32_t cpu;
+
+    if (subgraph->options->device != TANDEM_ANY_DEVICE)
+        return subgraph->options->device;
+    form_cost_predict(context, subgraph->options, form, &cost);
+    if (cost.device != TANDEM_ANY_DEVICE && cost.device_ns < cost.cpu_ns)
+        return cost.device;
+    return tandem_device_find(context, "cpu", &cpu) == TANDEM_OK ? cpu : 0;
+}
+
 /* Lowers the graph and adds the form to the list.  The subgraph must be
  * locked. */
 static struct OrtStatus *form_make(const struct run *run,
@@ -284,6 +303,7 @@ static struct OrtStatus *form_make(const struct run *run,
         cached_form_free(subgraph, cached);
         return run_failed(subgraph, "lowering the graph", "out of memory");
     }
+    cached->device = choose_device(subgraph, &cached->form);
     cached->users = 1;
     cached->next = subgraph->forms;
     subgraph->forms = cached;
@@ -469,12 +489,12 @@ static struct OrtStatus *run_on_device(const struct run *run,
     return write_outputs(run, execution, out_status);
 }
 
-/* Returns true if no step has to be compiled for the session's device. Starts
+/* Returns true if no step has to be compiled for the form's device. Starts
  * to compile those that have to be. */
 static bool form_is_compiled(struct subgraph *subgraph,
                              struct cached_form *cached)
 {
-    struct step_arguments arguments = {.device = subgraph->options->device,
+    struct step_arguments arguments = {.device = cached->device,
                                        .flags = subgraph->options->gemm_flags};
     struct execution *query;
     bool compiled = true;
@@ -490,16 +510,16 @@ static bool form_is_compiled(struct subgraph *subgraph,
     return compiled;
 }
 
-/* Returns the device for the run: the session's, or the CPU plugin's while
- * kernels for the session's device are compiled. */
+/* Returns the device for the run: the form's, or the CPU plugin's while kernels
+ * for the form's device are compiled. */
 static uint32_t run_device(struct subgraph *subgraph,
                            struct cached_form *cached)
 {
-    const uint32_t device = subgraph->options->device;
+    const uint32_t device = cached->device;
     uint32_t cpu;
     bool compiled;
 
-    if (device == TANDEM_ANY_DEVICE || subgraph->options->wait_for_compilation)
+    if (subgraph->options->wait_for_compilation)
         return device;
     pthread_mutex_lock(&subgraph->mutex);
     if (!cached->compiled)
@@ -513,14 +533,13 @@ static uint32_t run_device(struct subgraph *subgraph,
 }
 
 /* Returns true if the placement of the form's steps has to be reported, which
- * happens once on the device that the session asked for. */
+ * happens once on the form's device. */
 static bool report_begin(struct subgraph *subgraph, struct cached_form *cached,
                          uint32_t device)
 {
     bool report;
 
-    if (subgraph->options->explain[0] == '\0' ||
-        device != subgraph->options->device)
+    if (subgraph->options->explain[0] == '\0' || device != cached->device)
         return false;
     pthread_mutex_lock(&subgraph->mutex);
     report = !cached->reported;
@@ -533,7 +552,7 @@ static bool report_begin(struct subgraph *subgraph, struct cached_form *cached,
     return report;
 }
 
-/* Runs the form, and on the CPU plugin if the session's device fails. */
+/* Runs the form, and on the CPU plugin if the device fails. */
 static struct OrtStatus *run_execution(const struct run *run,
                                        struct cached_form *cached,
                                        struct execution *execution)
@@ -548,8 +567,7 @@ static struct OrtStatus *run_execution(const struct run *run,
     status = run_on_device(run, execution, device, report, &failure);
     if (status != NULL || failure == TANDEM_OK)
         return status;
-    if (device == TANDEM_ANY_DEVICE ||
-        tandem_device_find(subgraph->runtime->context, "cpu", &cpu) !=
+    if (tandem_device_find(subgraph->runtime->context, "cpu", &cpu) !=
             TANDEM_OK ||
         device == cpu)
         return run_failed(subgraph, "running", tandem_last_error());
