@@ -91,9 +91,9 @@ static void read_type(struct reader *reader, const struct OrtValueInfo *info,
         !succeeded(reader, api->GetTensorElementType(tensor, &dtype)) ||
         !succeeded(reader, api->GetDimensionsCount(tensor, &rank)))
         return;
-    value->dtype = dtype_from_onnx(dtype);
     if (rank > TANDEM_MAX_RANK)
-        return;
+        return; /* no operator of Tandem takes it */
+    value->dtype = dtype_from_onnx(dtype);
     value->rank = (uint32_t)rank;
     value->has_shape =
         succeeded(reader, api->GetDimensions(tensor, value->shape, rank));

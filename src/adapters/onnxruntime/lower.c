@@ -11,8 +11,9 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Content of more elements than this is never read as a shape. */
-#define MAX_INTEGERS 65536
+/* Content of more elements than this is not computed on the host.  A Range of
+ * positions can be long; these take 128 MiB. */
+#define MAX_INTEGERS 16777216
 
 bool lower_fail(struct lowering *l, const char *format, ...)
 {
@@ -150,6 +151,20 @@ const int64_t *lower_integers(struct lowering *l, struct operand *operand,
         return NULL;
     }
     return operand->integers;
+}
+
+int64_t integer_narrow(uint32_t dtype, int64_t value)
+{
+    switch (dtype) {
+    case TANDEM_I32:
+        return (int32_t)value;
+    case TANDEM_U8:
+        return (uint8_t)value;
+    case TANDEM_BOOL:
+        return value != 0;
+    default:
+        return value;
+    }
 }
 
 bool lower_constant_scalar(struct lowering *l, uint32_t index, double *out)
@@ -298,9 +313,23 @@ bool lower_expand(struct lowering *l, const struct operand *operand,
                   uint32_t rank, const int64_t *shape, struct operand *out)
 {
     struct operand source = *operand;
+    const uint32_t dropped =
+        operand->view.rank > rank ? operand->view.rank - rank : 0;
 
     if (!shape_check(l, rank, shape) || !lower_materialize(l, &source))
         return false;
+    for (uint32_t i = 0; i < dropped; i++) {
+        if (source.view.shape[i] != 1)
+            return lower_fail(l,
+                              "a tensor of rank %" PRIu32
+                              " does not broadcast to rank %" PRIu32,
+                              operand->view.rank, rank);
+    }
+    source.view.rank -= dropped;
+    memmove(source.view.shape, source.view.shape + dropped,
+            source.view.rank * sizeof(source.view.shape[0]));
+    memmove(source.view.strides, source.view.strides + dropped,
+            source.view.rank * sizeof(source.view.strides[0]));
     *out = operand_align(&source, rank);
     out->integers = NULL;
     for (uint32_t i = 0; i < rank; i++) {
@@ -441,15 +470,30 @@ struct form_step step_make(const struct lowering *l, uint32_t op)
     return (struct form_step){.op = op, .node = l->node, .alpha = 1};
 }
 
+/* Replaces an operand without elements by a constant, because nothing writes
+ * it. */
+static bool operand_make_empty(struct lowering *l, struct operand *operand)
+{
+    operand->view.first_element = 0;
+    view_set_contiguous(&operand->view);
+    if (!storage_add(l, STORAGE_FOLDED, operand))
+        return false;
+    l->form->storages[operand->view.storage].content = "";
+    return true;
+}
+
 bool step_add_input(struct lowering *l, struct form_step *step,
                     struct operand *operand)
 {
     uint32_t view = NO_VIEW;
 
     if (operand != NULL) {
-        if (!lower_materialize(l, operand))
+        struct operand input = *operand;
+
+        if (!lower_materialize(l, &input) ||
+            (operand_elements(&input) == 0 && !operand_make_empty(l, &input)))
             return false;
-        view = form_add_view(l->form, &operand->view);
+        view = form_add_view(l->form, &input.view);
         if (view == UINT32_MAX)
             return out_of_memory(l);
     }
@@ -460,6 +504,8 @@ bool step_add_input(struct lowering *l, struct form_step *step,
 bool lower_step(struct lowering *l, struct form_step *step,
                 const struct operand *output)
 {
+    if (operand_elements(output) == 0)
+        return true;
     step->output = form_add_view(l->form, &output->view);
     if (step->output == UINT32_MAX ||
         form_add_step(l->form, step) == UINT32_MAX)
@@ -559,11 +605,13 @@ static bool output_init(struct lowering *l, struct operand *operand,
     memcpy(output->shape, operand->view.shape, sizeof(output->shape));
     output->bytes = (uint64_t)operand_elements(operand) *
                     TANDEM_DTYPE_BYTES(operand->dtype);
+    output->view = NO_VIEW;
+    if (output->bytes == 0)
+        return true;
     if (!lower_materialize(l, operand))
         return false;
     if (l->form->storages[operand->view.storage].kind == STORAGE_FOLDED &&
         view_is_contiguous(&operand->view)) {
-        output->view = NO_VIEW;
         output->content = l->form->storages[operand->view.storage].content;
         return true;
     }

@@ -60,6 +60,8 @@ struct operand *lower_input_operand(struct lowering *l, uint32_t index);
  * elements.  Returns NULL, with a problem, if the content is unknown. */
 const int64_t *lower_integers(struct lowering *l, struct operand *operand,
                               int64_t *out_count);
+/* Returns the value that an integer of the dtype has after an assignment. */
+int64_t integer_narrow(uint32_t dtype, int64_t value);
 /* Returns true if the input is a constant f32 tensor with one element, and its
  * value. */
 bool lower_constant_scalar(struct lowering *l, uint32_t index, double *out);
@@ -86,7 +88,8 @@ bool lower_materialize(struct lowering *l, struct operand *operand);
 /* Views.  Each writes a view of the operand to *out. */
 /* Prepends axes of length 1. */
 struct operand operand_align(const struct operand *operand, uint32_t rank);
-/* Repeats axes of length 1 to the shape, which has at least the rank. */
+/* Repeats axes of length 1 to the shape.  If the operand has more axes than the
+ * shape, the first ones must have length 1 and are dropped. */
 bool lower_expand(struct lowering *l, const struct operand *operand,
                   uint32_t rank, const int64_t *shape, struct operand *out);
 /* Reshapes; appends a copy if no strides express the new shape. */
@@ -104,7 +107,8 @@ struct form_step step_make(const struct lowering *l, uint32_t op);
 /* Appends an input; NULL is a scalar. */
 bool step_add_input(struct lowering *l, struct form_step *step,
                     struct operand *operand);
-/* Sets the output and appends the step to the form. */
+/* Sets the output and appends the step to the form, unless the output has no
+ * elements. */
 bool lower_step(struct lowering *l, struct form_step *step,
                 const struct operand *output);
 /* Appends a step with one input and a new contiguous output of its shape. */

@@ -244,8 +244,7 @@ bool lower_cast_integers(struct lowering *l, struct operand *x, uint32_t dtype)
     out.dtype = dtype;
     if (dtype != TANDEM_F32) {
         for (int64_t i = 0; i < count; i++)
-            out.integers[i] =
-                dtype == TANDEM_BOOL ? integers[i] != 0 : integers[i];
+            out.integers[i] = integer_narrow(dtype, integers[i]);
         return lower_output(l, 0, &out);
     }
     /* An f32 has as many bytes as an i32: make the storage, then replace its

@@ -212,13 +212,15 @@ static bool view_slice(struct lowering *l, struct form_view *view,
 
     if (step == 0 || step == INT64_MIN)
         return lower_fail(l, "step %" PRId64 " is not allowed", step);
+    if (length == 0)
+        return true;
     if (start < 0)
         start += length;
     /* -length - 1 and less mean "before the first element". */
     if (end < 0)
         end = end < -length ? low : end + length;
     start = start > high ? high : start;
-    start = start < 0 && length > 0 ? 0 : start;
+    start = start < 0 ? 0 : start;
     end = end < low ? low : end > high && step > 0 ? high : end;
     if (step > 0)
         count = end > start ? (end - start - 1) / step + 1 : 0;

@@ -112,13 +112,15 @@ bool lower_arg_reduce(struct lowering *l)
 {
     struct operand *x = lower_input_operand(l, 0), out;
     const bool keep = graph_integer(l->node, "keepdims", 1) != 0;
-    uint32_t axis;
+    uint32_t axis = 0;
 
-    if (!axis_normalize(l, graph_integer(l->node, "axis", 0), x->view.rank,
+    if (x->view.rank > 0 &&
+        !axis_normalize(l, graph_integer(l->node, "axis", 0), x->view.rank,
                         &axis))
         return false;
-    return append_reduce(l, l->node->op->tandem_op, x, 1u << axis, keep,
-                         TANDEM_I64, &out) &&
+    return append_reduce(l, l->node->op->tandem_op, x,
+                         x->view.rank > 0 ? 1u << axis : 0, keep, TANDEM_I64,
+                         &out) &&
            lower_output(l, 0, &out);
 }
 
@@ -155,49 +157,81 @@ bool lower_softmax(struct lowering *l)
            lower_output(l, 0, &out);
 }
 
-/* Sees a scale or bias with the shape of the normalized axes. */
+/* Returns true if the parameter is absent or broadcasts to the normalized axes,
+ * which are the last `rank` ones. */
+static bool fits_normalized_axes(const struct operand *parameter, uint32_t rank)
+{
+    for (uint32_t i = 0; parameter != NULL && i + rank < parameter->view.rank;
+         i++) {
+        if (parameter->view.shape[i] != 1)
+            return false;
+    }
+    return true;
+}
+
+/* Makes a scale or bias with the shape of the normalized axes. If the node has
+ * none, all elements are `neutral`. */
 static bool norm_parameter(struct lowering *l, struct operand *parameter,
-                           double otherwise, uint32_t rank,
-                           const int64_t *shape, struct operand *out)
+                           double neutral, uint32_t rank, const int64_t *shape,
+                           struct operand *out)
 {
     struct operand expanded;
 
-    if (parameter == NULL)
-        return lower_new_constant(l, otherwise, rank, shape, &expanded) &&
-               lower_contiguous(l, &expanded, out);
-    return lower_expand(l, parameter, rank, shape, &expanded) &&
-           lower_contiguous(l, &expanded, out);
+    if (parameter == NULL
+            ? !lower_new_constant(l, neutral, rank, shape, &expanded)
+            : !lower_expand(l, parameter, rank, shape, &expanded))
+        return false;
+    return lower_contiguous(l, &expanded, out);
 }
 
-/* Appends layer_norm or rms_norm. */
+/* Appends a step that normalizes x. */
+static bool append_norm_step(struct lowering *l, struct form_step *step,
+                             struct operand *x, struct operand *scale,
+                             struct operand *bias, struct operand *out)
+{
+    const bool has_bias = step->op == TANDEM_OP_LAYER_NORM;
+    const uint32_t axis = (uint32_t)step->ints[0];
+    const uint32_t rank = x->view.rank - axis;
+    const int64_t *shape = x->view.shape + axis;
+    struct operand parameters[2];
+
+    return norm_parameter(l, scale, 1, rank, shape, &parameters[0]) &&
+           (!has_bias ||
+            norm_parameter(l, bias, 0, rank, shape, &parameters[1])) &&
+           lower_new(l, TANDEM_F32, x->view.rank, x->view.shape, out) &&
+           step_add_input(l, step, x) &&
+           step_add_input(l, step, &parameters[0]) &&
+           (!has_bias || step_add_input(l, step, &parameters[1])) &&
+           lower_step(l, step, out);
+}
+
+/* Appends layer_norm or rms_norm. Parameters with more axes than the normalized
+ * ones are applied to the result. */
 static bool append_norm(struct lowering *l, uint32_t op, struct operand *x,
                         struct operand *scale, struct operand *bias)
 {
     struct form_step step = step_make(l, op);
-    const struct form_view *view = &x->view;
-    struct operand parameters[2], out;
+    const uint32_t x_rank = x->view.rank;
+    struct operand out;
     uint32_t axis, rank;
 
-    if (!axis_normalize(l, graph_integer(l->node, "axis", -1), view->rank,
-                        &axis))
+    if (!axis_normalize(l, graph_integer(l->node, "axis", -1), x_rank, &axis))
         return false;
-    rank = view->rank - axis;
+    rank = x_rank - axis;
     step.ints[0] = axis;
     step.int_count = 1;
     step.floats[0] = graph_real(l->node, "epsilon", 1e-5);
     step.float_count = 1;
-    if (!norm_parameter(l, scale, 1, rank, view->shape + axis,
-                        &parameters[0]) ||
-        (op == TANDEM_OP_LAYER_NORM &&
-         !norm_parameter(l, bias, 0, rank, view->shape + axis,
-                         &parameters[1])) ||
-        !lower_new(l, TANDEM_F32, view->rank, view->shape, &out) ||
-        !step_add_input(l, &step, x) ||
-        !step_add_input(l, &step, &parameters[0]) ||
-        (op == TANDEM_OP_LAYER_NORM &&
-         !step_add_input(l, &step, &parameters[1])))
-        return false;
-    return lower_step(l, &step, &out) && lower_output(l, 0, &out);
+    if (fits_normalized_axes(scale, rank) && fits_normalized_axes(bias, rank))
+        return append_norm_step(l, &step, x, scale, bias, &out) &&
+               lower_output(l, 0, &out);
+    return append_norm_step(l, &step, x, NULL, NULL, &out) &&
+           (scale == NULL ||
+            lower_binary(l, TANDEM_OP_MUL, &out, scale, &out)) &&
+           (bias == NULL || lower_binary(l, TANDEM_OP_ADD, &out, bias, &out)) &&
+           (out.view.rank == x_rank ||
+            lower_fail(l, "a parameter has more axes than the input")) &&
+           lower_output(l, 0, &out);
 }
 
 bool lower_norm(struct lowering *l)

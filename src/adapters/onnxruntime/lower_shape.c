@@ -163,6 +163,7 @@ bool shape_binary(struct lowering *l)
                               "the result of %" PRId64 " and %" PRId64
                               " is not an integer",
                               pair[0], pair[1]);
+        out.integers[i] = integer_narrow(dtype, out.integers[i]);
     }
     return lower_output(l, 0, &out);
 }

@@ -212,6 +212,16 @@ static bool dtype_is_cast(uint32_t dtype)
            dtype == TANDEM_U8 || dtype == TANDEM_BOOL;
 }
 
+/* Tandem's cast to a shorter integer saturates, ONNX's drops the upper bits. */
+static bool cast_is_served(uint32_t from, uint32_t to)
+{
+    const bool shortens = from != TANDEM_F32 && from != TANDEM_BOOL &&
+                          to != TANDEM_F32 && to != TANDEM_BOOL &&
+                          TANDEM_DTYPE_BYTES(to) < TANDEM_DTYPE_BYTES(from);
+
+    return dtype_is_cast(from) && dtype_is_cast(to) && !shortens;
+}
+
 /* Returns true if all inputs that are not parameters have the dtype. */
 static bool inputs_have_dtype(const struct graph *graph,
                               const struct graph_node *node,
@@ -277,8 +287,8 @@ static bool rule_accepts(const struct graph *graph,
                input_dtype(graph, node, 1) == TANDEM_F32 &&
                input_dtype(graph, node, 2) == TANDEM_F32;
     case RULE_CAST:
-        return dtype_is_cast(input_dtype(graph, node, 0)) &&
-               dtype_is_cast(cast_dtype(graph, node));
+        return cast_is_served(input_dtype(graph, node, 0),
+                              cast_dtype(graph, node));
     case RULE_MOVE:
         return moves_no_shape(graph, node);
     case RULE_GATHER:
@@ -315,12 +325,16 @@ static bool dropout_is_identity(const struct graph *graph,
                                 *(const uint8_t *)training->constant == 0);
 }
 
-/* Returns true if only outputs are used that the lowering sets. */
+/* Returns true if only outputs are used that the lowering sets, and all outputs
+ * have a dtype and rank of Tandem. */
 static bool outputs_are_served(const struct graph *graph,
                                const struct graph_node *node)
 {
-    for (uint32_t i = 1; i < node->output_count; i++) {
-        if (output_is_used(graph, node, i) &&
+    for (uint32_t i = 0; i < node->output_count; i++) {
+        if (node->outputs[i] != NO_VALUE &&
+            graph->values[node->outputs[i]].dtype == 0)
+            return false;
+        if (i > 0 && output_is_used(graph, node, i) &&
             strcmp(node->type, "Split") != 0 &&
             !(i == 3 && strcmp(node->type, "SkipLayerNormalization") == 0))
             return false;

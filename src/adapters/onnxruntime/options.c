@@ -20,24 +20,6 @@ struct reader {
     char value[MAX_VALUE_BYTES]; /* of the option that was read last */
 };
 
-/* Reads an option to reader->value.  Returns false if it is not set. */
-static bool option_read(struct reader *reader, const char *name)
-{
-    char key[64];
-    size_t bytes = sizeof(reader->value);
-    struct OrtStatus *status;
-
-    snprintf(key, sizeof(key), PREFIX "%s", name);
-    reader->value[0] = '\0';
-    status = reader->api->GetSessionConfigEntry(reader->session, key,
-                                                reader->value, &bytes);
-    if (status != NULL) {
-        reader->api->ReleaseStatus(status);
-        return false;
-    }
-    return true;
-}
-
 static void option_reject(struct reader *reader, const char *name,
                           const char *expected)
 {
@@ -50,6 +32,26 @@ static void option_reject(struct reader *reader, const char *name,
     if (reader->status == NULL)
         reader->status =
             reader->api->CreateStatus(ORT_INVALID_ARGUMENT, message);
+}
+
+/* Reads an option to reader->value.  Returns false if it is not set. */
+static bool option_read(struct reader *reader, const char *name)
+{
+    char key[64];
+    size_t bytes = sizeof(reader->value);
+    struct OrtStatus *status;
+
+    snprintf(key, sizeof(key), PREFIX "%s", name);
+    reader->value[0] = '\0';
+    status = reader->api->GetSessionConfigEntry(reader->session, key,
+                                                reader->value, &bytes);
+    if (status == NULL)
+        return true;
+    reader->api->ReleaseStatus(status);
+    if (bytes <= sizeof(reader->value))
+        return false;
+    option_reject(reader, name, "at most 511 bytes");
+    return false;
 }
 
 /* Sets *out to true if the option has the second value, to false if it has the

@@ -48,12 +48,12 @@ struct OrtMemoryInfo;
 struct OrtAllocator;
 struct OrtDataTransferImpl;
 
-/* [api] enum OrtErrorCode */
+/* [api] enum OrtErrorCode.  The provider never returns ORT_EP_FAIL (11), after
+ * which ONNX Runtime's Python class gives up the provider for good. */
 enum ort_error_code {
     ORT_FAIL = 1,
     ORT_INVALID_ARGUMENT = 2,
-    ORT_NOT_IMPLEMENTED = 9,
-    ORT_EP_FAIL = 11
+    ORT_NOT_IMPLEMENTED = 9
 };
 
 /* [api] enum OrtLoggingLevel */

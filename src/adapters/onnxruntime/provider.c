@@ -45,7 +45,7 @@ static struct OrtStatus *tandem_failed(const struct ort_api *api,
 
     snprintf(message, sizeof(message), PROVIDER_NAME ": %s: %s", what,
              tandem_last_error());
-    return api->CreateStatus(ORT_EP_FAIL, message);
+    return api->CreateStatus(ORT_FAIL, message);
 }
 
 static struct OrtStatus *out_of_memory(const struct ort_api *api)

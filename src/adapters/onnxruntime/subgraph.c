@@ -53,16 +53,18 @@ struct run {
     struct OrtKernelContext *context;
     struct lower_input *inputs;
     const void **contents;
+    const struct graph_node *node; /* that was started last, or NULL */
 };
 
 static struct OrtStatus *run_failed(const struct subgraph *subgraph,
-                                    const char *what, const char *reason)
+                                    enum ort_error_code code, const char *what,
+                                    const char *reason)
 {
     char message[1024];
 
-    snprintf(message, sizeof(message), "TandemExecutionProvider: %s: %s: %s",
-             subgraph->name, what, reason);
-    return subgraph->runtime->api->CreateStatus(ORT_EP_FAIL, message);
+    snprintf(message, sizeof(message), "TandemExecutionProvider: %.400s: %s",
+             what, reason);
+    return subgraph->runtime->api->CreateStatus(code, message);
 }
 
 /* ---- creation ---- */
@@ -291,17 +293,20 @@ static struct OrtStatus *form_make(const struct run *run,
 
     *out = NULL;
     if (cached == NULL)
-        return run_failed(subgraph, "lowering the graph", "out of memory");
+        return run_failed(subgraph, ORT_FAIL, "lowering the graph",
+                          "out of memory");
     if (!lower_graph(&subgraph->graph, run->inputs, subgraph->content_matters,
                      &cached->form, problem)) {
         free(cached);
-        return run_failed(subgraph, "lowering the graph", problem);
+        return run_failed(subgraph, ORT_INVALID_ARGUMENT, "these input shapes",
+                          problem);
     }
     cached->key = key_make(run, &cached->key_length);
     if (cached->key == NULL ||
         keep_folded(subgraph, &cached->form) != TANDEM_OK) {
         cached_form_free(subgraph, cached);
-        return run_failed(subgraph, "lowering the graph", "out of memory");
+        return run_failed(subgraph, ORT_FAIL, "lowering the graph",
+                          "out of memory");
     }
     cached->device = choose_device(subgraph, &cached->form);
     cached->users = 1;
@@ -396,8 +401,9 @@ static struct OrtStatus *read_input(struct run *run, uint32_t index)
     if (status == NULL)
         status = api->GetDimensionsCount(info, &rank);
     if (status == NULL && rank > TANDEM_MAX_RANK)
-        status = run_failed(run->subgraph, "reading the inputs",
-                            "an input has more than 8 axes");
+        status =
+            run_failed(run->subgraph, ORT_INVALID_ARGUMENT,
+                       "reading the inputs", "an input has more than 8 axes");
     if (status == NULL)
         status = api->GetDimensions(info, input->shape, rank);
     if (status == NULL)
@@ -418,7 +424,8 @@ static struct OrtStatus *read_inputs(struct run *run)
     run->inputs = calloc(count + 1, sizeof(run->inputs[0]));
     run->contents = calloc(count + 1, sizeof(run->contents[0]));
     if (run->inputs == NULL || run->contents == NULL)
-        return run_failed(subgraph, "reading the inputs", "out of memory");
+        return run_failed(subgraph, ORT_FAIL, "reading the inputs",
+                          "out of memory");
     for (uint32_t i = 0; i < count; i++) {
         struct OrtStatus *status;
 
@@ -468,7 +475,7 @@ static struct OrtStatus *write_outputs(const struct run *run,
 /* Runs all steps on the device and writes the outputs. An error of Tandem is in
  * *out_status, one of ONNX Runtime is returned. With `report`, writes where
  * each step runs. */
-static struct OrtStatus *run_on_device(const struct run *run,
+static struct OrtStatus *run_on_device(struct run *run,
                                        struct execution *execution,
                                        uint32_t device, bool report,
                                        enum tandem_status *out_status)
@@ -481,6 +488,7 @@ static struct OrtStatus *run_on_device(const struct run *run,
     for (; arguments.step < execution->form->step_count &&
            *out_status == TANDEM_OK;
          arguments.step++) {
+        run->node = execution->form->steps[arguments.step].node;
         *out_status = execution_run(execution, arguments);
         if (report && *out_status == TANDEM_OK)
             report_step(subgraph->runtime, subgraph->options,
@@ -552,8 +560,19 @@ static bool report_begin(struct subgraph *subgraph, struct cached_form *cached,
     return report;
 }
 
+/* Describes the node that failed. Work that fails after its start is noticed at
+ * a later node or when an output is read. */
+static void describe_node(const struct run *run, char *out, size_t bytes)
+{
+    if (run->node != NULL)
+        snprintf(out, bytes, "%s node \"%s\" or one before it", run->node->type,
+                 run->node->name);
+    else
+        snprintf(out, bytes, "writing the inputs");
+}
+
 /* Runs the form, and on the CPU plugin if the device fails. */
-static struct OrtStatus *run_execution(const struct run *run,
+static struct OrtStatus *run_execution(struct run *run,
                                        struct cached_form *cached,
                                        struct execution *execution)
 {
@@ -562,22 +581,25 @@ static struct OrtStatus *run_execution(const struct run *run,
     const bool report = report_begin(subgraph, cached, device);
     enum tandem_status failure;
     struct OrtStatus *status;
+    char node[256];
     uint32_t cpu;
 
     status = run_on_device(run, execution, device, report, &failure);
     if (status != NULL || failure == TANDEM_OK)
         return status;
+    describe_node(run, node, sizeof(node));
     if (tandem_device_find(subgraph->runtime->context, "cpu", &cpu) !=
             TANDEM_OK ||
         device == cpu)
-        return run_failed(subgraph, "running", tandem_last_error());
+        return run_failed(subgraph, ORT_FAIL, node, tandem_last_error());
     log_write(subgraph->runtime, subgraph->logger, ORT_LOG_WARNING,
-              "node \"%s\" failed and is computed on the CPU: %s",
+              "%s failed; \"%s\" is computed on the CPU: %s", node,
               subgraph->name, tandem_last_error());
     status = run_on_device(run, execution, cpu, false, &failure);
     if (status != NULL || failure == TANDEM_OK)
         return status;
-    return run_failed(subgraph, "running on the CPU", tandem_last_error());
+    describe_node(run, node, sizeof(node));
+    return run_failed(subgraph, ORT_FAIL, node, tandem_last_error());
 }
 
 struct OrtStatus *subgraph_run(struct subgraph *subgraph,
@@ -592,7 +614,8 @@ struct OrtStatus *subgraph_run(struct subgraph *subgraph,
         status = form_take(&run, &cached);
     if (status == NULL &&
         execution_take(subgraph, cached, &execution) != TANDEM_OK)
-        status = run_failed(subgraph, "creating tensors", tandem_last_error());
+        status = run_failed(subgraph, ORT_FAIL, "creating tensors",
+                            tandem_last_error());
     if (status == NULL)
         status = run_execution(&run, cached, execution);
     if (execution != NULL)
