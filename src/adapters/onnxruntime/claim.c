@@ -6,6 +6,7 @@
 #include "adapters/onnxruntime/form_cost.h"
 #include "adapters/onnxruntime/fusion.h"
 #include "adapters/onnxruntime/lower.h"
+#include "adapters/onnxruntime/operators.h"
 #include "adapters/onnxruntime/partition.h"
 #include "adapters/onnxruntime/report.h"
 
@@ -214,6 +215,7 @@ struct OrtStatus *claim_nodes(struct runtime *runtime,
 
     if (status != NULL)
         return status;
+    operators_assign(&graph);
     if (partition_make(&graph, &partition))
         status = claim_groups(runtime, options, &graph, &partition, info);
     else

@@ -3,7 +3,6 @@
 #include <config.h>
 
 #include "adapters/onnxruntime/graph.h"
-#include "adapters/onnxruntime/operators.h"
 
 #include <string.h>
 
@@ -525,8 +524,6 @@ struct OrtStatus *graph_read(struct graph *graph, const struct ort_api *api,
     if (reader.status == NULL && graph->arena.exhausted)
         reader.status = api->CreateStatus(
             ORT_FAIL, "Tandem: out of memory while reading the graph");
-    for (uint32_t i = 0; i < graph->node_count && reader.status == NULL; i++)
-        graph->nodes[i].op = operator_find(graph, &graph->nodes[i]);
     if (reader.status != NULL)
         graph_free(graph);
     return reader.status;

@@ -3,7 +3,7 @@
 #include <config.h>
 
 #include "adapters/onnxruntime/graph_match.h"
-#include "adapters/onnxruntime/operators.h"
+#include "adapters/onnxruntime/onnx_operator.h"
 
 #include <math.h>
 #include <string.h>
@@ -116,18 +116,6 @@ void node_remove(struct fusion *f, struct graph_node *node)
         if (node->inputs[i] != NO_VALUE)
             f->graph->values[node->inputs[i]].readers--;
     }
-}
-
-const struct onnx_operator *operator_by_type(const char *domain,
-                                             const char *type)
-{
-    const struct onnx_operator *row;
-
-    for (size_t i = 0; (row = operator_row(i)) != NULL; i++) {
-        if (strcmp(row->type, type) == 0 && strcmp(row->domain, domain) == 0)
-            return row;
-    }
-    return NULL;
 }
 
 void match_replace(struct fusion *f, const struct match *match,

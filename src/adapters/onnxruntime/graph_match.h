@@ -41,10 +41,6 @@ int32_t node_other_input(const struct graph_node *node, int32_t value);
  * sets *out to its other input. */
 bool node_has_constant(const struct fusion *f, const struct graph_node *node,
                        const char *type, double expected, int32_t *out);
-/* Returns the row of an operator, which must exist. */
-const struct onnx_operator *operator_by_type(const char *domain,
-                                             const char *type);
-
 /* Returns false if the node is NULL or the match is full. */
 bool match_add(struct match *match, struct graph_node *node);
 /* Marks a node as removed. */

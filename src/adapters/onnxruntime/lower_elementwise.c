@@ -3,7 +3,7 @@
 #include <config.h>
 
 #include "adapters/onnxruntime/lower_ops.h"
-#include "adapters/onnxruntime/operators.h"
+#include "adapters/onnxruntime/onnx_operator.h"
 
 #include <math.h>
 #include <string.h>

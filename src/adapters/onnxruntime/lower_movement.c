@@ -4,7 +4,7 @@
 #include <config.h>
 
 #include "adapters/onnxruntime/lower_ops.h"
-#include "adapters/onnxruntime/operators.h"
+#include "adapters/onnxruntime/onnx_operator.h"
 
 #include <inttypes.h>
 #include <string.h>

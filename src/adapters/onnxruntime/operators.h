@@ -1,60 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The ONNX operators that the provider serves. */
+/* The table of the ONNX operators that the provider serves. */
 #ifndef TANDEM_ONNXRUNTIME_OPERATORS_H
 #define TANDEM_ONNXRUNTIME_OPERATORS_H
 
-#include "adapters/onnxruntime/graph.h"
+#include "adapters/onnxruntime/onnx_operator.h"
 
-struct lowering;
-
-/* Dtypes that an operator accepts. */
-enum operand_rule {
-    RULE_F32,     /* f32 inputs and outputs */
-    RULE_POW,     /* f32, and an f32 or constant integer exponent */
-    RULE_COMPARE, /* f32 inputs, bool output */
-    RULE_LOGICAL, /* bool inputs and output */
-    RULE_WHERE,   /* bool condition, f32 inputs and output */
-    RULE_CAST,    /* between f32, i32, i64, u8 and bool */
-    RULE_MOVE,    /* any dtype; integers only of rank 2 and more */
-    RULE_GATHER,  /* data as RULE_MOVE, i32 or i64 indices */
-    RULE_ARG,     /* f32 input, i64 output */
-    RULE_SHAPE    /* the output depends only on shapes */
-};
-
-struct onnx_operator {
-    const char *domain, *type;
-    int newest_version; /* newest operator-set version with this meaning */
-    uint32_t tandem_op; /* enum tandem_op_id, if the lowering needs one */
-    enum operand_rule rule;
-    uint32_t required_inputs; /* UINT32_MAX: all */
-    /* Bit i is set if the content of input i, a shape or axes, must be known
-     * before the operator runs. */
-    uint32_t parameters;
-    bool (*lower)(struct lowering *l);
-    /* Computes integers on the host if the content of all inputs is known.
-     * NULL if the operator never computes shapes. */
-    bool (*evaluate)(struct lowering *l);
-};
-
-/* Returns the operator of a node if the provider serves the node, else NULL. */
-const struct onnx_operator *operator_find(const struct graph *graph,
-                                          const struct graph_node *node);
+/* Sets the operator of each node that the provider serves. */
+void operators_assign(struct graph *graph);
+/* Returns the operator, or NULL if the table does not have it. */
+const struct onnx_operator *operator_by_type(const char *domain,
+                                             const char *type);
 /* Returns row `index` of the table, or NULL after the last row. */
 const struct onnx_operator *operator_row(size_t index);
-
-/* Returns true if the node computes integers, which the provider does on the
- * host if it knows the content of all inputs. */
-bool node_computes_integers(const struct graph *graph,
-                            const struct graph_node *node);
-/* Returns true if the node can run on a device, whatever its inputs hold.  A
- * node that is served but cannot run on a device only computes integers. */
-bool node_runs_on_device(const struct graph *graph,
-                         const struct graph_node *node);
-
-/* Returns true if a Gelu, BiasGelu or FastGelu node uses the tanh form. */
-bool gelu_is_approximate(const struct graph_node *node);
-
-/* Returns the output dtype of a Cast or CastLike node, or 0. */
-uint32_t cast_dtype(const struct graph *graph, const struct graph_node *node);
 
 #endif

@@ -10,7 +10,7 @@
 #include <config.h>
 
 #include "adapters/onnxruntime/partition.h"
-#include "adapters/onnxruntime/operators.h"
+#include "adapters/onnxruntime/onnx_operator.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -8,6 +8,7 @@
 #include "adapters/onnxruntime/form_cost.h"
 #include "adapters/onnxruntime/fusion.h"
 #include "adapters/onnxruntime/lower.h"
+#include "adapters/onnxruntime/operators.h"
 #include "adapters/onnxruntime/report.h"
 
 #include <inttypes.h>
@@ -117,6 +118,7 @@ struct OrtStatus *subgraph_create(struct runtime *runtime,
         subgraph_destroy(subgraph);
         return status;
     }
+    operators_assign(&subgraph->graph);
     graph_fuse(&subgraph->graph);
     subgraph->name = strdup(name);
     subgraph->content_matters =

@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Conditions on a node's dtypes and attributes; see onnx_operator.h. */
+#include <config.h>
+
+#include "adapters/onnxruntime/onnx_operator.h"
+
+#include <string.h>
+
+/* ---- dtypes ---- */
+
+static bool dtype_is_integer(uint32_t dtype)
+{
+    return dtype == TANDEM_I64 || dtype == TANDEM_I32;
+}
+
+static uint32_t input_dtype(const struct graph *graph,
+                            const struct graph_node *node, uint32_t index)
+{
+    const struct graph_value *value = graph_input(graph, node, index);
+
+    return value != NULL ? value->dtype : 0;
+}
+
+static const struct graph_value *node_output(const struct graph *graph,
+                                             const struct graph_node *node)
+{
+    return node->output_count > 0 && node->outputs[0] != NO_VALUE
+               ? &graph->values[node->outputs[0]]
+               : NULL;
+}
+
+uint32_t cast_dtype(const struct graph *graph, const struct graph_node *node)
+{
+    if (strcmp(node->type, "CastLike") == 0)
+        return input_dtype(graph, node, 1);
+    return dtype_from_onnx((enum onnx_dtype)graph_integer(node, "to", 0));
+}
+
+bool gelu_is_approximate(const struct graph_node *node)
+{
+    const struct graph_attribute *form = graph_attribute(node, "approximate");
+
+    return strcmp(node->type, "FastGelu") == 0 ||
+           (form != NULL && form->string != NULL &&
+            strcmp(form->string, "tanh") == 0);
+}
+
+static bool dtype_is_cast(uint32_t dtype)
+{
+    return dtype == TANDEM_F32 || dtype_is_integer(dtype) ||
+           dtype == TANDEM_U8 || dtype == TANDEM_BOOL;
+}
+
+/* Tandem's cast to a shorter integer saturates, ONNX's drops the upper bits. */
+static bool cast_is_served(uint32_t from, uint32_t to)
+{
+    const bool shortens = from != TANDEM_F32 && from != TANDEM_BOOL &&
+                          to != TANDEM_F32 && to != TANDEM_BOOL &&
+                          TANDEM_DTYPE_BYTES(to) < TANDEM_DTYPE_BYTES(from);
+
+    return dtype_is_cast(from) && dtype_is_cast(to) && !shortens;
+}
+
+/* Returns true if all inputs that are not parameters have the dtype. */
+static bool inputs_have_dtype(const struct graph *graph,
+                              const struct graph_node *node,
+                              const struct onnx_operator *op, uint32_t dtype)
+{
+    for (uint32_t i = 0; i < node->input_count; i++) {
+        const struct graph_value *value = graph_input(graph, node, i);
+
+        if (value != NULL && !(i < 32 && op->parameters >> i & 1) &&
+            value->dtype != dtype)
+            return false;
+    }
+    return true;
+}
+
+/* Returns true unless the data are integers of rank 0 or 1, which are shapes.
+ * ONNX Runtime computes these. */
+static bool moves_no_shape(const struct graph *graph,
+                           const struct graph_node *node)
+{
+    const struct graph_value *output = node_output(graph, node);
+    const uint32_t dtype = input_dtype(graph, node, 0);
+
+    return dtype != 0 && output != NULL &&
+           !(dtype_is_integer(dtype) && output->has_shape && output->rank < 2);
+}
+
+static bool pow_is_served(const struct graph *graph,
+                          const struct graph_node *node)
+{
+    const struct graph_value *exponent = graph_input(graph, node, 1);
+
+    if (input_dtype(graph, node, 0) != TANDEM_F32 || exponent == NULL)
+        return false;
+    if (exponent->dtype == TANDEM_F32)
+        return true;
+    if (!dtype_is_integer(exponent->dtype) || exponent->constant == NULL)
+        return false;
+    for (uint32_t i = 0; i < exponent->rank; i++) {
+        if (exponent->shape[i] != 1)
+            return false;
+    }
+    return true;
+}
+
+static bool rule_accepts(const struct graph *graph,
+                         const struct graph_node *node,
+                         const struct onnx_operator *op)
+{
+    const struct graph_value *output;
+
+    switch (op->rule) {
+    case RULE_F32:
+    case RULE_COMPARE:
+    case RULE_ARG:
+        return inputs_have_dtype(graph, node, op, TANDEM_F32);
+    case RULE_POW:
+        return pow_is_served(graph, node);
+    case RULE_LOGICAL:
+        return inputs_have_dtype(graph, node, op, TANDEM_BOOL);
+    case RULE_WHERE:
+        return input_dtype(graph, node, 0) == TANDEM_BOOL &&
+               input_dtype(graph, node, 1) == TANDEM_F32 &&
+               input_dtype(graph, node, 2) == TANDEM_F32;
+    case RULE_CAST:
+        return cast_is_served(input_dtype(graph, node, 0),
+                              cast_dtype(graph, node));
+    case RULE_MOVE:
+        return moves_no_shape(graph, node);
+    case RULE_GATHER:
+        return moves_no_shape(graph, node) &&
+               dtype_is_integer(input_dtype(graph, node, 1));
+    case RULE_SHAPE:
+        output = node_output(graph, node);
+        return output != NULL && (dtype_is_integer(output->dtype) ||
+                                  strcmp(node->type, "ConstantOfShape") == 0);
+    }
+    return false;
+}
+
+/* ---- attributes ---- */
+
+static bool output_is_used(const struct graph *graph,
+                           const struct graph_node *node, uint32_t index)
+{
+    const struct graph_value *value;
+
+    if (index >= node->output_count || node->outputs[index] == NO_VALUE)
+        return false;
+    value = &graph->values[node->outputs[index]];
+    return value->readers > 0 || value->is_output;
+}
+
+/* Dropout does nothing unless a model is trained. */
+static bool dropout_is_identity(const struct graph *graph,
+                                const struct graph_node *node)
+{
+    const struct graph_value *training = graph_input(graph, node, 2);
+
+    return training == NULL || (training->constant != NULL &&
+                                *(const uint8_t *)training->constant == 0);
+}
+
+/* Returns true if only outputs are used that the lowering sets, and all outputs
+ * have a dtype and rank of Tandem. */
+static bool outputs_are_served(const struct graph *graph,
+                               const struct graph_node *node)
+{
+    for (uint32_t i = 0; i < node->output_count; i++) {
+        if (node->outputs[i] != NO_VALUE &&
+            graph->values[node->outputs[i]].dtype == 0)
+            return false;
+        if (i > 0 && output_is_used(graph, node, i) &&
+            strcmp(node->type, "Split") != 0 &&
+            !(i == 3 && strcmp(node->type, "SkipLayerNormalization") == 0))
+            return false;
+    }
+    return true;
+}
+
+/* ConstantOfShape without a value makes f32 zeros. */
+static bool fill_value_is_served(const struct graph_node *node)
+{
+    const struct graph_attribute *value = graph_attribute(node, "value");
+
+    return value == NULL || value->tensor_dtype == TANDEM_F32 ||
+           dtype_is_integer(value->tensor_dtype) ||
+           value->tensor_dtype == TANDEM_BOOL;
+}
+
+static bool attributes_are_served(const struct graph *graph,
+                                  const struct graph_node *node)
+{
+    if (strcmp(node->type, "Dropout") == 0)
+        return dropout_is_identity(graph, node);
+    if (strcmp(node->type, "FusedMatMul") == 0)
+        return graph_integer(node, "transBatchA", 0) == 0 &&
+               graph_integer(node, "transBatchB", 0) == 0;
+    if (strcmp(node->type, "ConstantOfShape") == 0)
+        return fill_value_is_served(node);
+    return graph_integer(node, "select_last_index", 0) == 0;
+}
+
+/* Returns true if the inputs that the lowering reads without a check exist. */
+static bool required_inputs_are_present(const struct graph *graph,
+                                        const struct graph_node *node,
+                                        const struct onnx_operator *op)
+{
+    const uint32_t required = op->required_inputs == ALL_INPUTS
+                                  ? node->input_count
+                                  : op->required_inputs;
+
+    for (uint32_t i = 0; i < required; i++) {
+        if (graph_input(graph, node, i) == NULL)
+            return false;
+    }
+    return node->input_count > 0;
+}
+
+/* Returns true if the operator computes integers on the host when the content
+ * of its inputs is known. */
+static bool computes_integers(const struct graph *graph,
+                              const struct graph_node *node,
+                              const struct onnx_operator *op)
+{
+    const struct graph_value *output = node_output(graph, node);
+
+    if (op->evaluate == NULL || output == NULL ||
+        !(dtype_is_integer(output->dtype) || output->dtype == TANDEM_BOOL))
+        return false;
+    for (uint32_t i = 0; i < node->input_count && op->rule != RULE_SHAPE; i++) {
+        const uint32_t dtype = input_dtype(graph, node, i);
+
+        if (dtype != 0 && !dtype_is_integer(dtype) && dtype != TANDEM_BOOL)
+            return false;
+    }
+    return true;
+}
+
+bool node_computes_integers(const struct graph *graph,
+                            const struct graph_node *node)
+{
+    return node->op != NULL && computes_integers(graph, node, node->op);
+}
+
+bool node_runs_on_device(const struct graph *graph,
+                         const struct graph_node *node)
+{
+    return node->op != NULL && rule_accepts(graph, node, node->op);
+}
+
+bool operator_serves(const struct onnx_operator *op, const struct graph *graph,
+                     const struct graph_node *node)
+{
+    return node->since_version <= op->newest_version &&
+           required_inputs_are_present(graph, node, op) &&
+           outputs_are_served(graph, node) &&
+           attributes_are_served(graph, node) &&
+           (rule_accepts(graph, node, op) ||
+            computes_integers(graph, node, op));
+}
