@@ -181,6 +181,21 @@ static void group_init(const struct graph *graph,
     }
 }
 
+/* Returns true if ONNX Runtime can run the graph with the provider's groups. */
+static bool host_can_mix(const struct runtime *runtime,
+                         const struct provider_options *options,
+                         const struct graph *graph,
+                         const struct partition *partition)
+{
+    if (!runtime->takes_whole_graphs_only)
+        return true;
+    for (uint32_t i = 0; i < graph->node_count; i++) {
+        if (partition->group[i] == NO_GROUP)
+            return false;
+    }
+    return options->claim == CLAIM_ALL || partition->group_count == 1;
+}
+
 static struct OrtStatus *claim_groups(struct runtime *runtime,
                                       const struct provider_options *options,
                                       const struct graph *graph,
@@ -216,13 +231,15 @@ struct OrtStatus *claim_nodes(struct runtime *runtime,
     if (status != NULL)
         return status;
     operators_assign(&graph);
-    if (partition_make(&graph, &partition))
+    if (!partition_make(&graph, &partition))
+        status = runtime->api->CreateStatus(ORT_FAIL, "Tandem: out of memory");
+    else if (host_can_mix(runtime, options, &graph, &partition))
         status = claim_groups(runtime, options, &graph, &partition, info);
     else
-        status = runtime->api->CreateStatus(ORT_FAIL, "Tandem: out of memory");
-    log_write(runtime, logger, ORT_LOG_INFO,
-              "%" PRIu32 " nodes form %" PRIu32 " groups", graph.node_count,
-              partition.group_count);
+        log_write(runtime, logger, ORT_LOG_WARNING,
+                  "no node is taken, because ONNX Runtime 1.23.0 cannot run "
+                  "other nodes next to those of a provider like this; install "
+                  "1.23.1 or newer");
     partition_free(&partition);
     graph_free(&graph);
     return status;

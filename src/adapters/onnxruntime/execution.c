@@ -85,10 +85,13 @@ static enum tandem_status create_views(struct execution *execution)
 
     for (uint32_t i = 0; i < form->view_count; i++) {
         const struct form_view *view = &form->views[i];
-        const enum tandem_status status = tandem_tensor_view(
+        enum tandem_status status;
+
+        if (!form->storages[view->storage].used)
+            continue;
+        status = tandem_tensor_view(
             storage_tensor(execution, view->storage), view->first_element,
             view->rank, view->shape, view->strides, &execution->views[i]);
-
         if (status != TANDEM_OK)
             return status;
     }

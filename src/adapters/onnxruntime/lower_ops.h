@@ -65,6 +65,8 @@ bool lower_shape(struct lowering *l);
 bool lower_size(struct lowering *l);
 bool lower_constant_of_shape(struct lowering *l);
 bool shape_binary(struct lowering *l);
+bool shape_not(struct lowering *l);
+bool shape_expand(struct lowering *l);
 bool shape_where(struct lowering *l);
 bool shape_cast(struct lowering *l);
 bool shape_gather(struct lowering *l);

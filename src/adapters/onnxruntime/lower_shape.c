@@ -96,8 +96,20 @@ static bool integers_combine(uint32_t op, int64_t a, int64_t b, int64_t *out)
     case TANDEM_OP_LESS:
         *out = a < b;
         return true;
+    case TANDEM_OP_LESS_EQUAL:
+        *out = a <= b;
+        return true;
     case TANDEM_OP_GREATER:
         *out = a > b;
+        return true;
+    case TANDEM_OP_GREATER_EQUAL:
+        *out = a >= b;
+        return true;
+    case TANDEM_OP_AND:
+        *out = a & b; /* of bools */
+        return true;
+    case TANDEM_OP_OR:
+        *out = a | b;
         return true;
     default:
         return false;
@@ -143,8 +155,8 @@ static bool broadcast_begin(struct lowering *l, uint32_t count, uint32_t dtype,
 bool shape_binary(struct lowering *l)
 {
     const uint32_t op = l->node->op->tandem_op;
-    const bool compares = op == TANDEM_OP_EQUAL || op == TANDEM_OP_LESS ||
-                          op == TANDEM_OP_GREATER;
+    const bool compares =
+        l->node->op->rule == RULE_COMPARE || l->node->op->rule == RULE_LOGICAL;
     const uint32_t dtype =
         compares ? TANDEM_BOOL : lower_input_operand(l, 0)->dtype;
     struct operand *inputs[2], out;
@@ -165,6 +177,46 @@ bool shape_binary(struct lowering *l)
                               pair[0], pair[1]);
         out.integers[i] = integer_narrow(dtype, out.integers[i]);
     }
+    return lower_output(l, 0, &out);
+}
+
+bool shape_not(struct lowering *l)
+{
+    struct operand *x = lower_input_operand(l, 0), out;
+    int64_t count;
+    const int64_t *values = lower_integers(l, x, &count);
+
+    if (values == NULL ||
+        !lower_new_integers(l, TANDEM_BOOL, x->view.rank, x->view.shape, &out))
+        return false;
+    for (int64_t i = 0; i < count; i++)
+        out.integers[i] = values[i] == 0;
+    return lower_output(l, 0, &out);
+}
+
+bool shape_expand(struct lowering *l)
+{
+    struct operand *x = lower_input_operand(l, 0), wanted = *x, out;
+    struct operand *const operands[] = {x, &wanted};
+    int64_t shape[TANDEM_MAX_RANK], rank, count;
+    const int64_t *lengths =
+        lower_integers(l, lower_input_operand(l, 1), &rank);
+    const int64_t *values = lower_integers(l, x, &count);
+    uint32_t out_rank;
+
+    if (lengths == NULL || values == NULL)
+        return false;
+    if (rank > TANDEM_MAX_RANK)
+        return lower_fail(l, "the new shape has more than %u axes",
+                          TANDEM_MAX_RANK);
+    wanted.view.rank = (uint32_t)rank;
+    memcpy(wanted.view.shape, lengths, (size_t)rank * sizeof(lengths[0]));
+    if (!lower_broadcast(l, operands, 2, &out_rank, shape) ||
+        !lower_new_integers(l, x->dtype, out_rank, shape, &out))
+        return false;
+    for (int64_t i = 0; i < operand_elements(&out); i++)
+        out.integers[i] =
+            values[broadcast_position(&x->view, out_rank, shape, i)];
     return lower_output(l, 0, &out);
 }
 

@@ -229,6 +229,8 @@ static bool computes_integers(const struct graph *graph,
     const struct graph_value *output = node_output(graph, node);
 
     if (op->evaluate == NULL || output == NULL ||
+        (op->required_inputs == ALL_INPUTS && op->rule == RULE_F32 &&
+         node->input_count != 2) ||
         !(dtype_is_integer(output->dtype) || output->dtype == TANDEM_BOOL))
         return false;
     for (uint32_t i = 0; i < node->input_count && op->rule != RULE_SHAPE; i++) {

@@ -30,12 +30,12 @@
         "", type, NEWEST, TANDEM_OP_##OP, RULE_COMPARE, 2, 0, lower_compare,   \
             evaluate                                                           \
     }
-#define LOGICAL(type, OP)                                                      \
+#define LOGICAL(type, OP, evaluate)                                            \
     {                                                                          \
         "", type, NEWEST, TANDEM_OP_##OP, RULE_LOGICAL, 2, 0, lower_logical,   \
             NULL                                                               \
     }
-#define VARIADIC(type, OP)                                                     \
+#define VARIADIC(type, OP, evaluate)                                           \
     {                                                                          \
         "", type, NEWEST, TANDEM_OP_##OP, RULE_F32, ALL_INPUTS, 0,             \
             lower_variadic, NULL                                               \
@@ -94,20 +94,20 @@ static const struct onnx_operator operators[] = {
     BINARY("Mul", MUL, shape_binary),
     BINARY("Sub", SUB, shape_binary),
     {"", "Pow", NEWEST, TANDEM_OP_POW, RULE_POW, 2, 0, lower_pow, NULL},
-    VARIADIC("Max", MAX),
-    VARIADIC("Mean", ADD),
-    VARIADIC("Min", MIN),
-    VARIADIC("Sum", ADD),
+    VARIADIC("Max", MAX, shape_binary),
+    VARIADIC("Mean", ADD, NULL),
+    VARIADIC("Min", MIN, shape_binary),
+    VARIADIC("Sum", ADD, NULL),
     COMPARE("Equal", EQUAL, shape_binary),
     COMPARE("Greater", GREATER, shape_binary),
-    COMPARE("GreaterOrEqual", GREATER_EQUAL, NULL),
+    COMPARE("GreaterOrEqual", GREATER_EQUAL, shape_binary),
     COMPARE("Less", LESS, shape_binary),
-    COMPARE("LessOrEqual", LESS_EQUAL, NULL),
-    LOGICAL("And", AND),
-    LOGICAL("Or", OR),
-    LOGICAL("Xor", XOR),
+    COMPARE("LessOrEqual", LESS_EQUAL, shape_binary),
+    LOGICAL("And", AND, shape_binary),
+    LOGICAL("Or", OR, shape_binary),
+    LOGICAL("Xor", XOR, NULL),
     {"", "Not", NEWEST, TANDEM_OP_NOT, RULE_LOGICAL, 1, 0,
-     lower_elementwise_unary, NULL},
+     lower_elementwise_unary, shape_not},
     {"", "Where", NEWEST, TANDEM_OP_WHERE, RULE_WHERE, 3, 0, lower_where,
      shape_where},
     {"", "Cast", NEWEST, TANDEM_OP_CAST, RULE_CAST, 1, 0, lower_cast,
@@ -137,7 +137,7 @@ static const struct onnx_operator operators[] = {
     OTHER(MICROSOFT, "FusedMatMul", GEMM, 2, lower_fused_matmul),
     MOVE("Concat", ALL_INPUTS, 0, lower_concat, shape_concat),
     MOVE("Dropout", 1, 0, lower_identity, NULL),
-    MOVE("Expand", 2, 1u << 1, lower_expand_op, NULL),
+    MOVE("Expand", 2, 1u << 1, lower_expand_op, shape_expand),
     MOVE("Flatten", 1, 0, lower_flatten, NULL),
     MOVE("Identity", 1, 0, lower_identity, lower_identity),
     MOVE("Reshape", 2, 1u << 1, lower_reshape_op, lower_reshape_op),

@@ -367,6 +367,8 @@ struct OrtStatus *CreateEpFactories(const char *registered_name,
     factory = factory_create(api, logger, version);
     if (factory == NULL)
         return out_of_memory(api);
+    factory->runtime.takes_whole_graphs_only =
+        strcmp(base->GetVersionString(), "1.23.0") == 0;
     factories[0] = &factory->base;
     *out_count = 1;
     return NULL;

@@ -28,6 +28,9 @@ struct runtime {
     const struct ort_ep_api *ep_api;
     const struct OrtLogger *logger; /* belongs to ONNX Runtime's environment */
     uint32_t version;               /* of the interface that both sides know */
+    /* ONNX Runtime 1.23.0 cannot copy tensors between nodes of the provider and
+     * of its own (fixed in 1.23.1, its pull request 26088). */
+    bool takes_whole_graphs_only;
     pthread_mutex_t mutex;          /* guards what follows */
     struct tandem_context *context; /* NULL until the first session */
     struct weight *weights[WEIGHT_BUCKETS];

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * list-onnx-operators - prints docs/onnx-operators.md from the table of the
+ * ONNX Runtime provider; with the argument "names", prints "DOMAIN:TYPE" for
+ * each operator.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "adapters/onnxruntime/operators.h"
+
+static const char introduction[] =
+    "# ONNX operators\n"
+    "\n"
+    "This page lists the operators that the execution provider for ONNX"
+    " Runtime serves.\n"
+    "`docs/list-onnx-operators` prints it from the table in\n"
+    "`src/adapters/onnxruntime/operators.c`, and a test compares both. To"
+    " change it, change the\ntable and run `make operators`."
+    " [ONNX Runtime](onnxruntime.md) describes the provider.\n"
+    "\n"
+    "*Tandem* is the operator that computes it; operators without one only"
+    " make views or\ncopies. *Shapes* is \"yes\" if the provider also computes"
+    " integers with this operator on the\nhost, when they depend only on the"
+    " shapes of tensors and on constants.\n"
+    "\n"
+    "| ONNX operator | Domain | Tandem | Dtypes | Shapes |\n"
+    "|---|---|---|---|---|\n";
+
+static const char *rule_text(enum operand_rule rule)
+{
+    switch (rule) {
+    case RULE_F32:
+        return "f32";
+    case RULE_POW:
+        return "f32; the exponent f32 or a constant integer";
+    case RULE_COMPARE:
+        return "f32 to bool";
+    case RULE_LOGICAL:
+        return "bool";
+    case RULE_WHERE:
+        return "condition bool, data f32";
+    case RULE_CAST:
+        return "f32, i32, i64, u8, bool; not to a shorter integer";
+    case RULE_MOVE:
+        return "any; integers of rank 2 and more";
+    case RULE_GATHER:
+        return "data any, integers of rank 2 and more; indices i32 or i64";
+    case RULE_ARG:
+        return "f32 to i64";
+    case RULE_SHAPE:
+        return "any input; i32, i64 (ConstantOfShape also f32, bool)";
+    }
+    return "?";
+}
+
+static void print_row(const struct onnx_operator *op)
+{
+    const struct tandem_op_info *info = tandem_op_by_id(op->tandem_op);
+
+    printf("| %s | %s | %s | %s | %s |\n", op->type,
+           op->domain[0] == '\0' ? "ai.onnx" : op->domain,
+           info != NULL ? info->name : "", rule_text(op->rule),
+           op->evaluate != NULL ? "yes" : "");
+}
+
+int main(int argc, char **argv)
+{
+    const bool names = argc == 2 && strcmp(argv[1], "names") == 0;
+    const struct onnx_operator *op;
+
+    if (argc > 1 && !names) {
+        fprintf(stderr, "Usage: list-onnx-operators [names]\n");
+        return 2;
+    }
+    if (!names)
+        fputs(introduction, stdout);
+    for (size_t i = 0; (op = operator_row(i)) != NULL; i++) {
+        if (names)
+            printf("%s:%s\n", op->domain[0] == '\0' ? "ai.onnx" : op->domain,
+                   op->type);
+        else
+            print_row(op);
+    }
+    return fclose(stdout) == 0 ? 0 : 1;
+}
