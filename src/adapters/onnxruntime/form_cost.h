@@ -8,7 +8,7 @@
 
 struct form_cost {
     uint32_t device;  /* fastest device that is not the CPU plugin's, or
-                       * TANDEM_ANY_DEVICE if there is none */
+                       * TANDEM_ANY_DEVICE */
     double device_ns; /* its time, with transfers */
     double cpu_ns;    /* time of the CPU plugin */
     char reason[256]; /* why there is no prediction, or "" */

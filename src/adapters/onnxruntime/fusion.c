@@ -8,7 +8,7 @@
 #include <config.h>
 
 #include "adapters/onnxruntime/fusion.h"
-#include "adapters/onnxruntime/fusion_product.h"
+#include "adapters/onnxruntime/fusion_matmul.h"
 #include "adapters/onnxruntime/graph_match.h"
 #include "adapters/onnxruntime/operators.h"
 
@@ -305,6 +305,6 @@ void graph_fuse(struct graph *graph)
     find_readers(&f);
     for (uint32_t i = 0; i < graph->node_count; i++)
         fuse_node(&f, &graph->nodes[i]);
-    fuse_products(&f);
+    fuse_matmuls(&f);
     free(f.reader);
 }

@@ -50,7 +50,7 @@ struct graph_attribute {
     uint32_t tensor_dtype;
 };
 
-/* What a matrix product applies to its result, in this order. */
+/* Operations that a matrix product applies to its result, in this order. */
 struct graph_epilogue {
     double scale;        /* factor; 0: none */
     int32_t bias;        /* value with the product's last axis, or NO_VALUE */
@@ -121,7 +121,8 @@ graph_input(const struct graph *graph, const struct graph_node *node,
                : NULL;
 }
 
-/* Returns the tandem dtype of an ONNX element type, or 0 if there is none. */
+/* Returns the tandem dtype of an ONNX element type, or 0 if Tandem has no
+ * such type. */
 uint32_t dtype_from_onnx(enum onnx_dtype type);
 
 #endif

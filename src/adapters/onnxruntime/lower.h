@@ -98,7 +98,8 @@ bool lower_reshape(struct lowering *l, struct operand *operand, uint32_t rank,
 /* Returns the operand itself if it is contiguous, else a copy. */
 bool lower_contiguous(struct lowering *l, struct operand *operand,
                       struct operand *out);
-/* Computes the common shape of operands.  Returns false if there is none. */
+/* Computes the common shape of operands.  Returns false if their shapes do not
+ * broadcast. */
 bool lower_broadcast(struct lowering *l, struct operand *const *operands,
                      uint32_t count, uint32_t *out_rank, int64_t *out_shape);
 

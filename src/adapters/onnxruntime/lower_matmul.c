@@ -20,7 +20,7 @@
 
 /* Operands of c = a b with equal batch axes, as many as possible of which are
  * merged.  Axis i of the batch has lengths[i] elements. */
-struct product {
+struct batched_matmul {
     struct operand a, b, c;
     uint32_t batch_rank;
     int64_t lengths[TANDEM_MAX_RANK];
@@ -29,7 +29,7 @@ struct product {
 };
 
 /* Attributes of a product. */
-struct product_options {
+struct gemm_options {
     double alpha, beta;
     struct operand *bias; /* NULL, or with the length of c's last axis */
     uint32_t activation;
@@ -68,10 +68,8 @@ static bool matrix_is_direct(const struct form_view *view)
             (shape[1] == 1 || strides[1] >= shape[0]));
 }
 
-static bool append_product(struct lowering *l,
-                           const struct product_options *options,
-                           struct operand *a, struct operand *b,
-                           struct operand *c)
+static bool append_gemm(struct lowering *l, const struct gemm_options *options,
+                        struct operand *a, struct operand *b, struct operand *c)
 {
     struct form_step step = step_make(l, TANDEM_OP_GEMM);
 
@@ -85,7 +83,7 @@ static bool append_product(struct lowering *l,
 
 /* Merges batch axes that follow each other in all operands, and drops axes of
  * length 1. */
-static void product_merge(struct product *p)
+static void batch_merge(struct batched_matmul *p)
 {
     uint32_t kept = 0;
 
@@ -109,7 +107,7 @@ static void product_merge(struct product *p)
 
 /* Sets lengths and strides of the batch from the operands, whose batch axes
  * have been expanded to c's. */
-static void product_init(struct product *p)
+static void batch_init(struct batched_matmul *p)
 {
     p->batch_rank = p->c.view.rank - 2;
     for (uint32_t i = 0; i < p->batch_rank; i++) {
@@ -118,12 +116,12 @@ static void product_init(struct product *p)
         p->b_strides[i] = p->b.view.strides[i];
         p->c_strides[i] = p->c.view.strides[i];
     }
-    product_merge(p);
+    batch_merge(p);
 }
 
 /* If all matrices share b, the rows of a are one long matrix, if its batch axis
  * continues its rows. */
-static bool product_merge_rows(struct product *p)
+static bool batch_merge_rows(struct batched_matmul *p)
 {
     const uint32_t rank = p->a.view.rank;
     const int64_t rows = p->a.view.shape[rank - 2];
@@ -140,9 +138,8 @@ static bool product_merge_rows(struct product *p)
 }
 
 /* Appends the products of all axes but `inner`, which is the batch of each. */
-static bool append_loop(struct lowering *l,
-                        const struct product_options *options,
-                        const struct product *p, uint32_t inner)
+static bool append_loop(struct lowering *l, const struct gemm_options *options,
+                        const struct batched_matmul *p, uint32_t inner)
 {
     int64_t position[TANDEM_MAX_RANK] = {0};
 
@@ -159,7 +156,7 @@ static bool append_loop(struct lowering *l,
         a = matrices(&p->a, a_first, p->lengths[inner], p->a_strides[inner]);
         b = matrices(&p->b, b_first, p->lengths[inner], p->b_strides[inner]);
         c = matrices(&p->c, c_first, p->lengths[inner], p->c_strides[inner]);
-        if (!append_product(l, options, &a, &b, &c))
+        if (!append_gemm(l, options, &a, &b, &c))
             return false;
         for (axis = 0; axis < p->batch_rank; axis++) {
             if (axis != inner && ++position[axis] < p->lengths[axis])
@@ -210,9 +207,9 @@ static bool make_direct(struct lowering *l, struct operand *operand)
 }
 
 /* Appends c = a b for operands of rank 2 or more with equal batch axes. */
-static bool append_products(struct lowering *l,
-                            const struct product_options *options,
-                            struct product *p)
+static bool append_batched(struct lowering *l,
+                           const struct gemm_options *options,
+                           struct batched_matmul *p)
 {
     struct operand a, b, c;
     uint32_t inner = 0;
@@ -220,7 +217,7 @@ static bool append_products(struct lowering *l,
 
     if (!make_direct(l, &p->a) || !make_direct(l, &p->b))
         return false;
-    product_init(p);
+    batch_init(p);
     for (uint32_t i = 0; i < p->batch_rank; i++) {
         products *= p->lengths[i];
         if (p->lengths[i] > p->lengths[inner])
@@ -230,18 +227,18 @@ static bool append_products(struct lowering *l,
         products / p->lengths[inner] > MAX_LOOPED_PRODUCTS) {
         if (!merge_batch_axes(l, &p->a) || !merge_batch_axes(l, &p->b))
             return false;
-        product_init(p);
+        batch_init(p);
     }
     if (p->batch_rank > 1)
         return append_loop(l, options, p, inner);
-    product_merge_rows(p);
+    batch_merge_rows(p);
     a = matrices(&p->a, 0, p->batch_rank == 1 ? p->lengths[0] : 0,
                  p->a_strides[0]);
     b = matrices(&p->b, 0, p->batch_rank == 1 ? p->lengths[0] : 0,
                  p->b_strides[0]);
     c = matrices(&p->c, 0, p->batch_rank == 1 ? p->lengths[0] : 0,
                  p->c_strides[0]);
-    return append_product(l, options, &a, &b, &c);
+    return append_gemm(l, options, &a, &b, &c);
 }
 
 /* Expands the batch axes of an operand of rank >= 2 to those of `shape`. */
@@ -259,9 +256,9 @@ static bool expand_batch(struct lowering *l, const struct operand *operand,
 }
 
 /* Computes the shape of a b, with the operands' common batch axes. */
-static bool product_shape(struct lowering *l, const struct operand *a,
-                          const struct operand *b, uint32_t *out_rank,
-                          int64_t *out_shape)
+static bool matmul_shape(struct lowering *l, const struct operand *a,
+                         const struct operand *b, uint32_t *out_rank,
+                         int64_t *out_shape)
 {
     struct operand batch_a = *a, batch_b = *b;
     struct operand *const batches[] = {&batch_a, &batch_b};
@@ -280,11 +277,11 @@ static bool product_shape(struct lowering *l, const struct operand *a,
     return true;
 }
 
-static void options_init(struct lowering *l, struct product_options *options)
+static void options_init(struct lowering *l, struct gemm_options *options)
 {
     const struct graph_epilogue *epilogue = &l->node->epilogue;
 
-    *options = (struct product_options){
+    *options = (struct gemm_options){
         .alpha = epilogue->scale != 0 ? epilogue->scale : 1,
         .bias =
             epilogue->bias != NO_VALUE ? &l->operands[epilogue->bias] : NULL,
@@ -309,8 +306,8 @@ static struct operand vector_to_matrix(const struct operand *vector,
 }
 
 /* Removes the axes that vector_to_matrix added from the product. */
-static struct operand product_drop_axes(const struct operand *product, bool row,
-                                        bool column)
+static struct operand drop_vector_axes(const struct operand *product, bool row,
+                                       bool column)
 {
     const uint32_t rank = product->view.rank;
     struct operand out = *product;
@@ -344,12 +341,12 @@ static bool set_outputs(struct lowering *l, const struct operand *product)
 }
 
 /* Appends the product of two operands of any rank. */
-static bool append_matmul(struct lowering *l, struct product_options *options,
+static bool append_matmul(struct lowering *l, struct gemm_options *options,
                           const struct operand *left,
                           const struct operand *right)
 {
     const bool row = left->view.rank == 1, column = right->view.rank == 1;
-    struct product p;
+    struct batched_matmul p;
     struct operand a, b, out;
     int64_t shape[2 * TANDEM_MAX_RANK];
     uint32_t rank;
@@ -358,21 +355,21 @@ static bool append_matmul(struct lowering *l, struct product_options *options,
         return lower_fail(l, "an operand has rank 0");
     a = row ? vector_to_matrix(left, true) : *left;
     b = column ? vector_to_matrix(right, false) : *right;
-    if (!product_shape(l, &a, &b, &rank, shape) ||
+    if (!matmul_shape(l, &a, &b, &rank, shape) ||
         !expand_batch(l, &a, rank, shape, &p.a) ||
         !expand_batch(l, &b, rank, shape, &p.b) ||
         !lower_new(l, TANDEM_F32, rank, shape, &p.c))
         return false;
     out = p.c;
-    if (operand_elements(&out) > 0 && !append_products(l, options, &p))
+    if (operand_elements(&out) > 0 && !append_batched(l, options, &p))
         return false;
-    out = product_drop_axes(&out, row, column);
+    out = drop_vector_axes(&out, row, column);
     return set_outputs(l, &out);
 }
 
 bool lower_matmul(struct lowering *l)
 {
-    struct product_options options;
+    struct gemm_options options;
 
     options_init(l, &options);
     return append_matmul(l, &options, lower_input_operand(l, 0),
@@ -385,7 +382,7 @@ bool lower_fused_matmul(struct lowering *l)
 {
     struct operand a = *lower_input_operand(l, 0);
     struct operand b = *lower_input_operand(l, 1);
-    struct product_options options;
+    struct gemm_options options;
 
     options_init(l, &options);
     options.alpha *= graph_real(l->node, "alpha", 1);
@@ -398,7 +395,7 @@ bool lower_fused_matmul(struct lowering *l)
 
 /* Adds the third input of Gemm: as a bias if it has one row and beta is 1, else
  * it is copied to the output first and then scaled by beta. */
-static bool gemm_add_c(struct lowering *l, struct product_options *options,
+static bool gemm_add_c(struct lowering *l, struct gemm_options *options,
                        struct operand *addend, struct operand *out)
 {
     const double beta = graph_real(l->node, "beta", 1);
@@ -427,8 +424,8 @@ bool lower_gemm(struct lowering *l)
     struct operand a = *lower_input_operand(l, 0);
     struct operand b = *lower_input_operand(l, 1);
     struct operand *c = lower_input_operand(l, 2), addend, out;
-    struct product_options options;
-    struct product p;
+    struct gemm_options options;
+    struct batched_matmul p;
     int64_t shape[2 * TANDEM_MAX_RANK];
     uint32_t rank;
 
@@ -440,7 +437,7 @@ bool lower_gemm(struct lowering *l)
         transpose_matrix(&a);
     if (graph_integer(l->node, "transB", 0) != 0)
         transpose_matrix(&b);
-    if (!product_shape(l, &a, &b, &rank, shape) ||
+    if (!matmul_shape(l, &a, &b, &rank, shape) ||
         !lower_new(l, TANDEM_F32, rank, shape, &p.c))
         return false;
     p.a = a;
@@ -453,5 +450,5 @@ bool lower_gemm(struct lowering *l)
     if (operand_elements(&p.c) == 0)
         return set_outputs(l, &p.c);
     out = p.c;
-    return append_products(l, &options, &p) && set_outputs(l, &out);
+    return append_batched(l, &options, &p) && set_outputs(l, &out);
 }

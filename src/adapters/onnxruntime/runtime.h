@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What all sessions of a process share: the context of libtandem and the
+/* State that all sessions of a process share: the context of libtandem and the
  * weights of the models.  Any thread may call these functions. */
 #ifndef TANDEM_ONNXRUNTIME_RUNTIME_H
 #define TANDEM_ONNXRUNTIME_RUNTIME_H
@@ -40,7 +40,7 @@ void runtime_init(struct runtime *runtime, const struct ort_api *api,
                   const struct OrtLogger *logger, uint32_t version);
 /* Destroys the context.  No session may exist. */
 void runtime_finish(struct runtime *runtime);
-/* Creates the context if there is none.  Sets the message of
+/* Creates the context unless it exists.  Sets the message of
  * tandem_last_error if it fails. */
 enum tandem_status runtime_open(struct runtime *runtime);
 

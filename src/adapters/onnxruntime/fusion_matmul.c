@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Merges matrix products and gives them the operators that follow them; see
- * fusion_product.h. */
+ * fusion_matmul.h. */
 #include <config.h>
 
-#include "adapters/onnxruntime/fusion_product.h"
+#include "adapters/onnxruntime/fusion_matmul.h"
 #include "adapters/onnxruntime/operators.h"
 
 #include <math.h>
@@ -12,7 +12,7 @@
 /* At most this many products are merged. Attention has three. */
 #define MAX_MERGED 8u
 
-static bool is_product(const struct graph_node *node)
+static bool is_matmul(const struct graph_node *node)
 {
     return !node->removed && node->op != NULL &&
            node->op->tandem_op == TANDEM_OP_GEMM;
@@ -195,15 +195,15 @@ static bool is_transposed(const struct graph_node *node)
 }
 
 /* Returns the value that is added to each row of the product, or NO_VALUE. */
-static int32_t product_bias(const struct graph_node *node)
+static int32_t matmul_bias(const struct graph_node *node)
 {
     if (node->epilogue.bias != NO_VALUE)
         return node->epilogue.bias;
     return node->input_count > 2 ? node->inputs[2] : NO_VALUE;
 }
 
-static int64_t product_columns(const struct fusion *f,
-                               const struct graph_node *node)
+static int64_t matmul_columns(const struct fusion *f,
+                              const struct graph_node *node)
 {
     return f->graph->values[node->inputs[1]].shape[is_transposed(node) ? 0 : 1];
 }
@@ -214,7 +214,7 @@ static bool can_merge(const struct fusion *f, const struct graph_node *first,
                       const struct graph_node *node)
 {
     const struct graph_value *values = f->graph->values;
-    const int32_t bias = product_bias(node);
+    const int32_t bias = matmul_bias(node);
     const uint32_t k_axis = is_transposed(first) ? 1 : 0;
 
     return is_mergeable(f, node) && node->op == first->op &&
@@ -222,9 +222,9 @@ static bool can_merge(const struct fusion *f, const struct graph_node *first,
            is_transposed(node) == is_transposed(first) &&
            values[node->inputs[1]].shape[k_axis] ==
                values[first->inputs[1]].shape[k_axis] &&
-           (bias == NO_VALUE) == (product_bias(first) == NO_VALUE) &&
+           (bias == NO_VALUE) == (matmul_bias(first) == NO_VALUE) &&
            (bias == NO_VALUE ||
-            values[bias].shape[0] == product_columns(f, node));
+            values[bias].shape[0] == matmul_columns(f, node));
 }
 
 /* Copies the matrices next to each other: rows of `k` elements one after the
@@ -238,7 +238,7 @@ static void copy_matrices(const struct fusion *f, const struct match *match,
     for (uint32_t i = 0; i < match->count; i++) {
         const struct graph_node *node = match->nodes[i];
         const float *from = f->graph->values[node->inputs[1]].constant;
-        const int64_t n = product_columns(f, node);
+        const int64_t n = matmul_columns(f, node);
 
         if (is_transposed(node))
             memcpy(out + at * k, from, (size_t)(n * k) * sizeof(*out));
@@ -280,7 +280,7 @@ static int32_t merge_bias(struct fusion *f, const struct match *match,
 
     for (uint32_t i = 0; i < match->count && merged != NO_VALUE; i++) {
         const struct graph_value *bias =
-            &f->graph->values[product_bias(match->nodes[i])];
+            &f->graph->values[matmul_bias(match->nodes[i])];
 
         memcpy(content, bias->constant,
                (size_t)bias->shape[0] * sizeof(*content));
@@ -308,7 +308,7 @@ static void merge(struct fusion *f, const struct match *match)
         return;
     for (uint32_t i = 0; i < match->count; i++) {
         outputs[i] = match->nodes[i]->outputs[0];
-        parts[i] = product_columns(f, match->nodes[i]);
+        parts[i] = matmul_columns(f, match->nodes[i]);
         columns += parts[i];
     }
     b = transposed ? add_constant(f, 2, columns, k, &content)
@@ -316,7 +316,7 @@ static void merge(struct fusion *f, const struct match *match)
     if (b == NO_VALUE)
         return;
     copy_matrices(f, match, k, columns, content);
-    if (product_bias(first) != NO_VALUE) {
+    if (matmul_bias(first) != NO_VALUE) {
         bias = merge_bias(f, match, columns);
         if (bias == NO_VALUE)
             return;
@@ -338,7 +338,7 @@ static void merge(struct fusion *f, const struct match *match)
 }
 
 /* Merges the product with later ones that have the same left operand. */
-static void merge_products(struct fusion *f, uint32_t index)
+static void merge_matmuls(struct fusion *f, uint32_t index)
 {
     struct graph *graph = f->graph;
     struct graph_node *first = &graph->nodes[index];
@@ -381,19 +381,19 @@ static void merge_reshapes(struct fusion *f, uint32_t index)
     }
 }
 
-void fuse_products(struct fusion *f)
+void fuse_matmuls(struct fusion *f)
 {
     struct graph *graph = f->graph;
 
     for (uint32_t i = 0; i < graph->node_count; i++)
         merge_reshapes(f, i);
     for (uint32_t i = 0; i < graph->node_count; i++) {
-        if (is_product(&graph->nodes[i])) {
+        if (is_matmul(&graph->nodes[i])) {
             absorb_scale(f, &graph->nodes[i]);
             absorb_bias(f, &graph->nodes[i]);
             absorb_activation(f, &graph->nodes[i]);
         }
     }
     for (uint32_t i = 0; i < graph->node_count; i++)
-        merge_products(f, i);
+        merge_matmuls(f, i);
 }
