@@ -73,13 +73,15 @@ class Results:
 def rounding_bound(longest_dot, products):
     """Returns the largest accepted difference relative to the largest magnitude.
 
-    The rounding errors of a sum of n terms grow as a random walk, to about
-    2^-24 sqrt(n) of its magnitude.  The errors of the products that follow each
-    other in the model add up as the square root of their number.  Both providers
-    have such errors, hence sqrt(2).  The factor 4 is for the largest one of
-    thousands of elements.
+    In a sum of n terms with random signs, the partial sum after i terms has the
+    magnitude sqrt(i), and each addition has a rounding error of up to 2^-24 of it.
+    These errors are independent, so together they are 2^-24 sqrt(n / 6) of the sum if
+    there is a single accumulator.  The errors of products that follow each other in
+    the model add up as the square root of their number.  Both providers have such
+    errors, hence the factor 2.  The largest of many elements has about four times the
+    standard deviation, for the errors as for the values.
     """
-    return 4 * 2.0**-24 * np.sqrt(2 * longest_dot * products)
+    return 2.0**-24 * np.sqrt(longest_dot / 6) * np.sqrt(2 * products)
 
 
 def bert_bound(layers, width):
