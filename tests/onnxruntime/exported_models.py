@@ -381,10 +381,8 @@ class Gpt2Exporter:
         graph = self.graph
         tokens = graph.dimension("input_ids", 1)
         ids = graph.reshape_chain("input_ids", [-1, tokens])
-        start, end = graph.constant(0), tokens
-        if past:
-            start = graph.dimension("past", 3)
-            end = graph.add("Add", tokens, start)
+        start = graph.dimension("past", 3) if past else graph.constant(0)
+        end = graph.add("Add", tokens, start) if past else tokens
         positions = graph.add("Range", start, end, graph.constant(1))
         positions = graph.unsqueeze(positions, 0)
         positions = graph.reshape_chain(positions, [-1, tokens])
