@@ -87,13 +87,16 @@ class GraphBuilder:
             self.constant([1]),
         )
 
-    def reshape_chain(self, value, dimensions):
-        """Reshapes to int64 scalars (names) and integers, joined by Concat."""
+    def shape_chain(self, dimensions):
+        """Joins int64 scalars (names) and integers to a shape."""
         parts = [
             self.unsqueeze(size, 0) if isinstance(size, str) else self.constant([size])
             for size in dimensions
         ]
-        return self.add("Reshape", value, self.add("Concat", *parts, axis=0))
+        return self.add("Concat", *parts, axis=0)
+
+    def reshape_chain(self, value, dimensions):
+        return self.add("Reshape", value, self.shape_chain(dimensions))
 
     def layer_norm(self, value, scale, bias, epsilon):
         if self.opset >= 17:
@@ -167,7 +170,7 @@ def bert_weights(layers, width=768, vocabulary=BERT_VOCABULARY, seed=0):
 
 
 class BertExporter:
-    """Writes the nodes of a BertModel."""
+    """Writes the nodes of a BertModel with attention written out ("eager")."""
 
     def __init__(self, weights, batch, tokens, width, heads, dynamic, opset):
         self.graph = GraphBuilder(opset)
@@ -199,10 +202,9 @@ class BertExporter:
         batch, tokens = graph.dimension(value, 0), graph.dimension(value, 1)
         return graph.reshape_chain(value, [batch, tokens] + tail)
 
-    def mask(self):
+    def mask(self, hidden):
         """Turns 1 and 0 into 0 and the lowest float, which is added to the scores."""
         graph = self.graph
-        graph.scope = ""
         mask = graph.unsqueeze(graph.unsqueeze("attention_mask", 1), 2)
         mask = graph.add("Cast", mask, to=TensorProto.FLOAT)
         inverse = graph.add("Sub", graph.scalar(1), mask)
@@ -239,6 +241,13 @@ class BertExporter:
         split = self.reshape(value, [self.heads, self.width // self.heads])
         return self.graph.add("Transpose", split, perm=permutation)
 
+    def context(self, query, key, values, mask):
+        graph = self.graph
+        scores = graph.add("MatMul", query, key)
+        root = graph.scalar(np.sqrt(self.width // self.heads))
+        scores = graph.add("Add", graph.add("Div", scores, root), mask)
+        return graph.add("MatMul", graph.add("Softmax", scores, axis=-1), values)
+
     def attention(self, value, mask, name):
         graph = self.graph
         query = self.linear(value, f"{name}.self.query")
@@ -248,10 +257,7 @@ class BertExporter:
         values = self.linear(value, f"{name}.self.value")
         values = self.head_split(values, [0, 2, 1, 3])
         query = self.head_split(query, [0, 2, 1, 3])
-        scores = graph.add("MatMul", query, key)
-        root = graph.scalar(np.sqrt(self.width // self.heads))
-        scores = graph.add("Add", graph.add("Div", scores, root), mask)
-        context = graph.add("MatMul", graph.add("Softmax", scores, axis=-1), values)
+        context = self.context(query, key, values, mask)
         context = graph.add("Transpose", context, perm=[0, 2, 1, 3])
         context = self.reshape(context, [self.width])
         dense = self.linear(context, f"{name}.output.dense")
@@ -275,8 +281,9 @@ class BertExporter:
         return self.layer_norm(residual, f"{name}.output.LayerNorm")
 
     def model(self, layers):
-        mask = self.mask()
         value = self.embeddings()
+        self.graph.scope = ""
+        mask = self.mask(value)
         for index in range(layers):
             value = self.layer(value, mask, index)
         # The exporter gives the last node's output the name of the graph's output.
@@ -289,25 +296,106 @@ class BertExporter:
         return self.graph.model("bert", inputs, [output])
 
 
+class BertSdpaExporter(BertExporter):
+    """Writes a BertModel that uses scaled_dot_product_attention ("sdpa").
+
+    The mask is that of transformers 5: booleans that are gathered by computed
+    indices, expanded, and turned into 0 and minus infinity in each layer.
+    """
+
+    def positions(self, size, axes):
+        """Returns 0 to size - 1 as int64, with further axes of size 1."""
+        graph = self.graph
+        limit = graph.add("Cast", size, to=TensorProto.INT64)
+        value = graph.add("Range", graph.constant(0), limit, graph.constant(1))
+        for axis in axes:
+            value = graph.unsqueeze(value, axis)
+        return value
+
+    def filled(self, shape, value):
+        tensor = numpy_helper.from_array(np.array([value]))
+        return self.graph.add("ConstantOfShape", shape, value=tensor)
+
+    def gathered_mask(self, mask, batch_positions, key_positions):
+        """Reads mask[batch, key] by indices into the flat mask."""
+        graph = self.graph
+        pitch = graph.add("Gather", graph.add("Shape", mask), graph.constant([1]))
+        flat = graph.add("Flatten", mask, axis=2)
+        rows = graph.add("Mul", batch_positions, pitch)
+        index = graph.add("Add", key_positions, rows)
+        gathered = graph.add("Gather", flat, index, axis=0)
+        gathered = graph.add("Reshape", gathered, graph.constant([-1]))
+        shape = graph.add("Concat", graph.add("Shape", index), axis=0)
+        gathered = graph.add("Reshape", gathered, shape)
+        return graph.add("Cast", gathered, to=TensorProto.BOOL)
+
+    def expand(self, value, dimensions):
+        """Expands to int64 scalars; -1 keeps the size of an axis."""
+        graph = self.graph
+        shape = graph.shape_chain(dimensions)
+        shape = graph.add("Reshape", shape, graph.constant([-1]))
+        ones = self.filled(graph.add("Shape", shape), np.int64(1))
+        keeps = graph.add("Equal", shape, graph.add("Mul", ones, graph.constant(-1)))
+        return graph.add("Expand", value, graph.add("Where", keeps, ones, shape))
+
+    def mask(self, hidden):
+        graph = self.graph
+        mask = graph.add("Cast", "attention_mask", to=TensorProto.BOOL)
+        queries, keys = graph.dimension(hidden, 1), graph.dimension(mask, 1)
+        batch = graph.dimension(hidden, 0)
+        batch_positions = self.positions(batch, [1, 2, 3])
+        query_positions = self.positions(queries, [0, 1, 3])
+        key_positions = self.positions(keys, [0, 1, 2])
+        valid = graph.add("GreaterOrEqual", query_positions, graph.constant(0))
+        valid = graph.add("Cast", valid, to=TensorProto.BOOL)
+        ones = self.filled(graph.constant(np.zeros(0)), np.bool_(True))
+        valid = graph.add("And", ones, valid)
+        mask = self.gathered_mask(mask, batch_positions, key_positions)
+        mask = graph.add("And", valid, mask)
+        return self.expand(mask, [batch, -1, queries, keys])
+
+    def context(self, query, key, values, mask):
+        graph = self.graph
+        scale = (self.width // self.heads) ** -0.25
+        query = graph.add("Mul", query, graph.scalar(scale))
+        key = graph.add("Mul", key, graph.scalar(scale))
+        scores = graph.add("MatMul", query, key)
+        bias = graph.add("Where", mask, graph.scalar([0]), graph.scalar([-np.inf]))
+        scores = graph.add("Softmax", graph.add("Add", scores, bias), axis=-1)
+        # A row without any token has the sum 0 and becomes NaN.
+        is_nan = graph.add("IsNaN", scores)
+        scores = graph.add("Where", is_nan, graph.scalar([0]), scores)
+        return graph.add("MatMul", scores, values)
+
+
 def bert(layers, batch, tokens, width=768, heads=12, dynamic=True, opset=14,
-         vocabulary=BERT_VOCABULARY, weights=None, seed=0):
+         vocabulary=BERT_VOCABULARY, attention="eager", weights=None, seed=0):
     """Returns a BERT encoder as torch.onnx exports it.
 
     A dynamic model has the dimensions "batch" and "sequence" and computes the
     targets of Reshape from the shapes.  Otherwise the shapes are fixed and the
-    targets are constants.  `weights` has the names of BertModel's state dict;
-    without it, the weights are random.
+    targets are constants.  `attention` is "eager", or "sdpa" for a dynamic model.
+    `weights` has the names of BertModel's state dict; without it, the weights are
+    random.
     """
+    if attention == "sdpa" and not dynamic:
+        raise ValueError('attention "sdpa" needs a dynamic model')
     if weights is None:
         weights = bert_weights(layers, width, vocabulary, seed)
-    exporter = BertExporter(weights, batch, tokens, width, heads, dynamic, opset)
-    return exporter.model(layers)
+    exporter = BertSdpaExporter if attention == "sdpa" else BertExporter
+    writer = exporter(weights, batch, tokens, width, heads, dynamic, opset)
+    return writer.model(layers)
 
 
-def bert_inputs(batch, tokens, vocabulary=BERT_VOCABULARY, seed=0):
-    """Returns random inputs.  The rows of the batch have different lengths."""
+def bert_inputs(batch, tokens, vocabulary=BERT_VOCABULARY, seed=0, empty_row=False):
+    """Returns random inputs.  The rows of the batch have different lengths.
+
+    With `empty_row`, the mask of the last row is zero.
+    """
     random = np.random.default_rng(seed)
     lengths = np.maximum(1, tokens - (np.arange(batch) * tokens) // (2 * batch))
+    if empty_row:
+        lengths[-1] = 0
     positions = np.arange(tokens)[None]
     types = positions >= lengths[:, None] // 2
     return {

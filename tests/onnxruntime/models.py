@@ -144,48 +144,59 @@ def feeds_text(feeds):
     )
 
 
+def compare_run(results, name, sessions, feeds, bound):
+    session, reference = sessions
+    outputs = [output.name for output in session.get_outputs()]
+    start = time.perf_counter()
+    try:
+        actual = session.run(outputs, feeds)
+    except Exception as error:  # onnxruntime's errors have no common base class
+        results.record(False, name, str(error))
+        return
+    seconds = time.perf_counter() - start
+    expected = reference.run(outputs, feeds)
+    worst = max(map(relative_difference, actual, expected))
+    text = f"relative difference {worst:.2g}, bound {bound:.2g}, {seconds:.2f} s"
+    results.record(worst <= bound, name, text)
+
+
 def compare_model(results, name, model, feeds_list, bound, arguments):
     """Runs the feeds one after the other in one session, and the first one again."""
-    session, reference = open_sessions(model, arguments)
-    print_assignment(name, session)
-    outputs = [output.name for output in session.get_outputs()]
+    try:
+        sessions = open_sessions(model, arguments)
+    except Exception as error:
+        results.record(False, name, str(error))
+        return
+    print_assignment(name, sessions[0])
     for feeds in feeds_list + feeds_list[:1]:
         case = f"{name}, {feeds_text(feeds)}"
-        start = time.perf_counter()
-        try:
-            actual = session.run(outputs, feeds)
-        except Exception as error:  # onnxruntime has no common base class of errors
-            results.record(False, case, str(error))
-            continue
-        seconds = time.perf_counter() - start
-        expected = reference.run(outputs, feeds)
-        worst = max(map(relative_difference, actual, expected))
-        results.record(
-            worst <= bound,
-            case,
-            f"relative difference {worst:.2g}, bound {bound:.2g}, {seconds:.2f} s",
-        )
+        compare_run(results, case, sessions, feeds, bound)
 
 
 # ---- models with random weights ----
 
 
-def bert_case(name, layers, shapes, width=LARGE_WIDTH, dynamic=True, opset=14,
-              vocabulary=SMALL_VOCABULARY):
-    """Returns a function that builds a model, its name, its feeds and its bound."""
+def bert_case(layers, shapes, width=LARGE_WIDTH, dynamic=True, opset=14,
+              vocabulary=SMALL_VOCABULARY, attention="eager"):
+    """Returns a name and a function that returns a model, its feeds and its bound.
+
+    Each shape is the batch, the tokens, and optionally True for a row without tokens.
+    """
 
     def build():
         model = exported_models.bert(
-            layers, *shapes[0], width, HEADS, dynamic, opset, vocabulary, seed=SEED
+            layers, *shapes[0][:2], width, HEADS, dynamic, opset, vocabulary, attention,
+            seed=SEED,
         )
         feeds = [
-            exported_models.bert_inputs(batch, tokens, vocabulary, SEED)
-            for batch, tokens in shapes
+            exported_models.bert_inputs(*shape[:2], vocabulary, SEED, *shape[2:])
+            for shape in shapes
         ]
         return model, feeds, bert_bound(layers, width)
 
     kind = "dynamic" if dynamic else "fixed"
-    return f"{name}, {layers} layers, width {width}, {kind}, opset {opset}", build
+    name = f"bert {attention}, {layers} layers, width {width}, {kind}, opset {opset}"
+    return name, build
 
 
 def gpt2_case(shapes, width=LARGE_WIDTH, past=False, mask_dtype=np.bool_, opset=14):
@@ -210,17 +221,22 @@ def cases(layers):
     """Lists the models with random weights.  `layers` is that of the large one."""
     odd_shapes = [(1, 1), (1, 7), (3, 5), (1, 64)]
     small_shapes = [(1, 1), (4, 33), (1, 128), (2, 3)]
+    empty_row = [(3, 5, True), (1, 1)]
     blocks = [(1, 16, None), (1, 1, None), (3, 7, None)]
     with_past = [(1, 1, 5), (1, 1, 6), (2, 4, 17), (1, 8, 0)]
     return [
-        bert_case("bert", layers, [(1, 16), (2, 8)],
+        bert_case(layers, [(1, 16), (2, 8)],
                   vocabulary=exported_models.BERT_VOCABULARY),
-        bert_case("bert", 2, [(1, 16)], dynamic=False),
-        bert_case("bert", 2, [(2, 8)], dynamic=False, opset=17),
-        bert_case("bert", 2, odd_shapes, opset=17),
-        bert_case("bert", 2, small_shapes, SMALL_WIDTH),
-        bert_case("bert", 2, [(1, 1)], SMALL_WIDTH, dynamic=False),
-        bert_case("bert", 2, [(3, 20)], SMALL_WIDTH, dynamic=False, opset=20),
+        bert_case(2, [(1, 16)], dynamic=False),
+        bert_case(2, [(2, 8)], dynamic=False, opset=17),
+        bert_case(2, odd_shapes, opset=17),
+        bert_case(2, small_shapes, SMALL_WIDTH),
+        bert_case(2, [(1, 1)], SMALL_WIDTH, dynamic=False),
+        bert_case(2, [(3, 20)], SMALL_WIDTH, dynamic=False, opset=20),
+        bert_case(2, odd_shapes, attention="sdpa"),
+        bert_case(2, small_shapes, SMALL_WIDTH, attention="sdpa"),
+        bert_case(2, empty_row, SMALL_WIDTH, opset=17),
+        bert_case(2, empty_row, SMALL_WIDTH, opset=17, attention="sdpa"),
         gpt2_case(blocks),
         gpt2_case(blocks, SMALL_WIDTH, mask_dtype=np.uint8),
         gpt2_case(with_past, past=True, opset=17),
