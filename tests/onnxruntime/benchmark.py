@@ -115,8 +115,6 @@ def tandem_way(model, feeds, arguments, claim):
         claim=claim,
         precision=arguments.precision,
     )
-    # By default, onnxruntime repeats a run that fails with the CPU provider.
-    session.disable_fallback()
     return (lambda: session.run(None, feeds)[0]), taken_nodes(session)
 
 

@@ -11,6 +11,7 @@ Environment: TANDEM_ONNXRUNTIME_PROVIDER and TANDEM_PLUGIN_PATH; see provider.py
 """
 
 import argparse
+import collections
 import json
 import re
 import struct
@@ -104,21 +105,24 @@ def relative_difference(actual, expected):
 
 
 def print_assignment(name, session):
-    """Prints how many nodes the provider took.
+    """Prints how many nodes the provider took, and the types of the other nodes.
 
     ONNX Runtime tells it from version 1.24 on.  The nodes are those that its
     optimizations have left.
     """
     if not hasattr(session, "get_provider_graph_assignment_info"):
         return
-    taken, total = [], 0
+    taken, left = [], collections.Counter()
     for subgraph in session.get_provider_graph_assignment_info():
-        nodes = len(subgraph.get_nodes())
-        total += nodes
+        nodes = subgraph.get_nodes()
         if subgraph.ep_name == provider.PROVIDER:
-            taken.append(nodes)
+            taken.append(len(nodes))
+        else:
+            left.update(node.op_type for node in nodes)
+    types = ", ".join(f"{count} {op_type}" for op_type, count in left.items())
+    total = sum(taken) + left.total()
     print(f"{name}: the provider takes {sum(taken)} of {total} nodes, "
-          f"subgraphs: {len(taken)}", flush=True)
+          f"subgraphs: {len(taken)}, left: {types or 'none'}", flush=True)
 
 
 def open_sessions(model, arguments):
@@ -130,8 +134,6 @@ def open_sessions(model, arguments):
         config={RECORD_ASSIGNMENT: "1"},
         claim=arguments.claim,
     )
-    # By default, onnxruntime repeats a run that fails with the CPU provider.
-    session.disable_fallback()
     return session, provider.cpu_session(data)
 
 
