@@ -99,6 +99,7 @@ def dimension_sizes(inputs, shapes):
     sizes = {argument.shape[0]: 1 for argument in inputs if argument.shape}
     for argument in inputs:
         sizes.update(zip(argument.shape, shapes.get(argument.name, ())))
+    sizes.pop(None, None)  # dimensions without a name
     return sizes
 
 
@@ -106,8 +107,8 @@ def random_input(argument, shape, random):
     """Makes an input: masks are ones, token types zeros, other integers small."""
     dtype = DTYPES.get(argument.type[len("tensor("):-1])
     if dtype is None:
-        sys.exit(f"onnx_run: input {argument.name} has the type {argument.type}; "
-                 f"this example makes tensors of {', '.join(DTYPES)}")
+        sys.exit(f"onnx_run: cannot make input {argument.name} of the type "
+                 f"{argument.type}; expected a tensor of {', '.join(DTYPES)}")
     if "mask" in argument.name:
         return np.ones(shape, dtype)
     if "type" in argument.name:
@@ -129,8 +130,8 @@ def make_inputs(session, shapes):
     feeds = {}
     for argument in inputs:
         shape = shapes.get(argument.name) or [
-            size if isinstance(size, int) else sizes.get(size, 128)
-            for size in argument.shape
+            size if isinstance(size, int) else sizes.get(size, 128 if axis else 1)
+            for axis, size in enumerate(argument.shape)
         ]
         feeds[argument.name] = random_input(argument, shape, random)
     return feeds
