@@ -1,0 +1,199 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Runs an ONNX model with Tandem and compares results and times with ONNX Runtime's
+CPU provider.
+
+The inputs are random.  An unknown dimension is 1 if it is the first axis of an input
+and 128 otherwise; --shape sets the shape of an input.  Dimensions of the same name
+have the same size.  You need the Python package onnxruntime, version 1.23 or newer.
+"""
+
+import argparse
+import os
+import pathlib
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+try:
+    import numpy as np
+    import onnxruntime as rt
+except ImportError as error:
+    sys.exit(f"onnx_run: {error}; run: pip install onnxruntime numpy")
+if tuple(map(int, rt.__version__.split(".")[:2])) < (1, 23):
+    sys.exit(f"onnx_run: onnxruntime {rt.__version__} is too old; run: "
+             "pip install --upgrade 'onnxruntime>=1.23'")
+
+SEED = 1
+PROVIDER = "TandemExecutionProvider"
+DTYPES = {
+    "float": np.float32, "double": np.float64, "float16": np.float16,
+    "int64": np.int64, "int32": np.int32, "int8": np.int8, "uint8": np.uint8,
+    "bool": np.bool_,
+}
+
+
+# ---- sessions ----
+
+
+def provider_library(path):
+    """Returns the path of the provider library: --library, environment, pkg-config."""
+    path = path or os.environ.get("TANDEM_ONNXRUNTIME_PROVIDER")
+    command = ["pkg-config", "--variable=onnxruntime_provider", "tandem"]
+    if not path and shutil.which(command[0]):
+        output = subprocess.run(command, capture_output=True, text=True, check=False)
+        path = output.stdout.strip()
+    if not path or not os.path.isfile(path):
+        sys.exit(f"onnx_run: the library {path or 'tandem-onnxruntime.so'} was not "
+                 "found; give its path with --library or TANDEM_ONNXRUNTIME_PROVIDER, "
+                 "or add the directory of tandem.pc to PKG_CONFIG_PATH")
+    return os.path.abspath(path)
+
+
+def open_cpu_session(model):
+    try:
+        return rt.InferenceSession(model, providers=["CPUExecutionProvider"])
+    except Exception as error:
+        sys.exit(f"onnx_run: cannot load the model {model}: {error}")
+
+
+def open_tandem_session(arguments, explain):
+    settings = {
+        "device": arguments.device,
+        "claim": arguments.claim,
+        "precision": arguments.precision,
+        "first_run": "wait",  # time the device, not the CPU that stands in for it
+        "explain": explain,
+    }
+    library = provider_library(arguments.library)
+    options = rt.SessionOptions()
+    try:
+        rt.register_execution_provider_library("tandem", library)
+        devices = [d for d in rt.get_ep_devices() if d.ep_name == PROVIDER]
+        options.add_provider_for_devices(devices, settings)
+        session = rt.InferenceSession(arguments.model, options)
+    except Exception as error:
+        sys.exit(f"onnx_run: cannot open a session with Tandem: {error}")
+    # By default, onnxruntime repeats a run that fails with the CPU provider.
+    session.disable_fallback()
+    return session
+
+
+# ---- inputs ----
+
+
+def parse_shape(text):
+    """Parses NAME=1x128 and returns the name and the shape."""
+    name, _, sizes = text.rpartition("=")
+    try:
+        return name, tuple(int(size) for size in sizes.split("x") if size)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text}: expected NAME=1x128") from None
+
+
+def dimension_sizes(inputs, shapes):
+    """Returns the known sizes of the named dimensions."""
+    sizes = {argument.shape[0]: 1 for argument in inputs if argument.shape}
+    for argument in inputs:
+        sizes.update(zip(argument.shape, shapes.get(argument.name, ())))
+    sizes.pop(None, None)  # dimensions without a name
+    return sizes
+
+
+def random_input(argument, shape, random):
+    """Makes an input: masks are ones, token types zeros, other integers small."""
+    dtype = DTYPES.get(argument.type[len("tensor("):-1])
+    if dtype is None:
+        sys.exit(f"onnx_run: cannot make input {argument.name} of the type "
+                 f"{argument.type}; expected a tensor of {', '.join(DTYPES)}")
+    if "mask" in argument.name:
+        return np.ones(shape, dtype)
+    if "type" in argument.name:
+        return np.zeros(shape, dtype)
+    if np.issubdtype(dtype, np.floating):
+        return random.standard_normal(shape).astype(dtype)
+    return random.integers(0, 2 if dtype is np.bool_ else 10, shape).astype(dtype)
+
+
+def make_inputs(session, shapes):
+    inputs = session.get_inputs()
+    ranks = {argument.name: len(argument.shape) for argument in inputs}
+    for name, shape in shapes.items():
+        if ranks.get(name) != len(shape):
+            sys.exit(f"onnx_run: --shape {name}: the model has no input {name} of rank "
+                     f"{len(shape)}; its inputs and their ranks are {ranks}")
+    sizes = dimension_sizes(inputs, shapes)
+    random = np.random.default_rng(SEED)
+    feeds = {}
+    for argument in inputs:
+        shape = shapes.get(argument.name) or [
+            size if isinstance(size, int) else sizes.get(size, 128 if axis else 1)
+            for axis, size in enumerate(argument.shape)
+        ]
+        feeds[argument.name] = random_input(argument, shape, random)
+    return feeds
+
+
+# ---- runs ----
+
+
+def timed_run(session, feeds):
+    start = time.perf_counter()
+    try:
+        outputs = session.run(None, feeds)
+    except Exception as error:
+        sys.exit(f"onnx_run: the run with {session.get_providers()[0]} failed: {error}")
+    return outputs, time.perf_counter() - start
+
+
+def print_output(name, expected, actual):
+    if not isinstance(expected, np.ndarray) or expected.dtype == object:
+        print(f"output {name}: not a numeric tensor, not compared")
+        return
+    wide = expected.astype(np.float64)
+    difference = np.abs(actual.astype(np.float64) - wide).max(initial=0)
+    largest = np.abs(wide).max(initial=0)
+    print(f"output {name} {list(actual.shape)}: largest difference {difference:.3g}, "
+          f"relative to the largest magnitude {difference / (largest or 1):.3g}")
+
+
+def run_model(arguments, explain):
+    reference = open_cpu_session(arguments.model)
+    feeds = make_inputs(reference, dict(arguments.shape))
+    session = open_tandem_session(arguments, explain)
+    expected, _ = timed_run(reference, feeds)
+    actual, first = timed_run(session, feeds)
+    for output, *values in zip(session.get_outputs(), expected, actual):
+        print_output(output.name, *values)
+    pairs = [(timed_run(reference, feeds)[1], timed_run(session, feeds)[1])
+             for _ in range(max(arguments.repeat, 1))]
+    cpu, tandem = map(statistics.median, zip(*pairs))
+    print(f"median of {len(pairs)} runs: CPU provider {cpu * 1e3:.3f} ms, Tandem "
+          f"{tandem * 1e3:.3f} ms, ratio {cpu / tandem:.2f} (above 1, Tandem is "
+          f"faster); Tandem's first run {first * 1e3:.1f} ms")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("model", help="an ONNX file")
+    parser.add_argument("--device", default="auto", help="auto, cpu or opencl:N")
+    parser.add_argument("--claim", choices=("cost", "all"), default="cost")
+    parser.add_argument("--precision", choices=("f32", "tf32"), default="f32")
+    parser.add_argument("--shape", type=parse_shape, action="append", default=[],
+                        metavar="NAME=1x128", help="the shape of an input")
+    parser.add_argument("--repeat", type=int, default=10, help="timed runs")
+    parser.add_argument("--library", help="the path of tandem-onnxruntime.so")
+    arguments = parser.parse_args()
+    print(f"seed {SEED}")
+    with tempfile.TemporaryDirectory() as directory:
+        explain = pathlib.Path(directory, "placement.txt")
+        explain.touch()
+        run_model(arguments, str(explain))
+        print(explain.read_text(encoding="utf-8"), end="")
+
+
+if __name__ == "__main__":
+    main()

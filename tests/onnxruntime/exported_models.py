@@ -1,0 +1,611 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Builds models in the graph shape that PyTorch's ONNX exporter writes.
+
+The node sequences are those of torch.onnx.export (TorchScript exporter) for the
+models of Hugging Face transformers: decomposed LayerNorm and GELU, Linear layers as
+MatMul and Add, and chains of Shape, Gather, Unsqueeze and Concat that compute the
+targets of Reshape.  The weights are random, or are passed by the names of the
+PyTorch state dict.
+"""
+
+import argparse
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+BERT_VOCABULARY = 30522
+GPT2_VOCABULARY = 50257
+MAX_POSITIONS = 512
+BERT_EPSILON = 1e-12
+GPT2_EPSILON = 1e-5
+FLOAT_MIN = float(np.finfo(np.float32).min)
+# The last opset whose ReduceMean has the axes as an attribute is 17.  From 17 on,
+# the exporter writes LayerNormalization instead.
+MIN_OPSET, MAX_OPSET = 13, 20
+# ONNX Runtime 1.23 reads IR versions up to 11.
+IR_VERSION = 8
+
+
+class GraphBuilder:
+    """Collects the nodes and initializers of a graph."""
+
+    def __init__(self, opset):
+        if not MIN_OPSET <= opset <= MAX_OPSET:
+            raise ValueError(
+                f"opset {opset} is not supported; expected {MIN_OPSET} to {MAX_OPSET}"
+            )
+        self.opset = opset
+        self.nodes = []
+        self.initializers = {}
+        self.scope = ""
+        self.counts = {}
+
+    def add(self, op_type, *inputs, outputs=None, **attributes):
+        """Appends a node and returns the name of its first output."""
+        stem = f"{self.scope}/{op_type}"
+        count = self.counts.get(stem, 0)
+        self.counts[stem] = count + 1
+        name = f"{stem}_{count}" if count else stem
+        outputs = outputs or [f"{name}_output_0"]
+        self.nodes.append(
+            helper.make_node(op_type, list(inputs), outputs, name, **attributes)
+        )
+        return outputs[0]
+
+    def constant(self, value, dtype=np.int64):
+        """Appends a Constant node, as the exporter does for each small constant."""
+        tensor = numpy_helper.from_array(np.array(value, dtype))
+        return self.add("Constant", value=tensor)
+
+    def scalar(self, value):
+        return self.constant(value, np.float32)
+
+    def weight(self, name, array):
+        """Adds an initializer, unless one of this name exists."""
+        if name not in self.initializers:
+            array = np.ascontiguousarray(array)
+            self.initializers[name] = numpy_helper.from_array(array, name)
+        return name
+
+    def dimension(self, value, axis):
+        """Returns the size of an axis as an int64 scalar: Shape and Gather."""
+        shape = self.add("Shape", value)
+        return self.add("Gather", shape, self.constant(axis), axis=0)
+
+    def unsqueeze(self, value, axis):
+        return self.add("Unsqueeze", value, self.constant([axis]))
+
+    def slice(self, value, start, end, axis):
+        """Slices one axis.  `start` and `end` are int64 scalars."""
+        return self.add(
+            "Slice",
+            value,
+            self.unsqueeze(start, 0),
+            self.unsqueeze(end, 0),
+            self.constant([axis]),
+            self.constant([1]),
+        )
+
+    def shape_chain(self, dimensions):
+        """Joins int64 scalars (names) and integers to a shape."""
+        parts = [
+            self.unsqueeze(size, 0) if isinstance(size, str) else self.constant([size])
+            for size in dimensions
+        ]
+        return self.add("Concat", *parts, axis=0)
+
+    def reshape_chain(self, value, dimensions):
+        return self.add("Reshape", value, self.shape_chain(dimensions))
+
+    def layer_norm(self, value, scale, bias, epsilon):
+        if self.opset >= 17:
+            return self.add(
+                "LayerNormalization", value, scale, bias, axis=-1, epsilon=epsilon
+            )
+        mean = self.add("ReduceMean", value, axes=[-1])
+        centered = self.add("Sub", value, mean)
+        square = self.add("Pow", centered, self.scalar(2))
+        variance = self.add("ReduceMean", square, axes=[-1])
+        shifted = self.add("Add", variance, self.scalar(epsilon))
+        normal = self.add("Div", centered, self.add("Sqrt", shifted))
+        return self.add("Add", self.add("Mul", normal, scale), bias)
+
+    def model(self, name, inputs, outputs):
+        graph = helper.make_graph(
+            self.nodes, name, inputs, outputs, list(self.initializers.values())
+        )
+        imports = [helper.make_opsetid("", self.opset)]
+        return helper.make_model(graph, opset_imports=imports, ir_version=IR_VERSION)
+
+
+def tensor_info(name, dtype, shape):
+    return helper.make_tensor_value_info(name, dtype, shape)
+
+
+# ---- BERT ----
+
+
+def linear_weights(weights, name, shape, random):
+    """Adds a weight whose products have the variance of its inputs, and a bias."""
+    values = random.standard_normal(shape, np.float32)
+    weights[f"{name}.weight"] = values / np.float32(np.sqrt(shape[1]))
+    weights[f"{name}.bias"] = 0.1 * random.standard_normal(shape[0], np.float32)
+
+
+def norm_weights(weights, name, width, random):
+    values = random.standard_normal((2, width), np.float32)
+    weights[f"{name}.weight"] = 1 + 0.1 * values[0]
+    weights[f"{name}.bias"] = 0.1 * values[1]
+
+
+def bert_weights(layers, width=768, vocabulary=BERT_VOCABULARY, seed=0):
+    """Returns random weights, by the names and shapes of BertModel's state dict."""
+    random = np.random.default_rng(seed)
+    weights = {}
+    for name, rows in (
+        ("word", vocabulary),
+        ("position", MAX_POSITIONS),
+        ("token_type", 2),
+    ):
+        table = random.standard_normal((rows, width), np.float32)
+        weights[f"embeddings.{name}_embeddings.weight"] = table
+    norm_weights(weights, "embeddings.LayerNorm", width, random)
+    for layer in range(layers):
+        prefix = f"encoder.layer.{layer}."
+        for name in ("query", "key", "value"):
+            linear_weights(
+                weights, f"{prefix}attention.self.{name}", (width, width), random
+            )
+        linear_weights(
+            weights, f"{prefix}attention.output.dense", (width, width), random
+        )
+        norm_weights(weights, f"{prefix}attention.output.LayerNorm", width, random)
+        linear_weights(
+            weights, f"{prefix}intermediate.dense", (4 * width, width), random
+        )
+        linear_weights(weights, f"{prefix}output.dense", (width, 4 * width), random)
+        norm_weights(weights, f"{prefix}output.LayerNorm", width, random)
+    return weights
+
+
+class BertExporter:
+    """Writes the nodes of a BertModel with attention written out ("eager")."""
+
+    def __init__(self, weights, batch, tokens, width, heads, dynamic, opset):
+        self.graph = GraphBuilder(opset)
+        self.weights = weights
+        self.batch, self.tokens = batch, tokens
+        self.width, self.heads = width, heads
+        self.dynamic = dynamic
+
+    def parameter(self, name):
+        return self.graph.weight(name, self.weights[name])
+
+    def linear(self, value, name):
+        """A Linear layer: the exporter folds the transposition of the weight."""
+        weight = self.weights[f"{name}.weight"]
+        weight = self.graph.weight(f"onnx::MatMul_{name}", weight.T)
+        product = self.graph.add("MatMul", value, weight)
+        return self.graph.add("Add", self.parameter(f"{name}.bias"), product)
+
+    def layer_norm(self, value, name):
+        scale, bias = self.parameter(f"{name}.weight"), self.parameter(f"{name}.bias")
+        return self.graph.layer_norm(value, scale, bias, BERT_EPSILON)
+
+    def reshape(self, value, tail):
+        """Reshapes to [batch, tokens] + tail."""
+        graph = self.graph
+        if not self.dynamic:
+            target = graph.constant([self.batch, self.tokens] + tail)
+            return graph.add("Reshape", value, target)
+        batch, tokens = graph.dimension(value, 0), graph.dimension(value, 1)
+        return graph.reshape_chain(value, [batch, tokens] + tail)
+
+    def mask(self, hidden):
+        """Turns 1 and 0 into 0 and the lowest float, which is added to the scores."""
+        graph = self.graph
+        mask = graph.unsqueeze(graph.unsqueeze("attention_mask", 1), 2)
+        mask = graph.add("Cast", mask, to=TensorProto.FLOAT)
+        inverse = graph.add("Sub", graph.scalar(1), mask)
+        return graph.add("Mul", inverse, graph.scalar(FLOAT_MIN))
+
+    def position_ids(self):
+        graph = self.graph
+        limit = len(self.weights["embeddings.position_embeddings.weight"])
+        ids = np.arange(limit, dtype=np.int64)[None]
+        if not self.dynamic:
+            return graph.weight("embeddings.position_ids", ids[:, : self.tokens])
+        buffer = graph.weight("embeddings.position_ids", ids)
+        end = graph.dimension("input_ids", 1)
+        return graph.slice(buffer, graph.constant(0), end, 1)
+
+    def embeddings(self):
+        graph = self.graph
+        graph.scope = "/embeddings"
+        parts = {
+            name: graph.add(
+                "Gather", self.parameter(f"embeddings.{name}_embeddings.weight"), ids
+            )
+            for name, ids in (
+                ("position", self.position_ids()),
+                ("word", "input_ids"),
+                ("token_type", "token_type_ids"),
+            )
+        }
+        total = graph.add("Add", parts["word"], parts["token_type"])
+        total = graph.add("Add", total, parts["position"])
+        return self.layer_norm(total, "embeddings.LayerNorm")
+
+    def head_split(self, value, permutation):
+        split = self.reshape(value, [self.heads, self.width // self.heads])
+        return self.graph.add("Transpose", split, perm=permutation)
+
+    def context(self, query, key, values, mask):
+        graph = self.graph
+        scores = graph.add("MatMul", query, key)
+        root = graph.scalar(np.sqrt(self.width // self.heads))
+        scores = graph.add("Add", graph.add("Div", scores, root), mask)
+        return graph.add("MatMul", graph.add("Softmax", scores, axis=-1), values)
+
+    def attention(self, value, mask, name):
+        graph = self.graph
+        query = self.linear(value, f"{name}.self.query")
+        key = self.linear(value, f"{name}.self.key")
+        # The exporter merges the two transpositions of the key.
+        key = self.head_split(key, [0, 2, 3, 1])
+        values = self.linear(value, f"{name}.self.value")
+        values = self.head_split(values, [0, 2, 1, 3])
+        query = self.head_split(query, [0, 2, 1, 3])
+        context = self.context(query, key, values, mask)
+        context = graph.add("Transpose", context, perm=[0, 2, 1, 3])
+        context = self.reshape(context, [self.width])
+        dense = self.linear(context, f"{name}.output.dense")
+        residual = graph.add("Add", dense, value)
+        return self.layer_norm(residual, f"{name}.output.LayerNorm")
+
+    def gelu(self, value):
+        graph = self.graph
+        erf = graph.add("Erf", graph.add("Div", value, graph.scalar(np.sqrt(2))))
+        product = graph.add("Mul", value, graph.add("Add", erf, graph.scalar(1)))
+        return graph.add("Mul", product, graph.scalar(0.5))
+
+    def layer(self, value, mask, index):
+        graph = self.graph
+        graph.scope = f"/encoder/layer.{index}"
+        name = f"encoder.layer.{index}"
+        attention = self.attention(value, mask, f"{name}.attention")
+        hidden = self.gelu(self.linear(attention, f"{name}.intermediate.dense"))
+        residual = graph.add("Add", self.linear(hidden, f"{name}.output.dense"),
+                             attention)
+        return self.layer_norm(residual, f"{name}.output.LayerNorm")
+
+    def model(self, layers):
+        value = self.embeddings()
+        self.graph.scope = ""
+        mask = self.mask(value)
+        for index in range(layers):
+            value = self.layer(value, mask, index)
+        # The exporter gives the last node's output the name of the graph's output.
+        self.graph.nodes[-1].output[0] = "last_hidden_state"
+        shape = ["batch", "sequence"] if self.dynamic else [self.batch, self.tokens]
+        names = ("input_ids", "attention_mask", "token_type_ids")
+        inputs = [tensor_info(name, TensorProto.INT64, shape) for name in names]
+        output = tensor_info("last_hidden_state", TensorProto.FLOAT,
+                             shape + [self.width])
+        return self.graph.model("bert", inputs, [output])
+
+
+class BertSdpaExporter(BertExporter):
+    """Writes a BertModel that uses scaled_dot_product_attention ("sdpa").
+
+    The mask is that of transformers 5: booleans that are gathered by computed
+    indices, expanded, and turned into 0 and minus infinity in each layer.
+    """
+
+    def positions(self, size, axes):
+        """Returns 0 to size - 1 as int64, with further axes of size 1."""
+        graph = self.graph
+        limit = graph.add("Cast", size, to=TensorProto.INT64)
+        value = graph.add("Range", graph.constant(0), limit, graph.constant(1))
+        for axis in axes:
+            value = graph.unsqueeze(value, axis)
+        return value
+
+    def filled(self, shape, value):
+        tensor = numpy_helper.from_array(np.array([value]))
+        return self.graph.add("ConstantOfShape", shape, value=tensor)
+
+    def gathered_mask(self, mask, batch_positions, key_positions):
+        """Reads mask[batch, key] by indices into the flat mask."""
+        graph = self.graph
+        pitch = graph.add("Gather", graph.add("Shape", mask), graph.constant([1]))
+        flat = graph.add("Flatten", mask, axis=2)
+        rows = graph.add("Mul", batch_positions, pitch)
+        index = graph.add("Add", key_positions, rows)
+        gathered = graph.add("Gather", flat, index, axis=0)
+        gathered = graph.add("Reshape", gathered, graph.constant([-1]))
+        shape = graph.add("Concat", graph.add("Shape", index), axis=0)
+        gathered = graph.add("Reshape", gathered, shape)
+        return graph.add("Cast", gathered, to=TensorProto.BOOL)
+
+    def expand(self, value, dimensions):
+        """Expands to int64 scalars; -1 keeps the size of an axis."""
+        graph = self.graph
+        shape = graph.shape_chain(dimensions)
+        shape = graph.add("Reshape", shape, graph.constant([-1]))
+        ones = self.filled(graph.add("Shape", shape), np.int64(1))
+        keeps = graph.add("Equal", shape, graph.add("Mul", ones, graph.constant(-1)))
+        return graph.add("Expand", value, graph.add("Where", keeps, ones, shape))
+
+    def mask(self, hidden):
+        graph = self.graph
+        mask = graph.add("Cast", "attention_mask", to=TensorProto.BOOL)
+        queries, keys = graph.dimension(hidden, 1), graph.dimension(mask, 1)
+        batch = graph.dimension(hidden, 0)
+        batch_positions = self.positions(batch, [1, 2, 3])
+        query_positions = self.positions(queries, [0, 1, 3])
+        key_positions = self.positions(keys, [0, 1, 2])
+        valid = graph.add("GreaterOrEqual", query_positions, graph.constant(0))
+        valid = graph.add("Cast", valid, to=TensorProto.BOOL)
+        ones = self.filled(graph.constant(np.zeros(0)), np.bool_(True))
+        valid = graph.add("And", ones, valid)
+        mask = self.gathered_mask(mask, batch_positions, key_positions)
+        mask = graph.add("And", valid, mask)
+        return self.expand(mask, [batch, -1, queries, keys])
+
+    def context(self, query, key, values, mask):
+        graph = self.graph
+        scale = (self.width // self.heads) ** -0.25
+        query = graph.add("Mul", query, graph.scalar(scale))
+        key = graph.add("Mul", key, graph.scalar(scale))
+        scores = graph.add("MatMul", query, key)
+        bias = graph.add("Where", mask, graph.scalar([0]), graph.scalar([-np.inf]))
+        scores = graph.add("Softmax", graph.add("Add", scores, bias), axis=-1)
+        # A row without any token has the sum 0 and becomes NaN.
+        is_nan = graph.add("IsNaN", scores)
+        scores = graph.add("Where", is_nan, graph.scalar([0]), scores)
+        return graph.add("MatMul", scores, values)
+
+
+def bert(layers, batch, tokens, width=768, heads=12, dynamic=True, opset=14,
+         vocabulary=BERT_VOCABULARY, attention="eager", weights=None, seed=0):
+    """Returns a BERT encoder as torch.onnx exports it.
+
+    A dynamic model has the dimensions "batch" and "sequence" and computes the
+    targets of Reshape from the shapes.  Otherwise the shapes are fixed and the
+    targets are constants.  `attention` is "eager", or "sdpa" for a dynamic model.
+    `weights` has the names of BertModel's state dict; without it, the weights are
+    random.
+    """
+    if attention == "sdpa" and not dynamic:
+        raise ValueError('attention "sdpa" needs a dynamic model')
+    if weights is None:
+        weights = bert_weights(layers, width, vocabulary, seed)
+    exporter = BertSdpaExporter if attention == "sdpa" else BertExporter
+    writer = exporter(weights, batch, tokens, width, heads, dynamic, opset)
+    return writer.model(layers)
+
+
+def bert_inputs(batch, tokens, vocabulary=BERT_VOCABULARY, seed=0, empty_row=False):
+    """Returns random inputs.  The rows of the batch have different lengths.
+
+    With `empty_row`, the mask of the last row is zero.
+    """
+    random = np.random.default_rng(seed)
+    lengths = np.maximum(1, tokens - (np.arange(batch) * tokens) // (2 * batch))
+    if empty_row:
+        lengths[-1] = 0
+    positions = np.arange(tokens)[None]
+    types = positions >= lengths[:, None] // 2
+    return {
+        "input_ids": random.integers(0, vocabulary, (batch, tokens), np.int64),
+        "attention_mask": (positions < lengths[:, None]).astype(np.int64),
+        "token_type_ids": types.astype(np.int64),
+    }
+
+
+# ---- GPT-2 ----
+
+
+def gpt2_weights(width=768, vocabulary=GPT2_VOCABULARY, seed=0):
+    """Returns random weights, by the names and shapes of GPT2Model's state dict.
+
+    The weights of Conv1D have the shape [inputs, outputs].
+    """
+    random = np.random.default_rng(seed)
+    weights = {
+        "wte.weight": random.standard_normal((vocabulary, width), np.float32),
+        "wpe.weight": random.standard_normal((MAX_POSITIONS, width), np.float32),
+    }
+    for name, outputs, inputs in (
+        ("h.0.attn.c_attn", 3 * width, width),
+        ("h.0.attn.c_proj", width, width),
+        ("h.0.mlp.c_fc", 4 * width, width),
+        ("h.0.mlp.c_proj", width, 4 * width),
+    ):
+        linear_weights(weights, name, (outputs, inputs), random)
+        weights[f"{name}.weight"] = weights[f"{name}.weight"].T
+    for name in ("h.0.ln_1", "h.0.ln_2"):
+        norm_weights(weights, name, width, random)
+    return weights
+
+
+class Gpt2Exporter:
+    """Writes the nodes of the embedding and the first block of a GPT2Model."""
+
+    def __init__(self, weights, width, heads, mask_dtype, opset):
+        self.graph = GraphBuilder(opset)
+        self.weights = weights
+        self.width, self.heads = width, heads
+        self.mask_dtype = mask_dtype
+
+    def parameter(self, name):
+        return self.graph.weight(name, self.weights[name])
+
+    def layer_norm(self, value, name):
+        scale, bias = self.parameter(f"{name}.weight"), self.parameter(f"{name}.bias")
+        return self.graph.layer_norm(value, scale, bias, GPT2_EPSILON)
+
+    def conv1d(self, value, name):
+        """Conv1D: addmm on the rows, then a Reshape to [batch, tokens, outputs]."""
+        graph = self.graph
+        batch, tokens = graph.dimension(value, 0), graph.dimension(value, 1)
+        rows = graph.reshape_chain(value, [-1, graph.dimension(value, -1)])
+        weight = self.parameter(f"{name}.weight")
+        bias = self.parameter(f"{name}.bias")
+        product = graph.add("Gemm", rows, weight, bias, alpha=1.0, beta=1.0)
+        outputs = self.weights[f"{name}.bias"].shape[0]
+        return graph.reshape_chain(product, [batch, tokens, outputs])
+
+    def head_split(self, value, permutation):
+        graph = self.graph
+        batch, tokens = graph.dimension(value, 0), graph.dimension(value, 1)
+        head = self.width // self.heads
+        split = graph.reshape_chain(value, [batch, tokens, self.heads, head])
+        return graph.add("Transpose", split, perm=permutation)
+
+    def embeddings(self, past):
+        graph = self.graph
+        tokens = graph.dimension("input_ids", 1)
+        ids = graph.reshape_chain("input_ids", [-1, tokens])
+        start = graph.dimension("past", 3) if past else graph.constant(0)
+        end = graph.add("Add", tokens, start) if past else tokens
+        positions = graph.add("Range", start, end, graph.constant(1))
+        positions = graph.unsqueeze(positions, 0)
+        positions = graph.reshape_chain(positions, [-1, tokens])
+        words = graph.add("Gather", self.parameter("wte.weight"), ids)
+        positions = graph.add("Gather", self.parameter("wpe.weight"), positions)
+        return graph.add("Add", words, positions)
+
+    def with_past(self, key, values):
+        """Concatenates the key and the value of earlier tokens."""
+        graph = self.graph
+        past_key = graph.add("Gather", "past", graph.constant(0), axis=0)
+        past_key = graph.add("Transpose", past_key, perm=[0, 1, 3, 2])
+        past_values = graph.add("Gather", "past", graph.constant(1), axis=0)
+        return (graph.add("Concat", past_key, key, axis=-1),
+                graph.add("Concat", past_values, values, axis=-2))
+
+    def causal_mask(self, query, key):
+        """Slices the rows of the new tokens from the triangular constant."""
+        graph = self.graph
+        triangle = np.tri(MAX_POSITIONS, dtype=self.mask_dtype)[None, None]
+        mask = graph.weight("h.0.attn.bias", triangle)
+        new, total = graph.dimension(query, -2), graph.dimension(key, -1)
+        mask = graph.slice(mask, graph.add("Sub", total, new), total, 2)
+        mask = graph.slice(mask, graph.constant(0), total, 3)
+        if self.mask_dtype is np.bool_:
+            return mask
+        return graph.add("Cast", mask, to=TensorProto.BOOL)
+
+    def present(self, key, values):
+        graph = self.graph
+        key = graph.add("Transpose", key, perm=[0, 1, 3, 2])
+        parts = graph.unsqueeze(key, 0), graph.unsqueeze(values, 0)
+        graph.add("Concat", *parts, axis=0, outputs=["present"])
+
+    def attention(self, value, past):
+        graph = self.graph
+        qkv = self.conv1d(value, "h.0.attn.c_attn")
+        parts = [f"{graph.scope}/Split_output_{i}" for i in range(3)]
+        graph.add("Split", qkv, graph.constant([self.width] * 3), axis=2,
+                  outputs=parts)
+        query = self.head_split(parts[0], [0, 2, 1, 3])
+        key = self.head_split(parts[1], [0, 2, 3, 1])
+        values = self.head_split(parts[2], [0, 2, 1, 3])
+        if past:
+            key, values = self.with_past(key, values)
+        self.present(key, values)
+        scores = graph.add("MatMul", query, key)
+        root = graph.scalar(np.sqrt(self.width // self.heads))
+        scores = graph.add("Div", scores, root)
+        mask = self.causal_mask(query, key)
+        scores = graph.add("Where", mask, scores, graph.scalar(FLOAT_MIN))
+        context = graph.add("MatMul", graph.add("Softmax", scores, axis=-1), values)
+        context = graph.add("Transpose", context, perm=[0, 2, 1, 3])
+        batch, tokens = graph.dimension(context, 0), graph.dimension(context, 1)
+        context = graph.reshape_chain(context, [batch, tokens, self.width])
+        return self.conv1d(context, "h.0.attn.c_proj")
+
+    def gelu(self, value):
+        """The approximation of GELU by tanh."""
+        graph = self.graph
+        half = graph.add("Mul", value, graph.scalar(0.5))
+        cube = graph.add("Pow", value, graph.scalar(3))
+        cube = graph.add("Mul", cube, graph.scalar(0.044715))
+        inner = graph.add("Add", value, cube)
+        inner = graph.add("Mul", inner, graph.scalar(np.sqrt(2 / np.pi)))
+        tanh = graph.add("Add", graph.add("Tanh", inner), graph.scalar(1))
+        return graph.add("Mul", half, tanh)
+
+    def block(self, value, past):
+        graph = self.graph
+        graph.scope = "/h.0"
+        attention = self.attention(self.layer_norm(value, "h.0.ln_1"), past)
+        value = graph.add("Add", attention, value)
+        hidden = self.conv1d(self.layer_norm(value, "h.0.ln_2"), "h.0.mlp.c_fc")
+        hidden = self.conv1d(self.gelu(hidden), "h.0.mlp.c_proj")
+        graph.add("Add", value, hidden, outputs=["hidden_states"])
+
+    def model(self, past):
+        self.block(self.embeddings(past), past)
+        shape = ["batch", "sequence"]
+        inputs = [tensor_info("input_ids", TensorProto.INT64, shape)]
+        head = self.width // self.heads
+        cache = [2, "batch", self.heads, "past_sequence", head]
+        if past:
+            inputs.append(tensor_info("past", TensorProto.FLOAT, cache))
+        total = "past_sequence + sequence" if past else "sequence"
+        cache = cache[:3] + [total, head]
+        outputs = [
+            tensor_info("hidden_states", TensorProto.FLOAT, shape + [self.width]),
+            tensor_info("present", TensorProto.FLOAT, cache),
+        ]
+        return self.graph.model("gpt2_block", inputs, outputs)
+
+
+def gpt2_block(width=768, heads=12, past=False, mask_dtype=np.bool_, opset=14,
+               vocabulary=GPT2_VOCABULARY, weights=None, seed=0):
+    """Returns GPT-2's embedding and first block as torch.onnx exports them.
+
+    The batch and the number of tokens are dynamic.  With `past`, the model reads the
+    keys and values of earlier tokens.  The causal mask is a constant of `mask_dtype`:
+    numpy.bool_ or numpy.uint8, which depends on the version of transformers.
+    """
+    if weights is None:
+        weights = gpt2_weights(width, vocabulary, seed)
+    return Gpt2Exporter(weights, width, heads, mask_dtype, opset).model(past)
+
+
+def gpt2_inputs(batch, tokens, past_tokens=None, width=768, heads=12,
+                vocabulary=GPT2_VOCABULARY, seed=0):
+    """Returns random inputs.  `past_tokens` None means a model without a past."""
+    random = np.random.default_rng(seed)
+    feeds = {"input_ids": random.integers(0, vocabulary, (batch, tokens), np.int64)}
+    if past_tokens is not None:
+        shape = (2, batch, heads, past_tokens, width // heads)
+        feeds["past"] = random.standard_normal(shape, np.float32)
+    return feeds
+
+
+def main():
+    """Writes a model to a file."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("model", choices=("bert", "gpt2_block"))
+    parser.add_argument("file", help="the ONNX file that is written")
+    parser.add_argument("--layers", type=int, default=12, help="BERT's layers")
+    parser.add_argument("--opset", type=int, default=14)
+    parser.add_argument("--seed", type=int, default=0)
+    arguments = parser.parse_args()
+    if arguments.model == "bert":
+        model = bert(arguments.layers, 1, 128, opset=arguments.opset,
+                     seed=arguments.seed)
+    else:
+        model = gpt2_block(opset=arguments.opset, seed=arguments.seed)
+    onnx.save(model, arguments.file)
+    print(f"{arguments.file}: {len(model.graph.node)} nodes, seed {arguments.seed}")
+
+
+if __name__ == "__main__":
+    main()
