@@ -203,6 +203,17 @@ bool lower_compare(struct lowering *l)
     return append_broadcast(l, l->node->op->tandem_op, 2, TANDEM_BOOL);
 }
 
+/* Only NaN differs from itself. */
+bool lower_is_nan(struct lowering *l)
+{
+    struct operand *x = lower_input_operand(l, 0), out;
+    struct form_step step = step_make(l, TANDEM_OP_NOT_EQUAL);
+
+    return lower_new(l, TANDEM_BOOL, x->view.rank, x->view.shape, &out) &&
+           step_add_input(l, &step, x) && step_add_input(l, &step, x) &&
+           lower_step(l, &step, &out) && lower_output(l, 0, &out);
+}
+
 bool lower_logical(struct lowering *l)
 {
     return append_broadcast(l, l->node->op->tandem_op, 2, TANDEM_BOOL);

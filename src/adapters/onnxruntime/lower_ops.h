@@ -30,6 +30,7 @@ bool lower_clip(struct lowering *l);
 bool lower_elementwise_binary(struct lowering *l);
 bool lower_pow(struct lowering *l);
 bool lower_compare(struct lowering *l);
+bool lower_is_nan(struct lowering *l);
 bool lower_logical(struct lowering *l);
 bool lower_where(struct lowering *l);
 bool lower_variadic(struct lowering *l);

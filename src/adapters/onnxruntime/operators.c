@@ -103,6 +103,8 @@ static const struct onnx_operator operators[] = {
     COMPARE("GreaterOrEqual", GREATER_EQUAL, shape_binary),
     COMPARE("Less", LESS, shape_binary),
     COMPARE("LessOrEqual", LESS_EQUAL, shape_binary),
+    {"", "IsNaN", NEWEST, TANDEM_OP_NOT_EQUAL, RULE_COMPARE, 1, 0, lower_is_nan,
+     NULL},
     LOGICAL("And", AND, shape_binary),
     LOGICAL("Or", OR, shape_binary),
     LOGICAL("Xor", XOR, NULL),

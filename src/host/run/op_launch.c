@@ -32,6 +32,22 @@ enum tandem_status call_query_support(const struct call *call,
     return status;
 }
 
+enum tandem_status call_make_ready(const struct call *call,
+                                   struct device *device)
+{
+    enum tandem_status status = call_query_support(call, device);
+
+    if (status != TANDEM_OK || !device->jit_compiles ||
+        call->context->deterministic)
+        return status;
+    status = call_plugin(device->vtable->query_ready, call, device);
+    if (status == TANDEM_NOT_READY)
+        call_plugin(device->vtable->prepare, call, device);
+    else if (status != TANDEM_OK)
+        status = device_call_failed(device, status, "compiling");
+    return status;
+}
+
 void gemm_buffers_set(const struct call *call, uint32_t device)
 {
     call->gemm->a.buffer = call_buffer(call->inputs[0], device);

@@ -6,22 +6,6 @@
 #include "common/last_error.h"
 #include "host/run/run.h"
 
-enum tandem_status call_make_ready(const struct call *call,
-                                   struct device *device)
-{
-    enum tandem_status status = call_query_support(call, device);
-
-    if (status != TANDEM_OK || !device->jit_compiles ||
-        call->context->deterministic)
-        return status;
-    status = call_plugin(device->vtable->query_ready, call, device);
-    if (status == TANDEM_NOT_READY)
-        call_plugin(device->vtable->prepare, call, device);
-    else if (status != TANDEM_OK)
-        status = device_call_failed(device, status, "compiling");
-    return status;
-}
-
 static enum tandem_status call_prepare(struct call *call)
 {
     struct tandem_context *context = call->context;
