@@ -76,9 +76,11 @@ def session(model, device, *, fallback=False, optimize=True, log_level=4,
     fallback: True lets ONNX Runtime's CPU provider run the nodes that the
         provider declines.  By default such a node is an error.
     optimize, log_level, config: see session_options.
-    options: further options of the provider.  The default of `claim` is "all".
+    options: further options of the provider.  The default of `claim` is "all"
+        and that of `first_run` is "wait", because with "cpu" a first run would
+        not use the device that is tested.
     """
-    settings = {'device': device, 'claim': 'all'}
+    settings = {'device': device, 'claim': 'all', 'first_run': 'wait'}
     settings.update((name, str(value)) for name, value in options.items())
     result = session_options(optimize, log_level, config)
     result.add_provider_for_devices(register(), settings)
