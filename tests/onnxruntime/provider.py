@@ -67,6 +67,13 @@ def session_options(optimize=True, log_level=4, config=None):
     return options
 
 
+def _inference_session(model, options, **arguments):
+    # enable_fallback=0: the Python class otherwise repeats a run that fails
+    # with the CPU provider.
+    return onnxruntime.InferenceSession(_serialized(model), options,
+                                        enable_fallback=0, **arguments)
+
+
 def session(model, device, *, fallback=False, optimize=True, log_level=4,
             config=None, **options):
     """Makes a session that runs a model with the provider.
@@ -86,7 +93,7 @@ def session(model, device, *, fallback=False, optimize=True, log_level=4,
     result.add_provider_for_devices(register(), settings)
     if not fallback:
         result.add_session_config_entry('session.disable_cpu_ep_fallback', '1')
-    return onnxruntime.InferenceSession(_serialized(model), result)
+    return _inference_session(model, result)
 
 
 def cpu_session(model, *, optimize=False, log_level=4, config=None):
@@ -94,8 +101,8 @@ def cpu_session(model, *, optimize=False, log_level=4, config=None):
 
     By default it runs the model as it is, without graph optimizations.
     """
-    return onnxruntime.InferenceSession(
-        _serialized(model), session_options(optimize, log_level, config),
+    return _inference_session(
+        model, session_options(optimize, log_level, config),
         providers=['CPUExecutionProvider'])
 
 
