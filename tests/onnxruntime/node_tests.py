@@ -12,6 +12,12 @@ node-tests-excluded.txt lists the cases that do not apply.  Each line holds the
 name of a case or a shell pattern, a tab, and the reason.  The script runs these
 cases, too: an entry fails if it matches no case, or if a matching case passes.
 
+Some cases only use a dtype or an output that the provider does not serve.  The
+script derives further cases from them: NAME:f32 has f32 instead of the dtype,
+NAME:first_output has no other outputs than the first.  Cases that are not
+excluded also run as NAME:constants, in which all inputs but the first are
+constants of the model.
+
 Cases with an operator-set version that ONNX Runtime does not know are stamped
 with the newest version that it knows if that changes no operator.  A case that
 an ONNX Runtime older than FULL_VERSION cannot load without the provider either
@@ -25,6 +31,7 @@ Environment: TANDEM_ONNXRUNTIME_PROVIDER and TANDEM_PLUGIN_PATH; see provider.py
 
 import argparse
 import collections
+import dataclasses
 import fnmatch
 import multiprocessing
 import os
@@ -46,6 +53,16 @@ SEED = 1
 FULL_VERSION = (1, 32)
 # Operators that ONNX Runtime removes when it loads a model.
 HOST_OPERATORS = {'ai.onnx:Constant'}
+# Operators whose attributes or semantics depend on the dtype.
+TYPED_OPERATORS = {'ai.onnx:' + name for name in (
+    'Cast', 'CastLike', 'Constant', 'ConstantOfShape', 'Range')}
+# Operators that give the same result for integers and for f32.
+SELECTING_OPERATORS = {'ai.onnx:' + name for name in (
+    'Equal', 'Greater', 'GreaterOrEqual', 'Less', 'LessOrEqual', 'Max', 'Min',
+    'Or', 'Where')}
+INTEGER_TYPES = {TensorProto.INT8, TensorProto.INT16, TensorProto.INT32,
+                 TensorProto.INT64, TensorProto.UINT8, TensorProto.UINT16,
+                 TensorProto.UINT32, TensorProto.UINT64}
 DIRECTORY = os.path.dirname(os.path.abspath(__file__))
 CASE_TIMEOUT_SECONDS = 60
 
@@ -68,17 +85,25 @@ def model_operators(model):
             for node in model.graph.node}
 
 
-def load_cases():
-    """Generates the cases that consist of served operators, by name."""
+def load_cases(patterns=()):
+    """Generates the cases that consist of served operators, by name.
+
+    patterns: patterns of excluded cases.
+    """
     allowed = served_operators() | HOST_OPERATORS
     numpy.random.seed(SEED)
     with warnings.catch_warnings(), numpy.errstate(all='ignore'):
         warnings.simplefilter('ignore')
         cases = onnx.backend.test.loader.load_node_model_tests()
-    return {case.name: case for case in cases
-            if case.model is not None and
-            model_operators(case.model) <= allowed and
-            not model_operators(case.model) <= HOST_OPERATORS}
+    return with_derived_cases([
+        case for case in cases
+        if case.model is not None and model_operators(case.model) <= allowed and
+        not model_operators(case.model) <= HOST_OPERATORS], patterns)
+
+
+def matching(names, pattern):
+    """Returns the names that match a shell pattern."""
+    return [name for name in names if fnmatch.fnmatchcase(name, pattern)]
 
 
 def read_exclusions():
@@ -96,6 +121,94 @@ def read_exclusions():
                          'and a reason' % number)
             entries.append((pattern, reason))
     return entries
+
+
+# ---- derived cases ----
+
+def _replace_types(model, types):
+    """Makes all tensors of some element types f32.  Returns false if none is."""
+    changed = False
+    for value in (list(model.graph.input) + list(model.graph.output) +
+                  list(model.graph.value_info)):
+        tensor = value.type.tensor_type
+        if tensor.elem_type in types:
+            tensor.elem_type = TensorProto.FLOAT
+            changed = True
+    return changed
+
+
+def f32_case(case):
+    """Returns the case with f32 instead of other arithmetic dtypes, or None."""
+    operators = model_operators(case.model)
+    types = set()
+    if not operators & TYPED_OPERATORS:
+        types |= {TensorProto.DOUBLE, TensorProto.FLOAT16}
+    if operators <= SELECTING_OPERATORS:
+        types |= INTEGER_TYPES
+    model = onnx.ModelProto()
+    model.CopyFrom(case.model)
+    if not _replace_types(model, types):
+        return None
+    dtypes = {provider.numpy_dtype(entry) for entry in types}
+    data_sets = [
+        tuple([numpy.asarray(array, numpy.float32)
+               if numpy.asarray(array).dtype in dtypes else array
+               for array in arrays] for arrays in data_set)
+        for data_set in case.data_sets]
+    return dataclasses.replace(case, name=case.name + ':f32', model=model,
+                               data_sets=data_sets)
+
+
+def first_output_case(case):
+    """Returns the case without its optional outputs, or None."""
+    nodes = case.model.graph.node
+    if (len(nodes) != 1 or len(nodes[0].output) < 2 or
+            nodes[0].op_type not in ('Dropout', 'LayerNormalization')):
+        return None
+    model = onnx.ModelProto()
+    model.CopyFrom(case.model)
+    del model.graph.output[1:]
+    del model.graph.node[0].output[1:]
+    data_sets = [(inputs, outputs[:1]) for inputs, outputs in case.data_sets]
+    return dataclasses.replace(case, name=case.name + ':first_output',
+                               model=model, data_sets=data_sets)
+
+
+def constants_case(case):
+    """Returns the case with all inputs but the first as constants, or None."""
+    values = case.model.graph.input
+    if len(values) < 2 or len(case.data_sets) != 1:
+        return None
+    inputs, outputs = case.data_sets[0]
+    model = onnx.ModelProto()
+    model.CopyFrom(case.model)
+    # An initializer that is not an input needs version 4.
+    model.ir_version = max(model.ir_version, 4)
+    model.graph.initializer.extend(
+        onnx.numpy_helper.from_array(numpy.asarray(array), value.name)
+        for array, value in list(zip(inputs, values))[1:])
+    del model.graph.input[1:]
+    return dataclasses.replace(case, name=case.name + ':constants', model=model,
+                               data_sets=[(inputs[:1], outputs)])
+
+
+def derived_cases(cases, *functions):
+    """Returns what the functions make of the cases."""
+    derived = [function(case) for case in cases for function in functions]
+    return [case for case in derived if case is not None]
+
+
+def with_derived_cases(cases, patterns):
+    """Returns the cases and those that are derived from them, by name.
+
+    patterns: patterns of excluded cases.
+    """
+    cases = cases + derived_cases(cases, f32_case, first_output_case)
+    applicable = [case for case in cases
+                  if not any(fnmatch.fnmatchcase(case.name, pattern)
+                             for pattern in patterns)]
+    return {case.name: case
+            for case in cases + derived_cases(applicable, constants_case)}
 
 
 # ---- versions ----
@@ -200,6 +313,12 @@ def host_is_full():
     return (int(version[0]), int(version[1])) >= FULL_VERSION
 
 
+def error_text(error):
+    """Returns the message of an exception of ONNX Runtime in one line."""
+    text = ' '.join(str(error).split())
+    return text.rpartition('Status Message: ')[2] or text
+
+
 def run_case(case, device, limits):
     """Runs one case and returns its result."""
     model = lower_versions(case.model, limits)
@@ -208,14 +327,14 @@ def run_case(case, device, limits):
     except Exception as error:
         if not host_is_full() and not host_can_load(model):
             return Result(SKIPPED, 'ONNX Runtime cannot load it')
-        return Result(FAILED, ' '.join(str(error).split()))
+        return Result(FAILED, error_text(error))
     try:
         for data_set in case.data_sets:
             problem = run_data_set(session, case, data_set)
             if problem is not None:
                 return Result(FAILED, problem)
     except Exception as error:
-        return Result(FAILED, ' '.join(str(error).split()))
+        return Result(FAILED, error_text(error))
     return Result(PASSED, '')
 
 
@@ -277,7 +396,7 @@ class Summary:
         self.patterns = {}
         unused = []
         for pattern, _ in exclusions:
-            matches = fnmatch.filter(names, pattern)
+            matches = matching(names, pattern)
             self.patterns.update((name, pattern) for name in matches)
             if not matches:
                 unused.append(pattern)
@@ -335,12 +454,13 @@ def parse_arguments():
 def main():
     """Runs the script.  Returns its exit status."""
     arguments = parse_arguments()
-    cases = [case for name, case in sorted(load_cases().items())
-             if re.search(arguments.only, name)]
     exclusions = read_exclusions()
+    patterns = [pattern for pattern, _ in exclusions]
+    cases = [case for name, case in sorted(load_cases(patterns).items())
+             if re.search(arguments.only, name)]
     if arguments.only:
         exclusions = [(pattern, reason) for pattern, reason in exclusions
-                      if fnmatch.filter([case.name for case in cases], pattern)]
+                      if matching([case.name for case in cases], pattern)]
     if arguments.list:
         print('\n'.join(case.name for case in cases))
         return 0
