@@ -23,8 +23,7 @@ with the newest version that it knows if that changes no operator.  A case that
 an ONNX Runtime older than FULL_VERSION cannot load without the provider either
 is skipped.
 
-The cases run in a child process.  If a case crashes or does not end, it fails,
-and a new child continues with the next case.
+The cases run in a child process; see isolation.py.
 
 Environment: TANDEM_ONNXRUNTIME_PROVIDER and TANDEM_PLUGIN_PATH; see provider.py.
 """
@@ -33,11 +32,10 @@ import argparse
 import collections
 import dataclasses
 import fnmatch
-import multiprocessing
+import functools
 import os
 import re
 import sys
-import time
 import warnings
 
 import numpy
@@ -47,6 +45,8 @@ import onnxruntime
 from onnx import TensorProto, helper
 
 import provider
+from isolation import (FAILED, PASSED, SKIPPED, WARNING, Result, error_text,
+                       run_isolated)
 
 SEED = 1
 # ONNX Runtime from this version on must load every case that is not excluded.
@@ -64,10 +64,6 @@ INTEGER_TYPES = {TensorProto.INT8, TensorProto.INT16, TensorProto.INT32,
                  TensorProto.INT64, TensorProto.UINT8, TensorProto.UINT16,
                  TensorProto.UINT32, TensorProto.UINT64}
 DIRECTORY = os.path.dirname(os.path.abspath(__file__))
-CASE_TIMEOUT_SECONDS = 60
-
-PASSED, FAILED, SKIPPED = 'passed', 'failed', 'skipped'
-Result = collections.namedtuple('Result', 'status text')
 
 
 # ---- cases ----
@@ -313,76 +309,26 @@ def host_is_full():
     return (int(version[0]), int(version[1])) >= FULL_VERSION
 
 
-def error_text(error):
-    """Returns the message of an exception of ONNX Runtime in one line."""
-    text = ' '.join(str(error).split())
-    return text.rpartition('Status Message: ')[2] or text
-
-
 def run_case(case, device, limits):
     """Runs one case and returns its result."""
     model = lower_versions(case.model, limits)
     try:
-        session = provider.session(model, device)
+        session = provider.session(model, device, log_level=WARNING)
     except Exception as error:
         if not host_is_full() and not host_can_load(model):
             return Result(SKIPPED, 'ONNX Runtime cannot load it')
         return Result(FAILED, error_text(error))
-    try:
-        for data_set in case.data_sets:
-            problem = run_data_set(session, case, data_set)
-            if problem is not None:
-                return Result(FAILED, problem)
-    except Exception as error:
-        return Result(FAILED, error_text(error))
+    for data_set in case.data_sets:
+        problem = run_data_set(session, case, data_set)
+        if problem is not None:
+            return Result(FAILED, problem)
     return Result(PASSED, '')
 
 
-# ---- child processes ----
-
-def child_main(connection, cases, device):
-    """Runs cases and sends (name, result, seconds) for each."""
+def prepare(cases, device):
+    """Returns a function that runs the case with a name."""
     limits = host_limits()
-    for case in cases:
-        start = time.monotonic()
-        result = run_case(case, device, limits)
-        connection.send((case.name, result, time.monotonic() - start))
-    connection.close()
-
-
-def child_results(connection, process):
-    """Yields what a child sends until it ends or a case takes too long."""
-    while True:
-        try:
-            if not connection.poll(CASE_TIMEOUT_SECONDS):
-                process.kill()
-                return
-            yield connection.recv()
-        except EOFError:
-            return
-
-
-def run_cases(cases, device):
-    """Yields (name, result, seconds) for each case."""
-    cases = list(cases)
-    context = multiprocessing.get_context('fork')
-    while cases:
-        receiver, sender = context.Pipe(duplex=False)
-        process = context.Process(target=child_main,
-                                  args=(sender, cases, device))
-        process.start()
-        sender.close()
-        done = 0
-        for message in child_results(receiver, process):
-            done += 1
-            yield message
-        process.join()
-        cases = cases[done:]
-        if cases:
-            text = ('the process ended with status %s' % process.exitcode
-                    if process.exitcode != -9 else 'did not end within %d s'
-                    % CASE_TIMEOUT_SECONDS)
-            yield cases.pop(0).name, Result(FAILED, text), 0.0
+    return lambda name: run_case(cases[name], device, limits)
 
 
 # ---- summary ----
@@ -456,20 +402,20 @@ def main():
     arguments = parse_arguments()
     exclusions = read_exclusions()
     patterns = [pattern for pattern, _ in exclusions]
-    cases = [case for name, case in sorted(load_cases(patterns).items())
-             if re.search(arguments.only, name)]
+    cases = {name: case for name, case in sorted(load_cases(patterns).items())
+             if re.search(arguments.only, name)}
     if arguments.only:
         exclusions = [(pattern, reason) for pattern, reason in exclusions
-                      if matching([case.name for case in cases], pattern)]
+                      if matching(cases, pattern)]
     if arguments.list:
-        print('\n'.join(case.name for case in cases))
+        print('\n'.join(cases))
         return 0
     print('%s, device %s, seed %d' % (provider.versions(), arguments.device,
                                       SEED), flush=True)
-    summary = Summary([case.name for case in cases], exclusions,
-                      arguments.verbose)
+    summary = Summary(cases, exclusions, arguments.verbose)
     times = []
-    for name, result, seconds in run_cases(cases, arguments.device):
+    for name, result, seconds in run_isolated(
+            cases, functools.partial(prepare, cases, arguments.device)):
         summary.add(name, result)
         times.append((seconds, name))
     for seconds, name in sorted(times, reverse=True)[:arguments.slowest]:
