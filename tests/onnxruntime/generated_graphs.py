@@ -271,13 +271,12 @@ def main():
     print('%s, device %s, seed %d' % (provider.versions(), arguments.device,
                                       arguments.seed), flush=True)
     numbers = range(arguments.first, arguments.first + arguments.count)
-    prepare = functools.partial(
-        functools.partial, run_number, seed=arguments.seed,
-        device=arguments.device, save=arguments.save)
+    run = functools.partial(run_number, seed=arguments.seed,
+                            device=arguments.device, save=arguments.save)
     counts, operators = collections.Counter(), collections.Counter()
     dropped = collections.Counter()
     start = time.monotonic()
-    for number, result, _ in run_isolated(numbers, prepare):
+    for number, result, _ in run_isolated(numbers, lambda: run):
         counts[result.status] += 1
         if result.status == PASSED:
             operators.update(result.text[0])

@@ -55,6 +55,7 @@ class Value:
         self.content = content
         self.runtime = runtime
         self.readers = 0
+        self.produced = False  # by a node
 
     @property
     def rank(self):
@@ -296,14 +297,20 @@ class Builder:
         return self.parameter([elements] * self.runs, dtype, runtime=False)
 
     def pick(self, dtype='f32', accepts=None, fresh=0.15, rank=None):
-        """Returns a value that `accepts`: a recent one, or a new input."""
+        """Returns a value that `accepts`, or a new input.
+
+        Prefers results that no node has read yet, so that graphs are connected.
+        """
         candidates = [value for value in self.values
                       if value.dtype == dtype and value.content is None and
                       value.runtime and (rank is None or value.rank == rank) and
                       (accepts is None or accepts(value))]
+        unread = [value for value in candidates
+                  if value.produced and value.readers == 0]
+        if unread and self.chance(0.75):
+            return self.choice(unread)
         if candidates and not self.chance(fresh):
-            recent = candidates[-4:] if self.chance(0.7) else candidates
-            return self.choice(recent)
+            return self.choice(candidates)
         for _ in range(20):
             shape = self.shape(rank)
             probe = Value('', dtype, shape, grid=Grid(-3, 4))
@@ -337,6 +344,8 @@ class Builder:
             name='n%d_%s' % (len(self.nodes), operator),
             **{key: entry for key, entry in attributes.items()
                if entry is not None}))
+        for value in outputs:
+            value.produced = True
         self.values.extend(outputs)
 
     # ---- the model ----
