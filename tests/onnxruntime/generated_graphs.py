@@ -10,7 +10,9 @@ on the CPU provider without graph optimizations.
 An output that every correct implementation computes exactly (data movement,
 integers, sums of small multiples of 1/8...) must be equal to the reference.
 Every other output may differ by TOLERANCE times the largest magnitude of the
-reference.  That is about 800 units in the last place: the deepest graphs chain
+reference, and by no less than TOLERANCE times LEAST_MAGNITUDE, which is one unit
+in the last place of 1: activations like Gelu(-7) are tiny differences of numbers
+near 1.  TOLERANCE is about 800 units in the last place: the deepest graphs chain
 about ten operators, each of which may be wrong by several units and may amplify
 earlier errors.  A wrong element almost always differs by a good part of the
 largest magnitude.  To keep such chains out of the result, the reference also
@@ -40,6 +42,7 @@ from isolation import (FAILED, PASSED, WARNING, Result, error_text,
                        run_isolated)
 
 TOLERANCE = 1e-4
+LEAST_MAGNITUDE = 2.0 ** -10
 NOISE = 2.0 ** -20
 MAX_ATTEMPTS = 100
 MAX_MAGNITUDE = 1e6
@@ -109,7 +112,8 @@ def check_conditioning(builder, values, references, outputs):
                 builder.rng.uniform(-1, 1, array.shape) *
                 (NOISE * magnitude(array)), numpy.float32)
         for value, array in zip(outputs, session.run(None, feed)):
-            allowed = TOLERANCE / 4 * magnitude(arrays[value.name])
+            allowed = TOLERANCE / 4 * max(magnitude(arrays[value.name]),
+                                          LEAST_MAGNITUDE)
             if value.dtype == 'f32' and array.size and \
                     not magnitude(array - arrays[value.name]) <= allowed:
                 raise Dropped('ill-conditioned')
@@ -156,7 +160,7 @@ def compare_output(value, actual, expected):
         return None
     allowed = 0.0
     if expected.dtype == numpy.float32 and not value.exact:
-        allowed = TOLERANCE * magnitude(expected)
+        allowed = TOLERANCE * max(magnitude(expected), LEAST_MAGNITUDE)
     difference = numpy.abs(actual.astype(float) - expected.astype(float))
     wrong = ~(difference <= allowed)
     if not wrong.any():

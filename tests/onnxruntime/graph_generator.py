@@ -26,6 +26,11 @@ EXACT_BITS = 22
 MAX_RANK = 5
 # Elements that a value may have.
 MAX_ELEMENTS = 4096
+# Operators whose result has an unknown rank if a parameter is not constant.
+RANK_OPERATORS = {'ConstantOfShape', 'Expand', 'Reshape', 'Split', 'Squeeze',
+                  'Unsqueeze'} | {
+    'Reduce' + name for name in ('L1', 'L2', 'LogSum', 'LogSumExp', 'Max',
+                                 'Mean', 'Min', 'Prod', 'Sum', 'SumSquare')}
 BYTES = {'f32': numpy.float32, 'i64': numpy.int64, 'i32': numpy.int32,
          'u8': numpy.uint8, 'bool': numpy.bool_}
 
@@ -56,6 +61,7 @@ class Value:
         self.runtime = runtime
         self.readers = 0
         self.produced = False  # by a node
+        self.rank_is_known = True  # when ONNX Runtime loads the model
 
     @property
     def rank(self):
@@ -159,7 +165,7 @@ class Builder:
     def subset(self, items, least=0):
         """Returns some of the items, in their order, at least `least`."""
         items = list(items)
-        count = self.integer(least, len(items))
+        count = self.integer(min(least, len(items)), len(items))
         chosen = sorted(self.rng.permutation(len(items))[:count])
         return [items[i] for i in chosen]
 
@@ -332,10 +338,16 @@ class Builder:
     def multi_node(self, operator, inputs, outputs, domain='', **attributes):
         """Adds a node with the outputs."""
         names = []
+        rank_is_known = True
         for entry in inputs:
             if isinstance(entry, Value):
                 entry.readers += 1
+                rank_is_known &= (entry.rank_is_known and
+                                  (entry.content is None or
+                                   operator not in RANK_OPERATORS))
                 entry = entry.name
+            elif entry in self.feeds[0] and operator in RANK_OPERATORS:
+                rank_is_known = False
             names.append(entry or '')
         while names and not names[-1]:
             names.pop()
@@ -346,6 +358,7 @@ class Builder:
                if entry is not None}))
         for value in outputs:
             value.produced = True
+            value.rank_is_known = rank_is_known
         self.values.extend(outputs)
 
     # ---- the model ----

@@ -9,11 +9,12 @@ import numpy
 
 from onnx import numpy_helper
 
-from graph_generator import (BYTES, MAX_RANK, MICROSOFT, Grid, broadcast_shapes,
+from graph_generator import (BYTES, MAX_RANK, MICROSOFT, Grid, Value, broadcast_shapes,
                              element_type, fits, grid_product, grid_sum,
                              grid_union)
 
 INT64_MAX = 2 ** 63 - 1
+INTEGERS = ('i64', 'i32')
 
 
 # ---- element-wise ----
@@ -484,7 +485,8 @@ def gemm(b):
 def pick_data(b, accepts=None, out_rank=None):
     """Returns a value of any dtype to move.
 
-    The provider moves integers only if the result has rank 2 or more.
+    The provider moves integers only if the result has rank 2 or more.  ONNX
+    Runtime must know this rank when it loads the model.
     out_rank: computes the rank of the result from the value.
     """
     dtype = b.choice(['f32', 'f32', 'f32', 'f32', 'bool', 'i64', 'i32', 'u8'])
@@ -493,8 +495,16 @@ def pick_data(b, accepts=None, out_rank=None):
         if accepts is not None and not accepts(value):
             return False
         rank = out_rank(value) if out_rank else value.rank
-        return dtype not in ('i64', 'i32') or rank >= 2
+        return dtype not in INTEGERS or (rank >= 2 and value.rank_is_known)
     return b.pick(dtype, suits)
+
+
+def rank_parameter(b, x, arrays):
+    """Returns the name of a parameter that decides about the rank of a result.
+
+    It is constant if x has integers; see pick_data.
+    """
+    return b.parameter(arrays, runtime=False if x.dtype in INTEGERS else None)
 
 
 def moved(b, operator, inputs, shape, **attributes):
@@ -582,11 +592,7 @@ def axes_node(b, operator, x, axes, rank, shape):
     axes = [b.signed_axis(axis, rank) for axis in axes]
     if b.opset < 13:
         return moved(b, operator, [x], shape, axes=axes)
-    # With axes known only at run time, the rank is not known, either.  The
-    # provider then takes integers for a shape.
-    runtime = False if x.dtype in ('i64', 'i32') else None
-    return moved(b, operator, [x, b.parameter([axes] * b.runs, runtime=runtime)],
-                 shape)
+    return moved(b, operator, [x, rank_parameter(b, x, [axes] * b.runs)], shape)
 
 
 def reshape_groups(b, x):
@@ -640,13 +646,15 @@ def reshape(b):
     shape = []
     for first, end in reshape_groups(b, x):
         shape += split_dimension(b, b.elements(x.shape[first:end]))
-    if x.dtype != 'f32' and len(shape) < 2:
+    while x.dtype in INTEGERS and len(shape) < 2:
         shape = [b.constant_dimension(1), *shape]
     targets = reshape_targets(b, x, shape)
     if targets is None or len(shape) > MAX_RANK:
         return False
     arrays = [[target[run] for target in targets] for run in range(b.runs)]
-    return moved(b, 'Reshape', [x, b.parameter(arrays)], shape)
+    if x.dtype in INTEGERS and any(array != arrays[0] for array in arrays):
+        return False
+    return moved(b, 'Reshape', [x, rank_parameter(b, x, arrays)], shape)
 
 
 def expand(b):
@@ -674,8 +682,18 @@ def expand(b):
 
 
 def slice_length(length, start, end, step):
-    """Returns the number of elements of a slice."""
-    return len(range(*slice(start, end, step).indices(length)))
+    """Returns the number of elements of ONNX's Slice along an axis.
+
+    Unlike in Python, a start before the first element means the first element
+    when the step is negative.
+    """
+    if length == 0:
+        return 0
+    last = length if step > 0 else length - 1
+    first_end = 0 if step > 0 else -1
+    start = min(max(start + length if start < 0 else start, 0), last)
+    end = min(max(end + length if end < 0 else end, first_end), last)
+    return len(range(start, end, step))
 
 
 def slice_range(b, dimension):
@@ -746,7 +764,7 @@ def split(b):
         if b.opset < 13:
             attributes['split'] = lengths
         else:
-            inputs.append(b.parameter([lengths] * b.runs))
+            inputs.append(rank_parameter(b, x, [lengths] * b.runs))
     else:
         uneven = any(length % parts for length in x.shape[axis])
         if uneven and b.opset < 18:
@@ -769,7 +787,7 @@ def append_split(b, x, axis, pieces, inputs, attributes):
     for piece in pieces:
         shape = list(x.shape)
         shape[axis] = piece
-        output = type(x)(b.name('v'), x.dtype, shape, x.exact, x.grid)
+        output = Value(b.name('v'), x.dtype, shape, x.exact, x.grid)
         outputs.append(output)
     b.multi_node('Split', inputs, outputs, **attributes)
     return outputs
