@@ -44,6 +44,8 @@ from isolation import (FAILED, PASSED, WARNING, Result, error_text,
 TOLERANCE = 1e-4
 LEAST_MAGNITUDE = 2.0 ** -10
 NOISE = 2.0 ** -20
+# Older CPU providers compute wrong shapes for empty tensors, or crash.
+EMPTY_TENSORS_VERSION = (1, 32)
 MAX_ATTEMPTS = 100
 MAX_MAGNITUDE = 1e6
 
@@ -126,6 +128,10 @@ def try_graph(rng):
     values = [value for value in builder.values if value.name in made]
     if len(builder.nodes) < 2:
         raise Dropped('too few nodes')
+    if provider.version() < EMPTY_TENSORS_VERSION and any(
+            0 in dimension for value in builder.values
+            for dimension in value.shape):
+        raise Dropped('empty tensors need a newer ONNX Runtime')
     outputs = builder.output_values()
     references = run_reference(builder.model(values), builder)
     check_reference(values, references)

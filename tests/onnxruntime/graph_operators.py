@@ -567,7 +567,11 @@ def squeeze(b):
     axes = b.subset(ones(x), least=1)
     if only_ones and b.chance(0.25):
         shape = [entry for entry in x.shape if set(entry) != {1}]
-        return moved(b, 'Squeeze', [x], shape)
+        if x.dtype in INTEGERS:
+            return False
+        output = moved(b, 'Squeeze', [x], shape)
+        output.rank_is_known = all(map(b.is_static, x.shape))
+        return output
     shape = [entry for axis, entry in enumerate(x.shape) if axis not in axes]
     return axes_node(b, 'Squeeze', x, axes, x.rank, shape)
 

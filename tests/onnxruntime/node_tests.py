@@ -41,7 +41,6 @@ import warnings
 import numpy
 import onnx
 import onnx.backend.test.loader
-import onnxruntime
 from onnx import TensorProto, helper
 
 import provider
@@ -304,18 +303,13 @@ def host_can_load(model):
     return True
 
 
-def host_is_full():
-    version = onnxruntime.__version__.split('.')
-    return (int(version[0]), int(version[1])) >= FULL_VERSION
-
-
 def run_case(case, device, limits):
     """Runs one case and returns its result."""
     model = lower_versions(case.model, limits)
     try:
         session = provider.session(model, device, log_level=WARNING)
     except Exception as error:
-        if not host_is_full() and not host_can_load(model):
+        if provider.version() < FULL_VERSION and not host_can_load(model):
             return Result(SKIPPED, 'ONNX Runtime cannot load it')
         return Result(FAILED, error_text(error))
     for data_set in case.data_sets:

@@ -122,6 +122,12 @@ def add_device_argument(parser):
                         help='cpu (the default), opencl:N or auto')
 
 
+def version():
+    """Returns the version of ONNX Runtime as (major, minor)."""
+    major, minor = onnxruntime.__version__.split('.')[:2]
+    return int(major), int(minor)
+
+
 def versions():
     """Returns a text that names the versions of ONNX Runtime and ONNX."""
     return 'onnxruntime %s, onnx %s' % (onnxruntime.__version__,
