@@ -61,7 +61,7 @@ def _run(function, case, errors):
                                             error_text(error)))
     failure = errors.device_failure()
     if failure is not None and result.status == PASSED:
-        return Result(FAILED, 'the device failed: ' + failure)
+        result = Result(FAILED, 'the device failed: ' + failure)
     return result
 
 
