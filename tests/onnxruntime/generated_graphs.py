@@ -3,10 +3,10 @@
 """Compares random graphs on Tandem's provider with ONNX Runtime's CPU provider.
 
 Each graph has 2 to 12 nodes (a few more if the last operator that is drawn needs
-several), inputs with dynamic dimensions, and several
-outputs.  One session runs it with two or three sets of shapes, and with the first
-one again.  The provider must claim every node.  The reference is the same model
-on the CPU provider without graph optimizations.
+several), inputs with dynamic dimensions, and several outputs.  One session runs
+it with two or three sets of shapes, and with the first one again.  The provider
+must claim every node.  The reference is the same model on the CPU provider
+without graph optimizations.
 
 An output that every correct implementation computes exactly (data movement,
 integers, sums of small multiples of 1/8...) must be equal to the reference.
@@ -46,8 +46,10 @@ from isolation import (FAILED, PASSED, WARNING, Result, error_text,
 TOLERANCE = 2e-5
 LEAST_MAGNITUDE = 2.0 ** -5
 NOISE = 2.0 ** -21
-# Older CPU providers compute wrong shapes for empty tensors, or crash.
-EMPTY_TENSORS_VERSION = (1, 32)
+# Older CPU providers (seen in 1.23) compute wrong shapes for empty tensors, crash
+# in MatMul of empty vectors, and lose half of the digits in
+# SkipLayerNormalization.
+REFERENCE_VERSION = (1, 32)
 MAX_ATTEMPTS = 100
 MAX_MAGNITUDE = 1e6
 
@@ -133,6 +135,9 @@ def try_graph(rng, allow_empty):
     if not allow_empty and any(0 in dimension for value in builder.values
                                for dimension in value.shape):
         raise Dropped('empty tensors')
+    if provider.version() < REFERENCE_VERSION and any(
+            node.op_type == 'SkipLayerNormalization' for node in builder.nodes):
+        raise Dropped('inaccurate reference')
     outputs = builder.output_values()
     references = run_reference(builder.model(values), builder)
     check_reference(values, references)
@@ -145,7 +150,7 @@ def try_graph(rng, allow_empty):
 def draw_graph(seed, number, allow_empty=True):
     """Returns graph `number` and the reasons why others were dropped."""
     reasons = []
-    allow_empty &= provider.version() >= EMPTY_TENSORS_VERSION
+    allow_empty &= provider.version() >= REFERENCE_VERSION
     for attempt in range(MAX_ATTEMPTS):
         rng = numpy.random.default_rng([seed, number, attempt])
         try:
