@@ -1,0 +1,329 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Compares random graphs on Tandem's provider with ONNX Runtime's CPU provider.
+
+Each graph has 2 to 12 nodes (a few more if the last operator that is drawn needs
+several), inputs with dynamic dimensions, and several outputs.  One session runs
+it with two or three sets of shapes, and with the first one again.  The provider
+must claim every node.  The reference is the same model on the CPU provider
+without graph optimizations.
+
+An output that every correct implementation computes exactly (data movement,
+integers, sums of small multiples of 1/8...) must be equal to the reference.
+Every other output may differ by TOLERANCE times the largest magnitude of the
+reference.  TOLERANCE is about 170 units in the last place: the deepest graphs
+chain about ten operators, each of which may be wrong by several units and may
+amplify earlier errors.  A wrong element almost always differs by a good part of
+the largest magnitude.  Magnitudes below LEAST_MAGNITUDE count as
+LEAST_MAGNITUDE, which allows five units in the last place of 1, because
+activations like Gelu(-4) are small multiples of a difference of numbers near 1.
+
+Ill-conditioned graphs are dropped, and others drawn instead: the reference also
+runs with random noise of NOISE times the largest magnitude added to each value
+that is not exact, and no output may change by more than a quarter of the
+tolerance.  Graphs with results that are not finite are dropped, too.
+
+Graph number I depends only on the seed and on I: "--first I --count 1" repeats
+it.  Environment: TANDEM_ONNXRUNTIME_PROVIDER and TANDEM_PLUGIN_PATH; see
+provider.py.
+"""
+
+import argparse
+import collections
+import functools
+import sys
+import time
+
+import numpy
+import onnx
+
+import graph_operators
+import provider
+from graph_generator import OPSETS, Builder, perturbed_model
+from isolation import (FAILED, PASSED, WARNING, Result, error_text,
+                       run_isolated)
+
+TOLERANCE = 2e-5
+LEAST_MAGNITUDE = 2.0 ** -5
+NOISE = 2.0 ** -21
+# Older CPU providers (seen in 1.23) compute wrong shapes for empty tensors, crash
+# in MatMul of empty vectors, and lose half of the digits in
+# SkipLayerNormalization.
+REFERENCE_VERSION = (1, 32)
+MAX_ATTEMPTS = 100
+MAX_MAGNITUDE = 1e6
+
+
+class Dropped(Exception):
+    """The drawn graph does not suit a comparison."""
+
+
+Graph = collections.namedtuple('Graph', 'builder outputs model references')
+
+
+# ---- drawing ----
+
+def draw_builder(rng):
+    """Draws operators until the graph has enough nodes."""
+    builder = Builder(rng, int(rng.integers(2, 4)), int(rng.choice(OPSETS)))
+    target = builder.integer(2, 12)
+    for _ in range(10 * target):
+        if len(builder.nodes) >= target:
+            break
+        graph_operators.draw(builder)
+    return builder
+
+
+def run_reference(model, builder):
+    """Runs the CPU provider.  Drops graphs that it does not support."""
+    try:
+        session = provider.cpu_session(model)
+        return [session.run(None, feed) for feed in builder.feeds]
+    except Exception as error:
+        raise Dropped('reference: ' + error_text(error)) from error
+
+
+def check_reference(values, references):
+    """Checks shapes, and drops graphs with large results."""
+    for run, arrays in enumerate(references):
+        for value, array in zip(values, arrays):
+            if array.shape != value.run_shape(run):
+                raise AssertionError(
+                    '%s has shape %s, expected %s' %
+                    (value.name, array.shape, value.run_shape(run)))
+            if array.dtype == numpy.float32 and array.size and \
+                    not numpy.abs(array).max() < MAX_MAGNITUDE:
+                raise Dropped('large results')
+
+
+def magnitude(array):
+    """Returns the largest magnitude of an array's elements."""
+    return float(numpy.abs(array).max()) if array.size else 0.0
+
+
+def check_conditioning(builder, values, references, outputs):
+    """Drops the graph if small errors grow."""
+    inexact = [value for value in values
+               if value.dtype == 'f32' and not value.exact]
+    if not inexact:
+        return
+    noise = {value.name: value.name + '_noise' for value in inexact}
+    session = provider.cpu_session(perturbed_model(builder, outputs, noise))
+    for run, feed in enumerate(builder.feeds):
+        arrays = dict(zip((value.name for value in values), references[run]))
+        feed = dict(feed)
+        for value in inexact:
+            array = arrays[value.name]
+            feed[noise[value.name]] = numpy.asarray(
+                builder.rng.uniform(-1, 1, array.shape) *
+                (NOISE * magnitude(array)), numpy.float32)
+        for value, array in zip(outputs, session.run(None, feed)):
+            allowed = TOLERANCE / 4 * max(magnitude(arrays[value.name]),
+                                          LEAST_MAGNITUDE)
+            if value.dtype == 'f32' and array.size and \
+                    not magnitude(array - arrays[value.name]) <= allowed:
+                raise Dropped('ill-conditioned')
+
+
+def try_graph(rng, allow_empty):
+    """Draws a graph and computes the reference of its outputs."""
+    builder = draw_builder(rng)
+    made = {name for node in builder.nodes for name in node.output}
+    values = [value for value in builder.values if value.name in made]
+    if len(builder.nodes) < 2:
+        raise Dropped('too few nodes')
+    if not allow_empty and any(0 in dimension for value in builder.values
+                               for dimension in value.shape):
+        raise Dropped('empty tensors')
+    if provider.version() < REFERENCE_VERSION and any(
+            node.op_type == 'SkipLayerNormalization' for node in builder.nodes):
+        raise Dropped('inaccurate reference')
+    outputs = builder.output_values()
+    references = run_reference(builder.model(values), builder)
+    check_reference(values, references)
+    check_conditioning(builder, values, references, outputs)
+    places = [values.index(value) for value in outputs]
+    return Graph(builder, outputs, builder.model(outputs),
+                 [[arrays[place] for place in places] for arrays in references])
+
+
+def draw_graph(seed, number, allow_empty=True):
+    """Returns graph `number` and the reasons why others were dropped."""
+    reasons = []
+    allow_empty &= provider.version() >= REFERENCE_VERSION
+    for attempt in range(MAX_ATTEMPTS):
+        rng = numpy.random.default_rng([seed, number, attempt])
+        try:
+            return try_graph(rng, allow_empty), reasons
+        except Dropped as reason:
+            reasons.append(str(reason))
+    raise RuntimeError('no graph in %d attempts; the last one: %s' %
+                       (MAX_ATTEMPTS, reasons[-1]))
+
+
+# ---- comparison ----
+
+def compare_output(value, actual, expected):
+    """Returns a text that says how an output is wrong, or None."""
+    if actual.dtype != expected.dtype or actual.shape != expected.shape:
+        return 'got %s%s, expected %s%s' % (
+            actual.dtype, list(actual.shape), expected.dtype,
+            list(expected.shape))
+    if expected.size == 0:
+        return None
+    allowed = 0.0
+    if expected.dtype == numpy.float32 and not value.exact:
+        allowed = TOLERANCE * max(magnitude(expected), LEAST_MAGNITUDE)
+    difference = numpy.abs(actual.astype(float) - expected.astype(float))
+    wrong = ~(difference <= allowed)
+    if not wrong.any():
+        return None
+    place = numpy.unravel_index(numpy.argmax(numpy.nan_to_num(
+        difference, nan=numpy.inf)), expected.shape)
+    return '%d of %d elements are wrong; at %s got %r, expected %r, allowed ' \
+        'difference %.3g' % (wrong.sum(), expected.size,
+                             [int(entry) for entry in place],
+                             actual[place].item(), expected[place].item(),
+                             allowed)
+
+
+def run_graph(graph, session):
+    """Returns a text that says what is wrong, or None."""
+    runs = list(range(graph.builder.runs)) + [0]
+    for run in runs:
+        try:
+            arrays = session.run(None, graph.builder.feeds[run])
+        except Exception as error:
+            return 'run %d: %s' % (run, error_text(error))
+        for value, actual, expected in zip(graph.outputs, arrays,
+                                           graph.references[run]):
+            problem = compare_output(value, actual, expected)
+            if problem is not None:
+                return 'run %d, output %s: %s' % (run, value.name, problem)
+    return None
+
+
+def attribute_text(attribute):
+    """Returns an attribute in one line."""
+    value = onnx.helper.get_attribute_value(attribute)
+    if isinstance(value, onnx.TensorProto):
+        value = onnx.numpy_helper.to_array(value).tolist()
+    return '%s=%s' % (attribute.name, value)
+
+
+def description(graph):
+    """Returns the inputs, constants and nodes of a graph as text."""
+    lines = ['  opset %d, outputs %s' % (
+        graph.builder.opset, ' '.join(value.name for value in graph.outputs))]
+    for value in graph.builder.inputs:
+        shapes = [list(feed[value.name].shape) for feed in graph.builder.feeds]
+        arrays = [feed[value.name] for feed in graph.builder.feeds]
+        text = ' '.join(map(str, shapes))
+        if value.name.startswith('p'):
+            text += ' = %s' % ' '.join(str(array.tolist()) for array in arrays)
+        lines.append('  input %s %s' % (value.name, text))
+    for tensor in graph.builder.initializers:
+        array = onnx.numpy_helper.to_array(tensor)
+        text = str(array.tolist()) if array.size <= 8 else ''
+        lines.append('  constant %s %s%s %s' % (tensor.name, array.dtype,
+                                                list(array.shape), text))
+    for node in graph.builder.nodes:
+        lines.append('  %s = %s%s(%s) %s' % (
+            ' '.join(node.output), node.domain and node.domain + '.',
+            node.op_type, ' '.join(name or '-' for name in node.input),
+            ' '.join(map(attribute_text, node.attribute))))
+    return '\n'.join(lines)
+
+
+def run_number(number, arguments):
+    """Draws a graph, runs it and returns the result."""
+    graph, dropped = draw_graph(arguments.seed, number, arguments.empty)
+    if arguments.save:
+        onnx.save(graph.model, arguments.save)
+    operators = [node.op_type for node in graph.builder.nodes]
+    optimize = graph.builder.chance(0.5)
+    try:
+        session = provider.session(graph.model, arguments.device,
+                                   optimize=optimize, log_level=WARNING)
+        problem = run_graph(graph, session)
+    except Exception as error:
+        problem = error_text(error)
+    if problem is not None:
+        return Result(FAILED, problem)
+    return Result(PASSED, (operators, dropped))
+
+
+def describe(number, arguments):
+    """Returns the description of a graph as the text of a result."""
+    graph, _ = draw_graph(arguments.seed, number, arguments.empty)
+    return Result(FAILED, description(graph))
+
+
+# ---- command line ----
+
+def parse_arguments():
+    """Reads the command line."""
+    parser = argparse.ArgumentParser(
+        description="Compare random graphs on Tandem's execution provider with "
+                    "ONNX Runtime's CPU provider.")
+    provider.add_device_argument(parser)
+    parser.add_argument('--count', type=int, default=100, metavar='N',
+                        help='number of graphs (default 100)')
+    parser.add_argument('--seed', type=int, default=1, metavar='S',
+                        help='seed of all random choices (default 1)')
+    parser.add_argument('--first', type=int, default=0, metavar='I',
+                        help='number of the first graph (default 0)')
+    parser.add_argument('--no-empty', dest='empty', action='store_false',
+                        help='draw no tensors without elements')
+    parser.add_argument('--save', metavar='FILE',
+                        help='write the model of the last graph to a file')
+    parser.add_argument('--verbose', action='store_true',
+                        help='count the operators and the dropped graphs')
+    return parser.parse_args()
+
+
+def print_counts(operators, dropped):
+    """Prints how often each operator ran, and why graphs were dropped."""
+    print('operators: ' + ', '.join('%s %d' % entry
+                                    for entry in operators.most_common()))
+    for reason, count in dropped.most_common(20):
+        print('%d dropped: %s' % (count, reason))
+
+
+def print_failure(number, result, arguments):
+    """Prints what is wrong, and the graph."""
+    print('FAILED seed %d, graph %d: %s' % (arguments.seed, number,
+                                            result.text))
+    # The graph is drawn in a child, because drawing opens sessions.
+    show = functools.partial(describe, arguments=arguments)
+    for _, shown, _ in run_isolated([number], lambda: show):
+        print(shown.text, flush=True)
+
+
+def main():
+    """Runs the script.  Returns its exit status."""
+    arguments = parse_arguments()
+    print('%s, device %s, seed %d' % (provider.versions(), arguments.device,
+                                      arguments.seed), flush=True)
+    numbers = range(arguments.first, arguments.first + arguments.count)
+    run = functools.partial(run_number, arguments=arguments)
+    counts, operators = collections.Counter(), collections.Counter()
+    dropped = collections.Counter()
+    start = time.monotonic()
+    for number, result, _ in run_isolated(numbers, lambda: run):
+        counts[result.status] += 1
+        if result.status == PASSED:
+            operators.update(result.text[0])
+            dropped.update(result.text[1])
+        else:
+            print_failure(number, result, arguments)
+    if arguments.verbose:
+        print_counts(operators, dropped)
+    print('%.1f s, %d graphs dropped' % (time.monotonic() - start,
+                                         sum(dropped.values())))
+    print('%d passed, %d failed, 0 skipped' % (counts[PASSED], counts[FAILED]))
+    return 0 if counts[PASSED] and not counts[FAILED] else 1
+
+
+if __name__ == '__main__':
+    sys.exit(main())
