@@ -75,8 +75,8 @@ class Workload:
         reference = provider.cpu_session(self.model)
         self.expected = [reference.run(None, each) for each in inputs]
 
-    def session(self, arguments, **options):
-        return provider.session(self.model, arguments.device, **options)
+    def session(self, arguments):
+        return small_models.open_session(self.model, arguments.device)
 
     def check(self, session, index=0):
         index %= len(self.inputs)
@@ -218,20 +218,19 @@ def failing_runs_between_good_ones(arguments):
         [small_models.value('x', small_models.FLOAT, ['n']),
          small_models.value('shape', small_models.INT64, [2])],
         [small_models.value('y')])
-    session = provider.session(model, arguments.device)
+    session = small_models.open_session(model, arguments.device)
     x = numpy.linspace(0, 1, 12, dtype=numpy.float32)
 
     def work(number):
         for i in range(RUNS_PER_THREAD):
             rows = (number + i) % 7 + 1
             shape = numpy.array([rows, 12 // rows])
-            try:
-                out = session.run(None, {'x': x, 'shape': shape})
-            except Exception:
-                assert 12 % rows != 0
+            feeds = {'x': x, 'shape': shape}
+            if 12 % rows != 0:
+                small_models.expect_error(session, feeds, 'node_r')
                 continue
-            assert 12 % rows == 0
-            check_outputs(out, [numpy.exp(x).reshape(shape)])
+            check_outputs(session.run(None, feeds),
+                          [numpy.exp(x).reshape(shape)])
     pool = Threads()
     for number in range(4):
         pool.start(work, number)
@@ -301,7 +300,8 @@ def _session_on(devices, workload, arguments):
     options.add_provider_for_devices(
         devices, {'device': arguments.device, 'claim': 'all'})
     options.add_session_config_entry('session.disable_cpu_ep_fallback', '1')
-    return onnxruntime.InferenceSession(workload.model, options)
+    return onnxruntime.InferenceSession(workload.model, options,
+                                        enable_fallback=0)
 
 
 @case()
@@ -367,7 +367,8 @@ def provider_with_other_providers(arguments):
             tandem, {'device': arguments.device, 'claim': 'all'})
         if order == 'both':
             options.add_provider_for_devices(cpu, {})
-        session = onnxruntime.InferenceSession(workload.model, options)
+        session = onnxruntime.InferenceSession(workload.model, options,
+                                               enable_fallback=0)
         assert session.get_providers()[0] == provider.PROVIDER
         assert 'CPUExecutionProvider' in session.get_providers()
         workload.check(session)
@@ -536,17 +537,14 @@ def memory_of_failed_runs(arguments):
         [small_models.value('x', small_models.FLOAT, ['n']),
          small_models.value('shape', small_models.INT64, [2])],
         [small_models.value('y')])
-    session = provider.session(model, arguments.device)
+    session = small_models.open_session(model, arguments.device)
     x = numpy.ones(64 * 1024, numpy.float32)
     before = 0
     for i in range(1500):
         if i == 300:
             before = resident_mib()
-        try:
-            session.run(None, {'x': x, 'shape': numpy.array([3, i])})
-            raise AssertionError('the run did not fail')
-        except onnxruntime.capi.onnxruntime_pybind11_state.EPFail:
-            pass
+        small_models.expect_error(
+            session, {'x': x, 'shape': numpy.array([3, i])}, 'node_y')
     check_growth(before, resident_mib(), MAX_SESSION_GROWTH_MIB,
                  '1200 failed runs')
 

@@ -4,6 +4,8 @@
 import numpy
 from onnx import TensorProto, helper, numpy_helper
 
+import provider
+
 OPSET = 17
 IR_VERSION = 8
 RTOL = 1e-4
@@ -150,6 +152,38 @@ def transformer_input(batch, length, seed=0, vocabulary=16):
     """Returns an input of the transformer."""
     random = numpy.random.default_rng((seed, batch, length))
     return {'ids': random.integers(0, vocabulary, (batch, length))}
+
+
+# ---- sessions ----
+
+def open_session(model, device, **options):
+    """Makes a session with the provider; see provider.session.
+
+    If the provider returns ORT_EP_FAIL, Python's InferenceSession otherwise
+    replaces itself by a session of the CPU provider and hides the failure.
+    """
+    session = provider.session(model, device, **options)
+    session.disable_fallback()
+    assert session.get_providers()[0] == provider.PROVIDER, (
+        session.get_providers())
+    return session
+
+
+def expect_error(session, feeds, *texts):
+    """Runs the session, which must fail with a message that has all texts.
+
+    Returns the message.
+    """
+    try:
+        session.run(None, feeds)
+    except Exception as error:
+        message = str(error)
+    else:
+        raise AssertionError('the run did not fail; expected an error with %s' %
+                             ', '.join(texts))
+    for text in texts:
+        assert text in message, 'the message lacks "%s": %s' % (text, message)
+    return message
 
 
 # ---- results ----
