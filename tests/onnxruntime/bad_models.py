@@ -1202,42 +1202,62 @@ def device_is_lost(arguments):
     _failing_device_case(arguments, [fault], 1 << 40, False)
 
 
-@case(timeout=120)
-def device_fails_with_threads(arguments):
-    """Calls fail now and then while several threads run a session."""
+def _failing_threads_case(arguments, faults):
+    """Runs a session from four threads while calls fail now and then.
+
+    Returns the number of faults, and the texts of wrong results and errors.
+    """
     layer = _load_layer(arguments)
     tested = small_models.perceptron()
     feeds = [small_models.perceptron_input(i) for i in range(1, 5)]
     expected = [provider.cpu_session(tested).run(None, each) for each in feeds]
     session = open_session(tested, arguments.device)
-    errors = []
+    failures = []
 
     def work(number):
-        try:
-            for _ in range(100):
-                check_outputs(session.run(None, feeds[number]),
-                              expected[number])
-        except Exception as error:
-            errors.append(error)
-    work(0)
+        for _ in range(150):
+            result = outcome(lambda: session, feeds[number])
+            try:
+                assert not isinstance(result, str), result
+                check_outputs(result, expected[number])
+            except AssertionError as error:
+                failures.append(' '.join(str(error).split())[:300])
+    for number in range(4):
+        work(number)
+    assert not failures, failures[0]
     threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
     for thread in threads:
         thread.start()
     generator = random.Random(arguments.seed)
-    faults = 0
+    count = 0
     while any(thread.is_alive() for thread in threads):
-        kind, function, _, code = generator.choice(FAULTS)
+        kind, function, _, code = generator.choice(faults)
         layer.layer_set_fault(ctypes.byref(_Script(
             fault=kind, function=function, nth=generator.randint(1, 20),
             times=1, code=code, spare_releases=1)))
         time.sleep(0.005)
-        faults += _counts(layer).faults
+        count += _counts(layer).faults
     layer.layer_set_fault(None)
-    note('%d faults' % faults)
-    assert faults > 0
-    assert not errors, errors[0]
+    note('%d faults, %d wrong results or errors' % (count, len(failures)))
+    assert count > 0
+    assert not failures, failures[0]
     work(1)
-    assert not errors, errors[0]
+    assert not failures, failures[0]
+
+
+@case(timeout=120)
+def device_rejects_calls_of_threads(arguments):
+    """Calls return errors while several threads run a session."""
+    _failing_threads_case(arguments,
+                          [each for each in FAULTS if each[0] == FAULT_CALL])
+
+
+@case(timeout=120)
+def device_fails_late_with_threads(arguments):
+    """Commands fail after their calls returned, while several threads run a
+    session."""
+    _failing_threads_case(
+        arguments, [each for each in FAULTS if each[0] == FAULT_AFTER_ENQUEUE])
 
 
 def _add_arguments(parser):
