@@ -559,10 +559,11 @@ def ranks_of_scales(arguments):
             tested = model([node(op_type, inputs, 'y')],
                            [value(name) for name in inputs.split()],
                            [value('y')], opset=_opset(op_type))
-            feeds = {'x': x, 's': floats(*shape, seed=1), 'g': floats(4)}
-            failures += _different(
-                arguments, tested,
-                {name: feeds[name] for name in inputs.split()},
+            feeds = {'x': x, 'g': floats(4)}
+            feeds = {name: feeds.get(name, floats(*shape, seed=1))
+                     for name in inputs.split()}
+            failures += _different_rank(
+                arguments, tested, feeds, 's', x.ndim,
                 '%s of %s, s of shape %s' % (op_type, inputs, shape))
     assert not failures, '\n'.join(failures)
 
@@ -575,19 +576,39 @@ def ranks_of_addends(arguments):
                    [value(name) for name in 'abc'], [value('y')])
     for shape in ((3,), (2, 1), (1, 3), (2, 3), (1,), (1, 1), (5,), (1, 1, 3),
                   (2, 2, 3), (1, 2, 3), (4, 2, 3)):
-        failures += _different(arguments, tested,
-                               {'a': floats(2, 4), 'b': floats(4, 3),
-                                'c': floats(*shape)},
-                               'Gemm, c of shape %s' % (shape,))
+        failures += _different_rank(
+            arguments, tested, {'a': floats(2, 4), 'b': floats(4, 3),
+                                'c': floats(*shape)}, 'c', 2,
+            'Gemm, c of shape %s' % (shape,))
     assert not failures, '\n'.join(failures)
 
 
-def _different(arguments, tested, feeds, what):
-    """Returns a list of one text if the provider does not compute what the CPU
-    provider computes.  If one reports an error, the other must, too."""
-    expected = outcome(lambda: provider.cpu_session(tested), feeds)
-    actual = outcome(lambda: open_session(tested, arguments.device,
+def _different_rank(arguments, tested, feeds, name, rank, what):
+    """As _different.  If the input `name` has a higher rank than ONNX allows,
+    only because of leading axes of length 1, the provider may report an error
+    or ignore these axes."""
+    shape = feeds[name].shape
+    added = len(shape) - rank
+    if added <= 0 or any(length != 1 for length in shape[:added]):
+        return _different(arguments, tested, feeds, what)
+    result = outcome(lambda: open_session(tested, arguments.device,
                                           fallback=True), feeds)
+    if isinstance(result, str):
+        return []
+    feeds = dict(feeds, **{name: feeds[name].reshape(shape[added:])})
+    return _different(arguments, tested, feeds, what, result)
+
+
+def _different(arguments, tested, feeds, what, actual=None):
+    """Returns a list of one text if the provider does not compute what the CPU
+    provider computes.  If one reports an error, the other must, too.
+
+    actual: the provider's outputs, if they are known.
+    """
+    expected = outcome(lambda: provider.cpu_session(tested), feeds)
+    if actual is None:
+        actual = outcome(lambda: open_session(tested, arguments.device,
+                                              fallback=True), feeds)
     if isinstance(expected, str) and isinstance(actual, str):
         return []
     if isinstance(expected, str) or isinstance(actual, str):
@@ -825,8 +846,10 @@ def empty_inputs_of_models(arguments):
     """Whole models with a batch or a sequence of length 0."""
     compare(arguments, small_models.perceptron(),
             small_models.perceptron_input(0))
-    compare(arguments, small_models.transformer(),
-            small_models.transformer_input(0, 4))
+    # ONNX Runtime does not reshape an empty tensor to a shape with 0 and -1.
+    failures = _different(arguments, small_models.transformer(),
+                          small_models.transformer_input(0, 4), 'transformer')
+    assert not failures, failures[0]
 
 
 # ---- options and plugins ----
@@ -863,9 +886,11 @@ def wrong_options(arguments):
         except Exception as error:
             message = str(error)
         print(message)
+        # A message need not repeat a value of hundreds of bytes.
+        shown = bad if len(bad) < 500 or 'long' not in message else ''
         failures += ['%s=%s: the message lacks "%s": %s' % (
-            option, bad[:20], text, message[:400])
-            for text in (option, bad[:100]) + allowed if text not in message]
+            option, bad[:20], text[:100], message[-300:])
+            for text in (option, shown[:100]) + allowed if text not in message]
     x = floats(3)
     session = open_session(_exp_model(), arguments.device)
     check_outputs(session.run(None, {'x': x}), [numpy.exp(x)])
