@@ -39,6 +39,7 @@ CHAIN = 2000  # nodes
 MAX_CHAIN_SECONDS = 5
 MEMORY_GIB = 64  # address space in tests of huge sizes
 HUGE = 1 << 40
+MAX_OPTION_BYTES = 511
 
 
 # ---- helpers ----
@@ -317,6 +318,7 @@ def failed_run_keeps_the_session(arguments):
     CPU provider, as it does if the provider returns ORT_EP_FAIL."""
     tested = _parameter_model('Reshape', 'x shape', shape=[2])
     session = provider.session(tested, arguments.device)
+    session.enable_fallback()  # the default of Python's class
     good = {'x': floats(4, 3), 'shape': integers(6, 2)}
     session.run(None, good)
     expect_error(session, {'x': floats(4, 3), 'shape': integers(5, 2)},
@@ -546,25 +548,48 @@ def parameters_of_many_elements(arguments):
                       [numpy.full(shape, 7, numpy.float32)])
 
 
+def _normalized(op_type, x):
+    """Normalizes the rows of an array."""
+    if op_type == 'LayerNormalization':
+        x = x - x.mean(-1, keepdims=True)
+    return x / numpy.sqrt((x * x).mean(-1, keepdims=True) + 1e-5)
+
+
+def _scale_failures(arguments, op_type, inputs, shape):
+    """Tests a scale or, as the third input, a bias of a shape."""
+    x = floats(2, 3, 4)
+    tested = model([node(op_type, inputs, 'y')],
+                   [value(name) for name in inputs.split()],
+                   [value('y')], opset=_opset(op_type))
+    feeds = {'x': x, 'g': floats(4), 's': floats(*shape, seed=1)}
+    feeds = {name: feeds[name] for name in inputs.split()}
+    what = '%s of %s, s of shape %s' % (op_type, inputs, shape)
+    result = outcome(lambda: open_session(tested, arguments.device), feeds)
+    if isinstance(result, str):
+        # The rank may exceed that of x by no axes, so this may be an error.
+        return [] if len(shape) > x.ndim else ['%s: %s' % (what, result)]
+    expected = _normalized(op_type, x) * feeds.get('g', 1)
+    scale = feeds['s'].reshape(shape[-x.ndim:])
+    expected = expected + scale if 'g' in feeds else expected * scale
+    try:
+        check_outputs(result, [expected.astype(numpy.float32)], what)
+    except AssertionError as error:
+        return [' '.join(str(error).split())[:300]]
+    return []
+
+
 @case()
 def ranks_of_scales(arguments):
-    """Scales, biases and addends have other ranks than usual."""
+    """Scales and biases have other ranks than usual.  The reference is numpy,
+    because old versions of the CPU provider do not broadcast all of them."""
     failures = []
-    x = floats(2, 3, 4)
     for shape in ((4,), (1,), (1, 4), (3, 4), (3, 1), (2, 3, 4), (2, 1, 4),
                   (1, 3, 1), (1, 1, 1, 4)):
-        for op_type, inputs in (('LayerNormalization', 'x s'),
-                                ('LayerNormalization', 'x g s'),
-                                ('RMSNormalization', 'x s')):
-            tested = model([node(op_type, inputs, 'y')],
-                           [value(name) for name in inputs.split()],
-                           [value('y')], opset=_opset(op_type))
-            feeds = {'x': x, 'g': floats(4)}
-            feeds = {name: feeds.get(name, floats(*shape, seed=1))
-                     for name in inputs.split()}
-            failures += _different_rank(
-                arguments, tested, feeds, 's', x.ndim,
-                '%s of %s, s of shape %s' % (op_type, inputs, shape))
+        failures += _scale_failures(arguments, 'LayerNormalization', 'x s',
+                                    shape)
+        failures += _scale_failures(arguments, 'LayerNormalization', 'x g s',
+                                    shape)
+        failures += _scale_failures(arguments, 'RMSNormalization', 'x s', shape)
     assert not failures, '\n'.join(failures)
 
 
@@ -693,6 +718,7 @@ def _empty_case(arguments, op_type, arrays, **attributes):
     names = ['x%d' % i for i in range(len(arrays))]
     outputs = attributes.pop('outputs', 'y')
     opset = attributes.pop('opset', small_models.OPSET)
+    reference = attributes.pop('expected', None)
     tested = model([node(op_type, names, outputs, **attributes)],
                    [value(name, provider.element_type(array.dtype),
                           [None] * array.ndim)
@@ -704,7 +730,7 @@ def _empty_case(arguments, op_type, arrays, **attributes):
     feeds = dict(zip(names, arrays))
     what = '%s of %s %s' % (op_type, [list(a.shape) for a in arrays],
                             attributes or '')
-    expected = outcome(lambda: provider.cpu_session(tested), feeds)
+    expected = reference or outcome(lambda: provider.cpu_session(tested), feeds)
     actual = outcome(lambda: open_session(tested, arguments.device), feeds)
     if isinstance(expected, str):
         print('%s: the CPU provider reports %s' % (what, expected))
@@ -797,7 +823,10 @@ def empty_products(arguments):
         columns = b[1]
         cases += [('Gemm', [floats(*a), floats(*b)], {}),
                   ('Gemm', [floats(*a), floats(*b), floats(columns)], {}),
-                  ('Gemm', [floats(*a), floats(*b), floats(1)], {'beta': 0.5})]
+                  # ONNX Runtime 1.23 ignores beta if the inner length is 0.
+                  ('Gemm', [floats(*a), floats(*b), floats(1)],
+                   {'beta': 0.5, 'expected': [numpy.full(
+                       (a[0], columns), floats(1) / 2, numpy.float32)]})]
     _empty_cases(arguments, cases)
 
 
@@ -886,11 +915,12 @@ def wrong_options(arguments):
         except Exception as error:
             message = str(error)
         print(message)
-        # A message need not repeat a value of hundreds of bytes.
-        shown = bad if len(bad) < 500 or 'long' not in message else ''
+        texts = (option, bad) + allowed
+        if len(bad) > MAX_OPTION_BYTES:
+            texts = (option, '%d bytes' % MAX_OPTION_BYTES)
         failures += ['%s=%s: the message lacks "%s": %s' % (
             option, bad[:20], text[:100], message[-300:])
-            for text in (option, shown[:100]) + allowed if text not in message]
+            for text in texts if text not in message]
     x = floats(3)
     session = open_session(_exp_model(), arguments.device)
     check_outputs(session.run(None, {'x': x}), [numpy.exp(x)])
@@ -1042,8 +1072,8 @@ def compare_if_valid(arguments, tested, feeds, **options):
     """Compares the results unless the CPU provider refuses the model."""
     expected = outcome(lambda: provider.cpu_session(tested), feeds)
     settings = provider.session_options(**options)
-    settings.add_provider_for_devices(provider.register(),
-                                      {'device': arguments.device})
+    settings.add_provider_for_devices(
+        provider.register(), {'device': arguments.device, 'first_run': 'wait'})
     actual = outcome(lambda: onnxruntime.InferenceSession(
         tested.SerializeToString(), settings, enable_fallback=0), feeds)
     if not isinstance(expected, str):

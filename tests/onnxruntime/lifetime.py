@@ -298,7 +298,8 @@ def _register(name):
 def _session_on(devices, workload, arguments):
     options = provider.session_options()
     options.add_provider_for_devices(
-        devices, {'device': arguments.device, 'claim': 'all'})
+        devices, {'device': arguments.device, 'claim': 'all',
+                  'first_run': 'wait'})
     options.add_session_config_entry('session.disable_cpu_ep_fallback', '1')
     return onnxruntime.InferenceSession(workload.model, options,
                                         enable_fallback=0)
@@ -364,7 +365,8 @@ def provider_with_other_providers(arguments):
     for order in ('tandem', 'both'):
         options = provider.session_options()
         options.add_provider_for_devices(
-            tandem, {'device': arguments.device, 'claim': 'all'})
+            tandem, {'device': arguments.device, 'claim': 'all',
+                     'first_run': 'wait'})
         if order == 'both':
             options.add_provider_for_devices(cpu, {})
         session = onnxruntime.InferenceSession(workload.model, options,

