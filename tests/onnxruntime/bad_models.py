@@ -1,0 +1,1334 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tests Tandem's provider with broken models, inputs and options.
+
+Each case runs in a child process.  The provider must report an error that names
+the cause, or compute what ONNX Runtime's CPU provider computes.  A crash or a
+hang is one failed case.  The exit status is 0 only if all cases passed.
+
+TANDEM_ONNXRUNTIME_PROVIDER holds the path of the provider library; see
+provider.py.  --opencl-layer is needed to test devices that fail: it is the path
+of the layer that tests/opencl-layer builds.
+"""
+
+import ctypes
+import os
+import random
+import sys
+import tempfile
+import threading
+import time
+
+# More threads of numpy's BLAS would only take time from the provider.
+os.environ.setdefault('OPENBLAS_NUM_THREADS', '1')
+
+import numpy  # noqa: E402
+import onnx  # noqa: E402
+import onnxruntime  # noqa: E402
+from onnx import helper, numpy_helper  # noqa: E402
+
+import child_cases  # noqa: E402
+import provider  # noqa: E402
+import small_models  # noqa: E402
+from child_cases import Skipped, case, note  # noqa: E402
+from small_models import (BOOL, FLOAT, INT64, check_outputs, constant,  # noqa
+                          expect_error, model, node, open_session, value)
+
+VARIANTS = 100  # corrupted and truncated models
+MAX_FLIPPED_BYTES = 8
+CHAIN = 2000  # nodes
+MAX_CHAIN_SECONDS = 5
+MEMORY_GIB = 64  # address space in tests of huge sizes
+HUGE = 1 << 40
+MAX_OPTION_BYTES = 511
+
+
+# ---- helpers ----
+
+def floats(*shape, seed=0):
+    """Returns random floats."""
+    generator = numpy.random.default_rng(seed)
+    return generator.normal(0, 1, shape).astype(numpy.float32)
+
+
+def integers(*values):
+    return numpy.array(values, numpy.int64)
+
+
+def compare(arguments, tested, feeds, **options):
+    """Runs the model with the provider and with the CPU provider."""
+    session = open_session(tested, arguments.device, **options)
+    expected = provider.cpu_session(tested).run(None, feeds)
+    check_outputs(session.run(None, feeds), expected)
+    return session
+
+
+def creation_error(tested, arguments, *texts, **options):
+    """Makes a session, which must fail with a message that has all texts."""
+    try:
+        open_session(tested, arguments.device, **options)
+    except AssertionError:
+        raise
+    except Exception as error:
+        message = str(error)
+    else:
+        raise AssertionError('the session was made')
+    for text in texts:
+        assert text in message, 'the message lacks "%s": %s' % (text, message)
+    return message
+
+
+def good_and_bad(arguments, tested, good, bad, *texts, **options):
+    """Runs good inputs, then bad ones that must fail with a message that has
+    all texts, then good ones again."""
+    session = open_session(tested, arguments.device, **options)
+    expected = provider.cpu_session(tested).run(None, good)
+    for feeds in bad:
+        check_outputs(session.run(None, good), expected)
+        message = expect_error(session, feeds, *texts)
+    check_outputs(session.run(None, good), expected)
+    return message
+
+
+def outcome(make_session, feeds):
+    """Returns the outputs of a model, or the text of its error."""
+    try:
+        return make_session().run(None, feeds)
+    except Exception as error:
+        return '%s: %s' % (type(error).__name__, error)
+
+
+# ---- corrupted files ----
+
+def _compare_outcomes(content, device, feeds, claim='all'):
+    """Runs a corrupted model with both providers.  Returns 0 or a text."""
+    child_cases.limit_memory(MEMORY_GIB)
+    expected = outcome(lambda: provider.cpu_session(content, optimize=True),
+                       feeds)
+    actual = outcome(lambda: open_session(content, device, fallback=True,
+                                          claim=claim), feeds)
+    if isinstance(expected, str) and isinstance(actual, str):
+        return 0
+    if isinstance(expected, str) or isinstance(actual, str):
+        return 'CPU provider: %s\nTandem: %s' % (expected, actual)
+    with numpy.errstate(all='ignore'):
+        check_outputs(actual, expected)
+    return 0
+
+
+def _run_variants(arguments, variants, feeds):
+    """Runs each variant in its own process."""
+    failures = []
+    for number, content in enumerate(variants):
+        claim = 'all' if number % 3 else 'cost'
+        failure = child_cases.run_forked(
+            lambda: _compare_outcomes(content, arguments.device, feeds, claim))
+        if failure is not None:
+            failures.append('variant %d: %s' % (number, failure))
+    assert not failures, '%d of %d variants failed\n%s' % (
+        len(failures), len(variants), '\n'.join(failures))
+
+
+@case(timeout=170)
+def corrupted_bytes(arguments):
+    """Random bytes of a model are changed."""
+    content = small_models.transformer().SerializeToString()
+    generator = random.Random(arguments.seed)
+    variants = []
+    for _ in range(VARIANTS):
+        changed = bytearray(content)
+        for _ in range(generator.randint(1, MAX_FLIPPED_BYTES)):
+            changed[generator.randrange(len(changed))] ^= (
+                1 << generator.randrange(8))
+        variants.append(bytes(changed))
+    note('seed %d' % arguments.seed)
+    _run_variants(arguments, variants, small_models.transformer_input(2, 5))
+
+
+def _structure_variant(generator):
+    """Returns the model with changed attributes, dimensions and connections,
+    which a change of random bytes rarely hits."""
+    changed = small_models.transformer()
+    nodes = changed.graph.node
+    for _ in range(generator.randint(1, 3)):
+        chosen = generator.choice(nodes)
+        kind = generator.randrange(4)
+        if kind == 0 and chosen.input:
+            other = generator.choice(nodes).input
+            chosen.input[generator.randrange(len(chosen.input))] = (
+                generator.choice(other))
+        elif kind == 1 and chosen.attribute:
+            attribute = generator.choice(chosen.attribute)
+            if attribute.ints:
+                attribute.ints[generator.randrange(len(attribute.ints))] = (
+                    generator.choice([-9, -1, 0, 1, 7, 2**30]))
+            else:
+                attribute.i = generator.choice([-9, -1, 0, 1, 7, 2**30])
+        elif kind == 2:
+            weight = generator.choice(changed.graph.initializer)
+            if weight.dims:
+                weight.dims[generator.randrange(len(weight.dims))] = (
+                    generator.choice([0, 1, 3, HUGE]))
+        else:
+            weights = [each for each in changed.graph.initializer
+                       if each.data_type == INT64]
+            weight = generator.choice(weights)
+            weight.raw_data = numpy_helper.from_array(numpy.full(
+                weight.dims, generator.choice([-9, -1, 0, 5, HUGE]),
+                numpy.int64)).raw_data
+    return changed.SerializeToString()
+
+
+@case(timeout=170)
+def corrupted_structure(arguments):
+    """Inputs, attributes, dimensions and integers of a model are changed."""
+    generator = random.Random(arguments.seed)
+    note('seed %d' % arguments.seed)
+    _run_variants(arguments,
+                  [_structure_variant(generator) for _ in range(VARIANTS)],
+                  small_models.transformer_input(2, 5))
+
+
+@case(timeout=120)
+def truncated_files(arguments):
+    """Model files end too early."""
+    content = small_models.transformer().SerializeToString()
+    generator = random.Random(arguments.seed)
+    lengths = [0, 1, 2, 10, len(content) - 1, len(content) - 2]
+    lengths += [generator.randrange(len(content)) for _ in range(30)]
+
+    def run(length):
+        with tempfile.NamedTemporaryFile(suffix='.onnx') as file:
+            file.write(content[:length])
+            file.flush()
+            return _compare_outcomes(file.name, arguments.device,
+                                     small_models.transformer_input(1, 3))
+    for length in lengths:
+        failure = child_cases.run_forked(lambda: run(length))
+        assert failure is None, '%d bytes: %s' % (length, failure)
+
+
+# ---- operators and opsets ----
+
+def _exp_model(**options):
+    return model([node('Exp', 'x', 'y')], [value('x', FLOAT, ['n'])],
+                 [value('y')], **options)
+
+
+@case()
+def unknown_opset(arguments):
+    """The model needs a newer operator set than ONNX Runtime knows."""
+    creation_error(_exp_model(opset=999), arguments, fallback=True)
+
+
+@case()
+def unknown_operator(arguments):
+    """An unknown operator is between two that the provider serves."""
+    for domain in ('', 'com.example'):
+        tested = model(
+            [node('Exp', 'x', 'a'),
+             node('Frobnicate', 'a', 'b', domain=domain), node('Neg', 'b', 'y')],
+            [value('x', FLOAT, ['n'])], [value('y')],
+            domains=[domain] if domain else [])
+        creation_error(tested, arguments, 'Frobnicate', fallback=True)
+
+
+@case()
+def operator_without_kernel(arguments):
+    """A known operator that nobody runs is between two that are served."""
+    tested = model(
+        [node('Neg', 'x', 'a'), node('Tan', 'a', 'b'), node('Neg', 'b', 'y')],
+        [value('x', FLOAT, ['n'])], [value('y')])
+    creation_error(tested, arguments, 'fallback')
+    compare(arguments, tested, {'x': floats(5)}, fallback=True)
+
+
+@case()
+def rank_nine(arguments):
+    """Tensors of rank 9 are left to the CPU provider."""
+    shape = [1, 2, 1, 2, 1, 2, 1, 2, 3]
+    tested = model(
+        [node('Exp', 'x', 'a'), node('Add', 'a a', 'b'),
+         node('ReduceSum', 'b', 'c', keepdims=0), node('Neg', 'c', 'y')],
+        [value('x', FLOAT, shape)], [value('y'), value('b')])
+    compare(arguments, tested, {'x': floats(*shape)}, fallback=True)
+
+
+@case()
+def rank_nine_in_between(arguments):
+    """A tensor between served nodes has rank 9."""
+    tested = model(
+        [node('Exp', 'x', 'a'), node('Reshape', 'a shape', 'b'),
+         node('Neg', 'b', 'c'), node('ReduceMax', 'c', 'y', keepdims=0)],
+        [value('x', FLOAT, [4, 4])], [value('y')],
+        [constant('shape', [2, 1, 2, 1, 2, 1, 2, 1, 1], numpy.int64)])
+    compare(arguments, tested, {'x': floats(4, 4)}, fallback=True)
+
+
+@case()
+def rank_nine_at_run_time(arguments):
+    """An input of unknown rank has rank 8 or 9 when the model runs."""
+    tested = model([node('Exp', 'x', 'y')], [value('x')], [value('y')])
+    session = open_session(tested, arguments.device, fallback=True)
+    x = floats(*[1] * 8)
+    check_outputs(session.run(None, {'x': x}), [numpy.exp(x)])
+    result = outcome(lambda: session, {'x': floats(*[1] * 9)})
+    note('rank 9: %s' % (result if isinstance(result, str) else 'computed'))
+    if isinstance(result, str):
+        assert '8' in result and 'axes' in result, result
+    check_outputs(session.run(None, {'x': x}), [numpy.exp(x)])
+
+
+# ---- wrong inputs at run time ----
+
+@case()
+def wrong_inputs(arguments):
+    """Inputs have another dtype, rank, length or name than the model says."""
+    tested = small_models.perceptron()
+    good = small_models.perceptron_input(3)
+    bad = [{'x': good['x'].astype(numpy.float64)},
+           {'x': good['x'].astype(numpy.int64)}, {'x': good['x'][0]},
+           {'x': good['x'][:, :-1]}, {'x': good['x'][None]}, {'z': good['x']},
+           {}, {'x': None}, {'x': 'text'}, {'x': [['a'] * 64]}]
+    good_and_bad(arguments, tested, good, bad)
+
+
+@case()
+def lengths_that_do_not_fit(arguments):
+    """Inputs of unknown shape do not fit each other when the model runs."""
+    a, b = floats(3, 4), floats(5, 6)
+    for op_type, good in (('Add', (a, a)), ('MatMul', (a, floats(4, 2))),
+                          ('Where', None)):
+        if op_type == 'Where':
+            tested = model([node('Where', 'c x z', 'node')],
+                           [value('c', BOOL), value('x'), value('z')],
+                           [value('node')])
+            mask = numpy.array([True, False, True])
+            good_and_bad(arguments, tested, {'c': mask, 'x': a.T, 'z': a.T},
+                         [{'c': mask, 'x': a.T, 'z': b}], 'node_node')
+            continue
+        tested = model([node(op_type, 'x z', 'y')], [value('x'), value('z')],
+                       [value('y')])
+        good_and_bad(arguments, tested, dict(zip('xz', good)),
+                     [{'x': a, 'z': b}], 'node_y')
+
+
+@case()
+def failed_run_keeps_the_session(arguments):
+    """A run with bad values does not replace Python's session by one of the
+    CPU provider, as it does if the provider returns ORT_EP_FAIL."""
+    tested = _parameter_model('Reshape', 'x shape', shape=[2])
+    session = provider.session(tested, arguments.device)
+    session.enable_fallback()  # the default of Python's class
+    good = {'x': floats(4, 3), 'shape': integers(6, 2)}
+    session.run(None, good)
+    expect_error(session, {'x': floats(4, 3), 'shape': integers(5, 2)},
+                 'node_r')
+    assert session.get_providers()[0] == provider.PROVIDER, (
+        session.get_providers())
+    check_outputs(session.run(None, good), [numpy.exp(good['x'].reshape(6, 2))])
+
+
+def _parameter_model(op_type, names, rank=2, outputs='r', **parameters):
+    """Returns a model of one operator between others, whose parameters are
+    inputs of the model.  parameters: the shape of each."""
+    attributes = {key[1:]: parameters.pop(key)
+                  for key in list(parameters) if key[0] == '_'}
+    inputs = [value('x', FLOAT, ['a', 'b', 'c', 'd'][:rank])]
+    inputs += [value(name, INT64, shape) for name, shape in parameters.items()]
+    return model([node(op_type, names, outputs, **attributes),
+                  node('Exp', 'r', 'y')], inputs, [value('y')])
+
+
+@case()
+def reshape_that_does_not_fit(arguments):
+    """The shape is an input of the model and does not fit."""
+    x = floats(4, 3)
+    tested = _parameter_model('Reshape', 'x shape', shape=['k'])
+    bad = [integers(5, 2), integers(-1, 5), integers(-2, 6), integers(-1, -1),
+           integers(0, 0, 0), integers(12, 0), integers(HUGE, HUGE),
+           integers(HUGE, HUGE, -1), integers(-1, 0, HUGE),
+           integers(*[1] * 8, 12), integers(-2**63, -2**63, -1), integers(),
+           integers(-12, -1)]
+    good_and_bad(arguments, tested, {'x': x, 'shape': integers(2, -1)},
+                 [{'x': x, 'shape': shape} for shape in bad], 'node_r')
+
+
+def _slice_positions(start, end, step, length):
+    """Returns the positions that ONNX's Slice selects on an axis.
+
+    ONNX Runtime's CPU provider differs from ONNX if the end is 2^31 - 1 or
+    2^63 - 1 and the step is negative: it sees that as the first element.
+    """
+    start += length if start < 0 else 0
+    end += length if end < 0 else 0
+    if step > 0:
+        return list(range(min(max(start, 0), length),
+                          min(max(end, 0), length), step))
+    return list(range(min(max(start, 0), length - 1),
+                      min(max(end, -1), length - 1), step))
+
+
+@case()
+def slice_out_of_range(arguments):
+    """Axes and steps of Slice are inputs of the model and out of range."""
+    x = floats(4, 5)
+    tested = _parameter_model('Slice', 'x starts ends axes steps', starts=['k'],
+                              ends=['k'], axes=['k'], steps=['k'])
+
+    def feeds(starts, ends, axes, steps):
+        return {'x': x, 'starts': integers(*starts), 'ends': integers(*ends),
+                'axes': integers(*axes), 'steps': integers(*steps)}
+    bad = [feeds([0], [2], [2], [1]), feeds([0], [2], [-3], [1]),
+           feeds([0], [2], [2**31], [1]), feeds([0], [2], [0], [0]),
+           feeds([0, 0], [2, 2], [0, 9], [1, 1]),
+           feeds([0], [2], [-2**63], [1])]
+    good_and_bad(arguments, tested, feeds([0], [3], [1], [2]), bad, 'node_r')
+    session = open_session(tested, arguments.device)
+    limits = [-2**63, -2**63 + 1, -6, -5, -4, -1, 0, 1, 4, 5, 6, 2**63 - 1]
+    for start in limits:
+        for end in limits:
+            for step in (1, -1, 3, -3, 2**63 - 1, -2**63 + 1):
+                each = feeds([start], [end], [1], [step])
+                positions = _slice_positions(start, end, step, x.shape[1])
+                check_outputs(session.run(None, each),
+                              [numpy.exp(x[:, positions])],
+                              '%d:%d:%d' % (start, end, step))
+
+
+@case()
+def axes_out_of_range(arguments):
+    """Axes of other operators are inputs of the model and out of range."""
+    x = floats(1, 3)
+    bad = [integers(2), integers(-3), integers(1), integers(HUGE),
+           integers(-2**63), integers(0, 5)]
+    good_and_bad(arguments, _parameter_model('Squeeze', 'x axes', axes=['k']),
+                 {'x': x, 'axes': integers(0)},
+                 [{'x': x, 'axes': each} for each in bad], 'node_r')
+    bad = [integers(3), integers(-4), integers(HUGE), integers(0, 0),
+           integers(0, -4), integers(*range(7))]
+    good_and_bad(arguments, _parameter_model('Unsqueeze', 'x axes', axes=['k']),
+                 {'x': x, 'axes': integers(0)},
+                 [{'x': x, 'axes': each} for each in bad], 'node_r')
+    bad = [integers(2), integers(-3), integers(HUGE), integers(0, 7)]
+    good_and_bad(arguments, _parameter_model('ReduceSum', 'x axes', axes=['k']),
+                 {'x': x, 'axes': integers(0)},
+                 [{'x': x, 'axes': each} for each in bad], 'node_r')
+
+
+@case()
+def split_that_does_not_fit(arguments):
+    """The lengths of Split are an input of the model and do not fit."""
+    x = floats(6, 2)
+    tested = _parameter_model('Split', 'x split', outputs='r s', split=[2])
+    bad = [integers(3, 4), integers(7, -1), integers(0, 0),
+           integers(HUGE, 6 - HUGE), integers(2**63 - 1, -2**63 + 7)]
+    good_and_bad(arguments, tested, {'x': x, 'split': integers(2, 4)},
+                 [{'x': x, 'split': each} for each in bad], 'node_r')
+
+
+@case()
+def expand_that_does_not_fit(arguments):
+    """The shape of Expand is an input of the model and does not fit."""
+    x = floats(3, 1)
+    tested = _parameter_model('Expand', 'x shape', shape=['k'])
+    bad = [integers(2, 2), integers(3, -1), integers(-3, 1),
+           integers(*[1] * 9), integers(HUGE, HUGE, 1, 1)]
+    good_and_bad(arguments, tested, {'x': x, 'shape': integers(3, 4)},
+                 [{'x': x, 'shape': each} for each in bad], 'node_r')
+
+
+@case(timeout=120)
+def huge_tensors(arguments):
+    """Expand makes tensors of 2^40 elements."""
+    child_cases.limit_memory(MEMORY_GIB)
+    x = floats(3, 1)
+    feeds = [{'x': x, 'shape': integers(3, HUGE)},
+             {'x': x, 'shape': integers(HUGE, 3, 1)}]
+    good = {'x': x, 'shape': integers(3, 4)}
+    tested = _parameter_model('Expand', 'x shape', shape=['k'])
+    print(good_and_bad(arguments, tested, good, feeds))
+    tested = model([node('Expand', 'x shape', 'y')],
+                   [value('x', FLOAT, ['a', 'b']), value('shape', INT64, ['k'])],
+                   [value('y')])
+    print(good_and_bad(arguments, tested, good, feeds))
+    tested = model([node('ConstantOfShape', 'shape', 'c'), node('Exp', 'c', 'y')],
+                   [value('shape', INT64, ['k'])], [value('y')])
+    print(good_and_bad(arguments, tested, {'shape': integers(3)},
+                       [{'shape': integers(HUGE)},
+                        {'shape': integers(HUGE, 3)},
+                        {'shape': integers(-4)}]))
+
+
+@case()
+def gather_out_of_range(arguments):
+    """Indices of Gather are out of range when the model runs.  The CPU
+    provider reports an error; Tandem writes NaN or 0 to these rows."""
+    x = floats(4, 3)
+    tested = model([node('Gather', 'x i', 'r'), node('Neg', 'r', 'y')],
+                   [value('x', FLOAT, ['a', 'b']), value('i', INT64, ['k'])],
+                   [value('y')])
+    session = compare(arguments, tested, {'x': x, 'i': integers(0, -4, 3)})
+    for bad in (4, -5, HUGE, 2**63 - 1, -2**63):
+        result = outcome(lambda: session, {'x': x, 'i': integers(1, bad, -1)})
+        if isinstance(result, str):
+            assert 'node_r' in result, result
+            note('index %d: %s' % (bad, result))
+            continue
+        rows = result[0]
+        check_outputs([rows[0], rows[2]], [-x[1], -x[3]])
+        assert numpy.all(numpy.isnan(rows[1]) | (rows[1] == 0)), rows
+        note('index %d: %s' % (bad, rows[1]))
+    check_outputs(session.run(None, {'x': x, 'i': integers(2)}), [-x[2:3]])
+
+
+@case()
+def gather_of_a_shape_out_of_range(arguments):
+    """An index into the shape of a tensor is out of range at run time."""
+    tested = model(
+        [node('Shape', 'x', 's'), node('Gather', 's i', 'g'),
+         node('Reshape', 'x g', 'r'), node('Neg', 'r', 'y')],
+        [value('x', FLOAT), value('i', INT64, [2])], [value('y')])
+    x = floats(2, 3)
+    good_and_bad(arguments, tested, {'x': x, 'i': integers(1, 0)},
+                 [{'x': x, 'i': integers(0, 2)}, {'x': x, 'i': integers(0, -3)},
+                  {'x': x, 'i': integers(-2**63, 0)}], 'node_g',
+                 fallback=True)
+    tested = model(
+        [node('Shape', 'x', 's'), node('Gather', 's i', 'g'),
+         node('Concat', 'g rest', 'c', axis=0), node('Reshape', 'x c', 'r'),
+         node('Neg', 'r', 'y')],
+        [value('x', FLOAT)], [value('y')],
+        [constant('i', [1], numpy.int64), constant('rest', [-1], numpy.int64)])
+    good_and_bad(arguments, tested, {'x': x}, [{'x': x[0]}], 'node_g')
+
+
+@case()
+def range_with_extreme_limits(arguments):
+    """Range gets limits whose difference is beyond int64, or step 0."""
+    tested = model(
+        [node('Range', 'start limit delta', 'r'),
+         node('Cast', 'r', 'y', to=FLOAT)],
+        [value(name, INT64, []) for name in ('start', 'limit', 'delta')],
+        [value('y')])
+
+    def feeds(*numbers):
+        return dict(zip(('start', 'limit', 'delta'),
+                        [numpy.array(each, numpy.int64) for each in numbers]))
+    low, high = -2**63, 2**63 - 1
+    child_cases.limit_memory(MEMORY_GIB)
+    good_and_bad(arguments, tested, feeds(1, 8, 2),
+                 [feeds(low, high, 1), feeds(high, low, -1), feeds(1, 8, 0),
+                  feeds(0, HUGE, 1)])
+    session = open_session(tested, arguments.device)
+    reference = provider.cpu_session(tested)
+    for each in (feeds(0, -5, 1), feeds(0, 5, -1), feeds(5, 0, -2),
+                 feeds(high - 4, high, 3), feeds(0, 0, 1)):
+        check_outputs(session.run(None, each), reference.run(None, each))
+
+
+@case()
+def parameters_of_many_elements(arguments):
+    """Integers that are computed on the host have many elements."""
+    tested = model(
+        [node('Range', 'zero n one', 'r'), node('Cast', 'r', 'y', to=FLOAT)],
+        [value('n', INT64, [])], [value('y')],
+        [constant('zero', 0, numpy.int64), constant('one', 1, numpy.int64)])
+    session = open_session(tested, arguments.device)
+    for count in (1000, 65536, 65537, 200000):
+        check_outputs(session.run(None, {'n': numpy.array(count)}),
+                      [numpy.arange(count, dtype=numpy.float32)])
+    fill = helper.make_tensor('fill', INT64, [1], [7])
+    tested = model(
+        [node('ConstantOfShape', 'shape', 'c', value=fill),
+         node('Cast', 'c', 'y', to=FLOAT)],
+        [value('shape', INT64, ['k'])], [value('y')])
+    session = open_session(tested, arguments.device)
+    for shape in ((3, 4), (256, 256), (300, 300)):
+        check_outputs(session.run(None, {'shape': integers(*shape)}),
+                      [numpy.full(shape, 7, numpy.float32)])
+
+
+def _normalized(op_type, x):
+    """Normalizes the rows of an array."""
+    if op_type == 'LayerNormalization':
+        x = x - x.mean(-1, keepdims=True)
+    return x / numpy.sqrt((x * x).mean(-1, keepdims=True) + 1e-5)
+
+
+def _scale_failures(arguments, op_type, inputs, shape):
+    """Tests a scale or, as the third input, a bias of a shape."""
+    x = floats(2, 3, 4)
+    tested = model([node(op_type, inputs, 'y')],
+                   [value(name) for name in inputs.split()],
+                   [value('y')], opset=_opset(op_type))
+    feeds = {'x': x, 'g': floats(4), 's': floats(*shape, seed=1)}
+    feeds = {name: feeds[name] for name in inputs.split()}
+    what = '%s of %s, s of shape %s' % (op_type, inputs, shape)
+    result = outcome(lambda: open_session(tested, arguments.device), feeds)
+    if isinstance(result, str):
+        # The rank may exceed that of x by no axes, so this may be an error.
+        return [] if len(shape) > x.ndim else ['%s: %s' % (what, result)]
+    expected = _normalized(op_type, x) * feeds.get('g', 1)
+    scale = feeds['s'].reshape(shape[-x.ndim:])
+    expected = expected + scale if 'g' in feeds else expected * scale
+    try:
+        check_outputs(result, [expected.astype(numpy.float32)], what)
+    except AssertionError as error:
+        return [' '.join(str(error).split())[:300]]
+    return []
+
+
+@case()
+def ranks_of_scales(arguments):
+    """Scales and biases have other ranks than usual.  The reference is numpy,
+    because old versions of the CPU provider do not broadcast all of them."""
+    failures = []
+    for shape in ((4,), (1,), (1, 4), (3, 4), (3, 1), (2, 3, 4), (2, 1, 4),
+                  (1, 3, 1), (1, 1, 1, 4)):
+        failures += _scale_failures(arguments, 'LayerNormalization', 'x s',
+                                    shape)
+        failures += _scale_failures(arguments, 'LayerNormalization', 'x g s',
+                                    shape)
+        failures += _scale_failures(arguments, 'RMSNormalization', 'x s', shape)
+    assert not failures, '\n'.join(failures)
+
+
+@case()
+def ranks_of_addends(arguments):
+    """The addend of Gemm has other ranks than usual."""
+    failures = []
+    tested = model([node('Gemm', 'a b c', 'y')],
+                   [value(name) for name in 'abc'], [value('y')])
+    for shape in ((3,), (2, 1), (1, 3), (2, 3), (1,), (1, 1), (5,), (1, 1, 3),
+                  (2, 2, 3), (1, 2, 3), (4, 2, 3)):
+        failures += _different_rank(
+            arguments, tested, {'a': floats(2, 4), 'b': floats(4, 3),
+                                'c': floats(*shape)}, 'c', 2,
+            'Gemm, c of shape %s' % (shape,))
+    assert not failures, '\n'.join(failures)
+
+
+def _different_rank(arguments, tested, feeds, name, rank, what):
+    """As _different.  If the input `name` has a higher rank than ONNX allows,
+    only because of leading axes of length 1, the provider may report an error
+    or ignore these axes."""
+    shape = feeds[name].shape
+    added = len(shape) - rank
+    if added <= 0 or any(length != 1 for length in shape[:added]):
+        return _different(arguments, tested, feeds, what)
+    result = outcome(lambda: open_session(tested, arguments.device,
+                                          fallback=True), feeds)
+    if isinstance(result, str):
+        return []
+    feeds = dict(feeds, **{name: feeds[name].reshape(shape[added:])})
+    return _different(arguments, tested, feeds, what, result)
+
+
+def _different(arguments, tested, feeds, what, actual=None):
+    """Returns a list of one text if the provider does not compute what the CPU
+    provider computes.  If one reports an error, the other must, too.
+
+    actual: the provider's outputs, if they are known.
+    """
+    expected = outcome(lambda: provider.cpu_session(tested), feeds)
+    if actual is None:
+        actual = outcome(lambda: open_session(tested, arguments.device,
+                                              fallback=True), feeds)
+    if isinstance(expected, str) and isinstance(actual, str):
+        return []
+    if isinstance(expected, str) or isinstance(actual, str):
+        return ['%s: the CPU provider: %.300s; Tandem: %.300s' %
+                (what, expected, actual)]
+    try:
+        check_outputs(actual, expected, what)
+    except AssertionError as error:
+        return [' '.join(str(error).split())[:300]]
+    return []
+
+
+@case()
+def casts_of_shapes(arguments):
+    """Lengths are cast to types that cannot hold them."""
+    failures = []
+    for target in (onnx.TensorProto.UINT8, onnx.TensorProto.INT32, BOOL):
+        tested = model(
+            [node('Shape', 'x', 's'), node('Cast', 's', 'c', to=target),
+             node('Cast', 'c', 'd', to=INT64), node('Cast', 'd', 'y', to=FLOAT)],
+            [value('x', FLOAT)], [value('y')])
+        failures += _different(arguments, tested, {'x': floats(300, 2, 0)},
+                               'cast to dtype %d' % target)
+    assert not failures, '\n'.join(failures)
+
+
+@case()
+def reductions_of_scalars(arguments):
+    """Reductions of a tensor of rank 0."""
+    failures = []
+    for op_type in ('ReduceMax', 'ReduceLogSum', 'ReduceMean', 'ArgMax',
+                    'ArgMin', 'Softmax', 'Flatten'):
+        tested = model([node(op_type, 'x', 'y')], [value('x')], [value('y')])
+        tested.graph.output[0].Clear()
+        tested.graph.output[0].name = 'y'
+        failures += _different(arguments, tested,
+                               {'x': numpy.array(0.5, numpy.float32)}, op_type)
+    assert not failures, '\n'.join(failures)
+
+
+# ---- special values ----
+
+@case(timeout=120)
+def special_weights(arguments):
+    """Weights are NaN and infinite.  NaN must be in the same places as in the
+    CPU provider's result."""
+    generator = random.Random(arguments.seed)
+    for number in range(8):
+        tested = small_models.transformer(number)
+        for _ in range(1 + number % 3):
+            weights = [each for each in tested.graph.initializer
+                       if each.data_type == FLOAT]
+            weight = generator.choice(weights)
+            content = numpy_helper.to_array(weight).copy()
+            content.reshape(-1)[generator.randrange(content.size)] = (
+                generator.choice([numpy.nan, numpy.inf, -numpy.inf]))
+            weight.CopyFrom(numpy_helper.from_array(content, weight.name))
+        compare(arguments, tested, small_models.transformer_input(2, 7))
+
+
+@case(timeout=120)
+def special_inputs(arguments):
+    """Inputs of the layers are NaN and infinite."""
+    tested = small_models.perceptron()
+    session = open_session(tested, arguments.device)
+    reference = provider.cpu_session(tested)
+    for special in (numpy.nan, numpy.inf, -numpy.inf, 3e38, -3e38, 1e-42):
+        feeds = small_models.perceptron_input(4)
+        feeds['x'][1, 5] = special
+        check_outputs(session.run(None, feeds), reference.run(None, feeds),
+                      'input %g' % special)
+
+
+# ---- empty tensors ----
+
+def _empty_case(arguments, op_type, arrays, **attributes):
+    """Runs an operator on inputs of which some have no elements.
+
+    Parameters (int64 arrays after the first input) are inputs of the model,
+    and then constants.
+    """
+    names = ['x%d' % i for i in range(len(arrays))]
+    outputs = attributes.pop('outputs', 'y')
+    opset = attributes.pop('opset', small_models.OPSET)
+    reference = attributes.pop('expected', None)
+    tested = model([node(op_type, names, outputs, **attributes)],
+                   [value(name, provider.element_type(array.dtype),
+                          [None] * array.ndim)
+                    for name, array in zip(names, arrays)],
+                   [value(name) for name in outputs.split()], opset=opset)
+    for each, name in zip(tested.graph.output, outputs.split()):
+        each.Clear()  # the dtype is inferred
+        each.name = name
+    feeds = dict(zip(names, arrays))
+    what = '%s of %s %s' % (op_type, [list(a.shape) for a in arrays],
+                            attributes or '')
+    expected = reference or outcome(lambda: provider.cpu_session(tested), feeds)
+    actual = outcome(lambda: open_session(tested, arguments.device), feeds)
+    if isinstance(expected, str):
+        print('%s: the CPU provider reports %s' % (what, expected))
+        return None
+    if isinstance(actual, str):
+        return '%s: %s' % (what, actual)
+    try:
+        if op_type == 'ReduceMean':  # ONNX does not define the mean of nothing
+            actual = [numpy.nan_to_num(each) for each in actual]
+        check_outputs(actual, expected, what)
+    except AssertionError as error:
+        return str(error).strip()
+    return None
+
+
+def _empty_cases(arguments, cases):
+    failures = []
+    for op_type, arrays, attributes in cases:
+        failure = _empty_case(arguments, op_type, arrays, **attributes)
+        if failure is not None:
+            failures.append(failure)
+    assert not failures, '%d of %d failed\n%s' % (
+        len(failures), len(cases), '\n'.join(failures))
+
+
+def _opset(op_type):
+    return {'Gelu': 20, 'Mish': 18, 'RMSNormalization': 23}.get(op_type, 17)
+
+
+EMPTY = floats(0, 4)
+
+
+@case()
+def empty_elementwise(arguments):
+    """Element-wise operators on tensors of 0 elements."""
+    cases = [(op_type, [EMPTY], {'opset': _opset(op_type)}) for op_type in (
+        'Abs', 'Ceil', 'Cos', 'Erf', 'Exp', 'Floor', 'Gelu', 'HardSwish', 'Log',
+        'Mish', 'Neg', 'Reciprocal', 'Relu', 'Round', 'Sigmoid', 'Sign', 'Sin',
+        'Softplus', 'Sqrt', 'Tanh', 'Clip', 'Elu', 'LeakyRelu')]
+    for op_type in ('Add', 'Div', 'Max', 'Mean', 'Min', 'Mul', 'Pow', 'Sub',
+                    'Sum', 'Less', 'LessOrEqual', 'Greater', 'GreaterOrEqual',
+                    'Equal'):
+        for other in (EMPTY, floats(1, 4), floats(4), floats(1)):
+            cases += [(op_type, [EMPTY, other], {}),
+                      (op_type, [other, EMPTY], {})]
+    truth = numpy.zeros((0, 4), bool)
+    for op_type in ('And', 'Or', 'Xor'):
+        cases += [(op_type, [truth, truth], {}),
+                  (op_type, [truth, numpy.ones((1, 4), bool)], {})]
+    cases += [('Not', [truth], {}), ('Where', [truth, EMPTY, EMPTY], {}),
+              ('Where', [truth, floats(1, 4), floats(1)], {}),
+              ('Cast', [EMPTY], {'to': INT64}), ('Cast', [EMPTY], {'to': BOOL}),
+              ('Cast', [truth], {'to': FLOAT})]
+    _empty_cases(arguments, cases)
+
+
+@case()
+def empty_reductions(arguments):
+    """Reductions, softmax and normalizations of tensors of 0 elements."""
+    cases = []
+    for op_type in ('L1', 'L2', 'LogSum', 'LogSumExp', 'Max', 'Mean', 'Min',
+                    'Prod', 'SumSquare'):
+        for shape in ((0, 4), (4, 0), (2, 0, 3)):
+            for axes in ([0], [1], [0, 1], None):
+                attributes = {} if axes is None else {'axes': axes}
+                cases.append(('Reduce' + op_type, [floats(*shape)], attributes))
+    for axes in ([0], [1], [0, 1]):
+        cases += [('ReduceSum', [EMPTY, integers(*axes)], {}),
+                  ('ReduceSum', [EMPTY.T, integers(*axes)], {'keepdims': 0})]
+    for op_type in ('ArgMax', 'ArgMin', 'Softmax', 'LogSoftmax'):
+        for axis in (0, 1):
+            cases.append((op_type, [EMPTY], {'axis': axis}))
+    cases += [('LayerNormalization', [EMPTY, floats(4), floats(4)], {}),
+              ('LayerNormalization', [EMPTY.T, floats(0), floats(0)], {}),
+              ('LayerNormalization', [EMPTY, floats(0, 4)], {'axis': 0})]
+    _empty_cases(arguments, cases)
+
+
+@case()
+def empty_products(arguments):
+    """Matrix products with axes of length 0."""
+    cases = []
+    for a, b in (((0, 4), (4, 3)), ((3, 4), (4, 0)), ((3, 0), (0, 5)),
+                 ((0, 0), (0, 0)), ((2, 0, 4), (4, 3)), ((0, 2, 4), (4, 3)),
+                 ((0, 2, 4), (0, 4, 3)), ((2, 3, 0), (2, 0, 3)),
+                 ((0,), (0,)), ((0,), (0, 3)), ((2, 0), (0,)), ((4,), (4, 0)),
+                 ((1, 2, 4), (0, 4, 3))):
+        cases.append(('MatMul', [floats(*a), floats(*b)], {}))
+    for a, b in (((0, 4), (4, 3)), ((3, 4), (4, 0)), ((3, 0), (0, 5))):
+        columns = b[1]
+        cases += [('Gemm', [floats(*a), floats(*b)], {}),
+                  ('Gemm', [floats(*a), floats(*b), floats(columns)], {}),
+                  # ONNX Runtime 1.23 ignores beta if the inner length is 0.
+                  ('Gemm', [floats(*a), floats(*b), floats(1)],
+                   {'beta': 0.5, 'expected': [numpy.full(
+                       (a[0], columns), floats(1) / 2, numpy.float32)]})]
+    _empty_cases(arguments, cases)
+
+
+@case()
+def empty_moves(arguments):
+    """Operators that move elements, on tensors of 0 elements."""
+    cases = [
+        ('Concat', [EMPTY, EMPTY], {'axis': 0}),
+        ('Concat', [EMPTY, floats(2, 4)], {'axis': 0}),
+        ('Concat', [floats(2, 4), EMPTY, floats(1, 4)], {'axis': 0}),
+        ('Concat', [EMPTY, EMPTY], {'axis': 1}),
+        ('Dropout', [EMPTY], {}), ('Identity', [EMPTY], {}),
+        ('Expand', [EMPTY, integers(2, 0, 4)], {}),
+        ('Expand', [floats(1, 4), integers(0, 4)], {}),
+        ('Flatten', [floats(2, 0, 3)], {'axis': 1}),
+        ('Flatten', [floats(2, 0, 3)], {'axis': 3}),
+        ('Gather', [EMPTY, integers()], {}),
+        ('Gather', [floats(3, 4), integers()], {}),
+        ('Gather', [EMPTY, integers(0, 1)], {'axis': 1}),
+        ('Gather', [EMPTY, integers(0)], {}),
+        ('Reshape', [EMPTY, integers(0, 2, 2)], {}),
+        ('Reshape', [EMPTY, integers(0, -1)], {}),
+        ('Reshape', [EMPTY, integers(4, 0)], {'allowzero': 1}),
+        ('Reshape', [EMPTY, integers(3, 0, 0)], {'allowzero': 1}),
+        ('Slice', [EMPTY, integers(0), integers(9), integers(0)], {}),
+        ('Slice', [EMPTY, integers(1), integers(3), integers(1)], {}),
+        ('Slice', [EMPTY, integers(5), integers(-9), integers(0), integers(-1)],
+         {}),
+        ('Slice', [floats(3, 4), integers(2), integers(1), integers(0)], {}),
+        ('Split', [EMPTY], {'axis': 1, 'outputs': 'y z'}),
+        ('Split', [EMPTY], {'axis': 0, 'outputs': 'y z'}),
+        ('Split', [floats(3, 4), integers(3, 0)], {'outputs': 'y z'}),
+        ('Squeeze', [floats(0, 1, 2), integers(1)], {}),
+        ('Squeeze', [floats(0, 1, 2)], {}), ('Transpose', [EMPTY], {}),
+        ('Transpose', [floats(2, 0, 3)], {'perm': [2, 0, 1]}),
+        ('Unsqueeze', [EMPTY, integers(0, 3)], {}),
+        ('Shape', [EMPTY], {}), ('Size', [EMPTY], {}),
+        ('ConstantOfShape', [integers(0, 3)], {}),
+        ('ConstantOfShape', [integers()], {}),
+        ('Range', [numpy.array(3), numpy.array(3), numpy.array(1)], {})]
+    _empty_cases(arguments, cases)
+
+
+@case()
+def empty_inputs_of_models(arguments):
+    """Whole models with a batch or a sequence of length 0."""
+    compare(arguments, small_models.perceptron(),
+            small_models.perceptron_input(0))
+    # ONNX Runtime does not reshape an empty tensor to a shape with 0 and -1.
+    failures = _different(arguments, small_models.transformer(),
+                          small_models.transformer_input(0, 4), 'transformer')
+    assert not failures, failures[0]
+
+
+# ---- options and plugins ----
+
+OPTIONS = [
+    ('device', 'opencl:99', ('auto', 'cpu', 'opencl:N')),
+    ('device', 'foo', ('auto', 'cpu', 'opencl:N')),
+    ('device', '', ('auto', 'cpu', 'opencl:N')),
+    ('device', 'opencl:', ('auto', 'cpu', 'opencl:N')),
+    ('device', 'opencl:-1', ('auto', 'cpu', 'opencl:N')),
+    ('device', 'x' * 300, ('auto', 'cpu', 'opencl:N')),
+    ('device', 'x' * 3000, ('auto', 'cpu', 'opencl:N')),
+    ('claim', 'xyz', ('cost', 'all')), ('claim', 'ALL', ('cost', 'all')),
+    ('claim', 'y' * 3000, ('cost', 'all')),
+    ('precision', 'f64', ('f32', 'tf32')),
+    ('first_run', 'never', ('cpu', 'wait'))]
+
+
+@case()
+def wrong_options(arguments):
+    """The message names the option, its value and the values allowed."""
+    failures = []
+    for option, bad, allowed in OPTIONS:
+        chosen = dict(device=arguments.device)
+        chosen[option] = bad
+        settings = provider.session_options()
+        settings.add_provider_for_devices(provider.register(), chosen)
+        try:
+            made = onnxruntime.InferenceSession(
+                _exp_model().SerializeToString(), settings, enable_fallback=0)
+            failures.append('%s=%s: a session was made, of %s' % (
+                option, bad[:20], made.get_providers()))
+            continue
+        except Exception as error:
+            message = str(error)
+        print(message)
+        texts = (option, bad) + allowed
+        if len(bad) > MAX_OPTION_BYTES:
+            texts = (option, '%d bytes' % MAX_OPTION_BYTES)
+        failures += ['%s=%s: the message lacks "%s": %s' % (
+            option, bad[:20], text[:100], message[-300:])
+            for text in texts if text not in message]
+    x = floats(3)
+    session = open_session(_exp_model(), arguments.device)
+    check_outputs(session.run(None, {'x': x}), [numpy.exp(x)])
+    assert not failures, '\n'.join(failures)
+
+
+@case()
+def no_plugin(arguments):
+    """No plugin can be loaded; sessions of other providers still work."""
+    tested = _exp_model()
+    x = floats(3)
+    with tempfile.TemporaryDirectory() as empty:
+        os.environ['TANDEM_PLUGIN_PATH'] = empty
+        os.environ['TANDEM_BACKENDS'] = 'nothing'
+        for _ in range(3):
+            message = creation_error(tested, arguments, 'TandemExecution')
+        note(message)
+        assert 'plugin' in message.lower(), message
+        session = provider.cpu_session(tested)
+        check_outputs(session.run(None, {'x': x}), [numpy.exp(x)])
+
+
+# ---- unusual graphs ----
+
+@case()
+def if_with_served_branches(arguments):
+    """Branches of If read values of the outer graph."""
+    def branch(name, op_type):
+        nodes = [node('MatMul', 'a w', name + '_m'),
+                 node(op_type, [name + '_m'], name + '_e'),
+                 node('Add', [name + '_e', 'x'], name)]
+        return helper.make_graph(nodes, name, [], [value(name)])
+    nodes = [node('Relu', 'x', 'a'),
+             node('If', 'c', 'i', then_branch=branch('t', 'Exp'),
+                  else_branch=branch('e', 'Tanh')), node('Neg', 'i', 'y')]
+    tested = model(nodes, [value('x', FLOAT, ['n', 4]), value('c', BOOL, [])],
+                   [value('y')], [constant('w', floats(4, 4))])
+    for truth in (True, False):
+        compare(arguments, tested, {'x': floats(3, 4), 'c': numpy.array(truth)},
+                fallback=True)
+
+
+@case()
+def loop_with_served_body(arguments):
+    """A loop carries a value and collects another one."""
+    body = helper.make_graph(
+        [node('MatMul', 'state w', 'm'), node('Tanh', 'm', 't'),
+         node('Add', 't x', 'next'), node('ReduceSum', 'next', 'sum'),
+         node('Identity', 'go', 'go_on')], 'body',
+        [value('i', INT64, []), value('go', BOOL, []),
+         value('state', FLOAT, ['n', 4])],
+        [value('go_on', BOOL, []), value('next', FLOAT, ['n', 4]),
+         value('sum', FLOAT, [1, 1])])
+    nodes = [node('Exp', 'x', 'start'),
+             node('Loop', ['count', '', 'start'], 'last sums', body=body),
+             node('Neg', 'last', 'y')]
+    tested = model(nodes, [value('x', FLOAT, ['n', 4]),
+                           value('count', INT64, [])],
+                   [value('y'), value('sums')], [constant('w', floats(4, 4))])
+    for count in (0, 1, 7):
+        compare(arguments, tested,
+                {'x': floats(3, 4), 'count': numpy.array(count)}, fallback=True)
+
+
+def _chain(types):
+    names = ['v%d' % i for i in range(CHAIN + 1)]
+    nodes = []
+    for i in range(CHAIN):
+        op_type = types[i % len(types)]
+        inputs = [names[i], 'c'] if op_type in ('Add', 'Mul') else [names[i]]
+        nodes.append(node(op_type, inputs, [names[i + 1]]))
+    return model(nodes, [value('v0', FLOAT, ['n', 4])], [value(names[-1])],
+                 [constant('c', floats(4) / 8)])
+
+
+@case(timeout=120)
+def chain_of_many_nodes(arguments):
+    """A session of 2000 nodes in a chain is made in less than 5 seconds of CPU
+    time."""
+    open_session(_exp_model(), arguments.device)
+    for types, fallback in ((['Add', 'Tanh', 'Mul', 'Relu'], False),
+                            (['Tanh', 'Atan'], True)):
+        tested = _chain(types)
+        start = time.process_time()
+        session = open_session(tested, arguments.device, fallback=fallback)
+        seconds = time.process_time() - start
+        note('%s: %.2f s to make the session' % (types, seconds))
+        assert seconds < MAX_CHAIN_SECONDS
+        feeds = {'v0': floats(3, 4)}
+        check_outputs(session.run(None, feeds),
+                      provider.cpu_session(tested).run(None, feeds))
+
+
+@case()
+def overridable_initializers(arguments):
+    """Initializers that are inputs, too, are replaced by an input."""
+    tested = model(
+        [node('MatMul', 'x w', 'm'), node('Add', 'm b', 'r'),
+         node('Reshape', 'r shape', 'y')],
+        [value('x', FLOAT, ['n', 4]), value('w', FLOAT, [4, 6]),
+         value('b', FLOAT, [6]), value('shape', INT64, [2])], [value('y')],
+        [constant('w', floats(4, 6)), constant('b', floats(6)),
+         constant('shape', [-1, 3], numpy.int64)])
+    session = open_session(tested, arguments.device)
+    reference = provider.cpu_session(tested)
+    x = floats(5, 4, seed=3)
+    for extra in ({}, {'w': floats(4, 6, seed=4)}, {'b': floats(6, seed=5)}, {},
+                  {'shape': integers(2, -1)}, {},
+                  {'w': floats(4, 6, seed=6), 'shape': integers(-1, 1)}):
+        feeds = dict(extra, x=x)
+        check_outputs(session.run(None, feeds), reference.run(None, feeds),
+                      'with %s' % list(extra))
+
+
+@case()
+def one_value_many_times(arguments):
+    """A value is several inputs of a node and several outputs of the model."""
+    tested = model(
+        [node('MatMul', 'x x', 'm'), node('Where', 'c m m', 'w'),
+         node('Concat', 'm m x', 'k', axis=0), node('Sum', 'x x x x', 's'),
+         node('Identity', 'm', 'i'), node('Identity', 'm', 'j'),
+         node('Identity', 'x', 'z'), node('Gemm', 'x x x', 'g')],
+        [value('x', FLOAT, [4, 4]), value('c', BOOL, [4])],
+        [value(name) for name in ('m', 'w', 'k', 's', 'i', 'j', 'z', 'g')])
+    feeds = {'x': floats(4, 4), 'c': numpy.array([True, False] * 2)}
+    for optimize in (True, False):
+        compare(arguments, tested, feeds, optimize=optimize)
+
+
+@case()
+def outputs_that_are_inputs(arguments):
+    """Outputs of the model are inputs and initializers."""
+    tested = model(
+        [node('Exp', 'x', 'y')],
+        [value('x', FLOAT, ['n']), value('k', INT64, ['n'])],
+        [value('y'), value('x', FLOAT, ['n']), value('k', INT64, ['n']),
+         value('w', FLOAT, [3])], [constant('w', [1, 2, 3])])
+    compare(arguments, tested, {'x': floats(5), 'k': integers(1, 2)},
+            fallback=True)
+    tested = model([], [value('x', FLOAT, ['n'])], [value('x', FLOAT, ['n'])])
+    compare_if_valid(arguments, tested, {'x': floats(5)})
+    tested = model([node('Neg', 'w', 'y')], [], [value('y')],
+                   [constant('w', [1, 2, 3])])
+    for optimize in (True, False):
+        compare_if_valid(arguments, tested, {}, optimize=optimize)
+
+
+def compare_if_valid(arguments, tested, feeds, **options):
+    """Compares the results unless the CPU provider refuses the model."""
+    expected = outcome(lambda: provider.cpu_session(tested), feeds)
+    settings = provider.session_options(**options)
+    settings.add_provider_for_devices(
+        provider.register(), {'device': arguments.device, 'first_run': 'wait'})
+    actual = outcome(lambda: onnxruntime.InferenceSession(
+        tested.SerializeToString(), settings, enable_fallback=0), feeds)
+    if not isinstance(expected, str):
+        assert not isinstance(actual, str), actual
+        check_outputs(actual, expected)
+
+
+@case()
+def unused_outputs_and_inputs(arguments):
+    """Optional outputs and inputs of nodes and of the model are not used."""
+    inputs = [value('x', FLOAT, ['n', 4]), value('unused', INT64, ['k']),
+              value('text', onnx.TensorProto.STRING, ['k'])]
+    tested = model(
+        [node('Dropout', 'x', ['d', 'mask']),
+         node('LayerNormalization', ['d', 'scale', ''], ['l', '', '']),
+         node('Split', 'l', ['p', 'q'], axis=1),
+         node('Clip', ['p', '', 'high'], ['clipped']),
+         node('Exp', 'q', 'never')],
+        inputs, [value('clipped')],
+        [constant('scale', floats(4)), constant('high', 0.5),
+         constant('spare', floats(9))])
+    feeds = {'x': floats(3, 4), 'unused': integers(1),
+             'text': numpy.array(['a'], object)}
+    for optimize in (True, False):
+        compare(arguments, tested, feeds, optimize=optimize, fallback=True)
+
+
+@case()
+def scalars(arguments):
+    """Tensors of rank 0 and a model without inputs."""
+    tested = model(
+        [node('Add', 'x w', 'a'), node('Unsqueeze', 'a zero', 'u'),
+         node('ReduceSum', 'u', 's', keepdims=0), node('Exp', 's', 'y'),
+         node('ReduceMax', 'x', 'z'), node('Transpose', 'x', 't'),
+         node('Expand', 'x none', 'e')],
+        [value('x', FLOAT, [])],
+        [value(name) for name in ('y', 'z', 't', 'e')],
+        [constant('w', 0.5), constant('zero', [0], numpy.int64),
+         constant('none', [], numpy.int64)])
+    compare(arguments, tested, {'x': numpy.array(0.25, numpy.float32)},
+            optimize=False)
+
+
+# ---- devices that fail ----
+
+class _CapturedErrors:
+    """Collects what is written to the standard error stream."""
+
+    def __enter__(self):
+        sys.stderr.flush()
+        self._file = tempfile.TemporaryFile()
+        self._saved = os.dup(2)
+        os.dup2(self._file.fileno(), 2)
+        self.text = ''
+        return self
+
+    def __exit__(self, *ignored):
+        os.dup2(self._saved, 2)
+        os.close(self._saved)
+        self._file.seek(0)
+        self.text = self._file.read().decode('utf-8', 'replace')
+        self._file.close()
+
+
+class _Script(ctypes.Structure):
+    """struct layer_script of tests/opencl-layer/layer.h."""
+    _fields_ = [('fault', ctypes.c_int), ('function', ctypes.c_char_p),
+                ('text', ctypes.c_char_p), ('nth', ctypes.c_uint64),
+                ('times', ctypes.c_uint64), ('code', ctypes.c_int32),
+                ('pick', ctypes.c_uint32), ('spare_releases', ctypes.c_int),
+                ('build_log', ctypes.c_char_p)]
+
+
+class _Counts(ctypes.Structure):
+    """struct layer_counts of tests/opencl-layer/layer.h."""
+    _fields_ = [('objects', ctypes.c_uint64 * 28), ('kernels', ctypes.c_uint64),
+                ('other', ctypes.c_uint64 * 13), ('faults', ctypes.c_uint64)]
+
+
+FAULT_CALL, FAULT_AFTER_ENQUEUE = 1, 2
+OUT_OF_RESOURCES, OUT_OF_HOST_MEMORY = -5, -6
+FAULTS = [
+    (FAULT_CALL, b'clEnqueueNDRangeKernel', 1, OUT_OF_RESOURCES),
+    (FAULT_CALL, b'clEnqueueNDRangeKernel', 3, OUT_OF_HOST_MEMORY),
+    (FAULT_AFTER_ENQUEUE, b'clEnqueueNDRangeKernel', 1, OUT_OF_RESOURCES),
+    (FAULT_AFTER_ENQUEUE, b'clEnqueueNDRangeKernel', 4, OUT_OF_RESOURCES),
+    (FAULT_CALL, None, 1, OUT_OF_RESOURCES),
+    (FAULT_CALL, None, 5, OUT_OF_RESOURCES),
+    (FAULT_AFTER_ENQUEUE, None, 1, OUT_OF_RESOURCES)]
+
+
+def _load_layer(arguments):
+    """Lets the OpenCL loader load the layer.  Returns its functions."""
+    if not arguments.device.startswith('opencl'):
+        raise Skipped('faults are injected into OpenCL devices only')
+    if not arguments.opencl_layer:
+        raise Skipped('--opencl-layer is not given')
+    path = os.path.abspath(arguments.opencl_layer)
+    os.environ['OPENCL_LAYERS'] = path
+    layer = ctypes.CDLL(path)
+    return layer
+
+
+def _counts(layer):
+    counts = _Counts()
+    layer.layer_counts_read(ctypes.byref(counts))
+    return counts
+
+
+def _run_with_fault(layer, session, feeds, expected, fault, times):
+    """Runs the session while OpenCL calls fail."""
+    kind, function, nth, code = fault
+    script = _Script(fault=kind, function=function, nth=nth, times=times,
+                     code=code, spare_releases=1)
+    with _CapturedErrors() as captured:
+        layer.layer_set_fault(ctypes.byref(script))
+        result = outcome(lambda: session, feeds)
+        faults = _counts(layer).faults
+        layer.layer_set_fault(None)
+    name = '%s, call %d, %d times' % (
+        (function or b'any function').decode(), nth, times)
+    log = captured.text.strip()[-400:]
+    print('%s: %d faults; %s' % (name, faults, log))
+    assert faults > 0, '%s: no call failed' % name
+    if isinstance(result, str):
+        note('%s: %s' % (name, result))
+        assert 'opencl' in result, result
+        return
+    check_outputs(result, expected, name)
+    assert 'node' in log and 'computed on the CPU' in log, (
+        '%s: no warning; log: %s' % (name, log))
+
+
+def _check_later_runs(layer, session, feeds, expected):
+    """Runs the session again.  Returns the number of kernels that ran."""
+    before = _counts(layer).kernels
+    for _ in range(3):
+        for each, outputs in zip(feeds, expected):
+            check_outputs(session.run(None, each), outputs)
+    return _counts(layer).kernels - before
+
+
+def _failing_device_case(arguments, faults, times, needs_device_later):
+    layer = _load_layer(arguments)
+    tested = small_models.perceptron()
+    feeds = [small_models.perceptron_input(i) for i in (3, 5)]
+    expected = [provider.cpu_session(tested).run(None, each) for each in feeds]
+    session = open_session(tested, arguments.device, log_level=2)
+    for _ in range(50):  # until the kernels are compiled
+        check_outputs(session.run(None, feeds[0]), expected[0])
+        time.sleep(0.02)
+    for fault in faults:
+        _run_with_fault(layer, session, feeds[0], expected[0], fault, times)
+        kernels = _check_later_runs(layer, session, feeds, expected)
+        assert kernels > 0 or not needs_device_later, (
+            'the device is not used after one failure')
+    other = open_session(tested, arguments.device)
+    note('%d kernels ran in a new session afterwards' %
+         _check_later_runs(layer, other, feeds, expected))
+
+
+@case(timeout=120)
+def device_fails_once(arguments):
+    """One OpenCL call fails while a session runs.  The CPU computes the result
+    and a warning names the node.  Later runs use the device again."""
+    _failing_device_case(arguments, FAULTS, 1, True)
+
+
+@case(timeout=120)
+def device_fails_during_a_run(arguments):
+    """All OpenCL calls fail until the run ends.  Later runs are correct."""
+    for_kernels = [each for each in FAULTS if each[1] is not None]
+    _failing_device_case(arguments, for_kernels, 1 << 40, True)
+
+
+@case(timeout=120)
+def device_is_lost(arguments):
+    """All OpenCL calls fail, so the device is lost.  The CPU computes the
+    results of later runs."""
+    fault = (FAULT_CALL, None, 1, OUT_OF_RESOURCES)
+    _failing_device_case(arguments, [fault], 1 << 40, False)
+
+
+def _failing_threads_case(arguments, faults):
+    """Runs a session from four threads while calls fail now and then.
+
+    Returns the number of faults, and the texts of wrong results and errors.
+    """
+    layer = _load_layer(arguments)
+    tested = small_models.perceptron()
+    feeds = [small_models.perceptron_input(i) for i in range(1, 5)]
+    expected = [provider.cpu_session(tested).run(None, each) for each in feeds]
+    session = open_session(tested, arguments.device)
+    failures = []
+
+    def work(number):
+        for _ in range(150):
+            result = outcome(lambda: session, feeds[number])
+            try:
+                assert not isinstance(result, str), result
+                check_outputs(result, expected[number])
+            except AssertionError as error:
+                failures.append(' '.join(str(error).split())[:300])
+    for number in range(4):
+        work(number)
+    assert not failures, failures[0]
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    generator = random.Random(arguments.seed)
+    count = 0
+    while any(thread.is_alive() for thread in threads):
+        kind, function, _, code = generator.choice(faults)
+        layer.layer_set_fault(ctypes.byref(_Script(
+            fault=kind, function=function, nth=generator.randint(1, 20),
+            times=1, code=code, spare_releases=1)))
+        time.sleep(0.005)
+        count += _counts(layer).faults
+    layer.layer_set_fault(None)
+    note('%d faults, %d wrong results or errors' % (count, len(failures)))
+    assert count > 0
+    assert not failures, failures[0]
+    work(1)
+    assert not failures, failures[0]
+
+
+@case(timeout=120)
+def device_rejects_calls_of_threads(arguments):
+    """Calls return errors while several threads run a session."""
+    _failing_threads_case(arguments,
+                          [each for each in FAULTS if each[0] == FAULT_CALL])
+
+
+@case(timeout=120)
+def device_fails_late_with_threads(arguments):
+    """Commands fail after their calls returned, while several threads run a
+    session."""
+    _failing_threads_case(
+        arguments, [each for each in FAULTS if each[0] == FAULT_AFTER_ENQUEUE])
+
+
+def _add_arguments(parser):
+    provider.add_device_argument(parser)
+    parser.add_argument('--seed', type=int, default=1,
+                        help='seed of all random choices (default: 1)')
+    parser.add_argument('--opencl-layer', metavar='PATH',
+                        help='opencl-layer.so, for devices that fail')
+
+
+def _main():
+    name = 'bad_models'
+    if '--child' not in sys.argv:
+        print('%s: %s' % (name, provider.versions()))
+    return child_cases.main(name, __doc__, _add_arguments)
+
+
+if __name__ == '__main__':
+    sys.exit(_main())

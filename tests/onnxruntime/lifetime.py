@@ -1,0 +1,575 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tests threads, lifetimes and the end of the process with Tandem's provider.
+
+Each case runs in a child process.  A crash, a hang or a wrong result is one
+failed case.  The exit status is 0 only if all cases passed.
+
+TANDEM_ONNXRUNTIME_PROVIDER holds the path of the provider library; see
+provider.py.
+"""
+
+import ctypes
+import gc
+import os
+import random
+import sys
+import threading
+import time
+
+# More threads of numpy's BLAS would only take time from the provider.
+os.environ.setdefault('OPENBLAS_NUM_THREADS', '1')
+
+import numpy  # noqa: E402
+import onnxruntime  # noqa: E402
+
+import child_cases  # noqa: E402
+import provider  # noqa: E402
+import small_models  # noqa: E402
+from child_cases import case, completed, note  # noqa: E402
+from small_models import check_outputs  # noqa: E402
+
+THREADS = 8
+RUNS_PER_THREAD = 300
+FORM_CACHE = 32  # shapes that a subgraph keeps
+SESSION_CYCLES = 200
+WARM_UP_CYCLES = 50
+# Growth that is not a leak: the allocators of several threads, and the
+# driver's own pools.
+MAX_SESSION_GROWTH_MIB = 8
+MAX_SHAPE_GROWTH_MIB = 16
+
+_kept = []  # sessions that live until the process ends
+
+
+# ---- helpers ----
+
+class Threads:
+    """Runs functions in threads and raises the first exception in join."""
+
+    def __init__(self):
+        self._threads = []
+        self._errors = []
+
+    def start(self, function, *arguments, daemon=False):
+        def target():
+            try:
+                function(*arguments)
+            except BaseException as error:
+                self._errors.append(error)
+        thread = threading.Thread(target=target, daemon=daemon)
+        self._threads.append(thread)
+        thread.start()
+
+    def join(self):
+        for thread in self._threads:
+            thread.join()
+        if self._errors:
+            raise self._errors[0]
+
+
+class Workload:
+    """A model, inputs of several shapes, and the expected outputs."""
+
+    def __init__(self, model, inputs):
+        self.model = model.SerializeToString()
+        self.inputs = inputs
+        reference = provider.cpu_session(self.model)
+        self.expected = [reference.run(None, each) for each in inputs]
+
+    def session(self, arguments):
+        return small_models.open_session(self.model, arguments.device)
+
+    def check(self, session, index=0):
+        index %= len(self.inputs)
+        check_outputs(session.run(None, self.inputs[index]),
+                      self.expected[index], 'input %d' % index)
+
+
+def perceptron(count=4, seed=1):
+    """Returns a workload with `count` batch sizes."""
+    return Workload(small_models.perceptron(seed),
+                    [small_models.perceptron_input(3 * i + 1)
+                     for i in range(count)])
+
+
+def transformer(count=4, seed=1):
+    """Returns a workload with `count` lengths of the sequence."""
+    return Workload(small_models.transformer(seed),
+                    [small_models.transformer_input(1 + i % 3, 2 + i)
+                     for i in range(count)])
+
+
+def resident_mib():
+    """Returns the resident memory of this process, without freed memory that
+    the C library keeps."""
+    gc.collect()
+    trim = getattr(ctypes.CDLL(None), 'malloc_trim', None)  # glibc only
+    if trim is not None:
+        trim(0)
+    with open('/proc/self/statm') as file:
+        return int(file.read().split()[1]) * os.sysconf('SC_PAGESIZE') / 2**20
+
+
+def check_growth(before, after, limit, what):
+    growth = after - before
+    note('%s: resident memory grew by %.1f MiB, at most %d are allowed' % (
+        what, growth, limit))
+    assert growth <= limit, '%s: resident memory grew by %.1f MiB' % (
+        what, growth)
+
+
+def run_threads_on(sessions, workload, runs, threads=THREADS):
+    """Runs all sessions from several threads, each with its own shapes."""
+    barrier = threading.Barrier(threads)
+
+    def work(number):
+        barrier.wait()
+        session = sessions[number % len(sessions)]
+        for i in range(runs):
+            workload.check(session, number + i % 3 * threads)
+    pool = Threads()
+    for number in range(threads):
+        pool.start(work, number)
+    pool.join()
+
+
+# ---- threads ----
+
+@case(timeout=120)
+def threads_run_one_session(arguments):
+    """Eight threads run one session with different shapes."""
+    workload = perceptron(3 * THREADS)
+    session = workload.session(arguments)
+    run_threads_on([session], workload, RUNS_PER_THREAD)
+
+
+@case(timeout=120)
+def threads_run_one_transformer(arguments):
+    """As before, with more operators and more shapes than are cached."""
+    workload = transformer(FORM_CACHE + 8)
+    session = workload.session(arguments)
+    run_threads_on([session], workload, RUNS_PER_THREAD // 4)
+
+
+@case(timeout=120)
+def threads_run_two_sessions(arguments):
+    """Two sessions of one model share their weights."""
+    workload = Workload(small_models.perceptron(1, 1024, 4096),
+                        [small_models.perceptron_input(i, 0, 1024)
+                         for i in range(1, 9)])
+    weights_mib = 1024 * 4096 * 4 / 2**20
+    sessions = [workload.session(arguments)]
+    workload.check(sessions[0])
+    before = resident_mib()
+    for _ in range(3):
+        sessions.append(workload.session(arguments))
+        workload.check(sessions[-1])
+    check_growth(before, resident_mib(), weights_mib * 3 // 2,
+                 'three more sessions with %d MiB of weights' % weights_mib)
+    del sessions[2:]
+    run_threads_on(sessions, workload, 20, 4)
+    del sessions[0]
+    run_threads_on(sessions, workload, 20, 4)
+
+
+@case(timeout=120)
+def sessions_come_and_go_while_others_run(arguments):
+    """20 sessions are created and destroyed while threads run another one."""
+    workload = perceptron(8)
+    session = workload.session(arguments)
+    stop = threading.Event()
+
+    def work(number):
+        while not stop.is_set():
+            for i in range(8):
+                workload.check(session, number + i)
+    pool = Threads()
+    for number in range(3):
+        pool.start(work, number)
+    try:
+        for i in range(20):
+            other = transformer(2, i) if i % 2 else perceptron(2, i)
+            made = other.session(arguments)
+            other.check(made)
+            del made
+    finally:
+        stop.set()
+    pool.join()
+
+
+@case(timeout=120)
+def threads_create_sessions(arguments):
+    """Threads create, run and destroy sessions at the same time."""
+    workloads = [perceptron(2, i) for i in range(3)] + [transformer(2)]
+    provider.register()
+    barrier = threading.Barrier(4)
+
+    def work(number):
+        barrier.wait()
+        for i in range(10):
+            workload = workloads[(number + i) % len(workloads)]
+            session = workload.session(arguments)
+            workload.check(session, i)
+    pool = Threads()
+    for number in range(4):
+        pool.start(work, number)
+    pool.join()
+
+
+@case(timeout=120)
+def failing_runs_between_good_ones(arguments):
+    """Threads run a session; some of their runs fail."""
+    model = small_models.model(
+        [small_models.node('Reshape', 'x shape', 'r'),
+         small_models.node('Exp', 'r', 'y')],
+        [small_models.value('x', small_models.FLOAT, ['n']),
+         small_models.value('shape', small_models.INT64, [2])],
+        [small_models.value('y')])
+    session = small_models.open_session(model, arguments.device)
+    x = numpy.linspace(0, 1, 12, dtype=numpy.float32)
+
+    def work(number):
+        for i in range(RUNS_PER_THREAD):
+            rows = (number + i) % 7 + 1
+            shape = numpy.array([rows, 12 // rows])
+            feeds = {'x': x, 'shape': shape}
+            if 12 % rows != 0:
+                small_models.expect_error(session, feeds, 'node_r')
+                continue
+            check_outputs(session.run(None, feeds),
+                          [numpy.exp(x).reshape(shape)])
+    pool = Threads()
+    for number in range(4):
+        pool.start(work, number)
+    pool.join()
+
+
+# ---- the order of destruction ----
+
+@case()
+def session_destroyed_after_run_in_other_thread(arguments):
+    """A thread destroys a session as soon as another thread's run returned."""
+    workload = perceptron(2)
+    for i in range(30):
+        holder = [workload.session(arguments)]
+        returned = threading.Event()
+
+        def run():
+            workload.check(holder[0], i)
+            returned.set()
+
+        def destroy():
+            returned.wait()
+            holder.clear()
+        pool = Threads()
+        pool.start(destroy)
+        pool.start(run)
+        pool.join()
+
+
+@case()
+def sessions_destroyed_in_other_orders(arguments):
+    """Sessions are destroyed in the order of creation, in reverse and mixed."""
+    workloads = [perceptron(2, i // 2) for i in range(4)]
+    workloads += [transformer(2, i // 2) for i in range(4)]
+    orders = [list(range(8)), list(reversed(range(8)))]
+    for _ in range(2):
+        orders.append(random.sample(range(8), 8))
+    for order in orders:
+        sessions = {i: workloads[i].session(arguments) for i in range(8)}
+        for i in order:
+            workloads[i].check(sessions[i])
+            del sessions[i]
+            for other, session in sessions.items():
+                workloads[other].check(session, 1)
+
+
+@case()
+def session_never_run(arguments):
+    """Sessions that were created and never run are destroyed."""
+    workload = perceptron(1)
+    for _ in range(10):
+        workload.session(arguments)
+    _kept.append(workload.session(arguments))
+
+
+# ---- registration ----
+
+def _register(name):
+    library = os.path.abspath(os.environ[provider.LIBRARY_VARIABLE])
+    before = len(onnxruntime.get_ep_devices())
+    onnxruntime.register_execution_provider_library(name, library)
+    return onnxruntime.get_ep_devices()[before:]
+
+
+def _session_on(devices, workload, arguments):
+    options = provider.session_options()
+    options.add_provider_for_devices(
+        devices, {'device': arguments.device, 'claim': 'all',
+                  'first_run': 'wait'})
+    options.add_session_config_entry('session.disable_cpu_ep_fallback', '1')
+    return onnxruntime.InferenceSession(workload.model, options,
+                                        enable_fallback=0)
+
+
+@case()
+def library_registered_again(arguments):
+    """The library is unregistered and registered again, five times."""
+    workload = perceptron(2)
+    for _ in range(6):
+        devices = _register('tandem')
+        sessions = [_session_on(devices, workload, arguments)
+                    for _ in range(2)]
+        for session in sessions:
+            workload.check(session)
+        del session, sessions, devices
+        gc.collect()
+        onnxruntime.unregister_execution_provider_library('tandem')
+    assert all(device.ep_name != provider.PROVIDER
+               for device in onnxruntime.get_ep_devices())
+
+
+@case()
+def library_unregistered_unused(arguments):
+    """The library is registered and unregistered without a session."""
+    for _ in range(5):
+        _register('tandem')
+        onnxruntime.unregister_execution_provider_library('tandem')
+
+
+@case()
+def library_registered_twice(arguments):
+    """The library is registered under two names, and both are used."""
+    workload = perceptron(2)
+    devices = [_register('first'), _register('second')]
+    assert len(devices[0]) == 1 and len(devices[1]) == 1, devices
+    sessions = [_session_on(each, workload, arguments) for each in devices]
+    run_threads_on(sessions, workload, 20, 4)
+    del sessions[0], devices[0]
+    gc.collect()
+    onnxruntime.unregister_execution_provider_library('first')
+    workload.check(sessions[0], 1)
+    del sessions, devices
+    gc.collect()
+    onnxruntime.unregister_execution_provider_library('second')
+
+
+@case()
+def provider_with_other_providers(arguments):
+    """The list of providers has Tandem's and the CPU provider."""
+    model = small_models.model(
+        [small_models.node('MatMul', 'x w', 'a'),
+         small_models.node('Tan', 'a', 'b'),  # Tandem does not serve it
+         small_models.node('Exp', 'b', 'y')],
+        [small_models.value('x', small_models.FLOAT, ['n', 8])],
+        [small_models.value('y')],
+        [small_models.constant('w', numpy.eye(8) * 0.3)])
+    workload = Workload(model, [{'x': numpy.ones((3, 8), numpy.float32)}])
+    tandem = provider.register()
+    cpu = [device for device in onnxruntime.get_ep_devices()
+           if device.ep_name == 'CPUExecutionProvider']
+    assert cpu, onnxruntime.get_ep_devices()
+    for order in ('tandem', 'both'):
+        options = provider.session_options()
+        options.add_provider_for_devices(
+            tandem, {'device': arguments.device, 'claim': 'all',
+                     'first_run': 'wait'})
+        if order == 'both':
+            options.add_provider_for_devices(cpu, {})
+        session = onnxruntime.InferenceSession(workload.model, options,
+                                               enable_fallback=0)
+        assert session.get_providers()[0] == provider.PROVIDER
+        assert 'CPUExecutionProvider' in session.get_providers()
+        workload.check(session)
+
+
+# ---- the end of the process ----
+
+def _start_busy_threads(arguments, seconds=None):
+    """Starts threads that run sessions, for some time or forever."""
+    workload = transformer(8)
+    _kept.append(workload.session(arguments))
+    end = None if seconds is None else time.monotonic() + seconds
+    started = threading.Barrier(4)
+    pool = Threads()
+
+    def work(number):
+        workload.check(_kept[0], number)
+        started.wait()
+        i = 0
+        while end is None or time.monotonic() < end:
+            workload.check(_kept[0], number + i % 8)
+            i += 1
+    for number in range(3):
+        pool.start(work, number, daemon=seconds is None)
+    started.wait()
+    return pool
+
+
+@case()
+def exit_with_live_session(arguments):
+    """The process ends with a session and a registered library."""
+    workload = perceptron(2)
+    _kept.append(workload.session(arguments))
+    workload.check(_kept[0])
+
+
+@case()
+def exit_with_session_in_a_cycle(arguments):
+    """The session is part of a reference cycle when the process ends."""
+    workload = perceptron(2)
+    cycle = [workload.session(arguments)]
+    cycle.append(cycle)
+    workload.check(cycle[0])
+    gc.disable()
+
+
+@case()
+def exit_while_threads_run(arguments):
+    """sys.exit while other threads run; Python waits for them."""
+    pool = _start_busy_threads(arguments, 1)
+    _kept.append(pool)
+    completed()
+    sys.exit(0)
+
+
+@case()
+def sys_exit_in_a_busy_thread(arguments):
+    """A thread that runs a session calls sys.exit, which ends the thread."""
+    workload = perceptron(2)
+    session = workload.session(arguments)
+
+    def work():
+        workload.check(session)
+        sys.exit(0)
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    workload.check(session, 1)
+
+
+@case()
+def underscore_exit_while_threads_run(arguments):
+    """os._exit while daemon threads run."""
+    _start_busy_threads(arguments)
+    completed()
+    os._exit(0)
+
+
+@case()
+def underscore_exit_in_a_busy_thread(arguments):
+    """A thread that ran a session calls os._exit while others run."""
+    _start_busy_threads(arguments)
+
+    def end():
+        completed()
+        os._exit(0)
+    threading.Thread(target=end).start()
+    time.sleep(10)
+    raise AssertionError('the process did not end')
+
+
+def _fork_and_exit():
+    """Forks a child that ends at once.  Returns its exit code."""
+    child = os.fork()
+    if child == 0:
+        os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+@case()
+def fork_with_a_session(arguments):
+    """The process forks; the child ends at once; the parent goes on."""
+    workload = transformer(4)
+    session = workload.session(arguments)
+    for i in range(10):
+        workload.check(session, i)
+        assert _fork_and_exit() == 0
+        workload.check(session, i + 1)
+    other = workload.session(arguments)
+    workload.check(other)
+
+
+@case()
+def fork_while_threads_run(arguments):
+    """As before, while other threads run the session."""
+    pool = _start_busy_threads(arguments, 2)
+    for _ in range(20):
+        assert _fork_and_exit() == 0
+        time.sleep(0.02)
+    pool.join()
+
+
+# ---- memory ----
+
+@case(timeout=150)
+def memory_of_session_cycles(arguments):
+    """200 sessions are created, run and destroyed, after a warm-up of 50."""
+    workloads = [perceptron(3), transformer(3)]
+    before = 0
+
+    for i in range(WARM_UP_CYCLES + SESSION_CYCLES):
+        if i == WARM_UP_CYCLES:
+            before = resident_mib()
+        workload = workloads[i % 2]
+        session = workload.session(arguments)
+        workload.check(session, i // 2)
+        del session
+    check_growth(before, resident_mib(), MAX_SESSION_GROWTH_MIB,
+                 '%d sessions' % SESSION_CYCLES)
+
+
+@case(timeout=150)
+def memory_of_many_shapes(arguments):
+    """A session runs with more shapes than it keeps, again and again."""
+    workload = transformer(FORM_CACHE + 28)
+    session = workload.session(arguments)
+    before = 0
+    rounds = 8
+    for i in range(rounds):
+        if i == 2:
+            before = resident_mib()
+        for index in range(len(workload.inputs)):
+            workload.check(session, index)
+    check_growth(before, resident_mib(), MAX_SHAPE_GROWTH_MIB,
+                 '%d rounds of %d shapes' % (rounds - 2, len(workload.inputs)))
+
+
+@case(timeout=150)
+def memory_of_failed_runs(arguments):
+    """Runs that fail do not leak."""
+    model = small_models.model(
+        [small_models.node('Exp', 'x', 'e'),
+         small_models.node('Reshape', 'e shape', 'y')],
+        [small_models.value('x', small_models.FLOAT, ['n']),
+         small_models.value('shape', small_models.INT64, [2])],
+        [small_models.value('y')])
+    session = small_models.open_session(model, arguments.device)
+    x = numpy.ones(64 * 1024, numpy.float32)
+    before = 0
+    for i in range(1500):
+        if i == 300:
+            before = resident_mib()
+        small_models.expect_error(
+            session, {'x': x, 'shape': numpy.array([3, i])}, 'node_y')
+    check_growth(before, resident_mib(), MAX_SESSION_GROWTH_MIB,
+                 '1200 failed runs')
+
+
+def _add_arguments(parser):
+    provider.add_device_argument(parser)
+    parser.add_argument('--seed', type=int, default=1,
+                        help='seed of all random choices (default: 1)')
+
+
+def _main():
+    name = 'lifetime'
+    if '--child' not in sys.argv:
+        print('%s: %s' % (name, provider.versions()))
+    return child_cases.main(name, __doc__, _add_arguments)
+
+
+if __name__ == '__main__':
+    sys.exit(_main())
