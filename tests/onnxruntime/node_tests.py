@@ -3,7 +3,7 @@
 """Runs ONNX's own node tests through Tandem's execution provider.
 
 The package onnx generates the cases.  This script takes each case whose model
-consists only of operators in served-operators.txt (and of Constant, which ONNX
+consists only of operators that the provider serves (and of Constant, which ONNX
 Runtime turns into initializers when it loads a model).  The provider must claim
 every node, and the results must agree with the expected outputs within the
 tolerances of the case.
@@ -67,10 +67,9 @@ DIRECTORY = os.path.dirname(os.path.abspath(__file__))
 
 # ---- cases ----
 
-def served_operators():
-    """Returns the names ("domain:Type") of the provider's operators."""
-    with open(os.path.join(DIRECTORY, 'served-operators.txt'),
-              encoding='ascii') as file:
+def served_operators(path):
+    """Reads the names ("domain:Type") that docs/list-onnx-operators prints."""
+    with open(path, encoding='ascii') as file:
         return set(file.read().split())
 
 
@@ -80,12 +79,13 @@ def model_operators(model):
             for node in model.graph.node}
 
 
-def load_cases(patterns=()):
+def load_cases(served, patterns=()):
     """Generates the cases that consist of served operators, by name.
 
+    served: names of the served operators.
     patterns: patterns of excluded cases.
     """
-    allowed = served_operators() | HOST_OPERATORS
+    allowed = served | HOST_OPERATORS
     numpy.random.seed(SEED)
     with warnings.catch_warnings(), numpy.errstate(all='ignore'):
         warnings.simplefilter('ignore')
@@ -380,6 +380,8 @@ def parse_arguments():
         description="Run ONNX's node tests through Tandem's execution provider.",
         epilog='Excluded cases are in node-tests-excluded.txt.')
     provider.add_device_argument(parser)
+    parser.add_argument('--served', metavar='FILE', required=True,
+                        help='output of docs/list-onnx-operators names')
     parser.add_argument('--only', metavar='REGEX', default='',
                         help='run only the cases whose names match')
     parser.add_argument('--list', action='store_true',
@@ -396,7 +398,8 @@ def main():
     arguments = parse_arguments()
     exclusions = read_exclusions()
     patterns = [pattern for pattern, _ in exclusions]
-    cases = {name: case for name, case in sorted(load_cases(patterns).items())
+    cases = load_cases(served_operators(arguments.served), patterns)
+    cases = {name: case for name, case in sorted(cases.items())
              if re.search(arguments.only, name)}
     if arguments.only:
         exclusions = [(pattern, reason) for pattern, reason in exclusions
