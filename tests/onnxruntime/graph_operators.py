@@ -191,6 +191,17 @@ def compare(b):
                   exact=True)
 
 
+def is_nan(b):
+    """Draws IsNaN of an input that no other operator reads."""
+    x = b.fresh('f32', b.shape(), constant=False)
+    b.values.remove(x)
+    for feed in b.feeds:
+        array = feed[x.name]
+        feed[x.name] = numpy.where(b.rng.random(array.shape) < 0.3,
+                                   numpy.float32('nan'), array)
+    return b.node('IsNaN', [x], x.shape, 'bool', exact=True)
+
+
 def logical(b):
     """Draws an operator of bools."""
     x = b.pick('bool')
@@ -1041,7 +1052,7 @@ DRAWS = [
     (3, unary_exact), (2, unary_rounding), (5, unary_smooth),
     (3, unary_guarded), (2, microsoft_unary), (5, binary_exact),
     (4, binary_guarded), (3, variadic), (2, clip), (3, compare), (2, logical),
-    (2, where), (3, cast), (5, reduction), (2, arg_reduction), (2, softmax),
+    (1, is_nan), (2, where), (3, cast), (5, reduction), (2, arg_reduction), (2, softmax),
     (3, normalization), (5, matmul), (2, fused_matmul), (4, gemm),
     (3, transpose), (1, identity), (1, flatten), (2, squeeze), (2, unsqueeze),
     (3, reshape), (2, expand), (4, slice_), (2, split), (3, concat),
