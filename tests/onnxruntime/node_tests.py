@@ -71,7 +71,7 @@ def served_operators():
     """Returns the names ("domain:Type") of the provider's operators."""
     with open(os.path.join(DIRECTORY, 'served-operators.txt'),
               encoding='ascii') as file:
-        return set(file.read().split())
+        return {line.strip() for line in file if not line.startswith('#')}
 
 
 def model_operators(model):
@@ -296,6 +296,7 @@ def run_data_set(session, case, data_set):
 
 
 def host_can_load(model):
+    """Returns true if ONNX Runtime loads the model without the provider."""
     try:
         provider.cpu_session(model)
     except Exception:
