@@ -9,9 +9,9 @@ import numpy
 
 from onnx import numpy_helper
 
-from graph_generator import (BYTES, MAX_RANK, MICROSOFT, Grid, Value, broadcast_shapes,
-                             element_type, fits, grid_product, grid_sum,
-                             grid_union)
+from graph_generator import (BYTES, MAX_RANK, MICROSOFT, Grid, Value,
+                             broadcast_shapes, element_type, fits,
+                             grid_product, grid_sum, grid_union)
 
 INT64_MAX = 2 ** 63 - 1
 INTEGERS = ('i64', 'i32')
@@ -189,6 +189,17 @@ def compare(b):
     x, y = shuffled(b, x, partner(b, x, accepts=is_exact))
     return b.node(operator, [x, y], broadcast_shapes(x.shape, y.shape), 'bool',
                   exact=True)
+
+
+def is_nan(b):
+    """Draws IsNaN of an input that no other operator reads."""
+    x = b.fresh('f32', b.shape(), constant=False)
+    b.values.remove(x)
+    for feed in b.feeds:
+        array = feed[x.name]
+        feed[x.name] = numpy.where(b.rng.random(array.shape) < 0.3,
+                                   numpy.float32('nan'), array)
+    return b.node('IsNaN', [x], x.shape, 'bool', exact=True)
 
 
 def logical(b):
@@ -1041,7 +1052,8 @@ DRAWS = [
     (3, unary_exact), (2, unary_rounding), (5, unary_smooth),
     (3, unary_guarded), (2, microsoft_unary), (5, binary_exact),
     (4, binary_guarded), (3, variadic), (2, clip), (3, compare), (2, logical),
-    (2, where), (3, cast), (5, reduction), (2, arg_reduction), (2, softmax),
+    (1, is_nan), (2, where), (3, cast), (5, reduction), (2, arg_reduction),
+    (2, softmax),
     (3, normalization), (5, matmul), (2, fused_matmul), (4, gemm),
     (3, transpose), (1, identity), (1, flatten), (2, squeeze), (2, unsqueeze),
     (3, reshape), (2, expand), (4, slice_), (2, split), (3, concat),

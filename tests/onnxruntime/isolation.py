@@ -49,7 +49,7 @@ class ErrorFile:
         """Returns the provider's warning that the device failed, or None."""
         for line in self.take().splitlines():
             if DEVICE_FAILURE in line:
-                return line[line.find('node "'):]
+                return line
         return None
 
 

@@ -296,6 +296,7 @@ def run_data_set(session, case, data_set):
 
 
 def host_can_load(model):
+    """Returns true if ONNX Runtime loads the model without the provider."""
     try:
         provider.cpu_session(model)
     except Exception:
