@@ -197,8 +197,8 @@ def _run_cases(title, arguments):
     for each in _cases:
         if not arguments.case or each.name in arguments.case:
             counts[_run_case(arguments, each)] += 1
-    print('%s: %d passed, %d failed, %d skipped' % (
-        title, counts['passed'], counts['failed'], counts['skipped']))
+    print('%d passed, %d failed, %d skipped' % (
+        counts['passed'], counts['failed'], counts['skipped']))
     return 0 if counts['failed'] == 0 and counts['passed'] > 0 else 1
 
 
