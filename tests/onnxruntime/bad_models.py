@@ -38,6 +38,7 @@ MAX_FLIPPED_BYTES = 8
 CHAIN = 2000  # nodes
 MEMORY_GIB = 64  # address space in tests of huge sizes
 HUGE = 1 << 40
+MAX_SQUARED = 1e18
 MAX_OPTION_BYTES = 511
 
 
@@ -98,6 +99,21 @@ def outcome(make_session, feeds):
 
 # ---- corrupted files ----
 
+def _squares_overflow(content):
+    """Returns true if the square of a weight is beyond the range of f32.
+
+    Variances then overflow in the CPU provider, but not in Tandem, which scales
+    the rows.  The results of both differ.
+    """
+    if isinstance(content, str):  # a file
+        return False
+    weights = onnx.load_from_string(content).graph.initializer
+    return any(
+        each.data_type == FLOAT and
+        numpy.any(numpy.abs(numpy_helper.to_array(each)) > MAX_SQUARED)
+        for each in weights)
+
+
 def _compare_outcomes(content, device, feeds, claim='all'):
     """Runs a corrupted model with both providers.  Returns 0 or a text."""
     child_cases.limit_memory(MEMORY_GIB)
@@ -109,8 +125,11 @@ def _compare_outcomes(content, device, feeds, claim='all'):
         return 0
     if isinstance(expected, str) or isinstance(actual, str):
         return 'CPU provider: %s\nTandem: %s' % (expected, actual)
-    with numpy.errstate(all='ignore'):
-        check_outputs(actual, expected)
+    if _squares_overflow(content):
+        assert [each.shape for each in actual] == [
+            each.shape for each in expected]
+        return 0
+    check_outputs(actual, expected)
     return 0
 
 
@@ -139,7 +158,6 @@ def corrupted_bytes(arguments):
             changed[generator.randrange(len(changed))] ^= (
                 1 << generator.randrange(8))
         variants.append(bytes(changed))
-    note('seed %d' % arguments.seed)
     _run_variants(arguments, variants, small_models.transformer_input(2, 5))
 
 
@@ -181,7 +199,6 @@ def _structure_variant(generator):
 def corrupted_structure(arguments):
     """Inputs, attributes, dimensions and integers of a model are changed."""
     generator = random.Random(arguments.seed)
-    note('seed %d' % arguments.seed)
     _run_variants(arguments,
                   [_structure_variant(generator) for _ in range(VARIANTS)],
                   small_models.transformer_input(2, 5))
@@ -1254,11 +1271,23 @@ def device_is_lost(arguments):
     _failing_device_case(arguments, [fault], 1 << 40, False)
 
 
-def _failing_threads_case(arguments, faults):
-    """Runs a session from four threads while calls fail now and then.
+def _inject_faults(layer, arguments, faults, threads):
+    """Injects random faults until the threads end.  Returns their number."""
+    generator = random.Random(arguments.seed)
+    count = 0
+    while any(thread.is_alive() for thread in threads):
+        kind, function, _, code = generator.choice(faults)
+        layer.layer_set_fault(ctypes.byref(_Script(
+            fault=kind, function=function, nth=generator.randint(1, 20),
+            times=1, code=code, spare_releases=1)))
+        time.sleep(0.005)
+        count += _counts(layer).faults
+    layer.layer_set_fault(None)
+    return count
 
-    Returns the number of faults, and the texts of wrong results and errors.
-    """
+
+def _failing_threads_case(arguments, faults):
+    """Runs a session from four threads while calls fail now and then."""
     layer = _load_layer(arguments)
     tested = small_models.perceptron()
     feeds = [small_models.perceptron_input(i) for i in range(1, 5)]
@@ -1280,16 +1309,7 @@ def _failing_threads_case(arguments, faults):
     threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
     for thread in threads:
         thread.start()
-    generator = random.Random(arguments.seed)
-    count = 0
-    while any(thread.is_alive() for thread in threads):
-        kind, function, _, code = generator.choice(faults)
-        layer.layer_set_fault(ctypes.byref(_Script(
-            fault=kind, function=function, nth=generator.randint(1, 20),
-            times=1, code=code, spare_releases=1)))
-        time.sleep(0.005)
-        count += _counts(layer).faults
-    layer.layer_set_fault(None)
+    count = _inject_faults(layer, arguments, faults, threads)
     note('%d faults, %d wrong results or errors' % (count, len(failures)))
     assert count > 0
     assert not failures, failures[0]
@@ -1313,19 +1333,9 @@ def device_fails_late_with_threads(arguments):
 
 
 def _add_arguments(parser):
-    provider.add_device_argument(parser)
-    parser.add_argument('--seed', type=int, default=1,
-                        help='seed of all random choices (default: 1)')
     parser.add_argument('--opencl-layer', metavar='PATH',
                         help='opencl-layer.so, for devices that fail')
 
 
-def _main():
-    name = 'bad_models'
-    if '--child' not in sys.argv:
-        print('%s: %s' % (name, provider.versions()))
-    return child_cases.main(name, __doc__, _add_arguments)
-
-
 if __name__ == '__main__':
-    sys.exit(_main())
+    sys.exit(child_cases.main('bad_models', __doc__, _add_arguments))

@@ -21,6 +21,8 @@ import sys
 import tempfile
 import time
 
+import provider
+
 STATUS_SKIPPED = 77
 SHOWN_LINES = 25
 
@@ -189,15 +191,18 @@ def _run_case(arguments, each):
 
 def _run_cases(title, arguments):
     counts = collections.Counter()
+    print('%s: %s, device %s, seed %d' % (
+        title, provider.versions(), arguments.device, arguments.seed),
+        flush=True)
     for each in _cases:
         if not arguments.case or each.name in arguments.case:
             counts[_run_case(arguments, each)] += 1
-    print('%s: %d passed, %d failed, %d skipped' % (
-        title, counts['passed'], counts['failed'], counts['skipped']))
+    print('%d passed, %d failed, %d skipped' % (
+        counts['passed'], counts['failed'], counts['skipped']))
     return 0 if counts['failed'] == 0 and counts['passed'] > 0 else 1
 
 
-def main(title, description, add_arguments):
+def main(title, description, add_arguments=None):
     """Runs the script: all cases, or one of them in a child process.
 
     add_arguments: a function that adds the script's own options to the parser.
@@ -211,7 +216,11 @@ def main(title, description, add_arguments):
     parser.add_argument('--list', action='store_true',
                         help='print the names of the cases')
     parser.add_argument('--child', metavar='NAME', help=argparse.SUPPRESS)
-    add_arguments(parser)
+    provider.add_device_argument(parser)
+    parser.add_argument('--seed', type=int, default=1,
+                        help='seed of all random choices (default: 1)')
+    if add_arguments is not None:
+        add_arguments(parser)
     arguments = parser.parse_args()
     if arguments.list:
         print('\n'.join(each.name for each in _cases))

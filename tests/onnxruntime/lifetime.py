@@ -273,8 +273,9 @@ def sessions_destroyed_in_other_orders(arguments):
     workloads = [perceptron(2, i // 2) for i in range(4)]
     workloads += [transformer(2, i // 2) for i in range(4)]
     orders = [list(range(8)), list(reversed(range(8)))]
+    generator = random.Random(arguments.seed)
     for _ in range(2):
-        orders.append(random.sample(range(8), 8))
+        orders.append(generator.sample(range(8), 8))
     for order in orders:
         sessions = {i: workloads[i].session(arguments) for i in range(8)}
         for i in order:
@@ -558,18 +559,5 @@ def memory_of_failed_runs(arguments):
                  '1200 failed runs')
 
 
-def _add_arguments(parser):
-    provider.add_device_argument(parser)
-    parser.add_argument('--seed', type=int, default=1,
-                        help='seed of all random choices (default: 1)')
-
-
-def _main():
-    name = 'lifetime'
-    if '--child' not in sys.argv:
-        print('%s: %s' % (name, provider.versions()))
-    return child_cases.main(name, __doc__, _add_arguments)
-
-
 if __name__ == '__main__':
-    sys.exit(_main())
+    sys.exit(child_cases.main('lifetime', __doc__))
