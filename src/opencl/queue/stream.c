@@ -7,6 +7,7 @@
 #include "opencl/device/cl_status.h"
 #include "opencl/device/event_wait.h"
 #include "opencl/device/quirks.h"
+#include "opencl/queue/pending_waits.h"
 
 #define STREAM_MAGIC 0x7374726du
 
@@ -118,6 +119,16 @@ enum tandem_status stream_flush(struct tandem_stream *stream)
 
 /* ---- waits ---- */
 
+enum tandem_status stream_confirm(struct tandem_stream *stream, uint64_t seqno)
+{
+    pending_waits_settle(stream->id, seqno);
+    enum tandem_status status =
+        (enum tandem_status)atomic_load(&stream->status);
+    return status == TANDEM_OK
+               ? status
+               : stream_report_error(stream, status, "the stream's work");
+}
+
 /* Makes `status`, the failure of a command, the sticky error and waits until
  * the other commands have completed. The caller's wait began at start_ns and
  * has the timeout timeout_ns. Returns `status` if they complete, NOT_READY if
@@ -169,7 +180,7 @@ enum tandem_status stream_wait(struct tandem_stream *stream, cl_event event,
     if (status == TANDEM_OK)
         status = status_from_cl(device, code, "the stream's work");
     return status == TANDEM_OK
-               ? status
+               ? stream_confirm(stream, atomic_load(&stream->issued_seqno) + 1)
                : wait_failed(stream, status, start_ns, timeout_ns);
 }
 
@@ -203,6 +214,8 @@ enum tandem_status stream_drain(struct tandem_stream *stream,
         atomic_store(&stream->flushed_seqno, seqno - 1);
         status = stream_wait(stream, event, timeout_ns);
         clReleaseEvent(event);
+    } else {
+        status = stream_confirm(stream, seqno + 1);
     }
     if (status == TANDEM_OK)
         stream_mark_completed(stream, seqno);
