@@ -14,6 +14,10 @@ struct gemm_naive_params {
     uint has_bias;
 };
 
+/* Adds product i of the current chunk to the sum. */
+#define ADD_PRODUCT(i)                                                         \
+    sum = fma(AB_TO_F32(a[(i) * p.a_step]), AB_TO_F32(b[(i) * p.b_step]), sum)
+
 KERNEL void gemm_naive(__global C_T *c, __global const AB_T *a,
                        __global const AB_T *b, __global const C_T *bias,
                        const struct gemm_naive_params p)
@@ -28,10 +32,22 @@ KERNEL void gemm_naive(__global C_T *c, __global const AB_T *a,
          column;
     float total = 0.0f;
     for (ulong first = 0; first < p.k; first += PARTIAL_TERMS) {
-        ulong end = min(first + PARTIAL_TERMS, p.k);
+        ulong end = min(first + PARTIAL_TERMS, p.k), k = first;
         float sum = 0.0f;
-        for (ulong k = first; k < end; ++k, a += p.a_step, b += p.b_step)
-            sum = fma(AB_TO_F32(*a), AB_TO_F32(*b), sum);
+        /* Mesa's llvmpipe ends all loops of a kernel after 65,535 iterations,
+         * so an iteration adds eight products. */
+        for (; k + 8 <= end; k += 8, a += 8 * p.a_step, b += 8 * p.b_step) {
+            ADD_PRODUCT(0);
+            ADD_PRODUCT(1);
+            ADD_PRODUCT(2);
+            ADD_PRODUCT(3);
+            ADD_PRODUCT(4);
+            ADD_PRODUCT(5);
+            ADD_PRODUCT(6);
+            ADD_PRODUCT(7);
+        }
+        for (; k < end; ++k, a += p.a_step, b += p.b_step)
+            ADD_PRODUCT(0);
         total += sum;
     }
     float x = p.alpha * total;
