@@ -211,7 +211,8 @@ static bool operand_init(struct lowering *l, uint32_t dtype, uint32_t rank,
 
     if (!shape_check(l, rank, shape))
         return false;
-    memcpy(operand.view.shape, shape, rank * sizeof(shape[0]));
+    for (uint32_t i = 0; i < rank; i++) /* the shape of a scalar is NULL */
+        operand.view.shape[i] = shape[i];
     view_set_contiguous(&operand.view);
     *out = operand;
     return true;
