@@ -19,8 +19,8 @@ LEAST_MAGNITUDE, which allows five units in the last place of 1, because
 activations like Gelu(-4) are small multiples of a difference of numbers near 1.
 
 Ill-conditioned graphs are dropped, and others drawn instead: the reference also
-runs with random noise of NOISE times the largest magnitude added to each value
-that is not exact, and no output may change by more than a quarter of the
+runs with random noise of NOISE times the largest magnitude (at least
+LEAST_MAGNITUDE) added to each value that is not exact, and no output may change by more than a quarter of the
 tolerance.  Graphs with results that are not finite are dropped, too.
 
 Graph number I depends only on the seed and on I: "--first I --count 1" repeats
@@ -116,7 +116,8 @@ def check_conditioning(builder, values, references, outputs):
             array = arrays[value.name]
             feed[noise[value.name]] = numpy.asarray(
                 builder.rng.uniform(-1, 1, array.shape) *
-                (NOISE * magnitude(array)), numpy.float32)
+                (NOISE * max(magnitude(array), LEAST_MAGNITUDE)),
+                numpy.float32)
         for value, array in zip(outputs, session.run(None, feed)):
             allowed = TOLERANCE / 4 * max(magnitude(arrays[value.name]),
                                           LEAST_MAGNITUDE)
