@@ -1171,9 +1171,9 @@ FAULT_CALL, FAULT_AFTER_ENQUEUE = 1, 2
 OUT_OF_RESOURCES, OUT_OF_HOST_MEMORY = -5, -6
 FAULTS = [
     (FAULT_CALL, b'clEnqueueNDRangeKernel', 1, OUT_OF_RESOURCES),
-    (FAULT_CALL, b'clEnqueueNDRangeKernel', 3, OUT_OF_HOST_MEMORY),
+    (FAULT_CALL, b'clEnqueueNDRangeKernel', 2, OUT_OF_HOST_MEMORY),
     (FAULT_AFTER_ENQUEUE, b'clEnqueueNDRangeKernel', 1, OUT_OF_RESOURCES),
-    (FAULT_AFTER_ENQUEUE, b'clEnqueueNDRangeKernel', 4, OUT_OF_RESOURCES),
+    (FAULT_AFTER_ENQUEUE, b'clEnqueueNDRangeKernel', 2, OUT_OF_RESOURCES),
     (FAULT_CALL, None, 1, OUT_OF_RESOURCES),
     (FAULT_CALL, None, 5, OUT_OF_RESOURCES),
     (FAULT_AFTER_ENQUEUE, None, 1, OUT_OF_RESOURCES)]
@@ -1217,8 +1217,10 @@ def _run_with_fault(layer, session, feeds, expected, fault, times):
         assert 'opencl' in result, result
         return
     check_outputs(result, expected, name)
-    assert 'node' in log and 'computed on the CPU' in log, (
-        '%s: no warning; log: %s' % (name, log))
+    # A call that fails once may be retried with success.
+    assert (kind == FAULT_CALL and times == 1) or (
+        'node' in log and 'computed on the CPU' in log), (
+            '%s: no warning; log: %s' % (name, log))
 
 
 def _check_later_runs(layer, session, feeds, expected):
@@ -1230,10 +1232,23 @@ def _check_later_runs(layer, session, feeds, expected):
     return _counts(layer).kernels - before
 
 
-def _failing_device_case(arguments, faults, times, needs_device_later):
+def _parts_model():
+    """Steps that write only a part of a tensor: a Concat, and tensors of several
+    sizes that share memory."""
+    return model(
+        [node('Sin', 'x', 'a'), node('Cos', 'x', 'b'),
+         node('Concat', 'a b', 'c', axis=1), node('Exp', 'c', 'd'),
+         node('MatMul', 'd w', 'e'), node('Sin', 'e', 'f'),
+         node('MatMul', 'f v', 'g'), node('Cos', 'g', 'y')],
+        [value('x', FLOAT, ['n', 8])], [value('y')],
+        [constant('w', floats(16, 4) / 4), constant('v', floats(4, 32) / 4)])
+
+
+def _failing_device_case(arguments, faults, times, needs_device_later,
+                         tested=None, feeds=None):
     layer = _load_layer(arguments)
-    tested = small_models.perceptron()
-    feeds = [small_models.perceptron_input(i) for i in (3, 5)]
+    tested = tested or small_models.perceptron()
+    feeds = feeds or [small_models.perceptron_input(i) for i in (3, 5)]
     expected = [provider.cpu_session(tested).run(None, each) for each in feeds]
     session = open_session(tested, arguments.device, log_level=2)
     for _ in range(50):  # until the kernels are compiled
@@ -1254,6 +1269,13 @@ def device_fails_once(arguments):
     """One OpenCL call fails while a session runs.  The CPU computes the result
     and a warning names the node.  Later runs use the device again."""
     _failing_device_case(arguments, FAULTS, 1, True)
+
+
+@case(timeout=120)
+def device_fails_once_in_parts(arguments):
+    """One OpenCL call fails in a model whose steps write parts of tensors."""
+    _failing_device_case(arguments, FAULTS, 1, True, _parts_model(),
+                         [{'x': floats(3, 8)}, {'x': floats(5, 8)}])
 
 
 @case(timeout=120)

@@ -45,7 +45,8 @@ static double constant_factor(const struct fusion *f,
         return 0;
     other = node_other_input(node, product->outputs[0]);
     output = &f->graph->values[product->outputs[0]];
-    if (!value_constant(f, other, &factor) || !isnormal(factor) ||
+    if (!value_constant(f, other, &factor) || !isnormal((float)factor) ||
+        !isnormal((float)(1 / factor)) ||
         f->graph->values[other].dtype != TANDEM_F32 ||
         (f->graph->values[other].rank > 0 &&
          !(output->has_shape &&
@@ -115,6 +116,7 @@ static void absorb_bias(struct fusion *f, struct graph_node *product)
     if (!is_bias(f, product, bias))
         return;
     product->epilogue.bias = bias;
+    f->graph->values[bias].readers++;
     node_absorb(f, product, next);
 }
 
@@ -332,6 +334,8 @@ static void merge(struct fusion *f, const struct match *match)
     first->inputs[1] = b;
     first->input_count = 2;
     first->epilogue.bias = bias;
+    if (bias != NO_VALUE)
+        f->graph->values[bias].readers++;
     first->outputs = outputs;
     first->output_count = match->count;
     first->epilogue.parts = parts;

@@ -55,7 +55,7 @@ bool value_constant(const struct fusion *f, int32_t index, double *out)
     if (index == NO_VALUE)
         return false;
     value = &f->graph->values[index];
-    if (value->constant == NULL || !value->has_shape ||
+    if (value->constant == NULL || !value->has_shape || value->rank > 1 ||
         (value->dtype != TANDEM_F32 && value->dtype != TANDEM_I64))
         return false;
     for (uint32_t i = 0; i < value->rank; i++) {
@@ -118,6 +118,16 @@ void node_remove(struct fusion *f, struct graph_node *node)
     }
 }
 
+/* Returns false if a constant of the match adds an axis to a scalar. */
+static bool ranks_are_equal(const struct fusion *f, int32_t input,
+                            const struct graph_node *last)
+{
+    const struct graph_value *x = &f->graph->values[input];
+    const struct graph_value *y = &f->graph->values[last->outputs[0]];
+
+    return !x->has_shape || !y->has_shape || x->rank == y->rank;
+}
+
 void match_replace(struct fusion *f, const struct match *match,
                    struct graph_node *last, const struct onnx_operator *op,
                    const int32_t *inputs, uint32_t input_count)
@@ -125,7 +135,7 @@ void match_replace(struct fusion *f, const struct match *match,
     struct graph *graph = f->graph;
     int32_t *copy = arena_allocate(&graph->arena, input_count, sizeof(*copy));
 
-    if (copy == NULL || op == NULL)
+    if (copy == NULL || op == NULL || !ranks_are_equal(f, inputs[0], last))
         return;
     memcpy(copy, inputs, input_count * sizeof(*copy));
     for (uint32_t i = 0; i < match->count; i++)

@@ -11,9 +11,9 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Content of more elements than this is not computed on the host.  A Range of
- * positions can be long; these take 128 MiB. */
-#define MAX_INTEGERS 16777216
+/* Content of more elements than this is not computed on the host.  A mask of
+ * all pairs of tokens can be large; these take 1 GiB while a form is made. */
+#define MAX_INTEGERS 134217728
 
 bool lower_fail(struct lowering *l, const char *format, ...)
 {
@@ -601,6 +601,8 @@ static bool operands_init(struct lowering *l)
 static bool output_init(struct lowering *l, struct operand *operand,
                         struct form_output *output)
 {
+    const char *content;
+
     output->dtype = operand->dtype;
     output->rank = operand->view.rank;
     memcpy(output->shape, operand->view.shape, sizeof(output->shape));
@@ -613,7 +615,9 @@ static bool output_init(struct lowering *l, struct operand *operand,
         return false;
     if (l->form->storages[operand->view.storage].kind == STORAGE_FOLDED &&
         view_is_contiguous(&operand->view)) {
-        output->content = l->form->storages[operand->view.storage].content;
+        content = l->form->storages[operand->view.storage].content;
+        output->content = content + operand->view.first_element *
+                                        TANDEM_DTYPE_BYTES(operand->dtype);
         return true;
     }
     output->view = form_add_view(l->form, &operand->view);

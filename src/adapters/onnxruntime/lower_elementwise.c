@@ -183,17 +183,18 @@ static bool constant_exponent(struct lowering *l, double *out)
 /* A square is a product, which is much faster than pow. */
 bool lower_pow(struct lowering *l)
 {
+    static const int64_t ones[TANDEM_MAX_RANK] = {1, 1, 1, 1, 1, 1, 1, 1};
     struct operand *x = lower_input_operand(l, 0), power, out;
     const uint32_t rank = lower_input_operand(l, 1)->view.rank;
     double exponent;
 
-    if (!constant_exponent(l, &exponent) || rank > x->view.rank)
+    if (!constant_exponent(l, &exponent))
         return l->problem[0] == '\0' &&
                append_broadcast(l, TANDEM_OP_POW, 2, TANDEM_F32);
-    if (exponent == 2)
+    if (exponent == 2 && rank <= x->view.rank)
         return lower_binary(l, TANDEM_OP_MUL, x, x, &out) &&
                lower_output(l, 0, &out);
-    return lower_new_constant(l, exponent, 0, NULL, &power) &&
+    return lower_new_constant(l, exponent, rank, ones, &power) &&
            lower_binary(l, TANDEM_OP_POW, x, &power, &out) &&
            lower_output(l, 0, &out);
 }

@@ -346,7 +346,7 @@ static bool append_matmul(struct lowering *l, struct gemm_options *options,
                           const struct operand *right)
 {
     const bool row = left->view.rank == 1, column = right->view.rank == 1;
-    struct batched_matmul p;
+    struct batched_matmul p = {.batch_rank = 0};
     struct operand a, b, out;
     int64_t shape[2 * TANDEM_MAX_RANK];
     uint32_t rank;
@@ -425,7 +425,7 @@ bool lower_gemm(struct lowering *l)
     struct operand b = *lower_input_operand(l, 1);
     struct operand *c = lower_input_operand(l, 2), addend, out;
     struct gemm_options options;
-    struct batched_matmul p;
+    struct batched_matmul p = {.batch_rank = 0};
     int64_t shape[2 * TANDEM_MAX_RANK];
     uint32_t rank;
 

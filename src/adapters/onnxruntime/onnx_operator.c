@@ -220,6 +220,20 @@ static bool required_inputs_are_present(const struct graph *graph,
     return node->input_count > 0;
 }
 
+/* Returns true unless the operator computes integers from vectors only and its
+ * first input is not known to be one. */
+static bool rank_is_evaluated(const struct graph *graph,
+                              const struct graph_node *node,
+                              const struct onnx_operator *op)
+{
+    const struct graph_value *input = graph_input(graph, node, 0);
+
+    return (strcmp(op->type, "Concat") != 0 &&
+            strcmp(op->type, "Gather") != 0 &&
+            strcmp(op->type, "Slice") != 0) ||
+           (input != NULL && input->has_shape && input->rank == 1);
+}
+
 /* Returns true if the operator computes integers on the host when the content
  * of its inputs is known. */
 static bool computes_integers(const struct graph *graph,
@@ -229,6 +243,8 @@ static bool computes_integers(const struct graph *graph,
     const struct graph_value *output = node_output(graph, node);
 
     if (op->evaluate == NULL || output == NULL ||
+        !rank_is_evaluated(graph, node, op) ||
+        (op->rule == RULE_SHAPE && input_dtype(graph, node, 0) == 0) ||
         (op->required_inputs == ALL_INPUTS && op->rule == RULE_F32 &&
          node->input_count != 2) ||
         !(dtype_is_integer(output->dtype) || output->dtype == TANDEM_BOOL))

@@ -33,12 +33,12 @@
 #define LOGICAL(type, OP, evaluate)                                            \
     {                                                                          \
         "", type, NEWEST, TANDEM_OP_##OP, RULE_LOGICAL, 2, 0, lower_logical,   \
-            NULL                                                               \
+            evaluate                                                           \
     }
 #define VARIADIC(type, OP, evaluate)                                           \
     {                                                                          \
         "", type, NEWEST, TANDEM_OP_##OP, RULE_F32, ALL_INPUTS, 0,             \
-            lower_variadic, NULL                                               \
+            lower_variadic, evaluate                                           \
     }
 #define REDUCE(type, OP)                                                       \
     {                                                                          \

@@ -70,7 +70,7 @@ static struct OrtStatus *run_failed(const struct subgraph *subgraph,
 
 /* ---- creation ---- */
 
-/* Copies the constants that nodes read. */
+/* Copies the constants that nodes read after the fusions. */
 static enum tandem_status keep_constants(struct subgraph *subgraph)
 {
     struct graph *graph = &subgraph->graph;
@@ -80,7 +80,8 @@ static enum tandem_status keep_constants(struct subgraph *subgraph)
         uint64_t bytes = TANDEM_DTYPE_BYTES(value->dtype);
         enum tandem_status status;
 
-        if (value->constant == NULL)
+        if (value->constant == NULL ||
+            (value->readers == 0 && !value->is_output))
             continue;
         for (uint32_t k = 0; k < value->rank; k++)
             bytes *= (uint64_t)value->shape[k];
@@ -201,7 +202,8 @@ static int64_t *key_make(const struct run *run, size_t *out_length)
     for (uint32_t i = 0; key != NULL && i < count; i++) {
         const struct lower_input *input = &run->inputs[i];
 
-        key[at++] = input->dtype | (int64_t)input->rank << 32;
+        key[at++] = input->dtype | (int64_t)input->rank << 32 |
+                    (int64_t)run->subgraph->content_matters[i] << 40;
         memcpy(&key[at], input->shape, input->rank * sizeof(key[0]));
         at += input->rank;
         if (run->subgraph->content_matters[i]) {
@@ -573,10 +575,21 @@ static void describe_node(const struct run *run, char *out, size_t bytes)
         snprintf(out, bytes, "writing the inputs");
 }
 
-/* Runs the form, and on the CPU plugin if the device fails. */
+/* Replaces an execution whose run failed. Its tensors keep the error until they
+ * are written completely, which steps that write a part of them never do. */
+static enum tandem_status execution_renew(struct subgraph *subgraph,
+                                          struct cached_form *cached,
+                                          struct execution **execution)
+{
+    execution_destroy(*execution);
+    return execution_create(subgraph->runtime->context, &cached->form,
+                            execution);
+}
+
+/* Runs the form, and on the CPU plugin with new tensors if the device fails. */
 static struct OrtStatus *run_execution(struct run *run,
                                        struct cached_form *cached,
-                                       struct execution *execution)
+                                       struct execution **execution)
 {
     struct subgraph *subgraph = run->subgraph;
     const uint32_t device = run_device(subgraph, cached);
@@ -586,7 +599,7 @@ static struct OrtStatus *run_execution(struct run *run,
     char node[256];
     uint32_t cpu;
 
-    status = run_on_device(run, execution, device, report, &failure);
+    status = run_on_device(run, *execution, device, report, &failure);
     if (status != NULL || failure == TANDEM_OK)
         return status;
     describe_node(run, node, sizeof(node));
@@ -597,7 +610,9 @@ static struct OrtStatus *run_execution(struct run *run,
     log_write(subgraph->runtime, subgraph->logger, ORT_LOG_WARNING,
               "%s failed; \"%s\" is computed on the CPU: %s", node,
               subgraph->name, tandem_last_error());
-    status = run_on_device(run, execution, cpu, false, &failure);
+    failure = execution_renew(subgraph, cached, execution);
+    if (failure == TANDEM_OK)
+        status = run_on_device(run, *execution, cpu, false, &failure);
     if (status != NULL || failure == TANDEM_OK)
         return status;
     describe_node(run, node, sizeof(node));
@@ -619,8 +634,10 @@ struct OrtStatus *subgraph_run(struct subgraph *subgraph,
         status = run_failed(subgraph, ORT_FAIL, "creating tensors",
                             tandem_last_error());
     if (status == NULL)
-        status = run_execution(&run, cached, execution);
-    if (execution != NULL)
+        status = run_execution(&run, cached, &execution);
+    if (status != NULL)
+        execution_destroy(execution);
+    else
         execution_give_back(subgraph, cached, execution);
     if (cached != NULL)
         form_give_back(subgraph, cached);
