@@ -221,6 +221,8 @@ static void factory_release_provider(struct ort_ep_factory *self,
                                      struct ort_ep *ep)
 {
     (void)self;
+    if (ep != NULL)
+        runtime_close(((struct provider *)ep)->runtime);
     free(ep);
 }
 
@@ -242,8 +244,10 @@ factory_create_provider(struct ort_ep_factory *self,
     if (runtime_open(runtime) != TANDEM_OK)
         return tandem_failed(runtime->api, "loading the plugins");
     provider = calloc(1, sizeof(*provider));
-    if (provider == NULL)
+    if (provider == NULL) {
+        runtime_close(runtime);
         return out_of_memory(runtime->api);
+    }
     provider->base = (struct ort_ep){
         .version = runtime->version,
         .GetName = provider_name,
@@ -256,7 +260,7 @@ factory_create_provider(struct ort_ep_factory *self,
     status = options_read(&provider->options, runtime->api, options,
                           runtime->context);
     if (status != NULL) {
-        free(provider);
+        factory_release_provider(self, &provider->base);
         return status;
     }
     *out_ep = &provider->base;

@@ -70,8 +70,20 @@ enum tandem_status runtime_open(struct runtime *runtime)
     pthread_mutex_lock(&runtime->mutex);
     if (runtime->context == NULL)
         status = tandem_context_create(&options, &runtime->context);
+    if (status == TANDEM_OK)
+        runtime->sessions++;
     pthread_mutex_unlock(&runtime->mutex);
     return status;
+}
+
+void runtime_close(struct runtime *runtime)
+{
+    pthread_mutex_lock(&runtime->mutex);
+    if (--runtime->sessions == 0) {
+        tandem_context_destroy(runtime->context);
+        runtime->context = NULL;
+    }
+    pthread_mutex_unlock(&runtime->mutex);
 }
 
 /* ---- weights ---- */

@@ -31,8 +31,9 @@ struct runtime {
     /* ONNX Runtime 1.23.0 cannot copy tensors between nodes of the provider and
      * of its own (fixed in 1.23.1, its pull request 26088). */
     bool takes_whole_graphs_only;
-    pthread_mutex_t mutex;          /* guards what follows */
-    struct tandem_context *context; /* NULL until the first session */
+    pthread_mutex_t mutex; /* guards what follows */
+    uint32_t sessions;
+    struct tandem_context *context; /* NULL while there is no session */
     struct weight *weights[WEIGHT_BUCKETS];
 };
 
@@ -40,9 +41,13 @@ void runtime_init(struct runtime *runtime, const struct ort_api *api,
                   const struct OrtLogger *logger, uint32_t version);
 /* Destroys the context.  No session may exist. */
 void runtime_finish(struct runtime *runtime);
-/* Creates the context unless it exists.  Sets the message of
- * tandem_last_error if it fails. */
+/* Adds a session, and creates the context for the first one. Sets the message
+ * of tandem_last_error if it fails. */
 enum tandem_status runtime_open(struct runtime *runtime);
+/* [blocks] Removes a session, and destroys the context with the last one. This
+ * waits for kernels that are compiled in the background. A process that ended
+ * while a driver compiles would crash in some drivers. */
+void runtime_close(struct runtime *runtime);
 
 /* Sends a message to a logger of ONNX Runtime. */
 void log_write(const struct runtime *runtime, const struct OrtLogger *logger,
