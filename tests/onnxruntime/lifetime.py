@@ -13,6 +13,7 @@ import gc
 import os
 import random
 import sys
+import tempfile
 import threading
 import time
 
@@ -557,6 +558,20 @@ def memory_of_failed_runs(arguments):
             session, {'x': x, 'shape': numpy.array([3, i])}, 'node_y')
     check_growth(before, resident_mib(), MAX_SESSION_GROWTH_MIB,
                  '1200 failed runs')
+
+
+@case(timeout=200)
+def exit_while_kernels_compile(arguments):
+    """A process ends while a driver without caches compiles for its only run."""
+    with tempfile.TemporaryDirectory() as directory:
+        os.environ['XDG_CACHE_HOME'] = directory
+        os.environ['POCL_CACHE_DIR'] = directory
+        session = provider.session(small_models.perceptron(), arguments.device,
+                                   first_run='cpu')
+        session.run(None, small_models.perceptron_input(3))
+        time.sleep(0.5)
+        del session
+
 
 
 if __name__ == '__main__':
