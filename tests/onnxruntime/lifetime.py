@@ -562,7 +562,8 @@ def memory_of_failed_runs(arguments):
 
 @case(timeout=200)
 def exit_while_kernels_compile(arguments):
-    """A process ends while a driver without caches compiles for its only run."""
+    """The last session ends while a driver without caches compiles. No thread of
+    Tandem compiles afterwards, because drivers crash if a process exits then."""
     with tempfile.TemporaryDirectory() as directory:
         os.environ['XDG_CACHE_HOME'] = directory
         os.environ['POCL_CACHE_DIR'] = directory
@@ -571,6 +572,12 @@ def exit_while_kernels_compile(arguments):
         session.run(None, small_models.perceptron_input(3))
         time.sleep(0.5)
         del session
+        gc.collect()
+        names = set()
+        for task in os.listdir('/proc/self/task'):
+            with open('/proc/self/task/%s/comm' % task, encoding='ascii') as file:
+                names.add(file.read().strip())
+        assert 'tandem-compile' not in names, names
 
 
 
