@@ -143,6 +143,8 @@ static bool group_is_wanted(struct runtime *runtime,
 {
     const char *first = graph->nodes[group->nodes[0]].name;
     struct form_cost cost;
+    const char *backend = "?";
+    uint32_t number = 0;
     bool wanted;
 
     if (options->claim == CLAIM_ALL) {
@@ -161,11 +163,14 @@ static bool group_is_wanted(struct runtime *runtime,
         return false;
     }
     wanted = cost.device_ns < cost.cpu_ns;
+    if (tandem_device_name(runtime->context, cost.device, &backend, &number) !=
+        TANDEM_OK)
+        backend = "?";
     report_write(runtime, options,
                  "%" PRIu32 " nodes from \"%s\": %s: predicted %.0f us on "
-                 "device %" PRIu32 " with transfers, %.0f us on the CPU",
+                 "%s:%" PRIu32 " with transfers, %.0f us on the CPU",
                  group->count, first, wanted ? "taken" : "left to ONNX Runtime",
-                 cost.device_ns / 1e3, cost.device, cost.cpu_ns / 1e3);
+                 cost.device_ns / 1e3, backend, number, cost.cpu_ns / 1e3);
     return wanted;
 }
 
@@ -208,6 +213,8 @@ static struct OrtStatus *claim_groups(struct runtime *runtime,
 
     if (group.nodes == NULL)
         return runtime->api->CreateStatus(ORT_FAIL, "Tandem: out of memory");
+    if (partition->group_count == 0)
+        report_write(runtime, options, "no node of the model is served");
     for (uint32_t i = 0; i < partition->group_count && status == NULL; i++) {
         group_init(graph, partition, i, &group);
         if (group_is_wanted(runtime, options, graph, &group))

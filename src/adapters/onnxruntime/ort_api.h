@@ -139,7 +139,7 @@ struct ort_ep {
     void (*CreateSyncStreamForDevice)(void);
     void (*GetCompiledModelCompatibilityInfo)(void);
     void (*GetKernelRegistry)(void);        /* version 24 */
-    void (*IsConcurrentRunSupported)(void); /* version 24; NULL: it is */
+    void (*IsConcurrentRunSupported)(void); /* version 24; NULL means yes */
 };
 
 /* [ep] struct OrtEpFactory */
