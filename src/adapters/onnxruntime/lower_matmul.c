@@ -121,20 +121,19 @@ static void batch_init(struct batched_matmul *p)
 
 /* If all matrices share b, the rows of a are one long matrix, if its batch axis
  * continues its rows. */
-static bool batch_merge_rows(struct batched_matmul *p)
+static void batch_merge_rows(struct batched_matmul *p)
 {
     const uint32_t rank = p->a.view.rank;
     const int64_t rows = p->a.view.shape[rank - 2];
 
     if (p->batch_rank != 1 || p->b_strides[0] != 0 ||
         (rows != 1 && p->a_strides[0] != p->a.view.strides[rank - 2] * rows))
-        return false;
+        return;
     if (rows == 1)
         p->a.view.strides[rank - 2] = p->a_strides[0];
     p->a.view.shape[rank - 2] = rows * p->lengths[0];
     p->c.view.shape[rank - 2] = rows * p->lengths[0];
     p->batch_rank = 0;
-    return true;
 }
 
 /* Appends the products of all axes but `inner`, which is the batch of each. */

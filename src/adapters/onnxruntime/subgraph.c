@@ -32,9 +32,9 @@ struct cached_form {
     uint32_t users; /* threads that run it, and 1 while it is in the list */
     struct execution *unused;
     uint32_t unused_count;
-    uint32_t device; /* that runs the form */
+    uint32_t device; /* device that runs the form */
     bool compiled;   /* every step was ready on the device once */
-    bool reported;   /* the placement report has its steps */
+    bool reported;   /* the placement report lists the form's steps */
 };
 
 struct subgraph {
@@ -54,7 +54,7 @@ struct run {
     struct OrtKernelContext *context;
     struct lower_input *inputs;
     const void **contents;
-    const struct graph_node *node; /* that was started last, or NULL */
+    const struct graph_node *node; /* node that was started last, or NULL */
 };
 
 static struct OrtStatus *run_failed(const struct subgraph *subgraph,
