@@ -88,10 +88,16 @@ def open_tandem_session(arguments, explain):
 def parse_shape(text):
     """Parses NAME=1x128 and returns the name and the shape."""
     name, _, sizes = text.rpartition("=")
-    try:
-        return name, tuple(int(size) for size in sizes.split("x") if size)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text}: expected NAME=1x128") from None
+    sizes = sizes.split("x")
+    if not name or not all(size.isdecimal() for size in sizes):
+        raise argparse.ArgumentTypeError(f"{text}: expected NAME=1x128")
+    return name, tuple(map(int, sizes))
+
+
+def parse_repeat(text):
+    if not text.isdecimal() or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"{text}: expected a number of at least 1")
+    return int(text)
 
 
 def dimension_sizes(inputs, shapes):
@@ -169,7 +175,7 @@ def run_model(arguments, explain):
     for output, *values in zip(session.get_outputs(), expected, actual):
         print_output(output.name, *values)
     pairs = [(timed_run(reference, feeds)[1], timed_run(session, feeds)[1])
-             for _ in range(max(arguments.repeat, 1))]
+             for _ in range(arguments.repeat)]
     cpu, tandem = map(statistics.median, zip(*pairs))
     print(f"median of {len(pairs)} runs: CPU provider {cpu * 1e3:.3f} ms, Tandem "
           f"{tandem * 1e3:.3f} ms, ratio {cpu / tandem:.2f} (above 1, Tandem is "
@@ -179,12 +185,17 @@ def run_model(arguments, explain):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("model", help="an ONNX file")
-    parser.add_argument("--device", default="auto", help="auto, cpu or opencl:N")
-    parser.add_argument("--claim", choices=("cost", "all"), default="cost")
-    parser.add_argument("--precision", choices=("f32", "tf32"), default="f32")
+    parser.add_argument("--device", default="auto",
+                        help="auto (default), cpu or opencl:N")
+    parser.add_argument("--claim", choices=("cost", "all"), default="cost",
+                        help="take the nodes that are predicted to gain (default), "
+                             "or all served nodes")
+    parser.add_argument("--precision", choices=("f32", "tf32"), default="f32",
+                        help="the precision of matrix products (default f32)")
     parser.add_argument("--shape", type=parse_shape, action="append", default=[],
                         metavar="NAME=1x128", help="the shape of an input")
-    parser.add_argument("--repeat", type=int, default=10, help="timed runs")
+    parser.add_argument("--repeat", type=parse_repeat, default=10,
+                        help="the number of timed runs (default 10)")
     parser.add_argument("--library", help="the path of tandem-onnxruntime.so")
     arguments = parser.parse_args()
     print(f"seed {SEED}")

@@ -52,7 +52,8 @@ struct form_step {
     int64_t ints[2];
     double floats[4];
     uint32_t int_count, float_count;
-    /* Views; NO_VIEW is a scalar or an absent bias. */
+    /* Indices into `views`.  NO_VIEW means that the input is one of `floats`
+     * (a scalar), or that the product has no bias. */
     uint32_t inputs[MAX_STEP_INPUTS];
     uint32_t input_count;
     uint32_t output;
@@ -63,7 +64,9 @@ struct form_step {
 
 /* An output of the graph: a view, or integers that depend only on shapes. */
 struct form_output {
-    uint32_t view; /* NO_VIEW if `content` holds the output */
+    /* Index into `views`, or NO_VIEW if the output is a constant of this form;
+     * `content` then points to its elements. */
+    uint32_t view;
     uint32_t dtype;
     uint32_t rank;
     int64_t shape[TANDEM_MAX_RANK];

@@ -18,8 +18,9 @@
 
 /* ---- GELU and x sigmoid(x) ---- */
 
-/* Matches the product of x, 1/2 and the sum 1 + g in any order:
- * (x s) / 2, (x / 2) s or (s / 2) x.  Returns the last node. */
+/* Matches the nodes that multiply x, 1/2 and s, where `sum` computes s:
+ * (x s) / 2, (x / 2) s or (s / 2) x.  Adds them to the match and returns the
+ * last one, or NULL if the graph has another form. */
 static struct graph_node *match_half_product(struct fusion *f,
                                              struct graph_node *sum, int32_t x,
                                              struct match *match)
@@ -45,7 +46,8 @@ static struct graph_node *match_half_product(struct fusion *f,
     return NULL;
 }
 
-/* Matches 1 + g, where `node` computes g, and the product that follows. */
+/* Matches the end of a GELU, x (1 + g) / 2, where `node` computes g.  Returns
+ * its last node, or NULL. */
 static struct graph_node *match_gelu_end(struct fusion *f,
                                          struct graph_node *node, int32_t x,
                                          struct match *match)

@@ -291,7 +291,8 @@ static int32_t merge_bias(struct fusion *f, const struct match *match,
     return merged;
 }
 
-/* Makes the first product of the match compute all of them. */
+/* Replaces the products of the match, which have the same left operand, by one
+ * product with the concatenated right operands and biases. */
 static void merge(struct fusion *f, const struct match *match)
 {
     struct graph_node *first = match->nodes[0];

@@ -11,8 +11,9 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Content of more elements than this is not computed on the host.  A mask of
- * all pairs of tokens can be large; these take 1 GiB while a form is made. */
+/* The most elements of a tensor that the host computes while it makes a form,
+ * for example of an attention mask over all pairs of tokens.  As int64, these
+ * take 1 GiB. */
 #define MAX_INTEGERS 134217728
 
 bool lower_fail(struct lowering *l, const char *format, ...)

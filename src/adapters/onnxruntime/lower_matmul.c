@@ -14,8 +14,10 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* More products than this are not looped over; the operands are copied.  On a
- * GPU, a copy of an operand takes about as long as one launch. */
+/* If the batch axes of the operands do not merge into one, at most this many
+ * launches compute the products; for more, the operands are copied to
+ * contiguous memory first.  On a GPU, a copy takes about as long as a launch.
+ */
 #define MAX_LOOPED_PRODUCTS 4
 
 /* Operands of c = a b with equal batch axes, as many as possible of which are

@@ -234,7 +234,9 @@ static bool view_slice(struct lowering *l, struct form_view *view,
     return true;
 }
 
-/* Returns the content of an optional input with `expected` integers. */
+/* Points *out to the integers of input `index`, or to NULL if the node does not
+ * have this input.  Returns false if their number is not `expected`, or if they
+ * are not known when the form is made. */
 static bool slice_parameter(struct lowering *l, uint32_t index,
                             int64_t expected, const int64_t **out)
 {
