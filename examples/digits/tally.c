@@ -27,7 +27,6 @@ static const char *class_name(uint32_t op_class)
         [TANDEM_CLASS_CROSS_ENTROPY] = "cross-entropy",
         [TANDEM_CLASS_GATHER] = "gather",
         [TANDEM_CLASS_GEMM] = "matmul",
-        [TANDEM_CLASS_FUSED] = "fused",
         [TANDEM_CLASS_NORM] = "norm",
     };
 

@@ -132,6 +132,8 @@ struct tandem_tensor_desc {
 
 /* Operator classes: the shapes and dtypes of an operator.  F is f32 in this
  * minor version (later also f16, bf16 and f64 on devices that have them).
+ * The list has one row X(ID, number, name) per class.  Numbers are part of the
+ * ABI and never reused.
  *   UNARY          F -> F; the output has the shape of the input
  *   BINARY         F, F -> F; broadcast like NumPy; scalars allowed
  *   COMPARE        F, F -> bool; broadcast, scalars like BINARY; a comparison
@@ -166,29 +168,33 @@ struct tandem_tensor_desc {
  *                  A negative index counts from the end; an index out of range
  *                  gives NaN (float dtypes) or 0
  *   GEMM           struct tandem_gemm
- *   FUSED          reserved
  * NaN propagates through every operator that computes, also max, min, relu and
  * clip.  argmax and argmin return the first NaN. */
+#define TANDEM_CLASSES(X) \
+X(UNARY,          1, unary) \
+X(BINARY,         2, binary) \
+X(COMPARE,        3, compare) \
+X(LOGICAL,        4, logical) \
+X(TERNARY,        5, ternary) \
+X(GRADIENT,       6, gradient) \
+X(OPTIMIZER,      7, optimizer) \
+X(CAST,           8, cast) \
+X(COPY,           9, copy) \
+X(TRANSPOSE,     10, transpose) \
+X(REDUCE,        11, reduce) \
+X(ARG_REDUCE,    12, arg_reduce) \
+X(DOT,           13, dot) \
+X(SOFTMAX,       14, softmax) \
+X(CROSS_ENTROPY, 15, cross_entropy) \
+X(GATHER,        16, gather) \
+X(GEMM,          17, gemm) \
+X(NORM,          19, norm)
+
 enum tandem_op_class {
-    TANDEM_CLASS_UNARY = 1,
-    TANDEM_CLASS_BINARY = 2,
-    TANDEM_CLASS_COMPARE = 3,
-    TANDEM_CLASS_LOGICAL = 4,
-    TANDEM_CLASS_TERNARY = 5,
-    TANDEM_CLASS_GRADIENT = 6,
-    TANDEM_CLASS_OPTIMIZER = 7,
-    TANDEM_CLASS_CAST = 8,
-    TANDEM_CLASS_COPY = 9,
-    TANDEM_CLASS_TRANSPOSE = 10,
-    TANDEM_CLASS_REDUCE = 11,
-    TANDEM_CLASS_ARG_REDUCE = 12,
-    TANDEM_CLASS_DOT = 13,
-    TANDEM_CLASS_SOFTMAX = 14,
-    TANDEM_CLASS_CROSS_ENTROPY = 15,
-    TANDEM_CLASS_GATHER = 16,
-    TANDEM_CLASS_GEMM = 17,
-    TANDEM_CLASS_FUSED = 18,
-    TANDEM_CLASS_NORM = 19
+#define TANDEM_CLASS_ENUM(ID, number, ...) TANDEM_CLASS_##ID = number,
+    TANDEM_CLASSES(TANDEM_CLASS_ENUM)
+#undef TANDEM_CLASS_ENUM
+    TANDEM_CLASS_END = 64 /* greater than the number of every class */
 };
 
 /* Maximum difference between a result and the reference r, which is computed in
@@ -327,8 +333,7 @@ X(RMS_NORM,   103, "rms_norm",   NORM, 2, 1, "axis", 1, "epsilon", 1, NORM, TERM
 X(RELU_GRAD,  100, "relu_grad", GRADIENT, 2, 1, "", 0, "", 0, ELEMENTWISE, EXACT, 0, 1, "0 where x <= 0, else dy; inputs dy, x") \
 X(SGD,        110, "sgd",       OPTIMIZER, 3, 2, "nesterov", 1, "lr,momentum,dampening,weight_decay", 4, OPTIMIZER, TERM_MAGNITUDE, 8, 1, "inputs w g m, outputs w m: d = g + weight_decay w; m = momentum m + (1 - dampening) d; w -= lr (nesterov ? d + momentum m : m)") \
 X(ADAM,       111, "adam",      OPTIMIZER, 4, 3, "step,decoupled_weight_decay", 2, "lr,beta1,beta2,eps,weight_decay", 5, OPTIMIZER, TERM_MAGNITUDE, 32, 1, "inputs w g m v, outputs w m v: decoupled_weight_decay ? w -= lr weight_decay w : g += weight_decay w; m = beta1 m + (1 - beta1) g; v = beta2 v + (1 - beta2) g^2; w -= lr (m / (1 - beta1^step)) / ((v / (1 - beta2^step))^(1/2) + eps); step from 1; w takes v before it is rounded to f32, where a v of finite numbers is at most the largest f32") \
-X(GEMM,       120, "gemm",      GEMM, 0, 0, "", 0, "", 0, GEMM, GEMM, 8, 1, "activation(alpha op(a) op(b) + beta c + bias)") \
-X(FUSED,      200, "fused",     FUSED, 0, 0, "", 0, "", 0, ELEMENTWISE, EXACT, 0, 0, "an element-wise expression given as data; reserved")
+X(GEMM,       120, "gemm",      GEMM, 0, 0, "", 0, "", 0, GEMM, GEMM, 8, 1, "activation(alpha op(a) op(b) + beta c + bias)")
 
 enum tandem_op_id {
     TANDEM_OP_INVALID = 0,
@@ -354,8 +359,7 @@ struct tandem_gemm;
  * converted to the input dtype of the operator, and the shape of a rank-0
  * tensor. At least one input must be a tensor.
  *
- * program, of program_bytes bytes, is for TANDEM_OP_FUSED and is NULL in this
- * minor version. gemm is set only for TANDEM_OP_GEMM, which launch rejects. */
+ * gemm is set only for TANDEM_OP_GEMM, which launch rejects. */
 struct tandem_op {
     size_t struct_size;
     uint32_t id;    /* enum tandem_op_id */
@@ -364,8 +368,6 @@ struct tandem_op {
     uint32_t float_count;
     const int64_t *ints;
     const double *floats;
-    const void *program;
-    uint64_t program_bytes;
     const struct tandem_gemm *gemm;
 };
 

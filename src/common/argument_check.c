@@ -380,7 +380,7 @@ static enum tandem_status find_row(const struct tandem_op *op,
     *out_row = operator_lookup(op->id);
     if (op->id == TANDEM_OP_INVALID || op->id >= TANDEM_OP_ID_END)
         return argument_error("operator number %u does not exist", op->id);
-    if (*out_row == NULL || op->id == TANDEM_OP_FUSED)
+    if (*out_row == NULL)
         return last_error_set(
             TANDEM_UNSUPPORTED,
             "operator number %u is unsupported in this version", op->id);

@@ -118,7 +118,6 @@ MISTAKE(op_huge, p->op.id = 4000000000u)
 MISTAKE(op_sizeless, p->op.struct_size = 0)
 MISTAKE(op_short, p->op.struct_size = TANDEM_OP_MIN_SIZE_1_0 - 1)
 MISTAKE(op_flags, p->op.flags = 1u << 31)
-MISTAKE(op_fused, p->op.id = TANDEM_OP_FUSED)
 MISTAKE(inputs_null, p->in_array = NULL)
 MISTAKE(outputs_null, p->out_array = NULL)
 MISTAKE(input_null, p->in_pointers[0] = NULL)
@@ -190,7 +189,6 @@ const struct call_mistake call_mistakes[] = {
      UNNAMED | ALWAYS_INVALID},
     {"a struct_size that is too small", TANDEM_OP_NEG, op_short,
      UNNAMED | ALWAYS_INVALID},
-    {"the reserved operator", TANDEM_OP_NEG, op_fused, UNNAMED | MAYBE_LATER},
     {"unknown flags", TANDEM_OP_NEG, op_flags, ALWAYS_INVALID},
     {"unknown flags", TANDEM_OP_SUM, op_flags, ALWAYS_INVALID},
     {"no array of inputs", TANDEM_OP_NEG, inputs_null, ALWAYS_INVALID},

@@ -17,8 +17,6 @@
 static uint32_t weight_of(const struct op_row *row)
 {
     switch (row->op_class) {
-    case TANDEM_CLASS_FUSED:
-        return 0;
     case TANDEM_CLASS_GEMM:
         return 12;
     case TANDEM_CLASS_NORM:

@@ -413,10 +413,8 @@ bool keys_find(struct keys *out, const struct platform_device *hardware,
         search.valid = false;
         if (search.row->op_class == TANDEM_CLASS_GEMM)
             products_try(&search);
-        else if (search.row->op_class != TANDEM_CLASS_FUSED)
-            operator_try(&search);
         else
-            continue;
+            operator_try(&search);
         if (!search.valid) {
             fprintf(stderr, "%s: no call that is tried is valid: %s\n",
                     search.row->name, last_error_get());

@@ -57,7 +57,7 @@ static bool elementwise(const struct tandem_op_info *info)
 static bool stands_for(const struct tandem_op_info *info, uint32_t cost_class,
                        bool second)
 {
-    if (info == NULL || info->op_class == TANDEM_CLASS_FUSED)
+    if (info == NULL)
         return false;
     if (!second)
         return info->cost_class == cost_class;

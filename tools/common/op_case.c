@@ -297,7 +297,7 @@ bool op_case_build(struct op_case *c, const char *name, uint32_t rank,
 
     memset(c, 0, sizeof *c);
     c->info = tandem_op_by_name(name);
-    if (c->info == NULL || c->info->op_class == TANDEM_CLASS_FUSED) {
+    if (c->info == NULL) {
         snprintf(error, OPCASE_ERROR_BYTES, "there is no operator \"%.60s\"",
                  name);
         return false;

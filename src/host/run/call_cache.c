@@ -11,8 +11,7 @@ static bool call_is_cacheable(const struct call *call)
 {
     const struct tandem_op *op = call->op;
 
-    if (op->program != NULL ||
-        call->input_count + call->output_count > MAX_CACHED_OPERANDS ||
+    if (call->input_count + call->output_count > MAX_CACHED_OPERANDS ||
         op->int_count > MAX_CACHED_INTS || op->struct_size != sizeof(*op) ||
         (op->int_count > 0 && op->ints == NULL) ||
         (op->float_count > 0 && op->floats == NULL))

@@ -58,8 +58,9 @@ static enum tandem_status check(uint32_t id, const int64_t *ints, uint32_t n,
                            .float_count = 4,
                            .floats = zero};
     last_error_set(TANDEM_OK, "%s", "");
+    const struct operator_info *row = operator_lookup(id);
     enum tandem_status status =
-        check_op(&op, inputs, operator_lookup(id)->inputs, &out, 1,
+        check_op(&op, inputs, row != NULL ? row->inputs : 1, &out, 1,
                  address_range_of, NULL);
     ck_assert_msg((status == TANDEM_OK) == (last_error_get()[0] == '\0') ||
                       status == TANDEM_OK,
@@ -109,7 +110,7 @@ START_TEST(shapes_are_checked)
     ck_assert_int_eq(check(TANDEM_OP_SOFTMAX, SHAPE(-2), 1, &a, NULL, &y), 0);
     ck_assert_int_eq(check(TANDEM_OP_SOFTMAX, SHAPE(2), 1, &a, NULL, &y), 1);
     ck_assert_int_eq(check(TANDEM_OP_COPY, NULL, 0, &row, NULL, &y), 0);
-    ck_assert_int_eq(check(TANDEM_OP_FUSED, NULL, 0, &a, NULL, &y), 2);
+    ck_assert_int_eq(check(TANDEM_OP_ID_END - 1, NULL, 0, &a, NULL, &y), 2);
 }
 END_TEST
 
