@@ -117,6 +117,7 @@ MISTAKE(op_zero, p->op.id = 0)
 MISTAKE(op_huge, p->op.id = 4000000000u)
 MISTAKE(op_sizeless, p->op.struct_size = 0)
 MISTAKE(op_short, p->op.struct_size = TANDEM_OP_MIN_SIZE_1_0 - 1)
+MISTAKE(op_last, p->op.id = TANDEM_OP_ID_END - 1)
 MISTAKE(op_flags, p->op.flags = 1u << 31)
 MISTAKE(inputs_null, p->in_array = NULL)
 MISTAKE(outputs_null, p->out_array = NULL)
@@ -189,6 +190,8 @@ const struct call_mistake call_mistakes[] = {
      UNNAMED | ALWAYS_INVALID},
     {"a struct_size that is too small", TANDEM_OP_NEG, op_short,
      UNNAMED | ALWAYS_INVALID},
+    {"the last operator number", TANDEM_OP_NEG, op_last,
+     UNNAMED | MAYBE_LATER},
     {"unknown flags", TANDEM_OP_NEG, op_flags, ALWAYS_INVALID},
     {"unknown flags", TANDEM_OP_SUM, op_flags, ALWAYS_INVALID},
     {"no array of inputs", TANDEM_OP_NEG, inputs_null, ALWAYS_INVALID},
