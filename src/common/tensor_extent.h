@@ -31,6 +31,12 @@ static inline bool shapes_equal(const struct tandem_tensor_desc *a,
     return true;
 }
 int64_t shape_elements(uint32_t rank, const int64_t *shape);
+/* Returns the size of all elements together. */
+static inline double tensor_data_bytes(const struct tandem_tensor_desc *tensor)
+{
+    return (double)shape_elements(tensor->rank, tensor->shape) *
+           TANDEM_DTYPE_BYTES(tensor->dtype);
+}
 static inline bool tensor_has_elements(const struct tandem_tensor_desc *tensor)
 {
     for (uint32_t i = 0; i < tensor->rank; i++)

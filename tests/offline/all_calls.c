@@ -11,7 +11,7 @@
 #include "common/argument_check.h"
 #include "common/last_error.h"
 #include "common/operator_table.h"
-#include "common/shape_inference.h"
+#include "common/op_class.h"
 #include "opencl/plan/operand_packing.h"
 #include "opencl/plan/plan.h"
 #include "opencl/device/device_enumeration.h"

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checks the arguments of a GEMM; see argument_check.h. */
+/* The class GEMM (see op_class.h), and the check of a GEMM's arguments (see
+ * argument_check.h). */
 #include <string.h>
 
 #include "common/argument_check.h"
 
 #include "common/last_error.h"
-#include "common/operator_table.h"
+#include "common/op_call.h"
 #include "common/tensor_overlap.h"
 #include "common/struct_size.h"
 
@@ -240,3 +241,27 @@ enum tandem_status check_gemm(const struct tandem_gemm *gemm,
     gemm_args_complete(&args, gemm);
     return check_operands(&args, span, user);
 }
+
+/* `shape` is m, n and k, or batch, m, n and k. The inputs are a [m][k] and b
+ * [k][n], the output is c [m][n]; a batch dimension, if any, comes first. */
+static const char *gemm_example(const struct operator_info *info, uint32_t rank,
+                                const int64_t *shape, struct op_example *out)
+{
+    (void)info;
+    if (rank != 3 && rank != 4)
+        return "MxNxK or BATCHxMxNxK";
+    const int64_t *mnk = shape + rank - 3;
+    int64_t a[] = {shape[0], mnk[0], mnk[2]}, b[] = {shape[0], mnk[2], mnk[1]},
+            c[] = {shape[0], mnk[0], mnk[1]};
+    example_input(out, rank - 1, &a[4 - rank]);
+    example_input(out, rank - 1, &b[4 - rank]);
+    struct tandem_tensor_desc *output = &out->outputs[out->output_count++];
+    output->rank = rank - 1;
+    memcpy(output->shape, &c[4 - rank], (rank - 1) * sizeof *c);
+    return NULL;
+}
+
+const struct op_class op_class_gemm = {.input_dtypes = "f",
+                                       .output_dtypes = "f",
+                                       .example_shape = OP_EXAMPLE_CUBE,
+                                       .example = gemm_example};

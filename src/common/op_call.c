@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Functions that the files op_<class>.c share; see op_call.h. */
+#include "common/op_call.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "common/last_error.h"
+#include "common/tensor_extent.h"
+
+const char *operand_name(const struct op_call *call, uint32_t operand,
+                         char *text)
+{
+    bool output = operand >= call->input_count;
+    snprintf(text, OPERAND_NAME_BYTES, "%s: %s %u", call->info->name,
+             output ? "output" : "input",
+             output ? operand - call->input_count : operand);
+    return text;
+}
+
+const char *tensor_shape_text(const struct tandem_tensor_desc *tensor,
+                              char *text)
+{
+    size_t used = 0;
+    text[used++] = '[';
+    for (uint32_t i = 0; i < tensor->rank && i < TANDEM_MAX_RANK; i++)
+        used +=
+            (size_t)snprintf(text + used, TENSOR_SHAPE_TEXT - used, "%s%lld",
+                             i > 0 ? ", " : "", (long long)tensor->shape[i]);
+    text[used++] = ']';
+    text[used] = '\0';
+    return text;
+}
+
+enum tandem_status operand_error(const struct op_call *call, uint32_t operand,
+                                 const char *format, ...)
+{
+    char name[OPERAND_NAME_BYTES], text[2 * TENSOR_SHAPE_TEXT + 64];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    return argument_error("%s %s", operand_name(call, operand, name), text);
+}
+
+enum tandem_status shape_mismatch(const struct op_call *call, uint32_t operand,
+                                  const struct tandem_tensor_desc *expected)
+{
+    char got_text[TENSOR_SHAPE_TEXT], expected_text[TENSOR_SHAPE_TEXT];
+    return operand_error(
+        call, operand, "has shape %s; expected %s",
+        tensor_shape_text(op_call_operand(call, operand), got_text),
+        tensor_shape_text(expected, expected_text));
+}
+
+enum tandem_status check_switch(const struct op_call *call, uint32_t index,
+                                const char *name)
+{
+    int64_t value = call->op->ints[index];
+    if (value == 0 || value == 1)
+        return TANDEM_OK;
+    return argument_error("%s: %s is %lld; expected 0 or 1", call->info->name,
+                          name, (long long)value);
+}
+
+enum tandem_status check_equal_shapes(const struct op_call *call)
+{
+    for (uint32_t i = 1; i < call->input_count; i++)
+        if (!shapes_equal(call->inputs[i], call->inputs[0]))
+            return shape_mismatch(call, i, call->inputs[0]);
+    return TANDEM_OK;
+}
+
+enum tandem_status axis_get(const struct op_call *call, uint32_t rank,
+                            uint32_t *out_axis)
+{
+    int64_t axis = call->op->ints[0];
+    if (axis < -(int64_t)rank || axis >= (int64_t)rank)
+        return argument_error("%s: axis %lld is out of range for rank %u",
+                              call->info->name, (long long)axis, rank);
+    *out_axis = (uint32_t)(axis < 0 ? axis + rank : axis);
+    return TANDEM_OK;
+}
+
+bool shape_broadcasts(const struct tandem_tensor_desc *from,
+                      const struct tandem_tensor_desc *to)
+{
+    if (from->rank > to->rank)
+        return false;
+    for (uint32_t i = 0; i < from->rank; i++) {
+        int64_t size = from->shape[i];
+        if (size != 1 && size != to->shape[i + to->rank - from->rank])
+            return false;
+    }
+    return true;
+}
+
+void example_input(struct op_example *out, uint32_t rank, const int64_t *shape)
+{
+    struct tandem_tensor_desc *input = &out->inputs[out->input_count++];
+    input->rank = rank;
+    for (uint32_t i = 0; i < rank; i++)
+        input->shape[i] = shape[i];
+}
+
+const char *example_last_axis(uint32_t rank, struct op_example *out)
+{
+    if (rank < 1)
+        return "a rank of 1 or more";
+    out->ints[0] = (int64_t)rank - 1;
+    return NULL;
+}
