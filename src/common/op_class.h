@@ -66,8 +66,8 @@ struct op_class {
     bool strided_cost;
     uint8_t example_shape; /* enum op_example_shape */
     /* Checks attributes and relations between the inputs' shapes. The call's
-     * operands are present, have valid shapes and enough attributes. NULL means
-     * that there is nothing to check. */
+     * operands are present and have valid shapes, and it has enough attributes.
+     * NULL means no check. */
     enum tandem_status (*check)(const struct op_call *call);
     /* Sets rank and shape of *out to those of an output; call->outputs may be
      * NULL. NULL means the shape of input 0. */
