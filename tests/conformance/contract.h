@@ -61,4 +61,17 @@ void sleep_ms(unsigned ms);
 bool expect_error(struct suite *suite, enum tandem_status got,
                   enum tandem_status want, const char *what);
 
+/* The groups of cases that are not about one operator. */
+void contract_device(struct suite *suite);
+void contract_memory(struct suite *suite);
+void contract_transfer(struct suite *suite);
+void contract_stream(struct suite *suite);
+void contract_alias(struct suite *suite);
+void contract_ready(struct suite *suite);
+void contract_fault(struct suite *suite);
+void contract_capture(struct suite *suite);
+void invalid_memory_run(struct suite *suite);
+void invalid_launch_run(struct suite *suite);
+void invalid_gemm_run(struct suite *suite);
+
 #endif

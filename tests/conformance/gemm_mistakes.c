@@ -2,11 +2,9 @@
 /* Table of invalid calls of gemm; see mistakes.h. */
 #include "mistakes.h"
 
-#include <math.h>
+#include "operand.h"
 
-#define BYTES MISTAKE_BYTES
-/* Flags of a mistake in a buffer that the header requires to be rejected. */
-#define INVALID_BUFFER (IN_BUFFER | ALWAYS_INVALID)
+#include <math.h>
 
 void mistaken_gemm_reset(struct mistaken_gemm *p)
 {
@@ -35,112 +33,90 @@ void mistaken_gemm_reset(struct mistaken_gemm *p)
     p->pointer = &p->gemm;
 }
 
-#define MISTAKE(name, statement)                                               \
-    static void name(struct mistaken_gemm *p)                                  \
-    {                                                                          \
-        statement;                                                             \
-    }
-
-MISTAKE(gemm_null, p->pointer = NULL)
-MISTAKE(size_zero, p->gemm.struct_size = 0)
-MISTAKE(size_short, p->gemm.struct_size = TANDEM_GEMM_MIN_SIZE_1_0 - 1)
-MISTAKE(dtype_bool, p->gemm.dtype = TANDEM_BOOL)
-MISTAKE(dtype_unknown, p->gemm.dtype = 0x7777)
-MISTAKE(c_dtype_bool, p->gemm.c_dtype = TANDEM_BOOL)
-MISTAKE(c_dtype_unknown, p->gemm.c_dtype = 0x7777)
-MISTAKE(m_negative, p->gemm.m = -1)
-MISTAKE(n_negative, p->gemm.n = -2)
-MISTAKE(k_negative, p->gemm.k = -3)
-MISTAKE(batch_zero, p->gemm.batch = 0)
-MISTAKE(batch_negative, p->gemm.batch = -1)
-MISTAKE(m_huge, p->gemm.m = INT64_C(1) << 40)
-MISTAKE(all_huge, p->gemm.m = p->gemm.n = p->gemm.a.ld = p->gemm.b.ld =
-                      p->gemm.c.ld = INT64_C(1) << 40)
-MISTAKE(ld_a, p->gemm.a.ld = 3)
-MISTAKE(ld_b, p->gemm.b.ld = 4)
-MISTAKE(ld_c, p->gemm.c.ld = 4)
-MISTAKE(ld_negative, p->gemm.a.ld = -4)
-MISTAKE(stride_zero, p->gemm.c.batch_stride = 0)
-MISTAKE(stride_overlaps, p->gemm.c.batch_stride = 7)
-MISTAKE(stride_negative, p->gemm.a.batch_stride = -12)
-MISTAKE(a_null, p->gemm.a.buffer = NULL)
-MISTAKE(c_null, p->gemm.c.buffer = NULL)
-MISTAKE(a_foreign, p->gemm.a.buffer = p->other_device_object)
-MISTAKE(c_foreign, p->gemm.c.buffer = p->other_device_object)
-MISTAKE(b_freed, p->gemm.b.buffer = p->freed)
-MISTAKE(a_past, p->gemm.a.byte_offset = BYTES - 92)
-MISTAKE(c_past, p->gemm.c.byte_offset = BYTES - 116)
-MISTAKE(offset_absurd, p->gemm.b.byte_offset = UINT64_MAX - 3)
-MISTAKE(offset_odd, p->gemm.b.byte_offset = 514)
-MISTAKE(bias_null, p->gemm.bias = NULL)
-MISTAKE(bias_kind, p->gemm.bias_kind = 3)
-MISTAKE(bias_unkind, p->gemm.bias_kind = TANDEM_BIAS_NONE)
-MISTAKE(bias_past, p->gemm.bias_byte_offset = BYTES - 16)
-MISTAKE(activation_add, p->gemm.activation = TANDEM_OP_ADD)
-MISTAKE(activation_unknown, p->gemm.activation = 99)
 static void gelu(struct mistaken_gemm *p, double form)
 {
     p->gemm.activation = TANDEM_OP_GELU;
     p->gemm.activation_parameter = form;
 }
 
-MISTAKE(gelu_half, gelu(p, 0.5))
-MISTAKE(gelu_two, gelu(p, 2))
-MISTAKE(gelu_minus, gelu(p, -1))
-MISTAKE(gelu_tiny, gelu(p, 1e-300))
-MISTAKE(gelu_nan, gelu(p, (double)NAN))
-MISTAKE(flags_unknown, p->gemm.flags = 1u << 4)
-MISTAKE(overlaps_a, p->gemm.c.byte_offset = 40)
-MISTAKE(overlaps_b, p->gemm.c.byte_offset = 508)
-MISTAKE(overlaps_bias, p->gemm.c.byte_offset = 2048)
+/* X(function, name, flags, statement that makes the mistake) */
+#define MISTAKES(X)                                                            \
+    X(gemm_null, "gemm NULL", ALWAYS_INVALID, p->pointer = NULL)               \
+    X(size_zero, "gemm with a struct_size of 0", ALWAYS_INVALID,               \
+      p->gemm.struct_size = 0)                                                 \
+    X(size_short, "gemm with a struct_size that is too small", ALWAYS_INVALID, \
+      p->gemm.struct_size = TANDEM_GEMM_MIN_SIZE_1_0 - 1)                      \
+    X(dtype_bool, "gemm of bool", MAYBE_LATER, p->gemm.dtype = TANDEM_BOOL)    \
+    X(dtype_unknown, "gemm of an unknown dtype", 0, p->gemm.dtype = 0x7777)    \
+    X(c_dtype_bool, "gemm into bool", MAYBE_LATER,                             \
+      p->gemm.c_dtype = TANDEM_BOOL)                                           \
+    X(c_dtype_unknown, "gemm into an unknown dtype", 0,                        \
+      p->gemm.c_dtype = 0x7777)                                                \
+    X(m_negative, "gemm with m < 0", 0, p->gemm.m = -1)                        \
+    X(n_negative, "gemm with n < 0", 0, p->gemm.n = -2)                        \
+    X(k_negative, "gemm with k < 0", 0, p->gemm.k = -3)                        \
+    X(batch_zero, "gemm with no batch", 0, p->gemm.batch = 0)                  \
+    X(batch_negative, "gemm with batch < 0", 0, p->gemm.batch = -1)            \
+    X(m_huge, "gemm with m of 2^40", IN_BUFFER, p->gemm.m = INT64_C(1) << 40)  \
+    X(all_huge, "gemm of 2^80 elements", IN_SIZE,                              \
+      p->gemm.m = p->gemm.n = p->gemm.a.ld = p->gemm.b.ld = p->gemm.c.ld =     \
+          INT64_C(1) << 40)                                                    \
+    X(ld_a, "gemm with a's ld too small", 0, p->gemm.a.ld = 3)                 \
+    X(ld_b, "gemm with b's ld too small", 0, p->gemm.b.ld = 4)                 \
+    X(ld_c, "gemm with c's ld too small", 0, p->gemm.c.ld = 4)                 \
+    X(ld_negative, "gemm with a negative ld", 0, p->gemm.a.ld = -4)            \
+    X(stride_zero, "gemm with stride 0 for c", 0, p->gemm.c.batch_stride = 0)  \
+    X(stride_overlaps, "gemm with batches of c that overlap", INVALID_BUFFER,  \
+      p->gemm.c.batch_stride = 7)                                              \
+    X(stride_negative, "gemm with a before its buffer", IN_BUFFER,             \
+      p->gemm.a.batch_stride = -12)                                            \
+    X(a_null, "gemm without a", INVALID_BUFFER, p->gemm.a.buffer = NULL)       \
+    X(c_null, "gemm without c", INVALID_BUFFER, p->gemm.c.buffer = NULL)       \
+    X(a_foreign, "gemm with a of another device", INVALID_BUFFER,              \
+      p->gemm.a.buffer = p->other_device_object)                               \
+    X(c_foreign, "gemm with c of another device", INVALID_BUFFER,              \
+      p->gemm.c.buffer = p->other_device_object)                               \
+    X(b_freed, "gemm with b freed", INVALID_BUFFER,                            \
+      p->gemm.b.buffer = p->freed)                                             \
+    X(a_past, "gemm with a past the end", INVALID_BUFFER,                      \
+      p->gemm.a.byte_offset = MISTAKE_BYTES - 92)                              \
+    X(c_past, "gemm with c past the end", INVALID_BUFFER,                      \
+      p->gemm.c.byte_offset = MISTAKE_BYTES - 116)                             \
+    X(offset_absurd, "gemm with an offset that wraps around", INVALID_BUFFER,  \
+      p->gemm.b.byte_offset = UINT64_MAX - 3)                                  \
+    X(offset_odd, "gemm with an offset within an element", INVALID_BUFFER,     \
+      p->gemm.b.byte_offset = 514)                                             \
+    X(bias_null, "gemm without its bias", INVALID_BUFFER, p->gemm.bias = NULL) \
+    X(bias_kind, "gemm with an unknown bias", 0, p->gemm.bias_kind = 3)        \
+    X(bias_unkind, "gemm with a bias of no kind", INVALID_BUFFER,              \
+      p->gemm.bias_kind = TANDEM_BIAS_NONE)                                    \
+    X(bias_past, "gemm with bias past the end", INVALID_BUFFER,                \
+      p->gemm.bias_byte_offset = MISTAKE_BYTES - 16)                           \
+    X(activation_add, "gemm with the activation add", MAYBE_LATER,             \
+      p->gemm.activation = TANDEM_OP_ADD)                                      \
+    X(activation_unknown, "gemm with an unknown activation", MAYBE_LATER,      \
+      p->gemm.activation = 99)                                                 \
+    X(gelu_half, "gemm with form 0.5 of gelu", 0, gelu(p, 0.5))                \
+    X(gelu_two, "gemm with form 2 of gelu", 0, gelu(p, 2))                     \
+    X(gelu_minus, "gemm with form -1 of gelu", 0, gelu(p, -1))                 \
+    X(gelu_tiny, "gemm with form 1e-300 of gelu", 0, gelu(p, 1e-300))          \
+    X(gelu_nan, "gemm with form NaN of gelu", 0, gelu(p, (double)NAN))         \
+    X(flags_unknown, "gemm with unknown flags", ALWAYS_INVALID,                \
+      p->gemm.flags = 1u << 4)                                                 \
+    X(overlaps_a, "gemm with c over a", INVALID_BUFFER,                        \
+      p->gemm.c.byte_offset = 40)                                              \
+    X(overlaps_b, "gemm with c over b", INVALID_BUFFER,                        \
+      p->gemm.c.byte_offset = 508)                                             \
+    X(overlaps_bias, "gemm with c over bias", INVALID_BUFFER,                  \
+      p->gemm.c.byte_offset = 2048)
 
-const struct gemm_mistake gemm_mistakes[] = {
-    {"gemm NULL", gemm_null, ALWAYS_INVALID},
-    {"gemm with a struct_size of 0", size_zero, ALWAYS_INVALID},
-    {"gemm with a struct_size that is too small", size_short, ALWAYS_INVALID},
-    {"gemm of bool", dtype_bool, MAYBE_LATER},
-    {"gemm of an unknown dtype", dtype_unknown, 0},
-    {"gemm into bool", c_dtype_bool, MAYBE_LATER},
-    {"gemm into an unknown dtype", c_dtype_unknown, 0},
-    {"gemm with m < 0", m_negative, 0},
-    {"gemm with n < 0", n_negative, 0},
-    {"gemm with k < 0", k_negative, 0},
-    {"gemm with no batch", batch_zero, 0},
-    {"gemm with batch < 0", batch_negative, 0},
-    {"gemm with m of 2^40", m_huge, IN_BUFFER},
-    {"gemm of 2^80 elements", all_huge, IN_SIZE},
-    {"gemm with a's ld too small", ld_a, 0},
-    {"gemm with b's ld too small", ld_b, 0},
-    {"gemm with c's ld too small", ld_c, 0},
-    {"gemm with a negative ld", ld_negative, 0},
-    {"gemm with stride 0 for c", stride_zero, 0},
-    {"gemm with batches of c that overlap", stride_overlaps, INVALID_BUFFER},
-    {"gemm with a before its buffer", stride_negative, IN_BUFFER},
-    {"gemm without a", a_null, INVALID_BUFFER},
-    {"gemm without c", c_null, INVALID_BUFFER},
-    {"gemm with a of another device", a_foreign, INVALID_BUFFER},
-    {"gemm with c of another device", c_foreign, INVALID_BUFFER},
-    {"gemm with b freed", b_freed, INVALID_BUFFER},
-    {"gemm with a past the end", a_past, INVALID_BUFFER},
-    {"gemm with c past the end", c_past, INVALID_BUFFER},
-    {"gemm with an offset that wraps around", offset_absurd, INVALID_BUFFER},
-    {"gemm with an offset within an element", offset_odd, INVALID_BUFFER},
-    {"gemm without its bias", bias_null, INVALID_BUFFER},
-    {"gemm with an unknown bias", bias_kind, 0},
-    {"gemm with a bias of no kind", bias_unkind, INVALID_BUFFER},
-    {"gemm with bias past the end", bias_past, INVALID_BUFFER},
-    {"gemm with the activation add", activation_add, MAYBE_LATER},
-    {"gemm with an unknown activation", activation_unknown, MAYBE_LATER},
-    {"gemm with form 0.5 of gelu", gelu_half, 0},
-    {"gemm with form 2 of gelu", gelu_two, 0},
-    {"gemm with form -1 of gelu", gelu_minus, 0},
-    {"gemm with form 1e-300 of gelu", gelu_tiny, 0},
-    {"gemm with form NaN of gelu", gelu_nan, 0},
-    {"gemm with unknown flags", flags_unknown, ALWAYS_INVALID},
-    {"gemm with c over a", overlaps_a, INVALID_BUFFER},
-    {"gemm with c over b", overlaps_b, INVALID_BUFFER},
-    {"gemm with c over bias", overlaps_bias, INVALID_BUFFER},
-};
-_Static_assert(sizeof(gemm_mistakes) / sizeof(gemm_mistakes[0]) ==
-                   GEMM_MISTAKES,
-               "GEMM_MISTAKES is the length of the table");
+#define FUNCTION(function, name, flags, statement)                             \
+    static void mistake_##function(struct mistaken_gemm *p)                    \
+    {                                                                          \
+        statement;                                                             \
+    }
+#define ROW(function, name, flags, statement) {name, mistake_##function, flags},
+
+MISTAKES(FUNCTION)
+const struct gemm_mistake gemm_mistakes[] = {MISTAKES(ROW)};
+const uint32_t gemm_mistake_count = COUNT_OF(gemm_mistakes);

@@ -3,53 +3,10 @@
 #include "inputs.h"
 
 #include "element_value.h"
+#include "suite_class.h"
 
 #include <float.h>
 #include <math.h>
-
-#define POINTS 8u
-
-/*
- * The usual range of an operator's input, and the points where its formula
- * changes.
- */
-struct domain {
-    uint32_t op;
-    double low, high;
-    uint32_t count;
-    double points[POINTS];
-};
-
-static const struct domain domains[] = {
-    {TANDEM_OP_FLOOR, -9, 9, 5, {0, 0.5, -0.5, 8388608, -8388608}},
-    {TANDEM_OP_CEIL, -9, 9, 5, {0, 0.5, -0.5, 8388608, -8388608}},
-    {TANDEM_OP_ROUND, -9, 9, 6, {0.5, -0.5, 1.5, 2.5, 8388607.5, -3.5}},
-    {TANDEM_OP_SQRT, 0, 100, 2, {0, 1}},
-    {TANDEM_OP_RSQRT, 0, 100, 2, {1, 4}},
-    {TANDEM_OP_RECIPROCAL, -10, 10, 4, {1, -1, 0x1p126, 0x1p-126}},
-    {TANDEM_OP_EXP, -105, 90, 5, {0, 88.7228, -87.3365, -103.97, 1}},
-    {TANDEM_OP_EXPM1, -20, 90, 4, {0, 88.7228, -17.4, 0.5}},
-    {TANDEM_OP_LOG, 0, 10, 3, {1, 0, 0x1p-126}},
-    {TANDEM_OP_LOG1P, -1, 10, 3, {-1, 0, 0.5}},
-    {TANDEM_OP_SIN, -20, 20, 5, {0, 3.14159265, 1.57079633, 1e5, 6.2831853}},
-    {TANDEM_OP_COS, -20, 20, 5, {0, 3.14159265, 1.57079633, 1e5, 4.712389}},
-    {TANDEM_OP_TANH, -12, 12, 4, {0, 9.0109, -9.0109, 0.55}},
-    {TANDEM_OP_ERF, -5, 5, 5, {0, 0.84375, 1.25, 3.92, -0.84375}},
-    {TANDEM_OP_SIGMOID, -110, 30, 4, {0, -88.7228, -103.97, 17}},
-    {TANDEM_OP_ELU, -20, 5, 2, {0, -17.4}},
-    {TANDEM_OP_CLIP, -3, 3, 2, {-0.75, 1.25}},
-    {TANDEM_OP_SWISH, -110, 30, 4, {0, -88.7228, -1.2785, 17}},
-    {TANDEM_OP_GELU, -14, 10, 4, {0, -0.7518, -5.5, -13}},
-    {TANDEM_OP_SOFTPLUS, -110, 40, 5, {0, -88.7228, 88.7228, 20, -16.6}},
-    {TANDEM_OP_MISH, -110, 40, 4, {0, -88.7228, -1.1924, 20}},
-    {TANDEM_OP_HARDSWISH, -5, 5, 3, {-3, 3, 0}},
-    {TANDEM_OP_POW, -5, 10, 5, {0, 1, -1, 2, 0.5}},
-    {TANDEM_OP_CAST,
-     -300,
-     300,
-     6,
-     {2147483648.0, -2147483648.0, 255.5, -0.9, 9223372036854775808.0, 0}},
-};
 
 static const struct domain usual = {0, -4, 4, 2, {0, 1}};
 
@@ -74,18 +31,20 @@ float input_special(uint32_t number)
                             special_bits[number % input_special_count()]);
 }
 
-static const struct domain *domain_of(uint32_t op)
+static const struct domain *domain_of(const struct op_row *row)
 {
-    for (uint32_t i = 0; i < sizeof(domains) / sizeof(domains[0]); i++)
-        if (domains[i].op == op)
-            return &domains[i];
+    const struct suite_class *class = class_of(row);
+
+    for (uint32_t i = 0; i < class->domain_count; i++)
+        if (class->domains[i].op == row->id)
+            return &class->domains[i];
     return &usual;
 }
 
 /* Returns a value within 16 neighbours of the point, or within 2^-8 of it. */
-float input_near(struct random *random, uint32_t op)
+float input_near(struct random *random, const struct op_row *row)
 {
-    const struct domain *domain = domain_of(op);
+    const struct domain *domain = domain_of(row);
     double point = domain->points[random_below(random, domain->count)];
     float value = (float)point;
     int64_t steps = random_between(random, -16, 16);
@@ -100,9 +59,9 @@ float input_near(struct random *random, uint32_t op)
     return value;
 }
 
-float input_value(struct random *random, uint32_t op)
+float input_value(struct random *random, const struct op_row *row)
 {
-    const struct domain *domain = domain_of(op);
+    const struct domain *domain = domain_of(row);
     uint64_t kind = random_below(random, 20);
 
     if (kind < 8)
@@ -110,7 +69,7 @@ float input_value(struct random *random, uint32_t op)
     if (kind < 12)
         return (float)random_normal(random);
     if (kind < 16)
-        return input_near(random, op);
+        return input_near(random, row);
     if (kind < 19)
         return random_wide(random);
     return input_special((uint32_t)random_u64(random));
@@ -126,20 +85,22 @@ static uint64_t integer_value(struct random *random, uint32_t dtype)
     return bits_from_integer(dtype, (int64_t)bits >> random_below(random, 64));
 }
 
-static uint64_t value_bits(struct random *random, uint32_t dtype, uint32_t op)
+static uint64_t value_bits(struct random *random, uint32_t dtype,
+                           const struct op_row *row)
 {
     if (dtype == TANDEM_F32)
-        return bits_from_float(input_value(random, op));
+        return bits_from_float(input_value(random, row));
     return dtype_has_16_bits(dtype) ? random_u64(random)
                                     : integer_value(random, dtype);
 }
 
-void operand_fill(struct operand *operand, struct random *random, uint32_t op)
+void operand_fill(struct operand *operand, struct random *random,
+                  const struct op_row *row)
 {
     if (!operand->present)
         return;
     for (int64_t i = 0; i < operand->elements; i++)
-        operand_set(operand, i, value_bits(random, operand->desc.dtype, op));
+        operand_set(operand, i, value_bits(random, operand->desc.dtype, row));
 }
 
 /*
@@ -173,7 +134,7 @@ static uint64_t tie_bits(struct random *random, uint32_t dtype,
 }
 
 void operand_fill_ties(struct operand *operand, struct random *random,
-                       uint32_t op, uint32_t narrower)
+                       const struct op_row *row, uint32_t narrower)
 {
     uint32_t dtype = operand->desc.dtype;
     bool ties =
@@ -183,7 +144,7 @@ void operand_fill_ties(struct operand *operand, struct random *random,
         operand_set(operand, i,
                     ties && random_once_in(random, 2)
                         ? tie_bits(random, dtype, narrower)
-                        : value_bits(random, dtype, op));
+                        : value_bits(random, dtype, row));
 }
 
 void operand_fill_normal(struct operand *operand, struct random *random,
@@ -210,4 +171,31 @@ void operand_fill_bits(struct operand *operand, struct random *random)
 
     for (int64_t i = 0; i < operand->elements; i++)
         operand_set(operand, i, random_u64(random) & (truth ? 1u : ~0ull));
+}
+
+const struct magnitude magnitudes[MAGNITUDES] = {
+    {"1e-38", -127, -126}, {"1e-25", -84, -83}, {"1e-22", -74, -73},
+    {"1e-19", -64, -62},   {"1e-9", -32, -29},  {"1e19", 62, 64},
+    {"1e20", 66, 67},      {"1e30", 99, 100},   {"3e38", 127, 127},
+    {"small", -126, -20},  {"large", 20, 127},  {"all", -126, 127},
+};
+
+double input_of_magnitude(struct random *random, const struct magnitude *size)
+{
+    double x = ldexp(random_uniform(random, 1.0, 2.0),
+                     (int)random_between(random, size->low, size->high));
+
+    x = x > (double)FLT_MAX ? (double)FLT_MAX : x;
+    return random_once_in(random, 2) ? -x : x;
+}
+
+void operand_fill_magnitude(struct operand *operand, struct random *random,
+                            const struct magnitude *size, bool positive)
+{
+    for (int64_t i = 0; i < operand->elements; i++) {
+        double x = input_of_magnitude(random, size);
+
+        operand_set(operand, i,
+                    bits_from_float((float)(positive ? fabs(x) : x)));
+    }
 }

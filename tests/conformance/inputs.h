@@ -6,14 +6,26 @@
 #define TANDEM_CONFORMANCE_INPUTS_H
 
 #include "operand.h"
+#include "operator_list.h"
 #include "random.h"
+
+/*
+ * The usual range of an operator's input, and the points where its formula
+ * changes.
+ */
+struct domain {
+    uint32_t op;
+    double low, high;
+    uint32_t count;
+    double points[8];
+};
 
 /*
  * Returns a value for an input of an element-wise operator: usual, near the
  * operator's special points, of any exponent, or special (NaN, infinite, 0,
  * subnormal, the largest).
  */
-float input_value(struct random *random, uint32_t op);
+float input_value(struct random *random, const struct op_row *row);
 /* The special values and their number. */
 float input_special(uint32_t number);
 uint32_t input_special_count(void);
@@ -21,19 +33,20 @@ uint32_t input_special_count(void);
  * Returns a value near one of the operator's special points. number is a small
  * multiple of the number of points.
  */
-float input_near(struct random *random, uint32_t op);
+float input_near(struct random *random, const struct op_row *row);
 
 /*
  * Fills with input_value (F32), any bits (F16, BF16), 0 or 1 (BOOL), or any
  * integer.
  */
-void operand_fill(struct operand *operand, struct random *random, uint32_t op);
+void operand_fill(struct operand *operand, struct random *random,
+                  const struct op_row *row);
 /*
  * Fills like operand_fill, but half of the values are ties, limits and their
  * neighbours for rounding to a narrower float dtype.
  */
 void operand_fill_ties(struct operand *operand, struct random *random,
-                       uint32_t op, uint32_t narrower);
+                       const struct op_row *row, uint32_t narrower);
 /* Fills with normally distributed values times scale plus shift. */
 void operand_fill_normal(struct operand *operand, struct random *random,
                          double scale, double shift);
@@ -44,5 +57,18 @@ void operand_fill_normal(struct operand *operand, struct random *random,
 double input_factor(struct random *random, int64_t n);
 /* Fills with random bits. */
 void operand_fill_bits(struct operand *operand, struct random *random);
+
+/* A range of binary exponents. */
+struct magnitude {
+    const char *name;
+    int low, high;
+};
+#define MAGNITUDES 12u
+extern const struct magnitude magnitudes[MAGNITUDES];
+
+/* Returns a value of this magnitude and either sign. */
+double input_of_magnitude(struct random *random, const struct magnitude *size);
+void operand_fill_magnitude(struct operand *operand, struct random *random,
+                            const struct magnitude *size, bool positive);
 
 #endif

@@ -107,7 +107,7 @@ void invalid_gemm_run(struct suite *suite)
     for (uint32_t i = 0; i < BYTES; i++)
         before[i] = (unsigned char)(i % 61);
     case_no_stream(suite);
-    for (uint32_t i = 0; i < GEMM_MISTAKES; i++) {
+    for (uint32_t i = 0; i < gemm_mistake_count; i++) {
         if (!case_begin(suite, GROUP, "%s", gemm_mistakes[i].name))
             continue;
         if (buffers_open(suite, &product, &other, before))

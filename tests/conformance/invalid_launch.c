@@ -6,8 +6,7 @@
  */
 #include "contract.h"
 
-#include "mistakes.h"
-#include "operator_list.h"
+#include "suite_class.h"
 
 #include <string.h>
 
@@ -152,14 +151,13 @@ void invalid_launch_run(struct suite *suite)
 {
     unsigned char before[BYTES];
     struct tandem_device *other = NULL;
+    const struct call_mistake *mistake;
     struct mistaken_call call;
 
     for (uint32_t i = 0; i < BYTES; i++)
         before[i] = (unsigned char)(i % 3 == 0);
     case_no_device(suite);
-    for (uint32_t i = 0; i < CALL_MISTAKES; i++) {
-        const struct call_mistake *mistake = &call_mistakes[i];
-
+    for (uint32_t i = 0; (mistake = mistake_get(i)) != NULL; i++) {
         if (!case_begin(suite, GROUP, "%s: %s", op_find(mistake->op)->name,
                         mistake->name))
             continue;

@@ -6,10 +6,9 @@
  */
 #include "config.h"
 
-#include "operand.h"
+#include "contract.h"
 #include "options.h"
-#include "suite.h"
-#include "operator_list.h"
+#include "suite_class.h"
 
 #include "../../tools/common/program_output.h"
 
@@ -20,16 +19,8 @@
 #include <string.h>
 #include <unistd.h>
 
-const struct group groups[GROUP_COUNT] = {
-    {NULL, cases_elementwise, NULL},
-    {NULL, cases_move, NULL},
-    {NULL, cases_reduce, NULL},
-    {NULL, cases_softmax, NULL},
-    {NULL, cases_norm, NULL},
-    {NULL, cases_magnitude, NULL},
-    {NULL, cases_single, NULL},
-    {NULL, cases_optimizer, NULL},
-    {NULL, cases_gemm, NULL},
+const struct group groups[] = {
+    {NULL, operators_run, NULL},
     {"device", contract_device, "the table, describe, open and close"},
     {"memory", contract_memory, "alloc, free, statistics, mapped memory"},
     {"transfer", contract_transfer, "upload, download, copy, fill"},
@@ -44,6 +35,7 @@ const struct group groups[GROUP_COUNT] = {
      "invalid arguments of supports and launch"},
     {"invalid-gemm", invalid_gemm_run, "invalid arguments of gemm"},
 };
+const uint32_t group_count = COUNT_OF(groups);
 
 static const struct suite *watched;
 
@@ -72,6 +64,15 @@ static void crash_report(int number)
         _exit(EXIT_FAILED);
     signal(number, SIG_DFL);
     raise(number);
+}
+
+static void signals_watch(void)
+{
+    static const int numbers[] = {SIGALRM, SIGSEGV, SIGABRT,
+                                  SIGFPE,  SIGBUS,  SIGILL};
+
+    for (uint32_t i = 0; i < COUNT_OF(numbers); i++)
+        signal(numbers[i], crash_report);
 }
 
 /* dlopen searches the system's directories for a name without a slash. */
@@ -190,7 +191,11 @@ static enum exit_code device_open(struct suite *suite)
 
 static void groups_run(struct suite *suite)
 {
-    for (uint32_t i = 0; i < GROUP_COUNT; i++)
+    if (suite->options->random_calls != 0) {
+        random_calls_run(suite);
+        return;
+    }
+    for (uint32_t i = 0; i < group_count; i++)
         if (groups[i].name == NULL || (!suite->options->operators &&
                                        group_selected(suite, groups[i].name)))
             groups[i].run(suite);
@@ -230,6 +235,11 @@ static enum exit_code result_code(const struct suite *suite)
 
     if (suite->failed != 0)
         return EXIT_FAILED;
+    if (options->random_calls != 0 && suite->computed == 0 &&
+        suite->skipped != 0) {
+        fprintf(stderr, PROGRAM ": the plugin declined all valid calls\n");
+        return EXIT_NOTHING_PASSED;
+    }
     if (suite->passed + suite->listed != 0)
         return EXIT_PASSED;
     if (suite->skipped != 0) {
@@ -251,10 +261,36 @@ static enum exit_code result_code(const struct suite *suite)
     return EXIT_NOTHING_PASSED;
 }
 
+/* Opens the plugin, and the plugin to compare with. */
+static enum exit_code plugins_open(struct suite *suite, struct suite *other)
+{
+    enum exit_code code;
+
+    if (!plugin_load(suite) ||
+        (other->options->plugin != NULL && !plugin_load(other)))
+        return EXIT_USAGE;
+    signals_watch();
+    code = device_open(suite);
+    if (code != EXIT_PASSED || other->options->plugin == NULL)
+        return code;
+    suite->other = other;
+    return device_open(other);
+}
+
+static void plugin_close(const struct suite *suite)
+{
+    if (suite->stream != NULL)
+        suite->api.stream_destroy(suite->stream);
+    if (suite->device != NULL)
+        suite->api.close(suite->device);
+}
+
 int main(int argc, char **argv)
 {
-    struct suite_options options = {.seed = 1};
+    struct suite_options options = {.seed = 1, .block_calls = 500};
+    struct suite_options other_options;
     struct suite suite = {.options = &options};
+    struct suite other = {.options = &other_options};
     enum exit_code code;
 
     output_begin();
@@ -270,23 +306,16 @@ int main(int argc, char **argv)
         operands_set_exact_buffers();
     suite.terminal = isatty(STDERR_FILENO) != 0;
     watched = &suite;
-    if (!plugin_load(&suite))
-        return EXIT_USAGE;
-    signal(SIGALRM, crash_report);
-    signal(SIGSEGV, crash_report);
-    signal(SIGABRT, crash_report);
-    signal(SIGFPE, crash_report);
-    signal(SIGBUS, crash_report);
-    signal(SIGILL, crash_report);
-    code = device_open(&suite);
+    other_options = options;
+    other_options.plugin = options.compare;
+    code = plugins_open(&suite, &other);
     if (code == EXIT_PASSED) {
         header_print(&suite);
         groups_run(&suite);
         closing_print(&suite);
-        suite.api.stream_destroy(suite.stream);
         code = result_code(&suite);
     }
-    if (suite.device != NULL)
-        suite.api.close(suite.device);
+    plugin_close(&suite);
+    plugin_close(&other);
     return output_end(PROGRAM, (int)code, EXIT_FAILED);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Two tables of invalid calls, one of launch and one of gemm. Each entry makes
+ * Tables of invalid calls of launch and of gemm. Each entry makes
  * one mistake in a valid call. The conformance suite checks what
  * tandem/backend.h requires for such calls; tests/plugin checks what Tandem's
  * own plugins promise in addition. The functions only fill structs and may be
@@ -39,13 +39,15 @@ enum mistake_flags {
      */
     MAYBE_LATER = 8,
     /* The call has no valid operator to name in a message. */
-    UNNAMED = 16
+    UNNAMED = 16,
+    /* A mistake in a buffer that the header requires to be rejected. */
+    INVALID_BUFFER = IN_BUFFER | ALWAYS_INVALID
 };
 
 /* ---- launch ---- */
 
-#define CALL_OPERANDS 4u
-#define CALL_FLOATS 8u
+#define MISTAKE_OPERANDS 4u
+#define MISTAKE_FLOATS 8u
 
 /* The arguments of supports, prepare and launch.  All operands are in one
  * buffer: input i starts at byte 512 i, output k at byte 2048 + 512 k. */
@@ -60,8 +62,8 @@ struct mistaken_call {
     struct tandem_op op;
     const struct tandem_op *op_pointer;
     int64_t ints[TANDEM_MAX_RANK];
-    double floats[CALL_FLOATS];
-    struct tandem_tensor_desc ins[CALL_OPERANDS], outs[CALL_OPERANDS];
+    double floats[MISTAKE_FLOATS];
+    struct tandem_tensor_desc ins[MISTAKE_OPERANDS], outs[MISTAKE_OPERANDS];
     const struct tandem_tensor_desc *in_pointers[TANDEM_MAX_OPERANDS + 2];
     const struct tandem_tensor_desc *out_pointers[TANDEM_MAX_OPERANDS + 2];
     const struct tandem_tensor_desc *const *in_array, *const *out_array;
@@ -70,6 +72,9 @@ struct mistaken_call {
 
 /* Sets all fields except the buffers to a valid call of the operator. */
 void mistaken_call_reset(struct mistaken_call *p, const struct op_row *row);
+/* Describes a contiguous tensor of rank 0, 1 (rows) or 2. */
+void mistaken_tensor_set(struct tandem_tensor_desc *desc, uint32_t dtype,
+                         uint32_t rank, int64_t rows, int64_t columns);
 
 struct call_mistake {
     const char *name;
@@ -78,8 +83,24 @@ struct call_mistake {
     uint32_t flags; /* enum mistake_flags. */
 };
 
-#define CALL_MISTAKES 97u
-extern const struct call_mistake call_mistakes[CALL_MISTAKES];
+/*
+ * A table of mistakes is a macro of rows
+ * X(function, operator, name, flags, statement that makes the mistake).
+ */
+#define MISTAKE_FUNCTION(function, op, name, flags, statement)                 \
+    static void mistake_##function(struct mistaken_call *p)                    \
+    {                                                                          \
+        statement;                                                             \
+    }
+#define MISTAKE_ROW(function, op, name, flags, statement)                      \
+    {name, TANDEM_OP_##op, mistake_##function, flags},
+
+/*
+ * The mistakes that do not depend on the operator. Each class has a table of
+ * its own; mistake_get in suite_class.h returns all of them.
+ */
+extern const struct call_mistake general_mistakes[];
+extern const uint32_t general_mistake_count;
 
 /* ---- gemm ---- */
 
@@ -105,7 +126,7 @@ struct gemm_mistake {
     uint32_t flags; /* enum mistake_flags. */
 };
 
-#define GEMM_MISTAKES 45u
-extern const struct gemm_mistake gemm_mistakes[GEMM_MISTAKES];
+extern const struct gemm_mistake gemm_mistakes[];
+extern const uint32_t gemm_mistake_count;
 
 #endif

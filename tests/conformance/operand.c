@@ -119,30 +119,30 @@ static void arrange(struct layout_parameters *a, struct random *random,
     a->lead = random_between(random, 0, 2) * (256 / bytes);
     a->trail = random_once_in(random, 4) ? 0 : 256 / bytes;
     switch (layout) {
-    case LAYOUT_OFFSET:
+    case OFFSET:
         a->lead = 2 * random_between(random, 0, 9) + 1;
         break;
-    case LAYOUT_PADDED:
+    case PADDED:
         a->pad[0] = random_between(random, 1, 5);
         break;
-    case LAYOUT_STEP:
+    case STEP:
         a->step = random_between(random, 2, 3);
         break;
-    case LAYOUT_REVERSED:
+    case REVERSED:
         for (uint32_t i = 0; i < rank; i++)
             a->order[i] = i;
         break;
-    case LAYOUT_PERMUTED:
+    case PERMUTED:
         order_shuffle(a, random, rank);
         break;
-    case LAYOUT_NEGATIVE:
+    case NEGATIVE:
         a->negative = axes_some(random, rank);
         break;
-    case LAYOUT_ZERO:
+    case REPEATED:
         if (!output)
             a->zero = axes_some(random, rank);
         break;
-    case LAYOUT_RANDOM:
+    case ANY:
         arrange_random(a, random, rank, output);
         break;
     default:
@@ -278,9 +278,10 @@ void operand_init_strided(struct operand *operand, uint32_t dtype,
                 trail);
 }
 
-void operand_scalar(struct operand *operand, double value)
+void operand_scalar(struct operand *operand, uint32_t dtype, double value)
 {
     memset(operand, 0, sizeof(*operand));
+    operand->desc.dtype = dtype;
     operand->scalar = value;
     operand->elements = 1;
 }
@@ -324,6 +325,11 @@ void operand_text(const struct operand *operand, char *text, size_t size)
         snprintf(text, size, "scalar %.9g", operand->scalar);
         return;
     }
+    if (desc->rank > TANDEM_MAX_RANK) {
+        snprintf(text, size, "%s of rank %" PRIu32, dtype_text(desc->dtype),
+                 desc->rank);
+        return;
+    }
     shape_text(desc->rank, desc->shape, shape, sizeof(shape));
     shape_text(desc->rank, desc->strides, strides, sizeof(strides));
     snprintf(text, size, "%s%s strides%s offset %" PRIu64,
@@ -340,14 +346,14 @@ static uint64_t scalar_bits(double value, uint32_t dtype)
 }
 
 void dense_load(struct dense *dense, const struct operand *operand,
-                uint32_t scalar_dtype, uint32_t rank, const int64_t *shape)
+                uint32_t rank, const int64_t *shape)
 {
     const struct tandem_tensor_desc *desc = &operand->desc;
     int64_t index[TANDEM_MAX_RANK] = {0}, step[TANDEM_MAX_RANK] = {0};
     int64_t count = 1;
 
     memset(dense, 0, sizeof(*dense));
-    dense->dtype = operand->present ? desc->dtype : scalar_dtype;
+    dense->dtype = desc->dtype;
     dense->rank = rank;
     for (uint32_t i = 0; i < rank; i++)
         dense->shape[i] = shape[i];
@@ -366,7 +372,7 @@ void dense_load(struct dense *dense, const struct operand *operand,
             at += index[axis] * step[axis];
         dense->bits[i] = operand->present
                              ? operand_get(operand, at)
-                             : scalar_bits(operand->scalar, scalar_dtype);
+                             : scalar_bits(operand->scalar, desc->dtype);
         index_next(rank, shape, index);
     }
 }

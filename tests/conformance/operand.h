@@ -12,26 +12,47 @@
 
 #include <tandem/backend.h>
 
+/* The memory layout of an operand. */
 enum operand_layout {
-    LAYOUT_DENSE, /* Row-major, aligned. */
-    /* Row-major, starts an odd number of elements into the buffer. */
-    LAYOUT_OFFSET,
-    LAYOUT_PADDED, /* A gap after each row. */
-    LAYOUT_STEP,   /* Every second or third element. */
-    /* The first axis is the innermost, like a transposed view. */
-    LAYOUT_REVERSED,
-    LAYOUT_PERMUTED, /* The axes are in any order in memory. */
-    LAYOUT_NEGATIVE, /* Some strides are negative. */
-    LAYOUT_ZERO,     /* Some strides are 0; inputs only. */
-    LAYOUT_RANDOM,   /* Any combination; no stride of 0 for outputs. */
+    DENSE,    /* Row-major, aligned. */
+    OFFSET,   /* Row-major, starts an odd number of elements into the buffer. */
+    PADDED,   /* A gap after each row. */
+    STEP,     /* Every second or third element. */
+    REVERSED, /* The first axis is the innermost, like a transposed view. */
+    PERMUTED, /* The axes are in any order in memory. */
+    NEGATIVE, /* Some strides are negative. */
+    REPEATED, /* Some strides are 0; inputs only. */
+    ANY,      /* Any combination; no stride of 0 for outputs. */
     LAYOUT_COUNT
 };
+
+struct shape {
+    uint32_t rank;
+    int64_t at[TANDEM_MAX_RANK];
+};
+/* A shape with these extents; S0 is that of a tensor of rank 0. */
+#define S(...)                                                                 \
+    {                                                                          \
+        sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t),                    \
+        {                                                                      \
+            __VA_ARGS__                                                        \
+        }                                                                      \
+    }
+#define S0                                                                     \
+    {                                                                          \
+        0,                                                                     \
+        {                                                                      \
+            0                                                                  \
+        }                                                                      \
+    }
+#define COUNT_OF(array) ((uint32_t)(sizeof(array) / sizeof((array)[0])))
 
 /* The byte in gaps of inputs: all ones, a NaN in every float dtype. */
 #define OPERAND_GAP 0xff
 
 struct operand {
-    bool present; /* If false, the operand is NULL with the value below. */
+    /* If false, the operand is NULL, with the value below of desc.dtype. */
+    bool present;
     double scalar;
     struct tandem_tensor_desc desc;
     int64_t elements;
@@ -62,7 +83,7 @@ void operand_init(struct operand *operand, struct random *random,
 void operand_init_strided(struct operand *operand, uint32_t dtype,
                           uint32_t rank, const int64_t *shape,
                           const int64_t *strides, int64_t lead, int64_t trail);
-void operand_scalar(struct operand *operand, double value);
+void operand_scalar(struct operand *operand, uint32_t dtype, double value);
 void operand_finish(struct operand *operand);
 
 void operand_set(struct operand *operand, int64_t element, uint64_t bits);
@@ -89,9 +110,8 @@ struct dense {
     bool flush; /* Reads subnormal values as zeros. */
 };
 
-/* scalar_dtype: the dtype to which a NULL input is converted. */
 void dense_load(struct dense *dense, const struct operand *operand,
-                uint32_t scalar_dtype, uint32_t rank, const int64_t *shape);
+                uint32_t rank, const int64_t *shape);
 void dense_finish(struct dense *dense);
 double dense_real(const struct dense *dense, int64_t element);
 int64_t dense_integer(const struct dense *dense, int64_t element);

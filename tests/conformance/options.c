@@ -31,6 +31,16 @@ static void usage_print(void)
         "repeated\n"
         "      --exact-buffers     operands end where their buffers do\n"
         "      --filter TEXT       only cases whose name contains TEXT\n"
+        "      --exclude TEXT      no cases whose name contains TEXT\n"
+        "      --random CALLS      make this number of random calls, valid and "
+        "invalid,\n"
+        "                          instead of the cases\n"
+        "      --first NUMBER      the number of the first random call, 0 "
+        "where not given\n"
+        "      --block CALLS       random calls in a row that share operators "
+        "and dtypes,\n"
+        "                          500 where not given\n"
+        "      --compare PLUGIN.so random calls run on this plugin, too\n"
         "      --list              print the cases and run none\n"
         "      --json              one JSON object a line for each case\n"
         "  -v, --verbose           one line for each case\n"
@@ -42,7 +52,7 @@ static void usage_print(void)
         "none was selected.\n\n"
         "Groups:\n",
         stdout);
-    for (uint32_t i = 0; i < GROUP_COUNT; i++)
+    for (uint32_t i = 0; i < group_count; i++)
         if (groups[i].name != NULL)
             printf("  %-14s %s\n", groups[i].name, groups[i].about);
 }
@@ -61,17 +71,19 @@ option_error(const char *format, ...)
     return false;
 }
 
-static bool take_number(const char *name, uint64_t most, uint64_t *out_number)
+static bool take_number(const char *name, uint64_t least, uint64_t most,
+                        uint64_t *out_number)
 {
     char *end;
 
     errno = 0;
     *out_number = strtoull(optarg, &end, 0);
     if (errno == 0 && optarg[0] >= '0' && optarg[0] <= '9' && *end == '\0' &&
-        *out_number <= most)
+        *out_number >= least && *out_number <= most)
         return true;
-    return option_error("--%s wants a whole number from 0 to %llu, not \"%s\"",
-                        name, (unsigned long long)most, optarg);
+    return option_error(
+        "--%s wants a whole number from %llu to %llu, not \"%s\"", name,
+        (unsigned long long)least, (unsigned long long)most, optarg);
 }
 
 static bool take_level(struct suite_options *options)
@@ -108,6 +120,11 @@ enum long_option {
     OPTION_OPEN_OPTION,
     OPTION_EXACT_BUFFERS,
     OPTION_FILTER,
+    OPTION_EXCLUDE,
+    OPTION_RANDOM,
+    OPTION_FIRST,
+    OPTION_BLOCK,
+    OPTION_COMPARE,
     OPTION_LIST,
     OPTION_JSON
 };
@@ -119,6 +136,11 @@ static const struct option long_options[] = {
     {"open-option", required_argument, NULL, OPTION_OPEN_OPTION},
     {"exact-buffers", no_argument, NULL, OPTION_EXACT_BUFFERS},
     {"filter", required_argument, NULL, OPTION_FILTER},
+    {"exclude", required_argument, NULL, OPTION_EXCLUDE},
+    {"random", required_argument, NULL, OPTION_RANDOM},
+    {"first", required_argument, NULL, OPTION_FIRST},
+    {"block", required_argument, NULL, OPTION_BLOCK},
+    {"compare", required_argument, NULL, OPTION_COMPARE},
     {"list", no_argument, NULL, OPTION_LIST},
     {"json", no_argument, NULL, OPTION_JSON},
     {"verbose", no_argument, NULL, 'v'},
@@ -136,12 +158,12 @@ static bool option_take(struct suite_options *options, int option)
 
     switch (option) {
     case 'k':
-        if (!take_number("device", UINT32_MAX, &number))
+        if (!take_number("device", 0, UINT32_MAX, &number))
             return false;
         options->device = (uint32_t)number;
         return true;
     case OPTION_SEED:
-        return take_number("seed", UINT64_MAX, &options->seed);
+        return take_number("seed", 0, UINT64_MAX, &options->seed);
     case OPTION_LEVEL:
         return take_level(options);
     case OPTION_OPEN_OPTION:
@@ -151,6 +173,18 @@ static bool option_take(struct suite_options *options, int option)
         return true;
     case OPTION_FILTER:
         options->filter = optarg;
+        return true;
+    case OPTION_EXCLUDE:
+        options->exclude = optarg;
+        return true;
+    case OPTION_RANDOM:
+        return take_number("random", 1, UINT64_MAX, &options->random_calls);
+    case OPTION_FIRST:
+        return take_number("first", 0, UINT64_MAX, &options->first_call);
+    case OPTION_BLOCK:
+        return take_number("block", 1, UINT64_MAX, &options->block_calls);
+    case OPTION_COMPARE:
+        options->compare = optarg;
         return true;
     case OPTION_LIST:
         options->list = true;
@@ -168,7 +202,7 @@ static bool option_take(struct suite_options *options, int option)
 
 static bool only_known(const char *only)
 {
-    for (uint32_t i = 0; i < GROUP_COUNT; i++)
+    for (uint32_t i = 0; i < group_count; i++)
         if (groups[i].name != NULL && strcmp(groups[i].name, only) == 0)
             return true;
     return op_find_name(only) != NULL;

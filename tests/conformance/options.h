@@ -21,8 +21,8 @@ struct group {
     void (*run)(struct suite *suite);
     const char *about;
 };
-#define GROUP_COUNT 20
-extern const struct group groups[GROUP_COUNT];
+extern const struct group groups[];
+extern const uint32_t group_count;
 
 /*
  * Reads the command line. Returns false if the program must end with

@@ -1,41 +1,49 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Operators over rows; see row_case.h. */
 #include "row_case.h"
-#include "launch_check.h"
-#include "inputs.h"
 
-/*
- * axis may be negative, as the operator accepts it. Further inputs have the
- * shape from that axis on.
- */
+#include "element_value.h"
+
+#include <math.h>
+
+void row_parameters(struct call *call, int64_t axis, enum operand_layout layout,
+                    const struct magnitude *size)
+{
+    const struct tandem_tensor_desc *in = &call->operands[0].desc;
+    struct shape shape = {0};
+
+    for (int64_t i = axis_from_start(axis, in->rank); i < in->rank; i++)
+        shape.at[shape.rank++] = in->shape[i];
+    for (uint32_t i = 1; i < call->inputs; i++) {
+        struct operand *operand =
+            call_operand(call, i, TANDEM_F32, &shape, layout);
+
+        if (size != NULL)
+            operand_fill_magnitude(operand, call->random, size, false);
+        else
+            operand_fill_normal(operand, call->random, 1, 0);
+    }
+}
+
+/* axis may be negative, as the operator accepts it. */
 static void form_run(struct suite *suite, const struct op_row *row,
                      const struct row_form *form, int64_t axis,
                      row_fill_fn *fill)
 {
     static const double epsilons[] = {1e-5, 1e-3, 0.5};
-    uint32_t first = (uint32_t)(axis < 0 ? axis + form->rank : axis);
-    struct call call;
+    struct call *call =
+        call_begin(suite, row, "%s axis %d", form->name, (int)axis);
 
-    if (!case_begin(suite, row->name, "%s axis %d", form->name, (int)axis))
+    if (call == NULL)
         return;
-    call_init(&call, row);
-    call.ints[0] = axis;
+    call->ints[0] = axis;
     if (row->floats > 0)
-        call.floats[0] = epsilons[random_u64(&suite->random) % 3];
-    operand_init(&call.inputs[0], &suite->random, TANDEM_F32, form->rank,
-                 form->shape, form->in, false);
-    fill(&call.inputs[0], &suite->random, form->scale, form->shift);
-    for (uint32_t i = 1; i < row->inputs; i++) {
-        operand_init(&call.inputs[i], &suite->random, TANDEM_F32,
-                     form->rank - first, form->shape + first, form->rest,
-                     false);
-        operand_fill_normal(&call.inputs[i], &suite->random, 1, 0);
-    }
-    operand_init(&call.outputs[0], &suite->random, TANDEM_F32, form->rank,
-                 form->shape, form->out, true);
-    call_run(suite, &call);
-    call_finish(&call);
-    case_end(suite);
+        call->floats[0] = epsilons[random_u64(call->random) % 3];
+    fill(call_operand(call, 0, TANDEM_F32, &form->shape, form->in),
+         call->random, form->scale, form->shift);
+    row_parameters(call, axis, form->rest, NULL);
+    call_operand(call, call->inputs, TANDEM_F32, &form->shape, form->out);
+    call_end(suite, call);
 }
 
 void row_forms_run(struct suite *suite, const struct op_row *row,
@@ -48,18 +56,140 @@ void row_forms_run(struct suite *suite, const struct op_row *row,
 
     random_seed(&choice, suite->options->seed, row->name);
     for (uint32_t i = 0; i < count; i++)
-        for (uint32_t axis = 0; axis < forms[i].rank; axis++) {
-            bool last = axis + 1u == forms[i].rank;
+        for (uint32_t axis = 0; axis < forms[i].shape.rank; axis++) {
+            bool last = axis + 1u == forms[i].shape.rank;
             bool chosen = random_once_in(&choice, smoke ? 12 : 3);
             bool negative = random_once_in(&choice, 2);
             bool often = random_once_in(&choice, smoke ? 2 : 1);
 
-            if (forms[i].full_only && !suite->options->full)
+            if (forms[i].level == FULL && !suite->options->full)
                 continue;
-            if (full || (forms[i].always && last && often) || chosen)
+            if (full || (forms[i].level == ALWAYS && last && often) || chosen)
                 form_run(suite, row, &forms[i],
-                         negative ? (int64_t)axis - forms[i].rank
+                         negative ? (int64_t)axis - forms[i].shape.rank
                                   : (int64_t)axis,
                          fill);
         }
+}
+
+/* ---- exactly one special value in each row ---- */
+
+/* Rows along the middle axis, or along the last two. */
+static const struct {
+    int64_t outer, n, inner;
+    enum operand_layout layout;
+    enum level level;
+} special_forms[] = {
+    {20, 9, 1, DENSE, SOME},      {20, 131, 1, DENSE, ALWAYS},
+    {20, 1021, 1, DENSE, ALWAYS}, {20, 4100, 1, DENSE, SOME},
+    {3, 20011, 1, DENSE, SOME},   {1, 70001, 1, DENSE, SOME},
+    {1, 40004, 1, DENSE, ALWAYS}, {1, 9, 20, DENSE, SOME},
+    {1, 300, 20, DENSE, SOME},    {2, 4099, 5, DENSE, SOME},
+    {4, 67, 5, ANY, ALWAYS},      {20, 515, 1, ANY, SOME},
+};
+
+static const float specials[] = {NAN, INFINITY, -INFINITY, -0.0f, 0x1p-140f};
+#define SPECIALS ((int64_t)COUNT_OF(specials))
+
+/*
+ * Sets one element of each row of n elements to a special value. step is the
+ * stride of an element in its row.
+ */
+static void specials_set(struct operand *operand, struct random *random,
+                         int64_t n, int64_t step, int64_t first)
+{
+    for (int64_t row = 0; row < operand->elements / n; row++) {
+        int64_t begin = row / step * n * step + row % step;
+        int64_t number = row + first;
+        int64_t at = number / SPECIALS % 3 == 0 ? 0
+                     : number / SPECIALS % 3 == 1
+                         ? n - 1
+                         : random_between(random, 0, n - 1);
+
+        operand_set(operand, begin + at * step,
+                    bits_from_float(specials[number % SPECIALS]));
+    }
+}
+
+static void special_run(struct suite *suite, const struct op_row *row,
+                        const struct single_special *kind, uint32_t number,
+                        int64_t first)
+{
+    const int64_t outer = special_forms[number].outer;
+    const int64_t n = special_forms[number].n;
+    const int64_t inner = special_forms[number].inner;
+    const int64_t length = kind->trailing_axes ? n * inner : n;
+    const enum operand_layout layout = special_forms[number].layout;
+    const struct shape in = S(outer, n, inner), rest = S(outer, inner);
+    struct call *call =
+        call_begin(suite, row, "one alone, from %d on [%d,%d,%d]", (int)first,
+                   (int)outer, (int)n, (int)inner);
+
+    if (call == NULL)
+        return;
+    call->ints[0] = kind->keeps_shape ? 1 : 2; /* An axis, or a mask. */
+    if (row->floats > 0)
+        call->floats[0] = 1e-5;
+    call_operand(call, 0, TANDEM_F32, &in, layout);
+    if (kind->fill != NULL)
+        kind->fill(&call->operands[0], call->random, row, length);
+    else
+        operand_fill_normal(&call->operands[0], call->random, 1, 0);
+    specials_set(&call->operands[0], call->random, length,
+                 kind->trailing_axes ? 1 : inner, first);
+    row_parameters(call, 1, layout, NULL);
+    call_operand(call, call->inputs, kind->out_dtype,
+                 kind->keeps_shape ? &in : &rest, layout);
+    call_end(suite, call);
+}
+
+/*
+ * If there are few rows, the case is repeated for each special value and
+ * position.
+ */
+void single_specials_run(struct suite *suite, const struct op_row *row,
+                         const struct single_special *kind)
+{
+    const struct suite_options *options = suite->options;
+    struct random choice;
+
+    random_seed(&choice, options->seed, row->name);
+    for (uint32_t i = 0; i < COUNT_OF(special_forms); i++) {
+        bool chosen = random_once_in(&choice, options->smoke ? 12 : 4);
+        int64_t rows = special_forms[i].outer * special_forms[i].inner;
+
+        if (!options->full && options->filter == NULL && !chosen &&
+            special_forms[i].level != ALWAYS)
+            continue;
+        if (options->smoke && rows * special_forms[i].n > 3000)
+            continue;
+        for (int64_t first = 0; first < 3 * SPECIALS; first += rows)
+            special_run(suite, row, kind, i, first);
+    }
+}
+
+/* ---- random calls ---- */
+
+void row_draw_call(struct call *call, const struct block *block)
+{
+    struct random *random = call->random;
+    struct shape in, rest = {0};
+
+    (void)block;
+    shape_draw(&in, random, 1, random_once_in(random, 3) ? 8 : 3);
+    call->ints[0] = random_once_in(random, 2) ? -1 : axis_draw(random, in.rank);
+    for (int64_t i = axis_from_start(call->ints[0], in.rank); i < in.rank; i++)
+        rest.at[rest.rank++] = in.at[i];
+    operand_draw(call, 0, TANDEM_F32, &in);
+    for (uint32_t i = 1; i < call->inputs; i++)
+        operand_draw(call, i, TANDEM_F32, &rest);
+    operand_draw(call, call->inputs, TANDEM_F32, &in);
+}
+
+bool row_draw_invalid_axis(struct call *call)
+{
+    int64_t rank = call->operands[0].desc.rank;
+
+    call->ints[0] = invalid_number_draw(call->random, -rank, rank - 1);
+    return true;
 }

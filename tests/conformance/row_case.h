@@ -1,36 +1,59 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Test cases of operators over rows (softmax, norms): their parameters, and
- * the function that runs them along each axis.
+ * Cases of operators over rows (reductions, softmax, norms): a table of forms
+ * along each axis, and rows with exactly one special value.
  */
 #ifndef TANDEM_CONFORMANCE_ROW_CASE_H
 #define TANDEM_CONFORMANCE_ROW_CASE_H
 
-#include "operand.h"
-#include "suite.h"
-#include "operator_list.h"
+#include "suite_class.h"
 
 struct row_form {
     const char *name;
-    bool always, full_only;
-    uint32_t rank;
-    int64_t shape[TANDEM_MAX_RANK];
+    enum level level;
+    struct shape shape;
     /* rest: the layout of inputs after the first. */
     enum operand_layout in, rest, out;
     /* Scale and shift of normal values; scale 0 stands for special values. */
     double scale, shift;
 };
 
-#define D LAYOUT_DENSE
-#define ANY LAYOUT_RANDOM
-
 /* Fills an operator's first input. */
 typedef void row_fill_fn(struct operand *operand, struct random *random,
                          double scale, double shift);
+
+/*
+ * Adds the inputs after the first one, whose shape is that of the first from
+ * this axis on. size: their magnitude, or NULL for normal values.
+ */
+void row_parameters(struct call *call, int64_t axis, enum operand_layout layout,
+                    const struct magnitude *size);
 
 /* Runs the forms along each axis that the level selects. */
 void row_forms_run(struct suite *suite, const struct op_row *row,
                    const struct row_form *forms, uint32_t count,
                    row_fill_fn *fill);
+
+/*
+ * Rows in which exactly one element is NaN, infinite, -0 or subnormal. The
+ * element is the first, the last or between, so that each code path that reads
+ * an element is tested separately.
+ */
+struct single_special {
+    /* The output has the shape of the input; the attribute is an axis. */
+    bool keeps_shape;
+    bool trailing_axes; /* A row consists of all axes from that axis on. */
+    uint32_t out_dtype;
+    /* Fills with values that are not special, n for each row. */
+    void (*fill)(struct operand *operand, struct random *random,
+                 const struct op_row *row, int64_t n);
+};
+void single_specials_run(struct suite *suite, const struct op_row *row,
+                         const struct single_special *kind);
+
+/* Draws a random softmax or norm. */
+void row_draw_call(struct call *call, const struct block *block);
+/* Draws an axis out of range. */
+bool row_draw_invalid_axis(struct call *call);
 
 #endif

@@ -8,6 +8,8 @@
 #include <unistd.h>
 
 #define REPORTS_PER_CASE 4u
+/* Failed random calls that are reported; there may be thousands. */
+#define REPORTED_RANDOM_CALLS 20u
 /* Timeout of a case, generous because some compilers are slow. */
 #define CASE_SECONDS 900u
 
@@ -45,8 +47,10 @@ bool case_begin(struct suite *suite, const char *group, const char *format, ...)
     va_start(arguments, format);
     vsnprintf(suite->name, sizeof(suite->name), format, arguments);
     va_end(arguments);
-    if (suite->options->filter != NULL &&
-        strstr(suite->name, suite->options->filter) == NULL)
+    if ((suite->options->filter != NULL &&
+         strstr(suite->name, suite->options->filter) == NULL) ||
+        (suite->options->exclude != NULL &&
+         strstr(suite->name, suite->options->exclude) != NULL))
         return false;
     if (suite->options->list) {
         suite->listed++;
@@ -114,8 +118,8 @@ void case_end(struct suite *suite)
     if (suite->options->verbose) {
         progress_clear(suite);
         printf("%s: %s: %s%s%s\n", result, suite->group, suite->name,
-               suite->case_skipped ? ": " : "",
-               suite->case_skipped ? suite->note : "");
+               suite->note[0] != '\0' && !suite->case_failed ? ": " : "",
+               suite->case_failed ? "" : suite->note);
     }
 }
 
@@ -131,25 +135,49 @@ void case_skip(struct suite *suite, const char *format, ...)
     va_end(arguments);
 }
 
+void case_note(struct suite *suite, const char *format, ...)
+{
+    va_list arguments;
+
+    if (suite->note[0] != '\0')
+        return;
+    va_start(arguments, format);
+    vsnprintf(suite->note, sizeof(suite->note), format, arguments);
+    va_end(arguments);
+}
+
 bool case_prints_failures(const struct suite *suite)
 {
-    return suite->reports < REPORTS_PER_CASE;
+    return suite->reports < REPORTS_PER_CASE &&
+           (suite->options->random_calls == 0 ||
+            suite->failed < REPORTED_RANDOM_CALLS);
 }
 
 static void reproduce_print(const struct suite *suite)
 {
     const struct suite_options *options = suite->options;
+    const bool random = options->random_calls != 0;
+    const char *number = strrchr(suite->name, ' ');
 
-    printf("  again: tandem-conformance %s %s -k %u --seed %llu --level %s",
-           options->plugin, suite->group, options->device,
-           (unsigned long long)options->seed,
+    printf("  again: tandem-conformance %s%s%s -k %u --seed %llu --level %s",
+           options->plugin, random && options->only == NULL ? "" : " ",
+           !random                 ? suite->group
+           : options->only != NULL ? options->only
+                                   : "",
+           options->device, (unsigned long long)options->seed,
            options->full    ? "full"
            : options->smoke ? "smoke"
                             : "standard");
     for (uint32_t i = 0; i < options->open_count; i++)
         printf(" --open-option %s=%s", options->open_keys[i],
                options->open_values[i]);
-    printf(" --filter '%s'\n", suite->name);
+    if (random)
+        printf(" --random 1 --first%s --block %llu%s%s\n", number,
+               (unsigned long long)options->block_calls,
+               options->compare != NULL ? " --compare " : "",
+               options->compare != NULL ? options->compare : "");
+    else
+        printf(" --filter '%s'\n", suite->name);
 }
 
 void case_fail(struct suite *suite, const char *format, ...)

@@ -22,10 +22,19 @@
 
 #define SUITE_MAX_OPTIONS 32u
 
+/* When a row of a table of cases runs. */
+enum level {
+    SOME,   /* A standard run selects some by the seed. */
+    ALWAYS, /* Every standard run; a smoke run selects some by the seed. */
+    CORE,   /* Every run. */
+    FULL    /* Only --level full. */
+};
+
 struct suite_options {
     const char *plugin; /* A path. */
     const char *only;   /* The name of a group, or NULL for all groups. */
     const char *filter; /* A part of the case's name, or NULL. */
+    const char *exclude; /* A part that the name must not have, or NULL. */
     uint32_t device;
     uint64_t seed;
     bool full, list, json, verbose;
@@ -33,6 +42,9 @@ struct suite_options {
     bool operators; /* Only the operators, not the other groups. */
     /* A buffer ends directly after the operand's last element. */
     bool exact_buffers;
+    /* If not 0, this number of random calls is made and nothing else. */
+    uint64_t random_calls, first_call, block_calls;
+    const char *compare; /* The path of another plugin for them, or NULL. */
     uint32_t open_count; /* Pairs of key and value for open. */
     const char *open_keys[SUITE_MAX_OPTIONS];
     const char *open_values[SUITE_MAX_OPTIONS];
@@ -45,8 +57,10 @@ struct suite {
     struct tandem_device_info info;
     struct tandem_device *device;
     struct tandem_stream *stream;
+    const struct suite *other; /* Another plugin, or NULL. */
     uint64_t passed, failed, skipped;
-    uint64_t listed; /* With options->list, cases are counted here instead. */
+    uint64_t computed; /* Random calls that returned TANDEM_OK. */
+    uint64_t listed;   /* With options->list, cases are counted here instead. */
 
     /* The current case. */
     struct random random; /* Seeded by the run's seed and the case's name. */
@@ -64,6 +78,9 @@ bool case_begin(struct suite *suite, const char *group, const char *format, ...)
 void case_end(struct suite *suite);
 /* Counts the case as skipped unless it also fails. */
 void case_skip(struct suite *suite, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+/* Adds a text that --verbose and --json print with the case. */
+void case_note(struct suite *suite, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 /* Prints the first few failures of a case. */
 void case_fail(struct suite *suite, const char *format, ...)
@@ -100,27 +117,5 @@ enum tandem_status suite_open(struct suite *suite, const char *key,
                               struct tandem_device **out_device);
 /* Returns true if the device has a capability (enum tandem_device_caps). */
 bool suite_has_capability(const struct suite *suite, uint32_t cap);
-
-/* The groups, in the order in which they run. */
-void cases_elementwise(struct suite *suite);
-void cases_move(struct suite *suite);
-void cases_reduce(struct suite *suite);
-void cases_softmax(struct suite *suite);
-void cases_norm(struct suite *suite);
-void cases_magnitude(struct suite *suite);
-void cases_single(struct suite *suite);
-void cases_optimizer(struct suite *suite);
-void cases_gemm(struct suite *suite);
-void contract_device(struct suite *suite);
-void contract_memory(struct suite *suite);
-void contract_transfer(struct suite *suite);
-void contract_stream(struct suite *suite);
-void contract_alias(struct suite *suite);
-void contract_ready(struct suite *suite);
-void contract_fault(struct suite *suite);
-void contract_capture(struct suite *suite);
-void invalid_memory_run(struct suite *suite);
-void invalid_launch_run(struct suite *suite);
-void invalid_gemm_run(struct suite *suite);
 
 #endif

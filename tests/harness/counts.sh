@@ -3,7 +3,7 @@
 
 # count LOG: "CASES SKIPPED" of all summaries in the log: libcheck's, the
 # conformance suite's (cases that passed), those of sweeps of faults (cases that
-# had one), of random calls, of the fuzzers, of compiled kernels and samples, of
+# had one), of the fuzzers, of compiled kernels and samples, of
 # threads' operations.  "- -" where there is none.
 count() {
     awk '
@@ -15,9 +15,6 @@ count() {
     }
     /^[0-9]+ calls, [0-9]+ cases, [0-9]+ of them with a fault, / {
         cases += $5; any = 1
-    }
-    /: [0-9]+ cases, [0-9]+ failures, [0-9]+ refused$/ {
-        sub(/.*: /, ""); cases += $1; any = 1
     }
     /^Done [0-9]+ runs in / || /^[a-z0-9_]+: [0-9]+ kernels$/ {
         cases += $2; any = 1

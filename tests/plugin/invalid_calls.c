@@ -79,6 +79,7 @@ static void call_check(const struct bench *bench, struct messages *messages,
 START_TEST(invalid_launches)
 {
     static struct messages messages;
+    const struct call_mistake *mistake;
     struct mistaken_call call;
     struct bench bench;
 
@@ -87,12 +88,13 @@ START_TEST(invalid_launches)
     call.buffer = bench.buffer;
     call.other_device_object = bench.other_device_object;
     call.freed = bench.freed;
-    for (uint32_t i = 0; bench.plugin->has_operators && i < CALL_MISTAKES;
+    for (uint32_t i = 0;
+         bench.plugin->has_operators && (mistake = mistake_get(i)) != NULL;
          i++) {
-        mistaken_call_reset(&call, op_find(call_mistakes[i].op));
+        mistaken_call_reset(&call, op_find(mistake->op));
         OK(&bench, supports(&bench, &call));
-        call_mistakes[i].make(&call);
-        call_check(&bench, &messages, &call, &call_mistakes[i]);
+        mistake->make(&call);
+        call_check(&bench, &messages, &call, mistake);
     }
     bench_close(&bench);
 }
@@ -180,7 +182,7 @@ START_TEST(invalid_gemms)
     product.buffer = bench.buffer;
     product.other_device_object = bench.other_device_object;
     product.freed = bench.freed;
-    for (uint32_t i = 0; bench.plugin->has_operators && i < GEMM_MISTAKES;
+    for (uint32_t i = 0; bench.plugin->has_operators && i < gemm_mistake_count;
          i++) {
         mistaken_gemm_reset(&product);
         gemm_mistakes[i].make(&product);

@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <tandem/backend.h>
 
-#include "conformance/mistakes.h"
+#include "conformance/suite_class.h"
 
 /* A timeout of 5 minutes. */
 #define TIMEOUT_NS (300ull * 1000u * 1000u * 1000u)

@@ -6,6 +6,7 @@
 
 #include "gemm_case.h"
 
+#include "../common/clock.h"
 #include "raw_opencl.h"
 
 #include <clblast_c.h>
@@ -61,9 +62,8 @@ void clblast_destroy(struct clblast *clblast)
     free(clblast);
 }
 
-static bool enqueue(void *argument)
+static CLBlastStatusCode enqueue(struct clblast *clblast)
 {
-    struct clblast *clblast = argument;
     const struct tandem_gemm *g = clblast->gemm;
     size_t m = (size_t)g->m, n = (size_t)g->n, k = (size_t)g->k;
     size_t lda = (size_t)g->a.ld, ldb = (size_t)g->b.ld;
@@ -78,21 +78,25 @@ static bool enqueue(void *argument)
         return CLBlastSgemm(CLBlastLayoutRowMajor, ta, tb, m, n, k, 1,
                             clblast->a, 0, lda, clblast->b, 0, ldb, 0,
                             clblast->c, 0, n, &clblast->raw_opencl->queue,
-                            NULL) == CLBlastSuccess;
+                            NULL);
     return CLBlastSgemmStridedBatched(
-               CLBlastLayoutRowMajor, ta, tb, m, n, k, 1, clblast->a, 0, lda,
-               m * k, clblast->b, 0, ldb, k * n, 0, clblast->c, 0, n, m * n,
-               (size_t)g->batch, &clblast->raw_opencl->queue,
-               NULL) == CLBlastSuccess;
+        CLBlastLayoutRowMajor, ta, tb, m, n, k, 1, clblast->a, 0, lda, m * k,
+        clblast->b, 0, ldb, k * n, 0, clblast->c, 0, n, m * n, (size_t)g->batch,
+        &clblast->raw_opencl->queue, NULL);
 }
 
-static bool finish(void *argument)
+double clblast_run(void *argument, uint64_t count)
 {
     struct clblast *clblast = argument;
+    uint64_t start = clock_now_ns();
 
-    return clFinish(clblast->raw_opencl->queue) == CL_SUCCESS;
+    for (uint64_t i = 0; i < count; i++)
+        if (enqueue(clblast) != CLBlastSuccess)
+            return -1;
+    if (clFinish(clblast->raw_opencl->queue) != CL_SUCCESS)
+        return -1;
+    return (double)(clock_now_ns() - start) / (double)count;
 }
-BENCH_FN(clblast_runs, enqueue, finish)
 
 bool clblast_read(struct clblast *clblast, int64_t row, float *out)
 {

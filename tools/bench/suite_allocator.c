@@ -4,35 +4,47 @@
  */
 #include <config.h>
 
+#include "bench.h"
+
+#include "../common/clock.h"
 #include "raw_opencl.h"
 
 #define ALLOC_BYTES (UINT64_C(4) << 20)
 
-static bool plugin_allocate(void *argument)
+static double plugin_allocate(void *argument, uint64_t count)
 {
     struct device_session *session = argument;
-    struct tandem_buffer *buffer;
+    uint64_t start = clock_now_ns();
 
-    if (session->backend->alloc(session->device, ALLOC_BYTES, &buffer) !=
-        TANDEM_OK)
-        return false;
-    session->backend->free(buffer);
-    return true;
+    for (uint64_t i = 0; i < count; i++) {
+        struct tandem_buffer *buffer;
+
+        if (session->backend->alloc(session->device, ALLOC_BYTES, &buffer) !=
+            TANDEM_OK)
+            return -1;
+        session->backend->free(buffer);
+    }
+    return (double)(clock_now_ns() - start) / (double)count;
 }
-static BENCH_FN(plugin_allocations, plugin_allocate, NULL)
 
-    static bool driver_allocate(void *argument)
+static double driver_allocate(void *argument, uint64_t count)
 {
     struct raw_opencl *raw_opencl = argument;
-    cl_int error;
-    cl_mem buffer = clCreateBuffer(raw_opencl->context, CL_MEM_READ_WRITE,
-                                   ALLOC_BYTES, NULL, &error);
+    uint64_t start = clock_now_ns();
 
-    return error == CL_SUCCESS && clReleaseMemObject(buffer) == CL_SUCCESS;
+    for (uint64_t i = 0; i < count; i++) {
+        cl_int error;
+        cl_mem buffer = clCreateBuffer(raw_opencl->context, CL_MEM_READ_WRITE,
+                                       ALLOC_BYTES, NULL, &error);
+
+        if (error != CL_SUCCESS)
+            return -1;
+        clReleaseMemObject(buffer);
+    }
+    return (double)(clock_now_ns() - start) / (double)count;
 }
-static BENCH_FN(driver_allocations, driver_allocate, NULL)
 
-    void allocator_list(struct list *list)
+void allocator_list(struct list *list)
 {
     list_add(list, "alloc + free", "", "4 MiB", "");
 }
@@ -44,8 +56,8 @@ void allocator_run(struct bench *bench)
 
     if (raw_opencl == NULL)
         return;
-    comparison_add(&comparison, "Tandem", plugin_allocations, &bench->session);
-    comparison_add(&comparison, "create + release", driver_allocations,
+    comparison_add(&comparison, "Tandem", plugin_allocate, &bench->session);
+    comparison_add(&comparison, "create + release", driver_allocate,
                    raw_opencl);
     bench_compare(bench, &comparison);
 }

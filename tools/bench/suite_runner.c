@@ -6,6 +6,7 @@
 
 #include "suite_runner.h"
 
+#include "../common/clock.h"
 #include "../common/progress_bar.h"
 #ifdef BENCH_OPENCL
 #include "raw_opencl.h"
@@ -14,48 +15,54 @@
 #include <stdio.h>
 #include <string.h>
 
-#define ANY_DEVICE_NAME "any" /* the library chooses the device */
 #define WAKE_ELEMENTS (INT64_C(1) << 22)
 #define WAKE_NS (300 * NS_PER_MS)
 
-#ifdef BENCH_OPENCL
-#define OPENCL_SUITE(name) name##_list, name##_run
-#else
+#ifndef BENCH_OPENCL
 #define OPENCL_SUITE(name) NULL, NULL
+#else
+#define OPENCL_SUITE(name) name##_list, name##_run
 #endif
 
 const struct suite suites[SUITE_COUNT] = {
-    {"launch", "opencl", false,
-     "a small addition, compared with clEnqueueNDRangeKernel",
+    {"launch", "opencl", false, "a small launch against a bare enqueue",
      OPENCL_SUITE(launch)},
-    {"transfer", "opencl", false, "uploads and downloads, compared with OpenCL",
+    {"transfer", "opencl", false,
+     "pageable, pinned and mapped memory, both ways, against OpenCL's calls",
      OPENCL_SUITE(transfer)},
-    {"bandwidth", NULL, false,
-     "operators that are limited by memory, compared with a copy",
+    {"bandwidth", NULL, false, "operators bound by memory against a copy",
      bandwidth_list, bandwidth_run},
-    {"gemm", NULL, false, "GEMM, compared with CLBlast or CBLAS", gemm_list,
-     gemm_run},
-    {"cold-start", NULL, true, "new processes with empty and with warm caches",
-     cold_start_list, cold_start_run},
+    {"gemm", NULL, false, "products against CLBlast or CBLAS directly",
+     gemm_list, gemm_run},
+    {"cold-start", NULL, true,
+     "fresh processes with empty and with filled caches", cold_start_list,
+     cold_start_run},
     {"user-cases", NULL, true,
-     "operators and sizes of user reports, with data on the device or the host",
+     "operators and sizes of user reports, resident and host to host",
      user_cases_list, user_cases_run},
-    {"allocator", "opencl", false,
-     "allocating and freeing, compared with clCreateBuffer",
+    {"allocator", "opencl", false, "alloc + free against clCreateBuffer",
      OPENCL_SUITE(allocator)},
-    {"small-ops", "cpu", false, "operators on the CPU, compared with a C loop",
+    {"small-ops", "cpu", false, "operators on the CPU against a C loop",
      small_ops_list, small_ops_run},
     {"placement", NULL, true,
-     "predicted and measured times, and the chosen devices", placement_list,
+     "predicted against measured times, and the placement", placement_list,
      placement_run},
 };
 
-static void list_filter(struct list *list, const char *text)
+const struct suite *suite_find(const char *name)
+{
+    for (size_t i = 0; i < SUITE_COUNT; i++)
+        if (strcmp(suites[i].name, name) == 0)
+            return &suites[i];
+    return NULL;
+}
+
+static void list_filter(struct list *list, const char *only)
 {
     size_t kept = 0;
 
     for (size_t i = 0; i < list->count; i++)
-        if (strstr(list->rows[i].name, text) != NULL)
+        if (strstr(list->rows[i].name, only) != NULL)
             list->rows[kept++] = list->rows[i];
     list->count = kept;
 }
@@ -71,8 +78,8 @@ void selection_list(const struct selection *selection,
         list->suite = suites[i].name;
         suites[i].list(list);
     }
-    if (selection->filter != NULL)
-        list_filter(list, selection->filter);
+    if (selection->only != NULL)
+        list_filter(list, selection->only);
 }
 
 /* ---- one device ---- */
@@ -133,7 +140,8 @@ static json_t *device_json(const struct bench *bench)
                      "scale", scale_names[bench->scale]);
 }
 
-static void run_suites(struct bench *bench, const struct selection *selection)
+static void run_suites(struct bench *bench, const struct selection *selection,
+                       json_t *document)
 {
     json_t *device = device_json(bench), *seconds = json_object();
     uint64_t start = clock_now_ns();
@@ -147,7 +155,7 @@ static void run_suites(struct bench *bench, const struct selection *selection)
                         json_integer((json_int_t)skipped_rows));
     json_object_set_new(device, "seconds", json_real(seconds_since(start)));
     json_object_set_new(device, "suite_seconds", seconds);
-    json_array_append_new(json_object_get(bench->document, "devices"), device);
+    json_array_append_new(json_object_get(document, "devices"), device);
 }
 
 /* Keeps the device busy until a GPU has raised its clock frequency. */
@@ -176,13 +184,13 @@ static enum scale scale_of(const struct selection *selection,
 }
 
 static void run_device(struct bench *bench, const struct selection *selection,
-                       uint32_t device)
+                       uint32_t device, json_t *document)
 {
-    static const struct row open_row = {
+    static const struct row open_options = {
         .suite = "open", .op = "open", .mode = "", .name = "open the device"};
 
     bench->device = device;
-    bench->row = &open_row;
+    bench->row = &open_options;
     device_name(bench->context, device, bench->device_text);
     if (device_session_open(&bench->session, bench->context, device) !=
         TANDEM_OK) {
@@ -192,7 +200,7 @@ static void run_device(struct bench *bench, const struct selection *selection,
     bench->scale = scale_of(selection, &bench->session.info);
     if ((bench->session.info.caps & TANDEM_CAP_CORE_OPERATORS) != 0) {
         wake(bench);
-        run_suites(bench, selection);
+        run_suites(bench, selection, document);
     }
 #ifdef BENCH_OPENCL
     raw_opencl_release(bench);
@@ -204,7 +212,7 @@ static void run_device(struct bench *bench, const struct selection *selection,
 /* Runs the suites with the device that the library chooses, at the scale of the
  * fastest device. */
 static void run_choice(struct bench *bench, const struct selection *selection,
-                       uint32_t count)
+                       uint32_t count, json_t *document)
 {
     bench->device = TANDEM_ANY_DEVICE;
     bench->scale = SCALE_TINY;
@@ -218,10 +226,11 @@ static void run_choice(struct bench *bench, const struct selection *selection,
         bench->scale = scale > bench->scale ? scale : bench->scale;
     }
     snprintf(bench->device_text, sizeof bench->device_text, ANY_DEVICE_NAME);
-    run_suites(bench, selection);
+    run_suites(bench, selection, document);
 }
 
-bool run_selection(struct bench *bench, const struct selection *selection)
+bool run_selection(struct bench *bench, const struct selection *selection,
+                   json_t *document)
 {
     uint32_t count = 0, only = TANDEM_ANY_DEVICE;
     enum tandem_status status = tandem_device_count(bench->context, &count);
@@ -234,10 +243,11 @@ bool run_selection(struct bench *bench, const struct selection *selection)
         fprintf(stderr, "tandem-bench: %s\n", tandem_last_error());
         return false;
     }
+    bench->rows = json_object_get(document, "rows");
     for (uint32_t device = 0; device < count; device++)
         if (selection->device == NULL || only == device)
-            run_device(bench, selection, device);
+            run_device(bench, selection, device, document);
     if (any)
-        run_choice(bench, selection, count);
+        run_choice(bench, selection, count, document);
     return true;
 }

@@ -1,0 +1,610 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The element-wise classes: unary, binary, comparisons, logical, ternary and
+ * gradients. One table of forms covers shapes, broadcasting, scalars, strides,
+ * in place and special values.
+ */
+#include "element_value.h"
+#include "elementwise_reference.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static const struct domain domains[] = {
+    {TANDEM_OP_FLOOR, -9, 9, 5, {0, 0.5, -0.5, 8388608, -8388608}},
+    {TANDEM_OP_CEIL, -9, 9, 5, {0, 0.5, -0.5, 8388608, -8388608}},
+    {TANDEM_OP_ROUND, -9, 9, 6, {0.5, -0.5, 1.5, 2.5, 8388607.5, -3.5}},
+    {TANDEM_OP_SQRT, 0, 100, 2, {0, 1}},
+    {TANDEM_OP_RSQRT, 0, 100, 2, {1, 4}},
+    {TANDEM_OP_RECIPROCAL, -10, 10, 4, {1, -1, 0x1p126, 0x1p-126}},
+    {TANDEM_OP_EXP, -105, 90, 5, {0, 88.7228, -87.3365, -103.97, 1}},
+    {TANDEM_OP_EXPM1, -20, 90, 4, {0, 88.7228, -17.4, 0.5}},
+    {TANDEM_OP_LOG, 0, 10, 3, {1, 0, 0x1p-126}},
+    {TANDEM_OP_LOG1P, -1, 10, 3, {-1, 0, 0.5}},
+    {TANDEM_OP_SIN, -20, 20, 5, {0, 3.14159265, 1.57079633, 1e5, 6.2831853}},
+    {TANDEM_OP_COS, -20, 20, 5, {0, 3.14159265, 1.57079633, 1e5, 4.712389}},
+    {TANDEM_OP_TANH, -12, 12, 4, {0, 9.0109, -9.0109, 0.55}},
+    {TANDEM_OP_ERF, -5, 5, 5, {0, 0.84375, 1.25, 3.92, -0.84375}},
+    {TANDEM_OP_SIGMOID, -110, 30, 4, {0, -88.7228, -103.97, 17}},
+    {TANDEM_OP_ELU, -20, 5, 2, {0, -17.4}},
+    {TANDEM_OP_CLIP, -3, 3, 2, {-0.75, 1.25}},
+    {TANDEM_OP_SWISH, -110, 30, 4, {0, -88.7228, -1.2785, 17}},
+    {TANDEM_OP_GELU, -14, 10, 4, {0, -0.7518, -5.5, -13}},
+    {TANDEM_OP_SOFTPLUS, -110, 40, 5, {0, -88.7228, 88.7228, 20, -16.6}},
+    {TANDEM_OP_MISH, -110, 40, 4, {0, -88.7228, -1.1924, 20}},
+    {TANDEM_OP_HARDSWISH, -5, 5, 3, {-3, 3, 0}},
+    {TANDEM_OP_POW, -5, 10, 5, {0, 1, -1, 2, 0.5}},
+};
+
+/* Returns true if a call may broadcast its inputs and pass scalars. */
+static bool broadcasts(const struct op_row *row)
+{
+    return (class_of(row)->rules & BROADCASTS) != 0 && row->inputs > 1;
+}
+
+static uint32_t input_dtype(const struct op_row *row, uint32_t i)
+{
+    return row->op_class == TANDEM_CLASS_LOGICAL ||
+                   (row->id == TANDEM_OP_WHERE && i == 0)
+               ? TANDEM_BOOL
+               : TANDEM_F32;
+}
+
+static uint32_t output_dtype(const struct op_row *row)
+{
+    return row->op_class == TANDEM_CLASS_COMPARE ||
+                   row->op_class == TANDEM_CLASS_LOGICAL
+               ? TANDEM_BOOL
+               : TANDEM_F32;
+}
+
+/* ---- cases ---- */
+
+enum form_kind {
+    PLAIN,
+    BROADCAST, /* Only for operators that broadcast; see narrow. */
+    SCALARS,   /* Only for operators that broadcast; see scalars. */
+    /* The output is input number in_place; not if their dtypes differ. */
+    IN_PLACE_FORM,
+    SPECIALS /* Each combination of special values. */
+};
+
+struct form {
+    const char *name;
+    enum level level;
+    struct shape shape; /* The shape of the output. */
+    enum form_kind kind;
+    enum operand_layout out, in[3];
+    /*
+     * The number of leading axes that an input lacks, and a mask of the
+     * remaining axes in which it has size 1.
+     */
+    struct {
+        uint32_t drop, ones;
+    } narrow[3];
+    uint32_t scalars; /* Mask of inputs that are NULL. */
+    uint32_t in_place;
+};
+
+#define ALL(layout) .out = layout, .in = {layout, layout, layout}
+#define NARROW(...) .kind = BROADCAST, .narrow = {__VA_ARGS__}
+
+static const struct form forms[] = {
+    {"rank 0", ALWAYS, S0, ALL(DENSE)},
+    {"empty [0]", SOME, S(0), ALL(DENSE)},
+    {"empty [3,0]", SOME, S(3, 0), ALL(DENSE)},
+    {"empty [0,3]", FULL, S(0, 3), ALL(DENSE)},
+    {"empty [2,0,4]", SOME, S(2, 0, 4), ALL(DENSE)},
+    {"one [1]", SOME, S(1), ALL(DENSE)},
+    {"one [1,1,1]", FULL, S(1, 1, 1), .out = ANY, .in = {DENSE, ANY, DENSE}},
+    {"specials", CORE, S(1024), .kind = SPECIALS},
+    {"dense [17]", SOME, S(17), ALL(DENSE)},
+    {"dense [31]", SOME, S(31), ALL(DENSE)},
+    {"dense [127]", FULL, S(127), ALL(DENSE)},
+    {"dense [1021]", CORE, S(1021), ALL(DENSE)},
+    {"dense [33,31]", SOME, S(33, 31), ALL(DENSE)},
+    {"dense [4096]", SOME, S(4096), ALL(DENSE)},
+    {"dense [65537]", SOME, S(65537), ALL(DENSE)},
+    {"dense [263,1021]", SOME, S(263, 1021), ALL(DENSE)},
+    {"dense [1048583]", FULL, S(1048583), ALL(DENSE)},
+    {"dense [4,1021,1031]", FULL, S(4, 1021, 1031), ALL(DENSE)},
+    {"offset [1019]", ALWAYS, S(1019), ALL(OFFSET)},
+    {"offset output [515]", SOME, S(515), .out = OFFSET},
+    {"offset input [517]", SOME, S(517), .in = {OFFSET, DENSE, DENSE}},
+    {"padded rows [29,37]", SOME, S(29, 37), ALL(PADDED)},
+    {"padded rows in [64,64]", SOME, S(64, 64), .in = {PADDED, DENSE, DENSE}},
+    {"padded rows out [61,67]", SOME, S(61, 67), .out = PADDED},
+    {"step [257]", SOME, S(257), ALL(STEP)},
+    {"step out [301]", SOME, S(301), .out = STEP},
+    {"transposed in [35,67]", ALWAYS, S(35, 67),
+     .in = {REVERSED, DENSE, REVERSED}},
+    {"crossing in tiles [64,96]", SOME, S(64, 96),
+     .in = {REVERSED, DENSE, REVERSED}},
+    {"crossing in tiles [3,32,64]", SOME, S(3, 32, 64),
+     .in = {DENSE, REVERSED, DENSE}},
+    {"long rows padded [5,301]", SOME, S(5, 301), .out = PADDED,
+     .in = {PADDED, PADDED, DENSE}},
+    {"transposed out [41,23]", SOME, S(41, 23), .out = REVERSED},
+    {"transposed all [19,43]", SOME, S(19, 43), ALL(REVERSED)},
+    {"permuted [3,5,7,11]", SOME, S(3, 5, 7, 11), ALL(PERMUTED)},
+    {"negative [101]", SOME, S(101), .in = {NEGATIVE, NEGATIVE, DENSE}},
+    {"negative [9,13,3]", ALWAYS, S(9, 13, 3), ALL(NEGATIVE)},
+    {"zero strides [12,15]", SOME, S(12, 15),
+     .in = {REPEATED, REPEATED, REPEATED}},
+    {"zero stride [200]", SOME, S(200), .in = {REPEATED, DENSE, DENSE}},
+    {"rank 8", SOME, S(2, 1, 3, 2, 1, 2, 2, 3), ALL(ANY)},
+    {"rank 8 dense", SOME, S(2, 2, 2, 2, 3, 1, 2, 3), ALL(DENSE)},
+    {"large transposed [1031,1021]", FULL, S(1031, 1021),
+     .in = {REVERSED, DENSE, DENSE}},
+    {"large padded [1021,1031]", FULL, S(1021, 1031), .out = PADDED,
+     .in = {PADDED, PADDED, DENSE}},
+    {"broadcast [4,5] with [5]", ALWAYS, S(4, 5),
+     NARROW({0, 0}, {1, 0}, {0, 0})},
+    {"broadcast [5] with [4,5]", SOME, S(4, 5), NARROW({1, 0}, {0, 0}, {1, 0})},
+    {"broadcast [4,1] with [1,5]", SOME, S(4, 5),
+     NARROW({0, 2}, {0, 1}, {0, 0})},
+    {"broadcast [3,1,5] with [7,1]", SOME, S(3, 7, 5),
+     NARROW({0, 2}, {1, 4}, {0, 0})},
+    {"broadcast [] with [61]", SOME, S(61), NARROW({1, 0}, {0, 0}, {0, 0})},
+    {"broadcast [61] with []", SOME, S(61), NARROW({0, 0}, {1, 0}, {1, 0})},
+    {"broadcast [2,3,4,5] with [3,1,5]", SOME, S(2, 3, 4, 5),
+     NARROW({0, 0}, {1, 4}, {0, 7})},
+    {"broadcast rows [301,257]", SOME, S(301, 257),
+     NARROW({0, 0}, {1, 0}, {0, 0})},
+    {"broadcast columns [301,257]", SOME, S(301, 257),
+     NARROW({0, 0}, {0, 2}, {0, 0})},
+    {"broadcast strided [6,1,9] with [8,1]", SOME, S(6, 8, 9),
+     NARROW({0, 2}, {1, 4}, {0, 0}), ALL(ANY)},
+    {"broadcast empty [0,1] with [3]", SOME, S(0, 3),
+     NARROW({0, 2}, {1, 0}, {0, 0})},
+    {"broadcast both rows [1,7] [1,7]", SOME, S(1, 7),
+     NARROW({0, 0}, {0, 0}, {2, 0})},
+    {"scalar second [1023]", ALWAYS, S(1023), .kind = SCALARS, .scalars = 2},
+    {"scalar first [517]", ALWAYS, S(517), .kind = SCALARS, .scalars = 1},
+    {"scalar second strided [13,9]", SOME, S(13, 9), .kind = SCALARS,
+     .scalars = 2, .out = ANY, .in = {ANY, DENSE, ANY}},
+    {"scalar third [99]", SOME, S(99), .kind = SCALARS, .scalars = 4},
+    {"scalars second and third [99]", SOME, S(99), .kind = SCALARS,
+     .scalars = 6},
+    {"scalars first and third [77]", SOME, S(77), .kind = SCALARS,
+     .scalars = 5},
+    {"scalars first and second [55]", SOME, S(55), .kind = SCALARS,
+     .scalars = 3},
+    {"scalar second, rank 0", SOME, S0, .kind = SCALARS, .scalars = 2},
+    {"in place [1021]", ALWAYS, S(1021), .kind = IN_PLACE_FORM, .in_place = 0},
+    {"in place second [1021]", SOME, S(1021), .kind = IN_PLACE_FORM,
+     .in_place = 1},
+    {"in place third [511]", SOME, S(511), .kind = IN_PLACE_FORM,
+     .in_place = 2},
+    {"in place strided [15,21]", SOME, S(15, 21), .kind = IN_PLACE_FORM,
+     .in_place = 0, .out = ANY, .in = {ANY, ANY, DENSE}},
+    {"in place offset [777]", SOME, S(777), .kind = IN_PLACE_FORM,
+     .in_place = 0, .out = OFFSET, .in = {OFFSET, OFFSET, DENSE}},
+};
+
+static bool form_supports_operator(const struct form *form,
+                                   const struct op_row *row)
+{
+    uint32_t all = (1u << row->inputs) - 1u;
+
+    switch (form->kind) {
+    case BROADCAST:
+        return broadcasts(row);
+    case SCALARS:
+        return broadcasts(row) && (form->scalars & ~all) == 0 &&
+               form->scalars != all;
+    case IN_PLACE_FORM:
+        return form->in_place < row->inputs &&
+               input_dtype(row, form->in_place) == output_dtype(row);
+    default:
+        return true;
+    }
+}
+
+static void attributes_fill(struct call *call)
+{
+    if (call->row->id == TANDEM_OP_GELU)
+        call->ints[0] = random_between(call->random, 0, 1);
+    call->floats[0] = (double)(float)random_uniform(call->random, 0.01, 1.5);
+    if (call->row->id == TANDEM_OP_CLIP) {
+        call->floats[0] = -0.75;
+        call->floats[1] =
+            random_once_in(call->random, 4) ? (double)INFINITY : 1.25;
+    }
+}
+
+static void input_make(struct call *call, const struct form *form, uint32_t i)
+{
+    const struct op_row *row = call->row;
+    const uint32_t dtype = input_dtype(row, i);
+    struct shape shape = {0};
+
+    if (form->scalars >> i & 1u) {
+        call_scalar(call, i, dtype,
+                    dtype == TANDEM_BOOL
+                        ? (double)random_below(call->random, 2)
+                        : (double)input_value(call->random, row));
+        return;
+    }
+    for (uint32_t axis = 0; axis < form->shape.rank; axis++)
+        if (form->kind != BROADCAST || axis >= form->narrow[i].drop)
+            shape.at[shape.rank++] =
+                form->kind == BROADCAST && (form->narrow[i].ones >> axis & 1u)
+                    ? 1
+                    : form->shape.at[axis];
+    operand_fill(call_operand(call, i, dtype, &shape, form->in[i]),
+                 call->random, row);
+}
+
+/* Creates equal elements, which comparisons, min and max need to be tested. */
+static void ties_make(struct call *call)
+{
+    struct operand *a = &call->operands[0], *b = &call->operands[1];
+
+    if (call->inputs < 2 || !a->present || !b->present ||
+        a->desc.dtype != b->desc.dtype)
+        return;
+    for (int64_t i = 0; i < a->elements && i < b->elements; i++)
+        if (random_once_in(call->random, 4))
+            operand_set(b, i, operand_get(a, i));
+}
+
+/*
+ * Input i takes the i-th digit of the element's number as the index of its
+ * value. The index after the special values stands for values near the
+ * operator's special points.
+ */
+static void specials_fill(struct call *call)
+{
+    int64_t radix = input_special_count() + 4;
+
+    for (uint32_t i = 0; i < call->inputs; i++) {
+        struct operand *operand = &call->operands[i];
+
+        if (!operand->present || operand->desc.dtype != TANDEM_F32)
+            continue;
+        for (int64_t e = 0; e < operand->elements; e++) {
+            int64_t digit = i == 0 ? e % radix : e / radix % radix;
+            float value = digit < input_special_count()
+                              ? input_special((uint32_t)digit)
+                              : input_near(call->random, call->row);
+
+            if (call->inputs == 3 && i == 2)
+                value = input_special((uint32_t)random_u64(call->random));
+            operand_set(operand, e, bits_from_float(value));
+        }
+    }
+}
+
+static void form_run(struct suite *suite, const struct op_row *row,
+                     const struct form *form)
+{
+    struct call *call = call_begin(suite, row, "%s", form->name);
+
+    if (call == NULL)
+        return;
+    attributes_fill(call);
+    for (uint32_t i = 0; i < row->inputs; i++)
+        input_make(call, form, i);
+    ties_make(call);
+    if (form->kind == SPECIALS)
+        specials_fill(call);
+    if (form->kind == IN_PLACE_FORM) {
+        struct operand *input = &call->operands[form->in_place];
+
+        /* The layout must be valid for an output. */
+        operand_finish(input);
+        operand_init(input, call->random, input_dtype(row, form->in_place),
+                     form->shape.rank, form->shape.at, form->out, true);
+        operand_fill(input, call->random, row);
+        call_in_place(call, 0, form->in_place);
+    } else {
+        call_operand(call, call->inputs, output_dtype(row), &form->shape,
+                     form->out);
+    }
+    call_end(suite, call);
+}
+
+/*
+ * Attributes and scalars that implementations treat separately: exponents of
+ * pow, bounds of clip that are NaN or out of order, and slopes that f32 cannot
+ * represent, none of which may become 0 or infinite.
+ */
+static const struct {
+    uint32_t op;
+    const char *name;
+    double value, second;
+} attribute_cases[] = {
+    {TANDEM_OP_POW, "by 0.5", 0.5, 0},
+    {TANDEM_OP_POW, "by -0.5", -0.5, 0},
+    {TANDEM_OP_POW, "by 2", 2, 0},
+    {TANDEM_OP_POW, "by 3", 3, 0},
+    {TANDEM_OP_POW, "by 4", 4, 0},
+    {TANDEM_OP_POW, "by -2", -2, 0},
+    {TANDEM_OP_CLIP, "bounds nan 1", (double)NAN, 1},
+    {TANDEM_OP_CLIP, "bounds -1 nan", -1, (double)NAN},
+    {TANDEM_OP_CLIP, "bounds nan nan", (double)NAN, (double)NAN},
+    {TANDEM_OP_CLIP, "bounds -inf inf", (double)-INFINITY, (double)INFINITY},
+    {TANDEM_OP_CLIP, "bounds 1 -1", 1, -1},
+    {TANDEM_OP_CLIP, "bounds inf -inf", (double)INFINITY, (double)-INFINITY},
+    {TANDEM_OP_LEAKY_RELU, "slope 1e-46", 1e-46, 0},
+    {TANDEM_OP_LEAKY_RELU, "slope -1e-46", -1e-46, 0},
+    {TANDEM_OP_LEAKY_RELU, "slope 9.99989e-321", 1e-320, 0},
+    {TANDEM_OP_LEAKY_RELU, "slope 1e+39", 1e39, 0},
+    {TANDEM_OP_LEAKY_RELU, "slope -1e+300", -1e300, 0},
+    {TANDEM_OP_ELU, "slope 1e-46", 1e-46, 0},
+    {TANDEM_OP_ELU, "slope -1e-46", -1e-46, 0},
+    {TANDEM_OP_ELU, "slope 9.99989e-321", 1e-320, 0},
+    {TANDEM_OP_ELU, "slope 1e+39", 1e39, 0},
+    {TANDEM_OP_ELU, "slope -1e+300", -1e300, 0},
+};
+
+/*
+ * Inputs of slopes are not subnormal, because the largest slopes would scale
+ * their rounding errors into the normal range.
+ */
+static void slope_input_fill(struct call *call)
+{
+    static const float values[] = {-INFINITY, INFINITY, NAN,
+                                   -0.0f,     -FLT_MAX, -1e-30f};
+
+    operand_fill_normal(&call->operands[0], call->random, 1.0, 0.0);
+    for (int64_t i = 0; i < COUNT_OF(values); i++)
+        operand_set(&call->operands[0], i, bits_from_float(values[i]));
+}
+
+static void attribute_case_run(struct suite *suite, const struct op_row *row,
+                               uint32_t number)
+{
+    static const struct shape shape = S(1023);
+    const double value = attribute_cases[number].value;
+    struct call *call =
+        call_begin(suite, row, "%s", attribute_cases[number].name);
+
+    if (call == NULL)
+        return;
+    call->floats[0] = value;
+    call->floats[1] = attribute_cases[number].second;
+    call_operand(call, 0, TANDEM_F32, &shape, DENSE);
+    if (row->id == TANDEM_OP_LEAKY_RELU || row->id == TANDEM_OP_ELU) {
+        slope_input_fill(call);
+    } else {
+        operand_fill(&call->operands[0], call->random, row);
+        specials_fill(call);
+    }
+    if (row->id == TANDEM_OP_POW)
+        call_scalar(call, 1, TANDEM_F32, value);
+    call_operand(call, call->inputs, TANDEM_F32, &shape, DENSE);
+    call_end(suite, call);
+}
+
+static void random_form_run(struct suite *suite, const struct op_row *row,
+                            uint32_t number, struct random *random)
+{
+    char name[40];
+    struct form form = {.name = name, .out = ANY};
+    int64_t room = 3000;
+
+    snprintf(name, sizeof(name), "random %u", number);
+    form.shape.rank = (uint32_t)random_below(random, 7);
+    for (uint32_t i = 0; i < form.shape.rank; i++) {
+        form.shape.at[i] = random_between(random, 1, room < 40 ? room : 40);
+        room /= form.shape.at[i];
+    }
+    if (broadcasts(row))
+        form.kind = BROADCAST;
+    /* One input has the shape of the output. */
+    for (uint32_t i = 0; i < 3; i++) {
+        form.in[i] = ANY;
+        if (i == number % row->inputs)
+            continue;
+        form.narrow[i].drop =
+            (uint32_t)random_below(random, form.shape.rank + 1u);
+        form.narrow[i].ones =
+            (uint32_t)random_u64(random) & (uint32_t)random_u64(random);
+    }
+    form_run(suite, row, &form);
+}
+
+/*
+ * Returns the number of smoke runs in which a form runs once. Operators with
+ * more inputs run their forms more often, because there are fewer of these
+ * operators.
+ */
+static uint32_t form_smoke_period(const struct op_row *row, enum level level)
+{
+    static const uint32_t periods[][2] = {{8, 24}, {5, 12}, {1, 2}};
+
+    return periods[row->inputs - 1][level != ALWAYS];
+}
+
+static bool form_is_selected(const struct suite *suite,
+                             const struct op_row *row, uint32_t number,
+                             bool chosen)
+{
+    enum level level = forms[number].level;
+    uint64_t turn = suite->options->seed + row->id + number;
+
+    if (suite->options->full || level == CORE)
+        return true;
+    if (level == FULL || suite->options->filter != NULL)
+        return level != FULL;
+    /*
+     * Some compilers need half a minute for each kernel of these two
+     * operators.
+     */
+    if (suite->options->smoke &&
+        (row->id == TANDEM_OP_SIN || row->id == TANDEM_OP_COS))
+        return false;
+    if (suite->options->smoke)
+        return turn % form_smoke_period(row, level) == 0;
+    return level == ALWAYS || chosen;
+}
+
+static void cases(struct suite *suite, const struct op_row *row)
+{
+    uint32_t randoms = suite->options->full ? 60 : 3;
+    struct random choice;
+
+    random_seed(&choice, suite->options->seed, row->name);
+    if (suite->options->smoke)
+        randoms = row->inputs > 1 && random_once_in(&choice, 4);
+    for (uint32_t i = 0; i < COUNT_OF(forms); i++) {
+        bool chosen = random_once_in(&choice, 3);
+
+        if (form_is_selected(suite, row, i, chosen) &&
+            form_supports_operator(&forms[i], row))
+            form_run(suite, row, &forms[i]);
+    }
+    for (uint32_t i = 0; i < randoms; i++)
+        random_form_run(suite, row, i, &choice);
+    for (uint32_t i = 0; i < COUNT_OF(attribute_cases); i++)
+        if (attribute_cases[i].op == row->id)
+            attribute_case_run(suite, row, i);
+}
+
+/* ---- random calls ---- */
+
+/*
+ * Selects the axes that each input has in full. At least one input has each
+ * axis.
+ */
+static void axes_share(struct random *random, uint32_t rank, uint32_t inputs,
+                       uint32_t scalars, uint32_t *full)
+{
+    uint32_t all = (1u << rank) - 1u, last = 0;
+
+    for (uint32_t i = 0; i < inputs; i++) {
+        full[i] = all;
+        if (random_once_in(random, 3))
+            full[i] = (uint32_t)random_u64(random) & all;
+        if (!(scalars >> i & 1u))
+            last = i;
+    }
+    for (uint32_t axis = 0; axis < rank; axis++) {
+        bool found = false;
+
+        for (uint32_t i = 0; i < inputs; i++)
+            found |= !(scalars >> i & 1u) && (full[i] >> axis & 1u) != 0;
+        if (!found)
+            full[last] |= 1u << axis;
+    }
+}
+
+static void draw_broadcast(struct call *call, const struct block *block)
+{
+    struct random *random = call->random;
+    struct shape whole, own;
+    uint32_t full[4], scalars = 0, all = (1u << call->inputs) - 1u;
+
+    (void)block;
+    shape_draw(&whole, random, 0, TANDEM_MAX_RANK);
+    if (call->inputs > 1 && random_once_in(random, 5))
+        scalars = (uint32_t)random_below(random, all);
+    axes_share(random, whole.rank, call->inputs, scalars, full);
+    for (uint32_t i = 0; i < call->inputs; i++) {
+        if (scalars >> i & 1u) {
+            operand_scalar(&call->operands[i], input_dtype(call->row, i), 0.0);
+            continue;
+        }
+        shape_narrow(&own, random, &whole, full[i]);
+        operand_draw(call, i, input_dtype(call->row, i), &own);
+    }
+    operand_draw(call, call->inputs, output_dtype(call->row), &whole);
+}
+
+static void draw_equal_shapes(struct call *call, const struct block *block)
+{
+    struct shape shape;
+
+    (void)block;
+    shape_draw(&shape, call->random, 0, TANDEM_MAX_RANK);
+    for (uint32_t i = 0; i <= call->inputs; i++)
+        operand_draw(call, i, TANDEM_F32, &shape);
+    if (call->row->id == TANDEM_OP_GELU)
+        call->ints[0] = random_between(call->random, 0, 1);
+}
+
+static void draw_attributes(struct call *call, const struct spread *spread)
+{
+    double *floats = call->floats;
+
+    if (call->row->id == TANDEM_OP_LEAKY_RELU || call->row->id == TANDEM_OP_ELU)
+        floats[0] = (double)(float)random_normal(call->random);
+    if (call->row->id != TANDEM_OP_CLIP)
+        return;
+    floats[0] = (double)(float)value_draw(spread, call->random);
+    floats[1] = (double)(float)value_draw(spread, call->random);
+    if (isnan(floats[0]) || isnan(floats[1]))
+        floats[0] = floats[1] = 1.0;
+}
+
+/* ---- invalid calls ---- */
+
+static void make_valid(struct mistaken_call *p)
+{
+    for (uint32_t i = 0; i < p->row->inputs; i++)
+        p->ins[i].dtype = input_dtype(p->row, i);
+    p->outs[0].dtype = output_dtype(p->row);
+}
+
+#define UNARY_MISTAKES(X)                                                      \
+    X(slope_missing, LEAKY_RELU, "an attribute too few", 0,                    \
+      p->op.float_count--)                                                     \
+    X(floats_null, ELU, "attributes at NULL", ALWAYS_INVALID,                  \
+      p->op.floats = NULL)                                                     \
+    X(bound_missing, CLIP, "an attribute too few", 0, p->op.float_count--)     \
+    X(form_missing, GELU, "an attribute too few", 0, p->op.int_count--)        \
+    X(form_2, GELU, "form 2", 0, p->ints[0] = 2)                               \
+    X(form_minus_1, GELU, "form -1", 0, p->ints[0] = -1)                       \
+    X(form_large, GELU, "form 2^32", 0, p->ints[0] = INT64_C(1) << 32)
+#define BINARY_MISTAKES(X)                                                     \
+    X(no_broadcast, ADD, "shapes that do not broadcast", 0,                    \
+      p->ins[0].shape[1] = 3)                                                  \
+    X(other_output, ADD, "an output that is not the broadcast", 0,             \
+      p->outs[0].shape[0] = 2)                                                 \
+    X(scalar_missing, ADD, "a scalar without a value", 0,                      \
+      p->in_pointers[0] = NULL)                                                \
+    X(all_scalars, ADD, "scalars alone", 0,                                    \
+      p->in_pointers[0] = p->in_pointers[1] = NULL)                            \
+    X(dtypes_differ, ADD, "dtypes that differ", MAYBE_LATER,                   \
+      p->ins[0].dtype = TANDEM_I32)
+#define COMPARE_MISTAKES(X)                                                    \
+    X(less_f32, LESS, "an output of f32", MAYBE_LATER,                         \
+      p->outs[0].dtype = TANDEM_F32)
+#define LOGICAL_MISTAKES(X)                                                    \
+    X(and_i32, AND, "an input of i32", MAYBE_LATER,                            \
+      p->ins[0].dtype = TANDEM_I32)
+#define TERNARY_MISTAKES(X)                                                    \
+    X(where_i32, WHERE, "a condition of i32", MAYBE_LATER,                     \
+      p->ins[0].dtype = TANDEM_I32)
+#define GRADIENT_MISTAKES(X)                                                   \
+    X(shapes_differ, RELU_GRAD, "shapes that differ", 0, p->ins[0].shape[1] = 3)
+
+/* ---- the classes ---- */
+
+#define CLASS(class, MISTAKES, class_rules, draw_function, weight_of_class)    \
+    MISTAKES(MISTAKE_FUNCTION)                                                 \
+    static const struct call_mistake class##_mistakes[] = {                    \
+        MISTAKES(MISTAKE_ROW)};                                                \
+    const struct suite_class suite_##class = {                                 \
+        .rules = class_rules,                                                  \
+        .cases = cases,                                                        \
+        .reference = elementwise_reference,                                    \
+        .domains = domains,                                                    \
+        .domain_count = COUNT_OF(domains),                                     \
+        .draw = draw_function,                                                 \
+        .draw_attributes = draw_attributes,                                    \
+        .weight = weight_of_class,                                             \
+        .make_valid = make_valid,                                              \
+        .mistakes = class##_mistakes,                                          \
+        .mistake_count = COUNT_OF(class##_mistakes)};
+
+CLASS(unary, UNARY_MISTAKES, IN_PLACE, draw_equal_shapes, 1)
+CLASS(binary, BINARY_MISTAKES, BROADCASTS | IN_PLACE, draw_broadcast, 1)
+CLASS(compare, COMPARE_MISTAKES, BROADCASTS | IN_PLACE, draw_broadcast, 1)
+CLASS(logical, LOGICAL_MISTAKES, BROADCASTS | IN_PLACE, draw_broadcast, 1)
+CLASS(ternary, TERNARY_MISTAKES, BROADCASTS | IN_PLACE, draw_broadcast, 2)
+CLASS(gradient, GRADIENT_MISTAKES, IN_PLACE, draw_equal_shapes, 1)

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Expected values of the element-wise classes; see elementwise_reference.h. */
+#include "elementwise_reference.h"
+
+#include <math.h>
+
+static long double sigmoid(long double x)
+{
+    return 1.0L / (1.0L + expl(-x));
+}
+
+static long double softplus(long double x)
+{
+    return x > 0.0L ? x + log1pl(expl(-x)) : log1pl(expl(x));
+}
+
+static long double gelu(long double x, bool tanh_form)
+{
+    /*
+     * (1 + tanh u) / 2 is sigmoid(2 u), and (1 + erf u) / 2 is erfc(-u) / 2.
+     * These forms lose no precision in the tail.
+     */
+    if (tanh_form) {
+        long double u = 0.797884560802865355879892119868763737L *
+                        (x + 0.044715L * x * x * x);
+
+        return x * sigmoid(2.0L * u);
+    }
+    return x * erfcl(-x * 0.707106781186547524400844362104849039L) / 2.0L;
+}
+
+static double sign_of(double x)
+{
+    if (isnan(x))
+        return x;
+    return x > 0.0 ? 1.0 : x < 0.0 ? -1.0 : 0.0;
+}
+
+static double clip(double x, double low, double high)
+{
+    if (isnan(x) || isnan(low) || isnan(high))
+        return (double)NAN;
+    x = x < low ? low : x;
+    return x > high ? high : x;
+}
+
+static double unary_simple(uint32_t id, double x, const double *floats)
+{
+    switch (id) {
+    case TANDEM_OP_NEG:
+        return -x;
+    case TANDEM_OP_ABS:
+        return fabs(x);
+    case TANDEM_OP_SIGN:
+        return sign_of(x);
+    case TANDEM_OP_FLOOR:
+        return floor(x);
+    case TANDEM_OP_CEIL:
+        return ceil(x);
+    case TANDEM_OP_ROUND:
+        return rint(x);
+    case TANDEM_OP_RELU:
+        return x <= 0.0 ? 0.0 : x;
+    case TANDEM_OP_LEAKY_RELU:
+        return x >= 0.0 ? x : reference_attribute(floats[0]) * x;
+    case TANDEM_OP_CLIP:
+        return clip(x, (double)(float)floats[0], (double)(float)floats[1]);
+    default: /* hardswish */
+        return x * clip(x / 6.0 + 0.5, 0.0, 1.0);
+    }
+}
+
+double reference_unary(uint32_t id, double x, const int64_t *ints,
+                       const double *floats)
+{
+    long double y = x;
+
+    switch (id) {
+    case TANDEM_OP_SQRT:
+        return (double)sqrtl(y);
+    case TANDEM_OP_RSQRT:
+        return (double)(1.0L / sqrtl(y));
+    case TANDEM_OP_RECIPROCAL:
+        return (double)(1.0L / y);
+    case TANDEM_OP_EXP:
+        return (double)expl(y);
+    case TANDEM_OP_EXPM1:
+        return (double)expm1l(y);
+    case TANDEM_OP_LOG:
+        return (double)logl(y);
+    case TANDEM_OP_LOG1P:
+        return (double)log1pl(y);
+    case TANDEM_OP_SIN:
+        return (double)sinl(y);
+    case TANDEM_OP_COS:
+        return (double)cosl(y);
+    case TANDEM_OP_TANH:
+        return (double)tanhl(y);
+    case TANDEM_OP_ERF:
+        return (double)erfl(y);
+    case TANDEM_OP_SIGMOID:
+        return (double)sigmoid(y);
+    case TANDEM_OP_ELU:
+        return x >= 0.0 ? x
+                        : (double)((long double)reference_attribute(floats[0]) *
+                                   expm1l(y));
+    case TANDEM_OP_SWISH:
+        return (double)(y * sigmoid(y));
+    case TANDEM_OP_GELU:
+        return (double)gelu(y, ints[0] == 1);
+    case TANDEM_OP_SOFTPLUS:
+        return (double)softplus(y);
+    case TANDEM_OP_MISH:
+        return (double)(y * tanhl(softplus(y)));
+    default:
+        return unary_simple(id, x, floats);
+    }
+}
+
+static double binary(uint32_t id, double a, double b)
+{
+    switch (id) {
+    case TANDEM_OP_ADD:
+        return a + b;
+    case TANDEM_OP_SUB:
+        return a - b;
+    case TANDEM_OP_MUL:
+        return a * b;
+    case TANDEM_OP_DIV:
+        return (double)((long double)a / (long double)b);
+    case TANDEM_OP_POW:
+        return (double)powl((long double)a, (long double)b);
+    case TANDEM_OP_RELU_GRAD:
+        return b <= 0.0 ? 0.0 : a;
+    default:
+        break;
+    }
+    if (isnan(a) || isnan(b))
+        return (double)NAN;
+    if (id == TANDEM_OP_MIN)
+        return a < b ? a : b;
+    return a > b ? a : b;
+}
+
+static bool compare(uint32_t id, double a, double b)
+{
+    switch (id) {
+    case TANDEM_OP_EQUAL:
+        return a == b;
+    case TANDEM_OP_NOT_EQUAL:
+        return a != b;
+    case TANDEM_OP_LESS:
+        return a < b;
+    case TANDEM_OP_LESS_EQUAL:
+        return a <= b;
+    case TANDEM_OP_GREATER:
+        return a > b;
+    default:
+        return a >= b;
+    }
+}
+
+static bool logical(uint32_t id, bool a, bool b)
+{
+    switch (id) {
+    case TANDEM_OP_AND:
+        return a && b;
+    case TANDEM_OP_OR:
+        return a || b;
+    case TANDEM_OP_XOR:
+        return a != b;
+    default:
+        return !a;
+    }
+}
+
+static void truth_fill(const struct call *call, const struct dense *in,
+                       struct expected *out)
+{
+    uint32_t id = call->row->id;
+
+    for (int64_t i = 0; i < out->elements; i++) {
+        if (call->row->op_class == TANDEM_CLASS_COMPARE)
+            out->integer[i] =
+                compare(id, dense_real(&in[0], i), dense_real(&in[1], i));
+        else
+            out->integer[i] =
+                logical(id, dense_integer(&in[0], i) != 0,
+                        call->inputs == 2 && dense_integer(&in[1], i) != 0);
+    }
+}
+
+static double real_value(const struct call *call, const struct dense *in,
+                         int64_t i)
+{
+    uint32_t id = call->row->id;
+    double x = id == TANDEM_OP_WHERE ? 0.0 : dense_real(&in[0], i);
+
+    if (id == TANDEM_OP_WHERE)
+        return dense_integer(&in[0], i) != 0 ? dense_real(&in[1], i)
+                                             : dense_real(&in[2], i);
+    if (id == TANDEM_OP_FMA)
+        return (double)((long double)x * (long double)dense_real(&in[1], i) +
+                        (long double)dense_real(&in[2], i));
+    if (call->inputs == 2)
+        return binary(id, x, dense_real(&in[1], i));
+    return reference_unary(id, x, call->ints, call->floats);
+}
+
+/*
+ * The metrics ULP_PLUS_INPUT and TERM_MAGNITUDE (hardswish) are relative to x.
+ */
+static double tolerance_of(const struct op_row *row, double r, double x)
+{
+    switch (row->metric) {
+    case TANDEM_METRIC_ULP_PLUS_INPUT:
+        return reference_ulp(row->tolerance, r) + 0x1p-20 * fabs(x);
+    case TANDEM_METRIC_TERM_MAGNITUDE:
+        return row->tolerance * REFERENCE_2EPS * fabs(x);
+    default:
+        return reference_ulp(row->tolerance, r);
+    }
+}
+
+void elementwise_reference(const struct call *call, const struct dense *in,
+                           struct expected *out)
+{
+    const struct op_row *row = call->row;
+    int64_t n = in[0].elements;
+
+    if (row->op_class == TANDEM_CLASS_COMPARE ||
+        row->op_class == TANDEM_CLASS_LOGICAL) {
+        expected_init(out, EXPECTED_INTEGER, n);
+        truth_fill(call, in, out);
+        return;
+    }
+    expected_init(out, EXPECTED_REAL, n);
+    out->exact = row->metric == TANDEM_METRIC_EXACT;
+    if (row->metric == TANDEM_METRIC_TERM_MAGNITUDE)
+        out->subnormal_tolerance = REFERENCE_SUBNORMAL;
+    for (int64_t i = 0; i < n; i++) {
+        bool relative = row->metric == TANDEM_METRIC_ULP_PLUS_INPUT ||
+                        row->metric == TANDEM_METRIC_TERM_MAGNITUDE;
+        double x = relative ? dense_real(&in[0], i) : 0.0;
+
+        out->real[i] = real_value(call, in, i);
+        /* The formula gives inf times 0; the limit is 0. */
+        if (relative && x == (double)-INFINITY)
+            out->real[i] = (double)NAN;
+        out->tolerance[i] = tolerance_of(row, out->real[i], x);
+    }
+}

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Expected values of the element-wise classes. Pure functions. */
+#ifndef TANDEM_CONFORMANCE_ELEMENTWISE_REFERENCE_H
+#define TANDEM_CONFORMANCE_ELEMENTWISE_REFERENCE_H
+
+#include "suite_class.h"
+
+void elementwise_reference(const struct call *call, const struct dense *in,
+                           struct expected *out);
+/* Returns the value of a unary operator; GEMM's activations use it, too. */
+double reference_unary(uint32_t id, double x, const int64_t *ints,
+                       const double *floats);
+
+#endif

@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Expected values of gemm; see gemm.h. */
+#include "gemm.h"
+
+#include "element_value.h"
+#include "elementwise_reference.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static double element_at(const unsigned char *image, uint32_t dtype,
+                         uint64_t byte_offset, int64_t at)
+{
+    uint32_t bytes = TANDEM_DTYPE_BYTES(dtype);
+
+    return bits_real(dtype, bits_read(image + byte_offset + at * bytes, bytes));
+}
+
+static double matrix_at(const struct tandem_matrix *matrix, uint32_t dtype,
+                        const unsigned char *image, int64_t batch, int64_t row,
+                        int64_t column)
+{
+    return element_at(image, dtype, matrix->byte_offset,
+                      batch * matrix->batch_stride + row * matrix->ld + column);
+}
+
+static double operand_at(const struct tandem_matrix *matrix, uint32_t dtype,
+                         const unsigned char *image, bool transposed,
+                         int64_t batch, int64_t row, int64_t column)
+{
+    if (transposed)
+        return matrix_at(matrix, dtype, image, batch, column, row);
+    return matrix_at(matrix, dtype, image, batch, row, column);
+}
+
+static uint32_t c_dtype_of(const struct tandem_gemm *gemm)
+{
+    bool there = gemm->struct_size > TANDEM_GEMM_MIN_SIZE_1_0;
+
+    return there && gemm->c_dtype != 0 ? gemm->c_dtype : gemm->dtype;
+}
+
+static double bias_at(const struct tandem_gemm *gemm, const unsigned char *bias,
+                      int64_t row, int64_t column)
+{
+    if (gemm->bias_kind == TANDEM_BIAS_NONE)
+        return 0.0;
+    return element_at(bias, c_dtype_of(gemm), gemm->bias_byte_offset,
+                      gemm->bias_kind == TANDEM_BIAS_PER_ROW ? row : column);
+}
+
+static double activation_apply(const struct tandem_gemm *gemm, double x)
+{
+    int64_t tanh_form = gemm->activation_parameter == 1.0;
+
+    if (gemm->activation == TANDEM_OP_INVALID)
+        return x;
+    return reference_unary(gemm->activation, x, &tanh_form,
+                           &gemm->activation_parameter);
+}
+
+/*
+ * Returns the additional error that backend.h allows with the flags. largest
+ * is the product of the largest magnitudes in a's row and b's column.
+ */
+static double allowed_error(const struct tandem_gemm *gemm, double scale,
+                            double largest)
+{
+    double flag_error = 0.0;
+
+    if (gemm->dtype != TANDEM_F32)
+        return 0.0;
+    /* Inputs are truncated or rounded to the precision of TF32. */
+    if (gemm->flags & TANDEM_GEMM_ALLOW_TF32)
+        flag_error = 0x1p-9 * scale;
+    if (gemm->flags & TANDEM_GEMM_ALLOW_NORMWISE_ERROR)
+        flag_error += 0x1p-21 * scale +
+                      0x1p-38 * (double)gemm->k * fabs(gemm->alpha) * largest;
+    return flag_error;
+}
+
+static double tolerance_of(const struct tandem_gemm *gemm, double scale,
+                           double flag_error, double real)
+{
+    double tolerance =
+        (op_find(TANDEM_OP_GEMM)->tolerance + 2.0 * sqrt((double)gemm->k)) *
+            REFERENCE_2EPS * scale +
+        flag_error;
+
+    if (gemm->activation == TANDEM_OP_INVALID)
+        return tolerance;
+    tolerance *= 2.0;
+    /* The result is near 1/2 for an argument of any small size. */
+    if (gemm->activation == TANDEM_OP_SIGMOID)
+        tolerance += reference_ulp(op_find(TANDEM_OP_SIGMOID)->tolerance, real);
+    return tolerance;
+}
+
+/* The number of columns of b that are summed together. */
+#define STRIP 8
+
+/*
+ * The operands of one batch in float64, in the order in which the sums read
+ * them.
+ */
+struct operands {
+    double *a; /* In row-major order. */
+    /*
+     * In strips of STRIP columns, each in the order of k. Columns past n are
+     * zeros.
+     */
+    double *b;
+    /* The largest magnitude of each row of a and each column of b. */
+    double *largest_a, *largest_b;
+};
+
+static int64_t strips_of(const struct tandem_gemm *gemm)
+{
+    return (gemm->n + STRIP - 1) / STRIP;
+}
+
+static void operands_init(struct operands *operands,
+                          const struct tandem_gemm *gemm)
+{
+    uint64_t m = (uint64_t)gemm->m, k = (uint64_t)gemm->k;
+    uint64_t columns = (uint64_t)strips_of(gemm) * STRIP;
+
+    operands->a = must_allocate(m * k * sizeof(double));
+    operands->b = must_allocate(k * columns * sizeof(double));
+    operands->largest_a = must_allocate(m * sizeof(double));
+    operands->largest_b = must_allocate(columns * sizeof(double));
+}
+
+static void operands_finish(struct operands *operands)
+{
+    free(operands->a);
+    free(operands->b);
+    free(operands->largest_a);
+    free(operands->largest_b);
+}
+
+static void operands_fill_a(struct operands *operands,
+                            const struct tandem_gemm *gemm,
+                            const unsigned char *image, int64_t batch)
+{
+    bool transposed = (gemm->flags & TANDEM_GEMM_TRANSPOSE_A) != 0;
+    double *to = operands->a;
+
+    for (int64_t row = 0; row < gemm->m; row++) {
+        double most = 0.0;
+
+        for (int64_t p = 0; p < gemm->k; p++) {
+            *to = operand_at(&gemm->a, gemm->dtype, image, transposed, batch,
+                             row, p);
+            most = fmax(most, fabs(*to++));
+        }
+        operands->largest_a[row] = most;
+    }
+}
+
+static void operands_fill_b(struct operands *operands,
+                            const struct tandem_gemm *gemm,
+                            const unsigned char *image, int64_t batch)
+{
+    bool transposed = (gemm->flags & TANDEM_GEMM_TRANSPOSE_B) != 0;
+
+    for (int64_t column = 0; column < strips_of(gemm) * STRIP; column++) {
+        double *to = operands->b + column / STRIP * STRIP * gemm->k;
+        double most = 0.0;
+
+        to += column % STRIP;
+        for (int64_t p = 0; p < gemm->k; p++, to += STRIP) {
+            *to = column < gemm->n ? operand_at(&gemm->b, gemm->dtype, image,
+                                                transposed, batch, p, column)
+                                   : 0.0;
+            most = fmax(most, fabs(*to));
+        }
+        operands->largest_b[column] = most;
+    }
+}
+
+/*
+ * Multiplies a row of a by a strip of b. Computes the sums of the products and
+ * of their magnitudes.
+ */
+static void strip_sum(int64_t k, const double *a, const double *b, double *sums,
+                      double *scales)
+{
+    double sum[STRIP] = {0.0}, scale[STRIP] = {0.0};
+
+    for (int64_t p = 0; p < k; p++, b += STRIP)
+        for (int j = 0; j < STRIP; j++) {
+            double product = a[p] * b[j];
+
+            sum[j] += product;
+            scale[j] += fabs(product);
+        }
+    memcpy(sums, sum, sizeof(sum));
+    memcpy(scales, scale, sizeof(scale));
+}
+
+/* Computes an element from its sum; largest: see allowed_error. */
+static void element_fill(const struct tandem_gemm *gemm, const unsigned char *c,
+                         const unsigned char *bias, const int64_t *at,
+                         double sum, double scale, double largest,
+                         struct expected *out)
+{
+    int64_t i = (at[0] * gemm->m + at[1]) * gemm->n + at[2];
+    double before = 0.0, added, flag_error;
+
+    if ((float)gemm->beta != 0.0f)
+        before = gemm->beta *
+                 matrix_at(&gemm->c, c_dtype_of(gemm), c, at[0], at[1], at[2]);
+    added = bias_at(gemm, bias, at[1], at[2]);
+    /* In this case a and b are not read. */
+    if (gemm->k == 0 || (float)gemm->alpha == 0.0f)
+        sum = scale = largest = 0.0;
+    flag_error = allowed_error(gemm, fabs(gemm->alpha) * scale, largest);
+    scale = fabs(gemm->alpha) * scale + fabs(before) + fabs(added);
+    sum *= gemm->alpha;
+    out->real[i] = activation_apply(gemm, sum + before + added);
+    out->tolerance[i] = tolerance_of(gemm, scale, flag_error, out->real[i]);
+}
+
+static void row_fill(const struct tandem_gemm *gemm,
+                     const struct operands *operands, const unsigned char *c,
+                     const unsigned char *bias, int64_t batch, int64_t row,
+                     struct expected *out)
+{
+    double sums[STRIP], scales[STRIP];
+
+    for (int64_t column = 0; column < gemm->n; column++) {
+        int64_t at[3] = {batch, row, column};
+
+        if (column % STRIP == 0)
+            strip_sum(gemm->k, operands->a + row * gemm->k,
+                      operands->b + column * gemm->k, sums, scales);
+        element_fill(
+            gemm, c, bias, at, sums[column % STRIP], scales[column % STRIP],
+            operands->largest_a[row] * operands->largest_b[column], out);
+    }
+}
+
+/*
+ * Marks the elements whose partial results may leave the range of f32 in some
+ * order of summation although the result itself does not, and widens the
+ * tolerances by what subnormal products may lose.
+ */
+static void range_allow(const struct call *call, struct expected *expected)
+{
+    const struct tandem_gemm *gemm = &call->gemm;
+    double size = fabs(gemm->alpha) < 1.0 ? fabs(gemm->alpha) : 1.0;
+    double k = (double)gemm->k;
+    double relative = (call->row->tolerance + 2.0 * sqrt(k)) * REFERENCE_2EPS;
+
+    expected_allow_unspecified(expected);
+    for (int64_t i = 0; i < expected->elements; i++) {
+        /* The tolerance is relative to the sum of magnitudes. */
+        double scale = expected->tolerance[i] / relative;
+
+        if (size > 0.0 && scale / size > 0.5 * (double)FLT_MAX)
+            expected->unspecified[i] = UNSPECIFIED;
+        expected->tolerance[i] +=
+            (k + 2.0) * fmax(fabs(gemm->alpha), 1.0) * (double)FLT_MIN;
+    }
+}
+
+void gemm_reference(const struct call *call, const struct dense *inputs,
+                    struct expected *out)
+{
+    const struct tandem_gemm *gemm = &call->gemm;
+    int64_t shape[3] = {gemm->batch, gemm->m, gemm->n};
+    struct operands operands;
+
+    (void)inputs;
+    expected_init(out, EXPECTED_REAL, shape_count(3, shape));
+    out->subnormal_tolerance = REFERENCE_SUBNORMAL;
+    operands_init(&operands, gemm);
+    for (int64_t batch = 0; batch < gemm->batch; batch++) {
+        operands_fill_a(&operands, gemm, call->operands[0].image, batch);
+        operands_fill_b(&operands, gemm, call->operands[1].image, batch);
+        for (int64_t row = 0; row < gemm->m; row++)
+            row_fill(gemm, &operands, call->operands[3].image,
+                     call->operands[2].image, batch, row, out);
+    }
+    operands_finish(&operands);
+    if (call->any_magnitude)
+        range_allow(call, out);
+}

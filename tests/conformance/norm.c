@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * layer_norm and rms_norm over the last axes: short and long rows, strides,
+ * large means, constant rows, special values, values of all magnitudes.
+ */
+#include "element_value.h"
+#include "row_case.h"
+
+#include <math.h>
+
+static const struct row_form forms[] = {
+    {"[1]", ALWAYS, S(1), DENSE, DENSE, DENSE, 1, 0},
+    {"[7]", SOME, S(7), DENSE, DENSE, DENSE, 2, 0},
+    {"[1021]", ALWAYS, S(1021), DENSE, DENSE, DENSE, 3, 0},
+    {"[40004]", SOME, S(40004), DENSE, DENSE, DENSE, 3, 1},
+    {"[33333]", ALWAYS, S(33333), DENSE, DENSE, DENSE, 3, 1},
+    {"[128,10]", ALWAYS, S(128, 10), DENSE, DENSE, DENSE, 4, 0},
+    {"[64,768]", ALWAYS, S(64, 768), DENSE, DENSE, DENSE, 1, 0},
+    {"[6,1001]", SOME, S(6, 1001), DENSE, DENSE, DENSE, 3, 0},
+    {"[3001,3]", SOME, S(3001, 3), DENSE, DENSE, DENSE, 2, 0},
+    {"[5,1]", SOME, S(5, 1), DENSE, DENSE, DENSE, 2, 0},
+    {"[1,5]", SOME, S(1, 5), DENSE, DENSE, DENSE, 2, 0},
+    {"far [11,132]", ALWAYS, S(11, 132), DENSE, DENSE, DENSE, 1, 1000},
+    {"one value [4,65]", ALWAYS, S(4, 65), REPEATED, DENSE, DENSE, 1, 3},
+    {"specials [64,7]", ALWAYS, S(64, 7), DENSE, DENSE, DENSE, 0, 0},
+    {"specials [3,400]", SOME, S(3, 400), DENSE, DENSE, DENSE, 0, 0},
+    {"[4,9,13]", ALWAYS, S(4, 9, 13), DENSE, DENSE, DENSE, 3, 0},
+    {"[3,4,5,8]", SOME, S(3, 4, 5, 8), DENSE, DENSE, DENSE, 3, 0},
+    {"offset [7,32]", SOME, S(7, 32), OFFSET, OFFSET, OFFSET, 3, 0},
+    {"padded [9,23]", SOME, S(9, 23), PADDED, DENSE, PADDED, 3, 0},
+    {"transposed [19,21]", ALWAYS, S(19, 21), REVERSED, DENSE, DENSE, 3, 0},
+    {"any [5,6,7]", ALWAYS, S(5, 6, 7), ANY, ANY, ANY, 3, 0},
+    {"any [2,3,4,2,3]", ALWAYS, S(2, 3, 4, 2, 3), ANY, ANY, ANY, 3, 0},
+    {"empty [0,4]", ALWAYS, S(0, 4), DENSE, DENSE, DENSE, 1, 0},
+    {"empty [4,0]", ALWAYS, S(4, 0), DENSE, DENSE, DENSE, 1, 0},
+    {"long [3,300008]", FULL, S(3, 300008), DENSE, DENSE, DENSE, 3, 0},
+    {"many [100003,7]", FULL, S(100003, 7), DENSE, DENSE, DENSE, 3, 0},
+};
+
+/* ---- reference ---- */
+
+/* Statistics of a row of count elements that starts at begin. */
+struct moments {
+    long double mean, magnitude, divisor;
+};
+
+static struct moments moments_of(const struct dense *in, int64_t begin,
+                                 int64_t count, bool centered, double epsilon)
+{
+    struct moments row = {0, 0, 0};
+    long double square = 0;
+
+    for (int64_t i = begin; i < begin + count; i++) {
+        row.mean += dense_real(in, i);
+        row.magnitude += fabs(dense_real(in, i));
+    }
+    row.mean = centered ? row.mean / count : 0;
+    row.magnitude /= count;
+    for (int64_t i = begin; i < begin + count; i++) {
+        long double d = dense_real(in, i) - row.mean;
+
+        square += d * d;
+    }
+    row.divisor =
+        sqrtl(square / count + (long double)(float)reference_epsilon(epsilon));
+    return row;
+}
+
+static void layer_element(const struct call *call, const struct dense *in,
+                          const struct moments *row, int64_t i, int64_t within,
+                          struct expected *out)
+{
+    double x = dense_real(&in[0], i);
+    double scale = dense_real(&in[1], within);
+    double bias = dense_real(&in[2], within);
+    long double h = (x - row->mean) / row->divisor;
+    long double size = (fabs(x) + row->magnitude) / row->divisor;
+
+    out->real[i] = (double)(h * scale + bias);
+    out->tolerance[i] =
+        call->row->tolerance * REFERENCE_2EPS *
+        (double)(fabs(scale) * (1 + fabsl(h)) * size + fabs(bias));
+}
+
+static void reference(const struct call *call, const struct dense *in,
+                      struct expected *out)
+{
+    bool layer = call->row->id == TANDEM_OP_LAYER_NORM;
+    int64_t count = 1;
+
+    for (int64_t i = axis_from_start(call->ints[0], in->rank); i < in->rank;
+         i++)
+        count *= in->shape[i];
+    expected_init(out, EXPECTED_REAL, in->elements);
+    out->subnormal_tolerance = REFERENCE_SUBNORMAL;
+    for (int64_t begin = 0; begin < in->elements; begin += count) {
+        struct moments row =
+            moments_of(in, begin, count, layer, call->floats[0]);
+
+        for (int64_t i = begin; i < begin + count; i++) {
+            if (layer) {
+                layer_element(call, in, &row, i, i - begin, out);
+                continue;
+            }
+            out->real[i] = (double)(dense_real(in, i) / row.divisor *
+                                    dense_real(&in[1], i - begin));
+            out->tolerance[i] =
+                call->row->tolerance * REFERENCE_2EPS * fabs(out->real[i]);
+        }
+    }
+    if (!call->any_magnitude)
+        return;
+    /* An infinite scale, as for a constant row, allows any value. */
+    expected_allow_unspecified(out);
+    for (int64_t i = 0; i < out->elements; i++)
+        if (!isfinite(out->tolerance[i]))
+            out->unspecified[i] = UNSPECIFIED;
+}
+
+/* ---- cases ---- */
+
+/* All squares are in the range of f32. */
+static void values_fill(struct operand *operand, struct random *random,
+                        double scale, double shift)
+{
+    static const float specials[] = {NAN, INFINITY, -INFINITY, 0.0f, -0.0f};
+
+    operand_fill_normal(operand, random, scale != 0.0 ? scale : 1.0, shift);
+    for (int64_t i = 0; scale == 0.0 && i < operand->elements; i++)
+        if (random_once_in(random, 24))
+            operand_set(operand, i,
+                        bits_from_float(specials[random_u64(random) % 5]));
+}
+
+/* Rows of zeros, of one value, of size and -size, and of ordinary values. */
+static void rows_fill(struct operand *operand, struct random *random,
+                      int64_t count, float size)
+{
+    operand_fill_normal(operand, random, 1.0, 0.0);
+    for (int64_t i = 0; i < operand->elements; i++) {
+        const float values[] = {0.0f, 3.0f, size, i % 2 ? size : -size};
+
+        if (i / count < 4)
+            operand_set(operand, i, bits_from_float(values[i / count]));
+    }
+}
+
+/* Values of epsilon that f32 cannot represent. */
+static void epsilon_run(struct suite *suite, const struct op_row *row,
+                        double epsilon, int64_t count,
+                        enum operand_layout layout)
+{
+    const struct shape shape = S(5, count);
+    struct call *call = call_begin(suite, row, "epsilon %g [5,%d]%s", epsilon,
+                                   (int)count, layout == DENSE ? "" : " any");
+    struct operand *in;
+
+    if (call == NULL)
+        return;
+    in = &call->operands[0];
+    call->ints[0] = 1;
+    call->floats[0] = epsilon;
+    /* Without strides of 0, because rows differ. */
+    operand_init(in, call->random, TANDEM_F32, 2, shape.at, layout, true);
+    rows_fill(in, call->random, count, epsilon > 1.0 ? 1e18f : 1e-30f);
+    row_parameters(call, 1, layout, NULL);
+    call_operand(call, call->inputs, TANDEM_F32, &shape, layout);
+    call_end(suite, call);
+}
+
+static void epsilons_run(struct suite *suite, const struct op_row *row)
+{
+    static const double epsilons[] = {1e-46, 5e-324, 1e-40, 1e300};
+    static const int64_t counts[] = {7, 768, 1021, 33333, 40004};
+
+    for (uint32_t i = 0; i < COUNT_OF(epsilons); i++)
+        for (uint32_t k = 0; k < COUNT_OF(counts); k++)
+            if (!suite->options->smoke || i == 0 || (i == 3 && k == 0))
+                epsilon_run(suite, row, epsilons[i], counts[k], DENSE);
+    epsilon_run(suite, row, 1e-46, 35, ANY);
+}
+
+static const struct magnitude_form {
+    struct shape shape;
+    int64_t axis;
+    enum operand_layout layout;
+} magnitude_forms[] = {
+    {S(6, 10), -1, DENSE},    {S(4, 768), 1, DENSE},   {S(3, 1021), 1, DENSE},
+    {S(2, 33333), -1, DENSE}, {S(2, 40004), 1, DENSE}, {S(64, 7), 1, DENSE},
+    {S(5, 6, 7), 1, ANY},
+};
+
+static void magnitude_run(struct suite *suite, const struct op_row *row,
+                          const struct magnitude_form *form,
+                          const struct magnitude *size,
+                          const struct magnitude *scale, double epsilon,
+                          bool positive)
+{
+    struct call *call;
+    char shape[64];
+
+    shape_text(form->shape.rank, form->shape.at, shape, sizeof(shape));
+    call = call_begin(suite, row, "magnitude %s%s by %s epsilon %g %s",
+                      positive ? "+" : "", size->name, scale->name, epsilon,
+                      shape);
+    if (call == NULL)
+        return;
+    call->ints[0] = form->axis;
+    call->floats[0] = epsilon;
+    operand_fill_magnitude(
+        call_operand(call, 0, TANDEM_F32, &form->shape, form->layout),
+        call->random, size, positive);
+    row_parameters(call, form->axis, form->layout, scale);
+    call_operand(call, call->inputs, TANDEM_F32, &form->shape, form->layout);
+    call_end(suite, call);
+}
+
+static void magnitudes_run(struct suite *suite, const struct op_row *row)
+{
+    static const struct magnitude one = {"1", -1, 0};
+    static const double epsilons[] = {0, 1e-5, 0, 1e-30, 0, 1e30, 0};
+    uint32_t next = (uint32_t)suite->options->seed;
+
+    for (uint32_t i = 0; i < MAGNITUDES; i++) {
+        const struct magnitude *scales[] = {
+            &one, &magnitudes[MAGNITUDES - 1],
+            &magnitudes[(i * 5 + 3) % MAGNITUDES]};
+
+        for (uint32_t turn = 0; turn < COUNT_OF(scales); turn++, next++)
+            for (uint32_t k = 0; k < COUNT_OF(magnitude_forms); k++)
+                if (suite->options->full ||
+                    k == next % COUNT_OF(magnitude_forms))
+                    magnitude_run(suite, row, &magnitude_forms[k],
+                                  &magnitudes[i], scales[turn],
+                                  epsilons[(next * 3 + i) % 7],
+                                  (i + next) % 3 == 0);
+    }
+}
+
+static void cases(struct suite *suite, const struct op_row *row)
+{
+    static const struct single_special special = {
+        .keeps_shape = true, .trailing_axes = true, .out_dtype = TANDEM_F32};
+
+    row_forms_run(suite, row, forms, COUNT_OF(forms), values_fill);
+    epsilons_run(suite, row);
+    single_specials_run(suite, row, &special);
+    magnitudes_run(suite, row);
+}
+
+/* ---- random calls ---- */
+
+/* Scale and bias are about 1. */
+static bool fill_parameters(struct call *call, uint32_t input,
+                            const struct spread *spread)
+{
+    static const struct spread normal = {.kind = SPREAD_NORMAL};
+
+    (void)spread;
+    if (input > 0)
+        reals_fill(&call->operands[input], &normal, call->random);
+    return input > 0;
+}
+
+static void draw_epsilon(struct call *call, const struct spread *spread)
+{
+    static const double epsilons[] = {1e-12, 1e-8, 1e-5, 1e-3, 0.5};
+
+    (void)spread;
+    call->floats[0] = epsilons[random_below(call->random, 5)];
+}
+
+static void limit_exponents(const struct op_row *row, double *low, double *high)
+{
+    (void)row;
+    *low = -14.0;
+    *high = 14.0;
+}
+
+const struct suite_class suite_norm = {
+    .cases = cases,
+    .reference = reference,
+    .draw = row_draw_call,
+    .fill = fill_parameters,
+    .draw_attributes = draw_epsilon,
+    .limit_exponents = limit_exponents,
+    .draw_invalid_attribute = row_draw_invalid_axis,
+    .weight = 4,
+};

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Random calls of all operators, valid and invalid; see draw.h. The same seed,
+ * number and block size give the same call on every machine.
+ */
+#include "draw.h"
+
+#include "suite_class.h"
+
+#include <stdio.h>
+
+static uint32_t weight_of(const struct op_row *row)
+{
+    uint32_t weight = class_of(row)->weight;
+
+    return weight != 0 ? weight : 1;
+}
+
+static const struct op_row *row_draw(struct random *random)
+{
+    uint64_t total = 0, drawn;
+
+    for (uint32_t i = 0; i < op_table_count; i++)
+        total += weight_of(&op_table[i]);
+    drawn = random_below(random, total);
+    for (uint32_t i = 0; i < op_table_count; i++) {
+        if (drawn < weight_of(&op_table[i]))
+            return &op_table[i];
+        drawn -= weight_of(&op_table[i]);
+    }
+    return &op_table[0];
+}
+
+static void block_draw(struct block *block, uint64_t seed, uint64_t number,
+                       const char *only)
+{
+    struct random random;
+
+    random_seed(&random, seed + 0x10001u * number, "block");
+    for (uint32_t i = 0; i < BLOCK_OPERATORS; i++) {
+        block->rows[i] = row_draw(&random);
+        if (only != NULL)
+            block->rows[i] = op_find_name(only);
+    }
+    for (uint32_t i = 0; i < BLOCK_NUMBERS; i++)
+        block->numbers[i] = random_u64(&random);
+}
+
+/* Makes equal elements in two inputs, which comparisons need to be tested. */
+static void ties_draw(struct call *call)
+{
+    struct operand *a = &call->operands[0], *b = &call->operands[1];
+
+    if (call->inputs != 2 || !a->present || !b->present ||
+        a->desc.dtype != b->desc.dtype || !random_once_in(call->random, 3))
+        return;
+    for (int64_t i = 0; i < a->elements && i < b->elements; i++)
+        if (random_once_in(call->random, 4))
+            operand_set(b, i, operand_get(a, i));
+}
+
+static void scalars_draw(struct call *call, const struct spread *spread)
+{
+    for (uint32_t i = 0; i < call->inputs; i++) {
+        struct operand *operand = &call->operands[i];
+
+        if (operand->present)
+            continue;
+        operand->scalar = (double)(float)value_draw(spread, call->random);
+        if (operand->desc.dtype == TANDEM_BOOL)
+            operand->scalar = (double)random_below(call->random, 2);
+        call->floats[call->float_count++] = operand->scalar;
+    }
+}
+
+static void values_draw(struct call *call)
+{
+    const struct suite_class *class = class_of(call->row);
+    struct spread spread;
+
+    spread_draw(&spread, call->random, call->row);
+    for (uint32_t i = 0; i < call->inputs; i++) {
+        struct operand *operand = &call->operands[i];
+
+        if (!operand->present ||
+            (class->fill != NULL && class->fill(call, i, &spread)))
+            continue;
+        if (operand->desc.dtype == TANDEM_F32)
+            reals_fill(operand, &spread, call->random);
+        else
+            operand_fill(operand, call->random, call->row);
+    }
+    if (call_is_gemm(call))
+        return;
+    ties_draw(call);
+    if (class->draw_attributes != NULL)
+        class->draw_attributes(call, &spread);
+    scalars_draw(call, &spread);
+}
+
+static void call_draw(struct call *call, const struct block *block)
+{
+    call->any_magnitude = true;
+    class_of(call->row)->draw(call, block);
+    values_draw(call);
+    call->passed_inputs = call->inputs;
+    call->passed_outputs = call->outputs;
+    if (call->expected_status == EXPECT_OK_IF_SUPPORTED &&
+        random_once_in(call->random, 6))
+        sharing_draw(call);
+    if (call->expected_status == EXPECT_OK_IF_SUPPORTED &&
+        random_once_in(call->random, 12))
+        mistake_draw(call);
+}
+
+/* Makes the random call with this number. Returns true if it was rejected. */
+static bool random_call_run(struct suite *suite, uint64_t number)
+{
+    const struct suite_options *options = suite->options;
+    enum tandem_status status;
+    struct random random;
+    struct block block;
+    struct call call;
+    char text[480];
+
+    block_draw(&block, options->seed, number / options->block_calls,
+               options->only);
+    random_seed(&random, options->seed + 0x9e3779b97f4a7c15u * (number + 1),
+                "case");
+    call_init(&call, block.rows[random_below(&random, BLOCK_OPERATORS)],
+              &random);
+    if (!case_begin(suite, call.row->name, "random %llu",
+                    (unsigned long long)number))
+        return false;
+    call_draw(&call, &block);
+    status = call_run_once(suite, &call);
+    call_text(&call, text, sizeof(text));
+    case_note(suite, "%s: %s", status_text(status), text);
+    if (status == TANDEM_UNSUPPORTED &&
+        (call.expected_status == EXPECT_OK_IF_SUPPORTED ||
+         !suite_has_capability(suite, TANDEM_CAP_CORE_OPERATORS)))
+        case_skip(suite, "declined");
+    suite->computed += status == TANDEM_OK;
+    call_finish(&call);
+    case_end(suite);
+    return status != TANDEM_OK && status != TANDEM_UNSUPPORTED;
+}
+
+void random_calls_run(struct suite *suite)
+{
+    const struct suite_options *options = suite->options;
+    uint64_t rejected = 0;
+
+    for (uint64_t i = 0; i < options->random_calls; i++)
+        rejected += random_call_run(suite, options->first_call + i);
+    if (!options->json && !options->list)
+        printf("random calls from %llu in blocks of %llu: %llu rejected as "
+               "invalid\n",
+               (unsigned long long)options->first_call,
+               (unsigned long long)options->block_calls,
+               (unsigned long long)rejected);
+}

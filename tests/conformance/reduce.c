@@ -1,0 +1,714 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Reductions, arg reductions and dot: each mask of axes for ranks up to 4, with
+ * axes kept and dropped, long rows and many short ones, strides, special
+ * values, values of all magnitudes.
+ */
+#include "element_value.h"
+#include "row_case.h"
+#include "slots.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Values of a case; the numbers are part of case names. */
+enum values {
+    NORMAL,
+    TIES,    /* Few different values. */
+    FAR,     /* A large mean and a small spread. */
+    SPECIAL, /* Some NaN, some infinite, zeros of both signs. */
+    /* Detects a wrong initial value of 0. */
+    ALL_NEGATIVE
+};
+
+struct form {
+    const char *name;
+    enum level level;
+    struct shape shape;
+    int64_t axes;
+    enum values values;
+    enum operand_layout in, out;
+};
+
+static const struct form forms[] = {
+    {"rank 0", ALWAYS, S0, 0, NORMAL, DENSE, DENSE},
+    {"all of [1]", SOME, S(1), 1, NORMAL, DENSE, DENSE},
+    {"all of [7]", SOME, S(7), 1, ALL_NEGATIVE, DENSE, DENSE},
+    {"all of [1021]", ALWAYS, S(1021), 1, ALL_NEGATIVE, DENSE, DENSE},
+    {"all of [70001]", ALWAYS, S(70001), 1, NORMAL, DENSE, DENSE},
+    {"all of [300007] off", SOME, S(300007), 1, FAR, DENSE, DENSE},
+    {"all of [1048583]", FULL, S(1048583), 1, NORMAL, DENSE, DENSE},
+    {"all of [5000011]", FULL, S(5000011), 1, FAR, DENSE, DENSE},
+    {"all of [1031,1021]", FULL, S(1031, 1021), 3, NORMAL, DENSE, DENSE},
+    {"rows [3,40009]", SOME, S(3, 40009), 2, NORMAL, DENSE, DENSE},
+    {"rows [1031,1021]", FULL, S(1031, 1021), 2, NORMAL, DENSE, DENSE},
+    {"columns [1031,1021]", FULL, S(1031, 1021), 1, NORMAL, DENSE, DENSE},
+    {"rows [20011,3]", ALWAYS, S(20011, 3), 2, TIES, DENSE, DENSE},
+    {"rows [37,2052]", SOME, S(37, 2052), 2, TIES, DENSE, DENSE},
+    {"specials [9,3000]", SOME, S(9, 3000), 2, SPECIAL, DENSE, DENSE},
+    {"rows [64,128]", SOME, S(64, 128), 2, ALL_NEGATIVE, DENSE, DENSE},
+    {"columns [128,10]", ALWAYS, S(128, 10), 1, NORMAL, DENSE, DENSE},
+    {"columns [9001,5]", SOME, S(9001, 5), 1, ALL_NEGATIVE, DENSE, DENSE},
+    {"columns [9001,21]", ALWAYS, S(9001, 21), 1, NORMAL, DENSE, DENSE},
+    {"columns [4500,39]", ALWAYS, S(4500, 39), 1, TIES, DENSE, DENSE},
+    {"columns [70,1035]", ALWAYS, S(70, 1035), 1, SPECIAL, DENSE, DENSE},
+    {"columns [7,2003]", SOME, S(7, 2003), 1, TIES, DENSE, DENSE},
+    {"ties [40,33]", ALWAYS, S(40, 33), 2, TIES, DENSE, DENSE},
+    {"specials [200,9]", ALWAYS, S(200, 9), 2, SPECIAL, DENSE, DENSE},
+    {"specials [9,200] columns", SOME, S(9, 200), 1, SPECIAL, DENSE, DENSE},
+    {"specials [5,700]", ALWAYS, S(5, 700), 2, SPECIAL, DENSE, DENSE},
+    {"offset [999]", SOME, S(999), 1, NORMAL, OFFSET, OFFSET},
+    {"transposed [33,65] rows", ALWAYS, S(33, 65), 2, NORMAL, REVERSED, DENSE},
+    {"transposed [33,65] columns", SOME, S(33, 65), 1, NORMAL, REVERSED, DENSE},
+    {"negative [12,34]", SOME, S(12, 34), 2, TIES, NEGATIVE, NEGATIVE},
+    {"zero [12,34]", SOME, S(12, 34), 1, NORMAL, REPEATED, DENSE},
+    {"any [6,7,8,9] 1010", ALWAYS, S(6, 7, 8, 9), 10, NORMAL, ANY, ANY},
+    {"any [6,7,8,9] 0101", SOME, S(6, 7, 8, 9), 5, NORMAL, ANY, ANY},
+    {"rank 8", SOME, S(2, 3, 2, 1, 3, 2, 2, 2), 0xa5, NORMAL, ANY, ANY},
+    {"rank 8 all", SOME, S(2, 3, 2, 1, 3, 2, 2, 2), 0xff, NORMAL, ANY, ANY},
+    {"empty result [0,5]", SOME, S(0, 5), 2, NORMAL, DENSE, DENSE},
+    {"of none [5,0]", ALWAYS, S(5, 0), 2, NORMAL, DENSE, DENSE},
+    {"of none [0]", SOME, S(0), 1, NORMAL, DENSE, DENSE},
+    {"of none and empty [0,0]", SOME, S(0, 0), 2, NORMAL, DENSE, DENSE},
+};
+
+/* Examples from bug reports. */
+static const struct example {
+    uint32_t op;
+    int64_t n;
+    float values[6];
+} examples[] = {
+    {TANDEM_OP_L2, 2, {1e20f, 1e20f}},
+    {TANDEM_OP_L2, 2, {1e-25f, 1e-25f}},
+    {TANDEM_OP_L2, 1, {1e-22f}},
+    {TANDEM_OP_L2, 3, {1e20f, 1e-25f, -3e38f}},
+    {TANDEM_OP_MEAN, 2, {3e38f, 3e38f}},
+    {TANDEM_OP_MEAN, 6, {3e38f, 3e38f, 3e38f, 3e38f, 3e38f, 1e-38f}},
+    {TANDEM_OP_SUM, 4, {3e38f, 3e38f, -3e38f, -3e38f}},
+    {TANDEM_OP_SUM, 5, {3e38f, 3e38f, -3e38f, -3e38f, 1e38f}},
+    {TANDEM_OP_SUM, 3, {3e38f, 3e38f, -INFINITY}},
+    {TANDEM_OP_PROD, 4, {1e20f, -1e18f, 1e-20f, 1e-17f}},
+    {TANDEM_OP_PROD, 3, {0x1p127f, 0x1p-125f, -1.0f}},
+    {TANDEM_OP_PROD, 3, {1e30f, 0.0f, 1e-30f}},
+    {TANDEM_OP_PROD, 4, {1e30f, 1e-30f, -INFINITY, INFINITY}},
+    {TANDEM_OP_PROD, 4, {1e30f, 1e30f, 0.0f, INFINITY}},
+    {TANDEM_OP_PROD, 4, {1e-30f, 1e-30f, NAN, 1e-30f}},
+    /* The values are unspecified, but must be the same in both runs. */
+    {TANDEM_OP_PROD, 4, {1e30f, 1e30f, 1e-30f, 1e-30f}},
+    {TANDEM_OP_PROD, 3, {0x1p-140f, 1e38f, 3.0f}},
+};
+
+/* ---- reference ---- */
+
+/* Returns true if a partial product may leave the normal range of f32. */
+static bool prod_is_unspecified(const struct slot *slot)
+{
+    return slot->log2_above > 127.0 || slot->log2_below < -125.0;
+}
+
+static double log_sum(const struct slot *slot)
+{
+    if (slot->nan)
+        return (double)NAN;
+    if (slot->count == 0)
+        return (double)-INFINITY;
+    if (isinf(slot->max))
+        return slot->max;
+    return (double)(slot->max + logl(slot->exponentials));
+}
+
+static double slot_prod(const struct slot *slot)
+{
+    int64_t exponent = slot->exponent > 4096    ? 4096
+                       : slot->exponent < -4096 ? -4096
+                                                : slot->exponent;
+
+    return (double)ldexpl(slot->product, (int)exponent);
+}
+
+static double slot_value(uint32_t id, const struct slot *slot,
+                         double *out_scale)
+{
+    long double n = slot->count;
+
+    *out_scale = (double)slot->magnitude;
+    switch (id) {
+    case TANDEM_OP_MEAN:
+        *out_scale = (double)(slot->magnitude / n);
+        return (double)(slot->sum / n);
+    case TANDEM_OP_PROD:
+        return slot_prod(slot);
+    case TANDEM_OP_REDUCE_MAX:
+        return slot->nan ? (double)NAN : slot->max;
+    case TANDEM_OP_REDUCE_MIN:
+        return slot->nan ? (double)NAN : slot->min;
+    case TANDEM_OP_L2:
+        *out_scale = (double)sqrtl(slot->magnitude);
+        return (double)sqrtl(slot->sum);
+    case TANDEM_OP_LOG_SUM_EXP:
+        return log_sum(slot);
+    default:
+        return (double)slot->sum;
+    }
+}
+
+static double slot_tolerance(const struct op_row *row, const struct slot *slot,
+                             double real, double scale)
+{
+    switch (row->metric) {
+    case TANDEM_METRIC_LOG_SUM_EXP:
+        return slot_log_tolerance(row, slot, real);
+    case TANDEM_METRIC_PROD:
+        return (row->tolerance + (double)slot->count) * REFERENCE_2EPS *
+               fabs(real);
+    default:
+        return (row->tolerance + reference_log2(slot->count)) * REFERENCE_2EPS *
+               scale;
+    }
+}
+
+static void reference(const struct call *call, const struct dense *in,
+                      struct expected *out)
+{
+    const struct op_row *row = call->row;
+    const uint32_t axes =
+        row->id == TANDEM_OP_DOT ? 1u : (uint32_t)call->ints[0];
+    struct slots slots;
+
+    slots_init(&slots, call, in, axes, row->id == TANDEM_OP_LOG_SUM_EXP);
+    expected_init(out, EXPECTED_REAL, slots.count);
+    out->exact = row->metric == TANDEM_METRIC_EXACT;
+    out->subnormal_tolerance = REFERENCE_SUBNORMAL;
+    if (row->metric == TANDEM_METRIC_PROD)
+        expected_allow_unspecified(out);
+    for (int64_t i = 0; i < slots.count; i++) {
+        const struct slot *slot = &slots.all[i];
+        double scale;
+
+        out->real[i] = slot_value(row->id, slot, &scale);
+        out->tolerance[i] = slot_tolerance(row, slot, out->real[i], scale);
+        if (out->unspecified != NULL && prod_is_unspecified(slot))
+            out->unspecified[i] = UNSPECIFIED_UNLESS_NAN;
+    }
+    slots_finish(&slots);
+}
+
+static void reference_arg(const struct call *call, const struct dense *in,
+                          struct expected *out)
+{
+    struct slots slots;
+
+    slots_init(&slots, call, in, (uint32_t)call->ints[0], false);
+    expected_init(out, EXPECTED_INTEGER, slots.count);
+    for (int64_t i = 0; i < slots.count; i++)
+        out->integer[i] = call->row->id == TANDEM_OP_ARGMAX
+                              ? slots.all[i].max_at
+                              : slots.all[i].min_at;
+    slots_finish(&slots);
+}
+
+/* ---- reductions ---- */
+
+static uint32_t output_dtype(const struct op_row *row)
+{
+    return row->op_class == TANDEM_CLASS_ARG_REDUCE ? TANDEM_I64 : TANDEM_F32;
+}
+
+static double usual_value(struct random *random, uint32_t op,
+                          enum values values)
+{
+    switch (values) {
+    case TIES:
+        return (double)random_between(random, -2, 2);
+    case FAR:
+        return 1000.0 + random_normal(random);
+    case ALL_NEGATIVE:
+        return -0.5 - random_uniform(random, 0.0, 3.0);
+    default:
+        return random_normal(random) * (op == TANDEM_OP_LOG_SUM_EXP ? 20 : 1);
+    }
+}
+
+static double factor_value(struct random *random, enum values values, int64_t n)
+{
+    double factor = input_factor(random, n);
+
+    return values == ALL_NEGATIVE ? -fabs(factor) : factor;
+}
+
+static double special_value(struct random *random, uint32_t op, double usual)
+{
+    static const double specials[] = {0.0, -0.0, (double)INFINITY,
+                                      (double)-INFINITY, (double)NAN};
+    uint64_t kind = random_below(random, 60);
+
+    if (kind < 5)
+        return specials[kind];
+    if (kind == 5 && op != TANDEM_OP_PROD)
+        return 0x1p-140; /* Subnormal. */
+    return usual;
+}
+
+static void values_fill(struct operand *operand, struct random *random,
+                        uint32_t op, enum values values, int64_t row)
+{
+    for (int64_t i = 0; i < operand->elements; i++) {
+        double x = op == TANDEM_OP_PROD ? factor_value(random, values, row)
+                                        : usual_value(random, op, values);
+
+        if (values == SPECIAL)
+            x = special_value(random, op, x);
+        operand_set(operand, i, bits_from_float((float)x));
+    }
+    /* The first row is all +inf, the second all -inf. */
+    for (int64_t i = 0;
+         values == SPECIAL && i < 2 * row && i < operand->elements; i++)
+        operand_set(operand, i, i < row ? 0x7f800000u : 0xff800000u);
+}
+
+/* Returns the shape of the result; *out_row is the length of a row. */
+static struct shape reduced(const struct shape *shape, int64_t axes, bool keep,
+                            int64_t *out_row)
+{
+    struct shape out = {0};
+
+    *out_row = 1;
+    for (uint32_t i = 0; i < shape->rank; i++) {
+        if (axes >> i & 1)
+            *out_row *= shape->at[i];
+        if (!(axes >> i & 1) || keep)
+            out.at[out.rank++] = axes >> i & 1 ? 1 : shape->at[i];
+    }
+    return out;
+}
+
+static bool one_or_all_axes(const struct form *form)
+{
+    int64_t all = (1 << form->shape.rank) - 1;
+
+    return form->axes == all || (form->axes & (form->axes - 1)) == 0;
+}
+
+/*
+ * max, min, argmax and argmin of an empty row are errors, which other cases
+ * test.
+ */
+static bool empty_allowed(const struct op_row *row)
+{
+    return row->op_class == TANDEM_CLASS_REDUCE &&
+           row->id != TANDEM_OP_REDUCE_MAX && row->id != TANDEM_OP_REDUCE_MIN;
+}
+
+static void form_run(struct suite *suite, const struct op_row *row,
+                     const struct form *form, bool keep)
+{
+    int64_t length;
+    const struct shape out = reduced(&form->shape, form->axes, keep, &length);
+    struct call *call;
+
+    if ((row->op_class == TANDEM_CLASS_ARG_REDUCE && !one_or_all_axes(form)) ||
+        (length == 0 && !empty_allowed(row)))
+        return;
+    call = call_begin(suite, row, "%s%s", form->name, keep ? ", kept" : "");
+    if (call == NULL)
+        return;
+    call->ints[0] = form->axes;
+    call->ints[1] = keep;
+    values_fill(call_operand(call, 0, TANDEM_F32, &form->shape, form->in),
+                call->random, row->id, form->values, length);
+    call_operand(call, 1, output_dtype(row), &out, form->out);
+    call_end(suite, call);
+}
+
+static void masks_run(struct suite *suite, const struct op_row *row,
+                      struct random *choice)
+{
+    static const struct shape shapes[] = {S(23), S(9, 13), S(5, 8, 7),
+                                          S(4, 3, 6, 5)};
+    char name[40];
+
+    for (uint32_t rank = 1; rank <= 4; rank++)
+        for (int64_t axes = 1; axes < 1 << rank; axes++)
+            for (int keep = 0; keep < 2; keep++) {
+                struct form form = {
+                    .name = name, .shape = shapes[rank - 1], .axes = axes};
+
+                if (!random_once_in(choice, 5) && !suite->options->full &&
+                    suite->options->filter == NULL)
+                    continue;
+                snprintf(name, sizeof(name), "rank %u axes %#x", rank,
+                         (unsigned)axes);
+                form_run(suite, row, &form, keep);
+            }
+}
+
+static void forms_run(struct suite *suite, const struct op_row *row)
+{
+    bool full = suite->options->full;
+    struct random choice;
+
+    random_seed(&choice, suite->options->seed, row->name);
+    for (uint32_t i = 0; i < COUNT_OF(forms); i++) {
+        bool keep = random_once_in(&choice, 2);
+        bool chosen = random_once_in(&choice, 3);
+
+        if (full ||
+            (forms[i].level != FULL && (forms[i].level == ALWAYS || chosen ||
+                                        suite->options->filter != NULL)))
+            form_run(suite, row, &forms[i], keep);
+    }
+    masks_run(suite, row, &choice);
+}
+
+static void ordinary_fill(struct operand *operand, struct random *random,
+                          const struct op_row *row, int64_t n)
+{
+    if (row->id != TANDEM_OP_PROD) {
+        operand_fill_normal(operand, random, 1, 0);
+        return;
+    }
+    for (int64_t i = 0; i < operand->elements; i++)
+        operand_set(operand, i,
+                    bits_from_float((float)input_factor(random, n)));
+}
+
+/* ---- magnitudes: [outer, n, inner] over the middle axis ---- */
+
+enum balance {
+    PLAIN,    /* Any signs. */
+    BALANCED, /* The second half cancels the first. */
+    BALANCES
+};
+
+static const struct {
+    struct shape shape;
+    enum operand_layout layout;
+} magnitude_forms[] = {
+    {S(5, 512, 1), DENSE},   {S(1, 300, 20), DENSE}, {S(40, 4, 1), DENSE},
+    {S(1, 70001, 1), DENSE}, {S(3, 1021, 1), DENSE}, {S(3, 37, 5), ANY},
+    {S(1, 9001, 4), DENSE},
+};
+
+static void magnitude_fill(struct operand *operand, struct random *random,
+                           int64_t n, int64_t inner,
+                           const struct magnitude *size, enum balance balance)
+{
+    int64_t half = balance == BALANCED ? n / 2 : 0;
+
+    for (int64_t i = 0; i < operand->elements; i++) {
+        int64_t at = i / inner % n;
+        double x = input_of_magnitude(random, size);
+
+        if (at >= half && at < 2 * half)
+            x = -bits_real(TANDEM_F32, operand_get(operand, i - half * inner));
+        operand_set(operand, i, bits_from_float((float)x));
+    }
+}
+
+static void magnitude_run(struct suite *suite, const struct op_row *row,
+                          uint32_t form, const struct magnitude *size,
+                          enum balance balance)
+{
+    const struct shape *in = &magnitude_forms[form].shape;
+    const struct shape out = S(in->at[0], in->at[2]);
+    struct call *call =
+        call_begin(suite, row, "magnitude %s%s [%d,%d,%d]", size->name,
+                   balance == BALANCED ? " balanced" : "", (int)in->at[0],
+                   (int)in->at[1], (int)in->at[2]);
+
+    if (call == NULL)
+        return;
+    call->ints[0] = 2;
+    magnitude_fill(
+        call_operand(call, 0, TANDEM_F32, in, magnitude_forms[form].layout),
+        call->random, in->at[1], in->at[2], size, balance);
+    call_operand(call, 1, output_dtype(row), &out, DENSE);
+    call_end(suite, call);
+}
+
+/*
+ * At the full level each magnitude is tested with all shapes, otherwise with
+ * the next shape.
+ */
+static void magnitudes_run(struct suite *suite, const struct op_row *row)
+{
+    uint32_t next = (uint32_t)suite->options->seed;
+
+    for (uint32_t i = 0; i < MAGNITUDES; i++)
+        for (uint32_t balance = 0; balance < BALANCES; balance++, next++)
+            for (uint32_t k = 0; k < COUNT_OF(magnitude_forms); k++)
+                if (suite->options->full ||
+                    k == next % COUNT_OF(magnitude_forms))
+                    magnitude_run(suite, row, k, &magnitudes[i],
+                                  (enum balance)balance);
+}
+
+static void examples_run(struct suite *suite, const struct op_row *row)
+{
+    static const struct shape scalar = S0;
+
+    for (uint32_t i = 0; i < COUNT_OF(examples); i++) {
+        const struct shape shape = S(examples[i].n);
+        struct call *call = NULL;
+
+        if (examples[i].op == row->id)
+            call = call_begin(suite, row, "magnitude known %u [%d]", i,
+                              (int)examples[i].n);
+        if (call == NULL)
+            continue;
+        call->ints[0] = 1;
+        call_operand(call, 0, TANDEM_F32, &shape, DENSE);
+        for (int64_t e = 0; e < examples[i].n; e++)
+            operand_set(&call->operands[0], e,
+                        bits_from_float(examples[i].values[e]));
+        call_operand(call, 1, TANDEM_F32, &scalar, DENSE);
+        call_end(suite, call);
+    }
+}
+
+static void reduce_cases(struct suite *suite, const struct op_row *row)
+{
+    const struct single_special special = {.out_dtype = output_dtype(row),
+                                           .fill = ordinary_fill};
+
+    forms_run(suite, row);
+    single_specials_run(suite, row, &special);
+    if (row->op_class == TANDEM_CLASS_ARG_REDUCE)
+        return;
+    examples_run(suite, row);
+    if (row->id != TANDEM_OP_PROD)
+        magnitudes_run(suite, row);
+}
+
+/* ---- dot ---- */
+
+static void dot_run(struct suite *suite, const struct op_row *row, int64_t n,
+                    enum operand_layout layout, enum values values)
+{
+    static const struct shape scalar = S0;
+    const struct shape shape = S(n);
+    struct call *call = call_begin(suite, row, "[%lld] layout %d values %d",
+                                   (long long)n, (int)layout, (int)values);
+
+    if (call == NULL)
+        return;
+    for (uint32_t i = 0; i < 2; i++)
+        values_fill(call_operand(call, i, TANDEM_F32, &shape, layout),
+                    call->random, row->id, values, values == SPECIAL ? 0 : n);
+    call_operand(call, 2, TANDEM_F32, &scalar, layout);
+    call_end(suite, call);
+}
+
+static void dot_magnitude_run(struct suite *suite, const struct op_row *row,
+                              int64_t n, const struct magnitude *a,
+                              const struct magnitude *b, enum balance balance)
+{
+    static const struct shape scalar = S0;
+    const struct shape shape = S(n);
+    struct call *call =
+        call_begin(suite, row, "magnitude %s by %s%s [%d]", a->name, b->name,
+                   balance == BALANCED ? " balanced" : "", (int)n);
+
+    if (call == NULL)
+        return;
+    for (uint32_t i = 0; i < 2; i++)
+        magnitude_fill(call_operand(call, i, TANDEM_F32, &shape, DENSE),
+                       call->random, n, 1, i == 0 ? a : b,
+                       i == 0 ? balance : PLAIN);
+    /* The same factor for the value that cancels another one. */
+    for (int64_t i = 0; balance == BALANCED && i < n / 2; i++)
+        operand_set(&call->operands[1], i + n / 2,
+                    operand_get(&call->operands[1], i));
+    call_operand(call, 2, TANDEM_F32, &scalar, DENSE);
+    call_end(suite, call);
+}
+
+static void dot_cases(struct suite *suite, const struct op_row *row)
+{
+    static const int64_t lengths[] = {0,    1,    2,     17,   64,
+                                      1021, 4096, 70001, 16384};
+    static const int64_t magnitude_lengths[] = {5, 777, 40001};
+    uint32_t step = suite->options->full ? 1 : 3;
+    uint32_t next = (uint32_t)suite->options->seed;
+
+    for (uint32_t i = 0; i < COUNT_OF(lengths); i++)
+        dot_run(suite, row, lengths[i], DENSE, NORMAL);
+    dot_run(suite, row, 1021, DENSE, SPECIAL);
+    dot_run(suite, row, 777, OFFSET, NORMAL);
+    dot_run(suite, row, 555, STEP, NORMAL);
+    dot_run(suite, row, 333, NEGATIVE, NORMAL);
+    dot_run(suite, row, 222, REPEATED, NORMAL);
+    if (suite->options->full)
+        dot_run(suite, row, 3000017, DENSE, FAR);
+    for (uint32_t i = 0; i < MAGNITUDES; i++)
+        for (uint32_t k = 0; k < MAGNITUDES; k += step, next++)
+            dot_magnitude_run(suite, row, magnitude_lengths[next % 3],
+                              &magnitudes[i], &magnitudes[(k + i) % MAGNITUDES],
+                              (enum balance)(next / 3 % BALANCES));
+    /* Many subnormal products. */
+    dot_magnitude_run(suite, row, 300007, &magnitudes[2], &magnitudes[2],
+                      PLAIN);
+}
+
+/* ---- random calls ---- */
+
+/* Returns true if rows are empty and the result is not. */
+static bool empty_is_wrong(const struct op_row *row, const struct shape *in,
+                           uint32_t axes)
+{
+    bool row_is_empty = false, result_is_empty = false;
+
+    for (uint32_t i = 0; i < in->rank; i++)
+        *(axes >> i & 1u ? &row_is_empty : &result_is_empty) |= in->at[i] == 0;
+    return row_is_empty && !result_is_empty && !empty_allowed(row);
+}
+
+static void draw_reduction(struct call *call, const struct block *block)
+{
+    struct random *random = call->random;
+    struct shape in, out;
+    uint32_t all, axes;
+    int64_t length;
+
+    (void)block;
+    shape_draw(&in, random, 0, TANDEM_MAX_RANK);
+    all = (1u << in.rank) - 1u;
+    axes = in.rank == 0 || random_once_in(random, 4)
+               ? all
+               : (uint32_t)random_between(random, 1, all);
+    if (in.rank > 0 &&
+        (random_once_in(random, 3) ||
+         (call->row->op_class == TANDEM_CLASS_ARG_REDUCE && axes != all)))
+        axes = 1u << random_below(random, in.rank);
+    call->ints[0] = axes;
+    call->ints[1] = random_between(random, 0, 1);
+    out = reduced(&in, axes, call->ints[1] == 1, &length);
+    operand_draw(call, 0, TANDEM_F32, &in);
+    operand_draw(call, 1, output_dtype(call->row), &out);
+    if (empty_is_wrong(call->row, &in, axes)) {
+        call->expected_status = EXPECT_INVALID_ARGUMENT;
+        call->what = "a reduction of nothing";
+    }
+}
+
+static void draw_dot(struct call *call, const struct block *block)
+{
+    static const struct shape scalar = S0;
+    struct shape in;
+
+    (void)block;
+    shape_draw(&in, call->random, 1, 1);
+    operand_draw(call, 0, TANDEM_F32, &in);
+    operand_draw(call, 1, TANDEM_F32, &in);
+    operand_draw(call, 2, TANDEM_F32, &scalar);
+}
+
+static void limit_exponents(const struct op_row *row, double *low, double *high)
+{
+    if (row->id == TANDEM_OP_L2 || row->id == TANDEM_OP_SUM_SQUARE) {
+        *low = -16.0;
+        *high = 16.0;
+    }
+    if (row->id == TANDEM_OP_MEAN)
+        *high = 33.0;
+}
+
+static bool draw_invalid_attribute(struct call *call)
+{
+    const int64_t rank = call->operands[0].desc.rank;
+
+    if (random_once_in(call->random, 2))
+        call->ints[1] = invalid_number_draw(call->random, 0, 1);
+    else
+        call->ints[0] |=
+            random_once_in(call->random, 2) ? INT64_C(1) << rank : INT64_MIN;
+    return true;
+}
+
+/* ---- invalid calls ---- */
+
+static void make_valid_reduction(struct mistaken_call *p)
+{
+    p->ints[0] = 2; /* The columns. */
+    mistaken_tensor_set(&p->outs[0], output_dtype(p->row), 1, 3, 0);
+}
+
+static void make_valid_dot(struct mistaken_call *p)
+{
+    mistaken_tensor_set(&p->ins[0], TANDEM_F32, 1, 5, 0);
+    mistaken_tensor_set(&p->ins[1], TANDEM_F32, 1, 5, 0);
+    mistaken_tensor_set(&p->outs[0], TANDEM_F32, 0, 0, 0);
+}
+
+#define REDUCE_MISTAKES(X)                                                     \
+    X(sum_axes_large, SUM, "an axis too large", 0, p->ints[0] = 4)             \
+    X(sum_axes_none, SUM, "no axes", 0, p->ints[0] = 0)                        \
+    X(sum_axes_negative, SUM, "negative axes", 0, p->ints[0] = -1)             \
+    X(sum_second_two, SUM, "keepdims 2", 0, p->ints[1] = 2)                    \
+    X(sum_ints_few, SUM, "an attribute too few", 0, p->op.int_count--)         \
+    X(sum_output_differs, SUM, "another output shape", 0,                      \
+      p->outs[0].shape[0] = 2)                                                 \
+    X(reduce_max_reduce_of_none, REDUCE_MAX, "the maximum of nothing", 0,      \
+      p->ins[0].shape[1] = 0)
+
+REDUCE_MISTAKES(MISTAKE_FUNCTION)
+static const struct call_mistake reduce_mistakes[] = {
+    REDUCE_MISTAKES(MISTAKE_ROW)};
+
+#define ARG_REDUCE_MISTAKES(X)                                                 \
+    X(argmin_ints_null, ARGMIN, "attributes at NULL", ALWAYS_INVALID,          \
+      p->op.ints = NULL)                                                       \
+    X(argmax_second_minus, ARGMAX, "keepdims -1", 0, p->ints[1] = -1)          \
+    X(argmax_dtype_output_f, ARGMAX, "an output of f32", MAYBE_LATER,          \
+      p->outs[0].dtype = TANDEM_F32)                                           \
+    X(argmax_axes_two_of_three, ARGMAX, "two of three axes", 0,                \
+      (p->ins[0].rank = 3, p->ins[0].shape[2] = 1, p->ins[0].strides[2] = 1,   \
+       p->ints[0] = 3))                                                        \
+    X(argmax_reduce_of_none, ARGMAX, "the first of nothing", 0,                \
+      p->ins[0].shape[1] = 0)
+
+ARG_REDUCE_MISTAKES(MISTAKE_FUNCTION)
+static const struct call_mistake arg_reduce_mistakes[] = {
+    ARG_REDUCE_MISTAKES(MISTAKE_ROW)};
+
+#define DOT_MISTAKES(X)                                                        \
+    X(dot_output_rank, DOT, "lengths that differ", 0, p->outs[0].rank = 1)
+
+DOT_MISTAKES(MISTAKE_FUNCTION)
+static const struct call_mistake dot_mistakes[] = {DOT_MISTAKES(MISTAKE_ROW)};
+
+/* ---- the classes ---- */
+
+const struct suite_class suite_reduce = {
+    .cases = reduce_cases,
+    .reference = reference,
+    .draw = draw_reduction,
+    .limit_exponents = limit_exponents,
+    .draw_invalid_attribute = draw_invalid_attribute,
+    .weight = 2,
+    .make_valid = make_valid_reduction,
+    .mistakes = reduce_mistakes,
+    .mistake_count = COUNT_OF(reduce_mistakes),
+};
+
+const struct suite_class suite_arg_reduce = {
+    .cases = reduce_cases,
+    .reference = reference_arg,
+    .draw = draw_reduction,
+    .draw_invalid_attribute = draw_invalid_attribute,
+    .weight = 2,
+    .make_valid = make_valid_reduction,
+    .mistakes = arg_reduce_mistakes,
+    .mistake_count = COUNT_OF(arg_reduce_mistakes),
+};
+
+const struct suite_class suite_dot = {
+    .cases = dot_cases,
+    .reference = reference,
+    .draw = draw_dot,
+    .weight = 2,
+    .make_valid = make_valid_dot,
+    .mistakes = dot_mistakes,
+    .mistake_count = COUNT_OF(dot_mistakes),
+};

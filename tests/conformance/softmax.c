@@ -1,0 +1,385 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Softmax and log_softmax over each axis, softmax with cross-entropy and its
+ * gradient.
+ */
+#include "element_value.h"
+#include "row_case.h"
+#include "slots.h"
+
+#include <math.h>
+
+static const struct row_form forms[] = {
+    {"[1]", SOME, S(1), DENSE, DENSE, DENSE, 1, 0},
+    {"[2]", SOME, S(2), DENSE, DENSE, DENSE, 5, 0},
+    {"[1021]", ALWAYS, S(1021), DENSE, DENSE, DENSE, 3, 0},
+    {"[70001]", SOME, S(70001), DENSE, DENSE, DENSE, 3, 0},
+    {"[3,40004]", SOME, S(3, 40004), DENSE, DENSE, DENSE, 3, 0},
+    {"[20,300]", SOME, S(20, 300), DENSE, DENSE, DENSE, 3, 0},
+    {"[4,3858]", SOME, S(4, 3858), DENSE, DENSE, DENSE, 3, 0},
+    {"[7,3000]", SOME, S(7, 3000), DENSE, DENSE, DENSE, 3, 0},
+    {"[128,10]", ALWAYS, S(128, 10), DENSE, DENSE, DENSE, 4, 0},
+    {"[300,20]", SOME, S(300, 20), DENSE, DENSE, DENSE, 3, 0},
+    {"[3001,3]", SOME, S(3001, 3), DENSE, DENSE, DENSE, 2, 0},
+    {"[5,1]", SOME, S(5, 1), DENSE, DENSE, DENSE, 2, 0},
+    {"[1,5]", SOME, S(1, 5), DENSE, DENSE, DENSE, 2, 0},
+    {"wide [17,65]", ALWAYS, S(17, 65), DENSE, DENSE, DENSE, 60, 0},
+    {"huge [9,40]", ALWAYS, S(9, 40), DENSE, DENSE, DENSE, 1e38, 0},
+    {"far [11,33]", SOME, S(11, 33), DENSE, DENSE, DENSE, 1, 1e4},
+    {"specials [64,7]", ALWAYS, S(64, 7), DENSE, DENSE, DENSE, 0, 0},
+    {"specials [600,8]", SOME, S(600, 8), DENSE, DENSE, DENSE, 0, 0},
+    {"specials [3,400]", SOME, S(3, 400), DENSE, DENSE, DENSE, 0, 0},
+    {"[4,9,13]", SOME, S(4, 9, 13), DENSE, DENSE, DENSE, 3, 0},
+    {"[3,4,5,6]", SOME, S(3, 4, 5, 6), DENSE, DENSE, DENSE, 3, 0},
+    {"offset [7,31]", SOME, S(7, 31), OFFSET, DENSE, OFFSET, 3, 0},
+    {"padded [9,23]", SOME, S(9, 23), PADDED, DENSE, PADDED, 3, 0},
+    {"transposed [19,21]", SOME, S(19, 21), REVERSED, DENSE, DENSE, 3, 0},
+    {"any [5,6,7]", ALWAYS, S(5, 6, 7), ANY, DENSE, ANY, 3, 0},
+    {"any [2,3,4,2,3]", SOME, S(2, 3, 4, 2, 3), ANY, DENSE, ANY, 3, 0},
+    {"rank 8", SOME, S(2, 1, 3, 2, 2, 1, 2, 2), ANY, DENSE, ANY, 3, 0},
+    {"zero [8,9]", SOME, S(8, 9), REPEATED, DENSE, DENSE, 3, 0},
+    {"empty [0,4]", SOME, S(0, 4), DENSE, DENSE, DENSE, 1, 0},
+    {"empty [4,0]", SOME, S(4, 0), DENSE, DENSE, DENSE, 1, 0},
+    {"long [3,300007]", FULL, S(3, 300007), DENSE, DENSE, DENSE, 3, 0},
+    {"many [100003,7]", FULL, S(100003, 7), DENSE, DENSE, DENSE, 3, 0},
+};
+
+static const struct loss_form {
+    struct shape shape; /* Rows and classes. */
+    bool strided;
+    double scale;
+} loss_forms[] = {
+    {S(128, 10), false, 4},   {S(1, 1), false, 2},     {S(7, 1), false, 2},
+    {S(1, 1021), false, 3},   {S(2003, 3), false, 2},  {S(17, 65), true, 3},
+    {S(0, 10), false, 1},     {S(33, 100), false, 50}, {S(64, 1000), false, 3},
+    {S(13, 40), false, 1e38}, {S(9, 0), false, 1},
+};
+
+/* ---- reference ---- */
+
+/* Returns e^(x - m) / sum, or its logarithm, for one element. */
+static double softmax_value(bool logarithm, const struct slot *slot, double x)
+{
+    long double d = (long double)x - slot->max;
+
+    if (slot->nan || isinf(slot->max))
+        return (double)NAN;
+    if (logarithm)
+        return (double)(d - logl(slot->exponentials));
+    return (double)(expl(d) / slot->exponentials);
+}
+
+static void reference_softmax(const struct call *call, const struct dense *in,
+                              struct expected *out)
+{
+    const struct op_row *row = call->row;
+    const int64_t axis = axis_from_start(call->ints[0], in->rank);
+    const bool logarithm = row->id == TANDEM_OP_LOG_SOFTMAX;
+    struct slots slots;
+
+    slots_init(&slots, call, in, 1u << axis, true);
+    expected_init(out, EXPECTED_REAL, in->elements);
+    out->subnormal_tolerance = REFERENCE_SUBNORMAL;
+    for (int64_t i = 0; i < in->elements; i++) {
+        const struct slot *slot = &slots.all[slots.of_element[i]];
+        double x = dense_real(in, i);
+        double r = softmax_value(logarithm, slot, x);
+        double t = row->tolerance + reference_log2(slot->count);
+
+        out->real[i] = r;
+        out->tolerance[i] =
+            logarithm ? slot_log_tolerance(row, slot, r)
+                      : (t + fabs(x - slot->max)) * REFERENCE_2EPS * fabs(r);
+    }
+    slots_finish(&slots);
+}
+
+static void loss_row(const struct call *call, const struct dense *in,
+                     const struct slot *slot, int64_t row, struct expected *out)
+{
+    int64_t c = in->shape[1], label = dense_integer(&in[1], row);
+
+    if (label < 0 || label >= c) {
+        out->real[row] = (double)NAN;
+        return;
+    }
+    out->real[row] =
+        -softmax_value(true, slot, dense_real(in, row * c + label));
+    out->tolerance[row] = slot_log_tolerance(call->row, slot, out->real[row]);
+}
+
+static void loss_gradient(const struct call *call, const struct dense *in,
+                          const struct slot *slot, int64_t i,
+                          struct expected *out)
+{
+    int64_t c = in->shape[1], label = dense_integer(&in[1], i / c);
+    double x = dense_real(in, i);
+    double scale = reference_attribute(call->floats[0]);
+    double p = softmax_value(false, slot, x);
+    double hot = label == i % c ? 1.0 : 0.0;
+
+    out->real[i] = scale * (p - hot);
+    if (label < 0 || label >= c)
+        out->real[i] = (double)NAN;
+    out->tolerance[i] =
+        call->row->tolerance * REFERENCE_2EPS * fabs(scale) *
+        ((p > 0.0 ? p * (1.0 + fabs(x - slot->max) / 16.0) : 0.0) + hot);
+}
+
+static void reference_cross_entropy(const struct call *call,
+                                    const struct dense *in,
+                                    struct expected *out)
+{
+    const bool gradient = call->row->id == TANDEM_OP_CROSS_ENTROPY_GRAD;
+    struct slots slots;
+
+    slots_init(&slots, call, in, 2u, true);
+    expected_init(out, EXPECTED_REAL, gradient ? in->elements : slots.count);
+    out->subnormal_tolerance = REFERENCE_SUBNORMAL;
+    for (int64_t i = 0; i < out->elements; i++) {
+        if (gradient)
+            loss_gradient(call, in, &slots.all[slots.of_element[i]], i, out);
+        else
+            loss_row(call, in, &slots.all[i], i, out);
+    }
+    slots_finish(&slots);
+}
+
+/* ---- softmax ---- */
+
+static void specials_fill(struct operand *operand, struct random *random)
+{
+    for (int64_t i = 0; i < operand->elements; i++) {
+        float x = (float)random_normal(random);
+
+        if (random_once_in(random, 24))
+            x = input_special((uint32_t)random_u64(random));
+        operand_set(operand, i, bits_from_float(x));
+    }
+}
+
+static void values_fill(struct operand *operand, struct random *random,
+                        double scale, double shift)
+{
+    if (scale == 0.0) {
+        specials_fill(operand, random);
+    } else if (scale > 1e30) { /* Up to the limits of f32, never infinite. */
+        for (int64_t i = 0; i < operand->elements; i++)
+            operand_set(operand, i,
+                        bits_from_float(
+                            (float)random_uniform(random, -3.4e38, 3.4e38)));
+    } else {
+        operand_fill_normal(operand, random, scale, shift);
+    }
+}
+
+static void magnitude_run(struct suite *suite, const struct op_row *row,
+                          const struct magnitude *size, int64_t n)
+{
+    const struct shape shape = S(7, n);
+    struct call *call =
+        call_begin(suite, row, "magnitude %s [7,%d]", size->name, (int)n);
+
+    if (call == NULL)
+        return;
+    call->ints[0] = -1;
+    operand_fill_magnitude(call_operand(call, 0, TANDEM_F32, &shape, DENSE),
+                           call->random, size, false);
+    call_operand(call, 1, TANDEM_F32, &shape, DENSE);
+    call_end(suite, call);
+}
+
+static void softmax_cases(struct suite *suite, const struct op_row *row)
+{
+    static const struct single_special special = {.keeps_shape = true,
+                                                  .out_dtype = TANDEM_F32};
+
+    row_forms_run(suite, row, forms, COUNT_OF(forms), values_fill);
+    single_specials_run(suite, row, &special);
+    for (uint32_t k = 0; k < MAGNITUDES; k++)
+        magnitude_run(suite, row, &magnitudes[k], k % 2 != 0 ? 100 : 10);
+}
+
+/* ---- cross-entropy ---- */
+
+/* Adds the output: the losses, or their gradient. */
+static void loss_output(struct call *call, const struct shape *logits,
+                        enum operand_layout layout)
+{
+    const struct shape losses = S(logits->at[0]);
+
+    call_operand(call, 2, TANDEM_F32,
+                 call->row->id == TANDEM_OP_CROSS_ENTROPY_GRAD ? logits
+                                                               : &losses,
+                 layout);
+}
+
+static void loss_run(struct suite *suite, const struct op_row *row,
+                     const struct loss_form *form, uint32_t label_dtype)
+{
+    const int64_t rows = form->shape.at[0], classes = form->shape.at[1];
+    const struct shape labels = S(rows);
+    const enum operand_layout layout = form->strided ? ANY : DENSE;
+    struct call *call =
+        call_begin(suite, row, "[%d,%d] %s labels%s%s", (int)rows, (int)classes,
+                   dtype_text(label_dtype), form->strided ? ", strided" : "",
+                   form->scale > 1e30 ? ", huge" : "");
+
+    if (call == NULL)
+        return;
+    call->floats[0] = random_uniform(call->random, -0.01, 0.1);
+    values_fill(call_operand(call, 0, TANDEM_F32, &form->shape, layout),
+                call->random, form->scale, 0.0);
+    call_operand(call, 1, label_dtype, &labels, layout);
+    for (int64_t i = 0; i < rows; i++) {
+        int64_t label =
+            classes != 0 ? random_between(call->random, 0, classes - 1) : 0;
+
+        /* Out of range: the row becomes NaN. */
+        if (random_once_in(call->random, 12))
+            label = random_once_in(call->random, 2) ? classes : -1;
+        operand_set(&call->operands[1], i,
+                    bits_from_integer(label_dtype, label));
+    }
+    loss_output(call, &form->shape, layout);
+    call_end(suite, call);
+}
+
+/*
+ * Logits down to -width: most probabilities are below the range of f32, and
+ * the scale brings the results back into the range.
+ */
+static void loss_magnitude_run(struct suite *suite, const struct op_row *row,
+                               double scale, double width, int64_t n)
+{
+    const struct shape shape = S(5, n), labels = S(5);
+    struct call *call = call_begin(suite, row, "magnitude %g, width %g [5,%d]",
+                                   scale, width, (int)n);
+
+    if (call == NULL)
+        return;
+    call->floats[0] = scale;
+    call_operand(call, 0, TANDEM_F32, &shape, DENSE);
+    for (int64_t i = 0; i < call->operands[0].elements; i++)
+        operand_set(
+            &call->operands[0], i,
+            bits_from_float((float)(i % n == 0 ? 0.0
+                                               : random_uniform(call->random,
+                                                                -width, 0.0))));
+    call_operand(call, 1, TANDEM_I32, &labels, DENSE);
+    for (int64_t i = 0; i < labels.at[0]; i++)
+        operand_set(&call->operands[1], i,
+                    (uint64_t)random_between(call->random, 0, n - 1));
+    loss_output(call, &shape, DENSE);
+    call_end(suite, call);
+}
+
+/* A smoke run tests each form with one dtype of labels. */
+static void cross_entropy_cases(struct suite *suite, const struct op_row *row)
+{
+    static const double scales[] = {1, 1e10, -1e30, 3e38, 1e-30, 1e39, 1e-46};
+    static const double widths[] = {100, 170, 250};
+    static const int64_t classes[] = {10, 100, 1021, 40004};
+    const bool smoke = suite->options->smoke;
+    uint32_t next = (uint32_t)suite->options->seed;
+
+    for (uint32_t i = 0; i < COUNT_OF(loss_forms); i++) {
+        if (!smoke || i % 2 == 0)
+            loss_run(suite, row, &loss_forms[i], TANDEM_I32);
+        if (!smoke || i % 2 != 0)
+            loss_run(suite, row, &loss_forms[i], TANDEM_I64);
+    }
+    for (uint32_t i = 0; i < COUNT_OF(scales); i++)
+        for (uint32_t k = 0; k < COUNT_OF(widths); k++, next++)
+            for (uint32_t c = 0; c < COUNT_OF(classes); c++)
+                if (suite->options->full || c == next % COUNT_OF(classes))
+                    loss_magnitude_run(suite, row, scales[i], widths[k],
+                                       classes[c]);
+}
+
+/* ---- random calls ---- */
+
+static void draw_loss(struct call *call, const struct block *block)
+{
+    struct shape logits, labels = {.rank = 1};
+
+    (void)block;
+    shape_draw(&logits, call->random, 2, 2);
+    labels.at[0] = logits.at[0];
+    operand_draw(call, 0, TANDEM_F32, &logits);
+    operand_draw(call, 1, index_dtype_draw(call->random), &labels);
+    operand_draw(call, 2, TANDEM_F32,
+                 call->row->id == TANDEM_OP_CROSS_ENTROPY ? &labels : &logits);
+}
+
+static bool fill_labels(struct call *call, uint32_t input,
+                        const struct spread *spread)
+{
+    (void)spread;
+    if (input == 1)
+        indices_fill(&call->operands[1], call->random,
+                     call->operands[0].desc.shape[1], false);
+    return input == 1;
+}
+
+static void draw_scale(struct call *call, const struct spread *spread)
+{
+    (void)spread;
+    if (call->row->id == TANDEM_OP_CROSS_ENTROPY_GRAD)
+        call->floats[0] =
+            (double)(float)random_uniform(call->random, -1.0, 1.0);
+}
+
+/* ---- invalid calls ---- */
+
+static void make_valid_loss(struct mistaken_call *p)
+{
+    mistaken_tensor_set(&p->ins[1], TANDEM_I32, 1, 3, 0);
+    if (p->row->id == TANDEM_OP_CROSS_ENTROPY)
+        mistaken_tensor_set(&p->outs[0], TANDEM_F32, 1, 3, 0);
+}
+
+#define SOFTMAX_MISTAKES(X)                                                    \
+    X(softmax_axis_large, SOFTMAX, "an axis too large", 0, p->ints[0] = 2)     \
+    X(softmax_axis_negative, SOFTMAX, "an axis too small", 0, p->ints[0] = -3) \
+    X(softmax_ints_few, SOFTMAX, "no axis", 0, p->op.int_count--)              \
+    X(softmax_output_differs, SOFTMAX, "another output shape", 0,              \
+      p->outs[0].shape[0] = 2)
+
+SOFTMAX_MISTAKES(MISTAKE_FUNCTION)
+static const struct call_mistake softmax_mistakes[] = {
+    SOFTMAX_MISTAKES(MISTAKE_ROW)};
+
+#define CROSS_ENTROPY_MISTAKES(X)                                              \
+    X(cross_entropy_dtype_labels, CROSS_ENTROPY, "labels of f32", MAYBE_LATER, \
+      p->ins[1].dtype = TANDEM_F32)                                            \
+    X(cross_entropy_output_differs, CROSS_ENTROPY, "another output shape", 0,  \
+      p->outs[0].shape[0] = 2)
+
+CROSS_ENTROPY_MISTAKES(MISTAKE_FUNCTION)
+static const struct call_mistake cross_entropy_mistakes[] = {
+    CROSS_ENTROPY_MISTAKES(MISTAKE_ROW)};
+
+/* ---- the classes ---- */
+
+const struct suite_class suite_softmax = {
+    .cases = softmax_cases,
+    .reference = reference_softmax,
+    .draw = row_draw_call,
+    .draw_invalid_attribute = row_draw_invalid_axis,
+    .weight = 4,
+    .mistakes = softmax_mistakes,
+    .mistake_count = COUNT_OF(softmax_mistakes),
+};
+
+const struct suite_class suite_cross_entropy = {
+    .cases = cross_entropy_cases,
+    .reference = reference_cross_entropy,
+    .draw = draw_loss,
+    .fill = fill_labels,
+    .draw_attributes = draw_scale,
+    .weight = 2,
+    .make_valid = make_valid_loss,
+    .mistakes = cross_entropy_mistakes,
+    .mistake_count = COUNT_OF(cross_entropy_mistakes),
+};

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The operator classes; see suite_class.h. */
+#include "suite_class.h"
+
+#define DECLARE(ID, number, name) extern const struct suite_class suite_##name;
+TANDEM_CLASSES(DECLARE)
+
+#define ROW(ID, number, name) [number] = &suite_##name,
+static const struct suite_class *const classes[TANDEM_CLASS_END] = {
+    TANDEM_CLASSES(ROW)};
+
+const struct suite_class *class_of(const struct op_row *row)
+{
+    return classes[row->op_class];
+}
+
+void operators_run(struct suite *suite)
+{
+    for (uint32_t i = 0; i < op_table_count; i++)
+        if (group_selected(suite, op_table[i].name))
+            class_of(&op_table[i])->cases(suite, &op_table[i]);
+}
+
+const struct call_mistake *mistake_get(uint32_t number)
+{
+    if (number < general_mistake_count)
+        return &general_mistakes[number];
+    number -= general_mistake_count;
+    for (uint32_t i = 0; i < TANDEM_CLASS_END; i++) {
+        if (classes[i] == NULL)
+            continue;
+        if (number < classes[i]->mistake_count)
+            return &classes[i]->mistakes[number];
+        number -= classes[i]->mistake_count;
+    }
+    return NULL;
+}
