@@ -48,38 +48,12 @@ uint32_t op_scalar_dtype(const struct operator_info *info, uint32_t input)
                                                        : TANDEM_F32;
 }
 
-static enum tandem_status expect_dtype(const struct op_call *call,
-                                       uint32_t operand, uint32_t dtype)
+/* Returns true if cast converts from and to the dtype. */
+static bool cast_supports(uint32_t dtype)
 {
-    uint32_t own = op_call_operand(call, operand)->dtype;
-    if (own == dtype)
-        return TANDEM_OK;
-    return operand_error(call, operand, "has dtype %s; expected %s",
-                         dtype_name(own), dtype_name(dtype));
-}
-
-static enum tandem_status expect_index(const struct op_call *call,
-                                       uint32_t operand)
-{
-    uint32_t dtype = op_call_operand(call, operand)->dtype;
-    if (dtype == TANDEM_I32 || dtype == TANDEM_I64)
-        return TANDEM_OK;
-    return operand_error(call, operand, "has dtype %s; expected i32 or i64",
-                         dtype_name(dtype));
-}
-
-static enum tandem_status expect_cast(const struct op_call *call,
-                                      uint32_t operand)
-{
-    uint32_t dtype = op_call_operand(call, operand)->dtype;
-    if (dtype == TANDEM_F32 || dtype == TANDEM_F16 || dtype == TANDEM_BF16 ||
-        dtype == TANDEM_I32 || dtype == TANDEM_I64 || dtype == TANDEM_U8 ||
-        dtype == TANDEM_BOOL)
-        return TANDEM_OK;
-    return last_error_set(TANDEM_UNSUPPORTED,
-                          "%s: dtype %s is unsupported; expected f32, f16, "
-                          "bf16, i32, i64, u8 or bool",
-                          call->info->name, dtype_name(dtype));
+    return dtype == TANDEM_F32 || dtype == TANDEM_F16 || dtype == TANDEM_BF16 ||
+           dtype == TANDEM_I32 || dtype == TANDEM_I64 || dtype == TANDEM_U8 ||
+           dtype == TANDEM_BOOL;
 }
 
 enum tandem_status op_check_dtypes(const struct op_call *call)
@@ -89,27 +63,34 @@ enum tandem_status op_check_dtypes(const struct op_call *call)
     bool computes = false;
     for (uint32_t i = 0; i < call->input_count + call->output_count; i++) {
         const struct tandem_tensor_desc *tensor = op_call_operand(call, i);
-        enum tandem_status status = TANDEM_OK;
         if (i == call->input_count)
             letters = classes[call->info->op_class]->output_dtypes;
         char letter = *letters;
         letters += letters[1] != '\0';
         if (tensor == NULL)
             continue;
-        if (letter == 'b' || letter == 'l') {
-            status =
-                expect_dtype(call, i, letter == 'b' ? TANDEM_BOOL : TANDEM_I64);
-        } else if (letter == 'i') {
-            status = expect_index(call, i);
-        } else if (letter == 'c') {
-            status = expect_cast(call, i);
-        } else {
+        uint32_t dtype = tensor->dtype, expected = dtype;
+        if (letter == 'f' || letter == 'a') {
             computes |= letter == 'f';
-            common = common == 0 ? tensor->dtype : common;
-            status = expect_dtype(call, i, common);
+            common = common == 0 ? dtype : common;
+            expected = common;
+        } else if (letter == 'b') {
+            expected = TANDEM_BOOL;
+        } else if (letter == 'l') {
+            expected = TANDEM_I64;
+        } else if (letter == 'i' && dtype != TANDEM_I32 &&
+                   dtype != TANDEM_I64) {
+            return operand_error(call, i, "has dtype %s; expected i32 or i64",
+                                 dtype_name(dtype));
+        } else if (letter == 'c' && !cast_supports(dtype)) {
+            return last_error_set(TANDEM_UNSUPPORTED,
+                                  "%s: dtype %s is unsupported; expected f32, "
+                                  "f16, bf16, i32, i64, u8 or bool",
+                                  call->info->name, dtype_name(dtype));
         }
-        if (status != TANDEM_OK)
-            return status;
+        if (dtype != expected)
+            return operand_error(call, i, "has dtype %s; expected %s",
+                                 dtype_name(dtype), dtype_name(expected));
     }
     if (!computes || common == TANDEM_F32)
         return TANDEM_OK;

@@ -6,7 +6,7 @@
 #include "config.h"
 
 #include "common/fp_environment.h"
-#include "common/operator_table.h"
+#include "common/op_class.h"
 #include "cpu/gemm/gemm.h"
 #include "cpu/kernels/elementwise.h"
 #include "cpu/objects.h"
@@ -14,6 +14,12 @@
 /* Maximum number of elements of a call on the fast path.  Larger calls take the
  * general path, which can use several threads. */
 #define FAST_ELEMENTS 8192
+
+static const struct cpu_class *const classes[TANDEM_CLASS_END] = {
+#define CPU_CLASS_ENTRY(ID, number, name) [number] = &cpu_class_##name,
+    TANDEM_CLASSES(CPU_CLASS_ENTRY)
+#undef CPU_CLASS_ENTRY
+};
 
 /* ---- the fast path ------------------------------------------------------ */
 
@@ -28,13 +34,6 @@ static const struct shortcut shortcuts[TANDEM_OP_ID_END] = {
     TANDEM_OPERATORS(SHORTCUT)
 #undef SHORTCUT
 };
-
-static bool shortcut_takes(uint32_t op_class)
-{
-    return op_class == TANDEM_CLASS_UNARY || op_class == TANDEM_CLASS_BINARY ||
-           op_class == TANDEM_CLASS_COMPARE ||
-           op_class == TANDEM_CLASS_GRADIENT;
-}
 
 /* Returns the number of elements of a contiguous tensor, or 0 if the tensor is
  * not contiguous or is empty. */
@@ -91,12 +90,13 @@ static bool row_fill(struct row *row, struct params *params, float *scalar,
     const struct tandem_op *op = work->op;
     const struct shortcut *shortcut = &shortcuts[op->id];
     const struct tandem_tensor_desc *out = work->outputs[0];
-    bool compares = shortcut->op_class == TANDEM_CLASS_COMPARE;
+    const struct cpu_class *class = classes[shortcut->op_class];
     uint32_t scalars = 0;
-    if (!shortcut_takes(shortcut->op_class) || work->output_count != 1 ||
-        work->input_count != shortcut->inputs || out == NULL ||
-        out->dtype != (compares ? TANDEM_BOOL : TANDEM_F32))
+    if (class == NULL || class->small_output_dtype == 0 ||
+        work->output_count != 1 || work->input_count != shortcut->inputs ||
+        out == NULL || out->dtype != class->small_output_dtype)
         return false;
+    bool compares = out->dtype == TANDEM_BOOL;
     /* On the fast path, only gelu has an integer attribute (0 or 1). */
     if ((op->flags & ~(uint32_t)TANDEM_OP_ALLOW_NONDETERMINISM) != 0 ||
         (shortcut->ints > 0 && op->int_count > 0 && op->ints != NULL &&
@@ -114,7 +114,7 @@ static bool row_fill(struct row *row, struct params *params, float *scalar,
         const struct tandem_tensor_desc *in = work->inputs[i];
         if (in == NULL) {
             if (shortcut->inputs == 1 || ++scalars > 1 ||
-                shortcut->op_class == TANDEM_CLASS_GRADIENT ||
+                !op_class_get(shortcut->op_class)->scalars ||
                 op->float_count < 1 || op->floats == NULL)
                 return false;
             *scalar = (float)op->floats[0];
@@ -202,6 +202,13 @@ static enum tandem_status gemm_run_checked(struct tandem_device *device,
     return TANDEM_OK;
 }
 
+static enum tandem_status gemm_class_run(const struct work *work)
+{
+    return gemm_run_checked(work->device, work->op->gemm);
+}
+
+const struct cpu_class cpu_class_gemm = {.run = gemm_class_run};
+
 enum tandem_status gemm_run(struct tandem_stream *stream,
                             const struct tandem_gemm *gemm)
 {
@@ -218,20 +225,6 @@ enum tandem_status gemm_run(struct tandem_stream *stream,
 
 /* ---- general path ------------------------------------------------------- */
 
-/* Function of each operator class.  NULL stands for elementwise_run. */
-static void (*const class_functions[])(const struct work *work) = {
-    [TANDEM_CLASS_CAST] = cast_run,
-    [TANDEM_CLASS_COPY] = copy_run,
-    [TANDEM_CLASS_TRANSPOSE] = transpose_run,
-    [TANDEM_CLASS_REDUCE] = reduce_run,
-    [TANDEM_CLASS_ARG_REDUCE] = reduce_run,
-    [TANDEM_CLASS_DOT] = dot_run,
-    [TANDEM_CLASS_SOFTMAX] = softmax_run,
-    [TANDEM_CLASS_CROSS_ENTROPY] = cross_entropy_run,
-    [TANDEM_CLASS_GATHER] = gather_run,
-    [TANDEM_CLASS_NORM] = norm_run,
-};
-
 static enum tandem_status launch_checked(const struct work *work)
 {
     enum tandem_status status =
@@ -239,14 +232,7 @@ static enum tandem_status launch_checked(const struct work *work)
                  work->output_count, buffer_span, work->device);
     if (status != TANDEM_OK)
         return status;
-    if (work->op->id == TANDEM_OP_GEMM)
-        return gemm_run_checked(work->device, work->op->gemm);
-    uint32_t op_class = operator_lookup(work->op->id)->op_class;
-    if (class_functions[op_class] != NULL)
-        class_functions[op_class](work);
-    else
-        elementwise_run(work);
-    return TANDEM_OK;
+    return classes[operator_lookup(work->op->id)->op_class]->run(work);
 }
 
 enum tandem_status launch_supports(

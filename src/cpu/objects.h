@@ -174,16 +174,18 @@ struct work {
     uint32_t input_count, output_count;
 };
 
-void elementwise_run(const struct work *work);
-void cast_run(const struct work *work);
-void copy_run(const struct work *work);
-void transpose_run(const struct work *work);
-void gather_run(const struct work *work);
-void norm_run(const struct work *work);
-void reduce_run(const struct work *work);
-void dot_run(const struct work *work);
-void softmax_run(const struct work *work);
-void cross_entropy_run(const struct work *work);
+/* Implementation of an operator class. */
+struct cpu_class {
+    enum tandem_status (*run)(const struct work *work);
+    /* Dtype of the output of calls on launch.c's fast path; 0 means that the
+     * operators do not use the fast path. */
+    uint32_t small_output_dtype; /* enum tandem_dtype */
+};
+
+#define CPU_CLASS_DECLARE(ID, number, name)                                    \
+    extern const struct cpu_class cpu_class_##name;
+TANDEM_CLASSES(CPU_CLASS_DECLARE)
+#undef CPU_CLASS_DECLARE
 
 /* Returns the address of the tensor's element (0, ..., 0). */
 static inline void *tensor_data(const struct tandem_tensor_desc *tensor)

@@ -3,22 +3,33 @@
  * Declarations that all suites of tandem-bench share.  Single-threaded.
  *
  * A suite lists its rows (row_list.h).  To measure a row on a device, Tandem
- * and reference implementations run in alternating rounds.  Their times are one
- * JSON object of the result (result_document.h).
+ * and the reference implementations run in alternating rounds.  Their times are
+ * one row of the result (result_document.h).
  */
 #ifndef TANDEM_BENCH_H
 #define TANDEM_BENCH_H
 
+#include "../common/clock.h"
 #include "../common/device_session.h"
-#include "../common/statistics.h"
 #include "../common/resident_op.h"
+#include "../common/statistics.h"
 #include "row_list.h"
-#include "open_options.h"
 
 #include <jansson.h>
 
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
 #define MIN_SAMPLES 9
 #define MAX_SAMPLES 99
+
+/* Options for opening devices, from --open-option=KEY=VALUE on the command line
+ * (tandem_open_options in backend.h). */
+#define MAX_OPEN_OPTIONS 32u
+struct open_options {
+    uint32_t count;
+    const char *keys[MAX_OPEN_OPTIONS],
+        *values[MAX_OPEN_OPTIONS]; /* borrowed */
+};
 
 struct raw_opencl; /* raw_opencl.h */
 
@@ -26,11 +37,11 @@ struct bench {
     uint32_t samples;
     uint64_t seed;
     enum scale scale; /* of the current device */
-    json_t *rows;     /* rows of the result; owned */
+    json_t *document; /* the result; owned */
+    json_t *rows;     /* rows of the result; borrowed from `document` */
     struct open_options open_options;
     struct tandem_context *context;
-    bool failed;       /* a check or a call failed */
-    bool print_points; /* the suite placement prints each point */
+    bool failed; /* a check or a call failed */
 
     /* The device that the suites run on.  If the library chooses the device,
      * `device` is TANDEM_ANY_DEVICE and `session` is zero. */
@@ -41,6 +52,9 @@ struct bench {
 
     const struct row *row; /* being measured */
 };
+
+bool bench_on_opencl(const struct bench *bench);
+bool bench_on_cpu_plugin(const struct bench *bench);
 
 /* ---- suites ---- */
 
@@ -56,7 +70,6 @@ struct suite {
 };
 #define SUITE_COUNT 9
 extern const struct suite suites[SUITE_COUNT];
-const struct suite *suite_find(const char *name);
 
 void launch_list(struct list *list);
 void launch_run(struct bench *bench);
@@ -83,6 +96,29 @@ void placement_run(struct bench *bench);
  * negative value on failure. */
 typedef double (*bench_fn)(void *argument, uint64_t count);
 
+/* Calls `run` `count` times, then `wait` unless it is NULL.  Returns like
+ * bench_fn.  The function is inline, so that a short run is not timed with an
+ * indirect call. */
+static inline double time_runs(void *argument, uint64_t count,
+                               bool (*run)(void *), bool (*wait)(void *))
+{
+    uint64_t start = clock_now_ns();
+
+    for (uint64_t i = 0; i < count; i++)
+        if (!run(argument))
+            return -1;
+    if (wait != NULL && !wait(argument))
+        return -1;
+    return (double)(clock_now_ns() - start) / (double)count;
+}
+
+/* Defines a bench_fn that calls time_runs. */
+#define BENCH_FN(name, run, wait)                                              \
+    double name(void *argument, uint64_t count)                                \
+    {                                                                          \
+        return time_runs(argument, count, run, wait);                          \
+    }
+
 struct implementation {
     const char *name; /* "Tandem", "CLBlast" */
     bench_fn run;
@@ -93,9 +129,8 @@ struct implementation {
 struct comparison {
     const char *unit;   /* "ns", "GB/s", "GFLOP/s" */
     double work_amount; /* bytes or operations; 0 to report the time */
-    const char
-        *upper_bound; /* implementation that runs at the hardware limit */
-    uint64_t max_iterations; /* in a round; 0 for as many as fit */
+    const char *upper_bound; /* implementation at the hardware limit, or NULL */
+    uint64_t max_iterations; /* in a round; 0 means the default */
     json_t *error; /* errors against float64, or NULL; bench_compare takes it */
     size_t count;
     struct implementation
@@ -113,10 +148,11 @@ struct times {
     double *ns; /* bench_times sorts them */
     size_t count;
 };
-/* Adds a result row with these times.  `name` is its name, or NULL for the name
- * of bench->row.  upper_bound: see struct comparison. */
-void bench_times(struct bench *bench, const char *name, const char *upper_bound,
-                 const struct times *times, size_t count);
+/* Adds a result row with these times and returns it.  `name` is its name, or
+ * NULL for the name of bench->row.  upper_bound: see struct comparison. */
+json_t *bench_times(struct bench *bench, const char *name,
+                    const char *upper_bound, const struct times *times,
+                    size_t count);
 /* Adds a result row with one number. */
 void bench_scalar(struct bench *bench, const char *name, const char *unit,
                   double value);
@@ -127,22 +163,29 @@ void bench_unavailable(struct bench *bench, const char *format, ...)
 void bench_fail(struct bench *bench, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* ---- operators on data in device memory ---- */
+/* ---- a copy as the reference (copy_baseline.c) ---- */
 
-/* Creates the row's operator in `work`.  If the operator does not exist or the
- * device does not support it, adds a result row with the reason and returns
+/* Returns "memcpy" or "device copy". */
+const char *copy_baseline_name(const struct bench *bench);
+/* Adds to the comparison a copy without Tandem that reads and writes `bytes`
+ * bytes in all, and runs the comparison.  The copy is memcpy, or
+ * clEnqueueCopyBuffer on an OpenCL device. */
+void copy_baseline_comparison(struct bench *bench,
+                              struct comparison *comparison, double bytes);
+
+/* ---- operators on data in device memory (row_operator.c) ---- */
+
+/* Builds the case of the row, without a device.  If the operator does not exist
+ * or cannot have the shape, adds a result row with the reason and returns
  * false. */
-bool bench_resident_op(struct bench *bench, struct resident_op *work);
-/* Builds the case of the row, without a device.  Fails like bench_resident_op.
- */
 bool bench_case(struct bench *bench, struct op_case *c);
+/* Creates the row's operator in `work`.  Fails like bench_case, also if the
+ * device does not support the operator. */
+bool bench_resident_op(struct bench *bench, struct resident_op *work);
 /* A bench_fn whose argument is a struct resident_op. */
 double resident_op_run(void *work, uint64_t count);
 
-bool bench_on_opencl(const struct bench *bench);
-bool bench_on_cpu_plugin(const struct bench *bench);
-
-/* ---- results are checked before they are timed ---- */
+/* ---- results are checked before they are timed (result_check.c) ---- */
 
 /* Returns element `index` of an f32 buffer of device_session_buffer. */
 float seed_value(uint64_t index);
@@ -150,11 +193,16 @@ float seed_value(uint64_t index);
  * [0, limit).  If `limit` is a power of two, any `limit` consecutive elements
  * have all values once, and neighbours differ widely. */
 int32_t seed_index(uint64_t index, int64_t limit);
-/* Launches the operator and compares some elements with check_value. */
+
+/* Reads `count` elements of an output, from element `first`. */
+typedef bool (*read_fn)(void *argument, uint32_t output, uint64_t first,
+                        uint64_t count, double *out);
+/* Compares the first and the last elements of each output with the expected
+ * values for inputs of seed_value and seed_index.  If one is wrong or cannot be
+ * read, fails the row and returns false. */
+bool check_outputs(struct bench *bench, const struct op_case *c, read_fn read,
+                   void *argument);
+/* Launches the operator once and calls check_outputs. */
 bool check_resident_op(struct bench *bench, struct resident_op *work);
-/* Returns true if `value` is right for element `index` of output 0, for inputs
- * of seed_value and seed_index.  Sets *out_expected to the expected value. */
-bool check_value(const struct op_case *c, uint64_t index, double value,
-                 double *out_expected);
 
 #endif

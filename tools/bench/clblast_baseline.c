@@ -6,7 +6,6 @@
 
 #include "gemm_case.h"
 
-#include "../common/clock.h"
 #include "raw_opencl.h"
 
 #include <clblast_c.h>
@@ -62,8 +61,9 @@ void clblast_destroy(struct clblast *clblast)
     free(clblast);
 }
 
-static CLBlastStatusCode enqueue(struct clblast *clblast)
+static bool enqueue(void *argument)
 {
+    struct clblast *clblast = argument;
     const struct tandem_gemm *g = clblast->gemm;
     size_t m = (size_t)g->m, n = (size_t)g->n, k = (size_t)g->k;
     size_t lda = (size_t)g->a.ld, ldb = (size_t)g->b.ld;
@@ -78,25 +78,21 @@ static CLBlastStatusCode enqueue(struct clblast *clblast)
         return CLBlastSgemm(CLBlastLayoutRowMajor, ta, tb, m, n, k, 1,
                             clblast->a, 0, lda, clblast->b, 0, ldb, 0,
                             clblast->c, 0, n, &clblast->raw_opencl->queue,
-                            NULL);
+                            NULL) == CLBlastSuccess;
     return CLBlastSgemmStridedBatched(
-        CLBlastLayoutRowMajor, ta, tb, m, n, k, 1, clblast->a, 0, lda, m * k,
-        clblast->b, 0, ldb, k * n, 0, clblast->c, 0, n, m * n, (size_t)g->batch,
-        &clblast->raw_opencl->queue, NULL);
+               CLBlastLayoutRowMajor, ta, tb, m, n, k, 1, clblast->a, 0, lda,
+               m * k, clblast->b, 0, ldb, k * n, 0, clblast->c, 0, n, m * n,
+               (size_t)g->batch, &clblast->raw_opencl->queue,
+               NULL) == CLBlastSuccess;
 }
 
-double clblast_run(void *argument, uint64_t count)
+static bool finish(void *argument)
 {
     struct clblast *clblast = argument;
-    uint64_t start = clock_now_ns();
 
-    for (uint64_t i = 0; i < count; i++)
-        if (enqueue(clblast) != CLBlastSuccess)
-            return -1;
-    if (clFinish(clblast->raw_opencl->queue) != CL_SUCCESS)
-        return -1;
-    return (double)(clock_now_ns() - start) / (double)count;
+    return clFinish(clblast->raw_opencl->queue) == CL_SUCCESS;
 }
+BENCH_FN(clblast_runs, enqueue, finish)
 
 bool clblast_read(struct clblast *clblast, int64_t row, float *out)
 {

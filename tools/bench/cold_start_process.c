@@ -6,9 +6,8 @@
 
 #include "cold_start_process.h"
 
-#include "../common/clock.h"
-#include "../common/resident_op.h"
 #ifdef BENCH_OPENCL
+#include "opencl_device_match.h"
 #include "raw_opencl.h"
 
 #include <clblast_c.h>
@@ -27,14 +26,14 @@
 
 /* ---- the process ---- */
 
-struct first {
+struct child {
     uint64_t start_ns;
-    double ns[FIRST_POINTS];
+    double ns[COLD_START_POINTS];
 };
 
-static void note(struct first *first, enum first_point point)
+static void record(struct child *child, enum cold_start_point point)
 {
-    first->ns[point] = (double)(clock_now_ns() - first->start_ns);
+    child->ns[point] = (double)(clock_now_ns() - child->start_ns);
 }
 
 /* Creates the operator, launches it and reads an element of the result. */
@@ -57,9 +56,9 @@ static bool device_session_result(struct device_session *session,
     return ok;
 }
 
-static bool first_tandem(struct first *first,
-                         const struct tandem_context_options *options,
-                         const char *device)
+static bool run_tandem(struct child *child,
+                       const struct tandem_context_options *options,
+                       const char *device)
 {
     struct tandem_context *context;
     struct device_session session = {0};
@@ -71,12 +70,12 @@ static bool first_tandem(struct first *first,
     ok = tandem_device_find(context, device, &index) == TANDEM_OK &&
          device_session_open(&session, context, index) == TANDEM_OK;
     if (ok) {
-        note(first, FIRST_OPENED);
+        record(child, POINT_OPENED);
         ok = device_session_result(&session, "add", 1, (int64_t[]){ELEMENTS});
-        note(first, FIRST_RESULT);
+        record(child, POINT_RESULT);
         ok = ok && device_session_result(&session, "gemm", 3,
                                          (int64_t[]){SIDE, SIDE, SIDE});
-        note(first, FIRST_PRODUCT);
+        record(child, POINT_GEMM);
         device_session_close(&session);
     }
     tandem_context_destroy(context);
@@ -97,8 +96,8 @@ static struct tandem_tensor *square(struct tandem_context *context,
 }
 
 /* Computes through the library, which chooses the device. */
-static bool first_chosen(struct first *first,
-                         const struct tandem_context_options *options)
+static bool run_chosen(struct child *child,
+                       const struct tandem_context_options *options)
 {
     static float memory[3][SIDE * SIDE];
     struct tandem_tensor *t[3];
@@ -107,17 +106,17 @@ static bool first_chosen(struct first *first,
 
     if (tandem_context_create(options, &context) != TANDEM_OK)
         return false;
-    note(first, FIRST_OPENED);
+    record(child, POINT_OPENED);
     for (int i = 0; i < 3; i++)
         t[i] = square(context, memory[i]);
     ok = tandem_binary(context, TANDEM_OP_ADD, t[0], t[1], t[2]) == TANDEM_OK &&
          tandem_tensor_sync(t[2], TANDEM_TIMEOUT_INFINITE) == TANDEM_OK &&
          memory[2][0] == 2;
-    note(first, FIRST_RESULT);
+    record(child, POINT_RESULT);
     ok = ok && tandem_matmul(context, NULL, t[0], t[1], t[2]) == TANDEM_OK &&
          tandem_tensor_sync(t[2], TANDEM_TIMEOUT_INFINITE) == TANDEM_OK &&
          memory[2][0] == SIDE;
-    note(first, FIRST_PRODUCT);
+    record(child, POINT_GEMM);
     for (int i = 0; i < 3; i++)
         tandem_tensor_destroy(t[i]);
     tandem_context_destroy(context);
@@ -135,8 +134,8 @@ static bool raw_result(struct raw_opencl *raw_opencl, cl_mem buffer)
            value > 0;
 }
 
-static bool first_raw(struct first *first, const char *platform,
-                      const char *name, uint32_t equals)
+static bool run_raw(struct child *child, const char *platform, const char *name,
+                    uint32_t equals)
 {
     size_t n = SIDE;
     struct raw_opencl raw_opencl;
@@ -148,20 +147,20 @@ static bool first_raw(struct first *first, const char *platform,
         raw_opencl_close(&raw_opencl);
         return false;
     }
-    note(first, FIRST_OPENED);
+    record(child, POINT_OPENED);
     x = raw_opencl_buffer(&raw_opencl, 4 * n * n);
     y = raw_opencl_buffer(&raw_opencl, 4 * n * n);
     z = raw_opencl_buffer(&raw_opencl, 4 * n * n);
     ok = raw_opencl_build(&raw_opencl) == CL_SUCCESS &&
          raw_opencl_add(&raw_opencl, x, y, z, ELEMENTS) == CL_SUCCESS &&
          raw_result(&raw_opencl, z);
-    note(first, FIRST_RESULT);
+    record(child, POINT_RESULT);
     ok = ok &&
          CLBlastSgemm(CLBlastLayoutRowMajor, CLBlastTransposeNo,
                       CLBlastTransposeNo, n, n, n, 1, x, 0, n, y, 0, n, 0, z, 0,
                       n, &raw_opencl.queue, NULL) == CLBlastSuccess &&
          raw_result(&raw_opencl, z);
-    note(first, FIRST_PRODUCT);
+    record(child, POINT_GEMM);
     raw_opencl_free(x);
     raw_opencl_free(y);
     raw_opencl_free(z);
@@ -171,38 +170,61 @@ static bool first_raw(struct first *first, const char *platform,
 }
 #endif
 
-int first_main(int argc, char **argv)
+/* Makes drivers and Tandem keep their caches in the directory.  The profile in
+ * use stays, because it is not a cache of compiled programs. */
+static void caches_set(const char *directory)
 {
-    struct first first = {.start_ns = 0};
+    static const char *const variables[] = {"XDG_CACHE_HOME", "POCL_CACHE_DIR",
+                                            "CUDA_CACHE_PATH", "HOME"};
+    const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    char profiles[512];
+
+    if (cache != NULL && cache[0] == '/')
+        snprintf(profiles, sizeof profiles, "%s/tandem", cache);
+    else
+        snprintf(profiles, sizeof profiles, "%s/.cache/tandem",
+                 home == NULL ? "" : home);
+    if (access(profiles, R_OK) == 0)
+        setenv("TANDEM_PROFILE_DIR", profiles, 0);
+    for (size_t i = 0; i < COUNT(variables); i++)
+        setenv(variables[i], directory, 1);
+}
+
+enum { WHO = 2, START, CACHES, DEVICE, PLATFORM, NAME, EQUALS, PAIRS };
+
+int cold_start_main(int argc, char **argv)
+{
+    struct child child = {.start_ns = 0};
     struct open_options open_options = {.count = 0};
-    const struct tandem_context_options options = {
-        .struct_size = sizeof options,
-        .open_keys = open_options.keys,
-        .open_values = open_options.values,
-        .open_count = argc < 8 ? 0 : (uint32_t)(argc - 8) / 2};
+    struct tandem_context_options options = {.struct_size = sizeof options,
+                                             .open_keys = open_options.keys,
+                                             .open_values =
+                                                 open_options.values};
     bool ok = false;
 
-    if (argc < 8 || (argc - 8) % 2 != 0 || argc - 8 > 2 * (int)MAX_OPEN_OPTIONS)
+    if (argc < PAIRS || (argc - PAIRS) % 2 != 0 ||
+        argc - PAIRS > 2 * (int)MAX_OPEN_OPTIONS)
         return 2;
-    for (int i = 8; i < argc; i += 2) {
-        open_options.keys[open_options.count] = argv[i];
-        open_options.values[open_options.count++] = argv[i + 1];
+    for (int i = PAIRS; i < argc; i += 2) {
+        open_options.keys[options.open_count] = argv[i];
+        open_options.values[options.open_count++] = argv[i + 1];
     }
-    first.start_ns = strtoull(argv[3], NULL, 10);
-    if (strcmp(argv[2], "tandem") == 0)
-        ok = first_tandem(&first, &options, argv[4]);
-    else if (strcmp(argv[2], "chosen") == 0)
-        ok = first_chosen(&first, &options);
+    child.start_ns = strtoull(argv[START], NULL, 10);
+    caches_set(argv[CACHES]);
+    if (strcmp(argv[WHO], "tandem") == 0)
+        ok = run_tandem(&child, &options, argv[DEVICE]);
+    else if (strcmp(argv[WHO], "chosen") == 0)
+        ok = run_chosen(&child, &options);
 #ifdef BENCH_OPENCL
-    else if (strcmp(argv[2], "raw") == 0)
-        ok = first_raw(&first, argv[5], argv[6],
-                       (uint32_t)strtoul(argv[7], NULL, 10));
+    else if (strcmp(argv[WHO], "raw") == 0)
+        ok = run_raw(&child, argv[PLATFORM], argv[NAME],
+                     (uint32_t)strtoul(argv[EQUALS], NULL, 10));
 #endif
     if (!ok)
-        fprintf(stderr, "tandem-bench: a fresh process (%s): %s\n", argv[2],
+        fprintf(stderr, "tandem-bench: a new process (%s): %s\n", argv[WHO],
                 tandem_last_error());
     else
-        printf("%.0f %.0f %.0f\n", first.ns[0], first.ns[1], first.ns[2]);
+        printf("%.0f %.0f %.0f\n", child.ns[0], child.ns[1], child.ns[2]);
     return ok ? 0 : 1;
 }
 
@@ -210,15 +232,15 @@ int first_main(int argc, char **argv)
 
 extern char **environ;
 
-/* Starts a child.  Returns 0 or -1.  fork would take long in a process that has
- * mapped GPU memory. */
-static int spawn(pid_t *out_child, const int ends[2], char *const *arguments)
+/* Starts a child whose standard output is ends[1].  Returns false on failure.
+ * fork would take long in a process that has mapped GPU memory. */
+static bool spawn(pid_t *out_child, const int ends[2], char *const *arguments)
 {
     posix_spawn_file_actions_t actions;
     int error;
 
     if (posix_spawn_file_actions_init(&actions) != 0)
-        return -1;
+        return false;
     error = posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
     if (error == 0)
         error = posix_spawn_file_actions_addclose(&actions, ends[0]);
@@ -226,49 +248,67 @@ static int spawn(pid_t *out_child, const int ends[2], char *const *arguments)
         error = posix_spawn(out_child, "/proc/self/exe", &actions, NULL,
                             arguments, environ);
     posix_spawn_file_actions_destroy(&actions);
-    return error == 0 ? 0 : -1;
+    return error == 0;
 }
 
-int cold_start_process_spawn(const char *who, const struct first_device *device,
-                             const struct open_options *open_options,
-                             double out_ns[FIRST_POINTS], char error[256])
+/* Reads the points from the pipe and closes it. */
+static bool points_read(int end, double out_ns[COLD_START_POINTS])
 {
-    char line[256] = "", start[32], equals[16];
-    const char *arguments[9 + 2 * MAX_OPEN_OPTIONS] = {
-        "tandem-bench", FIRST_OPTION,     who,          start,
-        device->text,   device->platform, device->name, equals};
-    int ends[2], status = 0, read_count = 0, spawned;
-    pid_t child = -1;
-    FILE *from;
+    FILE *from = fdopen(end, "r");
+    char line[256] = "";
 
-    for (uint32_t i = 0; i < open_options->count; i++) {
-        arguments[8 + 2 * i] = open_options->keys[i];
-        arguments[9 + 2 * i] = open_options->values[i];
+    if (from == NULL) {
+        close(end);
+        return false;
     }
-    snprintf(error, 256, "a fresh process cannot be started");
+    if (fgets(line, sizeof line, from) == NULL)
+        line[0] = '\0';
+    fclose(from);
+    return sscanf(line, "%lf %lf %lf", &out_ns[0], &out_ns[1], &out_ns[2]) == 3;
+}
+
+bool cold_start_process_spawn(const struct bench *bench, const char *who,
+                              const char *caches,
+                              double out_ns[COLD_START_POINTS], char error[256])
+{
+    const struct open_options *given = &bench->open_options;
+    char start[32], equals[16] = "0";
+    const char *arguments[PAIRS + 2 * MAX_OPEN_OPTIONS + 1] = {
+        "tandem-bench",
+        COLD_START_OPTION,
+        who,
+        start,
+        caches,
+        bench->device_text,
+        bench->session.info.platform,
+        bench->session.info.name,
+        equals};
+    int ends[2], status = 0;
+    pid_t child = -1;
+    bool spawned, has_points;
+
+    for (uint32_t i = 0; i < given->count; i++) {
+        arguments[PAIRS + 2 * i] = given->keys[i];
+        arguments[PAIRS + 2 * i + 1] = given->values[i];
+    }
+#ifdef BENCH_OPENCL
+    snprintf(equals, sizeof equals, "%" PRIu32,
+             reference_equals(bench->context, bench->session.index));
+#endif
+    snprintf(error, 256, "a new process cannot be started");
     if (pipe(ends) != 0)
-        return -1;
-    snprintf(equals, sizeof equals, "%" PRIu32, device->equals);
+        return false;
     snprintf(start, sizeof start, "%" PRIu64, clock_now_ns());
     spawned = spawn(&child, ends, (char *const *)arguments);
     close(ends[1]);
-    from = fdopen(ends[0], "r");
-    if (from != NULL && fgets(line, sizeof line, from) != NULL)
-        read_count =
-            sscanf(line, "%lf %lf %lf", &out_ns[0], &out_ns[1], &out_ns[2]);
-    if (from != NULL)
-        fclose(from);
-    else
-        close(ends[0]);
-    if (spawned != 0 || waitpid(child, &status, 0) != child)
-        return -1;
+    has_points = points_read(ends[0], out_ns);
+    if (!spawned || waitpid(child, &status, 0) != child)
+        return false;
     if (WIFSIGNALED(status))
-        snprintf(error, 256, "a fresh process (%s) died of signal %d", who,
+        snprintf(error, 256, "a new process (%s) died of signal %d", who,
                  WTERMSIG(status));
     else
-        snprintf(error, 256, "a fresh process (%s) failed with %d", who,
+        snprintf(error, 256, "a new process (%s) failed with %d", who,
                  WEXITSTATUS(status));
-    return WIFEXITED(status) && WEXITSTATUS(status) == 0 && read_count == 3
-               ? 0
-               : -1;
+    return WIFEXITED(status) && WEXITSTATUS(status) == 0 && has_points;
 }

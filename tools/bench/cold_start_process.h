@@ -6,36 +6,31 @@
 #ifndef TANDEM_BENCH_COLD_START_PROCESS_H
 #define TANDEM_BENCH_COLD_START_PROCESS_H
 
-#include "open_options.h"
+#include "bench.h"
 
 /* argv[1] of such a child process. */
-#define FIRST_OPTION "--first"
+#define COLD_START_OPTION "--cold-start"
 
 /* Points in time, in ns since the parent started the child. */
-enum first_point {
-    FIRST_OPENED,  /* the device and a stream are open */
-    FIRST_RESULT,  /* the host has the result of an addition */
-    FIRST_PRODUCT, /* the host has the result of a small GEMM */
-    FIRST_POINTS
-};
-
-/* The device by its names in Tandem and in OpenCL; equals:
- * opencl_device_match.h. */
-struct first_device {
-    const char *text, *platform, *name;
-    uint32_t equals;
+enum cold_start_point {
+    POINT_OPENED, /* the device and a stream are open */
+    POINT_RESULT, /* the host has the result of an addition */
+    POINT_GEMM,   /* the host has the result of a small GEMM */
+    COLD_START_POINTS
 };
 
 /* Starts a child that uses `who`: "tandem", "chosen" (Tandem with the device
- * that the library chooses) or "raw" (OpenCL), and stores its points.  Returns
- * 0, or another value with a message in `error`. */
-int cold_start_process_spawn(const char *who, const struct first_device *device,
-                             const struct open_options *open_options,
-                             double out_ns[FIRST_POINTS], char error[256]);
+ * that the library chooses) or "raw" (OpenCL), and stores its points.  All
+ * caches of the child are in the directory `caches`.  Returns true, or false
+ * with a message in `error`. */
+bool cold_start_process_spawn(const struct bench *bench, const char *who,
+                              const char *caches,
+                              double out_ns[COLD_START_POINTS],
+                              char error[256]);
 
-/* Main function of the child.  The arguments are FIRST_OPTION WHO START_NS
- * DEVICE PLATFORM NAME EQUALS [KEY VALUE]...  Prints the points on one line and
- * returns the exit status. */
-int first_main(int argc, char **argv);
+/* Main function of the child.  The arguments are COLD_START_OPTION WHO START_NS
+ * CACHES DEVICE PLATFORM NAME EQUALS [KEY VALUE]...  Prints the points on one
+ * line and returns the exit status. */
+int cold_start_main(int argc, char **argv);
 
 #endif

@@ -14,45 +14,44 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void print_help(FILE *out)
+static const char help_head[] =
+    "Usage: tandem-bench [OPTION]... [SUITE]...\n"
+    "Measures Tandem and reference implementations, and prints the result as "
+    "JSON.\n"
+    "tools/bench/report.py prints tables, plots and comparisons from it.\n"
+    "\n"
+    "  --device=NAME    only this device: cpu, opencl, opencl:1, or any for "
+    "the\n"
+    "                   device that the library chooses\n"
+    "  --scale=SCALE    maximum size of the work: tiny, small, full (small on "
+    "a CPU,\n"
+    "                   full on a GPU)\n"
+    "  --filter=TEXT    only rows whose name contains TEXT\n"
+    "  --open-option=KEY=VALUE\n"
+    "                   passed to each device when it is opened; may be "
+    "repeated\n"
+    "  --samples=N      samples of each implementation, 9 to 99 (9)\n"
+    "  --seed=N         seed of the suite placement (1)\n"
+    "  --list           print the rows (of --scale=full by default); measure "
+    "nothing\n"
+    "  -h, --help       print this text\n"
+    "  -V, --version    print the version\n"
+    "\n"
+    "Suites (all if none is named):\n";
+
+static const char help_tail[] =
+    "\nExit status: 0 if all suites ran; 1 if a result was wrong, a call "
+    "failed or the\noutput could not be written; 2 if the command line is "
+    "invalid or no row was\nselected; 3 if there is no device, or none of the "
+    "given name.\n";
+
+static int print_help(void)
 {
-    fputs("Usage: tandem-bench [OPTION]... [SUITE]...\n"
-          "Compares Tandem with what it stands on and prints ratios.\n"
-          "\n"
-          "  --device=NAME    this device alone: cpu, opencl, opencl:1; any: "
-          "the\n"
-          "                   library's choice\n"
-          "  --scale=SCALE    tiny, small, full; else small on a CPU, full on "
-          "a GPU\n"
-          "  --filter=TEXT    only rows whose name contains TEXT\n"
-          "  --open-option=KEY=VALUE\n"
-          "                   passed on as devices are opened; may be "
-          "repeated\n"
-          "  --samples=N      turns of each side, 9 to 99 (9)\n"
-          "  --seed=N         of the suite placement (1)\n"
-          "  --print-points   prints each point of the suite placement\n"
-          "  --list           what would be measured (--scale=full), nothing "
-          "more\n"
-          "  --input=FILE     prints the result in FILE, measures nothing\n"
-          "  --compare=FILE   then prints what changed since the result in "
-          "FILE\n"
-          "  --format=FORMAT  text, json, markdown, svg\n"
-          "  --json           --format=json\n"
-          "  --output=FILE    writes to FILE, not to standard output\n"
-          "  -h, --help       this text\n"
-          "  -V, --version    the version\n"
-          "\n"
-          "Suites (all where none is named):\n",
-          out);
+    fputs(help_head, stdout);
     for (size_t i = 0; i < SUITE_COUNT; i++)
-        fprintf(out, "  %-12s %s\n", suites[i].name, suites[i].about);
-    fputs("\nspeed: above 1 is faster than the reference.\n"
-          "Exit status: 0 all ran, 1 a result was wrong, a call failed or a "
-          "file cannot\nbe read or written, or has no row of this run to "
-          "--compare, 2 wrong usage or no\nrow was selected, 3 there is no "
-          "device, or none of the name given, 4 --compare\nfound something "
-          "slower beyond the spread.\n",
-          out);
+        printf("  %-12s %s\n", suites[i].name, suites[i].about);
+    fputs(help_tail, stdout);
+    return 0;
 }
 
 /* Prints an error in the command line.  Returns EXIT_USAGE. */
@@ -69,22 +68,9 @@ __attribute__((format(printf, 1, 2))) static int complain(const char *format,
     return EXIT_USAGE;
 }
 
-/* Joins the words, as in "one, two or three". */
-static const char *words_join(char out[256], const char *const *words,
-                              size_t count)
-{
-    size_t used = 0;
+/* The functions below return -1, or the exit status after an error message. */
 
-    for (size_t i = 0; i < count && used < 256; i++)
-        used += (size_t)snprintf(out + used, 256 - used, "%s%s",
-                                 i == 0           ? ""
-                                 : i + 1 == count ? " or "
-                                                  : ", ",
-                                 words[i]);
-    return out;
-}
-
-static int take_number(const char *name, uint64_t least, uint64_t most,
+static int take_number(const char *name, uint64_t min, uint64_t max,
                        uint64_t *out)
 {
     char *end;
@@ -92,39 +78,29 @@ static int take_number(const char *name, uint64_t least, uint64_t most,
     errno = 0;
     *out = strtoull(optarg, &end, 10);
     if (optarg[0] >= '0' && optarg[0] <= '9' && *end == '\0' && errno == 0 &&
-        *out >= least && *out <= most)
+        *out >= min && *out <= max)
         return -1;
-    return complain("--%s wants a whole number from %" PRIu64 " to %" PRIu64
-                    ", not \"%s\"",
-                    name, least, most, optarg);
+    return complain("--%s is \"%s\"; expected a whole number from %" PRIu64
+                    " to %" PRIu64,
+                    name, optarg, min, max);
 }
 
-static int take_word(const char *name, const char *const *words, int count,
-                     int *out)
+static int take_scale(int *out)
 {
-    char list[256];
-
-    for (*out = count - 1; *out >= 0; --*out)
-        if (strcmp(words[*out], optarg) == 0)
+    for (*out = SCALES - 1; *out >= 0; --*out)
+        if (strcmp(scale_names[*out], optarg) == 0)
             return -1;
-    return complain("--%s wants %s, not \"%s\"", name,
-                    words_join(list, words, (size_t)count), optarg);
+    return complain("--scale is \"%s\"; expected tiny, small or full", optarg);
 }
 
 static int take_suite(struct selection *selection, const char *name)
 {
-    const struct suite *suite = suite_find(name);
-    const char *names[SUITE_COUNT];
-    char list[256];
-
-    if (suite != NULL) {
-        selection->suites[suite - suites] = selection->any_suite = true;
-        return -1;
-    }
     for (size_t i = 0; i < SUITE_COUNT; i++)
-        names[i] = suites[i].name;
-    return complain("there is no suite \"%s\", but %s", name,
-                    words_join(list, names, SUITE_COUNT));
+        if (strcmp(suites[i].name, name) == 0) {
+            selection->suites[i] = selection->any_suite = true;
+            return -1;
+        }
+    return complain("there is no suite \"%s\"", name);
 }
 
 /* Splits "KEY=VALUE" in place and adds it. */
@@ -134,10 +110,10 @@ static int take_pair(struct open_options *open_options, char *text)
 
     if (equals == NULL || equals == text)
         return complain(
-            "--open-option wants KEY=VALUE, as in max_isa=avx2, not \"%s\"",
+            "--open-option is \"%s\"; expected KEY=VALUE, such as max_isa=avx2",
             text);
     if (open_options->count == MAX_OPEN_OPTIONS)
-        return complain("--open-option \"%s\" is one too many: %u are taken",
+        return complain("--open-option=%s: at most %u options are allowed",
                         text, MAX_OPEN_OPTIONS);
     *equals = '\0';
     open_options->keys[open_options->count] = text;
@@ -145,14 +121,18 @@ static int take_pair(struct open_options *open_options, char *text)
     return -1;
 }
 
-/* Handles options whose value is a pair, a number or one of several words.
- * Returns -1 or the exit status. */
-static int take_value(int option, struct command *command)
+static int take_option(int option, struct command *command)
 {
-    uint64_t samples = 0;
-    int status, format = 0;
+    uint64_t samples;
+    int status = -1;
 
     switch (option) {
+    case 'd':
+        command->selection.device = optarg;
+        return -1;
+    case 'O':
+        command->selection.filter = optarg;
+        return -1;
     case 'k':
         return take_pair(&command->bench.open_options, optarg);
     case 'n':
@@ -162,55 +142,18 @@ static int take_value(int option, struct command *command)
     case 's':
         return take_number("seed", 0, INT64_MAX, &command->bench.seed);
     case 'S':
-        return take_word("scale", scale_names, SCALES,
-                         &command->selection.scale);
-    default:
-        status = take_word("format", format_names, FORMATS, &format);
-        command->format =
-            format < 0 ? FORMAT_TEXT : (enum document_format)format;
-        return status;
-    }
-}
-
-/* Handles one option.  Returns -1 to continue, or the exit status. */
-static int take_option(int option, struct command *command)
-{
-    switch (option) {
-    case 'd':
-        command->selection.device = optarg;
-        return -1;
-    case 'O':
-        command->selection.only = optarg;
-        return -1;
-    case 'r':
-        command->from = optarg;
-        return -1;
-    case 'c':
-        command->compare = optarg;
-        return -1;
-    case 'o':
-        command->output = optarg;
-        return -1;
+        return take_scale(&command->selection.scale);
     case 'l':
         command->list = true;
         return -1;
-    case 'p':
-        command->bench.print_points = true;
-        return -1;
-    case 'j':
-        command->format = FORMAT_JSON;
-        return -1;
     case 'h':
-        print_help(stdout);
-        return 0;
+        return print_help();
     case 'V':
         printf("tandem-bench (Tandem) %s\n", tandem_version());
         return 0;
-    case '?': /* getopt printed a message */
+    default: /* getopt printed a message */
         fputs("Try \"tandem-bench --help\".\n", stderr);
         return EXIT_USAGE;
-    default:
-        return take_value(option, command);
     }
 }
 
@@ -223,13 +166,7 @@ int options_read(int argc, char **argv, struct command *command)
         {"open-option", required_argument, NULL, 'k'},
         {"samples", required_argument, NULL, 'n'},
         {"seed", required_argument, NULL, 's'},
-        {"print-points", no_argument, NULL, 'p'},
         {"list", no_argument, NULL, 'l'},
-        {"input", required_argument, NULL, 'r'},
-        {"compare", required_argument, NULL, 'c'},
-        {"format", required_argument, NULL, 'f'},
-        {"json", no_argument, NULL, 'j'},
-        {"output", required_argument, NULL, 'o'},
         {"help", no_argument, NULL, 'h'},
         {"version", no_argument, NULL, 'V'},
         {NULL, 0, NULL, 0},

@@ -5,24 +5,19 @@
 #ifndef TANDEM_BENCH_COMMAND_LINE_H
 #define TANDEM_BENCH_COMMAND_LINE_H
 
-#include "bench.h"
-#include "result_document.h"
 #include "suite_runner.h"
 
-enum { EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_NO_DEVICE = 3, EXIT_SLOWER = 4 };
+enum { EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_NO_DEVICE = 3 };
 
 struct command {
     struct bench bench;
     struct selection selection;
-    enum document_format format;
-    const char *from, *compare, *output;
     bool list;
 };
 
 /* Reads the options.  Returns -1 to continue, or the exit status after it
- * printed
- * --help, --version or an error message.  The texts in `command` belong to
- * argv. */
+ * printed --help, --version or an error message.  The texts in `command` belong
+ * to argv. */
 int options_read(int argc, char **argv, struct command *command);
 
 #endif

@@ -12,11 +12,12 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Time that a round repeats short work for, in ns. */
-static const double turn_ns[SCALES] = {1e5, 2e6, 2e6};
+/* Minimum time of a round in ns; short work is repeated. */
+static const double round_ns[SCALES] = {1e5, 2e6, 2e6};
 
 #define MAX_REPEATS 2000 /* repeats of the work in one round */
 #define SLOW_NS 2e8 /* work that takes longer gets only MIN_SAMPLES rounds */
+#define SUCCESSIVE_ROUNDS 3u /* of an implementation, before the next one */
 
 void comparison_add(struct comparison *comparison, const char *name,
                     bench_fn run, void *argument)
@@ -41,28 +42,27 @@ static json_t *row_begin(struct bench *bench, const char *name,
     return row;
 }
 
-static json_t *side_json(const char *name, double *ns, size_t count)
-{
-    struct summary s = summarise(ns, count);
-
-    return json_pack("{s:s, s:f, s:f, s:i}", "name", name, "ns", s.median,
-                     "iqr_ratio", s.spread, "samples", (int)s.count);
-}
-
-void bench_times(struct bench *bench, const char *name, const char *limit,
-                 const struct times *times, size_t count)
+json_t *bench_times(struct bench *bench, const char *name,
+                    const char *upper_bound, const struct times *times,
+                    size_t count)
 {
     json_t *row = row_begin(bench, name, "measured"),
            *implementations = json_array();
 
-    for (size_t i = 0; i < count; i++)
-        json_array_append_new(
-            implementations,
-            side_json(times[i].name, times[i].ns, times[i].count));
     json_object_set_new(row, "unit", json_string("ns"));
     json_object_set_new(row, "implementations", implementations);
-    if (limit != NULL)
-        json_object_set_new(row, "upper_bound", json_string(limit));
+    for (size_t i = 0; i < count; i++) {
+        struct summary s = summarise(times[i].ns, times[i].count);
+
+        json_array_append_new(implementations,
+                              json_pack("{s:s, s:f, s:f, s:i}", "name",
+                                        times[i].name, "ns", s.median,
+                                        "iqr_ratio", s.spread, "samples",
+                                        (int)s.count));
+    }
+    if (upper_bound != NULL)
+        json_object_set_new(row, "upper_bound", json_string(upper_bound));
+    return row;
 }
 
 void bench_scalar(struct bench *bench, const char *name, const char *unit,
@@ -106,7 +106,7 @@ void bench_fail(struct bench *bench, const char *format, ...)
     bench->failed = true;
 }
 
-/* ---- turns ---- */
+/* ---- rounds ---- */
 
 struct round_times {
     const struct implementation *implementation;
@@ -114,73 +114,77 @@ struct round_times {
     double ns[MAX_SAMPLES];
 };
 
-/* Runs the work until it needs no further compilation or allocation, and sets
- * the repeats in a round.  Returns the time of the last run, negative on
- * failure. */
-static double warm_up(struct round_times *turns, double fill_ns, uint64_t most)
+static double run_round(const struct round_times *times)
 {
-    const struct implementation *implementation = turns->implementation;
-    double once = implementation->run(implementation->argument, 1);
-
-    turns->count = 1;
-    if (once >= 0)
-        once = implementation->run(implementation->argument, 1);
-    while (once >= 0 && turns->count < most &&
-           once * (double)turns->count < fill_ns / 2) {
-        double wanted = fill_ns / fmax(once, 1);
-
-        turns->count = wanted > 8.0 * (double)turns->count
-                           ? 8 * turns->count
-                           : (uint64_t)wanted + 1;
-        if (turns->count > most)
-            turns->count = most;
-        once = implementation->run(implementation->argument, turns->count);
-    }
-    return once < 0 ? -1 : once * (double)turns->count;
+    return times->implementation->run(times->implementation->argument,
+                                      times->count);
 }
 
-/* Successive rounds of one implementation. */
-#define STAY 3u
-
-/* Measures rounds `first` to `end` of one implementation.  A run before them
- * does not count; it brings caches and clock frequencies into this
- * implementation's state. */
-static bool take_turn(struct round_times *t, uint32_t first, uint32_t end)
+/* Runs the work until it needs no further compilation or allocation, and sets
+ * the repeats in a round.  Returns the time of the last round, or a negative
+ * value on failure. */
+static double warm_up(struct round_times *times, double min_ns,
+                      uint64_t max_count)
 {
-    double ns = t->implementation->run(t->implementation->argument, t->count);
+    double once;
+
+    times->count = 1;
+    once = run_round(times);
+    if (once >= 0)
+        once = run_round(times);
+    while (once >= 0 && times->count < max_count &&
+           once * (double)times->count < min_ns / 2) {
+        double wanted = min_ns / fmax(once, 1);
+
+        times->count = wanted > 8.0 * (double)times->count
+                           ? 8 * times->count
+                           : (uint64_t)wanted + 1;
+        if (times->count > max_count)
+            times->count = max_count;
+        once = run_round(times);
+    }
+    return once < 0 ? -1 : once * (double)times->count;
+}
+
+/* Measures rounds `first` to `end` of one implementation.  A round before them
+ * does not count; it brings caches and clock frequencies into the state of this
+ * implementation. */
+static bool run_rounds(struct round_times *times, uint32_t first, uint32_t end)
+{
+    double ns = run_round(times);
 
     for (uint32_t i = first; i < end && ns >= 0; i++)
-        ns = t->ns[i] =
-            t->implementation->run(t->implementation->argument, t->count);
+        ns = times->ns[i] = run_round(times);
     return ns >= 0;
 }
 
-/* Runs all rounds.  The first implementation of a round changes. */
-static const char *take_turns(struct round_times *turns, size_t count,
-                              uint32_t samples)
+/* Measures all rounds.  The implementation that begins changes.  Returns the
+ * name of the implementation that failed, or NULL. */
+static const char *run_all_rounds(struct round_times *times, size_t count,
+                                  uint32_t samples)
 {
-    for (uint32_t i = 0; i < samples; i += STAY)
+    for (uint32_t i = 0; i < samples; i += SUCCESSIVE_ROUNDS)
         for (size_t j = 0; j < count; j++) {
-            struct round_times *t = &turns[(i / STAY + j) % count];
-            uint32_t end = i + STAY < samples ? i + STAY : samples;
+            struct round_times *t = &times[(i / SUCCESSIVE_ROUNDS + j) % count];
+            uint32_t end = i + SUCCESSIVE_ROUNDS;
 
-            if (!take_turn(t, i, end))
+            if (!run_rounds(t, i, end < samples ? end : samples))
                 return t->implementation->name;
         }
     return NULL;
 }
 
 static void comparison_row(struct bench *bench, struct comparison *comparison,
-                           struct round_times *turns, uint32_t samples)
+                           struct round_times *rounds, uint32_t samples)
 {
     struct times times[MAX_IMPLEMENTATIONS];
     json_t *row;
 
     for (size_t i = 0; i < comparison->count; i++)
         times[i] = (struct times){comparison->implementations[i].name,
-                                  turns[i].ns, samples};
-    bench_times(bench, NULL, comparison->upper_bound, times, comparison->count);
-    row = json_array_get(bench->rows, json_array_size(bench->rows) - 1);
+                                  rounds[i].ns, samples};
+    row = bench_times(bench, NULL, comparison->upper_bound, times,
+                      comparison->count);
     json_object_set_new(row, "unit", json_string(comparison->unit));
     if (comparison->work_amount > 0)
         json_object_set_new(row, "work_amount",
@@ -191,26 +195,27 @@ static void comparison_row(struct bench *bench, struct comparison *comparison,
 
 void bench_compare(struct bench *bench, struct comparison *comparison)
 {
-    static struct round_times turns[MAX_IMPLEMENTATIONS];
-    uint64_t most = comparison->max_iterations > 0 ? comparison->max_iterations
-                                                   : MAX_REPEATS;
+    static struct round_times rounds[MAX_IMPLEMENTATIONS];
+    uint64_t max_count = comparison->max_iterations > 0
+                             ? comparison->max_iterations
+                             : MAX_REPEATS;
     uint32_t samples = bench->samples;
     const char *failed = NULL;
 
     for (size_t i = 0; i < comparison->count && failed == NULL; i++) {
         double ns;
 
-        turns[i].implementation = &comparison->implementations[i];
-        ns = warm_up(&turns[i], turn_ns[bench->scale], most);
+        rounds[i].implementation = &comparison->implementations[i];
+        ns = warm_up(&rounds[i], round_ns[bench->scale], max_count);
         if (ns < 0)
             failed = comparison->implementations[i].name;
         if (ns > SLOW_NS)
             samples = MIN_SAMPLES;
     }
     if (failed == NULL)
-        failed = take_turns(turns, comparison->count, samples);
+        failed = run_all_rounds(rounds, comparison->count, samples);
     if (failed == NULL)
-        comparison_row(bench, comparison, turns, samples);
+        comparison_row(bench, comparison, rounds, samples);
     else
         bench_fail(bench, "a call of %s failed: %s; %s", failed,
                    bench->session.backend != NULL

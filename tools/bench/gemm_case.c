@@ -6,7 +6,6 @@
 
 #include "gemm_case.h"
 
-#include "../common/clock.h"
 #ifdef BENCH_CBLAS
 #include <cblas.h>
 #endif
@@ -17,109 +16,96 @@
 
 enum { A, B, BIAS, C, OPERANDS };
 
-/* ---- sides ---- */
+/* ---- implementations ---- */
 
 /* Writes the first element of a, without changing its value. */
-static enum tandem_status touch(struct gemm_case *p)
+static bool touch(struct gemm_case *p)
 {
     struct device_session *session = &p->bench->session;
 
     return session->backend->fill(session->stream, p->buffers[A], 0,
-                                  sizeof *p->a, p->a, sizeof *p->a);
+                                  sizeof *p->a, p->a,
+                                  sizeof *p->a) == TANDEM_OK;
 }
 
-static double run_gemm(struct gemm_case *p, const struct tandem_gemm *gemm,
-                       uint64_t count)
+static bool run_plain(void *argument)
 {
+    struct gemm_case *p = argument;
     struct device_session *session = &p->bench->session;
-    uint64_t start = clock_now_ns();
 
-    for (uint64_t i = 0; i < count; i++)
-        if ((p->packed && touch(p) != TANDEM_OK) ||
-            session->backend->gemm(session->stream, gemm) != TANDEM_OK)
-            return -1;
-    if (device_session_synchronize(session) != TANDEM_OK)
-        return -1;
-    return (double)(clock_now_ns() - start) / (double)count;
+    return session->backend->gemm(session->stream, &p->plain) == TANDEM_OK;
 }
 
-static double run_whole(void *argument, uint64_t count)
+static bool run_whole(void *argument)
 {
     struct gemm_case *p = argument;
+    struct device_session *session = &p->bench->session;
 
-    return run_gemm(p, &p->gemm, count);
+    return (!p->packed || touch(p)) &&
+           session->backend->gemm(session->stream, &p->gemm) == TANDEM_OK;
 }
 
-static double run_plain(void *argument, uint64_t count)
-{
-    struct gemm_case *p = argument;
-
-    return run_gemm(p, &p->plain, count);
-}
-
-static enum tandem_status launch_after(struct gemm_case *p, uint32_t id,
-                                       const struct tandem_tensor_desc *c,
-                                       const struct tandem_tensor_desc *bias)
+/* Launches an element-wise operator on c, in place. */
+static bool launch_after(struct gemm_case *p, uint32_t id, bool bias)
 {
     struct device_session *session = &p->bench->session;
     const struct tandem_op op = {.struct_size = sizeof op, .id = id};
-    const struct tandem_tensor_desc *const in[] = {c, bias};
-
-    return session->backend->launch(session->stream, &op, in,
-                                    bias == NULL ? 1 : 2, &c, 1);
-}
-
-/* Launches GEMM, the bias and relu one after another. */
-static double run_three(void *argument, uint64_t count)
-{
-    struct gemm_case *p = argument;
-    struct device_session *session = &p->bench->session;
     const struct tandem_tensor_desc c = {.buffer = p->buffers[C],
                                          .dtype = p->dtype,
                                          .rank = 2,
                                          .shape = {p->gemm.m, p->gemm.n},
                                          .strides = {p->gemm.n, 1}};
-    const struct tandem_tensor_desc bias = {.buffer = p->buffers[BIAS],
-                                            .dtype = p->dtype,
-                                            .rank = 1,
-                                            .shape = {p->gemm.n},
-                                            .strides = {1}};
-    uint64_t start = clock_now_ns();
+    const struct tandem_tensor_desc row = {.buffer = p->buffers[BIAS],
+                                           .dtype = p->dtype,
+                                           .rank = 1,
+                                           .shape = {p->gemm.n},
+                                           .strides = {1}};
+    const struct tandem_tensor_desc *const in[] = {&c, &row};
 
-    for (uint64_t i = 0; i < count; i++)
-        if (session->backend->gemm(session->stream, &p->plain) != TANDEM_OK ||
-            launch_after(p, TANDEM_OP_ADD, &c, &bias) != TANDEM_OK ||
-            launch_after(p, TANDEM_OP_RELU, &c, NULL) != TANDEM_OK)
-            return -1;
-    if (device_session_synchronize(session) != TANDEM_OK)
-        return -1;
-    return (double)(clock_now_ns() - start) / (double)count;
+    return session->backend->launch(session->stream, &op, in, bias ? 2 : 1, in,
+                                    1) == TANDEM_OK;
 }
 
+static bool run_three(void *argument)
+{
+    return run_plain(argument) && launch_after(argument, TANDEM_OP_ADD, true) &&
+           launch_after(argument, TANDEM_OP_RELU, false);
+}
+
+static bool gemm_wait(void *argument)
+{
+    struct gemm_case *p = argument;
+
+    return device_session_synchronize(&p->bench->session) == TANDEM_OK;
+}
+
+static BENCH_FN(runs_whole, run_whole, gemm_wait) static BENCH_FN(
+    runs_plain, run_plain, gemm_wait) static BENCH_FN(runs_three, run_three,
+                                                      gemm_wait)
+
 #ifdef BENCH_CBLAS
-static double run_cblas(void *argument, uint64_t count)
+    static bool run_cblas(void *argument)
 {
     struct gemm_case *p = argument;
     const struct tandem_gemm *g = &p->plain;
     int m = (int)g->m, n = (int)g->n, k = (int)g->k;
-    uint64_t start = clock_now_ns();
 
-    for (uint64_t i = 0; i < count; i++)
-        for (int64_t batch = 0; batch < g->batch; batch++)
-            cblas_sgemm(
-                CblasRowMajor,
-                g->flags & TANDEM_GEMM_TRANSPOSE_A ? CblasTrans : CblasNoTrans,
-                g->flags & TANDEM_GEMM_TRANSPOSE_B ? CblasTrans : CblasNoTrans,
-                m, n, k, 1, p->a + batch * g->m * g->k, (int)g->a.ld,
-                p->b + batch * g->k * g->n, (int)g->b.ld, 0,
-                p->c + batch * g->m * g->n, n);
-    return (double)(clock_now_ns() - start) / (double)count;
+    for (int64_t batch = 0; batch < g->batch; batch++)
+        cblas_sgemm(
+            CblasRowMajor,
+            g->flags & TANDEM_GEMM_TRANSPOSE_A ? CblasTrans : CblasNoTrans,
+            g->flags & TANDEM_GEMM_TRANSPOSE_B ? CblasTrans : CblasNoTrans, m,
+            n, k, 1, p->a + batch * g->m * g->k, (int)g->a.ld,
+            p->b + batch * g->k * g->n, (int)g->b.ld, 0,
+            p->c + batch * g->m * g->n, n);
+    return true;
 }
+static BENCH_FN(runs_cblas, run_cblas, NULL)
 #endif
 
-/* ---- operands ---- */
+    /* ---- operands ---- */
 
-static float *values_create(const struct gemm_case *p, char operand)
+    static float *values_create(const struct gemm_case *p, char operand)
 {
     uint64_t count = gemm_case_elements(p, operand);
     float *values = aligned_alloc(64, (count * sizeof(float) + 127) / 64 * 64);
@@ -170,23 +156,29 @@ static void gemm_fill(struct gemm_case *p, struct tandem_gemm *g)
         g->activation = TANDEM_OP_RELU;
 }
 
-static enum inputs row_inputs(const struct row *row)
-{
-    static const char *const words[] = {
-        "", "positive", "rowscale", "columnscale", "depthscale", "extreme"};
-    int inputs = UNIFORM;
-
-    for (int i = POSITIVE; i <= EXTREME; i++)
-        if (row_has(row, words[i]))
-            inputs = i;
-    return (enum inputs)inputs;
-}
-
 static void gemm_read_row(struct gemm_case *p, const struct row *row)
 {
+    static const struct {
+        const char *word;
+        enum inputs inputs;
+    } inputs[] = {{"positive", POSITIVE},
+                  {"rowscale", ROWSCALE},
+                  {"columnscale", COLUMNSCALE},
+                  {"depthscale", DEPTHSCALE},
+                  {"extreme", EXTREME}};
+    static const struct {
+        const char *word;
+        uint32_t flag;
+    } flags[] = {{"ta", TANDEM_GEMM_TRANSPOSE_A},
+                 {"tb", TANDEM_GEMM_TRANSPOSE_B},
+                 {"tf32", TANDEM_GEMM_ALLOW_TF32},
+                 {"normwise", TANDEM_GEMM_ALLOW_NORMWISE_ERROR}};
     const int64_t *mnk = row->shape + (row->rank == 4 ? 1 : 0);
 
-    p->inputs = row_inputs(row);
+    p->inputs = UNIFORM;
+    for (size_t i = 0; i < COUNT(inputs); i++)
+        if (row_has(row, inputs[i].word))
+            p->inputs = inputs[i].inputs;
     p->bias = row_has(row, "bias");
     p->relu = row_has(row, "relu");
     p->packed = row_has(row, "packed");
@@ -202,14 +194,9 @@ static void gemm_read_row(struct gemm_case *p, const struct row *row)
         .batch = row->rank == 4 ? row->shape[0] : 1,
         .alpha = 1,
     };
-    if (row_has(row, "ta"))
-        p->gemm.flags |= TANDEM_GEMM_TRANSPOSE_A;
-    if (row_has(row, "tb"))
-        p->gemm.flags |= TANDEM_GEMM_TRANSPOSE_B;
-    if (row_has(row, "tf32"))
-        p->gemm.flags |= TANDEM_GEMM_ALLOW_TF32;
-    if (row_has(row, "normwise"))
-        p->gemm.flags |= TANDEM_GEMM_ALLOW_NORMWISE_ERROR;
+    for (size_t i = 0; i < COUNT(flags); i++)
+        if (row_has(row, flags[i].word))
+            p->gemm.flags |= flags[i].flag;
 }
 
 static void gemm_case_close(struct gemm_case *p)
@@ -317,7 +304,7 @@ static bool gemm_case_is_correct(struct gemm_case *p,
                                  struct comparison *comparison)
 {
     double error =
-        run_whole(p, 1) < 0 ? -1 : add_error(p, comparison, "Tandem", false);
+        runs_whole(p, 1) < 0 ? -1 : add_error(p, comparison, "Tandem", false);
 
     if (error < 0)
         bench_fail(p->bench, "%s", p->bench->session.backend->last_error());
@@ -346,14 +333,14 @@ static void add_library(struct gemm_case *p, struct comparison *comparison)
         p->clblast = clblast_create(p);
         name = p->clblast == NULL ? NULL : "CLBlast";
         argument = p->clblast;
-        run = clblast_run;
+        run = clblast_runs;
     }
 #endif
 #ifdef BENCH_CBLAS
     if (bench_on_cpu_plugin(p->bench)) {
         p->c = values_create(p, 'c');
         name = p->c == NULL ? NULL : "CBLAS";
-        run = run_cblas;
+        run = runs_cblas;
     }
 #endif
     if (name == NULL)
@@ -374,11 +361,11 @@ static void row_measure(struct bench *bench)
     comparison.error = json_object();
     comparison.work_amount = 2.0 * (double)p.gemm.batch * (double)p.gemm.m *
                              (double)p.gemm.n * (double)p.gemm.k;
-    comparison_add(&comparison, "Tandem", run_whole, &p);
+    comparison_add(&comparison, "Tandem", runs_whole, &p);
     if (gemm_case_is_correct(&p, &comparison)) {
         if (p.bias) {
-            comparison_add(&comparison, "the product alone", run_plain, &p);
-            comparison_add(&comparison, "three launches", run_three, &p);
+            comparison_add(&comparison, "the product alone", runs_plain, &p);
+            comparison_add(&comparison, "three launches", runs_three, &p);
         }
         add_library(&p, &comparison);
         bench_compare(bench, &comparison);
@@ -415,7 +402,7 @@ static void packed_weights_measure(struct bench *bench)
     tandem_context_destroy(context);
 }
 
-void gemm_case_measure(struct bench *bench)
+void gemm_run(struct bench *bench)
 {
     if (row_has(bench->row, "packed"))
         packed_weights_measure(bench);

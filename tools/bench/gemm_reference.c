@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Values of GEMM operands, and samples of the result in float64; see
- * gemm_case.h.
+ * Values of GEMM operands, their transfer, and samples of the result in
+ * float64; see gemm_case.h.
  */
 #include <config.h>
 
 #include "gemm_case.h"
 
+#include "../../src/common/float16.h"
+
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 static uint32_t mix(uint32_t x)
 {
@@ -68,6 +71,49 @@ uint64_t gemm_case_elements(const struct gemm_case *p, char operand)
                                    : g->m * g->n;
 
     return operand == '+' ? (uint64_t)g->n : (uint64_t)(one * g->batch);
+}
+
+enum tandem_status operand_upload(const struct gemm_case *p,
+                                  struct tandem_buffer *buffer,
+                                  const float *values, uint64_t count)
+{
+    struct device_session *session = &p->bench->session;
+    enum tandem_status status;
+    uint16_t *narrow;
+
+    if (p->dtype == TANDEM_F32)
+        return session->backend->upload(session->stream, buffer, 0, values,
+                                        count * sizeof *values, 0);
+    narrow = malloc(count * sizeof *narrow + 1);
+    if (narrow == NULL)
+        return TANDEM_OUT_OF_MEMORY;
+    for (uint64_t i = 0; i < count; i++)
+        narrow[i] = p->dtype == TANDEM_F16 ? f16_round(values[i])
+                                           : bf16_round(values[i]);
+    status = session->backend->upload(session->stream, buffer, 0, narrow,
+                                      count * sizeof *narrow, 0);
+    free(narrow);
+    return status;
+}
+
+bool operand_row(const struct gemm_case *p, struct tandem_buffer *buffer,
+                 int64_t row, float *out)
+{
+    struct device_session *session = &p->bench->session;
+    uint64_t n = (uint64_t)p->gemm.n, bytes = n * TANDEM_DTYPE_BYTES(p->dtype);
+
+    if (session->backend->download(session->stream, buffer,
+                                   (uint64_t)row * bytes, out, bytes, 0,
+                                   TANDEM_TIMEOUT_INFINITE) != TANDEM_OK)
+        return false;
+    /* Widens in place, from the last element to the first. */
+    for (uint64_t i = p->dtype == TANDEM_F32 ? 0 : n; i-- > 0;) {
+        uint16_t bits;
+
+        memcpy(&bits, (const char *)out + i * sizeof bits, sizeof bits);
+        out[i] = p->dtype == TANDEM_F16 ? f16_value(bits) : bf16_value(bits);
+    }
+    return true;
 }
 
 static uint32_t draw_indices(int64_t *out, int64_t extent, uint32_t seed)

@@ -6,16 +6,14 @@
 
 #include "placement_points.h"
 
-#include "../common/clock.h"
-
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define SAMPLES 9
-#define LOOP_NS                                                                \
-    1e6 /* of launches between two waits, where data is resident               \
-         */
+/* Time between two waits if the data is on the device, and the maximum number
+ * of launches in it. */
+#define LOOP_NS 1e6
 #define LOOP_MAX 1000
 
 /* ---- drawing ---- */
@@ -45,7 +43,6 @@ static const char *const row_ops[] = {"reduce_sum",  "reduce_max", "softmax",
 static void draw_product(struct point *point, uint64_t *state, enum scale scale)
 {
     static const double flops[SCALES] = {1e6, 2e8, 2e10};
-    double most = flops[scale];
 
     point->op = "gemm";
     point->rank = 3;
@@ -54,7 +51,7 @@ static void draw_product(struct point *point, uint64_t *state, enum scale scale)
             point->shape[i] = draw_size(state, 3, 11);
     } while (2.0 * (double)point->shape[0] * (double)point->shape[1] *
                  (double)point->shape[2] >
-             most);
+             flops[scale]);
 }
 
 void point_draw(struct point *point, uint64_t *state, const uint32_t *devices,
@@ -65,7 +62,7 @@ void point_draw(struct point *point, uint64_t *state, const uint32_t *devices,
     int64_t elements = draw_size(state, 8, sizes[scale]);
 
     memset(point, 0, sizeof *point);
-    if (kind < sizeof flat_ops / sizeof flat_ops[0]) {
+    if (kind < COUNT(flat_ops)) {
         point->op = flat_ops[kind];
         point->rank = 1;
         point->shape[0] = elements;
@@ -86,6 +83,7 @@ void point_draw(struct point *point, uint64_t *state, const uint32_t *devices,
 struct point_run {
     struct bench *bench;
     struct point *point;
+    uint32_t device; /* that computes */
     struct op_case c;
     void *memory[TANDEM_MAX_OPERANDS];
     struct tandem_tensor *host[TANDEM_MAX_OPERANDS]; /* these wrap `memory` */
@@ -93,20 +91,31 @@ struct point_run {
     struct tandem_tensor *out[TANDEM_MAX_OPERANDS];
 };
 
-static enum tandem_status point_launch(struct point_run *t, uint32_t device)
+static bool point_launch(void *argument)
 {
+    struct point_run *t = argument;
     struct tandem_context *context = t->bench->context;
     struct tandem_matmul_options options = {
-        .struct_size = sizeof options, .alpha = 1, .device = device};
+        .struct_size = sizeof options, .alpha = 1, .device = t->device};
 
     if (t->c.op.id == TANDEM_OP_GEMM)
-        return tandem_matmul(context, &options, t->in[0], t->in[1], t->out[0]);
-    return tandem_run_on(context, device, &t->c.op, t->in, t->c.inputs, t->out,
-                         t->c.outputs);
+        return tandem_matmul(context, &options, t->in[0], t->in[1],
+                             t->out[0]) == TANDEM_OK;
+    return tandem_run_on(context, t->device, &t->c.op, t->in, t->c.inputs,
+                         t->out, t->c.outputs) == TANDEM_OK;
 }
 
-/* Moves the inputs to the place that the point names. */
-static enum tandem_status inputs_place(struct point_run *t)
+static bool point_wait(void *argument)
+{
+    struct point_run *t = argument;
+
+    return tandem_context_synchronize(t->bench->context,
+                                      TANDEM_TIMEOUT_INFINITE) == TANDEM_OK;
+}
+static BENCH_FN(point_runs, point_launch, point_wait)
+
+    /* Moves the inputs to the place that the point names. */
+    static enum tandem_status inputs_place(struct point_run *t)
 {
     const struct tandem_op copy = {.struct_size = sizeof copy,
                                    .id = TANDEM_OP_COPY};
@@ -202,22 +211,6 @@ static bool in_place(const struct point_run *t, uint32_t device)
            (info.caps & TANDEM_CAP_ZERO_COPY_IMPORT) != 0;
 }
 
-/* Returns the time of one run in ns, or a negative value on failure. */
-static double time_runs(struct point_run *t, uint32_t device, uint64_t count)
-{
-    uint64_t start = clock_now_ns();
-    enum tandem_status status = TANDEM_OK;
-
-    for (uint64_t i = 0; i < count && status == TANDEM_OK; i++)
-        status = point_launch(t, device);
-    if (status == TANDEM_OK)
-        status = tandem_context_synchronize(t->bench->context,
-                                            TANDEM_TIMEOUT_INFINITE);
-    return status == TANDEM_OK
-               ? (double)(clock_now_ns() - start) / (double)count
-               : -1;
-}
-
 /* Measures many launches with one wait if the data is on the device, else
  * single launches, each with a wait. */
 static double measure_device(struct point_run *t, uint32_t device,
@@ -227,16 +220,17 @@ static double measure_device(struct point_run *t, uint32_t device,
     bool resident = in_place(t, device);
     uint64_t count = 1;
 
+    t->device = device;
     /* The first run compiles and allocates. */
-    once = time_runs(t, device, 1);
+    once = point_runs(t, 1);
     if (resident && once >= 0)
-        once = time_runs(t, device, 1);
+        once = point_runs(t, 1);
     if (resident)
         count = (uint64_t)fmin(fmax(LOOP_NS / fmax(once, 1), 1), LOOP_MAX);
     for (uint32_t i = 0; i < SAMPLES; i++) {
         if (once < 0 || (!resident && inputs_place(t) != TANDEM_OK))
             return -1;
-        once = samples[i] = time_runs(t, device, count);
+        once = samples[i] = point_runs(t, count);
     }
     t->point->waited_ns[device] = wait_ns / (double)count;
     return once < 0 ? -1 : quantile(samples, SAMPLES, 0.5);

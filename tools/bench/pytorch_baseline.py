@@ -1,18 +1,18 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""PyTorch on the rows that tandem-bench measures.
+"""Measures the rows of a tandem-bench result with PyTorch.
 
-Reads a result of tandem-bench (its --json; or --list --json, whose rows then
-run without anything beside them), runs each row that PyTorch has in PyTorch,
-on the GPU and on the CPU, and prints both figures and the ratio: above 1,
-Tandem is the faster.  Run it on the same machine, right after tandem-bench.
-TF32 is off unless a row says tf32.
+Reads a result of tandem-bench, or the list of rows that its --list prints.
+Runs each row that PyTorch supports in PyTorch, on the GPU and on the CPU, and
+prints the results and the speed of Tandem relative to PyTorch: above 1, Tandem
+is faster. Run it on the same machine, right after tandem-bench. TF32 is off
+except in rows with "tf32".
 
---update writes what was measured into the result, as further sides of its
-rows (see tools/bench/result_document.h); --json prints the updated result.
+--update stores the times in the result as further implementations of its rows
+(see tools/bench/result_document.h); --json prints the updated result.
 
-Exit status: 0, 1 where rows failed, 2 for wrong usage, 77 where there is no
-PyTorch."""
+Exit status: 0; 1 if a row failed or the result cannot be read; 2 if the command
+line is invalid; 77 if PyTorch is not installed."""
 
 import argparse
 import json
@@ -22,7 +22,9 @@ import statistics
 import sys
 import time
 
-SCHEMA = "tandem-bench 2"
+sys.dont_write_bytecode = True
+from report import document_read, result_text  # noqa: E402
+
 SAMPLES = 9
 TURN_NS = 2e6  # what a turn fills
 MAX_REPEATS = 2000
@@ -73,7 +75,7 @@ def mix(x):
     return x ^ (x >> 16)
 
 
-def product_bits(operand, index):
+def operand_bits(operand, index):
     """The integer, of 24 bits with a sign, that a value is made from."""
     return (mix(index + ord(operand) * 0x9E3779B9) >> 8) - (1 << 23)
 
@@ -100,11 +102,11 @@ def scale(torch, operand, words, shape, device):
     return None
 
 
-def product_values(torch, operand, words, shape, dtype, device):
-    """What product_value gives for each element."""
+def operand_values(torch, operand, words, shape, dtype, device):
+    """What gemm_case_value gives for each element."""
     count = math.prod(shape)
     index = torch.arange(count, dtype=torch.int64, device=device)
-    values = product_bits(operand, index).to(torch.float32) * 2.0**-23
+    values = operand_bits(operand, index).to(torch.float32) * 2.0**-23
     del index
     if dtype != torch.float32:
         values = torch.floor(values * 128) / 128
@@ -147,7 +149,7 @@ class Product:
         self.c = torch.empty(batch + [m, n], dtype=self.dtype, device=device)
 
     def values(self, operand, shape, device):
-        return product_values(self.torch, operand, self.words, shape,
+        return operand_values(self.torch, operand, self.words, shape,
                               self.dtype, device)
 
     def run(self):
@@ -232,7 +234,7 @@ def operator(torch, row):
 
 
 def scattered(torch, count, limit, device):
-    """Integers in [0, limit), as seed_index of check.c."""
+    """Integers in [0, limit): seed_index of result_check.c."""
     index = torch.arange(count, dtype=torch.int64, device=device)
     return index * 2654435761 % limit
 
@@ -387,17 +389,6 @@ def devices_of(torch, document, row):
     return ["cpu"]
 
 
-def figure(row, ns):
-    """As tandem-bench prints it."""
-    work = row.get("work_amount", 0)
-    if work:
-        return "%.4g %s" % (work / ns, row["unit"])
-    for unit, size in (("s", 1e9), ("ms", 1e6), ("us", 1e3)):
-        if ns >= size:
-            return "%.4g %s" % (ns / size, unit)
-    return "%.3g ns" % ns
-
-
 def add_side(row, side, error):
     """Into the row; PyTorch is the limit where users would take it."""
     ours = row["implementations"][0]
@@ -415,11 +406,11 @@ def add_side(row, side, error):
 
 def report(row, side, ratio, out):
     text = "  %-10s %-44s %14s" % (row.get("device", ""), row["name"],
-                                   figure(row, row["implementations"][0]["ns"])
+                                   result_text(row, row["implementations"][0])
                                    if "implementations" in row else "")
     speed = "speed %.3f" % ratio if ratio is not None else ""
     print("%s  %-12s %14s (+-%2.0f%%)  %s"
-          % (text, side["name"], figure(row, side["ns"]),
+          % (text, side["name"], result_text(row, side),
              50 * side["iqr_ratio"], speed), file=out, flush=True)
 
 
@@ -432,7 +423,7 @@ def tidy(torch, device):
 def run_document(torch, document, out):
     """Every row that was measured, once per device; how many failed."""
     known, failed = {}, 0
-    listed = "devices" not in document
+    listed = not document["devices"]
     rows = [r for r in document["rows"]
             if listed or r["status"] == "measured"]
     for row in rows:
@@ -467,20 +458,6 @@ def write_document(document, out):
                              for key, value in document.items()) + "\n}\n")
 
 
-def read_document(path):
-    """The result, or an exit with 2."""
-    try:
-        with open(path, encoding="utf-8") as file:
-            document = json.load(file)
-        if document["schema"] != SCHEMA or not isinstance(document["rows"],
-                                                          list):
-            raise ValueError("not of the schema %r" % SCHEMA)
-        return document
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        print("pytorch_baseline: %s: %s" % (path, error), file=sys.stderr)
-        sys.exit(2)
-
-
 def update(document, path):
     """Replaces the file whole or not at all."""
     with open(path + ".part", "w", encoding="utf-8") as file:
@@ -493,11 +470,11 @@ def main():
     parser = argparse.ArgumentParser(
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("result", help="of tandem-bench --json")
+    parser.add_argument("result", help="output of tandem-bench")
     parser.add_argument("--update", action="store_true")
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
-    document = read_document(arguments.result)
+    document = document_read(arguments.result)
     try:
         import torch
     except ImportError:

@@ -10,11 +10,12 @@
 #include <math.h>
 #include <string.h>
 
-#define SPOT 512 /* elements checked at each end */
-#define SEED_PERIOD                                                            \
-    (1u << 18) /* floats after which device_session_buffer repeats */
-#define LONG_SPOTS                                                             \
-    4 /* checked elements of results that depend on many inputs */
+/* Number of checked elements at each end of an output, and of outputs whose
+ * elements depend on many inputs. */
+#define CHECKED 512
+#define CHECKED_SLOW 4
+/* Number of floats after which device_session_buffer repeats. */
+#define SEED_PERIOD (1u << 18)
 
 float seed_value(uint64_t index)
 {
@@ -205,8 +206,27 @@ static double expected_step(const struct op_case *c, uint32_t output,
     return w - f[0] * m / (1 - f[1]) / (sqrt(v / (1 - f[2])) + f[3]);
 }
 
-static double expected_unary(const struct op_case *c, double x)
+/* Returns element `index` of an input of an element-wise operator, which may be
+ * a view. */
+static double input_value(const struct op_case *c, uint32_t input,
+                          uint64_t index)
 {
+    const struct tandem_tensor_desc *in = &c->in[input];
+    uint64_t position = in->byte_offset / sizeof(float);
+
+    for (uint32_t axis = in->rank; axis-- > 0;) {
+        position +=
+            index % (uint64_t)in->shape[axis] * (uint64_t)in->strides[axis];
+        index /= (uint64_t)in->shape[axis];
+    }
+    return (double)seed_value(position);
+}
+
+/* All inputs are between 0.5 and 1.5. */
+static double expected_element(const struct op_case *c, uint64_t index)
+{
+    double x = input_value(c, 0, index);
+
     switch (c->op.id) {
     case TANDEM_OP_RELU:
     case TANDEM_OP_LEAKY_RELU:
@@ -214,7 +234,7 @@ static double expected_unary(const struct op_case *c, double x)
     case TANDEM_OP_COPY:
         return x;
     case TANDEM_OP_ADD:
-        return x + x;
+        return x + input_value(c, 1, index);
     case TANDEM_OP_CLIP:
         return fmin(x, c->floats[1]);
     case TANDEM_OP_EXP:
@@ -265,48 +285,92 @@ static double expected(const struct op_case *c, uint32_t output, uint64_t index)
     case TANDEM_CLASS_OPTIMIZER:
         return expected_step(c, output, index);
     default:
-        return expected_unary(c, (double)seed_value(index));
+        return expected_element(c, index);
     }
 }
 
-static bool is_near(double value, double wanted)
-{
-    return fabs(value - wanted) <= 1e-4 * fabs(wanted) + 1e-6;
-}
+/* ---- comparing ---- */
 
-bool check_value(const struct op_case *c, uint64_t index, double value,
-                 double *out_expected)
+static bool check_range(struct bench *bench, const struct op_case *c,
+                        read_fn read, void *argument, uint32_t output,
+                        uint64_t first, uint64_t count)
 {
-    *out_expected = expected(c, 0, index);
-    return is_near(value, *out_expected);
-}
+    double values[CHECKED];
 
-static bool check_range(struct bench *bench, struct resident_op *work,
-                        uint32_t output, uint64_t first, uint64_t count)
-{
-    const struct tandem_tensor_desc *out = &work->c.out[output];
-    struct device_session *session = work->session;
-    bool wide = out->dtype == TANDEM_I64;
-    uint64_t bytes = wide ? sizeof(int64_t) : sizeof(float);
-    int64_t integers[SPOT];
-    float *floats = (float *)integers;
-    enum tandem_status status = session->backend->download(
-        session->stream, out->buffer, first * bytes, integers, count * bytes, 0,
-        TANDEM_TIMEOUT_INFINITE);
-
-    if (status != TANDEM_OK) {
-        bench_fail(bench, "%s", session->backend->last_error());
+    if (!read(argument, output, first, count, values)) {
+        bench_fail(bench, "%s", bench->session.backend->last_error());
         return false;
     }
     for (uint64_t i = 0; i < count; i++) {
-        double got = wide ? (double)integers[i] : (double)floats[i];
-        double want = expected(&work->c, output, first + i);
+        double want = expected(c, output, first + i);
 
-        if (!is_near(got, want)) {
-            bench_fail(bench, "wrong: element %llu is %g, not %g",
-                       (unsigned long long)(first + i), got, want);
+        if (fabs(values[i] - want) <= 1e-4 * fabs(want) + 1e-6)
+            continue;
+        bench_fail(bench, "wrong: element %llu is %g, not %g",
+                   (unsigned long long)(first + i), values[i], want);
+        return false;
+    }
+    return true;
+}
+
+static uint64_t checked_elements(const struct op_case *c)
+{
+    double elements = desc_elements(&c->out[0]), inputs = 0;
+    uint64_t count = CHECKED;
+
+    for (uint32_t i = 0; i < c->inputs; i++)
+        inputs += desc_elements(&c->in[i]);
+    if (inputs > 8 * elements || is_norm(c) ||
+        c->info->op_class == TANDEM_CLASS_SOFTMAX ||
+        c->info->op_class == TANDEM_CLASS_GEMM)
+        count = CHECKED_SLOW;
+    return (double)count < elements ? count : (uint64_t)elements;
+}
+
+bool check_outputs(struct bench *bench, const struct op_case *c, read_fn read,
+                   void *argument)
+{
+    uint64_t count = checked_elements(c);
+
+    for (uint32_t i = 0; i < c->outputs; i++) {
+        uint64_t elements = (uint64_t)desc_elements(&c->out[i]);
+
+        if (!check_range(bench, c, read, argument, i, 0, count) ||
+            !check_range(bench, c, read, argument, i, elements - count, count))
             return false;
-        }
+    }
+    return true;
+}
+
+/* Downloads elements of an output, which may leave out columns of a buffer. */
+static bool output_download(void *argument, uint32_t output, uint64_t first,
+                            uint64_t count, double *out)
+{
+    struct resident_op *work = argument;
+    struct device_session *session = work->session;
+    const struct tandem_tensor_desc *desc = &work->c.out[output];
+    bool is_i64 = desc->dtype == TANDEM_I64;
+    uint64_t bytes = is_i64 ? sizeof(int64_t) : sizeof(float);
+    uint64_t columns =
+        desc->rank > 1 ? (uint64_t)desc->shape[desc->rank - 1] : first + count;
+    uint64_t pitch =
+        desc->rank > 1 ? (uint64_t)desc->strides[desc->rank - 2] : 0;
+    int64_t integers[CHECKED];
+    const float *floats = (const float *)integers;
+
+    while (count > 0) {
+        uint64_t part = columns - first % columns;
+        uint64_t position = first / columns * pitch + first % columns;
+
+        part = part < count ? part : count;
+        if (session->backend->download(session->stream, desc->buffer,
+                                       position * bytes, integers, part * bytes,
+                                       0, TANDEM_TIMEOUT_INFINITE) != TANDEM_OK)
+            return false;
+        for (uint64_t i = 0; i < part; i++)
+            *out++ = is_i64 ? (double)integers[i] : (double)floats[i];
+        first += part;
+        count -= part;
     }
     return true;
 }
@@ -319,7 +383,7 @@ static enum tandem_status seed_step(struct resident_op *work, uint64_t first,
     enum tandem_status status = TANDEM_OK;
 
     for (uint32_t i = 1; i < work->c.inputs && status == TANDEM_OK; i++) {
-        float values[SPOT];
+        float values[CHECKED];
 
         for (uint64_t j = 0; j < count; j++)
             values[j] = step_value(first + j, i);
@@ -333,31 +397,19 @@ static enum tandem_status seed_step(struct resident_op *work, uint64_t first,
 bool check_resident_op(struct bench *bench, struct resident_op *work)
 {
     const struct op_case *c = &work->c;
-    uint64_t elements = (uint64_t)desc_elements(&c->out[0]), count = SPOT;
+    uint64_t elements = (uint64_t)desc_elements(&c->out[0]);
+    uint64_t count = checked_elements(c), ns;
     enum tandem_status status = TANDEM_OK;
-    double inputs = 0;
-    uint64_t ns;
 
     if (c->info->op_class == TANDEM_CLASS_OPTIMIZER) {
-        count = count < elements ? count : elements;
         status = seed_step(work, 0, count);
         if (status == TANDEM_OK)
             status = seed_step(work, elements - count, count);
     }
-    if (status != TANDEM_OK || resident_op_stream(work, 1, &ns) != TANDEM_OK) {
-        bench_fail(bench, "%s", work->session->backend->last_error());
-        return false;
-    }
-    for (uint32_t i = 0; i < c->inputs; i++)
-        inputs += desc_elements(&c->in[i]);
-    if (inputs > 8.0 * (double)elements ||
-        c->info->op_class == TANDEM_CLASS_SOFTMAX || is_norm(c) ||
-        c->info->op_class == TANDEM_CLASS_GEMM)
-        count = LONG_SPOTS;
-    count = count < elements ? count : elements;
-    for (uint32_t i = 0; i < c->outputs; i++)
-        if (!check_range(bench, work, i, 0, count) ||
-            !check_range(bench, work, i, elements - count, count))
-            return false;
-    return true;
+    if (status == TANDEM_OK)
+        status = resident_op_stream(work, 1, &ns);
+    if (status == TANDEM_OK)
+        return check_outputs(bench, c, output_download, work);
+    bench_fail(bench, "%s", work->session->backend->last_error());
+    return false;
 }

@@ -18,9 +18,9 @@ const char *const scale_names[SCALES] = {"tiny", "small", "full"};
 /* Returns the largest number of elements of a row at the list's scale. */
 static double max_elements(const struct list *list)
 {
-    static const double most[SCALES] = {0x1p14, 0x1p22, 0x1p28};
+    static const double elements[SCALES] = {0x1p14, 0x1p22, 0x1p28};
 
-    return most[list->scale];
+    return elements[list->scale];
 }
 
 double list_fitting_elements(const struct list *list)
@@ -39,9 +39,9 @@ double list_fitting_elements(const struct list *list)
 /* Returns the largest number of operations of a GEMM at the list's scale. */
 static double max_flops(const struct list *list)
 {
-    static const double most[SCALES] = {3e6, 4e9, 1.2e12};
+    static const double flops[SCALES] = {3e6, 4e9, 1.2e12};
 
-    return most[list->scale];
+    return flops[list->scale];
 }
 
 static bool too_large(const struct list *list, const char *op, uint32_t rank,

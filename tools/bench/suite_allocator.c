@@ -4,47 +4,35 @@
  */
 #include <config.h>
 
-#include "bench.h"
-
-#include "../common/clock.h"
 #include "raw_opencl.h"
 
 #define ALLOC_BYTES (UINT64_C(4) << 20)
 
-static double plugin_allocate(void *argument, uint64_t count)
+static bool plugin_allocate(void *argument)
 {
     struct device_session *session = argument;
-    uint64_t start = clock_now_ns();
+    struct tandem_buffer *buffer;
 
-    for (uint64_t i = 0; i < count; i++) {
-        struct tandem_buffer *buffer;
-
-        if (session->backend->alloc(session->device, ALLOC_BYTES, &buffer) !=
-            TANDEM_OK)
-            return -1;
-        session->backend->free(buffer);
-    }
-    return (double)(clock_now_ns() - start) / (double)count;
+    if (session->backend->alloc(session->device, ALLOC_BYTES, &buffer) !=
+        TANDEM_OK)
+        return false;
+    session->backend->free(buffer);
+    return true;
 }
+static BENCH_FN(plugin_allocations, plugin_allocate, NULL)
 
-static double driver_allocate(void *argument, uint64_t count)
+    static bool driver_allocate(void *argument)
 {
     struct raw_opencl *raw_opencl = argument;
-    uint64_t start = clock_now_ns();
+    cl_int error;
+    cl_mem buffer = clCreateBuffer(raw_opencl->context, CL_MEM_READ_WRITE,
+                                   ALLOC_BYTES, NULL, &error);
 
-    for (uint64_t i = 0; i < count; i++) {
-        cl_int error;
-        cl_mem buffer = clCreateBuffer(raw_opencl->context, CL_MEM_READ_WRITE,
-                                       ALLOC_BYTES, NULL, &error);
-
-        if (error != CL_SUCCESS)
-            return -1;
-        clReleaseMemObject(buffer);
-    }
-    return (double)(clock_now_ns() - start) / (double)count;
+    return error == CL_SUCCESS && clReleaseMemObject(buffer) == CL_SUCCESS;
 }
+static BENCH_FN(driver_allocations, driver_allocate, NULL)
 
-void allocator_list(struct list *list)
+    void allocator_list(struct list *list)
 {
     list_add(list, "alloc + free", "", "4 MiB", "");
 }
@@ -56,8 +44,8 @@ void allocator_run(struct bench *bench)
 
     if (raw_opencl == NULL)
         return;
-    comparison_add(&comparison, "Tandem", plugin_allocate, &bench->session);
-    comparison_add(&comparison, "create + release", driver_allocate,
+    comparison_add(&comparison, "Tandem", plugin_allocations, &bench->session);
+    comparison_add(&comparison, "create + release", driver_allocations,
                    raw_opencl);
     bench_compare(bench, &comparison);
 }

@@ -1,23 +1,40 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Suite "gemm": GEMM compared with CLBlast, or with CBLAS on the CPU, and the
- * errors of both against float64.
+ * Rows of the suite "gemm": GEMM compared with CLBlast, or with CBLAS on the
+ * CPU, and the errors of both against float64.  gemm_case.c measures them.
  */
 #include <config.h>
 
-#include "gemm_case.h"
+#include "bench.h"
 
-#include <stddef.h>
-#include <stdio.h>
+#define MAX_SIZES 17
 
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
-
-static const int64_t squares[] = {
-    64,   100,  128,  200,  256,  333,  500,  512,  777,
-    1000, 1024, 1500, 2048, 3000, 4096, 5000, 8192,
+static const struct {
+    const char *detail;
+    int64_t sizes[MAX_SIZES]; /* of square matrices; 0 ends the list */
+} squares[] = {
+    {"",
+     {64, 100, 128, 200, 256, 333, 500, 512, 777, 1000, 1024, 1500, 2048, 3000,
+      4096, 5000, 8192}},
+    {"bias+relu", {64, 128, 256, 512, 1024, 2048, 4096}},
+    /* Values for which reduced precision gives large errors. */
+    {"positive", {64, 1024, 4096}},
+    {"rowscale", {64, 1024, 4096}},
+    {"columnscale", {64, 1024, 4096}},
+    {"depthscale", {64, 1024, 4096}},
+    {"extreme", {64, 1024, 4096}},
+    {"normwise+positive", {2048}},
+    {"normwise+rowscale", {2048}},
+    {"normwise+columnscale", {2048}},
+    {"normwise+depthscale", {2048}},
+    {"normwise+extreme", {2048}},
+    {"normwise+packed", {1024, 2048, 4096}},
+    {"normwise", {256, 1024, 2048, 4096, 8192}},
+    {"tf32", {256, 1024, 2048, 4096, 8192}},
+    {"f16", {256, 1024, 2048, 4096, 8192}},
+    {"bf16", {256, 1024, 2048, 4096, 8192}},
 };
-static const int64_t reduced[] = {256, 1024, 2048, 4096, 8192};
-static const int64_t linear[] = {64, 128, 256, 512, 1024, 2048, 4096};
+
 static const struct {
     const char *shape, *detail;
 } others[] = {
@@ -44,45 +61,16 @@ static const struct {
     {"64x197x197x64", ""},
     {"16x512x512x512", ""},
 };
-static const char *const narrow[] = {"normwise", "tf32", "f16", "bf16"};
-/* Values for which reduced precision gives large errors. */
-static const char *const inputs[] = {"positive", "rowscale", "columnscale",
-                                     "depthscale", "extreme"};
-static const int64_t packed_sizes[] = {1024, 2048, 4096};
-static const int64_t hard[] = {64, 1024, 4096};
-
-static void add_square(struct list *list, int64_t n, const char *detail)
-{
-    const int64_t shape[] = {n, n, n};
-
-    list_add_shape(list, "gemm", 3, shape, detail, "stream");
-}
 
 void gemm_list(struct list *list)
 {
     for (size_t i = 0; i < COUNT(squares); i++)
-        add_square(list, squares[i], "");
+        for (size_t j = 0; j < MAX_SIZES && squares[i].sizes[j] > 0; j++) {
+            int64_t n = squares[i].sizes[j];
+
+            list_add_shape(list, "gemm", 3, (int64_t[]){n, n, n},
+                           squares[i].detail, "stream");
+        }
     for (size_t i = 0; i < COUNT(others); i++)
         list_add(list, "gemm", others[i].shape, others[i].detail, "stream");
-    for (size_t i = 0; i < COUNT(linear); i++)
-        add_square(list, linear[i], "bias+relu");
-    for (size_t i = 0; i < COUNT(inputs); i++)
-        for (size_t j = 0; j < COUNT(hard); j++)
-            add_square(list, hard[j], inputs[i]);
-    for (size_t i = 0; i < COUNT(inputs); i++) {
-        char detail[32];
-
-        snprintf(detail, sizeof detail, "normwise+%s", inputs[i]);
-        add_square(list, 2048, detail);
-    }
-    for (size_t i = 0; i < COUNT(packed_sizes); i++)
-        add_square(list, packed_sizes[i], "normwise+packed");
-    for (size_t i = 0; i < COUNT(narrow); i++)
-        for (size_t j = 0; j < COUNT(reduced); j++)
-            add_square(list, reduced[j], narrow[i]);
-}
-
-void gemm_run(struct bench *bench)
-{
-    gemm_case_measure(bench);
 }

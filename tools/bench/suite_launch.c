@@ -5,11 +5,8 @@
  */
 #include <config.h>
 
-#include "bench.h"
-
-#include "../common/clock.h"
-#include "raw_opencl.h"
 #include "library_run.h"
+#include "raw_opencl.h"
 
 #include <string.h>
 
@@ -20,52 +17,46 @@ struct bare {
     cl_mem x, y, z;
 };
 
-static double bare_launches(struct bare *bare, uint64_t count, bool arguments,
-                            bool wait)
+static bool bare_finish(void *argument)
 {
-    uint64_t start = clock_now_ns();
-    cl_int error = CL_SUCCESS;
+    struct bare *bare = argument;
 
-    for (uint64_t i = 0; i < count && error == CL_SUCCESS; i++) {
-        error = raw_opencl_add(bare->raw_opencl, arguments ? bare->x : NULL,
-                               bare->y, bare->z, ELEMENTS);
-        if (wait)
-            error |= clFinish(bare->raw_opencl->queue);
-    }
-    error |= clFinish(bare->raw_opencl->queue);
-    if (error != CL_SUCCESS)
-        return -1;
-    return (double)(clock_now_ns() - start) / (double)count;
+    return clFinish(bare->raw_opencl->queue) == CL_SUCCESS;
 }
 
-static double bare_stream(void *bare, uint64_t count)
+static bool bare_enqueue(void *argument)
 {
-    return bare_launches(bare, count, false, false);
-}
+    struct bare *bare = argument;
 
-static double bare_with_arguments(void *bare, uint64_t count)
+    return raw_opencl_add(bare->raw_opencl, NULL, NULL, NULL, ELEMENTS) ==
+           CL_SUCCESS;
+}
+static BENCH_FN(bare_stream, bare_enqueue, bare_finish)
+
+    static bool bare_set_arguments(void *argument)
 {
-    return bare_launches(bare, count, true, false);
-}
+    struct bare *bare = argument;
 
-static double bare_waits(void *bare, uint64_t count)
+    return raw_opencl_add(bare->raw_opencl, bare->x, bare->y, bare->z,
+                          ELEMENTS) == CL_SUCCESS;
+}
+static BENCH_FN(bare_with_arguments, bare_set_arguments, bare_finish)
+
+    static bool bare_wait(void *bare)
 {
-    return bare_launches(bare, count, true, true);
+    return bare_set_arguments(bare) && bare_finish(bare);
 }
+static BENCH_FN(bare_waits, bare_wait, NULL)
 
-static double our_waits(void *work, uint64_t count)
+    static bool our_wait(void *work)
 {
-    uint64_t ns, total = 0;
+    uint64_t ns;
 
-    for (uint64_t i = 0; i < count; i++) {
-        if (resident_op_stream(work, 1, &ns) != TANDEM_OK)
-            return -1;
-        total += ns;
-    }
-    return (double)total / (double)count;
+    return resident_op_stream(work, 1, &ns) == TANDEM_OK;
 }
+static BENCH_FN(our_waits, our_wait, NULL)
 
-void launch_list(struct list *list)
+    void launch_list(struct list *list)
 {
     list_add(list, "add", "1024", "", "stream");
     list_add(list, "add", "1024", "", "wait");

@@ -6,7 +6,6 @@
  */
 #include <config.h>
 
-#include "../common/text_table.h"
 #include "placement_points.h"
 
 #include <math.h>
@@ -130,39 +129,35 @@ static void report_choice(struct bench *bench, const struct point *points,
     bench_scalar(bench, "total against the best", "times", taken / best);
 }
 
-static void print_points(struct bench *bench, const struct point *points,
-                         size_t count, uint32_t device_count)
+/* Adds the points to the document; see result_document.h. */
+static void add_points(struct bench *bench, const struct point *points,
+                       size_t count, uint32_t device_count)
 {
-    char shape[160], name[DEVICE_NAME_BYTES], text[2][TEXT_BYTES];
-    struct table table = {.fold = 3};
+    json_t *array = json_array();
 
-    table_row(&table);
-    table_cell(&table, "operator");
-    table_cell(&table, "shape");
-    table_cell(&table, "data on");
-    for (uint32_t d = 0; d < device_count; d++) {
-        device_name(bench->context, d, name);
-        table_cell(&table, "%s: predicted", name);
-        table_cell(&table, "measured, less the wait");
-    }
     for (size_t i = 0; i < count; i++) {
         const struct point *p = &points[i];
+        json_t *shape = json_array(), *devices = json_array();
+        char data[DEVICE_NAME_BYTES] = "host", name[DEVICE_NAME_BYTES];
 
-        snprintf(name, sizeof name, "host");
-        if (p->resident != TANDEM_ANY_DEVICE)
-            device_name(bench->context, p->resident, name);
-        table_row(&table);
-        table_cell(&table, "%s", p->op);
-        table_cell(&table, "%s", shape_text(shape, p->rank, p->shape));
-        table_cell(&table, "%s", name);
+        for (uint32_t axis = 0; axis < p->rank; axis++)
+            json_array_append_new(shape, json_integer(p->shape[axis]));
         for (uint32_t d = 0; d < device_count; d++) {
-            table_cell(&table, "%s%s", p->chosen == d ? "* " : "",
-                       text_ns(text[0], p->predicted_ns[d]));
-            table_cell(&table, "%s", text_ns(text[1], own_time(p, d)));
+            device_name(bench->context, d, name);
+            json_array_append_new(devices,
+                                  json_pack("{s:s, s:f, s:f}", "device", name,
+                                            "predicted_ns", p->predicted_ns[d],
+                                            "ns", own_time(p, d)));
         }
+        if (p->resident != TANDEM_ANY_DEVICE)
+            device_name(bench->context, p->resident, data);
+        device_name(bench->context, p->chosen, name);
+        json_array_append_new(array,
+                              json_pack("{s:s, s:o, s:s, s:s, s:o}", "op",
+                                        p->op, "shape", shape, "data", data,
+                                        "chosen", name, "devices", devices));
     }
-    table_print(&table, stderr);
-    table_destroy(&table);
+    json_object_set_new(bench->document, "placement_points", array);
 }
 
 void placement_list(struct list *list)
@@ -205,8 +200,7 @@ void placement_run(struct bench *bench)
         if (!point_measure(bench, &points[i], device_count, wait_ns))
             return;
     }
-    if (bench->print_points)
-        print_points(bench, points, count, device_count);
+    add_points(bench, points, count, device_count);
     for (uint32_t d = 0; d < device_count; d++)
         report_errors(bench, points, count, d);
     if (serving_count > 1)

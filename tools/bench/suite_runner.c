@@ -6,7 +6,6 @@
 
 #include "suite_runner.h"
 
-#include "../common/clock.h"
 #include "../common/progress_bar.h"
 #ifdef BENCH_OPENCL
 #include "raw_opencl.h"
@@ -15,54 +14,48 @@
 #include <stdio.h>
 #include <string.h>
 
+#define ANY_DEVICE_NAME "any" /* the library chooses the device */
 #define WAKE_ELEMENTS (INT64_C(1) << 22)
 #define WAKE_NS (300 * NS_PER_MS)
 
-#ifndef BENCH_OPENCL
-#define OPENCL_SUITE(name) NULL, NULL
-#else
+#ifdef BENCH_OPENCL
 #define OPENCL_SUITE(name) name##_list, name##_run
+#else
+#define OPENCL_SUITE(name) NULL, NULL
 #endif
 
 const struct suite suites[SUITE_COUNT] = {
-    {"launch", "opencl", false, "a small launch against a bare enqueue",
+    {"launch", "opencl", false,
+     "a small addition, compared with clEnqueueNDRangeKernel",
      OPENCL_SUITE(launch)},
-    {"transfer", "opencl", false,
-     "pageable, pinned and mapped memory, both ways, against OpenCL's calls",
+    {"transfer", "opencl", false, "uploads and downloads, compared with OpenCL",
      OPENCL_SUITE(transfer)},
-    {"bandwidth", NULL, false, "operators bound by memory against a copy",
+    {"bandwidth", NULL, false,
+     "operators that are limited by memory, compared with a copy",
      bandwidth_list, bandwidth_run},
-    {"gemm", NULL, false, "products against CLBlast or CBLAS directly",
-     gemm_list, gemm_run},
-    {"cold-start", NULL, true,
-     "fresh processes with empty and with filled caches", cold_start_list,
-     cold_start_run},
+    {"gemm", NULL, false, "GEMM, compared with CLBlast or CBLAS", gemm_list,
+     gemm_run},
+    {"cold-start", NULL, true, "new processes with empty and with warm caches",
+     cold_start_list, cold_start_run},
     {"user-cases", NULL, true,
-     "operators and sizes of user reports, resident and host to host",
+     "operators and sizes of user reports, with data on the device or the host",
      user_cases_list, user_cases_run},
-    {"allocator", "opencl", false, "alloc + free against clCreateBuffer",
+    {"allocator", "opencl", false,
+     "allocating and freeing, compared with clCreateBuffer",
      OPENCL_SUITE(allocator)},
-    {"small-ops", "cpu", false, "operators on the CPU against a C loop",
+    {"small-ops", "cpu", false, "operators on the CPU, compared with a C loop",
      small_ops_list, small_ops_run},
     {"placement", NULL, true,
-     "predicted against measured times, and the placement", placement_list,
+     "predicted and measured times, and the chosen devices", placement_list,
      placement_run},
 };
 
-const struct suite *suite_find(const char *name)
-{
-    for (size_t i = 0; i < SUITE_COUNT; i++)
-        if (strcmp(suites[i].name, name) == 0)
-            return &suites[i];
-    return NULL;
-}
-
-static void list_filter(struct list *list, const char *only)
+static void list_filter(struct list *list, const char *text)
 {
     size_t kept = 0;
 
     for (size_t i = 0; i < list->count; i++)
-        if (strstr(list->rows[i].name, only) != NULL)
+        if (strstr(list->rows[i].name, text) != NULL)
             list->rows[kept++] = list->rows[i];
     list->count = kept;
 }
@@ -78,8 +71,8 @@ void selection_list(const struct selection *selection,
         list->suite = suites[i].name;
         suites[i].list(list);
     }
-    if (selection->only != NULL)
-        list_filter(list, selection->only);
+    if (selection->filter != NULL)
+        list_filter(list, selection->filter);
 }
 
 /* ---- one device ---- */
@@ -140,8 +133,7 @@ static json_t *device_json(const struct bench *bench)
                      "scale", scale_names[bench->scale]);
 }
 
-static void run_suites(struct bench *bench, const struct selection *selection,
-                       json_t *document)
+static void run_suites(struct bench *bench, const struct selection *selection)
 {
     json_t *device = device_json(bench), *seconds = json_object();
     uint64_t start = clock_now_ns();
@@ -155,7 +147,7 @@ static void run_suites(struct bench *bench, const struct selection *selection,
                         json_integer((json_int_t)skipped_rows));
     json_object_set_new(device, "seconds", json_real(seconds_since(start)));
     json_object_set_new(device, "suite_seconds", seconds);
-    json_array_append_new(json_object_get(document, "devices"), device);
+    json_array_append_new(json_object_get(bench->document, "devices"), device);
 }
 
 /* Keeps the device busy until a GPU has raised its clock frequency. */
@@ -184,13 +176,13 @@ static enum scale scale_of(const struct selection *selection,
 }
 
 static void run_device(struct bench *bench, const struct selection *selection,
-                       uint32_t device, json_t *document)
+                       uint32_t device)
 {
-    static const struct row open_options = {
+    static const struct row open_row = {
         .suite = "open", .op = "open", .mode = "", .name = "open the device"};
 
     bench->device = device;
-    bench->row = &open_options;
+    bench->row = &open_row;
     device_name(bench->context, device, bench->device_text);
     if (device_session_open(&bench->session, bench->context, device) !=
         TANDEM_OK) {
@@ -200,7 +192,7 @@ static void run_device(struct bench *bench, const struct selection *selection,
     bench->scale = scale_of(selection, &bench->session.info);
     if ((bench->session.info.caps & TANDEM_CAP_CORE_OPERATORS) != 0) {
         wake(bench);
-        run_suites(bench, selection, document);
+        run_suites(bench, selection);
     }
 #ifdef BENCH_OPENCL
     raw_opencl_release(bench);
@@ -212,7 +204,7 @@ static void run_device(struct bench *bench, const struct selection *selection,
 /* Runs the suites with the device that the library chooses, at the scale of the
  * fastest device. */
 static void run_choice(struct bench *bench, const struct selection *selection,
-                       uint32_t count, json_t *document)
+                       uint32_t count)
 {
     bench->device = TANDEM_ANY_DEVICE;
     bench->scale = SCALE_TINY;
@@ -226,11 +218,10 @@ static void run_choice(struct bench *bench, const struct selection *selection,
         bench->scale = scale > bench->scale ? scale : bench->scale;
     }
     snprintf(bench->device_text, sizeof bench->device_text, ANY_DEVICE_NAME);
-    run_suites(bench, selection, document);
+    run_suites(bench, selection);
 }
 
-bool run_selection(struct bench *bench, const struct selection *selection,
-                   json_t *document)
+bool run_selection(struct bench *bench, const struct selection *selection)
 {
     uint32_t count = 0, only = TANDEM_ANY_DEVICE;
     enum tandem_status status = tandem_device_count(bench->context, &count);
@@ -243,11 +234,10 @@ bool run_selection(struct bench *bench, const struct selection *selection,
         fprintf(stderr, "tandem-bench: %s\n", tandem_last_error());
         return false;
     }
-    bench->rows = json_object_get(document, "rows");
     for (uint32_t device = 0; device < count; device++)
         if (selection->device == NULL || only == device)
-            run_device(bench, selection, device, document);
+            run_device(bench, selection, device);
     if (any)
-        run_choice(bench, selection, count, document);
+        run_choice(bench, selection, count);
     return true;
 }

@@ -7,12 +7,10 @@
 
 #include "bench.h"
 
-#define ANY_DEVICE_NAME "any" /* the library chooses the device */
-
 struct selection {
-    const char *device; /* name of the only device, or NULL */
-    const char
-        *only; /* text in the names of rows to measure, or NULL for all */
+    const char *device; /* name of the only device, or NULL for all; "any" means
+                         * the device that the library chooses */
+    const char *filter; /* text in the names of the rows, or NULL for all */
     int scale; /* enum scale, or -1 to choose it by the device */
     bool suites[SUITE_COUNT];
     bool any_suite; /* the options name a suite */
@@ -26,7 +24,6 @@ void selection_list(const struct selection *selection,
 /* [blocks] Measures the selected rows on each device and adds devices and rows
  * to the document.  If there is no such device, prints a message and returns
  * false. */
-bool run_selection(struct bench *bench, const struct selection *selection,
-                   json_t *document);
+bool run_selection(struct bench *bench, const struct selection *selection);
 
 #endif

@@ -5,9 +5,6 @@
  */
 #include <config.h>
 
-#include "bench.h"
-
-#include "../common/clock.h"
 #include "library_run.h"
 
 #include <string.h>
@@ -25,6 +22,14 @@ static _Alignas(64) float x[MAX_ELEMENTS], y[MAX_ELEMENTS], z[MAX_ELEMENTS];
 
 typedef void (*loop_fn)(const void *a, const void *b, void *c, int64_t n);
 
+#ifdef __x86_64__
+#define AVX2 __attribute__((target("avx2")))
+#define HAS_AVX2 __builtin_cpu_supports("avx2")
+#else
+#define AVX2
+#define HAS_AVX2 false
+#endif
+
 #define VARIANT(name, type, out_type, statement)                               \
     static void name(const type *restrict a, const type *restrict b,           \
                      out_type *restrict c, int64_t n)                          \
@@ -32,28 +37,18 @@ typedef void (*loop_fn)(const void *a, const void *b, void *c, int64_t n);
         (void)b;                                                               \
         statement;                                                             \
     }
-#ifdef __x86_64__
 #define LOOP(name, type, out_type, statement)                                  \
     OPTIMIZED VARIANT(name##_plain, type, out_type, statement)                 \
-    OPTIMIZED __attribute__((target("avx2")))                                  \
-    VARIANT(name##_avx2, type, out_type, statement) static void loop_##name(   \
-        const void *a, const void *b, void *c, int64_t n)                      \
+    OPTIMIZED AVX2 VARIANT(                                                    \
+        name##_avx2, type, out_type,                                           \
+        statement) static void loop_##name(const void *a, const void *b,       \
+                                           void *c, int64_t n)                 \
     {                                                                          \
-        if (__builtin_cpu_supports("avx2"))                                    \
+        if (HAS_AVX2)                                                          \
             name##_avx2(a, b, c, n);                                           \
         else                                                                   \
             name##_plain(a, b, c, n);                                          \
     }
-#else
-#define LOOP(name, type, out_type, statement)                                  \
-    OPTIMIZED VARIANT(name##_plain, type, out_type,                            \
-                      statement) static void loop_##name(const void *a,        \
-                                                         const void *b,        \
-                                                         void *c, int64_t n)   \
-    {                                                                          \
-        name##_plain(a, b, c, n);                                              \
-    }
-#endif
 #define EACH(expression)                                                       \
     for (int64_t i = 0; i < n; i++)                                            \
     c[i] = (expression)
@@ -90,28 +85,26 @@ static const struct {
     {"cast", "65536", "", loop_cast},
     {"argmax", "256x256", "axis=0", loop_argmax},
 };
-#define CASES (sizeof cases / sizeof cases[0])
 
 struct reference_loop {
     loop_fn loop;
     int64_t elements;
 };
 
-static double loop_run(void *argument, uint64_t count)
+static bool loop_run(void *argument)
 {
     const struct reference_loop *reference = argument;
-    uint64_t start = clock_now_ns();
 
-    for (uint64_t i = 0; i < count; i++) {
-        reference->loop(x, y, z, reference->elements);
-        __asm__ volatile("" : : "r"(z) : "memory");
-    }
-    return (double)(clock_now_ns() - start) / (double)count;
+    reference->loop(x, y, z, reference->elements);
+    /* Keeps the compiler from removing the loop. */
+    __asm__ volatile("" : : "r"(z) : "memory");
+    return true;
 }
+static BENCH_FN(loop_runs, loop_run, NULL)
 
-void small_ops_list(struct list *list)
+    void small_ops_list(struct list *list)
 {
-    for (size_t i = 0; i < CASES; i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         list_add(list, cases[i].op, cases[i].shape, cases[i].detail, "stream");
         if (cases[i].loop == loop_add)
             list_add(list, cases[i].op, cases[i].shape, cases[i].detail,
@@ -135,13 +128,11 @@ static bool loop_check(struct bench *bench, struct resident_op *work,
     const struct op_case *c = &work->c;
     struct device_session *session = work->session;
     uint64_t ns;
+    bool ok = true;
 
     for (uint32_t i = 0; i < c->inputs; i++)
-        if (!download(session, &c->in[i], inputs[i])) {
-            bench_fail(bench, "%s", session->backend->last_error());
-            return false;
-        }
-    if (resident_op_stream(work, 1, &ns) != TANDEM_OK ||
+        ok = ok && download(session, &c->in[i], inputs[i]);
+    if (!ok || resident_op_stream(work, 1, &ns) != TANDEM_OK ||
         !download(session, &c->out[0], result)) {
         bench_fail(bench, "%s", session->backend->last_error());
         return false;
@@ -177,7 +168,7 @@ void small_ops_run(struct bench *bench)
     struct reference_loop reference = {.elements = bench->row->shape[0]};
     struct resident_op work;
 
-    for (size_t i = 0; i < CASES; i++)
+    for (size_t i = 0; i < COUNT(cases); i++)
         if (strcmp(cases[i].op, bench->row->op) == 0)
             reference.loop = cases[i].loop;
     for (uint32_t i = 0; i < MAX_ELEMENTS; i++) {
@@ -185,7 +176,7 @@ void small_ops_run(struct bench *bench)
         y[i] = seed_value(i + 1);
     }
     comparison_add(&comparison, "Tandem", resident_op_run, &work);
-    comparison_add(&comparison, "C loop", loop_run, &reference);
+    comparison_add(&comparison, "C loop", loop_runs, &reference);
     if (strcmp(bench->row->mode, "library") == 0) {
         compare_library(bench, &comparison);
     } else if (bench_resident_op(bench, &work)) {

@@ -5,9 +5,6 @@
  */
 #include <config.h>
 
-#include "bench.h"
-
-#include "../common/clock.h"
 #include "raw_opencl.h"
 
 #include <stdlib.h>
@@ -31,8 +28,8 @@ void transfer_list(struct list *list)
     static const char *const memories[] = {"pageable", "pinned", "mapped"};
     static const int sizes[] = {12, 16, 20, 22, 24, 28}; /* log2 of bytes */
 
-    for (size_t i = 0; i < sizeof memories / sizeof memories[0]; i++)
-        for (size_t j = 0; j < sizeof sizes / sizeof sizes[0]; j++) {
+    for (size_t i = 0; i < COUNT(memories); i++)
+        for (size_t j = 0; j < COUNT(sizes); j++) {
             const int64_t bytes = INT64_C(1) << sizes[j];
 
             list_add_shape(list, "transfer", 1, &bytes, memories[i], "upload");
@@ -43,99 +40,80 @@ void transfer_list(struct list *list)
 
 /* ---- sides ---- */
 
-static enum tandem_status our_copy(struct transfer_case *c)
-{
-    struct device_session *session = &c->bench->session;
-
-    return c->up ? session->backend->upload(session->stream, c->buffer, 0,
-                                            c->memory, c->bytes, 0)
-                 : session->backend->download(session->stream, c->buffer, 0,
-                                              c->memory, c->bytes, 0,
-                                              TANDEM_TIMEOUT_INFINITE);
-}
-
-/* Waits after each upload, so the time contains the arrival of the data. */
-static double our_copies(void *transfer_case, uint64_t count)
-{
-    struct transfer_case *c = transfer_case;
-    uint64_t start = clock_now_ns();
-
-    for (uint64_t i = 0; i < count; i++)
-        if (our_copy(c) != TANDEM_OK ||
-            (c->up &&
-             device_session_synchronize(&c->bench->session) != TANDEM_OK))
-            return -1;
-    return (double)(clock_now_ns() - start) / (double)count;
-}
-
-static double raw_copies(void *transfer_case, uint64_t count)
-{
-    struct transfer_case *c = transfer_case;
-    uint64_t start = clock_now_ns();
-    cl_int error = CL_SUCCESS;
-
-    for (uint64_t i = 0; i < count && error == CL_SUCCESS; i++)
-        error =
-            c->up
-                ? clEnqueueWriteBuffer(c->raw_opencl->queue, c->target, CL_TRUE,
-                                       0, c->bytes, c->memory, 0, NULL, NULL)
-                : clEnqueueReadBuffer(c->raw_opencl->queue, c->target, CL_TRUE,
-                                      0, c->bytes, c->memory, 0, NULL, NULL);
-    return error == CL_SUCCESS
-               ? (double)(clock_now_ns() - start) / (double)count
-               : -1;
-}
-
-static double our_maps(void *transfer_case, uint64_t count)
+/* Waits after an upload, so the time contains the arrival of the data. */
+static bool our_copy(void *transfer_case)
 {
     struct transfer_case *c = transfer_case;
     struct device_session *session = &c->bench->session;
-    uint32_t flags = c->up ? TANDEM_MAP_WRITE : TANDEM_MAP_READ;
-    uint64_t start = clock_now_ns();
+
+    if (!c->up)
+        return session->backend->download(session->stream, c->buffer, 0,
+                                          c->memory, c->bytes, 0,
+                                          TANDEM_TIMEOUT_INFINITE) == TANDEM_OK;
+    return session->backend->upload(session->stream, c->buffer, 0, c->memory,
+                                    c->bytes, 0) == TANDEM_OK &&
+           device_session_synchronize(session) == TANDEM_OK;
+}
+static BENCH_FN(our_copies, our_copy, NULL)
+
+    static bool raw_copy(void *transfer_case)
+{
+    struct transfer_case *c = transfer_case;
+    cl_command_queue queue = c->raw_opencl->queue;
+
+    if (c->up)
+        return clEnqueueWriteBuffer(queue, c->target, CL_TRUE, 0, c->bytes,
+                                    c->memory, 0, NULL, NULL) == CL_SUCCESS;
+    return clEnqueueReadBuffer(queue, c->target, CL_TRUE, 0, c->bytes,
+                               c->memory, 0, NULL, NULL) == CL_SUCCESS;
+}
+static BENCH_FN(raw_copies, raw_copy, NULL)
+
+    /* Copies between the caller's memory and the mapped buffer. */
+    static void mapped_copy(struct transfer_case *c, void *mapped)
+{
+    memcpy(c->up ? mapped : c->memory, c->up ? c->memory : mapped, c->bytes);
+}
+
+static bool our_map(void *transfer_case)
+{
+    struct transfer_case *c = transfer_case;
+    struct device_session *session = &c->bench->session;
     void *mapped;
 
-    for (uint64_t i = 0; i < count; i++) {
-        if (session->backend->map(session->stream, c->buffer, 0, c->bytes,
-                                  flags, TANDEM_TIMEOUT_INFINITE,
-                                  &mapped) != TANDEM_OK)
-            return -1;
-        memcpy(c->up ? mapped : c->memory, c->up ? c->memory : mapped,
-               c->bytes);
-        if (session->backend->unmap(session->stream, c->buffer, mapped) !=
-                TANDEM_OK ||
-            device_session_synchronize(session) != TANDEM_OK)
-            return -1;
-    }
-    return (double)(clock_now_ns() - start) / (double)count;
+    if (session->backend->map(session->stream, c->buffer, 0, c->bytes,
+                              c->up ? TANDEM_MAP_WRITE : TANDEM_MAP_READ,
+                              TANDEM_TIMEOUT_INFINITE, &mapped) != TANDEM_OK)
+        return false;
+    mapped_copy(c, mapped);
+    return session->backend->unmap(session->stream, c->buffer, mapped) ==
+               TANDEM_OK &&
+           device_session_synchronize(session) == TANDEM_OK;
 }
+static BENCH_FN(our_maps, our_map, NULL)
 
-static double raw_maps(void *transfer_case, uint64_t count)
+    static bool raw_map(void *transfer_case)
 {
     struct transfer_case *c = transfer_case;
-    cl_map_flags flags = c->up ? CL_MAP_WRITE_INVALIDATE_REGION : CL_MAP_READ;
-    uint64_t start = clock_now_ns();
+    cl_command_queue queue = c->raw_opencl->queue;
     cl_int error;
+    void *mapped =
+        clEnqueueMapBuffer(queue, c->target, CL_TRUE,
+                           c->up ? CL_MAP_WRITE_INVALIDATE_REGION : CL_MAP_READ,
+                           0, c->bytes, 0, NULL, NULL, &error);
 
-    for (uint64_t i = 0; i < count; i++) {
-        void *mapped =
-            clEnqueueMapBuffer(c->raw_opencl->queue, c->target, CL_TRUE, flags,
-                               0, c->bytes, 0, NULL, NULL, &error);
-
-        if (error != CL_SUCCESS)
-            return -1;
-        memcpy(c->up ? mapped : c->memory, c->up ? c->memory : mapped,
-               c->bytes);
-        error = clEnqueueUnmapMemObject(c->raw_opencl->queue, c->target, mapped,
-                                        0, NULL, NULL);
-        if (error != CL_SUCCESS || clFinish(c->raw_opencl->queue) != CL_SUCCESS)
-            return -1;
-    }
-    return (double)(clock_now_ns() - start) / (double)count;
+    if (error != CL_SUCCESS)
+        return false;
+    mapped_copy(c, mapped);
+    return clEnqueueUnmapMemObject(queue, c->target, mapped, 0, NULL, NULL) ==
+               CL_SUCCESS &&
+           clFinish(queue) == CL_SUCCESS;
 }
+static BENCH_FN(raw_maps, raw_map, NULL)
 
-/* ---- memory ---- */
+    /* ---- memory ---- */
 
-static void *raw_pinned(struct transfer_case *c)
+    static void *raw_pinned(struct transfer_case *c)
 {
     cl_int error;
 

@@ -6,20 +6,13 @@
  */
 #include <config.h>
 
-#include "bench.h"
-#include "copy_baseline.h"
-#include "gemm_case.h"
 #include "library_run.h"
 #ifdef BENCH_OPENCL
 #include "raw_opencl.h"
 #endif
 
-#include "../common/clock.h"
-
 #include <stdlib.h>
 #include <string.h>
-
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 static const int64_t sizes[] = {1000, 10000, 100000, 1000000};
 static const char *const flat_ops[] = {
@@ -111,55 +104,51 @@ static void round_trip_close(struct round_trip *round_trip)
     }
 }
 
-static double carry(void *argument, uint64_t count)
+static bool round_trip_add(struct round_trip *round_trip)
 {
-    struct round_trip *round_trip = argument;
-    cl_command_queue queue = round_trip->raw_opencl->queue;
-    uint32_t inputs = round_trip->c->inputs;
-    uint64_t start = clock_now_ns();
-    cl_int error = CL_SUCCESS;
-
-    for (uint64_t i = 0; i < count && error == CL_SUCCESS; i++) {
-        for (uint32_t j = 0; j < inputs; j++)
-            error |= clEnqueueWriteBuffer(queue, round_trip->buffers[j],
-                                          CL_FALSE, 0, round_trip->bytes[j],
-                                          round_trip->memory[j], 0, NULL, NULL);
-        if (round_trip->add)
-            error |=
-                raw_opencl_add(round_trip->raw_opencl, round_trip->buffers[0],
-                               round_trip->buffers[1], round_trip->buffers[2],
-                               (cl_uint)(round_trip->bytes[0] / 4));
-        error |= clEnqueueReadBuffer(queue, round_trip->buffers[inputs],
-                                     CL_TRUE, 0, round_trip->bytes[inputs],
-                                     round_trip->memory[inputs], 0, NULL, NULL);
-    }
-    return error == CL_SUCCESS
-               ? (double)(clock_now_ns() - start) / (double)count
-               : -1;
+    return raw_opencl_add(round_trip->raw_opencl, round_trip->buffers[0],
+                          round_trip->buffers[1], round_trip->buffers[2],
+                          (cl_uint)(round_trip->bytes[0] / sizeof(float))) ==
+           CL_SUCCESS;
 }
 
-/* Runs the raw kernel on data in device memory. */
-static double add_resident(void *argument, uint64_t count)
+static bool round_trip_run(void *argument)
 {
-    struct round_trip *round_trip = argument;
-    cl_uint n = (cl_uint)(round_trip->bytes[0] / sizeof(float));
-    uint64_t start = clock_now_ns();
-    cl_int error = CL_SUCCESS;
+    struct round_trip *t = argument;
+    cl_command_queue queue = t->raw_opencl->queue;
+    uint32_t inputs = t->c->inputs;
 
-    for (uint64_t i = 0; i < count && error == CL_SUCCESS; i++)
-        error =
-            raw_opencl_add(round_trip->raw_opencl, round_trip->buffers[0],
-                           round_trip->buffers[1], round_trip->buffers[2], n);
-    if (error != CL_SUCCESS ||
-        clFinish(round_trip->raw_opencl->queue) != CL_SUCCESS)
-        return -1;
-    return (double)(clock_now_ns() - start) / (double)count;
+    for (uint32_t i = 0; i < inputs; i++)
+        if (clEnqueueWriteBuffer(queue, t->buffers[i], CL_FALSE, 0, t->bytes[i],
+                                 t->memory[i], 0, NULL, NULL) != CL_SUCCESS)
+            return false;
+    if (t->add && !round_trip_add(t))
+        return false;
+    return clEnqueueReadBuffer(queue, t->buffers[inputs], CL_TRUE, 0,
+                               t->bytes[inputs], t->memory[inputs], 0, NULL,
+                               NULL) == CL_SUCCESS;
+}
+static BENCH_FN(round_trips, round_trip_run, NULL)
+
+    /* Runs the raw kernel on data in device memory. */
+    static bool add_resident(void *argument)
+{
+    return round_trip_add(argument);
 }
 
-/* Adds an implementation that uses OpenCL directly. */
-static void add_raw_opencl(struct bench *bench, struct comparison *comparison,
-                           struct round_trip *round_trip,
-                           const struct op_case *c, bool resident)
+static bool add_wait(void *argument)
+{
+    struct round_trip *t = argument;
+
+    return clFinish(t->raw_opencl->queue) == CL_SUCCESS;
+}
+static BENCH_FN(adds_resident, add_resident, add_wait)
+
+    /* Adds an implementation that uses OpenCL directly. */
+    static void add_raw_opencl(struct bench *bench,
+                               struct comparison *comparison,
+                               struct round_trip *round_trip,
+                               const struct op_case *c, bool resident)
 {
     if (!bench_on_opencl(bench))
         return;
@@ -167,11 +156,11 @@ static void add_raw_opencl(struct bench *bench, struct comparison *comparison,
     if (round_trip->raw_opencl == NULL || !round_trip_open(round_trip, c))
         return;
     if (resident)
-        comparison_add(comparison, "a plain kernel", add_resident, round_trip);
+        comparison_add(comparison, "a plain kernel", adds_resident, round_trip);
     else
         comparison_add(comparison,
                        round_trip->add ? "write, kernel, read" : "write, read",
-                       carry, round_trip);
+                       round_trips, round_trip);
 }
 #endif
 
@@ -231,7 +220,7 @@ void user_cases_run(struct bench *bench)
         run_host(bench);
     else if (strcmp(bench->row->op, "gemm") == 0 &&
              tandem_op_by_name("gemm") != NULL)
-        gemm_case_measure(bench);
+        gemm_run(bench);
     else if (bench->device != TANDEM_ANY_DEVICE)
         run_resident(bench);
 }

@@ -143,16 +143,19 @@ static void cast_choose(struct cast *cast, const struct kernels *kernels,
     cast->dense = kernels->casts[source][target];
 }
 
-void cast_run(const struct work *work)
+static enum tandem_status cast_run(const struct work *work)
 {
     struct cast cast;
     const struct tandem_tensor_desc *operands[2] = {work->outputs[0],
                                                     work->inputs[0]};
     space_broadcast(&cast.rows.space, operands, 2, false);
     if (cast.rows.space.elements == 0)
-        return;
+        return TANDEM_OK;
     cast_choose(&cast, work->device->kernels, operands[1]->dtype,
                 operands[0]->dtype);
     rows_set(&cast.rows, operands, CHUNK_ELEMENTS);
     rows_run(&cast.rows, work->device->pool, TANDEM_OP_CAST, cast_rows, &cast);
+    return TANDEM_OK;
 }
+
+const struct cpu_class cpu_class_cast = {.run = cast_run};

@@ -134,14 +134,20 @@ static void copy_between(const struct work *work,
              ceil_div(rows, copy.row_tiles) * columns);
 }
 
-void copy_run(const struct work *work)
+static enum tandem_status copy_run(const struct work *work)
 {
     copy_between(work, work->outputs[0], work->inputs[0]);
+    return TANDEM_OK;
 }
 
-void transpose_run(const struct work *work)
+const struct cpu_class cpu_class_copy = {.run = copy_run};
+
+static enum tandem_status transpose_run(const struct work *work)
 {
     struct tandem_tensor_desc permuted;
     space_permute(&permuted, work->inputs[0], work->op->ints);
     copy_between(work, work->outputs[0], &permuted);
+    return TANDEM_OK;
 }
+
+const struct cpu_class cpu_class_transpose = {.run = transpose_run};

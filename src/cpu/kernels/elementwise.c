@@ -8,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "common/operator_table.h"
+#include "common/op_class.h"
 #include "cpu/kernels/elementwise.h"
 
 /* Elements per task of the thread pool: a 4 KiB page of f32. */
@@ -231,37 +231,37 @@ static void operand_access_choose(struct elementwise_iterator *iterator,
         iterator->packed |= 1u << i;
 }
 
-/* Sets operand i to a tensor, or to the scalar `value` if `tensor` is NULL. */
 static void operand_set(struct elementwise_iterator *iterator, uint32_t i,
-                        const struct tandem_tensor_desc *tensor, bool boolean,
-                        double value)
+                        const struct tandem_tensor_desc *tensor)
 {
-    struct rows *rows = &iterator->rows;
-    if (tensor != NULL) {
-        rows->base[i] = tensor_data(tensor);
-        rows->bytes[i] = TANDEM_DTYPE_BYTES(tensor->dtype);
-        return;
-    }
+    iterator->rows.base[i] = tensor_data(tensor);
+    iterator->rows.bytes[i] = TANDEM_DTYPE_BYTES(tensor->dtype);
+}
+
+/* Sets operand i, an input, to a scalar of dtype f32 or bool. */
+static void scalar_set(struct elementwise_iterator *iterator, uint32_t i,
+                       uint32_t dtype, double value)
+{
     uint32_t slot = i - iterator->outputs;
-    if (boolean)
+    if (dtype == TANDEM_BOOL)
         iterator->scalars[slot].b = value != 0;
     else
         iterator->scalars[slot].f = (float)value;
-    rows->base[i] = (unsigned char *)&iterator->scalars[slot];
-    rows->bytes[i] = boolean ? 1 : 4;
+    iterator->rows.base[i] = (unsigned char *)&iterator->scalars[slot];
+    iterator->rows.bytes[i] = TANDEM_DTYPE_BYTES(dtype);
 }
 
-void elementwise_run(const struct work *work)
+static enum tandem_status elementwise_run(const struct work *work)
 {
     struct elementwise_iterator iterator;
     struct rows *rows = &iterator.rows;
-    uint32_t scalars = 0, op_class = operator_lookup(work->op->id)->op_class;
-    bool constants =
-        op_class >= TANDEM_CLASS_BINARY && op_class <= TANDEM_CLASS_TERNARY;
+    const struct operator_info *info = operator_lookup(work->op->id);
+    bool constants = op_class_get(info->op_class)->scalars;
+    uint32_t scalars = 0;
     space_elementwise(&rows->space, work->inputs, work->input_count,
                       work->outputs, work->output_count);
     if (rows->space.elements == 0)
-        return;
+        return TANDEM_OK;
     iterator.fn = work->device->kernels->rows[work->op->id];
     iterator.outputs = work->output_count;
     iterator.operands = work->output_count + work->input_count;
@@ -276,10 +276,11 @@ void elementwise_run(const struct work *work)
         uint32_t slot = output ? i : i - iterator.outputs;
         const struct tandem_tensor_desc *tensor =
             output ? work->outputs[slot] : work->inputs[slot];
-        bool boolean = op_class == TANDEM_CLASS_LOGICAL ||
-                       (work->op->id == TANDEM_OP_WHERE && slot == 0);
-        operand_set(&iterator, i, tensor, boolean,
-                    tensor == NULL ? work->op->floats[scalars++] : 0);
+        if (tensor != NULL)
+            operand_set(&iterator, i, tensor);
+        else
+            scalar_set(&iterator, i, op_scalar_dtype(info, slot),
+                       work->op->floats[scalars++]);
         operand_access_choose(&iterator, i, constants);
     }
     if (iterator.is_plane)
@@ -289,4 +290,17 @@ void elementwise_run(const struct work *work)
     rows_run(rows, work->device->pool,
              work->op->id + (iterator.packed != 0 ? POOL_VARIANT : 0),
              chunks_run, &iterator);
+    return TANDEM_OK;
 }
+
+const struct cpu_class cpu_class_unary = {.run = elementwise_run,
+                                          .small_output_dtype = TANDEM_F32};
+const struct cpu_class cpu_class_binary = {.run = elementwise_run,
+                                           .small_output_dtype = TANDEM_F32};
+const struct cpu_class cpu_class_compare = {.run = elementwise_run,
+                                            .small_output_dtype = TANDEM_BOOL};
+const struct cpu_class cpu_class_logical = {.run = elementwise_run};
+const struct cpu_class cpu_class_ternary = {.run = elementwise_run};
+const struct cpu_class cpu_class_gradient = {.run = elementwise_run,
+                                             .small_output_dtype = TANDEM_F32};
+const struct cpu_class cpu_class_optimizer = {.run = elementwise_run};

@@ -79,7 +79,7 @@ static void gather_rows(const void *context, int64_t first, int64_t end)
     rows_visit(&gather->rows, first, end, INT64_MAX, row_gather, gather);
 }
 
-void gather_run(const struct work *work)
+static enum tandem_status gather_run(const struct work *work)
 {
     struct gather gather;
     struct iteration_space *space = &gather.rows.space;
@@ -88,7 +88,7 @@ void gather_run(const struct work *work)
     space_gather(space, operands[1], operands[2], operands[0],
                  work->op->ints[0], &gather.axis_stride, &gather.axis_elements);
     if (space->elements == 0)
-        return;
+        return TANDEM_OK;
     missing_fill(gather.missing, operands[0]->dtype);
     rows_set(&gather.rows, operands, space->shape[space->rank - 1]);
     for (uint32_t i = 0; i < 3; i++) {
@@ -97,4 +97,7 @@ void gather_run(const struct work *work)
     }
     rows_run(&gather.rows, work->device->pool, work->op->id, gather_rows,
              &gather);
+    return TANDEM_OK;
 }
+
+const struct cpu_class cpu_class_gather = {.run = gather_run};

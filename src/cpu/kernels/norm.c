@@ -141,7 +141,7 @@ static void rows_run(const void *context, int64_t first, int64_t end)
     }
 }
 
-void norm_run(const struct work *work)
+static enum tandem_status norm_run(const struct work *work)
 {
     struct norm norm = {
         .kernels = work->device->kernels,
@@ -152,7 +152,7 @@ void norm_run(const struct work *work)
                work->op->ints[0]);
     int64_t n = spaces->reduced.elements;
     if (spaces->kept.elements == 0 || n == 0)
-        return;
+        return TANDEM_OK;
     norm.in = tensor_data(work->inputs[0]);
     norm.scale = tensor_data(work->inputs[1]);
     norm.bias = work->input_count > 2 ? tensor_data(work->inputs[2]) : NULL;
@@ -163,4 +163,7 @@ void norm_run(const struct work *work)
                  (norm.bias == NULL || space_contiguous(&spaces->affine, 1));
     pool_run(work->device->pool, work->op->id, rows_run, &norm,
              spaces->kept.elements, n);
+    return TANDEM_OK;
 }
+
+const struct cpu_class cpu_class_norm = {.run = norm_run};

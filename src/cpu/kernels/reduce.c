@@ -276,14 +276,14 @@ static void empty_run(const struct reduction *reduction)
     }
 }
 
-void reduce_run(const struct work *work)
+static enum tandem_status reduce_run(const struct work *work)
 {
     struct reduction reduction = {.kernels = work->device->kernels,
                                   .op = work->op->id};
     space_reduce(&reduction.spaces, work->inputs[0], work->outputs[0],
                  (uint32_t)work->op->ints[0]);
     if (reduction.spaces.kept.elements == 0)
-        return;
+        return TANDEM_OK;
     reduction.in = tensor_data(work->inputs[0]);
     reduction.out = tensor_data(work->outputs[0]);
     if (reduction.spaces.reduced.elements == 0)
@@ -292,7 +292,11 @@ void reduce_run(const struct work *work)
         column_reduce_run(&reduction, work->device->pool);
     else
         rows_run(&reduction, work->device->pool);
+    return TANDEM_OK;
 }
+
+const struct cpu_class cpu_class_reduce = {.run = reduce_run};
+const struct cpu_class cpu_class_arg_reduce = {.run = reduce_run};
 
 /* ---- dot ---------------------------------------------------------------- */
 
@@ -324,7 +328,7 @@ static void dot_chunks(const void *context, int64_t first, int64_t end)
     }
 }
 
-void dot_run(const struct work *work)
+static enum tandem_status dot_run(const struct work *work)
 {
     double partials[CHUNKS], sum = 0;
     const struct tandem_tensor_desc *a = work->inputs[0], *b = work->inputs[1];
@@ -342,4 +346,7 @@ void dot_run(const struct work *work)
     for (int64_t i = 0; i < chunks; i++)
         sum += partials[i];
     *(float *)tensor_data(work->outputs[0]) = (float)sum;
+    return TANDEM_OK;
 }
+
+const struct cpu_class cpu_class_dot = {.run = dot_run};

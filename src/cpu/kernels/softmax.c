@@ -163,7 +163,7 @@ static void bands_run(const void *context, int64_t first, int64_t end)
     }
 }
 
-void softmax_run(const struct work *work)
+static enum tandem_status softmax_run(const struct work *work)
 {
     struct softmax softmax = {
         .kernels = work->device->kernels,
@@ -174,7 +174,7 @@ void softmax_run(const struct work *work)
                   work->op->ints[0]);
     int64_t n = softmax.spaces.reduced.elements;
     if (kept->elements == 0 || n == 0)
-        return;
+        return TANDEM_OK;
     softmax.in = tensor_data(work->inputs[0]);
     softmax.out = tensor_data(work->outputs[0]);
     int64_t extent = kept->shape[kept->rank - 1];
@@ -182,14 +182,17 @@ void softmax_run(const struct work *work)
         kept->strides[0][kept->rank - 1] != 1) {
         pool_run(work->device->pool, work->op->id, rows_run, &softmax,
                  kept->elements, n);
-        return;
+        return TANDEM_OK;
     }
     softmax.width = max64(64, min64(BAND_ELEMENTS / n, MAX_COLUMNS));
     softmax.bands = ceil_div(extent, softmax.width);
     pool_run(work->device->pool, work->op->id + POOL_VARIANT, bands_run,
              &softmax, kept->elements / extent * softmax.bands,
              n * ceil_div(extent, softmax.bands));
+    return TANDEM_OK;
 }
+
+const struct cpu_class cpu_class_softmax = {.run = softmax_run};
 
 /* ---- cross-entropy ------------------------------------------------------ */
 
@@ -270,7 +273,7 @@ static void gradients_run(const void *context, int64_t first, int64_t end)
     }
 }
 
-void cross_entropy_run(const struct work *work)
+static enum tandem_status cross_entropy_run(const struct work *work)
 {
     const struct tandem_tensor_desc *logits = work->inputs[0];
     const struct tandem_tensor_desc *labels = work->inputs[1];
@@ -294,4 +297,7 @@ void cross_entropy_run(const struct work *work)
     pool_run(work->device->pool, work->op->id,
              gradient ? gradients_run : losses_run, &entropy, logits->shape[0],
              logits->shape[1]);
+    return TANDEM_OK;
 }
+
+const struct cpu_class cpu_class_cross_entropy = {.run = cross_entropy_run};

@@ -366,7 +366,10 @@ enum tandem_status matmul_prepare(struct matmul *matmul,
         .output_count = 1,
         .device = own.device,
         .gemm = &matmul->gemm,
+        .output_descs = {&matmul->tensors[3]->desc},
     };
+    for (uint32_t i = 0; i < matmul->call.input_count; i++)
+        matmul->call.input_descs[i] = &matmul->tensors[i]->desc;
     gemm_buffers_set(&matmul->call, TANDEM_ANY_DEVICE);
     return TANDEM_OK;
 }

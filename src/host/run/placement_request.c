@@ -3,6 +3,7 @@
  * the required device, if any; see run.h.  The context's mutex must be held. */
 #include <config.h>
 
+#include "common/op_class.h"
 #include "host/device/device_name.h"
 #include "host/run/call_cache.h"
 #include "host/run/run.h"
@@ -47,56 +48,22 @@ static uint32_t operands_find(const struct call *call, struct operand *out)
     return count;
 }
 
-static void workload_add(struct workload *out,
-                         const struct tandem_tensor *tensor)
-{
-    out->bytes += (double)tensor->bytes;
-    if ((double)tensor->elements > out->elements)
-        out->elements = (double)tensor->elements;
-}
-
-/* Returns the call's cost class.  Elementwise operators and copies belong to
- * TANDEM_COST_STRIDED if an operand is not row-major. */
-static uint32_t cost_class_find(const struct call *call, bool contiguous)
-{
-    switch (call->row->op_class) {
-    case TANDEM_CLASS_COPY:
-        return contiguous ? TANDEM_COST_ELEMENTWISE : TANDEM_COST_STRIDED;
-    case TANDEM_CLASS_UNARY:
-    case TANDEM_CLASS_BINARY:
-    case TANDEM_CLASS_COMPARE:
-    case TANDEM_CLASS_LOGICAL:
-    case TANDEM_CLASS_TERNARY:
-    case TANDEM_CLASS_CAST:
-    case TANDEM_CLASS_GRADIENT:
-        return contiguous ? call->row->cost_class : TANDEM_COST_STRIDED;
-    default:
-        return call->row->cost_class;
-    }
-}
-
 static void workload_compute(const struct call *call, struct workload *out)
 {
+    const struct op_call op_call = {.info = call->row,
+                                    .op = call->op,
+                                    .inputs = call->input_descs,
+                                    .outputs = call->output_descs,
+                                    .input_count = call->input_count,
+                                    .output_count = call->output_count};
     const struct tandem_gemm *gemm = call->gemm;
-    bool contiguous = true;
+    struct op_work work;
 
-    *out = (struct workload){.op = call->op->id};
-    for (uint32_t i = 0; i < call->input_count; i++) {
-        if (call->inputs[i] == NULL)
-            continue;
-        workload_add(out, call->inputs[i]);
-        contiguous &= call->inputs[i]->contiguous;
-    }
-    for (uint32_t i = 0; i < call->output_count; i++) {
-        workload_add(out, call->outputs[i]);
-        contiguous &= call->outputs[i]->contiguous;
-    }
-    /* A gather reads only as many elements of input 0 as it writes. */
-    if (call->row->op_class == TANDEM_CLASS_GATHER) {
-        out->bytes -= (double)call->inputs[0]->bytes;
-        out->bytes += (double)call->outputs[0]->bytes;
-    }
-    out->cost_class = cost_class_find(call, contiguous);
+    op_work_compute(&op_call, &work);
+    *out = (struct workload){.op = call->op->id,
+                             .cost_class = work.cost_class,
+                             .elements = work.elements,
+                             .bytes = work.bytes};
     if (gemm != NULL) {
         out->gemm_size[0] = (double)gemm->m;
         out->gemm_size[1] = (double)gemm->n;
