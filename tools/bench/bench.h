@@ -112,12 +112,13 @@ static inline double time_runs(void *argument, uint64_t count,
     return (double)(clock_now_ns() - start) / (double)count;
 }
 
-/* Defines a bench_fn that calls time_runs. */
+/* Defines a bench_fn that calls time_runs.  A semicolon follows. */
 #define BENCH_FN(name, run, wait)                                              \
     double name(void *argument, uint64_t count)                                \
     {                                                                          \
         return time_runs(argument, count, run, wait);                          \
-    }
+    }                                                                          \
+    _Static_assert(1, "")
 
 struct implementation {
     const char *name; /* "Tandem", "CLBlast" */
@@ -175,12 +176,12 @@ void copy_baseline_comparison(struct bench *bench,
 
 /* ---- operators on data in device memory (row_operator.c) ---- */
 
-/* Builds the case of the row, without a device.  If the operator does not exist
+/* Builds the case of a row, without a device.  If the operator does not exist
  * or cannot have the shape, adds a result row with the reason and returns
  * false. */
-bool bench_case(struct bench *bench, struct op_case *c);
-/* Creates the row's operator in `work`.  Fails like bench_case, also if the
- * device does not support the operator. */
+bool bench_case(struct bench *bench, const struct row *row, struct op_case *c);
+/* Creates the operator of bench->row in `work`.  Fails like bench_case, also if
+ * the device does not support the operator. */
 bool bench_resident_op(struct bench *bench, struct resident_op *work);
 /* A bench_fn whose argument is a struct resident_op. */
 double resident_op_run(void *work, uint64_t count);

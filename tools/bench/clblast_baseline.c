@@ -92,7 +92,7 @@ static bool finish(void *argument)
 
     return clFinish(clblast->raw_opencl->queue) == CL_SUCCESS;
 }
-BENCH_FN(clblast_runs, enqueue, finish)
+BENCH_FN(clblast_runs, enqueue, finish);
 
 bool clblast_read(struct clblast *clblast, int64_t row, float *out)
 {

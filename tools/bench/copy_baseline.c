@@ -32,9 +32,9 @@ static bool copy_on_host(void *argument)
     __asm__ volatile("" : : "r"(copy->to) : "memory");
     return true;
 }
-static BENCH_FN(host_copies, copy_on_host, NULL)
+static BENCH_FN(host_copies, copy_on_host, NULL);
 
-    static bool host_open(struct copy *copy)
+static bool host_open(struct copy *copy)
 {
     copy->from = malloc(copy->bytes);
     copy->to = malloc(copy->bytes);
@@ -61,9 +61,9 @@ static bool copy_wait(void *argument)
 
     return clFinish(copy->raw_opencl->queue) == CL_SUCCESS;
 }
-static BENCH_FN(device_copies, copy_on_device, copy_wait)
+static BENCH_FN(device_copies, copy_on_device, copy_wait);
 
-    static bool device_open(struct copy *copy, struct bench *bench)
+static bool device_open(struct copy *copy, struct bench *bench)
 {
     copy->raw_opencl = raw_opencl_of(bench);
     if (copy->raw_opencl == NULL)

@@ -79,9 +79,9 @@ static bool gemm_wait(void *argument)
     return device_session_synchronize(&p->bench->session) == TANDEM_OK;
 }
 
-static BENCH_FN(runs_whole, run_whole, gemm_wait) static BENCH_FN(
-    runs_plain, run_plain, gemm_wait) static BENCH_FN(runs_three, run_three,
-                                                      gemm_wait)
+static BENCH_FN(runs_whole, run_whole, gemm_wait);
+static BENCH_FN(runs_plain, run_plain, gemm_wait);
+static BENCH_FN(runs_three, run_three, gemm_wait);
 
 #ifdef BENCH_CBLAS
     static bool run_cblas(void *argument)
@@ -100,7 +100,7 @@ static BENCH_FN(runs_whole, run_whole, gemm_wait) static BENCH_FN(
             p->c + batch * g->m * g->n, n);
     return true;
 }
-static BENCH_FN(runs_cblas, run_cblas, NULL)
+static BENCH_FN(runs_cblas, run_cblas, NULL);
 #endif
 
     /* ---- operands ---- */

@@ -33,9 +33,8 @@ static void take_axes(const struct row *row, struct op_case *c)
         op_case_reduce_axes(c, (1u << row->rank) - 1);
 }
 
-bool bench_case(struct bench *bench, struct op_case *c)
+bool bench_case(struct bench *bench, const struct row *row, struct op_case *c)
 {
-    const struct row *row = bench->row;
     char error[OPCASE_ERROR_BYTES];
 
     if (tandem_op_by_name(row->op) == NULL) {
@@ -84,7 +83,7 @@ bool bench_resident_op(struct bench *bench, struct resident_op *work)
     bool host = false;
 
     memset(work, 0, sizeof *work);
-    if (!bench_case(bench, &work->c))
+    if (!bench_case(bench, bench->row, &work->c))
         return false;
     status = resident_op_begin(work, &bench->session);
     if (status == TANDEM_OK) {

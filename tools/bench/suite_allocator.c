@@ -19,9 +19,9 @@ static bool plugin_allocate(void *argument)
     session->backend->free(buffer);
     return true;
 }
-static BENCH_FN(plugin_allocations, plugin_allocate, NULL)
+static BENCH_FN(plugin_allocations, plugin_allocate, NULL);
 
-    static bool driver_allocate(void *argument)
+static bool driver_allocate(void *argument)
 {
     struct raw_opencl *raw_opencl = argument;
     cl_int error;
@@ -30,9 +30,9 @@ static BENCH_FN(plugin_allocations, plugin_allocate, NULL)
 
     return error == CL_SUCCESS && clReleaseMemObject(buffer) == CL_SUCCESS;
 }
-static BENCH_FN(driver_allocations, driver_allocate, NULL)
+static BENCH_FN(driver_allocations, driver_allocate, NULL);
 
-    void allocator_list(struct list *list)
+void allocator_list(struct list *list)
 {
     list_add(list, "alloc + free", "", "4 MiB", "");
 }

@@ -31,32 +31,32 @@ static bool bare_enqueue(void *argument)
     return raw_opencl_add(bare->raw_opencl, NULL, NULL, NULL, ELEMENTS) ==
            CL_SUCCESS;
 }
-static BENCH_FN(bare_stream, bare_enqueue, bare_finish)
+static BENCH_FN(bare_stream, bare_enqueue, bare_finish);
 
-    static bool bare_set_arguments(void *argument)
+static bool bare_set_arguments(void *argument)
 {
     struct bare *bare = argument;
 
     return raw_opencl_add(bare->raw_opencl, bare->x, bare->y, bare->z,
                           ELEMENTS) == CL_SUCCESS;
 }
-static BENCH_FN(bare_with_arguments, bare_set_arguments, bare_finish)
+static BENCH_FN(bare_with_arguments, bare_set_arguments, bare_finish);
 
-    static bool bare_wait(void *bare)
+static bool bare_wait(void *bare)
 {
     return bare_set_arguments(bare) && bare_finish(bare);
 }
-static BENCH_FN(bare_waits, bare_wait, NULL)
+static BENCH_FN(bare_waits, bare_wait, NULL);
 
-    static bool our_wait(void *work)
+static bool our_wait(void *work)
 {
     uint64_t ns;
 
     return resident_op_stream(work, 1, &ns) == TANDEM_OK;
 }
-static BENCH_FN(our_waits, our_wait, NULL)
+static BENCH_FN(our_waits, our_wait, NULL);
 
-    void launch_list(struct list *list)
+void launch_list(struct list *list)
 {
     list_add(list, "add", "1024", "", "stream");
     list_add(list, "add", "1024", "", "wait");
@@ -101,7 +101,7 @@ void launch_run(struct bench *bench)
             CL_SUCCESS)
         bench_fail(bench, "OpenCL without Tandem fails");
     else if (check_resident_op(bench, &work) &&
-             library_run_open(&library_run, bench))
+             library_run_open(&library_run, bench, bench->row, bench->device))
         compare(bench, &work, &library_run, &bare);
     library_run_close(&library_run);
     raw_opencl_free(bare.x);

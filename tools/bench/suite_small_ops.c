@@ -100,9 +100,9 @@ static bool loop_run(void *argument)
     __asm__ volatile("" : : "r"(z) : "memory");
     return true;
 }
-static BENCH_FN(loop_runs, loop_run, NULL)
+static BENCH_FN(loop_runs, loop_run, NULL);
 
-    void small_ops_list(struct list *list)
+void small_ops_list(struct list *list)
 {
     for (size_t i = 0; i < COUNT(cases); i++) {
         list_add(list, cases[i].op, cases[i].shape, cases[i].detail, "stream");
@@ -144,21 +144,19 @@ static bool loop_check(struct bench *bench, struct resident_op *work,
     return false;
 }
 
-/* Adds the library without a named device, so its time contains the choice. */
+/* Measures the library without a named device, so its time contains the choice.
+ */
 static void compare_library(struct bench *bench, struct comparison *comparison)
 {
-    uint32_t device = bench->device;
     struct library_run library_run;
 
-    bench->device = TANDEM_ANY_DEVICE;
-    if (library_run_open(&library_run, bench) &&
+    if (library_run_open(&library_run, bench, bench->row, TANDEM_ANY_DEVICE) &&
         library_run_check(&library_run)) {
         comparison->implementations[0] = (struct implementation){
             "Tandem", library_run_resident, &library_run};
         bench_compare(bench, comparison);
     }
     library_run_close(&library_run);
-    bench->device = device;
 }
 
 void small_ops_run(struct bench *bench)

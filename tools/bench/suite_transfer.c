@@ -54,9 +54,9 @@ static bool our_copy(void *transfer_case)
                                     c->bytes, 0) == TANDEM_OK &&
            device_session_synchronize(session) == TANDEM_OK;
 }
-static BENCH_FN(our_copies, our_copy, NULL)
+static BENCH_FN(our_copies, our_copy, NULL);
 
-    static bool raw_copy(void *transfer_case)
+static bool raw_copy(void *transfer_case)
 {
     struct transfer_case *c = transfer_case;
     cl_command_queue queue = c->raw_opencl->queue;
@@ -67,10 +67,10 @@ static BENCH_FN(our_copies, our_copy, NULL)
     return clEnqueueReadBuffer(queue, c->target, CL_TRUE, 0, c->bytes,
                                c->memory, 0, NULL, NULL) == CL_SUCCESS;
 }
-static BENCH_FN(raw_copies, raw_copy, NULL)
+static BENCH_FN(raw_copies, raw_copy, NULL);
 
-    /* Copies between the caller's memory and the mapped buffer. */
-    static void mapped_copy(struct transfer_case *c, void *mapped)
+/* Copies between the caller's memory and the mapped buffer. */
+static void mapped_copy(struct transfer_case *c, void *mapped)
 {
     memcpy(c->up ? mapped : c->memory, c->up ? c->memory : mapped, c->bytes);
 }
@@ -90,9 +90,9 @@ static bool our_map(void *transfer_case)
                TANDEM_OK &&
            device_session_synchronize(session) == TANDEM_OK;
 }
-static BENCH_FN(our_maps, our_map, NULL)
+static BENCH_FN(our_maps, our_map, NULL);
 
-    static bool raw_map(void *transfer_case)
+static bool raw_map(void *transfer_case)
 {
     struct transfer_case *c = transfer_case;
     cl_command_queue queue = c->raw_opencl->queue;
@@ -109,11 +109,11 @@ static BENCH_FN(our_maps, our_map, NULL)
                CL_SUCCESS &&
            clFinish(queue) == CL_SUCCESS;
 }
-static BENCH_FN(raw_maps, raw_map, NULL)
+static BENCH_FN(raw_maps, raw_map, NULL);
 
-    /* ---- memory ---- */
+/* ---- memory ---- */
 
-    static void *raw_pinned(struct transfer_case *c)
+static void *raw_pinned(struct transfer_case *c)
 {
     cl_int error;
 

@@ -128,10 +128,10 @@ static bool round_trip_run(void *argument)
                                t->bytes[inputs], t->memory[inputs], 0, NULL,
                                NULL) == CL_SUCCESS;
 }
-static BENCH_FN(round_trips, round_trip_run, NULL)
+static BENCH_FN(round_trips, round_trip_run, NULL);
 
-    /* Runs the raw kernel on data in device memory. */
-    static bool add_resident(void *argument)
+/* Runs the raw kernel on data in device memory. */
+static bool add_resident(void *argument)
 {
     return round_trip_add(argument);
 }
@@ -142,13 +142,12 @@ static bool add_wait(void *argument)
 
     return clFinish(t->raw_opencl->queue) == CL_SUCCESS;
 }
-static BENCH_FN(adds_resident, add_resident, add_wait)
+static BENCH_FN(adds_resident, add_resident, add_wait);
 
-    /* Adds an implementation that uses OpenCL directly. */
-    static void add_raw_opencl(struct bench *bench,
-                               struct comparison *comparison,
-                               struct round_trip *round_trip,
-                               const struct op_case *c, bool resident)
+/* Adds an implementation that uses OpenCL directly. */
+static void add_raw_opencl(struct bench *bench, struct comparison *comparison,
+                           struct round_trip *round_trip,
+                           const struct op_case *c, bool resident)
 {
     if (!bench_on_opencl(bench))
         return;
@@ -186,7 +185,7 @@ static void run_host(struct bench *bench)
     struct comparison comparison = {.unit = "ns"};
     struct library_run library_run;
 
-    if (library_run_open(&library_run, bench) &&
+    if (library_run_open(&library_run, bench, bench->row, bench->device) &&
         library_run_check(&library_run)) {
         comparison_add(&comparison, "Tandem", library_run_host_to_host,
                        &library_run);
