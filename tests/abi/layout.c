@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Compares the layout of the binary interface with its golden list at compile
- * time; the test passes if this file compiles. tests/abi/headers compiles it
+ * time; the test passes if this file compiles. check-headers compiles it
  * for other machines too.
  */
 #include <tandem/host.h>

@@ -20,7 +20,7 @@
 #include "fp_environment.h"
 #include "unit/host/support.h"
 #include "process_state.h"
-#include "test_workload.h"
+#include "process_workload.h"
 
 static float results[WORK_RESULTS], expected[WORK_RESULTS];
 

@@ -25,7 +25,7 @@
 #include "fp_environment.h"
 #include "unit/host/support.h"
 #include "process_state.h"
-#include "test_workload.h"
+#include "process_workload.h"
 
 static float results[WORK_RESULTS];
 static char self[4096];

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* SIMD transpose of 4-byte elements, in squares of LANES x LANES elements. */
+/* SIMD transpose of 4-byte elements, in squares of LANES x LANES elements.
+ * AVX-512 uses the kernel of AVX2. */
+#ifndef TANDEM_SIMD_AVX512
 #include "config.h"
 
 #include <string.h>
@@ -51,3 +53,4 @@ void ISA(transpose_kernels)(struct kernels *table)
 {
     table->transpose4 = transpose4;
 }
+#endif

@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# embed_kernels.sh FILE.cl...: prints C source with one string for each file, named
-# kernel_FILE. #line directives make compiler errors name the .cl file. The string
-# contains each file that it includes, directly or indirectly, once.
+# embed_kernels.sh FILE.cl...: prints C source with one string, named kernel_FILE, for
+# each file that no other file includes. #line directives make compiler errors name
+# the .cl file. The string contains each file that it includes, directly or
+# indirectly, once.
 set -eu
 LC_ALL=C
 export LC_ALL
@@ -44,7 +45,11 @@ expand()
 
 printf '/* SPDX-License-Identifier: Apache-2.0 */\n'
 printf '/* Made by src/opencl/program/embed_kernels.sh. */\n#include "opencl/program/kernel_sources.h"\n'
+included=$(sed -n 's/^#include "\(.*\)".*/ \1 /p' "$@")
 for file; do
+    case $included in
+    *" ${file##*/cl/} "*) continue ;;
+    esac
     base=${file##*/}
     root=${file%/cl/*}/cl # folder of the include paths
     printf '\nconst char kernel_%s[] =\n' "${base%.cl}"

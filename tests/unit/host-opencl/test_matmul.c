@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "support.h"
+#include "unit/host/support.h"
 
 #define DEVICES 2
 static const char *const names[DEVICES] = {"cpu", "opencl"};

@@ -3,8 +3,8 @@
  * A workload that uses much of the library on values that overflow, are NaN or
  * subnormal, for tests that compare its results.
  */
-#ifndef TANDEM_TESTS_TEST_WORKLOAD_H
-#define TANDEM_TESTS_TEST_WORKLOAD_H
+#ifndef TANDEM_TESTS_PROCESS_WORKLOAD_H
+#define TANDEM_TESTS_PROCESS_WORKLOAD_H
 
 #include <tandem/host.h>
 

@@ -9,7 +9,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "support.h"
+#include "unit/host/support.h"
 
 #define DEVICES 2
 static const char *const names[DEVICES] = {"cpu", "opencl"};

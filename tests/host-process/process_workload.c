@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Work for the tests of host process isolation; see test_workload.h. */
+/* Work for the tests of host process isolation; see process_workload.h. */
 #include <config.h>
 
 #include <check.h>
@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "unit/host/support.h"
-#include "test_workload.h"
+#include "process_workload.h"
 
 #define ROWS 1024
 #define COLUMNS (WORK_ELEMENTS / ROWS)

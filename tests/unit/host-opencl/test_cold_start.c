@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "support.h"
+#include "unit/host/support.h"
 
 #define ELEMENTS 1000
 #define PAUSE_NS 10000000

@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+# The installed documentation.
+
+noinst_PROGRAMS += %D%/list-operators
+%C%_list_operators_SOURCES = %D%/list_operators.c
+%C%_list_operators_LDADD =
+TESTS += $(docs_checks)
+
+nobase_dist_doc_DATA = README.md NEWS LICENSE CONTRIBUTING.md \
+	$(docs_documents) $(docs_baselines_documents) \
+	%D%/baselines/h200.json %D%/baselines/h200.svg \
+	examples/first-steps.c examples/minimal-host.c examples/onnx_run.py \
+	$(examples_digits_files) $(examples_digits_documents) \
+	plugin-api/tandem/CHANGES $(tandeminclude_HEADERS)
+
+# The skeleton and the argument checks, to be copied: docs/writing-a-plugin.md.
+pluginexampledir = $(docdir)/examples/plugin
+nobase_dist_pluginexample_DATA = src/null/plugin.c $(op_class_files) \
+	src/common/argument_check.c src/common/argument_check.h \
+	src/common/tensor_extent.c src/common/tensor_extent.h \
+	src/common/last_error.c src/common/last_error.h \
+	src/common/operator_table.c src/common/operator_table.h \
+	src/common/tensor_overlap.c src/common/tensor_overlap.h \
+	src/common/thread_state_guard.c src/common/thread_state_guard.h \
+	src/common/struct_size.c src/common/struct_size.h
+
+# Writes docs/operators.md and docs/onnx-operators.md from the operator tables.
+operators: $(noinst_PROGRAMS)
+	%D%/list-operators > $(srcdir)/%D%/operators.md
+	list=%D%/list-onnx-operators; test ! -f $$list || \
+	    $$list > $(srcdir)/%D%/onnx-operators.md
+.PHONY: operators

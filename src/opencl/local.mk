@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+# The OpenCL plugin.
+
+if OPENCL
+plugin_LTLIBRARIES += tandem-opencl.la
+tandem_opencl_la_SOURCES =
+tandem_opencl_la_LDFLAGS = $(MODULE_FLAGS)
+tandem_opencl_la_LIBADD = libopencl.la libcommon.la $(CLBLAST_LIBS) \
+	$(OPENCL_LIBS) $(JANSSON_LIBS)
+
+# Tests link single files of the plugin from this library.
+noinst_LTLIBRARIES += libopencl.la
+libopencl_la_SOURCES = $(src_opencl_tree)
+nodist_libopencl_la_SOURCES = %D%/program/kernel_sources.c
+libopencl_la_CPPFLAGS = $(AM_CPPFLAGS)
+
+# The only file in C++ is in its own library, so that the plugin is linked as C.
+if CLBLAST_PARAMETERS
+noinst_LTLIBRARIES += libclblast-defaults.la
+libclblast_defaults_la_SOURCES = %D%/gemm/clblast_current_parameters.cc
+libclblast_defaults_la_CXXFLAGS = $(AM_CXXFLAGS) -fvisibility=hidden \
+	-fvisibility-inlines-hidden
+libopencl_la_CPPFLAGS += -DTANDEM_CLBLAST_PARAMETERS
+tandem_opencl_la_LIBADD += libclblast-defaults.la $(CLBLAST_CXX_LIBS)
+endif
+
+%D%/program/kernel_sources.c: $(cl_kernels) %D%/program/embed_kernels.sh
+	@$(MKDIR_P) %D%/program
+	$(AM_V_GEN)$(SHELL) $(srcdir)/%D%/program/embed_kernels.sh \
+		$(addprefix $(srcdir)/,$(cl_kernels)) >$@.tmp && mv $@.tmp $@
+CLEANFILES += %D%/program/kernel_sources.c
+endif

@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+# The effects of the libraries on the host process.
+
+tests_host_process_libs = libhost-process.la libcommon.la $(OPENCL_LIBS)
+libhost_process_la_SOURCES = %D%/fp_environment.c %D%/process_state.c \
+	%D%/process_workload.c
+libhost_process_la_LIBADD = libhosttest.la
+if CHECK
+check_LTLIBRARIES += libhost-process.la
+if CPU
+test_programs += test-host-process test-locale test-cpu-count
+
+# The CPU plugin, called by a host that changes the floating-point environment.
+check_LTLIBRARIES += tandem-fp-env-wrapper.la
+tandem_fp_env_wrapper_la_SOURCES = %D%/fp_env_wrapper_plugin.c
+tandem_fp_env_wrapper_la_LDFLAGS = $(TEST_MODULE_FLAGS)
+tandem_fp_env_wrapper_la_LIBADD = libcommon.la
+TESTS += %D%/check-fp-environment %D%/check-numpy
+
+# Measures the cost of waits with a driver that sleeps in a wait and with a driver
+# that does not.
+check_PROGRAMS += wait-cost
+wait_cost_SOURCES = %D%/wait_cost.c
+endif
+if OPENCL
+test_programs += test-host-process-opencl
+check_LTLIBRARIES += wait-layer.la
+wait_layer_la_SOURCES = %D%/wait_counting_layer.c
+wait_layer_la_LDFLAGS = $(LAYER_FLAGS) \
+	-export-symbols-regex '^(clGetLayerInfo|clInitLayer|wait_layer_counts)$$'
+TESTS += %D%/check-wait-cpu-time
+endif
+endif

@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: Apache-2.0
+# Tests of libtandem.
+
+tests_unit_host_libs = libhosttest.la
+libhosttest_la_SOURCES = $(tests_unit_host_files)
+libhosttest_la_LIBADD = libtandem.la $(CHECK_LIBS)
+test_profile_files_SOURCES += tests/support/failing_writes.c
+# A program with more rights than its user gets no LD_LIBRARY_PATH.
+test_malformed_plugin_LDFLAGS = $(AM_LDFLAGS) -no-install
+if CHECK
+check_LTLIBRARIES += libhosttest.la
+if CPU
+# Malformed plugins, which the tests copy to where the loader searches.
+check_LTLIBRARIES += bad-vtable-plugin.la bad-device-plugin.la \
+	no-query-symbol-plugin.la
+bad_vtable_plugin_la_SOURCES = %D%/plugins/bad_vtable.c
+bad_vtable_plugin_la_LDFLAGS = $(TEST_MODULE_FLAGS)
+bad_device_plugin_la_SOURCES = %D%/plugins/bad_device.c
+bad_device_plugin_la_LDFLAGS = $(TEST_MODULE_FLAGS)
+no_query_symbol_plugin_la_SOURCES = %D%/plugins/no_query_symbol.c
+no_query_symbol_plugin_la_LDFLAGS = $(LAYER_FLAGS)
+test_programs += $(tests_unit_host_programs)
+long_tests += $(tests_unit_host_long)
+endif
+endif
