@@ -8,7 +8,6 @@
 #include "bench.h"
 
 #include <math.h>
-#include <string.h>
 
 /* Number of checked elements at each end of an output, and of outputs whose
  * elements depend on many inputs. */
@@ -151,7 +150,7 @@ static double expected_row(const struct op_case *c, uint64_t index)
         return x - log(sum_of(&run, 0));
     /* Scale and bias of a norm, if any, have the values of seed_value, too. */
     epsilon = c->info->float_count > 0 ? c->floats[0] : 0;
-    mean = strcmp(c->info->name, "layer_norm") == 0 ? sum_of(&run, 1) / n : 0;
+    mean = c->op.id == TANDEM_OP_LAYER_NORM ? sum_of(&run, 1) / n : 0;
     x = (x - mean) / sqrt((sum_of(&run, 2) / n - mean * mean) + epsilon);
     if (c->inputs > 1)
         x *= (double)seed_value(index % columns);
@@ -252,12 +251,6 @@ static double expected_element(const struct op_case *c, uint64_t index)
     }
 }
 
-static bool is_norm(const struct op_case *c)
-{
-    return strcmp(c->info->name, "layer_norm") == 0 ||
-           strcmp(c->info->name, "rms_norm") == 0;
-}
-
 /* Returns the expected element `index` of output `output`. */
 static double expected(const struct op_case *c, uint32_t output, uint64_t index)
 {
@@ -265,14 +258,13 @@ static double expected(const struct op_case *c, uint32_t output, uint64_t index)
     uint64_t columns = in->rank > 0 ? (uint64_t)in->shape[in->rank - 1] : 1;
     uint64_t rows = in->rank > 1 ? (uint64_t)in->shape[0] : 1;
 
-    if (is_norm(c))
-        return expected_row(c, index);
     switch (c->info->op_class) {
     case TANDEM_CLASS_REDUCE:
     case TANDEM_CLASS_ARG_REDUCE:
     case TANDEM_CLASS_DOT:
         return expected_reduction(c, index);
     case TANDEM_CLASS_SOFTMAX:
+    case TANDEM_CLASS_NORM:
         return expected_row(c, index);
     case TANDEM_CLASS_TRANSPOSE:
         return (double)seed_value(index % rows * columns + index / rows);
@@ -320,8 +312,8 @@ static uint64_t checked_elements(const struct op_case *c)
 
     for (uint32_t i = 0; i < c->inputs; i++)
         inputs += desc_elements(&c->in[i]);
-    if (inputs > 8 * elements || is_norm(c) ||
-        c->info->op_class == TANDEM_CLASS_SOFTMAX ||
+    if (inputs > 8 * elements || c->info->op_class == TANDEM_CLASS_SOFTMAX ||
+        c->info->op_class == TANDEM_CLASS_NORM ||
         c->info->op_class == TANDEM_CLASS_GEMM)
         count = CHECKED_SLOW;
     return (double)count < elements ? count : (uint64_t)elements;
