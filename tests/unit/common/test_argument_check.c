@@ -11,6 +11,7 @@
 #include "common/handle_pool.h"
 #include "common/iteration_space.h"
 #include "common/last_error.h"
+#include "common/op_class.h"
 #include "common/operator_table.h"
 #include "common/cpu_info.h"
 #include "../../support/check_runner.h"
@@ -89,6 +90,106 @@ START_TEST(table_is_consistent)
 }
 END_TEST
 
+/* Returns the example of an operator, for a shape of a rank that it accepts. */
+static struct op_example example_of(const struct operator_info *row)
+{
+    static const int64_t shape[] = {4, 3, 5, 2};
+    struct op_example example;
+    uint32_t rank = row->op_class == TANDEM_CLASS_DOT    ? 1
+                    : row->op_class == TANDEM_CLASS_GEMM ? 3
+                                                         : 2;
+    ck_assert_ptr_null(op_example_build(row, rank, shape, &example));
+    return example;
+}
+
+/* An example passes the argument check. */
+START_TEST(examples_are_valid)
+{
+    for (uint32_t id = 1; id < TANDEM_OP_ID_END; id++) {
+        const struct operator_info *row = operator_lookup(id);
+        const struct tandem_tensor_desc *inputs[TANDEM_MAX_OPERANDS],
+            *outputs[TANDEM_MAX_OPERANDS];
+        if (row == NULL || id == TANDEM_OP_GEMM)
+            continue;
+        struct op_example example = example_of(row);
+        const struct tandem_op op = {.struct_size = sizeof op,
+                                     .id = id,
+                                     .int_count = example.int_count,
+                                     .ints = example.ints,
+                                     .float_count = TANDEM_MAX_OPERANDS,
+                                     .floats = example.floats};
+        for (uint32_t i = 0; i < TANDEM_MAX_OPERANDS; i++) {
+            inputs[i] = &example.inputs[i];
+            outputs[i] = &example.outputs[i];
+        }
+        ck_assert_msg(check_op(&op, inputs, example.input_count, outputs,
+                               example.output_count, NULL, NULL) == TANDEM_OK,
+                      "%s", last_error_get());
+    }
+}
+END_TEST
+
+static void tensor_has_shape(const struct tandem_tensor_desc *tensor,
+                             uint32_t rank, const int64_t *shape)
+{
+    ck_assert_uint_eq(tensor->rank, rank);
+    for (uint32_t i = 0; i < rank; i++)
+        ck_assert_int_eq(tensor->shape[i], shape[i]);
+}
+
+START_TEST(examples_of_gemm_have_three_matrices)
+{
+    const struct operator_info *row = operator_lookup(TANDEM_OP_GEMM);
+    struct op_example example;
+    ck_assert_ptr_null(op_example_build(row, 3, SHAPE(4, 3, 5), &example));
+    tensor_has_shape(&example.inputs[0], 2, SHAPE(4, 5));
+    tensor_has_shape(&example.inputs[1], 2, SHAPE(5, 3));
+    tensor_has_shape(&example.outputs[0], 2, SHAPE(4, 3));
+    ck_assert_ptr_null(op_example_build(row, 4, SHAPE(2, 4, 3, 5), &example));
+    tensor_has_shape(&example.inputs[0], 3, SHAPE(2, 4, 5));
+    tensor_has_shape(&example.inputs[1], 3, SHAPE(2, 5, 3));
+    tensor_has_shape(&example.outputs[0], 3, SHAPE(2, 4, 3));
+    ck_assert_ptr_nonnull(op_example_build(row, 2, SHAPE(4, 3), &example));
+}
+END_TEST
+
+/* Other shapes are refused with a text that says what the operator needs. */
+START_TEST(examples_name_the_shape_they_need)
+{
+    static const uint32_t rows[] = {TANDEM_OP_SOFTMAX, TANDEM_OP_LAYER_NORM};
+    struct op_example example;
+    for (int i = 0; i < 2; i++)
+        ck_assert_str_eq(
+            op_example_build(operator_lookup(rows[i]), 0, NULL, &example),
+            "a rank of 1 or more");
+    ck_assert_ptr_nonnull(op_example_build(operator_lookup(TANDEM_OP_DOT), 2,
+                                           SHAPE(4, 3), &example));
+}
+END_TEST
+
+START_TEST(work_counts_operands_and_layout)
+{
+    const struct operator_info *row = operator_lookup(TANDEM_OP_ADD);
+    struct op_example example = example_of(row);
+    const struct tandem_tensor_desc *inputs[] = {&example.inputs[0], NULL},
+                                    *outputs[] = {&example.outputs[0]};
+    struct op_call call = {.info = row,
+                           .inputs = inputs,
+                           .outputs = outputs,
+                           .input_count = 2,
+                           .output_count = 1};
+    struct op_work work;
+    op_work_compute(&call, &work);
+    ck_assert_double_eq(work.elements, 12);
+    ck_assert_double_eq(work.bytes, 96);
+    ck_assert_uint_eq(work.cost_class, TANDEM_COST_ELEMENTWISE);
+    example.inputs[0].strides[0] = 1;
+    example.inputs[0].strides[1] = 4;
+    op_work_compute(&call, &work);
+    ck_assert_uint_eq(work.cost_class, TANDEM_COST_STRIDED);
+}
+END_TEST
+
 START_TEST(shapes_are_checked)
 {
     struct tandem_tensor_desc a = tensor(X, 0, TANDEM_F32, 2, SHAPE(3, 4));
@@ -111,6 +212,11 @@ START_TEST(shapes_are_checked)
     ck_assert_int_eq(check(TANDEM_OP_SOFTMAX, SHAPE(2), 1, &a, NULL, &y), 1);
     ck_assert_int_eq(check(TANDEM_OP_COPY, NULL, 0, &row, NULL, &y), 0);
     ck_assert_int_eq(check(TANDEM_OP_ID_END - 1, NULL, 0, &a, NULL, &y), 2);
+    ck_assert_int_eq(check(TANDEM_OP_ID_END, NULL, 0, &a, NULL, &y), 1);
+    ck_assert_int_eq(check(TANDEM_OP_INVALID, NULL, 0, &a, NULL, &y), 1);
+    ck_assert_int_eq(check(TANDEM_OP_COPY, NULL, 0, &a, NULL, &y1), 1);
+    ck_assert_str_eq(last_error_get(),
+                     "copy: input 0 has shape [3, 4]; expected [4]");
 }
 END_TEST
 
@@ -257,6 +363,16 @@ START_TEST(gemms_are_checked)
     ck_assert_int_eq(check_one_gemm(good), TANDEM_OK);
     bad = good, bad.a.ld = 5;
     ck_assert_int_eq(check_one_gemm(bad), TANDEM_INVALID_ARGUMENT);
+    ck_assert(strncmp(last_error_get(), "gemm: a: ld is 5; ", 18) == 0);
+    bad = good, bad.c.ld = 4;
+    ck_assert_int_eq(check_one_gemm(bad), TANDEM_INVALID_ARGUMENT);
+    ck_assert(strncmp(last_error_get(), "gemm: c: ld is 4; ", 18) == 0);
+    bad = good, bad.n = -1;
+    ck_assert_int_eq(check_one_gemm(bad), TANDEM_INVALID_ARGUMENT);
+    ck_assert_ptr_nonnull(strstr(last_error_get(), "n -1 and"));
+    bad = good, bad.c.buffer = X;
+    ck_assert_int_eq(check_one_gemm(bad), TANDEM_INVALID_ARGUMENT);
+    ck_assert_str_eq(last_error_get(), "gemm: c overlaps a");
     bad = good, bad.flags = TANDEM_GEMM_TRANSPOSE_A;
     ck_assert_int_eq(check_one_gemm(bad), TANDEM_OK);
     bad = good, bad.c = (struct tandem_matrix){X, 520, 5, 0};
@@ -275,6 +391,32 @@ START_TEST(gemms_are_checked)
     ck_assert_int_eq(check_one_gemm(bad), TANDEM_OK);
     bad = good, bad.activation = TANDEM_OP_ADD;
     ck_assert_int_eq(check_one_gemm(bad), TANDEM_UNSUPPORTED);
+}
+END_TEST
+
+/* Factors are rounded to f32, and strides that affect no address are set. */
+START_TEST(gemms_are_normalized)
+{
+    const struct tandem_gemm gemm = {.struct_size = sizeof gemm,
+                                     .dtype = TANDEM_F32,
+                                     .m = 1,
+                                     .n = 5,
+                                     .k = 6,
+                                     .batch = 1,
+                                     .alpha = 0.1,
+                                     .beta = 0.3,
+                                     .a = {X, 0, 100, 7},
+                                     .b = {X, 512, 5, 7},
+                                     .c = {Y, 0, 100, 7}};
+    struct tandem_gemm out;
+    gemm_args_normalize(&out, &gemm);
+    ck_assert_double_eq(out.alpha, (double)0.1f);
+    ck_assert_double_eq(out.beta, (double)0.3f);
+    ck_assert_uint_eq(out.c_dtype, TANDEM_F32);
+    ck_assert_int_eq(out.a.ld, 6);
+    ck_assert_int_eq(out.b.ld, 5);
+    ck_assert_int_eq(out.c.ld, 5);
+    ck_assert_int_eq(out.c.batch_stride, 0);
 }
 END_TEST
 
@@ -351,6 +493,10 @@ int main(void)
     const int processor_count = sizeof processors / sizeof *processors;
     TCase *cases = tcase_create("all");
     tcase_add_test(cases, table_is_consistent);
+    tcase_add_test(cases, examples_are_valid);
+    tcase_add_test(cases, examples_of_gemm_have_three_matrices);
+    tcase_add_test(cases, examples_name_the_shape_they_need);
+    tcase_add_test(cases, work_counts_operands_and_layout);
     tcase_add_test(cases, shapes_are_checked);
     tcase_add_test(cases, struct_sizes_are_checked);
     tcase_add_test(cases, extreme_sizes_are_rejected);
@@ -359,6 +505,7 @@ int main(void)
     tcase_add_test(cases, layouts_order_axes_by_stride);
     tcase_add_test(cases, reductions_split_axes);
     tcase_add_test(cases, gemms_are_checked);
+    tcase_add_test(cases, gemms_are_normalized);
     tcase_add_test(cases, freed_handles_are_detected);
     tcase_add_loop_test(cases, processors_have_names, 0, processor_count);
     tcase_add_test(cases, this_processor_has_a_name);
