@@ -239,19 +239,27 @@ enum tandem_metric {
 };
 
 /* Cost classes: the operators of a class have the same cost curve. Their time
- * is bound by memory, by transcendental functions, or by the access pattern. */
+ * is bound by memory, by transcendental functions, or by the access pattern.
+ * STRIDED is the class of copies, and of element-wise work with strides.
+ * X(ID, number, name of the curve in a profile, operator that cl-probe
+ *   measures). Numbers are consecutive. */
+#define TANDEM_COST_CLASSES(X) \
+X(ELEMENTWISE,          0, elementwise,          ADD) \
+X(TRANSCENDENTAL,       1, transcendental,       EXP) \
+X(MULTI_TRANSCENDENTAL, 2, multi_transcendental, GELU) \
+X(REDUCE,               3, reduce,               SUM) \
+X(SOFTMAX,              4, softmax,              SOFTMAX) \
+X(STRIDED,              5, strided,              TRANSPOSE) \
+X(GATHER,               6, gather,               GATHER) \
+X(OPTIMIZER,            7, optimizer,            ADAM) \
+X(GEMM,                 8, gemm,                 GEMM) \
+X(NORM,                 9, norm,                 LAYER_NORM)
+
 enum tandem_cost_class {
-    TANDEM_COST_ELEMENTWISE = 0,
-    TANDEM_COST_TRANSCENDENTAL = 1,
-    TANDEM_COST_MULTI_TRANSCENDENTAL = 2,
-    TANDEM_COST_REDUCE = 3,
-    TANDEM_COST_SOFTMAX = 4,
-    TANDEM_COST_STRIDED = 5, /* copies, and element-wise work with strides */
-    TANDEM_COST_GATHER = 6,
-    TANDEM_COST_OPTIMIZER = 7,
-    TANDEM_COST_GEMM = 8,
-    TANDEM_COST_NORM = 9,
-    TANDEM_COST_CLASS_COUNT = 10
+#define TANDEM_COST_ENUM(ID, number, ...) TANDEM_COST_##ID = number,
+    TANDEM_COST_CLASSES(TANDEM_COST_ENUM)
+#undef TANDEM_COST_ENUM
+    TANDEM_COST_CLASS_COUNT
 };
 
 /* The operators. Plugins, the host, the conformance suite, cl-probe and the

@@ -19,19 +19,6 @@
  * measured. */
 #define SLOW_COMPILE_NS (NS_PER_S / 2)
 
-/* Cost classes in the order of measurement. */
-static const uint32_t classes[] = {
-    TANDEM_COST_ELEMENTWISE,
-    TANDEM_COST_TRANSCENDENTAL,
-    TANDEM_COST_MULTI_TRANSCENDENTAL,
-    TANDEM_COST_REDUCE,
-    TANDEM_COST_SOFTMAX,
-    TANDEM_COST_NORM,
-    TANDEM_COST_STRIDED,
-    TANDEM_COST_GATHER,
-    TANDEM_COST_OPTIMIZER,
-};
-
 /* Measurement of a curve with one operator. */
 struct curve_run {
     struct calibration_run *calibration;
@@ -103,19 +90,13 @@ static bool compiles_slowly(const struct calibration_run *calibration)
            calibration->compile_ns[0] > (double)SLOW_COMPILE_NS;
 }
 
-static bool has_rows(uint32_t cost_class)
-{
-    return cost_class == TANDEM_COST_REDUCE ||
-           cost_class == TANDEM_COST_SOFTMAX || cost_class == TANDEM_COST_NORM;
-}
-
 static enum tandem_status measure_sizes(struct curve_run *run)
 {
     struct calibration_run *calibration = run->calibration;
     enum tandem_status status = TANDEM_OK;
     int64_t elements = SAMPLE_FIRST;
 
-    if (has_rows(run->representative->cost_class) && calibration->quick &&
+    if (representative_op_has_rows(run->representative) && calibration->quick &&
         compiles_slowly(calibration))
         elements = LONG_ROWS;
     do {
@@ -158,11 +139,9 @@ enum tandem_status measure_curves(struct calibration_run *calibration)
 {
     enum tandem_status status = TANDEM_OK;
 
-    for (size_t i = 0; i < sizeof classes / sizeof classes[0]; i++) {
-        if (status != TANDEM_OK)
-            return status;
-        status = measure_curve(calibration, classes[i]);
-    }
+    for (uint32_t c = 0; c < TANDEM_COST_CLASS_COUNT; c++)
+        if (c != TANDEM_COST_GEMM && status == TANDEM_OK)
+            status = measure_curve(calibration, c);
     if (status == TANDEM_OK && calibration->compile_count > 0 &&
         (calibration->session.info.caps & TANDEM_CAP_JIT_COMPILATION) != 0)
         calibration_add_scalar(

@@ -9,6 +9,7 @@
 
 #include "kernel_list.h"
 #include "calibration_run.h"
+#include "representative_op.h"
 
 #include <sched.h>
 #include <signal.h>
@@ -18,49 +19,43 @@
 
 #define HELPERS 8u
 
-/* Kernels that take long to compile come first; the processes take them in
- * turn. Kernels of add and of the smallest GEMM are missing, because the
- * calibration measures with them how long a compilation takes. */
+/* GEMMs in the order of compile times, longest first; the processes take them
+ * in turn, and then the representative operators. Kernels of add and of the
+ * smallest GEMM are missing, because the calibration measures with them how
+ * long a compilation takes. */
 static const struct {
-    const char *op, *shape;
+    const char *shape;
     enum kernel_form form;
-} kernels[] = {
-    {"gemm", "2048x2048x2048", KERNEL_PLAIN},
-    {"gemm", "2048x2048x2048", KERNEL_TRANSPOSED},
-    {"gemm", "512x2048x512", KERNEL_PLAIN},
-    {"gemm", "512x512x512", KERNEL_TRANSPOSED},
-    {"gemm", "1024x1024x1024", KERNEL_TRANSPOSED},
-    {"gemm", "16x2048x2048", KERNEL_TRANSPOSED},
-    {"gemm", "8x2048x2048", KERNEL_TRANSPOSED},
-    {"gemm", "4x2048x2048", KERNEL_TRANSPOSED},
-    {"gemm", "1x2048x2048", KERNEL_TRANSPOSED},
-    {"gemm", "16x2048x2048", KERNEL_PLAIN},
-    {"gemm", "8x2048x2048", KERNEL_PLAIN},
-    {"gemm", "4x2048x2048", KERNEL_PLAIN},
-    {"gemm", "1x2048x2048", KERNEL_PLAIN},
-    {"gemm", "1x512x2048", KERNEL_PLAIN},
-    {"gemm", "2048x8x2048", KERNEL_PLAIN},
-    {"gemm", "32x2048x2048", KERNEL_PLAIN},
-    {"gemm", "2048x32x2048", KERNEL_PLAIN},
-    {"gemm", "8x8x2048", KERNEL_PLAIN},
-    {"gemm", "32x32x2048", KERNEL_PLAIN},
-    {"gemm", "512x512x512", KERNEL_PLAIN},
-    {"gemm", "128x512x512", KERNEL_PLAIN},
-    {"gemm", "128x128x128", KERNEL_TRANSPOSED},
-    {"softmax", "65536x1024", KERNEL_PLAIN},
-    {"softmax", "16x64", KERNEL_PLAIN},
-    {"layer_norm", "65536x1024", KERNEL_PLAIN},
-    {"layer_norm", "16x64", KERNEL_PLAIN},
-    {"reduce_sum", "65536x1024", KERNEL_PLAIN},
-    {"gemm", "128x128x2048", KERNEL_PLAIN},
-    {"adam", "65536", KERNEL_PLAIN},
-    {"reduce_sum", "16x64", KERNEL_PLAIN},
-    {"gelu", "65536", KERNEL_PLAIN},
-    {"exp", "65536", KERNEL_PLAIN},
-    {"transpose", "1024x1024", KERNEL_PLAIN},
-    {"gather", "1024x64", KERNEL_PLAIN},
+} gemms[] = {
+    {"2048x2048x2048", KERNEL_PLAIN},
+    {"2048x2048x2048", KERNEL_TRANSPOSED},
+    {"512x2048x512", KERNEL_PLAIN},
+    {"512x512x512", KERNEL_TRANSPOSED},
+    {"1024x1024x1024", KERNEL_TRANSPOSED},
+    {"16x2048x2048", KERNEL_TRANSPOSED},
+    {"8x2048x2048", KERNEL_TRANSPOSED},
+    {"4x2048x2048", KERNEL_TRANSPOSED},
+    {"1x2048x2048", KERNEL_TRANSPOSED},
+    {"16x2048x2048", KERNEL_PLAIN},
+    {"8x2048x2048", KERNEL_PLAIN},
+    {"4x2048x2048", KERNEL_PLAIN},
+    {"1x2048x2048", KERNEL_PLAIN},
+    {"1x512x2048", KERNEL_PLAIN},
+    {"2048x8x2048", KERNEL_PLAIN},
+    {"32x2048x2048", KERNEL_PLAIN},
+    {"2048x32x2048", KERNEL_PLAIN},
+    {"8x8x2048", KERNEL_PLAIN},
+    {"32x32x2048", KERNEL_PLAIN},
+    {"512x512x512", KERNEL_PLAIN},
+    {"128x512x512", KERNEL_PLAIN},
+    {"128x128x128", KERNEL_TRANSPOSED},
+    {"128x128x2048", KERNEL_PLAIN},
 };
-#define KERNELS (sizeof kernels / sizeof kernels[0])
+#define GEMMS (sizeof gemms / sizeof gemms[0])
+
+/* Sizes, in elements, of the representative operators. */
+static const int64_t sizes[] = {SAMPLE_LAST, 1 << 10};
+#define SIZES (sizeof sizes / sizeof sizes[0])
 
 static uint32_t helpers_wanted(void)
 {
@@ -83,6 +78,24 @@ static void clblast_build(struct device_session *session)
     kernels_finish(&list);
 }
 
+/* Adds representative operator number `i`. */
+static bool representative_add(struct kernel_list *list, size_t i)
+{
+    struct representative_op representative = {.cost_class =
+                                                   (uint32_t)(i / SIZES)};
+    int64_t shape[3];
+    uint32_t rank;
+    char text[SHAPE_TEXT_BYTES];
+
+    representative_op_next(&representative);
+    if (representative.info->id == TANDEM_OP_ADD ||
+        representative.info->id == TANDEM_OP_GEMM)
+        return true;
+    rank = representative_op_shape(&representative, sizes[i % SIZES], shape);
+    return kernels_add(list, representative.info->name,
+                       shape_text(text, rank, shape), KERNEL_PLAIN);
+}
+
 /* Compiles every count-th kernel, beginning with kernel nth. */
 static void share_build(struct device_session *session, uint32_t nth,
                         uint32_t count)
@@ -91,9 +104,11 @@ static void share_build(struct device_session *session, uint32_t nth,
     bool kept = true;
 
     kernels_start(&list, session);
-    for (size_t i = nth; i < KERNELS && kept; i += count)
-        kept = kernels_add(&list, kernels[i].op, kernels[i].shape,
-                           kernels[i].form);
+    for (size_t i = nth; i < GEMMS + SIZES * TANDEM_COST_CLASS_COUNT && kept;
+         i += count)
+        kept = i < GEMMS
+                   ? kernels_add(&list, "gemm", gemms[i].shape, gemms[i].form)
+                   : representative_add(&list, i - GEMMS);
     if (kept)
         kernels_await(&list, NULL, NULL);
     kernels_finish(&list);

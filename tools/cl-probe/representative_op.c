@@ -6,85 +6,36 @@
 
 #include "representative_op.h"
 
+#include "common/op_class.h"
+
 #include <string.h>
 
 #define ROW 1024     /* row length of reductions, softmax and norms */
 #define SHORT_ROW 64 /* at most SAMPLE_FIRST */
 
-/* The usual operator of each cost class, and the name of its curve. */
 static const struct {
     const char *curve;
-    uint32_t op;
-} usual[TANDEM_COST_CLASS_COUNT] = {
-    [TANDEM_COST_ELEMENTWISE] = {"elementwise", TANDEM_OP_ADD},
-    [TANDEM_COST_TRANSCENDENTAL] = {"transcendental", TANDEM_OP_EXP},
-    [TANDEM_COST_MULTI_TRANSCENDENTAL] = {"multi_transcendental",
-                                          TANDEM_OP_GELU},
-    [TANDEM_COST_REDUCE] = {"reduce", TANDEM_OP_SUM},
-    [TANDEM_COST_SOFTMAX] = {"softmax", TANDEM_OP_SOFTMAX},
-    [TANDEM_COST_STRIDED] = {"strided", TANDEM_OP_TRANSPOSE},
-    [TANDEM_COST_GATHER] = {"gather", TANDEM_OP_GATHER},
-    [TANDEM_COST_OPTIMIZER] = {"optimizer", TANDEM_OP_ADAM},
-    [TANDEM_COST_GEMM] = {"gemm", TANDEM_OP_GEMM},
-    [TANDEM_COST_NORM] = {"norm", TANDEM_OP_LAYER_NORM},
+    uint32_t op; /* the usual operator of the class */
+} cost_classes[TANDEM_COST_CLASS_COUNT] = {
+#define COST_CLASS(ID, number, name, operator)                                 \
+    [number] = {#name, TANDEM_OP_##operator},
+    TANDEM_COST_CLASSES(COST_CLASS)
+#undef COST_CLASS
 };
 
 const char *cost_class_curve(uint32_t cost_class)
 {
-    return usual[cost_class].curve;
+    return cost_classes[cost_class].curve;
 }
 
-/* Returns true if libtandem uses TANDEM_COST_STRIDED for the operator when an
- * operand is strided. */
-static bool elementwise(const struct tandem_op_info *info)
+static uint32_t example_shape(const struct tandem_op_info *info)
 {
-    switch (info->op_class) {
-    case TANDEM_CLASS_UNARY:
-    case TANDEM_CLASS_BINARY:
-    case TANDEM_CLASS_COMPARE:
-    case TANDEM_CLASS_LOGICAL:
-    case TANDEM_CLASS_TERNARY:
-    case TANDEM_CLASS_GRADIENT:
-    case TANDEM_CLASS_CAST:
-        return true;
-    default:
-        return false;
-    }
+    return op_class_get(info->op_class)->example_shape;
 }
 
-/* Returns true if libtandem uses the costs of the class for the operator: those
- * of its table entry or, if `second`, those for strided operands. */
-static bool stands_for(const struct tandem_op_info *info, uint32_t cost_class,
-                       bool second)
+bool representative_op_has_rows(const struct representative_op *representative)
 {
-    if (info == NULL)
-        return false;
-    if (!second)
-        return info->cost_class == cost_class;
-    if (cost_class == TANDEM_COST_ELEMENTWISE)
-        return info->op_class == TANDEM_CLASS_COPY;
-    return cost_class == TANDEM_COST_STRIDED && elementwise(info);
-}
-
-bool representative_op_next(struct representative_op *representative)
-{
-    const uint32_t first = usual[representative->cost_class].op;
-
-    for (; representative->next < 2 * TANDEM_OP_ID_END;
-         representative->next++) {
-        const uint32_t id = representative->next % TANDEM_OP_ID_END;
-
-        representative->info =
-            tandem_op_by_id(representative->next == 0 ? first : id);
-        if (representative->next == 0 ||
-            (id != first &&
-             stands_for(representative->info, representative->cost_class,
-                        representative->next >= TANDEM_OP_ID_END))) {
-            representative->next++;
-            return true;
-        }
-    }
-    return false;
+    return example_shape(representative->info) == OP_EXAMPLE_ROWS;
 }
 
 static uint32_t rows_shape(int64_t elements, int64_t row, int64_t shape[3])
@@ -103,24 +54,19 @@ static uint32_t square_shape(int64_t elements, int64_t shape[3])
     return rows_shape(side * side, side, shape);
 }
 
-static uint32_t
-representative_op_shape(const struct representative_op *representative,
-                        int64_t elements, int64_t shape[3])
+uint32_t representative_op_shape(const struct representative_op *representative,
+                                 int64_t elements, int64_t shape[3])
 {
     shape[0] = elements;
     if (representative->cost_class == TANDEM_COST_STRIDED)
         return square_shape(elements, shape);
-    switch (representative->info->op_class) {
-    case TANDEM_CLASS_GEMM:
-        shape[0] = shape[1] = shape[2] = elements;
+    switch (example_shape(representative->info)) {
+    case OP_EXAMPLE_CUBE:
+        shape[1] = shape[2] = elements;
         return 3;
-    case TANDEM_CLASS_GATHER:
+    case OP_EXAMPLE_SHORT_ROWS:
         return rows_shape(elements, SHORT_ROW, shape);
-    case TANDEM_CLASS_REDUCE:
-    case TANDEM_CLASS_ARG_REDUCE:
-    case TANDEM_CLASS_SOFTMAX:
-    case TANDEM_CLASS_CROSS_ENTROPY:
-    case TANDEM_CLASS_NORM:
+    case OP_EXAMPLE_ROWS:
         /* Only two row lengths, since each may need its own kernel. */
         return rows_shape(elements, elements < ROW ? SHORT_ROW : ROW, shape);
     default:
@@ -128,6 +74,8 @@ representative_op_shape(const struct representative_op *representative,
     }
 }
 
+/* Builds the case, with a transposed input if the operator needs one to have
+ * the costs of TANDEM_COST_STRIDED. */
 static bool
 representative_op_build(const struct representative_op *representative,
                         int64_t elements, struct resident_op *work)
@@ -141,9 +89,27 @@ representative_op_build(const struct representative_op *representative,
                        error))
         return false;
     if (representative->cost_class == TANDEM_COST_STRIDED &&
-        representative->info->op_class != TANDEM_CLASS_TRANSPOSE)
+        work->c.cost_class != TANDEM_COST_STRIDED)
         op_case_transpose_input(&work->c);
     return true;
+}
+
+bool representative_op_next(struct representative_op *representative)
+{
+    const uint32_t first = cost_classes[representative->cost_class].op;
+
+    while (representative->next < TANDEM_OP_ID_END) {
+        const uint32_t id = representative->next++;
+        struct resident_op work;
+
+        representative->info = tandem_op_by_id(id == 0 ? first : id);
+        if (id == 0 ||
+            (id != first && representative->info != NULL &&
+             representative_op_build(representative, SAMPLE_FIRST, &work) &&
+             work.c.cost_class == representative->cost_class))
+            return true;
+    }
+    return false;
 }
 
 enum tandem_status
@@ -160,7 +126,7 @@ int64_t
 representative_op_is_supported(const struct representative_op *representative,
                                struct device_session *session)
 {
-    const bool product = representative->info->op_class == TANDEM_CLASS_GEMM;
+    const bool product = representative->info->id == TANDEM_OP_GEMM;
     const int64_t last = product ? SAMPLE_LAST_SIDE : SAMPLE_LAST;
     struct resident_op work;
 

@@ -29,6 +29,12 @@ const char *cost_class_curve(uint32_t cost_class);
 /* Selects the next operator of the class, the usual one first.  Returns false
  * if there is none left. */
 bool representative_op_next(struct representative_op *representative);
+/* Returns true if the time of the operator depends on the length of rows. */
+bool representative_op_has_rows(const struct representative_op *representative);
+/* Sets `shape` to the shape of the operator's operands of `elements` elements;
+ * a GEMM has sides of `elements`.  Returns the rank. */
+uint32_t representative_op_shape(const struct representative_op *representative,
+                                 int64_t elements, int64_t shape[3]);
 /* Returns the smallest size at which the device supports the operator, or 0. */
 int64_t
 representative_op_is_supported(const struct representative_op *representative,

@@ -11,6 +11,7 @@
 
 #include "../common/clock.h"
 #include "../common/text_table.h"
+#include "common/op_class.h"
 #include "common/secure_file.h"
 
 #include <dirent.h>
@@ -29,7 +30,8 @@
  * length of rows or on the extents.  The list has common lengths, and lengths
  * at which the plugin chooses another kernel.  Duplicates and unsupported
  * shapes are ignored. */
-static const char *const flat_shapes[] = {"1048576", "1024x1000", NULL};
+static const char *const flat_shapes[] = {"1048576", "16777216", "1024x1000",
+                                          NULL};
 static const char *const row_shapes[] = {
     "16777216",   "4096x10",   "4096x64",   "4096x128",  "4096x256",
     "4096x512",   "4096x768",  "4096x1000", "4096x1024", "1024x2048",
@@ -45,15 +47,10 @@ static const char *const gemm_shapes[] = {"16x16x16",       "64x64x64",
 
 static const char *const *shapes_of(const struct tandem_op_info *info)
 {
-    switch (info->op_class) {
-    case TANDEM_CLASS_REDUCE:
-    case TANDEM_CLASS_ARG_REDUCE:
-    case TANDEM_CLASS_DOT:
-    case TANDEM_CLASS_SOFTMAX:
-    case TANDEM_CLASS_CROSS_ENTROPY:
-    case TANDEM_CLASS_NORM:
+    switch (op_class_get(info->op_class)->example_shape) {
+    case OP_EXAMPLE_ROWS:
         return row_shapes;
-    case TANDEM_CLASS_GEMM:
+    case OP_EXAMPLE_CUBE:
         return gemm_shapes;
     default:
         return flat_shapes;
@@ -85,13 +82,14 @@ static bool operator_add(struct kernel_list *list,
     bool kept = true;
 
     for (size_t i = 0; shapes[i] != NULL && kept; i++) {
-        if (info->op_class == TANDEM_CLASS_GEMM) {
+        if (info->id == TANDEM_OP_GEMM) {
             kept = gemm_case_add(list, info->name, shapes[i]);
             continue;
         }
         kept = kernels_add(list, info->name, shapes[i], KERNEL_PLAIN);
         /* A matrix and a row, which is broadcast. */
-        if (kept && info->op_class == TANDEM_CLASS_BINARY && i > 0)
+        if (kept && op_class_get(info->op_class)->scalars &&
+            strchr(shapes[i], 'x') != NULL)
             kept = kernels_add(list, info->name, shapes[i], KERNEL_REPEATED);
     }
     return kept;

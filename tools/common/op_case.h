@@ -22,8 +22,9 @@ struct op_case {
     /* Index of the input whose buffer output i overwrites, or -1. */
     int alias[TANDEM_MAX_OPERANDS];
     int64_t index_limit; /* values of integer inputs are in [0, index_limit) */
-    int64_t m, n, k, batch;
-    double bytes; /* read and written by the operator */
+    int64_t m, n, k, batch; /* of a GEMM */
+    double bytes;           /* read and written by the operator */
+    uint32_t cost_class;    /* enum tandem_cost_class */
 };
 
 #define OPCASE_ERROR_BYTES 256
@@ -32,18 +33,13 @@ struct op_case {
  * false if the text is not a shape. */
 bool shape_parse(const char *text, uint32_t *out_rank,
                  int64_t shape[TANDEM_MAX_RANK]);
-/* Writes the shape to `out`, which has at least 160 bytes; returns `out`. */
+#define SHAPE_TEXT_BYTES 160
+/* Writes the shape to `out` (SHAPE_TEXT_BYTES bytes).  Returns `out`. */
 char *shape_text(char *out, uint32_t rank, const int64_t *shape);
 
-/* Builds the case.  `shape` means:
- *   gemm                    m, n, k or batch, m, n, k
- *   gather                  shape of the data; there are as many row indices
- *                           as rows
- *   softmax_cross_entropy*  shape of the logits
- *   others                  shape of the inputs.  Reductions, softmax and norms
- *                           work along the last axis; transpose reverses all
- *                           axes.
- * Returns false, with a message in `error`, if the operator cannot have it. */
+/* Builds the case from the example of the operator's class (op_class.h), which
+ * defines the meaning of `shape`.  Returns false, with a message in `error`, if
+ * the operator cannot have this shape. */
 bool op_case_build(struct op_case *c, const char *name, uint32_t rank,
                    const int64_t *shape, char error[OPCASE_ERROR_BYTES]);
 

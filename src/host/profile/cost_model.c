@@ -8,16 +8,10 @@
 #include <string.h>
 
 static const char *const curve_names[COST_CURVE_COUNT] = {
-    [TANDEM_COST_ELEMENTWISE] = "elementwise",
-    [TANDEM_COST_TRANSCENDENTAL] = "transcendental",
-    [TANDEM_COST_MULTI_TRANSCENDENTAL] = "multi_transcendental",
-    [TANDEM_COST_REDUCE] = "reduce",
-    [TANDEM_COST_SOFTMAX] = "softmax",
-    [TANDEM_COST_STRIDED] = "strided",
-    [TANDEM_COST_GATHER] = "gather",
-    [TANDEM_COST_OPTIMIZER] = "optimizer",
-    [TANDEM_COST_NORM] = "norm",
-    [COST_UPLOAD] = "upload",
+#define CURVE_NAME(ID, number, name, ...) [number] = #name,
+    TANDEM_COST_CLASSES(CURVE_NAME)
+#undef CURVE_NAME
+        [COST_UPLOAD] = "upload",
     [COST_DOWNLOAD] = "download",
     [COST_UPLOAD_PINNED] = "upload_pinned",
     [COST_DOWNLOAD_PINNED] = "download_pinned",
@@ -70,7 +64,7 @@ static uint32_t name_find(const char *const *names, uint32_t count,
                           const char *name)
 {
     for (uint32_t i = 0; i < count; i++) {
-        if (names[i] != NULL && strcmp(names[i], name) == 0)
+        if (strcmp(names[i], name) == 0)
             return i;
     }
     return count;
@@ -78,7 +72,9 @@ static uint32_t name_find(const char *const *names, uint32_t count,
 
 uint32_t cost_curve_find(const char *name)
 {
-    return name_find(curve_names, COST_CURVE_COUNT, name);
+    const uint32_t index = name_find(curve_names, COST_CURVE_COUNT, name);
+
+    return index == TANDEM_COST_GEMM ? COST_CURVE_COUNT : index;
 }
 
 uint32_t cost_scalar_find(const char *name)
