@@ -26,9 +26,9 @@ sys.dont_write_bytecode = True
 from report import document_read, result_text  # noqa: E402
 
 SAMPLES = 9
-TURN_NS = 2e6  # what a turn fills
+ROUND_NS = 2e6  # minimum time of a round
 MAX_REPEATS = 2000
-SLOW_NS = 1e9  # on the CPU, rows that take longer are left out
+SLOW_NS = 1e9  # rows that take longer on the CPU are skipped
 PROBE_SIDE = 32
 MASK = 0xFFFFFFFF
 LABELLED = ("gather", "softmax_cross_entropy", "softmax_cross_entropy_grad")
@@ -38,8 +38,8 @@ LABELLED = ("gather", "softmax_cross_entropy", "softmax_cross_entropy_grad")
 
 
 def measure(run, wait, slow_ns=math.inf):
-    """Median ns of one run in a stream, and the quartiles' distance over it;
-    None where one takes longer than slow_ns."""
+    """Returns the median time of a run in ns, and the distance of the quartiles
+    divided by it. Returns None if a run takes longer than slow_ns."""
 
     def turn(count):
         start = time.perf_counter_ns()
@@ -53,8 +53,8 @@ def measure(run, wait, slow_ns=math.inf):
     if once > slow_ns:
         return None
     count = 1
-    while count < MAX_REPEATS and once * count < TURN_NS / 2:
-        wanted = int(TURN_NS / max(once, 1)) + 1
+    while count < MAX_REPEATS and once * count < ROUND_NS / 2:
+        wanted = int(ROUND_NS / max(once, 1)) + 1
         count = min(8 * count, wanted, MAX_REPEATS)
         once = turn(count)
     samples = [turn(count) for _ in range(SAMPLES)]
@@ -62,11 +62,11 @@ def measure(run, wait, slow_ns=math.inf):
     return middle, (high - low) / middle
 
 
-# ---- matrix products: the values of tools/bench/gemm_reference.c ----
+# ---- GEMM, with the operands of tools/bench/gemm_reference.c ----
 
 
 def mix(x):
-    """The hash of 32 bits, of a number or of a tensor of int64."""
+    """Returns a hash of 32 bits of an int or of an int64 tensor."""
     x = x & MASK
     x = x ^ (x >> 16)
     x = (x * 0x7FEB352D) & MASK
@@ -76,18 +76,18 @@ def mix(x):
 
 
 def operand_bits(operand, index):
-    """The integer, of 24 bits with a sign, that a value is made from."""
+    """Returns the signed integer of 24 bits from which a value is made."""
     return (mix(index + ord(operand) * 0x9E3779B9) >> 8) - (1 << 23)
 
 
 def powers(torch, count, device):
-    """2 to the power of each row, column or depth."""
+    """Returns the scale of each row, column or depth: a power of 2."""
     index = torch.arange(count, dtype=torch.int64, device=device)
     return torch.exp2((mix(index + 3000) % 21 - 10).to(torch.float32))
 
 
 def scale(torch, operand, words, shape, device):
-    """What the operand's values are multiplied with, where they are."""
+    """Returns the factor of the operand's values, or None."""
     if operand == "a" and "rowscale" in words:
         return powers(torch, shape[-2], device).view(-1, 1)
     if operand == "b" and "columnscale" in words:
@@ -103,7 +103,7 @@ def scale(torch, operand, words, shape, device):
 
 
 def operand_values(torch, operand, words, shape, dtype, device):
-    """What gemm_case_value gives for each element."""
+    """Returns an operand with the values of gemm_case_value."""
     count = math.prod(shape)
     index = torch.arange(count, dtype=torch.int64, device=device)
     values = operand_bits(operand, index).to(torch.float32) * 2.0**-23
@@ -118,14 +118,14 @@ def operand_values(torch, operand, words, shape, dtype, device):
 
 
 def draw_indices(extent, seed):
-    """Which rows or columns are compared with float64."""
+    """Returns the rows or columns that are compared with float64."""
     if extent <= PROBE_SIDE:
         return list(range(extent))
     return [mix(seed + i) % extent for i in range(PROBE_SIDE)]
 
 
-class Product:
-    """A row of matrix products on a device."""
+class Gemm:
+    """A GEMM row on a device."""
 
     def __init__(self, torch, row, device):
         words = row["detail"].split("+")
@@ -153,7 +153,7 @@ class Product:
                               self.dtype, device)
 
     def run(self):
-        """Into c."""
+        """Computes c."""
         torch = self.torch
         if self.bias is None:
             torch.matmul(self.a, self.b, out=self.c)
@@ -163,7 +163,8 @@ class Product:
             torch.relu_(self.c)
 
     def error(self):
-        """Of some entries of the first batch, against float64."""
+        """Returns the errors of some entries of the first batch against
+        float64."""
         m, n = self.shape
         a, b, c = (x if x.dim() == 2 else x[0] for x in
                    (self.a, self.b, self.c))
@@ -187,13 +188,13 @@ class Product:
 
 
 def axes_of(row):
-    """The axes that a row reduces: one, or None for all."""
+    """Returns the axis that a row reduces, or None for all axes."""
     detail = row["detail"]
     return int(detail[5:]) if detail.startswith("axis=") else None
 
 
 def reduction(torch, name, row):
-    """sum, mean, amax, argmax over the row's axes."""
+    """Returns a function that reduces the row's axes."""
     function = getattr(torch, name)
     axis = axes_of(row)
     if axis is None:
@@ -202,7 +203,7 @@ def reduction(torch, name, row):
 
 
 def operator(torch, row):
-    """(function, shapes of its inputs) of a row, or None."""
+    """Returns (function, shapes of its inputs) of a row, or None."""
     name, shape = row["op"], row["shape"]
     f = torch.nn.functional
     unary = {
@@ -234,13 +235,13 @@ def operator(torch, row):
 
 
 def scattered(torch, count, limit, device):
-    """Integers in [0, limit): seed_index of result_check.c."""
+    """Returns the integers in [0, limit) of seed_index in result_check.c."""
     index = torch.arange(count, dtype=torch.int64, device=device)
     return index * 2654435761 % limit
 
 
 def labelled_run(torch, row, device):
-    """A row of the operators that take labels or indices, one a row."""
+    """Returns the run of an operator with a label or an index for each row."""
     rows, columns = row["shape"]
     x = torch.rand(rows, columns, device=device) + 0.5
     if row["op"] == "gather":
@@ -260,7 +261,7 @@ def labelled_run(torch, row, device):
 
 
 def optimizer_run(torch, row, device):
-    """Steps of an optimizer in one pass, with op_case.c's attributes."""
+    """Returns an optimizer step with the attributes of the example call."""
     w = torch.rand(*row["shape"], device=device) + 0.5
     w.grad = torch.rand(*row["shape"], device=device) + 0.5
     if row["op"] == "adam":
@@ -269,7 +270,7 @@ def optimizer_run(torch, row, device):
 
 
 def gemm_on_host(torch, row, device):
-    """From the host's memory to it."""
+    """Returns the run of a GEMM from host memory to host memory."""
     m, n, k = row["shape"]
     a, b = torch.rand(m, k) + 0.5, torch.rand(k, n) + 0.5
     bias = torch.rand(n) + 0.5 if "bias" in row["detail"] else None
@@ -283,7 +284,7 @@ def gemm_on_host(torch, row, device):
 
 
 def transfer(torch, row, device):
-    """A row of the suite transfer, or None."""
+    """Returns the run of a row of the suite transfer, or None."""
     pinned = row["detail"] == "pinned"
     if row["detail"] == "mapped" or device == "cpu":
         return None
@@ -301,7 +302,7 @@ def transfer(torch, row, device):
 
 
 def view_run(torch, row, device):
-    """A sum of operands that do not lie in one piece, as suite_bandwidth.c's."""
+    """Returns the run of an addition of views, as in suite_bandwidth.c."""
     rows, columns = row["shape"]
     x, y, z = (torch.rand(rows * columns + 1, device=device) for _ in "xyz")
     take = {"unaligned": 1, "pitched": 32, "broadcast": 0}[row["detail"]]
@@ -315,7 +316,7 @@ def view_run(torch, row, device):
 
 
 def plain_run(torch, row, device):
-    """What runs a row of the operators, or None where PyTorch has none."""
+    """Returns the run of an operator row, or None if PyTorch lacks it."""
     if row["op"] == "add" and row["detail"]:
         return view_run(torch, row, device)
     if row["op"] in LABELLED:
@@ -334,7 +335,7 @@ def plain_run(torch, row, device):
 
 
 def run_row(torch, row, device):
-    """A side of the row and its error, or None."""
+    """Measures a row. Returns (implementation, errors), or None."""
     wait = torch.cuda.synchronize if device == "cuda" else lambda: None
     product = None
     if row["mode"] not in ("stream", "wait", "host", "upload", "download"):
@@ -344,7 +345,7 @@ def run_row(torch, row, device):
     elif row["op"] == "gemm" and row["mode"] == "host":
         run = gemm_on_host(torch, row, device)
     elif row["op"] == "gemm":
-        product = Product(torch, row, device)
+        product = Gemm(torch, row, device)
         torch.backends.cuda.matmul.allow_tf32 = product.tf32
         run = product.run
     else:
@@ -375,7 +376,7 @@ def side_name(device):
 
 
 def devices_of(torch, document, row):
-    """Where PyTorch runs a row."""
+    """Returns the devices on which PyTorch runs a row."""
     cuda = ["cuda"] if torch.cuda.is_available() else []
     name = row.get("device")
     if name is None:
@@ -390,7 +391,8 @@ def devices_of(torch, document, row):
 
 
 def add_side(row, side, error):
-    """Into the row; PyTorch is the limit where users would take it."""
+    """Adds the implementation to the row. PyTorch becomes the upper bound in
+    suites whose operators users would run in PyTorch."""
     ours = row["implementations"][0]
     row["implementations"] = [s for s in row["implementations"] if s["name"] != side["name"]]
     row["implementations"].append(side)
@@ -415,13 +417,14 @@ def report(row, side, ratio, out):
 
 
 def tidy(torch, device):
-    """Gives large blocks back, so that all rows fit."""
+    """Frees cached memory, so that all rows fit."""
     if device == "cuda" and torch.cuda.memory_reserved() > 1 << 33:
         torch.cuda.empty_cache()
 
 
 def run_document(torch, document, out):
-    """Every row that was measured, once per device; how many failed."""
+    """Measures every measured row, once per device. Returns the number of
+    failed rows."""
     known, failed = {}, 0
     listed = not document["devices"]
     rows = [r for r in document["rows"]
@@ -448,7 +451,7 @@ def run_document(torch, document, out):
 
 
 def write_document(document, out):
-    """As tandem-bench writes it: one row a line."""
+    """Writes one row per line, as tandem-bench does."""
     def text(value):
         if isinstance(value, list):
             return "[\n  " + ",\n  ".join(map(json.dumps, value)) + "\n ]"
@@ -459,14 +462,14 @@ def write_document(document, out):
 
 
 def update(document, path):
-    """Replaces the file whole or not at all."""
+    """Replaces the file atomically."""
     with open(path + ".part", "w", encoding="utf-8") as file:
         write_document(document, file)
     os.replace(path + ".part", path)
 
 
 def main():
-    """Reads, runs, prints."""
+    """Reads the command line and the result, measures and prints."""
     parser = argparse.ArgumentParser(
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter)

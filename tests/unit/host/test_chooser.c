@@ -342,6 +342,7 @@ static struct tandem_context *context_with_distinct_costs(struct script *cpu,
     *gpu = script_free();
     script_all(cpu, 50, 3);
     cpu->launch = 20;
+    cpu->sync = 60;
     script_all(gpu, 900, 0.25);
     gpu->launch = 700;
     gpu->sync = 5000;
@@ -401,7 +402,7 @@ START_TEST(test_waiting_and_downloading_are_predicted)
     struct script cpu, gpu;
     struct tandem_context *context = context_with_distinct_costs(&cpu, &gpu);
     const uint32_t simulated = device_named(context, "simulated");
-    struct op_case call, next;
+    struct op_case call, next, longer;
     struct tandem_explanation e;
     const struct tandem_candidate *c;
 
@@ -419,6 +420,14 @@ START_TEST(test_waiting_and_downloading_are_predicted)
     ck_assert_double_le(c->wait_ns, gpu.sync + 900 + 0.25 * 8000);
     near(candidate_of(&e, simulated)->transfer_ns, 0);
     near(candidate_of(&e, simulated)->wait_ns, 0);
+    /* The device's work ends during longer work on the CPU. */
+    longer = call;
+    longer.inputs[0] = vector_wrap(context, pool[2], 8000);
+    longer.outputs[0] = vector_wrap(context, pool[3], 8000);
+    OK(tandem_run_on(context, 0, &longer.op, longer.inputs, 1, longer.outputs,
+                     1));
+    e = explain(context, &next);
+    near(candidate_of(&e, 0)->wait_ns, gpu.sync);
     OK(tandem_context_synchronize(context, TANDEM_TIMEOUT_INFINITE));
     e = explain(context, &next);
     near(candidate_of(&e, 0)->wait_ns, 0);
@@ -464,6 +473,32 @@ START_TEST(test_expected_reads_are_predicted)
 }
 END_TEST
 
+/* An output is expected to move to the device that read it last time, unless
+ * the same operator reads it, as in an accumulation. */
+START_TEST(test_moves_to_the_next_reader_are_predicted)
+{
+    struct script cpu, gpu;
+    struct tandem_context *context = context_with_distinct_costs(&cpu, &gpu);
+    const uint32_t simulated = device_named(context, "simulated");
+    struct op_case writer = op_case(context, &classes[2], 1000);
+    struct op_case reader = op_case(context, &classes[1], 1000);
+    struct tandem_explanation e;
+
+    reader.inputs[0] = writer.outputs[0];
+    reader.outputs[0] = vector_new(context, 1000);
+    OK(tandem_run_on(context, 0, &writer.op, writer.inputs, 1, writer.outputs,
+                     1));
+    OK(tandem_run_on(context, simulated, &reader.op, reader.inputs, 1,
+                     reader.outputs, 1));
+    e = explain(context, &writer);
+    near(candidate_of(&e, 0)->transfer_ns, line_at(gpu.upload, 4000));
+    reader.outputs[0] = reader.inputs[0];
+    e = explain(context, &reader);
+    near(candidate_of(&e, 0)->transfer_ns, 0);
+    tandem_context_destroy(context);
+}
+END_TEST
+
 /* ---- residency ---- */
 
 static struct tandem_context *context_for_moves(struct script *cpu,
@@ -497,15 +532,16 @@ START_TEST(test_residency_flips_the_choice)
 END_TEST
 
 /* Returns the number of uses before the tensor moves by the ski-rental rule:
- * each use on the CPU adds the time that the other device would have saved
- * without the transfer. */
-static int uses_before_move(double other, double here, double transfer)
+ * each use on the CPU adds the part `credit` of the time that the other device
+ * would have saved without the transfer. */
+static int uses_before_move(double other, double here, double transfer,
+                            double credit)
 {
     double saved_ns = 0;
     int uses = 0;
 
     while (here + transfer - saved_ns >= other) {
-        saved_ns += other - here;
+        saved_ns += credit * (other - here);
         uses++;
     }
     return uses;
@@ -521,7 +557,7 @@ START_TEST(test_weights_move_after_the_predicted_uses)
     struct op_case call = op_case(context, &classes[1], n);
     const double x = 8.0 * (double)n;
     const int expected =
-        uses_before_move(x, 100 + 0.01 * x, line_at(gpu.upload, x / 2));
+        uses_before_move(x, 100 + 0.01 * x, line_at(gpu.upload, x / 2), 1);
     const struct sim_counters before = counters_read(0);
 
     for (int i = 0; i < expected + 5; i++) {
@@ -532,6 +568,65 @@ START_TEST(test_weights_move_after_the_predicted_uses)
                       i, (long long)n, last_device(context), expected);
     }
     ck_assert_uint_eq(counters_since(0, &before).uploads, 1);
+    tandem_context_destroy(context);
+}
+END_TEST
+
+/* Uses that the other device would slow down do not postpone the move. */
+START_TEST(test_slower_uses_take_no_credit)
+{
+    struct script cpu = script_free(), gpu = script_free();
+    struct tandem_context *context;
+    struct op_case call, slower;
+    int uses = 0;
+
+    script_all(&cpu, 0, 1);
+    script_all(&gpu, 100, 0.01);
+    gpu.upload = (struct script_line){10000, 2};
+    gpu.curves[TANDEM_COST_MULTI_TRANSCENDENTAL] = (struct script_line){1e6, 0};
+    context = context_with_costs(&cpu, &gpu);
+    call = op_case(context, &classes[1], 1000);
+    slower = op_case(context, &classes[2], 1000);
+    slower.inputs[0] = call.inputs[0];
+    slower.outputs[0] = vector_new(context, 1000);
+    for (int i = 0; i < 10; i++) {
+        run(context, &slower);
+        ck_assert_uint_eq(last_device(context), 0);
+    }
+    while (run(context, &call), last_device(context) == 0)
+        ck_assert_int_lt(++uses, 100);
+    ck_assert_int_eq(uses,
+                     uses_before_move(8000, 180, line_at(gpu.upload, 4000), 1));
+    tandem_context_destroy(context);
+}
+END_TEST
+
+/* If the host writes the inputs before their move has paid off, later credits
+ * are halved, until a move pays off. */
+START_TEST(test_moves_that_do_not_pay_off_halve_the_credit)
+{
+    static const double credits[] = {1, 0.5, 1};
+    static const int uses_after_move[] = {1, 5, 1};
+    struct script cpu, gpu;
+    struct tandem_context *context = context_for_moves(&cpu, &gpu);
+    const uint32_t simulated = device_named(context, "simulated");
+    struct op_case call = op_case(context, &classes[0], 1000);
+
+    for (int i = 0; i < 3; i++) {
+        int uses = 0;
+
+        while (run(context, &call), last_device(context) == 0)
+            ck_assert_int_lt(++uses, 100);
+        ck_assert_int_eq(uses, uses_before_move(12000, 220,
+                                                2 * line_at(gpu.upload, 4000),
+                                                credits[i]));
+        for (int j = 1; j < uses_after_move[i]; j++) {
+            run(context, &call);
+            ck_assert_uint_eq(last_device(context), simulated);
+        }
+        OK(tandem_tensor_host_written(call.inputs[0]));
+        OK(tandem_tensor_host_written(call.inputs[1]));
+    }
     tandem_context_destroy(context);
 }
 END_TEST
@@ -783,9 +878,12 @@ int main(void)
     tcase_add_test(tests, test_components_match_the_script);
     tcase_add_test(tests, test_waiting_and_downloading_are_predicted);
     tcase_add_test(tests, test_expected_reads_are_predicted);
+    tcase_add_test(tests, test_moves_to_the_next_reader_are_predicted);
     tcase_add_test(tests, test_residency_flips_the_choice);
     tcase_add_loop_test(tests, test_weights_move_after_the_predicted_uses, 0,
                         4);
+    tcase_add_test(tests, test_slower_uses_take_no_credit);
+    tcase_add_test(tests, test_moves_that_do_not_pay_off_halve_the_credit);
     tcase_add_test(tests, test_fresh_data_is_not_moved);
     tcase_add_loop_test(tests, test_deterministic_contexts_do_not_move_data, 0,
                         2);
