@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The chooser with scripted costs: data moves to another device when the time
+ * that it has cost to stay exceeds the time of the move.
+ */
+#include <config.h>
+
+#include <stdlib.h>
+
+#include "chooser_calls.h"
+
+static struct tandem_context *context_for_moves(struct script *cpu,
+                                                struct script *gpu)
+{
+    *cpu = script_free();
+    *gpu = script_free();
+    script_all(cpu, 0, 1);
+    script_all(gpu, 100, 0.01);
+    gpu->upload = (struct script_line){10000, 2};
+    return context_with_costs(cpu, gpu);
+}
+
+START_TEST(test_residency_flips_the_choice)
+{
+    struct script cpu, gpu;
+    struct tandem_context *context = context_for_moves(&cpu, &gpu);
+    const uint32_t simulated = device_named(context, "simulated");
+    struct op_case call = op_case(context, &classes[1], 1000);
+    struct tandem_explanation e = explain(context, &call);
+
+    ck_assert_uint_eq(e.chosen, 0);
+    OK(tandem_tensor_prefetch(call.inputs[0], simulated));
+    e = explain(context, &call);
+    ck_assert_uint_eq(e.chosen, simulated);
+    OK(tandem_tensor_host_written(call.inputs[0]));
+    e = explain(context, &call);
+    ck_assert_uint_eq(e.chosen, 0);
+    tandem_context_destroy(context);
+}
+END_TEST
+
+/* Returns the number of uses before the tensor moves by the ski-rental rule:
+ * each use on the CPU adds the part `credit` of the time that the other device
+ * would have saved without the transfer. */
+static int uses_before_move(double other, double here, double transfer,
+                            double credit)
+{
+    double saved_ns = 0;
+    int uses = 0;
+
+    while (here + transfer - saved_ns >= other) {
+        saved_ns += credit * (other - here);
+        uses++;
+    }
+    return uses;
+}
+
+START_TEST(test_weights_move_after_the_predicted_uses)
+{
+    static const int64_t sizes[] = {1000, 2000, 4000, 16000};
+    struct script cpu, gpu;
+    struct tandem_context *context = context_for_moves(&cpu, &gpu);
+    const uint32_t simulated = device_named(context, "simulated");
+    const int64_t n = sizes[_i];
+    struct op_case call = op_case(context, &classes[1], n);
+    const double x = 8.0 * (double)n;
+    const int expected =
+        uses_before_move(x, 100 + 0.01 * x, line_at(gpu.upload, x / 2), 1);
+    const struct sim_counters before = counters_read(0);
+
+    for (int i = 0; i < expected + 5; i++) {
+        run(context, &call);
+        ck_assert_msg(last_device(context) == (i < expected ? 0 : simulated),
+                      "use %d of %lld elements on device %u, expected %d on "
+                      "the CPU",
+                      i, (long long)n, last_device(context), expected);
+    }
+    ck_assert_uint_eq(counters_since(0, &before).uploads, 1);
+    tandem_context_destroy(context);
+}
+END_TEST
+
+/* Uses that the other device would slow down do not postpone the move. */
+START_TEST(test_slower_uses_take_no_credit)
+{
+    struct script cpu = script_free(), gpu = script_free();
+    struct tandem_context *context;
+    struct op_case call, slower;
+    int uses = 0;
+
+    script_all(&cpu, 0, 1);
+    script_all(&gpu, 100, 0.01);
+    gpu.upload = (struct script_line){10000, 2};
+    gpu.curves[TANDEM_COST_MULTI_TRANSCENDENTAL] = (struct script_line){1e6, 0};
+    context = context_with_costs(&cpu, &gpu);
+    call = op_case(context, &classes[1], 1000);
+    slower = op_case(context, &classes[2], 1000);
+    slower.inputs[0] = call.inputs[0];
+    slower.outputs[0] = vector_new(context, 1000);
+    for (int i = 0; i < 10; i++) {
+        run(context, &slower);
+        ck_assert_uint_eq(last_device(context), 0);
+    }
+    while (run(context, &call), last_device(context) == 0)
+        ck_assert_int_lt(++uses, 100);
+    ck_assert_int_eq(uses,
+                     uses_before_move(8000, 180, line_at(gpu.upload, 4000), 1));
+    tandem_context_destroy(context);
+}
+END_TEST
+
+/* If the host writes the inputs before their move has paid off, later credits
+ * are halved, until a move pays off. */
+START_TEST(test_moves_that_do_not_pay_off_halve_the_credit)
+{
+    static const double credits[] = {1, 0.5, 1};
+    static const int uses_after_move[] = {1, 5, 1};
+    struct script cpu, gpu;
+    struct tandem_context *context = context_for_moves(&cpu, &gpu);
+    const uint32_t simulated = device_named(context, "simulated");
+    struct op_case call = op_case(context, &classes[0], 1000);
+
+    for (int i = 0; i < 3; i++) {
+        int uses = 0;
+
+        while (run(context, &call), last_device(context) == 0)
+            ck_assert_int_lt(++uses, 100);
+        ck_assert_int_eq(uses, uses_before_move(12000, 220,
+                                                2 * line_at(gpu.upload, 4000),
+                                                credits[i]));
+        for (int j = 1; j < uses_after_move[i]; j++) {
+            run(context, &call);
+            ck_assert_uint_eq(last_device(context), simulated);
+        }
+        OK(tandem_tensor_host_written(call.inputs[0]));
+        OK(tandem_tensor_host_written(call.inputs[1]));
+    }
+    tandem_context_destroy(context);
+}
+END_TEST
+
+/* Data that the host writes before each use must never be moved. */
+START_TEST(test_fresh_data_is_not_moved)
+{
+    struct script cpu, gpu;
+    struct tandem_context *context = context_for_moves(&cpu, &gpu);
+    struct op_case call = op_case(context, &classes[1], 1000);
+
+    for (int i = 0; i < 50; i++) {
+        OK(tandem_tensor_host_written(call.inputs[0]));
+        run(context, &call);
+        ck_assert_uint_eq(last_device(context), 0);
+    }
+    tandem_context_destroy(context);
+}
+END_TEST
+
+START_TEST(test_deterministic_contexts_do_not_move_data)
+{
+    const struct tandem_context_options options = {.deterministic = 1};
+    struct script cpu, gpu;
+    struct tandem_context *context = context_for_moves(&cpu, &gpu);
+    struct op_case call;
+
+    tandem_context_destroy(context);
+    if (_i == 0) {
+        context = context_new(&options);
+    } else {
+        setenv("TANDEM_DETERMINISTIC", "1", 1);
+        context = context_new(NULL);
+    }
+    call = op_case(context, &classes[1], 1000);
+    for (int i = 0; i < 50; i++) {
+        run(context, &call);
+        ck_assert_uint_eq(last_device(context), 0);
+    }
+    tandem_context_destroy(context);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("migration");
+    TCase *tests = case_new(suite, "migration");
+
+    tcase_add_test(tests, test_residency_flips_the_choice);
+    tcase_add_loop_test(tests, test_weights_move_after_the_predicted_uses, 0,
+                        4);
+    tcase_add_test(tests, test_slower_uses_take_no_credit);
+    tcase_add_test(tests, test_moves_that_do_not_pay_off_halve_the_credit);
+    tcase_add_test(tests, test_fresh_data_is_not_moved);
+    tcase_add_loop_test(tests, test_deterministic_contexts_do_not_move_data, 0,
+                        2);
+    return suite_run(suite);
+}
