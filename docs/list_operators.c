@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * list-operators - prints docs/operators.md from the operator table of
- * tandem/backend.h.
+ * list-operators - prints docs/operators.md or, with the argument "golden",
+ * tests/abi/golden_operators.h from the tables of tandem/backend.h.
  */
 #include <stdio.h>
 #include <string.h>
@@ -9,6 +9,7 @@
 #include <tandem/backend.h>
 
 struct row {
+    const char *id;
     int number, inputs, outputs, required;
     const char *name, *op_class, *ints, *floats, *cost, *metric, *formula;
     double tolerance;
@@ -17,7 +18,8 @@ struct row {
 #define ROW(ID, id_number, id_name, id_class, in, out, int_names, int_count,   \
             float_names, float_count, cost_class, id_metric, t, is_required,   \
             text)                                                              \
-    {.number = id_number,                                                      \
+    {.id = #ID,                                                                \
+     .number = id_number,                                                      \
      .inputs = in,                                                             \
      .outputs = out,                                                           \
      .required = is_required,                                                  \
@@ -103,7 +105,7 @@ static void attributes_print(const struct row *row)
     }
 }
 
-int main(void)
+static void page_print(void)
 {
     fputs(introduction, stdout);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -120,6 +122,37 @@ int main(void)
         printf(" | %s, %g | %s |\n", row->metric, row->tolerance, row->cost);
     }
     fputs(order_of_operations, stdout);
+}
+
+static void golden_print(void)
+{
+    puts(
+        "/* SPDX-License-Identifier: Apache-2.0 */\n"
+        "/* Classes and operators of the binary interface, for golden.h.\n"
+        " * \"make operators\" writes this file from backend.h. A row that is\n"
+        " * changed or removed breaks existing plugins. */");
+#define CLASS(ID, number, ...)                                                 \
+    puts("VALUE(TANDEM_CLASS_" #ID ", " #number "u)");
+    TANDEM_CLASSES(CLASS)
+#undef CLASS
+#define COST(ID, number, ...) puts("VALUE(TANDEM_COST_" #ID ", " #number "u)");
+    TANDEM_COST_CLASSES(COST)
+#undef COST
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        const struct row *row = &rows[i];
+
+        printf("OPERATOR(%s, %d, \"%s\", %s, %d, %d, \"%s\", \"%s\")\n",
+               row->id, row->number, row->name, row->op_class, row->inputs,
+               row->outputs, row->ints, row->floats);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    if (argc > 1 && strcmp(argv[1], "golden") == 0)
+        golden_print();
+    else
+        page_print();
     if (fflush(stdout) != 0 || ferror(stdout)) {
         perror("standard output");
         return 1;

@@ -24,9 +24,11 @@ nobase_dist_pluginexample_DATA = src/null/plugin.c $(op_class_files) \
 	src/common/thread_state_guard.c src/common/thread_state_guard.h \
 	src/common/struct_size.c src/common/struct_size.h
 
-# Writes docs/operators.md and docs/onnx-operators.md from the operator tables.
+# Writes docs/operators.md, docs/onnx-operators.md and the golden list of
+# operators from the operator tables.
 operators: $(noinst_PROGRAMS)
 	%D%/list-operators > $(srcdir)/%D%/operators.md
+	%D%/list-operators golden > $(srcdir)/tests/abi/golden_operators.h
 	list=%D%/list-onnx-operators; test ! -f $$list || \
 	    $$list > $(srcdir)/%D%/onnx-operators.md
 .PHONY: operators
