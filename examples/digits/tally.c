@@ -7,31 +7,11 @@
 
 #include <stdio.h>
 
-static const char *class_name(uint32_t op_class)
-{
-    static const char *const names[TALLY_CLASSES] = {
-        [TANDEM_CLASS_UNARY] = "unary",
-        [TANDEM_CLASS_BINARY] = "binary",
-        [TANDEM_CLASS_COMPARE] = "compare",
-        [TANDEM_CLASS_LOGICAL] = "logical",
-        [TANDEM_CLASS_TERNARY] = "ternary",
-        [TANDEM_CLASS_GRADIENT] = "gradient",
-        [TANDEM_CLASS_OPTIMIZER] = "optimizer",
-        [TANDEM_CLASS_CAST] = "cast",
-        [TANDEM_CLASS_COPY] = "copy",
-        [TANDEM_CLASS_TRANSPOSE] = "transpose",
-        [TANDEM_CLASS_REDUCE] = "reduce",
-        [TANDEM_CLASS_ARG_REDUCE] = "argmax",
-        [TANDEM_CLASS_DOT] = "dot",
-        [TANDEM_CLASS_SOFTMAX] = "softmax",
-        [TANDEM_CLASS_CROSS_ENTROPY] = "cross-entropy",
-        [TANDEM_CLASS_GATHER] = "gather",
-        [TANDEM_CLASS_GEMM] = "matmul",
-        [TANDEM_CLASS_NORM] = "norm",
-    };
-
-    return names[op_class];
-}
+static const char *const class_names[TANDEM_CLASS_END] = {
+#define CLASS_NAME(ID, number, name) [number] = #name,
+    TANDEM_CLASSES(CLASS_NAME)
+#undef CLASS_NAME
+};
 
 static bool waits_for_compiler(const struct tandem_explanation *explanation,
                                double chosen_ns)
@@ -53,7 +33,7 @@ void tally_observe(void *user, const struct tandem_explanation *explanation,
     struct tally *tally = user;
     struct tally_cell *cell;
 
-    if (!after || info == NULL || info->op_class >= TALLY_CLASSES ||
+    if (!after || info == NULL || info->op_class >= TANDEM_CLASS_END ||
         explanation->chosen >= TANDEM_MAX_DEVICES)
         return;
     cell = &tally->cells[info->op_class][explanation->chosen];
@@ -98,7 +78,7 @@ static void cell_print(struct tandem_context *context, uint32_t op_class,
         return;
     tandem_device_name(context, device, &backend, &index);
     snprintf(name, sizeof(name), "%s:%u", backend, index);
-    printf("  %-13s %-9s", class_name(op_class), name);
+    printf("  %-13s %-9s", class_names[op_class], name);
     cell_numbers_print(runs, false);
     cell_numbers_print(timed, true);
     printf("\n");
@@ -109,7 +89,7 @@ void tally_print(struct tandem_context *context, const struct tally *runs,
 {
     printf("  %-13s %-9s %9s %10s %9s %10s %9s\n", "operators", "device",
            "runs", "predicted", "timed", "predicted", "measured");
-    for (uint32_t op_class = 1; op_class < TALLY_CLASSES; op_class++)
+    for (uint32_t op_class = 1; op_class < TANDEM_CLASS_END; op_class++)
         for (uint32_t device = 0; device < TANDEM_MAX_DEVICES; device++)
             cell_print(context, op_class, device,
                        &runs->cells[op_class][device],

@@ -8,15 +8,13 @@
 
 #include <tandem/host.h>
 
-#define TALLY_CLASSES (TANDEM_CLASS_NORM + 1)
-
 struct tally_cell {
     uint64_t runs;
     double predicted_ns, measured_ns; /* sums over the runs */
 };
 
 struct tally {
-    struct tally_cell cells[TALLY_CLASSES][TANDEM_MAX_DEVICES];
+    struct tally_cell cells[TANDEM_CLASS_END][TANDEM_MAX_DEVICES];
     /* Operators that would have run elsewhere, had their kernel been ready. */
     uint64_t waiting;
 };
