@@ -187,6 +187,34 @@ START_TEST(work_counts_operands_and_layout)
     example.inputs[0].strides[1] = 4;
     op_work_compute(&call, &work);
     ck_assert_uint_eq(work.cost_class, TANDEM_COST_STRIDED);
+    call.info = operator_lookup(TANDEM_OP_COPY);
+    call.input_count = 1;
+    op_work_compute(&call, &work);
+    ck_assert_uint_eq(work.cost_class, TANDEM_COST_STRIDED);
+    example.inputs[0].strides[0] = 3;
+    example.inputs[0].strides[1] = 1;
+    op_work_compute(&call, &work);
+    ck_assert_uint_eq(work.cost_class, TANDEM_COST_ELEMENTWISE);
+}
+END_TEST
+
+START_TEST(gathers_read_as_much_data_as_they_write)
+{
+    struct tandem_tensor_desc data = tensor(X, 0, TANDEM_F32, 2, SHAPE(10, 3));
+    struct tandem_tensor_desc indices = tensor(X, 0, TANDEM_I64, 1, SHAPE(2));
+    struct tandem_tensor_desc out = tensor(Y, 0, TANDEM_F32, 2, SHAPE(2, 3));
+    const struct tandem_tensor_desc *inputs[] = {&data, &indices},
+                                    *outputs[] = {&out};
+    struct op_call call = {.info = operator_lookup(TANDEM_OP_GATHER),
+                           .inputs = inputs,
+                           .outputs = outputs,
+                           .input_count = 2,
+                           .output_count = 1};
+    struct op_work work;
+    op_work_compute(&call, &work);
+    ck_assert_double_eq(work.bytes, 2 * 24 + 16);
+    ck_assert_double_eq(work.elements, 30);
+    ck_assert_uint_eq(work.cost_class, TANDEM_COST_GATHER);
 }
 END_TEST
 
@@ -497,6 +525,7 @@ int main(void)
     tcase_add_test(cases, examples_of_gemm_have_three_matrices);
     tcase_add_test(cases, examples_name_the_shape_they_need);
     tcase_add_test(cases, work_counts_operands_and_layout);
+    tcase_add_test(cases, gathers_read_as_much_data_as_they_write);
     tcase_add_test(cases, shapes_are_checked);
     tcase_add_test(cases, struct_sizes_are_checked);
     tcase_add_test(cases, extreme_sizes_are_rejected);
