@@ -80,30 +80,59 @@ START_TEST(test_weights_move_after_the_predicted_uses)
 }
 END_TEST
 
-/* Uses that the other device would slow down do not postpone the move. */
+/* Returns the number of uses on the CPU before a call runs on the GPU. */
+static int uses_on_cpu(struct tandem_context *context,
+                       const struct op_case *call)
+{
+    int uses = 0;
+
+    while (run(context, call), last_device(context) == 0)
+        ck_assert_int_lt(++uses, 100);
+    return uses;
+}
+
+/* Uses that the other device would slow down, because the result is read on the
+ * host, do not postpone the move. */
 START_TEST(test_slower_uses_take_no_credit)
 {
     struct script cpu = script_free(), gpu = script_free();
     struct tandem_context *context;
     struct op_case call, slower;
-    int uses = 0;
 
     script_all(&cpu, 0, 1);
     script_all(&gpu, 100, 0.01);
     gpu.upload = (struct script_line){10000, 2};
-    gpu.curves[TANDEM_COST_MULTI_TRANSCENDENTAL] = (struct script_line){1e6, 0};
+    gpu.download = (struct script_line){1e6, 0};
     context = context_with_costs(&cpu, &gpu);
     call = op_case(context, &classes[1], 1000);
-    slower = op_case(context, &classes[2], 1000);
-    slower.inputs[0] = call.inputs[0];
-    slower.outputs[0] = vector_new(context, 1000);
+    call.outputs[0] = vector_new(context, 1000);
+    slower = call;
+    slower.outputs[0] = vector_wrap(context, pool[2], 1000);
     for (int i = 0; i < 10; i++) {
         run(context, &slower);
         ck_assert_uint_eq(last_device(context), 0);
+        OK(tandem_tensor_sync(slower.outputs[0], TANDEM_TIMEOUT_INFINITE));
     }
-    while (run(context, &call), last_device(context) == 0)
-        ck_assert_int_lt(++uses, 100);
-    ck_assert_int_eq(uses,
+    ck_assert_int_eq(uses_on_cpu(context, &call),
+                     uses_before_move(8000, 180, line_at(gpu.upload, 4000), 1));
+    tandem_context_destroy(context);
+}
+END_TEST
+
+/* Only a move for which the chooser used credit can fail to pay off. */
+START_TEST(test_forced_moves_do_not_change_the_credit)
+{
+    struct script cpu, gpu;
+    struct tandem_context *context = context_for_moves(&cpu, &gpu);
+    const uint32_t simulated = device_named(context, "simulated");
+    struct op_case call = op_case(context, &classes[1], 1000);
+
+    for (int i = 0; i < 3; i++) {
+        OK(tandem_run_on(context, simulated, &call.op, call.inputs, 1,
+                         call.outputs, 1));
+        OK(tandem_tensor_host_written(call.inputs[0]));
+    }
+    ck_assert_int_eq(uses_on_cpu(context, &call),
                      uses_before_move(8000, 180, line_at(gpu.upload, 4000), 1));
     tandem_context_destroy(context);
 }
@@ -121,13 +150,10 @@ START_TEST(test_moves_that_do_not_pay_off_halve_the_credit)
     struct op_case call = op_case(context, &classes[0], 1000);
 
     for (int i = 0; i < 3; i++) {
-        int uses = 0;
-
-        while (run(context, &call), last_device(context) == 0)
-            ck_assert_int_lt(++uses, 100);
-        ck_assert_int_eq(uses, uses_before_move(12000, 220,
-                                                2 * line_at(gpu.upload, 4000),
-                                                credits[i]));
+        ck_assert_int_eq(uses_on_cpu(context, &call),
+                         uses_before_move(12000, 220,
+                                          2 * line_at(gpu.upload, 4000),
+                                          credits[i]));
         for (int j = 1; j < uses_after_move[i]; j++) {
             run(context, &call);
             ck_assert_uint_eq(last_device(context), simulated);
@@ -187,6 +213,7 @@ int main(void)
     tcase_add_loop_test(tests, test_weights_move_after_the_predicted_uses, 0,
                         4);
     tcase_add_test(tests, test_slower_uses_take_no_credit);
+    tcase_add_test(tests, test_forced_moves_do_not_change_the_credit);
     tcase_add_test(tests, test_moves_that_do_not_pay_off_halve_the_credit);
     tcase_add_test(tests, test_fresh_data_is_not_moved);
     tcase_add_loop_test(tests, test_deterministic_contexts_do_not_move_data, 0,
