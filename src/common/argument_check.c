@@ -62,10 +62,14 @@ static enum tandem_status check_operands(struct op_call *call,
     return check_attributes(call);
 }
 
-/* Checks that each output has the shape that the operator infers. */
+/* Checks the shapes of the inputs, and that each output has the shape that the
+ * operator infers. */
 static enum tandem_status check_shapes(const struct op_call *call,
                                        const struct op_class *class)
 {
+    for (uint32_t i = 1; class->equal_shapes && i < call->input_count; i++)
+        if (!shapes_equal(call->inputs[i], call->inputs[0]))
+            return shape_mismatch(call, i, call->inputs[0]);
     for (uint32_t i = 0; i < call->output_count; i++) {
         struct tandem_tensor_desc inferred;
         const struct tandem_tensor_desc *expected = call->inputs[0];

@@ -63,14 +63,6 @@ enum tandem_status check_switch(const struct op_call *call, uint32_t index,
                           name, (long long)value);
 }
 
-enum tandem_status check_equal_shapes(const struct op_call *call)
-{
-    for (uint32_t i = 1; i < call->input_count; i++)
-        if (!shapes_equal(call->inputs[i], call->inputs[0]))
-            return shape_mismatch(call, i, call->inputs[0]);
-    return TANDEM_OK;
-}
-
 enum tandem_status axis_get(const struct op_call *call, uint32_t rank,
                             uint32_t *out_axis)
 {

@@ -45,8 +45,6 @@ enum tandem_status shape_mismatch(const struct op_call *call, uint32_t operand,
 /* Checks that integer attribute `index`, which is called `name`, is 0 or 1. */
 enum tandem_status check_switch(const struct op_call *call, uint32_t index,
                                 const char *name);
-/* Checks that all inputs have the shape of input 0. */
-enum tandem_status check_equal_shapes(const struct op_call *call);
 /* Sets *out_axis to the axis that integer attribute 0 names in a tensor of rank
  * `rank`. A negative attribute counts from the end. */
 enum tandem_status axis_get(const struct op_call *call, uint32_t rank,

@@ -62,14 +62,15 @@ struct op_class {
     const char *(*op_input_dtypes)(uint32_t op);
     bool in_place; /* an output may be exactly one of the inputs */
     bool scalars;  /* NULL inputs are scalars, if there are several inputs */
+    bool equal_shapes; /* all inputs have the shape of input 0 */
     /* Operands that are not row-major have the costs of TANDEM_COST_STRIDED. */
     bool strided_cost;
     uint8_t example_shape; /* enum op_example_shape */
-    /* Checks attributes and relations between the inputs' shapes. The call's
-     * operands are present and have valid shapes, and it has enough attributes.
-     * NULL means no check. */
+    /* Checks the values of attributes. The call has enough attributes, and its
+     * operands are present and have valid shapes. NULL means no check. */
     enum tandem_status (*check)(const struct op_call *call);
-    /* Sets rank and shape of *out to those of an output; call->outputs may be
+    /* Checks the shapes of the inputs, and sets rank and shape of *out to those
+     * of an output. The call has enough attributes, and call->outputs may be
      * NULL. NULL means the shape of input 0. */
     enum tandem_status (*infer)(const struct op_call *call, uint32_t output,
                                 struct tandem_tensor_desc *out);

@@ -99,7 +99,7 @@ const struct op_class op_class_gradient = {.input_dtypes = "f",
                                            .output_dtypes = "f",
                                            .in_place = true,
                                            .strided_cost = true,
-                                           .check = check_equal_shapes};
+                                           .equal_shapes = true};
 
 const struct op_class op_class_cast = {
     .input_dtypes = "c", .output_dtypes = "c", .strided_cost = true};

@@ -11,10 +11,8 @@ static enum tandem_status optimizer_check(const struct op_call *call)
     if (adam && call->op->ints[0] < 1)
         return argument_error("adam: step is %lld; expected at least 1",
                               (long long)call->op->ints[0]);
-    enum tandem_status status =
-        adam ? check_switch(call, 1, "decoupled_weight_decay")
-             : check_switch(call, 0, "nesterov");
-    return status == TANDEM_OK ? check_equal_shapes(call) : status;
+    return adam ? check_switch(call, 1, "decoupled_weight_decay")
+                : check_switch(call, 0, "nesterov");
 }
 
 /* The inputs are w, g, m and v; the outputs are w, m and v, each of which
@@ -41,4 +39,5 @@ const struct op_class op_class_optimizer = {.input_dtypes = "f",
                                             .output_dtypes = "f",
                                             .in_place = true,
                                             .check = optimizer_check,
+                                            .equal_shapes = true,
                                             .example = optimizer_example};
