@@ -13,9 +13,9 @@ nobase_dist_doc_DATA = README.md NEWS LICENSE CONTRIBUTING.md \
 	$(examples_digits_files) $(examples_digits_documents) \
 	plugin-api/tandem/CHANGES $(tandeminclude_HEADERS)
 
-# The skeleton and the argument checks, to be copied: docs/writing-a-plugin.md.
+# The example plugin and the argument checks, to be copied: docs/writing-a-plugin.md.
 pluginexampledir = $(docdir)/examples/plugin
-nobase_dist_pluginexample_DATA = src/null/plugin.c $(op_class_files) \
+nobase_dist_pluginexample_DATA = $(src_example_files) $(op_class_files) \
 	src/common/argument_check.c src/common/argument_check.h \
 	src/common/tensor_extent.c src/common/tensor_extent.h \
 	src/common/last_error.c src/common/last_error.h \

@@ -513,7 +513,10 @@ static bool statuses_check(struct suite *suite, const struct call *call,
     else if (outcome->launch != TANDEM_OK && outcome->message[0] == '\0')
         report(suite, call, outcome, "launch failed without a message");
     else if (outcome->supports != outcome->launch &&
-             !(call->only_launch_detects && outcome->supports == TANDEM_OK))
+             !(call->only_launch_detects &&
+               (outcome->supports == TANDEM_OK ||
+                (outcome->supports == TANDEM_UNSUPPORTED &&
+                 !must_be_supported(call, outcome)))))
         report(suite, call, outcome, "supports: %s, but launch: %s (%s)",
                status_text(outcome->supports), status_text(outcome->launch),
                outcome->message);

@@ -20,10 +20,10 @@ static float plain[WORK_SIDE * WORK_SIDE];
 void work_prepare(void)
 {
     static bool done;
-    static const float special[] = {0.0f,      -0.0f,    INFINITY, -INFINITY,
-                                    FLT_MAX,   -FLT_MAX, FLT_MIN,  1e-45f,
-                                    -1e-40f,   1.0f,     -1.0f,    1e30f,
-                                    88.722839f, -104.0f, 0.5f,     3.0f};
+    static const float special[] = {0.0f,       -0.0f,    INFINITY, -INFINITY,
+                                    FLT_MAX,    -FLT_MAX, FLT_MIN,  1e-45f,
+                                    -1e-40f,    1.0f,     -1.0f,    1e30f,
+                                    88.722839f, -104.0f,  0.5f,     3.0f};
     uint32_t state = 1;
 
     if (done)
@@ -70,12 +70,11 @@ static void elementwise_run(struct tandem_context *context, uint32_t device,
 {
     static const struct {
         uint32_t id, inputs;
-    } ops[] = {{TANDEM_OP_ADD, 2},     {TANDEM_OP_MUL, 2},
-               {TANDEM_OP_DIV, 2},     {TANDEM_OP_SQRT, 1},
-               {TANDEM_OP_EXP, 1},     {TANDEM_OP_LOG, 1},
-               {TANDEM_OP_TANH, 1},    {TANDEM_OP_RECIPROCAL, 1},
-               {TANDEM_OP_SIGMOID, 1}, {TANDEM_OP_ROUND, 1},
-               {TANDEM_OP_SOFTMAX, 1}};
+    } ops[] = {
+        {TANDEM_OP_ADD, 2},   {TANDEM_OP_MUL, 2},        {TANDEM_OP_DIV, 2},
+        {TANDEM_OP_SQRT, 1},  {TANDEM_OP_EXP, 1},        {TANDEM_OP_LOG, 1},
+        {TANDEM_OP_TANH, 1},  {TANDEM_OP_RECIPROCAL, 1}, {TANDEM_OP_SIGMOID, 1},
+        {TANDEM_OP_ROUND, 1}, {TANDEM_OP_SOFTMAX, 1}};
     struct tandem_tensor *a = matrix_wrap(context, first, ROWS, COLUMNS);
     struct tandem_tensor *b = matrix_wrap(context, second, ROWS, COLUMNS);
 
@@ -96,13 +95,12 @@ static void elementwise_run(struct tandem_context *context, uint32_t device,
 static void gemms_run(struct tandem_context *context, uint32_t device,
                       float *out)
 {
-    const struct tandem_matmul_options options = {.struct_size = sizeof options,
-                                                  .alpha = 1.0,
-                                                  .device = device};
+    const struct tandem_matmul_options options = {
+        .struct_size = sizeof options, .alpha = 1.0, .device = device};
 
     for (int i = 0; i < 2; i++) {
-        struct tandem_tensor *a = matrix_wrap(context, i == 0 ? first : plain,
-                                              WORK_SIDE, WORK_SIDE);
+        struct tandem_tensor *a =
+            matrix_wrap(context, i == 0 ? first : plain, WORK_SIDE, WORK_SIDE);
         struct tandem_tensor *b =
             matrix_wrap(context, plain, WORK_SIDE, WORK_SIDE);
         struct tandem_tensor *c = matrix_wrap(
@@ -123,8 +121,7 @@ void work_run(struct tandem_context *context, uint32_t device, float *out)
     gemms_run(context, device, out + 11 * WORK_ELEMENTS);
 }
 
-void work_compare(const float *expected, const float *results,
-                  const char *what)
+void work_compare(const float *expected, const float *results, const char *what)
 {
     for (int64_t i = 0; i < WORK_RESULTS; i++) {
         const bool nan = expected[i] != expected[i];

@@ -147,8 +147,7 @@ static void element_check(const struct gemm_case *gemm_case,
 static void gemm_run(const struct gemm_case *gemm_case, const char *device,
                      float *before)
 {
-    struct tandem_explanation explanation = {.struct_size =
-                                                 sizeof explanation};
+    struct tandem_explanation explanation = {.struct_size = sizeof explanation};
     struct tandem_tensor *tensors[OPERANDS];
     struct tandem_matmul_options options = {.struct_size = sizeof options,
                                             .alpha = 1,
@@ -207,13 +206,19 @@ static void gemm_check(const struct gemm_case *gemm_case, const char *device)
             __VA_ARGS__                                                        \
         }                                                                      \
     }
-#define NO_BIAS                                                               \
-    {                                                                         \
-        0, {0}, {0}                                                           \
+#define NO_BIAS                                                                \
+    {                                                                          \
+        0, {0},                                                                \
+        {                                                                      \
+            0                                                                  \
+        }                                                                      \
     }
-#define BIAS1(n, stride)                                                      \
-    {                                                                         \
-        1, {n}, {stride}                                                      \
+#define BIAS1(n, stride)                                                       \
+    {                                                                          \
+        1, {n},                                                                \
+        {                                                                      \
+            stride                                                             \
+        }                                                                      \
     }
 #define B67 LAYOUT2(7, 6, 6, 1)
 #define C56 LAYOUT2(5, 6, 6, 1)
@@ -308,9 +313,8 @@ END_TEST
 
 static void expect_gemm_error(const struct gemm_case *gemm_case)
 {
-    const struct tandem_matmul_options options = {.struct_size = sizeof options,
-                                                  .alpha = 1,
-                                                  .device = TANDEM_ANY_DEVICE};
+    const struct tandem_matmul_options options = {
+        .struct_size = sizeof options, .alpha = 1, .device = TANDEM_ANY_DEVICE};
     struct tandem_tensor *a = operand_wrap(gemm_case, A);
     struct tandem_tensor *b = operand_wrap(gemm_case, B);
     struct tandem_tensor *c = operand_wrap(gemm_case, C);
@@ -401,8 +405,7 @@ int main(void)
                         DEVICES * COUNT(meaningless_strides));
     tcase_add_loop_test(tests, test_c_must_be_row_major, 0, 4);
     tcase_add_test(tests, test_c_overlaps_no_input);
-    tcase_add_loop_test(tests, test_empty_tensors_have_any_strides, 0,
-                        DEVICES);
+    tcase_add_loop_test(tests, test_empty_tensors_have_any_strides, 0, DEVICES);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }

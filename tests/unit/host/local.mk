@@ -10,13 +10,8 @@ test_malformed_plugin_LDFLAGS = $(AM_LDFLAGS) -no-install
 if CHECK
 check_LTLIBRARIES += libhosttest.la
 if CPU
-# Malformed plugins, which the tests copy to where the loader searches.
-check_LTLIBRARIES += bad-vtable-plugin.la bad-device-plugin.la \
-	no-query-symbol-plugin.la
-bad_vtable_plugin_la_SOURCES = %D%/plugins/bad_vtable.c
-bad_vtable_plugin_la_LDFLAGS = $(TEST_MODULE_FLAGS)
-bad_device_plugin_la_SOURCES = %D%/plugins/bad_device.c
-bad_device_plugin_la_LDFLAGS = $(TEST_MODULE_FLAGS)
+# A library that is no plugin, which the tests copy to where the loader searches.
+check_LTLIBRARIES += no-query-symbol-plugin.la
 no_query_symbol_plugin_la_SOURCES = %D%/plugins/no_query_symbol.c
 no_query_symbol_plugin_la_LDFLAGS = $(LAYER_FLAGS)
 test_programs += $(tests_unit_host_programs)

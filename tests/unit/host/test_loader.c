@@ -70,7 +70,7 @@ static void expect_rejected(const char *build_name, const char *reason)
 static void scripted_refused(const char *script, const char *reason)
 {
     setenv("TANDEM_TEST_PLUGIN", script, 1);
-    expect_rejected("bad-vtable-plugin.so", reason);
+    expect_rejected("tandem-scripted.so", reason);
 }
 
 START_TEST(test_valid_plugins_load)
@@ -238,7 +238,7 @@ START_TEST(test_duplicate_name)
 
     setenv("TANDEM_TEST_PLUGIN", "name=cpu", 1);
     setenv("TANDEM_LOG", "info", 1);
-    context = context_at(directory_with("bad-vtable-plugin.so"));
+    context = context_at(directory_with("tandem-scripted.so"));
     ck_assert_uint_ge(log_count(TANDEM_LOG_INFO, "tandem-other.so"), 1);
     OK(tandem_device_count(context, &count));
     ck_assert_uint_ge(count, 1);
@@ -271,7 +271,7 @@ static void expect_accepted(const char *script)
     uint32_t count;
 
     setenv("TANDEM_TEST_PLUGIN", script, 1);
-    context = context_at(directory_with("bad-vtable-plugin.so"));
+    context = context_at(directory_with("tandem-scripted.so"));
     ck_assert_msg(!load_error_with(context, "tandem-other.so"), "%s: %s",
                   script, load_error_with(context, "tandem-other.so"));
     OK(tandem_device_count(context, &count));
@@ -308,11 +308,11 @@ START_TEST(test_a_backend_whose_count_fails)
     uint32_t count = 0, device;
 
     setenv("TANDEM_TEST_PLUGIN", "count=7", 1);
-    context = context_at(directory_with("bad-vtable-plugin.so"));
+    context = context_at(directory_with("tandem-scripted.so"));
     OK(tandem_device_count(context, &count));
     ck_assert_uint_ge(count, 1);
-    FAILS(TANDEM_NO_DEVICE, tandem_device_find(context, "test", &device));
-    ck_assert_ptr_nonnull(load_error_with(context, "test"));
+    FAILS(TANDEM_NO_DEVICE, tandem_device_find(context, "example", &device));
+    ck_assert_ptr_nonnull(load_error_with(context, "example"));
     context_works(context);
     tandem_context_destroy(context);
 }

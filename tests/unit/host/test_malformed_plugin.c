@@ -37,8 +37,8 @@ static struct tandem_context *context_with_bad(const char *script)
     snprintf(path, sizeof path, "%s", scratch_path("bad"));
     setenv("TANDEM_TEST_PLUGIN", script, 1);
     directory_new("bad");
-    file_copy(scratch_path("bad/tandem-bad.so"),
-              build_path("bad-device-plugin.so"));
+    file_copy(scratch_path("bad/tandem-example.so"),
+              build_path("tandem-scripted.so"));
     file_copy(scratch_path("bad/tandem-cpu.so"), build_path("tandem-cpu.so"));
     file_copy(scratch_path("bad/tandem-simulated.so"),
               build_path("tandem-simulated.so"));
@@ -49,11 +49,12 @@ static struct tandem_context *context_with_bad(const char *script)
 static enum tandem_status bad_device_run(struct tandem_context *context,
                                          float *x, float *y)
 {
-    const struct tandem_op op = {.struct_size = sizeof op, .id = TANDEM_OP_NEG};
+    const struct tandem_op op = {.struct_size = sizeof op,
+                                 .id = TANDEM_OP_RELU};
     struct tandem_tensor *tx = vector_wrap(context, x, 1);
     struct tandem_tensor *ty = vector_wrap(context, y, 1);
     enum tandem_status status = tandem_run_on(
-        context, device_named(context, "bad"), &op, &tx, 1, &ty, 1);
+        context, device_named(context, "example"), &op, &tx, 1, &ty, 1);
 
     if (status == TANDEM_OK)
         status = tandem_tensor_sync(ty, 1000000);
@@ -72,7 +73,7 @@ START_TEST(test_too_many_devices)
     ck_assert_uint_le(count, TANDEM_MAX_DEVICES);
     ck_assert_uint_eq(log_count(TANDEM_LOG_WARNING, "4294967295"), 1);
     ck_assert_uint_eq(device_named(context, "cpu"), 0);
-    ck_assert_int_eq(tandem_device_find(context, "bad", &device),
+    ck_assert_int_eq(tandem_device_find(context, "example", &device),
                      _i == 0 ? TANDEM_OK : TANDEM_NO_DEVICE);
     context_works(context);
     tandem_context_destroy(context);
@@ -88,7 +89,7 @@ START_TEST(test_garbage_from_describe)
     struct tandem_context *context = context_with_bad("garbage");
     struct tandem_device_info info = {.struct_size = sizeof info};
     struct tandem_profile *profile = NULL;
-    const uint32_t bad = device_named(context, "bad");
+    const uint32_t bad = device_named(context, "example");
     char path[4096], expected[128];
 
     OK(tandem_device_describe(context, bad, &info));
@@ -119,7 +120,7 @@ START_TEST(test_errors_without_a_text)
     struct tandem_context *context = context_with_bad("noerror");
     uint32_t device;
 
-    FAILS(TANDEM_NO_DEVICE, tandem_device_find(context, "bad", &device));
+    FAILS(TANDEM_NO_DEVICE, tandem_device_find(context, "example", &device));
     ck_assert_uint_eq(log_count(TANDEM_LOG_WARNING, "gave no reason"), 1);
     context_works(context);
     tandem_context_destroy(context);
@@ -191,7 +192,7 @@ START_TEST(test_waits_that_never_return)
 
     stuck.context = context_with_bad("deaf");
     context_works(stuck.context);
-    device_named(stuck.context, "bad");
+    device_named(stuck.context, "example");
     ck_assert_int_eq(pthread_create(&thread, NULL, stuck_run, &stuck), 0);
     while (log_count(TANDEM_LOG_WARNING, "waits for ever") == 0)
         usleep(1000);

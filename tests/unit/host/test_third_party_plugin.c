@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A third-party plugin (tests/third-party-plugin) that supports four
+ * A third-party plugin (tests/scripted-plugin) that supports four
  * operators. With default costs it is not selected over a calibrated device.
  * It runs if it is forced, if only it supports an operator, and if no device
  * is calibrated.
@@ -26,15 +26,14 @@ static float data[SIDE * SIDE], more[SIDE * SIDE];
 static void plugins_setup(void)
 {
     scratch_setup();
-    file_copy(scratch_path("plugins/tandem-third-party.so"),
-              build_path("tandem-third-party.so"));
+    file_copy(scratch_path("plugins/tandem-example.so"),
+              build_path("tandem-scripted.so"));
 }
 
 static void variables_setup(void)
 {
     environment_setup();
-    unsetenv("THIRD_PARTY_PLUGIN");
-    setenv("TANDEM_BACKENDS", "cpu,third-party", 1);
+    setenv("TANDEM_BACKENDS", "cpu,example", 1);
     count_up(data, SIDE * SIDE);
     count_up(more, SIDE * SIDE);
 }
@@ -176,7 +175,7 @@ START_TEST(test_explanation_marks_default_costs)
     }
     ck_assert_uint_eq(seen, 2);
     ck_assert_uint_eq(log_count(TANDEM_LOG_WARNING,
-                                "third-party:0: not calibrated: not chosen if"),
+                                "example:0: not calibrated: not chosen if"),
                       1);
     tandem_context_destroy(context);
 }
@@ -188,16 +187,13 @@ START_TEST(test_it_runs_if_forced)
 
     calibrated_save("cpu", LOW_COST);
     context = context_new(NULL);
-    OK(run(context, device_named(context, "third-party"), supported_ops[_i]));
-    OK(tandem_context_force_device(context,
-                                   device_named(context, "third-party")));
-    ck_assert_str_eq(selected_backend(context, supported_ops[_i]),
-                     "third-party");
+    OK(run(context, device_named(context, "example"), supported_ops[_i]));
+    OK(tandem_context_force_device(context, device_named(context, "example")));
+    ck_assert_str_eq(selected_backend(context, supported_ops[_i]), "example");
     tandem_context_destroy(context);
-    setenv("TANDEM_DEVICE", "third-party", 1);
+    setenv("TANDEM_DEVICE", "example", 1);
     context = context_new(NULL);
-    ck_assert_str_eq(selected_backend(context, supported_ops[_i]),
-                     "third-party");
+    ck_assert_str_eq(selected_backend(context, supported_ops[_i]), "example");
     tandem_context_destroy(context);
 }
 END_TEST
@@ -206,10 +202,9 @@ START_TEST(test_it_runs_without_calibrated_devices)
 {
     struct tandem_context *context;
 
-    setenv("TANDEM_BACKENDS", "third-party", 1);
+    setenv("TANDEM_BACKENDS", "example", 1);
     context = context_new(NULL);
-    ck_assert_str_eq(selected_backend(context, supported_ops[_i]),
-                     "third-party");
+    ck_assert_str_eq(selected_backend(context, supported_ops[_i]), "example");
     ck_assert_uint_eq(log_count(TANDEM_LOG_WARNING, NULL), 0);
     FAILS(TANDEM_UNSUPPORTED, run(context, TANDEM_ANY_DEVICE, TANDEM_OP_EXP));
     tandem_context_destroy(context);
@@ -231,7 +226,7 @@ START_TEST(test_it_runs_if_no_other_device_supports_the_operator)
     tandem_profile_destroy(profile);
     tandem_context_destroy(context);
     context = context_new(NULL);
-    ck_assert_str_eq(selected_backend(context, TANDEM_OP_ADD), "third-party");
+    ck_assert_str_eq(selected_backend(context, TANDEM_OP_ADD), "example");
     ck_assert_str_eq(selected_backend(context, TANDEM_OP_MUL), "cpu");
     tandem_context_destroy(context);
 }
@@ -242,7 +237,7 @@ START_TEST(test_default_costs_compete_with_each_other)
 {
     struct tandem_context *context = context_new(NULL);
 
-    ck_assert_str_eq(selected_backend(context, TANDEM_OP_GEMM), "third-party");
+    ck_assert_str_eq(selected_backend(context, TANDEM_OP_GEMM), "example");
     ck_assert_str_eq(selected_backend(context, TANDEM_OP_ADD), "cpu");
     ck_assert_uint_eq(log_count(TANDEM_LOG_WARNING, NULL), 0);
     tandem_context_destroy(context);
@@ -254,13 +249,12 @@ START_TEST(test_calibrated_it_is_selected_if_faster)
     struct tandem_context *context;
 
     calibrated_save("cpu", AGES);
-    calibrated_save("third-party", LOW_COST);
+    calibrated_save("example", LOW_COST);
     context = context_new(NULL);
-    ck_assert_str_eq(selected_backend(context, supported_ops[_i]),
-                     "third-party");
+    ck_assert_str_eq(selected_backend(context, supported_ops[_i]), "example");
     ck_assert_str_eq(selected_backend(context, TANDEM_OP_EXP), "cpu");
     tandem_context_destroy(context);
-    calibrated_save("third-party", 2 * AGES);
+    calibrated_save("example", 2 * AGES);
     context = context_new(NULL);
     ck_assert_str_eq(selected_backend(context, supported_ops[_i]), "cpu");
     tandem_context_destroy(context);
@@ -274,14 +268,13 @@ START_TEST(test_partly_calibrated_devices)
     struct tandem_context *context;
 
     calibrated_save("cpu", AGES);
-    calibrated_curve_save("third-party", gemm ? "gemm" : "elementwise",
-                          LOW_COST);
+    calibrated_curve_save("example", gemm ? "gemm" : "elementwise", LOW_COST);
     context = context_new(NULL);
     for (int i = 0; i < 5; i++) {
         ck_assert_str_eq(selected_backend(context, TANDEM_OP_GEMM),
-                         gemm ? "third-party" : "cpu");
+                         gemm ? "example" : "cpu");
         ck_assert_str_eq(selected_backend(context, TANDEM_OP_ADD),
-                         gemm ? "cpu" : "third-party");
+                         gemm ? "cpu" : "example");
     }
     tandem_context_destroy(context);
 }
@@ -295,18 +288,18 @@ START_TEST(test_default_costs_of_the_cpu_compete)
 {
     struct tandem_context *context;
 
-    setenv("TANDEM_BACKENDS", "cpu,third-party,simulated", 1);
-    calibrated_save("third-party", AGES);
+    setenv("TANDEM_BACKENDS", "cpu,example,simulated", 1);
+    calibrated_save("example", AGES);
     for (int round = 0; round < 2; round++) {
         context = context_new(NULL);
         for (int i = 0; i < 5; i++) {
             ck_assert_str_eq(selected_backend(context, supported_ops[_i]),
-                             round == 0 ? "cpu" : "third-party");
+                             round == 0 ? "cpu" : "example");
             ck_assert_str_eq(selected_backend(context, TANDEM_OP_EXP), "cpu");
         }
         ck_assert_uint_eq(log_count(TANDEM_LOG_WARNING, "cpu:0"), 0);
         tandem_context_destroy(context);
-        calibrated_save("third-party", LOW_COST);
+        calibrated_save("example", LOW_COST);
         log_forget();
     }
 }
@@ -315,7 +308,7 @@ END_TEST
 int main(void)
 {
     const int count = sizeof supported_ops / sizeof supported_ops[0];
-    Suite *suite = suite_create("third-party");
+    Suite *suite = suite_create("example");
     TCase *tests = tcase_create("a plugin of somebody else's");
 
     tcase_add_unchecked_fixture(tests, plugins_setup, scratch_teardown);

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The operators of the example plugin: add, mul, relu and gemm of f32, one
+ * element after another. Pure functions over host memory.
+ */
+#include "example/example.h"
+
+#include "common/argument_check.h"
+#include "common/last_error.h"
+
+/* Tells check_op where a buffer is, if it belongs to the device. */
+static enum tandem_status buffer_span(const void *device,
+                                      const struct tandem_buffer *buffer,
+                                      struct address_range *out)
+{
+    const struct object *object = object_get(buffer, BUFFER);
+
+    if (object == NULL)
+        return TANDEM_INVALID_ARGUMENT;
+    if (object->device != device)
+        return argument_error("the buffer is of another device");
+    *out = (struct address_range){(uintptr_t)object->memory, object->bytes};
+    return TANDEM_OK;
+}
+
+static enum tandem_status gemm_is_supported(const struct tandem_gemm *gemm)
+{
+    if (gemm->dtype != TANDEM_F32 || gemm_c_dtype(gemm) != TANDEM_F32)
+        return last_error_set(TANDEM_UNSUPPORTED, "gemm: only f32");
+    if (gemm->bias_kind != TANDEM_BIAS_NONE ||
+        gemm->activation != TANDEM_OP_INVALID)
+        return last_error_set(TANDEM_UNSUPPORTED,
+                              "gemm: neither bias nor activation");
+    return TANDEM_OK;
+}
+
+enum tandem_status op_check(const struct tandem_op *op,
+                            const struct tandem_tensor_desc *const *inputs,
+                            uint32_t input_count,
+                            const struct tandem_tensor_desc *const *outputs,
+                            uint32_t output_count, const struct object *device)
+{
+    enum tandem_status status =
+        check_op(op, inputs, input_count, outputs, output_count,
+                 device != NULL ? buffer_span : NULL, device);
+
+    if (status != TANDEM_OK)
+        return status;
+    switch (op->id) {
+    case TANDEM_OP_ADD:
+    case TANDEM_OP_MUL:
+    case TANDEM_OP_RELU:
+        return TANDEM_OK;
+    case TANDEM_OP_GEMM:
+        return gemm_is_supported(op->gemm);
+    default:
+        return last_error_set(TANDEM_UNSUPPORTED,
+                              "operator number %u is not supported", op->id);
+    }
+}
+
+/* Element (0, ..., 0) of a tensor is at its buffer's memory + byte_offset. */
+static float *first_element(const struct tandem_buffer *buffer,
+                            uint64_t byte_offset)
+{
+    const struct object *object = (const struct object *)(const void *)buffer;
+
+    return (float *)(void *)(object->memory + byte_offset);
+}
+
+/* index: of the output, to which the tensor broadcasts. */
+static float *element_at(const struct tandem_tensor_desc *tensor,
+                         const int64_t *index, uint32_t rank)
+{
+    float *element = first_element(tensor->buffer, tensor->byte_offset);
+
+    for (uint32_t i = 0; i < tensor->rank; i++)
+        if (tensor->shape[i] != 1)
+            element += index[rank - tensor->rank + i] * tensor->strides[i];
+    return element;
+}
+
+static float value_compute(uint32_t id, float a, float b)
+{
+    switch (id) {
+    case TANDEM_OP_ADD:
+        return a + b;
+    case TANDEM_OP_MUL:
+        return a * b;
+    default: /* relu, which keeps NaN */
+        return a <= 0 ? 0 : a;
+    }
+}
+
+void op_compute(const struct tandem_op *op,
+                const struct tandem_tensor_desc *const *inputs,
+                uint32_t input_count, const struct tandem_tensor_desc *output)
+{
+    int64_t index[TANDEM_MAX_RANK] = {0}, elements = 1;
+
+    for (uint32_t i = 0; i < output->rank; i++)
+        elements *= output->shape[i];
+    for (int64_t n = 0; n < elements; n++) {
+        float values[2] = {0, 0};
+
+        /* A NULL input is the next float attribute. */
+        for (uint32_t k = 0, scalar = 0; k < input_count; k++)
+            values[k] = inputs[k] != NULL
+                            ? *element_at(inputs[k], index, output->rank)
+                            : (float)op->floats[scalar++];
+        *element_at(output, index, output->rank) =
+            value_compute(op->id, values[0], values[1]);
+        for (uint32_t i = output->rank;
+             i-- > 0 && ++index[i] == output->shape[i];)
+            index[i] = 0;
+    }
+}
+
+/* A sum of products in double, so that its rounding errors do not matter. */
+static double dot_strided(const float *a, int64_t a_stride, const float *b,
+                          int64_t b_stride, int64_t count)
+{
+    double sum = 0;
+
+    for (int64_t i = 0; i < count; i++)
+        sum += (double)a[i * a_stride] * (double)b[i * b_stride];
+    return sum;
+}
+
+void gemm_compute(const struct tandem_gemm *gemm)
+{
+    const bool ta = gemm->flags & TANDEM_GEMM_TRANSPOSE_A;
+    const bool tb = gemm->flags & TANDEM_GEMM_TRANSPOSE_B;
+    const double alpha = gemm_factor(gemm->alpha);
+    const double beta = gemm_factor(gemm->beta);
+    struct tandem_gemm g;
+
+    gemm_args_complete(&g, gemm); /* Strides that do not matter become valid. */
+    for (int64_t batch = 0; batch < g.batch; batch++) {
+        const float *a = first_element(g.a.buffer, g.a.byte_offset) +
+                         batch * g.a.batch_stride;
+        const float *b = first_element(g.b.buffer, g.b.byte_offset) +
+                         batch * g.b.batch_stride;
+        float *c = first_element(g.c.buffer, g.c.byte_offset) +
+                   batch * g.c.batch_stride;
+
+        for (int64_t i = 0; i < g.m; i++)
+            for (int64_t j = 0; j < g.n; j++) {
+                float *out = c + i * g.c.ld + j;
+                /* Operands that are multiplied by 0 must not be read. */
+                double value =
+                    alpha == 0 ? 0
+                               : alpha * dot_strided(a + i * (ta ? 1 : g.a.ld),
+                                                     ta ? g.a.ld : 1,
+                                                     b + j * (tb ? g.b.ld : 1),
+                                                     tb ? 1 : g.b.ld, g.k);
+
+                if (beta != 0)
+                    value += beta * (double)*out;
+                *out = (float)value;
+            }
+    }
+}
