@@ -77,7 +77,8 @@ static enum tandem_status measure_wait(struct calibration_run *calibration,
     return TANDEM_OK;
 }
 
-/* Creates the smallest call of any operator that the device supports. */
+/* Creates a small call of the first representative operator that the device
+ * supports. */
 static enum tandem_status least_create(struct calibration_run *calibration,
                                        struct resident_op *work)
 {
@@ -98,13 +99,9 @@ static enum tandem_status least_create(struct calibration_run *calibration,
 
 static enum tandem_status measure_launch(struct calibration_run *calibration)
 {
-    const int64_t shape[] = {16};
     struct resident_op work;
-    enum tandem_status status =
-        resident_op_create(&work, &calibration->session, "add", 1, shape);
+    enum tandem_status status = least_create(calibration, &work);
 
-    if (status == TANDEM_UNSUPPORTED)
-        status = least_create(calibration, &work);
     if (status == TANDEM_UNSUPPORTED) {
         calibration_set_operator(calibration, "launch", NULL);
         return TANDEM_OK;

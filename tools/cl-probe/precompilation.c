@@ -88,8 +88,8 @@ static bool representative_add(struct kernel_list *list, size_t i)
     char text[SHAPE_TEXT_BYTES];
 
     representative_op_next(&representative);
-    if (representative.info->id == TANDEM_OP_ADD ||
-        representative.info->id == TANDEM_OP_GEMM)
+    if (representative.cost_class == TANDEM_COST_ELEMENTWISE ||
+        representative.cost_class == TANDEM_COST_GEMM)
         return true;
     rank = representative_op_shape(&representative, sizes[i % SIZES], shape);
     return kernels_add(list, representative.info->name,

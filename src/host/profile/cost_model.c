@@ -41,6 +41,7 @@ struct defaults {
     double transfer_ns;
     double flops_per_ns;
 };
+_Static_assert(COST_CURVE_COUNT == 14, "bytes_per_ns has a rate per curve");
 static const struct defaults cpu_defaults = {
     .scalars = {100, 0, 200, 0, 0},
     .bytes_per_ns = {10, 4, 1, 8, 2, 2.5, 2.5, 8, 1, 2.5, 10, 10, 10, 10},
