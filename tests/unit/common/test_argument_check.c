@@ -248,6 +248,25 @@ START_TEST(shapes_are_checked)
 }
 END_TEST
 
+START_TEST(axes_are_checked)
+{
+    struct tandem_tensor_desc a = tensor(X, 0, TANDEM_F32, 2, SHAPE(3, 3));
+    struct tandem_tensor_desc y = tensor(Y, 0, TANDEM_F32, 2, SHAPE(3, 3));
+    struct tandem_tensor_desc empty = tensor(X, 0, TANDEM_F32, 2, SHAPE(3, 0));
+    struct tandem_tensor_desc y1 = tensor(Y, 0, TANDEM_F32, 1, SHAPE(3));
+    ck_assert_int_eq(check(TANDEM_OP_TRANSPOSE, SHAPE(1, 0), 2, &a, NULL, &y),
+                     TANDEM_OK);
+    ck_assert_int_eq(check(TANDEM_OP_TRANSPOSE, SHAPE(0, 0), 2, &a, NULL, &y),
+                     1);
+    ck_assert_int_eq(check(TANDEM_OP_SUM, SHAPE(2, 0), 2, &empty, NULL, &y1),
+                     TANDEM_OK);
+    ck_assert_int_eq(
+        check(TANDEM_OP_REDUCE_MIN, SHAPE(2, 0), 2, &empty, NULL, &y1), 1);
+    ck_assert_int_eq(
+        check(TANDEM_OP_REDUCE_MAX, SHAPE(2, 0), 2, &empty, NULL, &y1), 1);
+}
+END_TEST
+
 START_TEST(struct_sizes_are_checked)
 {
     struct tandem_tensor_desc x = tensor(X, 0, TANDEM_F32, 1, SHAPE(4));
@@ -527,6 +546,7 @@ int main(void)
     tcase_add_test(cases, work_counts_operands_and_layout);
     tcase_add_test(cases, gathers_read_as_much_data_as_they_write);
     tcase_add_test(cases, shapes_are_checked);
+    tcase_add_test(cases, axes_are_checked);
     tcase_add_test(cases, struct_sizes_are_checked);
     tcase_add_test(cases, extreme_sizes_are_rejected);
     tcase_add_test(cases, aliasing_is_checked);
