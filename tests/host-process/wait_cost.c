@@ -24,6 +24,7 @@
 #include <tandem/host.h>
 
 #include "wait_counting_layer.h"
+#include "support/case_summary.h"
 
 #define SHORT_WAITS 201
 #define LIMIT_NS UINT64_C(600000000000)
@@ -369,7 +370,8 @@ int main(int argc, char **argv)
     const double seconds = argc > 2 ? strtod(argv[2], NULL) : 1.0;
     struct bench bench = {0};
     struct long_wait wait;
-    bool gpu, good = true;
+    uint64_t passed = 0;
+    bool gpu;
 
     bench_open(&bench, argc > 1 ? argv[1] : "opencl", &gpu);
     layer_find();
@@ -386,7 +388,7 @@ int main(int argc, char **argv)
 
         wait = long_measure(&bench, i);
         few = !layer_counts || counts_are_acceptable(wait.counts, wait.wall);
-        good = good && few;
+        passed += few;
         printf("%-28s %14.1f ", ways[i].name, brief * 1e6);
         long_print(&wait);
         printf("%s\n", few ? "" : "  too many");
@@ -397,5 +399,5 @@ int main(int argc, char **argv)
     bench.table->stream_destroy(bench.stream);
     tandem_context_destroy(bench.context);
     free(bench.result);
-    return good ? EXIT_SUCCESS : EXIT_FAILURE;
+    return case_summary(passed, WAYS - passed);
 }

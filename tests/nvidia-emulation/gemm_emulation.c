@@ -17,6 +17,7 @@
 #include "opencl/memory/buffer.h"
 #include "opencl/plan/gemm_plan.h"
 #include "host_compiled_kernel.h"
+#include "support/case_summary.h"
 
 #define GROUP_LOG2 8u
 
@@ -445,17 +446,20 @@ static bool case_run(const struct gemm_case *of)
 int main(int argc, char **argv)
 {
     static const struct platform_device hardware = {.correct_divide = true};
-    bool right = true;
+    uint64_t passed = 0, failed = 0;
     if (argc < 3) {
         fprintf(stderr, "usage: %s DIRECTORY COMPILER OPTION...\n", argv[0]);
         return 2;
     }
     compiler = (struct compiler){argv[1], argv + 2, &hardware};
     for (uint32_t i = 0; i < CASES; i++)
-        right = case_run(&cases[i]) && right;
+        if (case_run(&cases[i]))
+            passed++;
+        else
+            failed++;
     if (copies_misaligned() != 0) {
         printf("%" PRIu64 " copies are not aligned\n", copies_misaligned());
-        right = false;
+        failed++;
     }
-    return right ? 0 : 1;
+    return case_summary(passed, failed);
 }

@@ -18,6 +18,7 @@
 #include "ptx_emulator.h"
 #include "opencl/memory/buffer.h"
 #include "host_compiled_kernel.h"
+#include "support/case_summary.h"
 
 #define GROUP_LOG2 8u
 #define MAX_REDUCED 1e-5
@@ -318,7 +319,7 @@ int main(int argc, char **argv)
                                                     .nvidia = true,
                                                     .info = {
                                                         .compute_units = 132}};
-    bool right = true;
+    uint64_t passed = 0, failed = 0;
     if (argc < 3) {
         fprintf(stderr, "usage: %s DIRECTORY COMPILER OPTION...\n", argv[0]);
         return 2;
@@ -326,6 +327,9 @@ int main(int argc, char **argv)
     compiler = (struct compiler){argv[1], argv + 2, &hardware};
     for (size_t i = 0; i < OPERATORS; i++)
         for (size_t j = 0; j < SHAPES; j++)
-            right = case_run(operators[i], &shapes[j]) && right;
-    return right ? 0 : 1;
+            if (case_run(operators[i], &shapes[j]))
+                passed++;
+            else
+                failed++;
+    return case_summary(passed, failed);
 }

@@ -38,8 +38,11 @@ target_check() {
     done < "$work/list"
     cat "$work"/*.kernels | awk -v target="$target" -v spilling="$(spilling "$target")" '
         { kernels++ }
-        $2 != 0 && $1 !~ spilling { print target ": " $1 " uses " $2 " bytes of scratch"; bad = 1 }
-        END { print target ": " kernels + 0 " kernels"; exit bad || !kernels }' || result=1
+        $2 != 0 && $1 !~ spilling { print target ": " $1 " uses " $2 " bytes of scratch"; bad++ }
+        END {
+            print target ": " kernels - bad " passed, " bad + 0 " failed, 0 skipped"
+            exit bad || !kernels
+        }' || result=1
     return $result
 }
 

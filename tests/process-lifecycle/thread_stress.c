@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "thread_stress.h"
+#include "support/case_summary.h"
 
 #define THREADS 4
 
@@ -97,5 +98,5 @@ int main(int count, char **words)
     printf("%llu operations of %d threads on %u devices: %s\n",
            (unsigned long long)operations, THREADS, devices,
            good ? "right" : "wrong");
-    return good ? 0 : 1;
+    return case_summary(good ? operations : 0, good ? 0 : operations);
 }

@@ -20,6 +20,7 @@
 #include "../support/seed.h"
 #include "plugin_under_layer.h"
 #include "opencl_workload.h"
+#include "support/case_summary.h"
 
 #define OUT_OF_RESOURCES (-5)
 #define OUT_OF_HOST_MEMORY (-6)
@@ -195,5 +196,5 @@ int main(void)
         fprintf(stderr, "FAIL: most cases met no fault\n");
         return 1;
     }
-    return failures > 0;
+    return case_summary(delivered - failures, failures);
 }

@@ -4,13 +4,13 @@
 #define TANDEM_TESTS_CHECK_RUNNER_H
 
 #include <check.h>
-#include <stdio.h>
-#include <stdlib.h>
 
-/* Runs the suite, frees it and returns main's result: a failure if a test
- * failed or none ran, as when CK_RUN_CASE names no case.  `forks` is CK_NOFORK
- * for tests that use OpenCL, which does not survive a fork, and otherwise
- * CK_FORK_GETENV. */
+#include "support/case_summary.h"
+
+/* Runs the suite, frees it, prints the summary and returns main's result: a
+ * failure if a test failed or none ran, as when CK_RUN_CASE names no case.
+ * `forks` is CK_NOFORK for tests that use OpenCL, which does not survive a
+ * fork, and otherwise CK_FORK_GETENV. */
 static inline int runner_run(Suite *suite, enum fork_status forks)
 {
     SRunner *runner = srunner_create(suite);
@@ -21,11 +21,7 @@ static inline int runner_run(Suite *suite, enum fork_status forks)
     failed = srunner_ntests_failed(runner);
     ran = srunner_ntests_run(runner);
     srunner_free(runner);
-    if (ran == 0) {
-        fputs("no test ran\n", stderr);
-        return EXIT_FAILURE;
-    }
-    return failed != 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+    return case_summary((uint64_t)(ran - failed), (uint64_t)failed);
 }
 
 /* Like runner_run, for a single test case. */

@@ -21,6 +21,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "support/check_runner.h"
 #include "unit/host/support.h"
 
 #define PROCESSORS 8
@@ -228,18 +229,11 @@ int main(void)
 {
     TCase *tests = tcase_create("threadless");
     Suite *suite = suite_create("threadless");
-    SRunner *runner;
-    int failed;
 
     tcase_add_unchecked_fixture(tests, scratch_setup, scratch_teardown);
     tcase_add_checked_fixture(tests, environment_setup, NULL);
     tcase_add_loop_test(tests, loading, 0, sizeof numbers / sizeof numbers[0]);
     tcase_add_test(tests, forking);
     suite_add_tcase(suite, tests);
-    runner = srunner_create(suite);
-    srunner_set_fork_status(runner, CK_FORK);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+    return runner_run(suite, CK_FORK);
 }

@@ -15,6 +15,7 @@
 #include "opencl/program/nvidia/sm90a_self_test_result.h"
 #include "opencl/device/device_enumeration.h"
 #include "opencl/gemm/gemm_selector.h"
+#include "../../support/check_runner.h"
 #include "../../support/seed.h"
 
 #define HEAD                                                                   \
@@ -324,9 +325,5 @@ int main(void)
     tcase_add_test(tests, sm90a_programs_are_used_only_after_the_self_test);
     Suite *suite = suite_create("patched");
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return runner_run(suite, CK_FORK_GETENV);
 }

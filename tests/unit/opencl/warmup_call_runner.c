@@ -16,6 +16,7 @@
 #include "opencl/plan/tensor_core_packing.h"
 #include "opencl/program/variant_options.h"
 #include "opencl/program/warmup_launch.h"
+#include "support/case_summary.h"
 
 struct bench {
     cl_context context;
@@ -117,8 +118,7 @@ static bool warmup_calls_run(const struct bench *bench, const struct keys *keys)
         failed += !warmup_call_run(bench, keys->key[i]);
         ran++;
     }
-    printf("%u samples, %u failed\n", (unsigned)ran, (unsigned)failed);
-    return ran > 0 && failed == 0;
+    return case_summary(ran - failed, failed) == EXIT_SUCCESS;
 }
 
 /* Keeps the first variant of each kernel and access pattern of rows. */
