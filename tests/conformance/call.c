@@ -83,14 +83,10 @@ void call_scalar(struct call *call, uint32_t place, uint32_t dtype,
     call->floats[call->float_count++] = value;
 }
 
-struct operand *call_output(struct call *call, uint32_t k)
-{
-    return &call->operands[call->inputs + k];
-}
-
 void call_in_place(struct call *call, uint32_t k, uint32_t input)
 {
-    struct operand *out = call_output(call, k), *in = &call->operands[input];
+    struct operand *out = &call->operands[call->inputs + k];
+    struct operand *in = &call->operands[input];
     uint64_t bytes = (uint64_t)in->elements * sizeof(int64_t);
 
     operand_finish(out);

@@ -104,8 +104,6 @@ void call_scalar(struct call *call, uint32_t place, uint32_t dtype,
                  double value);
 /* Makes output k exactly the input. */
 void call_in_place(struct call *call, uint32_t k, uint32_t input);
-/* Returns output k. */
-struct operand *call_output(struct call *call, uint32_t k);
 
 /*
  * Makes the call twice over outputs filled with different bytes, and fails the

@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Invalid arguments of supports, launch, gemm, prepare and query_ready: each
+ * case makes one mistake in a valid call. The call must return an error, must
+ * not write anything, and the device must work as before.
+ */
+#include "contract.h"
+
+#include "suite_class.h"
+
+#include <string.h>
+
+#define LAUNCH_GROUP "invalid-launch"
+#define GEMM_GROUP "invalid-gemm"
+#define BYTES MISTAKE_BYTES
+
+/* ---- buffers ---- */
+
+/* A buffer with known content, a buffer of another device and a freed one. */
+struct buffers {
+    struct tandem_device *other;
+    struct tandem_buffer *buffer, *other_device_object, *freed;
+    unsigned char before[BYTES]; /* The content. */
+};
+
+/* bools: every byte of the content is a valid bool. */
+static bool buffers_open(struct suite *suite, struct buffers *buffers,
+                         bool bools)
+{
+    const struct tandem_backend *api = &suite->api;
+
+    memset(buffers, 0, sizeof(*buffers));
+    for (uint32_t i = 0; i < BYTES; i++)
+        buffers->before[i] = (unsigned char)(bools ? i % 3 == 0 : i % 61);
+    if (!EXPECT_OK(suite, suite_open(suite, NULL, NULL, &buffers->other)) ||
+        !EXPECT_OK(suite, api->alloc(buffers->other, BYTES,
+                                     &buffers->other_device_object)) ||
+        !EXPECT_OK(suite, api->alloc(suite->device, BYTES, &buffers->freed)) ||
+        !EXPECT_OK(suite, api->alloc(suite->device, BYTES, &buffers->buffer)))
+        return false;
+    api->free(buffers->freed);
+    return EXPECT_OK(suite, api->upload(suite->stream, buffers->buffer, 0,
+                                        buffers->before, BYTES, 0));
+}
+
+static void buffers_close(struct suite *suite, struct buffers *buffers)
+{
+    suite->api.free(buffers->buffer);
+    if (buffers->other != NULL)
+        suite->api.close(buffers->other);
+}
+
+static void unchanged_check(struct suite *suite, const struct buffers *buffers)
+{
+    unsigned char after[BYTES];
+
+    if (EXPECT_OK(suite,
+                  suite->api.download(suite->stream, buffers->buffer, 0, after,
+                                      BYTES, 0, SUITE_TIMEOUT_NS)) &&
+        memcmp(buffers->before, after, BYTES) != 0)
+        case_fail(suite, "the rejected call wrote the buffer");
+}
+
+/*
+ * Checks the status of a call with a mistake. Returns true if supports must
+ * reject it, too.
+ */
+static bool status_check(struct suite *suite, enum tandem_status status,
+                         uint32_t flags, const char *call)
+{
+    const bool unsupported =
+        status == TANDEM_UNSUPPORTED && !(flags & ALWAYS_INVALID);
+
+    expect_error(suite, status,
+                 unsupported ? TANDEM_UNSUPPORTED : TANDEM_INVALID_ARGUMENT,
+                 call);
+    return !(flags & (IN_BUFFER | IN_SIZE));
+}
+
+/* ---- launch ---- */
+
+static enum tandem_status supports(struct suite *suite,
+                                   const struct mistaken_call *p)
+{
+    return suite->api.supports(suite->device, p->op_pointer, p->in_array,
+                               p->in_count, p->out_array, p->out_count);
+}
+
+static enum tandem_status launch(struct suite *suite,
+                                 const struct mistaken_call *p)
+{
+    return suite->api.launch(suite->stream, p->op_pointer, p->in_array,
+                             p->in_count, p->out_array, p->out_count);
+}
+
+/*
+ * Sets p to a valid call of the operator. If that operator is not supported,
+ * and has one input and no attributes, sets p to a call of another such
+ * operator. Returns what supports returns for the call.
+ */
+static enum tandem_status operator_choose(struct suite *suite,
+                                          struct mistaken_call *p,
+                                          const struct op_row *row)
+{
+    enum tandem_status status;
+
+    mistaken_call_reset(p, row);
+    status = supports(suite, p);
+    for (uint32_t i = 0;
+         status == TANDEM_UNSUPPORTED && i < op_table_count &&
+         row->op_class == TANDEM_CLASS_UNARY && row->ints + row->floats == 0;
+         i++) {
+        if (op_table[i].op_class != row->op_class ||
+            op_table[i].ints + op_table[i].floats != 0)
+            continue;
+        mistaken_call_reset(p, &op_table[i]);
+        status = supports(suite, p);
+    }
+    return status;
+}
+
+static void call_mistake_run(struct suite *suite, struct mistaken_call *p,
+                             const struct call_mistake *mistake,
+                             const struct buffers *buffers)
+{
+    const struct op_row *row = op_find(mistake->op);
+    enum tandem_status status = operator_choose(suite, p, row);
+
+    if (status == TANDEM_UNSUPPORTED) {
+        case_skip(suite, "needs the operator %s", row->name);
+        return;
+    }
+    if (!expect(suite, status, TANDEM_OK, "supports of the valid call"))
+        return;
+    mistake->make(p);
+    if (status_check(suite, launch(suite, p), mistake->flags, "launch")) {
+        status = supports(suite, p);
+        if (status != TANDEM_UNSUPPORTED || (mistake->flags & ALWAYS_INVALID))
+            expect(suite, status, TANDEM_INVALID_ARGUMENT,
+                   "supports of a call that launch rejected");
+    }
+    unchanged_check(suite, buffers);
+    mistaken_call_reset(p, p->row);
+    expect(suite, launch(suite, p), TANDEM_OK, "the valid call afterwards");
+}
+
+/*
+ * Passes NULL as the stream or device to every function that takes an
+ * operator.
+ */
+static void case_no_device(struct suite *suite)
+{
+    struct tandem_tensor_desc desc = flat_desc(NULL, TANDEM_F32, 4);
+    const struct tandem_tensor_desc *descs[] = {&desc};
+    struct tandem_op op = {.struct_size = sizeof(op), .id = TANDEM_OP_NEG};
+    const struct tandem_backend *api = &suite->api;
+
+    if (!case_begin(suite, LAUNCH_GROUP, "no stream, no device"))
+        return;
+    expect_error(suite, api->launch(NULL, &op, descs, 1, descs, 1),
+                 TANDEM_INVALID_ARGUMENT, "launch on no stream");
+    expect_error(suite, api->supports(NULL, &op, descs, 1, descs, 1),
+                 TANDEM_INVALID_ARGUMENT, "supports of no device");
+    if (api->prepare != NULL)
+        expect_error(suite, api->prepare(NULL, &op, descs, 1, descs, 1),
+                     TANDEM_INVALID_ARGUMENT, "prepare on no device");
+    if (api->query_ready != NULL)
+        expect_error(suite, api->query_ready(NULL, &op, descs, 1, descs, 1),
+                     TANDEM_INVALID_ARGUMENT, "ready of no device");
+    case_end(suite);
+}
+
+void invalid_launch_run(struct suite *suite)
+{
+    const struct call_mistake *mistake;
+    struct buffers buffers;
+    struct mistaken_call call;
+
+    case_no_device(suite);
+    for (uint32_t i = 0; (mistake = mistake_get(i)) != NULL; i++) {
+        if (!case_begin(suite, LAUNCH_GROUP, "%s: %s",
+                        op_find(mistake->op)->name, mistake->name))
+            continue;
+        if (buffers_open(suite, &buffers, true)) {
+            call.buffer = buffers.buffer;
+            call.other_device_object = buffers.other_device_object;
+            call.freed = buffers.freed;
+            call_mistake_run(suite, &call, mistake, &buffers);
+        }
+        buffers_close(suite, &buffers);
+        case_end(suite);
+    }
+}
+
+/* ---- gemm ---- */
+
+static enum tandem_status supports_gemm(struct suite *suite,
+                                        const struct mistaken_gemm *p)
+{
+    struct tandem_op op = {
+        .struct_size = sizeof(op), .id = TANDEM_OP_GEMM, .gemm = p->pointer};
+
+    return suite->api.supports(suite->device, &op, NULL, 0, NULL, 0);
+}
+
+static void gemm_mistake_run(struct suite *suite, struct mistaken_gemm *p,
+                             const struct gemm_mistake *mistake,
+                             const struct buffers *buffers)
+{
+    enum tandem_status status;
+
+    mistaken_gemm_reset(p);
+    status = supports_gemm(suite, p);
+    if (status == TANDEM_UNSUPPORTED && strstr(mistake->name, "bias") == NULL) {
+        p->plain = true;
+        mistaken_gemm_reset(p);
+        status = supports_gemm(suite, p);
+    }
+    if (status == TANDEM_UNSUPPORTED) {
+        case_skip(suite, "needs gemm");
+        return;
+    }
+    if (!expect(suite, status, TANDEM_OK, "supports of the valid product"))
+        return;
+    mistake->make(p);
+    if (status_check(suite, suite->api.gemm(suite->stream, p->pointer),
+                     mistake->flags, mistake->name)) {
+        status = supports_gemm(suite, p);
+        if (status != TANDEM_UNSUPPORTED)
+            expect(suite, status, TANDEM_INVALID_ARGUMENT,
+                   "supports of a call that gemm rejected");
+    }
+    unchanged_check(suite, buffers);
+    mistaken_gemm_reset(p);
+    EXPECT_OK(suite, suite->api.gemm(suite->stream, &p->gemm));
+}
+
+static void case_no_stream(struct suite *suite)
+{
+    struct mistaken_gemm product = {.buffer = NULL};
+
+    if (!case_begin(suite, GEMM_GROUP, "gemm on no stream"))
+        return;
+    mistaken_gemm_reset(&product);
+    expect_error(suite, suite->api.gemm(NULL, &product.gemm),
+                 TANDEM_INVALID_ARGUMENT, "gemm on no stream");
+    case_end(suite);
+}
+
+void invalid_gemm_run(struct suite *suite)
+{
+    struct buffers buffers;
+
+    case_no_stream(suite);
+    for (uint32_t i = 0; i < gemm_mistake_count; i++) {
+        struct mistaken_gemm product = {.plain = false};
+
+        if (!case_begin(suite, GEMM_GROUP, "%s", gemm_mistakes[i].name))
+            continue;
+        if (buffers_open(suite, &buffers, false)) {
+            product.buffer = buffers.buffer;
+            product.other_device_object = buffers.other_device_object;
+            product.freed = buffers.freed;
+            gemm_mistake_run(suite, &product, &gemm_mistakes[i], &buffers);
+        }
+        buffers_close(suite, &buffers);
+        case_end(suite);
+    }
+}
