@@ -93,7 +93,7 @@ static inline uint32_t buffer_misalignment(const struct tandem_buffer *buffer)
 
 /* The cl_kernel that a stream uses for a variant, and its current arguments. */
 struct stream_kernel {
-    uint64_t key; /* variant key; 0 marks an empty slot */
+    struct kernel_key key; /* key.kernel is NULL in an empty slot */
     cl_kernel kernel;
     /* Addresses of the memory blocks that are set as kernel arguments. 0 means
      * imported memory or no argument.  Block addresses are never reused. */

@@ -218,13 +218,14 @@ static enum tandem_status check_call(struct tandem_device *device,
  * until a call fails. */
 static enum tandem_status visit_kernels(
     struct tandem_device *device, struct op_request *request,
-    enum tandem_status (*visit)(struct tandem_device *device, uint64_t key))
+    enum tandem_status (*visit)(struct tandem_device *device,
+                                const struct launch_plan *plan, uint32_t step))
 {
     struct launch_plan plan;
     enum tandem_status status = launch_plan_for_device(device, request, &plan);
     for (uint32_t i = 0; status == TANDEM_OK && i < plan.step_count; i++)
-        if (variant_key_needs_build(plan.step[i].key))
-            status = visit(device, plan.step[i].key);
+        if (plan.step[i].key.kernel != NULL)
+            status = visit(device, &plan, i);
     return status;
 }
 
@@ -259,13 +260,15 @@ static enum tandem_status entry_prepare(
 }
 
 static enum tandem_status kernel_ready(struct tandem_device *device,
-                                       uint64_t key)
+                                       const struct launch_plan *plan,
+                                       uint32_t step)
 {
-    enum tandem_status status = kernel_variant_query(device, key);
+    enum tandem_status status =
+        kernel_variant_query(device, &plan->step[step].key);
     /* The kernel may have been prepared for larger work-groups than it
      * supports.  Prepare it again with the current group size. */
     if (status == TANDEM_NOT_READY && programs_need_smaller_groups(device))
-        kernel_variant_prepare(device, key);
+        kernel_variant_prepare(device, plan, step);
     return status;
 }
 

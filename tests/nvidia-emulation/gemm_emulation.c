@@ -313,10 +313,10 @@ static bool gemm_run_make(struct gemm_run *run, const struct gemm_case *of)
         .b = {&run->b.buffer, 0, run->b.ld, run->b.plane},
         .c = {&run->c.buffer, 0, run->c.ld, run->c.plane},
         .c_dtype = TANDEM_F32};
-    uint64_t key = tensor_core_variant_key(&run->gemm, run->tile);
-    bool maps = KEY_KERNEL(key) == KERNEL_GEMM_WGMMA;
-    run->uses_tma[OPERAND_A] = maps && KEY_A_LAYOUT(key) == LAYOUT_K_MAJOR;
-    run->uses_tma[OPERAND_B] = maps && KEY_B_LAYOUT(key) == LAYOUT_K_MAJOR;
+    struct kernel_key key = tensor_core_key(&run->gemm, run->tile);
+    bool maps = gemm_configs[run->tile].uses_wgmma;
+    run->uses_tma[OPERAND_A] = maps && key.a_layout == LAYOUT_K_MAJOR;
+    run->uses_tma[OPERAND_B] = maps && key.b_layout == LAYOUT_K_MAJOR;
     padding_fill(&run->a, of->pad[0], of->batch);
     padding_fill(&run->b, of->pad[1], of->batch);
     elements_set(run);

@@ -10,9 +10,8 @@
 #include <unistd.h>
 
 #include "ptx_emulator.h"
-#include "opencl/program/kernel_sources.h"
 #include "opencl/memory/buffer.h"
-#include "opencl/program/variant_options.h"
+#include "opencl/plan/plan.h"
 
 #define MAX_WORDS 64
 #define MAX_KERNELS 128u
@@ -24,7 +23,7 @@ static const struct compiler *compiler;
 typedef void run_function(void *const *buffers, const void *params);
 
 static struct {
-    uint64_t key;
+    struct kernel_key key;
     run_function *run;
 } kernels[MAX_KERNELS];
 static uint32_t kernel_count;
@@ -44,12 +43,12 @@ static bool command_run(char *const *words)
  * Writes the source of a kernel, and a function that calls it with the buffers
  * and parameters of a step.
  */
-static bool source_write(const char *path, const struct variant_source *text,
+static bool source_write(const char *path, const struct kernel_info *kernel,
                          uint32_t buffers)
 {
     char name[64], type[64] = "";
-    snprintf(name, sizeof(name), "KERNEL void %s(", text->function);
-    const char *at = strstr(text->source, name);
+    snprintf(name, sizeof(name), "KERNEL void %s(", kernel->function);
+    const char *at = strstr(kernel->source, name);
     const char *params = at != NULL ? strstr(at, "const struct ") : NULL;
     if (params == NULL || sscanf(params, "const struct %60[a-z_]", type) != 1)
         return false;
@@ -59,7 +58,7 @@ static bool source_write(const char *path, const struct variant_source *text,
     fprintf(file,
             "%s\nvoid run(__global void **b, __global const void *p)\n"
             "{\n    %s(",
-            text->source, text->function);
+            kernel->source, kernel->function);
     for (uint32_t i = 0; i < buffers; i++)
         fprintf(file, "b[%u], ", i);
     fprintf(file, "*(__global const struct %s *)p);\n}\n", type);
@@ -69,14 +68,14 @@ static bool source_write(const char *path, const struct variant_source *text,
 static run_function *kernel_build(const struct kernel_step *step)
 {
     char source[4096], object[4096], *words[MAX_WORDS + 1];
-    struct variant_source text;
+    struct kernel_source text;
     uint32_t count = 0;
-    variant_source_make(&text, step->key, compiler->hardware);
+    kernel_source_make(&text, &step->key, compiler->hardware);
     snprintf(source, sizeof(source), "%s/%u.cl", compiler->directory,
              kernel_count);
     snprintf(object, sizeof(object), "%s/%u.so", compiler->directory,
              kernel_count);
-    if (!source_write(source, &text, step->buffer_count))
+    if (!source_write(source, text.kernel, step->buffer_count))
         return NULL;
     while (compiler->words[count] != NULL && count < MAX_WORDS / 2) {
         words[count] = compiler->words[count];
@@ -106,7 +105,7 @@ static run_function *kernel_build(const struct kernel_step *step)
 static run_function *kernel_of(const struct kernel_step *step)
 {
     uint32_t i = 0;
-    while (i < kernel_count && kernels[i].key != step->key)
+    while (i < kernel_count && !kernel_key_equal(&kernels[i].key, &step->key))
         i++;
     if (i < kernel_count)
         return kernels[i].run;
@@ -144,11 +143,11 @@ bool plan_run(const struct compiler *by, const struct launch_plan *plan,
             return false;
         }
         for (uint32_t j = 0; j < step->buffer_count; j++)
-            call.buffers[j] = step->buffers[j] != NULL
-                                  ? (void *)step->buffers[j]->mem
-                                  : temporary;
-        if (!groups_run(step->groups, 1u << KEY_GROUP_LOG2(step->key),
-                        item_call, &call))
+            call.buffers[j] = step->buffers[j] == TEMP_BUFFER
+                                  ? temporary
+                                  : (void *)step->buffers[j]->mem;
+        if (!groups_run(step->groups, 1u << step->key.group_log2, item_call,
+                        &call))
             return false;
     }
     return true;

@@ -15,6 +15,7 @@
 #include "opencl/plan/operand_packing.h"
 #include "opencl/plan/plan.h"
 #include "opencl/device/device_enumeration.h"
+#include "opencl/program/trial_launch.h"
 #include "variants.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
@@ -22,11 +23,11 @@
 #define MAX_DTYPES 32u
 #define HUGE_EXTENT ((int64_t)1 << 33) /* Requires 64-bit indices. */
 
-static const struct warmup_call {
+static const struct sample {
     uint32_t rank;
     int64_t shape[3];
 } samples[] = {{1, {64}},
-               {1, {1 << 24}}, /* One output element with many inputs, split
+               {1, {1 << 22}}, /* One output element with many inputs, split
                                   over work-groups. */
                {2, {64, 64}},
                {3, {4, 64, 64}},
@@ -57,20 +58,54 @@ struct search {
 
 /* ---- keys ---- */
 
-static void key_add(struct keys *keys, uint64_t key)
+/* Returns the index of the key, or keys->count. */
+static uint32_t key_find(const struct keys *keys, const struct kernel_key *key)
 {
-    for (uint32_t i = 0; i < keys->count; i++)
-        if (keys->key[i] == key)
-            return;
-    if (keys->count < MAX_KEYS)
-        keys->key[keys->count++] = key;
+    uint32_t i = 0;
+
+    while (i < keys->count && !kernel_key_equal(&keys->key[i], key))
+        i++;
+    return i;
 }
 
 static void plan_add(struct keys *keys, const struct launch_plan *plan)
 {
-    for (uint32_t i = 0; i < plan->step_count; i++)
-        if (KEY_KERNEL(plan->step[i].key) != KERNEL_COPY_BUFFER)
-            key_add(keys, plan->step[i].key);
+    for (uint32_t i = 0; i < plan->step_count; i++) {
+        uint32_t at = key_find(keys, &plan->step[i].key);
+
+        if (plan->step[i].key.kernel == NULL || at == MAX_KEYS)
+            continue;
+        if (at == keys->count)
+            keys->key[keys->count++] = plan->step[i].key;
+        if (keys->trial[at] == NULL)
+            keys->trial[at] = trial_launch_create(plan, i);
+    }
+}
+
+/* Lets keys with 64-bit indices, whose calls are too large for a trial, share
+ * the trial of the key with 32-bit indices. */
+static void trials_share(struct keys *keys)
+{
+    for (uint32_t i = 0; i < keys->count; i++) {
+        struct kernel_key narrow = keys->key[i];
+
+        narrow.index_64bit = 0;
+        uint32_t at = key_find(keys, &narrow);
+        if (keys->trial[i] == NULL && at < keys->count)
+            keys->trial[i] = keys->trial[at];
+    }
+}
+
+void keys_free(struct keys *keys)
+{
+    for (uint32_t i = 0; i < keys->count; i++) {
+        for (uint32_t j = i + 1; j < keys->count; j++)
+            if (keys->trial[j] == keys->trial[i])
+                keys->trial[j] = NULL;
+        free(keys->trial[i]);
+    }
+    free(keys->trial);
+    free(keys->key);
 }
 
 /* ---- one call ---- */
@@ -94,7 +129,7 @@ static bool tensor_arrange(struct tandem_tensor_desc *tensor,
     return true;
 }
 
-static void inputs_fill(struct search *search, const struct warmup_call *sample,
+static void inputs_fill(struct search *search, const struct sample *sample,
                         enum others others, enum arrangement how)
 {
     for (uint32_t i = 0; i < search->row->inputs; i++) {
@@ -380,27 +415,48 @@ static void search_start(struct search *search, struct keys *keys,
     search->request.outputs = search->outputs;
 }
 
+/* Returns true if a key has this kernel function of the source. */
+static bool function_found(const struct keys *keys, const char *source,
+                           const char *function, size_t length)
+{
+    for (uint32_t i = 0; i < keys->count; i++) {
+        const struct kernel_info *info = keys->key[i].kernel;
+
+        if (info->source == source &&
+            strncmp(info->function, function, length) == 0 &&
+            info->function[length] == '\0')
+            return true;
+    }
+    return false;
+}
+
+/* Returns true if the keys have each kernel function in the files of cl/. */
 static bool every_kernel(const struct keys *keys)
 {
-    uint32_t found = 1u << KERNEL_COPY_BUFFER;
-    for (uint32_t i = 0; i < keys->count; i++)
-        found |= 1u << KEY_KERNEL(keys->key[i]);
-    for (uint32_t kernel = 0; kernel < KERNEL_COUNT; kernel++)
-        if ((found >> kernel & 1u) == 0) {
-            fprintf(stderr, "no call plans kernel %u of opencl/plan/plan.h\n",
-                    (unsigned)kernel);
-            return false;
+    static const char start[] = "\nKERNEL void ";
+    bool found = true;
+
+    for (const char *const *source = kernel_sources; *source != NULL; source++)
+        for (const char *at = strstr(*source, start); at != NULL;
+             at = strstr(at, start)) {
+            at += strlen(start);
+            size_t length = strcspn(at, "(");
+            if (function_found(keys, *source, at, length))
+                continue;
+            fprintf(stderr, "no call plans the kernel %.*s\n", (int)length, at);
+            found = false;
         }
-    return true;
+    return found;
 }
 
 bool keys_find(struct keys *out, const struct platform_device *hardware,
                uint32_t group_log2)
 {
     struct search search;
-    out->count = 0;
+    out->count = out->chosen = 0;
     out->key = malloc(MAX_KEYS * sizeof(*out->key));
-    if (out->key == NULL) {
+    out->trial = calloc(MAX_KEYS, sizeof(struct trial_launch *));
+    if (out->key == NULL || out->trial == NULL) {
         fprintf(stderr, "out of memory\n");
         return false;
     }
@@ -425,5 +481,7 @@ bool keys_find(struct keys *out, const struct platform_device *hardware,
         fprintf(stderr, "more than %u variants\n", MAX_KEYS - 1);
         return false;
     }
+    out->chosen = out->count;
+    trials_share(out);
     return every_kernel(out);
 }

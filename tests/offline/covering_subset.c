@@ -1,34 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Selects a subset of the variants that contains each value of each part of a
+ * Selects a subset of the variants that contains each value of each field of a
  * key.
  */
 #include <stdlib.h>
 #include <string.h>
 
-#include "opencl/plan/plan.h"
+#include "opencl/plan/kernel_info.h"
 #include "variants.h"
 
-#define PARTS 14u
-#define VALUES 256u
+#define MAX_KERNELS 64u
+/* The bytes of a key after the pointer to the kernel. */
+#define FIRST_BYTE sizeof(const struct kernel_info *)
+#define KEY_BYTES sizeof(struct kernel_key)
 
-/*
- * Splits a key into the parts that a kernel is built for. If parts share bits,
- * the wider one is used.
- */
-static void key_split(uint64_t key, uint32_t *out_values)
-{
-    const uint32_t values[PARTS] = {
-        KEY_OP(key),          KEY_TYPE(key, 0),
-        KEY_TYPE(key, 1),     KEY_TYPE(key, 2),
-        KEY_TYPE(key, 3),     KEY_64BIT_INDEX(key),
-        KEY_GELU_TANH(key),   KEY_REGISTER_VEC4_LOG2(key),
-        KEY_VEC4(key),        KEY_GEMM_KERNEL(key),
-        KEY_A_LAYOUT(key),    KEY_B_LAYOUT(key),
-        KEY_SECOND_VEC4(key), KEY_FORMAT(key)};
-
-    memcpy(out_values, values, sizeof(values));
-}
+/* The values that occur in the keys of a kernel. */
+struct seen_values {
+    const struct kernel_info *kernel;
+    bool seen[KEY_BYTES][UINT8_MAX + 1];
+};
 
 static uint64_t random_below(uint64_t *seed, uint64_t limit)
 {
@@ -37,36 +27,46 @@ static uint64_t random_below(uint64_t *seed, uint64_t limit)
 }
 
 /* Returns true if the key has a value that no earlier key has. */
-static bool key_has_new_value(bool (*seen)[PARTS][VALUES], uint64_t key)
+static bool key_has_new_value(struct seen_values *values,
+                              const struct kernel_key *key)
 {
-    uint32_t values[PARTS];
-    bool (*parts)[VALUES] = seen[KEY_KERNEL(key)];
+    const unsigned char *bytes = (const unsigned char *)key;
     bool found = false;
 
-    key_split(key, values);
-    for (uint32_t i = 0; i < PARTS; i++) {
-        found = found || !parts[i][values[i]];
-        parts[i][values[i]] = true;
+    while (values->kernel != NULL && values->kernel != key->kernel)
+        values++;
+    values->kernel = key->kernel;
+    for (size_t i = FIRST_BYTE; i < KEY_BYTES; i++) {
+        found = found || !values->seen[i][bytes[i]];
+        values->seen[i][bytes[i]] = true;
     }
     return found;
 }
 
+static void keys_swap(struct keys *keys, uint32_t a, uint32_t b)
+{
+    struct kernel_key key = keys->key[a];
+    struct trial_launch *trial = keys->trial[a];
+
+    keys->key[a] = keys->key[b];
+    keys->trial[a] = keys->trial[b];
+    keys->key[b] = key;
+    keys->trial[b] = trial;
+}
+
 bool keys_choose(struct keys *keys, uint64_t seed)
 {
-    bool(*seen)[PARTS][VALUES] = calloc(KERNEL_COUNT, sizeof(*seen));
+    struct seen_values *values = calloc(MAX_KERNELS, sizeof(*values));
     uint32_t kept = 0;
 
-    if (seen == NULL)
+    if (values == NULL)
         return false;
     for (uint32_t i = 0; i < keys->count; i++) {
-        uint32_t other = i + (uint32_t)random_below(&seed, keys->count - i);
-        uint64_t key = keys->key[other];
-
-        keys->key[other] = keys->key[i];
-        if (key_has_new_value(seen, key))
-            keys->key[kept++] = key;
+        keys_swap(keys, i, i + (uint32_t)random_below(&seed, keys->count - i));
+        if (key_has_new_value(values, &keys->key[i]))
+            keys_swap(keys, i, kept++);
     }
-    keys->count = kept;
-    free(seen);
+    keys->chosen = kept;
+    free(values);
     return true;
 }

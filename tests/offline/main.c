@@ -28,6 +28,6 @@ int main(int argc, char **argv)
     if (argc > 3)
         done = done && keys_choose(&keys, strtoull(argv[3], NULL, 10));
     done = done && units_write(argv[1], &keys);
-    free(keys.key);
+    keys_free(&keys);
     return done ? 0 : 1;
 }

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "opencl/device/device_enumeration.h"
-#include "opencl/program/variant_options.h"
+#include "opencl/plan/kernel_info.h"
 #include "variants.h"
 
 #define MAX_UNITS 64u
@@ -23,16 +23,16 @@ struct unit {
     FILE *file;
     char name[NAME_BYTES];
     const char *cl; /* "reduce.cl" */
-    char shared[VARIANT_OPTION_BYTES];
+    char shared[KERNEL_OPTION_BYTES];
     uint32_t variants;
     /* The options of each variant, to skip duplicates. */
-    char (*own)[VARIANT_OPTION_BYTES];
+    char (*own)[KERNEL_OPTION_BYTES];
 };
 
 struct options {
     /* Options of the compiler and of indexing.cl. */
-    char shared[VARIANT_OPTION_BYTES];
-    char own[VARIANT_OPTION_BYTES]; /* Options of the .cl file. */
+    char shared[KERNEL_OPTION_BYTES];
+    char own[KERNEL_OPTION_BYTES]; /* Options of the .cl file. */
 };
 
 struct names {
@@ -64,20 +64,20 @@ static bool option_own(const char *source, const char *word)
 static void options_split(struct options *out, const char *source,
                           const char *options)
 {
-    char text[VARIANT_OPTION_BYTES], *rest = NULL;
+    char text[KERNEL_OPTION_BYTES], *rest = NULL;
     out->shared[0] = out->own[0] = '\0';
     snprintf(text, sizeof(text), "%s", options);
     for (char *word = strtok_r(text, " ", &rest); word != NULL;
          word = strtok_r(NULL, " ", &rest)) {
         char *list = option_own(source, word) ? out->own : out->shared;
-        join(list, VARIANT_OPTION_BYTES, word);
+        join(list, KERNEL_OPTION_BYTES, word);
     }
 }
 
 /* Returns a label of the variant's own options, like "op_add_2_float". */
 static void label_make(char *out, const char *own)
 {
-    char text[VARIANT_OPTION_BYTES], *rest = NULL;
+    char text[KERNEL_OPTION_BYTES], *rest = NULL;
     out[0] = '\0';
     snprintf(text, sizeof(text), "%s", own);
     for (char *word = strtok_r(text, " ", &rest); word != NULL;
@@ -209,7 +209,7 @@ static void lines_write(FILE *file, const char *source, bool shared)
 
 static void defines_write(FILE *file, const char *own)
 {
-    char text[VARIANT_OPTION_BYTES], *rest = NULL;
+    char text[KERNEL_OPTION_BYTES], *rest = NULL;
     snprintf(text, sizeof(text), "%s", own);
     for (char *word = strtok_r(text, " ", &rest); word != NULL;
          word = strtok_r(NULL, " ", &rest)) {
@@ -222,25 +222,25 @@ static void defines_write(FILE *file, const char *own)
 
 static void undefs_write(FILE *file, const char *own)
 {
-    char text[VARIANT_OPTION_BYTES], *rest = NULL;
+    char text[KERNEL_OPTION_BYTES], *rest = NULL;
     snprintf(text, sizeof(text), "%s", own);
     for (char *word = strtok_r(text, " ", &rest); word != NULL;
          word = strtok_r(NULL, " ", &rest))
         fprintf(file, "#undef %.*s\n", (int)strcspn(word + 2, "="), word + 2);
 }
 
-static void variant_write(struct unit *unit, const struct variant_source *text,
+static void variant_write(struct unit *unit, const struct kernel_source *text,
                           const char *own)
 {
     struct names names, macros;
     char label[LABEL_BYTES];
     label_make(label, own);
-    source_scan(&names, &macros, text->source);
+    source_scan(&names, &macros, text->kernel->source);
     defines_write(unit->file, own);
     for (uint32_t i = 0; i < names.count; i++)
         fprintf(unit->file, "#define %s %s%s\n", names.name[i], names.name[i],
                 label);
-    lines_write(unit->file, text->source, false);
+    lines_write(unit->file, text->kernel->source, false);
     for (uint32_t i = 0; i < names.count; i++)
         fprintf(unit->file, "#undef %s\n", names.name[i]);
     for (uint32_t i = 0; i < macros.count; i++)
@@ -252,13 +252,13 @@ static void variant_write(struct unit *unit, const struct variant_source *text,
 
 static struct unit *unit_open(struct unit *units, uint32_t *count,
                               const char *directory,
-                              const struct variant_source *text,
+                              const struct kernel_source *text,
                               const char *shared, uint32_t variants)
 {
     uint32_t number = 1;
     char path[4096];
     for (uint32_t i = 0; i < *count; i++) {
-        if (strcmp(units[i].cl, text->file) != 0)
+        if (strcmp(units[i].cl, text->kernel->file) != 0)
             continue;
         if (strcmp(units[i].shared, shared) == 0)
             return &units[i];
@@ -267,15 +267,16 @@ static struct unit *unit_open(struct unit *units, uint32_t *count,
     if (*count == MAX_UNITS)
         return NULL;
     struct unit *unit = &units[(*count)++];
-    unit->cl = text->file;
+    unit->cl = text->kernel->file;
     snprintf(unit->shared, sizeof(unit->shared), "%s", shared);
     snprintf(unit->name, sizeof(unit->name), "%.*s-%u.cl",
-             (int)strcspn(text->file, "."), text->file, (unsigned)number);
+             (int)strcspn(text->kernel->file, "."), text->kernel->file,
+             (unsigned)number);
     snprintf(path, sizeof(path), "%s/%s", directory, unit->name);
     unit->own = calloc(variants, sizeof(*unit->own));
     unit->file = fopen(path, "we");
     if (unit->file != NULL)
-        lines_write(unit->file, text->source, true);
+        lines_write(unit->file, text->kernel->source, true);
     return unit;
 }
 
@@ -285,7 +286,7 @@ static bool unit_has_variant(struct unit *unit, const char *own)
     for (uint32_t i = 0; i < unit->variants; i++)
         if (strcmp(unit->own[i], own) == 0)
             return true;
-    snprintf(unit->own[unit->variants++], VARIANT_OPTION_BYTES, "%s", own);
+    snprintf(unit->own[unit->variants++], KERNEL_OPTION_BYTES, "%s", own);
     return false;
 }
 
@@ -312,13 +313,13 @@ bool units_write(const char *directory, const struct keys *keys)
     struct unit units[MAX_UNITS] = {{0}};
     uint32_t count = 0;
     bool opened = true;
-    for (uint32_t i = 0; opened && i < keys->count; i++) {
-        struct variant_source text;
+    for (uint32_t i = 0; opened && i < keys->chosen; i++) {
+        struct kernel_source text;
         struct options options;
-        variant_source_make(&text, keys->key[i], &hardware);
-        options_split(&options, text.source, text.options);
+        kernel_source_make(&text, &keys->key[i], &hardware);
+        options_split(&options, text.kernel->source, text.options);
         struct unit *unit = unit_open(units, &count, directory, &text,
-                                      options.shared, keys->count);
+                                      options.shared, keys->chosen);
         opened = unit != NULL && unit->file != NULL && unit->own != NULL;
         if (opened && !unit_has_variant(unit, options.own))
             variant_write(unit, &text, options.own);

@@ -10,12 +10,18 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "opencl/plan/kernel_key.h"
+
 struct platform_device;
 
-/* Unique keys of opencl/plan/plan.h in the order in which they were found. */
+/* Unique keys in the order in which they were found. */
 struct keys {
-    uint64_t *key;
+    struct kernel_key *key;
+    /* trial[i] is a launch of key[i], or of the same kernel with 32-bit
+     * indices; see opencl/program/trial_launch.h. */
+    struct trial_launch **trial;
     uint32_t count;
+    uint32_t chosen; /* the first keys, which are to be used */
 };
 
 /*
@@ -26,16 +32,20 @@ struct keys {
 bool keys_find(struct keys *out, const struct platform_device *hardware,
                uint32_t group_log2);
 
+/* Frees the keys and trials. */
+void keys_free(struct keys *keys);
+
 /*
- * Keeps a random subset in which, for each kernel, each value of each part of
+ * Chooses a random subset in which, for each kernel, each value of each part of
  * its keys occurs: each operator, operand dtype, index width, access pattern,
- * tile and so on, but not each combination. Returns false if memory runs out.
+ * tile and so on, but not each combination. Moves it to the first keys. Returns
+ * false if memory runs out.
  */
 bool keys_choose(struct keys *keys, uint64_t seed);
 
 /*
- * Writes the variants of the keys into the directory, with variants of the
- * same .cl file and options in one file. Prints "FILE VARIANTS OPTIONS" for
+ * Writes the variants of the chosen keys into the directory, with variants of
+ * the same .cl file and options in one file. Prints "FILE VARIANTS OPTIONS" for
  * each file. Returns false with a line on stderr on failure.
  */
 bool units_write(const char *directory, const struct keys *keys);

@@ -253,7 +253,7 @@ enum tandem_status clblast_gemm_launch(struct tandem_stream *stream,
                                        const struct tandem_gemm *gemm)
 {
     struct clblast_call call;
-    uint64_t key = clblast_variant_key(gemm);
+    const struct kernel_key key = clblast_key(gemm->batch > 1);
     struct tandem_buffer *buffers[3] = {gemm->a.buffer, gemm->b.buffer,
                                         gemm->c.buffer};
     enum tandem_status status = TANDEM_OK;
@@ -262,11 +262,11 @@ enum tandem_status clblast_gemm_launch(struct tandem_stream *stream,
         status = stream_begin_use(stream, buffers[i]);
     if (status != TANDEM_OK)
         return status;
-    bool is_first = kernel_variant_query(stream->device, key) != TANDEM_OK;
+    bool is_first = kernel_variant_query(stream->device, &key) != TANDEM_OK;
     status = is_first ? first_call(stream, &call) : call_in_parts(stream, call);
     for (uint32_t i = 0; i < 3; i++)
         stream_note_use(stream, buffers[i], i == 2);
     if (status == TANDEM_OK && is_first)
-        kernel_variant_mark_ready(stream->device, key);
+        kernel_variant_mark_ready(stream->device, &key);
     return status;
 }

@@ -15,11 +15,6 @@
  * need. Imported memory can have a smaller alignment. */
 bool clblast_supports_alignment(struct tandem_device *device,
                                 const struct tandem_gemm *gemm);
-/* Returns the variant key of the CLBlast kernels that compute `gemm`. */
-static inline uint64_t clblast_variant_key(const struct tandem_gemm *gemm)
-{
-    return gemm->batch > 1 ? CLBLAST_BATCHED_KEY : CLBLAST_KEY;
-}
 /* Enqueues c = alpha * a * b + beta * c with CLBlast. `gemm` must not be empty,
  * and clblast_supports_gemm() must return true for it. */
 enum tandem_status clblast_gemm_launch(struct tandem_stream *stream,

@@ -86,21 +86,37 @@ static bool disable_failed(struct tandem_device *device,
     return true;
 }
 
-/* Selects the kernels and calls `function` for each kernel variant that the
- * GEMM needs, until a call fails. */
-static enum tandem_status variants_visit(
-    struct tandem_device *device, const struct tandem_gemm *gemm,
-    struct gemm_dispatch *out_dispatch,
-    enum tandem_status (*function)(struct tandem_device *device, uint64_t key))
+/* Selects the kernels of a GEMM and queues their builds. */
+static enum tandem_status dispatch_build(struct gemm_dispatch *out_dispatch,
+                                         struct tandem_device *device,
+                                         const struct tandem_gemm *gemm)
 {
     enum tandem_status status = TANDEM_OK;
     const struct launch_plan *plan = &out_dispatch->plan;
     dispatch_select(out_dispatch, device, gemm);
     if (out_dispatch->clblast)
-        status = function(device, clblast_variant_key(gemm));
+        status = kernel_variant_prepare_clblast(device, gemm->batch > 1);
     for (uint32_t i = 0; i < plan->step_count && status == TANDEM_OK; i++)
-        if (variant_key_needs_build(plan->step[i].key))
-            status = function(device, plan->step[i].key);
+        if (plan->step[i].key.kernel != NULL)
+            status = kernel_variant_prepare(device, plan, i);
+    return status;
+}
+
+/* Selects the kernels of a GEMM.  Returns TANDEM_OK if all of them are built.
+ */
+static enum tandem_status dispatch_query(struct gemm_dispatch *out_dispatch,
+                                         struct tandem_device *device,
+                                         const struct tandem_gemm *gemm)
+{
+    enum tandem_status status = TANDEM_OK;
+    const struct launch_plan *plan = &out_dispatch->plan;
+    const struct kernel_key clblast = clblast_key(gemm->batch > 1);
+    dispatch_select(out_dispatch, device, gemm);
+    if (out_dispatch->clblast)
+        status = kernel_variant_query(device, &clblast);
+    for (uint32_t i = 0; i < plan->step_count && status == TANDEM_OK; i++)
+        if (plan->step[i].key.kernel != NULL)
+            status = kernel_variant_query(device, &plan->step[i].key);
     return status;
 }
 
@@ -112,7 +128,7 @@ enum tandem_status gemm_prepare(struct tandem_device *device,
     if (is_empty(given))
         return TANDEM_OK;
     gemm_args_normalize(&gemm, given);
-    return variants_visit(device, &gemm, &dispatch, kernel_variant_prepare);
+    return dispatch_build(&dispatch, device, &gemm);
 }
 
 enum tandem_status gemm_ready(struct tandem_device *device,
@@ -123,14 +139,11 @@ enum tandem_status gemm_ready(struct tandem_device *device,
     if (is_empty(given))
         return TANDEM_OK;
     gemm_args_normalize(&gemm, given);
-    enum tandem_status status =
-        variants_visit(device, &gemm, &dispatch, kernel_variant_query);
+    enum tandem_status status = dispatch_query(&dispatch, device, &gemm);
     while (disable_failed(device, &gemm, &dispatch, status)) {
-        status =
-            variants_visit(device, &gemm, &dispatch, kernel_variant_prepare);
+        status = dispatch_build(&dispatch, device, &gemm);
         if (status == TANDEM_OK)
-            status =
-                variants_visit(device, &gemm, &dispatch, kernel_variant_query);
+            status = dispatch_query(&dispatch, device, &gemm);
     }
     return status;
 }
@@ -272,8 +285,8 @@ static enum tandem_status dispatch_prepare(struct tandem_stream *stream,
         status = TANDEM_OK;
         for (uint32_t i = 0; i < out->plan.step_count && status == TANDEM_OK;
              i++)
-            if (variant_key_needs_build(out->plan.step[i].key))
-                status = stream_kernel_get(stream, &out->plan.step[i], &kernel);
+            if (out->plan.step[i].key.kernel != NULL)
+                status = stream_kernel_get(stream, &out->plan, i, &kernel);
     } while (status == TANDEM_NOT_READY ||
              disable_failed(stream->device, gemm, out, status));
     return status;

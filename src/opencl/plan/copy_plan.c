@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Plans copies and transposes.  A plan has one step: clEnqueueCopyBuffer, the
  * tiled transpose of cl/transpose.cl, or the strided element-wise kernel. */
+#include <string.h>
+
 #include "opencl/plan/kernel_step.h"
 
 /* Parameters of cl/transpose.cl.  Columns run along the innermost axis of the
@@ -15,6 +17,8 @@ struct transpose_params {
     int64_t target_strides[TANDEM_MAX_RANK];
     int64_t source_strides[TANDEM_MAX_RANK];
 };
+
+/* ---- kernel ---- */
 
 struct transpose_tile transpose_tile(uint32_t type, bool vec4)
 {
@@ -31,11 +35,49 @@ struct transpose_tile transpose_tile(uint32_t type, bool vec4)
     }
 }
 
+/* A macro with a member of struct transpose_tile, at the offset
+ * `define->argument`. */
+static bool tile_member(char out[DEFINE_VALUE_BYTES],
+                        const struct kernel_define *define,
+                        const struct kernel_key *key,
+                        const struct platform_device *hardware)
+{
+    const struct transpose_tile tile =
+        transpose_tile(key->types[0], key->vec4 != 0);
+    uint32_t value;
+    (void)hardware;
+    memcpy(&value, (const char *)&tile + define->argument, sizeof(value));
+    return define_number(out, value);
+}
+#define DEFINE_TILE(name, member)                                              \
+    {                                                                          \
+        name, tile_member, offsetof(struct transpose_tile, member)             \
+    }
+
+static const struct kernel_define transpose_defines[] = {
+    DEFINE_TYPE("BITS", 0),
+    DEFINE_FIELD("VECTOR", vec4),
+    DEFINE_TILE("BLOCK", block),
+    DEFINE_TILE("VECTOR_ELEMENTS", per),
+    DEFINE_TILE("STORE_ALIGNMENT", store_alignment),
+    DEFINE_TILE("COLUMNS", columns),
+    DEFINE_TILE("ROWS", rows),
+    {NULL, NULL, 0}};
+
+DECLARE_KERNEL_SOURCE(transpose);
+const struct kernel_info kernel_transpose_tiled = {
+    KERNEL_SOURCE(transpose), .function = "transpose_tiled",
+    .defines = transpose_defines,
+    .param_bytes = sizeof(struct transpose_params)};
+
+/* ---- plans ---- */
+
 static void plan_buffer_copy(struct launch_plan *plan,
                              const struct op_request *request, int64_t elements)
 {
     const struct tandem_tensor_desc *target = request->outputs[0];
-    struct kernel_step *step = plan_add_step(plan, KERNEL_COPY_BUFFER, NULL, 0);
+    const struct kernel_key key = {.kernel = NULL};
+    struct kernel_step *step = plan_add_step(plan, &key, NULL);
     step_add_operands(step, request);
     step->target_offset = target->byte_offset;
     step->source_offset = request->inputs[0]->byte_offset;
@@ -84,9 +126,11 @@ static void plan_tiled(struct launch_plan *plan,
 {
     const struct tandem_tensor_desc *target = request->outputs[0];
     const struct tandem_tensor_desc *source = request->inputs[0];
-    uint32_t inner = space->rank - 1, type = kernel_bits_type(target->dtype);
-    struct kernel_step *step =
-        plan_add_step(plan, 0, NULL, sizeof(struct transpose_params));
+    uint32_t inner = space->rank - 1;
+    struct kernel_key key = {.kernel = &kernel_transpose_tiled,
+                             .group_log2 = request->group_log2,
+                             .types = {kernel_bits_type(target->dtype)}};
+    struct kernel_step *step = plan_add_step(plan, &key, NULL);
     struct transpose_params *out = (struct transpose_params *)step->params;
     step_add_operands(step, request);
     out->columns = (uint64_t)space->shape[inner];
@@ -99,11 +143,10 @@ static void plan_tiled(struct launch_plan *plan,
     bool vec4 = out->target_pitch % 4 == 0 && out->source_pitch % 4 == 0 &&
                 rows_are_vec4_aligned(space, 0, target) &&
                 rows_are_vec4_aligned(space, 1, source);
-    struct transpose_tile tile = transpose_tile(type, vec4);
+    struct transpose_tile tile = transpose_tile(key.types[0], vec4);
     offset_64bit = offset_64bit || tile_needs_64bit_offset(out, &tile);
-    step->key = variant_key_kernel(KERNEL_TRANSPOSE_TILED, 0, offset_64bit,
-                                   request->group_log2) |
-                variant_key_type(0, type) | variant_key_vec4(vec4);
+    step->key.index_64bit = offset_64bit;
+    step->key.vec4 = vec4;
     /* To align stores, tiles start up to store_alignment - 1 columns early. */
     out->tiles_per_row =
         div_ceil(out->columns + tile.store_alignment - 1, tile.columns);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Plans element-wise operators, which kernels of cl/elementwise.cl compute. */
+#include <stdio.h>
+
 #include "common/argument_check.h"
 #include "common/operator_table.h"
 #include "opencl/objects.h"
@@ -42,6 +44,112 @@ struct transposed_params {
     struct fast_divmod space;
     int64_t strides[4][TANDEM_MAX_RANK];
 };
+
+/* ---- kernels ---- */
+
+/* Writes the name of the function in cl/common/operators.cl that casts. */
+static bool cast_function(char out[DEFINE_VALUE_BYTES],
+                          const struct kernel_key *key)
+{
+    static const char *const names[TYPE_COUNT] = {
+        [TYPE_FLOAT] = "f32", [TYPE_INT] = "i32",   [TYPE_LONG] = "i64",
+        [TYPE_UCHAR] = "u8",  [TYPE_BOOL] = "bool", [TYPE_F16] = "f16",
+        [TYPE_BF16] = "bf16"};
+    uint32_t to = key->types[0], from = key->types[1];
+    bool narrows = to == TYPE_F16 || to == TYPE_BF16;
+    bool is_float = from == TYPE_FLOAT || from == TYPE_F16 || from == TYPE_BF16;
+    snprintf(out, DEFINE_VALUE_BYTES, "op_cast_%s_%s",
+             is_float || (from == TYPE_INT && narrows) ? names[from] : "int",
+             names[to]);
+    return true;
+}
+
+static bool operator_function(char out[DEFINE_VALUE_BYTES],
+                              const struct kernel_define *define,
+                              const struct kernel_key *key,
+                              const struct platform_device *hardware)
+{
+    const struct operator_info *info = operator_lookup(key->op);
+    if (info->op_class == TANDEM_CLASS_CAST)
+        return cast_function(out, key);
+    if (info->op_class == TANDEM_CLASS_COPY)
+        return define_string(out, "op_move");
+    if (info->id == TANDEM_OP_RELU_GRAD)
+        return define_string(out, "op_relu_grad");
+    return define_activation(out, define, key, hardware);
+}
+
+/* For these operators, operators.cl has a function op_NAME_fast. */
+static bool has_fast_path(char out[DEFINE_VALUE_BYTES],
+                          const struct kernel_define *define,
+                          const struct kernel_key *key,
+                          const struct platform_device *hardware)
+{
+    (void)define, (void)hardware;
+    return define_number(out, key->op == TANDEM_OP_SIN ||
+                                  key->op == TANDEM_OP_COS ||
+                                  key->op == TANDEM_OP_POW);
+}
+
+static bool input_count(char out[DEFINE_VALUE_BYTES],
+                        const struct kernel_define *define,
+                        const struct kernel_key *key,
+                        const struct platform_device *hardware)
+{
+    (void)define, (void)hardware;
+    return define_number(out, operator_lookup(key->op)->inputs);
+}
+
+/* The type of operand `define->argument`, if the operator has this operand. */
+static bool input_type(char out[DEFINE_VALUE_BYTES],
+                       const struct kernel_define *define,
+                       const struct kernel_key *key,
+                       const struct platform_device *hardware)
+{
+    return define->argument <= operator_lookup(key->op)->inputs &&
+           define_type(out, define, key, hardware);
+}
+
+#define ELEMENTWISE_DEFINES(shape)                                             \
+    {"OP", operator_function, 0}, DEFINE_CONSTANT("SHAPE", shape),             \
+        {"HAS_FAST_PATH", has_fast_path, 0}, DEFINE_FIELD("VECTOR", vec4),     \
+        {"INPUTS", input_count, 0}, DEFINE_TYPE("OUT", 0),                     \
+        {"IN0", input_type, 1}, {"IN1", input_type, 2},                        \
+    {                                                                          \
+        "IN2", input_type, 3                                                   \
+    }
+
+static const struct kernel_define contiguous_defines[] = {
+    ELEMENTWISE_DEFINES(1), {NULL, NULL, 0}};
+static const struct kernel_define strided_defines[] = {ELEMENTWISE_DEFINES(2),
+                                                       {NULL, NULL, 0}};
+static const struct kernel_define transposed_defines[] = {
+    ELEMENTWISE_DEFINES(3),
+    DEFINE_FIELD("TRANSPOSED_INPUTS", transposed_inputs),
+    {NULL, NULL, 0}};
+
+DECLARE_KERNEL_SOURCE(elementwise);
+const struct kernel_info kernel_elementwise_contiguous = {
+    KERNEL_SOURCE(elementwise), .function = "elementwise_contiguous",
+    .defines = contiguous_defines,
+    .param_bytes = sizeof(struct contiguous_params)};
+const struct kernel_info kernel_elementwise_strided = {
+    KERNEL_SOURCE(elementwise), .function = "elementwise_strided",
+    .defines = strided_defines, .param_bytes = sizeof(struct strided_params)};
+const struct kernel_info kernel_elementwise_transposed = {
+    KERNEL_SOURCE(elementwise), .function = "elementwise_transposed",
+    .defines = transposed_defines,
+    .param_bytes = sizeof(struct transposed_params)};
+
+/* Returns true if the operator's tolerance allows an error of 3 ULP. */
+static bool tolerates_3ulp_division(uint32_t op)
+{
+    return op == TANDEM_OP_SQRT || op == TANDEM_OP_TANH ||
+           op == TANDEM_OP_POW || op == TANDEM_OP_SWISH ||
+           op == TANDEM_OP_GELU || op == TANDEM_OP_MISH;
+}
+
+/* ---- plans ---- */
 
 /* Returns the output if `number` is 0, otherwise input `number` - 1. */
 static const struct tandem_tensor_desc *
@@ -113,30 +221,35 @@ static uint32_t values_fill(float *value, const struct op_request *request)
     return immediate;
 }
 
-static uint64_t key_of(const struct op_request *request, uint32_t kernel,
-                       bool index_64bit, bool vec4)
+static struct kernel_key key_of(const struct op_request *request,
+                                const struct kernel_info *kernel,
+                                bool index_64bit, bool vec4)
 {
     const struct tandem_op *op = request->op;
     uint32_t op_class = operator_lookup(op->id)->op_class;
-    uint64_t key = variant_key_vec4(vec4);
+    struct kernel_key key = {.kernel = kernel,
+                             .group_log2 = request->group_log2,
+                             .index_64bit = index_64bit,
+                             .vec4 = vec4};
     if (op_class == TANDEM_CLASS_COPY || op_class == TANDEM_CLASS_TRANSPOSE) {
-        uint32_t type = kernel_bits_type(request->outputs[0]->dtype);
-        return key | variant_key_type(0, type) | variant_key_type(1, type) |
-               variant_key_kernel(kernel, TANDEM_OP_COPY, index_64bit,
-                                  request->group_log2);
+        key.op = TANDEM_OP_COPY;
+        key.types[0] = key.types[1] =
+            kernel_bits_type(request->outputs[0]->dtype);
+        return key;
     }
-    key |= variant_key_kernel(kernel, op->id, index_64bit, request->group_log2);
     bool logical = op_class == TANDEM_CLASS_LOGICAL;
     bool where = op->id == TANDEM_OP_WHERE;
-    key |= variant_key_type(0, kernel_type_of(request->outputs[0]->dtype));
+    key.op = op->id;
+    key.op_form =
+        op->id == TANDEM_OP_GELU && op->int_count > 0 && op->ints[0] != 0;
+    key.fast_division = tolerates_3ulp_division(op->id);
+    key.types[0] = kernel_type_of(request->outputs[0]->dtype);
     for (uint32_t i = 0; i < request->input_count; i++) {
         const struct tandem_tensor_desc *in = request->inputs[i];
-        uint32_t absent = logical || (where && i == 0) ? TYPE_BOOL : TYPE_FLOAT;
-        key |= variant_key_type(i + 1, in != NULL ? kernel_type_of(in->dtype)
-                                                  : absent);
+        uint8_t absent = logical || (where && i == 0) ? TYPE_BOOL : TYPE_FLOAT;
+        key.types[i + 1] = in != NULL ? kernel_type_of(in->dtype) : absent;
     }
-    return key | variant_key_gelu_tanh(op->id == TANDEM_OP_GELU &&
-                                       op->int_count > 0 && op->ints[0] != 0);
+    return key;
 }
 
 /* Adds the operands' buffers to the step and sets offset[i] to the offset of
@@ -173,10 +286,9 @@ static void plan_contiguous(struct launch_plan *plan,
             !tensor_is_vec4_aligned(tensor))
             vec4 = false;
     }
-    uint64_t key = key_of(request, KERNEL_ELEMENTWISE_CONTIGUOUS,
-                          elements > MAX_32BIT_INDEX, vec4);
-    struct kernel_step *step =
-        plan_add_step(plan, key, NULL, sizeof(struct contiguous_params));
+    struct kernel_key key = key_of(request, &kernel_elementwise_contiguous,
+                                   elements > MAX_32BIT_INDEX, vec4);
+    struct kernel_step *step = plan_add_step(plan, &key, NULL);
     struct contiguous_params *out = (struct contiguous_params *)step->params;
     out->elements = (uint64_t)elements;
     out->immediate = operands_fill(step, request, out->value, out->offset);
@@ -262,11 +374,10 @@ static void plan_transposed(struct launch_plan *plan,
     bool vec4 = request->group_log2 >= LARGE_GROUP_LOG2 &&
                 space->shape[inner] % 4 == 0 && space->shape[axis] % 4 == 0 &&
                 operands_are_vec4(space, request, axes, &broadcast);
-    uint64_t key = key_of(request, KERNEL_ELEMENTWISE_TRANSPOSED,
-                          needs_64bit_offset(space), vec4) |
-                   variant_key_transposed_inputs(inputs);
-    struct kernel_step *step =
-        plan_add_step(plan, key, NULL, sizeof(struct transposed_params));
+    struct kernel_key key = key_of(request, &kernel_elementwise_transposed,
+                                   needs_64bit_offset(space), vec4);
+    key.transposed_inputs = (uint8_t)inputs;
+    struct kernel_step *step = plan_add_step(plan, &key, NULL);
     struct transposed_params *out = (struct transposed_params *)step->params;
     out->immediate = operands_fill(step, request, out->value, out->offset);
     out->broadcast = broadcast;
@@ -289,10 +400,9 @@ void plan_strided(struct launch_plan *plan, const struct op_request *request,
         axes[i] = inner;
     bool vec4 = space->shape[inner] % 4 == 0 &&
                 operands_are_vec4(space, request, axes, &broadcast);
-    uint64_t key = key_of(request, KERNEL_ELEMENTWISE_STRIDED,
-                          needs_64bit_offset(space), vec4);
-    struct kernel_step *step =
-        plan_add_step(plan, key, NULL, sizeof(struct strided_params));
+    struct kernel_key key = key_of(request, &kernel_elementwise_strided,
+                                   needs_64bit_offset(space), vec4);
+    struct kernel_step *step = plan_add_step(plan, &key, NULL);
     struct strided_params *out = (struct strided_params *)step->params;
     out->immediate = operands_fill(step, request, out->value, out->offset);
     out->broadcast = broadcast;

@@ -15,6 +15,13 @@ struct gather_params {
     int64_t index_strides[TANDEM_MAX_RANK];
 };
 
+static const struct kernel_define gather_defines[] = {
+    DEFINE_TYPE("BITS", 0), DEFINE_TYPE("INDEX", 1), {NULL, NULL, 0}};
+DECLARE_KERNEL_SOURCE(gather);
+static const struct kernel_info kernel_gather = {
+    KERNEL_SOURCE(gather), .function = "gather", .defines = gather_defines,
+    .param_bytes = sizeof(struct gather_params)};
+
 /* Returns the bits of the result for an index that is out of range: a quiet NaN
  * for floats, 0 for integers. */
 static uint64_t default_bits(uint32_t dtype)
@@ -32,15 +39,15 @@ void plan_gather(struct launch_plan *plan, const struct op_request *request)
     const struct tandem_tensor_desc *data = request->inputs[0];
     const struct tandem_tensor_desc *indices = request->inputs[1];
     struct iteration_space space;
-    struct kernel_step *step =
-        plan_add_step(plan, 0, NULL, sizeof(struct gather_params));
+    const struct kernel_key key = {.kernel = &kernel_gather,
+                                   .group_log2 = request->group_log2,
+                                   .types = {kernel_bits_type(target->dtype),
+                                             kernel_type_of(indices->dtype)}};
+    struct kernel_step *step = plan_add_step(plan, &key, NULL);
     struct gather_params *out = (struct gather_params *)step->params;
     space_gather(&space, data, indices, target, request->op->ints[0],
                  &out->axis_stride, &out->axis_elements);
-    step->key = variant_key_kernel(KERNEL_GATHER, 0, needs_64bit_index(&space),
-                                   request->group_log2) |
-                variant_key_type(0, kernel_bits_type(target->dtype)) |
-                variant_key_type(1, kernel_type_of(indices->dtype));
+    step->key.index_64bit = needs_64bit_index(&space);
     step_add_operands(step, request);
     uint32_t inner = space.rank - 1;
     out->is_vec4 = space.shape[inner] % 4 == 0 &&

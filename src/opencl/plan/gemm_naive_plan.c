@@ -27,21 +27,30 @@ struct gemm_epilogue_params {
     uint32_t has_bias, reserved;
 };
 
+static const struct kernel_define defines[] = {
+    GEMM_DTYPE_DEFINES, DEFINE_ACTIVATION, {NULL, NULL, 0}};
+DECLARE_KERNEL_SOURCE(gemm_naive);
+static const struct kernel_info kernel_naive = {
+    KERNEL_SOURCE(gemm_naive), .function = "gemm_naive", .defines = defines,
+    .param_bytes = sizeof(struct gemm_naive_params)};
+DECLARE_KERNEL_SOURCE(gemm_epilogue);
+static const struct kernel_info kernel_epilogue = {
+    KERNEL_SOURCE(gemm_epilogue), .function = "gemm_epilogue",
+    .defines = defines, .param_bytes = sizeof(struct gemm_epilogue_params)};
+
 /* Makes a plan with one step, which runs one work-item per element of `c`.  The
  * first buffer of the step is that of `c`. */
-static struct kernel_step *
-single_step_plan(struct launch_plan *plan, const struct tandem_gemm *gemm,
-                 uint64_t kernel_and_types, uint32_t group_log2,
-                 const void *params, uint32_t param_bytes)
+static struct kernel_step *single_step_plan(struct launch_plan *plan,
+                                            const struct tandem_gemm *gemm,
+                                            struct kernel_key key,
+                                            const void *params)
 {
     uint64_t elements = gemm_c_elements(gemm);
-    uint64_t key =
-        variant_key_kernel(0, 0, elements > MAX_32BIT_INDEX, group_log2) |
-        kernel_and_types | variant_key_activation(gemm);
-    plan->step_count = 0;
-    plan->temp_bytes = 0;
-    struct kernel_step *step = plan_add_step(plan, key, params, param_bytes);
-    step_add_buffer(step, gemm->c.buffer, true);
+    key.index_64bit = elements > MAX_32BIT_INDEX;
+    kernel_key_set_activation(&key, gemm);
+    launch_plan_clear(plan);
+    struct kernel_step *step = plan_add_step(plan, &key, params);
+    step_add_gemm_c(step, gemm, true);
     step_set_items(step, elements);
     return step;
 }
@@ -76,12 +85,12 @@ void plan_naive_gemm(struct launch_plan *plan, const struct tandem_gemm *gemm,
         .beta = (float)gemm->beta,
         .slope = attribute_f32(gemm->activation_parameter),
         .has_bias = gemm->bias_kind != TANDEM_BIAS_NONE};
-    struct kernel_step *step = single_step_plan(
-        plan, gemm, KERNEL_GEMM_NAIVE | variant_key_gemm_types(gemm),
-        group_log2, &params, sizeof(params));
-    step_add_buffer(step, gemm->a.buffer, false);
-    step_add_buffer(step, gemm->b.buffer, false);
-    step_add_buffer(step, gemm_bias_buffer(gemm), false);
+    struct kernel_key key = {.kernel = &kernel_naive, .group_log2 = group_log2};
+    kernel_key_set_types(&key, gemm);
+    struct kernel_step *step = single_step_plan(plan, gemm, key, &params);
+    step_add_gemm_operand(step, gemm, operand_of(gemm, OPERAND_A));
+    step_add_gemm_operand(step, gemm, operand_of(gemm, OPERAND_B));
+    step_add_gemm_bias(step, gemm);
 }
 
 void plan_epilogue(struct launch_plan *plan, const struct tandem_gemm *gemm,
@@ -101,9 +110,8 @@ void plan_epilogue(struct launch_plan *plan, const struct tandem_gemm *gemm,
         .bias_column = gemm->bias_kind == TANDEM_BIAS_PER_COLUMN,
         .bias_row = gemm->bias_kind == TANDEM_BIAS_PER_ROW,
         .has_bias = gemm->bias_kind != TANDEM_BIAS_NONE};
-    struct kernel_step *step = single_step_plan(
-        plan, gemm,
-        KERNEL_GEMM_EPILOGUE | variant_key_type(0, kernel_type_of(dtype)),
-        group_log2, &params, sizeof(params));
-    step_add_buffer(step, gemm_bias_buffer(gemm), false);
+    const struct kernel_key key = {.kernel = &kernel_epilogue,
+                                   .types = {kernel_type_of(dtype)},
+                                   .group_log2 = group_log2};
+    step_add_gemm_bias(single_step_plan(plan, gemm, key, &params), gemm);
 }

@@ -44,17 +44,53 @@ bool operand_is_aligned(const struct tandem_gemm *gemm, enum operand_id id)
            (!operand.is_mn_major || operand.rows % 4 == 0);
 }
 
-uint64_t variant_key_gemm_types(const struct tandem_gemm *gemm)
+void kernel_key_set_types(struct kernel_key *key,
+                          const struct tandem_gemm *gemm)
 {
-    return variant_key_type(0, kernel_type_of(gemm_c_dtype(gemm))) |
-           variant_key_type(1, kernel_type_of(gemm->dtype));
+    key->types[0] = kernel_type_of(gemm_c_dtype(gemm));
+    key->types[1] = kernel_type_of(gemm->dtype);
 }
 
-uint64_t variant_key_activation(const struct tandem_gemm *gemm)
+void kernel_key_set_activation(struct kernel_key *key,
+                               const struct tandem_gemm *gemm)
 {
-    bool tanh_form =
+    key->op = gemm->activation;
+    key->op_form =
         gemm->activation == TANDEM_OP_GELU && gemm->activation_parameter != 0;
-    return (uint64_t)gemm->activation << 8 | variant_key_gelu_tanh(tanh_form);
+}
+
+bool define_gemm_dtype(char out[DEFINE_VALUE_BYTES],
+                       const struct kernel_define *define,
+                       const struct kernel_key *key,
+                       const struct platform_device *hardware)
+{
+    uint8_t type = key->types[define->argument];
+    (void)hardware;
+    return define_string(out, type == TYPE_F16    ? "f16"
+                              : type == TYPE_BF16 ? "bf16"
+                                                  : "f32");
+}
+
+bool define_gemm_config(char out[DEFINE_VALUE_BYTES],
+                        const struct kernel_define *define,
+                        const struct kernel_key *key,
+                        const struct platform_device *hardware)
+{
+    const char *config = (const char *)&gemm_configs[key->gemm_kernel];
+    uint32_t value;
+    (void)hardware;
+    memcpy(&value, config + define->argument, sizeof(value));
+    return define_number(out, value);
+}
+
+bool define_vector(char out[DEFINE_VALUE_BYTES],
+                   const struct kernel_define *define,
+                   const struct kernel_key *key,
+                   const struct platform_device *hardware)
+{
+    (void)hardware;
+    return define_number(out,
+                         ((const uint8_t *)key)[define->argument] != 0 ? 4 : 1);
 }
 
 uint64_t gemm_c_elements(const struct tandem_gemm *gemm)
@@ -118,10 +154,76 @@ void gemm_params_set_tiles(struct gemm_params *out, uint32_t tiles_m,
         out->splits = 1;
 }
 
-struct tandem_buffer *gemm_bias_buffer(const struct tandem_gemm *gemm)
+/* ---- arguments ---- */
+
+/* Returns the offset of the end of a batch of matrices.  A matrix has `lines`
+ * lines of `length` adjacent elements. */
+static uint64_t matrix_end(const struct tandem_matrix *matrix, uint64_t lines,
+                           uint64_t length, uint64_t batches, uint32_t dtype)
 {
-    return gemm->bias != NULL ? gemm->bias : gemm->c.buffer;
+    double elements = (double)(batches - 1) * (double)matrix->batch_stride +
+                      (double)(lines - 1) * (double)matrix->ld + (double)length;
+    double bytes = elements * TANDEM_DTYPE_BYTES(dtype);
+    return bytes < 0x1p60 ? matrix->byte_offset + (uint64_t)bytes : UINT64_MAX;
 }
+
+void step_add_gemm_operand(struct kernel_step *step,
+                           const struct tandem_gemm *gemm,
+                           struct gemm_operand operand)
+{
+    const struct tandem_matrix *matrix = operand.matrix;
+    uint64_t rows = (uint64_t)operand.rows, k = (uint64_t)gemm->k;
+    if (matrix->buffer == TEMP_BUFFER)
+        step_add_temp(step, false);
+    else if (matrix->buffer != NULL && matrix->buffer->internal)
+        /* A packed copy, whose layout the GEMM does not describe. */
+        step_add_buffer(step, matrix->buffer, matrix->buffer->bytes, false);
+    else
+        step_add_buffer(step, matrix->buffer,
+                        matrix_end(matrix, operand.is_mn_major ? k : rows,
+                                   operand.is_mn_major ? rows : k,
+                                   operand.batches, gemm->dtype),
+                        false);
+}
+
+void step_add_gemm_c(struct kernel_step *step, const struct tandem_gemm *gemm,
+                     bool written)
+{
+    step_add_buffer(step, gemm->c.buffer,
+                    matrix_end(&gemm->c, (uint64_t)gemm->m, (uint64_t)gemm->n,
+                               (uint64_t)gemm->batch, gemm_c_dtype(gemm)),
+                    written);
+}
+
+void step_add_gemm_bias(struct kernel_step *step,
+                        const struct tandem_gemm *gemm)
+{
+    int64_t elements =
+        gemm->bias_kind == TANDEM_BIAS_PER_ROW ? gemm->m : gemm->n;
+    if (gemm->bias_kind == TANDEM_BIAS_NONE)
+        step_add_gemm_c(step, gemm, false);
+    else
+        step_add_buffer(step, gemm->bias,
+                        gemm->bias_byte_offset +
+                            (uint64_t)elements *
+                                TANDEM_DTYPE_BYTES(gemm_c_dtype(gemm)),
+                        false);
+}
+
+/* ---- fixup of split k ---- */
+
+static const struct kernel_define fixup_defines[] = {
+    GEMM_DTYPE_DEFINES, DEFINE_ACTIVATION, {NULL, NULL, 0}};
+DECLARE_KERNEL_SOURCE(split_k_fixup);
+static const struct kernel_info fixup = {
+    KERNEL_SOURCE(split_k_fixup), .function = "split_k_fixup",
+    .defines = fixup_defines, .param_bytes = sizeof(struct gemm_params)};
+static const struct kernel_info fixup_lanes = {
+    KERNEL_SOURCE(split_k_fixup), .function = "split_k_fixup_lanes",
+    .defines = fixup_defines, .param_bytes = sizeof(struct gemm_params)};
+static const struct kernel_info fixup_tiles = {
+    KERNEL_SOURCE(split_k_fixup), .function = "split_k_fixup_tiles",
+    .defines = fixup_defines, .param_bytes = sizeof(struct gemm_params)};
 
 /* If the result has at least this number of elements, one work-item per element
  * adds up the partial sums of the element. */
@@ -147,22 +249,22 @@ void plan_split_k_fixup(struct launch_plan *plan,
     /* If only some tiles are split, partial sums are stored tile by tile. */
     bool has_tiles = from->unsplit_tiles > 0;
     uint32_t lanes_log2 = has_tiles ? 0 : fixup_lanes_log2(from, group_log2);
-    uint32_t kernel = has_tiles        ? KERNEL_SPLIT_K_FIXUP_TILES
-                      : lanes_log2 > 0 ? KERNEL_SPLIT_K_FIXUP_LANES
-                                       : KERNEL_SPLIT_K_FIXUP;
     uint64_t items = from->c_elements << lanes_log2;
     if (has_tiles)
         items = (uint64_t)from->split_tiles * from->tile_m * from->tile_n / 4;
     else if (lanes_log2 == 0 && (from->flags & C_IS_VEC4) != 0)
         items = from->c_elements / 4;
-    uint64_t key =
-        variant_key_kernel(kernel, 0, from->c_elements > MAX_32BIT_INDEX,
-                           group_log2) |
-        variant_key_gemm_types(gemm) | variant_key_activation(gemm);
-    struct kernel_step *step = plan_add_step(plan, key, from, sizeof(*from));
+    struct kernel_key key = {.kernel = has_tiles        ? &fixup_tiles
+                                       : lanes_log2 > 0 ? &fixup_lanes
+                                                        : &fixup,
+                             .group_log2 = group_log2,
+                             .index_64bit = from->c_elements > MAX_32BIT_INDEX};
+    kernel_key_set_types(&key, gemm);
+    kernel_key_set_activation(&key, gemm);
+    struct kernel_step *step = plan_add_step(plan, &key, from);
     ((struct gemm_params *)step->params)->lanes_log2 = lanes_log2;
-    step_add_buffer(step, gemm->c.buffer, true);
-    step_add_buffer(step, NULL, false);
-    step_add_buffer(step, gemm_bias_buffer(gemm), false);
+    step_add_gemm_c(step, gemm, true);
+    step_add_temp(step, false);
+    step_add_gemm_bias(step, gemm);
     step_set_items(step, items);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parameters, operands and variant key bits of GEMM kernels.  Pure functions
+/* Parameters, operands and macros of GEMM kernels.  Pure functions
  * that any thread may call. */
 #ifndef TANDEM_OPENCL_PLAN_GEMM_PARAMS_H
 #define TANDEM_OPENCL_PLAN_GEMM_PARAMS_H
@@ -68,12 +68,46 @@ void gemm_params_fill(struct gemm_params *out, const struct tandem_gemm *gemm,
  * `split_tiles` tiles are computed as several partial sums. */
 void gemm_params_set_tiles(struct gemm_params *out, uint32_t tiles_m,
                            uint32_t tiles_n, uint32_t split_tiles);
-/* The next two functions return variant key bits for activation and dtypes. */
-uint64_t variant_key_activation(const struct tandem_gemm *gemm);
-uint64_t variant_key_gemm_types(const struct tandem_gemm *gemm);
-/* Returns the buffer of the bias, or that of `c` as a placeholder if there is
- * no bias, because the kernel argument must be a valid buffer. */
-struct tandem_buffer *gemm_bias_buffer(const struct tandem_gemm *gemm);
+/* Set the fields of a key for the activation, and for the dtypes of `c`, and of
+ * `a` and `b`. */
+void kernel_key_set_activation(struct kernel_key *key,
+                               const struct tandem_gemm *gemm);
+void kernel_key_set_types(struct kernel_key *key,
+                          const struct tandem_gemm *gemm);
+/* Macros for the dtype of `c`, and of `a` and `b`; the argument is the operand.
+ */
+define_value_fn define_gemm_dtype;
+#define GEMM_DTYPE_DEFINES                                                     \
+    {"C_DTYPE", define_gemm_dtype, 0},                                         \
+    {                                                                          \
+        "AB_DTYPE", define_gemm_dtype, 1                                       \
+    }
+/* A macro with a member of the kernel's struct gemm_kernel_config. */
+define_value_fn define_gemm_config;
+#define DEFINE_CONFIG(name, member)                                            \
+    {                                                                          \
+        name, define_gemm_config, offsetof(struct gemm_kernel_config, member)  \
+    }
+/* 4 if the field of the key is set, otherwise 1. */
+define_value_fn define_vector;
+#define DEFINE_VECTOR(name, field)                                             \
+    {                                                                          \
+        name, define_vector, offsetof(struct kernel_key, field)                \
+    }
+#define DEFINE_ACTIVATION                                                      \
+    {                                                                          \
+        "ACTIVATION", define_activation, 0                                     \
+    }
+
+/* Add an argument to a step.  Without a bias, the argument for the bias is `c`
+ * as a placeholder, because it must be a valid buffer. */
+void step_add_gemm_operand(struct kernel_step *step,
+                           const struct tandem_gemm *gemm,
+                           struct gemm_operand operand);
+void step_add_gemm_c(struct kernel_step *step, const struct tandem_gemm *gemm,
+                     bool written);
+void step_add_gemm_bias(struct kernel_step *step,
+                        const struct tandem_gemm *gemm);
 /* Plans the kernel that adds partial sums and applies bias and activation. */
 void plan_split_k_fixup(struct launch_plan *plan,
                         const struct tandem_gemm *gemm,

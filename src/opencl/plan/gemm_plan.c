@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "common/argument_check.h"
+#include "opencl/device/device_enumeration.h"
 #include "opencl/plan/gemm_params.h"
 #include "opencl/plan/gemv_plan.h"
 #include "opencl/plan/operand_packing.h"
@@ -48,22 +49,120 @@ bool gemm_kernel_reads_scalars(const struct tandem_gemm *gemm,
              operand_is_vec4(gemm, operand_of(gemm, OPERAND_B)));
 }
 
-/* Returns the variant key of a SIMT or 3xTF32 kernel.  `packed` is true if
- * packed copies replace operands that the kernel cannot read directly. */
-static uint64_t simt_key(const struct tandem_gemm *gemm,
-                         enum gemm_kernel_id kernel, bool packed)
+/* ---- SIMT and 3xTF32 kernels ---- */
+
+/* Returns the number of rows of the tile per work-item of a SIMT kernel. */
+static uint32_t item_m(const struct kernel_key *key)
+{
+    return gemm_configs[key->gemm_kernel].tile_m / 8;
+}
+
+static uint32_t item_n(const struct kernel_key *key)
+{
+    return gemm_configs[key->gemm_kernel].tile_n / 16;
+}
+
+static bool define_item_m(char out[DEFINE_VALUE_BYTES],
+                          const struct kernel_define *define,
+                          const struct kernel_key *key,
+                          const struct platform_device *hardware)
+{
+    (void)define, (void)hardware;
+    return define_number(out, item_m(key));
+}
+
+static bool define_item_n(char out[DEFINE_VALUE_BYTES],
+                          const struct kernel_define *define,
+                          const struct kernel_key *key,
+                          const struct platform_device *hardware)
+{
+    (void)define, (void)hardware;
+    return define_number(out, item_n(key));
+}
+
+/* The number of unrolled iterations along k_tile.  NVIDIA's compiler fully
+ * unrolls the loop.  Other compilers unroll four iterations, or two for the
+ * largest tiles, because LLVM 16 runs out of registers with four. */
+static bool define_unroll(char out[DEFINE_VALUE_BYTES],
+                          const struct kernel_define *define,
+                          const struct kernel_key *key,
+                          const struct platform_device *hardware)
+{
+    (void)define;
+    if (hardware->nvidia)
+        return define_number(out, gemm_configs[key->gemm_kernel].k_tile);
+    return define_number(out, item_m(key) * item_n(key) >= 128 ? 2 : 4);
+}
+
+static const struct kernel_define simt_defines[] = {
+    GEMM_DTYPE_DEFINES,
+    {"ITEM_M", define_item_m, 0},
+    {"ITEM_N", define_item_n, 0},
+    DEFINE_CONFIG("K_TILE", k_tile),
+    DEFINE_FIELD("A_MN_MAJOR", a_layout),
+    DEFINE_FIELD("B_MN_MAJOR", b_layout),
+    DEFINE_VECTOR("A_VECTOR", vec4),
+    DEFINE_VECTOR("B_VECTOR", b_vec4),
+    {"UNROLL", define_unroll, 0},
+    DEFINE_ACTIVATION,
+    {NULL, NULL, 0}};
+
+DECLARE_KERNEL_SOURCE(gemm_simt);
+static const struct kernel_info kernel_simt = {
+    KERNEL_SOURCE(gemm_simt), .function = "gemm_simt", .defines = simt_defines,
+    .param_bytes = sizeof(struct gemm_params),
+    .flags = KERNEL_FIXED_GROUP_SIZE};
+
+/* A work-group has two or four warps.  Each warp computes a block of 64 rows
+ * and half of the tile's columns. */
+static bool define_warp_n(char out[DEFINE_VALUE_BYTES],
+                          const struct kernel_define *define,
+                          const struct kernel_key *key,
+                          const struct platform_device *hardware)
+{
+    (void)define, (void)hardware;
+    return define_number(out, gemm_configs[key->gemm_kernel].tile_n / 2);
+}
+
+static const struct kernel_define tf32x3_defines[] = {
+    GEMM_DTYPE_DEFINES,
+    DEFINE_CONFIG("TILE_M", tile_m),
+    DEFINE_CONFIG("TILE_N", tile_n),
+    DEFINE_CONSTANT("WARP_M", 64),
+    {"WARP_N", define_warp_n, 0},
+    DEFINE_FIELD("A_MN_MAJOR", a_layout),
+    DEFINE_FIELD("B_MN_MAJOR", b_layout),
+    DEFINE_ACTIVATION,
+    {NULL, NULL, 0}};
+
+DECLARE_KERNEL_SOURCE(gemm_3xtf32);
+static const struct kernel_info kernel_3xtf32 = {
+    KERNEL_SOURCE(gemm_3xtf32), .function = "gemm_3xtf32",
+    .defines = tf32x3_defines, .param_bytes = sizeof(struct gemm_params),
+    .flags = KERNEL_FIXED_GROUP_SIZE | KERNEL_SELF_TEST};
+
+/* Returns the key of a SIMT or 3xTF32 kernel.  `packed` is true if packed
+ * copies replace operands that the kernel cannot read directly. */
+static struct kernel_key simt_key(const struct tandem_gemm *gemm,
+                                  enum gemm_kernel_id kernel, bool packed)
 {
     bool is_3xtf32 = gemm_configs[kernel].is_3xtf32;
     bool vec4 = is_3xtf32 || (packed && kernel == GEMM_SIMT_128X128);
     struct gemm_operand a = operand_of(gemm, OPERAND_A);
     struct gemm_operand b = operand_of(gemm, OPERAND_B);
-    return variant_key_kernel(is_3xtf32 ? KERNEL_GEMM_3XTF32 : KERNEL_GEMM_SIMT,
-                              0, false, gemm_configs[kernel].group_log2) |
-           variant_key_gemm(kernel, a.is_mn_major, b.is_mn_major,
-                            vec4 || operand_is_vec4(gemm, a)) |
-           variant_key_second_vec4(vec4 || operand_is_vec4(gemm, b)) |
-           variant_key_gemm_types(gemm);
+    struct kernel_key key = {.kernel =
+                                 is_3xtf32 ? &kernel_3xtf32 : &kernel_simt,
+                             .group_log2 = gemm_configs[kernel].group_log2,
+                             .gemm_kernel = kernel,
+                             .a_layout = a.is_mn_major,
+                             .b_layout = b.is_mn_major,
+                             .vec4 = vec4 || operand_is_vec4(gemm, a),
+                             .b_vec4 = vec4 || operand_is_vec4(gemm, b)};
+    kernel_key_set_types(&key, gemm);
+    return key;
 }
+
+/* ---- plans ---- */
 
 static uint64_t total_groups(const struct gemm_params *params)
 {
@@ -71,26 +170,36 @@ static uint64_t total_groups(const struct gemm_params *params)
            (uint64_t)params->split_tiles * params->splits;
 }
 
+/* Adds the temporary buffer as an argument, or `c` as a placeholder. */
+static void step_add_temp_or_c(struct kernel_step *step,
+                               const struct tandem_gemm *gemm, bool is_temp,
+                               bool written)
+{
+    if (is_temp)
+        step_add_temp(step, written);
+    else
+        step_add_gemm_c(step, gemm, written);
+}
+
 /* Plans the launch of a GEMM kernel.  `has_flags` is true if the temporary
  * buffer holds tensor maps, or flags that mark tiles with infinities or NaN. */
 static void plan_tiles(struct launch_plan *plan, const struct tandem_gemm *gemm,
-                       uint64_t key, const struct gemm_params *params,
+                       struct kernel_key key, const struct gemm_params *params,
                        bool has_flags)
 {
     bool writes_c = params->unsplit_tiles > 0;
     bool uses_temp =
         (params->flags & (STORES_PARTIALS | PROMOTES_IN_MEMORY)) != 0;
     bool recomputes = (params->flags & ONLY_NONFINITE_TILES) != 0;
-    struct tandem_buffer *c = gemm->c.buffer;
-    key |= writes_c ? variant_key_activation(gemm) : 0;
-    struct kernel_step *step =
-        plan_add_step(plan, key, params, sizeof(*params));
-    step_add_buffer(step, c, writes_c);
-    step_add_buffer(step, uses_temp ? NULL : c, uses_temp);
-    step_add_buffer(step, gemm->a.buffer, false);
-    step_add_buffer(step, gemm->b.buffer, false);
-    step_add_buffer(step, gemm_bias_buffer(gemm), false);
-    step_add_buffer(step, has_flags ? NULL : c, has_flags && !recomputes);
+    if (writes_c)
+        kernel_key_set_activation(&key, gemm);
+    struct kernel_step *step = plan_add_step(plan, &key, params);
+    step_add_gemm_c(step, gemm, writes_c);
+    step_add_temp_or_c(step, gemm, uses_temp, uses_temp);
+    step_add_gemm_operand(step, gemm, operand_of(gemm, OPERAND_A));
+    step_add_gemm_operand(step, gemm, operand_of(gemm, OPERAND_B));
+    step_add_gemm_bias(step, gemm);
+    step_add_temp_or_c(step, gemm, has_flags, has_flags && !recomputes);
     step->groups = total_groups(params);
 }
 
@@ -202,12 +311,12 @@ static void plan_kernels(struct launch_plan *plan,
     const struct gemm_kernel_config *config = &gemm_configs[kernel];
     bool uses_mma = config->mma_format != MMA_NONE;
     bool has_fallback = config->is_3xtf32 || config->mma_format == MMA_FP16X3;
-    uint64_t key = uses_mma ? tensor_core_variant_key(gemm, kernel)
-                            : simt_key(packed, kernel, true);
+    struct kernel_key key = uses_mma ? tensor_core_key(gemm, kernel)
+                                     : simt_key(packed, kernel, true);
     struct gemm_params params;
     gemm_params_fill(&params, packed, config->k_tile, split_k.splits);
     params_set_tiles(&params, gemm, config, split_k.split_tiles);
-    uint64_t map_bytes = tensor_map_bytes(key, total_groups(&params));
+    uint64_t map_bytes = tensor_map_bytes(&key, total_groups(&params));
     if (map_bytes != 0)
         params.tensor_maps_offset =
             plan_reserve_temp(plan, map_bytes, TENSOR_MAP_ALIGN) /
@@ -246,8 +355,7 @@ void plan_gemm(struct launch_plan *plan, const struct tandem_gemm *gemm,
             *matrices[i] = *packed[i];
             to_pack &= ~(1u << i);
         }
-    plan->step_count = 0;
-    plan->temp_bytes = 0;
+    launch_plan_clear(plan);
     plan_operand_packing(plan, &complete, kernel, to_pack, group_log2,
                          &packed_gemm);
     if (gemm_configs[kernel].gemv_vectors != 0)

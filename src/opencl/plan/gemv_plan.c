@@ -2,7 +2,16 @@
 /* Plans the kernels of cl/gemm/gemv.cl, which multiply a matrix and vectors. */
 #include "opencl/plan/gemv_plan.h"
 
+#include "opencl/device/device_enumeration.h"
 #include "opencl/plan/gemm_params.h"
+
+/* Division of matrix rows among the work-items of a GEMV work-group. */
+struct gemv_shape {
+    uint32_t rows_per_item; /* matrix rows per work-item */
+    uint32_t lanes;         /* work-items among which k is divided */
+    uint32_t k_unroll;      /* unrolled iterations along k */
+    uint32_t group_log2;
+};
 
 /* Fastest work-group shapes of GEMV_1, GEMV_4, GEMV_8 and GEMV_16, measured on
  * an H200 (see docs/gpu-kernels.md). */
@@ -24,12 +33,83 @@ struct gemv_operands {
     uint32_t row_tiles, vector_tiles;
 };
 
-const struct gemv_shape *gemv_shape(enum gemm_kernel_id kernel, bool mn_major)
+static const struct gemv_shape *gemv_shape(enum gemm_kernel_id kernel,
+                                           bool mn_major)
 {
     if (kernel == GEMV_1_MN_MAJOR)
         return &gemv_1_mn_major_shape;
     return &(mn_major ? mn_major_shapes : k_major_shapes)[kernel - GEMV_1];
 }
+
+/* ---- kernel ---- */
+
+/* Returns the shape with which the kernel is compiled.  Devices other than
+ * NVIDIA's can have fewer registers.  Therefore their loop unrolls half as many
+ * iterations, and if the matrix is K-major and a work-item has more than two
+ * rows, the rows per work-item and the lanes are also halved. */
+static struct gemv_shape compiled_shape(const struct kernel_key *key,
+                                        const struct platform_device *hardware)
+{
+    bool is_mn_major = key->a_layout != 0;
+    struct gemv_shape shape =
+        *gemv_shape((enum gemm_kernel_id)key->gemm_kernel, is_mn_major);
+    if (hardware->nvidia)
+        return shape;
+    shape.k_unroll /= 2;
+    if (!is_mn_major && shape.rows_per_item > 2) {
+        shape.rows_per_item /= 2;
+        shape.lanes /= 2;
+    }
+    return shape;
+}
+
+/* A macro with a member of the shape, at the offset `define->argument`. */
+static bool shape_member(char out[DEFINE_VALUE_BYTES],
+                         const struct kernel_define *define,
+                         const struct kernel_key *key,
+                         const struct platform_device *hardware)
+{
+    const struct gemv_shape shape = compiled_shape(key, hardware);
+    uint32_t value;
+    memcpy(&value, (const char *)&shape + define->argument, sizeof(value));
+    return define_number(out, value);
+}
+#define DEFINE_SHAPE(name, member)                                             \
+    {                                                                          \
+        name, shape_member, offsetof(struct gemv_shape, member)                \
+    }
+
+static bool is_stream(char out[DEFINE_VALUE_BYTES],
+                      const struct kernel_define *define,
+                      const struct kernel_key *key,
+                      const struct platform_device *hardware)
+{
+    (void)define;
+    return hardware->nvidia && key->gemm_kernel == GEMV_1_MN_MAJOR &&
+           define_number(out, 1);
+}
+
+static const struct kernel_define defines[] = {
+    GEMM_DTYPE_DEFINES,
+    DEFINE_CONFIG("VECTOR_COUNT", gemv_vectors),
+    DEFINE_SHAPE("ITEM_ROWS", rows_per_item),
+    DEFINE_SHAPE("LANES", lanes),
+    DEFINE_SHAPE("K_UNROLL", k_unroll),
+    DEFINE_FIELD("A_MN_MAJOR", a_layout),
+    DEFINE_FIELD("B_MN_MAJOR", b_layout),
+    DEFINE_VECTOR("W_VECTOR", vec4),
+    DEFINE_VECTOR("X_VECTOR", b_vec4),
+    {"STREAM", is_stream, 0},
+    DEFINE_ACTIVATION,
+    {NULL, NULL, 0}};
+
+DECLARE_KERNEL_SOURCE(gemv);
+static const struct kernel_info kernel_gemv = {
+    KERNEL_SOURCE(gemv), .function = "gemv", .defines = defines,
+    .param_bytes = sizeof(struct gemm_params),
+    .flags = KERNEL_FIXED_GROUP_SIZE};
+
+/* ---- plans ---- */
 
 static uint32_t rows_per_group(const struct gemv_shape *shape)
 {
@@ -83,9 +163,9 @@ bool gemv_supports(const struct tandem_gemm *gemm, enum gemm_kernel_id kernel)
             operands_of(gemm, kernel).matrix.is_mn_major);
 }
 
-static uint64_t key_of(const struct tandem_gemm *gemm,
-                       const struct gemv_operands *operands,
-                       enum gemm_kernel_id kernel)
+static struct kernel_key key_of(const struct tandem_gemm *gemm,
+                                const struct gemv_operands *operands,
+                                enum gemm_kernel_id kernel)
 {
     /* If there is a single vector, its leading dimension does not matter. */
     struct gemm_operand vectors = operands->vectors;
@@ -95,14 +175,15 @@ static uint64_t key_of(const struct tandem_gemm *gemm,
         vectors.matrix = &single;
     bool vec4 = operand_is_vec4(gemm, vectors) &&
                 (operands->max_vectors > 1 || !vectors.is_mn_major);
-    return variant_key_kernel(KERNEL_GEMV, 0, false,
-                              operands->shape->group_log2) |
-           variant_key_gemv_vectors(log2_ceil(operands->max_vectors)) |
-           variant_key_second_vec4(vec4) |
-           variant_key_gemm(kernel, operands->matrix.is_mn_major,
-                            vectors.is_mn_major,
-                            operand_is_vec4(gemm, operands->matrix)) |
-           variant_key_gemm_types(gemm);
+    struct kernel_key key = {.kernel = &kernel_gemv,
+                             .group_log2 = operands->shape->group_log2,
+                             .gemm_kernel = kernel,
+                             .a_layout = operands->matrix.is_mn_major,
+                             .b_layout = vectors.is_mn_major,
+                             .vec4 = operand_is_vec4(gemm, operands->matrix),
+                             .b_vec4 = vec4};
+    kernel_key_set_types(&key, gemm);
+    return key;
 }
 
 /* Returns true if the kernel adds its partial sums to totals after every
@@ -150,15 +231,18 @@ void plan_gemv(struct launch_plan *plan, const struct tandem_gemm *gemm,
         params.flags |= STORES_PARTIALS;
         plan->temp_bytes += params.splits * params.c_elements * sizeof(float);
     }
-    uint64_t key = key_of(gemm, &operands, kernel) |
-                   (split ? 0 : variant_key_activation(gemm));
-    struct kernel_step *step =
-        plan_add_step(plan, key, &params, sizeof(params));
-    step_add_buffer(step, gemm->c.buffer, !split);
-    step_add_buffer(step, split ? NULL : gemm->c.buffer, split);
-    step_add_buffer(step, operands.matrix.matrix->buffer, false);
-    step_add_buffer(step, operands.vectors.matrix->buffer, false);
-    step_add_buffer(step, gemm_bias_buffer(gemm), false);
+    struct kernel_key key = key_of(gemm, &operands, kernel);
+    if (!split)
+        kernel_key_set_activation(&key, gemm);
+    struct kernel_step *step = plan_add_step(plan, &key, &params);
+    step_add_gemm_c(step, gemm, !split);
+    if (split)
+        step_add_temp(step, true);
+    else
+        step_add_gemm_c(step, gemm, false);
+    step_add_gemm_operand(step, gemm, operands.matrix);
+    step_add_gemm_operand(step, gemm, operands.vectors);
+    step_add_gemm_bias(step, gemm);
     step->groups = tiling.groups * params.splits;
     if (split)
         plan_split_k_fixup(plan, gemm, &params, group_log2);

@@ -7,20 +7,10 @@
 
 #include "opencl/plan/gemm_plan.h"
 
-/* Division of matrix rows among the work-items of a GEMV work-group. */
-struct gemv_shape {
-    uint32_t rows_per_item; /* matrix rows per work-item */
-    uint32_t lanes;         /* work-items among which k is divided */
-    uint32_t k_unroll;      /* unrolled iterations along k */
-    uint32_t group_log2;
-};
-
 /* Work-group size of GEMV_1_MN_MAJOR. */
 #define GEMV_MN_MAJOR_GROUP_LOG2 9u
 #define GEMV_MN_MAJOR_GROUP (1u << GEMV_MN_MAJOR_GROUP_LOG2)
 
-/* Returns the GEMV shape for a K-major or an MN-major matrix. */
-const struct gemv_shape *gemv_shape(enum gemm_kernel_id kernel, bool mn_major);
 /* Returns true if `kernel` supports the GEMM's number of vectors and leading
  * dimensions.  GEMV_1_MN_MAJOR also needs an MN-major matrix. */
 bool gemv_supports(const struct tandem_gemm *gemm, enum gemm_kernel_id kernel);

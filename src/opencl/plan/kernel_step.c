@@ -4,7 +4,10 @@
 
 #include <string.h>
 
+#include "common/tensor_extent.h"
 #include "opencl/objects.h"
+
+struct tandem_buffer plan_temp_buffer, plan_counter_buffer;
 
 /* For a divisor d, sets the multiplier m and the shift s so that n / d =
  * (mulhi(n, m) + n) >> s for n < 2^31 (Granlund and Montgomery, "Division by
@@ -38,45 +41,67 @@ void strides_fill(int64_t *out, const struct iteration_space *space,
         out[i] = space->strides[operand][space->rank - 1 - i];
 }
 
-struct kernel_step *plan_add_step(struct launch_plan *plan, uint64_t key,
-                                  const void *params, uint32_t param_bytes)
+struct kernel_step *plan_add_step(struct launch_plan *plan,
+                                  const struct kernel_key *key,
+                                  const void *params)
 {
-    struct kernel_step *step = &plan->step[plan->step_count++];
-    step->key = key;
+    struct kernel_step *step = &plan->step[plan->step_count];
+    if (plan->step_count < MAX_PLAN_STEPS)
+        plan->step_count++;
+    else
+        plan->is_overfull = true;
+    step->key = *key;
     step->groups = 0;
     step->buffer_count = 0;
     step->written = 0;
-    step->arrival_counters = 0;
-    step->param_bytes = param_bytes;
+    step->param_bytes = key->kernel != NULL ? key->kernel->param_bytes : 0;
     if (params != NULL)
-        memcpy(step->params, params, param_bytes);
+        memcpy(step->params, params, step->param_bytes);
     else
-        memset(step->params, 0, param_bytes);
+        memset(step->params, 0, step->param_bytes);
     return step;
 }
 
 void step_add_buffer(struct kernel_step *step, struct tandem_buffer *buffer,
-                     bool written)
+                     uint64_t bytes, bool written)
 {
-    step->written |= (uint32_t)written << step->buffer_count;
-    step->buffers[step->buffer_count++] = buffer;
+    uint32_t i = step->buffer_count;
+    if (i < MAX_STEP_BUFFERS) {
+        step->written |= (uint32_t)written << i;
+        step->buffer_bytes[i] = bytes;
+        step->buffers[i] = buffer;
+    }
+    step->buffer_count = min_u32(i + 1, MAX_STEP_BUFFERS + 1);
+}
+
+void step_add_tensor(struct kernel_step *step,
+                     const struct tandem_tensor_desc *tensor, bool written)
+{
+    uint64_t first, end;
+    if (!tensor_extent(tensor, &first, &end))
+        end = UINT64_MAX;
+    step_add_buffer(step, tensor->buffer, end, written);
+}
+
+void step_add_temp(struct kernel_step *step, bool written)
+{
+    step_add_buffer(step, TEMP_BUFFER, 0, written);
 }
 
 void step_add_operands(struct kernel_step *step,
                        const struct op_request *request)
 {
-    struct tandem_buffer *output = request->outputs[0]->buffer;
-    step_add_buffer(step, output, true);
+    const struct tandem_tensor_desc *output = request->outputs[0];
+    step_add_tensor(step, output, true);
     for (uint32_t i = 0; i < request->input_count; i++)
-        step_add_buffer(step,
-                        request->inputs[i] != NULL ? request->inputs[i]->buffer
-                                                   : output,
-                        false);
+        step_add_tensor(
+            step, request->inputs[i] != NULL ? request->inputs[i] : output,
+            false);
 }
 
 void step_set_items(struct kernel_step *step, uint64_t items)
 {
-    step->groups = div_ceil(items, (uint64_t)1 << KEY_GROUP_LOG2(step->key));
+    step->groups = div_ceil(items, (uint64_t)1 << step->key.group_log2);
 }
 
 uint64_t plan_reserve_temp(struct launch_plan *plan, uint64_t bytes,
@@ -126,7 +151,7 @@ bool axis_is_vec4(const struct iteration_space *space, uint32_t operand,
            strides_are_vec4(space, operand, axis);
 }
 
-uint32_t kernel_type_of(uint32_t dtype)
+uint8_t kernel_type_of(uint32_t dtype)
 {
     return dtype == TANDEM_I32    ? TYPE_INT
            : dtype == TANDEM_I64  ? TYPE_LONG
@@ -137,7 +162,7 @@ uint32_t kernel_type_of(uint32_t dtype)
                                   : TYPE_FLOAT;
 }
 
-uint32_t kernel_bits_type(uint32_t dtype)
+uint8_t kernel_bits_type(uint32_t dtype)
 {
     uint32_t bytes = TANDEM_DTYPE_BYTES(dtype);
     return bytes == 1   ? TYPE_UCHAR

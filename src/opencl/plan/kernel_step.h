@@ -26,12 +26,18 @@ uint32_t fast_divmod_fill(struct fast_divmod *out,
 void strides_fill(int64_t *out, const struct iteration_space *space,
                   uint32_t operand);
 
-/* Adds a step to the plan and copies its `param_bytes` bytes of parameters from
- * `params`.  If `params` is NULL, the parameters are zero. */
-struct kernel_step *plan_add_step(struct launch_plan *plan, uint64_t key,
-                                  const void *params, uint32_t param_bytes);
+/* Adds a step to the plan.  Copies its parameters, key->kernel->param_bytes
+ * bytes, from `params`.  If `params` is NULL, the parameters are zero. */
+struct kernel_step *plan_add_step(struct launch_plan *plan,
+                                  const struct kernel_key *key,
+                                  const void *params);
+/* Adds an argument.  The kernel accesses at most the first `bytes` bytes of the
+ * buffer. */
 void step_add_buffer(struct kernel_step *step, struct tandem_buffer *buffer,
-                     bool written);
+                     uint64_t bytes, bool written);
+void step_add_tensor(struct kernel_step *step,
+                     const struct tandem_tensor_desc *tensor, bool written);
+void step_add_temp(struct kernel_step *step, bool written);
 /* Adds the buffers of the first output and of all inputs.  If an input is NULL
  * (a scalar), adds the output's buffer as a placeholder, because the argument
  * must be a valid buffer; the kernel does not read it. */
@@ -66,8 +72,8 @@ bool axis_is_vec4(const struct iteration_space *space, uint32_t operand,
 
 /* The first function returns the enum kernel_type of a dtype, the second that
  * of the unsigned integer type with the same size. */
-uint32_t kernel_type_of(uint32_t dtype);
-uint32_t kernel_bits_type(uint32_t dtype);
+uint8_t kernel_type_of(uint32_t dtype);
+uint8_t kernel_bits_type(uint32_t dtype);
 
 /* Tile of cl/transpose.cl.  `block` and `per` are the values of its macros
  * BLOCK and VECTOR_ELEMENTS.  The other members are in elements. */

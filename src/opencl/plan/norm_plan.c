@@ -22,6 +22,29 @@ struct norm_params {
     int64_t scale_steps[TANDEM_MAX_RANK], bias_steps[TANDEM_MAX_RANK];
 };
 
+static bool is_rms(char out[DEFINE_VALUE_BYTES],
+                   const struct kernel_define *define,
+                   const struct kernel_key *key,
+                   const struct platform_device *hardware)
+{
+    (void)define, (void)hardware;
+    return define_number(out, key->op == TANDEM_OP_RMS_NORM);
+}
+
+static const struct kernel_define defines[] = {
+    {"RMS", is_rms, 0}, ROW_DEFINES, {NULL, NULL, 0}};
+
+DECLARE_KERNEL_SOURCE(norm);
+static const struct kernel_info single_pass = {
+    KERNEL_SOURCE(norm), .function = "norm_single_pass", .defines = defines,
+    .param_bytes = sizeof(struct norm_params)};
+static const struct kernel_info partial_pass = {
+    KERNEL_SOURCE(norm), .function = "norm_partial_pass", .defines = defines,
+    .param_bytes = sizeof(struct norm_params)};
+static const struct kernel_info final_pass = {
+    KERNEL_SOURCE(norm), .function = "norm_final_pass", .defines = defines,
+    .param_bytes = sizeof(struct norm_params)};
+
 /* Returns true if the rows, scale and bias are aligned to vec4. */
 static bool operands_are_vec4(const struct norm_spaces *by,
                               const struct op_request *request)
@@ -82,9 +105,8 @@ static void params_fill(struct norm_params *out, const struct norm_spaces *by,
 
 void plan_norm(struct launch_plan *plan, const struct op_request *request)
 {
-    static const struct row_kernels kernels = {KERNEL_NORM_SINGLE_PASS,
-                                               KERNEL_NORM_PARTIAL_PASS,
-                                               KERNEL_NORM_FINAL_PASS, 4};
+    static const struct row_kernels kernels = {&single_pass, &partial_pass,
+                                               &final_pass, 4};
     struct norm_spaces by;
     struct norm_params params = {0};
     space_norm(&by, request->inputs, request->input_count, request->outputs[0],
@@ -94,16 +116,15 @@ void plan_norm(struct launch_plan *plan, const struct op_request *request)
     if (has_one_axis(&by))
         grouped.group_log2 = row_mapping_group_log2(&params.by, request);
     request = &grouped;
-    uint64_t key = variant_key_kernel(0, request->op->id,
-                                      needs_64bit_index(&by.kept) ||
-                                          needs_64bit_index(&by.reduced),
-                                      request->group_log2);
+    struct kernel_key key = {.op = request->op->id,
+                             .group_log2 = request->group_log2,
+                             .index_64bit = needs_64bit_index(&by.kept) ||
+                                            needs_64bit_index(&by.reduced)};
     int32_t max_vec4 = !has_one_axis(&by)          ? -1
                        : request->hardware->nvidia ? NVIDIA_MAX_VEC4_LOG2
                                                    : MAX_ROW_VEC4_LOG2;
     bool register_resident =
         row_mapping_divide(&params.by, access_of(&params, &by, request),
                            request->group_log2, max_vec4, request, &key);
-    plan_row_kernels(plan, request, &kernels, key, register_resident, &params,
-                     sizeof(params));
+    plan_row_kernels(plan, request, &kernels, &key, register_resident, &params);
 }

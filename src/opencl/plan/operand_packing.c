@@ -13,6 +13,13 @@ struct pad_params {
         lines[OPERAND_COUNT], batches[OPERAND_COUNT];
 };
 
+static const struct kernel_define defines[] = {DEFINE_TYPE("BITS", 0),
+                                               {NULL, NULL, 0}};
+DECLARE_KERNEL_SOURCE(pad_operands);
+static const struct kernel_info kernel_pad = {
+    KERNEL_SOURCE(pad_operands), .function = "pad_operands", .defines = defines,
+    .param_bytes = sizeof(struct pad_params)};
+
 /* An operand in memory, as lines (rows or columns) of `length` elements. */
 struct operand_lines {
     uint32_t lines, length, vectors_per_line, batches;
@@ -104,6 +111,7 @@ static uint64_t pad_params_add(struct launch_plan *plan, struct pad_params *out,
     out->batches[i] = lines.batches;
     int64_t ld = 4 * (int64_t)lines.vectors_per_line;
     *out_matrix = (struct tandem_matrix){
+        .buffer = TEMP_BUFFER,
         .byte_offset = plan->temp_bytes,
         .ld = ld,
         .batch_stride = lines.batches == 1 ? 0 : ld * (int64_t)lines.lines};
@@ -129,13 +137,13 @@ void plan_operand_packing(struct launch_plan *plan,
     for (enum operand_id id = OPERAND_A; id < OPERAND_COUNT; id++)
         if ((operands >> id & 1u) != 0)
             items += pad_params_add(plan, &params, gemm, id, out[id]);
-    uint64_t key = variant_key_kernel(KERNEL_PAD_OPERANDS, 0,
-                                      items > MAX_32BIT_INDEX, group_log2) |
-                   variant_key_type(0, kernel_bits_type(gemm->dtype));
-    struct kernel_step *step =
-        plan_add_step(plan, key, &params, sizeof(params));
-    step_add_buffer(step, NULL, true);
-    step_add_buffer(step, gemm->a.buffer, false);
-    step_add_buffer(step, gemm->b.buffer, false);
+    const struct kernel_key key = {.kernel = &kernel_pad,
+                                   .types = {kernel_bits_type(gemm->dtype)},
+                                   .group_log2 = group_log2,
+                                   .index_64bit = items > MAX_32BIT_INDEX};
+    struct kernel_step *step = plan_add_step(plan, &key, &params);
+    step_add_temp(step, true);
+    step_add_gemm_operand(step, gemm, operand_of(gemm, OPERAND_A));
+    step_add_gemm_operand(step, gemm, operand_of(gemm, OPERAND_B));
     step_set_items(step, items);
 }

@@ -20,6 +20,23 @@ struct optimizer_params {
     int64_t strides[7][TANDEM_MAX_RANK];
 };
 
+static bool is_adam(char out[DEFINE_VALUE_BYTES],
+                    const struct kernel_define *define,
+                    const struct kernel_key *key,
+                    const struct platform_device *hardware)
+{
+    (void)define, (void)hardware;
+    return define_number(out, key->op == TANDEM_OP_ADAM);
+}
+
+static const struct kernel_define optimizer_defines[] = {{"ADAM", is_adam, 0},
+                                                         {NULL, NULL, 0}};
+DECLARE_KERNEL_SOURCE(optimizer);
+static const struct kernel_info kernel_optimizer = {
+    KERNEL_SOURCE(optimizer), .function = "optimizer_update",
+    .defines = optimizer_defines,
+    .param_bytes = sizeof(struct optimizer_params)};
+
 /* Attributes of SGD: nesterov, learning rate, momentum, dampening, decay. */
 static void sgd_fill(struct optimizer_params *out, const struct tandem_op *op)
 {
@@ -59,7 +76,7 @@ static void operands_fill(struct kernel_step *step,
         const struct tandem_tensor_desc *tensor =
             output ? request->outputs[i]
                    : request->inputs[i - request->output_count];
-        step_add_buffer(step, tensor->buffer, output);
+        step_add_tensor(step, tensor, output);
         out->offset[i] = element_offset(tensor);
         strides_fill(out->strides[i], space, i);
         contiguous = contiguous && space_contiguous(space, i);
@@ -74,14 +91,14 @@ void plan_optimizer(struct launch_plan *plan, const struct op_request *request)
     struct iteration_space space;
     space_elementwise(&space, request->inputs, request->input_count,
                       request->outputs, request->output_count);
+    const struct kernel_key key = {.kernel = &kernel_optimizer,
+                                   .op = request->op->id,
+                                   .group_log2 = request->group_log2,
+                                   .index_64bit = needs_64bit_index(&space)};
+    struct kernel_step *step = plan_add_step(plan, &key, NULL);
     /* In the kernel's struct, `strides` has one row for each operand. */
-    uint32_t bytes =
-        (uint32_t)(sizeof(struct optimizer_params) -
-                   (7 - space.operands) * sizeof(int64_t[TANDEM_MAX_RANK]));
-    uint64_t key =
-        variant_key_kernel(KERNEL_OPTIMIZER, request->op->id,
-                           needs_64bit_index(&space), request->group_log2);
-    struct kernel_step *step = plan_add_step(plan, key, NULL, bytes);
+    step->param_bytes -=
+        (uint32_t)((7 - space.operands) * sizeof(int64_t[TANDEM_MAX_RANK]));
     struct optimizer_params *out = (struct optimizer_params *)step->params;
     if (request->op->id == TANDEM_OP_ADAM)
         adam_fill(out, request->op);

@@ -15,6 +15,20 @@ static bool outputs_are_empty(const struct op_request *request)
     return true;
 }
 
+enum tandem_status launch_plan_check(const struct launch_plan *plan)
+{
+    bool is_overfull = plan->is_overfull;
+    for (uint32_t i = 0; i < plan->step_count; i++)
+        is_overfull =
+            is_overfull || plan->step[i].buffer_count > MAX_STEP_BUFFERS;
+    return is_overfull
+               ? last_error_set(TANDEM_FAILED,
+                                "a launch plan has more than %u kernels, or a "
+                                "kernel with more than %u buffers",
+                                MAX_PLAN_STEPS, MAX_STEP_BUFFERS)
+               : TANDEM_OK;
+}
+
 enum tandem_status launch_plan_make(struct launch_plan *plan,
                                     const struct op_request *request)
 {
@@ -37,8 +51,7 @@ enum tandem_status launch_plan_make(struct launch_plan *plan,
         [TANDEM_CLASS_GATHER] = plan_gather,
         [TANDEM_CLASS_NORM] = plan_norm};
     const struct operator_info *row = operator_lookup(request->op->id);
-    plan->step_count = 0;
-    plan->temp_bytes = 0;
+    launch_plan_clear(plan);
     if (outputs_are_empty(request))
         return TANDEM_OK;
     if (planners[row->op_class] == NULL)
@@ -47,5 +60,5 @@ enum tandem_status launch_plan_make(struct launch_plan *plan,
                               "operator; use another device",
                               row->name);
     planners[row->op_class](plan, request);
-    return TANDEM_OK;
+    return launch_plan_check(plan);
 }

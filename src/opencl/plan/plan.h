@@ -8,7 +8,7 @@
 #include <tandem/backend.h>
 
 #include "common/iteration_space.h"
-#include "opencl/plan/variant_key.h"
+#include "opencl/plan/kernel_info.h"
 
 struct tandem_device;
 struct platform_device;
@@ -22,27 +22,47 @@ struct platform_device;
 
 /* One step of a plan: a kernel launch or one clEnqueueCopyBuffer. */
 struct kernel_step {
-    uint64_t key;    /* variant key */
+    struct kernel_key key;
     uint64_t groups; /* number of work-groups */
-    /* Buffer arguments of the kernel, in order.  NULL stands for the temporary
-     * buffer of the plan.  Bit i of `written` is set if the kernel writes
-     * buffer i. */
+    /* Buffer arguments of the kernel, in order: a buffer, TEMP_BUFFER,
+     * COUNTER_BUFFER, or NULL if the caller asks for a plan without having
+     * memory.  Bit i of `written` is set if the kernel writes buffer i. */
     struct tandem_buffer *buffers[MAX_STEP_BUFFERS];
+    /* Number of bytes, from the start of the buffer, that the kernel can
+     * access.  0 for TEMP_BUFFER and COUNTER_BUFFER. */
+    uint64_t buffer_bytes[MAX_STEP_BUFFERS];
     uint32_t buffer_count, written;
-    /* Index in `buffers` of the argument for arrival counters, or 0 if the
-     * kernel uses no counters.  The launch code sets this buffer. */
-    uint32_t arrival_counters;
     uint32_t param_bytes;
     /* Offsets and size in bytes of a copy from buffers[1] to buffers[0]. */
     uint64_t target_offset, source_offset, bytes;
     _Alignas(8) unsigned char params[MAX_STEP_PARAM_BYTES];
 };
 
+/* Stand for the temporary buffer of the plan and for the arrival counters of
+ * the stream.  The launch code replaces them. */
+extern struct tandem_buffer plan_temp_buffer, plan_counter_buffer;
+#define TEMP_BUFFER (&plan_temp_buffer)
+#define COUNTER_BUFFER (&plan_counter_buffer)
+
 struct launch_plan {
     uint32_t step_count; /* 0 if there is nothing to do */
+    bool is_overfull;    /* a planner added more than MAX_PLAN_STEPS steps */
     uint64_t temp_bytes; /* size of the temporary buffer in bytes */
-    struct kernel_step step[MAX_PLAN_STEPS];
+    /* The last element is not part of the plan.  Planners write to it when the
+     * plan is full. */
+    struct kernel_step step[MAX_PLAN_STEPS + 1];
 };
+
+/* Removes all steps and reservations. */
+static inline void launch_plan_clear(struct launch_plan *plan)
+{
+    plan->step_count = 0;
+    plan->is_overfull = false;
+    plan->temp_bytes = 0;
+}
+/* Returns FAILED if a planner added more steps, or more buffers to a step, than
+ * a plan can hold. */
+enum tandem_status launch_plan_check(const struct launch_plan *plan);
 
 /* A call of an operator whose arguments have been checked. */
 struct op_request {

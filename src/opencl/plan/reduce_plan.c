@@ -45,8 +45,30 @@ struct reduce_params {
     int64_t reduced_strides[TANDEM_MAX_RANK], other_strides[TANDEM_MAX_RANK];
 };
 
+#define REDUCE_DEFINES(last_group_combines)                                    \
+    {                                                                          \
+        DEFINE_FIELD("REDUCTION", op_form),                                    \
+            DEFINE_CONSTANT("LAST_GROUP_COMBINES", last_group_combines),       \
+        {                                                                      \
+            NULL, NULL, 0                                                      \
+        }                                                                      \
+    }
+static const struct kernel_define defines[] = REDUCE_DEFINES(0);
+static const struct kernel_define last_group_defines[] = REDUCE_DEFINES(1);
+
+DECLARE_KERNEL_SOURCE(reduce);
+const struct kernel_info kernel_reduce = {
+    KERNEL_SOURCE(reduce), .function = "reduce", .defines = defines,
+    .param_bytes = sizeof(struct reduce_params)};
+const struct kernel_info kernel_reduce_last_group = {
+    KERNEL_SOURCE(reduce), .function = "reduce", .defines = last_group_defines,
+    .param_bytes = sizeof(struct reduce_params)};
+const struct kernel_info kernel_reduce_combine_splits = {
+    KERNEL_SOURCE(reduce), .function = "reduce_combine_splits",
+    .defines = defines, .param_bytes = sizeof(struct reduce_params)};
+
 /* Returns the value of the macro REDUCTION in cl/reduce.cl. */
-static uint32_t reduction_of(uint32_t op)
+static uint8_t reduction_of(uint32_t op)
 {
     static const uint8_t reductions[TANDEM_OP_ID_END] = {
         [TANDEM_OP_SUM] = 1,        [TANDEM_OP_MEAN] = 2,
@@ -184,19 +206,20 @@ static void params_fill(struct reduce_params *out,
 
 static void plan_combine_splits(struct launch_plan *plan,
                                 const struct op_request *request,
-                                const struct reduce_params *from, uint64_t key)
+                                const struct reduce_params *from,
+                                struct kernel_key key)
 {
     uint32_t group_log2 = request->group_log2, max_lanes = group_log2;
-    struct kernel_step *step = plan_add_step(
-        plan, key | KERNEL_REDUCE_COMBINE_SPLITS, from, sizeof(*from));
+    key.kernel = &kernel_reduce_combine_splits;
+    struct kernel_step *step = plan_add_step(plan, &key, from);
     struct reduce_params *out = (struct reduce_params *)step->params;
     out->lanes_interleaved = out->outputs >= MIN_INTERLEAVED_OUTPUTS;
     if (out->lanes_interleaved && group_log2 > INTERLEAVED_OUTPUTS_LOG2)
         max_lanes -= INTERLEAVED_OUTPUTS_LOG2;
     lanes_set(out, min_u32(log2_ceil(out->splits), max_lanes), group_log2);
     step->groups = out->output_groups;
-    step_add_buffer(step, request->outputs[0]->buffer, true);
-    step_add_buffer(step, NULL, false);
+    step_add_tensor(step, request->outputs[0], true);
+    step_add_temp(step, false);
 }
 
 /* Returns true if the last work-group to finish combines all split results. */
@@ -217,31 +240,33 @@ void plan_reduce(struct launch_plan *plan, const struct op_request *request)
                  dot ? 1u : (uint32_t)request->op->ints[0]);
     if (dot)
         space_broadcast(&by.reduced, request->inputs, 2, true);
-    uint64_t key = variant_key_kernel(0, reduction_of(op),
-                                      needs_64bit_index(&by.kept) ||
-                                          needs_64bit_index(&by.reduced),
-                                      request->group_log2);
-    struct kernel_step *step = plan_add_step(plan, key | KERNEL_REDUCE, NULL,
-                                             sizeof(struct reduce_params));
+    const struct kernel_key key = {.kernel = &kernel_reduce,
+                                   .op_form = reduction_of(op),
+                                   .group_log2 = request->group_log2,
+                                   .index_64bit =
+                                       needs_64bit_index(&by.kept) ||
+                                       needs_64bit_index(&by.reduced)};
+    struct kernel_step *step = plan_add_step(plan, &key, NULL);
     struct reduce_params *out = (struct reduce_params *)step->params;
     params_fill(out, &by, request);
     step->groups = out->output_groups * out->splits;
     /* Buffer 1 is for split results, or a placeholder if rows are not split. */
-    step_add_buffer(step, request->outputs[0]->buffer, true);
-    step_add_buffer(step, request->outputs[0]->buffer, true);
-    step_add_buffer(step, request->inputs[0]->buffer, false);
+    step_add_tensor(step, request->outputs[0], true);
+    if (out->splits == 1)
+        step_add_tensor(step, request->outputs[0], true);
+    else
+        step_add_temp(step, true);
+    step_add_tensor(step, request->inputs[0], false);
     if (dot)
-        step_add_buffer(step, request->inputs[1]->buffer, false);
+        step_add_tensor(step, request->inputs[1], false);
     if (out->splits == 1)
         return;
-    step->buffers[1] = NULL;
     plan->temp_bytes =
         (uint64_t)out->splits * out->outputs * split_result_bytes(op);
     if (!last_group_combines(out, request)) {
         plan_combine_splits(plan, request, out, key);
         return;
     }
-    step->key = key | KERNEL_REDUCE_LAST_GROUP;
-    step->arrival_counters = step->buffer_count;
-    step_add_buffer(step, NULL, true);
+    step->key.kernel = &kernel_reduce_last_group;
+    step_add_buffer(step, COUNTER_BUFFER, 0, true);
 }

@@ -138,10 +138,12 @@ static uint32_t preferred_lanes_log2(const struct row_mapping *rows,
 
 /* Divides rows among work-items that keep the rows in registers.  Returns false
  * if the rows do not fit or would occupy too few work-groups. */
-static bool
-divide_register_resident(struct row_mapping *out, enum row_access access,
-                         uint32_t max_lanes_log2, int32_t max_vec4_log2,
-                         const struct op_request *request, uint64_t *key)
+static bool divide_register_resident(struct row_mapping *out,
+                                     enum row_access access,
+                                     uint32_t max_lanes_log2,
+                                     int32_t max_vec4_log2,
+                                     const struct op_request *request,
+                                     struct kernel_key *key)
 {
     uint64_t vec4 = access == ROW_ACCESS_VEC4_COLUMNS
                         ? out->count
@@ -157,13 +159,14 @@ divide_register_resident(struct row_mapping *out, enum row_access access,
         (access == ROW_ACCESS_SECTOR_ALIGNED &&
          (lanes < SECTOR_ELEMENTS_LOG2 || lane_vec4 > MAX_SECTOR_ALIGNED_VEC4)))
         return false;
+    bool is_exact = access == ROW_ACCESS_SECTOR_ALIGNED ||
+                    access == ROW_ACCESS_LOCAL_MEMORY;
+    key->item_vec4 =
+        (uint8_t)(is_exact ? lane_vec4 : 1u << log2_ceil(lane_vec4));
     if (access == ROW_ACCESS_SECTOR_ALIGNED)
-        *key |=
-            variant_key_count(lane_vec4) | variant_key_lanes(out->lanes_log2);
-    else
-        *key |= variant_key_register_vec4(log2_ceil(lane_vec4));
+        key->lanes_log2 = (uint8_t)out->lanes_log2;
     if (access == ROW_ACCESS_LOCAL_MEMORY)
-        *key |= variant_key_count(out->count);
+        key->row_elements = (uint8_t)out->count;
     return true;
 }
 
@@ -191,9 +194,11 @@ static void divide_split(struct row_mapping *out, enum row_access access,
 
 bool row_mapping_divide(struct row_mapping *out, enum row_access access,
                         uint32_t max_lanes_log2, int32_t max_vec4_log2,
-                        const struct op_request *request, uint64_t *key)
+                        const struct op_request *request,
+                        struct kernel_key *key)
 {
     out->splits = 1;
+    key->item_vec4 = 1;
     if (access == ROW_ACCESS_SECTOR_ALIGNED)
         out->misalignments =
             misalignment_elements(request->outputs[0]) % SECTOR_ELEMENTS;
@@ -203,34 +208,74 @@ bool row_mapping_divide(struct row_mapping *out, enum row_access access,
     if (!register_resident && access == ROW_ACCESS_LOCAL_MEMORY)
         return row_mapping_divide(out, ROW_ACCESS_STRIDED, max_lanes_log2,
                                   max_vec4_log2, request, key);
-    *key |= variant_key_row_access(access);
+    key->row_access = access;
     if (!register_resident)
         divide_split(out, access, max_lanes_log2, request);
     return register_resident;
 }
 
+bool define_row_elements(char out[DEFINE_VALUE_BYTES],
+                         const struct kernel_define *define,
+                         const struct kernel_key *key,
+                         const struct platform_device *hardware)
+{
+    (void)define, (void)hardware;
+    return key->row_elements != 0 && define_number(out, key->row_elements);
+}
+
+bool define_row_lanes_log2(char out[DEFINE_VALUE_BYTES],
+                           const struct kernel_define *define,
+                           const struct kernel_key *key,
+                           const struct platform_device *hardware)
+{
+    (void)define, (void)hardware;
+    if (key->row_elements != 0)
+        return define_number(out,
+                             row_local_memory_lanes_log2(key->row_elements));
+    return key->lanes_log2 != 0 && define_number(out, key->lanes_log2);
+}
+
+/* The number of vec4 that a work-item copies to local memory, so that the
+ * work-group has all of its rows. */
+bool define_row_stages(char out[DEFINE_VALUE_BYTES],
+                       const struct kernel_define *define,
+                       const struct kernel_key *key,
+                       const struct platform_device *hardware)
+{
+    (void)define, (void)hardware;
+    if (key->row_elements == 0)
+        return false;
+    uint32_t group = 1u << key->group_log2;
+    uint32_t rows = group >> row_local_memory_lanes_log2(key->row_elements);
+    /* The first and last vec4 can each have 3 elements outside the rows. */
+    uint32_t vectors = (rows * key->row_elements + 3 + 3 + 3) / 4;
+    return define_number(out, (vectors + group - 1) / group);
+}
+
 void plan_row_kernels(struct launch_plan *plan,
                       const struct op_request *request,
-                      const struct row_kernels *kernels, uint64_t key,
-                      bool register_resident, const void *params,
-                      uint32_t bytes)
+                      const struct row_kernels *kernels,
+                      const struct kernel_key *key, bool register_resident,
+                      const void *params)
 {
     const struct row_mapping *rows = params;
     uint64_t groups = rows->row_groups * rows->splits;
-    uint64_t first =
+    struct kernel_key pass = *key;
+    pass.kernel =
         register_resident ? kernels->single_pass : kernels->partial_pass;
-    struct kernel_step *step = plan_add_step(plan, key | first, params, bytes);
+    struct kernel_step *step = plan_add_step(plan, &pass, params);
     step->groups = groups;
     if (register_resident) {
         step_add_operands(step, request);
         return;
     }
-    step_add_buffer(step, NULL, true);
-    step_add_buffer(step, request->inputs[0]->buffer, false);
-    step = plan_add_step(plan, key | kernels->final_pass, params, bytes);
+    step_add_temp(step, true);
+    step_add_tensor(step, request->inputs[0], false);
+    pass.kernel = kernels->final_pass;
+    step = plan_add_step(plan, &pass, params);
     step->groups = groups;
     step_add_operands(step, request);
-    step_add_buffer(step, NULL, false);
+    step_add_temp(step, false);
     plan->temp_bytes =
         rows->rows * rows->splits * kernels->partial_floats * sizeof(float);
 }

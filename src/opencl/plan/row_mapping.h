@@ -45,25 +45,37 @@ enum row_access {
  * most 2^max_vec4_log2 vec4 per work-item, or none if max_vec4_log2 is
  * negative.  Otherwise splits each row and returns false.  If rows do not fit
  * with ROW_ACCESS_LOCAL_MEMORY, uses ROW_ACCESS_STRIDED.  Does not support
- * splits with ROW_ACCESS_VEC4_COLUMNS.  Adds bits to the variant key. */
+ * splits with ROW_ACCESS_VEC4_COLUMNS.  Sets the fields of the key that
+ * describe rows. */
 bool row_mapping_divide(struct row_mapping *out, enum row_access access,
                         uint32_t max_lanes_log2, int32_t max_vec4_log2,
-                        const struct op_request *request, uint64_t *key);
+                        const struct op_request *request,
+                        struct kernel_key *key);
 
 /* The kernels of an operator that processes rows. */
 struct row_kernels {
-    enum kernel_id single_pass; /* keeps rows in registers */
-    enum kernel_id partial_pass, final_pass;
+    const struct kernel_info *single_pass; /* keeps rows in registers */
+    const struct kernel_info *partial_pass, *final_pass;
     uint32_t partial_floats; /* f32 values per split of a row */
 };
 /* Plans the single pass if `register_resident` is set, otherwise the partial
- * pass and the final pass.  `params` has `bytes` bytes and starts with a struct
- * row_mapping. */
+ * pass and the final pass.  `params` are the parameters of the three kernels,
+ * which start with a struct row_mapping. */
 void plan_row_kernels(struct launch_plan *plan,
                       const struct op_request *request,
-                      const struct row_kernels *kernels, uint64_t key,
-                      bool register_resident, const void *params,
-                      uint32_t bytes);
+                      const struct row_kernels *kernels,
+                      const struct kernel_key *key, bool register_resident,
+                      const void *params);
+/* The macros with which kernels read rows (cl/common/row_access.cl). */
+define_value_fn define_row_elements, define_row_lanes_log2, define_row_stages;
+#define ROW_DEFINES                                                            \
+    DEFINE_FIELD("ROW_ACCESS", row_access),                                    \
+        DEFINE_FIELD("VECTORS_PER_ITEM", item_vec4),                           \
+        {"ROW_ELEMENTS", define_row_elements, 0},                              \
+        {"LANES_LOG2", define_row_lanes_log2, 0},                              \
+    {                                                                          \
+        "STAGES_PER_ITEM", define_row_stages, 0                                \
+    }
 /* Returns log2 of the work-items per row with ROW_ACCESS_LOCAL_MEMORY. */
 uint32_t row_local_memory_lanes_log2(uint64_t count);
 /* Returns log2 of the work-group size: the requested size, or a larger one if

@@ -33,6 +33,33 @@ struct softmax_params {
 /* Values of the macro FORM in cl/softmax.cl. */
 enum form { FORM_SOFTMAX = 1, FORM_LOG = 2, FORM_LOSS = 3, FORM_GRADIENT = 4 };
 
+static bool label_type(char out[DEFINE_VALUE_BYTES],
+                       const struct kernel_define *define,
+                       const struct kernel_key *key,
+                       const struct platform_device *hardware)
+{
+    (void)define, (void)hardware;
+    return define_string(out, key->types[1] == TYPE_LONG ? "long" : "int");
+}
+
+static const struct kernel_define defines[] = {
+    DEFINE_FIELD("FORM", op_form),
+    DEFINE_FIELD("LARGE_LOSS_SCALE", large_scale),
+    {"LABEL", label_type, 0},
+    ROW_DEFINES,
+    {NULL, NULL, 0}};
+
+DECLARE_KERNEL_SOURCE(softmax);
+static const struct kernel_info single_pass = {
+    KERNEL_SOURCE(softmax), .function = "softmax_single_pass",
+    .defines = defines, .param_bytes = sizeof(struct softmax_params)};
+static const struct kernel_info partial_pass = {
+    KERNEL_SOURCE(softmax), .function = "softmax_partial_pass",
+    .defines = defines, .param_bytes = sizeof(struct softmax_params)};
+static const struct kernel_info final_pass = {
+    KERNEL_SOURCE(softmax), .function = "softmax_final_pass",
+    .defines = defines, .param_bytes = sizeof(struct softmax_params)};
+
 static enum form form_of(uint32_t op)
 {
     return op == TANDEM_OP_LOG_SOFTMAX          ? FORM_LOG
@@ -125,16 +152,15 @@ static void outer_fill(struct softmax_params *out,
 
 /* Divides the rows among work-items.  Returns true if they fit in registers,
  * otherwise splits them and returns false.  If rows do not fit with
- * ROW_ACCESS_VEC4_COLUMNS, uses ROW_ACCESS_STRIDED.  Adds bits to the variant
- * key. */
+ * ROW_ACCESS_VEC4_COLUMNS, uses ROW_ACCESS_STRIDED.  Sets the fields of the key
+ * that describe rows. */
 static bool rows_divide(struct softmax_params *out,
                         const struct iteration_space *outer,
                         const struct op_request *request,
-                        enum row_access access, uint64_t *key)
+                        enum row_access access, struct kernel_key *key)
 {
     int32_t max_vec4 =
         request->hardware->nvidia ? NVIDIA_MAX_VEC4_LOG2 : MAX_ROW_VEC4_LOG2;
-    uint64_t undivided_key = *key;
     outer_fill(out, outer, access);
     if (row_mapping_divide(&out->by, access,
                            max_lanes_log2(out, access, request->group_log2),
@@ -142,15 +168,13 @@ static bool rows_divide(struct softmax_params *out,
         return true;
     if (access != ROW_ACCESS_VEC4_COLUMNS)
         return false;
-    *key = undivided_key;
     return rows_divide(out, outer, request, ROW_ACCESS_STRIDED, key);
 }
 
 void plan_softmax(struct launch_plan *plan, const struct op_request *request)
 {
-    static const struct row_kernels kernels = {KERNEL_SOFTMAX_SINGLE_PASS,
-                                               KERNEL_SOFTMAX_PARTIAL_PASS,
-                                               KERNEL_SOFTMAX_FINAL_PASS, 2};
+    static const struct row_kernels kernels = {&single_pass, &partial_pass,
+                                               &final_pass, 2};
     enum form form = form_of(request->op->id);
     struct reduction_spaces by;
     struct softmax_params params = {0};
@@ -163,17 +187,17 @@ void plan_softmax(struct launch_plan *plan, const struct op_request *request)
     struct op_request grouped = *request;
     grouped.group_log2 = row_mapping_group_log2(&params.by, request);
     request = &grouped;
-    uint64_t key =
-        variant_key_kernel(0, form, needs_64bit_index(&by.kept),
-                           request->group_log2) |
-        variant_key_large_loss_scale(fabsf(params.scale) > MAX_SUBNORMAL_SCALE);
+    struct kernel_key key = {.op_form = form,
+                             .group_log2 = request->group_log2,
+                             .index_64bit = needs_64bit_index(&by.kept),
+                             .large_scale =
+                                 fabsf(params.scale) > MAX_SUBNORMAL_SCALE};
     if (request->input_count > 1)
-        key |= variant_key_type(1, kernel_type_of(request->inputs[1]->dtype));
+        key.types[1] = kernel_type_of(request->inputs[1]->dtype);
     bool register_resident =
         rows_divide(&params, &by.kept, request,
                     access_of(&params, &by.kept, request, form), &key);
-    plan_row_kernels(plan, request, &kernels, key, register_resident, &params,
-                     sizeof(params));
+    plan_row_kernels(plan, request, &kernels, &key, register_resident, &params);
     /* The final pass of a loss writes a single value per row. */
     if (form == FORM_LOSS && !register_resident)
         plan->step[1].groups = params.by.row_groups;

@@ -3,6 +3,7 @@
 #include "opencl/plan/tensor_core_packing.h"
 
 #include "common/operator_table.h"
+#include "opencl/device/device_enumeration.h"
 #include "opencl/plan/gemm_params.h"
 
 /* Defined in cl/nvidia/packed_layout.cl. */
@@ -34,6 +35,109 @@ struct pack_params {
 #define MAX_WGMMA_GROUPS 512u
 #define TENSOR_MAP_BYTES 128u
 #define MAX_TENSOR_MAP_STRIDE (INT64_C(1) << 36) /* in bytes */
+
+/* ---- kernels ---- */
+
+static bool tf32_to_even(char out[DEFINE_VALUE_BYTES],
+                         const struct kernel_define *define,
+                         const struct kernel_key *key,
+                         const struct platform_device *hardware)
+{
+    (void)define, (void)key;
+    return define_number(out, hardware->tf32_to_even);
+}
+
+/* An MMA kernel has four or eight warps in two rows. */
+static bool warp_m(char out[DEFINE_VALUE_BYTES],
+                   const struct kernel_define *define,
+                   const struct kernel_key *key,
+                   const struct platform_device *hardware)
+{
+    (void)define, (void)hardware;
+    return define_number(out, gemm_configs[key->gemm_kernel].tile_m / 2);
+}
+
+static bool warp_n(char out[DEFINE_VALUE_BYTES],
+                   const struct kernel_define *define,
+                   const struct kernel_key *key,
+                   const struct platform_device *hardware)
+{
+    uint32_t warps = 1u << (key->group_log2 - 5);
+    (void)define, (void)hardware;
+    return define_number(out,
+                         gemm_configs[key->gemm_kernel].tile_n / (warps / 2));
+}
+
+/* Large tiles have as many pipeline stages as fit in 192 KiB of local memory.
+ */
+static bool stages(char out[DEFINE_VALUE_BYTES],
+                   const struct kernel_define *define,
+                   const struct kernel_key *key,
+                   const struct platform_device *hardware)
+{
+    const struct gemm_kernel_config *config = &gemm_configs[key->gemm_kernel];
+    (void)define, (void)hardware;
+    return define_number(out, config->group_log2 == 8
+                                  ? 1536 / (config->tile_m + config->tile_n)
+                                  : 4);
+}
+
+static const struct kernel_define mma_defines[] = {
+    GEMM_DTYPE_DEFINES,
+    DEFINE_FIELD("FORMAT", format),
+    DEFINE_CONFIG("TILE_M", tile_m),
+    DEFINE_CONFIG("TILE_N", tile_n),
+    {"WARP_M", warp_m, 0},
+    {"WARP_N", warp_n, 0},
+    DEFINE_FIELD("A_LAYOUT", a_layout),
+    DEFINE_FIELD("B_LAYOUT", b_layout),
+    {"STAGES", stages, 0},
+    {"TF32_TO_EVEN", tf32_to_even, 0},
+    DEFINE_ACTIVATION,
+    {NULL, NULL, 0}};
+
+DECLARE_KERNEL_SOURCE(gemm_mma);
+static const struct kernel_info kernel_mma = {
+    KERNEL_SOURCE(gemm_mma), .function = "gemm_mma", .defines = mma_defines,
+    .param_bytes = sizeof(struct gemm_params),
+    .flags = KERNEL_FIXED_GROUP_SIZE | KERNEL_SELF_TEST};
+
+static const struct kernel_define wgmma_defines[] = {
+    GEMM_DTYPE_DEFINES,
+    DEFINE_FIELD("FORMAT", format),
+    DEFINE_CONFIG("TILE_M", tile_m),
+    DEFINE_CONFIG("TILE_N", tile_n),
+    DEFINE_FIELD("A_LAYOUT", a_layout),
+    DEFINE_FIELD("B_LAYOUT", b_layout),
+    DEFINE_ACTIVATION,
+    {NULL, NULL, 0}};
+
+DECLARE_KERNEL_SOURCE(gemm_wgmma);
+static const struct kernel_info kernel_wgmma = {
+    KERNEL_SOURCE(gemm_wgmma), .function = "gemm_wgmma",
+    .defines = wgmma_defines, .param_bytes = sizeof(struct gemm_params),
+    .flags = KERNEL_FIXED_GROUP_SIZE | KERNEL_SELF_TEST | KERNEL_PTX_REWRITE};
+
+static const struct kernel_define pack_defines[] = {
+    DEFINE_FIELD("FORMAT", format),
+    {"TF32_TO_EVEN", tf32_to_even, 0},
+    {NULL, NULL, 0}};
+
+DECLARE_KERNEL_SOURCE(pack_operands);
+static const struct kernel_info kernel_pack = {
+    KERNEL_SOURCE(pack_operands), .function = "pack_operands",
+    .defines = pack_defines, .param_bytes = sizeof(struct pack_params),
+    .flags = KERNEL_FIXED_GROUP_SIZE};
+static const struct kernel_info kernel_pack_maxima = {
+    KERNEL_SOURCE(pack_operands), .function = "pack_row_maxima",
+    .defines = pack_defines, .param_bytes = sizeof(struct pack_params),
+    .flags = KERNEL_FIXED_GROUP_SIZE};
+static const struct kernel_info kernel_pack_single_pass = {
+    KERNEL_SOURCE(pack_operands), .function = "pack_register_resident",
+    .defines = pack_defines, .param_bytes = sizeof(struct pack_params),
+    .flags = KERNEL_FIXED_GROUP_SIZE};
+
+/* ---- operands ---- */
 
 enum packed_format tensor_core_format(const struct tandem_gemm *gemm,
                                       enum gemm_kernel_id kernel)
@@ -72,12 +176,11 @@ struct source {
     enum operand_layout layout;
 };
 
-uint64_t tensor_map_bytes(uint64_t key, uint64_t groups)
+uint64_t tensor_map_bytes(const struct kernel_key *key, uint64_t groups)
 {
-    bool uses_maps = KEY_KERNEL(key) == KERNEL_GEMM_WGMMA &&
-                     KEY_FORMAT(key) == FORMAT_TF32 &&
-                     (KEY_A_LAYOUT(key) == LAYOUT_K_MAJOR ||
-                      KEY_B_LAYOUT(key) == LAYOUT_K_MAJOR);
+    bool uses_maps =
+        key->kernel == &kernel_wgmma && key->format == FORMAT_TF32 &&
+        (key->a_layout == LAYOUT_K_MAJOR || key->b_layout == LAYOUT_K_MAJOR);
     if (groups > MAX_WGMMA_GROUPS)
         groups = MAX_WGMMA_GROUPS;
     return uses_maps ? groups * OPERAND_COUNT * TENSOR_MAP_BYTES : 0;
@@ -129,18 +232,21 @@ static struct source source_of(const struct tandem_gemm *gemm,
     return out;
 }
 
-uint64_t tensor_core_variant_key(const struct tandem_gemm *gemm,
-                                 enum gemm_kernel_id kernel)
+struct kernel_key tensor_core_key(const struct tandem_gemm *gemm,
+                                  enum gemm_kernel_id kernel)
 {
     const struct gemm_kernel_config *config = &gemm_configs[kernel];
     struct source a = source_of(gemm, kernel, OPERAND_A);
     struct source b = source_of(gemm, kernel, OPERAND_B);
-    return variant_key_kernel(config->uses_wgmma ? KERNEL_GEMM_WGMMA
-                                                 : KERNEL_GEMM_MMA,
-                              0, false, config->group_log2) |
-           variant_key_gemm(kernel, a.layout, b.layout, true) |
-           variant_key_format(tensor_core_format(gemm, kernel)) |
-           variant_key_gemm_types(gemm);
+    struct kernel_key key = {.kernel = config->uses_wgmma ? &kernel_wgmma
+                                                          : &kernel_mma,
+                             .group_log2 = config->group_log2,
+                             .gemm_kernel = kernel,
+                             .a_layout = a.layout,
+                             .b_layout = b.layout,
+                             .format = tensor_core_format(gemm, kernel)};
+    kernel_key_set_types(&key, gemm);
+    return key;
 }
 
 static uint64_t k_tiles_of(const struct tandem_gemm *gemm,
@@ -230,7 +336,7 @@ static void pack_params_add(struct launch_plan *plan, struct pack_params *out,
     out->to_batch[i] = batch / 16;
     out->scales[i] = plane / 16;
     *out_matrix = (struct tandem_matrix){
-        .buffer = NULL,
+        .buffer = TEMP_BUFFER,
         .byte_offset = out->to[i] * 16,
         /* In a packed matrix, `ld` is the offset of the row scales. */
         .ld = (int64_t)(plane / element_bytes),
@@ -238,20 +344,19 @@ static void pack_params_add(struct launch_plan *plan, struct pack_params *out,
             operand->batches == 1 ? 0 : (int64_t)(batch / element_bytes)};
 }
 
-static void add_step(struct launch_plan *plan, enum kernel_id kernel,
+static void add_step(struct launch_plan *plan, const struct kernel_info *kernel,
                      enum packed_format format,
                      const struct pack_params *params,
                      const struct tandem_gemm *gemm, uint64_t groups)
 {
-    uint64_t key = variant_key_kernel(kernel, 0, false, PACK_GROUP_LOG2) |
-                   variant_key_format(format);
-    struct kernel_step *step =
-        plan_add_step(plan, key, params, sizeof(*params));
-    step_add_buffer(step, NULL, true);
-    step_add_buffer(step, gemm->a.buffer, false);
-    step_add_buffer(step, gemm->b.buffer, false);
-    if (kernel == KERNEL_PACK_OPERANDS)
-        step_add_buffer(step, NULL, false);
+    const struct kernel_key key = {
+        .kernel = kernel, .group_log2 = PACK_GROUP_LOG2, .format = format};
+    struct kernel_step *step = plan_add_step(plan, &key, params);
+    step_add_temp(step, true);
+    step_add_gemm_operand(step, gemm, operand_of(gemm, OPERAND_A));
+    step_add_gemm_operand(step, gemm, operand_of(gemm, OPERAND_B));
+    if (kernel == &kernel_pack)
+        step_add_temp(step, false);
     step->groups = groups;
 }
 
@@ -274,7 +379,7 @@ static void plan_row_maxima(struct launch_plan *plan,
             sizeof(uint32_t);
         groups += blocks * (PACKED_ROWS / MAXIMA_ROWS);
     }
-    add_step(plan, KERNEL_PACK_MAXIMA, FORMAT_FP16X3, params, gemm, groups);
+    add_step(plan, &kernel_pack_maxima, FORMAT_FP16X3, params, gemm, groups);
 }
 
 void tensor_core_plan_packing(struct launch_plan *plan,
@@ -297,12 +402,12 @@ void tensor_core_plan_packing(struct launch_plan *plan,
     }
     params.rows_per_group = has_scales ? single_pass_rows(gemm, kernel) : 0;
     if (params.rows_per_group != 0) {
-        add_step(plan, KERNEL_PACK_SINGLE_PASS, format, &params, gemm,
+        add_step(plan, &kernel_pack_single_pass, format, &params, gemm,
                  blocks * (PACKED_ROWS / params.rows_per_group));
         return;
     }
     if (has_scales)
         plan_row_maxima(plan, &params, gemm);
-    add_step(plan, KERNEL_PACK_OPERANDS, format, &params, gemm,
+    add_step(plan, &kernel_pack, format, &params, gemm,
              blocks * params.k_tiles);
 }

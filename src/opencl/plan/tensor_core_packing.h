@@ -29,12 +29,12 @@ bool tensor_core_supports(const struct tandem_gemm *gemm,
 /* Returns six bits that hold the flags and the operand layouts of the GEMM.
  * The choice between tensor-core kernels depends on them. */
 uint32_t tensor_core_key_flags(const struct tandem_gemm *gemm);
-/* Returns the kernel's variant key, without bits for the activation. */
-uint64_t tensor_core_variant_key(const struct tandem_gemm *gemm,
-                                 enum gemm_kernel_id kernel);
+/* Returns the kernel's key, without the activation. */
+struct kernel_key tensor_core_key(const struct tandem_gemm *gemm,
+                                  enum gemm_kernel_id kernel);
 /* Returns the size in bytes of the tensor maps for a launch of `groups`
  * work-groups, or 0 if the kernel reads no operand through tensor maps. */
-uint64_t tensor_map_bytes(uint64_t key, uint64_t groups);
+uint64_t tensor_map_bytes(const struct kernel_key *key, uint64_t groups);
 
 /* If two operands have the same sizes, and this function returns the same
  * number for both, their packed copies have the same layout. */

@@ -5,12 +5,14 @@
  * the device while a build hangs, the build thread frees the device when the
  * build ends.  Any thread may call these functions. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <time.h>
 
 #include "common/thread_state_guard.h"
 #include "opencl/device/device.h"
 #include "opencl/device/event_poll.h"
 #include "opencl/program/kernel_variants.h"
+#include "opencl/program/trial_launch.h"
 
 /* Stack size of a build thread, large because compilers recurse deeply. */
 #define STACK_BYTES ((size_t)8 << 20)
@@ -99,9 +101,10 @@ static void job_add(struct programs *programs, struct kernel_variant *variant,
 /* ---- threads ---- */
 
 /* Waits for a queued variant and marks its build as running.  Returns NULL if
- * the thread must stop. */
+ * the thread must stop.  The caller frees the trial. */
 static struct kernel_variant *job_wait(struct programs *programs,
-                                       struct build_thread *thread)
+                                       struct build_thread *thread,
+                                       struct trial_launch **out_trial)
 {
     struct kernel_variant *job = NULL;
     pthread_mutex_lock(&programs->mutex);
@@ -111,6 +114,8 @@ static struct kernel_variant *job_wait(struct programs *programs,
     if (job != NULL) {
         thread->start_ns = job->start_ns = monotonic_ns();
         job->state = BUILD_RUNNING;
+        *out_trial = job->trial;
+        job->trial = NULL;
     }
     pthread_mutex_unlock(&programs->mutex);
     return job;
@@ -121,13 +126,17 @@ static void *build_thread_main(void *argument)
     struct build_thread *thread = argument;
     struct tandem_device *device = thread->device;
     struct programs *programs = &device->programs;
+    const struct kernel_key batched = clblast_key(true);
     struct kernel_variant *job;
-    while ((job = job_wait(programs, thread)) != NULL) {
-        bool batched = job->key == CLBLAST_BATCHED_KEY;
+    struct trial_launch *trial = NULL;
+    while ((job = job_wait(programs, thread, &trial)) != NULL) {
         enum tandem_status status =
-            batched || job->key == CLBLAST_KEY
-                ? programs->callbacks->clblast_compile(device, batched)
-                : kernel_variant_build(device, job, true);
+            job->key.kernel->source == NULL
+                ? programs->callbacks->clblast_compile(
+                      device, kernel_key_equal(&job->key, &batched))
+                : kernel_variant_build(device, job, trial);
+        free(trial);
+        trial = NULL;
         build_set_result(programs, job, status);
     }
     pthread_mutex_lock(&programs->mutex);
@@ -182,15 +191,31 @@ static bool build_thread_ensure(struct tandem_device *device, bool must_be_idle)
 
 /* ---- the functions of kernel_variants.h ---- */
 
-void build_enqueue(struct tandem_device *device, struct kernel_variant *variant)
+/* Gives the trial to the variant, unless it has one.  The caller holds
+ * programs.mutex. */
+static void trial_set(struct kernel_variant *variant,
+                      struct trial_launch *trial)
+{
+    if (variant->trial == NULL)
+        variant->trial = trial;
+    else
+        free(trial);
+}
+
+void build_enqueue(struct tandem_device *device, struct kernel_variant *variant,
+                   struct trial_launch *trial)
 {
     struct programs *programs = &device->programs;
     pthread_mutex_lock(&programs->mutex);
     /* If no thread can be started, the launch builds the variant itself. */
     if (can_build(variant) && !programs->is_stopping &&
-        build_thread_ensure(device, false))
+        build_thread_ensure(device, false)) {
+        trial_set(variant, trial);
+        trial = NULL;
         job_add(programs, variant, false);
+    }
     pthread_mutex_unlock(&programs->mutex);
+    free(trial);
 }
 
 /* Waits until a build state or the job list changes, or until the build that
@@ -272,7 +297,8 @@ static enum tandem_status build_wait(struct tandem_device *device,
 }
 
 enum tandem_status build_ensure(struct tandem_device *device,
-                                struct kernel_variant *variant)
+                                struct kernel_variant *variant,
+                                struct trial_launch *trial)
 {
     struct programs *programs = &device->programs;
     enum tandem_status status = TANDEM_OK;
@@ -281,12 +307,17 @@ enum tandem_status build_ensure(struct tandem_device *device,
     if (can_build(variant) || variant->state == BUILD_QUEUED) {
         status = build_start(device, variant);
         builds_here = variant->state == BUILD_RUNNING;
+        if (status == TANDEM_OK && !builds_here) {
+            trial_set(variant, trial);
+            trial = NULL;
+        }
     }
     if (status == TANDEM_OK && !builds_here)
         status = build_wait(device, variant);
     pthread_mutex_unlock(&programs->mutex);
+    free(trial);
     if (builds_here) {
-        status = kernel_variant_build(device, variant, false);
+        status = kernel_variant_build(device, variant, NULL);
         build_set_result(programs, variant, status);
     }
     return status;

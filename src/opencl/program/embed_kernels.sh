@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# embed_kernels.sh FILE.cl...: prints C source with one string, named kernel_FILE, for
-# each file that no other file includes. #line directives make compiler errors name
-# the .cl file. The string contains each file that it includes, directly or
-# indirectly, once.
+# embed_kernels.sh FILE.cl...: prints C source with one string, named
+# kernel_source_FILE, for each file that no other file includes. #line directives make
+# compiler errors name the .cl file. The string contains each file that it includes,
+# directly or indirectly, once.
 set -eu
 LC_ALL=C
 export LC_ALL
@@ -44,16 +44,21 @@ expand()
 }
 
 printf '/* SPDX-License-Identifier: Apache-2.0 */\n'
-printf '/* Made by src/opencl/program/embed_kernels.sh. */\n#include "opencl/program/kernel_sources.h"\n'
+printf '/* Made by src/opencl/program/embed_kernels.sh. */\n#include <stddef.h>\n'
 included=$(sed -n 's/^#include "\(.*\)".*/ \1 /p' "$@")
+sources=
 for file; do
     case $included in
     *" ${file##*/cl/} "*) continue ;;
     esac
     base=${file##*/}
     root=${file%/cl/*}/cl # folder of the include paths
-    printf '\nconst char kernel_%s[] =\n' "${base%.cl}"
+    printf '\nextern const char kernel_source_%s[];\n' "${base%.cl}"
+    printf 'const char kernel_source_%s[] =\n' "${base%.cl}"
     expand "$file" "$root" |
         sed -e 's/\\/\\\\/g' -e 's/"/\\"/g' -e 's/^/    "/' -e 's/$/\\n"/'
     printf '    ;\n'
+    sources="$sources kernel_source_${base%.cl},"
 done
+printf '\nextern const char *const kernel_sources[];\n'
+printf 'const char *const kernel_sources[] = {%s NULL};\n' "$sources"

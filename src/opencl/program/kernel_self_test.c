@@ -14,8 +14,7 @@
 #include "opencl/plan/gemm_params.h"
 #include "opencl/plan/tensor_core_packing.h"
 #include "opencl/device/cl_status.h"
-#include "opencl/program/variant_options.h"
-#include "opencl/program/warmup_launch.h"
+#include "opencl/program/trial_launch.h"
 
 /* Values of k in the self-test, which are not multiples of any k_tile.  3xTF32
  * kernels read unpacked operands only if k is a multiple of 4. */
@@ -118,11 +117,11 @@ static int64_t pitch_of(enum operand_layout layout, bool mn_major, int64_t rows)
     return mn_major ? rows : ALIGNED_PITCH;
 }
 
-static void gemm_make(struct self_test *test, uint64_t key)
+static void gemm_make(struct self_test *test, const struct kernel_key *key)
 {
     const struct gemm_kernel_config *config = &gemm_configs[test->tile];
-    enum operand_layout a = (enum operand_layout)KEY_A_LAYOUT(key),
-                        b = (enum operand_layout)KEY_B_LAYOUT(key);
+    enum operand_layout a = (enum operand_layout)key->a_layout,
+                        b = (enum operand_layout)key->b_layout;
     struct tandem_gemm *gemm = &test->gemm;
     *gemm = (struct tandem_gemm){
         .struct_size = sizeof(*gemm),
@@ -167,13 +166,13 @@ static size_t result_bytes(const struct self_test *test)
 
 static enum tandem_status self_test_prepare(struct self_test *test,
                                             struct tandem_device *device,
-                                            uint64_t key)
+                                            const struct kernel_key *key)
 {
     cl_int code = CL_SUCCESS;
-    test->tile = (enum gemm_kernel_id)KEY_GEMM_KERNEL(key);
-    test->format = KEY_KERNEL(key) == KERNEL_GEMM_3XTF32
+    test->tile = (enum gemm_kernel_id)key->gemm_kernel;
+    test->format = gemm_configs[test->tile].is_3xtf32
                        ? FORMAT_3XTF32
-                       : (enum packed_format)KEY_FORMAT(key);
+                       : (enum packed_format)key->format;
     gemm_make(test, key);
     plan_gemm(&test->plan, &test->gemm, test->tile,
               (struct split_k){SPLITS, ALL_GEMM_TILES}, NULL, 0);
@@ -218,10 +217,11 @@ static cl_int step_run(const struct self_test *test, cl_kernel kernel,
 {
     cl_mem buffers[MAX_STEP_BUFFERS];
     for (uint32_t i = 0; i < step->buffer_count; i++)
-        buffers[i] = step->buffers[i] != NULL
-                         ? step->buffers[i]->mem
-                         : test->buffers[MEMORY_TEMPORARY].mem;
-    return kernel_step_enqueue(test->queue, kernel, step, buffers);
+        buffers[i] = step->buffers[i] == TEMP_BUFFER
+                         ? test->buffers[MEMORY_TEMPORARY].mem
+                         : step->buffers[i]->mem;
+    return kernel_step_enqueue(test->queue, kernel, step, buffers,
+                               step->groups);
 }
 
 /* Builds and runs a step that precedes the tested kernel, for example packing.
@@ -232,17 +232,18 @@ static enum tandem_status step_build_and_run(struct self_test *test,
                                              const struct kernel_step *step,
                                              bool *out_left)
 {
-    struct variant_source text;
+    struct kernel_source text;
     cl_int code;
     cl_kernel kernel = NULL;
-    variant_source_make(&text, step->key, device->hardware);
-    cl_program program = clCreateProgramWithSource(device->context, 1,
-                                                   &text.source, NULL, &code);
+    const char *source = step->key.kernel->source;
+    kernel_source_make(&text, &step->key, device->hardware);
+    cl_program program =
+        clCreateProgramWithSource(device->context, 1, &source, NULL, &code);
     if (code == CL_SUCCESS)
         code = clBuildProgram(program, 1, &device->hardware->id, text.options,
                               NULL, NULL);
     if (code == CL_SUCCESS)
-        kernel = clCreateKernel(program, text.function, &code);
+        kernel = clCreateKernel(program, text.kernel->function, &code);
     if (code == CL_SUCCESS)
         code = step_run(test, kernel, step);
     enum tandem_status status =
@@ -260,13 +261,14 @@ static enum tandem_status step_build_and_run(struct self_test *test,
 /* Runs the plan up to the tested kernel and downloads the kernel's results. */
 static enum tandem_status self_test_launch(struct self_test *test,
                                            struct tandem_device *device,
-                                           uint32_t id, bool *out_left)
+                                           const struct kernel_info *tested,
+                                           bool *out_left)
 {
     size_t bytes = result_bytes(test);
     const struct kernel_step *step = test->plan.step;
     enum tandem_status status = TANDEM_OK;
     cl_event event = NULL;
-    for (; status == TANDEM_OK && KEY_KERNEL(step->key) != id; step++)
+    for (; status == TANDEM_OK && step->key.kernel != tested; step++)
         status = step_build_and_run(test, device, step, out_left);
     if (status != TANDEM_OK)
         return status;
@@ -360,15 +362,9 @@ static enum tandem_status self_test_verify(const struct self_test *test)
     return TANDEM_OK;
 }
 
-bool kernel_self_test_is_needed(uint64_t key)
-{
-    return KEY_KERNEL(key) == KERNEL_GEMM_3XTF32 ||
-           KEY_KERNEL(key) == KERNEL_GEMM_MMA ||
-           KEY_KERNEL(key) == KERNEL_GEMM_WGMMA;
-}
-
 enum tandem_status kernel_self_test_run(struct tandem_device *device,
-                                        cl_kernel kernel, uint64_t key)
+                                        cl_kernel kernel,
+                                        const struct kernel_key *key)
 {
     struct self_test *test = calloc(1, sizeof(*test));
     if (test == NULL)
@@ -381,7 +377,7 @@ enum tandem_status kernel_self_test_run(struct tandem_device *device,
         status = self_test_prepare(test, device, key);
     }
     if (status == TANDEM_OK)
-        status = self_test_launch(test, device, KEY_KERNEL(key), &left);
+        status = self_test_launch(test, device, key->kernel, &left);
     if (status == TANDEM_OK)
         status = self_test_verify(test);
     if (!left)

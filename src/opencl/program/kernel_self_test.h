@@ -12,13 +12,12 @@
 
 struct tandem_device;
 
-/* Returns true if the variant's kernel uses tensor cores. */
-bool kernel_self_test_is_needed(uint64_t key);
 /* Computes a small GEMM with the kernel and compares the result with a float64
  * reference.  Packs the operands on the device if necessary.  Blocks.  Returns
  * FAILED if the difference exceeds the tolerance. */
 enum tandem_status kernel_self_test_run(struct tandem_device *device,
-                                        cl_kernel kernel, uint64_t key);
+                                        cl_kernel kernel,
+                                        const struct kernel_key *key);
 /* Returns true if `got`, an element of a GEMM kernel's result, is correct
  * within the tolerance of the self-test.  The element is computed from the row
  * `a` and the column `b`, which have `k` elements each.  `rounding` is the

@@ -8,7 +8,7 @@
 #include "opencl/device/device.h"
 #include "opencl/plan/plan.h"
 #include "opencl/device/cl_status.h"
-#include "opencl/program/variant_options.h"
+#include "opencl/program/trial_launch.h"
 
 /* log2 of the largest work-group size for plans on a newly opened device. */
 #define MAX_GROUP_LOG2 8u
@@ -45,6 +45,7 @@ void programs_free(struct tandem_device *device)
         for (struct kernel_variant *at = programs->buckets[i], *next;
              at != NULL; at = next) {
             next = at->next_in_bucket;
+            free(at->trial);
             free(at);
         }
     programs_release_built(programs);
@@ -65,12 +66,11 @@ uint64_t programs_built_count(struct programs *programs)
 /* Returns the variant of `key`.  Adds a missing variant to the table.  Returns
  * NULL if host memory is exhausted.  The caller holds programs.mutex. */
 static struct kernel_variant *variant_find(struct programs *programs,
-                                           uint64_t key)
+                                           const struct kernel_key *key)
 {
-    uint32_t bucket =
-        (uint32_t)((key * 0x9e3779b97f4a7c15u) >> 32) % VARIANT_BUCKETS;
+    uint32_t bucket = (uint32_t)(kernel_key_hash(key) % VARIANT_BUCKETS);
     struct kernel_variant *variant = programs->buckets[bucket];
-    while (variant != NULL && variant->key != key)
+    while (variant != NULL && !kernel_key_equal(&variant->key, key))
         variant = variant->next_in_bucket;
     if (variant != NULL)
         return variant;
@@ -79,16 +79,23 @@ static struct kernel_variant *variant_find(struct programs *programs,
         last_error_set(TANDEM_OUT_OF_MEMORY, "out of host memory");
         return NULL;
     }
-    variant->key = key;
+    variant->key = *key;
     variant->next_in_bucket = programs->buckets[bucket];
     programs->buckets[bucket] = variant;
     return variant;
 }
 
+struct kernel_key clblast_key(bool batched)
+{
+    static const struct kernel_info single = {.file = "CLBlast"},
+                                    strided_batched = {.file = "CLBlast"};
+    return (struct kernel_key){.kernel = batched ? &strided_batched : &single};
+}
+
 /* ---- for launch, prepare and ready ---- */
 
 static struct kernel_variant *kernel_variant_get(struct programs *programs,
-                                                 uint64_t key)
+                                                 const struct kernel_key *key)
 {
     pthread_mutex_lock(&programs->mutex);
     struct kernel_variant *variant = variant_find(programs, key);
@@ -97,36 +104,51 @@ static struct kernel_variant *kernel_variant_get(struct programs *programs,
 }
 
 enum tandem_status kernel_variant_create_kernel(struct tandem_device *device,
-                                                const struct kernel_step *step,
+                                                const struct launch_plan *plan,
+                                                uint32_t step,
                                                 cl_kernel *out_kernel)
 {
-    struct variant_source text;
+    const struct kernel_key *key = &plan->step[step].key;
     cl_int code = CL_SUCCESS;
     *out_kernel = NULL;
-    struct kernel_variant *variant =
-        kernel_variant_get(&device->programs, step->key);
+    struct kernel_variant *variant = kernel_variant_get(&device->programs, key);
     if (variant == NULL)
         return TANDEM_OUT_OF_MEMORY;
-    enum tandem_status status = build_ensure(device, variant);
+    enum tandem_status status =
+        build_ensure(device, variant, trial_launch_create(plan, step));
     if (status != TANDEM_OK)
         return status;
-    variant_source_make(&text, step->key, device->hardware);
-    *out_kernel = clCreateKernel(variant->program, text.function, &code);
+    *out_kernel =
+        clCreateKernel(variant->program, key->kernel->function, &code);
     return status_from_cl(device, code, "clCreateKernel");
 }
 
 enum tandem_status kernel_variant_prepare(struct tandem_device *device,
-                                          uint64_t key)
+                                          const struct launch_plan *plan,
+                                          uint32_t step)
 {
-    struct kernel_variant *variant = kernel_variant_get(&device->programs, key);
+    struct kernel_variant *variant =
+        kernel_variant_get(&device->programs, &plan->step[step].key);
     if (variant == NULL)
         return TANDEM_OUT_OF_MEMORY;
-    build_enqueue(device, variant);
+    build_enqueue(device, variant, trial_launch_create(plan, step));
+    return TANDEM_OK;
+}
+
+enum tandem_status kernel_variant_prepare_clblast(struct tandem_device *device,
+                                                  bool batched)
+{
+    const struct kernel_key key = clblast_key(batched);
+    struct kernel_variant *variant =
+        kernel_variant_get(&device->programs, &key);
+    if (variant == NULL)
+        return TANDEM_OUT_OF_MEMORY;
+    build_enqueue(device, variant, NULL);
     return TANDEM_OK;
 }
 
 enum tandem_status kernel_variant_query(struct tandem_device *device,
-                                        uint64_t key)
+                                        const struct kernel_key *key)
 {
     struct programs *programs = &device->programs;
     pthread_mutex_lock(&programs->mutex);
@@ -137,7 +159,8 @@ enum tandem_status kernel_variant_query(struct tandem_device *device,
     return status;
 }
 
-void kernel_variant_mark_ready(struct tandem_device *device, uint64_t key)
+void kernel_variant_mark_ready(struct tandem_device *device,
+                               const struct kernel_key *key)
 {
     struct programs *programs = &device->programs;
     pthread_mutex_lock(&programs->mutex);

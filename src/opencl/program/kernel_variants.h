@@ -10,8 +10,9 @@
 #include <tandem/backend.h>
 
 #include "opencl/device/cl_api.h"
+#include "opencl/plan/kernel_info.h"
 
-struct kernel_step;
+struct launch_plan;
 struct program;
 
 #define VARIANT_BUCKETS 256u
@@ -24,10 +25,10 @@ enum build_state {
     BUILD_FAILED = 4
 };
 
-/* A kernel with its compiler options, identified by `key`.  The variants
- * CLBLAST_KEY and CLBLAST_BATCHED_KEY stand for all kernels of CLBlast. */
+/* A kernel with its compiler options, identified by `key`.  Two variants stand
+ * for all kernels of CLBlast; see clblast_key(). */
 struct kernel_variant {
-    uint64_t key;
+    struct kernel_key key;
     enum build_state state;
     enum tandem_status status; /* error if the build failed */
     uint32_t failure_count;    /* failed builds, except for lack of memory */
@@ -37,11 +38,13 @@ struct kernel_variant {
     /* Start time of the build; 0 if a launching thread runs the build. */
     uint64_t start_ns;
     bool in_job_list;
+    /* The launch that a build thread tries after the build, or NULL. */
+    struct trial_launch *trial;
 };
 
-/* Keys of CLBlast's kernels for single GEMMs and for strided batched GEMMs. */
-#define CLBLAST_KEY ((uint64_t)1 << 60)
-#define CLBLAST_BATCHED_KEY ((uint64_t)1 << 61)
+/* Returns the key of CLBlast's kernels for single GEMMs, or for strided batched
+ * GEMMs. */
+struct kernel_key clblast_key(bool batched);
 
 /* Maximum number of build threads.  A thread is added only if a launch waits
  * while all threads are busy, or if the builds of all threads timed out. */
@@ -90,27 +93,33 @@ uint64_t programs_built_count(struct programs *programs);
  * variant if necessary.  Blocks.  Returns NOT_READY if the kernel needs smaller
  * work-groups than planned, so that the caller must plan again. */
 enum tandem_status kernel_variant_create_kernel(struct tandem_device *device,
-                                                const struct kernel_step *step,
+                                                const struct launch_plan *plan,
+                                                uint32_t step,
                                                 cl_kernel *out_kernel);
-/* Queues a build of the variant, unless a build is done, queued or running. */
+/* Queues a build of the variant of a plan step, unless a build is done, queued
+ * or running. */
 enum tandem_status kernel_variant_prepare(struct tandem_device *device,
-                                          uint64_t key);
+                                          const struct launch_plan *plan,
+                                          uint32_t step);
+/* Queues a compilation of CLBlast's kernels. */
+enum tandem_status kernel_variant_prepare_clblast(struct tandem_device *device,
+                                                  bool batched);
 /* Returns TANDEM_OK if the variant is built, the error of a failed build,
  * FAILED if the build has timed out, or otherwise NOT_READY. */
 enum tandem_status kernel_variant_query(struct tandem_device *device,
-                                        uint64_t key);
+                                        const struct kernel_key *key);
 /* Marks the CLBlast kernels that `key` stands for as built.  Call this function
  * after CLBlast's first GEMM, in which CLBlast compiles its kernels. */
-void kernel_variant_mark_ready(struct tandem_device *device, uint64_t key);
+void kernel_variant_mark_ready(struct tandem_device *device,
+                               const struct kernel_key *key);
 
 /* ---- program_build.c ---- */
 
-/* Builds the program of the variant and tests its kernel.  If `warms_up` is
- * set, launches the kernel once (warmup_call.h).  The caller must not hold
- * programs.mutex. */
+/* Builds the program of the variant and tests its kernel.  Then runs `trial`
+ * unless it is NULL.  The caller must not hold programs.mutex. */
 enum tandem_status kernel_variant_build(struct tandem_device *device,
                                         struct kernel_variant *variant,
-                                        bool warms_up);
+                                        const struct trial_launch *trial);
 /* Releases all built programs and empties the table of programs. */
 void programs_release_built(struct programs *programs);
 static inline uint32_t log2_floor(uint64_t value)
@@ -125,14 +134,17 @@ static inline uint32_t log2_floor(uint64_t value)
  * start a build thread.  The caller holds programs.mutex. */
 enum tandem_status build_status(struct tandem_device *device,
                                 const struct kernel_variant *variant);
-/* Queues a build of the variant, unless a build is done, queued or running. */
-void build_enqueue(struct tandem_device *device,
-                   struct kernel_variant *variant);
+/* Queues a build of the variant, unless a build is done, queued or running.
+ * Takes ownership of `trial`, which may be NULL. */
+void build_enqueue(struct tandem_device *device, struct kernel_variant *variant,
+                   struct trial_launch *trial);
 /* Queues the variant if necessary and waits for its build.  Builds the variant
- * in the calling thread if no build thread exists.  Returns FAILED if the build
- * times out, or if the builds of all threads have timed out. */
+ * in the calling thread if no build thread exists; then there is no trial.
+ * Returns FAILED if the build times out, or if the builds of all threads have
+ * timed out.  Takes ownership of `trial`, which may be NULL. */
 enum tandem_status build_ensure(struct tandem_device *device,
-                                struct kernel_variant *variant);
+                                struct kernel_variant *variant,
+                                struct trial_launch *trial);
 /* Makes the build threads start no more builds, and waits for running builds,
  * except for those that timed out. */
 void build_threads_stop(struct tandem_device *device);

@@ -16,8 +16,7 @@
 #include "opencl/program/kernel_self_test.h"
 #include "opencl/device/quirks.h"
 #include "opencl/device/cl_status.h"
-#include "opencl/program/variant_options.h"
-#include "opencl/program/warmup_launch.h"
+#include "opencl/program/trial_launch.h"
 
 /* A build can fail temporarily while other processes use the compiler's files.
  * Each pause between attempts is four times as long as the previous pause. */
@@ -28,7 +27,7 @@
  * and options share the program. */
 struct program {
     const char *file;
-    char options[VARIANT_OPTION_BYTES];
+    char options[KERNEL_OPTION_BYTES];
     bool is_building;
     cl_program program; /* NULL if the program is not built */
     struct program *next;
@@ -38,14 +37,14 @@ struct program {
 
 static enum tandem_status build_failed(struct tandem_device *device,
                                        cl_program program,
-                                       const struct variant_source *text,
+                                       const struct kernel_source *text,
                                        cl_int code, enum tandem_log_level level)
 {
     char log[4096] = "", why[POCL_WHY_BYTES] = "";
     clGetProgramBuildInfo(program, device->hardware->id, CL_PROGRAM_BUILD_LOG,
                           sizeof(log) - 1, log, NULL);
-    device_log(device, level, "%s (%s) failed to build: %.800s", text->file,
-               text->options, log);
+    device_log(device, level, "%s (%s) failed to build: %.800s",
+               text->kernel->file, text->options, log);
     /* If a build returns CL_OUT_OF_RESOURCES, the device is not lost. */
     if (code == CL_OUT_OF_RESOURCES)
         code = CL_BUILD_PROGRAM_FAILURE;
@@ -55,19 +54,19 @@ static enum tandem_status build_failed(struct tandem_device *device,
         return last_error_set(status,
                               "clBuildProgram of %s failed (%d): PoCL "
                               "compiles nothing, because %s",
-                              text->file, code, why);
+                              text->kernel->file, code, why);
     log[strcspn(log, "\n")] = '\0';
     return last_error_set(status, "clBuildProgram of %s failed (%d): %.150s",
-                          text->file, code, log);
+                          text->kernel->file, code, log);
 }
 
 static enum tandem_status build_once(struct tandem_device *device,
-                                     const struct variant_source *text,
+                                     const struct kernel_source *text,
                                      enum tandem_log_level level,
                                      cl_program *out_program)
 {
     cl_int code = CL_SUCCESS;
-    const char *source = text->source;
+    const char *source = text->kernel->source;
     cl_program program =
         clCreateProgramWithSource(device->context, 1, &source, NULL, &code);
     if (code != CL_SUCCESS)
@@ -85,7 +84,7 @@ static enum tandem_status build_once(struct tandem_device *device,
 }
 
 static enum tandem_status build_source(struct tandem_device *device,
-                                       const struct variant_source *text,
+                                       const struct kernel_source *text,
                                        cl_program *out_program)
 {
     long pause_ns = FIRST_PAUSE_NS;
@@ -105,7 +104,7 @@ static enum tandem_status build_source(struct tandem_device *device,
  * *program is NULL.  Returns FAILED if the PTX cannot be rewritten or the
  * driver rejects it. */
 static enum tandem_status sm90a_program_build(struct tandem_device *device,
-                                              const struct variant_source *text,
+                                              const struct kernel_source *text,
                                               cl_program *program)
 {
     size_t bytes, ptx_bytes;
@@ -120,7 +119,7 @@ static enum tandem_status sm90a_program_build(struct tandem_device *device,
     if (ptx == NULL)
         return last_error_set(
             TANDEM_FAILED, "the PTX of %s cannot be rewritten for sm_90a: %s",
-            text->file, why);
+            text->kernel->file, why);
     /* NVIDIA's PTX includes its final NUL. */
     cl_int code = program_from_binary(device, ptx, ptx_bytes + 1, "", program);
     free(ptx);
@@ -128,12 +127,12 @@ static enum tandem_status sm90a_program_build(struct tandem_device *device,
         return TANDEM_OK;
     return last_error_set(TANDEM_FAILED,
                           "the driver rejects the sm_90a program of %s (%d)",
-                          text->file, code);
+                          text->kernel->file, code);
 }
 
 /* Loads the program from the disk cache or builds it from source. */
 static enum tandem_status load_or_build(struct tandem_device *device,
-                                        const struct variant_source *text,
+                                        const struct kernel_source *text,
                                         cl_program *out_program)
 {
     bool waited;
@@ -147,7 +146,8 @@ static enum tandem_status load_or_build(struct tandem_device *device,
         *out_program = program_cache_load(device, text);
     if (*out_program == NULL) {
         status = build_source(device, text, out_program);
-        if (status == TANDEM_OK && text->needs_ptx_rewrite)
+        if (status == TANDEM_OK &&
+            (text->kernel->flags & KERNEL_PTX_REWRITE) != 0)
             status = sm90a_program_build(device, text, out_program);
         if (status == TANDEM_OK && (lock >= 0 || !needs_lock))
             program_cache_store(device, text, *out_program);
@@ -162,11 +162,11 @@ static enum tandem_status load_or_build(struct tandem_device *device,
  * program table.  Adds a missing program to the table.  Returns NULL if host
  * memory is exhausted.  The caller holds programs.mutex. */
 static struct program *program_find(struct programs *programs,
-                                    const struct variant_source *text)
+                                    const struct kernel_source *text)
 {
     struct program *at = programs->first_program;
-    while (at != NULL &&
-           (at->file != text->file || strcmp(at->options, text->options) != 0))
+    while (at != NULL && (at->file != text->kernel->file ||
+                          strcmp(at->options, text->options) != 0))
         at = at->next;
     if (at != NULL)
         return at;
@@ -175,7 +175,7 @@ static struct program *program_find(struct programs *programs,
         last_error_set(TANDEM_OUT_OF_MEMORY, "out of host memory");
         return NULL;
     }
-    at->file = text->file;
+    at->file = text->kernel->file;
     snprintf(at->options, sizeof(at->options), "%s", text->options);
     at->next = programs->first_program;
     programs->first_program = at;
@@ -183,7 +183,7 @@ static struct program *program_find(struct programs *programs,
 }
 
 static enum tandem_status program_get(struct tandem_device *device,
-                                      const struct variant_source *text,
+                                      const struct kernel_source *text,
                                       cl_program *out_program)
 {
     struct programs *programs = &device->programs;
@@ -247,7 +247,7 @@ kernel_check_local_memory(struct tandem_device *device, cl_kernel kernel)
  * and returns NOT_READY. */
 static enum tandem_status kernel_check_group_size(struct tandem_device *device,
                                                   cl_kernel kernel,
-                                                  uint64_t key)
+                                                  const struct kernel_key *key)
 {
     size_t max_size = 0;
     cl_int code = clGetKernelWorkGroupInfo(kernel, device->hardware->id,
@@ -257,17 +257,17 @@ static enum tandem_status kernel_check_group_size(struct tandem_device *device,
         return status_from_cl(device, code, "clGetKernelWorkGroupInfo");
     bool allows_more =
         (device->hardware->quirks & QUIRK_GROUP_SIZE_UNDERREPORTED) != 0 &&
-        KEY_GROUP_LOG2(key) > device->programs.group_log2;
-    if (max_size >= (size_t)1 << KEY_GROUP_LOG2(key) || allows_more)
+        key->group_log2 > device->programs.group_log2;
+    if (max_size >= (size_t)1 << key->group_log2 || allows_more)
         return kernel_check_local_memory(device, kernel);
-    if (KEY_GROUP_LOG2(key) == 0 || variant_key_has_fixed_group_size(key))
+    if (key->group_log2 == 0 ||
+        (key->kernel->flags & KERNEL_FIXED_GROUP_SIZE) != 0)
         return last_error_set(TANDEM_FAILED,
                               "a kernel allows work-groups of %zu items; %u "
                               "are needed",
-                              max_size, 1u << KEY_GROUP_LOG2(key));
+                              max_size, 1u << key->group_log2);
     struct programs *programs = &device->programs;
-    uint32_t log2 =
-        max_size != 0 ? log2_floor(max_size) : KEY_GROUP_LOG2(key) - 1;
+    uint32_t log2 = max_size != 0 ? log2_floor(max_size) : key->group_log2 - 1u;
     pthread_mutex_lock(&programs->mutex);
     if (log2 < programs->group_log2)
         programs->group_log2 = log2;
@@ -276,41 +276,31 @@ static enum tandem_status kernel_check_group_size(struct tandem_device *device,
                           "a kernel needs work-groups of %u items", 1u << log2);
 }
 
-static enum tandem_status warmup_launch(struct tandem_device *device,
-                                        cl_kernel kernel, uint64_t key)
-{
-    struct warmup_call *call = malloc(sizeof(*call));
-    cl_int code = CL_SUCCESS;
-    if (call == NULL)
-        return last_error_set(TANDEM_OUT_OF_MEMORY, "out of host memory");
-    if (warmup_call_make(call, key, device->hardware))
-        code = warmup_launch_run(device->context, device->hardware->id, kernel,
-                                 call);
-    free(call);
-    return status_from_cl(device, code, "a kernel's warm-up launch");
-}
-
 static enum tandem_status build_guarded(struct tandem_device *device,
                                         struct kernel_variant *variant,
-                                        bool warms_up)
+                                        const struct trial_launch *trial)
 {
-    struct variant_source text;
+    const struct kernel_info *info = variant->key.kernel;
+    struct kernel_source text;
     cl_int code = CL_SUCCESS;
     cl_program program;
-    variant_source_make(&text, variant->key, device->hardware);
+    kernel_source_make(&text, &variant->key, device->hardware);
     enum tandem_status status = program_get(device, &text, &program);
     if (status != TANDEM_OK)
         return status;
-    cl_kernel kernel = clCreateKernel(program, text.function, &code);
+    cl_kernel kernel = clCreateKernel(program, info->function, &code);
     if (code != CL_SUCCESS)
         return status_from_cl(device, code, "clCreateKernel");
-    status = kernel_check_group_size(device, kernel, variant->key);
-    bool is_tested =
-        status == TANDEM_OK && kernel_self_test_is_needed(variant->key);
-    if (is_tested)
-        status = kernel_self_test_run(device, kernel, variant->key);
-    if (status == TANDEM_OK && warms_up && !is_tested)
-        status = warmup_launch(device, kernel, variant->key);
+    status = kernel_check_group_size(device, kernel, &variant->key);
+    bool is_tested = (info->flags & KERNEL_SELF_TEST) != 0;
+    if (status == TANDEM_OK && is_tested)
+        status = kernel_self_test_run(device, kernel, &variant->key);
+    if (status == TANDEM_OK && trial != NULL && !is_tested)
+        status =
+            status_from_cl(device,
+                           trial_launch_run(trial, device->context,
+                                            device->hardware->id, kernel, 1),
+                           "the trial launch of a kernel");
     clReleaseKernel(kernel);
     if (status == TANDEM_OK)
         variant->program = program;
@@ -319,11 +309,11 @@ static enum tandem_status build_guarded(struct tandem_device *device,
 
 enum tandem_status kernel_variant_build(struct tandem_device *device,
                                         struct kernel_variant *variant,
-                                        bool warms_up)
+                                        const struct trial_launch *trial)
 {
     struct thread_state host;
     thread_state_guard_enter(&host);
-    enum tandem_status status = build_guarded(device, variant, warms_up);
+    enum tandem_status status = build_guarded(device, variant, trial);
     thread_state_guard_leave(&host);
     return status;
 }

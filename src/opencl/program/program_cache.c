@@ -35,7 +35,7 @@
 
 /* Size of a cache key: the compiler options, six texts of at most 127 bytes
  * that describe the device, and 256 bytes for everything else. */
-#define KEY_BYTES (6u * 128u + VARIANT_OPTION_BYTES + 256u)
+#define KEY_BYTES (6u * 128u + KERNEL_OPTION_BYTES + 256u)
 
 void program_cache_init(struct program_cache *cache)
 {
@@ -107,16 +107,19 @@ struct cache_key {
 /* Makes the key.  Returns false if the key is longer than KEY_BYTES. */
 static bool cache_key_make(struct cache_key *out,
                            const struct tandem_device *device,
-                           const struct variant_source *text)
+                           const struct kernel_source *text)
 {
     const struct tandem_device_info *info = &device->hardware->info;
-    uint64_t source = cache_hash(CACHE_HASH_SEED, text->source);
-    int length = snprintf(
-        out->text, KEY_BYTES,
-        "%u\n%s%s\n%016" PRIx64 "\n%s\n%s\n%s\n%s\n%s\n%s", CACHE_FORMAT,
-        text->file, text->needs_ptx_rewrite ? " " PTX_REWRITE_REVISION : "",
-        source, text->options, info->name, info->vendor, info->driver_version,
-        info->platform, device->hardware->version);
+    uint64_t source = cache_hash(CACHE_HASH_SEED, text->kernel->source);
+    int length = snprintf(out->text, KEY_BYTES,
+                          "%u\n%s%s\n%016" PRIx64 "\n%s\n%s\n%s\n%s\n%s\n%s",
+                          CACHE_FORMAT, text->kernel->file,
+                          (text->kernel->flags & KERNEL_PTX_REWRITE) != 0
+                              ? " " PTX_REWRITE_REVISION
+                              : "",
+                          source, text->options, info->name, info->vendor,
+                          info->driver_version, info->platform,
+                          device->hardware->version);
     cache_name_make(out->name, out->text);
     return length > 0 && length < (int)KEY_BYTES;
 }
@@ -146,7 +149,7 @@ cl_int program_from_binary(struct tandem_device *device, const void *binary,
 /* Loads the program of `key` from a cache directory.  `path` is the name of the
  * directory in log messages.  Returns NULL if there is no valid file. */
 static cl_program cache_file_load(struct tandem_device *device,
-                                  const struct variant_source *text,
+                                  const struct kernel_source *text,
                                   const struct cache_key *key, int directory,
                                   const char *path)
 {
@@ -164,7 +167,7 @@ static cl_program cache_file_load(struct tandem_device *device,
     if (program == NULL && (data != NULL || why[0] != '\0'))
         device_log(device, TANDEM_LOG_WARNING,
                    "%s/%s is ignored, %s is compiled: %s", path, key->name,
-                   text->file,
+                   text->kernel->file,
                    data == NULL     ? why
                    : binary == NULL ? "the file is corrupt"
                                     : "the driver rejects the binary");
@@ -173,7 +176,7 @@ static cl_program cache_file_load(struct tandem_device *device,
 }
 
 cl_program program_cache_load(struct tandem_device *device,
-                              const struct variant_source *text)
+                              const struct kernel_source *text)
 {
     struct cache_key key;
     const struct program_cache *cache = &device->cache;
@@ -280,7 +283,7 @@ unsigned char *program_binary_get(cl_program program, size_t max_bytes,
 }
 
 void program_cache_store(struct tandem_device *device,
-                         const struct variant_source *text, cl_program program)
+                         const struct kernel_source *text, cl_program program)
 {
     const struct program_cache *cache = &device->cache;
     char why[SECURE_WHY_BYTES];

@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #include "opencl/device/cl_api.h"
-#include "opencl/program/variant_options.h"
+#include "opencl/plan/kernel_info.h"
 
 struct tandem_device;
 
@@ -44,10 +44,10 @@ void program_cache_close(struct tandem_device *device);
 /* Returns a program built from a cached binary, or NULL if no cache directory
  * has a valid file for the program. */
 cl_program program_cache_load(struct tandem_device *device,
-                              const struct variant_source *text);
+                              const struct kernel_source *text);
 /* Writes the program's binary to the user's cache directory.  Logs failures. */
 void program_cache_store(struct tandem_device *device,
-                         const struct variant_source *text, cl_program program);
+                         const struct kernel_source *text, cl_program program);
 /* Builds a program from a binary.  Returns an OpenCL error code.  If the driver
  * rejects the binary, sets *out_program to NULL. */
 cl_int program_from_binary(struct tandem_device *device, const void *binary,

@@ -17,10 +17,12 @@
 
 /* Returns the hash table slot for `key`.  The slot is empty if `key` is new. */
 static struct stream_kernel *kernel_slot(struct stream_kernel *kernels,
-                                         uint32_t slots, uint64_t key)
+                                         uint32_t slots,
+                                         const struct kernel_key *key)
 {
-    uint32_t at = (uint32_t)((key * 0x9e3779b97f4a7c15u) >> 40) & (slots - 1);
-    while (kernels[at].key != 0 && kernels[at].key != key)
+    uint32_t at = (uint32_t)kernel_key_hash(key) & (slots - 1);
+    while (kernels[at].key.kernel != NULL &&
+           !kernel_key_equal(&kernels[at].key, key))
         at = (at + 1) & (slots - 1);
     return &kernels[at];
 }
@@ -33,8 +35,8 @@ static enum tandem_status kernel_slots_grow(struct tandem_stream *stream)
     if (kernels == NULL)
         return memory_error("launch: out of host memory");
     for (uint32_t i = 0; i < stream->kernel_slots; i++)
-        if (stream->kernels[i].key != 0)
-            *kernel_slot(kernels, slots, stream->kernels[i].key) =
+        if (stream->kernels[i].key.kernel != NULL)
+            *kernel_slot(kernels, slots, &stream->kernels[i].key) =
                 stream->kernels[i];
     free(stream->kernels);
     stream->kernels = kernels;
@@ -43,16 +45,18 @@ static enum tandem_status kernel_slots_grow(struct tandem_stream *stream)
 }
 
 static enum tandem_status kernel_create(struct tandem_stream *stream,
-                                        const struct kernel_step *step,
+                                        const struct launch_plan *plan,
+                                        uint32_t i,
                                         struct stream_kernel **out_kernel)
 {
+    const struct kernel_step *step = &plan->step[i];
     struct stream_kernel created = {.key = step->key};
     enum tandem_status status = TANDEM_OK;
     if (stream->kernel_count * 2 >= stream->kernel_slots)
         status = kernel_slots_grow(stream);
     if (status == TANDEM_OK)
-        status =
-            kernel_variant_create_kernel(stream->device, step, &created.kernel);
+        status = kernel_variant_create_kernel(stream->device, plan, i,
+                                              &created.kernel);
     if (status != TANDEM_OK)
         return status;
     created.params = malloc(step->param_bytes);
@@ -60,29 +64,31 @@ static enum tandem_status kernel_create(struct tandem_stream *stream,
         clReleaseKernel(created.kernel);
         return memory_error("launch: out of host memory");
     }
-    *out_kernel = kernel_slot(stream->kernels, stream->kernel_slots, step->key);
+    *out_kernel =
+        kernel_slot(stream->kernels, stream->kernel_slots, &step->key);
     **out_kernel = created;
     stream->kernel_count++;
     return TANDEM_OK;
 }
 
 enum tandem_status stream_kernel_get(struct tandem_stream *stream,
-                                     const struct kernel_step *step,
+                                     const struct launch_plan *plan,
+                                     uint32_t step,
                                      struct stream_kernel **out_kernel)
 {
     if (stream->kernel_slots != 0) {
-        *out_kernel =
-            kernel_slot(stream->kernels, stream->kernel_slots, step->key);
-        if ((*out_kernel)->key != 0)
+        *out_kernel = kernel_slot(stream->kernels, stream->kernel_slots,
+                                  &plan->step[step].key);
+        if ((*out_kernel)->key.kernel != NULL)
             return TANDEM_OK;
     }
-    return kernel_create(stream, step, out_kernel);
+    return kernel_create(stream, plan, step, out_kernel);
 }
 
 void stream_kernels_free(struct tandem_stream *stream)
 {
     for (uint32_t i = 0; i < stream->kernel_slots; i++)
-        if (stream->kernels[i].key != 0) {
+        if (stream->kernels[i].key.kernel != NULL) {
             clReleaseKernel(stream->kernels[i].kernel);
             free(stream->kernels[i].params);
         }
@@ -126,7 +132,7 @@ static enum tandem_status enqueue(struct tandem_stream *stream,
                                   struct stream_kernel *kernel,
                                   const struct kernel_step *step)
 {
-    const size_t local = (size_t)1 << KEY_GROUP_LOG2(step->key);
+    const size_t local = (size_t)1 << step->key.group_log2;
     const size_t global = (size_t)step->groups * local;
     cl_int code;
     bool retried = false;
@@ -150,12 +156,14 @@ static enum tandem_status enqueue(struct tandem_stream *stream,
 }
 
 static enum tandem_status step_launch(struct tandem_stream *stream,
-                                      const struct kernel_step *step)
+                                      const struct launch_plan *plan,
+                                      uint32_t index)
 {
+    const struct kernel_step *step = &plan->step[index];
     struct stream_kernel *kernel = NULL;
     enum tandem_status status = TANDEM_OK;
-    if (variant_key_needs_build(step->key)) {
-        status = stream_kernel_get(stream, step, &kernel);
+    if (step->key.kernel != NULL) {
+        status = stream_kernel_get(stream, plan, index, &kernel);
         if (status == TANDEM_OK)
             status = set_arguments(stream, kernel, step);
     }
@@ -203,15 +211,23 @@ static enum tandem_status prepare_counters(struct tandem_stream *stream)
     return status;
 }
 
+static bool step_uses_counters(const struct kernel_step *step)
+{
+    for (uint32_t i = 0; i < step->buffer_count; i++)
+        if (step->buffers[i] == COUNTER_BUFFER)
+            return true;
+    return false;
+}
+
 /* Sets the buffers of the step for arrival counters and temporary data. */
 static void step_bind_buffers(const struct tandem_stream *stream,
                               struct kernel_step *step,
                               struct tandem_buffer *temp)
 {
-    if (step->arrival_counters != 0)
-        step->buffers[step->arrival_counters] = stream->arrival_counters;
     for (uint32_t i = 0; i < step->buffer_count; i++)
-        if (step->buffers[i] == NULL)
+        if (step->buffers[i] == COUNTER_BUFFER)
+            step->buffers[i] = stream->arrival_counters;
+        else if (step->buffers[i] == TEMP_BUFFER)
             step->buffers[i] = temp;
 }
 
@@ -224,7 +240,7 @@ enum tandem_status launch_steps(struct tandem_stream *stream,
     for (uint32_t i = 0; i < plan->step_count && status == TANDEM_OK; i++) {
         struct kernel_step *step = &plan->step[i];
         step_bind_buffers(stream, step, temp);
-        status = step_launch(stream, step);
+        status = step_launch(stream, plan, i);
         /* The outputs are incomplete, because only the earlier steps ran. */
         if (status != TANDEM_OK && output_written)
             status = stream_fail(stream, status);
@@ -238,15 +254,15 @@ enum tandem_status launch_plan(struct tandem_stream *stream,
 {
     struct tandem_buffer *temp = NULL;
     struct stream_kernel *kernel;
-    enum tandem_status status = TANDEM_OK;
+    enum tandem_status status = launch_plan_check(plan);
     /* Build all kernels first, so that nothing is enqueued if a build fails. */
     for (uint32_t i = 0; plan->step_count > 1 && i < plan->step_count; i++)
-        if (status == TANDEM_OK && variant_key_needs_build(plan->step[i].key))
-            status = stream_kernel_get(stream, &plan->step[i], &kernel);
+        if (status == TANDEM_OK && plan->step[i].key.kernel != NULL)
+            status = stream_kernel_get(stream, plan, i, &kernel);
     if (status == TANDEM_OK && plan->temp_bytes != 0)
         status = buffer_create(stream->device, plan->temp_bytes, true, &temp);
     for (uint32_t i = 0; i < plan->step_count && status == TANDEM_OK; i++)
-        if (plan->step[i].arrival_counters != 0)
+        if (step_uses_counters(&plan->step[i]))
             status = prepare_counters(stream);
     if (status == TANDEM_OK)
         status = launch_steps(stream, plan, temp);

@@ -6,9 +6,11 @@
 #include "common/argument_check.h"
 #include "opencl/queue/stream.h"
 
-/* Returns the stream's kernel object for a step. Builds it if needed. */
+/* Returns the stream's kernel object for a step of the plan. Builds it if
+ * needed. */
 enum tandem_status stream_kernel_get(struct tandem_stream *stream,
-                                     const struct kernel_step *step,
+                                     const struct launch_plan *plan,
+                                     uint32_t step,
                                      struct stream_kernel **out_kernel);
 void stream_kernels_free(struct tandem_stream *stream);
 

@@ -217,8 +217,8 @@ void import_prepare(struct tandem_device *device)
     if (launch_plan_for_device(device, &request, &plan) != TANDEM_OK)
         return;
     for (uint32_t i = 0; i < plan.step_count; i++)
-        if (variant_key_needs_build(plan.step[i].key))
-            kernel_variant_prepare(device, plan.step[i].key);
+        if (plan.step[i].key.kernel != NULL)
+            kernel_variant_prepare(device, &plan, i);
 }
 
 static bool shares_memory(struct tandem_device *device)

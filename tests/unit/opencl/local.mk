@@ -9,9 +9,9 @@ check_LTLIBRARIES += libopencl-test.la
 libopencl_test_la_SOURCES = %D%/support.c
 test_programs += $(tests_unit_opencl_programs)
 
-check_PROGRAMS += %D%/warmup-call-runner %D%/cold-start-loop
-%C%_warmup_call_runner_SOURCES = %D%/warmup_call_runner.c
-%C%_warmup_call_runner_LDADD = libvariants.la libopencl.la libcommon.la \
+check_PROGRAMS += %D%/variant-runner %D%/cold-start-loop
+%C%_variant_runner_SOURCES = %D%/variant_runner.c
+%C%_variant_runner_LDADD = libvariants.la libopencl.la libcommon.la \
 	$(OPENCL_LIBS) -lm
 %C%_cold_start_loop_SOURCES = %D%/cold_start_loop.c %D%/cold_start_calls.c
 %C%_cold_start_loop_LDADD = libopencl-test.la $(CHECK_LIBS)

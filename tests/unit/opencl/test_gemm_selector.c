@@ -181,15 +181,15 @@ START_TEST(large_offsets_need_64_bit_indices)
         plan_gemm(&plan, &gemm, GEMM_SIMT_64X64,
                   (struct split_k){2, ALL_GEMM_TILES}, NULL, 8);
         const struct kernel_step *last = &plan.step[plan.step_count - 1];
-        ck_assert_uint_eq(KEY_KERNEL(last->key), KERNEL_SPLIT_K_FIXUP);
-        ck_assert_int_eq(KEY_64BIT_INDEX(last->key) != 0, wide);
+        ck_assert_str_eq(last->key.kernel->function, "split_k_fixup");
+        ck_assert_int_eq(last->key.index_64bit, wide);
         ck_assert_uint_eq(last->groups,
                           (UINT64_C(70000) * (uint64_t)gemm.n / 4 + 255) / 256);
         /* Rows of a and b with 1021 or 8189 elements, in vectors of four. */
         gemm = gemm_new(INT64_C(1) << 20, 16, wide ? 8189 : 1021, 1);
         plan_gemm(&plan, &gemm, GEMM_SIMT_128X128, NO_SPLIT, NULL, 8);
-        ck_assert_uint_eq(KEY_KERNEL(plan.step[0].key), KERNEL_PAD_OPERANDS);
-        ck_assert_int_eq(KEY_64BIT_INDEX(plan.step[0].key) != 0, wide);
+        ck_assert_str_eq(plan.step[0].key.kernel->function, "pad_operands");
+        ck_assert_int_eq(plan.step[0].key.index_64bit, wide);
         ck_assert_uint_eq(plan.step[0].groups,
                           ((UINT64_C(1) << 20) + 16) *
                               (wide ? UINT64_C(2048) : UINT64_C(256)) / 256);

@@ -131,9 +131,9 @@ START_TEST(gemv_costs_of_k_major_and_mn_major_differ)
 }
 END_TEST
 
-static uint32_t kernel_of(const struct launch_plan *plan, uint32_t step)
+static const char *kernel_of(const struct launch_plan *plan, uint32_t step)
 {
-    return KEY_KERNEL(plan->step[step].key);
+    return plan->step[step].key.kernel->function;
 }
 
 START_TEST(gemv_plans)
@@ -143,22 +143,22 @@ START_TEST(gemv_plans)
     plan_gemm(&plan, &gemm, GEMV_16, (struct split_k){64, ALL_GEMM_TILES}, NULL,
               8);
     ck_assert_uint_eq(plan.step_count, 2);
-    ck_assert_uint_eq(kernel_of(&plan, 0), KERNEL_GEMV);
-    ck_assert_uint_eq(kernel_of(&plan, 1), KERNEL_SPLIT_K_FIXUP_LANES);
+    ck_assert_str_eq(kernel_of(&plan, 0), "gemv");
+    ck_assert_str_eq(kernel_of(&plan, 1), "split_k_fixup_lanes");
     ck_assert_uint_ge(plan.temp_bytes, 32 * 100 * sizeof(float));
     /* Many results, or few splits, do not need the lane-parallel fixup. */
     gemm = gemm_new(16, 8192, 8192, 1);
     plan_gemm(&plan, &gemm, GEMV_16, (struct split_k){4, ALL_GEMM_TILES}, NULL,
               8);
-    ck_assert_uint_eq(kernel_of(&plan, 1), KERNEL_SPLIT_K_FIXUP);
+    ck_assert_str_eq(kernel_of(&plan, 1), "split_k_fixup");
     gemm = gemm_new(1, 4096, 4096, 1);
     plan_gemm(&plan, &gemm, GEMV_1, NO_SPLIT, NULL, 8);
     ck_assert_uint_eq(plan.step_count, 1);
     ck_assert_uint_eq(plan.temp_bytes, 0);
-    ck_assert_uint_eq(KEY_GEMV_VECTORS_LOG2(plan.step[0].key), 0);
-    ck_assert_uint_eq(KEY_A_MN_MAJOR(plan.step[0].key), 0);
-    ck_assert_uint_eq(KEY_VEC4(plan.step[0].key), 1);
-    ck_assert_uint_eq(KEY_SECOND_VEC4(plan.step[0].key), 1);
+    ck_assert_uint_eq(plan.step[0].key.gemm_kernel, GEMV_1);
+    ck_assert_uint_eq(plan.step[0].key.a_layout, 0);
+    ck_assert_uint_eq(plan.step[0].key.vec4, 1);
+    ck_assert_uint_eq(plan.step[0].key.b_vec4, 1);
     /*
      * A contiguous column is treated like a row; then a is the large operand.
      */
@@ -167,14 +167,14 @@ START_TEST(gemv_plans)
     gemm.a.ld = 4096;
     gemm.b.ld = 1;
     plan_gemm(&plan, &gemm, GEMV_1, NO_SPLIT, NULL, 8);
-    ck_assert_uint_eq(KEY_A_MN_MAJOR(plan.step[0].key), 1);
-    ck_assert_uint_eq(KEY_B_MN_MAJOR(plan.step[0].key), 0);
-    ck_assert_uint_eq(KEY_SECOND_VEC4(plan.step[0].key), 1);
+    ck_assert_uint_eq(plan.step[0].key.a_layout, 1);
+    ck_assert_uint_eq(plan.step[0].key.b_layout, 0);
+    ck_assert_uint_eq(plan.step[0].key.b_vec4, 1);
     /* A column with gaps is not. */
     gemm.b.ld = 3;
     plan_gemm(&plan, &gemm, GEMV_1, NO_SPLIT, NULL, 8);
-    ck_assert_uint_eq(KEY_B_MN_MAJOR(plan.step[0].key), 1);
-    ck_assert_uint_eq(KEY_SECOND_VEC4(plan.step[0].key), 0);
+    ck_assert_uint_eq(plan.step[0].key.b_layout, 1);
+    ck_assert_uint_eq(plan.step[0].key.b_vec4, 0);
 }
 END_TEST
 

@@ -79,10 +79,11 @@ cl_int CL_API_CALL clReleaseKernel(cl_kernel kernel)
 }
 
 enum tandem_status kernel_variant_create_kernel(struct tandem_device *of,
-                                                const struct kernel_step *step,
+                                                const struct launch_plan *plan,
+                                                uint32_t step,
                                                 cl_kernel *out_kernel)
 {
-    (void)of, (void)step;
+    (void)of, (void)plan, (void)step;
     *out_kernel = NULL;
     return TANDEM_OK;
 }
@@ -161,6 +162,14 @@ enum tandem_status buffer_check_poison(const struct tandem_buffer *buffer)
     return TANDEM_OK;
 }
 
+struct tandem_buffer plan_temp_buffer, plan_counter_buffer;
+
+enum tandem_status launch_plan_check(const struct launch_plan *plan)
+{
+    (void)plan;
+    return TANDEM_OK;
+}
+
 enum tandem_status launch_plan_make(struct launch_plan *plan,
                                     const struct op_request *request)
 {
@@ -174,17 +183,18 @@ enum tandem_status launch_plan_make(struct launch_plan *plan,
 #define TO_RESULT 1u
 #define TO_PARTIALS 2u
 
-static void step_add(struct launch_plan *plan, uint32_t kernel,
-                     uint32_t written)
+static void step_add(struct launch_plan *plan, uint8_t kernel, uint32_t written)
 {
+    static const struct kernel_info info;
     struct kernel_step *step = &plan->step[plan->step_count++];
     memset(step, 0, sizeof(*step));
-    step->key = variant_key_kernel(kernel, 0, false, 7);
+    step->key = (struct kernel_key){
+        .kernel = &info, .gemm_kernel = kernel, .group_log2 = 7};
     step->groups = 1;
     step->param_bytes = 8;
     step->buffer_count = 3;
     step->buffers[0] = &memory[0];
-    /* buffers[1] is the plan's temporary buffer. */
+    step->buffers[1] = TEMP_BUFFER;
     step->buffers[2] = &memory[1];
     step->written = written;
 }
@@ -202,11 +212,11 @@ static void launch_strict_gemm(uint32_t sums, uint32_t rejected)
     rejected_command = rejected;
     memset(&stream, 0, sizeof(stream));
     stream.device = &device;
-    step_add(&plan, KERNEL_TRANSPOSE_TILED, TO_PARTIALS);
-    step_add(&plan, KERNEL_GEMM_3XTF32, sums);
-    step_add(&plan, KERNEL_GEMM_SIMT, sums);
+    step_add(&plan, 0, TO_PARTIALS);
+    step_add(&plan, 1, sums);
+    step_add(&plan, 2, sums);
     if ((sums & TO_PARTIALS) != 0)
-        step_add(&plan, KERNEL_SPLIT_K_FIXUP, TO_RESULT);
+        step_add(&plan, 3, TO_RESULT);
     enum tandem_status status = launch_plan(&stream, &plan);
     stream_kernels_free(&stream);
     ck_assert_uint_eq(destroyed, 1);
@@ -245,9 +255,8 @@ static enum tandem_status launch_with_counters(void)
     static struct launch_plan plan;
     plan.step_count = 0;
     plan.temp_bytes = 64;
-    step_add(&plan, KERNEL_REDUCE_LAST_GROUP, TO_RESULT | TO_PARTIALS);
-    plan.step[0].buffers[2] = NULL;
-    plan.step[0].arrival_counters = 2;
+    step_add(&plan, 0, TO_RESULT | TO_PARTIALS);
+    plan.step[0].buffers[2] = COUNTER_BUFFER;
     enqueued = 0;
     rejected_command = UINT32_MAX;
     return launch_plan(&stream, &plan);

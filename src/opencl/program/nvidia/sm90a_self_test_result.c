@@ -7,11 +7,9 @@
 #include <string.h>
 
 #include "opencl/program/program_cache_file.h"
-#include "opencl/program/kernel_sources.h"
 #include "opencl/program/nvidia/ptx_rewrite.h"
 #include "opencl/device/device_enumeration.h"
-#include "opencl/plan/gemm_plan.h"
-#include "opencl/program/variant_options.h"
+#include "opencl/plan/tensor_core_packing.h"
 
 #define STAMP_DIGITS 16u
 
@@ -29,10 +27,13 @@ static const struct {
     [SM90A_SELF_TEST_FAILED] = {"failed", "the self-test of cl-probe failed"},
     [SM90A_SELF_TEST_PASSED] = {"passed", NULL}};
 
+DECLARE_KERNEL_SOURCE(gemm_wgmma);
+DECLARE_KERNEL_SOURCE(pack_operands);
+
 uint64_t sm90a_self_test_stamp(const struct platform_device *hardware)
 {
-    const char *const parts[] = {kernel_gemm_wgmma,
-                                 kernel_pack_operands,
+    const char *const parts[] = {kernel_source_gemm_wgmma,
+                                 kernel_source_pack_operands,
                                  hardware->info.name,
                                  hardware->info.vendor,
                                  hardware->info.driver_version,
@@ -43,14 +44,17 @@ uint64_t sm90a_self_test_stamp(const struct platform_device *hardware)
     for (uint32_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
         hash = cache_hash(hash, parts[i]);
     for (uint32_t i = 0; i < GEMM_KERNEL_COUNT; i++) {
-        struct variant_source text;
+        const struct tandem_gemm gemm = {.dtype = TANDEM_F32,
+                                         .m = gemm_configs[i].tile_m,
+                                         .n = gemm_configs[i].tile_n,
+                                         .k = gemm_configs[i].k_tile,
+                                         .batch = 1};
+        struct kernel_source text;
         if (!gemm_configs[i].uses_wgmma)
             continue;
-        variant_source_make(&text,
-                            variant_key_kernel(KERNEL_GEMM_WGMMA, 0, false,
-                                               gemm_configs[i].group_log2) |
-                                variant_key_gemm(i, 0, 0, true),
-                            hardware);
+        const struct kernel_key key =
+            tensor_core_key(&gemm, (enum gemm_kernel_id)i);
+        kernel_source_make(&text, &key, hardware);
         hash = cache_hash(hash, text.options);
     }
     return hash;
