@@ -11,6 +11,45 @@
  * all operands are aligned to vectors. If not, it computes four elements that
  * are GROUP_SIZE apart, and each work-group begins at an output cache line.
  */
+#include "common/params.cl"
+
+/* Operand 0 is the output. If bit k of `immediate` is set, operand k is the
+ * constant value[k]. If bit k of `broadcast` is set, operand k has one element.
+ * The parameters of an operator with one input are in value[2] and value[3].
+ * The output begins `misalignment` elements after a cache-line boundary. */
+struct contiguous_params {
+    uint64_t elements;
+    uint32_t immediate, broadcast;
+    uint32_t misalignment, reserved;
+    float value[4];
+    uint64_t offset[4];
+};
+PARAMS_SIZE(contiguous_params, 72);
+
+struct strided_params {
+    uint64_t items; /* number of vectors if VECTOR is 1, else of elements */
+    uint32_t rank, immediate, broadcast, misalignment;
+    float value[4];
+    uint64_t offset[4];
+    struct fast_divmod space;
+    int64_t strides[4 * MAX_AXES]; /* strides of operand 0, then operand 1, ... */
+};
+PARAMS_SIZE(strided_params, 456);
+
+/* Axis 0 is contiguous in the output, axis 1 in transposed inputs. */
+struct transposed_params {
+    uint64_t columns, rows; /* extents of axis 0 and axis 1 */
+    uint64_t tiles_per_row, tiles_per_plane;
+    uint32_t rank, immediate, broadcast, reserved; /* broadcast along axis 0 */
+    float value[4];
+    uint64_t offset[4];
+    int64_t column_strides[4], row_strides[4]; /* strides along axes 0 and 1 */
+    struct fast_divmod space;               /* extents of axes 2 and higher */
+    int64_t strides[4 * MAX_AXES];
+};
+PARAMS_SIZE(transposed_params, 544);
+
+#ifdef __OPENCL_C_VERSION__
 #include "common/indexing.cl"
 #include "common/operators.cl"
 
@@ -52,39 +91,6 @@ typedef long4 offsets_t;
 #else
 typedef int4 offsets_t;
 #endif
-
-/* Operand 0 is the output. If bit k of `immediate` is set, operand k is the
- * constant value[k]. If bit k of `broadcast` is set, operand k has one element.
- * The parameters of an operator with one input are in value[2] and value[3].
- * The output begins `misalignment` elements after a cache-line boundary. */
-struct contiguous_params {
-    ulong elements;
-    uint immediate, broadcast;
-    uint misalignment, reserved;
-    float value[4];
-    ulong offset[4];
-};
-
-struct strided_params {
-    ulong items; /* number of vectors if VECTOR is 1, else of elements */
-    uint rank, immediate, broadcast, misalignment;
-    float value[4];
-    ulong offset[4];
-    struct fast_divmod space;
-    long strides[4 * MAX_AXES]; /* strides of operand 0, then operand 1, ... */
-};
-
-/* Axis 0 is contiguous in the output, axis 1 in transposed inputs. */
-struct transposed_params {
-    ulong columns, rows; /* extents of axis 0 and axis 1 */
-    ulong tiles_per_row, tiles_per_plane;
-    uint rank, immediate, broadcast, reserved; /* broadcast along axis 0 */
-    float value[4];
-    ulong offset[4];
-    long column_strides[4], row_strides[4]; /* strides along axes 0 and 1 */
-    struct fast_divmod space;               /* extents of axes 2 and higher */
-    long strides[4 * MAX_AXES];
-};
 
 /* EACH_INPUT(F) expands to F(k) for each input k. */
 #if INPUTS == 1
@@ -406,4 +412,6 @@ KERNEL void elementwise_transposed(__global OUT *out, INPUT_BUFFERS,
     }
 #endif
 }
+#endif
+
 #endif

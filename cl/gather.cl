@@ -4,24 +4,28 @@
  * range, default_bits is stored. If is_vec4 is set, a work-item copies four
  * aligned elements along the innermost axis, which must not be the indexed
  * axis. */
+#include "common/params.cl"
+
+struct gather_params {
+    uint64_t items;
+    uint32_t rank, is_vec4;
+    uint64_t target_offset, data_offset, index_offset;
+    int64_t axis_stride, axis_elements;
+    uint64_t default_bits; /* value stored if an index is out of range */
+    struct fast_divmod space;
+    int64_t target_strides[MAX_AXES];
+    int64_t data_strides[MAX_AXES];
+    int64_t index_strides[MAX_AXES];
+};
+PARAMS_SIZE(gather_params, 384);
+
+#ifdef __OPENCL_C_VERSION__
 #include "common/indexing.cl"
 
 #ifndef BITS
 #define BITS uint
 #define INDEX int
 #endif
-
-struct gather_params {
-    ulong items;
-    uint rank, is_vec4;
-    ulong target_offset, data_offset, index_offset;
-    long axis_stride, axis_elements;
-    ulong default_bits; /* value stored if an index is out of range */
-    struct fast_divmod space;
-    long target_strides[MAX_AXES];
-    long data_strides[MAX_AXES];
-    long index_strides[MAX_AXES];
-};
 
 KERNEL void gather(__global BITS *target, __global const BITS *data,
                    __global const INDEX *indices, const struct gather_params p)
@@ -51,3 +55,5 @@ KERNEL void gather(__global BITS *target, __global const BITS *data,
         target[to] = x;
     }
 }
+
+#endif

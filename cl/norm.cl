@@ -13,6 +13,21 @@
  * scaled elements (rescaled_sum.cl). The same happens if the squares underflow
  * and epsilon is too small to hide the error.
  */
+#include "common/row_params.cl"
+
+struct norm_params {
+    struct row_mapping by;
+    uint32_t outer_rank, reduced_rank, affine_rank;
+    float epsilon;
+    uint64_t out_offset, in_offset, scale_offset, bias_offset;
+    struct fast_divmod outer, reduced, affine;
+    int64_t out_strides[MAX_AXES], in_strides[MAX_AXES]; /* strides between rows */
+    int64_t out_steps[MAX_AXES], in_steps[MAX_AXES];     /* strides within a row */
+    int64_t scale_steps[MAX_AXES], bias_steps[MAX_AXES];
+};
+PARAMS_SIZE(norm_params, 864);
+
+#ifdef __OPENCL_C_VERSION__
 #define IN_STEP p.in_steps[0]
 #define OUT_STEP p.out_steps[0]
 #define IDENTITY 0.0f
@@ -23,16 +38,6 @@
 #ifndef RMS
 #define RMS 0
 #endif
-struct norm_params {
-    ROW_PARAMS;
-    uint outer_rank, reduced_rank, affine_rank;
-    float epsilon;
-    ulong out_offset, in_offset, scale_offset, bias_offset;
-    struct fast_divmod outer, reduced, affine;
-    long out_strides[MAX_AXES], in_strides[MAX_AXES]; /* strides between rows */
-    long out_steps[MAX_AXES], in_steps[MAX_AXES];     /* strides within a row */
-    long scale_steps[MAX_AXES], bias_steps[MAX_AXES];
-};
 
 #if RMS
 #define AFFINE __global const float *restrict scale,
@@ -183,13 +188,13 @@ KERNEL void norm_single_pass(__global float *out, __global const float *in,
     LOAD_ROW
 #if !RMS
     EACH(ADD)
-    float mean = lanes_sum(sum4(sums), means, at.lanes, 1) / (float)p.count;
+    float mean = lanes_sum(sum4(sums), means, at.lanes, 1) / (float)p.by.count;
     sums = (float4)(0.0f);
     EACH(CENTER)
 #endif
     EACH(SQUARE)
     float square = lanes_sum(sum4(sums), squares, at.lanes, 1);
-    float radicand = square / (float)p.count + p.epsilon;
+    float radicand = square / (float)p.by.count + p.epsilon;
     float factor = 1.0f / sqrt(radicand);
     EACH(STORE)
     bool rescale = !isfinite(radicand) ||
@@ -226,7 +231,7 @@ KERNEL void norm_single_pass(__global float *out, __global const float *in,
         if (inside)
             FOR_EACH_OWN(j)
                 sum += ELEMENT(j) * f.unit;
-        f.mean = lanes_sum(sum, means, at.lanes, 1) / (float)p.count;
+        f.mean = lanes_sum(sum, means, at.lanes, 1) / (float)p.by.count;
         sum = 0.0f;
 #endif
         if (inside)
@@ -235,7 +240,7 @@ KERNEL void norm_single_pass(__global float *out, __global const float *in,
                 sum += deviation * deviation;
             }
         rows_barrier(at.lanes, 1);
-        sum = lanes_sum(sum, squares, at.lanes, 1) / (float)p.count;
+        sum = lanes_sum(sum, squares, at.lanes, 1) / (float)p.by.count;
         float epsilon = p.epsilon > 0.0f
                             ? fmax(p.epsilon * f.unit * f.unit, 0x1p-126f)
                             : 0.0f;
@@ -329,9 +334,9 @@ KERNEL void norm_partial_pass(__global float4 *partials,
     __local float4 combined[GROUP_SIZE];
     __local uint vote_word[1];
     struct lane_assignment at =
-        lane_assign(p.lanes_log2, 0, p.splits, p.row_groups);
+        lane_assign(p.by.lanes_log2, 0, p.by.splits, p.by.row_groups);
     long from = (long)p.in_offset;
-    bool inside = at.row < p.rows;
+    bool inside = at.row < p.by.rows;
     if (inside)
         ADD_OFFSET(from, (index_t)at.row, p.outer, p.outer_rank, p.in_strides);
     DECLARE_INPUT_SHIFT
@@ -394,7 +399,7 @@ KERNEL void norm_partial_pass(__global float4 *partials,
     if (own.x == 0.0f)
         own.w = -1.0f;
     if (at.lane == 0 && inside)
-        partials[at.split * p.rows + at.row] = own;
+        partials[at.split * p.by.rows + at.row] = own;
 }
 
 /* Number of elements from element j of a work-item to its next element. */
@@ -411,13 +416,13 @@ KERNEL void norm_final_pass(__global float *out, __global const float *in,
     __local float4 combined[GROUP_SIZE];
     __local uint vote_word[1];
     struct lane_assignment at =
-        lane_assign(p.lanes_log2, 0, p.splits, p.row_groups);
+        lane_assign(p.by.lanes_log2, 0, p.by.splits, p.by.row_groups);
     DECLARE_ROW
     float4 own = (float4)(0.0f);
     float max_scale = 0.0f;
     if (inside)
-        for (uint i = at.lane; i < p.splits; i += at.lanes) {
-            float4 moments = partials[i * p.rows + at.row];
+        for (uint i = at.lane; i < p.by.splits; i += at.lanes) {
+            float4 moments = partials[i * p.by.rows + at.row];
             /* own.w becomes the number of splits with rescaled elements. */
             moments.w = moments.x > 0.0f && moments.w != 0.0f ? 1.0f : 0.0f;
             own = moments_combine(own, moments);
@@ -426,13 +431,13 @@ KERNEL void norm_final_pass(__global float *out, __global const float *in,
     if (UNLIKELY(rows_vote_any(own.w > 0.0f, vote_word, at.lanes, 1))) {
         own = (float4)(0.0f, 0.0f, 0.0f, -1.0f);
         if (inside)
-            for (uint i = at.lane; i < p.splits; i += at.lanes)
+            for (uint i = at.lane; i < p.by.splits; i += at.lanes)
                 own = moments_combine_rescaled(own,
-                                               partials[i * p.rows + at.row]);
+                                               partials[i * p.by.rows + at.row]);
         own = lanes_combine_rescaled(own, combined, at.lanes, 1);
     }
-    int rescales = p.count > 0 ? (int)own.w : 0;
-    float factor = 1.0f / sqrt(own.z / (float)p.count +
+    int rescales = p.by.count > 0 ? (int)own.w : 0;
+    float factor = 1.0f / sqrt(own.z / (float)p.by.count +
                                epsilon_rescaled(p.epsilon, rescales));
     DECLARE_SPLIT
     long first = j;
@@ -502,4 +507,6 @@ KERNEL void norm_final_pass(__global float *out, __global const float *in,
         out[o] = affine_exact(&f, x, scale_value, shift);
     }
 }
+#endif
+
 #endif

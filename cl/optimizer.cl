@@ -1,6 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Computes one step of SGD or Adam for each weight. The kernel's first operands
  * are outputs, the others inputs. An output can use the memory of its input. */
+#include "common/params.cl"
+
+struct optimizer_params {
+    uint64_t elements;
+    uint32_t rank;    /* number of axes; 0 if all operands are contiguous */
+    uint32_t is_vec4; /* 1 if operands are contiguous, aligned vectors of four */
+    uint32_t variant; /* 1 for Nesterov momentum (SGD) or decoupled decay (Adam) */
+    uint32_t reserved;
+    float rate, decay;
+    float beta1, one_minus_beta1; /* in SGD: momentum and 1 - dampening */
+    float beta2, one_minus_beta2;
+    float rate1;       /* bias-corrected rate: rate / (1 - beta1^step) */
+    float correction2; /* bias correction of v: 1 / (1 - beta2^step) */
+    float epsilon, reserved1;
+    uint64_t offset[8];
+    struct fast_divmod space;
+    int64_t strides[7 * MAX_AXES]; /* strides, operand by operand */
+};
+PARAMS_SIZE(optimizer_params, 704);
+
+#ifdef __OPENCL_C_VERSION__
 #include "common/indexing.cl"
 
 /* 1 for Adam, 0 for SGD. The weight is w, the gradient g, and the momentum m.
@@ -13,23 +34,6 @@
 #else
 #define OPERAND_COUNT 5
 #endif
-
-struct optimizer_params {
-    ulong elements;
-    uint rank;    /* number of axes; 0 if all operands are contiguous */
-    uint is_vec4; /* 1 if operands are contiguous, aligned vectors of four */
-    uint variant; /* 1 for Nesterov momentum (SGD) or decoupled decay (Adam) */
-    uint reserved;
-    float rate, decay;
-    float beta1, one_minus_beta1; /* in SGD: momentum and 1 - dampening */
-    float beta2, one_minus_beta2;
-    float rate1;       /* bias-corrected rate: rate / (1 - beta1^step) */
-    float correction2; /* bias correction of v: 1 / (1 - beta2^step) */
-    float epsilon, reserved1;
-    ulong offset[8];
-    struct fast_divmod space;
-    long strides[OPERAND_COUNT * MAX_AXES]; /* strides, operand by operand */
-};
 
 #if ADAM
 #define EACH_OPERAND(X) X(0); X(1); X(2); X(3); X(4); X(5); X(6)
@@ -125,3 +129,5 @@ KERNEL void optimizer_update(BUFFERS, const struct optimizer_params p)
         STORE(float, at);
     }
 }
+
+#endif

@@ -14,6 +14,22 @@
  * reduce_combine_splits combines these results in a fixed order. If
  * LAST_GROUP_COMBINES is 1, the last work-group that finishes combines them.
  */
+#include "common/params.cl"
+
+struct reduce_params {
+    uint64_t outputs, count,
+        elements_per_split; /* count is the number of inputs per output */
+    uint64_t output_groups;
+    uint32_t splits, lanes_log2, lanes_interleaved, is_vec4;
+    uint32_t outer_rank, reduced_rank;
+    uint64_t out_offset, in_offset, other_offset;
+    struct fast_divmod outer, reduced;
+    int64_t out_strides[MAX_AXES], in_strides[MAX_AXES];
+    int64_t reduced_strides[MAX_AXES], other_strides[MAX_AXES];
+};
+PARAMS_SIZE(reduce_params, 592);
+
+#ifdef __OPENCL_C_VERSION__
 #include "common/lane_reduce.cl"
 #include "common/math.cl"
 #include "common/rescaled_sum.cl"
@@ -44,18 +60,6 @@ typedef long result_t;
 #else
 typedef float result_t;
 #endif
-
-struct reduce_params {
-    ulong outputs, count,
-        elements_per_split; /* count is the number of inputs per output */
-    ulong output_groups;
-    uint splits, lanes_log2, lanes_interleaved, is_vec4;
-    uint outer_rank, reduced_rank;
-    ulong out_offset, in_offset, other_offset;
-    struct fast_divmod outer, reduced;
-    long out_strides[MAX_AXES], in_strides[MAX_AXES];
-    long reduced_strides[MAX_AXES], other_strides[MAX_AXES];
-};
 
 /* ---- accumulator of a lane, and partial that the tree combines ---- */
 
@@ -664,3 +668,5 @@ KERNEL void reduce_combine_splits(__global result_t *out,
     ADD_OFFSET(to, (index_t)at.row, p.outer, p.outer_rank, p.out_strides);
     out[to] = RESULT(all, rescales);
 }
+
+#endif

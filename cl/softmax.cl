@@ -7,6 +7,20 @@
  * largest element of each split and the split's sum of e^(x - largest).
  * softmax_final_pass combines these values of all splits of a row.
  */
+#include "common/row_params.cl"
+
+struct softmax_params {
+    struct row_mapping by;
+    uint32_t outer_rank;
+    float scale;
+    uint64_t out_offset, in_offset, label_offset;
+    int64_t in_stride, out_stride, label_stride;
+    struct fast_divmod outer;
+    int64_t out_strides[MAX_AXES], in_strides[MAX_AXES];
+};
+PARAMS_SIZE(softmax_params, 360);
+
+#ifdef __OPENCL_C_VERSION__
 #define IN_STEP p.in_stride
 #define OUT_STEP p.out_stride
 #define IDENTITY -INFINITY
@@ -23,15 +37,6 @@
 /* The integer type of the class labels. */
 #define LABEL int
 #endif
-struct softmax_params {
-    ROW_PARAMS;
-    uint outer_rank;
-    float scale;
-    ulong out_offset, in_offset, label_offset;
-    long in_stride, out_stride, label_stride;
-    struct fast_divmod outer;
-    long out_strides[MAX_AXES], in_strides[MAX_AXES];
-};
 
 #if FORM == LOSS || FORM == GRADIENT
 #define LABELS __global const LABEL *labels,
@@ -39,7 +44,7 @@ struct softmax_params {
     long label =                                                               \
         inside ? (long)labels[p.label_offset + (long)at.row * p.label_stride]  \
                : -1;                                                           \
-    bool valid = (ulong)label < p.count;
+    bool valid = (ulong)label < p.by.count;
 #else
 #define LABELS
 #define DECLARE_LABEL
@@ -120,7 +125,7 @@ KERNEL void softmax_single_pass(__global float *out, __global const float *in,
 {
     __local row_value_t maxima[GROUP_SIZE], sums[GROUP_SIZE];
     STAGE_DECLARE
-    struct lane_assignment at = LANE_ASSIGNMENT(p.lanes_interleaved);
+    struct lane_assignment at = LANE_ASSIGNMENT(p.by.lanes_interleaved);
     DECLARE_ROW
     uint count = ROW_COUNT;
     STAGE_ROWS_IN
@@ -208,9 +213,9 @@ KERNEL void softmax_partial_pass(__global float2 *partials,
 {
     __local float2 combined[GROUP_SIZE];
     struct lane_assignment at = lane_assign(
-        p.lanes_log2, p.lanes_interleaved, p.splits, p.row_groups);
+        p.by.lanes_log2, p.by.lanes_interleaved, p.by.splits, p.by.row_groups);
     long from = (long)p.in_offset;
-    bool inside = at.row < p.rows;
+    bool inside = at.row < p.by.rows;
     if (inside)
         ADD_OFFSET(from, (index_t)at.row, p.outer, p.outer_rank, p.in_strides);
     DECLARE_INPUT_SHIFT
@@ -232,7 +237,7 @@ KERNEL void softmax_partial_pass(__global float2 *partials,
     }
     own = lanes_combine(own, combined, at.lanes, at.step);
     if (at.lane == 0 && inside)
-        partials[at.split * p.rows + at.row] = own;
+        partials[at.split * p.by.rows + at.row] = own;
 }
 
 KERNEL void softmax_final_pass(__global float *out, __global const float *in,
@@ -241,12 +246,12 @@ KERNEL void softmax_final_pass(__global float *out, __global const float *in,
 {
     __local float2 combined[GROUP_SIZE];
     struct lane_assignment at = lane_assign(
-        p.lanes_log2, p.lanes_interleaved, p.splits, p.row_groups);
+        p.by.lanes_log2, p.by.lanes_interleaved, p.by.splits, p.by.row_groups);
     DECLARE_ROW
     float2 own = (float2)(-INFINITY, 0.0f);
     if (inside)
-        for (uint i = at.lane; i < p.splits; i += at.lanes)
-            own = softmax_combine(own, partials[i * p.rows + at.row]);
+        for (uint i = at.lane; i < p.by.splits; i += at.lanes)
+            own = softmax_combine(own, partials[i * p.by.rows + at.row]);
     own = lanes_combine(own, combined, at.lanes, at.step);
     float largest = own.x;
     DECLARE_LABEL
@@ -270,4 +275,6 @@ KERNEL void softmax_final_pass(__global float *out, __global const float *in,
     }
 #endif
 }
+#endif
+
 #endif

@@ -14,6 +14,23 @@
  * Elements of 8 and 16 bits are transposed in registers in blocks of BLOCK x
  * BLOCK elements. The tile consists of words of BLOCK elements.
  */
+#include "common/params.cl"
+
+struct transpose_params {
+    uint64_t columns, rows;                  /* extents of axis 0 and axis 1 */
+    uint64_t tiles_per_row, tiles_per_plane; /* a plane spans axes 0 and 1 */
+    uint64_t groups;
+    uint64_t target_offset, source_offset;
+    int64_t target_pitch;        /* the target's stride along axis 1 */
+    int64_t source_pitch;        /* the source's stride along axis 0 */
+    uint32_t rank, misalignments; /* rank of space */
+    struct fast_divmod space;
+    int64_t target_strides[MAX_AXES];
+    int64_t source_strides[MAX_AXES];
+};
+PARAMS_SIZE(transpose_params, 336);
+
+#ifdef __OPENCL_C_VERSION__
 #include "common/indexing.cl"
 
 #ifndef BITS
@@ -43,18 +60,6 @@ typedef uint word;
 #define WORDS (COLUMNS / BLOCK)
 #define vector_t CAT(BITS, VECTOR_ELEMENTS)
 
-struct transpose_params {
-    ulong columns, rows;                  /* extents of axis 0 and axis 1 */
-    ulong tiles_per_row, tiles_per_plane; /* a plane spans axes 0 and 1 */
-    ulong groups;
-    ulong target_offset, source_offset;
-    long target_pitch;        /* the target's stride along axis 1 */
-    long source_pitch;        /* the source's stride along axis 0 */
-    uint rank, misalignments; /* rank of space */
-    struct fast_divmod space;
-    long target_strides[MAX_AXES];
-    long source_strides[MAX_AXES];
-};
 /* Number of elements from a 64-byte boundary to the start of a buffer. */
 #define TARGET_MISALIGNMENT (p.misalignments & 0xffff)
 #define SOURCE_MISALIGNMENT (p.misalignments >> 16)
@@ -370,4 +375,6 @@ KERNEL void transpose_tiled(__global BITS *target, __global const BITS *source,
     }
 #endif
 }
+#endif
+
 #endif

@@ -13,6 +13,8 @@
 #ifndef TANDEM_INDEXING_CL
 #define TANDEM_INDEXING_CL
 
+#include "common/params.cl"
+
 /* The compiler fuses a product and a sum only where the source calls fma. */
 #pragma OPENCL FP_CONTRACT OFF
 
@@ -43,21 +45,12 @@ typedef uint index_t;
 typedef int offset_t;
 #endif
 
-#define MAX_AXES 8
 #define CAT_(a, b) a##b
 #define CAT(a, b) CAT_(a, b)
 /* An unrolled loop over i from 0 to count - 1. */
 #define REPEAT(i, count)                                                       \
     _Pragma("unroll") for (uint i = 0; i < (count); ++i)
 #define KERNEL __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1)))
-
-/* Extents of up to eight axes, the innermost axis first. fast_divide divides an
- * index below 2^31 by an extent, using this extent's multiplier and shift. */
-struct fast_divmod {
-    ulong extent[MAX_AXES];
-    uint multiplier[MAX_AXES];
-    uint shift[MAX_AXES];
-};
 
 static inline uint fast_divide(uint n, uint multiplier, uint shift)
 {

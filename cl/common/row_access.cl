@@ -65,17 +65,6 @@
     F(26) F(27) F(28) F(29) F(30) F(31)
 #define EACH(F) CAT(EACH_, VECTORS_PER_ITEM)(F)
 
-/* The first members of a kernel's parameters. With ROW_ACCESS_VEC4_COLUMNS,
- * `rows` counts groups of four rows. Bits 0 and 1 of misalignments are the
- * number of elements from a vector boundary to offset 0 of the input. Bits 2
- * and 3 are the same number for the output. With ROW_ACCESS_SECTOR_ALIGNED,
- * misalignments is the number of elements from a sector boundary to offset 0 of
- * the output. */
-#define ROW_PARAMS                                                             \
-    ulong rows, count, elements_per_split; /* count is the length of a row */  \
-    ulong row_groups;                                                          \
-    uint lanes_log2, lanes_interleaved, splits, misalignments
-
 /* Assigns a row to a work-item. Neighbouring work-items work on the same row
  * unless the parameter lanes_interleaved is true. */
 #if ROW_ACCESS == ROW_ACCESS_LOCAL_MEMORY ||                                   \
@@ -83,7 +72,7 @@
 #define LANE_ASSIGNMENT(interleaved) lane_assign(LANES_LOG2, 0, 1, 0)
 #else
 #define LANE_ASSIGNMENT(interleaved)                                           \
-    lane_assign(p.lanes_log2,                                                  \
+    lane_assign(p.by.lanes_log2,                                                  \
                 ROW_ACCESS == ROW_ACCESS_VEC4 ? 0 : (interleaved), 1, 0)
 #endif
 
@@ -92,13 +81,13 @@
  * read the last row. */
 #if ROW_ACCESS == ROW_ACCESS_LOCAL_MEMORY
 #define ROW_COUNT ROW_ELEMENTS
-#define DECLARE_ROW bool inside = at.row < p.rows;
+#define DECLARE_ROW bool inside = at.row < p.by.rows;
 #else
-#define ROW_COUNT (uint)p.count
+#define ROW_COUNT (uint)p.by.count
 #define DECLARE_ROW                                                            \
     long from = (long)p.in_offset, to = (long)p.out_offset;                    \
-    bool inside = at.row < p.rows;                                             \
-    index_t row = (index_t)(inside ? at.row : max(p.rows, (ulong)1) - 1);      \
+    bool inside = at.row < p.by.rows;                                             \
+    index_t row = (index_t)(inside ? at.row : max(p.by.rows, (ulong)1) - 1);      \
     ADD_OFFSET(from, row, p.outer, p.outer_rank, p.in_strides);                \
     ADD_OFFSET(to, row, p.outer, p.outer_rank, p.out_strides);                 \
     DECLARE_SHIFT
@@ -109,7 +98,7 @@
  * has no output. FIRST_ELEMENT is the index of a work-item's first element. */
 #if ROW_ACCESS == ROW_ACCESS_SECTOR_ALIGNED
 #define DECLARE_SHIFT                                                          \
-    uint shift = ((uint)to + p.misalignments) & (SECTOR_ELEMENTS - 1);
+    uint shift = ((uint)to + p.by.misalignments) & (SECTOR_ELEMENTS - 1);
 #define FIRST_ELEMENT ((int)at.lane - (int)shift)
 #define DECLARE_INPUT_SHIFT uint shift = (uint)from & (SECTOR_ELEMENTS - 1);
 #else
@@ -121,16 +110,16 @@
  * first element of a lane has index `j`. SPLIT_LANES is the number of lanes of
  * a split, a constant if all work-items share the split. */
 #if ROW_ACCESS == ROW_ACCESS_SECTOR_ALIGNED
-#define SPLIT_BEGIN (long)(at.split * p.elements_per_split) - (long)shift
+#define SPLIT_BEGIN (long)(at.split * p.by.elements_per_split) - (long)shift
 #define SPLIT_LANES (long)GROUP_SIZE
 #else
-#define SPLIT_BEGIN (long)(at.split * p.elements_per_split)
+#define SPLIT_BEGIN (long)(at.split * p.by.elements_per_split)
 #define SPLIT_LANES (long)at.lanes
 #endif
 #define ELEMENTS_PER_LANE (ROW_ACCESS == ROW_ACCESS_VEC4 ? 4 : 1)
 #define DECLARE_SPLIT                                                          \
     long begin = SPLIT_BEGIN;                                                  \
-    long end = inside ? min(begin + (long)p.elements_per_split, (long)p.count) \
+    long end = inside ? min(begin + (long)p.by.elements_per_split, (long)p.by.count) \
                       : begin;                                                 \
     long j = begin + (long)at.lane * ELEMENTS_PER_LANE;
 
@@ -283,12 +272,12 @@ static inline float value_or_identity(float x, bool exists)
     uint id = get_local_id(0), group_row = id >> LANES_LOG2;                   \
     ulong first = at.row - group_row;                                          \
     uint row_elements =                                                        \
-        (uint)min((ulong)(GROUP_SIZE >> LANES_LOG2), p.rows - first) * count;  \
+        (uint)min((ulong)(GROUP_SIZE >> LANES_LOG2), p.by.rows - first) * count;  \
     long begin = (long)p.in_offset + (long)(first * count);                    \
     long target = (long)p.out_offset + (long)(first * count);                  \
-    uint in_shift = ((uint)begin + p.misalignments) & 3,                       \
+    uint in_shift = ((uint)begin + p.by.misalignments) & 3,                       \
          in_end = in_shift + row_elements;                                     \
-    uint out_shift = ((uint)target + (p.misalignments >> 2)) & 3;              \
+    uint out_shift = ((uint)target + (p.by.misalignments >> 2)) & 3;              \
     uint out_end = out_shift + row_elements;                                   \
     begin -= in_shift;                                                         \
     target -= out_shift;                                                       \

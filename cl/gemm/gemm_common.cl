@@ -18,34 +18,6 @@
 #define B_MN_MAJOR 1
 #endif
 
-/* Parameters of a GEMM with row-major c: c = ACTIVATION(alpha * a * b + beta *
- * c + bias).
- *
- * Stream-K: one work-group computes each of the first unsplit_tiles tiles. For
- * the last split_tiles tiles, k is split into `splits` ranges. A work-group
- * sums one range and stores the partial sums (partials). Fixup kernels add up
- * the partials, which are stored as matrices if all tiles are split, otherwise
- * tile by tile. */
-struct gemm_params {
-    ulong a_offset, b_offset, c_offset, bias_offset;
-    ulong partial_offset, nonfinite_flags_offset;
-    ulong tensor_maps_offset; /* in uints; only for gemm_wgmma.cl */
-    ulong c_elements; /* number of elements of c: batch * m * n */
-    long a_ld, b_ld, c_ld, a_batch, b_batch, c_batch;
-    long bias_row, bias_column; /* strides of bias: 1, or 0 to broadcast bias */
-    uint m, n, k, k_per_split;
-    uint tiles_m, tiles_n, splits, batch;
-    float alpha, beta, slope;
-    uint flags;
-    uint lanes_log2; /* 2^lanes_log2 work-items add up one sum in fixups */
-    uint unsplit_tiles, split_tiles;
-    uint tile_m, tile_n; /* number of rows and columns of a tile */
-    uint tiles;          /* number of tiles of a matrix: tiles_m * tiles_n */
-    /* If PROMOTES_IN_MEMORY is set, gemm_mma.cl adds its sums to the totals in
-     * memory every promote_interval k_tiles. */
-    uint promote_interval, reserved;
-    ulong promoted_offset;
-};
 
 #define ELEMENT(v, i)                                                          \
     ((i) == 0 ? (v).s0 : (i) == 1 ? (v).s1 : (i) == 2 ? (v).s2 : (v).s3)
@@ -57,19 +29,6 @@ struct gemm_params {
 /* Loads one element or four aligned elements of `a` or `b` as f32. */
 #define LOAD1(from) AB_TO_F32(*(from))
 #define LOAD4(from) AB_TO_F32_VEC4(*(__global const AB_T4 *)(from))
-
-#define HAS_BIAS 1u
-/* Flag: c and the partials are accessed as vectors of four elements. */
-#define C_IS_VEC4 2u
-/* Flag: only tiles whose non-finite flag is set are computed. */
-#define ONLY_NONFINITE_TILES 4u
-/* Flag: the sums of split tiles are stored as partial sums. */
-#define STORES_PARTIALS 8u
-/* Flag for gemv.cl: `w` times a vector is a row of c instead of a column. */
-#define OPERANDS_SWAPPED 16u
-/* Flag: gemm_mma.cl and gemm_simt.cl add their sums to f32 totals at
- * promoted_offset in global memory. */
-#define PROMOTES_IN_MEMORY 32u
 
 INLINE float epilogue(float sum, float old, float bias,
                       const struct gemm_params *p)

@@ -7,6 +7,7 @@
 #include "common/float16.cl"
 #include "common/indexing.cl"
 #include "common/operators.cl"
+#include "gemm/gemm_params.cl"
 
 #ifndef ACTIVATION
 #define ACTIVATION op_none
@@ -15,10 +16,6 @@
 #define C_DTYPE f32
 #define AB_DTYPE f32
 #endif
-/* Maximum number of terms of a partial sum. A long f32 sum is split into
- * partial sums, because its rounding errors can all have the same direction,
- * for example if all terms have the same sign. */
-#define PARTIAL_TERMS 256
 #define C_T CAT(C_DTYPE, _t)
 #define C_T4 CAT(C_DTYPE, _t4)
 #define C_TO_F32 CAT(C_DTYPE, _to_f32)

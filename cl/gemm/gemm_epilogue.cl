@@ -2,17 +2,21 @@
 /* Applies bias and activation to the result c of a GEMM that a library
  * computed, with one work-item per element: c = ACTIVATION(scale * c + bias).
  * If scale is 0, c is not read. */
-#include "gemm/gemm_dtypes.cl"
+#include "common/params.cl"
 
 struct gemm_epilogue_params {
-    ulong elements;
+    uint64_t elements;
     float scale, slope;
-    ulong c_offset, bias_offset;
-    ulong columns, plane; /* columns is n, plane is m * n */
-    long ld, batch_stride;
-    long bias_column, bias_row; /* strides of bias: 1, or 0 to broadcast bias */
-    uint has_bias, reserved;
+    uint64_t c_offset, bias_offset;
+    uint64_t columns, plane; /* columns is n, plane is m * n */
+    int64_t ld, batch_stride;
+    int64_t bias_column, bias_row; /* strides of bias: 1, or 0 to broadcast bias */
+    uint32_t has_bias, reserved;
 };
+PARAMS_SIZE(gemm_epilogue_params, 88);
+
+#ifdef __OPENCL_C_VERSION__
+#include "gemm/gemm_dtypes.cl"
 
 KERNEL void gemm_epilogue(__global C_T *c, __global const C_T *bias,
                           const struct gemm_epilogue_params p)
@@ -29,3 +33,5 @@ KERNEL void gemm_epilogue(__global C_T *c, __global const C_T *bias,
                            row * (ulong)p.bias_row]);
     c[at] = C_FROM_F32(ACTIVATION(x, p.slope, 0.0f));
 }
+
+#endif

@@ -1,18 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A GEMM with one work-item per element, for devices whose work-groups are too
  * small for gemm_simt.cl and for data types that no library supports. */
-#include "gemm/gemm_dtypes.cl"
+#include "common/params.cl"
 
 struct gemm_naive_params {
-    ulong elements;
-    ulong a_offset, b_offset, c_offset, bias_offset;
-    ulong k, columns, plane;                                /* plane is m * n */
-    long a_batch, a_row, a_step, b_batch, b_column, b_step; /* step: along k */
-    long ld, batch_stride;
-    long bias_column, bias_row;
+    uint64_t elements;
+    uint64_t a_offset, b_offset, c_offset, bias_offset;
+    uint64_t k, columns, plane;                                /* plane is m * n */
+    int64_t a_batch, a_row, a_step, b_batch, b_column, b_step; /* step: along k */
+    int64_t ld, batch_stride;
+    int64_t bias_column, bias_row;
     float alpha, beta, slope;
-    uint has_bias;
+    uint32_t has_bias;
 };
+PARAMS_SIZE(gemm_naive_params, 160);
+
+#ifdef __OPENCL_C_VERSION__
+#include "gemm/gemm_dtypes.cl"
 
 /* Adds product i of the current chunk to the sum. */
 #define ADD_PRODUCT(i)                                                         \
@@ -58,3 +62,5 @@ KERNEL void gemm_naive(__global C_T *c, __global const AB_T *a,
                            (long)row * p.bias_row]);
     *c = C_FROM_F32(ACTIVATION(x, p.slope, 0.0f));
 }
+
+#endif

@@ -1,6 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copies GEMM operands so that each line (contiguous row or column) is aligned
  * to four elements and padded with zeros to a multiple of four. */
+#include "common/params.cl"
+
+/* Parameters of operands `a` (index 0) and `b` (index 1). There is always at
+ * least one batch. */
+struct pad_params {
+    uint64_t from[2], to[2]; /* offsets; the unit of `to` is four elements */
+    int64_t ld[2], batch[2]; /* strides of the source operand */
+    uint32_t length[2], vectors_per_line[2], lines[2],
+        batches[2]; /* length is in elements */
+};
+PARAMS_SIZE(pad_params, 96);
+
+#ifdef __OPENCL_C_VERSION__
 #include "common/indexing.cl"
 
 /* An unsigned type with the size of an element. */
@@ -9,15 +22,6 @@
 #endif
 typedef BITS bits_t;
 typedef CAT(BITS, 4) bits_t4;
-
-/* Parameters of operands `a` (index 0) and `b` (index 1). There is always at
- * least one batch. */
-struct pad_params {
-    ulong from[2], to[2]; /* offsets; the unit of `to` is four elements */
-    long ld[2], batch[2]; /* strides of the source operand */
-    uint length[2], vectors_per_line[2], lines[2],
-        batches[2]; /* length is in elements */
-};
 
 /* Copies four elements of an operand to vector i of the padded copy. */
 static inline void vec4_copy(__global bits_t4 *to, __global const bits_t *from,
@@ -49,3 +53,5 @@ KERNEL void pad_operands(__global bits_t4 *to, __global const bits_t *a,
         vec4_copy(to + p.to[1], b + p.from[1], i - a_vectors, p.length[1],
                   p.vectors_per_line[1], p.lines[1], p.ld[1], p.batch[1]);
 }
+
+#endif

@@ -12,22 +12,26 @@
  * For 3xtf32, an element is multiplied by TF32_SPLIT_SCALE and split into two
  * TF32 numbers with 11 significant bits. If the element or this product is
  * infinite, the result is NaN. */
-#include "common/indexing.cl"
-#include "nvidia/packed_layout.cl"
+#include "common/params.cl"
 
 /* Layouts of operands `a` (index 0) and `b` (index 1), also when packed. */
 struct pack_params {
-    ulong from[2];
-    long row[2], depth[2], batch[2]; /* strides of rows, k and batches */
-    ulong to[2];                     /* offset in units of 16 bytes */
-    ulong to_batch[2], scales[2];    /* batch stride, offset of the scales */
-    ulong maxima[2];                 /* offset in the buffer of row maxima */
-    uint rows[2], blocks[2];         /* a block has PACKED_ROWS rows */
-    uint is_vec4[2];                 /* 1 if one load reads 16 bytes along k */
-    uint batches[2];
-    uint k, k_tiles, k_ranges, k_per_range; /* ranges of k for the maxima */
-    uint rows_per_group;                    /* for pack_register_resident */
+    uint64_t from[2];
+    int64_t row[2], depth[2], batch[2]; /* strides of rows, k and batches */
+    uint64_t to[2];                     /* offset in units of 16 bytes */
+    uint64_t to_batch[2], scales[2];    /* batch stride, offset of the scales */
+    uint64_t maxima[2];                 /* offset in the buffer of row maxima */
+    uint32_t rows[2], blocks[2];         /* a block has PACKED_ROWS rows */
+    uint32_t is_vec4[2];                 /* 1 if one load reads 16 bytes along k */
+    uint32_t batches[2];
+    uint32_t k, k_tiles, k_ranges, k_per_range; /* ranges of k for the maxima */
+    uint32_t rows_per_group;                    /* for pack_register_resident */
 };
+PARAMS_SIZE(pack_params, 184);
+
+#ifdef __OPENCL_C_VERSION__
+#include "common/indexing.cl"
+#include "nvidia/packed_layout.cl"
 
 #define SCALED_EXPONENT 14
 /* Number of rows per work-group of pack_row_maxima. */
@@ -439,4 +443,6 @@ KERNEL void pack_register_resident(__global uint4 *to,
         PACK_RESIDENT(b, 1);
     }
 }
+#endif
+
 #endif

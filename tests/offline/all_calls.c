@@ -31,6 +31,8 @@ static const struct sample {
                                   over work-groups. */
                {2, {64, 64}},
                {3, {4, 64, 64}},
+               {2, {64, 8}},
+               {3, {64, 16, 16}},
                {1, {HUGE_EXTENT}},
                {2, {HUGE_EXTENT, 8}},
                {3, {HUGE_EXTENT, 16, 16}}};
@@ -305,6 +307,22 @@ static void activations_try(struct search *search, struct tandem_gemm *gemm)
     }
 }
 
+static int64_t max_i64(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* Sets the leading dimensions of a and b, with gaps after each line. A single
+ * vector has gaps between its elements. */
+static void lds_set(struct tandem_gemm *gemm, int64_t a_gap, int64_t b_gap)
+{
+    bool transposes_a = (gemm->flags & TANDEM_GEMM_TRANSPOSE_A) != 0;
+    bool transposes_b = (gemm->flags & TANDEM_GEMM_TRANSPOSE_B) != 0;
+
+    gemm->a.ld = max_i64(transposes_a ? gemm->m : gemm->k, 4) + a_gap;
+    gemm->b.ld = max_i64(transposes_b ? gemm->k : gemm->n, 4) + b_gap;
+}
+
 /* Few rows or columns, in each layout. */
 static void gemv_try(struct search *search, struct tandem_gemm *gemm)
 {
@@ -321,7 +339,7 @@ static void gemv_try(struct search *search, struct tandem_gemm *gemm)
         gemm->n = 64;
         gemm->flags = (i & 1u ? TANDEM_GEMM_TRANSPOSE_A : 0) |
                       (i & 2u ? TANDEM_GEMM_TRANSPOSE_B : 0);
-        gemm->a.ld = gemm->b.ld = gemm->k + (i & 4u ? 1 : 0);
+        lds_set(gemm, i & 4u ? 1 : 0, i & 4u ? 1 : 0);
         gemm->c.ld = 64;
         enum gemm_kernel_id tile = cases[i / 8].tile;
         gemm_kernels_try(search, gemm, tile, (enum gemm_kernel_id)(tile + 1));
@@ -344,7 +362,7 @@ static void gemm_16bit_try(struct search *search, struct tandem_gemm *gemm)
         gemm->c_dtype = dtypes[i / 2][1];
         gemm->flags =
             i % 2 ? 0 : TANDEM_GEMM_TRANSPOSE_A | TANDEM_GEMM_TRANSPOSE_B;
-        gemm->a.ld = gemm->b.ld = gemm->k + (i % 2 ? 0 : 1);
+        lds_set(gemm, i % 2 ? 0 : 1, i % 2 ? 0 : 1);
         gemm_kernels_try(search, gemm, 0, GEMM_KERNEL_COUNT);
         plan_naive_gemm(&plan, gemm, search->request.group_log2);
         plan_add(search->keys, &plan);
@@ -377,15 +395,15 @@ static void products_try(struct search *search)
     for (uint32_t i = 0; i < 16; i++) {
         gemm.flags = (i & 1u ? TANDEM_GEMM_TRANSPOSE_A : 0) |
                      (i & 2u ? TANDEM_GEMM_TRANSPOSE_B : 0);
-        gemm.a.ld = gemm.k + (i & 4u ? 1 : 0);
-        gemm.b.ld = gemm.k + (i & 8u ? 1 : 0);
+        lds_set(&gemm, i & 4u ? 1 : 0, i & 8u ? 1 : 0);
         gemm_kernels_try(search, &gemm, 0, GEMV_1);
         gemm.flags |= TANDEM_GEMM_ALLOW_TF32 | TANDEM_GEMM_ALLOW_NORMWISE_ERROR;
         gemm_kernels_try(search, &gemm, GEMM_MMA_TF32_128X256,
                          GEMM_KERNEL_COUNT);
     }
     /* Rows that are too long for a work-group to cache. */
-    gemm.k = gemm.a.ld = gemm.b.ld = 4128;
+    gemm.k = 4128;
+    lds_set(&gemm, 0, 0);
     gemm_kernels_try(search, &gemm, GEMM_MMA_FP16X3_128X128,
                      GEMM_MMA_FP16X3_64X64);
     gemm.k = 4096;

@@ -51,14 +51,20 @@ static void join(char *text, size_t bytes, const char *word)
 /* Returns true if word is "-DNAME..." and indexing.cl does not use NAME. */
 static bool option_own(const char *source, const char *word)
 {
+    static const char directive[] = "#line ";
     char guard[NAME_BYTES];
-    const char *indexing = strstr(source, "#line 1 \"indexing.cl\"\n");
+    const char *file = NULL;
     if (strncmp(word, "-D", 2) != 0)
         return false;
     snprintf(guard, sizeof(guard), "#ifndef %.*s\n",
              (int)strcspn(word + 2, "="), word + 2);
-    const char *found = indexing != NULL ? strstr(indexing, guard) : NULL;
-    return found == NULL || found > strstr(indexing + 1, "#line ");
+    const char *found = strstr(source, guard);
+    /* The last directive before the guard names the file. */
+    for (const char *at = source; found != NULL && at != NULL && at < found;
+         at = strstr(at + 1, directive))
+        file = at;
+    const char *name = file != NULL ? strstr(file, "\"indexing.cl\"\n") : NULL;
+    return name == NULL || name > file + strcspn(file, "\n");
 }
 
 static void options_split(struct options *out, const char *source,
@@ -139,6 +145,15 @@ static void line_scan(struct names *types, struct names *macros,
         name_add(macros, rest, stop);
         return;
     }
+    /* params.cl */
+    const char *size = after_word(line, "PARAMS_SIZE(");
+    if (size != NULL) {
+        char name[NAME_BYTES];
+        snprintf(name, sizeof(name), "%.*s_size_check", (int)strcspn(size, ","),
+                 size);
+        name_add(types, name, name + strlen(name));
+        return;
+    }
     const char *typedefs = after_word(line, "typedef ");
     const char *body = typedefs != NULL ? typedefs : line;
     if (after_word(body, "struct ") != NULL && end[-1] == '{')
@@ -159,8 +174,9 @@ struct line {
     bool shared;
 };
 
-static const char *const shared_files[] = {
-    "float16.cl", "indexing.cl", "lane_reduce.cl", "math.cl", "operators.cl"};
+static const char *const shared_files[] = {"float16.cl",     "indexing.cl",
+                                           "lane_reduce.cl", "math.cl",
+                                           "operators.cl",   "params.cl"};
 
 /*
  * Advances to the next line. Before the first call, end points to the source.

@@ -4,19 +4,7 @@
 #include <string.h>
 
 #include "opencl/plan/kernel_step.h"
-
-/* Parameters of cl/transpose.cl.  Columns run along the innermost axis of the
- * target; rows run along the axis on which the source is contiguous. */
-struct transpose_params {
-    uint64_t columns, rows;
-    uint64_t tiles_per_row, tiles_per_plane, groups;
-    uint64_t target_offset, source_offset;
-    int64_t target_pitch, source_pitch;
-    uint32_t rank, misalignments;
-    struct fast_divmod space;
-    int64_t target_strides[TANDEM_MAX_RANK];
-    int64_t source_strides[TANDEM_MAX_RANK];
-};
+#include "transpose.cl"
 
 /* ---- kernel ---- */
 
@@ -162,7 +150,8 @@ static void plan_tiled(struct launch_plan *plan,
     step->groups = out->groups;
 }
 
-void plan_copy(struct launch_plan *plan, const struct op_request *request)
+static void plan_copy(struct launch_plan *plan,
+                      const struct op_request *request)
 {
     struct iteration_space space;
     struct tandem_tensor_desc permuted;
@@ -182,3 +171,6 @@ void plan_copy(struct launch_plan *plan, const struct op_request *request)
     else
         plan_strided(plan, &moved, &space);
 }
+
+const struct plan_class plan_class_copy = {.plan = plan_copy};
+const struct plan_class plan_class_transpose = {.plan = plan_copy};

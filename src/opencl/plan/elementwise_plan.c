@@ -6,6 +6,7 @@
 #include "common/operator_table.h"
 #include "opencl/objects.h"
 #include "opencl/plan/kernel_step.h"
+#include "elementwise.cl"
 
 /* Number of bytes that a GPU reads or writes with one memory transaction. */
 #define CACHE_LINE_BYTES 128u
@@ -15,35 +16,6 @@
 #define TILE_SIDE_VEC4 64u
 #define TILE_SIDE 32u
 #define MIN_TILE_AXIS 8
-
-/* Parameters of the kernels in cl/elementwise.cl.  Operand 0 is the output.
- * Bit i of `immediate` is set if operand i is the scalar value[i].  Bit i of
- * `broadcast` is set if operand i is constant along the innermost axis. */
-struct contiguous_params {
-    uint64_t elements;
-    uint32_t immediate, broadcast, misalignment, reserved;
-    float value[4];
-    uint64_t offset[4];
-};
-
-struct strided_params {
-    uint64_t items;
-    uint32_t rank, immediate, broadcast, misalignment;
-    float value[4];
-    uint64_t offset[4];
-    struct fast_divmod space;
-    int64_t strides[4][TANDEM_MAX_RANK];
-};
-
-struct transposed_params {
-    uint64_t columns, rows, tiles_per_row, tiles_per_plane;
-    uint32_t rank, immediate, broadcast, reserved;
-    float value[4];
-    uint64_t offset[4];
-    int64_t column_strides[4], row_strides[4];
-    struct fast_divmod space;
-    int64_t strides[4][TANDEM_MAX_RANK];
-};
 
 /* ---- kernels ---- */
 
@@ -357,7 +329,7 @@ static void transposed_fill(struct transposed_params *out,
     space_remove_axis(space, axis);
     out->rank = fast_divmod_fill(&out->space, space);
     for (uint32_t i = 0; i < space->operands; i++)
-        strides_fill(out->strides[i], space, i);
+        strides_fill(out->strides + i * MAX_AXES, space, i);
 }
 
 static void plan_transposed(struct launch_plan *plan,
@@ -413,13 +385,13 @@ void plan_strided(struct launch_plan *plan, const struct op_request *request,
     out->items = (uint64_t)space->elements;
     out->rank = fast_divmod_fill(&out->space, space);
     for (uint32_t i = 0; i < space->operands; i++)
-        strides_fill(out->strides[i], space, i);
+        strides_fill(out->strides + i * MAX_AXES, space, i);
     step_set_items(step, vec4 ? out->items
                               : div_ceil(out->items + out->misalignment, 4));
 }
 
-void plan_elementwise(struct launch_plan *plan,
-                      const struct op_request *request)
+static void plan_elementwise(struct launch_plan *plan,
+                             const struct op_request *request)
 {
     uint32_t broadcast;
     struct iteration_space space;
@@ -434,3 +406,11 @@ void plan_elementwise(struct launch_plan *plan,
     else
         plan_strided(plan, request, &space);
 }
+
+const struct plan_class plan_class_unary = {.plan = plan_elementwise};
+const struct plan_class plan_class_binary = {.plan = plan_elementwise};
+const struct plan_class plan_class_compare = {.plan = plan_elementwise};
+const struct plan_class plan_class_logical = {.plan = plan_elementwise};
+const struct plan_class plan_class_ternary = {.plan = plan_elementwise};
+const struct plan_class plan_class_gradient = {.plan = plan_elementwise};
+const struct plan_class plan_class_cast = {.plan = plan_elementwise};

@@ -1,19 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Plans gathers: cl/gather.cl. */
 #include "opencl/plan/kernel_step.h"
-
-/* Parameters of cl/gather.cl. */
-struct gather_params {
-    uint64_t items;
-    uint32_t rank, is_vec4;
-    uint64_t target_offset, data_offset, index_offset;
-    int64_t axis_stride, axis_elements;
-    uint64_t default_bits;
-    struct fast_divmod space;
-    int64_t target_strides[TANDEM_MAX_RANK];
-    int64_t data_strides[TANDEM_MAX_RANK];
-    int64_t index_strides[TANDEM_MAX_RANK];
-};
+#include "gather.cl"
 
 static const struct kernel_define gather_defines[] = {
     DEFINE_TYPE("BITS", 0), DEFINE_TYPE("INDEX", 1), {NULL, NULL, 0}};
@@ -33,7 +21,8 @@ static uint64_t default_bits(uint32_t dtype)
                                   : 0;
 }
 
-void plan_gather(struct launch_plan *plan, const struct op_request *request)
+static void plan_gather(struct launch_plan *plan,
+                        const struct op_request *request)
 {
     const struct tandem_tensor_desc *target = request->outputs[0];
     const struct tandem_tensor_desc *data = request->inputs[0];
@@ -67,3 +56,5 @@ void plan_gather(struct launch_plan *plan, const struct op_request *request)
     strides_fill(out->index_strides, &space, 2);
     step_set_items(step, out->items);
 }
+
+const struct plan_class plan_class_gather = {.plan = plan_gather};

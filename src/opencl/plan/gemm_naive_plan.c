@@ -3,29 +3,8 @@
 #include "common/argument_check.h"
 #include "common/operator_table.h"
 #include "opencl/plan/gemm_params.h"
-
-/* Parameters of cl/gemm/gemm_naive.cl. */
-struct gemm_naive_params {
-    uint64_t elements;
-    uint64_t a_offset, b_offset, c_offset, bias_offset;
-    uint64_t k, columns, plane;
-    int64_t a_batch, a_row, a_step, b_batch, b_column, b_step;
-    int64_t ld, batch_stride;
-    int64_t bias_column, bias_row;
-    float alpha, beta, slope;
-    uint32_t has_bias;
-};
-
-/* Parameters of cl/gemm/gemm_epilogue.cl. */
-struct gemm_epilogue_params {
-    uint64_t elements;
-    float scale, slope;
-    uint64_t c_offset, bias_offset;
-    uint64_t columns, plane;
-    int64_t ld, batch_stride;
-    int64_t bias_column, bias_row;
-    uint32_t has_bias, reserved;
-};
+#include "gemm/gemm_naive.cl"
+#include "gemm/gemm_epilogue.cl"
 
 static const struct kernel_define defines[] = {
     GEMM_DTYPE_DEFINES, DEFINE_ACTIVATION, {NULL, NULL, 0}};

@@ -6,36 +6,7 @@
 
 #include "opencl/plan/gemm_plan.h"
 #include "opencl/plan/kernel_step.h"
-
-/* Parameters of GEMM kernels; cl/gemm/gemm_common.cl describes the members. */
-struct gemm_params {
-    uint64_t a_offset, b_offset, c_offset, bias_offset;
-    uint64_t partial_offset, nonfinite_flags_offset;
-    uint64_t tensor_maps_offset;
-    uint64_t c_elements;
-    int64_t a_ld, b_ld, c_ld, a_batch, b_batch, c_batch;
-    int64_t bias_row, bias_column;
-    uint32_t m, n, k, k_per_split;
-    uint32_t tiles_m, tiles_n, splits, batch;
-    float alpha, beta, slope;
-    uint32_t flags;
-    uint32_t lanes_log2;
-    uint32_t unsplit_tiles, split_tiles;
-    uint32_t tile_m, tile_n, tiles;
-    uint32_t promote_interval, reserved;
-    uint64_t promoted_offset;
-};
-
-/* Bits of gemm_params.flags; cl/gemm/gemm_common.cl has the same values. */
-#define HAS_BIAS 1u
-#define C_IS_VEC4 2u
-#define ONLY_NONFINITE_TILES 4u
-#define STORES_PARTIALS 8u
-#define OPERANDS_SWAPPED 16u
-#define PROMOTES_IN_MEMORY 32u
-
-/* Maximum number of products in a partial sum, as in cl/gemm/gemm_dtypes.cl. */
-#define PARTIAL_TERMS 256u
+#include "gemm/gemm_params.cl"
 
 /* Operand `a` or `b` of a GEMM, as rows of k elements: the m rows of `a` or the
  * n columns of `b`. */

@@ -364,3 +364,5 @@ void plan_gemm(struct launch_plan *plan, const struct tandem_gemm *gemm,
         plan_kernels(plan, &complete, &packed_gemm, kernel, split_k,
                      group_log2);
 }
+
+const struct plan_class plan_class_gemm = {.plan = NULL};

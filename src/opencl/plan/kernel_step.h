@@ -5,6 +5,9 @@
 #define TANDEM_OPENCL_PLAN_KERNEL_STEP_H
 
 #include "opencl/plan/plan.h"
+#include "common/params.cl"
+
+_Static_assert(MAX_AXES == TANDEM_MAX_RANK, "params.cl");
 
 /* Largest element count or offset for which kernels use 32-bit indices. */
 #define MAX_32BIT_INDEX INT32_MAX
@@ -12,13 +15,6 @@
  * with smaller work-groups also have little local memory. */
 #define LARGE_GROUP_LOG2 6u
 
-/* Lengths of axes, with constants for fast division by each length.  The
- * innermost axis is first.  cl/common/indexing.cl has the same struct. */
-struct fast_divmod {
-    uint64_t extent[TANDEM_MAX_RANK];
-    uint32_t multiplier[TANDEM_MAX_RANK];
-    uint32_t shift[TANDEM_MAX_RANK];
-};
 /* Sets `out` to the axes of the space and returns the number of axes. */
 uint32_t fast_divmod_fill(struct fast_divmod *out,
                           const struct iteration_space *space);

@@ -3,24 +3,12 @@
 #include "common/operator_table.h"
 #include "opencl/device/device_enumeration.h"
 #include "opencl/plan/row_mapping.h"
+#include "norm.cl"
 
 /* Log2 of the maximum number of vec4 of a row that a work-item keeps in
  * registers on NVIDIA GPUs.  Norm kernels need more registers than softmax
  * kernels. */
 #define NVIDIA_MAX_VEC4_LOG2 4
-
-/* Parameters of cl/norm.cl.  `outer` has the axes that number the rows,
- * `reduced` the axes within a row, and `affine` the axes of scale and bias. */
-struct norm_params {
-    struct row_mapping by;
-    uint32_t outer_rank, reduced_rank, affine_rank;
-    float epsilon;
-    uint64_t out_offset, in_offset, scale_offset, bias_offset;
-    struct fast_divmod outer, reduced, affine;
-    int64_t out_strides[TANDEM_MAX_RANK], in_strides[TANDEM_MAX_RANK];
-    int64_t out_steps[TANDEM_MAX_RANK], in_steps[TANDEM_MAX_RANK];
-    int64_t scale_steps[TANDEM_MAX_RANK], bias_steps[TANDEM_MAX_RANK];
-};
 
 static bool is_rms(char out[DEFINE_VALUE_BYTES],
                    const struct kernel_define *define,
@@ -103,7 +91,8 @@ static void params_fill(struct norm_params *out, const struct norm_spaces *by,
     strides_fill(out->bias_steps, &by->affine, 1);
 }
 
-void plan_norm(struct launch_plan *plan, const struct op_request *request)
+static void plan_norm(struct launch_plan *plan,
+                      const struct op_request *request)
 {
     static const struct row_kernels kernels = {&single_pass, &partial_pass,
                                                &final_pass, 4};
@@ -128,3 +117,5 @@ void plan_norm(struct launch_plan *plan, const struct op_request *request)
                            request->group_log2, max_vec4, request, &key);
     plan_row_kernels(plan, request, &kernels, &key, register_resident, &params);
 }
+
+const struct plan_class plan_class_norm = {.plan = plan_norm};

@@ -4,14 +4,7 @@
 
 #include "opencl/plan/gemm_params.h"
 #include "opencl/plan/tensor_core_packing.h"
-
-/* Parameters of cl/gemm/pad_operands.cl. */
-struct pad_params {
-    uint64_t from[OPERAND_COUNT], to[OPERAND_COUNT];
-    int64_t ld[OPERAND_COUNT], batch[OPERAND_COUNT];
-    uint32_t length[OPERAND_COUNT], vectors_per_line[OPERAND_COUNT],
-        lines[OPERAND_COUNT], batches[OPERAND_COUNT];
-};
+#include "gemm/pad_operands.cl"
 
 static const struct kernel_define defines[] = {DEFINE_TYPE("BITS", 0),
                                                {NULL, NULL, 0}};

@@ -4,21 +4,7 @@
 
 #include "common/operator_table.h"
 #include "opencl/plan/kernel_step.h"
-
-/* Parameters of cl/optimizer.cl.  `strides` has one row for each operand.  For
- * SGD, beta1 is the momentum and one_minus_beta1 is 1 minus the dampening. */
-struct optimizer_params {
-    uint64_t elements;
-    uint32_t rank, is_vec4, variant, reserved;
-    float rate, decay;
-    float beta1, one_minus_beta1;
-    float beta2, one_minus_beta2;
-    float rate1, correction2;
-    float epsilon, reserved1;
-    uint64_t offset[8];
-    struct fast_divmod space;
-    int64_t strides[7][TANDEM_MAX_RANK];
-};
+#include "optimizer.cl"
 
 static bool is_adam(char out[DEFINE_VALUE_BYTES],
                     const struct kernel_define *define,
@@ -78,7 +64,7 @@ static void operands_fill(struct kernel_step *step,
                    : request->inputs[i - request->output_count];
         step_add_tensor(step, tensor, output);
         out->offset[i] = element_offset(tensor);
-        strides_fill(out->strides[i], space, i);
+        strides_fill(out->strides + i * MAX_AXES, space, i);
         contiguous = contiguous && space_contiguous(space, i);
         aligned = aligned && tensor_is_vec4_aligned(tensor);
     }
@@ -86,7 +72,8 @@ static void operands_fill(struct kernel_step *step,
     out->is_vec4 = contiguous && aligned;
 }
 
-void plan_optimizer(struct launch_plan *plan, const struct op_request *request)
+static void plan_optimizer(struct launch_plan *plan,
+                           const struct op_request *request)
 {
     struct iteration_space space;
     space_elementwise(&space, request->inputs, request->input_count,
@@ -96,9 +83,6 @@ void plan_optimizer(struct launch_plan *plan, const struct op_request *request)
                                    .group_log2 = request->group_log2,
                                    .index_64bit = needs_64bit_index(&space)};
     struct kernel_step *step = plan_add_step(plan, &key, NULL);
-    /* In the kernel's struct, `strides` has one row for each operand. */
-    step->param_bytes -=
-        (uint32_t)((7 - space.operands) * sizeof(int64_t[TANDEM_MAX_RANK]));
     struct optimizer_params *out = (struct optimizer_params *)step->params;
     if (request->op->id == TANDEM_OP_ADAM)
         adam_fill(out, request->op);
@@ -110,3 +94,5 @@ void plan_optimizer(struct launch_plan *plan, const struct op_request *request)
     step_set_items(step,
                    out->is_vec4 ? div_ceil(out->elements, 4) : out->elements);
 }
+
+const struct plan_class plan_class_optimizer = {.plan = plan_optimizer};

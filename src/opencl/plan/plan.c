@@ -6,6 +6,12 @@
 #include "common/last_error.h"
 #include "common/operator_table.h"
 
+static const struct plan_class *const classes[TANDEM_CLASS_END] = {
+#define PLAN_CLASS_ENTRY(ID, number, name) [number] = &plan_class_##name,
+    TANDEM_CLASSES(PLAN_CLASS_ENTRY)
+#undef PLAN_CLASS_ENTRY
+};
+
 static bool outputs_are_empty(const struct op_request *request)
 {
     for (uint32_t i = 0; i < request->output_count; i++)
@@ -32,33 +38,15 @@ enum tandem_status launch_plan_check(const struct launch_plan *plan)
 enum tandem_status launch_plan_make(struct launch_plan *plan,
                                     const struct op_request *request)
 {
-    static plan_fn *const planners[] = {
-        [TANDEM_CLASS_UNARY] = plan_elementwise,
-        [TANDEM_CLASS_BINARY] = plan_elementwise,
-        [TANDEM_CLASS_COMPARE] = plan_elementwise,
-        [TANDEM_CLASS_LOGICAL] = plan_elementwise,
-        [TANDEM_CLASS_TERNARY] = plan_elementwise,
-        [TANDEM_CLASS_GRADIENT] = plan_elementwise,
-        [TANDEM_CLASS_OPTIMIZER] = plan_optimizer,
-        [TANDEM_CLASS_CAST] = plan_elementwise,
-        [TANDEM_CLASS_COPY] = plan_copy,
-        [TANDEM_CLASS_TRANSPOSE] = plan_copy,
-        [TANDEM_CLASS_REDUCE] = plan_reduce,
-        [TANDEM_CLASS_ARG_REDUCE] = plan_reduce,
-        [TANDEM_CLASS_DOT] = plan_reduce,
-        [TANDEM_CLASS_SOFTMAX] = plan_softmax,
-        [TANDEM_CLASS_CROSS_ENTROPY] = plan_softmax,
-        [TANDEM_CLASS_GATHER] = plan_gather,
-        [TANDEM_CLASS_NORM] = plan_norm};
     const struct operator_info *row = operator_lookup(request->op->id);
     launch_plan_clear(plan);
     if (outputs_are_empty(request))
         return TANDEM_OK;
-    if (planners[row->op_class] == NULL)
+    if (classes[row->op_class]->plan == NULL)
         return last_error_set(TANDEM_UNSUPPORTED,
                               "%s: the opencl plugin does not support this "
                               "operator; use another device",
                               row->name);
-    planners[row->op_class](plan, request);
+    classes[row->op_class]->plan(plan, request);
     return launch_plan_check(plan);
 }

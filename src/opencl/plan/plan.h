@@ -82,11 +82,19 @@ struct op_request {
 enum tandem_status launch_plan_make(struct launch_plan *plan,
                                     const struct op_request *request);
 
-/* Plans a call of an operator whose outputs are not empty. */
-typedef void plan_fn(struct launch_plan *plan,
-                     const struct op_request *request);
-plan_fn plan_elementwise, plan_optimizer, plan_copy, plan_gather, plan_reduce,
-    plan_softmax, plan_norm;
+/* How the operators of a class are planned.  The table has one entry for each
+ * row of TANDEM_CLASSES; the planner of the class defines the entry. */
+struct plan_class {
+    /* Plans a call whose outputs are not empty.  NULL means that the plugin
+     * does not support the class, or plans it elsewhere (gemm_plan.h). */
+    void (*plan)(struct launch_plan *plan, const struct op_request *request);
+};
+
+#define PLAN_CLASS_DECLARE(ID, number, name)                                   \
+    extern const struct plan_class plan_class_##name;
+TANDEM_CLASSES(PLAN_CLASS_DECLARE)
+#undef PLAN_CLASS_DECLARE
+
 /* Plans an element-wise operator, copy or transpose with operands that are not
  * contiguous.  For a transpose, the axes of the input are already permuted.
  * Changes `space`. */

@@ -2,6 +2,7 @@
 /* Plans reductions, argmax, argmin and dot products (cl/reduce.cl). */
 #include "opencl/device/device_enumeration.h"
 #include "opencl/plan/kernel_step.h"
+#include "reduce.cl"
 
 /* Minimum number of elements that each work-item reads if a row is split. */
 #define MIN_SPLIT_LANE_ELEMENTS 32u
@@ -31,19 +32,6 @@
 /* With at least this number of outputs, a few lanes per output keep a device
  * busy.  Lanes of different outputs are then interleaved to combine splits. */
 #define MIN_INTERLEAVED_OUTPUTS 4096u
-
-/* Parameters of cl/reduce.cl.  `outer` describes the axes of the outputs,
- * `reduced` the axes along which elements are reduced. */
-struct reduce_params {
-    uint64_t outputs, count, elements_per_split;
-    uint64_t output_groups;
-    uint32_t splits, lanes_log2, lanes_interleaved, is_vec4;
-    uint32_t outer_rank, reduced_rank;
-    uint64_t out_offset, in_offset, other_offset;
-    struct fast_divmod outer, reduced;
-    int64_t out_strides[TANDEM_MAX_RANK], in_strides[TANDEM_MAX_RANK];
-    int64_t reduced_strides[TANDEM_MAX_RANK], other_strides[TANDEM_MAX_RANK];
-};
 
 #define REDUCE_DEFINES(last_group_combines)                                    \
     {                                                                          \
@@ -231,7 +219,8 @@ static bool last_group_combines(const struct reduce_params *params,
            params->output_groups <= ARRIVAL_COUNTERS;
 }
 
-void plan_reduce(struct launch_plan *plan, const struct op_request *request)
+static void plan_reduce(struct launch_plan *plan,
+                        const struct op_request *request)
 {
     uint32_t op = request->op->id;
     bool dot = op == TANDEM_OP_DOT;
@@ -270,3 +259,7 @@ void plan_reduce(struct launch_plan *plan, const struct op_request *request)
     step->key.kernel = &kernel_reduce_last_group;
     step_add_buffer(step, COUNTER_BUFFER, 0, true);
 }
+
+const struct plan_class plan_class_reduce = {.plan = plan_reduce};
+const struct plan_class plan_class_arg_reduce = {.plan = plan_reduce};
+const struct plan_class plan_class_dot = {.plan = plan_reduce};

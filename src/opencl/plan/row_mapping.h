@@ -5,16 +5,7 @@
 #define TANDEM_OPENCL_PLAN_ROW_MAPPING_H
 
 #include "opencl/plan/kernel_step.h"
-
-/* The struct of the macro ROW_PARAMS in cl/common/row_access.cl. */
-struct row_mapping {
-    uint64_t rows, count; /* number of rows; elements per row */
-    uint64_t elements_per_split;
-    uint64_t row_groups;        /* work-groups for one split of each row */
-    uint32_t lanes_log2;        /* log2 of work-items per row */
-    uint32_t lanes_interleaved; /* 1 if neighbouring work-items share no row */
-    uint32_t splits, misalignments;
-};
+#include "common/row_params.cl"
 
 /* How kernels access rows (macro ROW_ACCESS in cl/common/row_access.cl). */
 enum row_access {

@@ -5,6 +5,7 @@
 #include "common/operator_table.h"
 #include "opencl/device/device_enumeration.h"
 #include "opencl/plan/row_mapping.h"
+#include "softmax.cl"
 
 /* Log2 of the number of rows that a work-group processes if lanes are
  * interleaved, that is, if neighbouring work-items belong to different rows. */
@@ -18,17 +19,6 @@
 /* Largest scale of a loss gradient at which rounding errors of subnormal
  * probabilities stay within the tolerance. */
 #define MAX_SUBNORMAL_SCALE 16.0f
-
-/* Parameters of cl/softmax.cl. */
-struct softmax_params {
-    struct row_mapping by;
-    uint32_t outer_rank;
-    float scale;
-    uint64_t out_offset, in_offset, label_offset;
-    int64_t in_stride, out_stride, label_stride;
-    struct fast_divmod outer;
-    int64_t out_strides[TANDEM_MAX_RANK], in_strides[TANDEM_MAX_RANK];
-};
 
 /* Values of the macro FORM in cl/softmax.cl. */
 enum form { FORM_SOFTMAX = 1, FORM_LOG = 2, FORM_LOSS = 3, FORM_GRADIENT = 4 };
@@ -171,7 +161,8 @@ static bool rows_divide(struct softmax_params *out,
     return rows_divide(out, outer, request, ROW_ACCESS_STRIDED, key);
 }
 
-void plan_softmax(struct launch_plan *plan, const struct op_request *request)
+static void plan_softmax(struct launch_plan *plan,
+                         const struct op_request *request)
 {
     static const struct row_kernels kernels = {&single_pass, &partial_pass,
                                                &final_pass, 2};
@@ -202,3 +193,6 @@ void plan_softmax(struct launch_plan *plan, const struct op_request *request)
     if (form == FORM_LOSS && !register_resident)
         plan->step[1].groups = params.by.row_groups;
 }
+
+const struct plan_class plan_class_softmax = {.plan = plan_softmax};
+const struct plan_class plan_class_cross_entropy = {.plan = plan_softmax};

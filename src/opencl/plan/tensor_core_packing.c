@@ -5,6 +5,7 @@
 #include "common/operator_table.h"
 #include "opencl/device/device_enumeration.h"
 #include "opencl/plan/gemm_params.h"
+#include "nvidia/pack_operands.cl"
 
 /* Defined in cl/nvidia/packed_layout.cl. */
 #define PACKED_ROWS 128
@@ -12,14 +13,6 @@
 /* Defined in cl/nvidia/pack_operands.cl. */
 #define MAXIMA_ROWS 32
 #define PACK_GROUP_LOG2 8
-struct pack_params {
-    uint64_t from[2];
-    int64_t row[2], depth[2], batch[2];
-    uint64_t to[2], to_batch[2], scales[2], maxima[2];
-    uint32_t rows[2], blocks[2], is_vec4[2], batches[2];
-    uint32_t k, k_tiles, k_ranges, k_per_range;
-    uint32_t rows_per_group;
-};
 /* Limits of the kernel that packs in a single pass: the number of elements in
  * the registers of a work-group, and the number of rows per work-group. */
 #define GROUP_ELEMENTS (64u << PACK_GROUP_LOG2)

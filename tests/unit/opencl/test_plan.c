@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Index width of plans: kernels must use 64-bit indices if an address computed
- * past the last or before the first element does not fit in 32 bits. Needs no
- * OpenCL.
+ * Plans: kernels must use 64-bit indices if an address computed past the last
+ * or before the first element does not fit in 32 bits; and a full plan is an
+ * error. Needs no OpenCL.
  */
 #include <config.h>
 
@@ -13,6 +13,7 @@
 #include "opencl/plan/plan.h"
 #include "opencl/device/device_enumeration.h"
 #include "opencl/plan/gemm_plan.h"
+#include "opencl/plan/kernel_step.h"
 
 START_TEST(packed_operands_fit_32_bit_indices)
 {
@@ -58,7 +59,7 @@ static bool transpose_is_64bit(int64_t lines, int64_t rows, int64_t pitch,
                                        .input_count = 1,
                                        .output_count = 1};
     struct launch_plan plan = {.step_count = 0};
-    plan_copy(&plan, &request);
+    plan_class_copy.plan(&plan, &request);
     ck_assert_str_eq(plan.step[0].key.kernel->function, "transpose_tiled");
     return plan.step[0].key.index_64bit != 0;
 }
@@ -184,7 +185,7 @@ static enum sum_split sum_split_kind(uint32_t units, int64_t rows,
     hardware.info.kind = TANDEM_DEVICE_GPU;
     hardware.info.compute_units = units;
     plan.step_count = 0;
-    plan_reduce(&plan, &request);
+    plan_class_reduce.plan(&plan, &request);
     if (plan.step[0].buffer_count == 4) {
         ck_assert_uint_eq(plan.step_count, 1);
         ck_assert_ptr_eq(plan.step[0].buffers[1], TEMP_BUFFER);
@@ -214,6 +215,29 @@ START_TEST(the_last_group_combines_few_splits)
 }
 END_TEST
 
+START_TEST(a_full_plan_is_an_error)
+{
+    static struct launch_plan plan;
+    static const struct kernel_info info = {.param_bytes = 8};
+    const struct kernel_key key = {.kernel = &info};
+    struct kernel_step *step = NULL;
+
+    launch_plan_clear(&plan);
+    for (uint32_t i = 0; i < MAX_PLAN_STEPS; i++)
+        step = plan_add_step(&plan, &key, NULL);
+    for (uint32_t i = 0; i < MAX_STEP_BUFFERS; i++)
+        step_add_temp(step, true);
+    ck_assert_int_eq(launch_plan_check(&plan), TANDEM_OK);
+    step_add_temp(step, true);
+    ck_assert_int_eq(launch_plan_check(&plan), TANDEM_FAILED);
+    step->buffer_count = 0;
+    ck_assert_int_eq(launch_plan_check(&plan), TANDEM_OK);
+    plan_add_step(&plan, &key, NULL);
+    ck_assert_uint_eq(plan.step_count, MAX_PLAN_STEPS);
+    ck_assert_int_eq(launch_plan_check(&plan), TANDEM_FAILED);
+}
+END_TEST
+
 int main(void)
 {
     TCase *tests = tcase_create("plan");
@@ -222,5 +246,6 @@ int main(void)
                    tiled_transposes_compute_addresses_outside_the_tensor);
     tcase_add_test(tests, negative_strides_count_like_positive);
     tcase_add_test(tests, the_last_group_combines_few_splits);
+    tcase_add_test(tests, a_full_plan_is_an_error);
     return runner_run_case("plan", tests);
 }

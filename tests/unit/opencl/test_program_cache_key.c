@@ -20,8 +20,8 @@
 
 static struct platform_device hardware;
 static struct tandem_device device;
-static struct kernel_info info;
-static struct kernel_source text = {.kernel = &info};
+static struct kernel_info kernel;
+static struct kernel_source text = {.kernel = &kernel};
 static char source[16];
 static uint64_t binary; /* The content of the program that is stored next. */
 
@@ -84,10 +84,10 @@ static void base(void)
 {
     struct tandem_device_info *info = &hardware.info;
     strcpy(source, "source");
-    info.file = "file.cl";
-    info.source = source;
-    info.function = "function";
-    info.flags = 0;
+    kernel.file = "file.cl";
+    kernel.source = source;
+    kernel.function = "function";
+    kernel.flags = 0;
     strcpy(text.options, "-DA=1 -DB=2");
     strcpy(info->name, "device");
     strcpy(info->vendor, "vendor");
@@ -103,8 +103,8 @@ static void base(void)
     }
 CHANGE(own_source, source[0] = 'S')
 CHANGE(longer_source, strcat(source, " "))
-CHANGE(file, info.file = "filf.cl")
-CHANGE(needs_ptx_rewrite, info.flags = KERNEL_PTX_REWRITE)
+CHANGE(file, kernel.file = "filf.cl")
+CHANGE(needs_ptx_rewrite, kernel.flags = KERNEL_PTX_REWRITE)
 CHANGE(options, strcpy(text.options, "-DA=1 -DB=3"))
 CHANGE(fewer_options, strcpy(text.options, "-DA=1"))
 CHANGE(name, strcpy(hardware.info.name, "devicf"))

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "../../offline/variants.h"
+#include "opencl/device/device_enumeration.h"
 #include "opencl/plan/tensor_core_packing.h"
 #include "opencl/program/trial_launch.h"
 #include "support/case_summary.h"
