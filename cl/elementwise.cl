@@ -32,7 +32,8 @@ struct strided_params {
     float value[4];
     uint64_t offset[4];
     struct fast_divmod space;
-    int64_t strides[4 * MAX_AXES]; /* strides of operand 0, then operand 1, ... */
+    int64_t
+        strides[4 * MAX_AXES]; /* strides of operand 0, then operand 1, ... */
 };
 PARAMS_SIZE(strided_params, 456);
 
@@ -44,7 +45,7 @@ struct transposed_params {
     float value[4];
     uint64_t offset[4];
     int64_t column_strides[4], row_strides[4]; /* strides along axes 0 and 1 */
-    struct fast_divmod space;               /* extents of axes 2 and higher */
+    struct fast_divmod space; /* extents of axes 2 and higher */
     int64_t strides[4 * MAX_AXES];
 };
 PARAMS_SIZE(transposed_params, 544);

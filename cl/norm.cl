@@ -21,8 +21,9 @@ struct norm_params {
     float epsilon;
     uint64_t out_offset, in_offset, scale_offset, bias_offset;
     struct fast_divmod outer, reduced, affine;
-    int64_t out_strides[MAX_AXES], in_strides[MAX_AXES]; /* strides between rows */
-    int64_t out_steps[MAX_AXES], in_steps[MAX_AXES];     /* strides within a row */
+    int64_t out_strides[MAX_AXES],
+        in_strides[MAX_AXES];                        /* strides between rows */
+    int64_t out_steps[MAX_AXES], in_steps[MAX_AXES]; /* strides within a row */
     int64_t scale_steps[MAX_AXES], bias_steps[MAX_AXES];
 };
 PARAMS_SIZE(norm_params, 864);
@@ -231,8 +232,8 @@ KERNEL void norm_single_pass(__global float *out, __global const float *in,
         if (inside)
             FOR_EACH_OWN(j)
                 sum += ELEMENT(j) * f.unit;
-        f.mean = lanes_sum(sum, means, at.lanes, 1) / (float)p.by.count;
-        sum = 0.0f;
+                f.mean = lanes_sum(sum, means, at.lanes, 1) / (float)p.by.count;
+                sum = 0.0f;
 #endif
         if (inside)
             FOR_EACH_OWN(j) {
@@ -432,8 +433,8 @@ KERNEL void norm_final_pass(__global float *out, __global const float *in,
         own = (float4)(0.0f, 0.0f, 0.0f, -1.0f);
         if (inside)
             for (uint i = at.lane; i < p.by.splits; i += at.lanes)
-                own = moments_combine_rescaled(own,
-                                               partials[i * p.by.rows + at.row]);
+                own = moments_combine_rescaled(
+                    own, partials[i * p.by.rows + at.row]);
         own = lanes_combine_rescaled(own, combined, at.lanes, 1);
     }
     int rescales = p.by.count > 0 ? (int)own.w : 0;

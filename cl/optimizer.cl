@@ -5,9 +5,11 @@
 
 struct optimizer_params {
     uint64_t elements;
-    uint32_t rank;    /* number of axes; 0 if all operands are contiguous */
-    uint32_t is_vec4; /* 1 if operands are contiguous, aligned vectors of four */
-    uint32_t variant; /* 1 for Nesterov momentum (SGD) or decoupled decay (Adam) */
+    uint32_t rank; /* number of axes; 0 if all operands are contiguous */
+    uint32_t
+        is_vec4; /* 1 if operands are contiguous, aligned vectors of four */
+    uint32_t
+        variant; /* 1 for Nesterov momentum (SGD) or decoupled decay (Adam) */
     uint32_t reserved;
     float rate, decay;
     float beta1, one_minus_beta1; /* in SGD: momentum and 1 - dampening */

@@ -21,8 +21,8 @@ struct transpose_params {
     uint64_t tiles_per_row, tiles_per_plane; /* a plane spans axes 0 and 1 */
     uint64_t groups;
     uint64_t target_offset, source_offset;
-    int64_t target_pitch;        /* the target's stride along axis 1 */
-    int64_t source_pitch;        /* the source's stride along axis 0 */
+    int64_t target_pitch;         /* the target's stride along axis 1 */
+    int64_t source_pitch;         /* the source's stride along axis 0 */
     uint32_t rank, misalignments; /* rank of space */
     struct fast_divmod space;
     int64_t target_strides[MAX_AXES];

@@ -72,7 +72,7 @@
 #define LANE_ASSIGNMENT(interleaved) lane_assign(LANES_LOG2, 0, 1, 0)
 #else
 #define LANE_ASSIGNMENT(interleaved)                                           \
-    lane_assign(p.by.lanes_log2,                                                  \
+    lane_assign(p.by.lanes_log2,                                               \
                 ROW_ACCESS == ROW_ACCESS_VEC4 ? 0 : (interleaved), 1, 0)
 #endif
 
@@ -83,11 +83,11 @@
 #define ROW_COUNT ROW_ELEMENTS
 #define DECLARE_ROW bool inside = at.row < p.by.rows;
 #else
-#define ROW_COUNT (uint)p.by.count
+#define ROW_COUNT (uint) p.by.count
 #define DECLARE_ROW                                                            \
     long from = (long)p.in_offset, to = (long)p.out_offset;                    \
-    bool inside = at.row < p.by.rows;                                             \
-    index_t row = (index_t)(inside ? at.row : max(p.by.rows, (ulong)1) - 1);      \
+    bool inside = at.row < p.by.rows;                                          \
+    index_t row = (index_t)(inside ? at.row : max(p.by.rows, (ulong)1) - 1);   \
     ADD_OFFSET(from, row, p.outer, p.outer_rank, p.in_strides);                \
     ADD_OFFSET(to, row, p.outer, p.outer_rank, p.out_strides);                 \
     DECLARE_SHIFT
@@ -119,8 +119,9 @@
 #define ELEMENTS_PER_LANE (ROW_ACCESS == ROW_ACCESS_VEC4 ? 4 : 1)
 #define DECLARE_SPLIT                                                          \
     long begin = SPLIT_BEGIN;                                                  \
-    long end = inside ? min(begin + (long)p.by.elements_per_split, (long)p.by.count) \
-                      : begin;                                                 \
+    long end =                                                                 \
+        inside ? min(begin + (long)p.by.elements_per_split, (long)p.by.count)  \
+               : begin;                                                        \
     long j = begin + (long)at.lane * ELEMENTS_PER_LANE;
 
 #define LOAD_VEC4(buffer, i) (*(__global const float4 *)((buffer) + (i)))
@@ -272,12 +273,13 @@ static inline float value_or_identity(float x, bool exists)
     uint id = get_local_id(0), group_row = id >> LANES_LOG2;                   \
     ulong first = at.row - group_row;                                          \
     uint row_elements =                                                        \
-        (uint)min((ulong)(GROUP_SIZE >> LANES_LOG2), p.by.rows - first) * count;  \
+        (uint)min((ulong)(GROUP_SIZE >> LANES_LOG2), p.by.rows - first) *      \
+        count;                                                                 \
     long begin = (long)p.in_offset + (long)(first * count);                    \
     long target = (long)p.out_offset + (long)(first * count);                  \
-    uint in_shift = ((uint)begin + p.by.misalignments) & 3,                       \
+    uint in_shift = ((uint)begin + p.by.misalignments) & 3,                    \
          in_end = in_shift + row_elements;                                     \
-    uint out_shift = ((uint)target + (p.by.misalignments >> 2)) & 3;              \
+    uint out_shift = ((uint)target + (p.by.misalignments >> 2)) & 3;           \
     uint out_end = out_shift + row_elements;                                   \
     begin -= in_shift;                                                         \
     target -= out_shift;                                                       \

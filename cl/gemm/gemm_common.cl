@@ -18,7 +18,6 @@
 #define B_MN_MAJOR 1
 #endif
 
-
 #define ELEMENT(v, i)                                                          \
     ((i) == 0 ? (v).s0 : (i) == 1 ? (v).s1 : (i) == 2 ? (v).s2 : (v).s3)
 

@@ -10,7 +10,8 @@ struct gemm_epilogue_params {
     uint64_t c_offset, bias_offset;
     uint64_t columns, plane; /* columns is n, plane is m * n */
     int64_t ld, batch_stride;
-    int64_t bias_column, bias_row; /* strides of bias: 1, or 0 to broadcast bias */
+    int64_t bias_column,
+        bias_row; /* strides of bias: 1, or 0 to broadcast bias */
     uint32_t has_bias, reserved;
 };
 PARAMS_SIZE(gemm_epilogue_params, 88);

@@ -6,8 +6,9 @@
 struct gemm_naive_params {
     uint64_t elements;
     uint64_t a_offset, b_offset, c_offset, bias_offset;
-    uint64_t k, columns, plane;                                /* plane is m * n */
-    int64_t a_batch, a_row, a_step, b_batch, b_column, b_step; /* step: along k */
+    uint64_t k, columns, plane; /* plane is m * n */
+    int64_t a_batch, a_row, a_step, b_batch, b_column,
+        b_step; /* step: along k */
     int64_t ld, batch_stride;
     int64_t bias_column, bias_row;
     float alpha, beta, slope;

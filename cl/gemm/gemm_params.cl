@@ -17,9 +17,10 @@ struct gemm_params {
     uint64_t a_offset, b_offset, c_offset, bias_offset;
     uint64_t partial_offset, nonfinite_flags_offset;
     uint64_t tensor_maps_offset; /* in uints; only for gemm_wgmma.cl */
-    uint64_t c_elements; /* number of elements of c: batch * m * n */
+    uint64_t c_elements;         /* number of elements of c: batch * m * n */
     int64_t a_ld, b_ld, c_ld, a_batch, b_batch, c_batch;
-    int64_t bias_row, bias_column; /* strides of bias: 1, or 0 to broadcast bias */
+    int64_t bias_row,
+        bias_column; /* strides of bias: 1, or 0 to broadcast bias */
     uint32_t m, n, k, k_per_split;
     uint32_t tiles_m, tiles_n, splits, batch;
     float alpha, beta, slope;
@@ -27,7 +28,7 @@ struct gemm_params {
     uint32_t lanes_log2; /* 2^lanes_log2 work-items add up one sum in fixups */
     uint32_t unsplit_tiles, split_tiles;
     uint32_t tile_m, tile_n; /* number of rows and columns of a tile */
-    uint32_t tiles;          /* number of tiles of a matrix: tiles_m * tiles_n */
+    uint32_t tiles; /* number of tiles of a matrix: tiles_m * tiles_n */
     /* If PROMOTES_IN_MEMORY is set, gemm_mma.cl adds its sums to the totals in
      * memory every promote_interval k_tiles. */
     uint32_t promote_interval, reserved;

@@ -21,8 +21,8 @@ struct pack_params {
     uint64_t to[2];                     /* offset in units of 16 bytes */
     uint64_t to_batch[2], scales[2];    /* batch stride, offset of the scales */
     uint64_t maxima[2];                 /* offset in the buffer of row maxima */
-    uint32_t rows[2], blocks[2];         /* a block has PACKED_ROWS rows */
-    uint32_t is_vec4[2];                 /* 1 if one load reads 16 bytes along k */
+    uint32_t rows[2], blocks[2];        /* a block has PACKED_ROWS rows */
+    uint32_t is_vec4[2]; /* 1 if one load reads 16 bytes along k */
     uint32_t batches[2];
     uint32_t k, k_tiles, k_ranges, k_per_range; /* ranges of k for the maxima */
     uint32_t rows_per_group;                    /* for pack_register_resident */

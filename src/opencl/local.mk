@@ -11,7 +11,7 @@ tandem_opencl_la_LIBADD = libopencl.la libcommon.la $(CLBLAST_LIBS) \
 # Tests link single files of the plugin from this library.
 noinst_LTLIBRARIES += libopencl.la
 libopencl_la_SOURCES = $(src_opencl_tree)
-nodist_libopencl_la_SOURCES = %D%/program/kernel_sources.c
+nodist_libopencl_la_SOURCES = %D%/plan/kernel_sources.c
 libopencl_la_CPPFLAGS = $(AM_CPPFLAGS)
 
 # The only file in C++ is in its own library, so that the plugin is linked as C.
@@ -24,9 +24,9 @@ libopencl_la_CPPFLAGS += -DTANDEM_CLBLAST_PARAMETERS
 tandem_opencl_la_LIBADD += libclblast-defaults.la $(CLBLAST_CXX_LIBS)
 endif
 
-%D%/program/kernel_sources.c: $(cl_kernels) %D%/program/embed_kernels.sh
-	@$(MKDIR_P) %D%/program
-	$(AM_V_GEN)$(SHELL) $(srcdir)/%D%/program/embed_kernels.sh \
+%D%/plan/kernel_sources.c: $(cl_kernels) %D%/plan/embed_kernels.sh
+	@$(MKDIR_P) %D%/plan
+	$(AM_V_GEN)$(SHELL) $(srcdir)/%D%/plan/embed_kernels.sh \
 		$(addprefix $(srcdir)/,$(cl_kernels)) >$@.tmp && mv $@.tmp $@
-CLEANFILES += %D%/program/kernel_sources.c
+CLEANFILES += %D%/plan/kernel_sources.c
 endif

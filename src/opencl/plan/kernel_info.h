@@ -74,7 +74,8 @@ struct kernel_info {
 extern const char *const kernel_sources[];
 #define DECLARE_KERNEL_SOURCE(name) extern const char kernel_source_##name[]
 
-/* What the compiler gets for a key. */
+/* A kernel and its compiler options: a standard, macros that all kernels have,
+ * and the macros of struct kernel_info. */
 struct kernel_source {
     const struct kernel_info *kernel;
     char options[KERNEL_OPTION_BYTES];

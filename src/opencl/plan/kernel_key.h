@@ -48,15 +48,15 @@ struct kernel_key {
     uint8_t vec4, b_vec4;
     uint8_t transposed_inputs; /* bit i is set if input i is transposed */
     /* Kernels that process rows: see row_mapping.h. */
-    uint8_t row_access;    /* enum row_access */
-    uint8_t item_vec4;     /* vec4 of a row that a work-item keeps */
-    uint8_t row_elements;  /* only with ROW_ACCESS_LOCAL_MEMORY */
-    uint8_t lanes_log2;    /* only with ROW_ACCESS_SECTOR_ALIGNED */
-    uint8_t large_scale;   /* 1 for a loss gradient with a large scale */
+    uint8_t row_access;   /* enum row_access */
+    uint8_t item_vec4;    /* vec4 of a row that a work-item keeps */
+    uint8_t row_elements; /* only with ROW_ACCESS_LOCAL_MEMORY */
+    uint8_t lanes_log2;   /* only with ROW_ACCESS_SECTOR_ALIGNED */
+    uint8_t large_scale;  /* 1 for a loss gradient with a large scale */
     /* GEMM kernels: see gemm_kernel_configs.h and tensor_core_packing.h. */
-    uint8_t gemm_kernel;         /* enum gemm_kernel_id */
-    uint8_t format;              /* enum packed_format */
-    uint8_t a_layout, b_layout;  /* enum operand_layout */
+    uint8_t gemm_kernel;        /* enum gemm_kernel_id */
+    uint8_t format;             /* enum packed_format */
+    uint8_t a_layout, b_layout; /* enum operand_layout */
     uint8_t reserved;
 };
 

@@ -90,9 +90,9 @@ cl_int trial_launch_run(const struct trial_launch *trial, cl_context context,
     for (uint32_t i = 0; code == CL_SUCCESS && i < step->buffer_count; i++)
         buffers[i] = buffer_make(context, trial, i, &code);
     if (code == CL_SUCCESS)
-        code = kernel_step_enqueue(
-            queue, kernel, step, buffers,
-            step->groups < max_groups ? step->groups : max_groups);
+        code = kernel_step_enqueue(queue, kernel, step, buffers,
+                                   step->groups < max_groups ? step->groups
+                                                             : max_groups);
     if (code == CL_SUCCESS)
         code = clFinish(queue);
     for (uint32_t i = 0; i < MAX_STEP_BUFFERS; i++)

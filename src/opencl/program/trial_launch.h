@@ -10,15 +10,15 @@
 
 struct trial_launch;
 
-/* Copies step `index` of the plan.  The caller frees the result with free().  Returns
- * NULL, so that there is no trial, if the buffers of the step are too large or
- * misaligned, or if host memory is exhausted. */
+/* Copies step `index` of the plan.  The caller frees the result with free().
+ * Returns NULL, so that there is no trial, if the buffers of the step are too
+ * large or misaligned, or if host memory is exhausted. */
 struct trial_launch *trial_launch_create(const struct launch_plan *plan,
                                          uint32_t index);
 /* Runs the first work-groups of the step, at most `max_groups`, on a temporary
- * queue, on buffers of the sizes that the step accesses, and waits.  Sets the arguments of the kernel,
- * so no other thread is allowed to use the kernel meanwhile.  Returns an OpenCL
- * error code. */
+ * queue, on buffers of the sizes that the step accesses, and waits.  Sets the
+ * arguments of the kernel, so no other thread is allowed to use the kernel
+ * meanwhile.  Returns an OpenCL error code. */
 cl_int trial_launch_run(const struct trial_launch *trial, cl_context context,
                         cl_device_id device, cl_kernel kernel,
                         uint64_t max_groups);

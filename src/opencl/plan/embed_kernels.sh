@@ -44,7 +44,7 @@ expand()
 }
 
 printf '/* SPDX-License-Identifier: Apache-2.0 */\n'
-printf '/* Made by src/opencl/program/embed_kernels.sh. */\n#include <stddef.h>\n'
+printf '/* Made by src/opencl/plan/embed_kernels.sh. */\n#include <stddef.h>\n'
 included=$(sed -n 's/^#include "\(.*\)".*/ \1 /p' "$@")
 sources=
 for file; do
