@@ -27,6 +27,13 @@ static bool build_timed_out(const struct tandem_device *device,
            monotonic_ns() - start_ns >= device->blocking_timeout_ns;
 }
 
+struct kernel_key clblast_key(bool batched)
+{
+    static const struct kernel_info single = {.file = "CLBlast"},
+                                    strided_batched = {.file = "CLBlast"};
+    return (struct kernel_key){.kernel = batched ? &strided_batched : &single};
+}
+
 /* ---- build states ---- */
 
 /* Returns true if a build of the variant can start: no build is done, queued or

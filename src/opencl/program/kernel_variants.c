@@ -85,13 +85,6 @@ static struct kernel_variant *variant_find(struct programs *programs,
     return variant;
 }
 
-struct kernel_key clblast_key(bool batched)
-{
-    static const struct kernel_info single = {.file = "CLBlast"},
-                                    strided_batched = {.file = "CLBlast"};
-    return (struct kernel_key){.kernel = batched ? &strided_batched : &single};
-}
-
 /* ---- for launch, prepare and ready ---- */
 
 static struct kernel_variant *kernel_variant_get(struct programs *programs,

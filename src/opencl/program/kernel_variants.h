@@ -42,10 +42,6 @@ struct kernel_variant {
     struct trial_launch *trial;
 };
 
-/* Returns the key of CLBlast's kernels for single GEMMs, or for strided batched
- * GEMMs. */
-struct kernel_key clblast_key(bool batched);
-
 /* Maximum number of build threads.  A thread is added only if a launch waits
  * while all threads are busy, or if the builds of all threads timed out. */
 #define MAX_BUILD_THREADS 8u
@@ -129,6 +125,9 @@ static inline uint32_t log2_floor(uint64_t value)
 
 /* ---- build_threads.c ---- */
 
+/* Returns the key of CLBlast's kernels for single GEMMs, or for strided batched
+ * GEMMs. */
+struct kernel_key clblast_key(bool batched);
 /* Returns TANDEM_OK if the variant is built, or the error of its failed build.
  * Returns FAILED if the build has timed out, and otherwise NOT_READY.  Can
  * start a build thread.  The caller holds programs.mutex. */
