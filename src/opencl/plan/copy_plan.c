@@ -24,23 +24,17 @@ struct transpose_tile transpose_tile(uint32_t type, bool vec4)
 }
 
 /* A macro with a member of struct transpose_tile, at the offset
- * `define->argument`. */
-static bool tile_member(char out[DEFINE_VALUE_BYTES],
-                        const struct kernel_define *define,
-                        const struct kernel_key *key,
-                        const struct platform_device *hardware)
+ * `in->argument`. */
+static uint32_t tile_member(const struct define_input *in)
 {
     const struct transpose_tile tile =
-        transpose_tile(key->types[0], key->vec4 != 0);
+        transpose_tile(in->key->types[0], in->key->vec4 != 0);
     uint32_t value;
-    (void)hardware;
-    memcpy(&value, (const char *)&tile + define->argument, sizeof(value));
-    return define_number(out, value);
+    memcpy(&value, (const char *)&tile + in->argument, sizeof(value));
+    return value;
 }
 #define DEFINE_TILE(name, member)                                              \
-    {                                                                          \
-        name, tile_member, offsetof(struct transpose_tile, member)             \
-    }
+    DEFINE_NUMBER(name, tile_member, offsetof(struct transpose_tile, member))
 
 static const struct kernel_define transpose_defines[] = {
     DEFINE_TYPE("BITS", 0),
@@ -50,7 +44,7 @@ static const struct kernel_define transpose_defines[] = {
     DEFINE_TILE("STORE_ALIGNMENT", store_alignment),
     DEFINE_TILE("COLUMNS", columns),
     DEFINE_TILE("ROWS", rows),
-    {NULL, NULL, 0}};
+    END_OF_DEFINES};
 
 DECLARE_KERNEL_SOURCE(transpose);
 const struct kernel_info kernel_transpose_tiled = {

@@ -37,68 +37,52 @@ static bool cast_function(char out[DEFINE_VALUE_BYTES],
 }
 
 static bool operator_function(char out[DEFINE_VALUE_BYTES],
-                              const struct kernel_define *define,
-                              const struct kernel_key *key,
-                              const struct platform_device *hardware)
+                              const struct define_input *in)
 {
-    const struct operator_info *info = operator_lookup(key->op);
+    const struct operator_info *info = operator_lookup(in->key->op);
     if (info->op_class == TANDEM_CLASS_CAST)
-        return cast_function(out, key);
+        return cast_function(out, in->key);
     if (info->op_class == TANDEM_CLASS_COPY)
         return define_string(out, "op_move");
     if (info->id == TANDEM_OP_RELU_GRAD)
         return define_string(out, "op_relu_grad");
-    return define_activation(out, define, key, hardware);
+    return define_activation(out, in);
 }
 
 /* For these operators, operators.cl has a function op_NAME_fast. */
-static bool has_fast_path(char out[DEFINE_VALUE_BYTES],
-                          const struct kernel_define *define,
-                          const struct kernel_key *key,
-                          const struct platform_device *hardware)
+static uint32_t has_fast_path(const struct define_input *in)
 {
-    (void)define, (void)hardware;
-    return define_number(out, key->op == TANDEM_OP_SIN ||
-                                  key->op == TANDEM_OP_COS ||
-                                  key->op == TANDEM_OP_POW);
+    return in->key->op == TANDEM_OP_SIN || in->key->op == TANDEM_OP_COS ||
+           in->key->op == TANDEM_OP_POW;
 }
 
-static bool input_count(char out[DEFINE_VALUE_BYTES],
-                        const struct kernel_define *define,
-                        const struct kernel_key *key,
-                        const struct platform_device *hardware)
+static uint32_t input_count(const struct define_input *in)
 {
-    (void)define, (void)hardware;
-    return define_number(out, operator_lookup(key->op)->inputs);
+    return operator_lookup(in->key->op)->inputs;
 }
 
-/* The type of operand `define->argument`, if the operator has this operand. */
+/* The type of operand `in->argument`, if the operator has this operand. */
 static bool input_type(char out[DEFINE_VALUE_BYTES],
-                       const struct kernel_define *define,
-                       const struct kernel_key *key,
-                       const struct platform_device *hardware)
+                       const struct define_input *in)
 {
-    return define->argument <= operator_lookup(key->op)->inputs &&
-           define_type(out, define, key, hardware);
+    return in->argument <= operator_lookup(in->key->op)->inputs &&
+           define_type(out, in);
 }
 
 #define ELEMENTWISE_DEFINES(shape)                                             \
-    {"OP", operator_function, 0}, DEFINE_CONSTANT("SHAPE", shape),             \
-        {"HAS_FAST_PATH", has_fast_path, 0}, DEFINE_FIELD("VECTOR", vec4),     \
-        {"INPUTS", input_count, 0}, DEFINE_TYPE("OUT", 0),                     \
-        {"IN0", input_type, 1}, {"IN1", input_type, 2},                        \
-    {                                                                          \
-        "IN2", input_type, 3                                                   \
-    }
+    DEFINE_TEXT("OP", operator_function, 0), DEFINE_CONSTANT("SHAPE", shape),  \
+        DEFINE_NUMBER("HAS_FAST_PATH", has_fast_path, 0),                      \
+        DEFINE_FIELD("VECTOR", vec4), DEFINE_NUMBER("INPUTS", input_count, 0), \
+        DEFINE_TYPE("OUT", 0), DEFINE_TEXT("IN0", input_type, 1),              \
+        DEFINE_TEXT("IN1", input_type, 2), DEFINE_TEXT("IN2", input_type, 3)
 
 static const struct kernel_define contiguous_defines[] = {
-    ELEMENTWISE_DEFINES(1), {NULL, NULL, 0}};
+    ELEMENTWISE_DEFINES(1), END_OF_DEFINES};
 static const struct kernel_define strided_defines[] = {ELEMENTWISE_DEFINES(2),
-                                                       {NULL, NULL, 0}};
+                                                       END_OF_DEFINES};
 static const struct kernel_define transposed_defines[] = {
     ELEMENTWISE_DEFINES(3),
-    DEFINE_FIELD("TRANSPOSED_INPUTS", transposed_inputs),
-    {NULL, NULL, 0}};
+    DEFINE_FIELD("TRANSPOSED_INPUTS", transposed_inputs), END_OF_DEFINES};
 
 DECLARE_KERNEL_SOURCE(elementwise);
 const struct kernel_info kernel_elementwise_contiguous = {

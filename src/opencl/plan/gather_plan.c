@@ -4,7 +4,7 @@
 #include "gather.cl"
 
 static const struct kernel_define gather_defines[] = {
-    DEFINE_TYPE("BITS", 0), DEFINE_TYPE("INDEX", 1), {NULL, NULL, 0}};
+    DEFINE_TYPE("BITS", 0), DEFINE_TYPE("INDEX", 1), END_OF_DEFINES};
 DECLARE_KERNEL_SOURCE(gather);
 static const struct kernel_info kernel_gather = {
     KERNEL_SOURCE(gather), .function = "gather", .defines = gather_defines,

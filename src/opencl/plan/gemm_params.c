@@ -60,37 +60,25 @@ void kernel_key_set_activation(struct kernel_key *key,
 }
 
 bool define_gemm_dtype(char out[DEFINE_VALUE_BYTES],
-                       const struct kernel_define *define,
-                       const struct kernel_key *key,
-                       const struct platform_device *hardware)
+                       const struct define_input *in)
 {
-    uint8_t type = key->types[define->argument];
-    (void)hardware;
+    uint8_t type = in->key->types[in->argument];
     return define_string(out, type == TYPE_F16    ? "f16"
                               : type == TYPE_BF16 ? "bf16"
                                                   : "f32");
 }
 
-bool define_gemm_config(char out[DEFINE_VALUE_BYTES],
-                        const struct kernel_define *define,
-                        const struct kernel_key *key,
-                        const struct platform_device *hardware)
+uint32_t define_gemm_config(const struct define_input *in)
 {
-    const char *config = (const char *)&gemm_configs[key->gemm_kernel];
+    const char *config = (const char *)&gemm_configs[in->key->gemm_kernel];
     uint32_t value;
-    (void)hardware;
-    memcpy(&value, config + define->argument, sizeof(value));
-    return define_number(out, value);
+    memcpy(&value, config + in->argument, sizeof(value));
+    return value;
 }
 
-bool define_vector(char out[DEFINE_VALUE_BYTES],
-                   const struct kernel_define *define,
-                   const struct kernel_key *key,
-                   const struct platform_device *hardware)
+uint32_t define_vector(const struct define_input *in)
 {
-    (void)hardware;
-    return define_number(out,
-                         ((const uint8_t *)key)[define->argument] != 0 ? 4 : 1);
+    return ((const uint8_t *)in->key)[in->argument] != 0 ? 4 : 1;
 }
 
 uint64_t gemm_c_elements(const struct tandem_gemm *gemm)
@@ -213,7 +201,7 @@ void step_add_gemm_bias(struct kernel_step *step,
 /* ---- fixup of split k ---- */
 
 static const struct kernel_define fixup_defines[] = {
-    GEMM_DTYPE_DEFINES, DEFINE_ACTIVATION, {NULL, NULL, 0}};
+    GEMM_DTYPE_DEFINES, DEFINE_ACTIVATION, END_OF_DEFINES};
 DECLARE_KERNEL_SOURCE(split_k_fixup);
 static const struct kernel_info fixup = {
     KERNEL_SOURCE(split_k_fixup), .function = "split_k_fixup",

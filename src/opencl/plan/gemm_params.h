@@ -47,28 +47,20 @@ void kernel_key_set_types(struct kernel_key *key,
                           const struct tandem_gemm *gemm);
 /* Macros for the dtype of `c`, and of `a` and `b`; the argument is the operand.
  */
-define_value_fn define_gemm_dtype;
+define_text_fn define_gemm_dtype;
 #define GEMM_DTYPE_DEFINES                                                     \
-    {"C_DTYPE", define_gemm_dtype, 0},                                         \
-    {                                                                          \
-        "AB_DTYPE", define_gemm_dtype, 1                                       \
-    }
+    DEFINE_TEXT("C_DTYPE", define_gemm_dtype, 0),                              \
+        DEFINE_TEXT("AB_DTYPE", define_gemm_dtype, 1)
 /* A macro with a member of the kernel's struct gemm_kernel_config. */
-define_value_fn define_gemm_config;
+define_number_fn define_gemm_config;
 #define DEFINE_CONFIG(name, member)                                            \
-    {                                                                          \
-        name, define_gemm_config, offsetof(struct gemm_kernel_config, member)  \
-    }
+    DEFINE_NUMBER(name, define_gemm_config,                                    \
+                  offsetof(struct gemm_kernel_config, member))
 /* 4 if the field of the key is set, otherwise 1. */
-define_value_fn define_vector;
+define_number_fn define_vector;
 #define DEFINE_VECTOR(name, field)                                             \
-    {                                                                          \
-        name, define_vector, offsetof(struct kernel_key, field)                \
-    }
-#define DEFINE_ACTIVATION                                                      \
-    {                                                                          \
-        "ACTIVATION", define_activation, 0                                     \
-    }
+    DEFINE_NUMBER(name, define_vector, offsetof(struct kernel_key, field))
+#define DEFINE_ACTIVATION DEFINE_TEXT("ACTIVATION", define_activation, 0)
 
 /* Add an argument to a step.  Without a bias, the argument for the bias is `c`
  * as a placeholder, because it must be a valid buffer. */

@@ -62,50 +62,38 @@ static uint32_t item_n(const struct kernel_key *key)
     return gemm_configs[key->gemm_kernel].tile_n / 16;
 }
 
-static bool define_item_m(char out[DEFINE_VALUE_BYTES],
-                          const struct kernel_define *define,
-                          const struct kernel_key *key,
-                          const struct platform_device *hardware)
+static uint32_t define_item_m(const struct define_input *in)
 {
-    (void)define, (void)hardware;
-    return define_number(out, item_m(key));
+    return item_m(in->key);
 }
 
-static bool define_item_n(char out[DEFINE_VALUE_BYTES],
-                          const struct kernel_define *define,
-                          const struct kernel_key *key,
-                          const struct platform_device *hardware)
+static uint32_t define_item_n(const struct define_input *in)
 {
-    (void)define, (void)hardware;
-    return define_number(out, item_n(key));
+    return item_n(in->key);
 }
 
 /* The number of unrolled iterations along k_tile.  NVIDIA's compiler fully
  * unrolls the loop.  Other compilers unroll four iterations, or two for the
  * largest tiles, because LLVM 16 runs out of registers with four. */
-static bool define_unroll(char out[DEFINE_VALUE_BYTES],
-                          const struct kernel_define *define,
-                          const struct kernel_key *key,
-                          const struct platform_device *hardware)
+static uint32_t define_unroll(const struct define_input *in)
 {
-    (void)define;
-    if (hardware->nvidia)
-        return define_number(out, gemm_configs[key->gemm_kernel].k_tile);
-    return define_number(out, item_m(key) * item_n(key) >= 128 ? 2 : 4);
+    if (in->hardware->nvidia)
+        return gemm_configs[in->key->gemm_kernel].k_tile;
+    return item_m(in->key) * item_n(in->key) >= 128 ? 2 : 4;
 }
 
 static const struct kernel_define simt_defines[] = {
     GEMM_DTYPE_DEFINES,
-    {"ITEM_M", define_item_m, 0},
-    {"ITEM_N", define_item_n, 0},
+    DEFINE_NUMBER("ITEM_M", define_item_m, 0),
+    DEFINE_NUMBER("ITEM_N", define_item_n, 0),
     DEFINE_CONFIG("K_TILE", k_tile),
     DEFINE_FIELD("A_MN_MAJOR", a_layout),
     DEFINE_FIELD("B_MN_MAJOR", b_layout),
     DEFINE_VECTOR("A_VECTOR", vec4),
     DEFINE_VECTOR("B_VECTOR", b_vec4),
-    {"UNROLL", define_unroll, 0},
+    DEFINE_NUMBER("UNROLL", define_unroll, 0),
     DEFINE_ACTIVATION,
-    {NULL, NULL, 0}};
+    END_OF_DEFINES};
 
 DECLARE_KERNEL_SOURCE(gemm_simt);
 static const struct kernel_info kernel_simt = {
@@ -115,13 +103,9 @@ static const struct kernel_info kernel_simt = {
 
 /* A work-group has two or four warps.  Each warp computes a block of 64 rows
  * and half of the tile's columns. */
-static bool define_warp_n(char out[DEFINE_VALUE_BYTES],
-                          const struct kernel_define *define,
-                          const struct kernel_key *key,
-                          const struct platform_device *hardware)
+static uint32_t define_warp_n(const struct define_input *in)
 {
-    (void)define, (void)hardware;
-    return define_number(out, gemm_configs[key->gemm_kernel].tile_n / 2);
+    return gemm_configs[in->key->gemm_kernel].tile_n / 2;
 }
 
 static const struct kernel_define tf32x3_defines[] = {
@@ -129,11 +113,11 @@ static const struct kernel_define tf32x3_defines[] = {
     DEFINE_CONFIG("TILE_M", tile_m),
     DEFINE_CONFIG("TILE_N", tile_n),
     DEFINE_CONSTANT("WARP_M", 64),
-    {"WARP_N", define_warp_n, 0},
+    DEFINE_NUMBER("WARP_N", define_warp_n, 0),
     DEFINE_FIELD("A_MN_MAJOR", a_layout),
     DEFINE_FIELD("B_MN_MAJOR", b_layout),
     DEFINE_ACTIVATION,
-    {NULL, NULL, 0}};
+    END_OF_DEFINES};
 
 DECLARE_KERNEL_SOURCE(gemm_3xtf32);
 static const struct kernel_info kernel_3xtf32 = {

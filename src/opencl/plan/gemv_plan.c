@@ -63,30 +63,22 @@ static struct gemv_shape compiled_shape(const struct kernel_key *key,
     return shape;
 }
 
-/* A macro with a member of the shape, at the offset `define->argument`. */
-static bool shape_member(char out[DEFINE_VALUE_BYTES],
-                         const struct kernel_define *define,
-                         const struct kernel_key *key,
-                         const struct platform_device *hardware)
+/* A macro with a member of the shape, at the offset `in->argument`. */
+static uint32_t shape_member(const struct define_input *in)
 {
-    const struct gemv_shape shape = compiled_shape(key, hardware);
+    const struct gemv_shape shape = compiled_shape(in->key, in->hardware);
     uint32_t value;
-    memcpy(&value, (const char *)&shape + define->argument, sizeof(value));
-    return define_number(out, value);
+    memcpy(&value, (const char *)&shape + in->argument, sizeof(value));
+    return value;
 }
 #define DEFINE_SHAPE(name, member)                                             \
-    {                                                                          \
-        name, shape_member, offsetof(struct gemv_shape, member)                \
-    }
+    DEFINE_NUMBER(name, shape_member, offsetof(struct gemv_shape, member))
 
-static bool is_stream(char out[DEFINE_VALUE_BYTES],
-                      const struct kernel_define *define,
-                      const struct kernel_key *key,
-                      const struct platform_device *hardware)
+static uint32_t is_stream(const struct define_input *in)
 {
-    (void)define;
-    return hardware->nvidia && key->gemm_kernel == GEMV_1_MN_MAJOR &&
-           define_number(out, 1);
+    return in->hardware->nvidia && in->key->gemm_kernel == GEMV_1_MN_MAJOR
+               ? 1
+               : NOT_DEFINED;
 }
 
 static const struct kernel_define defines[] = {
@@ -99,9 +91,9 @@ static const struct kernel_define defines[] = {
     DEFINE_FIELD("B_MN_MAJOR", b_layout),
     DEFINE_VECTOR("W_VECTOR", vec4),
     DEFINE_VECTOR("X_VECTOR", b_vec4),
-    {"STREAM", is_stream, 0},
+    DEFINE_NUMBER("STREAM", is_stream, 0),
     DEFINE_ACTIVATION,
-    {NULL, NULL, 0}};
+    END_OF_DEFINES};
 
 DECLARE_KERNEL_SOURCE(gemv);
 static const struct kernel_info kernel_gemv = {

@@ -10,61 +10,40 @@
 
 /* ---- values of macros ---- */
 
-bool define_number(char out[DEFINE_VALUE_BYTES], uint32_t number)
-{
-    snprintf(out, DEFINE_VALUE_BYTES, "%u", number);
-    return true;
-}
-
 bool define_string(char out[DEFINE_VALUE_BYTES], const char *string)
 {
     snprintf(out, DEFINE_VALUE_BYTES, "%s", string);
     return true;
 }
 
-bool define_constant(char out[DEFINE_VALUE_BYTES],
-                     const struct kernel_define *define,
-                     const struct kernel_key *key,
-                     const struct platform_device *hardware)
+uint32_t define_constant(const struct define_input *in)
 {
-    (void)key, (void)hardware;
-    return define_number(out, (uint32_t)define->argument);
+    return (uint32_t)in->argument;
 }
 
-bool define_field(char out[DEFINE_VALUE_BYTES],
-                  const struct kernel_define *define,
-                  const struct kernel_key *key,
-                  const struct platform_device *hardware)
+uint32_t define_field(const struct define_input *in)
 {
-    (void)hardware;
-    return define_number(out, ((const uint8_t *)key)[define->argument]);
+    return ((const uint8_t *)in->key)[in->argument];
 }
 
-bool define_type(char out[DEFINE_VALUE_BYTES],
-                 const struct kernel_define *define,
-                 const struct kernel_key *key,
-                 const struct platform_device *hardware)
+bool define_type(char out[DEFINE_VALUE_BYTES], const struct define_input *in)
 {
     static const char *const names[TYPE_COUNT] = {
         [TYPE_FLOAT] = "float", [TYPE_INT] = "int",       [TYPE_LONG] = "long",
         [TYPE_UCHAR] = "uchar", [TYPE_USHORT] = "ushort", [TYPE_UINT] = "uint",
         [TYPE_ULONG] = "ulong", [TYPE_BOOL] = "uchar",    [TYPE_F16] = "ushort",
         [TYPE_BF16] = "ushort"};
-    (void)hardware;
-    return define_string(out, names[key->types[define->argument]]);
+    return define_string(out, names[in->key->types[in->argument]]);
 }
 
 bool define_activation(char out[DEFINE_VALUE_BYTES],
-                       const struct kernel_define *define,
-                       const struct kernel_key *key,
-                       const struct platform_device *hardware)
+                       const struct define_input *in)
 {
-    const struct operator_info *info = operator_lookup(key->op);
-    (void)define, (void)hardware;
+    const struct operator_info *info = operator_lookup(in->key->op);
     if (info == NULL)
         return false;
     snprintf(out, DEFINE_VALUE_BYTES, "op_%s%s", info->name,
-             key->op_form != 0 ? "_tanh" : "");
+             in->key->op_form != 0 ? "_tanh" : "");
     return true;
 }
 
@@ -97,7 +76,14 @@ void kernel_source_make(struct kernel_source *out, const struct kernel_key *key,
                ? " -cl-fp32-correctly-rounded-divide-sqrt"
                : "");
     for (const struct kernel_define *define = key->kernel->defines;
-         define->name != NULL; define++)
-        if (define->value(value, define, key, hardware))
+         define->name != NULL; define++) {
+        const struct define_input in = {key, hardware, define->argument};
+        if (define->text == NULL) {
+            uint32_t number = define->number(&in);
+            if (number != NOT_DEFINED)
+                append(out->options, " -D%s=%u", define->name, number);
+        } else if (define->text(value, &in)) {
             append(out->options, " -D%s=%s", define->name, value);
+        }
+    }
 }

@@ -8,43 +8,57 @@
 #include "opencl/plan/kernel_key.h"
 
 struct platform_device;
-struct kernel_define;
 
 #define DEFINE_VALUE_BYTES 64u
 #define KERNEL_OPTION_BYTES 512u
 
-/* Writes the value of the macro to `out`.  Returns false if the macro is not
- * defined for this key. */
-typedef bool define_value_fn(char out[DEFINE_VALUE_BYTES],
-                             const struct kernel_define *define,
-                             const struct kernel_key *key,
-                             const struct platform_device *hardware);
-
-/* A macro of a kernel.  `argument` is for the function: the number itself, an
- * operand, or the offset of a field of struct kernel_key. */
-struct kernel_define {
-    const char *name;
-    define_value_fn *value;
+/* The input of a function that returns the value of a macro.  `argument` is
+ * that of struct kernel_define. */
+struct define_input {
+    const struct kernel_key *key;
+    const struct platform_device *hardware;
     size_t argument;
 };
 
-define_value_fn define_constant, define_field, define_type, define_activation;
-/* Writes a number and returns true. */
-bool define_number(char out[DEFINE_VALUE_BYTES], uint32_t number);
+/* Returns a number, or NOT_DEFINED if the macro is not defined for the key. */
+typedef uint32_t define_number_fn(const struct define_input *in);
+#define NOT_DEFINED UINT32_MAX
+/* Writes a text to `out`.  Returns false if the macro is not defined for the
+ * key. */
+typedef bool define_text_fn(char out[DEFINE_VALUE_BYTES],
+                            const struct define_input *in);
+
+/* A macro of a kernel, with one of the two functions.  `argument` is for the
+ * function: the number itself, an operand, or the offset of a member. */
+struct kernel_define {
+    const char *name;
+    define_number_fn *number;
+    define_text_fn *text;
+    size_t argument;
+};
+
+define_number_fn define_constant, define_field;
+define_text_fn define_type, define_activation;
+/* Writes the string and returns true. */
 bool define_string(char out[DEFINE_VALUE_BYTES], const char *string);
 
-#define DEFINE_CONSTANT(name, number)                                          \
+#define DEFINE_NUMBER(macro, function, value)                                  \
     {                                                                          \
-        name, define_constant, number                                          \
+        .name = macro, .number = function, .argument = value                   \
     }
-#define DEFINE_FIELD(name, field)                                              \
+#define DEFINE_TEXT(macro, function, value)                                    \
     {                                                                          \
-        name, define_field, offsetof(struct kernel_key, field)                 \
+        .name = macro, .text = function, .argument = value                     \
     }
+#define DEFINE_CONSTANT(macro, number)                                         \
+    DEFINE_NUMBER(macro, define_constant, number)
+#define DEFINE_FIELD(macro, field)                                             \
+    DEFINE_NUMBER(macro, define_field, offsetof(struct kernel_key, field))
 /* The OpenCL C type of an operand.  Operand 0 is the output. */
-#define DEFINE_TYPE(name, operand)                                             \
+#define DEFINE_TYPE(macro, operand) DEFINE_TEXT(macro, define_type, operand)
+#define END_OF_DEFINES                                                         \
     {                                                                          \
-        name, define_type, operand                                             \
+        .name = NULL                                                           \
     }
 
 enum kernel_flags {

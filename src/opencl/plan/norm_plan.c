@@ -10,17 +10,13 @@
  * kernels. */
 #define NVIDIA_MAX_VEC4_LOG2 4
 
-static bool is_rms(char out[DEFINE_VALUE_BYTES],
-                   const struct kernel_define *define,
-                   const struct kernel_key *key,
-                   const struct platform_device *hardware)
+static uint32_t is_rms(const struct define_input *in)
 {
-    (void)define, (void)hardware;
-    return define_number(out, key->op == TANDEM_OP_RMS_NORM);
+    return in->key->op == TANDEM_OP_RMS_NORM;
 }
 
-static const struct kernel_define defines[] = {
-    {"RMS", is_rms, 0}, ROW_DEFINES, {NULL, NULL, 0}};
+static const struct kernel_define defines[] = {DEFINE_NUMBER("RMS", is_rms, 0),
+                                               ROW_DEFINES, END_OF_DEFINES};
 
 DECLARE_KERNEL_SOURCE(norm);
 static const struct kernel_info single_pass = {

@@ -7,7 +7,7 @@
 #include "gemm/pad_operands.cl"
 
 static const struct kernel_define defines[] = {DEFINE_TYPE("BITS", 0),
-                                               {NULL, NULL, 0}};
+                                               END_OF_DEFINES};
 DECLARE_KERNEL_SOURCE(pad_operands);
 static const struct kernel_info kernel_pad = {
     KERNEL_SOURCE(pad_operands), .function = "pad_operands", .defines = defines,

@@ -6,17 +6,13 @@
 #include "opencl/plan/kernel_step.h"
 #include "optimizer.cl"
 
-static bool is_adam(char out[DEFINE_VALUE_BYTES],
-                    const struct kernel_define *define,
-                    const struct kernel_key *key,
-                    const struct platform_device *hardware)
+static uint32_t is_adam(const struct define_input *in)
 {
-    (void)define, (void)hardware;
-    return define_number(out, key->op == TANDEM_OP_ADAM);
+    return in->key->op == TANDEM_OP_ADAM;
 }
 
-static const struct kernel_define optimizer_defines[] = {{"ADAM", is_adam, 0},
-                                                         {NULL, NULL, 0}};
+static const struct kernel_define optimizer_defines[] = {
+    DEFINE_NUMBER("ADAM", is_adam, 0), END_OF_DEFINES};
 DECLARE_KERNEL_SOURCE(optimizer);
 static const struct kernel_info kernel_optimizer = {
     KERNEL_SOURCE(optimizer), .function = "optimizer_update",

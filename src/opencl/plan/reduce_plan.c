@@ -37,9 +37,7 @@
     {                                                                          \
         DEFINE_FIELD("REDUCTION", op_form),                                    \
             DEFINE_CONSTANT("LAST_GROUP_COMBINES", last_group_combines),       \
-        {                                                                      \
-            NULL, NULL, 0                                                      \
-        }                                                                      \
+            END_OF_DEFINES                                                     \
     }
 static const struct kernel_define defines[] = REDUCE_DEFINES(0);
 static const struct kernel_define last_group_defines[] = REDUCE_DEFINES(1);

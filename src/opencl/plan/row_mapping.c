@@ -214,42 +214,29 @@ bool row_mapping_divide(struct row_mapping *out, enum row_access access,
     return register_resident;
 }
 
-bool define_row_elements(char out[DEFINE_VALUE_BYTES],
-                         const struct kernel_define *define,
-                         const struct kernel_key *key,
-                         const struct platform_device *hardware)
+uint32_t define_row_elements(const struct define_input *in)
 {
-    (void)define, (void)hardware;
-    return key->row_elements != 0 && define_number(out, key->row_elements);
+    return in->key->row_elements != 0 ? in->key->row_elements : NOT_DEFINED;
 }
 
-bool define_row_lanes_log2(char out[DEFINE_VALUE_BYTES],
-                           const struct kernel_define *define,
-                           const struct kernel_key *key,
-                           const struct platform_device *hardware)
+uint32_t define_row_lanes_log2(const struct define_input *in)
 {
-    (void)define, (void)hardware;
-    if (key->row_elements != 0)
-        return define_number(out,
-                             row_local_memory_lanes_log2(key->row_elements));
-    return key->lanes_log2 != 0 && define_number(out, key->lanes_log2);
+    if (in->key->row_elements != 0)
+        return row_local_memory_lanes_log2(in->key->row_elements);
+    return in->key->lanes_log2 != 0 ? in->key->lanes_log2 : NOT_DEFINED;
 }
 
 /* The number of vec4 that a work-item copies to local memory, so that the
  * work-group has all of its rows. */
-bool define_row_stages(char out[DEFINE_VALUE_BYTES],
-                       const struct kernel_define *define,
-                       const struct kernel_key *key,
-                       const struct platform_device *hardware)
+uint32_t define_row_stages(const struct define_input *in)
 {
-    (void)define, (void)hardware;
-    if (key->row_elements == 0)
-        return false;
-    uint32_t group = 1u << key->group_log2;
-    uint32_t rows = group >> row_local_memory_lanes_log2(key->row_elements);
+    if (in->key->row_elements == 0)
+        return NOT_DEFINED;
+    uint32_t group = 1u << in->key->group_log2;
+    uint32_t rows = group >> row_local_memory_lanes_log2(in->key->row_elements);
     /* The first and last vec4 can each have 3 elements outside the rows. */
-    uint32_t vectors = (rows * key->row_elements + 3 + 3 + 3) / 4;
-    return define_number(out, (vectors + group - 1) / group);
+    uint32_t vectors = (rows * in->key->row_elements + 3 + 3 + 3) / 4;
+    return (vectors + group - 1) / group;
 }
 
 void plan_row_kernels(struct launch_plan *plan,

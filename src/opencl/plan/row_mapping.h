@@ -58,15 +58,13 @@ void plan_row_kernels(struct launch_plan *plan,
                       const struct kernel_key *key, bool register_resident,
                       const void *params);
 /* The macros with which kernels read rows (cl/common/row_access.cl). */
-define_value_fn define_row_elements, define_row_lanes_log2, define_row_stages;
+define_number_fn define_row_elements, define_row_lanes_log2, define_row_stages;
 #define ROW_DEFINES                                                            \
     DEFINE_FIELD("ROW_ACCESS", row_access),                                    \
         DEFINE_FIELD("VECTORS_PER_ITEM", item_vec4),                           \
-        {"ROW_ELEMENTS", define_row_elements, 0},                              \
-        {"LANES_LOG2", define_row_lanes_log2, 0},                              \
-    {                                                                          \
-        "STAGES_PER_ITEM", define_row_stages, 0                                \
-    }
+        DEFINE_NUMBER("ROW_ELEMENTS", define_row_elements, 0),                 \
+        DEFINE_NUMBER("LANES_LOG2", define_row_lanes_log2, 0),                 \
+        DEFINE_NUMBER("STAGES_PER_ITEM", define_row_stages, 0)
 /* Returns log2 of the work-items per row with ROW_ACCESS_LOCAL_MEMORY. */
 uint32_t row_local_memory_lanes_log2(uint64_t count);
 /* Returns log2 of the work-group size: the requested size, or a larger one if

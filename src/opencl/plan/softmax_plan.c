@@ -24,20 +24,15 @@
 enum form { FORM_SOFTMAX = 1, FORM_LOG = 2, FORM_LOSS = 3, FORM_GRADIENT = 4 };
 
 static bool label_type(char out[DEFINE_VALUE_BYTES],
-                       const struct kernel_define *define,
-                       const struct kernel_key *key,
-                       const struct platform_device *hardware)
+                       const struct define_input *in)
 {
-    (void)define, (void)hardware;
-    return define_string(out, key->types[1] == TYPE_LONG ? "long" : "int");
+    return define_string(out, in->key->types[1] == TYPE_LONG ? "long" : "int");
 }
 
 static const struct kernel_define defines[] = {
     DEFINE_FIELD("FORM", op_form),
     DEFINE_FIELD("LARGE_LOSS_SCALE", large_scale),
-    {"LABEL", label_type, 0},
-    ROW_DEFINES,
-    {NULL, NULL, 0}};
+    DEFINE_TEXT("LABEL", label_type, 0), ROW_DEFINES, END_OF_DEFINES};
 
 DECLARE_KERNEL_SOURCE(softmax);
 static const struct kernel_info single_pass = {

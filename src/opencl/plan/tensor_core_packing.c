@@ -31,48 +31,31 @@
 
 /* ---- kernels ---- */
 
-static bool tf32_to_even(char out[DEFINE_VALUE_BYTES],
-                         const struct kernel_define *define,
-                         const struct kernel_key *key,
-                         const struct platform_device *hardware)
+static uint32_t tf32_to_even(const struct define_input *in)
 {
-    (void)define, (void)key;
-    return define_number(out, hardware->tf32_to_even);
+    return in->hardware->tf32_to_even;
 }
 
 /* An MMA kernel has four or eight warps in two rows. */
-static bool warp_m(char out[DEFINE_VALUE_BYTES],
-                   const struct kernel_define *define,
-                   const struct kernel_key *key,
-                   const struct platform_device *hardware)
+static uint32_t warp_m(const struct define_input *in)
 {
-    (void)define, (void)hardware;
-    return define_number(out, gemm_configs[key->gemm_kernel].tile_m / 2);
+    return gemm_configs[in->key->gemm_kernel].tile_m / 2;
 }
 
-static bool warp_n(char out[DEFINE_VALUE_BYTES],
-                   const struct kernel_define *define,
-                   const struct kernel_key *key,
-                   const struct platform_device *hardware)
+static uint32_t warp_n(const struct define_input *in)
 {
-    uint32_t warps = 1u << (key->group_log2 - 5);
-    (void)define, (void)hardware;
-    return define_number(out,
-                         gemm_configs[key->gemm_kernel].tile_n / (warps / 2));
+    uint32_t warps = 1u << (in->key->group_log2 - 5);
+    return gemm_configs[in->key->gemm_kernel].tile_n / (warps / 2);
 }
 
 /* Large tiles have as many pipeline stages as fit in 192 KiB of local memory.
  */
-static bool stages(char out[DEFINE_VALUE_BYTES],
-                   const struct kernel_define *define,
-                   const struct kernel_key *key,
-                   const struct platform_device *hardware)
+static uint32_t stages(const struct define_input *in)
 {
-    const struct gemm_kernel_config *config = &gemm_configs[key->gemm_kernel];
-    (void)define, (void)hardware;
-    return define_number(out, config->group_log2 == 8
-                                  ? 1536 / (config->tile_m + config->tile_n)
-                                  : 4);
+    const struct gemm_kernel_config *config =
+        &gemm_configs[in->key->gemm_kernel];
+    return config->group_log2 == 8 ? 1536 / (config->tile_m + config->tile_n)
+                                   : 4;
 }
 
 static const struct kernel_define mma_defines[] = {
@@ -80,14 +63,14 @@ static const struct kernel_define mma_defines[] = {
     DEFINE_FIELD("FORMAT", format),
     DEFINE_CONFIG("TILE_M", tile_m),
     DEFINE_CONFIG("TILE_N", tile_n),
-    {"WARP_M", warp_m, 0},
-    {"WARP_N", warp_n, 0},
+    DEFINE_NUMBER("WARP_M", warp_m, 0),
+    DEFINE_NUMBER("WARP_N", warp_n, 0),
     DEFINE_FIELD("A_LAYOUT", a_layout),
     DEFINE_FIELD("B_LAYOUT", b_layout),
-    {"STAGES", stages, 0},
-    {"TF32_TO_EVEN", tf32_to_even, 0},
+    DEFINE_NUMBER("STAGES", stages, 0),
+    DEFINE_NUMBER("TF32_TO_EVEN", tf32_to_even, 0),
     DEFINE_ACTIVATION,
-    {NULL, NULL, 0}};
+    END_OF_DEFINES};
 
 DECLARE_KERNEL_SOURCE(gemm_mma);
 static const struct kernel_info kernel_mma = {
@@ -103,7 +86,7 @@ static const struct kernel_define wgmma_defines[] = {
     DEFINE_FIELD("A_LAYOUT", a_layout),
     DEFINE_FIELD("B_LAYOUT", b_layout),
     DEFINE_ACTIVATION,
-    {NULL, NULL, 0}};
+    END_OF_DEFINES};
 
 DECLARE_KERNEL_SOURCE(gemm_wgmma);
 static const struct kernel_info kernel_wgmma = {
@@ -113,8 +96,7 @@ static const struct kernel_info kernel_wgmma = {
 
 static const struct kernel_define pack_defines[] = {
     DEFINE_FIELD("FORMAT", format),
-    {"TF32_TO_EVEN", tf32_to_even, 0},
-    {NULL, NULL, 0}};
+    DEFINE_NUMBER("TF32_TO_EVEN", tf32_to_even, 0), END_OF_DEFINES};
 
 DECLARE_KERNEL_SOURCE(pack_operands);
 static const struct kernel_info kernel_pack = {
