@@ -175,8 +175,7 @@ static void call_try(struct search *search, uint32_t scalars)
 
 static uint32_t scalar_choices(const struct operator_info *row)
 {
-    bool takes = row->op_class >= TANDEM_CLASS_BINARY &&
-                 row->op_class <= TANDEM_CLASS_TERNARY;
+    bool takes = op_class_get(row->op_class)->scalars && row->inputs > 1;
     return takes ? 1u << row->inputs : 1;
 }
 
@@ -199,9 +198,9 @@ static void attributes_try(struct search *search)
         search->op.ints = attributes[i];
         search->op.int_count = COUNT(attributes[i]);
         layouts_try(search);
-        if (search->row->op_class != TANDEM_CLASS_CROSS_ENTROPY)
+        if (search->row->floats == 0)
             continue;
-        search->floats[0] = 1e9; /* A large scale, for gradients. */
+        search->floats[0] = 1e9; /* A large scale of a gradient. */
         layouts_try(search);
         search->floats[0] = 0.5;
     }
