@@ -11,7 +11,7 @@
 static const struct {
     const char *name;
     bool has_operators;
-} candidates[] = {{"cpu", true}, {"null", false}, {"opencl", true}};
+} candidates[] = {{"cpu", true}, {"example", false}, {"opencl", true}};
 #define CANDIDATES (sizeof(candidates) / sizeof(candidates[0]))
 
 static struct plugin plugins[CANDIDATES];
