@@ -52,7 +52,7 @@ struct trial_launch *trial_launch_create(const struct launch_plan *plan,
 static cl_mem buffer_make(cl_context context, const struct trial_launch *trial,
                           uint32_t i, cl_int *out_code)
 {
-    static uint32_t zeros[ARRIVAL_COUNTERS];
+    static uint32_t zeros[ARRIVAL_COUNTERS + 1]; /* see trial_launch_create */
     bool counters = trial->step.buffers[i] == COUNTER_BUFFER;
     return clCreateBuffer(
         context, CL_MEM_READ_WRITE | (counters ? CL_MEM_COPY_HOST_PTR : 0),

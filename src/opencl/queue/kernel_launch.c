@@ -156,17 +156,12 @@ static enum tandem_status enqueue(struct tandem_stream *stream,
 }
 
 static enum tandem_status step_launch(struct tandem_stream *stream,
-                                      const struct launch_plan *plan,
-                                      uint32_t index)
+                                      const struct kernel_step *step,
+                                      struct stream_kernel *kernel)
 {
-    const struct kernel_step *step = &plan->step[index];
-    struct stream_kernel *kernel = NULL;
     enum tandem_status status = TANDEM_OK;
-    if (step->key.kernel != NULL) {
-        status = stream_kernel_get(stream, plan, index, &kernel);
-        if (status == TANDEM_OK)
-            status = set_arguments(stream, kernel, step);
-    }
+    if (kernel != NULL)
+        status = set_arguments(stream, kernel, step);
     for (uint32_t i = 0; i < step->buffer_count && status == TANDEM_OK; i++)
         status = stream_begin_use(stream, step->buffers[i]);
     if (status == TANDEM_OK)
@@ -239,8 +234,13 @@ enum tandem_status launch_steps(struct tandem_stream *stream,
     bool output_written = false;
     for (uint32_t i = 0; i < plan->step_count && status == TANDEM_OK; i++) {
         struct kernel_step *step = &plan->step[i];
+        struct stream_kernel *kernel = NULL;
+        /* A build needs the step as it was planned. */
+        if (step->key.kernel != NULL)
+            status = stream_kernel_get(stream, plan, i, &kernel);
         step_bind_buffers(stream, step, temp);
-        status = step_launch(stream, plan, i);
+        if (status == TANDEM_OK)
+            status = step_launch(stream, step, kernel);
         /* The outputs are incomplete, because only the earlier steps ran. */
         if (status != TANDEM_OK && output_written)
             status = stream_fail(stream, status);
