@@ -12,8 +12,8 @@
 #include <string.h>
 
 /* The most elements of a tensor that the host computes while it makes a form,
- * for example of an attention mask over all pairs of tokens.  As int64, these
- * take 1 GiB. */
+ * for example of an attention mask over all pairs of tokens.  This number of
+ * int64 elements takes 1 GiB. */
 #define MAX_INTEGERS 134217728
 
 bool lower_fail(struct lowering *l, const char *format, ...)
