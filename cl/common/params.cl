@@ -16,10 +16,14 @@ typedef ulong uint64_t;
 #else
 #include <stdint.h>
 #define PARAMS_SIZE(name, bytes)                                               \
-    _Static_assert(sizeof(struct name) == (bytes), "size of struct " #name)
+    _Static_assert(sizeof(struct name) == (bytes) &&                           \
+                       (bytes) <= MAX_PARAM_BYTES,                             \
+                   "size of struct " #name)
 #endif
 
 #define MAX_AXES 8
+/* Largest size of a parameter struct. */
+#define MAX_PARAM_BYTES 1024
 
 /* Extents of up to eight axes, the innermost axis first. fast_divide divides an
  * index below 2^31 by an extent, using this extent's multiplier and shift. */

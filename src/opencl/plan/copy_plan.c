@@ -47,7 +47,7 @@ static const struct kernel_define transpose_defines[] = {
     END_OF_DEFINES};
 
 DECLARE_KERNEL_SOURCE(transpose);
-const struct kernel_info kernel_transpose_tiled = {
+static const struct kernel_info kernel_transpose_tiled = {
     KERNEL_SOURCE(transpose), .function = "transpose_tiled",
     .defines = transpose_defines,
     .param_bytes = sizeof(struct transpose_params)};

@@ -85,14 +85,14 @@ static const struct kernel_define transposed_defines[] = {
     DEFINE_FIELD("TRANSPOSED_INPUTS", transposed_inputs), END_OF_DEFINES};
 
 DECLARE_KERNEL_SOURCE(elementwise);
-const struct kernel_info kernel_elementwise_contiguous = {
+static const struct kernel_info kernel_elementwise_contiguous = {
     KERNEL_SOURCE(elementwise), .function = "elementwise_contiguous",
     .defines = contiguous_defines,
     .param_bytes = sizeof(struct contiguous_params)};
-const struct kernel_info kernel_elementwise_strided = {
+static const struct kernel_info kernel_elementwise_strided = {
     KERNEL_SOURCE(elementwise), .function = "elementwise_strided",
     .defines = strided_defines, .param_bytes = sizeof(struct strided_params)};
-const struct kernel_info kernel_elementwise_transposed = {
+static const struct kernel_info kernel_elementwise_transposed = {
     KERNEL_SOURCE(elementwise), .function = "elementwise_transposed",
     .defines = transposed_defines,
     .param_bytes = sizeof(struct transposed_params)};

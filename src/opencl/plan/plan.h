@@ -9,12 +9,12 @@
 
 #include "common/iteration_space.h"
 #include "opencl/plan/kernel_info.h"
+#include "common/params.cl"
 
 struct tandem_device;
 struct platform_device;
 
 #define MAX_STEP_BUFFERS 8u
-#define MAX_STEP_PARAM_BYTES 1024u
 #define MAX_PLAN_STEPS 5u
 /* Number of arrival counters per stream.  A kernel counts its finished
  * work-groups in these uints, which are 0 before and after every kernel. */
@@ -35,7 +35,7 @@ struct kernel_step {
     uint32_t param_bytes;
     /* Offsets and size in bytes of a copy from buffers[1] to buffers[0]. */
     uint64_t target_offset, source_offset, bytes;
-    _Alignas(8) unsigned char params[MAX_STEP_PARAM_BYTES];
+    _Alignas(8) unsigned char params[MAX_PARAM_BYTES];
 };
 
 /* Stand for the temporary buffer of the plan and for the arrival counters of

@@ -43,13 +43,13 @@ static const struct kernel_define defines[] = REDUCE_DEFINES(0);
 static const struct kernel_define last_group_defines[] = REDUCE_DEFINES(1);
 
 DECLARE_KERNEL_SOURCE(reduce);
-const struct kernel_info kernel_reduce = {
+static const struct kernel_info kernel_reduce = {
     KERNEL_SOURCE(reduce), .function = "reduce", .defines = defines,
     .param_bytes = sizeof(struct reduce_params)};
-const struct kernel_info kernel_reduce_last_group = {
+static const struct kernel_info kernel_reduce_last_group = {
     KERNEL_SOURCE(reduce), .function = "reduce", .defines = last_group_defines,
     .param_bytes = sizeof(struct reduce_params)};
-const struct kernel_info kernel_reduce_combine_splits = {
+static const struct kernel_info kernel_reduce_combine_splits = {
     KERNEL_SOURCE(reduce), .function = "reduce_combine_splits",
     .defines = defines, .param_bytes = sizeof(struct reduce_params)};
 
