@@ -284,6 +284,6 @@ const struct suite_class suite_norm = {
     .fill = fill_parameters,
     .draw_attributes = draw_epsilon,
     .limit_exponents = limit_exponents,
-    .draw_invalid_attribute = row_draw_invalid_axis,
+    .draw_invalid_attribute = row_draw_invalid_attribute,
     .weight = 4,
 };

@@ -25,6 +25,16 @@ void row_parameters(struct call *call, int64_t axis, enum operand_layout layout,
     }
 }
 
+/* Sets the attributes: an axis, switches and an epsilon. */
+static void attributes_set(struct call *call, int64_t axis, double epsilon)
+{
+    call->ints[0] = axis;
+    for (uint32_t i = 1; i < call->row->ints; i++)
+        call->ints[i] = random_once_in(call->random, 2);
+    if (call->row->floats > 0)
+        call->floats[0] = epsilon;
+}
+
 /* axis may be negative, as the operator accepts it. */
 static void form_run(struct suite *suite, const struct op_row *row,
                      const struct row_form *form, int64_t axis,
@@ -36,9 +46,9 @@ static void form_run(struct suite *suite, const struct op_row *row,
 
     if (call == NULL)
         return;
-    call->ints[0] = axis;
-    if (row->floats > 0)
-        call->floats[0] = epsilons[random_u64(call->random) % 3];
+    attributes_set(call, axis,
+                   row->floats > 0 ? epsilons[random_u64(call->random) % 3]
+                                   : 0);
     fill(call_operand(call, 0, TANDEM_F32, &form->shape, form->in),
          call->random, form->scale, form->shift);
     row_parameters(call, axis, form->rest, NULL);
@@ -127,9 +137,10 @@ static void special_run(struct suite *suite, const struct op_row *row,
 
     if (call == NULL)
         return;
-    call->ints[0] = kind->keeps_shape ? 1 : 2; /* An axis, or a mask. */
-    if (row->floats > 0)
-        call->floats[0] = 1e-5;
+    if (kind->keeps_shape)
+        attributes_set(call, 1, 1e-5);
+    else
+        call->ints[0] = 2; /* A mask. */
     call_operand(call, 0, TANDEM_F32, &in, layout);
     if (kind->fill != NULL)
         kind->fill(&call->operands[0], call->random, row, length);
@@ -177,7 +188,8 @@ void row_draw_call(struct call *call, const struct block *block)
 
     (void)block;
     shape_draw(&in, random, 1, random_once_in(random, 3) ? 8 : 3);
-    call->ints[0] = random_once_in(random, 2) ? -1 : axis_draw(random, in.rank);
+    attributes_set(
+        call, random_once_in(random, 2) ? -1 : axis_draw(random, in.rank), 0);
     for (int64_t i = axis_from_start(call->ints[0], in.rank); i < in.rank; i++)
         rest.at[rest.rank++] = in.at[i];
     operand_draw(call, 0, TANDEM_F32, &in);
@@ -186,10 +198,13 @@ void row_draw_call(struct call *call, const struct block *block)
     operand_draw(call, call->inputs, TANDEM_F32, &in);
 }
 
-bool row_draw_invalid_axis(struct call *call)
+bool row_draw_invalid_attribute(struct call *call)
 {
     int64_t rank = call->operands[0].desc.rank;
+    uint64_t number = random_below(call->random, call->row->ints);
 
-    call->ints[0] = invalid_number_draw(call->random, -rank, rank - 1);
+    call->ints[number] =
+        number == 0 ? invalid_number_draw(call->random, -rank, rank - 1)
+                    : invalid_number_draw(call->random, 0, 1);
     return true;
 }

@@ -51,9 +51,12 @@ struct single_special {
 void single_specials_run(struct suite *suite, const struct op_row *row,
                          const struct single_special *kind);
 
-/* Draws a random softmax or norm. */
+/*
+ * Draws the operands of an operator whose first integer attribute is an axis
+ * and whose other integer attributes are switches.
+ */
 void row_draw_call(struct call *call, const struct block *block);
-/* Draws an axis out of range. */
-bool row_draw_invalid_axis(struct call *call);
+/* Draws an axis out of range, or a switch that is neither 0 nor 1. */
+bool row_draw_invalid_attribute(struct call *call);
 
 #endif
