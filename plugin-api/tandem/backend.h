@@ -159,6 +159,7 @@ struct tandem_tensor_desc {
  *                  index, in the reduced axes, of the first maximum or minimum
  *   DOT            F[n], F[n] -> F[]
  *   SOFTMAX        F -> F along axis ints[0] (negative counts from the end)
+ *   CUMSUM         F -> F along axis ints[0] (negative counts from the end)
  *   CROSS_ENTROPY  F[n][c] logits and i32 or i64 [n] labels; a label outside
  *                  [0, c) gives NaN in its row
  *   NORM           F... -> F over axes ints[0] and later (negative counts from
@@ -188,7 +189,8 @@ X(SOFTMAX,       14, softmax) \
 X(CROSS_ENTROPY, 15, cross_entropy) \
 X(GATHER,        16, gather) \
 X(GEMM,          17, gemm) \
-X(NORM,          19, norm)
+X(NORM,          19, norm) \
+X(CUMSUM,        20, cumsum)
 
 enum tandem_op_class {
 #define TANDEM_CLASS_ENUM(ID, number, ...) TANDEM_CLASS_##ID = number,
@@ -332,6 +334,7 @@ X(LOG_SUM_EXP, 87, "reduce_log_sum_exp", REDUCE, 1, 1, "axes,keepdims", 2, "", 0
 X(ARGMAX,     88, "argmax",     ARG_REDUCE, 1, 1, "axes,keepdims", 2, "", 0, REDUCE, EXACT, 0, 1, "the index of the first maximum") \
 X(ARGMIN,     89, "argmin",     ARG_REDUCE, 1, 1, "axes,keepdims", 2, "", 0, REDUCE, EXACT, 0, 1, "the index of the first minimum") \
 X(DOT,        90, "dot",        DOT, 2, 1, "", 0, "", 0, REDUCE, SUM, 8, 1, "sum a b") \
+X(CUMSUM,     91, "cumsum",     CUMSUM, 1, 1, "axis,exclusive,reverse", 3, "", 0, SOFTMAX, SUM, 8, 1, "sum of x along axis, from the first element to this one; exclusive 1: without this one; reverse 1: from the last element; n is the length of the axis; any number, infinity or NaN where the sum of the finite |x| exceeds 2^127") \
 X(SOFTMAX,    95, "softmax",     SOFTMAX, 1, 1, "axis", 1, "", 0, SOFTMAX, SOFTMAX, 8, 1, "e^(x - m) / sum e^(x - m), m = max x") \
 X(LOG_SOFTMAX, 96, "log_softmax", SOFTMAX, 1, 1, "axis", 1, "", 0, SOFTMAX, LOG_SUM_EXP, 8, 1, "x - m - ln sum e^(x - m)") \
 X(CROSS_ENTROPY, 97, "softmax_cross_entropy", CROSS_ENTROPY, 2, 1, "", 0, "", 0, SOFTMAX, LOG_SUM_EXP, 8, 1, "-log_softmax(x)[label], [n]") \
@@ -355,12 +358,12 @@ struct tandem_gemm;
 
 /* An operator with its attributes. ints and floats hold the attributes in the
  * order of the operator table. TANDEM_INVALID_ARGUMENT is returned if there are
- * fewer than in the table, or if a switch (keepdims, approximate, nesterov,
- * decoupled_weight_decay) is neither 0 nor 1. Attributes that a later minor
- * version appends are optional; without them the operator works as before.
- * floats are rounded to f32. Except for the bounds of clip, rounding makes no
- * attribute 0 or infinite, and a positive epsilon (eps of adam) becomes at
- * least 2^-126.
+ * fewer than in the table, or if a switch (keepdims, exclusive, reverse,
+ * approximate, nesterov, decoupled_weight_decay) is neither 0 nor 1.
+ * Attributes that a later minor version appends are optional; without them the
+ * operator works as before.  floats are rounded to f32.  Except for the bounds
+ * of clip, rounding makes no attribute 0 or infinite, and a positive epsilon
+ * (eps of adam) becomes at least 2^-126.
  *
  * Scalars: an operator of class BINARY, COMPARE, LOGICAL or TERNARY accepts
  * NULL instead of an input. The k-th NULL input has the value floats[k],
