@@ -4,10 +4,10 @@
  * adds up LANE_ELEMENTS consecutive elements. The lanes of the row then add the
  * totals of the preceding lanes and iterations.
  *
- * Long rows are split: cumsum_partial_pass stores the sum of each split, and
- * cumsum, compiled with IS_SPLIT, adds the sums of the preceding splits. A result is never
- * computed from elements that are not part of its sum, because one of them may
- * be NaN or infinite.
+ * Long rows are split: cumsum_partial_pass stores the sum of each split. The
+ * kernel cumsum, compiled with IS_SPLIT, adds the sums of the preceding splits.
+ * A result is never computed from elements that are not part of its sum,
+ * because one of them may be NaN or infinite.
  */
 #include "common/row_params.cl"
 

@@ -65,8 +65,10 @@ static double unary_simple(uint32_t id, double x, const double *floats)
         return x >= 0.0 ? x : reference_attribute(floats[0]) * x;
     case TANDEM_OP_CLIP:
         return clip(x, (double)(float)floats[0], (double)(float)floats[1]);
-    default: /* hardswish */
+    case TANDEM_OP_HARDSWISH:
         return x * clip(x / 6.0 + 0.5, 0.0, 1.0);
+    default:
+        return (double)NAN;
     }
 }
 

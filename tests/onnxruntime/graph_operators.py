@@ -38,12 +38,15 @@ def unary_rounding(b):
     return b.node(operator, [x], x.shape, exact=True, grid=grid)
 
 
+# Continuous operators of one input, with their first operator-set version.
+SMOOTH_OPERATORS = {
+    'Cos': 7, 'Erf': 9, 'Mish': 18, 'Sigmoid': 6, 'Sin': 7, 'Softplus': 1,
+    'Tanh': 6, 'HardSwish': 14, 'Elu': 6, 'LeakyRelu': 6, 'Gelu': 20}
+
+
 def unary_smooth(b):
     """Draws a continuous operator."""
-    operators = {'Cos': 7, 'Erf': 9, 'Mish': 18, 'Sigmoid': 6, 'Sin': 7,
-                 'Softplus': 1, 'Tanh': 6, 'HardSwish': 14, 'Elu': 6,
-                 'LeakyRelu': 6, 'Gelu': 20}
-    operator = b.choice([name for name, opset in operators.items()
+    operator = b.choice([name for name, opset in SMOOTH_OPERATORS.items()
                          if opset <= b.opset])
     x = b.pick()
     attributes = {}

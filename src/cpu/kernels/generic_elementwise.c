@@ -63,8 +63,8 @@ static float larger(float a, float b)
 /* Stride of input i: 0 if the input is one element that repeats, else 1. */
 #define STEP(row, i) (((row)->constants >> (i)&1u) == 0)
 
-#define UNARY(name, expression)                                                \
-    static void row_##name(const struct row *row)                              \
+#define UNARY(id, expression)                                                  \
+    static void row_##id(const struct row *row)                              \
     {                                                                          \
         const float *in = row->in[0], *f = row->params->f;                     \
         float *out = row->out[0];                                              \
@@ -75,33 +75,38 @@ static float larger(float a, float b)
         }                                                                      \
     }
 
-UNARY(neg, -x)
-UNARY(abs, fabs(x))
-UNARY(sign, sign(x))
-UNARY(floor, floor(x))
-UNARY(ceil, ceil(x))
-UNARY(round, rint(x))
-UNARY(sqrt, sqrt(x))
-UNARY(rsqrt, 1.0 / sqrt(x))
-UNARY(reciprocal, 1.0 / x)
-UNARY(exp, exp(x))
-UNARY(expm1, expm1(x))
-UNARY(log, log(x))
-UNARY(log1p, log1p(x))
-UNARY(sin, sin(x))
-UNARY(cos, cos(x))
-UNARY(tanh, tanh(x))
-UNARY(erf, erf(x))
-UNARY(sigmoid, sigmoid(x))
-UNARY(relu, x <= 0 ? 0.0 : x)
-UNARY(leaky_relu, x >= 0 ? x : f[0] * x)
-UNARY(elu, x >= 0 ? x : f[0] * expm1(x))
-UNARY(clip, clip(x, f[0], f[1]))
-UNARY(swish, x / (1.0 + exp(-x)))
-UNARY(gelu, gelu(x, row->params->flag))
-UNARY(softplus, softplus(x))
-UNARY(mish, x *tanh(softplus(x)))
-UNARY(hardswish, hardswish(x))
+/* The operators of one input: X(id, result).  x is the element, and f holds the
+ * float attributes. */
+#define UNARY_OPERATORS(X) \
+X(NEG, -x) \
+X(ABS, fabs(x)) \
+X(SIGN, sign(x)) \
+X(FLOOR, floor(x)) \
+X(CEIL, ceil(x)) \
+X(ROUND, rint(x)) \
+X(SQRT, sqrt(x)) \
+X(RSQRT, 1.0 / sqrt(x)) \
+X(RECIPROCAL, 1.0 / x) \
+X(EXP, exp(x)) \
+X(EXPM1, expm1(x)) \
+X(LOG, log(x)) \
+X(LOG1P, log1p(x)) \
+X(SIN, sin(x)) \
+X(COS, cos(x)) \
+X(TANH, tanh(x)) \
+X(ERF, erf(x)) \
+X(SIGMOID, sigmoid(x)) \
+X(RELU, x <= 0 ? 0.0 : x) \
+X(LEAKY_RELU, x >= 0 ? x : f[0] * x) \
+X(ELU, x >= 0 ? x : f[0] * expm1(x)) \
+X(CLIP, clip(x, f[0], f[1])) \
+X(SWISH, x / (1.0 + exp(-x))) \
+X(GELU, gelu(x, row->params->flag)) \
+X(SOFTPLUS, softplus(x)) \
+X(MISH, x * tanh(softplus(x))) \
+X(HARDSWISH, hardswish(x))
+
+UNARY_OPERATORS(UNARY)
 
 BINARY(add, float, float, x + y)
 BINARY(sub, float, float, x - y)
@@ -190,6 +195,8 @@ static void row_adam(const struct row *row)
 
 void generic_elementwise_kernels(row_fn *rows)
 {
+#define UNARY_FILL(id, expression) rows[TANDEM_OP_##id] = row_##id;
+    UNARY_OPERATORS(UNARY_FILL)
     ROWS_OF_ALL_LEVELS(ROW_FILL)
     rows[TANDEM_OP_SGD] = row_sgd;
     rows[TANDEM_OP_ADAM] = row_adam;

@@ -31,22 +31,12 @@ struct row {
 };
 typedef void (*row_fn)(const struct row *row);
 
-/* Lists the element-wise operators that every instruction set level implements
- * in its own row functions, as X(id, name). */
+/* Lists the operators of several inputs that every instruction set level
+ * implements in its own row functions, as X(id, name). */
 #define ROWS_OF_ALL_LEVELS(X)                                                  \
-    X(NEG, neg)                                                                \
-    X(ABS, abs) X(SIGN, sign) X(FLOOR, floor) X(CEIL, ceil) X(ROUND, round)    \
-        X(SQRT, sqrt) X(RSQRT, rsqrt) X(RECIPROCAL, reciprocal) X(EXP, exp)    \
-            X(EXPM1, expm1) X(LOG, log) X(LOG1P, log1p) X(SIN, sin)            \
-                X(COS, cos) X(TANH, tanh) X(ERF, erf) X(SIGMOID, sigmoid)      \
-                    X(RELU, relu) X(LEAKY_RELU, leaky_relu) X(ELU, elu)        \
-                        X(CLIP, clip) X(SWISH, swish) X(GELU, gelu)            \
-                            X(SOFTPLUS, softplus) X(MISH, mish)                \
-                                X(HARDSWISH, hardswish) X(ADD, add)            \
-                                    X(SUB, sub) X(MUL, mul) X(DIV, div)        \
-                                        X(POW, pow) X(MIN, min) X(MAX, max)    \
-                                            X(WHERE, where) X(FMA, fma)        \
-                                                X(RELU_GRAD, relu_grad)
+    X(ADD, add)                                                                \
+    X(SUB, sub) X(MUL, mul) X(DIV, div) X(POW, pow) X(MIN, min) X(MAX, max)    \
+        X(WHERE, where) X(FMA, fma) X(RELU_GRAD, relu_grad)
 /* Lists vectorized_loops.h's operators with bool results, as X(id, name). */
 #define BOOL_ROWS(X)                                                           \
     X(EQUAL, equal)                                                            \

@@ -137,34 +137,39 @@ static inline vf hardswish(vf x)
     return x * clip(gate, vf_set(0), vf_set(1));
 }
 
-UNARY(neg, NOTHING, -x)
-UNARY(abs, NOTHING, vf_abs(x))
-UNARY(sign, NOTHING, sign(x))
-UNARY(floor, NOTHING, vf_floor(x))
-UNARY(ceil, NOTHING, vf_ceil(x))
-UNARY(round, NOTHING, vf_round(x))
-UNARY(sqrt, NOTHING, vf_sqrt(x))
-UNARY(rsqrt, NOTHING, vf_set(1) / vf_sqrt(x))
-UNARY(reciprocal, NOTHING, vf_set(1) / x)
-UNARY(exp, NOTHING, vf_exp(x))
-UNARY(expm1, NOTHING, SLEEF1(expm1)(x))
-UNARY(log, NOTHING, SLEEF1(log)(x))
-UNARY(log1p, NOTHING, vf_log1p(x))
-UNARY(sin, NOTHING, SLEEF1(sin)(x))
-UNARY(cos, NOTHING, SLEEF1(cos)(x))
-UNARY(tanh, NOTHING, vf_tanh(x))
-UNARY(erf, NOTHING, vf_erf(x))
-UNARY(sigmoid, NOTHING, vf_set(1) / logistic_denominator(x))
-UNARY(relu, NOTHING, relu(x))
-UNARY(leaky_relu, vf alpha = F(0), leaky_relu(x, alpha))
-UNARY(elu, vf alpha = F(0), elu(x, alpha))
+/* The operators of one input: X(id, attributes, result), where x is a vector of
+ * elements.  An operator that is not in this list has the generic kernel. */
+#define UNARY_OPERATORS(X) \
+X(NEG, NOTHING, -x) \
+X(ABS, NOTHING, vf_abs(x)) \
+X(SIGN, NOTHING, sign(x)) \
+X(FLOOR, NOTHING, vf_floor(x)) \
+X(CEIL, NOTHING, vf_ceil(x)) \
+X(ROUND, NOTHING, vf_round(x)) \
+X(SQRT, NOTHING, vf_sqrt(x)) \
+X(RSQRT, NOTHING, vf_set(1) / vf_sqrt(x)) \
+X(RECIPROCAL, NOTHING, vf_set(1) / x) \
+X(EXP, NOTHING, vf_exp(x)) \
+X(EXPM1, NOTHING, SLEEF1(expm1)(x)) \
+X(LOG, NOTHING, SLEEF1(log)(x)) \
+X(LOG1P, NOTHING, vf_log1p(x)) \
+X(SIN, NOTHING, SLEEF1(sin)(x)) \
+X(COS, NOTHING, SLEEF1(cos)(x)) \
+X(TANH, NOTHING, vf_tanh(x)) \
+X(ERF, NOTHING, vf_erf(x)) \
+X(SIGMOID, NOTHING, vf_set(1) / logistic_denominator(x)) \
+X(RELU, NOTHING, relu(x)) \
+X(LEAKY_RELU, vf alpha = F(0), leaky_relu(x, alpha)) \
+X(ELU, vf alpha = F(0), elu(x, alpha)) \
+X(SWISH, NOTHING, x / logistic_denominator(x)) \
+X(SOFTPLUS, NOTHING, softplus(x)) \
+X(MISH, NOTHING, mish(x)) \
+X(HARDSWISH, NOTHING, hardswish(x))
+
+UNARY_OPERATORS(UNARY)
 UNARY(clip_within, vf low = F(0); vf high = F(1), clip(x, low, high))
-UNARY(swish, NOTHING, x / logistic_denominator(x))
 UNARY(gelu_erf, NOTHING, gelu_erf(x))
 UNARY(gelu_tanh, NOTHING, gelu_tanh(x))
-UNARY(softplus, NOTHING, softplus(x))
-UNARY(mish, NOTHING, mish(x))
-UNARY(hardswish, NOTHING, hardswish(x))
 
 static void row_gelu(const struct row *row)
 {
@@ -329,6 +334,10 @@ NARROW(bf16)
 void ISA(elementwise_kernels)(struct kernels *table)
 {
     row_fn *rows = table->rows;
+#define UNARY_FILL(id, attributes, expression) rows[TANDEM_OP_##id] = row_##id;
+    UNARY_OPERATORS(UNARY_FILL)
+    rows[TANDEM_OP_CLIP] = row_clip;
+    rows[TANDEM_OP_GELU] = row_gelu;
     ROWS_OF_ALL_LEVELS(ROW_FILL)
     table->f16_widen = f16_widen;
     table->f16_narrow = f16_narrow;
