@@ -29,7 +29,8 @@ PARAMS_SIZE(cumsum_params, 344);
 #ifdef __OPENCL_C_VERSION__
 #include "common/lane_reduce.cl"
 
-/* 1 if rows are contiguous and consist of aligned vectors of four elements. */
+/* 1 if rows are contiguous and consist of aligned vectors of four elements,
+ * whose order is reversed if the stride is -1. */
 #ifndef ROW_ACCESS
 #define ROW_ACCESS 0
 #endif
@@ -78,8 +79,10 @@ static inline void elements_load(float *x, __global const float *in,
     REPEAT(i, LANE_ELEMENTS / 4)
     {
         float4 vector = (float4)(0.0f);
-        if (4 * i < count)
+        if (4 * i < count && stride > 0)
             vector = *(__global const float4 *)(in + 4 * i);
+        else if (4 * i < count)
+            vector = (*(__global const float4 *)(in - 4 * i - 3)).s3210;
         x[4 * i] = vector.s0, x[4 * i + 1] = vector.s1;
         x[4 * i + 2] = vector.s2, x[4 * i + 3] = vector.s3;
     }
@@ -94,9 +97,14 @@ static inline void elements_store(__global float *out, const float *x,
 {
 #if ROW_ACCESS == 1
     REPEAT(i, LANE_ELEMENTS / 4)
-    if (4 * i < count)
-        *(__global float4 *)(out + 4 * i) =
+    {
+        float4 vector =
             (float4)(x[4 * i], x[4 * i + 1], x[4 * i + 2], x[4 * i + 3]);
+        if (4 * i < count && stride > 0)
+            *(__global float4 *)(out + 4 * i) = vector;
+        else if (4 * i < count)
+            *(__global float4 *)(out - 4 * i - 3) = vector.s3210;
+    }
 #else
     REPEAT(i, LANE_ELEMENTS)
     if (i < count)

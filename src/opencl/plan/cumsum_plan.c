@@ -56,7 +56,8 @@ static bool rows_are_vec4(const struct cumsum_params *params,
                           const struct iteration_space *kept,
                           const struct op_request *request)
 {
-    return params->in_stride == 1 && params->out_stride == 1 &&
+    return stride_magnitude(params->in_stride) == 1 &&
+           params->out_stride == params->in_stride &&
            params->by.count % 4 == 0 &&
            rows_are_vec4_aligned(kept, 0, request->outputs[0]) &&
            rows_are_vec4_aligned(kept, 1, request->inputs[0]);
