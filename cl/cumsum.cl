@@ -135,6 +135,7 @@ static inline float lanes_scan(float own, float *total, __local float *sums,
     return before;
 }
 
+#ifdef BUILD_cumsum_partial_pass
 KERNEL void cumsum_partial_pass(__global float *partials,
                                 __global const float *in,
                                 const struct cumsum_params p)
@@ -157,7 +158,9 @@ KERNEL void cumsum_partial_pass(__global float *partials,
     if (at.lane == 0 && inside)
         partials[at.split * p.by.rows + at.row] = sum;
 }
+#endif
 
+#ifdef BUILD_cumsum
 KERNEL void cumsum(__global float *out, __global const float *in,
                    PARTIALS const struct cumsum_params p)
 {
@@ -186,5 +189,6 @@ KERNEL void cumsum(__global float *out, __global const float *in,
                        count);
     }
 }
+#endif
 
 #endif

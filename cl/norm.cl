@@ -171,6 +171,7 @@ static inline float affine_exact(const struct norm_row *f, float x, float scale,
         if (j = ELEMENT_INDEX(i_ / 4, i_ % 4), IN_RANGE(i_ / 4, i_ % 4))
 #endif
 
+#ifdef BUILD_norm_single_pass
 KERNEL void norm_single_pass(__global float *out, __global const float *in,
                              AFFINE const struct norm_params p)
 {
@@ -255,6 +256,7 @@ KERNEL void norm_single_pass(__global float *out, __global const float *in,
     }
     STAGE_ROWS_OUT
 }
+#endif
 
 /* ---- longer rows, and rows of several axes ---- */
 
@@ -328,6 +330,16 @@ static inline float4 moments_of_four(float4 x)
     F(0), F(1), F(2), F(3), F(4), F(5), F(6), F(7), F(8), F(9), F(10), F(11),  \
         F(12), F(13), F(14), F(15)
 
+/* The lane's element k iterations after element j, and true if this and the
+ * following count - 1 elements of the lane are in the split. */
+#if ROW_ACCESS == ROW_ACCESS_SECTOR_ALIGNED
+#define AHEAD(k) (in + (from + j))[(k)*lanes]
+#define ALL_IN_SPLIT(count) (j >= 0 && j + ((count)-1) * lanes < end)
+#else
+#define AHEAD(k) in[from + (long)(j + (k)*at.lanes) * p.in_steps[0]]
+#endif
+
+#ifdef BUILD_norm_partial_pass
 KERNEL void norm_partial_pass(__global float4 *partials,
                               __global const float *in,
                               const struct norm_params p)
@@ -354,8 +366,6 @@ KERNEL void norm_partial_pass(__global float4 *partials,
     for (; j < end; j += next)
         own = moments_combine(own, moments_of_four(LOAD_VEC4(in, from + j)));
 #elif ROW_ACCESS == ROW_ACCESS_SECTOR_ALIGNED
-#define AHEAD(k) (in + (from + j))[(k)*lanes]
-#define ALL_IN_SPLIT(count) (j >= 0 && j + ((count)-1) * lanes < end)
     const long lanes = SPLIT_LANES;
     for (; j < end; j += 16 * lanes) {
         if (ALL_IN_SPLIT(16)) {
@@ -368,7 +378,6 @@ KERNEL void norm_partial_pass(__global float4 *partials,
         }
     }
 #else
-#define AHEAD(k) in[from + (long)(j + (k)*at.lanes) * p.in_steps[0]]
     for (; p.reduced_rank == 1 && j + 15 * (long)at.lanes < end;
          j += 16 * at.lanes) {
         float16 x = (float16)(SIXTEEN(AHEAD));
@@ -402,6 +411,7 @@ KERNEL void norm_partial_pass(__global float4 *partials,
     if (at.lane == 0 && inside)
         partials[at.split * p.by.rows + at.row] = own;
 }
+#endif
 
 /* Number of elements from element j of a work-item to its next element. */
 #if ROW_ACCESS == ROW_ACCESS_VEC4
@@ -410,6 +420,7 @@ KERNEL void norm_partial_pass(__global float4 *partials,
 #define NEXT_ELEMENT(j) SPLIT_LANES
 #endif
 
+#ifdef BUILD_norm_final_pass
 KERNEL void norm_final_pass(__global float *out, __global const float *in,
                             AFFINE __global const float4 *partials,
                             const struct norm_params p)
@@ -508,6 +519,7 @@ KERNEL void norm_final_pass(__global float *out, __global const float *in,
         out[o] = affine_exact(&f, x, scale_value, shift);
     }
 }
+#endif
 #endif
 
 #endif

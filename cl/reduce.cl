@@ -561,6 +561,7 @@ static inline result_t partial_result(partial_t a, float rescales, ulong count)
 #define ARRIVAL_COUNTERS
 #endif
 
+#ifdef BUILD_reduce
 KERNEL void reduce(__global result_t *out, __global split_result_t *partial,
                    INPUT_BUFFERS, ARRIVAL_COUNTERS const struct reduce_params p)
 {
@@ -648,7 +649,9 @@ KERNEL void reduce(__global result_t *out, __global split_result_t *partial,
     ADD_OFFSET(to, (index_t)at.row, p.outer, p.outer_rank, p.out_strides);
     out[to] = RESULT(all, RESCALES);
 }
+#endif
 
+#ifdef BUILD_reduce_combine_splits
 KERNEL void reduce_combine_splits(__global result_t *out,
                                   __global const split_result_t *partial,
                                   const struct reduce_params p)
@@ -668,5 +671,6 @@ KERNEL void reduce_combine_splits(__global result_t *out,
     ADD_OFFSET(to, (index_t)at.row, p.outer, p.outer_rank, p.out_strides);
     out[to] = RESULT(all, rescales);
 }
+#endif
 
 #endif

@@ -120,6 +120,7 @@ static inline float gradient(float e, float factor, float label_term)
 #define ADD(k) terms += exp(CAT(x, k) - largest);
 #endif
 
+#ifdef BUILD_softmax_single_pass
 KERNEL void softmax_single_pass(__global float *out, __global const float *in,
                                 LABELS const struct softmax_params p)
 {
@@ -146,6 +147,7 @@ KERNEL void softmax_single_pass(__global float *out, __global const float *in,
     STAGE_ROWS_OUT
 #endif
 }
+#endif
 
 /* ---- longer rows ---- */
 
@@ -207,6 +209,7 @@ static inline float2 lanes_combine(float2 own, __local float2 *partials,
         c = LOAD4_IF(j + 2 * next), d = LOAD4_IF(j + 3 * next);                \
     }
 
+#ifdef BUILD_softmax_partial_pass
 KERNEL void softmax_partial_pass(__global float2 *partials,
                                  __global const float *in,
                                  const struct softmax_params p)
@@ -239,7 +242,9 @@ KERNEL void softmax_partial_pass(__global float2 *partials,
     if (at.lane == 0 && inside)
         partials[at.split * p.by.rows + at.row] = own;
 }
+#endif
 
+#ifdef BUILD_softmax_final_pass
 KERNEL void softmax_final_pass(__global float *out, __global const float *in,
                                LABELS __global const float2 *partials,
                                const struct softmax_params p)
@@ -275,6 +280,7 @@ KERNEL void softmax_final_pass(__global float *out, __global const float *in,
     }
 #endif
 }
+#endif
 #endif
 
 #endif

@@ -11,6 +11,7 @@
     uint batch = (uint)(line / rows), row = (uint)(line - batch * rows)
 
 /* Adds up partials stored as matrices. A work-item computes 1 or 4 elements. */
+#ifdef BUILD_split_k_fixup
 KERNEL void split_k_fixup(__global C_T *c, __global const float *partial,
                           __global const C_T *bias, const struct gemm_params p)
 {
@@ -32,8 +33,10 @@ KERNEL void split_k_fixup(__global C_T *c, __global const float *partial,
         epilogue_scalar(c, bias, batch, row, column, sum, &p);
     }
 }
+#endif
 
 /* Adds up partials stored tile by tile. A work-item computes four elements. */
+#ifdef BUILD_split_k_fixup_tiles
 KERNEL void split_k_fixup_tiles(__global C_T *c, __global const float *partial,
                                 __global const C_T *bias,
                                 const struct gemm_params p)
@@ -56,9 +59,11 @@ KERNEL void split_k_fixup_tiles(__global C_T *c, __global const float *partial,
     epilogue_clipped(c, bias, tile.s2, tile.s0 * p.tile_m + y,
                      tile.s1 * p.tile_n + x, sum, &p);
 }
+#endif
 
 /* Adds up partials stored as matrices, for a small c. 2^lanes_log2 work-items
  * compute an element. Neighbouring work-items compute neighbouring elements. */
+#ifdef BUILD_split_k_fixup_lanes
 KERNEL void split_k_fixup_lanes(__global C_T *c, __global const float *partial,
                                 __global const C_T *bias,
                                 const struct gemm_params p)
@@ -78,3 +83,4 @@ KERNEL void split_k_fixup_lanes(__global C_T *c, __global const float *partial,
     DECLARE_POSITION(i);
     epilogue_scalar(c, bias, batch, row, column, sum, &p);
 }
+#endif

@@ -111,6 +111,7 @@ static inline void row_maxima_find(__global uint *maxima,
     }
 }
 
+#ifdef BUILD_pack_row_maxima
 KERNEL void pack_row_maxima(__global uint *maxima, __global const float *a,
                             __global const float *b, const struct pack_params p)
 {
@@ -139,6 +140,7 @@ KERNEL void pack_row_maxima(__global uint *maxima, __global const float *a,
         MAXIMA(b, 1);
     }
 }
+#endif
 
 /* Returns the exponent of the power of two that undoes a row's scaling. */
 static inline int scale_exponent_of(uint maximum)
@@ -296,6 +298,7 @@ static inline void block_pack(__global uint4 *to, __global const source_t *from,
         to[i * GROUP_SIZE + id] = block_image[i * GROUP_SIZE + id];
 }
 
+#ifdef BUILD_pack_operands
 KERNEL void pack_operands(__global uint4 *to, __global const source_t *a,
                           __global const source_t *b,
                           __global const uint *maxima,
@@ -328,6 +331,7 @@ KERNEL void pack_operands(__global uint4 *to, __global const source_t *a,
         PACK(b, 1);
     }
 }
+#endif
 
 #if FORMAT == FORMAT_FP16X3
 /* ---- register-resident rows ---- */
@@ -414,6 +418,7 @@ static inline void resident_rows_pack(
     }
 }
 
+#ifdef BUILD_pack_register_resident
 KERNEL void pack_register_resident(__global uint4 *to,
                                    __global const source_t *a,
                                    __global const source_t *b,
@@ -443,6 +448,7 @@ KERNEL void pack_register_resident(__global uint4 *to,
         PACK_RESIDENT(b, 1);
     }
 }
+#endif
 #endif
 
 #endif

@@ -90,8 +90,8 @@ static void label_make(char *out, const char *own)
          word = strtok_r(NULL, " ", &rest)) {
         const char *value = strchr(word, '=');
         size_t used = strlen(out);
-        if (value != NULL)
-            snprintf(out + used, LABEL_BYTES - used, "_%s", value + 1);
+        snprintf(out + used, LABEL_BYTES - used, "_%s",
+                 value != NULL ? value + 1 : word + strlen("-D"));
     }
 }
 
@@ -296,7 +296,7 @@ static struct unit *unit_open(struct unit *units, uint32_t *count,
     return unit;
 }
 
-/* Two kernels of one file with the same options belong to the same program. */
+/* Returns true if the unit contains a variant with the same options. */
 static bool unit_has_variant(struct unit *unit, const char *own)
 {
     for (uint32_t i = 0; i < unit->variants; i++)

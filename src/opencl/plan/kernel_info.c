@@ -66,8 +66,9 @@ void kernel_source_make(struct kernel_source *out, const struct kernel_key *key,
     out->kernel = key->kernel;
     out->options[0] = '\0';
     append(out->options,
-           "-cl-std=CL1.2 -DGROUP_SIZE=%u -DINDEX_64BIT=%u -DSHUFFLE=%u%s%s",
-           1u << key->group_log2, key->index_64bit,
+           "-cl-std=CL1.2 -DBUILD_%s -DGROUP_SIZE=%u -DINDEX_64BIT=%u "
+           "-DSHUFFLE=%u%s%s",
+           key->kernel->function, 1u << key->group_log2, key->index_64bit,
            hardware->nvidia      ? 1u
            : hardware->subgroups ? 2u
                                  : 0u,
