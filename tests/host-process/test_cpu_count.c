@@ -33,7 +33,7 @@ static void quota_is(uint32_t expected)
     ck_assert_uint_eq(quota_processors(scratch_path("root"), 64), expected);
 }
 
-START_TEST(nothing_there)
+TEST(nothing_there)
 {
     quota_is(64);
     tree_write("proc/self/cgroup", "");
@@ -41,7 +41,6 @@ START_TEST(nothing_there)
     tree_write("proc/self/cgroup", "nonsense\n::\n0:\n0::/x\n");
     quota_is(64);
 }
-END_TEST
 
 static const struct {
     const char *text;
@@ -57,16 +56,15 @@ static const struct {
     {"rubbish", 64},
 };
 
-START_TEST(version_2)
+LOOP_TEST(version_2, COUNT_OF(maxima))
 {
     tree_write("proc/self/cgroup", "0::/\n");
     tree_write("sys/fs/cgroup/cpu.max", maxima[_i].text);
     quota_is(maxima[_i].processors);
 }
-END_TEST
 
 /* The quotas of parent directories apply, too; the smallest one counts. */
-START_TEST(version_2_nested)
+TEST(version_2_nested)
 {
     tree_write("proc/self/cgroup", "0::/a.slice/b.scope\n");
     tree_write("sys/fs/cgroup/a.slice/b.scope/cpu.max", "max 100000\n");
@@ -81,18 +79,16 @@ START_TEST(version_2_nested)
     tree_write("sys/fs/cgroup/a.slice/c.scope/cpu.max", "100000 100000\n");
     quota_is(2);
 }
-END_TEST
 
 /* In a container that sees the machine's path, but only its own mount. */
-START_TEST(version_2_container)
+TEST(version_2_container)
 {
     tree_write("proc/self/cgroup", "0::/docker/0123456789abcdef\n");
     tree_write("sys/fs/cgroup/cpu.max", "400000 100000\n");
     quota_is(4);
 }
-END_TEST
 
-START_TEST(version_1)
+LOOP_TEST(version_1, 2)
 {
     static const char *const mounts[] = {"cpu", "cpu,cpuacct"};
     const char *mount = mounts[_i];
@@ -119,19 +115,17 @@ START_TEST(version_1)
     tree_write(path, "50000\n");
     quota_is(2);
 }
-END_TEST
 
 /* The group of another controller does not count. */
-START_TEST(version_1_others)
+TEST(version_1_others)
 {
     tree_write("proc/self/cgroup", "5:cpuset:/x\n6:cpuacct:/x\n7:memory:/x\n");
     tree_write("sys/fs/cgroup/cpu/x/cpu.cfs_quota_us", "100000\n");
     tree_write("sys/fs/cgroup/cpu/x/cpu.cfs_period_us", "100000\n");
     quota_is(64);
 }
-END_TEST
 
-START_TEST(long_paths)
+TEST(long_paths)
 {
     char text[6000];
 
@@ -142,20 +136,8 @@ START_TEST(long_paths)
     tree_write("sys/fs/cgroup/cpu.max", "200000 100000\n");
     quota_is(2);
 }
-END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("quota");
-    TCase *tests = case_new(suite, "quota");
-
-    tcase_add_checked_fixture(tests, tree_setup, NULL);
-    tcase_add_test(tests, nothing_there);
-    tcase_add_loop_test(tests, version_2, 0, sizeof maxima / sizeof *maxima);
-    tcase_add_test(tests, version_2_nested);
-    tcase_add_test(tests, version_2_container);
-    tcase_add_loop_test(tests, version_1, 0, 2);
-    tcase_add_test(tests, version_1_others);
-    tcase_add_test(tests, long_paths);
-    return suite_run(suite);
+    return host_tests_run("quota", tree_setup, NULL);
 }

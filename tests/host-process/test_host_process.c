@@ -60,7 +60,7 @@ static void signal_ignore(int number)
     (void)number;
 }
 
-START_TEST(process_state_is_unchanged)
+TEST(process_state_is_unchanged)
 {
     struct process before, after;
     struct sigaction own = {.sa_handler = signal_ignore};
@@ -90,7 +90,6 @@ START_TEST(process_state_is_unchanged)
     process_free(&before);
     process_free(&after);
 }
-END_TEST
 
 static volatile sig_atomic_t handled, handled_elsewhere;
 static pid_t own_thread;
@@ -103,7 +102,7 @@ static void thread_note(int number)
     handled = handled + 1;
 }
 
-START_TEST(signals_are_left_to_the_host)
+TEST(signals_are_left_to_the_host)
 {
     const struct timespec moment = {.tv_nsec = 20000000};
     struct sigaction own = {.sa_handler = thread_note};
@@ -130,11 +129,10 @@ START_TEST(signals_are_left_to_the_host)
     ck_assert_int_eq(handled_elsewhere, 0);
     tandem_context_destroy(context);
 }
-END_TEST
 
 /* ---- threads ---- */
 
-START_TEST(helpers_have_names_and_end)
+TEST(helpers_have_names_and_end)
 {
     struct tandem_context *context = context_after_work(NULL, results);
 
@@ -144,9 +142,8 @@ START_TEST(helpers_have_names_and_end)
     tandem_context_destroy(context);
     ck_assert_uint_eq(threads_named("tandem-cpu", threads), 0);
 }
-END_TEST
 
-START_TEST(one_processor_no_helper)
+TEST(one_processor_no_helper)
 {
     cpu_set_t all, one;
     struct tandem_context *context;
@@ -167,13 +164,12 @@ START_TEST(one_processor_no_helper)
                       "\"%s\" may leave the processor", threads[i].name);
     tandem_context_destroy(context);
 }
-END_TEST
 
 /*
  * The host limits its CPUs after the device was opened; worker threads start
  * later and must respect the limit.
  */
-START_TEST(cpus_limited_after_open)
+TEST(cpus_limited_after_open)
 {
     cpu_set_t all, one;
     struct tandem_context *context = context_new(NULL);
@@ -193,7 +189,6 @@ START_TEST(cpus_limited_after_open)
     ck_assert_uint_eq(threads_named("tandem-cpu", threads), 0);
     tandem_context_destroy(context);
 }
-END_TEST
 
 static const struct {
     const char *value;
@@ -213,7 +208,7 @@ static const struct {
     {"1.5", true, false},
 };
 
-START_TEST(threads_by_environment)
+LOOP_TEST(threads_by_environment, COUNT_OF(thread_cases))
 {
     const bool several = sysconf(_SC_NPROCESSORS_ONLN) > 1;
     struct tandem_context *context;
@@ -232,10 +227,9 @@ START_TEST(threads_by_environment)
                       thread_cases[_i].warned);
     tandem_context_destroy(context);
 }
-END_TEST
 
 /* Options of the caller must be valid. */
-START_TEST(threads_by_option)
+TEST(threads_by_option)
 {
     static const char *const wrong[] = {"-1", " 1", "many", "", "1.5"};
     struct tandem_context *context;
@@ -255,7 +249,6 @@ START_TEST(threads_by_option)
         tandem_context_destroy(context);
     }
 }
-END_TEST
 
 /* ---- a small stack ---- */
 
@@ -274,7 +267,7 @@ static void *small_main(void *argument)
     return NULL;
 }
 
-START_TEST(small_stack)
+TEST(small_stack)
 {
     pthread_attr_t attributes;
     pthread_t thread;
@@ -286,11 +279,10 @@ START_TEST(small_stack)
     ck_assert_int_eq(pthread_join(thread, NULL), 0);
     work_compare(expected, results, "on a stack of 64 KiB");
 }
-END_TEST
 
 /* ---- files ---- */
 
-START_TEST(files_closed)
+TEST(files_closed)
 {
     static struct process_files before, during, after;
     struct tandem_context *context;
@@ -309,13 +301,12 @@ START_TEST(files_closed)
                       "%u files were open, now %u: %s", before.count,
                       after.count, after.names[i]);
 }
-END_TEST
 
 /*
  * The host has closed descriptors 0, 1 and 2 and opened files with these
  * numbers.
  */
-START_TEST(nothing_printed)
+TEST(nothing_printed)
 {
     const struct tandem_context_options options = {
         .log_level = TANDEM_LOG_DEBUG};
@@ -353,7 +344,6 @@ START_TEST(nothing_printed)
         ck_assert_int_eq(files[i], i);
     ck_assert_int_eq(bytes, 0);
 }
-END_TEST
 
 /* ---- the floating-point environment ---- */
 
@@ -426,7 +416,7 @@ static void work_in_environment(void (*set)(void),
     fesetenv(FE_DFL_ENV);
 }
 
-START_TEST(float_environment_of_the_host)
+LOOP_TEST(float_environment_of_the_host, COUNT_OF(environments))
 {
     struct fp_environment before, after;
 
@@ -435,13 +425,12 @@ START_TEST(float_environment_of_the_host)
     fp_environment_compare(before, after);
     work_compare(expected, results, environments[_i].name);
 }
-END_TEST
 
 /*
  * A profile with values that overflow and underflow, read while traps are
  * enabled.
  */
-START_TEST(extreme_values_with_traps)
+TEST(extreme_values_with_traps)
 {
     static const char *const numbers[] = {"1e999", "-1e999", "1e-999",
                                           "4.9e-324", "1e308", "0.1"};
@@ -477,30 +466,8 @@ START_TEST(extreme_values_with_traps)
     }
     free(text);
 }
-END_TEST
 
 int main(void)
 {
-    const int environment_count = sizeof environments / sizeof *environments;
-    const int thread_count = sizeof thread_cases / sizeof *thread_cases;
-    Suite *suite = suite_create("host-process");
-    TCase *tests = case_new(suite, "process");
-
-    tcase_add_test(tests, process_state_is_unchanged);
-    tcase_add_test(tests, signals_are_left_to_the_host);
-    tests = case_new(suite, "threads");
-    tcase_add_test(tests, helpers_have_names_and_end);
-    tcase_add_test(tests, one_processor_no_helper);
-    tcase_add_test(tests, cpus_limited_after_open);
-    tcase_add_loop_test(tests, threads_by_environment, 0, thread_count);
-    tcase_add_test(tests, threads_by_option);
-    tcase_add_test(tests, small_stack);
-    tests = case_new(suite, "files");
-    tcase_add_test(tests, files_closed);
-    tcase_add_test(tests, nothing_printed);
-    tests = case_new(suite, "floating point");
-    tcase_add_loop_test(tests, float_environment_of_the_host, 0,
-                        environment_count);
-    tcase_add_test(tests, extreme_values_with_traps);
-    return suite_run(suite);
+    return host_tests_run("host-process", NULL, NULL);
 }

@@ -262,8 +262,7 @@ END_TEST
 
 int main(int argc, char **argv)
 {
-    Suite *suite = suite_create("host-process-opencl");
-    TCase *tests = case_new(suite, "host-process");
+    TCase *tests = case_new("host-process-opencl");
     const char *vendors = getenv("OCL_ICD_VENDORS");
     const ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
 
@@ -274,12 +273,12 @@ int main(int argc, char **argv)
     if (argc < 2) {
         tcase_add_test(tests, changes_are_the_drivers);
         tcase_add_test(tests, files_closed);
-        return suite_run(suite);
+        return runner_run_case("host-process-opencl", tests);
     }
     case_name = argv[1];
     setenv("CK_FORK", "no", 1);
     tcase_add_test(tests, strcmp(case_name, "driver") == 0  ? case_driver
                           : strcmp(case_name, "files") == 0 ? case_files
                                                             : case_library);
-    return suite_run(suite);
+    return runner_run_case("host-process-opencl", tests);
 }

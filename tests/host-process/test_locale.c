@@ -138,7 +138,7 @@ static void profile_round(const char *plain)
     free(text);
 }
 
-START_TEST(profile_of_the_process)
+LOOP_TEST(profile_of_the_process, COUNT_OF(names))
 {
     char path[4096], *plain;
 
@@ -149,9 +149,8 @@ START_TEST(profile_of_the_process)
     ck_assert_ptr_nonnull(strstr(setlocale(LC_ALL, NULL), names[_i]));
     free(plain);
 }
-END_TEST
 
-START_TEST(profile_of_the_thread)
+LOOP_TEST(profile_of_the_thread, COUNT_OF(names))
 {
     char path[4096], *plain;
     locale_t own = locale_of(_i);
@@ -165,11 +164,10 @@ START_TEST(profile_of_the_thread)
     freelocale(own);
     free(plain);
 }
-END_TEST
 
 /* ---- messages ---- */
 
-START_TEST(messages_have_points)
+LOOP_TEST(messages_have_points, COUNT_OF(names))
 {
     const struct tandem_context_options options = {
         .log_level = TANDEM_LOG_DEBUG};
@@ -192,11 +190,10 @@ START_TEST(messages_have_points)
     tandem_profile_destroy(profile);
     tandem_context_destroy(context);
 }
-END_TEST
 
 /* ---- an OpenCL GEMM, whose sources contain numbers ---- */
 
-START_TEST(opencl_compiles)
+TEST(opencl_compiles)
 {
     static float a[64 * 64], c[64 * 64];
     struct tandem_matmul_options how = {.struct_size = sizeof how,
@@ -230,24 +227,15 @@ START_TEST(opencl_compiles)
     no_point();
     tandem_context_destroy(context);
 }
-END_TEST
 
 int main(void)
 {
-    const int count = sizeof names / sizeof *names;
-    Suite *suite = suite_create("locale");
-    TCase *tests = case_new(suite, "locale");
     int result = 77;
 
-    if (locales_make()) {
-        tcase_add_loop_test(tests, profile_of_the_process, 0, count);
-        tcase_add_loop_test(tests, profile_of_the_thread, 0, count);
-        tcase_add_loop_test(tests, messages_have_points, 0, count);
-        tcase_add_test(tests, opencl_compiles);
-        result = suite_run(suite);
-    } else {
+    if (locales_make())
+        result = host_tests_run("locale", NULL, NULL);
+    else
         fprintf(stderr, "skipped: localedef cannot make %s\n", names[0]);
-    }
     directory_remove(locales);
     return result;
 }

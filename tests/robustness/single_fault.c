@@ -9,8 +9,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../support/check_runner.h"
-
 struct plug plug;
 struct workload work;
 static struct layer_counts before;
@@ -130,9 +128,4 @@ int single_as_gpu(void)
     if (child < 0 || waitpid(child, &status, 0) != child)
         return 99;
     return WIFEXITED(status) ? WEXITSTATUS(status) : 99;
-}
-
-int single_main(Suite *suite)
-{
-    return runner_run(suite, CK_NOFORK);
 }

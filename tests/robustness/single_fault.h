@@ -8,8 +8,9 @@
 #ifndef TANDEM_TESTS_LAYER_SINGLE_H
 #define TANDEM_TESTS_LAYER_SINGLE_H
 
-#include <check.h>
+#include <stdlib.h>
 
+#include "support/test_list.h"
 #include "plugin_under_layer.h"
 #include "opencl_workload.h"
 
@@ -50,6 +51,14 @@ void expect_message(const char *text);
  * status. Does nothing in the child. Call it before OpenCL is used.
  */
 int single_as_gpu(void);
-int single_main(Suite *suite);
+/*
+ * Runs the tests of this source file. Returns main's result, which is 77 if
+ * there is no OpenCL device.
+ */
+static inline int single_run(const char *name)
+{
+    setenv("TANDEM_LAYER_OBJECT_CACHE", "1", 0);
+    return plug_start(&plug) ? tests_run_without_fork(name, NULL, NULL) : 77;
+}
 
 #endif

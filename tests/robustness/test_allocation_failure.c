@@ -104,24 +104,21 @@ static void each_fails(enum allocation_mode mode, uint64_t call_succeeded)
     ck_assert(only != NULL || n > 200);
 }
 
-START_TEST(test_once)
+TEST(test_once)
 {
     each_fails(ALLOCATION_ONCE, 1);
 }
-END_TEST
 
-START_TEST(test_from)
+TEST(test_from)
 {
     const char *text = getenv("TANDEM_TEST_LONG");
 
     each_fails(ALLOCATION_FROM, text && strcmp(text, "1") == 0 ? 1 : 5);
 }
-END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("allocation");
-    TCase *tests = case_new(suite, "allocation");
+    TCase *tests = case_new("allocation");
 
     report = mmap(NULL, sizeof *report, PROT_READ | PROT_WRITE,
                   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -131,7 +128,6 @@ int main(void)
     setenv("OPENBLAS_NUM_THREADS", "1", 1);
     (void)dlopen("libopenblas.so.0", RTLD_NOW);
     tcase_set_timeout(tests, 1200);
-    tcase_add_test(tests, test_once);
-    tcase_add_test(tests, test_from);
-    return suite_run(suite);
+    tests_add(tests);
+    return runner_run_case("allocation", tests);
 }

@@ -130,19 +130,17 @@ static void error_is_sticky(int code, enum tandem_status want)
     end();
 }
 
-START_TEST(an_error_is_sticky_until_reported)
+TEST(an_error_is_sticky_until_reported)
 {
     error_is_sticky(INVALID_EVENT, TANDEM_FAILED);
 }
-END_TEST
 
-START_TEST(out_of_memory_is_sticky_until_reported)
+TEST(out_of_memory_is_sticky_until_reported)
 {
     error_is_sticky(OUT_OF_MEMORY, TANDEM_OUT_OF_MEMORY);
 }
-END_TEST
 
-START_TEST(a_download_does_not_clear_the_error)
+TEST(a_download_does_not_clear_the_error)
 {
     async_error_inject(INVALID_EVENT);
     ck_assert_int_eq(read_back(b), TANDEM_FAILED);
@@ -151,9 +149,8 @@ START_TEST(a_download_does_not_clear_the_error)
     ck_assert_int_eq(synchronize(), TANDEM_OK);
     end();
 }
-END_TEST
 
-START_TEST(event_wait_does_not_clear_the_error)
+TEST(event_wait_does_not_clear_the_error)
 {
     struct tandem_event *event = NULL;
 
@@ -166,9 +163,8 @@ START_TEST(event_wait_does_not_clear_the_error)
     plug.api->event_destroy(event);
     end();
 }
-END_TEST
 
-START_TEST(device_synchronize_reports_and_clears_the_error)
+TEST(device_synchronize_reports_and_clears_the_error)
 {
     async_error_inject(INVALID_EVENT);
     ck_assert_int_eq(
@@ -179,7 +175,6 @@ START_TEST(device_synchronize_reports_and_clears_the_error)
     ck_assert_int_eq(synchronize(), TANDEM_OK);
     end();
 }
-END_TEST
 
 /*
  * Checks that no kind of read accepts a poisoned buffer after the stream's
@@ -229,23 +224,21 @@ static void poison_is_cleared(bool by_fill)
     end();
 }
 
-START_TEST(poison_is_cleared_by_a_fill)
+TEST(poison_is_cleared_by_a_fill)
 {
     poison_is_cleared(true);
 }
-END_TEST
 
-START_TEST(poison_is_cleared_by_an_upload)
+TEST(poison_is_cleared_by_an_upload)
 {
     poison_is_cleared(false);
 }
-END_TEST
 
 /*
  * The second command was enqueued before the failure was known. Its output
  * must count as invalid too.
  */
-START_TEST(work_after_a_failure_is_poisoned)
+TEST(work_after_a_failure_is_poisoned)
 {
     enum tandem_status status;
 
@@ -259,9 +252,8 @@ START_TEST(work_after_a_failure_is_poisoned)
         expect_ramp(c, 1.0f, "the output of a rejected launch");
     end();
 }
-END_TEST
 
-START_TEST(another_stream_still_works)
+TEST(another_stream_still_works)
 {
     struct tandem_stream *first, *other = NULL;
 
@@ -278,7 +270,6 @@ START_TEST(another_stream_still_works)
     plug.api->stream_destroy(other);
     end();
 }
-END_TEST
 
 /* Returns how often the counters of a split reduction were cleared. */
 static uint64_t sum_counter_clears(void)
@@ -298,7 +289,7 @@ static uint64_t sum_counter_clears(void)
 }
 
 /* A failed reduction may leave the counters with any value. */
-START_TEST(counters_are_cleared_after_a_failure)
+TEST(counters_are_cleared_after_a_failure)
 {
     const float one = 1.0f;
 
@@ -321,9 +312,8 @@ START_TEST(counters_are_cleared_after_a_failure)
     ck_assert_uint_eq(sum_counter_clears(), 0);
     end();
 }
-END_TEST
 
-START_TEST(a_lost_device_remains_lost)
+TEST(a_lost_device_remains_lost)
 {
     async_error_inject(ILLEGAL_ACCESS);
     stream_error_wait(TANDEM_DEVICE_LOST);
@@ -343,27 +333,8 @@ START_TEST(a_lost_device_remains_lost)
     expect_ramp(a, 2.0f, "work on the device opened anew");
     end();
 }
-END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("late");
-    TCase *tests = tcase_create("late");
-
-    setenv("TANDEM_LAYER_OBJECT_CACHE", "1", 0);
-    if (!plug_start(&plug))
-        return 77;
-    suite_add_tcase(suite, tests);
-    tcase_add_test(tests, an_error_is_sticky_until_reported);
-    tcase_add_test(tests, out_of_memory_is_sticky_until_reported);
-    tcase_add_test(tests, a_download_does_not_clear_the_error);
-    tcase_add_test(tests, event_wait_does_not_clear_the_error);
-    tcase_add_test(tests, device_synchronize_reports_and_clears_the_error);
-    tcase_add_test(tests, poison_is_cleared_by_a_fill);
-    tcase_add_test(tests, poison_is_cleared_by_an_upload);
-    tcase_add_test(tests, work_after_a_failure_is_poisoned);
-    tcase_add_test(tests, another_stream_still_works);
-    tcase_add_test(tests, counters_are_cleared_after_a_failure);
-    tcase_add_test(tests, a_lost_device_remains_lost);
-    return single_main(suite);
+    return single_run("late");
 }

@@ -57,7 +57,7 @@ static void hang_release(void)
 }
 
 /* The build hangs in the background, in a launch, and behind another build. */
-START_TEST(a_build_that_never_completes)
+TEST(a_build_that_never_completes)
 {
     struct tandem_buffer *buffer;
 
@@ -80,9 +80,8 @@ START_TEST(a_build_that_never_completes)
     ck_assert_int_eq(unary(TANDEM_OP_ERF, buffer), TANDEM_OK);
     expect_close();
 }
-END_TEST
 
-START_TEST(close_leaks_a_build_that_never_completes)
+TEST(close_leaks_a_build_that_never_completes)
 {
     struct tandem_buffer *buffer;
 
@@ -96,9 +95,8 @@ START_TEST(close_leaks_a_build_that_never_completes)
     workload_close(&work);
     hang_release();
 }
-END_TEST
 
-START_TEST(a_failed_build_reports_its_log)
+TEST(a_failed_build_reports_its_log)
 {
     struct tandem_buffer *buffer;
 
@@ -117,10 +115,9 @@ START_TEST(a_failed_build_reports_its_log)
     workload_close(&work);
     expect_no_object_left();
 }
-END_TEST
 
 /* PoCL reads the variable once, when it lists its devices. */
-START_TEST(a_build_without_pocls_cache_is_reported)
+TEST(a_build_without_pocls_cache_is_reported)
 {
     const char *cache = getenv("POCL_CACHE_DIR");
     char *saved = cache != NULL ? strdup(cache) : NULL;
@@ -147,9 +144,8 @@ START_TEST(a_build_without_pocls_cache_is_reported)
     workload_close(&work);
     expect_no_object_left();
 }
-END_TEST
 
-START_TEST(work_that_does_not_end)
+TEST(work_that_does_not_end)
 {
     struct tandem_buffer *buffer;
 
@@ -168,10 +164,9 @@ START_TEST(work_that_does_not_end)
     workload_close(&work);
     expect_no_object_left();
 }
-END_TEST
 
 /* This test runs last, because the device leaks on purpose. */
-START_TEST(close_leaks_work_that_never_completes)
+TEST(close_leaks_work_that_never_completes)
 {
     struct tandem_buffer *buffer;
 
@@ -192,22 +187,8 @@ START_TEST(close_leaks_work_that_never_completes)
     ck_assert_int_eq(synchronize(), TANDEM_OK);
     workload_close(&work);
 }
-END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("stuck");
-    TCase *tests = tcase_create("stuck");
-
-    setenv("TANDEM_LAYER_OBJECT_CACHE", "1", 0);
-    if (!plug_start(&plug))
-        return 77;
-    suite_add_tcase(suite, tests);
-    tcase_add_test(tests, a_build_that_never_completes);
-    tcase_add_test(tests, close_leaks_a_build_that_never_completes);
-    tcase_add_test(tests, a_failed_build_reports_its_log);
-    tcase_add_test(tests, a_build_without_pocls_cache_is_reported);
-    tcase_add_test(tests, work_that_does_not_end);
-    tcase_add_test(tests, close_leaks_work_that_never_completes);
-    return single_main(suite);
+    return single_run("stuck");
 }

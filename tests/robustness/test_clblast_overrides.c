@@ -246,7 +246,7 @@ int main(void)
     }
     Suite *suite = suite_create("parameters");
     suite_add_tcase(suite, tests);
-    const int own = single_main(suite);
+    const int own = runner_run(suite, CK_NOFORK);
     if (other != 0 && (waitpid(other, &status, 0) != other || status != 0))
         return EXIT_FAILURE;
     return own;

@@ -118,7 +118,7 @@ static bool compiled_from_source(const char *lock_timeout_ms)
     return compiled;
 }
 
-START_TEST(no_binary_is_requested_without_the_lock)
+TEST(no_binary_is_requested_without_the_lock)
 {
     int other = directory_open();
 
@@ -128,10 +128,9 @@ START_TEST(no_binary_is_requested_without_the_lock)
     ck_assert_uint_eq(files_kept(), 0);
     close(other);
 }
-END_TEST
 
 /* The lock is taken and released, and the next process compiles nothing. */
-START_TEST(programs_compiled_under_the_lock_are_cached)
+TEST(programs_compiled_under_the_lock_are_cached)
 {
     int other = directory_open();
 
@@ -144,7 +143,6 @@ START_TEST(programs_compiled_under_the_lock_are_cached)
     ck_assert_uint_eq(call_count("clGetProgramInfo"), 0);
     close(other);
 }
-END_TEST
 
 /*
  * Acts as another process that compiles the same program. It releases the lock
@@ -158,7 +156,7 @@ static void *other_compiles(void *turn)
     return NULL;
 }
 
-START_TEST(programs_compiled_meanwhile_are_found)
+TEST(programs_compiled_meanwhile_are_found)
 {
     int other = directory_open();
     pthread_t thread;
@@ -170,12 +168,9 @@ START_TEST(programs_compiled_meanwhile_are_found)
     ck_assert(!compiled_from_source("60000"));
     ck_assert_int_eq(pthread_join(thread, NULL), 0);
 }
-END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("turn");
-    TCase *tests = tcase_create("turn");
     int status;
 
     /* For other drivers, binaries are requested without the lock. */
@@ -186,11 +181,7 @@ int main(void)
     plug_cache(aside, sizeof aside, "turn-aside");
     if (mkdir(aside, 0700) != 0 && errno != EEXIST)
         return 99;
-    suite_add_tcase(suite, tests);
-    tcase_add_test(tests, no_binary_is_requested_without_the_lock);
-    tcase_add_test(tests, programs_compiled_under_the_lock_are_cached);
-    tcase_add_test(tests, programs_compiled_meanwhile_are_found);
-    status = single_main(suite);
+    status = tests_run_without_fork("turn", NULL, NULL);
     plug_cache_remove(aside);
     plug_cache_remove(directory);
     return status;

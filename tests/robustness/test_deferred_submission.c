@@ -142,23 +142,21 @@ static void block_reuse(int users, int idle, int last)
     end();
 }
 
-START_TEST(a_block_waits_for_its_last_user)
+TEST(a_block_waits_for_its_last_user)
 {
     block_reuse(1, 0, 2);
     block_reuse(2, 0, 2);
 }
-END_TEST
 
-START_TEST(a_block_waits_for_its_last_user_across_idle_owners)
+TEST(a_block_waits_for_its_last_user_across_idle_owners)
 {
     block_reuse(1, 1, 2);
     block_reuse(1, 3, 2);
     block_reuse(2, 1, 2);
 }
-END_TEST
 
 /* Each of the two streams that use the block must wait. */
-START_TEST(each_stream_that_uses_a_block_waits)
+TEST(each_stream_that_uses_a_block_waits)
 {
     struct tandem_buffer *buffer;
 
@@ -176,12 +174,11 @@ START_TEST(each_stream_that_uses_a_block_waits)
     plug.api->free(buffer);
     end();
 }
-END_TEST
 
 /* ---- events ---- */
 
 /* Tests each kind of wait with new work to wait for. */
-START_TEST(waits_flush_the_work)
+TEST(waits_flush_the_work)
 {
     const uint64_t timeouts[] = {TANDEM_TIMEOUT_INFINITE, MINUTE_NS};
     struct tandem_event *event;
@@ -214,10 +211,9 @@ START_TEST(waits_flush_the_work)
     expect_halves(buffer, 7.0f, 7.0f);
     end();
 }
-END_TEST
 
 /* A query whether work is complete must ensure that the work will complete. */
-START_TEST(queries_flush_the_work)
+TEST(queries_flush_the_work)
 {
     struct tandem_buffer *buffer;
     struct tandem_event *event;
@@ -242,7 +238,6 @@ START_TEST(queries_flush_the_work)
     plug.api->event_destroy(event);
     end();
 }
-END_TEST
 
 static void follow(int on, int behind)
 {
@@ -259,7 +254,7 @@ static void follow(int on, int behind)
  * Three streams in a cycle. Each copies what the previous one has written, and
  * waits before it overwrites what the next one still reads.
  */
-START_TEST(streams_wait_for_each_other)
+TEST(streams_wait_for_each_other)
 {
     struct tandem_buffer *at[3];
     float value = 0;
@@ -289,7 +284,6 @@ START_TEST(streams_wait_for_each_other)
         end();
     }
 }
-END_TEST
 
 /* ---- uploads whose writes are deferred ---- */
 
@@ -355,7 +349,7 @@ static void random_uploads(uint64_t seed)
     free(seen);
 }
 
-START_TEST(a_source_is_reusable_while_its_write_is_deferred)
+TEST(a_source_is_reusable_while_its_write_is_deferred)
 {
     for (uint64_t i = 0; i < 4; i++) {
         start(LAYER_HOLD_WAIT);
@@ -364,10 +358,9 @@ START_TEST(a_source_is_reusable_while_its_write_is_deferred)
         end();
     }
 }
-END_TEST
 
 /* trim must not free memory that a write still reads. */
-START_TEST(a_trim_does_not_free_memory_of_pending_writes)
+TEST(a_trim_does_not_free_memory_of_pending_writes)
 {
     struct tandem_buffer *buffer;
 
@@ -382,28 +375,13 @@ START_TEST(a_trim_does_not_free_memory_of_pending_writes)
     }
     end();
 }
-END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("hold");
-    TCase *tests = tcase_create("hold");
     const int as_gpu = single_as_gpu();
 
-    setenv("TANDEM_LAYER_OBJECT_CACHE", "1", 0);
     if (as_gpu != 0)
         return as_gpu;
-    if (!plug_start(&plug))
-        return 77;
     first_seed = test_seed();
-    suite_add_tcase(suite, tests);
-    tcase_add_test(tests, a_block_waits_for_its_last_user);
-    tcase_add_test(tests, a_block_waits_for_its_last_user_across_idle_owners);
-    tcase_add_test(tests, each_stream_that_uses_a_block_waits);
-    tcase_add_test(tests, waits_flush_the_work);
-    tcase_add_test(tests, queries_flush_the_work);
-    tcase_add_test(tests, streams_wait_for_each_other);
-    tcase_add_test(tests, a_source_is_reusable_while_its_write_is_deferred);
-    tcase_add_test(tests, a_trim_does_not_free_memory_of_pending_writes);
-    return single_main(suite);
+    return single_run("hold");
 }

@@ -45,30 +45,26 @@ static enum tandem_status import_status(const char *how)
     return status;
 }
 
-START_TEST(shared_memory_is_imported)
+TEST(shared_memory_is_imported)
 {
     ck_assert_int_eq(import_status(NULL), TANDEM_OK);
 }
-END_TEST
 
-START_TEST(a_copy_is_detected)
+TEST(a_copy_is_detected)
 {
     ck_assert_int_eq(import_status("1"), TANDEM_UNSUPPORTED);
 }
-END_TEST
 
 /* Tests each direction alone. */
-START_TEST(device_writes_must_reach_the_host)
+TEST(device_writes_must_reach_the_host)
 {
     ck_assert_int_eq(import_status("in"), TANDEM_UNSUPPORTED);
 }
-END_TEST
 
-START_TEST(host_writes_must_reach_the_device)
+TEST(host_writes_must_reach_the_device)
 {
     ck_assert_int_eq(import_status("out"), TANDEM_UNSUPPORTED);
 }
-END_TEST
 
 /* Kernels of a CPU device do not have separate memory. */
 static enum tandem_status kernel_import_status(void)
@@ -76,43 +72,25 @@ static enum tandem_status kernel_import_status(void)
     return getenv("TANDEM_LAYER_GPU") ? TANDEM_UNSUPPORTED : TANDEM_OK;
 }
 
-START_TEST(host_must_read_kernel_writes)
+TEST(host_must_read_kernel_writes)
 {
     ck_assert_int_eq(import_status("in-kernels"), kernel_import_status());
 }
-END_TEST
 
-START_TEST(device_must_read_host_writes_in_kernels)
+TEST(device_must_read_host_writes_in_kernels)
 {
     ck_assert_int_eq(import_status("out-kernels"), kernel_import_status());
 }
-END_TEST
 
 /* The result must be the same for a second import. */
-START_TEST(a_second_import_has_the_same_result)
+TEST(a_second_import_has_the_same_result)
 {
     ck_assert_int_eq(import_status("once-kernels"), kernel_import_status());
 }
-END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("import");
-    TCase *tests = tcase_create("import");
     const int as_gpu = single_as_gpu();
 
-    setenv("TANDEM_LAYER_OBJECT_CACHE", "1", 0);
-    if (as_gpu != 0)
-        return as_gpu;
-    if (!plug_start(&plug))
-        return 77;
-    suite_add_tcase(suite, tests);
-    tcase_add_test(tests, shared_memory_is_imported);
-    tcase_add_test(tests, a_copy_is_detected);
-    tcase_add_test(tests, device_writes_must_reach_the_host);
-    tcase_add_test(tests, host_writes_must_reach_the_device);
-    tcase_add_test(tests, host_must_read_kernel_writes);
-    tcase_add_test(tests, device_must_read_host_writes_in_kernels);
-    tcase_add_test(tests, a_second_import_has_the_same_result);
-    return single_main(suite);
+    return as_gpu != 0 ? as_gpu : single_run("import");
 }

@@ -40,7 +40,7 @@ static const char delayed_atomic_inc[] =
  * Column sums in which each work-group has several columns, each written by
  * its own work-item. Element (i, j) is (i + j + turn) % 7.
  */
-START_TEST(the_last_group_finds_all_that_was_written)
+TEST(the_last_group_finds_all_that_was_written)
 {
     static float x[ROWS * COLUMNS], got[COLUMNS];
     const int64_t ints[] = {1, 0};
@@ -80,18 +80,12 @@ START_TEST(the_last_group_finds_all_that_was_written)
     workload_close(&work);
     expect_no_object_left();
 }
-END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("joined");
-    TCase *tests = tcase_create("joined");
-
     setenv("TANDEM_LAYER_SOURCE_PREFIX", delayed_atomic_inc, 1);
     setenv("POCL_MAX_PTHREAD_COUNT", "8", 1);
     if (!plug_start(&plug))
         return 77;
-    suite_add_tcase(suite, tests);
-    tcase_add_test(tests, the_last_group_finds_all_that_was_written);
-    return single_main(suite);
+    return tests_run_without_fork("joined", NULL, NULL);
 }

@@ -70,21 +70,19 @@ static void refused_allocations(enum layer_fault fault)
     end();
 }
 
-START_TEST(refused_memory_is_not_counted)
+TEST(refused_memory_is_not_counted)
 {
     refused_allocations(LAYER_FAULT_CALL);
 }
-END_TEST
 
-START_TEST(memory_the_driver_lacks_is_not_counted)
+TEST(memory_the_driver_lacks_is_not_counted)
 {
     refused_allocations(LAYER_FAULT_LAZY);
     refused_allocations(LAYER_FAULT_LAZY_LATER);
 }
-END_TEST
 
 /* The limit itself refuses the allocation. */
-START_TEST(memory_over_the_limit_is_not_counted)
+TEST(memory_over_the_limit_is_not_counted)
 {
     struct tandem_buffer *kept, *buffer;
 
@@ -101,7 +99,6 @@ START_TEST(memory_over_the_limit_is_not_counted)
     plug.api->free(buffer);
     end();
 }
-END_TEST
 
 /* ---- error messages ---- */
 
@@ -112,7 +109,7 @@ static void expect_no_message(const char *text)
 }
 
 /* The requested size is compared, whatever size classes the pool has. */
-START_TEST(the_largest_allocation_is_named)
+TEST(the_largest_allocation_is_named)
 {
     struct tandem_device_info info = {.struct_size = sizeof info};
     struct tandem_buffer *buffer;
@@ -141,9 +138,8 @@ START_TEST(the_largest_allocation_is_named)
     }
     end();
 }
-END_TEST
 
-START_TEST(missing_host_memory_is_no_reason_to_free_buffers)
+TEST(missing_host_memory_is_no_reason_to_free_buffers)
 {
     struct tandem_buffer *buffer;
 
@@ -156,7 +152,6 @@ START_TEST(missing_host_memory_is_no_reason_to_free_buffers)
     plug.script_set(NULL);
     end();
 }
-END_TEST
 
 /* ---- buffers that were partly written ---- */
 
@@ -227,22 +222,21 @@ static void expect_partly_written(struct tandem_buffer *buffer, size_t bytes)
  * The upload follows other work, so it uses staging memory. nth: which of its
  * three pieces fails.
  */
-START_TEST(an_upload_that_fails_midway_is_reported)
+LOOP_TEST(an_upload_that_fails_midway_is_reported, 2)
 {
     struct tandem_buffer *buffer;
 
     device_new(NULL, NULL);
     buffer = filled_new(LARGE, 9);
-    write_fails("clEnqueueWriteBuffer", (uint64_t)_i);
+    write_fails("clEnqueueWriteBuffer", (uint64_t)_i + 2);
     ck_assert_int_eq(upload_all(buffer, LARGE), TANDEM_FAILED);
     plug.script_set(NULL);
     expect_partly_written(buffer, LARGE);
     end();
 }
-END_TEST
 
 /* Nothing was written, so the buffer keeps its content. */
-START_TEST(an_upload_that_fails_at_once_changes_nothing)
+TEST(an_upload_that_fails_at_once_changes_nothing)
 {
     struct tandem_buffer *buffer;
 
@@ -257,53 +251,36 @@ START_TEST(an_upload_that_fails_at_once_changes_nothing)
             ck_abort_msg("byte %zu is %d", i, seen[i]);
     end();
 }
-END_TEST
+
+static const struct {
+    const char *transfer_path, *function;
+    uint64_t nth;
+} large_uploads[] = {{"direct", "clEnqueueWriteBuffer", 1},
+                     {"ring", "clEnqueueWriteBuffer", 2},
+                     {"staged", "clEnqueueWriteBuffer", 2},
+                     {"mapped", "clEnqueueUnmapMemObject", 1}};
 
 /* The stream is idle; tests each transfer path for large transfers. */
-START_TEST(a_large_upload_that_fails_is_reported)
+LOOP_TEST(a_large_upload_that_fails_is_reported, COUNT_OF(large_uploads))
 {
-    static const struct {
-        const char *transfer_path, *function;
-        uint64_t nth;
-    } cases[] = {{"direct", "clEnqueueWriteBuffer", 1},
-                 {"ring", "clEnqueueWriteBuffer", 2},
-                 {"staged", "clEnqueueWriteBuffer", 2},
-                 {"mapped", "clEnqueueUnmapMemObject", 1}};
     struct tandem_buffer *buffer;
 
-    device_new("test.transfer_path", cases[_i].transfer_path);
+    device_new("test.transfer_path", large_uploads[_i].transfer_path);
     buffer = filled_new(MEMORY_LIMIT, 9);
     /* The transfer path is selected before the fault. */
     ck_assert_int_eq(synchronize(), TANDEM_OK);
     ck_assert_int_eq(upload_all(buffer, MEMORY_LIMIT), TANDEM_OK);
     ck_assert_int_eq(synchronize(), TANDEM_OK);
-    write_fails(cases[_i].function, cases[_i].nth);
+    write_fails(large_uploads[_i].function, large_uploads[_i].nth);
     ck_assert_int_eq(upload_all(buffer, MEMORY_LIMIT), TANDEM_FAILED);
     plug.script_set(NULL);
     expect_partly_written(buffer, MEMORY_LIMIT);
     end();
 }
-END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("memory");
-    TCase *tests = tcase_create("memory");
     const int as_gpu = single_as_gpu();
 
-    setenv("TANDEM_LAYER_OBJECT_CACHE", "1", 0);
-    if (as_gpu != 0)
-        return as_gpu;
-    if (!plug_start(&plug))
-        return 77;
-    suite_add_tcase(suite, tests);
-    tcase_add_test(tests, refused_memory_is_not_counted);
-    tcase_add_test(tests, memory_the_driver_lacks_is_not_counted);
-    tcase_add_test(tests, memory_over_the_limit_is_not_counted);
-    tcase_add_test(tests, the_largest_allocation_is_named);
-    tcase_add_test(tests, missing_host_memory_is_no_reason_to_free_buffers);
-    tcase_add_loop_test(tests, an_upload_that_fails_midway_is_reported, 2, 4);
-    tcase_add_test(tests, an_upload_that_fails_at_once_changes_nothing);
-    tcase_add_loop_test(tests, a_large_upload_that_fails_is_reported, 0, 4);
-    return single_main(suite);
+    return as_gpu != 0 ? as_gpu : single_run("memory");
 }

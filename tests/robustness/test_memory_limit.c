@@ -69,7 +69,7 @@ static uint32_t fill(struct tandem_context *context, uint32_t device,
     }
 }
 
-START_TEST(test_memory_limit)
+TEST(test_memory_limit)
 {
     struct tandem_context *context = context_with(
         (const char *const[]){"memory_limit_bytes", CAP_TEXT, NULL});
@@ -95,10 +95,9 @@ START_TEST(test_memory_limit)
     ck_assert_uint_le(stats_of(context, "simulated").peak_bytes, CAP);
     tandem_context_destroy(context);
 }
-END_TEST
 
 /* Freed blocks of one size are released for blocks of another size. */
-START_TEST(test_memory_limit_trims)
+TEST(test_memory_limit_trims)
 {
     struct tandem_context *context = context_with(
         (const char *const[]){"memory_limit_bytes", CAP_TEXT, NULL});
@@ -120,10 +119,9 @@ START_TEST(test_memory_limit_trims)
     ck_assert_uint_le(stats_of(context, "cpu").peak_bytes, CAP);
     tandem_context_destroy(context);
 }
-END_TEST
 
 /* Tensors whose shape is valid and whose size no device can allocate. */
-START_TEST(test_tensors_larger_than_any_device)
+TEST(test_tensors_larger_than_any_device)
 {
     const char *const devices[] = {"cpu", "simulated"};
     const int64_t shape = INT64_C(1) << 60;
@@ -165,15 +163,8 @@ START_TEST(test_tensors_larger_than_any_device)
     content_matches(out, 2);
     tandem_context_destroy(context);
 }
-END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("caps");
-    TCase *tests = case_new(suite, "caps");
-
-    tcase_add_test(tests, test_memory_limit);
-    tcase_add_test(tests, test_memory_limit_trims);
-    tcase_add_test(tests, test_tensors_larger_than_any_device);
-    return suite_run(suite);
+    return host_tests_run("caps", NULL, NULL);
 }

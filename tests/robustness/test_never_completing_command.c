@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../support/check_runner.h"
+#include "support/test_list.h"
 #include "../opencl-layer/fake_clock.h"
 #include "plugin_under_layer.h"
 #include "opencl_workload.h"
@@ -146,7 +146,7 @@ static void close_clean(void)
     expect_no_object_left();
 }
 
-START_TEST(a_search_that_had_no_memory_is_made_again)
+TEST(a_search_that_had_no_memory_is_made_again)
 {
     uint32_t count;
 
@@ -154,7 +154,6 @@ START_TEST(a_search_that_had_no_memory_is_made_again)
     ck_assert_int_eq(plug.api->device_count(&count), TANDEM_OK);
     ck_assert_uint_ge(count, 1);
 }
-END_TEST
 
 /* Returns the number of event queries since the script was set. */
 static uint64_t event_queries(void)
@@ -184,7 +183,7 @@ static void allocations_do_not_wait(int count)
     }
 }
 
-START_TEST(an_allocation)
+TEST(an_allocation)
 {
     struct tandem_buffer *buffer, *small;
 
@@ -199,9 +198,8 @@ START_TEST(an_allocation)
     expect_buffer_works(small, CHUNK);
     close_clean();
 }
-END_TEST
 
-START_TEST(an_upload_for_which_there_is_no_room)
+TEST(an_upload_for_which_there_is_no_room)
 {
     struct tandem_buffer *buffer;
 
@@ -217,9 +215,8 @@ START_TEST(an_upload_for_which_there_is_no_room)
     expect_buffer_works(buffer, CHUNK);
     close_clean();
 }
-END_TEST
 
-START_TEST(an_upload_that_waits_for_the_work_before_it)
+TEST(an_upload_that_waits_for_the_work_before_it)
 {
     struct tandem_buffer *buffer;
 
@@ -232,9 +229,8 @@ START_TEST(an_upload_that_waits_for_the_work_before_it)
     expect_buffer_works(buffer, LARGE);
     close_clean();
 }
-END_TEST
 
-START_TEST(memory_that_is_to_be_pinned)
+TEST(memory_that_is_to_be_pinned)
 {
     struct tandem_buffer *buffer;
     enum tandem_status status = TANDEM_NOT_READY;
@@ -260,7 +256,6 @@ START_TEST(memory_that_is_to_be_pinned)
     plug.api->host_free(work.device, memory);
     workload_close(&work);
 }
-END_TEST
 
 /* A thread that makes calls at the same time. */
 struct other_thread {
@@ -311,7 +306,7 @@ static enum tandem_status stream_come_and_go(void)
     return status;
 }
 
-START_TEST(a_trim_does_not_block)
+TEST(a_trim_does_not_block)
 {
     const uint64_t unmaps = plug_counts(&plug).unmaps;
     struct tandem_buffer *buffer;
@@ -336,7 +331,6 @@ START_TEST(a_trim_does_not_block)
     expect_buffer_works(buffer, 64);
     close_clean();
 }
-END_TEST
 
 static struct tandem_event *event;
 
@@ -345,7 +339,7 @@ static enum tandem_status wait_event(void)
     return plug.api->event_wait(event, TANDEM_TIMEOUT_INFINITE);
 }
 
-START_TEST(an_event_wait_does_not_block_others)
+TEST(an_event_wait_does_not_block_others)
 {
     struct tandem_buffer *buffer;
     struct other_thread waits, others;
@@ -370,7 +364,6 @@ START_TEST(an_event_wait_does_not_block_others)
     plug.api->event_destroy(event);
     close_clean();
 }
-END_TEST
 
 static enum tandem_status alloc_another(void)
 {
@@ -387,7 +380,7 @@ static enum tandem_status look(void)
 }
 
 /* The memory limit makes this allocation release cached blocks. */
-START_TEST(an_allocation_within_the_limit_does_not_block_others)
+TEST(an_allocation_within_the_limit_does_not_block_others)
 {
     struct tandem_buffer *buffer;
     struct other_thread allocates, others;
@@ -410,7 +403,6 @@ START_TEST(an_allocation_within_the_limit_does_not_block_others)
     ck_assert_int_eq(allocates.status, TANDEM_OK);
     close_clean();
 }
-END_TEST
 
 /*
  * The wait finds the failure, and the work behind it never completes: the
@@ -423,7 +415,7 @@ static void fail_and_go_on(struct tandem_buffer *buffer)
     script(LAYER_FAULT_ENDLESS, "clEnqueueMarkerWithWaitList", 2);
 }
 
-START_TEST(a_failure_does_not_lengthen_a_wait)
+TEST(a_failure_does_not_lengthen_a_wait)
 {
     struct tandem_buffer *buffer;
     const time_t start = time(NULL);
@@ -440,7 +432,6 @@ START_TEST(a_failure_does_not_lengthen_a_wait)
     expect_buffer_works(buffer, CHUNK);
     close_clean();
 }
-END_TEST
 
 static enum tandem_status
 ask_by(__typeof__(((struct tandem_backend *)0)->query_ready) entry, uint32_t id)
@@ -472,7 +463,7 @@ static enum tandem_status unary(uint32_t id, struct tandem_buffer *buffer)
 }
 
 /* The first import builds its kernel from programs that were loaded before. */
-START_TEST(an_import_waits_for_no_compiler)
+TEST(an_import_waits_for_no_compiler)
 {
     static _Alignas(4096) unsigned char memory[4096];
     struct tandem_buffer *buffer;
@@ -490,10 +481,9 @@ START_TEST(an_import_waits_for_no_compiler)
     ck_assert_uint_eq(plug_counts(&plug).builds, builds);
     close_clean();
 }
-END_TEST
 
 /* A device that does not respond cannot share memory. */
-START_TEST(an_import_that_does_not_end)
+LOOP_TEST(an_import_that_does_not_end, 2)
 {
     static _Alignas(4096) unsigned char memory[4096];
     struct tandem_buffer *buffer;
@@ -508,10 +498,9 @@ START_TEST(an_import_that_does_not_end)
     plug.release();
     close_clean();
 }
-END_TEST
 
 /* Nine operators, built by eight threads. */
-START_TEST(builds_in_all_threads)
+TEST(builds_in_all_threads)
 {
     static const uint32_t ops[] = {
         TANDEM_OP_NEG,  TANDEM_OP_ABS, TANDEM_OP_SQRT,
@@ -543,13 +532,12 @@ START_TEST(builds_in_all_threads)
     }
     close_clean();
 }
-END_TEST
 
 /*
  * A download waits for the caller's timeout plus a short time, even if the
  * transfer itself never completes.
  */
-START_TEST(a_download_that_does_not_end)
+LOOP_TEST(a_download_that_does_not_end, 3)
 {
     static const struct {
         const char *transfer_path, *function;
@@ -579,13 +567,12 @@ START_TEST(a_download_that_does_not_end)
     expect_buffer_works(buffer, LARGE);
     close_clean();
 }
-END_TEST
 
 /*
  * A failed wait does not mean that the work has ended. Memory that the driver
  * may still read survives the stream.
  */
-START_TEST(a_device_loss_during_an_upload)
+TEST(a_device_loss_during_an_upload)
 {
     const struct layer_script dead = {.fault = LAYER_FAULT_CALL,
                                       .function = "clEnqueueMarkerWithWaitList",
@@ -612,13 +599,12 @@ START_TEST(a_device_loss_during_an_upload)
     plug.release();
     workload_close(&work);
 }
-END_TEST
 
 /*
  * These two tests run last, because they leak on purpose and the next open
  * uses a new OpenCL context.
  */
-START_TEST(a_failure_before_work_that_never_ends)
+TEST(a_failure_before_work_that_never_ends)
 {
     struct tandem_buffer *buffer;
 
@@ -635,9 +621,8 @@ START_TEST(a_failure_before_work_that_never_ends)
     expect_no_object_left();
     plug.release();
 }
-END_TEST
 
-START_TEST(close_leaves_memory_that_is_in_use)
+TEST(close_leaves_memory_that_is_in_use)
 {
     struct tandem_buffer *buffer;
 
@@ -653,12 +638,9 @@ START_TEST(close_leaves_memory_that_is_in_use)
     expect_no_object_left();
     plug.release();
 }
-END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("endless");
-    TCase *tests = tcase_create("endless");
     uint32_t count;
 
     /* A wait that never returns fails the test. */
@@ -669,22 +651,5 @@ int main(void)
     if (plug.api->device_count(&count) == TANDEM_NO_DEVICE &&
         !strstr(plug.api->last_error(), "-6"))
         return 77;
-    suite_add_tcase(suite, tests);
-    tcase_add_test(tests, a_search_that_had_no_memory_is_made_again);
-    tcase_add_test(tests, an_allocation);
-    tcase_add_test(tests, an_upload_for_which_there_is_no_room);
-    tcase_add_test(tests, an_upload_that_waits_for_the_work_before_it);
-    tcase_add_test(tests, memory_that_is_to_be_pinned);
-    tcase_add_test(tests, a_trim_does_not_block);
-    tcase_add_test(tests, an_event_wait_does_not_block_others);
-    tcase_add_test(tests, an_allocation_within_the_limit_does_not_block_others);
-    tcase_add_test(tests, a_failure_does_not_lengthen_a_wait);
-    tcase_add_loop_test(tests, a_download_that_does_not_end, 0, 3);
-    tcase_add_test(tests, an_import_waits_for_no_compiler);
-    tcase_add_loop_test(tests, an_import_that_does_not_end, 0, 2);
-    tcase_add_test(tests, builds_in_all_threads);
-    tcase_add_test(tests, a_device_loss_during_an_upload);
-    tcase_add_test(tests, a_failure_before_work_that_never_ends);
-    tcase_add_test(tests, close_leaves_memory_that_is_in_use);
-    return runner_run(suite, CK_NOFORK);
+    return tests_run_without_fork("endless", NULL, NULL);
 }

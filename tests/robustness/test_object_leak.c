@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../support/check_runner.h"
+#include "support/test_list.h"
 #include "unit/host/support.h"
 #include "plugin_under_layer.h"
 
@@ -118,7 +118,7 @@ static void expect_results(const struct round_tensors *tensors)
         ck_assert_float_eq(c[i], -square[i]);
 }
 
-START_TEST(test_nothing_waits_before_a_read)
+TEST(test_nothing_waits_before_a_read)
 {
     struct tandem_context *context;
     struct layer_counts before, after;
@@ -152,7 +152,6 @@ START_TEST(test_nothing_waits_before_a_read)
     expect_results(&tensors);
     tandem_context_destroy(context);
 }
-END_TEST
 
 /* The plugin's STAGING_SEGMENT_BYTES. */
 #define CHUNK ((size_t)512 << 10)
@@ -188,7 +187,7 @@ static void launch_some(const struct tandem_backend *table,
  * An upload copies its source and does not wait. Mapping the staging memory
  * once counts as a wait.
  */
-START_TEST(test_uploads_wait_for_nothing)
+TEST(test_uploads_wait_for_nothing)
 {
     const struct tandem_backend *table = NULL;
     struct tandem_device *handle = NULL;
@@ -225,7 +224,6 @@ START_TEST(test_uploads_wait_for_nothing)
     tandem_context_destroy(context);
     free(bytes);
 }
-END_TEST
 
 /*
  * Drivers that compile allocate and free memory all the time, so the test
@@ -253,7 +251,7 @@ static uint64_t operators_wanted(void)
     return text != NULL && strcmp(text, "1") == 0 ? 1000000 : 100000;
 }
 
-START_TEST(test_no_growth)
+TEST(test_no_growth)
 {
     const uint64_t rounds = operators_wanted() / ROUND_OPERATORS;
     struct tandem_memory_stats early = {.struct_size = sizeof early}, late;
@@ -300,10 +298,9 @@ START_TEST(test_no_growth)
     expect_results(&tensors);
     tandem_context_destroy(context);
 }
-END_TEST
 
 /* After the last context is destroyed, all objects are released. */
-START_TEST(test_all_is_released)
+TEST(test_all_is_released)
 {
     struct layer_counts end;
     uint32_t device;
@@ -331,7 +328,6 @@ START_TEST(test_all_is_released)
                       (unsigned long long)end.retained[i],
                       (unsigned long long)end.released[i]);
 }
-END_TEST
 
 int main(void)
 {
@@ -340,10 +336,7 @@ int main(void)
 
     tcase_add_unchecked_fixture(tests, plugins_setup, scratch_teardown);
     tcase_add_checked_fixture(tests, environment_setup, NULL);
+    tests_add(tests);
     suite_add_tcase(suite, tests);
-    tcase_add_test(tests, test_nothing_waits_before_a_read);
-    tcase_add_test(tests, test_uploads_wait_for_nothing);
-    tcase_add_test(tests, test_no_growth);
-    tcase_add_test(tests, test_all_is_released);
     return runner_run(suite, CK_NOFORK);
 }

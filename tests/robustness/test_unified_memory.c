@@ -126,7 +126,7 @@ static uint64_t map_count(const char *transfer_path, int rounds, bool both)
     return after.maps - before.maps;
 }
 
-START_TEST(test_each_transfer_path_is_correct)
+LOOP_TEST(test_each_transfer_path_is_correct, 4)
 {
     static const char *const transfer_paths[] = {"direct", "ring", "staged",
                                                  "mapped"};
@@ -135,17 +135,15 @@ START_TEST(test_each_transfer_path_is_correct)
     if (_i == 3)
         ck_assert_uint_ge(maps, 2 * TRANSFERS);
 }
-END_TEST
 
-START_TEST(test_path_timing_decides)
+TEST(test_path_timing_decides)
 {
     map_count(NULL, ROUNDS, false);
     ck_assert_uint_ge(log_count(TANDEM_LOG_DEBUG, "uploads use"), 1);
     ck_assert_uint_ge(log_count(TANDEM_LOG_DEBUG, "downloads use"), 1);
 }
-END_TEST
 
-START_TEST(test_maps_that_lose_writes_are_detected)
+TEST(test_maps_that_lose_writes_are_detected)
 {
     uint64_t maps;
 
@@ -155,7 +153,6 @@ START_TEST(test_maps_that_lose_writes_are_detected)
     ck_assert_uint_ge(maps, 1);
     ck_assert_uint_lt(maps, 2 * TRANSFERS);
 }
-END_TEST
 
 /* ---- shared memory ---- */
 
@@ -249,7 +246,7 @@ static uint64_t rounds_moved_bytes(const struct pair *pair, int rounds)
     return most;
 }
 
-START_TEST(test_tensors_of_both_devices_are_not_copied)
+TEST(test_tensors_of_both_devices_are_not_copied)
 {
     const struct pair pair = pair_new();
 
@@ -257,9 +254,8 @@ START_TEST(test_tensors_of_both_devices_are_not_copied)
     ck_assert_uint_eq(log_count(TANDEM_LOG_WARNING, NULL), 0);
     tandem_context_destroy(pair.context);
 }
-END_TEST
 
-START_TEST(test_memory_that_is_not_shared_is_copied)
+TEST(test_memory_that_is_not_shared_is_copied)
 {
     struct pair pair;
 
@@ -271,13 +267,12 @@ START_TEST(test_memory_that_is_not_shared_is_copied)
     ck_assert_uint_eq(log_count(TANDEM_LOG_WARNING, NULL), 1);
     tandem_context_destroy(pair.context);
 }
-END_TEST
 
 /*
  * The round trip is also checked with kernels, and a failed check has the same
  * effect.
  */
-START_TEST(test_a_round_trip_that_fails_means_copies)
+TEST(test_a_round_trip_that_fails_means_copies)
 {
     const struct layer_script script = {
         .fault = LAYER_FAULT_CALL,
@@ -299,13 +294,12 @@ START_TEST(test_a_round_trip_that_fails_means_copies)
     ck_assert_uint_eq(log_count(TANDEM_LOG_WARNING, "tensors are copied"), 1);
     tandem_context_destroy(pair.context);
 }
-END_TEST
 
 /*
  * The device computes in place on whole pages of the caller's memory. Partial
  * pages and small tensors are copied.
  */
-START_TEST(test_pages_of_the_caller_are_used_in_place)
+TEST(test_pages_of_the_caller_are_used_in_place)
 {
     const struct pair pair = pair_new();
     const int64_t elements = SHARED_BYTES / 4096 * 1024;
@@ -341,13 +335,12 @@ START_TEST(test_pages_of_the_caller_are_used_in_place)
     free(pages);
     tandem_context_destroy(pair.context);
 }
-END_TEST
 
 /*
  * Neither the host nor the CPU's operators may write to memory that the device
  * may still read, and memory that the device may still use is not freed.
  */
-START_TEST(test_memory_in_use_is_not_written_or_freed)
+TEST(test_memory_in_use_is_not_written_or_freed)
 {
     const struct pair pair = pair_new();
 
@@ -376,9 +369,8 @@ START_TEST(test_memory_in_use_is_not_written_or_freed)
     OK(tandem_context_synchronize(pair.context, TANDEM_TIMEOUT_INFINITE));
     tandem_context_destroy(pair.context);
 }
-END_TEST
 
-START_TEST(test_a_shared_tensor_is_everywhere_and_costs_no_transfer)
+TEST(test_a_shared_tensor_is_everywhere_and_costs_no_transfer)
 {
     const struct pair pair = pair_new();
     struct tandem_tensor *a = vector_new(pair.context, SHARED);
@@ -404,26 +396,14 @@ START_TEST(test_a_shared_tensor_is_everywhere_and_costs_no_transfer)
     tandem_tensor_destroy(b);
     tandem_context_destroy(pair.context);
 }
-END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("unified");
     TCase *tests = tcase_create("unified");
 
     tcase_set_timeout(tests, 240);
     tcase_add_unchecked_fixture(tests, plugins_setup, scratch_teardown);
     tcase_add_checked_fixture(tests, gpu_setup, NULL);
-    tcase_add_loop_test(tests, test_each_transfer_path_is_correct, 0, 4);
-    tcase_add_test(tests, test_path_timing_decides);
-    tcase_add_test(tests, test_maps_that_lose_writes_are_detected);
-    tcase_add_test(tests, test_tensors_of_both_devices_are_not_copied);
-    tcase_add_test(tests, test_memory_that_is_not_shared_is_copied);
-    tcase_add_test(tests, test_a_round_trip_that_fails_means_copies);
-    tcase_add_test(tests, test_pages_of_the_caller_are_used_in_place);
-    tcase_add_test(tests, test_memory_in_use_is_not_written_or_freed);
-    tcase_add_test(tests,
-                   test_a_shared_tensor_is_everywhere_and_costs_no_transfer);
-    suite_add_tcase(suite, tests);
-    return suite_run(suite);
+    tests_add(tests);
+    return runner_run_case("unified", tests);
 }

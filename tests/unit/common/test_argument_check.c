@@ -14,7 +14,7 @@
 #include "common/op_class.h"
 #include "common/operator_table.h"
 #include "common/cpu_info.h"
-#include "../../support/check_runner.h"
+#include "support/test_list.h"
 
 /*
  * Buffers of the tests are address ranges, and their handles point to these.
@@ -69,7 +69,7 @@ static enum tandem_status check(uint32_t id, const int64_t *ints, uint32_t n,
     return status;
 }
 
-START_TEST(table_is_consistent)
+TEST(table_is_consistent)
 {
     const struct operator_info *row;
     uint32_t count = 0;
@@ -88,7 +88,6 @@ START_TEST(table_is_consistent)
     ck_assert_ptr_null(operator_lookup(TANDEM_OP_ID_END));
     ck_assert_ptr_null(operator_row_by_name("nothing"));
 }
-END_TEST
 
 /* Returns the example of an operator, for a shape of a rank that it accepts. */
 static struct op_example example_of(const struct operator_info *row)
@@ -103,7 +102,7 @@ static struct op_example example_of(const struct operator_info *row)
 }
 
 /* An example passes the argument check. */
-START_TEST(examples_are_valid)
+TEST(examples_are_valid)
 {
     for (uint32_t id = 1; id < TANDEM_OP_ID_END; id++) {
         const struct operator_info *row = operator_lookup(id);
@@ -127,7 +126,6 @@ START_TEST(examples_are_valid)
                       "%s", last_error_get());
     }
 }
-END_TEST
 
 static void tensor_has_shape(const struct tandem_tensor_desc *tensor,
                              uint32_t rank, const int64_t *shape)
@@ -137,7 +135,7 @@ static void tensor_has_shape(const struct tandem_tensor_desc *tensor,
         ck_assert_int_eq(tensor->shape[i], shape[i]);
 }
 
-START_TEST(examples_of_gemm_have_three_matrices)
+TEST(examples_of_gemm_have_three_matrices)
 {
     const struct operator_info *row = operator_lookup(TANDEM_OP_GEMM);
     struct op_example example;
@@ -151,10 +149,9 @@ START_TEST(examples_of_gemm_have_three_matrices)
     tensor_has_shape(&example.outputs[0], 3, SHAPE(2, 4, 3));
     ck_assert_ptr_nonnull(op_example_build(row, 2, SHAPE(4, 3), &example));
 }
-END_TEST
 
 /* Other shapes are refused with a text that says what the operator needs. */
-START_TEST(examples_name_the_shape_they_need)
+TEST(examples_name_the_shape_they_need)
 {
     static const uint32_t rows[] = {TANDEM_OP_SOFTMAX, TANDEM_OP_LAYER_NORM};
     struct op_example example;
@@ -165,9 +162,8 @@ START_TEST(examples_name_the_shape_they_need)
     ck_assert_ptr_nonnull(op_example_build(operator_lookup(TANDEM_OP_DOT), 2,
                                            SHAPE(4, 3), &example));
 }
-END_TEST
 
-START_TEST(work_counts_operands_and_layout)
+TEST(work_counts_operands_and_layout)
 {
     const struct operator_info *row = operator_lookup(TANDEM_OP_ADD);
     struct op_example example = example_of(row);
@@ -196,9 +192,8 @@ START_TEST(work_counts_operands_and_layout)
     op_work_compute(&call, &work);
     ck_assert_uint_eq(work.cost_class, TANDEM_COST_ELEMENTWISE);
 }
-END_TEST
 
-START_TEST(gathers_read_as_much_data_as_they_write)
+TEST(gathers_read_as_much_data_as_they_write)
 {
     struct tandem_tensor_desc data = tensor(X, 0, TANDEM_F32, 2, SHAPE(10, 3));
     struct tandem_tensor_desc indices = tensor(X, 0, TANDEM_I64, 1, SHAPE(2));
@@ -216,9 +211,8 @@ START_TEST(gathers_read_as_much_data_as_they_write)
     ck_assert_double_eq(work.elements, 30);
     ck_assert_uint_eq(work.cost_class, TANDEM_COST_GATHER);
 }
-END_TEST
 
-START_TEST(shapes_are_checked)
+TEST(shapes_are_checked)
 {
     struct tandem_tensor_desc a = tensor(X, 0, TANDEM_F32, 2, SHAPE(3, 4));
     struct tandem_tensor_desc row = tensor(X, 0, TANDEM_F32, 1, SHAPE(4));
@@ -246,9 +240,8 @@ START_TEST(shapes_are_checked)
     ck_assert_str_eq(last_error_get(),
                      "copy: input 0 has shape [3, 4]; expected [4]");
 }
-END_TEST
 
-START_TEST(axes_are_checked)
+TEST(axes_are_checked)
 {
     struct tandem_tensor_desc a = tensor(X, 0, TANDEM_F32, 2, SHAPE(3, 3));
     struct tandem_tensor_desc y = tensor(Y, 0, TANDEM_F32, 2, SHAPE(3, 3));
@@ -265,9 +258,8 @@ START_TEST(axes_are_checked)
     ck_assert_int_eq(
         check(TANDEM_OP_REDUCE_MAX, SHAPE(2, 0), 2, &empty, NULL, &y1), 1);
 }
-END_TEST
 
-START_TEST(struct_sizes_are_checked)
+TEST(struct_sizes_are_checked)
 {
     struct tandem_tensor_desc x = tensor(X, 0, TANDEM_F32, 1, SHAPE(4));
     const struct tandem_tensor_desc *xs[] = {&x};
@@ -282,9 +274,8 @@ START_TEST(struct_sizes_are_checked)
     ck_assert_int_eq(check_op(&op, xs, 1, xs, 1, address_range_of, NULL),
                      TANDEM_INVALID_ARGUMENT);
 }
-END_TEST
 
-START_TEST(extreme_sizes_are_rejected)
+TEST(extreme_sizes_are_rejected)
 {
     struct tandem_tensor_desc y = tensor(Y, 0, TANDEM_F32, 1, SHAPE(4));
     struct tandem_tensor_desc huge = y, deep = y, minus = y, odd = y, out = y;
@@ -307,9 +298,8 @@ START_TEST(extreme_sizes_are_rejected)
     out.byte_offset = 2;
     ck_assert_int_eq(check(TANDEM_OP_ABS, NULL, 0, &y, NULL, &out), 1);
 }
-END_TEST
 
-START_TEST(aliasing_is_checked)
+TEST(aliasing_is_checked)
 {
     struct tandem_tensor_desc x = tensor(X, 0, TANDEM_F32, 2, SHAPE(4, 8));
     struct tandem_tensor_desc shifted = x, left = x, right = x, self = x;
@@ -326,9 +316,8 @@ START_TEST(aliasing_is_checked)
     ck_assert_int_eq(check(TANDEM_OP_ABS, NULL, 0, &x, NULL, &self), 1);
     ck_assert_int_eq(check(TANDEM_OP_SOFTMAX, SHAPE(0), 1, &x, NULL, &x), 1);
 }
-END_TEST
 
-START_TEST(layouts_merge_axes)
+TEST(layouts_merge_axes)
 {
     struct iteration_space space;
     struct tandem_tensor_desc a = tensor(X, 0, TANDEM_F32, 3, SHAPE(2, 3, 4));
@@ -353,9 +342,8 @@ START_TEST(layouts_merge_axes)
     ck_assert_int_eq(space.elements, 1);
     ck_assert_uint_eq(space.rank, 1);
 }
-END_TEST
 
-START_TEST(layouts_order_axes_by_stride)
+TEST(layouts_order_axes_by_stride)
 {
     struct iteration_space space;
     struct tandem_tensor_desc a = tensor(X, 0, TANDEM_F32, 2, SHAPE(2, 3));
@@ -370,9 +358,8 @@ START_TEST(layouts_order_axes_by_stride)
     space_broadcast(&space, operands, 2, true);
     ck_assert_int_eq(space.shape[0], 2);
 }
-END_TEST
 
-START_TEST(reductions_split_axes)
+TEST(reductions_split_axes)
 {
     struct reduction_spaces split;
     struct tandem_tensor_desc a = tensor(X, 0, TANDEM_F32, 3, SHAPE(2, 3, 4));
@@ -387,7 +374,6 @@ START_TEST(reductions_split_axes)
     ck_assert_uint_eq(split.reduced.rank, 1);
     ck_assert_int_eq(split.reduced.shape[0], 12);
 }
-END_TEST
 
 static enum tandem_status check_one_gemm(struct tandem_gemm gemm)
 {
@@ -397,7 +383,7 @@ static enum tandem_status check_one_gemm(struct tandem_gemm gemm)
     return check_gemm(&gemm, address_range_of, NULL);
 }
 
-START_TEST(gemms_are_checked)
+TEST(gemms_are_checked)
 {
     struct tandem_gemm good = {.m = 4,
                                .n = 5,
@@ -439,10 +425,9 @@ START_TEST(gemms_are_checked)
     bad = good, bad.activation = TANDEM_OP_ADD;
     ck_assert_int_eq(check_one_gemm(bad), TANDEM_UNSUPPORTED);
 }
-END_TEST
 
 /* Factors are rounded to f32, and strides that affect no address are set. */
-START_TEST(gemms_are_normalized)
+TEST(gemms_are_normalized)
 {
     const struct tandem_gemm gemm = {.struct_size = sizeof gemm,
                                      .dtype = TANDEM_F32,
@@ -465,7 +450,6 @@ START_TEST(gemms_are_normalized)
     ck_assert_int_eq(out.c.ld, 5);
     ck_assert_int_eq(out.c.batch_stride, 0);
 }
-END_TEST
 
 struct thing {
     struct handle handle;
@@ -473,7 +457,7 @@ struct thing {
 };
 static struct handle_pool things = HANDLE_POOL(struct thing, 0x7461u);
 
-START_TEST(freed_handles_are_detected)
+TEST(freed_handles_are_detected)
 {
     struct thing *first = handle_new(&things);
     ck_assert(handle_live(&things, first));
@@ -487,7 +471,6 @@ START_TEST(freed_handles_are_detected)
     }
     ck_assert(!handle_live(&things, first));
 }
-END_TEST
 
 /* ---- the CPU ---- */
 
@@ -510,7 +493,7 @@ static const struct {
     {"\n", ""},
 };
 
-START_TEST(processors_have_names)
+LOOP_TEST(processors_have_names, COUNT_OF(processors))
 {
     const char *text = processors[_i].cpuinfo;
     FILE *cpuinfo = fmemopen((void *)(uintptr_t)text, strlen(text), "r");
@@ -523,9 +506,8 @@ START_TEST(processors_have_names)
     ck_assert_uint_le(strlen(name), 3);
     fclose(cpuinfo);
 }
-END_TEST
 
-START_TEST(this_processor_has_a_name)
+TEST(this_processor_has_a_name)
 {
     char name[64];
     processor_name(name, sizeof name);
@@ -533,30 +515,8 @@ START_TEST(this_processor_has_a_name)
     processor_value("no such key", name, sizeof name);
     ck_assert_str_eq(name, "");
 }
-END_TEST
 
 int main(void)
 {
-    const int processor_count = sizeof processors / sizeof *processors;
-    TCase *cases = tcase_create("all");
-    tcase_add_test(cases, table_is_consistent);
-    tcase_add_test(cases, examples_are_valid);
-    tcase_add_test(cases, examples_of_gemm_have_three_matrices);
-    tcase_add_test(cases, examples_name_the_shape_they_need);
-    tcase_add_test(cases, work_counts_operands_and_layout);
-    tcase_add_test(cases, gathers_read_as_much_data_as_they_write);
-    tcase_add_test(cases, shapes_are_checked);
-    tcase_add_test(cases, axes_are_checked);
-    tcase_add_test(cases, struct_sizes_are_checked);
-    tcase_add_test(cases, extreme_sizes_are_rejected);
-    tcase_add_test(cases, aliasing_is_checked);
-    tcase_add_test(cases, layouts_merge_axes);
-    tcase_add_test(cases, layouts_order_axes_by_stride);
-    tcase_add_test(cases, reductions_split_axes);
-    tcase_add_test(cases, gemms_are_checked);
-    tcase_add_test(cases, gemms_are_normalized);
-    tcase_add_test(cases, freed_handles_are_detected);
-    tcase_add_loop_test(cases, processors_have_names, 0, processor_count);
-    tcase_add_test(cases, this_processor_has_a_name);
-    return runner_run_case("common", cases);
+    return tests_run("common");
 }

@@ -26,7 +26,7 @@
 
 #include "common/secure_file.h"
 #include "support/failing_writes.h"
-#include "../../support/check_runner.h"
+#include "support/test_list.h"
 
 #define STRANGER 12345
 #define SHARED_GROUP 100
@@ -136,7 +136,7 @@ static void expect_directory_rejected(const char *path, enum secure_use use,
                   "%s: \"%s\" does not say \"%s\"", path, why, reason);
 }
 
-START_TEST(test_paths)
+TEST(test_paths)
 {
     char path[5000];
 
@@ -162,9 +162,8 @@ START_TEST(test_paths)
     path[400] = '\0';
     expect_directory_rejected(path, SECURE_READ, "name");
 }
-END_TEST
 
-START_TEST(test_writable_directories)
+TEST(test_writable_directories)
 {
     directory_make("open", 0777);
     directory_make("open/below", 0755);
@@ -188,9 +187,8 @@ START_TEST(test_writable_directories)
     expect_directory_rejected(scratch_path("open"), SECURE_WRITE,
                               "/open can be written by others");
 }
-END_TEST
 
-START_TEST(test_links_in_the_path)
+TEST(test_links_in_the_path)
 {
     directory_make("good", 0755);
     directory_make("open", 0777);
@@ -219,9 +217,8 @@ START_TEST(test_links_in_the_path)
     expect_directory_rejected(scratch_path("link"), SECURE_READ,
                               "another user's link");
 }
-END_TEST
 
-START_TEST(test_directories_are_made)
+TEST(test_directories_are_made)
 {
     struct stat status;
 
@@ -243,13 +240,12 @@ START_TEST(test_directories_are_made)
     ck_assert_int_eq(stat(scratch_path("shut/d"), &status), 0);
     ck_assert_uint_eq(status.st_mode & 07777, 0700);
 }
-END_TEST
 
 /*
  * Runs as another user than root: root's files are trusted, those of other
  * users are not.
  */
-START_TEST(test_owners)
+TEST(test_owners)
 {
     if (geteuid() != 0)
         return;
@@ -271,13 +267,12 @@ START_TEST(test_owners)
     expect_directory_rejected(scratch_path("mine"), SECURE_WRITE, "ermission");
     ck_assert_int_eq(seteuid(0), 0);
 }
-END_TEST
 
 /*
  * A group that belongs to the user alone is trusted; other groups may have
  * other members. A group that root assigned is trusted.
  */
-START_TEST(test_groups)
+TEST(test_groups)
 {
     if (geteuid() != 0)
         return;
@@ -298,7 +293,6 @@ START_TEST(test_groups)
     expect_directory_trusted(scratch_path("group/below"), SECURE_WRITE);
     ck_assert_int_eq(seteuid(0), 0);
 }
-END_TEST
 
 /* ---- files ---- */
 
@@ -331,7 +325,7 @@ static void expect_file_rejected(const char *name, const char *reason)
                   "%s: \"%s\" does not say \"%s\"", name, why, reason);
 }
 
-START_TEST(test_kinds_of_files)
+TEST(test_kinds_of_files)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     const int listener = socket(AF_UNIX, SOCK_STREAM, 0);
@@ -355,9 +349,8 @@ START_TEST(test_kinds_of_files)
     close(listener);
     close(place);
 }
-END_TEST
 
-START_TEST(test_modes_and_owners_of_files)
+TEST(test_modes_and_owners_of_files)
 {
     place_open();
     text_write(scratch_path("place/file"), "text");
@@ -384,9 +377,8 @@ START_TEST(test_modes_and_owners_of_files)
     }
     close(place);
 }
-END_TEST
 
-START_TEST(test_reading)
+TEST(test_reading)
 {
     size_t bytes = 9;
     char *text;
@@ -408,7 +400,6 @@ START_TEST(test_reading)
     ck_assert_str_eq(why, "");
     close(place);
 }
-END_TEST
 
 /* The child process renames files until it is killed or the alarm ends it. */
 static void rename_repeatedly(void)
@@ -430,7 +421,7 @@ static void rename_repeatedly(void)
  * Another process changes the target of the name all the time. The content of
  * a trusted file is read, or nothing.
  */
-START_TEST(test_concurrent_renames)
+TEST(test_concurrent_renames)
 {
     pid_t child;
     int seen = 0, rejected = 0;
@@ -457,7 +448,6 @@ START_TEST(test_concurrent_renames)
     waitpid(child, NULL, 0);
     close(place);
 }
-END_TEST
 
 /* ---- writing ---- */
 
@@ -491,7 +481,7 @@ static int entries(const char *path)
     return count;
 }
 
-START_TEST(test_replacing)
+TEST(test_replacing)
 {
     struct stat status;
     char name[300];
@@ -525,13 +515,12 @@ START_TEST(test_replacing)
     ck_assert_int_eq(entries(scratch_path("place")), 3);
     close(place);
 }
-END_TEST
 
 /*
  * A published file is readable by everybody and writable only by its owner,
  * whatever the umask.
  */
-START_TEST(test_publishing)
+TEST(test_publishing)
 {
     const struct file_part part = {"text", 4};
     const mode_t before = umask(077);
@@ -558,9 +547,8 @@ START_TEST(test_publishing)
     umask(before);
     close(place);
 }
-END_TEST
 
-START_TEST(test_replacing_in_unwritable_places)
+TEST(test_replacing_in_unwritable_places)
 {
     if (geteuid() != 0)
         return;
@@ -574,7 +562,6 @@ START_TEST(test_replacing_in_unwritable_places)
     ck_assert_int_eq(entries(scratch_path("place")), 1);
     close(place);
 }
-END_TEST
 
 /*
  * The size of files is limited to 100 bytes. The call returns an ordinary
@@ -607,7 +594,7 @@ static void expect_limit_signal(bool pending, bool blocked)
     ck_assert_int_eq(sigismember(&set, SIGXFSZ), blocked);
 }
 
-START_TEST(test_large_files)
+TEST(test_large_files)
 {
     place_open();
     ck_assert(text_replace("file", "first"));
@@ -620,7 +607,6 @@ START_TEST(test_large_files)
     text_is("file", "second");
     close(place);
 }
-END_TEST
 
 static volatile sig_atomic_t signals_seen;
 
@@ -631,7 +617,7 @@ static void signal_note(int number)
 }
 
 /* A signal that the host has pending is neither lost nor duplicated. */
-START_TEST(test_limit_signal_of_the_host)
+TEST(test_limit_signal_of_the_host)
 {
     sigset_t set;
 
@@ -652,7 +638,6 @@ START_TEST(test_limit_signal_of_the_host)
     ck_assert_int_eq(signals_seen, 1);
     close(place);
 }
-END_TEST
 
 /* Runs a child that is killed in the middle of a write. */
 static void replace_and_kill(void)
@@ -683,7 +668,7 @@ static void parts_age(void)
     closedir(open);
 }
 
-START_TEST(test_killed_writer)
+TEST(test_killed_writer)
 {
     place_open();
     ck_assert(text_replace("file", "first"));
@@ -699,13 +684,12 @@ START_TEST(test_killed_writer)
     text_is("file", "third");
     close(place);
 }
-END_TEST
 
 /*
  * Several writers of one file, and a reader, which always sees a complete
  * file.
  */
-START_TEST(test_concurrent_writers)
+TEST(test_concurrent_writers)
 {
     static char text[3][20001];
     pid_t child[3];
@@ -745,29 +729,8 @@ START_TEST(test_concurrent_writers)
     ck_assert_int_eq(entries(scratch_path("place")), 1);
     close(place);
 }
-END_TEST
 
 int main(void)
 {
-    TCase *tests = tcase_create("secure_file");
-
-    tcase_add_checked_fixture(tests, scratch_setup, scratch_teardown);
-    tcase_add_test(tests, test_paths);
-    tcase_add_test(tests, test_writable_directories);
-    tcase_add_test(tests, test_links_in_the_path);
-    tcase_add_test(tests, test_directories_are_made);
-    tcase_add_test(tests, test_owners);
-    tcase_add_test(tests, test_groups);
-    tcase_add_test(tests, test_kinds_of_files);
-    tcase_add_test(tests, test_modes_and_owners_of_files);
-    tcase_add_test(tests, test_reading);
-    tcase_add_test(tests, test_concurrent_renames);
-    tcase_add_test(tests, test_replacing);
-    tcase_add_test(tests, test_publishing);
-    tcase_add_test(tests, test_replacing_in_unwritable_places);
-    tcase_add_test(tests, test_large_files);
-    tcase_add_test(tests, test_limit_signal_of_the_host);
-    tcase_add_test(tests, test_killed_writer);
-    tcase_add_test(tests, test_concurrent_writers);
-    return runner_run_case("secure_file", tests);
+    return tests_run_with("secure_file", scratch_setup, scratch_teardown);
 }

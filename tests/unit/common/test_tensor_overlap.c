@@ -16,7 +16,7 @@
 
 #include "common/argument_check.h"
 #include "common/tensor_overlap.h"
-#include "../../support/check_runner.h"
+#include "support/test_list.h"
 #include "../../support/seed.h"
 
 #define BYTES 16384u
@@ -200,7 +200,7 @@ rejection_counts_print(const char *what,
            rejection_counts->rejected);
 }
 
-START_TEST(slices_of_one_tensor_are_compared_exactly)
+TEST(slices_of_one_tensor_are_compared_exactly)
 {
     struct rejection_counts pairs = {0, 0}, own = {0, 0};
 
@@ -220,9 +220,8 @@ START_TEST(slices_of_one_tensor_are_compared_exactly)
     ck_assert_uint_eq(pairs.rejected, 0);
     ck_assert_uint_eq(own.rejected, 0);
 }
-END_TEST
 
-START_TEST(accepted_views_are_disjoint)
+TEST(accepted_views_are_disjoint)
 {
     struct rejection_counts pairs = {0, 0}, own = {0, 0};
 
@@ -238,7 +237,6 @@ START_TEST(accepted_views_are_disjoint)
     ck_assert_uint_lt(pairs.rejected, pairs.apart / 100 + 1);
     ck_assert_uint_lt(own.rejected, own.apart / 100 + 1);
 }
-END_TEST
 
 /* Returns a view of f32 with two axes. */
 static struct tandem_tensor_desc matrix(int64_t first, int64_t rows,
@@ -259,7 +257,7 @@ static bool apart(const struct tandem_tensor_desc *a,
 }
 
 /* These views are too large for marking their bytes. */
-START_TEST(large_disjoint_views_are_accepted)
+TEST(large_disjoint_views_are_accepted)
 {
     const int64_t n = 1000003;
     struct tandem_tensor_desc even = matrix(0, n, n / 2, n, 2);
@@ -283,10 +281,9 @@ START_TEST(large_disjoint_views_are_accepted)
     ck_assert(!apart(&even, &flipped));
     ck_assert(apart(&odd, &flipped));
 }
-END_TEST
 
 /* Views that are too large for the search count as overlapping. */
-START_TEST(distant_views_overlap)
+TEST(distant_views_overlap)
 {
     struct tandem_tensor_desc far = matrix(0, 3, 2, INT64_MAX / 16, 1);
     struct tandem_tensor_desc near = matrix(7, 1, 1, 0, 0), none = near;
@@ -295,10 +292,9 @@ START_TEST(distant_views_overlap)
     ck_assert(!apart(&far, &near));
     ck_assert(apart(&far, &none) && apart(&none, &far));
 }
-END_TEST
 
 /* The views share bytes, but not where the search starts, so it gives up. */
-START_TEST(undecided_views_overlap)
+TEST(undecided_views_overlap)
 {
     struct tandem_tensor_desc a = {.byte_offset = 84,
                                    .dtype = TANDEM_BF16,
@@ -314,7 +310,6 @@ START_TEST(undecided_views_overlap)
     ck_assert(share_bytes(&a, &b, MIDDLE));
     ck_assert(!apart(&a, &b));
 }
-END_TEST
 
 /* ---- the time ---- */
 
@@ -370,11 +365,7 @@ int main(int argc, char **argv)
     TCase *cases = tcase_create("overlap");
 
     state = test_seed();
-    tcase_add_test(cases, slices_of_one_tensor_are_compared_exactly);
-    tcase_add_test(cases, accepted_views_are_disjoint);
-    tcase_add_test(cases, large_disjoint_views_are_accepted);
-    tcase_add_test(cases, distant_views_overlap);
-    tcase_add_test(cases, undecided_views_overlap);
+    tests_add(cases);
     if (argc > 2) {
         rounds = (uint32_t)strtoul(argv[1], NULL, 10);
         state = strtoull(argv[2], NULL, 10);

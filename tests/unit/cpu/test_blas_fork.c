@@ -14,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../../support/check_runner.h"
+#include "support/test_list.h"
 #include "cpu/gemm/blas_guard.h"
 
 #define THREADS 2
@@ -81,7 +81,7 @@ static bool child_finds_no_caller(void)
     return WEXITSTATUS(status) == 0;
 }
 
-START_TEST(forks_wait_for_calls)
+TEST(forks_wait_for_calls)
 {
     pthread_t threads[THREADS];
 
@@ -95,13 +95,12 @@ START_TEST(forks_wait_for_calls)
     for (int i = 0; i < THREADS; i++)
         pthread_join(threads[i], NULL);
 }
-END_TEST
 
 /*
  * Simulates a fork in a signal handler that interrupted a thread inside a
  * call.
  */
-START_TEST(forks_stop_waiting)
+TEST(forks_stop_waiting)
 {
     ck_assert(blas_fork_guard_install());
     ck_assert(child_finds_no_caller());
@@ -115,13 +114,8 @@ START_TEST(forks_stop_waiting)
     ck_assert(child_finds_no_caller());
     ck_assert_int_eq(naps, 0);
 }
-END_TEST
 
 int main(void)
 {
-    TCase *tests = tcase_create("blas");
-
-    tcase_add_test(tests, forks_wait_for_calls);
-    tcase_add_test(tests, forks_stop_waiting);
-    return runner_run_case("blas", tests);
+    return tests_run("blas");
 }

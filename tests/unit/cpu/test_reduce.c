@@ -81,7 +81,7 @@ static void near(double got, double want, const char *what, uint32_t id)
                   what, id, got, want);
 }
 
-START_TEST(test_long_reductions)
+LOOP_TEST(test_long_reductions, COUNT_OF(lengths))
 {
     const int64_t length = lengths[_i];
     const int64_t all[] = {1, 0};
@@ -100,9 +100,8 @@ START_TEST(test_long_reductions)
         near((double)result, wanted(ids[i], length), "reduction", ids[i]);
     }
 }
-END_TEST
 
-START_TEST(test_long_dot)
+LOOP_TEST(test_long_dot, COUNT_OF(lengths))
 {
     const int64_t length = lengths[_i];
     const struct tandem_op op = {.struct_size = sizeof op, .id = TANDEM_OP_DOT};
@@ -115,10 +114,9 @@ START_TEST(test_long_dot)
     OK(tandem_tensor_sync(y, TANDEM_TIMEOUT_INFINITE));
     near((double)result, sum_of(length, 2), "dot", TANDEM_OP_DOT);
 }
-END_TEST
 
 /* The last element is the only largest one. */
-START_TEST(test_long_search)
+LOOP_TEST(test_long_search, COUNT_OF(lengths))
 {
     const int64_t length = lengths[_i];
     const int64_t axis[] = {1, 0};
@@ -135,17 +133,8 @@ START_TEST(test_long_search)
     OK(tandem_tensor_sync(y, TANDEM_TIMEOUT_INFINITE));
     ck_assert_int_eq(result, length - 1);
 }
-END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("reduce");
-    TCase *tests = case_new(suite, "long");
-    const int count = (int)(sizeof lengths / sizeof *lengths);
-
-    tcase_add_checked_fixture(tests, numbers_setup, numbers_teardown);
-    tcase_add_loop_test(tests, test_long_reductions, 0, count);
-    tcase_add_loop_test(tests, test_long_dot, 0, count);
-    tcase_add_loop_test(tests, test_long_search, 0, count);
-    return suite_run(suite);
+    return host_tests_run("reduce", numbers_setup, numbers_teardown);
 }

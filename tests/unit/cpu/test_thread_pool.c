@@ -52,7 +52,7 @@ static void tasks_are_done(struct pool *pool, struct count *count,
         ck_assert_int_eq(atomic_load(&count->times[i]), i < tasks ? rounds : 0);
 }
 
-START_TEST(each_task_once)
+LOOP_TEST(each_task_once, 4)
 {
     static const int64_t tasks[] = {0, 1, 2, 3, 17, 63, 64, 1000, TASKS};
     static struct count count;
@@ -63,7 +63,6 @@ START_TEST(each_task_once)
     }
     pool_destroy(pool);
 }
-END_TEST
 
 static void *caller_main(void *pool)
 {
@@ -74,7 +73,7 @@ static void *caller_main(void *pool)
     return NULL;
 }
 
-START_TEST(callers_side_by_side)
+TEST(callers_side_by_side)
 {
     struct pool *pool = pool_create(0);
     pthread_t callers[3];
@@ -84,10 +83,9 @@ START_TEST(callers_side_by_side)
         pthread_join(callers[i], NULL);
     pool_destroy(pool);
 }
-END_TEST
 
 /* The child has no worker threads and does not wait for them. */
-START_TEST(child_works_alone)
+TEST(child_works_alone)
 {
     static struct count count;
     struct pool *pool = pool_create(0);
@@ -104,7 +102,6 @@ START_TEST(child_works_alone)
     tasks_are_done(pool, &count, TASKS, 3);
     pool_destroy(pool);
 }
-END_TEST
 
 struct blocked {
     struct pool *pool;
@@ -130,11 +127,17 @@ static void *blocked_main(void *argument)
     return NULL;
 }
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED true
+#else
+#define SANITIZED false
+#endif
+
 /*
  * A child that is forked while another thread runs a job has neither that
- * thread nor the workers.
+ * thread nor the workers. It may wait for locks of a sanitizer.
  */
-START_TEST(child_of_a_pool_at_work)
+LOOP_TEST(child_of_a_pool_at_work, !SANITIZED)
 {
     static struct count count;
     static struct blocked blocked;
@@ -159,7 +162,6 @@ START_TEST(child_of_a_pool_at_work)
     tasks_are_done(blocked.pool, &count, TASKS, 3);
     pool_destroy(blocked.pool);
 }
-END_TEST
 
 static cpu_set_t allowed_set(void)
 {
@@ -192,7 +194,7 @@ static int first_of(const cpu_set_t *set)
 
 #define MOVES 40
 
-START_TEST(sleeping_workers_stay_off_a_cpu)
+TEST(sleeping_workers_stay_off_a_cpu)
 {
     cpu_set_t before = allowed_set(), after;
     int first = first_of(&before);
@@ -212,9 +214,8 @@ START_TEST(sleeping_workers_stay_off_a_cpu)
         ck_assert(CPU_EQUAL(&after, &before));
     }
 }
-END_TEST
 
-START_TEST(no_free_cpu_is_available)
+TEST(no_free_cpu_is_available)
 {
     static const int odd[] = {-1, CPU_SETSIZE, 1 << 30};
     struct affinity affinity;
@@ -228,10 +229,9 @@ START_TEST(no_free_cpu_is_available)
     ck_assert_int_eq(sched_getcpu(), first);
     allow(&before);
 }
-END_TEST
 
 /* An affinity that the host sets meanwhile is not reset. */
-START_TEST(a_new_affinity_is_kept)
+TEST(a_new_affinity_is_kept)
 {
     struct affinity affinity;
     cpu_set_t before = allowed_set();
@@ -245,7 +245,6 @@ START_TEST(a_new_affinity_is_kept)
     ck_assert(CPU_ISSET(first, &after) && CPU_COUNT(&after) == 1);
     allow(&before);
 }
-END_TEST
 
 struct meeting_place {
     pthread_t caller;
@@ -309,7 +308,7 @@ static bool is_off_cpu(int thread, int processor)
 }
 
 /* A worker that runs on the caller's CPU moves to another one. */
-START_TEST(workers_leave_the_callers_cpu)
+TEST(workers_leave_the_callers_cpu)
 {
     struct meeting_place place = {
         .caller = pthread_self(), .worker = -1, .all = allowed_set()};
@@ -332,7 +331,6 @@ START_TEST(workers_leave_the_callers_cpu)
     allow(&place.all);
     pool_destroy(pool);
 }
-END_TEST
 
 static const struct team_costs costs = {.two = 1000,
                                         .all = 3800,
@@ -347,7 +345,7 @@ static uint32_t team(struct team_credit *credit, double alone, uint32_t awake,
     return team_size_choose(&costs, credit, alone, 16, awake, now, 24000);
 }
 
-START_TEST(team_grows_with_work)
+TEST(team_grows_with_work)
 {
     struct team_credit credit = {0, 0};
     uint32_t last = 1;
@@ -363,13 +361,12 @@ START_TEST(team_grows_with_work)
     ck_assert_uint_eq(team_size_choose(&costs, &credit, 1e6, 1, 16, 1, 24000),
                       1);
 }
-END_TEST
 
 /*
  * A single job is too short to wake threads for. A sequence of jobs is not,
  * unless they are too far apart.
  */
-START_TEST(sleeping_workers_are_woken)
+TEST(sleeping_workers_are_woken)
 {
     struct team_credit credit = {0, 0};
     double now = 1e9;
@@ -384,9 +381,8 @@ START_TEST(sleeping_workers_are_woken)
         ck_assert_uint_eq(team(&credit, 10000, 1, now), 1);
     }
 }
-END_TEST
 
-START_TEST(rates_are_learnt)
+TEST(rates_are_learnt)
 {
     ck_assert(team_learn(0, 5) == 5);
     ck_assert(team_learn(5, 2) == 2);
@@ -396,13 +392,12 @@ START_TEST(rates_are_learnt)
         rate = team_learn(rate, 10);
     ck_assert(rate > 9.9f && rate <= 10);
 }
-END_TEST
 
 /*
  * One slow worker among many does not exclude the others; among few, each
  * counts.
  */
-START_TEST(slow_workers_are_tolerated)
+TEST(slow_workers_are_tolerated)
 {
     struct team_costs known = {0};
     ck_assert_uint_eq(team_counted(2), 2);
@@ -412,10 +407,9 @@ START_TEST(slow_workers_are_tolerated)
     team_measured(&known, 1000, 2000, 12, 24000);
     ck_assert(known.each == 1000.0 / (9 - 2));
 }
-END_TEST
 
 /* A time that was too long once, with two or all threads, is not kept. */
-START_TEST(long_times_are_replaced)
+TEST(long_times_are_replaced)
 {
     struct team_costs known = {0};
     team_measured(&known, 200000, 200000, 16, 200000);
@@ -431,30 +425,8 @@ START_TEST(long_times_are_replaced)
     ck_assert(known.least == 2000 && known.each == 200);
     ck_assert(known.cold == 24000);
 }
-END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("pool");
-    TCase *tests = case_new(suite, "pool");
-
-    tcase_add_loop_test(tests, each_task_once, 0, 4);
-    tcase_add_test(tests, callers_side_by_side);
-    tcase_add_test(tests, child_works_alone);
-    /* A child like this may wait for locks of the sanitizer. */
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-    tcase_add_test(tests, child_of_a_pool_at_work);
-#else
-    (void)child_of_a_pool_at_work;
-#endif
-    tcase_add_test(tests, sleeping_workers_stay_off_a_cpu);
-    tcase_add_test(tests, no_free_cpu_is_available);
-    tcase_add_test(tests, a_new_affinity_is_kept);
-    tcase_add_test(tests, workers_leave_the_callers_cpu);
-    tcase_add_test(tests, team_grows_with_work);
-    tcase_add_test(tests, slow_workers_are_tolerated);
-    tcase_add_test(tests, long_times_are_replaced);
-    tcase_add_test(tests, sleeping_workers_are_woken);
-    tcase_add_test(tests, rates_are_learnt);
-    return suite_run(suite);
+    return host_tests_run("pool", NULL, NULL);
 }

@@ -21,7 +21,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "support/check_runner.h"
+#include "support/test_list.h"
 #include "unit/host/support.h"
 
 #define PROCESSORS 8
@@ -166,7 +166,7 @@ static struct tandem_context *cpu_context(void)
 /* OpenBLAS starts 7 threads if it can. */
 static const int numbers[] = {0, 1, 3, PROCESSORS - 2, PROCESSORS - 1};
 
-START_TEST(loading)
+LOOP_TEST(loading, COUNT_OF(numbers))
 {
     struct tandem_context *context;
     const bool enough = numbers[_i] >= PROCESSORS - 1;
@@ -182,7 +182,6 @@ START_TEST(loading)
     tandem_context_destroy(context);
     ck_assert(expect_host_undisturbed());
 }
-END_TEST
 
 /* OpenBLAS stops its threads before a fork and starts them again later. */
 static void gemm_run_after_fork(struct tandem_context *context)
@@ -199,7 +198,7 @@ static void gemm_run_after_fork(struct tandem_context *context)
     ck_assert(expect_host_undisturbed());
 }
 
-START_TEST(forking)
+TEST(forking)
 {
     struct tandem_context *context;
     int status;
@@ -223,17 +222,13 @@ START_TEST(forking)
     gemm_run_after_fork(context);
     tandem_context_destroy(context);
 }
-END_TEST
 
 int main(void)
 {
-    TCase *tests = tcase_create("threadless");
     Suite *suite = suite_create("threadless");
+    TCase *tests = case_new("threadless");
 
-    tcase_add_unchecked_fixture(tests, scratch_setup, scratch_teardown);
-    tcase_add_checked_fixture(tests, environment_setup, NULL);
-    tcase_add_loop_test(tests, loading, 0, sizeof numbers / sizeof numbers[0]);
-    tcase_add_test(tests, forking);
+    tests_add(tests);
     suite_add_tcase(suite, tests);
     return runner_run(suite, CK_FORK);
 }

@@ -77,7 +77,7 @@ candidate_of(const struct tandem_explanation *e, uint32_t device)
     return NULL;
 }
 
-START_TEST(test_the_cpu_computes_until_the_driver_has_compiled)
+TEST(test_the_cpu_computes_until_the_driver_has_compiled)
 {
     const struct timespec pause = {0, PAUSE_NS};
     struct tandem_context *context = context_with_expensive_cpu();
@@ -106,17 +106,14 @@ START_TEST(test_the_cpu_computes_until_the_driver_has_compiled)
     tandem_tensor_destroy(out);
     tandem_context_destroy(context);
 }
-END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("cold");
     TCase *tests = tcase_create("cold");
 
     tcase_set_timeout(tests, 240);
     tcase_add_unchecked_fixture(tests, plugins_setup, scratch_teardown);
     tcase_add_checked_fixture(tests, caches_empty, NULL);
-    tcase_add_test(tests, test_the_cpu_computes_until_the_driver_has_compiled);
-    suite_add_tcase(suite, tests);
-    return suite_run(suite);
+    tests_add(tests);
+    return runner_run_case("cold", tests);
 }

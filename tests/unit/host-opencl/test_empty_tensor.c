@@ -121,13 +121,12 @@ static void row_run(const struct row *row, uint32_t device, bool null)
         tandem_tensor_destroy(in[i]);
 }
 
-START_TEST(test_operators_accept_empty_tensors)
+LOOP_TEST(test_operators_accept_empty_tensors, 2 * DEVICES * COUNT_OF(rows))
 {
     const struct row *row = &rows[_i / (2 * DEVICES)];
 
     row_run(row, device_named(context, names[_i / 2 % DEVICES]), _i % 2 != 0);
 }
-END_TEST
 
 /*
  * An operator whose operands, inputs first, have different shapes. Outputs
@@ -296,16 +295,16 @@ static void several_run(const struct several *one, uint32_t device, bool null)
         tandem_tensor_destroy(tensors[i]);
 }
 
-START_TEST(test_operators_of_several_operands_accept_them)
+LOOP_TEST(test_operators_of_several_operands_accept_them,
+          2 * DEVICES * COUNT_OF(several))
 {
     const struct several *one = &several[_i / (2 * DEVICES)];
 
     several_run(one, device_named(context, names[_i / 2 % DEVICES]),
                 _i % 2 != 0);
 }
-END_TEST
 
-START_TEST(test_gemm_accepts_empty_matrices)
+LOOP_TEST(test_gemm_accepts_empty_matrices, 2 * DEVICES * 4)
 {
     static const int64_t sizes[][3] = {
         {2, 3, 0}, {0, 3, 4}, {2, 0, 4}, {0, 0, 0}};
@@ -332,23 +331,14 @@ START_TEST(test_gemm_accepts_empty_matrices)
     tandem_tensor_destroy(b);
     tandem_tensor_destroy(c);
 }
-END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("empty");
     TCase *tests = tcase_create("empty");
 
     tcase_set_timeout(tests, 240);
     tcase_add_unchecked_fixture(tests, plugins_setup, scratch_teardown);
     tcase_add_checked_fixture(tests, context_setup, context_teardown);
-    tcase_add_loop_test(tests, test_operators_accept_empty_tensors, 0,
-                        2 * DEVICES * (int)(sizeof rows / sizeof *rows));
-    tcase_add_loop_test(tests, test_operators_of_several_operands_accept_them,
-                        0,
-                        2 * DEVICES * (int)(sizeof several / sizeof *several));
-    tcase_add_loop_test(tests, test_gemm_accepts_empty_matrices, 0,
-                        2 * DEVICES * 4);
-    suite_add_tcase(suite, tests);
-    return suite_run(suite);
+    tests_add(tests);
+    return runner_run_case("empty", tests);
 }

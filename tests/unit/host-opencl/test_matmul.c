@@ -262,11 +262,10 @@ static const struct gemm_case strided[] = {
     {{LAYOUT2(5, 1, 0, 3), LAYOUT2(1, 6, 6, 2), NO_BIAS, C56}, 0},
 };
 
-START_TEST(test_inputs_have_any_strides)
+LOOP_TEST(test_inputs_have_any_strides, DEVICES * COUNT_OF(strided))
 {
     gemm_check(&strided[_i / DEVICES], names[_i % DEVICES]);
 }
-END_TEST
 
 /* Axes of size 0 or 1 with meaningless strides. */
 static const struct gemm_case meaningless_strides[] = {
@@ -303,11 +302,11 @@ static const struct gemm_case meaningless_strides[] = {
      1},
 };
 
-START_TEST(test_strides_of_single_elements_are_ignored)
+LOOP_TEST(test_strides_of_single_elements_are_ignored,
+          DEVICES * COUNT_OF(meaningless_strides))
 {
     gemm_check(&meaningless_strides[_i / DEVICES], names[_i % DEVICES]);
 }
-END_TEST
 
 /* ---- rejected calls ---- */
 
@@ -327,7 +326,7 @@ static void expect_gemm_error(const struct gemm_case *gemm_case)
     tandem_tensor_destroy(c);
 }
 
-START_TEST(test_c_must_be_row_major)
+LOOP_TEST(test_c_must_be_row_major, 4)
 {
     static const struct gemm_case gemm_cases[] = {
         {{LAYOUT2(5, 7, 7, 1), B67, NO_BIAS, LAYOUT2(5, 6, 12, 2)}, 0},
@@ -338,12 +337,11 @@ START_TEST(test_c_must_be_row_major)
 
     expect_gemm_error(&gemm_cases[_i]);
 }
-END_TEST
 
 /*
  * The overlap must be detected although the input is copied for its strides.
  */
-START_TEST(test_c_overlaps_no_input)
+TEST(test_c_overlaps_no_input)
 {
     const int64_t shape[2] = {8, 8}, strides[2] = {16, 2}, other[2] = {8, 1};
     struct tandem_tensor *whole = matrix_new(context, 16, 16), *a, *b, *c;
@@ -366,11 +364,10 @@ START_TEST(test_c_overlaps_no_input)
     tandem_tensor_destroy(c);
     tandem_tensor_destroy(whole);
 }
-END_TEST
 
 /* ---- tensors ---- */
 
-START_TEST(test_empty_tensors_have_any_strides)
+LOOP_TEST(test_empty_tensors_have_any_strides, DEVICES)
 {
     const int64_t shape[3] = {5, 0, 1},
                   strides[3] = {STRIDE_MAX, STRIDE_MIN, STRIDE_MAX};
@@ -387,25 +384,16 @@ START_TEST(test_empty_tensors_have_any_strides)
     tandem_tensor_destroy(view);
     tandem_tensor_destroy(tensor);
 }
-END_TEST
 
 #define COUNT(array) ((int)(sizeof(array) / sizeof *(array)))
 
 int main(void)
 {
-    Suite *suite = suite_create("matmul");
     TCase *tests = tcase_create("matmul");
 
     tcase_set_timeout(tests, 240);
     tcase_add_unchecked_fixture(tests, plugins_setup, scratch_teardown);
     tcase_add_checked_fixture(tests, context_setup, context_teardown);
-    tcase_add_loop_test(tests, test_inputs_have_any_strides, 0,
-                        DEVICES * COUNT(strided));
-    tcase_add_loop_test(tests, test_strides_of_single_elements_are_ignored, 0,
-                        DEVICES * COUNT(meaningless_strides));
-    tcase_add_loop_test(tests, test_c_must_be_row_major, 0, 4);
-    tcase_add_test(tests, test_c_overlaps_no_input);
-    tcase_add_loop_test(tests, test_empty_tensors_have_any_strides, 0, DEVICES);
-    suite_add_tcase(suite, tests);
-    return suite_run(suite);
+    tests_add(tests);
+    return runner_run_case("matmul", tests);
 }

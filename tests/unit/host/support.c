@@ -13,7 +13,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "../../support/check_runner.h"
 #include "support.h"
 
 static char scratch[256];
@@ -426,17 +425,11 @@ uint64_t resident_bytes(void)
 
 /* ---- programs ---- */
 
-TCase *case_new(Suite *suite, const char *name)
+TCase *case_new(const char *name)
 {
     TCase *tests = tcase_create(name);
 
     tcase_add_unchecked_fixture(tests, scratch_setup, scratch_teardown);
     tcase_add_checked_fixture(tests, environment_setup, NULL);
-    suite_add_tcase(suite, tests);
     return tests;
-}
-
-int suite_run(Suite *suite)
-{
-    return runner_run(suite, CK_FORK_GETENV);
 }

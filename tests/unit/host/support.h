@@ -7,11 +7,10 @@
 #ifndef TANDEM_TESTS_HOST_SUPPORT_H
 #define TANDEM_TESTS_HOST_SUPPORT_H
 
-#include <check.h>
-
 #include <tandem/host.h>
 
 #include "simulated-device/simulated_device.h"
+#include "support/test_list.h"
 
 /* Fails the test with the library's message unless the call succeeds. */
 #define OK(call)                                                             \
@@ -166,9 +165,19 @@ uint64_t resident_bytes(void);
 
 /* ---- programs ---- */
 
-/* Runs the suite and returns the exit status. */
-int suite_run(Suite *suite);
 /* Creates a test case with the fixtures above. */
-TCase *case_new(Suite *suite, const char *name);
+TCase *case_new(const char *name);
+/*
+ * Runs the tests of this source file with the fixtures above, and with setup
+ * before and teardown after each test. Both may be NULL.
+ */
+static inline int host_tests_run(const char *name, SFun setup, SFun teardown)
+{
+    TCase *tests = case_new(name);
+
+    tcase_add_checked_fixture(tests, setup, teardown);
+    tests_add(tests);
+    return runner_run_case(name, tests);
+}
 
 #endif

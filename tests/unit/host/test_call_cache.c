@@ -65,13 +65,13 @@ static void squares_make(struct square_view *out, float *data, int salt)
     }
 }
 
-static void gemm_setup(void)
+/* Wraps the operands of the GEMMs. */
+static void gemm_operands_make(void)
 {
     static const int64_t shapes[][2] = {{N}, {N, 1}, {N}};
     static const int64_t steps[] = {1, 1};
     struct tandem_tensor *all;
 
-    context_setup();
     squares_make(as, data_a, 3);
     squares_make(bs, data_b, 5);
     for (int i = 0; i < 2 * N; i++)
@@ -155,11 +155,12 @@ static void gemm_run(uint32_t device, const struct gemm_case *p,
 }
 
 /* Runs each pair of GEMMs in sequence. */
-START_TEST(test_one_gemm_after_another)
+TEST(test_one_gemm_after_another)
 {
     const uint32_t devices[] = {simulated, cpu, TANDEM_ANY_DEVICE};
     struct tandem_tensor *c = matrix_new(context, N, N);
 
+    gemm_operands_make();
     for (int d = 0; d < 3; d++)
         for (int i = 0; i < GEMM_CASES; i++)
             for (int j = 0; j < GEMM_CASES; j++) {
@@ -167,7 +168,6 @@ START_TEST(test_one_gemm_after_another)
                 gemm_run(devices[d], &gemm_cases[j], c, i + 5);
             }
 }
-END_TEST
 
 static enum tandem_status gemm_status(struct tandem_tensor *c, double beta,
                                       uint32_t activation, uint32_t flags)
@@ -182,10 +182,11 @@ static enum tandem_status gemm_status(struct tandem_tensor *c, double beta,
     return tandem_matmul(context, &options, as[0].tensor, bs[0].tensor, c);
 }
 
-START_TEST(test_an_invalid_gemm_after_a_valid_one)
+TEST(test_an_invalid_gemm_after_a_valid_one)
 {
     struct tandem_tensor *c = matrix_new(context, N, N);
 
+    gemm_operands_make();
     for (int i = 0; i < 3; i++) {
         OK(gemm_status(c, 0, 0, 0));
         FAILS(TANDEM_UNSUPPORTED, gemm_status(c, 0, TANDEM_OP_ADD, 0));
@@ -194,7 +195,6 @@ START_TEST(test_an_invalid_gemm_after_a_valid_one)
         FAILS(TANDEM_UNSUPPORTED, gemm_status(c, 1, TANDEM_OP_ADD, 0));
     }
 }
-END_TEST
 
 /* ---- operators ---- */
 
@@ -211,7 +211,7 @@ static enum tandem_status axis_run(uint32_t id, int64_t axis, int64_t flag,
     return tandem_run_on(context, simulated, &op, &x, 1, &y, 1);
 }
 
-START_TEST(test_another_axis_on_the_same_tensors)
+TEST(test_another_axis_on_the_same_tensors)
 {
     float x[ELEMENTS], y[N];
     struct tandem_tensor *tx = matrix_wrap(context, x, N, N);
@@ -236,7 +236,6 @@ START_TEST(test_another_axis_on_the_same_tensors)
               axis_run(TANDEM_OP_SUM, axes, 1, tx, ty));
     }
 }
-END_TEST
 
 static enum tandem_status adam_run(int64_t step, struct tandem_tensor **tensors)
 {
@@ -253,7 +252,7 @@ static enum tandem_status adam_run(int64_t step, struct tandem_tensor **tensors)
     return tandem_run_on(context, simulated, &op, tensors, 4, outputs, 3);
 }
 
-START_TEST(test_steps_count_from_one)
+TEST(test_steps_count_from_one)
 {
     float ones[N];
     struct tandem_tensor *tensors[4];
@@ -270,7 +269,6 @@ START_TEST(test_steps_count_from_one)
         FAILS(TANDEM_INVALID_ARGUMENT, adam_run(-1, tensors));
     }
 }
-END_TEST
 
 /* Computes y = -x with data that no other call uses. */
 static void negate(struct tandem_tensor *x, struct tandem_tensor *y, int turn)
@@ -291,7 +289,7 @@ static void negate(struct tandem_tensor *x, struct tandem_tensor *y, int turn)
  * Makes more calls than the cache has entries, so that calls with one output,
  * or with one input, share entries.
  */
-START_TEST(test_other_tensors_are_different_calls)
+TEST(test_other_tensors_are_different_calls)
 {
     enum { TENSORS = 400 };
     struct tandem_tensor *one = vector_new(context, N), *others[TENSORS];
@@ -303,20 +301,8 @@ START_TEST(test_other_tensors_are_different_calls)
     for (int turn = 0; turn < TENSORS; turn++)
         negate(one, others[turn], turn + TENSORS);
 }
-END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("judged");
-    TCase *tests = case_new(suite, "products");
-
-    tcase_add_checked_fixture(tests, gemm_setup, context_teardown);
-    tcase_add_test(tests, test_one_gemm_after_another);
-    tcase_add_test(tests, test_an_invalid_gemm_after_a_valid_one);
-    tests = case_new(suite, "operators");
-    tcase_add_checked_fixture(tests, context_setup, context_teardown);
-    tcase_add_test(tests, test_another_axis_on_the_same_tensors);
-    tcase_add_test(tests, test_steps_count_from_one);
-    tcase_add_test(tests, test_other_tensors_are_different_calls);
-    return suite_run(suite);
+    return host_tests_run("judged", context_setup, context_teardown);
 }

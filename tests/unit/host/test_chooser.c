@@ -48,7 +48,7 @@ static struct tandem_context *context_with_crossover(uint32_t cost_class)
     return context_with_costs(&cpu, &gpu);
 }
 
-START_TEST(test_every_class_flips_at_its_crossover)
+LOOP_TEST(test_every_class_flips_at_its_crossover, CLASSES)
 {
     const struct class_case *of = &classes[_i];
     struct tandem_context *context = context_with_crossover(of->cost_class);
@@ -91,14 +91,13 @@ START_TEST(test_every_class_flips_at_its_crossover)
     ck_assert_int_eq(flips, 1);
     tandem_context_destroy(context);
 }
-END_TEST
 
 static const int64_t products[][3] = {
     {16, 16, 16},    {16, 16, 256}, {256, 16, 16}, {256, 256, 16},
     {256, 256, 256}, {1, 256, 256}, {256, 1, 16}};
 
 /* The script moves the crossover to either side of each GEMM. */
-START_TEST(test_gemm_crossovers)
+LOOP_TEST(test_gemm_crossovers, 2 * COUNT_OF(products))
 {
     const int64_t *s = products[_i / 2];
     const double work = (double)(s[0] * s[1] * s[2]);
@@ -127,10 +126,9 @@ START_TEST(test_gemm_crossovers)
     ck_assert_uint_eq(last_device(context), e.chosen);
     tandem_context_destroy(context);
 }
-END_TEST
 
 /* A batch of GEMMs needs one launch; the other costs occur for each GEMM. */
-START_TEST(test_batched_gemm)
+LOOP_TEST(test_batched_gemm, 4)
 {
     static const int64_t batches[] = {1, 2, 7, 64};
     const int64_t batch = batches[_i], m = 16, n = 256, k = 16;
@@ -170,9 +168,8 @@ START_TEST(test_batched_gemm)
     tandem_context_destroy(context);
     free(zeros);
 }
-END_TEST
 
-START_TEST(test_strided_operands_use_the_strided_curve)
+TEST(test_strided_operands_use_the_strided_curve)
 {
     struct script cpu = script_free(), gpu = script_free();
     const int64_t shape[2] = {30, 20}, strides[2] = {1, 30};
@@ -192,7 +189,6 @@ START_TEST(test_strided_operands_use_the_strided_curve)
     ck_assert_uint_eq(e.chosen, device_named(context, "simulated"));
     tandem_context_destroy(context);
 }
-END_TEST
 
 /* ---- components of the prediction ---- */
 
@@ -213,7 +209,7 @@ static struct tandem_context *context_with_distinct_costs(struct script *cpu,
     return context_with_costs(cpu, gpu);
 }
 
-START_TEST(test_components_match_the_script)
+TEST(test_components_match_the_script)
 {
     struct script cpu, gpu;
     struct tandem_context *context = context_with_distinct_costs(&cpu, &gpu);
@@ -257,9 +253,8 @@ START_TEST(test_components_match_the_script)
     near(candidate_of(&e, simulated)->transfer_ns, 0);
     tandem_context_destroy(context);
 }
-END_TEST
 
-START_TEST(test_waiting_and_downloading_are_predicted)
+TEST(test_waiting_and_downloading_are_predicted)
 {
     struct script cpu, gpu;
     struct tandem_context *context = context_with_distinct_costs(&cpu, &gpu);
@@ -300,10 +295,9 @@ START_TEST(test_waiting_and_downloading_are_predicted)
     near(candidate_of(&e, 0)->wait_ns, 0);
     tandem_context_destroy(context);
 }
-END_TEST
 
 /* A caller who reads each result is expected to read the next one. */
-START_TEST(test_expected_reads_are_predicted)
+TEST(test_expected_reads_are_predicted)
 {
     struct script cpu, gpu;
     struct tandem_context *context = context_with_distinct_costs(&cpu, &gpu);
@@ -338,11 +332,10 @@ START_TEST(test_expected_reads_are_predicted)
     near(candidate_of(&e, simulated)->download_ns, 0);
     tandem_context_destroy(context);
 }
-END_TEST
 
 /* An output is expected to move to the device that read it last time, unless
  * the same operator reads it, as in an accumulation. */
-START_TEST(test_moves_to_the_next_reader_are_predicted)
+TEST(test_moves_to_the_next_reader_are_predicted)
 {
     struct script cpu, gpu;
     struct tandem_context *context = context_with_distinct_costs(&cpu, &gpu);
@@ -364,7 +357,6 @@ START_TEST(test_moves_to_the_next_reader_are_predicted)
     near(candidate_of(&e, 0)->transfer_ns, 0);
     tandem_context_destroy(context);
 }
-END_TEST
 
 /* ---- readiness, support ---- */
 
@@ -379,7 +371,7 @@ static struct tandem_context *context_with_free_gpu(void)
     return context_with_costs(&cpu, &gpu);
 }
 
-START_TEST(test_the_cpu_works_while_a_kernel_compiles)
+TEST(test_the_cpu_works_while_a_kernel_compiles)
 {
     struct tandem_context *context;
     struct sim_counters before, after;
@@ -406,9 +398,8 @@ START_TEST(test_the_cpu_works_while_a_kernel_compiles)
     }
     tandem_context_destroy(context);
 }
-END_TEST
 
-START_TEST(test_a_kernel_that_is_never_ready)
+TEST(test_a_kernel_that_is_never_ready)
 {
     struct tandem_context *context;
     struct tandem_explanation e = {.struct_size = sizeof e};
@@ -438,9 +429,8 @@ START_TEST(test_a_kernel_that_is_never_ready)
     ck_assert_uint_ge(after.prepares, 2);
     tandem_context_destroy(context);
 }
-END_TEST
 
-START_TEST(test_a_forced_device_compiles)
+TEST(test_a_forced_device_compiles)
 {
     struct tandem_context *context;
     struct sim_counters before = counters_read(0);
@@ -457,10 +447,9 @@ START_TEST(test_a_forced_device_compiles)
     ck_assert_uint_eq(counters_since(0, &before).blocking_compiles, 1);
     tandem_context_destroy(context);
 }
-END_TEST
 
 /* In deterministic mode the placement must not depend on compile times. */
-START_TEST(test_deterministic_placement_ignores_readiness)
+TEST(test_deterministic_placement_ignores_readiness)
 {
     const struct tandem_context_options options = {.deterministic = 1};
     struct tandem_context *context;
@@ -479,9 +468,8 @@ START_TEST(test_deterministic_placement_ignores_readiness)
     }
     tandem_context_destroy(context);
 }
-END_TEST
 
-START_TEST(test_unsupported_operators_run_elsewhere)
+TEST(test_unsupported_operators_run_elsewhere)
 {
     struct tandem_context *context;
     struct tandem_explanation e = {.struct_size = sizeof e};
@@ -505,9 +493,8 @@ START_TEST(test_unsupported_operators_run_elsewhere)
                         1, unsupported.outputs, 1));
     tandem_context_destroy(context);
 }
-END_TEST
 
-START_TEST(test_the_cheapest_of_several_gpus)
+LOOP_TEST(test_the_cheapest_of_several_gpus, 3)
 {
     struct script cpu = script_free(), gpu = script_free();
     struct tandem_context *context;
@@ -534,10 +521,9 @@ START_TEST(test_the_cheapest_of_several_gpus)
     ck_assert_uint_eq(last_device(context), e.chosen);
     tandem_context_destroy(context);
 }
-END_TEST
 
 /* Without profiles, small operators run on the CPU and large GEMMs do not. */
-START_TEST(test_defaults_are_conservative)
+TEST(test_defaults_are_conservative)
 {
     struct tandem_context *context = context_new(NULL);
     struct tandem_explanation e = {.struct_size = sizeof e};
@@ -558,29 +544,8 @@ START_TEST(test_defaults_are_conservative)
           tandem_explain_matmul(context, NULL, a, b, c, &e));
     tandem_context_destroy(context);
 }
-END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("chooser");
-    TCase *tests = case_new(suite, "chooser");
-
-    tcase_add_loop_test(tests, test_every_class_flips_at_its_crossover, 0,
-                        CLASSES);
-    tcase_add_loop_test(tests, test_gemm_crossovers, 0,
-                        2 * (int)(sizeof products / sizeof *products));
-    tcase_add_loop_test(tests, test_batched_gemm, 0, 4);
-    tcase_add_test(tests, test_strided_operands_use_the_strided_curve);
-    tcase_add_test(tests, test_components_match_the_script);
-    tcase_add_test(tests, test_waiting_and_downloading_are_predicted);
-    tcase_add_test(tests, test_expected_reads_are_predicted);
-    tcase_add_test(tests, test_moves_to_the_next_reader_are_predicted);
-    tcase_add_test(tests, test_the_cpu_works_while_a_kernel_compiles);
-    tcase_add_test(tests, test_a_kernel_that_is_never_ready);
-    tcase_add_test(tests, test_a_forced_device_compiles);
-    tcase_add_test(tests, test_deterministic_placement_ignores_readiness);
-    tcase_add_test(tests, test_unsupported_operators_run_elsewhere);
-    tcase_add_loop_test(tests, test_the_cheapest_of_several_gpus, 0, 3);
-    tcase_add_test(tests, test_defaults_are_conservative);
-    return suite_run(suite);
+    return host_tests_run("chooser", NULL, NULL);
 }

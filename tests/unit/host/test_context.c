@@ -37,7 +37,7 @@ static uint32_t relu_device(struct tandem_context *context)
     return device;
 }
 
-START_TEST(test_status_names)
+TEST(test_status_names)
 {
     static const char *const names[] = {"ok",
                                         "invalid argument",
@@ -56,7 +56,6 @@ START_TEST(test_status_names)
                      "unknown status");
     ck_assert_str_eq(tandem_version(), PACKAGE_VERSION);
 }
-END_TEST
 
 #define ROW(ID, number, op_name, op_class_, inputs, outputs, ints, n_ints,     \
             floats, n_floats, cost, metric_, tolerance_, required_, formula_)  \
@@ -79,7 +78,7 @@ END_TEST
     ck_assert_str_eq(info->float_names, floats);                               \
     ck_assert_str_eq(info->formula, formula_);
 
-START_TEST(test_operator_table)
+TEST(test_operator_table)
 {
     const struct tandem_op_info *info;
 
@@ -92,9 +91,8 @@ START_TEST(test_operator_table)
     ck_assert_ptr_null(tandem_op_by_name(""));
     ck_assert_ptr_null(tandem_op_by_name(NULL));
 }
-END_TEST
 
-START_TEST(test_devices_are_described)
+TEST(test_devices_are_described)
 {
     struct tandem_device_info info = {.struct_size = sizeof info};
     struct tandem_context *context;
@@ -116,13 +114,12 @@ START_TEST(test_devices_are_described)
     ck_assert_uint_ne(info.caps & TANDEM_CAP_CORE_OPERATORS, 0);
     tandem_context_destroy(context);
 }
-END_TEST
 
 /*
  * The drivers of other plugins are not started; the log contains a message for
  * every device that is found.
  */
-START_TEST(test_a_device_by_name_starts_no_other)
+TEST(test_a_device_by_name_starts_no_other)
 {
     const struct tandem_op op = {.struct_size = sizeof op, .id = TANDEM_OP_NEG};
     struct tandem_device_info info = {.struct_size = sizeof info};
@@ -149,9 +146,8 @@ START_TEST(test_a_device_by_name_starts_no_other)
     ck_assert_uint_eq(log_count(TANDEM_LOG_INFO, ": simulated:0"), 1);
     tandem_context_destroy(context);
 }
-END_TEST
 
-START_TEST(test_a_short_info_is_not_overrun)
+TEST(test_a_short_info_is_not_overrun)
 {
     struct tandem_context *context = context_new(NULL);
     struct tandem_device_info info;
@@ -164,9 +160,8 @@ START_TEST(test_a_short_info_is_not_overrun)
         ck_assert_int_eq(((unsigned char *)&info)[i], 0x5a);
     tandem_context_destroy(context);
 }
-END_TEST
 
-START_TEST(test_missing_devices)
+TEST(test_missing_devices)
 {
     static const char *const names[] = {"",
                                         "none",
@@ -193,9 +188,8 @@ START_TEST(test_missing_devices)
     }
     tandem_context_destroy(context);
 }
-END_TEST
 
-START_TEST(test_the_environment_forces_a_device)
+TEST(test_the_environment_forces_a_device)
 {
     struct tandem_context *context;
 
@@ -210,9 +204,8 @@ START_TEST(test_the_environment_forces_a_device)
     ck_assert_uint_eq(relu_device(context), 0);
     tandem_context_destroy(context);
 }
-END_TEST
 
-START_TEST(test_the_option_forces_a_device)
+TEST(test_the_option_forces_a_device)
 {
     const struct tandem_context_options options = {.device = "simulated"};
     struct tandem_context *context;
@@ -222,7 +215,6 @@ START_TEST(test_the_option_forces_a_device)
     ck_assert_uint_eq(relu_device(context), device_named(context, "simulated"));
     tandem_context_destroy(context);
 }
-END_TEST
 
 static void error_has(const char *text)
 {
@@ -234,7 +226,7 @@ static void error_has(const char *text)
  * An invalid device name, or one of a plugin that is not loaded, is an error
  * when the context is created. The message lists the available ones.
  */
-START_TEST(test_invalid_device_names)
+TEST(test_invalid_device_names)
 {
     static const struct {
         const char *name, *message;
@@ -273,13 +265,12 @@ START_TEST(test_invalid_device_names)
     OK(tandem_context_create(&options, &context));
     tandem_context_destroy(context);
 }
-END_TEST
 
 /*
  * Only the driver knows if a device number exists. The error is reported each
  * time the device is needed, and nothing runs on another device.
  */
-START_TEST(test_forcing_a_missing_device)
+TEST(test_forcing_a_missing_device)
 {
     float x = 1, y = 2;
     struct tandem_context *context;
@@ -304,9 +295,8 @@ START_TEST(test_forcing_a_missing_device)
     ck_assert_float_eq(y, -1);
     tandem_context_destroy(context);
 }
-END_TEST
 
-START_TEST(test_force_device)
+TEST(test_force_device)
 {
     struct tandem_context *context = context_new(NULL);
     const uint32_t simulated = device_named(context, "simulated");
@@ -325,9 +315,8 @@ START_TEST(test_force_device)
     FAILS(TANDEM_INVALID_ARGUMENT, tandem_context_force_device(context, 15));
     tandem_context_destroy(context);
 }
-END_TEST
 
-START_TEST(test_nothing_is_calibrated_without_a_profile)
+TEST(test_nothing_is_calibrated_without_a_profile)
 {
     struct tandem_context *context = context_new(NULL);
     uint32_t calibrated = 5;
@@ -339,7 +328,6 @@ START_TEST(test_nothing_is_calibrated_without_a_profile)
     ck_assert_uint_eq(calibrated, 0);
     tandem_context_destroy(context);
 }
-END_TEST
 
 /* Checks which messages the log contains if TANDEM_LOG is set to text. */
 static void log_levels(const char *text, bool warnings)
@@ -362,7 +350,7 @@ static void log_levels(const char *text, bool warnings)
     directory_remove(scratch_path("noise"));
 }
 
-START_TEST(test_log_levels)
+TEST(test_log_levels)
 {
     log_levels(NULL, true);
     log_levels("warning", true);
@@ -372,9 +360,8 @@ START_TEST(test_log_levels)
     log_levels("error", false);
     log_levels("none", false);
 }
-END_TEST
 
-START_TEST(test_contexts_are_independent)
+TEST(test_contexts_are_independent)
 {
     struct tandem_context *one = context_new(NULL), *two = context_new(NULL);
 
@@ -386,9 +373,8 @@ START_TEST(test_contexts_are_independent)
     ck_assert_uint_eq(relu_device(two), 0);
     tandem_context_destroy(two);
 }
-END_TEST
 
-START_TEST(test_options_may_be_absent_or_short)
+TEST(test_options_may_be_absent_or_short)
 {
     struct tandem_context *context = NULL;
     const size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -411,12 +397,11 @@ START_TEST(test_options_may_be_absent_or_short)
     ck_assert_int_eq(munmap(pages, 2 * page), 0);
     tandem_context_destroy(NULL);
 }
-END_TEST
 
 /* ---- duplicates ---- */
 
 /* If two platforms list the same GPU, the first one is used. */
-START_TEST(test_a_duplicate_is_not_selected)
+TEST(test_a_duplicate_is_not_selected)
 {
     struct script cpu = script_free(), gpu = script_free();
     struct tandem_explanation e = {.struct_size = sizeof e};
@@ -454,9 +439,8 @@ START_TEST(test_a_duplicate_is_not_selected)
     ck_assert_uint_eq(counters_read(1).opens, 1);
     tandem_context_destroy(context);
 }
-END_TEST
 
-START_TEST(test_a_duplicate_is_used_if_the_first_does_not_open)
+TEST(test_a_duplicate_is_used_if_the_first_does_not_open)
 {
     struct script cpu = script_free(), gpu = script_free();
     struct tandem_explanation e = {.struct_size = sizeof e};
@@ -489,29 +473,8 @@ START_TEST(test_a_duplicate_is_used_if_the_first_does_not_open)
     ck_assert_uint_eq(counters_read(2).opens, 0);
     tandem_context_destroy(context);
 }
-END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("context");
-    TCase *tests = case_new(suite, "context");
-
-    tcase_add_test(tests, test_status_names);
-    tcase_add_test(tests, test_operator_table);
-    tcase_add_test(tests, test_devices_are_described);
-    tcase_add_test(tests, test_a_device_by_name_starts_no_other);
-    tcase_add_test(tests, test_a_short_info_is_not_overrun);
-    tcase_add_test(tests, test_missing_devices);
-    tcase_add_test(tests, test_the_environment_forces_a_device);
-    tcase_add_test(tests, test_the_option_forces_a_device);
-    tcase_add_test(tests, test_invalid_device_names);
-    tcase_add_test(tests, test_forcing_a_missing_device);
-    tcase_add_test(tests, test_force_device);
-    tcase_add_test(tests, test_nothing_is_calibrated_without_a_profile);
-    tcase_add_test(tests, test_log_levels);
-    tcase_add_test(tests, test_contexts_are_independent);
-    tcase_add_test(tests, test_options_may_be_absent_or_short);
-    tcase_add_test(tests, test_a_duplicate_is_not_selected);
-    tcase_add_test(tests, test_a_duplicate_is_used_if_the_first_does_not_open);
-    return suite_run(suite);
+    return host_tests_run("context", NULL, NULL);
 }

@@ -41,7 +41,7 @@ static struct tandem_explanation last(void)
     return e;
 }
 
-START_TEST(test_the_last_operator_is_explained)
+TEST(test_the_last_operator_is_explained)
 {
     struct tandem_explanation e;
 
@@ -68,9 +68,8 @@ START_TEST(test_the_last_operator_is_explained)
     ck_assert_uint_eq(e.op, TANDEM_OP_ERF);
     ck_assert_uint_eq(last().op, TANDEM_OP_EXP);
 }
-END_TEST
 
-START_TEST(test_nothing_was_run_yet)
+TEST(test_nothing_was_run_yet)
 {
     struct tandem_explanation e = {.struct_size = sizeof e};
 
@@ -79,9 +78,8 @@ START_TEST(test_nothing_was_run_yet)
     FAILS(TANDEM_INVALID_ARGUMENT, tandem_explain_last(context, &e));
     FAILS(TANDEM_INVALID_ARGUMENT, tandem_explain_last(context, NULL));
 }
-END_TEST
 
-START_TEST(test_explaining_runs_nothing)
+TEST(test_explaining_runs_nothing)
 {
     const struct sim_counters before = counters_read(0);
     struct sim_counters after;
@@ -96,9 +94,8 @@ START_TEST(test_explaining_runs_nothing)
     for (size_t i = 0; i < sizeof y; i++)
         ck_assert_int_eq(((unsigned char *)y)[i], 0x55);
 }
-END_TEST
 
-START_TEST(test_a_short_explanation_is_not_overrun)
+TEST(test_a_short_explanation_is_not_overrun)
 {
     struct tandem_explanation e;
     const size_t bytes = offsetof(struct tandem_explanation, candidates);
@@ -111,9 +108,8 @@ START_TEST(test_a_short_explanation_is_not_overrun)
     for (size_t i = bytes; i < sizeof e; i++)
         ck_assert_int_eq(((unsigned char *)&e)[i], 0x5a);
 }
-END_TEST
 
-START_TEST(test_operator_timing)
+TEST(test_operator_timing)
 {
     struct tandem_op op = {.struct_size = sizeof op, .id = TANDEM_OP_NEG};
 
@@ -131,9 +127,8 @@ START_TEST(test_operator_timing)
     FAILS(TANDEM_INVALID_ARGUMENT, tandem_context_set_timing(context, 2));
     FAILS(TANDEM_INVALID_ARGUMENT, tandem_context_set_timing(NULL, 1));
 }
-END_TEST
 
-START_TEST(test_operator_timing_waits_for_the_work)
+TEST(test_operator_timing_waits_for_the_work)
 {
     struct tandem_op op = {.struct_size = sizeof op, .id = TANDEM_OP_NEG};
     const struct sim_counters before = counters_read(0);
@@ -142,7 +137,6 @@ START_TEST(test_operator_timing_waits_for_the_work)
     OK(tandem_run_on(context, simulated, &op, &tx, 1, &ty, 1));
     ck_assert_uint_eq(counters_since(0, &before).executed, 1);
 }
-END_TEST
 
 /* ---- observers ---- */
 
@@ -171,7 +165,7 @@ static void observe(void *user, const struct tandem_explanation *explanation,
     }
 }
 
-START_TEST(test_observers_see_every_operator)
+TEST(test_observers_see_every_operator)
 {
     struct observed seen = {0};
     struct tandem_op op = {.struct_size = sizeof op, .id = TANDEM_OP_ABS};
@@ -200,7 +194,6 @@ START_TEST(test_observers_see_every_operator)
     ck_assert_uint_eq(seen.befores, 3);
     ck_assert_uint_eq(seen.afters, 3);
 }
-END_TEST
 
 /* ---- GEMM and shorthand functions ---- */
 
@@ -214,7 +207,7 @@ static float activated(double value, uint32_t activation)
 }
 
 /* Each combination of transposes, bias and activation, on both devices. */
-START_TEST(test_matmul)
+LOOP_TEST(test_matmul, 16)
 {
     const bool turn_a = _i & 1, turn_b = _i & 2, bias = _i & 4, on_sim = _i & 8;
     const int64_t shape_a[2] = {M, K}, shape_b[2] = {K, W};
@@ -260,7 +253,6 @@ START_TEST(test_matmul)
         }
     }
 }
-END_TEST
 
 static float value_16(uint32_t dtype, uint16_t bits)
 {
@@ -276,7 +268,7 @@ static uint16_t round_16(uint32_t dtype, float value)
  * GEMMs of f16 and bf16 with a result of the same dtype or f32, on both
  * devices and on the selected one, with operands that are cast from f32.
  */
-START_TEST(test_matmul_of_16_bits)
+LOOP_TEST(test_matmul_of_16_bits, 16)
 {
     const uint32_t dtype = _i & 1 ? TANDEM_F16 : TANDEM_BF16;
     const bool wide = _i & 2, on_sim = _i & 4;
@@ -326,9 +318,8 @@ START_TEST(test_matmul_of_16_bits)
                                    value_16(dtype, round_16(dtype, sum)));
         }
 }
-END_TEST
 
-START_TEST(test_matmul_batches)
+LOOP_TEST(test_matmul_batches, 2)
 {
     const int64_t shape_a[3] = {3, 2, 2}, shape_b[3] = {1, 2, 2};
     float a[12], b[4] = {1, 1, 0, 1}, c[12];
@@ -346,9 +337,8 @@ START_TEST(test_matmul_batches)
     for (int i = 0; i < 12; i++)
         ck_assert_float_eq(c[i], i % 2 ? a[i - 1] + a[i] : a[i]);
 }
-END_TEST
 
-START_TEST(test_reduce_reads_keepdims_off_the_rank)
+TEST(test_reduce_reads_keepdims_off_the_rank)
 {
     const int64_t keep[2] = {1, 4};
     float a[12], sums[4];
@@ -372,9 +362,8 @@ START_TEST(test_reduce_reads_keepdims_off_the_rank)
     FAILS(TANDEM_INVALID_ARGUMENT,
           tandem_reduce(context, TANDEM_OP_NEG, 1, ta, kept));
 }
-END_TEST
 
-START_TEST(test_scalars_stand_for_inputs)
+LOOP_TEST(test_scalars_stand_for_inputs, 2)
 {
     const double two = 2;
     struct tandem_op op = {.struct_size = sizeof op,
@@ -392,25 +381,8 @@ START_TEST(test_scalars_stand_for_inputs)
     OK(tandem_tensor_sync(ty, TANDEM_TIMEOUT_INFINITE));
     ck_assert_float_eq_tol(y[2], 8, 1e-4f);
 }
-END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("explain");
-    TCase *tests = case_new(suite, "explain");
-
-    tcase_add_checked_fixture(tests, context_setup, context_teardown);
-    tcase_add_test(tests, test_the_last_operator_is_explained);
-    tcase_add_test(tests, test_nothing_was_run_yet);
-    tcase_add_test(tests, test_explaining_runs_nothing);
-    tcase_add_test(tests, test_a_short_explanation_is_not_overrun);
-    tcase_add_test(tests, test_operator_timing);
-    tcase_add_test(tests, test_operator_timing_waits_for_the_work);
-    tcase_add_test(tests, test_observers_see_every_operator);
-    tcase_add_loop_test(tests, test_matmul, 0, 16);
-    tcase_add_loop_test(tests, test_matmul_of_16_bits, 0, 16);
-    tcase_add_loop_test(tests, test_matmul_batches, 0, 2);
-    tcase_add_test(tests, test_reduce_reads_keepdims_off_the_rank);
-    tcase_add_loop_test(tests, test_scalars_stand_for_inputs, 0, 2);
-    return suite_run(suite);
+    return host_tests_run("explain", context_setup, context_teardown);
 }

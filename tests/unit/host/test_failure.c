@@ -36,7 +36,7 @@ static struct tandem_context *failing(const char *fault)
  * The third launch fails. Its output and those of later launches give an error
  * when read; inputs and earlier outputs remain valid.
  */
-START_TEST(test_work_that_fails_later)
+TEST(test_work_that_fails_later)
 {
     struct tandem_context *context = failing("launch:3:7");
     const uint32_t simulated = device_named(context, "simulated");
@@ -70,9 +70,8 @@ START_TEST(test_work_that_fails_later)
     ck_assert_float_eq(y[3][4], -5);
     tandem_context_destroy(context);
 }
-END_TEST
 
-START_TEST(test_synchronize_reports_the_error_once)
+TEST(test_synchronize_reports_the_error_once)
 {
     struct tandem_context *context = failing("launch:1:7");
     const uint32_t simulated = device_named(context, "simulated");
@@ -91,10 +90,9 @@ START_TEST(test_synchronize_reports_the_error_once)
     ck_assert_mem_eq(x, y, sizeof x);
     tandem_context_destroy(context);
 }
-END_TEST
 
 /* If the caller writes to the wrapped memory, the tensor becomes valid. */
-START_TEST(test_host_written_clears_the_error)
+TEST(test_host_written_clears_the_error)
 {
     struct tandem_context *context = failing("launch:1:7");
     const uint32_t simulated = device_named(context, "simulated");
@@ -112,9 +110,8 @@ START_TEST(test_host_written_clears_the_error)
     ck_assert_float_eq(x[1], -2);
     tandem_context_destroy(context);
 }
-END_TEST
 
-START_TEST(test_out_of_device_memory)
+TEST(test_out_of_device_memory)
 {
     const char *const pairs[] = {"memory_limit_bytes", "1000", NULL};
     struct tandem_context *context = context_with(pairs);
@@ -133,11 +130,10 @@ START_TEST(test_out_of_device_memory)
     ck_assert_float_eq(y[9], -10);
     tandem_context_destroy(context);
 }
-END_TEST
 
 /* ---- lost devices, hanging waits ---- */
 
-START_TEST(test_a_lost_device_is_not_used)
+TEST(test_a_lost_device_is_not_used)
 {
     struct script cpu = script_free(), gpu = script_free();
     const char *const pairs[] = {"test.fault", "launch:3:6", NULL};
@@ -180,9 +176,8 @@ START_TEST(test_a_lost_device_is_not_used)
     ck_assert_int_eq(status, TANDEM_DEVICE_LOST);
     tandem_context_destroy(context);
 }
-END_TEST
 
-START_TEST(test_data_on_a_lost_device_is_lost)
+TEST(test_data_on_a_lost_device_is_lost)
 {
     struct tandem_context *context = failing("launch:2:6");
     const uint32_t simulated = device_named(context, "simulated");
@@ -203,9 +198,8 @@ START_TEST(test_data_on_a_lost_device_is_lost)
     ck_assert_float_eq(y[0], -1);
     tandem_context_destroy(context);
 }
-END_TEST
 
-START_TEST(test_a_wait_that_never_ends)
+TEST(test_a_wait_that_never_ends)
 {
     struct tandem_context *context = failing("wait:1");
     const uint32_t simulated = device_named(context, "simulated");
@@ -220,9 +214,8 @@ START_TEST(test_a_wait_that_never_ends)
     ck_assert_float_eq(y[0], -1);
     tandem_context_destroy(context);
 }
-END_TEST
 
-START_TEST(test_a_poll_does_not_wait)
+TEST(test_a_poll_does_not_wait)
 {
     struct tandem_context *context = context_new(NULL);
     const uint32_t simulated = device_named(context, "simulated");
@@ -243,7 +236,6 @@ START_TEST(test_a_poll_does_not_wait)
     ck_assert_float_eq(y[2], -3);
     tandem_context_destroy(context);
 }
-END_TEST
 
 /* ---- fork ---- */
 
@@ -326,7 +318,7 @@ static int child_with_used_context(struct tandem_context *context,
     return 0;
 }
 
-START_TEST(test_a_child_with_inherited_objects)
+TEST(test_a_child_with_inherited_objects)
 {
     struct tandem_context *context = context_new(NULL);
     const uint32_t simulated = device_named(context, "simulated");
@@ -344,7 +336,6 @@ START_TEST(test_a_child_with_inherited_objects)
     OK(tandem_tensor_sync(tx, TANDEM_TIMEOUT_INFINITE));
     tandem_context_destroy(context);
 }
-END_TEST
 
 static int child_with_unused_context(struct tandem_context *context,
                                      struct tandem_tensor *x,
@@ -362,12 +353,11 @@ static int child_with_unused_context(struct tandem_context *context,
     return 0;
 }
 
-START_TEST(test_a_fork_before_first_use)
+TEST(test_a_fork_before_first_use)
 {
     ck_assert_int_eq(run_in_child(child_with_unused_context, NULL, NULL, NULL),
                      0);
 }
-END_TEST
 
 /*
  * A thread that runs operators while another one forks. The child must not
@@ -403,7 +393,8 @@ static void *work_until(void *argument)
     return NULL;
 }
 
-START_TEST(test_forks_while_threads_work)
+/* The sanitizer's malloc may be locked in the child. */
+LOOP_TEST(test_forks_while_threads_work, !SANITIZED_ADDRESS)
 {
     struct tandem_context *context = context_new(NULL);
     float x[N], y[N];
@@ -423,7 +414,6 @@ START_TEST(test_forks_while_threads_work)
     ck_assert_int_eq(worker_thread.failures, 0);
     tandem_context_destroy(context);
 }
-END_TEST
 
 /* ---- threads ---- */
 
@@ -498,7 +488,7 @@ static void *worker_run(void *argument)
     return NULL;
 }
 
-START_TEST(test_threads_share_a_context)
+TEST(test_threads_share_a_context)
 {
     struct tandem_context *context = context_new(NULL);
     struct worker workers[THREADS];
@@ -517,7 +507,6 @@ START_TEST(test_threads_share_a_context)
                       workers[i].failure);
     tandem_context_destroy(context);
 }
-END_TEST
 
 static void *explain_other(void *argument)
 {
@@ -527,7 +516,7 @@ static void *explain_other(void *argument)
 }
 
 /* Each thread has its own explanations and errors. */
-START_TEST(test_explanations_are_a_threads_own)
+TEST(test_explanations_are_a_threads_own)
 {
     struct tandem_context *context = context_new(NULL);
     float x[N], y[N];
@@ -545,27 +534,8 @@ START_TEST(test_explanations_are_a_threads_own)
     ck_assert_ptr_nonnull(strstr(tandem_last_error(), "add"));
     tandem_context_destroy(context);
 }
-END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("failure");
-    TCase *tests = case_new(suite, "failure");
-
-    tcase_add_test(tests, test_work_that_fails_later);
-    tcase_add_test(tests, test_synchronize_reports_the_error_once);
-    tcase_add_test(tests, test_host_written_clears_the_error);
-    tcase_add_test(tests, test_out_of_device_memory);
-    tcase_add_test(tests, test_a_lost_device_is_not_used);
-    tcase_add_test(tests, test_data_on_a_lost_device_is_lost);
-    tcase_add_test(tests, test_a_wait_that_never_ends);
-    tcase_add_test(tests, test_a_poll_does_not_wait);
-    tcase_add_test(tests, test_a_child_with_inherited_objects);
-    tcase_add_test(tests, test_a_fork_before_first_use);
-    /* The sanitizer's malloc may be locked in the child. */
-    if (!SANITIZED_ADDRESS)
-        tcase_add_test(tests, test_forks_while_threads_work);
-    tcase_add_test(tests, test_threads_share_a_context);
-    tcase_add_test(tests, test_explanations_are_a_threads_own);
-    return suite_run(suite);
+    return host_tests_run("failure", NULL, NULL);
 }

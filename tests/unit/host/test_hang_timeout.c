@@ -81,7 +81,7 @@ static void expect_cpu_works(struct vectors *v)
 
 /* ---- one thread ---- */
 
-START_TEST(test_an_input_on_a_device_that_hangs)
+TEST(test_an_input_on_a_device_that_hangs)
 {
     struct vectors v;
 
@@ -101,13 +101,12 @@ START_TEST(test_an_input_on_a_device_that_hangs)
     ck_assert_float_eq(v.y[3], -4);
     tandem_context_destroy(v.context);
 }
-END_TEST
 
 /*
  * The tensor is too large for a staging copy, so the upload would wait for the
  * hanging work.
  */
-START_TEST(test_a_large_input_for_a_device_that_hangs)
+TEST(test_a_large_input_for_a_device_that_hangs)
 {
     const int64_t large = (int64_t)2 << 20;
     float *memory = calloc((size_t)large, sizeof(*memory));
@@ -125,9 +124,8 @@ START_TEST(test_a_large_input_for_a_device_that_hangs)
     tandem_context_destroy(v.context);
     free(memory);
 }
-END_TEST
 
-START_TEST(test_any_selected_device)
+TEST(test_any_selected_device)
 {
     struct script cpu = script_free(), gpu = script_free();
     struct vectors v;
@@ -142,9 +140,8 @@ START_TEST(test_any_selected_device)
     expect_cpu_works(&v);
     tandem_context_destroy(v.context);
 }
-END_TEST
 
-START_TEST(test_a_wait_with_a_timeout_ends)
+TEST(test_a_wait_with_a_timeout_ends)
 {
     struct vectors v;
 
@@ -160,9 +157,8 @@ START_TEST(test_a_wait_with_a_timeout_ends)
     OK(tandem_context_synchronize(v.context, TANDEM_TIMEOUT_INFINITE));
     tandem_context_destroy(v.context);
 }
-END_TEST
 
-START_TEST(test_part_of_a_tensor_on_a_hanging_device)
+TEST(test_part_of_a_tensor_on_a_hanging_device)
 {
     const int64_t half = N / 2;
     struct tandem_tensor *view;
@@ -179,13 +175,12 @@ START_TEST(test_part_of_a_tensor_on_a_hanging_device)
     ck_assert_mem_eq(v.x, v.y, sizeof v.x);
     tandem_context_destroy(v.context);
 }
-END_TEST
 
 /*
  * A download that timed out may still complete, so its memory must not be
  * reused.
  */
-START_TEST(test_memory_that_may_still_be_written)
+TEST(test_memory_that_may_still_be_written)
 {
     struct vectors v;
 
@@ -201,9 +196,8 @@ START_TEST(test_memory_that_may_still_be_written)
     tandem_context_destroy(v.context);
     hangs_release();
 }
-END_TEST
 
-START_TEST(test_a_timed_operator)
+TEST(test_a_timed_operator)
 {
     struct vectors v;
 
@@ -221,9 +215,8 @@ START_TEST(test_a_timed_operator)
     expect_cpu_works(&v);
     tandem_context_destroy(v.context);
 }
-END_TEST
 
-START_TEST(test_a_context_with_errors_can_be_destroyed)
+TEST(test_a_context_with_errors_can_be_destroyed)
 {
     struct vectors v;
 
@@ -232,9 +225,8 @@ START_TEST(test_a_context_with_errors_can_be_destroyed)
     ck_assert_uint_eq(log_count(TANDEM_LOG_ERROR, "did not complete"), 1);
     ck_assert_uint_eq(counters_read(0).closes, 0);
 }
-END_TEST
 
-START_TEST(test_limits_of_the_environment)
+TEST(test_limits_of_the_environment)
 {
     struct vectors v;
 
@@ -251,7 +243,6 @@ START_TEST(test_limits_of_the_environment)
     tandem_context_destroy(context_with_hang(0));
     ck_assert_uint_eq(log_count(TANDEM_LOG_WARNING, "HANG_TIMEOUT_SECONDS"), 2);
 }
-END_TEST
 
 /* ---- several threads ---- */
 
@@ -368,29 +359,25 @@ static void others_work_during(enum tandem_status (*call)(struct vectors *v))
     tandem_context_destroy(v.context);
 }
 
-START_TEST(test_others_work_during_an_operator)
+TEST(test_others_work_during_an_operator)
 {
     others_work_during(wait_run_on_cpu);
 }
-END_TEST
 
-START_TEST(test_others_work_during_a_read)
+TEST(test_others_work_during_a_read)
 {
     others_work_during(wait_read);
 }
-END_TEST
 
-START_TEST(test_others_work_during_a_write)
+TEST(test_others_work_during_a_write)
 {
     others_work_during(wait_write);
 }
-END_TEST
 
-START_TEST(test_others_work_during_a_synchronize)
+TEST(test_others_work_during_a_synchronize)
 {
     others_work_during(wait_synchronize);
 }
-END_TEST
 
 static enum tandem_status wait_alone(struct vectors *v)
 {
@@ -403,7 +390,7 @@ static enum tandem_status wait_alone(struct vectors *v)
  * thread needs the device, it treats the device as lost and uses another
  * device.
  */
-START_TEST(test_a_device_that_another_thread_waits_for)
+TEST(test_a_device_that_another_thread_waits_for)
 {
     struct script cpu = script_free(), gpu = script_free();
     struct vectors v;
@@ -425,10 +412,9 @@ START_TEST(test_a_device_that_another_thread_waits_for)
     ck_assert_int_eq(blocked_thread.status, TANDEM_DEVICE_LOST);
     tandem_context_destroy(v.context);
 }
-END_TEST
 
 /* Two threads need the host copy of the same tensor; it is downloaded once. */
-START_TEST(test_two_readers_of_one_tensor)
+TEST(test_two_readers_of_one_tensor)
 {
     struct vectors v;
     struct blocked_thread blocked_thread[2] = {
@@ -452,13 +438,12 @@ START_TEST(test_two_readers_of_one_tensor)
     ck_assert_float_eq(v.y[3], -4);
     tandem_context_destroy(v.context);
 }
-END_TEST
 
 /*
  * A thread that waited for another thread's failed download also gets the
  * error.
  */
-START_TEST(test_two_readers_of_a_failed_tensor)
+TEST(test_two_readers_of_a_failed_tensor)
 {
     struct vectors v;
     struct blocked_thread blocked_thread[2] = {{&v, wait_read, TANDEM_OK, 0},
@@ -478,13 +463,12 @@ START_TEST(test_two_readers_of_a_failed_tensor)
     }
     tandem_context_destroy(v.context);
 }
-END_TEST
 
 /*
  * Data that another thread wrote during the wait must not be overwritten by
  * the older data of the device.
  */
-START_TEST(test_a_write_during_a_wait_is_preserved)
+TEST(test_a_write_during_a_wait_is_preserved)
 {
     struct vectors v;
     struct blocked_thread blocked_thread = {&v, wait_run_on_cpu, TANDEM_FAILED,
@@ -505,13 +489,12 @@ START_TEST(test_a_write_during_a_wait_is_preserved)
         ck_assert_float_eq(read[i], -written[i]);
     tandem_context_destroy(v.context);
 }
-END_TEST
 
 /*
  * A download that timed out may still write to the tensor's host memory, so
  * the next write waits for it.
  */
-START_TEST(test_a_write_after_a_read_timeout)
+TEST(test_a_write_after_a_read_timeout)
 {
     struct vectors v;
     struct blocked_thread blocked_thread = {&v, wait_overwrite, TANDEM_FAILED,
@@ -532,30 +515,8 @@ START_TEST(test_a_write_after_a_read_timeout)
     ck_assert_mem_eq(read, v.x, sizeof read);
     tandem_context_destroy(v.context);
 }
-END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("hang");
-    TCase *tests = case_new(suite, "hang");
-
-    tcase_add_test(tests, test_an_input_on_a_device_that_hangs);
-    tcase_add_test(tests, test_a_large_input_for_a_device_that_hangs);
-    tcase_add_test(tests, test_any_selected_device);
-    tcase_add_test(tests, test_a_wait_with_a_timeout_ends);
-    tcase_add_test(tests, test_part_of_a_tensor_on_a_hanging_device);
-    tcase_add_test(tests, test_memory_that_may_still_be_written);
-    tcase_add_test(tests, test_a_timed_operator);
-    tcase_add_test(tests, test_a_context_with_errors_can_be_destroyed);
-    tcase_add_test(tests, test_limits_of_the_environment);
-    tcase_add_test(tests, test_others_work_during_an_operator);
-    tcase_add_test(tests, test_others_work_during_a_read);
-    tcase_add_test(tests, test_others_work_during_a_write);
-    tcase_add_test(tests, test_others_work_during_a_synchronize);
-    tcase_add_test(tests, test_a_device_that_another_thread_waits_for);
-    tcase_add_test(tests, test_two_readers_of_one_tensor);
-    tcase_add_test(tests, test_two_readers_of_a_failed_tensor);
-    tcase_add_test(tests, test_a_write_during_a_wait_is_preserved);
-    tcase_add_test(tests, test_a_write_after_a_read_timeout);
-    return suite_run(suite);
+    return host_tests_run("hang", NULL, NULL);
 }

@@ -66,7 +66,7 @@ static struct tandem_op operator(uint32_t id)
                               .id = id};
 }
 
-START_TEST(test_context_functions)
+TEST(test_context_functions)
 {
     struct tandem_device_info info = {.struct_size = sizeof info};
     const struct tandem_backend *table = (void *)&info;
@@ -109,9 +109,8 @@ START_TEST(test_context_functions)
     ck_assert_ptr_null(tandem_context_load_error(NULL, 0));
     ck_assert_ptr_null(tandem_context_load_error(context, UINT32_MAX));
 }
-END_TEST
 
-START_TEST(test_options)
+TEST(test_options)
 {
     struct tandem_context_options options = {.struct_size = sizeof options,
                                              .plugin_path =
@@ -130,13 +129,12 @@ START_TEST(test_options)
     BAD(tandem_context_create(&options, &made));
     ck_assert_ptr_null(made);
 }
-END_TEST
 
 /*
  * A struct_size of 0 is an omitted one, the size of a pointer is a common
  * mistake, and one less than the first version's size is invalid.
  */
-START_TEST(test_sizes_of_options)
+TEST(test_sizes_of_options)
 {
     const size_t least[2] = {TANDEM_CONTEXT_OPTIONS_MIN_SIZE_0_1,
                              TANDEM_MATMUL_OPTIONS_MIN_SIZE_0_1};
@@ -167,10 +165,9 @@ START_TEST(test_sizes_of_options)
         expect_message("options.struct_size");
     }
 }
-END_TEST
 
 /* Structs that are passed to the library or filled by it. */
-START_TEST(test_struct_sizes)
+TEST(test_struct_sizes)
 {
     struct tandem_device_info info = {.kind = 77};
     struct tandem_explanation e = {.op = 77};
@@ -201,9 +198,8 @@ START_TEST(test_struct_sizes)
     BAD(tandem_explain_op(context, &none, &tx, 1, &ty, 1, &e));
     expect_message("op.struct_size");
 }
-END_TEST
 
-START_TEST(test_tensors)
+TEST(test_tensors)
 {
     static const int64_t one[1] = {1}, minus[1] = {-1}, nine[9] = {1};
     static const int64_t huge[2] = {INT64_MAX / 2, 3}, large[1] = {INT64_MAX};
@@ -244,9 +240,8 @@ START_TEST(test_tensors)
     tandem_tensor_destroy(NULL);
     tandem_tensor_destroy(freed); /* Destroying a freed handle does nothing. */
 }
-END_TEST
 
-START_TEST(test_tensor_functions)
+TEST(test_tensor_functions)
 {
     struct tandem_tensor *const wrong[] = {NULL, freed};
     const void *data;
@@ -278,9 +273,8 @@ START_TEST(test_tensor_functions)
     BAD(tandem_tensor_describe(tx, NULL, &value, NULL, NULL));
     BAD(tandem_tensor_describe(tx, &value, NULL, NULL, NULL));
 }
-END_TEST
 
-START_TEST(test_operands)
+TEST(test_operands)
 {
     struct tandem_op op = operator(TANDEM_OP_ADD);
     struct tandem_tensor *in[2] = {tx, tx}, *out[1] = {ty};
@@ -314,9 +308,8 @@ START_TEST(test_operands)
     BAD(tandem_run_on(context, 15, &op, in, 2, out, 1));
     BAD(tandem_run_on(NULL, 0, &op, in, 2, out, 1));
 }
-END_TEST
 
-START_TEST(test_operators)
+TEST(test_operators)
 {
     static const uint32_t none[] = {0, 99, 200, 255, 256, UINT32_MAX};
     struct tandem_op op;
@@ -335,10 +328,9 @@ START_TEST(test_operators)
     op.int_count = 1; /* NULL */
     BAD(tandem_run(context, &op, &tx, 1, &ty, 1));
 }
-END_TEST
 
 /* Shapes and dtypes that do not match; the message names each. */
-START_TEST(test_shapes)
+TEST(test_shapes)
 {
     static const int64_t five[1] = {5}, far[1] = {7}, twelve[1] = {12};
     struct tandem_op op = operator(TANDEM_OP_SOFTMAX);
@@ -372,9 +364,8 @@ START_TEST(test_shapes)
     BAD(tandem_binary(NULL, TANDEM_OP_ADD, tx, tx, ty));
     BAD(tandem_binary(context, TANDEM_OP_ADD, tx, tx, NULL));
 }
-END_TEST
 
-START_TEST(test_aliasing)
+TEST(test_aliasing)
 {
     static const int64_t six[1] = {6}, two_rows[2] = {2, 6};
     static const int64_t repeat[2] = {0, 1};
@@ -391,9 +382,8 @@ START_TEST(test_aliasing)
     /* The output overlaps itself. */
     BAD(tandem_unary(context, TANDEM_OP_NEG, pair, repeated));
 }
-END_TEST
 
-START_TEST(test_gemm_explanations)
+TEST(test_gemm_explanations)
 {
     struct tandem_matmul_options options = {
         .struct_size = sizeof options, .alpha = 1, .device = TANDEM_ANY_DEVICE};
@@ -458,9 +448,8 @@ START_TEST(test_gemm_explanations)
     BAD(tandem_explain_matmul(context, NULL, a, b, c, NULL));
     BAD(tandem_explain_matmul(NULL, NULL, a, b, c, &e));
 }
-END_TEST
 
-START_TEST(test_explanations)
+TEST(test_explanations)
 {
     struct tandem_op op = operator(TANDEM_OP_NEG);
     struct tandem_explanation e = {.struct_size = sizeof e};
@@ -475,25 +464,8 @@ START_TEST(test_explanations)
     e.struct_size = 4;
     BAD(tandem_explain_op(context, &op, &tx, 1, &ty, 1, &e));
 }
-END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("input");
-    TCase *tests = case_new(suite, "input");
-
-    tcase_add_checked_fixture(tests, input_setup, input_teardown);
-    tcase_add_test(tests, test_context_functions);
-    tcase_add_test(tests, test_options);
-    tcase_add_test(tests, test_sizes_of_options);
-    tcase_add_test(tests, test_struct_sizes);
-    tcase_add_test(tests, test_tensors);
-    tcase_add_test(tests, test_tensor_functions);
-    tcase_add_test(tests, test_operands);
-    tcase_add_test(tests, test_operators);
-    tcase_add_test(tests, test_shapes);
-    tcase_add_test(tests, test_aliasing);
-    tcase_add_test(tests, test_gemm_explanations);
-    tcase_add_test(tests, test_explanations);
-    return suite_run(suite);
+    return host_tests_run("input", input_setup, input_teardown);
 }

@@ -73,7 +73,7 @@ static void scripted_refused(const char *script, const char *reason)
     expect_rejected("tandem-scripted.so", reason);
 }
 
-START_TEST(test_valid_plugins_load)
+TEST(test_valid_plugins_load)
 {
     struct tandem_context *context = context_new(NULL);
     const char *backend = NULL;
@@ -90,9 +90,8 @@ START_TEST(test_valid_plugins_load)
     context_works(context);
     tandem_context_destroy(context);
 }
-END_TEST
 
-START_TEST(test_the_environment_names_plugins)
+TEST(test_the_environment_names_plugins)
 {
     const struct tandem_context_options options = {.plugin_path = "/nowhere"};
     struct tandem_context *context;
@@ -103,9 +102,8 @@ START_TEST(test_the_environment_names_plugins)
     device_named(context, "simulated");
     tandem_context_destroy(context);
 }
-END_TEST
 
-START_TEST(test_the_environment_names_backends)
+TEST(test_the_environment_names_backends)
 {
     struct tandem_context *context;
     uint32_t device;
@@ -122,9 +120,8 @@ START_TEST(test_the_environment_names_backends)
     ck_assert_uint_eq(device_named(context, "cpu"), 0);
     tandem_context_destroy(context);
 }
-END_TEST
 
-START_TEST(test_no_plugins_is_no_device)
+TEST(test_no_plugins_is_no_device)
 {
     struct tandem_context_options options = {.struct_size = sizeof options};
     struct tandem_context *context = (struct tandem_context *)&options;
@@ -135,9 +132,8 @@ START_TEST(test_no_plugins_is_no_device)
     FAILS(TANDEM_NO_DEVICE, tandem_context_create(&options, &context));
     ck_assert_ptr_null(context);
 }
-END_TEST
 
-START_TEST(test_relative_and_empty_elements_are_ignored)
+TEST(test_relative_and_empty_elements_are_ignored)
 {
     struct tandem_context_options options = {.struct_size = sizeof options};
     struct tandem_context *context;
@@ -161,9 +157,8 @@ START_TEST(test_relative_and_empty_elements_are_ignored)
     context_works(context);
     tandem_context_destroy(context);
 }
-END_TEST
 
-START_TEST(test_text_is_no_plugin)
+TEST(test_text_is_no_plugin)
 {
     const char *directory = directory_with("no-query-symbol-plugin.so");
     struct tandem_context *context;
@@ -175,9 +170,8 @@ START_TEST(test_text_is_no_plugin)
     context_works(context);
     tandem_context_destroy(context);
 }
-END_TEST
 
-START_TEST(test_empty_and_cut_files_are_no_plugins)
+TEST(test_empty_and_cut_files_are_no_plugins)
 {
     const char *directory = directory_with("tandem-simulated.so");
     const char *file = scratch_path("with-tandem-simulated.so/tandem-other.so");
@@ -194,30 +188,26 @@ START_TEST(test_empty_and_cut_files_are_no_plugins)
     context_works(context);
     tandem_context_destroy(context);
 }
-END_TEST
 
-START_TEST(test_missing_symbol)
+TEST(test_missing_symbol)
 {
     expect_rejected("no-query-symbol-plugin.so", TANDEM_BACKEND_QUERY_SYMBOL);
 }
-END_TEST
 
-START_TEST(test_wrong_major)
+TEST(test_wrong_major)
 {
     scripted_refused("null", NULL);
     scripted_refused("major", NULL);
 }
-END_TEST
 
-START_TEST(test_truncated_table)
+TEST(test_truncated_table)
 {
     scripted_refused("size=0", NULL);
     scripted_refused("size=8", NULL);
     scripted_refused("size=64", NULL);
 }
-END_TEST
 
-START_TEST(test_invalid_names)
+TEST(test_invalid_names)
 {
     scripted_refused("noname", NULL);
     scripted_refused("name=", NULL);
@@ -225,13 +215,12 @@ START_TEST(test_invalid_names)
     scripted_refused("name=a b", NULL);
     scripted_refused("name=a:0", NULL);
 }
-END_TEST
 
 /*
  * The first plugin of a name is used. A second one is not a load error,
  * because several directories often contain the same plugins.
  */
-START_TEST(test_duplicate_name)
+TEST(test_duplicate_name)
 {
     struct tandem_context *context;
     uint32_t count = 0;
@@ -245,21 +234,19 @@ START_TEST(test_duplicate_name)
     context_works(context);
     tandem_context_destroy(context);
 }
-END_TEST
 
 static const char *const required[] = {
 #define NAME(entry) #entry,
     REQUIRED_ENTRIES(NAME)};
 static const char *const optional[] = {OPTIONAL_ENTRIES(NAME)};
 
-START_TEST(test_missing_required_entry)
+LOOP_TEST(test_missing_required_entry, COUNT_OF(required))
 {
     char script[64];
 
     snprintf(script, sizeof script, "missing=%s", required[_i]);
     scripted_refused(script, required[_i]);
 }
-END_TEST
 
 /*
  * Checks that the plugin loads without a load error. A missing device does not
@@ -279,7 +266,7 @@ static void expect_accepted(const char *script)
     tandem_context_destroy(context);
 }
 
-START_TEST(test_missing_optional_entry)
+LOOP_TEST(test_missing_optional_entry, COUNT_OF(optional))
 {
     char script[64];
 
@@ -293,16 +280,14 @@ START_TEST(test_missing_optional_entry)
         return;
     expect_accepted(script);
 }
-END_TEST
 
-START_TEST(test_newer_minor_version)
+TEST(test_newer_minor_version)
 {
     expect_accepted("good");
     expect_accepted("newer");
 }
-END_TEST
 
-START_TEST(test_a_backend_whose_count_fails)
+TEST(test_a_backend_whose_count_fails)
 {
     struct tandem_context *context;
     uint32_t count = 0, device;
@@ -316,7 +301,6 @@ START_TEST(test_a_backend_whose_count_fails)
     context_works(context);
     tandem_context_destroy(context);
 }
-END_TEST
 
 /*
  * Returns true if a context with the plugin path with-tandem-simulated.so has
@@ -335,7 +319,7 @@ static bool simulated_device_is_found(void)
     return used;
 }
 
-START_TEST(test_world_writable_files)
+TEST(test_world_writable_files)
 {
     const char *directory = directory_with("tandem-simulated.so");
     const char *file = scratch_path("with-tandem-simulated.so/tandem-other.so");
@@ -352,9 +336,8 @@ START_TEST(test_world_writable_files)
     }
     (void)directory;
 }
-END_TEST
 
-START_TEST(test_world_writable_directories)
+TEST(test_world_writable_directories)
 {
     const char *directory = directory_with("tandem-simulated.so");
     struct tandem_context_options options = {.struct_size = sizeof options};
@@ -373,9 +356,8 @@ START_TEST(test_world_writable_directories)
     ck_assert_int_eq(chmod(directory, 0700), 0);
     ck_assert(simulated_device_is_found());
 }
-END_TEST
 
-START_TEST(test_links_and_directories_are_no_plugins)
+TEST(test_links_and_directories_are_no_plugins)
 {
     struct tandem_context *context;
     uint32_t device;
@@ -393,9 +375,8 @@ START_TEST(test_links_and_directories_are_no_plugins)
     context_works(context);
     tandem_context_destroy(context);
 }
-END_TEST
 
-START_TEST(test_other_names_are_ignored)
+TEST(test_other_names_are_ignored)
 {
     struct tandem_context *context;
 
@@ -408,9 +389,8 @@ START_TEST(test_other_names_are_ignored)
     ck_assert_ptr_null(load_error_with(context, "libother.so"));
     tandem_context_destroy(context);
 }
-END_TEST
 
-START_TEST(test_fallbacks_fill_the_table)
+TEST(test_fallbacks_fill_the_table)
 {
     struct tandem_context *context = context_new(NULL);
     const struct tandem_backend *table = NULL;
@@ -444,9 +424,8 @@ START_TEST(test_fallbacks_fill_the_table)
     table->stream_destroy(stream);
     tandem_context_destroy(context);
 }
-END_TEST
 
-START_TEST(test_creation_touches_no_device)
+TEST(test_creation_touches_no_device)
 {
     const struct sim_counters before = counters_read(UINT32_MAX);
     struct tandem_context *context = context_new(NULL);
@@ -457,9 +436,8 @@ START_TEST(test_creation_touches_no_device)
     ck_assert_uint_eq(counters_since(UINT32_MAX, &before).opens, 0);
     tandem_context_destroy(context);
 }
-END_TEST
 
-START_TEST(test_a_device_that_does_not_open)
+TEST(test_a_device_that_does_not_open)
 {
     struct tandem_context *context;
     float x[4] = {1, -2, 3, -4}, y[4];
@@ -483,37 +461,8 @@ START_TEST(test_a_device_that_does_not_open)
     context_works(context);
     tandem_context_destroy(context);
 }
-END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("loader");
-    TCase *tests = case_new(suite, "loader");
-
-    tcase_add_test(tests, test_valid_plugins_load);
-    tcase_add_test(tests, test_the_environment_names_plugins);
-    tcase_add_test(tests, test_the_environment_names_backends);
-    tcase_add_test(tests, test_no_plugins_is_no_device);
-    tcase_add_test(tests, test_relative_and_empty_elements_are_ignored);
-    tcase_add_test(tests, test_text_is_no_plugin);
-    tcase_add_test(tests, test_empty_and_cut_files_are_no_plugins);
-    tcase_add_test(tests, test_missing_symbol);
-    tcase_add_test(tests, test_wrong_major);
-    tcase_add_test(tests, test_truncated_table);
-    tcase_add_test(tests, test_invalid_names);
-    tcase_add_test(tests, test_duplicate_name);
-    tcase_add_loop_test(tests, test_missing_required_entry, 0,
-                        (int)(sizeof required / sizeof *required));
-    tcase_add_loop_test(tests, test_missing_optional_entry, 0,
-                        (int)(sizeof optional / sizeof *optional));
-    tcase_add_test(tests, test_newer_minor_version);
-    tcase_add_test(tests, test_a_backend_whose_count_fails);
-    tcase_add_test(tests, test_world_writable_files);
-    tcase_add_test(tests, test_world_writable_directories);
-    tcase_add_test(tests, test_links_and_directories_are_no_plugins);
-    tcase_add_test(tests, test_other_names_are_ignored);
-    tcase_add_test(tests, test_fallbacks_fill_the_table);
-    tcase_add_test(tests, test_creation_touches_no_device);
-    tcase_add_test(tests, test_a_device_that_does_not_open);
-    return suite_run(suite);
+    return host_tests_run("loader", NULL, NULL);
 }

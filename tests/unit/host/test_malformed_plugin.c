@@ -63,7 +63,7 @@ static enum tandem_status bad_device_run(struct tandem_context *context,
 
 /* ---- devices ---- */
 
-START_TEST(test_too_many_devices)
+LOOP_TEST(test_too_many_devices, 2)
 {
     struct tandem_context *context =
         context_with_bad(_i == 0 ? "many" : "nodescribe");
@@ -78,13 +78,12 @@ START_TEST(test_too_many_devices)
     context_works(context);
     tandem_context_destroy(context);
 }
-END_TEST
 
 /*
  * Whatever a plugin reports of a device, the text that is shown and saved is
  * valid.
  */
-START_TEST(test_garbage_from_describe)
+TEST(test_garbage_from_describe)
 {
     struct tandem_context *context = context_with_bad("garbage");
     struct tandem_device_info info = {.struct_size = sizeof info};
@@ -113,9 +112,8 @@ START_TEST(test_garbage_from_describe)
     context_works(context);
     tandem_context_destroy(context);
 }
-END_TEST
 
-START_TEST(test_errors_without_a_text)
+TEST(test_errors_without_a_text)
 {
     struct tandem_context *context = context_with_bad("noerror");
     uint32_t device;
@@ -125,7 +123,6 @@ START_TEST(test_errors_without_a_text)
     context_works(context);
     tandem_context_destroy(context);
 }
-END_TEST
 
 static const struct {
     const char *script;
@@ -143,7 +140,7 @@ static const struct {
  * After a failed open there is nothing to close, whatever pointer it returned.
  * After TANDEM_OUT_OF_MEMORY, the open is retried a few times.
  */
-START_TEST(test_devices_that_do_not_open)
+LOOP_TEST(test_devices_that_do_not_open, COUNT_OF(openings))
 {
     struct tandem_context *context = context_with_bad(openings[_i].script);
     float x = 1, y = 0;
@@ -155,9 +152,8 @@ START_TEST(test_devices_that_do_not_open)
     context_works(context);
     tandem_context_destroy(context);
 }
-END_TEST
 
-START_TEST(test_undefined_statuses)
+TEST(test_undefined_statuses)
 {
     struct tandem_context *context = context_with_bad("status");
     float x = 1, y = 0;
@@ -166,7 +162,6 @@ START_TEST(test_undefined_statuses)
     context_works(context);
     tandem_context_destroy(context);
 }
-END_TEST
 
 struct stuck {
     struct tandem_context *context;
@@ -185,7 +180,7 @@ static void *stuck_run(void *user)
  * A plugin that ignores its timeouts blocks its caller, but no other thread.
  * The thread and the context remain until the process ends.
  */
-START_TEST(test_waits_that_never_return)
+TEST(test_waits_that_never_return)
 {
     static struct stuck stuck;
     pthread_t thread;
@@ -200,12 +195,11 @@ START_TEST(test_waits_that_never_return)
         context_works(stuck.context);
     pthread_detach(thread);
 }
-END_TEST
 
 /* ---- directories ---- */
 
 /* All plugins are examined in order, and invalid ones do not hide others. */
-START_TEST(test_many_plugins_in_a_directory)
+TEST(test_many_plugins_in_a_directory)
 {
     char path[4096];
     const struct tandem_context_options options = {.plugin_path = path};
@@ -234,13 +228,12 @@ START_TEST(test_many_plugins_in_a_directory)
     context_works(context);
     tandem_context_destroy(context);
 }
-END_TEST
 
 /*
  * A directory listed twice, under two names, and a plugin in two directories:
  * each plugin is loaded once.
  */
-START_TEST(test_duplicate_plugins)
+TEST(test_duplicate_plugins)
 {
     char path[8192];
     const struct tandem_context_options options = {.plugin_path = path};
@@ -267,9 +260,8 @@ START_TEST(test_duplicate_plugins)
     tandem_context_destroy(context);
     ck_assert_int_eq(unlink(scratch_path("alias")), 0);
 }
-END_TEST
 
-START_TEST(test_untrusted_directories)
+TEST(test_untrusted_directories)
 {
     struct tandem_context *context;
     char path[8192];
@@ -306,7 +298,6 @@ START_TEST(test_untrusted_directories)
         log_count(TANDEM_LOG_WARNING, "/open/in belongs to another user"), 1);
     tandem_context_destroy(context);
 }
-END_TEST
 
 /* ---- secure execution ---- */
 
@@ -371,7 +362,7 @@ static int secure_run(const char *kind)
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-START_TEST(test_secure_execution)
+TEST(test_secure_execution)
 {
     setenv("TANDEM_PLUGIN_PATH", "/nowhere", 1);
     setenv("TANDEM_BACKENDS", "cpu", 1);
@@ -387,29 +378,11 @@ START_TEST(test_secure_execution)
     ck_assert_int_eq(secure_run("secure"), 0);
     ck_assert_int_ne(access(scratch_path("cache/tandem"), F_OK), 0);
 }
-END_TEST
 
 int main(int argc, char **argv)
 {
-    Suite *suite;
-    TCase *tests;
-
     if (argc == 3)
         return secure_child(argv[2], strcmp(argv[1], "plain") == 0);
     self = realpath("/proc/self/exe", NULL);
-    (void)argv;
-    suite = suite_create("hostile");
-    tests = case_new(suite, "hostile");
-    tcase_add_loop_test(tests, test_too_many_devices, 0, 2);
-    tcase_add_test(tests, test_garbage_from_describe);
-    tcase_add_test(tests, test_errors_without_a_text);
-    tcase_add_loop_test(tests, test_devices_that_do_not_open, 0,
-                        (int)(sizeof openings / sizeof *openings));
-    tcase_add_test(tests, test_undefined_statuses);
-    tcase_add_test(tests, test_waits_that_never_return);
-    tcase_add_test(tests, test_many_plugins_in_a_directory);
-    tcase_add_test(tests, test_duplicate_plugins);
-    tcase_add_test(tests, test_untrusted_directories);
-    tcase_add_test(tests, test_secure_execution);
-    return suite_run(suite);
+    return host_tests_run("hostile", NULL, NULL);
 }

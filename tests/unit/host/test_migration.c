@@ -20,7 +20,7 @@ static struct tandem_context *context_for_moves(struct script *cpu,
     return context_with_costs(cpu, gpu);
 }
 
-START_TEST(test_residency_flips_the_choice)
+TEST(test_residency_flips_the_choice)
 {
     struct script cpu, gpu;
     struct tandem_context *context = context_for_moves(&cpu, &gpu);
@@ -37,7 +37,6 @@ START_TEST(test_residency_flips_the_choice)
     ck_assert_uint_eq(e.chosen, 0);
     tandem_context_destroy(context);
 }
-END_TEST
 
 /* Returns the number of uses before the tensor moves by the ski-rental rule:
  * each use on the CPU adds the part `credit` of the time that the other device
@@ -55,7 +54,7 @@ static int uses_before_move(double other, double here, double transfer,
     return uses;
 }
 
-START_TEST(test_weights_move_after_the_predicted_uses)
+LOOP_TEST(test_weights_move_after_the_predicted_uses, 4)
 {
     static const int64_t sizes[] = {1000, 2000, 4000, 16000};
     struct script cpu, gpu;
@@ -78,7 +77,6 @@ START_TEST(test_weights_move_after_the_predicted_uses)
     ck_assert_uint_eq(counters_since(0, &before).uploads, 1);
     tandem_context_destroy(context);
 }
-END_TEST
 
 /* Returns the number of uses on the CPU before a call runs on the GPU. */
 static int uses_on_cpu(struct tandem_context *context,
@@ -93,7 +91,7 @@ static int uses_on_cpu(struct tandem_context *context,
 
 /* Uses that the other device would slow down, because the result is read on the
  * host, do not postpone the move. */
-START_TEST(test_slower_uses_take_no_credit)
+TEST(test_slower_uses_take_no_credit)
 {
     struct script cpu = script_free(), gpu = script_free();
     struct tandem_context *context;
@@ -117,10 +115,9 @@ START_TEST(test_slower_uses_take_no_credit)
                      uses_before_move(8000, 180, line_at(gpu.upload, 4000), 1));
     tandem_context_destroy(context);
 }
-END_TEST
 
 /* Only a move for which the chooser used credit can fail to pay off. */
-START_TEST(test_forced_moves_do_not_change_the_credit)
+TEST(test_forced_moves_do_not_change_the_credit)
 {
     struct script cpu, gpu;
     struct tandem_context *context = context_for_moves(&cpu, &gpu);
@@ -136,11 +133,10 @@ START_TEST(test_forced_moves_do_not_change_the_credit)
                      uses_before_move(8000, 180, line_at(gpu.upload, 4000), 1));
     tandem_context_destroy(context);
 }
-END_TEST
 
 /* If the host writes the inputs before their move has paid off, later credits
  * are halved, until a move pays off. */
-START_TEST(test_moves_that_do_not_pay_off_halve_the_credit)
+TEST(test_moves_that_do_not_pay_off_halve_the_credit)
 {
     static const double credits[] = {1, 0.5, 1};
     static const int uses_after_move[] = {1, 5, 1};
@@ -163,10 +159,9 @@ START_TEST(test_moves_that_do_not_pay_off_halve_the_credit)
     }
     tandem_context_destroy(context);
 }
-END_TEST
 
 /* Data that the host writes before each use must never be moved. */
-START_TEST(test_fresh_data_is_not_moved)
+TEST(test_fresh_data_is_not_moved)
 {
     struct script cpu, gpu;
     struct tandem_context *context = context_for_moves(&cpu, &gpu);
@@ -179,9 +174,8 @@ START_TEST(test_fresh_data_is_not_moved)
     }
     tandem_context_destroy(context);
 }
-END_TEST
 
-START_TEST(test_deterministic_contexts_do_not_move_data)
+LOOP_TEST(test_deterministic_contexts_do_not_move_data, 2)
 {
     const struct tandem_context_options options = {.deterministic = 1};
     struct script cpu, gpu;
@@ -202,21 +196,8 @@ START_TEST(test_deterministic_contexts_do_not_move_data)
     }
     tandem_context_destroy(context);
 }
-END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("migration");
-    TCase *tests = case_new(suite, "migration");
-
-    tcase_add_test(tests, test_residency_flips_the_choice);
-    tcase_add_loop_test(tests, test_weights_move_after_the_predicted_uses, 0,
-                        4);
-    tcase_add_test(tests, test_slower_uses_take_no_credit);
-    tcase_add_test(tests, test_forced_moves_do_not_change_the_credit);
-    tcase_add_test(tests, test_moves_that_do_not_pay_off_halve_the_credit);
-    tcase_add_test(tests, test_fresh_data_is_not_moved);
-    tcase_add_loop_test(tests, test_deterministic_contexts_do_not_move_data, 0,
-                        2);
-    return suite_run(suite);
+    return host_tests_run("migration", NULL, NULL);
 }

@@ -110,13 +110,12 @@ static uint64_t operators_of(uint64_t usually)
     return text && strcmp(text, "1") == 0 ? 1000000 : usually;
 }
 
-START_TEST(test_cpu)
+TEST(test_cpu)
 {
     no_growth("cpu", 1000000);
 }
-END_TEST
 
-START_TEST(test_sim)
+TEST(test_sim)
 {
     const struct sim_counters start = counters_read(0);
     struct sim_counters end;
@@ -129,10 +128,9 @@ START_TEST(test_sim)
     ck_assert_uint_eq(end.opens, end.closes);
     ck_assert_uint_eq(end.launches + end.gemms, end.executed);
 }
-END_TEST
 
 /* Creates and destroys whole contexts with their devices. */
-START_TEST(test_contexts)
+TEST(test_contexts)
 {
     uint64_t resident = 0;
 
@@ -150,16 +148,12 @@ START_TEST(test_contexts)
     }
     ck_assert_uint_le(resident_bytes(), resident + (4u << 20));
 }
-END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("growth");
-    TCase *tests = case_new(suite, "growth");
+    TCase *tests = case_new("growth");
 
     tcase_set_timeout(tests, 1200);
-    tcase_add_test(tests, test_cpu);
-    tcase_add_test(tests, test_sim);
-    tcase_add_test(tests, test_contexts);
-    return suite_run(suite);
+    tests_add(tests);
+    return runner_run_case("growth", tests);
 }

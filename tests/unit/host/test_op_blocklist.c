@@ -73,7 +73,7 @@ static enum tandem_status run_on(struct tandem_context *context,
     return status;
 }
 
-START_TEST(test_blocked_operator_runs_elsewhere)
+TEST(test_blocked_operator_runs_elsewhere)
 {
     struct tandem_context *context;
     uint32_t cpu, simulated;
@@ -97,9 +97,8 @@ START_TEST(test_blocked_operator_runs_elsewhere)
     ck_assert_uint_eq(selected_device(context, TANDEM_OP_EXP), simulated);
     tandem_context_destroy(context);
 }
-END_TEST
 
-START_TEST(test_requested_device_is_an_error)
+TEST(test_requested_device_is_an_error)
 {
     struct tandem_context_options options = {.struct_size = sizeof options,
                                              .device = "simulated"};
@@ -124,9 +123,8 @@ START_TEST(test_requested_device_is_an_error)
     OK(run_on(context, TANDEM_ANY_DEVICE, TANDEM_OP_LOG));
     tandem_context_destroy(context);
 }
-END_TEST
 
-START_TEST(test_blocked_everywhere_is_an_error)
+TEST(test_blocked_everywhere_is_an_error)
 {
     struct tandem_context *context;
 
@@ -139,10 +137,9 @@ START_TEST(test_blocked_everywhere_is_an_error)
     OK(run_on(context, TANDEM_ANY_DEVICE, TANDEM_OP_LOG));
     tandem_context_destroy(context);
 }
-END_TEST
 
 /* The host fast path of small operators also uses the blocklist. */
-START_TEST(test_cpu_can_be_blocked)
+TEST(test_cpu_can_be_blocked)
 {
     struct script slow = script_free(), quick = script_free();
     struct tandem_explanation why = {.struct_size = sizeof why};
@@ -167,9 +164,8 @@ START_TEST(test_cpu_can_be_blocked)
     ck_assert_uint_eq(why.chosen, device_named(context, "simulated"));
     tandem_context_destroy(context);
 }
-END_TEST
 
-START_TEST(test_blocked_gemm)
+TEST(test_blocked_gemm)
 {
     struct tandem_matmul_options options = {.struct_size = sizeof options,
                                             .alpha = 1};
@@ -190,9 +186,8 @@ START_TEST(test_blocked_gemm)
     FAILS(TANDEM_UNSUPPORTED, tandem_matmul(context, &options, a, b, c));
     tandem_context_destroy(context);
 }
-END_TEST
 
-START_TEST(test_explanation_reports_the_blocklist)
+TEST(test_explanation_reports_the_blocklist)
 {
     const struct tandem_op exp = {.struct_size = sizeof exp,
                                   .id = TANDEM_OP_EXP};
@@ -226,10 +221,9 @@ START_TEST(test_explanation_reports_the_blocklist)
     ck_assert_uint_eq(seen, 2);
     tandem_context_destroy(context);
 }
-END_TEST
 
 /* An edited profile keeps the costs, and a calibration keeps the blocklist. */
-START_TEST(test_profile_keeps_both)
+TEST(test_profile_keeps_both)
 {
     struct tandem_context *context;
     uint32_t simulated, is = 9;
@@ -265,7 +259,6 @@ START_TEST(test_profile_keeps_both)
     ck_assert_double_lt(ns, 1);
     tandem_context_destroy(context);
 }
-END_TEST
 
 static const char *const hostile[] = {
     "3",      "\"exp\"",     "{\"exp\": 1}",   "[\"exp\", 3]",
@@ -289,7 +282,7 @@ static void rejected_write(const char *value)
     free(text);
 }
 
-START_TEST(test_malicious_lists_are_rejected)
+LOOP_TEST(test_malicious_lists_are_rejected, COUNT_OF(hostile))
 {
     struct tandem_context *context;
 
@@ -300,9 +293,8 @@ START_TEST(test_malicious_lists_are_rejected)
     ck_assert_uint_eq(log_count(TANDEM_LOG_WARNING, "blocked_operators"), 1);
     tandem_context_destroy(context);
 }
-END_TEST
 
-START_TEST(test_unknown_names_are_another_version_s)
+TEST(test_unknown_names_are_another_version_s)
 {
     struct tandem_context *context;
 
@@ -315,9 +307,8 @@ START_TEST(test_unknown_names_are_another_version_s)
     ck_assert_uint_eq(log_count(TANDEM_LOG_WARNING, NULL), 0);
     tandem_context_destroy(context);
 }
-END_TEST
 
-START_TEST(test_invalid_arguments)
+TEST(test_invalid_arguments)
 {
     struct tandem_context *context = context_new(NULL);
     struct tandem_profile *profile = NULL;
@@ -343,10 +334,9 @@ START_TEST(test_invalid_arguments)
     tandem_profile_destroy(profile);
     tandem_context_destroy(context);
 }
-END_TEST
 
 /* The file may have changed since the device was found. */
-START_TEST(test_editing_an_invalid_file)
+TEST(test_editing_an_invalid_file)
 {
     struct tandem_context *context;
     struct tandem_profile *profile = NULL;
@@ -360,24 +350,8 @@ START_TEST(test_editing_an_invalid_file)
     ck_assert_ptr_null(profile);
     tandem_context_destroy(context);
 }
-END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("gate");
-    TCase *tests = case_new(suite, "blocked operators");
-
-    tcase_add_test(tests, test_blocked_operator_runs_elsewhere);
-    tcase_add_test(tests, test_requested_device_is_an_error);
-    tcase_add_test(tests, test_blocked_everywhere_is_an_error);
-    tcase_add_test(tests, test_cpu_can_be_blocked);
-    tcase_add_test(tests, test_blocked_gemm);
-    tcase_add_test(tests, test_explanation_reports_the_blocklist);
-    tcase_add_test(tests, test_profile_keeps_both);
-    tcase_add_loop_test(tests, test_malicious_lists_are_rejected, 0,
-                        sizeof hostile / sizeof hostile[0]);
-    tcase_add_test(tests, test_unknown_names_are_another_version_s);
-    tcase_add_test(tests, test_invalid_arguments);
-    tcase_add_test(tests, test_editing_an_invalid_file);
-    return suite_run(suite);
+    return host_tests_run("gate", NULL, NULL);
 }

@@ -50,7 +50,7 @@ static enum tandem_status prepare_matmul(struct fixture *f, uint32_t device)
     return tandem_prepare_matmul(f->context, &f->options, f->a, f->b, f->c);
 }
 
-START_TEST(test_prepare_starts_to_compile)
+TEST(test_prepare_starts_to_compile)
 {
     struct sim_counters before = counters_read(0), after;
     struct fixture f = fixture_make("never");
@@ -63,9 +63,8 @@ START_TEST(test_prepare_starts_to_compile)
     ck_assert_uint_eq(after.launches + after.gemms, 0);
     tandem_context_destroy(f.context);
 }
-END_TEST
 
-START_TEST(test_prepare_succeeds_when_the_code_is_compiled)
+TEST(test_prepare_succeeds_when_the_code_is_compiled)
 {
     struct fixture f = fixture_make("3");
     int questions = 0;
@@ -79,9 +78,8 @@ START_TEST(test_prepare_succeeds_when_the_code_is_compiled)
     OK(prepare_matmul(&f, device_named(f.context, "cpu")));
     tandem_context_destroy(f.context);
 }
-END_TEST
 
-START_TEST(test_prepare_checks_its_arguments)
+TEST(test_prepare_checks_its_arguments)
 {
     struct fixture f = fixture_make("3");
 
@@ -95,15 +93,8 @@ START_TEST(test_prepare_checks_its_arguments)
           tandem_prepare_on(NULL, 0, &f.op, &f.x, 1, &f.y, 1));
     tandem_context_destroy(f.context);
 }
-END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("prepare");
-    TCase *tests = case_new(suite, "prepare");
-
-    tcase_add_test(tests, test_prepare_starts_to_compile);
-    tcase_add_test(tests, test_prepare_succeeds_when_the_code_is_compiled);
-    tcase_add_test(tests, test_prepare_checks_its_arguments);
-    return suite_run(suite);
+    return host_tests_run("prepare", NULL, NULL);
 }

@@ -16,7 +16,7 @@
 
 /* ---- round trip ---- */
 
-START_TEST(test_round_trip)
+LOOP_TEST(test_round_trip, 2)
 {
     static const char *const curves[] = {"upload",
                                          "download",
@@ -75,10 +75,9 @@ START_TEST(test_round_trip)
     ck_assert_uint_eq(log_count(TANDEM_LOG_WARNING, "rofile"), 0);
     tandem_context_destroy(context);
 }
-END_TEST
 
 /* Another driver version has its own costs. */
-START_TEST(test_another_driver)
+TEST(test_another_driver)
 {
     struct script script = script_free();
     struct tandem_context *context;
@@ -99,9 +98,8 @@ START_TEST(test_another_driver)
                       1);
     tandem_context_destroy(context);
 }
-END_TEST
 
-START_TEST(test_scalars_and_gemm_round_trip)
+TEST(test_scalars_and_gemm_round_trip)
 {
     struct script script = script_free(), none = script_free();
     struct tandem_explanation explanation = {.struct_size = sizeof explanation};
@@ -130,9 +128,8 @@ START_TEST(test_scalars_and_gemm_round_trip)
     ck_assert_uint_eq(explanation.chosen, device_named(context, "simulated"));
     tandem_context_destroy(context);
 }
-END_TEST
 
-START_TEST(test_tuning_is_kept)
+TEST(test_tuning_is_kept)
 {
     struct tandem_context *context = context_new(NULL);
     struct tandem_profile *profile = profile_new(context, "simulated");
@@ -152,9 +149,8 @@ START_TEST(test_tuning_is_kept)
     ck_assert_ptr_null(strstr(text, "quoted"));
     free(text);
 }
-END_TEST
 
-START_TEST(test_the_file_is_named)
+TEST(test_the_file_is_named)
 {
     const char *saved = script_path("simulated"), *path = "";
     const struct script script = script_free();
@@ -170,9 +166,8 @@ START_TEST(test_the_file_is_named)
     ck_assert_ptr_null(path);
     tandem_context_destroy(context);
 }
-END_TEST
 
-START_TEST(test_saving_leaves_one_file)
+TEST(test_saving_leaves_one_file)
 {
     for (int i = 0; i < 3; i++) {
         struct script script = script_free();
@@ -182,9 +177,8 @@ START_TEST(test_saving_leaves_one_file)
     }
     ck_assert_uint_eq(directory_count(scratch_path("profiles")), 1);
 }
-END_TEST
 
-START_TEST(test_a_directory_of_the_caller)
+TEST(test_a_directory_of_the_caller)
 {
     struct tandem_context *context = context_new(NULL);
     struct tandem_profile *profile = profile_new(context, "simulated");
@@ -216,9 +210,8 @@ START_TEST(test_a_directory_of_the_caller)
     tandem_context_destroy(context);
     directory_remove(scratch_path("elsewhere"));
 }
-END_TEST
 
-START_TEST(test_user_cache_directory)
+TEST(test_user_cache_directory)
 {
     struct tandem_context_options options = {
         .struct_size = sizeof options, .plugin_path = scratch_path("plugins")};
@@ -242,9 +235,8 @@ START_TEST(test_user_cache_directory)
         88, 1e-9);
     tandem_context_destroy(context);
 }
-END_TEST
 
-START_TEST(test_saving_where_nothing_can_be_written)
+TEST(test_saving_where_nothing_can_be_written)
 {
     struct tandem_context *context = context_new(NULL);
     struct tandem_profile *profile = profile_new(context, "simulated");
@@ -262,11 +254,10 @@ START_TEST(test_saving_where_nothing_can_be_written)
     tandem_profile_destroy(profile);
     tandem_context_destroy(context);
 }
-END_TEST
 
 /* ---- invalid values for the writer ---- */
 
-START_TEST(test_invalid_values_are_rejected)
+TEST(test_invalid_values_are_rejected)
 {
     static const double bad[] = {-1, NAN, INFINITY, -INFINITY, 1e300};
     struct tandem_context *context = context_new(NULL);
@@ -319,9 +310,8 @@ START_TEST(test_invalid_values_are_rejected)
     tandem_profile_destroy(NULL);
     tandem_context_destroy(context);
 }
-END_TEST
 
-START_TEST(test_invalid_cost_queries)
+TEST(test_invalid_cost_queries)
 {
     struct tandem_context *context = context_new(NULL);
     double ns;
@@ -342,23 +332,8 @@ START_TEST(test_invalid_cost_queries)
           tandem_device_predict_cost(NULL, 0, "transcendental", 1, &ns));
     tandem_context_destroy(context);
 }
-END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("profile");
-    TCase *tests = case_new(suite, "profile");
-
-    tcase_add_loop_test(tests, test_round_trip, 0, 2);
-    tcase_add_test(tests, test_scalars_and_gemm_round_trip);
-    tcase_add_test(tests, test_tuning_is_kept);
-    tcase_add_test(tests, test_the_file_is_named);
-    tcase_add_test(tests, test_saving_leaves_one_file);
-    tcase_add_test(tests, test_a_directory_of_the_caller);
-    tcase_add_test(tests, test_user_cache_directory);
-    tcase_add_test(tests, test_saving_where_nothing_can_be_written);
-    tcase_add_test(tests, test_another_driver);
-    tcase_add_test(tests, test_invalid_values_are_rejected);
-    tcase_add_test(tests, test_invalid_cost_queries);
-    return suite_run(suite);
+    return host_tests_run("profile", NULL, NULL);
 }

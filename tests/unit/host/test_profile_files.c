@@ -147,14 +147,13 @@ static void expect_saved_profile(void)
     tandem_context_destroy(context);
 }
 
-START_TEST(test_invalid_files)
+LOOP_TEST(test_invalid_files, COUNT_OF(invalid_files))
 {
 
     defaults_read();
     file_write(script_path("simulated"), invalid_files[_i]);
     expect_defaults("");
 }
-END_TEST
 
 static void text_write(const char *path, const char *text, size_t bytes)
 {
@@ -190,7 +189,7 @@ static void part_write(const char *replacement)
 }
 
 /* A file with one curve, truncated after each of its bytes. */
-START_TEST(test_truncated_files)
+TEST(test_truncated_files)
 {
     const char *path;
     char *text;
@@ -213,19 +212,17 @@ START_TEST(test_truncated_files)
     }
     free(text);
 }
-END_TEST
 
-START_TEST(test_invalid_parts)
+LOOP_TEST(test_invalid_parts, COUNT_OF(invalid_parts))
 {
 
     defaults_read();
     part_write(invalid_parts[_i]);
     expect_defaults("");
 }
-END_TEST
 
 /* Checks the method of the tests above: a valid part is accepted. */
-START_TEST(test_a_valid_part_is_accepted)
+TEST(test_a_valid_part_is_accepted)
 {
     struct tandem_context *context;
 
@@ -238,10 +235,9 @@ START_TEST(test_a_valid_part_is_accepted)
                       1);
     tandem_context_destroy(context);
 }
-END_TEST
 
 /* Deeply nested brackets of both kinds. */
-START_TEST(test_deeply_nested_files)
+LOOP_TEST(test_deeply_nested_files, 3)
 {
     static const char *const openings[] = {"[", "{\"a\":", "[{\"a\":"};
     const char *opening = openings[_i];
@@ -260,9 +256,8 @@ START_TEST(test_deeply_nested_files)
     expect_defaults("profile ignored");
     free(text);
 }
-END_TEST
 
-START_TEST(test_bytes_that_are_no_text)
+TEST(test_bytes_that_are_no_text)
 {
     static const char *const files[] = {
         "\"curves\": {\"transcendental\": [[1, 4]]}, \"x\": \"\xff\"",
@@ -279,10 +274,9 @@ START_TEST(test_bytes_that_are_no_text)
         expect_defaults("profile ignored");
     }
 }
-END_TEST
 
 /* A NUL byte does not hide the rest of the file. */
-START_TEST(test_an_embedded_zero)
+TEST(test_an_embedded_zero)
 {
     const char *path;
     char *text;
@@ -299,10 +293,9 @@ START_TEST(test_an_embedded_zero)
     expect_defaults("profile ignored");
     free(text);
 }
-END_TEST
 
 /* A file of the maximum size, padded with spaces, and one byte more. */
-START_TEST(test_the_largest_file)
+TEST(test_the_largest_file)
 {
     const char *path;
     char *text, *padded = malloc(MAX_FILE_BYTES + 1);
@@ -322,10 +315,9 @@ START_TEST(test_the_largest_file)
     free(text);
     free(padded);
 }
-END_TEST
 
 /* Points with almost equal x must not lead to infinite slopes. */
-START_TEST(test_almost_equal_points)
+TEST(test_almost_equal_points)
 {
     struct tandem_context *context;
     uint32_t simulated;
@@ -343,9 +335,8 @@ START_TEST(test_almost_equal_points)
     }
     tandem_context_destroy(context);
 }
-END_TEST
 
-START_TEST(test_too_many_points)
+TEST(test_too_many_points)
 {
     const size_t room = 1 << 20;
     char *text = malloc(room);
@@ -362,9 +353,8 @@ START_TEST(test_too_many_points)
     expect_defaults("");
     free(text);
 }
-END_TEST
 
-START_TEST(test_files_of_other_users)
+TEST(test_files_of_other_users)
 {
     const char *path;
 
@@ -390,9 +380,8 @@ START_TEST(test_files_of_other_users)
     ck_assert_int_eq(mkfifo(path, 0600), 0);
     expect_defaults("no regular file");
 }
-END_TEST
 
-START_TEST(test_directories_of_other_users)
+TEST(test_directories_of_other_users)
 {
     defaults_read();
     good_save();
@@ -408,9 +397,8 @@ START_TEST(test_directories_of_other_users)
     expect_defaults("/profiles belongs to another user");
     ck_assert_int_eq(chown(scratch_path("profiles"), 0, 0), 0);
 }
-END_TEST
 
-START_TEST(test_relative_directories)
+TEST(test_relative_directories)
 {
     struct tandem_context_options options = {.struct_size = sizeof options,
                                              .plugin_path =
@@ -440,10 +428,9 @@ START_TEST(test_relative_directories)
     tandem_profile_destroy(profile);
     tandem_context_destroy(context);
 }
-END_TEST
 
 /* Runs as a user who may not read the file. */
-START_TEST(test_an_unreadable_file)
+TEST(test_an_unreadable_file)
 {
     const char *path;
 
@@ -463,10 +450,9 @@ START_TEST(test_an_unreadable_file)
     expect_defaults("ermission denied");
     ck_assert_int_eq(seteuid(0), 0);
 }
-END_TEST
 
 /* The file has this device's name but describes another device. */
-START_TEST(test_another_devices_file)
+TEST(test_another_devices_file)
 {
     static const char *const keys[] = {"\"uuid\"",           "\"pci\"",
                                        "\"plugin_version\"", "\"host_cpu\"",
@@ -491,10 +477,9 @@ START_TEST(test_another_devices_file)
     }
     free(text);
 }
-END_TEST
 
 /* The profile was measured with another driver, so it is stale. */
-START_TEST(test_a_stale_file)
+TEST(test_a_stale_file)
 {
     const char *path;
     char *text, *driver;
@@ -510,7 +495,6 @@ START_TEST(test_a_stale_file)
     free(text);
     expect_defaults("was measured on another device");
 }
-END_TEST
 
 /* ---- files that cannot be written ---- */
 
@@ -524,7 +508,7 @@ static struct tandem_profile *other_profile(void)
 }
 
 /* The signal of the file size limit is not raised either. */
-START_TEST(test_a_file_that_is_too_large)
+TEST(test_a_file_that_is_too_large)
 {
     struct tandem_profile *profile = other_profile();
     enum tandem_status status;
@@ -539,9 +523,8 @@ START_TEST(test_a_file_that_is_too_large)
     ck_assert_uint_eq(directory_count(scratch_path("profiles")), 1);
     OK(tandem_profile_save(profile, NULL, NULL, 0));
 }
-END_TEST
 
-START_TEST(test_a_killed_writer)
+TEST(test_a_killed_writer)
 {
     int status = 0;
     pid_t child;
@@ -561,10 +544,9 @@ START_TEST(test_a_killed_writer)
     good_save();
     expect_saved_profile();
 }
-END_TEST
 
 /* A power failure must not leave a file name without content. */
-START_TEST(test_a_profile_is_on_the_disk_before_its_name)
+TEST(test_a_profile_is_on_the_disk_before_its_name)
 {
     const struct writes_seen before = writes_seen();
     struct writes_seen after;
@@ -575,7 +557,6 @@ START_TEST(test_a_profile_is_on_the_disk_before_its_name)
     ck_assert_uint_eq(after.unsynced, before.unsynced);
     ck_assert_uint_ge(after.directories, before.directories + 1);
 }
-END_TEST
 
 static struct tandem_profile *profile_edit(struct tandem_context *context,
                                            uint32_t device)
@@ -590,7 +571,7 @@ static struct tandem_profile *profile_edit(struct tandem_context *context,
  * Several programs edit the same profile and save one after another. Each
  * change of another part is preserved.
  */
-START_TEST(test_writers_keep_what_others_wrote)
+TEST(test_writers_keep_what_others_wrote)
 {
     const struct script script = script_free();
     struct tandem_context *context;
@@ -637,13 +618,12 @@ START_TEST(test_writers_keep_what_others_wrote)
     free(text);
     tandem_context_destroy(context);
 }
-END_TEST
 
 /*
  * A new calibration replaces all earlier costs, but preserves operators that
  * were blocked meanwhile.
  */
-START_TEST(test_a_new_profile_keeps_blocked_operators)
+TEST(test_a_new_profile_keeps_blocked_operators)
 {
     const struct script script = script_free();
     struct tandem_context *context;
@@ -675,9 +655,8 @@ START_TEST(test_a_new_profile_keeps_blocked_operators)
     free(text);
     tandem_context_destroy(context);
 }
-END_TEST
 
-START_TEST(test_modes)
+TEST(test_modes)
 {
     static const mode_t masks[] = {0, 0777};
     const char *path;
@@ -697,13 +676,12 @@ START_TEST(test_modes)
         directory_remove(scratch_path("new"));
     }
 }
-END_TEST
 
 /*
  * In a directory that other users may write to, nothing is saved, because it
  * would not be read.
  */
-START_TEST(test_writable_directories_are_not_used)
+TEST(test_writable_directories_are_not_used)
 {
     struct tandem_context *context = context_new(NULL);
     struct tandem_profile *profile = profile_new(context, "simulated");
@@ -727,10 +705,9 @@ START_TEST(test_writable_directories_are_not_used)
     tandem_profile_destroy(profile);
     tandem_context_destroy(context);
 }
-END_TEST
 
 /* Files over the size limit are not written. */
-START_TEST(test_profiles_over_the_size_limit)
+TEST(test_profiles_over_the_size_limit)
 {
     struct tandem_context *context = context_new(NULL);
     struct tandem_profile *profile = profile_new(context, "simulated");
@@ -748,38 +725,8 @@ START_TEST(test_profiles_over_the_size_limit)
     tandem_profile_destroy(profile);
     tandem_context_destroy(context);
 }
-END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("profile files");
-    TCase *tests = case_new(suite, "files");
-
-    tcase_add_loop_test(tests, test_invalid_files, 0,
-                        (int)(sizeof invalid_files / sizeof *invalid_files));
-    tcase_add_test(tests, test_truncated_files);
-    tcase_add_loop_test(tests, test_invalid_parts, 0,
-                        (int)(sizeof invalid_parts / sizeof *invalid_parts));
-    tcase_add_test(tests, test_a_valid_part_is_accepted);
-    tcase_add_loop_test(tests, test_deeply_nested_files, 0, 3);
-    tcase_add_test(tests, test_bytes_that_are_no_text);
-    tcase_add_test(tests, test_an_embedded_zero);
-    tcase_add_test(tests, test_the_largest_file);
-    tcase_add_test(tests, test_almost_equal_points);
-    tcase_add_test(tests, test_too_many_points);
-    tcase_add_test(tests, test_files_of_other_users);
-    tcase_add_test(tests, test_directories_of_other_users);
-    tcase_add_test(tests, test_relative_directories);
-    tcase_add_test(tests, test_an_unreadable_file);
-    tcase_add_test(tests, test_another_devices_file);
-    tcase_add_test(tests, test_a_stale_file);
-    tcase_add_test(tests, test_a_file_that_is_too_large);
-    tcase_add_test(tests, test_a_killed_writer);
-    tcase_add_test(tests, test_a_profile_is_on_the_disk_before_its_name);
-    tcase_add_test(tests, test_writers_keep_what_others_wrote);
-    tcase_add_test(tests, test_a_new_profile_keeps_blocked_operators);
-    tcase_add_test(tests, test_modes);
-    tcase_add_test(tests, test_writable_directories_are_not_used);
-    tcase_add_test(tests, test_profiles_over_the_size_limit);
-    return suite_run(suite);
+    return host_tests_run("profile files", NULL, NULL);
 }

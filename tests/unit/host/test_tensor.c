@@ -43,7 +43,7 @@ static void context_teardown(void)
 
 /* ---- transfers ---- */
 
-START_TEST(test_no_transfer_twice)
+TEST(test_no_transfer_twice)
 {
     float x[N], y[N], z[N];
     struct tandem_tensor *tx = vector_wrap(context, x, N);
@@ -74,9 +74,8 @@ START_TEST(test_no_transfer_twice)
     /* y was not read. */
     ck_assert_uint_eq(residency(ty), ON_SIM);
 }
-END_TEST
 
-START_TEST(test_nothing_runs_before_a_wait)
+TEST(test_nothing_runs_before_a_wait)
 {
     float x[N], y[N];
     struct tandem_tensor *tx = vector_wrap(context, x, N);
@@ -98,9 +97,8 @@ START_TEST(test_nothing_runs_before_a_wait)
     ck_assert_uint_eq(moved.executed, 20);
     ck_assert_uint_le(moved.waits, 1);
 }
-END_TEST
 
-START_TEST(test_an_output_is_not_uploaded)
+TEST(test_an_output_is_not_uploaded)
 {
     float x[N], y[N];
     struct tandem_tensor *tx = vector_wrap(context, x, N);
@@ -114,9 +112,8 @@ START_TEST(test_an_output_is_not_uploaded)
     OK(tandem_tensor_sync(ty, TANDEM_TIMEOUT_INFINITE));
     ck_assert_float_eq(y[5], -6);
 }
-END_TEST
 
-START_TEST(test_the_cpu_and_the_gpu_take_turns)
+TEST(test_the_cpu_and_the_gpu_take_turns)
 {
     float x[N], y[N], z[N], w[N];
     struct tandem_tensor *tx = vector_wrap(context, x, N);
@@ -140,9 +137,8 @@ START_TEST(test_the_cpu_and_the_gpu_take_turns)
         ck_assert_float_eq(w[i], x[i]);
     }
 }
-END_TEST
 
-START_TEST(test_host_written_makes_copies_stale)
+TEST(test_host_written_makes_copies_stale)
 {
     float x[N], y[N];
     struct tandem_tensor *tx = vector_wrap(context, x, N);
@@ -161,9 +157,8 @@ START_TEST(test_host_written_makes_copies_stale)
     ck_assert_float_eq(y[3], -50);
     ck_assert_uint_eq(counters_since(0, &before).uploads, 1);
 }
-END_TEST
 
-START_TEST(test_prefetch_moves_once)
+TEST(test_prefetch_moves_once)
 {
     float x[N], y[N];
     struct tandem_tensor *tx = vector_wrap(context, x, N);
@@ -184,9 +179,8 @@ START_TEST(test_prefetch_moves_once)
     ck_assert_uint_eq(counters_since(0, &before).downloads, 1);
     ck_assert_float_eq(y[0], -1);
 }
-END_TEST
 
-START_TEST(test_prefetch_between_devices)
+TEST(test_prefetch_between_devices)
 {
     float x[N], y[N];
     struct tandem_tensor *tx, *ty;
@@ -206,11 +200,10 @@ START_TEST(test_prefetch_between_devices)
     OK(tandem_tensor_read(ty, y, sizeof y, TANDEM_TIMEOUT_INFINITE));
     ck_assert_mem_eq(x, y, sizeof x);
 }
-END_TEST
 
 /* ---- owned memory, read, write, data ---- */
 
-START_TEST(test_write_and_read)
+TEST(test_write_and_read)
 {
     float x[N], y[N] = {0};
     struct tandem_tensor *t = vector_new(context, N);
@@ -228,9 +221,8 @@ START_TEST(test_write_and_read)
           tandem_tensor_read(t, y, sizeof y - 1, TANDEM_TIMEOUT_INFINITE));
     FAILS(TANDEM_INVALID_ARGUMENT, tandem_tensor_write(t, x, sizeof x + 4));
 }
-END_TEST
 
-START_TEST(test_reading_what_was_never_written)
+TEST(test_reading_what_was_never_written)
 {
     float y[N] = {0};
     struct tandem_tensor *t = vector_new(context, N);
@@ -247,9 +239,8 @@ START_TEST(test_reading_what_was_never_written)
     OK(tandem_unary(context, TANDEM_OP_NEG, t, u));
     OK(tandem_tensor_read(u, y, sizeof y, TANDEM_TIMEOUT_INFINITE));
 }
-END_TEST
 
-START_TEST(test_a_write_overrules_every_copy)
+TEST(test_a_write_overrules_every_copy)
 {
     float x[N], y[N];
     struct tandem_tensor *t = vector_wrap(context, x, N);
@@ -266,9 +257,8 @@ START_TEST(test_a_write_overrules_every_copy)
     OK(tandem_tensor_sync(t, TANDEM_TIMEOUT_INFINITE));
     ck_assert_float_eq(x[N - 1], 7);
 }
-END_TEST
 
-START_TEST(test_read_only_memory)
+TEST(test_read_only_memory)
 {
     float x[N], y[N];
     const int64_t shape = N;
@@ -286,14 +276,13 @@ START_TEST(test_read_only_memory)
     ck_assert_float_eq(x[3], 4);
     ck_assert_float_eq(y[3], -4);
 }
-END_TEST
 
 /* ---- strides, views ---- */
 
 /*
  * A wrapped 4 x 3 matrix with a row pitch of 5. The gaps belong to the caller.
  */
-START_TEST(test_gaps_of_wrapped_memory_are_untouched)
+LOOP_TEST(test_gaps_of_wrapped_memory_are_untouched, 2)
 {
     float x[4 * 5], y[4 * 5];
     const int64_t shape[2] = {4, 3}, strides[2] = {5, 1};
@@ -315,9 +304,8 @@ START_TEST(test_gaps_of_wrapped_memory_are_untouched)
         else
             ck_assert_float_eq(y[i], i % 5 < 3 ? -x[i] : 1000 + (float)i);
 }
-END_TEST
 
-START_TEST(test_negative_and_zero_strides)
+LOOP_TEST(test_negative_and_zero_strides, 2)
 {
     float x[6] = {1, 2, 3, 4, 5, 6}, y[12];
     const int64_t shape[2] = {2, 6}, strides[2] = {0, -1};
@@ -330,9 +318,8 @@ START_TEST(test_negative_and_zero_strides)
     for (int i = 0; i < 12; i++)
         ck_assert_float_eq(y[i], -x[5 - i % 6]);
 }
-END_TEST
 
-START_TEST(test_a_view_shares_memory_and_residency)
+TEST(test_a_view_shares_memory_and_residency)
 {
     float x[12], y[4];
     const int64_t column[1] = {4}, step[1] = {3};
@@ -355,13 +342,12 @@ START_TEST(test_a_view_shares_memory_and_residency)
     for (int i = 0; i < 12; i++)
         ck_assert_float_eq(x[i], i % 3 == 1 ? (float)(i + 1) : -(float)(i + 1));
 }
-END_TEST
 
 /*
  * One device writes a part and another device the rest; both parts must be
  * visible.
  */
-START_TEST(test_views_written_on_different_devices)
+TEST(test_views_written_on_different_devices)
 {
     float x[8];
     const int64_t half[1] = {4};
@@ -376,9 +362,8 @@ START_TEST(test_views_written_on_different_devices)
     for (int i = 0; i < 8; i++)
         ck_assert_float_eq(x[i], -(float)(i + 1));
 }
-END_TEST
 
-START_TEST(test_a_view_keeps_the_memory)
+TEST(test_a_view_keeps_the_memory)
 {
     float x[N], y[4] = {0};
     const int64_t four[1] = {4};
@@ -395,9 +380,8 @@ START_TEST(test_a_view_keeps_the_memory)
           tandem_tensor_read(t, x, sizeof x, TANDEM_TIMEOUT_INFINITE));
     tandem_tensor_destroy(view);
 }
-END_TEST
 
-START_TEST(test_transposed_and_broadcast_views)
+TEST(test_transposed_and_broadcast_views)
 {
     float x[6] = {1, 2, 3, 4, 5, 6}, y[6];
     const int64_t transposed_shape[2] = {3, 2}, steps[2] = {1, 3};
@@ -417,9 +401,8 @@ START_TEST(test_transposed_and_broadcast_views)
     for (int i = 0; i < 6; i++)
         ck_assert_float_eq(y[i], x[1 + i % 2]);
 }
-END_TEST
 
-START_TEST(test_views_outside_are_rejected)
+TEST(test_views_outside_are_rejected)
 {
     const int64_t one[1] = {1}, nine[1] = {9}, eight[1] = {8};
     const int64_t back[1] = {-1}, two[1] = {2}, huge[1] = {INT64_MAX};
@@ -442,9 +425,8 @@ START_TEST(test_views_outside_are_rejected)
     ck_assert_ptr_null(view);
     OK(tandem_tensor_view(t, 7, 1, eight, back, &view));
 }
-END_TEST
 
-START_TEST(test_describe)
+TEST(test_describe)
 {
     const int64_t shape[3] = {2, 3, 4};
     struct tandem_tensor *t = NULL, *scalar = NULL;
@@ -464,9 +446,8 @@ START_TEST(test_describe)
     OK(tandem_tensor_describe(scalar, &dtype, &rank, got, strides));
     ck_assert_uint_eq(rank, 0);
 }
-END_TEST
 
-START_TEST(test_empty_and_scalar_tensors)
+TEST(test_empty_and_scalar_tensors)
 {
     const int64_t none[2] = {0, 3};
     float x = 5, y = 0;
@@ -484,9 +465,8 @@ START_TEST(test_empty_and_scalar_tensors)
     OK(tandem_tensor_sync(t, TANDEM_TIMEOUT_INFINITE));
     ck_assert_float_eq(y, -5);
 }
-END_TEST
 
-START_TEST(test_destroying_tensors_in_use)
+TEST(test_destroying_tensors_in_use)
 {
     float x[N], y[N];
     struct tandem_tensor *tx = vector_wrap(context, x, N);
@@ -503,9 +483,8 @@ START_TEST(test_destroying_tensors_in_use)
     OK(tandem_tensor_sync(ty, TANDEM_TIMEOUT_INFINITE));
     ck_assert_mem_eq(x, y, sizeof x);
 }
-END_TEST
 
-START_TEST(test_buffers_end_with_their_tensors)
+TEST(test_buffers_end_with_their_tensors)
 {
     const struct sim_counters before = counters_read(0);
     struct sim_counters after;
@@ -529,35 +508,8 @@ START_TEST(test_buffers_end_with_their_tensors)
     ck_assert_uint_eq(after.events, after.events_destroyed);
     ck_assert_uint_eq(after.opens, after.closes);
 }
-END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("tensor");
-    TCase *tests = case_new(suite, "tensor");
-
-    tcase_add_checked_fixture(tests, context_setup, context_teardown);
-    tcase_add_test(tests, test_no_transfer_twice);
-    tcase_add_test(tests, test_nothing_runs_before_a_wait);
-    tcase_add_test(tests, test_an_output_is_not_uploaded);
-    tcase_add_test(tests, test_the_cpu_and_the_gpu_take_turns);
-    tcase_add_test(tests, test_host_written_makes_copies_stale);
-    tcase_add_test(tests, test_prefetch_moves_once);
-    tcase_add_test(tests, test_prefetch_between_devices);
-    tcase_add_test(tests, test_write_and_read);
-    tcase_add_test(tests, test_reading_what_was_never_written);
-    tcase_add_test(tests, test_a_write_overrules_every_copy);
-    tcase_add_test(tests, test_read_only_memory);
-    tcase_add_loop_test(tests, test_gaps_of_wrapped_memory_are_untouched, 0, 2);
-    tcase_add_loop_test(tests, test_negative_and_zero_strides, 0, 2);
-    tcase_add_test(tests, test_a_view_shares_memory_and_residency);
-    tcase_add_test(tests, test_views_written_on_different_devices);
-    tcase_add_test(tests, test_a_view_keeps_the_memory);
-    tcase_add_test(tests, test_transposed_and_broadcast_views);
-    tcase_add_test(tests, test_views_outside_are_rejected);
-    tcase_add_test(tests, test_describe);
-    tcase_add_test(tests, test_empty_and_scalar_tensors);
-    tcase_add_test(tests, test_destroying_tensors_in_use);
-    tcase_add_test(tests, test_buffers_end_with_their_tensors);
-    return suite_run(suite);
+    return host_tests_run("tensor", context_setup, context_teardown);
 }

@@ -116,7 +116,7 @@ static const uint32_t supported_ops[] = {TANDEM_OP_ADD, TANDEM_OP_MUL,
  * Calibrated costs win however high they are and however often the operator
  * runs.
  */
-START_TEST(test_default_costs_do_not_beat_calibration)
+LOOP_TEST(test_default_costs_do_not_beat_calibration, COUNT_OF(supported_ops))
 {
     struct tandem_context *context;
 
@@ -128,13 +128,12 @@ START_TEST(test_default_costs_do_not_beat_calibration)
         ck_assert_str_eq(selected_backend(context, supported_ops[_i]), "cpu");
     tandem_context_destroy(context);
 }
-END_TEST
 
 /*
  * The operators use the same tensors, so accumulated savings could cause a
  * move.
  */
-START_TEST(test_default_costs_never_cause_a_move)
+TEST(test_default_costs_never_cause_a_move)
 {
     const struct tandem_op op = {.struct_size = sizeof op,
                                  .id = TANDEM_OP_RELU};
@@ -153,9 +152,8 @@ START_TEST(test_default_costs_never_cause_a_move)
     }
     tandem_context_destroy(context);
 }
-END_TEST
 
-START_TEST(test_explanation_marks_default_costs)
+TEST(test_explanation_marks_default_costs)
 {
     struct tandem_explanation why = {.struct_size = sizeof why};
     struct tandem_context *context;
@@ -179,9 +177,8 @@ START_TEST(test_explanation_marks_default_costs)
                       1);
     tandem_context_destroy(context);
 }
-END_TEST
 
-START_TEST(test_it_runs_if_forced)
+LOOP_TEST(test_it_runs_if_forced, COUNT_OF(supported_ops))
 {
     struct tandem_context *context;
 
@@ -196,9 +193,8 @@ START_TEST(test_it_runs_if_forced)
     ck_assert_str_eq(selected_backend(context, supported_ops[_i]), "example");
     tandem_context_destroy(context);
 }
-END_TEST
 
-START_TEST(test_it_runs_without_calibrated_devices)
+LOOP_TEST(test_it_runs_without_calibrated_devices, COUNT_OF(supported_ops))
 {
     struct tandem_context *context;
 
@@ -209,10 +205,9 @@ START_TEST(test_it_runs_without_calibrated_devices)
     FAILS(TANDEM_UNSUPPORTED, run(context, TANDEM_ANY_DEVICE, TANDEM_OP_EXP));
     tandem_context_destroy(context);
 }
-END_TEST
 
 /* The blocklist contains the operator for the calibrated device. */
-START_TEST(test_it_runs_if_no_other_device_supports_the_operator)
+TEST(test_it_runs_if_no_other_device_supports_the_operator)
 {
     struct tandem_context *context;
     struct tandem_profile *profile = NULL;
@@ -230,10 +225,9 @@ START_TEST(test_it_runs_if_no_other_device_supports_the_operator)
     ck_assert_str_eq(selected_backend(context, TANDEM_OP_MUL), "cpu");
     tandem_context_destroy(context);
 }
-END_TEST
 
 /* By default costs, a large GEMM belongs on a GPU. */
-START_TEST(test_default_costs_compete_with_each_other)
+TEST(test_default_costs_compete_with_each_other)
 {
     struct tandem_context *context = context_new(NULL);
 
@@ -242,9 +236,8 @@ START_TEST(test_default_costs_compete_with_each_other)
     ck_assert_uint_eq(log_count(TANDEM_LOG_WARNING, NULL), 0);
     tandem_context_destroy(context);
 }
-END_TEST
 
-START_TEST(test_calibrated_it_is_selected_if_faster)
+LOOP_TEST(test_calibrated_it_is_selected_if_faster, COUNT_OF(supported_ops))
 {
     struct tandem_context *context;
 
@@ -259,10 +252,9 @@ START_TEST(test_calibrated_it_is_selected_if_faster)
     ck_assert_str_eq(selected_backend(context, supported_ops[_i]), "cpu");
     tandem_context_destroy(context);
 }
-END_TEST
 
 /* Tests each cost class alone: GEMM was not calibrated, or only GEMM was. */
-START_TEST(test_partly_calibrated_devices)
+LOOP_TEST(test_partly_calibrated_devices, 2)
 {
     const bool gemm = _i != 0;
     struct tandem_context *context;
@@ -278,13 +270,12 @@ START_TEST(test_partly_calibrated_devices)
     }
     tandem_context_destroy(context);
 }
-END_TEST
 
 /*
  * The default costs of the CPU are not too low, so they compete with
  * calibrated costs of another device. Default costs of a third device do not.
  */
-START_TEST(test_default_costs_of_the_cpu_compete)
+LOOP_TEST(test_default_costs_of_the_cpu_compete, COUNT_OF(supported_ops))
 {
     struct tandem_context *context;
 
@@ -303,30 +294,13 @@ START_TEST(test_default_costs_of_the_cpu_compete)
         log_forget();
     }
 }
-END_TEST
 
 int main(void)
 {
-    const int count = sizeof supported_ops / sizeof supported_ops[0];
-    Suite *suite = suite_create("example");
     TCase *tests = tcase_create("a plugin of somebody else's");
 
     tcase_add_unchecked_fixture(tests, plugins_setup, scratch_teardown);
     tcase_add_checked_fixture(tests, variables_setup, NULL);
-    suite_add_tcase(suite, tests);
-    tcase_add_loop_test(tests, test_default_costs_do_not_beat_calibration,
-                        0, count);
-    tcase_add_test(tests, test_default_costs_never_cause_a_move);
-    tcase_add_test(tests, test_explanation_marks_default_costs);
-    tcase_add_loop_test(tests, test_it_runs_if_forced, 0, count);
-    tcase_add_loop_test(tests, test_it_runs_without_calibrated_devices, 0,
-                        count);
-    tcase_add_test(tests,
-                   test_it_runs_if_no_other_device_supports_the_operator);
-    tcase_add_test(tests, test_default_costs_compete_with_each_other);
-    tcase_add_loop_test(tests, test_calibrated_it_is_selected_if_faster, 0,
-                        count);
-    tcase_add_loop_test(tests, test_partly_calibrated_devices, 0, 2);
-    tcase_add_loop_test(tests, test_default_costs_of_the_cpu_compete, 0, count);
-    return suite_run(suite);
+    tests_add(tests);
+    return runner_run_case("example", tests);
 }

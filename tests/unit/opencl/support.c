@@ -2,7 +2,6 @@
 /* Functions that the tests of the OpenCL plugin share; see support.h. */
 #include <config.h>
 
-#include <check.h>
 #include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
@@ -31,6 +30,18 @@ const struct tandem_backend *plugin_load(void)
     memcpy(&query, &symbol, sizeof(query));
     backend = symbol != NULL ? query(TANDEM_ABI_MAJOR) : NULL;
     return backend;
+}
+
+int plugin_start(void)
+{
+    uint32_t count;
+
+    if (plugin_load() == NULL)
+        return 1;
+    if (backend->device_count(&count) == TANDEM_OK)
+        return 0;
+    fprintf(stderr, "%s\n", backend->last_error());
+    return SKIPPED;
 }
 
 void expect_ok(enum tandem_status status, const char *what)

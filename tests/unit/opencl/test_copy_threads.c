@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../../support/check_runner.h"
+#include "support/test_list.h"
 #include "opencl/transfer/copy_threads.h"
 
 #define MAX_BYTES ((uint64_t)9 << 20)
@@ -130,26 +130,23 @@ static void sizes(uint64_t max_threads)
     copy_threads_finish(&threads);
 }
 
-START_TEST(without_threads)
+TEST(without_threads)
 {
     sizes(1);
 }
-END_TEST
 
-START_TEST(with_one_thread)
+TEST(with_one_thread)
 {
     sizes(2);
 }
-END_TEST
 
-START_TEST(with_the_maximum_of_threads)
+TEST(with_the_maximum_of_threads)
 {
     sizes(0);
 }
-END_TEST
 
 /* One slot of any size, as for a mapped buffer. */
-START_TEST(one_slot)
+TEST(one_slot)
 {
     struct copy_threads threads = {0};
     const uint64_t bytes = 1000003;
@@ -170,13 +167,12 @@ START_TEST(one_slot)
     ck_assert_int_eq(memcmp(host, device_memory, bytes), 0);
     copy_threads_finish(&threads);
 }
-END_TEST
 
 /*
  * A thread is in the middle of a chunk, which is never completed in a forked
  * child.
  */
-START_TEST(a_fork_has_no_threads)
+TEST(a_fork_has_no_threads)
 {
     struct copy_threads threads = {0};
     const struct copy_job job = {.host = host,
@@ -204,9 +200,8 @@ START_TEST(a_fork_has_no_threads)
     ck_assert(copy_threads_drain(&threads));
     copy_threads_finish(&threads);
 }
-END_TEST
 
-START_TEST(without_a_job)
+TEST(without_a_job)
 {
     struct copy_threads threads = {0};
 
@@ -214,7 +209,6 @@ START_TEST(without_a_job)
     ck_assert_uint_eq(threads.count, 0);
     copy_threads_finish(&threads);
 }
-END_TEST
 
 int main(void)
 {
@@ -222,11 +216,6 @@ int main(void)
 
     tcase_set_timeout(tests, 120);
     tcase_add_checked_fixture(tests, memory_setup, memory_teardown);
-    tcase_add_test(tests, without_threads);
-    tcase_add_test(tests, with_one_thread);
-    tcase_add_test(tests, with_the_maximum_of_threads);
-    tcase_add_test(tests, one_slot);
-    tcase_add_test(tests, a_fork_has_no_threads);
-    tcase_add_test(tests, without_a_job);
+    tests_add(tests);
     return runner_run_case("copy threads", tests);
 }

@@ -8,7 +8,7 @@
 #include <check.h>
 #include <string.h>
 
-#include "../../support/check_runner.h"
+#include "support/test_list.h"
 #include "opencl/device/device_enumeration.h"
 #include "opencl/device/quirks.h"
 
@@ -126,7 +126,7 @@ static void device_describe(struct platform_device *out, size_t index)
     ck_assert_int_eq(code, CL_SUCCESS);
 }
 
-START_TEST(test_quirks_and_half)
+LOOP_TEST(test_quirks_and_half, CASES)
 {
     struct platform_device device;
     device_describe(&device, (size_t)_i);
@@ -136,7 +136,6 @@ START_TEST(test_quirks_and_half)
     bool told = strstr(device.info.quirks, "without listing cl_khr_fp16");
     ck_assert_int_eq(told, (simulated->quirks & QUIRK_F16_UNLISTED) != 0);
 }
-END_TEST
 
 /* Returns the number of texts that "; " separates. */
 static uint32_t texts_count(const char *text)
@@ -147,7 +146,7 @@ static uint32_t texts_count(const char *text)
     return count;
 }
 
-START_TEST(test_one_text_per_quirk)
+LOOP_TEST(test_one_text_per_quirk, CASES)
 {
     struct platform_device device;
     device_describe(&device, (size_t)_i);
@@ -157,9 +156,8 @@ START_TEST(test_one_text_per_quirk)
     ck_assert_uint_lt(strlen(device.info.quirks),
                       sizeof(device.info.quirks) - 1);
 }
-END_TEST
 
-START_TEST(test_compute_capability)
+TEST(test_compute_capability)
 {
     struct platform_device device;
     device_describe(&device, 0); /* 9.0 */
@@ -172,13 +170,8 @@ START_TEST(test_compute_capability)
     ck_assert(!device.has_device_scope_visibility && !device.tensor_cores);
     ck_assert(!device.tf32_to_even && !device.wgmma);
 }
-END_TEST
 
 int main(void)
 {
-    TCase *tests = tcase_create("describe");
-    tcase_add_loop_test(tests, test_quirks_and_half, 0, (int)CASES);
-    tcase_add_loop_test(tests, test_one_text_per_quirk, 0, (int)CASES);
-    tcase_add_test(tests, test_compute_capability);
-    return runner_run_case("describe", tests);
+    return tests_run("describe");
 }

@@ -14,7 +14,7 @@
 #include <sys/prctl.h>
 #include <time.h>
 
-#include "../../support/check_runner.h"
+#include "support/test_list.h"
 #include "opencl/device/cl_status.h"
 #include "opencl/device/event_wait.h"
 #include "opencl/queue/stream.h"
@@ -219,7 +219,7 @@ static void wait_expect_ok(uint64_t work_ns, uint64_t timeout_ns)
     ck_assert_uint_ge(wait_ns, work_ns);
 }
 
-START_TEST(short_waits_poll_without_sleeping)
+TEST(short_waits_poll_without_sleeping)
 {
     for (uint64_t work_ns = 0; work_ns <= 90 * US; work_ns += 10 * US) {
         wait_expect_ok(work_ns, S);
@@ -228,9 +228,8 @@ START_TEST(short_waits_poll_without_sleeping)
     }
     ck_assert_int_eq(slack, 50000);
 }
-END_TEST
 
-START_TEST(long_waits_sleep_and_end_in_time)
+TEST(long_waits_sleep_and_end_in_time)
 {
     static const struct {
         uint64_t work_ns, most; /* CPU time in percent. */
@@ -249,9 +248,8 @@ START_TEST(long_waits_sleep_and_end_in_time)
         ck_assert_int_eq(slack, 50000);
     }
 }
-END_TEST
 
-START_TEST(a_timeout_is_kept)
+TEST(a_timeout_is_kept)
 {
     cl_int code = 1;
 
@@ -269,9 +267,8 @@ START_TEST(a_timeout_is_kept)
     ck_assert_uint_eq(queries, 1);
     ck_assert_uint_eq(naps + yields, 0);
 }
-END_TEST
 
-START_TEST(sleeping_driver_waits_are_used)
+TEST(sleeping_driver_waits_are_used)
 {
     driver_busy_percent = 0;
     for (int i = 0; i < 3; i++) {
@@ -282,9 +279,8 @@ START_TEST(sleeping_driver_waits_are_used)
         ck_assert(!driver_wait_is_spinning(&device));
     }
 }
-END_TEST
 
-START_TEST(a_busy_driver_is_detected_by_the_first_long_wait)
+TEST(a_busy_driver_is_detected_by_the_first_long_wait)
 {
     for (int i = 0; i < 3; i++) {
         wait_expect_ok(4 * MS, TANDEM_TIMEOUT_INFINITE);
@@ -301,21 +297,19 @@ START_TEST(a_busy_driver_is_detected_by_the_first_long_wait)
         ck_assert_uint_le(cpu_ns, S / 10);
     }
 }
-END_TEST
 
 /*
  * Other processes leave little CPU time to a busy wait; it still must not be
  * taken for a sleep.
  */
-START_TEST(a_busy_driver_is_detected_on_a_loaded_machine)
+TEST(a_busy_driver_is_detected_on_a_loaded_machine)
 {
     driver_busy_percent = 4;
     wait_expect_ok(160 * MS, TANDEM_TIMEOUT_INFINITE);
     ck_assert(driver_wait_is_spinning(&device));
 }
-END_TEST
 
-START_TEST(waits_for_cpu_devices_sleep)
+TEST(waits_for_cpu_devices_sleep)
 {
     cl_int code = 1;
 
@@ -341,9 +335,8 @@ START_TEST(waits_for_cpu_devices_sleep)
     ck_assert_uint_ge(naps, 100);
     ck_assert_uint_le(cpu_ns, S / 10);
 }
-END_TEST
 
-START_TEST(the_error_of_failed_work_is_reported)
+TEST(the_error_of_failed_work_is_reported)
 {
     static const enum tandem_device_kind kinds[] = {TANDEM_DEVICE_GPU,
                                                     TANDEM_DEVICE_CPU};
@@ -369,9 +362,8 @@ START_TEST(the_error_of_failed_work_is_reported)
         ck_assert_str_eq(call_failed, "");
     }
 }
-END_TEST
 
-START_TEST(a_driver_error_is_reported)
+TEST(a_driver_error_is_reported)
 {
     cl_int code = 1, state;
 
@@ -387,9 +379,8 @@ START_TEST(a_driver_error_is_reported)
     ck_assert_int_eq(poll_event(NULL, 0, &state), CL_SUCCESS);
     ck_assert_int_eq(state, CL_COMPLETE);
 }
-END_TEST
 
-START_TEST(work_over_little_memory_is_brief)
+TEST(work_over_little_memory_is_brief)
 {
     static struct tandem_stream stream;
     uint32_t commands = 0;
@@ -406,21 +397,8 @@ START_TEST(work_over_little_memory_is_brief)
         stream_add_pending(&stream, 0);
     ck_assert_uint_eq(commands, 128);
 }
-END_TEST
 
 int main(void)
 {
-    TCase *tests = tcase_create("wait");
-    tcase_add_checked_fixture(tests, set_up, NULL);
-    tcase_add_test(tests, short_waits_poll_without_sleeping);
-    tcase_add_test(tests, long_waits_sleep_and_end_in_time);
-    tcase_add_test(tests, a_timeout_is_kept);
-    tcase_add_test(tests, sleeping_driver_waits_are_used);
-    tcase_add_test(tests, a_busy_driver_is_detected_by_the_first_long_wait);
-    tcase_add_test(tests, a_busy_driver_is_detected_on_a_loaded_machine);
-    tcase_add_test(tests, waits_for_cpu_devices_sleep);
-    tcase_add_test(tests, the_error_of_failed_work_is_reported);
-    tcase_add_test(tests, a_driver_error_is_reported);
-    tcase_add_test(tests, work_over_little_memory_is_brief);
-    return runner_run_case("wait", tests);
+    return tests_run_with("wait", set_up, NULL);
 }

@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../../support/check_runner.h"
+#include "support/test_list.h"
 #include "support.h"
 
 #define SIZE 20
@@ -223,31 +223,17 @@ static void run_all_pairs(const char *tiles)
 }
 
 /* On PoCL the cost model selects CLBlast. */
-START_TEST(with_selected_kernels)
+TEST(with_selected_kernels)
 {
     run_all_pairs(NULL);
 }
-END_TEST
 
-START_TEST(with_split_kernels)
+TEST(with_split_kernels)
 {
     run_all_pairs("simt-32x64:2");
 }
-END_TEST
 
 int main(void)
 {
-    uint32_t count;
-    Suite *suite = suite_create("calls");
-    TCase *tests = tcase_create("calls");
-    if (plugin_load() == NULL)
-        return 1;
-    if (backend->device_count(&count) != TANDEM_OK) {
-        fprintf(stderr, "%s\n", backend->last_error());
-        return SKIPPED;
-    }
-    suite_add_tcase(suite, tests);
-    tcase_add_test(tests, with_selected_kernels);
-    tcase_add_test(tests, with_split_kernels);
-    return runner_run(suite, CK_NOFORK);
+    return opencl_tests_run("calls", NULL, NULL);
 }

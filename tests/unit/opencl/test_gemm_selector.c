@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../support/check_runner.h"
+#include "support/test_list.h"
 #include "selection_helpers.h"
 #include "opencl/plan/operand_packing.h"
 
@@ -24,7 +24,7 @@ static void start(bool nvidia)
     selector_reset(&hardware);
 }
 
-START_TEST(unmeasured_kernels_follow_the_default_rule)
+TEST(unmeasured_kernels_follow_the_default_rule)
 {
     start(false);
     ck_assert(select_kernel_for(1024, 1024, 512).clblast);
@@ -49,9 +49,8 @@ START_TEST(unmeasured_kernels_follow_the_default_rule)
     cost_set("kernel.simt-32x64", "1 1 1");
     ck_assert(!select_kernel_for(1024, 1024, 1024).clblast);
 }
-END_TEST
 
-START_TEST(the_faster_kernel_is_selected)
+TEST(the_faster_kernel_is_selected)
 {
     for (int nvidia = 0; nvidia < 2; nvidia++) {
         start(nvidia != 0);
@@ -65,9 +64,8 @@ START_TEST(the_faster_kernel_is_selected)
         ck_assert_int_eq(selection.kernel, GEMM_SIMT_128X128);
     }
 }
-END_TEST
 
-START_TEST(times_are_interpolated)
+TEST(times_are_interpolated)
 {
     start(false);
     cost_set("kernel.simt-128x128", "10 10 10");
@@ -93,9 +91,8 @@ START_TEST(times_are_interpolated)
     ck_assert_double_eq_tol(
         gemm_cost_model_clblast_ns(&selector.cost_model, &batched), 2000, 20);
 }
-END_TEST
 
-START_TEST(an_epilogue_costs_clblast_a_launch)
+TEST(an_epilogue_costs_clblast_a_launch)
 {
     start(false);
     cost_set("kernel.simt-128x128", "10 10 10");
@@ -106,9 +103,8 @@ START_TEST(an_epilogue_costs_clblast_a_launch)
     gemm.activation = TANDEM_OP_RELU;
     ck_assert(!select_kernel(&gemm).clblast);
 }
-END_TEST
 
-START_TEST(unmeasured_kernels_are_not_selected)
+TEST(unmeasured_kernels_are_not_selected)
 {
     start(true);
     cost_set("kernel.simt-32x64", "100 100 100");
@@ -121,13 +117,12 @@ START_TEST(unmeasured_kernels_are_not_selected)
     gemm_selector_disable(&selector, &gemm, selection.kernel);
     ck_assert(select_kernel_for(1024, 1024, 1024).clblast);
 }
-END_TEST
 
 /*
  * No kernel supports this size, so CLBlast is selected although it is very
  * slow.
  */
-START_TEST(clblast_is_selected_if_no_kernel_fits)
+TEST(clblast_is_selected_if_no_kernel_fits)
 {
     struct tandem_gemm gemm = gemm_new(40000, 40000, INT64_C(1) << 30, 1);
     gemm.flags = TANDEM_GEMM_TRANSPOSE_A;
@@ -138,13 +133,12 @@ START_TEST(clblast_is_selected_if_no_kernel_fits)
     ck_assert(gemm_fits_32bit_index(&gemm));
     ck_assert(select_kernel(&gemm).clblast);
 }
-END_TEST
 
 /*
  * CLBlast uses int for indices, so our kernel is selected with or without
  * costs.
  */
-START_TEST(clblast_is_not_selected_past_2_31)
+TEST(clblast_is_not_selected_past_2_31)
 {
     struct tandem_gemm small_gemm = gemm_new(46000, 46000, 64, 1);
     struct tandem_gemm large = gemm_new(70000, 40000, 64, 1);
@@ -167,13 +161,12 @@ START_TEST(clblast_is_not_selected_past_2_31)
         ck_assert(!select_kernel(gemm).clblast);
     }
 }
-END_TEST
 
 /*
  * Plans that combine splits or pack an operand use 64-bit indices if 32 bits
  * are too few.
  */
-START_TEST(large_offsets_need_64_bit_indices)
+TEST(large_offsets_need_64_bit_indices)
 {
     for (int wide = 0; wide < 2; wide++) {
         struct launch_plan plan;
@@ -195,13 +188,12 @@ START_TEST(large_offsets_need_64_bit_indices)
                               (wide ? UINT64_C(2048) : UINT64_C(256)) / 256);
     }
 }
-END_TEST
 
 /*
  * CLBlast does not support these dtypes, so any kernel is better. A kernel
  * that is disabled for them remains available for f32.
  */
-START_TEST(clblast_is_not_selected_for_16_bit_dtypes)
+TEST(clblast_is_not_selected_for_16_bit_dtypes)
 {
     static const uint32_t dtypes[][2] = {{TANDEM_F16, TANDEM_F16},
                                          {TANDEM_BF16, TANDEM_F32},
@@ -230,10 +222,9 @@ START_TEST(clblast_is_not_selected_for_16_bit_dtypes)
         ck_assert(select_kernel_for(1024, 1024, 1024).clblast);
     }
 }
-END_TEST
 
 /* A vector of four 16-bit elements has 8 bytes. */
-START_TEST(alignment_depends_on_the_dtype)
+TEST(alignment_depends_on_the_dtype)
 {
     struct tandem_gemm gemm = gemm_new(128, 128, 128, 1);
     gemm.a.byte_offset = 8;
@@ -245,7 +236,6 @@ START_TEST(alignment_depends_on_the_dtype)
     ck_assert_uint_eq(gemm_packed_operands(&gemm, GEMM_SIMT_128X128),
                       1u << OPERAND_A);
 }
-END_TEST
 
 static bool selections_equal(const struct gemm_selection *one,
                              const struct gemm_selection *other)
@@ -255,7 +245,7 @@ static bool selections_equal(const struct gemm_selection *one,
            one->split.split_tiles == other->split.split_tiles;
 }
 
-START_TEST(scalar_reads_take_longer)
+TEST(scalar_reads_take_longer)
 {
     struct tandem_gemm gemm = gemm_new(640, 640, 32, 1);
     start(true);
@@ -273,9 +263,8 @@ START_TEST(scalar_reads_take_longer)
     cost_set("kernel.simt-32x64", "0 70 7");
     ck_assert_int_eq(select_kernel(&gemm).kernel, GEMM_SIMT_32X64);
 }
-END_TEST
 
-START_TEST(partial_waves_are_split)
+TEST(partial_waves_are_split)
 {
     start(true);
     /* 144 work-groups on 100 compute units with two slots each. */
@@ -300,7 +289,6 @@ START_TEST(partial_waves_are_split)
     selection = select_kernel_for(1536, 1536, 1536);
     ck_assert_uint_eq(selection.split.splits, 1);
 }
-END_TEST
 
 /*
  * Returns the number of splits for this memory throughput in bytes per
@@ -312,7 +300,7 @@ static uint32_t split_count(const char *bytes, int64_t size, int64_t k)
     return select_kernel_for(size, size, k).split.splits;
 }
 
-START_TEST(split_cost_includes_the_partial_sums)
+TEST(split_cost_includes_the_partial_sums)
 {
     start(true);
     cost_set("kernel.3xtf32-128x128", "1000 70 60");
@@ -330,7 +318,6 @@ START_TEST(split_cost_includes_the_partial_sums)
     ck_assert_uint_gt(split_count("300", 1536, 1536), 1);
     ck_assert_uint_eq(split_count("1", 1536, 1536), 1);
 }
-END_TEST
 
 /* Returns one of several GEMMs of the same size. */
 static struct tandem_gemm gemm_variant(uint32_t which)
@@ -412,7 +399,7 @@ static void expect_cached_selections(void)
     }
 }
 
-START_TEST(cached_selections_depend_on_all_relevant_fields)
+TEST(cached_selections_depend_on_all_relevant_fields)
 {
     start_with_similar_costs();
     for (uint32_t i = 1; i <= 6; i++)
@@ -428,10 +415,9 @@ START_TEST(cached_selections_depend_on_all_relevant_fields)
     expect_different_selections(5, 9);
     expect_cached_selections();
 }
-END_TEST
 
 /* GEMV kernels support shorter row pitches than other kernels. */
-START_TEST(cached_selections_depend_on_long_pitches)
+TEST(cached_selections_depend_on_long_pitches)
 {
     struct tandem_gemm gemm = gemm_new(1024, 1, 4096, 1);
     struct gemm_selection selection;
@@ -445,9 +431,8 @@ START_TEST(cached_selections_depend_on_long_pitches)
     ck_assert(selection.clblast ||
               gemm_kernel_supports(&gemm, selection.kernel));
 }
-END_TEST
 
-START_TEST(cached_selections_depend_on_epilogues_and_disabled_kernels)
+TEST(cached_selections_depend_on_epilogues_and_disabled_kernels)
 {
     struct gemm_selection selection;
     start(false);
@@ -468,7 +453,6 @@ START_TEST(cached_selections_depend_on_epilogues_and_disabled_kernels)
     gemm_selector_choose(&selector, &gemm, &selection);
     ck_assert(selection.clblast);
 }
-END_TEST
 
 /* Two GEMMs that share a cache entry and have different selections. */
 static struct tandem_gemm colliding_gemms[2];
@@ -507,7 +491,7 @@ static void colliding_gemms_find(void)
     colliding_selections[1] = selection;
 }
 
-START_TEST(threads_share_the_selection_cache)
+TEST(threads_share_the_selection_cache)
 {
     pthread_t threads[4];
     start(true);
@@ -521,9 +505,8 @@ START_TEST(threads_share_the_selection_cache)
         ck_assert_ptr_null(wrong);
     }
 }
-END_TEST
 
-START_TEST(tests_can_force_a_split)
+TEST(tests_can_force_a_split)
 {
     static const char *const wrong[] = {"",           "gemv-1:",
                                         "gemv-1:0",   "gemv-1:x",
@@ -544,7 +527,6 @@ START_TEST(tests_can_force_a_split)
                       ALL_GEMM_TILES);
     ck_assert(gemm_selector_force(&selector, "clblast"));
 }
-END_TEST
 
 static enum mma_format selected_mma_format(uint32_t flags, int64_t k)
 {
@@ -555,7 +537,7 @@ static enum mma_format selected_mma_format(uint32_t flags, int64_t k)
                              : gemm_configs[selection.kernel].mma_format;
 }
 
-START_TEST(less_accurate_kernels_need_permission)
+TEST(less_accurate_kernels_need_permission)
 {
     const uint32_t tf32 = TANDEM_GEMM_ALLOW_TF32;
     const uint32_t scaled = TANDEM_GEMM_ALLOW_NORMWISE_ERROR;
@@ -600,7 +582,6 @@ START_TEST(less_accurate_kernels_need_permission)
     cost_set("copy_bytes_per_ns", "0.1");
     ck_assert_int_eq(selected_mma_format(scaled, 4096), MMA_NONE);
 }
-END_TEST
 
 static uint64_t packed_bytes(const struct tandem_gemm *gemm,
                              enum gemm_kernel_id tile, uint32_t *out_launches)
@@ -609,7 +590,7 @@ static uint64_t packed_bytes(const struct tandem_gemm *gemm,
                          out_launches);
 }
 
-START_TEST(operands_are_packed_if_needed)
+TEST(operands_are_packed_if_needed)
 {
     struct tandem_gemm gemm = gemm_new(256, 256, 256, 1);
     uint32_t launches;
@@ -641,9 +622,8 @@ START_TEST(operands_are_packed_if_needed)
     gemm.m = 252;
     ck_assert_uint_eq(packed_bytes(&gemm, GEMM_MMA_TF32_128X256, &launches), 0);
 }
-END_TEST
 
-START_TEST(invalid_values_change_nothing)
+TEST(invalid_values_change_nothing)
 {
     static const char *const wrong[][2] = {
         {"kernel.simt-128x128", ""},
@@ -699,34 +679,12 @@ START_TEST(invalid_values_change_nothing)
     ck_assert(gemm_cost_model_parse(&selector.cost_model, "kernel.huge", "x"));
     ck_assert(gemm_cost_model_parse(&selector.cost_model, "frobnication", "x"));
 }
-END_TEST
 
 int main(void)
 {
     TCase *tests = tcase_create("gemm-selector");
     /* The threads may share a loaded machine. */
     tcase_set_timeout(tests, 120);
-    tcase_add_test(tests, unmeasured_kernels_follow_the_default_rule);
-    tcase_add_test(tests, the_faster_kernel_is_selected);
-    tcase_add_test(tests, times_are_interpolated);
-    tcase_add_test(tests, an_epilogue_costs_clblast_a_launch);
-    tcase_add_test(tests, unmeasured_kernels_are_not_selected);
-    tcase_add_test(tests, clblast_is_selected_if_no_kernel_fits);
-    tcase_add_test(tests, clblast_is_not_selected_past_2_31);
-    tcase_add_test(tests, large_offsets_need_64_bit_indices);
-    tcase_add_test(tests, clblast_is_not_selected_for_16_bit_dtypes);
-    tcase_add_test(tests, alignment_depends_on_the_dtype);
-    tcase_add_test(tests, scalar_reads_take_longer);
-    tcase_add_test(tests, partial_waves_are_split);
-    tcase_add_test(tests, split_cost_includes_the_partial_sums);
-    tcase_add_test(tests, cached_selections_depend_on_all_relevant_fields);
-    tcase_add_test(tests, cached_selections_depend_on_long_pitches);
-    tcase_add_test(tests,
-                   cached_selections_depend_on_epilogues_and_disabled_kernels);
-    tcase_add_test(tests, threads_share_the_selection_cache);
-    tcase_add_test(tests, tests_can_force_a_split);
-    tcase_add_test(tests, less_accurate_kernels_need_permission);
-    tcase_add_test(tests, operands_are_packed_if_needed);
-    tcase_add_test(tests, invalid_values_change_nothing);
+    tests_add(tests);
     return runner_run_case("gemm-selector", tests);
 }

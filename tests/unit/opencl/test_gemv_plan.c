@@ -7,7 +7,7 @@
 
 #include <check.h>
 
-#include "../../support/check_runner.h"
+#include "support/test_list.h"
 #include "selection_helpers.h"
 
 static void start(uint32_t units, uint32_t group_limit)
@@ -19,7 +19,7 @@ static void start(uint32_t units, uint32_t group_limit)
     selector_reset(&hardware);
 }
 
-START_TEST(few_rows_or_columns_select_gemv_kernels)
+TEST(few_rows_or_columns_select_gemv_kernels)
 {
     static const struct {
         int64_t m, n;
@@ -49,9 +49,8 @@ START_TEST(few_rows_or_columns_select_gemv_kernels)
     cost_set("kernel.gemv-4", "3000 0.1 0.1");
     ck_assert_int_eq(select_kernel_for(4, 4096, 4096).kernel, GEMV_4);
 }
-END_TEST
 
-START_TEST(gemv_splits_fill_the_device)
+TEST(gemv_splits_fill_the_device)
 {
     start(100, 1024);
     /*
@@ -70,7 +69,6 @@ START_TEST(gemv_splits_fill_the_device)
     gemm.b.ld = 3200;
     ck_assert_uint_ge(select_kernel(&gemm).split.splits, 4);
 }
-END_TEST
 
 /* Returns a GEMM of one row with an MN-major b. */
 static struct tandem_gemm gemm_with_mn_major_b(int64_t n, int64_t k)
@@ -81,7 +79,7 @@ static struct tandem_gemm gemm_with_mn_major_b(int64_t n, int64_t k)
     return gemm;
 }
 
-START_TEST(mn_major_rows_select_large_work_groups)
+TEST(mn_major_rows_select_large_work_groups)
 {
     struct tandem_gemm gemm = gemm_with_mn_major_b(4096, 4096);
     struct tandem_gemm narrow = gemm_with_mn_major_b(1000, 4096);
@@ -107,9 +105,8 @@ START_TEST(mn_major_rows_select_large_work_groups)
     start(132, 256);
     ck_assert_int_eq(select_kernel(&gemm).kernel, GEMV_1);
 }
-END_TEST
 
-START_TEST(gemv_costs_of_k_major_and_mn_major_differ)
+TEST(gemv_costs_of_k_major_and_mn_major_differ)
 {
     struct tandem_gemm gemm = gemm_with_mn_major_b(4096, 4096);
     start(100, 1024);
@@ -129,14 +126,13 @@ START_TEST(gemv_costs_of_k_major_and_mn_major_differ)
     ck_assert(gemm_cost_model_parse(&selector.cost_model,
                                     "kernel_mn_major.later", "x"));
 }
-END_TEST
 
 static const char *kernel_of(const struct launch_plan *plan, uint32_t step)
 {
     return plan->step[step].key.kernel->function;
 }
 
-START_TEST(gemv_plans)
+TEST(gemv_plans)
 {
     struct launch_plan plan;
     struct tandem_gemm gemm = gemm_new(10, 10, 100000, 1);
@@ -176,15 +172,8 @@ START_TEST(gemv_plans)
     ck_assert_uint_eq(plan.step[0].key.b_layout, 1);
     ck_assert_uint_eq(plan.step[0].key.b_vec4, 0);
 }
-END_TEST
 
 int main(void)
 {
-    TCase *tests = tcase_create("gemv-plan");
-    tcase_add_test(tests, few_rows_or_columns_select_gemv_kernels);
-    tcase_add_test(tests, gemv_splits_fill_the_device);
-    tcase_add_test(tests, mn_major_rows_select_large_work_groups);
-    tcase_add_test(tests, gemv_costs_of_k_major_and_mn_major_differ);
-    tcase_add_test(tests, gemv_plans);
-    return runner_run_case("gemv-plan", tests);
+    return tests_run("gemv-plan");
 }

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../support/check_runner.h"
+#include "support/test_list.h"
 #include "opencl/queue/kernel_launch.h"
 #include "opencl/device/cl_status.h"
 #include "opencl/queue/buffer_commands.h"
@@ -226,7 +226,7 @@ static void launch_strict_gemm(uint32_t sums, uint32_t rejected)
                                                            : plan.step_count);
 }
 
-START_TEST(a_partial_result_is_an_error_of_the_stream)
+TEST(a_partial_result_is_an_error_of_the_stream)
 {
     static const uint32_t sums[2] = {TO_RESULT, TO_RESULT | TO_PARTIALS};
     for (uint32_t i = 0; i < 2; i++) {
@@ -238,16 +238,14 @@ START_TEST(a_partial_result_is_an_error_of_the_stream)
         }
     }
 }
-END_TEST
 
-START_TEST(incomplete_partial_sums_are_no_error)
+TEST(incomplete_partial_sums_are_no_error)
 {
     for (uint32_t rejected = 0; rejected <= 4; rejected++) {
         launch_strict_gemm(TO_PARTIALS, rejected);
         ck_assert_uint_eq(failures, 0);
     }
 }
-END_TEST
 
 /* Launches a kernel that uses the stream's arrival counters. */
 static enum tandem_status launch_with_counters(void)
@@ -262,7 +260,7 @@ static enum tandem_status launch_with_counters(void)
     return launch_plan(&stream, &plan);
 }
 
-START_TEST(counters_are_cleared_before_use)
+TEST(counters_are_cleared_before_use)
 {
     memset(&stream, 0, sizeof(stream));
     stream.device = &device;
@@ -284,13 +282,8 @@ START_TEST(counters_are_cleared_before_use)
     ck_assert_uint_eq(cleared, 2);
     stream_kernels_free(&stream);
 }
-END_TEST
 
 int main(void)
 {
-    TCase *tests = tcase_create("launch");
-    tcase_add_test(tests, a_partial_result_is_an_error_of_the_stream);
-    tcase_add_test(tests, incomplete_partial_sums_are_no_error);
-    tcase_add_test(tests, counters_are_cleared_before_use);
-    return runner_run_case("launch", tests);
+    return tests_run("launch");
 }

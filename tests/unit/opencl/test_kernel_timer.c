@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
-#include "../../support/check_runner.h"
+#include "support/test_list.h"
 #include "opencl/device/device.h"
 #include "opencl/tune/kernel_timer.h"
 #include "opencl/device/event_poll.h"
@@ -146,16 +146,15 @@ static double measured_ratio(uint64_t ns, uint32_t which, uint32_t of)
 
 static const uint64_t lengths[] = {5000, 30000, 200000, 3000000, 50000000};
 
-START_TEST(waits_are_short_compared_to_batches)
+TEST(waits_are_short_compared_to_batches)
 {
     for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
         double share = measured_ratio(lengths[i], UINT32_MAX, 0);
         ck_assert(share >= 1.0 && share <= 1.06);
     }
 }
-END_TEST
 
-START_TEST(one_interruption_has_no_effect)
+TEST(one_interruption_has_no_effect)
 {
     for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++)
         for (uint32_t which = 0; which < 12; which++) {
@@ -163,9 +162,8 @@ START_TEST(one_interruption_has_no_effect)
             ck_assert(share >= 1.0 && share <= 1.06);
         }
 }
-END_TEST
 
-START_TEST(every_other_wait_may_be_interrupted)
+TEST(every_other_wait_may_be_interrupted)
 {
     /* The longest work is timed three times. */
     for (size_t i = 0; i + 1 < sizeof(lengths) / sizeof(lengths[0]); i++) {
@@ -173,14 +171,13 @@ START_TEST(every_other_wait_may_be_interrupted)
         ck_assert(share >= 1.0 && share <= 1.06);
     }
 }
-END_TEST
 
 /*
  * Values measured with as many busy threads as CPUs: NVIDIA's driver yields in
  * waits longer than about 100 us, and the time slice of other processes is 4
  * ms.
  */
-START_TEST(busy_cpus_are_detected)
+TEST(busy_cpus_are_detected)
 {
     struct kernel_timer timer;
     double got;
@@ -201,10 +198,9 @@ START_TEST(busy_cpus_are_detected)
     ck_assert_int_eq(measure(&timer, 300000, &got), TANDEM_OK);
     hardware.info.kind = TANDEM_DEVICE_GPU;
 }
-END_TEST
 
 /* A compile may use up the time. */
-START_TEST(no_result_after_the_time_limit)
+TEST(no_result_after_the_time_limit)
 {
     struct kernel_timer timer;
     double got;
@@ -218,15 +214,8 @@ START_TEST(no_result_after_the_time_limit)
     ck_assert(got >= 3000000.0 && got <= 1.01 * 3000000.0);
     deadline_ns = UINT64_MAX;
 }
-END_TEST
 
 int main(void)
 {
-    TCase *tests = tcase_create("kernel-timer");
-    tcase_add_test(tests, waits_are_short_compared_to_batches);
-    tcase_add_test(tests, one_interruption_has_no_effect);
-    tcase_add_test(tests, every_other_wait_may_be_interrupted);
-    tcase_add_test(tests, busy_cpus_are_detected);
-    tcase_add_test(tests, no_result_after_the_time_limit);
-    return runner_run_case("kernel-timer", tests);
+    return tests_run("kernel-timer");
 }

@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../../support/check_runner.h"
+#include "support/test_list.h"
 #include "support.h"
 
 static struct tandem_device *device_new(const char *key, const char *value)
@@ -29,14 +29,13 @@ static struct tandem_device *device_new(const char *key, const char *value)
     return device;
 }
 
-START_TEST(missing_driver_is_reported)
+TEST(missing_driver_is_reported)
 {
     ck_assert_int_eq(process_end(process_start("/proc/self/exe", "no-driver")),
                      0);
 }
-END_TEST
 
-START_TEST(fork_is_reported)
+TEST(fork_is_reported)
 {
     struct tandem_device *device = device_new("cache_dir", "");
     struct tandem_buffer *buffer;
@@ -49,14 +48,12 @@ START_TEST(fork_is_reported)
     ck_assert_int_eq(process_end(child), 0);
     backend->close(device);
 }
-END_TEST
 
 /* A kernel that was not timed is never selected if others were timed. */
-START_TEST(kernels_are_timed_in_little_memory)
+TEST(kernels_are_timed_in_little_memory)
 {
     ck_assert_int_eq(process_end(process_start("/proc/self/exe", "tune")), 0);
 }
-END_TEST
 
 static struct tandem_memory_stats stats_of(struct tandem_device *device)
 {
@@ -65,7 +62,7 @@ static struct tandem_memory_stats stats_of(struct tandem_device *device)
     return stats;
 }
 
-START_TEST(pool_reuses_driver_memory)
+TEST(pool_reuses_driver_memory)
 {
     struct tandem_buffer *buffer;
     struct tandem_device *device = device_new("cache_dir", "");
@@ -83,9 +80,8 @@ START_TEST(pool_reuses_driver_memory)
     ck_assert_uint_eq(stats_of(device).cached_bytes, 0);
     backend->close(device);
 }
-END_TEST
 
-START_TEST(memory_limit_is_kept)
+TEST(memory_limit_is_kept)
 {
     struct tandem_buffer *first, *second;
     struct tandem_device *device = device_new("memory_limit_bytes", "1048576");
@@ -101,7 +97,6 @@ START_TEST(memory_limit_is_kept)
     backend->free(second);
     backend->close(device);
 }
-END_TEST
 
 /*
  * False if the driver cannot run the requested kernel. CLBlast then replaces
@@ -177,21 +172,20 @@ gemm_without_temporary_memory(const char *deterministic)
     return status;
 }
 
-START_TEST(deterministic_gemm_fails_without_memory)
+TEST(deterministic_gemm_fails_without_memory)
 {
     ck_assert_int_eq(gemm_without_temporary_memory("0"), TANDEM_OK);
     enum tandem_status fixed = gemm_without_temporary_memory("1");
     ck_assert_int_eq(fixed,
                      parallel_gemm_run ? TANDEM_OUT_OF_MEMORY : TANDEM_OK);
 }
-END_TEST
 
 /*
  * The sum of 1 and many terms, each of which is lost when added to 1. The
  * small tile sums slices separately, so it loses only the terms of the first
  * slice.
  */
-START_TEST(small_tiles_sum_slices_separately)
+TEST(small_tiles_sum_slices_separately)
 {
     enum { DEPTH = 1024, SLICE = 32, N = 8 };
     static float a[N * DEPTH], b[DEPTH * N], c[N * N];
@@ -243,14 +237,13 @@ START_TEST(small_tiles_sum_slices_separately)
     backend->stream_destroy(stream);
     backend->close(device);
 }
-END_TEST
 
 /*
  * The elements are integers, so that the sums are exact in any order. Two
  * streams alternate, each with its own arrival counters, and each launch
  * starts one element later and has its own result.
  */
-START_TEST(the_last_group_combines_the_splits)
+TEST(the_last_group_combines_the_splits)
 {
     enum { ROWS = 2, COLUMNS = 60013, TURNS = 50 };
     static float x[ROWS * COLUMNS + 2 * TURNS], got[2 * TURNS][ROWS];
@@ -315,13 +308,12 @@ START_TEST(the_last_group_combines_the_splits)
     backend->free(from);
     backend->close(device);
 }
-END_TEST
 
 /*
  * A GEMM on memory that is not aligned to CLBlast's vectors. CLBlast's kernels
  * would crash the process.
  */
-START_TEST(imported_memory_may_be_unaligned)
+TEST(imported_memory_may_be_unaligned)
 {
     enum { N = 32, FLOATS = N * N };
     static _Alignas(64) float memory[3][FLOATS + 16];
@@ -364,13 +356,12 @@ START_TEST(imported_memory_may_be_unaligned)
         backend->free(matrices[i]);
     backend->close(device);
 }
-END_TEST
 
 /*
  * The row pitch is so large that 64-bit indices are needed. Only the pages
  * that are accessed exist.
  */
-START_TEST(large_pitches_are_transposed)
+TEST(large_pitches_are_transposed)
 {
     enum { LINES = 9, ROWS = 100 };
     const int64_t pitch = (1 << 25) + 1, permutation[] = {1, 0};
@@ -415,9 +406,8 @@ START_TEST(large_pitches_are_transposed)
     backend->close(device);
     munmap(memory, bytes);
 }
-END_TEST
 
-START_TEST(imported_memory_is_shared)
+TEST(imported_memory_is_shared)
 {
     float *memory = aligned_alloc(4096, 4096);
     struct tandem_buffer *buffer;
@@ -440,7 +430,6 @@ START_TEST(imported_memory_is_shared)
     backend->close(device);
     free(memory);
 }
-END_TEST
 
 /* STAGING_SEGMENT_BYTES of the plugin; STAGING_BYTES is a multiple. */
 #define CHUNK ((size_t)512 << 10)
@@ -529,7 +518,7 @@ static const size_t upload_sizes[] = {
     STAGED - 1, STAGED,    STAGED + 1, LARGEST};
 #define UPLOAD_SIZES (sizeof(upload_sizes) / sizeof(upload_sizes[0]))
 
-START_TEST(upload_source_is_reusable)
+TEST(upload_source_is_reusable)
 {
     struct uploads uploads = uploads_new();
     void *pinned;
@@ -548,13 +537,12 @@ START_TEST(upload_source_is_reusable)
     }
     uploads_free(&uploads);
 }
-END_TEST
 
 /*
  * A copy on the device saves each upload before the next overwrites it. All
  * uploads together are much larger than the staging memory.
  */
-START_TEST(uploads_keep_their_order)
+TEST(uploads_keep_their_order)
 {
     enum { ROUNDS = 200, EACH = 65521 };
     struct uploads uploads = uploads_new();
@@ -576,9 +564,8 @@ START_TEST(uploads_keep_their_order)
     }
     uploads_free(&uploads);
 }
-END_TEST
 
-START_TEST(trim_frees_staging_at_any_time)
+TEST(trim_frees_staging_at_any_time)
 {
     struct uploads uploads = uploads_new();
     struct tandem_memory_stats before = stats_of(uploads.device), after;
@@ -598,36 +585,11 @@ START_TEST(trim_frees_staging_at_any_time)
     ck_assert_uint_eq(after.driver_alloc_count, before.driver_alloc_count);
     uploads_free(&uploads);
 }
-END_TEST
 
 /* Listing the devices is enough to make OpenCL unusable in a forked child. */
-START_TEST(fork_after_listing_is_reported)
+TEST(fork_after_listing_is_reported)
 {
     ck_assert_int_eq(process_end(process_start("/proc/self/exe", "fork")), 0);
-}
-END_TEST
-
-static Suite *suite_make(void)
-{
-    Suite *suite = suite_create("opencl");
-    TCase *cases = tcase_create("plugin");
-    suite_add_tcase(suite, cases);
-    tcase_add_test(cases, missing_driver_is_reported);
-    tcase_add_test(cases, fork_is_reported);
-    tcase_add_test(cases, fork_after_listing_is_reported);
-    tcase_add_test(cases, kernels_are_timed_in_little_memory);
-    tcase_add_test(cases, pool_reuses_driver_memory);
-    tcase_add_test(cases, memory_limit_is_kept);
-    tcase_add_test(cases, deterministic_gemm_fails_without_memory);
-    tcase_add_test(cases, small_tiles_sum_slices_separately);
-    tcase_add_test(cases, the_last_group_combines_the_splits);
-    tcase_add_test(cases, imported_memory_is_shared);
-    tcase_add_test(cases, imported_memory_may_be_unaligned);
-    tcase_add_test(cases, large_pitches_are_transposed);
-    tcase_add_test(cases, upload_source_is_reusable);
-    tcase_add_test(cases, uploads_keep_their_order);
-    tcase_add_test(cases, trim_frees_staging_at_any_time);
-    return suite;
 }
 
 /*
@@ -734,19 +696,11 @@ static int fork_after_listing(void)
 
 int main(int argc, char **argv)
 {
-    uint32_t count;
     if (argc > 1 && strcmp(argv[1], "no-driver") == 0)
         return no_driver();
     if (argc > 1 && strcmp(argv[1], "fork") == 0)
         return fork_after_listing();
     if (argc > 1 && strcmp(argv[1], "tune") == 0)
         return tune_in_little_memory();
-    backend = plugin_load();
-    if (backend == NULL)
-        return 1;
-    if (backend->device_count(&count) != TANDEM_OK) {
-        fprintf(stderr, "%s\n", backend->last_error());
-        return SKIPPED;
-    }
-    return runner_run(suite_make(), CK_NOFORK);
+    return opencl_tests_run("opencl", NULL, NULL);
 }

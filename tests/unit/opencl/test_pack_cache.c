@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../support/check_runner.h"
+#include "support/test_list.h"
 #include "support.h"
 
 /* c = a b. The rows of a are aligned, those of b are not. */
@@ -218,7 +218,7 @@ static const struct {
     {write_launch, "launch"}, {write_gemm, "gemm"},
     {write_map, "map"},       {write_new_buffer, "freed and allocated"}};
 
-START_TEST(every_write_invalidates_the_entry)
+TEST(every_write_invalidates_the_entry)
 {
     struct bench bench;
     bench_open(&bench, NULL, NULL, "1048576");
@@ -230,7 +230,6 @@ START_TEST(every_write_invalidates_the_entry)
         }
     bench_close(&bench);
 }
-END_TEST
 
 /* Enqueues long work and then a write of b. */
 static void write_after_long_work(struct bench *bench,
@@ -261,7 +260,7 @@ static void write_after_long_work(struct bench *bench,
  * A GEMM that does not wait for another stream's write uses the old content,
  * but does not cache it.
  */
-START_TEST(writes_of_another_stream_are_waited_for)
+TEST(writes_of_another_stream_are_waited_for)
 {
     struct bench bench;
     struct tandem_stream *stream;
@@ -288,7 +287,6 @@ START_TEST(writes_of_another_stream_are_waited_for)
     backend->stream_destroy(stream);
     bench_close(&bench);
 }
-END_TEST
 
 /*
  * Returns the number of blocks allocated for the pack cache. A temporary block
@@ -312,16 +310,15 @@ static uint64_t pack_cache_blocks(const char *packed)
     return made[0];
 }
 
-START_TEST(pack_cache_limit_is_kept)
+TEST(pack_cache_limit_is_kept)
 {
     ck_assert_uint_eq(pack_cache_blocks("0"), 0);
     ck_assert_uint_eq(pack_cache_blocks("255"), 0);
     ck_assert_uint_eq(pack_cache_blocks("256"), 1);
     ck_assert_uint_eq(pack_cache_blocks("1048576"), 2);
 }
-END_TEST
 
-START_TEST(parts_of_a_buffer_have_own_entries)
+TEST(parts_of_a_buffer_have_own_entries)
 {
     struct bench bench;
     float got[M * N];
@@ -354,10 +351,9 @@ START_TEST(parts_of_a_buffer_have_own_entries)
     }
     bench_close(&bench);
 }
-END_TEST
 
 /* A block has at least 512 bytes. */
-START_TEST(entries_are_evicted_for_allocations)
+TEST(entries_are_evicted_for_allocations)
 {
     struct bench bench;
     struct tandem_buffer *more[5];
@@ -380,13 +376,12 @@ START_TEST(entries_are_evicted_for_allocations)
     gemms_check(&bench, 0, "after trim");
     bench_close(&bench);
 }
-END_TEST
 
 /*
  * The limit also holds if a temporary block is needed while a GEMM uses a
  * cache entry, which cannot be evicted then.
  */
-START_TEST(the_memory_limit_holds_while_an_entry_is_used)
+TEST(the_memory_limit_holds_while_an_entry_is_used)
 {
     struct bench bench;
     struct tandem_buffer *more;
@@ -416,7 +411,6 @@ START_TEST(the_memory_limit_holds_while_an_entry_is_used)
     ck_assert_uint_le(stats.peak_bytes, 5120);
     bench_close(&bench);
 }
-END_TEST
 
 /* ---- two threads ---- */
 
@@ -455,7 +449,7 @@ static void *worker_run(void *argument)
     return NULL;
 }
 
-START_TEST(threads_share_the_pack_cache)
+TEST(threads_share_the_pack_cache)
 {
     struct bench bench;
     pthread_barrier_t barrier;
@@ -491,27 +485,8 @@ START_TEST(threads_share_the_pack_cache)
     pthread_barrier_destroy(&barrier);
     bench_close(&bench);
 }
-END_TEST
 
 int main(void)
 {
-    uint32_t count;
-    backend = plugin_load();
-    if (backend == NULL)
-        return 1;
-    if (backend->device_count(&count) != TANDEM_OK) {
-        fprintf(stderr, "%s\n", backend->last_error());
-        return SKIPPED;
-    }
-    TCase *cases = tcase_create("pack-cache");
-    Suite *suite = suite_create("pack-cache");
-    suite_add_tcase(suite, cases);
-    tcase_add_test(cases, every_write_invalidates_the_entry);
-    tcase_add_test(cases, writes_of_another_stream_are_waited_for);
-    tcase_add_test(cases, pack_cache_limit_is_kept);
-    tcase_add_test(cases, parts_of_a_buffer_have_own_entries);
-    tcase_add_test(cases, entries_are_evicted_for_allocations);
-    tcase_add_test(cases, the_memory_limit_holds_while_an_entry_is_used);
-    tcase_add_test(cases, threads_share_the_pack_cache);
-    return runner_run(suite, CK_NOFORK);
+    return opencl_tests_run("pack-cache", NULL, NULL);
 }

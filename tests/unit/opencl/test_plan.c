@@ -8,14 +8,14 @@
 
 #include <check.h>
 
-#include "../../support/check_runner.h"
+#include "support/test_list.h"
 #include "gemm_helpers.h"
 #include "opencl/plan/plan.h"
 #include "opencl/device/device_enumeration.h"
 #include "opencl/plan/gemm_plan.h"
 #include "opencl/plan/kernel_step.h"
 
-START_TEST(packed_operands_fit_32_bit_indices)
+TEST(packed_operands_fit_32_bit_indices)
 {
     /* 2^17 rows with 2^15 + 1 vectors of four each. */
     struct tandem_gemm gemm = gemm_new(1 << 17, 64, (1 << 17) + 1, 1);
@@ -27,7 +27,6 @@ START_TEST(packed_operands_fit_32_bit_indices)
     gemm = gemm_new(1 << 17, 64, 1 << 17, 1);
     ck_assert(gemm_kernel_supports(&gemm, GEMM_SIMT_128X128));
 }
-END_TEST
 
 /*
  * Returns true if the transpose of rows with this pitch uses 64-bit indices.
@@ -64,7 +63,7 @@ static bool transpose_is_64bit(int64_t lines, int64_t rows, int64_t pitch,
     return plan.step[0].key.index_64bit != 0;
 }
 
-START_TEST(tiled_transposes_compute_addresses_outside_the_tensor)
+TEST(tiled_transposes_compute_addresses_outside_the_tensor)
 {
     ck_assert(!transpose_is_64bit(64, 100, 1 << 20, 1, TANDEM_U8));
     /* No element is at index 2^31, but the row past the last one is. */
@@ -83,7 +82,6 @@ START_TEST(tiled_transposes_compute_addresses_outside_the_tensor)
     ck_assert(!transpose_is_64bit((1 << 23) + 1, 8, 8, 0, TANDEM_U8));
     ck_assert(transpose_is_64bit((1 << 24) + 1, 8, 8, 0, TANDEM_U8));
 }
-END_TEST
 
 /*
  * Returns true if y = op(x) of this shape uses 64-bit indices. x has these
@@ -125,7 +123,7 @@ static bool strided_is_64bit(uint32_t id, const int64_t *shape,
  * Indices down to -2^31 count like those up to 2^31, and a negative stride
  * along one axis does not compensate a positive one along another.
  */
-START_TEST(negative_strides_count_like_positive)
+TEST(negative_strides_count_like_positive)
 {
     static const int64_t shape[] = {5, 6, 7};
     static const struct {
@@ -145,7 +143,6 @@ START_TEST(negative_strides_count_like_positive)
                                            k / 2 != 0) == cases[i].wide,
                           "case %zu, %zu", i, k);
 }
-END_TEST
 
 enum sum_split { UNSPLIT, SPLIT_LAST_GROUP, SPLIT_TWO_KERNELS };
 
@@ -196,7 +193,7 @@ static enum sum_split sum_split_kind(uint32_t units, int64_t rows,
     return plan.step_count == 1 ? UNSPLIT : SPLIT_TWO_KERNELS;
 }
 
-START_TEST(the_last_group_combines_few_splits)
+TEST(the_last_group_combines_few_splits)
 {
     ck_assert_uint_eq(sum_split_kind(64, 1, 10000, 2), UNSPLIT);
     ck_assert_uint_eq(sum_split_kind(64, 1, 1000000, 2), SPLIT_LAST_GROUP);
@@ -213,9 +210,8 @@ START_TEST(the_last_group_combines_few_splits)
     ck_assert_uint_eq(sum_split_kind(132, ARRIVAL_COUNTERS + 1, 100000, 2),
                       SPLIT_TWO_KERNELS);
 }
-END_TEST
 
-START_TEST(a_full_plan_is_an_error)
+TEST(a_full_plan_is_an_error)
 {
     static struct launch_plan plan;
     static const struct kernel_info info = {.param_bytes = 8};
@@ -236,16 +232,8 @@ START_TEST(a_full_plan_is_an_error)
     ck_assert_uint_eq(plan.step_count, MAX_PLAN_STEPS);
     ck_assert_int_eq(launch_plan_check(&plan), TANDEM_FAILED);
 }
-END_TEST
 
 int main(void)
 {
-    TCase *tests = tcase_create("plan");
-    tcase_add_test(tests, packed_operands_fit_32_bit_indices);
-    tcase_add_test(tests,
-                   tiled_transposes_compute_addresses_outside_the_tensor);
-    tcase_add_test(tests, negative_strides_count_like_positive);
-    tcase_add_test(tests, the_last_group_combines_few_splits);
-    tcase_add_test(tests, a_full_plan_is_an_error);
-    return runner_run_case("plan", tests);
+    return tests_run("plan");
 }

@@ -676,19 +676,15 @@ static Suite *suite_make(bool child)
 
 int main(int argc, char **argv)
 {
-    uint32_t count;
     bool child = argc > 1;
+    const int status = plugin_start();
     (void)argv;
-    if (plugin_load() == NULL)
-        return 1;
+    if (status != 0)
+        return status;
     char *here = getcwd(NULL, 0);
     snprintf(directory, sizeof(directory), "%s/test-cache-opencl",
              here != NULL ? here : "");
     free(here);
-    if (backend->device_count(&count) != TANDEM_OK) {
-        fprintf(stderr, "%s\n", backend->last_error());
-        return SKIPPED;
-    }
     if (child)
         setenv("CK_VERBOSITY", "silent", 1);
     int result = runner_run(suite_make(child), CK_NOFORK);

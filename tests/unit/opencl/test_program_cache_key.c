@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../../support/check_runner.h"
+#include "support/test_list.h"
 #include "common/secure_file.h"
 #include "opencl/program/program_cache.h"
 #include "opencl/device/device.h"
@@ -169,7 +169,7 @@ static void cache_teardown(void)
     directory_empty();
 }
 
-START_TEST(stored_programs_are_found)
+TEST(stored_programs_are_found)
 {
     ck_assert_uint_eq(loaded_binary(), 0);
     stored(7);
@@ -177,13 +177,12 @@ START_TEST(stored_programs_are_found)
     stored(8);
     ck_assert_uint_eq(loaded_binary(), 8);
 }
-END_TEST
 
 /*
  * A change of any part of the key selects another program; the earlier one
  * remains.
  */
-START_TEST(the_key_contains_all_dependencies)
+LOOP_TEST(the_key_contains_all_dependencies, CHANGES)
 {
     stored(7);
     changes[_i]();
@@ -193,7 +192,6 @@ START_TEST(the_key_contains_all_dependencies)
     base();
     ck_assert_uint_eq(loaded_binary(), 7);
 }
-END_TEST
 
 /* Finds the only file other than `except`, which may be NULL. */
 static void file_find(char out[64], const char *except)
@@ -211,7 +209,7 @@ static void file_find(char out[64], const char *except)
 }
 
 /* A file is not used if its content has another key than its name. */
-START_TEST(the_key_in_the_file_is_compared)
+LOOP_TEST(the_key_in_the_file_is_compared, CHANGES)
 {
     char first[64], second[64];
     stored(7);
@@ -224,14 +222,8 @@ START_TEST(the_key_in_the_file_is_compared)
         0);
     ck_assert_uint_eq(loaded_binary(), 0);
 }
-END_TEST
 
 int main(void)
 {
-    TCase *tests = tcase_create("cache-key");
-    tcase_add_checked_fixture(tests, cache_setup, cache_teardown);
-    tcase_add_test(tests, stored_programs_are_found);
-    tcase_add_loop_test(tests, the_key_contains_all_dependencies, 0, CHANGES);
-    tcase_add_loop_test(tests, the_key_in_the_file_is_compared, 0, CHANGES);
-    return runner_run_case("cache-key", tests);
+    return tests_run_with("cache-key", cache_setup, cache_teardown);
 }

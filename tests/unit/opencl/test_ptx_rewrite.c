@@ -15,7 +15,7 @@
 #include "opencl/program/nvidia/sm90a_self_test_result.h"
 #include "opencl/device/device_enumeration.h"
 #include "opencl/gemm/gemm_selector.h"
-#include "../../support/check_runner.h"
+#include "support/test_list.h"
 #include "../../support/seed.h"
 
 #define HEAD                                                                   \
@@ -52,7 +52,7 @@ static void expect_rejected(const char *text, const char *because)
     ck_assert_str_eq(why, because);
 }
 
-START_TEST(marked_instructions_are_rewritten)
+TEST(marked_instructions_are_rewritten)
 {
     const char *why;
     /* The text may include the terminating NUL, which some drivers count. */
@@ -72,9 +72,8 @@ START_TEST(marked_instructions_are_rewritten)
                           ".minnctapersm 1\nwgmma.fence.sync.aligned;\n");
     free(out);
 }
-END_TEST
 
-START_TEST(other_texts_are_rejected)
+TEST(other_texts_are_rejected)
 {
     const char *why;
     expect_rejected("", "it is not text");
@@ -96,9 +95,8 @@ START_TEST(other_texts_are_rejected)
     ck_assert_ptr_null(out);
     ck_assert_str_eq(why, "it is not text");
 }
-END_TEST
 
-START_TEST(other_instructions_are_rejected)
+TEST(other_instructions_are_rejected)
 {
     static const char *const lines[] = {
         "//@ trap;",
@@ -122,7 +120,6 @@ START_TEST(other_instructions_are_rejected)
     expect_rejected(HEAD GROUP FENCE "//@wgmma.fence.sync.aligned;\n",
                     "a mark is not at the start of a line");
 }
-END_TEST
 
 static uint32_t seed;
 
@@ -130,7 +127,7 @@ static uint32_t seed;
  * The text is truncated anywhere, has any byte changed, or consists of random
  * lines. Sanitizers detect accesses past its end.
  */
-START_TEST(malformed_texts_are_handled)
+TEST(malformed_texts_are_handled)
 {
     static const char *const lines[] = {
         ".target sm_90", ".target sm_90, x", ".reqntid 1", "//@ ", "\t//@",
@@ -156,7 +153,6 @@ START_TEST(malformed_texts_are_handled)
         free(rewrite(many, strlen(many), &why));
     }
 }
-END_TEST
 
 static struct platform_device hardware = {.info = {.name = "a GPU",
                                                    .vendor = "V",
@@ -164,7 +160,7 @@ static struct platform_device hardware = {.info = {.name = "a GPU",
                                                    .platform = "P"},
                                           .version = "OpenCL 3.0"};
 
-START_TEST(results_are_formatted_and_parsed)
+TEST(results_are_formatted_and_parsed)
 {
     const uint64_t stamp = sm90a_self_test_stamp(&hardware);
     enum sm90a_self_test_result result;
@@ -184,9 +180,8 @@ START_TEST(results_are_formatted_and_parsed)
     ck_assert_ptr_nonnull(
         sm90a_self_test_failure_reason(SM90A_SELF_TEST_NOT_RUN));
 }
-END_TEST
 
-START_TEST(a_result_applies_to_one_driver_and_device)
+TEST(a_result_applies_to_one_driver_and_device)
 {
     const uint64_t stamp = sm90a_self_test_stamp(&hardware);
     struct platform_device other = hardware;
@@ -200,9 +195,8 @@ START_TEST(a_result_applies_to_one_driver_and_device)
     strcpy(other.version, "OpenCL 3.1");
     ck_assert_uint_ne(sm90a_self_test_stamp(&other), stamp);
 }
-END_TEST
 
-START_TEST(invalid_results_are_rejected)
+TEST(invalid_results_are_rejected)
 {
     static const char *const values[] = {"",
                                          "passed",
@@ -226,7 +220,6 @@ START_TEST(invalid_results_are_rejected)
         sm90a_self_test_result_parse("passed 0000000000000000", 0, &result));
     ck_assert_uint_eq(result, SM90A_SELF_TEST_PASSED);
 }
-END_TEST
 
 static struct gemm_selector selector;
 
@@ -270,7 +263,7 @@ static bool wgmma_is_selected(uint32_t flags)
     return !selection.clblast && gemm_configs[selection.kernel].uses_wgmma;
 }
 
-START_TEST(sm90a_programs_are_used_only_after_the_self_test)
+TEST(sm90a_programs_are_used_only_after_the_self_test)
 {
     const uint32_t scaled = TANDEM_GEMM_ALLOW_NORMWISE_ERROR;
     /* Never on another compute capability. */
@@ -309,21 +302,9 @@ START_TEST(sm90a_programs_are_used_only_after_the_self_test)
     ck_assert(gemm_selector_force(&selector, "wgmma-3xtf32-128x64"));
     ck_assert(wgmma_is_selected(0));
 }
-END_TEST
 
 int main(void)
 {
-    TCase *tests = tcase_create("patched");
     seed = (uint32_t)test_seed();
-    tcase_add_test(tests, marked_instructions_are_rewritten);
-    tcase_add_test(tests, other_texts_are_rejected);
-    tcase_add_test(tests, other_instructions_are_rejected);
-    tcase_add_test(tests, malformed_texts_are_handled);
-    tcase_add_test(tests, results_are_formatted_and_parsed);
-    tcase_add_test(tests, a_result_applies_to_one_driver_and_device);
-    tcase_add_test(tests, invalid_results_are_rejected);
-    tcase_add_test(tests, sm90a_programs_are_used_only_after_the_self_test);
-    Suite *suite = suite_create("patched");
-    suite_add_tcase(suite, tests);
-    return runner_run(suite, CK_FORK_GETENV);
+    return tests_run("patched");
 }

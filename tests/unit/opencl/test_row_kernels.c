@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../../support/check_runner.h"
+#include "support/test_list.h"
 #include "support.h"
 
 /* Elements around all rows. */
@@ -167,7 +167,7 @@ static void rows_check_surroundings(uint32_t id, int64_t rows, int64_t count,
 }
 
 /* The rows start at each position in a sector of eight elements. */
-START_TEST(surroundings_of_short_rows_are_untouched)
+LOOP_TEST(surroundings_of_short_rows_are_untouched, 2)
 {
     const uint32_t id = _i == 0 ? TANDEM_OP_SOFTMAX : TANDEM_OP_LAYER_NORM;
     const int64_t count = _i == 0 ? SHORT_SOFTMAX : SHORT_NORM;
@@ -175,16 +175,14 @@ START_TEST(surroundings_of_short_rows_are_untouched)
         rows_check_surroundings(id, ROWS, count, shift, count);
     rows_check_surroundings(id, ROWS, count, 3, count + 50);
 }
-END_TEST
 
-START_TEST(surroundings_of_long_rows_are_untouched)
+LOOP_TEST(surroundings_of_long_rows_are_untouched, 2)
 {
     const uint32_t id = _i == 0 ? TANDEM_OP_SOFTMAX : TANDEM_OP_LAYER_NORM;
     for (int64_t shift = 0; shift < 9; shift++)
         rows_check_surroundings(id, 1 + shift % 2, LONG, shift, LONG);
     rows_check_surroundings(id, ROWS, LONG - 9, 5, LONG);
 }
-END_TEST
 
 /* ---- -infinity ---- */
 
@@ -204,7 +202,7 @@ static void masked_rows_check(int64_t count, int64_t from, int64_t to)
  * A work-group iteration has 4096 elements or so, and a split has some of
  * these.
  */
-START_TEST(parts_of_minus_infinity_do_not_count)
+LOOP_TEST(parts_of_minus_infinity_do_not_count, 3)
 {
     static const int64_t counts[] = {SHORT_SOFTMAX, LONG_VECTORS, LONG};
     static const int64_t pieces[] = {1,    4,     37,    1024,  4096,
@@ -222,23 +220,8 @@ START_TEST(parts_of_minus_infinity_do_not_count)
     masked_rows_check(count, 0, count - 1);
     masked_rows_check(count, 1, count);
 }
-END_TEST
 
 int main(void)
 {
-    uint32_t count;
-    Suite *suite = suite_create("rows");
-    TCase *tests = tcase_create("rows");
-    if (plugin_load() == NULL)
-        return 1;
-    if (backend->device_count(&count) != TANDEM_OK) {
-        fprintf(stderr, "%s\n", backend->last_error());
-        return SKIPPED;
-    }
-    suite_add_tcase(suite, tests);
-    tcase_add_checked_fixture(tests, device_new, device_end);
-    tcase_add_loop_test(tests, surroundings_of_short_rows_are_untouched, 0, 2);
-    tcase_add_loop_test(tests, surroundings_of_long_rows_are_untouched, 0, 2);
-    tcase_add_loop_test(tests, parts_of_minus_infinity_do_not_count, 0, 3);
-    return runner_run(suite, CK_NOFORK);
+    return opencl_tests_run("rows", device_new, device_end);
 }

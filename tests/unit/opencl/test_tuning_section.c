@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../support/check_runner.h"
+#include "support/test_list.h"
 #include "common/decimal.h"
 #include "opencl/device/tuning_section.h"
 
@@ -24,7 +24,7 @@ static bool take_pair(void *user, const char *key, const char *value)
     return value[0] != '!';
 }
 
-START_TEST(sections_are_objects_of_strings)
+TEST(sections_are_objects_of_strings)
 {
     static const char *const wrong[] = {
         "",      "{",           "[]",
@@ -53,9 +53,8 @@ START_TEST(sections_are_objects_of_strings)
     ck_assert(strstr(list, "b=2,") != NULL);
     ck_assert_str_eq(why, "\"a\": \"!\"");
 }
-END_TEST
 
-START_TEST(numbers_are_formatted_and_parsed)
+TEST(numbers_are_formatted_and_parsed)
 {
     static const double values[] = {0, 0.001, 1, 1.5, 97.25, 4000, 123456.789,
                                     1e12, DECIMAL_MAX};
@@ -79,12 +78,8 @@ START_TEST(numbers_are_formatted_and_parsed)
     ck_assert(!decimal_append_double(text, 5, 0));
     ck_assert_str_eq(text, "1000");
 }
-END_TEST
 
 int main(void)
 {
-    TCase *tests = tcase_create("section");
-    tcase_add_test(tests, sections_are_objects_of_strings);
-    tcase_add_test(tests, numbers_are_formatted_and_parsed);
-    return runner_run_case("section", tests);
+    return tests_run("section");
 }
