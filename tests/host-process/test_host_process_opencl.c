@@ -74,24 +74,10 @@ static void driver_use(void)
 
 /* ---- the cases ---- */
 
-static void plugins_copy(void)
-{
-    directory_make(scratch_path("opencl"));
-    file_copy(scratch_path("opencl/tandem-cpu.so"),
-              build_path("tandem-cpu.so"));
-    file_copy(scratch_path("opencl/tandem-opencl.so"),
-              build_path("tandem-opencl.so"));
-}
-
 static struct tandem_context *opencl_new(uint32_t *out_device)
 {
-    const struct tandem_context_options options = {
-        .plugin_path = scratch_path("opencl")};
-    struct tandem_context *context;
+    struct tandem_context *context = context_new(NULL);
 
-    if (access(scratch_path("opencl"), R_OK) != 0)
-        plugins_copy();
-    context = context_new(&options);
     *out_device = device_named(context, "opencl");
     return context;
 }
@@ -262,7 +248,7 @@ END_TEST
 
 int main(int argc, char **argv)
 {
-    TCase *tests = case_new("host-process-opencl");
+    TCase *tests = opencl_case_new("host-process-opencl");
     const char *vendors = getenv("OCL_ICD_VENDORS");
     const ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
 

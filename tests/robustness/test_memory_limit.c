@@ -26,7 +26,7 @@ static struct tandem_memory_stats stats_of(struct tandem_context *context,
 
     OK(tandem_device_backend(context, device_named(context, name), &table,
                              &handle));
-    ck_assert_int_eq(table->memory_stats(handle, &stats), TANDEM_OK);
+    OK(table->memory_stats(handle, &stats));
     return stats;
 }
 
@@ -64,7 +64,7 @@ static uint32_t fill(struct tandem_context *context, uint32_t device,
         if (status == TANDEM_OK)
             continue;
         ck_assert_int_eq(status, TANDEM_OUT_OF_MEMORY);
-        ck_assert_ptr_nonnull(strstr(tandem_last_error(), "simulated"));
+        expect_last_error("simulated");
         return count;
     }
 }
@@ -93,7 +93,6 @@ TEST(test_memory_limit)
     OK(negate(context, simulated, tensors[2], tensors[count]));
     content_matches(tensors[count], -1);
     ck_assert_uint_le(stats_of(context, "simulated").peak_bytes, CAP);
-    tandem_context_destroy(context);
 }
 
 /* Freed blocks of one size are released for blocks of another size. */
@@ -111,13 +110,11 @@ TEST(test_memory_limit_trims)
         const uint64_t bytes = 200000 + 1000 * (uint64_t)round;
 
         for (int i = 0; i < 4; i++)
-            ck_assert_int_eq(table->alloc(handle, bytes, &buffers[i]),
-                             TANDEM_OK);
+            OK(table->alloc(handle, bytes, &buffers[i]));
         for (int i = 0; i < 4; i++)
             table->free(buffers[i]);
     }
     ck_assert_uint_le(stats_of(context, "cpu").peak_bytes, CAP);
-    tandem_context_destroy(context);
 }
 
 /* Tensors whose shape is valid and whose size no device can allocate. */
@@ -138,17 +135,14 @@ TEST(test_tensors_larger_than_any_device)
     for (int i = 0; i < 2; i++) {
         const uint32_t device = device_named(context, devices[i]);
 
-        FAILS(TANDEM_INVALID_ARGUMENT,
-              negate(context, device, large, other)); /* Never written. */
+        BAD(negate(context, device, large, other)); /* Never written. */
         FAILS(TANDEM_OUT_OF_MEMORY,
               tandem_run_on(context, device, &copy, &one, 1, &large, 1));
     }
     FAILS(TANDEM_OUT_OF_MEMORY, tandem_run(context, &copy, &one, 1, &large, 1));
-    FAILS(TANDEM_INVALID_ARGUMENT, tandem_tensor_write(large, fill_ramp, 4));
-    FAILS(TANDEM_INVALID_ARGUMENT,
-          tandem_tensor_read(large, got, sizeof got, 0));
-    FAILS(TANDEM_INVALID_ARGUMENT,
-          tandem_tensor_sync(large, TANDEM_TIMEOUT_INFINITE));
+    BAD(tandem_tensor_write(large, fill_ramp, 4));
+    BAD(tandem_tensor_read(large, got, sizeof got, 0));
+    BAD(tandem_tensor_sync(large, TANDEM_TIMEOUT_INFINITE));
     /*
      * The address space that these tensors reserve must not exhaust that of
      * others.
@@ -161,7 +155,6 @@ TEST(test_tensors_larger_than_any_device)
     out = vector_new(context, N);
     OK(tandem_binary(context, TANDEM_OP_ADD, small, small, out));
     content_matches(out, 2);
-    tandem_context_destroy(context);
 }
 
 int main(void)

@@ -22,22 +22,14 @@
 static float x[N], square[16 * 16];
 static struct plug plug;
 
-static void plugins_setup(void)
+static void layer_setup(void)
 {
-    scratch_setup();
-    directory_make(scratch_path("opencl"));
-    file_copy(scratch_path("opencl/tandem-cpu.so"),
-              build_path("tandem-cpu.so"));
-    file_copy(scratch_path("opencl/tandem-opencl.so"),
-              build_path("tandem-opencl.so"));
     plug_layer(&plug);
 }
 
 static struct tandem_context *opencl_new(uint32_t *out_device)
 {
-    const struct tandem_context_options options = {.plugin_path =
-                                                       scratch_path("opencl")};
-    struct tandem_context *context = context_new(&options);
+    struct tandem_context *context = context_new(NULL);
 
     if (tandem_device_find(context, "opencl", out_device) != TANDEM_OK) {
         fprintf(stderr, "skipped: %s\n", tandem_last_error());
@@ -150,7 +142,6 @@ TEST(test_nothing_waits_before_a_read)
     ck_assert_uint_le(after.created[LAYER_MEMORY],
                       before.created[LAYER_MEMORY] + 20);
     expect_results(&tensors);
-    tandem_context_destroy(context);
 }
 
 /* The plugin's STAGING_SEGMENT_BYTES. */
@@ -164,8 +155,7 @@ static void upload_sizes(const struct tandem_backend *table,
 
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         memset(source, (int)i + 1, sizes[i]);
-        ck_assert_int_eq(table->upload(stream, buffer, 0, source, sizes[i], 0),
-                         TANDEM_OK);
+        OK(table->upload(stream, buffer, 0, source, sizes[i], 0));
     }
 }
 
@@ -179,8 +169,7 @@ static void launch_some(const struct tandem_backend *table,
     const struct tandem_op op = {.struct_size = sizeof op, .id = TANDEM_OP_NEG};
 
     for (int i = 0; i < 10; i++)
-        ck_assert_int_eq(table->launch(stream, &op, &operand, 1, &operand, 1),
-                         TANDEM_OK);
+        OK(table->launch(stream, &op, &operand, 1, &operand, 1));
 }
 
 /*
@@ -276,7 +265,7 @@ TEST(test_no_growth)
         if (i == rounds / 4) {
             OK(tandem_context_synchronize(context, TANDEM_TIMEOUT_INFINITE));
             middle = plug_counts(&plug);
-            ck_assert_int_eq(table->memory_stats(handle, &early), TANDEM_OK);
+            OK(table->memory_stats(handle, &early));
         }
     }
     OK(tandem_context_synchronize(context, TANDEM_TIMEOUT_INFINITE));
@@ -286,7 +275,7 @@ TEST(test_no_growth)
                       "%s: %llu alive became %llu", plug_objects[i],
                       (unsigned long long)plug_alive(&middle, i),
                       (unsigned long long)plug_alive(&end, i));
-    ck_assert_int_eq(table->memory_stats(handle, &late), TANDEM_OK);
+    OK(table->memory_stats(handle, &late));
     ck_assert_uint_eq(late.allocated_bytes, early.allocated_bytes);
     ck_assert_uint_eq(late.buffer_count, early.buffer_count);
     ck_assert_uint_eq(late.peak_bytes, early.peak_bytes);
@@ -296,7 +285,6 @@ TEST(test_no_growth)
                   "%llu resident bytes became %llu",
                   (unsigned long long)peaks[0], (unsigned long long)peaks[1]);
     expect_results(&tensors);
-    tandem_context_destroy(context);
 }
 
 /* After the last context is destroyed, all objects are released. */
@@ -332,10 +320,9 @@ TEST(test_all_is_released)
 int main(void)
 {
     Suite *suite = suite_create("layer");
-    TCase *tests = tcase_create("layer");
+    TCase *tests = opencl_case_new("layer");
 
-    tcase_add_unchecked_fixture(tests, plugins_setup, scratch_teardown);
-    tcase_add_checked_fixture(tests, environment_setup, NULL);
+    tcase_add_unchecked_fixture(tests, layer_setup, NULL);
     tests_add(tests);
     suite_add_tcase(suite, tests);
     return runner_run(suite, CK_NOFORK);

@@ -42,20 +42,13 @@
 static struct plug plug;
 static float x[LARGE], y[LARGE], sum[LARGE];
 
-static void plugins_setup(void)
+static void layer_setup(void)
 {
-    scratch_setup();
-    directory_make(scratch_path("opencl"));
-    file_copy(scratch_path("opencl/tandem-opencl.so"),
-              build_path("tandem-opencl.so"));
-    file_copy(scratch_path("opencl/tandem-cpu.so"),
-              build_path("tandem-cpu.so"));
     plug_layer(&plug);
 }
 
 static void gpu_setup(void)
 {
-    environment_setup();
     unsetenv("TANDEM_LAYER_STALE_MAP");
     unsetenv("TANDEM_LAYER_NONCOHERENT_IMPORT");
     setenv("TANDEM_LAYER_GPU", "1", 1);
@@ -67,7 +60,6 @@ static struct tandem_context *unified_new(const char *transfer_path,
 {
     const char *const keys[] = {"test.transfer_path"};
     const struct tandem_context_options options = {
-        .plugin_path = scratch_path("opencl"),
         .log_level = TANDEM_LOG_DEBUG,
         .open_keys = keys,
         .open_values = &transfer_path,
@@ -174,9 +166,7 @@ static struct pair pair_new(void)
 static void negate(const struct pair *pair, uint32_t device,
                    struct tandem_tensor *from, struct tandem_tensor *to)
 {
-    const struct tandem_op op = {.struct_size = sizeof op, .id = TANDEM_OP_NEG};
-
-    OK(tandem_run_on(pair->context, device, &op, &from, 1, &to, 1));
+    unary_on(pair->context, device, TANDEM_OP_NEG, from, to);
 }
 
 static void numbers_write(struct tandem_tensor *tensor, float first)
@@ -252,7 +242,6 @@ TEST(test_tensors_of_both_devices_are_not_copied)
 
     ck_assert_uint_le(rounds_moved_bytes(&pair, 6), 4 * ERROR_QUERY_BYTES);
     ck_assert_uint_eq(log_count(TANDEM_LOG_WARNING, NULL), 0);
-    tandem_context_destroy(pair.context);
 }
 
 TEST(test_memory_that_is_not_shared_is_copied)
@@ -265,7 +254,6 @@ TEST(test_memory_that_is_not_shared_is_copied)
     rounds_moved_bytes(&pair, 2);
     ck_assert_uint_eq(log_count(TANDEM_LOG_WARNING, "tensors are copied"), 1);
     ck_assert_uint_eq(log_count(TANDEM_LOG_WARNING, NULL), 1);
-    tandem_context_destroy(pair.context);
 }
 
 /*
@@ -292,7 +280,6 @@ TEST(test_a_round_trip_that_fails_means_copies)
     ck_assert_uint_eq(counts.faults, 1);
     ck_assert_uint_ge(moved, 2 * SHARED_BYTES);
     ck_assert_uint_eq(log_count(TANDEM_LOG_WARNING, "tensors are copied"), 1);
-    tandem_context_destroy(pair.context);
 }
 
 /*
@@ -333,7 +320,6 @@ TEST(test_pages_of_the_caller_are_used_in_place)
         tandem_tensor_destroy(b);
     }
     free(pages);
-    tandem_context_destroy(pair.context);
 }
 
 /*
@@ -367,7 +353,6 @@ TEST(test_memory_in_use_is_not_written_or_freed)
         tandem_tensor_destroy(c);
     }
     OK(tandem_context_synchronize(pair.context, TANDEM_TIMEOUT_INFINITE));
-    tandem_context_destroy(pair.context);
 }
 
 TEST(test_a_shared_tensor_is_everywhere_and_costs_no_transfer)
@@ -375,12 +360,12 @@ TEST(test_a_shared_tensor_is_everywhere_and_costs_no_transfer)
     const struct pair pair = pair_new();
     struct tandem_tensor *a = vector_new(pair.context, SHARED);
     struct tandem_tensor *b = vector_new(pair.context, SHARED);
-    struct tandem_explanation out = {.struct_size = sizeof out};
+    struct tandem_explanation out;
     const uint32_t all = TANDEM_RESIDENT_HOST | 1u << pair.cpu | 1u << pair.gpu;
 
     numbers_write(a, 1);
     negate(&pair, pair.gpu, a, b);
-    OK(tandem_explain_last(pair.context, &out));
+    out = last_explanation(pair.context);
     for (uint32_t i = 0; i < out.candidate_count; i++)
         ck_assert_double_eq(out.candidates[i].transfer_ns, 0);
     ck_assert_uint_eq(residency(a), all);
@@ -392,17 +377,13 @@ TEST(test_a_shared_tensor_is_everywhere_and_costs_no_transfer)
     content_check(b, 1, -1);
     negate(&pair, pair.gpu, a, b);
     ck_assert_uint_eq(residency(b), all);
-    tandem_tensor_destroy(a);
-    tandem_tensor_destroy(b);
-    tandem_context_destroy(pair.context);
 }
 
 int main(void)
 {
-    TCase *tests = tcase_create("unified");
+    TCase *tests = opencl_case_new("unified");
 
-    tcase_set_timeout(tests, 240);
-    tcase_add_unchecked_fixture(tests, plugins_setup, scratch_teardown);
+    tcase_add_unchecked_fixture(tests, layer_setup, NULL);
     tcase_add_checked_fixture(tests, gpu_setup, NULL);
     tests_add(tests);
     return runner_run_case("unified", tests);

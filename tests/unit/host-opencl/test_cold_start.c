@@ -19,18 +19,9 @@
 
 static float x[ELEMENTS], y[ELEMENTS];
 
-static void plugins_setup(void)
-{
-    scratch_setup();
-    file_copy(scratch_path("plugins/tandem-opencl.so"),
-              build_path("tandem-opencl.so"));
-}
-
 /* Removes all compiled programs from all caches. */
 static void caches_empty(void)
 {
-    environment_setup();
-    setenv("TANDEM_BACKENDS", "cpu,opencl", 1);
     directory_remove(scratch_path("programs"));
     directory_make(scratch_path("programs"));
     setenv("POCL_CACHE_DIR", scratch_path("programs"), 1);
@@ -59,22 +50,11 @@ static uint32_t exp_run(struct tandem_context *context,
         y[i] = -1;
     OK(tandem_tensor_host_written(out));
     OK(tandem_unary(context, TANDEM_OP_EXP, in, out));
-    e->struct_size = sizeof *e;
-    OK(tandem_explain_last(context, e));
+    *e = last_explanation(context);
     OK(tandem_tensor_sync(out, TANDEM_TIMEOUT_INFINITE));
     for (int i = 0; i < ELEMENTS; i++)
         ck_assert_float_eq_tol(y[i], expf(x[i]), 1e-6f * expf(x[i]));
     return e->chosen;
-}
-
-static const struct tandem_candidate *
-candidate_of(const struct tandem_explanation *e, uint32_t device)
-{
-    for (uint32_t i = 0; i < e->candidate_count; i++)
-        if (e->candidates[i].device == device)
-            return &e->candidates[i];
-    ck_abort_msg("device %u is no candidate", device);
-    return NULL;
 }
 
 TEST(test_the_cpu_computes_until_the_driver_has_compiled)
@@ -102,17 +82,12 @@ TEST(test_the_cpu_computes_until_the_driver_has_compiled)
     }
     for (int i = 0; i < 5; i++)
         ck_assert_uint_eq(exp_run(context, in, out, &e), opencl);
-    tandem_tensor_destroy(in);
-    tandem_tensor_destroy(out);
-    tandem_context_destroy(context);
 }
 
 int main(void)
 {
-    TCase *tests = tcase_create("cold");
+    TCase *tests = opencl_case_new("cold");
 
-    tcase_set_timeout(tests, 240);
-    tcase_add_unchecked_fixture(tests, plugins_setup, scratch_teardown);
     tcase_add_checked_fixture(tests, caches_empty, NULL);
     tests_add(tests);
     return runner_run_case("cold", tests);

@@ -16,25 +16,11 @@ static const char *const names[DEVICES] = {"cpu", "opencl"};
 static struct tandem_context *context;
 static float memory[64], result[64];
 
-static void plugins_setup(void)
-{
-    scratch_setup();
-    file_copy(scratch_path("plugins/tandem-opencl.so"),
-              build_path("tandem-opencl.so"));
-}
-
 static void context_setup(void)
 {
-    environment_setup();
-    setenv("TANDEM_BACKENDS", "cpu,opencl", 1);
     context = context_new(NULL);
     for (int i = 0; i < 64; i++)
         memory[i] = result[i] = 7;
-}
-
-static void context_teardown(void)
-{
-    tandem_context_destroy(context);
 }
 
 static struct tandem_tensor *wrap(void *at, uint32_t dtype, uint32_t rank,
@@ -327,18 +313,13 @@ LOOP_TEST(test_gemm_accepts_empty_matrices, 2 * DEVICES * 4)
     OK(tandem_tensor_sync(c, TANDEM_TIMEOUT_INFINITE));
     for (int64_t i = 0; i < 64; i++)
         ck_assert_float_eq(result[i], i < m * n ? 0 : 7);
-    tandem_tensor_destroy(a);
-    tandem_tensor_destroy(b);
-    tandem_tensor_destroy(c);
 }
 
 int main(void)
 {
-    TCase *tests = tcase_create("empty");
+    TCase *tests = opencl_case_new("empty");
 
-    tcase_set_timeout(tests, 240);
-    tcase_add_unchecked_fixture(tests, plugins_setup, scratch_teardown);
-    tcase_add_checked_fixture(tests, context_setup, context_teardown);
+    tcase_add_checked_fixture(tests, context_setup, NULL);
     tests_add(tests);
     return runner_run_case("empty", tests);
 }

@@ -22,23 +22,9 @@ static const char *const names[DEVICES] = {"cpu", "opencl"};
 static struct tandem_context *context;
 static float memory[4][ELEMENTS]; /* a, b, bias, c. */
 
-static void plugins_setup(void)
-{
-    scratch_setup();
-    file_copy(scratch_path("plugins/tandem-opencl.so"),
-              build_path("tandem-opencl.so"));
-}
-
 static void context_setup(void)
 {
-    environment_setup();
-    setenv("TANDEM_BACKENDS", "cpu,opencl", 1);
     context = context_new(NULL);
-}
-
-static void context_teardown(void)
-{
-    tandem_context_destroy(context);
 }
 
 /* Returns a number from -1 to 1 from a linear congruential generator. */
@@ -318,9 +304,8 @@ static void expect_gemm_error(const struct gemm_case *gemm_case)
     struct tandem_tensor *b = operand_wrap(gemm_case, B);
     struct tandem_tensor *c = operand_wrap(gemm_case, C);
 
-    FAILS(TANDEM_INVALID_ARGUMENT, tandem_matmul(context, &options, a, b, c));
-    ck_assert_msg(strstr(tandem_last_error(), "matmul: c: strides"),
-                  "the message is \"%s\"", tandem_last_error());
+    BAD(tandem_matmul(context, &options, a, b, c));
+    expect_last_error("matmul: c: strides");
     tandem_tensor_destroy(a);
     tandem_tensor_destroy(b);
     tandem_tensor_destroy(c);
@@ -351,9 +336,9 @@ TEST(test_c_overlaps_no_input)
     OK(tandem_tensor_write(b, memory[B], 64 * sizeof(float)));
     OK(tandem_tensor_view(whole, 0, 2, shape, strides, &a));
     OK(tandem_tensor_view(whole, 64, 2, shape, other, &c));
-    FAILS(TANDEM_INVALID_ARGUMENT, tandem_matmul(context, NULL, a, b, c));
+    BAD(tandem_matmul(context, NULL, a, b, c));
     ck_assert_str_eq(tandem_last_error(), "matmul: c overlaps a");
-    FAILS(TANDEM_INVALID_ARGUMENT, tandem_matmul(context, NULL, b, a, c));
+    BAD(tandem_matmul(context, NULL, b, a, c));
     ck_assert_str_eq(tandem_last_error(), "matmul: c overlaps b");
     tandem_tensor_destroy(c);
     /* c follows a. */
@@ -381,19 +366,13 @@ LOOP_TEST(test_empty_tensors_have_any_strides, DEVICES)
     OK(tandem_run_on(context, device_named(context, names[_i]), &copy, &tensor,
                      1, &view, 1));
     OK(tandem_tensor_sync(view, TANDEM_TIMEOUT_INFINITE));
-    tandem_tensor_destroy(view);
-    tandem_tensor_destroy(tensor);
 }
-
-#define COUNT(array) ((int)(sizeof(array) / sizeof *(array)))
 
 int main(void)
 {
-    TCase *tests = tcase_create("matmul");
+    TCase *tests = opencl_case_new("matmul");
 
-    tcase_set_timeout(tests, 240);
-    tcase_add_unchecked_fixture(tests, plugins_setup, scratch_teardown);
-    tcase_add_checked_fixture(tests, context_setup, context_teardown);
+    tcase_add_checked_fixture(tests, context_setup, NULL);
     tests_add(tests);
     return runner_run_case("matmul", tests);
 }

@@ -97,24 +97,6 @@ void run(struct tandem_context *context, const struct op_case *call)
                   call->outputs, call->output_count));
 }
 
-uint32_t last_device(struct tandem_context *context)
-{
-    struct tandem_explanation out = {.struct_size = sizeof out};
-
-    OK(tandem_explain_last(context, &out));
-    return out.chosen;
-}
-
-const struct tandem_candidate *
-candidate_of(const struct tandem_explanation *explanation, uint32_t device)
-{
-    for (uint32_t i = 0; i < explanation->candidate_count; i++)
-        if (explanation->candidates[i].device == device)
-            return &explanation->candidates[i];
-    ck_abort_msg("no candidate %u", device);
-    return NULL;
-}
-
 void near(double value, double expected)
 {
     ck_assert_msg(fabs(value - expected) <= 1e-6 * (1 + fabs(expected)),

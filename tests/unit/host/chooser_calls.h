@@ -29,10 +29,6 @@ struct op_case op_case(struct tandem_context *context,
 struct tandem_explanation explain(struct tandem_context *context,
                                   const struct op_case *call);
 void run(struct tandem_context *context, const struct op_case *call);
-/* Returns the device that ran the last operator. */
-uint32_t last_device(struct tandem_context *context);
-const struct tandem_candidate *
-candidate_of(const struct tandem_explanation *explanation, uint32_t device);
 /* Fails the test if the values differ by more than rounding. */
 void near(double value, double expected);
 

@@ -18,6 +18,12 @@
 static char scratch[256];
 static char build_directory[2048];
 
+void expect_last_error(const char *text)
+{
+    ck_assert_msg(strstr(tandem_last_error(), text) != NULL,
+                  "\"%s\" does not say \"%s\"", tandem_last_error(), text);
+}
+
 /* ---- scratch directory ---- */
 
 const char *scratch_path(const char *format, ...)
@@ -169,6 +175,22 @@ void environment_setup(void)
     log_forget();
 }
 
+/* The latest contexts. The library ignores those that were destroyed. */
+static struct tandem_context *contexts[MAX_CONTEXTS];
+static uint32_t context_count;
+
+static void contexts_destroy(void)
+{
+    for (uint32_t i = 0; i < MAX_CONTEXTS; i++)
+        tandem_context_destroy(contexts[i]);
+    contexts_leave();
+}
+
+void contexts_leave(void)
+{
+    memset(contexts, 0, sizeof contexts);
+}
+
 struct tandem_context *context_new(const struct tandem_context_options *options)
 {
     struct tandem_context_options own = {.struct_size = sizeof own};
@@ -185,6 +207,7 @@ struct tandem_context *context_new(const struct tandem_context_options *options)
         own.log = log_capture;
     OK(tandem_context_create(&own, &context));
     ck_assert_ptr_nonnull(context);
+    contexts[context_count++ % MAX_CONTEXTS] = context;
     return context;
 }
 
@@ -208,6 +231,31 @@ uint32_t device_named(struct tandem_context *context, const char *name)
 
     OK(tandem_device_find(context, name, &device));
     return device;
+}
+
+/* ---- explanations ---- */
+
+struct tandem_explanation last_explanation(struct tandem_context *context)
+{
+    struct tandem_explanation out = {.struct_size = sizeof out};
+
+    OK(tandem_explain_last(context, &out));
+    return out;
+}
+
+uint32_t last_device(struct tandem_context *context)
+{
+    return last_explanation(context).chosen;
+}
+
+const struct tandem_candidate *
+candidate_of(const struct tandem_explanation *explanation, uint32_t device)
+{
+    for (uint32_t i = 0; i < explanation->candidate_count; i++)
+        if (explanation->candidates[i].device == device)
+            return &explanation->candidates[i];
+    ck_abort_msg("no candidate %u", device);
+    return NULL;
 }
 
 /* ---- costs ---- */
@@ -379,6 +427,14 @@ uint32_t residency(const struct tandem_tensor *tensor)
     return mask;
 }
 
+void unary_on(struct tandem_context *context, uint32_t device, uint32_t op,
+              struct tandem_tensor *x, struct tandem_tensor *y)
+{
+    const struct tandem_op call = {.struct_size = sizeof call, .id = op};
+
+    OK(tandem_run_on(context, device, &call, &x, 1, &y, 1));
+}
+
 void count_up(float *data, int64_t elements)
 {
     for (int64_t i = 0; i < elements; i++)
@@ -430,6 +486,27 @@ TCase *case_new(const char *name)
     TCase *tests = tcase_create(name);
 
     tcase_add_unchecked_fixture(tests, scratch_setup, scratch_teardown);
-    tcase_add_checked_fixture(tests, environment_setup, NULL);
+    tcase_add_checked_fixture(tests, environment_setup, contexts_destroy);
+    return tests;
+}
+
+static void opencl_plugin_copy(void)
+{
+    file_copy(scratch_path("plugins/tandem-opencl.so"),
+              build_path("tandem-opencl.so"));
+}
+
+static void opencl_select(void)
+{
+    setenv("TANDEM_BACKENDS", "cpu,opencl", 1);
+}
+
+TCase *opencl_case_new(const char *name)
+{
+    TCase *tests = case_new(name);
+
+    tcase_set_timeout(tests, 240);
+    tcase_add_unchecked_fixture(tests, opencl_plugin_copy, NULL);
+    tcase_add_checked_fixture(tests, opencl_select, NULL);
     return tests;
 }

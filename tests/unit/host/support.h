@@ -31,6 +31,11 @@
                       #call);                                                \
     } while (0)
 
+#define BAD(call) FAILS(TANDEM_INVALID_ARGUMENT, call)
+
+/* Fails the test unless the last error message contains text. */
+void expect_last_error(const char *text);
+
 /* ---- scratch directory: unchecked fixtures ---- */
 
 /*
@@ -66,10 +71,14 @@ void environment_setup(void);
 /*
  * Creates a context with the plugins and profiles of the scratch directory and
  * a captured log. options may be NULL. Its plugin_path, profile_path and log
- * are used if they are set.
+ * are used if they are set. The context is destroyed after the test, unless the
+ * test destroys it or has created MAX_CONTEXTS others since.
  */
+#define MAX_CONTEXTS 64
 struct tandem_context *
 context_new(const struct tandem_context_options *options);
+/* Leaves all contexts to the end of the process, because their threads hang. */
+void contexts_leave(void);
 /* Creates a context with pairs of open keys and values that end with NULL. */
 struct tandem_context *context_with(const char *const *pairs);
 uint32_t device_named(struct tandem_context *context, const char *name);
@@ -82,6 +91,15 @@ void log_forget(void);
  * Returns the number of messages of this level that contain text (NULL: any).
  */
 uint32_t log_count(enum tandem_log_level level, const char *text);
+
+/* ---- explanations ---- */
+
+/* Returns the explanation of the last operator. */
+struct tandem_explanation last_explanation(struct tandem_context *context);
+/* Returns the device that ran the last operator. */
+uint32_t last_device(struct tandem_context *context);
+const struct tandem_candidate *
+candidate_of(const struct tandem_explanation *explanation, uint32_t device);
 
 /* ---- costs and profiles ---- */
 
@@ -117,6 +135,9 @@ struct tandem_tensor *matrix_wrap(struct tandem_context *context, float *data,
 struct tandem_tensor *matrix_new(struct tandem_context *context, int64_t rows,
                                  int64_t columns);
 uint32_t residency(const struct tandem_tensor *tensor);
+/* Runs a unary operator on a device. */
+void unary_on(struct tandem_context *context, uint32_t device, uint32_t op,
+              struct tandem_tensor *x, struct tandem_tensor *y);
 /* Sets the elements to 1, 2, 3, ... */
 void count_up(float *data, int64_t elements);
 /* Runs an operator on one element, on the device that the context selects. */
@@ -167,6 +188,8 @@ uint64_t resident_bytes(void);
 
 /* Creates a test case with the fixtures above. */
 TCase *case_new(const char *name);
+/* Like case_new, with the CPU plugin and the OpenCL plugin. */
+TCase *opencl_case_new(const char *name);
 /*
  * Runs the tests of this source file with the fixtures above, and with setup
  * before and teardown after each test. Both may be NULL.

@@ -89,7 +89,6 @@ LOOP_TEST(test_every_class_flips_at_its_crossover, CLASSES)
             tandem_tensor_destroy(call.inputs[k]);
     }
     ck_assert_int_eq(flips, 1);
-    tandem_context_destroy(context);
 }
 
 static const int64_t products[][3] = {
@@ -124,7 +123,6 @@ LOOP_TEST(test_gemm_crossovers, 2 * COUNT_OF(products))
     ck_assert_uint_eq(e.chosen, _i % 2 ? simulated : 0);
     OK(tandem_matmul(context, NULL, a, b, c));
     ck_assert_uint_eq(last_device(context), e.chosen);
-    tandem_context_destroy(context);
 }
 
 /* A batch of GEMMs needs one launch; the other costs occur for each GEMM. */
@@ -187,7 +185,6 @@ TEST(test_strided_operands_use_the_strided_curve)
     OK(tandem_explain_op(context, &op, &x, 1, &y, 1, &e));
     ck_assert_uint_eq(e.cost_class, TANDEM_COST_STRIDED);
     ck_assert_uint_eq(e.chosen, device_named(context, "simulated"));
-    tandem_context_destroy(context);
 }
 
 /* ---- components of the prediction ---- */
@@ -251,7 +248,6 @@ TEST(test_components_match_the_script)
     OK(tandem_tensor_prefetch(call.inputs[1], simulated));
     e = explain(context, &call);
     near(candidate_of(&e, simulated)->transfer_ns, 0);
-    tandem_context_destroy(context);
 }
 
 TEST(test_waiting_and_downloading_are_predicted)
@@ -293,7 +289,6 @@ TEST(test_waiting_and_downloading_are_predicted)
     OK(tandem_context_synchronize(context, TANDEM_TIMEOUT_INFINITE));
     e = explain(context, &next);
     near(candidate_of(&e, 0)->wait_ns, 0);
-    tandem_context_destroy(context);
 }
 
 /* A caller who reads each result is expected to read the next one. */
@@ -330,7 +325,6 @@ TEST(test_expected_reads_are_predicted)
     e = explain(context, &call);
     check_components(&e);
     near(candidate_of(&e, simulated)->download_ns, 0);
-    tandem_context_destroy(context);
 }
 
 /* An output is expected to move to the device that read it last time, unless
@@ -355,7 +349,6 @@ TEST(test_moves_to_the_next_reader_are_predicted)
     reader.outputs[0] = reader.inputs[0];
     e = explain(context, &reader);
     near(candidate_of(&e, 0)->transfer_ns, 0);
-    tandem_context_destroy(context);
 }
 
 /* ---- readiness, support ---- */
@@ -396,13 +389,12 @@ TEST(test_the_cpu_works_while_a_kernel_compiles)
         run(context, &call);
         ck_assert_uint_eq(last_device(context), simulated);
     }
-    tandem_context_destroy(context);
 }
 
 TEST(test_a_kernel_that_is_never_ready)
 {
     struct tandem_context *context;
-    struct tandem_explanation e = {.struct_size = sizeof e};
+    struct tandem_explanation e;
     struct sim_counters before = counters_read(0), after;
     struct op_case call;
     struct tandem_tensor *a, *b, *c;
@@ -419,7 +411,7 @@ TEST(test_a_kernel_that_is_never_ready)
         OK(tandem_matmul(context, NULL, a, b, c));
         ck_assert_uint_eq(last_device(context), 0);
     }
-    OK(tandem_explain_last(context, &e));
+    e = last_explanation(context);
     ck_assert_uint_eq(
         candidate_of(&e, device_named(context, "simulated"))->ready, 0);
     ck_assert_uint_eq(candidate_of(&e, 0)->ready, 1);
@@ -427,7 +419,6 @@ TEST(test_a_kernel_that_is_never_ready)
     ck_assert_uint_eq(after.blocking_compiles, 0);
     ck_assert_uint_eq(after.launches + after.gemms, 0);
     ck_assert_uint_ge(after.prepares, 2);
-    tandem_context_destroy(context);
 }
 
 TEST(test_a_forced_device_compiles)
@@ -445,7 +436,6 @@ TEST(test_a_forced_device_compiles)
                      1));
     ck_assert_uint_eq(last_device(context), simulated);
     ck_assert_uint_eq(counters_since(0, &before).blocking_compiles, 1);
-    tandem_context_destroy(context);
 }
 
 /* In deterministic mode the placement must not depend on compile times. */
@@ -466,7 +456,6 @@ TEST(test_deterministic_placement_ignores_readiness)
         run(context, &call);
         ck_assert_uint_eq(last_device(context), first);
     }
-    tandem_context_destroy(context);
 }
 
 TEST(test_unsupported_operators_run_elsewhere)
@@ -491,7 +480,6 @@ TEST(test_unsupported_operators_run_elsewhere)
     FAILS(TANDEM_UNSUPPORTED,
           tandem_run_on(context, simulated, &unsupported.op, unsupported.inputs,
                         1, unsupported.outputs, 1));
-    tandem_context_destroy(context);
 }
 
 LOOP_TEST(test_the_cheapest_of_several_gpus, 3)
@@ -519,7 +507,6 @@ LOOP_TEST(test_the_cheapest_of_several_gpus, 3)
                       device_named(context, "simulated") + (uint32_t)_i);
     run(context, &call);
     ck_assert_uint_eq(last_device(context), e.chosen);
-    tandem_context_destroy(context);
 }
 
 /* Without profiles, small operators run on the CPU and large GEMMs do not. */
@@ -540,9 +527,7 @@ TEST(test_defaults_are_conservative)
     OK(tandem_tensor_create(context, TANDEM_F32, 2, big, &c));
     /* Reading unwritten inputs is an error; nothing is allocated for the
      * outputs. */
-    FAILS(TANDEM_INVALID_ARGUMENT,
-          tandem_explain_matmul(context, NULL, a, b, c, &e));
-    tandem_context_destroy(context);
+    BAD(tandem_explain_matmul(context, NULL, a, b, c, &e));
 }
 
 int main(void)

@@ -28,25 +28,12 @@ static void context_setup(void)
     tz = vector_wrap(context, z, N);
 }
 
-static void context_teardown(void)
-{
-    tandem_context_destroy(context);
-}
-
-static struct tandem_explanation last(void)
-{
-    struct tandem_explanation e = {.struct_size = sizeof e};
-
-    OK(tandem_explain_last(context, &e));
-    return e;
-}
-
 TEST(test_the_last_operator_is_explained)
 {
     struct tandem_explanation e;
 
     OK(tandem_binary(context, TANDEM_OP_MUL, tx, tx, ty));
-    e = last();
+    e = last_explanation(context);
     ck_assert_uint_eq(e.op, TANDEM_OP_MUL);
     ck_assert_uint_eq(e.cost_class, TANDEM_COST_ELEMENTWISE);
     ck_assert_double_eq(e.elements, N);
@@ -54,7 +41,7 @@ TEST(test_the_last_operator_is_explained)
     ck_assert_uint_eq(e.forced, 0);
     ck_assert_uint_eq(e.candidate_count, 2);
     OK(tandem_unary(context, TANDEM_OP_EXP, ty, tz));
-    e = last();
+    e = last_explanation(context);
     ck_assert_uint_eq(e.op, TANDEM_OP_EXP);
     /*
      * Explaining another operator does not change the explanation of the last
@@ -66,17 +53,17 @@ TEST(test_the_last_operator_is_explained)
                             .id = TANDEM_OP_ERF},
         &tx, 1, &ty, 1, &e));
     ck_assert_uint_eq(e.op, TANDEM_OP_ERF);
-    ck_assert_uint_eq(last().op, TANDEM_OP_EXP);
+    ck_assert_uint_eq(last_explanation(context).op, TANDEM_OP_EXP);
 }
 
 TEST(test_nothing_was_run_yet)
 {
     struct tandem_explanation e = {.struct_size = sizeof e};
 
-    FAILS(TANDEM_INVALID_ARGUMENT, tandem_explain_last(context, &e));
+    BAD(tandem_explain_last(context, &e));
     e.struct_size = 0;
-    FAILS(TANDEM_INVALID_ARGUMENT, tandem_explain_last(context, &e));
-    FAILS(TANDEM_INVALID_ARGUMENT, tandem_explain_last(context, NULL));
+    BAD(tandem_explain_last(context, &e));
+    BAD(tandem_explain_last(context, NULL));
 }
 
 TEST(test_explaining_runs_nothing)
@@ -114,18 +101,18 @@ TEST(test_operator_timing)
     struct tandem_op op = {.struct_size = sizeof op, .id = TANDEM_OP_NEG};
 
     OK(tandem_unary(context, TANDEM_OP_NEG, tx, ty));
-    ck_assert_double_eq(last().measured_ns, 0);
+    ck_assert_double_eq(last_explanation(context).measured_ns, 0);
     OK(tandem_context_set_timing(context, 1));
     OK(tandem_unary(context, TANDEM_OP_NEG, tx, ty));
-    ck_assert_double_gt(last().measured_ns, 0);
+    ck_assert_double_gt(last_explanation(context).measured_ns, 0);
     OK(tandem_run_on(context, simulated, &op, &tx, 1, &ty, 1));
-    ck_assert_double_gt(last().measured_ns, 0);
-    ck_assert_uint_eq(last().chosen, simulated);
+    ck_assert_double_gt(last_explanation(context).measured_ns, 0);
+    ck_assert_uint_eq(last_explanation(context).chosen, simulated);
     OK(tandem_context_set_timing(context, 0));
     OK(tandem_run_on(context, simulated, &op, &tx, 1, &ty, 1));
-    ck_assert_double_eq(last().measured_ns, 0);
-    FAILS(TANDEM_INVALID_ARGUMENT, tandem_context_set_timing(context, 2));
-    FAILS(TANDEM_INVALID_ARGUMENT, tandem_context_set_timing(NULL, 1));
+    ck_assert_double_eq(last_explanation(context).measured_ns, 0);
+    BAD(tandem_context_set_timing(context, 2));
+    BAD(tandem_context_set_timing(NULL, 1));
 }
 
 TEST(test_operator_timing_waits_for_the_work)
@@ -186,8 +173,7 @@ TEST(test_observers_see_every_operator)
     ck_assert_double_eq(seen.measured_before, 0);
     ck_assert_double_gt(seen.measured_after, 0);
     /* A rejected call is not reported. */
-    FAILS(TANDEM_INVALID_ARGUMENT,
-          tandem_unary(context, TANDEM_OP_ADD, tx, ty));
+    BAD(tandem_unary(context, TANDEM_OP_ADD, tx, ty));
     ck_assert_uint_eq(seen.befores, 3);
     OK(tandem_context_set_observer(context, NULL, NULL));
     OK(tandem_unary(context, TANDEM_OP_NEG, tx, ty));
@@ -235,9 +221,9 @@ LOOP_TEST(test_matmul, 16)
     if (bias)
         options.bias = vector_wrap(context, row, W);
     OK(tandem_matmul(context, &options, ta, tb, tc));
-    ck_assert_uint_eq(last().op, TANDEM_OP_GEMM);
-    ck_assert_uint_eq(last().chosen, options.device);
-    ck_assert_uint_eq(last().forced, 1);
+    ck_assert_uint_eq(last_explanation(context).op, TANDEM_OP_GEMM);
+    ck_assert_uint_eq(last_explanation(context).chosen, options.device);
+    ck_assert_uint_eq(last_explanation(context).forced, 1);
     OK(tandem_tensor_sync(tc, TANDEM_TIMEOUT_INFINITE));
     for (int i = 0; i < M; i++) {
         for (int j = 0; j < W; j++) {
@@ -357,10 +343,8 @@ TEST(test_reduce_reads_keepdims_off_the_rank)
     OK(tandem_tensor_sync(kept, TANDEM_TIMEOUT_INFINITE));
     for (int i = 0; i < 4; i++)
         ck_assert_float_eq(sums[i], (float)(3 * i + 15));
-    FAILS(TANDEM_INVALID_ARGUMENT,
-          tandem_reduce(context, TANDEM_OP_SUM, 4, ta, kept));
-    FAILS(TANDEM_INVALID_ARGUMENT,
-          tandem_reduce(context, TANDEM_OP_NEG, 1, ta, kept));
+    BAD(tandem_reduce(context, TANDEM_OP_SUM, 4, ta, kept));
+    BAD(tandem_reduce(context, TANDEM_OP_NEG, 1, ta, kept));
 }
 
 LOOP_TEST(test_scalars_stand_for_inputs, 2)
@@ -384,5 +368,5 @@ LOOP_TEST(test_scalars_stand_for_inputs, 2)
 
 int main(void)
 {
-    return host_tests_run("explain", context_setup, context_teardown);
+    return host_tests_run("explain", context_setup, NULL);
 }

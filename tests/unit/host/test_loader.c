@@ -88,7 +88,6 @@ TEST(test_valid_plugins_load)
     ck_assert_ptr_null(load_error_with(context, "tandem-cpu.so"));
     ck_assert_ptr_null(load_error_with(context, "tandem-simulated.so"));
     context_works(context);
-    tandem_context_destroy(context);
 }
 
 TEST(test_the_environment_names_plugins)
@@ -100,7 +99,6 @@ TEST(test_the_environment_names_plugins)
     context = context_new(&options);
     ck_assert_uint_eq(device_named(context, "cpu"), 0);
     device_named(context, "simulated");
-    tandem_context_destroy(context);
 }
 
 TEST(test_the_environment_names_backends)
@@ -118,7 +116,6 @@ TEST(test_the_environment_names_backends)
     context = context_new(NULL);
     device_named(context, "simulated");
     ck_assert_uint_eq(device_named(context, "cpu"), 0);
-    tandem_context_destroy(context);
 }
 
 TEST(test_no_plugins_is_no_device)
@@ -155,7 +152,6 @@ TEST(test_relative_and_empty_elements_are_ignored)
                                 "\"\" of the plugin path ignored: it is empty"),
                       2);
     context_works(context);
-    tandem_context_destroy(context);
 }
 
 TEST(test_text_is_no_plugin)
@@ -168,7 +164,6 @@ TEST(test_text_is_no_plugin)
     context = context_at(directory);
     ck_assert_ptr_nonnull(load_error_with(context, "tandem-other.so"));
     context_works(context);
-    tandem_context_destroy(context);
 }
 
 TEST(test_empty_and_cut_files_are_no_plugins)
@@ -186,7 +181,6 @@ TEST(test_empty_and_cut_files_are_no_plugins)
     context = context_at(directory);
     ck_assert_ptr_nonnull(load_error_with(context, "tandem-other.so"));
     context_works(context);
-    tandem_context_destroy(context);
 }
 
 TEST(test_missing_symbol)
@@ -232,7 +226,6 @@ TEST(test_duplicate_name)
     OK(tandem_device_count(context, &count));
     ck_assert_uint_ge(count, 1);
     context_works(context);
-    tandem_context_destroy(context);
 }
 
 static const char *const required[] = {
@@ -299,7 +292,6 @@ TEST(test_a_backend_whose_count_fails)
     FAILS(TANDEM_NO_DEVICE, tandem_device_find(context, "example", &device));
     ck_assert_ptr_nonnull(load_error_with(context, "example"));
     context_works(context);
-    tandem_context_destroy(context);
 }
 
 /*
@@ -373,7 +365,6 @@ TEST(test_links_and_directories_are_no_plugins)
     context = context_at(scratch_path("with-tandem-simulated.so"));
     FAILS(TANDEM_NO_DEVICE, tandem_device_find(context, "simulated", &device));
     context_works(context);
-    tandem_context_destroy(context);
 }
 
 TEST(test_other_names_are_ignored)
@@ -387,7 +378,6 @@ TEST(test_other_names_are_ignored)
         0);
     context = context_at(scratch_path("with-no-query-symbol-plugin.so"));
     ck_assert_ptr_null(load_error_with(context, "libother.so"));
-    tandem_context_destroy(context);
 }
 
 TEST(test_fallbacks_fill_the_table)
@@ -406,14 +396,14 @@ TEST(test_fallbacks_fill_the_table)
     REQUIRED_ENTRIES(IS_THERE)
     OPTIONAL_ENTRIES(IS_THERE)
     ck_assert_int_eq(table->tune(device, 1, NULL, NULL), TANDEM_UNSUPPORTED);
-    ck_assert_int_eq(table->trim(device, 0), TANDEM_OK);
-    ck_assert_int_eq(table->host_alloc(device, 100, &memory), TANDEM_OK);
+    OK(table->trim(device, 0));
+    OK(table->host_alloc(device, 100, &memory));
     ck_assert_ptr_nonnull(memory);
     ck_assert_uint_eq((uintptr_t)memory % 4096, 0);
     memset(memory, 1, 100);
     table->host_free(device, memory);
-    ck_assert_int_eq(table->stream_create(device, 0, &stream), TANDEM_OK);
-    ck_assert_int_eq(table->alloc(device, 64, &buffer), TANDEM_OK);
+    OK(table->stream_create(device, 0, &stream));
+    OK(table->alloc(device, 64, &buffer));
     ck_assert_int_eq(table->map(stream, buffer, 0, 64, TANDEM_MAP_READ,
                                 TANDEM_TIMEOUT_INFINITE, &memory),
                      TANDEM_UNSUPPORTED);
@@ -422,7 +412,6 @@ TEST(test_fallbacks_fill_the_table)
     table->graph_destroy(NULL);
     table->free(buffer);
     table->stream_destroy(stream);
-    tandem_context_destroy(context);
 }
 
 TEST(test_creation_touches_no_device)
@@ -434,7 +423,6 @@ TEST(test_creation_touches_no_device)
     context_works(context); /* A small operator, which runs on the CPU. */
     device_named(context, "simulated");
     ck_assert_uint_eq(counters_since(UINT32_MAX, &before).opens, 0);
-    tandem_context_destroy(context);
 }
 
 TEST(test_a_device_that_does_not_open)
@@ -459,7 +447,6 @@ TEST(test_a_device_that_does_not_open)
     OK(tandem_tensor_sync(ty, TANDEM_TIMEOUT_INFINITE));
     ck_assert_float_eq(y[3], 4);
     context_works(context);
-    tandem_context_destroy(context);
 }
 
 int main(void)

@@ -76,7 +76,6 @@ LOOP_TEST(test_too_many_devices, 2)
     ck_assert_int_eq(tandem_device_find(context, "example", &device),
                      _i == 0 ? TANDEM_OK : TANDEM_NO_DEVICE);
     context_works(context);
-    tandem_context_destroy(context);
 }
 
 /*
@@ -110,7 +109,6 @@ TEST(test_garbage_from_describe)
     OK(tandem_profile_save(profile, NULL, path, sizeof path));
     tandem_profile_destroy(profile);
     context_works(context);
-    tandem_context_destroy(context);
 }
 
 TEST(test_errors_without_a_text)
@@ -121,7 +119,6 @@ TEST(test_errors_without_a_text)
     FAILS(TANDEM_NO_DEVICE, tandem_device_find(context, "example", &device));
     ck_assert_uint_eq(log_count(TANDEM_LOG_WARNING, "gave no reason"), 1);
     context_works(context);
-    tandem_context_destroy(context);
 }
 
 static const struct {
@@ -150,7 +147,6 @@ LOOP_TEST(test_devices_that_do_not_open, COUNT_OF(openings))
     FAILS(TANDEM_NO_DEVICE, bad_device_run(context, &x, &y));
     ck_assert_uint_eq(log_count(TANDEM_LOG_WARNING, "not used"), 1);
     context_works(context);
-    tandem_context_destroy(context);
 }
 
 TEST(test_undefined_statuses)
@@ -160,7 +156,6 @@ TEST(test_undefined_statuses)
 
     FAILS(TANDEM_FAILED, bad_device_run(context, &x, &y));
     context_works(context);
-    tandem_context_destroy(context);
 }
 
 struct stuck {
@@ -194,6 +189,7 @@ TEST(test_waits_that_never_return)
     for (int i = 0; i < 100; i++)
         context_works(stuck.context);
     pthread_detach(thread);
+    contexts_leave();
 }
 
 /* ---- directories ---- */
@@ -226,7 +222,6 @@ TEST(test_many_plugins_in_a_directory)
     ck_assert_uint_eq(device_named(context, "cpu"), 0);
     device_named(context, "simulated");
     context_works(context);
-    tandem_context_destroy(context);
 }
 
 /*
@@ -296,7 +291,6 @@ TEST(test_untrusted_directories)
     FAILS(TANDEM_NO_DEVICE, tandem_device_find(context, "simulated", &device));
     ck_assert_uint_eq(
         log_count(TANDEM_LOG_WARNING, "/open/in belongs to another user"), 1);
-    tandem_context_destroy(context);
 }
 
 /* ---- secure execution ---- */

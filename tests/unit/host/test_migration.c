@@ -35,7 +35,6 @@ TEST(test_residency_flips_the_choice)
     OK(tandem_tensor_host_written(call.inputs[0]));
     e = explain(context, &call);
     ck_assert_uint_eq(e.chosen, 0);
-    tandem_context_destroy(context);
 }
 
 /* Returns the number of uses before the tensor moves by the ski-rental rule:
@@ -75,7 +74,6 @@ LOOP_TEST(test_weights_move_after_the_predicted_uses, 4)
                       i, (long long)n, last_device(context), expected);
     }
     ck_assert_uint_eq(counters_since(0, &before).uploads, 1);
-    tandem_context_destroy(context);
 }
 
 /* Returns the number of uses on the CPU before a call runs on the GPU. */
@@ -113,7 +111,6 @@ TEST(test_slower_uses_take_no_credit)
     }
     ck_assert_int_eq(uses_on_cpu(context, &call),
                      uses_before_move(8000, 180, line_at(gpu.upload, 4000), 1));
-    tandem_context_destroy(context);
 }
 
 /* Only a move for which the chooser used credit can fail to pay off. */
@@ -131,7 +128,6 @@ TEST(test_forced_moves_do_not_change_the_credit)
     }
     ck_assert_int_eq(uses_on_cpu(context, &call),
                      uses_before_move(8000, 180, line_at(gpu.upload, 4000), 1));
-    tandem_context_destroy(context);
 }
 
 /* If the host writes the inputs before their move has paid off, later credits
@@ -157,7 +153,6 @@ TEST(test_moves_that_do_not_pay_off_halve_the_credit)
         OK(tandem_tensor_host_written(call.inputs[0]));
         OK(tandem_tensor_host_written(call.inputs[1]));
     }
-    tandem_context_destroy(context);
 }
 
 /* Data that the host writes before each use must never be moved. */
@@ -172,7 +167,6 @@ TEST(test_fresh_data_is_not_moved)
         run(context, &call);
         ck_assert_uint_eq(last_device(context), 0);
     }
-    tandem_context_destroy(context);
 }
 
 LOOP_TEST(test_deterministic_contexts_do_not_move_data, 2)
@@ -194,7 +188,6 @@ LOOP_TEST(test_deterministic_contexts_do_not_move_data, 2)
         run(context, &call);
         ck_assert_uint_eq(last_device(context), 0);
     }
-    tandem_context_destroy(context);
 }
 
 int main(void)

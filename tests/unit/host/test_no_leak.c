@@ -22,7 +22,7 @@ static struct tandem_memory_stats stats_of(struct tandem_context *context,
     struct tandem_device *handle = NULL;
 
     OK(tandem_device_backend(context, device, &table, &handle));
-    ck_assert_int_eq(table->memory_stats(handle, &stats), TANDEM_OK);
+    OK(table->memory_stats(handle, &stats));
     return stats;
 }
 

@@ -73,7 +73,6 @@ LOOP_TEST(test_round_trip, 2)
                                 1e-9);
     }
     ck_assert_uint_eq(log_count(TANDEM_LOG_WARNING, "rofile"), 0);
-    tandem_context_destroy(context);
 }
 
 /* Another driver version has its own costs. */
@@ -96,7 +95,6 @@ TEST(test_another_driver)
     context = context_new(NULL);
     ck_assert_uint_eq(calibrated(context, device_named(context, "simulated")),
                       1);
-    tandem_context_destroy(context);
 }
 
 TEST(test_scalars_and_gemm_round_trip)
@@ -126,7 +124,6 @@ TEST(test_scalars_and_gemm_round_trip)
                                 base * 4096, base);
     }
     ck_assert_uint_eq(explanation.chosen, device_named(context, "simulated"));
-    tandem_context_destroy(context);
 }
 
 TEST(test_tuning_is_kept)
@@ -164,7 +161,6 @@ TEST(test_the_file_is_named)
     ck_assert_str_eq(path, saved);
     OK(tandem_device_profile_path(context, 0, &path));
     ck_assert_ptr_null(path);
-    tandem_context_destroy(context);
 }
 
 TEST(test_saving_leaves_one_file)
@@ -190,9 +186,8 @@ TEST(test_a_directory_of_the_caller)
                            sizeof path));
     ck_assert_int_eq(access(path, R_OK), 0);
     OK(tandem_profile_save(profile, scratch_path("elsewhere"), NULL, 0));
-    FAILS(TANDEM_INVALID_ARGUMENT,
-          tandem_profile_save(profile, scratch_path("elsewhere"), tiny,
-                              sizeof tiny));
+    BAD(tandem_profile_save(profile, scratch_path("elsewhere"), tiny,
+                            sizeof tiny));
     tandem_profile_destroy(profile);
     tandem_context_destroy(context);
     /* The directory can also be set by the environment. */
@@ -252,7 +247,6 @@ TEST(test_saving_where_nothing_can_be_written)
         tandem_profile_save(profile, "/proc/nothing", path, sizeof path),
         TANDEM_OK);
     tandem_profile_destroy(profile);
-    tandem_context_destroy(context);
 }
 
 /* ---- invalid values for the writer ---- */
@@ -264,51 +258,34 @@ TEST(test_invalid_values_are_rejected)
     struct tandem_profile *profile = profile_new(context, "simulated"), *none;
 
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        FAILS(TANDEM_INVALID_ARGUMENT,
-              tandem_profile_set_scalar(profile, "launch", bad[i]));
-        FAILS(TANDEM_INVALID_ARGUMENT,
-              tandem_profile_add_curve_point(profile, "transcendental", bad[i],
-                                             1));
-        FAILS(TANDEM_INVALID_ARGUMENT,
-              tandem_profile_add_curve_point(profile, "transcendental", 1,
-                                             bad[i]));
-        FAILS(TANDEM_INVALID_ARGUMENT,
-              tandem_profile_add_gemm_point(profile, 1, 1, 1, bad[i]));
+        BAD(tandem_profile_set_scalar(profile, "launch", bad[i]));
+        BAD(tandem_profile_add_curve_point(profile, "transcendental", bad[i],
+                                           1));
+        BAD(tandem_profile_add_curve_point(profile, "transcendental", 1,
+                                           bad[i]));
+        BAD(tandem_profile_add_gemm_point(profile, 1, 1, 1, bad[i]));
     }
-    FAILS(TANDEM_INVALID_ARGUMENT,
-          tandem_profile_set_scalar(profile, "transcendental", 1));
-    FAILS(TANDEM_INVALID_ARGUMENT, tandem_profile_set_scalar(profile, NULL, 1));
-    FAILS(TANDEM_INVALID_ARGUMENT,
-          tandem_profile_set_scalar(NULL, "launch", 1));
-    FAILS(TANDEM_INVALID_ARGUMENT,
-          tandem_profile_add_curve_point(profile, "launch", 1, 1));
-    FAILS(TANDEM_INVALID_ARGUMENT,
-          tandem_profile_add_curve_point(profile, NULL, 1, 1));
-    FAILS(TANDEM_INVALID_ARGUMENT,
-          tandem_profile_add_curve_point(NULL, "transcendental", 1, 1));
-    FAILS(TANDEM_INVALID_ARGUMENT,
-          tandem_profile_add_gemm_point(profile, 0, 1, 1, 1));
-    FAILS(TANDEM_INVALID_ARGUMENT,
-          tandem_profile_add_gemm_point(profile, 1, -1, 1, 1));
-    FAILS(TANDEM_INVALID_ARGUMENT,
-          tandem_profile_add_gemm_point(profile, 1, 1, INT64_MAX, 1));
-    FAILS(TANDEM_INVALID_ARGUMENT,
-          tandem_profile_add_gemm_point(NULL, 1, 1, 1, 1));
-    FAILS(TANDEM_INVALID_ARGUMENT,
-          tandem_profile_set_tuning(profile, NULL, "x"));
-    FAILS(TANDEM_INVALID_ARGUMENT,
-          tandem_profile_set_tuning(profile, "x", NULL));
-    FAILS(TANDEM_INVALID_ARGUMENT, tandem_profile_set_tuning(NULL, "x", "x"));
-    FAILS(TANDEM_INVALID_ARGUMENT, tandem_profile_save(NULL, NULL, NULL, 0));
-    FAILS(TANDEM_INVALID_ARGUMENT, tandem_profile_create(NULL, 0, &none));
-    FAILS(TANDEM_INVALID_ARGUMENT, tandem_profile_create(context, 0, NULL));
-    FAILS(TANDEM_INVALID_ARGUMENT, tandem_profile_create(context, 15, &none));
+    BAD(tandem_profile_set_scalar(profile, "transcendental", 1));
+    BAD(tandem_profile_set_scalar(profile, NULL, 1));
+    BAD(tandem_profile_set_scalar(NULL, "launch", 1));
+    BAD(tandem_profile_add_curve_point(profile, "launch", 1, 1));
+    BAD(tandem_profile_add_curve_point(profile, NULL, 1, 1));
+    BAD(tandem_profile_add_curve_point(NULL, "transcendental", 1, 1));
+    BAD(tandem_profile_add_gemm_point(profile, 0, 1, 1, 1));
+    BAD(tandem_profile_add_gemm_point(profile, 1, -1, 1, 1));
+    BAD(tandem_profile_add_gemm_point(profile, 1, 1, INT64_MAX, 1));
+    BAD(tandem_profile_add_gemm_point(NULL, 1, 1, 1, 1));
+    BAD(tandem_profile_set_tuning(profile, NULL, "x"));
+    BAD(tandem_profile_set_tuning(profile, "x", NULL));
+    BAD(tandem_profile_set_tuning(NULL, "x", "x"));
+    BAD(tandem_profile_save(NULL, NULL, NULL, 0));
+    BAD(tandem_profile_create(NULL, 0, &none));
+    BAD(tandem_profile_create(context, 0, NULL));
+    BAD(tandem_profile_create(context, 15, &none));
     ck_assert_ptr_null(none);
     tandem_profile_destroy(profile);
-    FAILS(TANDEM_INVALID_ARGUMENT,
-          tandem_profile_set_scalar(profile, "launch", 1));
+    BAD(tandem_profile_set_scalar(profile, "launch", 1));
     tandem_profile_destroy(NULL);
-    tandem_context_destroy(context);
 }
 
 TEST(test_invalid_cost_queries)
@@ -316,21 +293,13 @@ TEST(test_invalid_cost_queries)
     struct tandem_context *context = context_new(NULL);
     double ns;
 
-    FAILS(TANDEM_INVALID_ARGUMENT,
-          tandem_device_predict_cost(context, 0, "no such curve", 1, &ns));
-    FAILS(TANDEM_INVALID_ARGUMENT,
-          tandem_device_predict_cost(context, 0, NULL, 1, &ns));
-    FAILS(TANDEM_INVALID_ARGUMENT,
-          tandem_device_predict_cost(context, 0, "transcendental", 1, NULL));
-    FAILS(TANDEM_INVALID_ARGUMENT,
-          tandem_device_predict_cost(context, 0, "transcendental", -1, &ns));
-    FAILS(TANDEM_INVALID_ARGUMENT,
-          tandem_device_predict_cost(context, 0, "transcendental", NAN, &ns));
-    FAILS(TANDEM_INVALID_ARGUMENT,
-          tandem_device_predict_cost(context, 15, "transcendental", 1, &ns));
-    FAILS(TANDEM_INVALID_ARGUMENT,
-          tandem_device_predict_cost(NULL, 0, "transcendental", 1, &ns));
-    tandem_context_destroy(context);
+    BAD(tandem_device_predict_cost(context, 0, "no such curve", 1, &ns));
+    BAD(tandem_device_predict_cost(context, 0, NULL, 1, &ns));
+    BAD(tandem_device_predict_cost(context, 0, "transcendental", 1, NULL));
+    BAD(tandem_device_predict_cost(context, 0, "transcendental", -1, &ns));
+    BAD(tandem_device_predict_cost(context, 0, "transcendental", NAN, &ns));
+    BAD(tandem_device_predict_cost(context, 15, "transcendental", 1, &ns));
+    BAD(tandem_device_predict_cost(NULL, 0, "transcendental", 1, &ns));
 }
 
 int main(void)

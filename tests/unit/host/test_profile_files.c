@@ -233,7 +233,6 @@ TEST(test_a_valid_part_is_accepted)
         6, 1e-9);
     ck_assert_uint_eq(calibrated(context, device_named(context, "simulated")),
                       1);
-    tandem_context_destroy(context);
 }
 
 /* Deeply nested brackets of both kinds. */
@@ -333,7 +332,6 @@ TEST(test_almost_equal_points)
 
         ck_assert(isfinite(ns) && ns >= 0);
     }
-    tandem_context_destroy(context);
 }
 
 TEST(test_too_many_points)
@@ -518,7 +516,7 @@ TEST(test_a_file_that_is_too_large)
     status = tandem_profile_save(profile, NULL, NULL, 0);
     writes_limit(0);
     FAILS(TANDEM_FAILED, status);
-    ck_assert_ptr_nonnull(strstr(tandem_last_error(), "File too large"));
+    expect_last_error("File too large");
     expect_saved_profile();
     ck_assert_uint_eq(directory_count(scratch_path("profiles")), 1);
     OK(tandem_profile_save(profile, NULL, NULL, 0));
@@ -616,7 +614,6 @@ TEST(test_writers_keep_what_others_wrote)
                                    &is_blocked));
     ck_assert_uint_eq(is_blocked, 0);
     free(text);
-    tandem_context_destroy(context);
 }
 
 /*
@@ -653,7 +650,6 @@ TEST(test_a_new_profile_keeps_blocked_operators)
                                    &is_blocked));
     ck_assert_uint_eq(is_blocked, 1);
     free(text);
-    tandem_context_destroy(context);
 }
 
 TEST(test_modes)
@@ -689,11 +685,9 @@ TEST(test_writable_directories_are_not_used)
     good_save();
     ck_assert_int_eq(chmod(scratch_path("profiles"), 0777), 0);
     FAILS(TANDEM_FAILED, tandem_profile_save(profile, NULL, NULL, 0));
-    ck_assert_ptr_nonnull(
-        strstr(tandem_last_error(), "can be written by others"));
+    expect_last_error("can be written by others");
     ck_assert_int_eq(chmod(scratch_path("profiles"), 0700), 0);
-    FAILS(TANDEM_INVALID_ARGUMENT,
-          tandem_profile_save(profile, "relative", NULL, 0));
+    BAD(tandem_profile_save(profile, "relative", NULL, 0));
     if (geteuid() == 0) {
         ck_assert_int_eq(chmod(scratch_path("."), 0755), 0);
         ck_assert_int_eq(chmod(scratch_path("profiles"), 0755), 0);
@@ -703,7 +697,6 @@ TEST(test_writable_directories_are_not_used)
     }
     expect_saved_profile();
     tandem_profile_destroy(profile);
-    tandem_context_destroy(context);
 }
 
 /* Files over the size limit are not written. */
@@ -720,10 +713,9 @@ TEST(test_profiles_over_the_size_limit)
         snprintf(key, sizeof key, "key%d", i);
         OK(tandem_profile_set_tuning(profile, key, value));
     }
-    FAILS(TANDEM_INVALID_ARGUMENT, tandem_profile_save(profile, NULL, NULL, 0));
+    BAD(tandem_profile_save(profile, NULL, NULL, 0));
     expect_saved_profile();
     tandem_profile_destroy(profile);
-    tandem_context_destroy(context);
 }
 
 int main(void)

@@ -15,23 +15,10 @@
 static struct tandem_context *context;
 static uint32_t simulated;
 
-static void run_on(uint32_t device, uint32_t id, struct tandem_tensor *x,
-                   struct tandem_tensor *y)
-{
-    const struct tandem_op op = {.struct_size = sizeof op, .id = id};
-
-    OK(tandem_run_on(context, device, &op, &x, 1, &y, 1));
-}
-
 static void context_setup(void)
 {
     context = context_new(NULL);
     simulated = device_named(context, "simulated");
-}
-
-static void context_teardown(void)
-{
-    tandem_context_destroy(context);
 }
 
 #define ON_SIM (1u << simulated)
@@ -54,8 +41,8 @@ TEST(test_no_transfer_twice)
     count_up(x, N);
     OK(tandem_tensor_host_written(tx));
     for (int i = 0; i < 10; i++) {
-        run_on(simulated, TANDEM_OP_NEG, tx, ty);
-        run_on(simulated, TANDEM_OP_ABS, ty, tz);
+        unary_on(context, simulated, TANDEM_OP_NEG, tx, ty);
+        unary_on(context, simulated, TANDEM_OP_ABS, ty, tz);
     }
     moved = counters_since(0, &before);
     ck_assert_uint_eq(moved.launches, 20);
@@ -83,11 +70,11 @@ TEST(test_nothing_runs_before_a_wait)
     struct sim_counters before, moved;
 
     count_up(x, N);
-    run_on(simulated, TANDEM_OP_NEG, tx, ty);
+    unary_on(context, simulated, TANDEM_OP_NEG, tx, ty);
     OK(tandem_context_synchronize(context, TANDEM_TIMEOUT_INFINITE));
     before = counters_read(0);
     for (int i = 0; i < 20; i++)
-        run_on(simulated, TANDEM_OP_NEG, tx, ty);
+        unary_on(context, simulated, TANDEM_OP_NEG, tx, ty);
     moved = counters_since(0, &before);
     ck_assert_uint_eq(moved.launches, 20);
     ck_assert_uint_eq(moved.executed, 0);
@@ -107,7 +94,7 @@ TEST(test_an_output_is_not_uploaded)
 
     count_up(x, N);
     memset(y, 0, sizeof y);
-    run_on(simulated, TANDEM_OP_NEG, tx, ty);
+    unary_on(context, simulated, TANDEM_OP_NEG, tx, ty);
     ck_assert_uint_eq(counters_since(0, &before).upload_bytes, sizeof x);
     OK(tandem_tensor_sync(ty, TANDEM_TIMEOUT_INFINITE));
     ck_assert_float_eq(y[5], -6);
@@ -123,10 +110,11 @@ TEST(test_the_cpu_and_the_gpu_take_turns)
     struct sim_counters before = counters_read(0), moved;
 
     count_up(x, N);
-    run_on(0, TANDEM_OP_NEG, tx, ty);         /* Host. */
-    run_on(simulated, TANDEM_OP_ABS, ty, tz); /* Uploads y. */
-    run_on(0, TANDEM_OP_NEG, tz, tw);         /* Downloads z. */
-    run_on(simulated, TANDEM_OP_ABS, tw, tw); /* Uploads w, in place. */
+    unary_on(context, 0, TANDEM_OP_NEG, tx, ty);         /* Host. */
+    unary_on(context, simulated, TANDEM_OP_ABS, ty, tz); /* Uploads y. */
+    unary_on(context, 0, TANDEM_OP_NEG, tz, tw);         /* Downloads z. */
+    unary_on(context, simulated, TANDEM_OP_ABS, tw,
+             tw); /* Uploads w, in place. */
     OK(tandem_tensor_sync(tw, TANDEM_TIMEOUT_INFINITE));
     moved = counters_since(0, &before);
     ck_assert_uint_eq(moved.uploads, 2);
@@ -146,13 +134,13 @@ TEST(test_host_written_makes_copies_stale)
     struct sim_counters before;
 
     count_up(x, N);
-    run_on(simulated, TANDEM_OP_NEG, tx, ty);
+    unary_on(context, simulated, TANDEM_OP_NEG, tx, ty);
     OK(tandem_tensor_sync(ty, TANDEM_TIMEOUT_INFINITE));
     x[3] = 50;
     OK(tandem_tensor_host_written(tx));
     ck_assert_uint_eq(residency(tx), ON_HOST);
     before = counters_read(0);
-    run_on(simulated, TANDEM_OP_NEG, tx, ty);
+    unary_on(context, simulated, TANDEM_OP_NEG, tx, ty);
     OK(tandem_tensor_sync(ty, TANDEM_TIMEOUT_INFINITE));
     ck_assert_float_eq(y[3], -50);
     ck_assert_uint_eq(counters_since(0, &before).uploads, 1);
@@ -169,7 +157,7 @@ TEST(test_prefetch_moves_once)
     OK(tandem_tensor_prefetch(tx, simulated));
     ck_assert_uint_eq(residency(tx), ON_SIM | ON_HOST);
     OK(tandem_tensor_prefetch(tx, simulated));
-    run_on(simulated, TANDEM_OP_NEG, tx, ty);
+    unary_on(context, simulated, TANDEM_OP_NEG, tx, ty);
     moved = counters_since(0, &before);
     ck_assert_uint_eq(moved.uploads, 1);
     ck_assert_uint_eq(moved.executed, 0);
@@ -193,9 +181,9 @@ TEST(test_prefetch_between_devices)
     tx = vector_wrap(context, x, N);
     ty = vector_new(context, N);
     count_up(x, N);
-    run_on(simulated, TANDEM_OP_NEG, tx, ty);
+    unary_on(context, simulated, TANDEM_OP_NEG, tx, ty);
     OK(tandem_tensor_prefetch(ty, other));
-    run_on(other, TANDEM_OP_NEG, ty, ty);
+    unary_on(context, other, TANDEM_OP_NEG, ty, ty);
     ck_assert_uint_eq(residency(ty), 1u << other);
     OK(tandem_tensor_read(ty, y, sizeof y, TANDEM_TIMEOUT_INFINITE));
     ck_assert_mem_eq(x, y, sizeof x);
@@ -212,14 +200,13 @@ TEST(test_write_and_read)
     count_up(x, N);
     OK(tandem_tensor_write(t, x, sizeof x));
     memset(x, 0, sizeof x); /* The caller may reuse x at once. */
-    run_on(simulated, TANDEM_OP_NEG, t, t);
+    unary_on(context, simulated, TANDEM_OP_NEG, t, t);
     OK(tandem_tensor_read(t, y, sizeof y, TANDEM_TIMEOUT_INFINITE));
     ck_assert_float_eq(y[N - 1], -N);
     OK(tandem_tensor_host_data(t, TANDEM_TIMEOUT_INFINITE, &data));
     ck_assert_mem_eq(data, y, sizeof y);
-    FAILS(TANDEM_INVALID_ARGUMENT,
-          tandem_tensor_read(t, y, sizeof y - 1, TANDEM_TIMEOUT_INFINITE));
-    FAILS(TANDEM_INVALID_ARGUMENT, tandem_tensor_write(t, x, sizeof x + 4));
+    BAD(tandem_tensor_read(t, y, sizeof y - 1, TANDEM_TIMEOUT_INFINITE));
+    BAD(tandem_tensor_write(t, x, sizeof x + 4));
 }
 
 TEST(test_reading_what_was_never_written)
@@ -229,11 +216,9 @@ TEST(test_reading_what_was_never_written)
     struct tandem_tensor *u = vector_new(context, N);
     const void *data;
 
-    FAILS(TANDEM_INVALID_ARGUMENT,
-          tandem_tensor_read(t, y, sizeof y, TANDEM_TIMEOUT_INFINITE));
-    FAILS(TANDEM_INVALID_ARGUMENT,
-          tandem_tensor_host_data(t, TANDEM_TIMEOUT_INFINITE, &data));
-    FAILS(TANDEM_INVALID_ARGUMENT, tandem_unary(context, TANDEM_OP_NEG, t, u));
+    BAD(tandem_tensor_read(t, y, sizeof y, TANDEM_TIMEOUT_INFINITE));
+    BAD(tandem_tensor_host_data(t, TANDEM_TIMEOUT_INFINITE, &data));
+    BAD(tandem_unary(context, TANDEM_OP_NEG, t, u));
     ck_assert_uint_eq(residency(u), 0);
     OK(tandem_tensor_write(t, y, sizeof y));
     OK(tandem_unary(context, TANDEM_OP_NEG, t, u));
@@ -247,7 +232,7 @@ TEST(test_a_write_overrules_every_copy)
     float fresh[N];
 
     count_up(x, N);
-    run_on(simulated, TANDEM_OP_NEG, t, t);
+    unary_on(context, simulated, TANDEM_OP_NEG, t, t);
     for (int i = 0; i < N; i++)
         fresh[i] = 7;
     OK(tandem_tensor_write(t, fresh, sizeof fresh));
@@ -268,10 +253,10 @@ TEST(test_read_only_memory)
     OK(tandem_tensor_wrap(context, x, TANDEM_F32, 1, &shape, NULL,
                           TANDEM_TENSOR_READ_ONLY, &t));
     OK(tandem_unary(context, TANDEM_OP_NEG, t, u));
-    run_on(simulated, TANDEM_OP_NEG, t, u);
-    FAILS(TANDEM_INVALID_ARGUMENT, tandem_unary(context, TANDEM_OP_NEG, u, t));
-    FAILS(TANDEM_INVALID_ARGUMENT, tandem_unary(context, TANDEM_OP_NEG, t, t));
-    FAILS(TANDEM_INVALID_ARGUMENT, tandem_tensor_write(t, y, sizeof y));
+    unary_on(context, simulated, TANDEM_OP_NEG, t, u);
+    BAD(tandem_unary(context, TANDEM_OP_NEG, u, t));
+    BAD(tandem_unary(context, TANDEM_OP_NEG, t, t));
+    BAD(tandem_tensor_write(t, y, sizeof y));
     OK(tandem_tensor_sync(u, TANDEM_TIMEOUT_INFINITE));
     ck_assert_float_eq(x[3], 4);
     ck_assert_float_eq(y[3], -4);
@@ -294,7 +279,7 @@ LOOP_TEST(test_gaps_of_wrapped_memory_are_untouched, 2)
     }
     OK(tandem_tensor_wrap(context, x, TANDEM_F32, 2, shape, strides, 0, &tx));
     OK(tandem_tensor_wrap(context, y, TANDEM_F32, 2, shape, strides, 0, &ty));
-    run_on(_i ? simulated : 0, TANDEM_OP_NEG, tx, ty);
+    unary_on(context, _i ? simulated : 0, TANDEM_OP_NEG, tx, ty);
     /* Data that the caller writes into a gap meanwhile is preserved. */
     y[4] = -77;
     OK(tandem_tensor_sync(ty, TANDEM_TIMEOUT_INFINITE));
@@ -313,7 +298,7 @@ LOOP_TEST(test_negative_and_zero_strides, 2)
 
     OK(tandem_tensor_wrap(context, x + 5, TANDEM_F32, 2, shape, strides,
                           TANDEM_TENSOR_READ_ONLY, &tx));
-    run_on(_i ? simulated : 0, TANDEM_OP_NEG, tx, ty);
+    unary_on(context, _i ? simulated : 0, TANDEM_OP_NEG, tx, ty);
     OK(tandem_tensor_sync(ty, TANDEM_TIMEOUT_INFINITE));
     for (int i = 0; i < 12; i++)
         ck_assert_float_eq(y[i], -x[5 - i % 6]);
@@ -329,15 +314,16 @@ TEST(test_a_view_shares_memory_and_residency)
 
     count_up(x, 12);
     OK(tandem_tensor_view(t, 1, 1, column, step, &view));
-    run_on(simulated, TANDEM_OP_NEG, t, t);
+    unary_on(context, simulated, TANDEM_OP_NEG, t, t);
     ck_assert_uint_eq(residency(view), residency(t));
     before = counters_read(0);
-    run_on(simulated, TANDEM_OP_ABS, view, ty);
+    unary_on(context, simulated, TANDEM_OP_ABS, view, ty);
     ck_assert_uint_eq(counters_since(0, &before).uploads, 0);
     OK(tandem_tensor_sync(ty, TANDEM_TIMEOUT_INFINITE));
     for (int i = 0; i < 4; i++)
         ck_assert_float_eq(y[i], (float)(3 * i + 2));
-    run_on(simulated, TANDEM_OP_NEG, view, view); /* One column of t. */
+    unary_on(context, simulated, TANDEM_OP_NEG, view,
+             view); /* One column of t. */
     OK(tandem_tensor_sync(t, TANDEM_TIMEOUT_INFINITE));
     for (int i = 0; i < 12; i++)
         ck_assert_float_eq(x[i], i % 3 == 1 ? (float)(i + 1) : -(float)(i + 1));
@@ -356,8 +342,8 @@ TEST(test_views_written_on_different_devices)
     count_up(x, 8);
     OK(tandem_tensor_view(t, 0, 1, half, NULL, &low));
     OK(tandem_tensor_view(t, 4, 1, half, NULL, &high));
-    run_on(simulated, TANDEM_OP_NEG, low, low);
-    run_on(0, TANDEM_OP_NEG, high, high);
+    unary_on(context, simulated, TANDEM_OP_NEG, low, low);
+    unary_on(context, 0, TANDEM_OP_NEG, high, high);
     OK(tandem_tensor_sync(t, TANDEM_TIMEOUT_INFINITE));
     for (int i = 0; i < 8; i++)
         ck_assert_float_eq(x[i], -(float)(i + 1));
@@ -373,11 +359,10 @@ TEST(test_a_view_keeps_the_memory)
     OK(tandem_tensor_write(t, x, sizeof x));
     OK(tandem_tensor_view(t, 8, 1, four, NULL, &view));
     tandem_tensor_destroy(t);
-    run_on(simulated, TANDEM_OP_NEG, view, view);
+    unary_on(context, simulated, TANDEM_OP_NEG, view, view);
     OK(tandem_tensor_read(view, y, sizeof y, TANDEM_TIMEOUT_INFINITE));
     ck_assert_float_eq(y[0], -9);
-    FAILS(TANDEM_INVALID_ARGUMENT,
-          tandem_tensor_read(t, x, sizeof x, TANDEM_TIMEOUT_INFINITE));
+    BAD(tandem_tensor_read(t, x, sizeof x, TANDEM_TIMEOUT_INFINITE));
     tandem_tensor_destroy(view);
 }
 
@@ -390,13 +375,13 @@ TEST(test_transposed_and_broadcast_views)
     struct tandem_tensor *ty = matrix_wrap(context, y, 3, 2);
 
     OK(tandem_tensor_view(t, 0, 2, transposed_shape, steps, &view));
-    run_on(simulated, TANDEM_OP_COPY, view, ty);
+    unary_on(context, simulated, TANDEM_OP_COPY, view, ty);
     OK(tandem_tensor_sync(ty, TANDEM_TIMEOUT_INFINITE));
     for (int i = 0; i < 6; i++)
         ck_assert_float_eq(y[i], x[i % 2 * 3 + i / 2]);
     tandem_tensor_destroy(view);
     OK(tandem_tensor_view(t, 1, 2, row, repeat, &view));
-    run_on(simulated, TANDEM_OP_COPY, view, ty);
+    unary_on(context, simulated, TANDEM_OP_COPY, view, ty);
     OK(tandem_tensor_sync(ty, TANDEM_TIMEOUT_INFINITE));
     for (int i = 0; i < 6; i++)
         ck_assert_float_eq(y[i], x[1 + i % 2]);
@@ -408,20 +393,13 @@ TEST(test_views_outside_are_rejected)
     const int64_t back[1] = {-1}, two[1] = {2}, huge[1] = {INT64_MAX};
     struct tandem_tensor *t = vector_new(context, 8), *view = NULL;
 
-    FAILS(TANDEM_INVALID_ARGUMENT,
-          tandem_tensor_view(t, 0, 1, nine, NULL, &view));
-    FAILS(TANDEM_INVALID_ARGUMENT,
-          tandem_tensor_view(t, 1, 1, eight, NULL, &view));
-    FAILS(TANDEM_INVALID_ARGUMENT,
-          tandem_tensor_view(t, -1, 1, one, NULL, &view));
-    FAILS(TANDEM_INVALID_ARGUMENT,
-          tandem_tensor_view(t, 0, 1, two, back, &view));
-    FAILS(TANDEM_INVALID_ARGUMENT,
-          tandem_tensor_view(t, 0, 1, eight, two, &view));
-    FAILS(TANDEM_INVALID_ARGUMENT,
-          tandem_tensor_view(t, 0, 1, two, huge, &view));
-    FAILS(TANDEM_INVALID_ARGUMENT,
-          tandem_tensor_view(t, INT64_MAX, 1, two, NULL, &view));
+    BAD(tandem_tensor_view(t, 0, 1, nine, NULL, &view));
+    BAD(tandem_tensor_view(t, 1, 1, eight, NULL, &view));
+    BAD(tandem_tensor_view(t, -1, 1, one, NULL, &view));
+    BAD(tandem_tensor_view(t, 0, 1, two, back, &view));
+    BAD(tandem_tensor_view(t, 0, 1, eight, two, &view));
+    BAD(tandem_tensor_view(t, 0, 1, two, huge, &view));
+    BAD(tandem_tensor_view(t, INT64_MAX, 1, two, NULL, &view));
     ck_assert_ptr_null(view);
     OK(tandem_tensor_view(t, 7, 1, eight, back, &view));
 }
@@ -456,12 +434,12 @@ TEST(test_empty_and_scalar_tensors)
     OK(tandem_tensor_create(context, TANDEM_F32, 2, none, &e));
     OK(tandem_tensor_create(context, TANDEM_F32, 2, none, &f));
     OK(tandem_tensor_write(e, NULL, 0));
-    run_on(simulated, TANDEM_OP_NEG, e, f);
+    unary_on(context, simulated, TANDEM_OP_NEG, e, f);
     OK(tandem_unary(context, TANDEM_OP_NEG, e, f));
     OK(tandem_tensor_read(f, NULL, 0, TANDEM_TIMEOUT_INFINITE));
     OK(tandem_tensor_wrap(context, &x, TANDEM_F32, 0, NULL, NULL, 0, &s));
     OK(tandem_tensor_wrap(context, &y, TANDEM_F32, 0, NULL, NULL, 0, &t));
-    run_on(simulated, TANDEM_OP_NEG, s, t);
+    unary_on(context, simulated, TANDEM_OP_NEG, s, t);
     OK(tandem_tensor_sync(t, TANDEM_TIMEOUT_INFINITE));
     ck_assert_float_eq(y, -5);
 }
@@ -475,8 +453,8 @@ TEST(test_destroying_tensors_in_use)
     struct sim_counters before = counters_read(0);
 
     count_up(x, N);
-    run_on(simulated, TANDEM_OP_NEG, tx, middle);
-    run_on(simulated, TANDEM_OP_NEG, middle, ty);
+    unary_on(context, simulated, TANDEM_OP_NEG, tx, middle);
+    unary_on(context, simulated, TANDEM_OP_NEG, middle, ty);
     tandem_tensor_destroy(middle);
     tandem_tensor_destroy(tx);
     ck_assert_uint_eq(counters_since(0, &before).executed, 0);
@@ -493,7 +471,7 @@ TEST(test_buffers_end_with_their_tensors)
     for (int i = 0; i < 100; i++) {
         struct tandem_tensor *t = vector_wrap(context, x, N);
 
-        run_on(simulated, TANDEM_OP_NEG, t, t);
+        unary_on(context, simulated, TANDEM_OP_NEG, t, t);
         OK(tandem_tensor_sync(t, TANDEM_TIMEOUT_INFINITE));
         tandem_tensor_destroy(t);
     }
@@ -511,5 +489,5 @@ TEST(test_buffers_end_with_their_tensors)
 
 int main(void)
 {
-    return host_tests_run("tensor", context_setup, context_teardown);
+    return host_tests_run("tensor", context_setup, NULL);
 }

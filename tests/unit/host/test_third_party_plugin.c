@@ -23,16 +23,14 @@
 
 static float data[SIDE * SIDE], more[SIDE * SIDE];
 
-static void plugins_setup(void)
+static void plugin_copy(void)
 {
-    scratch_setup();
     file_copy(scratch_path("plugins/tandem-example.so"),
               build_path("tandem-scripted.so"));
 }
 
 static void variables_setup(void)
 {
-    environment_setup();
     setenv("TANDEM_BACKENDS", "cpu,example", 1);
     count_up(data, SIDE * SIDE);
     count_up(more, SIDE * SIDE);
@@ -99,13 +97,11 @@ static enum tandem_status run(struct tandem_context *context, uint32_t device,
 /* Returns the backend of the device that the context selected. */
 static const char *selected_backend(struct tandem_context *context, uint32_t id)
 {
-    struct tandem_explanation why = {.struct_size = sizeof why};
     const char *backend;
     uint32_t index;
 
     OK(run(context, TANDEM_ANY_DEVICE, id));
-    OK(tandem_explain_last(context, &why));
-    OK(tandem_device_name(context, why.chosen, &backend, &index));
+    OK(tandem_device_name(context, last_device(context), &backend, &index));
     return backend;
 }
 
@@ -126,7 +122,6 @@ LOOP_TEST(test_default_costs_do_not_beat_calibration, COUNT_OF(supported_ops))
     for (int i = 0; i < ROUNDS / (supported_ops[_i] == TANDEM_OP_GEMM ? 10 : 1);
          i++)
         ck_assert_str_eq(selected_backend(context, supported_ops[_i]), "cpu");
-    tandem_context_destroy(context);
 }
 
 /*
@@ -135,9 +130,6 @@ LOOP_TEST(test_default_costs_do_not_beat_calibration, COUNT_OF(supported_ops))
  */
 TEST(test_default_costs_never_cause_a_move)
 {
-    const struct tandem_op op = {.struct_size = sizeof op,
-                                 .id = TANDEM_OP_RELU};
-    struct tandem_explanation why = {.struct_size = sizeof why};
     struct tandem_context *context;
     struct tandem_tensor *x, *y;
 
@@ -146,23 +138,21 @@ TEST(test_default_costs_never_cause_a_move)
     x = vector_wrap(context, data, N);
     y = vector_new(context, N);
     for (int i = 0; i < ROUNDS; i++) {
-        OK(tandem_run(context, &op, &x, 1, &y, 1));
-        OK(tandem_explain_last(context, &why));
-        ck_assert_uint_eq(why.chosen, device_named(context, "cpu"));
+        OK(tandem_unary(context, TANDEM_OP_RELU, x, y));
+        ck_assert_uint_eq(last_device(context), device_named(context, "cpu"));
     }
-    tandem_context_destroy(context);
 }
 
 TEST(test_explanation_marks_default_costs)
 {
-    struct tandem_explanation why = {.struct_size = sizeof why};
+    struct tandem_explanation why;
     struct tandem_context *context;
     uint32_t seen = 0;
 
     calibrated_save("cpu", AGES);
     context = context_new(NULL);
     OK(run(context, TANDEM_ANY_DEVICE, TANDEM_OP_ADD));
-    OK(tandem_explain_last(context, &why));
+    why = last_explanation(context);
     for (uint32_t i = 0; i < why.candidate_count; i++) {
         const bool cpu =
             why.candidates[i].device == device_named(context, "cpu");
@@ -175,7 +165,6 @@ TEST(test_explanation_marks_default_costs)
     ck_assert_uint_eq(log_count(TANDEM_LOG_WARNING,
                                 "example:0: not calibrated: not chosen if"),
                       1);
-    tandem_context_destroy(context);
 }
 
 LOOP_TEST(test_it_runs_if_forced, COUNT_OF(supported_ops))
@@ -191,7 +180,6 @@ LOOP_TEST(test_it_runs_if_forced, COUNT_OF(supported_ops))
     setenv("TANDEM_DEVICE", "example", 1);
     context = context_new(NULL);
     ck_assert_str_eq(selected_backend(context, supported_ops[_i]), "example");
-    tandem_context_destroy(context);
 }
 
 LOOP_TEST(test_it_runs_without_calibrated_devices, COUNT_OF(supported_ops))
@@ -203,7 +191,6 @@ LOOP_TEST(test_it_runs_without_calibrated_devices, COUNT_OF(supported_ops))
     ck_assert_str_eq(selected_backend(context, supported_ops[_i]), "example");
     ck_assert_uint_eq(log_count(TANDEM_LOG_WARNING, NULL), 0);
     FAILS(TANDEM_UNSUPPORTED, run(context, TANDEM_ANY_DEVICE, TANDEM_OP_EXP));
-    tandem_context_destroy(context);
 }
 
 /* The blocklist contains the operator for the calibrated device. */
@@ -223,7 +210,6 @@ TEST(test_it_runs_if_no_other_device_supports_the_operator)
     context = context_new(NULL);
     ck_assert_str_eq(selected_backend(context, TANDEM_OP_ADD), "example");
     ck_assert_str_eq(selected_backend(context, TANDEM_OP_MUL), "cpu");
-    tandem_context_destroy(context);
 }
 
 /* By default costs, a large GEMM belongs on a GPU. */
@@ -234,7 +220,6 @@ TEST(test_default_costs_compete_with_each_other)
     ck_assert_str_eq(selected_backend(context, TANDEM_OP_GEMM), "example");
     ck_assert_str_eq(selected_backend(context, TANDEM_OP_ADD), "cpu");
     ck_assert_uint_eq(log_count(TANDEM_LOG_WARNING, NULL), 0);
-    tandem_context_destroy(context);
 }
 
 LOOP_TEST(test_calibrated_it_is_selected_if_faster, COUNT_OF(supported_ops))
@@ -250,7 +235,6 @@ LOOP_TEST(test_calibrated_it_is_selected_if_faster, COUNT_OF(supported_ops))
     calibrated_save("example", 2 * AGES);
     context = context_new(NULL);
     ck_assert_str_eq(selected_backend(context, supported_ops[_i]), "cpu");
-    tandem_context_destroy(context);
 }
 
 /* Tests each cost class alone: GEMM was not calibrated, or only GEMM was. */
@@ -268,7 +252,6 @@ LOOP_TEST(test_partly_calibrated_devices, 2)
         ck_assert_str_eq(selected_backend(context, TANDEM_OP_ADD),
                          gemm ? "cpu" : "example");
     }
-    tandem_context_destroy(context);
 }
 
 /*
@@ -297,9 +280,9 @@ LOOP_TEST(test_default_costs_of_the_cpu_compete, COUNT_OF(supported_ops))
 
 int main(void)
 {
-    TCase *tests = tcase_create("a plugin of somebody else's");
+    TCase *tests = case_new("example");
 
-    tcase_add_unchecked_fixture(tests, plugins_setup, scratch_teardown);
+    tcase_add_unchecked_fixture(tests, plugin_copy, NULL);
     tcase_add_checked_fixture(tests, variables_setup, NULL);
     tests_add(tests);
     return runner_run_case("example", tests);
