@@ -19,23 +19,12 @@
 /* Size of each buffer: two batches of the largest matrices, and offsets. */
 #define FLOATS 4096
 
-static struct tandem_device *device;
-static struct tandem_stream *stream;
 static struct tandem_buffer *buffers[4], *other_bias;
 static float a[FLOATS], b[FLOATS], bias[2][FLOATS], c[FLOATS];
 
 static struct tandem_gemm base(void)
 {
-    return (struct tandem_gemm){.struct_size = sizeof(struct tandem_gemm),
-                                .dtype = TANDEM_F32,
-                                .m = SIZE,
-                                .n = SIZE,
-                                .k = SIZE,
-                                .batch = 1,
-                                .alpha = 1,
-                                .a = {buffers[0], 0, SIZE, 0},
-                                .b = {buffers[1], 0, SIZE, 0},
-                                .c = {buffers[2], 0, SIZE, 0}};
+    return gemm_of(SIZE, SIZE, SIZE, buffers[0], buffers[1], buffers[2]);
 }
 
 /* ---- fields that may differ ---- */
@@ -162,12 +151,9 @@ static void multiply(const struct tandem_gemm *gemm, size_t which, int salt)
     for (int i = 0; i < FLOATS; i++)
         before[i] = (float)((i * 5 + salt) % 17 - 8);
     expect_result(gemm, before, want);
-    expect_ok(backend->upload(stream, buffers[2], 0, before, sizeof(c), 0),
-              "upload");
-    expect_ok(backend->gemm(stream, gemm), "gemm");
-    expect_ok(backend->download(stream, buffers[2], 0, c, sizeof(c), 0,
-                                TANDEM_TIMEOUT_INFINITE),
-              "download");
+    buffer_write(buffers[2], before, sizeof(c));
+    OK(backend->gemm(stream, gemm));
+    buffer_read(buffers[2], c, sizeof(c));
     for (int i = 0; i < FLOATS; i++)
         if (c[i] != want[i])
             ck_abort_msg("change %zu, element %d: %g, not %g", which, i,
@@ -180,20 +166,16 @@ static void numbers_make(float *out, int salt, struct tandem_buffer **buffer)
 {
     for (int i = 0; i < FLOATS; i++)
         out[i] = (float)((i * 7 + i / 31 + salt) % 9 - 4);
-    expect_ok(backend->alloc(device, sizeof(c), buffer), "alloc");
-    expect_ok(backend->upload(stream, *buffer, 0, out, sizeof(c), 0), "upload");
+    OK(backend->alloc(device, sizeof(c), buffer));
+    buffer_write(*buffer, out, sizeof(c));
 }
 
 static void device_new(const char *tiles)
 {
-    const char *keys[] = {"cache_dir", "test.gemm_kernel"},
-               *values[] = {"", tiles};
-    const struct tandem_open_options options = {.struct_size = sizeof(options),
-                                                .count = tiles != NULL ? 2 : 1,
-                                                .keys = keys,
-                                                .values = values};
-    expect_ok(backend->open(0, &options, &device), "open");
-    expect_ok(backend->stream_create(device, 0, &stream), "stream_create");
+    const char *const pairs[] = {"cache_dir", "",
+                                 tiles != NULL ? "test.gemm_kernel" : NULL,
+                                 tiles, NULL};
+    device_open(pairs, NULL);
     numbers_make(a, 1, &buffers[0]);
     numbers_make(b, 2, &buffers[1]);
     numbers_make(c, 3, &buffers[2]);
@@ -219,7 +201,7 @@ static void run_all_pairs(const char *tiles)
     struct tandem_gemm last = base();
     nothing(&last);
     multiply(&last, CHANGES, 4);
-    backend->close(device);
+    device_close();
 }
 
 /* On PoCL the cost model selects CLBlast. */

@@ -18,17 +18,6 @@
 #include "support/test_list.h"
 #include "support.h"
 
-static struct tandem_device *device_new(const char *key, const char *value)
-{
-    struct tandem_device *device;
-    struct tandem_open_options options = {.struct_size = sizeof(options),
-                                          .count = 1,
-                                          .keys = &key,
-                                          .values = &value};
-    expect_ok(backend->open(0, &options, &device), "open");
-    return device;
-}
-
 TEST(missing_driver_is_reported)
 {
     ck_assert_int_eq(process_end(process_start("/proc/self/exe", "no-driver")),
@@ -37,7 +26,7 @@ TEST(missing_driver_is_reported)
 
 TEST(fork_is_reported)
 {
-    struct tandem_device *device = device_new("cache_dir", "");
+    device_open_with("cache_dir", "");
     struct tandem_buffer *buffer;
     pid_t child = fork();
     if (child == 0) {
@@ -46,7 +35,6 @@ TEST(fork_is_reported)
         _exit(status == TANDEM_DEVICE_LOST ? 0 : 1);
     }
     ck_assert_int_eq(process_end(child), 0);
-    backend->close(device);
 }
 
 /* A kernel that was not timed is never selected if others were timed. */
@@ -55,47 +43,34 @@ TEST(kernels_are_timed_in_little_memory)
     ck_assert_int_eq(process_end(process_start("/proc/self/exe", "tune")), 0);
 }
 
-static struct tandem_memory_stats stats_of(struct tandem_device *device)
-{
-    struct tandem_memory_stats stats = {.struct_size = sizeof(stats)};
-    expect_ok(backend->memory_stats(device, &stats), "memory_stats");
-    return stats;
-}
-
 TEST(pool_reuses_driver_memory)
 {
-    struct tandem_buffer *buffer;
-    struct tandem_device *device = device_new("cache_dir", "");
-    for (int i = 0; i < 100; i++) {
-        expect_ok(backend->alloc(device, 100000 + (uint64_t)i, &buffer),
-                  "alloc");
-        backend->free(buffer);
-    }
-    struct tandem_memory_stats stats = stats_of(device);
+    device_open_with("cache_dir", "");
+    for (int i = 0; i < 100; i++)
+        backend->free(buffer_new(100000 + (uint64_t)i));
+    struct tandem_memory_stats stats = memory_stats();
     ck_assert_uint_eq(stats.alloc_count, 100);
     ck_assert_uint_eq(stats.driver_alloc_count, 1);
     ck_assert_uint_eq(stats.allocated_bytes, 0);
     ck_assert_uint_ge(stats.cached_bytes, 100000);
-    expect_ok(backend->trim(device, 0), "trim");
-    ck_assert_uint_eq(stats_of(device).cached_bytes, 0);
-    backend->close(device);
+    OK(backend->trim(device, 0));
+    ck_assert_uint_eq(memory_stats().cached_bytes, 0);
 }
 
 TEST(memory_limit_is_kept)
 {
     struct tandem_buffer *first, *second;
-    struct tandem_device *device = device_new("memory_limit_bytes", "1048576");
-    expect_ok(backend->alloc(device, 600000, &first), "alloc");
+    device_open_with("memory_limit_bytes", "1048576");
+    first = buffer_new(600000);
     ck_assert_int_eq(backend->alloc(device, 600000, &second),
                      TANDEM_OUT_OF_MEMORY);
     ck_assert_ptr_null(second);
     backend->free(first);
     /* Cached blocks are released for the request. */
-    expect_ok(backend->alloc(device, 900000, &second), "alloc");
-    struct tandem_memory_stats stats = stats_of(device);
+    second = buffer_new(900000);
+    struct tandem_memory_stats stats = memory_stats();
     ck_assert_uint_le(stats.allocated_bytes + stats.cached_bytes, 1048576);
     backend->free(second);
-    backend->close(device);
 }
 
 /*
@@ -121,54 +96,32 @@ static void disabled_kernel_note(void *user, enum tandem_log_level level,
 static enum tandem_status
 gemm_without_temporary_memory(const char *deterministic)
 {
-    const char *keys[] = {"test.gemm_kernel", "memory_limit_bytes",
-                          "deterministic"};
-    const char *values[] = {"simt-64x64:4", "560000", deterministic};
-    const struct tandem_open_options options = {.struct_size = sizeof(options),
-                                                .count = 3,
-                                                .keys = keys,
-                                                .values = values,
-                                                .log = disabled_kernel_note};
+    const char *const pairs[] = {"test.gemm_kernel",
+                                 "simt-64x64:4",
+                                 "memory_limit_bytes",
+                                 "560000",
+                                 "deterministic",
+                                 deterministic,
+                                 NULL};
     const int64_t n = 128, k = 256;
-    struct tandem_device *device;
-    struct tandem_stream *stream;
     struct tandem_buffer *a, *b, *c;
     const float one = 1.0f;
     float got = 0;
     parallel_gemm_run = true;
-    expect_ok(backend->open(0, &options, &device), "open");
-    expect_ok(backend->stream_create(device, 0, &stream), "stream_create");
-    expect_ok(backend->alloc(device, (uint64_t)(n * k) * 4, &a), "alloc");
-    expect_ok(backend->alloc(device, (uint64_t)(n * k) * 4, &b), "alloc");
-    expect_ok(backend->alloc(device, (uint64_t)(n * n) * 4, &c), "alloc");
-    expect_ok(backend->fill(stream, a, 0, (uint64_t)(n * k) * 4, &one, 4),
-              "fill");
-    expect_ok(backend->fill(stream, b, 0, (uint64_t)(n * k) * 4, &one, 4),
-              "fill");
-    const struct tandem_gemm gemm = {.struct_size = sizeof(gemm),
-                                     .dtype = TANDEM_F32,
-                                     .m = n,
-                                     .n = n,
-                                     .k = k,
-                                     .batch = 1,
-                                     .alpha = 1,
-                                     .a = {a, 0, k, 0},
-                                     .b = {b, 0, n, 0},
-                                     .c = {c, 0, n, 0}};
+    device_open(pairs, disabled_kernel_note);
+    a = buffer_new((uint64_t)(n * k) * 4);
+    b = buffer_new((uint64_t)(n * k) * 4);
+    c = buffer_new((uint64_t)(n * n) * 4);
+    OK(backend->fill(stream, a, 0, (uint64_t)(n * k) * 4, &one, 4));
+    OK(backend->fill(stream, b, 0, (uint64_t)(n * k) * 4, &one, 4));
+    const struct tandem_gemm gemm = gemm_of(n, n, k, a, b, c);
     enum tandem_status status = backend->gemm(stream, &gemm);
     if (status == TANDEM_OK) {
-        expect_ok(backend->download(stream, c, 0, &got, sizeof(got), 0,
-                                    TANDEM_TIMEOUT_INFINITE),
-                  "download");
-        expect_ok(backend->stream_synchronize(stream, TANDEM_TIMEOUT_INFINITE),
-                  "stream_synchronize");
+        buffer_read(c, &got, sizeof(got));
+        stream_wait(stream);
         ck_assert(got == (float)k);
     }
-    backend->free(a);
-    backend->free(b);
-    backend->free(c);
-    backend->stream_destroy(stream);
-    backend->close(device);
+    device_close();
     return status;
 }
 
@@ -190,52 +143,28 @@ TEST(small_tiles_sum_slices_separately)
     enum { DEPTH = 1024, SLICE = 32, N = 8 };
     static float a[N * DEPTH], b[DEPTH * N], c[N * N];
     const double term = ldexp(1.0, -25);
-    const char *keys[] = {"test.gemm_kernel"}, *values[] = {"simt-32x64"};
-    const struct tandem_open_options options = {.struct_size = sizeof(options),
-                                                .count = 1,
-                                                .keys = keys,
-                                                .values = values,
-                                                .log = disabled_kernel_note};
-    struct tandem_device *device;
-    struct tandem_stream *stream;
+    const char *const pairs[] = {"test.gemm_kernel", "simt-32x64", NULL};
     struct tandem_buffer *matrices[3];
     for (int i = 0; i < N * DEPTH; i++) {
         a[i] = i % DEPTH == 0 ? 1.0f : (float)term;
         b[i] = 1.0f;
     }
     parallel_gemm_run = true;
-    expect_ok(backend->open(0, &options, &device), "open");
-    expect_ok(backend->stream_create(device, 0, &stream), "stream_create");
-    expect_ok(backend->alloc(device, sizeof(a), &matrices[0]), "alloc");
-    expect_ok(backend->alloc(device, sizeof(b), &matrices[1]), "alloc");
-    expect_ok(backend->alloc(device, sizeof(c), &matrices[2]), "alloc");
-    expect_ok(backend->upload(stream, matrices[0], 0, a, sizeof(a), 0),
-              "upload");
-    expect_ok(backend->upload(stream, matrices[1], 0, b, sizeof(b), 0),
-              "upload");
-    const struct tandem_gemm gemm = {.struct_size = sizeof(gemm),
-                                     .dtype = TANDEM_F32,
-                                     .m = N,
-                                     .n = N,
-                                     .k = DEPTH,
-                                     .batch = 1,
-                                     .alpha = 1,
-                                     .a = {matrices[0], 0, DEPTH, 0},
-                                     .b = {matrices[1], 0, N, 0},
-                                     .c = {matrices[2], 0, N, 0}};
-    expect_ok(backend->gemm(stream, &gemm), "gemm");
-    expect_ok(backend->download(stream, matrices[2], 0, c, sizeof(c), 0,
-                                TANDEM_TIMEOUT_INFINITE),
-              "download");
+    device_open(pairs, disabled_kernel_note);
+    matrices[0] = buffer_new(sizeof(a));
+    matrices[1] = buffer_new(sizeof(b));
+    matrices[2] = buffer_new(sizeof(c));
+    buffer_write(matrices[0], a, sizeof(a));
+    buffer_write(matrices[1], b, sizeof(b));
+    const struct tandem_gemm gemm =
+        gemm_of(N, N, DEPTH, matrices[0], matrices[1], matrices[2]);
+    OK(backend->gemm(stream, &gemm));
+    buffer_read(matrices[2], c, sizeof(c));
     /* Half an ULP of a float in [1, 2) for each sum of a slice. */
     const double most = term * (SLICE - 1) + DEPTH / SLICE * ldexp(1.0, -24);
     for (int i = 0; i < N * N; i++)
         ck_assert(!parallel_gemm_run ||
                   fabs(c[i] - (1.0 + term * (DEPTH - 1))) <= most);
-    for (int i = 0; i < 3; i++)
-        backend->free(matrices[i]);
-    backend->stream_destroy(stream);
-    backend->close(device);
 }
 
 /*
@@ -253,21 +182,16 @@ TEST(the_last_group_combines_the_splits)
                                  .id = TANDEM_OP_SUM,
                                  .ints = ints,
                                  .int_count = 2};
-    struct tandem_device *device =
-        device_new("test.device_scope_visibility", "1");
-    struct tandem_stream *streams[2];
+    device_open_with("test.device_scope_visibility", "1");
+    struct tandem_stream *const streams[] = {stream, stream_new()};
     struct tandem_buffer *from, *to[2];
     for (int i = 0; i < ROWS * COLUMNS + 2 * TURNS; i++)
         x[i] = (float)(i * 7919 % 251);
-    expect_ok(backend->alloc(device, sizeof(x), &from), "alloc");
-    for (int i = 0; i < 2; i++) {
-        expect_ok(backend->stream_create(device, 0, &streams[i]),
-                  "stream_create");
-        expect_ok(backend->alloc(device, sizeof(poison), &to[i]), "alloc");
-    }
-    expect_ok(backend->upload(streams[0], from, 0, x, sizeof(x), 0), "upload");
-    expect_ok(backend->stream_synchronize(streams[0], TANDEM_TIMEOUT_INFINITE),
-              "stream_synchronize");
+    from = buffer_new(sizeof(x));
+    for (int i = 0; i < 2; i++)
+        to[i] = buffer_new(sizeof(poison));
+    buffer_write(from, x, sizeof(x));
+    stream_wait(stream);
     for (int turn = 0; turn < 2 * TURNS; turn++) {
         const int on = turn % 2;
         const struct tandem_tensor_desc input = {from,
@@ -280,20 +204,13 @@ TEST(the_last_group_combines_the_splits)
                                                   1,      {ROWS}, {1}};
         const struct tandem_tensor_desc *inputs[] = {&input};
         const struct tandem_tensor_desc *outputs[] = {&output};
-        expect_ok(
-            backend->upload(streams[on], to[on], 0, poison, sizeof(poison), 0),
-            "upload");
-        expect_ok(backend->launch(streams[on], &op, inputs, 1, outputs, 1),
-                  "launch");
-        expect_ok(backend->download(streams[on], to[on], 0, got[turn],
-                                    sizeof(poison), TANDEM_TRANSFER_ASYNC,
-                                    TANDEM_TIMEOUT_INFINITE),
-                  "download");
+        OK(backend->upload(streams[on], to[on], 0, poison, sizeof(poison), 0));
+        OK(backend->launch(streams[on], &op, inputs, 1, outputs, 1));
+        OK(backend->download(streams[on], to[on], 0, got[turn], sizeof(poison),
+                             TANDEM_TRANSFER_ASYNC, TANDEM_TIMEOUT_INFINITE));
     }
     for (int i = 0; i < 2; i++)
-        expect_ok(
-            backend->stream_synchronize(streams[i], TANDEM_TIMEOUT_INFINITE),
-            "stream_synchronize");
+        stream_wait(streams[i]);
     for (int turn = 0; turn < 2 * TURNS; turn++)
         for (int row = 0; row < ROWS; row++) {
             double want = 0;
@@ -301,12 +218,6 @@ TEST(the_last_group_combines_the_splits)
                 want += (double)x[turn + row * COLUMNS + i];
             ck_assert_double_eq((double)got[turn][row], want);
         }
-    for (int i = 0; i < 2; i++) {
-        backend->free(to[i]);
-        backend->stream_destroy(streams[i]);
-    }
-    backend->free(from);
-    backend->close(device);
 }
 
 /*
@@ -317,44 +228,26 @@ TEST(imported_memory_may_be_unaligned)
 {
     enum { N = 32, FLOATS = N * N };
     static _Alignas(64) float memory[3][FLOATS + 16];
-    const char *keys[] = {"test.gemm_kernel", "tuning"};
-    const char *values[] = {
-        "clblast", "{\"clblast.XgemmDirect\": \"KWID=2 MDIMAD=8 MDIMCD=8 "
-                   "NDIMBD=8 NDIMCD=8 PADA=1 PADB=1 VWMD=4 VWND=2 WGD=32\"}"};
-    const struct tandem_open_options options = {
-        .struct_size = sizeof(options), .count = 2, .keys = keys,
-        .values = values};
-    struct tandem_device *device;
-    struct tandem_stream *stream;
+    const char *const pairs[] = {
+        "test.gemm_kernel", "clblast", "tuning",
+        "{\"clblast.XgemmDirect\": \"KWID=2 MDIMAD=8 MDIMCD=8 NDIMBD=8 "
+        "NDIMCD=8 PADA=1 PADB=1 VWMD=4 VWND=2 WGD=32\"}",
+        NULL};
     struct tandem_buffer *matrices[3];
-    expect_ok(backend->open(0, &options, &device), "open");
-    expect_ok(backend->stream_create(device, 0, &stream), "stream_create");
+    device_open(pairs, NULL);
     for (int i = 0; i < 3; i++) {
         for (int j = 0; j < FLOATS; j++)
             memory[i][j + 1] = (float)(i + 1);
-        expect_ok(backend->import_host(device, memory[i] + 1,
-                                       FLOATS * sizeof(float), &matrices[i]),
-                  "import_host");
+        OK(backend->import_host(device, memory[i] + 1, FLOATS * sizeof(float),
+                                &matrices[i]));
     }
-    const struct tandem_gemm gemm = {.struct_size = sizeof(gemm),
-                                     .dtype = TANDEM_F32,
-                                     .m = N,
-                                     .n = N,
-                                     .k = N,
-                                     .batch = 1,
-                                     .alpha = 1,
-                                     .beta = 1,
-                                     .a = {matrices[0], 0, N, 0},
-                                     .b = {matrices[1], 0, N, 0},
-                                     .c = {matrices[2], 0, N, 0}};
-    expect_ok(backend->gemm(stream, &gemm), "gemm");
-    expect_ok(backend->stream_synchronize(stream, TANDEM_TIMEOUT_INFINITE),
-              "stream_synchronize");
+    struct tandem_gemm gemm =
+        gemm_of(N, N, N, matrices[0], matrices[1], matrices[2]);
+    gemm.beta = 1;
+    OK(backend->gemm(stream, &gemm));
+    stream_wait(stream);
     for (int j = 0; j < FLOATS; j++)
         ck_assert_float_eq(memory[2][j + 1], 2.0f * N + 3.0f);
-    for (int i = 0; i < 3; i++)
-        backend->free(matrices[i]);
-    backend->close(device);
 }
 
 /*
@@ -370,15 +263,12 @@ TEST(large_pitches_are_transposed)
                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     uint8_t got[ROWS][LINES];
     struct tandem_buffer *from, *to;
-    struct tandem_stream *stream;
     ck_assert(memory != MAP_FAILED);
     for (int i = 0; i < LINES * ROWS; i++)
         memory[i / ROWS * pitch + i % ROWS] = (uint8_t)(i % 251 + 1);
-    struct tandem_device *device = device_new("cache_dir", "");
-    expect_ok(backend->stream_create(device, 0, &stream), "stream_create");
-    expect_ok(backend->import_host(device, memory, bytes, &from),
-              "import_host");
-    expect_ok(backend->alloc(device, sizeof(got), &to), "alloc");
+    device_open_with("cache_dir", "");
+    OK(backend->import_host(device, memory, bytes, &from));
+    to = buffer_new(sizeof(got));
     const struct tandem_tensor_desc input = {.buffer = from,
                                              .dtype = TANDEM_U8,
                                              .rank = 2,
@@ -394,16 +284,11 @@ TEST(large_pitches_are_transposed)
                                  .id = TANDEM_OP_TRANSPOSE,
                                  .ints = permutation,
                                  .int_count = 2};
-    expect_ok(backend->launch(stream, &op, &inputs, 1, &outputs, 1), "launch");
-    expect_ok(backend->download(stream, to, 0, got, sizeof(got), 0,
-                                TANDEM_TIMEOUT_INFINITE),
-              "download");
+    OK(backend->launch(stream, &op, &inputs, 1, &outputs, 1));
+    buffer_read(to, got, sizeof(got));
     for (int i = 0; i < LINES * ROWS; i++)
         ck_assert_int_eq(got[i % ROWS][i / ROWS], i % 251 + 1);
-    backend->free(from);
-    backend->free(to);
-    backend->stream_destroy(stream);
-    backend->close(device);
+    device_close();
     munmap(memory, bytes);
 }
 
@@ -411,23 +296,19 @@ TEST(imported_memory_is_shared)
 {
     float *memory = aligned_alloc(4096, 4096);
     struct tandem_buffer *buffer;
-    struct tandem_stream *stream;
-    struct tandem_device *device = device_new("cache_dir", "");
+    device_open_with("cache_dir", "");
     enum tandem_status status =
         backend->import_host(device, memory, 4096, &buffer);
     if (status == TANDEM_OK) {
         const float two = 2.0f;
-        expect_ok(backend->stream_create(device, 0, &stream), "stream_create");
-        expect_ok(backend->fill(stream, buffer, 0, 4096, &two, sizeof(two)),
-                  "fill");
-        expect_ok(backend->stream_synchronize(stream, TANDEM_TIMEOUT_INFINITE),
-                  "stream_synchronize");
+        OK(backend->fill(stream, buffer, 0, 4096, &two, sizeof(two)));
+        stream_wait(stream);
         ck_assert(memory[0] == 2.0f && memory[1023] == 2.0f);
         backend->free(buffer);
     } else {
         ck_assert_int_eq(status, TANDEM_UNSUPPORTED);
     }
-    backend->close(device);
+    device_close();
     free(memory);
 }
 
@@ -443,21 +324,17 @@ static unsigned char pattern(size_t at, size_t seed)
 }
 
 /* Enqueues work that runs for a while. */
-static void long_work_enqueue(struct tandem_stream *stream,
-                              struct tandem_buffer *buffer)
+static void long_work_enqueue(struct tandem_buffer *buffer)
 {
     const int64_t count = 1 << 18;
     struct tandem_tensor_desc tensor = {buffer, 0, TANDEM_F32, 1, {count}, {1}};
     const struct tandem_tensor_desc *operand = &tensor;
     struct tandem_op op = {.struct_size = sizeof(op), .id = TANDEM_OP_EXP};
     for (int i = 0; i < 3; i++)
-        expect_ok(backend->launch(stream, &op, &operand, 1, &operand, 1),
-                  "launch");
+        OK(backend->launch(stream, &op, &operand, 1, &operand, 1));
 }
 
 struct uploads {
-    struct tandem_device *device;
-    struct tandem_stream *stream;
     struct tandem_buffer *work, *target;
     unsigned char *source, *seen;
 };
@@ -465,14 +342,11 @@ struct uploads {
 static struct uploads uploads_new(void)
 {
     const uint32_t zero = 0;
-    struct uploads uploads = {.device = device_new("cache_dir", "")};
-    expect_ok(backend->stream_create(uploads.device, 0, &uploads.stream),
-              "stream_create");
-    expect_ok(backend->alloc(uploads.device, 1 << 20, &uploads.work), "alloc");
-    expect_ok(backend->alloc(uploads.device, LARGEST + 3, &uploads.target),
-              "alloc");
-    expect_ok(backend->fill(uploads.stream, uploads.work, 0, 1 << 20, &zero, 4),
-              "fill");
+    struct uploads uploads;
+    device_open_with("cache_dir", "");
+    uploads.work = buffer_new(1 << 20);
+    uploads.target = buffer_new(LARGEST + 3);
+    OK(backend->fill(stream, uploads.work, 0, 1 << 20, &zero, 4));
     uploads.source = malloc(LARGEST);
     uploads.seen = malloc(LARGEST);
     ck_assert(uploads.source != NULL && uploads.seen != NULL);
@@ -481,7 +355,7 @@ static struct uploads uploads_new(void)
 
 static void uploads_free(struct uploads *uploads)
 {
-    backend->close(uploads->device);
+    device_close();
     free(uploads->source);
     free(uploads->seen);
 }
@@ -493,18 +367,14 @@ static void upload_and_overwrite(struct uploads *uploads, void *source,
     unsigned char *memory = source;
     for (size_t i = 0; i < bytes; i++)
         memory[i] = pattern(i, seed);
-    expect_ok(
-        backend->upload(uploads->stream, uploads->target, 3, memory, bytes, 0),
-        "upload");
+    OK(backend->upload(stream, uploads->target, 3, memory, bytes, 0));
     memset(memory, 0xee, bytes);
 }
 
 static void upload_seen(struct uploads *uploads, size_t bytes, size_t seed)
 {
-    expect_ok(backend->download(uploads->stream, uploads->target, 3,
-                                uploads->seen, bytes, 0,
-                                TANDEM_TIMEOUT_INFINITE),
-              "download");
+    OK(backend->download(stream, uploads->target, 3, uploads->seen, bytes, 0,
+                         TANDEM_TIMEOUT_INFINITE));
     size_t same = 0; /* One assertion per byte would take minutes. */
     while (same < bytes && uploads->seen[same] == pattern(same, seed))
         same++;
@@ -522,16 +392,15 @@ TEST(upload_source_is_reusable)
 {
     struct uploads uploads = uploads_new();
     void *pinned;
-    expect_ok(backend->host_alloc(uploads.device, LARGEST, &pinned),
-              "host_alloc");
+    OK(backend->host_alloc(device, LARGEST, &pinned));
     for (size_t i = 0; i < UPLOAD_SIZES; i++) {
-        long_work_enqueue(uploads.stream, uploads.work);
+        long_work_enqueue(uploads.work);
         upload_and_overwrite(&uploads, uploads.source, upload_sizes[i], i);
         upload_seen(&uploads, upload_sizes[i], i);
         /* The stream is idle. */
         upload_and_overwrite(&uploads, pinned, upload_sizes[i], i + 1);
         upload_seen(&uploads, upload_sizes[i], i + 1);
-        long_work_enqueue(uploads.stream, uploads.work);
+        long_work_enqueue(uploads.work);
         upload_and_overwrite(&uploads, pinned, upload_sizes[i], i + 2);
         upload_seen(&uploads, upload_sizes[i], i + 2);
     }
@@ -547,19 +416,14 @@ TEST(uploads_keep_their_order)
     enum { ROUNDS = 200, EACH = 65521 };
     struct uploads uploads = uploads_new();
     struct tandem_buffer *all;
-    expect_ok(backend->alloc(uploads.device, (uint64_t)ROUNDS * EACH, &all),
-              "alloc");
-    long_work_enqueue(uploads.stream, uploads.work);
+    all = buffer_new((uint64_t)ROUNDS * EACH);
+    long_work_enqueue(uploads.work);
     for (size_t i = 0; i < ROUNDS; i++) {
         upload_and_overwrite(&uploads, uploads.source, EACH - i, i);
-        expect_ok(backend->copy(uploads.stream, all, i * EACH, uploads.target,
-                                3, EACH - i),
-                  "copy");
+        OK(backend->copy(stream, all, i * EACH, uploads.target, 3, EACH - i));
     }
     for (size_t i = 0; i < ROUNDS; i++) {
-        expect_ok(backend->copy(uploads.stream, uploads.target, 3, all,
-                                i * EACH, EACH - i),
-                  "copy");
+        OK(backend->copy(stream, uploads.target, 3, all, i * EACH, EACH - i));
         upload_seen(&uploads, EACH - i, i);
     }
     uploads_free(&uploads);
@@ -568,18 +432,16 @@ TEST(uploads_keep_their_order)
 TEST(trim_frees_staging_at_any_time)
 {
     struct uploads uploads = uploads_new();
-    struct tandem_memory_stats before = stats_of(uploads.device), after;
+    struct tandem_memory_stats before = memory_stats(), after;
     for (size_t i = 0; i < 8; i++) {
-        long_work_enqueue(uploads.stream, uploads.work);
+        long_work_enqueue(uploads.work);
         upload_and_overwrite(&uploads, uploads.source, (i + 1) * 300000, i);
         if (i % 2 == 1)
-            expect_ok(backend->stream_synchronize(uploads.stream,
-                                                  TANDEM_TIMEOUT_INFINITE),
-                      "stream_synchronize");
-        expect_ok(backend->trim(uploads.device, 0), "trim");
+            stream_wait(stream);
+        OK(backend->trim(device, 0));
         upload_seen(&uploads, (i + 1) * 300000, i);
     }
-    after = stats_of(uploads.device);
+    after = memory_stats();
     ck_assert_uint_eq(after.allocated_bytes, before.allocated_bytes);
     ck_assert_uint_eq(after.cached_bytes, before.cached_bytes);
     ck_assert_uint_eq(after.driver_alloc_count, before.driver_alloc_count);
@@ -610,12 +472,11 @@ static void timed_kernel_note(void *user, const char *key, const char *value)
  * cached. Operands are between -1 and 1 and results are no larger, so that
  * repeated GEMMs remain finite.
  */
-static bool timing_operands_are_small(struct tandem_device *device)
+static bool timing_operands_are_small(void)
 {
     enum { BYTES = 4 << 20 }; /* The largest size within the limit. */
     struct tandem_memory_stats before = {.struct_size = sizeof(before)};
     struct tandem_memory_stats after = before;
-    struct tandem_stream *stream = NULL;
     struct tandem_buffer *buffer = NULL;
     static float numbers[BYTES / sizeof(float)];
     bool small = backend->stream_create(device, 0, &stream) == TANDEM_OK &&
@@ -627,10 +488,6 @@ static bool timing_operands_are_small(struct tandem_device *device)
                                    TANDEM_TIMEOUT_INFINITE) == TANDEM_OK;
     for (size_t i = 0; i < BYTES / sizeof(float) && small; i++)
         small = fabsf(numbers[i]) <= 1;
-    if (buffer != NULL)
-        backend->free(buffer);
-    if (stream != NULL)
-        backend->stream_destroy(stream);
     return small;
 }
 
@@ -645,12 +502,11 @@ static int tune_in_little_memory(void)
     const struct tandem_open_options options = {
         .struct_size = sizeof(options), .count = 1, .keys = &key,
         .values = &cap};
-    struct tandem_device *device;
     if (backend->open(0, &options, &device) != TANDEM_OK)
         return 4;
     enum tandem_status status =
         backend->tune(device, UINT64_C(4000000000), timed_kernel_note, &seen);
-    bool small = status != TANDEM_OK || timing_operands_are_small(device);
+    bool small = status != TANDEM_OK || timing_operands_are_small();
     backend->close(device);
     if (!small)
         return 5;
@@ -678,7 +534,6 @@ static int no_driver(void)
  */
 static int fork_after_listing(void)
 {
-    struct tandem_device *device;
     uint32_t count;
     backend = plugin_load();
     if (backend == NULL || backend->device_count(&count) != TANDEM_OK)
@@ -702,5 +557,5 @@ int main(int argc, char **argv)
         return fork_after_listing();
     if (argc > 1 && strcmp(argv[1], "tune") == 0)
         return tune_in_little_memory();
-    return opencl_tests_run("opencl", NULL, NULL);
+    return opencl_tests_run("opencl", NULL, device_close);
 }

@@ -23,67 +23,41 @@
 #define WEIGHTS 3
 #define SIDE 256 /* Size of a GEMM that runs for a while. */
 
-struct bench {
-    struct tandem_device *device;
-    struct tandem_stream *stream;
-    struct tandem_buffer *a, *c, *b[WEIGHTS];
-    float a_host[M * K], b_host[WEIGHTS][K * N];
-};
+static struct tandem_buffer *left, *result, *weights[WEIGHTS];
+static float left_host[M * K], weight_host[WEIGHTS][K * N];
 
 static float number(uint32_t seed)
 {
     return (float)((seed * 1664525u + 1013904223u) >> 16 & 63u) - 31;
 }
 
-static void bench_open(struct bench *out, const char *cap_key, const char *cap,
-                       const char *packed)
+static void start(const char *cap_key, const char *cap, const char *packed)
 {
-    const char *keys[] = {"test.gemm_kernel", "pack_cache_limit_bytes",
-                          cap_key};
-    const char *values[] = {"simt-128x128", packed, cap};
-    struct tandem_open_options options = {.struct_size = sizeof(options),
-                                          .count = cap_key != NULL ? 3 : 2,
-                                          .keys = keys,
-                                          .values = values};
-    expect_ok(backend->open(0, &options, &out->device), "open");
-    expect_ok(backend->stream_create(out->device, 0, &out->stream), "stream");
-    expect_ok(backend->alloc(out->device, sizeof(out->a_host), &out->a), "a");
-    expect_ok(backend->alloc(out->device, M * N * 4, &out->c), "c");
+    const char *const pairs[] = {"test.gemm_kernel",
+                                 "simt-128x128",
+                                 "pack_cache_limit_bytes",
+                                 packed,
+                                 cap_key,
+                                 cap,
+                                 NULL};
+    device_open(pairs, NULL);
+    left = buffer_new(sizeof(left_host));
+    result = buffer_new(M * N * 4);
     for (uint32_t i = 0; i < M * K; i++)
-        out->a_host[i] = number(i);
-    expect_ok(backend->upload(out->stream, out->a, 0, out->a_host,
-                              sizeof(out->a_host), 0),
-              "upload a");
+        left_host[i] = number(i);
+    buffer_write(left, left_host, sizeof(left_host));
     for (uint32_t w = 0; w < WEIGHTS; w++) {
         for (uint32_t i = 0; i < K * N; i++)
-            out->b_host[w][i] = number(1000 * w + i);
-        expect_ok(backend->alloc(out->device, K * N * 4, &out->b[w]), "b");
-        expect_ok(backend->upload(out->stream, out->b[w], 0, out->b_host[w],
-                                  K * N * 4, 0),
-                  "upload b");
+            weight_host[w][i] = number(1000 * w + i);
+        weights[w] = buffer_new(K * N * 4);
+        buffer_write(weights[w], weight_host[w], K * N * 4);
     }
 }
 
-static void bench_close(struct bench *bench)
+/* Returns the product of the left matrix and a weight. */
+static struct tandem_gemm product(struct tandem_buffer *weight)
 {
-    backend->stream_destroy(bench->stream);
-    backend->close(bench->device);
-}
-
-static struct tandem_gemm gemm_of(struct tandem_buffer *a,
-                                  struct tandem_buffer *b,
-                                  struct tandem_buffer *c)
-{
-    return (struct tandem_gemm){.struct_size = sizeof(struct tandem_gemm),
-                                .dtype = TANDEM_F32,
-                                .m = M,
-                                .n = N,
-                                .k = K,
-                                .batch = 1,
-                                .alpha = 1,
-                                .a = {a, 0, K, 0},
-                                .b = {b, 0, N, 0},
-                                .c = {c, 0, N, 0}};
+    return gemm_of(M, N, K, left, weight, result);
 }
 
 static void result_check(const float *got, const float *a, const float *b,
@@ -99,61 +73,47 @@ static void result_check(const float *got, const float *a, const float *b,
 }
 
 /* Runs GEMMs with weight w until it is in the pack cache, and once more. */
-static void gemms_check(struct bench *bench, uint32_t w, const char *what)
+static void gemms_check(uint32_t w, const char *what)
 {
     float got[M * N];
-    struct tandem_gemm gemm = gemm_of(bench->a, bench->b[w], bench->c);
+    struct tandem_gemm gemm = product(weights[w]);
     for (uint32_t turn = 0; turn < 3; turn++) {
-        expect_ok(backend->gemm(bench->stream, &gemm), what);
-        expect_ok(backend->download(bench->stream, bench->c, 0, got,
-                                    sizeof(got), 0, TANDEM_TIMEOUT_INFINITE),
+        expect_ok(backend->gemm(stream, &gemm), what);
+        expect_ok(backend->download(stream, result, 0, got, sizeof(got), 0,
+                                    TANDEM_TIMEOUT_INFINITE),
                   what);
-        result_check(got, bench->a_host, bench->b_host[w], what);
+        result_check(got, left_host, weight_host[w], what);
     }
-}
-
-static uint64_t driver_alloc_count(struct bench *bench)
-{
-    struct tandem_memory_stats stats = {.struct_size = sizeof(stats)};
-    expect_ok(backend->memory_stats(bench->device, &stats), "memory_stats");
-    return stats.driver_alloc_count;
 }
 
 /* ---- operations that write a weight ---- */
 
-static void write_upload(struct bench *bench)
+static void write_upload(void)
 {
     for (uint32_t i = 0; i < K * N; i++)
-        bench->b_host[0][i] += 1;
-    expect_ok(backend->upload(bench->stream, bench->b[0], 0, bench->b_host[0],
-                              K * N * 4, 0),
-              "upload");
+        weight_host[0][i] += 1;
+    buffer_write(weights[0], weight_host[0], K * N * 4);
 }
 
-static void write_part(struct bench *bench)
+static void write_part(void)
 {
-    bench->b_host[0][K * N - 1] += 3;
-    expect_ok(backend->upload(bench->stream, bench->b[0], (K * N - 1) * 4,
-                              &bench->b_host[0][K * N - 1], 4,
-                              TANDEM_TRANSFER_ASYNC),
-              "upload of a part");
+    weight_host[0][K * N - 1] += 3;
+    OK(backend->upload(stream, weights[0], (K * N - 1) * 4,
+                       &weight_host[0][K * N - 1], 4, TANDEM_TRANSFER_ASYNC));
 }
 
-static void write_copy(struct bench *bench)
+static void write_copy(void)
 {
-    memcpy(bench->b_host[0], bench->b_host[1], K * N * 4);
-    expect_ok(backend->copy(bench->stream, bench->b[0], 0, bench->b[1], 0,
-                            K * N * 4),
-              "copy");
+    memcpy(weight_host[0], weight_host[1], K * N * 4);
+    OK(backend->copy(stream, weights[0], 0, weights[1], 0, K * N * 4));
 }
 
-static void write_fill(struct bench *bench)
+static void write_fill(void)
 {
     const float five = 5;
     for (uint32_t i = 0; i < N; i++)
-        bench->b_host[0][i] = five;
-    expect_ok(backend->fill(bench->stream, bench->b[0], 0, N * 4, &five, 4),
-              "fill");
+        weight_host[0][i] = five;
+    OK(backend->fill(stream, weights[0], 0, N * 4, &five, 4));
 }
 
 static struct tandem_tensor_desc weight_desc(struct tandem_buffer *buffer)
@@ -165,52 +125,49 @@ static struct tandem_tensor_desc weight_desc(struct tandem_buffer *buffer)
                                        .strides = {1}};
 }
 
-static void write_launch(struct bench *bench)
+static void write_launch(void)
 {
-    struct tandem_tensor_desc weight = weight_desc(bench->b[0]);
+    struct tandem_tensor_desc weight = weight_desc(weights[0]);
     const struct tandem_tensor_desc *descs[1] = {&weight};
     struct tandem_op op = {.struct_size = sizeof(op), .id = TANDEM_OP_NEG};
     for (uint32_t i = 0; i < K * N; i++)
-        bench->b_host[0][i] = -bench->b_host[0][i];
-    expect_ok(backend->launch(bench->stream, &op, descs, 1, descs, 1),
-              "launch");
+        weight_host[0][i] = -weight_host[0][i];
+    OK(backend->launch(stream, &op, descs, 1, descs, 1));
 }
 
-static void write_gemm(struct bench *bench)
+static void write_gemm(void)
 {
-    struct tandem_gemm gemm = gemm_of(bench->a, bench->b[1], bench->b[0]);
+    struct tandem_gemm gemm = gemm_of(M, N, K, left, weights[1], weights[0]);
     for (uint32_t i = 0; i < M * N; i++) {
         float sum = 0;
         for (uint32_t k = 0; k < K; k++)
-            sum += bench->a_host[i / N * K + k] *
-                   bench->b_host[1][k * N + i % N];
-        bench->b_host[0][i] = sum;
+            sum += left_host[i / N * K + k] * weight_host[1][k * N + i % N];
+        weight_host[0][i] = sum;
     }
-    expect_ok(backend->gemm(bench->stream, &gemm), "gemm");
+    OK(backend->gemm(stream, &gemm));
 }
 
-static void write_map(struct bench *bench)
+static void write_map(void)
 {
     void *memory;
-    expect_ok(backend->map(bench->stream, bench->b[0], 0, K * N * 4,
-                           TANDEM_MAP_READ | TANDEM_MAP_WRITE,
-                           TANDEM_TIMEOUT_INFINITE, &memory),
-              "map");
-    bench->b_host[0][1] += 7;
-    memcpy(memory, bench->b_host[0], K * N * 4);
-    expect_ok(backend->unmap(bench->stream, bench->b[0], memory), "unmap");
+    OK(backend->map(stream, weights[0], 0, K * N * 4,
+                    TANDEM_MAP_READ | TANDEM_MAP_WRITE, TANDEM_TIMEOUT_INFINITE,
+                    &memory));
+    weight_host[0][1] += 7;
+    memcpy(memory, weight_host[0], K * N * 4);
+    OK(backend->unmap(stream, weights[0], memory));
 }
 
 /* The new buffer gets the block of the freed one. */
-static void write_new_buffer(struct bench *bench)
+static void write_new_buffer(void)
 {
-    backend->free(bench->b[0]);
-    expect_ok(backend->alloc(bench->device, K * N * 4, &bench->b[0]), "alloc");
-    write_upload(bench);
+    backend->free(weights[0]);
+    weights[0] = buffer_new(K * N * 4);
+    write_upload();
 }
 
 static const struct {
-    void (*write)(struct bench *bench);
+    void (*write)(void);
     const char *name;
 } writes[] = {
     {write_upload, "upload"}, {write_part, "upload of a part"},
@@ -220,40 +177,29 @@ static const struct {
 
 TEST(every_write_invalidates_the_entry)
 {
-    struct bench bench;
-    bench_open(&bench, NULL, NULL, "1048576");
+    start(NULL, NULL, "1048576");
     for (uint32_t turn = 0; turn < 2; turn++)
         for (uint32_t i = 0; i < sizeof(writes) / sizeof(writes[0]); i++) {
-            gemms_check(&bench, 0, "before");
-            writes[i].write(&bench);
-            gemms_check(&bench, 0, writes[i].name);
+            gemms_check(0, "before");
+            writes[i].write();
+            gemms_check(0, writes[i].name);
         }
-    bench_close(&bench);
 }
 
 /* Enqueues long work and then a write of b. */
-static void write_after_long_work(struct bench *bench,
-                                  struct tandem_stream *stream,
+static void write_after_long_work(struct tandem_stream *other,
                                   struct tandem_buffer *memory)
 {
     const float five = 5;
     const uint64_t third = SIDE * SIDE * 4;
-    struct tandem_gemm slow = {.struct_size = sizeof(slow),
-                               .dtype = TANDEM_F32,
-                               .m = SIDE,
-                               .n = SIDE,
-                               .k = SIDE,
-                               .batch = 1,
-                               .alpha = 1,
-                               .a = {memory, 0, SIDE, 0},
-                               .b = {memory, third, SIDE, 0},
-                               .c = {memory, 2 * third, SIDE, 0}};
+    struct tandem_gemm slow = gemm_of(SIDE, SIDE, SIDE, memory, memory, memory);
+    slow.b.byte_offset = third;
+    slow.c.byte_offset = 2 * third;
     for (uint32_t i = 0; i < 4; i++)
-        expect_ok(backend->gemm(stream, &slow), "slow");
+        OK(backend->gemm(other, &slow));
     for (uint32_t i = 0; i < K * N; i++)
-        bench->b_host[0][i] = five;
-    expect_ok(backend->fill(stream, bench->b[0], 0, K * N * 4, &five, 4),
-              "fill");
+        weight_host[0][i] = five;
+    OK(backend->fill(other, weights[0], 0, K * N * 4, &five, 4));
 }
 
 /*
@@ -262,30 +208,21 @@ static void write_after_long_work(struct bench *bench,
  */
 TEST(writes_of_another_stream_are_waited_for)
 {
-    struct bench bench;
-    struct tandem_stream *stream;
+    struct tandem_stream *other;
     struct tandem_buffer *memory;
     const float zero = 0;
-    bench_open(&bench, NULL, NULL, "1048576");
-    struct tandem_gemm gemm = gemm_of(bench.a, bench.b[0], bench.c);
-    expect_ok(backend->stream_create(bench.device, 0, &stream), "stream");
-    expect_ok(backend->alloc(bench.device, 3 * SIDE * SIDE * 4, &memory),
-              "alloc");
-    expect_ok(backend->fill(stream, memory, 0, 3 * SIDE * SIDE * 4, &zero, 4),
-              "fill");
-    gemms_check(&bench, 0, "before");
-    write_after_long_work(&bench, stream, memory);
+    start(NULL, NULL, "1048576");
+    struct tandem_gemm gemm = product(weights[0]);
+    other = stream_new();
+    memory = buffer_new(3 * SIDE * SIDE * 4);
+    OK(backend->fill(other, memory, 0, 3 * SIDE * SIDE * 4, &zero, 4));
+    gemms_check(0, "before");
+    write_after_long_work(other, memory);
     for (uint32_t turn = 0; turn < 3; turn++)
-        expect_ok(backend->gemm(bench.stream, &gemm), "gemm");
-    expect_ok(backend->stream_synchronize(stream, TANDEM_TIMEOUT_INFINITE),
-              "wait");
-    expect_ok(
-        backend->stream_synchronize(bench.stream, TANDEM_TIMEOUT_INFINITE),
-        "wait");
-    gemms_check(&bench, 0, "after");
-    backend->free(memory);
-    backend->stream_destroy(stream);
-    bench_close(&bench);
+        OK(backend->gemm(stream, &gemm));
+    stream_wait(other);
+    stream_wait(stream);
+    gemms_check(0, "after");
 }
 
 /*
@@ -295,18 +232,17 @@ TEST(writes_of_another_stream_are_waited_for)
  */
 static uint64_t pack_cache_blocks(const char *packed)
 {
-    struct bench bench;
     uint64_t made[2];
-    bench_open(&bench, NULL, NULL, packed);
+    start(NULL, NULL, packed);
     for (uint32_t turn = 0; turn < 2; turn++) {
-        gemms_check(&bench, 0, "first");
-        made[turn] = driver_alloc_count(&bench);
+        gemms_check(0, "first");
+        made[turn] = memory_stats().driver_alloc_count;
         for (uint32_t i = 0; i < 2 * WEIGHTS; i++)
-            gemms_check(&bench, i % WEIGHTS, "a weight");
-        made[turn] = driver_alloc_count(&bench) - made[turn];
+            gemms_check(i % WEIGHTS, "a weight");
+        made[turn] = memory_stats().driver_alloc_count - made[turn];
     }
     ck_assert_uint_eq(made[1], 0);
-    bench_close(&bench);
+    device_close();
     return made[0];
 }
 
@@ -320,15 +256,14 @@ TEST(pack_cache_limit_is_kept)
 
 TEST(parts_of_a_buffer_have_own_entries)
 {
-    struct bench bench;
     float got[M * N];
-    bench_open(&bench, NULL, NULL, "1048576");
+    start(NULL, NULL, "1048576");
     /*
      * Half of the rows of b from a given row on, both as stored and
      * transposed.
      */
     for (uint32_t turn = 0; turn < 12; turn++) {
-        struct tandem_gemm gemm = gemm_of(bench.a, bench.b[0], bench.c);
+        struct tandem_gemm gemm = product(weights[0]);
         float a[M * K] = {0}, b[K * N] = {0};
         bool transposed = turn % 2 != 0;
         uint32_t first = turn % 3, depth = K / 2;
@@ -336,45 +271,37 @@ TEST(parts_of_a_buffer_have_own_entries)
         gemm.b.byte_offset = first * 4;
         gemm.flags = transposed ? TANDEM_GEMM_TRANSPOSE_B : 0;
         for (uint32_t i = 0; i < M * depth; i++)
-            a[i / depth * K + i % depth] =
-                bench.a_host[i / depth * K + i % depth];
+            a[i / depth * K + i % depth] = left_host[i / depth * K + i % depth];
         for (uint32_t k = 0; k < depth; k++)
             for (uint32_t j = 0; j < N; j++)
                 b[k * N + j] =
-                    bench.b_host[0]
-                                [first + (transposed ? j * N + k : k * N + j)];
-        expect_ok(backend->gemm(bench.stream, &gemm), "gemm");
-        expect_ok(backend->download(bench.stream, bench.c, 0, got, sizeof(got),
-                                    0, TANDEM_TIMEOUT_INFINITE),
-                  "download");
+                    weight_host[0]
+                               [first + (transposed ? j * N + k : k * N + j)];
+        OK(backend->gemm(stream, &gemm));
+        buffer_read(result, got, sizeof(got));
         result_check(got, a, b, "a part");
     }
-    bench_close(&bench);
 }
 
 /* A block has at least 512 bytes. */
 TEST(entries_are_evicted_for_allocations)
 {
-    struct bench bench;
     struct tandem_buffer *more[5];
-    bench_open(&bench, "memory_limit_bytes", "5120", "1048576");
+    start("memory_limit_bytes", "5120", "1048576");
     for (uint32_t i = 0; i < WEIGHTS; i++)
-        gemms_check(&bench, i, "kept");
+        gemms_check(i, "kept");
     /* The caller allocates five blocks. */
     for (uint32_t i = 0; i < 5; i++)
-        expect_ok(backend->alloc(bench.device, 512, &more[i]), "alloc");
-    struct tandem_memory_stats stats = {.struct_size = sizeof(stats)};
-    expect_ok(backend->memory_stats(bench.device, &stats), "memory_stats");
+        more[i] = buffer_new(512);
+    struct tandem_memory_stats stats = memory_stats();
     ck_assert_uint_le(stats.allocated_bytes + stats.cached_bytes, 5120);
-    ck_assert_int_eq(backend->alloc(bench.device, 512, &more[0]),
+    ck_assert_int_eq(backend->alloc(device, 512, &more[0]),
                      TANDEM_OUT_OF_MEMORY);
     backend->free(more[4]);
-    gemms_check(&bench, 0, "with room for a temporary");
-    expect_ok(backend->trim(bench.device, 0), "trim");
-    expect_ok(backend->memory_stats(bench.device, &stats), "memory_stats");
-    ck_assert_uint_eq(stats.cached_bytes, 0);
-    gemms_check(&bench, 0, "after trim");
-    bench_close(&bench);
+    gemms_check(0, "with room for a temporary");
+    OK(backend->trim(device, 0));
+    ck_assert_uint_eq(memory_stats().cached_bytes, 0);
+    gemms_check(0, "after trim");
 }
 
 /*
@@ -383,33 +310,25 @@ TEST(entries_are_evicted_for_allocations)
  */
 TEST(the_memory_limit_holds_while_an_entry_is_used)
 {
-    struct bench bench;
-    struct tandem_buffer *more;
     float got[M * N];
-    struct tandem_memory_stats stats = {.struct_size = sizeof(stats)};
-    bench_open(&bench, "memory_limit_bytes", "5120", "1048576");
-    gemms_check(&bench, 0, "kept");
+    start("memory_limit_bytes", "5120", "1048576");
+    gemms_check(0, "kept");
     for (uint32_t i = 0; i < 4; i++)
-        expect_ok(backend->alloc(bench.device, 512, &more), "alloc");
-    gemms_check(&bench, 0, "without a temporary");
+        buffer_new(512);
+    gemms_check(0, "without a temporary");
     /* a starts at its second element, so it is packed too. */
-    struct tandem_gemm gemm = gemm_of(bench.a, bench.b[0], bench.c);
+    struct tandem_gemm gemm = product(weights[0]);
     gemm.m = M - 1;
     gemm.a.byte_offset = 4;
-    expect_ok(backend->gemm(bench.stream, &gemm), "gemm");
-    expect_ok(backend->download(bench.stream, bench.c, 0, got, sizeof(got), 0,
-                                TANDEM_TIMEOUT_INFINITE),
-              "download");
+    OK(backend->gemm(stream, &gemm));
+    buffer_read(result, got, sizeof(got));
     for (uint32_t i = 0; i < (M - 1) * N; i++) {
         float sum = 0;
         for (uint32_t k = 0; k < K; k++)
-            sum += bench.a_host[i / N * K + k + 1] *
-                   bench.b_host[0][k * N + i % N];
+            sum += left_host[i / N * K + k + 1] * weight_host[0][k * N + i % N];
         ck_assert_float_eq(got[i], sum);
     }
-    expect_ok(backend->memory_stats(bench.device, &stats), "memory_stats");
-    ck_assert_uint_le(stats.peak_bytes, 5120);
-    bench_close(&bench);
+    ck_assert_uint_le(memory_stats().peak_bytes, 5120);
 }
 
 /* ---- two threads ---- */
@@ -417,7 +336,6 @@ TEST(the_memory_limit_holds_while_an_entry_is_used)
 #define ROUNDS 40
 
 struct worker {
-    struct bench *bench;
     pthread_barrier_t *barrier;
     struct tandem_stream *stream;
     struct tandem_buffer *c;
@@ -432,11 +350,11 @@ struct worker {
 static void *worker_run(void *argument)
 {
     struct worker *worker = argument;
-    struct bench *bench = worker->bench;
     for (uint32_t round = 0; round < ROUNDS; round++) {
         pthread_barrier_wait(worker->barrier);
         for (uint32_t i = 0; i < 2; i++) {
-            struct tandem_gemm gemm = gemm_of(bench->a, bench->b[0], worker->c);
+            struct tandem_gemm gemm =
+                gemm_of(M, N, K, left, weights[0], worker->c);
             if (worker->status == TANDEM_OK)
                 worker->status = backend->gemm(worker->stream, &gemm);
             if (worker->status == TANDEM_OK)
@@ -451,31 +369,28 @@ static void *worker_run(void *argument)
 
 TEST(threads_share_the_pack_cache)
 {
-    struct bench bench;
     pthread_barrier_t barrier;
     pthread_t threads[2];
     struct worker workers[2];
-    bench_open(&bench, NULL, NULL, "1048576");
+    start(NULL, NULL, "1048576");
     pthread_barrier_init(&barrier, NULL, 3);
     for (uint32_t i = 0; i < 2; i++) {
-        workers[i] = (struct worker){.bench = &bench, .barrier = &barrier};
-        expect_ok(backend->stream_create(bench.device, 0, &workers[i].stream),
-                  "stream");
-        expect_ok(backend->alloc(bench.device, M * N * 4, &workers[i].c), "c");
+        workers[i] = (struct worker){.barrier = &barrier};
+        workers[i].stream = stream_new();
+        workers[i].c = buffer_new(M * N * 4);
         ck_assert_int_eq(
             pthread_create(&threads[i], NULL, worker_run, &workers[i]), 0);
     }
     for (uint32_t round = 0; round < ROUNDS; round++) {
         if (round % 4 == 0)
-            write_upload(&bench);
-        expect_ok(backend->synchronize(bench.device, TANDEM_TIMEOUT_INFINITE),
-                  "wait");
+            write_upload();
+        OK(backend->synchronize(device, TANDEM_TIMEOUT_INFINITE));
         pthread_barrier_wait(&barrier);
         pthread_barrier_wait(&barrier);
         for (uint32_t i = 0; i < 4; i++) {
-            expect_ok(workers[i / 2].status, "a thread's");
-            result_check(workers[i / 2].got[i % 2], bench.a_host,
-                         bench.b_host[0], "a thread's");
+            OK(workers[i / 2].status);
+            result_check(workers[i / 2].got[i % 2], left_host, weight_host[0],
+                         "a thread's");
         }
     }
     for (uint32_t i = 0; i < 2; i++) {
@@ -483,10 +398,9 @@ TEST(threads_share_the_pack_cache)
         backend->stream_destroy(workers[i].stream);
     }
     pthread_barrier_destroy(&barrier);
-    bench_close(&bench);
 }
 
 int main(void)
 {
-    return opencl_tests_run("pack-cache", NULL, NULL);
+    return opencl_tests_run("pack-cache", NULL, device_close);
 }

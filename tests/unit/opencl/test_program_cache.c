@@ -18,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../../support/check_runner.h"
+#include "support/test_list.h"
 #include "opencl/program/program_cache_file.h"
 #include "support.h"
 
@@ -45,35 +45,19 @@ static void count_warning(void *user, enum tandem_log_level level,
  */
 static void compute_with(const char *const *pairs, uint32_t id, float value)
 {
-    const char *keys[8], *set[8];
-    struct tandem_open_options options = {.struct_size = sizeof(options),
-                                          .keys = keys,
-                                          .values = set,
-                                          .log = count_warning};
-    for (; pairs[2 * options.count] != NULL; options.count++) {
-        keys[options.count] = pairs[2 * options.count];
-        set[options.count] = pairs[2 * options.count + 1];
-    }
     float values[ELEMENTS] = {0};
-    struct tandem_device *device;
-    struct tandem_buffer *buffer;
-    struct tandem_stream *stream;
-    expect_ok(backend->open(0, &options, &device), "open");
-    expect_ok(backend->stream_create(device, 0, &stream), "stream_create");
-    expect_ok(backend->alloc(device, sizeof(values), &buffer), "alloc");
-    expect_ok(backend->upload(stream, buffer, 0, values, sizeof(values), 0),
-              "upload");
+    device_open(pairs, count_warning);
+    struct tandem_buffer *buffer = buffer_new(sizeof(values));
+    buffer_write(buffer, values, sizeof(values));
     struct tandem_tensor_desc tensor = {buffer, 0,          TANDEM_F32,
                                         1,      {ELEMENTS}, {1}};
     const struct tandem_tensor_desc *operand = &tensor;
     struct tandem_op op = {.struct_size = sizeof(op), .id = id};
-    expect_ok(backend->launch(stream, &op, &operand, 1, &operand, 1), "launch");
-    expect_ok(backend->download(stream, buffer, 0, values, sizeof(values), 0,
-                                TANDEM_TIMEOUT_INFINITE),
-              "download");
+    OK(backend->launch(stream, &op, &operand, 1, &operand, 1));
+    buffer_read(buffer, values, sizeof(values));
     for (int i = 0; i < ELEMENTS; i++)
         ck_assert(values[i] == value);
-    backend->close(device);
+    device_close();
 }
 
 /* Uses a cache that is enabled for all drivers. */
@@ -189,7 +173,7 @@ static size_t file_fill(unsigned char *out)
     return sizeof(header) + strlen(KEY) + sizeof(body);
 }
 
-START_TEST(flipped_bits_are_detected)
+TEST(flipped_bits_are_detected)
 {
     unsigned char file[2048];
     size_t bytes = file_fill(file), found;
@@ -205,9 +189,8 @@ START_TEST(flipped_bits_are_detected)
         }
     ck_assert(cache_binary_find(file, bytes, KEY, &found) != NULL);
 }
-END_TEST
 
-START_TEST(truncation_is_detected)
+TEST(truncation_is_detected)
 {
     unsigned char file[2048] = {0};
     size_t bytes = file_fill(file), found;
@@ -225,9 +208,8 @@ START_TEST(truncation_is_detected)
     ck_assert(cache_binary_find(file, bytes, KEY "!", &found) == NULL);
     ck_assert(cache_binary_find(file, bytes, "", &found) == NULL);
 }
-END_TEST
 
-START_TEST(names_are_told)
+TEST(names_are_told)
 {
     char name[CACHE_NAME_BYTES], other[CACHE_NAME_BYTES];
     cache_name_make(name, KEY);
@@ -240,11 +222,10 @@ START_TEST(names_are_told)
     ck_assert(!cache_name_is_valid(""));
     ck_assert(!cache_name_is_valid("cpu-x-0123456789abcdef.json"));
 }
-END_TEST
 
 /* ---- the cache of a device ---- */
 
-START_TEST(cache_is_kept)
+TEST(cache_is_kept)
 {
     struct stat status;
     cache_new();
@@ -259,7 +240,6 @@ START_TEST(cache_is_kept)
     single_file();
     ck_assert_int_eq(warnings, 0);
 }
-END_TEST
 
 /*
  * Checks that a damaged file causes a warning and is replaced by a valid one.
@@ -275,34 +255,32 @@ static void expect_repaired(const char *harm)
     single_file();
 }
 
-/* PoCL and rusticl cache compiled programs themselves. */
-START_TEST(drivers_with_their_own_cache_get_no_cache)
+/* Returns true if the name of the device's platform contains text. */
+static bool platform_is(const char *text)
 {
     struct tandem_device_info info = {.struct_size = sizeof(info)};
-    const char *key = "cache_dir", *value = directory;
-    struct tandem_open_options options = {.struct_size = sizeof(options),
-                                          .count = 1,
-                                          .keys = &key,
-                                          .values = &value};
-    struct tandem_device *device;
-    expect_ok(backend->device_describe(0, &info), "device_describe");
-    if (strstr(info.platform, "Portable") == NULL &&
-        strstr(info.platform, "rusticl") == NULL)
+    OK(backend->device_describe(0, &info));
+    return strstr(info.platform, text) != NULL;
+}
+
+/* PoCL and rusticl cache compiled programs themselves. */
+TEST(drivers_with_their_own_cache_get_no_cache)
+{
+    if (!platform_is("Portable") && !platform_is("rusticl"))
         return;
     cache_new();
     rmdir(directory);
-    expect_ok(backend->open(0, &options, &device), "open");
+    device_open_with("cache_dir", directory);
     ck_assert(access(directory, F_OK) != 0);
-    backend->close(device);
+    device_close();
 }
-END_TEST
 
 /*
  * Files that one process published for all users are used by others, which
  * then write no files of their own. Files that other users could have changed
  * are ignored.
  */
-START_TEST(system_cache_is_used)
+TEST(system_cache_is_used)
 {
     char system[4096 + 8];
     const char *const fill[] = {"cache_dir",
@@ -348,28 +326,24 @@ START_TEST(system_cache_is_used)
     visit_files(system, entry_remove);
     rmdir(system);
 }
-END_TEST
 
 /*
  * Binaries of rusticl are not published. Those of PoCL are, although PoCL has
  * its own cache.
  */
-START_TEST(published_files_depend_on_the_driver)
+TEST(published_files_depend_on_the_driver)
 {
     const char *const pairs[] = {"cache_dir", directory, "cache_world_readable",
                                  "1", NULL};
-    struct tandem_device_info info = {.struct_size = sizeof(info)};
-    expect_ok(backend->device_describe(0, &info), "device_describe");
     cache_new();
     compute_with(pairs, TANDEM_OP_EXP, 1.0f);
-    if (strstr(info.platform, "rusticl") != NULL)
+    if (platform_is("rusticl"))
         ck_assert_int_eq(visit_files(directory, NULL), 0);
-    if (strstr(info.platform, "Portable") != NULL)
+    if (platform_is("Portable"))
         ck_assert_int_eq(visit_files(directory, NULL), program_count);
 }
-END_TEST
 
-START_TEST(damaged_files_are_rebuilt)
+TEST(damaged_files_are_rebuilt)
 {
     cache_new();
     compute(directory);
@@ -392,24 +366,12 @@ START_TEST(damaged_files_are_rebuilt)
     }
     free(data);
 }
-END_TEST
-
-/*
- * rusticl crashes when it loads an unknown binary, so it has no cache unless a
- * test enables one.
- */
-static bool crashes_on_foreign_binaries(void)
-{
-    struct tandem_device_info info = {.struct_size = sizeof(info)};
-    expect_ok(backend->device_describe(0, &info), "device_describe");
-    return strstr(info.platform, "rusticl") != NULL;
-}
 
 /*
  * Tests files that another driver would have left under this name, including a
  * driver with the same name and version.
  */
-START_TEST(other_drivers_files_are_rebuilt)
+TEST(other_drivers_files_are_rebuilt)
 {
     static const char other[] = "not a binary of this driver's at all";
     struct cache_header header;
@@ -424,7 +386,11 @@ START_TEST(other_drivers_files_are_rebuilt)
     bytes_write(path, data, bytes);
     expect_repaired("another driver's key");
     key[header.key_bytes - 1] ^= 1;
-    if (crashes_on_foreign_binaries()) {
+    /*
+     * rusticl crashes when it loads an unknown binary, so it has no cache
+     * unless a test enables one.
+     */
+    if (platform_is("rusticl")) {
         free(data);
         return;
     }
@@ -438,9 +404,8 @@ START_TEST(other_drivers_files_are_rebuilt)
     free(text);
     free(data);
 }
-END_TEST
 
-START_TEST(untrusted_files_are_rebuilt)
+TEST(untrusted_files_are_rebuilt)
 {
     char elsewhere[8192];
     cache_new();
@@ -464,9 +429,8 @@ START_TEST(untrusted_files_are_rebuilt)
     ck_assert_int_eq(warnings, 2);
     ck_assert_ptr_nonnull(strstr(last_warning, "is not cached"));
 }
-END_TEST
 
-START_TEST(untrusted_directories_are_not_used)
+TEST(untrusted_directories_are_not_used)
 {
     char below[8192];
     cache_new();
@@ -496,7 +460,6 @@ START_TEST(untrusted_directories_are_not_used)
         ck_assert_int_eq(visit_files(directory, NULL), 0);
     }
 }
-END_TEST
 
 /* The total size of the files that visit has seen. */
 static uint64_t visited_bytes;
@@ -551,7 +514,7 @@ static void old_file_write(int age)
 /*
  * Recently used files remain, and so do files that do not belong to the cache.
  */
-START_TEST(limit_evicts_the_oldest)
+TEST(limit_evicts_the_oldest)
 {
     char cap[32], path[8192];
     cache_new();
@@ -578,10 +541,9 @@ START_TEST(limit_evicts_the_oldest)
                      OLD_FILES - 11 + 2 * program_count + 1);
     ck_assert_int_eq(warnings, 0);
 }
-END_TEST
 
 /* Removes a partial file of a killed writer, but not that of a running one. */
-START_TEST(partial_files_are_removed)
+TEST(partial_files_are_removed)
 {
     char dead[8192], living[8192];
     cache_new();
@@ -596,13 +558,12 @@ START_TEST(partial_files_are_removed)
     ck_assert_int_eq(visit_files(directory, NULL), program_count + 1);
     ck_assert_int_eq(warnings, 0);
 }
-END_TEST
 
 /*
  * Tests a full disk and a read-only one if this process may mount. Every
  * system has a directory that accepts no files.
  */
-START_TEST(unwritable_disks)
+TEST(unwritable_disks)
 {
     cache_new();
     compute("/sys/kernel");
@@ -625,15 +586,8 @@ START_TEST(unwritable_disks)
     ck_assert_int_eq(visit_files(directory, NULL), program_count);
     ck_assert(umount(directory) == 0);
 }
-END_TEST
 
-START_TEST(compute_once)
-{
-    compute(directory);
-}
-END_TEST
-
-START_TEST(concurrent_processes_share_the_cache)
+TEST(concurrent_processes_share_the_cache)
 {
     pid_t child[4];
     cache_new();
@@ -645,38 +599,16 @@ START_TEST(concurrent_processes_share_the_cache)
     compute(directory);
     ck_assert_int_eq(warnings, 0);
 }
-END_TEST
 
-static Suite *suite_make(bool child)
+/* Runs in the children of concurrent_processes_share_the_cache. */
+START_TEST(compute_once)
 {
-    Suite *suite = suite_create("cache");
-    TCase *cases = tcase_create("cache");
-    suite_add_tcase(suite, cases);
-    if (child) {
-        tcase_add_test(cases, compute_once);
-        return suite;
-    }
-    tcase_add_test(cases, flipped_bits_are_detected);
-    tcase_add_test(cases, truncation_is_detected);
-    tcase_add_test(cases, names_are_told);
-    tcase_add_test(cases, cache_is_kept);
-    tcase_add_test(cases, drivers_with_their_own_cache_get_no_cache);
-    tcase_add_test(cases, system_cache_is_used);
-    tcase_add_test(cases, published_files_depend_on_the_driver);
-    tcase_add_test(cases, damaged_files_are_rebuilt);
-    tcase_add_test(cases, other_drivers_files_are_rebuilt);
-    tcase_add_test(cases, untrusted_files_are_rebuilt);
-    tcase_add_test(cases, untrusted_directories_are_not_used);
-    tcase_add_test(cases, limit_evicts_the_oldest);
-    tcase_add_test(cases, partial_files_are_removed);
-    tcase_add_test(cases, concurrent_processes_share_the_cache);
-    tcase_add_test(cases, unwritable_disks);
-    return suite;
+    compute(directory);
 }
+END_TEST
 
 int main(int argc, char **argv)
 {
-    bool child = argc > 1;
     const int status = plugin_start();
     (void)argv;
     if (status != 0)
@@ -685,12 +617,17 @@ int main(int argc, char **argv)
     snprintf(directory, sizeof(directory), "%s/test-cache-opencl",
              here != NULL ? here : "");
     free(here);
-    if (child)
+    Suite *suite = suite_create("cache");
+    TCase *tests = tcase_create("cache");
+    suite_add_tcase(suite, tests);
+    if (argc > 1) {
         setenv("CK_VERBOSITY", "silent", 1);
-    int result = runner_run(suite_make(child), CK_NOFORK);
-    if (!child) {
-        visit_files(directory, entry_remove);
-        rmdir(directory);
+        tcase_add_test(tests, compute_once);
+        return runner_run(suite, CK_NOFORK);
     }
+    tests_add(tests);
+    int result = runner_run(suite, CK_NOFORK);
+    visit_files(directory, entry_remove);
+    rmdir(directory);
     return result;
 }

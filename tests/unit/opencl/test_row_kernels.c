@@ -30,30 +30,17 @@
 #define LONG 40001
 #define FLOATS (2 * GUARD + ROWS * LONG + 16)
 
-static struct tandem_device *device;
-static struct tandem_stream *stream;
 static struct tandem_buffer *in, *out, *affine;
 static float x[FLOATS], y[FLOATS], before[FLOATS];
 
 static void device_new(void)
 {
-    const char *key = "cache_dir", *value = "";
-    const struct tandem_open_options options = {.struct_size = sizeof(options),
-                                                .count = 1,
-                                                .keys = &key,
-                                                .values = &value};
     const float one = 1.0f;
-    expect_ok(backend->open(0, &options, &device), "open");
-    expect_ok(backend->stream_create(device, 0, &stream), "stream_create");
-    expect_ok(backend->alloc(device, sizeof(x), &in), "alloc");
-    expect_ok(backend->alloc(device, sizeof(x), &out), "alloc");
-    expect_ok(backend->alloc(device, sizeof(x), &affine), "alloc");
-    expect_ok(backend->fill(stream, affine, 0, sizeof(x), &one, 4), "fill");
-}
-
-static void device_end(void)
-{
-    backend->close(device);
+    device_open_with("cache_dir", "");
+    in = buffer_new(sizeof(x));
+    out = buffer_new(sizeof(x));
+    affine = buffer_new(sizeof(x));
+    OK(backend->fill(stream, affine, 0, sizeof(x), &one, 4));
 }
 
 /*
@@ -82,13 +69,10 @@ static void launch(uint32_t id, int64_t rows, int64_t count, int64_t first,
     const struct tandem_tensor_desc *output = &to;
     for (int i = 0; i < FLOATS; i++)
         before[i] = -123.0f - (float)(i % 7);
-    expect_ok(backend->upload(stream, in, 0, x, sizeof(x), 0), "upload");
-    expect_ok(backend->upload(stream, out, 0, before, sizeof(x), 0), "upload");
-    expect_ok(backend->launch(stream, &op, inputs, norm ? 3 : 1, &output, 1),
-              "launch");
-    expect_ok(backend->download(stream, out, 0, y, sizeof(x), 0,
-                                TANDEM_TIMEOUT_INFINITE),
-              "download");
+    buffer_write(in, x, sizeof(x));
+    buffer_write(out, before, sizeof(x));
+    OK(backend->launch(stream, &op, inputs, norm ? 3 : 1, &output, 1));
+    buffer_read(out, y, sizeof(x));
 }
 
 /* ---- references ---- */
@@ -223,5 +207,5 @@ LOOP_TEST(parts_of_minus_infinity_do_not_count, 3)
 
 int main(void)
 {
-    return opencl_tests_run("rows", device_new, device_end);
+    return opencl_tests_run("rows", device_new, device_close);
 }
