@@ -13,16 +13,27 @@ struct plug plug;
 struct workload work;
 static struct layer_counts before;
 
-void device_new(const char *key, const char *value)
+void device_open(const char *const *pairs)
 {
-    const char *const pairs[] = {"cache_dir", "", key, value, NULL};
-
     memset(&work, 0, sizeof work);
     work.api = plug.api;
     before = plug_counts(&plug);
     ck_assert_msg(workload_open(&work, pairs), "%s", work.failed);
-    ck_assert_int_eq(plug.api->stream_create(work.device, 0, &work.stream),
-                     TANDEM_OK);
+    OK(plug.api->stream_create(work.device, 0, &work.stream));
+}
+
+void device_new(const char *key, const char *value)
+{
+    const char *const pairs[] = {"cache_dir", "", key, value, NULL};
+
+    device_open(pairs);
+}
+
+void device_end(void)
+{
+    plug.script_set(NULL);
+    workload_close(&work);
+    expect_no_object_left();
 }
 
 void expect_no_object_left(void)
@@ -46,6 +57,18 @@ void script(enum layer_fault fault, const char *function, const char *text,
                                         .times = UINT64_MAX,
                                         .code = code,
                                         .build_log = "line 1 is wrong\nmore"};
+
+    plug.script_set(&wanted);
+}
+
+void script_nth(enum layer_fault fault, const char *function, uint64_t nth,
+                uint64_t times, int code)
+{
+    const struct layer_script wanted = {.fault = fault,
+                                        .function = function,
+                                        .nth = nth,
+                                        .times = times,
+                                        .code = code};
 
     plug.script_set(&wanted);
 }

@@ -20,14 +20,30 @@
 extern struct plug plug;
 extern struct workload work; /* Contains the device and the stream. */
 
+/* Fails the test unless the call returns this status. */
+#define RETURNS(expected, call)                                                \
+    do {                                                                       \
+        const enum tandem_status status_ = (call);                             \
+        ck_assert_msg(status_ == (expected), "%s: %d, not %d: %s", #call,      \
+                      (int)status_, (int)(expected), plug.api->last_error());  \
+    } while (0)
+#define OK(call) RETURNS(TANDEM_OK, call)
+
 /*
- * Opens a device with pairs of keys and values that end with NULL, without a
- * cache on disk.
+ * Opens a device with pairs of keys and values that end with NULL, and creates
+ * the stream.
  */
+void device_open(const char *const *pairs);
+/* Opens a device without a cache on disk and with one more key, or NULL. */
 void device_new(const char *key, const char *value);
-/* Checks that no object is left that was created since device_new. */
+/*
+ * Ends the script, closes the device, and checks that no object is left that
+ * was created since device_open.
+ */
+void device_end(void);
+/* Checks that no object is left that was created since device_open. */
 void expect_no_object_left(void);
-/* Returns true if the object counts are those before device_new. */
+/* Returns true if the object counts are those before device_open. */
 bool is_context_released(void);
 /*
  * Lets each call of the function that has this text fail with the fault from
@@ -35,6 +51,9 @@ bool is_context_released(void);
  */
 void script(enum layer_fault fault, const char *function, const char *text,
             int code);
+/* Lets `times` calls of the function fail, from the nth one on. */
+void script_nth(enum layer_fault fault, const char *function, uint64_t nth,
+                uint64_t times, int code);
 /* Returns a buffer that contains 1, 2, 3, ... */
 struct tandem_buffer *ramp_new(void);
 enum tandem_status unary(uint32_t id, struct tandem_buffer *buffer);

@@ -61,22 +61,15 @@ static void expect_ramp(struct tandem_buffer *buffer, float first,
  */
 static void async_error_inject(int code)
 {
-    const struct layer_script after_enqueue = {
-        .fault = LAYER_FAULT_AFTER_ENQUEUE,
-        .function = "clEnqueueNDRangeKernel",
-        .nth = 1,
-        .times = 1,
-        .code = code};
-
     fill_ramp(ramp_values, N, 1.0f, 1.0f);
     device_new(NULL, NULL);
     a = ramp_new();
     b = ramp_new();
     c = ramp_new();
-    ck_assert_int_eq(add(work.stream, b, a), TANDEM_OK);
-    ck_assert_int_eq(synchronize(), TANDEM_OK);
-    plug.script_set(&after_enqueue);
-    ck_assert_int_eq(add(work.stream, b, a), TANDEM_OK);
+    OK(add(work.stream, b, a));
+    OK(synchronize());
+    script_nth(LAYER_FAULT_AFTER_ENQUEUE, "clEnqueueNDRangeKernel", 1, 1, code);
+    OK(add(work.stream, b, a));
 }
 
 /* Waits until the stream has recorded the error, without clearing it. */
@@ -92,13 +85,6 @@ static void stream_error_wait(enum tandem_status want)
     ck_assert_int_eq(status, want);
 }
 
-static void end(void)
-{
-    plug.script_set(NULL);
-    workload_close(&work);
-    expect_no_object_left();
-}
-
 /* Checks that every command on a stream with an error returns that error. */
 static void error_is_sticky(int code, enum tandem_status want)
 {
@@ -107,27 +93,25 @@ static void error_is_sticky(int code, enum tandem_status want)
 
     async_error_inject(code);
     stream_error_wait(want);
-    ck_assert_int_eq(plug.api->stream_query(work.stream), want);
-    ck_assert_int_eq(add(work.stream, c, a), want);
+    RETURNS(want, plug.api->stream_query(work.stream));
+    RETURNS(want, add(work.stream, c, a));
     ck_assert_str_ne(plug.api->last_error(), "");
-    ck_assert_int_eq(
-        plug.api->fill(work.stream, c, 0, N * sizeof(float), &seven, 4), want);
-    ck_assert_int_eq(plug.api->copy(work.stream, c, 0, a, 4, 400), want);
-    ck_assert_int_eq(
-        plug.api->upload(work.stream, c, 0, ramp_values + 1, 16, 0), want);
+    RETURNS(want,
+            plug.api->fill(work.stream, c, 0, N * sizeof(float), &seven, 4));
+    RETURNS(want, plug.api->copy(work.stream, c, 0, a, 4, 400));
+    RETURNS(want, plug.api->upload(work.stream, c, 0, ramp_values + 1, 16, 0));
     if (plug.api->event_record(work.stream, &event) == TANDEM_OK)
-        ck_assert_int_eq(plug.api->event_wait(event, TANDEM_TIMEOUT_INFINITE),
-                         want);
+        RETURNS(want, plug.api->event_wait(event, TANDEM_TIMEOUT_INFINITE));
     plug.api->event_destroy(event);
-    ck_assert_int_eq(synchronize(), want);
+    RETURNS(want, synchronize());
     ck_assert_str_ne(plug.api->last_error(), "");
-    ck_assert_int_eq(synchronize(), TANDEM_OK);
-    ck_assert_int_eq(plug.api->stream_query(work.stream), TANDEM_OK);
+    OK(synchronize());
+    OK(plug.api->stream_query(work.stream));
     expect_ramp(c, 1.0f, "what was enqueued on the error");
     expect_ramp(a, 1.0f, "the input of what failed");
-    ck_assert_int_eq(add(work.stream, c, a), TANDEM_OK);
+    OK(add(work.stream, c, a));
     expect_ramp(c, 2.0f, "later work");
-    end();
+    device_end();
 }
 
 TEST(an_error_is_sticky_until_reported)
@@ -143,11 +127,11 @@ TEST(out_of_memory_is_sticky_until_reported)
 TEST(a_download_does_not_clear_the_error)
 {
     async_error_inject(INVALID_EVENT);
-    ck_assert_int_eq(read_back(b), TANDEM_FAILED);
+    RETURNS(TANDEM_FAILED, read_back(b));
     ck_assert_str_ne(plug.api->last_error(), "");
-    ck_assert_int_eq(synchronize(), TANDEM_FAILED);
-    ck_assert_int_eq(synchronize(), TANDEM_OK);
-    end();
+    RETURNS(TANDEM_FAILED, synchronize());
+    OK(synchronize());
+    device_end();
 }
 
 TEST(event_wait_does_not_clear_the_error)
@@ -155,25 +139,23 @@ TEST(event_wait_does_not_clear_the_error)
     struct tandem_event *event = NULL;
 
     async_error_inject(INVALID_EVENT);
-    ck_assert_int_eq(plug.api->event_record(work.stream, &event), TANDEM_OK);
-    ck_assert_int_eq(plug.api->event_wait(event, TANDEM_TIMEOUT_INFINITE),
-                     TANDEM_FAILED);
-    ck_assert_int_eq(synchronize(), TANDEM_FAILED);
-    ck_assert_int_eq(synchronize(), TANDEM_OK);
+    OK(plug.api->event_record(work.stream, &event));
+    RETURNS(TANDEM_FAILED,
+            plug.api->event_wait(event, TANDEM_TIMEOUT_INFINITE));
+    RETURNS(TANDEM_FAILED, synchronize());
+    OK(synchronize());
     plug.api->event_destroy(event);
-    end();
+    device_end();
 }
 
 TEST(device_synchronize_reports_and_clears_the_error)
 {
     async_error_inject(INVALID_EVENT);
-    ck_assert_int_eq(
-        plug.api->synchronize(work.device, TANDEM_TIMEOUT_INFINITE),
-        TANDEM_FAILED);
-    ck_assert_int_eq(
-        plug.api->synchronize(work.device, TANDEM_TIMEOUT_INFINITE), TANDEM_OK);
-    ck_assert_int_eq(synchronize(), TANDEM_OK);
-    end();
+    RETURNS(TANDEM_FAILED,
+            plug.api->synchronize(work.device, TANDEM_TIMEOUT_INFINITE));
+    OK(plug.api->synchronize(work.device, TANDEM_TIMEOUT_INFINITE));
+    OK(synchronize());
+    device_end();
 }
 
 /*
@@ -184,13 +166,11 @@ static void expect_poisoned(void)
 {
     enum tandem_status status;
 
-    ck_assert_int_eq(read_back(b), TANDEM_FAILED);
+    RETURNS(TANDEM_FAILED, read_back(b));
     status = add(work.stream, c, b);
-    ck_assert_int_eq(status == TANDEM_OK ? synchronize() : status,
-                     TANDEM_FAILED);
+    RETURNS(TANDEM_FAILED, status == TANDEM_OK ? synchronize() : status);
     status = plug.api->copy(work.stream, c, 0, b, 0, 16);
-    ck_assert_int_eq(status == TANDEM_OK ? synchronize() : status,
-                     TANDEM_FAILED);
+    RETURNS(TANDEM_FAILED, status == TANDEM_OK ? synchronize() : status);
     synchronize();
 }
 
@@ -204,24 +184,20 @@ static void poison_is_cleared(bool by_fill)
     float values[N];
 
     async_error_inject(INVALID_EVENT);
-    ck_assert_int_eq(synchronize(), TANDEM_FAILED);
+    RETURNS(TANDEM_FAILED, synchronize());
     expect_poisoned();
     fill_ramp(values, N, 1.0f, 0.0f);
-    ck_assert_int_eq(
-        plug.api->upload(work.stream, b, 0, values, sizeof values / 2, 0),
-        TANDEM_OK);
-    ck_assert_int_eq(read_back(b), TANDEM_FAILED);
+    OK(plug.api->upload(work.stream, b, 0, values, sizeof values / 2, 0));
+    RETURNS(TANDEM_FAILED, read_back(b));
     synchronize();
-    ck_assert_int_eq(
-        by_fill
-            ? plug.api->fill(work.stream, b, 0, sizeof values, &one, sizeof one)
-            : plug.api->upload(work.stream, b, 0, values, sizeof values, 0),
-        TANDEM_OK);
+    OK(by_fill
+           ? plug.api->fill(work.stream, b, 0, sizeof values, &one, sizeof one)
+           : plug.api->upload(work.stream, b, 0, values, sizeof values, 0));
     ck_assert(content_matches(&work, b, values, N, "a buffer that was cured"));
-    ck_assert_int_eq(add(work.stream, c, b), TANDEM_OK);
+    OK(add(work.stream, c, b));
     fill_ramp(values, N, 2.0f, 0.0f);
     ck_assert(content_matches(&work, c, values, N, "work on it"));
-    end();
+    device_end();
 }
 
 TEST(poison_is_cleared_by_a_fill)
@@ -245,12 +221,12 @@ TEST(work_after_a_failure_is_poisoned)
     async_error_inject(INVALID_EVENT);
     status = add(work.stream, c, b);
     ck_assert(status == TANDEM_OK || status == TANDEM_FAILED);
-    ck_assert_int_eq(synchronize(), TANDEM_FAILED);
+    RETURNS(TANDEM_FAILED, synchronize());
     if (status == TANDEM_OK)
-        ck_assert_int_eq(read_back(c), TANDEM_FAILED);
+        RETURNS(TANDEM_FAILED, read_back(c));
     else
         expect_ramp(c, 1.0f, "the output of a rejected launch");
-    end();
+    device_end();
 }
 
 TEST(another_stream_still_works)
@@ -259,16 +235,15 @@ TEST(another_stream_still_works)
 
     async_error_inject(INVALID_EVENT);
     stream_error_wait(TANDEM_FAILED);
-    ck_assert_int_eq(plug.api->stream_create(work.device, 0, &other),
-                     TANDEM_OK);
-    ck_assert_int_eq(add(other, c, c), TANDEM_OK);
+    OK(plug.api->stream_create(work.device, 0, &other));
+    OK(add(other, c, c));
     first = work.stream;
     work.stream = other;
     expect_ramp(c, 2.0f, "the other's work");
     work.stream = first;
-    ck_assert_int_eq(plug.api->stream_query(first), TANDEM_FAILED);
+    RETURNS(TANDEM_FAILED, plug.api->stream_query(first));
     plug.api->stream_destroy(other);
-    end();
+    device_end();
 }
 
 /* Returns how often the counters of a split reduction were cleared. */
@@ -295,22 +270,20 @@ TEST(counters_are_cleared_after_a_failure)
 
     device_new("test.device_scope_visibility", "1");
     b = ramp_new();
-    ck_assert_int_eq(unary(TANDEM_OP_NEG, b), TANDEM_OK);
+    OK(unary(TANDEM_OP_NEG, b));
     ck_assert(buffer_new(&work, sizeof one, &a));
     ck_assert(buffer_new(&work, LONG * sizeof one, &c));
-    ck_assert_int_eq(
-        plug.api->fill(work.stream, c, 0, LONG * sizeof one, &one, 4),
-        TANDEM_OK);
+    OK(plug.api->fill(work.stream, c, 0, LONG * sizeof one, &one, 4));
     ck_assert_uint_eq(sum_counter_clears(), 1);
     ck_assert_uint_eq(sum_counter_clears(), 0);
     script(LAYER_FAULT_AFTER_ENQUEUE, "clEnqueueNDRangeKernel", NULL,
            INVALID_EVENT);
-    ck_assert_int_eq(unary(TANDEM_OP_NEG, b), TANDEM_OK);
-    ck_assert_int_eq(synchronize(), TANDEM_FAILED);
+    OK(unary(TANDEM_OP_NEG, b));
+    RETURNS(TANDEM_FAILED, synchronize());
     plug.script_set(NULL);
     ck_assert_uint_eq(sum_counter_clears(), 1);
     ck_assert_uint_eq(sum_counter_clears(), 0);
-    end();
+    device_end();
 }
 
 TEST(a_lost_device_remains_lost)
@@ -319,19 +292,18 @@ TEST(a_lost_device_remains_lost)
     stream_error_wait(TANDEM_DEVICE_LOST);
     plug.script_set(NULL);
     for (int i = 0; i < 2; i++) {
-        ck_assert_int_eq(synchronize(), TANDEM_DEVICE_LOST);
-        ck_assert_int_eq(add(work.stream, c, a), TANDEM_DEVICE_LOST);
+        RETURNS(TANDEM_DEVICE_LOST, synchronize());
+        RETURNS(TANDEM_DEVICE_LOST, add(work.stream, c, a));
         ck_assert_str_ne(plug.api->last_error(), "");
     }
-    ck_assert_int_eq(
-        plug.api->synchronize(work.device, TANDEM_TIMEOUT_INFINITE),
-        TANDEM_DEVICE_LOST);
-    end();
+    RETURNS(TANDEM_DEVICE_LOST,
+            plug.api->synchronize(work.device, TANDEM_TIMEOUT_INFINITE));
+    device_end();
     device_new(NULL, NULL);
     a = ramp_new();
-    ck_assert_int_eq(add(work.stream, a, a), TANDEM_OK);
+    OK(add(work.stream, a, a));
     expect_ramp(a, 2.0f, "work on the device opened anew");
-    end();
+    device_end();
 }
 
 int main(void)

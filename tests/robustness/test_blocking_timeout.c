@@ -42,9 +42,8 @@ static enum tandem_status build_wait(uint32_t id)
 
 static void expect_close(void)
 {
-    ck_assert_int_eq(synchronize(), TANDEM_OK);
-    workload_close(&work);
-    expect_no_object_left();
+    OK(synchronize());
+    device_end();
 }
 
 /* Releases the hanging work, so that the process can end. */
@@ -64,20 +63,20 @@ TEST(a_build_that_never_completes)
     device_new(SHORT);
     buffer = ramp_new();
     script(LAYER_FAULT_HANG, "clBuildProgram", "-DOP=op_erf ", 0);
-    ck_assert_int_eq(ask(TANDEM_OP_ERF, plug.api->prepare), TANDEM_OK);
-    ck_assert_int_eq(ask(TANDEM_OP_ABS, plug.api->prepare), TANDEM_OK);
+    OK(ask(TANDEM_OP_ERF, plug.api->prepare));
+    OK(ask(TANDEM_OP_ABS, plug.api->prepare));
     clock_set_real_speed(true);
-    ck_assert_int_eq(launch_wait(TANDEM_OP_NEG, buffer), TANDEM_OK);
-    ck_assert_int_eq(build_wait(TANDEM_OP_ABS), TANDEM_OK);
+    OK(launch_wait(TANDEM_OP_NEG, buffer));
+    OK(build_wait(TANDEM_OP_ABS));
     EXPECT_TIMEOUT(query_ready_wait(TANDEM_OP_ERF), TANDEM_FAILED);
     expect_message("may never do so");
-    ck_assert_int_eq(unary(TANDEM_OP_ERF, buffer), TANDEM_FAILED);
+    RETURNS(TANDEM_FAILED, unary(TANDEM_OP_ERF, buffer));
     expect_message("blocking_timeout_ms");
-    ck_assert_int_eq(unary(TANDEM_OP_ABS, buffer), TANDEM_OK);
+    OK(unary(TANDEM_OP_ABS, buffer));
     plug.release();
-    ck_assert_int_eq(unary(TANDEM_OP_NEG, buffer), TANDEM_OK);
-    ck_assert_int_eq(build_wait(TANDEM_OP_ERF), TANDEM_OK);
-    ck_assert_int_eq(unary(TANDEM_OP_ERF, buffer), TANDEM_OK);
+    OK(unary(TANDEM_OP_NEG, buffer));
+    OK(build_wait(TANDEM_OP_ERF));
+    OK(unary(TANDEM_OP_ERF, buffer));
     expect_close();
 }
 
@@ -105,15 +104,13 @@ TEST(a_failed_build_reports_its_log)
     script(LAYER_FAULT_CALL, "clBuildProgram", "-DOP=op_erf ",
            -11 /* CL_BUILD_PROGRAM_FAILURE */);
     for (int i = 0; i < 5; i++) {
-        ck_assert_int_eq(unary(TANDEM_OP_ERF, buffer), TANDEM_FAILED);
+        RETURNS(TANDEM_FAILED, unary(TANDEM_OP_ERF, buffer));
         expect_message("line 1 is wrong");
     }
     ck_assert_uint_eq(plug_counts(&plug).faults, 9);
-    ck_assert_int_eq(ask(TANDEM_OP_ERF, plug.api->query_ready), TANDEM_FAILED);
-    ck_assert_int_eq(unary(TANDEM_OP_NEG, buffer), TANDEM_OK);
-    plug.script_set(NULL);
-    workload_close(&work);
-    expect_no_object_left();
+    RETURNS(TANDEM_FAILED, ask(TANDEM_OP_ERF, plug.api->query_ready));
+    OK(unary(TANDEM_OP_NEG, buffer));
+    device_end();
 }
 
 /* PoCL reads the variable once, when it lists its devices. */
@@ -125,12 +122,12 @@ TEST(a_build_without_pocls_cache_is_reported)
     struct tandem_buffer *buffer;
 
     device_new(NULL, NULL);
-    ck_assert_int_eq(plug.api->device_describe(0, &info), TANDEM_OK);
+    OK(plug.api->device_describe(0, &info));
     buffer = ramp_new();
     setenv("POCL_CACHE_DIR", "/dev/null/cache", 1);
     script(LAYER_FAULT_CALL, "clBuildProgram", "-DOP=op_erf ",
            -11 /* CL_BUILD_PROGRAM_FAILURE */);
-    ck_assert_int_eq(unary(TANDEM_OP_ERF, buffer), TANDEM_FAILED);
+    RETURNS(TANDEM_FAILED, unary(TANDEM_OP_ERF, buffer));
     expect_message(
         strstr(info.platform, "Portable Computing") != NULL
             ? "/dev/null/cache (from POCL_CACHE_DIR) cannot be written"
@@ -151,18 +148,15 @@ TEST(work_that_does_not_end)
 
     device_new(NULL, NULL);
     buffer = ramp_new();
-    ck_assert_int_eq(unary(TANDEM_OP_NEG, buffer), TANDEM_OK);
+    OK(unary(TANDEM_OP_NEG, buffer));
     script(LAYER_FAULT_ENDLESS, "clEnqueueNDRangeKernel", NULL, 0);
-    ck_assert_int_eq(unary(TANDEM_OP_NEG, buffer), TANDEM_OK);
+    OK(unary(TANDEM_OP_NEG, buffer));
     EXPECT_TIMEOUT(plug.api->stream_synchronize(work.stream, 20000000u),
                    TANDEM_NOT_READY);
-    ck_assert_int_eq(plug.api->stream_query(work.stream), TANDEM_NOT_READY);
+    RETURNS(TANDEM_NOT_READY, plug.api->stream_query(work.stream));
     plug.release();
-    ck_assert_int_eq(
-        plug.api->stream_synchronize(work.stream, TANDEM_TIMEOUT_INFINITE),
-        TANDEM_OK);
-    workload_close(&work);
-    expect_no_object_left();
+    OK(plug.api->stream_synchronize(work.stream, TANDEM_TIMEOUT_INFINITE));
+    device_end();
 }
 
 /* This test runs last, because the device leaks on purpose. */
@@ -172,19 +166,18 @@ TEST(close_leaks_work_that_never_completes)
 
     device_new(SHORT);
     buffer = ramp_new();
-    ck_assert_int_eq(launch_wait(TANDEM_OP_NEG, buffer), TANDEM_OK);
-    ck_assert_int_eq(synchronize(), TANDEM_OK);
+    OK(launch_wait(TANDEM_OP_NEG, buffer));
+    OK(synchronize());
     script(LAYER_FAULT_ENDLESS, "clEnqueueNDRangeKernel", NULL, 0);
-    ck_assert_int_eq(unary(TANDEM_OP_NEG, buffer), TANDEM_OK);
+    OK(unary(TANDEM_OP_NEG, buffer));
     clock_set_real_speed(true);
     workload_close(&work);
     clock_set_real_speed(false);
     plug.release();
-    ck_assert_int_eq(plug.api->alloc(work.device, 64, &buffer),
-                     TANDEM_INVALID_ARGUMENT);
+    RETURNS(TANDEM_INVALID_ARGUMENT, plug.api->alloc(work.device, 64, &buffer));
     device_new(SHORT);
-    ck_assert_int_eq(launch_wait(TANDEM_OP_NEG, ramp_new()), TANDEM_OK);
-    ck_assert_int_eq(synchronize(), TANDEM_OK);
+    OK(launch_wait(TANDEM_OP_NEG, ramp_new()));
+    OK(synchronize());
     workload_close(&work);
 }
 

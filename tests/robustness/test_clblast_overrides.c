@@ -44,8 +44,8 @@ static void open_with(const char *profile, const char *deterministic)
                                                 .log = note};
     warning[0] = '\0';
     warnings = 0;
-    ck_assert_int_eq(plug.api->open(0, &options, &device), TANDEM_OK);
-    ck_assert_int_eq(plug.api->stream_create(device, 0, &stream), TANDEM_OK);
+    OK(plug.api->open(0, &options, &device));
+    OK(plug.api->stream_create(device, 0, &stream));
 }
 
 static void close_device(void)
@@ -58,9 +58,8 @@ static struct tandem_buffer *buffer_of(const float *values)
 {
     struct tandem_buffer *buffer;
 
-    ck_assert_int_eq(plug.api->alloc(device, BYTES, &buffer), TANDEM_OK);
-    ck_assert_int_eq(plug.api->upload(stream, buffer, 0, values, BYTES, 0),
-                     TANDEM_OK);
+    OK(plug.api->alloc(device, BYTES, &buffer));
+    OK(plug.api->upload(stream, buffer, 0, values, BYTES, 0));
     return buffer;
 }
 
@@ -87,9 +86,7 @@ static void gemm_check(void)
                                      .c = {z, 0, SIDE, 0}};
     ck_assert_msg(plug.api->gemm(stream, &gemm) == TANDEM_OK, "%s",
                   plug.api->last_error());
-    ck_assert_int_eq(
-        plug.api->download(stream, z, 0, c, BYTES, 0, TANDEM_TIMEOUT_INFINITE),
-        TANDEM_OK);
+    OK(plug.api->download(stream, z, 0, c, BYTES, 0, TANDEM_TIMEOUT_INFINITE));
     for (int i = 0; i < SIDE; i++)
         for (int j = 0; j < SIDE; j++) {
             float want = 0;

@@ -93,22 +93,16 @@ static bool compiled_from_source(const char *lock_timeout_ms)
     struct tandem_buffer *buffer;
     bool compiled;
 
-    memset(&work, 0, sizeof work);
-    work.api = plug.api;
     plug.script_set(&nothing);
-    ck_assert_msg(workload_open(&work, pairs), "%s", work.failed);
-    ck_assert_int_eq(plug.api->stream_create(work.device, 0, &work.stream),
-                     TANDEM_OK);
+    device_open(pairs);
     buffer = ramp_new();
-    ck_assert_int_eq(unary(TANDEM_OP_NEG, buffer), TANDEM_OK);
-    ck_assert_int_eq(synchronize(), TANDEM_OK);
+    OK(unary(TANDEM_OP_NEG, buffer));
+    OK(synchronize());
     for (int i = 0; i < N; i++) {
         float got;
 
-        ck_assert_int_eq(
-            plug.api->download(work.stream, buffer, (uint64_t)i * sizeof got,
-                               &got, sizeof got, 0, TANDEM_TIMEOUT_INFINITE),
-            TANDEM_OK);
+        OK(plug.api->download(work.stream, buffer, (uint64_t)i * sizeof got,
+                              &got, sizeof got, 0, TANDEM_TIMEOUT_INFINITE));
         ck_assert(got == -(float)(i + 1));
     }
     compiled = call_count("clCreateProgramWithSource") > 0;

@@ -31,8 +31,7 @@ static void start(enum layer_defer_submission mode)
     device_new(NULL, NULL);
     streams[0] = work.stream;
     for (int i = 1; i < 3; i++)
-        ck_assert_int_eq(plug.api->stream_create(work.device, 0, &streams[i]),
-                         TANDEM_OK);
+        OK(plug.api->stream_create(work.device, 0, &streams[i]));
     unflushed = plug_counts(&plug).unflushed;
     plug.hold(mode);
 }
@@ -72,17 +71,15 @@ static void put(int on, struct tandem_buffer *buffer, float value)
     float values[N];
 
     fill_ramp(values, N, value, 0);
-    ck_assert_int_eq(plug.api->upload(streams[on], buffer, 0, values, BYTES, 0),
-                     TANDEM_OK);
+    OK(plug.api->upload(streams[on], buffer, 0, values, BYTES, 0));
 }
 
 /* Fills half 0 or half 1 of the elements. */
 static void fill_half(int on, struct tandem_buffer *buffer, int half,
                       float value)
 {
-    ck_assert_int_eq(plug.api->fill(streams[on], buffer, half * BYTES / 2,
-                                    BYTES / 2, &value, sizeof value),
-                     TANDEM_OK);
+    OK(plug.api->fill(streams[on], buffer, half * BYTES / 2, BYTES / 2, &value,
+                      sizeof value));
 }
 
 static void expect_halves(struct tandem_buffer *buffer, float first,
@@ -90,9 +87,8 @@ static void expect_halves(struct tandem_buffer *buffer, float first,
 {
     float values[N];
 
-    ck_assert_int_eq(plug.api->download(streams[0], buffer, 0, values, BYTES, 0,
-                                        TANDEM_TIMEOUT_INFINITE),
-                     TANDEM_OK);
+    OK(plug.api->download(streams[0], buffer, 0, values, BYTES, 0,
+                          TANDEM_TIMEOUT_INFINITE));
     for (int i = 0; i < N; i++) {
         const float want = i < N / 2 ? first : second;
 
@@ -105,7 +101,7 @@ static uint64_t blocks_made(void)
 {
     struct tandem_memory_stats stats = {.struct_size = sizeof stats};
 
-    ck_assert_int_eq(plug.api->memory_stats(work.device, &stats), TANDEM_OK);
+    OK(plug.api->memory_stats(work.device, &stats));
     return stats.driver_alloc_count;
 }
 
@@ -191,7 +187,7 @@ TEST(waits_flush_the_work)
         enum tandem_status status;
 
         put(0, buffer, (float)turn);
-        ck_assert_int_eq(plug.api->event_record(streams[0], &event), TANDEM_OK);
+        OK(plug.api->event_record(streams[0], &event));
         if (turn / 2 == 1)
             put(0, buffer, (float)turn + 0.5f);
         /*
@@ -205,7 +201,7 @@ TEST(waits_flush_the_work)
                      ? plug.api->stream_synchronize(streams[0], timeout_ns)
                      : plug.api->synchronize(work.device, timeout_ns);
         ck_assert_int_eq(status, TANDEM_OK);
-        ck_assert_int_eq(plug.api->event_wait(event, 0), TANDEM_OK);
+        OK(plug.api->event_wait(event, 0));
         plug.api->event_destroy(event);
     }
     expect_halves(buffer, 7.0f, 7.0f);
@@ -228,7 +224,7 @@ TEST(queries_flush_the_work)
     }
     ck_assert_int_eq(status, TANDEM_OK);
     put(1, buffer, 2.0f);
-    ck_assert_int_eq(plug.api->event_record(streams[1], &event), TANDEM_OK);
+    OK(plug.api->event_record(streams[1], &event));
     status = TANDEM_NOT_READY;
     for (int i = 0; i < 60000 && status == TANDEM_NOT_READY; i++) {
         status = plug.api->event_wait(event, 0);
@@ -243,10 +239,8 @@ static void follow(int on, int behind)
 {
     struct tandem_event *event;
 
-    ck_assert_int_eq(plug.api->event_record(streams[behind], &event),
-                     TANDEM_OK);
-    ck_assert_int_eq(plug.api->stream_wait_event(streams[on], event),
-                     TANDEM_OK);
+    OK(plug.api->event_record(streams[behind], &event));
+    OK(plug.api->stream_wait_event(streams[on], event));
     plug.api->event_destroy(event);
 }
 
@@ -269,9 +263,7 @@ TEST(streams_wait_for_each_other)
             value += 1;
             put(on, at[on], value);
             follow(next, on);
-            ck_assert_int_eq(
-                plug.api->copy(streams[next], at[next], 0, at[on], 0, BYTES),
-                TANDEM_OK);
+            OK(plug.api->copy(streams[next], at[next], 0, at[on], 0, BYTES));
             follow(on, next);
             if (turn % 7 == 6) {
                 synchronize_on(next);
@@ -324,14 +316,11 @@ static void random_uploads(uint64_t seed)
             bytes = all - at;
         for (size_t i = 0; i < bytes; i++)
             source[i] = pattern(at + i, count);
-        ck_assert_int_eq(
-            plug.api->upload(streams[0], buffer, at, source, bytes, 0),
-            TANDEM_OK);
+        OK(plug.api->upload(streams[0], buffer, at, source, bytes, 0));
         memset(source, 0xee, bytes);
     }
-    ck_assert_int_eq(plug.api->download(streams[0], buffer, 0, seen, all, 0,
-                                        TANDEM_TIMEOUT_INFINITE),
-                     TANDEM_OK);
+    OK(plug.api->download(streams[0], buffer, 0, seen, all, 0,
+                          TANDEM_TIMEOUT_INFINITE));
     seed = first;
     count = 0;
     for (size_t at = 0; at < all; at += bytes, count++) {
@@ -368,7 +357,7 @@ TEST(a_trim_does_not_free_memory_of_pending_writes)
     buffer = block_new();
     for (int i = 0; i < 20; i++) {
         put(0, buffer, (float)i);
-        ck_assert_int_eq(plug.api->trim(work.device, 0), TANDEM_OK);
+        OK(plug.api->trim(work.device, 0));
         put(1, buffer, -1.0f);
         expect_halves(buffer, (float)i, (float)i);
         synchronize_on(1);

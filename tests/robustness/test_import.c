@@ -30,8 +30,8 @@ static enum tandem_status import_status(const char *how)
     status = plug.api->import_host(work.device, memory, PAGE, &buffer);
     if (status == TANDEM_OK) {
         fill_ramp(memory, N, 1.0f, 1.0f);
-        ck_assert_int_eq(unary(TANDEM_OP_NEG, buffer), TANDEM_OK);
-        ck_assert_int_eq(synchronize(), TANDEM_OK);
+        OK(unary(TANDEM_OP_NEG, buffer));
+        OK(synchronize());
         for (int i = 0; !how && i < N; i++)
             ck_assert(memory[i] == -1.0f - (float)i);
         plug.api->free(buffer);
@@ -39,53 +39,33 @@ static enum tandem_status import_status(const char *how)
         ck_assert_ptr_null(buffer);
         expect_message("works on a copy of host memory");
     }
-    workload_close(&work);
-    expect_no_object_left();
+    device_end();
     unsetenv("TANDEM_LAYER_NONCOHERENT_IMPORT");
     return status;
 }
 
-TEST(shared_memory_is_imported)
-{
-    ck_assert_int_eq(import_status(NULL), TANDEM_OK);
-}
+static const struct {
+    const char *how;
+    bool separate; /* Memory of kernels, which a CPU device does not have. */
+    enum tandem_status status;
+} drivers[] = {
+    {NULL, false, TANDEM_OK},
+    {"1", false, TANDEM_UNSUPPORTED},
+    /* Each direction alone. */
+    {"in", false, TANDEM_UNSUPPORTED},
+    {"out", false, TANDEM_UNSUPPORTED},
+    {"in-kernels", true, TANDEM_UNSUPPORTED},
+    {"out-kernels", true, TANDEM_UNSUPPORTED},
+    /* The result must be the same for a second import. */
+    {"once-kernels", true, TANDEM_UNSUPPORTED},
+};
 
-TEST(a_copy_is_detected)
+LOOP_TEST(copies_are_detected, COUNT_OF(drivers))
 {
-    ck_assert_int_eq(import_status("1"), TANDEM_UNSUPPORTED);
-}
+    const bool shared = drivers[_i].separate && !getenv("TANDEM_LAYER_GPU");
 
-/* Tests each direction alone. */
-TEST(device_writes_must_reach_the_host)
-{
-    ck_assert_int_eq(import_status("in"), TANDEM_UNSUPPORTED);
-}
-
-TEST(host_writes_must_reach_the_device)
-{
-    ck_assert_int_eq(import_status("out"), TANDEM_UNSUPPORTED);
-}
-
-/* Kernels of a CPU device do not have separate memory. */
-static enum tandem_status kernel_import_status(void)
-{
-    return getenv("TANDEM_LAYER_GPU") ? TANDEM_UNSUPPORTED : TANDEM_OK;
-}
-
-TEST(host_must_read_kernel_writes)
-{
-    ck_assert_int_eq(import_status("in-kernels"), kernel_import_status());
-}
-
-TEST(device_must_read_host_writes_in_kernels)
-{
-    ck_assert_int_eq(import_status("out-kernels"), kernel_import_status());
-}
-
-/* The result must be the same for a second import. */
-TEST(a_second_import_has_the_same_result)
-{
-    ck_assert_int_eq(import_status("once-kernels"), kernel_import_status());
+    ck_assert_int_eq(import_status(drivers[_i].how),
+                     shared ? TANDEM_OK : drivers[_i].status);
 }
 
 int main(void)

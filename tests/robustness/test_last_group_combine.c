@@ -62,12 +62,9 @@ TEST(the_last_group_finds_all_that_was_written)
         for (int i = 0; i < ROWS * COLUMNS; i++)
             x[i] = (float)((i / COLUMNS + i % COLUMNS + turn) % 7);
         ck_assert(upload(&work, from, x, sizeof x));
-        ck_assert_int_eq(
-            plug.api->launch(work.stream, &op, &input, 1, &output, 1),
-            TANDEM_OK);
-        ck_assert_int_eq(plug.api->download(work.stream, to, 0, got, sizeof got,
-                                            0, TANDEM_TIMEOUT_INFINITE),
-                         TANDEM_OK);
+        OK(plug.api->launch(work.stream, &op, &input, 1, &output, 1));
+        OK(plug.api->download(work.stream, to, 0, got, sizeof got, 0,
+                              TANDEM_TIMEOUT_INFINITE));
         for (int j = 0; j < COLUMNS; j++) {
             float want = 0;
 
@@ -77,8 +74,7 @@ TEST(the_last_group_finds_all_that_was_written)
                           turn, j, (double)got[j], (double)want);
         }
     }
-    workload_close(&work);
-    expect_no_object_left();
+    device_end();
 }
 
 int main(void)

@@ -25,15 +25,8 @@ static struct tandem_memory_stats stats(void)
 {
     struct tandem_memory_stats out = {.struct_size = sizeof out};
 
-    ck_assert_int_eq(plug.api->memory_stats(work.device, &out), TANDEM_OK);
+    OK(plug.api->memory_stats(work.device, &out));
     return out;
-}
-
-static void end(void)
-{
-    plug.script_set(NULL);
-    workload_close(&work);
-    expect_no_object_left();
 }
 
 /* ---- what is counted ---- */
@@ -61,13 +54,12 @@ static void refused_allocations(enum layer_fault fault)
         ck_assert_uint_eq(stats().buffer_count, 0);
     }
     plug.script_set(NULL);
-    ck_assert_int_eq(plug.api->trim(work.device, 0), TANDEM_OK);
+    OK(plug.api->trim(work.device, 0));
     ck_assert_uint_eq(stats().cached_bytes, 0);
-    ck_assert_int_eq(plug.api->alloc(work.device, 14 * MIB, &buffer),
-                     TANDEM_OK);
+    OK(plug.api->alloc(work.device, 14 * MIB, &buffer));
     plug.api->free(buffer);
     ck_assert_uint_eq(stats().allocated_bytes, 0);
-    end();
+    device_end();
 }
 
 TEST(refused_memory_is_not_counted)
@@ -87,17 +79,17 @@ TEST(memory_over_the_limit_is_not_counted)
     struct tandem_buffer *kept, *buffer;
 
     device_new("memory_limit_bytes", "4194304");
-    ck_assert_int_eq(plug.api->alloc(work.device, 2 * MIB, &kept), TANDEM_OK);
+    OK(plug.api->alloc(work.device, 2 * MIB, &kept));
     for (int i = 0; i < 5; i++) {
-        ck_assert_int_eq(plug.api->alloc(work.device, 3 * MIB, &buffer),
-                         TANDEM_OUT_OF_MEMORY);
+        RETURNS(TANDEM_OUT_OF_MEMORY,
+                plug.api->alloc(work.device, 3 * MIB, &buffer));
         ck_assert_ptr_null(buffer);
         ck_assert_uint_eq(stats().allocated_bytes, 2 * MIB);
     }
     plug.api->free(kept);
-    ck_assert_int_eq(plug.api->alloc(work.device, 3 * MIB, &buffer), TANDEM_OK);
+    OK(plug.api->alloc(work.device, 3 * MIB, &buffer));
     plug.api->free(buffer);
-    end();
+    device_end();
 }
 
 /* ---- error messages ---- */
@@ -116,27 +108,26 @@ TEST(the_largest_allocation_is_named)
     char asked[64], most[64];
 
     device_new(NULL, NULL);
-    ck_assert_int_eq(plug.api->device_describe(0, &info), TANDEM_OK);
+    OK(plug.api->device_describe(0, &info));
     snprintf(asked, sizeof asked, "alloc: %" PRIu64 " bytes are more",
              info.max_alloc_bytes + 1);
     snprintf(most, sizeof most, "%" PRIu64 " bytes (CL_DEVICE_MAX_MEM",
              info.max_alloc_bytes);
-    ck_assert_int_eq(
-        plug.api->alloc(work.device, info.max_alloc_bytes + 1, &buffer),
-        TANDEM_OUT_OF_MEMORY);
+    RETURNS(TANDEM_OUT_OF_MEMORY,
+            plug.api->alloc(work.device, info.max_alloc_bytes + 1, &buffer));
     expect_message(asked);
     expect_message(most);
     expect_no_message("free buffers");
     if (plug.api->alloc(work.device, info.max_alloc_bytes, &buffer) ==
         TANDEM_OK) {
         plug.api->free(buffer);
-        ck_assert_int_eq(plug.api->trim(work.device, 0), TANDEM_OK);
+        OK(plug.api->trim(work.device, 0));
     } else { /* A machine with less memory than the driver reports. */
         snprintf(asked, sizeof asked, "no %" PRIu64 " bytes in one piece",
                  info.max_alloc_bytes);
         expect_message(asked);
     }
-    end();
+    device_end();
 }
 
 TEST(missing_host_memory_is_no_reason_to_free_buffers)
@@ -145,12 +136,11 @@ TEST(missing_host_memory_is_no_reason_to_free_buffers)
 
     device_new(NULL, NULL);
     script(LAYER_FAULT_CALL, "clCreateBuffer", NULL, OUT_OF_HOST_MEMORY);
-    ck_assert_int_eq(plug.api->alloc(work.device, MIB, &buffer),
-                     TANDEM_OUT_OF_MEMORY);
+    RETURNS(TANDEM_OUT_OF_MEMORY, plug.api->alloc(work.device, MIB, &buffer));
     expect_message("the host has too little memory");
     expect_no_message("free buffers");
     plug.script_set(NULL);
-    end();
+    device_end();
 }
 
 /* ---- buffers that were partly written ---- */
@@ -160,8 +150,7 @@ static struct tandem_buffer *filled_new(uint64_t bytes, unsigned char byte)
     struct tandem_buffer *buffer;
 
     ck_assert(buffer_new(&work, bytes, &buffer));
-    ck_assert_int_eq(plug.api->fill(work.stream, buffer, 0, bytes, &byte, 1),
-                     TANDEM_OK);
+    OK(plug.api->fill(work.stream, buffer, 0, bytes, &byte, 1));
     return buffer;
 }
 
@@ -181,13 +170,7 @@ static enum tandem_status read_all(struct tandem_buffer *buffer, size_t bytes)
 /* Lets the nth write fail, whatever command writes the bytes. */
 static void write_fails(const char *function, uint64_t nth)
 {
-    const struct layer_script wanted = {.fault = LAYER_FAULT_CALL,
-                                        .function = function,
-                                        .nth = nth,
-                                        .times = UINT64_MAX,
-                                        .code = INVALID_VALUE};
-
-    plug.script_set(&wanted);
+    script_nth(LAYER_FAULT_CALL, function, nth, UINT64_MAX, INVALID_VALUE);
 }
 
 /*
@@ -203,18 +186,18 @@ static void expect_partly_written(struct tandem_buffer *buffer, size_t bytes)
     const struct tandem_op op = {.struct_size = sizeof op,
                                  .id = TANDEM_OP_COPY};
 
-    ck_assert_int_eq(read_all(buffer, bytes), TANDEM_FAILED);
+    RETURNS(TANDEM_FAILED, read_all(buffer, bytes));
     expect_message("overwrite all of it");
-    ck_assert_int_eq(plug.api->copy(work.stream, other, 0, buffer, 0, bytes),
-                     TANDEM_FAILED);
-    ck_assert_int_eq(plug.api->launch(work.stream, &op, &input, 1, &output, 1),
-                     TANDEM_FAILED);
-    ck_assert_int_eq(upload_all(buffer, bytes / 2), TANDEM_OK);
-    ck_assert_int_eq(read_all(buffer, bytes), TANDEM_FAILED);
-    ck_assert_int_eq(upload_all(buffer, bytes), TANDEM_OK);
-    ck_assert_int_eq(read_all(buffer, bytes), TANDEM_OK);
+    RETURNS(TANDEM_FAILED,
+            plug.api->copy(work.stream, other, 0, buffer, 0, bytes));
+    RETURNS(TANDEM_FAILED,
+            plug.api->launch(work.stream, &op, &input, 1, &output, 1));
+    OK(upload_all(buffer, bytes / 2));
+    RETURNS(TANDEM_FAILED, read_all(buffer, bytes));
+    OK(upload_all(buffer, bytes));
+    OK(read_all(buffer, bytes));
     ck_assert(memcmp(source, seen, bytes) == 0);
-    ck_assert_int_eq(read_all(other, bytes), TANDEM_OK);
+    OK(read_all(other, bytes));
     plug.api->free(other);
 }
 
@@ -229,10 +212,10 @@ LOOP_TEST(an_upload_that_fails_midway_is_reported, 2)
     device_new(NULL, NULL);
     buffer = filled_new(LARGE, 9);
     write_fails("clEnqueueWriteBuffer", (uint64_t)_i + 2);
-    ck_assert_int_eq(upload_all(buffer, LARGE), TANDEM_FAILED);
+    RETURNS(TANDEM_FAILED, upload_all(buffer, LARGE));
     plug.script_set(NULL);
     expect_partly_written(buffer, LARGE);
-    end();
+    device_end();
 }
 
 /* Nothing was written, so the buffer keeps its content. */
@@ -243,13 +226,13 @@ TEST(an_upload_that_fails_at_once_changes_nothing)
     device_new(NULL, NULL);
     buffer = filled_new(LARGE, 9);
     write_fails("clEnqueueWriteBuffer", 1);
-    ck_assert_int_eq(upload_all(buffer, LARGE), TANDEM_FAILED);
+    RETURNS(TANDEM_FAILED, upload_all(buffer, LARGE));
     plug.script_set(NULL);
-    ck_assert_int_eq(read_all(buffer, LARGE), TANDEM_OK);
+    OK(read_all(buffer, LARGE));
     for (size_t i = 0; i < LARGE; i++)
         if (seen[i] != 9)
             ck_abort_msg("byte %zu is %d", i, seen[i]);
-    end();
+    device_end();
 }
 
 static const struct {
@@ -268,14 +251,14 @@ LOOP_TEST(a_large_upload_that_fails_is_reported, COUNT_OF(large_uploads))
     device_new("test.transfer_path", large_uploads[_i].transfer_path);
     buffer = filled_new(MEMORY_LIMIT, 9);
     /* The transfer path is selected before the fault. */
-    ck_assert_int_eq(synchronize(), TANDEM_OK);
-    ck_assert_int_eq(upload_all(buffer, MEMORY_LIMIT), TANDEM_OK);
-    ck_assert_int_eq(synchronize(), TANDEM_OK);
+    OK(synchronize());
+    OK(upload_all(buffer, MEMORY_LIMIT));
+    OK(synchronize());
     write_fails(large_uploads[_i].function, large_uploads[_i].nth);
-    ck_assert_int_eq(upload_all(buffer, MEMORY_LIMIT), TANDEM_FAILED);
+    RETURNS(TANDEM_FAILED, upload_all(buffer, MEMORY_LIMIT));
     plug.script_set(NULL);
     expect_partly_written(buffer, MEMORY_LIMIT);
-    end();
+    device_end();
 }
 
 int main(void)

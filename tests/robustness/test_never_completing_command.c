@@ -5,8 +5,6 @@
  * is not freed, and the calls work again once the command has completed. The
  * blocking timeout expires only where a test wants it.
  */
-#include <check.h>
-#include <inttypes.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -15,10 +13,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "support/test_list.h"
 #include "../opencl-layer/fake_clock.h"
-#include "plugin_under_layer.h"
-#include "opencl_workload.h"
+#include "single_fault.h"
 
 #define SHORT_MS "300"
 #define LONG_MS "100000"
@@ -28,9 +24,6 @@
                */
 #define LARGE (5 * MIB)
 
-static struct plug plug;
-static struct workload work;
-static struct layer_counts before;
 static bool found_at_once;
 static unsigned char source[LARGE], target[LARGE];
 
@@ -41,51 +34,18 @@ static void device_with(const char *limit_ms, const char *key,
     const char *const pairs[] = {
         "cache_dir", "", "blocking_timeout_ms", limit_ms, key, value, NULL};
 
-    memset(&work, 0, sizeof work);
-    work.api = plug.api;
-    before = plug_counts(&plug);
-    ck_assert_msg(workload_open(&work, pairs), "%s", work.failed);
-    ck_assert_int_eq(plug.api->stream_create(work.device, 0, &work.stream),
-                     TANDEM_OK);
+    device_open(pairs);
 }
 
-/* path: the transfer path for large transfers, or NULL for the default. */
-static void device_with_path(const char *limit_ms, const char *transfer_path)
+static void script_once(enum layer_fault fault, const char *function,
+                        uint64_t nth)
 {
-    device_with(limit_ms, transfer_path != NULL ? "test.transfer_path" : NULL,
-                transfer_path);
-}
-
-static void expect_no_object_left(void)
-{
-    const struct layer_counts after = plug_counts(&plug);
-
-    for (int i = 0; i < LAYER_OBJECTS; i++)
-        ck_assert_msg(plug_alive(&after, i) == plug_alive(&before, i),
-                      "%" PRIu64 " %s left",
-                      plug_alive(&after, i) - plug_alive(&before, i),
-                      plug_objects[i]);
-}
-
-static void script(enum layer_fault fault, const char *function, uint64_t nth)
-{
-    const struct layer_script wanted = {.fault = fault,
-                                        .function = function,
-                                        .nth = nth,
-                                        .times = 1,
-                                        .code = -30 /* CL_INVALID_VALUE */};
-
-    plug.script_set(&wanted);
+    script_nth(fault, function, nth, 1, -30 /* CL_INVALID_VALUE */);
 }
 
 static enum tandem_status alloc(uint64_t bytes, struct tandem_buffer **out)
 {
     return plug.api->alloc(work.device, bytes, out);
-}
-
-static void device_new(const char *limit_ms)
-{
-    device_with_path(limit_ms, NULL);
 }
 
 static enum tandem_status upload_some(struct tandem_buffer *buffer,
@@ -99,11 +59,6 @@ static enum tandem_status fill(struct tandem_buffer *buffer)
     const uint32_t pattern = 0x01020304u;
 
     return plug.api->fill(work.stream, buffer, 0, CHUNK, &pattern, 4);
-}
-
-static enum tandem_status synchronize(uint64_t timeout_ns)
-{
-    return plug.api->stream_synchronize(work.stream, timeout_ns);
 }
 
 /* Retries while deferred releases are pending, because these may take time. */
@@ -134,16 +89,9 @@ static void expect_buffer_works(struct tandem_buffer *buffer, uint64_t bytes)
     for (int i = 0; retry_later(i, status); i++)
         status = upload_some(buffer, bytes);
     ck_assert_int_eq(status, TANDEM_OK);
-    ck_assert_int_eq(plug.api->download(work.stream, buffer, 0, target, bytes,
-                                        0, TANDEM_TIMEOUT_INFINITE),
-                     TANDEM_OK);
+    OK(plug.api->download(work.stream, buffer, 0, target, bytes, 0,
+                          TANDEM_TIMEOUT_INFINITE));
     ck_assert(memcmp(source, target, bytes) == 0);
-}
-
-static void close_clean(void)
-{
-    workload_close(&work);
-    expect_no_object_left();
 }
 
 TEST(a_search_that_had_no_memory_is_made_again)
@@ -151,7 +99,7 @@ TEST(a_search_that_had_no_memory_is_made_again)
     uint32_t count;
 
     ck_assert(!found_at_once);
-    ck_assert_int_eq(plug.api->device_count(&count), TANDEM_OK);
+    OK(plug.api->device_count(&count));
     ck_assert_uint_ge(count, 1);
 }
 
@@ -187,47 +135,47 @@ TEST(an_allocation)
 {
     struct tandem_buffer *buffer, *small;
 
-    device_new(SHORT_MS);
-    script(LAYER_FAULT_ENDLESS, "clEnqueueFillBuffer", 1);
+    device_with(SHORT_MS, NULL, NULL);
+    script_once(LAYER_FAULT_ENDLESS, "clEnqueueFillBuffer", 1);
     EXPECT_TIMEOUT(alloc(2 * MIB, &buffer), TANDEM_NOT_READY);
     ck_assert_ptr_null(buffer);
     allocations_do_not_wait(5);
-    ck_assert_int_eq(alloc(CHUNK, &small), TANDEM_OK);
+    OK(alloc(CHUNK, &small));
     plug.release();
     expect_buffer_works(alloc_later(2 * MIB), 2 * MIB);
     expect_buffer_works(small, CHUNK);
-    close_clean();
+    device_end();
 }
 
 TEST(an_upload_for_which_there_is_no_room)
 {
     struct tandem_buffer *buffer;
 
-    device_new(SHORT_MS);
-    ck_assert_int_eq(alloc(CHUNK, &buffer), TANDEM_OK);
-    script(LAYER_FAULT_ENDLESS, "clEnqueueFillBuffer", 1);
-    ck_assert_int_eq(fill(buffer), TANDEM_OK);
+    device_with(SHORT_MS, NULL, NULL);
+    OK(alloc(CHUNK, &buffer));
+    script_once(LAYER_FAULT_ENDLESS, "clEnqueueFillBuffer", 1);
+    OK(fill(buffer));
     for (int i = 0; i < 8; i++)
-        ck_assert_int_eq(upload_some(buffer, CHUNK), TANDEM_OK);
+        OK(upload_some(buffer, CHUNK));
     EXPECT_TIMEOUT(upload_some(buffer, CHUNK), TANDEM_NOT_READY);
     plug.release();
-    ck_assert_int_eq(synchronize(TANDEM_TIMEOUT_INFINITE), TANDEM_OK);
+    OK(synchronize());
     expect_buffer_works(buffer, CHUNK);
-    close_clean();
+    device_end();
 }
 
 TEST(an_upload_that_waits_for_the_work_before_it)
 {
     struct tandem_buffer *buffer;
 
-    device_new(SHORT_MS);
+    device_with(SHORT_MS, NULL, NULL);
     buffer = alloc_later(LARGE);
-    script(LAYER_FAULT_ENDLESS, "clEnqueueFillBuffer", 1);
-    ck_assert_int_eq(fill(buffer), TANDEM_OK);
+    script_once(LAYER_FAULT_ENDLESS, "clEnqueueFillBuffer", 1);
+    OK(fill(buffer));
     EXPECT_TIMEOUT(upload_some(buffer, LARGE), TANDEM_NOT_READY);
     plug.release();
     expect_buffer_works(buffer, LARGE);
-    close_clean();
+    device_end();
 }
 
 TEST(memory_that_is_to_be_pinned)
@@ -236,17 +184,17 @@ TEST(memory_that_is_to_be_pinned)
     enum tandem_status status = TANDEM_NOT_READY;
     void *memory;
 
-    device_new(SHORT_MS);
-    ck_assert_int_eq(alloc(CHUNK, &buffer), TANDEM_OK);
-    script(LAYER_FAULT_ENDLESS, "clEnqueueMapBuffer", 1);
+    device_with(SHORT_MS, NULL, NULL);
+    OK(alloc(CHUNK, &buffer));
+    script_once(LAYER_FAULT_ENDLESS, "clEnqueueMapBuffer", 1);
     EXPECT_TIMEOUT(upload_some(buffer, 64), TANDEM_NOT_READY);
     plug.release();
     expect_buffer_works(buffer, 64);
-    script(LAYER_FAULT_ENDLESS, "clEnqueueUnmapMemObject", 1);
+    script_once(LAYER_FAULT_ENDLESS, "clEnqueueUnmapMemObject", 1);
     EXPECT_TIMEOUT(plug.api->trim(work.device, 0), TANDEM_OK);
     plug.release();
     expect_buffer_works(buffer, 64);
-    script(LAYER_FAULT_ENDLESS, "clEnqueueMapBuffer", 1);
+    script_once(LAYER_FAULT_ENDLESS, "clEnqueueMapBuffer", 1);
     EXPECT_TIMEOUT(plug.api->host_alloc(work.device, 64, &memory),
                    TANDEM_NOT_READY);
     plug.release();
@@ -291,6 +239,26 @@ static bool other_thread_ends(struct other_thread *other_thread)
     return atomic_load(&other_thread->done);
 }
 
+/*
+ * Checks that the call of another thread ends while the first thread still
+ * waits, and that both calls succeed when the command has completed.
+ */
+static void expect_not_blocked(struct other_thread *first,
+                               enum tandem_status (*call)(void))
+{
+    struct other_thread other;
+    bool ends;
+
+    other_start(&other, call);
+    ends = other_thread_ends(&other) && !atomic_load(&first->done);
+    plug.release();
+    pthread_join(other.thread, NULL);
+    pthread_join(first->thread, NULL);
+    ck_assert(ends);
+    OK(other.status);
+    OK(first->status);
+}
+
 static enum tandem_status trim(void)
 {
     return plug.api->trim(work.device, 0);
@@ -310,26 +278,18 @@ TEST(a_trim_does_not_block)
 {
     const uint64_t unmaps = plug_counts(&plug).unmaps;
     struct tandem_buffer *buffer;
-    struct other_thread trims, others;
-    bool ends;
+    struct other_thread trims;
 
-    device_new(LONG_MS);
-    ck_assert_int_eq(alloc(CHUNK, &buffer), TANDEM_OK);
+    device_with(LONG_MS, NULL, NULL);
+    OK(alloc(CHUNK, &buffer));
     expect_buffer_works(buffer, 64);
-    script(LAYER_FAULT_ENDLESS, "clEnqueueUnmapMemObject", 1);
+    script_once(LAYER_FAULT_ENDLESS, "clEnqueueUnmapMemObject", 1);
     other_start(&trims, trim);
     while (plug_counts(&plug).unmaps == unmaps)
         nanosleep(&(struct timespec){0, 1000000}, NULL);
-    other_start(&others, stream_come_and_go);
-    ends = other_thread_ends(&others) && !atomic_load(&trims.done);
-    plug.release();
-    pthread_join(others.thread, NULL);
-    pthread_join(trims.thread, NULL);
-    ck_assert(ends);
-    ck_assert_int_eq(others.status, TANDEM_OK);
-    ck_assert_int_eq(trims.status, TANDEM_OK);
+    expect_not_blocked(&trims, stream_come_and_go);
     expect_buffer_works(buffer, 64);
-    close_clean();
+    device_end();
 }
 
 static struct tandem_event *event;
@@ -342,27 +302,19 @@ static enum tandem_status wait_event(void)
 TEST(an_event_wait_does_not_block_others)
 {
     struct tandem_buffer *buffer;
-    struct other_thread waits, others;
-    bool ends;
+    struct other_thread waits;
 
-    device_new(LONG_MS);
-    ck_assert_int_eq(alloc(CHUNK, &buffer), TANDEM_OK);
-    ck_assert_int_eq(fill(buffer), TANDEM_OK);
-    ck_assert_int_eq(plug.api->event_record(work.stream, &event), TANDEM_OK);
-    script(LAYER_FAULT_HANG, "clFlush", 1);
+    device_with(LONG_MS, NULL, NULL);
+    OK(alloc(CHUNK, &buffer));
+    OK(fill(buffer));
+    OK(plug.api->event_record(work.stream, &event));
+    script_once(LAYER_FAULT_HANG, "clFlush", 1);
     other_start(&waits, wait_event);
     while (plug.hanging() == 0)
         nanosleep(&(struct timespec){0, 1000000}, NULL);
-    other_start(&others, stream_come_and_go);
-    ends = other_thread_ends(&others) && !atomic_load(&waits.done);
-    plug.release();
-    pthread_join(others.thread, NULL);
-    pthread_join(waits.thread, NULL);
-    ck_assert(ends);
-    ck_assert_int_eq(others.status, TANDEM_OK);
-    ck_assert_int_eq(waits.status, TANDEM_OK);
+    expect_not_blocked(&waits, stream_come_and_go);
     plug.api->event_destroy(event);
-    close_clean();
+    device_end();
 }
 
 static enum tandem_status alloc_another(void)
@@ -383,25 +335,17 @@ static enum tandem_status look(void)
 TEST(an_allocation_within_the_limit_does_not_block_others)
 {
     struct tandem_buffer *buffer;
-    struct other_thread allocates, others;
-    bool ends;
+    struct other_thread allocates;
 
     device_with(LONG_MS, "memory_limit_bytes", "3145728");
-    ck_assert_int_eq(alloc(2 * MIB, &buffer), TANDEM_OK);
+    OK(alloc(2 * MIB, &buffer));
     plug.api->free(buffer);
-    script(LAYER_FAULT_HANG, "clReleaseMemObject", 1);
+    script_once(LAYER_FAULT_HANG, "clReleaseMemObject", 1);
     other_start(&allocates, alloc_another);
     while (plug.hanging() == 0)
         nanosleep(&(struct timespec){0, 1000000}, NULL);
-    other_start(&others, look);
-    ends = other_thread_ends(&others) && !atomic_load(&allocates.done);
-    plug.release();
-    pthread_join(others.thread, NULL);
-    pthread_join(allocates.thread, NULL);
-    ck_assert(ends);
-    ck_assert_int_eq(others.status, TANDEM_OK);
-    ck_assert_int_eq(allocates.status, TANDEM_OK);
-    close_clean();
+    expect_not_blocked(&allocates, look);
+    device_end();
 }
 
 /*
@@ -410,9 +354,9 @@ TEST(an_allocation_within_the_limit_does_not_block_others)
  */
 static void fail_and_go_on(struct tandem_buffer *buffer)
 {
-    script(LAYER_FAULT_AFTER_ENQUEUE, "clEnqueueFillBuffer", 1);
-    ck_assert_int_eq(fill(buffer), TANDEM_OK);
-    script(LAYER_FAULT_ENDLESS, "clEnqueueMarkerWithWaitList", 2);
+    script_once(LAYER_FAULT_AFTER_ENQUEUE, "clEnqueueFillBuffer", 1);
+    OK(fill(buffer));
+    script_once(LAYER_FAULT_ENDLESS, "clEnqueueMarkerWithWaitList", 2);
 }
 
 TEST(a_failure_does_not_lengthen_a_wait)
@@ -420,46 +364,18 @@ TEST(a_failure_does_not_lengthen_a_wait)
     struct tandem_buffer *buffer;
     const time_t start = time(NULL);
 
-    device_new(LONG_MS);
-    ck_assert_int_eq(alloc(CHUNK, &buffer), TANDEM_OK);
+    device_with(LONG_MS, NULL, NULL);
+    OK(alloc(CHUNK, &buffer));
     fail_and_go_on(buffer);
-    EXPECT_TIMEOUT(synchronize(20000000u), TANDEM_NOT_READY);
-    ck_assert_int_eq(plug.api->stream_query(work.stream), TANDEM_FAILED);
+    EXPECT_TIMEOUT(plug.api->stream_synchronize(work.stream, 20000000u),
+                   TANDEM_NOT_READY);
+    RETURNS(TANDEM_FAILED, plug.api->stream_query(work.stream));
     ck_assert_int_lt(time(NULL) - start, 60);
     plug.release();
-    ck_assert_int_eq(synchronize(TANDEM_TIMEOUT_INFINITE), TANDEM_FAILED);
-    ck_assert_int_eq(synchronize(TANDEM_TIMEOUT_INFINITE), TANDEM_OK);
+    RETURNS(TANDEM_FAILED, synchronize());
+    OK(synchronize());
     expect_buffer_works(buffer, CHUNK);
-    close_clean();
-}
-
-static enum tandem_status
-ask_by(__typeof__(((struct tandem_backend *)0)->query_ready) entry, uint32_t id)
-{
-    const struct tandem_tensor_desc tensor = vector(NULL, 64);
-    const struct tandem_tensor_desc *operand = &tensor;
-    const struct tandem_op op = {.struct_size = sizeof op, .id = id};
-
-    return entry(work.device, &op, &operand, 1, &operand, 1);
-}
-
-static enum tandem_status ask(uint32_t id)
-{
-    return ask_by(plug.api->query_ready, id);
-}
-
-static enum tandem_status prepare(uint32_t id)
-{
-    return ask_by(plug.api->prepare, id);
-}
-
-static enum tandem_status unary(uint32_t id, struct tandem_buffer *buffer)
-{
-    const struct tandem_tensor_desc tensor = vector(buffer, 64);
-    const struct tandem_tensor_desc *operand = &tensor;
-    const struct tandem_op op = {.struct_size = sizeof op, .id = id};
-
-    return plug.api->launch(work.stream, &op, &operand, 1, &operand, 1);
+    device_end();
 }
 
 /* The first import builds its kernel from programs that were loaded before. */
@@ -469,17 +385,16 @@ TEST(an_import_waits_for_no_compiler)
     struct tandem_buffer *buffer;
     uint64_t builds;
 
-    device_new(LONG_MS);
-    ck_assert_int_eq(prepare(TANDEM_OP_ABS), TANDEM_OK);
-    for (int i = 0; retry_later(i, ask(TANDEM_OP_ABS)); i++)
+    device_with(LONG_MS, NULL, NULL);
+    OK(ask(TANDEM_OP_ABS, plug.api->prepare));
+    for (int i = 0; retry_later(i, ask(TANDEM_OP_ABS, plug.api->query_ready));
+         i++)
         continue;
-    ck_assert_int_eq(ask(TANDEM_OP_ABS), TANDEM_OK);
+    OK(ask(TANDEM_OP_ABS, plug.api->query_ready));
     builds = plug_counts(&plug).builds;
-    ck_assert_int_eq(
-        plug.api->import_host(work.device, memory, sizeof memory, &buffer),
-        TANDEM_OK);
+    OK(plug.api->import_host(work.device, memory, sizeof memory, &buffer));
     ck_assert_uint_eq(plug_counts(&plug).builds, builds);
-    close_clean();
+    device_end();
 }
 
 /* A device that does not respond cannot share memory. */
@@ -488,15 +403,15 @@ LOOP_TEST(an_import_that_does_not_end, 2)
     static _Alignas(4096) unsigned char memory[4096];
     struct tandem_buffer *buffer;
 
-    device_new(SHORT_MS);
-    script(LAYER_FAULT_ENDLESS,
-           _i == 0 ? "clEnqueueFillBuffer" : "clEnqueueReadBuffer", 1);
+    device_with(SHORT_MS, NULL, NULL);
+    script_once(LAYER_FAULT_ENDLESS,
+                _i == 0 ? "clEnqueueFillBuffer" : "clEnqueueReadBuffer", 1);
     EXPECT_TIMEOUT(
         plug.api->import_host(work.device, memory, sizeof memory, &buffer),
         TANDEM_UNSUPPORTED);
     ck_assert_ptr_null(buffer);
     plug.release();
-    close_clean();
+    device_end();
 }
 
 /* Nine operators, built by eight threads. */
@@ -512,16 +427,15 @@ TEST(builds_in_all_threads)
                                       .times = UINT64_MAX};
     struct tandem_buffer *buffer;
 
-    device_new(SHORT_MS);
-    ck_assert_int_eq(alloc(CHUNK, &buffer), TANDEM_OK);
+    device_with(SHORT_MS, NULL, NULL);
+    OK(alloc(CHUNK, &buffer));
     plug.script_set(&hang);
     for (int i = 0; i < 9; i++)
         EXPECT_TIMEOUT(unary(ops[i], buffer), TANDEM_FAILED);
-    ck_assert_msg(strstr(plug.api->last_error(), "each of 8 threads") != NULL,
-                  "\"%s\"", plug.api->last_error());
+    expect_message("each of 8 threads");
     while (plug.hanging() < 8) /* The last build may have just started. */
         nanosleep(&(struct timespec){0, 1000000}, NULL);
-    ck_assert_int_eq(ask(TANDEM_OP_COS), TANDEM_NOT_READY);
+    RETURNS(TANDEM_NOT_READY, ask(TANDEM_OP_COS, plug.api->query_ready));
     plug.release();
     for (int i = 0; i < 9; i++) {
         int n = 0;
@@ -530,7 +444,7 @@ TEST(builds_in_all_threads)
             nanosleep(&(struct timespec){0, 10000000}, NULL);
         ck_assert_int_lt(n, 6000);
     }
-    close_clean();
+    device_end();
 }
 
 /*
@@ -547,25 +461,23 @@ LOOP_TEST(a_download_that_does_not_end, 3)
     struct tandem_buffer *buffer;
     time_t start;
 
-    device_with_path(LONG_MS, cases[_i].transfer_path);
-    ck_assert_int_eq(alloc(LARGE, &buffer), TANDEM_OK);
+    device_with(LONG_MS, "test.transfer_path", cases[_i].transfer_path);
+    OK(alloc(LARGE, &buffer));
     expect_buffer_works(buffer, LARGE);
     start = time(NULL);
-    script(LAYER_FAULT_ENDLESS, cases[_i].function, 1);
+    script_once(LAYER_FAULT_ENDLESS, cases[_i].function, 1);
     EXPECT_TIMEOUT(
         plug.api->download(work.stream, buffer, 0, target, LARGE, 0, 50000000),
         TANDEM_NOT_READY);
     ck_assert_int_lt(time(NULL) - start, 60);
     plug.release();
-    ck_assert_int_eq(synchronize(TANDEM_TIMEOUT_INFINITE), TANDEM_OK);
+    OK(synchronize());
     /* A download with timeout 0 still gets the short time. */
     memset(target, 0, LARGE);
-    ck_assert_int_eq(
-        plug.api->download(work.stream, buffer, 0, target, LARGE, 0, 0),
-        TANDEM_OK);
+    OK(plug.api->download(work.stream, buffer, 0, target, LARGE, 0, 0));
     ck_assert_int_eq(memcmp(source, target, LARGE), 0);
     expect_buffer_works(buffer, LARGE);
-    close_clean();
+    device_end();
 }
 
 /*
@@ -583,14 +495,14 @@ TEST(a_device_loss_during_an_upload)
     struct tandem_buffer *buffer;
     struct layer_counts passed, now;
 
-    device_new(SHORT_MS);
-    ck_assert_int_eq(alloc(CHUNK, &buffer), TANDEM_OK);
-    script(LAYER_FAULT_ENDLESS, "clEnqueueFillBuffer", 1);
-    ck_assert_int_eq(fill(buffer), TANDEM_OK);
-    ck_assert_int_eq(upload_some(buffer, CHUNK), TANDEM_OK);
+    device_with(SHORT_MS, NULL, NULL);
+    OK(alloc(CHUNK, &buffer));
+    script_once(LAYER_FAULT_ENDLESS, "clEnqueueFillBuffer", 1);
+    OK(fill(buffer));
+    OK(upload_some(buffer, CHUNK));
     plug.script_set(&dead);
     passed = plug_counts(&plug);
-    ck_assert_int_eq(synchronize(TANDEM_TIMEOUT_INFINITE), TANDEM_DEVICE_LOST);
+    RETURNS(TANDEM_DEVICE_LOST, synchronize());
     plug.api->stream_destroy(work.stream);
     work.stream = NULL;
     now = plug_counts(&plug);
@@ -608,14 +520,14 @@ TEST(a_failure_before_work_that_never_ends)
 {
     struct tandem_buffer *buffer;
 
-    device_new(SHORT_MS);
-    ck_assert_int_eq(alloc(CHUNK, &buffer), TANDEM_OK);
+    device_with(SHORT_MS, NULL, NULL);
+    OK(alloc(CHUNK, &buffer));
     fail_and_go_on(buffer);
-    EXPECT_TIMEOUT(synchronize(TANDEM_TIMEOUT_INFINITE), TANDEM_DEVICE_LOST);
-    ck_assert_int_eq(fill(buffer), TANDEM_DEVICE_LOST);
+    EXPECT_TIMEOUT(synchronize(), TANDEM_DEVICE_LOST);
+    RETURNS(TANDEM_DEVICE_LOST, fill(buffer));
     workload_close(&work);
-    device_new(SHORT_MS);
-    ck_assert_int_eq(alloc(CHUNK, &buffer), TANDEM_OK);
+    device_with(SHORT_MS, NULL, NULL);
+    OK(alloc(CHUNK, &buffer));
     expect_buffer_works(buffer, CHUNK);
     workload_close(&work);
     expect_no_object_left();
@@ -626,13 +538,13 @@ TEST(close_leaves_memory_that_is_in_use)
 {
     struct tandem_buffer *buffer;
 
-    device_new(SHORT_MS);
-    script(LAYER_FAULT_ENDLESS, "clEnqueueFillBuffer", 1);
+    device_with(SHORT_MS, NULL, NULL);
+    script_once(LAYER_FAULT_ENDLESS, "clEnqueueFillBuffer", 1);
     EXPECT_TIMEOUT(alloc(2 * MIB, &buffer), TANDEM_NOT_READY);
     clock_set_real_speed(true);
     workload_close(&work);
     clock_set_real_speed(false);
-    device_new(SHORT_MS);
+    device_with(SHORT_MS, NULL, NULL);
     expect_buffer_works(alloc_later(2 * MIB), 2 * MIB);
     workload_close(&work);
     expect_no_object_left();
