@@ -97,49 +97,24 @@ void workload_close(struct workload *work)
 
 /* ---- sections ---- */
 
-struct section {
-    const char *name;
-    bool (*run)(struct workload *work);
-};
-
-static const struct section sections[] = {
-    {"memory", section_memory},
-    {"large", section_large},
-    {"pinned", section_pinned},
-    {"import", section_import},
-    {"map", section_map},
-    {"operators", section_operators},
-    {"reduce", section_reduce},
-    {"optimizer", section_optimizer},
-    {"prepare", section_prepare},
-    {"events", section_events},
-    {"profiling", section_profiling},
-    {"streams", section_streams},
-    {"products", section_products},
-    {"housekeeping", section_housekeeping}};
-
 /*
  * Runs a section on its own stream. Waiting on the stream reports and clears
  * its errors, so that the next section starts without one.
  */
-static bool section_run(struct workload *work, const struct section *section)
+static bool section_run_on_stream(struct workload *work,
+                                  const struct section *section)
 {
     bool passed;
 
     work->section = section->name;
     work->status = TANDEM_OK;
     work->stream = NULL;
-    passed = call_succeeded(
-        work, work->api->stream_create(work->device, 0, &work->stream),
-        "stream_create");
+    passed = CALL(work, stream_create, work->device, 0, &work->stream);
     if (!passed && work->stream)
         record_violation(work, "stream_create failed and gave a stream");
     if (passed) {
-        passed = section->run(work);
-        passed &= call_succeeded(work,
-                                 work->api->stream_synchronize(
-                                     work->stream, TANDEM_TIMEOUT_INFINITE),
-                                 "stream_synchronize");
+        passed = section_run(work, section);
+        passed &= stream_wait(work, work->stream);
     }
     work->api->stream_destroy(work->stream);
     return passed;
@@ -148,10 +123,10 @@ static bool section_run(struct workload *work, const struct section *section)
 void workload_run(struct workload *work,
                   void (*called)(struct workload *work, bool passed))
 {
-    for (size_t i = 0; i < sizeof sections / sizeof *sections; i++) {
+    for (size_t i = 0; i < SECTIONS; i++) {
         bool passed;
 
-        passed = section_run(work, &sections[i]);
+        passed = section_run_on_stream(work, &sections[i]);
         work->failures += !passed;
         if (called)
             called(work, passed);
@@ -177,12 +152,15 @@ void fill_ramp(float *out, uint32_t count, float first, float by)
         out[i] = first + (float)i * by;
 }
 
+bool stream_wait(struct workload *work, struct tandem_stream *stream)
+{
+    return CALL(work, stream_synchronize, stream, TANDEM_TIMEOUT_INFINITE);
+}
+
 bool upload(struct workload *work, struct tandem_buffer *buffer,
             const void *source, uint64_t bytes)
 {
-    return call_succeeded(
-        work, work->api->upload(work->stream, buffer, 0, source, bytes, 0),
-        "upload");
+    return CALL(work, upload, work->stream, buffer, 0, source, bytes, 0);
 }
 
 static bool near(float got, float want)
@@ -200,10 +178,8 @@ bool content_matches(struct workload *work, struct tandem_buffer *buffer,
     uint32_t i = 0;
 
     memset(got, 0xff, bytes);
-    if (!call_succeeded(work,
-                        work->api->download(work->stream, buffer, 0, got, bytes,
-                                            0, TANDEM_TIMEOUT_INFINITE),
-                        "download"))
+    if (!CALL(work, download, work->stream, buffer, 0, got, bytes, 0,
+              TANDEM_TIMEOUT_INFINITE))
         return false;
     while (i < count && near(got[i], want[i]))
         i++;
@@ -231,10 +207,7 @@ bool launch(struct workload *work, uint32_t id, const double *floats,
                                  .ints = ints,
                                  .floats = floats};
 
-    return call_succeeded(
-        work,
-        work->api->launch(work->stream, &op, operands, inputs, &output, 1),
-        "launch");
+    return CALL(work, launch, work->stream, &op, operands, inputs, &output, 1);
 }
 
 bool launch_add(struct workload *work, struct tandem_buffer *out,

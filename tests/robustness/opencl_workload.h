@@ -57,6 +57,11 @@ bool record_violation(struct workload *work, const char *what);
 /* Records what a call returned. Returns true if that was TANDEM_OK. */
 bool call_succeeded(struct workload *work, enum tandem_status status,
                     const char *call);
+/* Calls a function of the plugin. Returns true if that returned TANDEM_OK. */
+#define CALL(work, function, ...)                                              \
+    call_succeeded((work), (work)->api->function(__VA_ARGS__), #function)
+/* Waits for all work of the stream. */
+bool stream_wait(struct workload *work, struct tandem_stream *stream);
 bool buffer_new(struct workload *work, uint64_t bytes,
                 struct tandem_buffer **out_buffer);
 /* Sets element i to first + i * by. */
@@ -75,23 +80,22 @@ bool launch(struct workload *work, uint32_t id, const double *floats,
 bool launch_add(struct workload *work, struct tandem_buffer *out,
                 struct tandem_buffer *a, double by, int64_t count);
 
-/*
- * Sections in workload_parts.c and workload_gemm.c. Each returns true if it
- * passed.
- */
-bool section_memory(struct workload *work);
-bool section_large(struct workload *work);
-bool section_pinned(struct workload *work);
-bool section_import(struct workload *work);
-bool section_map(struct workload *work);
-bool section_operators(struct workload *work);
-bool section_reduce(struct workload *work);
-bool section_optimizer(struct workload *work);
-bool section_prepare(struct workload *work);
-bool section_events(struct workload *work);
-bool section_profiling(struct workload *work);
-bool section_streams(struct workload *work);
-bool section_housekeeping(struct workload *work);
-bool section_products(struct workload *work);
+/* A part of the workload. run returns true if the section passed. */
+struct section {
+    const char *name;
+    /*
+     * The size of two buffers for the section. The first one contains 1, 1.5,
+     * 2, ... 0 means that the section gets no buffers.
+     */
+    uint32_t elements;
+    bool (*run)(struct workload *work, struct tandem_buffer *a,
+                struct tandem_buffer *b);
+};
+#define SECTIONS 14
+extern const struct section sections[SECTIONS];
+/* Runs one section on the current stream. Returns true if it passed. */
+bool section_run(struct workload *work, const struct section *section);
+bool section_products(struct workload *work, struct tandem_buffer *first,
+                      struct tandem_buffer *second);
 
 #endif

@@ -44,12 +44,8 @@ static bool download(struct tandem_buffer *buffer, uint32_t first,
                      uint32_t count)
 {
     memset(out, 0xff, count * sizeof(float));
-    return call_succeeded(&work,
-                          work.api->download(work.stream, buffer,
-                                             first * sizeof(float), out,
-                                             count * sizeof(float), 0,
-                                             TANDEM_TIMEOUT_INFINITE),
-                          "download") &&
+    return CALL(&work, download, work.stream, buffer, first * sizeof(float),
+                out, count * sizeof(float), 0, TANDEM_TIMEOUT_INFINITE) &&
            (memcmp(out, in + first, count * sizeof(float)) == 0 ||
             record_violation(&work, "what comes back is not what was sent"));
 }
@@ -63,7 +59,7 @@ static bool transfers(struct tandem_buffer *buffer)
     if (!passed)
         return false;
     fill_ramp(in + PART_FIRST, PART_COUNT, -5.0f, 1.0f);
-    if (!call_succeeded(&work, work.api->trim(work.device, 0), "trim"))
+    if (!CALL(&work, trim, work.device, 0))
         return false;
     return call_succeeded(
                &work,
@@ -86,16 +82,11 @@ static bool transfers_run(void)
     work.section = "transfers";
     work.status = TANDEM_OK;
     work.stream = NULL;
-    passed = call_succeeded(
-        &work, work.api->stream_create(work.device, 0, &work.stream),
-        "stream_create");
+    passed = CALL(&work, stream_create, work.device, 0, &work.stream);
     if (passed) {
         passed = buffer_new(&work, BYTES, &buffer) && transfers(buffer);
         work.api->free(buffer);
-        passed &= call_succeeded(
-            &work,
-            work.api->stream_synchronize(work.stream, TANDEM_TIMEOUT_INFINITE),
-            "stream_synchronize");
+        passed &= stream_wait(&work, work.stream);
     }
     work.api->stream_destroy(work.stream);
     return passed;
@@ -184,15 +175,12 @@ static bool path_selection_run(void)
     if (!workload_open(&work, pairs))
         return false;
     fill_ramp(in, COUNT, 1.0f, 0.25f);
-    passed = call_succeeded(
-                 &work, work.api->stream_create(work.device, 0, &work.stream),
-                 "stream_create") &&
+    passed = CALL(&work, stream_create, work.device, 0, &work.stream) &&
              buffer_new(&work, BYTES, &buffer);
     for (uint32_t i = 0; i < 24 && passed; i++) {
         in[i] = -1.0f;
         if (i >= 14)
-            passed =
-                call_succeeded(&work, work.api->trim(work.device, 0), "trim");
+            passed = CALL(&work, trim, work.device, 0);
         passed = passed && upload(&work, buffer, in, BYTES) &&
                  download(buffer, 0, COUNT);
     }

@@ -80,11 +80,9 @@ static bool device_works(void)
     if (!workload_open(&work, (const char *const[]){"cache_dir", "", NULL}))
         return false;
     work.section = "memory";
-    if (!call_succeeded(&work,
-                        work.api->stream_create(work.device, 0, &work.stream),
-                        "stream_create"))
+    if (!CALL(&work, stream_create, work.device, 0, &work.stream))
         return false;
-    section_memory(&work);
+    section_run(&work, &sections[0]);
     work.api->stream_destroy(work.stream);
     workload_close(&work);
     if (work.wrong[0])

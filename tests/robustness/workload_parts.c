@@ -16,21 +16,17 @@
 
 static float in[LARGEST], want[LARGEST];
 
-/*
- * Creates two buffers, fills the first with in[], runs the work and frees
- * both.
- */
-static bool with_two(struct workload *work, uint32_t count,
-                     bool (*run)(struct workload *work, struct tandem_buffer *a,
-                                 struct tandem_buffer *b))
+bool section_run(struct workload *work, const struct section *section)
 {
-    const uint64_t bytes = (uint64_t)count * sizeof(float);
+    const uint64_t bytes = (uint64_t)section->elements * sizeof(float);
     struct tandem_buffer *a = NULL, *b = NULL;
     bool passed;
 
-    fill_ramp(in, count, 1.0f, 0.5f);
+    if (section->elements == 0)
+        return section->run(work, NULL, NULL);
+    fill_ramp(in, section->elements, 1.0f, 0.5f);
     passed = buffer_new(work, bytes, &a) && buffer_new(work, bytes, &b) &&
-             upload(work, a, in, bytes) && run(work, a, b);
+             upload(work, a, in, bytes) && section->run(work, a, b);
     work->api->free(a);
     work->api->free(b);
     return passed;
@@ -39,24 +35,15 @@ static bool with_two(struct workload *work, uint32_t count,
 static bool move(struct workload *work, struct tandem_buffer *a,
                  struct tandem_buffer *b)
 {
-    const struct tandem_backend *api = work->api;
     const float seven = 7.0f;
 
     for (uint32_t i = 0; i < N; i++)
         want[i] = i < 4 ? 7.0f : i < 14 ? in[i - 4] : in[i];
-    return call_succeeded(work, api->copy(work->stream, b, 0, a, 0, BYTES),
-                          "copy") &&
-           call_succeeded(work, api->copy(work->stream, b, 16, a, 0, 40),
-                          "copy") &&
-           call_succeeded(work, api->fill(work->stream, b, 0, 16, &seven, 4),
-                          "fill") &&
+    return CALL(work, copy, work->stream, b, 0, a, 0, BYTES) &&
+           CALL(work, copy, work->stream, b, 16, a, 0, 40) &&
+           CALL(work, fill, work->stream, b, 0, 16, &seven, 4) &&
            content_matches(work, b, want, N, "copies and a fill") &&
            content_matches(work, a, in, N, "the source");
-}
-
-bool section_memory(struct workload *work)
-{
-    return with_two(work, N, move);
 }
 
 /* Transfers through staging memory, directly, and while the caller waits. */
@@ -84,36 +71,30 @@ static bool move_large(struct workload *work, struct tandem_buffer *a,
            content_matches(work, b, want, LARGEST, "large uploads");
 }
 
-bool section_large(struct workload *work)
-{
-    return with_two(work, LARGEST, move_large);
-}
-
-bool section_pinned(struct workload *work)
+static bool pinned(struct workload *work, struct tandem_buffer *first,
+                   struct tandem_buffer *second)
 {
     const struct tandem_backend *api = work->api;
     struct tandem_buffer *a = NULL;
     void *memory = NULL;
     bool passed;
 
-    passed = call_succeeded(work, api->host_alloc(work->device, BYTES, &memory),
-                            "host_alloc") &&
+    (void)first;
+    (void)second;
+    passed = CALL(work, host_alloc, work->device, BYTES, &memory) &&
              buffer_new(work, BYTES, &a);
     if (passed) {
         fill_ramp(memory, N, 3.0f, 1.0f);
         fill_ramp(want, N, 4.0f, 1.0f);
-        passed =
-            upload(work, a, memory, BYTES) && launch_add(work, a, a, 1.0, N) &&
-            call_succeeded(work,
-                           api->download(work->stream, a, 0, memory, BYTES,
-                                         TANDEM_TRANSFER_ASYNC, 0),
-                           "asynchronous download") &&
-            call_succeeded(
-                work,
-                api->stream_synchronize(work->stream, TANDEM_TIMEOUT_INFINITE),
-                "stream_synchronize") &&
-            (memcmp(memory, want, BYTES) == 0 ||
-             record_violation(work, "wrong bytes in pinned memory"));
+        passed = upload(work, a, memory, BYTES) &&
+                 launch_add(work, a, a, 1.0, N) &&
+                 call_succeeded(work,
+                                api->download(work->stream, a, 0, memory, BYTES,
+                                              TANDEM_TRANSFER_ASYNC, 0),
+                                "asynchronous download") &&
+                 stream_wait(work, work->stream) &&
+                 (memcmp(memory, want, BYTES) == 0 ||
+                  record_violation(work, "wrong bytes in pinned memory"));
     }
     /* If the wait failed, the download may still be running. */
     if (!passed && memory)
@@ -123,13 +104,16 @@ bool section_pinned(struct workload *work)
     return passed;
 }
 
-bool section_import(struct workload *work)
+static bool import(struct workload *work, struct tandem_buffer *first,
+                   struct tandem_buffer *second)
 {
     static _Alignas(4096) float memory[1024];
     struct tandem_buffer *a = NULL;
     enum tandem_status status;
     bool passed = true;
 
+    (void)first;
+    (void)second;
     fill_ramp(memory, 1024, 0.0f, 1.0f);
     fill_ramp(want, 1024, 2.0f, 1.0f);
     status = work->api->import_host(work->device, memory, 4096, &a);
@@ -137,10 +121,7 @@ bool section_import(struct workload *work)
     if (status != TANDEM_UNSUPPORTED)
         passed = call_succeeded(work, status, "import_host") &&
                  launch_add(work, a, a, 2.0, 1024) &&
-                 call_succeeded(work,
-                                work->api->stream_synchronize(
-                                    work->stream, TANDEM_TIMEOUT_INFINITE),
-                                "stream_synchronize") &&
+                 stream_wait(work, work->stream) &&
                  (memcmp(memory, want, 4096) == 0 ||
                   record_violation(work, "wrong bytes in imported memory"));
     else
@@ -153,30 +134,21 @@ bool section_import(struct workload *work)
 static bool map_both(struct workload *work, struct tandem_buffer *a,
                      struct tandem_buffer *b)
 {
-    const struct tandem_backend *api = work->api;
     void *memory = NULL;
     bool passed;
 
     (void)b;
-    if (!call_succeeded(work,
-                        api->map(work->stream, a, 0, BYTES,
-                                 TANDEM_MAP_READ | TANDEM_MAP_WRITE,
-                                 TANDEM_TIMEOUT_INFINITE, &memory),
-                        "map"))
+    if (!CALL(work, map, work->stream, a, 0, BYTES,
+              TANDEM_MAP_READ | TANDEM_MAP_WRITE, TANDEM_TIMEOUT_INFINITE,
+              &memory))
         return false;
     passed = memcmp(memory, in, BYTES) == 0 ||
              record_violation(work, "wrong bytes in a map");
     if (passed)
         fill_ramp(memory, N, -1.0f, 2.0f);
     fill_ramp(want, N, -1.0f, 2.0f);
-    return call_succeeded(work, api->unmap(work->stream, a, memory), "unmap") &&
-           passed &&
+    return CALL(work, unmap, work->stream, a, memory) && passed &&
            content_matches(work, a, want, N, "what was written through a map");
-}
-
-bool section_map(struct workload *work)
-{
-    return with_two(work, N, map_both);
 }
 
 /* Contiguous, strided (b = a transposed), softmax over rows, gather. */
@@ -213,11 +185,6 @@ static bool operators(struct workload *work, struct tandem_buffer *a,
     return content_matches(work, b, want, N, "softmax");
 }
 
-bool section_operators(struct workload *work)
-{
-    return with_two(work, N, operators);
-}
-
 /* Long enough to be split, with a temporary buffer. */
 static bool reduce(struct workload *work, struct tandem_buffer *a,
                    struct tandem_buffer *b)
@@ -235,11 +202,6 @@ static bool reduce(struct workload *work, struct tandem_buffer *a,
     want[0] = (in[0] + in[LARGE - 1]) / 2.0f;
     return launch(work, TANDEM_OP_MEAN, NULL, 0, whole, 2, &operand, 1, &to) &&
            content_matches(work, b, want, 1, "a mean");
-}
-
-bool section_reduce(struct workload *work)
-{
-    return with_two(work, LARGE, reduce);
 }
 
 static bool optimize(struct workload *work, struct tandem_buffer *w,
@@ -266,23 +228,14 @@ static bool optimize(struct workload *work, struct tandem_buffer *w,
     for (uint32_t i = 0; i < N; i++)
         want[i] = in[i] - 0.5f * in[i];
     passed =
-        passed &&
-        call_succeeded(work,
-                       work->api->fill(work->stream, m, 0, BYTES, &zero, 4),
-                       "fill") &&
-        call_succeeded(work, work->api->copy(work->stream, g, 0, w, 0, BYTES),
-                       "copy") &&
+        passed && CALL(work, fill, work->stream, m, 0, BYTES, &zero, 4) &&
+        CALL(work, copy, work->stream, g, 0, w, 0, BYTES) &&
         call_succeeded(
             work, work->api->launch(work->stream, &op, inputs, 3, outputs, 2),
             "launch of an optimizer") &&
         content_matches(work, w, want, N, "a step of an optimizer");
     work->api->free(m);
     return passed;
-}
-
-bool section_optimizer(struct workload *work)
-{
-    return with_two(work, N, optimize);
 }
 
 /* Waits until the background build has finished. */
@@ -310,21 +263,13 @@ static bool prepare(struct workload *work, struct tandem_buffer *a,
     const struct tandem_op op = {.struct_size = sizeof op, .id = TANDEM_OP_ABS};
 
     (void)b;
-    return call_succeeded(
-               work,
-               work->api->prepare(work->device, &op, &operand, 1, &operand, 1),
-               "prepare") &&
+    return CALL(work, prepare, work->device, &op, &operand, 1, &operand, 1) &&
            call_succeeded(work, ready_wait(work, &op, operand), "ready") &&
            call_succeeded(
                work,
                work->api->launch(work->stream, &op, &operand, 1, &operand, 1),
                "launch of what was prepared") &&
            content_matches(work, a, in, N, "what was prepared");
-}
-
-bool section_prepare(struct workload *work)
-{
-    return with_two(work, N, prepare);
 }
 
 /* ---- streams ---- */
@@ -337,27 +282,19 @@ static bool pass(struct workload *work, struct tandem_buffer *a,
     bool passed;
 
     fill_ramp(want, N, 2.0f, 0.5f);
-    passed =
-        launch_add(work, b, a, 1.0, N) &&
-        call_succeeded(work, api->event_record(work->stream, &event),
-                       "event_record") &&
-        call_succeeded(work, api->event_wait(event, TANDEM_TIMEOUT_INFINITE),
-                       "event_wait") &&
-        call_succeeded(work, api->event_query(event), "event_query") &&
-        call_succeeded(work, api->event_wait(event, 1000000000u),
-                       "event_wait with a limit") &&
-        call_succeeded(work,
-                       api->stream_synchronize(work->stream, 60000000000u),
-                       "stream_synchronize with a limit") &&
-        call_succeeded(work, api->stream_query(work->stream), "stream_query") &&
-        content_matches(work, b, want, N, "what an event passed");
+    passed = launch_add(work, b, a, 1.0, N) &&
+             CALL(work, event_record, work->stream, &event) &&
+             CALL(work, event_wait, event, TANDEM_TIMEOUT_INFINITE) &&
+             CALL(work, event_query, event) &&
+             call_succeeded(work, api->event_wait(event, 1000000000u),
+                            "event_wait with a limit") &&
+             call_succeeded(work,
+                            api->stream_synchronize(work->stream, 60000000000u),
+                            "stream_synchronize with a limit") &&
+             CALL(work, stream_query, work->stream) &&
+             content_matches(work, b, want, N, "what an event passed");
     api->event_destroy(event);
     return passed;
-}
-
-bool section_events(struct workload *work)
-{
-    return with_two(work, N, pass);
 }
 
 static bool profile(struct workload *work, struct tandem_buffer *a,
@@ -369,9 +306,7 @@ static bool profile(struct workload *work, struct tandem_buffer *a,
     uint64_t ns = 0;
     bool passed;
 
-    passed = call_succeeded(
-                 work, api->stream_synchronize(plain, TANDEM_TIMEOUT_INFINITE),
-                 "stream_synchronize") &&
+    passed = stream_wait(work, plain) &&
              call_succeeded(work,
                             api->stream_create(work->device,
                                                TANDEM_STREAM_PROFILING, &timed),
@@ -379,31 +314,19 @@ static bool profile(struct workload *work, struct tandem_buffer *a,
     if (passed) {
         work->stream = timed;
         fill_ramp(want, N, 2.0f, 0.5f);
-        passed =
-            call_succeeded(work, api->event_record(timed, &from),
-                           "event_record") &&
-            launch_add(work, b, a, 1.0, N) &&
-            call_succeeded(work, api->event_record(timed, &to),
-                           "event_record") &&
-            call_succeeded(work, api->event_wait(to, TANDEM_TIMEOUT_INFINITE),
-                           "event_wait") &&
-            call_succeeded(work, api->event_elapsed_ns(from, to, &ns),
-                           "event_elapsed_ns") &&
-            content_matches(work, b, want, N, "what was timed") &&
-            call_succeeded(
-                work, api->stream_synchronize(timed, TANDEM_TIMEOUT_INFINITE),
-                "stream_synchronize");
+        passed = CALL(work, event_record, timed, &from) &&
+                 launch_add(work, b, a, 1.0, N) &&
+                 CALL(work, event_record, timed, &to) &&
+                 CALL(work, event_wait, to, TANDEM_TIMEOUT_INFINITE) &&
+                 CALL(work, event_elapsed_ns, from, to, &ns) &&
+                 content_matches(work, b, want, N, "what was timed") &&
+                 stream_wait(work, timed);
         work->stream = plain;
     }
     api->event_destroy(from);
     api->event_destroy(to);
     api->stream_destroy(timed);
     return passed;
-}
-
-bool section_profiling(struct workload *work)
-{
-    return with_two(work, N, profile);
 }
 
 /* Two streams alternate, and a block changes its owner without a wait. */
@@ -416,22 +339,16 @@ static bool cross(struct workload *work, struct tandem_buffer *a,
     struct tandem_event *event = NULL;
     bool passed;
 
-    passed = call_succeeded(work, api->stream_create(work->device, 0, &second),
-                            "stream_create") &&
+    passed = CALL(work, stream_create, work->device, 0, &second) &&
              launch_add(work, b, a, 1.0, N) &&
-             call_succeeded(work, api->event_record(first, &event),
-                            "event_record") &&
-             call_succeeded(work, api->stream_wait_event(second, event),
-                            "stream_wait_event");
+             CALL(work, event_record, first, &event) &&
+             CALL(work, stream_wait_event, second, event);
     if (passed) {
         work->stream = second;
         fill_ramp(want, N, 4.0f, 0.5f);
-        passed =
-            launch_add(work, b, b, 2.0, N) &&
-            content_matches(work, b, want, N, "work behind an event") &&
-            call_succeeded(
-                work, api->stream_synchronize(second, TANDEM_TIMEOUT_INFINITE),
-                "stream_synchronize");
+        passed = launch_add(work, b, b, 2.0, N) &&
+                 content_matches(work, b, want, N, "work behind an event") &&
+                 stream_wait(work, second);
         work->stream = first;
     }
     if (passed && buffer_new(work, BYTES, &again) &&
@@ -440,13 +357,10 @@ static bool cross(struct workload *work, struct tandem_buffer *a,
         passed = buffer_new(work, BYTES, &again);
         work->stream = second;
         fill_ramp(want, N, 6.0f, 0.5f);
-        passed =
-            passed && launch_add(work, again, a, 5.0, N) &&
-            content_matches(work, again, want, N,
-                            "a block that changed hands") &&
-            call_succeeded(
-                work, api->stream_synchronize(second, TANDEM_TIMEOUT_INFINITE),
-                "stream_synchronize");
+        passed = passed && launch_add(work, again, a, 5.0, N) &&
+                 content_matches(work, again, want, N,
+                                 "a block that changed hands") &&
+                 stream_wait(work, second);
         work->stream = first;
     } else {
         passed = false;
@@ -457,27 +371,36 @@ static bool cross(struct workload *work, struct tandem_buffer *a,
     return passed;
 }
 
-bool section_streams(struct workload *work)
-{
-    return with_two(work, N, cross);
-}
-
-bool section_housekeeping(struct workload *work)
+static bool housekeeping(struct workload *work, struct tandem_buffer *first,
+                         struct tandem_buffer *second)
 {
     const struct tandem_backend *api = work->api;
     struct tandem_memory_stats stats = {.struct_size = sizeof stats};
     struct tandem_buffer *large = NULL;
     bool passed;
 
+    (void)first;
+    (void)second;
     passed = buffer_new(work, 2u << 20, &large);
     api->free(large);
-    return passed &&
-           call_succeeded(work, api->memory_stats(work->device, &stats),
-                          "memory_stats") &&
+    return passed && CALL(work, memory_stats, work->device, &stats) &&
            ((stats.buffer_count == 0 && stats.allocated_bytes == 0) ||
             record_violation(work, "buffers that nobody holds")) &&
-           call_succeeded(work, api->trim(work->device, 0), "trim") &&
-           call_succeeded(
-               work, api->synchronize(work->device, TANDEM_TIMEOUT_INFINITE),
-               "synchronize");
+           CALL(work, trim, work->device, 0) &&
+           CALL(work, synchronize, work->device, TANDEM_TIMEOUT_INFINITE);
 }
+
+const struct section sections[SECTIONS] = {{"memory", N, move},
+                                           {"large", LARGEST, move_large},
+                                           {"pinned", 0, pinned},
+                                           {"import", 0, import},
+                                           {"map", N, map_both},
+                                           {"operators", N, operators},
+                                           {"reduce", LARGE, reduce},
+                                           {"optimizer", N, optimize},
+                                           {"prepare", N, prepare},
+                                           {"events", N, pass},
+                                           {"profiling", N, profile},
+                                           {"streams", N, cross},
+                                           {"products", 0, section_products},
+                                           {"housekeeping", 0, housekeeping}};
