@@ -15,11 +15,25 @@
 
 #define N 64
 
-static struct tandem_context *failing(const char *fault)
-{
-    const char *const pairs[] = {"test.fault", fault, NULL};
+static struct tandem_context *context;
+static uint32_t simulated;
+static float x[N], y[N], z[N];
+static struct tandem_tensor *tx, *ty, *tz;
 
-    return context_with(pairs);
+/*
+ * Creates a context and wraps the vectors. The simulated GPU has this fault;
+ * NULL means no fault.
+ */
+static void start(const char *fault)
+{
+    const char *const pairs[] = {fault ? "test.fault" : NULL, fault, NULL};
+
+    context = context_with(pairs);
+    simulated = device_named(context, "simulated");
+    count_up(x, N);
+    tx = vector_wrap(context, x, N);
+    ty = vector_wrap(context, y, N);
+    tz = vector_wrap(context, z, N);
 }
 
 /* ---- sticky errors ---- */
@@ -30,47 +44,39 @@ static struct tandem_context *failing(const char *fault)
  */
 TEST(test_work_that_fails_later)
 {
-    struct tandem_context *context = failing("launch:3:7");
-    const uint32_t simulated = device_named(context, "simulated");
-    float x[N], y[4][N];
-    struct tandem_tensor *tx = vector_wrap(context, x, N), *ty[4];
+    float out[4][N];
+    struct tandem_tensor *t[4];
 
-    count_up(x, N);
+    start("launch:3:7");
     for (int i = 0; i < 4; i++)
-        ty[i] = vector_wrap(context, y[i], N);
+        t[i] = vector_wrap(context, out[i], N);
     for (int i = 0; i < 4; i++)
-        unary_on(context, simulated, TANDEM_OP_NEG, i ? ty[i - 1] : tx, ty[i]);
-    FAILS(TANDEM_FAILED, tandem_tensor_sync(ty[2], TANDEM_TIMEOUT_INFINITE));
-    FAILS(TANDEM_FAILED, tandem_tensor_sync(ty[3], TANDEM_TIMEOUT_INFINITE));
-    FAILS(TANDEM_FAILED, tandem_tensor_read(ty[3], y[3], sizeof y[3],
+        unary_on(context, simulated, TANDEM_OP_NEG, i ? t[i - 1] : tx, t[i]);
+    FAILS(TANDEM_FAILED, tandem_tensor_sync(t[2], TANDEM_TIMEOUT_INFINITE));
+    FAILS(TANDEM_FAILED, tandem_tensor_sync(t[3], TANDEM_TIMEOUT_INFINITE));
+    FAILS(TANDEM_FAILED, tandem_tensor_read(t[3], out[3], sizeof out[3],
                                             TANDEM_TIMEOUT_INFINITE));
-    FAILS(TANDEM_FAILED, tandem_unary(context, TANDEM_OP_ABS, ty[2], ty[3]));
+    FAILS(TANDEM_FAILED, tandem_unary(context, TANDEM_OP_ABS, t[2], t[3]));
     OK(tandem_tensor_sync(tx, TANDEM_TIMEOUT_INFINITE));
-    OK(tandem_tensor_sync(ty[0], TANDEM_TIMEOUT_INFINITE));
-    OK(tandem_tensor_sync(ty[1], TANDEM_TIMEOUT_INFINITE));
-    ck_assert_float_eq(y[0][4], -5);
-    ck_assert_float_eq(y[1][4], 5);
+    OK(tandem_tensor_sync(t[0], TANDEM_TIMEOUT_INFINITE));
+    OK(tandem_tensor_sync(t[1], TANDEM_TIMEOUT_INFINITE));
+    ck_assert_float_eq(out[0][4], -5);
+    ck_assert_float_eq(out[1][4], 5);
     /*
      * After the outputs are written again they are valid, and the device keeps
      * working.
      */
-    unary_on(context, simulated, TANDEM_OP_ABS, ty[0], ty[2]);
-    unary_on(context, simulated, TANDEM_OP_NEG, ty[2], ty[3]);
-    OK(tandem_tensor_sync(ty[2], TANDEM_TIMEOUT_INFINITE));
-    OK(tandem_tensor_sync(ty[3], TANDEM_TIMEOUT_INFINITE));
-    ck_assert_float_eq(y[2][4], 5);
-    ck_assert_float_eq(y[3][4], -5);
+    unary_on(context, simulated, TANDEM_OP_ABS, t[0], t[2]);
+    unary_on(context, simulated, TANDEM_OP_NEG, t[2], t[3]);
+    OK(tandem_tensor_sync(t[2], TANDEM_TIMEOUT_INFINITE));
+    OK(tandem_tensor_sync(t[3], TANDEM_TIMEOUT_INFINITE));
+    ck_assert_float_eq(out[2][4], 5);
+    ck_assert_float_eq(out[3][4], -5);
 }
 
 TEST(test_synchronize_reports_the_error_once)
 {
-    struct tandem_context *context = failing("launch:1:7");
-    const uint32_t simulated = device_named(context, "simulated");
-    float x[N], y[N];
-    struct tandem_tensor *tx = vector_wrap(context, x, N);
-    struct tandem_tensor *ty = vector_wrap(context, y, N);
-
-    count_up(x, N);
+    start("launch:1:7");
     unary_on(context, simulated, TANDEM_OP_NEG, tx, ty);
     FAILS(TANDEM_FAILED,
           tandem_context_synchronize(context, TANDEM_TIMEOUT_INFINITE));
@@ -84,13 +90,7 @@ TEST(test_synchronize_reports_the_error_once)
 /* If the caller writes to the wrapped memory, the tensor becomes valid. */
 TEST(test_host_written_clears_the_error)
 {
-    struct tandem_context *context = failing("launch:1:7");
-    const uint32_t simulated = device_named(context, "simulated");
-    float x[N], y[N];
-    struct tandem_tensor *tx = vector_wrap(context, x, N);
-    struct tandem_tensor *ty = vector_wrap(context, y, N);
-
-    count_up(x, N);
+    start("launch:1:7");
     unary_on(context, simulated, TANDEM_OP_NEG, tx, ty);
     FAILS(TANDEM_FAILED, tandem_tensor_sync(ty, TANDEM_TIMEOUT_INFINITE));
     memcpy(y, x, sizeof y);
@@ -103,43 +103,34 @@ TEST(test_host_written_clears_the_error)
 TEST(test_out_of_device_memory)
 {
     const char *const pairs[] = {"memory_limit_bytes", "1000", NULL};
-    struct tandem_context *context = context_with(pairs);
-    const uint32_t simulated = device_named(context, "simulated");
     const struct tandem_op op = {.struct_size = sizeof op, .id = TANDEM_OP_NEG};
-    float x[N * 8], y[N * 8];
-    struct tandem_tensor *tx = vector_wrap(context, x, N * 8);
-    struct tandem_tensor *ty = vector_wrap(context, y, N * 8);
+    float in[N * 8], out[N * 8];
+    struct tandem_tensor *ti, *to;
 
-    count_up(x, N * 8);
+    context = context_with(pairs);
+    ti = vector_wrap(context, in, N * 8);
+    to = vector_wrap(context, out, N * 8);
+    count_up(in, N * 8);
     FAILS(TANDEM_OUT_OF_MEMORY,
-          tandem_run_on(context, simulated, &op, &tx, 1, &ty, 1));
+          tandem_run_on(context, device_named(context, "simulated"), &op, &ti,
+                        1, &to, 1));
     /* The operator still runs on any device. */
-    OK(tandem_unary(context, TANDEM_OP_NEG, tx, ty));
-    OK(tandem_tensor_sync(ty, TANDEM_TIMEOUT_INFINITE));
-    ck_assert_float_eq(y[9], -10);
+    OK(tandem_unary(context, TANDEM_OP_NEG, ti, to));
+    OK(tandem_tensor_sync(to, TANDEM_TIMEOUT_INFINITE));
+    ck_assert_float_eq(out[9], -10);
 }
 
 /* ---- lost devices, hanging waits ---- */
 
 TEST(test_a_lost_device_is_not_used)
 {
+    const struct tandem_op op = {.struct_size = sizeof op, .id = TANDEM_OP_ABS};
     struct script cpu = script_free(), gpu = script_free();
-    const char *const pairs[] = {"test.fault", "launch:3:6", NULL};
-    struct tandem_context *context;
-    float x[N], y[N], z[N];
-    struct tandem_tensor *tx, *ty, *tz;
-    enum tandem_status status;
-    uint32_t simulated;
 
     script_all(&cpu, 1e6, 0);
     script_save("cpu", &cpu);
     script_save("simulated", &gpu);
-    context = context_with(pairs);
-    simulated = device_named(context, "simulated");
-    count_up(x, N);
-    tx = vector_wrap(context, x, N);
-    ty = vector_wrap(context, y, N);
-    tz = vector_wrap(context, z, N);
+    start("launch:3:6");
     OK(tandem_unary(context, TANDEM_OP_NEG, tx, tz));
     ck_assert_uint_eq(last_device(context), simulated);
     OK(tandem_tensor_sync(tz, TANDEM_TIMEOUT_INFINITE));
@@ -153,24 +144,13 @@ TEST(test_a_lost_device_is_not_used)
         OK(tandem_tensor_sync(ty, TANDEM_TIMEOUT_INFINITE));
         ck_assert_float_eq(y[7], 8);
     }
-    status = tandem_run_on(
-        context, simulated,
-        &(struct tandem_op){.struct_size = sizeof(struct tandem_op),
-                            .id = TANDEM_OP_ABS},
-        &tx, 1, &ty, 1);
-    ck_assert_int_eq(status, TANDEM_DEVICE_LOST);
+    FAILS(TANDEM_DEVICE_LOST,
+          tandem_run_on(context, simulated, &op, &tx, 1, &ty, 1));
 }
 
 TEST(test_data_on_a_lost_device_is_lost)
 {
-    struct tandem_context *context = failing("launch:2:6");
-    const uint32_t simulated = device_named(context, "simulated");
-    float x[N], y[N], z[N];
-    struct tandem_tensor *tx = vector_wrap(context, x, N);
-    struct tandem_tensor *ty = vector_wrap(context, y, N);
-    struct tandem_tensor *tz = vector_wrap(context, z, N);
-
-    count_up(x, N);
+    start("launch:2:6");
     unary_on(context, simulated, TANDEM_OP_NEG, tx, ty);
     unary_on(context, simulated, TANDEM_OP_NEG, ty, tz);
     FAILS(TANDEM_DEVICE_LOST, tandem_tensor_sync(tz, TANDEM_TIMEOUT_INFINITE));
@@ -184,13 +164,7 @@ TEST(test_data_on_a_lost_device_is_lost)
 
 TEST(test_a_wait_that_never_ends)
 {
-    struct tandem_context *context = failing("wait:1");
-    const uint32_t simulated = device_named(context, "simulated");
-    float x[N], y[N];
-    struct tandem_tensor *tx = vector_wrap(context, x, N);
-    struct tandem_tensor *ty = vector_wrap(context, y, N);
-
-    count_up(x, N);
+    start("wait:1");
     unary_on(context, simulated, TANDEM_OP_NEG, tx, ty);
     FAILS(TANDEM_NOT_READY, tandem_tensor_sync(ty, 1000));
     OK(tandem_tensor_sync(ty, TANDEM_TIMEOUT_INFINITE));
@@ -199,15 +173,10 @@ TEST(test_a_wait_that_never_ends)
 
 TEST(test_a_poll_does_not_wait)
 {
-    struct tandem_context *context = context_new(NULL);
-    const uint32_t simulated = device_named(context, "simulated");
-    float x[N], y[N];
-    struct tandem_tensor *tx = vector_wrap(context, x, N);
-    struct tandem_tensor *ty = vector_wrap(context, y, N);
     struct sim_counters before;
     int polls = 0;
 
-    count_up(x, N);
+    start(NULL);
     unary_on(context, simulated, TANDEM_OP_NEG, tx, ty);
     before = counters_read(0);
     while (tandem_tensor_sync(ty, 0) == TANDEM_NOT_READY)
@@ -226,15 +195,11 @@ TEST(test_a_poll_does_not_wait)
 #define SANITIZED_ADDRESS false
 #endif
 
-typedef int (*child_fn)(struct tandem_context *, struct tandem_tensor *,
-                        struct tandem_tensor *);
-
 /*
  * Runs the function in a child process and returns its result. An alarm ends
  * the child if it hangs.
  */
-static int run_in_child(child_fn child, struct tandem_context *context,
-                        struct tandem_tensor *x, struct tandem_tensor *y)
+static int run_in_child(int (*child)(void))
 {
     pid_t id = fork();
     int status = 0;
@@ -242,7 +207,7 @@ static int run_in_child(child_fn child, struct tandem_context *context,
     /* libcheck uses a lock, so the child makes no assertions. */
     if (id == 0) {
         alarm(20);
-        _exit(child(context, x, y));
+        _exit(child());
     }
     ck_assert_int_ne(id, -1);
     ck_assert_int_eq(waitpid(id, &status, 0), id);
@@ -261,39 +226,38 @@ static int run_in_child(child_fn child, struct tandem_context *context,
  * Each call on inherited objects fails with a message, and a new context
  * works.
  */
-static int child_with_used_context(struct tandem_context *context,
-                                   struct tandem_tensor *x,
-                                   struct tandem_tensor *y)
+static int child_with_used_context(void)
 {
     struct tandem_context_options options = {
         .struct_size = sizeof options, .plugin_path = scratch_path("plugins")};
     struct tandem_context *own = NULL;
-    struct tandem_tensor *tx, *ty;
+    struct tandem_tensor *own_x, *own_y;
     const int64_t shape = 1;
     float in = -4, out = 0, more[N];
     uint32_t count;
 
-    CHILD(tandem_unary(context, TANDEM_OP_NEG, x, y) == TANDEM_DEVICE_LOST);
+    CHILD(tandem_unary(context, TANDEM_OP_NEG, tx, ty) == TANDEM_DEVICE_LOST);
     CHILD(tandem_last_error()[0]);
-    CHILD(tandem_tensor_sync(y, TANDEM_TIMEOUT_INFINITE) == TANDEM_DEVICE_LOST);
-    CHILD(tandem_tensor_read(y, more, sizeof more, TANDEM_TIMEOUT_INFINITE) ==
+    CHILD(tandem_tensor_sync(ty, TANDEM_TIMEOUT_INFINITE) ==
           TANDEM_DEVICE_LOST);
-    CHILD(tandem_tensor_write(y, more, sizeof more) == TANDEM_DEVICE_LOST);
+    CHILD(tandem_tensor_read(ty, more, sizeof more, TANDEM_TIMEOUT_INFINITE) ==
+          TANDEM_DEVICE_LOST);
+    CHILD(tandem_tensor_write(ty, more, sizeof more) == TANDEM_DEVICE_LOST);
     CHILD(tandem_context_synchronize(context, TANDEM_TIMEOUT_INFINITE) ==
           TANDEM_DEVICE_LOST);
     CHILD(tandem_device_count(context, &count) == TANDEM_DEVICE_LOST);
-    CHILD(tandem_tensor_prefetch(x, 0) == TANDEM_DEVICE_LOST);
-    CHILD(tandem_tensor_create(context, TANDEM_F32, 1, &shape, &tx) ==
+    CHILD(tandem_tensor_prefetch(tx, 0) == TANDEM_DEVICE_LOST);
+    CHILD(tandem_tensor_create(context, TANDEM_F32, 1, &shape, &own_x) ==
           TANDEM_DEVICE_LOST);
-    tandem_tensor_destroy(x);
+    tandem_tensor_destroy(tx);
     tandem_context_destroy(context);
     CHILD(tandem_context_create(&options, &own) == TANDEM_OK);
-    CHILD(tandem_tensor_wrap(own, &in, TANDEM_F32, 1, &shape, NULL, 0, &tx) ==
-          TANDEM_OK);
-    CHILD(tandem_tensor_wrap(own, &out, TANDEM_F32, 1, &shape, NULL, 0, &ty) ==
-          TANDEM_OK);
-    CHILD(tandem_unary(own, TANDEM_OP_NEG, tx, ty) == TANDEM_OK);
-    CHILD(tandem_tensor_sync(ty, TANDEM_TIMEOUT_INFINITE) == TANDEM_OK);
+    CHILD(tandem_tensor_wrap(own, &in, TANDEM_F32, 1, &shape, NULL, 0,
+                             &own_x) == TANDEM_OK);
+    CHILD(tandem_tensor_wrap(own, &out, TANDEM_F32, 1, &shape, NULL, 0,
+                             &own_y) == TANDEM_OK);
+    CHILD(tandem_unary(own, TANDEM_OP_NEG, own_x, own_y) == TANDEM_OK);
+    CHILD(tandem_tensor_sync(own_y, TANDEM_TIMEOUT_INFINITE) == TANDEM_OK);
     CHILD(out == 4);
     tandem_context_destroy(own);
     return 0;
@@ -301,15 +265,9 @@ static int child_with_used_context(struct tandem_context *context,
 
 TEST(test_a_child_with_inherited_objects)
 {
-    struct tandem_context *context = context_new(NULL);
-    const uint32_t simulated = device_named(context, "simulated");
-    float x[N], y[N];
-    struct tandem_tensor *tx = vector_wrap(context, x, N);
-    struct tandem_tensor *ty = vector_wrap(context, y, N);
-
-    count_up(x, N);
+    start(NULL);
     unary_on(context, simulated, TANDEM_OP_NEG, tx, ty);
-    ck_assert_int_eq(run_in_child(child_with_used_context, context, tx, ty), 0);
+    ck_assert_int_eq(run_in_child(child_with_used_context), 0);
     /* The parent is not affected. */
     OK(tandem_tensor_sync(ty, TANDEM_TIMEOUT_INFINITE));
     ck_assert_float_eq(y[3], -4);
@@ -317,17 +275,12 @@ TEST(test_a_child_with_inherited_objects)
     OK(tandem_tensor_sync(tx, TANDEM_TIMEOUT_INFINITE));
 }
 
-static int child_with_unused_context(struct tandem_context *context,
-                                     struct tandem_tensor *x,
-                                     struct tandem_tensor *y)
+static int child_with_unused_context(void)
 {
     struct tandem_context_options options = {
         .struct_size = sizeof options, .plugin_path = scratch_path("plugins")};
     struct tandem_context *own = NULL;
 
-    (void)context;
-    (void)x;
-    (void)y;
     CHILD(tandem_context_create(&options, &own) == TANDEM_OK);
     tandem_context_destroy(own);
     return 0;
@@ -335,8 +288,7 @@ static int child_with_unused_context(struct tandem_context *context,
 
 TEST(test_a_fork_before_first_use)
 {
-    ck_assert_int_eq(run_in_child(child_with_unused_context, NULL, NULL, NULL),
-                     0);
+    ck_assert_int_eq(run_in_child(child_with_unused_context), 0);
 }
 
 /*
@@ -345,7 +297,6 @@ TEST(test_a_fork_before_first_use)
  * thread only.
  */
 struct worker_thread {
-    struct tandem_context *context;
     int stop, failures;
 };
 
@@ -353,22 +304,21 @@ static void *work_until(void *argument)
 {
     struct worker_thread *worker_thread = argument;
     const int64_t shape = N;
-    float x[N], y[N];
+    float in[N], out[N];
 
-    count_up(x, N);
+    count_up(in, N);
     while (!__atomic_load_n(&worker_thread->stop, __ATOMIC_ACQUIRE)) {
-        struct tandem_tensor *tx = NULL, *ty = NULL;
+        struct tandem_tensor *ti = NULL, *to = NULL;
 
         worker_thread->failures +=
-            tandem_tensor_wrap(worker_thread->context, x, TANDEM_F32, 1, &shape,
-                               NULL, 0, &tx) != TANDEM_OK ||
-            tandem_tensor_wrap(worker_thread->context, y, TANDEM_F32, 1, &shape,
-                               NULL, 0, &ty) != TANDEM_OK ||
-            tandem_unary(worker_thread->context, TANDEM_OP_NEG, tx, ty) !=
-                TANDEM_OK ||
-            tandem_tensor_sync(ty, TANDEM_TIMEOUT_INFINITE) != TANDEM_OK;
-        tandem_tensor_destroy(tx);
-        tandem_tensor_destroy(ty);
+            tandem_tensor_wrap(context, in, TANDEM_F32, 1, &shape, NULL, 0,
+                               &ti) != TANDEM_OK ||
+            tandem_tensor_wrap(context, out, TANDEM_F32, 1, &shape, NULL, 0,
+                               &to) != TANDEM_OK ||
+            tandem_unary(context, TANDEM_OP_NEG, ti, to) != TANDEM_OK ||
+            tandem_tensor_sync(to, TANDEM_TIMEOUT_INFINITE) != TANDEM_OK;
+        tandem_tensor_destroy(ti);
+        tandem_tensor_destroy(to);
     }
     return NULL;
 }
@@ -376,19 +326,15 @@ static void *work_until(void *argument)
 /* The sanitizer's malloc may be locked in the child. */
 LOOP_TEST(test_forks_while_threads_work, !SANITIZED_ADDRESS)
 {
-    struct tandem_context *context = context_new(NULL);
-    float x[N], y[N];
-    struct tandem_tensor *tx = vector_wrap(context, x, N);
-    struct tandem_tensor *ty = vector_wrap(context, y, N);
-    struct worker_thread worker_thread = {.context = context};
+    struct worker_thread worker_thread = {0};
     pthread_t thread;
 
+    start(NULL);
     OK(tandem_unary(context, TANDEM_OP_NEG, tx, ty));
     ck_assert_int_eq(pthread_create(&thread, NULL, work_until, &worker_thread),
                      0);
     for (int i = 0; i < 100; i++)
-        ck_assert_int_eq(run_in_child(child_with_used_context, context, tx, ty),
-                         0);
+        ck_assert_int_eq(run_in_child(child_with_used_context), 0);
     __atomic_store_n(&worker_thread.stop, 1, __ATOMIC_RELEASE);
     pthread_join(thread, NULL);
     ck_assert_int_eq(worker_thread.failures, 0);
@@ -400,8 +346,7 @@ LOOP_TEST(test_forks_while_threads_work, !SANITIZED_ADDRESS)
 #define ROUNDS 300
 
 struct worker {
-    struct tandem_context *context;
-    uint32_t simulated, number;
+    uint32_t number;
     const char *failure; /* libcheck's assertions are for one thread only. */
 };
 
@@ -420,10 +365,9 @@ struct worker {
 static void *worker_run(void *argument)
 {
     struct worker *worker = argument;
-    struct tandem_context *context = worker->context;
     const int64_t n = 32 + worker->number, square[2] = {8, 8};
-    float x[64], y[64], a[64], b[64], c[64];
-    struct tandem_tensor *tx, *ty, *ta, *tb, *tc;
+    float in[64], out[64], a[64], b[64], c[64];
+    struct tandem_tensor *ti, *to, *ta, *tb, *tc;
     const struct tandem_op neg = {.struct_size = sizeof neg,
                                   .id = TANDEM_OP_NEG};
 
@@ -431,19 +375,19 @@ static void *worker_run(void *argument)
         a[i] = i % 9 == 0 ? 2 : 0; /* Twice the identity matrix. */
         b[i] = (float)(i + (int)worker->number);
     }
-    count_up(x, n);
+    count_up(in, n);
     for (int round = 0; round < ROUNDS; round++) {
-        MUST(tandem_tensor_wrap(context, x, TANDEM_F32, 1, &n, NULL, 0, &tx));
-        MUST(tandem_tensor_create(context, TANDEM_F32, 1, &n, &ty));
-        MUST(tandem_run_on(context, round % 2 ? worker->simulated : 0, &neg,
-                           &tx, 1, &ty, 1));
-        MUST(tandem_binary(context, TANDEM_OP_SUB, tx, ty, ty)); /* 2 x. */
-        MUST(tandem_run_on(context, round % 3 ? worker->simulated : 0, &neg,
-                           &ty, 1, &ty, 1));
-        MUST(tandem_tensor_read(ty, y, (uint64_t)n * 4,
+        MUST(tandem_tensor_wrap(context, in, TANDEM_F32, 1, &n, NULL, 0, &ti));
+        MUST(tandem_tensor_create(context, TANDEM_F32, 1, &n, &to));
+        MUST(tandem_run_on(context, round % 2 ? simulated : 0, &neg, &ti, 1,
+                           &to, 1));
+        MUST(tandem_binary(context, TANDEM_OP_SUB, ti, to, to)); /* 2 x. */
+        MUST(tandem_run_on(context, round % 3 ? simulated : 0, &neg, &to, 1,
+                           &to, 1));
+        MUST(tandem_tensor_read(to, out, (uint64_t)n * 4,
                                 TANDEM_TIMEOUT_INFINITE));
         for (int64_t i = 0; i < n; i++)
-            if (y[i] != -2 * x[i])
+            if (out[i] != -2 * in[i])
                 worker->failure = "a wrong element";
         MUST(tandem_tensor_wrap(context, a, TANDEM_F32, 2, square, NULL, 0,
                                 &ta));
@@ -456,8 +400,8 @@ static void *worker_run(void *argument)
         for (int i = 0; i < 64; i++)
             if (c[i] != 2 * b[i])
                 worker->failure = "a wrong product";
-        tandem_tensor_destroy(tx);
-        tandem_tensor_destroy(ty);
+        tandem_tensor_destroy(ti);
+        tandem_tensor_destroy(to);
         tandem_tensor_destroy(ta);
         tandem_tensor_destroy(tb);
         tandem_tensor_destroy(tc);
@@ -469,13 +413,12 @@ static void *worker_run(void *argument)
 
 TEST(test_threads_share_a_context)
 {
-    struct tandem_context *context = context_new(NULL);
     struct worker workers[THREADS];
     pthread_t threads[THREADS];
 
+    start(NULL);
     for (uint32_t i = 0; i < THREADS; i++) {
-        workers[i] = (struct worker){
-            context, device_named(context, "simulated"), i, NULL};
+        workers[i] = (struct worker){i, NULL};
         ck_assert_int_eq(
             pthread_create(&threads[i], NULL, worker_run, &workers[i]), 0);
     }
@@ -496,13 +439,10 @@ static void *explain_other(void *argument)
 /* Each thread has its own explanations and errors. */
 TEST(test_explanations_are_a_threads_own)
 {
-    struct tandem_context *context = context_new(NULL);
-    float x[N], y[N];
-    struct tandem_tensor *tx = vector_wrap(context, x, N);
-    struct tandem_tensor *ty = vector_wrap(context, y, N);
     pthread_t thread;
     void *status = NULL;
 
+    start(NULL);
     OK(tandem_unary(context, TANDEM_OP_NEG, tx, ty));
     BAD(tandem_unary(context, TANDEM_OP_ADD, tx, ty));
     pthread_create(&thread, NULL, explain_other, context);

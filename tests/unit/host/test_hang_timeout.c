@@ -334,10 +334,13 @@ static void expect_others_work(struct vectors *v)
     FAILS(TANDEM_NOT_READY, tandem_context_synchronize(v->context, 0));
 }
 
-static void others_work_during(enum tandem_status (*call)(struct vectors *v))
+static enum tandem_status (*const waits[])(struct vectors *v) = {
+    wait_run_on_cpu, wait_read, wait_write, wait_synchronize};
+
+LOOP_TEST(test_others_work_during_a_wait, COUNT_OF(waits))
 {
     struct vectors v;
-    struct blocked_thread blocked_thread = {&v, call, TANDEM_FAILED, 0};
+    struct blocked_thread blocked_thread = {&v, waits[_i], TANDEM_FAILED, 0};
     pthread_t thread;
 
     setenv("TANDEM_SIM_DEVICES", "2", 1);
@@ -348,27 +351,6 @@ static void others_work_during(enum tandem_status (*call)(struct vectors *v))
     pthread_join(thread, NULL);
     ck_assert_int_eq(blocked_thread.status, TANDEM_OK);
     OK(tandem_tensor_sync(v.ty, TANDEM_TIMEOUT_INFINITE));
-    tandem_context_destroy(v.context);
-}
-
-TEST(test_others_work_during_an_operator)
-{
-    others_work_during(wait_run_on_cpu);
-}
-
-TEST(test_others_work_during_a_read)
-{
-    others_work_during(wait_read);
-}
-
-TEST(test_others_work_during_a_write)
-{
-    others_work_during(wait_write);
-}
-
-TEST(test_others_work_during_a_synchronize)
-{
-    others_work_during(wait_synchronize);
 }
 
 static enum tandem_status wait_alone(struct vectors *v)
@@ -404,27 +386,33 @@ TEST(test_a_device_that_another_thread_waits_for)
     ck_assert_int_eq(blocked_thread.status, TANDEM_DEVICE_LOST);
 }
 
-/* Two threads need the host copy of the same tensor; it is downloaded once. */
-TEST(test_two_readers_of_one_tensor)
+/* Lets two threads read the same tensor; both calls must return status. */
+static void readers_run(struct vectors *v, enum tandem_status status)
 {
-    struct vectors v;
-    struct blocked_thread blocked_thread[2] = {
-        {&v, wait_read, TANDEM_FAILED, 0}, {&v, wait_read, TANDEM_FAILED, 0}};
-    struct sim_counters before;
+    struct blocked_thread readers[2] = {{v, wait_read, TANDEM_UNSUPPORTED, 0},
+                                        {v, wait_read, TANDEM_UNSUPPORTED, 0}};
     pthread_t threads[2];
 
-    vectors_start(&v, context_with_hang(UINT32_MAX));
-    before = counters_read(0);
-    threads[0] = blocked_thread_start(&blocked_thread[0]);
-    ck_assert_int_eq(pthread_create(&threads[1], NULL, blocked_thread_main,
-                                    &blocked_thread[1]),
-                     0);
+    threads[0] = blocked_thread_start(&readers[0]);
+    ck_assert_int_eq(
+        pthread_create(&threads[1], NULL, blocked_thread_main, &readers[1]), 0);
     usleep(20000);
     hangs_release();
     for (int i = 0; i < 2; i++) {
         pthread_join(threads[i], NULL);
-        ck_assert_int_eq(blocked_thread[i].status, TANDEM_OK);
+        ck_assert_int_eq(readers[i].status, status);
     }
+}
+
+/* Two threads need the host copy of the same tensor; it is downloaded once. */
+TEST(test_two_readers_of_one_tensor)
+{
+    struct sim_counters before;
+    struct vectors v;
+
+    vectors_start(&v, context_with_hang(UINT32_MAX));
+    before = counters_read(0);
+    readers_run(&v, TANDEM_OK);
     ck_assert_uint_eq(counters_since(0, &before).downloads, 1);
     ck_assert_float_eq(v.y[3], -4);
 }
@@ -436,21 +424,9 @@ TEST(test_two_readers_of_one_tensor)
 TEST(test_two_readers_of_a_failed_tensor)
 {
     struct vectors v;
-    struct blocked_thread blocked_thread[2] = {{&v, wait_read, TANDEM_OK, 0},
-                                               {&v, wait_read, TANDEM_OK, 0}};
-    pthread_t threads[2];
 
     vectors_start(&v, context_with_failure(UINT32_MAX, "launch:1:7"));
-    threads[0] = blocked_thread_start(&blocked_thread[0]);
-    ck_assert_int_eq(pthread_create(&threads[1], NULL, blocked_thread_main,
-                                    &blocked_thread[1]),
-                     0);
-    usleep(20000);
-    hangs_release();
-    for (int i = 0; i < 2; i++) {
-        pthread_join(threads[i], NULL);
-        ck_assert_int_eq(blocked_thread[i].status, TANDEM_FAILED);
-    }
+    readers_run(&v, TANDEM_FAILED);
 }
 
 /*
