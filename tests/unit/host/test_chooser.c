@@ -11,6 +11,30 @@
 
 #include "chooser_calls.h"
 
+static struct script cpu, gpu; /* The costs of the devices. */
+static struct tandem_context *context;
+static uint32_t simulated;
+
+static void costs_setup(void)
+{
+    cpu = script_free();
+    gpu = script_free();
+}
+
+/* Creates a context with these costs. */
+static void start(void)
+{
+    context = context_with_costs(&cpu, &gpu);
+    simulated = device_named(context, "simulated");
+}
+
+/* Runs the call on a device. */
+static void call_run_on(uint32_t device, const struct op_case *call)
+{
+    OK(tandem_run_on(context, device, &call->op, call->inputs,
+                     call->input_count, call->outputs, call->output_count));
+}
+
 static void check_components(const struct tandem_explanation *e)
 {
     double best = INFINITY;
@@ -35,30 +59,27 @@ static void check_components(const struct tandem_explanation *e)
 #define GPU_SLOPE 0.1
 
 /* One class has a crossover; all other costs would select the wrong device. */
-static struct tandem_context *context_with_crossover(uint32_t cost_class)
+static void start_with_crossover(uint32_t cost_class)
 {
-    struct script cpu = script_free(), gpu = script_free();
-
     if (cost_class % 2)
         script_all(&cpu, 1e9, 0);
     else
         script_all(&gpu, 1e9, 0);
     cpu.curves[cost_class] = (struct script_line){0, 1};
     gpu.curves[cost_class] = (struct script_line){GPU_FIXED, GPU_SLOPE};
-    return context_with_costs(&cpu, &gpu);
+    start();
 }
 
 LOOP_TEST(test_every_class_flips_at_its_crossover, CLASSES)
 {
     const struct class_case *of = &classes[_i];
-    struct tandem_context *context = context_with_crossover(of->cost_class);
-    const uint32_t simulated = device_named(context, "simulated");
     const double crossover = GPU_FIXED / (1 - GPU_SLOPE);
     const int64_t middle =
         (int64_t)((crossover - of->bytes_more) / of->bytes_each);
     int flips = 0;
     uint32_t before = 0;
 
+    start_with_crossover(of->cost_class);
     for (int i = -40; i <= 40; i++) {
         const int64_t n = llabs(i) <= 4
                               ? middle + i
@@ -100,17 +121,13 @@ LOOP_TEST(test_gemm_crossovers, 2 * COUNT_OF(products))
 {
     const int64_t *s = products[_i / 2];
     const double work = (double)(s[0] * s[1] * s[2]);
-    struct script cpu = script_free(), gpu = script_free();
     struct tandem_explanation e = {.struct_size = sizeof e};
-    struct tandem_context *context;
     struct tandem_tensor *a, *b, *c;
-    uint32_t simulated;
 
     cpu.gemm_base = 1;
     gpu.gemm_base = 0.1;
     gpu.gemm_fixed = work * (_i % 2 ? 0.88 : 0.92);
-    context = context_with_costs(&cpu, &gpu);
-    simulated = device_named(context, "simulated");
+    start();
     a = matrix_wrap(context, pool[0], s[0], s[2]);
     b = matrix_wrap(context, pool[1], s[2], s[1]);
     c = matrix_wrap(context, pool[2], s[0], s[1]);
@@ -134,11 +151,8 @@ LOOP_TEST(test_batched_gemm, 4)
     const int64_t c_shape[] = {batch, m, n};
     const double work = (double)(m * n * k);
     float *zeros = calloc((size_t)(batch * k * n), sizeof(*zeros));
-    struct script cpu = script_free(), gpu = script_free();
     struct tandem_explanation e = {.struct_size = sizeof e};
-    struct tandem_context *context;
     struct tandem_tensor *a, *b, *c;
-    uint32_t simulated;
 
     ck_assert_ptr_nonnull(zeros);
     cpu.gemm_base = 1;
@@ -146,8 +160,7 @@ LOOP_TEST(test_batched_gemm, 4)
     gpu.gemm_base = 0.25;
     gpu.gemm_fixed = 3 * work;
     gpu.launch = 2.5 * work;
-    context = context_with_costs(&cpu, &gpu);
-    simulated = device_named(context, "simulated");
+    start();
     OK(tandem_tensor_create(context, TANDEM_F32, 3, a_shape, &a));
     OK(tandem_tensor_create(context, TANDEM_F32, 3, b_shape, &b));
     OK(tandem_tensor_create(context, TANDEM_F32, 3, c_shape, &c));
@@ -169,52 +182,45 @@ LOOP_TEST(test_batched_gemm, 4)
 
 TEST(test_strided_operands_use_the_strided_curve)
 {
-    struct script cpu = script_free(), gpu = script_free();
     const int64_t shape[2] = {30, 20}, strides[2] = {1, 30};
     struct tandem_explanation e = {.struct_size = sizeof e};
-    struct tandem_context *context;
     struct tandem_tensor *x, *y;
     struct tandem_op op = {.struct_size = sizeof op, .id = TANDEM_OP_NEG};
 
     script_all(&gpu, 1e6, 0);
     cpu.curves[TANDEM_COST_STRIDED] = (struct script_line){2e6, 0};
-    context = context_with_costs(&cpu, &gpu);
+    start();
     OK(tandem_tensor_wrap(context, pool[0], TANDEM_F32, 2, shape, strides, 0,
                           &x));
     y = matrix_wrap(context, pool[1], 30, 20);
     OK(tandem_explain_op(context, &op, &x, 1, &y, 1, &e));
     ck_assert_uint_eq(e.cost_class, TANDEM_COST_STRIDED);
-    ck_assert_uint_eq(e.chosen, device_named(context, "simulated"));
+    ck_assert_uint_eq(e.chosen, simulated);
 }
 
 /* ---- components of the prediction ---- */
 
 /* Costs that make all components distinguishable. */
-static struct tandem_context *context_with_distinct_costs(struct script *cpu,
-                                                          struct script *gpu)
+static void start_with_distinct_costs(void)
 {
-    *cpu = script_free();
-    *gpu = script_free();
-    script_all(cpu, 50, 3);
-    cpu->launch = 20;
-    cpu->sync = 60;
-    script_all(gpu, 900, 0.25);
-    gpu->launch = 700;
-    gpu->sync = 5000;
-    gpu->upload = (struct script_line){10000, 0.5};
-    gpu->download = (struct script_line){20000, 0.75};
-    return context_with_costs(cpu, gpu);
+    script_all(&cpu, 50, 3);
+    cpu.launch = 20;
+    cpu.sync = 60;
+    script_all(&gpu, 900, 0.25);
+    gpu.launch = 700;
+    gpu.sync = 5000;
+    gpu.upload = (struct script_line){10000, 0.5};
+    gpu.download = (struct script_line){20000, 0.75};
+    start();
 }
 
 TEST(test_components_match_the_script)
 {
-    struct script cpu, gpu;
-    struct tandem_context *context = context_with_distinct_costs(&cpu, &gpu);
-    const uint32_t simulated = device_named(context, "simulated");
     struct op_case call;
     struct tandem_explanation e;
     const struct tandem_candidate *c;
 
+    start_with_distinct_costs();
     call = op_case(context, &classes[0], 1000);
     e = explain(context, &call);
     check_components(&e);
@@ -252,16 +258,13 @@ TEST(test_components_match_the_script)
 
 TEST(test_waiting_and_downloading_are_predicted)
 {
-    struct script cpu, gpu;
-    struct tandem_context *context = context_with_distinct_costs(&cpu, &gpu);
-    const uint32_t simulated = device_named(context, "simulated");
     struct op_case call, next, longer;
     struct tandem_explanation e;
     const struct tandem_candidate *c;
 
+    start_with_distinct_costs();
     call = op_case(context, &classes[1], 1000);
-    OK(tandem_run_on(context, simulated, &call.op, call.inputs, 1, call.outputs,
-                     1));
+    call_run_on(simulated, &call);
     next = call;
     next.inputs[0] = call.outputs[0];
     next.outputs[0] = call.inputs[0];
@@ -271,8 +274,7 @@ TEST(test_waiting_and_downloading_are_predicted)
     near(c->transfer_ns, line_at(gpu.download, 4000));
     near(c->wait_ns, gpu.sync + 200 + 0.25 * 8000);
     /* A second launch of 700 ns overlaps with the first run. */
-    OK(tandem_run_on(context, simulated, &call.op, call.inputs, 1, call.outputs,
-                     1));
+    call_run_on(simulated, &call);
     e = explain(context, &next);
     near(candidate_of(&e, 0)->wait_ns,
          gpu.sync + 2 * (200 + 0.25 * 8000) - 700);
@@ -282,8 +284,7 @@ TEST(test_waiting_and_downloading_are_predicted)
     longer = call;
     longer.inputs[0] = vector_wrap(context, pool[2], 8000);
     longer.outputs[0] = vector_wrap(context, pool[3], 8000);
-    OK(tandem_run_on(context, 0, &longer.op, longer.inputs, 1, longer.outputs,
-                     1));
+    call_run_on(0, &longer);
     e = explain(context, &next);
     near(candidate_of(&e, 0)->wait_ns, gpu.sync);
     OK(tandem_context_synchronize(context, TANDEM_TIMEOUT_INFINITE));
@@ -294,16 +295,13 @@ TEST(test_waiting_and_downloading_are_predicted)
 /* A caller who reads each result is expected to read the next one. */
 TEST(test_expected_reads_are_predicted)
 {
-    struct script cpu, gpu;
-    struct tandem_context *context = context_with_distinct_costs(&cpu, &gpu);
-    const uint32_t simulated = device_named(context, "simulated");
     struct op_case call, other;
     struct tandem_explanation e;
 
+    start_with_distinct_costs();
     call = op_case(context, &classes[1], 1000);
     for (int i = 0; i < 10; i++) {
-        OK(tandem_run_on(context, simulated, &call.op, call.inputs, 1,
-                         call.outputs, 1));
+        call_run_on(simulated, &call);
         OK(tandem_tensor_sync(call.outputs[0], TANDEM_TIMEOUT_INFINITE));
     }
     e = explain(context, &call);
@@ -320,8 +318,7 @@ TEST(test_expected_reads_are_predicted)
     near(candidate_of(&e, simulated)->download_ns, 0);
     /* Enough results that are overwritten unread reset the download time. */
     for (int i = 0; i < 10; i++)
-        OK(tandem_run_on(context, simulated, &call.op, call.inputs, 1,
-                         call.outputs, 1));
+        call_run_on(simulated, &call);
     e = explain(context, &call);
     check_components(&e);
     near(candidate_of(&e, simulated)->download_ns, 0);
@@ -331,19 +328,16 @@ TEST(test_expected_reads_are_predicted)
  * the same operator reads it, as in an accumulation. */
 TEST(test_moves_to_the_next_reader_are_predicted)
 {
-    struct script cpu, gpu;
-    struct tandem_context *context = context_with_distinct_costs(&cpu, &gpu);
-    const uint32_t simulated = device_named(context, "simulated");
-    struct op_case writer = op_case(context, &classes[2], 1000);
-    struct op_case reader = op_case(context, &classes[1], 1000);
+    struct op_case writer, reader;
     struct tandem_explanation e;
 
+    start_with_distinct_costs();
+    writer = op_case(context, &classes[2], 1000);
+    reader = op_case(context, &classes[1], 1000);
     reader.inputs[0] = writer.outputs[0];
     reader.outputs[0] = vector_new(context, 1000);
-    OK(tandem_run_on(context, 0, &writer.op, writer.inputs, 1, writer.outputs,
-                     1));
-    OK(tandem_run_on(context, simulated, &reader.op, reader.inputs, 1,
-                     reader.outputs, 1));
+    call_run_on(0, &writer);
+    call_run_on(simulated, &reader);
     e = explain(context, &writer);
     near(candidate_of(&e, 0)->transfer_ns, line_at(gpu.upload, 4000));
     reader.outputs[0] = reader.inputs[0];
@@ -353,28 +347,23 @@ TEST(test_moves_to_the_next_reader_are_predicted)
 
 /* ---- readiness, support ---- */
 
-/* Creates a context in which the GPU costs nothing. */
-static struct tandem_context *context_with_free_gpu(void)
+/* The GPU costs nothing. */
+static void start_with_free_gpu(void)
 {
-    struct script cpu = script_free(), gpu = script_free();
-
     script_all(&cpu, 1e6, 0);
     cpu.gemm_base = 10;
     gpu.gemm_base = 1e-3;
-    return context_with_costs(&cpu, &gpu);
+    start();
 }
 
 TEST(test_the_cpu_works_while_a_kernel_compiles)
 {
-    struct tandem_context *context;
     struct sim_counters before, after;
     struct op_case call;
-    uint32_t simulated;
     int on_cpu = 0;
 
     setenv("TANDEM_SIM_READY", "3", 1);
-    context = context_with_free_gpu();
-    simulated = device_named(context, "simulated");
+    start_with_free_gpu();
     call = op_case(context, &classes[1], 100);
     before = counters_read(0);
     while (run(context, &call), last_device(context) == 0)
@@ -393,14 +382,13 @@ TEST(test_the_cpu_works_while_a_kernel_compiles)
 
 TEST(test_a_kernel_that_is_never_ready)
 {
-    struct tandem_context *context;
     struct tandem_explanation e;
     struct sim_counters before = counters_read(0), after;
     struct op_case call;
     struct tandem_tensor *a, *b, *c;
 
     setenv("TANDEM_SIM_READY", "never", 1);
-    context = context_with_free_gpu();
+    start_with_free_gpu();
     call = op_case(context, &classes[1], 100);
     a = matrix_wrap(context, pool[0], 16, 16);
     b = matrix_wrap(context, pool[1], 16, 16);
@@ -412,8 +400,7 @@ TEST(test_a_kernel_that_is_never_ready)
         ck_assert_uint_eq(last_device(context), 0);
     }
     e = last_explanation(context);
-    ck_assert_uint_eq(
-        candidate_of(&e, device_named(context, "simulated"))->ready, 0);
+    ck_assert_uint_eq(candidate_of(&e, simulated)->ready, 0);
     ck_assert_uint_eq(candidate_of(&e, 0)->ready, 1);
     after = counters_since(0, &before);
     ck_assert_uint_eq(after.blocking_compiles, 0);
@@ -423,17 +410,13 @@ TEST(test_a_kernel_that_is_never_ready)
 
 TEST(test_a_forced_device_compiles)
 {
-    struct tandem_context *context;
     struct sim_counters before = counters_read(0);
     struct op_case call;
-    uint32_t simulated;
 
     setenv("TANDEM_SIM_READY", "never", 1);
-    context = context_with_free_gpu();
-    simulated = device_named(context, "simulated");
+    start_with_free_gpu();
     call = op_case(context, &classes[1], 100);
-    OK(tandem_run_on(context, simulated, &call.op, call.inputs, 1, call.outputs,
-                     1));
+    call_run_on(simulated, &call);
     ck_assert_uint_eq(last_device(context), simulated);
     ck_assert_uint_eq(counters_since(0, &before).blocking_compiles, 1);
 }
@@ -442,12 +425,12 @@ TEST(test_a_forced_device_compiles)
 TEST(test_deterministic_placement_ignores_readiness)
 {
     const struct tandem_context_options options = {.deterministic = 1};
-    struct tandem_context *context;
     struct op_case call;
     uint32_t first;
 
     setenv("TANDEM_SIM_READY", "3", 1);
-    tandem_context_destroy(context_with_free_gpu());
+    start_with_free_gpu();
+    tandem_context_destroy(context);
     context = context_new(&options);
     call = op_case(context, &classes[1], 100);
     run(context, &call);
@@ -460,14 +443,11 @@ TEST(test_deterministic_placement_ignores_readiness)
 
 TEST(test_unsupported_operators_run_elsewhere)
 {
-    struct tandem_context *context;
     struct tandem_explanation e = {.struct_size = sizeof e};
     struct op_case unsupported, supported;
-    uint32_t simulated;
 
     setenv("TANDEM_SIM_DECLINE", "tanh,gemm", 1);
-    context = context_with_free_gpu();
-    simulated = device_named(context, "simulated");
+    start_with_free_gpu();
     unsupported = op_case(context, &classes[1], 100);
     supported = op_case(context, &classes[2], 100);
     run(context, &unsupported);
@@ -484,8 +464,6 @@ TEST(test_unsupported_operators_run_elsewhere)
 
 LOOP_TEST(test_the_cheapest_of_several_gpus, 3)
 {
-    struct script cpu = script_free(), gpu = script_free();
-    struct tandem_context *context;
     struct op_case call;
     struct tandem_explanation e;
 
@@ -512,19 +490,18 @@ LOOP_TEST(test_the_cheapest_of_several_gpus, 3)
 /* Without profiles, small operators run on the CPU and large GEMMs do not. */
 TEST(test_defaults_are_conservative)
 {
-    struct tandem_context *context = context_new(NULL);
     struct tandem_explanation e = {.struct_size = sizeof e};
-    const int64_t big[2] = {8192, 8192};
     struct tandem_tensor *a, *b, *c;
 
+    context = context_new(NULL);
     for (int i = 0; i < CLASSES; i++) {
         struct op_case call = op_case(context, &classes[i], 100);
 
         ck_assert_uint_eq(explain(context, &call).chosen, 0);
     }
-    OK(tandem_tensor_create(context, TANDEM_F32, 2, big, &a));
-    OK(tandem_tensor_create(context, TANDEM_F32, 2, big, &b));
-    OK(tandem_tensor_create(context, TANDEM_F32, 2, big, &c));
+    a = matrix_new(context, 8192, 8192);
+    b = matrix_new(context, 8192, 8192);
+    c = matrix_new(context, 8192, 8192);
     /* Reading unwritten inputs is an error; nothing is allocated for the
      * outputs. */
     BAD(tandem_explain_matmul(context, NULL, a, b, c, &e));
@@ -532,5 +509,5 @@ TEST(test_defaults_are_conservative)
 
 int main(void)
 {
-    return host_tests_run("chooser", NULL, NULL);
+    return host_tests_run("chooser", costs_setup, NULL);
 }

@@ -9,22 +9,24 @@
 
 #include "chooser_calls.h"
 
-static struct tandem_context *context_for_moves(struct script *cpu,
-                                                struct script *gpu)
+static struct script cpu, gpu; /* The costs of the devices. */
+static struct tandem_context *context;
+static uint32_t simulated;
+
+/* Creates a context in which a move takes some time. */
+static void context_setup(void)
 {
-    *cpu = script_free();
-    *gpu = script_free();
-    script_all(cpu, 0, 1);
-    script_all(gpu, 100, 0.01);
-    gpu->upload = (struct script_line){10000, 2};
-    return context_with_costs(cpu, gpu);
+    cpu = script_free();
+    gpu = script_free();
+    script_all(&cpu, 0, 1);
+    script_all(&gpu, 100, 0.01);
+    gpu.upload = (struct script_line){10000, 2};
+    context = context_with_costs(&cpu, &gpu);
+    simulated = device_named(context, "simulated");
 }
 
 TEST(test_residency_flips_the_choice)
 {
-    struct script cpu, gpu;
-    struct tandem_context *context = context_for_moves(&cpu, &gpu);
-    const uint32_t simulated = device_named(context, "simulated");
     struct op_case call = op_case(context, &classes[1], 1000);
     struct tandem_explanation e = explain(context, &call);
 
@@ -56,9 +58,6 @@ static int uses_before_move(double other, double here, double transfer,
 LOOP_TEST(test_weights_move_after_the_predicted_uses, 4)
 {
     static const int64_t sizes[] = {1000, 2000, 4000, 16000};
-    struct script cpu, gpu;
-    struct tandem_context *context = context_for_moves(&cpu, &gpu);
-    const uint32_t simulated = device_named(context, "simulated");
     const int64_t n = sizes[_i];
     struct op_case call = op_case(context, &classes[1], n);
     const double x = 8.0 * (double)n;
@@ -77,8 +76,7 @@ LOOP_TEST(test_weights_move_after_the_predicted_uses, 4)
 }
 
 /* Returns the number of uses on the CPU before a call runs on the GPU. */
-static int uses_on_cpu(struct tandem_context *context,
-                       const struct op_case *call)
+static int uses_on_cpu(const struct op_case *call)
 {
     int uses = 0;
 
@@ -91,13 +89,8 @@ static int uses_on_cpu(struct tandem_context *context,
  * host, do not postpone the move. */
 TEST(test_slower_uses_take_no_credit)
 {
-    struct script cpu = script_free(), gpu = script_free();
-    struct tandem_context *context;
     struct op_case call, slower;
 
-    script_all(&cpu, 0, 1);
-    script_all(&gpu, 100, 0.01);
-    gpu.upload = (struct script_line){10000, 2};
     gpu.download = (struct script_line){1e6, 0};
     context = context_with_costs(&cpu, &gpu);
     call = op_case(context, &classes[1], 1000);
@@ -109,16 +102,13 @@ TEST(test_slower_uses_take_no_credit)
         ck_assert_uint_eq(last_device(context), 0);
         OK(tandem_tensor_sync(slower.outputs[0], TANDEM_TIMEOUT_INFINITE));
     }
-    ck_assert_int_eq(uses_on_cpu(context, &call),
+    ck_assert_int_eq(uses_on_cpu(&call),
                      uses_before_move(8000, 180, line_at(gpu.upload, 4000), 1));
 }
 
 /* Only a move for which the chooser used credit can fail to pay off. */
 TEST(test_forced_moves_do_not_change_the_credit)
 {
-    struct script cpu, gpu;
-    struct tandem_context *context = context_for_moves(&cpu, &gpu);
-    const uint32_t simulated = device_named(context, "simulated");
     struct op_case call = op_case(context, &classes[1], 1000);
 
     for (int i = 0; i < 3; i++) {
@@ -126,7 +116,7 @@ TEST(test_forced_moves_do_not_change_the_credit)
                          call.outputs, 1));
         OK(tandem_tensor_host_written(call.inputs[0]));
     }
-    ck_assert_int_eq(uses_on_cpu(context, &call),
+    ck_assert_int_eq(uses_on_cpu(&call),
                      uses_before_move(8000, 180, line_at(gpu.upload, 4000), 1));
 }
 
@@ -136,13 +126,10 @@ TEST(test_moves_that_do_not_pay_off_halve_the_credit)
 {
     static const double credits[] = {1, 0.5, 1};
     static const int uses_after_move[] = {1, 5, 1};
-    struct script cpu, gpu;
-    struct tandem_context *context = context_for_moves(&cpu, &gpu);
-    const uint32_t simulated = device_named(context, "simulated");
     struct op_case call = op_case(context, &classes[0], 1000);
 
     for (int i = 0; i < 3; i++) {
-        ck_assert_int_eq(uses_on_cpu(context, &call),
+        ck_assert_int_eq(uses_on_cpu(&call),
                          uses_before_move(12000, 220,
                                           2 * line_at(gpu.upload, 4000),
                                           credits[i]));
@@ -158,8 +145,6 @@ TEST(test_moves_that_do_not_pay_off_halve_the_credit)
 /* Data that the host writes before each use must never be moved. */
 TEST(test_fresh_data_is_not_moved)
 {
-    struct script cpu, gpu;
-    struct tandem_context *context = context_for_moves(&cpu, &gpu);
     struct op_case call = op_case(context, &classes[1], 1000);
 
     for (int i = 0; i < 50; i++) {
@@ -172,8 +157,6 @@ TEST(test_fresh_data_is_not_moved)
 LOOP_TEST(test_deterministic_contexts_do_not_move_data, 2)
 {
     const struct tandem_context_options options = {.deterministic = 1};
-    struct script cpu, gpu;
-    struct tandem_context *context = context_for_moves(&cpu, &gpu);
     struct op_case call;
 
     tandem_context_destroy(context);
@@ -192,5 +175,5 @@ LOOP_TEST(test_deterministic_contexts_do_not_move_data, 2)
 
 int main(void)
 {
-    return host_tests_run("migration", NULL, NULL);
+    return host_tests_run("migration", context_setup, NULL);
 }

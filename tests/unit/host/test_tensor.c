@@ -14,11 +14,17 @@
 
 static struct tandem_context *context;
 static uint32_t simulated;
+static float x[N], y[N], z[N];
+static struct tandem_tensor *tx, *ty, *tz;
 
 static void context_setup(void)
 {
     context = context_new(NULL);
     simulated = device_named(context, "simulated");
+    count_up(x, N);
+    tx = vector_wrap(context, x, N);
+    ty = vector_wrap(context, y, N);
+    tz = vector_wrap(context, z, N);
 }
 
 #define ON_SIM (1u << simulated)
@@ -32,13 +38,8 @@ static void context_setup(void)
 
 TEST(test_no_transfer_twice)
 {
-    float x[N], y[N], z[N];
-    struct tandem_tensor *tx = vector_wrap(context, x, N);
-    struct tandem_tensor *ty = vector_wrap(context, y, N);
-    struct tandem_tensor *tz = vector_wrap(context, z, N);
     struct sim_counters before = counters_read(0), moved;
 
-    count_up(x, N);
     OK(tandem_tensor_host_written(tx));
     for (int i = 0; i < 10; i++) {
         unary_on(context, simulated, TANDEM_OP_NEG, tx, ty);
@@ -64,12 +65,8 @@ TEST(test_no_transfer_twice)
 
 TEST(test_nothing_runs_before_a_wait)
 {
-    float x[N], y[N];
-    struct tandem_tensor *tx = vector_wrap(context, x, N);
-    struct tandem_tensor *ty = vector_wrap(context, y, N);
     struct sim_counters before, moved;
 
-    count_up(x, N);
     unary_on(context, simulated, TANDEM_OP_NEG, tx, ty);
     OK(tandem_context_synchronize(context, TANDEM_TIMEOUT_INFINITE));
     before = counters_read(0);
@@ -87,12 +84,8 @@ TEST(test_nothing_runs_before_a_wait)
 
 TEST(test_an_output_is_not_uploaded)
 {
-    float x[N], y[N];
-    struct tandem_tensor *tx = vector_wrap(context, x, N);
-    struct tandem_tensor *ty = vector_wrap(context, y, N);
     struct sim_counters before = counters_read(0);
 
-    count_up(x, N);
     memset(y, 0, sizeof y);
     unary_on(context, simulated, TANDEM_OP_NEG, tx, ty);
     ck_assert_uint_eq(counters_since(0, &before).upload_bytes, sizeof x);
@@ -102,14 +95,10 @@ TEST(test_an_output_is_not_uploaded)
 
 TEST(test_the_cpu_and_the_gpu_take_turns)
 {
-    float x[N], y[N], z[N], w[N];
-    struct tandem_tensor *tx = vector_wrap(context, x, N);
-    struct tandem_tensor *ty = vector_wrap(context, y, N);
-    struct tandem_tensor *tz = vector_wrap(context, z, N);
+    float w[N];
     struct tandem_tensor *tw = vector_wrap(context, w, N);
     struct sim_counters before = counters_read(0), moved;
 
-    count_up(x, N);
     unary_on(context, 0, TANDEM_OP_NEG, tx, ty);         /* Host. */
     unary_on(context, simulated, TANDEM_OP_ABS, ty, tz); /* Uploads y. */
     unary_on(context, 0, TANDEM_OP_NEG, tz, tw);         /* Downloads z. */
@@ -128,12 +117,8 @@ TEST(test_the_cpu_and_the_gpu_take_turns)
 
 TEST(test_host_written_makes_copies_stale)
 {
-    float x[N], y[N];
-    struct tandem_tensor *tx = vector_wrap(context, x, N);
-    struct tandem_tensor *ty = vector_wrap(context, y, N);
     struct sim_counters before;
 
-    count_up(x, N);
     unary_on(context, simulated, TANDEM_OP_NEG, tx, ty);
     OK(tandem_tensor_sync(ty, TANDEM_TIMEOUT_INFINITE));
     x[3] = 50;
@@ -148,12 +133,8 @@ TEST(test_host_written_makes_copies_stale)
 
 TEST(test_prefetch_moves_once)
 {
-    float x[N], y[N];
-    struct tandem_tensor *tx = vector_wrap(context, x, N);
-    struct tandem_tensor *ty = vector_wrap(context, y, N);
     struct sim_counters before = counters_read(0), moved;
 
-    count_up(x, N);
     OK(tandem_tensor_prefetch(tx, simulated));
     ck_assert_uint_eq(residency(tx), ON_SIM | ON_HOST);
     OK(tandem_tensor_prefetch(tx, simulated));
@@ -170,17 +151,13 @@ TEST(test_prefetch_moves_once)
 
 TEST(test_prefetch_between_devices)
 {
-    float x[N], y[N];
-    struct tandem_tensor *tx, *ty;
     uint32_t other;
 
     tandem_context_destroy(context);
     setenv("TANDEM_SIM_DEVICES", "2", 1);
     context_setup();
     other = device_named(context, "simulated:1");
-    tx = vector_wrap(context, x, N);
     ty = vector_new(context, N);
-    count_up(x, N);
     unary_on(context, simulated, TANDEM_OP_NEG, tx, ty);
     OK(tandem_tensor_prefetch(ty, other));
     unary_on(context, other, TANDEM_OP_NEG, ty, ty);
@@ -193,11 +170,9 @@ TEST(test_prefetch_between_devices)
 
 TEST(test_write_and_read)
 {
-    float x[N], y[N] = {0};
     struct tandem_tensor *t = vector_new(context, N);
     const void *data = NULL;
 
-    count_up(x, N);
     OK(tandem_tensor_write(t, x, sizeof x));
     memset(x, 0, sizeof x); /* The caller may reuse x at once. */
     unary_on(context, simulated, TANDEM_OP_NEG, t, t);
@@ -211,7 +186,6 @@ TEST(test_write_and_read)
 
 TEST(test_reading_what_was_never_written)
 {
-    float y[N] = {0};
     struct tandem_tensor *t = vector_new(context, N);
     struct tandem_tensor *u = vector_new(context, N);
     const void *data;
@@ -227,11 +201,9 @@ TEST(test_reading_what_was_never_written)
 
 TEST(test_a_write_overrules_every_copy)
 {
-    float x[N], y[N];
     struct tandem_tensor *t = vector_wrap(context, x, N);
     float fresh[N];
 
-    count_up(x, N);
     unary_on(context, simulated, TANDEM_OP_NEG, t, t);
     for (int i = 0; i < N; i++)
         fresh[i] = 7;
@@ -245,11 +217,9 @@ TEST(test_a_write_overrules_every_copy)
 
 TEST(test_read_only_memory)
 {
-    float x[N], y[N];
     const int64_t shape = N;
     struct tandem_tensor *t, *u = vector_wrap(context, y, N);
 
-    count_up(x, N);
     OK(tandem_tensor_wrap(context, x, TANDEM_F32, 1, &shape, NULL,
                           TANDEM_TENSOR_READ_ONLY, &t));
     OK(tandem_unary(context, TANDEM_OP_NEG, t, u));
@@ -269,64 +239,64 @@ TEST(test_read_only_memory)
  */
 LOOP_TEST(test_gaps_of_wrapped_memory_are_untouched, 2)
 {
-    float x[4 * 5], y[4 * 5];
+    float a[4 * 5], b[4 * 5];
     const int64_t shape[2] = {4, 3}, strides[2] = {5, 1};
-    struct tandem_tensor *tx, *ty;
+    struct tandem_tensor *ta, *tb;
 
     for (int i = 0; i < 20; i++) {
-        x[i] = (float)i;
-        y[i] = 1000 + (float)i;
+        a[i] = (float)i;
+        b[i] = 1000 + (float)i;
     }
-    OK(tandem_tensor_wrap(context, x, TANDEM_F32, 2, shape, strides, 0, &tx));
-    OK(tandem_tensor_wrap(context, y, TANDEM_F32, 2, shape, strides, 0, &ty));
-    unary_on(context, _i ? simulated : 0, TANDEM_OP_NEG, tx, ty);
+    OK(tandem_tensor_wrap(context, a, TANDEM_F32, 2, shape, strides, 0, &ta));
+    OK(tandem_tensor_wrap(context, b, TANDEM_F32, 2, shape, strides, 0, &tb));
+    unary_on(context, _i ? simulated : 0, TANDEM_OP_NEG, ta, tb);
     /* Data that the caller writes into a gap meanwhile is preserved. */
-    y[4] = -77;
-    OK(tandem_tensor_sync(ty, TANDEM_TIMEOUT_INFINITE));
+    b[4] = -77;
+    OK(tandem_tensor_sync(tb, TANDEM_TIMEOUT_INFINITE));
     for (int i = 0; i < 20; i++)
         if (i == 4)
-            ck_assert_float_eq(y[i], -77);
+            ck_assert_float_eq(b[i], -77);
         else
-            ck_assert_float_eq(y[i], i % 5 < 3 ? -x[i] : 1000 + (float)i);
+            ck_assert_float_eq(b[i], i % 5 < 3 ? -a[i] : 1000 + (float)i);
 }
 
 LOOP_TEST(test_negative_and_zero_strides, 2)
 {
-    float x[6] = {1, 2, 3, 4, 5, 6}, y[12];
+    float a[6] = {1, 2, 3, 4, 5, 6}, b[12];
     const int64_t shape[2] = {2, 6}, strides[2] = {0, -1};
-    struct tandem_tensor *tx, *ty = matrix_wrap(context, y, 2, 6);
+    struct tandem_tensor *ta, *tb = matrix_wrap(context, b, 2, 6);
 
-    OK(tandem_tensor_wrap(context, x + 5, TANDEM_F32, 2, shape, strides,
-                          TANDEM_TENSOR_READ_ONLY, &tx));
-    unary_on(context, _i ? simulated : 0, TANDEM_OP_NEG, tx, ty);
-    OK(tandem_tensor_sync(ty, TANDEM_TIMEOUT_INFINITE));
+    OK(tandem_tensor_wrap(context, a + 5, TANDEM_F32, 2, shape, strides,
+                          TANDEM_TENSOR_READ_ONLY, &ta));
+    unary_on(context, _i ? simulated : 0, TANDEM_OP_NEG, ta, tb);
+    OK(tandem_tensor_sync(tb, TANDEM_TIMEOUT_INFINITE));
     for (int i = 0; i < 12; i++)
-        ck_assert_float_eq(y[i], -x[5 - i % 6]);
+        ck_assert_float_eq(b[i], -a[5 - i % 6]);
 }
 
 TEST(test_a_view_shares_memory_and_residency)
 {
-    float x[12], y[4];
+    float a[12], b[4];
     const int64_t column[1] = {4}, step[1] = {3};
-    struct tandem_tensor *t = matrix_wrap(context, x, 4, 3), *view = NULL;
-    struct tandem_tensor *ty = vector_wrap(context, y, 4);
+    struct tandem_tensor *t = matrix_wrap(context, a, 4, 3), *view = NULL;
+    struct tandem_tensor *tb = vector_wrap(context, b, 4);
     struct sim_counters before;
 
-    count_up(x, 12);
+    count_up(a, 12);
     OK(tandem_tensor_view(t, 1, 1, column, step, &view));
     unary_on(context, simulated, TANDEM_OP_NEG, t, t);
     ck_assert_uint_eq(residency(view), residency(t));
     before = counters_read(0);
-    unary_on(context, simulated, TANDEM_OP_ABS, view, ty);
+    unary_on(context, simulated, TANDEM_OP_ABS, view, tb);
     ck_assert_uint_eq(counters_since(0, &before).uploads, 0);
-    OK(tandem_tensor_sync(ty, TANDEM_TIMEOUT_INFINITE));
+    OK(tandem_tensor_sync(tb, TANDEM_TIMEOUT_INFINITE));
     for (int i = 0; i < 4; i++)
-        ck_assert_float_eq(y[i], (float)(3 * i + 2));
+        ck_assert_float_eq(b[i], (float)(3 * i + 2));
     unary_on(context, simulated, TANDEM_OP_NEG, view,
              view); /* One column of t. */
     OK(tandem_tensor_sync(t, TANDEM_TIMEOUT_INFINITE));
     for (int i = 0; i < 12; i++)
-        ck_assert_float_eq(x[i], i % 3 == 1 ? (float)(i + 1) : -(float)(i + 1));
+        ck_assert_float_eq(a[i], i % 3 == 1 ? (float)(i + 1) : -(float)(i + 1));
 }
 
 /*
@@ -335,56 +305,55 @@ TEST(test_a_view_shares_memory_and_residency)
  */
 TEST(test_views_written_on_different_devices)
 {
-    float x[8];
+    float a[8];
     const int64_t half[1] = {4};
-    struct tandem_tensor *t = vector_wrap(context, x, 8), *low, *high;
+    struct tandem_tensor *t = vector_wrap(context, a, 8), *low, *high;
 
-    count_up(x, 8);
+    count_up(a, 8);
     OK(tandem_tensor_view(t, 0, 1, half, NULL, &low));
     OK(tandem_tensor_view(t, 4, 1, half, NULL, &high));
     unary_on(context, simulated, TANDEM_OP_NEG, low, low);
     unary_on(context, 0, TANDEM_OP_NEG, high, high);
     OK(tandem_tensor_sync(t, TANDEM_TIMEOUT_INFINITE));
     for (int i = 0; i < 8; i++)
-        ck_assert_float_eq(x[i], -(float)(i + 1));
+        ck_assert_float_eq(a[i], -(float)(i + 1));
 }
 
 TEST(test_a_view_keeps_the_memory)
 {
-    float x[N], y[4] = {0};
+    float out[4] = {0};
     const int64_t four[1] = {4};
     struct tandem_tensor *t = vector_new(context, N), *view = NULL;
 
-    count_up(x, N);
     OK(tandem_tensor_write(t, x, sizeof x));
     OK(tandem_tensor_view(t, 8, 1, four, NULL, &view));
     tandem_tensor_destroy(t);
     unary_on(context, simulated, TANDEM_OP_NEG, view, view);
-    OK(tandem_tensor_read(view, y, sizeof y, TANDEM_TIMEOUT_INFINITE));
-    ck_assert_float_eq(y[0], -9);
+    OK(tandem_tensor_read(view, out, sizeof out, TANDEM_TIMEOUT_INFINITE));
+    ck_assert_float_eq(out[0], -9);
     BAD(tandem_tensor_read(t, x, sizeof x, TANDEM_TIMEOUT_INFINITE));
     tandem_tensor_destroy(view);
 }
 
 TEST(test_transposed_and_broadcast_views)
 {
-    float x[6] = {1, 2, 3, 4, 5, 6}, y[6];
+    float a[6] = {1, 2, 3, 4, 5, 6}, b[6];
     const int64_t transposed_shape[2] = {3, 2}, steps[2] = {1, 3};
     const int64_t row[2] = {3, 2}, repeat[2] = {0, 1};
-    struct tandem_tensor *t = matrix_wrap(context, x, 2, 3), *view = NULL;
-    struct tandem_tensor *ty = matrix_wrap(context, y, 3, 2);
+    struct tandem_tensor *t = matrix_wrap(context, a, 2, 3), *view = NULL;
+    struct tandem_tensor *tb = matrix_wrap(context, b, 3, 2);
 
     OK(tandem_tensor_view(t, 0, 2, transposed_shape, steps, &view));
-    unary_on(context, simulated, TANDEM_OP_COPY, view, ty);
-    OK(tandem_tensor_sync(ty, TANDEM_TIMEOUT_INFINITE));
+    unary_on(context, simulated, TANDEM_OP_COPY, view, tb);
+    OK(tandem_tensor_sync(tb, TANDEM_TIMEOUT_INFINITE));
     for (int i = 0; i < 6; i++)
-        ck_assert_float_eq(y[i], x[i % 2 * 3 + i / 2]);
+        ck_assert_float_eq(b[i], a[i % 2 * 3 + i / 2]);
     tandem_tensor_destroy(view);
     OK(tandem_tensor_view(t, 1, 2, row, repeat, &view));
-    unary_on(context, simulated, TANDEM_OP_COPY, view, ty);
-    OK(tandem_tensor_sync(ty, TANDEM_TIMEOUT_INFINITE));
+    unary_on(context, simulated, TANDEM_OP_COPY, view, tb);
+    OK(tandem_tensor_sync(tb, TANDEM_TIMEOUT_INFINITE));
     for (int i = 0; i < 6; i++)
-        ck_assert_float_eq(y[i], x[1 + i % 2]);
+        ck_assert_float_eq(b[i], a[1 + i % 2]);
 }
 
 TEST(test_views_outside_are_rejected)
@@ -428,7 +397,7 @@ TEST(test_describe)
 TEST(test_empty_and_scalar_tensors)
 {
     const int64_t none[2] = {0, 3};
-    float x = 5, y = 0;
+    float a = 5, b = 0;
     struct tandem_tensor *e, *f, *s, *t;
 
     OK(tandem_tensor_create(context, TANDEM_F32, 2, none, &e));
@@ -437,22 +406,18 @@ TEST(test_empty_and_scalar_tensors)
     unary_on(context, simulated, TANDEM_OP_NEG, e, f);
     OK(tandem_unary(context, TANDEM_OP_NEG, e, f));
     OK(tandem_tensor_read(f, NULL, 0, TANDEM_TIMEOUT_INFINITE));
-    OK(tandem_tensor_wrap(context, &x, TANDEM_F32, 0, NULL, NULL, 0, &s));
-    OK(tandem_tensor_wrap(context, &y, TANDEM_F32, 0, NULL, NULL, 0, &t));
+    OK(tandem_tensor_wrap(context, &a, TANDEM_F32, 0, NULL, NULL, 0, &s));
+    OK(tandem_tensor_wrap(context, &b, TANDEM_F32, 0, NULL, NULL, 0, &t));
     unary_on(context, simulated, TANDEM_OP_NEG, s, t);
     OK(tandem_tensor_sync(t, TANDEM_TIMEOUT_INFINITE));
-    ck_assert_float_eq(y, -5);
+    ck_assert_float_eq(b, -5);
 }
 
 TEST(test_destroying_tensors_in_use)
 {
-    float x[N], y[N];
-    struct tandem_tensor *tx = vector_wrap(context, x, N);
     struct tandem_tensor *middle = vector_new(context, N);
-    struct tandem_tensor *ty = vector_wrap(context, y, N);
     struct sim_counters before = counters_read(0);
 
-    count_up(x, N);
     unary_on(context, simulated, TANDEM_OP_NEG, tx, middle);
     unary_on(context, simulated, TANDEM_OP_NEG, middle, ty);
     tandem_tensor_destroy(middle);
@@ -466,7 +431,6 @@ TEST(test_buffers_end_with_their_tensors)
 {
     const struct sim_counters before = counters_read(0);
     struct sim_counters after;
-    float x[N];
 
     for (int i = 0; i < 100; i++) {
         struct tandem_tensor *t = vector_wrap(context, x, N);
