@@ -65,7 +65,7 @@ TEST(process_state_is_unchanged)
     struct process before, after;
     struct sigaction own = {.sa_handler = signal_ignore};
     char path[4096], changes[1024];
-    struct tandem_profile *profile = NULL;
+    struct tandem_profile *profile;
     struct tandem_context *context;
 
     sigaction(SIGUSR1, &own, NULL);
@@ -73,7 +73,7 @@ TEST(process_state_is_unchanged)
     umask(037);
     process_read(&before);
     context = context_after_work(NULL, results);
-    OK(tandem_profile_create(context, 0, &profile));
+    profile = profile_new(context, "cpu");
     OK(tandem_profile_set_scalar(profile, "launch", 1234.5));
     OK(tandem_profile_save(profile, NULL, path, sizeof path));
     tandem_profile_destroy(profile);
@@ -302,7 +302,7 @@ TEST(nothing_printed)
 {
     const struct tandem_context_options options = {
         .log_level = TANDEM_LOG_DEBUG};
-    struct tandem_profile *profile = NULL;
+    struct tandem_profile *profile;
     struct tandem_context *context;
     struct stat status;
     off_t bytes = 0;
@@ -385,7 +385,7 @@ static void work_in_environment(void (*set)(void),
                                 struct fp_environment *out_before,
                                 struct fp_environment *out_after)
 {
-    struct tandem_profile *profile = NULL;
+    struct tandem_profile *profile;
     struct tandem_context *context;
     struct tandem_explanation why = {.struct_size = sizeof why};
     enum tandem_status status;
@@ -396,7 +396,7 @@ static void work_in_environment(void (*set)(void),
     context = context_after_work(NULL, results);
     OK(tandem_explain_last(context, &why));
     OK(tandem_device_predict_cost(context, 0, "transcendental", 1e15, &ns));
-    OK(tandem_profile_create(context, 0, &profile));
+    profile = profile_new(context, "cpu");
     status = tandem_profile_add_curve_point(profile, "transcendental", 4096,
                                             777.125);
     ck_assert_int_eq(status, TANDEM_OK);
@@ -426,12 +426,12 @@ TEST(extreme_values_with_traps)
 {
     static const char *const numbers[] = {"1e999", "-1e999", "1e-999",
                                           "4.9e-324", "1e308", "0.1"};
-    struct tandem_profile *profile = NULL;
+    struct tandem_profile *profile;
     struct tandem_context *context = context_new(NULL);
     char path[4096], *text, *at;
 
     work_run(context, device_named(context, "cpu"), expected);
-    OK(tandem_profile_create(context, 0, &profile));
+    profile = profile_new(context, "cpu");
     OK(tandem_profile_set_scalar(profile, "launch", 12345.5));
     OK(tandem_profile_save(profile, NULL, path, sizeof path));
     tandem_profile_destroy(profile);

@@ -86,9 +86,9 @@ static void no_point(void)
 static void profile_save(char *out_path, size_t bytes)
 {
     struct tandem_context *context = context_new(NULL);
-    struct tandem_profile *profile = NULL;
+    struct tandem_profile *profile;
 
-    OK(tandem_profile_create(context, 0, &profile));
+    profile = profile_new(context, "cpu");
     OK(tandem_profile_set_scalar(profile, "launch", 12345.625));
     OK(tandem_profile_add_curve_point(profile, "transcendental", 4096,
                                       777.125));
@@ -172,13 +172,13 @@ LOOP_TEST(messages_have_points, COUNT_OF(names))
     const struct tandem_context_options options = {
         .log_level = TANDEM_LOG_DEBUG};
     struct tandem_context *context;
-    struct tandem_profile *profile = NULL;
+    struct tandem_profile *profile;
     double ns = 0;
 
     process_set(_i);
     no_point();
     context = context_new(&options);
-    OK(tandem_profile_create(context, 0, &profile));
+    profile = profile_new(context, "cpu");
     BAD(tandem_profile_set_scalar(profile, "launch", -0.5));
     expect_last_error("-0.5");
     BAD(tandem_device_predict_cost(context, 0, "transcendental", -1.25, &ns));

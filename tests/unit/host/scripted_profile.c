@@ -80,9 +80,8 @@ static void save(const char *device, const struct script *script,
                  const char *directory, char out_path[4096])
 {
     struct tandem_context *context = context_new(NULL);
-    struct tandem_profile *profile = NULL;
+    struct tandem_profile *profile = profile_new(context, device);
 
-    OK(tandem_profile_create(context, device_named(context, device), &profile));
     script_write(profile, script);
     OK(tandem_profile_save(profile, directory, out_path, 4096));
     tandem_profile_destroy(profile);

@@ -175,20 +175,24 @@ void environment_setup(void)
     log_forget();
 }
 
-/* The latest contexts. The library ignores those that were destroyed. */
+/* The latest objects. The library ignores those that were destroyed. */
 static struct tandem_context *contexts[MAX_CONTEXTS];
-static uint32_t context_count;
+static struct tandem_profile *profiles[MAX_CONTEXTS];
+static uint32_t context_count, profile_count;
 
 static void contexts_destroy(void)
 {
-    for (uint32_t i = 0; i < MAX_CONTEXTS; i++)
+    for (uint32_t i = 0; i < MAX_CONTEXTS; i++) {
+        tandem_profile_destroy(profiles[i]);
         tandem_context_destroy(contexts[i]);
+    }
     contexts_leave();
 }
 
 void contexts_leave(void)
 {
     memset(contexts, 0, sizeof contexts);
+    memset(profiles, 0, sizeof profiles);
 }
 
 struct tandem_context *context_new(const struct tandem_context_options *options)
@@ -283,7 +287,27 @@ struct tandem_profile *profile_new(struct tandem_context *context,
     struct tandem_profile *profile = NULL;
 
     OK(tandem_profile_create(context, device_named(context, device), &profile));
+    profiles[profile_count++ % MAX_CONTEXTS] = profile;
     return profile;
+}
+
+struct tandem_profile *profile_edit(struct tandem_context *context,
+                                    const char *device)
+{
+    struct tandem_profile *profile = NULL;
+
+    OK(tandem_profile_edit(context, device_named(context, device), &profile));
+    profiles[profile_count++ % MAX_CONTEXTS] = profile;
+    return profile;
+}
+
+bool op_is_blocked(struct tandem_context *context, uint32_t device, uint32_t op)
+{
+    uint32_t is_blocked = 9;
+
+    OK(tandem_device_is_op_blocked(context, device, op, &is_blocked));
+    ck_assert_uint_le(is_blocked, 1);
+    return is_blocked == 1;
 }
 
 /* ---- log ---- */

@@ -110,9 +110,17 @@ candidate_of(const struct tandem_explanation *explanation, uint32_t device);
 double cost(struct tandem_context *context, uint32_t device, const char *curve,
             double x);
 uint32_t calibrated(struct tandem_context *context, uint32_t device);
-/* Creates a new profile of the named device. */
+/*
+ * Create a new profile of the named device, and one with the content of its
+ * file. Profiles are destroyed after the test, like contexts.
+ */
 struct tandem_profile *profile_new(struct tandem_context *context,
                                    const char *device);
+struct tandem_profile *profile_edit(struct tandem_context *context,
+                                    const char *device);
+/* Returns true if the device's profile blocks the operator. */
+bool op_is_blocked(struct tandem_context *context, uint32_t device,
+                   uint32_t op);
 
 /* ---- counters of the simulated GPU ---- */
 

@@ -44,7 +44,6 @@ LOOP_TEST(test_round_trip, 2)
         OK(tandem_profile_add_curve_point(profile, curves[i], 2000, 500 + i));
     }
     OK(tandem_profile_save(profile, NULL, path, sizeof path));
-    tandem_profile_destroy(profile);
     tandem_context_destroy(context);
     ck_assert_msg(strncmp(path, scratch_path("profiles"),
                           strlen(scratch_path("profiles"))) == 0,
@@ -137,7 +136,6 @@ TEST(test_tuning_is_kept)
     OK(tandem_profile_set_tuning(profile, "alpha", "second"));
     OK(tandem_profile_set_tuning(profile, "beta", ""));
     OK(tandem_profile_save(profile, NULL, path, sizeof path));
-    tandem_profile_destroy(profile);
     tandem_context_destroy(context);
     text = file_read(path);
     ck_assert_ptr_nonnull(strstr(text, "\"alpha\""));
@@ -188,7 +186,6 @@ TEST(test_a_directory_of_the_caller)
     OK(tandem_profile_save(profile, scratch_path("elsewhere"), NULL, 0));
     BAD(tandem_profile_save(profile, scratch_path("elsewhere"), tiny,
                             sizeof tiny));
-    tandem_profile_destroy(profile);
     tandem_context_destroy(context);
     /* The directory can also be set by the environment. */
     setenv("TANDEM_PROFILE_DIR", scratch_path("elsewhere"), 1);
@@ -219,7 +216,6 @@ TEST(test_user_cache_directory)
     profile = profile_new(context, "simulated");
     OK(tandem_profile_add_curve_point(profile, "transcendental", 10, 88));
     OK(tandem_profile_save(profile, NULL, path, sizeof path));
-    tandem_profile_destroy(profile);
     tandem_context_destroy(context);
     ck_assert_ptr_nonnull(strstr(path, scratch_path("cache/tandem")));
     ck_assert_int_eq(stat(scratch_path("cache/tandem"), &status), 0);
@@ -246,7 +242,6 @@ TEST(test_saving_where_nothing_can_be_written)
     ck_assert_int_ne(
         tandem_profile_save(profile, "/proc/nothing", path, sizeof path),
         TANDEM_OK);
-    tandem_profile_destroy(profile);
 }
 
 /* ---- invalid values for the writer ---- */

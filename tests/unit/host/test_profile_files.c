@@ -423,7 +423,6 @@ TEST(test_relative_directories)
     ck_assert_ptr_nonnull(
         strstr(path, scratch_path(".cache/tandem/simulated")));
     ck_assert_int_eq(unlink(path), 0);
-    tandem_profile_destroy(profile);
     tandem_context_destroy(context);
 }
 
@@ -556,15 +555,6 @@ TEST(test_a_profile_is_on_the_disk_before_its_name)
     ck_assert_uint_ge(after.directories, before.directories + 1);
 }
 
-static struct tandem_profile *profile_edit(struct tandem_context *context,
-                                           uint32_t device)
-{
-    struct tandem_profile *profile;
-
-    OK(tandem_profile_edit(context, device, &profile));
-    return profile;
-}
-
 /*
  * Several programs edit the same profile and save one after another. Each
  * change of another part is preserved.
@@ -574,15 +564,14 @@ TEST(test_writers_keep_what_others_wrote)
     const struct script script = script_free();
     struct tandem_context *context;
     struct tandem_profile *costs, *tuning, *blocklist;
-    uint32_t device, is_blocked = 0;
+    uint32_t device;
     char path[4096], *text;
 
     script_save("simulated", &script);
     context = context_new(NULL);
-    device = device_named(context, "simulated");
-    costs = profile_edit(context, device);
-    tuning = profile_edit(context, device);
-    blocklist = profile_edit(context, device);
+    costs = profile_edit(context, "simulated");
+    tuning = profile_edit(context, "simulated");
+    blocklist = profile_edit(context, "simulated");
     OK(tandem_profile_set_scalar(costs, "sync", 321));
     OK(tandem_profile_set_tuning(tuning, "one", "1"));
     OK(tandem_profile_set_tuning(blocklist, "two", "2"));
@@ -596,23 +585,14 @@ TEST(test_writers_keep_what_others_wrote)
     OK(tandem_profile_set_op_blocked(blocklist, TANDEM_OP_NEG, 0));
     OK(tandem_profile_save(blocklist, NULL, NULL, 0));
     OK(tandem_profile_save(tuning, NULL, path, sizeof path));
-    tandem_profile_destroy(costs);
-    tandem_profile_destroy(tuning);
-    tandem_profile_destroy(blocklist);
-    tandem_context_destroy(context);
-
     context = context_new(NULL);
     device = device_named(context, "simulated");
     text = file_read(path);
     ck_assert_double_eq(cost(context, device, "sync", 0), 321);
     ck_assert_ptr_nonnull(strstr(text, "\"one\": \"11\""));
     ck_assert_ptr_nonnull(strstr(text, "\"two\": \"2\""));
-    OK(tandem_device_is_op_blocked(context, device, TANDEM_OP_ABS,
-                                   &is_blocked));
-    ck_assert_uint_eq(is_blocked, 1);
-    OK(tandem_device_is_op_blocked(context, device, TANDEM_OP_NEG,
-                                   &is_blocked));
-    ck_assert_uint_eq(is_blocked, 0);
+    ck_assert(op_is_blocked(context, device, TANDEM_OP_ABS));
+    ck_assert(!op_is_blocked(context, device, TANDEM_OP_NEG));
     free(text);
 }
 
@@ -625,30 +605,23 @@ TEST(test_a_new_profile_keeps_blocked_operators)
     const struct script script = script_free();
     struct tandem_context *context;
     struct tandem_profile *fresh, *blocklist;
-    uint32_t device, is_blocked = 0;
+    uint32_t device;
     char path[4096], *text;
 
     script_save("simulated", &script);
     context = context_new(NULL);
-    device = device_named(context, "simulated");
-    OK(tandem_profile_create(context, device, &fresh));
-    blocklist = profile_edit(context, device);
+    fresh = profile_new(context, "simulated");
+    blocklist = profile_edit(context, "simulated");
     OK(tandem_profile_set_scalar(fresh, "sync", 123));
     OK(tandem_profile_set_op_blocked(blocklist, TANDEM_OP_ABS, 1));
     OK(tandem_profile_save(blocklist, NULL, NULL, 0));
     OK(tandem_profile_save(fresh, NULL, path, sizeof path));
-    tandem_profile_destroy(fresh);
-    tandem_profile_destroy(blocklist);
-    tandem_context_destroy(context);
-
     context = context_new(NULL);
     device = device_named(context, "simulated");
     text = file_read(path);
     ck_assert_double_eq(cost(context, device, "sync", 0), 123);
     ck_assert_ptr_null(strstr(text, "\"launch\""));
-    OK(tandem_device_is_op_blocked(context, device, TANDEM_OP_ABS,
-                                   &is_blocked));
-    ck_assert_uint_eq(is_blocked, 1);
+    ck_assert(op_is_blocked(context, device, TANDEM_OP_ABS));
     free(text);
 }
 
@@ -696,7 +669,6 @@ TEST(test_writable_directories_are_not_used)
         ck_assert_int_eq(seteuid(0), 0);
     }
     expect_saved_profile();
-    tandem_profile_destroy(profile);
 }
 
 /* Files over the size limit are not written. */
@@ -715,7 +687,6 @@ TEST(test_profiles_over_the_size_limit)
     }
     BAD(tandem_profile_save(profile, NULL, NULL, 0));
     expect_saved_profile();
-    tandem_profile_destroy(profile);
 }
 
 int main(void)
