@@ -33,7 +33,7 @@ static struct tandem_context *opencl_new(uint32_t *out_device)
 
     if (tandem_device_find(context, "opencl", out_device) != TANDEM_OK) {
         fprintf(stderr, "skipped: %s\n", tandem_last_error());
-        scratch_teardown();
+        scratch_remove();
         exit(77);
     }
     return context;

@@ -10,10 +10,8 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,54 +24,21 @@
 
 #include "common/secure_file.h"
 #include "support/failing_writes.h"
+#include "support/scratch_directory.h"
 #include "support/test_list.h"
 
 #define STRANGER 12345
 #define SHARED_GROUP 100
 
-static char scratch[256];
 static char why[SECURE_WHY_BYTES];
 
 /* ---- scratch directory ---- */
 
-/* Returns a path in the scratch directory, in one of a few static buffers. */
-__attribute__((format(printf, 1, 2))) static const char *
-scratch_path(const char *format, ...)
-{
-    static char paths[8][4096];
-    static unsigned next;
-    char *path = paths[next++ % 8];
-    va_list arguments;
-    const int length = snprintf(path, sizeof(paths[0]), "%s/", scratch);
-
-    va_start(arguments, format);
-    vsnprintf(path + length, sizeof(paths[0]) - (size_t)length, format,
-              arguments);
-    va_end(arguments);
-    return path;
-}
-
-static int entry_remove(const char *path, const struct stat *status, int type,
-                        struct FTW *walk)
-{
-    (void)status, (void)type, (void)walk;
-    return remove(path);
-}
-
 static void scratch_setup(void)
 {
-    const char *root = getenv("TMPDIR");
-
-    snprintf(scratch, sizeof(scratch), "%s/tandem-secure-XXXXXX",
-             root != NULL ? root : "/tmp");
-    ck_assert_ptr_nonnull(mkdtemp(scratch));
+    scratch_create();
     ck_assert_int_eq(chmod(scratch, 0755), 0);
     umask(0);
-}
-
-static void scratch_teardown(void)
-{
-    nftw(scratch, entry_remove, 16, FTW_DEPTH | FTW_PHYS);
 }
 
 static const char *directory_make(const char *name, mode_t mode)
@@ -87,11 +52,7 @@ static const char *directory_make(const char *name, mode_t mode)
 
 static void text_write(const char *path, const char *text)
 {
-    FILE *file = fopen(path, "w");
-
-    ck_assert_ptr_nonnull(file);
-    fputs(text, file);
-    ck_assert_int_eq(fclose(file), 0);
+    file_write(path, text);
     ck_assert_int_eq(chmod(path, 0600), 0);
 }
 
@@ -220,25 +181,19 @@ TEST(test_links_in_the_path)
 
 TEST(test_directories_are_made)
 {
-    struct stat status;
-
     directory_make("open", 0777);
     expect_directory_rejected(scratch_path("open/new"), SECURE_WRITE,
                               "/open can be written");
     ck_assert_int_ne(access(scratch_path("open/new"), F_OK), 0);
     expect_directory_trusted(scratch_path("a/b/c"), SECURE_WRITE);
-    ck_assert_int_eq(stat(scratch_path("a"), &status), 0);
-    ck_assert_uint_eq(status.st_mode & 07777, 0700);
-    ck_assert_int_eq(stat(scratch_path("a/b/c"), &status), 0);
-    ck_assert_uint_eq(status.st_mode & 07777, 0700);
+    expect_mode(scratch_path("a"), 0700);
+    expect_mode(scratch_path("a/b/c"), 0700);
     /* A umask of 0777 must not make the file unusable for its owner. */
     umask(0777);
     expect_directory_trusted(scratch_path("shut/d"), SECURE_WRITE);
     umask(0);
-    ck_assert_int_eq(stat(scratch_path("shut"), &status), 0);
-    ck_assert_uint_eq(status.st_mode & 07777, 0700);
-    ck_assert_int_eq(stat(scratch_path("shut/d"), &status), 0);
-    ck_assert_uint_eq(status.st_mode & 07777, 0700);
+    expect_mode(scratch_path("shut"), 0700);
+    expect_mode(scratch_path("shut/d"), 0700);
 }
 
 /*
@@ -468,19 +423,6 @@ static void text_is(const char *name, const char *expected)
     free(text);
 }
 
-static int entries(const char *path)
-{
-    DIR *open = opendir(path);
-    const struct dirent *entry;
-    int count = 0;
-
-    ck_assert_ptr_nonnull(open);
-    while ((entry = readdir(open)) != NULL)
-        count += entry->d_name[0] != '.';
-    closedir(open);
-    return count;
-}
-
 TEST(test_replacing)
 {
     struct stat status;
@@ -489,14 +431,12 @@ TEST(test_replacing)
     place_open();
     ck_assert(text_replace("file", "first"));
     text_is("file", "first");
-    ck_assert_int_eq(stat(scratch_path("place/file"), &status), 0);
-    ck_assert_uint_eq(status.st_mode & 07777, 0600);
+    expect_mode(scratch_path("place/file"), 0600);
     umask(0777);
     ck_assert(text_replace("file", "second"));
     umask(0);
     text_is("file", "second");
-    ck_assert_int_eq(stat(scratch_path("place/file"), &status), 0);
-    ck_assert_uint_eq(status.st_mode & 07777, 0600);
+    expect_mode(scratch_path("place/file"), 0600);
     /* The target of the link must not be used. */
     text_write(scratch_path("elsewhere"), "elsewhere");
     ck_assert_int_eq(
@@ -512,7 +452,7 @@ TEST(test_replacing)
     name[sizeof(name) - 1] = '\0';
     ck_assert(!text_replace(name, "text"));
     ck_assert_ptr_nonnull(strstr(why, "cannot be made"));
-    ck_assert_int_eq(entries(scratch_path("place")), 3);
+    ck_assert_uint_eq(directory_count(scratch_path("place")), 3);
     close(place);
 }
 
@@ -524,25 +464,20 @@ TEST(test_publishing)
 {
     const struct file_part part = {"text", 4};
     const mode_t before = umask(077);
-    struct stat status;
 
     directory_make("old", 0750);
     expect_directory_trusted(scratch_path("a/b"), SECURE_PUBLISH);
     expect_directory_trusted(scratch_path("old/new"), SECURE_PUBLISH);
-    ck_assert_int_eq(stat(scratch_path("a"), &status), 0);
-    ck_assert_uint_eq(status.st_mode & 07777, 0755);
-    ck_assert_int_eq(stat(scratch_path("a/b"), &status), 0);
-    ck_assert_uint_eq(status.st_mode & 07777, 0755);
-    ck_assert_int_eq(stat(scratch_path("old"), &status), 0);
-    ck_assert_uint_eq(status.st_mode & 07777, 0750);
+    expect_mode(scratch_path("a"), 0755);
+    expect_mode(scratch_path("a/b"), 0755);
+    expect_mode(scratch_path("old"), 0750);
     directory_make("sticky", 01777);
     expect_directory_rejected(scratch_path("sticky"), SECURE_PUBLISH,
                               "can be written by others");
     place_open();
     ck_assert(
         file_replace_atomically(place, "file", &part, 1, REPLACE_PUBLIC, why));
-    ck_assert_int_eq(stat(scratch_path("place/file"), &status), 0);
-    ck_assert_uint_eq(status.st_mode & 07777, 0644);
+    expect_mode(scratch_path("place/file"), 0644);
     text_is("file", "text");
     umask(before);
     close(place);
@@ -559,7 +494,7 @@ TEST(test_replacing_in_unwritable_places)
     ck_assert_int_eq(seteuid(0), 0);
     ck_assert_ptr_nonnull(strstr(why, "cannot be made"));
     text_is("file", "first");
-    ck_assert_int_eq(entries(scratch_path("place")), 1);
+    ck_assert_uint_eq(directory_count(scratch_path("place")), 1);
     close(place);
 }
 
@@ -580,7 +515,7 @@ static void replace_with_size_limit(void)
     ck_assert(!done);
     ck_assert_ptr_nonnull(strstr(why, "cannot be written: File too large"));
     text_is("file", "first");
-    ck_assert_int_eq(entries(scratch_path("place")), 1);
+    ck_assert_uint_eq(directory_count(scratch_path("place")), 1);
 }
 
 /* Checks if the signal is pending and blocked in this thread. */
@@ -674,13 +609,13 @@ TEST(test_killed_writer)
     ck_assert(text_replace("file", "first"));
     replace_and_kill();
     text_is("file", "first");
-    ck_assert_int_eq(entries(scratch_path("place")), 2);
+    ck_assert_uint_eq(directory_count(scratch_path("place")), 2);
     ck_assert(text_replace("file", "second"));
     /* The writer might still be running. */
-    ck_assert_int_eq(entries(scratch_path("place")), 2);
+    ck_assert_uint_eq(directory_count(scratch_path("place")), 2);
     parts_age();
     ck_assert(text_replace("file", "third"));
-    ck_assert_int_eq(entries(scratch_path("place")), 1);
+    ck_assert_uint_eq(directory_count(scratch_path("place")), 1);
     text_is("file", "third");
     close(place);
 }
@@ -726,11 +661,11 @@ TEST(test_concurrent_writers)
         ck_assert_int_eq(waitpid(child[i], &status, 0), child[i]);
         ck_assert_int_eq(status, 0);
     }
-    ck_assert_int_eq(entries(scratch_path("place")), 1);
+    ck_assert_uint_eq(directory_count(scratch_path("place")), 1);
     close(place);
 }
 
 int main(void)
 {
-    return tests_run_with("secure_file", scratch_setup, scratch_teardown);
+    return tests_run_with("secure_file", scratch_setup, scratch_remove);
 }

@@ -2,11 +2,8 @@
 /* Functions that the tests of the host library share; see support.h. */
 #include <config.h>
 
-#include <dirent.h>
 #include <dlfcn.h>
-#include <ftw.h>
 #include <pthread.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +12,6 @@
 
 #include "support.h"
 
-static char scratch[256];
 static char build_directory[2048];
 
 void expect_last_error(const char *text)
@@ -26,22 +22,6 @@ void expect_last_error(const char *text)
 
 /* ---- scratch directory ---- */
 
-const char *scratch_path(const char *format, ...)
-{
-    static char paths[8][4096];
-    static unsigned next;
-    char *path = paths[next++ % 8];
-    va_list arguments;
-    int length;
-
-    length = snprintf(path, sizeof paths[0], "%s/", scratch);
-    va_start(arguments, format);
-    vsnprintf(path + length, sizeof paths[0] - (size_t)length, format,
-              arguments);
-    va_end(arguments);
-    return path;
-}
-
 const char *build_path(const char *name)
 {
     static char paths[4][4096];
@@ -50,15 +30,6 @@ const char *build_path(const char *name)
 
     snprintf(path, sizeof paths[0], "%s/%s", build_directory, name);
     return path;
-}
-
-void file_write(const char *path, const char *text)
-{
-    FILE *file = fopen(path, "w");
-
-    ck_assert_msg(file != NULL, "%s cannot be written", path);
-    fputs(text, file);
-    ck_assert_int_eq(fclose(file), 0);
 }
 
 char *file_read(const char *path)
@@ -97,56 +68,22 @@ void directory_make(const char *path)
     ck_assert_msg(access(path, W_OK) == 0, "%s cannot be made", path);
 }
 
-static int entry_remove(const char *path, const struct stat *status, int type,
-                        struct FTW *walk)
-{
-    (void)status;
-    (void)type;
-    (void)walk;
-    return remove(path);
-}
-
-void directory_remove(const char *path)
-{
-    nftw(path, entry_remove, 16, FTW_DEPTH | FTW_PHYS);
-}
-
-uint32_t directory_count(const char *path)
-{
-    DIR *directory = opendir(path);
-    uint32_t count = 0;
-
-    ck_assert_ptr_nonnull(directory);
-    for (struct dirent *entry; (entry = readdir(directory));)
-        count += entry->d_name[0] != '.' || strlen(entry->d_name) > 2;
-    closedir(directory);
-    return count;
-}
-
 void scratch_setup(void)
 {
-    const char *root = getenv("TMPDIR"), *plugins;
-
     /* The first test removes the variable. */
-    plugins = getenv("TANDEM_PLUGIN_PATH");
+    const char *plugins = getenv("TANDEM_PLUGIN_PATH");
+
     if (plugins)
         snprintf(build_directory, sizeof build_directory, "%.*s",
                  (int)strcspn(plugins, ":"), plugins);
     ck_assert_msg(build_directory[0] == '/',
                   "TANDEM_PLUGIN_PATH must name the plugins to test");
-    snprintf(scratch, sizeof scratch, "%s/tandem-test-XXXXXX",
-             root ? root : "/tmp");
-    ck_assert_ptr_nonnull(mkdtemp(scratch));
+    scratch_create();
     directory_make(scratch_path("plugins"));
     file_copy(scratch_path("plugins/tandem-cpu.so"),
               build_path("tandem-cpu.so"));
     file_copy(scratch_path("plugins/tandem-simulated.so"),
               build_path("tandem-simulated.so"));
-}
-
-void scratch_teardown(void)
-{
-    directory_remove(scratch);
 }
 
 /* ---- contexts ---- */
@@ -509,7 +446,7 @@ TCase *case_new(const char *name)
 {
     TCase *tests = tcase_create(name);
 
-    tcase_add_unchecked_fixture(tests, scratch_setup, scratch_teardown);
+    tcase_add_unchecked_fixture(tests, scratch_setup, scratch_remove);
     tcase_add_checked_fixture(tests, environment_setup, contexts_destroy);
     return tests;
 }

@@ -10,6 +10,7 @@
 #include <tandem/host.h>
 
 #include "simulated-device/simulated_device.h"
+#include "support/scratch_directory.h"
 #include "support/test_list.h"
 
 /* Fails the test with the library's message unless the call succeeds. */
@@ -43,22 +44,14 @@ void expect_last_error(const char *text);
  * environment variables that affect the library.
  */
 void scratch_setup(void);
-void scratch_teardown(void);
-/* Returns a path in the directory, in one of a few static buffers. */
-const char *scratch_path(const char *format, ...)
-    __attribute__((format(printf, 1, 2)));
 /* Returns a path in the build directory's plugins. */
 const char *build_path(const char *name);
-void file_write(const char *path, const char *text);
 /*
  * Returns the content of a file with a terminating NUL. The caller frees it.
  */
 char *file_read(const char *path);
 void file_copy(const char *to, const char *from);
 void directory_make(const char *path);
-void directory_remove(const char *path);
-/* Returns the number of entries. */
-uint32_t directory_count(const char *path);
 
 /* ---- contexts ---- */
 

@@ -210,7 +210,6 @@ TEST(test_user_cache_directory)
     struct tandem_context *context;
     struct tandem_profile *profile;
     char path[4096];
-    struct stat status;
 
     OK(tandem_context_create(&options, &context));
     profile = profile_new(context, "simulated");
@@ -218,8 +217,7 @@ TEST(test_user_cache_directory)
     OK(tandem_profile_save(profile, NULL, path, sizeof path));
     tandem_context_destroy(context);
     ck_assert_ptr_nonnull(strstr(path, scratch_path("cache/tandem")));
-    ck_assert_int_eq(stat(scratch_path("cache/tandem"), &status), 0);
-    ck_assert_uint_eq(status.st_mode & 0777, 0700);
+    expect_mode(scratch_path("cache/tandem"), 0700);
     OK(tandem_context_create(&options, &context));
     ck_assert_double_eq_tol(
         cost(context, device_named(context, "simulated"), "transcendental", 10),

@@ -629,19 +629,15 @@ TEST(test_modes)
 {
     static const mode_t masks[] = {0, 0777};
     const char *path;
-    struct stat status;
 
     setenv("XDG_CACHE_HOME", scratch_path("new/cache"), 1);
     for (size_t i = 0; i < sizeof(masks) / sizeof(masks[0]); i++) {
         umask(masks[i]);
         path = good_save();
         umask(0);
-        ck_assert_int_eq(stat(path, &status), 0);
-        ck_assert_uint_eq(status.st_mode & 07777, 0600);
-        ck_assert_int_eq(stat(scratch_path("new"), &status), 0);
-        ck_assert_uint_eq(status.st_mode & 07777, 0700);
-        ck_assert_int_eq(stat(scratch_path("new/cache/tandem"), &status), 0);
-        ck_assert_uint_eq(status.st_mode & 07777, 0700);
+        expect_mode(path, 0600);
+        expect_mode(scratch_path("new"), 0700);
+        expect_mode(scratch_path("new/cache/tandem"), 0700);
         directory_remove(scratch_path("new"));
     }
 }
