@@ -38,18 +38,17 @@ struct lifecycle_test {
  * Creates a context, finds the device of this name, and wraps tensors over x
  * and y. Any thread may call it.
  */
-void lifecycle_test_begin(struct lifecycle_test *lifecycle_test,
-                          const char *device);
+void lifecycle_test_begin(struct lifecycle_test *test, const char *device);
 /* Enqueues y = -x on the device without waiting. */
-void lifecycle_test_start(struct lifecycle_test *lifecycle_test);
+void lifecycle_test_start(struct lifecycle_test *test);
 /* Reads y and checks it. */
-void lifecycle_test_read(struct lifecycle_test *lifecycle_test);
+void lifecycle_test_read(struct lifecycle_test *test);
 /*
  * Runs element-wise operators, a reduction and a GEMM, and checks the results.
  */
-void lifecycle_test_work_own(struct lifecycle_test *lifecycle_test);
-void lifecycle_test_work(struct lifecycle_test *lifecycle_test);
-void lifecycle_test_end(struct lifecycle_test *lifecycle_test);
+void lifecycle_test_work_own(struct lifecycle_test *test);
+void lifecycle_test_work(struct lifecycle_test *test);
+void lifecycle_test_end(struct lifecycle_test *test);
 
 /* A way to use the library and to end the process. Returns the exit status. */
 struct lifecycle_mode {

@@ -12,13 +12,13 @@
 
 #include "lifecycle_program.h"
 
-static struct lifecycle_test lifecycle_test; /* Exists after main returns. */
+static struct lifecycle_test test; /* Exists after main returns. */
 
 static int closed(const char *device)
 {
-    lifecycle_test_begin(&lifecycle_test, device);
-    lifecycle_test_work(&lifecycle_test);
-    lifecycle_test_end(&lifecycle_test);
+    lifecycle_test_begin(&test, device);
+    lifecycle_test_work(&test);
+    lifecycle_test_end(&test);
     return 0;
 }
 
@@ -28,17 +28,17 @@ static int closed(const char *device)
  */
 static int closed_at_once(const char *device)
 {
-    lifecycle_test_begin(&lifecycle_test, device);
-    lifecycle_test_start(&lifecycle_test);
-    lifecycle_test_end(&lifecycle_test);
+    lifecycle_test_begin(&test, device);
+    lifecycle_test_start(&test);
+    lifecycle_test_end(&test);
     return 0;
 }
 
 static int returned(const char *device)
 {
-    lifecycle_test_begin(&lifecycle_test, device);
-    lifecycle_test_work(&lifecycle_test);
-    lifecycle_test_start(&lifecycle_test);
+    lifecycle_test_begin(&test, device);
+    lifecycle_test_work(&test);
+    lifecycle_test_start(&test);
     return 0;
 }
 
@@ -60,8 +60,8 @@ static int exited_quickly(const char *device)
 /* No thread waits for the running work, which may never complete. */
 static int started_returned(const char *device)
 {
-    lifecycle_test_begin(&lifecycle_test, device);
-    lifecycle_test_start(&lifecycle_test);
+    lifecycle_test_begin(&test, device);
+    lifecycle_test_start(&test);
     return 0;
 }
 
@@ -78,7 +78,7 @@ static int started_exited_at_once(const char *device)
 /* Devices were listed, but not opened, and nothing was launched. */
 static int listed(const char *device)
 {
-    lifecycle_test_begin(&lifecycle_test, device);
+    lifecycle_test_begin(&test, device);
     return 0;
 }
 
@@ -86,13 +86,13 @@ static int listed(const char *device)
 
 static void handler_work(void)
 {
-    lifecycle_test_work(&lifecycle_test);
-    lifecycle_test_end(&lifecycle_test);
+    lifecycle_test_work(&test);
+    lifecycle_test_end(&test);
 }
 
 static void handler_close(void)
 {
-    lifecycle_test_end(&lifecycle_test);
+    lifecycle_test_end(&test);
 }
 
 static int handled_early(const char *device)
@@ -161,9 +161,9 @@ static int threads_at_work(const char *device)
 {
     thread_start(work_for_ever, device);
     thread_start(work_for_ever, device);
-    lifecycle_test_begin(&lifecycle_test, device);
+    lifecycle_test_begin(&test, device);
     while (__atomic_load_n(&rounds, __ATOMIC_ACQUIRE) < 20)
-        lifecycle_test_work_own(&lifecycle_test);
+        lifecycle_test_work_own(&test);
     return 0;
 }
 
@@ -182,10 +182,10 @@ static int exit_by_a_thread(const char *device)
 static void *work_and_end(void *unused)
 {
     (void)unused;
-    lifecycle_test_read(&lifecycle_test);
+    lifecycle_test_read(&test);
     for (int i = 0; i < 20; i++)
-        lifecycle_test_work(&lifecycle_test);
-    lifecycle_test_end(&lifecycle_test);
+        lifecycle_test_work(&test);
+    lifecycle_test_end(&test);
     exit(0);
 }
 
@@ -195,8 +195,8 @@ static void *work_and_end(void *unused)
  */
 static int main_ends_first(const char *device)
 {
-    lifecycle_test_begin(&lifecycle_test, device);
-    lifecycle_test_start(&lifecycle_test);
+    lifecycle_test_begin(&test, device);
+    lifecycle_test_start(&test);
     thread_start(work_and_end, device);
     pthread_exit(NULL);
 }

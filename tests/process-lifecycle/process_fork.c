@@ -17,7 +17,7 @@
 
 #define CHILD_LIMIT_S 60
 
-static struct lifecycle_test lifecycle_test;
+static struct lifecycle_test test;
 
 /* Runs the function in a child process that ends by exit or by _exit. */
 static void run_in_child(void (*child)(const char *), const char *device,
@@ -60,9 +60,9 @@ static int fork_before(const char *device)
 {
     run_in_child(child_work, device, true);
     run_in_child(child_work, device, false);
-    lifecycle_test_begin(&lifecycle_test, device);
-    lifecycle_test_work(&lifecycle_test);
-    lifecycle_test_end(&lifecycle_test);
+    lifecycle_test_begin(&test, device);
+    lifecycle_test_work(&test);
+    lifecycle_test_end(&test);
     return 0;
 }
 
@@ -87,21 +87,18 @@ static void child_with_used_library(const char *device)
     uint32_t number;
 
     (void)device;
-    MUST(tandem_run(lifecycle_test.context, &op, &lifecycle_test.tx, 1,
-                    &lifecycle_test.ty, 1) == TANDEM_DEVICE_LOST);
+    MUST(tandem_run(test.context, &op, &test.tx, 1, &test.ty, 1) ==
+         TANDEM_DEVICE_LOST);
     MUST(strstr(tandem_last_error(), "fork") != NULL);
-    MUST(tandem_tensor_sync(lifecycle_test.ty, TANDEM_TIMEOUT_INFINITE) ==
+    MUST(tandem_tensor_sync(test.ty, TANDEM_TIMEOUT_INFINITE) ==
          TANDEM_DEVICE_LOST);
-    MUST(tandem_tensor_write(lifecycle_test.ty, lifecycle_test.x,
-                             sizeof lifecycle_test.x) == TANDEM_DEVICE_LOST);
-    MUST(tandem_context_synchronize(lifecycle_test.context,
-                                    TANDEM_TIMEOUT_INFINITE) ==
+    MUST(tandem_tensor_write(test.ty, test.x, sizeof test.x) ==
          TANDEM_DEVICE_LOST);
-    MUST(tandem_device_count(lifecycle_test.context, &number) ==
+    MUST(tandem_context_synchronize(test.context, TANDEM_TIMEOUT_INFINITE) ==
          TANDEM_DEVICE_LOST);
-    MUST(tandem_explain_last(lifecycle_test.context, &e) == TANDEM_DEVICE_LOST);
-    MUST(tandem_tensor_residency(lifecycle_test.ty, &number) ==
-         TANDEM_DEVICE_LOST);
+    MUST(tandem_device_count(test.context, &number) == TANDEM_DEVICE_LOST);
+    MUST(tandem_explain_last(test.context, &e) == TANDEM_DEVICE_LOST);
+    MUST(tandem_tensor_residency(test.ty, &number) == TANDEM_DEVICE_LOST);
 }
 
 /*
@@ -129,34 +126,34 @@ static void child_can_use_library(const char *device)
 static void child_closes(const char *device)
 {
     child_with_used_library(device);
-    lifecycle_test_end(&lifecycle_test);
+    lifecycle_test_end(&test);
 }
 
 static int fork_after(const char *device)
 {
-    lifecycle_test_begin(&lifecycle_test, device);
-    lifecycle_test_work(&lifecycle_test);
-    lifecycle_test_start(&lifecycle_test);
+    lifecycle_test_begin(&test, device);
+    lifecycle_test_work(&test);
+    lifecycle_test_start(&test);
     for (int by_exit = 0; by_exit < 2; by_exit++) {
         run_in_child(child_idle, device, by_exit);
         run_in_child(child_with_used_library, device, by_exit);
         run_in_child(child_can_use_library, device, by_exit);
         run_in_child(child_closes, device, by_exit);
     }
-    lifecycle_test_read(&lifecycle_test);
-    lifecycle_test_work(&lifecycle_test);
-    lifecycle_test_end(&lifecycle_test);
+    lifecycle_test_read(&test);
+    lifecycle_test_work(&test);
+    lifecycle_test_end(&test);
     return 0;
 }
 
 /* Devices were listed, but not opened. */
 static int fork_after_listing(const char *device)
 {
-    lifecycle_test_begin(&lifecycle_test, device);
+    lifecycle_test_begin(&test, device);
     run_in_child(child_can_use_library, device, true);
     run_in_child(child_can_use_library, device, false);
-    lifecycle_test_work(&lifecycle_test);
-    lifecycle_test_end(&lifecycle_test);
+    lifecycle_test_work(&test);
+    lifecycle_test_end(&test);
     return 0;
 }
 
@@ -194,7 +191,7 @@ static void share_once(struct lifecycle_test *own)
 
 static void *share_until(void *unused)
 {
-    struct lifecycle_test own = lifecycle_test;
+    struct lifecycle_test own = test;
 
     (void)unused;
     share_once(&own);
@@ -212,8 +209,8 @@ static int fork_with_threads(const char *device)
 {
     pthread_t threads[2];
 
-    lifecycle_test_begin(&lifecycle_test, device);
-    lifecycle_test_start(&lifecycle_test);
+    lifecycle_test_begin(&test, device);
+    lifecycle_test_start(&test);
     MUST(sem_init(&libraries_loaded, 0, 0) == 0);
     MUST(pthread_create(&threads[0], NULL, work_until,
                         (void *)(uintptr_t)device) == 0);
@@ -226,8 +223,8 @@ static int fork_with_threads(const char *device)
     __atomic_store_n(&stop, 1, __ATOMIC_RELEASE);
     for (int i = 0; i < 2; i++)
         MUST(pthread_join(threads[i], NULL) == 0);
-    lifecycle_test_read(&lifecycle_test);
-    lifecycle_test_end(&lifecycle_test);
+    lifecycle_test_read(&test);
+    lifecycle_test_end(&test);
     return 0;
 }
 

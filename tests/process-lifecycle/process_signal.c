@@ -48,14 +48,14 @@ static void alarms(int flags, int interval_us)
  */
 static int interrupted(const char *device, int flags)
 {
-    struct lifecycle_test lifecycle_test;
+    struct lifecycle_test test;
     const int before = handled;
 
     alarms(flags, INTERVAL_US);
-    lifecycle_test_begin(&lifecycle_test, device);
+    lifecycle_test_begin(&test, device);
     for (int i = 0; i < ROUNDS || handled == before; i++)
-        lifecycle_test_work(&lifecycle_test);
-    lifecycle_test_end(&lifecycle_test);
+        lifecycle_test_work(&test);
+    lifecycle_test_end(&test);
     alarms(flags, 0);
     MUST(elsewhere == 0);
     return 0;
@@ -147,20 +147,20 @@ static int helpers_check(uint64_t open)
  * Initializes the test, starts all possible worker threads, and checks their
  * signal masks.
  */
-static void helpers_start(struct lifecycle_test *lifecycle_test,
-                          const char *device, uint64_t open)
+static void helpers_start(struct lifecycle_test *test, const char *device,
+                          uint64_t open)
 {
     const int64_t n = 1 << 22;
     float *data = calloc((size_t)n, sizeof *data);
     struct tandem_tensor *big = NULL;
 
     MUST(data != NULL);
-    lifecycle_test_begin(lifecycle_test, device);
-    lifecycle_test_work(lifecycle_test);
-    OK(tandem_tensor_wrap(lifecycle_test->context, data, TANDEM_F32, 1, &n,
-                          NULL, 0, &big));
+    lifecycle_test_begin(test, device);
+    lifecycle_test_work(test);
+    OK(tandem_tensor_wrap(test->context, data, TANDEM_F32, 1, &n, NULL, 0,
+                          &big));
     for (int i = 0; i < 8; i++) /* Large enough for all worker threads. */
-        OK(tandem_unary(lifecycle_test->context, TANDEM_OP_EXP, big, big));
+        OK(tandem_unary(test->context, TANDEM_OP_EXP, big, big));
     OK(tandem_tensor_sync(big, TANDEM_TIMEOUT_INFINITE));
     dprintf(STDOUT_FILENO, "%d helpers\n", helpers_check(open));
     tandem_tensor_destroy(big);
@@ -173,23 +173,23 @@ static void helpers_start(struct lifecycle_test *lifecycle_test,
  */
 static int helpers_block(const char *device)
 {
-    struct lifecycle_test lifecycle_test;
+    struct lifecycle_test test;
     sigset_t alarm;
 
-    helpers_start(&lifecycle_test, device, ends_mask());
+    helpers_start(&test, device, ends_mask());
     sigemptyset(&alarm);
     sigaddset(&alarm, SIGALRM);
     MUST(pthread_sigmask(SIG_BLOCK, &alarm, NULL) == 0);
     alarms(0, INTERVAL_US);
     for (int i = 0; i < ROUNDS; i++)
-        lifecycle_test_work(&lifecycle_test);
+        lifecycle_test_work(&test);
     MUST(handled == 0);
     MUST(pthread_sigmask(SIG_UNBLOCK, &alarm, NULL) == 0);
     while (handled == 0)
-        lifecycle_test_work(&lifecycle_test);
+        lifecycle_test_work(&test);
     MUST(elsewhere == 0);
     alarms(0, 0);
-    lifecycle_test_end(&lifecycle_test);
+    lifecycle_test_end(&test);
     return 0;
 }
 
@@ -200,27 +200,27 @@ static int helpers_block(const char *device)
 static int helpers_block_handled(const char *device)
 {
     struct sigaction action = {.sa_handler = on_alarm};
-    struct lifecycle_test lifecycle_test;
+    struct lifecycle_test test;
 
     for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
         MUST(sigaction(ends[i], &action, NULL) == 0);
-    helpers_start(&lifecycle_test, device, 0);
-    lifecycle_test_end(&lifecycle_test);
+    helpers_start(&test, device, 0);
+    lifecycle_test_end(&test);
     return 0;
 }
 
 /* The host blocks the signals that ask it to end, to wait for them. */
 static int helpers_block_inherited(const char *device)
 {
-    struct lifecycle_test lifecycle_test;
+    struct lifecycle_test test;
     sigset_t set;
 
     sigemptyset(&set);
     for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
         sigaddset(&set, ends[i]);
     MUST(pthread_sigmask(SIG_BLOCK, &set, NULL) == 0);
-    helpers_start(&lifecycle_test, device, 0);
-    lifecycle_test_end(&lifecycle_test);
+    helpers_start(&test, device, 0);
+    lifecycle_test_end(&test);
     return 0;
 }
 
@@ -241,20 +241,19 @@ static uint64_t clock_ns(void)
 static int timeout(const char *device)
 {
     const uint64_t timeout_ns = 50000000;
-    struct lifecycle_test lifecycle_test;
+    struct lifecycle_test test;
 
-    lifecycle_test_begin(&lifecycle_test, device);
-    lifecycle_test_start(&lifecycle_test);
+    lifecycle_test_begin(&test, device);
+    lifecycle_test_start(&test);
     for (int flags = 0; flags < 2; flags++) {
         alarms(flags ? SA_RESTART : 0, INTERVAL_US);
         for (int i = 0; i < 3; i++) {
             const uint64_t start = clock_ns();
 
-            MUST(tandem_tensor_sync(lifecycle_test.ty, timeout_ns) ==
-                 TANDEM_NOT_READY);
+            MUST(tandem_tensor_sync(test.ty, timeout_ns) == TANDEM_NOT_READY);
             MUST(clock_ns() - start >= timeout_ns);
-            MUST(tandem_context_synchronize(lifecycle_test.context,
-                                            timeout_ns) == TANDEM_NOT_READY);
+            MUST(tandem_context_synchronize(test.context, timeout_ns) ==
+                 TANDEM_NOT_READY);
         }
         MUST(handled > 0);
     }

@@ -29,20 +29,19 @@ struct cold_process {
     uint32_t count;
 };
 
-static uint64_t below(struct cold_process *cold_process, uint64_t limit)
+static uint64_t below(struct cold_process *run, uint64_t limit)
 {
-    cold_process->state =
-        cold_process->state * 6364136223846793005u + 1442695040888963407u;
-    return (cold_process->state >> 33) % limit;
+    run->state = run->state * 6364136223846793005u + 1442695040888963407u;
+    return (run->state >> 33) % limit;
 }
 
-static bool call_failed(struct cold_process *cold_process,
-                        enum tandem_status status, const char *what)
+static bool call_failed(struct cold_process *run, enum tandem_status status,
+                        const char *what)
 {
     if (status == TANDEM_OK)
         return false;
-    fprintf(stderr, "seed %" PRIu64 ": %s: %s: %d, %s\n", cold_process->seed,
-            cold_process->text, what, (int)status, backend->last_error());
+    fprintf(stderr, "seed %" PRIu64 ": %s: %s: %d, %s\n", run->seed, run->text,
+            what, (int)status, backend->last_error());
     return true;
 }
 
@@ -53,11 +52,11 @@ static bool call_failed(struct cold_process *cold_process,
  * a multiple of unit, the size of one or four elements. Pools round sizes up,
  * but not multiples of PIECE.
  */
-static bool buffer_make(struct cold_process *cold_process, uint64_t bytes,
+static bool buffer_make(struct cold_process *run, uint64_t bytes,
                         uint32_t element, uint64_t *out_offset)
 {
-    uint64_t place = below(cold_process, 3);
-    uint64_t unit = element * (below(cold_process, 2) != 0 ? 4u : 1u);
+    uint64_t place = below(run, 3);
+    uint64_t unit = element * (below(run, 2) != 0 ? 4u : 1u);
     uint64_t whole = bytes;
     if (place == 1)
         whole = bytes + element;
@@ -69,63 +68,58 @@ static bool buffer_make(struct cold_process *cold_process, uint64_t bytes,
     if (host == NULL)
         abort();
     for (uint64_t i = 0; i < whole; i += 8) {
-        uint64_t bits = below(cold_process, 1u << 30) * 0x9e3779b97f4a7c15u;
+        uint64_t bits = below(run, 1u << 30) * 0x9e3779b97f4a7c15u;
         memcpy(host + i, &bits, sizeof(bits));
     }
-    struct tandem_buffer **buffer = &cold_process->buffers[cold_process->count];
+    struct tandem_buffer **buffer = &run->buffers[run->count];
     bool made =
-        !call_failed(cold_process,
-                     backend->alloc(cold_process->device, whole, buffer),
+        !call_failed(run, backend->alloc(run->device, whole, buffer),
                      "alloc") &&
-        !call_failed(
-            cold_process,
-            backend->upload(cold_process->stream, *buffer, 0, host, whole, 0),
-            "upload");
+        !call_failed(run,
+                     backend->upload(run->stream, *buffer, 0, host, whole, 0),
+                     "upload");
     free(host);
     return made;
 }
 
 /* is_transposed: the first axis is the innermost. */
-static bool tensor_add(struct cold_process *cold_process, uint32_t dtype,
-                       uint32_t rank, int64_t first, int64_t second,
-                       bool is_transposed)
+static bool tensor_add(struct cold_process *run, uint32_t dtype, uint32_t rank,
+                       int64_t first, int64_t second, bool is_transposed)
 {
-    struct tandem_tensor_desc *tensor =
-        &cold_process->tensors[cold_process->count];
+    struct tandem_tensor_desc *tensor = &run->tensors[run->count];
     uint32_t element = TANDEM_DTYPE_BYTES(dtype);
     int64_t inner = rank == 2 ? second : 1;
     uint64_t offset;
-    if (!buffer_make(cold_process, (uint64_t)(first * inner) * element, element,
+    if (!buffer_make(run, (uint64_t)(first * inner) * element, element,
                      &offset))
         return false;
     *tensor = (struct tandem_tensor_desc){
-        .buffer = cold_process->buffers[cold_process->count],
+        .buffer = run->buffers[run->count],
         .byte_offset = offset,
         .dtype = dtype,
         .rank = rank,
         .shape = {first, second},
         .strides = {is_transposed ? 1 : inner, is_transposed ? first : 1}};
-    cold_process->count++;
+    run->count++;
     return true;
 }
 
-static bool buffers_free(struct cold_process *cold_process)
+static bool buffers_free(struct cold_process *run)
 {
     bool idle = !call_failed(
-        cold_process,
-        backend->stream_synchronize(cold_process->stream, WAIT_NS), "wait");
+        run, backend->stream_synchronize(run->stream, WAIT_NS), "wait");
     for (uint32_t i = 0; i < OPERANDS; i++)
-        if (cold_process->buffers[i] != NULL)
-            backend->free(cold_process->buffers[i]);
-    memset(cold_process->buffers, 0, sizeof(cold_process->buffers));
-    cold_process->count = 0;
+        if (run->buffers[i] != NULL)
+            backend->free(run->buffers[i]);
+    memset(run->buffers, 0, sizeof(run->buffers));
+    run->count = 0;
     return idle;
 }
 
 /* ---- calls ---- */
 
-static bool launch(struct cold_process *cold_process, uint32_t id,
-                   const int64_t *ints, uint32_t int_count)
+static bool launch(struct cold_process *run, uint32_t id, const int64_t *ints,
+                   uint32_t int_count)
 {
     const double number = 0.5;
     bool takes = id == TANDEM_OP_LAYER_NORM || id == TANDEM_OP_RMS_NORM ||
@@ -138,10 +132,10 @@ static bool launch(struct cold_process *cold_process, uint32_t id,
                                  .float_count = takes};
     const struct tandem_tensor_desc *pointers[OPERANDS];
     for (uint32_t i = 0; i < OPERANDS; i++)
-        pointers[i] = &cold_process->tensors[i];
-    return !call_failed(cold_process,
-                        backend->launch(cold_process->stream, &op, pointers + 1,
-                                        cold_process->count - 1, pointers, 1),
+        pointers[i] = &run->tensors[i];
+    return !call_failed(run,
+                        backend->launch(run->stream, &op, pointers + 1,
+                                        run->count - 1, pointers, 1),
                         "launch");
 }
 
@@ -149,106 +143,98 @@ static bool launch(struct cold_process *cold_process, uint32_t id,
  * Selects rows that fit in local memory, in registers, or need several
  * work-groups. Their length is often not a multiple of four.
  */
-static void rows_choose(struct cold_process *cold_process, int64_t *out_rows,
+static void rows_choose(struct cold_process *run, int64_t *out_rows,
                         int64_t *out_count)
 {
     static const int64_t lost[][2] = {{83, 3858}, {488, 4735}, {207, 5343}};
     static const int64_t most[] = {47, 600, 6000, 40000};
-    const int64_t *pair = lost[below(cold_process, 3)];
+    const int64_t *pair = lost[below(run, 3)];
     *out_rows = pair[0];
     *out_count = pair[1];
-    if (below(cold_process, 8) == 0)
+    if (below(run, 8) == 0)
         return;
-    int64_t limit = most[below(cold_process, 4)];
-    *out_count = 1 + (int64_t)below(cold_process, (uint64_t)limit);
-    if (below(cold_process, 4) == 0)
+    int64_t limit = most[below(run, 4)];
+    *out_count = 1 + (int64_t)below(run, (uint64_t)limit);
+    if (below(run, 4) == 0)
         *out_count = (*out_count + 3) / 4 * 4;
     int64_t rows = 2000000 / *out_count;
-    *out_rows =
-        1 + (int64_t)below(cold_process, rows < 600 ? (uint64_t)rows : 600);
+    *out_rows = 1 + (int64_t)below(run, rows < 600 ? (uint64_t)rows : 600);
 }
 
-static bool call_rows(struct cold_process *cold_process)
+static bool call_rows(struct cold_process *run)
 {
     static const uint32_t ids[] = {
         TANDEM_OP_SOFTMAX,       TANDEM_OP_LOG_SOFTMAX,
         TANDEM_OP_LAYER_NORM,    TANDEM_OP_RMS_NORM,
         TANDEM_OP_CROSS_ENTROPY, TANDEM_OP_CROSS_ENTROPY_GRAD};
-    uint32_t id = ids[below(cold_process, 6)];
+    uint32_t id = ids[below(run, 6)];
     bool norm = id == TANDEM_OP_LAYER_NORM || id == TANDEM_OP_RMS_NORM;
     bool loss = id == TANDEM_OP_CROSS_ENTROPY;
     bool labels = loss || id == TANDEM_OP_CROSS_ENTROPY_GRAD;
-    int64_t rows, count,
-        axis = norm || labels ? 1 : (int64_t)below(cold_process, 2);
-    rows_choose(cold_process, &rows, &count);
-    snprintf(cold_process->text, sizeof(cold_process->text),
+    int64_t rows, count, axis = norm || labels ? 1 : (int64_t)below(run, 2);
+    rows_choose(run, &rows, &count);
+    snprintf(run->text, sizeof(run->text),
              "operator %u of %" PRId64 "x%" PRId64 " along axis %" PRId64,
              (unsigned)id, rows, count, axis);
-    bool made =
-        tensor_add(cold_process, TANDEM_F32, loss ? 1 : 2, rows, count, false);
-    made = made && tensor_add(cold_process, TANDEM_F32, 2, rows, count,
-                              !norm && below(cold_process, 8) == 0);
+    bool made = tensor_add(run, TANDEM_F32, loss ? 1 : 2, rows, count, false);
+    made = made && tensor_add(run, TANDEM_F32, 2, rows, count,
+                              !norm && below(run, 8) == 0);
     if (labels)
-        made = made && tensor_add(cold_process, TANDEM_I32, 1, rows, 1, false);
+        made = made && tensor_add(run, TANDEM_I32, 1, rows, 1, false);
     for (uint32_t i = id == TANDEM_OP_LAYER_NORM ? 2 : norm; i > 0; i--)
-        made = made && tensor_add(cold_process, TANDEM_F32, 1, count, 1, false);
-    return made && launch(cold_process, id, &axis, labels ? 0 : 1);
+        made = made && tensor_add(run, TANDEM_F32, 1, count, 1, false);
+    return made && launch(run, id, &axis, labels ? 0 : 1);
 }
 
-static bool call_reduce(struct cold_process *cold_process)
+static bool call_reduce(struct cold_process *run)
 {
     static const uint32_t ids[] = {
         TANDEM_OP_SUM,         TANDEM_OP_MEAN, TANDEM_OP_REDUCE_MAX,
         TANDEM_OP_LOG_SUM_EXP, TANDEM_OP_L2,   TANDEM_OP_ARGMAX};
-    uint32_t id = ids[below(cold_process, 6)];
-    int64_t rows, count, axes[] = {1 + (int64_t)below(cold_process, 2), 0};
-    rows_choose(cold_process, &rows, &count);
-    snprintf(cold_process->text, sizeof(cold_process->text),
+    uint32_t id = ids[below(run, 6)];
+    int64_t rows, count, axes[] = {1 + (int64_t)below(run, 2), 0};
+    rows_choose(run, &rows, &count);
+    snprintf(run->text, sizeof(run->text),
              "operator %u of %" PRId64 "x%" PRId64 " along axes %" PRId64,
              (unsigned)id, rows, count, axes[0]);
-    return tensor_add(cold_process,
-                      id == TANDEM_OP_ARGMAX ? TANDEM_I64 : TANDEM_F32, 1,
+    return tensor_add(run, id == TANDEM_OP_ARGMAX ? TANDEM_I64 : TANDEM_F32, 1,
                       axes[0] == 1 ? count : rows, 1, false) &&
-           tensor_add(cold_process, TANDEM_F32, 2, rows, count,
-                      below(cold_process, 4) == 0) &&
-           launch(cold_process, id, axes, 2);
+           tensor_add(run, TANDEM_F32, 2, rows, count, below(run, 4) == 0) &&
+           launch(run, id, axes, 2);
 }
 
-static bool call_move(struct cold_process *cold_process)
+static bool call_move(struct cold_process *run)
 {
     static const uint32_t dtypes[] = {TANDEM_U8, TANDEM_F16, TANDEM_F32,
                                       TANDEM_I64};
-    uint32_t dtype = dtypes[below(cold_process, 4)];
-    bool gathers = below(cold_process, 3) == 0;
-    int64_t rows, count, axis = 0,
-                         indices = 1 + (int64_t)below(cold_process, 300);
-    rows_choose(cold_process, &rows, &count);
-    snprintf(cold_process->text, sizeof(cold_process->text),
+    uint32_t dtype = dtypes[below(run, 4)];
+    bool gathers = below(run, 3) == 0;
+    int64_t rows, count, axis = 0, indices = 1 + (int64_t)below(run, 300);
+    rows_choose(run, &rows, &count);
+    snprintf(run->text, sizeof(run->text),
              "a %s of %" PRId64 "x%" PRId64 ", %u bytes an element",
              gathers ? "gather" : "transpose", rows, count,
              (unsigned)TANDEM_DTYPE_BYTES(dtype));
     if (gathers)
-        return tensor_add(cold_process, dtype, 2, indices, count, false) &&
-               tensor_add(cold_process, dtype, 2, rows, count, false) &&
-               tensor_add(cold_process, TANDEM_I32, 1, indices, 1, false) &&
-               launch(cold_process, TANDEM_OP_GATHER, &axis, 1);
-    return tensor_add(cold_process, dtype, 2, rows, count, false) &&
-           tensor_add(cold_process, dtype, 2, rows, count, true) &&
-           launch(cold_process, TANDEM_OP_COPY, NULL, 0);
+        return tensor_add(run, dtype, 2, indices, count, false) &&
+               tensor_add(run, dtype, 2, rows, count, false) &&
+               tensor_add(run, TANDEM_I32, 1, indices, 1, false) &&
+               launch(run, TANDEM_OP_GATHER, &axis, 1);
+    return tensor_add(run, dtype, 2, rows, count, false) &&
+           tensor_add(run, dtype, 2, rows, count, true) &&
+           launch(run, TANDEM_OP_COPY, NULL, 0);
 }
 
-static bool call_elements(struct cold_process *cold_process)
+static bool call_elements(struct cold_process *run)
 {
     int64_t rows, count;
-    rows_choose(cold_process, &rows, &count);
-    snprintf(cold_process->text, sizeof(cold_process->text),
-             "an add of %" PRId64 "x%" PRId64, rows, count);
-    return tensor_add(cold_process, TANDEM_F32, 2, rows, count, false) &&
-           tensor_add(cold_process, TANDEM_F32, 2, rows, count,
-                      below(cold_process, 2) == 0) &&
-           tensor_add(cold_process, TANDEM_F32, 2, rows, count,
-                      below(cold_process, 2) == 0) &&
-           launch(cold_process, TANDEM_OP_ADD, NULL, 0);
+    rows_choose(run, &rows, &count);
+    snprintf(run->text, sizeof(run->text), "an add of %" PRId64 "x%" PRId64,
+             rows, count);
+    return tensor_add(run, TANDEM_F32, 2, rows, count, false) &&
+           tensor_add(run, TANDEM_F32, 2, rows, count, below(run, 2) == 0) &&
+           tensor_add(run, TANDEM_F32, 2, rows, count, below(run, 2) == 0) &&
+           launch(run, TANDEM_OP_ADD, NULL, 0);
 }
 
 static void matrix_of(struct tandem_matrix *out,
@@ -259,44 +245,42 @@ static void matrix_of(struct tandem_matrix *out,
     out->ld = tensor->shape[1];
 }
 
-static int64_t side_choose(struct cold_process *cold_process)
+static int64_t side_choose(struct cold_process *run)
 {
     static const uint64_t most[] = {4, 40, 400, 1200};
-    int64_t side =
-        1 + (int64_t)below(cold_process, most[below(cold_process, 4)]);
-    return below(cold_process, 2) != 0 ? side : (side + 3) / 4 * 4;
+    int64_t side = 1 + (int64_t)below(run, most[below(run, 4)]);
+    return below(run, 2) != 0 ? side : (side + 3) / 4 * 4;
 }
 
-static bool call_gemm(struct cold_process *cold_process)
+static bool call_gemm(struct cold_process *run)
 {
     static const uint32_t dtypes[] = {TANDEM_F32, TANDEM_F32, TANDEM_F16};
     struct tandem_gemm gemm = {.struct_size = sizeof(gemm),
-                               .dtype = dtypes[below(cold_process, 3)],
-                               .flags = (uint32_t)below(cold_process, 16),
-                               .m = side_choose(cold_process),
-                               .n = side_choose(cold_process),
-                               .k = side_choose(cold_process),
+                               .dtype = dtypes[below(run, 3)],
+                               .flags = (uint32_t)below(run, 16),
+                               .m = side_choose(run),
+                               .n = side_choose(run),
+                               .k = side_choose(run),
                                .batch = 1,
                                .alpha = 1,
-                               .beta = (double)below(cold_process, 2)};
+                               .beta = (double)below(run, 2)};
     bool turned_a = (gemm.flags & TANDEM_GEMM_TRANSPOSE_A) != 0;
     bool turned_b = (gemm.flags & TANDEM_GEMM_TRANSPOSE_B) != 0;
-    snprintf(cold_process->text, sizeof(cold_process->text),
+    snprintf(run->text, sizeof(run->text),
              "gemm %" PRId64 "x%" PRId64 "x%" PRId64 ", flags %u, %u bytes an "
              "element",
              gemm.m, gemm.n, gemm.k, (unsigned)gemm.flags,
              (unsigned)TANDEM_DTYPE_BYTES(gemm.dtype));
-    if (!tensor_add(cold_process, gemm.dtype, 2, gemm.m, gemm.n, false) ||
-        !tensor_add(cold_process, gemm.dtype, 2, turned_a ? gemm.k : gemm.m,
+    if (!tensor_add(run, gemm.dtype, 2, gemm.m, gemm.n, false) ||
+        !tensor_add(run, gemm.dtype, 2, turned_a ? gemm.k : gemm.m,
                     turned_a ? gemm.m : gemm.k, false) ||
-        !tensor_add(cold_process, gemm.dtype, 2, turned_b ? gemm.n : gemm.k,
+        !tensor_add(run, gemm.dtype, 2, turned_b ? gemm.n : gemm.k,
                     turned_b ? gemm.k : gemm.n, false))
         return false;
-    matrix_of(&gemm.c, &cold_process->tensors[0]);
-    matrix_of(&gemm.a, &cold_process->tensors[1]);
-    matrix_of(&gemm.b, &cold_process->tensors[2]);
-    return !call_failed(cold_process,
-                        backend->gemm(cold_process->stream, &gemm), "gemm");
+    matrix_of(&gemm.c, &run->tensors[0]);
+    matrix_of(&gemm.a, &run->tensors[1]);
+    matrix_of(&gemm.b, &run->tensors[2]);
+    return !call_failed(run, backend->gemm(run->stream, &gemm), "gemm");
 }
 
 /* ---- one process ---- */
@@ -305,7 +289,7 @@ static bool call_gemm(struct cold_process *cold_process)
  * Half of the processes use blocks of exactly the requested size, and some use
  * a GEMM kernel that the cost model would not select.
  */
-static bool cold_open(struct cold_process *cold_process)
+static bool cold_open(struct cold_process *run)
 {
     static const char *const plain[] = {"simt-128x128", "simt-64x64:2",
                                         "simt-32x64:3:2", "simt-32x64",
@@ -317,29 +301,24 @@ static bool cold_open(struct cold_process *cold_process)
         "wgmma-tf32-128x128",   "16bit-128x256",        "wgmma-16bit-128x64"};
     struct tandem_device_info info = {.struct_size = sizeof(info)};
     const char *keys[] = {"test.exact_block_size", "test.gemm_kernel"};
-    const char *values[] = {below(cold_process, 2) != 0 ? "1" : "0",
-                            plain[below(cold_process, 5)]};
+    const char *values[] = {below(run, 2) != 0 ? "1" : "0",
+                            plain[below(run, 5)]};
     struct tandem_open_options options = {.struct_size = sizeof(options),
-                                          .count =
-                                              1 + (below(cold_process, 3) != 0),
+                                          .count = 1 + (below(run, 3) != 0),
                                           .keys = keys,
                                           .values = values};
     uint32_t count;
-    snprintf(cold_process->text, sizeof(cold_process->text), "the device");
-    if (call_failed(cold_process, backend->device_count(&count),
-                    "device_count") ||
-        call_failed(cold_process, backend->device_describe(0, &info),
-                    "device_describe"))
+    snprintf(run->text, sizeof(run->text), "the device");
+    if (call_failed(run, backend->device_count(&count), "device_count") ||
+        call_failed(run, backend->device_describe(0, &info), "device_describe"))
         return false;
-    if (strstr(info.vendor, "NVIDIA") != NULL && below(cold_process, 2) != 0)
-        values[1] = nvidia[below(cold_process, 12)];
-    if (call_failed(cold_process,
-                    backend->open(0, &options, &cold_process->device), "open"))
+    if (strstr(info.vendor, "NVIDIA") != NULL && below(run, 2) != 0)
+        values[1] = nvidia[below(run, 12)];
+    if (call_failed(run, backend->open(0, &options, &run->device), "open"))
         return false;
-    return !call_failed(
-        cold_process,
-        backend->stream_create(cold_process->device, 0, &cold_process->stream),
-        "stream_create");
+    return !call_failed(run,
+                        backend->stream_create(run->device, 0, &run->stream),
+                        "stream_create");
 }
 
 int cold_call(uint64_t seed)
@@ -347,16 +326,16 @@ int cold_call(uint64_t seed)
     static bool (*const calls[])(struct cold_process *) = {
         call_rows, call_rows,     call_rows, call_reduce,
         call_move, call_elements, call_gemm, call_gemm};
-    struct cold_process cold_process = {.seed = seed,
-                                        .state = seed * 0x9e3779b97f4a7c15u};
-    if (plugin_load() == NULL || !cold_open(&cold_process))
+    struct cold_process run = {.seed = seed,
+                               .state = seed * 0x9e3779b97f4a7c15u};
+    if (plugin_load() == NULL || !cold_open(&run))
         return 1;
     bool right = true;
     for (uint32_t i = 0; right && i < CALLS; i++) {
-        right = calls[below(&cold_process, 8)](&cold_process);
-        right = buffers_free(&cold_process) && right;
+        right = calls[below(&run, 8)](&run);
+        right = buffers_free(&run) && right;
     }
-    backend->stream_destroy(cold_process.stream);
-    backend->close(cold_process.device);
+    backend->stream_destroy(run.stream);
+    backend->close(run.device);
     return right ? 0 : 1;
 }
