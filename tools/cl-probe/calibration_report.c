@@ -126,9 +126,7 @@ static void print_rates(const json_t *results)
         {"add", "elementwise"},         {"exp", "transcendental"},
         {"softmax", "softmax"},         {"transpose", "strided"},
     };
-    struct table table = {
-        .fold =
-            5}; /* the transfers are before the break, the operators after */
+    struct table table = {0};
 
     table_row(&table);
     table_cell(&table, "device");

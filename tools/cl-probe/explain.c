@@ -211,8 +211,7 @@ static void print_answer(const struct probe_options *options,
         "  device", "wait",      "transfer", "launch",    "execute",
         "download", "predicted", "ready",    "calibrated"};
     const json_t *candidates = json_object_get(answer, "candidates");
-    struct table table = {
-        .fold = 6}; /* the sum and later columns go to the second line */
+    struct table table = {0};
     char text[TEXT_BYTES];
 
     printf("%s of %s, %s read and written, data on %s%s\n\n",

@@ -14,9 +14,9 @@
 
 #define INDENT 2u /* of all lines */
 #define GAP 2u    /* between columns */
-#define FOLDED 4u /* indent of a row's second and later lines */
-/* A text of table_text gets its own line if fewer columns remain. */
+/* Columns that a text of table_text needs next to the other cells. */
 #define TEXT_LEAST 30u
+#define RECORD_INDENT 6u /* of the lines "name  value" */
 
 void table_row(struct table *table)
 {
@@ -42,8 +42,6 @@ cell_add(struct table *table, const char *format, va_list arguments)
     if (vasprintf(&text, format, arguments) < 0)
         abort();
     table->row[table->rows - 1].cells[table->column++] = text;
-    if (table->column > table->columns)
-        table->columns = table->column;
 }
 
 static bool has_room(const struct table *table)
@@ -77,13 +75,6 @@ void table_text(struct table *table, const char *format, ...)
 
 /* ---- printing ---- */
 
-/* Position of each column on the terminal. */
-struct table_layout {
-    size_t terminal; /* width in columns */
-    size_t widths[TABLE_COLUMNS];
-    size_t line[TABLE_COLUMNS]; /* line of each row that has the column */
-};
-
 /* Returns the number of the row's cells, without the text of table_text. */
 static size_t row_cells(const struct table_row *row)
 {
@@ -94,144 +85,101 @@ static size_t row_cells(const struct table_row *row)
     return row->text ? count - 1 : count;
 }
 
-static void widths_find(const struct table *table, struct table_layout *layout)
+/* Finds the width of each column.  Returns true if all rows fit the terminal.
+ */
+static bool widths_find(const struct table *table, size_t terminal,
+                        size_t widths[TABLE_COLUMNS])
 {
+    bool fits = true;
+
+    memset(widths, 0, TABLE_COLUMNS * sizeof *widths);
+    for (size_t i = 0; i < table->rows; i++)
+        for (size_t column = 0; column < row_cells(&table->row[i]); column++) {
+            const size_t width = text_columns(table->row[i].cells[column]);
+
+            if (width > widths[column])
+                widths[column] = width;
+        }
     for (size_t i = 0; i < table->rows; i++) {
-        const struct table_row *row = &table->row[i];
-        const size_t cells = row_cells(row);
+        size_t total = INDENT + (table->row[i].text ? TEXT_LEAST : 0);
 
-        for (size_t column = 0; column < cells; column++) {
-            const size_t width = text_columns(row->cells[column]);
-
-            /* The only cell of a row may be wider than its column. */
-            if (width > layout->widths[column] &&
-                (column > 0 || cells > 1 || row->text))
-                layout->widths[column] = width;
-        }
+        for (size_t column = 0; column < row_cells(&table->row[i]); column++)
+            total += widths[column] + (column > 0 ? GAP : 0);
+        fits &= total <= terminal;
     }
+    return fits;
 }
 
-/* Assigns columns to lines.  Breaks before a column that does not fit and, if
- * `fold` is not 0, before that column.  Returns the number of lines per row. */
-static size_t lines_find(const struct table *table, size_t fold,
-                         struct table_layout *layout)
+/* Prints the text, left-aligned or right-aligned in this width. */
+static void cell_print(const char *text, size_t width, bool left, FILE *out)
 {
-    size_t line = 0, at = INDENT;
+    const int pad = (int)(width - text_columns(text));
 
-    for (size_t column = 0; column < table->columns; column++) {
-        const size_t width = layout->widths[column];
-        const bool first = column == 0 || layout->line[column - 1] != line;
+    fprintf(out, "%*s%s%*s", left ? 0 : pad, "", text, left ? pad : 0, "");
+}
 
-        if (column > 0 && ((fold > 0 && column == fold) ||
-                           (at + GAP + width > layout->terminal))) {
-            line++;
-            at = FOLDED + width;
-        } else {
-            at += (first ? 0 : GAP) + width;
-        }
-        layout->line[column] = line;
+static void row_print(const struct table_row *row, const size_t *widths,
+                      size_t terminal, FILE *out)
+{
+    const size_t cells = row_cells(row);
+    size_t start = 0;
+
+    for (size_t column = 0; column < cells; column++) {
+        const size_t gap = column == 0 ? INDENT : GAP;
+
+        fprintf(out, "%*s", (int)gap, "");
+        cell_print(row->cells[column], widths[column], column == 0, out);
+        start += gap + widths[column];
     }
-    return line + 1;
+    if (row->text)
+        fprintf(out, "%*s", (int)GAP, "");
+    text_wrap(out, row->text ? row->cells[cells] : "", start + GAP, start + GAP,
+              terminal);
 }
 
-static void layout_find(const struct table *table, FILE *out,
-                        struct table_layout *layout)
+/* Prints the row as its first cell, and below it a line "name  value" for each
+ * other cell that is not empty.  The names are the cells of `heading`. */
+static void record_print(const struct table_row *row,
+                         const struct table_row *heading, size_t terminal,
+                         FILE *out)
 {
-    memset(layout, 0, sizeof *layout);
-    layout->terminal = output_columns(out);
-    widths_find(table, layout);
-    if (lines_find(table, 0, layout) > 1 && table->fold > 0)
-        lines_find(table, table->fold, layout);
-}
+    const size_t cells = row_cells(row);
+    size_t width = 0;
 
-static void blanks_print(FILE *out, size_t count)
-{
-    fprintf(out, "%*s", (int)count, "");
-}
+    for (size_t column = 1; column < row_cells(heading); column++) {
+        const size_t columns = text_columns(heading->cells[column]);
 
-/* Returns the length of the longest word in bytes. */
-static size_t text_longest(const char *text)
-{
-    size_t longest = 0;
-
-    while (*text != '\0') {
-        const size_t bytes = strcspn(text, " ");
-
-        longest = bytes > longest ? bytes : longest;
-        text += bytes + strspn(text + bytes, " ");
+        width = columns > width ? columns : width;
     }
-    return longest;
-}
-
-/* Prints a text at column `start`, or in its own line if it does not fit there.
- * The current line is printed up to column `at`. */
-static void text_print(const char *text, size_t at, size_t start,
-                       size_t terminal, FILE *out)
-{
-    if (start + text_columns(text) > terminal &&
-        (start + TEXT_LEAST > terminal ||
-         start + text_longest(text) > terminal)) {
-        start = FOLDED + GAP;
-        fputc('\n', out);
-        blanks_print(out, start);
-    } else {
-        blanks_print(out, start - at);
+    if (cells > 0)
+        fprintf(out, "%*s%s\n", (int)INDENT, "", row->cells[0]);
+    for (size_t column = 1; column < cells; column++) {
+        if (row->cells[column][0] == '\0')
+            continue;
+        fprintf(out, "%*s", (int)RECORD_INDENT, "");
+        cell_print(heading->cells[column], width, true, out);
+        fprintf(out, "%*s%s\n", (int)GAP, "", row->cells[column]);
     }
-    text_wrap(out, text, start, start, terminal);
-}
-
-/* Prints the line of a row that begins with `column`, and returns the first
- * column of the next line.  Skips second and later lines that are empty. */
-static size_t line_print(const struct table_row *row, size_t column,
-                         const struct table_layout *layout, FILE *out)
-{
-    const size_t cells = row_cells(row), line = layout->line[column];
-    size_t at = line == 0 ? INDENT : FOLDED, end = column, start = at;
-    size_t last = column; /* end of the non-empty cells */
-
-    for (; end < cells && layout->line[end] == line; end++)
-        if (row->cells[end][0] != '\0')
-            last = end + 1;
-    if (last == column && (line > 0 || end < cells))
-        return end;
-    if (row->text && end == cells)
-        last = end;
-    blanks_print(out, at);
-    for (size_t i = column; i < last; i++) {
-        const size_t width = text_columns(row->cells[i]);
-        const size_t pad =
-            layout->widths[i] > width ? layout->widths[i] - width : 0;
-
-        /* The first cell of a line is left-aligned. */
-        if (i > column)
-            blanks_print(out, GAP + pad);
-        fputs(row->cells[i], out);
-        if (i == column && i + 1 < last)
-            blanks_print(out, pad);
-        at += (i > column ? GAP : 0) + width;
-        start = at + pad + GAP;
-        at += i + 1 < last ? pad : 0;
+    if (row->text) {
+        fprintf(out, "%*s", (int)RECORD_INDENT, "");
+        text_wrap(out, row->cells[cells], RECORD_INDENT, RECORD_INDENT,
+                  terminal);
     }
-    if (row->text && end == cells)
-        text_print(row->cells[cells], at, start, layout->terminal, out);
-    else
-        fputc('\n', out);
-    return end;
 }
 
 void table_print(const struct table *table, FILE *out)
 {
-    struct table_layout layout;
+    size_t widths[TABLE_COLUMNS];
+    const size_t terminal = output_columns(out);
+    const bool fits = widths_find(table, terminal, widths);
 
-    layout_find(table, out, &layout);
     for (size_t i = 0; i < table->rows; i++) {
         const struct table_row *row = &table->row[i];
-        const size_t cells = row_cells(row);
-        size_t column = 0;
 
-        do
-            column = line_print(row, column, &layout, out);
-        while (column < cells);
+        if (fits)
+            row_print(row, widths, terminal, out);
+        else if (i > 0 || row->text)
+            record_print(row, &table->row[0], terminal, out);
     }
 }
 

@@ -2,8 +2,8 @@
 /*
  * Tables of text with aligned columns, and numbers with units.
  *
- * A table that is too wide for the terminal is folded: each row takes several
- * lines, and every row breaks its lines before the same columns.
+ * If a table is too wide for the terminal, each row takes several lines: its
+ * first cell, then "name  value" for each other cell.
  */
 #ifndef TOOLS_TEXT_TABLE_H
 #define TOOLS_TEXT_TABLE_H
@@ -20,18 +20,14 @@ struct table_row {
     bool text; /* the last cell comes from table_text */
 };
 
-/* The caller sets all fields to 0, except for `fold`, and calls table_destroy
- * at the end. */
+/* The caller sets all fields to 0, and calls table_destroy at the end. */
 struct table {
-    size_t columns;    /* of the row with the most columns */
     size_t rows, room; /* rows in use, and allocated */
     struct table_row *row;
     size_t column; /* of the next cell in the last row */
-    size_t fold;   /* preferred column for a line break in rows that are too
-                      wide; 0 if any will do */
 };
 
-/* Begins a row.  The first row is the heading. */
+/* Begins a row.  The first row is the heading, if it has no text. */
 void table_row(struct table *table);
 /* Appends a cell to the last row. */
 void table_cell(struct table *table, const char *format, ...)
