@@ -2,7 +2,6 @@
 /* Functions that the contract cases share; see contract.h. */
 #include "contract.h"
 
-#include "operand.h"
 #include "operator_list.h"
 
 #include <stdio.h>
@@ -10,31 +9,108 @@
 #include <string.h>
 #include <time.h>
 
-bool vector_new(struct suite *suite, struct tandem_device *device,
-                struct tandem_stream *stream, struct vector *vector,
-                int64_t elements, float first, float step)
+#define CASE_OBJECTS 4u
+
+/* What the current case has made. */
+static struct vector *vectors;
+static struct tandem_stream *streams[CASE_OBJECTS];
+static struct tandem_device *devices[CASE_OBJECTS];
+static uint32_t stream_count, device_count;
+
+void contract_case_end(struct suite *suite)
+{
+    while (stream_count > 0)
+        suite->api.stream_destroy(streams[--stream_count]);
+    while (vectors != NULL)
+        vector_free(suite, vectors);
+    while (device_count > 0)
+        device_close(suite, devices[device_count - 1]);
+    case_end(suite);
+}
+
+void contract_cases_run(struct suite *suite, const char *group,
+                        const struct contract_case *cases, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (case_begin(suite, group, "%s", cases[i].name)) {
+            if (!cases[i].adds || require_add(suite, NULL))
+                cases[i].run(suite);
+            contract_case_end(suite);
+        }
+}
+
+struct vector *vector_new(struct suite *suite, struct tandem_device *device,
+                          struct tandem_stream *stream, int64_t elements,
+                          float first, float step)
 {
     uint64_t bytes = (uint64_t)elements * sizeof(float);
+    struct vector *vector = must_allocate(sizeof(*vector));
 
-    vector->buffer = NULL;
     vector->elements = elements;
     vector->values = must_allocate(bytes);
     for (int64_t i = 0; i < elements; i++)
         vector->values[i] = first + step * (float)i;
-    if (device == NULL)
-        device = suite->device;
+    vector->device = device == NULL ? suite->device : device;
+    vector->next = vectors;
+    vectors = vector;
     if (stream == NULL)
         stream = suite->stream;
-    return EXPECT_OK(suite, suite->api.alloc(device, bytes, &vector->buffer)) &&
-           EXPECT_OK(suite, suite->api.upload(stream, vector->buffer, 0,
-                                              vector->values, bytes, 0));
+    if (EXPECT_OK(suite,
+                  suite->api.alloc(vector->device, bytes, &vector->buffer)) &&
+        EXPECT_OK(suite, suite->api.upload(stream, vector->buffer, 0,
+                                           vector->values, bytes, 0)))
+        return vector;
+    return NULL;
 }
 
 void vector_free(struct suite *suite, struct vector *vector)
 {
+    struct vector **link = &vectors;
+
+    while (*link != vector)
+        link = &(*link)->next;
+    *link = vector->next;
     suite->api.free(vector->buffer);
     free(vector->values);
-    memset(vector, 0, sizeof(*vector));
+    free(vector);
+}
+
+struct tandem_device *device_new(struct suite *suite, const char *key,
+                                 const char *value)
+{
+    struct tandem_device *device = NULL;
+
+    if (EXPECT(suite, device_count < CASE_OBJECTS) &&
+        EXPECT_OK(suite, suite_open(suite, key, value, &device)))
+        devices[device_count++] = device;
+    return device;
+}
+
+void device_close(struct suite *suite, struct tandem_device *device)
+{
+    uint32_t i = 0;
+
+    while (devices[i] != device)
+        i++;
+    devices[i] = devices[--device_count];
+    for (struct vector *v = vectors; v != NULL; v = v->next)
+        if (v->device == device)
+            v->buffer = NULL;
+    suite->api.close(device);
+}
+
+struct tandem_stream *stream_new(struct suite *suite,
+                                 struct tandem_device *device, uint32_t flags)
+{
+    struct tandem_stream *stream = NULL;
+
+    if (EXPECT(suite, stream_count < CASE_OBJECTS) &&
+        EXPECT_OK(suite, suite->api.stream_create(device == NULL ? suite->device
+                                                                 : device,
+                                                  flags, &stream)) &&
+        device == NULL)
+        streams[stream_count++] = stream;
+    return stream;
 }
 
 struct tandem_tensor_desc flat_desc(struct tandem_buffer *buffer,

@@ -6,23 +6,49 @@
 #ifndef TANDEM_CONFORMANCE_CONTRACT_H
 #define TANDEM_CONFORMANCE_CONTRACT_H
 
+#include "operand.h"
 #include "suite.h"
+
+/* A case of a group.  It is skipped if it `adds` and the device does not
+ * support launch_add.  The end of the case releases its vectors, streams and
+ * devices. */
+struct contract_case {
+    const char *name;
+    void (*run)(struct suite *suite);
+    bool adds;
+};
+void contract_cases_run(struct suite *suite, const char *group,
+                        const struct contract_case *cases, uint32_t count);
+/* Ends a case that case_begin began, and releases what it made. */
+void contract_case_end(struct suite *suite);
 
 /* A contiguous f32 vector with its own buffer. */
 struct vector {
     struct tandem_buffer *buffer;
     int64_t elements;
     float *values; /* The host copy of what was last uploaded or downloaded. */
+    struct tandem_device *device;
+    struct vector *next; /* Another vector of the case. */
 };
 
 /*
  * Creates a vector with elements first, first + step, ... and uploads it on
- * stream (NULL: the suite's). On failure, fails the case and returns false.
+ * stream (NULL: the suite's). On failure, fails the case and returns NULL.
  */
-bool vector_new(struct suite *suite, struct tandem_device *device,
-                struct tandem_stream *stream, struct vector *vector,
-                int64_t elements, float first, float step);
+struct vector *vector_new(struct suite *suite, struct tandem_device *device,
+                          struct tandem_stream *stream, int64_t elements,
+                          float first, float step);
 void vector_free(struct suite *suite, struct vector *vector);
+/* Opens another device like suite_open.  On failure, fails the case and returns
+ * NULL. */
+struct tandem_device *device_new(struct suite *suite, const char *key,
+                                 const char *value);
+/* Closes the device, which frees the buffers of its vectors. */
+void device_close(struct suite *suite, struct tandem_device *device);
+/* Creates a stream of a device (NULL: the suite's).  On failure, fails the case
+ * and returns NULL. */
+struct tandem_stream *stream_new(struct suite *suite,
+                                 struct tandem_device *device, uint32_t flags);
 /* Returns the descriptor of a contiguous tensor of rank 1. */
 struct tandem_tensor_desc flat_desc(struct tandem_buffer *buffer,
                                     uint32_t dtype, int64_t elements);
@@ -69,7 +95,6 @@ void contract_stream(struct suite *suite);
 void contract_alias(struct suite *suite);
 void contract_ready(struct suite *suite);
 void contract_fault(struct suite *suite);
-void contract_capture(struct suite *suite);
 void invalid_memory_run(struct suite *suite);
 void invalid_launch_run(struct suite *suite);
 void invalid_gemm_run(struct suite *suite);

@@ -5,7 +5,6 @@
  */
 #include "contract.h"
 
-#include "operand.h"
 #include "operator_list.h"
 
 #define GROUP "alias"
@@ -189,15 +188,15 @@ static void overlaps_run(struct suite *suite, const struct overlap *table,
                          uint32_t count, bool valid)
 {
     for (uint32_t i = 0; i < count; i++) {
-        struct vector all = {0};
+        struct vector *all;
 
         if (!case_begin(suite, GROUP, "%s: %s", op_find(table[i].op)->name,
                         table[i].name))
             continue;
-        if (vector_new(suite, NULL, NULL, &all, 1024, 1.0f, 1.0f))
-            overlap_launch(suite, &table[i], valid, &all);
-        vector_free(suite, &all);
-        case_end(suite);
+        all = vector_new(suite, NULL, NULL, 1024, 1.0f, 1.0f);
+        if (all != NULL)
+            overlap_launch(suite, &table[i], valid, all);
+        contract_case_end(suite);
     }
 }
 

@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define GROUP "fault"
 #define N 1000
 #define BYTES (N * sizeof(float))
 
@@ -19,7 +18,7 @@
 struct failing_device {
     struct tandem_device *device;
     struct tandem_stream *stream;
-    struct vector a, b, c;
+    struct vector *a, *b, *c;
     enum tandem_status want;
 };
 
@@ -27,24 +26,25 @@ static bool failing_open(struct suite *suite, struct failing_device *f,
                          const char *fault)
 {
     memset(f, 0, sizeof(*f));
-    return needs_cap(suite, TANDEM_CAP_FAULT_INJECTION, "fault injection") &&
-           EXPECT_OK(suite,
-                     suite_open(suite, "test.fault", fault, &f->device)) &&
-           require_add(suite, f->device) &&
-           EXPECT_OK(suite,
-                     suite->api.stream_create(f->device, 0, &f->stream)) &&
-           vector_new(suite, f->device, f->stream, &f->a, N, 0.0f, 1.0f) &&
-           vector_new(suite, f->device, f->stream, &f->b, N, 0.0f, 1.0f) &&
-           vector_new(suite, f->device, f->stream, &f->c, N, 0.0f, 1.0f);
+    if (!needs_cap(suite, TANDEM_CAP_FAULT_INJECTION, "fault injection"))
+        return false;
+    f->device = device_new(suite, "test.fault", fault);
+    if (f->device == NULL || !require_add(suite, f->device))
+        return false;
+    f->stream = stream_new(suite, f->device, 0);
+    if (f->stream == NULL)
+        return false;
+    f->a = vector_new(suite, f->device, f->stream, N, 0.0f, 1.0f);
+    f->b = vector_new(suite, f->device, f->stream, N, 0.0f, 1.0f);
+    f->c = vector_new(suite, f->device, f->stream, N, 0.0f, 1.0f);
+    return f->a != NULL && f->b != NULL && f->c != NULL;
 }
 
-static void failing_close(struct suite *suite, struct failing_device *f)
+/* Opens a device whose first launch fails, and makes a launch that writes b. */
+static bool fail_first(struct suite *suite, struct failing_device *f)
 {
-    vector_free(suite, &f->a);
-    vector_free(suite, &f->b);
-    vector_free(suite, &f->c);
-    if (f->device != NULL)
-        suite->api.close(f->device);
+    return failing_open(suite, f, "launch:1:7") &&
+           EXPECT_OK(suite, launch_add(suite, f->stream, f->b, f->a, 1.0));
 }
 
 static enum tandem_status synchronize(struct suite *suite,
@@ -65,8 +65,8 @@ static bool fail_second(struct suite *suite, struct failing_device *f,
 
     snprintf(fault, sizeof(fault), "launch:2:%d", (int)want);
     if (!failing_open(suite, f, fault) ||
-        !EXPECT_OK(suite, launch_add(suite, f->stream, &f->a, &f->a, 0.0)) ||
-        !EXPECT_OK(suite, launch_add(suite, f->stream, &f->b, &f->a, 1.0)))
+        !EXPECT_OK(suite, launch_add(suite, f->stream, f->a, f->a, 0.0)) ||
+        !EXPECT_OK(suite, launch_add(suite, f->stream, f->b, f->a, 1.0)))
         return false;
     f->want = want;
     for (int i = 0; i < 60000 && status == TANDEM_NOT_READY; i++) {
@@ -90,15 +90,15 @@ static void expect_enqueue_errors(struct suite *suite, struct failing_device *f)
     struct tandem_event *event = NULL;
 
     expect(suite, api->stream_query(f->stream), f->want, "stream_query again");
-    expect(suite, launch_add(suite, f->stream, &f->c, &f->a, 5.0), f->want,
+    expect(suite, launch_add(suite, f->stream, f->c, f->a, 5.0), f->want,
            "launch on a stream with an error");
     message_check(suite);
-    expect(suite, api->fill(f->stream, f->c.buffer, 0, BYTES, &seven, 4),
+    expect(suite, api->fill(f->stream, f->c->buffer, 0, BYTES, &seven, 4),
            f->want, "fill on a stream with an error");
-    expect(suite, api->copy(f->stream, f->c.buffer, 0, f->a.buffer, 4, 400),
+    expect(suite, api->copy(f->stream, f->c->buffer, 0, f->a->buffer, 4, 400),
            f->want, "copy on a stream with an error");
     expect(suite,
-           api->upload(f->stream, f->c.buffer, 0, values, sizeof(values), 0),
+           api->upload(f->stream, f->c->buffer, 0, values, sizeof(values), 0),
            f->want, "upload on a stream with an error");
     if (api->event_record(f->stream, &event) == TANDEM_OK) {
         expect(suite, api->event_wait(event, SUITE_TIMEOUT_NS), f->want,
@@ -107,87 +107,64 @@ static void expect_enqueue_errors(struct suite *suite, struct failing_device *f)
     }
 }
 
-static void case_sticky(struct suite *suite, enum tandem_status want)
+static void sticky_check(struct suite *suite, enum tandem_status want)
 {
-    struct failing_device f = {0};
+    struct failing_device f;
 
-    if (!case_begin(suite, GROUP, "sticky until synchronize: %s",
-                    status_text(want)))
+    if (!fail_second(suite, &f, want))
         return;
-    if (fail_second(suite, &f, want)) {
-        expect_enqueue_errors(suite, &f);
-        expect(suite, synchronize(suite, &f), want, "stream_synchronize");
-        message_check(suite);
-        expect(suite, synchronize(suite, &f), TANDEM_OK,
-               "stream_synchronize, the second time");
-        EXPECT_OK(suite, suite->api.stream_query(f.stream));
-        expect_vector(suite, f.stream, &f.c, 0.0f, 1.0f,
-                      "what was enqueued on the error");
-        expect_vector(suite, f.stream, &f.a, 0.0f, 1.0f,
-                      "the input of what failed");
-        EXPECT_OK(suite, launch_add(suite, f.stream, &f.c, &f.a, 1.0));
-        expect_vector(suite, f.stream, &f.c, 1.0f, 1.0f, "later work");
-    }
-    failing_close(suite, &f);
-    case_end(suite);
+    expect_enqueue_errors(suite, &f);
+    expect(suite, synchronize(suite, &f), want, "stream_synchronize");
+    message_check(suite);
+    expect(suite, synchronize(suite, &f), TANDEM_OK,
+           "stream_synchronize, the second time");
+    EXPECT_OK(suite, suite->api.stream_query(f.stream));
+    expect_vector(suite, f.stream, f.c, 0.0f, 1.0f,
+                  "what was enqueued on the error");
+    expect_vector(suite, f.stream, f.a, 0.0f, 1.0f, "the input of what failed");
+    EXPECT_OK(suite, launch_add(suite, f.stream, f.c, f.a, 1.0));
+    expect_vector(suite, f.stream, f.c, 1.0f, 1.0f, "later work");
 }
 
 static void case_download_reports(struct suite *suite)
 {
-    struct failing_device f = {0};
+    struct failing_device f;
 
-    if (!case_begin(suite, GROUP, "a blocking download reports the error"))
+    if (!fail_first(suite, &f))
         return;
-    if (failing_open(suite, &f, "launch:1:7")) {
-        EXPECT_OK(suite, launch_add(suite, f.stream, &f.b, &f.a, 1.0));
-        expect(suite, vector_download(suite, f.stream, &f.b), TANDEM_FAILED,
-               "download of what was to be written");
-        message_check(suite);
-        expect(suite, synchronize(suite, &f), TANDEM_FAILED,
-               "stream_synchronize after the download");
-        EXPECT_OK(suite, synchronize(suite, &f));
-    }
-    failing_close(suite, &f);
-    case_end(suite);
+    expect(suite, vector_download(suite, f.stream, f.b), TANDEM_FAILED,
+           "download of what was to be written");
+    message_check(suite);
+    expect(suite, synchronize(suite, &f), TANDEM_FAILED,
+           "stream_synchronize after the download");
+    EXPECT_OK(suite, synchronize(suite, &f));
 }
 
 static void case_event_reports(struct suite *suite)
 {
-    struct failing_device f = {0};
+    struct failing_device f;
     struct tandem_event *event = NULL;
 
-    if (!case_begin(suite, GROUP,
-                    "event_wait reports the error, and it "
-                    "stays"))
+    if (!fail_first(suite, &f))
         return;
-    if (failing_open(suite, &f, "launch:1:7")) {
-        EXPECT_OK(suite, launch_add(suite, f.stream, &f.b, &f.a, 1.0));
-        if (suite->api.event_record(f.stream, &event) == TANDEM_OK)
-            expect(suite, suite->api.event_wait(event, SUITE_TIMEOUT_NS),
-                   TANDEM_FAILED, "event_wait");
-        expect(suite, synchronize(suite, &f), TANDEM_FAILED,
-               "stream_synchronize after event_wait");
-        suite->api.event_destroy(event);
-    }
-    failing_close(suite, &f);
-    case_end(suite);
+    if (suite->api.event_record(f.stream, &event) == TANDEM_OK)
+        expect(suite, suite->api.event_wait(event, SUITE_TIMEOUT_NS),
+               TANDEM_FAILED, "event_wait");
+    expect(suite, synchronize(suite, &f), TANDEM_FAILED,
+           "stream_synchronize after event_wait");
+    suite->api.event_destroy(event);
 }
 
 static void case_device_reports(struct suite *suite)
 {
-    struct failing_device f = {0};
+    struct failing_device f;
 
-    if (!case_begin(suite, GROUP, "synchronize reports and clears the error"))
+    if (!fail_first(suite, &f))
         return;
-    if (failing_open(suite, &f, "launch:1:7")) {
-        EXPECT_OK(suite, launch_add(suite, f.stream, &f.b, &f.a, 1.0));
-        expect(suite, suite->api.synchronize(f.device, SUITE_TIMEOUT_NS),
-               TANDEM_FAILED, "synchronize");
-        EXPECT_OK(suite, suite->api.synchronize(f.device, SUITE_TIMEOUT_NS));
-        EXPECT_OK(suite, synchronize(suite, &f));
-    }
-    failing_close(suite, &f);
-    case_end(suite);
+    expect(suite, suite->api.synchronize(f.device, SUITE_TIMEOUT_NS),
+           TANDEM_FAILED, "synchronize");
+    EXPECT_OK(suite, suite->api.synchronize(f.device, SUITE_TIMEOUT_NS));
+    EXPECT_OK(suite, synchronize(suite, &f));
 }
 
 /*
@@ -199,49 +176,44 @@ static void expect_poison(struct suite *suite, struct failing_device *f)
     const struct tandem_backend *api = &suite->api;
     enum tandem_status status;
 
-    expect(suite, vector_download(suite, f->stream, &f->b), f->want,
+    expect(suite, vector_download(suite, f->stream, f->b), f->want,
            "download of a poisoned buffer");
-    status = launch_add(suite, f->stream, &f->c, &f->b, 1.0);
+    status = launch_add(suite, f->stream, f->c, f->b, 1.0);
     if (status == TANDEM_OK)
         status = synchronize(suite, f);
     expect(suite, status, f->want, "launch that reads a poisoned buffer");
-    status = api->copy(f->stream, f->c.buffer, 0, f->b.buffer, 0, 16);
+    status = api->copy(f->stream, f->c->buffer, 0, f->b->buffer, 0, 16);
     if (status == TANDEM_OK)
         status = synchronize(suite, f);
     expect(suite, status, f->want, "copy from a poisoned buffer");
     (void)synchronize(suite, f);
 }
 
-static void case_poison(struct suite *suite, bool by_fill)
+static void poison_check(struct suite *suite, bool by_fill)
 {
-    struct failing_device f = {0};
+    struct failing_device f;
     float values[N], seven = 7.0f;
 
-    if (!case_begin(suite, GROUP, "a poisoned buffer, cured by %s",
-                    by_fill ? "a fill" : "an upload"))
-        return;
     for (int i = 0; i < N; i++)
         values[i] = 7.0f;
-    if (fail_second(suite, &f, TANDEM_FAILED)) {
-        expect(suite, synchronize(suite, &f), TANDEM_FAILED, "synchronize");
-        expect_poison(suite, &f);
-        EXPECT_OK(suite, suite->api.upload(f.stream, f.b.buffer, 0, values,
-                                           BYTES / 2, 0));
-        expect(suite, vector_download(suite, f.stream, &f.b), TANDEM_FAILED,
-               "download of a buffer of which half was overwritten");
-        (void)synchronize(suite, &f);
-        if (by_fill)
-            EXPECT_OK(suite, suite->api.fill(f.stream, f.b.buffer, 0, BYTES,
-                                             &seven, 4));
-        else
-            EXPECT_OK(suite, suite->api.upload(f.stream, f.b.buffer, 0, values,
-                                               BYTES, 0));
-        expect_vector(suite, f.stream, &f.b, 7.0f, 0.0f, "the cured buffer");
-        EXPECT_OK(suite, launch_add(suite, f.stream, &f.c, &f.b, 1.0));
-        expect_vector(suite, f.stream, &f.c, 8.0f, 0.0f, "work on it");
-    }
-    failing_close(suite, &f);
-    case_end(suite);
+    if (!fail_second(suite, &f, TANDEM_FAILED))
+        return;
+    expect(suite, synchronize(suite, &f), TANDEM_FAILED, "synchronize");
+    expect_poison(suite, &f);
+    EXPECT_OK(suite, suite->api.upload(f.stream, f.b->buffer, 0, values,
+                                       BYTES / 2, 0));
+    expect(suite, vector_download(suite, f.stream, f.b), TANDEM_FAILED,
+           "download of a buffer of which half was overwritten");
+    (void)synchronize(suite, &f);
+    if (by_fill)
+        EXPECT_OK(suite,
+                  suite->api.fill(f.stream, f.b->buffer, 0, BYTES, &seven, 4));
+    else
+        EXPECT_OK(suite, suite->api.upload(f.stream, f.b->buffer, 0, values,
+                                           BYTES, 0));
+    expect_vector(suite, f.stream, f.b, 7.0f, 0.0f, "the cured buffer");
+    EXPECT_OK(suite, launch_add(suite, f.stream, f.c, f.b, 1.0));
+    expect_vector(suite, f.stream, f.c, 8.0f, 0.0f, "work on it");
 }
 
 /*
@@ -250,106 +222,107 @@ static void case_poison(struct suite *suite, bool by_fill)
  */
 static void case_dependents(struct suite *suite)
 {
-    struct failing_device f = {0};
+    struct failing_device f;
     enum tandem_status status;
 
-    if (!case_begin(suite, GROUP, "work behind the failure is not done"))
+    if (!fail_first(suite, &f))
         return;
-    if (failing_open(suite, &f, "launch:1:7") &&
-        EXPECT_OK(suite, launch_add(suite, f.stream, &f.b, &f.a, 1.0))) {
-        status = launch_add(suite, f.stream, &f.c, &f.b, 1.0);
-        if (status != TANDEM_OK)
-            expect(suite, status, TANDEM_FAILED, "the launch behind");
-        expect(suite, synchronize(suite, &f), TANDEM_FAILED, "synchronize");
-        if (status == TANDEM_OK)
-            expect(suite, vector_download(suite, f.stream, &f.c), TANDEM_FAILED,
-                   "download of what the launch behind wrote");
-        else
-            expect_vector(suite, f.stream, &f.c, 0.0f, 1.0f,
-                          "the output of a rejected launch");
-    }
-    failing_close(suite, &f);
-    case_end(suite);
+    status = launch_add(suite, f.stream, f.c, f.b, 1.0);
+    if (status != TANDEM_OK)
+        expect(suite, status, TANDEM_FAILED, "the launch behind");
+    expect(suite, synchronize(suite, &f), TANDEM_FAILED, "synchronize");
+    if (status == TANDEM_OK)
+        expect(suite, vector_download(suite, f.stream, f.c), TANDEM_FAILED,
+               "download of what the launch behind wrote");
+    else
+        expect_vector(suite, f.stream, f.c, 0.0f, 1.0f,
+                      "the output of a rejected launch");
 }
 
 /* The error belongs to one stream; another stream keeps working. */
 static void case_other_stream(struct suite *suite)
 {
-    struct failing_device f = {0};
-    struct tandem_stream *other = NULL;
+    struct failing_device f;
+    struct tandem_stream *other;
 
-    if (!case_begin(suite, GROUP, "another stream goes on"))
+    if (!fail_second(suite, &f, TANDEM_FAILED))
         return;
-    if (fail_second(suite, &f, TANDEM_FAILED) &&
-        EXPECT_OK(suite, suite->api.stream_create(f.device, 0, &other))) {
-        EXPECT_OK(suite, launch_add(suite, other, &f.c, &f.c, 3.0));
-        expect_vector(suite, other, &f.c, 3.0f, 1.0f, "the other's work");
-        expect(suite, suite->api.stream_query(f.stream), TANDEM_FAILED,
-               "the first stream still");
-        suite->api.stream_destroy(other);
-    }
-    failing_close(suite, &f);
-    case_end(suite);
+    other = stream_new(suite, f.device, 0);
+    if (other == NULL)
+        return;
+    EXPECT_OK(suite, launch_add(suite, other, f.c, f.c, 3.0));
+    expect_vector(suite, other, f.c, 3.0f, 1.0f, "the other's work");
+    expect(suite, suite->api.stream_query(f.stream), TANDEM_FAILED,
+           "the first stream still");
+    suite->api.stream_destroy(other);
 }
 
 static void case_lost(struct suite *suite)
 {
-    struct failing_device f = {0};
+    struct failing_device f;
 
-    if (!case_begin(suite, GROUP, "a lost device stays lost"))
+    if (!fail_second(suite, &f, TANDEM_DEVICE_LOST))
         return;
-    if (fail_second(suite, &f, TANDEM_DEVICE_LOST)) {
-        for (int i = 0; i < 2; i++) {
-            expect(suite, synchronize(suite, &f), TANDEM_DEVICE_LOST,
-                   "stream_synchronize");
-            expect(suite, launch_add(suite, f.stream, &f.c, &f.a, 1.0),
-                   TANDEM_DEVICE_LOST, "launch");
-            message_check(suite);
-        }
-        expect(suite, suite->api.synchronize(f.device, SUITE_TIMEOUT_NS),
-               TANDEM_DEVICE_LOST, "synchronize");
+    for (int i = 0; i < 2; i++) {
+        expect(suite, synchronize(suite, &f), TANDEM_DEVICE_LOST,
+               "stream_synchronize");
+        expect(suite, launch_add(suite, f.stream, f.c, f.a, 1.0),
+               TANDEM_DEVICE_LOST, "launch");
+        message_check(suite);
     }
-    failing_close(suite, &f);
-    f = (struct failing_device){0};
-    if (!suite->case_skipped && failing_open(suite, &f, "launch:1000000:7")) {
-        EXPECT_OK(suite, launch_add(suite, f.stream, &f.b, &f.a, 1.0));
-        expect_vector(suite, f.stream, &f.b, 1.0f, 1.0f,
-                      "work on the device opened anew");
-    }
-    failing_close(suite, &f);
-    case_end(suite);
+    expect(suite, suite->api.synchronize(f.device, SUITE_TIMEOUT_NS),
+           TANDEM_DEVICE_LOST, "synchronize");
+    device_close(suite, f.device);
+    if (!failing_open(suite, &f, "launch:1000000:7"))
+        return;
+    EXPECT_OK(suite, launch_add(suite, f.stream, f.b, f.a, 1.0));
+    expect_vector(suite, f.stream, f.b, 1.0f, 1.0f,
+                  "work on the device opened anew");
 }
 
 static void case_endless(struct suite *suite)
 {
     uint64_t timeout_ns = 50ull * 1000000u;
-    struct failing_device f = {0};
+    struct failing_device f;
 
-    if (!case_begin(suite, GROUP, "a wait that never ends times out"))
+    if (!failing_open(suite, &f, "wait:1"))
         return;
-    if (failing_open(suite, &f, "wait:1")) {
-        EXPECT_OK(suite, launch_add(suite, f.stream, &f.b, &f.a, 1.0));
-        expect(suite, suite->api.stream_synchronize(f.stream, timeout_ns),
-               TANDEM_NOT_READY, "the endless stream_synchronize");
-        message_check(suite);
-        expect(suite, synchronize(suite, &f), TANDEM_OK, "the next one");
-        expect_vector(suite, f.stream, &f.b, 1.0f, 1.0f, "the work");
-    }
-    failing_close(suite, &f);
-    case_end(suite);
+    EXPECT_OK(suite, launch_add(suite, f.stream, f.b, f.a, 1.0));
+    expect(suite, suite->api.stream_synchronize(f.stream, timeout_ns),
+           TANDEM_NOT_READY, "the endless stream_synchronize");
+    message_check(suite);
+    expect(suite, synchronize(suite, &f), TANDEM_OK, "the next one");
+    expect_vector(suite, f.stream, f.b, 1.0f, 1.0f, "the work");
 }
 
 void contract_fault(struct suite *suite)
 {
-    case_sticky(suite, TANDEM_FAILED);
-    case_sticky(suite, TANDEM_OUT_OF_MEMORY);
-    case_download_reports(suite);
-    case_event_reports(suite);
-    case_device_reports(suite);
-    case_poison(suite, false);
-    case_poison(suite, true);
-    case_dependents(suite);
-    case_other_stream(suite);
-    case_lost(suite);
-    case_endless(suite);
+    static const struct contract_case cases[] = {
+        {"a blocking download reports the error", case_download_reports, false},
+        {"event_wait reports the error, and it stays", case_event_reports,
+         false},
+        {"synchronize reports and clears the error", case_device_reports,
+         false},
+        {"work behind the failure is not done", case_dependents, false},
+        {"another stream goes on", case_other_stream, false},
+        {"a lost device stays lost", case_lost, false},
+        {"a wait that never ends times out", case_endless, false},
+    };
+
+    static const enum tandem_status errors[] = {TANDEM_FAILED,
+                                                TANDEM_OUT_OF_MEMORY};
+
+    for (uint32_t i = 0; i < COUNT_OF(errors); i++)
+        if (case_begin(suite, "fault", "sticky until synchronize: %s",
+                       status_text(errors[i]))) {
+            sticky_check(suite, errors[i]);
+            contract_case_end(suite);
+        }
+    for (uint32_t i = 0; i < 2; i++)
+        if (case_begin(suite, "fault", "a poisoned buffer, cured by %s",
+                       i == 1 ? "a fill" : "an upload")) {
+            poison_check(suite, i == 1);
+            contract_case_end(suite);
+        }
+    contract_cases_run(suite, "fault", cases, COUNT_OF(cases));
 }

@@ -10,14 +10,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#define GROUP "device"
-
 static void case_table(struct suite *suite)
 {
     const struct tandem_backend *api = &suite->api;
 
-    if (!case_begin(suite, GROUP, "the table keeps the header's rules"))
-        return;
     EXPECT(suite, api->abi_major == TANDEM_ABI_MAJOR);
     EXPECT(suite, api->version[0] != '\0');
     EXPECT(suite, api->name[0] != '\0');
@@ -30,86 +26,77 @@ static void case_table(struct suite *suite)
     EXPECT(suite, (api->capture_begin == NULL) == (api->capture_end == NULL));
     EXPECT(suite, (api->capture_begin == NULL) == (api->graph_launch == NULL));
     EXPECT(suite, (api->capture_begin == NULL) == (api->graph_destroy == NULL));
-    case_end(suite);
+    EXPECT(suite, api->capture_begin != NULL ||
+                      !suite_has_capability(suite, TANDEM_CAP_CAPTURE));
 }
 
 static void case_query(struct suite *suite)
 {
-    if (!case_begin(suite, GROUP, "the query function knows its version"))
-        return;
     EXPECT(suite, suite->query(TANDEM_ABI_MAJOR) != NULL);
     EXPECT(suite,
            suite->query(TANDEM_ABI_MAJOR) == suite->query(TANDEM_ABI_MAJOR));
     EXPECT(suite, suite->query(TANDEM_ABI_MAJOR + 1000u) == NULL);
     EXPECT(suite, suite->query(0) == NULL);
-    case_end(suite);
 }
 
 static void case_describe(struct suite *suite)
 {
     const struct tandem_device_info *info = &suite->info;
 
-    if (!case_begin(suite, GROUP, "describe fills the fields"))
-        return;
     EXPECT(suite, info->kind >= TANDEM_DEVICE_CPU &&
                       info->kind <= TANDEM_DEVICE_ACCELERATOR);
     EXPECT(suite, info->name[0] != '\0');
-    EXPECT(suite, memchr(info->name, 0, sizeof(info->name)) != NULL);
-    EXPECT(suite, memchr(info->vendor, 0, sizeof(info->vendor)) != NULL);
-    EXPECT(suite, memchr(info->platform, 0, sizeof(info->platform)) != NULL);
-    EXPECT(suite, memchr(info->driver_version, 0,
-                         sizeof(info->driver_version)) != NULL);
-    EXPECT(suite,
-           memchr(info->pci_address, 0, sizeof(info->pci_address)) != NULL);
-    EXPECT(suite,
-           memchr(info->extensions, 0, sizeof(info->extensions)) != NULL);
-    EXPECT(suite, memchr(info->quirks, 0, sizeof(info->quirks)) != NULL);
+#define TERMINATED(field)                                                      \
+    EXPECT(suite, memchr(info->field, 0, sizeof(info->field)) != NULL)
+    TERMINATED(name);
+    TERMINATED(vendor);
+    TERMINATED(platform);
+    TERMINATED(driver_version);
+    TERMINATED(pci_address);
+    TERMINATED(extensions);
+    TERMINATED(quirks);
+#undef TERMINATED
     EXPECT(suite, info->memory_bytes > 0 && info->max_alloc_bytes > 0);
     EXPECT(suite, info->duplicate_of >= -1);
-    case_end(suite);
+}
+
+/* Fails the case if a byte after the first `known` ones is not 0x5a. */
+static void expect_untouched(struct suite *suite, const void *structure,
+                             size_t known, size_t size)
+{
+    const unsigned char *bytes = structure;
+
+    for (size_t i = known; i < size; i++)
+        if (bytes[i] != 0x5a) {
+            case_fail(suite, "byte %zu was written", i);
+            break;
+        }
 }
 
 /* The host knows only the first fields of the struct. */
 static void case_describe_short(struct suite *suite)
 {
     struct tandem_device_info info;
-    const unsigned char *bytes = (const unsigned char *)&info;
     size_t known = offsetof(struct tandem_device_info, vendor);
 
-    if (!case_begin(suite, GROUP, "describe writes nothing past struct_size"))
-        return;
     memset(&info, 0x5a, sizeof(info));
     info.struct_size = known;
     if (EXPECT_OK(suite,
                   suite->api.device_describe(suite->options->device, &info))) {
         EXPECT(suite, strcmp(info.name, suite->info.name) == 0);
-        for (size_t i = known; i < sizeof(info); i++)
-            if (bytes[i] != 0x5a) {
-                case_fail(suite, "byte %zu was written", i);
-                break;
-            }
+        expect_untouched(suite, &info, known, sizeof(info));
     }
-    case_end(suite);
 }
 
 static void case_stats_short(struct suite *suite)
 {
     struct tandem_memory_stats stats;
-    const unsigned char *bytes = (const unsigned char *)&stats;
     size_t known = offsetof(struct tandem_memory_stats, limit_bytes);
 
-    if (!case_begin(suite, GROUP,
-                    "memory_stats writes nothing past struct_size"))
-        return;
     memset(&stats, 0x5a, sizeof(stats));
     stats.struct_size = known;
     if (EXPECT_OK(suite, suite->api.memory_stats(suite->device, &stats)))
-        for (size_t i = known; i < sizeof(stats); i++)
-            if (bytes[i] != 0x5a) {
-                case_fail(suite, "byte %zu was written", i);
-                break;
-            }
-    case_end(suite);
+        expect_untouched(suite, &stats, known, sizeof(stats));
 }
 
 static void case_bad_open(struct suite *suite)
@@ -121,8 +108,6 @@ static void case_bad_open(struct suite *suite)
     uint32_t index = suite->options->device;
     enum tandem_status status;
 
-    if (!case_begin(suite, GROUP, "bad input to describe and open"))
-        return;
     status = suite->api.open(UINT32_MAX, NULL, &device);
     if (status != TANDEM_NO_DEVICE)
         expect_error(suite, status, TANDEM_INVALID_ARGUMENT,
@@ -151,39 +136,26 @@ static void case_bad_open(struct suite *suite)
                  TANDEM_INVALID_ARGUMENT,
                  "open with options whose struct_size is 0");
     EXPECT(suite, device == NULL);
-    case_end(suite);
 }
 
 static void case_open_close(struct suite *suite)
 {
-    struct tandem_device *first, *second;
+    struct tandem_device *first = device_new(suite, "no.such.key", "1");
+    struct tandem_device *second = device_new(suite, NULL, NULL);
     struct tandem_stream *stream;
-    struct vector vector = {0};
+    struct vector *vector;
 
-    if (!case_begin(suite, GROUP,
-                    "opened twice, each apart; close with all "
-                    "still alive"))
-        return;
-    if (!EXPECT_OK(suite, suite_open(suite, "no.such.key", "1", &first)))
-        goto out;
-    if (EXPECT_OK(suite, suite_open(suite, NULL, NULL, &second))) {
-        if (EXPECT_OK(suite, suite->api.stream_create(second, 0, &stream)) &&
-            vector_new(suite, second, stream, &vector, 1000, 1.0f, 1.0f)) {
-            suite->api.close(first);
-            first = NULL;
-            expect_vector(suite, stream, &vector, 1.0f, 1.0f,
-                          "a buffer after another device was closed");
-        }
-        /* Closing the device frees the stream and the buffer. */
-        suite->api.close(second);
-        vector.buffer = NULL;
-        vector_free(suite, &vector);
-    }
-    if (first != NULL)
-        suite->api.close(first);
     suite->api.close(NULL);
-out:
-    case_end(suite);
+    if (first == NULL || second == NULL)
+        return;
+    stream = stream_new(suite, second, 0);
+    vector = vector_new(suite, second, stream, 1000, 1.0f, 1.0f);
+    device_close(suite, first);
+    if (stream != NULL && vector != NULL)
+        expect_vector(suite, stream, vector, 1.0f, 1.0f,
+                      "a buffer after another device was closed");
+    /* Closing the device frees the stream and the buffer. */
+    device_close(suite, second);
 }
 
 struct other_thread {
@@ -208,8 +180,6 @@ static void case_last_error(struct suite *suite)
     char message[64];
     pthread_t thread;
 
-    if (!case_begin(suite, GROUP, "each thread has its own last message"))
-        return;
     (void)suite->api.alloc(suite->device, 16, NULL);
     snprintf(message, sizeof(message), "%s", suite->api.last_error());
     EXPECT(suite, message[0] != '\0');
@@ -222,7 +192,6 @@ static void case_last_error(struct suite *suite)
         EXPECT(suite, strncmp(message, suite->api.last_error(),
                               sizeof(message) - 1) == 0);
     }
-    case_end(suite);
 }
 
 static void count_pair(void *user, const char *key, const char *value)
@@ -238,8 +207,6 @@ static void case_tune(struct suite *suite)
     enum tandem_status status;
     unsigned pairs = 0;
 
-    if (!case_begin(suite, GROUP, "tune keeps to its budget or declines"))
-        return;
     if (suite->api.tune == NULL) {
         case_skip(suite, "tune is left to the loader");
     } else {
@@ -250,18 +217,36 @@ static void case_tune(struct suite *suite)
         if (status != TANDEM_UNSUPPORTED)
             expect(suite, status, TANDEM_INVALID_ARGUMENT, "tune(NULL)");
     }
-    case_end(suite);
+}
+
+static void case_capture(struct suite *suite)
+{
+    if (suite->api.capture_begin == NULL)
+        case_skip(suite, "capture is left to the loader");
+    else if (suite_has_capability(suite, TANDEM_CAP_CAPTURE))
+        case_skip(suite, "capture works here");
+    else
+        expect(suite, suite->api.capture_begin(suite->stream),
+               TANDEM_UNSUPPORTED, "capture_begin");
 }
 
 void contract_device(struct suite *suite)
 {
-    case_table(suite);
-    case_query(suite);
-    case_describe(suite);
-    case_describe_short(suite);
-    case_stats_short(suite);
-    case_bad_open(suite);
-    case_open_close(suite);
-    case_last_error(suite);
-    case_tune(suite);
+    static const struct contract_case cases[] = {
+        {"the table keeps the header's rules", case_table, false},
+        {"the query function knows its version", case_query, false},
+        {"describe fills the fields", case_describe, false},
+        {"describe writes nothing past struct_size", case_describe_short,
+         false},
+        {"memory_stats writes nothing past struct_size", case_stats_short,
+         false},
+        {"bad input to describe and open", case_bad_open, false},
+        {"opened twice, each apart; close with all still alive",
+         case_open_close, false},
+        {"each thread has its own last message", case_last_error, false},
+        {"tune keeps to its budget or declines", case_tune, false},
+        {"capture is declined where it does not work", case_capture, false},
+    };
+
+    contract_cases_run(suite, "device", cases, COUNT_OF(cases));
 }

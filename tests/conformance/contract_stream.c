@@ -8,25 +8,19 @@
 #include <stdio.h>
 #include <string.h>
 
-#define GROUP "stream"
 #define N 20011
 #define THREADS 4
 #define LAUNCHES 100
 
 static void case_order(struct suite *suite)
 {
-    struct vector a = {0};
+    struct vector *a = vector_new(suite, NULL, NULL, N, 0.0f, 1.0f);
 
-    if (!case_begin(suite, GROUP, "launches of a stream run in order"))
+    if (a == NULL)
         return;
-    if (require_add(suite, NULL) &&
-        vector_new(suite, NULL, NULL, &a, N, 0.0f, 1.0f)) {
-        for (int i = 0; i < LAUNCHES; i++)
-            EXPECT_OK(suite, launch_add(suite, NULL, &a, &a, 1.0));
-        expect_vector(suite, NULL, &a, (float)LAUNCHES, 1.0f, "a chain");
-    }
-    vector_free(suite, &a);
-    case_end(suite);
+    for (int i = 0; i < LAUNCHES; i++)
+        EXPECT_OK(suite, launch_add(suite, NULL, a, a, 1.0));
+    expect_vector(suite, NULL, a, (float)LAUNCHES, 1.0f, "a chain");
 }
 
 #define PASSES 20
@@ -58,20 +52,15 @@ static void ping_pong(struct suite *suite, struct vector *a,
 
 static void case_across(struct suite *suite)
 {
-    struct tandem_stream *one = NULL, *two = NULL;
-    struct vector a = {0};
+    struct tandem_stream *one = stream_new(suite, NULL, 0);
+    struct tandem_stream *two = stream_new(suite, NULL, 0);
+    struct vector *a;
 
-    if (!case_begin(suite, GROUP, "an event orders two streams"))
+    if (one == NULL || two == NULL)
         return;
-    if (require_add(suite, NULL) &&
-        EXPECT_OK(suite, suite->api.stream_create(suite->device, 0, &one)) &&
-        EXPECT_OK(suite, suite->api.stream_create(suite->device, 0, &two)) &&
-        vector_new(suite, NULL, one, &a, N, 0.0f, 1.0f))
-        ping_pong(suite, &a, one, two);
-    suite->api.stream_destroy(one);
-    suite->api.stream_destroy(two);
-    vector_free(suite, &a);
-    case_end(suite);
+    a = vector_new(suite, NULL, one, N, 0.0f, 1.0f);
+    if (a != NULL)
+        ping_pong(suite, a, one, two);
 }
 
 static bool waited_or_not(struct suite *suite, enum tandem_status status,
@@ -81,90 +70,82 @@ static bool waited_or_not(struct suite *suite, enum tandem_status status,
            expect(suite, status, TANDEM_OK, "%s", what);
 }
 
+/* Creates a vector and enqueues 20 additions of 1 to its elements. */
+static struct vector *chain_start(struct suite *suite,
+                                  struct tandem_stream *stream)
+{
+    struct vector *a = vector_new(suite, NULL, stream, N, 0.0f, 1.0f);
+
+    for (int i = 0; i < 20 && a != NULL; i++)
+        EXPECT_OK(suite, launch_add(suite, stream, a, a, 1.0));
+    return a;
+}
+
 static void case_events(struct suite *suite)
 {
     const struct tandem_backend *api = &suite->api;
     struct tandem_event *early = NULL, *late = NULL;
-    struct vector a = {0};
+    struct vector *a = vector_new(suite, NULL, NULL, N, 0.0f, 1.0f);
 
-    if (!case_begin(suite, GROUP, "events: query, poll, wait"))
+    if (a == NULL)
         return;
-    if (require_add(suite, NULL) &&
-        vector_new(suite, NULL, NULL, &a, N, 0.0f, 1.0f)) {
-        EXPECT_OK(suite, api->event_record(suite->stream, &early));
-        for (int i = 0; i < 20; i++)
-            EXPECT_OK(suite, launch_add(suite, NULL, &a, &a, 1.0));
-        EXPECT_OK(suite, api->event_record(suite->stream, &late));
-        waited_or_not(suite, api->event_query(late), "event_query");
-        waited_or_not(suite, api->event_wait(late, 0), "event_wait with 0");
-        waited_or_not(suite, api->event_wait(late, 1), "event_wait with 1");
-        EXPECT_OK(suite, api->event_wait(late, SUITE_TIMEOUT_NS));
-        EXPECT_OK(suite, api->event_query(late));
-        EXPECT_OK(suite, api->event_query(early));
-        EXPECT_OK(suite, api->event_wait(early, 0));
-        EXPECT_OK(suite, api->event_wait(late, TANDEM_TIMEOUT_INFINITE));
-        expect_vector(suite, NULL, &a, 20.0f, 1.0f, "the chain");
-    }
+    EXPECT_OK(suite, api->event_record(suite->stream, &early));
+    for (int i = 0; i < 20; i++)
+        EXPECT_OK(suite, launch_add(suite, NULL, a, a, 1.0));
+    EXPECT_OK(suite, api->event_record(suite->stream, &late));
+    waited_or_not(suite, api->event_query(late), "event_query");
+    waited_or_not(suite, api->event_wait(late, 0), "event_wait with 0");
+    waited_or_not(suite, api->event_wait(late, 1), "event_wait with 1");
+    EXPECT_OK(suite, api->event_wait(late, SUITE_TIMEOUT_NS));
+    EXPECT_OK(suite, api->event_query(late));
+    EXPECT_OK(suite, api->event_query(early));
+    EXPECT_OK(suite, api->event_wait(early, 0));
+    EXPECT_OK(suite, api->event_wait(late, TANDEM_TIMEOUT_INFINITE));
+    expect_vector(suite, NULL, a, 20.0f, 1.0f, "the chain");
     api->event_destroy(early);
     api->event_destroy(late);
     api->event_destroy(NULL);
-    vector_free(suite, &a);
-    case_end(suite);
 }
 
 static void case_polls(struct suite *suite)
 {
     const struct tandem_backend *api = &suite->api;
-    struct vector a = {0};
+    struct vector *a = chain_start(suite, NULL);
     enum tandem_status status = TANDEM_NOT_READY;
 
-    if (!case_begin(suite, GROUP, "a timeout of 0 polls, and work ends"))
+    if (a == NULL)
         return;
-    if (require_add(suite, NULL) &&
-        vector_new(suite, NULL, NULL, &a, N, 0.0f, 1.0f)) {
-        for (int i = 0; i < 20; i++)
-            EXPECT_OK(suite, launch_add(suite, NULL, &a, &a, 1.0));
-        waited_or_not(suite, api->stream_query(suite->stream), "stream_query");
-        for (int i = 0; i < 60000 && status == TANDEM_NOT_READY; i++) {
-            status = api->stream_synchronize(suite->stream, 0);
-            if (i > 100)
-                sleep_ms(5);
-        }
-        expect(suite, status, TANDEM_OK, "polling stream_synchronize");
-        EXPECT_OK(suite, api->stream_query(suite->stream));
-        EXPECT_OK(suite, api->synchronize(suite->device, 0));
-        EXPECT_OK(suite, launch_add(suite, NULL, &a, &a, 1.0));
-        waited_or_not(suite, api->synchronize(suite->device, 0),
-                      "synchronize with 0");
-        EXPECT_OK(suite, api->synchronize(suite->device, SUITE_TIMEOUT_NS));
-        EXPECT_OK(suite, api->stream_query(suite->stream));
-        expect_vector(suite, NULL, &a, 21.0f, 1.0f, "the chain");
+    waited_or_not(suite, api->stream_query(suite->stream), "stream_query");
+    for (int i = 0; i < 60000 && status == TANDEM_NOT_READY; i++) {
+        status = api->stream_synchronize(suite->stream, 0);
+        if (i > 100)
+            sleep_ms(5);
     }
-    vector_free(suite, &a);
-    case_end(suite);
+    expect(suite, status, TANDEM_OK, "polling stream_synchronize");
+    EXPECT_OK(suite, api->stream_query(suite->stream));
+    EXPECT_OK(suite, api->synchronize(suite->device, 0));
+    EXPECT_OK(suite, launch_add(suite, NULL, a, a, 1.0));
+    waited_or_not(suite, api->synchronize(suite->device, 0),
+                  "synchronize with 0");
+    EXPECT_OK(suite, api->synchronize(suite->device, SUITE_TIMEOUT_NS));
+    EXPECT_OK(suite, api->stream_query(suite->stream));
+    expect_vector(suite, NULL, a, 21.0f, 1.0f, "the chain");
 }
 
 /* A download that timed out may continue; the stream remains usable. */
 static void case_download_poll(struct suite *suite)
 {
     static float values[N];
-    struct vector a = {0};
-    enum tandem_status status;
+    struct vector *a = chain_start(suite, NULL);
 
-    if (!case_begin(suite, GROUP, "a download with a timeout of 0"))
+    if (a == NULL)
         return;
-    if (require_add(suite, NULL) &&
-        vector_new(suite, NULL, NULL, &a, N, 0.0f, 1.0f)) {
-        for (int i = 0; i < 20; i++)
-            EXPECT_OK(suite, launch_add(suite, NULL, &a, &a, 1.0));
-        status = suite->api.download(suite->stream, a.buffer, 0, values,
-                                     sizeof(values), 0, 0);
-        waited_or_not(suite, status, "download with 0");
-        stream_finish(suite, NULL);
-        expect_vector(suite, NULL, &a, 20.0f, 1.0f, "the chain");
-    }
-    vector_free(suite, &a);
-    case_end(suite);
+    waited_or_not(suite,
+                  suite->api.download(suite->stream, a->buffer, 0, values,
+                                      sizeof(values), 0, 0),
+                  "download with 0");
+    stream_finish(suite, NULL);
+    expect_vector(suite, NULL, a, 20.0f, 1.0f, "the chain");
 }
 
 static void elapsed_check(struct suite *suite, struct tandem_stream *stream,
@@ -192,24 +173,18 @@ static void elapsed_check(struct suite *suite, struct tandem_stream *stream,
 
 static void case_elapsed(struct suite *suite)
 {
-    struct tandem_stream *stream = NULL;
-    struct vector a = {0};
+    struct tandem_stream *stream;
+    struct vector *a;
 
-    if (!case_begin(suite, GROUP, "elapsed time of a profiling stream"))
+    if (!needs_cap(suite, TANDEM_CAP_PROFILING, "profiling") ||
+        !EXPECT(suite, suite->api.event_elapsed_ns))
         return;
-    if (needs_cap(suite, TANDEM_CAP_PROFILING, "profiling") &&
-        require_add(suite, NULL) &&
-        EXPECT(suite, suite->api.event_elapsed_ns) &&
-        EXPECT_OK(suite,
-                  suite->api.stream_create(suite->device,
-                                           TANDEM_STREAM_PROFILING, &stream)) &&
-        vector_new(suite, NULL, stream, &a, N, 0.0f, 1.0f)) {
-        elapsed_check(suite, stream, &a);
-        expect_vector(suite, stream, &a, 2.0f, 1.0f, "the chain");
-    }
-    suite->api.stream_destroy(stream);
-    vector_free(suite, &a);
-    case_end(suite);
+    stream = stream_new(suite, NULL, TANDEM_STREAM_PROFILING);
+    a = vector_new(suite, NULL, stream, N, 0.0f, 1.0f);
+    if (stream == NULL || a == NULL)
+        return;
+    elapsed_check(suite, stream, a);
+    expect_vector(suite, stream, a, 2.0f, 1.0f, "the chain");
 }
 
 static void case_elapsed_refused(struct suite *suite)
@@ -217,8 +192,6 @@ static void case_elapsed_refused(struct suite *suite)
     struct tandem_event *event = NULL;
     uint64_t ns = 12345;
 
-    if (!case_begin(suite, GROUP, "elapsed time needs a profiling stream"))
-        return;
     if (suite->api.event_elapsed_ns == NULL) {
         case_skip(suite, "event_elapsed_ns is left to the loader");
     } else if (EXPECT_OK(suite,
@@ -229,7 +202,6 @@ static void case_elapsed_refused(struct suite *suite)
         EXPECT(suite, ns == 0);
         suite->api.event_destroy(event);
     }
-    case_end(suite);
 }
 
 /*
@@ -239,23 +211,15 @@ static void case_elapsed_refused(struct suite *suite)
 static void case_destroy_busy(struct suite *suite)
 {
     struct tandem_stream *stream = NULL;
-    struct vector a = {0};
+    struct vector *a;
 
-    if (!case_begin(suite, GROUP, "a stream destroyed while it works"))
+    if (!EXPECT_OK(suite, suite->api.stream_create(suite->device, 0, &stream)))
         return;
-    if (require_add(suite, NULL) &&
-        EXPECT_OK(suite, suite->api.stream_create(suite->device, 0, &stream)) &&
-        vector_new(suite, NULL, stream, &a, N, 0.0f, 1.0f)) {
-        for (int i = 0; i < 20; i++)
-            EXPECT_OK(suite, launch_add(suite, stream, &a, &a, 1.0));
-        suite->api.stream_destroy(stream);
-        stream = NULL;
-        expect_vector(suite, NULL, &a, 20.0f, 1.0f, "the work");
-    }
+    a = chain_start(suite, stream);
     suite->api.stream_destroy(stream);
     suite->api.stream_destroy(NULL);
-    vector_free(suite, &a);
-    case_end(suite);
+    if (a != NULL)
+        expect_vector(suite, NULL, a, 20.0f, 1.0f, "the work");
 }
 
 static void case_many(struct suite *suite)
@@ -263,8 +227,6 @@ static void case_many(struct suite *suite)
     struct tandem_stream *streams[16] = {NULL};
     struct tandem_event *events[300] = {NULL};
 
-    if (!case_begin(suite, GROUP, "many streams, many events"))
-        return;
     for (int i = 0; i < 16; i++)
         EXPECT_OK(suite,
                   suite->api.stream_create(suite->device, 0, &streams[i]));
@@ -277,7 +239,6 @@ static void case_many(struct suite *suite)
         suite->api.event_destroy(events[i]);
     for (int i = 0; i < 16; i++)
         suite->api.stream_destroy(streams[i]);
-    case_end(suite);
 }
 
 /* The work of one thread. It uses only the plugin, not the suite. */
@@ -292,7 +253,7 @@ static enum tandem_status
 worker_chain(struct worker *worker, struct tandem_stream *stream, float *values)
 {
     const struct tandem_backend *api = &worker->suite->api;
-    struct vector a = {NULL, 1009, values};
+    struct vector a = {.elements = 1009, .values = values};
     uint64_t bytes = 1009 * sizeof(float);
     enum tandem_status status;
 
@@ -340,39 +301,38 @@ static void case_threads(struct suite *suite)
     struct worker workers[THREADS];
     int started = 0;
 
-    if (!case_begin(suite, GROUP, "threads, each with its stream"))
-        return;
-    if (require_add(suite, NULL)) {
-        for (; started < THREADS; started++) {
-            struct worker *worker = &workers[started];
+    for (; started < THREADS; started++) {
+        struct worker *worker = &workers[started];
 
-            *worker = (struct worker){.suite = suite,
-                                      .first = (float)(started * 1000)};
-            if (pthread_create(&worker->thread, NULL, worker_main, worker)) {
-                case_fail(suite, "no thread could be started");
-                break;
-            }
-        }
-        while (started-- > 0) {
-            pthread_join(workers[started].thread, NULL);
-            if (workers[started].failure[0] != '\0')
-                case_fail(suite, "thread %d: %s", started,
-                          workers[started].failure);
+        *worker =
+            (struct worker){.suite = suite, .first = (float)(started * 1000)};
+        if (pthread_create(&worker->thread, NULL, worker_main, worker)) {
+            case_fail(suite, "no thread could be started");
+            break;
         }
     }
-    case_end(suite);
+    while (started-- > 0) {
+        pthread_join(workers[started].thread, NULL);
+        if (workers[started].failure[0] != '\0')
+            case_fail(suite, "thread %d: %s", started,
+                      workers[started].failure);
+    }
 }
 
 void contract_stream(struct suite *suite)
 {
-    case_order(suite);
-    case_across(suite);
-    case_events(suite);
-    case_polls(suite);
-    case_download_poll(suite);
-    case_elapsed(suite);
-    case_elapsed_refused(suite);
-    case_destroy_busy(suite);
-    case_many(suite);
-    case_threads(suite);
+    static const struct contract_case cases[] = {
+        {"launches of a stream run in order", case_order, true},
+        {"an event orders two streams", case_across, true},
+        {"events: query, poll, wait", case_events, true},
+        {"a timeout of 0 polls, and work ends", case_polls, true},
+        {"a download with a timeout of 0", case_download_poll, true},
+        {"elapsed time of a profiling stream", case_elapsed, true},
+        {"elapsed time needs a profiling stream", case_elapsed_refused, false},
+        {"a stream destroyed while it works", case_destroy_busy, true},
+        {"many streams, many events", case_many, false},
+        {"threads, each with its stream", case_threads, true},
+    };
+
+    contract_cases_run(suite, "stream", cases, COUNT_OF(cases));
 }

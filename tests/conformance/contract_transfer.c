@@ -4,13 +4,10 @@
  */
 #include "contract.h"
 
-#include "operand.h"
-
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define GROUP "transfer"
 #define MOST (9u * 1024u * 1024u)
 
 static const struct extent {
@@ -18,7 +15,7 @@ static const struct extent {
 } extents[] = {{0, 1},       {1, 1},        {3, 5},
                {0, 64},      {7, 4097},     {4096, 65536},
                {1, 1000003}, {0, 4u << 20}, {13, 8u << 20}};
-#define EXTENTS (sizeof(extents) / sizeof(extents[0]))
+#define EXTENTS COUNT_OF(extents)
 
 static void bytes_fill(unsigned char *bytes, uint64_t count, uint64_t seed)
 {
@@ -74,12 +71,8 @@ static void case_upload(struct suite *suite)
     struct bench bench;
     unsigned char *source = must_allocate(MOST);
 
-    if (case_begin(suite, GROUP,
-                   "upload is done with its source when it "
-                   "returns")) {
-        bool good = bench_new(suite, &bench);
-
-        for (uint32_t i = 0; good && i < EXTENTS; i++) {
+    if (bench_new(suite, &bench)) {
+        for (uint32_t i = 0; i < EXTENTS; i++) {
             const struct extent *e = &extents[i];
 
             bytes_fill(source, e->bytes, i + 1);
@@ -88,11 +81,9 @@ static void case_upload(struct suite *suite)
                                                e->offset, source, e->bytes, 0));
             memset(source, 0xee, e->bytes);
         }
-        if (good)
-            bench_check(suite, &bench, "after uploads");
-        bench_free(suite, &bench);
-        case_end(suite);
+        bench_check(suite, &bench, "after uploads");
     }
+    bench_free(suite, &bench);
     free(source);
 }
 
@@ -100,8 +91,6 @@ static void case_download(struct suite *suite)
 {
     struct bench bench;
 
-    if (!case_begin(suite, GROUP, "download of any range writes that range"))
-        return;
     if (bench_new(suite, &bench))
         for (uint32_t i = 0; i < EXTENTS; i++) {
             const struct extent *e = &extents[i];
@@ -117,16 +106,12 @@ static void case_download(struct suite *suite)
                               bench.scratch[64 + e->bytes] == 0xa5);
         }
     bench_free(suite, &bench);
-    case_end(suite);
 }
 
 static void case_async(struct suite *suite)
 {
     struct bench bench;
     unsigned char *sources[EXTENTS], *targets[EXTENTS];
-
-    if (!case_begin(suite, GROUP, "asynchronous transfers are in order"))
-        return;
     bool good = bench_new(suite, &bench);
 
     for (uint32_t i = 0; i < EXTENTS; i++) {
@@ -158,15 +143,11 @@ static void case_async(struct suite *suite)
     if (good)
         bench_check(suite, &bench, "after asynchronous uploads");
     bench_free(suite, &bench);
-    case_end(suite);
 }
 
 static void case_copy(struct suite *suite)
 {
     struct bench from, to;
-
-    if (!case_begin(suite, GROUP, "copy between buffers and within one"))
-        return;
     bool both = bench_new(suite, &from);
 
     both = bench_new(suite, &to) && both;
@@ -193,7 +174,6 @@ static void case_copy(struct suite *suite)
     }
     bench_free(suite, &from);
     bench_free(suite, &to);
-    case_end(suite);
 }
 
 static void case_fill(struct suite *suite)
@@ -201,14 +181,12 @@ static void case_fill(struct suite *suite)
     static const uint32_t widths[] = {1, 2, 4, 8};
     static const struct extent units[] = {{0, 1},   {1, 1},     {3, 7},
                                           {5, 100}, {64, 4096}, {1, 100001}};
-    unsigned char patterns[4][sizeof(units) / sizeof(units[0])][8];
+    unsigned char patterns[4][COUNT_OF(units)][8];
     struct bench bench;
 
-    if (!case_begin(suite, GROUP, "fill repeats patterns of 1, 2, 4 and 8"))
-        return;
     if (bench_new(suite, &bench))
         for (uint32_t w = 0; w < 4; w++)
-            for (uint32_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
+            for (uint32_t i = 0; i < COUNT_OF(units); i++) {
                 unsigned char *pattern = patterns[w][i];
                 uint64_t offset = units[i].offset * widths[w];
                 uint64_t bytes = units[i].bytes * widths[w];
@@ -222,7 +200,6 @@ static void case_fill(struct suite *suite)
             }
     bench_check(suite, &bench, "after fills");
     bench_free(suite, &bench);
-    case_end(suite);
 }
 
 static void case_nothing(struct suite *suite)
@@ -231,8 +208,6 @@ static void case_nothing(struct suite *suite)
     struct bench bench;
     unsigned char byte = 1;
 
-    if (!case_begin(suite, GROUP, "uploads of nothing do nothing"))
-        return;
     if (bench_new(suite, &bench)) {
         struct tandem_stream *s = suite->stream;
         struct tandem_buffer *b = bench.buffer;
@@ -243,48 +218,43 @@ static void case_nothing(struct suite *suite)
         bench_check(suite, &bench, "after nothing");
     }
     bench_free(suite, &bench);
-    case_end(suite);
 }
 
 /* Transfers and launches of one stream execute in the order of the calls. */
 static void case_order(struct suite *suite)
 {
-    struct vector a, b;
+    int64_t n = 100003;
+    uint64_t bytes = (uint64_t)n * sizeof(float);
+    struct vector *a = vector_new(suite, NULL, NULL, n, 0.0f, 0.0f);
+    struct vector *b = vector_new(suite, NULL, NULL, n, 0.0f, 0.0f);
     float pattern = 5.0f;
 
-    if (!case_begin(suite, GROUP, "transfers and launches keep their order"))
+    if (a == NULL || b == NULL)
         return;
-    if (require_add(suite, NULL)) {
-        int64_t n = 100003;
-        uint64_t bytes = (uint64_t)n * sizeof(float);
-
-        if (vector_new(suite, NULL, NULL, &a, n, 0.0f, 0.0f) &&
-            vector_new(suite, NULL, NULL, &b, n, 0.0f, 0.0f)) {
-            EXPECT_OK(suite, suite->api.fill(suite->stream, a.buffer, 0, bytes,
-                                             &pattern, 4));
-            EXPECT_OK(suite, launch_add(suite, NULL, &b, &a, 1.0)); /* 6 */
-            EXPECT_OK(suite, suite->api.copy(suite->stream, a.buffer, 0,
-                                             b.buffer, 0, bytes));
-            EXPECT_OK(suite, launch_add(suite, NULL, &a, &a, 1.0)); /* 7 */
-            pattern = 0.0f;
-            EXPECT_OK(suite, suite->api.fill(suite->stream, b.buffer, 0, bytes,
-                                             &pattern, 4));
-            expect_vector(suite, NULL, &a, 7.0f, 0.0f, "a");
-            expect_vector(suite, NULL, &b, 0.0f, 0.0f, "b");
-        }
-        vector_free(suite, &a);
-        vector_free(suite, &b);
-    }
-    case_end(suite);
+    EXPECT_OK(suite,
+              suite->api.fill(suite->stream, a->buffer, 0, bytes, &pattern, 4));
+    EXPECT_OK(suite, launch_add(suite, NULL, b, a, 1.0)); /* 6 */
+    EXPECT_OK(suite, suite->api.copy(suite->stream, a->buffer, 0, b->buffer, 0,
+                                     bytes));
+    EXPECT_OK(suite, launch_add(suite, NULL, a, a, 1.0)); /* 7 */
+    pattern = 0.0f;
+    EXPECT_OK(suite,
+              suite->api.fill(suite->stream, b->buffer, 0, bytes, &pattern, 4));
+    expect_vector(suite, NULL, a, 7.0f, 0.0f, "a");
+    expect_vector(suite, NULL, b, 0.0f, 0.0f, "b");
 }
 
 void contract_transfer(struct suite *suite)
 {
-    case_upload(suite);
-    case_download(suite);
-    case_async(suite);
-    case_copy(suite);
-    case_fill(suite);
-    case_nothing(suite);
-    case_order(suite);
+    static const struct contract_case cases[] = {
+        {"upload is done with its source when it returns", case_upload, false},
+        {"download of any range writes that range", case_download, false},
+        {"asynchronous transfers are in order", case_async, false},
+        {"copy between buffers and within one", case_copy, false},
+        {"fill repeats patterns of 1, 2, 4 and 8", case_fill, false},
+        {"uploads of nothing do nothing", case_nothing, false},
+        {"transfers and launches keep their order", case_order, true},
+    };
+
+    contract_cases_run(suite, "transfer", cases, COUNT_OF(cases));
 }

@@ -11,6 +11,7 @@
 #include "suite_class.h"
 
 #include "../../tools/common/program_output.h"
+#include "../unit/host/required_entries.h"
 
 #include <dlfcn.h>
 #include <signal.h>
@@ -28,7 +29,6 @@ const struct group groups[] = {
     {"alias", contract_alias, "outputs that overlap"},
     {"ready", contract_ready, "prepare and ready"},
     {"fault", contract_fault, "errors after launch returned"},
-    {"capture", contract_capture, "capture and replay"},
     {"invalid-memory", invalid_memory_run,
      "invalid arguments of memory and streams"},
     {"invalid-launch", invalid_launch_run,
@@ -89,37 +89,19 @@ static void *plugin_open(const char *path)
 
 static const char *missing_entry(const struct tandem_backend *api)
 {
-#define NEED(entry)                                                            \
-    if (api->entry == NULL)                                                    \
-    return #entry
-    NEED(name);
-    NEED(version);
-    NEED(last_error);
-    NEED(device_count);
-    NEED(device_describe);
-    NEED(open);
-    NEED(close);
-    NEED(alloc);
-    NEED(free);
-    NEED(upload);
-    NEED(download);
-    NEED(copy);
-    NEED(fill);
-    NEED(memory_stats);
-    NEED(supports);
-    NEED(launch);
-    NEED(gemm);
-    NEED(stream_create);
-    NEED(stream_destroy);
-    NEED(stream_query);
-    NEED(stream_synchronize);
-    NEED(stream_wait_event);
-    NEED(event_record);
-    NEED(event_destroy);
-    NEED(event_query);
-    NEED(event_wait);
-    NEED(synchronize);
-#undef NEED
+    static const struct {
+        const char *name;
+        size_t offset;
+    } entries[] = {
+#define ENTRY(entry) {#entry, offsetof(struct tandem_backend, entry)},
+        ENTRY(name) ENTRY(version) REQUIRED_ENTRIES(ENTRY)
+#undef ENTRY
+    };
+
+    for (uint32_t i = 0; i < COUNT_OF(entries); i++)
+        if (*(const void *const *)((const char *)api + entries[i].offset) ==
+            NULL)
+            return entries[i].name;
     return NULL;
 }
 
