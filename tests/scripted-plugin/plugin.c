@@ -8,9 +8,16 @@
  *   name=TEXT      has this name; empty: no text
  *   null, major, newer, size=N, noname, missing=ENTRY, count=STATUS, good
  *                  the table is invalid in this way, or of a later minor
- * version, and there is no device devices=N      has this number of identical
- * devices many, nodescribe, garbage, noerror reports 4294967295 devices, fails
- * to describe them too, describes them with invalid data, has no error messages
+ *                  version, and there is no device
+ *   devices=N      has this number of identical devices
+ *   many, nodescribe, garbage, noerror
+ *                  reports 4294967295 devices, fails to describe them too,
+ *                  describes them with invalid data, has no error messages
+ *   self-test      is a GPU, whose tune reports the start and the result of a
+ *                  self-test if the device was opened for that
+ *   crash=PLACE, hang=PLACE
+ *                  crashes or hangs in device_count (PLACE count), in open, or
+ *                  in the self-test
  *   open=STATUS, opennull, stream=STATUS
  *                  fails to open a device or to create a stream
  *   status, deaf   transfers and launches return an undefined status, waits
@@ -39,6 +46,7 @@
 #include "common/last_error.h"
 #include "unit/host/required_entries.h"
 
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -103,6 +111,17 @@ static bool setting_lists(const char *word, const char *name)
     return false;
 }
 
+/* Crashes or hangs if the script says so. */
+static void misbehave(const char *place)
+{
+    if (setting_lists("crash", place)) {
+        signal(SIGSEGV, SIG_DFL); /* A sanitizer's handler would exit. */
+        raise(SIGSEGV);
+    }
+    while (setting_lists("hang", place))
+        pause();
+}
+
 /* ---- devices ---- */
 
 static const char *last_error(void)
@@ -120,6 +139,7 @@ static enum tandem_status device_count(uint32_t *out_count)
                                          "noname", "missing", "good",  "name"};
     enum tandem_status status = example->device_count(out_count);
 
+    misbehave("count");
     if (status != TANDEM_OK)
         return status;
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
@@ -160,9 +180,13 @@ static enum tandem_status device_describe(uint32_t index,
                out_info->struct_size >=
                    TANDEM_SIZE_THROUGH(struct tandem_device_info, name)) {
         snprintf(out_info->name, sizeof out_info->name, "Example %u", index);
+        if (setting("self-test") != NULL)
+            out_info->kind = TANDEM_DEVICE_GPU;
     }
     return status;
 }
+
+static struct tandem_device *self_test_device;
 
 static enum tandem_status device_open(uint32_t index,
                                       const struct tandem_open_options *options,
@@ -171,8 +195,12 @@ static enum tandem_status device_open(uint32_t index,
     enum tandem_status status =
         example->open(example_index(index), options, out_device);
 
+    misbehave("open");
     if (status != TANDEM_OK)
         return status;
+    for (uint32_t i = 0; options != NULL && i < options->count; i++)
+        if (strcmp(options->keys[i], "self_test_only") == 0)
+            self_test_device = *out_device;
     if (options != NULL && options->log != NULL) {
         log_line = options->log;
         log_user = options->log_user;
@@ -184,8 +212,23 @@ static enum tandem_status device_open(uint32_t index,
         example->close(*out_device);
         *out_device =
             status != TANDEM_OK ? (void *)(uintptr_t)0xdead0000 : NULL;
+        last_error_set(status, "the device does not open, as scripted");
     }
     return status;
+}
+
+/* Like the OpenCL plugin, reports that the self-test starts, and then its
+ * result. */
+static enum tandem_status tune(struct tandem_device *device, uint64_t budget_ns,
+                               tandem_tuning_result_fn sink, void *user)
+{
+    (void)budget_ns;
+    if (device != self_test_device)
+        return TANDEM_OK;
+    sink(user, "sm90a_self_test", "started");
+    misbehave("self-test");
+    sink(user, "sm90a_self_test", "passed");
+    return TANDEM_OK;
 }
 
 static enum tandem_status stream_create(struct tandem_device *device,
@@ -486,6 +529,8 @@ static void table_fill(struct tandem_backend *table)
     table->launch = launch;
     table->gemm = gemm;
     table->stream_create = stream_create;
+    if (setting("self-test") != NULL)
+        table->tune = tune;
     table->stream_query = stream_query;
     table->stream_synchronize = stream_synchronize;
     table->event_wait = event_wait;

@@ -1,12 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-# The tools with malformed plugins, drivers that crash, and wrong results.
+# The tools with plugins and drivers that crash, and wrong results.
 
 check_PROGRAMS += test-program
 test_program_SOURCES = %D%/sample_program.c
-# A plugin that crashes or hangs. The loader does not find a file of this name.
-check_LTLIBRARIES += crashing.la
-crashing_la_SOURCES = %D%/crashing_plugin.c
-crashing_la_LDFLAGS = $(TEST_MODULE_FLAGS)
 # An OpenCL driver that fails in the way that its file name says.
 if OPENCL
 check_LTLIBRARIES += icd.la
