@@ -28,6 +28,28 @@ bool device_is(const json_t *device, const char *name)
     return strlen(own) == length && strncmp(own, name, length) == 0;
 }
 
+bool devices_have(const json_t *found, const char *name)
+{
+    const json_t *devices = json_object_get(found, "devices");
+
+    for (size_t i = 0; i < json_array_size(devices); i++)
+        if (device_is(json_array_get(devices, i), name))
+            return true;
+    probe_complain("there is no device \"%s\"; cl-probe --list names those "
+                   "that there are",
+                   name);
+    return false;
+}
+
+int devices_status(const json_t *found)
+{
+    if (json_is_true(json_object_get(found, "failed")))
+        return PROBE_FAILED;
+    return json_array_size(json_object_get(found, "devices")) > 0
+               ? PROBE_OK
+               : PROBE_NO_DEVICE;
+}
+
 /* ---- in the child ---- */
 
 static const char *kind_name(uint32_t kind)
@@ -77,14 +99,6 @@ static json_t *uuid_json(const uint8_t uuid[16])
     return json_string(text);
 }
 
-/* Returns the text as JSON.  Text from a driver may be invalid UTF-8. */
-static json_t *text_json(const char *text)
-{
-    json_t *json = json_string(text);
-
-    return json != NULL ? json : json_string("(not valid text)");
-}
-
 /* Returns an array of the texts that "; " separates in `quirks`. */
 static json_t *quirks_json(const char *quirks)
 {
@@ -124,13 +138,13 @@ static json_t *describe(const struct tandem_device_info *info)
     json_t *out = json_object();
 
     json_object_set_new(out, "kind", json_string(kind_name(info->kind)));
-    json_object_set_new(out, "description", text_json(info->name));
-    json_object_set_new(out, "vendor", text_json(info->vendor));
-    json_object_set_new(out, "platform", text_json(info->platform));
-    json_object_set_new(out, "driver", text_json(info->driver_version));
+    json_object_set_new(out, "description", child_text("%s", info->name));
+    json_object_set_new(out, "vendor", child_text("%s", info->vendor));
+    json_object_set_new(out, "platform", child_text("%s", info->platform));
+    json_object_set_new(out, "driver", child_text("%s", info->driver_version));
     json_object_set_new(out, "uuid", uuid_json(info->uuid));
-    json_object_set_new(out, "pci", text_json(info->pci_address));
-    json_object_set_new(out, "extensions", text_json(info->extensions));
+    json_object_set_new(out, "pci", child_text("%s", info->pci_address));
+    json_object_set_new(out, "extensions", child_text("%s", info->extensions));
     json_object_set_new(out, "capabilities", caps_json(info->caps));
     json_object_set_new(out, "quirks", quirks_json(info->quirks));
     set_limits(out, info);
@@ -192,9 +206,9 @@ static json_t *device_json(struct tandem_context *context, uint32_t device)
     json_object_set_new(out, "calibrated", json_boolean(calibrated));
     json_object_set_new(out, "blocked", blocked_json(context, device));
     json_object_set_new(out, "profile",
-                        profile ? text_json(profile) : json_null());
+                        profile ? child_text("%s", profile) : json_null());
     json_object_set_new(out, "ignored_profiles",
-                        refused ? text_json(refused) : json_null());
+                        refused ? child_text("%s", refused) : json_null());
     return out;
 }
 
@@ -204,7 +218,7 @@ static json_t *problems_json(struct tandem_context *context)
     const char *problem;
 
     for (uint32_t i = 0; (problem = tandem_context_load_error(context, i)); i++)
-        json_array_append_new(out, text_json(problem));
+        json_array_append_new(out, child_text("%s", problem));
     return out;
 }
 
@@ -230,7 +244,7 @@ static void find_body(void *argument, struct child_link *link)
     found = tandem_device_count(context, &count) == TANDEM_OK;
     problems = problems_json(context);
     if (!found && json_array_size(problems) == 0)
-        json_array_append_new(problems, text_json(tandem_last_error()));
+        json_array_append_new(problems, child_text("%s", tandem_last_error()));
     for (uint32_t device = 0; device < count; device++) {
         json_t *json = device_json(context, device);
 
@@ -330,13 +344,6 @@ static void names_destroy(struct names *names)
 
 /* ---- in the parent: what they find ---- */
 
-static void keep_device(json_t *devices, const char *name)
-{
-    for (size_t i = json_array_size(devices); i-- > 0;)
-        if (!device_is(json_array_get(devices, i), name))
-            json_array_remove(devices, i);
-}
-
 static void add_backend(json_t *found, const char *backend)
 {
     const char *before = device_text(found, "backends");
@@ -402,6 +409,7 @@ json_t *devices_find(const struct probe_options *options, const char *name,
         json_pack("{s:s, s:[], s:[], s:s, s:b}", "version", tandem_version(),
                   "devices", "load_errors", "backends", "", "failed", 0);
     struct names names = {.count = 0};
+    json_t *devices;
 
     names_find(&names);
     for (size_t i = 0; i < names.count; i++)
@@ -413,15 +421,13 @@ json_t *devices_find(const struct probe_options *options, const char *name,
     names_destroy(&names);
     if (name == NULL)
         return found;
-    keep_device(json_object_get(found, "devices"), name);
-    if (json_array_size(json_object_get(found, "devices")) > 0)
+    devices = json_object_get(found, "devices");
+    for (size_t i = json_array_size(devices); i-- > 0;)
+        if (!device_is(json_array_get(devices, i), name))
+            json_array_remove(devices, i);
+    if (devices_have(found, name))
         return found;
-    *out_exit = json_is_true(json_object_get(found, "failed"))
-                    ? PROBE_FAILED
-                    : PROBE_NO_DEVICE;
-    probe_complain("there is no device \"%s\"; cl-probe --list names those "
-                   "that there are",
-                   name);
+    *out_exit = devices_status(found);
     json_decref(found);
     return NULL;
 }

@@ -22,6 +22,13 @@
 json_t *devices_find(const struct probe_options *options, const char *name,
                      int *out_exit);
 
+/* Returns PROBE_FAILED if a plugin failed, else PROBE_OK if there is a device,
+ * else PROBE_NO_DEVICE. */
+int devices_status(const json_t *found);
+
+/* Returns true if the list has the device.  Otherwise prints a message. */
+bool devices_have(const json_t *found, const char *name);
+
 /* Returns true if `name` selects the device.  "opencl" and "opencl:0" select
  * the same device. */
 bool device_is(const json_t *device, const char *name);

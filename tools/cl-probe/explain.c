@@ -30,6 +30,14 @@ struct question {
         *problem; /* error message; NULL for the last error of the library */
 };
 
+/* Returns the name of the device that holds the data, or NULL for the host. */
+static const char *resident_device(const struct probe_options *options)
+{
+    const char *name = options->resident;
+
+    return name != NULL && strcmp(name, "host") != 0 ? name : NULL;
+}
+
 /* Makes a tensor valid only on the device, by copying one element to all. */
 static enum tandem_status place_on(struct question *q, uint32_t device,
                                    const struct tandem_tensor_desc *desc,
@@ -81,8 +89,7 @@ static enum tandem_status make_tensors(struct question *q)
     uint32_t device = TANDEM_ANY_DEVICE;
     enum tandem_status status = TANDEM_OK;
 
-    if (q->options->resident != NULL &&
-        strcmp(q->options->resident, "host") != 0)
+    if (resident_device(q->options) != NULL)
         status = tandem_device_find(q->context, q->options->resident, &device);
     for (uint32_t i = 0; i < q->c.inputs && status == TANDEM_OK; i++)
         status = make_input(q, i, device);
@@ -233,23 +240,6 @@ static void print_answer(const struct probe_options *options,
                : "");
 }
 
-static bool has_device(const json_t *found, const char *name)
-{
-    const json_t *devices = json_object_get(found, "devices");
-
-    for (size_t i = 0; name != NULL && strcmp(name, "host") != 0; i++) {
-        if (i == json_array_size(devices)) {
-            probe_complain("there is no device \"%s\"; cl-probe --list names "
-                           "those that there are",
-                           name);
-            return false;
-        }
-        if (device_is(json_array_get(devices, i), name))
-            return true;
-    }
-    return true;
-}
-
 static bool read_question(struct question *q)
 {
     char error[OPCASE_ERROR_BYTES];
@@ -303,6 +293,8 @@ static int explain(struct question *q)
 
 int probe_explain(const struct probe_options *options)
 {
+    const char *forced = forced_device(options);
+    const char *resident = resident_device(options);
     struct question question = {.options = options};
     int status = PROBE_NO_DEVICE;
     json_t *found;
@@ -314,8 +306,8 @@ int probe_explain(const struct probe_options *options)
     if (question.backends[0] == '\0')
         probe_complain("there is no device; cl-probe --list says what is "
                        "missing");
-    else if (has_device(found, options->resident) &&
-             has_device(found, forced_device(options)))
+    else if ((resident == NULL || devices_have(found, resident)) &&
+             (forced == NULL || devices_have(found, forced)))
         status = explain(&question);
     json_decref(found);
     return status;

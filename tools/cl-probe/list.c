@@ -24,42 +24,6 @@ static void line(const char *heading, const char *text)
     text_wrap(stdout, text, COLUMN, COLUMN, output_columns(stdout));
 }
 
-static void line_bytes(const json_t *device, const char *heading,
-                       const char *key)
-{
-    double bytes = device_number(device, key);
-    char text[TEXT_BYTES], both[80];
-
-    if (bytes <= 0)
-        return;
-    snprintf(both, sizeof both, "%.0f (%s)", bytes, text_bytes(text, bytes));
-    line(heading, both);
-}
-
-static void line_count(const json_t *device, const char *heading,
-                       const char *key, const char *unit)
-{
-    char text[64];
-
-    if (device_number(device, key) <= 0)
-        return;
-    snprintf(text, sizeof text, "%.0f%s", device_number(device, key), unit);
-    line(heading, text);
-}
-
-static void line_names(const json_t *device, const char *heading,
-                       const char *key)
-{
-    json_t *names = json_object_get(device, key);
-    char text[2048] = "";
-
-    for (size_t i = 0; i < json_array_size(names); i++)
-        snprintf(text + strlen(text), sizeof text - strlen(text), "%s%s",
-                 i == 0 ? "" : ", ",
-                 json_string_value(json_array_get(names, i)));
-    line(heading, text);
-}
-
 static void line_calibrated(const json_t *device)
 {
     const char *path = device_text(device, "profile");
@@ -74,39 +38,79 @@ static void line_calibrated(const json_t *device)
     line("Calibrated", text);
 }
 
-/* Prints each quirk on a line of its own. */
-static void lines_quirks(const json_t *device)
+/* Prints each text on a line of its own, or all on one line. */
+static void line_texts(const char *heading, const json_t *texts, bool together)
 {
-    const json_t *quirks = json_object_get(device, "quirks");
+    char all[2048] = "";
 
-    for (size_t i = 0; i < json_array_size(quirks); i++)
-        line(i == 0 ? "Driver Quirks" : "",
-             json_string_value(json_array_get(quirks, i)));
+    for (size_t i = 0; i < json_array_size(texts); i++) {
+        const char *text = json_string_value(json_array_get(texts, i));
+
+        if (together)
+            snprintf(all + strlen(all), sizeof all - strlen(all), "%s%s",
+                     i == 0 ? "" : ", ", text);
+        else
+            line(i == 0 ? heading : "", text);
+    }
+    line(heading, all);
+}
+
+static void line_number(const char *heading, double number, const char *unit)
+{
+    char text[TEXT_BYTES], both[80];
+
+    if (strcmp(unit, "bytes") == 0)
+        snprintf(both, sizeof both, "%.0f (%s)", number,
+                 text_bytes(text, number));
+    else
+        snprintf(both, sizeof both, "%.0f%s", number, unit);
+    if (number > 0)
+        line(heading, both);
 }
 
 static void print_device(const json_t *device)
 {
+    static const struct {
+        const char *heading, *key;
+        const char *unit; /* of a number; "" without a unit */
+    } lines[] = {
+        {"Device Name", "description", NULL},
+        {"Device Vendor", "vendor", NULL},
+        {"Device Type", "kind", NULL},
+        {"Platform Name", "platform", NULL},
+        {"Driver Version", "driver", NULL},
+        {"Device UUID", "uuid", NULL},
+        {"PCI Address", "pci", NULL},
+        {"Global Memory", "memory_bytes", "bytes"},
+        {"Max Memory Allocation", "max_alloc_bytes", "bytes"},
+        {"Local Memory", "local_memory_bytes", "bytes"},
+        {"Max Compute Units", "compute_units", ""},
+        {"Max Work Group Size", "max_work_group_size", ""},
+        {"Max Clock Frequency", "clock_mhz", " MHz"},
+        {"Capabilities", "capabilities", NULL},
+        {"Extensions Used", "extensions", NULL},
+        {"Driver Quirks", "quirks", NULL},
+        {"Duplicate Of", "duplicate_of", NULL},
+        {"Calibrated", "calibrated", NULL},
+        {"Ignored Profiles", "ignored_profiles", NULL},
+        {"Blocked Operators", "blocked", NULL},
+    };
+
     printf("Device %s\n", device_text(device, "name"));
-    line("Device Name", device_text(device, "description"));
-    line("Device Vendor", device_text(device, "vendor"));
-    line("Device Type", device_text(device, "kind"));
-    line("Platform Name", device_text(device, "platform"));
-    line("Driver Version", device_text(device, "driver"));
-    line("Device UUID", device_text(device, "uuid"));
-    line("PCI Address", device_text(device, "pci"));
-    line_bytes(device, "Global Memory", "memory_bytes");
-    line_bytes(device, "Max Memory Allocation", "max_alloc_bytes");
-    line_bytes(device, "Local Memory", "local_memory_bytes");
-    line_count(device, "Max Compute Units", "compute_units", "");
-    line_count(device, "Max Work Group Size", "max_work_group_size", "");
-    line_count(device, "Max Clock Frequency", "clock_mhz", " MHz");
-    line_names(device, "Capabilities", "capabilities");
-    line("Extensions Used", device_text(device, "extensions"));
-    lines_quirks(device);
-    line("Duplicate Of", device_text(device, "duplicate_of"));
-    line_calibrated(device);
-    line("Ignored Profiles", device_text(device, "ignored_profiles"));
-    line_names(device, "Blocked Operators", "blocked");
+    for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
+        const json_t *value = json_object_get(device, lines[i].key);
+
+        if (lines[i].unit != NULL)
+            line_number(lines[i].heading, json_number_value(value),
+                        lines[i].unit);
+        else if (json_is_array(value))
+            line_texts(lines[i].heading, value,
+                       strcmp(lines[i].key, "quirks") != 0);
+        else if (json_is_boolean(value))
+            line_calibrated(device);
+        else
+            line(lines[i].heading, device_text(device, lines[i].key));
+    }
     printf("\n");
 }
 
@@ -181,9 +185,7 @@ int probe_list(const struct probe_options *options)
         return status;
     if (options->device == NULL)
         add_hints(found);
-    status = json_is_true(json_object_get(found, "failed")) ? PROBE_FAILED
-             : json_array_size(devices) > 0                 ? PROBE_OK
-                                                            : PROBE_NO_DEVICE;
+    status = devices_status(found);
     if (options->json) {
         probe_print_json(found);
         return status;

@@ -28,8 +28,8 @@
 struct verification {
     const struct probe_options *options;
     const char *backend;
-    uint32_t device;     /* of the backend */
-    const char *plugin;  /* path */
+    uint32_t device; /* of the backend */
+    char plugin[VERIFY_PATH_BYTES];
     const char *program; /* tandem-conformance's path */
     const char *only;    /* its argument OP, or NULL */
     /* The program's results. */
@@ -40,46 +40,29 @@ struct verification {
 
 /* ---- where the plugin and the program are ---- */
 
-/* Returns a path as an array of bytes, since it may be invalid UTF-8. */
-static json_t *path_json(const char *path)
+/* Sets v->plugin, for which it loads the plugin, in the child.  On failure,
+ * reports the error to the parent and returns false. */
+static bool plugin_locate(struct verification *v, struct child_link *link)
 {
-    json_t *bytes = json_array();
-
-    for (; *path != '\0'; path++)
-        json_array_append_new(bytes, json_integer((unsigned char)*path));
-    return bytes;
-}
-
-static bool path_read(const json_t *bytes, char out[VERIFY_PATH_BYTES])
-{
-    const size_t count = json_array_size(bytes);
-
-    if (count == 0 || count >= VERIFY_PATH_BYTES)
-        return false;
-    for (size_t i = 0; i < count; i++)
-        out[i] = (char)json_integer_value(json_array_get(bytes, i));
-    out[count] = '\0';
-    return true;
-}
-
-static void locate_body(void *argument, struct child_link *link)
-{
-    struct verification *v = argument;
     struct tandem_context *context;
     const struct tandem_backend *backend;
     struct tandem_device *device;
-    Dl_info file;
+    Dl_info file = {.dli_fname = NULL};
     enum tandem_status status = probe_context(v->options, v->backend, &context);
 
     if (status == TANDEM_OK)
         status = tandem_device_backend(context, v->device, &backend, &device);
-    if (status != TANDEM_OK)
+    if (status != TANDEM_OK) {
         child_fail(link, "%s", tandem_last_error());
-    else if (dladdr((const void *)(uintptr_t)backend->launch, &file) == 0)
+    } else if (dladdr((const void *)(uintptr_t)backend->launch, &file) == 0 ||
+               strlen(file.dli_fname) >= sizeof v->plugin) {
         child_fail(link, "the plugin's file is not known");
-    else
-        child_answer(link, path_json(file.dli_fname));
+        file.dli_fname = NULL;
+    } else {
+        strcpy(v->plugin, file.dli_fname);
+    }
     tandem_context_destroy(context);
+    return file.dli_fname != NULL;
 }
 
 bool verify_find_program(char out[VERIFY_PATH_BYTES])
@@ -197,6 +180,8 @@ static void verify_body(void *argument, struct child_link *link)
 
     v->groups = json_object();
     v->failures = json_array();
+    if (!plugin_locate(v, link))
+        return;
     if (pipe(ends) != 0 || (pid = fork()) < 0) {
         child_fail(link, "the conformance suite could not be started");
         return;
@@ -214,17 +199,6 @@ static void verify_body(void *argument, struct child_link *link)
 
 /* ---- in the parent ---- */
 
-static json_t *outcome_json(const char *name, struct child_outcome *outcome)
-{
-    json_t *result = json_incref(outcome->result);
-
-    if (result == NULL)
-        result = json_pack("{s:s}", "error", outcome->message);
-    json_object_set_new(result, "device", json_string(name));
-    child_outcome_destroy(outcome);
-    return result;
-}
-
 json_t *verify_device(const struct probe_options *options, const json_t *device,
                       const char *program, const char *only)
 {
@@ -234,25 +208,18 @@ json_t *verify_device(const struct probe_options *options, const json_t *device,
         .options = options, .program = program, .only = only};
     struct child_outcome outcome;
     struct progress progress;
-    char plugin[VERIFY_PATH_BYTES];
     json_t *result;
 
     v.backend = device_text(device, "backend");
     v.device = (uint32_t)device_number(device, "index");
-    child_run(locate_body, &v, limit_s, NULL, &outcome);
-    if (outcome.result == NULL)
-        return outcome_json(name, &outcome);
-    if (!path_read(outcome.result, plugin)) {
-        child_outcome_destroy(&outcome);
-        return json_pack("{s:s, s:s}", "error", "the plugin's path is too long",
-                         "device", name);
-    }
-    child_outcome_destroy(&outcome);
-    v.plugin = plugin;
     progress_begin(&progress, name, options->verbose);
     child_run(verify_body, &v, limit_s, &progress, &outcome);
     progress_end(&progress);
-    result = outcome_json(name, &outcome);
+    result = json_incref(outcome.result);
+    if (result == NULL)
+        result = json_pack("{s:s}", "error", outcome.message);
+    json_object_set_new(result, "device", json_string(name));
+    child_outcome_destroy(&outcome);
     op_blocklist_update(options, device, result);
     return result;
 }
@@ -346,10 +313,7 @@ int probe_verify(const struct probe_options *options)
     found = devices_find(options, options->device, &status);
     if (found == NULL)
         return status;
-    status = json_is_true(json_object_get(found, "failed")) ? PROBE_FAILED
-             : json_array_size(json_object_get(found, "devices")) > 0
-                 ? PROBE_OK
-                 : PROBE_NO_DEVICE;
+    status = devices_status(found);
     results = verify_all(options, json_object_get(found, "devices"), program,
                          &status);
     if (options->json)
