@@ -13,27 +13,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum mode {
-    MODE_NONE,
-    MODE_LIST,
+/* The modes come first. */
+enum long_option {
+    MODE_LIST = 256,
     MODE_CALIBRATE,
     MODE_TUNE,
     MODE_VERIFY,
     MODE_EXPLAIN,
     MODE_CLEAR_CACHE,
-    MODE_WARM_CACHE
-};
-
-enum long_option {
-    OPTION_LIST = 256,
-    OPTION_CALIBRATE,
-    OPTION_TUNE,
+    MODE_WARM_CACHE,
     OPTION_BUDGET,
     OPTION_QUICK,
-    OPTION_VERIFY,
-    OPTION_EXPLAIN,
-    OPTION_CLEAR_CACHE,
-    OPTION_WARM_CACHE,
     OPTION_SYSTEM,
     OPTION_RESIDENT,
     OPTION_OPERATOR,
@@ -44,16 +34,21 @@ enum long_option {
     OPTION_VERBOSE
 };
 
+static int (*const modes[])(const struct probe_options *options) = {
+    probe_list,    probe_calibrate,   probe_tune,       probe_verify,
+    probe_explain, probe_clear_cache, probe_warm_cache,
+};
+
 static const struct option long_options[] = {
-    {"list", no_argument, NULL, OPTION_LIST},
-    {"calibrate", no_argument, NULL, OPTION_CALIBRATE},
-    {"tune", no_argument, NULL, OPTION_TUNE},
+    {"list", no_argument, NULL, MODE_LIST},
+    {"calibrate", no_argument, NULL, MODE_CALIBRATE},
+    {"tune", no_argument, NULL, MODE_TUNE},
     {"budget", required_argument, NULL, OPTION_BUDGET},
     {"quick", no_argument, NULL, OPTION_QUICK},
-    {"verify", no_argument, NULL, OPTION_VERIFY},
-    {"explain", required_argument, NULL, OPTION_EXPLAIN},
-    {"clear-cache", no_argument, NULL, OPTION_CLEAR_CACHE},
-    {"warm-cache", no_argument, NULL, OPTION_WARM_CACHE},
+    {"verify", no_argument, NULL, MODE_VERIFY},
+    {"explain", required_argument, NULL, MODE_EXPLAIN},
+    {"clear-cache", no_argument, NULL, MODE_CLEAR_CACHE},
+    {"warm-cache", no_argument, NULL, MODE_WARM_CACHE},
     {"system", optional_argument, NULL, OPTION_SYSTEM},
     {"operator", required_argument, NULL, OPTION_OPERATOR},
     {"resident", required_argument, NULL, OPTION_RESIDENT},
@@ -114,63 +109,28 @@ static int usage(void)
     return PROBE_USAGE;
 }
 
-static bool read_seconds(const char *text, unsigned *out)
-{
-    char *end;
-    unsigned long seconds = strtoul(text, &end, 10);
-
-    if (text[0] < '0' || text[0] > '9' || *end != '\0' || seconds == 0 ||
-        seconds > 1000000)
-        return false;
-    *out = (unsigned)seconds;
-    return true;
-}
-
 static bool take_seconds(const char *option, unsigned *out)
 {
-    if (read_seconds(optarg, out))
+    char *end;
+    unsigned long seconds = strtoul(optarg, &end, 10);
+
+    *out = (unsigned)seconds;
+    if (optarg[0] >= '0' && optarg[0] <= '9' && *end == '\0' && seconds > 0 &&
+        seconds <= 1000000)
         return true;
     probe_complain("%s wants seconds, 1 or more, not \"%s\"", option, optarg);
     return false;
 }
 
-/* Sets the mode.  If there are two, prints a message and returns false. */
-static bool set_mode(enum mode *mode, enum mode wanted)
-{
-    if (*mode != MODE_NONE && *mode != wanted) {
-        probe_complain("only one of --list, --calibrate, --tune, --verify, "
-                       "--explain, --warm-cache and --clear-cache at a time");
-        return false;
-    }
-    *mode = wanted;
-    return true;
-}
-
 /* Handles one option.  If it is invalid, prints a message and returns false. */
-static bool take_option(int option, struct probe_options *options,
-                        enum mode *mode)
+static bool take_option(int option, struct probe_options *options, int *mode)
 {
     switch (option) {
-    case OPTION_LIST:
-        return set_mode(mode, MODE_LIST);
-    case OPTION_CALIBRATE:
-        return set_mode(mode, MODE_CALIBRATE);
-    case OPTION_TUNE:
-        return set_mode(mode, MODE_TUNE);
     case OPTION_BUDGET:
         return take_seconds("--budget", &options->budget_s);
-    case OPTION_VERIFY:
-        return set_mode(mode, MODE_VERIFY);
-    case OPTION_CLEAR_CACHE:
-        return set_mode(mode, MODE_CLEAR_CACHE);
-    case OPTION_WARM_CACHE:
-        return set_mode(mode, MODE_WARM_CACHE);
     case OPTION_SYSTEM:
         options->system = optarg != NULL ? optarg : STATEDIR;
         return true;
-    case OPTION_EXPLAIN:
-        options->op = optarg;
-        return set_mode(mode, MODE_EXPLAIN);
     case OPTION_QUICK:
         return options->quick = true;
     case OPTION_JSON:
@@ -191,15 +151,43 @@ static bool take_option(int option, struct probe_options *options,
         return take_seconds("--timeout", &options->timeout_s);
     case OPTION_DRIVER_TIMEOUT:
         return take_seconds("--driver-timeout", &options->driver_timeout_s);
-    default:
+    case '?':
         return false; /* getopt printed a message */
+    default:
+        if (*mode != 0 && *mode != option) {
+            probe_complain("only one of --list, --calibrate, --tune, --verify, "
+                           "--explain, --warm-cache and --clear-cache at a "
+                           "time");
+            return false;
+        }
+        *mode = option;
+        if (option == MODE_EXPLAIN)
+            options->op = optarg;
+        return true;
     }
 }
 
 /* Checks the arguments after the options, and combinations of options. */
-static bool check_options(struct probe_options *options, enum mode mode,
-                          int argc, char **argv)
+static bool check_options(struct probe_options *options, int mode, int argc,
+                          char **argv)
 {
+    const struct {
+        bool given;
+        int mode, other_mode; /* with which the option may be given */
+        const char *rule;
+    } rules[] = {
+        {options->quick, MODE_CALIBRATE, MODE_CALIBRATE,
+         "--quick goes with --calibrate"},
+        {options->budget_s > 0, MODE_TUNE, MODE_TUNE,
+         "--budget goes with --tune"},
+        {options->system != NULL, MODE_WARM_CACHE, MODE_WARM_CACHE,
+         "--system goes with --warm-cache"},
+        {options->one_op, MODE_VERIFY, MODE_WARM_CACHE,
+         "--operator goes with --verify and --warm-cache"},
+        {options->resident != NULL, MODE_EXPLAIN, MODE_EXPLAIN,
+         "--resident goes with --explain"},
+    };
+
     if (mode == MODE_EXPLAIN && optind < argc)
         options->shape = argv[optind++];
     if (optind < argc) {
@@ -211,54 +199,23 @@ static bool check_options(struct probe_options *options, enum mode mode,
                        "--explain softmax 4096x1000");
         return false;
     }
-    if (options->quick && mode != MODE_CALIBRATE) {
-        probe_complain("--quick goes with --calibrate");
-        return false;
-    }
-    if (options->budget_s > 0 && mode != MODE_TUNE) {
-        probe_complain("--budget goes with --tune");
-        return false;
-    }
-    if (options->system != NULL && mode != MODE_WARM_CACHE) {
-        probe_complain("--system goes with --warm-cache");
-        return false;
-    }
-    if (options->one_op && mode != MODE_VERIFY && mode != MODE_WARM_CACHE) {
-        probe_complain("--operator goes with --verify and --warm-cache");
-        return false;
-    }
-    if (options->resident != NULL && mode != MODE_EXPLAIN) {
-        probe_complain("--resident goes with --explain");
+    for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++)
+        if (rules[i].given && mode != rules[i].mode &&
+            mode != rules[i].other_mode) {
+            probe_complain("%s", rules[i].rule);
+            return false;
+        }
+    if (options->one_op && tandem_op_by_name(options->op) == NULL) {
+        probe_complain("there is no operator \"%s\"", options->op);
         return false;
     }
     return true;
 }
 
-static int run_mode(enum mode mode, const struct probe_options *options)
-{
-    switch (mode) {
-    case MODE_CALIBRATE:
-        return probe_calibrate(options);
-    case MODE_TUNE:
-        return probe_tune(options);
-    case MODE_VERIFY:
-        return probe_verify(options);
-    case MODE_WARM_CACHE:
-        return probe_warm_cache(options);
-    case MODE_CLEAR_CACHE:
-        return probe_clear_cache(options);
-    case MODE_EXPLAIN:
-        return probe_explain(options);
-    default:
-        return probe_list(options);
-    }
-}
-
 static int run(int argc, char **argv)
 {
     struct probe_options options = {.forced = secure_getenv("TANDEM_DEVICE")};
-    enum mode mode = MODE_NONE;
-    int option;
+    int option, mode = 0;
 
     /* Each child process loads one plugin and queries all its devices. */
     unsetenv("TANDEM_DEVICE");
@@ -276,7 +233,7 @@ static int run(int argc, char **argv)
     }
     if (!check_options(&options, mode, argc, argv))
         return usage();
-    return run_mode(mode, &options);
+    return modes[mode == 0 ? 0 : mode - MODE_LIST](&options);
 }
 
 int main(int argc, char **argv)

@@ -299,10 +299,6 @@ int probe_verify(const struct probe_options *options)
     int status;
     json_t *found, *results;
 
-    if (options->op != NULL && tandem_op_by_name(options->op) == NULL) {
-        probe_complain("there is no operator \"%s\"", options->op);
-        return PROBE_USAGE;
-    }
     if (!verify_find_program(program)) {
         probe_complain("the program tandem-conformance, which --verify runs, "
                        "is not beside cl-probe");

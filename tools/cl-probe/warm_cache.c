@@ -262,10 +262,6 @@ int probe_warm_cache(const struct probe_options *options)
     };
     int status;
 
-    if (options->op != NULL && tandem_op_by_name(options->op) == NULL) {
-        probe_complain("there is no operator \"%s\"", options->op);
-        return PROBE_USAGE;
-    }
     if (options->system != NULL && !system_check(options->system))
         return PROBE_FAILED;
     status = device_jobs_run(options, &job);
