@@ -32,38 +32,33 @@ static void curve_read(const json_t *result, const char *name,
     }
 }
 
-static double gemm_case_value(const json_t *point, size_t index)
+/* Reads m, n, k and the time of GEMM number i, or returns false. */
+static bool gemm_read(const json_t *result, size_t i, double out[4])
 {
-    return json_number_value(json_array_get(point, index));
+    const json_t *point = json_array_get(json_object_get(result, "gemm"), i);
+
+    for (size_t j = 0; j < 4; j++)
+        out[j] = json_number_value(json_array_get(point, j));
+    return point != NULL;
 }
 
 /* Reads the times of n x n x n GEMMs as a curve over n. */
 static void squares_read(const json_t *result, struct curve *out)
 {
-    const json_t *points = json_object_get(result, "gemm");
+    double p[4];
 
     memset(out, 0, sizeof *out);
-    for (size_t i = 0; i < json_array_size(points); i++) {
-        const json_t *p = json_array_get(points, i);
-
-        if (gemm_case_value(p, 0) == gemm_case_value(p, 1) &&
-            gemm_case_value(p, 1) == gemm_case_value(p, 2))
-            curve_add(out, gemm_case_value(p, 0), gemm_case_value(p, 3));
-    }
+    for (size_t i = 0; gemm_read(result, i, p); i++)
+        if (p[0] == p[1] && p[1] == p[2])
+            curve_add(out, p[0], p[3]);
 }
 
 static double gemm_peak_gflops(const json_t *result)
 {
-    const json_t *points = json_object_get(result, "gemm");
-    double best = 0;
+    double best = 0, p[4];
 
-    for (size_t i = 0; i < json_array_size(points); i++) {
-        const json_t *p = json_array_get(points, i);
-        double rate = 2 * gemm_case_value(p, 0) * gemm_case_value(p, 1) *
-                      gemm_case_value(p, 2) / gemm_case_value(p, 3);
-
-        best = rate > best ? rate : best;
-    }
+    for (size_t i = 0; gemm_read(result, i, p); i++)
+        best = fmax(best, 2 * p[0] * p[1] * p[2] / p[3]);
     return best;
 }
 
@@ -96,21 +91,18 @@ static void cell_rate(struct table *table, const json_t *result,
 
 static void print_costs(const json_t *results)
 {
-    static const char *const scalars[] = {"alloc", "launch", "sync", "compile",
-                                          "gemm_compile"};
+    static const char *const headings[] = {
+        "device", "alloc", "launch", "sync", "compile", "gemm_compile", NULL};
     struct table table = {0};
 
-    table_row(&table);
-    table_cell(&table, "device");
-    for (size_t i = 0; i < 5; i++)
-        table_cell(&table, "%s", scalars[i]);
+    table_heading(&table, headings);
     for (size_t r = 0; r < json_array_size(results); r++) {
         const json_t *result = json_array_get(results, r);
 
         table_row(&table);
         table_cell(&table, "%s", device_text(result, "device"));
-        for (size_t i = 0; i < 5; i++)
-            cell_scalar(&table, result, scalars[i]);
+        for (size_t i = 1; headings[i] != NULL; i++)
+            cell_scalar(&table, result, headings[i]);
     }
     table_print(&table, stdout);
     table_destroy(&table);
@@ -118,28 +110,22 @@ static void print_costs(const json_t *results)
 
 static void print_rates(const json_t *results)
 {
-    static const struct {
-        const char *heading, *curve;
-    } rates[] = {
-        {"upload", "upload"},           {"download", "download"},
-        {"pinned up", "upload_pinned"}, {"pinned down", "download_pinned"},
-        {"add", "elementwise"},         {"exp", "transcendental"},
-        {"softmax", "softmax"},         {"transpose", "strided"},
-    };
+    static const char *const headings[] = {
+        "device", "upload",  "download",  "pinned up", "pinned down", "add",
+        "exp",    "softmax", "transpose", "gemm",      NULL};
+    static const char *const curves[] = {
+        "upload",      "download",       "upload_pinned", "download_pinned",
+        "elementwise", "transcendental", "softmax",       "strided"};
     struct table table = {0};
 
-    table_row(&table);
-    table_cell(&table, "device");
-    for (size_t i = 0; i < 8; i++)
-        table_cell(&table, "%s", rates[i].heading);
-    table_cell(&table, "gemm");
+    table_heading(&table, headings);
     for (size_t r = 0; r < json_array_size(results); r++) {
         const json_t *result = json_array_get(results, r);
 
         table_row(&table);
         table_cell(&table, "%s", device_text(result, "device"));
-        for (size_t i = 0; i < 8; i++)
-            cell_rate(&table, result, rates[i].curve);
+        for (size_t i = 0; i < sizeof curves / sizeof curves[0]; i++)
+            cell_rate(&table, result, curves[i]);
         table_cell(&table, "%.0f GFLOP/s", gemm_peak_gflops(result));
     }
     table_print(&table, stdout);
@@ -225,14 +211,13 @@ static const json_t *cpu_result(const json_t *results)
 
 static void print_crossovers(const json_t *results)
 {
+    static const char *const headings[] = {"faster than cpu", "add, resident",
+                                           "add, from the host", "square gemm",
+                                           NULL};
     const json_t *cpu = cpu_result(results);
     struct table table = {0};
 
-    table_row(&table);
-    table_cell(&table, "faster than cpu");
-    table_cell(&table, "add, resident");
-    table_cell(&table, "add, from the host");
-    table_cell(&table, "square gemm");
+    table_heading(&table, headings);
     for (size_t r = 0; cpu != NULL && r < json_array_size(results); r++) {
         const json_t *result = json_array_get(results, r);
 

@@ -215,8 +215,8 @@ static void print_answer(const struct probe_options *options,
                          const json_t *answer)
 {
     static const char *const headings[] = {
-        "  device", "wait",      "transfer", "launch",    "execute",
-        "download", "predicted", "ready",    "calibrated"};
+        "  device", "wait",      "transfer", "launch",     "execute",
+        "download", "predicted", "ready",    "calibrated", NULL};
     const json_t *candidates = json_object_get(answer, "candidates");
     struct table table = {0};
     char text[TEXT_BYTES];
@@ -226,9 +226,7 @@ static void print_answer(const struct probe_options *options,
            text_bytes(text, device_number(answer, "bytes")),
            strcmp(device_text(answer, "resident"), "host") == 0 ? "the " : "",
            device_text(answer, "resident"));
-    table_row(&table);
-    for (size_t i = 0; i < sizeof headings / sizeof headings[0]; i++)
-        table_cell(&table, "%s", headings[i]);
+    table_heading(&table, headings);
     for (size_t i = 0; i < json_array_size(candidates); i++)
         row_candidate(&table, answer, json_array_get(candidates, i));
     table_print(&table, stdout);

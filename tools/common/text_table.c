@@ -61,6 +61,13 @@ void table_cell(struct table *table, const char *format, ...)
     va_end(arguments);
 }
 
+void table_heading(struct table *table, const char *const *cells)
+{
+    table_row(table);
+    for (; *cells != NULL; cells++)
+        table_cell(table, "%s", *cells);
+}
+
 void table_text(struct table *table, const char *format, ...)
 {
     va_list arguments;

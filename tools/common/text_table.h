@@ -29,6 +29,8 @@ struct table {
 
 /* Begins a row.  The first row is the heading, if it has no text. */
 void table_row(struct table *table);
+/* Begins a row with these cells; NULL ends the list. */
+void table_heading(struct table *table, const char *const *cells);
 /* Appends a cell to the last row. */
 void table_cell(struct table *table, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
