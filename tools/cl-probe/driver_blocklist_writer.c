@@ -18,48 +18,16 @@
 #include <time.h>
 #include <unistd.h>
 
-void driver_test_results_begin(struct driver_test_results *results)
+void driver_test_results_add(struct driver_test_results *results,
+                             const struct icd_list *drivers, const char *what)
 {
     const time_t now = time(NULL);
+    char when[32] = "";
     struct tm parts;
 
-    memset(results, 0, sizeof *results);
     if (gmtime_r(&now, &parts) != NULL)
-        strftime(results->when, sizeof results->when, "%Y-%m-%dT%H:%M:%SZ",
-                 &parts);
-}
-
-void driver_test_results_finish(struct driver_test_results *results)
-{
-    driver_records_finish(&results->broken);
-    icd_list_finish(&results->tested);
-    icd_list_finish(&results->together);
-}
-
-void driver_test_results_add_working(struct driver_test_results *results,
-                                     const struct icd *icd)
-{
-    icd_list_add(&results->tested, icd->file, icd->library);
-}
-
-void driver_test_results_add_broken(struct driver_test_results *results,
-                                    const struct icd *icd, const char *what)
-{
-    const struct icd_list one = {.icds = {*icd}, .count = 1};
-
-    driver_test_results_add_working(results, icd);
-    driver_records_add(&results->broken, results->when, what, &one);
-}
-
-void driver_test_results_add_group(struct driver_test_results *results,
-                                   const struct icd_list *list,
-                                   const char *what)
-{
-    for (uint32_t i = 0; i < list->count; i++)
-        icd_list_add(&results->together, list->icds[i].file,
-                     list->icds[i].library);
-    if (what != NULL)
-        driver_records_add(&results->broken, results->when, what, list);
+        strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", &parts);
+    driver_records_add(&results->broken, when, what, drivers);
 }
 
 /* ---- what was on record before ---- */
@@ -216,6 +184,9 @@ bool driver_test_results_write(struct driver_test_results *results,
         good = remove_file(cache, why);
     }
     driver_records_finish(&system);
+    driver_records_finish(&results->broken);
+    icd_list_finish(&results->tested);
+    icd_list_finish(&results->together);
     if (!good)
         snprintf(out_problem, DRIVER_PROBLEM_BYTES,
                  "the record of broken OpenCL drivers could not be written "

@@ -11,29 +11,22 @@
 
 #define DRIVER_PROBLEM_BYTES 5120u
 
+/* Results of the tests of this run. */
 struct driver_test_results {
     struct driver_records broken;
     struct icd_list tested; /* tested alone, working or broken */
     /* Tested together; may be empty. */
     struct icd_list together;
-    char when[32];
 };
 
-void driver_test_results_begin(struct driver_test_results *results);
-void driver_test_results_add_working(struct driver_test_results *results,
-                                     const struct icd *icd);
-void driver_test_results_add_broken(struct driver_test_results *results,
-                                    const struct icd *icd, const char *what);
-/* Adds the result of the drivers of `list` together.  `what` says how they
- * failed, or is NULL if they work. */
-void driver_test_results_add_group(struct driver_test_results *results,
-                                   const struct icd_list *list,
-                                   const char *what);
+/* Adds a record with the current time.  `what` says how the drivers failed. */
+void driver_test_results_add(struct driver_test_results *results,
+                             const struct icd_list *drivers, const char *what);
 
 /* Replaces the blocklist, or removes it if it would be empty.  On failure
- * returns false and writes the reason to out_problem (DRIVER_PROBLEM_BYTES). */
+ * returns false and writes the reason to out_problem (DRIVER_PROBLEM_BYTES).
+ * Frees the results. */
 bool driver_test_results_write(struct driver_test_results *results,
                                char *out_problem);
-void driver_test_results_finish(struct driver_test_results *results);
 
 #endif

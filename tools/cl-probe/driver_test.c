@@ -13,6 +13,7 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -174,38 +175,40 @@ static bool breaks(const struct driver_test *test, json_t *driver,
     return broken;
 }
 
-static void complain(json_t *problems, const char *text)
+/* Prints the problem and adds it to the list. */
+__attribute__((format(printf, 2, 3))) static void
+complain(json_t *problems, const char *format, ...)
 {
+    char text[DRIVER_PROBLEM_BYTES];
+    va_list arguments;
+
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
     probe_complain("%s", text);
-    json_array_append_new(problems, json_string(text));
+    json_array_append_new(problems, child_text("%s", text));
 }
 
 static void complain_driver(json_t *problems, const struct icd *icd,
                             const char *what)
 {
-    char text[1024];
-
-    snprintf(text, sizeof text,
+    complain(problems,
              "the OpenCL driver %.300s (%.200s) %.160s while listing its "
              "devices: OpenCL is left alone as long as this driver would be "
              "loaded; remove or mend it, or set OCL_ICD_VENDORS to the .icd "
              "file of a good one (or to a directory of such files), then run "
              "cl-probe again",
              icd->file, icd->library, what);
-    complain(problems, text);
 }
 
 static void complain_all(json_t *problems, const char *what)
 {
-    char text[512];
-
-    snprintf(text, sizeof text,
+    complain(problems,
              "the OpenCL drivers, each well alone, together %.160s: OpenCL is "
              "left alone as long as all of them would be loaded; set "
              "OCL_ICD_VENDORS to the .icd file of one (or to a directory of "
              "some), then run cl-probe again",
              what);
-    complain(problems, text);
 }
 
 /* Tests each driver alone.  Returns the number of broken drivers. */
@@ -220,20 +223,19 @@ static uint32_t test_each(struct driver_test *test, json_t *found,
     for (uint32_t i = 0; i < list->count; i++) {
         const struct icd *icd = &list->icds[i];
         json_t *driver =
-            json_pack("{s:s, s:s}", "file", icd->file, "library", icd->library);
+            json_pack("{s:o, s:o}", "file", child_text("%s", icd->file),
+                      "library", child_text("%s", icd->library));
         char what[160];
 
-        if (driver == NULL)
-            driver = json_pack("{s:s, s:s}", "file", "(not valid text)",
-                               "library", "(not valid text)");
         test->icd = icd;
         if (breaks(test, driver, what, sizeof what)) {
             complain_driver(problems, icd, what);
-            driver_test_results_add_broken(results, icd, what);
+            driver_test_results_add(
+                results, &(struct icd_list){.icds = {*icd}, .count = 1}, what);
             broken++;
-        } else if (strcmp(device_text(driver, "state"), "untested") != 0) {
-            driver_test_results_add_working(results, icd);
         }
+        if (strcmp(device_text(driver, "state"), "untested") != 0)
+            icd_list_add(&results->tested, icd->file, icd->library);
         json_array_append_new(drivers, driver);
     }
     return broken;
@@ -258,7 +260,7 @@ static void add_useless(json_t *drivers)
 bool drivers_check(const struct probe_options *options, json_t *found)
 {
     struct driver_test test = {.options = options};
-    struct driver_test_results results;
+    struct driver_test_results results = {.tested = {.count = 0}};
     struct icd_list list;
     char problem[DRIVER_PROBLEM_BYTES], what[160];
     bool good;
@@ -266,22 +268,21 @@ bool drivers_check(const struct probe_options *options, json_t *found)
     json_object_set_new(found, "drivers", json_array());
     if (!icd_list_find(&list))
         return true;
-    driver_test_results_begin(&results);
     good = test_each(&test, found, &list, &results) == 0;
     add_useless(json_object_get(found, "drivers"));
     if (good && list.count > 1) {
         test.icd = NULL;
+        for (uint32_t i = 0; i < list.count; i++)
+            icd_list_add(&results.together, list.icds[i].file,
+                         list.icds[i].library);
         if (breaks(&test, NULL, what, sizeof what)) {
             complain_all(json_object_get(found, "load_errors"), what);
-            driver_test_results_add_group(&results, &list, what);
+            driver_test_results_add(&results, &list, what);
             good = false;
-        } else {
-            driver_test_results_add_group(&results, &list, NULL);
         }
     }
     if (!driver_test_results_write(&results, problem))
-        complain(json_object_get(found, "load_errors"), problem);
-    driver_test_results_finish(&results);
+        complain(json_object_get(found, "load_errors"), "%s", problem);
     icd_list_finish(&list);
     return good;
 }
