@@ -227,6 +227,38 @@ bool needs_cap(struct suite *suite, uint32_t cap, const char *name)
     return false;
 }
 
+bool pair_open(struct suite *suite, struct device_pair *pair)
+{
+    const struct tandem_backend *api = &suite->api;
+
+    pair->buffer = pair->other_buffer = pair->freed = NULL;
+    pair->other = device_new(suite, NULL, NULL);
+    if (pair->other == NULL)
+        return false;
+    pair->other_stream = stream_new(suite, pair->other, 0);
+    if (pair->other_stream == NULL ||
+        !EXPECT_OK(suite,
+                   api->alloc(pair->other, PAIR_BYTES, &pair->other_buffer)) ||
+        !EXPECT_OK(suite,
+                   api->alloc(suite->device, PAIR_BYTES, &pair->freed)) ||
+        !EXPECT_OK(suite, api->alloc(suite->device, PAIR_BYTES, &pair->buffer)))
+        return false;
+    api->free(pair->freed);
+    return EXPECT_OK(suite, api->upload(suite->stream, pair->buffer, 0,
+                                        pair->contents, PAIR_BYTES, 0));
+}
+
+void pair_check(struct suite *suite, const struct device_pair *pair)
+{
+    unsigned char now[PAIR_BYTES];
+
+    if (EXPECT_OK(suite,
+                  suite->api.download(suite->stream, pair->buffer, 0, now,
+                                      PAIR_BYTES, 0, SUITE_TIMEOUT_NS)) &&
+        memcmp(now, pair->contents, PAIR_BYTES) != 0)
+        case_fail(suite, "the rejected call wrote the buffer");
+}
+
 bool stream_finish(struct suite *suite, struct tandem_stream *stream)
 {
     return EXPECT_OK(

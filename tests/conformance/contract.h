@@ -6,8 +6,11 @@
 #ifndef TANDEM_CONFORMANCE_CONTRACT_H
 #define TANDEM_CONFORMANCE_CONTRACT_H
 
+#include "mistakes.h"
 #include "operand.h"
 #include "suite.h"
+
+#define PAIR_BYTES MISTAKE_BYTES
 
 /* A case of a group.  It is skipped if it `adds` and the device does not
  * support launch_add.  The end of the case releases its vectors, streams and
@@ -70,6 +73,19 @@ enum tandem_status launch_add(struct suite *suite, struct tandem_stream *stream,
 /* Returns true if the device supports launch_add; otherwise skips the case. */
 bool require_add(struct suite *suite, struct tandem_device *device);
 bool needs_cap(struct suite *suite, uint32_t cap, const char *name);
+
+/* A buffer of the suite's device, a freed one, and another device with a stream
+ * and a buffer.  contract_case_end closes the other device. */
+struct device_pair {
+    struct tandem_device *other;
+    struct tandem_stream *other_stream;
+    struct tandem_buffer *buffer, *other_buffer, *freed;
+    unsigned char contents[PAIR_BYTES]; /* Of `buffer`; set by the caller. */
+};
+/* On failure, fails the case and returns false.  The caller frees `buffer`. */
+bool pair_open(struct suite *suite, struct device_pair *pair);
+/* Fails the case unless the buffer still has its contents. */
+void pair_check(struct suite *suite, const struct device_pair *pair);
 
 bool stream_finish(struct suite *suite, struct tandem_stream *stream);
 /*

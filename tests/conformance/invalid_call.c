@@ -12,54 +12,6 @@
 
 #define LAUNCH_GROUP "invalid-launch"
 #define GEMM_GROUP "invalid-gemm"
-#define BYTES MISTAKE_BYTES
-
-/* ---- buffers ---- */
-
-/* A buffer with known content, a buffer of another device and a freed one. */
-struct buffers {
-    struct tandem_device *other;
-    struct tandem_buffer *buffer, *other_device_object, *freed;
-    unsigned char before[BYTES]; /* The content. */
-};
-
-/* bools: every byte of the content is a valid bool. */
-static bool buffers_open(struct suite *suite, struct buffers *buffers,
-                         bool bools)
-{
-    const struct tandem_backend *api = &suite->api;
-
-    memset(buffers, 0, sizeof(*buffers));
-    for (uint32_t i = 0; i < BYTES; i++)
-        buffers->before[i] = (unsigned char)(bools ? i % 3 == 0 : i % 61);
-    if (!EXPECT_OK(suite, suite_open(suite, NULL, NULL, &buffers->other)) ||
-        !EXPECT_OK(suite, api->alloc(buffers->other, BYTES,
-                                     &buffers->other_device_object)) ||
-        !EXPECT_OK(suite, api->alloc(suite->device, BYTES, &buffers->freed)) ||
-        !EXPECT_OK(suite, api->alloc(suite->device, BYTES, &buffers->buffer)))
-        return false;
-    api->free(buffers->freed);
-    return EXPECT_OK(suite, api->upload(suite->stream, buffers->buffer, 0,
-                                        buffers->before, BYTES, 0));
-}
-
-static void buffers_close(struct suite *suite, struct buffers *buffers)
-{
-    suite->api.free(buffers->buffer);
-    if (buffers->other != NULL)
-        suite->api.close(buffers->other);
-}
-
-static void unchanged_check(struct suite *suite, const struct buffers *buffers)
-{
-    unsigned char after[BYTES];
-
-    if (EXPECT_OK(suite,
-                  suite->api.download(suite->stream, buffers->buffer, 0, after,
-                                      BYTES, 0, SUITE_TIMEOUT_NS)) &&
-        memcmp(buffers->before, after, BYTES) != 0)
-        case_fail(suite, "the rejected call wrote the buffer");
-}
 
 /*
  * Checks the status of a call with a mistake. Returns true if supports must
@@ -121,7 +73,7 @@ static enum tandem_status operator_choose(struct suite *suite,
 
 static void call_mistake_run(struct suite *suite, struct mistaken_call *p,
                              const struct call_mistake *mistake,
-                             const struct buffers *buffers)
+                             const struct device_pair *pair)
 {
     const struct op_row *row = op_find(mistake->op);
     enum tandem_status status = operator_choose(suite, p, row);
@@ -139,7 +91,7 @@ static void call_mistake_run(struct suite *suite, struct mistaken_call *p,
             expect(suite, status, TANDEM_INVALID_ARGUMENT,
                    "supports of a call that launch rejected");
     }
-    unchanged_check(suite, buffers);
+    pair_check(suite, pair);
     mistaken_call_reset(p, p->row);
     expect(suite, launch(suite, p), TANDEM_OK, "the valid call afterwards");
 }
@@ -173,7 +125,7 @@ static void case_no_device(struct suite *suite)
 void invalid_launch_run(struct suite *suite)
 {
     const struct call_mistake *mistake;
-    struct buffers buffers;
+    struct device_pair pair;
     struct mistaken_call call;
 
     case_no_device(suite);
@@ -181,14 +133,17 @@ void invalid_launch_run(struct suite *suite)
         if (!case_begin(suite, LAUNCH_GROUP, "%s: %s",
                         op_find(mistake->op)->name, mistake->name))
             continue;
-        if (buffers_open(suite, &buffers, true)) {
-            call.buffer = buffers.buffer;
-            call.other_device_object = buffers.other_device_object;
-            call.freed = buffers.freed;
-            call_mistake_run(suite, &call, mistake, &buffers);
+        /* Every byte is a valid bool. */
+        for (uint32_t k = 0; k < PAIR_BYTES; k++)
+            pair.contents[k] = k % 3 == 0;
+        if (pair_open(suite, &pair)) {
+            call.buffer = pair.buffer;
+            call.other_device_object = pair.other_buffer;
+            call.freed = pair.freed;
+            call_mistake_run(suite, &call, mistake, &pair);
         }
-        buffers_close(suite, &buffers);
-        case_end(suite);
+        suite->api.free(pair.buffer);
+        contract_case_end(suite);
     }
 }
 
@@ -205,7 +160,7 @@ static enum tandem_status supports_gemm(struct suite *suite,
 
 static void gemm_mistake_run(struct suite *suite, struct mistaken_gemm *p,
                              const struct gemm_mistake *mistake,
-                             const struct buffers *buffers)
+                             const struct device_pair *pair)
 {
     enum tandem_status status;
 
@@ -230,7 +185,7 @@ static void gemm_mistake_run(struct suite *suite, struct mistaken_gemm *p,
             expect(suite, status, TANDEM_INVALID_ARGUMENT,
                    "supports of a call that gemm rejected");
     }
-    unchanged_check(suite, buffers);
+    pair_check(suite, pair);
     mistaken_gemm_reset(p);
     EXPECT_OK(suite, suite->api.gemm(suite->stream, &p->gemm));
 }
@@ -249,7 +204,7 @@ static void case_no_stream(struct suite *suite)
 
 void invalid_gemm_run(struct suite *suite)
 {
-    struct buffers buffers;
+    struct device_pair pair;
 
     case_no_stream(suite);
     for (uint32_t i = 0; i < gemm_mistake_count; i++) {
@@ -257,13 +212,15 @@ void invalid_gemm_run(struct suite *suite)
 
         if (!case_begin(suite, GEMM_GROUP, "%s", gemm_mistakes[i].name))
             continue;
-        if (buffers_open(suite, &buffers, false)) {
-            product.buffer = buffers.buffer;
-            product.other_device_object = buffers.other_device_object;
-            product.freed = buffers.freed;
-            gemm_mistake_run(suite, &product, &gemm_mistakes[i], &buffers);
+        for (uint32_t k = 0; k < PAIR_BYTES; k++)
+            pair.contents[k] = (unsigned char)(k % 61);
+        if (pair_open(suite, &pair)) {
+            product.buffer = pair.buffer;
+            product.other_device_object = pair.other_buffer;
+            product.freed = pair.freed;
+            gemm_mistake_run(suite, &product, &gemm_mistakes[i], &pair);
         }
-        buffers_close(suite, &buffers);
-        case_end(suite);
+        suite->api.free(pair.buffer);
+        contract_case_end(suite);
     }
 }

@@ -10,46 +10,8 @@
 #include <string.h>
 
 #define GROUP "invalid-memory"
-#define BYTES 4096u
 
-/* Two devices with a stream and a buffer each. */
-struct pair {
-    struct tandem_device *other;
-    struct tandem_stream *stream, *other_stream;
-    struct tandem_buffer *buffer, *other_buffer;
-    unsigned char host[2 * BYTES];
-};
-
-static bool pair_open(struct suite *suite, struct pair *pair)
-{
-    const struct tandem_backend *api = &suite->api;
-
-    memset(pair, 0, sizeof(*pair));
-    pair->stream = suite->stream;
-    memset(pair->host, 0x11, sizeof(pair->host));
-    return EXPECT_OK(suite, suite_open(suite, NULL, NULL, &pair->other)) &&
-           EXPECT_OK(suite,
-                     api->stream_create(pair->other, 0, &pair->other_stream)) &&
-           EXPECT_OK(suite,
-                     api->alloc(pair->other, BYTES, &pair->other_buffer)) &&
-           EXPECT_OK(suite, api->alloc(suite->device, BYTES, &pair->buffer)) &&
-           EXPECT_OK(suite, api->upload(pair->stream, pair->buffer, 0,
-                                        pair->host, BYTES, 0));
-}
-
-/* Checks that the buffer is unchanged and still works. */
-static void pair_close(struct suite *suite, struct pair *pair)
-{
-    unsigned char now[BYTES];
-
-    if (pair->buffer != NULL &&
-        EXPECT_OK(suite, suite->api.download(pair->stream, pair->buffer, 0, now,
-                                             BYTES, 0, SUITE_TIMEOUT_NS)))
-        EXPECT(suite, memcmp(now, pair->host, BYTES) == 0);
-    suite->api.free(pair->buffer);
-    if (pair->other != NULL)
-        suite->api.close(pair->other);
-}
+static unsigned char host[2 * PAIR_BYTES];
 
 /* The messages contain the call. */
 #define EXPECT_INVALID(call)                                                   \
@@ -59,42 +21,41 @@ static void pair_close(struct suite *suite, struct pair *pair)
     expect_error(suite, api->function(__VA_ARGS__), TANDEM_INVALID_ARGUMENT,   \
                  #function "(" #__VA_ARGS__ ")");
 
-static void invalid_upload(struct suite *suite, struct pair *pair)
+static void invalid_upload(struct suite *suite, const struct device_pair *pair)
 {
     const struct tandem_backend *api = &suite->api;
-    struct tandem_stream *s = pair->stream;
+    struct tandem_stream *s = suite->stream;
     struct tandem_buffer *b = pair->buffer, *other = pair->other_buffer;
-    unsigned char *host = pair->host;
 
     INVALID_UPLOADS(EXPECT_INVALID_CALL)
 }
 
-static void invalid_download(struct suite *suite, struct pair *pair)
+static void invalid_download(struct suite *suite,
+                             const struct device_pair *pair)
 {
     const struct tandem_backend *api = &suite->api;
-    struct tandem_stream *s = pair->stream;
+    struct tandem_stream *s = suite->stream;
     struct tandem_buffer *b = pair->buffer, *other = pair->other_buffer;
-    unsigned char *host = pair->host;
     uint64_t t = SUITE_TIMEOUT_NS;
 
     INVALID_DOWNLOADS(EXPECT_INVALID_CALL)
 }
 
-static void invalid_copy_fill(struct suite *suite, struct pair *pair)
+static void invalid_copy_fill(struct suite *suite,
+                              const struct device_pair *pair)
 {
     const struct tandem_backend *api = &suite->api;
-    struct tandem_stream *s = pair->stream;
+    struct tandem_stream *s = suite->stream;
     struct tandem_buffer *b = pair->buffer, *other = pair->other_buffer;
-    unsigned char *host = pair->host;
 
     INVALID_COPIES_AND_FILLS(EXPECT_INVALID_CALL)
 }
 
-static void invalid_create(struct suite *suite, struct pair *pair)
+static void invalid_create(struct suite *suite, const struct device_pair *pair)
 {
     const struct tandem_backend *api = &suite->api;
     struct tandem_buffer *buffer = pair->buffer;
-    struct tandem_stream *stream = pair->stream;
+    struct tandem_stream *stream = suite->stream;
     struct tandem_event *event = NULL;
     struct tandem_memory_stats stats = {.struct_size = sizeof(stats)};
 
@@ -104,19 +65,19 @@ static void invalid_create(struct suite *suite, struct pair *pair)
     EXPECT_INVALID(api->stream_create(NULL, 0, &stream));
     EXPECT(suite, stream == NULL);
     EXPECT_INVALID(api->stream_create(suite->device, 0, NULL));
-    stream = pair->stream;
+    stream = suite->stream;
     EXPECT_INVALID(api->stream_create(suite->device, 1u << 31, &stream));
     EXPECT(suite, stream == NULL);
     EXPECT_INVALID(api->event_record(NULL, &event));
     EXPECT(suite, event == NULL);
-    EXPECT_INVALID(api->event_record(pair->stream, NULL));
+    EXPECT_INVALID(api->event_record(suite->stream, NULL));
     EXPECT_INVALID(api->memory_stats(NULL, &stats));
     EXPECT_INVALID(api->memory_stats(suite->device, NULL));
     stats.struct_size = 0;
     EXPECT_INVALID(api->memory_stats(suite->device, &stats));
 }
 
-static void invalid_stream(struct suite *suite, struct pair *pair)
+static void invalid_stream(struct suite *suite, const struct device_pair *pair)
 {
     const struct tandem_backend *api = &suite->api;
     struct tandem_event *other_device_object = NULL;
@@ -126,7 +87,7 @@ static void invalid_stream(struct suite *suite, struct pair *pair)
     EXPECT_INVALID(api->stream_synchronize(NULL, 0));
     EXPECT_INVALID(api->synchronize(NULL, 0));
     EXPECT_INVALID(api->stream_wait_event(NULL, other_device_object));
-    EXPECT_INVALID(api->stream_wait_event(pair->stream, NULL));
+    EXPECT_INVALID(api->stream_wait_event(suite->stream, NULL));
     EXPECT_INVALID(api->event_query(NULL));
     EXPECT_INVALID(api->event_wait(NULL, 0));
     if (api->event_elapsed_ns != NULL)
@@ -134,24 +95,24 @@ static void invalid_stream(struct suite *suite, struct pair *pair)
     if (EXPECT_OK(suite, api->event_record(pair->other_stream,
                                            &other_device_object))) {
         EXPECT_INVALID(
-            api->stream_wait_event(pair->stream, other_device_object));
+            api->stream_wait_event(suite->stream, other_device_object));
         api->event_destroy(other_device_object);
     }
 }
 
 /* Optional functions of the table. */
-static void invalid_shared(struct suite *suite, struct pair *pair)
+static void invalid_shared(struct suite *suite, const struct device_pair *pair)
 {
     const struct tandem_backend *api = &suite->api;
     struct tandem_buffer *buffer;
-    void *memory = pair->host;
+    void *memory = host;
 
     if (api->import_host != NULL) {
         buffer = pair->buffer;
-        EXPECT_INVALID(api->import_host(NULL, pair->host, 64, &buffer));
+        EXPECT_INVALID(api->import_host(NULL, host, 64, &buffer));
         EXPECT(suite, buffer == NULL);
         EXPECT_INVALID(api->import_host(suite->device, NULL, 64, &buffer));
-        EXPECT_INVALID(api->import_host(suite->device, pair->host, 64, NULL));
+        EXPECT_INVALID(api->import_host(suite->device, host, 64, NULL));
     }
     if (api->host_alloc != NULL) {
         EXPECT_INVALID(api->host_alloc(NULL, 64, &memory));
@@ -162,14 +123,14 @@ static void invalid_shared(struct suite *suite, struct pair *pair)
         EXPECT_INVALID(api->trim(NULL, 0));
 }
 
-static void invalid_map(struct suite *suite, struct pair *pair)
+static void invalid_map(struct suite *suite, const struct device_pair *pair)
 {
     const struct tandem_backend *api = &suite->api;
-    struct tandem_stream *s = pair->stream;
+    struct tandem_stream *s = suite->stream;
     struct tandem_buffer *b = pair->buffer, *other = pair->other_buffer;
     uint64_t t = SUITE_TIMEOUT_NS;
     uint32_t read = TANDEM_MAP_READ;
-    void *host = pair->host, *memory = host;
+    void *memory = host;
 
     if (api->map == NULL ||
         api->map(s, b, 0, 64, read, t, &memory) == TANDEM_UNSUPPORTED)
@@ -181,17 +142,13 @@ static void invalid_map(struct suite *suite, struct pair *pair)
 }
 
 /* A freed handle must be recognised without being dereferenced. */
-static void freed_handles(struct suite *suite, struct pair *pair)
+static void freed_handles(struct suite *suite, const struct device_pair *pair)
 {
     const struct tandem_backend *api = &suite->api;
-    struct tandem_stream *s = pair->stream;
-    struct tandem_buffer *b = pair->buffer, *freed = NULL;
-    unsigned char *host = pair->host;
+    struct tandem_stream *s = suite->stream;
+    struct tandem_buffer *b = pair->buffer, *freed = pair->freed;
     uint64_t t = SUITE_TIMEOUT_NS;
 
-    if (!EXPECT_OK(suite, api->alloc(suite->device, 256, &freed)))
-        return;
-    api->free(freed);
     TRANSFERS_OF_FREED_BUFFERS(EXPECT_INVALID_CALL)
     api->free(freed); /* The second free does nothing. */
 }
@@ -200,7 +157,7 @@ void invalid_memory_run(struct suite *suite)
 {
     static const struct {
         const char *name;
-        void (*run)(struct suite *suite, struct pair *pair);
+        void (*run)(struct suite *suite, const struct device_pair *pair);
     } cases[] = {{"upload", invalid_upload},
                  {"download", invalid_download},
                  {"copy and fill", invalid_copy_fill},
@@ -209,14 +166,18 @@ void invalid_memory_run(struct suite *suite)
                  {"memory that is shared", invalid_shared},
                  {"map", invalid_map},
                  {"freed buffers", freed_handles}};
-    static struct pair pair;
+    static struct device_pair pair;
 
     for (uint32_t i = 0; i < COUNT_OF(cases); i++) {
         if (!case_begin(suite, GROUP, "%s", cases[i].name))
             continue;
-        if (pair_open(suite, &pair))
+        memset(host, 0x11, sizeof(host));
+        memcpy(pair.contents, host, PAIR_BYTES);
+        if (pair_open(suite, &pair)) {
             cases[i].run(suite, &pair);
-        pair_close(suite, &pair);
-        case_end(suite);
+            pair_check(suite, &pair);
+        }
+        suite->api.free(pair.buffer);
+        contract_case_end(suite);
     }
 }
