@@ -12,8 +12,8 @@
 #include <stdlib.h>
 
 struct clblast {
-    const struct tandem_gemm *gemm;
     struct raw_opencl *raw_opencl; /* owned by struct bench */
+    const struct tandem_gemm *gemm;
     cl_mem a, b, c;
 };
 
@@ -86,13 +86,7 @@ static bool enqueue(void *argument)
                NULL) == CLBlastSuccess;
 }
 
-static bool finish(void *argument)
-{
-    struct clblast *clblast = argument;
-
-    return clFinish(clblast->raw_opencl->queue) == CL_SUCCESS;
-}
-BENCH_FN(clblast_runs, enqueue, finish);
+BENCH_FN(clblast_runs, enqueue, raw_opencl_wait);
 
 bool clblast_read(struct clblast *clblast, int64_t row, float *out)
 {

@@ -52,13 +52,16 @@ json_t *bench_times(struct bench *bench, const char *name,
     json_object_set_new(row, "unit", json_string("ns"));
     json_object_set_new(row, "implementations", implementations);
     for (size_t i = 0; i < count; i++) {
-        struct summary s = summarise(times[i].ns, times[i].count);
+        const size_t samples = times[i].count;
+        const double median = quantile(times[i].ns, samples, 0.5);
+        const double iqr = quantile(times[i].ns, samples, 0.75) -
+                           quantile(times[i].ns, samples, 0.25);
 
-        json_array_append_new(implementations,
-                              json_pack("{s:s, s:f, s:f, s:i}", "name",
-                                        times[i].name, "ns", s.median,
-                                        "iqr_ratio", s.spread, "samples",
-                                        (int)s.count));
+        json_array_append_new(
+            implementations,
+            json_pack("{s:s, s:f, s:f, s:i}", "name", times[i].name, "ns",
+                      median, "iqr_ratio", median > 0 ? iqr / median : 0,
+                      "samples", (int)samples));
     }
     if (upper_bound != NULL)
         json_object_set_new(row, "upper_bound", json_string(upper_bound));

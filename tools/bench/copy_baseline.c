@@ -15,12 +15,12 @@
 
 /* Source and target of a copy.  Owns both. */
 struct copy {
-    uint64_t bytes;
-    void *from, *to; /* on the host */
 #ifdef BENCH_OPENCL
     struct raw_opencl *raw_opencl; /* owned by struct bench */
     cl_mem source, target;
 #endif
+    uint64_t bytes;
+    void *from, *to; /* on the host */
 };
 
 static bool copy_on_host(void *argument)
@@ -55,13 +55,7 @@ static bool copy_on_device(void *argument)
                                NULL) == CL_SUCCESS;
 }
 
-static bool copy_wait(void *argument)
-{
-    struct copy *copy = argument;
-
-    return clFinish(copy->raw_opencl->queue) == CL_SUCCESS;
-}
-static BENCH_FN(device_copies, copy_on_device, copy_wait);
+static BENCH_FN(device_copies, copy_on_device, raw_opencl_wait);
 
 static bool device_open(struct copy *copy, struct bench *bench)
 {

@@ -84,7 +84,7 @@ static BENCH_FN(runs_plain, run_plain, gemm_wait);
 static BENCH_FN(runs_three, run_three, gemm_wait);
 
 #ifdef BENCH_CBLAS
-    static bool run_cblas(void *argument)
+static bool run_cblas(void *argument)
 {
     struct gemm_case *p = argument;
     const struct tandem_gemm *g = &p->plain;
@@ -103,9 +103,9 @@ static BENCH_FN(runs_three, run_three, gemm_wait);
 static BENCH_FN(runs_cblas, run_cblas, NULL);
 #endif
 
-    /* ---- operands ---- */
+/* ---- operands ---- */
 
-    static float *values_create(const struct gemm_case *p, char operand)
+static float *values_create(const struct gemm_case *p, char operand)
 {
     uint64_t count = gemm_case_elements(p, operand);
     float *values = aligned_alloc(64, (count * sizeof(float) + 127) / 64 * 64);

@@ -70,6 +70,11 @@ cl_int raw_opencl_add(struct raw_opencl *raw_opencl, cl_mem x, cl_mem y,
                                           &global, &local, 0, NULL, NULL);
 }
 
+bool raw_opencl_wait(void *argument)
+{
+    return clFinish((*(struct raw_opencl **)argument)->queue) == CL_SUCCESS;
+}
+
 struct raw_opencl *raw_opencl_of(struct bench *bench)
 {
     const struct tandem_device_info *info = &bench->session.info;

@@ -30,6 +30,9 @@ cl_int raw_opencl_build(struct raw_opencl *raw_opencl);
 /* Enqueues `add` of n elements.  Sets its arguments unless x is NULL. */
 cl_int raw_opencl_add(struct raw_opencl *raw_opencl, cl_mem x, cl_mem y,
                       cl_mem z, cl_uint n);
+/* Waits for all commands.  The argument is a struct that begins with a pointer
+ * to a struct raw_opencl.  Returns false on failure. */
+bool raw_opencl_wait(void *argument);
 
 /* Returns the bench's device, which the first call opens and compiles `add`
  * for. On failure fails the row and returns NULL. */

@@ -17,13 +17,6 @@ struct bare {
     cl_mem x, y, z;
 };
 
-static bool bare_finish(void *argument)
-{
-    struct bare *bare = argument;
-
-    return clFinish(bare->raw_opencl->queue) == CL_SUCCESS;
-}
-
 static bool bare_enqueue(void *argument)
 {
     struct bare *bare = argument;
@@ -31,7 +24,7 @@ static bool bare_enqueue(void *argument)
     return raw_opencl_add(bare->raw_opencl, NULL, NULL, NULL, ELEMENTS) ==
            CL_SUCCESS;
 }
-static BENCH_FN(bare_stream, bare_enqueue, bare_finish);
+static BENCH_FN(bare_stream, bare_enqueue, raw_opencl_wait);
 
 static bool bare_set_arguments(void *argument)
 {
@@ -40,11 +33,11 @@ static bool bare_set_arguments(void *argument)
     return raw_opencl_add(bare->raw_opencl, bare->x, bare->y, bare->z,
                           ELEMENTS) == CL_SUCCESS;
 }
-static BENCH_FN(bare_with_arguments, bare_set_arguments, bare_finish);
+static BENCH_FN(bare_with_arguments, bare_set_arguments, raw_opencl_wait);
 
 static bool bare_wait(void *bare)
 {
-    return bare_set_arguments(bare) && bare_finish(bare);
+    return bare_set_arguments(bare) && raw_opencl_wait(bare);
 }
 static BENCH_FN(bare_waits, bare_wait, NULL);
 

@@ -136,13 +136,7 @@ static bool add_resident(void *argument)
     return round_trip_add(argument);
 }
 
-static bool add_wait(void *argument)
-{
-    struct round_trip *t = argument;
-
-    return clFinish(t->raw_opencl->queue) == CL_SUCCESS;
-}
-static BENCH_FN(adds_resident, add_resident, add_wait);
+static BENCH_FN(adds_resident, add_resident, raw_opencl_wait);
 
 /* Adds an implementation that uses OpenCL directly. */
 static void add_raw_opencl(struct bench *bench, struct comparison *comparison,

@@ -231,18 +231,6 @@ static void print_crossovers(const json_t *results)
     table_destroy(&table);
 }
 
-/* Prints the operators that the device does not support. */
-static void print_unsupported(const json_t *result)
-{
-    const json_t *names = json_object_get(result, "unsupported");
-
-    for (size_t i = 0; i < json_array_size(names); i++)
-        printf("%s%s", i == 0 ? "  not served: " : ", ",
-               json_string_value(json_array_get(names, i)));
-    if (json_array_size(names) > 0)
-        printf("\n");
-}
-
 /* Prints which GEMM kernels the profile chooses for some sizes, and whether
  * cl-probe --tune could make them faster. */
 static void print_routes(const json_t *result)
@@ -274,7 +262,6 @@ static void print_paths(const json_t *results)
 {
     for (size_t r = 0; r < json_array_size(results); r++) {
         const json_t *result = json_array_get(results, r);
-        const json_t *skipped = json_object_get(result, "skipped");
 
         if (json_object_get(result, "error") != NULL) {
             printf("%s: FAILED: %s\n", device_text(result, "device"),
@@ -285,10 +272,11 @@ static void print_paths(const json_t *results)
                device_number(result, "seconds"),
                device_text(result, "profile"));
         print_routes(result);
-        print_unsupported(result);
-        for (size_t i = 0; i < json_array_size(skipped); i++)
-            printf("  not measured: %s\n",
-                   json_string_value(json_array_get(skipped, i)));
+        probe_print_texts("  not served: ",
+                          json_object_get(result, "unsupported"), ", ", "\n");
+        probe_print_texts(
+            "  not measured: ", json_object_get(result, "skipped"),
+            "\n  not measured: ", "\n");
         if (device_text(result, "warning")[0] != '\0')
             printf("  warning: %s\n", device_text(result, "warning"));
     }

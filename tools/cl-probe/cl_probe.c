@@ -21,6 +21,16 @@ void probe_complain(const char *format, ...)
     fputc('\n', stderr);
 }
 
+void probe_print_texts(const char *before, const json_t *texts,
+                       const char *between, const char *after)
+{
+    for (size_t i = 0; i < json_array_size(texts); i++)
+        printf("%s%s", i == 0 ? before : between,
+               json_string_value(json_array_get(texts, i)));
+    if (json_array_size(texts) > 0)
+        fputs(after, stdout);
+}
+
 void probe_print_json(json_t *json)
 {
     json_dumpf(json, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(9));

@@ -69,6 +69,11 @@ void probe_complain(const char *format, ...)
 const char *device_text(const json_t *device, const char *key);
 double device_number(const json_t *device, const char *key);
 
+/* Prints the strings of an array, with these texts before the first, between
+ * them and after the last.  Prints nothing if the array is empty or NULL. */
+void probe_print_texts(const char *before, const json_t *texts,
+                       const char *between, const char *after);
+
 /* Prints `json` to standard output and releases it. */
 void probe_print_json(json_t *json);
 

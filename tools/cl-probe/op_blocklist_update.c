@@ -131,33 +131,19 @@ void op_blocklist_update(const struct probe_options *options,
     child_outcome_destroy(&outcome);
 }
 
-static void print_names(const json_t *names)
-{
-    for (size_t i = 0; i < json_array_size(names); i++)
-        printf("%s%s", i == 0 ? "" : ", ",
-               json_string_value(json_array_get(names, i)));
-}
-
 void op_blocklist_print(const json_t *result)
 {
-    const json_t *blocked = json_object_get(result, "blocked");
-    const json_t *unblocked = json_object_get(result, "unblocked");
     const char *path = device_text(result, "profile");
 
     if (json_object_get(result, "blocklist_error") != NULL)
         printf("  FAILED: programs are not kept from what is wrong, since the "
                "profile could\n  not be written: %s\n",
                device_text(result, "blocklist_error"));
-    if (json_array_size(blocked) > 0) {
-        printf("  FAILED, and blocked on this device until --verify passes: ");
-        print_names(blocked);
-        printf("\n");
-    }
-    if (json_array_size(unblocked) > 0) {
-        printf("  passed, and unblocked on this device: ");
-        print_names(unblocked);
-        printf("\n");
-    }
+    probe_print_texts(
+        "  FAILED, and blocked on this device until --verify passes: ",
+        json_object_get(result, "blocked"), ", ", "\n");
+    probe_print_texts("  passed, and unblocked on this device: ",
+                      json_object_get(result, "unblocked"), ", ", "\n");
     if (path[0] != '\0')
         printf("  noted in %s\n", path);
 }

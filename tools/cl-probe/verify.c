@@ -226,7 +226,6 @@ json_t *verify_device(const struct probe_options *options, const json_t *device,
 
 void verify_print(const json_t *result)
 {
-    const json_t *failures = json_object_get(result, "failures");
     const char *name = device_text(result, "device");
 
     if (json_object_get(result, "error") != NULL) {
@@ -237,8 +236,7 @@ void verify_print(const json_t *result)
            device_number(result, "passed"), device_number(result, "failed"),
            device_number(result, "skipped"),
            json_object_size(json_object_get(result, "groups")));
-    for (size_t i = 0; i < json_array_size(failures); i++)
-        printf("  %s\n", json_string_value(json_array_get(failures, i)));
+    probe_print_texts("  ", json_object_get(result, "failures"), "\n  ", "\n");
     op_blocklist_print(result);
 }
 

@@ -186,14 +186,6 @@ static void programs_count(const char *path, json_int_t *out_count,
         closedir(entries);
 }
 
-static void failures_print(const json_t *result)
-{
-    const json_t *failures = json_object_get(result, "failures");
-
-    for (size_t i = 0; i < json_array_size(failures); i++)
-        printf("  %s\n", json_string_value(json_array_get(failures, i)));
-}
-
 static bool warm_print(const struct probe_options *options,
                        const json_t *device, json_t *result)
 {
@@ -213,7 +205,7 @@ static bool warm_print(const struct probe_options *options,
                device_number(result, "kernels"),
                device_number(result, "kernels") > 1 ? "s are" : " is",
                device_number(result, "seconds"));
-    failures_print(result);
+    probe_print_texts("  ", json_object_get(result, "failures"), "\n  ", "\n");
     return good;
 }
 

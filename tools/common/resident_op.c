@@ -209,7 +209,6 @@ enum tandem_status resident_op_time(struct resident_op *work,
                                     struct timing *out)
 {
     double samples[TIMING_BATCHES];
-    struct summary summary;
     enum tandem_status status;
     uint32_t batch;
 
@@ -227,7 +226,6 @@ enum tandem_status resident_op_time(struct resident_op *work,
         status = resident_op_stream(work, out->count, &ns);
         samples[batch] = (double)ns / (double)out->count;
     }
-    summary = summarise(samples, batch);
-    out->ns = summary.median;
+    out->ns = quantile(samples, batch, 0.5);
     return status;
 }

@@ -15,38 +15,18 @@ static int compare_doubles(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static double sorted_quantile(const double *values, size_t count,
-                              double fraction)
-{
-    double place, rest;
-    size_t below;
-
-    if (count == 0)
-        return 0;
-    place = fraction * (double)(count - 1);
-    below = (size_t)place;
-    if (below + 1 >= count)
-        return values[count - 1];
-    rest = place - (double)below;
-    return values[below] + rest * (values[below + 1] - values[below]);
-}
-
 double quantile(double *values, size_t count, double fraction)
 {
-    qsort(values, count, sizeof *values, compare_doubles);
-    return sorted_quantile(values, count, fraction);
-}
-
-struct summary summarise(double *values, size_t count)
-{
-    struct summary s = {.count = count};
+    const double place = fraction * ((double)count - 1);
+    const size_t below = count > 0 ? (size_t)place : 0;
 
     qsort(values, count, sizeof *values, compare_doubles);
-    s.median = sorted_quantile(values, count, 0.5);
-    s.low = sorted_quantile(values, count, 0.25);
-    s.high = sorted_quantile(values, count, 0.75);
-    s.spread = s.median > 0 ? (s.high - s.low) / s.median : 0;
-    return s;
+    if (count == 0)
+        return 0;
+    if (below + 1 >= count)
+        return values[count - 1];
+    return values[below] +
+           (place - (double)below) * (values[below + 1] - values[below]);
 }
 
 void curve_add(struct curve *curve, double x, double ns)

@@ -7,18 +7,9 @@
 
 #include <stddef.h>
 
-/* Summary of a sample: median, lower and upper quartile, and their distance
- * divided by the median. */
-struct summary {
-    double median, low, high, spread;
-    size_t count;
-};
-
 /* Returns the quantile of `fraction` in [0, 1], or 0 if count is 0.  Sorts
  * `values`. */
 double quantile(double *values, size_t count, double fraction);
-/* Returns the summary.  Sorts `values`. */
-struct summary summarise(double *values, size_t count);
 
 /* A measured curve: times in ns over x, sorted by x. */
 #define CURVE_POINTS 64

@@ -34,30 +34,26 @@ void table_row(struct table *table)
     table->column = 0;
 }
 
-__attribute__((format(printf, 2, 0))) static void
-cell_add(struct table *table, const char *format, va_list arguments)
+/* Appends a cell, unless the row is full or has ended. */
+__attribute__((format(printf, 3, 0))) static void
+cell_add(struct table *table, bool is_text, const char *format,
+         va_list arguments)
 {
-    char *text = NULL;
+    struct table_row *row = &table->row[table->rows - 1];
 
-    if (vasprintf(&text, format, arguments) < 0)
+    if (table->column == TABLE_COLUMNS || row->text)
+        return;
+    if (vasprintf(&row->cells[table->column++], format, arguments) < 0)
         abort();
-    table->row[table->rows - 1].cells[table->column++] = text;
-}
-
-static bool has_room(const struct table *table)
-{
-    return table->rows > 0 && table->column < TABLE_COLUMNS &&
-           !table->row[table->rows - 1].text;
+    row->text = is_text;
 }
 
 void table_cell(struct table *table, const char *format, ...)
 {
     va_list arguments;
 
-    if (!has_room(table))
-        return;
     va_start(arguments, format);
-    cell_add(table, format, arguments);
+    cell_add(table, false, format, arguments);
     va_end(arguments);
 }
 
@@ -72,12 +68,9 @@ void table_text(struct table *table, const char *format, ...)
 {
     va_list arguments;
 
-    if (!has_room(table))
-        return;
     va_start(arguments, format);
-    cell_add(table, format, arguments);
+    cell_add(table, true, format, arguments);
     va_end(arguments);
-    table->row[table->rows - 1].text = true;
 }
 
 /* ---- printing ---- */
