@@ -55,10 +55,8 @@ struct vector *vector_new(struct suite *suite, struct tandem_device *device,
     vectors = vector;
     if (stream == NULL)
         stream = suite->stream;
-    if (EXPECT_OK(suite,
-                  suite->api.alloc(vector->device, bytes, &vector->buffer)) &&
-        EXPECT_OK(suite, suite->api.upload(stream, vector->buffer, 0,
-                                           vector->values, bytes, 0)))
+    if (CALL_OK(alloc, vector->device, bytes, &vector->buffer) &&
+        CALL_OK(upload, stream, vector->buffer, 0, vector->values, bytes, 0))
         return vector;
     return NULL;
 }
@@ -105,9 +103,8 @@ struct tandem_stream *stream_new(struct suite *suite,
     struct tandem_stream *stream = NULL;
 
     if (EXPECT(suite, stream_count < CASE_OBJECTS) &&
-        EXPECT_OK(suite, suite->api.stream_create(device == NULL ? suite->device
-                                                                 : device,
-                                                  flags, &stream)) &&
+        CALL_OK(stream_create, device == NULL ? suite->device : device, flags,
+                &stream) &&
         device == NULL)
         streams[stream_count++] = stream;
     return stream;
@@ -237,33 +234,29 @@ bool pair_open(struct suite *suite, struct device_pair *pair)
         return false;
     pair->other_stream = stream_new(suite, pair->other, 0);
     if (pair->other_stream == NULL ||
-        !EXPECT_OK(suite,
-                   api->alloc(pair->other, PAIR_BYTES, &pair->other_buffer)) ||
-        !EXPECT_OK(suite,
-                   api->alloc(suite->device, PAIR_BYTES, &pair->freed)) ||
-        !EXPECT_OK(suite, api->alloc(suite->device, PAIR_BYTES, &pair->buffer)))
+        !CALL_OK(alloc, pair->other, PAIR_BYTES, &pair->other_buffer) ||
+        !CALL_OK(alloc, suite->device, PAIR_BYTES, &pair->freed) ||
+        !CALL_OK(alloc, suite->device, PAIR_BYTES, &pair->buffer))
         return false;
     api->free(pair->freed);
-    return EXPECT_OK(suite, api->upload(suite->stream, pair->buffer, 0,
-                                        pair->contents, PAIR_BYTES, 0));
+    return CALL_OK(upload, suite->stream, pair->buffer, 0, pair->contents,
+                   PAIR_BYTES, 0);
 }
 
 void pair_check(struct suite *suite, const struct device_pair *pair)
 {
     unsigned char now[PAIR_BYTES];
 
-    if (EXPECT_OK(suite,
-                  suite->api.download(suite->stream, pair->buffer, 0, now,
-                                      PAIR_BYTES, 0, SUITE_TIMEOUT_NS)) &&
+    if (CALL_OK(download, suite->stream, pair->buffer, 0, now, PAIR_BYTES, 0,
+                SUITE_TIMEOUT_NS) &&
         memcmp(now, pair->contents, PAIR_BYTES) != 0)
         case_fail(suite, "the rejected call wrote the buffer");
 }
 
 bool stream_finish(struct suite *suite, struct tandem_stream *stream)
 {
-    return EXPECT_OK(
-        suite, suite->api.stream_synchronize(
-                   stream == NULL ? suite->stream : stream, SUITE_TIMEOUT_NS));
+    return CALL_OK(stream_synchronize, stream == NULL ? suite->stream : stream,
+                   SUITE_TIMEOUT_NS);
 }
 
 struct tandem_memory_stats stats_read(struct suite *suite,
@@ -271,8 +264,7 @@ struct tandem_memory_stats stats_read(struct suite *suite,
 {
     struct tandem_memory_stats stats = {.struct_size = sizeof(stats)};
 
-    EXPECT_OK(suite, suite->api.memory_stats(
-                         device == NULL ? suite->device : device, &stats));
+    CALL_OK(memory_stats, device == NULL ? suite->device : device, &stats);
     return stats;
 }
 

@@ -72,6 +72,11 @@ enum tandem_status launch_add(struct suite *suite, struct tandem_stream *stream,
                               const struct vector *source, double value);
 /* Returns true if the device supports launch_add; otherwise skips the case. */
 bool require_add(struct suite *suite, struct tandem_device *device);
+/* Calls a function of the plugin.  Fails the case unless it returns TANDEM_OK.
+ */
+#define CALL_OK(function, ...)                                                 \
+    expect(suite, suite->api.function(__VA_ARGS__), TANDEM_OK, "%s",           \
+           #function "(" #__VA_ARGS__ ")")
 bool needs_cap(struct suite *suite, uint32_t cap, const char *name);
 
 /* A buffer of the suite's device, a freed one, and another device with a stream

@@ -118,7 +118,7 @@ static void sticky_check(struct suite *suite, enum tandem_status want)
     message_check(suite);
     expect(suite, synchronize(suite, &f), TANDEM_OK,
            "stream_synchronize, the second time");
-    EXPECT_OK(suite, suite->api.stream_query(f.stream));
+    CALL_OK(stream_query, f.stream);
     expect_vector(suite, f.stream, f.c, 0.0f, 1.0f,
                   "what was enqueued on the error");
     expect_vector(suite, f.stream, f.a, 0.0f, 1.0f, "the input of what failed");
@@ -163,7 +163,7 @@ static void case_device_reports(struct suite *suite)
         return;
     expect(suite, suite->api.synchronize(f.device, SUITE_TIMEOUT_NS),
            TANDEM_FAILED, "synchronize");
-    EXPECT_OK(suite, suite->api.synchronize(f.device, SUITE_TIMEOUT_NS));
+    CALL_OK(synchronize, f.device, SUITE_TIMEOUT_NS);
     EXPECT_OK(suite, synchronize(suite, &f));
 }
 
@@ -200,17 +200,14 @@ static void poison_check(struct suite *suite, bool by_fill)
         return;
     expect(suite, synchronize(suite, &f), TANDEM_FAILED, "synchronize");
     expect_poison(suite, &f);
-    EXPECT_OK(suite, suite->api.upload(f.stream, f.b->buffer, 0, values,
-                                       BYTES / 2, 0));
+    CALL_OK(upload, f.stream, f.b->buffer, 0, values, BYTES / 2, 0);
     expect(suite, vector_download(suite, f.stream, f.b), TANDEM_FAILED,
            "download of a buffer of which half was overwritten");
     (void)synchronize(suite, &f);
     if (by_fill)
-        EXPECT_OK(suite,
-                  suite->api.fill(f.stream, f.b->buffer, 0, BYTES, &seven, 4));
+        CALL_OK(fill, f.stream, f.b->buffer, 0, BYTES, &seven, 4);
     else
-        EXPECT_OK(suite, suite->api.upload(f.stream, f.b->buffer, 0, values,
-                                           BYTES, 0));
+        CALL_OK(upload, f.stream, f.b->buffer, 0, values, BYTES, 0);
     expect_vector(suite, f.stream, f.b, 7.0f, 0.0f, "the cured buffer");
     EXPECT_OK(suite, launch_add(suite, f.stream, f.c, f.b, 1.0));
     expect_vector(suite, f.stream, f.c, 8.0f, 0.0f, "work on it");

@@ -81,8 +81,7 @@ static void case_describe_short(struct suite *suite)
 
     memset(&info, 0x5a, sizeof(info));
     info.struct_size = known;
-    if (EXPECT_OK(suite,
-                  suite->api.device_describe(suite->options->device, &info))) {
+    if (CALL_OK(device_describe, suite->options->device, &info)) {
         EXPECT(suite, strcmp(info.name, suite->info.name) == 0);
         expect_untouched(suite, &info, known, sizeof(info));
     }
@@ -95,7 +94,7 @@ static void case_stats_short(struct suite *suite)
 
     memset(&stats, 0x5a, sizeof(stats));
     stats.struct_size = known;
-    if (EXPECT_OK(suite, suite->api.memory_stats(suite->device, &stats)))
+    if (CALL_OK(memory_stats, suite->device, &stats))
         expect_untouched(suite, &stats, known, sizeof(stats));
 }
 

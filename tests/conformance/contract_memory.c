@@ -26,11 +26,9 @@ static void case_alloc(struct suite *suite)
                     suite->api.alloc(suite->device, sizes[i], &buffers[i]),
                     TANDEM_OK, "alloc of %" PRIu64 " bytes", sizes[i]))
             continue;
-        EXPECT_OK(suite,
-                  suite->api.upload(suite->stream, buffers[i], sizes[i] - bytes,
-                                    written, bytes, 0));
-        EXPECT_OK(suite, suite->api.upload(suite->stream, buffers[i], 0,
-                                           written, bytes, 0));
+        CALL_OK(upload, suite->stream, buffers[i], sizes[i] - bytes, written,
+                bytes, 0);
+        CALL_OK(upload, suite->stream, buffers[i], 0, written, bytes, 0);
     }
     for (uint32_t i = 0; i < COUNT_OF(sizes); i++) {
         uint64_t bytes = sizes[i] < 64 ? sizes[i] : 64;
@@ -38,9 +36,8 @@ static void case_alloc(struct suite *suite)
         memset(written, (int)(i + 1), sizeof(written));
         if (buffers[i] == NULL)
             continue;
-        EXPECT_OK(suite, suite->api.download(suite->stream, buffers[i],
-                                             sizes[i] - bytes, read, bytes, 0,
-                                             SUITE_TIMEOUT_NS));
+        CALL_OK(download, suite->stream, buffers[i], sizes[i] - bytes, read,
+                bytes, 0, SUITE_TIMEOUT_NS);
         EXPECT(suite, memcmp(read, written, bytes) == 0);
         suite->api.free(buffers[i]);
     }
@@ -59,7 +56,7 @@ static void case_too_much(struct suite *suite)
                      i == 0 ? "alloc of 4 EiB" : "alloc of 2^64 - 1 bytes");
         EXPECT(suite, buffer == NULL);
     }
-    if (EXPECT_OK(suite, suite->api.alloc(suite->device, 4096, &buffer)))
+    if (CALL_OK(alloc, suite->device, 4096, &buffer))
         suite->api.free(buffer);
 }
 
@@ -69,7 +66,7 @@ static void case_stats(struct suite *suite)
     struct tandem_buffer *buffer;
 
     before = stats_read(suite, NULL);
-    if (EXPECT_OK(suite, suite->api.alloc(suite->device, 3u * MIB, &buffer))) {
+    if (CALL_OK(alloc, suite->device, 3u * MIB, &buffer)) {
         during = stats_read(suite, NULL);
         EXPECT(suite,
                during.allocated_bytes >= before.allocated_bytes + 3u * MIB);
@@ -157,7 +154,7 @@ static void case_cap(struct suite *suite)
     while (count > 0)
         suite->api.free(buffers[--count]);
     /* The device must release cached blocks for another size. */
-    if (EXPECT_OK(suite, suite->api.alloc(device, 12u * MIB, &more)))
+    if (CALL_OK(alloc, device, 12u * MIB, &more))
         suite->api.free(more);
 }
 
@@ -172,12 +169,11 @@ static void case_trim(struct suite *suite)
         return;
     }
     kept = vector_new(suite, NULL, NULL, 5000, 1.0f, 2.0f);
-    if (kept == NULL ||
-        !EXPECT_OK(suite, suite->api.alloc(suite->device, 2u * MIB, &buffer)))
+    if (kept == NULL || !CALL_OK(alloc, suite->device, 2u * MIB, &buffer))
         return;
     suite->api.free(buffer);
     stream_finish(suite, NULL);
-    EXPECT_OK(suite, suite->api.trim(suite->device, 0));
+    CALL_OK(trim, suite->device, 0);
     stats = stats_read(suite, NULL);
     EXPECT(suite, stats.cached_bytes == 0);
     EXPECT(suite, stats.allocated_bytes >= 20000);
@@ -193,18 +189,17 @@ static void case_host_alloc(struct suite *suite)
         void *memory = NULL;
         struct tandem_buffer *buffer = NULL;
 
-        if (!EXPECT_OK(suite,
-                       suite->api.host_alloc(suite->device, bytes, &memory)))
+        if (!CALL_OK(host_alloc, suite->device, bytes, &memory))
             continue;
         EXPECT(suite, ((uintptr_t)memory & 4095u) == 0);
         memset(memory, 0x3c, bytes);
-        EXPECT_OK(suite, suite->api.alloc(suite->device, bytes, &buffer));
-        EXPECT_OK(suite, suite->api.upload(suite->stream, buffer, 0, memory,
-                                           bytes, TANDEM_TRANSFER_ASYNC));
+        CALL_OK(alloc, suite->device, bytes, &buffer);
+        CALL_OK(upload, suite->stream, buffer, 0, memory, bytes,
+                TANDEM_TRANSFER_ASYNC);
         stream_finish(suite, NULL);
         memset(memory, 0, bytes);
-        EXPECT_OK(suite, suite->api.download(suite->stream, buffer, 0, memory,
-                                             bytes, 0, SUITE_TIMEOUT_NS));
+        CALL_OK(download, suite->stream, buffer, 0, memory, bytes, 0,
+                SUITE_TIMEOUT_NS);
         EXPECT(suite, ((unsigned char *)memory)[0] == 0x3c &&
                           ((unsigned char *)memory)[bytes - 1] == 0x3c);
         suite->api.free(buffer);
@@ -308,8 +303,7 @@ static void case_import_empty(struct suite *suite)
         }
         if (!expect(suite, status, TANDEM_OK, "import_host"))
             continue;
-        EXPECT_OK(suite, suite->api.upload(suite->stream, empty.buffer, 0,
-                                           bytes, 0, 0));
+        CALL_OK(upload, suite->stream, empty.buffer, 0, bytes, 0, 0);
         if (require_add(suite, NULL))
             EXPECT_OK(suite, launch_add(suite, NULL, &empty, &empty, 2.0));
         stream_finish(suite, NULL);
@@ -338,12 +332,10 @@ static void map_nothing(struct suite *suite, struct vector *vector,
     for (uint64_t at = 0; at <= 4000; at += 2000) {
         void *memory = NULL;
 
-        if (EXPECT_OK(suite,
-                      suite->api.map(suite->stream, vector->buffer, at, 0,
-                                     flags, SUITE_TIMEOUT_NS, &memory)) &&
+        if (CALL_OK(map, suite->stream, vector->buffer, at, 0, flags,
+                    SUITE_TIMEOUT_NS, &memory) &&
             EXPECT(suite, memory != NULL))
-            EXPECT_OK(suite,
-                      suite->api.unmap(suite->stream, vector->buffer, memory));
+            CALL_OK(unmap, suite->stream, vector->buffer, memory);
     }
 }
 
@@ -370,7 +362,7 @@ static void map_use(struct suite *suite, struct vector *vector)
         }
     for (int i = 0; i < 200; i++)
         ((float *)memory)[i] -= 10.0f;
-    EXPECT_OK(suite, suite->api.unmap(suite->stream, vector->buffer, memory));
+    CALL_OK(unmap, suite->stream, vector->buffer, memory);
     map_nothing(suite, vector, flags);
     EXPECT_OK(suite, launch_add(suite, NULL, vector, vector, -10.0));
     if (!EXPECT_OK(suite, vector_download(suite, NULL, vector)))
@@ -417,8 +409,7 @@ static void case_map_busy(struct suite *suite)
     if (status == TANDEM_OK) {
         expect(suite, launch_add(suite, NULL, vector, vector, 1.0),
                TANDEM_INVALID_ARGUMENT, "launch on a mapped buffer");
-        EXPECT_OK(suite,
-                  suite->api.unmap(suite->stream, vector->buffer, memory));
+        CALL_OK(unmap, suite->stream, vector->buffer, memory);
         EXPECT_OK(suite, launch_add(suite, NULL, vector, vector, 1.0));
         expect_vector(suite, NULL, vector, 1.0f, 1.0f, "after unmap");
     } else {

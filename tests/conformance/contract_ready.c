@@ -139,8 +139,8 @@ static void case_launch_meanwhile(struct suite *suite)
         expect(suite, query(device, suite->api.prepare, &query_call), TANDEM_OK,
                "prepare");
     query_call.descs[0].buffer = query_call.descs[1].buffer = a->buffer;
-    EXPECT_OK(suite, suite->api.launch(stream, &query_call.op, query_call.ins,
-                                       1, query_call.outs, 1));
+    CALL_OK(launch, stream, &query_call.op, query_call.ins, 1, query_call.outs,
+            1);
     EXPECT_OK(suite, launch_add(suite, stream, a, a, 1.0));
     expect_vector(suite, stream, a, 1.0f, 1.0f, "|x| + 1");
     if (suite->api.query_ready != NULL && suite->api.prepare != NULL)

@@ -38,9 +38,9 @@ static void ping_pong(struct suite *suite, struct vector *a,
 
         for (int k = 0; k < 5; k++)
             EXPECT_OK(suite, launch_add(suite, from, a, a, 1.0));
-        if (!EXPECT_OK(suite, suite->api.event_record(from, &event)))
+        if (!CALL_OK(event_record, from, &event))
             break;
-        EXPECT_OK(suite, suite->api.stream_wait_event(to, event));
+        CALL_OK(stream_wait_event, to, event);
         /* The header does not guarantee that the wait outlives the event. */
         kept[i] = event;
     }
@@ -89,18 +89,18 @@ static void case_events(struct suite *suite)
 
     if (a == NULL)
         return;
-    EXPECT_OK(suite, api->event_record(suite->stream, &early));
+    CALL_OK(event_record, suite->stream, &early);
     for (int i = 0; i < 20; i++)
         EXPECT_OK(suite, launch_add(suite, NULL, a, a, 1.0));
-    EXPECT_OK(suite, api->event_record(suite->stream, &late));
+    CALL_OK(event_record, suite->stream, &late);
     waited_or_not(suite, api->event_query(late), "event_query");
     waited_or_not(suite, api->event_wait(late, 0), "event_wait with 0");
     waited_or_not(suite, api->event_wait(late, 1), "event_wait with 1");
-    EXPECT_OK(suite, api->event_wait(late, SUITE_TIMEOUT_NS));
-    EXPECT_OK(suite, api->event_query(late));
-    EXPECT_OK(suite, api->event_query(early));
-    EXPECT_OK(suite, api->event_wait(early, 0));
-    EXPECT_OK(suite, api->event_wait(late, TANDEM_TIMEOUT_INFINITE));
+    CALL_OK(event_wait, late, SUITE_TIMEOUT_NS);
+    CALL_OK(event_query, late);
+    CALL_OK(event_query, early);
+    CALL_OK(event_wait, early, 0);
+    CALL_OK(event_wait, late, TANDEM_TIMEOUT_INFINITE);
     expect_vector(suite, NULL, a, 20.0f, 1.0f, "the chain");
     api->event_destroy(early);
     api->event_destroy(late);
@@ -122,13 +122,13 @@ static void case_polls(struct suite *suite)
             sleep_ms(5);
     }
     expect(suite, status, TANDEM_OK, "polling stream_synchronize");
-    EXPECT_OK(suite, api->stream_query(suite->stream));
-    EXPECT_OK(suite, api->synchronize(suite->device, 0));
+    CALL_OK(stream_query, suite->stream);
+    CALL_OK(synchronize, suite->device, 0);
     EXPECT_OK(suite, launch_add(suite, NULL, a, a, 1.0));
     waited_or_not(suite, api->synchronize(suite->device, 0),
                   "synchronize with 0");
-    EXPECT_OK(suite, api->synchronize(suite->device, SUITE_TIMEOUT_NS));
-    EXPECT_OK(suite, api->stream_query(suite->stream));
+    CALL_OK(synchronize, suite->device, SUITE_TIMEOUT_NS);
+    CALL_OK(stream_query, suite->stream);
     expect_vector(suite, NULL, a, 21.0f, 1.0f, "the chain");
 }
 
@@ -156,11 +156,11 @@ static void elapsed_check(struct suite *suite, struct tandem_stream *stream,
     uint64_t ns = 12345;
 
     EXPECT_OK(suite, launch_add(suite, stream, a, a, 1.0));
-    if (EXPECT_OK(suite, api->event_record(stream, &start)) &&
+    if (CALL_OK(event_record, stream, &start) &&
         EXPECT_OK(suite, launch_add(suite, stream, a, a, 1.0)) &&
-        EXPECT_OK(suite, api->event_record(stream, &end)) &&
-        EXPECT_OK(suite, api->event_wait(end, SUITE_TIMEOUT_NS))) {
-        EXPECT_OK(suite, api->event_elapsed_ns(start, end, &ns));
+        CALL_OK(event_record, stream, &end) &&
+        CALL_OK(event_wait, end, SUITE_TIMEOUT_NS)) {
+        CALL_OK(event_elapsed_ns, start, end, &ns);
         /*
          * The test relies on no clock: the time must only be positive and
          * plausible.
@@ -194,8 +194,7 @@ static void case_elapsed_refused(struct suite *suite)
 
     if (suite->api.event_elapsed_ns == NULL) {
         case_skip(suite, "event_elapsed_ns is left to the loader");
-    } else if (EXPECT_OK(suite,
-                         suite->api.event_record(suite->stream, &event))) {
+    } else if (CALL_OK(event_record, suite->stream, &event)) {
         stream_finish(suite, NULL);
         EXPECT(suite,
                suite->api.event_elapsed_ns(event, event, &ns) != TANDEM_OK);
@@ -213,7 +212,7 @@ static void case_destroy_busy(struct suite *suite)
     struct tandem_stream *stream = NULL;
     struct vector *a;
 
-    if (!EXPECT_OK(suite, suite->api.stream_create(suite->device, 0, &stream)))
+    if (!CALL_OK(stream_create, suite->device, 0, &stream))
         return;
     a = chain_start(suite, stream);
     suite->api.stream_destroy(stream);
@@ -228,13 +227,12 @@ static void case_many(struct suite *suite)
     struct tandem_event *events[300] = {NULL};
 
     for (int i = 0; i < 16; i++)
-        EXPECT_OK(suite,
-                  suite->api.stream_create(suite->device, 0, &streams[i]));
+        CALL_OK(stream_create, suite->device, 0, &streams[i]);
     for (int i = 0; i < 300; i++)
-        EXPECT_OK(suite, suite->api.event_record(streams[i % 16], &events[i]));
+        CALL_OK(event_record, streams[i % 16], &events[i]);
     for (int i = 0; i < 300; i++)
-        EXPECT_OK(suite, suite->api.event_wait(events[i], SUITE_TIMEOUT_NS));
-    EXPECT_OK(suite, suite->api.synchronize(suite->device, SUITE_TIMEOUT_NS));
+        CALL_OK(event_wait, events[i], SUITE_TIMEOUT_NS);
+    CALL_OK(synchronize, suite->device, SUITE_TIMEOUT_NS);
     for (int i = 0; i < 300; i++)
         suite->api.event_destroy(events[i]);
     for (int i = 0; i < 16; i++)

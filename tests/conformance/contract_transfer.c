@@ -35,10 +35,9 @@ static bool bench_new(struct suite *suite, struct bench *bench)
     bench->model = must_allocate(MOST);
     bench->scratch = must_allocate(MOST);
     bytes_fill(bench->model, MOST, 0);
-    return EXPECT_OK(suite,
-                     suite->api.alloc(suite->device, MOST, &bench->buffer)) &&
-           EXPECT_OK(suite, suite->api.upload(suite->stream, bench->buffer, 0,
-                                              bench->model, MOST, 0));
+    return CALL_OK(alloc, suite->device, MOST, &bench->buffer) &&
+           CALL_OK(upload, suite->stream, bench->buffer, 0, bench->model, MOST,
+                   0);
 }
 
 static void bench_free(struct suite *suite, struct bench *bench)
@@ -52,9 +51,8 @@ static void bench_check(struct suite *suite, struct bench *bench,
                         const char *what)
 {
     memset(bench->scratch, 0xa5, MOST);
-    if (EXPECT_OK(suite, suite->api.download(suite->stream, bench->buffer, 0,
-                                             bench->scratch, MOST, 0,
-                                             SUITE_TIMEOUT_NS)) &&
+    if (CALL_OK(download, suite->stream, bench->buffer, 0, bench->scratch, MOST,
+                0, SUITE_TIMEOUT_NS) &&
         memcmp(bench->scratch, bench->model, MOST) != 0) {
         uint64_t at = 0;
 
@@ -77,8 +75,8 @@ static void case_upload(struct suite *suite)
 
             bytes_fill(source, e->bytes, i + 1);
             memcpy(bench.model + e->offset, source, e->bytes);
-            EXPECT_OK(suite, suite->api.upload(suite->stream, bench.buffer,
-                                               e->offset, source, e->bytes, 0));
+            CALL_OK(upload, suite->stream, bench.buffer, e->offset, source,
+                    e->bytes, 0);
             memset(source, 0xee, e->bytes);
         }
         bench_check(suite, &bench, "after uploads");
@@ -96,10 +94,8 @@ static void case_download(struct suite *suite)
             const struct extent *e = &extents[i];
 
             memset(bench.scratch, 0xa5, MOST);
-            EXPECT_OK(suite,
-                      suite->api.download(suite->stream, bench.buffer,
-                                          e->offset, bench.scratch + 64,
-                                          e->bytes, 0, SUITE_TIMEOUT_NS));
+            CALL_OK(download, suite->stream, bench.buffer, e->offset,
+                    bench.scratch + 64, e->bytes, 0, SUITE_TIMEOUT_NS);
             EXPECT(suite, memcmp(bench.scratch + 64, bench.model + e->offset,
                                  e->bytes) == 0);
             EXPECT(suite, bench.scratch[63] == 0xa5 &&
@@ -122,12 +118,10 @@ static void case_async(struct suite *suite)
         bytes_fill(sources[i], e->bytes, i + 40);
         if (!good)
             continue;
-        EXPECT_OK(suite, suite->api.upload(suite->stream, bench.buffer,
-                                           e->offset, sources[i], e->bytes,
-                                           TANDEM_TRANSFER_ASYNC));
-        EXPECT_OK(suite, suite->api.download(suite->stream, bench.buffer,
-                                             e->offset, targets[i], e->bytes,
-                                             TANDEM_TRANSFER_ASYNC, 0));
+        CALL_OK(upload, suite->stream, bench.buffer, e->offset, sources[i],
+                e->bytes, TANDEM_TRANSFER_ASYNC);
+        CALL_OK(download, suite->stream, bench.buffer, e->offset, targets[i],
+                e->bytes, TANDEM_TRANSFER_ASYNC, 0);
         memcpy(bench.model + e->offset, sources[i], e->bytes);
     }
     stream_finish(suite, NULL);
@@ -153,21 +147,20 @@ static void case_copy(struct suite *suite)
     both = bench_new(suite, &to) && both;
     if (both) {
         bytes_fill(from.model, MOST, 99);
-        EXPECT_OK(suite, suite->api.upload(suite->stream, from.buffer, 0,
-                                           from.model, MOST, 0));
+        CALL_OK(upload, suite->stream, from.buffer, 0, from.model, MOST, 0);
         for (uint32_t i = 0; i < EXTENTS; i++) {
             const struct extent *e = &extents[i];
             uint64_t other = (i * 17u) % 64u;
 
-            EXPECT_OK(suite, suite->api.copy(suite->stream, to.buffer, other,
-                                             from.buffer, e->offset, e->bytes));
+            CALL_OK(copy, suite->stream, to.buffer, other, from.buffer,
+                    e->offset, e->bytes);
             memcpy(to.model + other, from.model + e->offset, e->bytes);
         }
-        EXPECT_OK(suite, suite->api.copy(suite->stream, to.buffer, 100,
-                                         to.buffer, 8u << 20, 77777));
+        CALL_OK(copy, suite->stream, to.buffer, 100, to.buffer, 8u << 20,
+                77777);
         memcpy(to.model + 100, to.model + (8u << 20), 77777);
-        EXPECT_OK(suite, suite->api.copy(suite->stream, to.buffer, 4096,
-                                         to.buffer, 0, 4096)); /* Adjacent. */
+        CALL_OK(copy, suite->stream, to.buffer, 4096, to.buffer, 0,
+                4096); /* Adjacent. */
         memcpy(to.model + 4096, to.model, 4096);
         bench_check(suite, &to, "the target");
         bench_check(suite, &from, "the source");
@@ -192,9 +185,8 @@ static void case_fill(struct suite *suite)
                 uint64_t bytes = units[i].bytes * widths[w];
 
                 bytes_fill(pattern, sizeof(patterns[w][i]), 5 + w * 10 + i);
-                EXPECT_OK(suite,
-                          suite->api.fill(suite->stream, bench.buffer, offset,
-                                          bytes, pattern, widths[w]));
+                CALL_OK(fill, suite->stream, bench.buffer, offset, bytes,
+                        pattern, widths[w]);
                 for (uint64_t b = 0; b < bytes; b++)
                     bench.model[offset + b] = pattern[b % widths[w]];
             }
@@ -204,7 +196,6 @@ static void case_fill(struct suite *suite)
 
 static void case_nothing(struct suite *suite)
 {
-    const struct tandem_backend *api = &suite->api;
     struct bench bench;
     unsigned char byte = 1;
 
@@ -212,8 +203,8 @@ static void case_nothing(struct suite *suite)
         struct tandem_stream *s = suite->stream;
         struct tandem_buffer *b = bench.buffer;
 
-        EXPECT_OK(suite, api->upload(s, b, 0, &byte, 0, 0));
-        EXPECT_OK(suite, api->upload(s, b, MOST, &byte, 0, 0));
+        CALL_OK(upload, s, b, 0, &byte, 0, 0);
+        CALL_OK(upload, s, b, MOST, &byte, 0, 0);
         EXPECT(suite, byte == 1);
         bench_check(suite, &bench, "after nothing");
     }
@@ -231,15 +222,12 @@ static void case_order(struct suite *suite)
 
     if (a == NULL || b == NULL)
         return;
-    EXPECT_OK(suite,
-              suite->api.fill(suite->stream, a->buffer, 0, bytes, &pattern, 4));
+    CALL_OK(fill, suite->stream, a->buffer, 0, bytes, &pattern, 4);
     EXPECT_OK(suite, launch_add(suite, NULL, b, a, 1.0)); /* 6 */
-    EXPECT_OK(suite, suite->api.copy(suite->stream, a->buffer, 0, b->buffer, 0,
-                                     bytes));
+    CALL_OK(copy, suite->stream, a->buffer, 0, b->buffer, 0, bytes);
     EXPECT_OK(suite, launch_add(suite, NULL, a, a, 1.0)); /* 7 */
     pattern = 0.0f;
-    EXPECT_OK(suite,
-              suite->api.fill(suite->stream, b->buffer, 0, bytes, &pattern, 4));
+    CALL_OK(fill, suite->stream, b->buffer, 0, bytes, &pattern, 4);
     expect_vector(suite, NULL, a, 7.0f, 0.0f, "a");
     expect_vector(suite, NULL, b, 0.0f, 0.0f, "b");
 }

@@ -187,7 +187,7 @@ static void gemm_mistake_run(struct suite *suite, struct mistaken_gemm *p,
     }
     pair_check(suite, pair);
     mistaken_gemm_reset(p);
-    EXPECT_OK(suite, suite->api.gemm(suite->stream, &p->gemm));
+    CALL_OK(gemm, suite->stream, &p->gemm);
 }
 
 static void case_no_stream(struct suite *suite)

@@ -92,8 +92,7 @@ static void invalid_stream(struct suite *suite, const struct device_pair *pair)
     EXPECT_INVALID(api->event_wait(NULL, 0));
     if (api->event_elapsed_ns != NULL)
         EXPECT(suite, api->event_elapsed_ns(NULL, NULL, &ns) != TANDEM_OK);
-    if (EXPECT_OK(suite, api->event_record(pair->other_stream,
-                                           &other_device_object))) {
+    if (CALL_OK(event_record, pair->other_stream, &other_device_object)) {
         EXPECT_INVALID(
             api->stream_wait_event(suite->stream, other_device_object));
         api->event_destroy(other_device_object);
@@ -135,7 +134,7 @@ static void invalid_map(struct suite *suite, const struct device_pair *pair)
     if (api->map == NULL ||
         api->map(s, b, 0, 64, read, t, &memory) == TANDEM_UNSUPPORTED)
         return;
-    EXPECT_OK(suite, api->unmap(s, b, memory));
+    CALL_OK(unmap, s, b, memory);
     EXPECT_INVALID(api->map(NULL, b, 0, 64, read, t, &memory));
     EXPECT(suite, memory == NULL);
     INVALID_MAPS(EXPECT_INVALID_CALL)
