@@ -5,7 +5,6 @@
 
 #include "calibration_report.h"
 
-#include "../common/statistics.h"
 #include "../common/text_table.h"
 #include "device_list.h"
 
@@ -16,6 +15,44 @@
 #define SCAN_STEP 1.05
 /* Bytes per element of an f32 addition: two are read, one is written. */
 #define ADD_BYTES 12.0
+
+/* A measured curve: times in ns over x, sorted by x. */
+#define CURVE_POINTS 64
+struct curve {
+    size_t count;
+    double x[CURVE_POINTS], ns[CURVE_POINTS];
+};
+
+/* Appends a point, or drops it if the curve has CURVE_POINTS points. */
+static void curve_add(struct curve *curve, double x, double ns)
+{
+    if (curve->count == CURVE_POINTS)
+        return;
+    curve->x[curve->count] = x;
+    curve->ns[curve->count++] = ns;
+}
+
+/* Returns the curve's value at x: interpolated linearly between two points,
+ * the first value below the first point, and the last value scaled with x above
+ * the last point.  Returns 0 for an empty curve. */
+static double curve_at(const struct curve *curve, double x)
+{
+    size_t last = curve->count - 1;
+    double part;
+
+    if (curve->count == 0)
+        return 0;
+    if (x <= curve->x[0])
+        return curve->ns[0];
+    if (x >= curve->x[last])
+        return curve->ns[last] * x / curve->x[last];
+    for (size_t i = 1;; i++) {
+        if (x > curve->x[i])
+            continue;
+        part = (x - curve->x[i - 1]) / (curve->x[i] - curve->x[i - 1]);
+        return curve->ns[i - 1] + part * (curve->ns[i] - curve->ns[i - 1]);
+    }
+}
 
 static void curve_read(const json_t *result, const char *name,
                        struct curve *out)

@@ -6,6 +6,8 @@
 #include "device_list.h"
 #include "profile_directory.h"
 
+#include "../common/clock.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -43,6 +45,7 @@ static json_t *device_run(const struct probe_options *options,
     progress_begin(&progress, request.name, options->verbose);
     if (job->self_test)
         self_test_job_run(&request, &progress);
+    progress.expected_ns = job->expected_s * NS_PER_S;
     child_run(job->run, &request,
               options->timeout_s > 0 ? options->timeout_s : job->limit_s,
               &progress, &outcome);

@@ -14,7 +14,8 @@
 struct device_job {
     const char *verb; /* "calibrate" */
     unsigned limit_s; /* time limit of a child, unless --timeout sets another */
-    bool self_test;   /* self_test_job_run comes first */
+    unsigned expected_s; /* see struct progress */
+    bool self_test;      /* self_test_job_run comes first */
     bool saves; /* saves profiles; fails early if they cannot be written */
     /* Runs in the child.  The argument is a struct device_job_request. */
     child_fn run;

@@ -283,63 +283,40 @@ static bool listed(const char *list, const char *name)
     return false;
 }
 
-struct names {
-    char *name[MAX_BACKENDS];
-    size_t count;
-};
-
-/* Adds NAME of the path of a plugin, tandem-NAME.so. */
-static void add_file(struct names *names, const char *path)
-{
-    const char *start = strrchr(path, '/') + strlen("/tandem-");
-    char *name = strndup(start, strlen(start) - strlen(".so"));
-
-    for (size_t i = 0; name != NULL && i < names->count; i++)
-        if (strcmp(names->name[i], name) == 0) {
-            free(name);
-            return;
-        }
-    if (name != NULL && names->count < MAX_BACKENDS &&
-        listed(secure_getenv("TANDEM_BACKENDS"), name))
-        names->name[names->count++] = name;
-    else
-        free(name);
-}
-
-static void add_folder(struct names *names, const char *folder)
+/* Adds the names of the plugins in the folder, tandem-NAME.so, as keys. */
+static void add_folder(json_t *names, const char *folder)
 {
     char pattern[4200];
     glob_t files;
 
-    if (folder[0] != '/')
-        return;
     snprintf(pattern, sizeof pattern, "%s/tandem-*.so", folder);
-    if (glob(pattern, 0, NULL, &files) != 0)
+    if (folder[0] != '/' || glob(pattern, 0, NULL, &files) != 0)
         return;
-    for (size_t i = 0; i < files.gl_pathc; i++)
-        add_file(names, files.gl_pathv[i]);
+    for (size_t i = 0; i < files.gl_pathc; i++) {
+        char *name = strrchr(files.gl_pathv[i], '/') + strlen("/tandem-");
+
+        name[strlen(name) - strlen(".so")] = '\0';
+        if (json_object_size(names) < MAX_BACKENDS &&
+            listed(secure_getenv("TANDEM_BACKENDS"), name))
+            json_object_set_new(names, name, json_true());
+    }
     globfree(&files);
 }
 
-/* Finds the names of the plugins.  The library checks the files when it loads
- * them. */
-static void names_find(struct names *names)
+/* Finds the names of the plugins, as keys.  The library checks the files when
+ * it loads them. */
+static json_t *names_find(void)
 {
     const char *variable = secure_getenv("TANDEM_PLUGIN_PATH");
     char *path = strdup(variable != NULL ? variable : "");
     char *rest = path, *folder;
+    json_t *names = json_object();
 
     while ((folder = strsep(&rest, ":")) != NULL)
         add_folder(names, folder);
     add_folder(names, PLUGINDIR);
-    qsort(names->name, names->count, sizeof *names->name, compare_names);
     free(path);
-}
-
-static void names_destroy(struct names *names)
-{
-    for (size_t i = 0; i < names->count; i++)
-        free(names->name[i]);
+    return names;
 }
 
 /* ---- in the parent: what they find ---- */
@@ -408,17 +385,20 @@ json_t *devices_find(const struct probe_options *options, const char *name,
     json_t *found =
         json_pack("{s:s, s:[], s:[], s:s, s:b}", "version", tandem_version(),
                   "devices", "load_errors", "backends", "", "failed", 0);
-    struct names names = {.count = 0};
-    json_t *devices;
+    json_t *names = names_find(), *value, *devices;
+    const char *sorted[MAX_BACKENDS], *key;
+    size_t count = 0;
 
-    names_find(&names);
-    for (size_t i = 0; i < names.count; i++)
-        if (may_have(names.name[i], name) &&
-            drivers_good(found, options, names.name[i]))
-            find_backend(found, options, names.name[i]);
-    if (names.count == 0)
+    json_object_foreach (names, key, value)
+        sorted[count++] = key;
+    qsort(sorted, count, sizeof *sorted, compare_names);
+    for (size_t i = 0; i < count; i++)
+        if (may_have(sorted[i], name) &&
+            drivers_good(found, options, sorted[i]))
+            find_backend(found, options, sorted[i]);
+    if (count == 0)
         find_backend(found, options, NULL);
-    names_destroy(&names);
+    json_decref(names);
     if (name == NULL)
         return found;
     devices = json_object_get(found, "devices");

@@ -19,6 +19,7 @@
 #include <string.h>
 
 #define DRIVER_LIMIT_S 10u
+#define WHAT_BYTES sizeof(((struct child_outcome *)NULL)->what)
 
 struct driver_test {
     const struct probe_options *options;
@@ -112,8 +113,8 @@ static void answer_empty(struct child_link *link, const struct icd *icd)
     json_t *message = icd != NULL ? excuse_json(icd, &state)
                                   : json_string("there is no device");
 
-    child_answer(link, json_pack("{s:i, s:s, s:o}", "devices", 0, "state",
-                                 state, "message", message));
+    child_answer(link, json_pack("{s:s, s:i, s:o}", "state", state, "devices",
+                                 0, "message", message));
 }
 
 static void driver_body(void *argument, struct child_link *link)
@@ -134,45 +135,36 @@ static void driver_body(void *argument, struct child_link *link)
     if (count == 0)
         answer_empty(link, test->icd);
     else
-        child_answer(link, json_pack("{s:i, s:s, s:s}", "devices", (int)count,
-                                     "state", "ok", "message", ""));
+        child_answer(link, json_pack("{s:s, s:i, s:s}", "state", "ok",
+                                     "devices", (int)count, "message", ""));
     tandem_context_destroy(context);
 }
 
 /* ---- in the parent ---- */
 
-/* Tests the driver, or all together, in a child.  If the child crashed or hung,
- * returns true and writes to out_what what happened. */
+/* Tests the driver, or all together, in a child, and adds the result to
+ * `driver` unless it is NULL.  If the child crashed or hung, returns true and
+ * writes to out_what (WHAT_BYTES) what happened. */
 static bool breaks(const struct driver_test *test, json_t *driver,
-                   char *out_what, size_t what_bytes)
+                   char *out_what)
 {
     const unsigned limit_s = test->options->driver_timeout_s;
     struct child_outcome outcome;
-    json_t *result;
-    bool broken;
 
     child_run(driver_body, (void *)test, limit_s ? limit_s : DRIVER_LIMIT_S,
               NULL, &outcome);
-    result = outcome.result;
-    broken = outcome.what[0] != '\0';
-    if (broken)
-        snprintf(out_what, what_bytes, "%s", outcome.what);
-    if (driver != NULL) {
-        json_object_set_new(driver, "state",
-                            json_string(broken ? "broken"
-                                        : result == NULL
-                                            ? "untested"
-                                            : device_text(result, "state")));
-        json_object_set_new(
-            driver, "devices",
-            json_integer((json_int_t)device_number(result, "devices")));
-        json_object_set_new(driver, "message",
-                            json_string(broken || result == NULL
-                                            ? outcome.message
-                                            : device_text(result, "message")));
+    memcpy(out_what, outcome.what, WHAT_BYTES);
+    if (outcome.what[0] != '\0' || outcome.result == NULL) {
+        json_decref(outcome.result);
+        outcome.result =
+            json_pack("{s:s, s:i, s:s}", "state",
+                      outcome.what[0] != '\0' ? "broken" : "untested",
+                      "devices", 0, "message", outcome.message);
     }
+    if (driver != NULL)
+        json_object_update(driver, outcome.result);
     child_outcome_destroy(&outcome);
-    return broken;
+    return out_what[0] != '\0';
 }
 
 /* Prints the problem and adds it to the list. */
@@ -225,10 +217,10 @@ static uint32_t test_each(struct driver_test *test, json_t *found,
         json_t *driver =
             json_pack("{s:o, s:o}", "file", child_text("%s", icd->file),
                       "library", child_text("%s", icd->library));
-        char what[160];
+        char what[WHAT_BYTES];
 
         test->icd = icd;
-        if (breaks(test, driver, what, sizeof what)) {
+        if (breaks(test, driver, what)) {
             complain_driver(problems, icd, what);
             driver_test_results_add(
                 results, &(struct icd_list){.icds = {*icd}, .count = 1}, what);
@@ -262,7 +254,7 @@ bool drivers_check(const struct probe_options *options, json_t *found)
     struct driver_test test = {.options = options};
     struct driver_test_results results = {.tested = {.count = 0}};
     struct icd_list list;
-    char problem[DRIVER_PROBLEM_BYTES], what[160];
+    char problem[DRIVER_PROBLEM_BYTES], what[WHAT_BYTES];
     bool good;
 
     json_object_set_new(found, "drivers", json_array());
@@ -275,7 +267,7 @@ bool drivers_check(const struct probe_options *options, json_t *found)
         for (uint32_t i = 0; i < list.count; i++)
             icd_list_add(&results.together, list.icds[i].file,
                          list.icds[i].library);
-        if (breaks(&test, NULL, what, sizeof what)) {
+        if (breaks(&test, NULL, what)) {
             complain_all(json_object_get(found, "load_errors"), what);
             driver_test_results_add(&results, &list, what);
             good = false;

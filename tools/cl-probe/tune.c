@@ -10,15 +10,12 @@
 
 #include "../common/clock.h"
 
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 
 #define BUDGET_S 60u
 /* Extra time for a compilation that runs when the budget ends.  It takes many
  * seconds on a CPU device. */
 #define AFTER_S 120u
-#define TICK_NS 500000000
 
 static unsigned budget_of(const struct probe_options *options)
 {
@@ -27,58 +24,17 @@ static unsigned budget_of(const struct probe_options *options)
 
 /* ---- the child's side ---- */
 
-/* A thread that reports to the parent which fraction of the budget is used,
- * since a search may have no result for a long time. */
-struct ticker {
-    struct child_link *link;
-    uint64_t budget_ns;
-    atomic_bool done;
-    pthread_t thread;
-    bool started;
-};
-
-static void *ticker_run(void *argument)
-{
-    struct ticker *ticker = argument;
-    const struct timespec tick = {0, TICK_NS};
-    uint64_t start = clock_now_ns();
-
-    while (!atomic_load(&ticker->done)) {
-        double used = (double)(clock_now_ns() - start);
-        double fraction = used / (double)ticker->budget_ns;
-
-        child_progress(ticker->link, fraction < 1 ? fraction : 1, "tuning");
-        nanosleep(&tick, NULL);
-    }
-    return NULL;
-}
-
-static void ticker_start(struct ticker *ticker)
-{
-    ticker->started =
-        pthread_create(&ticker->thread, NULL, ticker_run, ticker) == 0;
-}
-
-static void ticker_end(struct ticker *ticker)
-{
-    atomic_store(&ticker->done, true);
-    if (ticker->started)
-        pthread_join(ticker->thread, NULL);
-}
-
 static void tune_lane(const struct device_job_request *request,
                       struct child_link *link, struct device_session *session,
                       struct tandem_profile *profile)
 {
     uint64_t budget_ns = budget_of(request->options) * NS_PER_S;
-    struct ticker ticker = {.link = link, .budget_ns = budget_ns};
     json_t *found = json_object();
     char path[4096] = "";
     enum tandem_status status;
 
-    ticker_start(&ticker);
+    child_progress(link, 0, "tuning");
     status = tune_run(session, profile, budget_ns, true, found);
-    ticker_end(&ticker);
     if (status == TANDEM_OK && json_object_size(found) > 0)
         status = tandem_profile_save(profile, NULL, path, sizeof path);
     if (status != TANDEM_OK)
@@ -125,6 +81,7 @@ int probe_tune(const struct probe_options *options)
     const struct device_job job = {
         .verb = "tune",
         .limit_s = budget_of(options) + AFTER_S,
+        .expected_s = budget_of(options),
         .saves = true,
         .self_test = true,
         .run = tune_body,

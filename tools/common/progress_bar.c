@@ -28,7 +28,7 @@ void progress_show(struct progress *progress, double fraction,
                    const char *step)
 {
     char bar[BAR_WIDTH + 1];
-    int done = (int)(fraction * BAR_WIDTH);
+    int done;
 
     if (!progress->terminal) {
         if (progress->verbose && strcmp(step, progress->step) != 0)
@@ -36,7 +36,8 @@ void progress_show(struct progress *progress, double fraction,
         snprintf(progress->step, sizeof progress->step, "%s", step);
         return;
     }
-    done = done < 0 ? 0 : done > BAR_WIDTH ? BAR_WIDTH : done;
+    fraction = fraction < 0 ? 0 : fraction > 1 ? 1 : fraction;
+    done = (int)(fraction * BAR_WIDTH);
     memset(bar, '.', BAR_WIDTH);
     memset(bar, '#', (size_t)done);
     bar[BAR_WIDTH] = '\0';

@@ -6,10 +6,14 @@
 #define TOOLS_PROGRESS_BAR_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 struct progress {
     const char *title; /* borrowed */
     bool terminal, verbose;
+    /* If not 0, the fraction is the elapsed time divided by this one, because
+     * the work reports none. */
+    uint64_t expected_ns;
     char step[64];
 };
 

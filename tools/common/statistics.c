@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Order statistics and curves; see statistics.h.
+ * Order statistics; see statistics.h.
  */
 #include <config.h>
 
@@ -27,31 +27,4 @@ double quantile(double *values, size_t count, double fraction)
         return values[count - 1];
     return values[below] +
            (place - (double)below) * (values[below + 1] - values[below]);
-}
-
-void curve_add(struct curve *curve, double x, double ns)
-{
-    if (curve->count == CURVE_POINTS)
-        return;
-    curve->x[curve->count] = x;
-    curve->ns[curve->count++] = ns;
-}
-
-double curve_at(const struct curve *curve, double x)
-{
-    size_t last = curve->count - 1;
-    double part;
-
-    if (curve->count == 0)
-        return 0;
-    if (x <= curve->x[0])
-        return curve->ns[0];
-    if (x >= curve->x[last])
-        return curve->ns[last] * x / curve->x[last];
-    for (size_t i = 1;; i++) {
-        if (x > curve->x[i])
-            continue;
-        part = (x - curve->x[i - 1]) / (curve->x[i] - curve->x[i - 1]);
-        return curve->ns[i - 1] + part * (curve->ns[i] - curve->ns[i - 1]);
-    }
 }
