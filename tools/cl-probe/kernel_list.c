@@ -41,22 +41,6 @@ static void item_fail(struct kernel_list *list, const struct kernel_item *item)
                                          list->session->backend->last_error()));
 }
 
-/* Appends the item and takes ownership.  Returns false if memory is exhausted.
- */
-static bool item_keep(struct kernel_list *list, struct kernel_item *item)
-{
-    struct kernel_item **grown =
-        realloc(list->items, (list->count + 1) * sizeof *list->items);
-
-    if (grown == NULL) {
-        free(item);
-        return false;
-    }
-    list->items = grown;
-    list->items[list->count++] = item;
-    return true;
-}
-
 /* Applies the forms to the GEMM that resident_op_describe made. */
 static void item_form(struct kernel_item *item, uint32_t forms)
 {
@@ -97,23 +81,25 @@ static bool item_describe(struct kernel_list *list, struct kernel_item *item,
     return true;
 }
 
-bool kernels_add(struct kernel_list *list, const char *op, const char *shape,
+void kernels_add(struct kernel_list *list, const char *op, const char *shape,
                  uint32_t forms)
 {
     struct kernel_item *item = calloc(1, sizeof *item);
+    void *items = realloc(list->items, (list->count + 1) * sizeof *list->items);
 
-    if (item == NULL)
-        return false;
+    if (item == NULL || items == NULL)
+        abort();
+    list->items = items;
     if (!item_describe(list, item, op, shape, forms)) {
         free(item);
-        return true;
+        return;
     }
+    list->items[list->count++] = item;
     if (resident_op_prepare(&item->work) != TANDEM_OK) {
         item_fail(list, item);
         item->done = true;
         list->done++;
     }
-    return item_keep(list, item);
 }
 
 /* Queries all items once.  Sets *out_name to the first that still compiles. */

@@ -34,8 +34,8 @@ void kernels_finish(struct kernel_list *list);
 
 /* Starts to compile the operator's kernels in the background.  `forms` combines
  * bits of enum kernel_form.  Ignores shapes and forms that the operator or the
- * device does not support.  Returns false if memory is exhausted. */
-bool kernels_add(struct kernel_list *list, const char *op, const char *shape,
+ * device does not support.  Aborts if memory is exhausted. */
+void kernels_add(struct kernel_list *list, const char *op, const char *shape,
                  uint32_t forms);
 /* [blocks] Waits until all kernels are compiled or failed.  Calls `told`, if
  * not NULL, with the compiled fraction and the next operator to be compiled.

@@ -73,13 +73,13 @@ static void clblast_build(struct device_session *session)
     struct kernel_list list;
 
     kernels_start(&list, session);
-    if (kernels_add(&list, "gemm", "256x256x256", KERNEL_PLAIN))
-        kernels_await(&list, NULL, NULL);
+    kernels_add(&list, "gemm", "256x256x256", KERNEL_PLAIN);
+    kernels_await(&list, NULL, NULL);
     kernels_finish(&list);
 }
 
 /* Adds representative operator number `i`. */
-static bool representative_add(struct kernel_list *list, size_t i)
+static void representative_add(struct kernel_list *list, size_t i)
 {
     struct representative_op representative = {.cost_class =
                                                    (uint32_t)(i / SIZES)};
@@ -90,10 +90,10 @@ static bool representative_add(struct kernel_list *list, size_t i)
     representative_op_next(&representative);
     if (representative.cost_class == TANDEM_COST_ELEMENTWISE ||
         representative.cost_class == TANDEM_COST_GEMM)
-        return true;
+        return;
     rank = representative_op_shape(&representative, sizes[i % SIZES], shape);
-    return kernels_add(list, representative.info->name,
-                       shape_text(text, rank, shape), KERNEL_PLAIN);
+    kernels_add(list, representative.info->name, shape_text(text, rank, shape),
+                KERNEL_PLAIN);
 }
 
 /* Compiles every count-th kernel, beginning with kernel nth. */
@@ -101,16 +101,15 @@ static void share_build(struct device_session *session, uint32_t nth,
                         uint32_t count)
 {
     struct kernel_list list;
-    bool kept = true;
 
     kernels_start(&list, session);
-    for (size_t i = nth; i < GEMMS + SIZES * TANDEM_COST_CLASS_COUNT && kept;
+    for (size_t i = nth; i < GEMMS + SIZES * TANDEM_COST_CLASS_COUNT;
          i += count)
-        kept = i < GEMMS
-                   ? kernels_add(&list, "gemm", gemms[i].shape, gemms[i].form)
-                   : representative_add(&list, i - GEMMS);
-    if (kept)
-        kernels_await(&list, NULL, NULL);
+        if (i < GEMMS)
+            kernels_add(&list, "gemm", gemms[i].shape, gemms[i].form);
+        else
+            representative_add(&list, i - GEMMS);
+    kernels_await(&list, NULL, NULL);
     kernels_finish(&list);
 }
 

@@ -61,52 +61,46 @@ static const char *const *shapes_of(const struct tandem_op_info *info)
 
 /* Adds a GEMM with and without bias and activation, with b and with b
  * transposed, as frameworks store weights. */
-static bool gemm_case_add(struct kernel_list *list, const char *name,
+static void gemm_case_add(struct kernel_list *list, const char *name,
                           const char *shape)
 {
     static const uint32_t ends[] = {KERNEL_PLAIN, KERNEL_BIAS,
                                     KERNEL_BIAS | KERNEL_RELU,
                                     KERNEL_BIAS | KERNEL_GELU};
-    bool kept = true;
 
-    for (size_t i = 0; i < sizeof ends / sizeof ends[0] && kept; i++)
-        kept = kernels_add(list, name, shape, ends[i]) &&
-               kernels_add(list, name, shape, ends[i] | KERNEL_TRANSPOSED);
-    return kept;
+    for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
+        kernels_add(list, name, shape, ends[i]);
+        kernels_add(list, name, shape, ends[i] | KERNEL_TRANSPOSED);
+    }
 }
 
-static bool operator_add(struct kernel_list *list,
+static void operator_add(struct kernel_list *list,
                          const struct tandem_op_info *info)
 {
     const char *const *shapes = shapes_of(info);
-    bool kept = true;
 
-    for (size_t i = 0; shapes[i] != NULL && kept; i++) {
+    for (size_t i = 0; shapes[i] != NULL; i++) {
         if (info->id == TANDEM_OP_GEMM) {
-            kept = gemm_case_add(list, info->name, shapes[i]);
+            gemm_case_add(list, info->name, shapes[i]);
             continue;
         }
-        kept = kernels_add(list, info->name, shapes[i], KERNEL_PLAIN);
+        kernels_add(list, info->name, shapes[i], KERNEL_PLAIN);
         /* A matrix and a row, which is broadcast. */
-        if (kept && op_class_get(info->op_class)->scalars &&
+        if (op_class_get(info->op_class)->scalars &&
             strchr(shapes[i], 'x') != NULL)
-            kept = kernels_add(list, info->name, shapes[i], KERNEL_REPEATED);
+            kernels_add(list, info->name, shapes[i], KERNEL_REPEATED);
     }
-    return kept;
 }
 
-static bool operators_add(struct kernel_list *list, const char *only)
+static void operators_add(struct kernel_list *list, const char *only)
 {
-    bool kept = true;
-
-    for (uint32_t id = 1; id < TANDEM_OP_ID_END && kept; id++) {
+    for (uint32_t id = 1; id < TANDEM_OP_ID_END; id++) {
         const struct tandem_op_info *info = tandem_op_by_id(id);
 
         if (info != NULL && info->required != 0 &&
             (only == NULL || strcmp(only, info->name) == 0))
-            kept = operator_add(list, info);
+            operator_add(list, info);
     }
-    return kept;
 }
 
 static void tell(void *link, double fraction, const char *name)
@@ -130,9 +124,8 @@ static void warm_lane(const struct device_job_request *request,
     struct kernel_list list;
 
     kernels_start(&list, session);
-    if (!operators_add(&list, request->options->op))
-        child_fail(link, "there is no memory");
-    else if (!kernels_await(&list, tell, link))
+    operators_add(&list, request->options->op);
+    if (!kernels_await(&list, tell, link))
         child_fail(link, "%s", session->backend->last_error());
     else
         child_answer(
