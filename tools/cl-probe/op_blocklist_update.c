@@ -10,16 +10,6 @@
 
 #include <stdio.h>
 
-#define BLOCKLIST_UPDATE_LIMIT_S 60u
-
-struct blocklist_update_request {
-    const struct probe_options *options;
-    const json_t *device;
-    json_t *groups;
-};
-
-/* ---- in the child, which asks the library ---- */
-
 struct blocklist_update {
     struct tandem_context *context;
     uint32_t device;
@@ -63,43 +53,6 @@ static enum tandem_status judge_all(struct blocklist_update *update,
     return status;
 }
 
-static void blocklist_update_body(void *argument, struct child_link *link)
-{
-    const struct blocklist_update_request *request = argument;
-    struct blocklist_update update = {.blocked = json_array(),
-                                      .unblocked = json_array()};
-    char path[4096] = "";
-    enum tandem_status status;
-
-    child_progress(link, 0, "writing the profile");
-    status =
-        probe_context(request->options, device_text(request->device, "backend"),
-                      &update.context);
-    if (status == TANDEM_OK)
-        status = tandem_device_find(update.context,
-                                    device_text(request->device, "name"),
-                                    &update.device);
-    if (status == TANDEM_OK)
-        status =
-            tandem_profile_edit(update.context, update.device, &update.profile);
-    if (status == TANDEM_OK)
-        status = judge_all(&update, request->groups);
-    if (status == TANDEM_OK && update.changed)
-        status = tandem_profile_save(update.profile, NULL, path, sizeof path);
-    if (status != TANDEM_OK)
-        child_fail(link, "%s", tandem_last_error());
-    else
-        child_answer(
-            link,
-            json_pack("{s:o, s:o, s:o}", "blocked", update.blocked, "unblocked",
-                      update.unblocked, "profile",
-                      path[0] != '\0' ? child_text("%s", path) : json_null()));
-    tandem_profile_destroy(update.profile);
-    tandem_context_destroy(update.context);
-}
-
-/* ---- in the parent ---- */
-
 static bool has_operators(json_t *groups)
 {
     const char *name;
@@ -113,23 +66,42 @@ static bool has_operators(json_t *groups)
 }
 
 void op_blocklist_update(const struct probe_options *options,
-                         const json_t *device, json_t *result)
+                         const char *backend, uint32_t device, json_t *result)
 {
-    struct blocklist_update_request request = {
-        options, device, json_object_get(result, "groups")};
-    struct child_outcome outcome;
+    json_t *groups = json_object_get(result, "groups");
+    struct blocklist_update update = {.device = device};
+    char path[4096] = "";
+    enum tandem_status status;
 
-    if (!has_operators(request.groups))
+    if (!has_operators(groups))
         return;
-    child_run(blocklist_update_body, &request, BLOCKLIST_UPDATE_LIMIT_S, NULL,
-              &outcome);
-    if (outcome.result != NULL)
-        json_object_update(result, outcome.result);
-    else
+    update.blocked = json_array();
+    update.unblocked = json_array();
+    status = probe_context(options, backend, &update.context);
+    if (status == TANDEM_OK)
+        status =
+            tandem_profile_edit(update.context, update.device, &update.profile);
+    if (status == TANDEM_OK)
+        status = judge_all(&update, groups);
+    if (status == TANDEM_OK && update.changed)
+        status = tandem_profile_save(update.profile, NULL, path, sizeof path);
+    if (status != TANDEM_OK) {
         json_object_set_new(result, "blocklist_error",
-                            json_string(outcome.message));
-    child_outcome_destroy(&outcome);
+                            child_text("%s", tandem_last_error()));
+    } else {
+        json_object_set(result, "blocked", update.blocked);
+        json_object_set(result, "unblocked", update.unblocked);
+        json_object_set_new(result, "profile",
+                            path[0] != '\0' ? child_text("%s", path)
+                                            : json_null());
+    }
+    json_decref(update.blocked);
+    json_decref(update.unblocked);
+    tandem_profile_destroy(update.profile);
+    tandem_context_destroy(update.context);
 }
+
+/* ---- in the parent ---- */
 
 void op_blocklist_print(const json_t *result)
 {

@@ -154,6 +154,7 @@ static void answer(struct verification *v, struct child_link *link, int state)
     bool completed =
         WIFEXITED(state) &&
         (WEXITSTATUS(state) <= 1 || WEXITSTATUS(state) == SUITE_NOTHING_PASSED);
+    json_t *result;
 
     if (!completed || v->passed + v->failed + v->skipped == 0 ||
         (WEXITSTATUS(state) == 1 && v->failed == 0)) {
@@ -163,10 +164,12 @@ static void answer(struct verification *v, struct child_link *link, int state)
                    v->last_words);
         return;
     }
-    child_answer(link,
-                 json_pack("{s:I, s:I, s:I, s:o, s:o}", "passed", v->passed,
-                           "failed", v->failed, "skipped", v->skipped, "groups",
-                           v->groups, "failures", v->failures));
+    result = json_pack("{s:I, s:I, s:I, s:o, s:o}", "passed", v->passed,
+                       "failed", v->failed, "skipped", v->skipped, "groups",
+                       v->groups, "failures", v->failures);
+    child_progress(link, 0.99, "writing the profile");
+    op_blocklist_update(v->options, v->backend, v->device, result);
+    child_answer(link, result);
 }
 
 static void verify_body(void *argument, struct child_link *link)
@@ -220,7 +223,6 @@ json_t *verify_device(const struct probe_options *options, const json_t *device,
         result = json_pack("{s:s}", "error", outcome.message);
     json_object_set_new(result, "device", json_string(name));
     child_outcome_destroy(&outcome);
-    op_blocklist_update(options, device, result);
     return result;
 }
 
