@@ -46,16 +46,14 @@ static void calibration_timing_plan(struct calibration_run *calibration)
 
 static enum tandem_status calibration_steps(struct calibration_run *calibration)
 {
-    enum tandem_status status = measure_scalars(calibration);
+    static enum tandem_status (*const steps[])(struct calibration_run *) = {
+        measure_scalars, measure_transfers, measure_curves, measure_products,
+        measure_tuning};
+    enum tandem_status status = TANDEM_OK;
 
-    if (status == TANDEM_OK)
-        status = measure_transfers(calibration);
-    if (status == TANDEM_OK)
-        status = measure_curves(calibration);
-    if (status == TANDEM_OK)
-        status = measure_products(calibration);
-    if (status == TANDEM_OK)
-        status = measure_tuning(calibration);
+    for (size_t i = 0;
+         i < sizeof steps / sizeof steps[0] && status == TANDEM_OK; i++)
+        status = steps[i](calibration);
     if (status != TANDEM_OK)
         child_fail(calibration->link, "%s (%s)",
                    calibration->session.backend->last_error(),

@@ -72,26 +72,21 @@ static unsigned long file_number(const char *directory, const char *name)
     return strtoul(text, NULL, 16);
 }
 
-/* Finds the .icd file of a driver whose library name contains one of the
- * blank-separated names. */
-static bool registered(const char *names, char *out_file, size_t bytes)
+/* Finds the .icd file of a driver whose library name contains one of the names.
+ */
+static bool registered(const char *const names[2], char out_file[ICD_TEXT_MAX])
 {
     struct icd_list list;
     bool found = false;
 
     if (!icd_list_find(&list))
         return false;
-    for (uint32_t i = 0; i < list.count && !found; i++) {
-        for (const char *name = names; *name != '\0' && !found;) {
-            const size_t length = strcspn(name, " ");
-
-            found = memmem(list.icds[i].library, strlen(list.icds[i].library),
-                           name, length) != NULL;
-            name += length + strspn(name + length, " ");
+    for (uint32_t i = 0; i < list.count && !found; i++)
+        for (int k = 0; k < 2 && names[k] != NULL && !found; k++) {
+            found = strstr(list.icds[i].library, names[k]) != NULL;
+            if (found)
+                snprintf(out_file, ICD_TEXT_MAX, "%s", list.icds[i].file);
         }
-        if (found)
-            snprintf(out_file, bytes, "%s", list.icds[i].file);
-    }
     icd_list_finish(&list);
     return found;
 }
@@ -100,17 +95,23 @@ static void hint_gpu(json_t *sentences, const char *directory)
 {
     static const struct {
         unsigned long vendor;
-        const char *name, *libraries, *driver;
+        const char *name, *libraries[2], *driver;
     } vendors[] = {
-        {0x10de, "NVIDIA", "nvidia-opencl",
+        {0x10de,
+         "NVIDIA",
+         {"nvidia-opencl"},
          "libnvidia-opencl.so.1, a part of NVIDIA's driver (Debian: "
          "nvidia-opencl-icd; Ubuntu: libnvidia-compute; Arch: "
          "opencl-nvidia)"},
-        {0x1002, "AMD", "amdocl RusticlOpenCL",
+        {0x1002,
+         "AMD",
+         {"amdocl", "RusticlOpenCL"},
          "libRusticlOpenCL.so.1 of Mesa, with RUSTICL_ENABLE=radeonsi (Debian, "
          "Ubuntu: mesa-opencl-icd; Fedora: mesa-libOpenCL), or libamdocl64.so "
          "of AMD's ROCm"},
-        {0x8086, "Intel", "igdrcl",
+        {0x8086,
+         "Intel",
+         {"igdrcl"},
          "libigdrcl.so, Intel's compute runtime (Debian, Ubuntu: "
          "intel-opencl-icd; Fedora: intel-opencl; Arch: "
          "intel-compute-runtime)"},
@@ -126,7 +127,7 @@ static void hint_gpu(json_t *sentences, const char *directory)
 
         if (vendors[i].vendor != vendor)
             continue;
-        if (registered(vendors[i].libraries, file, sizeof file))
+        if (registered(vendors[i].libraries, file))
             add(sentences,
                 "there is a GPU of %s (PCI %.32s), and its OpenCL driver is "
                 "registered (%.200s): see the list of drivers",

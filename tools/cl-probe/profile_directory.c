@@ -54,8 +54,8 @@ static int write_test_file(int directory)
 
 bool profile_directory_check(char *out_why, unsigned why_bytes)
 {
-    char path[PATH_MAX], why[SECURE_WHY_BYTES];
-    int directory, error;
+    char path[PATH_MAX], why[SECURE_WHY_BYTES] = "";
+    int directory, error = 0;
 
     if (!profile_directory_find(path, sizeof path)) {
         snprintf(out_why, why_bytes,
@@ -64,20 +64,18 @@ bool profile_directory_check(char *out_why, unsigned why_bytes)
         return false;
     }
     directory = secure_directory_open(path, SECURE_WRITE, why);
-    if (directory < 0) {
-        snprintf(out_why, why_bytes,
-                 "no profile can be written to %.400s: %s; make it usable, or "
-                 "set TANDEM_PROFILE_DIR to another directory",
-                 path, why[0] != '\0' ? why : "it cannot be made");
-        return false;
+    if (directory >= 0) {
+        error = write_test_file(directory);
+        close(directory);
+        if (error == 0)
+            return true;
     }
-    error = write_test_file(directory);
-    close(directory);
-    if (error == 0)
-        return true;
     snprintf(out_why, why_bytes,
              "no profile can be written to %.400s: %s; make room or make it "
              "usable, or set TANDEM_PROFILE_DIR to another directory",
-             path, strerror(error));
+             path,
+             error != 0       ? strerror(error)
+             : why[0] != '\0' ? why
+                              : "it cannot be made");
     return false;
 }
