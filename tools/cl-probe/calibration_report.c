@@ -110,7 +110,7 @@ static void cell_scalar(struct table *table, const json_t *result,
                value == NULL ? "-" : text_ns(text, json_number_value(value)));
 }
 
-/* Adds a cell with the rate at the curve's largest size. */
+/* Adds a cell with the rate at the curve's largest size, or of GEMM. */
 static void cell_rate(struct table *table, const json_t *result,
                       const char *name)
 {
@@ -118,7 +118,9 @@ static void cell_rate(struct table *table, const json_t *result,
     char text[TEXT_BYTES];
 
     curve_read(result, name, &curve);
-    if (curve.count == 0)
+    if (strcmp(name, "gemm") == 0)
+        table_cell(table, "%.0f GFLOP/s", gemm_peak_gflops(result));
+    else if (curve.count == 0)
         table_cell(table, "-");
     else
         table_cell(table, "%s",
@@ -126,10 +128,12 @@ static void cell_rate(struct table *table, const json_t *result,
                              curve.ns[curve.count - 1]));
 }
 
-static void print_costs(const json_t *results)
+/* Prints a row for each device, with a cell for each of the names. */
+static void print_devices(const json_t *results, const char *const *headings,
+                          const char *const *names,
+                          void (*cell)(struct table *table,
+                                       const json_t *result, const char *name))
 {
-    static const char *const headings[] = {
-        "device", "alloc", "launch", "sync", "compile", "gemm_compile", NULL};
     struct table table = {0};
 
     table_heading(&table, headings);
@@ -138,35 +142,12 @@ static void print_costs(const json_t *results)
 
         table_row(&table);
         table_cell(&table, "%s", device_text(result, "device"));
-        for (size_t i = 1; headings[i] != NULL; i++)
-            cell_scalar(&table, result, headings[i]);
+        for (size_t i = 0; names[i] != NULL; i++)
+            cell(&table, result, names[i]);
     }
     table_print(&table, stdout);
     table_destroy(&table);
-}
-
-static void print_rates(const json_t *results)
-{
-    static const char *const headings[] = {
-        "device", "upload",  "download",  "pinned up", "pinned down", "add",
-        "exp",    "softmax", "transpose", "gemm",      NULL};
-    static const char *const curves[] = {
-        "upload",      "download",       "upload_pinned", "download_pinned",
-        "elementwise", "transcendental", "softmax",       "strided"};
-    struct table table = {0};
-
-    table_heading(&table, headings);
-    for (size_t r = 0; r < json_array_size(results); r++) {
-        const json_t *result = json_array_get(results, r);
-
-        table_row(&table);
-        table_cell(&table, "%s", device_text(result, "device"));
-        for (size_t i = 0; i < sizeof curves / sizeof curves[0]; i++)
-            cell_rate(&table, result, curves[i]);
-        table_cell(&table, "%.0f GFLOP/s", gemm_peak_gflops(result));
-    }
-    table_print(&table, stdout);
-    table_destroy(&table);
+    printf("\n");
 }
 
 /* Costs of one device as functions of a size. */
@@ -321,10 +302,19 @@ static void print_paths(const json_t *results)
 
 void summary_print(const json_t *results)
 {
-    print_costs(results);
-    printf("\n");
-    print_rates(results);
-    printf("\n");
+    static const char *const costs[] = {
+        "device", "alloc", "launch", "sync", "compile", "gemm_compile", NULL};
+    static const char *const rates[] = {
+        "device", "upload",  "download",  "pinned up", "pinned down", "add",
+        "exp",    "softmax", "transpose", "gemm",      NULL};
+    static const char *const curves[] = {"upload",        "download",
+                                         "upload_pinned", "download_pinned",
+                                         "elementwise",   "transcendental",
+                                         "softmax",       "strided",
+                                         "gemm",          NULL};
+
+    print_devices(results, costs, costs + 1, cell_scalar);
+    print_devices(results, rates, curves, cell_rate);
     print_crossovers(results);
     print_paths(results);
 }
