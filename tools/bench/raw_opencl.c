@@ -122,33 +122,25 @@ void raw_opencl_close(struct raw_opencl *raw_opencl)
 
 cl_mem raw_opencl_buffer(struct raw_opencl *raw_opencl, uint64_t bytes)
 {
-    uint64_t known = bytes < 1u << 20 ? bytes : 1u << 20, part;
-    float *seed = malloc(known + 4);
+    const uint64_t seed_bytes = SEED_COUNT * sizeof(float);
+    uint64_t known = bytes < seed_bytes ? bytes : seed_bytes, part;
     cl_int error = CL_SUCCESS;
-    cl_mem buffer;
+    cl_mem buffer = clCreateBuffer(raw_opencl->context, CL_MEM_READ_WRITE,
+                                   bytes, NULL, &error);
 
-    if (seed == NULL)
+    if (buffer == NULL)
         return NULL;
-    for (uint64_t i = 0; i < known / 4; i++)
-        seed[i] = seed_value(i);
-    buffer = clCreateBuffer(raw_opencl->context, CL_MEM_READ_WRITE, bytes, NULL,
-                            &error);
-    if (buffer != NULL)
-        error = clEnqueueWriteBuffer(raw_opencl->queue, buffer, CL_TRUE, 0,
-                                     known, seed, 0, NULL, NULL);
-    for (; buffer != NULL && error == CL_SUCCESS && known < bytes;
-         known += part) {
+    error = clEnqueueWriteBuffer(raw_opencl->queue, buffer, CL_TRUE, 0, known,
+                                 seed_floats(), 0, NULL, NULL);
+    for (; error == CL_SUCCESS && known < bytes; known += part) {
         part = known < bytes - known ? known : bytes - known;
         error = clEnqueueCopyBuffer(raw_opencl->queue, buffer, buffer, 0, known,
                                     part, 0, NULL, NULL);
     }
-    if (buffer != NULL &&
-        (error != CL_SUCCESS || clFinish(raw_opencl->queue) != CL_SUCCESS)) {
-        clReleaseMemObject(buffer);
-        buffer = NULL;
-    }
-    free(seed);
-    return buffer;
+    if (error == CL_SUCCESS && clFinish(raw_opencl->queue) == CL_SUCCESS)
+        return buffer;
+    clReleaseMemObject(buffer);
+    return NULL;
 }
 
 void raw_opencl_free(cl_mem buffer)

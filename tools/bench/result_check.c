@@ -13,24 +13,10 @@
  * elements depend on many inputs. */
 #define CHECKED 512
 #define CHECKED_SLOW 4
-/* Number of floats after which device_session_buffer repeats. */
-#define SEED_PERIOD (1u << 18)
 
 float seed_value(uint64_t index)
 {
-    static float values[SEED_PERIOD];
-    static bool made;
-
-    if (!made) {
-        uint32_t state = 12345;
-
-        for (uint32_t i = 0; i < SEED_PERIOD; i++) {
-            state = state * 1664525u + 1013904223u;
-            values[i] = 0.5f + (float)(state >> 8) / 16777216.0f;
-        }
-        made = true;
-    }
-    return values[index % SEED_PERIOD];
+    return seed_floats()[index % SEED_COUNT];
 }
 
 int32_t seed_index(uint64_t index, int64_t limit)
@@ -52,12 +38,12 @@ static double value_at(const struct run *run, uint64_t i)
  * exponentials (power 0). */
 static double sum_of(const struct run *run, int power)
 {
-    uint64_t periods = run->count / SEED_PERIOD;
+    uint64_t periods = run->count / SEED_COUNT;
     double sum = 0;
 
     if (periods > 1) {
-        const struct run one = {run->start, SEED_PERIOD, run->step};
-        const struct run rest = {run->start, run->count % SEED_PERIOD,
+        const struct run one = {run->start, SEED_COUNT, run->step};
+        const struct run rest = {run->start, run->count % SEED_COUNT,
                                  run->step};
 
         return (double)periods * sum_of(&one, power) + sum_of(&rest, power);
@@ -75,7 +61,7 @@ static double largest_of(const struct run *run, uint64_t *out_where)
     double largest = -HUGE_VAL;
 
     *out_where = 0;
-    for (uint64_t i = 0; i < run->count && i < SEED_PERIOD; i++)
+    for (uint64_t i = 0; i < run->count && i < SEED_COUNT; i++)
         if (value_at(run, i) > largest) {
             largest = value_at(run, i);
             *out_where = i;

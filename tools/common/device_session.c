@@ -8,9 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Bytes that are uploaded; copies on the device fill the rest of a buffer. */
-#define SEED_BYTES (UINT64_C(1) << 20)
-
 enum tandem_status device_session_open(struct device_session *session,
                                        struct tandem_context *context,
                                        uint32_t device)
@@ -43,17 +40,21 @@ enum tandem_status device_session_synchronize(struct device_session *session)
                                                 TANDEM_TIMEOUT_INFINITE);
 }
 
-static void seed_fill(void *memory, uint64_t bytes, int64_t limit)
+/* Returns a pseudo-random number of 24 bits. */
+static uint32_t seed_next(uint32_t *state)
 {
+    *state = *state * 1664525u + 1013904223u;
+    return *state >> 8;
+}
+
+const float *seed_floats(void)
+{
+    static float values[SEED_COUNT];
     uint32_t state = 12345;
 
-    for (uint64_t i = 0; i < bytes / 4; i++) {
-        state = state * 1664525u + 1013904223u;
-        if (limit > 0)
-            ((int32_t *)memory)[i] = (int32_t)((state >> 8) % (uint64_t)limit);
-        else
-            ((float *)memory)[i] = 0.5f + (float)(state >> 8) / 16777216.0f;
-    }
+    for (uint32_t i = 0; i < SEED_COUNT && values[SEED_COUNT - 1] == 0; i++)
+        values[i] = 0.5f + (float)seed_next(&state) / 16777216.0f;
+    return values;
 }
 
 /* Fills the buffer with copies of its first `known` bytes. */
@@ -77,25 +78,29 @@ enum tandem_status device_session_buffer(struct device_session *session,
                                          uint64_t bytes, int64_t limit,
                                          struct tandem_buffer **out)
 {
-    uint64_t known = bytes < SEED_BYTES ? bytes : SEED_BYTES;
-    void *seed = calloc(1, known + 4);
+    const uint64_t seed_bytes = SEED_COUNT * sizeof(float);
+    const uint64_t known = bytes < seed_bytes ? bytes : seed_bytes;
+    int32_t *integers = limit > 0 ? malloc(known + sizeof *integers) : NULL;
+    uint32_t state = 12345;
     enum tandem_status status;
 
     *out = NULL;
-    if (seed == NULL)
+    if (limit > 0 && integers == NULL)
         return TANDEM_OUT_OF_MEMORY;
-    seed_fill(seed, known, limit);
+    for (uint64_t i = 0; limit > 0 && i <= known / sizeof *integers; i++)
+        integers[i] = (int32_t)(seed_next(&state) % (uint64_t)limit);
     status = session->backend->alloc(session->device, bytes, out);
     if (status == TANDEM_OK && bytes > 0)
-        status =
-            session->backend->upload(session->stream, *out, 0, seed, known, 0);
+        status = session->backend->upload(
+            session->stream, *out, 0,
+            limit > 0 ? (const void *)integers : seed_floats(), known, 0);
     if (status == TANDEM_OK)
         status = spread_seed(session, *out, known, bytes);
     if (status != TANDEM_OK) {
         session->backend->free(*out);
         *out = NULL;
     }
-    free(seed);
+    free(integers);
     return status;
 }
 

@@ -25,8 +25,12 @@ void device_session_close(struct device_session *session);
 /* [blocks] Waits until all work in the session's stream has finished. */
 enum tandem_status device_session_synchronize(struct device_session *session);
 
+/* Returns SEED_COUNT pseudo-random numbers in [0.5, 1.5).  Not thread-safe. */
+#define SEED_COUNT (1u << 18)
+const float *seed_floats(void);
+
 /* Allocates a buffer of `bytes` bytes and fills it with pseudo-random numbers:
- * i32 in [0, limit) if limit > 0, else f32 in [0.5, 1.5). */
+ * i32 in [0, limit) if limit > 0, else those of seed_floats, repeated. */
 enum tandem_status device_session_buffer(struct device_session *session,
                                          uint64_t bytes, int64_t limit,
                                          struct tandem_buffer **out);
