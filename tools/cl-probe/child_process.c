@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Child processes; see child_process.h.  A child sends packets over a socket,
- * each with one JSON object: {"fraction", "step"}, {"result"} or {"error"}.
+ * Child processes; see child_process.h.  A child writes one JSON object per
+ * line to the pipe: {"fraction", "step"}, {"result"} or {"error"}.
  */
 #include <config.h>
 
@@ -10,6 +10,7 @@
 #include "../common/clock.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -19,18 +20,14 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 /* Time limit for closing the devices after the answer. */
 #define CLOSING_S 10u
 
-/* Maximum size of a packet.  Linux rejects larger ones by default. */
-#define PACKET_BYTES (256u * 1024)
-
 struct child_link {
-    int fd;
+    FILE *out;
 };
 
 /* The parent's data about a child. */
@@ -38,6 +35,8 @@ struct child {
     pid_t pid;
     int fd;
     uint64_t deadline_ns;
+    char *text; /* received bytes of an incomplete line */
+    size_t used, room;
     char step[64];
     struct progress *progress;
     struct child_outcome *outcome;
@@ -48,11 +47,9 @@ struct child {
 
 static void link_send(struct child_link *link, json_t *message)
 {
-    char *text = json_dumps(message, JSON_COMPACT);
-
-    if (text == NULL || send(link->fd, text, strlen(text), MSG_NOSIGNAL) < 0)
-        _exit(1);
-    free(text);
+    json_dumpf(message, link->out, JSON_COMPACT);
+    fputc('\n', link->out);
+    fflush(link->out);
     json_decref(message);
 }
 
@@ -123,9 +120,11 @@ static void child_begin(pid_t parent)
 _Noreturn static void child_main(child_fn body, void *argument, int fd,
                                  pid_t parent)
 {
-    struct child_link link = {fd};
+    struct child_link link = {fdopen(fd, "w")};
 
     child_begin(parent);
+    if (link.out == NULL)
+        _exit(1);
     body(argument, &link);
     fflush(NULL);
     /* Exit without running the exit handlers of drivers. */
@@ -157,24 +156,44 @@ static void take_message(struct child *child, json_t *message)
                  error);
 }
 
-/* Reads a packet.  Returns false if the child has closed the socket. */
-static bool child_read(struct child *child)
+static void take_lines(struct child *child)
 {
-    static char packet[PACKET_BYTES];
-    const ssize_t got = recv(child->fd, packet, sizeof packet, 0);
-    json_t *message;
+    char *line = child->text, *end;
 
-    if (got <= 0)
-        return got < 0 && (errno == EINTR || errno == EAGAIN);
-    message = json_loadb(packet, (size_t)got, 0, NULL);
-    if (message != NULL)
-        take_message(child, message);
-    json_decref(message);
-    return true;
+    while ((
+        end = memchr(line, '\n', child->used - (size_t)(line - child->text)))) {
+        json_t *message = json_loadb(line, (size_t)(end - line), 0, NULL);
+
+        if (message != NULL)
+            take_message(child, message);
+        json_decref(message);
+        line = end + 1;
+    }
+    child->used -= (size_t)(line - child->text);
+    memmove(child->text, line, child->used);
 }
 
-/* Reads until the child closes the socket, then returns true, or until the
- * deadline, then returns false. */
+/* Reads from the pipe and handles complete lines.  Returns false at its end. */
+static bool child_read(struct child *child)
+{
+    ssize_t got;
+
+    if (child->used + 4096 > child->room) {
+        child->room = 2 * child->room + 8192;
+        child->text = realloc(child->text, child->room);
+        if (child->text == NULL)
+            abort();
+    }
+    got = read(child->fd, child->text + child->used, child->room - child->used);
+    if (got < 0)
+        return errno == EINTR || errno == EAGAIN;
+    child->used += (size_t)got;
+    take_lines(child);
+    return got > 0;
+}
+
+/* Reads until the pipe ends, then returns true, or until the deadline, then
+ * returns false. */
 static bool child_listen(struct child *child)
 {
     const uint64_t start = clock_now_ns();
@@ -199,7 +218,7 @@ static bool child_listen(struct child *child)
 }
 
 /* Waits until the child exits.  Returns false at the deadline, which also
- * applies to a child that closed its socket but does not exit. */
+ * applies to a child that closed its pipe but does not exit. */
 static bool child_reap(struct child *child, int *out_state)
 {
     const struct timespec pause = {0, 2000000};
@@ -265,6 +284,7 @@ static void child_follow(struct child *child, unsigned limit_s)
         child_kill(child, &state);
     child_judge(child, in_time, state, limit_s);
     close(child->fd);
+    free(child->text);
 }
 
 void child_run(child_fn body, void *argument, unsigned limit_s,
@@ -276,8 +296,8 @@ void child_run(child_fn body, void *argument, unsigned limit_s,
 
     memset(out, 0, sizeof *out);
     out->end = CHILD_FAILED;
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
-        snprintf(out->message, sizeof out->message, "socketpair: %s",
+    if (pipe2(ends, O_CLOEXEC) != 0) {
+        snprintf(out->message, sizeof out->message, "pipe: %s",
                  strerror(errno));
         return;
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Runs work that may crash or hang in a child process.  The child reports its
- * progress and one JSON value to the parent over a socket.  The parent is
+ * progress and one JSON value to the parent over a pipe.  The parent is
  * single-threaded.
  */
 #ifndef CL_PROBE_CHILD_PROCESS_H
@@ -11,7 +11,7 @@
 
 #include <jansson.h>
 
-struct child_link; /* the child's end of the socket */
+struct child_link; /* write end of the pipe, in the child */
 
 enum child_end {
     CHILD_ANSWERED, /* `result` is set */
