@@ -53,8 +53,8 @@ struct bench {
     const struct row *row; /* being measured */
 };
 
-bool bench_on_opencl(const struct bench *bench);
-bool bench_on_cpu_plugin(const struct bench *bench);
+/* Returns true if the suites run on a device of this backend. */
+bool bench_on(const struct bench *bench, const char *backend);
 
 /* ---- suites ---- */
 

@@ -70,7 +70,7 @@ static bool device_open(struct copy *copy, struct bench *bench)
 
 const char *copy_baseline_name(const struct bench *bench)
 {
-    return bench_on_opencl(bench) ? "device copy" : "memcpy";
+    return bench_on(bench, "opencl") ? "device copy" : "memcpy";
 }
 
 void copy_baseline_comparison(struct bench *bench,
@@ -81,7 +81,7 @@ void copy_baseline_comparison(struct bench *bench,
     bool opened;
 
 #ifdef BENCH_OPENCL
-    if (bench_on_opencl(bench)) {
+    if (bench_on(bench, "opencl")) {
         run = device_copies;
         opened = device_open(&copy, bench);
     } else

@@ -329,7 +329,7 @@ static void add_library(struct gemm_case *p, struct comparison *comparison)
         p->gemm.flags & TANDEM_GEMM_ALLOW_NORMWISE_ERROR)
         return;
 #ifdef BENCH_OPENCL
-    if (bench_on_opencl(p->bench)) {
+    if (bench_on(p->bench, "opencl")) {
         p->clblast = clblast_create(p);
         name = p->clblast == NULL ? NULL : "CLBlast";
         argument = p->clblast;
@@ -337,7 +337,7 @@ static void add_library(struct gemm_case *p, struct comparison *comparison)
     }
 #endif
 #ifdef BENCH_CBLAS
-    if (bench_on_cpu_plugin(p->bench)) {
+    if (bench_on(p->bench, "cpu")) {
         p->c = values_create(p, 'c');
         name = p->c == NULL ? NULL : "CBLAS";
         run = runs_cblas;
@@ -384,7 +384,7 @@ static void packed_weights_measure(struct bench *bench)
     struct device_session aside = bench->session;
     struct tandem_context *context;
 
-    if (!bench_on_opencl(bench)) {
+    if (!bench_on(bench, "opencl")) {
         bench_unavailable(bench, "nothing is packed here");
         return;
     }

@@ -9,16 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool bench_on_opencl(const struct bench *bench)
+bool bench_on(const struct bench *bench, const char *backend)
 {
     return bench->session.backend != NULL &&
-           strcmp(bench->session.backend->name, "opencl") == 0;
-}
-
-bool bench_on_cpu_plugin(const struct bench *bench)
-{
-    return bench->session.backend != NULL &&
-           strcmp(bench->session.backend->name, "cpu") == 0;
+           strcmp(bench->session.backend->name, backend) == 0;
 }
 
 /* Sets the reduced axes from "axis=N" or "all" in the detail. */

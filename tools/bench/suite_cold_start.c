@@ -113,7 +113,7 @@ void cold_start_run(struct bench *bench)
 {
     static struct starts starts[KINDS];
     bool any = bench->device == TANDEM_ANY_DEVICE;
-    size_t kinds = bench_on_opencl(bench) ? 2 : 1;
+    size_t kinds = bench_on(bench, "opencl") ? 2 : 1;
     const char *temporary = getenv("TMPDIR");
     char caches[256];
 

@@ -45,16 +45,12 @@ static double empty_wait(struct bench *bench, uint32_t device)
     return quantile(samples, WAIT_SAMPLES, 0.5);
 }
 
-struct tally {
-    size_t error_count;
-    double errors[POINTS]; /* divided by the measured time */
-    double bias[POINTS];   /* log2 of measured over predicted */
-};
-
 static void report_errors(struct bench *bench, const struct point *points,
                           size_t count, uint32_t device)
 {
-    struct tally tally = {.error_count = 0};
+    double errors[POINTS]; /* divided by the measured time */
+    double bias[POINTS];   /* log2 of measured over predicted */
+    size_t error_count = 0;
     char name[DEVICE_NAME_BYTES] = "", text[96];
 
     for (size_t i = 0; i < count; i++) {
@@ -64,21 +60,18 @@ static void report_errors(struct bench *bench, const struct point *points,
         if (p <= 0 || m <= 0)
             continue;
         p += points[i].waited_ns[device];
-        tally.errors[tally.error_count] = fabs(p - m) / m;
-        tally.bias[tally.error_count++] = log2(m / p);
+        errors[error_count] = fabs(p - m) / m;
+        bias[error_count++] = log2(m / p);
     }
-    if (tally.error_count == 0)
+    if (error_count == 0)
         return;
     device_name(bench->context, device, name);
     snprintf(text, sizeof text, "%s: error, median", name);
-    bench_scalar(bench, text, "%",
-                 100 * quantile(tally.errors, tally.error_count, 0.5));
+    bench_scalar(bench, text, "%", 100 * quantile(errors, error_count, 0.5));
     snprintf(text, sizeof text, "%s: error, 95th part", name);
-    bench_scalar(bench, text, "%",
-                 100 * quantile(tally.errors, tally.error_count, 0.95));
+    bench_scalar(bench, text, "%", 100 * quantile(errors, error_count, 0.95));
     snprintf(text, sizeof text, "%s: measured/predicted", name);
-    bench_scalar(bench, text, "median",
-                 exp2(quantile(tally.bias, tally.error_count, 0.5)));
+    bench_scalar(bench, text, "median", exp2(quantile(bias, error_count, 0.5)));
 }
 
 /* Returns the measured time without the wait, which is the time that the
@@ -90,20 +83,6 @@ static double own_time(const struct point *point, uint32_t device)
     return fmax(ns - point->waited_ns[device], ns / 10);
 }
 
-static double fastest(const struct point *point, uint32_t device_count,
-                      bool slowest)
-{
-    double best = 0;
-
-    for (uint32_t d = 0; d < device_count; d++) {
-        double ns = own_time(point, d);
-
-        if (ns > 0 && (best == 0 || (slowest ? ns > best : ns < best)))
-            best = ns;
-    }
-    return best;
-}
-
 static void report_choice(struct bench *bench, const struct point *points,
                           size_t count, uint32_t device_count)
 {
@@ -111,10 +90,15 @@ static void report_choice(struct bench *bench, const struct point *points,
     size_t clear = 0, right = 0;
 
     for (size_t i = 0; i < count; i++) {
-        double least = fastest(&points[i], device_count, false);
-        double most = fastest(&points[i], device_count, true);
         double ns = own_time(&points[i], points[i].chosen);
+        double least = ns, most = ns;
 
+        for (uint32_t d = 0; d < device_count; d++) {
+            double other = own_time(&points[i], d);
+
+            least = other > 0 ? fmin(least, other) : least;
+            most = fmax(most, other);
+        }
         taken += ns;
         best += least;
         if (most <= CLEAR * least)

@@ -83,8 +83,7 @@ static bool suite_applies(const struct bench *bench, const struct suite *suite)
         return suite->any;
     if (suite->run == placement_run)
         return false;
-    return suite->backend == NULL ||
-           strcmp(bench->session.backend->name, suite->backend) == 0;
+    return suite->backend == NULL || bench_on(bench, suite->backend);
 }
 
 static double seconds_since(uint64_t start)

@@ -143,7 +143,7 @@ static void add_raw_opencl(struct bench *bench, struct comparison *comparison,
                            struct round_trip *round_trip,
                            const struct op_case *c, bool resident)
 {
-    if (!bench_on_opencl(bench))
+    if (!bench_on(bench, "opencl"))
         return;
     round_trip->raw_opencl = raw_opencl_of(bench);
     if (round_trip->raw_opencl == NULL || !round_trip_open(round_trip, c))
@@ -199,7 +199,7 @@ static void run_resident(struct bench *bench)
         comparison_add(&comparison, "Tandem", resident_op_run, &work);
         /* Other operators are compared with a copy of as many bytes, which is
          * not an upper bound; PyTorch is. */
-        if (bench_on_opencl(bench) && work.c.op.id == TANDEM_OP_ADD)
+        if (bench_on(bench, "opencl") && work.c.op.id == TANDEM_OP_ADD)
             comparison_with_raw(bench, &comparison, &work.c, true);
         else
             copy_baseline_comparison(bench, &comparison, work.c.bytes);
