@@ -14,7 +14,6 @@
 #include <fenv.h>
 #include <pthread.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <tandem/backend.h>

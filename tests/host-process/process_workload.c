@@ -2,7 +2,6 @@
 /* Work for the tests of host process isolation; see process_workload.h. */
 #include <config.h>
 
-#include <check.h>
 #include <float.h>
 #include <math.h>
 #include <string.h>

@@ -6,7 +6,6 @@
 #include <config.h>
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "common/cpu_count.h"
@@ -88,31 +87,28 @@ TEST(version_2_container)
     quota_is(4);
 }
 
+static void quota_write(const char *mount, const char *file, const char *text)
+{
+    char path[128];
+
+    snprintf(path, sizeof path, "sys/fs/cgroup/%s/%s", mount, file);
+    tree_write(path, text);
+}
+
 LOOP_TEST(version_1, 2)
 {
     static const char *const mounts[] = {"cpu", "cpu,cpuacct"};
     const char *mount = mounts[_i];
-    char path[128];
 
     tree_write("proc/self/cgroup",
                "12:cpuset:/x\n4:cpu,cpuacct:/jobs/7\n1:name=systemd:/\n");
-    snprintf(path, sizeof path, "sys/fs/cgroup/%s/jobs/7/cpu.cfs_quota_us",
-             mount);
-    tree_write(path, "-1\n");
-    snprintf(path, sizeof path, "sys/fs/cgroup/%s/jobs/7/cpu.cfs_period_us",
-             mount);
-    tree_write(path, "100000\n");
+    quota_write(mount, "jobs/7/cpu.cfs_quota_us", "-1\n");
+    quota_write(mount, "jobs/7/cpu.cfs_period_us", "100000\n");
     quota_is(64);
-    snprintf(path, sizeof path, "sys/fs/cgroup/%s/jobs/7/cpu.cfs_quota_us",
-             mount);
-    tree_write(path, "210000\n");
+    quota_write(mount, "jobs/7/cpu.cfs_quota_us", "210000\n");
     quota_is(3);
-    snprintf(path, sizeof path, "sys/fs/cgroup/%s/jobs/cpu.cfs_quota_us",
-             mount);
-    tree_write(path, "100000\n");
-    snprintf(path, sizeof path, "sys/fs/cgroup/%s/jobs/cpu.cfs_period_us",
-             mount);
-    tree_write(path, "50000\n");
+    quota_write(mount, "jobs/cpu.cfs_quota_us", "100000\n");
+    quota_write(mount, "jobs/cpu.cfs_period_us", "50000\n");
     quota_is(2);
 }
 

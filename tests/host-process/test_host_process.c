@@ -141,10 +141,10 @@ TEST(helpers_have_names_and_end)
     ck_assert_uint_eq(threads_named("tandem-cpu", threads), 0);
 }
 
-TEST(one_processor_no_helper)
+/* Limits the process to one of its CPUs, which it returns. */
+static cpu_set_t one_processor_set(void)
 {
     cpu_set_t all, one;
-    uint32_t count;
     int processor = 0;
 
     ck_assert_int_eq(sched_getaffinity(0, sizeof all, &all), 0);
@@ -153,6 +153,14 @@ TEST(one_processor_no_helper)
     CPU_ZERO(&one);
     CPU_SET(processor, &one);
     ck_assert_int_eq(sched_setaffinity(0, sizeof one, &one), 0);
+    return one;
+}
+
+TEST(one_processor_no_helper)
+{
+    const cpu_set_t one = one_processor_set();
+    uint32_t count;
+
     context_after_work(NULL, results);
     ck_assert_uint_eq(threads_named("tandem-cpu", threads), 0);
     count = process_threads(threads);
@@ -167,20 +175,13 @@ TEST(one_processor_no_helper)
  */
 TEST(cpus_limited_after_open)
 {
-    cpu_set_t all, one;
     struct tandem_context *context = context_new(NULL);
     const struct tandem_backend *backend;
     struct tandem_device *device;
-    int processor = 0;
 
     OK(tandem_device_backend(context, device_named(context, "cpu"), &backend,
                              &device));
-    ck_assert_int_eq(sched_getaffinity(0, sizeof all, &all), 0);
-    while (!CPU_ISSET(processor, &all))
-        processor++;
-    CPU_ZERO(&one);
-    CPU_SET(processor, &one);
-    ck_assert_int_eq(sched_setaffinity(0, sizeof one, &one), 0);
+    one_processor_set();
     work_run(context, device_named(context, "cpu"), results);
     ck_assert_uint_eq(threads_named("tandem-cpu", threads), 0);
 }
@@ -217,8 +218,7 @@ LOOP_TEST(threads_by_environment, COUNT_OF(thread_cases))
         ck_assert_msg(!several || count > 0, "no helper with \"%s\"",
                       thread_cases[_i].value);
     ck_assert_int_lt((int)count, (int)sysconf(_SC_NPROCESSORS_ONLN));
-    ck_assert_uint_eq(log_count(TANDEM_LOG_WARNING, "TANDEM_NUM_THREADS"),
-                      thread_cases[_i].warned);
+    expect_warnings(thread_cases[_i].warned, "TANDEM_NUM_THREADS");
 }
 
 /* Options of the caller must be valid. */

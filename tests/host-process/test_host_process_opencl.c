@@ -11,7 +11,6 @@
  */
 #include <config.h>
 
-#include <fcntl.h>
 #include <fenv.h>
 #include <stdio.h>
 #include <stdlib.h>

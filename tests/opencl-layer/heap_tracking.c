@@ -36,7 +36,6 @@ void heap_print(void)
 
 #else
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <link.h>
 #include <malloc.h>

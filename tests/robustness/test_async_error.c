@@ -4,7 +4,6 @@
  * rules of backend.h (Errors, Sticky), like the conformance suite does for
  * devices that can inject errors.
  */
-#include <stdlib.h>
 #include <time.h>
 
 #include "single_fault.h"

@@ -6,7 +6,6 @@
  * mutex protects all data.
  */
 #include <stdio.h>
-#include <stdlib.h>
 #include <time.h>
 
 #include "common/last_error.h"

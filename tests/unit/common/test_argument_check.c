@@ -3,8 +3,6 @@
  * Functions that all plugins share: the argument check, iteration spaces,
  * handles, the name of the CPU.
  */
-#include <check.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "common/argument_check.h"

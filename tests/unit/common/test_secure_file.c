@@ -6,9 +6,7 @@
  */
 #include <config.h>
 
-#include <check.h>
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>

@@ -12,8 +12,6 @@
 #include <string.h>
 #include <time.h>
 
-#include <check.h>
-
 #include "common/argument_check.h"
 #include "common/tensor_overlap.h"
 #include "support/test_list.h"

@@ -6,10 +6,8 @@
  */
 #include <config.h>
 
-#include <check.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdlib.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>

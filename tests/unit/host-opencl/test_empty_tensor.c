@@ -6,9 +6,6 @@
  */
 #include <config.h>
 
-#include <math.h>
-#include <stdlib.h>
-
 #include "unit/host/support.h"
 
 #define DEVICES 2

@@ -287,6 +287,14 @@ uint32_t log_count(enum tandem_log_level level, const char *text)
     return count;
 }
 
+void expect_warnings(uint32_t number, const char *text)
+{
+    const uint32_t count = log_count(TANDEM_LOG_WARNING, text);
+
+    ck_assert_msg(count == number, "%u warnings say \"%s\", not %u", count,
+                  text ? text : "", number);
+}
+
 /* ---- counters ---- */
 
 static void *sim_symbol(const char *name)

@@ -85,6 +85,9 @@ void log_forget(void);
  */
 uint32_t log_count(enum tandem_log_level level, const char *text);
 
+/* Fails the test unless the log has this number of warnings with text. */
+void expect_warnings(uint32_t number, const char *text);
+
 /* ---- explanations ---- */
 
 /* Returns the explanation of the last operator. */

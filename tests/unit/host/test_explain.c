@@ -5,8 +5,6 @@
  */
 #include <config.h>
 
-#include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "common/float16.h"

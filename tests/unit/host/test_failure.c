@@ -6,7 +6,6 @@
 #include <config.h>
 
 #include <pthread.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>

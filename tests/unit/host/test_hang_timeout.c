@@ -228,12 +228,12 @@ TEST(test_limits_of_the_environment)
           tandem_run_on(v.context, 0, &negate, &v.ty, 1, &v.tz, 1));
     expect_last_error("within 1 s");
     tandem_context_destroy(v.context);
-    ck_assert_uint_eq(log_count(TANDEM_LOG_WARNING, "HANG_TIMEOUT_SECONDS"), 0);
+    expect_warnings(0, "HANG_TIMEOUT_SECONDS");
     setenv("TANDEM_HANG_TIMEOUT_SECONDS", "soon", 1);
     tandem_context_destroy(context_with_hang(0));
     setenv("TANDEM_HANG_TIMEOUT_SECONDS", "1e3", 1);
     tandem_context_destroy(context_with_hang(0));
-    ck_assert_uint_eq(log_count(TANDEM_LOG_WARNING, "HANG_TIMEOUT_SECONDS"), 2);
+    expect_warnings(2, "HANG_TIMEOUT_SECONDS");
 }
 
 /* ---- several threads ---- */

@@ -144,13 +144,9 @@ TEST(test_relative_and_empty_elements_are_ignored)
     snprintf(path, sizeof path, "plugins::%s:", scratch_path("plugins"));
     log_forget();
     context = context_at(path);
-    ck_assert_uint_eq(log_count(TANDEM_LOG_WARNING,
-                                "\"plugins\" of the plugin path ignored: it "
-                                "is relative"),
-                      1);
-    ck_assert_uint_eq(log_count(TANDEM_LOG_WARNING,
-                                "\"\" of the plugin path ignored: it is empty"),
-                      2);
+    expect_warnings(1, "\"plugins\" of the plugin path ignored: it "
+                       "is relative");
+    expect_warnings(2, "\"\" of the plugin path ignored: it is empty");
     context_works(context);
 }
 

@@ -71,7 +71,7 @@ LOOP_TEST(test_too_many_devices, 2)
 
     OK(tandem_device_count(context, &count));
     ck_assert_uint_le(count, TANDEM_MAX_DEVICES);
-    ck_assert_uint_eq(log_count(TANDEM_LOG_WARNING, "4294967295"), 1);
+    expect_warnings(1, "4294967295");
     ck_assert_uint_eq(device_named(context, "cpu"), 0);
     ck_assert_int_eq(tandem_device_find(context, "example", &device),
                      _i == 0 ? TANDEM_OK : TANDEM_NO_DEVICE);
@@ -116,7 +116,7 @@ TEST(test_errors_without_a_text)
     uint32_t device;
 
     FAILS(TANDEM_NO_DEVICE, tandem_device_find(context, "example", &device));
-    ck_assert_uint_eq(log_count(TANDEM_LOG_WARNING, "gave no reason"), 1);
+    expect_warnings(1, "gave no reason");
     context_works(context);
 }
 
@@ -144,7 +144,7 @@ LOOP_TEST(test_devices_that_do_not_open, COUNT_OF(openings))
     for (int i = 0; i < openings[_i].attempts; i++)
         FAILS(openings[_i].status, bad_device_run(context, &x, &y));
     FAILS(TANDEM_NO_DEVICE, bad_device_run(context, &x, &y));
-    ck_assert_uint_eq(log_count(TANDEM_LOG_WARNING, "not used"), 1);
+    expect_warnings(1, "not used");
     context_works(context);
 }
 
@@ -278,8 +278,7 @@ TEST(test_untrusted_directories)
     ck_assert_int_eq(chmod(scratch_path("open"), 0777), 0);
     context = context_new(&both);
     FAILS(TANDEM_NO_DEVICE, tandem_device_find(context, "simulated", &device));
-    ck_assert_uint_eq(
-        log_count(TANDEM_LOG_WARNING, "/open can be written by others"), 1);
+    expect_warnings(1, "/open can be written by others");
     context_works(context);
     tandem_context_destroy(context);
     ck_assert_int_eq(chmod(scratch_path("open"), 0700), 0);
@@ -288,8 +287,7 @@ TEST(test_untrusted_directories)
     ck_assert_int_eq(chown(scratch_path("open/in"), STRANGER, STRANGER), 0);
     context = context_new(&both);
     FAILS(TANDEM_NO_DEVICE, tandem_device_find(context, "simulated", &device));
-    ck_assert_uint_eq(
-        log_count(TANDEM_LOG_WARNING, "/open/in belongs to another user"), 1);
+    expect_warnings(1, "/open/in belongs to another user");
 }
 
 /* ---- secure execution ---- */

@@ -6,10 +6,8 @@
 #include <config.h>
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "support.h"
@@ -71,7 +69,7 @@ LOOP_TEST(test_round_trip, 2)
         ck_assert_double_eq_tol(cost(context, device, curves[i], 10), 300 + i,
                                 1e-9);
     }
-    ck_assert_uint_eq(log_count(TANDEM_LOG_WARNING, "rofile"), 0);
+    expect_warnings(0, "rofile");
 }
 
 /* Another driver version has its own costs. */
@@ -86,9 +84,8 @@ TEST(test_another_driver)
     context = context_new(NULL);
     ck_assert_uint_eq(calibrated(context, device_named(context, "simulated")),
                       0);
-    ck_assert_uint_eq(log_count(TANDEM_LOG_WARNING, "another driver than 2"),
-                      1);
-    ck_assert_uint_eq(log_count(TANDEM_LOG_WARNING, NULL), 1);
+    expect_warnings(1, "another driver than 2");
+    expect_warnings(1, NULL);
     tandem_context_destroy(context);
     script_save("simulated", &script);
     context = context_new(NULL);

@@ -207,7 +207,7 @@ TEST(test_truncated_files)
         log_forget();
         context = context_new(NULL);
         ck_assert_msg(at_defaults(context), "%zu bytes", i);
-        ck_assert_uint_eq(log_count(TANDEM_LOG_WARNING, "profile ignored"), 1);
+        expect_warnings(1, "profile ignored");
         tandem_context_destroy(context);
     }
     free(text);
@@ -410,12 +410,8 @@ TEST(test_relative_directories)
     setenv("TANDEM_PROFILE_DIR", "profiles", 1);
     setenv("XDG_CACHE_HOME", "cache", 1);
     OK(tandem_context_create(&options, &context));
-    ck_assert_uint_eq(log_count(TANDEM_LOG_WARNING,
-                                "\"profiles\" ignored: expected an absolute"),
-                      1);
-    ck_assert_uint_eq(log_count(TANDEM_LOG_WARNING,
-                                "\"cache\" ignored: expected an absolute"),
-                      1);
+    expect_warnings(1, "\"profiles\" ignored: expected an absolute");
+    expect_warnings(1, "\"cache\" ignored: expected an absolute");
     /* HOME contains an absolute path. */
     profile = profile_new(context, "simulated");
     OK(tandem_profile_add_curve_point(profile, "transcendental", 10, 77));

@@ -160,9 +160,7 @@ TEST(test_explanation_marks_default_costs)
         seen++;
     }
     ck_assert_uint_eq(seen, 2);
-    ck_assert_uint_eq(log_count(TANDEM_LOG_WARNING,
-                                "example:0: not calibrated: not chosen if"),
-                      1);
+    expect_warnings(1, "example:0: not calibrated: not chosen if");
 }
 
 LOOP_TEST(test_it_runs_if_forced, COUNT_OF(supported_ops))
@@ -187,7 +185,7 @@ LOOP_TEST(test_it_runs_without_calibrated_devices, COUNT_OF(supported_ops))
     setenv("TANDEM_BACKENDS", "example", 1);
     context = context_new(NULL);
     ck_assert_str_eq(selected_backend(context, supported_ops[_i]), "example");
-    ck_assert_uint_eq(log_count(TANDEM_LOG_WARNING, NULL), 0);
+    expect_warnings(0, NULL);
     FAILS(TANDEM_UNSUPPORTED, run(context, TANDEM_ANY_DEVICE, TANDEM_OP_EXP));
 }
 
@@ -213,7 +211,7 @@ TEST(test_default_costs_compete_with_each_other)
 
     ck_assert_str_eq(selected_backend(context, TANDEM_OP_GEMM), "example");
     ck_assert_str_eq(selected_backend(context, TANDEM_OP_ADD), "cpu");
-    ck_assert_uint_eq(log_count(TANDEM_LOG_WARNING, NULL), 0);
+    expect_warnings(0, NULL);
 }
 
 LOOP_TEST(test_calibrated_it_is_selected_if_faster, COUNT_OF(supported_ops))
@@ -265,7 +263,7 @@ LOOP_TEST(test_default_costs_of_the_cpu_compete, COUNT_OF(supported_ops))
                              round == 0 ? "cpu" : "example");
             ck_assert_str_eq(selected_backend(context, TANDEM_OP_EXP), "cpu");
         }
-        ck_assert_uint_eq(log_count(TANDEM_LOG_WARNING, "cpu:0"), 0);
+        expect_warnings(0, "cpu:0");
         tandem_context_destroy(context);
         calibrated_save("example", LOW_COST);
         log_forget();

@@ -10,7 +10,6 @@
  */
 #include <config.h>
 
-#include <errno.h>
 #include <ftw.h>
 #include <inttypes.h>
 #include <spawn.h>

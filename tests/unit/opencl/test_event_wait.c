@@ -5,7 +5,6 @@
  */
 #include <config.h>
 
-#include <check.h>
 #include <errno.h>
 #include <sched.h>
 #include <stdarg.h>

@@ -8,8 +8,6 @@
  */
 #include <config.h>
 
-#include <check.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "support/test_list.h"

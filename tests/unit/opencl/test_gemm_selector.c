@@ -5,10 +5,7 @@
  */
 #include <config.h>
 
-#include <check.h>
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "support/test_list.h"

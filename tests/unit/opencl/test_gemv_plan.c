@@ -5,8 +5,6 @@
  */
 #include <config.h>
 
-#include <check.h>
-
 #include "support/test_list.h"
 #include "selection_helpers.h"
 

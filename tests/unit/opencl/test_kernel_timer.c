@@ -5,7 +5,6 @@
  */
 #include <config.h>
 
-#include <check.h>
 #include <string.h>
 #include <sys/resource.h>
 

@@ -6,9 +6,7 @@
  */
 #include <config.h>
 
-#include <check.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>

@@ -7,9 +7,7 @@
  */
 #include <config.h>
 
-#include <check.h>
 #include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -6,8 +6,6 @@
  */
 #include <config.h>
 
-#include <check.h>
-
 #include "support/test_list.h"
 #include "gemm_helpers.h"
 #include "opencl/plan/plan.h"

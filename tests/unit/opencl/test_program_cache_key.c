@@ -6,7 +6,6 @@
  */
 #include <config.h>
 
-#include <check.h>
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -8,9 +8,7 @@
  */
 #include <config.h>
 
-#include <check.h>
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "support/test_list.h"

@@ -5,11 +5,8 @@
  */
 #include <config.h>
 
-#include <check.h>
 #include <locale.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "support/test_list.h"
