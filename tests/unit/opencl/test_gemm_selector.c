@@ -62,6 +62,14 @@ TEST(the_faster_kernel_is_selected)
     }
 }
 
+/* Checks the predicted time of CLBlast. */
+static void expect_clblast_ns(const struct tandem_gemm *gemm, double ns,
+                              double tolerance)
+{
+    ck_assert_double_eq_tol(
+        gemm_cost_model_clblast_ns(&selector.cost_model, gemm), ns, tolerance);
+}
+
 TEST(times_are_interpolated)
 {
     start(false);
@@ -71,22 +79,17 @@ TEST(times_are_interpolated)
     struct tandem_gemm middle = gemm_new(1024, 1024, 1024, 1);
     struct tandem_gemm large = gemm_new(2048, 2048, 2048, 1);
     struct tandem_gemm tiny = gemm_new(8, 8, 8, 1);
-    ck_assert_double_eq_tol(
-        gemm_cost_model_clblast_ns(&selector.cost_model, &small), 1000, 10);
-    ck_assert_double_eq_tol(
-        gemm_cost_model_clblast_ns(&selector.cost_model, &large), 1e7, 1e5);
+    expect_clblast_ns(&small, 1000, 10);
+    expect_clblast_ns(&large, 1e7, 1e5);
     /* The same distance from both points: the geometric mean of the rates. */
-    ck_assert_double_eq_tol(
-        gemm_cost_model_clblast_ns(&selector.cost_model, &middle), 1e5, 1e3);
-    ck_assert_double_eq_tol(
-        gemm_cost_model_clblast_ns(&selector.cost_model, &tiny), 1000, 1);
+    expect_clblast_ns(&middle, 1e5, 1e3);
+    expect_clblast_ns(&tiny, 1000, 1);
     ck_assert(select_kernel(&small).clblast);
     ck_assert(!select_kernel(&large).clblast);
     /* A batched GEMM has its own time. */
     cost_set("clblast_times", "64 64 64 1 1000; 64 64 64 64 2000");
     struct tandem_gemm batched = gemm_new(64, 64, 64, 64);
-    ck_assert_double_eq_tol(
-        gemm_cost_model_clblast_ns(&selector.cost_model, &batched), 2000, 20);
+    expect_clblast_ns(&batched, 2000, 20);
 }
 
 TEST(an_epilogue_costs_clblast_a_launch)
@@ -383,14 +386,21 @@ static void expect_different_selections(uint32_t one, uint32_t other)
                   other);
 }
 
+static struct gemm_selection cached_selection(const struct tandem_gemm *gemm)
+{
+    struct gemm_selection selection;
+    gemm_selector_choose(&selector, gemm, &selection);
+    return selection;
+}
+
 static void expect_cached_selections(void)
 {
     for (uint32_t turn = 0; turn < 4 * GEMM_VARIANTS * GEMM_VARIANTS; turn++) {
         uint32_t which =
             turn % 2 != 0 ? turn / 2 % GEMM_VARIANTS : turn / 2 / GEMM_VARIANTS;
         struct tandem_gemm gemm = gemm_variant(which % GEMM_VARIANTS);
-        struct gemm_selection selection, now = select_kernel(&gemm);
-        gemm_selector_choose(&selector, &gemm, &selection);
+        struct gemm_selection now = select_kernel(&gemm);
+        struct gemm_selection selection = cached_selection(&gemm);
         ck_assert_msg(selections_equal(&selection, &now), "relative %u",
                       which % GEMM_VARIANTS);
     }
@@ -417,38 +427,33 @@ TEST(cached_selections_depend_on_all_relevant_fields)
 TEST(cached_selections_depend_on_long_pitches)
 {
     struct tandem_gemm gemm = gemm_new(1024, 1, 4096, 1);
-    struct gemm_selection selection;
     start(true);
     gemm.flags = 0;
     gemm.b.ld = 1;
-    gemm_selector_choose(&selector, &gemm, &selection);
-    ck_assert_uint_ne(gemm_configs[selection.kernel].gemv_vectors, 0);
+    ck_assert_uint_ne(gemm_configs[cached_selection(&gemm).kernel].gemv_vectors,
+                      0);
     gemm.b.ld = INT32_MAX / 200;
-    gemm_selector_choose(&selector, &gemm, &selection);
+    struct gemm_selection selection = cached_selection(&gemm);
     ck_assert(selection.clblast ||
               gemm_kernel_supports(&gemm, selection.kernel));
 }
 
 TEST(cached_selections_depend_on_epilogues_and_disabled_kernels)
 {
-    struct gemm_selection selection;
     start(false);
     cost_set("kernel.simt-128x128", "10 10 10");
     cost_set("clblast_times", "1024 1024 1024 1 10000");
     cost_set("launch_ns", "5000");
     struct tandem_gemm gemm = gemm_new(1024, 1024, 1024, 1);
-    gemm_selector_choose(&selector, &gemm, &selection);
-    ck_assert(selection.clblast);
+    ck_assert(cached_selection(&gemm).clblast);
     gemm.activation = TANDEM_OP_RELU;
-    gemm_selector_choose(&selector, &gemm, &selection);
-    ck_assert(!selection.clblast);
+    ck_assert(!cached_selection(&gemm).clblast);
     gemm.activation = TANDEM_OP_INVALID;
     gemm.bias_kind = TANDEM_BIAS_PER_ROW;
-    gemm_selector_choose(&selector, &gemm, &selection);
+    struct gemm_selection selection = cached_selection(&gemm);
     ck_assert(!selection.clblast);
     gemm_selector_disable(&selector, &gemm, selection.kernel);
-    gemm_selector_choose(&selector, &gemm, &selection);
-    ck_assert(selection.clblast);
+    ck_assert(cached_selection(&gemm).clblast);
 }
 
 /* Two GEMMs that share a cache entry and have different selections. */
