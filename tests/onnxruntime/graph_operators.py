@@ -360,6 +360,16 @@ def softmax(b):
                   axis=axis if b.chance(0.8) else None)
 
 
+def cumsum(b):
+    """Draws a cumulative sum."""
+    if b.opset < 11:
+        return False
+    x = b.pick(accepts=lambda value: value.rank >= 1)
+    axis = b.signed_axis(b.integer(0, x.rank - 1), x.rank)
+    return b.node('CumSum', [x, b.constant(axis, b.choice(INTEGERS))], x.shape,
+                  exclusive=b.integer(0, 1), reverse=b.integer(0, 1))
+
+
 def normalization(b):
     """Draws a normalization of the last axes."""
     operators = {'LayerNormalization': 17, 'RMSNormalization': 23,
@@ -1056,8 +1066,8 @@ DRAWS = [
     (3, unary_guarded), (2, microsoft_unary), (5, binary_exact),
     (4, binary_guarded), (3, variadic), (2, clip), (3, compare), (2, logical),
     (1, is_nan), (2, where), (3, cast), (5, reduction), (2, arg_reduction),
-    (2, softmax),
-    (3, normalization), (5, matmul), (2, fused_matmul), (4, gemm),
+    (2, softmax), (1, cumsum), (3, normalization), (5, matmul),
+    (2, fused_matmul), (4, gemm),
     (3, transpose), (1, identity), (1, flatten), (2, squeeze), (2, unsqueeze),
     (3, reshape), (2, expand), (4, slice_), (2, split), (3, concat),
     (3, gather), (2, chain_reshape), (1, chain_expand), (1, chain_constant),

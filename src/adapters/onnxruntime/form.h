@@ -49,7 +49,7 @@ struct form_view {
 struct form_step {
     uint32_t op; /* enum tandem_op_id; TANDEM_OP_GEMM is tandem_matmul */
     const struct graph_node *node;
-    int64_t ints[2];
+    int64_t ints[3];
     double floats[4];
     uint32_t int_count, float_count;
     /* Indices into `views`.  NO_VIEW means that the input is one of `floats`

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lowers reductions, softmax and normalizations; see lower.h. */
+/* Lowers reductions, cumsum, softmax and normalizations; see lower.h. */
 #include <config.h>
 
 #include "adapters/onnxruntime/lower_ops.h"
 #include "adapters/onnxruntime/onnx_operator.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
@@ -121,6 +122,30 @@ bool lower_arg_reduce(struct lowering *l)
     return append_reduce(l, l->node->op->tandem_op, x,
                          x->view.rank > 0 ? 1u << axis : 0, keep, TANDEM_I64,
                          &out) &&
+           lower_output(l, 0, &out);
+}
+
+/* CumSum.  Its second input is the axis. */
+bool lower_cumsum(struct lowering *l)
+{
+    struct operand *x = lower_input_operand(l, 0), out;
+    struct form_step step = step_make(l, TANDEM_OP_CUMSUM);
+    int64_t count;
+    const int64_t *axes = lower_integers(l, lower_input_operand(l, 1), &count);
+    uint32_t axis;
+
+    if (axes == NULL)
+        return false;
+    if (count != 1)
+        return lower_fail(l, "expected one axis, not %" PRId64, count);
+    if (!axis_normalize(l, axes[0], x->view.rank, &axis))
+        return false;
+    step.ints[0] = axis;
+    step.ints[1] = graph_integer(l->node, "exclusive", 0) != 0;
+    step.ints[2] = graph_integer(l->node, "reverse", 0) != 0;
+    step.int_count = 3;
+    return lower_new(l, TANDEM_F32, x->view.rank, x->view.shape, &out) &&
+           step_add_input(l, &step, x) && lower_step(l, &step, &out) &&
            lower_output(l, 0, &out);
 }
 

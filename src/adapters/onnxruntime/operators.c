@@ -127,6 +127,8 @@ static const struct onnx_operator operators[] = {
     REDUCE("ReduceSumSquare", SUM_SQUARE),
     ARG_REDUCE("ArgMax", ARGMAX),
     ARG_REDUCE("ArgMin", ARGMIN),
+    {"", "CumSum", NEWEST, TANDEM_OP_CUMSUM, RULE_F32, 2, 1u << 1, lower_cumsum,
+     NULL},
     OTHER("", "LogSoftmax", LOG_SOFTMAX, 1, lower_softmax),
     OTHER("", "Softmax", SOFTMAX, 1, lower_softmax),
     OTHER("", "LayerNormalization", LAYER_NORM, 1, lower_norm),
