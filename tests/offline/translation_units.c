@@ -333,6 +333,12 @@ bool units_write(const char *directory, const struct keys *keys)
         struct kernel_source text;
         struct options options;
         kernel_source_make(&text, &keys->key[i], &hardware);
+        if (strlen(text.options) + 1 >= sizeof(text.options)) {
+            fprintf(stderr, "%s: the options exceed KERNEL_OPTION_BYTES\n",
+                    text.kernel->function);
+            opened = false;
+            break;
+        }
         options_split(&options, text.kernel->source, text.options);
         struct unit *unit = unit_open(units, &count, directory, &text,
                                       options.shared, keys->chosen);
