@@ -3,13 +3,12 @@
  * Compares the operator table of backend.h with its golden list: numbers,
  * names, attributes. layout.c checks the layout.
  */
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <tandem/backend.h>
 
-#include "../support/check_runner.h"
+#include "../support/test_list.h"
 
 struct row {
     uint32_t number, inputs, outputs;
@@ -54,7 +53,7 @@ static bool begins_with(const char *list, const char *head)
            (length == 0 || list[length] == '\0' || list[length] == ',');
 }
 
-START_TEST(test_golden_rows_are_kept)
+TEST(test_golden_rows_are_kept)
 {
     for (size_t i = 0; i < ROWS(golden); i++) {
         const struct row *row = find(golden[i].number);
@@ -70,15 +69,13 @@ START_TEST(test_golden_rows_are_kept)
                       "%s: float attributes", row->name);
     }
 }
-END_TEST
 
-START_TEST(test_new_rows_are_golden)
+TEST(test_new_rows_are_golden)
 {
     ck_assert_uint_eq(ROWS(table), ROWS(golden));
 }
-END_TEST
 
-START_TEST(test_numbers_and_names_are_unique)
+TEST(test_numbers_and_names_are_unique)
 {
     for (size_t i = 0; i < ROWS(table); i++) {
         ck_assert_uint_gt(table[i].number, TANDEM_OP_INVALID);
@@ -89,7 +86,6 @@ START_TEST(test_numbers_and_names_are_unique)
         }
     }
 }
-END_TEST
 
 static uint32_t names_in(const char *list)
 {
@@ -101,7 +97,7 @@ static uint32_t names_in(const char *list)
 }
 
 /* Only transpose has as many attributes as its input has axes. */
-START_TEST(test_attribute_counts_match_their_names)
+TEST(test_attribute_counts_match_their_names)
 {
 #define X(ID, number, name, op_class, inputs, outputs, ints, int_count,      \
           floats, float_count, ...)                                          \
@@ -111,15 +107,5 @@ START_TEST(test_attribute_counts_match_their_names)
     TANDEM_OPERATORS(X)
 #undef X
 }
-END_TEST
 
-int main(void)
-{
-    TCase *tests = tcase_create("operators");
-
-    tcase_add_test(tests, test_golden_rows_are_kept);
-    tcase_add_test(tests, test_new_rows_are_golden);
-    tcase_add_test(tests, test_numbers_and_names_are_unique);
-    tcase_add_test(tests, test_attribute_counts_match_their_names);
-    return runner_run_case("abi", tests);
-}
+TEST_MAIN(tests_run("abi"))

@@ -8,10 +8,7 @@
  *         ck_assert(...);
  *     }
  *
- *     int main(void)
- *     {
- *         return tests_run("sums");
- *     }
+ *     TEST_MAIN(tests_run("sums"))
  *
  * Call the functions from one thread.
  */
@@ -65,6 +62,13 @@ static inline void test_insert(struct test_entry *entry)
         test_insert(&entry);                                                 \
     }                                                                        \
     static void name##_body(int _i __attribute__((unused)))
+
+/* Defines the main function of a program, which returns this result. */
+#define TEST_MAIN(result)                                                    \
+    int main(void)                                                           \
+    {                                                                        \
+        return result;                                                       \
+    }
 
 /* The number of elements of an array, for example of a table of cases. */
 #define COUNT_OF(array) ((int)(sizeof(array) / sizeof((array)[0])))

@@ -7,7 +7,6 @@
 
 #include "../../../tools/bench/gemm_case.h"
 
-#include <check.h>
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
@@ -15,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../../support/check_runner.h"
+#include "../../support/test_list.h"
 #ifdef BENCH_OPENCL
 #include "../../../tools/bench/opencl_device_match.h"
 #endif
@@ -24,7 +23,7 @@
 #define N 50
 #define K 60
 
-START_TEST(details_are_words)
+TEST(details_are_words)
 {
     const struct row row = {.detail = "bias+relu"};
     const struct row other = {.detail = "bf16"};
@@ -36,9 +35,8 @@ START_TEST(details_are_words)
     ck_assert(row_has(&other, "bf16"));
     ck_assert(!row_has(&other, "f16"));
 }
-END_TEST
 
-START_TEST(rows_have_names_and_fit_the_scale)
+TEST(rows_have_names_and_fit_the_scale)
 {
     struct list list = {.scale = SCALE_TINY, .suite = "gemm"};
 
@@ -54,9 +52,8 @@ START_TEST(rows_have_names_and_fit_the_scale)
     ck_assert_str_eq(list.rows[2].name, "transfer 4 KiB, pinned, upload");
     list_destroy(&list);
 }
-END_TEST
 
-START_TEST(memory_and_choice_bound_the_list)
+TEST(memory_and_choice_bound_the_list)
 {
     const struct tandem_device_info info = {.memory_bytes = UINT64_C(1) << 32,
                                             .max_alloc_bytes = UINT64_C(1)
@@ -71,13 +68,12 @@ START_TEST(memory_and_choice_bound_the_list)
     ck_assert_uint_eq(list.count, 1);
     list_destroy(&list);
 }
-END_TEST
 
 /*
  * pytorch_baseline.py creates the same operands; tests/tools/check-bench has
  * these values.
  */
-START_TEST(operands_are_stable)
+TEST(operands_are_stable)
 {
     struct gemm_case p = {.dtype = TANDEM_F32};
 
@@ -87,7 +83,6 @@ START_TEST(operands_are_stable)
     p.dtype = TANDEM_BF16;
     ck_assert_float_eq(gemm_case_value(&p, 'a', 7), -3 / 128.0f);
 }
-END_TEST
 
 /*
  * Returns element (row, column) of an operand of this kind, divided by its
@@ -104,7 +99,7 @@ static float scale_at(enum inputs kind, char operand, int row, int column)
     return gemm_case_value(&p, operand, index) / alike;
 }
 
-START_TEST(scaled_operands_have_their_scale)
+TEST(scaled_operands_have_their_scale)
 {
     bool differs = false;
 
@@ -129,7 +124,6 @@ START_TEST(scaled_operands_have_their_scale)
     ck_assert(fabsf(scale_at(EXTREME, 'b', 3, 3) / 1e-25f - 1) < 1e-6f);
     ck_assert_float_eq(scale_at(EXTREME, '+', 0, 3), 1);
 }
-END_TEST
 
 static float a[M * K], b[K * N], bias[N], c[M * N];
 
@@ -176,7 +170,7 @@ static void errors_compute(const struct sampled_entries *samples,
                           out_max_relative);
 }
 
-START_TEST(correct_results_have_small_errors)
+LOOP_TEST(correct_results_have_small_errors, 2)
 {
     struct gemm_case p;
     struct sampled_entries samples;
@@ -190,9 +184,8 @@ START_TEST(correct_results_have_small_errors)
     ck_assert_double_lt(componentwise, 1e-7);
     ck_assert_double_lt(max_relative, 1e-7);
 }
-END_TEST
 
-START_TEST(one_wrong_element_is_detected)
+TEST(one_wrong_element_is_detected)
 {
     struct gemm_case p;
     struct sampled_entries samples;
@@ -210,7 +203,6 @@ START_TEST(one_wrong_element_is_detected)
     errors_compute(&samples, &componentwise, &max_relative);
     ck_assert(isinf(componentwise) && isinf(max_relative));
 }
-END_TEST
 
 /* Simulated device memory for the operands. */
 static unsigned char device_memory[4 * 256];
@@ -243,7 +235,7 @@ static enum tandem_status download(struct tandem_stream *stream,
     return TANDEM_OK;
 }
 
-START_TEST(operands_are_uploaded_unchanged)
+LOOP_TEST(operands_are_uploaded_unchanged, 3)
 {
     static const uint32_t dtypes[] = {TANDEM_F32, TANDEM_F16, TANDEM_BF16};
     /* The values -1, 1/2 and 1/128. */
@@ -272,7 +264,6 @@ START_TEST(operands_are_uploaded_unchanged)
         ck_assert_uint_eq(stored, bits[_i][i]);
     }
 }
-END_TEST
 
 #ifdef BENCH_OPENCL
 /* Creates a directory that registers PoCL twice. */
@@ -304,7 +295,7 @@ static void vendors_remove(const char *directory)
  * POCL_DEVICES makes PoCL list the CPU as two devices. Two .icd files make the
  * loader return PoCL's platform twice, which must add no device.
  */
-START_TEST(equal_devices_are_distinguished)
+TEST(equal_devices_are_distinguished)
 {
     struct tandem_context *context;
     struct tandem_device_info infos[2] = {{.struct_size = sizeof *infos},
@@ -338,23 +329,6 @@ START_TEST(equal_devices_are_distinguished)
     tandem_context_destroy(context);
     vendors_remove(vendors);
 }
-END_TEST
 #endif
 
-int main(void)
-{
-    TCase *tests = tcase_create("bench");
-
-    tcase_add_test(tests, details_are_words);
-    tcase_add_test(tests, rows_have_names_and_fit_the_scale);
-    tcase_add_test(tests, memory_and_choice_bound_the_list);
-    tcase_add_test(tests, operands_are_stable);
-    tcase_add_test(tests, scaled_operands_have_their_scale);
-    tcase_add_loop_test(tests, correct_results_have_small_errors, 0, 2);
-    tcase_add_loop_test(tests, operands_are_uploaded_unchanged, 0, 3);
-    tcase_add_test(tests, one_wrong_element_is_detected);
-#ifdef BENCH_OPENCL
-    tcase_add_test(tests, equal_devices_are_distinguished);
-#endif
-    return runner_run_case("bench", tests);
-}
+TEST_MAIN(tests_run("bench"))

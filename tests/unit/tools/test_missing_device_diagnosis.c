@@ -7,7 +7,6 @@
 
 #include "../../../tools/cl-probe/missing_device_diagnosis.h"
 
-#include <check.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
@@ -18,7 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../../support/check_runner.h"
+#include "../../support/test_list.h"
 
 static char scratch[64];
 
@@ -80,7 +79,7 @@ static void pci(const char *address, const char *device_class,
     put(name, vendor, 0644);
 }
 
-START_TEST(gpus_and_their_drivers_are_reported)
+TEST(gpus_and_their_drivers_are_reported)
 {
     json_t *sentences = json_array();
 
@@ -114,7 +113,6 @@ START_TEST(gpus_and_their_drivers_are_reported)
     json_decref(sentences);
     unsetenv("OCL_ICD_VENDORS");
 }
-END_TEST
 
 static void judge_files(void)
 {
@@ -132,7 +130,7 @@ static void judge_files(void)
 }
 
 /* Runs as nobody, because root can open all files. */
-START_TEST(file_permissions_are_reported)
+TEST(file_permissions_are_reported)
 {
     const bool root = geteuid() == 0;
     int state = -1;
@@ -152,9 +150,8 @@ START_TEST(file_permissions_are_reported)
     ck_assert_int_eq(waitpid(child, &state, 0), child);
     ck_assert_int_eq(state, 0);
 }
-END_TEST
 
-START_TEST(driver_directories_are_reported)
+TEST(driver_directories_are_reported)
 {
     json_t *sentences = json_array();
 
@@ -180,15 +177,5 @@ START_TEST(driver_directories_are_reported)
     ck_assert_uint_eq(json_array_size(sentences), 1);
     json_decref(sentences);
 }
-END_TEST
 
-int main(void)
-{
-    TCase *tests = tcase_create("hints");
-
-    tcase_add_checked_fixture(tests, setup, teardown);
-    tcase_add_test(tests, gpus_and_their_drivers_are_reported);
-    tcase_add_test(tests, file_permissions_are_reported);
-    tcase_add_test(tests, driver_directories_are_reported);
-    return runner_run_case("hints", tests);
-}
+TEST_MAIN(tests_run_with("hints", setup, teardown))

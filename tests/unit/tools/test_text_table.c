@@ -5,11 +5,10 @@
 #include "../../../tools/common/text_table.h"
 #include "../../../tools/common/text_wrap.h"
 
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../support/check_runner.h"
+#include "../../support/test_list.h"
 
 static char *written;
 
@@ -55,7 +54,7 @@ static void wrap(const char *text, size_t start, size_t indent, size_t columns)
     fclose(out);
 }
 
-START_TEST(test_short_rows_are_one_line)
+TEST(test_short_rows_are_one_line)
 {
     struct table table = {0};
 
@@ -67,9 +66,8 @@ START_TEST(test_short_rows_are_one_line)
                               "  cpu     1.5 GB/s  2 GB/s\n"
                               "  opencl         -   1 B/s\n");
 }
-END_TEST
 
-START_TEST(test_wide_rows_are_names_and_values)
+TEST(test_wide_rows_are_names_and_values)
 {
     struct table table = {0};
 
@@ -89,9 +87,8 @@ START_TEST(test_wide_rows_are_names_and_values)
                               "  opencl:1\n"
                               "      blocked: it failed\n");
 }
-END_TEST
 
-START_TEST(test_characters_are_not_bytes)
+TEST(test_characters_are_not_bytes)
 {
     struct table table = {0};
 
@@ -104,9 +101,8 @@ START_TEST(test_characters_are_not_bytes)
     wrap("\303\244\303\244 \303\274\303\274 x", 0, 1, 5);
     ck_assert_str_eq(written, "\303\244\303\244 \303\274\303\274\n x\n");
 }
-END_TEST
 
-START_TEST(test_sentences)
+TEST(test_sentences)
 {
     struct table table = {0};
 
@@ -136,9 +132,8 @@ START_TEST(test_sentences)
                      "      /usr/lib/x86_64-linux-gnu/libdriver.so: 1\n"
                      "      device\n");
 }
-END_TEST
 
-START_TEST(test_wrapping)
+TEST(test_wrapping)
 {
     wrap("", 4, 4, 20);
     ck_assert_str_eq(written, "\n");
@@ -149,9 +144,8 @@ START_TEST(test_wrapping)
     wrap("  12345678901234567890  x  ", 0, 2, 10);
     ck_assert_str_eq(written, "12345678901234567890\n  x\n");
 }
-END_TEST
 
-START_TEST(test_columns)
+TEST(test_columns)
 {
     static const char *const none[] = {"", "0", "19", "-5", "80x", "1e3",
                                        "99999999999999999999"};
@@ -167,18 +161,5 @@ START_TEST(test_columns)
     ck_assert_uint_eq(output_columns(out), 132);
     fclose(out);
 }
-END_TEST
 
-int main(void)
-{
-    TCase *tests = tcase_create("all");
-
-    tcase_add_checked_fixture(tests, setup, teardown);
-    tcase_add_test(tests, test_short_rows_are_one_line);
-    tcase_add_test(tests, test_wide_rows_are_names_and_values);
-    tcase_add_test(tests, test_characters_are_not_bytes);
-    tcase_add_test(tests, test_sentences);
-    tcase_add_test(tests, test_wrapping);
-    tcase_add_test(tests, test_columns);
-    return runner_run_case("table", tests);
-}
+TEST_MAIN(tests_run_with("table", setup, teardown))
