@@ -133,7 +133,4 @@ TEST(long_paths)
     quota_is(2);
 }
 
-int main(void)
-{
-    return host_tests_run("quota", tree_setup, NULL);
-}
+TEST_MAIN(host_tests_run("quota", tree_setup, NULL))

@@ -459,7 +459,4 @@ TEST(extreme_values_with_traps)
     free(text);
 }
 
-int main(void)
-{
-    return host_tests_run("host-process", NULL, NULL);
-}
+TEST_MAIN(host_tests_run("host-process", NULL, NULL))

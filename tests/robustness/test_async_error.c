@@ -305,7 +305,4 @@ TEST(a_lost_device_remains_lost)
     device_end();
 }
 
-int main(void)
-{
-    return single_run("late");
-}
+TEST_MAIN(single_run("late"))

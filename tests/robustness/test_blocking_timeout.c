@@ -181,7 +181,4 @@ TEST(close_leaks_work_that_never_completes)
     workload_close(&work);
 }
 
-int main(void)
-{
-    return single_run("stuck");
-}
+TEST_MAIN(single_run("stuck"))

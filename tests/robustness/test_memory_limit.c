@@ -157,7 +157,4 @@ TEST(test_tensors_larger_than_any_device)
     content_matches(out, 2);
 }
 
-int main(void)
-{
-    return host_tests_run("caps", NULL, NULL);
-}
+TEST_MAIN(host_tests_run("caps", NULL, NULL))

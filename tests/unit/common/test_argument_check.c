@@ -514,7 +514,4 @@ TEST(this_processor_has_a_name)
     ck_assert_str_eq(name, "");
 }
 
-int main(void)
-{
-    return tests_run("common");
-}
+TEST_MAIN(tests_run("common"))

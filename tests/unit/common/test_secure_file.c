@@ -663,7 +663,4 @@ TEST(test_concurrent_writers)
     close(place);
 }
 
-int main(void)
-{
-    return tests_run_with("secure_file", scratch_setup, scratch_remove);
-}
+TEST_MAIN(tests_run_with("secure_file", scratch_setup, scratch_remove))

@@ -113,7 +113,4 @@ TEST(forks_stop_waiting)
     ck_assert_int_eq(naps, 0);
 }
 
-int main(void)
-{
-    return tests_run("blas");
-}
+TEST_MAIN(tests_run("blas"))

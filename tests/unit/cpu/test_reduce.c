@@ -134,7 +134,4 @@ LOOP_TEST(test_long_search, COUNT_OF(lengths))
     ck_assert_int_eq(result, length - 1);
 }
 
-int main(void)
-{
-    return host_tests_run("reduce", numbers_setup, numbers_teardown);
-}
+TEST_MAIN(host_tests_run("reduce", numbers_setup, numbers_teardown))

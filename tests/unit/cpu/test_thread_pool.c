@@ -426,7 +426,4 @@ TEST(long_times_are_replaced)
     ck_assert(known.cold == 24000);
 }
 
-int main(void)
-{
-    return host_tests_run("pool", NULL, NULL);
-}
+TEST_MAIN(host_tests_run("pool", NULL, NULL))

@@ -295,7 +295,4 @@ TEST(test_other_tensors_are_different_calls)
         negate(one, others[turn], turn + TENSORS);
 }
 
-int main(void)
-{
-    return host_tests_run("judged", context_setup, NULL);
-}
+TEST_MAIN(host_tests_run("judged", context_setup, NULL))

@@ -507,7 +507,4 @@ TEST(test_defaults_are_conservative)
     BAD(tandem_explain_matmul(context, NULL, a, b, c, &e));
 }
 
-int main(void)
-{
-    return host_tests_run("chooser", costs_setup, NULL);
-}
+TEST_MAIN(host_tests_run("chooser", costs_setup, NULL))

@@ -443,7 +443,4 @@ TEST(test_a_duplicate_is_used_if_the_first_does_not_open)
     ck_assert_uint_eq(counters_read(2).opens, 0);
 }
 
-int main(void)
-{
-    return host_tests_run("context", NULL, NULL);
-}
+TEST_MAIN(host_tests_run("context", NULL, NULL))

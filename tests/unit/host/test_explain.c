@@ -364,7 +364,4 @@ LOOP_TEST(test_scalars_stand_for_inputs, 2)
     ck_assert_float_eq_tol(y[2], 8, 1e-4f);
 }
 
-int main(void)
-{
-    return host_tests_run("explain", context_setup, NULL);
-}
+TEST_MAIN(host_tests_run("explain", context_setup, NULL))

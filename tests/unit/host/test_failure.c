@@ -450,7 +450,4 @@ TEST(test_explanations_are_a_threads_own)
     expect_last_error("add");
 }
 
-int main(void)
-{
-    return host_tests_run("failure", NULL, NULL);
-}
+TEST_MAIN(host_tests_run("failure", NULL, NULL))

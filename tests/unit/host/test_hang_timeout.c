@@ -479,7 +479,4 @@ TEST(test_a_write_after_a_read_timeout)
     ck_assert_mem_eq(read, v.x, sizeof read);
 }
 
-int main(void)
-{
-    return host_tests_run("hang", NULL, NULL);
-}
+TEST_MAIN(host_tests_run("hang", NULL, NULL))

@@ -453,7 +453,4 @@ TEST(test_explanations)
     BAD(tandem_explain_op(context, &op, &tx, 1, &ty, 1, &e));
 }
 
-int main(void)
-{
-    return host_tests_run("input", input_setup, input_teardown);
-}
+TEST_MAIN(host_tests_run("input", input_setup, input_teardown))

@@ -445,7 +445,4 @@ TEST(test_a_device_that_does_not_open)
     context_works(context);
 }
 
-int main(void)
-{
-    return host_tests_run("loader", NULL, NULL);
-}
+TEST_MAIN(host_tests_run("loader", NULL, NULL))

@@ -173,7 +173,4 @@ LOOP_TEST(test_deterministic_contexts_do_not_move_data, 2)
     }
 }
 
-int main(void)
-{
-    return host_tests_run("migration", context_setup, NULL);
-}
+TEST_MAIN(host_tests_run("migration", context_setup, NULL))

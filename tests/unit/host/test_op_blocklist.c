@@ -318,7 +318,4 @@ TEST(test_editing_an_invalid_file)
     ck_assert_ptr_null(profile);
 }
 
-int main(void)
-{
-    return host_tests_run("gate", NULL, NULL);
-}
+TEST_MAIN(host_tests_run("gate", NULL, NULL))

@@ -90,7 +90,4 @@ TEST(test_prepare_checks_its_arguments)
     BAD(tandem_prepare_on(NULL, 0, &f.op, &f.x, 1, &f.y, 1));
 }
 
-int main(void)
-{
-    return host_tests_run("prepare", NULL, NULL);
-}
+TEST_MAIN(host_tests_run("prepare", NULL, NULL))

@@ -292,7 +292,4 @@ TEST(test_invalid_cost_queries)
     BAD(tandem_device_predict_cost(NULL, 0, "transcendental", 1, &ns));
 }
 
-int main(void)
-{
-    return host_tests_run("profile", NULL, NULL);
-}
+TEST_MAIN(host_tests_run("profile", NULL, NULL))

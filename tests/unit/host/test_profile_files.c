@@ -681,7 +681,4 @@ TEST(test_profiles_over_the_size_limit)
     expect_saved_profile();
 }
 
-int main(void)
-{
-    return host_tests_run("profile files", NULL, NULL);
-}
+TEST_MAIN(host_tests_run("profile files", NULL, NULL))

@@ -451,7 +451,4 @@ TEST(test_buffers_end_with_their_tensors)
     ck_assert_uint_eq(after.opens, after.closes);
 }
 
-int main(void)
-{
-    return host_tests_run("tensor", context_setup, NULL);
-}
+TEST_MAIN(host_tests_run("tensor", context_setup, NULL))

@@ -170,7 +170,4 @@ TEST(test_compute_capability)
     ck_assert(!device.tf32_to_even && !device.wgmma);
 }
 
-int main(void)
-{
-    return tests_run("describe");
-}
+TEST_MAIN(tests_run("describe"))

@@ -397,7 +397,4 @@ TEST(work_over_little_memory_is_brief)
     ck_assert_uint_eq(commands, 128);
 }
 
-int main(void)
-{
-    return tests_run_with("wait", set_up, NULL);
-}
+TEST_MAIN(tests_run_with("wait", set_up, NULL))

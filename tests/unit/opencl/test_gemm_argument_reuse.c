@@ -213,7 +213,4 @@ TEST(with_split_kernels)
     run_all_pairs("simt-32x64:2");
 }
 
-int main(void)
-{
-    return opencl_tests_run("calls", NULL, NULL);
-}
+TEST_MAIN(opencl_tests_run("calls", NULL, NULL))

@@ -171,7 +171,4 @@ TEST(gemv_plans)
     ck_assert_uint_eq(plan.step[0].key.b_vec4, 0);
 }
 
-int main(void)
-{
-    return tests_run("gemv-plan");
-}
+TEST_MAIN(tests_run("gemv-plan"))

@@ -281,7 +281,4 @@ TEST(counters_are_cleared_before_use)
     stream_kernels_free(&stream);
 }
 
-int main(void)
-{
-    return tests_run("launch");
-}
+TEST_MAIN(tests_run("launch"))

@@ -214,7 +214,4 @@ TEST(no_result_after_the_time_limit)
     deadline_ns = UINT64_MAX;
 }
 
-int main(void)
-{
-    return tests_run("kernel-timer");
-}
+TEST_MAIN(tests_run("kernel-timer"))

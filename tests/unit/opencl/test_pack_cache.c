@@ -398,7 +398,4 @@ TEST(threads_share_the_pack_cache)
     pthread_barrier_destroy(&barrier);
 }
 
-int main(void)
-{
-    return opencl_tests_run("pack-cache", NULL, device_close);
-}
+TEST_MAIN(opencl_tests_run("pack-cache", NULL, device_close))

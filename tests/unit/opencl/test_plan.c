@@ -231,7 +231,4 @@ TEST(a_full_plan_is_an_error)
     ck_assert_int_eq(launch_plan_check(&plan), TANDEM_FAILED);
 }
 
-int main(void)
-{
-    return tests_run("plan");
-}
+TEST_MAIN(tests_run("plan"))

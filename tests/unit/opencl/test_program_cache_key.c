@@ -222,7 +222,4 @@ LOOP_TEST(the_key_in_the_file_is_compared, CHANGES)
     ck_assert_uint_eq(loaded_binary(), 0);
 }
 
-int main(void)
-{
-    return tests_run_with("cache-key", cache_setup, cache_teardown);
-}
+TEST_MAIN(tests_run_with("cache-key", cache_setup, cache_teardown))

@@ -203,7 +203,4 @@ LOOP_TEST(parts_of_minus_infinity_do_not_count, 3)
     masked_rows_check(count, 1, count);
 }
 
-int main(void)
-{
-    return opencl_tests_run("rows", device_new, device_close);
-}
+TEST_MAIN(opencl_tests_run("rows", device_new, device_close))

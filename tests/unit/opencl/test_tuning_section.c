@@ -76,7 +76,4 @@ TEST(numbers_are_formatted_and_parsed)
     ck_assert_str_eq(text, "1000");
 }
 
-int main(void)
-{
-    return tests_run("section");
-}
+TEST_MAIN(tests_run("section"))
