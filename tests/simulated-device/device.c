@@ -223,14 +223,13 @@ void device_close(struct tandem_device *handle)
     if (!handle_live(&device_pool, device))
         return;
     pthread_mutex_lock(&device->mutex);
-    for (struct sim_stream *s = device->streams; s; s = s->next)
-        stream_drain(s);
-    while (device->events)
-        event_release(device->events);
-    while (device->streams)
-        stream_release(device->streams);
-    while (device->buffers)
-        buffer_release(device->buffers);
+    device_drain(device);
+    while (!LIST_EMPTY(&device->events))
+        event_release(LIST_FIRST(&device->events));
+    while (!LIST_EMPTY(&device->streams))
+        stream_release(LIST_FIRST(&device->streams));
+    while (!LIST_EMPTY(&device->buffers))
+        buffer_release(LIST_FIRST(&device->buffers));
     COUNT(device, closes, 1);
     pthread_mutex_unlock(&device->mutex);
     device_destroy(device);

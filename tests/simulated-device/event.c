@@ -32,10 +32,7 @@ enum tandem_status event_record(struct tandem_stream *handle,
     event->stream = stream;
     event->position = stream->enqueued;
     event->flags = stream->flags;
-    event->next = device->events;
-    if (event->next)
-        event->next->previous = event;
-    device->events = event;
+    LIST_INSERT_HEAD(&device->events, event, link);
     COUNT(device, events, 1);
     *out_event = (struct tandem_event *)event;
     return device_unlock(device, TANDEM_OK);
@@ -43,12 +40,7 @@ enum tandem_status event_record(struct tandem_stream *handle,
 
 void event_release(struct sim_event *event)
 {
-    if (event->previous)
-        event->previous->next = event->next;
-    else
-        event->device->events = event->next;
-    if (event->next)
-        event->next->previous = event->previous;
+    LIST_REMOVE(event, link);
     COUNT(event->device, events_destroyed, 1);
     handle_free(&event_pool, event);
 }

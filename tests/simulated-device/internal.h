@@ -8,6 +8,7 @@
 #define TANDEM_TESTS_SIM_INTERNAL_H
 
 #include <pthread.h>
+#include <sys/queue.h>
 
 #include <tandem/backend.h>
 
@@ -34,7 +35,7 @@ struct sim_buffer {
     struct handle handle;
     struct sim_device *device;
     struct sim_memory *memory;
-    struct sim_buffer *next, *previous;
+    LIST_ENTRY(sim_buffer) link;
 };
 
 enum command_kind {
@@ -88,7 +89,7 @@ struct sim_stream {
     /* The value of executed after the command that failed. */
     uint64_t error_position;
     char error_message[256];
-    struct sim_stream *next, *previous;
+    LIST_ENTRY(sim_stream) link;
 };
 
 struct sim_event {
@@ -98,7 +99,7 @@ struct sim_event {
     struct sim_stream *stream;
     uint64_t position;
     uint32_t flags; /* The flags of the stream. */
-    struct sim_event *next, *previous;
+    LIST_ENTRY(sim_event) link;
 };
 
 struct sim_script {
@@ -129,10 +130,17 @@ struct sim_device {
     struct tandem_memory_stats stats;
     bool prepared[TANDEM_OP_ID_END];
     uint32_t polls[TANDEM_OP_ID_END];
-    struct sim_buffer *buffers;
-    struct sim_stream *streams;
-    struct sim_event *events;
+    LIST_HEAD(, sim_buffer) buffers;
+    LIST_HEAD(, sim_stream) streams;
+    LIST_HEAD(, sim_event) events;
 };
+
+/*
+ * Declares the function that implements a member of struct tandem_backend; see
+ * backend.h.
+ */
+#define ENTRY(function, member)                                              \
+    __typeof__(*((const struct tandem_backend *)NULL)->member) function
 
 extern struct handle_pool device_pool, buffer_pool, stream_pool, event_pool;
 
@@ -180,80 +188,42 @@ enum tandem_status device_lock(struct tandem_device *handle,
 /* Unlocks the device and returns status. */
 enum tandem_status device_unlock(struct sim_device *device,
                                  enum tandem_status status);
-enum tandem_status device_count(uint32_t *out_count);
-enum tandem_status device_describe(uint32_t index,
-                                   struct tandem_device_info *out_info);
-enum tandem_status device_open(uint32_t index,
-                               const struct tandem_open_options *options,
-                               struct tandem_device **out_device);
-void device_close(struct tandem_device *device);
-enum tandem_status device_memory_stats(struct tandem_device *handle,
-                                       struct tandem_memory_stats *out_stats);
+ENTRY(device_count, device_count);
+ENTRY(device_describe, device_describe);
+ENTRY(device_open, open);
+ENTRY(device_close, close);
+ENTRY(device_memory_stats, memory_stats);
 
 /* ---- memory.c ---- */
 
-enum tandem_status buffer_alloc(struct tandem_device *handle, uint64_t bytes,
-                                struct tandem_buffer **out_buffer);
-void buffer_free(struct tandem_buffer *handle);
+ENTRY(buffer_alloc, alloc);
+ENTRY(buffer_free, free);
 /* Locked. */
 void buffer_release(struct sim_buffer *buffer);
-enum tandem_status buffer_import(struct tandem_device *handle, void *memory,
-                                 uint64_t bytes,
-                                 struct tandem_buffer **out_buffer);
+ENTRY(buffer_import, import_host);
 /* Locked. Returns a live buffer of this device. */
 enum tandem_status buffer_check(const struct sim_device *device,
                                 const char *what,
                                 const struct tandem_buffer *handle,
                                 struct sim_buffer **out_buffer);
+/*
+ * Locked. Runs all work, so that memory is freed which only queued work uses.
+ */
+void device_drain(struct sim_device *device);
 /* Locked.  Drops one reference. */
 void memory_release(struct sim_device *device, struct sim_memory *memory);
-enum tandem_status transfer_upload(struct tandem_stream *handle,
-                                   struct tandem_buffer *buffer,
-                                   uint64_t offset, const void *source,
-                                   uint64_t bytes, uint32_t flags);
-enum tandem_status transfer_download(struct tandem_stream *handle,
-                                     struct tandem_buffer *buffer,
-                                     uint64_t offset, void *target,
-                                     uint64_t bytes, uint32_t flags,
-                                     uint64_t timeout_ns);
-enum tandem_status transfer_copy(struct tandem_stream *handle,
-                                 struct tandem_buffer *target,
-                                 uint64_t target_offset,
-                                 struct tandem_buffer *source,
-                                 uint64_t source_offset, uint64_t bytes);
-enum tandem_status transfer_fill(struct tandem_stream *handle,
-                                 struct tandem_buffer *buffer, uint64_t offset,
-                                 uint64_t bytes, const void *pattern,
-                                 uint32_t pattern_bytes);
+ENTRY(transfer_upload, upload);
+ENTRY(transfer_download, download);
+ENTRY(transfer_copy, copy);
+ENTRY(transfer_fill, fill);
 
 /* ---- operators.c ---- */
 
-enum tandem_status
-operator_supports(struct tandem_device *handle, const struct tandem_op *op,
-                  const struct tandem_tensor_desc *const *inputs,
-                  uint32_t input_count,
-                  const struct tandem_tensor_desc *const *outputs,
-                  uint32_t output_count);
-enum tandem_status
-operator_prepare(struct tandem_device *handle, const struct tandem_op *op,
-                 const struct tandem_tensor_desc *const *inputs,
-                 uint32_t input_count,
-                 const struct tandem_tensor_desc *const *outputs,
-                 uint32_t output_count);
-enum tandem_status
-operator_ready(struct tandem_device *handle, const struct tandem_op *op,
-               const struct tandem_tensor_desc *const *inputs,
-               uint32_t input_count,
-               const struct tandem_tensor_desc *const *outputs,
-               uint32_t output_count);
-enum tandem_status
-operator_launch(struct tandem_stream *handle, const struct tandem_op *op,
-                const struct tandem_tensor_desc *const *inputs,
-                uint32_t input_count,
-                const struct tandem_tensor_desc *const *outputs,
-                uint32_t output_count);
-enum tandem_status operator_gemm(struct tandem_stream *handle,
-                                 const struct tandem_gemm *gemm);
+ENTRY(operator_supports, supports);
+ENTRY(operator_prepare, prepare);
+ENTRY(operator_ready, query_ready);
+ENTRY(operator_launch, launch);
+ENTRY(operator_gemm, gemm);
 
 /* ---- command.c ---- */
 
@@ -295,27 +265,21 @@ void stream_release(struct sim_stream *stream);
  */
 enum tandem_status wait_begin(struct sim_device *device, uint64_t timeout_ns);
 
-enum tandem_status stream_create(struct tandem_device *handle, uint32_t flags,
-                                 struct tandem_stream **out_stream);
-void stream_destroy(struct tandem_stream *handle);
-enum tandem_status stream_query(struct tandem_stream *handle);
-enum tandem_status stream_synchronize(struct tandem_stream *handle,
-                                      uint64_t timeout_ns);
-enum tandem_status stream_wait_event(struct tandem_stream *handle,
-                                     struct tandem_event *event);
-enum tandem_status device_synchronize(struct tandem_device *handle,
-                                      uint64_t timeout_ns);
+ENTRY(stream_create, stream_create);
+ENTRY(stream_destroy, stream_destroy);
+ENTRY(stream_query, stream_query);
+ENTRY(stream_synchronize, stream_synchronize);
+ENTRY(stream_wait_event, stream_wait_event);
+ENTRY(device_synchronize, synchronize);
 
 /* ---- event.c ---- */
 
-enum tandem_status event_record(struct tandem_stream *handle,
-                                struct tandem_event **out_event);
-void event_destroy(struct tandem_event *handle);
+ENTRY(event_record, event_record);
+ENTRY(event_destroy, event_destroy);
 /* Locked. */
 void event_release(struct sim_event *event);
-enum tandem_status event_query(struct tandem_event *handle);
-enum tandem_status event_wait(struct tandem_event *handle, uint64_t timeout_ns);
-enum tandem_status event_elapsed_ns(struct tandem_event *start,
-                                 struct tandem_event *end, uint64_t *out_ns);
+ENTRY(event_query, event_query);
+ENTRY(event_wait, event_wait);
+ENTRY(event_elapsed_ns, event_elapsed_ns);
 
 #endif

@@ -21,12 +21,11 @@ void memory_release(struct sim_device *device, struct sim_memory *memory)
     free(memory);
 }
 
-/*
- * Locked. Runs all work, so that memory is freed which only queued work uses.
- */
-static void device_drain(struct sim_device *device)
+void device_drain(struct sim_device *device)
 {
-    for (struct sim_stream *s = device->streams; s; s = s->next)
+    struct sim_stream *s;
+
+    LIST_FOREACH(s, &device->streams, link)
         stream_drain(s);
 }
 
@@ -97,10 +96,7 @@ enum tandem_status buffer_alloc(struct tandem_device *handle, uint64_t bytes,
         return device_unlock(device, status);
     }
     buffer->device = device;
-    buffer->next = device->buffers;
-    if (buffer->next)
-        buffer->next->previous = buffer;
-    device->buffers = buffer;
+    LIST_INSERT_HEAD(&device->buffers, buffer, link);
     stats = &device->stats;
     stats->allocated_bytes += bytes;
     if (stats->allocated_bytes > stats->peak_bytes)
@@ -118,12 +114,7 @@ void buffer_release(struct sim_buffer *buffer)
 {
     struct sim_device *device = buffer->device;
 
-    if (buffer->previous)
-        buffer->previous->next = buffer->next;
-    else
-        device->buffers = buffer->next;
-    if (buffer->next)
-        buffer->next->previous = buffer->previous;
+    LIST_REMOVE(buffer, link);
     device->stats.allocated_bytes -= buffer->memory->bytes;
     device->stats.buffer_count--;
     COUNT(device, frees, 1);

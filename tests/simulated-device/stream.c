@@ -248,10 +248,7 @@ enum tandem_status stream_create(struct tandem_device *handle, uint32_t flags,
             last_error_set(TANDEM_OUT_OF_MEMORY, "stream_create: no memory"));
     stream->device = device;
     stream->flags = flags;
-    stream->next = device->streams;
-    if (stream->next)
-        stream->next->previous = stream;
-    device->streams = stream;
+    LIST_INSERT_HEAD(&device->streams, stream, link);
     COUNT(device, streams, 1);
     *out_stream = (struct tandem_stream *)stream;
     return device_unlock(device, TANDEM_OK);
@@ -261,12 +258,14 @@ enum tandem_status stream_create(struct tandem_device *handle, uint32_t flags,
 static void stream_forget(struct sim_stream *stream)
 {
     struct sim_device *device = stream->device;
+    struct sim_stream *other;
+    struct sim_event *event;
 
-    for (struct sim_event *e = device->events; e; e = e->next)
-        if (e->stream == stream)
-            e->stream = NULL;
-    for (struct sim_stream *s = device->streams; s; s = s->next)
-        for (struct command *c = s->first; c; c = c->next)
+    LIST_FOREACH(event, &device->events, link)
+        if (event->stream == stream)
+            event->stream = NULL;
+    LIST_FOREACH(other, &device->streams, link)
+        for (struct command *c = other->first; c; c = c->next)
             if (c->stream == stream)
                 c->stream = NULL;
 }
@@ -277,12 +276,7 @@ void stream_release(struct sim_stream *stream)
 
     stream_drain(stream);
     stream_forget(stream);
-    if (stream->previous)
-        stream->previous->next = stream->next;
-    else
-        device->streams = stream->next;
-    if (stream->next)
-        stream->next->previous = stream->previous;
+    LIST_REMOVE(stream, link);
     COUNT(device, streams_destroyed, 1);
     handle_free(&stream_pool, stream);
 }
@@ -361,6 +355,7 @@ enum tandem_status device_synchronize(struct tandem_device *handle,
                                       uint64_t timeout_ns)
 {
     struct sim_device *device;
+    struct sim_stream *s;
     enum tandem_status status = device_lock(handle, &device);
     char message[256] = "";
 
@@ -369,7 +364,7 @@ enum tandem_status device_synchronize(struct tandem_device *handle,
     status = wait_begin(device, timeout_ns);
     if (status != TANDEM_OK)
         return device_unlock(device, status);
-    for (struct sim_stream *s = device->streams; s; s = s->next) {
+    LIST_FOREACH(s, &device->streams, link) {
         enum tandem_status own = stream_reach(s, s->enqueued, timeout_ns);
 
         if (own != TANDEM_OK && status == TANDEM_OK) {
