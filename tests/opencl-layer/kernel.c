@@ -13,63 +13,69 @@
 
 #define BUCKETS 256u
 
-struct program {
-    cl_program handle;
-    char options[512];
-    struct program *next;
-};
-
-struct kernel {
-    cl_kernel handle;
-    cl_program program;
-    char name[64];
-    /* NULL if the argument is not a buffer. */
+/* A program or a kernel. */
+struct object {
+    void *handle;
+    /* The build options of a program, or the name of a kernel. */
+    char text[512];
+    cl_program program; /* The program of a kernel. */
+    /* NULL if the argument of the kernel is not a buffer. */
     cl_mem arguments[KERNEL_ARGUMENTS];
-    struct kernel *next;
+    struct object *next;
 };
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-static struct program *programs[BUCKETS];
-static struct kernel *kernels[BUCKETS];
+static struct object *programs[BUCKETS], *kernels[BUCKETS];
 static const char *corrupt_text;
 
-static size_t bucket_of(const void *handle)
-{
-    return (uintptr_t)handle / 16 % BUCKETS;
-}
+/* Call the next three functions with the mutex held. */
 
-static struct program *program_find(cl_program handle)
+/* Returns the link to the object, or the link at the end of its bucket. */
+static struct object **object_link(struct object **table, const void *handle)
 {
-    struct program *at = programs[bucket_of(handle)];
+    struct object **at = &table[(uintptr_t)handle / 16 % BUCKETS];
 
-    while (at && at->handle != handle)
-        at = at->next;
+    while (*at && (*at)->handle != handle)
+        at = &(*at)->next;
     return at;
 }
 
-static struct kernel *kernel_find(cl_kernel handle)
+/* Returns the object, which is added if necessary, or NULL without memory. */
+static struct object *object_get(struct object **table, void *handle)
 {
-    struct kernel *at = kernels[bucket_of(handle)];
+    struct object **at = object_link(table, handle);
 
-    while (at && at->handle != handle)
-        at = at->next;
-    return at;
+    if (!*at && (*at = calloc(1, sizeof **at)))
+        (*at)->handle = handle;
+    return *at;
+}
+
+static struct object *kernel_find(cl_kernel handle)
+{
+    return *object_link(kernels, handle);
+}
+
+static void object_remove(struct object **table, const void *handle)
+{
+    struct object **at, *object;
+
+    pthread_mutex_lock(&mutex);
+    at = object_link(table, handle);
+    object = *at;
+    if (object)
+        *at = object->next;
+    pthread_mutex_unlock(&mutex);
+    free(object);
 }
 
 void program_built(cl_program handle, const char *options)
 {
-    struct program **bucket = &programs[bucket_of(handle)];
-    struct program *program;
+    struct object *program;
 
     pthread_mutex_lock(&mutex);
-    program = program_find(handle);
-    if (!program && (program = calloc(1, sizeof *program))) {
-        program->handle = handle;
-        program->next = *bucket;
-        *bucket = program;
-    }
+    program = object_get(programs, handle);
     if (program)
-        snprintf(program->options, sizeof program->options, "%s ",
+        snprintf(program->text, sizeof program->text, "%s ",
                  options ? options : "");
     pthread_mutex_unlock(&mutex);
 }
@@ -81,38 +87,21 @@ void program_gone(cl_program handle)
 
     if (target.clGetProgramInfo(handle, CL_PROGRAM_REFERENCE_COUNT,
                                 sizeof references, &references,
-                                NULL) != CL_SUCCESS ||
-        references > 1)
-        return;
-    pthread_mutex_lock(&mutex);
-    for (struct program **at = &programs[bucket_of(handle)]; *at;
-         at = &(*at)->next)
-        if ((*at)->handle == handle) {
-            struct program *program = *at;
-
-            *at = program->next;
-            free(program);
-            break;
-        }
-    pthread_mutex_unlock(&mutex);
+                                NULL) == CL_SUCCESS &&
+        references <= 1)
+        object_remove(programs, handle);
 }
 
 void kernel_created(cl_kernel handle, cl_program program, const char *name)
 {
-    struct kernel **bucket = &kernels[bucket_of(handle)];
-    struct kernel *kernel;
+    struct object *kernel;
 
     pthread_mutex_lock(&mutex);
-    kernel = kernel_find(handle);
-    if (!kernel && (kernel = calloc(1, sizeof *kernel))) {
-        kernel->handle = handle;
-        kernel->next = *bucket;
-        *bucket = kernel;
-    }
+    kernel = object_get(kernels, handle);
     if (kernel) {
         kernel->program = program;
         memset(kernel->arguments, 0, sizeof kernel->arguments);
-        snprintf(kernel->name, sizeof kernel->name, "%s", name);
+        snprintf(kernel->text, sizeof kernel->text, "%s", name);
     }
     pthread_mutex_unlock(&mutex);
 }
@@ -123,20 +112,9 @@ void kernel_gone(cl_kernel handle)
 
     if (target.clGetKernelInfo(handle, CL_KERNEL_REFERENCE_COUNT,
                                sizeof references, &references,
-                               NULL) != CL_SUCCESS ||
-        references > 1)
-        return;
-    pthread_mutex_lock(&mutex);
-    for (struct kernel **at = &kernels[bucket_of(handle)]; *at;
-         at = &(*at)->next)
-        if ((*at)->handle == handle) {
-            struct kernel *kernel = *at;
-
-            *at = kernel->next;
-            free(kernel);
-            break;
-        }
-    pthread_mutex_unlock(&mutex);
+                               NULL) == CL_SUCCESS &&
+        references <= 1)
+        object_remove(kernels, handle);
 }
 
 /*
@@ -156,7 +134,7 @@ static bool is_buffer(cl_mem memory)
 void kernel_argument(cl_kernel handle, cl_uint index, size_t bytes,
                      const void *value)
 {
-    struct kernel *kernel;
+    struct object *kernel;
     cl_mem memory = NULL;
 
     if (index >= KERNEL_ARGUMENTS)
@@ -173,7 +151,7 @@ void kernel_argument(cl_kernel handle, cl_uint index, size_t bytes,
 cl_uint kernel_memories(cl_kernel handle, cl_mem *out_memories, char *out_name,
                         size_t name_room)
 {
-    const struct kernel *kernel;
+    const struct object *kernel;
     cl_uint found = 0;
 
     out_name[0] = '\0';
@@ -183,7 +161,7 @@ cl_uint kernel_memories(cl_kernel handle, cl_mem *out_memories, char *out_name,
         if (kernel->arguments[i])
             out_memories[found++] = kernel->arguments[i];
     if (kernel)
-        snprintf(out_name, name_room, "%s", kernel->name);
+        snprintf(out_name, name_room, "%s", kernel->text);
     pthread_mutex_unlock(&mutex);
     return found;
 }
@@ -201,15 +179,15 @@ void corrupt_environment(void)
  */
 static cl_mem corrupt_target(cl_kernel handle, bool always)
 {
-    const struct kernel *kernel;
-    const struct program *program;
+    const struct object *kernel;
+    const struct object *program;
     cl_mem memory = NULL;
 
     pthread_mutex_lock(&mutex);
     kernel = kernel_find(handle);
-    program = kernel ? program_find(kernel->program) : NULL;
-    if (kernel && (always || strstr(kernel->name, corrupt_text) ||
-                   (program && strstr(program->options, corrupt_text)))) {
+    program = kernel ? *object_link(programs, kernel->program) : NULL;
+    if (kernel && (always || strstr(kernel->text, corrupt_text) ||
+                   (program && strstr(program->text, corrupt_text)))) {
         memory = kernel->arguments[0];
         for (cl_uint i = KERNEL_ARGUMENTS; i-- > 0 && !memory;)
             if (is_buffer(kernel->arguments[i]))
