@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Tests of the tools' source files.
 
-tests_unit_tools_libs = libbench.la libcl-probe.la libtools.la libtandem.la \
-	libcommon.la $(CHECK_LIBS) $(JANSSON_LIBS)
+tests_unit_tools_libs = libscratch.la libbench.la libcl-probe.la libtools.la \
+	libtandem.la libcommon.la $(CHECK_LIBS) $(JANSSON_LIBS)
 test_bench_CPPFLAGS = $(AM_CPPFLAGS)
 if OPENCL
 test_bench_CPPFLAGS += -DBENCH_OPENCL

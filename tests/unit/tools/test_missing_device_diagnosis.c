@@ -17,41 +17,19 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../../support/scratch_directory.h"
 #include "../../support/test_list.h"
-
-static char scratch[64];
 
 static void setup(void)
 {
-    strcpy(scratch, "/tmp/test-hints.XXXXXX");
-    ck_assert_ptr_nonnull(mkdtemp(scratch));
+    scratch_create();
     ck_assert_int_eq(chmod(scratch, 0755), 0);
-}
-
-static void teardown(void)
-{
-    char command[128];
-
-    snprintf(command, sizeof command, "rm -rf %s", scratch);
-    ck_assert_int_eq(system(command), 0);
-}
-
-static const char *path(const char *name)
-{
-    static char out[256];
-
-    snprintf(out, sizeof out, "%s/%s", scratch, name);
-    return out;
 }
 
 static void put(const char *name, const char *text, mode_t mode)
 {
-    FILE *file = fopen(path(name), "w");
-
-    ck_assert_ptr_nonnull(file);
-    fputs(text, file);
-    fclose(file);
-    ck_assert_int_eq(chmod(path(name), mode), 0);
+    file_write(scratch_path("%s", name), text);
+    ck_assert_int_eq(chmod(scratch_path("%s", name), mode), 0);
 }
 
 /* Returns true if a sentence contains both texts. */
@@ -72,7 +50,7 @@ static void pci(const char *address, const char *device_class,
 {
     char name[64];
 
-    ck_assert_int_eq(mkdir(path(address), 0755), 0);
+    ck_assert_int_eq(mkdir(scratch_path("%s", address), 0755), 0);
     snprintf(name, sizeof name, "%s/class", address);
     put(name, device_class, 0644);
     snprintf(name, sizeof name, "%s/vendor", address);
@@ -89,9 +67,9 @@ TEST(gpus_and_their_drivers_are_reported)
     pci("0000:04:00.0", "0x020000\n", "0x8086\n"); /* A network card. */
     pci("0000:05:00.0", "0x030000\n", "0x1234\n"); /* An emulated GPU. */
     pci("0000:06:00.0", "", "nonsense");
-    ck_assert_int_eq(mkdir(path("empty"), 0755), 0);
-    setenv("OCL_ICD_VENDORS", path("empty"), 1);
-    hints_gpus(sentences, path("*"));
+    ck_assert_int_eq(mkdir(scratch_path("empty"), 0755), 0);
+    setenv("OCL_ICD_VENDORS", scratch_path("empty"), 1);
+    hints_gpus(sentences, scratch_path("*"));
     ck_assert_uint_eq(json_array_size(sentences), 3);
     ck_assert(has_sentence(sentences, "NVIDIA (PCI 0000:01:00.0)",
                            "nvidia-opencl-icd"));
@@ -102,9 +80,9 @@ TEST(gpus_and_their_drivers_are_reported)
     json_decref(sentences);
     /* A registered driver may not be installed. */
     put("amd.icd", "/opt/rocm/lib/libamdocl64.so\n", 0644);
-    setenv("OCL_ICD_VENDORS", path("amd.icd"), 1);
+    setenv("OCL_ICD_VENDORS", scratch_path("amd.icd"), 1);
     sentences = json_array();
-    hints_gpus(sentences, path("*"));
+    hints_gpus(sentences, scratch_path("*"));
     ck_assert(has_sentence(sentences, "NVIDIA (PCI 0000:01:00.0)",
                            "nvidia-opencl-icd"));
     ck_assert(has_sentence(sentences, "AMD (PCI 0000:02:00.0)", "amd.icd)"));
@@ -118,7 +96,7 @@ static void judge_files(void)
 {
     json_t *sentences = json_array();
 
-    hints_files(sentences, path("*"));
+    hints_files(sentences, scratch_path("*"));
     if (json_array_size(sentences) != 2 ||
         !has_sentence(sentences, "closed: Permission denied", "its mode is") ||
         !has_sentence(sentences, "render: Permission denied",
@@ -140,7 +118,7 @@ TEST(file_permissions_are_reported)
     put("closed", "", root ? 0600 : 0000);
     put("render", "", root ? 0660 : 0060);
     if (root)
-        ck_assert_int_eq(chown(path("render"), 0, 4), 0);
+        ck_assert_int_eq(chown(scratch_path("render"), 0, 4), 0);
     child = fork();
     if (child == 0) {
         if (root && (setgid(65534) != 0 || setuid(65534) != 0))
@@ -164,7 +142,7 @@ TEST(driver_directories_are_reported)
     ck_assert(has_sentence(sentences, scratch, "only the drivers named there"));
     ck_assert(!has_sentence(sentences, scratch, ", and there is none"));
     unsetenv("OCL_ICD_VENDORS");
-    setenv("OPENCL_VENDOR_PATH", path("none"), 1);
+    setenv("OPENCL_VENDOR_PATH", scratch_path("none"), 1);
     json_array_clear(sentences);
     hints_drivers(sentences);
     ck_assert(has_sentence(sentences, "OPENCL_VENDOR_PATH is set to",
@@ -178,4 +156,4 @@ TEST(driver_directories_are_reported)
     json_decref(sentences);
 }
 
-TEST_MAIN(tests_run_with("hints", setup, teardown))
+TEST_MAIN(tests_run_with("hints", setup, scratch_remove))
