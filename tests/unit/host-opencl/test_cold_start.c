@@ -84,11 +84,4 @@ TEST(test_the_cpu_computes_until_the_driver_has_compiled)
         ck_assert_uint_eq(exp_run(context, in, out, &e), opencl);
 }
 
-int main(void)
-{
-    TCase *tests = opencl_case_new("cold");
-
-    tcase_add_checked_fixture(tests, caches_empty, NULL);
-    tests_add(tests);
-    return runner_run_case("cold", tests);
-}
+TEST_MAIN(host_opencl_tests_run("cold", caches_empty))

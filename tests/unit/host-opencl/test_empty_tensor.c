@@ -172,11 +172,4 @@ LOOP_TEST(test_gemm_accepts_empty_matrices, 2 * DEVICES * 4)
         ck_assert_float_eq(result[i], i < m * n ? 0 : 7);
 }
 
-int main(void)
-{
-    TCase *tests = opencl_case_new("empty");
-
-    tcase_add_checked_fixture(tests, context_setup, NULL);
-    tests_add(tests);
-    return runner_run_case("empty", tests);
-}
+TEST_MAIN(host_opencl_tests_run("empty", context_setup))

@@ -367,11 +367,4 @@ LOOP_TEST(test_empty_tensors_have_any_strides, DEVICES)
     OK(tandem_tensor_sync(view, TANDEM_TIMEOUT_INFINITE));
 }
 
-int main(void)
-{
-    TCase *tests = opencl_case_new("matmul");
-
-    tcase_add_checked_fixture(tests, context_setup, NULL);
-    tests_add(tests);
-    return runner_run_case("matmul", tests);
-}
+TEST_MAIN(host_opencl_tests_run("matmul", context_setup))

@@ -207,4 +207,14 @@ static inline int host_tests_run(const char *name, SFun setup, SFun teardown)
     return runner_run_case(name, tests);
 }
 
+/* Like host_tests_run, with the OpenCL plugin and without a teardown. */
+static inline int host_opencl_tests_run(const char *name, SFun setup)
+{
+    TCase *tests = opencl_case_new(name);
+
+    tcase_add_checked_fixture(tests, setup, NULL);
+    tests_add(tests);
+    return runner_run_case(name, tests);
+}
+
 #endif
