@@ -82,19 +82,23 @@ static enum tandem_status expect_unchanged(enum tandem_status status,
                        : status;
 }
 
+/* Makes a call in the changed environment, and returns its status. */
+#define RETURN_CHECKED(call)                                                 \
+    do {                                                                     \
+        struct fp_environment before_;                                       \
+                                                                             \
+        environment_set();                                                   \
+        before_ = fp_environment_read();                                     \
+        return expect_unchanged(call, &before_);                             \
+    } while (0)
+
 static enum tandem_status wrapped_supports(
     struct tandem_device *device, const struct tandem_op *op,
     const struct tandem_tensor_desc *const *inputs, uint32_t input_count,
     const struct tandem_tensor_desc *const *outputs, uint32_t output_count)
 {
-    struct fp_environment before;
-    enum tandem_status status;
-
-    environment_set();
-    before = fp_environment_read();
-    status =
-        inner->supports(device, op, inputs, input_count, outputs, output_count);
-    return expect_unchanged(status, &before);
+    RETURN_CHECKED(inner->supports(device, op, inputs, input_count, outputs,
+                                   output_count));
 }
 
 static enum tandem_status wrapped_launch(
@@ -102,26 +106,14 @@ static enum tandem_status wrapped_launch(
     const struct tandem_tensor_desc *const *inputs, uint32_t input_count,
     const struct tandem_tensor_desc *const *outputs, uint32_t output_count)
 {
-    struct fp_environment before;
-    enum tandem_status status;
-
-    environment_set();
-    before = fp_environment_read();
-    status =
-        inner->launch(stream, op, inputs, input_count, outputs, output_count);
-    return expect_unchanged(status, &before);
+    RETURN_CHECKED(inner->launch(stream, op, inputs, input_count, outputs,
+                                 output_count));
 }
 
 static enum tandem_status wrapped_gemm(struct tandem_stream *stream,
                                        const struct tandem_gemm *gemm)
 {
-    struct fp_environment before;
-    enum tandem_status status;
-
-    environment_set();
-    before = fp_environment_read();
-    status = inner->gemm(stream, gemm);
-    return expect_unchanged(status, &before);
+    RETURN_CHECKED(inner->gemm(stream, gemm));
 }
 
 static void inner_load(void)
