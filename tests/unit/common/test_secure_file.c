@@ -95,25 +95,36 @@ static void expect_directory_rejected(const char *path, enum secure_use use,
                   "%s: \"%s\" does not say \"%s\"", path, why, reason);
 }
 
+/* The same for a path in the scratch directory. */
+
+static void expect_trusted(const char *name, enum secure_use use)
+{
+    expect_directory_trusted(scratch_path("%s", name), use);
+}
+
+static void expect_rejected(const char *name, enum secure_use use,
+                            const char *reason)
+{
+    expect_directory_rejected(scratch_path("%s", name), use, reason);
+}
+
 TEST(test_paths)
 {
     char path[5000];
 
     expect_directory_trusted("/", SECURE_READ);
     directory_make("good", 0755);
-    expect_directory_trusted(scratch_path("good"), SECURE_READ);
-    expect_directory_trusted(scratch_path("good//./"), SECURE_READ);
-    expect_directory_trusted(scratch_path("good/../good"), SECURE_READ);
+    expect_trusted("good", SECURE_READ);
+    expect_trusted("good//./", SECURE_READ);
+    expect_trusted("good/../good", SECURE_READ);
     expect_directory_rejected("", SECURE_READ, "relative");
     expect_directory_rejected("tmp", SECURE_READ, "relative");
     expect_directory_rejected("./tmp", SECURE_WRITE, "relative");
-    expect_directory_rejected(scratch_path("nothing"), SECURE_READ, "");
-    expect_directory_rejected(scratch_path("nothing/below"), SECURE_READ, "");
+    expect_rejected("nothing", SECURE_READ, "");
+    expect_rejected("nothing/below", SECURE_READ, "");
     text_write(scratch_path("file"), "text");
-    expect_directory_rejected(scratch_path("file"), SECURE_READ,
-                              "is no directory");
-    expect_directory_rejected(scratch_path("file/below"), SECURE_WRITE,
-                              "is no directory");
+    expect_rejected("file", SECURE_READ, "is no directory");
+    expect_rejected("file/below", SECURE_WRITE, "is no directory");
     memset(path, 'x', sizeof(path) - 1);
     path[sizeof(path) - 1] = '\0';
     path[0] = '/';
@@ -127,24 +138,18 @@ TEST(test_writable_directories)
     directory_make("open", 0777);
     directory_make("open/below", 0755);
     directory_make("open/below/deep", 0755);
-    expect_directory_rejected(scratch_path("open"), SECURE_READ,
-                              "/open can be written by others");
-    expect_directory_rejected(scratch_path("open/below"), SECURE_READ,
-                              "/open can be written");
-    expect_directory_rejected(scratch_path("open/below/deep"), SECURE_READ,
-                              "/open can be written");
-    expect_directory_rejected(scratch_path("open/below/deep"), SECURE_WRITE,
-                              "/open can be written");
+    expect_rejected("open", SECURE_READ, "/open can be written by others");
+    expect_rejected("open/below", SECURE_READ, "/open can be written");
+    expect_rejected("open/below/deep", SECURE_READ, "/open can be written");
+    expect_rejected("open/below/deep", SECURE_WRITE, "/open can be written");
     directory_make("good", 0755);
-    expect_directory_rejected(scratch_path("open/../good"), SECURE_READ,
-                              "/open can be written");
+    expect_rejected("open/../good", SECURE_READ, "/open can be written");
     /* In a sticky directory only the owner of an entry can replace it. */
     directory_make("open", 01777);
-    expect_directory_trusted(scratch_path("open"), SECURE_READ);
-    expect_directory_trusted(scratch_path("open/below"), SECURE_READ);
-    expect_directory_trusted(scratch_path("open/below"), SECURE_WRITE);
-    expect_directory_rejected(scratch_path("open"), SECURE_WRITE,
-                              "/open can be written by others");
+    expect_trusted("open", SECURE_READ);
+    expect_trusted("open/below", SECURE_READ);
+    expect_trusted("open/below", SECURE_WRITE);
+    expect_rejected("open", SECURE_WRITE, "/open can be written by others");
 }
 
 TEST(test_links_in_the_path)
@@ -159,36 +164,31 @@ TEST(test_links_in_the_path)
     ck_assert_int_eq(symlink("loop", scratch_path("loop")), 0);
     ck_assert_int_eq(symlink("nothing", scratch_path("dangling")), 0);
     ck_assert_int_eq(symlink("../good", scratch_path("open/in")), 0);
-    expect_directory_trusted(scratch_path("link"), SECURE_READ);
-    expect_directory_trusted(scratch_path("link/"), SECURE_WRITE);
-    expect_directory_trusted(scratch_path("absolute"), SECURE_READ);
-    expect_directory_rejected(scratch_path("astray"), SECURE_READ,
-                              "/open can be written");
-    expect_directory_rejected(scratch_path("loop"), SECURE_READ,
-                              "leads nowhere");
-    expect_directory_rejected(scratch_path("dangling"), SECURE_READ, "");
+    expect_trusted("link", SECURE_READ);
+    expect_trusted("link/", SECURE_WRITE);
+    expect_trusted("absolute", SECURE_READ);
+    expect_rejected("astray", SECURE_READ, "/open can be written");
+    expect_rejected("loop", SECURE_READ, "leads nowhere");
+    expect_rejected("dangling", SECURE_READ, "");
     /* The directory is private, but other users could replace its parent. */
-    expect_directory_rejected(scratch_path("open/in"), SECURE_READ,
-                              "/open can be written");
+    expect_rejected("open/in", SECURE_READ, "/open can be written");
     if (geteuid() != 0)
         return;
     owner_set(scratch_path("link"), STRANGER, STRANGER);
-    expect_directory_rejected(scratch_path("link"), SECURE_READ,
-                              "another user's link");
+    expect_rejected("link", SECURE_READ, "another user's link");
 }
 
 TEST(test_directories_are_made)
 {
     directory_make("open", 0777);
-    expect_directory_rejected(scratch_path("open/new"), SECURE_WRITE,
-                              "/open can be written");
+    expect_rejected("open/new", SECURE_WRITE, "/open can be written");
     ck_assert_int_ne(access(scratch_path("open/new"), F_OK), 0);
-    expect_directory_trusted(scratch_path("a/b/c"), SECURE_WRITE);
+    expect_trusted("a/b/c", SECURE_WRITE);
     expect_mode(scratch_path("a"), 0700);
     expect_mode(scratch_path("a/b/c"), 0700);
     /* A umask of 0777 must not make the file unusable for its owner. */
     umask(0777);
-    expect_directory_trusted(scratch_path("shut/d"), SECURE_WRITE);
+    expect_trusted("shut/d", SECURE_WRITE);
     umask(0);
     expect_mode(scratch_path("shut"), 0700);
     expect_mode(scratch_path("shut/d"), 0700);
@@ -205,19 +205,16 @@ TEST(test_owners)
     directory_make("theirs", 0755);
     owner_set(scratch_path("theirs"), STRANGER, STRANGER);
     directory_make("theirs/below", 0755);
-    expect_directory_rejected(scratch_path("theirs"), SECURE_READ,
-                              "belongs to another user");
-    expect_directory_rejected(scratch_path("theirs/below"), SECURE_READ,
-                              "belongs to another user");
+    expect_rejected("theirs", SECURE_READ, "belongs to another user");
+    expect_rejected("theirs/below", SECURE_READ, "belongs to another user");
     text_write(scratch_path("file"), "text");
     ck_assert_int_eq(seteuid(STRANGER), 0);
-    expect_directory_trusted(scratch_path("theirs/below"), SECURE_READ);
+    expect_trusted("theirs/below", SECURE_READ);
     ck_assert_int_eq(seteuid(0), 0);
     ck_assert_int_eq(seteuid(STRANGER + 1), 0);
     expect_directory_trusted(scratch, SECURE_READ);
-    expect_directory_rejected(scratch_path("theirs"), SECURE_READ,
-                              "belongs to another user");
-    expect_directory_rejected(scratch_path("mine"), SECURE_WRITE, "ermission");
+    expect_rejected("theirs", SECURE_READ, "belongs to another user");
+    expect_rejected("mine", SECURE_WRITE, "ermission");
     ck_assert_int_eq(seteuid(0), 0);
 }
 
@@ -231,19 +228,18 @@ TEST(test_groups)
         return;
     directory_make("group", 0775);
     owner_set(scratch_path("group"), 0, SHARED_GROUP);
-    expect_directory_trusted(scratch_path("group"), SECURE_READ);
+    expect_trusted("group", SECURE_READ);
     ck_assert_int_eq(seteuid(STRANGER), 0);
-    expect_directory_trusted(scratch_path("group"), SECURE_READ);
+    expect_trusted("group", SECURE_READ);
     ck_assert_int_eq(seteuid(0), 0);
     owner_set(scratch_path("group"), STRANGER, SHARED_GROUP);
     ck_assert_int_eq(seteuid(STRANGER), 0);
-    expect_directory_rejected(scratch_path("group"), SECURE_READ,
-                              "can be written by others");
+    expect_rejected("group", SECURE_READ, "can be written by others");
     ck_assert_int_eq(seteuid(0), 0);
     owner_set(scratch_path("group"), STRANGER, STRANGER);
     ck_assert_int_eq(seteuid(STRANGER), 0);
-    expect_directory_trusted(scratch_path("group"), SECURE_READ);
-    expect_directory_trusted(scratch_path("group/below"), SECURE_WRITE);
+    expect_trusted("group", SECURE_READ);
+    expect_trusted("group/below", SECURE_WRITE);
     ck_assert_int_eq(seteuid(0), 0);
 }
 
@@ -464,14 +460,13 @@ TEST(test_publishing)
     const mode_t before = umask(077);
 
     directory_make("old", 0750);
-    expect_directory_trusted(scratch_path("a/b"), SECURE_PUBLISH);
-    expect_directory_trusted(scratch_path("old/new"), SECURE_PUBLISH);
+    expect_trusted("a/b", SECURE_PUBLISH);
+    expect_trusted("old/new", SECURE_PUBLISH);
     expect_mode(scratch_path("a"), 0755);
     expect_mode(scratch_path("a/b"), 0755);
     expect_mode(scratch_path("old"), 0750);
     directory_make("sticky", 01777);
-    expect_directory_rejected(scratch_path("sticky"), SECURE_PUBLISH,
-                              "can be written by others");
+    expect_rejected("sticky", SECURE_PUBLISH, "can be written by others");
     place_open();
     ck_assert(
         file_replace_atomically(place, "file", &part, 1, REPLACE_PUBLIC, why));
