@@ -3,7 +3,6 @@
  * Compares the operator table of backend.h with its golden list: numbers,
  * names, attributes. layout.c checks the layout.
  */
-#include <stdlib.h>
 #include <string.h>
 
 #include <tandem/backend.h>

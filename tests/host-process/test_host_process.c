@@ -9,7 +9,6 @@
 
 #include <fcntl.h>
 #include <fenv.h>
-#include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,7 +4,6 @@
  * key.
  */
 #include <stdlib.h>
-#include <string.h>
 
 #include "opencl/plan/kernel_info.h"
 #include "variants.h"

@@ -10,7 +10,6 @@
 
 #include "plugin.h"
 
-#include <stdio.h>
 #include <string.h>
 
 static void status_check(const struct bench *bench, enum tandem_status status,

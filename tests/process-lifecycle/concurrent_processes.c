@@ -7,7 +7,6 @@
 #include <config.h>
 
 #include <pthread.h>
-#include <string.h>
 
 #include "lifecycle_program.h"
 

@@ -6,7 +6,6 @@
  * and for a GPU.
  */
 #include <stdlib.h>
-#include <string.h>
 
 #include "single_fault.h"
 

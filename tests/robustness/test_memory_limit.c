@@ -7,7 +7,6 @@
 #include <config.h>
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "unit/host/support.h"
 

@@ -9,7 +9,6 @@
 #include <config.h>
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "unit/host/support.h"
 #include "plugin_under_layer.h"

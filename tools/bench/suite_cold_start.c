@@ -11,7 +11,6 @@
 #include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
 /* Approximate time limit for all processes of a row, in ns.  If a process takes

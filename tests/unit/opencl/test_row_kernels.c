@@ -9,7 +9,6 @@
 #include <config.h>
 
 #include <math.h>
-#include <string.h>
 
 #include "support/test_list.h"
 #include "support.h"

@@ -7,7 +7,6 @@
 
 #include "../../../tools/cl-probe/missing_device_diagnosis.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>

@@ -6,7 +6,6 @@
 #include "../../../tools/common/text_wrap.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "../../support/test_list.h"
 
