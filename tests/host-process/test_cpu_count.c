@@ -55,7 +55,7 @@ static const struct {
     {"rubbish", 64},
 };
 
-LOOP_TEST(version_2, COUNT_OF(maxima))
+LOOP_TEST(version_2, CASES_IN(maxima))
 {
     tree_write("proc/self/cgroup", "0::/\n");
     tree_write("sys/fs/cgroup/cpu.max", maxima[_i].text);

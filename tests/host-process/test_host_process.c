@@ -203,7 +203,7 @@ static const struct {
     {"1.5", true, false},
 };
 
-LOOP_TEST(threads_by_environment, COUNT_OF(thread_cases))
+LOOP_TEST(threads_by_environment, CASES_IN(thread_cases))
 {
     const bool several = sysconf(_SC_NPROCESSORS_ONLN) > 1;
     uint32_t count;
@@ -407,7 +407,7 @@ static void work_in_environment(void (*set)(void),
     fesetenv(FE_DFL_ENV);
 }
 
-LOOP_TEST(float_environment_of_the_host, COUNT_OF(environments))
+LOOP_TEST(float_environment_of_the_host, CASES_IN(environments))
 {
     struct fp_environment before, after;
 

@@ -137,7 +137,7 @@ static void profile_round(const char *plain)
     free(text);
 }
 
-LOOP_TEST(profile_of_the_process, COUNT_OF(names))
+LOOP_TEST(profile_of_the_process, CASES_IN(names))
 {
     char path[4096], *plain;
 
@@ -149,7 +149,7 @@ LOOP_TEST(profile_of_the_process, COUNT_OF(names))
     free(plain);
 }
 
-LOOP_TEST(profile_of_the_thread, COUNT_OF(names))
+LOOP_TEST(profile_of_the_thread, CASES_IN(names))
 {
     char path[4096], *plain;
     locale_t own = locale_of(_i);
@@ -166,7 +166,7 @@ LOOP_TEST(profile_of_the_thread, COUNT_OF(names))
 
 /* ---- messages ---- */
 
-LOOP_TEST(messages_have_points, COUNT_OF(names))
+LOOP_TEST(messages_have_points, CASES_IN(names))
 {
     const struct tandem_context_options options = {
         .log_level = TANDEM_LOG_DEBUG};

@@ -75,7 +75,7 @@ static void call_check(const struct bench *bench, struct messages *messages,
                       bench->plugin->name, name, mistake->name);
 }
 
-START_TEST(invalid_launches)
+PLUGIN_TEST(invalid_launches)
 {
     static struct messages messages;
     const struct call_mistake *mistake;
@@ -97,7 +97,6 @@ START_TEST(invalid_launches)
     }
     bench_close(&bench);
 }
-END_TEST
 
 /* ---- overlaps ---- */
 
@@ -116,7 +115,7 @@ static void overlapping_output(struct mistaken_call *p)
     p->outs[0].strides[0] = 3;
 }
 
-START_TEST(invalid_overlaps)
+PLUGIN_TEST(invalid_overlaps)
 {
     static const struct call_mistake overlaps[] = {
         {"an output one element after its input", TANDEM_OP_NEG,
@@ -143,7 +142,6 @@ START_TEST(invalid_overlaps)
     }
     bench_close(&bench);
 }
-END_TEST
 
 /* ---- gemm ---- */
 
@@ -170,7 +168,7 @@ static void gemm_check(const struct bench *bench, struct messages *messages,
                       "%s: prepare of %s", bench->plugin->name, mistake->name);
 }
 
-START_TEST(invalid_gemms)
+PLUGIN_TEST(invalid_gemms)
 {
     static struct messages messages;
     struct mistaken_gemm product = {.plain = false};
@@ -189,14 +187,8 @@ START_TEST(invalid_gemms)
     }
     bench_close(&bench);
 }
-END_TEST
 
-TCase *invalid_calls_case(uint32_t plugins)
+void invalid_calls_add(TCase *tests)
 {
-    TCase *tests = tcase_create("invalid calls");
-
-    tcase_add_loop_test(tests, invalid_launches, 0, (int)plugins);
-    tcase_add_loop_test(tests, invalid_overlaps, 0, (int)plugins);
-    tcase_add_loop_test(tests, invalid_gemms, 0, (int)plugins);
-    return tests;
+    tests_add(tests);
 }

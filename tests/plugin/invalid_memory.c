@@ -116,7 +116,7 @@ static void optional_entries(const struct bench *bench)
     INVALID_MAPS(EXPECT_INVALID_CALL)
 }
 
-START_TEST(messages_are_distinct)
+PLUGIN_TEST(messages_are_distinct)
 {
     static void (*const parts[])(const struct bench *bench) = {
         transfers, objects, devices, optional_entries};
@@ -129,12 +129,8 @@ START_TEST(messages_are_distinct)
     }
     bench_close(&bench);
 }
-END_TEST
 
-TCase *invalid_memory_case(uint32_t plugins)
+void invalid_memory_add(TCase *tests)
 {
-    TCase *tests = tcase_create("invalid memory");
-
-    tcase_add_loop_test(tests, messages_are_distinct, 0, (int)plugins);
-    return tests;
+    tests_add(tests);
 }

@@ -15,7 +15,7 @@ static const struct {
 #define CANDIDATES (sizeof(candidates) / sizeof(candidates[0]))
 
 static struct plugin plugins[CANDIDATES];
-static uint32_t plugin_count;
+uint32_t plugin_count;
 
 /* Ends the process if the file is not a plugin. */
 static const struct tandem_backend *plugin_load(const char *path)
@@ -34,7 +34,7 @@ static const struct tandem_backend *plugin_load(const char *path)
     return query(TANDEM_ABI_MAJOR);
 }
 
-uint32_t plugins_load(bool *out_complete)
+bool plugins_load(void)
 {
     for (size_t i = 0; i < CANDIDATES; i++) {
         struct plugin *plugin = &plugins[plugin_count];
@@ -55,8 +55,7 @@ uint32_t plugins_load(bool *out_complete)
         }
         plugin_count++;
     }
-    *out_complete = plugin_count == CANDIDATES;
-    return plugin_count;
+    return plugin_count == CANDIDATES;
 }
 
 const struct plugin *plugin_at(uint32_t index)

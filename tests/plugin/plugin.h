@@ -7,11 +7,11 @@
 #ifndef TANDEM_TESTS_PLUGIN_PLUGIN_H
 #define TANDEM_TESTS_PLUGIN_PLUGIN_H
 
-#include <check.h>
 #include <stdbool.h>
 #include <tandem/backend.h>
 
 #include "conformance/suite_class.h"
+#include "support/test_list.h"
 
 /* A timeout of 5 minutes. */
 #define TIMEOUT_NS (300ull * 1000u * 1000u * 1000u)
@@ -34,12 +34,16 @@ struct bench {
     struct tandem_buffer *buffer, *other_device_object, *freed;
 };
 
+/* The number of plugins that were loaded. */
+extern uint32_t plugin_count;
+/* Defines a test that runs for each plugin, whose index is `_i`. */
+#define PLUGIN_TEST(name) LOOP_TEST(name, plugin_count)
+
 /*
- * Loads the plugins that were built and have a device, and returns their
- * number. Sets `*out_complete` to false, with the reason on stderr, if another
- * plugin was skipped.
+ * Loads the plugins that were built and have a device. Returns false, with the
+ * reason on stderr, if another plugin was skipped.
  */
-uint32_t plugins_load(bool *out_complete);
+bool plugins_load(void);
 const struct plugin *plugin_at(uint32_t index);
 
 /* Opens device 0 of the plugin twice and creates the objects. */
@@ -56,9 +60,9 @@ void bench_close(struct bench *bench);
                       (bench)->api->last_error());                             \
     } while (0)
 
-/* The test cases of the other files, each looping over `plugins` plugins. */
-TCase *invalid_calls_case(uint32_t plugins);
-TCase *invalid_memory_case(uint32_t plugins);
+/* Add the tests of the other files. */
+void invalid_calls_add(TCase *tests);
+void invalid_memory_add(TCase *tests);
 
 /* ---- messages of rejected calls ---- */
 

@@ -9,7 +9,6 @@
  */
 #include <config.h>
 
-#include "../support/check_runner.h"
 #include "plugin.h"
 
 #include <stdlib.h>
@@ -18,7 +17,7 @@
 #define SKIPPED 77
 #define MIB (UINT64_C(1) << 20)
 
-START_TEST(the_memory_limit_is_kept)
+PLUGIN_TEST(the_memory_limit_is_kept)
 {
     const struct tandem_backend *api = plugin_at((uint32_t)_i)->api;
     const char *key = "memory_limit_bytes", *value = "16777216";
@@ -37,7 +36,6 @@ START_TEST(the_memory_limit_is_kept)
                      TANDEM_OUT_OF_MEMORY);
     api->close(device);
 }
-END_TEST
 
 /* ---- transfers ---- */
 
@@ -51,7 +49,7 @@ static void contents_check(const struct bench *bench,
     ck_assert_mem_eq(contents, expected, BENCH_BYTES);
 }
 
-START_TEST(transfers_of_0_bytes_do_nothing)
+PLUGIN_TEST(transfers_of_0_bytes_do_nothing)
 {
     unsigned char contents[BENCH_BYTES], byte = 1;
     struct bench bench;
@@ -71,11 +69,10 @@ START_TEST(transfers_of_0_bytes_do_nothing)
     contents_check(&bench, contents);
     bench_close(&bench);
 }
-END_TEST
 
 /* Fills ranges with patterns of every width and overwrites each pattern as soon
  * as fill has returned. */
-START_TEST(fill_has_read_its_pattern)
+PLUGIN_TEST(fill_has_read_its_pattern)
 {
     static const uint32_t widths[] = {1, 2, 4, 8};
     unsigned char contents[BENCH_BYTES], pattern[8];
@@ -97,7 +94,6 @@ START_TEST(fill_has_read_its_pattern)
     contents_check(&bench, contents);
     bench_close(&bench);
 }
-END_TEST
 
 /* ---- events ---- */
 
@@ -175,7 +171,7 @@ static void wait_for_stream(const struct bench *bench, struct tandem_stream *to,
  * Two streams alternate on one buffer: one adds LAUNCHES, the other doubles.
  * The result depends on the order.
  */
-START_TEST(a_wait_outlives_its_event)
+PLUGIN_TEST(a_wait_outlives_its_event)
 {
     struct tandem_stream *adds, *doubles;
     struct tandem_buffer *buffer;
@@ -199,9 +195,8 @@ START_TEST(a_wait_outlives_its_event)
 out:
     bench_close(&bench);
 }
-END_TEST
 
-START_TEST(an_event_outlives_its_stream)
+PLUGIN_TEST(an_event_outlives_its_stream)
 {
     struct tandem_stream *stream;
     struct tandem_event *event;
@@ -222,25 +217,18 @@ START_TEST(an_event_outlives_its_stream)
 out:
     bench_close(&bench);
 }
-END_TEST
 
 int main(void)
 {
-    bool complete;
-    const uint32_t plugins = plugins_load(&complete);
+    const bool complete = plugins_load();
     Suite *suite = suite_create("plugin");
     TCase *tests = tcase_create("plugin");
     int result;
 
-    tcase_add_loop_test(tests, the_memory_limit_is_kept, 0, (int)plugins);
-    tcase_add_loop_test(tests, transfers_of_0_bytes_do_nothing, 0,
-                        (int)plugins);
-    tcase_add_loop_test(tests, fill_has_read_its_pattern, 0, (int)plugins);
-    tcase_add_loop_test(tests, a_wait_outlives_its_event, 0, (int)plugins);
-    tcase_add_loop_test(tests, an_event_outlives_its_stream, 0, (int)plugins);
+    tests_add(tests);
+    invalid_calls_add(tests);
+    invalid_memory_add(tests);
     suite_add_tcase(suite, tests);
-    suite_add_tcase(suite, invalid_calls_case(plugins));
-    suite_add_tcase(suite, invalid_memory_case(plugins));
     result = runner_run(suite, CK_NOFORK);
     return result == EXIT_SUCCESS && !complete ? SKIPPED : result;
 }

@@ -59,7 +59,7 @@ static const struct {
     {"once-kernels", true, TANDEM_UNSUPPORTED},
 };
 
-LOOP_TEST(copies_are_detected, COUNT_OF(drivers))
+LOOP_TEST(copies_are_detected, CASES_IN(drivers))
 {
     const bool shared = drivers[_i].separate && !getenv("TANDEM_LAYER_GPU");
 

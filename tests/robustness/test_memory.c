@@ -244,7 +244,7 @@ static const struct {
                      {"mapped", "clEnqueueUnmapMemObject", 1}};
 
 /* The stream is idle; tests each transfer path for large transfers. */
-LOOP_TEST(a_large_upload_that_fails_is_reported, COUNT_OF(large_uploads))
+LOOP_TEST(a_large_upload_that_fails_is_reported, CASES_IN(large_uploads))
 {
     struct tandem_buffer *buffer;
 

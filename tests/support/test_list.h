@@ -71,7 +71,7 @@ static inline void test_insert(struct test_entry *entry)
     }
 
 /* The number of elements of an array, for example of a table of cases. */
-#define COUNT_OF(array) ((int)(sizeof(array) / sizeof((array)[0])))
+#define CASES_IN(array) ((int)(sizeof(array) / sizeof((array)[0])))
 
 /* Adds the tests of this source file to the test case. */
 static inline void tests_add(TCase *tests)

@@ -491,7 +491,7 @@ static const struct {
     {"\n", ""},
 };
 
-LOOP_TEST(processors_have_names, COUNT_OF(processors))
+LOOP_TEST(processors_have_names, CASES_IN(processors))
 {
     const char *text = processors[_i].cpuinfo;
     FILE *cpuinfo = fmemopen((void *)(uintptr_t)text, strlen(text), "r");

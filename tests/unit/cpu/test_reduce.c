@@ -81,7 +81,7 @@ static void near(double got, double want, const char *what, uint32_t id)
                   what, id, got, want);
 }
 
-LOOP_TEST(test_long_reductions, COUNT_OF(lengths))
+LOOP_TEST(test_long_reductions, CASES_IN(lengths))
 {
     const int64_t length = lengths[_i];
     const int64_t all[] = {1, 0};
@@ -101,7 +101,7 @@ LOOP_TEST(test_long_reductions, COUNT_OF(lengths))
     }
 }
 
-LOOP_TEST(test_long_dot, COUNT_OF(lengths))
+LOOP_TEST(test_long_dot, CASES_IN(lengths))
 {
     const int64_t length = lengths[_i];
     const struct tandem_op op = {.struct_size = sizeof op, .id = TANDEM_OP_DOT};
@@ -116,7 +116,7 @@ LOOP_TEST(test_long_dot, COUNT_OF(lengths))
 }
 
 /* The last element is the only largest one. */
-LOOP_TEST(test_long_search, COUNT_OF(lengths))
+LOOP_TEST(test_long_search, CASES_IN(lengths))
 {
     const int64_t length = lengths[_i];
     const int64_t axis[] = {1, 0};

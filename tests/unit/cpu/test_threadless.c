@@ -166,7 +166,7 @@ static struct tandem_context *cpu_context(void)
 /* OpenBLAS starts 7 threads if it can. */
 static const int numbers[] = {0, 1, 3, PROCESSORS - 2, PROCESSORS - 1};
 
-LOOP_TEST(loading, COUNT_OF(numbers))
+LOOP_TEST(loading, CASES_IN(numbers))
 {
     struct tandem_context *context;
     const bool enough = numbers[_i] >= PROCESSORS - 1;

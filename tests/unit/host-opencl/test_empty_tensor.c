@@ -141,7 +141,7 @@ static void case_run(const struct empty_case *one, uint32_t device, bool null)
     ck_assert_float_eq(result[0], written);
 }
 
-LOOP_TEST(test_operators_accept_empty_tensors, 2 * DEVICES * COUNT_OF(cases))
+LOOP_TEST(test_operators_accept_empty_tensors, 2 * DEVICES * CASES_IN(cases))
 {
     case_run(&cases[_i / (2 * DEVICES)],
              device_named(context, names[_i / 2 % DEVICES]), _i % 2 != 0);

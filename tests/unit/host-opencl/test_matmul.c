@@ -247,7 +247,7 @@ static const struct gemm_case strided[] = {
     {{LAYOUT2(5, 1, 0, 3), LAYOUT2(1, 6, 6, 2), NO_BIAS, C56}, 0},
 };
 
-LOOP_TEST(test_inputs_have_any_strides, DEVICES * COUNT_OF(strided))
+LOOP_TEST(test_inputs_have_any_strides, DEVICES * CASES_IN(strided))
 {
     gemm_check(&strided[_i / DEVICES], names[_i % DEVICES]);
 }
@@ -288,7 +288,7 @@ static const struct gemm_case meaningless_strides[] = {
 };
 
 LOOP_TEST(test_strides_of_single_elements_are_ignored,
-          DEVICES * COUNT_OF(meaningless_strides))
+          DEVICES * CASES_IN(meaningless_strides))
 {
     gemm_check(&meaningless_strides[_i / DEVICES], names[_i % DEVICES]);
 }

@@ -116,7 +116,7 @@ static const int64_t products[][3] = {
     {256, 256, 256}, {1, 256, 256}, {256, 1, 16}};
 
 /* The script moves the crossover to either side of each GEMM. */
-LOOP_TEST(test_gemm_crossovers, 2 * COUNT_OF(products))
+LOOP_TEST(test_gemm_crossovers, 2 * CASES_IN(products))
 {
     const int64_t *s = products[_i / 2];
     const double work = (double)(s[0] * s[1] * s[2]);

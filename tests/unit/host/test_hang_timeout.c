@@ -337,7 +337,7 @@ static void expect_others_work(struct vectors *v)
 static enum tandem_status (*const waits[])(struct vectors *v) = {
     wait_run_on_cpu, wait_read, wait_write, wait_synchronize};
 
-LOOP_TEST(test_others_work_during_a_wait, COUNT_OF(waits))
+LOOP_TEST(test_others_work_during_a_wait, CASES_IN(waits))
 {
     struct vectors v;
     struct blocked_thread blocked_thread = {&v, waits[_i], TANDEM_FAILED, 0};

@@ -229,7 +229,7 @@ static const char *const required[] = {
     REQUIRED_ENTRIES(NAME)};
 static const char *const optional[] = {OPTIONAL_ENTRIES(NAME)};
 
-LOOP_TEST(test_missing_required_entry, COUNT_OF(required))
+LOOP_TEST(test_missing_required_entry, CASES_IN(required))
 {
     char script[64];
 
@@ -255,7 +255,7 @@ static void expect_accepted(const char *script)
     tandem_context_destroy(context);
 }
 
-LOOP_TEST(test_missing_optional_entry, COUNT_OF(optional))
+LOOP_TEST(test_missing_optional_entry, CASES_IN(optional))
 {
     char script[64];
 

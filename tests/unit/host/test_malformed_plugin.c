@@ -136,7 +136,7 @@ static const struct {
  * After a failed open there is nothing to close, whatever pointer it returned.
  * After TANDEM_OUT_OF_MEMORY, the open is retried a few times.
  */
-LOOP_TEST(test_devices_that_do_not_open, COUNT_OF(openings))
+LOOP_TEST(test_devices_that_do_not_open, CASES_IN(openings))
 {
     struct tandem_context *context = context_with_bad(openings[_i].script);
     float x = 1, y = 0;

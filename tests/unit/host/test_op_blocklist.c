@@ -258,7 +258,7 @@ static void rejected_write(const char *value)
     free(text);
 }
 
-LOOP_TEST(test_malicious_lists_are_rejected, COUNT_OF(hostile))
+LOOP_TEST(test_malicious_lists_are_rejected, CASES_IN(hostile))
 {
     struct tandem_context *context;
 

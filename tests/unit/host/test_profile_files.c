@@ -147,7 +147,7 @@ static void expect_saved_profile(void)
     tandem_context_destroy(context);
 }
 
-LOOP_TEST(test_invalid_files, COUNT_OF(invalid_files))
+LOOP_TEST(test_invalid_files, CASES_IN(invalid_files))
 {
 
     defaults_read();
@@ -213,7 +213,7 @@ TEST(test_truncated_files)
     free(text);
 }
 
-LOOP_TEST(test_invalid_parts, COUNT_OF(invalid_parts))
+LOOP_TEST(test_invalid_parts, CASES_IN(invalid_parts))
 {
 
     defaults_read();

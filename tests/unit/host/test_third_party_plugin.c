@@ -110,7 +110,7 @@ static const uint32_t supported_ops[] = {TANDEM_OP_ADD, TANDEM_OP_MUL,
  * Calibrated costs win however high they are and however often the operator
  * runs.
  */
-LOOP_TEST(test_default_costs_do_not_beat_calibration, COUNT_OF(supported_ops))
+LOOP_TEST(test_default_costs_do_not_beat_calibration, CASES_IN(supported_ops))
 {
     struct tandem_context *context;
 
@@ -163,7 +163,7 @@ TEST(test_explanation_marks_default_costs)
     expect_warnings(1, "example:0: not calibrated: not chosen if");
 }
 
-LOOP_TEST(test_it_runs_if_forced, COUNT_OF(supported_ops))
+LOOP_TEST(test_it_runs_if_forced, CASES_IN(supported_ops))
 {
     struct tandem_context *context;
 
@@ -178,7 +178,7 @@ LOOP_TEST(test_it_runs_if_forced, COUNT_OF(supported_ops))
     ck_assert_str_eq(selected_backend(context, supported_ops[_i]), "example");
 }
 
-LOOP_TEST(test_it_runs_without_calibrated_devices, COUNT_OF(supported_ops))
+LOOP_TEST(test_it_runs_without_calibrated_devices, CASES_IN(supported_ops))
 {
     struct tandem_context *context;
 
@@ -214,7 +214,7 @@ TEST(test_default_costs_compete_with_each_other)
     expect_warnings(0, NULL);
 }
 
-LOOP_TEST(test_calibrated_it_is_selected_if_faster, COUNT_OF(supported_ops))
+LOOP_TEST(test_calibrated_it_is_selected_if_faster, CASES_IN(supported_ops))
 {
     struct tandem_context *context;
 
@@ -250,7 +250,7 @@ LOOP_TEST(test_partly_calibrated_devices, 2)
  * The default costs of the CPU are not too low, so they compete with
  * calibrated costs of another device. Default costs of a third device do not.
  */
-LOOP_TEST(test_default_costs_of_the_cpu_compete, COUNT_OF(supported_ops))
+LOOP_TEST(test_default_costs_of_the_cpu_compete, CASES_IN(supported_ops))
 {
     struct tandem_context *context;
 
