@@ -47,8 +47,10 @@ void sweep_report(const char *what)
 
     failures++;
     fprintf(stderr, "FAIL %s (%s gave %d): %s\n", label, function, code, what);
-    if (subject->details)
-        subject->details();
+    if (subject->failed[0])
+        fprintf(stderr, "  the first failure: %s\n", subject->failed);
+    if (subject->wrong[0])
+        fprintf(stderr, "  wrong: %s\n", subject->wrong);
 }
 
 uint64_t sweep_case(void)
@@ -75,11 +77,22 @@ static uint64_t objects_left(const struct layer_counts *before,
            (after->unreleased[object] - before->unreleased[object]);
 }
 
-bool sweep_queues_left(const struct sweep_state *before)
+static bool queues_left(const struct sweep_state *before)
 {
     const struct layer_counts now = plug_counts(&plug);
 
     return objects_left(&before->counts, &now, LAYER_QUEUE) != 0;
+}
+
+void sweep_queues_wait(const struct sweep_state *before,
+                       void (*device_open)(void))
+{
+    const struct timespec pause = {0, 5000000};
+
+    for (int i = 0; i < 12000 && queues_left(before); i++) {
+        nanosleep(&pause, NULL);
+        device_open();
+    }
 }
 
 void sweep_state_check(const struct sweep_state *before, bool heap)

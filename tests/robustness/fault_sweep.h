@@ -26,8 +26,11 @@ struct sweep_subject {
      * script.
      */
     void (*pass)(void);
-    /* Prints more about a failed case; may be NULL. */
-    void (*details)(void);
+    /*
+     * The first failure of the case, and what was wrong, which sweep_report
+     * prints; empty if there is none.
+     */
+    const char *failed, *wrong;
     /*
      * The number of cases that make check runs: calls that fail once, calls
      * that always fail, commands that fail while they run, and memory that the
@@ -54,10 +57,12 @@ struct sweep_state {
 };
 struct sweep_state sweep_state_take(void);
 /*
- * Returns true if queues are still alive. A lost device may still run their
- * work; they are released when another device is opened.
+ * Calls device_open, which opens and closes a device, while queues are still
+ * alive. A lost device may still run their work; they are released when another
+ * device is opened.
  */
-bool sweep_queues_left(const struct sweep_state *before);
+void sweep_queues_wait(const struct sweep_state *before,
+                       void (*device_open)(void));
 /* heap: also compares the heap. */
 void sweep_state_check(const struct sweep_state *before, bool heap);
 

@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "fault_sweep.h"
 #include "opencl_workload.h"
@@ -31,14 +30,6 @@ static const char *const transfer_paths[][5] = {
     {"cache_dir", sweep_cache, "test.transfer_path", "mapped", NULL},
     {"cache_dir", sweep_cache, "test.transfer_path", "staged", NULL}};
 #define TRANSFER_PATHS (sizeof transfer_paths / sizeof *transfer_paths)
-
-static void details(void)
-{
-    if (work.failed[0])
-        fprintf(stderr, "  the first failure: %s\n", work.failed);
-    if (work.wrong[0])
-        fprintf(stderr, "  wrong: %s\n", work.wrong);
-}
 
 static bool download(struct tandem_buffer *buffer, uint32_t first,
                      uint32_t count)
@@ -112,17 +103,10 @@ static void expect_transfers_pass(const char *const *pairs, bool lost)
     workload_close(&work);
 }
 
-/* Opens the device until it has released the queues of the lost device. */
-static void lost_queues_wait(const struct sweep_state *before,
-                             const char *const *pairs)
+static void device_open(void)
 {
-    const struct timespec pause = {0, 5000000};
-
-    for (int i = 0; i < 12000 && sweep_queues_left(before); i++) {
-        nanosleep(&pause, NULL);
-        if (workload_open(&work, pairs))
-            workload_close(&work);
-    }
+    if (workload_open(&work, transfer_paths[0]))
+        workload_close(&work);
 }
 
 /*
@@ -154,7 +138,7 @@ static void one_case(const struct layer_script *script)
     sweep_fault_ends();
     if (opened[TRANSFER_PATHS - 1])
         expect_transfers_pass(transfer_paths[TRANSFER_PATHS - 1], lost);
-    lost_queues_wait(&before, transfer_paths[0]);
+    sweep_queues_wait(&before, device_open);
     sweep_state_check(&before, true);
     if (work.wrong[0])
         sweep_report("what must never be");
@@ -188,7 +172,8 @@ static bool path_selection_run(void)
     work.api->stream_destroy(work.stream);
     workload_close(&work);
     if (!passed)
-        details();
+        fprintf(stderr, "  the first failure: %s\n  wrong: %s\n",
+                work.failed, work.wrong);
     return passed;
 }
 
@@ -207,7 +192,8 @@ int main(int argc, char **argv)
     static const struct sweep_subject subject = {.name = "bulk transfer",
                                                  .one_case = one_case,
                                                  .pass = pass,
-                                                 .details = details,
+                                                 .failed = work.failed,
+                                                 .wrong = work.wrong,
                                                  .once = 30,
                                                  .ever = 10,
                                                  .later = 25,

@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "fault_sweep.h"
 #include "opencl_workload.h"
@@ -22,14 +21,6 @@ static const char *const cpu_options[] = {"cache_dir", sweep_cache, NULL};
 static const char *const gpu_options[] = {
     "cache_dir", sweep_cache, "test.device_scope_visibility", "1", NULL};
 static const char *const *pairs = cpu_options;
-
-static void details(void)
-{
-    if (work.failed[0])
-        fprintf(stderr, "  the first failure: %s\n", work.failed);
-    if (work.wrong[0])
-        fprintf(stderr, "  wrong: %s\n", work.wrong);
-}
 
 static uint64_t faults_before;
 static bool once;
@@ -89,19 +80,10 @@ static void expect_device_lost(void)
         sweep_report("a lost device came back");
 }
 
-/*
- * Opens the device until it has released what a lost device may still have
- * used.
- */
-static void lost_queues_wait(const struct sweep_state *before)
+static void device_open(void)
 {
-    const struct timespec pause = {0, 5000000};
-
-    for (int i = 0; i < 12000 && sweep_queues_left(before); i++) {
-        nanosleep(&pause, NULL);
-        if (workload_open(&work, pairs))
-            workload_close(&work);
-    }
+    if (workload_open(&work, pairs))
+        workload_close(&work);
 }
 
 static void device_reopen(void)
@@ -152,7 +134,7 @@ static void one_case(const struct layer_script *script)
     if (lost || early || !opened) {
         work.failures = 0;
         device_reopen();
-        lost_queues_wait(&before);
+        sweep_queues_wait(&before, device_open);
     }
     sweep_state_check(&before, true);
     if (work.wrong[0])
@@ -171,7 +153,8 @@ int main(int argc, char **argv)
     static const struct sweep_subject subject = {.name = "faults",
                                                  .one_case = one_case,
                                                  .pass = pass,
-                                                 .details = details,
+                                                 .failed = work.failed,
+                                                 .wrong = work.wrong,
                                                  .once = 40,
                                                  .ever = 20,
                                                  .later = 30,

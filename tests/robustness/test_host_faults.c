@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <tandem/host.h>
@@ -43,14 +42,6 @@ static char pending_error[1024];
 static char failed[1024], wrong[1024];
 static const char *section;
 static float in[LARGE], want[LARGE], got[LARGE];
-
-static void details(void)
-{
-    if (failed[0])
-        fprintf(stderr, "  the first failure: %s\n", failed);
-    if (wrong[0])
-        fprintf(stderr, "  wrong: %s\n", wrong);
-}
 
 static bool record_violation(const char *what)
 {
@@ -362,7 +353,6 @@ static void pass(void)
 static void one_case(const struct layer_script *script)
 {
     struct sweep_state before;
-    const struct timespec pause = {0, 5000000};
 
     failed[0] = wrong[0] = '\0';
     if (sweep_case() == 1)
@@ -383,10 +373,7 @@ static void one_case(const struct layer_script *script)
                     !(context_synchronize() || context_synchronize())))
         sweep_report("the context does not work afterwards");
     again();
-    for (int i = 0; i < 12000 && sweep_queues_left(&before); i++) {
-        nanosleep(&pause, NULL);
-        pass();
-    }
+    sweep_queues_wait(&before, pass);
     /* By then, the library has created what it caches for later contexts. */
     if (script->nth != 0)
         sweep_state_check(&before, !device_lost);
@@ -399,7 +386,8 @@ int main(int argc, char **argv)
     static const struct sweep_subject subject = {.name = "host-faults",
                                                  .one_case = one_case,
                                                  .pass = pass,
-                                                 .details = details,
+                                                 .failed = failed,
+                                                 .wrong = wrong,
                                                  .once = 25,
                                                  .ever = 20,
                                                  .later = 12,
