@@ -143,52 +143,45 @@ uint64_t group_run_now(void)
 
 /* ---- OpenCL's functions, with the names that clang gives them ---- */
 
-/* The compiled kernels look up these symbols. */
+/* The compiled kernels look up these symbols, which no other file declares. */
 #pragma GCC visibility push(default)
+#pragma GCC diagnostic ignored "-Wmissing-prototypes"
 
-size_t get_local_id(uint32_t) __asm__("_Z12get_local_idj");
-size_t get_group_id(uint32_t) __asm__("_Z12get_group_idj");
-size_t get_global_id(uint32_t) __asm__("_Z13get_global_idj");
-size_t get_num_groups(uint32_t) __asm__("_Z14get_num_groupsj");
-int32_t isfinite_float(float) __asm__("_Z8isfinitef");
-void barrier(uint32_t) __asm__("_Z7barrierj");
-uint32_t min_uint(uint32_t, uint32_t) __asm__("_Z3minjj");
-uint32_t max_uint(uint32_t, uint32_t) __asm__("_Z3maxjj");
-int32_t min_int(int32_t, int32_t) __asm__("_Z3minii");
-int32_t max_int(int32_t, int32_t) __asm__("_Z3maxii");
-uint32_t clz_uint(uint32_t) __asm__("_Z3clzj");
-float fma_float(float, float, float) __asm__("_Z3fmafff");
+/* Begins the definition of a function with this symbol. */
+#define OPENCL_FUNCTION(type, name, symbol, ...)                             \
+    type name(__VA_ARGS__) __asm__(symbol);                                  \
+    type name(__VA_ARGS__)
 
-size_t get_local_id(uint32_t axis)
+OPENCL_FUNCTION(size_t, get_local_id, "_Z12get_local_idj", uint32_t axis)
 {
     (void)axis;
     return machine.now;
 }
 
-size_t get_group_id(uint32_t axis)
+OPENCL_FUNCTION(size_t, get_group_id, "_Z12get_group_idj", uint32_t axis)
 {
     (void)axis;
     return machine.group;
 }
 
-size_t get_global_id(uint32_t axis)
+OPENCL_FUNCTION(size_t, get_global_id, "_Z13get_global_idj", uint32_t axis)
 {
     (void)axis;
     return machine.group * machine.items + machine.now;
 }
 
-size_t get_num_groups(uint32_t axis)
+OPENCL_FUNCTION(size_t, get_num_groups, "_Z14get_num_groupsj", uint32_t axis)
 {
     (void)axis;
     return machine.groups;
 }
 
-int32_t isfinite_float(float x)
+OPENCL_FUNCTION(int32_t, isfinite_float, "_Z8isfinitef", float x)
 {
     return isfinite(x) ? 1 : 0;
 }
 
-void barrier(uint32_t fence)
+OPENCL_FUNCTION(void, barrier, "_Z7barrierj", uint32_t fence)
 {
     uint32_t passed = machine.passed;
     (void)fence;
@@ -201,41 +194,37 @@ void barrier(uint32_t fence)
         item_yield();
 }
 
-uint32_t min_uint(uint32_t a, uint32_t b)
+OPENCL_FUNCTION(uint32_t, min_uint, "_Z3minjj", uint32_t a, uint32_t b)
 {
     return a < b ? a : b;
 }
 
-uint32_t max_uint(uint32_t a, uint32_t b)
+OPENCL_FUNCTION(uint32_t, max_uint, "_Z3maxjj", uint32_t a, uint32_t b)
 {
     return a > b ? a : b;
 }
 
-int32_t min_int(int32_t a, int32_t b)
+OPENCL_FUNCTION(int32_t, min_int, "_Z3minii", int32_t a, int32_t b)
 {
     return a < b ? a : b;
 }
 
-int32_t max_int(int32_t a, int32_t b)
+OPENCL_FUNCTION(int32_t, max_int, "_Z3maxii", int32_t a, int32_t b)
 {
     return a > b ? a : b;
 }
 
-uint32_t clz_uint(uint32_t x)
+OPENCL_FUNCTION(uint32_t, clz_uint, "_Z3clzj", uint32_t x)
 {
     return x == 0 ? 32 : (uint32_t)__builtin_clz(x);
 }
 
-float fma_float(float a, float b, float c)
+OPENCL_FUNCTION(float, fma_float, "_Z3fmafff", float a, float b, float c)
 {
     return fmaf(a, b, c);
 }
 
 /* ---- functions of lane_reduce.cl ---- */
-
-float shuffle_xor(float x, uint32_t mask);
-bool group_vote(bool x);
-bool warp_vote(bool x);
 
 /*
  * Passes count words to the warp and returns the words of all items once all
@@ -290,18 +279,6 @@ bool group_vote(bool x)
 }
 
 /* ---- functions of ptx_sm80.cl ---- */
-
-uint32_t address_of(const uint32_t *at);
-void copy_async(uint32_t to, const void *from, uint32_t bytes);
-void copies_commit(void);
-void load_matrices(uint32_t *out, uint32_t from);
-void load_matrices_transposed(uint32_t *out, uint32_t from);
-uint32_t load_word(uint32_t from);
-void load_2_words(uint32_t *out, uint32_t from);
-void emulated_mma(uint32_t format, float *sum, const uint32_t *a,
-                      const uint32_t *b, uint32_t add);
-uint16_t f16_from_float(float x);
-float f16_to_float(uint16_t x);
 
 /*
  * The last local memory address that was converted. Other addresses differ by

@@ -36,27 +36,9 @@ static void group_begin(void)
     group.run = group_run_now();
 }
 
-/* The compiled kernels look up these symbols. */
+/* The compiled kernels look up these symbols, which no other file declares. */
 #pragma GCC visibility push(default)
-
-uint32_t shared_window(const void *at);
-void mbarrier_init(uint32_t at, uint32_t arrivals);
-void mbarrier_arrive(uint32_t at);
-void mbarrier_arrive_expect(uint32_t at, uint32_t bytes);
-void mbarrier_wait(uint32_t at, uint32_t parity);
-void consumers_barrier(uint32_t items);
-bool consumers_vote(uint32_t items, uint32_t x);
-void warp_sync(void);
-uint32_t multiprocessor_count(void);
-void copy_bulk(uint32_t to, const void *from, uint32_t bytes,
-               uint32_t barrier_at);
-void tensor_map_release(void);
-void tensor_map_acquire(const uint32_t *map);
-void copy_tensor_box(uint32_t to, const uint32_t *map, uint32_t k, uint32_t row,
-              uint32_t plane, uint32_t barrier_at);
-void copies_arrive(uint32_t barrier_at);
-void emulated_wgmma(uint32_t format, float *sum, uint64_t a, uint64_t b,
-                       uint32_t columns, uint32_t across, uint32_t add);
+#pragma GCC diagnostic ignored "-Wmissing-prototypes"
 
 /* The first address is that of the ring of stages. */
 uint32_t shared_window(const void *at)
