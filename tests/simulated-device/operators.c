@@ -232,39 +232,6 @@ static enum tandem_status launch_enqueue(
     return TANDEM_OK;
 }
 
-/* Locked. */
-static enum tandem_status gemm_enqueue(struct sim_stream *stream,
-                                       const struct tandem_gemm *gemm);
-
-enum tandem_status operator_launch(
-    struct tandem_stream *handle, const struct tandem_op *op,
-    const struct tandem_tensor_desc *const *inputs, uint32_t input_count,
-    const struct tandem_tensor_desc *const *outputs, uint32_t output_count)
-{
-    struct sim_stream *stream;
-    enum tandem_status status = stream_lock(handle, &stream);
-    struct sim_device *device;
-
-    if (status != TANDEM_OK)
-        return status;
-    device = stream->device;
-    status = check_op(op, inputs, input_count, outputs, output_count,
-                      address_range_of, device);
-    if (status == TANDEM_OK)
-        status = operator_is_supported(device, op->id);
-    if (status == TANDEM_OK && op->id == TANDEM_OP_GEMM)
-        status = gemm_enqueue(stream, op->gemm);
-    else if (status == TANDEM_OK) {
-        status = inner_backend()->supports(device->inner, op, inputs,
-                                           input_count, outputs, output_count);
-        status = status != TANDEM_OK
-                     ? inner_failed(status)
-                     : launch_enqueue(stream, op, inputs, input_count, outputs,
-                                      output_count);
-    }
-    return device_unlock(device, status);
-}
-
 /* Locked. Replaces *buffer, of a matrix or the bias, by the CPU plugin's. */
 static enum tandem_status gemm_operand(struct command *command,
                                        const char *what,
@@ -287,6 +254,7 @@ static enum tandem_status gemm_operand(struct command *command,
     return TANDEM_OK;
 }
 
+/* Locked. */
 static enum tandem_status gemm_enqueue(struct sim_stream *stream,
                                        const struct tandem_gemm *gemm)
 {
@@ -319,6 +287,35 @@ static enum tandem_status gemm_enqueue(struct sim_stream *stream,
     stream_enqueue(stream, command);
     COUNT(stream->device, gemms, 1);
     return TANDEM_OK;
+}
+
+enum tandem_status operator_launch(
+    struct tandem_stream *handle, const struct tandem_op *op,
+    const struct tandem_tensor_desc *const *inputs, uint32_t input_count,
+    const struct tandem_tensor_desc *const *outputs, uint32_t output_count)
+{
+    struct sim_stream *stream;
+    enum tandem_status status = stream_lock(handle, &stream);
+    struct sim_device *device;
+
+    if (status != TANDEM_OK)
+        return status;
+    device = stream->device;
+    status = check_op(op, inputs, input_count, outputs, output_count,
+                      address_range_of, device);
+    if (status == TANDEM_OK)
+        status = operator_is_supported(device, op->id);
+    if (status == TANDEM_OK && op->id == TANDEM_OP_GEMM)
+        status = gemm_enqueue(stream, op->gemm);
+    else if (status == TANDEM_OK) {
+        status = inner_backend()->supports(device->inner, op, inputs,
+                                           input_count, outputs, output_count);
+        status = status != TANDEM_OK
+                     ? inner_failed(status)
+                     : launch_enqueue(stream, op, inputs, input_count, outputs,
+                                      output_count);
+    }
+    return device_unlock(device, status);
 }
 
 enum tandem_status operator_gemm(struct tandem_stream *handle,
