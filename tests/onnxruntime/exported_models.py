@@ -8,10 +8,7 @@ targets of Reshape.  The weights are random, or are passed by the names of the
 PyTorch state dict.
 """
 
-import argparse
-
 import numpy as np
-import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 BERT_VOCABULARY = 30522
@@ -169,18 +166,45 @@ def bert_weights(layers, width=768, vocabulary=BERT_VOCABULARY, seed=0):
     return weights
 
 
-class BertExporter:
-    """Writes the nodes of a BertModel with attention written out ("eager")."""
+class Exporter:
+    """Writes the nodes of a model with the weights of a state dict."""
 
-    def __init__(self, weights, batch, tokens, width, heads, dynamic, opset):
+    def __init__(self, weights, width, heads, opset, epsilon):
         self.graph = GraphBuilder(opset)
         self.weights = weights
-        self.batch, self.tokens = batch, tokens
         self.width, self.heads = width, heads
-        self.dynamic = dynamic
+        self.epsilon = epsilon
 
     def parameter(self, name):
         return self.graph.weight(name, self.weights[name])
+
+    def layer_norm(self, value, name):
+        scale, bias = self.parameter(f"{name}.weight"), self.parameter(f"{name}.bias")
+        return self.graph.layer_norm(value, scale, bias, self.epsilon)
+
+    def reshape(self, value, tail):
+        """Reshapes to the batch and the tokens of the value, and `tail`."""
+        graph = self.graph
+        batch, tokens = graph.dimension(value, 0), graph.dimension(value, 1)
+        return graph.reshape_chain(value, [batch, tokens] + tail)
+
+    def head_split(self, value, permutation):
+        split = self.reshape(value, [self.heads, self.width // self.heads])
+        return self.graph.add("Transpose", split, perm=permutation)
+
+    def scaled_scores(self, query, key):
+        scores = self.graph.add("MatMul", query, key)
+        root = self.graph.scalar(np.sqrt(self.width // self.heads))
+        return self.graph.add("Div", scores, root)
+
+
+class BertExporter(Exporter):
+    """Writes the nodes of a BertModel with attention written out ("eager")."""
+
+    def __init__(self, weights, batch, tokens, width, heads, dynamic, opset):
+        super().__init__(weights, width, heads, opset, BERT_EPSILON)
+        self.batch, self.tokens = batch, tokens
+        self.dynamic = dynamic
 
     def linear(self, value, name):
         """A Linear layer: the exporter folds the transposition of the weight."""
@@ -189,18 +213,11 @@ class BertExporter:
         product = self.graph.add("MatMul", value, weight)
         return self.graph.add("Add", self.parameter(f"{name}.bias"), product)
 
-    def layer_norm(self, value, name):
-        scale, bias = self.parameter(f"{name}.weight"), self.parameter(f"{name}.bias")
-        return self.graph.layer_norm(value, scale, bias, BERT_EPSILON)
-
     def reshape(self, value, tail):
-        """Reshapes to [batch, tokens] + tail."""
-        graph = self.graph
-        if not self.dynamic:
-            target = graph.constant([self.batch, self.tokens] + tail)
-            return graph.add("Reshape", value, target)
-        batch, tokens = graph.dimension(value, 0), graph.dimension(value, 1)
-        return graph.reshape_chain(value, [batch, tokens] + tail)
+        if self.dynamic:
+            return super().reshape(value, tail)
+        target = self.graph.constant([self.batch, self.tokens] + tail)
+        return self.graph.add("Reshape", value, target)
 
     def mask(self, hidden):
         """Turns 1 and 0 into 0 and the lowest float, which is added to the scores."""
@@ -237,15 +254,9 @@ class BertExporter:
         total = graph.add("Add", total, parts["position"])
         return self.layer_norm(total, "embeddings.LayerNorm")
 
-    def head_split(self, value, permutation):
-        split = self.reshape(value, [self.heads, self.width // self.heads])
-        return self.graph.add("Transpose", split, perm=permutation)
-
     def context(self, query, key, values, mask):
         graph = self.graph
-        scores = graph.add("MatMul", query, key)
-        root = graph.scalar(np.sqrt(self.width // self.heads))
-        scores = graph.add("Add", graph.add("Div", scores, root), mask)
+        scores = graph.add("Add", self.scaled_scores(query, key), mask)
         return graph.add("MatMul", graph.add("Softmax", scores, axis=-1), values)
 
     def attention(self, value, mask, name):
@@ -431,21 +442,12 @@ def gpt2_weights(width=768, vocabulary=GPT2_VOCABULARY, seed=0):
     return weights
 
 
-class Gpt2Exporter:
+class Gpt2Exporter(Exporter):
     """Writes the nodes of the embedding and the first block of a GPT2Model."""
 
     def __init__(self, weights, width, heads, mask_dtype, opset):
-        self.graph = GraphBuilder(opset)
-        self.weights = weights
-        self.width, self.heads = width, heads
+        super().__init__(weights, width, heads, opset, GPT2_EPSILON)
         self.mask_dtype = mask_dtype
-
-    def parameter(self, name):
-        return self.graph.weight(name, self.weights[name])
-
-    def layer_norm(self, value, name):
-        scale, bias = self.parameter(f"{name}.weight"), self.parameter(f"{name}.bias")
-        return self.graph.layer_norm(value, scale, bias, GPT2_EPSILON)
 
     def conv1d(self, value, name):
         """Conv1D: addmm on the rows, then a Reshape to [batch, tokens, outputs]."""
@@ -457,13 +459,6 @@ class Gpt2Exporter:
         product = graph.add("Gemm", rows, weight, bias, alpha=1.0, beta=1.0)
         outputs = self.weights[f"{name}.bias"].shape[0]
         return graph.reshape_chain(product, [batch, tokens, outputs])
-
-    def head_split(self, value, permutation):
-        graph = self.graph
-        batch, tokens = graph.dimension(value, 0), graph.dimension(value, 1)
-        head = self.width // self.heads
-        split = graph.reshape_chain(value, [batch, tokens, self.heads, head])
-        return graph.add("Transpose", split, perm=permutation)
 
     def embeddings(self, past):
         graph = self.graph
@@ -517,15 +512,12 @@ class Gpt2Exporter:
         if past:
             key, values = self.with_past(key, values)
         self.present(key, values)
-        scores = graph.add("MatMul", query, key)
-        root = graph.scalar(np.sqrt(self.width // self.heads))
-        scores = graph.add("Div", scores, root)
+        scores = self.scaled_scores(query, key)
         mask = self.causal_mask(query, key)
         scores = graph.add("Where", mask, scores, graph.scalar(FLOAT_MIN))
         context = graph.add("MatMul", graph.add("Softmax", scores, axis=-1), values)
         context = graph.add("Transpose", context, perm=[0, 2, 1, 3])
-        batch, tokens = graph.dimension(context, 0), graph.dimension(context, 1)
-        context = graph.reshape_chain(context, [batch, tokens, self.width])
+        context = self.reshape(context, [self.width])
         return self.conv1d(context, "h.0.attn.c_proj")
 
     def gelu(self, value):
@@ -587,25 +579,3 @@ def gpt2_inputs(batch, tokens, past_tokens=None, width=768, heads=12,
         shape = (2, batch, heads, past_tokens, width // heads)
         feeds["past"] = random.standard_normal(shape, np.float32)
     return feeds
-
-
-def main():
-    """Writes a model to a file."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("model", choices=("bert", "gpt2_block"))
-    parser.add_argument("file", help="the ONNX file that is written")
-    parser.add_argument("--layers", type=int, default=12, help="BERT's layers")
-    parser.add_argument("--opset", type=int, default=14)
-    parser.add_argument("--seed", type=int, default=0)
-    arguments = parser.parse_args()
-    if arguments.model == "bert":
-        model = bert(arguments.layers, 1, 128, opset=arguments.opset,
-                     seed=arguments.seed)
-    else:
-        model = gpt2_block(opset=arguments.opset, seed=arguments.seed)
-    onnx.save(model, arguments.file)
-    print(f"{arguments.file}: {len(model.graph.node)} nodes, seed {arguments.seed}")
-
-
-if __name__ == "__main__":
-    main()
