@@ -82,9 +82,8 @@ def limit_memory(gibibytes):
 def run_forked(function, timeout=30):
     """Runs a function in a fork of this process.
 
-    The function returns 0 or an error text.  Returns None if it returned 0,
-    else a text that says what happened.  The process must not have used the
-    provider before.
+    Returns None if the function returned, else a text that says what happened.
+    The process must not have used the provider before.
     """
     with tempfile.TemporaryFile() as output:
         child = os.fork()
@@ -110,9 +109,8 @@ def _forked_child(function, output):
     try:
         os.dup2(output.fileno(), 1)
         os.dup2(output.fileno(), 2)
-        result = function()
-        print(result, flush=True)
-        status = 0 if result == 0 else 1
+        function()
+        status = 0
     except BaseException as error:  # the process must not continue
         print('%s: %s' % (type(error).__name__, error), flush=True)
     os._exit(status)

@@ -27,7 +27,8 @@ import child_cases  # noqa: E402
 import provider  # noqa: E402
 import small_models  # noqa: E402
 from child_cases import case, completed, note  # noqa: E402
-from small_models import check_outputs  # noqa: E402
+from small_models import (FLOAT, INT64, check_outputs, expect_error,  # noqa
+                          node, value)
 
 THREADS = 8
 RUNS_PER_THREAD = 300
@@ -68,6 +69,14 @@ class Threads:
             raise self._errors[0]
 
 
+def run_threads(work, count):
+    """Runs work(0), work(1)... in `count` threads."""
+    pool = Threads()
+    for number in range(count):
+        pool.start(work, number)
+    pool.join()
+
+
 class Workload:
     """A model, inputs of several shapes, and the expected outputs."""
 
@@ -100,6 +109,15 @@ def transformer(count=4, seed=1):
                      for i in range(count)])
 
 
+def reshape_session(arguments):
+    """Makes a session that reshapes x to the input `shape`."""
+    model = small_models.model(
+        [node('Exp', 'x', 'e'), node('Reshape', 'e shape', 'r'),
+         node('Exp', 'r', 'y')],
+        [value('x', FLOAT, ['n']), value('shape', INT64, [2])], [value('y')])
+    return small_models.open_session(model, arguments.device)
+
+
 def resident_mib():
     """Returns the resident memory of this process, without freed memory that
     the C library keeps."""
@@ -128,10 +146,7 @@ def run_threads_on(sessions, workload, runs, threads=THREADS):
         session = sessions[number % len(sessions)]
         for i in range(runs):
             workload.check(session, number + i % 3 * threads)
-    pool = Threads()
-    for number in range(threads):
-        pool.start(work, number)
-    pool.join()
+    run_threads(work, threads)
 
 
 # ---- threads ----
@@ -211,22 +226,13 @@ def threads_create_sessions(arguments):
             workload = workloads[(number + i) % len(workloads)]
             session = workload.session(arguments)
             workload.check(session, i)
-    pool = Threads()
-    for number in range(4):
-        pool.start(work, number)
-    pool.join()
+    run_threads(work, 4)
 
 
 @case(timeout=120)
 def failing_runs_between_good_ones(arguments):
     """Threads run a session; some of their runs fail."""
-    model = small_models.model(
-        [small_models.node('Reshape', 'x shape', 'r'),
-         small_models.node('Exp', 'r', 'y')],
-        [small_models.value('x', small_models.FLOAT, ['n']),
-         small_models.value('shape', small_models.INT64, [2])],
-        [small_models.value('y')])
-    session = small_models.open_session(model, arguments.device)
+    session = reshape_session(arguments)
     x = numpy.linspace(0, 1, 12, dtype=numpy.float32)
 
     def work(number):
@@ -235,14 +241,11 @@ def failing_runs_between_good_ones(arguments):
             shape = numpy.array([rows, 12 // rows])
             feeds = {'x': x, 'shape': shape}
             if 12 % rows != 0:
-                small_models.expect_error(session, feeds, 'node_r')
+                expect_error(lambda: session.run(None, feeds), 'node_r')
                 continue
             check_outputs(session.run(None, feeds),
-                          [numpy.exp(x).reshape(shape)])
-    pool = Threads()
-    for number in range(4):
-        pool.start(work, number)
-    pool.join()
+                          [numpy.exp(numpy.exp(x)).reshape(shape)])
+    run_threads(work, 4)
 
 
 # ---- the order of destruction ----
@@ -360,11 +363,10 @@ def library_registered_twice(arguments):
 def provider_with_other_providers(arguments):
     """The list of providers has Tandem's and the CPU provider."""
     model = small_models.model(
-        [small_models.node('MatMul', 'x w', 'a'),
-         small_models.node('Tan', 'a', 'b'),  # Tandem does not serve it
-         small_models.node('Exp', 'b', 'y')],
-        [small_models.value('x', small_models.FLOAT, ['n', 8])],
-        [small_models.value('y')],
+        [node('MatMul', 'x w', 'a'),
+         node('Tan', 'a', 'b'),  # Tandem does not serve it
+         node('Exp', 'b', 'y')],
+        [value('x', FLOAT, ['n', 8])], [value('y')],
         [small_models.constant('w', numpy.eye(8) * 0.3)])
     workload = Workload(model, [{'x': numpy.ones((3, 8), numpy.float32)}])
     tandem = provider.register()
@@ -542,20 +544,14 @@ def memory_of_many_shapes(arguments):
 @case(timeout=150)
 def memory_of_failed_runs(arguments):
     """Runs that fail do not leak."""
-    model = small_models.model(
-        [small_models.node('Exp', 'x', 'e'),
-         small_models.node('Reshape', 'e shape', 'y')],
-        [small_models.value('x', small_models.FLOAT, ['n']),
-         small_models.value('shape', small_models.INT64, [2])],
-        [small_models.value('y')])
-    session = small_models.open_session(model, arguments.device)
+    session = reshape_session(arguments)
     x = numpy.ones(64 * 1024, numpy.float32)
     before = 0
     for i in range(1500):
         if i == 300:
             before = resident_mib()
-        small_models.expect_error(
-            session, {'x': x, 'shape': numpy.array([3, i])}, 'node_y')
+        feeds = {'x': x, 'shape': numpy.array([3, i])}
+        expect_error(lambda: session.run(None, feeds), 'node_r')
     check_growth(before, resident_mib(), MAX_SESSION_GROWTH_MIB,
                  '1200 failed runs')
 
@@ -578,7 +574,6 @@ def exit_while_kernels_compile(arguments):
             with open('/proc/self/task/%s/comm' % task, encoding='ascii') as file:
                 names.add(file.read().strip())
         assert 'tandem-compile' not in names, names
-
 
 
 if __name__ == '__main__':
