@@ -37,6 +37,10 @@ BYTES = {'f32': numpy.float32, 'i64': numpy.int64, 'i32': numpy.int32,
 Grid = collections.namedtuple('Grid', 'quantum magnitude')
 
 
+class NoValue(Exception):
+    """The graph has no value that suits the operator."""
+
+
 def element_type(dtype):
     """Returns the ONNX element type of a dtype's name."""
     return helper.np_dtype_to_tensor_dtype(numpy.dtype(BYTES[dtype]))
@@ -303,7 +307,7 @@ class Builder:
         return self.parameter([elements] * self.runs, dtype, runtime=False)
 
     def pick(self, dtype='f32', accepts=None, fresh=0.15, rank=None):
-        """Returns a value that `accepts`, or a new input.
+        """Returns a value that `accepts`, or a new input, or raises NoValue.
 
         Prefers results that no node has read yet, so that graphs are connected.
         """
@@ -323,7 +327,7 @@ class Builder:
             if accepts is None or accepts(probe):
                 return self.fresh(dtype, shape, constant=False,
                                   on_grid=True if accepts else None)
-        return None
+        raise NoValue
 
     def node(self, operator, inputs, shape, dtype='f32', exact=False, grid=None,
              content=None, domain='', **attributes):

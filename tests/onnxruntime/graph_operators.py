@@ -2,14 +2,15 @@
 """Draws the operators of random graphs; see graph_generator.py.
 
 Each function draws one operator, or a few that belong together, and appends them
-to a builder.  It returns False if the builder has no suitable value.
+to a builder.  It returns False, or raises NoValue, if the builder has no suitable
+value.
 """
 
 import numpy
 
 from onnx import numpy_helper
 
-from graph_generator import (BYTES, MAX_RANK, MICROSOFT, Grid, Value,
+from graph_generator import (BYTES, MAX_RANK, MICROSOFT, Grid, NoValue, Value,
                              broadcast_shapes, element_type, fits,
                              grid_product, grid_sum, grid_union)
 
@@ -44,10 +45,18 @@ SMOOTH_OPERATORS = {
     'Tanh': 6, 'HardSwish': 14, 'Elu': 6, 'LeakyRelu': 6, 'Gelu': 20}
 
 
+def choose_operator(b, operators):
+    """Returns an operator that the graph's operator set has.
+
+    operators: maps the names to their first operator-set version.
+    """
+    return b.choice([name for name, opset in operators.items()
+                     if opset <= b.opset])
+
+
 def unary_smooth(b):
     """Draws a continuous operator."""
-    operator = b.choice([name for name, opset in SMOOTH_OPERATORS.items()
-                         if opset <= b.opset])
+    operator = choose_operator(b, SMOOTH_OPERATORS)
     x = b.pick()
     attributes = {}
     if operator in ('Elu', 'LeakyRelu') and b.chance(0.7):
@@ -93,7 +102,7 @@ def partner(b, x, dtype='f32', accepts=None, constant=None):
     """Returns a value whose shape can be broadcast with that of x."""
     for _ in range(4):
         y = b.pick(dtype, accepts, fresh=0)
-        shape = y and broadcast_shapes(x.shape, y.shape)
+        shape = broadcast_shapes(x.shape, y.shape)
         if shape and b.is_small(shape) and b.chance(0.6):
             return y
     one = b.constant_dimension(1)
@@ -184,10 +193,9 @@ def is_exact(value):
 
 def compare(b):
     """Draws a comparison of exact values."""
-    operators = {'Equal': 11, 'Greater': 9, 'Less': 9, 'GreaterOrEqual': 12,
-                 'LessOrEqual': 12}
-    operator = b.choice([name for name, opset in operators.items()
-                         if opset <= b.opset])
+    operator = choose_operator(b, {
+        'Equal': 11, 'Greater': 9, 'Less': 9, 'GreaterOrEqual': 12,
+        'LessOrEqual': 12})
     x = b.pick(accepts=is_exact)
     x, y = shuffled(b, x, partner(b, x, accepts=is_exact))
     return b.node(operator, [x, y], broadcast_shapes(x.shape, y.shape), 'bool',
@@ -241,8 +249,6 @@ def cast(b):
     else:
         x = b.pick(source, accepts=lambda value: value.exact and (
             value.grid is None or value.grid.magnitude < 2 ** 20))
-    if x is None:
-        return False
     if target == 'u8' and source == 'f32':
         return cast_to_byte(b, x)
     grid = x.grid if target == 'f32' else None
@@ -372,15 +378,11 @@ def cumsum(b):
 
 def normalization(b):
     """Draws a normalization of the last axes."""
-    operators = {'LayerNormalization': 17, 'RMSNormalization': 23,
-                 'SimplifiedLayerNormalization': 1,
-                 'SkipLayerNormalization': 1}
-    operator = b.choice([name for name, opset in operators.items()
-                         if opset <= b.opset])
+    operator = choose_operator(b, {
+        'LayerNormalization': 17, 'RMSNormalization': 23,
+        'SimplifiedLayerNormalization': 1, 'SkipLayerNormalization': 1})
     x = b.pick(accepts=lambda value: value.rank >= 1 and
                0 not in value.shape[-1] and min(value.shape[-1]) > 1)
-    if x is None:
-        return False
     if operator == 'SkipLayerNormalization':
         return skip_normalization(b)
     axis = x.rank - 1 if b.chance(0.7) else b.integer(0, x.rank - 1)
@@ -397,8 +399,6 @@ def normalization(b):
 def skip_normalization(b):
     """Draws com.microsoft SkipLayerNormalization."""
     x = b.pick(rank=3, accepts=lambda value: min(value.shape[-1]) > 1)
-    if x is None:
-        return False
     inputs = [x, b.fresh('f32', x.shape), b.fresh('f32', x.shape[-1:])]
     if b.chance(0.7):
         inputs.append(b.fresh('f32', x.shape[-1:]))
@@ -529,6 +529,11 @@ def rank_parameter(b, x, arrays):
     return b.parameter(arrays, runtime=False if x.dtype in INTEGERS else None)
 
 
+def with_dimension(shape, axis, dimension):
+    """Returns the shape with another dimension at the axis."""
+    return shape[:axis] + (dimension,) + shape[axis + 1:]
+
+
 def moved(b, operator, inputs, shape, **attributes):
     """Appends a node whose output has elements of its first input."""
     x = inputs[0]
@@ -539,8 +544,6 @@ def moved(b, operator, inputs, shape, **attributes):
 def transpose(b):
     """Draws Transpose."""
     x = pick_data(b, lambda value: value.rank >= 1)
-    if x is None:
-        return False
     axes = [int(axis) for axis in b.rng.permutation(x.rank)]
     if b.chance(0.15):
         return moved(b, 'Transpose', [x], x.shape[::-1])
@@ -551,8 +554,6 @@ def transpose(b):
 def identity(b):
     """Draws Identity or Dropout."""
     x = b.pick() if b.chance(0.6) else pick_data(b)
-    if x is None:
-        return False
     if x.dtype != 'f32' or b.chance(0.5):
         return moved(b, 'Identity', [x], x.shape)
     ratio = b.choice([0.1, 0.5])
@@ -567,8 +568,6 @@ def identity(b):
 def flatten(b):
     """Draws Flatten."""
     x = pick_data(b, out_rank=lambda value: 2)
-    if x is None:
-        return False
     axis = b.integer(0, x.rank)
     shape = (b.elements(x.shape[:axis]), b.elements(x.shape[axis:]))
     if axis < x.rank:
@@ -581,8 +580,6 @@ def squeeze(b):
     ones = lambda value: [axis for axis, dimension in enumerate(value.shape)
                           if set(dimension) == {1}]
     x = pick_data(b, ones, lambda value: 1)
-    if x is None:
-        return False
     # Without axes, the rank would depend on the run.
     only_ones = all(1 not in dimension or set(dimension) == {1}
                     for dimension in x.shape)
@@ -602,8 +599,6 @@ def unsqueeze(b):
     """Draws Unsqueeze."""
     x = pick_data(b, lambda value: value.rank < MAX_RANK,
                   lambda value: value.rank + 1)
-    if x is None:
-        return False
     rank = x.rank + b.integer(1, min(2, MAX_RANK - x.rank))
     axes = sorted(int(axis) for axis in
                   b.rng.permutation(rank)[:rank - x.rank])
@@ -667,8 +662,6 @@ def reshape_targets(b, x, shape):
 def reshape(b):
     """Draws Reshape with 0 and -1."""
     x = pick_data(b, out_rank=lambda value: 2)
-    if x is None:
-        return False
     shape = []
     for first, end in reshape_groups(b, x):
         shape += split_dimension(b, b.elements(x.shape[first:end]))
@@ -688,8 +681,6 @@ def expand(b):
     x = b.pick(accepts=lambda value: any(set(entry) == {1}
                                          for entry in value.shape)
                or b.chance(0.3))
-    if x is None:
-        return False
     target = []
     for dimension in x.shape:
         ones = set(dimension) == {1}
@@ -741,8 +732,6 @@ def slice_range(b, dimension):
 def slice_(b):
     """Draws Slice with negative steps and ends out of range."""
     x = pick_data(b, lambda value: value.rank >= 1)
-    if x is None:
-        return False
     axes = b.subset(range(x.rank), least=1)
     ranges = []
     for axis in axes:
@@ -779,8 +768,6 @@ def split_lengths(b, dimension, parts):
 def split(b):
     """Draws Split with even or given parts."""
     x = pick_data(b, lambda value: value.rank >= 1)
-    if x is None:
-        return False
     axis = b.integer(0, x.rank - 1)
     parts = b.integer(1, 3)
     lengths = split_lengths(b, x.shape[axis], parts)
@@ -804,26 +791,19 @@ def split(b):
             for length, size in zip(x.shape[axis], sizes))]
         if b.opset >= 18:
             attributes['num_outputs'] = parts
-    return append_split(b, x, axis, pieces, inputs, attributes)
+    append_split(b, x, axis, pieces, inputs, attributes)
 
 
 def append_split(b, x, axis, pieces, inputs, attributes):
     """Appends Split."""
-    outputs = []
-    for piece in pieces:
-        shape = list(x.shape)
-        shape[axis] = piece
-        output = Value(b.name('v'), x.dtype, shape, x.exact, x.grid)
-        outputs.append(output)
+    outputs = [Value(b.name('v'), x.dtype, with_dimension(x.shape, axis, piece),
+                     x.exact, x.grid) for piece in pieces]
     b.multi_node('Split', inputs, outputs, **attributes)
-    return outputs
 
 
 def concat(b):
     """Draws Concat of 1 to 4 inputs."""
     x = pick_data(b, lambda value: value.rank >= 1)
-    if x is None:
-        return False
     axis = b.integer(0, x.rank - 1)
     values = [x]
     for _ in range(b.integer(0, 3)):
@@ -835,12 +815,11 @@ def concat(b):
         if fitting and b.chance(0.7):
             values.append(b.choice(fitting))
             continue
-        shape = list(x.shape)
-        shape[axis] = b.dimension()
-        values.append(b.fresh(x.dtype, shape))
+        values.append(b.fresh(x.dtype,
+                              with_dimension(x.shape, axis, b.dimension())))
     values = shuffled(b, *values)
-    shape = list(x.shape)
-    shape[axis] = tuple(map(sum, zip(*(value.shape[axis] for value in values))))
+    shape = with_dimension(x.shape, axis, tuple(
+        map(sum, zip(*(value.shape[axis] for value in values)))))
     if not b.is_small(shape):
         return False
     return b.node('Concat', values, shape, x.dtype,
@@ -855,8 +834,6 @@ def gather(b):
     x = pick_data(b, lambda value: value.rank >= 1 and
                   value.rank - 1 + rank <= MAX_RANK,
                   lambda value: value.rank - 1 + rank)
-    if x is None:
-        return False
     axis = b.integer(0, x.rank - 1)
     length = min(x.shape[axis])
     if length == 0:
@@ -887,17 +864,11 @@ def shape_node(b, operator, inputs, contents, dtype='i64', **attributes):
                   dtype, exact=True, content=contents, **attributes)
 
 
-def shape_of(b, x):
+def shape_of(b, x, start=None, end=None):
     """Appends Shape."""
-    contents = [x.run_shape(run) for run in range(b.runs)]
-    if b.opset >= 15 and x.rank and b.chance(0.3):
-        start = b.integer(-x.rank, x.rank - 1)
-        end = b.choice([None, b.integer(0, x.rank + 1), -1])
-        return shape_node(b, 'Shape', [x], [numpy.array(
-            content[start:end], numpy.int64) for content in contents],
-            start=start, end=end)
-    return shape_node(b, 'Shape', [x], [numpy.array(content, numpy.int64)
-                                        for content in contents])
+    return shape_node(b, 'Shape', [x],
+                      [numpy.array(x.run_shape(run)[start:end], numpy.int64)
+                       for run in range(b.runs)], start=start, end=end)
 
 
 def shape_gather(b, shape, index):
@@ -909,9 +880,7 @@ def shape_gather(b, shape, index):
 
 def shape_vector(b, x, axis):
     """Returns the length of an axis as a vector of one element."""
-    shape = shape_node(b, 'Shape', [x],
-                       [numpy.array(x.run_shape(run), numpy.int64)
-                        for run in range(b.runs)])
+    shape = shape_of(b, x)
     way = b.choice(['gather', 'slice', 'scalar'])
     if way == 'gather':
         return shape_gather(b, shape, [b.signed_axis(axis, x.rank)])
@@ -986,9 +955,7 @@ def chain_expand(b):
     x = b.pick(accepts=lambda value: value.rank >= 1)
     one = b.constant_dimension(1)
     y = b.fresh('f32', [one if b.chance(0.5) else entry for entry in x.shape])
-    target = shape_node(b, 'Shape', [x],
-                        [numpy.array(x.run_shape(run), numpy.int64)
-                         for run in range(b.runs)])
+    target = shape_of(b, x)
     if b.chance(0.4):
         ones = b.constant([1] * x.rank)
         same = shape_node(b, 'Equal', [target, b.constant([-1] * x.rank)],
@@ -1000,7 +967,12 @@ def chain_expand(b):
 def chain_constant(b):
     """Draws ConstantOfShape of a computed shape."""
     x = b.pick(accepts=lambda value: value.rank >= 1)
-    vector = shape_of(b, x)
+    if b.opset >= 15 and b.chance(0.3):
+        start = b.integer(-x.rank, x.rank - 1)
+        end = b.choice([None, b.integer(0, x.rank + 1), -1])
+        vector = shape_of(b, x, start, end)
+    else:
+        vector = shape_of(b, x)
     if vector.content[0].size == 0 or b.chance(0.3):
         vector = shape_vector(b, x, 0)
     shape = [tuple(int(content[k]) for content in vector.content)
@@ -1027,9 +999,9 @@ def chain_slice(b):
         end = shape_arithmetic(b, 'Div', length, 2)
     else:
         end = shape_arithmetic(b, b.choice(['Sub', 'Add']), length, 1)
-    shape = list(x.shape)
-    shape[axis] = tuple(slice_length(total, 0, int(content[0]), 1)
-                        for total, content in zip(x.shape[axis], end.content))
+    shape = with_dimension(x.shape, axis, tuple(
+        slice_length(total, 0, int(content[0]), 1)
+        for total, content in zip(x.shape[axis], end.content)))
     if 0 in shape[axis] and not b.chance(0.2):
         return False
     return moved(b, 'Slice', [x, b.constant([0]), end, b.constant([axis])],
@@ -1039,9 +1011,7 @@ def chain_slice(b):
 def chain_range(b):
     """Draws Range to a computed limit, and adds it to a value."""
     x = b.pick(accepts=lambda value: value.rank >= 1)
-    shape = shape_node(b, 'Shape', [x],
-                       [numpy.array(x.run_shape(run), numpy.int64)
-                        for run in range(b.runs)])
+    shape = shape_of(b, x)
     limit = shape_gather(b, shape, x.rank - 1)
     contents = [numpy.arange(int(content)) for content in limit.content]
     numbers = b.node('Range', [b.constant(0), limit, b.constant(1)],
@@ -1075,8 +1045,10 @@ DRAWS = [
 
 
 def draw(b):
-    """Draws one operator.  Returns False if none was appended."""
+    """Draws one operator, which is not appended if no value suits it."""
     weights = numpy.array([weight for weight, _ in DRAWS], float)
     index = b.rng.choice(len(DRAWS), p=weights / weights.sum())
-    result = DRAWS[index][1](b)
-    return result is not False
+    try:
+        DRAWS[index][1](b)
+    except NoValue:
+        pass

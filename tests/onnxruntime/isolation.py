@@ -13,7 +13,6 @@ import collections
 import multiprocessing
 import os
 import tempfile
-import time
 
 PASSED, FAILED, SKIPPED = 'passed', 'failed', 'skipped'
 Result = collections.namedtuple('Result', 'status text')
@@ -28,6 +27,14 @@ def error_text(error):
     """Returns the message of an exception of ONNX Runtime in one line."""
     text = ' '.join(str(error).split())
     return text.rpartition('Status Message: ')[2] or text
+
+
+def type_difference(actual, expected):
+    """Returns a text if an output has a wrong dtype or shape, else None."""
+    if actual.dtype == expected.dtype and actual.shape == expected.shape:
+        return None
+    return 'got %s%s, expected %s%s' % (
+        actual.dtype, list(actual.shape), expected.dtype, list(expected.shape))
 
 
 class ErrorFile:
@@ -69,9 +76,7 @@ def _child_main(connection, cases, prepare):
     errors = ErrorFile()
     function = prepare()
     for case in cases:
-        start = time.monotonic()
-        result = _run(function, case, errors)
-        connection.send((case, result, time.monotonic() - start))
+        connection.send((case, _run(function, case, errors)))
     connection.close()
 
 
@@ -88,7 +93,7 @@ def _received(connection, process, timeout_seconds):
 
 
 def run_isolated(cases, prepare, timeout_seconds=120):
-    """Yields (case, result, seconds) for each case.
+    """Yields (case, result) for each case.
 
     cases: names or numbers of cases.
     prepare: a function that a child calls first.  It returns the function that
@@ -112,4 +117,4 @@ def run_isolated(cases, prepare, timeout_seconds=120):
             text = ('did not end within %d s' % timeout_seconds
                     if process.exitcode == -9 else
                     'the process ended with status %s' % process.exitcode)
-            yield cases.pop(0), Result(FAILED, text), 0.0
+            yield cases.pop(0), Result(FAILED, text)

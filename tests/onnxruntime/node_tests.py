@@ -45,7 +45,7 @@ from onnx import TensorProto, helper
 
 import provider
 from isolation import (FAILED, PASSED, SKIPPED, WARNING, Result, error_text,
-                       run_isolated)
+                       run_isolated, type_difference)
 
 SEED = 1
 # ONNX Runtime from this version on must load every case that is not excluded.
@@ -208,15 +208,8 @@ def with_derived_cases(cases, patterns):
 
 # ---- versions ----
 
-def _loads(opset, ir_version):
-    """Returns true if ONNX Runtime loads a model with these versions."""
-    value = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1])
-             for name in 'xy']
-    graph = helper.make_graph([helper.make_node('Abs', ['x'], ['y'])], 'probe',
-                              value[:1], value[1:])
-    model = helper.make_model(
-        graph, opset_imports=[helper.make_opsetid('', opset)])
-    model.ir_version = ir_version
+def loads(model):
+    """Returns true if ONNX Runtime loads the model without the provider."""
     try:
         provider.cpu_session(model)
     except Exception:  # ONNX Runtime raises several types
@@ -224,13 +217,24 @@ def _loads(opset, ir_version):
     return True
 
 
+def _loads_versions(opset, ir_version):
+    """Returns true if ONNX Runtime loads a model with these versions."""
+    value = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1])
+             for name in 'xy']
+    graph = helper.make_graph([helper.make_node('Abs', ['x'], ['y'])], 'probe',
+                              value[:1], value[1:])
+    return loads(helper.make_model(
+        graph, opset_imports=[helper.make_opsetid('', opset)],
+        ir_version=ir_version))
+
+
 def host_limits():
     """Returns the newest operator-set and IR versions that the host loads."""
     ir_version = next(version for version in range(onnx.IR_VERSION, 2, -1)
-                      if _loads(13, version))
+                      if _loads_versions(13, version))
     opset = next(version for version
                  in range(onnx.defs.onnx_opset_version(), 6, -1)
-                 if _loads(version, ir_version))
+                 if _loads_versions(version, ir_version))
     return opset, ir_version
 
 
@@ -267,10 +271,9 @@ def compare_output(actual, expected, case):
     if not isinstance(expected, (numpy.ndarray, numpy.generic)):
         return 'not a tensor'
     expected = numpy.asarray(expected)
-    if actual.dtype != expected.dtype or actual.shape != expected.shape:
-        return 'got %s%s, expected %s%s' % (
-            actual.dtype, list(actual.shape), expected.dtype,
-            list(expected.shape))
+    problem = type_difference(actual, expected)
+    if problem is not None:
+        return problem
     try:
         numpy.testing.assert_allclose(actual, expected, rtol=case.rtol,
                                       atol=case.atol)
@@ -295,22 +298,13 @@ def run_data_set(session, case, data_set):
     return None
 
 
-def host_can_load(model):
-    """Returns true if ONNX Runtime loads the model without the provider."""
-    try:
-        provider.cpu_session(model)
-    except Exception:
-        return False
-    return True
-
-
 def run_case(case, device, limits):
     """Runs one case and returns its result."""
     model = lower_versions(case.model, limits)
     try:
         session = provider.session(model, device, log_level=WARNING)
     except Exception as error:
-        if provider.version() < FULL_VERSION and not host_can_load(model):
+        if provider.version() < FULL_VERSION and not loads(model):
             return Result(SKIPPED, 'ONNX Runtime cannot load it')
         return Result(FAILED, error_text(error))
     for data_set in case.data_sets:
@@ -335,13 +329,12 @@ class Summary:
         self.counts = collections.Counter()
         self.verbose = verbose
         self.patterns = {}
-        unused = []
+        self.unused = []
         for pattern, _ in exclusions:
             matches = matching(names, pattern)
             self.patterns.update((name, pattern) for name in matches)
             if not matches:
-                unused.append(pattern)
-        self.unused = unused
+                self.unused.append(pattern)
 
     def add(self, name, result):
         """Counts the result of a case and prints it if it is a failure."""
@@ -385,10 +378,6 @@ def parse_arguments():
                         help='output of docs/list-onnx-operators names')
     parser.add_argument('--only', metavar='REGEX', default='',
                         help='run only the cases whose names match')
-    parser.add_argument('--list', action='store_true',
-                        help='print the names of the cases and exit')
-    parser.add_argument('--slowest', type=int, metavar='N', default=0,
-                        help='print the N cases that took the longest')
     parser.add_argument('--verbose', action='store_true',
                         help='say why cases are excluded or skipped')
     return parser.parse_args()
@@ -405,19 +394,12 @@ def main():
     if arguments.only:
         exclusions = [(pattern, reason) for pattern, reason in exclusions
                       if matching(cases, pattern)]
-    if arguments.list:
-        print('\n'.join(cases))
-        return 0
     print('%s, device %s, seed %d' % (provider.versions(), arguments.device,
                                       SEED), flush=True)
     summary = Summary(cases, exclusions, arguments.verbose)
-    times = []
-    for name, result, seconds in run_isolated(
+    for name, result in run_isolated(
             cases, functools.partial(prepare, cases, arguments.device)):
         summary.add(name, result)
-        times.append((seconds, name))
-    for seconds, name in sorted(times, reverse=True)[:arguments.slowest]:
-        print('%.2f s %s' % (seconds, name))
     return summary.finish()
 
 
