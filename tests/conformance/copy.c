@@ -542,11 +542,9 @@ static void gather_cases(struct suite *suite, const struct op_row *row)
 
 static void draw_cast(struct call *call, const struct block *block)
 {
-    static const uint32_t dtypes[] = {TANDEM_F32, TANDEM_F16, TANDEM_BF16,
-                                      TANDEM_I32, TANDEM_I64, TANDEM_U8,
-                                      TANDEM_BOOL};
-    const uint32_t from = dtypes[block->numbers[0] % COUNT_OF(dtypes)];
-    const uint32_t to = dtypes[block->numbers[1] % COUNT_OF(dtypes)];
+    const uint32_t from =
+        cast_dtypes[block->numbers[0] % COUNT_OF(cast_dtypes)];
+    const uint32_t to = cast_dtypes[block->numbers[1] % COUNT_OF(cast_dtypes)];
     struct shape shape;
 
     call->required_caps = cast_caps(from, to, true);
@@ -588,13 +586,7 @@ static void draw_transpose(struct call *call, const struct block *block)
     shape_draw(&in, call->random, 0, TANDEM_MAX_RANK);
     for (uint32_t i = 0; i < in.rank; i++)
         perm[i] = i;
-    for (uint32_t i = in.rank; i > 1; i--) {
-        uint32_t j = (uint32_t)random_below(call->random, i);
-        int64_t swapped = perm[i - 1];
-
-        perm[i - 1] = perm[j];
-        perm[j] = swapped;
-    }
+    random_shuffle(call->random, in.rank, perm);
     out = permuted(call, &in, perm);
     operand_draw(call, 0, dtype, &in);
     operand_draw(call, 1, dtype, &out);
@@ -693,17 +685,10 @@ static void make_valid_gather(struct mistaken_call *p)
     X(gather_output_differs, GATHER, "another output shape", 0,                \
       p->outs[0].shape[0] = 2)
 
-CAST_MISTAKES(MISTAKE_FUNCTION)
-COPY_MISTAKES(MISTAKE_FUNCTION)
-TRANSPOSE_MISTAKES(MISTAKE_FUNCTION)
-GATHER_MISTAKES(MISTAKE_FUNCTION)
-
-static const struct call_mistake cast_mistakes[] = {CAST_MISTAKES(MISTAKE_ROW)};
-static const struct call_mistake copy_mistakes[] = {COPY_MISTAKES(MISTAKE_ROW)};
-static const struct call_mistake transpose_mistakes[] = {
-    TRANSPOSE_MISTAKES(MISTAKE_ROW)};
-static const struct call_mistake gather_mistakes[] = {
-    GATHER_MISTAKES(MISTAKE_ROW)};
+MISTAKE_TABLE(cast_mistakes, CAST_MISTAKES)
+MISTAKE_TABLE(copy_mistakes, COPY_MISTAKES)
+MISTAKE_TABLE(transpose_mistakes, TRANSPOSE_MISTAKES)
+MISTAKE_TABLE(gather_mistakes, GATHER_MISTAKES)
 
 /* ---- the classes ---- */
 
@@ -716,8 +701,7 @@ const struct suite_class suite_cast = {
     .draw = draw_cast,
     .weight = 4,
     .make_valid = make_valid_cast,
-    .mistakes = cast_mistakes,
-    .mistake_count = COUNT_OF(cast_mistakes),
+    CLASS_MISTAKES(cast_mistakes),
 };
 
 const struct suite_class suite_copy = {
@@ -727,8 +711,7 @@ const struct suite_class suite_copy = {
     .draw = draw_copy,
     .fill = fill_moved,
     .weight = 4,
-    .mistakes = copy_mistakes,
-    .mistake_count = COUNT_OF(copy_mistakes),
+    CLASS_MISTAKES(copy_mistakes),
 };
 
 const struct suite_class suite_transpose = {
@@ -739,8 +722,7 @@ const struct suite_class suite_transpose = {
     .draw_invalid_attribute = draw_invalid_permutation,
     .weight = 2,
     .make_valid = make_valid_transpose,
-    .mistakes = transpose_mistakes,
-    .mistake_count = COUNT_OF(transpose_mistakes),
+    CLASS_MISTAKES(transpose_mistakes),
 };
 
 const struct suite_class suite_gather = {
@@ -751,6 +733,5 @@ const struct suite_class suite_gather = {
     .draw_invalid_attribute = row_draw_invalid_attribute,
     .weight = 4,
     .make_valid = make_valid_gather,
-    .mistakes = gather_mistakes,
-    .mistake_count = COUNT_OF(gather_mistakes),
+    CLASS_MISTAKES(gather_mistakes),
 };

@@ -106,17 +106,10 @@ static void reference(const struct call *call, const struct dense *in,
 static void values_fill(struct operand *operand, struct random *random,
                         double scale, double shift)
 {
-    if (scale != 0.0) {
+    if (scale != 0.0)
         operand_fill_normal(operand, random, scale, shift);
-        return;
-    }
-    for (int64_t i = 0; i < operand->elements; i++) {
-        float x = (float)random_normal(random);
-
-        if (random_once_in(random, 100))
-            x = input_special((uint32_t)random_u64(random));
-        operand_set(operand, i, bits_from_float(x));
-    }
+    else
+        operand_fill_special(operand, random, 100);
 }
 
 /* Both switches, and values of one sign, whose rounding errors add up. */
@@ -164,10 +157,7 @@ static void cases(struct suite *suite, const struct op_row *row)
     X(cumsum_ints_few, CUMSUM, "no reverse", 0, p->op.int_count--)             \
     X(cumsum_output_differs, CUMSUM, "another output shape", 0,                \
       p->outs[0].shape[0] = 2)
-
-CUMSUM_MISTAKES(MISTAKE_FUNCTION)
-static const struct call_mistake cumsum_mistakes[] = {
-    CUMSUM_MISTAKES(MISTAKE_ROW)};
+MISTAKE_TABLE(cumsum_mistakes, CUMSUM_MISTAKES)
 
 const struct suite_class suite_cumsum = {
     .cases = cases,
@@ -175,6 +165,5 @@ const struct suite_class suite_cumsum = {
     .draw = row_draw_call,
     .draw_invalid_attribute = row_draw_invalid_attribute,
     .weight = 2,
-    .mistakes = cumsum_mistakes,
-    .mistake_count = COUNT_OF(cumsum_mistakes),
+    CLASS_MISTAKES(cumsum_mistakes),
 };

@@ -245,3 +245,15 @@ void indices_fill(struct operand *operand, struct random *random,
         operand_set(operand, i, bits_from_integer(operand->desc.dtype, index));
     }
 }
+
+void ties_make(struct call *call)
+{
+    struct operand *a = &call->operands[0], *b = &call->operands[1];
+
+    if (call->inputs < 2 || !a->present || !b->present ||
+        a->desc.dtype != b->desc.dtype)
+        return;
+    for (int64_t i = 0; i < a->elements && i < b->elements; i++)
+        if (random_once_in(call->random, 4))
+            operand_set(b, i, operand_get(a, i));
+}

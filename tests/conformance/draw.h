@@ -78,6 +78,12 @@ void reals_fill(struct operand *operand, const struct spread *spread,
 void indices_fill(struct operand *operand, struct random *random,
                   int64_t length, bool wrap);
 
+/*
+ * Makes equal elements in the first two inputs, which comparisons, min and max
+ * need to be tested.
+ */
+void ties_make(struct call *call);
+
 /* Makes operands share a buffer: in place, disjoint or overlapping. */
 void sharing_draw(struct call *call);
 /* Makes one mistake in the call. */

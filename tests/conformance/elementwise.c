@@ -238,19 +238,6 @@ static void input_make(struct call *call, const struct form *form, uint32_t i)
                  call->random, row);
 }
 
-/* Creates equal elements, which comparisons, min and max need to be tested. */
-static void ties_make(struct call *call)
-{
-    struct operand *a = &call->operands[0], *b = &call->operands[1];
-
-    if (call->inputs < 2 || !a->present || !b->present ||
-        a->desc.dtype != b->desc.dtype)
-        return;
-    for (int64_t i = 0; i < a->elements && i < b->elements; i++)
-        if (random_once_in(call->random, 4))
-            operand_set(b, i, operand_get(a, i));
-}
-
 /*
  * Input i takes the i-th digit of the element's number as the index of its
  * value. The index after the special values stands for values near the
@@ -586,9 +573,7 @@ static void make_valid(struct mistaken_call *p)
 /* ---- the classes ---- */
 
 #define CLASS(class, MISTAKES, class_rules, draw_function, weight_of_class)    \
-    MISTAKES(MISTAKE_FUNCTION)                                                 \
-    static const struct call_mistake class##_mistakes[] = {                    \
-        MISTAKES(MISTAKE_ROW)};                                                \
+    MISTAKE_TABLE(class##_mistakes, MISTAKES)                                  \
     const struct suite_class suite_##class = {                                 \
         .rules = class_rules,                                                  \
         .cases = cases,                                                        \
@@ -599,8 +584,7 @@ static void make_valid(struct mistaken_call *p)
         .draw_attributes = draw_attributes,                                    \
         .weight = weight_of_class,                                             \
         .make_valid = make_valid,                                              \
-        .mistakes = class##_mistakes,                                          \
-        .mistake_count = COUNT_OF(class##_mistakes)};
+        CLASS_MISTAKES(class##_mistakes)};
 
 CLASS(unary, UNARY_MISTAKES, IN_PLACE, draw_equal_shapes, 1)
 CLASS(binary, BINARY_MISTAKES, BROADCASTS | IN_PLACE, draw_broadcast, 1)

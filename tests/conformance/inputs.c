@@ -156,6 +156,18 @@ void operand_fill_normal(struct operand *operand, struct random *random,
             bits_from_float((float)(random_normal(random) * scale + shift)));
 }
 
+void operand_fill_special(struct operand *operand, struct random *random,
+                          uint64_t period)
+{
+    for (int64_t i = 0; i < operand->elements; i++) {
+        float x = (float)random_normal(random);
+
+        if (random_once_in(random, period))
+            x = input_special((uint32_t)random_u64(random));
+        operand_set(operand, i, bits_from_float(x));
+    }
+}
+
 double input_factor(struct random *random, int64_t n)
 {
     bool large = n <= 64 || random_below(random, (uint64_t)n) < 64;

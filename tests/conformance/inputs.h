@@ -50,6 +50,9 @@ void operand_fill_ties(struct operand *operand, struct random *random,
 /* Fills with normally distributed values times scale plus shift. */
 void operand_fill_normal(struct operand *operand, struct random *random,
                          double scale, double shift);
+/* Fills with normal values, of which one in `period` becomes special. */
+void operand_fill_special(struct operand *operand, struct random *random,
+                          uint64_t period);
 /* Returns one of n factors whose product is specified: no partial product
  * leaves the range of f32.  About 64 of the factors are spread over a few
  * powers of two, and the others differ from 1 by about 32 / n.  One factor in

@@ -94,6 +94,12 @@ struct call_mistake {
     }
 #define MISTAKE_ROW(function, op, name, flags, statement)                      \
     {name, TANDEM_OP_##op, mistake_##function, flags},
+/* Defines a table, and the members of a class that refer to it. */
+#define MISTAKE_TABLE(table, MISTAKES)                                         \
+    MISTAKES(MISTAKE_FUNCTION)                                                 \
+    static const struct call_mistake table[] = {MISTAKES(MISTAKE_ROW)};
+#define CLASS_MISTAKES(table)                                                  \
+    .mistakes = (table), .mistake_count = COUNT_OF(table)
 
 /*
  * The mistakes that do not depend on the operator. Each class has a table of

@@ -128,8 +128,7 @@ static void values_fill(struct operand *operand, struct random *random,
     operand_fill_normal(operand, random, scale != 0.0 ? scale : 1.0, shift);
     for (int64_t i = 0; scale == 0.0 && i < operand->elements; i++)
         if (random_once_in(random, 24))
-            operand_set(operand, i,
-                        bits_from_float(specials[random_u64(random) % 5]));
+            element_set(operand, i, (double)specials[random_u64(random) % 5]);
 }
 
 /* Rows of zeros, of one value, of size and -size, and of ordinary values. */

@@ -60,7 +60,7 @@ static int64_t at_least_one(int64_t n)
 
 /* Parameters of a memory layout. */
 struct layout_parameters {
-    uint32_t order[TANDEM_MAX_RANK]; /* The innermost axis first. */
+    int64_t order[TANDEM_MAX_RANK]; /* The innermost axis first. */
     /* Elements after each axis, in the order above. */
     int64_t pad[TANDEM_MAX_RANK];
     int64_t step; /* The stride of the innermost axis. */
@@ -70,18 +70,6 @@ struct layout_parameters {
     /* Axes of size 1 have arbitrary strides. */
     bool arbitrary;
 };
-
-static void order_shuffle(struct layout_parameters *a, struct random *random,
-                          uint32_t rank)
-{
-    for (uint32_t i = rank; i > 1; i--) {
-        uint32_t j = (uint32_t)random_below(random, i);
-        uint32_t swapped = a->order[i - 1];
-
-        a->order[i - 1] = a->order[j];
-        a->order[j] = swapped;
-    }
-}
 
 static uint32_t axes_some(struct random *random, uint32_t rank)
 {
@@ -95,7 +83,7 @@ static void arrange_random(struct layout_parameters *a, struct random *random,
                            uint32_t rank, bool output)
 {
     if (random_once_in(random, 2))
-        order_shuffle(a, random, rank);
+        random_shuffle(random, rank, a->order);
     if (random_once_in(random, 2))
         for (uint32_t i = 0; i < rank; i++)
             a->pad[i] = random_between(random, 0, 3);
@@ -133,7 +121,7 @@ static void arrange(struct layout_parameters *a, struct random *random,
             a->order[i] = i;
         break;
     case PERMUTED:
-        order_shuffle(a, random, rank);
+        random_shuffle(random, rank, a->order);
         break;
     case NEGATIVE:
         a->negative = axes_some(random, rank);
@@ -177,7 +165,7 @@ static int64_t strides_fill(struct tandem_tensor_desc *desc,
 
     *out_before = 0;
     for (uint32_t i = 0; i < desc->rank; i++) {
-        uint32_t axis = a->order[i];
+        uint32_t axis = (uint32_t)a->order[i];
         int64_t n = at_least_one(desc->shape[axis]);
 
         if (a->zero & (1u << axis)) {

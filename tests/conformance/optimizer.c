@@ -242,9 +242,9 @@ static void inputs_make(struct call *call, const struct shape *shape,
         input_make(call, i, shape, layout);
         operand_fill_normal(operand, call->random, scales[i], 0.0);
         for (int64_t e = 0; i == 3 && e < operand->elements; e++) {
-            float x = (float)bits_real(TANDEM_F32, operand_get(operand, e));
+            double x = bits_real(TANDEM_F32, operand_get(operand, e));
 
-            operand_set(operand, e, bits_from_float(x * x));
+            element_set(operand, e, x * x);
         }
     }
 }
@@ -341,8 +341,7 @@ static void extreme_fill(struct call *call, const struct extreme *extreme)
         const double values[] = {w, g, m, v};
 
         for (uint32_t k = 0; k < 4; k++)
-            operand_set(&call->operands[k], i,
-                        bits_from_float((float)values[k]));
+            element_set(&call->operands[k], i, values[k]);
     }
 }
 
@@ -497,10 +496,7 @@ static void make_valid(struct mistaken_call *p)
     X(sgd_shape_differs, SGD, "shapes that differ", 0, p->ins[0].shape[1] = 3) \
     X(sgd_first_two, SGD, "nesterov 2", 0, p->ints[0] = 2)                     \
     X(sgd_first_minus, SGD, "nesterov -1", 0, p->ints[0] = -1)
-
-OPTIMIZER_MISTAKES(MISTAKE_FUNCTION)
-static const struct call_mistake optimizer_mistakes[] = {
-    OPTIMIZER_MISTAKES(MISTAKE_ROW)};
+MISTAKE_TABLE(optimizer_mistakes, OPTIMIZER_MISTAKES)
 
 const struct suite_class suite_optimizer = {
     .rules = IN_PLACE,
@@ -513,6 +509,5 @@ const struct suite_class suite_optimizer = {
     .draw_invalid_attribute = draw_invalid_attribute,
     .weight = 2,
     .make_valid = make_valid,
-    .mistakes = optimizer_mistakes,
-    .mistake_count = COUNT_OF(optimizer_mistakes),
+    CLASS_MISTAKES(optimizer_mistakes),
 };

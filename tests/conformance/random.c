@@ -63,3 +63,14 @@ float random_wide(struct random *random)
     memcpy(&value, &bits, sizeof(value));
     return value;
 }
+
+void random_shuffle(struct random *random, uint32_t count, int64_t *items)
+{
+    for (uint32_t i = count; i > 1; i--) {
+        uint32_t j = (uint32_t)random_below(random, i);
+        int64_t swapped = items[i - 1];
+
+        items[i - 1] = items[j];
+        items[j] = swapped;
+    }
+}

@@ -31,4 +31,7 @@ double random_normal(struct random *random);
  */
 float random_wide(struct random *random);
 
+/* Shuffles the items. */
+void random_shuffle(struct random *random, uint32_t count, int64_t *items);
+
 #endif

@@ -46,19 +46,6 @@ static void block_draw(struct block *block, uint64_t seed, uint64_t number,
         block->numbers[i] = random_u64(&random);
 }
 
-/* Makes equal elements in two inputs, which comparisons need to be tested. */
-static void ties_draw(struct call *call)
-{
-    struct operand *a = &call->operands[0], *b = &call->operands[1];
-
-    if (call->inputs != 2 || !a->present || !b->present ||
-        a->desc.dtype != b->desc.dtype || !random_once_in(call->random, 3))
-        return;
-    for (int64_t i = 0; i < a->elements && i < b->elements; i++)
-        if (random_once_in(call->random, 4))
-            operand_set(b, i, operand_get(a, i));
-}
-
 static void scalars_draw(struct call *call, const struct spread *spread)
 {
     for (uint32_t i = 0; i < call->inputs; i++) {
@@ -92,7 +79,8 @@ static void values_draw(struct call *call)
     }
     if (call_is_gemm(call))
         return;
-    ties_draw(call);
+    if (call->inputs == 2 && random_once_in(call->random, 3))
+        ties_make(call);
     if (class->draw_attributes != NULL)
         class->draw_attributes(call, &spread);
     scalars_draw(call, &spread);

@@ -7,13 +7,12 @@
 /*
  * A function that returns false if its mistake does not apply to the problem.
  */
-typedef bool (*mistake_fn)(struct call *p, struct random *random);
+typedef bool (*mistake_fn)(struct call *p);
 
-static struct tandem_tensor_desc *desc_any(struct call *p,
-                                           struct random *random)
+static struct tandem_tensor_desc *desc_any(struct call *p)
 {
     uint32_t count = p->inputs + p->outputs;
-    uint32_t first = (uint32_t)random_below(random, count);
+    uint32_t first = (uint32_t)random_below(p->random, count);
 
     for (uint32_t i = 0; i < count; i++)
         if (p->operands[(first + i) % count].present)
@@ -26,134 +25,123 @@ static bool has_rule(const struct call *p, enum class_rules rule)
     return (class_of(p->row)->rules & rule) != 0;
 }
 
-static bool mistake_inputs(struct call *p, struct random *random)
+static bool mistake_inputs(struct call *p)
 {
-    if (call_is_gemm(p))
-        return false;
-    p->passed_inputs += random_once_in(random, 2) ? 1u : UINT32_MAX;
+    p->passed_inputs += random_once_in(p->random, 2) ? 1u : UINT32_MAX;
     return true;
 }
 
-static bool mistake_outputs(struct call *p, struct random *random)
+static bool mistake_outputs(struct call *p)
 {
-    if (call_is_gemm(p))
-        return false;
-    p->passed_outputs += random_once_in(random, 2) ? 1u : UINT32_MAX;
+    p->passed_outputs += random_once_in(p->random, 2) ? 1u : UINT32_MAX;
     return true;
 }
 
-static bool mistake_int_count(struct call *p, struct random *random)
+static bool mistake_int_count(struct call *p)
 {
     if (p->int_count == 0)
         return false;
-    p->int_count = (uint32_t)random_below(random, p->int_count);
+    p->int_count = (uint32_t)random_below(p->random, p->int_count);
     return true;
 }
 
-static bool mistake_float_count(struct call *p, struct random *random)
+static bool mistake_float_count(struct call *p)
 {
     if (p->float_count == 0)
         return false;
-    p->float_count = (uint32_t)random_below(random, p->float_count);
+    p->float_count = (uint32_t)random_below(p->random, p->float_count);
     return true;
 }
 
-static bool mistake_struct_size(struct call *p, struct random *random)
+static bool mistake_struct_size(struct call *p)
 {
     if (call_is_gemm(p))
-        p->gemm.struct_size = random_below(random, TANDEM_GEMM_MIN_SIZE_1_0);
+        p->gemm.struct_size = random_below(p->random, TANDEM_GEMM_MIN_SIZE_1_0);
     else
-        p->struct_size = random_below(random, TANDEM_OP_MIN_SIZE_1_0);
+        p->struct_size = random_below(p->random, TANDEM_OP_MIN_SIZE_1_0);
     return true;
 }
 
-static bool mistake_attribute(struct call *p, struct random *random)
+static bool mistake_attribute(struct call *p)
 {
     const struct suite_class *class = class_of(p->row);
 
-    (void)random;
     return class->draw_invalid_attribute != NULL &&
            class->draw_invalid_attribute(p);
 }
 
-static bool mistake_rank(struct call *p, struct random *random)
+static bool mistake_rank(struct call *p)
 {
-    struct tandem_tensor_desc *desc = desc_any(p, random);
+    struct tandem_tensor_desc *desc = desc_any(p);
 
-    if (call_is_gemm(p))
-        return false;
-    desc->rank = random_once_in(random, 2) ? 9u : UINT32_MAX;
+    desc->rank = random_once_in(p->random, 2) ? 9u : UINT32_MAX;
     return true;
 }
 
-static bool mistake_negative(struct call *p, struct random *random)
+static bool mistake_negative(struct call *p)
 {
-    struct tandem_tensor_desc *desc = desc_any(p, random);
+    struct tandem_tensor_desc *desc = desc_any(p);
 
-    if (call_is_gemm(p) || desc->rank == 0)
+    if (desc->rank == 0)
         return false;
-    desc->shape[random_below(random, desc->rank)] =
-        random_once_in(random, 2) ? -1 : INT64_MIN;
+    desc->shape[random_below(p->random, desc->rank)] =
+        random_once_in(p->random, 2) ? -1 : INT64_MIN;
     return true;
 }
 
 /* Makes an axis of an output longer by one. */
-static bool mistake_shape(struct call *p, struct random *random)
+static bool mistake_shape(struct call *p)
 {
     struct tandem_tensor_desc *desc = &p->operands[p->inputs].desc;
     uint32_t axis;
 
-    if (call_is_gemm(p) || desc->rank == 0)
+    if (desc->rank == 0)
         return false;
-    axis = (uint32_t)random_below(random, desc->rank);
+    axis = (uint32_t)random_below(p->random, desc->rank);
     if (has_rule(p, FREE_OUTPUT_SHAPE))
         return false;
     desc->shape[axis]++;
     return true;
 }
 
-static bool mistake_output_rank(struct call *p, struct random *random)
+static bool mistake_output_rank(struct call *p)
 {
     struct tandem_tensor_desc *desc = &p->operands[p->inputs].desc;
 
-    (void)random;
-    if (call_is_gemm(p) || desc->rank == TANDEM_MAX_RANK ||
-        has_rule(p, FREE_OUTPUT_SHAPE))
+    if (desc->rank == TANDEM_MAX_RANK || has_rule(p, FREE_OUTPUT_SHAPE))
         return false;
     desc->shape[desc->rank] = 1;
     desc->strides[desc->rank++] = 1;
     return true;
 }
 
-static bool mistake_unknown_dtype(struct call *p, struct random *random)
+static bool mistake_unknown_dtype(struct call *p)
 {
     if (call_is_gemm(p))
         p->gemm.dtype = 0x0230;
     else
-        desc_any(p, random)->dtype = random_once_in(random, 2) ? 0 : 0x0230;
+        desc_any(p)->dtype = random_once_in(p->random, 2) ? 0 : 0x0230;
     return true;
 }
 
-static bool mistake_dtype(struct call *p, struct random *random)
+static bool mistake_dtype(struct call *p)
 {
-    struct tandem_tensor_desc *desc = desc_any(p, random);
+    struct tandem_tensor_desc *desc = desc_any(p);
 
-    if (call_is_gemm(p) || has_rule(p, FREE_OUTPUT_DTYPE))
+    if (has_rule(p, FREE_OUTPUT_DTYPE))
         return false;
     desc->dtype = desc->dtype == TANDEM_I16 ? TANDEM_U16 : TANDEM_I16;
     p->expected_status = EXPECT_INVALID_OR_UNSUPPORTED;
     return true;
 }
 
-static bool mistake_missing(struct call *p, struct random *random)
+static bool mistake_missing(struct call *p)
 {
     uint32_t count = p->inputs + p->outputs;
     uint32_t place = p->inputs;
 
-    if (call_is_gemm(p))
-        return false;
     if (!has_rule(p, BROADCASTS) || p->inputs < 2)
-        place = (uint32_t)random_below(random, count);
+        place = (uint32_t)random_below(p->random, count);
     p->missing = 1u << place;
     return true;
 }
@@ -162,10 +150,10 @@ static bool mistake_missing(struct call *p, struct random *random)
  * ---- mistakes that only launch can detect ----------------------------------
  */
 
-static bool mistake_unbound(struct call *p, struct random *random)
+static bool mistake_unbound(struct call *p)
 {
     uint32_t count = p->inputs + p->outputs;
-    uint32_t place = (uint32_t)random_below(random, count);
+    uint32_t place = (uint32_t)random_below(p->random, count);
 
     if (!p->operands[place].present || (p->without_buffer >> place & 1u) != 0)
         return false;
@@ -174,17 +162,17 @@ static bool mistake_unbound(struct call *p, struct random *random)
     return true;
 }
 
-static bool mistake_offset(struct call *p, struct random *random)
+static bool mistake_offset(struct call *p)
 {
     static const uint64_t offsets[] = {UINT64_MAX - 7, UINT64_C(1) << 62,
                                        UINT64_C(1) << 40};
     struct operand *operand = &p->operands[0];
-    uint64_t offset = offsets[random_below(random, 3)];
+    uint64_t offset = offsets[random_below(p->random, 3)];
 
     if (!operand->present || operand->elements == 0)
         return false;
     /* One element past the end. */
-    if (random_once_in(random, 2))
+    if (random_once_in(p->random, 2))
         offset =
             operand->desc.byte_offset + ((operand->bytes + 7u) / 8u + 1u) * 8u;
     if (call_is_gemm(p))
@@ -195,11 +183,10 @@ static bool mistake_offset(struct call *p, struct random *random)
     return true;
 }
 
-static bool mistake_alignment(struct call *p, struct random *random)
+static bool mistake_alignment(struct call *p)
 {
     struct operand *operand = &p->operands[0];
 
-    (void)random;
     if (!operand->present || operand->elements == 0 ||
         TANDEM_DTYPE_BYTES(operand->desc.dtype) == 1 ||
         operand->desc.byte_offset == 0)
@@ -212,22 +199,21 @@ static bool mistake_alignment(struct call *p, struct random *random)
     return true;
 }
 
-static bool mistake_stride(struct call *p, struct random *random)
+static bool mistake_stride(struct call *p)
 {
     struct operand *operand = &p->operands[0];
     uint32_t axis;
 
-    if (call_is_gemm(p) || !operand->present || operand->elements == 0 ||
-        operand->desc.rank == 0)
+    if (!operand->present || operand->elements == 0 || operand->desc.rank == 0)
         return false;
-    axis = (uint32_t)random_below(random, operand->desc.rank);
+    axis = (uint32_t)random_below(p->random, operand->desc.rank);
     if (operand->desc.shape[axis] < 2)
         return false;
     operand->desc.strides[axis] =
-        random_once_in(random, 2)
-            ? (int64_t)operand->bytes * random_between(random, 1, 3)
-        : random_once_in(random, 2) ? -(int64_t)operand->bytes
-                                    : INT64_MIN + 1;
+        random_once_in(p->random, 2)
+            ? (int64_t)operand->bytes * random_between(p->random, 1, 3)
+        : random_once_in(p->random, 2) ? -(int64_t)operand->bytes
+                                       : INT64_MIN + 1;
     p->only_launch_detects = true;
     return true;
 }
@@ -235,78 +221,70 @@ static bool mistake_stride(struct call *p, struct random *random)
 /* ---- GEMM ------------------------------------------------------------------
  */
 
-static bool mistake_gemm_size(struct call *p, struct random *random)
+static bool mistake_gemm_size(struct call *p)
 {
     int64_t *sizes[4] = {&p->gemm.m, &p->gemm.n, &p->gemm.k, &p->gemm.batch};
-    uint64_t which = random_below(random, 4);
+    uint64_t which = random_below(p->random, 4);
 
-    if (!call_is_gemm(p))
-        return false;
-    *sizes[which] = which == 3 && random_once_in(random, 2) ? 0 : -1;
+    *sizes[which] = which == 3 && random_once_in(p->random, 2) ? 0 : -1;
     return true;
 }
 
-static bool mistake_gemm_flags(struct call *p, struct random *random)
+static bool mistake_gemm_flags(struct call *p)
 {
-    if (!call_is_gemm(p))
-        return false;
-    if (random_once_in(random, 2))
-        p->gemm.flags |= 16u << random_below(random, 28);
+    if (random_once_in(p->random, 2))
+        p->gemm.flags |= 16u << random_below(p->random, 28);
     else
-        p->gemm.bias_kind = 3u + (uint32_t)random_below(random, 9);
+        p->gemm.bias_kind = 3u + (uint32_t)random_below(p->random, 9);
     return true;
 }
 
-static bool mistake_gemm_ld(struct call *p, struct random *random)
+static bool mistake_gemm_ld(struct call *p)
 {
     static const uint32_t places[3] = {0, 1, 3};
     struct tandem_matrix *matrices[3] = {&p->gemm.a, &p->gemm.b, &p->gemm.c};
-    uint64_t which = random_below(random, 3);
+    uint64_t which = random_below(p->random, 3);
     struct tandem_matrix *matrix = matrices[which];
     const int64_t *shape = p->operands[places[which]].desc.shape;
-    bool rows = random_once_in(random, 2);
+    bool rows = random_once_in(p->random, 2);
 
-    if (!call_is_gemm(p) || p->gemm.m < 1 || p->gemm.n < 1 || p->gemm.k < 1)
+    if (p->gemm.m < 1 || p->gemm.n < 1 || p->gemm.k < 1)
         return false;
     /*
      * The stride of a single row or a single matrix does not affect any
      * address.
      */
     if (rows && shape[1] > 1)
-        matrix->ld = -random_between(random, 0, 3);
+        matrix->ld = -random_between(p->random, 0, 3);
     else if (!rows && shape[0] > 1)
-        matrix->batch_stride = -random_between(random, 1, 3);
+        matrix->batch_stride = -random_between(p->random, 1, 3);
     else
         return false;
     return true;
 }
 
-static bool mistake_gemm_c(struct call *p, struct random *random)
+static bool mistake_gemm_c(struct call *p)
 {
-    if (!call_is_gemm(p) || p->gemm.batch < 2 || p->gemm.m < 1 || p->gemm.n < 1)
+    if (p->gemm.batch < 2 || p->gemm.m < 1 || p->gemm.n < 1)
         return false;
-    p->gemm.c.batch_stride = random_once_in(random, 2) ? 0 : p->gemm.n - 1;
+    p->gemm.c.batch_stride = random_once_in(p->random, 2) ? 0 : p->gemm.n - 1;
     return true;
 }
 
-static bool mistake_gemm_activation(struct call *p, struct random *random)
+static bool mistake_gemm_activation(struct call *p)
 {
     static const uint32_t others[] = {TANDEM_OP_EXP, TANDEM_OP_ADD,
                                       TANDEM_OP_GEMM, 255};
 
-    if (!call_is_gemm(p))
-        return false;
-    p->gemm.activation = others[random_below(random, 4)];
+    p->gemm.activation = others[random_below(p->random, 4)];
     p->expected_status = EXPECT_INVALID_OR_UNSUPPORTED;
     return true;
 }
 
-static bool mistake_gemm_dtype(struct call *p, struct random *random)
+static bool mistake_gemm_dtype(struct call *p)
 {
-    if (!call_is_gemm(p))
-        return false;
     p->gemm.c_dtype = p->gemm.dtype;
-    if (random_once_in(random, 2))
+    if (random_once_in(p->random, 2))
         p->gemm.dtype = TANDEM_F64;
     else
         p->gemm.c_dtype = TANDEM_I32;
@@ -316,32 +294,34 @@ static bool mistake_gemm_dtype(struct call *p, struct random *random)
 
 static const struct {
     mistake_fn make_mistake;
+    enum { ANY_CALL, NOT_GEMM, ONLY_GEMM } scope;
     const char *what;
 } mistakes[] = {
-    {mistake_inputs, "another number of inputs"},
-    {mistake_outputs, "another number of outputs"},
-    {mistake_int_count, "too few integer attributes"},
-    {mistake_float_count, "too few float attributes"},
-    {mistake_struct_size, "struct_size too small"},
-    {mistake_attribute, "an attribute out of range"},
-    {mistake_attribute, "an attribute out of range"},
-    {mistake_rank, "a rank past 8"},
-    {mistake_negative, "a negative shape"},
-    {mistake_shape, "another shape of the output"},
-    {mistake_output_rank, "another rank of the output"},
-    {mistake_unknown_dtype, "an unknown dtype"},
-    {mistake_dtype, "another dtype"},
-    {mistake_missing, "an operand that is NULL"},
-    {mistake_unbound, "a buffer that is NULL"},
-    {mistake_offset, "an offset past the end"},
-    {mistake_alignment, "an offset within an element"},
-    {mistake_stride, "strides out of the buffer"},
-    {mistake_gemm_size, "a negative size"},
-    {mistake_gemm_flags, "unknown flags"},
-    {mistake_gemm_ld, "a leading dimension or batch stride too small"},
-    {mistake_gemm_c, "matrices of c that overlap"},
-    {mistake_gemm_activation, "no activation"},
-    {mistake_gemm_dtype, "a dtype that is not served"},
+    {mistake_inputs, NOT_GEMM, "another number of inputs"},
+    {mistake_outputs, NOT_GEMM, "another number of outputs"},
+    {mistake_int_count, ANY_CALL, "too few integer attributes"},
+    {mistake_float_count, ANY_CALL, "too few float attributes"},
+    {mistake_struct_size, ANY_CALL, "struct_size too small"},
+    {mistake_attribute, ANY_CALL, "an attribute out of range"},
+    {mistake_attribute, ANY_CALL, "an attribute out of range"},
+    {mistake_rank, NOT_GEMM, "a rank past 8"},
+    {mistake_negative, NOT_GEMM, "a negative shape"},
+    {mistake_shape, NOT_GEMM, "another shape of the output"},
+    {mistake_output_rank, NOT_GEMM, "another rank of the output"},
+    {mistake_unknown_dtype, ANY_CALL, "an unknown dtype"},
+    {mistake_dtype, NOT_GEMM, "another dtype"},
+    {mistake_missing, NOT_GEMM, "an operand that is NULL"},
+    {mistake_unbound, ANY_CALL, "a buffer that is NULL"},
+    {mistake_offset, ANY_CALL, "an offset past the end"},
+    {mistake_alignment, ANY_CALL, "an offset within an element"},
+    {mistake_stride, NOT_GEMM, "strides out of the buffer"},
+    {mistake_gemm_size, ONLY_GEMM, "a negative size"},
+    {mistake_gemm_flags, ONLY_GEMM, "unknown flags"},
+    {mistake_gemm_ld, ONLY_GEMM,
+     "a leading dimension or batch stride too small"},
+    {mistake_gemm_c, ONLY_GEMM, "matrices of c that overlap"},
+    {mistake_gemm_activation, ONLY_GEMM, "no activation"},
+    {mistake_gemm_dtype, ONLY_GEMM, "a dtype that is not served"},
 };
 
 void mistake_draw(struct call *call)
@@ -353,7 +333,8 @@ void mistake_draw(struct call *call)
     for (uint32_t i = 0; i < count; i++) {
         uint32_t at = (first + i) % count;
 
-        if (!mistakes[at].make_mistake(call, call->random))
+        if (mistakes[at].scope == (call_is_gemm(call) ? NOT_GEMM : ONLY_GEMM) ||
+            !mistakes[at].make_mistake(call))
             continue;
         call->what = mistakes[at].what;
         return;

@@ -12,6 +12,8 @@
 #include <stdio.h>
 #include <string.h>
 
+static const struct shape scalar = S0;
+
 /* Values of a case; the numbers are part of case names. */
 enum values {
     NORMAL,
@@ -369,8 +371,7 @@ static void ordinary_fill(struct operand *operand, struct random *random,
         return;
     }
     for (int64_t i = 0; i < operand->elements; i++)
-        operand_set(operand, i,
-                    bits_from_float((float)input_factor(random, n)));
+        element_set(operand, i, input_factor(random, n));
 }
 
 /* ---- magnitudes: [outer, n, inner] over the middle axis ---- */
@@ -446,8 +447,6 @@ static void magnitudes_run(struct suite *suite, const struct op_row *row)
 
 static void examples_run(struct suite *suite, const struct op_row *row)
 {
-    static const struct shape scalar = S0;
-
     for (uint32_t i = 0; i < COUNT_OF(examples); i++) {
         const struct shape shape = S(examples[i].n);
         struct call *call = NULL;
@@ -460,8 +459,7 @@ static void examples_run(struct suite *suite, const struct op_row *row)
         call->ints[0] = 1;
         call_operand(call, 0, TANDEM_F32, &shape, DENSE);
         for (int64_t e = 0; e < examples[i].n; e++)
-            operand_set(&call->operands[0], e,
-                        bits_from_float(examples[i].values[e]));
+            element_set(&call->operands[0], e, (double)examples[i].values[e]);
         call_operand(call, 1, TANDEM_F32, &scalar, DENSE);
         call_end(suite, call);
     }
@@ -486,7 +484,6 @@ static void reduce_cases(struct suite *suite, const struct op_row *row)
 static void dot_run(struct suite *suite, const struct op_row *row, int64_t n,
                     enum operand_layout layout, enum values values)
 {
-    static const struct shape scalar = S0;
     const struct shape shape = S(n);
     struct call *call = call_begin(suite, row, "[%lld] layout %d values %d",
                                    (long long)n, (int)layout, (int)values);
@@ -504,7 +501,6 @@ static void dot_magnitude_run(struct suite *suite, const struct op_row *row,
                               int64_t n, const struct magnitude *a,
                               const struct magnitude *b, enum balance balance)
 {
-    static const struct shape scalar = S0;
     const struct shape shape = S(n);
     struct call *call =
         call_begin(suite, row, "magnitude %s by %s%s [%d]", a->name, b->name,
@@ -594,7 +590,6 @@ static void draw_reduction(struct call *call, const struct block *block)
 
 static void draw_dot(struct call *call, const struct block *block)
 {
-    static const struct shape scalar = S0;
     struct shape in;
 
     (void)block;
@@ -651,10 +646,7 @@ static void make_valid_dot(struct mistaken_call *p)
       p->outs[0].shape[0] = 2)                                                 \
     X(reduce_max_reduce_of_none, REDUCE_MAX, "the maximum of nothing", 0,      \
       p->ins[0].shape[1] = 0)
-
-REDUCE_MISTAKES(MISTAKE_FUNCTION)
-static const struct call_mistake reduce_mistakes[] = {
-    REDUCE_MISTAKES(MISTAKE_ROW)};
+MISTAKE_TABLE(reduce_mistakes, REDUCE_MISTAKES)
 
 #define ARG_REDUCE_MISTAKES(X)                                                 \
     X(argmin_ints_null, ARGMIN, "attributes at NULL", ALWAYS_INVALID,          \
@@ -667,16 +659,11 @@ static const struct call_mistake reduce_mistakes[] = {
        p->ints[0] = 3))                                                        \
     X(argmax_reduce_of_none, ARGMAX, "the first of nothing", 0,                \
       p->ins[0].shape[1] = 0)
-
-ARG_REDUCE_MISTAKES(MISTAKE_FUNCTION)
-static const struct call_mistake arg_reduce_mistakes[] = {
-    ARG_REDUCE_MISTAKES(MISTAKE_ROW)};
+MISTAKE_TABLE(arg_reduce_mistakes, ARG_REDUCE_MISTAKES)
 
 #define DOT_MISTAKES(X)                                                        \
     X(dot_output_rank, DOT, "lengths that differ", 0, p->outs[0].rank = 1)
-
-DOT_MISTAKES(MISTAKE_FUNCTION)
-static const struct call_mistake dot_mistakes[] = {DOT_MISTAKES(MISTAKE_ROW)};
+MISTAKE_TABLE(dot_mistakes, DOT_MISTAKES)
 
 /* ---- the classes ---- */
 
@@ -688,8 +675,7 @@ const struct suite_class suite_reduce = {
     .draw_invalid_attribute = draw_invalid_attribute,
     .weight = 2,
     .make_valid = make_valid_reduction,
-    .mistakes = reduce_mistakes,
-    .mistake_count = COUNT_OF(reduce_mistakes),
+    CLASS_MISTAKES(reduce_mistakes),
 };
 
 const struct suite_class suite_arg_reduce = {
@@ -699,8 +685,7 @@ const struct suite_class suite_arg_reduce = {
     .draw_invalid_attribute = draw_invalid_attribute,
     .weight = 2,
     .make_valid = make_valid_reduction,
-    .mistakes = arg_reduce_mistakes,
-    .mistake_count = COUNT_OF(arg_reduce_mistakes),
+    CLASS_MISTAKES(arg_reduce_mistakes),
 };
 
 const struct suite_class suite_dot = {
@@ -709,6 +694,5 @@ const struct suite_class suite_dot = {
     .draw = draw_dot,
     .weight = 2,
     .make_valid = make_valid_dot,
-    .mistakes = dot_mistakes,
-    .mistake_count = COUNT_OF(dot_mistakes),
+    CLASS_MISTAKES(dot_mistakes),
 };

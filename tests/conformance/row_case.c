@@ -116,8 +116,8 @@ static void specials_set(struct operand *operand, struct random *random,
                          ? n - 1
                          : random_between(random, 0, n - 1);
 
-        operand_set(operand, begin + at * step,
-                    bits_from_float(specials[number % SPECIALS]));
+        element_set(operand, begin + at * step,
+                    (double)specials[number % SPECIALS]);
     }
 }
 

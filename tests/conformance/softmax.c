@@ -147,27 +147,14 @@ static void reference_cross_entropy(const struct call *call,
 
 /* ---- softmax ---- */
 
-static void specials_fill(struct operand *operand, struct random *random)
-{
-    for (int64_t i = 0; i < operand->elements; i++) {
-        float x = (float)random_normal(random);
-
-        if (random_once_in(random, 24))
-            x = input_special((uint32_t)random_u64(random));
-        operand_set(operand, i, bits_from_float(x));
-    }
-}
-
 static void values_fill(struct operand *operand, struct random *random,
                         double scale, double shift)
 {
     if (scale == 0.0) {
-        specials_fill(operand, random);
+        operand_fill_special(operand, random, 24);
     } else if (scale > 1e30) { /* Up to the limits of f32, never infinite. */
         for (int64_t i = 0; i < operand->elements; i++)
-            operand_set(operand, i,
-                        bits_from_float(
-                            (float)random_uniform(random, -3.4e38, 3.4e38)));
+            element_set(operand, i, random_uniform(random, -3.4e38, 3.4e38));
     } else {
         operand_fill_normal(operand, random, scale, shift);
     }
@@ -261,11 +248,9 @@ static void loss_magnitude_run(struct suite *suite, const struct op_row *row,
     call->floats[0] = scale;
     call_operand(call, 0, TANDEM_F32, &shape, DENSE);
     for (int64_t i = 0; i < call->operands[0].elements; i++)
-        operand_set(
-            &call->operands[0], i,
-            bits_from_float((float)(i % n == 0 ? 0.0
-                                               : random_uniform(call->random,
-                                                                -width, 0.0))));
+        element_set(&call->operands[0], i,
+                    i % n == 0 ? 0.0
+                               : random_uniform(call->random, -width, 0.0));
     call_operand(call, 1, TANDEM_I32, &labels, DENSE);
     for (int64_t i = 0; i < labels.at[0]; i++)
         operand_set(&call->operands[1], i,
@@ -345,20 +330,14 @@ static void make_valid_loss(struct mistaken_call *p)
     X(softmax_ints_few, SOFTMAX, "no axis", 0, p->op.int_count--)              \
     X(softmax_output_differs, SOFTMAX, "another output shape", 0,              \
       p->outs[0].shape[0] = 2)
-
-SOFTMAX_MISTAKES(MISTAKE_FUNCTION)
-static const struct call_mistake softmax_mistakes[] = {
-    SOFTMAX_MISTAKES(MISTAKE_ROW)};
+MISTAKE_TABLE(softmax_mistakes, SOFTMAX_MISTAKES)
 
 #define CROSS_ENTROPY_MISTAKES(X)                                              \
     X(cross_entropy_dtype_labels, CROSS_ENTROPY, "labels of f32", MAYBE_LATER, \
       p->ins[1].dtype = TANDEM_F32)                                            \
     X(cross_entropy_output_differs, CROSS_ENTROPY, "another output shape", 0,  \
       p->outs[0].shape[0] = 2)
-
-CROSS_ENTROPY_MISTAKES(MISTAKE_FUNCTION)
-static const struct call_mistake cross_entropy_mistakes[] = {
-    CROSS_ENTROPY_MISTAKES(MISTAKE_ROW)};
+MISTAKE_TABLE(cross_entropy_mistakes, CROSS_ENTROPY_MISTAKES)
 
 /* ---- the classes ---- */
 
@@ -368,8 +347,7 @@ const struct suite_class suite_softmax = {
     .draw = row_draw_call,
     .draw_invalid_attribute = row_draw_invalid_attribute,
     .weight = 4,
-    .mistakes = softmax_mistakes,
-    .mistake_count = COUNT_OF(softmax_mistakes),
+    CLASS_MISTAKES(softmax_mistakes),
 };
 
 const struct suite_class suite_cross_entropy = {
@@ -380,6 +358,5 @@ const struct suite_class suite_cross_entropy = {
     .draw_attributes = draw_scale,
     .weight = 2,
     .make_valid = make_valid_loss,
-    .mistakes = cross_entropy_mistakes,
-    .mistake_count = COUNT_OF(cross_entropy_mistakes),
+    CLASS_MISTAKES(cross_entropy_mistakes),
 };
