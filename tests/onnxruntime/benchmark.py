@@ -25,15 +25,14 @@ Environment: TANDEM_ONNXRUNTIME_PROVIDER and TANDEM_PLUGIN_PATH; see provider.py
 
 import argparse
 import functools
-import json
-import sys
 import time
 
 import numpy as np
-from onnx import TensorProto, helper, numpy_helper
 
 import exported_models
 import provider
+import small_models
+from small_models import FLOAT, constant, node, value
 
 SEED = 11
 WIDTH, HEADS = 768, 12
@@ -47,44 +46,31 @@ MIN_SAMPLE_SECONDS = 1e-2
 MAX_REPEATS = 5000
 RESAMPLES = 4000
 WARM_RUNS = 5
-RECORD_ASSIGNMENT = "session.record_ep_graph_assignment_info"
 
 
 # ---- models ----
 
 
 def activation_model(nodes, initializers, width):
-    info = helper.make_tensor_value_info
-    graph = helper.make_graph(
-        nodes,
-        "g",
-        [info("x", TensorProto.FLOAT, [1, width])],
-        [info("y", TensorProto.FLOAT, [1, width])],
-        initializers,
-    )
-    imports = [helper.make_opsetid("", 17)]
-    return helper.make_model(
-        graph, opset_imports=imports, ir_version=exported_models.IR_VERSION
-    )
+    return small_models.model(nodes, [value("x", FLOAT, [1, width])],
+                              [value("y", FLOAT, [1, width])], initializers)
 
 
 def relu_model():
-    return activation_model([helper.make_node("Relu", ["x"], ["y"])], [], RELU_ELEMENTS)
+    return activation_model([node("Relu", "x", "y")], [], RELU_ELEMENTS)
 
 
 def small_model():
     """A perceptron that any CPU computes in microseconds."""
     random = np.random.default_rng(SEED)
-    nodes, weights, value = [], [], "x"
+    nodes, weights = [], []
     for layer in range(SMALL_LAYERS):
-        product, result = f"p{layer}", f"r{layer}"
-        if layer == SMALL_LAYERS - 1:
-            result = "y"
+        source = f"r{layer}" if layer else "x"
+        result = f"r{layer + 1}" if layer < SMALL_LAYERS - 1 else "y"
         weight = random.standard_normal((SMALL_WIDTH, SMALL_WIDTH), np.float32)
-        weights.append(numpy_helper.from_array(weight, f"w{layer}"))
-        nodes.append(helper.make_node("MatMul", [value, f"w{layer}"], [product]))
-        nodes.append(helper.make_node("Tanh", [product], [result]))
-        value = result
+        weights.append(constant(f"w{layer}", weight))
+        nodes.append(node("MatMul", [source, f"w{layer}"], f"p{layer}"))
+        nodes.append(node("Tanh", f"p{layer}", result))
     return activation_model(nodes, weights, SMALL_WIDTH)
 
 
@@ -96,32 +82,20 @@ def random_row(width):
 # ---- ways to run a model: functions without arguments that return the output ----
 
 
-def taken_nodes(session):
-    """Returns the number of nodes that the provider took, or None if it is unknown."""
-    if not hasattr(session, "get_provider_graph_assignment_info"):
-        return None
-    return sum(
-        len(subgraph.get_nodes())
-        for subgraph in session.get_provider_graph_assignment_info()
-        if subgraph.ep_name == provider.PROVIDER
-    )
-
-
-def tandem_way(model, feeds, arguments, claim):
+def runtime_ways(model, feeds, arguments, claim):
+    """Returns the ways of ONNX Runtime, and how many nodes the provider took."""
     session = provider.session(
         model,
         arguments.device,
         fallback=True,
-        config={RECORD_ASSIGNMENT: "1"},
+        config=provider.RECORD_ASSIGNMENT,
         claim=claim,
         precision=arguments.precision,
     )
-    return (lambda: session.run(None, feeds)[0]), taken_nodes(session)
-
-
-def cpu_way(model, feeds):
-    session = provider.cpu_session(model, optimize=True)
-    return lambda: session.run(None, feeds)[0]
+    cpu = provider.cpu_session(model, optimize=True)
+    ways = {"tandem": lambda: session.run(None, feeds)[0],
+            "cpu": lambda: cpu.run(None, feeds)[0]}
+    return ways, provider.taken_nodes(session)
 
 
 def import_torch(device):
@@ -270,19 +244,17 @@ def difference(actual, expected):
     return float(np.abs(actual - expected).max() / np.abs(expected).max())
 
 
-def make_row(model, way, samples, base, error, taken):
-    low, median, high = np.quantile(samples, [0.25, 0.5, 0.75])
+def print_row(model, way, samples, base, error, taken):
+    quarter, median, three_quarters = np.quantile(samples, [0.25, 0.5, 0.75])
     ratios = np.array(samples) / np.array(base)
-    return {
-        "model": model,
-        "way": way,
-        "median_us": median * 1e6,
-        "spread": (high - low) / median,
-        "ratio": float(np.median(ratios)),
-        "ratio_interval": confidence_interval(ratios),
-        "difference": error,
-        "nodes_taken": taken,
-    }
+    low, high = confidence_interval(ratios)
+    spread = (three_quarters - quarter) / median
+    print(
+        f"{model:<11} {way:<11} {median * 1e6:>12.1f} "
+        f"{spread:>7.1%} {np.median(ratios):>7.3f} [{low:.3f}, {high:.3f}] "
+        f"{error:>10.1e} {'' if taken is None else taken:>6}",
+        flush=True,
+    )
 
 
 def benchmark(name, ways, base, taken, pairs):
@@ -290,11 +262,9 @@ def benchmark(name, ways, base, taken, pairs):
     expected = ways["cpu"]()
     errors = {way: difference(run(), expected) for way, run in ways.items()}
     samples = measure(ways, pairs)
-    return [
-        make_row(name, way, samples[way], samples[base], errors[way],
-                 taken if way == "tandem" else None)
-        for way in ways
-    ]
+    for way in ways:
+        print_row(name, way, samples[way], samples[base], errors[way],
+                  taken if way == "tandem" else None)
 
 
 def benchmark_bert(name, arguments):
@@ -304,43 +274,28 @@ def benchmark_bert(name, arguments):
         arguments.layers, batch, tokens, WIDTH, HEADS, dynamic=False, weights=weights
     ).SerializeToString()
     feeds = exported_models.bert_inputs(batch, tokens, seed=SEED)
-    tandem, taken = tandem_way(model, feeds, arguments, arguments.claim)
-    ways = {"tandem": tandem, "cpu": cpu_way(model, feeds)}
+    ways, taken = runtime_ways(model, feeds, arguments, arguments.claim)
     ways.update(torch_ways(weights, feeds, arguments))
-    return benchmark(name, ways, "tandem", taken, arguments.pairs)
+    benchmark(name, ways, "tandem", taken, arguments.pairs)
 
 
 def benchmark_relu(name, arguments):
-    model, feeds = relu_model(), random_row(RELU_ELEMENTS)
-    tandem, taken = tandem_way(model, feeds, arguments, "all")
-    ways = {"tandem": tandem, "cpu": cpu_way(model, feeds)}
-    return benchmark(name, ways, "tandem", taken, arguments.pairs)
+    ways, taken = runtime_ways(relu_model(), random_row(RELU_ELEMENTS), arguments,
+                               "all")
+    benchmark(name, ways, "tandem", taken, arguments.pairs)
 
 
 def benchmark_overhead(name, arguments):
-    model, feeds = small_model(), random_row(SMALL_WIDTH)
-    tandem, taken = tandem_way(model, feeds, arguments, "cost")
-    ways = {"tandem": tandem, "cpu": cpu_way(model, feeds)}
-    return benchmark(name, ways, "cpu", taken, arguments.pairs)
+    ways, taken = runtime_ways(small_model(), random_row(SMALL_WIDTH), arguments,
+                               "cost")
+    benchmark(name, ways, "cpu", taken, arguments.pairs)
 
 
 MODELS = {name: benchmark_bert for name in BERT_SHAPES}
 MODELS.update({"relu-1024": benchmark_relu, "overhead": benchmark_overhead})
 
 
-# ---- output ----
-
-
-def print_rows(rows):
-    for row in rows:
-        low, high = row["ratio_interval"]
-        taken = row["nodes_taken"]
-        print(
-            f"{row['model']:<11} {row['way']:<11} {row['median_us']:>12.1f} "
-            f"{row['spread']:>7.1%} {row['ratio']:>7.3f} [{low:.3f}, {high:.3f}] "
-            f"{row['difference']:>10.1e} {'' if taken is None else taken:>6}",
-            flush=True,
-        )
+# ---- the command line ----
 
 
 def parse_arguments():
@@ -358,8 +313,6 @@ def parse_arguments():
                         help="the provider's option precision (f32)")
     parser.add_argument("--torch", metavar="DEVICE", default="cuda",
                         help="PyTorch's device (cuda)")
-    parser.add_argument("--json", action="store_true",
-                        help="print the result as JSON instead of a table")
     arguments = parser.parse_args()
     if arguments.pairs < 2:
         parser.error("--pairs must be at least 2")
@@ -368,21 +321,12 @@ def parse_arguments():
 
 def main():
     arguments = parse_arguments()
-    title = f"{provider.versions()}, device {arguments.device}, seed {SEED}"
-    if not arguments.json:
-        print(f"{title}, pairs {arguments.pairs}, BERT layers {arguments.layers}")
-        print("model       way            median us  spread   ratio [95% interval] "
-              "difference  taken")
-    rows = []
+    print(f"{provider.versions()}, device {arguments.device}, seed {SEED}, "
+          f"pairs {arguments.pairs}, BERT layers {arguments.layers}")
+    print("model       way            median us  spread   ratio [95% interval] "
+          "difference  taken")
     for name in arguments.model or MODELS:
-        added = MODELS[name](name, arguments)
-        rows += added
-        if not arguments.json:
-            print_rows(added)
-    if arguments.json:
-        json.dump({"title": title, **vars(arguments), "rows": rows}, sys.stdout,
-                  indent=1)
-        print()
+        MODELS[name](name, arguments)
 
 
 if __name__ == "__main__":

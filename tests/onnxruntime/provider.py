@@ -19,6 +19,7 @@ import onnxruntime
 PROVIDER = 'TandemExecutionProvider'
 LIBRARY_VARIABLE = 'TANDEM_ONNXRUNTIME_PROVIDER'
 REGISTRATION = 'tandem'
+RECORD_ASSIGNMENT = {'session.record_ep_graph_assignment_info': '1'}
 
 _devices = []
 
@@ -104,6 +105,20 @@ def cpu_session(model, *, optimize=False, log_level=4, config=None):
     return _inference_session(
         model, session_options(optimize, log_level, config),
         providers=['CPUExecutionProvider'])
+
+
+def taken_nodes(session):
+    """Returns the number of nodes that the provider took, after ONNX Runtime's
+    optimizations, or None if it is unknown.
+
+    ONNX Runtime tells it from version 1.24 on, if `config` is
+    RECORD_ASSIGNMENT.
+    """
+    if not hasattr(session, 'get_provider_graph_assignment_info'):
+        return None
+    return sum(len(subgraph.get_nodes())
+               for subgraph in session.get_provider_graph_assignment_info()
+               if subgraph.ep_name == PROVIDER)
 
 
 def numpy_dtype(element_type):
