@@ -150,13 +150,8 @@ def bert_weights(layers, width=768, vocabulary=BERT_VOCABULARY, seed=0):
     norm_weights(weights, "embeddings.LayerNorm", width, random)
     for layer in range(layers):
         prefix = f"encoder.layer.{layer}."
-        for name in ("query", "key", "value"):
-            linear_weights(
-                weights, f"{prefix}attention.self.{name}", (width, width), random
-            )
-        linear_weights(
-            weights, f"{prefix}attention.output.dense", (width, width), random
-        )
+        for name in ("self.query", "self.key", "self.value", "output.dense"):
+            linear_weights(weights, f"{prefix}attention.{name}", (width, width), random)
         norm_weights(weights, f"{prefix}attention.output.LayerNorm", width, random)
         linear_weights(
             weights, f"{prefix}intermediate.dense", (4 * width, width), random
@@ -558,15 +553,14 @@ class Gpt2Exporter(Exporter):
 
 
 def gpt2_block(width=768, heads=12, past=False, mask_dtype=np.bool_, opset=14,
-               vocabulary=GPT2_VOCABULARY, weights=None, seed=0):
+               vocabulary=GPT2_VOCABULARY, seed=0):
     """Returns GPT-2's embedding and first block as torch.onnx exports them.
 
     The batch and the number of tokens are dynamic.  With `past`, the model reads the
     keys and values of earlier tokens.  The causal mask is a constant of `mask_dtype`:
     numpy.bool_ or numpy.uint8, which depends on the version of transformers.
     """
-    if weights is None:
-        weights = gpt2_weights(width, vocabulary, seed)
+    weights = gpt2_weights(width, vocabulary, seed)
     return Gpt2Exporter(weights, width, heads, mask_dtype, opset).model(past)
 
 

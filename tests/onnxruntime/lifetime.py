@@ -307,24 +307,14 @@ def _register(name):
     return onnxruntime.get_ep_devices()[before:]
 
 
-def _session_on(devices, workload, arguments):
-    options = provider.session_options()
-    options.add_provider_for_devices(
-        devices, {'device': arguments.device, 'claim': 'all',
-                  'first_run': 'wait'})
-    options.add_session_config_entry('session.disable_cpu_ep_fallback', '1')
-    return onnxruntime.InferenceSession(workload.model, options,
-                                        enable_fallback=0)
-
-
 @case()
 def library_registered_again(arguments):
     """The library is unregistered and registered again, five times."""
     workload = perceptron(2)
     for _ in range(6):
         devices = _register('tandem')
-        sessions = [_session_on(devices, workload, arguments)
-                    for _ in range(2)]
+        sessions = [provider.session(workload.model, arguments.device,
+                                     devices=devices) for _ in range(2)]
         for session in sessions:
             workload.check(session)
         del session, sessions, devices
@@ -348,7 +338,8 @@ def library_registered_twice(arguments):
     workload = perceptron(2)
     devices = [_register('first'), _register('second')]
     assert len(devices[0]) == 1 and len(devices[1]) == 1, devices
-    sessions = [_session_on(each, workload, arguments) for each in devices]
+    sessions = [provider.session(workload.model, arguments.device,
+                                 devices=each) for each in devices]
     run_threads_on(sessions, workload, 20, 4)
     del sessions[0], devices[0]
     gc.collect()
@@ -369,19 +360,13 @@ def provider_with_other_providers(arguments):
         [value('x', FLOAT, ['n', 8])], [value('y')],
         [small_models.constant('w', numpy.eye(8) * 0.3)])
     workload = Workload(model, [{'x': numpy.ones((3, 8), numpy.float32)}])
-    tandem = provider.register()
+    provider.register()
     cpu = [device for device in onnxruntime.get_ep_devices()
            if device.ep_name == 'CPUExecutionProvider']
     assert cpu, onnxruntime.get_ep_devices()
-    for order in ('tandem', 'both'):
-        options = provider.session_options()
-        options.add_provider_for_devices(
-            tandem, {'device': arguments.device, 'claim': 'all',
-                     'first_run': 'wait'})
-        if order == 'both':
-            options.add_provider_for_devices(cpu, {})
-        session = onnxruntime.InferenceSession(workload.model, options,
-                                               enable_fallback=0)
+    for others in ((), cpu):
+        session = provider.session(workload.model, arguments.device,
+                                   fallback=True, others=others)
         assert session.get_providers()[0] == provider.PROVIDER
         assert 'CPUExecutionProvider' in session.get_providers()
         workload.check(session)

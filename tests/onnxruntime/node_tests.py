@@ -30,6 +30,7 @@ Environment: TANDEM_ONNXRUNTIME_PROVIDER and TANDEM_PLUGIN_PATH; see provider.py
 
 import argparse
 import collections
+import copy
 import dataclasses
 import fnmatch
 import functools
@@ -140,8 +141,7 @@ def f32_case(case):
         types |= {TensorProto.DOUBLE, TensorProto.FLOAT16}
     if operators <= SELECTING_OPERATORS:
         types |= INTEGER_TYPES
-    model = onnx.ModelProto()
-    model.CopyFrom(case.model)
+    model = copy.deepcopy(case.model)
     if not _replace_types(model, types):
         return None
     dtypes = {provider.numpy_dtype(entry) for entry in types}
@@ -160,8 +160,7 @@ def first_output_case(case):
     if (len(nodes) != 1 or len(nodes[0].output) < 2 or
             nodes[0].op_type not in ('Dropout', 'LayerNormalization')):
         return None
-    model = onnx.ModelProto()
-    model.CopyFrom(case.model)
+    model = copy.deepcopy(case.model)
     del model.graph.output[1:]
     del model.graph.node[0].output[1:]
     data_sets = [(inputs, outputs[:1]) for inputs, outputs in case.data_sets]
@@ -175,8 +174,7 @@ def constants_case(case):
     if len(values) < 2 or len(case.data_sets) != 1:
         return None
     inputs, outputs = case.data_sets[0]
-    model = onnx.ModelProto()
-    model.CopyFrom(case.model)
+    model = copy.deepcopy(case.model)
     # An initializer that is not an input needs version 4.
     model.ir_version = max(model.ir_version, 4)
     model.graph.initializer.extend(
@@ -253,8 +251,7 @@ def lower_versions(model, limits):
     The operator-set version is lowered only if each operator has the same
     schema in both versions.
     """
-    result = onnx.ModelProto()
-    result.CopyFrom(model)
+    result = copy.deepcopy(model)
     result.ir_version = min(result.ir_version, limits[1])
     for entry in result.opset_import:
         if entry.domain in ('', 'ai.onnx') and entry.version > limits[0]:

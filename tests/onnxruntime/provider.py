@@ -76,7 +76,7 @@ def _inference_session(model, options, **arguments):
 
 
 def session(model, device, *, fallback=False, optimize=True, log_level=4,
-            config=None, **options):
+            config=None, devices=None, others=(), **options):
     """Makes a session that runs a model with the provider.
 
     model: a ModelProto, its serialized bytes, or a path.
@@ -84,6 +84,8 @@ def session(model, device, *, fallback=False, optimize=True, log_level=4,
     fallback: True lets ONNX Runtime's CPU provider run the nodes that the
         provider declines.  By default such a node is an error.
     optimize, log_level, config: see session_options.
+    devices: devices of another registration of the provider.
+    others: devices of other providers.
     options: further options of the provider.  The default of `claim` is "all"
         and that of `first_run` is "wait", because with "cpu" a first run would
         not use the device that is tested.
@@ -91,7 +93,10 @@ def session(model, device, *, fallback=False, optimize=True, log_level=4,
     settings = {'device': device, 'claim': 'all', 'first_run': 'wait'}
     settings.update((name, str(value)) for name, value in options.items())
     result = session_options(optimize, log_level, config)
-    result.add_provider_for_devices(register(), settings)
+    result.add_provider_for_devices(
+        register() if devices is None else devices, settings)
+    if others:
+        result.add_provider_for_devices(others, {})
     if not fallback:
         result.add_session_config_entry('session.disable_cpu_ep_fallback', '1')
     return _inference_session(model, result)
