@@ -23,8 +23,7 @@ INTEGERS = ('i64', 'i32')
 def unary_exact(b):
     """Draws an operator that is exact for exact inputs."""
     x = b.pick()
-    return b.node(b.choice(['Abs', 'Neg', 'Relu']), [x], x.shape, exact=x.exact,
-                  grid=x.grid)
+    return moved(b, b.choice(['Abs', 'Neg', 'Relu']), [x], x.shape)
 
 
 def unary_rounding(b):
@@ -80,7 +79,7 @@ def unary_guarded(b):
 
 def positive(b, x):
     """Returns |x| + 1/2."""
-    x = b.node('Abs', [x], x.shape, exact=x.exact, grid=x.grid)
+    x = moved(b, 'Abs', [x], x.shape)
     return b.node('Add', [x, b.constant(0.5, 'f32')], x.shape,
                   grid=grid_sum([x.grid, Grid(-1, 0.5)]))
 
@@ -413,8 +412,8 @@ def skip_normalization(b):
 def transposed(b, x):
     """Returns x with its last two axes exchanged by a Transpose."""
     axes = list(range(x.rank - 2)) + [x.rank - 1, x.rank - 2]
-    return b.node('Transpose', [x], [x.shape[axis] for axis in axes],
-                  exact=x.exact, grid=x.grid, perm=axes)
+    return moved(b, 'Transpose', [x], [x.shape[axis] for axis in axes],
+                 perm=axes)
 
 
 def swapped(shape):
@@ -535,7 +534,8 @@ def with_dimension(shape, axis, dimension):
 
 
 def moved(b, operator, inputs, shape, **attributes):
-    """Appends a node whose output has elements of its first input."""
+    """Appends a node whose output has elements of its first input, or others of
+    the same grid."""
     x = inputs[0]
     return b.node(operator, inputs, shape, x.dtype, x.exact, x.grid,
                   **attributes)

@@ -29,14 +29,6 @@ def error_text(error):
     return text.rpartition('Status Message: ')[2] or text
 
 
-def type_difference(actual, expected):
-    """Returns a text if an output has a wrong dtype or shape, else None."""
-    if actual.dtype == expected.dtype and actual.shape == expected.shape:
-        return None
-    return 'got %s%s, expected %s%s' % (
-        actual.dtype, list(actual.shape), expected.dtype, list(expected.shape))
-
-
 class ErrorFile:
     """A file that receives this process's standard error."""
 

@@ -46,7 +46,8 @@ from onnx import TensorProto, helper
 
 import provider
 from isolation import (FAILED, PASSED, SKIPPED, WARNING, Result, error_text,
-                       run_isolated, type_difference)
+                       run_isolated)
+from small_models import output_problem
 
 SEED = 1
 # ONNX Runtime from this version on must load every case that is not excluded.
@@ -267,16 +268,7 @@ def compare_output(actual, expected, case):
     """Returns a text that says how an output is wrong, or None."""
     if not isinstance(expected, (numpy.ndarray, numpy.generic)):
         return 'not a tensor'
-    expected = numpy.asarray(expected)
-    problem = type_difference(actual, expected)
-    if problem is not None:
-        return problem
-    try:
-        numpy.testing.assert_allclose(actual, expected, rtol=case.rtol,
-                                      atol=case.atol)
-    except AssertionError as error:
-        return ' '.join(str(error).split())
-    return None
+    return output_problem(actual, numpy.asarray(expected), case.rtol, case.atol)
 
 
 def run_data_set(session, case, data_set):

@@ -186,14 +186,25 @@ def expect_error(function, *texts):
 
 # ---- results ----
 
-def check_outputs(actual, expected, what='', rtol=RTOL, atol=ATOL):
+def output_problem(actual, expected, rtol, atol):
+    """Returns a text that says how an output is wrong, or None.
+
+    NaN equals NaN.
+    """
+    if actual.dtype != expected.dtype or actual.shape != expected.shape:
+        return 'got %s%s, expected %s%s' % (
+            actual.dtype, list(actual.shape), expected.dtype,
+            list(expected.shape))
+    try:
+        numpy.testing.assert_allclose(actual, expected, rtol=rtol, atol=atol)
+    except AssertionError as error:
+        return ' '.join(str(error).split())
+    return None
+
+
+def check_outputs(actual, expected, what=''):
     """Raises AssertionError if outputs differ.  NaN equals NaN."""
     assert len(actual) == len(expected), what
     for index, (have, want) in enumerate(zip(actual, expected)):
-        text = '%s, output %d' % (what, index)
-        assert have.dtype == want.dtype, '%s: dtype %s, expected %s' % (
-            text, have.dtype, want.dtype)
-        assert have.shape == want.shape, '%s: shape %s, expected %s' % (
-            text, have.shape, want.shape)
-        numpy.testing.assert_allclose(have, want, rtol=rtol, atol=atol,
-                                      err_msg=text)
+        problem = output_problem(have, want, RTOL, ATOL)
+        assert problem is None, '%s, output %d: %s' % (what, index, problem)
