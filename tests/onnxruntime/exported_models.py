@@ -95,7 +95,7 @@ class GraphBuilder:
     def reshape_chain(self, value, dimensions):
         return self.add("Reshape", value, self.shape_chain(dimensions))
 
-    def layer_norm(self, value, scale, bias, epsilon):
+    def normalize(self, value, scale, bias, epsilon):
         if self.opset >= 17:
             return self.add(
                 "LayerNormalization", value, scale, bias, axis=-1, epsilon=epsilon
@@ -108,7 +108,7 @@ class GraphBuilder:
         normal = self.add("Div", centered, self.add("Sqrt", shifted))
         return self.add("Add", self.add("Mul", normal, scale), bias)
 
-    def model(self, name, inputs, outputs):
+    def finish(self, name, inputs, outputs):
         graph = helper.make_graph(
             self.nodes, name, inputs, outputs, list(self.initializers.values())
         )
@@ -161,36 +161,35 @@ def bert_weights(layers, width=768, vocabulary=BERT_VOCABULARY, seed=0):
     return weights
 
 
-class Exporter:
+class Exporter(GraphBuilder):
     """Writes the nodes of a model with the weights of a state dict."""
 
     def __init__(self, weights, width, heads, opset, epsilon):
-        self.graph = GraphBuilder(opset)
+        super().__init__(opset)
         self.weights = weights
         self.width, self.heads = width, heads
         self.epsilon = epsilon
 
     def parameter(self, name):
-        return self.graph.weight(name, self.weights[name])
+        return self.weight(name, self.weights[name])
 
     def layer_norm(self, value, name):
         scale, bias = self.parameter(f"{name}.weight"), self.parameter(f"{name}.bias")
-        return self.graph.layer_norm(value, scale, bias, self.epsilon)
+        return self.normalize(value, scale, bias, self.epsilon)
 
     def reshape(self, value, tail):
         """Reshapes to the batch and the tokens of the value, and `tail`."""
-        graph = self.graph
-        batch, tokens = graph.dimension(value, 0), graph.dimension(value, 1)
-        return graph.reshape_chain(value, [batch, tokens] + tail)
+        batch, tokens = self.dimension(value, 0), self.dimension(value, 1)
+        return self.reshape_chain(value, [batch, tokens] + tail)
 
     def head_split(self, value, permutation):
         split = self.reshape(value, [self.heads, self.width // self.heads])
-        return self.graph.add("Transpose", split, perm=permutation)
+        return self.add("Transpose", split, perm=permutation)
 
     def scaled_scores(self, query, key):
-        scores = self.graph.add("MatMul", query, key)
-        root = self.graph.scalar(np.sqrt(self.width // self.heads))
-        return self.graph.add("Div", scores, root)
+        scores = self.add("MatMul", query, key)
+        root = self.scalar(np.sqrt(self.width // self.heads))
+        return self.add("Div", scores, root)
 
 
 class BertExporter(Exporter):
@@ -204,39 +203,36 @@ class BertExporter(Exporter):
     def linear(self, value, name):
         """A Linear layer: the exporter folds the transposition of the weight."""
         weight = self.weights[f"{name}.weight"]
-        weight = self.graph.weight(f"onnx::MatMul_{name}", weight.T)
-        product = self.graph.add("MatMul", value, weight)
-        return self.graph.add("Add", self.parameter(f"{name}.bias"), product)
+        weight = self.weight(f"onnx::MatMul_{name}", weight.T)
+        product = self.add("MatMul", value, weight)
+        return self.add("Add", self.parameter(f"{name}.bias"), product)
 
     def reshape(self, value, tail):
         if self.dynamic:
             return super().reshape(value, tail)
-        target = self.graph.constant([self.batch, self.tokens] + tail)
-        return self.graph.add("Reshape", value, target)
+        target = self.constant([self.batch, self.tokens] + tail)
+        return self.add("Reshape", value, target)
 
     def mask(self, hidden):
         """Turns 1 and 0 into 0 and the lowest float, which is added to the scores."""
-        graph = self.graph
-        mask = graph.unsqueeze(graph.unsqueeze("attention_mask", 1), 2)
-        mask = graph.add("Cast", mask, to=TensorProto.FLOAT)
-        inverse = graph.add("Sub", graph.scalar(1), mask)
-        return graph.add("Mul", inverse, graph.scalar(FLOAT_MIN))
+        mask = self.unsqueeze(self.unsqueeze("attention_mask", 1), 2)
+        mask = self.add("Cast", mask, to=TensorProto.FLOAT)
+        inverse = self.add("Sub", self.scalar(1), mask)
+        return self.add("Mul", inverse, self.scalar(FLOAT_MIN))
 
     def position_ids(self):
-        graph = self.graph
         limit = len(self.weights["embeddings.position_embeddings.weight"])
         ids = np.arange(limit, dtype=np.int64)[None]
         if not self.dynamic:
-            return graph.weight("embeddings.position_ids", ids[:, : self.tokens])
-        buffer = graph.weight("embeddings.position_ids", ids)
-        end = graph.dimension("input_ids", 1)
-        return graph.slice(buffer, graph.constant(0), end, 1)
+            return self.weight("embeddings.position_ids", ids[:, : self.tokens])
+        buffer = self.weight("embeddings.position_ids", ids)
+        end = self.dimension("input_ids", 1)
+        return self.slice(buffer, self.constant(0), end, 1)
 
     def embeddings(self):
-        graph = self.graph
-        graph.scope = "/embeddings"
+        self.scope = "/embeddings"
         parts = {
-            name: graph.add(
+            name: self.add(
                 "Gather", self.parameter(f"embeddings.{name}_embeddings.weight"), ids
             )
             for name, ids in (
@@ -245,17 +241,15 @@ class BertExporter(Exporter):
                 ("token_type", "token_type_ids"),
             )
         }
-        total = graph.add("Add", parts["word"], parts["token_type"])
-        total = graph.add("Add", total, parts["position"])
+        total = self.add("Add", parts["word"], parts["token_type"])
+        total = self.add("Add", total, parts["position"])
         return self.layer_norm(total, "embeddings.LayerNorm")
 
     def context(self, query, key, values, mask):
-        graph = self.graph
-        scores = graph.add("Add", self.scaled_scores(query, key), mask)
-        return graph.add("MatMul", graph.add("Softmax", scores, axis=-1), values)
+        scores = self.add("Add", self.scaled_scores(query, key), mask)
+        return self.add("MatMul", self.add("Softmax", scores, axis=-1), values)
 
     def attention(self, value, mask, name):
-        graph = self.graph
         query = self.linear(value, f"{name}.self.query")
         key = self.linear(value, f"{name}.self.key")
         # The exporter merges the two transpositions of the key.
@@ -264,42 +258,40 @@ class BertExporter(Exporter):
         values = self.head_split(values, [0, 2, 1, 3])
         query = self.head_split(query, [0, 2, 1, 3])
         context = self.context(query, key, values, mask)
-        context = graph.add("Transpose", context, perm=[0, 2, 1, 3])
+        context = self.add("Transpose", context, perm=[0, 2, 1, 3])
         context = self.reshape(context, [self.width])
         dense = self.linear(context, f"{name}.output.dense")
-        residual = graph.add("Add", dense, value)
+        residual = self.add("Add", dense, value)
         return self.layer_norm(residual, f"{name}.output.LayerNorm")
 
     def gelu(self, value):
-        graph = self.graph
-        erf = graph.add("Erf", graph.add("Div", value, graph.scalar(np.sqrt(2))))
-        product = graph.add("Mul", value, graph.add("Add", erf, graph.scalar(1)))
-        return graph.add("Mul", product, graph.scalar(0.5))
+        erf = self.add("Erf", self.add("Div", value, self.scalar(np.sqrt(2))))
+        product = self.add("Mul", value, self.add("Add", erf, self.scalar(1)))
+        return self.add("Mul", product, self.scalar(0.5))
 
     def layer(self, value, mask, index):
-        graph = self.graph
-        graph.scope = f"/encoder/layer.{index}"
+        self.scope = f"/encoder/layer.{index}"
         name = f"encoder.layer.{index}"
         attention = self.attention(value, mask, f"{name}.attention")
         hidden = self.gelu(self.linear(attention, f"{name}.intermediate.dense"))
-        residual = graph.add("Add", self.linear(hidden, f"{name}.output.dense"),
+        residual = self.add("Add", self.linear(hidden, f"{name}.output.dense"),
                              attention)
         return self.layer_norm(residual, f"{name}.output.LayerNorm")
 
     def model(self, layers):
         value = self.embeddings()
-        self.graph.scope = ""
+        self.scope = ""
         mask = self.mask(value)
         for index in range(layers):
             value = self.layer(value, mask, index)
         # The exporter gives the last node's output the name of the graph's output.
-        self.graph.nodes[-1].output[0] = "last_hidden_state"
+        self.nodes[-1].output[0] = "last_hidden_state"
         shape = ["batch", "sequence"] if self.dynamic else [self.batch, self.tokens]
         names = ("input_ids", "attention_mask", "token_type_ids")
         inputs = [tensor_info(name, TensorProto.INT64, shape) for name in names]
         output = tensor_info("last_hidden_state", TensorProto.FLOAT,
                              shape + [self.width])
-        return self.graph.model("bert", inputs, [output])
+        return self.finish("bert", inputs, [output])
 
 
 class BertSdpaExporter(BertExporter):
@@ -311,67 +303,62 @@ class BertSdpaExporter(BertExporter):
 
     def positions(self, size, axes):
         """Returns 0 to size - 1 as int64, with further axes of size 1."""
-        graph = self.graph
-        limit = graph.add("Cast", size, to=TensorProto.INT64)
-        value = graph.add("Range", graph.constant(0), limit, graph.constant(1))
+        limit = self.add("Cast", size, to=TensorProto.INT64)
+        value = self.add("Range", self.constant(0), limit, self.constant(1))
         for axis in axes:
-            value = graph.unsqueeze(value, axis)
+            value = self.unsqueeze(value, axis)
         return value
 
     def filled(self, shape, value):
         tensor = numpy_helper.from_array(np.array([value]))
-        return self.graph.add("ConstantOfShape", shape, value=tensor)
+        return self.add("ConstantOfShape", shape, value=tensor)
 
     def gathered_mask(self, mask, batch_positions, key_positions):
         """Reads mask[batch, key] by indices into the flat mask."""
-        graph = self.graph
-        pitch = graph.add("Gather", graph.add("Shape", mask), graph.constant([1]))
-        flat = graph.add("Flatten", mask, axis=2)
-        rows = graph.add("Mul", batch_positions, pitch)
-        index = graph.add("Add", key_positions, rows)
-        gathered = graph.add("Gather", flat, index, axis=0)
-        gathered = graph.add("Reshape", gathered, graph.constant([-1]))
-        shape = graph.add("Concat", graph.add("Shape", index), axis=0)
-        gathered = graph.add("Reshape", gathered, shape)
-        return graph.add("Cast", gathered, to=TensorProto.BOOL)
+        pitch = self.add("Gather", self.add("Shape", mask), self.constant([1]))
+        flat = self.add("Flatten", mask, axis=2)
+        rows = self.add("Mul", batch_positions, pitch)
+        index = self.add("Add", key_positions, rows)
+        gathered = self.add("Gather", flat, index, axis=0)
+        gathered = self.add("Reshape", gathered, self.constant([-1]))
+        shape = self.add("Concat", self.add("Shape", index), axis=0)
+        gathered = self.add("Reshape", gathered, shape)
+        return self.add("Cast", gathered, to=TensorProto.BOOL)
 
     def expand(self, value, dimensions):
         """Expands to int64 scalars; -1 keeps the size of an axis."""
-        graph = self.graph
-        shape = graph.shape_chain(dimensions)
-        shape = graph.add("Reshape", shape, graph.constant([-1]))
-        ones = self.filled(graph.add("Shape", shape), np.int64(1))
-        keeps = graph.add("Equal", shape, graph.add("Mul", ones, graph.constant(-1)))
-        return graph.add("Expand", value, graph.add("Where", keeps, ones, shape))
+        shape = self.shape_chain(dimensions)
+        shape = self.add("Reshape", shape, self.constant([-1]))
+        ones = self.filled(self.add("Shape", shape), np.int64(1))
+        keeps = self.add("Equal", shape, self.add("Mul", ones, self.constant(-1)))
+        return self.add("Expand", value, self.add("Where", keeps, ones, shape))
 
     def mask(self, hidden):
-        graph = self.graph
-        mask = graph.add("Cast", "attention_mask", to=TensorProto.BOOL)
-        queries, keys = graph.dimension(hidden, 1), graph.dimension(mask, 1)
-        batch = graph.dimension(hidden, 0)
+        mask = self.add("Cast", "attention_mask", to=TensorProto.BOOL)
+        queries, keys = self.dimension(hidden, 1), self.dimension(mask, 1)
+        batch = self.dimension(hidden, 0)
         batch_positions = self.positions(batch, [1, 2, 3])
         query_positions = self.positions(queries, [0, 1, 3])
         key_positions = self.positions(keys, [0, 1, 2])
-        valid = graph.add("GreaterOrEqual", query_positions, graph.constant(0))
-        valid = graph.add("Cast", valid, to=TensorProto.BOOL)
-        ones = self.filled(graph.constant(np.zeros(0)), np.bool_(True))
-        valid = graph.add("And", ones, valid)
+        valid = self.add("GreaterOrEqual", query_positions, self.constant(0))
+        valid = self.add("Cast", valid, to=TensorProto.BOOL)
+        ones = self.filled(self.constant(np.zeros(0)), np.bool_(True))
+        valid = self.add("And", ones, valid)
         mask = self.gathered_mask(mask, batch_positions, key_positions)
-        mask = graph.add("And", valid, mask)
+        mask = self.add("And", valid, mask)
         return self.expand(mask, [batch, -1, queries, keys])
 
     def context(self, query, key, values, mask):
-        graph = self.graph
         scale = (self.width // self.heads) ** -0.25
-        query = graph.add("Mul", query, graph.scalar(scale))
-        key = graph.add("Mul", key, graph.scalar(scale))
-        scores = graph.add("MatMul", query, key)
-        bias = graph.add("Where", mask, graph.scalar([0]), graph.scalar([-np.inf]))
-        scores = graph.add("Softmax", graph.add("Add", scores, bias), axis=-1)
+        query = self.add("Mul", query, self.scalar(scale))
+        key = self.add("Mul", key, self.scalar(scale))
+        scores = self.add("MatMul", query, key)
+        bias = self.add("Where", mask, self.scalar([0]), self.scalar([-np.inf]))
+        scores = self.add("Softmax", self.add("Add", scores, bias), axis=-1)
         # A row without any token has the sum 0 and becomes NaN.
-        is_nan = graph.add("IsNaN", scores)
-        scores = graph.add("Where", is_nan, graph.scalar([0]), scores)
-        return graph.add("MatMul", scores, values)
+        is_nan = self.add("IsNaN", scores)
+        scores = self.add("Where", is_nan, self.scalar([0]), scores)
+        return self.add("MatMul", scores, values)
 
 
 def bert(layers, batch, tokens, width=768, heads=12, dynamic=True, opset=14,
@@ -446,60 +433,54 @@ class Gpt2Exporter(Exporter):
 
     def conv1d(self, value, name):
         """Conv1D: addmm on the rows, then a Reshape to [batch, tokens, outputs]."""
-        graph = self.graph
-        batch, tokens = graph.dimension(value, 0), graph.dimension(value, 1)
-        rows = graph.reshape_chain(value, [-1, graph.dimension(value, -1)])
+        batch, tokens = self.dimension(value, 0), self.dimension(value, 1)
+        rows = self.reshape_chain(value, [-1, self.dimension(value, -1)])
         weight = self.parameter(f"{name}.weight")
         bias = self.parameter(f"{name}.bias")
-        product = graph.add("Gemm", rows, weight, bias, alpha=1.0, beta=1.0)
+        product = self.add("Gemm", rows, weight, bias, alpha=1.0, beta=1.0)
         outputs = self.weights[f"{name}.bias"].shape[0]
-        return graph.reshape_chain(product, [batch, tokens, outputs])
+        return self.reshape_chain(product, [batch, tokens, outputs])
 
     def embeddings(self, past):
-        graph = self.graph
-        tokens = graph.dimension("input_ids", 1)
-        ids = graph.reshape_chain("input_ids", [-1, tokens])
-        start = graph.dimension("past", 3) if past else graph.constant(0)
-        end = graph.add("Add", tokens, start) if past else tokens
-        positions = graph.add("Range", start, end, graph.constant(1))
-        positions = graph.unsqueeze(positions, 0)
-        positions = graph.reshape_chain(positions, [-1, tokens])
-        words = graph.add("Gather", self.parameter("wte.weight"), ids)
-        positions = graph.add("Gather", self.parameter("wpe.weight"), positions)
-        return graph.add("Add", words, positions)
+        tokens = self.dimension("input_ids", 1)
+        ids = self.reshape_chain("input_ids", [-1, tokens])
+        start = self.dimension("past", 3) if past else self.constant(0)
+        end = self.add("Add", tokens, start) if past else tokens
+        positions = self.add("Range", start, end, self.constant(1))
+        positions = self.unsqueeze(positions, 0)
+        positions = self.reshape_chain(positions, [-1, tokens])
+        words = self.add("Gather", self.parameter("wte.weight"), ids)
+        positions = self.add("Gather", self.parameter("wpe.weight"), positions)
+        return self.add("Add", words, positions)
 
     def with_past(self, key, values):
         """Concatenates the key and the value of earlier tokens."""
-        graph = self.graph
-        past_key = graph.add("Gather", "past", graph.constant(0), axis=0)
-        past_key = graph.add("Transpose", past_key, perm=[0, 1, 3, 2])
-        past_values = graph.add("Gather", "past", graph.constant(1), axis=0)
-        return (graph.add("Concat", past_key, key, axis=-1),
-                graph.add("Concat", past_values, values, axis=-2))
+        past_key = self.add("Gather", "past", self.constant(0), axis=0)
+        past_key = self.add("Transpose", past_key, perm=[0, 1, 3, 2])
+        past_values = self.add("Gather", "past", self.constant(1), axis=0)
+        return (self.add("Concat", past_key, key, axis=-1),
+                self.add("Concat", past_values, values, axis=-2))
 
     def causal_mask(self, query, key):
         """Slices the rows of the new tokens from the triangular constant."""
-        graph = self.graph
         triangle = np.tri(MAX_POSITIONS, dtype=self.mask_dtype)[None, None]
-        mask = graph.weight("h.0.attn.bias", triangle)
-        new, total = graph.dimension(query, -2), graph.dimension(key, -1)
-        mask = graph.slice(mask, graph.add("Sub", total, new), total, 2)
-        mask = graph.slice(mask, graph.constant(0), total, 3)
+        mask = self.weight("h.0.attn.bias", triangle)
+        new, total = self.dimension(query, -2), self.dimension(key, -1)
+        mask = self.slice(mask, self.add("Sub", total, new), total, 2)
+        mask = self.slice(mask, self.constant(0), total, 3)
         if self.mask_dtype is np.bool_:
             return mask
-        return graph.add("Cast", mask, to=TensorProto.BOOL)
+        return self.add("Cast", mask, to=TensorProto.BOOL)
 
     def present(self, key, values):
-        graph = self.graph
-        key = graph.add("Transpose", key, perm=[0, 1, 3, 2])
-        parts = graph.unsqueeze(key, 0), graph.unsqueeze(values, 0)
-        graph.add("Concat", *parts, axis=0, outputs=["present"])
+        key = self.add("Transpose", key, perm=[0, 1, 3, 2])
+        parts = self.unsqueeze(key, 0), self.unsqueeze(values, 0)
+        self.add("Concat", *parts, axis=0, outputs=["present"])
 
     def attention(self, value, past):
-        graph = self.graph
         qkv = self.conv1d(value, "h.0.attn.c_attn")
-        parts = [f"{graph.scope}/Split_output_{i}" for i in range(3)]
-        graph.add("Split", qkv, graph.constant([self.width] * 3), axis=2,
+        parts = [f"{self.scope}/Split_output_{i}" for i in range(3)]
+        self.add("Split", qkv, self.constant([self.width] * 3), axis=2,
                   outputs=parts)
         query = self.head_split(parts[0], [0, 2, 1, 3])
         key = self.head_split(parts[1], [0, 2, 3, 1])
@@ -509,31 +490,29 @@ class Gpt2Exporter(Exporter):
         self.present(key, values)
         scores = self.scaled_scores(query, key)
         mask = self.causal_mask(query, key)
-        scores = graph.add("Where", mask, scores, graph.scalar(FLOAT_MIN))
-        context = graph.add("MatMul", graph.add("Softmax", scores, axis=-1), values)
-        context = graph.add("Transpose", context, perm=[0, 2, 1, 3])
+        scores = self.add("Where", mask, scores, self.scalar(FLOAT_MIN))
+        context = self.add("MatMul", self.add("Softmax", scores, axis=-1), values)
+        context = self.add("Transpose", context, perm=[0, 2, 1, 3])
         context = self.reshape(context, [self.width])
         return self.conv1d(context, "h.0.attn.c_proj")
 
     def gelu(self, value):
         """The approximation of GELU by tanh."""
-        graph = self.graph
-        half = graph.add("Mul", value, graph.scalar(0.5))
-        cube = graph.add("Pow", value, graph.scalar(3))
-        cube = graph.add("Mul", cube, graph.scalar(0.044715))
-        inner = graph.add("Add", value, cube)
-        inner = graph.add("Mul", inner, graph.scalar(np.sqrt(2 / np.pi)))
-        tanh = graph.add("Add", graph.add("Tanh", inner), graph.scalar(1))
-        return graph.add("Mul", half, tanh)
+        half = self.add("Mul", value, self.scalar(0.5))
+        cube = self.add("Pow", value, self.scalar(3))
+        cube = self.add("Mul", cube, self.scalar(0.044715))
+        inner = self.add("Add", value, cube)
+        inner = self.add("Mul", inner, self.scalar(np.sqrt(2 / np.pi)))
+        tanh = self.add("Add", self.add("Tanh", inner), self.scalar(1))
+        return self.add("Mul", half, tanh)
 
     def block(self, value, past):
-        graph = self.graph
-        graph.scope = "/h.0"
+        self.scope = "/h.0"
         attention = self.attention(self.layer_norm(value, "h.0.ln_1"), past)
-        value = graph.add("Add", attention, value)
+        value = self.add("Add", attention, value)
         hidden = self.conv1d(self.layer_norm(value, "h.0.ln_2"), "h.0.mlp.c_fc")
         hidden = self.conv1d(self.gelu(hidden), "h.0.mlp.c_proj")
-        graph.add("Add", value, hidden, outputs=["hidden_states"])
+        self.add("Add", value, hidden, outputs=["hidden_states"])
 
     def model(self, past):
         self.block(self.embeddings(past), past)
@@ -549,7 +528,7 @@ class Gpt2Exporter(Exporter):
             tensor_info("hidden_states", TensorProto.FLOAT, shape + [self.width]),
             tensor_info("present", TensorProto.FLOAT, cache),
         ]
-        return self.graph.model("gpt2_block", inputs, outputs)
+        return self.finish("gpt2_block", inputs, outputs)
 
 
 def gpt2_block(width=768, heads=12, past=False, mask_dtype=np.bool_, opset=14,
