@@ -493,21 +493,27 @@ def fork_while_threads_run(arguments):
 
 # ---- memory ----
 
+def check_repetitions(run, warm_up, count, limit, what):
+    """Calls run(0), run(1)... and checks how the memory grows after the
+    warm-up."""
+    for i in range(warm_up):
+        run(i)
+    before = resident_mib()
+    for i in range(warm_up, warm_up + count):
+        run(i)
+    check_growth(before, resident_mib(), limit, '%d %s' % (count, what))
+
+
 @case(timeout=150)
 def memory_of_session_cycles(arguments):
     """200 sessions are created, run and destroyed, after a warm-up of 50."""
     workloads = [perceptron(3), transformer(3)]
-    before = 0
 
-    for i in range(WARM_UP_CYCLES + SESSION_CYCLES):
-        if i == WARM_UP_CYCLES:
-            before = resident_mib()
+    def cycle(i):
         workload = workloads[i % 2]
-        session = workload.session(arguments)
-        workload.check(session, i // 2)
-        del session
-    check_growth(before, resident_mib(), MAX_SESSION_GROWTH_MIB,
-                 '%d sessions' % SESSION_CYCLES)
+        workload.check(workload.session(arguments), i // 2)
+    check_repetitions(cycle, WARM_UP_CYCLES, SESSION_CYCLES,
+                      MAX_SESSION_GROWTH_MIB, 'sessions')
 
 
 @case(timeout=150)
@@ -515,15 +521,9 @@ def memory_of_many_shapes(arguments):
     """A session runs with more shapes than it keeps, again and again."""
     workload = transformer(FORM_CACHE + 28)
     session = workload.session(arguments)
-    before = 0
-    rounds = 8
-    for i in range(rounds):
-        if i == 2:
-            before = resident_mib()
-        for index in range(len(workload.inputs)):
-            workload.check(session, index)
-    check_growth(before, resident_mib(), MAX_SHAPE_GROWTH_MIB,
-                 '%d rounds of %d shapes' % (rounds - 2, len(workload.inputs)))
+    shapes = len(workload.inputs)
+    check_repetitions(lambda i: workload.check(session, i), 2 * shapes,
+                      6 * shapes, MAX_SHAPE_GROWTH_MIB, 'shapes')
 
 
 @case(timeout=150)
@@ -531,14 +531,11 @@ def memory_of_failed_runs(arguments):
     """Runs that fail do not leak."""
     session = reshape_session(arguments)
     x = numpy.ones(64 * 1024, numpy.float32)
-    before = 0
-    for i in range(1500):
-        if i == 300:
-            before = resident_mib()
+
+    def fail(i):
         feeds = {'x': x, 'shape': numpy.array([3, i])}
         expect_error(lambda: session.run(None, feeds), 'node_r')
-    check_growth(before, resident_mib(), MAX_SESSION_GROWTH_MIB,
-                 '1200 failed runs')
+    check_repetitions(fail, 300, 1200, MAX_SESSION_GROWTH_MIB, 'failed runs')
 
 
 @case(timeout=200)
