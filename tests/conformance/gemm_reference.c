@@ -26,15 +26,6 @@ static double matrix_at(const struct tandem_matrix *matrix, uint32_t dtype,
                       batch * matrix->batch_stride + row * matrix->ld + column);
 }
 
-static double operand_at(const struct tandem_matrix *matrix, uint32_t dtype,
-                         const unsigned char *image, bool transposed,
-                         int64_t batch, int64_t row, int64_t column)
-{
-    if (transposed)
-        return matrix_at(matrix, dtype, image, batch, column, row);
-    return matrix_at(matrix, dtype, image, batch, row, column);
-}
-
 static uint32_t c_dtype_of(const struct tandem_gemm *gemm)
 {
     bool there = gemm->struct_size > TANDEM_GEMM_MIN_SIZE_1_0;
@@ -152,8 +143,8 @@ static void operands_fill_a(struct operands *operands,
         double most = 0.0;
 
         for (int64_t p = 0; p < gemm->k; p++) {
-            *to = operand_at(&gemm->a, gemm->dtype, image, transposed, batch,
-                             row, p);
+            *to = matrix_at(&gemm->a, gemm->dtype, image, batch,
+                            transposed ? p : row, transposed ? row : p);
             most = fmax(most, fabs(*to++));
         }
         operands->largest_a[row] = most;
@@ -172,9 +163,11 @@ static void operands_fill_b(struct operands *operands,
 
         to += column % STRIP;
         for (int64_t p = 0; p < gemm->k; p++, to += STRIP) {
-            *to = column < gemm->n ? operand_at(&gemm->b, gemm->dtype, image,
-                                                transposed, batch, p, column)
-                                   : 0.0;
+            *to = 0.0;
+            if (column < gemm->n)
+                *to =
+                    matrix_at(&gemm->b, gemm->dtype, image, batch,
+                              transposed ? column : p, transposed ? p : column);
             most = fmax(most, fabs(*to));
         }
         operands->largest_b[column] = most;
