@@ -530,10 +530,11 @@ def range_with_extreme_limits(arguments):
                  [feeds(low, high, 1), feeds(high, low, -1), feeds(1, 8, 0),
                   feeds(0, HUGE, 1)])
     session = open_session(tested, arguments.device)
-    reference = provider.cpu_session(tested)
-    for each in (feeds(0, -5, 1), feeds(0, 5, -1), feeds(5, 0, -2),
-                 feeds(high - 4, high, 3), feeds(0, 0, 1)):
-        check_outputs(session.run(None, each), reference.run(None, each))
+    # ONNX Runtime 1.30 computes 0 elements for the limit `high`.
+    for each in ((0, -5, 1), (0, 5, -1), (5, 0, -2), (high - 4, high, 3),
+                 (0, 0, 1)):
+        check_outputs(session.run(None, feeds(*each)),
+                      [numpy.array(range(*each), numpy.float32)])
 
 
 @case()
