@@ -95,8 +95,19 @@ void example_input(struct op_example *out, uint32_t rank, const int64_t *shape)
         input->shape[i] = shape[i];
 }
 
-const char *example_last_axis(uint32_t rank, struct op_example *out)
+enum tandem_status axis_infer(const struct op_call *call, uint32_t output,
+                              struct tandem_tensor_desc *out)
 {
+    uint32_t axis;
+    (void)output;
+    shape_copy(out, call->inputs[0]);
+    return axis_get(call, call->inputs[0]->rank, &axis);
+}
+
+const char *axis_example(const struct operator_info *info, uint32_t rank,
+                         const int64_t *shape, struct op_example *out)
+{
+    (void)info, (void)shape;
     if (rank < 1)
         return "a rank of 1 or more";
     out->ints[0] = (int64_t)rank - 1;

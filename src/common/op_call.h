@@ -65,8 +65,14 @@ static inline void shape_copy(struct tandem_tensor_desc *out,
 
 /* Appends an input to an example. */
 void example_input(struct op_example *out, uint32_t rank, const int64_t *shape);
-/* Like op_class.example, for operators that work along axis ints[0]: selects
- * the last axis. */
-const char *example_last_axis(uint32_t rank, struct op_example *out);
+
+/* ---- operators along axis ints[0] ---- */
+
+/* The members `infer` and `example` of such a class, if the output has the
+ * shape of the input. The example selects the last axis. */
+enum tandem_status axis_infer(const struct op_call *call, uint32_t output,
+                              struct tandem_tensor_desc *out);
+const char *axis_example(const struct operator_info *info, uint32_t rank,
+                         const int64_t *shape, struct op_example *out);
 
 #endif

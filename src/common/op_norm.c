@@ -35,7 +35,7 @@ static enum tandem_status norm_infer(const struct op_call *call,
 static const char *norm_example(const struct operator_info *info, uint32_t rank,
                                 const int64_t *shape, struct op_example *out)
 {
-    const char *needed = example_last_axis(rank, out);
+    const char *needed = axis_example(info, rank, shape, out);
     if (needed != NULL)
         return needed;
     example_input(out, rank, shape);

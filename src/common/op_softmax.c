@@ -3,24 +3,6 @@
 #include "common/last_error.h"
 #include "common/op_call.h"
 
-static enum tandem_status softmax_infer(const struct op_call *call,
-                                        uint32_t output,
-                                        struct tandem_tensor_desc *out)
-{
-    uint32_t axis;
-    (void)output;
-    shape_copy(out, call->inputs[0]);
-    return axis_get(call, call->inputs[0]->rank, &axis);
-}
-
-static const char *softmax_example(const struct operator_info *info,
-                                   uint32_t rank, const int64_t *shape,
-                                   struct op_example *out)
-{
-    (void)info, (void)shape;
-    return example_last_axis(rank, out);
-}
-
 static enum tandem_status cross_entropy_infer(const struct op_call *call,
                                               uint32_t output,
                                               struct tandem_tensor_desc *out)
@@ -56,8 +38,8 @@ static const char *cross_entropy_example(const struct operator_info *info,
 const struct op_class op_class_softmax = {.input_dtypes = "f",
                                           .output_dtypes = "f",
                                           .example_shape = OP_EXAMPLE_ROWS,
-                                          .infer = softmax_infer,
-                                          .example = softmax_example};
+                                          .infer = axis_infer,
+                                          .example = axis_example};
 
 const struct op_class op_class_cross_entropy = {
     .input_dtypes = "fi",
