@@ -11,7 +11,7 @@
 
 #define CASE_OBJECTS 4u
 
-/* What the current case has made. */
+/* The objects of the current case. */
 static struct vector *vectors;
 static struct tandem_stream *streams[CASE_OBJECTS];
 static struct tandem_device *devices[CASE_OBJECTS];

@@ -85,7 +85,8 @@ struct device_pair {
     struct tandem_device *other;
     struct tandem_stream *other_stream;
     struct tandem_buffer *buffer, *other_buffer, *freed;
-    unsigned char contents[PAIR_BYTES]; /* Of `buffer`; set by the caller. */
+    /* The expected contents of `buffer`, which the caller sets. */
+    unsigned char contents[PAIR_BYTES];
 };
 /* On failure, fails the case and returns false.  The caller frees `buffer`. */
 bool pair_open(struct suite *suite, struct device_pair *pair);
