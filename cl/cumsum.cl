@@ -11,8 +11,7 @@
  */
 #include "common/row_params.cl"
 
-/* Elements of a row that a work-item adds up in one iteration. Equal to
- * ITERATION_ELEMENTS in row_mapping.c, so that splits are whole iterations. */
+/* Elements of a row that a work-item adds up in one iteration. */
 #define LANE_ELEMENTS 16
 
 struct cumsum_params {
@@ -29,8 +28,10 @@ PARAMS_SIZE(cumsum_params, 344);
 #ifdef __OPENCL_C_VERSION__
 #include "common/lane_reduce.cl"
 
-/* 1 if rows are contiguous and consist of aligned vectors of four elements,
- * whose order is reversed if the stride is -1. */
+/* With ROW_ACCESS_VEC4, rows are contiguous and consist of aligned vectors of
+ * four elements, whose order is reversed if the stride is -1. Otherwise, rows
+ * have any strides. */
+#define ROW_ACCESS_VEC4 1
 #ifndef ROW_ACCESS
 #define ROW_ACCESS 0
 #endif
@@ -75,7 +76,7 @@ PARAMS_SIZE(cumsum_params, 344);
 static inline void elements_load(float *x, __global const float *in,
                                  long stride, uint count)
 {
-#if ROW_ACCESS == 1
+#if ROW_ACCESS == ROW_ACCESS_VEC4
     REPEAT(i, LANE_ELEMENTS / 4)
     {
         float4 vector = (float4)(0.0f);
@@ -95,7 +96,7 @@ static inline void elements_load(float *x, __global const float *in,
 static inline void elements_store(__global float *out, const float *x,
                                   long stride, uint count)
 {
-#if ROW_ACCESS == 1
+#if ROW_ACCESS == ROW_ACCESS_VEC4
     REPEAT(i, LANE_ELEMENTS / 4)
     {
         float4 vector =

@@ -170,9 +170,9 @@ static void split_axes(struct iteration_space *kept,
     close_axes(reduced);
 }
 
-void space_softmax(struct reduction_spaces *out,
-                   const struct tandem_tensor_desc *input,
-                   const struct tandem_tensor_desc *output, int64_t axis)
+void space_along_axis(struct reduction_spaces *out,
+                      const struct tandem_tensor_desc *input,
+                      const struct tandem_tensor_desc *output, int64_t axis)
 {
     uint32_t along = (uint32_t)(axis < 0 ? axis + input->rank : axis);
     split_axes(&out->kept, &out->reduced, input, output, along, along + 1);

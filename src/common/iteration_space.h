@@ -41,21 +41,22 @@ bool space_contiguous(const struct iteration_space *space, uint32_t operand);
 /* Returns true if all strides of the operand in the space are 0. */
 bool space_constant(const struct iteration_space *space, uint32_t operand);
 
-/* Spaces of reductions, arg reductions, softmax and cross-entropy. The space
+/* Spaces of operators that combine the elements along some axes. The space
  * `kept` covers the axes that remain, with operands 0 (output) and 1 (input).
- * The space `reduced` covers the reduced axes in row-major order, with operand
- * 0 (input) and, for softmax, 1 (output). space_reduce reduces axis i if bit i
- * of its argument `axes` is set. */
+ * The space `reduced` covers the other axes in row-major order, with operand 0
+ * (input) and, if space_along_axis made it, 1 (output). space_reduce reduces
+ * axis i if bit i of its argument `axes` is set. */
 struct reduction_spaces {
     struct iteration_space kept, reduced;
 };
 void space_reduce(struct reduction_spaces *out,
                   const struct tandem_tensor_desc *input,
                   const struct tandem_tensor_desc *output, uint32_t axes);
-/* Builds the spaces of softmax along one axis, whose number may be negative. */
-void space_softmax(struct reduction_spaces *out,
-                   const struct tandem_tensor_desc *input,
-                   const struct tandem_tensor_desc *output, int64_t axis);
+/* Builds the spaces of an operator that works along one axis and whose output
+ * has the shape of its input, like softmax. The axis may be negative. */
+void space_along_axis(struct reduction_spaces *out,
+                      const struct tandem_tensor_desc *input,
+                      const struct tandem_tensor_desc *output, int64_t axis);
 
 /* Spaces of layer and RMS norm. `kept` covers the axes before `axis`, with
  * operands 0 (output) and 1 (input). `reduced` covers `axis` and later axes,

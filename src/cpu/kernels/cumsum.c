@@ -72,8 +72,8 @@ static void rows_run(const void *context, int64_t first, int64_t end)
 static enum tandem_status cumsum_run(const struct work *work)
 {
     struct reduction_spaces spaces;
-    space_softmax(&spaces, work->inputs[0], work->outputs[0],
-                  work->op->ints[0]);
+    space_along_axis(&spaces, work->inputs[0], work->outputs[0],
+                     work->op->ints[0]);
     const struct iteration_space *kept = &spaces.kept;
     struct cumsum cumsum = {.kept = kept,
                             .in = tensor_data(work->inputs[0]),

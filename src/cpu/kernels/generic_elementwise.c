@@ -64,7 +64,7 @@ static float larger(float a, float b)
 #define STEP(row, i) (((row)->constants >> (i)&1u) == 0)
 
 #define UNARY(id, expression)                                                  \
-    static void row_##id(const struct row *row)                              \
+    static void row_##id(const struct row *row)                                \
     {                                                                          \
         const float *in = row->in[0], *f = row->params->f;                     \
         float *out = row->out[0];                                              \

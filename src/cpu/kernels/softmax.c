@@ -170,8 +170,8 @@ static enum tandem_status softmax_run(const struct work *work)
         .logarithm = work->op->id == TANDEM_OP_LOG_SOFTMAX,
     };
     const struct iteration_space *kept = &softmax.spaces.kept;
-    space_softmax(&softmax.spaces, work->inputs[0], work->outputs[0],
-                  work->op->ints[0]);
+    space_along_axis(&softmax.spaces, work->inputs[0], work->outputs[0],
+                     work->op->ints[0]);
     int64_t n = softmax.spaces.reduced.elements;
     if (kept->elements == 0 || n == 0)
         return TANDEM_OK;

@@ -3,6 +3,9 @@
 #include "opencl/plan/row_mapping.h"
 #include "cumsum.cl"
 
+/* So that splits are whole iterations. */
+_Static_assert(LANE_ELEMENTS == ITERATION_ELEMENTS, "cumsum.cl");
+
 /* Log2 of the number of rows that a work-group processes if lanes are
  * interleaved, that is, if neighbouring work-items belong to different rows. */
 #define INTERLEAVED_ROWS_LOG2 5u
@@ -82,8 +85,8 @@ static void plan_cumsum(struct launch_plan *plan,
                                                &final_pass, 1};
     struct reduction_spaces by;
     struct cumsum_params params = {0};
-    space_softmax(&by, request->inputs[0], request->outputs[0],
-                  request->op->ints[0]);
+    space_along_axis(&by, request->inputs[0], request->outputs[0],
+                     request->op->ints[0]);
     params_fill(&params, &by, request);
     struct kernel_key key = {.group_log2 = request->group_log2,
                              .index_64bit = needs_64bit_index(&by.kept)};

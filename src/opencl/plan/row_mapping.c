@@ -16,9 +16,7 @@
 /* Maximum number of vec4 per work-item that cl/common/row_access.cl supports
  * with ROW_ACCESS_SECTOR_ALIGNED. */
 #define MAX_SECTOR_ALIGNED_VEC4 16u
-/* A lane (a work-item) reads 16 elements per iteration.  A split has at most
- * MAX_ITERATIONS iterations. */
-#define ITERATION_ELEMENTS 16u
+/* A split has at most this number of iterations. */
 #define MAX_ITERATIONS 8u
 /* Rows with fewer elements are not split merely to use idle compute units. */
 #define MIN_SPLIT_ELEMENTS 8192u

@@ -28,6 +28,8 @@ enum row_access {
 /* With ROW_ACCESS_VEC4_COLUMNS, a vec4 has elements of four rows.  Log2 of the
  * minimum number of such sets of four rows per work-group. */
 #define MIN_VEC4_COLUMNS_LOG2 3u
+/* Elements that a lane (a work-item) reads per iteration of a split row. */
+#define ITERATION_ELEMENTS 16u
 /* Argument max_vec4_log2 of row_mapping_divide() if registers are few. */
 #define MAX_ROW_VEC4_LOG2 3
 

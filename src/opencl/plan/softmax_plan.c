@@ -167,8 +167,8 @@ static void plan_softmax(struct launch_plan *plan,
     if (form == FORM_LOSS)
         space_reduce(&by, request->inputs[0], request->outputs[0], 2u);
     else
-        space_softmax(&by, request->inputs[0], request->outputs[0],
-                      form == FORM_GRADIENT ? 1 : request->op->ints[0]);
+        space_along_axis(&by, request->inputs[0], request->outputs[0],
+                         form == FORM_GRADIENT ? 1 : request->op->ints[0]);
     params_fill(&params, &by, request, form);
     struct op_request grouped = *request;
     grouped.group_log2 = row_mapping_group_log2(&params.by, request);
