@@ -116,8 +116,8 @@ static inline void elements_store(__global float *out, const float *x,
 /* Returns the sum of `own` over the preceding lanes of the row, and adds the
  * sum over all lanes to *total. All work-items of the work-group must call this
  * function. `sums` is local memory for GROUP_SIZE values. */
-static inline float lanes_scan(float own, float *total, __local float *sums,
-                               const struct lane_assignment *at)
+INLINE float lanes_scan(float own, float *total, __local float *sums,
+                        const struct lane_assignment *at)
 {
     uint id = get_local_id(0);
     float sum = own;

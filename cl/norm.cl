@@ -289,12 +289,11 @@ static inline float4 moments_combine_rescaled(float4 a, float4 b)
     result.w = w;
     return result;
 }
-static inline float4 lanes_combine(float4 own, __local float4 *partials,
-                                   uint lanes, uint step)
+INLINE float4 lanes_combine(float4 own, __local float4 *partials, uint lanes,
+                            uint step)
     LANES_COMBINE_BODY(moments_combine, shuffle_xor4)
-static inline float4 lanes_combine_rescaled(float4 own,
-                                            __local float4 *partials,
-                                            uint lanes, uint step)
+INLINE float4 lanes_combine_rescaled(float4 own, __local float4 *partials,
+                                     uint lanes, uint step)
     LANES_COMBINE_BODY(moments_combine_rescaled, shuffle_xor4)
 
 /* Returns the factor by which a second pass must scale a split's elements, or 1

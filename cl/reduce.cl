@@ -400,9 +400,8 @@ static inline partial_t accumulator_partial(const struct accumulator *l)
 #else
 #define PARTIAL_SHUFFLE shuffle_xor
 #endif
-static inline partial_t lanes_combine(partial_t own,
-                                      __local partial_t *partials, uint lanes,
-                                      uint step)
+INLINE partial_t lanes_combine(partial_t own, __local partial_t *partials,
+                               uint lanes, uint step)
     LANES_COMBINE_BODY(partial_combine, PARTIAL_SHUFFLE)
 
 #if !IS_SUM

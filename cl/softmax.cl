@@ -164,8 +164,8 @@ static inline float2 softmax_combine(float2 a, float2 b)
                     (a.x == largest ? a.y : a.y * exp(a.x - largest)) +
                         (b.x == largest ? b.y : b.y * exp(b.x - largest)));
 }
-static inline float2 lanes_combine(float2 own, __local float2 *partials,
-                                   uint lanes, uint step)
+INLINE float2 lanes_combine(float2 own, __local float2 *partials, uint lanes,
+                            uint step)
     LANES_COMBINE_BODY(softmax_combine, shuffle_xor2)
 
 /* LOAD4 and STORE4 access four elements of the row that are DISTANCE apart. */

@@ -9,7 +9,10 @@
  *   private array, because llvmpipe then reads another element or crashes.
  * - An int converted to long is not compared with a constant, because rusticl
  *   folds this comparison incorrectly. rusticl compiles clamp, max and unsigned
- *   comparisons correctly. */
+ *   comparisons correctly.
+ * - A function with a __local parameter is INLINE. In a function that is not
+ *   inlined, PoCL 3.1 can make work-groups that run in parallel use the same
+ *   local memory. */
 #ifndef TANDEM_INDEXING_CL
 #define TANDEM_INDEXING_CL
 
@@ -55,6 +58,9 @@ typedef int offset_t;
 /* An unrolled loop over i from 0 to count - 1. */
 #define REPEAT(i, count)                                                       \
     _Pragma("unroll") for (uint i = 0; i < (count); ++i)
+/* Forces inlining. Without this attribute, Intel's compiler does not inline a
+ * function that several kernels of a file use, and each call needs a stack. */
+#define INLINE __attribute__((always_inline)) static inline
 #define KERNEL __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1)))
 
 static inline uint fast_divide(uint n, uint multiplier, uint shift)

@@ -131,12 +131,12 @@ bool warp_vote(bool x);
 DEFINE_VOTE(group_vote, "bar.red.or.pred all, 0, own;")
 DEFINE_VOTE(warp_vote, "vote.sync.any.pred all, own, 0xffffffff;")
 #endif
-static inline bool group_vote_any(bool x, __local uint *vote_word)
+INLINE bool group_vote_any(bool x, __local uint *vote_word)
 {
     return group_vote(x);
 }
 #else
-static inline bool group_vote_any(bool x, __local uint *vote_word)
+INLINE bool group_vote_any(bool x, __local uint *vote_word)
 {
     if (get_local_id(0) == 0)
         *vote_word = 0;
@@ -154,8 +154,8 @@ static inline bool group_vote_any(bool x, __local uint *vote_word)
  * finished the previous reduction and can start another. With one row per
  * work-group, NVIDIA GPUs return `x` without a vote. Others vote, because PoCL
  * 3.1 would otherwise lose values that are live across the next barrier. */
-static inline bool rows_vote_any(bool x, __local uint *vote_word, uint lanes,
-                                 uint step)
+INLINE bool rows_vote_any(bool x, __local uint *vote_word, uint lanes,
+                          uint step)
 {
 #if SHUFFLE == 1 && defined SHUFFLE_WIDTH
     if (lanes == GROUP_SIZE) {
@@ -180,11 +180,11 @@ static inline void rows_barrier(uint lanes, uint step)
 }
 
 #define VALUE_ADD(a, b) ((a) + (b))
-static inline float lanes_sum(float own, __local float *partials, uint lanes,
-                              uint step)
+INLINE float lanes_sum(float own, __local float *partials, uint lanes,
+                       uint step)
     LANES_COMBINE_BODY(VALUE_ADD, shuffle_xor)
-static inline float lanes_max(float own, __local float *partials, uint lanes,
-                              uint step)
+INLINE float lanes_max(float own, __local float *partials, uint lanes,
+                       uint step)
     LANES_COMBINE_BODY(fmax, shuffle_xor)
 
 /* The row, the lane and the split (part of the row) assigned to a work-item.

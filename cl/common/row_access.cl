@@ -150,13 +150,13 @@ typedef float row_value_t;
 #define VEC4_SUM(x) sum4(x)
 #define ROW_VALUE_SHUFFLE shuffle_xor
 #endif
-static inline row_value_t row_value_lanes_max(row_value_t own,
-                                              __local row_value_t *partials,
-                                              uint lanes, uint step)
+INLINE row_value_t row_value_lanes_max(row_value_t own,
+                                       __local row_value_t *partials,
+                                       uint lanes, uint step)
     LANES_COMBINE_BODY(fmax, ROW_VALUE_SHUFFLE)
-static inline row_value_t row_value_lanes_sum(row_value_t own,
-                                              __local row_value_t *partials,
-                                              uint lanes, uint step)
+INLINE row_value_t row_value_lanes_sum(row_value_t own,
+                                       __local row_value_t *partials,
+                                       uint lanes, uint step)
     LANES_COMBINE_BODY(VALUE_ADD, ROW_VALUE_SHUFFLE)
 #define ROW_MAX(x, partials)                                                   \
     row_value_lanes_max(VEC4_MAX(x), partials, at.lanes, at.step)

@@ -7,10 +7,6 @@
 
 #include "gemm/gemm_dtypes.cl"
 
-/* Forces inlining. Without this attribute, Intel's compiler does not inline a
- * function that several kernels of a file use, and each call needs a stack. */
-#define INLINE __attribute__((always_inline)) static inline
-
 /* 1 if the operand is MN-major: contiguous along m or n. 0 if the operand is
  * K-major: contiguous along k. */
 #ifndef A_MN_MAJOR
