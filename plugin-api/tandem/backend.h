@@ -61,6 +61,8 @@ extern "C" {
 #define TANDEM_MAX_RANK 8u
 /* Maximum number of inputs, and of outputs, of an operator. */
 #define TANDEM_MAX_OPERANDS 8u
+/* Maximum number of integer attributes, and of float attributes. */
+#define TANDEM_MAX_ATTRIBUTES 32u
 #define TANDEM_TIMEOUT_INFINITE UINT64_MAX
 
 /* ---- status ------------------------------------------------------------ */

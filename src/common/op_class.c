@@ -218,10 +218,10 @@ const char *op_example_build(const struct operator_info *info, uint32_t rank,
     const char *needed = NULL;
     memset(out, 0, sizeof *out);
     out->int_count = info->ints;
-    for (uint32_t i = 0; i < TANDEM_MAX_OPERANDS; i++) {
+    for (uint32_t i = 0; i < TANDEM_MAX_ATTRIBUTES; i++)
         out->floats[i] = 1;
+    for (uint32_t i = 0; i < TANDEM_MAX_OPERANDS; i++)
         out->alias[i] = -1;
-    }
     if (class->example != NULL)
         needed = class->example(info, rank, shape, out);
     while (needed == NULL && out->input_count < info->inputs)

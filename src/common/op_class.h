@@ -29,8 +29,8 @@ struct op_work {
 /* A representative call of an operator: attributes and row-major operands
  * without buffers. */
 struct op_example {
-    int64_t ints[TANDEM_MAX_RANK];
-    double floats[TANDEM_MAX_OPERANDS];
+    int64_t ints[TANDEM_MAX_ATTRIBUTES];
+    double floats[TANDEM_MAX_ATTRIBUTES];
     uint32_t int_count, input_count, output_count;
     struct tandem_tensor_desc inputs[TANDEM_MAX_OPERANDS];
     struct tandem_tensor_desc outputs[TANDEM_MAX_OPERANDS];

@@ -45,8 +45,8 @@ enum expected_status {
 struct call {
     const struct op_row *row;
     struct random *random; /* The source of shapes, strides and values. */
-    int64_t ints[TANDEM_MAX_RANK];
-    double floats[TANDEM_MAX_OPERANDS];
+    int64_t ints[TANDEM_MAX_ATTRIBUTES];
+    double floats[TANDEM_MAX_ATTRIBUTES];
     uint32_t int_count, float_count;
     /* Inputs, then outputs. For GEMM a, b, bias, then c. */
     uint32_t inputs, outputs;

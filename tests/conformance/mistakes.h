@@ -61,7 +61,7 @@ struct mistaken_call {
     const struct op_row *row;
     struct tandem_op op;
     const struct tandem_op *op_pointer;
-    int64_t ints[TANDEM_MAX_RANK];
+    int64_t ints[TANDEM_MAX_ATTRIBUTES];
     double floats[MISTAKE_FLOATS];
     struct tandem_tensor_desc ins[MISTAKE_OPERANDS], outs[MISTAKE_OPERANDS];
     const struct tandem_tensor_desc *in_pointers[TANDEM_MAX_OPERANDS + 2];

@@ -14,8 +14,8 @@
 struct op_case {
     struct tandem_op op;
     const struct tandem_op_info *info;
-    int64_t ints[TANDEM_MAX_RANK];
-    double floats[TANDEM_MAX_OPERANDS];
+    int64_t ints[TANDEM_MAX_ATTRIBUTES];
+    double floats[TANDEM_MAX_ATTRIBUTES];
     uint32_t inputs, outputs;
     struct tandem_tensor_desc in[TANDEM_MAX_OPERANDS];
     struct tandem_tensor_desc out[TANDEM_MAX_OPERANDS];

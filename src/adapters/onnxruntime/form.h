@@ -35,7 +35,7 @@ struct form_storage {
 
 #define NO_STORAGE (-1)
 #define NO_VIEW UINT32_MAX
-#define MAX_STEP_INPUTS 3u
+#define MAX_STEP_INPUTS TANDEM_MAX_OPERANDS
 
 /* A strided view of a storage, as in tandem_tensor_view. */
 struct form_view {
@@ -49,8 +49,8 @@ struct form_view {
 struct form_step {
     uint32_t op; /* enum tandem_op_id; TANDEM_OP_GEMM is tandem_matmul */
     const struct graph_node *node;
-    int64_t ints[3];
-    double floats[4];
+    int64_t ints[TANDEM_MAX_ATTRIBUTES];
+    double floats[TANDEM_MAX_ATTRIBUTES];
     uint32_t int_count, float_count;
     /* Indices into `views`.  NO_VIEW means that the input is one of `floats`
      * (a scalar), or that the product has no bias. */
