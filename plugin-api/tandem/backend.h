@@ -154,6 +154,10 @@ struct tandem_tensor_desc {
  *   COPY           one dtype of 1, 2, 4 or 8 bytes per element, any strides,
  *                  bits unchanged; the input broadcasts to the output
  *   TRANSPOSE      like COPY; output axis i is input axis ints[i]
+ *   CONCAT         tensors of equal shapes except along axis ints[0] (negative
+ *                  counts from the end), at most TANDEM_MAX_OPERANDS; their
+ *                  elements follow one another along this axis.  Dtypes like
+ *                  COPY
  *   REDUCE         F -> F over the axes in the mask ints[0]: bit i is axis i;
  *                  mask 0 is allowed for rank 0 only.  The reduced axes have
  *                  size 1 (ints[1] = 1, keepdims) or are removed (ints[1] = 0)
@@ -192,7 +196,8 @@ X(CROSS_ENTROPY, 15, cross_entropy) \
 X(GATHER,        16, gather) \
 X(GEMM,          17, gemm) \
 X(NORM,          19, norm) \
-X(CUMSUM,        20, cumsum)
+X(CUMSUM,        20, cumsum) \
+X(CONCAT,        24, concat)
 
 enum tandem_op_class {
 #define TANDEM_CLASS_ENUM(ID, number, ...) TANDEM_CLASS_##ID = number,
@@ -269,7 +274,8 @@ enum tandem_cost_class {
 /* The operators. Plugins, the host, the conformance suite, cl-probe and the
  * documentation are made from this list. Numbers are part of the ABI and never
  * reused. Names are those of ONNX, else of PyTorch.
- * X(ID, number, name, class, number of inputs, number of outputs,
+ * X(ID, number, name, class, number of inputs (the least, for CONCAT), number
+ *   of outputs,
  *   names of integer attributes, their count, names of float attributes,
  *   their count, cost class, metric, tolerance, required, formula)
  * required is 1 if devices with TANDEM_CAP_CORE_OPERATORS must support the
@@ -321,6 +327,7 @@ X(XOR,        62, "xor",        LOGICAL, 2, 1, "", 0, "", 0, ELEMENTWISE, EXACT,
 X(NOT,        63, "not",        LOGICAL, 1, 1, "", 0, "", 0, ELEMENTWISE, EXACT, 0, 1, "not a") \
 X(WHERE,      66, "where",      TERNARY, 3, 1, "", 0, "", 0, ELEMENTWISE, EXACT, 0, 1, "b where a, else c") \
 X(FMA,        67, "fma",        TERNARY, 3, 1, "", 0, "", 0, ELEMENTWISE, ULP, 1, 1, "a b + c, rounded once") \
+X(CONCAT,     68, "concat",     CONCAT, 1, 1, "axis", 1, "", 0, STRIDED, EXACT, 0, 1, "one or more inputs, one after the other along axis") \
 X(CAST,       70, "cast",       CAST, 1, 1, "", 0, "", 0, ELEMENTWISE, EXACT, 0, 1, "x in the output's dtype") \
 X(COPY,       71, "copy",       COPY, 1, 1, "", 0, "", 0, STRIDED, EXACT, 0, 1, "x") \
 X(TRANSPOSE,  72, "transpose",  TRANSPOSE, 1, 1, "perm", 0, "", 0, STRIDED, EXACT, 0, 1, "x with its axes permuted") \

@@ -30,16 +30,19 @@ static enum tandem_status check_operands(struct op_call *call,
 {
     const struct operator_info *row = call->info;
     bool takes_scalars = class->scalars && row->inputs > 1;
-    if (call->input_count != row->inputs || call->output_count != row->outputs)
+    const uint32_t most = class->variadic ? TANDEM_MAX_OPERANDS : row->inputs;
+    if (call->input_count < row->inputs || call->input_count > most ||
+        call->output_count != row->outputs)
         return argument_error(
-            "%s: expected %u inputs and %u outputs, got %u and %u", row->name,
-            row->inputs, row->outputs, call->input_count, call->output_count);
+            "%s: expected %u%s inputs and %u outputs, got %u and %u", row->name,
+            most, class->variadic ? " or fewer" : "", row->outputs,
+            call->input_count, call->output_count);
     if (call->inputs == NULL || call->outputs == NULL)
         return argument_error("%s: the array of %s is NULL", row->name,
                               call->inputs == NULL ? "inputs" : "outputs");
-    for (uint32_t i = 0; i < row->inputs + row->outputs; i++) {
+    for (uint32_t i = 0; i < call->input_count + call->output_count; i++) {
         const struct tandem_tensor_desc *tensor = op_call_operand(call, i);
-        if (tensor == NULL && i < row->inputs && takes_scalars) {
+        if (tensor == NULL && i < call->input_count && takes_scalars) {
             call->scalars++;
             continue;
         }

@@ -228,3 +228,14 @@ void space_permute(struct tandem_tensor_desc *out,
         out->strides[i] = input->strides[permutation[i]];
     }
 }
+
+void tensor_slice(struct tandem_tensor_desc *out,
+                  const struct tandem_tensor_desc *tensor, uint32_t axis,
+                  int64_t first, int64_t length)
+{
+    int64_t bytes = TANDEM_DTYPE_BYTES(tensor->dtype);
+    *out = *tensor;
+    out->shape[axis] = length;
+    if (length > 0)
+        out->byte_offset += (uint64_t)(first * tensor->strides[axis] * bytes);
+}

@@ -84,4 +84,10 @@ void space_permute(struct tandem_tensor_desc *out,
                    const struct tandem_tensor_desc *input,
                    const int64_t *permutation);
 
+/* Sets *out to the part of `tensor` with `length` elements along an axis, from
+ * element `first` on. */
+void tensor_slice(struct tandem_tensor_desc *out,
+                  const struct tandem_tensor_desc *tensor, uint32_t axis,
+                  int64_t first, int64_t length);
+
 #endif

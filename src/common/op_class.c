@@ -144,7 +144,10 @@ enum tandem_status infer_output(const struct tandem_op *op,
                                  .inputs = inputs,
                                  .input_count = input_count};
     if (call.info == NULL || call.info->inputs == 0 ||
-        input_count != call.info->inputs || output >= call.info->outputs)
+        input_count < call.info->inputs ||
+        (input_count > call.info->inputs &&
+         !classes[call.info->op_class]->variadic) ||
+        output >= call.info->outputs)
         return argument_error("%s: no output %u of %u inputs can be inferred",
                               operator_name(op->id), output, input_count);
     return op_infer(&call, output, out);

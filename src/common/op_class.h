@@ -62,6 +62,8 @@ struct op_class {
     const char *(*op_input_dtypes)(uint32_t op);
     bool in_place; /* an output may be exactly one of the inputs */
     bool scalars;  /* NULL inputs are scalars, if there are several inputs */
+    /* The number of inputs in the operator table is a minimum. */
+    bool variadic;
     bool equal_shapes; /* all inputs have the shape of input 0 */
     /* Operands that are not row-major have the costs of TANDEM_COST_STRIDED. */
     bool strided_cost;

@@ -40,7 +40,7 @@ enum expected_status {
     EXPECT_OK_OR_INVALID
 };
 
-#define CALL_OPERANDS 8u
+#define CALL_OPERANDS (TANDEM_MAX_OPERANDS + 1)
 
 struct call {
     const struct op_row *row;

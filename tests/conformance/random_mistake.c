@@ -27,7 +27,10 @@ static bool has_rule(const struct call *p, enum class_rules rule)
 
 static bool mistake_inputs(struct call *p)
 {
-    p->passed_inputs += random_once_in(p->random, 2) ? 1u : UINT32_MAX;
+    if (has_rule(p, VARIADIC))
+        p->passed_inputs = 0;
+    else
+        p->passed_inputs += random_once_in(p->random, 2) ? 1u : UINT32_MAX;
     return true;
 }
 

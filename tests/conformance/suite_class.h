@@ -23,7 +23,9 @@ enum class_rules {
     /* The output has any shape to which the input broadcasts. */
     FREE_OUTPUT_SHAPE = 4,
     /* Input and output may have any two dtypes. */
-    FREE_OUTPUT_DTYPE = 8
+    FREE_OUTPUT_DTYPE = 8,
+    /* Any number of inputs, at least that of the operator table. */
+    VARIADIC = 16
 };
 
 struct suite_class {

@@ -55,6 +55,7 @@ struct search {
     const struct tandem_tensor_desc *inputs[TANDEM_MAX_OPERANDS];
     const struct tandem_tensor_desc *outputs[TANDEM_MAX_OPERANDS];
     const struct operator_info *row;
+    uint32_t input_count;
     bool valid; /* Some call of the row was valid. */
 };
 
@@ -134,7 +135,7 @@ static bool tensor_arrange(struct tandem_tensor_desc *tensor,
 static void inputs_fill(struct search *search, const struct sample *sample,
                         enum others others, enum arrangement how)
 {
-    for (uint32_t i = 0; i < search->row->inputs; i++) {
+    for (uint32_t i = 0; i < search->input_count; i++) {
         struct tandem_tensor_desc *tensor = &search->tensors[i];
         tensor->rank = i > 0 && others == LEADING_AXIS ? 1 : sample->rank;
         memcpy(tensor->shape, sample->shape, sizeof(sample->shape));
@@ -148,20 +149,20 @@ static void call_try(struct search *search, uint32_t scalars)
     struct launch_plan plan;
     struct op_request *request = &search->request;
     const struct operator_info *row = search->row;
-    request->input_count = row->inputs;
+    request->input_count = search->input_count;
     request->output_count = row->outputs;
-    for (uint32_t i = 0; i < row->inputs; i++)
+    for (uint32_t i = 0; i < search->input_count; i++)
         search->inputs[i] = scalars >> i & 1u ? NULL : &search->tensors[i];
     search->op.float_count =
         row->floats + (uint32_t)__builtin_popcount(scalars);
     for (uint32_t i = 0; i < row->outputs; i++) {
-        if (infer_output(&search->op, search->inputs, row->inputs, i,
+        if (infer_output(&search->op, search->inputs, search->input_count, i,
                          &search->results[i]) != TANDEM_OK ||
             !tensor_arrange(&search->results[i], CONTIGUOUS))
             return;
     }
-    if (check_op(&search->op, search->inputs, row->inputs, search->outputs,
-                 row->outputs, NULL, NULL) != TANDEM_OK)
+    if (check_op(&search->op, search->inputs, search->input_count,
+                 search->outputs, row->outputs, NULL, NULL) != TANDEM_OK)
         return;
     search->valid = true;
     for (int meet = 0; meet < 2; meet++) {
@@ -237,7 +238,7 @@ static bool dtypes_valid(struct search *search)
 static void operator_try(struct search *search)
 {
     uint32_t dtypes[MAX_DTYPES], count = dtypes_list(dtypes);
-    uint32_t dtype_slots = search->row->inputs <= 3 ? search->row->inputs : 1;
+    uint32_t dtype_slots = search->input_count <= 3 ? search->input_count : 1;
     /* Includes the dtype of the output, which cast converts to. */
     uint64_t combinations = count;
     bool any = false;
@@ -245,7 +246,7 @@ static void operator_try(struct search *search)
         combinations *= count;
     for (uint64_t i = 0; i < combinations; i++) {
         uint64_t rest = i / count;
-        for (uint32_t j = 0; j < search->row->inputs; j++) {
+        for (uint32_t j = 0; j < search->input_count; j++) {
             search->tensors[j].dtype = dtypes[rest % count];
             rest /= dtype_slots > 1 ? count : 1;
         }
@@ -484,6 +485,9 @@ bool keys_find(struct keys *out, const struct platform_device *hardware,
             continue;
         search.op.id = id;
         search.valid = false;
+        search.input_count =
+            op_class_get(search.row->op_class)->variadic ? 2
+                                                         : search.row->inputs;
         if (search.row->op_class == TANDEM_CLASS_GEMM)
             products_try(&search);
         else

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Strided copies and transposes of elements of 1, 2, 4 and 8 bytes.  If source
- * and target are contiguous along different axes, the elements are copied in
- * square tiles, which use cache lines fully.  Runs on the caller's thread and
- * on the thread pool. */
+/* Strided copies, transposes and concatenations of elements of 1, 2, 4 and 8
+ * bytes.  If source and target are contiguous along different axes, the
+ * elements are copied in square tiles, which use cache lines fully.  Runs on
+ * the caller's thread and on the thread pool. */
 #include "config.h"
 
 #include "cpu/kernels/elementwise.h"
@@ -141,6 +141,23 @@ static enum tandem_status copy_run(const struct work *work)
 }
 
 const struct cpu_class cpu_class_copy = {.run = copy_run};
+
+static enum tandem_status concat_run(const struct work *work)
+{
+    int64_t axis = work->op->ints[0], first = 0;
+    axis += axis < 0 ? work->outputs[0]->rank : 0;
+    for (uint32_t i = 0; i < work->input_count; i++) {
+        const struct tandem_tensor_desc *from = work->inputs[i];
+        struct tandem_tensor_desc to;
+        tensor_slice(&to, work->outputs[0], (uint32_t)axis, first,
+                     from->shape[axis]);
+        copy_between(work, &to, from);
+        first += from->shape[axis];
+    }
+    return TANDEM_OK;
+}
+
+const struct cpu_class cpu_class_concat = {.run = concat_run};
 
 static enum tandem_status transpose_run(const struct work *work)
 {

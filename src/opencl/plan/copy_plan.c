@@ -144,8 +144,7 @@ static void plan_tiled(struct launch_plan *plan,
     step->groups = out->groups;
 }
 
-static void plan_copy(struct launch_plan *plan,
-                      const struct op_request *request)
+void plan_copy(struct launch_plan *plan, const struct op_request *request)
 {
     struct iteration_space space;
     struct tandem_tensor_desc permuted;

@@ -14,8 +14,8 @@
 struct tandem_device;
 struct platform_device;
 
-#define MAX_STEP_BUFFERS 8u
-#define MAX_PLAN_STEPS 5u
+#define MAX_STEP_BUFFERS 9u
+#define MAX_PLAN_STEPS 8u
 /* Number of arrival counters per stream.  A kernel counts its finished
  * work-groups in these uints, which are 0 before and after every kernel. */
 #define ARRIVAL_COUNTERS 1024u
@@ -100,6 +100,10 @@ TANDEM_CLASSES(PLAN_CLASS_DECLARE)
  * Changes `space`. */
 void plan_strided(struct launch_plan *plan, const struct op_request *request,
                   struct iteration_space *space);
+
+/* Plans the copy of inputs[0] to outputs[0], which may have any strides.  The
+ * input broadcasts to the output. */
+void plan_copy(struct launch_plan *plan, const struct op_request *request);
 
 /* Plans the kernel that multiplies the result of a GEMM by `scale`, then adds
  * the bias and applies the activation. */
