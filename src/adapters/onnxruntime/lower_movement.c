@@ -343,12 +343,36 @@ bool lower_split(struct lowering *l)
     return true;
 }
 
+/* Appends a step that joins the inputs along `axis` in *part, a view of the
+ * output.  Moves *part to the elements after them. */
+static bool concat_part(struct lowering *l, uint32_t axis,
+                        struct operand *const *inputs, uint32_t count,
+                        struct operand *part)
+{
+    struct form_step step = step_make(l, TANDEM_OP_CONCAT);
+
+    step.ints[0] = axis;
+    step.int_count = 1;
+    part->view.shape[axis] = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        part->view.shape[axis] += inputs[i]->view.shape[axis];
+        if (!step_add_input(l, &step, inputs[i]))
+            return false;
+    }
+    if (!lower_step(l, &step, part))
+        return false;
+    part->view.first_element +=
+        part->view.shape[axis] * part->view.strides[axis];
+    return true;
+}
+
 bool lower_concat(struct lowering *l)
 {
     struct operand *first = lower_input_operand(l, 0), out, part;
+    struct operand *inputs[TANDEM_MAX_OPERANDS];
     const uint32_t count = l->node->input_count;
     int64_t shape[TANDEM_MAX_RANK];
-    uint32_t axis;
+    uint32_t axis, held = 0;
 
     if (!axis_normalize(l, graph_integer(l->node, "axis", 0), first->view.rank,
                         &axis))
@@ -371,12 +395,13 @@ bool lower_concat(struct lowering *l)
     for (uint32_t i = 0; i < count; i++) {
         struct operand *x = lower_input_operand(l, i);
 
-        part.view.shape[axis] = x->view.shape[axis];
-        if (operand_elements(x) == 0)
+        if (operand_elements(x) > 0)
+            inputs[held++] = x;
+        if (held < TANDEM_MAX_OPERANDS && i + 1 < count)
             continue;
-        if (!lower_copy(l, x, &part))
+        if (held > 0 && !concat_part(l, axis, inputs, held, &part))
             return false;
-        part.view.first_element += x->view.shape[axis] * out.view.strides[axis];
+        held = 0;
     }
     return lower_output(l, 0, &out);
 }
