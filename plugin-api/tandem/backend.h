@@ -158,6 +158,10 @@ struct tandem_tensor_desc {
  *                  counts from the end), at most TANDEM_MAX_OPERANDS; their
  *                  elements follow one another along this axis.  Dtypes like
  *                  COPY
+ *   PAD            adds elements at both ends of each axis.  pad: ints[2 + i]
+ *                  elements before and ints[2 + rank + i] after axis i; a
+ *                  negative number removes elements before others are added.
+ *                  tile: ints[i] copies of axis i.  Dtypes like COPY
  *   REDUCE         F -> F over the axes in the mask ints[0]: bit i is axis i;
  *                  mask 0 is allowed for rank 0 only.  The reduced axes have
  *                  size 1 (ints[1] = 1, keepdims) or are removed (ints[1] = 0)
@@ -197,7 +201,8 @@ X(GATHER,        16, gather) \
 X(GEMM,          17, gemm) \
 X(NORM,          19, norm) \
 X(CUMSUM,        20, cumsum) \
-X(CONCAT,        24, concat)
+X(CONCAT,        24, concat) \
+X(PAD,           25, pad)
 
 enum tandem_op_class {
 #define TANDEM_CLASS_ENUM(ID, number, ...) TANDEM_CLASS_##ID = number,
@@ -328,10 +333,12 @@ X(NOT,        63, "not",        LOGICAL, 1, 1, "", 0, "", 0, ELEMENTWISE, EXACT,
 X(WHERE,      66, "where",      TERNARY, 3, 1, "", 0, "", 0, ELEMENTWISE, EXACT, 0, 1, "b where a, else c") \
 X(FMA,        67, "fma",        TERNARY, 3, 1, "", 0, "", 0, ELEMENTWISE, ULP, 1, 1, "a b + c, rounded once") \
 X(CONCAT,     68, "concat",     CONCAT, 1, 1, "axis", 1, "", 0, STRIDED, EXACT, 0, 1, "one or more inputs, one after the other along axis") \
+X(PAD,        69, "pad",        PAD, 1, 1, "mode,value", 2, "value", 1, STRIDED, EXACT, 0, 1, "x between added elements; mode 0: the value, which is floats[0] for float dtypes, else ints[1]; 1: x mirrored at its first and last element; 2: the first and the last element; 3: x repeated") \
 X(CAST,       70, "cast",       CAST, 1, 1, "", 0, "", 0, ELEMENTWISE, EXACT, 0, 1, "x in the output's dtype") \
 X(COPY,       71, "copy",       COPY, 1, 1, "", 0, "", 0, STRIDED, EXACT, 0, 1, "x") \
 X(TRANSPOSE,  72, "transpose",  TRANSPOSE, 1, 1, "perm", 0, "", 0, STRIDED, EXACT, 0, 1, "x with its axes permuted") \
 X(GATHER,     73, "gather",     GATHER, 2, 1, "axis", 1, "", 0, GATHER, EXACT, 0, 1, "data[index] along axis") \
+X(TILE,       79, "tile",       PAD, 1, 1, "repeats", 0, "", 0, STRIDED, EXACT, 0, 1, "x repeated along each axis") \
 X(SUM,        80, "reduce_sum",  REDUCE, 1, 1, "axes,keepdims", 2, "", 0, REDUCE, SUM, 8, 1, "sum x; 0 if empty") \
 X(MEAN,       81, "reduce_mean", REDUCE, 1, 1, "axes,keepdims", 2, "", 0, REDUCE, SUM, 8, 1, "sum x / n; NaN if empty") \
 X(PROD,       82, "reduce_prod", REDUCE, 1, 1, "axes,keepdims", 2, "", 0, REDUCE, PROD, 8, 1, "product of x; 1 if empty") \

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Iteration spaces of the class PAD, which copies an input and adds elements at
+ * both ends of its axes.  Pure functions for checked calls. */
+#ifndef TANDEM_COMMON_PAD_SPACE_H
+#define TANDEM_COMMON_PAD_SPACE_H
+
+#include "common/iteration_space.h"
+
+/* Values of the attribute `mode`.  PAD_CONSTANT adds the value of an attribute,
+ * PAD_EDGE repeats the first and the last element.  PAD_REFLECT mirrors the
+ * axis at these two, without repeating them; PAD_WRAP repeats the axis. */
+enum pad_mode { PAD_CONSTANT = 0, PAD_REFLECT = 1, PAD_EDGE = 2, PAD_WRAP = 3 };
+
+/* The space covers the output, with the operands output and input.  Element i
+ * of an axis is element i - begin of this axis of the input if that is in
+ * [0, length).  Otherwise it is added as the mode says. */
+struct pad_space {
+    struct iteration_space space;
+    enum pad_mode mode;
+    /* Number of the input's first element, because negative pads remove
+     * elements. */
+    int64_t input_offset;
+    int64_t begin[TANDEM_MAX_RANK], length[TANDEM_MAX_RANK];
+};
+void pad_space_build(struct pad_space *out, const struct tandem_op *op,
+                     const struct tandem_tensor_desc *input,
+                     const struct tandem_tensor_desc *output);
+
+/* Reads how many elements the operator pad adds at the beginning and at the end
+ * of an axis. */
+void pad_lengths(const struct tandem_op *op,
+                 const struct tandem_tensor_desc *input, uint32_t axis,
+                 int64_t *out_begin, int64_t *out_end);
+
+/* Returns the bits of the value that PAD_CONSTANT adds. */
+uint64_t pad_value_bits(const struct tandem_op *op, uint32_t dtype);
+
+#endif
