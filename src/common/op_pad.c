@@ -10,7 +10,8 @@ static enum tandem_status check_list(const struct op_call *call, uint32_t count,
                                      const char *name)
 {
     uint32_t needed = call->info->ints + count;
-    if (call->op->int_count >= needed && (needed == 0 || call->op->ints != NULL))
+    if (call->op->int_count >= needed &&
+        (needed == 0 || call->op->ints != NULL))
         return TANDEM_OK;
     return argument_error("%s: needs %u integer attributes (with %s), got %u",
                           call->info->name, needed, name, call->op->int_count);
@@ -85,7 +86,7 @@ static const char *pad_example(const struct operator_info *info, uint32_t rank,
                                const int64_t *shape, struct op_example *out)
 {
     (void)shape;
-    out->int_count = info->ints + (info->id == TANDEM_OP_TILE ? rank : 2 * rank);
+    out->int_count = info->id == TANDEM_OP_TILE ? rank : 2 + 2 * rank;
     for (uint32_t i = 0; i < rank; i++) {
         if (info->id == TANDEM_OP_TILE)
             out->ints[i] = i == 0 ? 2 : 1;

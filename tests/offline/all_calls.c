@@ -37,7 +37,7 @@ static const struct sample {
                {2, {HUGE_EXTENT, 8}},
                {3, {HUGE_EXTENT, 16, 16}}};
 
-static const int64_t attributes[][3] = {
+static const int64_t attributes[][TANDEM_MAX_ATTRIBUTES] = {
     {0, 0, 0}, {1, 0, 0}, {1, 1, 0}, {1, 0, 2}, {2, 1, 0}};
 
 enum arrangement { CONTIGUOUS, UNALIGNED, PADDED, REVERSED, ARRANGEMENTS };

@@ -28,7 +28,8 @@ static int64_t remainder_of(int64_t value, int64_t divisor)
 }
 
 /* Returns the run that begins at element `at` of the output's axis. */
-static struct run run_find(const struct pad_space *by, uint32_t axis, int64_t at)
+static struct run run_find(const struct pad_space *by, uint32_t axis,
+                           int64_t at)
 {
     int64_t n = by->length[axis], i = at - by->begin[axis];
     int64_t rest = by->space.shape[axis] - at;
