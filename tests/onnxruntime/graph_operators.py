@@ -698,6 +698,46 @@ def expand(b):
     return moved(b, 'Expand', [x, b.parameter(arrays)], shape)
 
 
+def pad(b):
+    """Draws Pad, also with negative pads.  Other modes than "constant" get pads
+    for which all versions of ONNX Runtime do the same."""
+    x = pick_data(b, lambda value: value.rank >= 1)
+    mode = b.choice(['constant', 'constant', 'reflect', 'edge'])
+    if x.dtype != 'f32' or b.opset < 11:
+        mode = 'constant'
+    begins, ends, shape = [], [], []
+    for dimension in x.shape:
+        shortest = min(dimension)
+        begin, end = b.integer(0, 3), b.integer(0, 3)
+        if mode == 'constant' and shortest > 2 and b.chance(0.3):
+            begin, end = b.choice([(-1, end), (begin, -2), (-1, -1)])
+        if mode != 'constant' and shortest < 4 or b.chance(0.3):
+            begin = end = 0
+        begins.append(begin)
+        ends.append(end)
+        shape.append(tuple(length + begin + end for length in dimension))
+    if not b.is_small(shape):
+        return False
+    if b.opset < 11:
+        return moved(b, 'Pad', [x], shape, pads=begins + ends, mode=mode)
+    inputs = [x, rank_parameter(b, x, [begins + ends] * b.runs)]
+    if x.dtype == 'f32' and mode == 'constant' and b.chance(0.5):
+        inputs.append(b.constant(1, 'f32'))
+    return moved(b, 'Pad', inputs, shape, mode=mode)
+
+
+def tile(b):
+    """Draws Tile."""
+    x = pick_data(b, lambda value: value.rank >= 1)
+    repeats = [b.integer(1, 3) for _ in x.shape]
+    shape = [tuple(length * repeat for length in dimension)
+             for dimension, repeat in zip(x.shape, repeats)]
+    if not b.is_small(shape):
+        return False
+    return moved(b, 'Tile', [x, rank_parameter(b, x, [repeats] * b.runs)],
+                 shape)
+
+
 def slice_length(length, start, end, step):
     """Returns the number of elements of ONNX's Slice along an axis.
 
@@ -1040,6 +1080,7 @@ DRAWS = [
     (2, fused_matmul), (4, gemm),
     (3, transpose), (1, identity), (1, flatten), (2, squeeze), (2, unsqueeze),
     (3, reshape), (2, expand), (4, slice_), (2, split), (3, concat),
+    (2, pad), (1, tile),
     (3, gather), (2, chain_reshape), (1, chain_expand), (1, chain_constant),
     (1, chain_slice), (1, chain_range), (1, chain_size)]
 

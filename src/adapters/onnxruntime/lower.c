@@ -154,6 +154,19 @@ const int64_t *lower_integers(struct lowering *l, struct operand *operand,
     return operand->integers;
 }
 
+bool lower_known_float(struct lowering *l, const struct operand *operand,
+                       double *out)
+{
+    const float *content = operand_content(l, operand);
+
+    if (operand->dtype != TANDEM_F32 || operand_elements(operand) != 1)
+        return lower_fail(l, "expected one float");
+    if (content == NULL)
+        return lower_fail(l, "the content of an input is not known in advance");
+    *out = (double)content[operand->view.first_element];
+    return true;
+}
+
 int64_t integer_narrow(uint32_t dtype, int64_t value)
 {
     switch (dtype) {

@@ -433,3 +433,80 @@ bool lower_gather(struct lowering *l)
            step_add_input(l, &step, indices) && lower_step(l, &step, &out) &&
            lower_output(l, 0, &out);
 }
+
+/* Splits the four axes of x into six axes of the lengths `split`, permutes them
+ * by `perm`, and joins them to four axes of the lengths `joined`. */
+static bool blocks_move(struct lowering *l, const int64_t *split,
+                        const uint32_t *perm, const int64_t *joined)
+{
+    struct operand *x = lower_input_operand(l, 0), parts, out;
+
+    if (!lower_reshape(l, x, 6, split, &parts))
+        return false;
+    out = parts;
+    for (uint32_t i = 0; i < 6; i++) {
+        out.view.shape[i] = parts.view.shape[perm[i]];
+        out.view.strides[i] = parts.view.strides[perm[i]];
+    }
+    parts = out;
+    return lower_reshape(l, &parts, 4, joined, &out) &&
+           lower_output(l, 0, &out);
+}
+
+/* Returns false unless the input has four axes and lengths that are multiples
+ * of `depth` (axis 1) and `space` (axes 2 and 3). */
+static bool block_check(struct lowering *l, int64_t block, int64_t depth,
+                        int64_t space)
+{
+    const struct form_view *view = &lower_input_operand(l, 0)->view;
+
+    if (block < 1 || block > INT16_MAX)
+        return lower_fail(l, "blocksize %" PRId64 " is not allowed", block);
+    if (view->rank != 4 || view->shape[1] % depth != 0 ||
+        view->shape[2] % space != 0 || view->shape[3] % space != 0)
+        return lower_fail(l, "blocksize %" PRId64 " does not fit the input",
+                          block);
+    return true;
+}
+
+/* Returns true if the attribute `mode` is "CRD" (column, row, depth). */
+static bool is_column_first(const struct lowering *l)
+{
+    const struct graph_attribute *mode = graph_attribute(l->node, "mode");
+
+    return mode != NULL && mode->string != NULL &&
+           strcmp(mode->string, "CRD") == 0;
+}
+
+bool lower_depth_to_space(struct lowering *l)
+{
+    static const uint32_t depth_first[] = {0, 3, 4, 1, 5, 2};
+    static const uint32_t column_first[] = {0, 1, 4, 2, 5, 3};
+    const int64_t *n = lower_input_operand(l, 0)->view.shape;
+    const int64_t b = graph_integer(l->node, "blocksize", 0);
+
+    if (!block_check(l, b, b * b, 1))
+        return false;
+    const int64_t depth = n[1] / (b * b);
+    const int64_t joined[] = {n[0], depth, n[2] * b, n[3] * b};
+    if (is_column_first(l))
+        return blocks_move(l, (int64_t[]){n[0], depth, b, b, n[2], n[3]},
+                           column_first, joined);
+    return blocks_move(l, (int64_t[]){n[0], b, b, depth, n[2], n[3]},
+                       depth_first, joined);
+}
+
+bool lower_space_to_depth(struct lowering *l)
+{
+    static const uint32_t depth_first[] = {0, 3, 5, 1, 2, 4};
+    static const uint32_t column_first[] = {0, 1, 3, 5, 2, 4};
+    const int64_t *n = lower_input_operand(l, 0)->view.shape;
+    const int64_t b = graph_integer(l->node, "blocksize", 0);
+
+    if (!block_check(l, b, 1, b))
+        return false;
+    return blocks_move(
+        l, (int64_t[]){n[0], n[1], n[2] / b, b, n[3] / b, b},
+        is_column_first(l) ? column_first : depth_first,
+        (int64_t[]){n[0], n[1] * b * b, n[2] / b, n[3] / b});
+}

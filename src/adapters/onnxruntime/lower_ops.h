@@ -48,6 +48,14 @@ bool lower_slice(struct lowering *l);
 bool lower_split(struct lowering *l);
 bool lower_concat(struct lowering *l);
 bool lower_gather(struct lowering *l);
+bool lower_depth_to_space(struct lowering *l);
+bool lower_space_to_depth(struct lowering *l);
+
+/* lower_pad.c */
+/* Returns true if the lowering can read the value that Pad adds. */
+bool pad_is_served(const struct graph *graph, const struct graph_node *node);
+bool lower_pad(struct lowering *l);
+bool lower_tile(struct lowering *l);
 
 /* lower_reduce.c */
 bool lower_reduce(struct lowering *l);

@@ -3,6 +3,7 @@
 #include <config.h>
 
 #include "adapters/onnxruntime/onnx_operator.h"
+#include "adapters/onnxruntime/lower_ops.h"
 
 #include <string.h>
 
@@ -199,6 +200,8 @@ static bool attributes_are_served(const struct graph *graph,
     if (strcmp(node->type, "FusedMatMul") == 0)
         return graph_integer(node, "transBatchA", 0) == 0 &&
                graph_integer(node, "transBatchB", 0) == 0;
+    if (strcmp(node->type, "Pad") == 0)
+        return pad_is_served(graph, node);
     if (strcmp(node->type, "ConstantOfShape") == 0)
         return fill_value_is_served(node);
     return graph_integer(node, "select_last_index", 0) == 0;
