@@ -178,6 +178,14 @@ struct tandem_tensor_desc {
  *                  shape of indices replaces (ONNX Gather).  Dtypes like COPY.
  *                  A negative index counts from the end; an index out of range
  *                  gives NaN (float dtypes) or 0
+ *   ONE_HOT        i32 or i64 indices, and two values of any dtype: off, on.
+ *                  The output has another axis ints[0] of length ints[1].  A
+ *                  negative index counts from the end; an index out of range
+ *                  sets no element on.  Dtypes of the values like COPY
+ *   RANGE          no input; an output of rank 1 and any length, of dtype f32,
+ *                  i32 or i64
+ *   TRILU          the triangle of each matrix in the last two axes; zeros
+ *                  elsewhere.  Dtypes like COPY
  *   GEMM           struct tandem_gemm
  * NaN propagates through every operator that computes, also max, min, relu and
  * clip.  argmax and argmin return the first NaN. */
@@ -202,7 +210,10 @@ X(GEMM,          17, gemm) \
 X(NORM,          19, norm) \
 X(CUMSUM,        20, cumsum) \
 X(CONCAT,        24, concat) \
-X(PAD,           25, pad)
+X(PAD,           25, pad) \
+X(ONE_HOT,       26, one_hot) \
+X(RANGE,         27, range) \
+X(TRILU,         28, trilu)
 
 enum tandem_op_class {
 #define TANDEM_CLASS_ENUM(ID, number, ...) TANDEM_CLASS_##ID = number,
@@ -351,10 +362,13 @@ X(ARGMAX,     88, "argmax",     ARG_REDUCE, 1, 1, "axes,keepdims", 2, "", 0, RED
 X(ARGMIN,     89, "argmin",     ARG_REDUCE, 1, 1, "axes,keepdims", 2, "", 0, REDUCE, EXACT, 0, 1, "the index of the first minimum") \
 X(DOT,        90, "dot",        DOT, 2, 1, "", 0, "", 0, REDUCE, SUM, 8, 1, "sum a b") \
 X(CUMSUM,     91, "cumsum",     CUMSUM, 1, 1, "axis,exclusive,reverse", 3, "", 0, SOFTMAX, SUM, 8, 1, "sum of x along axis, from the first element to this one; exclusive 1: without this one; reverse 1: from the last element; n is the length of the axis; any number, infinity or NaN where the sum of the finite |x| exceeds 2^127") \
+X(ONE_HOT,    93, "one_hot",    ONE_HOT, 2, 1, "axis,depth", 2, "", 0, STRIDED, EXACT, 0, 1, "inputs index values: values[1] where the position along axis is the index, else values[0]") \
+X(RANGE,      94, "range",      RANGE, 0, 1, "start,delta", 2, "start,delta", 2, ELEMENTWISE, TERM_MAGNITUDE, 2, 1, "start + i delta, from the floats for f32, else from the ints, which wrap around; s = |start| + |i delta|") \
 X(SOFTMAX,    95, "softmax",     SOFTMAX, 1, 1, "axis", 1, "", 0, SOFTMAX, SOFTMAX, 8, 1, "e^(x - m) / sum e^(x - m), m = max x") \
 X(LOG_SOFTMAX, 96, "log_softmax", SOFTMAX, 1, 1, "axis", 1, "", 0, SOFTMAX, LOG_SUM_EXP, 8, 1, "x - m - ln sum e^(x - m)") \
 X(CROSS_ENTROPY, 97, "softmax_cross_entropy", CROSS_ENTROPY, 2, 1, "", 0, "", 0, SOFTMAX, LOG_SUM_EXP, 8, 1, "-log_softmax(x)[label], [n]") \
 X(CROSS_ENTROPY_GRAD, 98, "softmax_cross_entropy_grad", CROSS_ENTROPY, 2, 1, "", 0, "scale", 1, SOFTMAX, TERM_MAGNITUDE, 32, 1, "scale (softmax(x) - onehot(label)), [n][c]; s = |scale| (p (1 + |x - m| / 16) + onehot)") \
+X(TRILU,      99, "trilu",      TRILU, 1, 1, "upper,diagonal", 2, "", 0, STRIDED, EXACT, 0, 1, "x where column - row >= diagonal (upper 1) or <= diagonal (upper 0), else 0") \
 X(LAYER_NORM, 102, "layer_norm", NORM, 3, 1, "axis", 1, "epsilon", 1, NORM, TERM_MAGNITUDE, 8, 1, "inputs x scale bias: h scale + bias, h = (x - m) / d, d = (v + epsilon)^(1/2), m and v the mean and variance of x; s = |scale| (1 + |h|) (|x| + mean |x|) / d + |bias|") \
 X(RMS_NORM,   103, "rms_norm",   NORM, 2, 1, "axis", 1, "epsilon", 1, NORM, TERM_MAGNITUDE, 16, 1, "inputs x scale: x scale / (mean x^2 + epsilon)^(1/2); s = |result|") \
 X(RELU_GRAD,  100, "relu_grad", GRADIENT, 2, 1, "", 0, "", 0, ELEMENTWISE, EXACT, 0, 1, "0 where x <= 0, else dy; inputs dy, x") \

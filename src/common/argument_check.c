@@ -37,7 +37,7 @@ static enum tandem_status check_operands(struct op_call *call,
             "%s: expected %u%s inputs and %u outputs, got %u and %u", row->name,
             most, class->variadic ? " or fewer" : "", row->outputs,
             call->input_count, call->output_count);
-    if (call->inputs == NULL || call->outputs == NULL)
+    if ((call->inputs == NULL && row->inputs > 0) || call->outputs == NULL)
         return argument_error("%s: the array of %s is NULL", row->name,
                               call->inputs == NULL ? "inputs" : "outputs");
     for (uint32_t i = 0; i < call->input_count + call->output_count; i++) {
@@ -58,7 +58,7 @@ static enum tandem_status check_operands(struct op_call *call,
         return check_shape(operand_name(call, i, name), tensor->dtype,
                            tensor->rank, tensor->shape);
     }
-    if (call->scalars == row->inputs)
+    if (call->scalars > 0 && call->scalars == call->input_count)
         return argument_error(
             "%s: every input is a scalar (NULL); one must be a tensor",
             row->name);
@@ -75,12 +75,13 @@ static enum tandem_status check_shapes(const struct op_call *call,
             return shape_mismatch(call, i, call->inputs[0]);
     for (uint32_t i = 0; i < call->output_count; i++) {
         struct tandem_tensor_desc inferred;
-        const struct tandem_tensor_desc *expected = call->inputs[0];
+        const struct tandem_tensor_desc *expected = &inferred;
         if (class->infer != NULL) {
             enum tandem_status status = class->infer(call, i, &inferred);
             if (status != TANDEM_OK)
                 return status;
-            expected = &inferred;
+        } else {
+            expected = call->inputs[0];
         }
         if (!shapes_equal(call->outputs[i], expected))
             return shape_mismatch(call, call->input_count + i, expected);

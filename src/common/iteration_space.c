@@ -239,3 +239,30 @@ void tensor_slice(struct tandem_tensor_desc *out,
     if (length > 0)
         out->byte_offset += (uint64_t)(first * tensor->strides[axis] * bytes);
 }
+
+void space_with_positions(struct iteration_space *out,
+                          const struct tandem_tensor_desc *target,
+                          const struct tandem_tensor_desc *source,
+                          const int64_t *positions)
+{
+    start(out, 3);
+    for (uint32_t i = 0; i < target->rank; i++)
+        append_axis(out, target->shape[i],
+                    (int64_t[]){target->strides[i], source->strides[i],
+                                positions[i]});
+    close_axes(out);
+}
+
+void tensor_insert_axis(struct tandem_tensor_desc *out,
+                        const struct tandem_tensor_desc *tensor, uint32_t axis,
+                        int64_t length)
+{
+    *out = *tensor;
+    out->rank++;
+    for (uint32_t i = axis + 1; i < out->rank; i++) {
+        out->shape[i] = tensor->shape[i - 1];
+        out->strides[i] = tensor->strides[i - 1];
+    }
+    out->shape[axis] = length;
+    out->strides[axis] = 0;
+}

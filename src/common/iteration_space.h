@@ -84,6 +84,19 @@ void space_permute(struct tandem_tensor_desc *out,
                    const struct tandem_tensor_desc *input,
                    const int64_t *permutation);
 
+/* Builds the space over the shape of `target`, with the operands target, source
+ * (of the same shape), and a number: the sum of each coordinate times its
+ * element of `positions`. */
+void space_with_positions(struct iteration_space *out,
+                          const struct tandem_tensor_desc *target,
+                          const struct tandem_tensor_desc *source,
+                          const int64_t *positions);
+
+/* Sets *out to `tensor` with another axis, along which its elements repeat. */
+void tensor_insert_axis(struct tandem_tensor_desc *out,
+                        const struct tandem_tensor_desc *tensor, uint32_t axis,
+                        int64_t length);
+
 /* Sets *out to the part of `tensor` with `length` elements along an axis, from
  * element `first` on. */
 void tensor_slice(struct tandem_tensor_desc *out,

@@ -78,6 +78,11 @@ enum tandem_status op_check_dtypes(const struct op_call *call)
             expected = TANDEM_BOOL;
         } else if (letter == 'l') {
             expected = TANDEM_I64;
+        } else if (letter == 'n' && dtype != TANDEM_F32 &&
+                   dtype != TANDEM_I32 && dtype != TANDEM_I64) {
+            return operand_error(call, i,
+                                 "has dtype %s; expected f32, i32 or i64",
+                                 dtype_name(dtype));
         } else if (letter == 'i' && dtype != TANDEM_I32 &&
                    dtype != TANDEM_I64) {
             return operand_error(call, i, "has dtype %s; expected i32 or i64",
@@ -111,6 +116,7 @@ static uint32_t output_dtype(const struct op_call *call, uint32_t output,
     case 'l':
         return TANDEM_I64;
     case 'c':
+    case 'n':
         return given;
     default:
         break;

@@ -54,7 +54,8 @@ enum op_example_shape {
  *   b  bool
  *   i  i32 or i64
  *   l  i64
- *   c  a dtype that cast converts */
+ *   c  a dtype that cast converts
+ *   n  f32, i32 or i64 */
 struct op_class {
     const char *input_dtypes, *output_dtypes;
     /* Returns input_dtypes of an operator. NULL means that they are equal for

@@ -43,7 +43,7 @@ static const int64_t attributes[][TANDEM_MAX_ATTRIBUTES] = {
 enum arrangement { CONTIGUOUS, UNALIGNED, PADDED, REVERSED, ARRANGEMENTS };
 
 /* The shape of the inputs after the first. */
-enum others { SAME, LEADING_AXIS, OTHERS };
+enum others { SAME, LEADING_AXIS, TWO_ELEMENTS, OTHERS };
 
 struct search {
     struct keys *keys;
@@ -56,6 +56,7 @@ struct search {
     const struct tandem_tensor_desc *outputs[TANDEM_MAX_OPERANDS];
     const struct operator_info *row;
     uint32_t input_count;
+    int64_t length; /* of the output of an operator without inputs */
     bool valid; /* Some call of the row was valid. */
 };
 
@@ -135,10 +136,13 @@ static bool tensor_arrange(struct tandem_tensor_desc *tensor,
 static void inputs_fill(struct search *search, const struct sample *sample,
                         enum others others, enum arrangement how)
 {
+    search->length = sample->shape[0];
     for (uint32_t i = 0; i < search->input_count; i++) {
         struct tandem_tensor_desc *tensor = &search->tensors[i];
-        tensor->rank = i > 0 && others == LEADING_AXIS ? 1 : sample->rank;
+        tensor->rank = i > 0 && others != SAME ? 1 : sample->rank;
         memcpy(tensor->shape, sample->shape, sizeof(sample->shape));
+        if (i > 0 && others == TWO_ELEMENTS)
+            tensor->shape[0] = 2;
         tensor_arrange(tensor, how);
     }
 }
@@ -156,6 +160,11 @@ static void call_try(struct search *search, uint32_t scalars)
     search->op.float_count =
         row->floats + (uint32_t)__builtin_popcount(scalars);
     for (uint32_t i = 0; i < row->outputs; i++) {
+        search->results[i].rank = 1;
+        search->results[i].shape[0] = search->length;
+        tensor_arrange(&search->results[i], CONTIGUOUS);
+        if (row->inputs == 0) /* The output has any length. */
+            continue;
         if (infer_output(&search->op, search->inputs, search->input_count, i,
                          &search->results[i]) != TANDEM_OK ||
             !tensor_arrange(&search->results[i], CONTIGUOUS))

@@ -92,7 +92,9 @@ static struct op_example example_of(const struct operator_info *row)
 {
     static const int64_t shape[] = {4, 3, 5, 2};
     struct op_example example;
-    uint32_t rank = row->op_class == TANDEM_CLASS_DOT    ? 1
+    uint32_t rank = row->op_class == TANDEM_CLASS_DOT ||
+                            row->op_class == TANDEM_CLASS_RANGE
+                        ? 1
                     : row->op_class == TANDEM_CLASS_GEMM ? 3
                                                          : 2;
     ck_assert_ptr_null(op_example_build(row, rank, shape, &example));
