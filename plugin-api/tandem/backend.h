@@ -174,10 +174,15 @@ struct tandem_tensor_desc {
  *                  [0, c) gives NaN in its row
  *   NORM           F... -> F over axes ints[0] and later (negative counts from
  *                  the end); scale and bias have the shape of these axes
- *   GATHER         data and i32 or i64 indices, along axis ints[0], which the
- *                  shape of indices replaces (ONNX Gather).  Dtypes like COPY.
- *                  A negative index counts from the end; an index out of range
- *                  gives NaN (float dtypes) or 0
+ *   GATHER         data and i32 or i64 indices, as in ONNX.  Dtypes like COPY.
+ *                  gather: along axis ints[0], which the shape of indices
+ *                  replaces.  gather_elements: along axis ints[0]; the output
+ *                  has the shape of indices, which have the rank of data and
+ *                  are not longer than data along other axes.  gather_nd: the
+ *                  last axis of indices has 1 or more positions, in the axes of
+ *                  data from ints[0] on; data and indices share the ints[0]
+ *                  axes before these.  A negative index counts from the end; an
+ *                  index out of range gives NaN (float dtypes) or 0
  *   ONE_HOT        i32 or i64 indices, and two values of any dtype: off, on.
  *                  The output has another axis ints[0] of length ints[1].  A
  *                  negative index counts from the end; an index out of range
@@ -349,6 +354,8 @@ X(CAST,       70, "cast",       CAST, 1, 1, "", 0, "", 0, ELEMENTWISE, EXACT, 0,
 X(COPY,       71, "copy",       COPY, 1, 1, "", 0, "", 0, STRIDED, EXACT, 0, 1, "x") \
 X(TRANSPOSE,  72, "transpose",  TRANSPOSE, 1, 1, "perm", 0, "", 0, STRIDED, EXACT, 0, 1, "x with its axes permuted") \
 X(GATHER,     73, "gather",     GATHER, 2, 1, "axis", 1, "", 0, GATHER, EXACT, 0, 1, "data[index] along axis") \
+X(GATHER_ELEMENTS, 74, "gather_elements", GATHER, 2, 1, "axis", 1, "", 0, GATHER, EXACT, 0, 1, "data[p], where index[p] replaces the position p along axis") \
+X(GATHER_ND,  75, "gather_nd",  GATHER, 2, 1, "batch_dims", 1, "", 0, GATHER, EXACT, 0, 1, "data[batch, index] for each vector in the last axis of indices") \
 X(TILE,       79, "tile",       PAD, 1, 1, "repeats", 0, "", 0, STRIDED, EXACT, 0, 1, "x repeated along each axis") \
 X(SUM,        80, "reduce_sum",  REDUCE, 1, 1, "axes,keepdims", 2, "", 0, REDUCE, SUM, 8, 1, "sum x; 0 if empty") \
 X(MEAN,       81, "reduce_mean", REDUCE, 1, 1, "axes,keepdims", 2, "", 0, REDUCE, SUM, 8, 1, "sum x / n; NaN if empty") \

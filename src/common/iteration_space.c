@@ -195,27 +195,51 @@ void space_norm(struct norm_spaces *out,
     close_axes(&out->affine);
 }
 
-void space_gather(struct iteration_space *out,
+static void indexed_axes_set(struct indexed_axes *out,
+                             const struct tandem_tensor_desc *data,
+                             uint32_t first, uint32_t count)
+{
+    out->count = count;
+    out->component_stride = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        int64_t extent = data->shape[first + i];
+        out->extents[i] = extent;
+        out->strides[i] = extent > 1 ? data->strides[first + i] : 0;
+    }
+}
+
+/* Each axis of the output is one of data (without the indexed axes), of the
+ * indices, or of both. Axes `both` to `end` - 1 are only of the indices. */
+void space_gather(struct iteration_space *out, struct indexed_axes *out_axes,
+                  const struct tandem_op *op,
                   const struct tandem_tensor_desc *data,
                   const struct tandem_tensor_desc *indices,
-                  const struct tandem_tensor_desc *output, int64_t axis,
-                  int64_t *out_axis_stride, int64_t *out_axis_elements)
+                  const struct tandem_tensor_desc *output)
 {
-    uint32_t along = (uint32_t)(axis < 0 ? axis + data->rank : axis);
+    const bool nd = op->id == TANDEM_OP_GATHER_ND;
+    const bool elements = op->id == TANDEM_OP_GATHER_ELEMENTS;
+    int64_t axis = op->ints[0];
+    uint32_t first = (uint32_t)(axis < 0 ? axis + data->rank : axis);
+    uint32_t last = indices->rank - 1;
+    uint32_t end = nd ? last : elements ? first + 1 : first + indices->rank;
+    indexed_axes_set(out_axes, data, first,
+                     nd ? (uint32_t)indices->shape[last] : 1);
+    if (out_axes->count > 1)
+        out_axes->component_stride = indices->strides[last];
     start(out, 3);
     for (uint32_t i = 0; i < output->rank; i++) {
         int64_t strides[3] = {output->strides[i], 0, 0};
-        if (i < along)
+        if (i < first)
             strides[1] = data->strides[i];
-        else if (i < along + indices->rank)
-            strides[2] = indices->strides[i - along];
-        else
-            strides[1] = data->strides[i + 1 - indices->rank];
+        else if (i >= end)
+            strides[1] = data->strides[i - end + first + out_axes->count];
+        if (nd || elements)
+            strides[2] = elements || i < end ? indices->strides[i] : 0;
+        else if (i >= first && i < end)
+            strides[2] = indices->strides[i - first];
         append_axis(out, output->shape[i], strides);
     }
     close_axes(out);
-    *out_axis_elements = data->shape[along];
-    *out_axis_stride = *out_axis_elements > 1 ? data->strides[along] : 0;
 }
 
 void space_permute(struct tandem_tensor_desc *out,

@@ -70,14 +70,24 @@ void space_norm(struct norm_spaces *out,
                 uint32_t input_count, const struct tandem_tensor_desc *output,
                 int64_t axis);
 
-/* Builds the space of GATHER over the output's shape, with the operands output,
- * data and indices. An index i in [0, *out_axis_elements) adds i *
- * (*out_axis_stride) elements to the offset in data. */
-void space_gather(struct iteration_space *out,
+/* The axes of a tensor that an index vector addresses. An index vector has
+ * `count` components, component_stride elements apart in `indices`. Component
+ * c, in [0, extents[c]), adds itself times strides[c] elements to the offset in
+ * the tensor. */
+struct indexed_axes {
+    uint32_t count;
+    int64_t component_stride;
+    int64_t extents[TANDEM_MAX_RANK], strides[TANDEM_MAX_RANK];
+};
+
+/* Builds the space of an operator of class GATHER over the output's shape, with
+ * the operands output, data and indices. Sets *out_axes to the axes of data
+ * that `indices` address. */
+void space_gather(struct iteration_space *out, struct indexed_axes *out_axes,
+                  const struct tandem_op *op,
                   const struct tandem_tensor_desc *data,
                   const struct tandem_tensor_desc *indices,
-                  const struct tandem_tensor_desc *output, int64_t axis,
-                  int64_t *out_axis_stride, int64_t *out_axis_elements);
+                  const struct tandem_tensor_desc *output);
 
 /* Sets *out to `input` with its axes permuted, for the operator TRANSPOSE. */
 void space_permute(struct tandem_tensor_desc *out,

@@ -74,6 +74,41 @@ enum tandem_status axis_get(const struct op_call *call, uint32_t rank,
     return TANDEM_OK;
 }
 
+enum tandem_status check_index_shape(const struct op_call *call, uint32_t axis)
+{
+    const struct tandem_tensor_desc *data = call->inputs[0];
+    const struct tandem_tensor_desc *indices = call->inputs[1];
+    if (indices->rank != data->rank)
+        return operand_error(call, 1, "has rank %u; expected %u", indices->rank,
+                             data->rank);
+    for (uint32_t i = 0; i < data->rank; i++)
+        if (i != axis && indices->shape[i] > data->shape[i])
+            return operand_error(
+                call, 1, "has size %lld along axis %u; expected at most %lld",
+                (long long)indices->shape[i], i, (long long)data->shape[i]);
+    return TANDEM_OK;
+}
+
+enum tandem_status index_components_get(const struct op_call *call,
+                                        uint32_t first_axis,
+                                        uint32_t *out_components)
+{
+    const struct tandem_tensor_desc *indices = call->inputs[1];
+    uint32_t rank = call->inputs[0]->rank;
+    if (indices->rank < 1 || rank <= first_axis)
+        return argument_error(
+            "%s: inputs 0 and 1 have ranks %u and %u; expected at least %u "
+            "and 1",
+            call->info->name, rank, indices->rank, first_axis + 1);
+    int64_t components = indices->shape[indices->rank - 1];
+    if (components < 1 || components > rank - first_axis)
+        return operand_error(
+            call, 1, "has size %lld along its last axis; expected 1 to %u",
+            (long long)components, rank - first_axis);
+    *out_components = (uint32_t)components;
+    return TANDEM_OK;
+}
+
 bool shape_broadcasts(const struct tandem_tensor_desc *from,
                       const struct tandem_tensor_desc *to)
 {

@@ -50,6 +50,15 @@ enum tandem_status check_switch(const struct op_call *call, uint32_t index,
 enum tandem_status axis_get(const struct op_call *call, uint32_t rank,
                             uint32_t *out_axis);
 
+/* Checks that input 1, the indices of input 0 along `axis`, has the rank of
+ * input 0 and is not longer than input 0 along other axes. */
+enum tandem_status check_index_shape(const struct op_call *call, uint32_t axis);
+/* Sets *out_components to the number of positions in the last axis of input 1.
+ * They are positions in the axes of input 0 from `first_axis` on. */
+enum tandem_status index_components_get(const struct op_call *call,
+                                        uint32_t first_axis,
+                                        uint32_t *out_components);
+
 /* ---- shapes ---- */
 
 /* Returns true if `from` broadcasts to exactly the shape of `to`. */

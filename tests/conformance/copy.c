@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Cast, copy, transpose and gather: each pair of dtypes, or each element
- * width, over shapes and strides.
+ * Cast, copy and transpose: each pair of dtypes, or each element width, over
+ * shapes and strides.
  */
 #include "element_value.h"
-#include "row_case.h"
+#include "moved.h"
 
 #include <math.h>
 #include <string.h>
@@ -21,10 +21,9 @@ static const uint32_t cast_dtypes[] = {TANDEM_F32, TANDEM_I32,  TANDEM_I64,
                                        TANDEM_U8,  TANDEM_BOOL, TANDEM_F16,
                                        TANDEM_BF16};
 
-/* At least one dtype of each width that copy, transpose and gather support. */
-static const uint32_t moved_dtypes[] = {TANDEM_F32, TANDEM_U8,  TANDEM_I16,
-                                        TANDEM_I64, TANDEM_I32, TANDEM_BOOL,
-                                        TANDEM_F16, TANDEM_F64, TANDEM_BF16};
+const uint32_t moved_dtypes[MOVED_DTYPES] = {
+    TANDEM_F32,  TANDEM_U8,  TANDEM_I16, TANDEM_I64, TANDEM_I32,
+    TANDEM_BOOL, TANDEM_F16, TANDEM_F64, TANDEM_BF16};
 
 /* Shapes and layouts of cast and copy. */
 struct move_form {
@@ -78,20 +77,6 @@ static const struct transpose_form {
     {ALWAYS, S(2, 3, 5, 7), {0, 2, 3, 1}},
     {SOME, S(2, 3, 5, 7), {3, 1, 2, 0}},
     {SOME, S(2, 1, 3, 2, 2, 1, 2, 3), {7, 5, 3, 1, 0, 2, 4, 6}},
-};
-
-static const struct gather_form {
-    enum level level;
-    struct shape shape;
-    int64_t axis;
-    struct shape indices;
-} gather_forms[] = {
-    {ALWAYS, S(50, 64), 0, S(37)},      {ALWAYS, S(17, 9), 1, S(23)},
-    {ALWAYS, S(5, 11, 7), -2, S(3, 4)}, {SOME, S(29), 0, S0},
-    {SOME, S(29), -1, S(101)},          {SOME, S(8, 5), 0, S(0)},
-    {SOME, S(8, 0), 0, S(6)},           {SOME, S(1000, 3), 0, S(2049)},
-    {SOME, S(3, 2, 6, 5), 2, S(2, 2)},  {SOME, S(1, 1), 1, S(1)},
-    {SOME, S(2, 3, 4), 0, S(2, 1, 3)},  {SOME, S(1797, 64), 0, S(512)},
 };
 
 /* ---- reference ---- */
@@ -200,40 +185,10 @@ static void reference_transpose(const struct call *call, const struct dense *in,
     }
 }
 
-/*
- * Element i of the output decomposes into the part before the axis, the index,
- * and the part after the axis.
- */
-static void reference_gather(const struct call *call, const struct dense *in,
-                             struct expected *out)
-{
-    const struct dense *data = &in[0], *indices = &in[1];
-    int64_t axis = axis_from_start(call->ints[0], data->rank);
-    int64_t inner = 1, length;
-
-    for (uint32_t i = (uint32_t)axis + 1; i < data->rank; i++)
-        inner *= data->shape[i];
-    length = data->shape[axis];
-    expected_init(out, EXPECTED_BITS, call->operands[2].elements);
-    for (int64_t i = 0; i < out->elements; i++) {
-        int64_t after = i % inner, rest = i / inner;
-        int64_t which = dense_integer(indices, rest % indices->elements);
-        int64_t before = rest / indices->elements;
-
-        if (which < 0)
-            which += length;
-        if (which >= 0 && which < length)
-            out->integer[i] =
-                (int64_t)data->bits[(before * length + which) * inner + after];
-        else if (dtype_is_float(data->dtype))
-            out->real[i] = (double)NAN;
-    }
-}
-
 /* ---- cast ---- */
 
-static bool form_chosen(const struct suite *suite, struct random *choice,
-                        bool always, uint64_t n)
+bool form_chosen(const struct suite *suite, struct random *choice, bool always,
+                 uint64_t n)
 {
     bool chosen = random_once_in(choice, suite->options->smoke ? 4 * n : n);
 
@@ -356,9 +311,9 @@ static void cast_cases(struct suite *suite, const struct op_row *row)
                              &move_forms[f]);
 }
 
-/* ---- copy, transpose and gather: only f32 is required ---- */
+/* ---- copy and transpose ---- */
 
-static void moved_require(struct call *call, uint32_t dtype)
+void moved_require(struct call *call, uint32_t dtype)
 {
     if (dtype != TANDEM_F32)
         call->required_caps = 0;
@@ -389,7 +344,7 @@ static void copy_cases(struct suite *suite, const struct op_row *row)
     struct random choice;
 
     random_seed(&choice, suite->options->seed, "copy");
-    for (uint32_t i = 0; i < COUNT_OF(moved_dtypes); i++)
+    for (uint32_t i = 0; i < MOVED_DTYPES; i++)
         for (uint32_t f = 0; f < COUNT_OF(move_forms); f++) {
             bool always = move_forms[f].level == ALWAYS && i < 4;
 
@@ -442,7 +397,7 @@ static void transpose_cases(struct suite *suite, const struct op_row *row)
     struct random choice;
 
     random_seed(&choice, suite->options->seed, "transpose");
-    for (uint32_t i = 0; i < COUNT_OF(moved_dtypes); i++)
+    for (uint32_t i = 0; i < MOVED_DTYPES; i++)
         for (uint32_t f = 0; f < COUNT_OF(transpose_forms); f++) {
             const struct transpose_form *form = &transpose_forms[f];
 
@@ -451,91 +406,6 @@ static void transpose_cases(struct suite *suite, const struct op_row *row)
             if (form_chosen(suite, &choice, false, 8))
                 transpose_run(suite, row, moved_dtypes[i], form, true);
         }
-}
-
-/* Returns the shape of gather's output. */
-static struct shape gathered(const struct shape *data, int64_t axis,
-                             const struct shape *indices)
-{
-    struct shape out = {0};
-
-    for (uint32_t i = 0; i < data->rank; i++) {
-        if (i != (uint32_t)axis)
-            out.at[out.rank++] = data->at[i];
-        else
-            for (uint32_t j = 0; j < indices->rank; j++)
-                out.at[out.rank++] = indices->at[j];
-    }
-    return out;
-}
-
-/*
- * Fills with indices in range, counted from either end; some are just or far
- * out of range.
- */
-static void wild_indices_fill(struct operand *operand, struct random *random,
-                              int64_t length)
-{
-    for (int64_t i = 0; i < operand->elements; i++) {
-        int64_t index = random_between(random, -length, length - 1);
-
-        if (random_once_in(random, 10))
-            index = random_once_in(random, 2) ? length : -length - 1;
-        if (random_once_in(random, 40))
-            index = (int32_t)random_u64(random);
-        if (random_once_in(random, 80) && operand->desc.dtype == TANDEM_I64)
-            index = (int64_t)random_u64(random);
-        operand_set(operand, i, bits_from_integer(operand->desc.dtype, index));
-    }
-}
-
-static void gather_run(struct suite *suite, const struct op_row *row,
-                       uint32_t dtype, uint32_t index_dtype,
-                       const struct gather_form *form, bool strided)
-{
-    const enum operand_layout layout = strided ? ANY : DENSE;
-    const int64_t axis = axis_from_start(form->axis, form->shape.rank);
-    const struct shape out = gathered(&form->shape, axis, &form->indices);
-    char shapes[200], indices[200];
-    struct call *call;
-
-    shape_text(form->shape.rank, form->shape.at, shapes, sizeof(shapes));
-    shape_text(form->indices.rank, form->indices.at, indices, sizeof(indices));
-    call = call_begin(suite, row, "%s %s axis %d by %s %s%s", dtype_text(dtype),
-                      shapes, (int)form->axis, dtype_text(index_dtype), indices,
-                      strided ? ", strided" : "");
-    if (call == NULL)
-        return;
-    moved_require(call, dtype);
-    call->ints[0] = form->axis;
-    operand_fill_bits(call_operand(call, 0, dtype, &form->shape, layout),
-                      call->random);
-    wild_indices_fill(
-        call_operand(call, 1, index_dtype, &form->indices, layout),
-        call->random, form->shape.at[axis]);
-    call_operand(call, 2, dtype, &out, layout);
-    call_end(suite, call);
-}
-
-static void gather_cases(struct suite *suite, const struct op_row *row)
-{
-    static const uint32_t index_dtypes[] = {TANDEM_I32, TANDEM_I64};
-    struct random choice;
-
-    random_seed(&choice, suite->options->seed, "gather");
-    for (uint32_t i = 0; i < COUNT_OF(moved_dtypes); i++)
-        for (uint32_t j = 0; j < 2; j++)
-            for (uint32_t f = 0; f < COUNT_OF(gather_forms); f++) {
-                const struct gather_form *form = &gather_forms[f];
-
-                if (form_chosen(suite, &choice, form->level == ALWAYS && i == 0,
-                                8))
-                    gather_run(suite, row, moved_dtypes[i], index_dtypes[j],
-                               form, false);
-                if (form_chosen(suite, &choice, false, 12))
-                    gather_run(suite, row, moved_dtypes[i], index_dtypes[j],
-                               form, true);
-            }
 }
 
 /* ---- random calls ---- */
@@ -553,7 +423,7 @@ static void draw_cast(struct call *call, const struct block *block)
     operand_draw(call, 1, to, &shape);
 }
 
-static uint32_t moved_dtype(const struct block *block)
+uint32_t moved_dtype(const struct block *block)
 {
     static const uint32_t dtypes[] = {
         TANDEM_I8,  TANDEM_I16,  TANDEM_I32, TANDEM_I64, TANDEM_U8,
@@ -592,41 +462,11 @@ static void draw_transpose(struct call *call, const struct block *block)
     operand_draw(call, 1, dtype, &out);
 }
 
-static void draw_gather(struct call *call, const struct block *block)
-{
-    struct random *random = call->random;
-    const uint32_t dtype = moved_dtype(block);
-    struct shape data, indices, out;
-
-    shape_draw(&data, random, 1, 5);
-    for (uint32_t i = 0; i < data.rank; i++)
-        if (data.at[i] > 3000)
-            data.at[i] = 3000;
-    call->ints[0] = axis_draw(random, data.rank);
-    indices.rank =
-        (uint32_t)random_below(random, TANDEM_MAX_RANK + 2u - data.rank);
-    if (indices.rank > 3)
-        indices.rank = 3;
-    for (uint32_t i = 0; i < indices.rank; i++)
-        indices.at[i] = random_between(random, 0, i == 0 ? 9 : 3);
-    out = gathered(&data, axis_from_start(call->ints[0], data.rank), &indices);
-    operand_draw(call, 0, dtype, &data);
-    operand_draw(call, 1, index_dtype_draw(random), &indices);
-    operand_draw(call, 2, dtype, &out);
-}
-
 static bool fill_moved(struct call *call, uint32_t input,
                        const struct spread *spread)
 {
-    const struct tandem_tensor_desc *data = &call->operands[0].desc;
-
     (void)spread;
-    if (input == 0)
-        operand_fill_bits(&call->operands[0], call->random);
-    else
-        indices_fill(&call->operands[1], call->random,
-                     data->shape[axis_from_start(call->ints[0], data->rank)],
-                     true);
+    operand_fill_bits(&call->operands[input], call->random);
     return true;
 }
 
@@ -656,12 +496,6 @@ static void make_valid_transpose(struct mistaken_call *p)
     mistaken_tensor_set(&p->outs[0], TANDEM_F32, 2, 4, 3);
 }
 
-static void make_valid_gather(struct mistaken_call *p)
-{
-    mistaken_tensor_set(&p->ins[1], TANDEM_I32, 1, 5, 0);
-    mistaken_tensor_set(&p->outs[0], TANDEM_F32, 2, 5, 4);
-}
-
 #define CAST_MISTAKES(X)                                                       \
     X(cast_output_differs, CAST, "another shape", 0, p->outs[0].shape[0] = 2)  \
     X(cast_dtype_zero, CAST, "an unknown dtype", 0, p->outs[0].dtype = 0)
@@ -677,18 +511,10 @@ static void make_valid_gather(struct mistaken_call *p)
       p->op.int_count--)                                                       \
     X(transpose_output_differs, TRANSPOSE, "another output shape", 0,          \
       p->outs[0].shape[0] = 2)
-#define GATHER_MISTAKES(X)                                                     \
-    X(gather_axis_large, GATHER, "an axis too large", 0, p->ints[0] = 2)       \
-    X(gather_axis_negative, GATHER, "an axis too small", 0, p->ints[0] = -3)   \
-    X(gather_dtype_labels, GATHER, "indices of f32", MAYBE_LATER,              \
-      p->ins[1].dtype = TANDEM_F32)                                            \
-    X(gather_output_differs, GATHER, "another output shape", 0,                \
-      p->outs[0].shape[0] = 2)
 
 MISTAKE_TABLE(cast_mistakes, CAST_MISTAKES)
 MISTAKE_TABLE(copy_mistakes, COPY_MISTAKES)
 MISTAKE_TABLE(transpose_mistakes, TRANSPOSE_MISTAKES)
-MISTAKE_TABLE(gather_mistakes, GATHER_MISTAKES)
 
 /* ---- the classes ---- */
 
@@ -723,15 +549,4 @@ const struct suite_class suite_transpose = {
     .weight = 2,
     .make_valid = make_valid_transpose,
     CLASS_MISTAKES(transpose_mistakes),
-};
-
-const struct suite_class suite_gather = {
-    .cases = gather_cases,
-    .reference = reference_gather,
-    .draw = draw_gather,
-    .fill = fill_moved,
-    .draw_invalid_attribute = row_draw_invalid_attribute,
-    .weight = 4,
-    .make_valid = make_valid_gather,
-    CLASS_MISTAKES(gather_mistakes),
 };

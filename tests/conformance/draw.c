@@ -228,22 +228,18 @@ void reals_fill(struct operand *operand, const struct spread *spread,
     specials_set(operand, spread, random);
 }
 
-void indices_fill(struct operand *operand, struct random *random,
-                  int64_t length, bool wrap)
+int64_t index_draw(struct random *random, int64_t length, bool wrap,
+                   bool outside)
 {
-    bool outside = random_once_in(random, 3);
+    int64_t index = length > 0 ? random_between(random, 0, length - 1) : 0;
 
-    for (int64_t i = 0; i < operand->elements; i++) {
-        int64_t index = length > 0 ? random_between(random, 0, length - 1) : 0;
-
-        if (wrap && random_once_in(random, 4))
-            index -= length;
-        if (outside && random_once_in(random, 8))
-            index = random_once_in(random, 2)
-                        ? random_between(random, length, length + 4)
-                        : -length - random_between(random, 1, 4);
-        operand_set(operand, i, bits_from_integer(operand->desc.dtype, index));
-    }
+    if (wrap && random_once_in(random, 4))
+        index -= length;
+    if (outside && random_once_in(random, 8))
+        index = random_once_in(random, 2)
+                    ? random_between(random, length, length + 4)
+                    : -length - random_between(random, 1, 4);
+    return index;
 }
 
 void ties_make(struct call *call)

@@ -72,11 +72,11 @@ void element_set(struct operand *operand, int64_t element, double value);
 void reals_fill(struct operand *operand, const struct spread *spread,
                 struct random *random);
 /*
- * Fills the operand with indices or labels of an axis of `length` elements. A
- * few are out of range. wrap: some are negative.
+ * Draws an index or label of an axis of `length` elements. wrap: some indices
+ * are negative. outside: some are out of range.
  */
-void indices_fill(struct operand *operand, struct random *random,
-                  int64_t length, bool wrap);
+int64_t index_draw(struct random *random, int64_t length, bool wrap,
+                   bool outside);
 
 /*
  * Makes equal elements in the first two inputs, which comparisons, min and max

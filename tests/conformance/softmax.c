@@ -300,10 +300,16 @@ static void draw_loss(struct call *call, const struct block *block)
 static bool fill_labels(struct call *call, uint32_t input,
                         const struct spread *spread)
 {
+    struct operand *labels = &call->operands[1];
+    bool outside = random_once_in(call->random, 3);
+
     (void)spread;
-    if (input == 1)
-        indices_fill(&call->operands[1], call->random,
-                     call->operands[0].desc.shape[1], false);
+    for (int64_t i = 0; input == 1 && i < labels->elements; i++) {
+        int64_t label = index_draw(
+            call->random, call->operands[0].desc.shape[1], false, outside);
+
+        operand_set(labels, i, bits_from_integer(labels->desc.dtype, label));
+    }
     return input == 1;
 }
 

@@ -42,8 +42,12 @@ static const int64_t attributes[][TANDEM_MAX_ATTRIBUTES] = {
 
 enum arrangement { CONTIGUOUS, UNALIGNED, PADDED, REVERSED, ARRANGEMENTS };
 
-/* The shape of the inputs after the first. */
-enum others { SAME, LEADING_AXIS, TWO_ELEMENTS, OTHERS };
+/*
+ * The shapes of the inputs after the first. With PAIRS or SINGLES, input 1 has
+ * vectors of 2 or 1 elements, which stand for as many axes of input 0, and
+ * input 2 has the other axes.
+ */
+enum others { SAME, LEADING_AXIS, TWO_ELEMENTS, SINGLES, PAIRS, OTHERS };
 
 struct search {
     struct keys *keys;
@@ -133,16 +137,32 @@ static bool tensor_arrange(struct tandem_tensor_desc *tensor,
     return true;
 }
 
+/* Shapes an input as vectors or, if it is not input 1, without axis 1. */
+static void tensor_index(struct tandem_tensor_desc *tensor, uint32_t input,
+                         int64_t components)
+{
+    if (input == 1) {
+        tensor->rank = 2;
+        tensor->shape[1] = components;
+    } else if (components == 2 && tensor->rank > 1) {
+        tensor->rank--;
+        tensor->shape[1] = tensor->shape[2];
+    }
+}
+
 static void inputs_fill(struct search *search, const struct sample *sample,
                         enum others others, enum arrangement how)
 {
     search->length = sample->shape[0];
     for (uint32_t i = 0; i < search->input_count; i++) {
         struct tandem_tensor_desc *tensor = &search->tensors[i];
-        tensor->rank = i > 0 && others != SAME ? 1 : sample->rank;
+        bool vector = others == LEADING_AXIS || others == TWO_ELEMENTS;
+        tensor->rank = i > 0 && vector ? 1 : sample->rank;
         memcpy(tensor->shape, sample->shape, sizeof(sample->shape));
         if (i > 0 && others == TWO_ELEMENTS)
             tensor->shape[0] = 2;
+        if (i > 0 && others >= SINGLES)
+            tensor_index(tensor, i, others == PAIRS ? 2 : 1);
         tensor_arrange(tensor, how);
     }
 }

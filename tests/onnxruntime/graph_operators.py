@@ -893,6 +893,41 @@ def gather(b):
                  else None)
 
 
+def gather_elements(b):
+    """Draws GatherElements with indices that may be shorter than the data."""
+    x = pick_data(b, lambda value: value.rank >= 1)
+    axis = b.integer(0, x.rank - 1)
+    length = min(x.shape[axis])
+    shape = [b.integer(1, max(min(entry), 1)) for entry in x.shape]
+    shape[axis] = b.integer(1, 6)
+    result = [b.constant_dimension(entry) for entry in shape]
+    if 0 in b.elements(x.shape) or not b.is_small(result):
+        return False
+    indices = b.parameter([b.rng.integers(-length, length, shape)] * b.runs,
+                          b.choice(['i64', 'i32']))
+    return moved(b, 'GatherElements', [x, indices], result,
+                 axis=b.signed_axis(axis, x.rank) if axis or b.chance(0.5)
+                 else None)
+
+
+def gather_nd(b):
+    """Draws GatherND with index vectors of one or more elements."""
+    x = pick_data(b, lambda value: value.rank >= 1, lambda value: 2)
+    components = b.integer(1, x.rank)
+    lengths = [min(entry) for entry in x.shape[:components]]
+    shape = [b.integer(1, 4) for _ in range(b.choice([0, 1, 1, 2]))]
+    result = ([b.constant_dimension(entry) for entry in shape] +
+              list(x.shape[components:]))
+    if (0 in b.elements(x.shape) or len(result) > MAX_RANK or
+            not b.is_small(result) or
+            (x.dtype in INTEGERS and len(result) < 2)):
+        return False
+    indices = b.parameter(
+        [b.rng.integers(numpy.negative(lengths), lengths,
+                        shape + [components])] * b.runs, 'i64')
+    return moved(b, 'GatherND', [x, indices], result)
+
+
 # ---- shapes ----
 
 def shape_node(b, operator, inputs, contents, dtype='i64', **attributes):
@@ -1080,8 +1115,8 @@ DRAWS = [
     (2, fused_matmul), (4, gemm),
     (3, transpose), (1, identity), (1, flatten), (2, squeeze), (2, unsqueeze),
     (3, reshape), (2, expand), (4, slice_), (2, split), (3, concat),
-    (2, pad), (1, tile),
-    (3, gather), (2, chain_reshape), (1, chain_expand), (1, chain_constant),
+    (2, pad), (1, tile), (3, gather), (1, gather_elements), (1, gather_nd),
+    (2, chain_reshape), (1, chain_expand), (1, chain_constant),
     (1, chain_slice), (1, chain_range), (1, chain_size)]
 
 

@@ -406,32 +406,75 @@ bool lower_concat(struct lowering *l)
     return lower_output(l, 0, &out);
 }
 
-bool lower_gather(struct lowering *l)
-{
-    struct operand *data = lower_input_operand(l, 0);
-    struct operand *indices = lower_input_operand(l, 1), out;
-    struct form_step step = step_make(l, TANDEM_OP_GATHER);
-    int64_t shape[2 * TANDEM_MAX_RANK];
-    uint32_t axis, rank = 0;
+/* ---- gather ---- */
 
-    if (!axis_normalize(l, graph_integer(l->node, "axis", 0), data->view.rank,
-                        &axis))
-        return false;
-    for (uint32_t i = 0; i < data->view.rank; i++) {
-        if (i != axis) {
-            shape[rank++] = data->view.shape[i];
-            continue;
-        }
-        memcpy(&shape[rank], indices->view.shape,
-               indices->view.rank * sizeof(shape[0]));
-        rank += indices->view.rank;
-    }
-    step.ints[0] = axis;
+/* Appends a step with both inputs and the attribute. */
+static bool gather_step(struct lowering *l, int64_t attribute, uint32_t rank,
+                        const int64_t *shape)
+{
+    struct operand *data = lower_input_operand(l, 0), out;
+    struct form_step step = step_make(l, l->node->op->tandem_op);
+
+    step.ints[0] = attribute;
     step.int_count = 1;
     return lower_new(l, data->dtype, rank, shape, &out) &&
            step_add_input(l, &step, data) &&
-           step_add_input(l, &step, indices) && lower_step(l, &step, &out) &&
-           lower_output(l, 0, &out);
+           step_add_input(l, &step, lower_input_operand(l, 1)) &&
+           lower_step(l, &step, &out) && lower_output(l, 0, &out);
+}
+
+bool lower_gather(struct lowering *l)
+{
+    const struct form_view *data = &lower_input_operand(l, 0)->view;
+    const struct form_view *indices = &lower_input_operand(l, 1)->view;
+    int64_t shape[2 * TANDEM_MAX_RANK];
+    uint32_t axis, rank = 0;
+
+    if (!axis_normalize(l, graph_integer(l->node, "axis", 0), data->rank,
+                        &axis))
+        return false;
+    for (uint32_t i = 0; i < data->rank; i++) {
+        if (i != axis) {
+            shape[rank++] = data->shape[i];
+            continue;
+        }
+        memcpy(&shape[rank], indices->shape, indices->rank * sizeof(shape[0]));
+        rank += indices->rank;
+    }
+    return gather_step(l, axis, rank, shape);
+}
+
+bool lower_gather_elements(struct lowering *l)
+{
+    const struct form_view *data = &lower_input_operand(l, 0)->view;
+    const struct form_view *indices = &lower_input_operand(l, 1)->view;
+    uint32_t axis;
+
+    return axis_normalize(l, graph_integer(l->node, "axis", 0), data->rank,
+                          &axis) &&
+           gather_step(l, axis, indices->rank, indices->shape);
+}
+
+bool lower_gather_nd(struct lowering *l)
+{
+    const struct form_view *data = &lower_input_operand(l, 0)->view;
+    const struct form_view *indices = &lower_input_operand(l, 1)->view;
+    const int64_t batch_dims = graph_integer(l->node, "batch_dims", 0);
+    int64_t shape[2 * TANDEM_MAX_RANK];
+    const int64_t components =
+        indices->rank > 0 ? indices->shape[indices->rank - 1] : 0;
+    uint32_t rank = indices->rank - 1;
+
+    if (components < 1 || batch_dims < 0 ||
+        batch_dims > data->rank - components)
+        return lower_fail(l, "the last axis of the indices has %" PRId64
+                             " elements, which do not fit batch_dims %" PRId64
+                             " and rank %" PRIu32,
+                          components, batch_dims, data->rank);
+    memcpy(shape, indices->shape, rank * sizeof(shape[0]));
+    for (int64_t i = batch_dims + components; i < data->rank; i++)
+        shape[rank++] = data->shape[i];
+    return gather_step(l, batch_dims, rank, shape);
 }
 
 /* Splits the four axes of x into six axes of the lengths `split`, permutes them

@@ -49,6 +49,7 @@ static const struct empty_case {
     }
 #define F(...) TENSOR(TANDEM_F32, __VA_ARGS__)
 #define LABELS(count) TENSOR(TANDEM_I32, 1, count, 1)
+#define INDICES(rows, columns) TENSOR(TANDEM_I32, 2, rows, columns)
 #define BOOLS(rows, columns) TENSOR(TANDEM_BOOL, 2, rows, columns)
     {TANDEM_OP_RELU, {F(1, 0, 1), F(1, 0, 1)}, {0}, {0}},
     {TANDEM_OP_NEG, {F(2, 0, 3), F(2, 0, 3)}, {0}, {0}},
@@ -84,6 +85,16 @@ static const struct empty_case {
     {TANDEM_OP_RMS_NORM, {F(2, 3, 0), F(1, 0, 1), F(2, 3, 0)}, {1}, {1e-5}},
     {TANDEM_OP_GATHER, {F(2, 5, 2), LABELS(0), F(2, 0, 2)}, {0}, {0}},
     {TANDEM_OP_GATHER, {F(2, 5, 0), LABELS(3), F(2, 3, 0)}, {0}, {0}},
+    {TANDEM_OP_GATHER_ELEMENTS,
+     {F(2, 5, 2), INDICES(0, 2), F(2, 0, 2)},
+     {0},
+     {0}},
+    {TANDEM_OP_GATHER_ELEMENTS,
+     {F(2, 5, 0), INDICES(3, 0), F(2, 3, 0)},
+     {0},
+     {0}},
+    {TANDEM_OP_GATHER_ND, {F(2, 5, 2), INDICES(0, 1), F(2, 0, 2)}, {0}, {0}},
+    {TANDEM_OP_GATHER_ND, {F(2, 5, 0), INDICES(3, 1), F(2, 3, 0)}, {0}, {0}},
     {TANDEM_OP_ARGMAX, {F(2, 0, 3), TENSOR(TANDEM_I64, 1, 0, 1)}, {2, 0}, {0}},
     {TANDEM_OP_DOT, {F(1, 0, 1), F(1, 0, 1), F(0, 1, 1)}, {0}, {0}},
     {TANDEM_OP_CROSS_ENTROPY, {F(2, 0, 5), LABELS(0), F(1, 0, 1)}, {0}, {0}},
